@@ -1,0 +1,61 @@
+// What the library says about the host: fork safety, sysfs, Ethernet.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "abi/ibverbs/errors.h"
+
+using namespace weft;
+using namespace weft::abi;
+
+extern "C" {
+
+// Nothing is pinned, so that the copies that fork makes of pages do no harm.
+int ibv_fork_init() {
+  return 0;
+}
+ibv_fork_status ibv_is_fork_initialized() {
+  return IBV_FORK_UNNEEDED;
+}
+int ibv_dontfork_range(void*, size_t) {
+  return 0;
+}
+int ibv_dofork_range(void*, size_t) {
+  return 0;
+}
+
+const char* ibv_get_sysfs_path() {
+  static const std::string path = [] {
+    // A set-user-ID program does not trust its environment.
+    const char* env = ::getuid() == ::geteuid() ? std::getenv("SYSFS_PATH") : nullptr;
+    std::string p = env == nullptr ? "/sys" : env;
+    while (!p.empty() && p.back() == '/') p.pop_back();
+    return p;
+  }();
+  return path.c_str();
+}
+
+// The content without its last line end, and its length; -1 when there is none or it does not fit.
+int ibv_read_sysfs_file(const char* folder, const char* file, char* buffer, size_t size) {
+  const int fd = ::open((std::string{folder} + "/" + file).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  ssize_t length = ::read(fd, buffer, size);
+  ::close(fd);
+  if (length <= 0) return static_cast<int>(length);
+  if (buffer[length - 1] == '\n') {
+    --length;
+  } else if (static_cast<size_t>(length) == size) {
+    return -1;
+  }
+  buffer[length] = '\0';
+  return static_cast<int>(length);
+}
+
+// Providers of RoCE hardware ask for the neighbour's MAC address; weft's kernel sockets need none.
+int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, uint8_t*, uint16_t*) {
+  return -refuse(EOPNOTSUPP);
+}
+
+}  // extern "C"

@@ -1,0 +1,160 @@
+// The objects that programs hold: Debian's structs, each with what weft keeps behind it. Programs
+// read the structs and never write them, but for the fields of the builder API (ibv_qp_ex).
+//
+//   AbiContext <-- AbiPd <-- AbiMr, AbiMw, AbiAh, AbiSrq, AbiQp   (<--: keeps alive or busy)
+//              <-- AbiChannel <-- AbiCq <-- AbiQp
+#pragma once
+
+#include <infiniband/verbs.h>
+
+// The header hides functions behind macros of the same name; this library defines the functions.
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "base/intrusive_list.h"
+#include "base/spinlock.h"
+#include "port/fd.h"
+#include "verbs/adapter.h"
+#include "verbs/completion_queue.h"
+#include "verbs/context.h"
+#include "verbs/memory_table.h"
+#include "verbs/protection_domain.h"
+#include "verbs/queue_pair.h"
+#include "verbs/shared_receive_queue.h"
+
+namespace weft::abi {
+
+struct AbiQp;
+
+// Fills the functions that the inline part of verbs.h calls.
+void set_operations(verbs_context& context);
+
+// An open device. Counted: the program that opened it and each object made from it hold it, so that
+// closing too early, which rdma-core's users do, frees nothing that is in use.
+struct AbiContext : verbs_context {
+  AbiContext(verbs::Adapter& adapter, device::Device device)
+      : verbs_context{}, core(adapter, std::move(device)) {}
+
+  // False in a child of fork(2) that has got the object from its parent: the adapter behind it has
+  // neither threads nor sockets there (design.md 6).
+  bool alive() const { return &core.adapter() == verbs::Adapter::existing(); }
+  void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void drop_ref();
+
+  verbs::Context core;
+  // Programs duplicate and mark the descriptor of the kernel's driver (cmd_fd), so it has to be
+  // one.
+  port::Fd driver;
+  std::mutex lock;  // of queue_pairs
+  IntrusiveList<AbiQp, struct OpenQps> queue_pairs;
+
+ private:
+  std::atomic<int> refs_{1};
+};
+
+struct AbiPd : ibv_pd {
+  explicit AbiPd(AbiContext& c) : ibv_pd{}, core(c.core) {}
+  verbs::ProtectionDomain core;
+};
+
+struct AbiMr : ibv_mr {
+  verbs::Region* region = nullptr;
+};
+
+struct AbiMw : ibv_mw {};
+
+struct AbiAh : ibv_ah {
+  verbs::AddressVector vector;
+};
+
+struct AbiChannel : ibv_comp_channel {
+  explicit AbiChannel(AbiContext& c) : ibv_comp_channel{}, core(c.core) {}
+  verbs::CompletionChannel core;
+};
+
+struct AbiCq : ibv_cq_ex {
+  AbiCq(AbiContext& c, uint32_t entries, AbiChannel* ch, bool timestamps)
+      : ibv_cq_ex{},
+        core(c.core, entries, ch == nullptr ? nullptr : &ch->core, ibv_cq_ex_to_cq(this),
+             timestamps) {}
+  verbs::CompletionQueue core;
+  uint32_t async_delivered = 0;  // under the lock of the context's events
+  // ibv_start_poll to ibv_end_poll.
+  Spinlock polling;
+  bool single_threaded = false;
+  verbs::Completion current;
+};
+
+struct AbiSrq : ibv_srq {
+  AbiSrq(AbiPd& domain, uint32_t entries, uint32_t segments)
+      : ibv_srq{}, core(domain.core, entries, segments, static_cast<ibv_srq*>(this)) {}
+  verbs::SharedReceiveQueue core;
+  uint32_t async_delivered = 0;  // under the lock of the context's events
+};
+
+// ibv_wr_start to ibv_wr_complete.
+struct WrBuilder {
+  Spinlock lock;
+  std::optional<verbs::QueuePair::Posting> posting;
+  verbs::SendRequest request;
+  bool open = false;  // the request waits for its data
+  int error = 0;      // the first one; nothing is posted then
+};
+
+struct AbiQp : ibv_qp_ex, ListHook<OpenQps> {
+  AbiQp() : ibv_qp_ex{} {}
+  ibv_qp& base() { return qp_base; }
+  std::unique_ptr<verbs::QueuePair> core;
+  bool extended = false;         // made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+  uint32_t async_delivered = 0;  // under the lock of the context's events
+  WrBuilder builder;
+};
+
+inline AbiContext& object(ibv_context* c) {
+  return static_cast<AbiContext&>(*verbs_get_ctx(c));
+}
+inline AbiPd& object(ibv_pd* p) {
+  return static_cast<AbiPd&>(*p);
+}
+inline AbiMr& object(ibv_mr* m) {
+  return static_cast<AbiMr&>(*m);
+}
+inline AbiMw& object(ibv_mw* m) {
+  return static_cast<AbiMw&>(*m);
+}
+inline AbiAh& object(ibv_ah* a) {
+  return static_cast<AbiAh&>(*a);
+}
+inline AbiChannel& object(ibv_comp_channel* c) {
+  return static_cast<AbiChannel&>(*c);
+}
+inline AbiSrq& object(ibv_srq* s) {
+  return static_cast<AbiSrq&>(*s);
+}
+inline AbiCq& object(ibv_cq_ex* c) {
+  return static_cast<AbiCq&>(*c);
+}
+// The structs without _ex are the beginning of those with it (verbs.h).
+inline AbiCq& object(ibv_cq* c) {
+  return object(reinterpret_cast<ibv_cq_ex*>(c));
+}
+inline AbiQp& object(ibv_qp_ex* q) {
+  return static_cast<AbiQp&>(*q);
+}
+inline AbiQp& object(ibv_qp* q) {
+  return object(reinterpret_cast<ibv_qp_ex*>(q));
+}
+inline ibv_cq* as_cq(AbiCq& c) {
+  return ibv_cq_ex_to_cq(&c);
+}
+
+// A number for `handle` fields, different for each object of the process.
+uint32_t next_handle();
+
+}  // namespace weft::abi

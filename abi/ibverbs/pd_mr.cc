@@ -1,0 +1,144 @@
+// Protection domains and memory regions.
+#include <cstdint>
+#include <new>
+
+#include "abi/ibverbs/errors.h"
+#include "abi/ibverbs/objects.h"
+
+namespace weft::abi {
+namespace {
+
+namespace access = verbs::access;
+static_assert(access::kLocalWrite == IBV_ACCESS_LOCAL_WRITE &&
+              access::kRemoteWrite == IBV_ACCESS_REMOTE_WRITE &&
+              access::kRemoteRead == IBV_ACCESS_REMOTE_READ &&
+              access::kRemoteAtomic == IBV_ACCESS_REMOTE_ATOMIC &&
+              access::kMwBind == IBV_ACCESS_MW_BIND &&
+              access::kZeroBased == IBV_ACCESS_ZERO_BASED &&
+              access::kOnDemand == IBV_ACCESS_ON_DEMAND && access::kHugeTlb == IBV_ACCESS_HUGETLB &&
+              access::kOptionalRange == IBV_ACCESS_OPTIONAL_RANGE);
+
+AbiContext& context_of(const ibv_pd* pd) {
+  return object(pd->context);
+}
+
+// Optional rights are hints; weft follows none of them.
+uint32_t rights(unsigned requested) {
+  return requested & ~uint32_t{access::kOptionalRange};
+}
+
+uint64_t zero_based(unsigned requested, uint64_t iova) {
+  return (requested & access::kZeroBased) != 0 ? 0 : iova;
+}
+
+int refuse_rereg(int error) {
+  refuse(error);
+  return IBV_REREG_MR_ERR_INPUT;  // the region is as it was
+}
+
+}  // namespace
+}  // namespace weft::abi
+
+using namespace weft;
+using namespace weft::abi;
+
+extern "C" {
+
+ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  AbiContext& c = object(context);
+  if (!c.alive()) return refuse_dead_object();
+  auto* pd = new (std::nothrow) AbiPd{c};
+  if (pd == nullptr) return refuse_object(ENOMEM);
+  pd->context = context;
+  pd->handle = next_handle();
+  c.add_ref();
+  return pd;
+}
+
+int ibv_dealloc_pd(ibv_pd* pd) {
+  AbiContext& c = context_of(pd);
+  if (!c.alive()) return 0;
+  if (object(pd).core.in_use()) {
+    return refuse(EBUSY, "protection domain: there are objects in it; destroy them first");
+  }
+  delete &object(pd);
+  c.drop_ref();
+  return 0;
+}
+
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova,
+                         unsigned requested) {
+  AbiContext& c = context_of(pd);
+  if (!c.alive()) return refuse_dead_object();
+  auto* mr = new (std::nothrow) AbiMr{};
+  if (mr == nullptr) return refuse_object(ENOMEM);
+  const auto region = c.core.adapter().memory().add(object(pd).core, address, length,
+                                                    zero_based(requested, iova), rights(requested));
+  if (!region.ok()) {
+    delete mr;
+    return refuse_object(region.error());
+  }
+  mr->region = *region;
+  mr->context = pd->context;
+  mr->pd = pd;
+  mr->addr = address;
+  mr->length = length;
+  mr->handle = next_handle();
+  mr->lkey = mr->rkey = (*region)->stag.value();
+  return mr;
+}
+
+ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, uint64_t iova, int requested) {
+  return ibv_reg_mr_iova2(pd, address, length, iova, static_cast<unsigned>(requested));
+}
+
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int requested) {
+  return ibv_reg_mr_iova2(pd, address, length, reinterpret_cast<uintptr_t>(address),
+                          static_cast<unsigned>(requested));
+}
+
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
+  return refuse_object(EOPNOTSUPP);
+}
+
+int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length, int requested) {
+  AbiContext& c = object(mr->context);
+  if (!c.alive()) {
+    refuse_dead();
+    return IBV_REREG_MR_ERR_INPUT;
+  }
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
+  if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) return refuse_rereg(EINVAL);
+  if (moves && (length == 0 || address == nullptr)) return refuse_rereg(EINVAL);
+  if (requested != 0 && !changes_access) return refuse_rereg(EINVAL);
+  if (changes_pd && pd == nullptr) return refuse_rereg(EINVAL);
+
+  verbs::Region& old = *object(mr).region;
+  const auto asked = static_cast<unsigned>(requested);
+  const uint32_t access = changes_access ? rights(asked) : old.access;
+  uint64_t iova = old.iova;
+  if (moves) iova = zero_based(access, reinterpret_cast<uintptr_t>(address));
+  const auto fresh = c.core.adapter().memory().replace(&old, changes_pd ? object(pd).core : *old.pd,
+                                                       moves ? address : mr->addr,
+                                                       moves ? length : mr->length, iova, access);
+  if (!fresh.ok()) return refuse_rereg(to_errno(fresh.error()));
+  object(mr).region = *fresh;
+  if (changes_pd) mr->pd = pd;
+  if (moves) {
+    mr->addr = address;
+    mr->length = length;
+  }
+  return 0;
+}
+
+int ibv_dereg_mr(ibv_mr* mr) {
+  AbiContext& c = object(mr->context);
+  if (!c.alive()) return 0;
+  const auto removed = c.core.adapter().memory().remove(object(mr).region);
+  if (removed.ok()) delete &object(mr);
+  return result(removed);
+}
+
+}  // extern "C"

@@ -1,0 +1,149 @@
+// Posting: from the program's lists of work requests to the core's, one translation and no
+// allocation.
+#include <arpa/inet.h>
+
+#include "abi/ibverbs/enums.h"
+#include "abi/ibverbs/errors.h"
+#include "abi/ibverbs/mw.h"
+#include "abi/ibverbs/qp.h"
+#include "abi/ibverbs/receive.h"
+
+namespace weft::abi {
+namespace {
+
+using rdmap::Operation;
+using Posting = verbs::QueuePair::Posting;
+
+struct Flags {
+  explicit Flags(unsigned f)
+      : signaled((f & IBV_SEND_SIGNALED) != 0), fence((f & IBV_SEND_FENCE) != 0) {}
+  bool signaled;
+  bool fence;
+};
+
+int from(const verbs::Outcome<Ok>& outcome) {
+  return outcome.ok() ? 0 : to_errno(outcome.error());
+}
+
+int add_bind(Posting& posting, const ibv_send_wr& wr) {
+  const auto& b = wr.bind_mw;
+  // Type 1 windows have a call of their own, ibv_bind_mw.
+  if (b.mw->type != IBV_MW_TYPE_2) return EINVAL;
+  verbs::BindRequest request;
+  if (const int e = make_bind(*b.mw, b.rkey, b.bind_info, request); e != 0) return e;
+  const Flags flags{wr.send_flags};
+  return from(posting.add_bind(request, wr.wr_id, flags.signaled, flags.fence));
+}
+
+int add_local_invalidate(Posting& posting, const ibv_send_wr& wr) {
+  const Flags flags{wr.send_flags};
+  return from(posting.add_local_invalidate(Stag{wr.invalidate_rkey}, wr.wr_id, flags.signaled,
+                                           flags.fence));
+}
+
+// The part that depends on the operation. False for those that RC does not have.
+bool set_operation(const ibv_send_wr& wr, int opcode, verbs::SendRequest& r) {
+  switch (opcode) {
+    case IBV_WR_SEND:
+      r.operation = Operation::send;
+      return true;
+    case IBV_WR_SEND_WITH_IMM:
+      r.operation = Operation::send_immediate;
+      r.immediate = ntohl(wr.imm_data);
+      return true;
+    case IBV_WR_SEND_WITH_INV:
+      r.operation = Operation::send_invalidate;
+      r.remote_stag = Stag{wr.invalidate_rkey};
+      return true;
+    case IBV_WR_RDMA_WRITE:
+      r.operation = Operation::write;
+      break;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      r.operation = Operation::write_immediate;
+      r.immediate = ntohl(wr.imm_data);
+      break;
+    case IBV_WR_RDMA_READ:
+      r.operation = Operation::read;
+      break;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      r.operation =
+          opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? Operation::compare_swap : Operation::fetch_add;
+      r.remote_to = TaggedOffset{wr.wr.atomic.remote_addr};
+      r.remote_stag = Stag{wr.wr.atomic.rkey};
+      r.compare_add = wr.wr.atomic.compare_add;
+      r.swap = wr.wr.atomic.swap;
+      return true;
+    default:
+      return false;
+  }
+  r.remote_to = TaggedOffset{wr.wr.rdma.remote_addr};
+  r.remote_stag = Stag{wr.wr.rdma.rkey};
+  return true;
+}
+
+int add(Posting& posting, const ibv_send_wr& wr) {
+  const int opcode = number_of(wr.opcode);
+  if (opcode == IBV_WR_BIND_MW) return add_bind(posting, wr);
+  if (opcode == IBV_WR_LOCAL_INV) return add_local_invalidate(posting, wr);
+  verbs::SendRequest r{.wr_id = wr.wr_id,
+                       .signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0,
+                       .fence = (wr.send_flags & IBV_SEND_FENCE) != 0,
+                       .solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0,
+                       .inlined = (wr.send_flags & IBV_SEND_INLINE) != 0,
+                       .segments = as_segments(wr.sg_list),
+                       .count = static_cast<uint32_t>(wr.num_sge)};
+  if (!set_operation(wr, opcode, r)) return EINVAL;
+  // A service of raw packets that the device does not claim.
+  if ((wr.send_flags & IBV_SEND_IP_CSUM) != 0) return EINVAL;
+  return from(posting.add(r));
+}
+
+}  // namespace
+
+int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
+  if (!object(qp->context).alive()) {
+    *bad_wr = wr;
+    return refuse_dead();
+  }
+  int error = 0;
+  {
+    Posting posting{*object(qp).core};
+    for (; wr != nullptr; wr = wr->next) {
+      error = add(posting, *wr);
+      if (error != 0) break;
+    }
+    posting.commit();
+  }
+  if (error == 0) return 0;
+  *bad_wr = wr;
+  if (error != EINVAL) return refuse(error);  // a full queue is no mistake
+  const verbs::QueuePair& core = *object(qp).core;
+  return refuse(error,
+                "queue pair 0x%06x, state %d, does not take this send request: opcode %d, %d "
+                "segments (at most %u; inline %u bytes)",
+                qp->qp_num, static_cast<int>(core.state()), number_of(wr->opcode), wr->num_sge,
+                core.limits().max_send_sge, core.limits().max_inline);
+}
+
+int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
+  if (!object(qp->context).alive()) {
+    *bad_wr = wr;
+    return refuse_dead();
+  }
+  verbs::QueuePair& core = *object(qp).core;
+  const int error = post_receives(
+      wr, bad_wr, [&](const verbs::ReceiveRequest* requests, size_t count, size_t& posted) {
+        return core.post_receive(requests, count, posted);
+      });
+  if (error != EINVAL) return error;
+  return refuse(
+      error,
+      "queue pair 0x%06x, state %d%s, does not take this receive request: %d segments (at "
+      "most %u)",
+      qp->qp_num, static_cast<int>(core.state()),
+      core.srq() == nullptr ? "" : " with a shared receive queue", (*bad_wr)->num_sge,
+      core.limits().max_recv_sge);
+}
+
+}  // namespace weft::abi

@@ -1,0 +1,226 @@
+#include "abi/ibverbs/qp.h"
+
+#include <new>
+
+#include "abi/ibverbs/attributes.h"
+#include "abi/ibverbs/enums.h"
+#include "abi/ibverbs/errors.h"
+#include "abi/ibverbs/events.h"
+#include "device/device.h"
+
+namespace weft::abi {
+namespace {
+
+constexpr uint32_t kInitMask =
+    IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+// Masks from here on go to the kernel in another way, which no software device takes.
+constexpr auto kModifyMask = static_cast<uint32_t>((IBV_QP_DEST_QPN << 1) - 1);
+
+static_assert(static_cast<int>(verbs::QpType::rc) == IBV_QPT_RC &&
+              static_cast<int>(verbs::QpType::uc) == IBV_QPT_UC &&
+              static_cast<int>(verbs::QpType::ud) == IBV_QPT_UD);
+
+constexpr char kType[] = "queue pair: type %d is not supported; RC (2) is";
+
+// 0 for the types that the core knows, supported or not.
+int check_type(int type) {
+  switch (type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_UC:
+    case IBV_QPT_UD:
+      return 0;
+    case IBV_QPT_RAW_PACKET:
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+    case IBV_QPT_DRIVER:
+      return EOPNOTSUPP;
+  }
+  return EINVAL;
+}
+
+Nothing explain(verbs::Errc e, const ibv_qp_init_attr& attr) {
+  const ibv_qp_cap& cap = attr.cap;
+  switch (e) {
+    case verbs::Errc::invalid:
+      return refuse_object(EINVAL,
+                           "queue pair: %u send and %u receive requests (limit %u), %u and %u "
+                           "segments (%u), %u inline bytes (%u)",
+                           cap.max_send_wr, cap.max_recv_wr, device::kMaxQpWr, cap.max_send_sge,
+                           cap.max_recv_sge, device::kMaxSge, cap.max_inline_data,
+                           device::kMaxInline);
+    case verbs::Errc::not_supported:
+      return refuse_object(EOPNOTSUPP, kType, static_cast<int>(attr.qp_type));
+    default:
+      return refuse_object(e);
+  }
+}
+
+AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr) {
+  AbiContext& c = object(pd->context);
+  if (!c.alive()) return refuse_dead_object();
+  const int type = number_of(attr.qp_type);
+  if (const int e = check_type(type); e != 0) return refuse_object(e, kType, type);
+  if (attr.send_cq == nullptr || attr.recv_cq == nullptr) {
+    return refuse_object(EINVAL, "queue pair: it needs a send_cq and a recv_cq");
+  }
+  auto qp = std::unique_ptr<AbiQp>{new (std::nothrow) AbiQp{}};
+  if (qp == nullptr) return refuse_object(ENOMEM);
+  verbs::QpInit init{.context = &c.core,
+                     .pd = &object(pd).core,
+                     .send_cq = &object(attr.send_cq).core,
+                     .recv_cq = &object(attr.recv_cq).core,
+                     .srq = attr.srq == nullptr ? nullptr : &object(attr.srq).core,
+                     .type = static_cast<verbs::QpType>(attr.qp_type),
+                     .limits = to_limits(attr.cap),
+                     .signal_all = attr.sq_sig_all != 0,
+                     .owner = &qp->base()};
+  auto core = verbs::QueuePair::create(init);
+  if (!core.ok()) return explain(core.error(), attr);
+  qp->core = std::move(*core);
+  attr.cap = to_cap(qp->core->limits());
+  ibv_qp& base = qp->base();
+  base.context = pd->context;
+  base.qp_context = attr.qp_context;
+  base.pd = pd;
+  base.send_cq = attr.send_cq;
+  base.recv_cq = attr.recv_cq;
+  base.srq = attr.srq;
+  base.handle = next_handle();
+  base.qp_num = qp->core->number().value();
+  base.state = IBV_QPS_RESET;
+  base.qp_type = attr.qp_type;
+  pthread_mutex_init(&base.mutex, nullptr);
+  pthread_cond_init(&base.cond, nullptr);
+  const std::lock_guard guard{c.lock};
+  c.queue_pairs.push_back(*qp);
+  return qp.release();
+}
+
+}  // namespace
+
+ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) {
+  const int type = number_of(attr->qp_type);
+  if (const int e = check_type(type); e != 0) return refuse_object(e, kType, type);
+  if ((attr->comp_mask & ~kInitMask) != 0) {
+    return refuse_object(EOPNOTSUPP, "queue pair: options of comp_mask 0x%x are not supported",
+                         attr->comp_mask & ~kInitMask);
+  }
+  if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0) {
+    return refuse_object(EINVAL, "queue pair: comp_mask lacks IBV_QP_INIT_ATTR_PD");
+  }
+  if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0) {
+    return refuse_object(EOPNOTSUPP, "queue pair: create_flags 0x%x are not supported",
+                         attr->create_flags);
+  }
+  const bool extended = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+  if (extended && (attr->send_ops_flags & ~builder_operations(attr->qp_type)) != 0) {
+    return refuse_object(EOPNOTSUPP, "queue pair: no operations 0x%lx of IBV_QP_EX_WITH_...",
+                         static_cast<unsigned long>(attr->send_ops_flags));
+  }
+  // The part that both structs have.
+  ibv_qp_init_attr basic{.qp_context = attr->qp_context,
+                         .send_cq = attr->send_cq,
+                         .recv_cq = attr->recv_cq,
+                         .srq = attr->srq,
+                         .cap = attr->cap,
+                         .qp_type = attr->qp_type,
+                         .sq_sig_all = attr->sq_sig_all};
+  AbiQp* qp = create_qp(attr->pd, basic);
+  if (qp == nullptr) return nullptr;
+  attr->cap = basic.cap;
+  qp->extended = extended;
+  if (extended) set_builder(*qp);
+  return &qp->base();
+}
+
+}  // namespace weft::abi
+
+using namespace weft;
+using namespace weft::abi;
+
+extern "C" {
+
+ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
+  AbiQp* qp = create_qp(pd, *attr);
+  return qp == nullptr ? nullptr : &qp->base();
+}
+
+// Null for queue pairs that were not made for ibv_wr_..., as in rdma-core.
+ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
+  return object(qp).extended ? &object(qp) : nullptr;
+}
+
+int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) {
+  if (!object(qp->context).alive()) return refuse_dead();
+  const auto mask = static_cast<uint32_t>(attr_mask);
+  if ((mask & ~kModifyMask) != 0) return refuse(EOPNOTSUPP);
+  verbs::QpAttributes attributes;
+  if (!to_attributes(*attr, mask, attributes)) return refuse(EINVAL);
+  verbs::QueuePair& core = *object(qp).core;
+  const verbs::QpState before = core.state();
+  const auto modified = core.modify(attributes, mask);
+  if (!modified.ok()) {
+    return refuse(to_errno(modified.error()),
+                  "queue pair 0x%06x: in state %d it does not take attributes 0x%x (new state %d)",
+                  qp->qp_num, static_cast<int>(before), mask, number_of(attr->qp_state));
+  }
+  if ((mask & IBV_QP_STATE) != 0) qp->state = attr->qp_state;
+  return 0;
+}
+
+int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
+  if (!object(qp->context).alive()) return refuse_dead();
+  verbs::QueuePair& core = *object(qp).core;
+  to_qp_attr(core.query(), *attr);
+  attr->cap = to_cap(core.limits());
+  *init = {.qp_context = qp->qp_context,
+           .send_cq = qp->send_cq,
+           .recv_cq = qp->recv_cq,
+           .srq = qp->srq,
+           .cap = attr->cap,
+           .qp_type = qp->qp_type,
+           .sq_sig_all = core.signal_all() ? 1 : 0};
+  qp->state = attr->qp_state;
+  return 0;
+}
+
+int ibv_destroy_qp(ibv_qp* qp) {
+  AbiContext& c = object(qp->context);
+  if (!c.alive()) return 0;
+  AbiQp& q = object(qp);
+  {
+    const std::lock_guard guard{c.lock};
+    q.ListHook<OpenQps>::unlink();
+  }
+  q.builder.posting.reset();
+  q.core.reset();
+  forget_events(c.core, qp);
+  wait_for_acknowledgements(qp->mutex, qp->cond, qp->events_completed, q.async_delivered);
+  pthread_cond_destroy(&qp->cond);
+  pthread_mutex_destroy(&qp->mutex);
+  delete &q;
+  return 0;
+}
+
+// Segments of one message are placed as they come, and a byte stream keeps their order; but bytes
+// of one segment may be copied in any order.
+int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t) {
+  return 0;
+}
+
+int ibv_query_ece(ibv_qp*, ibv_ece*) {
+  return refuse(EOPNOTSUPP);
+}
+int ibv_set_ece(ibv_qp*, ibv_ece*) {
+  return refuse(EOPNOTSUPP);
+}
+
+// Multicast is for UD.
+int ibv_attach_mcast(ibv_qp*, const ibv_gid*, uint16_t) {
+  return refuse(EOPNOTSUPP);
+}
+int ibv_detach_mcast(ibv_qp*, const ibv_gid*, uint16_t) {
+  return refuse(EOPNOTSUPP);
+}
+
+}  // extern "C"

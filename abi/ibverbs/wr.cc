@@ -1,0 +1,258 @@
+// The other way of posting: ibv_wr_start, one call for the operation and one for its data,
+// ibv_wr_complete.
+#include <arpa/inet.h>
+
+#include <array>
+#include <cstring>
+
+#include "abi/ibverbs/errors.h"
+#include "abi/ibverbs/mw.h"
+#include "abi/ibverbs/qp.h"
+#include "abi/ibverbs/receive.h"
+#include "device/device.h"
+
+namespace weft::abi {
+namespace {
+
+using rdmap::Operation;
+
+constexpr uint64_t kRcOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                   IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                                   IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
+                                   IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
+
+void note(WrBuilder& b, int error) {
+  if (b.error == 0) b.error = error;
+}
+void note(WrBuilder& b, const verbs::Outcome<Ok>& outcome) {
+  if (!outcome.ok()) note(b, to_errno(outcome.error()));
+}
+
+bool signaled(const AbiQp& qp) {
+  return (qp.wr_flags & IBV_SEND_SIGNALED) != 0;
+}
+bool fenced(const AbiQp& qp) {
+  return (qp.wr_flags & IBV_SEND_FENCE) != 0;
+}
+
+// --- a request: begun by its operation, ended by its data, or without any by what comes next
+
+// Is there a list that takes more?
+bool started(WrBuilder& b) {
+  if (!b.posting) note(b, EINVAL);
+  return b.error == 0;
+}
+
+void finish(AbiQp& qp) {
+  WrBuilder& b = qp.builder;
+  if (!std::exchange(b.open, false) || !started(b)) return;
+  note(b, b.posting->add(b.request));
+}
+
+verbs::SendRequest& begin(ibv_qp_ex* base, Operation operation) {
+  AbiQp& qp = object(base);
+  finish(qp);
+  qp.builder.open = true;
+  qp.builder.request = {.wr_id = qp.wr_id,
+                        .operation = operation,
+                        .signaled = signaled(qp),
+                        .fence = fenced(qp),
+                        .solicited = (qp.wr_flags & IBV_SEND_SOLICITED) != 0};
+  return qp.builder.request;
+}
+
+verbs::SendRequest& begin(ibv_qp_ex* base, Operation operation, uint32_t rkey, uint64_t address) {
+  verbs::SendRequest& r = begin(base, operation);
+  r.remote_stag = Stag{rkey};
+  r.remote_to = TaggedOffset{address};
+  return r;
+}
+
+// Data without an operation is an error of the program.
+void give_data(AbiQp& qp, const verbs::LocalSegment* segments, size_t count, bool inlined) {
+  WrBuilder& b = qp.builder;
+  if (!b.open || count > device::kMaxSge) {
+    b.open = false;
+    return note(b, EINVAL);
+  }
+  b.request.segments = segments;
+  b.request.count = static_cast<uint32_t>(count);
+  b.request.inlined = inlined;
+  finish(qp);
+}
+
+// --- operations
+
+void wr_send(ibv_qp_ex* qp) {
+  begin(qp, Operation::send);
+}
+void wr_send_imm(ibv_qp_ex* qp, __be32 immediate) {
+  begin(qp, Operation::send_immediate).immediate = ntohl(immediate);
+}
+void wr_send_inv(ibv_qp_ex* qp, uint32_t rkey) {
+  begin(qp, Operation::send_invalidate).remote_stag = Stag{rkey};
+}
+void wr_rdma_write(ibv_qp_ex* qp, uint32_t rkey, uint64_t address) {
+  begin(qp, Operation::write, rkey, address);
+}
+void wr_rdma_write_imm(ibv_qp_ex* qp, uint32_t rkey, uint64_t address, __be32 immediate) {
+  begin(qp, Operation::write_immediate, rkey, address).immediate = ntohl(immediate);
+}
+void wr_rdma_read(ibv_qp_ex* qp, uint32_t rkey, uint64_t address) {
+  begin(qp, Operation::read, rkey, address);
+}
+void wr_atomic_cmp_swp(ibv_qp_ex* qp, uint32_t rkey, uint64_t address, uint64_t compare,
+                       uint64_t swap) {
+  verbs::SendRequest& r = begin(qp, Operation::compare_swap, rkey, address);
+  r.compare_add = compare;
+  r.swap = swap;
+}
+void wr_atomic_fetch_add(ibv_qp_ex* qp, uint32_t rkey, uint64_t address, uint64_t add) {
+  begin(qp, Operation::fetch_add, rkey, address).compare_add = add;
+}
+
+void wr_local_inv(ibv_qp_ex* base, uint32_t rkey) {
+  AbiQp& qp = object(base);
+  finish(qp);
+  WrBuilder& b = qp.builder;
+  if (!started(b)) return;
+  note(b, b.posting->add_local_invalidate(Stag{rkey}, qp.wr_id, signaled(qp), fenced(qp)));
+}
+
+void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) {
+  AbiQp& qp = object(base);
+  finish(qp);
+  WrBuilder& b = qp.builder;
+  if (!started(b)) return;
+  if (mw->type != IBV_MW_TYPE_2) return note(b, EINVAL);
+  verbs::BindRequest request;
+  if (const int e = make_bind(*mw, rkey, *info, request); e != 0) return note(b, e);
+  note(b, b.posting->add_bind(request, qp.wr_id, signaled(qp), fenced(qp)));
+}
+
+// What RC does not have. Programs that ask for it at creation are refused there.
+void unsupported(ibv_qp_ex* qp) {
+  note(object(qp).builder, EOPNOTSUPP);
+}
+void wr_send_tso(ibv_qp_ex* qp, void*, uint16_t, uint16_t) {
+  unsupported(qp);
+}
+void wr_atomic_write(ibv_qp_ex* qp, uint32_t, uint64_t, const void*) {
+  unsupported(qp);
+}
+void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah*, uint32_t, uint32_t) {
+  unsupported(qp);
+}
+void wr_set_xrc_srqn(ibv_qp_ex* qp, uint32_t) {
+  unsupported(qp);
+}
+
+// --- data
+
+void wr_set_sge(ibv_qp_ex* qp, uint32_t lkey, uint64_t address, uint32_t length) {
+  const verbs::LocalSegment segment{.address = address, .length = length, .lkey = Stag{lkey}};
+  give_data(object(qp), &segment, 1, false);
+}
+
+void wr_set_sge_list(ibv_qp_ex* qp, size_t count, const ibv_sge* list) {
+  give_data(object(qp), as_segments(list), count, false);
+}
+
+void wr_set_inline_data_list(ibv_qp_ex* base, size_t count, const ibv_data_buf* list) {
+  AbiQp& qp = object(base);
+  std::array<std::byte, device::kMaxInline> gathered;
+  size_t length = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (list[i].length > gathered.size() - length) {
+      qp.builder.open = false;
+      return note(qp.builder, EINVAL);
+    }
+    if (list[i].length > 0) std::memcpy(&gathered[length], list[i].addr, list[i].length);
+    length += list[i].length;
+  }
+  const verbs::LocalSegment segment{.address = reinterpret_cast<uintptr_t>(gathered.data()),
+                                    .length = static_cast<uint32_t>(length)};
+  give_data(qp, &segment, 1, true);
+}
+
+void wr_set_inline_data(ibv_qp_ex* base, void* address, size_t length) {
+  AbiQp& qp = object(base);
+  if (length > device::kMaxInline) {
+    qp.builder.open = false;
+    return note(qp.builder, EINVAL);
+  }
+  const verbs::LocalSegment segment{.address = reinterpret_cast<uintptr_t>(address),
+                                    .length = static_cast<uint32_t>(length)};
+  give_data(qp, &segment, 1, true);
+}
+
+// --- the list: the builder is one thread's from start to complete or abort
+
+void wr_start(ibv_qp_ex* base) {
+  AbiQp& qp = object(base);
+  WrBuilder& b = qp.builder;
+  if (!object(base->qp_base.context).alive()) {
+    b.error = refuse_dead();
+    return;
+  }
+  b.lock.lock();
+  b.posting.emplace(*qp.core);
+  b.open = false;
+  b.error = 0;
+}
+
+int wr_complete(ibv_qp_ex* base) {
+  AbiQp& qp = object(base);
+  WrBuilder& b = qp.builder;
+  finish(qp);
+  const int error = std::exchange(b.error, 0);
+  if (!b.posting) return refuse(error == 0 ? EINVAL : error);
+  const bool due = error == 0 && b.posting->publish();
+  b.posting.reset();
+  b.lock.unlock();
+  // Not under the lock: this may send, and nobody is to wait for that.
+  if (due) qp.core->ring();
+  return error == 0 ? 0 : refuse(error);
+}
+
+void wr_abort(ibv_qp_ex* base) {
+  WrBuilder& b = object(base).builder;
+  b.open = false;
+  b.error = 0;
+  if (!b.posting) return;
+  b.posting.reset();
+  b.lock.unlock();
+}
+
+}  // namespace
+
+uint64_t builder_operations(ibv_qp_type type) {
+  return type == IBV_QPT_RC ? kRcOperations : 0;
+}
+
+void set_builder(AbiQp& qp) {
+  qp.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+  qp.wr_atomic_fetch_add = wr_atomic_fetch_add;
+  qp.wr_bind_mw = wr_bind_mw;
+  qp.wr_local_inv = wr_local_inv;
+  qp.wr_rdma_read = wr_rdma_read;
+  qp.wr_rdma_write = wr_rdma_write;
+  qp.wr_rdma_write_imm = wr_rdma_write_imm;
+  qp.wr_send = wr_send;
+  qp.wr_send_imm = wr_send_imm;
+  qp.wr_send_inv = wr_send_inv;
+  qp.wr_send_tso = wr_send_tso;
+  qp.wr_set_ud_addr = wr_set_ud_addr;
+  qp.wr_set_xrc_srqn = wr_set_xrc_srqn;
+  qp.wr_set_inline_data = wr_set_inline_data;
+  qp.wr_set_inline_data_list = wr_set_inline_data_list;
+  qp.wr_set_sge = wr_set_sge;
+  qp.wr_set_sge_list = wr_set_sge_list;
+  qp.wr_start = wr_start;
+  qp.wr_complete = wr_complete;
+  qp.wr_abort = wr_abort;
+  qp.wr_atomic_write = wr_atomic_write;
+}
+
+}  // namespace weft::abi

@@ -1,0 +1,172 @@
+// Connecting and disconnecting.
+#include <algorithm>
+
+#include "abi/rdmacm/device.h"
+#include "abi/rdmacm/ids.h"
+
+namespace weft::abi {
+namespace {
+
+// "As many as the device can." (rdma_connect(3))
+uint8_t or_most(uint8_t asked, uint8_t unless, uint8_t most) {
+  return asked == unless ? most : asked;
+}
+
+// What rdma_cm(7) refuses before it does anything. 0, or an errno value.
+int check(const CmId& id, const rdma_conn_param* p, const SharedDevice& device) {
+  if (p == nullptr) return id.qp == nullptr ? EINVAL : 0;
+  const bool too_many =
+      (p->responder_resources != RDMA_MAX_RESP_RES && p->responder_resources > device.max_reads) ||
+      (p->initiator_depth != RDMA_MAX_INIT_DEPTH && p->initiator_depth > device.max_reads);
+  return too_many ? EINVAL : 0;
+}
+
+cm::ConnectionParameters parameters(const CmId& id, const rdma_conn_param* p) {
+  cm::ConnectionParameters c{.responder_resources = id.responder_resources,
+                             .initiator_depth = id.initiator_depth,
+                             .private_data = id.connect_data};
+  if (p == nullptr) return c;
+  c.retry_count = p->retry_count;
+  c.rnr_retry_count = p->rnr_retry_count;
+  if (id.qp == nullptr) c.qpn = Qpn{p->qp_num};
+  if (p->private_data != nullptr) {
+    const auto* data = static_cast<const std::byte*>(p->private_data);
+    c.private_data.insert(c.private_data.end(), data, data + p->private_data_len);
+  }
+  return c;
+}
+
+verbs::QueuePair* pair_of(const CmId& id) {
+  return id.qp == nullptr ? nullptr : the_core().pair_of(id.qp);
+}
+
+int reject(rdma_cm_id* id, const void* private_data, uint8_t length) {
+  return result(object(id).core.reject(
+      {static_cast<const std::byte*>(private_data), private_data != nullptr ? length : 0U}));
+}
+
+}  // namespace
+}  // namespace weft::abi
+
+using namespace weft;
+using namespace weft::abi;
+
+extern "C" {
+
+int rdma_connect(rdma_cm_id* id, rdma_conn_param* conn_param) {
+  CmId& i = object(id);
+  const SharedDevice* d = shared_device();
+  if (d == nullptr) return -1;
+  if (const int error = check(i, conn_param, *d); error != 0) return refuse(error);
+  const rdma_conn_param most{.responder_resources = RDMA_MAX_RESP_RES,
+                             .initiator_depth = RDMA_MAX_INIT_DEPTH};
+  const rdma_conn_param& asked = conn_param != nullptr ? *conn_param : most;
+  i.responder_resources = or_most(asked.responder_resources, RDMA_MAX_RESP_RES, d->max_reads);
+  i.initiator_depth = or_most(asked.initiator_depth, RDMA_MAX_INIT_DEPTH, d->max_reads);
+  if (const int error = i.core.connect(pair_of(i), parameters(i, conn_param)); error != 0) {
+    return refuse(error);
+  }
+  if (i.qp != nullptr) i.qp->state = IBV_QPS_RTS;
+  i.connect_data.clear();
+  return complete(i);
+}
+
+int rdma_establish(rdma_cm_id* id) {
+  if (id->qp != nullptr) return refuse(EINVAL);
+  return result(object(id).core.establish());
+}
+
+int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** id) {
+  CmId& l = object(listen);
+  if (!l.sync) return refuse(EINVAL);
+  if (l.event != nullptr) {
+    rdma_ack_cm_event(l.event);
+    l.event = nullptr;
+  }
+  rdma_cm_event* event = nullptr;
+  if (rdma_get_cm_event(l.channel, &event) != 0) return -1;
+  int error = 0;
+  if (event->event == RDMA_CM_EVENT_REJECTED) {
+    error = ECONNREFUSED;
+  } else if (event->status != 0) {
+    error = event->status < 0 ? -event->status : event->status;
+  } else if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
+    error = EINVAL;
+  } else if (l.request_qp_attr) {
+    ibv_qp_init_attr attr = *l.request_qp_attr;
+    if (rdma_create_qp(event->id, l.pd, &attr) != 0) error = errno;
+  }
+  if (error != 0) {
+    l.event = event;
+    return refuse(error);
+  }
+  *id = event->id;
+  (*id)->event = event;
+  return 0;
+}
+
+int rdma_accept(rdma_cm_id* id, rdma_conn_param* conn_param) {
+  CmId& i = object(id);
+  const SharedDevice* d = shared_device();
+  if (d == nullptr) return -1;
+  if (const int error = check(i, conn_param, *d); error != 0) return refuse(error);
+  const auto fit = [d](uint8_t requested) { return std::min(requested, d->max_reads); };
+  if (conn_param == nullptr || conn_param->initiator_depth == RDMA_MAX_INIT_DEPTH) {
+    i.initiator_depth = fit(i.initiator_depth);
+  } else {
+    i.initiator_depth = conn_param->initiator_depth;
+  }
+  if (conn_param == nullptr || conn_param->responder_resources == RDMA_MAX_RESP_RES) {
+    i.responder_resources = fit(i.responder_resources);
+  } else {
+    i.responder_resources = conn_param->responder_resources;
+  }
+  if (const int error = i.core.accept(pair_of(i), parameters(i, conn_param)); error != 0) {
+    if (i.qp != nullptr && error == ECONNRESET) i.qp->state = IBV_QPS_ERR;
+    return refuse(error);
+  }
+  if (i.qp != nullptr) i.qp->state = IBV_QPS_RTS;
+  return complete(i);
+}
+
+int rdma_reject(rdma_cm_id* id, const void* private_data, uint8_t private_data_len) {
+  return reject(id, private_data, private_data_len);
+}
+
+// MPA has one way to say no.
+int rdma_reject_ece(rdma_cm_id* id, const void* private_data, uint8_t private_data_len) {
+  return reject(id, private_data, private_data_len);
+}
+
+// A connection is established by what comes over it; nothing has to be forced.
+int rdma_notify(rdma_cm_id* id, ibv_event_type) {
+  return id->verbs == nullptr ? refuse(EINVAL) : 0;
+}
+
+int rdma_disconnect(rdma_cm_id* id) {
+  if (id->verbs == nullptr) return refuse(EINVAL);
+  CmId& i = object(id);
+  if (const int error = i.core.disconnect(); error != 0) return refuse(error);
+  if (i.qp != nullptr) i.qp->state = IBV_QPS_ERR;
+  // Disconnected before, and told: no event comes for this one.
+  return i.sync && i.core.silent() ? 0 : complete(i);
+}
+
+// --- enhanced connection establishment: a vendor's business; kept, and never sent
+
+int rdma_set_local_ece(rdma_cm_id* id, ibv_ece* ece) {
+  if (id == nullptr || id->qp != nullptr || ece == nullptr || ece->vendor_id == 0 ||
+      ece->comp_mask != 0) {
+    return refuse(EINVAL);
+  }
+  object(id).local_ece = *ece;
+  return 0;
+}
+
+int rdma_get_remote_ece(rdma_cm_id* id, ibv_ece* ece) {
+  if (id == nullptr || id->qp != nullptr || ece == nullptr) return refuse(EINVAL);
+  *ece = {};
+  return 0;
+}
+
+}  // extern "C"

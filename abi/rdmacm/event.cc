@@ -1,0 +1,193 @@
+// Event channels and events.
+#include <algorithm>
+#include <new>
+
+#include "abi/rdmacm/device.h"
+#include "abi/rdmacm/ids.h"
+
+namespace weft::abi {
+namespace {
+
+// The values of both are said to be the same.
+static_assert(static_cast<int>(cm::EventKind::addr_resolved) == RDMA_CM_EVENT_ADDR_RESOLVED &&
+              static_cast<int>(cm::EventKind::connect_request) == RDMA_CM_EVENT_CONNECT_REQUEST &&
+              static_cast<int>(cm::EventKind::connect_response) == RDMA_CM_EVENT_CONNECT_RESPONSE &&
+              static_cast<int>(cm::EventKind::rejected) == RDMA_CM_EVENT_REJECTED &&
+              static_cast<int>(cm::EventKind::established) == RDMA_CM_EVENT_ESTABLISHED &&
+              static_cast<int>(cm::EventKind::disconnected) == RDMA_CM_EVENT_DISCONNECTED &&
+              static_cast<int>(cm::EventKind::timewait_exit) == RDMA_CM_EVENT_TIMEWAIT_EXIT);
+
+void fill_parameters(CmEvent& e) {
+  const cm::ConnectionParameters& p = e.core.parameters;
+  rdma_conn_param& c = e.param.conn;
+  const size_t length = std::min<size_t>(p.private_data.size(), 255);
+  c.private_data = length > 0 ? p.private_data.data() : nullptr;
+  c.private_data_len = static_cast<uint8_t>(length);
+  c.responder_resources = p.responder_resources;
+  c.initiator_depth = p.initiator_depth;
+  c.retry_count = p.retry_count;
+  c.rnr_retry_count = p.rnr_retry_count;
+  c.qp_num = p.qpn.value();
+}
+
+// The Id of a peer that wants to connect begins its life here. 0, or an errno value.
+int adopt_request(CmEvent& e, CmId& listener) {
+  auto* id = new (std::nothrow) CmId{*e.core.id, object(listener.channel), false};
+  if (id == nullptr) {
+    e.core.id->destroy();
+    return ENOMEM;
+  }
+  e.core.id->set_owner(id);
+  e.listen_id = &listener;
+  e.id = id;
+  id->context = listener.context;
+  id->ps = listener.ps;
+  id->qp_type = listener.qp_type;
+  id->responder_resources = e.param.conn.responder_resources;
+  id->initiator_depth = e.param.conn.initiator_depth;
+  int error = take_device(*id);
+  if (error == 0) error = fill_route(*id);
+  if (error == 0 && listener.sync && rdma_migrate_id(id, nullptr) != 0) error = errno;
+  if (error != 0) rdma_destroy_id(id);
+  return error;
+}
+
+// What an event changes in the struct of its Id. A step that fails turns the event into its error.
+void carry_out(CmEvent& e) {
+  CmId& id = object(e.id);
+  switch (e.event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      if (const int error = take_device(id); error != 0) {
+        e.event = RDMA_CM_EVENT_ADDR_ERROR;
+        e.status = -error;
+      }
+      break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      if (const int error = fill_route(id); error != 0) {
+        e.event = RDMA_CM_EVENT_ROUTE_ERROR;
+        e.status = -error;
+      }
+      break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      update_addresses(id);
+      break;
+    case RDMA_CM_EVENT_REJECTED:
+      if (id.qp != nullptr) id.qp->state = IBV_QPS_ERR;
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+CmChannel* create_channel() {
+  cm::Channel* core = nullptr;
+  if (const int error = connections().create_channel(core); error != 0) {
+    errno = error;
+    return nullptr;
+  }
+  auto* c = new (std::nothrow) CmChannel{*core};
+  if (c == nullptr) {
+    core->destroy();
+    errno = ENOMEM;
+  }
+  return c;
+}
+
+void destroy_channel(CmChannel* channel) {
+  channel->core.destroy();
+  delete channel;
+}
+
+int complete(CmId& id) {
+  if (!id.sync) return 0;
+  if (id.event != nullptr) {
+    rdma_ack_cm_event(id.event);
+    id.event = nullptr;
+  }
+  if (rdma_get_cm_event(id.channel, &id.event) != 0) return -1;
+  if (id.event->event == RDMA_CM_EVENT_REJECTED) return refuse(ECONNREFUSED);
+  const int status = id.event->status;
+  return status == 0 ? 0 : refuse(status < 0 ? -status : status);
+}
+
+}  // namespace weft::abi
+
+using namespace weft;
+using namespace weft::abi;
+
+extern "C" {
+
+rdma_event_channel* rdma_create_event_channel() {
+  return create_channel();
+}
+
+void rdma_destroy_event_channel(rdma_event_channel* channel) {
+  destroy_channel(&object(channel));
+}
+
+int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+  if (event == nullptr) return refuse(EINVAL);
+  cm::Channel& from = object(channel).core;
+  for (;;) {
+    cm::Event* core = nullptr;
+    if (const int error = from.next(core); error != 0) return refuse(error);
+    auto e = std::unique_ptr<CmEvent>{new (std::nothrow) CmEvent{*core}};
+    if (e == nullptr) {
+      connections().acknowledge(core);
+      return refuse(ENOMEM);
+    }
+    e->event = static_cast<rdma_cm_event_type>(core->kind);
+    e->status = core->status;
+    fill_parameters(*e);
+    if (core->listener != nullptr) {
+      if (adopt_request(*e, *static_cast<CmId*>(core->listener->owner())) != 0) {
+        // The peer has been told no.
+        connections().acknowledge(core);
+        continue;
+      }
+    } else {
+      e->id = static_cast<CmId*>(core->id->owner());
+      carry_out(*e);
+    }
+    *event = e.release();
+    return 0;
+  }
+}
+
+int rdma_ack_cm_event(rdma_cm_event* event) {
+  if (event == nullptr) return refuse(EINVAL);
+  const std::unique_ptr<CmEvent> e{static_cast<CmEvent*>(event)};
+  connections().acknowledge(&e->core);
+  return 0;
+}
+
+const char* rdma_event_str(rdma_cm_event_type event) {
+#define WEFT_EVENT(name) \
+  case name:             \
+    return #name
+  switch (event) {
+    WEFT_EVENT(RDMA_CM_EVENT_ADDR_RESOLVED);
+    WEFT_EVENT(RDMA_CM_EVENT_ADDR_ERROR);
+    WEFT_EVENT(RDMA_CM_EVENT_ROUTE_RESOLVED);
+    WEFT_EVENT(RDMA_CM_EVENT_ROUTE_ERROR);
+    WEFT_EVENT(RDMA_CM_EVENT_CONNECT_REQUEST);
+    WEFT_EVENT(RDMA_CM_EVENT_CONNECT_RESPONSE);
+    WEFT_EVENT(RDMA_CM_EVENT_CONNECT_ERROR);
+    WEFT_EVENT(RDMA_CM_EVENT_UNREACHABLE);
+    WEFT_EVENT(RDMA_CM_EVENT_REJECTED);
+    WEFT_EVENT(RDMA_CM_EVENT_ESTABLISHED);
+    WEFT_EVENT(RDMA_CM_EVENT_DISCONNECTED);
+    WEFT_EVENT(RDMA_CM_EVENT_DEVICE_REMOVAL);
+    WEFT_EVENT(RDMA_CM_EVENT_MULTICAST_JOIN);
+    WEFT_EVENT(RDMA_CM_EVENT_MULTICAST_ERROR);
+    WEFT_EVENT(RDMA_CM_EVENT_ADDR_CHANGE);
+    WEFT_EVENT(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  }
+#undef WEFT_EVENT
+  return "UNKNOWN EVENT";
+}
+
+}  // extern "C"

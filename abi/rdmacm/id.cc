@@ -1,0 +1,258 @@
+// Ids: their beginning, addresses, options and end.
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "abi/rdmacm/device.h"
+#include "abi/rdmacm/ids.h"
+
+namespace weft::abi {
+namespace {
+
+constexpr uint8_t kPort = 1;
+constexpr uint16_t kPkey = 0xffff;
+
+// As the kernel's rdma_cm fills a path over Ethernet.
+constexpr uint8_t kExactly = 2;  // the selectors of InfiniBand's path records
+constexpr uint8_t kPacketLifeTime = 18;
+constexpr uint8_t kHopLimit = 64;
+
+__be16 port_of(const sockaddr& a) {
+  switch (a.sa_family) {
+    case AF_INET:
+      return reinterpret_cast<const sockaddr_in&>(a).sin_port;
+    case AF_INET6:
+      return reinterpret_cast<const sockaddr_in6&>(a).sin6_port;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+port::Address to_address(const sockaddr* a) {
+  port::Address address;
+  if (a == nullptr) return address;
+  switch (a->sa_family) {
+    case AF_INET:
+      address.length = sizeof(sockaddr_in);
+      break;
+    case AF_INET6:
+      address.length = sizeof(sockaddr_in6);
+      break;
+    default:
+      return address;
+  }
+  std::memcpy(&address.storage, a, address.length);
+  return address;
+}
+
+void update_addresses(CmId& id) {
+  const cm::Addresses a = id.core.addresses();
+  rdma_addr& r = id.route.addr;
+  if (a.source.valid()) std::memcpy(&r.src_storage, &a.source.storage, a.source.length);
+  if (a.destination.valid()) {
+    std::memcpy(&r.dst_storage, &a.destination.storage, a.destination.length);
+  }
+  std::memcpy(r.addr.ibaddr.sgid.raw, a.source_gid.raw.data(), a.source_gid.raw.size());
+  std::memcpy(r.addr.ibaddr.dgid.raw, a.destination_gid.raw.data(), a.destination_gid.raw.size());
+}
+
+int take_device(CmId& id) {
+  update_addresses(id);
+  if (id.verbs != nullptr) return 0;
+  const SharedDevice* d = shared_device();
+  if (d == nullptr) return ENODEV;
+  id.verbs = d->verbs;
+  if (id.pd == nullptr) id.pd = d->pd;
+  id.port_num = kPort;
+  id.route.addr.addr.ibaddr.pkey = htobe16(kPkey);
+  id.core.set_device(the_core().context_of(d->verbs));
+  return 0;
+}
+
+int fill_route(CmId& id) {
+  // iWARP has no path records.
+  if (id.verbs->device->transport_type != IBV_TRANSPORT_IB) return 0;
+  ibv_port_attr port{};
+  if (const int error = ibv_query_port(id.verbs, kPort, &port); error != 0) return error;
+  if (id.route.path_rec == nullptr) {
+    id.route.path_rec = static_cast<ibv_sa_path_rec*>(std::calloc(1, sizeof(ibv_sa_path_rec)));
+    if (id.route.path_rec == nullptr) return ENOMEM;
+  }
+  ibv_sa_path_rec& p = *id.route.path_rec;
+  p.sgid = id.route.addr.addr.ibaddr.sgid;
+  p.dgid = id.route.addr.addr.ibaddr.dgid;
+  p.hop_limit = kHopLimit;
+  p.reversible = 1;
+  p.numb_path = 1;
+  p.pkey = htobe16(kPkey);
+  p.mtu_selector = p.rate_selector = p.packet_life_time_selector = kExactly;
+  p.mtu = static_cast<uint8_t>(port.active_mtu);
+  p.rate = IBV_RATE_40_GBPS;
+  p.packet_life_time = kPacketLifeTime;
+  id.route.num_paths = 1;
+  return 0;
+}
+
+int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space space,
+              ibv_qp_type type) {
+  const bool sync = channel == nullptr;
+  CmChannel* c = sync ? create_channel() : &object(channel);
+  if (c == nullptr) return -1;
+  cm::Id* core = nullptr;
+  int error = connections().create_id(c->core, static_cast<cm::PortSpace>(space), core);
+  CmId* fresh = nullptr;
+  if (error == 0) {
+    fresh = new (std::nothrow) CmId{*core, *c, sync};
+    if (fresh == nullptr) {
+      core->destroy();
+      error = ENOMEM;
+    }
+  }
+  if (error != 0) {
+    if (sync) destroy_channel(c);
+    return refuse(error);
+  }
+  core->set_owner(fresh);
+  fresh->context = context;
+  fresh->ps = space;
+  fresh->qp_type = type;
+  *id = fresh;
+  return 0;
+}
+
+void free_id(CmId* id) {
+  if (id->sync) destroy_channel(&object(id->channel));
+  std::free(id->route.path_rec);
+  delete id;
+}
+
+}  // namespace weft::abi
+
+using namespace weft;
+using namespace weft::abi;
+
+extern "C" {
+
+int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
+                   rdma_port_space ps) {
+  return create_id(channel, id, context, ps,
+                   ps == RDMA_PS_IPOIB || ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC);
+}
+
+int rdma_destroy_id(rdma_cm_id* id) {
+  CmId& i = object(id);
+  if (i.event != nullptr) rdma_ack_cm_event(i.event);
+  i.event = nullptr;
+  if (const int error = i.core.destroy(); error != 0) return refuse(error);
+  free_id(&i);
+  return 0;
+}
+
+int rdma_bind_addr(rdma_cm_id* id, sockaddr* addr) {
+  const port::Address at = to_address(addr);
+  if (!at.valid()) return refuse(EINVAL);
+  CmId& i = object(id);
+  if (const int error = i.core.bind(at); error != 0) return refuse(error);
+  // A wildcard is not on any device yet.
+  if (!i.core.on_device()) {
+    update_addresses(i);
+    return 0;
+  }
+  return result(take_device(i));
+}
+
+int rdma_resolve_addr(rdma_cm_id* id, sockaddr* src_addr, sockaddr* dst_addr, int) {
+  const port::Address source = to_address(src_addr);
+  const port::Address destination = to_address(dst_addr);
+  if (!destination.valid() || (src_addr != nullptr && !source.valid())) return refuse(EINVAL);
+  CmId& i = object(id);
+  if (const int error = i.core.resolve_address(source, destination); error != 0) {
+    return refuse(error);
+  }
+  std::memcpy(&i.route.addr.dst_storage, &destination.storage, destination.length);
+  return complete(i);
+}
+
+// Over IP there is no route to ask for.
+int rdma_resolve_route(rdma_cm_id* id, int) {
+  CmId& i = object(id);
+  if (const int error = i.core.resolve_route(); error != 0) return refuse(error);
+  return complete(i);
+}
+
+int rdma_listen(rdma_cm_id* id, int backlog) {
+  CmId& i = object(id);
+  if (const int error = i.core.listen(backlog); error != 0) return refuse(error);
+  update_addresses(i);
+  return 0;
+}
+
+__be16 rdma_get_src_port(rdma_cm_id* id) {
+  return port_of(id->route.addr.src_addr);
+}
+
+__be16 rdma_get_dst_port(rdma_cm_id* id) {
+  return port_of(id->route.addr.dst_addr);
+}
+
+int rdma_set_option(rdma_cm_id* id, int level, int optname, void* optval, size_t optlen) {
+  CmId& i = object(id);
+  using Name = cm::IdOption::Name;
+  if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH) {
+    // The paths themselves mean nothing over IP, but saying them is resolving the route.
+    if (optlen == 0 || optlen % sizeof(ibv_path_data) != 0) return refuse(EINVAL);
+    return result(i.core.resolve_route());
+  }
+  if (level != RDMA_OPTION_ID) return refuse(ENOSYS);
+  cm::IdOption option;
+  size_t size = sizeof(int);
+  switch (optname) {
+    case RDMA_OPTION_ID_TOS:
+      option.name = Name::type_of_service;
+      size = sizeof(uint8_t);
+      break;
+    case RDMA_OPTION_ID_REUSEADDR:
+      option.name = Name::reuse_address;
+      break;
+    case RDMA_OPTION_ID_AFONLY:
+      option.name = Name::one_family;
+      break;
+    case RDMA_OPTION_ID_ACK_TIMEOUT:
+      option.name = Name::ack_timeout;
+      size = sizeof(uint8_t);
+      break;
+    default:
+      return refuse(ENOSYS);
+  }
+  if (optlen != size || optval == nullptr) return refuse(EINVAL);
+  if (size == sizeof(int)) {
+    std::memcpy(&option.value, optval, size);
+  } else {
+    option.value = *static_cast<const uint8_t*>(optval);
+  }
+  return result(i.core.set_option(option));
+}
+
+int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
+  CmId& i = object(id);
+  const bool sync = channel == nullptr;
+  if (i.sync && sync) return refuse(EINVAL);
+  CmChannel* to = sync ? create_channel() : &object(channel);
+  if (to == nullptr) return -1;
+  if (i.sync && i.event != nullptr) {
+    rdma_ack_cm_event(i.event);
+    i.event = nullptr;
+  }
+  if (const int error = i.core.migrate(to->core); error != 0) {
+    if (sync) destroy_channel(to);
+    return refuse(error);
+  }
+  if (i.sync) destroy_channel(&object(i.channel));
+  i.sync = sync;
+  i.channel = to;
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,79 @@
+// The objects that programs of librdmacm hold: Debian's structs, each with what weft keeps behind
+// it. Programs read and, here and there, write the structs; what weft needs it keeps for itself.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "abi/ibverbs/core.h"
+
+namespace weft::abi {
+
+struct CmChannel : rdma_event_channel {
+  explicit CmChannel(cm::Channel& c) : rdma_event_channel{c.fd()}, core(c) {}
+  cm::Channel& core;
+};
+
+struct CmId : rdma_cm_id {
+  CmId(cm::Id& i, CmChannel& c, bool s) : rdma_cm_id{}, core(i), sync(s) { channel = &c; }
+  cm::Id& core;
+  bool sync;                            // `channel` is its own, and calls wait for their events
+  std::vector<std::byte> connect_data;  // of rdma_getaddrinfo, goes in front of the program's
+  std::optional<ibv_qp_init_attr>
+      request_qp_attr;  // of rdma_create_ep: for the queue pairs of requests
+  uint8_t responder_resources = 0;
+  uint8_t initiator_depth = 0;
+  ibv_ece local_ece{};
+};
+
+struct CmEvent : rdma_cm_event {
+  explicit CmEvent(cm::Event& e) : rdma_cm_event{}, core(e) {}
+  cm::Event& core;
+};
+
+inline CmId& object(rdma_cm_id* id) {
+  return static_cast<CmId&>(*id);
+}
+inline CmChannel& object(rdma_event_channel* c) {
+  return static_cast<CmChannel&>(*c);
+}
+
+inline Core& the_core() {
+  return *static_cast<Core*>(weft_core_v1());
+}
+inline cm::Service& connections() {
+  return the_core().connections();
+}
+
+// What functions of librdmacm return: 0, or -1 with errno.
+inline int refuse(int error) {
+  errno = error;
+  return -1;
+}
+inline int result(int error) {
+  return error == 0 ? 0 : refuse(error);
+}
+
+CmChannel* create_channel();
+void destroy_channel(CmChannel* channel);
+// `channel` nullptr: a synchronous Id. Its device and queue pair type are for the caller to fill
+// in.
+int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space space,
+              ibv_qp_type type);
+void free_id(CmId* id);
+// The address of a sockaddr of IPv4 or IPv6; an empty one for others and nullptr.
+port::Address to_address(const sockaddr* a);
+// Brings the addresses in the struct up to date.
+void update_addresses(CmId& id);
+// Binds the Id to the device when its source address is one of this host's. 0, or an errno value.
+int take_device(CmId& id);
+// The route of an Id whose addresses are known, as path records have it. 0, or an errno value.
+int fill_route(CmId& id);
+// Of a synchronous Id: waits for the event that the call before brings. Otherwise does nothing.
+int complete(CmId& id);
+
+}  // namespace weft::abi

@@ -1,0 +1,44 @@
+// CRC32C as MPA and WDP use it (wire.md 3.2): polynomial 0x1EDC6F41 reflected, init and final xor
+// all ones.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+
+namespace weft {
+
+// Computes the CRC of bytes that come in pieces. Any thread; a value type.
+class Crc32c {
+ public:
+  void update(Bytes bytes);
+  // The CRC of all bytes so far; more may follow.
+  uint32_t value() const { return ~state_; }
+
+ private:
+  uint32_t state_ = 0xffffffffU;
+};
+
+inline uint32_t crc32c(Bytes bytes) {
+  Crc32c c;
+  c.update(bytes);
+  return c.value();
+}
+
+// What computes the CRC of long pieces: "isa-l" or "sse4.2" or "table". For `weft doctor` and `weft
+// info`.
+const char* crc32c_engine();
+
+// All ways to compute it that this machine has, so that tests reach the ones that crc32c() does not
+// choose. `run` takes and returns the state without the final xor.
+struct Crc32cEngine {
+  const char* name;
+  uint32_t (*run)(uint32_t state, const std::byte* p, size_t n);
+};
+std::span<const Crc32cEngine> crc32c_engines();
+
+// Copies and computes in one call; the bytes are still in cache for the second of the two.
+void copy_with_crc(std::byte* to, Bytes from, Crc32c& crc);
+
+}  // namespace weft

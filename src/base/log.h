@@ -1,0 +1,22 @@
+// Sentences for the user on standard error, each at most once a line and only from the level that
+// WEFT_LOG asks for.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::log {
+
+enum class Level : uint8_t { off, error, warn, info, debug };
+
+void set_level(Level level);
+bool enabled(Level level);
+// printf's format. One write(2) a line; errno stays. Any thread; not from a signal handler.
+void write(Level level, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+}  // namespace weft::log
+
+#define WEFT_LOG(level, ...)                                      \
+  do {                                                            \
+    if (::weft::log::enabled(::weft::log::Level::level))          \
+      ::weft::log::write(::weft::log::Level::level, __VA_ARGS__); \
+  } while (false)

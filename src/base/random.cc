@@ -1,0 +1,25 @@
+#include "base/random.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/log.h"
+
+namespace weft {
+
+uint64_t SystemRandom::next() {
+  uint64_t v = 0;
+  // 8 bytes are never cut short; only the wait for the pool, early after boot, can be interrupted.
+  while (getrandom(&v, sizeof v, 0) != sizeof v) {
+    if (errno == EINTR) continue;
+    // Tokens and STag keys that can be guessed would be worse than no program.
+    WEFT_LOG(error, "getrandom(2) failed with errno %d; allow that system call, weft needs it",
+             errno);
+    std::abort();
+  }
+  return v;
+}
+
+}  // namespace weft

@@ -1,0 +1,53 @@
+// The numbers of RDMA, each a type of its own. Names are those of RFC 5040 and RFC 5041.
+#pragma once
+
+#include <cstdint>
+
+#include "base/strong.h"
+
+namespace weft {
+
+// Steering tag (RFC 5040 section 1.2): 24-bit index, 8-bit key. Never 0 when issued by weft. As on
+// InfiniBand one number serves as lkey and rkey.
+using Stag = StrongNumber<struct StagTag, uint32_t>;
+
+// Tagged offset of RFC 5041: where in the tagged buffer a byte goes.
+using TaggedOffset = StrongNumber<struct TaggedOffsetTag, uint64_t>;
+
+// Message sequence number of RFC 5041: counts messages of one untagged queue, from 1, modulo 2^32.
+using Msn = StrongNumber<struct MsnTag, uint32_t>;
+
+// Message offset of RFC 5041: place of a segment's payload in its untagged message.
+using MessageOffset = StrongNumber<struct MessageOffsetTag, uint32_t>;
+
+// Queue number of RFC 5041, RFC 5040 section 5 and RFC 7306.
+using QueueNumber = StrongNumber<struct QueueNumberTag, uint32_t>;
+inline constexpr QueueNumber kSendQueue{0};
+inline constexpr QueueNumber kReadRequestQueue{1};
+inline constexpr QueueNumber kTerminateQueue{2};
+inline constexpr QueueNumber kAtomicResponseQueue{3};
+
+// Queue pair number, 24 bits: port << 8 | index (wire.md section 12).
+using Qpn = StrongNumber<struct QpnTag, uint32_t>;
+
+constexpr Msn next(Msn m) {
+  return Msn{m.value() + 1};
+}
+constexpr TaggedOffset operator+(TaggedOffset to, uint64_t n) {
+  return TaggedOffset{to.value() + n};
+}
+constexpr MessageOffset operator+(MessageOffset mo, uint32_t n) {
+  return MessageOffset{mo.value() + n};
+}
+
+constexpr uint16_t port_of(Qpn q) {
+  return static_cast<uint16_t>(q.value() >> 8);
+}
+constexpr uint8_t index_of(Qpn q) {
+  return static_cast<uint8_t>(q.value());
+}
+constexpr Qpn make_qpn(uint16_t port, uint8_t index) {
+  return Qpn{static_cast<uint32_t>(port) << 8 | index};
+}
+
+}  // namespace weft

@@ -1,0 +1,43 @@
+// Takes connections off a listening socket and hands each one's start-up to a handler. Bounds how
+// many may be half open.
+#pragma once
+
+#include "cm/answer.h"
+#include "port/tcp_listener.h"
+
+namespace weft::cm {
+
+class Acceptor final : public engine::Source, private AnswerHandler {
+ public:
+  static constexpr size_t kMostHalfOpen = 256;  // wire.md part IV
+
+  // The engine owns it. `listener` stays its owner's and must outlive the acceptor.
+  static Acceptor& start(engine::Token& token, AnswerHandler& handler,
+                         const port::TcpListener& listener);
+  // Leaves connections in the kernel's queue, or takes them again.
+  void pause(engine::Token& token, bool on);
+  // Stops accepting; connections that have not said anything are closed. The acceptor is gone
+  // afterwards.
+  void stop(engine::Token& token);
+
+  void on_ready(engine::Token& token, bool readable, bool writable) override;
+  void on_deadline(engine::Token& token) override;
+  void on_doorbell(engine::Token&) override {}
+  void abandon_in_child() override {}
+
+ private:
+  Acceptor(AnswerHandler& handler, const port::TcpListener& listener)
+      : handler_(handler), listener_(listener) {}
+  void request_came(engine::Token& token, Answer& answer,
+                    const mpa::Responder::Request& request) override;
+  void answer_gone(engine::Token& token, Answer& answer) override;
+  void left(engine::Token& token, Answer& answer);
+  void listen_or_not(engine::Token& token);
+
+  AnswerHandler& handler_;
+  const port::TcpListener& listener_;
+  std::vector<Answer*> half_open_;
+  bool paused_ = false;
+};
+
+}  // namespace weft::cm

@@ -1,0 +1,112 @@
+#include "cm/answer.h"
+
+#include <array>
+
+#include "base/log.h"
+
+namespace weft::cm {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr Duration kRequestWithin = 5s;  // wire.md 2.8
+constexpr Duration kLinger = 1s;
+
+}  // namespace
+
+using engine::Token;
+
+Answer& Answer::start(Token& token, AnswerHandler& handler, port::TcpStream tcp) {
+  auto owned = std::unique_ptr<Answer>{new Answer(handler, std::move(tcp))};
+  Answer& a = *owned;
+  const int fd = a.tcp_.fd();
+  token.engine().add(token, std::move(owned), fd, true, false);
+  token.engine().set_deadline(token, a, token.now() + kRequestWithin);
+  return a;
+}
+
+void Answer::on_ready(Token& token, bool readable, bool) {
+  if (!readable) return;
+  std::array<std::byte, 1024> buffer;
+  const IoVec piece{buffer.data(), buffer.size()};
+  const auto t = tcp_.receive({&piece, 1});
+  if (t.would_block) return;
+  if (t.end || t.error != 0) {
+    gone(token);
+    return;
+  }
+  if (state_ == State::rejected) return;  // whatever it still says
+  Bytes bytes{buffer.data(), t.bytes};
+  if (state_ == State::parked) {
+    WEFT_LOG(info, "%s sent FPDUs before the MPA Reply; closing", tcp_.peer().to_string().c_str());
+    gone(token);
+    return;
+  }
+  auto request = responder_.received(bytes);
+  if (!request.ok()) {
+    WEFT_LOG(info, "connection from %s: %s; closing", tcp_.peer().to_string().c_str(),
+             mpa::to_string(request.error()));
+    gone(token);
+    return;
+  }
+  if (!*request) return;
+  if (!bytes.empty()) {
+    // wire.md 2.5 rule 1: nothing may follow the Request before the Reply.
+    gone(token);
+    return;
+  }
+  state_ = State::parked;
+  token.engine().set_deadline(token, *this, Time::never());
+  handler_->request_came(token, *this, **request);
+}
+
+void Answer::on_deadline(Token& token) {
+  if (state_ == State::rejected) {
+    drop(token);
+  } else {
+    gone(token);
+  }
+}
+
+void Answer::gone(Token& token) {
+  const bool told = state_ == State::rejected;
+  drop(token);
+  if (!told) handler_->answer_gone(token, *this);
+}
+
+void Answer::drop(Token& token) {
+  token.engine().remove(token, *this);
+  tcp_.close();
+}
+
+bool Answer::write(const std::vector<std::byte>& frame) {
+  const IoVec piece{const_cast<std::byte*>(frame.data()), frame.size()};
+  // A socket that has sent nothing yet takes half a kilobyte at once, or is broken.
+  return tcp_.send({&piece, 1}).bytes == frame.size();
+}
+
+std::optional<Started> Answer::accept(Token& token, const mpa::Offer& limits, Bytes private_data) {
+  const auto reply = responder_.accept(limits, private_data);
+  const bool written = write(reply.bytes);
+  token.engine().remove(token, *this);
+  if (!written) {
+    tcp_.close();
+    return {};
+  }
+  Started s;
+  s.tcp = std::move(tcp_);
+  s.parameters = reply.parameters;
+  return s;
+}
+
+void Answer::reject(Token& token, Bytes private_data) {
+  if (!write(responder_.reject(private_data))) {
+    drop(token);
+    return;
+  }
+  // Closed when the peer closes, so that a reset does not overtake the Reply.
+  tcp_.shut_write();
+  state_ = State::rejected;
+  token.engine().set_deadline(token, *this, token.now() + kLinger);
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,59 @@
+// The passive side of a start-up: an accepted TCP connection until its MPA Request is there and
+// somebody said yes or no (wire.md 2.8).
+#pragma once
+
+#include "cm/started.h"
+#include "engine/engine.h"
+#include "mpa/startup.h"
+
+namespace weft::cm {
+
+class Answer;
+// Engine holder calls.
+class AnswerHandler {
+ public:
+  virtual ~AnswerHandler() = default;
+  // The Request is there. Answer it now or later by accept() or reject(); until then the connection
+  // is parked.
+  virtual void request_came(engine::Token& token, Answer& answer,
+                            const mpa::Responder::Request& request) = 0;
+  // It went away before it was answered, or before it said anything. The answer is gone afterwards.
+  virtual void answer_gone(engine::Token& token, Answer& answer) = 0;
+};
+
+class Answer final : public engine::Source {
+ public:
+  // The engine owns it. The Request must be there within 5 s.
+  static Answer& start(engine::Token& token, AnswerHandler& handler, port::TcpStream tcp);
+
+  // Both after request_came(); the answer is gone afterwards. accept() gives the connection, or
+  // nothing when it broke.
+  std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits, Bytes private_data);
+  void reject(engine::Token& token, Bytes private_data);
+  // Closes without a word.
+  void drop(engine::Token& token);
+  // Another handler for what is to come.
+  void hand_over(AnswerHandler& handler) { handler_ = &handler; }
+  bool parked() const { return state_ == State::parked; }
+  const port::TcpStream& tcp() const { return tcp_; }
+  // The handler's own.
+  void* tag = nullptr;
+
+  void on_ready(engine::Token& token, bool readable, bool writable) override;
+  void on_deadline(engine::Token& token) override;
+  void on_doorbell(engine::Token&) override {}
+  void abandon_in_child() override { tcp_.close(); }
+
+ private:
+  enum class State : uint8_t { reading, parked, rejected };
+  Answer(AnswerHandler& handler, port::TcpStream tcp) : handler_(&handler), tcp_(std::move(tcp)) {}
+  void gone(engine::Token& token);
+  bool write(const std::vector<std::byte>& frame);
+
+  AnswerHandler* handler_;
+  port::TcpStream tcp_;
+  mpa::Responder responder_;
+  State state_ = State::reading;
+};
+
+}  // namespace weft::cm

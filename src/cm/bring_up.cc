@@ -1,0 +1,381 @@
+#include "cm/bring_up.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "cm/stream_settings.h"
+#include "config/options.h"
+#include "device/device.h"
+
+namespace weft::cm {
+namespace {
+
+using namespace std::chrono_literals;
+using engine::Token;
+using wire::Wfrc;
+
+// wire.md 14.3
+constexpr Duration kFirstPause = 10ms;
+constexpr Duration kLongestPause = 500ms;
+constexpr Duration kPassivePatience = 1s;
+constexpr Duration kHardFailurePatience = 2s;
+constexpr Duration kLeastBringUp = 10s;
+constexpr Duration kDialTimeout = 10s;
+// wire.md 14.1
+constexpr Duration kParkFor = 30s;
+constexpr size_t kMostParked = 256;
+
+uint64_t random64() {
+  SystemRandom random;
+  return random.next();
+}
+
+std::vector<std::byte> encode(const Wfrc& block) {
+  std::vector<std::byte> bytes(Wfrc::kSize);
+  block.encode(bytes.data());
+  return bytes;
+}
+
+void refuse(Token& token, Answer& answer, const Wfrc& request, Wfrc::Code code) {
+  Wfrc reply = request;
+  reply.version = Wfrc::kVersion;
+  reply.code = code;
+  std::swap(reply.source_qpn, reply.destination_qpn);
+  std::swap(reply.source_gid, reply.destination_gid);
+  answer.reject(token, encode(reply));
+}
+
+// What both sides bring to the start-up. The program's ORD is not known before RTS; the peer's IRD
+// bounds ours either way.
+mpa::Offer offer_for(const verbs::QueuePair& qp) {
+  const config::Options& o = config::options();
+  return {.crc = o.crc,
+          .extension = o.ext != config::Extensions::off,
+          .peer_to_peer = true,
+          .ird = qp.attributes().max_dest_rd_atomic,
+          .ord = device::kMaxReads};
+}
+
+Attempt* attempt_of(verbs::QueuePair& qp) {
+  return static_cast<Attempt*>(qp.bring_up_data);
+}
+
+// Does the Request come from the peer that the queue pair was told of?
+bool from_peer(const verbs::QueuePair& qp, const Answer& answer, const Wfrc& request) {
+  const auto expected = qp.context().destination(qp.attributes().av);
+  if (!expected || qp.attributes().dest_qpn != request.source_qpn) return false;
+  if (config::options().peer_check == config::PeerCheck::gid)
+    return *expected == request.source_gid;
+  return *expected == answer.tcp().peer().gid();
+}
+
+}  // namespace
+
+// --- one queue pair
+
+Attempt& Attempt::start(Token& token, verbs::QueuePair& qp) {
+  auto owned = std::unique_ptr<Attempt>{new Attempt(qp)};
+  Attempt& a = *owned;
+  qp.bring_up_data = &a;
+  token.engine().add(token, std::move(owned), -1, false, false);
+  if (!a.plan_route())
+    return a;  // modify_qp has checked the address vector; the host's addresses may have changed
+               // since
+  const Qpn own = qp.number();
+  const Qpn peer = qp.attributes().dest_qpn;
+  if (own == peer && a.local_ == a.remote_) {
+    a.connect_to_self(token);
+    return a;
+  }
+  // wire.md 13.1: the lower number dials.
+  const bool active = own != peer ? own < peer : a.local_ < a.remote_;
+  if (active) {
+    a.dial(token, false);
+  } else {
+    token.engine().set_deadline(token, a, token.now() + kPassivePatience);
+  }
+  return a;
+}
+
+bool Attempt::plan_route() {
+  const verbs::AddressVector& av = qp_.attributes().av;
+  const auto destination = qp_.context().destination(av);
+  const device::GidEntry* source = qp_.context().source(av.global ? av.sgid_index : 0);
+  if (!destination || source == nullptr) return false;
+  local_ = source->gid;
+  remote_ = *destination;
+  scope_ = source->scope_id != 0 ? source->scope_id : source->ifindex;
+  return true;
+}
+
+Wfrc Attempt::block() const {
+  const verbs::QpAttributes& a = qp_.attributes();
+  return {.fallback = fallback_,
+          .source_qpn = qp_.number(),
+          .destination_qpn = a.dest_qpn,
+          .sq_psn = a.sq_psn,
+          .rq_psn = a.rq_psn,
+          .nonce = nonce_,
+          .source_gid = local_,
+          .destination_gid = remote_};
+}
+
+void Attempt::dial(Token& token, bool fallback) {
+  fallback_ = fallback;
+  nonce_ = random64();
+  dial_ = &Dial::start(
+      token, *this,
+      {.from = port::Address::from_gid(local_, 0, scope_),
+       .to = port::Address::from_gid(remote_, port_of(qp_.attributes().dest_qpn), scope_),
+       .offer = offer_for(qp_),
+       .private_data = encode(block()),
+       .timeout = kDialTimeout,
+       .fallbacks = false});
+}
+
+void Attempt::send_side_ready(Token& token) {
+  const verbs::QpAttributes& a = qp_.attributes();
+  const Duration ack =
+      std::chrono::nanoseconds{4096} * (int64_t{1} << a.timeout) * (a.retry_cnt + 1);
+  give_up_at_ = token.now() + std::max<Duration>(kLeastBringUp, ack);
+}
+
+void Attempt::cancel(Token& token) {
+  if (dial_ != nullptr) std::exchange(dial_, nullptr)->cancel(token);
+  qp_.bring_up_data = nullptr;
+  token.engine().remove(token, *this);
+}
+
+void Attempt::on_deadline(Token& token) {
+  if (token.now() >= give_up_at_) {
+    give_up(token);
+  } else if (dial_ == nullptr) {
+    const bool active = qp_.number() != qp_.attributes().dest_qpn
+                            ? qp_.number() < qp_.attributes().dest_qpn
+                            : local_ < remote_;
+    dial(token, !active);
+  }
+}
+
+void Attempt::retry(Token& token) {
+  pause_ = pause_ == Duration{} ? kFirstPause : std::min(pause_ * 2, kLongestPause);
+  // A quarter of jitter, so that many pairs do not knock in step.
+  const auto jitter = static_cast<int64_t>(random64() % static_cast<uint64_t>(pause_.count() / 4));
+  Time at = token.now() + pause_ + Duration{jitter};
+  if (at > give_up_at_) at = give_up_at_;
+  token.engine().set_deadline(token, *this, at);
+}
+
+void Attempt::give_up(Token& token) {
+  WEFT_LOG(info, "queue pair 0x%06x: no connection to QPN 0x%06x at %s; giving up",
+           qp_.number().value(), qp_.attributes().dest_qpn.value(), remote_.to_string().c_str());
+  verbs::QueuePair& qp = qp_;
+  cancel(token);
+  qp.fail_connection(token, verbs::Status::retry_exceeded);
+}
+
+void Attempt::connected(Token& token, Started&& started, bool initiator, uint64_t nonce) {
+  verbs::QueuePair& qp = qp_;
+  qp.last_nonce = nonce;
+  cancel(token);
+  qp.connect(token, std::move(started.tcp), stream_settings(started.parameters, initiator),
+             started.early);
+}
+
+// Both ends are one: a TCP connection of a socket with itself carries the stream (wire.md 13.1).
+void Attempt::connect_to_self(Token& token) {
+  auto tcp = port::TcpStream::to_itself(local_);
+  if (!tcp.ok()) {
+    WEFT_LOG(info, "queue pair 0x%06x: cannot connect to itself: %s", qp_.number().value(),
+             tcp.error().to_string().c_str());
+    retry(token);
+    return;
+  }
+  Started started;
+  started.tcp = std::move(*tcp);
+  started.parameters = {.crc = config::options().crc,
+                        .extension = true,
+                        .ird = device::kMaxReads,
+                        .ord = device::kMaxReads};
+  connected(token, std::move(started), true, random64());
+}
+
+void Attempt::dial_connected(Token& token, Dial&, Started&& started) {
+  dial_ = nullptr;
+  const auto reply = Wfrc::parse(started.private_data);
+  if (!reply || reply->code != Wfrc::Code::ok) {
+    // Somebody else's server took the connection: the port has changed hands.
+    retry(token);
+    return;
+  }
+  connected(token, std::move(started), true, nonce_);
+}
+
+void Attempt::dial_failed(Token& token, Dial&, DialFailure&& failure) {
+  dial_ = nullptr;
+  const auto reply = Wfrc::parse(failure.private_data);
+  if (failure.kind == DialFailure::Kind::rejected && reply) {
+    switch (reply->code) {
+      case Wfrc::Code::role_conflict:
+        // The peer's own connection won; should it not come, dial again.
+        token.engine().set_deadline(token, *this, token.now() + kPassivePatience);
+        return;
+      case Wfrc::Code::not_your_peer:
+      case Wfrc::Code::bad_parameters:
+      case Wfrc::Code::qp_in_error:
+        if (hard_failure_since_.is_never()) hard_failure_since_ = token.now();
+        if (token.now() - hard_failure_since_ >= kHardFailurePatience) {
+          WEFT_LOG(info, "queue pair 0x%06x: QPN 0x%06x at %s answers: %s", qp_.number().value(),
+                   qp_.attributes().dest_qpn.value(), remote_.to_string().c_str(),
+                   wire::to_string(reply->code));
+          give_up(token);
+          return;
+        }
+        break;
+      default:
+        hard_failure_since_ = Time::never();
+    }
+  }
+  retry(token);
+}
+
+void Attempt::request_came(Token& token, Answer& answer, const Wfrc& request) {
+  if (dial_ != nullptr && dial_->request_sent()) {
+    // Two connections: the one of the side that was to dial wins, else the larger nonce
+    // (wire.md 14.3).
+    const bool theirs_wins =
+        request.fallback != fallback_ ? !request.fallback : request.nonce > nonce_;
+    if (!theirs_wins) {
+      refuse(token, answer, request, Wfrc::Code::role_conflict);
+      return;
+    }
+  }
+  if (dial_ != nullptr) std::exchange(dial_, nullptr)->cancel(token);
+  Wfrc reply = block();
+  reply.nonce = request.nonce;
+  reply.fallback = false;
+  auto started = answer.accept(token, offer_for(qp_), encode(reply));
+  if (!started) {
+    retry(token);
+    return;
+  }
+  connected(token, std::move(*started), false, request.nonce);
+}
+
+// --- all of them
+
+BringUpService::PortState* BringUpService::state_of(uint16_t number) {
+  const std::lock_guard guard{lock_};
+  for (auto& p : ports_) {
+    if (p->port->number == number) return p.get();
+  }
+  return nullptr;
+}
+
+void BringUpService::port_opened(Token& token, verbs::AdapterPort& port) {
+  {
+    const std::lock_guard guard{lock_};
+    ports_.push_back(std::make_unique<PortState>(PortState{.port = &port}));
+  }
+  Acceptor::start(token, *this, port.tcp);
+}
+
+void BringUpService::state_changed(Token& token, verbs::QueuePair& qp) {
+  if (qp.cm_managed || qp.type() != verbs::QpType::rc || qp.connected()) return;
+  // No queue pair has the number 0: rdma_cm told the program to say so, and will connect it
+  // (rdma_init_qp_attr).
+  if (qp.attributes().dest_qpn == Qpn{}) return;
+  if (attempt_of(qp) == nullptr && qp.state() == verbs::QpState::rtr) Attempt::start(token, qp);
+  if (Attempt* a = attempt_of(qp); a != nullptr && qp.state() == verbs::QpState::rts) {
+    a->send_side_ready(token);
+  }
+  if (attempt_of(qp) == nullptr) return;
+  PortState* port = state_of(port_of(qp.number()));
+  if (port == nullptr) return;
+  // Requests that came early.
+  std::vector<Parked> waiting;
+  std::erase_if(port->parked, [&](const Parked& p) {
+    if (p.request.destination_qpn != qp.number()) return false;
+    waiting.push_back(p);
+    return true;
+  });
+  for (const Parked& p : waiting) judge(token, *port, *p.answer, p.request);
+}
+
+void BringUpService::abandon(Token& token, verbs::QueuePair& qp) {
+  if (Attempt* a = attempt_of(qp)) a->cancel(token);
+  PortState* port = state_of(port_of(qp.number()));
+  if (port == nullptr) return;
+  std::erase_if(port->parked, [&](const Parked& p) {
+    if (p.request.destination_qpn != qp.number()) return false;
+    refuse(token, *p.answer, p.request, Wfrc::Code::not_ready);
+    return true;
+  });
+}
+
+void BringUpService::request_came(Token& token, Answer& answer,
+                                  const mpa::Responder::Request& request) {
+  const auto block = Wfrc::parse(request.private_data);
+  PortState* port = state_of(answer.tcp().local().port());
+  if (!block || port == nullptr || block->version != Wfrc::kVersion) {
+    refuse(token, answer, block.value_or(Wfrc{}), Wfrc::Code::bad_parameters);
+    return;
+  }
+  answer.tag = port;
+  judge(token, *port, answer, *block);
+}
+
+void BringUpService::judge(Token& token, PortState& port, Answer& answer, const Wfrc& request) {
+  verbs::QueuePair* qp = port_of(request.destination_qpn) == port.port->number
+                             ? port.port->pairs[index_of(request.destination_qpn)]
+                             : nullptr;
+  if (qp == nullptr || qp->type() != verbs::QpType::rc || qp->cm_managed) {
+    refuse(token, answer, request, Wfrc::Code::no_such_qp);
+    return;
+  }
+  if (qp->state() == verbs::QpState::err) {
+    refuse(token, answer, request, Wfrc::Code::qp_in_error);
+    return;
+  }
+  if (qp->state() < verbs::QpState::rtr) {
+    park(token, port, answer, request);
+    return;
+  }
+  if (!from_peer(*qp, answer, request)) {
+    refuse(token, answer, request, Wfrc::Code::not_your_peer);
+    return;
+  }
+  Attempt* attempt = attempt_of(*qp);
+  if (attempt == nullptr) {
+    // In RDMA mode already. A late copy of the Request that brought it there deserves no answer.
+    if (request.nonce == qp->last_nonce) {
+      answer.drop(token);
+    } else {
+      refuse(token, answer, request, Wfrc::Code::qp_in_error);
+    }
+    return;
+  }
+  attempt->request_came(token, answer, request);
+}
+
+void BringUpService::park(Token& token, PortState& port, Answer& answer, const Wfrc& request) {
+  std::erase_if(port.parked, [&](const Parked& p) {
+    if (token.now() < p.until) return false;
+    refuse(token, *p.answer, p.request, Wfrc::Code::not_ready);
+    return true;
+  });
+  if (port.parked.size() >= kMostParked) {
+    refuse(token, *port.parked.front().answer, port.parked.front().request, Wfrc::Code::not_ready);
+    port.parked.erase(port.parked.begin());
+  }
+  port.parked.push_back({&answer, request, token.now() + kParkFor});
+}
+
+void BringUpService::answer_gone(Token&, Answer& answer) {
+  auto* port = static_cast<PortState*>(answer.tag);
+  if (port != nullptr) {
+    std::erase_if(port->parked, [&](const Parked& p) { return p.answer == &answer; });
+  }
+}
+
+}  // namespace weft::cm

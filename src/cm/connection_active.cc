@@ -1,0 +1,138 @@
+// The side that connects: dial, and what comes of it.
+#include <cerrno>
+
+#include "cm/connection_id.h"
+#include "cm/dial_outcome.h"
+#include "config/options.h"
+
+namespace weft::cm {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Programs connect to a server of theirs that is about to listen (ib_write_bw -R does): on an
+// adapter of hardware, resolving the address takes long enough. So a refusal counts only when it
+// stands for a while.
+constexpr Duration kRefusalStands = 300ms;
+constexpr Duration kFirstPause = 2ms;
+
+}  // namespace
+
+using engine::Token;
+
+int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& parameters) {
+  if (!alive()) return EIO;
+  if (too_long(parameters.private_data.size())) return EINVAL;
+  {
+    const auto h = hold_home();
+    if (!can(Step::connect)) return EINVAL;
+    parameters_ = parameters;
+  }
+  if (pair != nullptr && !ready_pair(*pair)) return EINVAL;
+  // Nothing is under way yet, so that the home can be changed.
+  engine::Engine& target = engine_for(pair, parameters.qpn);
+  home_.store(&target, std::memory_order_release);
+  auto h = hold_home();
+  pair_ = pair;
+  if (pair_ != nullptr) pair_->observe(h.token(), this);
+  bound_.close();  // the dial takes the port over
+  take(Step::connect);
+  set_under_way(true);
+  refusals_until_ = h.token().now() + kRefusalStands;
+  pause_ = kFirstPause;
+  start_dial(h.token());
+  return 0;
+}
+
+void ConnectionId::start_dial(Token& token) {
+  dial_ = &Dial::start(token, *this,
+                       {.from = source_,
+                        .to = destination_,
+                        .offer = offer(),
+                        .private_data = parameters_.private_data,
+                        .timeout = config::options().connect_timeout});
+}
+
+void ConnectionId::stop_dial(Token& token) {
+  if (dial_ != nullptr) std::exchange(dial_, nullptr)->cancel(token);
+  token.engine().set_deadline(token, *this, Time::never());
+}
+
+void ConnectionId::dial_connected(Token& token, Dial&, Started&& started) {
+  dial_ = nullptr;
+  set_under_way(false);
+  source_.set_port(started.tcp.local().port());
+  negotiated(started.parameters);
+  ConnectionParameters told = parameters_;
+  told.private_data = std::move(started.private_data);
+  told.qpn = {};
+  if (pair_ == nullptr) {
+    take(Step::reply_for_program);
+    report(EventKind::connect_response, 0, std::move(told));
+    join(token, nullptr, std::move(started), true);
+    return;
+  }
+  if (pair_->state() == verbs::QpState::err || pair_->state() == verbs::QpState::reset) {
+    // The program took it out of service meanwhile.
+    started.tcp.close();
+    fail_connect(token, EventKind::connect_error, -ECONNABORTED);
+    return;
+  }
+  take(Step::reply);
+  // Before the connection works, for it may also end at once.
+  report(EventKind::established, 0, std::move(told));
+  join(token, pair_, std::move(started), true);
+}
+
+void ConnectionId::dial_failed(Token& token, Dial&, DialFailure&& failure) {
+  dial_ = nullptr;
+  if (failure.kind == DialFailure::Kind::refused && token.now() + pause_ < refusals_until_) {
+    token.engine().set_deadline(token, *this, token.now() + pause_);
+    pause_ *= 2;
+    return;
+  }
+  const FailureEvent e = failure_event(failure, config::options().identity);
+  fail_connect(token, e.kind, e.status, std::move(failure.private_data));
+}
+
+void ConnectionId::fail_connect(Token& token, EventKind kind, int status,
+                                std::vector<std::byte> private_data) {
+  set_under_way(false);
+  take(Step::failure);
+  if (verbs::QueuePair* pair = pair_) {
+    let_go_of_pair(token);
+    pair->fail_connection(token, verbs::Status::flushed);
+  }
+  report(kind, status, {.private_data = std::move(private_data)});
+}
+
+int ConnectionId::establish() {
+  if (!alive()) return EIO;
+  Qpn qpn;
+  {
+    const auto h = hold_home();
+    if (!can(Step::establish)) return EINVAL;
+    qpn = parameters_.qpn;
+  }
+  engine::Engine& target = engine_for(nullptr, qpn);
+  Started started;
+  {
+    auto h = hold_home();
+    if (!can(Step::establish)) return EINVAL;  // the peer went away
+    take(Step::establish);
+    if (&target == &h.token().engine()) {
+      verbs::QueuePair* pair = program_pair(h.token(), qpn);
+      if (pair != nullptr) {
+        join(h.token(), pair, std::exchange(tether_, nullptr)->release(h.token()), true);
+      }
+      return 0;
+    }
+    started = std::exchange(tether_, nullptr)->release(h.token());
+    home_.store(&target, std::memory_order_release);
+  }
+  auto h = hold_home();
+  join(h.token(), program_pair(h.token(), qpn), std::move(started), true);
+  return 0;
+}
+
+}  // namespace weft::cm

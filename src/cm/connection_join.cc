@@ -1,0 +1,234 @@
+// A connection and its queue pair: how they come together, and how they part.
+#include <algorithm>
+#include <cerrno>
+
+#include "cm/connection_id.h"
+#include "cm/stream_settings.h"
+#include "config/options.h"
+#include "device/device.h"
+#include "verbs/context.h"
+
+namespace weft::cm {
+namespace {
+
+using namespace std::chrono_literals;
+using verbs::QpState;
+namespace mask = verbs::qp_mask;
+
+// InfiniBand's rdma_cm says TIMEWAIT_EXIT when the queue pair's number may be used again. Some
+// programs free a connection only then. TCP needs no such pause; this is the one that weft gives
+// its numbers (wire.md 12). iWARP has no such event.
+constexpr Duration kTimeWait = 2s;
+
+// What rdma_cm uses where the program says nothing: the ack timeout of Ethernet, 4.096 us * 2^18.
+constexpr uint8_t kAckTimeout = 18;
+// For ever. The program's rnr_retry_count is about the peer's sends, and MPA has no field that
+// would carry it there; a peer that is slow to post receives is better waited for than given up.
+constexpr uint8_t kRnrRetry = 7;
+
+}  // namespace
+
+using engine::Token;
+
+mpa::Offer ConnectionId::offer() const {
+  const config::Options& o = config::options();
+  return {.crc = o.crc,
+          .extension = o.ext != config::Extensions::off,
+          .peer_to_peer = o.p2p,
+          .ird = parameters_.responder_resources,
+          .ord = parameters_.initiator_depth};
+}
+
+void ConnectionId::negotiated(const mpa::Parameters& p) {
+  parameters_.responder_resources =
+      static_cast<uint8_t>(std::min<uint32_t>(p.ird, device::kMaxReads));
+  parameters_.initiator_depth = static_cast<uint8_t>(std::min<uint32_t>(p.ord, device::kMaxReads));
+}
+
+// --- the queue pair's way to RTS
+
+void ConnectionId::fill_attributes(QpState state, verbs::QpAttributes& a, uint32_t& m) const {
+  const device::Device& d = device_->device();
+  a.state = state;
+  m = mask::kState;
+  switch (state) {
+    case QpState::init:
+      a.port = device::kPort;
+      a.pkey_index = 0;
+      a.access =
+          verbs::access::kRemoteWrite | verbs::access::kRemoteRead | verbs::access::kRemoteAtomic;
+      m |= mask::kPort | mask::kPkeyIndex | mask::kAccess;
+      return;
+    case QpState::rtr: {
+      const device::GidEntry* source = d.find(source_.gid());
+      a.av.global = true;
+      a.av.dgid = destination_.gid();
+      // Loopback addresses are in no table, but they are the host's all the same.
+      a.av.sgid_index =
+          source == nullptr ? uint8_t{0} : static_cast<uint8_t>(source - d.gids.data());
+      a.av.hop_limit = 64;
+      a.av.traffic_class = type_of_service_.value_or(0);
+      a.av.port = device::kPort;
+      a.path_mtu = static_cast<uint8_t>(d.port.active_mtu);
+      // Not on the wire. No queue pair has the number 0: the bring-up by number leaves such a pair
+      // alone.
+      a.dest_qpn = Qpn{};
+      a.rq_psn = 0;
+      a.max_dest_rd_atomic = parameters_.responder_resources;
+      a.min_rnr_timer = 0;
+      m |= mask::kAv | mask::kPathMtu | mask::kDestQpn | mask::kRqPsn | mask::kMaxDestRdAtomic |
+           mask::kMinRnrTimer;
+      return;
+    }
+    default:
+      a.timeout = ack_timeout_.value_or(kAckTimeout);
+      a.retry_cnt = std::min<uint8_t>(parameters_.retry_count, 7);
+      a.rnr_retry = kRnrRetry;
+      a.sq_psn = 0;
+      a.max_rd_atomic = parameters_.initiator_depth;
+      m |= mask::kTimeout | mask::kRetryCnt | mask::kRnrRetry | mask::kSqPsn | mask::kMaxQpRdAtomic;
+  }
+}
+
+int ConnectionId::queue_pair_attributes(QpState state, verbs::QpAttributes& attributes,
+                                        uint32_t& m) const {
+  if (!alive()) return EIO;
+  const auto h = hold_home();
+  if (device_ == nullptr) return EINVAL;
+  if (state != QpState::init && state != QpState::rtr && state != QpState::rts) return EINVAL;
+  // Who the peer is, and what it can do, is known from its first word on.
+  const bool met = state_ == IdState::requested || state_ == IdState::deserted ||
+                   state_ == IdState::responded || state_ == IdState::connected;
+  if (state != QpState::init && !met) return EINVAL;
+  fill_attributes(state, attributes, m);
+  return 0;
+}
+
+// Before there is a connection: what the program posts waits for it.
+bool ConnectionId::ready_pair(verbs::QueuePair& pair) const {
+  if (device_ == nullptr || pair.state() == QpState::reset || pair.state() == QpState::err) {
+    return false;
+  }
+  {
+    auto h = pair.engine().hold();
+    pair.cm_managed = true;
+  }
+  for (const QpState state : {QpState::rtr, QpState::rts}) {
+    if (pair.state() >= state) continue;
+    verbs::QpAttributes a;
+    uint32_t m = 0;
+    fill_attributes(state, a, m);
+    if (!pair.modify(a, m).ok()) return false;
+  }
+  return true;
+}
+
+engine::Engine& ConnectionId::engine_for(verbs::QueuePair* pair, Qpn qpn) const {
+  if (pair != nullptr) return pair->engine();
+  engine::Engine* e = qpn != Qpn{} ? adapter_.engine_of(qpn) : nullptr;
+  return e != nullptr ? *e : *home_.load(std::memory_order_acquire);
+}
+
+// The queue pair that the program sees to itself, if the connection is for one: some programs name
+// a number only to have one.
+verbs::QueuePair* ConnectionId::program_pair(Token& token, Qpn qpn) const {
+  verbs::QueuePair* pair = adapter_.find(token, qpn);
+  if (pair == nullptr || pair->type() != verbs::QpType::rc || pair->connected() ||
+      pair->state() == QpState::reset || pair->state() == QpState::err) {
+    return nullptr;
+  }
+  return pair;
+}
+
+// --- together
+
+void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started, bool initiator) {
+  if (type_of_service_) started.tcp.set_type_of_service(*type_of_service_);
+  if (pair == nullptr) {
+    tether_ = &Tether::start(token, *this, std::move(started));
+    return;
+  }
+  pair_ = pair;
+  pair->cm_managed = true;
+  pair->observe(token, this);
+  pair->connect(token, std::move(started.tcp), stream_settings(started.parameters, initiator),
+                started.early);
+}
+
+void ConnectionId::let_go_of_pair(Token& token) {
+  if (pair_ != nullptr) std::exchange(pair_, nullptr)->observe(token, nullptr);
+}
+
+// --- and apart
+
+int ConnectionId::disconnect() {
+  if (!alive()) return EIO;
+  auto h = hold_home();
+  Token& token = h.token();
+  if (!can(Step::disconnect)) return EINVAL;
+  switch (state_) {
+    case IdState::connecting:
+      stop_dial(token);
+      fail_connect(token, EventKind::connect_error, -ECONNABORTED);
+      return 0;
+    case IdState::connected:
+    case IdState::responded:
+      take(Step::disconnect);
+      set_under_way(true);
+      if (tether_ != nullptr) {
+        std::exchange(tether_, nullptr)->close(token);
+        ended(token);
+      } else if (pair_ != nullptr) {
+        pair_->disconnect(token);
+        // A pair that had no connection any more says nothing.
+        if (state_ == IdState::closing && !pair_->connected()) ended(token);
+      } else {
+        ended(token);
+      }
+      return 0;
+    default:
+      return 0;  // it is over, or will be
+  }
+}
+
+bool ConnectionId::silent() const {
+  if (!alive()) return true;
+  const auto h = hold_home();
+  return (state_ == IdState::closed || state_ == IdState::failed) && channel_->empty();
+}
+
+void ConnectionId::ended(Token& token) {
+  take(Step::stream_ended);
+  set_under_way(false);
+  let_go_of_pair(token);
+  report(EventKind::disconnected);
+  if (config::options().identity != config::Identity::iwarp) {
+    token.engine().set_deadline(token, *this, token.now() + kTimeWait);
+  }
+}
+
+void ConnectionId::stream_ended(Token& token, const rdmap::StreamEnd&) {
+  if (can(Step::stream_ended)) ended(token);
+}
+
+void ConnectionId::tether_broke(Token& token) {
+  tether_ = nullptr;
+  if (can(Step::stream_ended)) ended(token);
+}
+
+void ConnectionId::pair_gone(Token& token) {
+  pair_ = nullptr;
+  if (state_ == IdState::connecting) {
+    stop_dial(token);
+    fail_connect(token, EventKind::connect_error, -ECONNABORTED);
+  } else if (can(Step::stream_ended)) {
+    ended(token);
+  }
+}
+
+void ConnectionId::on_deadline(Token& token) {
+  if (state_ == IdState::connecting) start_dial(token);
+  if (state_ == IdState::closed) report(EventKind::timewait_exit);
+}
+
+}  // namespace weft::cm

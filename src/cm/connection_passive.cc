@@ -1,0 +1,142 @@
+// The side that is connected to: requests come to a listener as children, and wait for the
+// program's answer.
+#include <algorithm>
+#include <cerrno>
+
+#include "cm/connection_id.h"
+#include "config/options.h"
+#include "device/device.h"
+
+namespace weft::cm {
+namespace {
+
+// Requests of one listener that the program has not looked at. When there are more, the peers wait
+// in the kernel's queue until it has caught up, so that nobody is refused for coming in a crowd.
+constexpr int kMostRequests = 1024;
+constexpr int kCaughtUp = 512;
+
+uint8_t reads(std::optional<uint16_t> told) {
+  return static_cast<uint8_t>(
+      std::min<uint32_t>(told.value_or(device::kMaxReads), device::kMaxReads));
+}
+
+}  // namespace
+
+using engine::Token;
+
+void ConnectionId::connection_requested(Token& token, Answer& answer,
+                                        const mpa::Responder::Request& request) {
+  auto* child = new ConnectionId(adapter_, channel_, token.engine());
+  // A socket for both families shows IPv4 peers in their mapped form.
+  const port::Address local = answer.tcp().local();
+  const port::Address peer = answer.tcp().peer();
+  child->source_ = port::Address::from_gid(local.gid(), local.port(), local.scope());
+  child->destination_ = port::Address::from_gid(peer.gid(), peer.port(), peer.scope());
+  child->type_of_service_ = type_of_service_;
+  child->ack_timeout_ = ack_timeout_;
+  child->state_ = IdState::requested;
+  child->answer_ = &answer;
+  // What one side may have outstanding the other has to serve.
+  child->parameters_ = {.responder_resources = reads(request.ord),
+                        .initiator_depth = reads(request.ird)};
+  answer.hand_over(*child);
+
+  auto e = std::make_unique<Event>();
+  e->kind = EventKind::connect_request;
+  e->id = child;
+  e->listener = this;
+  e->parameters = child->parameters_;
+  e->parameters.private_data = request.private_data;
+  const int waiting = requests_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (!channel_->push(std::move(e))) {
+    requests_.fetch_sub(1, std::memory_order_relaxed);
+    answer.reject(token, {});
+    delete child;
+    return;
+  }
+  if (waiting >= kMostRequests) listener_->pause(token, true);
+}
+
+void ConnectionId::request_left() {
+  if (requests_.fetch_sub(1, std::memory_order_relaxed) - 1 == kCaughtUp) {
+    home_.load(std::memory_order_acquire)->ring(*this);
+  }
+}
+
+void ConnectionId::on_doorbell(Token& token) {
+  if (listener_ != nullptr) listener_->pause(token, false);
+}
+
+void ConnectionId::answer_gone(Token& token, Answer&) {
+  answer_ = nullptr;
+  if (channel_->withdraw_request(*this)) {
+    // The program never heard of it.
+    token.engine().forget(token, *this);
+    delete this;
+    return;
+  }
+  if (can(Step::peer_gone)) take(Step::peer_gone);
+}
+
+int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& parameters) {
+  if (!alive()) return EIO;
+  if (too_long(parameters.private_data.size())) return EINVAL;
+  {
+    const auto h = hold_home();
+    if (state_ == IdState::deserted) return ECONNRESET;
+    if (!can(Step::accept) || answer_ == nullptr) return EINVAL;
+    parameters_ = parameters;
+  }
+  if (pair != nullptr && !ready_pair(*pair)) return EINVAL;
+  engine::Engine& target = engine_for(pair, parameters.qpn);
+  std::optional<Started> started;
+  {
+    auto h = hold_home();
+    if (answer_ != nullptr) {
+      started =
+          std::exchange(answer_, nullptr)->accept(h.token(), offer(), parameters.private_data);
+      if (!started) take(Step::peer_gone);
+    }
+    if (started && &target == &h.token().engine()) {
+      accepted(h.token(), pair, std::move(*started));
+      return 0;
+    }
+    if (started) home_.store(&target, std::memory_order_release);
+  }
+  if (!started) {
+    if (pair != nullptr) {
+      auto h = pair->engine().hold();
+      pair->fail_connection(h.token(), verbs::Status::flushed);
+    }
+    return ECONNRESET;
+  }
+  auto h = hold_home();
+  accepted(h.token(), pair, std::move(*started));
+  return 0;
+}
+
+void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& started) {
+  take(Step::accept);
+  negotiated(started.parameters);
+  ConnectionParameters told = parameters_;
+  told.private_data.clear();
+  told.qpn = {};
+  // At once, and not with the peer's first FPDU: an iWARP initiator may wait for this side to do
+  // something first, and a program that is slow to come back would be taken for one that is not
+  // there. What is posted waits for that FPDU by itself.
+  report(EventKind::established, 0, std::move(told));
+  join(token, pair != nullptr ? pair : program_pair(token, parameters_.qpn), std::move(started),
+       false);
+}
+
+int ConnectionId::reject(Bytes private_data) {
+  if (!alive()) return EIO;
+  if (too_long(private_data.size())) return EINVAL;
+  auto h = hold_home();
+  if (!can(Step::reject)) return EINVAL;
+  if (answer_ != nullptr) std::exchange(answer_, nullptr)->reject(h.token(), private_data);
+  take(Step::reject);
+  return 0;
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,170 @@
+#include "cm/dial.h"
+
+#include <array>
+#include <cerrno>
+
+#include "base/log.h"
+#include "mpa/fpdu_writer.h"
+#include "wire/ddp_header.h"
+
+namespace weft::cm {
+
+using engine::Token;
+
+Dial& Dial::start(Token& token, DialHandler& handler, DialPlan plan) {
+  auto owned = std::unique_ptr<Dial>{new Dial(handler, std::move(plan))};
+  Dial& dial = *owned;
+  dial.until_ = token.now() + dial.plan_.timeout;
+  token.engine().add(token, std::move(owned), -1, false, false);
+  dial.connect(token);
+  return dial;
+}
+
+void Dial::cancel(Token& token) {
+  tcp_.close();
+  token.engine().remove(token, *this);
+}
+
+void Dial::connect(Token& token) {
+  initiator_ = mpa::Initiator{plan_.offer};
+  auto tcp = port::TcpStream::connect(plan_.from, plan_.to);
+  if (!tcp.ok()) {
+    // Told at the next turn: the caller is not ready to hear it.
+    state_ = State::failed_at_start;
+    start_error_ = tcp.error().code;
+    token.engine().set_deadline(token, *this, token.now());
+    return;
+  }
+  tcp_ = std::move(*tcp);
+  state_ = State::connecting;
+  token.engine().rewatch(token, *this, tcp_.fd(), false, true);
+  token.engine().set_deadline(token, *this, until_);
+}
+
+void Dial::on_deadline(Token& token) {
+  if (state_ != State::failed_at_start) {
+    fail(token, {.kind = DialFailure::Kind::timed_out, .error = ETIMEDOUT});
+    return;
+  }
+  fail(token, {.kind = start_error_ == ECONNREFUSED ? DialFailure::Kind::refused
+                                                    : DialFailure::Kind::unreachable,
+               .error = start_error_});
+}
+
+void Dial::on_ready(Token& token, bool readable, bool writable) {
+  if (state_ == State::connecting && writable) {
+    connected(token);
+  } else if (state_ == State::awaiting_reply && readable) {
+    read_reply(token);
+  }
+}
+
+void Dial::connected(Token& token) {
+  if (const int error = tcp_.connect_result(); error != 0) {
+    fail(token, {.kind = error == ECONNREFUSED ? DialFailure::Kind::refused
+                         : error == ETIMEDOUT  ? DialFailure::Kind::timed_out
+                                               : DialFailure::Kind::unreachable,
+                 .error = error});
+    return;
+  }
+  // On one host the kernel may pick the target as the source port, and the socket talks to itself
+  // (wire.md 14.3).
+  const port::Address local = tcp_.local();
+  const port::Address peer = tcp_.peer();
+  if (local.port() == peer.port() && local.gid() == peer.gid()) {
+    tcp_.reset();
+    fail(token, {.kind = DialFailure::Kind::refused, .error = ECONNREFUSED});
+    return;
+  }
+  const auto request = initiator_.request(plan_.private_data);
+  const IoVec piece{const_cast<std::byte*>(request.data()), request.size()};
+  const auto sent = tcp_.send({&piece, 1});
+  // A fresh socket takes half a kilobyte at once, or is broken.
+  if (sent.bytes != request.size()) {
+    no_reply(token, sent.error);
+    return;
+  }
+  state_ = State::awaiting_reply;
+  token.engine().want_write(token, *this, false);
+  token.engine().want_read(token, *this, true);
+}
+
+void Dial::read_reply(Token& token) {
+  std::array<std::byte, 4096> buffer;
+  const IoVec piece{buffer.data(), buffer.size()};
+  const auto t = tcp_.receive({&piece, 1});
+  if (t.would_block) return;
+  if (t.end || t.error != 0) {
+    no_reply(token, t.error);
+    return;
+  }
+  Bytes bytes{buffer.data(), t.bytes};
+  if (auto outcome = initiator_.received(bytes)) judge(token, std::move(*outcome), bytes);
+}
+
+void Dial::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
+  if (outcome.accepted) {
+    Started started{.parameters = outcome.accepted->parameters,
+                    .private_data = std::move(outcome.accepted->private_data),
+                    .early = {rest.begin(), rest.end()}};
+    token.engine().rewatch(token, *this, -1, false, false);
+    started.tcp = std::move(tcp_);
+    token.engine().remove(token, *this);
+    handler_.dial_connected(token, *this, std::move(started));
+    return;
+  }
+  if (outcome.rejected) {
+    fail(token, {.kind = DialFailure::Kind::rejected,
+                 .error = ECONNREFUSED,
+                 .private_data = std::move(outcome.rejected->private_data)});
+    return;
+  }
+  if (outcome.retry_revision_1 && fall_back(token, false)) return;
+  if (outcome.refused) {
+    // RFC 6581 section 9.1: say why before closing.
+    mpa::TxBatch batch;
+    mpa::FpduWriter writer;
+    std::byte message[wire::UntaggedHeader::kSize + wire::Terminate::kMaxSize];
+    wire::UntaggedHeader{.control = {.last = true, .opcode = wire::Opcode::terminate},
+                         .qn = kTerminateQueue,
+                         .msn = Msn{1}}
+        .encode(message);
+    const size_t size = wire::Terminate{.error = outcome.refused->error}.encode(
+        message + wire::UntaggedHeader::kSize);
+    writer.write(batch, Bytes{message, wire::UntaggedHeader::kSize + size}, {});
+    (void)tcp_.send(batch.pieces());
+    tcp_.shut_write();
+  }
+  fail(token, {.kind = DialFailure::Kind::protocol, .error = EPROTO});
+}
+
+// The peer closed, or reset, before a whole Reply was there.
+void Dial::no_reply(Token& token, int error) {
+  if (!initiator_.reply_started() && fall_back(token, true)) return;
+  fail(token, {.kind = DialFailure::Kind::protocol, .error = error != 0 ? error : ECONNRESET});
+}
+
+bool Dial::fall_back(Token& token, bool no_reply_came) {
+  if (!plan_.fallbacks || plan_.offer.revision == 1) return false;
+  if (no_reply_came && plan_.offer.extension) {
+    plan_.offer.extension = false;
+  } else {
+    plan_.offer.revision = 1;
+    plan_.offer.extension = false;
+    plan_.offer.peer_to_peer = false;
+  }
+  WEFT_LOG(info, "%s does not take the MPA Request; trying again %s", plan_.to.to_string().c_str(),
+           plan_.offer.revision == 1 ? "with MPA revision 1" : "without weft's extension");
+  token.engine().rewatch(token, *this, -1, false, false);
+  tcp_.close();
+  connect(token);
+  return true;
+}
+
+void Dial::fail(Token& token, DialFailure&& failure) {
+  token.engine().remove(token, *this);
+  tcp_.close();
+  handler_.dial_failed(token, *this, std::move(failure));
+}
+
+}  // namespace weft::cm

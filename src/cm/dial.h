@@ -1,0 +1,83 @@
+// The active side of a start-up: TCP connect, MPA Request, Reply; and again with less when the peer
+// does not understand (wire.md 2.3).
+#pragma once
+
+#include "cm/started.h"
+#include "engine/engine.h"
+#include "mpa/startup.h"
+
+namespace weft::cm {
+
+struct DialPlan {
+  port::Address from;  // port 0: the kernel's choice
+  port::Address to;
+  mpa::Offer offer;
+  std::vector<std::byte> private_data;
+  Duration timeout{};     // for all of it
+  bool fallbacks = true;  // try without the extension, then MPA revision 1, where the peer closes
+                          // without a Reply
+};
+
+struct DialFailure {
+  enum class Kind : uint8_t {
+    refused,      // nobody listens there, or the dial reached itself
+    unreachable,  // no route, no answer from the host
+    timed_out,
+    rejected,  // the peer's application said no; private data is its reason
+    protocol,  // what came was no MPA, or could not be agreed on
+  };
+  Kind kind{};
+  int error = 0;  // errno where the kernel gave one
+  std::vector<std::byte> private_data;
+};
+
+class Dial;
+// Hears of the outcome once; the dial is gone afterwards. Engine holder.
+class DialHandler {
+ public:
+  virtual ~DialHandler() = default;
+  virtual void dial_connected(engine::Token& token, Dial& dial, Started&& started) = 0;
+  virtual void dial_failed(engine::Token& token, Dial& dial, DialFailure&& failure) = 0;
+};
+
+class Dial final : public engine::Source {
+ public:
+  // Starts to dial on the engine, which owns the dial. The handler is called later, never from
+  // inside this call.
+  static Dial& start(engine::Token& token, DialHandler& handler, DialPlan plan);
+  // No outcome is wanted any more: closes and goes away.
+  void cancel(engine::Token& token);
+  // Is the Request out (wire.md 14.3)? Before that a dial gives way to one that comes in.
+  bool request_sent() const { return state_ == State::awaiting_reply; }
+  const DialPlan& plan() const { return plan_; }
+  // Where the connection starts; known once it is connected.
+  port::Address local() const { return tcp_.local(); }
+
+  void on_ready(engine::Token& token, bool readable, bool writable) override;
+  void on_deadline(engine::Token& token) override;
+  void on_doorbell(engine::Token&) override {}
+  void abandon_in_child() override { tcp_.close(); }
+
+ private:
+  enum class State : uint8_t { connecting, awaiting_reply, failed_at_start };
+  Dial(DialHandler& handler, DialPlan plan)
+      : handler_(handler), plan_(std::move(plan)), initiator_(plan_.offer) {}
+
+  void connect(engine::Token& token);
+  void connected(engine::Token& token);
+  void read_reply(engine::Token& token);
+  void judge(engine::Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest);
+  void no_reply(engine::Token& token, int error);
+  bool fall_back(engine::Token& token, bool no_reply_came);
+  void fail(engine::Token& token, DialFailure&& failure);
+
+  DialHandler& handler_;
+  DialPlan plan_;
+  mpa::Initiator initiator_;
+  port::TcpStream tcp_;
+  State state_ = State::connecting;
+  Time until_;
+  int start_error_ = 0;
+};
+
+}  // namespace weft::cm

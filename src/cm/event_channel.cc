@@ -1,0 +1,151 @@
+#include "cm/event_channel.h"
+
+#include <poll.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "cm/connection_id.h"
+
+namespace weft::cm {
+namespace {
+
+// A program that looks this often without finding anything spins, and its thread does the work.
+constexpr unsigned kSpins = 8;
+
+constexpr Duration kForEver{-1};
+
+ConnectionId& core(Id* id) {
+  return static_cast<ConnectionId&>(*id);
+}
+
+}  // namespace
+
+ConnectionId& account(const Event& e) {
+  return core(e.listener != nullptr ? e.listener : e.id);
+}
+
+EventChannel::~EventChannel() {
+  while (const auto e = events_.try_pop()) delete *e;
+}
+
+Event* EventChannel::take() {
+  std::optional<Event*> e;
+  {
+    const std::lock_guard guard{taking_};
+    e = events_.try_pop();
+    if (!e) return nullptr;
+    account(**e).event_taken();
+  }
+  // May have a turn of the engine in it, which may push events here.
+  if ((*e)->kind == EventKind::connect_request) account(**e).request_left();
+  return *e;
+}
+
+int EventChannel::next(Event*& event) {
+  // Programs destroy a channel while a thread of theirs waits here, and leave by exit(3). As with
+  // the kernel's, that thread hears nothing more.
+  const auto keep = shared_from_this();
+  for (;;) {
+    if (!alive()) return EIO;
+    if (destroyed_.load(std::memory_order_relaxed)) return EBADF;
+    event = take();
+    if (event != nullptr) {
+      misses_.store(0, std::memory_order_relaxed);
+      return 0;
+    }
+    if (events_.nonblocking()) {
+      if (misses_.fetch_add(1, std::memory_order_relaxed) < kSpins) return EAGAIN;
+      adapter_.progress();
+      event = take();
+      return event != nullptr ? 0 : EAGAIN;
+    }
+    if (const int error = wait(); error != 0) return error;
+  }
+}
+
+int EventChannel::wait() {
+  if (under_way_.load(std::memory_order_relaxed) > 0) {
+    return adapter_.wait(
+        fd(), [this] { return !events_.empty(); }, kForEver);
+  }
+  pollfd p{.fd = fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&p, 1, -1) < 0 ? errno : 0;
+}
+
+bool EventChannel::push(std::unique_ptr<Event> event) {
+  const std::lock_guard guard{taking_};
+  if (destroyed_) return false;
+  events_.push(event.release());
+  return true;
+}
+
+void EventChannel::destroy() {
+  std::vector<ConnectionId*> requests;
+  if (alive()) {
+    const std::lock_guard guard{taking_};
+    destroyed_ = true;
+    while (const auto e = events_.try_pop()) {
+      const std::unique_ptr<Event> owned{*e};
+      if (owned->kind == EventKind::connect_request) requests.push_back(&core(owned->id));
+    }
+    events_.close();
+  } else {
+    // In a child of fork(2): the queue behind the descriptor is the parent's, but the descriptor is
+    // ours to close.
+    events_.close();
+    return;
+  }
+  for (ConnectionId* r : requests) r->destroy();
+  const std::shared_ptr<EventChannel> last_use = std::move(self_);
+}
+
+std::vector<ConnectionId*> EventChannel::withdraw(const ConnectionId& id) {
+  std::vector<ConnectionId*> requests;
+  const std::lock_guard guard{taking_};
+  if (destroyed_) return requests;
+  events_.remove_if([&](Event* e) {
+    if (&account(*e) != &id) return false;
+    if (e->kind == EventKind::connect_request) requests.push_back(&core(e->id));
+    delete e;
+    return true;
+  });
+  return requests;
+}
+
+bool EventChannel::withdraw_request(const ConnectionId& id) {
+  Event* found = nullptr;
+  {
+    const std::lock_guard guard{taking_};
+    if (destroyed_) return false;
+    events_.remove_if([&](Event* e) {
+      const bool match = e->kind == EventKind::connect_request && &core(e->id) == &id;
+      if (match) found = e;
+      return match;
+    });
+  }
+  if (found == nullptr) return false;
+  account(*found).request_left();
+  delete found;
+  return true;
+}
+
+std::vector<ConnectionId*> EventChannel::move_events(const ConnectionId& id, EventChannel& to) {
+  std::vector<ConnectionId*> requests;
+  if (&to == this) return requests;
+  const std::scoped_lock guard{taking_, to.taking_};
+  if (destroyed_ || to.destroyed_) return requests;
+  std::vector<Event*> moved;
+  events_.remove_if([&](Event* e) {
+    if (&account(*e) != &id) return false;
+    moved.push_back(e);
+    return true;
+  });
+  for (Event* e : moved) {
+    if (e->kind == EventKind::connect_request) requests.push_back(&core(e->id));
+    to.events_.push(e);
+  }
+  return requests;
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,75 @@
+// Where the events of Ids are queued for the program (rdma_create_event_channel(3)).
+//
+// Who listens to the sockets while the program waits here? While an operation of one of the
+// channel's Ids is under way, the waiting thread itself: a connection then takes no hand-over
+// between threads. Otherwise nobody on its account: programs keep a thread here for hours, which
+// would be woken by every packet that another thread polls for. The helper or that other thread
+// hears a new connection or a disconnect anyway (docs: who listens), and writes to this channel's
+// descriptor.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cm/service.h"
+#include "verbs/adapter.h"
+#include "verbs/event_fd.h"
+
+namespace weft::cm {
+
+class ConnectionId;
+
+// The Id that an event counts for: a request counts for the listener.
+ConnectionId& account(const Event& event);
+
+class EventChannel final : public Channel, public std::enable_shared_from_this<EventChannel> {
+ public:
+  explicit EventChannel(verbs::Adapter& adapter) : adapter_(adapter) {}
+  ~EventChannel();
+  EventChannel(const EventChannel&) = delete;
+  EventChannel& operator=(const EventChannel&) = delete;
+
+  bool valid() const { return events_.valid(); }
+  // False in a child of fork(2) that has it from its parent.
+  bool alive() const { return &adapter_ == verbs::Adapter::existing(); }
+  // The program has got it, and gives it back by destroy().
+  void keep() { self_ = shared_from_this(); }
+
+  int fd() const override { return events_.fd(); }
+  int next(Event*& event) override;
+  void destroy() override;
+
+  // Engine holder. False, and the event is dropped, once the program has destroyed the channel.
+  bool push(std::unique_ptr<Event> event);
+  // The requests, of those that `id` counts for, that nobody took yet; all its other events here
+  // are dropped. After this none of its events is taken off any more.
+  std::vector<ConnectionId*> withdraw(const ConnectionId& id);
+  // True when the request was still here: then it is gone.
+  bool withdraw_request(const ConnectionId& id);
+  // Moves the events that `id` counts for; gives the requests among them.
+  std::vector<ConnectionId*> move_events(const ConnectionId& id, EventChannel& to);
+
+  bool empty() const { return events_.empty(); }
+
+  // How many of the Ids have an operation under way.
+  void operation_begins() { under_way_.fetch_add(1, std::memory_order_relaxed); }
+  void operation_ends() { under_way_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  Event* take();
+  int wait();
+
+  verbs::Adapter& adapter_;
+  std::shared_ptr<EventChannel> self_;
+  std::atomic<int> under_way_{0};
+  std::atomic<unsigned> misses_{0};  // looks in a row that found nothing
+
+  // Taking an event off and counting it are one step for withdraw().
+  std::mutex taking_;
+  std::atomic<bool> destroyed_{false};  // changes under taking_
+  verbs::EventQueue<Event*> events_;    // which it owns
+};
+
+}  // namespace weft::cm

@@ -1,0 +1,22 @@
+#include "cm/listener.h"
+
+namespace weft::cm {
+
+using engine::Token;
+
+Listener& Listener::start(Token& token, ListenerHandler& handler, port::TcpListener tcp) {
+  auto owned = std::unique_ptr<Listener>{new Listener(handler, std::move(tcp))};
+  Listener& l = *owned;
+  // Without a descriptor of its own: the acceptor watches the socket.
+  token.engine().add(token, std::move(owned), -1, false, false);
+  l.acceptor_ = &Acceptor::start(token, l, l.tcp_);
+  return l;
+}
+
+void Listener::stop(Token& token) {
+  acceptor_->stop(token);
+  tcp_.close();
+  token.engine().remove(token, *this);
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,46 @@
+// A listening Id's socket: takes the connections that come and hands each Request to its handler.
+#pragma once
+
+#include "cm/acceptor.h"
+
+namespace weft::cm {
+
+// Engine holder calls.
+class ListenerHandler {
+ public:
+  virtual ~ListenerHandler() = default;
+  // A peer wants to connect. The handler answers now, or hands the answer over to whom it may
+  // concern.
+  virtual void connection_requested(engine::Token& token, Answer& answer,
+                                    const mpa::Responder::Request& request) = 0;
+};
+
+class Listener final : public engine::Source, private AnswerHandler {
+ public:
+  // The engine owns it. `tcp` is listening.
+  static Listener& start(engine::Token& token, ListenerHandler& handler, port::TcpListener tcp);
+  // Leaves the peers that come in the kernel's queue, or takes them again.
+  void pause(engine::Token& token, bool on) { acceptor_->pause(token, on); }
+  // Closes; Requests that were handed on live on. The listener is gone.
+  void stop(engine::Token& token);
+
+  void on_ready(engine::Token&, bool, bool) override {}
+  void on_deadline(engine::Token&) override {}
+  void on_doorbell(engine::Token&) override {}
+  void abandon_in_child() override { tcp_.close(); }
+
+ private:
+  Listener(ListenerHandler& handler, port::TcpListener tcp)
+      : handler_(handler), tcp_(std::move(tcp)) {}
+  void request_came(engine::Token& token, Answer& answer,
+                    const mpa::Responder::Request& request) override {
+    handler_.connection_requested(token, answer, request);
+  }
+  void answer_gone(engine::Token&, Answer&) override {}
+
+  ListenerHandler& handler_;
+  port::TcpListener tcp_;
+  Acceptor* acceptor_ = nullptr;
+};
+
+}  // namespace weft::cm

@@ -1,0 +1,73 @@
+#include "cm/service.h"
+
+#include <cerrno>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "base/log.h"
+#include "cm/connection_id.h"
+#include "cm/core.h"
+#include "port/route.h"
+
+namespace weft::cm {
+namespace {
+
+class ProcessService final : public Service {
+ public:
+  int create_channel(Channel*& channel) override {
+    verbs::Adapter* a = adapter();
+    if (a == nullptr) return EMFILE;
+    auto fresh = std::make_shared<EventChannel>(*a);
+    if (!fresh->valid()) return EMFILE;
+    fresh->keep();
+    channel = fresh.get();
+    return 0;
+  }
+
+  int create_id(Channel& channel, PortSpace space, Id*& id) override {
+    if (space != PortSpace::tcp) {
+      say_unsupported(space == PortSpace::ib
+                          ? "rdma_cm's port space RDMA_PS_IB"
+                          : "rdma_cm's datagram port spaces (RDMA_PS_UDP, RDMA_PS_IPOIB)");
+      return EOPNOTSUPP;
+    }
+    verbs::Adapter* a = adapter();
+    if (a == nullptr) return EMFILE;
+    auto& own = static_cast<EventChannel&>(channel);
+    if (!own.alive()) return EIO;
+    id = ConnectionId::create(*a, own.shared_from_this());
+    return 0;
+  }
+
+  void acknowledge(Event* event) override {
+    const std::unique_ptr<Event> owned{event};
+    account(*event).event_acknowledged();
+  }
+
+  port::Address source_towards(const port::Address& destination) override {
+    const auto source = port::source_towards(destination, {});
+    return source.ok() ? *source : port::Address{};
+  }
+
+  void say_unsupported(const char* what) override {
+    const std::lock_guard guard{lock_};
+    if (!said_.insert(what).second) return;
+    WEFT_LOG(warn, "%s: not supported; use RDMA_PS_TCP and RC queue pairs", what);
+  }
+
+ private:
+  std::mutex lock_;
+  std::set<std::string> said_;
+};
+
+}  // namespace
+
+Service& service() {
+  // Never destroyed: exit handlers of programs still disconnect.
+  static auto& the_service = *new ProcessService;
+  return the_service;
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,18 @@
+// A connection whose MPA start-up is through, on its way to a queue pair.
+#pragma once
+
+#include <vector>
+
+#include "mpa/parameters.h"
+#include "port/tcp_stream.h"
+
+namespace weft::cm {
+
+struct Started {
+  port::TcpStream tcp;
+  mpa::Parameters parameters;
+  std::vector<std::byte> private_data;  // the peer's, for the initiator
+  std::vector<std::byte> early;         // bytes of the stream that came behind the Reply
+};
+
+}  // namespace weft::cm

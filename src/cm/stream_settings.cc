@@ -1,0 +1,17 @@
+#include "cm/stream_settings.h"
+
+#include "config/options.h"
+
+namespace weft::cm {
+
+rdmap::StreamConfig stream_settings(const mpa::Parameters& parameters, bool initiator) {
+  const config::Options& o = config::options();
+  return {.mpa = parameters,
+          .initiator = initiator,
+          .crc_first = o.crc_first,
+          .llp_completion = o.completion == config::CompletionRule::llp,
+          .big_fpdu = o.big_fpdu,
+          .rnr_wait = o.rnr_wait};
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,49 @@
+#include "cm/tether.h"
+
+#include <array>
+
+namespace weft::cm {
+namespace {
+
+// A peer that sends before anybody listens has the rest wait in the kernel.
+constexpr size_t kMostEarly = 64 * 1024;
+
+}  // namespace
+
+using engine::Token;
+
+Tether& Tether::start(Token& token, TetherHandler& handler, Started started) {
+  auto owned = std::unique_ptr<Tether>{new Tether(handler, std::move(started))};
+  Tether& t = *owned;
+  const int fd = t.started_.tcp.fd();
+  token.engine().add(token, std::move(owned), fd, true, false);
+  return t;
+}
+
+Started Tether::release(Token& token) {
+  token.engine().remove(token, *this);
+  return std::move(started_);
+}
+
+void Tether::close(Token& token) {
+  token.engine().remove(token, *this);
+  started_.tcp.close();
+}
+
+void Tether::on_ready(Token& token, bool readable, bool) {
+  if (!readable) return;
+  std::array<std::byte, 4096> buffer;
+  const IoVec piece{buffer.data(), buffer.size()};
+  const auto t = started_.tcp.receive({&piece, 1});
+  if (t.would_block) return;
+  if (t.end || t.error != 0) {
+    close(token);
+    handler_.tether_broke(token);
+    return;
+  }
+  started_.early.insert(started_.early.end(), buffer.begin(),
+                        buffer.begin() + static_cast<ptrdiff_t>(t.bytes));
+  if (started_.early.size() >= kMostEarly) token.engine().want_read(token, *this, false);
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,41 @@
+// Holds a connection whose start-up is done while no queue pair is at hand for it: until the
+// program brings its own along, or for good when it uses the connection for its private data alone,
+// as UCX does. Hears when the peer goes away.
+#pragma once
+
+#include "cm/started.h"
+#include "engine/engine.h"
+
+namespace weft::cm {
+
+class Tether;
+// Engine holder calls.
+class TetherHandler {
+ public:
+  virtual ~TetherHandler() = default;
+  // The peer closed, or the connection broke. The tether is gone.
+  virtual void tether_broke(engine::Token& token) = 0;
+};
+
+class Tether final : public engine::Source {
+ public:
+  // The engine owns it.
+  static Tether& start(engine::Token& token, TetherHandler& handler, Started started);
+  // Gives the connection back, with what the peer has sent meanwhile. The tether is gone.
+  Started release(engine::Token& token);
+  // Closes. The tether is gone.
+  void close(engine::Token& token);
+
+  void on_ready(engine::Token& token, bool readable, bool writable) override;
+  void on_deadline(engine::Token&) override {}
+  void on_doorbell(engine::Token&) override {}
+  void abandon_in_child() override { started_.tcp.close(); }
+
+ private:
+  Tether(TetherHandler& handler, Started started)
+      : handler_(handler), started_(std::move(started)) {}
+  TetherHandler& handler_;
+  Started started_;
+};
+
+}  // namespace weft::cm

@@ -1,0 +1,273 @@
+#include "config/options.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace weft::config {
+namespace {
+
+// Words<T>: the words that stand for values of T. The first word of a value is the one that is
+// printed.
+template <class T>
+struct Words;
+template <>
+struct Words<bool> {
+  static constexpr auto all = std::to_array<std::pair<std::string_view, bool>>(
+      {{"on", true}, {"off", false}, {"1", true}, {"0", false}});
+};
+template <>
+struct Words<Identity> {
+  static constexpr auto all = std::to_array<std::pair<std::string_view, Identity>>(
+      {{"ib", Identity::ib}, {"iwarp", Identity::iwarp}, {"ib-lid", Identity::ib_lid}});
+};
+template <>
+struct Words<Extensions> {
+  static constexpr auto all = std::to_array<std::pair<std::string_view, Extensions>>(
+      {{"auto", Extensions::automatic}, {"off", Extensions::off}});
+};
+template <>
+struct Words<CompletionRule> {
+  static constexpr auto all = std::to_array<std::pair<std::string_view, CompletionRule>>(
+      {{"delivered", CompletionRule::delivered}, {"llp", CompletionRule::llp}});
+};
+template <>
+struct Words<Congestion> {
+  static constexpr auto all =
+      std::to_array<std::pair<std::string_view, Congestion>>({{"auto", Congestion::automatic},
+                                                              {"keep", Congestion::keep},
+                                                              {"cubic", Congestion::cubic},
+                                                              {"reno", Congestion::reno},
+                                                              {"bbr", Congestion::bbr}});
+};
+template <>
+struct Words<PeerCheck> {
+  static constexpr auto all = std::to_array<std::pair<std::string_view, PeerCheck>>(
+      {{"address", PeerCheck::address}, {"gid", PeerCheck::gid}});
+};
+template <>
+struct Words<log::Level> {
+  static constexpr auto all =
+      std::to_array<std::pair<std::string_view, log::Level>>({{"off", log::Level::off},
+                                                              {"error", log::Level::error},
+                                                              {"warn", log::Level::warn},
+                                                              {"info", log::Level::info},
+                                                              {"debug", log::Level::debug}});
+};
+
+std::string env_name(std::string_view name) {
+  std::string env = "WEFT_";
+  for (const char c : name) env += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return env;
+}
+
+// The type of the field that `Field` points to, and its plain number when that is a duration.
+template <auto Field>
+using FieldType = std::remove_reference_t<decltype(std::declval<Options&>().*Field)>;
+
+template <class T>
+struct Number {
+  static constexpr uint64_t of(T v) { return v; }
+};
+template <class Rep, class Period>
+struct Number<std::chrono::duration<Rep, Period>> {
+  static constexpr uint64_t of(std::chrono::duration<Rep, Period> d) {
+    return static_cast<uint64_t>(d.count());
+  }
+};
+
+OptionInfo finished(OptionInfo info) {
+  info.env = env_name(info.name);
+  info.default_text = info.text(Options{});
+  return info;
+}
+
+// An option whose values are words.
+template <auto Field>
+OptionInfo word(std::string_view name, std::string_view sentence) {
+  using T = FieldType<Field>;
+  OptionInfo info{.name = name, .sentence = sentence};
+  for (const auto& [text, value] : Words<T>::all) {
+    if (!info.accepted.empty()) info.accepted += '|';
+    info.accepted += text;
+  }
+  info.set = [](Options& options, std::string_view given) {
+    for (const auto& [text, value] : Words<T>::all) {
+      if (text != given) continue;
+      options.*Field = value;
+      return true;
+    }
+    return false;
+  };
+  info.text = [](const Options& options) {
+    for (const auto& [text, value] : Words<T>::all) {
+      if (options.*Field == value) return std::string(text);
+    }
+    return std::string();
+  };
+  return finished(std::move(info));
+}
+
+// An option that is a whole number of `unit`, in decimal or as 0x and hexadecimal.
+template <auto Field, uint64_t Min, uint64_t Max>
+OptionInfo number(std::string_view name, std::string_view unit, std::string_view sentence) {
+  using T = FieldType<Field>;
+  OptionInfo info{.name = name, .unit = unit, .sentence = sentence};
+  info.accepted = std::to_string(Min) + ".." + std::to_string(Max);
+  info.set = [](Options& options, std::string_view given) {
+    int base = 10;
+    if (given.starts_with("0x") || given.starts_with("0X")) {
+      base = 16;
+      given.remove_prefix(2);
+    }
+    uint64_t v = 0;
+    const char* end = given.data() + given.size();
+    const auto [stopped, error] = std::from_chars(given.data(), end, v, base);
+    if (error != std::errc{} || stopped != end || v < Min || v > Max) return false;
+    options.*Field = static_cast<T>(v);
+    return true;
+  };
+  info.text = [](const Options& options) { return std::to_string(Number<T>::of(options.*Field)); };
+  return finished(std::move(info));
+}
+
+// An option that is any text; who uses it judges it.
+template <auto Field>
+OptionInfo text(std::string_view name, std::string_view accepted, std::string_view sentence) {
+  OptionInfo info{.name = name, .sentence = sentence, .accepted = std::string(accepted)};
+  info.set = [](Options& options, std::string_view given) {
+    options.*Field = given;
+    return true;
+  };
+  info.text = [](const Options& options) { return options.*Field; };
+  return finished(std::move(info));
+}
+
+std::vector<OptionInfo> make_table() {
+  using O = Options;
+  return {
+      word<&O::identity>(
+          "identity",
+          "What the device says it is: an InfiniBand adapter on Ethernet, an iWARP adapter, or "
+          "an InfiniBand adapter on an InfiniBand link, which is reached by LID."),
+      text<&O::ip>("ip", "an address or an interface name",
+                   "The local address, or the interface whose address, becomes GID 0; empty lets "
+                   "weft choose."),
+      number<&O::lid, 0, 0xffff>(
+          "lid", "",
+          "LID of the port; 0 takes the low 16 bits of the first IPv4 address, which is "
+          "what peers resolve."),
+      word<&O::crc>("crc", "Whether MPA asks for CRC32C on every FPDU; off leaves it to the peer."),
+      word<&O::crc_first>(
+          "crc_first",
+          "Whether the CRC of an FPDU is checked before its bytes are placed, at the cost of one "
+          "more copy."),
+      word<&O::ext>(
+          "ext",
+          "Whether weft offers its extensions (immediate data, atomics, completion at the peer) to "
+          "peers; off speaks plain iWARP."),
+      word<&O::completion>(
+          "completion",
+          "When a Send or Write completes: delivered to the peer, or llp, handed to the kernel."),
+      word<&O::big_fpdu>("big_fpdu",
+                         "Whether FPDUs larger than the TCP segment are also sent to peers without "
+                         "the extension bit."),
+      word<&O::p2p>(
+          "p2p",
+          "Whether rdma_cm connections ask for MPA's peer-to-peer model, in which either side "
+          "may send first."),
+      number<&O::private_data, 0, 255>(
+          "private_data", "bytes",
+          "Most private data that rdma_connect and rdma_accept take; Linux siw "
+          "resets a connection with more than 251."),
+      word<&O::peer_check>(
+          "peer_check",
+          "What must equal the GID that a QP was told to expect: the TCP peer's address, or, for "
+          "peers behind NAT, the GID that the peer claims."),
+      number<&O::connect_timeout, 1, 3'600'000>(
+          "connect_timeout", "ms", "How long rdma_connect waits for the peer's MPA Reply."),
+      number<&O::rnr_wait, 0, 3'600'000>(
+          "rnr_wait", "ms",
+          "How long a Send of a plain iWARP peer waits for a posted receive before "
+          "the stream is terminated."),
+      number<&O::engines, 0, 8>("engines", "",
+                                "Engines of a process; 0 takes one for every 4 CPUs."),
+      number<&O::spin, 0, 100'000>(
+          "spin", "us", "Most time that a blocking wait looks for events before it sleeps."),
+      number<&O::takeover, 1, 1'000'000>(
+          "takeover", "us",
+          "Most time after the program's last poll before the helper thread takes "
+          "over."),
+      word<&O::congestion>(
+          "congestion",
+          "TCP congestion control of weft's streams; auto replaces bbr for peers on this host or "
+          "close by, keep leaves the host's choice."),
+      word<&O::log>("log", "The least important sentences that are written to standard error."),
+  };
+}
+
+std::string refusal(const OptionInfo& info, std::string_view given) {
+  std::string s = info.env + "=" + std::string(given) +
+                  " is not accepted: " + std::string(info.name) + " is " + info.accepted;
+  if (!info.unit.empty()) s += " " + std::string(info.unit);
+  return s + "; the default " + info.default_text + " is kept";
+}
+
+Options load() {
+  std::vector<std::string> complaints;
+  Options loaded = parse([](const char* name) { return ::secure_getenv(name); }, &complaints);
+  for (std::string& c : unknown_variables(environ)) complaints.push_back(std::move(c));
+  log::set_level(loaded.log);
+  for (const std::string& c : complaints) WEFT_LOG(warn, "%s", c.c_str());
+  return loaded;
+}
+
+}  // namespace
+
+std::span<const OptionInfo> table() {
+  // Never destroyed, like the options themselves: another thread may still read while the process
+  // exits.
+  static const auto& all = *new std::vector<OptionInfo>(make_table());
+  return all;
+}
+
+std::string value_of(const Options& options, const OptionInfo& info) {
+  return info.text(options);
+}
+
+Options parse(const std::function<const char*(const char*)>& getenv,
+              std::vector<std::string>* complaints) {
+  Options parsed;
+  for (const OptionInfo& info : table()) {
+    const char* given = getenv(info.env.c_str());
+    if (given == nullptr || *given == '\0' || info.set(parsed, given)) continue;
+    if (complaints != nullptr) complaints->push_back(refusal(info, given));
+  }
+  return parsed;
+}
+
+std::vector<std::string> unknown_variables(const char* const* environment) {
+  std::vector<std::string> sentences;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view variable = *environment;
+    const std::string_view name = variable.substr(0, variable.find('='));
+    if (!name.starts_with("WEFT_") || name.starts_with("WEFT_SDP_")) continue;
+    bool known = false;
+    for (const OptionInfo& info : table()) known = known || info.env == name;
+    if (known) continue;
+    sentences.push_back(
+        std::string(name) +
+        " is not an option of weft and is ignored; `weft info --options` lists them");
+  }
+  return sentences;
+}
+
+const Options& options() {
+  static const Options& loaded = *new Options(load());
+  return loaded;
+}
+
+}  // namespace weft::config

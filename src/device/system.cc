@@ -1,0 +1,214 @@
+#include "device/system.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netpacket/packet.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+namespace weft::device {
+namespace {
+
+std::string contents_of(const char* path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> words_of(std::string_view line) {
+  std::istringstream in{std::string(line)};
+  std::vector<std::string> words;
+  for (std::string w; in >> w;) words.push_back(std::move(w));
+  return words;
+}
+
+std::optional<uint32_t> number(std::string_view text, int base) {
+  uint32_t v = 0;
+  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), v, base);
+  if (error != std::errc{} || stopped != text.data() + text.size()) return std::nullopt;
+  return v;
+}
+
+// The columns of one of the two files that matter here.
+struct RouteColumns {
+  size_t interface, destination, prefix, flags, metric, count;
+  int metric_base;
+};
+
+bool all_zero(std::string_view text) {
+  return text.find_first_not_of('0') == std::string_view::npos;
+}
+
+RouteMetrics default_routes(std::string_view text, const RouteColumns& at) {
+  constexpr uint32_t kUp = 0x1, kReject = 0x200;  // RTF_UP, RTF_REJECT of route(8)
+  RouteMetrics best;
+  std::istringstream in{std::string(text)};
+  for (std::string line; std::getline(in, line);) {
+    const std::vector<std::string> words = words_of(line);
+    if (words.size() < at.count) continue;
+    const auto flags = number(words[at.flags], 16);
+    const auto metric = number(words[at.metric], at.metric_base);
+    if (!flags || !metric || (*flags & kUp) == 0 || (*flags & kReject) != 0) continue;
+    if (!all_zero(words[at.destination]) || !all_zero(words[at.prefix])) continue;
+    const auto [line_of, fresh] = best.try_emplace(words[at.interface], *metric);
+    if (!fresh) line_of->second = std::min(line_of->second, *metric);
+  }
+  return best;
+}
+
+using Interfaces = std::unique_ptr<ifaddrs, decltype(&freeifaddrs)>;
+Interfaces interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) list = nullptr;
+  return {list, &freeifaddrs};
+}
+
+// Asks for interface MTUs. sysfs would need no socket, but it shows the network namespace that
+// mounted it, which is not always the process's own.
+class MtuQuery {
+ public:
+  MtuQuery() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    if (fd_ < 0) fd_ = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  }
+  MtuQuery(const MtuQuery&) = delete;
+  MtuQuery& operator=(const MtuQuery&) = delete;
+  ~MtuQuery() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  std::optional<uint32_t> of(const char* interface) const {
+    ifreq request{};
+    std::strncpy(request.ifr_name, interface, IFNAMSIZ - 1);
+    if (fd_ < 0 || ::ioctl(fd_, SIOCGIFMTU, &request) != 0 || request.ifr_mtu <= 0)
+      return std::nullopt;
+    return static_cast<uint32_t>(request.ifr_mtu);
+  }
+
+ private:
+  int fd_;
+};
+
+// FNV-1a with a final mix, so that ids that differ in one digit differ everywhere.
+uint64_t hash_of(std::string_view kind, std::span<const uint8_t> bytes) {
+  uint64_t h = 0xcbf29ce484222325U;
+  auto add = [&h](uint8_t byte) { h = (h ^ byte) * 0x100000001b3U; };
+  for (const char c : kind) add(static_cast<uint8_t>(c));
+  for (const uint8_t byte : bytes) add(byte);
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9U;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111ebU;
+  return h ^ (h >> 31);
+}
+
+std::span<const uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+// machine-id(5): 32 hexadecimal digits. "uninitialized" stands there while a host boots for the
+// first time.
+bool valid_machine_id(std::string_view id) {
+  return id.size() == 32 && !all_zero(id) &&
+         std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+
+}  // namespace
+
+RouteMetrics default_routes_ipv4(std::string_view proc_net_route) {
+  return default_routes(proc_net_route, {.interface = 0,
+                                         .destination = 1,
+                                         .prefix = 7,
+                                         .flags = 3,
+                                         .metric = 6,
+                                         .count = 8,
+                                         .metric_base = 10});
+}
+
+RouteMetrics default_routes_ipv6(std::string_view proc_net_ipv6_route) {
+  return default_routes(proc_net_ipv6_route, {.interface = 9,
+                                              .destination = 0,
+                                              .prefix = 1,
+                                              .flags = 8,
+                                              .metric = 5,
+                                              .count = 10,
+                                              .metric_base = 16});
+}
+
+std::vector<LocalAddress> local_addresses() {
+  const RouteMetrics ipv4_routes = default_routes_ipv4(contents_of("/proc/net/route"));
+  const RouteMetrics ipv6_routes = default_routes_ipv6(contents_of("/proc/net/ipv6_route"));
+  const MtuQuery mtu;
+  const Interfaces list = interfaces();
+  std::vector<LocalAddress> found;
+  for (const ifaddrs* i = list.get(); i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr) continue;
+    LocalAddress a;
+    if (i->ifa_addr->sa_family == AF_INET) {
+      sockaddr_in in{};
+      std::memcpy(&in, i->ifa_addr, sizeof in);
+      a.gid = Gid::from_ipv4(ntohl(in.sin_addr.s_addr));
+    } else if (i->ifa_addr->sa_family == AF_INET6) {
+      sockaddr_in6 in6{};
+      std::memcpy(&in6, i->ifa_addr, sizeof in6);
+      std::memcpy(a.gid.raw.data(), &in6.sin6_addr, a.gid.raw.size());
+      a.scope_id = in6.sin6_scope_id;
+    } else {
+      continue;
+    }
+    a.interface = i->ifa_name;
+    a.ifindex = if_nametoindex(i->ifa_name);
+    a.link_mtu = mtu.of(i->ifa_name).value_or(a.link_mtu);
+    a.up = (i->ifa_flags & IFF_UP) != 0;
+    a.running = (i->ifa_flags & IFF_RUNNING) != 0;
+    const RouteMetrics& routes = a.gid.is_ipv4() ? ipv4_routes : ipv6_routes;
+    if (const auto route = routes.find(a.interface); route != routes.end()) {
+      a.default_route_metric = route->second;
+    }
+    found.push_back(std::move(a));
+  }
+  return found;
+}
+
+HostFacts host_facts() {
+  HostFacts facts;
+  const std::vector<std::string> words = words_of(contents_of("/etc/machine-id"));
+  if (!words.empty()) facts.machine_id = words.front();
+  const Interfaces list = interfaces();
+  for (const ifaddrs* i = list.get(); i != nullptr && facts.mac.empty(); i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_PACKET) continue;
+    sockaddr_ll link{};
+    std::memcpy(&link, i->ifa_addr, sizeof link);
+    const std::vector<uint8_t> mac(
+        link.sll_addr, link.sll_addr + std::min<size_t>(link.sll_halen, sizeof link.sll_addr));
+    if (std::any_of(mac.begin(), mac.end(), [](uint8_t byte) { return byte != 0; }))
+      facts.mac = mac;
+  }
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) == 0) facts.name = name;
+  return facts;
+}
+
+uint64_t make_guid(const HostFacts& facts) {
+  uint64_t guid = 0;
+  if (valid_machine_id(facts.machine_id)) {
+    guid = hash_of("weft machine-id ", bytes_of(facts.machine_id));
+  } else if (!facts.mac.empty()) {
+    guid = hash_of("weft mac ", facts.mac);
+  } else {
+    guid = hash_of("weft hostname ", bytes_of(facts.name));
+  }
+  // EUI-64, first byte: bit 1 says locally administered, bit 0 that it names a group.
+  constexpr uint64_t kLocal = uint64_t{2} << 56, kGroup = uint64_t{1} << 56;
+  return (guid | kLocal) & ~kGroup;
+}
+
+}  // namespace weft::device

@@ -1,0 +1,64 @@
+#include "engine/deadlines.h"
+
+namespace weft::engine {
+
+void Deadlines::place(size_t slot, Source* s) {
+  heap_[slot] = s;
+  s->deadline_slot_ = slot;
+}
+
+void Deadlines::up(size_t slot) {
+  Source* s = heap_[slot];
+  while (slot > 0) {
+    const size_t parent = (slot - 1) / 2;
+    if (heap_[parent]->deadline_ <= s->deadline_) break;
+    place(slot, heap_[parent]);
+    slot = parent;
+  }
+  place(slot, s);
+}
+
+void Deadlines::down(size_t slot) {
+  Source* s = heap_[slot];
+  for (;;) {
+    size_t child = 2 * slot + 1;
+    if (child >= heap_.size()) break;
+    if (child + 1 < heap_.size() && heap_[child + 1]->deadline_ < heap_[child]->deadline_) ++child;
+    if (s->deadline_ <= heap_[child]->deadline_) break;
+    place(slot, heap_[child]);
+    slot = child;
+  }
+  place(slot, s);
+}
+
+void Deadlines::set(Source& s, Time when) {
+  if (when == s.deadline_) return;
+  s.deadline_ = when;
+  if (when.is_never()) {
+    const size_t slot = s.deadline_slot_;
+    if (slot == Source::kNoSlot) return;
+    s.deadline_slot_ = Source::kNoSlot;
+    Source* last = heap_.back();
+    heap_.pop_back();
+    if (last == &s) return;
+    place(slot, last);
+    up(slot);
+    down(last->deadline_slot_);
+    return;
+  }
+  if (s.deadline_slot_ == Source::kNoSlot) {
+    heap_.push_back(&s);
+    s.deadline_slot_ = heap_.size() - 1;
+  }
+  up(s.deadline_slot_);
+  down(s.deadline_slot_);
+}
+
+Source* Deadlines::expire(Time now) {
+  if (heap_.empty() || heap_.front()->deadline_ > now) return nullptr;
+  Source* s = heap_.front();
+  set(*s, Time::never());
+  return s;
+}
+
+}  // namespace weft::engine

@@ -1,0 +1,40 @@
+// Work that threads leave for whoever holds the engine: a lock-free stack of sources, each in it at
+// most once.
+#pragma once
+
+#include <atomic>
+
+#include "engine/source.h"
+
+namespace weft::engine {
+
+class Doorbells {
+ public:
+  // Any thread.
+  void ring(Source& s) {
+    if (s.rung_.exchange(true, std::memory_order_acq_rel)) return;
+    Source* head = head_.load(std::memory_order_relaxed);
+    do {
+      s.next_rung_ = head;
+    } while (!head_.compare_exchange_weak(head, &s, std::memory_order_seq_cst,
+                                          std::memory_order_relaxed));
+  }
+  bool any() const { return head_.load(std::memory_order_seq_cst) != nullptr; }
+  // Holder: calls f(source) for each that rang, oldest last. A source may ring again meanwhile.
+  template <class F>
+  void drain(F&& f) {
+    Source* s = head_.exchange(nullptr, std::memory_order_acq_rel);
+    while (s != nullptr) {
+      Source* following = s->next_rung_;
+      s->next_rung_ = nullptr;
+      s->rung_.store(false, std::memory_order_release);
+      f(*s);
+      s = following;
+    }
+  }
+
+ private:
+  std::atomic<Source*> head_{nullptr};
+};
+
+}  // namespace weft::engine

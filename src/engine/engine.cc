@@ -1,0 +1,268 @@
+#include "engine/engine.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+
+#include "config/options.h"
+
+namespace weft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr Duration kDeferMost = 50us;    // wire.md 4.10
+constexpr Duration kPollsWithin = 50us;  // between two polls of a program that polls
+constexpr Duration kLingerMost = 10us;
+constexpr size_t kBatchesKept = 8;
+constexpr int kEventsPerPoll = 64;
+constexpr unsigned kHotPolls = 16;  // of one busy connection, before all are asked again
+
+epoll_event event_for(Source* s, bool read, bool write) {
+  epoll_event e{};
+  e.events = (read ? uint32_t{EPOLLIN} : 0U) | (write ? uint32_t{EPOLLOUT} : 0U);
+  e.data.ptr = s;
+  return e;
+}
+
+}  // namespace
+
+Time Engine::clock() {
+  timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return Time::from_ns(ts.tv_sec * 1'000'000'000LL + ts.tv_nsec);
+}
+
+// --- holding
+
+Hold::Hold(Engine& e) : token_(e) {
+  token_.now_ = Engine::clock();
+}
+
+// The holder does what others left at the door, and looks once more after it has let go: a thread
+// that rang in between either got the engine itself or is served here, so no bell goes unheard.
+Hold::~Hold() {
+  if (!held_) return;
+  Engine& e = token_.engine_;
+  do {
+    e.before_release(token_);
+    e.held_.store(false, std::memory_order_seq_cst);
+  } while (e.doorbells_.any() && !e.held_.exchange(true, std::memory_order_seq_cst));
+}
+
+std::optional<Hold> Engine::try_hold() {
+  if (held_.load(std::memory_order_relaxed) || held_.exchange(true, std::memory_order_seq_cst)) {
+    return {};
+  }
+  return Hold{*this};
+}
+
+Hold Engine::hold() {
+  for (int turns = 0; held_.exchange(true, std::memory_order_seq_cst);) {
+    do {
+      if (++turns > 1000) {
+        sched_yield();
+      } else {
+        cpu_relax();
+      }
+    } while (held_.load(std::memory_order_relaxed));
+  }
+  return Hold{*this};
+}
+
+void Engine::ring(Source& source) {
+  if (auto h = try_hold()) {
+    watch_program(h->token().now());
+    source.on_doorbell(h->token());
+    return;
+  }
+  leave(source);
+  // The holder may have looked at the bells for the last time just before.
+  knock();
+}
+
+void Engine::knock() {
+  if (auto h = try_hold()) watch_program(h->token().now());
+}
+
+void Engine::before_release(Token& token) {
+  doorbells_.drain([&](Source& s) { s.on_doorbell(token); });
+  graveyard_.clear();
+  if (deadlines_.earliest().ns() < timer_at_.load(std::memory_order_relaxed)) {
+    arm_timer(deadlines_.earliest());
+  }
+}
+
+// --- sources
+
+void Engine::add(Token& token, std::unique_ptr<Source> source, int fd, bool read, bool write) {
+  Source& s = *source.release();  // owned through sources_ from now on
+  sources_.push_back(s);
+  rewatch(token, s, fd, read, write);
+}
+
+void Engine::rewatch(Token&, Source& s, int fd, bool read, bool write) {
+  if (s.fd_ >= 0) (void)::epoll_ctl(inner_.get(), EPOLL_CTL_DEL, s.fd_, nullptr);
+  s.fd_ = fd;
+  s.wants_read_ = read;
+  s.wants_write_ = write;
+  if (fd < 0) return;
+  epoll_event e = event_for(&s, read, write);
+  // Fails only without memory for the kernel; the source then hears nothing but its deadline.
+  (void)::epoll_ctl(inner_.get(), EPOLL_CTL_ADD, fd, &e);
+}
+
+void Engine::forget(Token& token, Source& source) {
+  rewatch(token, source, -1, false, false);
+  if (hot_ == &source) hot_ = nullptr;
+  deadlines_.set(source, Time::never());
+  // So that no bell of it is left behind.
+  doorbells_.drain([&](Source& s) {
+    if (&s != &source) s.on_doorbell(token);
+  });
+  source.ListHook<ReadyTag>::unlink();
+  source.ListHook<DeferredTag>::unlink();
+  source.ListHook<GatheringTag>::unlink();
+  source.ListHook<SourcesTag>::unlink();
+}
+
+std::unique_ptr<Source> Engine::take(Token& token, Source& source) {
+  forget(token, source);
+  return std::unique_ptr<Source>{&source};
+}
+
+void Engine::remove(Token& token, Source& source) {
+  graveyard_.push_back(take(token, source));
+}
+
+void Engine::update_interest(Source& s, bool read, bool write) {
+  if (s.fd_ < 0 || (s.wants_read_ == read && s.wants_write_ == write)) return;
+  s.wants_read_ = read;
+  s.wants_write_ = write;
+  epoll_event e = event_for(&s, read, write);
+  (void)::epoll_ctl(inner_.get(), EPOLL_CTL_MOD, s.fd_, &e);
+}
+
+void Engine::want_write(Token&, Source& s, bool on) {
+  update_interest(s, s.wants_read_, on);
+}
+void Engine::want_read(Token&, Source& s, bool on) {
+  update_interest(s, on, s.wants_write_);
+}
+
+void Engine::defer(Token& token, Source& source) {
+  if (deferred_.empty()) deferred_until_ = token.now() + kDeferMost;
+  deferred_.push_back(source);
+}
+
+std::unique_ptr<mpa::TxBatch> Engine::take_batch(Token&) {
+  if (batches_.empty()) return std::make_unique<mpa::TxBatch>();
+  auto b = std::move(batches_.back());
+  batches_.pop_back();
+  return b;
+}
+
+void Engine::give_batch(Token&, std::unique_ptr<mpa::TxBatch> batch) {
+  batch->clear();
+  if (batches_.size() < kBatchesKept) batches_.push_back(std::move(batch));
+}
+
+void Engine::retire_memory() {
+  Hold h = hold();
+  sources_.for_each([&](Source& s) { s.on_memory_retired(h.token()); });
+}
+
+// --- a turn
+
+bool Engine::progress() {
+  auto h = try_hold();
+  if (!h) return false;
+  watch_program(h->token().now());
+  last_poll_ = h->token().now();
+  return turn(h->token());
+}
+
+bool Engine::turn(Token& token) {
+  flush_gathered(token);
+  bool moved = run_deadlines(token);
+  moved |= poll_sockets(token);
+  if (!deferred_.empty() && token.now() >= deferred_until_) flush_deferred(token);
+  return moved;
+}
+
+bool Engine::run_deadlines(Token& token) {
+  bool any = false;
+  while (Source* s = deadlines_.expire(token.now())) {
+    s->on_deadline(token);
+    any = true;
+  }
+  return any;
+}
+
+bool Engine::poll_sockets(Token& token) {
+  if (hot_ != nullptr && ++hot_polls_ < kHotPolls) return hot_->try_receive(token);
+  hot_polls_ = 0;
+  std::array<epoll_event, kEventsPerPoll> events;
+  const int n = ::epoll_wait(inner_.get(), events.data(), kEventsPerPoll, 0);
+  if (n > 0) hot_ = n == 1 ? static_cast<Source*>(events[0].data.ptr) : nullptr;
+  // A source that goes away in this loop is in the graveyard until the turn is over, with its
+  // descriptor gone from it.
+  for (int i = 0; i < n; ++i) {
+    auto* s = static_cast<Source*>(events[static_cast<size_t>(i)].data.ptr);
+    if (s->fd_ < 0) continue;
+    const uint32_t e = events[static_cast<size_t>(i)].events;
+    const bool broken = (e & (EPOLLERR | EPOLLHUP)) != 0;
+    s->on_ready(token, broken || (e & EPOLLIN) != 0, broken || (e & EPOLLOUT) != 0);
+  }
+  // One more round for those that had more than their budget; what is left then is there at the
+  // next turn.
+  for (size_t left = static_cast<size_t>(std::max(n, 0)); left > 0; --left) {
+    Source* s = ready_.pop_front();
+    if (s == nullptr) break;
+    s->on_ready(token, true, false);
+  }
+  return n > 0;
+}
+
+bool Engine::gather(Token& token, Source& source) {
+  if (token.now() - last_poll_ > kPollsWithin ||
+      expected_sleepers_.load(std::memory_order_relaxed) > 0) {
+    return false;
+  }
+  gathering_.push_back(source);
+  return true;
+}
+
+void Engine::flush_gathered(Token& token) {
+  while (Source* s = gathering_.pop_front()) s->on_gathered(token);
+}
+
+void Engine::flush_deferred(Token& token) {
+  while (Source* s = deferred_.pop_front()) s->on_idle(token);
+  deferred_until_ = Time::never();
+}
+
+// --- descriptors
+
+Result<std::unique_ptr<Engine>, port::SystemError> Engine::create(unsigned number) {
+  EngineFds fds;
+  if (auto made = make_engine_fds(fds); !made.ok()) return fail(made.error());
+  return std::unique_ptr<Engine>{new Engine(number, std::move(fds))};
+}
+
+Engine::Engine(unsigned number, EngineFds fds)
+    : number_(number),
+      inner_(std::move(fds.inner)),
+      outer_(std::move(fds.outer)),
+      timer_(std::move(fds.timer)),
+      wake_(std::move(fds.wake)),
+      bounce_(std::make_unique_for_overwrite<std::byte[]>(kBounce)),
+      policy_(config::options().takeover),
+      spin_policy_(config::options().spin),
+      linger_policy_(std::min<Duration>(config::options().spin, kLingerMost)) {
+  start_helper();
+}
+
+}  // namespace weft::engine

@@ -1,0 +1,191 @@
+// An engine owns a set of connections and runs them (design.md decisions 6 and 7). Whoever holds it
+// runs it: the program's own thread inside post_send and poll_cq, else a helper thread that sleeps
+// in epoll_wait. Never two at once; nobody waits for another one's I/O.
+//
+// At any time when a socket may turn readable, at least one of these is true, so that it is heard:
+//   (a) a program thread sleeps on the engine's epoll set (wait()),
+//   (b) the helper is armed on it,
+//   (c) the watch timer runs: the program polls, and the helper looks after it when it stops.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/spinlock.h"
+#include "engine/deadlines.h"
+#include "engine/doorbells.h"
+#include "engine/helper_policy.h"
+#include "engine/source.h"
+#include "mpa/tx_batch.h"
+#include "port/fd.h"
+#include "port/tcp_stream.h"
+
+namespace weft::engine {
+
+class Engine;
+
+// Holding the engine, as a scope. What other threads left at the door is done before it is let go.
+class Hold {
+ public:
+  Hold(Hold&& other) noexcept
+      : token_(other.token_.engine_), held_(std::exchange(other.held_, false)) {
+    token_.now_ = other.token_.now_;
+  }
+  Hold& operator=(Hold&&) = delete;
+  ~Hold();
+  Token& token() { return token_; }
+
+ private:
+  friend class Engine;
+  explicit Hold(Engine& e);
+  Token token_;
+  bool held_ = true;
+};
+
+// The descriptors of an engine.
+struct EngineFds {
+  port::Fd inner;  // epoll set of the sources
+  port::Fd outer;  // epoll set that the helper sleeps on: inner, timer, wake
+  port::Fd timer;
+  port::Fd wake;
+};
+Result<Ok, port::SystemError> make_engine_fds(EngineFds& fds);
+
+class Engine {
+ public:
+  // Makes the epoll sets and starts the helper. Fails with the errno of what could not be had.
+  static Result<std::unique_ptr<Engine>, port::SystemError> create(unsigned number);
+  ~Engine();
+
+  std::optional<Hold> try_hold();
+  // Waits for the holder to finish its turn. For set-up and tear-down, not for the data path.
+  Hold hold();
+
+  // Any thread: `source` has work. Does it now, or leaves it for the holder.
+  void ring(Source& source);
+  // The two halves of it: leaves work for the holder; makes sure that there is one.
+  void leave(Source& source) { doorbells_.ring(source); }
+  void knock();
+
+  // One visit to everything that is ready. Any thread; does nothing when somebody else is at it.
+  // True when something moved.
+  bool progress();
+
+  // Sleeps until `ready()` is true, which must come with `fd` turning readable; spins first as long
+  // as that has paid. 0, or the errno that ended the wait: EINTR after a signal, ETIMEDOUT after
+  // `timeout` (negative: none).
+  int wait(int fd, const std::function<bool()>& ready, Duration timeout);
+
+  // Programs that sleep on a descriptor of their own until something is published: while there are
+  // any, the helper does not wait for the program to poll. Any thread.
+  void expect_sleeper();
+  void forget_sleeper() { expected_sleepers_.fetch_sub(1, std::memory_order_relaxed); }
+
+  // --- holder only
+  // Takes over the source and watches `fd` for it.
+  void add(Token& token, std::unique_ptr<Source> source, int fd, bool read, bool write);
+  // Stops watching. The source is deleted when the turn is over.
+  void remove(Token& token, Source& source);
+  // Lets go of a source that somebody else owns: no bell, deadline or descriptor of it is left
+  // behind.
+  void forget(Token& token, Source& source);
+  // Stops watching and gives the source back, as for moving it to another engine.
+  std::unique_ptr<Source> take(Token& token, Source& source);
+  // Watches another descriptor for the source; -1: none.
+  void rewatch(Token& token, Source& source, int fd, bool read, bool write);
+  void want_write(Token& token, Source& source, bool on);
+  void want_read(Token& token, Source& source, bool on);
+  void set_deadline(Token&, Source& source, Time when) { deadlines_.set(source, when); }
+  // The source used up its byte budget: look at it again in this turn, after the others.
+  void again(Token&, Source& source) { ready_.push_back(source); }
+  // The program posts small requests one by one and polls between them: more will come before the
+  // next turn, and one system call for all is cheaper than one for each. False when the program
+  // does not poll, for then nobody might send them soon.
+  bool gather(Token& token, Source& source);
+  // The source has output that can wait until the engine falls idle, 50 us at most while the
+  // program polls (wire.md 4.10).
+  void defer(Token& token, Source& source);
+
+  std::unique_ptr<mpa::TxBatch> take_batch(Token&);
+  void give_batch(Token&, std::unique_ptr<mpa::TxBatch> batch);
+  // The bounce buffer that all connections share; contents last until the next call that reads a
+  // socket.
+  static constexpr size_t kBounce = 256 * 1024;
+  MutableBytes bounce(Token&) { return {bounce_.get(), kBounce}; }
+
+  // Any thread: after this no source refers to user memory that was retired before the call.
+  void retire_memory();
+
+  // Says what was put off. Does not wait for a holder that does not let go: the process is about to
+  // exit.
+  void flush_at_exit();
+
+  // After fork(2), in the child: nothing of this engine may be used again.
+  void abandon_in_child();
+
+  unsigned number() const { return number_; }
+  static Time clock();
+
+ private:
+  friend class Hold;
+  Engine(unsigned number, EngineFds fds);
+  void start_helper();
+
+  bool turn(Token& token);
+  void before_release(Token& token);
+  bool poll_sockets(Token& token);
+  bool run_deadlines(Token& token);
+  void flush_gathered(Token& token);
+  void flush_deferred(Token& token);
+  void update_interest(Source& source, bool read, bool write);
+  void watch_program(Time now);
+  void arm_timer(Time when);
+  void timer_rang();
+  void arm_inner();
+  bool spin(const std::function<bool()>& ready);
+  void helper_main();
+  void helper_turn();
+  void take_over(Token& token);
+  bool linger(Token& token);
+
+  const unsigned number_;
+  port::Fd inner_;  // the sources
+  port::Fd outer_;  // what the helper sleeps on: inner_, timer_, wake_
+  port::Fd timer_;
+  port::Fd wake_;
+
+  std::atomic<bool> held_{false};
+  Doorbells doorbells_;
+
+  // Holder's.
+  Deadlines deadlines_;
+  IntrusiveList<Source, SourcesTag> sources_;
+  IntrusiveList<Source, ReadyTag> ready_;
+  IntrusiveList<Source, GatheringTag> gathering_;
+  Time last_poll_;  // of the program, by progress()
+  IntrusiveList<Source, DeferredTag> deferred_;
+  Time deferred_until_ = Time::never();
+  Source* hot_ = nullptr;   // the only one that moved lately
+  unsigned hot_polls_ = 0;  // since all were asked
+  std::vector<std::unique_ptr<Source>> graveyard_;
+  std::vector<std::unique_ptr<mpa::TxBatch>> batches_;
+  std::unique_ptr<std::byte[]> bounce_;
+
+  // Who looks after the sockets.
+  std::atomic<int64_t> program_turn_{0};      // when a program thread last had a turn, ns
+  Spinlock timer_lock_;                       // the timer and timer_at_ change together
+  std::atomic<int64_t> timer_at_{INT64_MAX};  // when the timer will wake the helper, ns
+  std::atomic<int> sleepers_{0};              // program threads asleep on inner_
+  std::atomic<int> expected_sleepers_{0};     // and on descriptors of their own
+  HelperPolicy policy_;
+  SpinPolicy spin_policy_;
+  SpinPolicy linger_policy_;
+  std::atomic<bool> stop_{false};
+  std::thread helper_;
+};
+
+}  // namespace weft::engine

@@ -1,0 +1,64 @@
+// When the helper thread takes over, and how long a thread spins before it sleeps: two small
+// controllers that learn from what came of their last decisions (design.md 5, datapath.md R9 and
+// R10).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "base/time.h"
+
+namespace weft::engine {
+
+// Patience: how long after the program's last turn it still counts as polling. A program that polls
+// keeps its sockets to itself and the helper asleep; one that spins on its memory between rare
+// polls pays the patience in every round trip, so the helper learns to be quick with it. Used by
+// the helper alone; read by others.
+class HelperPolicy {
+ public:
+  explicit HelperPolicy(Duration most) : most_(std::max(most, kLeast)), patience_(most_.count()) {}
+
+  Duration patience() const { return Duration{patience_.load(std::memory_order_relaxed)}; }
+  // The helper came and the program was at it.
+  void program_was_active() { store(patience() * 2); }
+  // The helper took over. `found_work`: something had been waiting for it.
+  void took_over(bool found_work) {
+    if (found_work) store(patience() / 4);
+  }
+
+ private:
+  static constexpr Duration kLeast = std::chrono::microseconds{4};
+  void store(Duration d) {
+    patience_.store(std::clamp(d, kLeast, most_).count(), std::memory_order_relaxed);
+  }
+  const Duration most_;
+  std::atomic<int64_t> patience_;
+};
+
+// Spinning before a sleep pays when what is waited for comes within the spin. Keeps the share of
+// spins that paid, and probes now and then when it is low. Any thread; races cost a wrong guess at
+// most.
+class SpinPolicy {
+ public:
+  explicit SpinPolicy(Duration most) : most_(most) {}
+
+  Duration spin() {
+    if (score_.load(std::memory_order_relaxed) >= kWorth) return most_;
+    // One in 64 waits tries again.
+    return (waits_.fetch_add(1, std::memory_order_relaxed) % 64) == 0 ? most_ : Duration{0};
+  }
+  void result(bool paid) {
+    const int score = score_.load(std::memory_order_relaxed);
+    score_.store(score + ((paid ? kMost : 0) - score) / 8, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr int kMost = 1024;
+  static constexpr int kWorth = 256;
+  const Duration most_;
+  std::atomic<int> score_{kMost / 2};
+  std::atomic<unsigned> waits_{0};
+};
+
+}  // namespace weft::engine

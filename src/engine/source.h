@@ -1,0 +1,76 @@
+// What an engine looks after: a connection, a listener, a start-up. All calls come from the
+// engine's holder.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/intrusive_list.h"
+#include "base/time.h"
+
+namespace weft::engine {
+
+class Engine;
+
+// Proof that the caller holds the engine. Made by Hold alone; functions that only a holder may call
+// take one.
+class Token {
+ public:
+  Token(const Token&) = delete;
+  Token& operator=(const Token&) = delete;
+  Engine& engine() const { return engine_; }
+  // The time of this turn; read once, good for all it does.
+  Time now() const { return now_; }
+
+ private:
+  friend class Engine;
+  friend class Hold;
+  explicit Token(Engine& e) : engine_(e) {}
+  Engine& engine_;
+  Time now_;
+};
+
+class Source : public ListHook<struct ReadyTag>,
+               public ListHook<struct SourcesTag>,
+               public ListHook<struct DeferredTag>,
+               public ListHook<struct GatheringTag> {
+ public:
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+
+  // The descriptor is readable, writable or broken.
+  virtual void on_ready(Token& token, bool readable, bool writable) = 0;
+  // Looks for bytes without having been told that there are any; true when there were. Cheaper than
+  // asking epoll first, when one connection alone is busy (datapath.md R10).
+  virtual bool try_receive(Token&) { return false; }
+  // The deadline that was set with Engine::set_deadline() has passed; it is cleared.
+  virtual void on_deadline(Token& token) = 0;
+  // Another thread rang: there is work for this source (design.md decision 7).
+  virtual void on_doorbell(Token& token) = 0;
+  // What was gathered since Engine::gather() is to go out.
+  virtual void on_gathered(Token&) {}
+  // The holder is about to sleep or to leave the engine alone for long: say what was put off.
+  virtual void on_idle(Token&) {}
+  // A region is about to be deregistered: refer to no user memory after this.
+  virtual void on_memory_retired(Token&) {}
+  // After fork(2), in the child: the descriptors are to be closed, nothing is to be sent.
+  virtual void abandon_in_child() = 0;
+
+ private:
+  friend class Engine;
+  friend class Deadlines;
+  friend class Doorbells;
+  static constexpr size_t kNoSlot = SIZE_MAX;
+  size_t deadline_slot_ = kNoSlot;
+  Time deadline_ = Time::never();
+  std::atomic<bool> rung_{false};
+  Source* next_rung_ = nullptr;
+  int fd_ = -1;
+  bool wants_write_ = false;
+  bool wants_read_ = false;
+};
+
+}  // namespace weft::engine

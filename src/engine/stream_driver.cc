@@ -1,0 +1,227 @@
+#include "engine/stream_driver.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace weft::engine {
+namespace {
+
+// Bytes that one connection may bring in before the others have their turn.
+constexpr size_t kBudget = 1024 * 1024;
+// Behind the rest of a large FPDU: enough to see the next header, little enough not to be worth
+// avoiding a copy.
+constexpr size_t kTail = 4096;
+
+}  // namespace
+
+StreamDriver::StreamDriver(StreamOwner& owner, port::TcpStream tcp, rdmap::Consumer& consumer,
+                           const rdmap::StreamConfig& config, uint32_t seed, Time now)
+    : owner_(&owner), tcp_(std::move(tcp)), stream_(consumer, config, seed, now) {}
+
+StreamDriver::~StreamDriver() = default;
+
+void StreamDriver::start(Token& token, Bytes early) {
+  if (!early.empty()) stream_.received(early, token.now());
+  settle(token);
+}
+
+void StreamDriver::detach() {
+  owner_ = nullptr;
+  stream_.detach();
+  // The work requests' memory goes back to the program.
+  if (batch_) batch_->detach();
+}
+
+void StreamDriver::posted(Token& token) {
+  if (gone_ || (stream_.may_gather() && token.engine().gather(token, *this))) return;
+  settle(token);
+}
+
+void StreamDriver::on_ready(Token& token, bool readable, bool writable) {
+  if (gone_) return;
+  if (owner_ != nullptr) owner_->visiting(token);
+  if (writable && blocked_) {
+    blocked_ = false;
+    token.engine().want_write(token, *this, false);
+  }
+  if (readable) receive(token);
+  settle(token);
+}
+
+bool StreamDriver::try_receive(Token& token) {
+  if (gone_ || !stream_.wants_bytes()) return false;
+  if (owner_ != nullptr) owner_->visiting(token);
+  const bool before = stream_.ended();
+  const size_t moved = receive(token);
+  if (moved == 0 && stream_.ended() == before) return false;
+  settle(token);
+  return true;
+}
+
+void StreamDriver::on_deadline(Token& token) {
+  if (owner_ != nullptr) owner_->visiting(token);
+  stream_.tick(token.now());
+  settle(token);
+}
+
+void StreamDriver::on_idle(Token& token) {
+  if (gone_) return;
+  if (owner_ != nullptr) owner_->visiting(token);
+  send(token, true);
+  if (!batch_) stream_.trim();
+}
+
+void StreamDriver::on_memory_retired(Token&) {
+  if (batch_) batch_->detach();
+}
+
+void StreamDriver::settle(Token& token) {
+  if (gone_) return;
+  // Its requests are flushed and their memory goes back to the program, while the batch still waits
+  // for the socket.
+  if (batch_ && stream_.ended()) batch_->detach();
+  send(token, false);
+  if (gone_) return;
+  grant_wish(token);
+  if (gone_) return;
+  token.engine().want_read(token, *this, stream_.wants_bytes());
+  token.engine().set_deadline(token, *this, stream_.deadline());
+  if (owner_ != nullptr) owner_->visited(token);
+}
+
+// --- bytes in
+
+// Returns the bytes that came.
+size_t StreamDriver::receive(Token& token) {
+  size_t moved = 0;
+  bool drained = false;
+  while (moved < kBudget && !drained && stream_.wants_bytes()) {
+    const bool going = stream_.direct() ? receive_direct(token, moved, drained)
+                                        : receive_bounced(token, moved, drained);
+    if (!going) return moved;
+  }
+  if (!drained && stream_.wants_bytes()) token.engine().again(token, *this);
+  return moved;
+}
+
+bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {
+  MutableBytes bounce = token.engine().bounce(token);
+  if (large_) bounce = bounce.first(kTail);
+  const IoVec all{bounce.data(), bounce.size()};
+  const auto t = tcp_.receive({&all, 1});
+  if (!take(token, t)) return false;
+  moved += t.bytes;
+  drained = t.bytes < bounce.size();
+  large_ = false;
+  stream_.received(bounce.first(t.bytes), token.now());
+  if (stream_.direct()) large_ = true;
+  return true;
+}
+
+// The rest of a large FPDU, straight to its place, and the beginning of the next one in the same
+// call.
+bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
+  PieceList places;
+  if (!stream_.direct_places(places, token.now())) return true;
+  const MutableBytes tail = token.engine().bounce(token).first(kTail);
+  std::array<IoVec, PieceList::kMost + 1> pieces;
+  const auto end = std::copy(places.pieces().begin(), places.pieces().end(), pieces.begin());
+  *end = {tail.data(), tail.size()};
+  const auto t = tcp_.receive({pieces.data(), places.pieces().size() + 1});
+  if (!take(token, t)) return false;
+  moved += t.bytes;
+  drained = t.bytes < places.bytes() + tail.size();
+  const size_t direct = std::min(t.bytes, places.bytes());
+  stream_.direct_received(direct, token.now());
+  if (t.bytes > direct) stream_.received(tail.first(t.bytes - direct), token.now());
+  large_ = true;
+  return true;
+}
+
+// False when nothing came: the stream knows why.
+bool StreamDriver::take(Token& token, const port::TcpStream::Transfer& t) {
+  if (t.would_block) return false;
+  if (t.end) {
+    token.engine().want_read(token, *this, false);
+    stream_.peer_closed();
+    return false;
+  }
+  if (t.error == EFAULT) {
+    // The program unmapped memory that is registered (design.md decision 10).
+    stream_.own_memory_lost();
+    return false;
+  }
+  if (t.error != 0) {
+    stream_.connection_lost();
+    return false;
+  }
+  return true;
+}
+
+// --- bytes out
+
+void StreamDriver::send(Token& token, bool all) {
+  while (!blocked_ && !gone_) {
+    if (!batch_) {
+      const auto output = stream_.output();
+      if (output == rdmap::Stream::Output::none) return;
+      if (output == rdmap::Stream::Output::deferrable && !all) {
+        token.engine().defer(token, *this);
+        return;
+      }
+      batch_ = token.engine().take_batch(token);
+      stream_.fill(*batch_, token.now());
+    }
+    if (batch_->empty()) {
+      token.engine().give_batch(token, std::move(batch_));
+      return;
+    }
+    const auto t = tcp_.send(batch_->pieces());
+    if (t.bytes > 0) batch_->consumed(t.bytes);
+    if (t.error == EFAULT) {
+      stream_.own_memory_lost();
+      batch_->clear();
+    } else if (t.error != 0) {
+      batch_->clear();
+      stream_.connection_lost();
+    } else if (!batch_->empty()) {
+      // A batch that the kernel took in part will not go further before there is room.
+      blocked_ = true;
+      token.engine().want_write(token, *this, true);
+      if (stream_.ended()) batch_->detach();
+      return;
+    } else {
+      stream_.llp_took_all(token.now());
+    }
+    token.engine().give_batch(token, std::move(batch_));
+  }
+}
+
+void StreamDriver::grant_wish(Token& token) {
+  using Wish = rdmap::Stream::Wish;
+  // What is with the driver goes out first; only a reset does not wait for it.
+  Wish wish = stream_.wish();
+  if (batch_ && wish != Wish::reset && !(wish == Wish::close && stream_.hopeless())) return;
+  if (wish == Wish::shutdown_write) {
+    tcp_.shut_write();
+    stream_.write_side_shut(token.now());
+    wish = stream_.wish();
+  }
+  if (wish != Wish::close && wish != Wish::reset) return;
+  gone_ = true;
+  StreamOwner* owner = std::exchange(owner_, nullptr);
+  if (batch_) token.engine().give_batch(token, std::move(batch_));
+  token.engine().remove(token, *this);
+  if (wish == Wish::reset) {
+    tcp_.reset();
+  } else {
+    tcp_.close();
+  }
+  if (owner != nullptr) {
+    owner->visited(token);
+    owner->driver_gone(token);
+  }
+}
+
+}  // namespace weft::engine

@@ -1,0 +1,76 @@
+// Moves the bytes of one RDMAP stream between the core and its TCP connection (datapath.md R3 to
+// R5). Knows sizes and sockets, nothing of work requests.
+#pragma once
+
+#include <memory>
+
+#include "engine/engine.h"
+#include "engine/source.h"
+#include "port/tcp_stream.h"
+#include "rdmap/stream.h"
+
+namespace weft::engine {
+
+// Who stands behind a stream: the queue pair.
+class StreamOwner {
+ public:
+  virtual ~StreamOwner() = default;
+  // The driver is about to call into the stream on its own account.
+  virtual void visiting(Token& token) = 0;
+  // The driver has finished a visit in which completions may have come up: publish them.
+  virtual void visited(Token& token) = 0;
+  // The connection is closed and the driver about to be deleted.
+  virtual void driver_gone(Token& token) = 0;
+};
+
+class StreamDriver final : public Source {
+ public:
+  StreamDriver(StreamOwner& owner, port::TcpStream tcp, rdmap::Consumer& consumer,
+               const rdmap::StreamConfig& config, uint32_t seed, Time now);
+  ~StreamDriver() override;
+
+  rdmap::Stream& stream() { return stream_; }
+  const port::TcpStream& tcp() const { return tcp_; }
+
+  // Bytes that came behind the start-up frame, and the first output. Call once, after
+  // Engine::add().
+  void start(Token& token, Bytes early);
+  // Sends what there is to send; with `all`, also what could wait for company.
+  void send(Token& token, bool all);
+  // Sends, sees to deadlines and wishes, and tells the owner. To be called after anything was done
+  // to the stream.
+  void settle(Token& token);
+  // The program has posted send requests: sends them, now or together with those that follow.
+  void posted(Token& token);
+  // The owner goes away; the driver stays until its Terminate and FIN are out.
+  void detach();
+
+  void on_ready(Token& token, bool readable, bool writable) override;
+  bool try_receive(Token& token) override;
+  void on_deadline(Token& token) override;
+  void on_doorbell(Token& token) override {
+    if (owner_ != nullptr) owner_->visiting(token);
+    settle(token);
+  }
+  void on_gathered(Token& token) override { settle(token); }
+  void on_idle(Token& token) override;
+  void on_memory_retired(Token& token) override;
+  void abandon_in_child() override { tcp_.close(); }
+
+ private:
+  size_t receive(Token& token);
+  bool receive_direct(Token& token, size_t& moved, bool& drained);
+  bool receive_bounced(Token& token, size_t& moved, bool& drained);
+  bool take(Token& token, const port::TcpStream::Transfer& t);
+  void grant_wish(Token& token);
+
+  StreamOwner* owner_;
+  port::TcpStream tcp_;
+  rdmap::Stream stream_;
+  std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take
+  bool blocked_ = false;                 // waiting for the socket to turn writable
+  bool large_ = false;  // FPDUs have been large lately: read little into the bounce buffer
+  bool gone_ = false;
+};
+
+}  // namespace weft::engine

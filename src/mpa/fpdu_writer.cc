@@ -1,0 +1,123 @@
+#include "mpa/fpdu_writer.h"
+
+#include "base/crc32c.h"
+
+namespace weft::mpa {
+namespace {
+
+size_t total(std::span<const IoVec> payload) {
+  size_t n = 0;
+  for (const IoVec& v : payload) n += v.iov_len;
+  return n;
+}
+
+// Copies and returns the end. memcpy(3) wants no null pointer, not even for no bytes, and an empty
+// piece may have one.
+std::byte* put(std::byte* to, const void* from, size_t n) {
+  if (n > 0) std::memcpy(to, from, n);
+  return to + n;
+}
+
+// Markers that fall into `n` bytes of FPDU beginning at stream position `at`, each pushing the rest
+// back by its size.
+size_t markers_within(uint64_t at, size_t n) {
+  size_t count = 0;
+  for (uint64_t end = at + n; at < end;) {
+    if (at % wire::kMarkerSpacing == 0) {
+      ++count;
+      end += wire::kMarkerSize;
+      at += wire::kMarkerSize;
+    }
+    at += wire::kMarkerSpacing - at % wire::kMarkerSpacing;
+  }
+  return count;
+}
+
+}  // namespace
+
+bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces) const {
+  const size_t frame = wire::fpdu_size(header + payload);
+  if (markers_) {
+    const size_t marked =
+        frame + (frame / (wire::kMarkerSpacing - wire::kMarkerSize) + 2) * wire::kMarkerSize;
+    return batch.has_room(marked, 0, marked);
+  }
+  if (payload < kCopyBelow) return batch.has_room(frame, 0, frame);
+  return batch.has_room(header + kOverhead, pieces, frame);
+}
+
+void FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payload) {
+  if (markers_) {
+    write_with_markers(batch, header, payload);
+    return;
+  }
+  const size_t payload_size = total(payload);
+  const size_t ulpdu = header.size() + payload_size;
+  const size_t pad = wire::fpdu_pad(ulpdu);
+  const TxBatch::Mark start = batch.mark();
+  if (payload_size < kCopyBelow) {
+    std::byte* p = batch.stage(wire::fpdu_size(ulpdu));
+    const std::byte* const begin = p;
+    store_be(p, static_cast<uint16_t>(ulpdu));
+    p = put(p + wire::kFpduLengthSize, header.data(), header.size());
+    for (const IoVec& v : payload) p = put(p, v.iov_base, v.iov_len);
+    std::memset(p, 0, pad);
+    p += pad;
+    store_le32(p, crc_ ? crc32c(Bytes{begin, p}) : 0);
+    return;
+  }
+  std::byte* p = batch.stage(wire::kFpduLengthSize + header.size());
+  store_be(p, static_cast<uint16_t>(ulpdu));
+  put(p + wire::kFpduLengthSize, header.data(), header.size());
+  for (const IoVec& v : payload) batch.refer(v.iov_base, v.iov_len);
+  if (pad != 0) std::memset(batch.stage(pad), 0, pad);
+  uint32_t crc = 0;
+  if (crc_) {
+    Crc32c sum;
+    batch.each_since(start, [&](Bytes piece) { sum.update(piece); });
+    crc = sum.value();
+  }
+  store_le32(batch.stage(wire::kFpduCrcSize), crc);
+}
+
+void FpduWriter::write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload) {
+  const size_t ulpdu = header.size() + total(payload);
+  const size_t pad = wire::fpdu_pad(ulpdu);
+  scratch_.resize(wire::fpdu_size(ulpdu));
+  std::byte* p = scratch_.data();
+  store_be(p, static_cast<uint16_t>(ulpdu));
+  p = put(p + wire::kFpduLengthSize, header.data(), header.size());
+  for (const IoVec& v : payload) p = put(p, v.iov_base, v.iov_len);
+  std::memset(p, 0, pad + wire::kFpduCrcSize);
+
+  // RFC 5044 section 4.3: a marker points back to the ULPDU_Length field of its FPDU; one that
+  // stands right before that field says 0. Markers count into the CRC of the FPDU that they precede
+  // or lie in.
+  const size_t marked =
+      scratch_.size() + markers_within(position_, scratch_.size()) * wire::kMarkerSize;
+  std::byte* const out = batch.stage(marked);
+  const size_t marked_crc = marked - wire::kFpduCrcSize;
+  size_t to = 0;
+  size_t from = 0;
+  size_t length_field = 0;  // where the ULPDU_Length field stands in `out`
+  while (from < scratch_.size()) {
+    if ((position_ + to) % wire::kMarkerSpacing == 0) {
+      const uint16_t fpduptr = from == 0 ? 0 : static_cast<uint16_t>(to - length_field);
+      store_be<uint16_t>(out + to, 0);
+      store_be<uint16_t>(out + to + 2, fpduptr);
+      to += wire::kMarkerSize;
+      if (from == 0) length_field = to;
+    }
+    const size_t until_marker =
+        wire::kMarkerSpacing - static_cast<size_t>((position_ + to) % wire::kMarkerSpacing);
+    const size_t n = std::min(until_marker, scratch_.size() - from);
+    std::memcpy(out + to, scratch_.data() + from, n);
+    to += n;
+    from += n;
+  }
+  position_ += marked;
+  // All sizes on the stream are multiples of four, so a marker never splits the CRC field.
+  if (crc_) store_le32(out + marked_crc, crc32c(Bytes{out, marked_crc}));
+}
+
+}  // namespace weft::mpa

@@ -1,0 +1,45 @@
+// Frames ULPDUs as FPDUs into a batch: length, pad, CRC (RFC 5044 section 4) and, towards a peer
+// that asked for them, markers (section 4.3, wire.md 3.4).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/io_vec.h"
+#include "mpa/tx_batch.h"
+#include "wire/fpdu.h"
+
+namespace weft::mpa {
+
+// One per stream and direction; remembers where the stream stands for the markers. Not thread-safe.
+class FpduWriter {
+ public:
+  // Payloads under this size are copied beside their header: cheaper than one more piece for the
+  // kernel (datapath.md R3).
+  static constexpr size_t kCopyBelow = 4096;
+  // Staging that an FPDU with a copied payload may need beyond its payload.
+  static constexpr size_t kOverhead = 128;
+
+  void configure(bool crc, bool markers) {
+    crc_ = crc;
+    markers_ = markers;
+  }
+  bool markers() const { return markers_; }
+
+  // Does an FPDU with this header and payload fit into the batch?
+  bool fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces) const;
+
+  // Appends one FPDU. `header` is copied, `payload` copied or referred to (see kCopyBelow). fits()
+  // said yes.
+  void write(TxBatch& batch, Bytes header, std::span<const IoVec> payload);
+
+ private:
+  void write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload);
+
+  bool crc_ = true;
+  bool markers_ = false;
+  uint64_t position_ = 0;  // bytes of the stream since start-up, kept only with markers
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace weft::mpa

@@ -1,0 +1,112 @@
+// MPA start-up without I/O: RFC 5044 section 7.1, RFC 6581 (wire.md 2).
+//
+//   Initiator:  IDLE --request()--> bytes out --received()--> more | accepted | rejected | error
+//   Responder:  received() --> more | request there | error;  accept() or reject() --> bytes out
+//
+// Both take the peer's bytes in any pieces. Neither reads past its frame: what follows the Reply is
+// the stream's.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "mpa/parameters.h"
+#include "wire/mpa_start.h"
+#include "wire/terminate.h"
+
+namespace weft::mpa {
+
+// Collects one start-up frame and its private data from the stream.
+class FrameReader {
+ public:
+  explicit FrameReader(wire::MpaStart::Kind kind) : kind_(kind) {}
+  struct Frame {
+    wire::MpaStart start;
+    std::optional<wire::MpaEnhanced> enhanced;
+    std::vector<std::byte> private_data;  // without the enhanced block
+  };
+  enum class Error : uint8_t {
+    bad_key,
+    bad_revision,
+    private_data_too_long,
+    enhanced_block_missing
+  };
+  // Takes what belongs to the frame off the front of `bytes`. Nothing while the frame is
+  // incomplete.
+  Result<std::optional<Frame>, Error> received(Bytes& bytes);
+  bool started() const { return !have_.empty(); }
+
+ private:
+  wire::MpaStart::Kind kind_;
+  std::vector<std::byte> have_;
+};
+const char* to_string(FrameReader::Error e);
+
+class Initiator {
+ public:
+  explicit Initiator(const Offer& offer) : offer_(offer) {}
+
+  // The Request to send, once. Private data of at most 508 bytes.
+  std::vector<std::byte> request(Bytes private_data) const;
+
+  struct Accepted {
+    Parameters parameters;
+    std::vector<std::byte> private_data;
+  };
+  struct Rejected {
+    std::vector<std::byte> private_data;
+  };
+  // The Reply cannot be lived with: send the Terminate and close.
+  struct Refused {
+    wire::TermError error;
+  };
+  struct Outcome {
+    std::optional<Accepted> accepted;
+    std::optional<Rejected> rejected;
+    std::optional<Refused> refused;
+    // The peer answered with revision 1: try once more on a new connection (wire.md 2.3).
+    bool retry_revision_1 = false;
+  };
+  // Nothing while the Reply is incomplete.
+  std::optional<Outcome> received(Bytes& bytes);
+  bool reply_started() const { return reader_.started(); }
+
+ private:
+  Outcome judge(FrameReader::Frame& reply) const;
+
+  Offer offer_;
+  FrameReader reader_{wire::MpaStart::Kind::reply};
+};
+
+class Responder {
+ public:
+  struct Request {
+    std::vector<std::byte> private_data;
+    std::optional<uint16_t>
+        ird;  // of the Initiator; nothing where it was not told (revision 1, 0x3FFF)
+    std::optional<uint16_t> ord;
+    bool peer_to_peer = false;
+    bool extension = false;
+  };
+  using Error = FrameReader::Error;
+  // Nothing while the Request is incomplete. On error: close without a reply (wire.md 2.1).
+  Result<std::optional<Request>, Error> received(Bytes& bytes);
+
+  struct Reply {
+    std::vector<std::byte> bytes;
+    Parameters parameters;
+  };
+  // After the request came. `limits`: what this side can do; markers towards the peer are always
+  // granted.
+  Reply accept(const Offer& limits, Bytes private_data) const;
+  std::vector<std::byte> reject(Bytes private_data) const;
+
+ private:
+  FrameReader reader_{wire::MpaStart::Kind::request};
+  wire::MpaStart start_;
+  std::optional<wire::MpaEnhanced> enhanced_;
+};
+
+}  // namespace weft::mpa

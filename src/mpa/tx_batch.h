@@ -1,0 +1,69 @@
+// What goes to the kernel in one sendmsg: headers and small payloads in a staging area, large
+// payloads by reference. Many FPDUs share a batch, for a send call costs more than the FPDU
+// (datapath.md 4).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/io_vec.h"
+
+namespace weft::mpa {
+
+// Owned by one stream at a time while it has bytes in it; otherwise in the engine's pool. Not
+// thread-safe. Memory that is referred to must stay as it is until the batch is empty again.
+class TxBatch {
+ public:
+  static constexpr size_t kStaging = 64 * 1024;
+  static constexpr size_t kMostPieces = 1000;  // IOV_MAX is 1024
+  static constexpr size_t kMostBytes =
+      512 * 1024;  // more has left the second-level cache when the kernel copies it
+
+  TxBatch();
+
+  bool empty() const { return bytes_ == 0; }
+  size_t bytes() const { return bytes_; }
+  std::span<const IoVec> pieces() const { return std::span{pieces_}.subspan(first_); }
+
+  // Room for an FPDU with `staged` bytes in staging, `pieces` references and `bytes` in all?
+  bool has_room(size_t staged, size_t pieces, size_t bytes) const {
+    return used_ + staged <= kStaging && pieces_.size() + pieces * 2 + 1 <= kMostPieces &&
+           (bytes_ == 0 || bytes_ + bytes <= kMostBytes);
+  }
+  // `n` more bytes of staging, part of the batch from now on; has_room() said yes.
+  std::byte* stage(size_t n);
+  void refer(const void* p, size_t n);
+
+  // The kernel took the first `n` bytes. When it took all, the batch is empty and clean.
+  void consumed(size_t n);
+  void clear();
+  // Copies what it still refers to, so that the memory's owner may have it back. A batch that waits
+  // for the socket does this when a region is deregistered or a work request flushed.
+  void detach();
+
+  // The bytes from `mark` to the end, piece by piece: f(Bytes). For the CRC.
+  struct Mark {
+    size_t piece;
+    size_t offset;
+  };
+  Mark mark() const;
+  template <class F>
+  void each_since(Mark m, F&& f) const {
+    for (size_t i = m.piece, skip = m.offset; i < pieces_.size(); ++i, skip = 0) {
+      const IoVec& v = pieces_[i];
+      f(Bytes{static_cast<const std::byte*>(v.iov_base) + skip, v.iov_len - skip});
+    }
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> staging_;
+  size_t used_ = 0;
+  std::vector<IoVec> pieces_;
+  std::vector<std::byte> detached_;
+  size_t first_ = 0;  // pieces before it are with the kernel
+  size_t bytes_ = 0;
+};
+
+}  // namespace weft::mpa

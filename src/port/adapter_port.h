@@ -1,0 +1,19 @@
+// Claims one port number on UDP and TCP (wire.md 12). The UDP bind is the lock: without
+// SO_REUSEADDR a second process cannot have it.
+#pragma once
+
+#include "port/tcp_listener.h"
+
+namespace weft::port {
+
+struct PortClaim {
+  uint16_t number = 0;
+  Fd udp;
+  TcpListener tcp;  // listening
+};
+
+// Tries numbers that the kernel proposes until one is free on both and fit for a QPN: not below
+// 1024, not 24576 to 32767, not 65535.
+Result<PortClaim, SystemError> claim_port();
+
+}  // namespace weft::port

@@ -1,0 +1,20 @@
+#include "port/fd.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace weft::port {
+
+void Fd::reset() {
+  // close(2) has given the number back even when it reports an error; there is nothing to repeat.
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+Fd raise(Fd fd) {
+  constexpr int kAbove = 1024;
+  if (!fd.valid() || fd.get() >= kAbove) return fd;
+  const int high = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, kAbove);
+  return high >= 0 ? Fd{high} : std::move(fd);
+}
+
+}  // namespace weft::port

@@ -1,0 +1,62 @@
+#include "port/tcp_listener.h"
+
+#include <cerrno>
+
+#include "base/log.h"
+
+namespace weft::port {
+
+Result<TcpListener, SystemError> TcpListener::bind(const Address& at, bool only_ipv6) {
+  TcpListener l;
+  l.fd_ = raise(Fd{::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
+  if (!l.fd_.valid()) return fail(SystemError{errno, "socket"});
+  const int on = 1;
+  (void)::setsockopt(l.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (at.family() == AF_INET6) {
+    // A given IPv6 address means itself; a mapped one cannot be bound otherwise than with both
+    // families.
+    const int only6 = only_ipv6 || !(at.is_any() || at.gid().is_ipv4()) ? 1 : 0;
+    (void)::setsockopt(l.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &only6, sizeof only6);
+  }
+  if (::bind(l.fd(), at.get(), at.length) != 0) return fail(SystemError{errno, "bind"});
+  return l;
+}
+
+Result<Ok, SystemError> TcpListener::start(int backlog) const {
+  if (::listen(fd(), backlog) != 0) return fail(SystemError{errno, "listen"});
+  return Ok{};
+}
+
+Result<TcpListener, SystemError> TcpListener::listen(const Address& at, int backlog) {
+  auto l = bind(at);
+  if (!l.ok()) return l;
+  if (auto started = l->start(backlog); !started.ok()) return fail(started.error());
+  return l;
+}
+
+std::optional<TcpStream> TcpListener::accept() const {
+  for (;;) {
+    const int fd = ::accept4(this->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) return TcpStream{raise(Fd{fd})};
+    // A connection that died in the queue is not worth a word; accept(2) asks to try again on
+    // network errors.
+    if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO || errno == ENETDOWN ||
+        errno == EHOSTDOWN || errno == EHOSTUNREACH || errno == ENETUNREACH) {
+      continue;
+    }
+    if (errno == EMFILE || errno == ENFILE) {
+      WEFT_LOG(warn, "no file descriptor left for an incoming connection (%s): raise `ulimit -n`",
+               std::strerror(errno));
+    }
+    return {};
+  }
+}
+
+Address TcpListener::local() const {
+  Address a;
+  a.length = sizeof a.storage;
+  if (::getsockname(fd(), a.get(), &a.length) != 0) a.length = 0;
+  return a;
+}
+
+}  // namespace weft::port

@@ -1,0 +1,183 @@
+#include "port/tcp_stream.h"
+
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/log.h"
+#include "config/options.h"
+
+namespace weft::port {
+
+std::string SystemError::to_string() const {
+  return std::string(call) + ": " + std::strerror(code);
+}
+
+namespace {
+
+void set_int(int fd, int level, int name, int value) {
+  // Options that tune; a kernel that refuses one still moves the bytes.
+  (void)::setsockopt(fd, level, name, &value, sizeof value);
+}
+
+bool set_congestion(int fd, const char* name) {
+  return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
+                      static_cast<socklen_t>(std::strlen(name))) == 0;
+}
+
+}  // namespace
+
+TcpStream::TcpStream(Fd fd) : fd_(std::move(fd)) {
+  set_int(fd_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+Result<TcpStream, SystemError> TcpStream::connect(const Address& from, const Address& to) {
+  Fd fd = raise(Fd{::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
+  if (!fd.valid()) return fail(SystemError{errno, "socket"});
+  if (from.valid() && (!from.is_any() || from.port() != 0)) {
+    // Without this the bind would take a port from the whole host before the destination is known,
+    // and run out.
+    if (from.port() == 0)
+      set_int(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    else
+      set_int(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    if (::bind(fd.get(), from.get(), from.length) != 0) return fail(SystemError{errno, "bind"});
+  }
+  TcpStream stream{std::move(fd)};
+  if (::connect(stream.fd(), to.get(), to.length) != 0 && errno != EINPROGRESS) {
+    return fail(SystemError{errno, "connect"});
+  }
+  return stream;
+}
+
+Result<TcpStream, SystemError> TcpStream::to_itself(const Gid& address) {
+  Address at = Address::from_gid(address, 0);
+  Fd fd = raise(Fd{::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
+  if (!fd.valid()) return fail(SystemError{errno, "socket"});
+  if (::bind(fd.get(), at.get(), at.length) != 0) return fail(SystemError{errno, "bind"});
+  TcpStream stream{std::move(fd)};
+  at = stream.local();
+  // RFC 9293 section 3.5: a simultaneous open, with itself. On one host it is through before
+  // connect(2) returns.
+  if (::connect(stream.fd(), at.get(), at.length) != 0 && errno != EINPROGRESS) {
+    return fail(SystemError{errno, "connect"});
+  }
+  return stream;
+}
+
+int TcpStream::connect_result() const {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+  return error;
+}
+
+TcpStream::Transfer TcpStream::send(std::span<const IoVec> pieces) const {
+  msghdr m{};
+  m.msg_iov = const_cast<IoVec*>(pieces.data());
+  m.msg_iovlen = pieces.size();
+  for (;;) {
+    const ssize_t n = ::sendmsg(fd(), &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n >= 0) return {.bytes = static_cast<size_t>(n)};
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == ENOBUFS) return {.would_block = true};
+    return {.error = errno};
+  }
+}
+
+TcpStream::Transfer TcpStream::receive(std::span<const IoVec> pieces) const {
+  for (;;) {
+    ssize_t n;
+    if (pieces.size() == 1) {
+      n = ::recv(fd(), pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT);
+    } else {
+      msghdr m{};
+      m.msg_iov = const_cast<IoVec*>(pieces.data());
+      m.msg_iovlen = pieces.size();
+      n = ::recvmsg(fd(), &m, MSG_DONTWAIT);
+    }
+    if (n > 0) return {.bytes = static_cast<size_t>(n)};
+    if (n == 0) return {.end = true};
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN) return {.would_block = true};
+    return {.error = errno};
+  }
+}
+
+void TcpStream::shut_write() const {
+  (void)::shutdown(fd(), SHUT_WR);
+}
+
+void TcpStream::reset() {
+  const linger now{.l_onoff = 1, .l_linger = 0};
+  (void)::setsockopt(fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  fd_.reset();
+}
+
+Address TcpStream::local() const {
+  Address a;
+  a.length = sizeof a.storage;
+  if (::getsockname(fd(), a.get(), &a.length) != 0) a.length = 0;
+  return a;
+}
+
+Address TcpStream::peer() const {
+  Address a;
+  a.length = sizeof a.storage;
+  if (::getpeername(fd(), a.get(), &a.length) != 0) a.length = 0;
+  return a;
+}
+
+uint32_t TcpStream::emss() const {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return 536;
+  return info.tcpi_snd_mss;
+}
+
+void TcpStream::set_type_of_service(uint8_t tos) const {
+  // A socket of IPv6 that talks to a mapped address has both.
+  set_int(fd(), IPPROTO_IP, IP_TOS, tos);
+  if (local().family() == AF_INET6) set_int(fd(), IPPROTO_IPV6, IPV6_TCLASS, tos);
+}
+
+void TcpStream::choose_congestion_control() const {
+  using config::Congestion;
+  const Congestion wanted = config::options().congestion;
+  switch (wanted) {
+    case Congestion::keep:
+      return;
+    case Congestion::cubic:
+    case Congestion::reno:
+    case Congestion::bbr: {
+      const char* name = wanted == Congestion::cubic  ? "cubic"
+                         : wanted == Congestion::reno ? "reno"
+                                                      : "bbr";
+      if (!set_congestion(fd(), name)) {
+        WEFT_LOG(warn,
+                 "congestion=%s is not allowed for this user: %s. See "
+                 "/proc/sys/net/ipv4/tcp_allowed_congestion_control",
+                 name, std::strerror(errno));
+      }
+      return;
+    }
+    case Congestion::automatic:
+      break;
+  }
+  char current[16] = "";
+  socklen_t length = sizeof current;
+  if (::getsockopt(fd(), IPPROTO_TCP, TCP_CONGESTION, current, &length) != 0 ||
+      std::strncmp(current, "bbr", 3) != 0) {
+    return;
+  }
+  tcp_info info{};
+  length = sizeof info;
+  constexpr uint32_t kNear = 1000;  // us
+  if (::getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_rtt > kNear)
+    return;
+  // cubic needs a privilege on some hosts, reno is always allowed.
+  if (!set_congestion(fd(), "cubic")) (void)set_congestion(fd(), "reno");
+}
+
+}  // namespace weft::port

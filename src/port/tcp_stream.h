@@ -1,0 +1,65 @@
+// One TCP connection, non-blocking. The only thing under an RC stream that knows the kernel.
+#pragma once
+
+#include <span>
+
+#include "base/io_vec.h"
+#include "base/result.h"
+#include "port/address.h"
+#include "port/fd.h"
+
+namespace weft::port {
+
+// errno of a failed system call, for messages and for the ABI edge.
+struct SystemError {
+  int code = 0;
+  const char* call = "";
+  std::string to_string() const;
+};
+
+class TcpStream {
+ public:
+  TcpStream() = default;
+  // Takes over a connected socket, as from TcpListener.
+  explicit TcpStream(Fd fd);
+
+  // Starts to connect. `from`: source address, or one that is any(); port 0 means the kernel's
+  // choice. The socket turns writable when the outcome is known: ask connect_result().
+  static Result<TcpStream, SystemError> connect(const Address& from, const Address& to);
+  // A connection of a socket with itself on this address: what is sent comes back.
+  static Result<TcpStream, SystemError> to_itself(const Gid& address);
+  // 0 when connected, else the errno.
+  int connect_result() const;
+
+  // What came of a transfer: bytes moved, or why none were.
+  struct Transfer {
+    size_t bytes = 0;
+    int error = 0;  // errno; 0 also at the end of the stream
+    bool would_block = false;
+    bool end = false;  // peer's FIN (receive only)
+  };
+  Transfer send(std::span<const IoVec> pieces) const;
+  Transfer receive(std::span<const IoVec> pieces) const;
+
+  void shut_write() const;
+  // Closes with a RST instead of a FIN.
+  void reset();
+  void close() { fd_.reset(); }
+
+  Address local() const;
+  Address peer() const;
+  // TCP payload per segment now, for sizing FPDUs towards peers that want one per segment.
+  uint32_t emss() const;
+  // The byte for the IP header (RFC 2474), in the packets to come.
+  void set_type_of_service(uint8_t tos) const;
+  // Leaves bbr where that helps: same host or a round trip under a millisecond (datapath.md 1, R1).
+  void choose_congestion_control() const;
+
+  int fd() const { return fd_.get(); }
+  bool valid() const { return fd_.valid(); }
+
+ private:
+  Fd fd_;
+};
+
+}  // namespace weft::port

@@ -1,0 +1,13 @@
+// Whose fault a Terminate of the peer is: which work request gets which status (wire.md 5.5).
+#pragma once
+
+#include "rdmap/send_path.h"
+#include "wire/terminate.h"
+
+namespace weft::rdmap {
+
+Status status_of(wire::TermError error);
+// Gives the request that the Terminate is about its status; the rest is left to be flushed.
+void apply_blame(const wire::Terminate& t, SendPath& send_path);
+
+}  // namespace weft::rdmap

@@ -1,0 +1,17 @@
+// Which Terminate answers which memory fault (wire.md 5.4).
+#pragma once
+
+#include "rdmap/memory.h"
+#include "wire/terminate.h"
+
+namespace weft::rdmap {
+
+// A Write's target: tagged buffer errors of DDP (RFC 5041 section 8.2), but rights are RDMAP's (RFC
+// 5040 section 7.2).
+wire::TermError write_fault(MemoryFault fault);
+// The source of a Read, the target of an atomic: protection errors of RDMAP.
+wire::TermError read_fault(MemoryFault fault);
+// The STag of a Send with Invalidate.
+wire::TermError invalidate_fault(MemoryFault fault);
+
+}  // namespace weft::rdmap

@@ -1,0 +1,26 @@
+// Reads and atomics of the peer that are accepted and not answered yet: the responder's side of
+// IRD/ORD (RFC 5040 section 6.5). Answers go out in the order of the requests.
+#pragma once
+
+#include <array>
+
+#include "base/fixed_ring.h"
+#include "ddp/segment.h"
+#include "wire/rdmap_messages.h"
+
+namespace weft::rdmap {
+
+struct InboundRead {
+  bool atomic = false;
+  // Read.
+  wire::ReadRequest request;
+  uint32_t sent = 0;  // bytes already in FPDUs
+  // The request's own headers, for a Terminate if its memory goes away before the answer is out.
+  std::array<std::byte, wire::UntaggedHeader::kSize + wire::ReadRequest::kSize> headers{};
+  // Atomic: already done.
+  wire::AtomicResponse response;
+};
+
+using InboundReads = FixedRing<InboundRead>;
+
+}  // namespace weft::rdmap

@@ -1,0 +1,21 @@
+#include "rdmap/limits.h"
+
+#include <algorithm>
+
+namespace weft::rdmap {
+
+uint32_t max_payload(const StreamConfig& config, size_t header) {
+  if ((config.mpa.extension || config.big_fpdu) && !config.mpa.send_markers) return kBigPayload;
+  // TCP never has less than 536 bytes a segment (RFC 9293 section 3.7.1); a smaller report is not
+  // believed.
+  uint32_t room = std::max(config.emss, 536U) & ~7U;
+  room = std::min<uint32_t>(room, wire::kMaxUlpdu);
+  if (config.mpa.send_markers) {
+    room -= static_cast<uint32_t>(wire::kMarkerSize) *
+            ((room + wire::kMarkerSpacing - 1) / wire::kMarkerSpacing);
+  }
+  const auto overhead = static_cast<uint32_t>(wire::kFpduLengthSize + wire::kFpduCrcSize + header);
+  return (room - overhead) & ~3U;
+}
+
+}  // namespace weft::rdmap

@@ -1,0 +1,56 @@
+// Sizes and times that RDMAP over a byte stream works with.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+#include "base/time.h"
+#include "mpa/parameters.h"
+#include "wire/ddp_header.h"
+#include "wire/fpdu.h"
+
+namespace weft::rdmap {
+
+// What the stream has to know besides the outcome of the start-up.
+struct StreamConfig {
+  mpa::Parameters mpa;
+  bool initiator = false;
+  bool crc_first = false;       // option crc_first
+  bool llp_completion = false;  // option completion=llp
+  bool big_fpdu = false;        // option big_fpdu: 64 KiB FPDUs towards any peer
+  uint32_t emss = 1448;         // bytes of TCP payload per segment
+  uint8_t rnr_retry = 7;        // 7: for ever
+  uint8_t min_rnr_timer = 12;   // code of the time that we ask the peer to wait
+  Duration rnr_wait =
+      std::chrono::seconds{10};  // plain peer: how long its Send may wait for a receive
+};
+
+// Ending: how long a stream waits for its Terminate to go out and for the peer's FIN (wire.md 5.5,
+// 6), and, closing in good order, for a peer that takes no bytes.
+inline constexpr Duration kLinger = std::chrono::seconds{1};
+inline constexpr Duration kDrainStuck = std::chrono::seconds{10};
+
+// Receiver-not-ready timer codes of InfiniBand, in units of 10 us.
+inline constexpr std::array<uint32_t, 32> kRnrTimer10us = {
+    65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+    48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+constexpr Duration rnr_time(uint8_t code) {
+  return std::chrono::microseconds{10} * kRnrTimer10us[code & 31];
+}
+
+// Send payload that may be on its way without being covered by a Delivered, and that a receiver
+// keeps for want of a receive (wire.md 4.10).
+inline constexpr uint64_t kSendCredit = 4U << 20;
+
+// Payload of one FPDU between two wefts: a multiple of 32 that leaves room for header, pad and CRC
+// within 64 KiB.
+inline constexpr uint32_t kBigPayload = 65504;
+static_assert(kBigPayload + wire::UntaggedHeader::kSize <= wire::kMaxUlpdu);
+
+// Largest payload per FPDU with this header. RFC 5044 section 5: an FPDU fits the EMSS, rounded
+// down to 8 as siw does (wire.md 3.1); with markers section 4.3 takes its share.
+uint32_t max_payload(const StreamConfig& config, size_t header);
+
+}  // namespace weft::rdmap

@@ -1,0 +1,117 @@
+// The other half of a stream: judges every segment that comes, says where its payload belongs, and
+// delivers messages in order (RFC 5040 sections 5 to 7, wire.md 4.9).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "ddp/segment_receiver.h"
+#include "rdmap/consumer.h"
+#include "rdmap/delivery.h"
+#include "rdmap/early_arrivals.h"
+#include "rdmap/inbound_reads.h"
+#include "rdmap/limits.h"
+#include "rdmap/send_path.h"
+
+namespace weft::rdmap {
+
+using mpa::Verdict;
+
+class ReceivePath final : public ddp::Ulp {
+ public:
+  ReceivePath(Consumer& consumer, const StreamConfig& config, SendPath& send_path,
+              InboundReads& inbound, Delivery& delivery);
+
+  Verdict check(const ddp::Segment& s) override;
+  Verdict open(const ddp::Segment& s) override;
+  Verdict where(const ddp::Segment& s, size_t offset, size_t length, PieceList& places) override;
+  Verdict deliver(const ddp::Segment& s) override;
+
+  // Receives were posted: early arrivals may go on. True when one did.
+  Result<bool, wire::TermError> receives_posted();
+  bool waits_for_receive() const { return !early_.empty(); }
+  // A plain peer filled the room for early arrivals: leave the rest in the socket (design.md 4 rule
+  // 1).
+  bool full() const { return !config_.mpa.extension && early_full(); }
+
+  // The receive of a message that will never be complete, so that it can be flushed.
+  std::optional<Receive> abandon_receive();
+
+  // What a Terminate quotes: the segment at fault and, where that is a Read or Atomic Request, its
+  // own header.
+  struct Quote {
+    const ddp::Segment* segment = nullptr;
+    Bytes request;
+  };
+  // Of `s`, which is the last segment that came.
+  Quote quote(const ddp::Segment& s) const;
+  // Of the message that waits longest; only while one does.
+  Quote quote_waiting() const;
+
+  // The last failure was that of a receive of our own, not of the peer.
+  bool own_fault() const { return own_fault_; }
+
+  // What came in the last Terminate; valid once one did.
+  const std::optional<wire::Terminate>& terminate() const { return terminate_; }
+  // The last opcode 14, for the stream to act on. No longer than what was sent.
+  struct DeliveredReport {
+    uint64_t run;
+    std::optional<uint8_t>
+        waits_with_timer;  // min_rnr_timer code where a message waits for a receive
+  };
+  std::optional<DeliveredReport> take_report() { return std::exchange(report_, std::nullopt); }
+
+ private:
+  struct Message {  // the untagged message on queue 0 that is arriving
+    bool active = false;
+    bool early = false;
+    wire::Opcode opcode{};
+    uint64_t placed = 0;  // bytes before the current segment
+    Receive receive;
+  };
+  static constexpr size_t kControlSize = wire::Terminate::kMaxSize;
+  // A message without bytes costs memory too, and the credit does not count it.
+  static constexpr size_t kMostEarly = 65536;
+
+  Verdict open_write(const ddp::Segment& s);
+  Verdict open_read_response(const ddp::Segment& s);
+  Verdict open_send(const ddp::Segment& s);
+  Verdict open_control(const ddp::Segment& s, size_t size);
+  Verdict receive_pieces(const Receive& r, uint64_t offset, size_t length, PieceList& places);
+
+  Verdict deliver_write(const ddp::Segment& s);
+  Verdict deliver_read_response(const ddp::Segment& s);
+  Verdict deliver_send(const ddp::Segment& s);
+  Verdict deliver_immediate(const ddp::Segment& s);
+  Verdict deliver_request(const ddp::Segment& s);
+  Verdict deliver_atomic_response();
+
+  Verdict complete_send(const ddp::Segment& s, const Receive& r, uint64_t length);
+  void complete_immediate(const ddp::Segment& s, const Receive& r, Bytes payload, uint32_t length);
+  Verdict accept_read(const ddp::Segment& s, Bytes payload);
+  Verdict accept_atomic(Bytes payload);
+  Verdict accept_early(EarlyArrival& a, const Receive& r);
+  Verdict accept_early_send(EarlyArrival& a, const Receive& r);
+  EarlyArrival& park(EarlyArrival::Kind kind, const ddp::Segment& s);
+  bool early_full() const;
+  Verdict fail_receive(const Receive& r, Status status, wire::TermError error);
+
+  Consumer& consumer_;
+  const StreamConfig& config_;
+  SendPath& send_path_;
+  InboundReads& inbound_;
+  Delivery& delivery_;
+
+  uint64_t write_length_ = 0;     // of the Write that is arriving
+  uint32_t preceding_write_ = 0;  // of the Write right before on the stream, else 0
+  Message message_;
+  EarlyArrivals early_;
+  std::array<std::byte, kControlSize> control_{};
+  bool own_fault_ = false;
+  std::optional<wire::Terminate> terminate_;
+  std::optional<DeliveredReport> report_;
+};
+
+}  // namespace weft::rdmap

@@ -1,0 +1,124 @@
+// The requester's half of a stream: takes work requests from the send queue, cuts them into FPDUs,
+// and completes them in order (RFC 5040 section 5.5, wire.md 4.9 and 4.10).
+#pragma once
+
+#include <optional>
+
+#include "mpa/fpdu_writer.h"
+#include "rdmap/consumer.h"
+#include "rdmap/limits.h"
+#include "rdmap/outbound_reads.h"
+#include "rdmap/send_credit.h"
+
+namespace weft::rdmap {
+
+class SendPath {
+ public:
+  SendPath(Consumer& consumer, const StreamConfig& config, uint32_t seed);
+
+  // Is there an FPDU that could go out now, were there room? Carries out local operations on the
+  // way.
+  bool ready();
+  // Inside a message, whose FPDUs must follow each other (wire.md 4.5)?
+  bool in_message() const { return in_message_; }
+  // See Stream::may_gather().
+  bool may_gather() const;
+  // Writes one FPDU. False when the batch has no room for it or there is none.
+  bool write_fpdu(mpa::FpduWriter& writer, mpa::TxBatch& batch);
+  // The kernel has everything that was written so far.
+  void llp_took_all();
+
+  // Queues a zero-length Write outside of any work request: RTR, kick, or a carrier for AW.
+  void add_empty_write(bool ack_wanted) {
+    ++empty_writes_;
+    empty_write_ack_ = empty_write_ack_ || ack_wanted;
+  }
+  // The RTR read of RFC 6581: takes QN 1 MSN 1 and one ORD slot.
+  void write_rtr_read(mpa::FpduWriter& writer, mpa::TxBatch& batch);
+
+  // The peer's Delivered: its run has this length, at most messages().
+  void covered(uint64_t run);
+  // The peer has no receive for message covered + 1 and asks for this much patience; or has one at
+  // last.
+  void receiver_not_ready(uint8_t timer_code, Time now);
+  void receiver_ready() { rnr_deadline_ = Time::never(); }
+  Time rnr_deadline() const { return rnr_deadline_; }
+
+  OutboundReads& reads() { return reads_; }
+  // The response to the oldest read or atomic is placed.
+  void answered();
+  // Pieces of local memory where bytes [offset, offset + length) of a request's payload live.
+  Result<Ok, MemoryFault> local_pieces(const SendWqe& wqe, uint32_t offset, uint32_t length,
+                                       Access need, PieceList& out);
+  // Completes what can be, from the head of the queue.
+  void complete();
+
+  // Something failed on this side: the request stays at the head with its status. Nothing when all
+  // is well.
+  bool failed() const { return failed_; }
+  // Gives the first request that is not complete `status`, so that the flush reports it so.
+  void blame_oldest(Status status);
+  void blame(uint64_t request, Status status);
+  // The one whose message the peer does not take.
+  void blame_waiting(Status status);
+
+  // No request is on its way and none waits.
+  bool drained() const;
+  uint64_t messages() const { return messages_; }
+  // FPDUs of requests so far.
+  uint64_t fpdus() const { return fpdus_; }
+  // Asks the peer to cover everything sent so far, if it was not asked yet.
+  void want_all_covered();
+  // The stream closes when all is covered: what is posted by now asks for it at its end.
+  void close() { closing_ = true; }
+
+ private:
+  bool start();
+  bool blocked(const SendWqe& w);
+  Status acceptable(const SendWqe& w);
+  void poison(Status status);
+  bool covers(const SendWqe& w, uint64_t index) const;
+  bool want_ack(const SendWqe& w);
+  void ask(uint64_t message);
+  void finish_message(SendWqe& w);
+  bool write_request(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
+  bool write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch);
+  bool write_payload(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
+  bool write_immediate(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
+  bool write_read_request(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
+  bool write_atomic_request(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
+
+  Consumer& consumer_;
+  SendQueue& queue_;
+  const StreamConfig& config_;
+  const bool waits_for_delivered_;  // else a request is complete when the kernel has it
+  const uint32_t tagged_payload_;
+  const uint32_t untagged_payload_;
+
+  uint64_t next_ = 0;  // request being sent, or to be sent next
+  bool in_message_ = false;
+  bool immediate_left_ = false;  // the Write is out, its Immediate is not
+  uint32_t offset_ = 0;          // payload bytes of the request in FPDUs already
+
+  Msn send_msn_{1};
+  Msn read_msn_{1};
+  uint64_t fpdus_ = 0;
+  uint64_t messages_ = 0;       // request messages sent, those of no work request included
+  uint64_t covered_ = 0;        // of them, covered by the peer
+  uint64_t ack_wanted_at_ = 0;  // the last message that carried AW
+  uint64_t llp_took_ = 0;       // requests before this index are with the kernel
+  uint32_t empty_writes_ = 0;
+  bool empty_write_ack_ = false;
+
+  SendCredit credit_;
+  uint64_t bytes_since_ack_ = 0;
+
+  OutboundReads reads_;
+  Time rnr_deadline_ = Time::never();
+  std::optional<Status>
+      poison_;  // how the request next_ will fail once those before it are complete
+  bool failed_ = false;
+  bool closing_ = false;
+};
+
+}  // namespace weft::rdmap

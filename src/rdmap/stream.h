@@ -1,0 +1,164 @@
+// One RDMAP stream over one MPA connection: the protocol core of an RC queue pair (RFC 5040;
+// wire.md part I, section 6). No I/O, no threads, no clock: bytes, time and posted work come in;
+// bytes, completions and a deadline go out.
+//
+//                  +------------------------- Stream --------------------------+
+//   bytes in  ---> | mpa::Receiver -> ddp::SegmentReceiver -> ReceivePath      | ---> Consumer:
+//   receives, stream events
+//                  |                       InboundReads, Delivery | SendPath   |
+//   bytes out <--- | mpa::FpduWriter <------ fill() <-----------+             | <--- Consumer: send
+//   queue
+//                  +-----------------------------------------------------------+
+//
+//   states:  open --close()--> closing --FIN--> ended
+//            any --error, Terminate--> terminating --Terminate is out--> ended
+//
+//   A Responder is silent until the Initiator's first FPDU has come.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "mpa/receiver.h"
+#include "rdmap/receive_path.h"
+#include "rdmap/send_path.h"
+
+namespace weft::rdmap {
+
+class Stream {
+ public:
+  // `seed` makes sink STags hard to guess. The consumer must outlive the stream or call detach().
+  Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Time now);
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // --- bytes in
+  // False: leave bytes in the socket for now.
+  bool wants_bytes() const;
+  // The next bytes belong straight in their place (see mpa::Receiver); otherwise hand them to
+  // received().
+  bool direct() const { return input_live() && !leaving_ && receiver_.direct(); }
+  // Appends where; false when the stream just ended over it.
+  bool direct_places(PieceList& places, Time now);
+  void direct_received(size_t n, Time now);
+  void received(Bytes bytes, Time now);
+  void peer_closed();
+  void connection_lost();
+  // The kernel could not reach memory of the program's that a request or a receive named (EFAULT).
+  void own_memory_lost();
+
+  // --- bytes out
+  enum class Output : uint8_t {
+    none,
+    deferrable,  // a Delivered that may wait for company (wire.md 4.10)
+    ready,
+  };
+  Output output();
+  // Appends FPDUs to the batch until it is full or there is nothing to say.
+  void fill(mpa::TxBatch& batch, Time now);
+  // Small requests wait, and enough is under way that the program will look for completions: what
+  // waits may gather company.
+  bool may_gather() const {
+    return state_ == State::open && !in_response_ && send_path_.may_gather();
+  }
+  // The kernel has all that fill() wrote.
+  void llp_took_all(Time now);
+
+  // --- time
+  Time deadline() const;
+  void tick(Time now);
+
+  // --- the adapter
+  // Receives were posted: messages that waited for one go on.
+  void receives_posted(Time now);
+  // Orderly close: what is posted goes out, then a FIN.
+  void close(Time now);
+  // Abortive close: a Terminate where the stream is between FPDUs, and out.
+  void abort(Time now);
+  // The queue pair goes away: what is owed to the peer is said, then a FIN. No request is sent any
+  // more.
+  void leave(Time now);
+  // The consumer goes away; the stream lives on until its Terminate and FIN are out.
+  void detach() { consumer_gone_ = true; }
+  std::optional<Receive> abandon_receive() { return receive_path_.abandon_receive(); }
+  void set_rnr(uint8_t rnr_retry, uint8_t min_rnr_timer) {
+    config_.rnr_retry = rnr_retry;
+    config_.min_rnr_timer = min_rnr_timer;
+  }
+
+  // What the owner of the connection should do once all output is with the kernel.
+  enum class Wish : uint8_t { none, shutdown_write, close, reset };
+  Wish wish() const;
+  // shutdown_write was carried out. Nothing is sent any more.
+  void write_side_shut(Time now);
+
+  bool ended() const { return state_ >= State::terminating; }
+  // Nothing that is still to be sent can arrive.
+  bool hopeless() const { return state_ == State::ended || linger_over_; }
+  const mpa::Parameters& parameters() const { return config_.mpa; }
+  // The stream fell idle: give back what memory can be had.
+  void trim() { receiver_.trim(); }
+
+ private:
+  enum class State : uint8_t { open, closing, terminating, ended };
+
+  bool input_live() const { return state_ < State::terminating; }
+  void after_input(const Verdict& v, Time now);
+  void end(StreamEnd::Kind kind, wire::TermError error);
+  void finish(StreamEnd::Kind kind, wire::TermError error);
+  ReceivePath::Quote last_segment() const;
+  void fail_stream(wire::TermError error, const ReceivePath::Quote& about, Time now);
+  void begin_terminate(const wire::Terminate& t, Time now);
+  void on_terminate(const wire::Terminate& t, Time now);
+  void check_own_requests(Time now);
+  void schedule_kick();
+  void drain_timed_out(Time now);
+  bool owes_delivered() const;
+
+  void write_messages(mpa::TxBatch& batch, Time now);
+  void write_rtr(mpa::TxBatch& batch);
+  bool write_delivered(mpa::TxBatch& batch);
+  bool write_response(mpa::TxBatch& batch, Time now);
+  bool write_read_response(InboundRead& read, mpa::TxBatch& batch, Time now);
+  void write_terminate(mpa::TxBatch& batch);
+
+  Consumer& consumer_;
+  StreamConfig config_;
+  bool consumer_gone_ = false;
+  State state_ = State::open;
+  bool silent_ = false;  // Responder: nothing may be sent before the first FPDU has come
+
+  Delivery delivery_;
+  InboundReads inbound_;
+  SendPath send_path_;
+  ReceivePath receive_path_;
+  ddp::SegmentReceiver segments_;
+  mpa::Receiver receiver_;
+  mpa::FpduWriter writer_;
+
+  const uint32_t response_payload_;
+  bool in_response_ = false;  // the Read Response at the head of inbound_ is cut in the middle
+  uint32_t responses_in_row_ = 0;
+  Msn atomic_response_msn_{1};
+  bool rtr_pending_ = false;
+  bool sent_fpdu_ = false;
+  bool received_any_ = false;
+  bool peer_fin_ = false;
+
+  std::optional<wire::Terminate> own_terminate_;
+  bool terminate_written_ = false;
+  bool shutdown_done_ = false;
+  bool leaving_ = false;
+  bool drain_over_ = false;   // closing: no more waiting for answers
+  bool linger_over_ = false;  // the peer takes nothing any more
+
+  Time opening_write_at_ = Time::never();  // unasked zero-length Write of wire.md 2.4
+  Time kick_at_ = Time::never();           // wire.md 2.5 rule 5
+  Time first_fpdu_at_;
+  uint8_t kicks_ = 0;
+  Time linger_until_ = Time::never();
+  uint64_t drained_fpdus_ = 0;  // closing: own requests' FPDUs when progress was last seen
+  Time receive_wanted_until_ = Time::never();  // plain peer's Send waits for a receive
+};
+
+}  // namespace weft::rdmap

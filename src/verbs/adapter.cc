@@ -1,0 +1,180 @@
+#include "verbs/adapter.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "config/options.h"
+#include "port/adapter_port.h"
+
+namespace weft::verbs {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr Duration kNumberRest = 2s;  // wire.md 12
+constexpr unsigned kCoresPerEngine = 4;
+constexpr unsigned kMostEngines = 8;
+
+std::mutex g_lock;
+// Never destroyed: threads of the program may be inside until the very end of the process.
+std::atomic<Adapter*> g_adapter{nullptr};
+
+unsigned engines_wanted() {
+  if (const uint32_t n = config::options().engines; n > 0) return std::min(n, kMostEngines);
+  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return std::clamp(static_cast<unsigned>(std::max(cores, 1L)) / kCoresPerEngine, 1U, kMostEngines);
+}
+
+void child_after_fork() {
+  if (Adapter* parents = g_adapter.exchange(nullptr)) parents->abandon_in_child();
+}
+
+}  // namespace
+
+Adapter* Adapter::existing() {
+  return g_adapter.load(std::memory_order_acquire);
+}
+
+Adapter* Adapter::get(const std::function<std::unique_ptr<BringUp>()>& make_bring_up) {
+  if (Adapter* a = existing()) return a;
+  const std::lock_guard guard{g_lock};
+  if (Adapter* a = existing()) return a;
+  static const int hooked = pthread_atfork([] { g_lock.lock(); }, [] { g_lock.unlock(); },
+                                           [] {
+                                             g_lock.unlock();
+                                             child_after_fork();
+                                           });
+  if (hooked != 0) WEFT_LOG(warn, "pthread_atfork failed: a forked child must not use this device");
+  auto fresh = std::unique_ptr<Adapter>{new Adapter};
+  if (!fresh->start()) return nullptr;
+  fresh->bring_up_ = make_bring_up();
+  g_adapter.store(fresh.get(), std::memory_order_release);
+  return fresh.release();
+}
+
+Adapter::Adapter()
+    : memory_([this] {
+        for (auto& e : engines_) e->retire_memory();
+      }) {}
+
+bool Adapter::start() {
+  for (unsigned i = 0, n = engines_wanted(); i < n; ++i) {
+    auto e = engine::Engine::create(i);
+    if (!e.ok()) {
+      WEFT_LOG(error, "the adapter cannot start: %s. Raise the limit on open files (ulimit -n)",
+               e.error().to_string().c_str());
+      return false;
+    }
+    engines_.push_back(std::move(*e));
+  }
+  return true;
+}
+
+engine::Engine& Adapter::next_engine() {
+  return *engines_[turn_.fetch_add(1, std::memory_order_relaxed) % engines_.size()];
+}
+
+int Adapter::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
+  if (engines_.size() == 1) return engines_[0]->wait(fd, ready, timeout);
+  // The first engine is slept on; the helpers of the others hear theirs.
+  for (size_t i = 1; i < engines_.size(); ++i) engines_[i]->expect_sleeper();
+  const int error = engines_[0]->wait(fd, ready, timeout);
+  for (size_t i = 1; i < engines_.size(); ++i) engines_[i]->forget_sleeper();
+  return error;
+}
+
+Outcome<AdapterPort*> Adapter::open_port(engine::Engine& engine) {
+  auto claim = port::claim_port();
+  if (!claim.ok()) {
+    WEFT_LOG(error,
+             "no port number is free on both TCP and UDP: %s. See "
+             "/proc/sys/net/ipv4/ip_local_port_range "
+             "and `ulimit -n`",
+             claim.error().to_string().c_str());
+    return fail(Errc::system);
+  }
+  auto p = std::make_unique<AdapterPort>();
+  p->number = claim->number;
+  p->engine = &engine;
+  p->udp = std::move(claim->udp);
+  p->tcp = std::move(claim->tcp);
+  ports_.push_back(std::move(p));
+  return ports_.back().get();
+}
+
+Outcome<Qpn> Adapter::assign_number(QueuePair& qp, engine::Engine& engine) {
+  AdapterPort* opened = nullptr;
+  Qpn number;
+  {
+    const std::lock_guard guard{lock_};
+    const int64_t now = engine::Engine::clock().ns();
+    AdapterPort* best = nullptr;
+    size_t best_index = 0;
+    for (auto& p : ports_) {
+      if (p->engine != &engine) continue;
+      // Least recently used first; index 0 is the port itself, 255 multicast.
+      for (size_t i = 1; i <= 254; ++i) {
+        if (p->pairs[i] != nullptr) continue;
+        if (p->released_at[i] != 0 && now - p->released_at[i] < Duration{kNumberRest}.count())
+          continue;
+        if (best == nullptr || p->released_at[i] < best->released_at[best_index]) {
+          best = p.get();
+          best_index = i;
+        }
+      }
+      if (best != nullptr && best->released_at[best_index] == 0) break;
+    }
+    if (best == nullptr) {
+      auto p = open_port(engine);
+      if (!p.ok()) return fail(p.error());
+      opened = best = *p;
+      best_index = 1;
+    }
+    best->pairs[best_index] = &qp;
+    number = make_qpn(best->number, static_cast<uint8_t>(best_index));
+  }
+  if (opened != nullptr && bring_up_ != nullptr) {
+    auto h = engine.hold();
+    bring_up_->port_opened(h.token(), *opened);
+  }
+  return number;
+}
+
+void Adapter::release_number(Qpn qpn) {
+  const std::lock_guard guard{lock_};
+  for (auto& p : ports_) {
+    if (p->number != port_of(qpn)) continue;
+    p->pairs[index_of(qpn)] = nullptr;
+    p->released_at[index_of(qpn)] = engine::Engine::clock().ns();
+  }
+}
+
+engine::Engine* Adapter::engine_of(Qpn qpn) {
+  const std::lock_guard guard{lock_};
+  for (auto& p : ports_) {
+    if (p->number == port_of(qpn)) return p->engine;
+  }
+  return nullptr;
+}
+
+QueuePair* Adapter::find(engine::Token& token, Qpn qpn) {
+  const std::lock_guard guard{lock_};
+  for (auto& p : ports_) {
+    if (p->number == port_of(qpn) && p->engine == &token.engine()) return p->pairs[index_of(qpn)];
+  }
+  return nullptr;
+}
+
+void Adapter::flush_at_exit() {
+  for (auto& e : engines_) e->flush_at_exit();
+}
+
+void Adapter::abandon_in_child() {
+  for (auto& e : engines_) e->abandon_in_child();
+  for (auto& p : ports_) {
+    p->udp.reset();
+    p->tcp.close();
+  }
+}
+
+}  // namespace weft::verbs

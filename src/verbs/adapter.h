@@ -1,0 +1,104 @@
+// The adapter of this process: its engines, its registered memory, its queue pair numbers. One for
+// the life of the process; after fork(2) the child gets a fresh one and the parent's is dead there.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/engine.h"
+#include "port/tcp_listener.h"
+#include "verbs/memory_table.h"
+#include "verbs/types.h"
+
+namespace weft::verbs {
+
+class QueuePair;
+class Adapter;
+
+// A port number that this process owns on TCP and UDP: the upper 16 bits of up to 254 queue pair
+// numbers (wire.md 12).
+struct AdapterPort {
+  uint16_t number = 0;
+  engine::Engine* engine = nullptr;
+  port::Fd udp;  // bound: the lock on the number
+  port::TcpListener tcp;
+  std::array<QueuePair*, 256>
+      pairs{};  // by index; under the adapter's lock, read by holders of `engine`
+  std::array<int64_t, 256> released_at{};  // ns; 0: never used
+};
+
+// Brings queue pairs up by (GID, QPN). Implemented above verbs (wire.md 13, 14).
+class BringUp {
+ public:
+  virtual ~BringUp() = default;
+  // Engine holder, all of them.
+  virtual void port_opened(engine::Token& token, AdapterPort& port) = 0;
+  // The queue pair reached RTR, RTS: connect it.
+  virtual void state_changed(engine::Token& token, QueuePair& qp) = 0;
+  // It is reset, in error or about to be destroyed: stop trying.
+  virtual void abandon(engine::Token& token, QueuePair& qp) = 0;
+};
+
+class Adapter {
+ public:
+  // The one of this process; made at the first call, with what `make_bring_up` gives. nullptr when
+  // the system refuses what it takes; the log says what. Programs come in through cm::adapter().
+  static Adapter* get(const std::function<std::unique_ptr<BringUp>()>& make_bring_up);
+  // The one there is, or nullptr. For exit and fork.
+  static Adapter* existing();
+
+  BringUp* bring_up() const { return bring_up_.get(); }
+
+  MemoryTable& memory() { return memory_; }
+  size_t engine_count() const { return engines_.size(); }
+  engine::Engine& engine(size_t i) { return *engines_[i]; }
+  // Engines by turns, so that queue pairs spread over them.
+  engine::Engine& next_engine();
+
+  // Looks at all sockets once. Any thread.
+  void progress() {
+    for (auto& e : engines_) e->progress();
+  }
+  // Engine::wait() over all engines.
+  int wait(int fd, const std::function<bool()>& ready, Duration timeout);
+  void expect_sleeper() {
+    for (auto& e : engines_) e->expect_sleeper();
+  }
+  void forget_sleeper() {
+    for (auto& e : engines_) e->forget_sleeper();
+  }
+
+  // Gives `qp` a number on a port of `engine`. Errors: no_memory (no port or index left), system.
+  Outcome<Qpn> assign_number(QueuePair& qp, engine::Engine& engine);
+  // The number is not given out again for two seconds (wire.md 12).
+  void release_number(Qpn qpn);
+  // Holder of the port's engine.
+  QueuePair* find(const AdapterPort& port, uint8_t index) const { return port.pairs[index]; }
+  // The engine on which a queue pair of this number would be; nullptr when the number is not of
+  // this process.
+  engine::Engine* engine_of(Qpn qpn);
+  // Holder of that engine: the queue pair of this number, good until the engine is let go; nullptr
+  // when there is none.
+  QueuePair* find(engine::Token& token, Qpn qpn);
+
+  // Says what was put off, before the process exits.
+  void flush_at_exit();
+  void abandon_in_child();
+
+ private:
+  Adapter();
+  bool start();
+  Outcome<AdapterPort*> open_port(engine::Engine& engine);
+
+  std::vector<std::unique_ptr<engine::Engine>> engines_;
+  MemoryTable memory_;
+  std::unique_ptr<BringUp> bring_up_;
+  std::mutex lock_;
+  std::vector<std::unique_ptr<AdapterPort>> ports_;
+  std::atomic<size_t> turn_{0};
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,170 @@
+#include "verbs/completion_queue.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <ctime>
+
+#include "verbs/adapter.h"
+#include "verbs/context.h"
+
+namespace weft::verbs {
+namespace {
+
+constexpr uint32_t kFirstRing = 256;
+
+int64_t wall_clock() {
+  timespec ts;
+  clock_gettime(CLOCK_REALTIME, &ts);
+  return ts.tv_sec * 1'000'000'000LL + ts.tv_nsec;
+}
+
+}  // namespace
+
+// --- channel
+
+std::optional<CompletionQueue*> CompletionChannel::pop() {
+  return events_.try_pop(
+      [](CompletionQueue* cq) { cq->announced_.fetch_add(1, std::memory_order_relaxed); });
+}
+
+Result<CompletionQueue*, int> CompletionChannel::next() {
+  if (auto cq = pop()) {
+    // It was there already: somebody listened while the program slept on the descriptor, or was
+    // busy.
+    waits_inside_.store(false, std::memory_order_relaxed);
+    return *cq;
+  }
+  if (events_.nonblocking()) {
+    context_.adapter().progress();
+    if (auto cq = pop()) return *cq;
+    return fail(EAGAIN);
+  }
+  waits_inside_.store(true, std::memory_order_relaxed);
+  for (;;) {
+    const int error = context_.adapter().wait(
+        events_.fd(), [this] { return !events_.empty(); }, Duration{-1});
+    if (error != 0) return fail(int{error});
+    // Another thread may have been quicker.
+    if (auto cq = pop()) return *cq;
+  }
+}
+
+// --- queue
+
+CompletionQueue::CompletionQueue(Context& context, uint32_t capacity, CompletionChannel* channel,
+                                 void* owner, bool timestamps)
+    : context_(context),
+      channel_(channel),
+      owner_(owner),
+      timestamps_(timestamps),
+      capacity_(capacity),
+      ring_(std::bit_ceil(std::min(capacity, kFirstRing))) {}
+
+CompletionQueue::~CompletionQueue() {
+  if (expects_sleeper_) context_.adapter().forget_sleeper();
+  if (channel_ != nullptr) channel_->forget(*this);
+}
+
+size_t CompletionQueue::pop(std::span<Completion> out) {
+  const std::lock_guard guard{lock_};
+  const uint64_t tail = tail_.load(std::memory_order_relaxed);
+  const size_t n = std::min<uint64_t>(out.size(), tail - head_);
+  for (size_t i = 0; i < n; ++i) out[i] = at(head_ + i);
+  head_ += n;
+  return n;
+}
+
+size_t CompletionQueue::poll(std::span<Completion> out) {
+  if (const size_t n = pop(out); n > 0) return n;
+  const uint64_t before = tail_.load(std::memory_order_acquire);
+  context_.adapter().progress();
+  // Nothing new: not worth the lock.
+  return tail_.load(std::memory_order_acquire) == before ? 0 : pop(out);
+}
+
+void CompletionQueue::push(std::span<const Entry> entries) {
+  bool announce = false;
+  bool overrun = false;
+  const int64_t now = timestamps_ ? wall_clock() : 0;
+  {
+    const std::lock_guard guard{lock_};
+    uint64_t tail = tail_.load(std::memory_order_relaxed);
+    for (const Entry& e : entries) {
+      if (tail - head_ >= capacity_) {
+        overrun = !std::exchange(overrun_, true);
+        break;
+      }
+      if (tail - head_ == ring_.size()) {
+        tail_.store(tail, std::memory_order_relaxed);
+        move_to_ring(ring_.size() * 2);
+      }
+      Completion& c = at(tail);
+      c = e.completion;
+      c.timestamp = now;
+      ++tail;
+      if (armed_ == Armed::any ||
+          (armed_ == Armed::solicited && (e.solicited || e.completion.status != Status::success))) {
+        announce = true;
+        disarm();
+      }
+    }
+    tail_.store(tail, std::memory_order_release);
+  }
+  if (announce) channel_->signal(*this);
+  if (overrun) {
+    WEFT_LOG(warn,
+             "completion queue overrun: more than its %u entries came before the program polled "
+             "it; create it "
+             "larger",
+             capacity_);
+    context_.events().push({EventType::cq_err, owner_});
+  }
+}
+
+void CompletionQueue::disarm() {
+  armed_ = Armed::no;
+  if (std::exchange(expects_sleeper_, false)) context_.adapter().forget_sleeper();
+}
+
+void CompletionQueue::request_notify(bool solicited_only) {
+  if (channel_ == nullptr) return;
+  bool expect = false;
+  {
+    const std::lock_guard guard{lock_};
+    if (armed_ != Armed::any) armed_ = solicited_only ? Armed::solicited : Armed::any;
+    // A program that polls the descriptor itself relies on the helper (engine.h, case b).
+    if (!expects_sleeper_ && !channel_->waits_inside()) expect = expects_sleeper_ = true;
+  }
+  if (expect) context_.adapter().expect_sleeper();
+}
+
+Outcome<Ok> CompletionQueue::resize(uint32_t capacity) {
+  const std::lock_guard guard{lock_};
+  if (tail_.load(std::memory_order_relaxed) - head_ > capacity) return fail(Errc::invalid);
+  if (ring_.size() > std::bit_ceil(capacity)) move_to_ring(std::bit_ceil(capacity));
+  capacity_ = capacity;
+  return Ok{};
+}
+
+void CompletionQueue::move_to_ring(size_t size) {
+  std::vector<Completion> fresh(size);
+  const uint64_t tail = tail_.load(std::memory_order_relaxed);
+  for (uint64_t i = head_; i < tail; ++i) fresh[i & (size - 1)] = at(i);
+  ring_.swap(fresh);
+}
+
+void CompletionQueue::purge(Qpn qpn) {
+  const std::lock_guard guard{lock_};
+  const uint64_t tail = tail_.load(std::memory_order_relaxed);
+  uint64_t to = head_;
+  for (uint64_t i = head_; i < tail; ++i) {
+    const Completion c = at(i);
+    if (c.qpn == qpn) continue;
+    at(to) = c;
+    ++to;
+  }
+  tail_.store(to, std::memory_order_release);
+}
+
+}  // namespace weft::verbs

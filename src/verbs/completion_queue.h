@@ -1,0 +1,114 @@
+// Completion queues and the channels on which they announce completions.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/spinlock.h"
+#include "verbs/event_fd.h"
+#include "verbs/types.h"
+
+namespace weft::verbs {
+
+class Context;
+class CompletionQueue;
+
+// Where completion queues leave word. The program may sleep in next(), or poll the descriptor
+// itself.
+class CompletionChannel {
+ public:
+  explicit CompletionChannel(Context& context) : context_(context) {}
+  bool valid() const { return events_.valid(); }
+  int fd() const { return events_.fd(); }
+  Context& context() const { return context_; }
+
+  // The next queue that has something. Waits as the descriptor says: forever, or not at all when
+  // the program made it non-blocking. Errors as errno of read(2): EAGAIN, EINTR.
+  Result<CompletionQueue*, int> next();
+  // The program sleeps inside next(), so that nobody else needs to listen for it.
+  bool waits_inside() const { return waits_inside_.load(std::memory_order_relaxed); }
+
+  void signal(CompletionQueue& cq) { events_.push(&cq); }
+  void forget(CompletionQueue& cq) {
+    events_.remove_if([&](CompletionQueue* e) { return e == &cq; });
+  }
+
+ private:
+  std::optional<CompletionQueue*> pop();
+
+  Context& context_;
+  EventQueue<CompletionQueue*> events_;
+  std::atomic<bool> waits_inside_{false};
+};
+
+class CompletionQueue {
+ public:
+  // `capacity` entries, 1 to device::kMaxCqe. `channel` may be nullptr. `owner`: the ABI's object,
+  // for events.
+  CompletionQueue(Context& context, uint32_t capacity, CompletionChannel* channel, void* owner,
+                  bool timestamps);
+  ~CompletionQueue();
+
+  Context& context() const { return context_; }
+  CompletionChannel* channel() const { return channel_; }
+  void* owner() const { return owner_; }
+  uint32_t capacity() const { return capacity_; }
+
+  // Takes up to `out.size()` completions. Makes the adapter look at its sockets when there is none.
+  // Any thread.
+  size_t poll(std::span<Completion> out);
+  // The same, but only what is there already. Any thread.
+  size_t pop(std::span<Completion> out);
+  // The next completion that comes (`solicited_only`: that was solicited or failed) is announced on
+  // the channel, once.
+  void request_notify(bool solicited_only);
+  // Keeps what is in it. Errors: invalid when more completions are in it than fit.
+  Outcome<Ok> resize(uint32_t capacity);
+
+  struct Entry {
+    Completion completion;
+    bool solicited;
+  };
+  // Engine holder. Entries that find no room are lost: that is an error of the program, and the
+  // queue says so by an event.
+  void push(std::span<const Entry> entries);
+  // The queue pair's completions go away with it.
+  void purge(Qpn qpn);
+
+  void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void drop_ref() { refs_.fetch_sub(1, std::memory_order_relaxed); }
+  bool in_use() const { return refs_.load(std::memory_order_relaxed) > 0; }
+
+  // How often the channel has handed this queue out: the program owes an acknowledgement for each.
+  // Final after CompletionChannel::forget() when nobody pushes any more.
+  uint32_t announced() const { return announced_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class CompletionChannel;
+  enum class Armed : uint8_t { no, solicited, any };
+  void disarm();
+  Completion& at(uint64_t i) { return ring_[i & (ring_.size() - 1)]; }
+  void move_to_ring(size_t size);
+
+  Context& context_;
+  CompletionChannel* const channel_;
+  void* const owner_;
+  const bool timestamps_;
+  std::atomic<int> refs_{0};
+  std::atomic<uint32_t> announced_{0};
+
+  Spinlock lock_;
+  uint32_t capacity_;
+  std::vector<Completion> ring_;  // a power of two; grows by doubling up to what capacity_ needs
+  uint64_t head_ = 0;
+  std::atomic<uint64_t> tail_{0};
+  Armed armed_ = Armed::no;
+  bool expects_sleeper_ = false;
+  bool overrun_ = false;
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,108 @@
+// Registered memory: the table behind every lkey, rkey and STag (design.md decision 10; wire.md
+// part IV).
+//
+// Engine holders look entries up without a lock. An entry that goes away is unpublished first; then
+// every engine is held once, so that nobody is in the middle of using it; then it is freed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/random.h"
+#include "rdmap/memory.h"
+#include "verbs/protection_domain.h"
+#include "verbs/types.h"
+
+namespace weft::verbs {
+
+// A memory region or a bound memory window. Immutable once published, but for the count.
+struct Region {
+  Stag stag;
+  std::byte* base = nullptr;  // of this process
+  uint64_t iova = 0;          // the address by which requests name `base`
+  uint64_t length = 0;
+  uint32_t access = 0;
+  ProtectionDomain* pd = nullptr;
+  bool window = false;
+  Qpn window_qp;                     // type 2 windows: the queue pair that it is bound to; else 0
+  Region* parent = nullptr;          // windows: the region they open on
+  std::atomic<uint32_t> windows{0};  // regions: how many windows are bound to it
+
+  // The process's address of [address, address + length), or why not. `need` 0: any registered
+  // memory will do.
+  Result<std::byte*, rdmap::MemoryFault> resolve(uint64_t address, uint64_t size,
+                                                 uint32_t need) const;
+};
+
+class MemoryTable {
+ public:
+  // `quiesce` holds each engine once (Engine::retire_memory).
+  explicit MemoryTable(std::function<void()> quiesce);
+  ~MemoryTable();
+
+  // Registers memory and checks that it is mapped, and writable where `flags` asks for it. Any
+  // thread. Errors: invalid (flags that do not go together), fault, no_memory.
+  Outcome<Region*> add(ProtectionDomain& pd, void* address, uint64_t length, uint64_t iova,
+                       uint32_t flags);
+  // Busy while windows are bound to it. After success nothing touches the memory. Any thread, not
+  // an engine holder.
+  Outcome<Ok> remove(Region* region);
+  // Replaces a region by one with other bounds, rights or domain; it keeps its STag. The old one is
+  // freed. Any thread, not a holder.
+  Outcome<Region*> replace(Region* region, ProtectionDomain& pd, void* address, uint64_t length,
+                           uint64_t iova, uint32_t flags);
+
+  // Reserves an STag for a window, and gives it back. Any thread; release not by a holder.
+  Outcome<Stag> reserve_window();
+  void release_window(Stag stag);
+  // Engine holder: publishes a window under `fresh`, whose index is the one of `old`, and
+  // unpublishes `old`. A `length` of 0 unbinds.
+  Outcome<Ok> bind_window(Stag old, Stag fresh, const Region& bounds);
+  // Engine holder: makes an STag invalid; its owner still has to release it.
+  Result<Ok, rdmap::MemoryFault> invalidate(Stag stag);
+
+  // Engine holder: nullptr when there is no such registration. Good until the holder lets go.
+  Region* find(Stag stag) const {
+    const auto* chunk = chunks_[index_of(stag) / kChunk].load(std::memory_order_acquire);
+    if (chunk == nullptr) return nullptr;
+    Region* r = (*chunk)[index_of(stag) % kChunk].load(std::memory_order_acquire);
+    return r != nullptr && r->stag == stag ? r : nullptr;
+  }
+  // An STag with the same index and another key: what a bind of a type 1 window or ibv_inc_rkey
+  // makes.
+  static Stag next_key(Stag s) { return Stag{(s.value() & ~0xffU) | ((s.value() + 1) & 0xffU)}; }
+  size_t size() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr uint32_t kChunk = 4096;
+  // Indices stay in the lower half of 24 bits: the upper half names the sinks of reads
+  // (rdmap/outbound_reads.h).
+  static constexpr uint32_t kIndices = 1U << 23;
+  using Chunk = std::array<std::atomic<Region*>, kChunk>;
+
+  static uint32_t index_of(Stag s) { return (s.value() >> 8) & (kIndices - 1); }
+  std::atomic<Region*>& slot(Stag s) {
+    return (*chunks_[index_of(s) / kChunk].load(std::memory_order_acquire))[index_of(s) % kChunk];
+  }
+  Outcome<Stag> allocate();  // under lock_
+  void free_index(Stag stag);
+  void reclaim(Region* region);
+
+  std::function<void()> quiesce_;
+  mutable std::mutex lock_;
+  std::array<std::atomic<Chunk*>, kIndices / kChunk> chunks_{};
+  std::vector<uint32_t> free_;  // indices that were used before, oldest first
+  size_t free_first_ = 0;
+  uint32_t next_index_;
+  uint32_t fresh_left_;
+  std::atomic<size_t> count_{0};
+  std::vector<Region*> retired_;  // unpublished by a holder, who could not wait for the others;
+                                  // freed after the next quiesce
+  SystemRandom random_;
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,234 @@
+// A queue pair: the place where verbs meet the protocol. It owns its queues and attributes, lends
+// them to an RDMAP stream while it is connected, and turns what the stream says into completions
+// and events.
+//
+//   post_send --> SendQueue ---\                 /--> CompletionQueue
+//   post_recv --> ReceiveQueue --> rdmap::Stream ---> state, events
+//                                  (in a StreamDriver, on the engine)
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/spinlock.h"
+#include "engine/stream_driver.h"
+#include "rdmap/consumer.h"
+#include "rdmap/send_queue.h"
+#include "verbs/adapter.h"
+#include "verbs/completion_queue.h"
+#include "verbs/protection_domain.h"
+#include "verbs/receive_queue.h"
+#include "verbs/shared_receive_queue.h"
+
+namespace weft::verbs {
+
+struct QpInit {
+  Context* context = nullptr;
+  ProtectionDomain* pd = nullptr;
+  CompletionQueue* send_cq = nullptr;
+  CompletionQueue* recv_cq = nullptr;
+  SharedReceiveQueue* srq = nullptr;
+  QpType type = QpType::rc;
+  QpLimits limits;
+  bool signal_all = false;
+  void* owner = nullptr;  // the ABI's object, for events
+};
+
+// A send request as a program states it. Pointers are read during the call only.
+struct SendRequest {
+  uint64_t wr_id = 0;
+  rdmap::Operation operation{};
+  bool signaled = false;
+  bool fence = false;
+  bool solicited = false;
+  bool inlined = false;  // copy the data of `segments` now; their lkeys are not looked at
+  const LocalSegment* segments = nullptr;
+  uint32_t count = 0;
+  Stag remote_stag;  // or the STag to invalidate
+  TaggedOffset remote_to;
+  uint32_t immediate = 0;  // the four bytes on the wire as a big-endian number
+  uint64_t compare_add = 0;
+  uint64_t swap = 0;
+};
+
+// What a bind asks for (memory windows). `window` 0 length unbinds.
+struct BindRequest {
+  Stag old_stag;
+  Stag fresh_stag;
+  Stag lkey;  // of the region
+  uint64_t address = 0;
+  uint64_t length = 0;
+  uint32_t access = 0;
+  bool type_2 = false;
+};
+
+// Who follows the life of a queue pair's connection: the connection manager. Engine holder calls.
+class ConnectionObserver {
+ public:
+  virtual ~ConnectionObserver() = default;
+  virtual void stream_ready(engine::Token& token) = 0;
+  virtual void stream_ended(engine::Token& token, const rdmap::StreamEnd& end) = 0;
+  // The program destroys the queue pair. Last call.
+  virtual void pair_gone(engine::Token& token) = 0;
+};
+
+class QueuePair final : private rdmap::Consumer,
+                        private rdmap::Memory,
+                        private engine::StreamOwner,
+                        private engine::Source {
+ public:
+  // Errors: invalid (limits), no_memory, not_supported (type). On success the limits are those
+  // granted.
+  static Outcome<std::unique_ptr<QueuePair>> create(QpInit& init);
+  ~QueuePair() override;
+
+  Qpn number() const { return number_; }
+  QpType type() const { return type_; }
+  Context& context() const { return context_; }
+  ProtectionDomain& pd() const { return pd_; }
+  engine::Engine& engine() const { return engine_; }
+  CompletionQueue& send_cq() const { return send_cq_; }
+  CompletionQueue& recv_cq() const { return recv_cq_; }
+  SharedReceiveQueue* srq() const { return srq_; }
+  const QpLimits& limits() const { return limits_; }
+  bool signal_all() const { return signal_all_; }
+  void* owner() const { return owner_; }
+
+  // --- posting; any thread
+  // A list of requests under one lock: add() until one fails, then commit() what was added (or drop
+  // it).
+  class Posting {
+   public:
+    explicit Posting(QueuePair& qp);
+    ~Posting();  // drops what was not committed
+    Posting(const Posting&) = delete;
+    Posting& operator=(const Posting&) = delete;
+    // Errors: invalid (state, too many segments, inline too long, message too long), no_memory
+    // (queue full).
+    Outcome<Ok> add(const SendRequest& request);
+    Outcome<Ok> add_bind(const BindRequest& bind, uint64_t wr_id, bool signaled, bool fence);
+    Outcome<Ok> add_local_invalidate(Stag stag, uint64_t wr_id, bool signaled, bool fence);
+    void commit();
+    // The first half of it, for callers with locks of their own: true when QueuePair::ring() is due
+    // after they let go.
+    bool publish();
+
+   private:
+    rdmap::SendWqe* reserve(Outcome<Ok>& why);
+    QueuePair& qp_;
+    uint32_t added_ = 0;
+    bool locked_ = true;
+  };
+  void ring() { engine_.ring(*this); }
+  // Errors: invalid (state, srq, too many segments), no_memory (full).
+  Outcome<Ok> post_receive(const ReceiveRequest* requests, size_t count, size_t& posted);
+
+  // --- control; any thread
+  // As ibv_modify_qp. Errors: invalid.
+  Outcome<Ok> modify(const QpAttributes& attributes, uint32_t mask);
+  QpAttributes query();
+  QpState state() const { return state_.load(std::memory_order_acquire); }
+
+  // --- for the connection managers; engine holder
+  const QpAttributes& attributes() const { return attributes_; }
+  // Goes to RTS over a connection whose start-up is done. `early`: bytes that came behind the
+  // start-up frame.
+  void connect(engine::Token& token, port::TcpStream tcp, rdmap::StreamConfig config, Bytes early);
+  bool connected() const { return driver_ != nullptr; }
+  // Orderly close: what is posted goes out, then the queue pair is in error.
+  void disconnect(engine::Token& token);
+  // The connection could not be made: the oldest request completes with `status`, the rest is
+  // flushed.
+  void fail_connection(engine::Token& token, Status status);
+  void observe(engine::Token&, ConnectionObserver* observer) { observer_ = observer; }
+  // The nonce of the last bring-up, to tell late duplicates (wire.md 14.3).
+  uint64_t last_nonce = 0;
+  // rdma_cm connects it; the IB-style bring-up leaves it alone.
+  bool cm_managed = false;
+  // What the bring-up keeps with the queue pair; its own.
+  void* bring_up_data = nullptr;
+
+  // --- for the shared receive queue
+  void leave_bell() { engine_.leave(*this); }
+
+ private:
+  QueuePair(const QpInit& init, engine::Engine& engine);
+
+  // rdmap::Consumer
+  rdmap::Memory& memory() override { return *this; }
+  rdmap::SendQueue& send_queue() override { return send_queue_; }
+  bool take_receive(rdmap::Receive& out) override;
+  void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) override;
+  void send_done(const rdmap::SendWqe& wqe, Status status) override;
+  Status execute(rdmap::SendWqe& wqe) override;
+  void stream_ready() override;
+  void stream_ended(const rdmap::StreamEnd& end) override;
+  // rdmap::Memory
+  Result<std::byte*, rdmap::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
+                                               rdmap::Access need) override;
+  Result<std::byte*, rdmap::MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
+                                                rdmap::Access need) override;
+  Result<Ok, rdmap::MemoryFault> invalidate(Stag stag) override;
+  // engine::StreamOwner
+  void visiting(engine::Token& token) override { token_ = &token; }
+  void visited(engine::Token& token) override;
+  void driver_gone(engine::Token& token) override;
+  // engine::Source: the queue pair's own doorbell; it has no descriptor.
+  void on_ready(engine::Token&, bool, bool) override {}
+  void on_deadline(engine::Token& token) override;
+  void on_doorbell(engine::Token& token) override;
+  void abandon_in_child() override {}
+
+  // Does anybody wait for a receive? Then a post rings.
+  bool receive_wanted() const {
+    return receive_wanted_.load(std::memory_order_seq_cst) || state() == QpState::err;
+  }
+  Status bind(const BindRequest& b);
+  void set_state(QpState s) { state_.store(s, std::memory_order_release); }
+  Outcome<Ok> apply(engine::Token& token, const QpAttributes& a, uint32_t mask);
+  Outcome<Ok> check_attributes(const QpAttributes& a, uint32_t mask) const;
+  void store_attributes(const QpAttributes& a, uint32_t mask);
+  void enter_error(engine::Token& token);
+  void reset(engine::Token& token);
+  void drop_stream(engine::Token& token, bool abort);
+  void flush();
+  void publish();
+  void check_drained();
+  void await_lost_peer(engine::Token& token);
+  void raise_event(EventType type);
+
+  Context& context_;
+  Adapter& adapter_;
+  engine::Engine& engine_;
+  ProtectionDomain& pd_;
+  CompletionQueue& send_cq_;
+  CompletionQueue& recv_cq_;
+  SharedReceiveQueue* const srq_;
+  const QpType type_;
+  const QpLimits limits_;
+  const bool signal_all_;
+  void* const owner_;
+  Qpn number_;
+
+  std::atomic<QpState> state_{QpState::reset};
+  Spinlock send_lock_;
+  Spinlock receive_lock_;
+  std::atomic<bool> receive_wanted_{false};  // a message came and found no receive
+  rdmap::SendQueue send_queue_;
+  ReceiveQueue receive_queue_;
+
+  // Engine holder's.
+  QpAttributes attributes_;
+  engine::StreamDriver* driver_ = nullptr;  // owned by the engine
+  ConnectionObserver* observer_ = nullptr;
+  engine::Token* token_ = nullptr;        // of the turn that calls into the stream
+  std::optional<rdmap::Receive> orphan_;  // of a message that a gone peer did not finish
+  bool peer_gone_ = false;                // IB-style: the stream is over and the program not told
+  bool giving_up_ = false;                // and the time runs until a request finds out
+  std::vector<CompletionQueue::Entry> sent_;  // completions of this visit
+  std::vector<CompletionQueue::Entry> received_;
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,126 @@
+// The way through the states (InfiniBand 10.3.1, wire.md 6, 13).
+
+#include "base/log.h"
+#include "device/device.h"
+#include "verbs/qp_transitions.h"
+#include "verbs/queue_pair.h"
+
+namespace weft::verbs {
+namespace {
+
+constexpr uint32_t kQpAccess = access::kRemoteWrite | access::kRemoteRead | access::kRemoteAtomic |
+                               access::kLocalWrite | access::kMwBind;
+
+}  // namespace
+
+Outcome<Ok> QueuePair::check_attributes(const QpAttributes& a, uint32_t mask) const {
+  const auto set = [mask](uint32_t bit) { return (mask & bit) != 0; };
+  const bool wrong =
+      (set(qp_mask::kPort) && a.port != device::kPort) ||
+      (set(qp_mask::kPkeyIndex) && a.pkey_index != 0) ||
+      (set(qp_mask::kAccess) && (a.access & ~(kQpAccess | access::kOptionalRange)) != 0) ||
+      (set(qp_mask::kPathMtu) && (a.path_mtu < 1 || a.path_mtu > 5)) ||
+      (set(qp_mask::kMaxQpRdAtomic) && a.max_rd_atomic > device::kMaxReads) ||
+      (set(qp_mask::kMaxDestRdAtomic) && a.max_dest_rd_atomic > device::kMaxReads) ||
+      (set(qp_mask::kTimeout) && a.timeout > 31) || (set(qp_mask::kRetryCnt) && a.retry_cnt > 7) ||
+      (set(qp_mask::kRnrRetry) && a.rnr_retry > 7) ||
+      (set(qp_mask::kMinRnrTimer) && a.min_rnr_timer > 31) ||
+      (set(qp_mask::kDestQpn) && a.dest_qpn.value() > 0xffffff);
+  if (wrong) return fail(Errc::invalid);
+  if (set(qp_mask::kAv)) {
+    const AddressVector& av = a.av;
+    if (av.port != 0 && av.port != device::kPort) return fail(Errc::invalid);
+    if (av.global && context_.source(av.sgid_index) == nullptr) return fail(Errc::invalid);
+    if (!context_.destination(av)) {
+      WEFT_LOG(info,
+               "queue pair 0x%06x: the address vector leads nowhere: neither a GID nor a LID that "
+               "an IPv4 address "
+               "of this host explains",
+               number_.value());
+      return fail(Errc::invalid);
+    }
+  }
+  return Ok{};
+}
+
+void QueuePair::store_attributes(const QpAttributes& a, uint32_t mask) {
+  const auto set = [mask](uint32_t bit) { return (mask & bit) != 0; };
+  if (set(qp_mask::kAccess)) attributes_.access = a.access;
+  if (set(qp_mask::kPkeyIndex)) attributes_.pkey_index = a.pkey_index;
+  if (set(qp_mask::kPort)) attributes_.port = a.port;
+  if (set(qp_mask::kQkey)) attributes_.qkey = a.qkey;
+  if (set(qp_mask::kAv)) attributes_.av = a.av;
+  if (set(qp_mask::kPathMtu)) attributes_.path_mtu = a.path_mtu;
+  if (set(qp_mask::kTimeout)) attributes_.timeout = a.timeout;
+  if (set(qp_mask::kRetryCnt)) attributes_.retry_cnt = a.retry_cnt;
+  if (set(qp_mask::kRnrRetry)) attributes_.rnr_retry = a.rnr_retry;
+  if (set(qp_mask::kRqPsn)) attributes_.rq_psn = a.rq_psn & 0xffffff;
+  if (set(qp_mask::kSqPsn)) attributes_.sq_psn = a.sq_psn & 0xffffff;
+  if (set(qp_mask::kMaxQpRdAtomic)) attributes_.max_rd_atomic = a.max_rd_atomic;
+  if (set(qp_mask::kMaxDestRdAtomic)) attributes_.max_dest_rd_atomic = a.max_dest_rd_atomic;
+  if (set(qp_mask::kMinRnrTimer)) attributes_.min_rnr_timer = a.min_rnr_timer;
+  if (set(qp_mask::kDestQpn)) attributes_.dest_qpn = a.dest_qpn;
+  if (set(qp_mask::kPathMigState)) attributes_.path_mig_state = a.path_mig_state;
+  if (set(qp_mask::kEnSqdNotify)) attributes_.en_sqd_async_notify = a.en_sqd_async_notify;
+}
+
+Outcome<Ok> QueuePair::modify(const QpAttributes& a, uint32_t mask) {
+  auto h = engine_.hold();
+  token_ = &h.token();
+  auto outcome = apply(h.token(), a, mask);
+  publish();
+  return outcome;
+}
+
+Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32_t mask) {
+  const QpState from = state();
+  const QpState to = (mask & qp_mask::kState) != 0 ? a.state : from;
+  if ((mask & qp_mask::kCurState) != 0 && a.cur_state != from) return fail(Errc::invalid);
+  if (!transition_allowed(type_, from, to, mask)) return fail(Errc::invalid);
+  if (auto good = check_attributes(a, mask); !good.ok()) return good;
+  store_attributes(a, mask);
+  BringUp* bring_up = adapter_.bring_up();
+  switch (to) {
+    case QpState::reset:
+    case QpState::err: {
+      if (from == QpState::err && to == QpState::err) return Ok{};
+      const bool was_connected = connected();
+      if (bring_up != nullptr) bring_up->abandon(token, *this);
+      if (to == QpState::reset) {
+        reset(token);
+      } else {
+        drop_stream(token, true);
+        enter_error(token);
+      }
+      if (was_connected && observer_ != nullptr) {
+        observer_->stream_ended(token, {.kind = rdmap::StreamEnd::Kind::closed});
+      }
+      return Ok{};
+    }
+    case QpState::sqd:
+      if (from != QpState::sqd) attributes_.sq_draining = true;
+      break;
+    default:
+      break;
+  }
+  attributes_.state = to;
+  set_state(to);
+  if (driver_ != nullptr) {
+    driver_->stream().set_rnr(attributes_.rnr_retry, attributes_.min_rnr_timer);
+    driver_->settle(token);
+  }
+  if (to == QpState::sqd) check_drained();
+  if ((to == QpState::rtr || to == QpState::rts) && from != to && bring_up != nullptr) {
+    bring_up->state_changed(token, *this);
+  }
+  return Ok{};
+}
+
+QpAttributes QueuePair::query() {
+  auto h = engine_.hold();
+  QpAttributes a = attributes_;
+  a.state = a.cur_state = state();
+  return a;
+}
+
+}  // namespace weft::verbs

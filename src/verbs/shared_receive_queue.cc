@@ -1,0 +1,86 @@
+#include "verbs/shared_receive_queue.h"
+
+#include <algorithm>
+
+#include "verbs/queue_pair.h"
+
+namespace weft::verbs {
+
+SharedReceiveQueue::SharedReceiveQueue(ProtectionDomain& pd, uint32_t capacity, uint32_t segments,
+                                       void* owner)
+    : pd_(pd), owner_(owner), queue_(capacity, segments) {
+  pd_.add_ref();
+}
+
+SharedReceiveQueue::~SharedReceiveQueue() {
+  pd_.drop_ref();
+}
+
+uint32_t SharedReceiveQueue::limit() {
+  const std::lock_guard guard{lock_};
+  return limit_;
+}
+
+Outcome<Ok> SharedReceiveQueue::post(const ReceiveRequest* requests, size_t count, size_t& posted) {
+  Outcome<Ok> outcome{Ok{}};
+  posted = 0;
+  {
+    const std::lock_guard guard{lock_};
+    for (; posted < count; ++posted) {
+      outcome = queue_.post(requests[posted]);
+      if (!outcome.ok()) break;
+    }
+  }
+  if (posted == 0) return outcome;
+  std::vector<engine::Engine*> engines;
+  {
+    // A bell is left under the lock, so that none is left for a queue pair that forget() has taken
+    // out.
+    const std::lock_guard guard{waiting_lock_};
+    for (QueuePair* qp : waiting_) {
+      qp->leave_bell();
+      engines.push_back(&qp->engine());
+    }
+    waiting_.clear();
+  }
+  for (engine::Engine* e : engines) e->knock();
+  return outcome;
+}
+
+Outcome<Ok> SharedReceiveQueue::set_limit(uint32_t limit) {
+  const std::lock_guard guard{lock_};
+  if (limit > queue_.capacity()) return fail(Errc::invalid);
+  limit_ = limit;
+  return Ok{};
+}
+
+bool SharedReceiveQueue::take(rdmap::Receive& out, QueuePair& qp) {
+  bool reached = false;
+  bool taken = false;
+  {
+    const std::lock_guard guard{lock_};
+    taken = queue_.take(out);
+    if (taken && limit_ > 0 && queue_.size() < limit_) {
+      limit_ = 0;
+      reached = true;
+    }
+  }
+  if (reached) pd_.context().events().push({EventType::srq_limit_reached, owner_});
+  if (taken) return true;
+  const std::lock_guard guard{waiting_lock_};
+  {
+    // A post may have slipped in between; whoever posts next looks at `waiting_` under the same
+    // lock.
+    const std::lock_guard again{lock_};
+    if (queue_.take(out)) return true;
+  }
+  if (std::find(waiting_.begin(), waiting_.end(), &qp) == waiting_.end()) waiting_.push_back(&qp);
+  return false;
+}
+
+void SharedReceiveQueue::forget(QueuePair& qp) {
+  const std::lock_guard guard{waiting_lock_};
+  std::erase(waiting_, &qp);
+}
+
+}  // namespace weft::verbs

@@ -1,0 +1,53 @@
+// A receive queue that many queue pairs take from.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "base/spinlock.h"
+#include "verbs/context.h"
+#include "verbs/protection_domain.h"
+#include "verbs/receive_queue.h"
+
+namespace weft::verbs {
+
+class QueuePair;
+
+class SharedReceiveQueue {
+ public:
+  // `owner`: the ABI's object, for events.
+  SharedReceiveQueue(ProtectionDomain& pd, uint32_t capacity, uint32_t segments, void* owner);
+  ~SharedReceiveQueue();
+
+  ProtectionDomain& pd() const { return pd_; }
+  uint32_t capacity() const { return queue_.capacity(); }
+  uint32_t most_segments() const { return queue_.most_segments(); }
+  uint32_t limit();
+
+  // Any thread. Posts as many of `requests` as it can; `posted` says how many. Errors as
+  // ReceiveQueue::post().
+  Outcome<Ok> post(const ReceiveRequest* requests, size_t count, size_t& posted);
+  // An event comes once when fewer than `limit` receives are left; 0 disarms. Errors: invalid
+  // (above capacity).
+  Outcome<Ok> set_limit(uint32_t limit);
+
+  // Engine holder. When there is none, `qp` is woken by the next post.
+  bool take(rdmap::Receive& out, QueuePair& qp);
+  void forget(QueuePair& qp);
+
+  void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void drop_ref() { refs_.fetch_sub(1, std::memory_order_relaxed); }
+  bool in_use() const { return refs_.load(std::memory_order_relaxed) > 0; }
+
+ private:
+  ProtectionDomain& pd_;
+  void* const owner_;
+  std::atomic<int> refs_{0};
+  Spinlock lock_;
+  ReceiveQueue queue_;
+  uint32_t limit_ = 0;
+  std::mutex waiting_lock_;
+  std::vector<QueuePair*> waiting_;
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,194 @@
+// Protection domains, regions, windows, address handles: what is refused, and what is in use.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/abi/api_fixture.h"
+
+namespace weft::test {
+namespace {
+
+constexpr int kWritable = IBV_ACCESS_LOCAL_WRITE;
+constexpr int kHints = IBV_ACCESS_OPTIONAL_RANGE;
+
+class MemoryTest : public DeviceTest {
+ protected:
+  std::array<uint8_t, 8192> memory{};
+};
+
+TEST_F(MemoryTest, DomainsInUseStay) {
+  Owned<ibv_mr> mr{ibv_reg_mr(pd.get(), memory.data(), memory.size(), kWritable)};
+  ASSERT_NE(mr, nullptr);
+  EXPECT_REFUSED(EBUSY, ibv_dealloc_pd(pd.get()));
+  mr.reset();
+  Owned<ibv_mw> mw{ibv_alloc_mw(pd.get(), IBV_MW_TYPE_1)};
+  EXPECT_REFUSED(EBUSY, ibv_dealloc_pd(pd.get()));
+  mw.reset();
+  ibv_srq_init_attr srq_attr{.srq_context = nullptr,
+                             .attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0}};
+  Owned<ibv_srq> srq{ibv_create_srq(pd.get(), &srq_attr)};
+  EXPECT_REFUSED(EBUSY, ibv_dealloc_pd(pd.get()));
+  srq.reset();
+  ibv_ah_attr ah_attr{};
+  ah_attr.port_num = 1;
+  ah_attr.is_global = 1;
+  ASSERT_EQ(ibv_query_gid(context.get(), 1, 0, &ah_attr.grh.dgid), 0);
+  Owned<ibv_ah> ah{ibv_create_ah(pd.get(), &ah_attr)};
+  ASSERT_NE(ah, nullptr);
+  EXPECT_REFUSED(EBUSY, ibv_dealloc_pd(pd.get()));
+}
+
+TEST_F(MemoryTest, RegionSaysWhatItIs) {
+  Owned<ibv_mr> mr{ibv_reg_mr(pd.get(), memory.data(), memory.size(), kWritable)};
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(mr->context, context.get());
+  EXPECT_EQ(mr->pd, pd.get());
+  EXPECT_EQ(mr->addr, memory.data());
+  EXPECT_EQ(mr->length, memory.size());
+  EXPECT_NE(mr->lkey, 0U);
+}
+
+TEST_F(MemoryTest, RightsThatDoNotGoTogether) {
+  const auto reg = [&](int access) {
+    return ibv_reg_mr(pd.get(), memory.data(), memory.size(), access);
+  };
+  EXPECT_NO_OBJECT(EINVAL, reg(IBV_ACCESS_REMOTE_WRITE));
+  EXPECT_NO_OBJECT(EINVAL, reg(IBV_ACCESS_REMOTE_ATOMIC));
+  EXPECT_NO_OBJECT(EINVAL, reg(kWritable | 1 << 15));
+  EXPECT_NO_OBJECT(EINVAL, reg(kWritable | IBV_ACCESS_ON_DEMAND));
+}
+
+TEST_F(MemoryTest, UnknownHintsAreIgnored) {
+  Owned<ibv_mr> mr{ibv_reg_mr(pd.get(), memory.data(), memory.size(), kWritable | kHints)};
+  EXPECT_NE(mr, nullptr);
+}
+
+TEST_F(MemoryTest, MemoryThatIsNotThere) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* hole = mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(hole, MAP_FAILED);
+  EXPECT_NO_OBJECT(EFAULT, ibv_reg_mr(pd.get(), hole, 2 * page, kWritable));
+  Owned<ibv_mr> readable{ibv_reg_mr(pd.get(), hole, 2 * page, IBV_ACCESS_REMOTE_READ)};
+  EXPECT_NE(readable, nullptr);
+  readable.reset();
+  munmap(static_cast<char*>(hole) + page, page);
+  EXPECT_NO_OBJECT(EFAULT, ibv_reg_mr(pd.get(), hole, 2 * page, 0));
+  munmap(hole, page);
+  EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_reg_dmabuf_mr(pd.get(), 0, page, 0, 0, kWritable));
+}
+
+TEST_F(MemoryTest, Reregistration) {
+  Owned<ibv_pd> other{ibv_alloc_pd(context.get())};
+  Owned<ibv_mr> mr{ibv_reg_mr(pd.get(), memory.data(), 4096, kWritable)};
+  ASSERT_NE(mr, nullptr);
+  const uint32_t key = mr->lkey;
+  const auto refused = [&](int error, int flags, ibv_pd* p, void* address, size_t length,
+                           int access) {
+    errno = 0;
+    EXPECT_EQ(ibv_rereg_mr(mr.get(), flags, p, address, length, access), IBV_REREG_MR_ERR_INPUT);
+    EXPECT_EQ(errno, error);
+  };
+  refused(EINVAL, 0, nullptr, nullptr, 0, 0);
+  refused(EINVAL, IBV_REREG_MR_FLAGS_SUPPORTED + 1, nullptr, nullptr, 0, 0);
+  refused(EINVAL, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, nullptr, 4096, 0);
+  refused(EINVAL, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, memory.data(), 0, 0);
+  refused(EINVAL, IBV_REREG_MR_CHANGE_PD, other.get(), nullptr, 0, kWritable);
+  refused(EINVAL, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, IBV_ACCESS_REMOTE_WRITE);
+  EXPECT_EQ(mr->addr, memory.data());
+  EXPECT_EQ(mr->pd, pd.get());
+
+  ASSERT_EQ(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD,
+                         other.get(), &memory[4096], 100, 0),
+            0);
+  EXPECT_EQ(mr->addr, &memory[4096]);
+  EXPECT_EQ(mr->length, 100U);
+  EXPECT_EQ(mr->pd, other.get());
+  EXPECT_EQ(mr->lkey, key);
+  EXPECT_REFUSED(EBUSY, ibv_dealloc_pd(other.get()));
+  EXPECT_EQ(ibv_dealloc_pd(pd.release()), 0);
+}
+
+TEST_F(MemoryTest, WindowTypes) {
+  Owned<ibv_mw> mw{ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2)};
+  ASSERT_NE(mw, nullptr);
+  EXPECT_EQ(mw->type, IBV_MW_TYPE_2);
+  EXPECT_NE(mw->rkey, 0U);
+  EXPECT_NO_OBJECT(EINVAL, ibv_alloc_mw(pd.get(), static_cast<ibv_mw_type>(3)));
+}
+
+TEST_F(MemoryTest, AddressesThatLeadNowhere) {
+  ibv_ah_attr attr{};
+  attr.port_num = 1;
+  EXPECT_NO_OBJECT(EINVAL, ibv_create_ah(pd.get(), &attr));  // neither GID nor LID
+  attr.is_global = 1;
+  EXPECT_NO_OBJECT(EINVAL, ibv_create_ah(pd.get(), &attr));  // GID of zeros
+  ASSERT_EQ(ibv_query_gid(context.get(), 1, 0, &attr.grh.dgid), 0);
+  attr.grh.sgid_index = 200;
+  EXPECT_NO_OBJECT(EINVAL, ibv_create_ah(pd.get(), &attr));
+  attr.grh.sgid_index = 0;
+  attr.port_num = 2;
+  EXPECT_NO_OBJECT(EINVAL, ibv_create_ah(pd.get(), &attr));
+  attr.port_num = 1;
+  const Owned<ibv_ah> ah{ibv_create_ah(pd.get(), &attr)};
+  EXPECT_NE(ah, nullptr);
+}
+
+// A datagram's header: IPv4 in the last 20 bytes of the 40 (wire.md 10).
+class ReplyTest : public MemoryTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(ibv_query_gid(context.get(), 1, 0, &own), 0);
+    if (own.raw[10] != 0xff) GTEST_SKIP() << "no IPv4 address on this host";
+    ipv4[0] = 0x45;
+    ipv4[8] = 63;
+    const uint8_t sender[4] = {192, 0, 2, 77};
+    std::memcpy(ipv4 + 12, sender, 4);
+    std::memcpy(ipv4 + 16, own.raw + 12, 4);
+    wc.wc_flags = IBV_WC_GRH;
+  }
+  ibv_gid own{};
+  alignas(ibv_grh) std::array<uint8_t, 40> bytes{};
+  uint8_t* ipv4 = bytes.data() + 20;
+  ibv_wc wc{};
+  ibv_grh* grh() { return reinterpret_cast<ibv_grh*>(bytes.data()); }
+};
+
+TEST_F(ReplyTest, GoesBackToTheSender) {
+  ibv_ah_attr attr;
+  ASSERT_EQ(ibv_init_ah_from_wc(context.get(), 1, &wc, grh(), &attr), 0);
+  EXPECT_EQ(attr.is_global, 1);
+  EXPECT_EQ(attr.grh.sgid_index, 0);
+  EXPECT_EQ(attr.grh.hop_limit, 63);
+  const uint8_t expected[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 77};
+  EXPECT_EQ(std::memcmp(attr.grh.dgid.raw, expected, 16), 0);
+  const Owned<ibv_ah> ah{ibv_create_ah_from_wc(pd.get(), &wc, grh(), 1)};
+  EXPECT_NE(ah, nullptr);
+}
+
+TEST_F(ReplyTest, ToSomebodyElsesAddressIsRefused) {
+  ipv4[16] = 198;
+  ibv_ah_attr attr;
+  errno = 0;
+  EXPECT_EQ(ibv_init_ah_from_wc(context.get(), 1, &wc, grh(), &attr), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(ibv_create_ah_from_wc(pd.get(), &wc, grh(), 1), nullptr);
+}
+
+TEST_F(ReplyTest, NeitherIpv4NorIpv6) {
+  ipv4[0] = 0;
+  ibv_ah_attr attr;
+  errno = 0;
+  EXPECT_EQ(ibv_init_ah_from_wc(context.get(), 1, &wc, grh(), &attr), -1);
+  EXPECT_EQ(errno, EPROTONOSUPPORT);
+}
+
+TEST_F(ReplyTest, WithoutHeaderTheLidCounts) {
+  wc.wc_flags = 0;
+  wc.slid = 7;
+  ibv_ah_attr attr;
+  ASSERT_EQ(ibv_init_ah_from_wc(context.get(), 1, &wc, nullptr, &attr), 0);
+  EXPECT_EQ(attr.is_global, 0);
+  EXPECT_EQ(attr.dlid, 7);
+}
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,251 @@
+// Connections that come about and end as they should.
+#include "tests/abi/cm_fixture.h"
+
+namespace weft::test {
+namespace {
+
+using CmConnect = CmTest;
+
+TEST_F(CmConnect, OneThreadConnectsToItselfAndBothSidesSend) {
+  connect_pair();
+  exchange(client.get(), server.get(), 1);
+  exchange(server.get(), client.get(), 2);
+}
+
+TEST_F(CmConnect, ServerMaySpeakFirst) {
+  connect_pair();
+  exchange(server.get(), client.get(), 3);
+}
+
+TEST_F(CmConnect, PrivateDataGoesBothWays) {
+  listener = listen_on(passive.get());
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  const auto asked = bytes(248, 1);
+  rdma_conn_param p = parameters(asked);
+  ASSERT_OK(rdma_connect(client.get(), &p));
+  const OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server.reset(request->id);
+  EXPECT_EQ(private_data(*request), asked);
+  ASSERT_OK(create_qp(server.get()));
+  const auto answered = bytes(196, 2);
+  p = parameters(answered);
+  ASSERT_OK(rdma_accept(server.get(), &p));
+  EXPECT_TRUE(private_data(*expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED)).empty());
+  EXPECT_EQ(private_data(*expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED)), answered);
+}
+
+TEST_F(CmConnect, MorePrivateDataThanThePeerMayTakeIsRefused) {
+  listener = listen_on(passive.get());
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  const auto data = bytes(249, 1);
+  rdma_conn_param p = parameters(data);
+  EXPECT_ERRNO(EINVAL, rdma_connect(client.get(), &p));
+}
+
+TEST_F(CmConnect, ReadDepthsAreNegotiated) {
+  listener = listen_on(passive.get());
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  rdma_conn_param p = parameters();
+  p.responder_resources = 3;
+  p.initiator_depth = 9;
+  ASSERT_OK(rdma_connect(client.get(), &p));
+  const OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server.reset(request->id);
+  // What one side asks for the other has to serve.
+  EXPECT_EQ(request->param.conn.responder_resources, 9);
+  EXPECT_EQ(request->param.conn.initiator_depth, 3);
+  ASSERT_OK(create_qp(server.get()));
+  p.responder_resources = 5;
+  p.initiator_depth = 2;
+  ASSERT_OK(rdma_accept(server.get(), &p));
+  const OwnedEvent established = expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
+  ASSERT_NE(established, nullptr);
+  EXPECT_EQ(established->param.conn.initiator_depth, 5);
+  EXPECT_LE(established->param.conn.responder_resources, 3);
+  expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED);
+  ibv_qp_attr a{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(ibv_query_qp(server->qp, &a, IBV_QP_MAX_QP_RD_ATOMIC, &init), 0);
+  EXPECT_EQ(a.max_rd_atomic, 2);
+  EXPECT_EQ(a.max_dest_rd_atomic, 5);
+}
+
+TEST_F(CmConnect, MoreReadsThanTheDeviceServesAreRefused) {
+  listener = listen_on(passive.get());
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  rdma_conn_param p = parameters();
+  p.responder_resources = 17;
+  EXPECT_ERRNO(EINVAL, rdma_connect(client.get(), &p));
+  p = parameters();
+  p.initiator_depth = 17;
+  EXPECT_ERRNO(EINVAL, rdma_connect(client.get(), &p));
+}
+
+TEST_F(CmConnect, BothSidesKnowTheAddresses) {
+  connect_pair();
+  for (rdma_cm_id* id : {client.get(), server.get()}) {
+    EXPECT_EQ(id->port_num, 1);
+    EXPECT_NE(id->verbs, nullptr);
+    EXPECT_EQ(id->route.addr.src_sin.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+    EXPECT_EQ(id->route.addr.dst_sin.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+    EXPECT_EQ(id->route.addr.addr.ibaddr.pkey, htobe16(0xffff));
+    const std::array<uint8_t, 16> mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+    EXPECT_EQ(memcmp(id->route.addr.addr.ibaddr.sgid.raw, mapped.data(), 16), 0);
+    EXPECT_EQ(memcmp(id->route.addr.addr.ibaddr.dgid.raw, mapped.data(), 16), 0);
+  }
+  EXPECT_EQ(rdma_get_dst_port(client.get()), rdma_get_src_port(listener.get()));
+  EXPECT_EQ(rdma_get_src_port(server.get()), rdma_get_src_port(listener.get()));
+  EXPECT_EQ(rdma_get_dst_port(server.get()), rdma_get_src_port(client.get()));
+  EXPECT_NE(rdma_get_src_port(client.get()), 0);
+}
+
+TEST_F(CmConnect, Ipv6) {
+  OwnedId l = make_id(passive.get());
+  sockaddr_in6 at{};
+  at.sin6_family = AF_INET6;
+  ASSERT_OK(rdma_bind_addr(l.get(), any_of(at)));
+  EXPECT_EQ(l->verbs, nullptr) << "a wildcard is on no device";
+  ASSERT_OK(rdma_listen(l.get(), 1));
+  at.sin6_addr = in6addr_loopback;
+  at.sin6_port = rdma_get_src_port(l.get());
+  client = make_id(active.get());
+  ASSERT_OK(rdma_resolve_addr(client.get(), nullptr, any_of(at), 2000));
+  expect_event(active.get(), RDMA_CM_EVENT_ADDR_RESOLVED);
+  ASSERT_OK(rdma_resolve_route(client.get(), 2000));
+  expect_event(active.get(), RDMA_CM_EVENT_ROUTE_RESOLVED);
+  ASSERT_OK(create_qp(client.get()));
+  ASSERT_OK(rdma_connect(client.get(), nullptr));
+  const OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server.reset(request->id);
+  EXPECT_EQ(server->route.addr.src_addr.sa_family, AF_INET6);
+  EXPECT_NE(server->verbs, nullptr);
+  ASSERT_OK(create_qp(server.get()));
+  ASSERT_OK(rdma_accept(server.get(), nullptr));
+  expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
+  expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED);
+  exchange(client.get(), server.get(), 4);
+}
+
+// A listener for both families shows an IPv4 peer as one.
+TEST_F(CmConnect, Ipv4PeerOfAnIpv6Listener) {
+  OwnedId l = make_id(passive.get());
+  sockaddr_in6 at{};
+  at.sin6_family = AF_INET6;
+  ASSERT_OK(rdma_bind_addr(l.get(), any_of(at)));
+  ASSERT_OK(rdma_listen(l.get(), 1));
+  client = resolved(active.get(), port_of(l));
+  ASSERT_OK(create_qp(client.get()));
+  ASSERT_OK(rdma_connect(client.get(), nullptr));
+  const OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server.reset(request->id);
+  EXPECT_EQ(server->route.addr.dst_addr.sa_family, AF_INET);
+  EXPECT_EQ(server->route.addr.dst_sin.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+}
+
+TEST_F(CmConnect, DisconnectIsToldOnceOnEachSide) {
+  connect_pair();
+  ASSERT_OK(rdma_disconnect(client.get()));
+  expect_event(active.get(), RDMA_CM_EVENT_DISCONNECTED);
+  expect_event(passive.get(), RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_OK(rdma_disconnect(server.get()));
+  EXPECT_OK(rdma_disconnect(client.get()));
+  EXPECT_TRUE(quiet_for(active.get(), 50));
+  EXPECT_TRUE(quiet_for(passive.get(), 50));
+}
+
+TEST_F(CmConnect, DisconnectFlushesBothQueuePairs) {
+  connect_pair();
+  std::vector<uint8_t> in(64);
+  ibv_mr* mr = rdma_reg_msgs(client.get(), in.data(), in.size());
+  ASSERT_NE(mr, nullptr);
+  for (rdma_cm_id* id : {client.get(), server.get()}) {
+    ASSERT_OK(rdma_post_recv(id, nullptr, in.data(), in.size(), mr));
+  }
+  ASSERT_OK(rdma_disconnect(server.get()));
+  for (rdma_cm_id* id : {client.get(), server.get()}) {
+    ibv_wc wc{};
+    ASSERT_EQ(rdma_get_recv_comp(id, &wc), 1);
+    EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+  }
+  EXPECT_OK(rdma_dereg_mr(mr));
+}
+
+TEST_F(CmConnect, DestroyingTheQueuePairDisconnects) {
+  connect_pair();
+  rdma_destroy_qp(server.get());
+  expect_event(passive.get(), RDMA_CM_EVENT_DISCONNECTED);
+  expect_event(active.get(), RDMA_CM_EVENT_DISCONNECTED);
+}
+
+TEST_F(CmConnect, TakingTheQueuePairToErrorDisconnects) {
+  connect_pair();
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(server->qp, &a, IBV_QP_STATE), 0);
+  expect_event(passive.get(), RDMA_CM_EVENT_DISCONNECTED);
+  expect_event(active.get(), RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_OK(rdma_disconnect(server.get()));
+  EXPECT_TRUE(quiet_for(passive.get(), 50));
+}
+
+TEST_F(CmConnect, DestroyingTheIdDisconnects) {
+  connect_pair();
+  client.reset();
+  expect_event(passive.get(), RDMA_CM_EVENT_DISCONNECTED);
+}
+
+TEST_F(CmConnect, TimewaitEndsAfterTheDisconnect) {
+  connect_pair();
+  ASSERT_OK(rdma_disconnect(client.get()));
+  expect_event(active.get(), RDMA_CM_EVENT_DISCONNECTED);
+  expect_event(active.get(), RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
+TEST_F(CmConnect, QueuePairWaitsInRtsForTheConnection) {
+  listener = listen_on(passive.get());
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  EXPECT_EQ(client->qp->state, IBV_QPS_INIT);
+  ASSERT_OK(rdma_connect(client.get(), nullptr));
+  EXPECT_EQ(client->qp->state, IBV_QPS_RTS);
+  std::array<uint8_t, 16> out{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  ASSERT_OK(
+      rdma_post_send(client.get(), nullptr, out.data(), out.size(), nullptr, IBV_SEND_INLINE));
+  const OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server.reset(request->id);
+  ASSERT_OK(create_qp(server.get()));
+  std::array<uint8_t, 16> in{};
+  ibv_mr* mr = rdma_reg_msgs(server.get(), in.data(), in.size());
+  ASSERT_OK(rdma_post_recv(server.get(), nullptr, in.data(), in.size(), mr));
+  ASSERT_OK(rdma_accept(server.get(), nullptr));
+  ibv_wc wc{};
+  ASSERT_EQ(rdma_get_recv_comp(server.get(), &wc), 1);
+  EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(in, out);
+  EXPECT_OK(rdma_dereg_mr(mr));
+}
+
+TEST_F(CmConnect, AckTimeoutIsTheQueuePairs) {
+  listener = listen_on(passive.get());
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  uint8_t timeout = 21;
+  ASSERT_OK(rdma_set_option(client.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1));
+  ASSERT_OK(rdma_connect(client.get(), nullptr));
+  ibv_qp_attr a{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(ibv_query_qp(client->qp, &a, IBV_QP_TIMEOUT, &init), 0);
+  EXPECT_EQ(a.timeout, 21);
+}
+
+}  // namespace
+}  // namespace weft::test

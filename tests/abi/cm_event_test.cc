@@ -1,0 +1,128 @@
+// Channels and events.
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/abi/cm_fixture.h"
+
+namespace weft::test {
+namespace {
+
+using CmEvent = CmTest;
+
+TEST_F(CmEvent, NonBlockingChannel) {
+  ASSERT_EQ(fcntl(active->fd, F_SETFL, O_NONBLOCK), 0);
+  rdma_cm_event* e = nullptr;
+  for (int i = 0; i < 20; ++i) EXPECT_ERRNO(EAGAIN, rdma_get_cm_event(active.get(), &e));
+  EXPECT_ERRNO(EINVAL, rdma_get_cm_event(active.get(), nullptr));
+  const OwnedId id = make_id(active.get());
+  sockaddr_in to = loopback(9);
+  ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
+  ASSERT_OK(rdma_get_cm_event(active.get(), &e));
+  EXPECT_OK(rdma_ack_cm_event(e));
+  EXPECT_ERRNO(EAGAIN, rdma_get_cm_event(active.get(), &e));
+  EXPECT_ERRNO(EINVAL, rdma_ack_cm_event(nullptr));
+}
+
+TEST_F(CmEvent, SignalEndsTheWait) {
+  struct sigaction act {};
+  act.sa_handler = [](int) {};
+  struct sigaction before {};
+  ASSERT_EQ(sigaction(SIGUSR1, &act, &before), 0);
+  int result = 0;
+  int error = 0;
+  std::atomic<bool> done{false};
+  std::thread waiter([&] {
+    rdma_cm_event* e = nullptr;
+    result = rdma_get_cm_event(active.get(), &e);
+    error = errno;
+    done = true;
+  });
+  while (!done) {
+    pthread_kill(waiter.native_handle(), SIGUSR1);
+    usleep(1000);
+  }
+  waiter.join();
+  EXPECT_EQ(result, -1);
+  EXPECT_EQ(error, EINTR);
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST_F(CmEvent, DestroyWaitsForAcknowledgements) {
+  OwnedId id = make_id(active.get());
+  sockaddr_in to = loopback(9);
+  ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
+  OwnedEvent e = expect_event(active.get(), RDMA_CM_EVENT_ADDR_RESOLVED);
+  std::atomic<bool> destroyed{false};
+  std::thread destroyer([&] {
+    id.reset();
+    destroyed = true;
+  });
+  usleep(50'000);
+  EXPECT_FALSE(destroyed);
+  e.reset();
+  destroyer.join();
+  EXPECT_TRUE(destroyed);
+}
+
+TEST_F(CmEvent, EventsOfADestroyedIdAreGone) {
+  OwnedId id = make_id(active.get());
+  sockaddr_in to = loopback(9);
+  ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
+  ASSERT_FALSE(quiet_for(active.get(), 1000));
+  id.reset();
+  EXPECT_TRUE(quiet_for(active.get(), 0));
+}
+
+TEST_F(CmEvent, MigrationTakesEventsAlong) {
+  const OwnedId id = make_id(active.get());
+  sockaddr_in to = loopback(9);
+  ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
+  ASSERT_OK(rdma_migrate_id(id.get(), passive.get()));
+  EXPECT_EQ(id->channel, passive.get());
+  EXPECT_TRUE(quiet_for(active.get(), 0));
+  const OwnedEvent e = expect_event(passive.get(), RDMA_CM_EVENT_ADDR_RESOLVED);
+  ASSERT_NE(e, nullptr);
+  EXPECT_EQ(e->id, id.get());
+}
+
+TEST_F(CmEvent, MigrationOfAListenerTakesRequestsAlong) {
+  listener = listen_on(passive.get());
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  ASSERT_OK(rdma_connect(client.get(), nullptr));
+  ASSERT_FALSE(quiet_for(passive.get(), 10'000));
+  const OwnedChannel other{rdma_create_event_channel()};
+  ASSERT_OK(rdma_migrate_id(listener.get(), other.get()));
+  server.reset(expect_event(other.get(), RDMA_CM_EVENT_CONNECT_REQUEST)->id);
+  EXPECT_EQ(server->channel, other.get());
+  ASSERT_OK(create_qp(server.get()));
+  ASSERT_OK(rdma_accept(server.get(), nullptr));
+  expect_event(other.get(), RDMA_CM_EVENT_ESTABLISHED);
+  expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
+  server.reset();
+  listener.reset();
+}
+
+TEST_F(CmEvent, IdMayOutliveItsChannel) {
+  OwnedChannel brief{rdma_create_event_channel()};
+  listener = listen_on(brief.get());
+  brief.reset();
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  ASSERT_OK(rdma_connect(client.get(), nullptr));
+  expect_event(active.get(), RDMA_CM_EVENT_REJECTED);
+}
+
+TEST_F(CmEvent, EventNames) {
+  EXPECT_STREQ(rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED), "RDMA_CM_EVENT_ADDR_RESOLVED");
+  EXPECT_STREQ(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");
+  EXPECT_STREQ(rdma_event_str(static_cast<rdma_cm_event_type>(99)), "UNKNOWN EVENT");
+}
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,223 @@
+// Ids: addresses, options and what belongs to them, without a connection.
+#include "tests/abi/cm_fixture.h"
+
+namespace weft::test {
+namespace {
+
+using CmId = CmTest;
+
+TEST_F(CmId, PortIsTheSystemsChoiceWhereTheProgramMakesNone) {
+  const OwnedId id = make_id(active.get());
+  sockaddr_in at = loopback();
+  ASSERT_OK(rdma_bind_addr(id.get(), any_of(at)));
+  EXPECT_NE(rdma_get_src_port(id.get()), 0);
+  EXPECT_NE(id->verbs, nullptr) << "a specific address is on the device";
+  EXPECT_ERRNO(EINVAL, rdma_bind_addr(id.get(), any_of(at))) << "twice";
+}
+
+TEST_F(CmId, AddressThatIsInUse) {
+  const OwnedId first = listen_on(active.get());
+  const OwnedId second = make_id(active.get());
+  sockaddr_in at = loopback(port_of(first));
+  EXPECT_ERRNO(EADDRINUSE, rdma_bind_addr(second.get(), any_of(at)));
+}
+
+TEST_F(CmId, AddressOfAnotherHost) {
+  const OwnedId id = make_id(active.get());
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  ASSERT_EQ(inet_pton(AF_INET, "198.51.100.77", &at.sin_addr), 1);
+  EXPECT_ERRNO(EADDRNOTAVAIL, rdma_bind_addr(id.get(), any_of(at)));
+  sockaddr_in to = loopback(9);
+  EXPECT_ERRNO(EADDRNOTAVAIL, rdma_resolve_addr(id.get(), any_of(at), any_of(to), 1000));
+}
+
+TEST_F(CmId, FamiliesThatDoNotExist) {
+  const OwnedId id = make_id(active.get());
+  sockaddr_in at = loopback();
+  at.sin_family = AF_IB;
+  EXPECT_ERRNO(EINVAL, rdma_bind_addr(id.get(), any_of(at)));
+  EXPECT_ERRNO(EINVAL, rdma_resolve_addr(id.get(), nullptr, any_of(at), 1000));
+  EXPECT_ERRNO(EINVAL, rdma_resolve_addr(id.get(), nullptr, nullptr, 1000));
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  six.sin6_addr = in6addr_loopback;
+  sockaddr_in four = loopback();
+  EXPECT_ERRNO(EINVAL, rdma_resolve_addr(id.get(), any_of(four), any_of(six), 1000));
+}
+
+TEST_F(CmId, UnreachableAddressIsAnEvent) {
+  const OwnedId id = make_id(active.get());
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(9);
+  to.sin_addr.s_addr = htonl(INADDR_BROADCAST);
+  ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
+  const OwnedEvent e = expect_event(active.get(), RDMA_CM_EVENT_ADDR_ERROR);
+  ASSERT_NE(e, nullptr);
+  EXPECT_LT(e->status, 0);
+  to = loopback(9);
+  EXPECT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000)) << "may be tried again";
+  expect_event(active.get(), RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+TEST_F(CmId, SourceAddressIsTheRoutes) {
+  const OwnedId id = make_id(active.get());
+  sockaddr_in to = loopback(9);
+  ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
+  EXPECT_EQ(id->verbs, nullptr) << "before the event";
+  expect_event(active.get(), RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_NE(id->verbs, nullptr);
+  EXPECT_NE(id->pd, nullptr);
+  EXPECT_EQ(id->route.addr.src_sin.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+  EXPECT_EQ(id->route.num_paths, 0);
+  ASSERT_OK(rdma_resolve_route(id.get(), 1000));
+  expect_event(active.get(), RDMA_CM_EVENT_ROUTE_RESOLVED);
+  ASSERT_EQ(id->route.num_paths, 1);
+  EXPECT_EQ(memcmp(&id->route.path_rec->dgid, &id->route.addr.addr.ibaddr.dgid, 16), 0);
+}
+
+TEST_F(CmId, GivenSourceAddressIsKept) {
+  const OwnedId id = make_id(active.get());
+  sockaddr_in from = loopback();
+  from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+  sockaddr_in to = loopback(9);
+  ASSERT_OK(rdma_resolve_addr(id.get(), any_of(from), any_of(to), 1000));
+  expect_event(active.get(), RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_EQ(id->route.addr.src_sin.sin_addr.s_addr, htonl(INADDR_LOOPBACK + 1));
+}
+
+TEST_F(CmId, PortSpacesWithoutConnections) {
+  rdma_cm_id* id = nullptr;
+  EXPECT_ERRNO(EOPNOTSUPP, rdma_create_id(active.get(), &id, nullptr, RDMA_PS_UDP));
+  EXPECT_ERRNO(EOPNOTSUPP, rdma_create_id(active.get(), &id, nullptr, RDMA_PS_IPOIB));
+  EXPECT_ERRNO(EOPNOTSUPP, rdma_create_id(nullptr, &id, nullptr, RDMA_PS_IB));
+}
+
+TEST_F(CmId, ContextIsTheProgramsOwn) {
+  listener = listen_on(passive.get());
+  EXPECT_EQ(listener->context, this);
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  ASSERT_OK(rdma_connect(client.get(), nullptr));
+  const OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server.reset(request->id);
+  EXPECT_EQ(request->listen_id, listener.get());
+  EXPECT_EQ(server->context, listener->context) << "inherited";
+  EXPECT_EQ(server->channel, passive.get());
+  EXPECT_EQ(server->ps, RDMA_PS_TCP);
+  EXPECT_EQ(server->qp_type, IBV_QPT_RC);
+}
+
+// --- options
+
+TEST_F(CmId, Options) {
+  const OwnedId id = make_id(active.get());
+  uint8_t byte = 0x20;
+  int on = 1;
+  EXPECT_OK(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte, sizeof byte));
+  EXPECT_OK(
+      rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &byte, sizeof byte));
+  EXPECT_OK(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on));
+  EXPECT_OK(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on));
+  EXPECT_ERRNO(EINVAL,
+               rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &on, sizeof on));
+  EXPECT_ERRNO(ENOSYS, rdma_set_option(id.get(), RDMA_OPTION_ID, 77, &on, sizeof on));
+  EXPECT_ERRNO(ENOSYS, rdma_set_option(id.get(), 77, 0, &on, sizeof on));
+}
+
+TEST_F(CmId, OneFamilyLeavesThePortToTheOther) {
+  const OwnedId six = make_id(active.get());
+  int on = 1;
+  ASSERT_OK(rdma_set_option(six.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on));
+  sockaddr_in6 at{};
+  at.sin6_family = AF_INET6;
+  ASSERT_OK(rdma_bind_addr(six.get(), any_of(at)));
+  ASSERT_OK(rdma_listen(six.get(), 1));
+  const OwnedId four = make_id(active.get());
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_port = rdma_get_src_port(six.get());
+  EXPECT_OK(rdma_bind_addr(four.get(), any_of(any)));
+  EXPECT_OK(rdma_listen(four.get(), 1));
+}
+
+TEST_F(CmId, PathsResolveTheRoute) {
+  const OwnedId id = make_id(active.get());
+  sockaddr_in to = loopback(9);
+  ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
+  expect_event(active.get(), RDMA_CM_EVENT_ADDR_RESOLVED);
+  ibv_path_data path{};
+  EXPECT_ERRNO(EINVAL, rdma_set_option(id.get(), RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, 3));
+  ASSERT_OK(rdma_set_option(id.get(), RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof path));
+  expect_event(active.get(), RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+// --- the device
+
+TEST_F(CmId, DevicesAreThoseOfTheIds) {
+  int count = 0;
+  ibv_context** list = rdma_get_devices(&count);
+  ASSERT_NE(list, nullptr);
+  ASSERT_EQ(count, 1);
+  EXPECT_EQ(list[1], nullptr);
+  const OwnedId id = make_id(active.get());
+  sockaddr_in at = loopback();
+  ASSERT_OK(rdma_bind_addr(id.get(), any_of(at)));
+  EXPECT_EQ(id->verbs, list[0]);
+  rdma_free_devices(list);
+}
+
+TEST_F(CmId, QueuePairWithWhatTheLibraryProvides) {
+  client = resolved(active.get(), 9);
+  ibv_qp_init_attr a = qp_attributes();
+  ASSERT_OK(rdma_create_qp(client.get(), nullptr, &a));
+  EXPECT_EQ(client->qp->pd, client->pd);
+  EXPECT_EQ(client->qp->send_cq, client->send_cq);
+  EXPECT_EQ(client->qp->recv_cq, client->recv_cq);
+  EXPECT_NE(client->send_cq_channel, nullptr);
+  EXPECT_NE(client->recv_cq_channel, nullptr);
+  EXPECT_GE(a.cap.max_inline_data, 64U) << "what was granted";
+  EXPECT_ERRNO(EINVAL, rdma_create_qp(client.get(), nullptr, &a)) << "twice";
+  rdma_destroy_qp(client.get());
+  EXPECT_EQ(client->qp, nullptr);
+  EXPECT_EQ(client->send_cq, nullptr);
+}
+
+TEST_F(CmId, SharedReceiveQueueOfAnId) {
+  client = resolved(active.get(), 9);
+  ibv_srq_init_attr attr{};
+  attr.attr.max_wr = 4;
+  attr.attr.max_sge = 1;
+  ASSERT_OK(rdma_create_srq(client.get(), nullptr, &attr));
+  ASSERT_NE(client->srq, nullptr);
+  ASSERT_OK(create_qp(client.get()));
+  EXPECT_EQ(client->qp->srq, client->srq);
+  rdma_destroy_qp(client.get());
+  rdma_destroy_srq(client.get());
+  EXPECT_EQ(client->srq, nullptr);
+}
+
+// --- what is not there says so
+
+TEST_F(CmId, MulticastAndRsocketsAreNotThere) {
+  const OwnedId id = make_id(active.get());
+  sockaddr_in group = loopback();
+  EXPECT_ERRNO(EOPNOTSUPP, rdma_join_multicast(id.get(), any_of(group), nullptr));
+  EXPECT_ERRNO(EINVAL, rdma_join_multicast(id.get(), nullptr, nullptr));
+  EXPECT_ERRNO(EADDRNOTAVAIL, rdma_leave_multicast(id.get(), any_of(group)));
+}
+
+TEST_F(CmId, EnhancedConnectionEstablishmentIsNobodys) {
+  const OwnedId id = make_id(active.get());
+  ibv_ece ece{.vendor_id = 0x15b3, .options = 1, .comp_mask = 0};
+  EXPECT_OK(rdma_set_local_ece(id.get(), &ece));
+  EXPECT_OK(rdma_get_remote_ece(id.get(), &ece));
+  EXPECT_EQ(ece.vendor_id, 0U);
+  ece = {};
+  EXPECT_ERRNO(EINVAL, rdma_set_local_ece(id.get(), &ece));
+}
+
+}  // namespace
+}  // namespace weft::test

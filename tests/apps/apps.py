@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Runs other people's RDMA programs on weft, as a user without rights, on one host and between two network namespaces.
+
+  apps.py --list                 the names of all cases
+  apps.py --build DIR CASE...    runs them; DIR is the build directory
+  apps.py --build DIR --where host|namespaces CASE...   only there
+
+Exit status: 0 all good, 1 something failed, 77 nothing could be run (a program is not installed).
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cases  # noqa: E402
+
+NOBODY = 65534
+SKIP = 77
+
+
+class Failed(Exception):
+    pass
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Host:
+    """Both programs here. They meet at the address that the device shows first."""
+
+    name = "host"
+
+    def __init__(self):
+        self.address = "127.0.0.1"
+
+    def enter(self, _side):
+        return []
+
+    def close(self):
+        pass
+
+
+class Namespaces:
+    """A namespace for each side with a veth pair between them. Takes root."""
+
+    name = "namespaces"
+
+    def __init__(self):
+        self.sides = [f"weft-apps-{os.getpid()}-{i}" for i in (0, 1)]
+        self.address = "192.0.2.1"
+        run = lambda *c: subprocess.run(c, check=True, stdout=subprocess.DEVNULL)
+        for s in self.sides:
+            run("ip", "netns", "add", s)
+        veth = f"wa{os.getpid() % 100000}"
+        run("ip", "link", "add", veth, "netns", self.sides[0], "type", "veth", "peer", "name", veth, "netns",
+            self.sides[1])
+        for i, s in enumerate(self.sides):
+            run("ip", "-n", s, "address", "add", f"192.0.2.{i + 1}/24", "dev", veth)
+            run("ip", "-n", s, "link", "set", veth, "up")
+            run("ip", "-n", s, "link", "set", "lo", "up")
+
+    def enter(self, side):
+        return ["ip", "netns", "exec", self.sides[side]]
+
+    def close(self):
+        for s in self.sides:
+            subprocess.run(["ip", "netns", "delete", s], check=False)
+
+
+class Product:
+    """weft as an unprivileged user finds it: a copy where everybody may read it."""
+
+    def __init__(self, build):
+        self.root = tempfile.mkdtemp(prefix="weft-apps-")
+        os.chmod(self.root, 0o755)
+        os.mkdir(f"{self.root}/bin")
+        os.makedirs(f"{self.root}/lib/weft")
+        shutil.copy(f"{build}/bin/weft", f"{self.root}/bin/weft")
+        for lib in ("libibverbs.so.1", "librdmacm.so.1"):
+            shutil.copy(f"{build}/lib/weft/{lib}", f"{self.root}/lib/weft/{lib}")
+
+    def command(self, program):
+        run = [f"{self.root}/bin/weft", "run", "--", *program]
+        if os.geteuid() == 0:
+            return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *run]
+        return run
+
+    def close(self):
+        shutil.rmtree(self.root)
+
+
+class Process:
+    def __init__(self, command):
+        self.output = tempfile.TemporaryFile(mode="w+")
+        self.command = command
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
+                                        start_new_session=True)
+
+    def text(self):
+        self.output.seek(0)
+        return self.output.read()
+
+    def wait(self, until):
+        try:
+            return self.process.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired as e:
+            raise Failed(f"no end within the time: {' '.join(self.command)}") from e
+
+    def end(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+def run_case(case, place, product):
+    values = {"addr": place.address, "port": str(free_port())}
+    fill = lambda words: [w.format(**values) for w in words]
+    started = []
+    until = time.monotonic() + case.seconds
+    try:
+        server = Process(place.enter(0) + product.command(fill(case.server)))
+        started.append(server)
+        clients = []
+        if case.client:
+            time.sleep(0.4)  # the programs do not say when they listen
+            for i in range(case.clients):
+                time.sleep(case.stagger if i > 0 else 0)
+                client = Process(place.enter(1) + product.command(fill(case.client)))
+                started.append(client)
+                clients.append(client)
+        for client in clients:
+            if (status := client.wait(until)) != 0:
+                raise Failed(f"client's exit status {status}")
+        if case.server_is_killed:
+            server.end()
+        elif (status := server.wait(until)) != 0:
+            raise Failed(f"server's exit status {status}")
+        for client in clients or [None]:
+            if complaint := case.good(server.text(), client.text() if client else ""):
+                raise Failed(complaint)
+    except Failed as e:
+        print(f"FAILED {case.name} ({place.name}): {e}")
+        for p in started:
+            p.end()
+            print(f"--- {' '.join(p.command)}\n{p.text()}")
+        return False
+    finally:
+        for p in started:
+            p.end()
+    print(f"passed {case.name} ({place.name})")
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--build")
+    parser.add_argument("--where", choices=["host", "namespaces"])
+    parser.add_argument("case", nargs="*")
+    options = parser.parse_args()
+    known = {c.name: c for c in cases.all_cases()}
+    if options.list:
+        print("\n".join(known))
+        return 0
+    chosen = [known[name] for name in options.case] or list(known.values())
+    places = []
+    if options.where != "namespaces":
+        places.append(Host())
+    if options.where != "host":
+        if os.geteuid() == 0:
+            places.append(Namespaces())
+        else:
+            print("SKIPPED between namespaces: making them takes root")
+    product = Product(options.build)
+    good, ran = True, False
+    try:
+        for case in chosen:
+            if not shutil.which(case.server[0]):
+                print(f"SKIPPED {case.name}: {case.server[0]} is not installed")
+                continue
+            ran = True
+            alone = case.client is None
+            for place in places[:1] if alone else places:
+                good = run_case(case, place, product) and good
+    finally:
+        product.close()
+        for place in places:
+            place.close()
+    if not ran:
+        return SKIP
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

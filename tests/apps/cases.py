@@ -1,0 +1,98 @@
+"""Which programs are run, with which options, and what makes a run good."""
+
+import re
+
+
+class Case:
+    """A server and its clients, or a program alone. In commands {addr} is the server's address, {port} a free TCP port."""
+
+    def __init__(self, name, server, client=None, clients=1, good=None, server_is_killed=False, seconds=40, stagger=0.0):
+        self.name = name
+        self.server = server.split()
+        self.client = client.split() if client else None
+        self.clients = clients
+        self.good = good or (lambda server, client: None)
+        self.server_is_killed = server_is_killed  # it serves for ever
+        self.seconds = seconds
+        self.stagger = stagger  # seconds between one client's start and the next
+
+
+def wants(text):
+    """The client's output must match the pattern."""
+
+    def good(_server, client):
+        if not re.search(text, client):
+            return f"the output has nothing like /{text}/"
+        return None
+
+    return good
+
+
+def perftest_result(_server, client):
+    """The last line of figures must be there and hold no zero rate or time."""
+    rows = [line.split() for line in client.splitlines() if re.match(r"^\s*\d+\s+\d+\s+[\d.]+", line)]
+    if not rows:
+        return "no line of figures"
+    if not any(float(x) > 0 for x in rows[-1][2:]):
+        return "all figures are zero"
+    return None
+
+
+def perftest():
+    for verb in ("write", "read", "send", "atomic"):
+        for kind in ("bw", "lat"):
+            program = f"ib_{verb}_{kind}"
+            options = {"plain": "", "cm": "-R", "duration": "-D 2"}
+            if not (verb == "write" or (verb == "atomic" and kind == "lat")):
+                options["events"] = "-e"
+            if verb != "atomic":
+                options["sizes"] = "-a"
+            if kind == "bw":
+                options["qps"] = "-q 8"
+                options["both_ways"] = "-b"
+            for name, option in options.items():
+                yield Case(f"{program}.{name}", f"{program} -p {{port}} {option}",
+                           f"{program} -p {{port}} {option} {{addr}}", good=perftest_result,
+                           seconds=90 if name == "sizes" else 40)
+    yield Case("ib_write_bw.ten_seconds", "ib_write_bw -p {port} -D 10", "ib_write_bw -p {port} -D 10 {addr}",
+               good=perftest_result)
+    yield Case("ib_send_bw.cm_many", "ib_send_bw -p {port} -R -q 8 -b", "ib_send_bw -p {port} -R -q 8 -b {addr}",
+               good=perftest_result)
+
+
+def pingpongs():
+    for name, option in {"plain": "", "gid": "-g 0", "events": "-e", "large": "-s 1000000 -n 100"}.items():
+        yield Case(f"ibv_rc_pingpong.{name}", f"ibv_rc_pingpong -p {{port}} {option}",
+                   f"ibv_rc_pingpong -p {{port}} {option} {{addr}}", good=wants(r"usec/iter"))
+    yield Case("ibv_srq_pingpong.plain", "ibv_srq_pingpong -p {port}", "ibv_srq_pingpong -p {port} {addr}",
+               good=wants(r"usec/iter"))
+
+
+def connections():
+    rping = "rping -s -a {addr} -p {port} -V"
+    ring = "rping -c -a {addr} -p {port} -V"
+    yield Case("rping.plain", rping + " -C 10", ring + " -C 10 -v", good=wants(r"rdma-ping-9:"))
+    yield Case("rping.large", rping + " -C 200 -S 65535", ring + " -C 200 -S 65535")
+    yield Case("rping.ten_thousand", rping + " -C 10000", ring + " -C 10000", seconds=60)
+    # Its server keeps one request at a time, so that clients that come in the same moment trip over each other.
+    yield Case("rping.persistent", rping + " -P", ring + " -C 2000", clients=5, stagger=0.3, server_is_killed=True)
+    yield Case("ucmatose.plain", "ucmatose -p {port}", "ucmatose -s {addr} -p {port}", good=wants(r"return status 0"))
+    yield Case("ucmatose.many", "ucmatose -c 50 -C 100 -S 4000 -p {port}",
+               "ucmatose -s {addr} -c 50 -C 100 -S 4000 -p {port}", good=wants(r"return status 0"))
+    yield Case("ucmatose.migrate", "ucmatose -m -p {port}", "ucmatose -m -s {addr} -p {port}", good=wants(r"return status 0"))
+    yield Case("cmtime.plain", "cmtime -p {port} -c 100", "cmtime -s {addr} -p {port} -c 100", good=wants(r"connect"),
+               server_is_killed=True)
+    yield Case("rdma_client.plain", "rdma_server -p {port}", "rdma_client -s {addr} -p {port}",
+               good=wants(r"rdma_client: end 0"))
+    yield Case("rdma_xclient.rc", "rdma_xserver -p {port} -c r", "rdma_xclient -s {addr} -p {port} -c r",
+               good=wants(r"end 0"))
+
+
+def alone():
+    yield Case("ibv_devices", "ibv_devices", good=lambda s, _: None if "weft0" in s else "no weft0")
+    yield Case("ibv_devinfo", "ibv_devinfo -v",
+               good=lambda s, _: None if "PORT_ACTIVE" in s and "GID[  0]" in s else "no active port or no GID")
+
+
+def all_cases():
+    return [*alone(), *pingpongs(), *connections(), *perftest()]

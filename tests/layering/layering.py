@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Checks that the folders of src/ depend on each other only as their weft_layer(...) lines say.
+
+    layering.py ROOT      prints every violation as FILE:LINE: sentence; status 1 if there is one
+
+The layers and their DEPENDS come from src/*/CMakeLists.txt. DEPENDS is not transitive: what a file
+includes, its own layer has to declare. Beyond that, each rule below says where it comes from.
+"""
+
+import pathlib
+import re
+import sys
+from typing import Iterator, NamedTuple
+
+SOURCE_SUFFIXES = {".h", ".cc", ".c"}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".cmake", ".txt", ".map"}
+SOURCE_TREES = ("src", "abi", "tools", "sim", "tests", "fuzz")
+TEXT_TREES = SOURCE_TREES + ("cmake", "scripts", ".ci")
+
+LONG_FILE = 400      # printed as a note: needs a reason
+TOO_LONG_FILE = 700  # a defect
+
+# The protocol core is sans-IO (design.md, decision 5): bytes, time and randomness are handed in.
+SANS_IO_LAYERS = {"wire", "mpa", "ddp", "rdmap"}
+SANS_IO_HEADERS = re.compile(r"(sys/(?!uio\.h$|types\.h$).*|unistd\.h|fcntl\.h|poll\.h|time\.h|random)")
+SANS_IO_CALLS = re.compile(r"\b(\w*_clock::now|random_device|getrandom|clock_gettime|getenv)\b")
+
+# Sockets live in port, threads and epoll in engine (design.md 3). Each exception has its reason.
+SOCKET_HEADERS = re.compile(r"(sys/socket\.h|sys/un\.h|netdb\.h|ifaddrs\.h|(net|netinet|netpacket|arpa|linux)/.*)")
+SOCKET_EXCEPTIONS = {
+    "device": (re.compile(r"(ifaddrs\.h|net/if\.h|netinet/in\.h|netpacket/packet\.h|"
+                          r"arpa/inet\.h|sys/socket\.h)"),
+               "getifaddrs(3) lists the addresses that become GIDs and the MAC address that "
+               "becomes the GUID; inet_pton(3) reads option ip"),
+    "base/gid.cc": (re.compile(r"arpa/inet\.h"),
+                    "inet_ntop(3) writes a GID as text"),
+}
+THREAD_HEADERS = re.compile(r"(thread|future|pthread\.h|sys/epoll\.h|sys/timerfd\.h)")
+THREAD_EXCEPTIONS = {
+    "verbs/adapter.cc": (re.compile(r"pthread\.h"),
+                         "pthread_atfork(3): after fork the child closes its copies (design.md 6)"),
+}
+
+VERBS_HEADERS = re.compile(r"(infiniband|rdma)/.*")
+
+# In two parts, so that this file does not find itself.
+UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+LAYER = re.compile(r"\bweft_layer\s*\(([^)]*)\)")
+EXTERN_C = re.compile(r'\bextern\s+"C"')
+
+
+class Layer(NamedTuple):
+    name: str
+    depends: tuple
+    declared_in: pathlib.Path
+
+
+class Report:
+    def __init__(self) -> None:
+        self.errors: list = []
+        self.notes: list = []
+
+    def error(self, place: str, sentence: str) -> None:
+        self.errors.append(f"{place}: {sentence}")
+
+    def note(self, place: str, sentence: str) -> None:
+        self.notes.append(f"{place}: {sentence}")
+
+
+def without_comments(text: str) -> str:
+    """The code alone, line numbers and string literals kept."""
+    token = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)
+
+    def keep(match: re.Match) -> str:
+        found = match.group(0)
+        return "\n" * found.count("\n") if found.startswith(("//", "/*")) else found
+
+    return token.sub(keep, text)
+
+
+def files_below(root: pathlib.Path, trees: tuple, suffixes: set) -> Iterator[pathlib.Path]:
+    for tree in trees:
+        for path in sorted((root / tree).rglob("*")):
+            if path.is_file() and (path.suffix in suffixes or (not path.suffix and
+                                                               suffixes is TEXT_SUFFIXES)):
+                yield path
+
+
+def read_layers(root: pathlib.Path, report: Report) -> dict:
+    layers = {}
+    for path in sorted((root / "src").glob("*/CMakeLists.txt")):
+        place = str(path.relative_to(root))
+        text = re.sub(r"#[^\n]*", "", path.read_text())
+        calls = LAYER.findall(text)
+        if len(calls) != 1:
+            report.error(place, f"declares {len(calls)} layers; a folder of src/ is exactly one")
+            continue
+        words = calls[0].split()
+        depends = []
+        section = ""
+        for word in words[1:]:
+            if word in ("DEPENDS", "LIBRARIES"):
+                section = word
+            elif section == "DEPENDS":
+                depends.append(word)
+        if words[0] != path.parent.name:
+            report.error(place, f"layer '{words[0]}' does not bear its folder's name")
+        layers[words[0]] = Layer(words[0], tuple(depends), path)
+    for folder in sorted((root / "src").iterdir()):
+        if folder.is_dir() and folder.name not in layers:
+            report.error(f"src/{folder.name}", "has no weft_layer(...) in a CMakeLists.txt")
+    return layers
+
+
+def check_declarations(root: pathlib.Path, layers: dict, report: Report) -> None:
+    for layer in layers.values():
+        place = str(layer.declared_in.relative_to(root))
+        for name in layer.depends:
+            if name == layer.name:
+                report.error(place, f"layer '{name}' depends on itself")
+            elif name not in layers:
+                report.error(place, f"DEPENDS names '{name}', which is no layer")
+
+    # Depth first; `path` is the chain that leads to the layer at hand.
+    done: set = set()
+
+    def visit(name: str, path: list) -> None:
+        if name in path:
+            circle = " -> ".join(path[path.index(name):] + [name])
+            report.error(str(layers[name].declared_in.relative_to(root)), f"cycle: {circle}")
+            return
+        if name in done:
+            return
+        for lower in layers[name].depends:
+            if lower in layers and lower != name:
+                visit(lower, path + [name])
+        done.add(name)
+
+    for name in sorted(layers):
+        visit(name, [])
+
+
+def allowed_by(exceptions: dict, layer: str, inside: str, header: str) -> bool:
+    return any(key in exceptions and exceptions[key][0].fullmatch(header)
+               for key in (layer, inside))
+
+
+def check_include(place: str, layer: Layer, inside: str, quote: str, header: str,
+                  root: pathlib.Path, report: Report, used: set) -> None:
+    """`inside` is the including file as "layer/file.h"."""
+    own = layer.name
+    first = header.split("/")[0]
+    if VERBS_HEADERS.fullmatch(header):
+        report.error(place, f"includes <{header}>; Debian's verbs headers belong to abi/")
+        return
+    if first == "abi":
+        report.error(place, f'includes "{header}"; nothing under src/ may know abi/')
+        return
+    if quote == '"':
+        if "/" not in header:
+            report.error(place, f'includes "{header}"; write it as "{own}/{header}"')
+        elif first != own and first not in layer.depends:
+            report.error(place, f'includes "{header}", but layer {own} does not declare '
+                                f"DEPENDS {first}")
+        elif not (root / "src" / header).is_file():
+            report.error(place, f'includes "{header}", which does not exist under src/')
+        if first in layer.depends:
+            used.add(first)
+        return
+    if SOCKET_HEADERS.fullmatch(header) and own != "port" and not allowed_by(
+            SOCKET_EXCEPTIONS, own, inside, header):
+        report.error(place, f"includes <{header}>; only src/port knows sockets")
+    if THREAD_HEADERS.fullmatch(header) and own != "engine" and not allowed_by(
+            THREAD_EXCEPTIONS, own, inside, header):
+        report.error(place, f"includes <{header}>; only src/engine knows threads and epoll")
+    if own in SANS_IO_LAYERS and SANS_IO_HEADERS.fullmatch(header):
+        report.error(place, f"includes <{header}>; layer {own} never calls the operating system")
+
+
+def check_sources(root: pathlib.Path, layers: dict, report: Report) -> None:
+    used: dict = {name: set() for name in layers}
+    for path in files_below(root, ("src",), SOURCE_SUFFIXES):
+        relative = path.relative_to(root)
+        layer = layers.get(relative.parts[1])
+        if layer is None:
+            if len(relative.parts) < 3:
+                report.error(str(relative), "lies in no layer")
+            continue
+        code = without_comments(path.read_text())
+        for number, line in enumerate(code.splitlines(), 1):
+            place = f"{relative}:{number}"
+            include = INCLUDE.match(line)
+            if include:
+                check_include(place, layer, "/".join(relative.parts[1:]), include.group(1),
+                              include.group(2), root, report, used[layer.name])
+                continue
+            call = SANS_IO_CALLS.search(line) if layer.name in SANS_IO_LAYERS else None
+            if call:
+                report.error(place, f"calls {call.group(1)}; layer {layer.name} is told the time, "
+                                    "randomness and options, it never asks for them")
+    for layer in layers.values():
+        has_sources = any(path.suffix in SOURCE_SUFFIXES
+                          for path in layer.declared_in.parent.iterdir())
+        for name in layer.depends:
+            if has_sources and name not in used[layer.name]:
+                report.note(str(layer.declared_in.relative_to(root)),
+                            f"DEPENDS {name} is declared and not used")
+
+
+def check_extern_c(root: pathlib.Path, report: Report) -> None:
+    for path in files_below(root, ("src", "tools"), SOURCE_SUFFIXES):
+        for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
+            if EXTERN_C.search(line):
+                report.error(f"{path.relative_to(root)}:{number}",
+                             'has extern "C"; C linkage belongs to abi/')
+
+
+def check_files(root: pathlib.Path, report: Report) -> None:
+    for path in files_below(root, SOURCE_TREES, SOURCE_SUFFIXES | {".py"}):
+        length = len(path.read_text().splitlines())
+        place = str(path.relative_to(root))
+        if length > TOO_LONG_FILE:
+            report.error(place, f"has {length} lines; more than {TOO_LONG_FILE} is a defect, "
+                                "split it")
+        elif length > LONG_FILE:
+            report.note(place, f"has {length} lines; more than {LONG_FILE} needs a reason")
+    for path in files_below(root, TEXT_TREES, TEXT_SUFFIXES):
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            word = UNFINISHED.search(line)
+            if word:
+                report.error(f"{path.relative_to(root)}:{number}",
+                             f"says {word.group(1)}; finish it or file it")
+
+
+def check(root: pathlib.Path) -> Report:
+    report = Report()
+    layers = read_layers(root, report)
+    check_declarations(root, layers, report)
+    check_sources(root, layers, report)
+    check_extern_c(root, report)
+    check_files(root, report)
+    if not layers:
+        report.error("src", "declares no layer at all; is this the right folder?")
+    return report
+
+
+def main() -> int:
+    if len(sys.argv) != 2 or not (pathlib.Path(sys.argv[1]) / "src").is_dir():
+        print("usage: layering.py ROOT, where ROOT holds src/", file=sys.stderr)
+        return 2
+    report = check(pathlib.Path(sys.argv[1]).resolve())
+    for sentence in report.notes:
+        print("note:", sentence)
+    for sentence in report.errors:
+        print("error:", sentence)
+    print(f"layering: {len(report.errors)} errors, {len(report.notes)} notes")
+    return 1 if report.errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Feeds layering.py small trees, one violation each, and one clean tree."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+UNFINISHED_WORD = "TO" + "DO"
+
+CLEAN = {
+    "src/base/CMakeLists.txt": "weft_layer(base LIBRARIES Threads::Threads)",
+    "src/base/gid.h": "#pragma once\n#include <cstdint>\n",
+    "src/base/gid.cc": '#include "base/gid.h"\n#include <arpa/inet.h>\n',
+    "src/wire/CMakeLists.txt": "weft_layer(wire DEPENDS base)",
+    "src/wire/fpdu.h": '#pragma once\n#include "base/gid.h"\n#include <sys/uio.h>\n',
+    "src/port/CMakeLists.txt": "# sockets\nweft_layer(port DEPENDS base wire)",
+    "src/port/stream.cc": '#include "wire/fpdu.h"\n#include "base/gid.h"\n'
+                          "#include <sys/socket.h>\n#include <netinet/tcp.h>\n",
+    "src/device/CMakeLists.txt": "weft_layer(device DEPENDS base)",
+    "src/device/netdev.cc": '#include "base/gid.h"\n#include <ifaddrs.h>\n',
+    "src/engine/CMakeLists.txt": "weft_layer(engine\n  DEPENDS base port)",
+    "src/engine/helper.cc": "#include <thread>\n#include <sys/epoll.h>\n"
+                            '#include "base/gid.h"\n// extern "C" lives in abi/\n',
+    "abi/ibverbs/list.cc": '#include <infiniband/verbs.h>\nextern "C" int f() { return 0; }\n',
+}
+
+
+class LayeringTest(unittest.TestCase):
+    def run_on(self, changes: dict) -> subprocess.CompletedProcess:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {**CLEAN, **changes}.items():
+                if text is None:
+                    continue
+                path = pathlib.Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return subprocess.run([sys.executable, str(HERE / "layering.py"), folder],
+                                  capture_output=True, text=True, check=False)
+
+    def expect_errors(self, changes: dict, *sentences: str) -> None:
+        result = self.run_on(changes)
+        errors = [line for line in result.stdout.splitlines() if line.startswith("error:")]
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertEqual(len(errors), len(sentences), result.stdout)
+        for error, sentence in zip(errors, sentences):
+            self.assertIn(sentence, error)
+
+    def test_clean_tree_passes(self):
+        result = self.run_on({})
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("0 errors", result.stdout)
+
+    def test_upward_include(self):
+        self.expect_errors({"src/wire/fpdu.h": '\n#include "port/stream.h"\n'},
+                           'src/wire/fpdu.h:2: includes "port/stream.h", but layer wire does not '
+                           "declare DEPENDS port")
+
+    def test_depends_is_not_transitive(self):
+        self.expect_errors({"src/engine/helper.cc": '#include "wire/fpdu.h"\n'},
+                           "layer engine does not declare DEPENDS wire")
+
+    def test_include_without_layer(self):
+        self.expect_errors({"src/base/gid.cc": '#include "gid.h"\n'}, 'write it as "base/gid.h"')
+
+    def test_include_of_missing_file(self):
+        self.expect_errors({"src/wire/fpdu.h": '#include "base/gone.h"\n'},
+                           "does not exist under src/")
+
+    def test_cycle(self):
+        self.expect_errors({"src/base/CMakeLists.txt": "weft_layer(base DEPENDS wire)"},
+                           "cycle: base -> wire -> base")
+
+    def test_unknown_layer(self):
+        self.expect_errors({"src/wire/CMakeLists.txt": "weft_layer(wire DEPENDS base bases)"},
+                           "DEPENDS names 'bases', which is no layer")
+
+    def test_depends_on_itself(self):
+        self.expect_errors({"src/wire/CMakeLists.txt": "weft_layer(wire DEPENDS base wire)"},
+                           "layer 'wire' depends on itself")
+
+    def test_layer_with_another_name(self):
+        self.expect_errors({"src/device/CMakeLists.txt": "weft_layer(devices DEPENDS base)"},
+                           "layer 'devices' does not bear its folder's name",
+                           "src/device: has no weft_layer(...)")
+
+    def test_folder_without_declaration(self):
+        self.expect_errors({"src/cm/event.h": "#pragma once\n"},
+                           "src/cm: has no weft_layer(...)")
+
+    def test_file_beside_the_layers(self):
+        self.expect_errors({"src/stray.h": "#pragma once\n"}, "src/stray.h: lies in no layer")
+
+    def test_abi_from_src(self):
+        self.expect_errors({"src/port/stream.cc": '#include "abi/ibverbs/list.h"\n'},
+                           "nothing under src/ may know abi/")
+
+    def test_verbs_headers_from_src(self):
+        self.expect_errors({"src/port/stream.cc": "#include <infiniband/verbs.h>\n"
+                                                  "#include <rdma/rdma_cma.h>\n"},
+                           "includes <infiniband/verbs.h>", "includes <rdma/rdma_cma.h>")
+
+    def test_socket_outside_port(self):
+        self.expect_errors({"src/engine/helper.cc": "# include <netinet/in.h>\n"},
+                           "only src/port knows sockets")
+
+    def test_exceptions_are_narrow(self):
+        self.expect_errors({"src/base/gid.h": "#include <arpa/inet.h>\n",
+                            "src/device/netdev.cc": "#include <netinet/tcp.h>\n"},
+                           "src/base/gid.h:1: includes <arpa/inet.h>",
+                           "src/device/netdev.cc:1: includes <netinet/tcp.h>")
+
+    def test_thread_outside_engine(self):
+        self.expect_errors({"src/port/stream.cc": "#include <thread>\n#include <sys/epoll.h>\n"},
+                           "includes <thread>", "includes <sys/epoll.h>")
+
+    def test_core_calls_no_operating_system(self):
+        self.expect_errors({"src/wire/fpdu.h": "#include <unistd.h>\n"
+                                               "auto t = std::chrono::steady_clock::now();\n"},
+                           "src/wire/fpdu.h:1: includes <unistd.h>",
+                           "src/wire/fpdu.h:2: calls steady_clock::now")
+
+    def test_extern_c_outside_abi(self):
+        self.expect_errors({"src/port/stream.cc": '\n\nextern "C" void f() {}\n'},
+                           "src/port/stream.cc:3: has extern")
+
+    def test_comments_are_not_code(self):
+        result = self.run_on({"src/port/stream.cc": '/* #include <thread>\n extern "C" {} */\n'
+                                                    'const char* s = "/*"; // #include <thread>\n'})
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_string_does_not_open_a_comment(self):
+        self.expect_errors({"src/port/stream.cc": 'const char* s = "/*";\n#include <thread>\n'},
+                           "src/port/stream.cc:2: includes <thread>")
+
+    def test_long_files(self):
+        result = self.run_on({"src/port/stream.cc": "int x;\n" * 401})
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("note: src/port/stream.cc: has 401 lines", result.stdout)
+        self.expect_errors({"src/port/stream.cc": "int x;\n" * 701}, "has 701 lines")
+
+    def test_unfinished_words(self):
+        self.expect_errors({"scripts/setup": f"# {UNFINISHED_WORD}: more\n"},
+                           f"scripts/setup:1: says {UNFINISHED_WORD}")
+
+    def test_unused_dependency_is_a_note(self):
+        result = self.run_on({"src/port/stream.cc": '#include "base/gid.h"\n'})
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("DEPENDS wire is declared and not used", result.stdout)
+
+    def test_wrong_folder(self):
+        result = subprocess.run([sys.executable, str(HERE / "layering.py"), str(HERE)],
+                                capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

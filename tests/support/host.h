@@ -1,0 +1,168 @@
+// A queue pair without an adapter: queues, a little registered memory and a diary, so that a
+// protocol test can put a Stream between two of them.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "rdmap/consumer.h"
+
+namespace weft::test {
+
+using Buffer = std::vector<std::byte>;
+
+// Bytes that differ from one to the next, and from one `salt` to another.
+inline Buffer pattern_bytes(size_t n, uint64_t salt) {
+  SeededRandom random{salt * 2654435761U + 1};
+  Buffer b(n);
+  for (auto& x : b) x = static_cast<std::byte>(random.next() >> 13);
+  return b;
+}
+
+class Host final : public rdmap::Consumer, public rdmap::Memory {
+ public:
+  explicit Host(uint32_t send_capacity = 256) : queue_(send_capacity, rdmap::kMostSegments, 256) {}
+
+  // --- memory: `rights` are rdmap::Access bits
+  struct Region {
+    std::byte* base;
+    uint64_t iova;
+    uint64_t length;
+    uint8_t rights;
+    bool foreign = false;  // belongs to another protection domain
+  };
+  Stag add_region(Buffer& memory, uint8_t rights = 15, std::optional<uint64_t> iova = {}) {
+    const Stag stag{next_stag_ += 0x101};
+    const auto address = reinterpret_cast<uintptr_t>(memory.data());
+    regions[stag] = {memory.data(), iova.value_or(address), memory.size(), rights};
+    return stag;
+  }
+  std::map<Stag, Region> regions;
+
+  // --- posting
+  rdmap::SendWqe& post(const rdmap::SendWqe& wqe,
+                       const std::vector<rdmap::LocalSegment>& segments = {}) {
+    rdmap::SendWqe* w = queue_.reserve(0);
+    if (w == nullptr) std::abort();  // the test posts more than the queue holds
+    *w = wqe;
+    w->segments = static_cast<uint8_t>(segments.size());
+    if (!wqe.inlined) w->length = 0;
+    for (size_t i = 0; i < segments.size(); ++i) {
+      w->segment()[i] = segments[i];
+      w->length += segments[i].length;
+    }
+    queue_.publish(1);
+    return *w;
+  }
+  void post_receive(uint64_t wr_id, const std::vector<rdmap::LocalSegment>& segments) {
+    rdmap::Receive r;
+    r.wr_id = wr_id;
+    r.segments = static_cast<uint32_t>(segments.size());
+    for (size_t i = 0; i < segments.size(); ++i) {
+      r.segment[i] = segments[i];
+      r.length += segments[i].length;
+    }
+    receives.push_back(r);
+  }
+  std::deque<rdmap::Receive> receives;
+
+  // --- the diary
+  struct Done {
+    uint64_t wr_id;
+    rdmap::Status status;
+  };
+  struct Arrived {
+    uint64_t wr_id;
+    rdmap::Status status;
+    rdmap::Arrival arrival;
+  };
+  std::vector<Done> sent;
+  std::vector<Arrived> received;
+  std::vector<Stag> invalidated;
+  bool ready = false;
+  std::optional<rdmap::StreamEnd> end;
+  rdmap::Status local_result = rdmap::Status::success;
+
+  // As a queue pair in error does.
+  void flush() {
+    while (queue_.head() < queue_.tail()) {
+      const rdmap::SendWqe& w = queue_.at(queue_.head());
+      sent.push_back(
+          {w.wr_id, w.status == rdmap::Status::success ? rdmap::Status::flushed : w.status});
+      queue_.free_head();
+    }
+  }
+
+  // rdmap::Consumer
+  rdmap::Memory& memory() override { return *this; }
+  rdmap::SendQueue& send_queue() override { return queue_; }
+  bool take_receive(rdmap::Receive& out) override {
+    if (receives.empty()) return false;
+    out = receives.front();
+    receives.pop_front();
+    return true;
+  }
+  void receive_done(const rdmap::Receive& r, rdmap::Status status,
+                    const rdmap::Arrival& a) override {
+    received.push_back({r.wr_id, status, a});
+  }
+  void send_done(const rdmap::SendWqe& w, rdmap::Status status) override {
+    sent.push_back({w.wr_id, status});
+  }
+  rdmap::Status execute(rdmap::SendWqe&) override { return local_result; }
+  void stream_ready() override { ready = true; }
+  void stream_ended(const rdmap::StreamEnd& e) override {
+    end = e;
+    flush();
+  }
+
+  // rdmap::Memory
+  Result<std::byte*, rdmap::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
+                                               rdmap::Access need) override {
+    return find(lkey, address, length, need);
+  }
+  Result<std::byte*, rdmap::MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
+                                                rdmap::Access need) override {
+    return find(stag, to.value(), length, need);
+  }
+  Result<Ok, rdmap::MemoryFault> invalidate(Stag stag) override {
+    if (!regions.contains(stag)) return fail(rdmap::MemoryFault::invalid_stag);
+    if (regions[stag].foreign) return fail(rdmap::MemoryFault::not_on_stream);
+    regions.erase(stag);
+    invalidated.push_back(stag);
+    return Ok{};
+  }
+
+ private:
+  Result<std::byte*, rdmap::MemoryFault> find(Stag stag, uint64_t address, uint64_t length,
+                                              rdmap::Access need) {
+    const auto it = regions.find(stag);
+    if (it == regions.end()) return fail(rdmap::MemoryFault::invalid_stag);
+    const Region& r = it->second;
+    if (r.foreign) return fail(rdmap::MemoryFault::not_on_stream);
+    const auto bits = static_cast<uint8_t>(need);
+    if ((r.rights & bits) != bits) return fail(rdmap::MemoryFault::access);
+    if (address + length < address) return fail(rdmap::MemoryFault::wraps);
+    if (address < r.iova || address - r.iova > r.length || length > r.length - (address - r.iova)) {
+      return fail(rdmap::MemoryFault::bounds);
+    }
+    return r.base + (address - r.iova);
+  }
+
+  rdmap::SendQueue queue_;
+  uint32_t next_stag_ = 0x10000;
+};
+
+inline TaggedOffset address_of(const Buffer& b, size_t offset = 0) {
+  return TaggedOffset{reinterpret_cast<uintptr_t>(b.data()) + offset};
+}
+// A segment over all of `b`, registered for it.
+inline rdmap::LocalSegment segment(Host& host, Buffer& b) {
+  return {address_of(b).value(), static_cast<uint32_t>(b.size()), host.add_region(b)};
+}
+
+}  // namespace weft::test

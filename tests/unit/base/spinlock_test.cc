@@ -1,0 +1,47 @@
+#include "base/spinlock.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace weft {
+namespace {
+
+TEST(Spinlock, TryLockFailsWhileItIsHeld) {
+  Spinlock lock;
+  EXPECT_TRUE(lock.try_lock());
+  EXPECT_FALSE(lock.try_lock());
+  lock.unlock();
+  EXPECT_TRUE(lock.try_lock());
+  lock.unlock();
+}
+
+TEST(Spinlock, OneAtATime) {
+  // More threads than processors: a waiter has to give up its turn for the holder to go on.
+  constexpr int kThreads = 8;
+  constexpr uint64_t kTurns = 20000;
+  Spinlock lock;
+  uint64_t counter = 0;
+  uint64_t mirror = 0;
+  uint64_t torn = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (uint64_t i = 0; i < kTurns; ++i) {
+        const std::lock_guard guard(lock);
+        if (counter != mirror) ++torn;
+        ++counter;
+        ++mirror;
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(counter, kThreads * kTurns);
+  EXPECT_EQ(torn, 0U);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,107 @@
+#include "bench/cases.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace weft::bench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+
+std::vector<std::string> names_of(const std::vector<Spec>& cases) {
+  std::vector<std::string> names;
+  for (const Spec& spec : cases) names.push_back(spec.name);
+  return names;
+}
+
+TEST(MakeCases, HaveNamesOfTheirOwn) {
+  const auto names = names_of(make_cases({}));
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+}
+
+TEST(MakeCases, CoverWhatTheTargetsNeed) {
+  EXPECT_THAT(names_of(make_cases({})),
+              IsSupersetOf({"tcp/64K", "tcp/1M", "write/64K/crc", "write/1M/crc", "write/1M/no-crc",
+                            "write-list/64/crc", "tcp-ping-pong/64/spin", "send-ping-pong/64/poll",
+                            "write-ping-pong/64/poll", "idle", "memory"}));
+}
+
+TEST(MakeCases, BaselineRunsBeforeWhatIsComparedWithIt) {
+  std::set<std::string> seen;
+  for (const Spec& spec : make_cases({})) {
+    EXPECT_TRUE(spec.baseline.empty() || seen.contains(spec.baseline)) << spec.name;
+    seen.insert(spec.name);
+  }
+}
+
+TEST(MakeCases, BaselineMovesMessagesOfTheSameSizeAndWaitsAlike) {
+  const auto cases = make_cases({});
+  for (const Spec& spec : cases) {
+    const auto baseline = std::find_if(
+        cases.begin(), cases.end(), [&](const Spec& other) { return other.name == spec.baseline; });
+    if (baseline == cases.end()) continue;
+    EXPECT_TRUE(is_tcp(baseline->operation)) << spec.name;
+    EXPECT_EQ(baseline->size, spec.size) << spec.name;
+    EXPECT_EQ(baseline->wait, spec.wait) << spec.name;
+  }
+}
+
+TEST(MakeCases, SizesAreThoseOfTheBandwidthCases) {
+  CaseChoice choice;
+  choice.sizes = {100, 2097152};
+  choice.only = {"tcp/*", "write/*/crc"};
+  EXPECT_THAT(names_of(make_cases(choice)),
+              ElementsAre("tcp/100", "write/100/crc", "tcp/2M", "write/2M/crc"));
+}
+
+TEST(MakeCases, ChosenOnesBringTheirBaseline) {
+  CaseChoice choice;
+  choice.only = {"send/64K/no-crc"};
+  EXPECT_THAT(names_of(make_cases(choice)), ElementsAre("tcp/64K", "send/64K/no-crc"));
+}
+
+TEST(MakeCases, UnknownNameChoosesNothing) {
+  CaseChoice choice;
+  choice.only = {"writes"};
+  EXPECT_THAT(make_cases(choice), IsEmpty());
+}
+
+TEST(MakeCases, RequestsOfAListFitIntoWhatMayBeInFlight) {
+  for (const Spec& spec : make_cases({})) EXPECT_LE(spec.list, spec.depth) << spec.name;
+}
+
+TEST(Spec, SurvivesTheWayToTheOtherProcess) {
+  const Spec spec{.name = "a",
+                  .group = Group::latency,
+                  .operation = Operation::write_ping_pong,
+                  .size = 5'000'000'000,
+                  .crc = false,
+                  .wait = Wait::poll,
+                  .depth = 7,
+                  .list = 3,
+                  .connections = 9,
+                  .baseline = "b"};
+  const auto copy = nlohmann::json::parse(nlohmann::json(spec).dump()).get<Spec>();
+  EXPECT_EQ(nlohmann::json(copy), nlohmann::json(spec));
+  EXPECT_EQ(copy.operation, Operation::write_ping_pong);
+  EXPECT_EQ(copy.size, 5'000'000'000U);
+  EXPECT_FALSE(copy.crc);
+}
+
+TEST(SizeName, IsShort) {
+  EXPECT_EQ(size_name(1), "1");
+  EXPECT_EQ(size_name(1023), "1023");
+  EXPECT_EQ(size_name(1024), "1K");
+  EXPECT_EQ(size_name(1025), "1025");
+  EXPECT_EQ(size_name(65536), "64K");
+  EXPECT_EQ(size_name(1048576), "1M");
+  EXPECT_EQ(size_name(1048576 + 1024), "1025K");
+}
+
+}  // namespace
+}  // namespace weft::bench

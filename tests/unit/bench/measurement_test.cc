@@ -1,0 +1,98 @@
+#include "bench/measurement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weft::bench {
+namespace {
+
+using ::testing::Contains;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Optional;
+using ::testing::Pair;
+
+auto Figure(const char* name, double value) {
+  return Contains(Pair(name, DoubleNear(value, value * 1e-9)));
+}
+
+// 2 GB in half a second; the initiator uses 0.4 s of CPU, the target 0.3 s.
+Measurement two_gigabytes() {
+  Measurement m;
+  m.initiator = {.messages = 2000, .seconds = 0.5, .cpu_s = 0.4, .switches = 3};
+  m.target = {.cpu_s = 0.3, .switches = 7};
+  return m;
+}
+
+TEST(FiguresOf, StreamHasBandwidthAndCpuPerByte) {
+  const Spec spec{.operation = Operation::write, .size = 1'000'000};
+  const Figures figures = figures_of(spec, two_gigabytes());
+  EXPECT_THAT(figures, Figure("gbps", 32));
+  EXPECT_THAT(figures, Figure("messages_per_s", 4000));
+  EXPECT_THAT(figures, Figure("tx_s_per_gb", 0.2));
+  EXPECT_THAT(figures, Figure("rx_s_per_gb", 0.15));
+  EXPECT_THAT(figures, Figure("s_per_gb", 0.35));
+  EXPECT_THAT(figures, Figure("switches_per_gb", 5));
+  EXPECT_THAT(figures, Figure("cpu_us_per_message", 350));
+}
+
+TEST(FiguresOf, DataOfReadsComesFromTheTarget) {
+  const Spec spec{.operation = Operation::read, .size = 1'000'000};
+  const Figures figures = figures_of(spec, two_gigabytes());
+  EXPECT_THAT(figures, Figure("tx_s_per_gb", 0.15));
+  EXPECT_THAT(figures, Figure("rx_s_per_gb", 0.2));
+}
+
+TEST(FiguresOf, PingPongHasCpuPerRoundTrip) {
+  Measurement m;
+  m.initiator = {.messages = 1000, .seconds = 1, .cpu_s = 0.006, .extra = {{"rtt_us", 6.5}}};
+  m.target = {.cpu_s = 0.004};
+  const Figures figures = figures_of({.operation = Operation::send_ping_pong, .size = 64}, m);
+  EXPECT_THAT(figures, Figure("rtt_us", 6.5));
+  EXPECT_THAT(figures, Figure("initiator_cpu_us", 6));
+  EXPECT_THAT(figures, Figure("target_cpu_us", 4));
+  EXPECT_THAT(figures, Not(Contains(Key("gbps"))));
+}
+
+TEST(FiguresOf, IdleCountsTheLibraryOfBothEnds) {
+  Measurement m;
+  m.initiator = {.seconds = 2, .cpu_s = 9, .library_cpu_s = 5e-6};
+  m.target = {.cpu_s = 9, .library_cpu_s = 3e-6};
+  EXPECT_THAT(figures_of({.operation = Operation::idle}, m), Figure("idle_cpu_us_per_s", 4));
+}
+
+TEST(FiguresOf, MemoryIsThatOfTheCostlierEnd) {
+  Measurement m;
+  m.initiator.extra = {{"user_bytes_per_qp", 3000}, {"kernel_bytes_per_qp", 4000}};
+  m.target.extra = {{"user_bytes_per_qp", 3500}, {"kernel_bytes_per_qp", 3900}};
+  EXPECT_THAT(figures_of({.operation = Operation::memory}, m), Figure("bytes_per_qp", 7500));
+}
+
+TEST(FiguresOf, FailureHasNone) {
+  Measurement m = two_gigabytes();
+  m.error = "broken";
+  EXPECT_THAT(figures_of({.operation = Operation::write, .size = 64}, m), IsEmpty());
+  EXPECT_THAT(figures_of({.operation = Operation::write, .size = 64}, Measurement{}), IsEmpty());
+}
+
+TEST(CaseResult, SeriesKeepsThePlaceOfAFailure) {
+  CaseResult result{.spec = {.operation = Operation::write, .size = 1'000'000},
+                    .repetitions = {two_gigabytes(), two_gigabytes(), two_gigabytes()}};
+  result.repetitions[1].error = "broken";
+  EXPECT_THAT(result.series("gbps"), ElementsAre(Optional(32.0), std::nullopt, Optional(32.0)));
+  EXPECT_THAT(result.series("rtt_us"), ElementsAre(std::nullopt, std::nullopt, std::nullopt));
+}
+
+TEST(FindCase, GoesByTheName) {
+  const std::vector<CaseResult> cases{{.spec = {.name = "a"}, .repetitions = {}},
+                                      {.spec = {.name = "b"}, .repetitions = {}}};
+  EXPECT_EQ(find_case(cases, "b"), &cases[1]);
+  EXPECT_EQ(find_case(cases, "c"), nullptr);
+  EXPECT_EQ(find_case(cases, ""), nullptr);
+}
+
+}  // namespace
+}  // namespace weft::bench

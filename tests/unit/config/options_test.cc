@@ -1,0 +1,192 @@
+#include "config/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+namespace weft::config {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Environment = std::map<std::string, std::string>;
+
+Options parse_from(const Environment& environment, std::vector<std::string>* complaints = nullptr) {
+  return parse(
+      [&](const char* name) -> const char* {
+        const auto found = environment.find(name);
+        return found == environment.end() ? nullptr : found->second.c_str();
+      },
+      complaints);
+}
+
+const OptionInfo& info_of(std::string_view name) {
+  for (const OptionInfo& info : table()) {
+    if (info.name == name) return info;
+  }
+  ADD_FAILURE() << "the table has no option " << name;
+  return table().front();
+}
+
+TEST(Parse, EmptyEnvironment_GivesDefaults) {
+  std::vector<std::string> complaints;
+  const Options o = parse_from({}, &complaints);
+  for (const OptionInfo& info : table())
+    EXPECT_EQ(value_of(o, info), info.default_text) << info.name;
+  EXPECT_EQ(o.identity, Identity::ib);
+  EXPECT_TRUE(o.crc);
+  EXPECT_EQ(o.rnr_wait, std::chrono::seconds(10));
+  EXPECT_EQ(o.takeover, std::chrono::milliseconds(1));
+  EXPECT_EQ(o.private_data, 248U);
+  EXPECT_EQ(o.log, log::Level::warn);
+  EXPECT_THAT(complaints, IsEmpty());
+}
+
+TEST(Parse, EachKindOfValue_IsTaken) {
+  std::vector<std::string> complaints;
+  const Options o = parse_from({{"WEFT_IDENTITY", "ib-lid"},
+                                {"WEFT_IP", "fe80::1%eth1"},
+                                {"WEFT_LID", "0xbfff"},
+                                {"WEFT_CRC", "off"},
+                                {"WEFT_CRC_FIRST", "1"},
+                                {"WEFT_EXT", "off"},
+                                {"WEFT_COMPLETION", "llp"},
+                                {"WEFT_BIG_FPDU", "on"},
+                                {"WEFT_P2P", "on"},
+                                {"WEFT_PRIVATE_DATA", "196"},
+                                {"WEFT_PEER_CHECK", "gid"},
+                                {"WEFT_CONNECT_TIMEOUT", "1500"},
+                                {"WEFT_RNR_WAIT", "0"},
+                                {"WEFT_ENGINES", "8"},
+                                {"WEFT_SPIN", "7"},
+                                {"WEFT_TAKEOVER", "250"},
+                                {"WEFT_CONGESTION", "bbr"},
+                                {"WEFT_LOG", "debug"}},
+                               &complaints);
+  EXPECT_THAT(complaints, IsEmpty());
+  EXPECT_EQ(o.identity, Identity::ib_lid);
+  EXPECT_EQ(o.ip, "fe80::1%eth1");
+  EXPECT_EQ(o.lid, 0xbfff);
+  EXPECT_FALSE(o.crc);
+  EXPECT_TRUE(o.crc_first);
+  EXPECT_EQ(o.ext, Extensions::off);
+  EXPECT_EQ(o.completion, CompletionRule::llp);
+  EXPECT_TRUE(o.big_fpdu);
+  EXPECT_TRUE(o.p2p);
+  EXPECT_EQ(o.private_data, 196U);
+  EXPECT_EQ(o.peer_check, PeerCheck::gid);
+  EXPECT_EQ(o.connect_timeout, std::chrono::milliseconds(1500));
+  EXPECT_EQ(o.rnr_wait, std::chrono::milliseconds(0));
+  EXPECT_EQ(o.engines, 8U);
+  EXPECT_EQ(o.spin, std::chrono::microseconds(7));
+  EXPECT_EQ(o.takeover, std::chrono::microseconds(250));
+  EXPECT_EQ(o.congestion, Congestion::bbr);
+  EXPECT_EQ(o.log, log::Level::debug);
+  for (const OptionInfo& info : table()) {
+    EXPECT_NE(value_of(o, info), info.default_text) << info.name << " was not covered by this test";
+  }
+}
+
+TEST(Parse, WrongValue_KeepsTheDefaultAndNamesWhatIsAccepted) {
+  std::vector<std::string> complaints;
+  const Options o = parse_from(
+      {{"WEFT_SPIN", "fast"}, {"WEFT_IDENTITY", "roce"}, {"WEFT_CRC", "off"}}, &complaints);
+  EXPECT_EQ(o.spin, Options{}.spin);
+  EXPECT_EQ(o.identity, Options{}.identity);
+  EXPECT_FALSE(o.crc) << "a wrong neighbour must not keep a right value out";
+  EXPECT_THAT(
+      complaints,
+      ElementsAre("WEFT_IDENTITY=roce is not accepted: identity is ib|iwarp|ib-lid; the default "
+                  "ib is kept",
+                  "WEFT_SPIN=fast is not accepted: spin is 0..100000 us; the default 50 is kept"));
+}
+
+TEST(Parse, NumberOutsideItsRangeOrWithATail_IsRefused) {
+  for (const char* wrong : {"9", "-1", "1x", " 1", "1.5", "0x", "18446744073709551617", "+1"}) {
+    std::vector<std::string> complaints;
+    EXPECT_EQ(parse_from({{"WEFT_ENGINES", wrong}}, &complaints).engines, 0U) << wrong;
+    EXPECT_EQ(complaints.size(), 1U) << wrong;
+  }
+}
+
+TEST(Parse, EmptyValue_MeansNotSet) {
+  std::vector<std::string> complaints;
+  EXPECT_EQ(parse_from({{"WEFT_SPIN", ""}}, &complaints).spin, Options{}.spin);
+  EXPECT_THAT(complaints, IsEmpty());
+}
+
+TEST(Table, EnvironmentNameIsWeftAndCapitals) {
+  EXPECT_EQ(info_of("crc_first").env, "WEFT_CRC_FIRST");
+  EXPECT_EQ(info_of("p2p").env, "WEFT_P2P");
+}
+
+TEST(Table, EveryLineIsComplete) {
+  std::set<std::string_view> names;
+  for (const OptionInfo& info : table()) {
+    EXPECT_TRUE(names.insert(info.name).second) << info.name << " is there twice";
+    EXPECT_FALSE(info.accepted.empty()) << info.name;
+    ASSERT_FALSE(info.sentence.empty()) << info.name;
+    EXPECT_EQ(info.sentence.back(), '.') << info.name;
+    Options o;
+    EXPECT_TRUE(info.set(o, info.default_text)) << info.name << " does not accept its default";
+    EXPECT_TRUE(std::isupper(static_cast<unsigned char>(info.sentence.front()))) << info.name;
+  }
+}
+
+TEST(Table, TextOfAValue_IsReadBackAsTheSameValue) {
+  Options o;
+  o.identity = Identity::iwarp;
+  o.congestion = Congestion::keep;
+  o.connect_timeout = std::chrono::milliseconds(123);
+  o.ip = "eth1";
+  Environment environment;
+  for (const OptionInfo& info : table()) environment[info.env] = value_of(o, info);
+  const Options again = parse_from(environment);
+  for (const OptionInfo& info : table())
+    EXPECT_EQ(value_of(again, info), value_of(o, info)) << info.name;
+}
+
+TEST(UnknownVariables, NamesThoseThatAreNoOptions) {
+  const char* const environment[] = {
+      "PATH=/bin", "WEFT_SPIN=10", "WEFT_SPIM=10", "WEFT_SDP_CONFIG=x",
+      "WEFT_",     "NOWEFT_X=1",   nullptr};
+  EXPECT_THAT(unknown_variables(environment), ElementsAre(HasSubstr("WEFT_SPIM is not an option"),
+                                                          HasSubstr("WEFT_ is not an option")));
+  EXPECT_THAT(unknown_variables(nullptr), IsEmpty());
+}
+
+// The process's own options are read once, so each of these needs a process of its own.
+TEST(ProcessOptionsDeathTest, ComplaintsAreLoggedOnceAndTheRestIsTaken) {
+  EXPECT_EXIT(
+      {
+        setenv("WEFT_SPIN", "12", 1);
+        setenv("WEFT_RNR_WAIT", "soon", 1);
+        setenv("WEFT_NONSENSE", "1", 1);
+        const bool taken =
+            options().spin == std::chrono::microseconds(12) && &options() == &options();
+        std::exit(taken ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0),
+      AllOf(HasSubstr("warning: WEFT_RNR_WAIT=soon is not accepted: rnr_wait is 0..3600000 ms"),
+            HasSubstr("warning: WEFT_NONSENSE is not an option"),
+            ::testing::Not(::testing::ContainsRegex("soon.*\n.*soon"))));
+}
+
+TEST(ProcessOptionsDeathTest, LogOff_SilencesTheComplaints) {
+  EXPECT_EXIT(
+      {
+        setenv("WEFT_LOG", "off", 1);
+        setenv("WEFT_RNR_WAIT", "soon", 1);
+        std::exit(options().log == log::Level::off ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), ::testing::Eq(""));
+}
+
+}  // namespace
+}  // namespace weft::config

@@ -1,0 +1,89 @@
+#include "engine/doorbells.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace weft::engine {
+namespace {
+
+class Door final : public Source {
+ public:
+  void on_ready(Token&, bool, bool) override {}
+  void on_deadline(Token&) override {}
+  void on_doorbell(Token&) override {}
+  void abandon_in_child() override {}
+  std::atomic<uint64_t> work{0};
+  uint64_t seen = 0;
+};
+
+TEST(Doorbells, EachIsServedOnce) {
+  Doorbells bells;
+  Door a;
+  Door b;
+  EXPECT_FALSE(bells.any());
+  bells.ring(a);
+  bells.ring(b);
+  bells.ring(a);
+  EXPECT_TRUE(bells.any());
+  std::multiset<Source*> served;
+  bells.drain([&](Source& s) { served.insert(&s); });
+  EXPECT_EQ(served, (std::multiset<Source*>{&a, &b}));
+  EXPECT_FALSE(bells.any());
+  bells.drain([](Source&) { FAIL(); });
+}
+
+TEST(Doorbells, OneMayRingAgainWhileItIsServed) {
+  Doorbells bells;
+  Door a;
+  bells.ring(a);
+  int times = 0;
+  bells.drain([&](Source& s) {
+    if (++times == 1) bells.ring(s);
+  });
+  EXPECT_EQ(times, 1) << "at the next look";
+  EXPECT_TRUE(bells.any());
+  bells.drain([&](Source&) { ++times; });
+  EXPECT_EQ(times, 2);
+}
+
+// Work that was there before the bell is seen by whoever answers it.
+TEST(Doorbells, NoBellIsLostBetweenThreads) {
+  constexpr uint64_t kEach = 20'000;
+  constexpr size_t kDoors = 5;
+  Doorbells bells;
+  std::vector<std::unique_ptr<Door>> doors;
+  for (size_t i = 0; i < kDoors; ++i) doors.push_back(std::make_unique<Door>());
+  std::atomic<int> ringing{3};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      for (uint64_t i = 0; i < kEach; ++i) {
+        Door& d = *doors[i % kDoors];
+        d.work.fetch_add(1, std::memory_order_relaxed);
+        bells.ring(d);
+      }
+      ringing.fetch_sub(1);
+    });
+  }
+  const auto answer = [&] {
+    bells.drain([](Source& s) {
+      auto& d = static_cast<Door&>(s);
+      d.seen = d.work.load(std::memory_order_relaxed);
+    });
+  };
+  while (ringing.load() > 0) {
+    answer();
+    std::this_thread::yield();
+  }
+  answer();
+  for (std::thread& t : threads) t.join();
+  answer();
+  for (const auto& d : doors) EXPECT_EQ(d->seen, 3 * kEach / kDoors);
+}
+
+}  // namespace
+}  // namespace weft::engine

@@ -1,0 +1,359 @@
+// A real engine with its helper thread. Waits are for events; the long limits are for machines that
+// are busy with other things.
+
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+
+namespace weft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Counts what it hears, for another thread to wait for.
+class Listener final : public Source {
+ public:
+  struct Heard {
+    int ready = 0;
+    int deadline = 0;
+    int doorbell = 0;
+    int idle = 0;
+    int gathered = 0;
+    int retired = 0;
+    int deleted = 0;
+  };
+  struct Diary {
+    std::mutex lock;
+    std::condition_variable news;
+    Heard heard;
+    template <class F>
+    void note(F&& f) {
+      {
+        const std::lock_guard guard{lock};
+        f(heard);
+      }
+      news.notify_all();
+    }
+    template <class F>
+    bool await(F&& f) {
+      std::unique_lock guard{lock};
+      return news.wait_for(guard, 20s, [&] { return f(heard); });
+    }
+    Heard now() {
+      const std::lock_guard guard{lock};
+      return heard;
+    }
+  };
+  explicit Listener(Diary& diary) : diary_(diary) {}
+  ~Listener() override {
+    diary_.note([](Heard& h) { ++h.deleted; });
+  }
+  void on_ready(Token& token, bool readable, bool) override {
+    char byte;
+    // A socket that is not read stays readable.
+    if (readable && fd >= 0 && !keep_bytes) {
+      while (::recv(fd, &byte, 1, MSG_DONTWAIT) == 1) {
+      }
+    }
+    if (ask_again) token.engine().again(token, *this);
+    diary_.note([](Heard& h) { ++h.ready; });
+  }
+  void on_deadline(Token&) override {
+    diary_.note([](Heard& h) { ++h.deadline; });
+  }
+  void on_doorbell(Token& token) override {
+    if (remove_on_bell) token.engine().remove(token, *this);
+    diary_.note([](Heard& h) { ++h.doorbell; });
+  }
+  void on_gathered(Token&) override {
+    diary_.note([](Heard& h) { ++h.gathered; });
+  }
+  void on_idle(Token&) override {
+    diary_.note([](Heard& h) { ++h.idle; });
+  }
+  void on_memory_retired(Token&) override {
+    diary_.note([](Heard& h) { ++h.retired; });
+  }
+  void abandon_in_child() override {}
+
+  int fd = -1;
+  bool keep_bytes = false;
+  bool ask_again = false;
+  bool remove_on_bell = false;
+
+ private:
+  Diary& diary_;
+};
+
+class EngineTest : public ::testing::Test {
+ protected:
+  EngineTest() {
+    auto e = Engine::create(0);
+    EXPECT_TRUE(e.ok());
+    if (e.ok()) engine = std::move(*e);
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  }
+  ~EngineTest() override {
+    engine.reset();
+    ::close(sockets[0]);
+    ::close(sockets[1]);
+  }
+  Listener& add(bool watch_socket) {
+    auto l = std::make_unique<Listener>(diary);
+    Listener& source = *l;
+    source.fd = watch_socket ? sockets[0] : -1;
+    Hold h = engine->hold();
+    engine->add(h.token(), std::move(l), source.fd, watch_socket, false);
+    return source;
+  }
+  void write_byte() { ASSERT_EQ(::send(sockets[1], "x", 1, 0), 1); }
+
+  using Heard = Listener::Heard;
+  Listener::Diary diary;
+  std::unique_ptr<Engine> engine;
+  int sockets[2] = {-1, -1};
+};
+
+TEST_F(EngineTest, OneHolderAtATime) {
+  {
+    const Hold first = engine->hold();
+    std::thread([&] { EXPECT_FALSE(engine->try_hold()); }).join();
+  }
+  Hold second = engine->hold();
+  EXPECT_EQ(&second.token().engine(), engine.get());
+  EXPECT_LE(second.token().now(), Engine::clock());
+}
+
+// Nobody polls: the helper hears the socket.
+TEST_F(EngineTest, TheHelperHearsSocketsOfAProgramThatDoesNotPoll) {
+  add(true);
+  for (int i = 1; i <= 3; ++i) {
+    write_byte();
+    ASSERT_TRUE(diary.await([&](const Heard& h) { return h.ready >= i; }));
+  }
+}
+
+TEST_F(EngineTest, AProgramThatPollsHearsThemItself) {
+  add(true);
+  write_byte();
+  while (diary.now().ready == 0) engine->progress();
+}
+
+TEST_F(EngineTest, DeadlinesAreKept) {
+  Listener& s = add(false);
+  {
+    Hold h = engine->hold();
+    engine->set_deadline(h.token(), s, h.token().now() + 5ms);
+  }
+  EXPECT_TRUE(diary.await([](const Heard& h) { return h.deadline == 1; }));
+  EXPECT_EQ(diary.now().deadline, 1);
+}
+
+TEST_F(EngineTest, ABellIsHeardWhoeverHoldsTheEngine) {
+  Listener& s = add(false);
+  engine->ring(s);
+  EXPECT_TRUE(diary.await([](const Heard& h) { return h.doorbell >= 1; }));
+  std::thread ringer;
+  {
+    const Hold h = engine->hold();
+    ringer = std::thread([&] { engine->ring(s); });
+    // It does not wait for the holder.
+    ringer.join();
+  }
+  EXPECT_TRUE(diary.await([](const Heard& h) { return h.doorbell >= 2; }))
+      << "done before the engine was let go";
+}
+
+TEST_F(EngineTest, BellsFromManyThreads) {
+  Listener& s = add(false);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i) engine->ring(s);
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  const int before = diary.now().doorbell;
+  EXPECT_GT(before, 0);
+  engine->ring(s);
+  EXPECT_TRUE(diary.await([&](const Heard& h) { return h.doorbell > before; }));
+}
+
+TEST_F(EngineTest, WhatWasPutOffIsSaidSoonOrBeforeASleep) {
+  Listener& s = add(false);
+  {
+    Hold h = engine->hold();
+    engine->defer(h.token(), s);
+    engine->defer(h.token(), s);
+  }
+  // A program that polls pays 50 us for it at most; one that does not leaves it to the helper.
+  for (int i = 0; i < 200'000 && diary.now().idle == 0; ++i) engine->progress();
+  EXPECT_EQ(diary.now().idle, 1);
+}
+
+// Small requests wait for company only where the program comes back to send them.
+TEST_F(EngineTest, GatheringNeedsAProgramThatPolls) {
+  Listener& s = add(false);
+  {
+    Hold h = engine->hold();
+    EXPECT_FALSE(engine->gather(h.token(), s)) << "it has not polled yet";
+  }
+  const auto gather_after_a_poll = [&] {
+    engine->progress();
+    Hold h = engine->hold();
+    return engine->gather(h.token(), s);
+  };
+  while (!gather_after_a_poll()) {
+  }
+  EXPECT_TRUE(diary.await([](const Heard& h) { return h.gathered > 0; }))
+      << "the helper sees to it otherwise";
+  engine->expect_sleeper();
+  EXPECT_FALSE(gather_after_a_poll());
+  engine->forget_sleeper();
+}
+
+TEST_F(EngineTest, AWaitEndsWithItsEvent) {
+  const port::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  std::atomic<bool> published{false};
+  std::thread publisher([&] {
+    published.store(true);
+    const uint64_t one = 1;
+    ASSERT_EQ(::write(event.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  });
+  EXPECT_EQ(engine->wait(
+                event.get(), [&] { return published.load(); }, 20s),
+            0);
+  publisher.join();
+}
+
+TEST_F(EngineTest, AWaitTimesOut) {
+  const port::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  const Time before = Engine::clock();
+  EXPECT_EQ(engine->wait(
+                event.get(), [] { return false; }, 20ms),
+            ETIMEDOUT);
+  EXPECT_GE(Engine::clock() - before, 20ms);
+}
+
+// A thread that sleeps on the engine looks after its sockets.
+TEST_F(EngineTest, AWaitHearsTheSockets) {
+  add(true);
+  const port::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  std::thread writer([&] { write_byte(); });
+  EXPECT_EQ(engine->wait(
+                event.get(), [&] { return diary.now().ready > 0; }, 20s),
+            0);
+  writer.join();
+}
+
+TEST_F(EngineTest, ARemovedSourceIsDeletedWhenTheTurnIsOver) {
+  Listener& s = add(true);
+  s.remove_on_bell = true;
+  engine->ring(s);
+  EXPECT_TRUE(diary.await([](const Heard& h) { return h.doorbell == 1 && h.deleted == 1; }));
+  write_byte();
+  engine->progress();
+  EXPECT_EQ(diary.now().ready, 0);
+}
+
+TEST_F(EngineTest, ForgottenSourcesHearNothingMore) {
+  Listener own(diary);
+  {
+    Hold h = engine->hold();
+    engine->set_deadline(h.token(), own, h.token().now() + 1ms);
+    engine->leave(own);
+    engine->forget(h.token(), own);
+  }
+  // Something else is heard, so the engine is alive.
+  Listener& other = add(false);
+  {
+    Hold h = engine->hold();
+    engine->set_deadline(h.token(), other, h.token().now() + 5ms);
+  }
+  EXPECT_TRUE(diary.await([](const Heard& h) { return h.deadline == 1; }));
+  EXPECT_EQ(diary.now().doorbell, 0);
+}
+
+TEST_F(EngineTest, TakenSourcesBelongToTheTaker) {
+  Listener& s = add(true);
+  std::unique_ptr<Source> mine;
+  {
+    Hold h = engine->hold();
+    mine = engine->take(h.token(), s);
+  }
+  EXPECT_EQ(mine.get(), &s);
+  write_byte();
+  engine->progress();
+  EXPECT_EQ(diary.now().ready, 0);
+  mine.reset();
+  EXPECT_EQ(diary.now().deleted, 1);
+}
+
+TEST_F(EngineTest, InterestInWritingAndReading) {
+  Listener& s = add(true);
+  s.keep_bytes = true;
+  {
+    Hold h = engine->hold();
+    engine->want_read(h.token(), s, false);
+  }
+  write_byte();
+  engine->progress();
+  EXPECT_EQ(diary.now().ready, 0);
+  {
+    Hold h = engine->hold();
+    engine->want_write(h.token(), s, true);
+  }
+  while (diary.now().ready == 0) engine->progress();
+  {
+    Hold h = engine->hold();
+    engine->want_write(h.token(), s, false);
+    engine->want_read(h.token(), s, true);
+  }
+  const int before = diary.now().ready;
+  while (diary.now().ready == before) engine->progress();
+}
+
+TEST_F(EngineTest, OneThatUsedUpItsBudgetIsLookedAtAgain) {
+  Listener& s = add(true);
+  s.ask_again = true;
+  write_byte();
+  while (diary.now().ready == 0) engine->progress();
+  EXPECT_GE(diary.now().ready, 2) << "in the same turn, after the others";
+}
+
+TEST_F(EngineTest, RetiringMemoryAsksEverySource) {
+  add(false);
+  add(false);
+  engine->retire_memory();
+  EXPECT_EQ(diary.now().retired, 2);
+}
+
+TEST_F(EngineTest, BatchesAreKeptAndClean) {
+  Hold h = engine->hold();
+  auto batch = engine->take_batch(h.token());
+  batch->stage(100);
+  mpa::TxBatch* first = batch.get();
+  engine->give_batch(h.token(), std::move(batch));
+  batch = engine->take_batch(h.token());
+  EXPECT_EQ(batch.get(), first);
+  EXPECT_TRUE(batch->empty());
+  EXPECT_EQ(engine->bounce(h.token()).size(), Engine::kBounce);
+}
+
+TEST_F(EngineTest, ItEndsWithSourcesInIt) {
+  add(true);
+  add(false);
+  engine.reset();
+  EXPECT_EQ(diary.now().deleted, 2);
+}
+
+}  // namespace
+}  // namespace weft::engine

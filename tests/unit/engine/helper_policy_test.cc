@@ -1,0 +1,66 @@
+#include "engine/helper_policy.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(HelperPolicy, BeginsWithTheMost) {
+  EXPECT_EQ(HelperPolicy(1ms).patience(), 1ms);
+}
+
+// docs/design/02: doubled for a program that was at it, divided by four when something had been
+// waiting, down to 4 us.
+TEST(HelperPolicy, LearnsFromWhatItFinds) {
+  HelperPolicy p(1ms);
+  p.took_over(true);
+  EXPECT_EQ(p.patience(), 250us);
+  p.took_over(false);
+  EXPECT_EQ(p.patience(), 250us) << "nothing was waiting: no harm was done";
+  p.program_was_active();
+  EXPECT_EQ(p.patience(), 500us);
+}
+
+TEST(HelperPolicy, KeepsWithinItsBounds) {
+  HelperPolicy p(1ms);
+  for (int i = 0; i < 20; ++i) p.took_over(true);
+  EXPECT_EQ(p.patience(), 4us);
+  for (int i = 0; i < 20; ++i) p.program_was_active();
+  EXPECT_EQ(p.patience(), 1ms);
+}
+
+TEST(HelperPolicy, AWordFromTheUserBelowTheLeast) {
+  HelperPolicy p(0ns);
+  EXPECT_EQ(p.patience(), 4us);
+  p.program_was_active();
+  EXPECT_EQ(p.patience(), 4us);
+}
+
+TEST(SpinPolicy, SpinsAsLongAsItPays) {
+  SpinPolicy p(20us);
+  EXPECT_EQ(p.spin(), 20us);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(p.spin(), 20us);
+    p.result(true);
+  }
+}
+
+TEST(SpinPolicy, StopsWhenItDoesNotAndTriesNowAndThen) {
+  SpinPolicy p(20us);
+  for (int i = 0; i < 100; ++i) p.result(false);
+  int spins = 0;
+  for (int i = 0; i < 640; ++i) spins += p.spin() > 0ns;
+  EXPECT_EQ(spins, 10) << "one in 64";
+  for (int i = 0; i < 20; ++i) p.result(true);
+  EXPECT_EQ(p.spin(), 20us) << "and comes back";
+}
+
+TEST(SpinPolicy, NoSpinningWhereTheUserWantsNone) {
+  SpinPolicy p(0ns);
+  EXPECT_EQ(p.spin(), 0ns);
+}
+
+}  // namespace
+}  // namespace weft::engine

@@ -1,0 +1,306 @@
+// Streams over real sockets of the loopback interface. The engine's helper thread may move them, so
+// everything that the test looks at is looked at while it holds the engine.
+
+#include "engine/stream_driver.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+#include "port/tcp_listener.h"
+#include "tests/support/frames.h"
+#include "tests/support/host.h"
+
+namespace weft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using rdmap::Operation;
+using rdmap::Status;
+using test::Buffer;
+using test::pattern_bytes;
+
+struct Owner final : StreamOwner {
+  void visiting(Token&) override {}
+  void visited(Token&) override { ++visits; }
+  void driver_gone(Token&) override { gone = true; }
+  int visits = 0;
+  bool gone = false;
+};
+
+rdmap::StreamConfig config(bool initiator, bool extension = true) {
+  return {.mpa = {.extension = extension, .ird = 4, .ord = 4}, .initiator = initiator};
+}
+
+class StreamDriverTest : public ::testing::Test {
+ protected:
+  StreamDriverTest() {
+    auto e = Engine::create(0);
+    EXPECT_TRUE(e.ok());
+    if (e.ok()) engine = std::move(*e);
+    auto l =
+        port::TcpListener::listen(port::Address::from_gid(Gid::from_ipv4(INADDR_LOOPBACK), 0), 4);
+    EXPECT_TRUE(l.ok());
+    auto c = port::TcpStream::connect({}, l->local());
+    EXPECT_TRUE(c.ok());
+    ready(l->fd(), POLLIN);
+    auto accepted = l->accept();
+    EXPECT_TRUE(accepted);
+    active = std::move(*c);
+    passive = std::move(*accepted);
+  }
+  ~StreamDriverTest() override { engine.reset(); }
+
+  static void ready(int fd, short events) {
+    pollfd p{.fd = fd, .events = events, .revents = 0};
+    ASSERT_EQ(::poll(&p, 1, 20'000), 1);
+  }
+  StreamDriver& drive(Owner& owner, test::Host& host, port::TcpStream tcp,
+                      const rdmap::StreamConfig& c) {
+    Hold h = engine->hold();
+    const int fd = tcp.fd();
+    auto driver =
+        std::make_unique<StreamDriver>(owner, std::move(tcp), host, c, 1, h.token().now());
+    StreamDriver& d = *driver;
+    engine->add(h.token(), std::move(driver), fd, true, false);
+    d.start(h.token(), {});
+    return d;
+  }
+  // Both ends.
+  void connect(bool extension = true) {
+    a = &drive(owner_a, host_a, std::move(active), config(true, extension));
+    b = &drive(owner_b, host_b, std::move(passive), config(false, extension));
+  }
+  template <class F>
+  void with_engine(F&& f) {
+    Hold h = engine->hold();
+    f(h.token());
+  }
+  template <class F>
+  bool until(F&& done) {
+    for (const Time end = Engine::clock() + 20s; Engine::clock() < end;) {
+      engine->progress();
+      const Hold h = engine->hold();
+      if (done()) return true;
+    }
+    return false;
+  }
+  rdmap::SendWqe writing(test::Host& to, Buffer& memory) {
+    return {.operation = Operation::write,
+            .signaled = true,
+            .remote_stag = to.add_region(memory),
+            .remote_to = test::address_of(memory)};
+  }
+  // What a raw peer has received by now, until `n` bytes are there or the end is.
+  Buffer read_raw(const port::TcpStream& s, size_t n) {
+    Buffer got;
+    Buffer piece(1 << 16);
+    while (got.size() < n) {
+      const IoVec v{piece.data(), std::min(piece.size(), n - got.size())};
+      const auto t = s.receive({&v, 1});
+      if (t.would_block) {
+        engine->progress();
+        pollfd p{.fd = s.fd(), .events = POLLIN, .revents = 0};
+        if (::poll(&p, 1, 2000) == 0) break;
+        continue;
+      }
+      if (t.bytes == 0) break;
+      got.insert(got.end(), piece.begin(), piece.begin() + static_cast<ptrdiff_t>(t.bytes));
+    }
+    return got;
+  }
+
+  std::unique_ptr<Engine> engine;
+  port::TcpStream active;
+  port::TcpStream passive;
+  test::Host host_a;
+  test::Host host_b;
+  Owner owner_a;
+  Owner owner_b;
+  StreamDriver* a = nullptr;
+  StreamDriver* b = nullptr;
+};
+
+TEST_F(StreamDriverTest, LargeTransfersBothWays) {
+  {
+    connect();
+    Buffer from = pattern_bytes(9'000'000, 1);
+    Buffer there(from.size());
+    Buffer back(from.size());
+    with_engine([&](Token& t) {
+      host_a.post(writing(host_b, there), {test::segment(host_a, from)});
+      host_a.post({.operation = Operation::read,
+                   .signaled = true,
+                   .remote_stag = host_b.add_region(there),
+                   .remote_to = test::address_of(there)},
+                  {test::segment(host_a, back)});
+      a->settle(t);
+    });
+    ASSERT_TRUE(until([&] { return host_a.sent.size() == 2; }));
+    EXPECT_TRUE(there == from && back == from);
+    EXPECT_GT(owner_a.visits, 0);
+  }
+}
+
+TEST_F(StreamDriverTest, SmallMessagesByTheThousand) {
+  connect();
+  constexpr size_t kCount = 5000;
+  Buffer data = pattern_bytes(64, 1);
+  std::vector<Buffer> boxes(16, Buffer(64));
+  size_t posted = 0;
+  with_engine([&](Token&) {
+    for (size_t i = 0; i < kCount; ++i)
+      host_b.post_receive(i, {test::segment(host_b, boxes[i % boxes.size()])});
+  });
+  rdmap::LocalSegment local;
+  with_engine([&](Token&) { local = test::segment(host_a, data); });
+  ASSERT_TRUE(until([&] {
+    while (posted < kCount && host_a.send_queue().reserve(0) != nullptr) {
+      host_a.post({.wr_id = posted++, .operation = Operation::send, .signaled = posted % 8 == 0},
+                  {local});
+    }
+    engine->leave(*a);
+    return host_b.received.size() == kCount && host_a.sent.size() >= kCount - 8;
+  }));
+}
+
+TEST_F(StreamDriverTest, TowardsAPlainPeer) {
+  connect(false);
+  Buffer from = pattern_bytes(300'000, 1);
+  Buffer to(from.size());
+  with_engine([&](Token& t) {
+    host_a.post(writing(host_b, to), {test::segment(host_a, from)});
+    a->settle(t);
+  });
+  ASSERT_TRUE(until([&] { return to == from; }));
+  EXPECT_TRUE(until([&] { return host_a.sent.size() == 1; }));
+}
+
+TEST_F(StreamDriverTest, AnOrderlyCloseEndsBothAndTheDrivers) {
+  connect();
+  with_engine([&](Token& t) {
+    a->stream().close(t.now());
+    a->settle(t);
+  });
+  ASSERT_TRUE(until([&] { return owner_a.gone && owner_b.gone; }));
+  EXPECT_EQ(host_a.end->kind, rdmap::StreamEnd::Kind::closed);
+  EXPECT_EQ(host_b.end->kind, rdmap::StreamEnd::Kind::peer_closed);
+}
+
+TEST_F(StreamDriverTest, AnOwnerThatGoesLeavesTheDriverToFinish) {
+  connect();
+  with_engine([&](Token& t) {
+    a->stream().abort(t.now());
+    a->detach();
+    a->settle(t);
+  });
+  ASSERT_TRUE(until([&] { return owner_b.gone; }));
+  EXPECT_EQ(host_b.end->kind, rdmap::StreamEnd::Kind::terminated);
+  EXPECT_FALSE(owner_a.gone) << "nobody is told";
+}
+
+// A peer that is reset in the middle.
+TEST_F(StreamDriverTest, AResetIsALoss) {
+  drive(owner_a, host_a, std::move(active), config(true));
+  passive.reset();
+  ASSERT_TRUE(until([&] { return owner_a.gone; }));
+  EXPECT_EQ(host_a.end->kind, rdmap::StreamEnd::Kind::lost);
+}
+
+// design.md decision 10: memory that the program unmapped while it was registered. With CRC it is
+// this process that reads it, and the signal is the program's.
+TEST_F(StreamDriverTest, MemoryThatTheKernelCannotReach) {
+  constexpr size_t kSize = 1 << 20;
+  void* gone = ::mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  rdmap::StreamConfig c = config(true);
+  c.mpa.crc = false;
+  a = &drive(owner_a, host_a, std::move(active), c);
+  with_engine([&](Token& t) {
+    const Stag stag{0x77700};
+    host_a.regions[stag] = {static_cast<std::byte*>(gone), 0, kSize, 15};
+    host_a.post({.operation = Operation::write, .signaled = true, .remote_stag = Stag{5}},
+                {{0, kSize, stag}});
+    a->settle(t);
+  });
+  ASSERT_TRUE(until([&] { return owner_a.gone; }));
+  EXPECT_EQ(host_a.sent.at(0).status, Status::local_protection);
+  EXPECT_EQ(host_a.end->kind, rdmap::StreamEnd::Kind::local_error);
+  ::munmap(gone, kSize);
+}
+
+// --- a peer that takes nothing
+
+class Blocked : public StreamDriverTest {
+ protected:
+  Blocked() : from(pattern_bytes(64 << 20, 1)) {
+    a = &drive(owner_a, host_a, std::move(active), config(true));
+    with_engine([&](Token& t) {
+      local = test::segment(host_a, from);
+      host_a.post({.operation = Operation::write, .signaled = true, .remote_stag = Stag{5}},
+                  {local});
+      a->settle(t);
+    });
+  }
+  // Whole FPDUs of the Write in what the peer got; each must have its CRC right and the bytes of
+  // before.
+  size_t expect_untouched(const Buffer& got, const Buffer& before) {
+    size_t at = 0;
+    while (got.size() - at >= 2) {
+      const size_t size = wire::fpdu_size(load_be<uint16_t>(got.data() + at));
+      if (got.size() - at < size) break;
+      const auto parts = test::split_fpdu(Bytes{got}.subspan(at, size));
+      EXPECT_EQ(parts.crc, parts.crc_field);
+      const test::Frame f = test::parse_ulpdu(parts.ulpdu);
+      if (f.op() == wire::Opcode::write && !f.payload.empty()) {
+        EXPECT_TRUE(std::equal(f.payload.begin(), f.payload.end(),
+                               before.begin() + static_cast<ptrdiff_t>(f.to)));
+      }
+      at += size;
+    }
+    return at;
+  }
+  Buffer from;
+  rdmap::LocalSegment local;
+};
+
+// docs/design/03: after a deregistration nothing refers to the memory; what is on its way was
+// copied.
+TEST_F(Blocked, RetiredMemoryIsNotReferredTo) {
+  const Buffer before{from.begin(), from.begin() + (32 << 20)};
+  with_engine([&](Token&) { host_a.regions.erase(local.lkey); });
+  engine->retire_memory();
+  std::fill(from.begin(), from.end(), std::byte{0xee});
+  const Buffer got = read_raw(passive, 32 << 20);
+  EXPECT_GT(expect_untouched(got, before), 0U);
+  ASSERT_TRUE(until([&] { return host_a.end.has_value(); }));
+  EXPECT_EQ(host_a.sent.at(0).status, Status::local_protection);
+}
+
+// The same when requests are flushed: the program has its memory back.
+TEST_F(Blocked, FlushedMemoryIsNotReferredTo) {
+  const Buffer before{from.begin(), from.begin() + (32 << 20)};
+  // The peer breaks the protocol; the stream ends while its output waits.
+  Buffer bad = test::make_fpdu(test::tagged({.stag = Stag{0xbad}}, pattern_bytes(8, 1)));
+  const IoVec v{bad.data(), bad.size()};
+  ASSERT_EQ(passive.send({&v, 1}).bytes, bad.size());
+  ASSERT_TRUE(until([&] { return host_a.end.has_value(); }));
+  EXPECT_EQ(host_a.sent.at(0).status, Status::flushed);
+  with_engine([&](Token&) { std::fill(from.begin(), from.end(), std::byte{0xee}); });
+  const Buffer got = read_raw(passive, 32 << 20);
+  EXPECT_GT(expect_untouched(got, before), 0U);
+}
+
+TEST_F(Blocked, ATerminateThatDoesNotGetOutEndsInAReset) {
+  Buffer bad = test::make_fpdu(test::tagged({.stag = Stag{0xbad}}, pattern_bytes(8, 1)));
+  const IoVec v{bad.data(), bad.size()};
+  ASSERT_EQ(passive.send({&v, 1}).bytes, bad.size());
+  ASSERT_TRUE(until([&] { return host_a.end.has_value(); }));
+  // Within a second or so the connection is gone for the peer, though it never read a byte.
+  pollfd p{.fd = passive.fd(), .events = POLLRDHUP, .revents = 0};
+  EXPECT_EQ(::poll(&p, 1, 20'000), 1);
+  EXPECT_NE(p.revents & (POLLHUP | POLLERR | POLLRDHUP), 0);
+}
+
+}  // namespace
+}  // namespace weft::engine

@@ -1,0 +1,237 @@
+#include "mpa/fpdu_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "base/crc32c.h"
+#include "base/random.h"
+#include "tests/support/fpdu.h"
+#include "tests/support/wire_examples.h"
+
+namespace weft::mpa {
+namespace {
+
+using test::Buffer;
+using test::from_hex;
+using test::pattern;
+using test::to_hex;
+
+Buffer bytes_of(const TxBatch& batch) {
+  Buffer all;
+  for (const IoVec& v : batch.pieces()) {
+    const auto* p = static_cast<const std::byte*>(v.iov_base);
+    all.insert(all.end(), p, p + v.iov_len);
+  }
+  return all;
+}
+
+FpduWriter writer(bool crc, bool markers = false) {
+  FpduWriter w;
+  w.configure(crc, markers);
+  return w;
+}
+
+// `payload` in pieces of the sizes given; the rest is the last one.
+std::vector<IoVec> cut(Buffer& payload, std::initializer_list<size_t> sizes) {
+  std::vector<IoVec> pieces;
+  size_t at = 0;
+  for (const size_t n : sizes) {
+    pieces.push_back({payload.data() + at, n});
+    at += n;
+  }
+  if (at < payload.size()) pieces.push_back({payload.data() + at, payload.size() - at});
+  return pieces;
+}
+
+Buffer written(FpduWriter& w, Bytes header, std::span<const IoVec> payload) {
+  TxBatch batch;
+  w.write(batch, header, payload);
+  return bytes_of(batch);
+}
+
+TEST(FpduWriter, TheExamplesOfTheWireReference) {
+  // wire.md E3 and E9
+  for (const char* example : {test::kE3Send, test::kE9Write, test::kE9Immediate}) {
+    const Buffer frame = from_hex(example);
+    const test::SplitFpdu parts = test::split_fpdu(frame);
+    FpduWriter w = writer(true);
+    EXPECT_EQ(to_hex(written(w, parts.ulpdu, {})), to_hex(frame));
+    // The same with a part of it as payload.
+    Buffer payload{parts.ulpdu.begin() + 14, parts.ulpdu.end()};
+    EXPECT_EQ(to_hex(written(w, parts.ulpdu.first(14), cut(payload, {3, 0, 1}))), to_hex(frame));
+  }
+}
+
+// RFC 5044 section 4.3: PAD makes the length a multiple of four and is sent as zero.
+TEST(FpduWriter, EveryPadIsZero) {
+  for (size_t n = 14; n < 22; ++n) {
+    FpduWriter w = writer(true);
+    const Buffer frame = written(w, pattern(n, 1), {});
+    const test::SplitFpdu parts = test::split_fpdu(frame);
+    EXPECT_EQ(frame.size() % 4, 0U);
+    for (const std::byte b : parts.pad) EXPECT_EQ(b, std::byte{0});
+    EXPECT_EQ(parts.crc, parts.crc_field);
+  }
+}
+
+// RFC 5044 section 4.4: without CRC the field is still there; weft sends it as zero.
+TEST(FpduWriter, WithoutCrcTheFieldIsZero) {
+  for (const size_t n : {size_t{40}, FpduWriter::kCopyBelow + 5}) {
+    Buffer payload = pattern(n, 2);
+    FpduWriter w = writer(false);
+    const Buffer frame = written(w, pattern(14, 1), cut(payload, {7}));
+    EXPECT_EQ(test::split_fpdu(frame).crc_field, 0U);
+    EXPECT_EQ(frame.size(), wire::fpdu_size(14 + n));
+  }
+}
+
+TEST(FpduWriter, SmallPayloadsAreCopiedLargeOnesReferredTo) {
+  for (const size_t n : {FpduWriter::kCopyBelow - 1, FpduWriter::kCopyBelow}) {
+    Buffer payload = pattern(n, 2);
+    FpduWriter w = writer(true);
+    TxBatch batch;
+    w.write(batch, pattern(18, 1), cut(payload, {100, 200}));
+    bool refers = false;
+    for (const IoVec& v : batch.pieces()) refers |= v.iov_base == payload.data();
+    EXPECT_EQ(refers, n >= FpduWriter::kCopyBelow);
+    const Buffer frame = bytes_of(batch);
+    const test::SplitFpdu parts = test::split_fpdu(frame);
+    EXPECT_EQ(parts.crc, parts.crc_field);
+    EXPECT_EQ(Buffer(parts.ulpdu.begin(), parts.ulpdu.end()),
+              test::join({pattern(18, 1), payload}));
+  }
+}
+
+TEST(FpduWriter, ManyFpdusShareABatch) {
+  FpduWriter w = writer(true);
+  TxBatch batch;
+  Buffer expected;
+  std::vector<Buffer> payloads;
+  for (size_t i = 0; i < 12; ++i) payloads.push_back(pattern(i * i * 300, i));
+  for (Buffer& payload : payloads) {
+    ASSERT_TRUE(w.fits(batch, 18, payload.size(), 2));
+    w.write(batch, pattern(18, 7), cut(payload, {payload.size() / 2}));
+    const Buffer frame = test::make_fpdu(test::join({pattern(18, 7), payload}));
+    expected.insert(expected.end(), frame.begin(), frame.end());
+  }
+  EXPECT_TRUE(bytes_of(batch) == expected);
+}
+
+// What fits() grants is what write() takes, until the batch is full; then it says no.
+TEST(FpduWriter, FitsIsAPromise) {
+  for (const bool markers : {false, true}) {
+    for (const size_t n :
+         {size_t{0}, size_t{100}, size_t{1428}, size_t{4095}, size_t{4096}, size_t{60'000}}) {
+      FpduWriter w = writer(true, markers);
+      TxBatch batch;
+      Buffer payload = pattern(n, 3);
+      size_t count = 0;
+      for (; w.fits(batch, 18, n, 1); ++count) {
+        w.write(batch, pattern(18, 1), cut(payload, {}));
+        ASSERT_LT(count, 10'000U);
+      }
+      EXPECT_GE(count, 1U) << "an empty batch takes any FPDU";
+      EXPECT_LE(batch.pieces().size(), TxBatch::kMostPieces);
+      EXPECT_LE(batch.bytes(), TxBatch::kMostBytes + wire::kMaxFpdu);
+    }
+  }
+}
+
+// --- markers: RFC 5044 section 4.3, read back by a decoder that goes byte by byte
+
+struct Marked {
+  std::vector<Buffer> ulpdus;
+  size_t markers = 0;
+};
+
+class MarkerDecoder {
+ public:
+  explicit MarkerDecoder(Bytes stream, bool crc) : stream_(stream), crc_(crc) {}
+  Marked decode() {
+    while (at_ < stream_.size() && !::testing::Test::HasFailure()) fpdu();
+    return std::move(out_);
+  }
+
+ private:
+  bool marker_due() const { return at_ % 512 == 0; }
+  std::byte raw() {
+    if (at_ >= stream_.size()) {
+      ADD_FAILURE() << "the stream ends inside an FPDU";
+      return {};
+    }
+    return stream_[at_++];
+  }
+  void marker(uint16_t expected) {
+    const size_t where = at_;
+    std::byte m[4];
+    for (std::byte& b : m) covered_.push_back(b = raw());
+    EXPECT_EQ(load_be<uint16_t>(m), 0U) << "reserved half of the marker at " << where;
+    EXPECT_EQ(load_be<uint16_t>(m + 2), expected) << "FPDUPTR of the marker at " << where;
+    ++out_.markers;
+  }
+  std::byte next() {
+    if (marker_due()) marker(static_cast<uint16_t>(at_ - begin_));
+    covered_.push_back(raw());
+    return covered_.back();
+  }
+  void fpdu() {
+    covered_.clear();
+    // One that directly precedes the ULPDU_Length field says zero.
+    if (marker_due()) marker(0);
+    begin_ = at_;
+    std::byte length[2] = {next(), next()};
+    Buffer ulpdu(load_be<uint16_t>(length));
+    for (std::byte& b : ulpdu) b = next();
+    for (size_t pad = wire::fpdu_pad(ulpdu.size()); pad > 0; --pad) EXPECT_EQ(next(), std::byte{0});
+    if (marker_due()) marker(static_cast<uint16_t>(at_ - begin_));
+    std::byte field[4];
+    for (std::byte& b : field) {
+      EXPECT_FALSE(marker_due() && &b != field) << "a marker inside the CRC field";
+      b = raw();
+    }
+    EXPECT_EQ(load_le32(field), crc_ ? crc32c(covered_) : 0U);
+    out_.ulpdus.push_back(std::move(ulpdu));
+  }
+
+  Bytes stream_;
+  const bool crc_;
+  size_t at_ = 0;
+  size_t begin_ = 0;  // of the ULPDU_Length field
+  Buffer covered_;
+  Marked out_;
+};
+
+TEST(FpduWriter, MarkersStandEvery512BytesAndPointToTheirFpdu) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    SeededRandom random(seed);
+    const bool crc = seed % 3 != 0;
+    FpduWriter w = writer(crc, true);
+    Buffer stream;
+    std::vector<Buffer> sent;
+    for (int i = 0; i < 40; ++i) {
+      const size_t n = seed == 7 && i == 3 ? 60'000 : random.next() % (i % 5 == 0 ? 9000 : 600);
+      Buffer payload = pattern(n, seed + static_cast<uint64_t>(i));
+      const Buffer header = pattern(random.next() % 2 == 0 ? 14 : 18, 5);
+      TxBatch batch;
+      ASSERT_TRUE(w.fits(batch, header.size(), n, 2));
+      w.write(batch, header, cut(payload, {n / 3}));
+      const Buffer bytes = bytes_of(batch);
+      stream.insert(stream.end(), bytes.begin(), bytes.end());
+      sent.push_back(test::join({header, payload}));
+    }
+    const Marked got = MarkerDecoder(stream, crc).decode();
+    EXPECT_TRUE(got.ulpdus == sent) << "seed " << seed;
+    EXPECT_EQ(got.markers, (stream.size() + 511) / 512) << "seed " << seed;
+  }
+}
+
+TEST(FpduWriter, TheFirstMarkerPrecedesTheFirstFpdu) {
+  FpduWriter w = writer(true, true);
+  const Buffer frame = written(w, pattern(22, 1), {});
+  EXPECT_EQ(to_hex(Bytes{frame}.first(4)), "00 00 00 00");
+  EXPECT_EQ(frame.size(), 4 + wire::fpdu_size(22));
+}
+
+}  // namespace
+}  // namespace weft::mpa

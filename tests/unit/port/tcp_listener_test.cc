@@ -1,0 +1,76 @@
+#include "port/tcp_listener.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <cerrno>
+
+namespace weft::port {
+namespace {
+
+constexpr Gid kLoopback = Gid::from_ipv4(INADDR_LOOPBACK);
+
+TEST(TcpListener, TheKernelChoosesThePort) {
+  const auto l = TcpListener::listen(Address::from_gid(kLoopback, 0), 4);
+  ASSERT_TRUE(l.ok());
+  EXPECT_NE(l->local().port(), 0);
+  EXPECT_TRUE(l->valid());
+}
+
+TEST(TcpListener, NobodyWaits) {
+  const auto l = TcpListener::listen(Address::from_gid(kLoopback, 0), 4);
+  ASSERT_TRUE(l.ok());
+  EXPECT_FALSE(l->accept()) << "without waiting";
+}
+
+TEST(TcpListener, APortThatIsTakenIsRefused) {
+  const auto first = TcpListener::listen(Address::from_gid(kLoopback, 0), 4);
+  ASSERT_TRUE(first.ok());
+  const auto second = TcpListener::listen(first->local(), 4);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, EADDRINUSE);
+}
+
+TEST(TcpListener, BoundFirstListeningLater) {
+  auto l = TcpListener::bind(Address::from_gid(kLoopback, 0));
+  ASSERT_TRUE(l.ok());
+  const Address at = l->local();
+  EXPECT_NE(at.port(), 0);
+  ASSERT_TRUE(l->start(4).ok());
+  auto c = TcpStream::connect({}, at);
+  ASSERT_TRUE(c.ok());
+  pollfd p{.fd = l->fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&p, 1, 10'000), 1);
+  const auto accepted = l->accept();
+  ASSERT_TRUE(accepted);
+  EXPECT_EQ(accepted->local().port(), at.port());
+}
+
+// wire.md 12: wildcard, dual-stack where IPv6 exists.
+TEST(TcpListener, TheIpv6WildcardHearsIpv4) {
+  const auto l = TcpListener::listen(Address::any(AF_INET6, 0), 4);
+  if (!l.ok()) GTEST_SKIP() << "no IPv6 on this host: " << l.error().to_string();
+  auto c = TcpStream::connect({}, Address::from_gid(kLoopback, l->local().port()));
+  ASSERT_TRUE(c.ok());
+  pollfd p{.fd = l->fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&p, 1, 10'000), 1);
+  const auto accepted = l->accept();
+  ASSERT_TRUE(accepted);
+  EXPECT_EQ(accepted->peer().gid(), kLoopback);
+}
+
+TEST(TcpListener, OnlyIpv6WhereAsked) {
+  const auto l = TcpListener::bind(Address::any(AF_INET6, 0), true);
+  if (!l.ok()) GTEST_SKIP() << "no IPv6 on this host: " << l.error().to_string();
+  // The number is free on IPv4.
+  EXPECT_TRUE(TcpListener::bind(Address::any(AF_INET, l->local().port())).ok());
+}
+
+TEST(TcpListener, AnAddressOfAnotherHost) {
+  const auto l = TcpListener::bind(Address::from_gid(Gid::from_ipv4(0xc0000201), 0));
+  ASSERT_FALSE(l.ok());
+  EXPECT_EQ(l.error().code, EADDRNOTAVAIL);
+}
+
+}  // namespace
+}  // namespace weft::port

@@ -1,0 +1,123 @@
+#include "rdmap/blame.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/frames.h"
+#include "tests/support/host.h"
+
+namespace weft::rdmap {
+namespace {
+
+using test::Buffer;
+using wire::Layer;
+using wire::TermError;
+namespace term = wire::term;
+
+// wire.md 5.5
+TEST(StatusOf, EveryClassOfError) {
+  EXPECT_EQ(status_of(term::kProtectionInvalidStag), Status::remote_access);
+  EXPECT_EQ(status_of(term::kProtectionCannotInvalidate), Status::remote_access);
+  EXPECT_EQ(status_of(term::kTaggedInvalidStag), Status::remote_access);
+  EXPECT_EQ(status_of(term::kTaggedBounds), Status::remote_access);
+  EXPECT_EQ(status_of(term::kTaggedToWrap), Status::remote_access);
+  EXPECT_EQ(status_of(term::kUntaggedNoBuffer), Status::rnr_retry_exceeded);
+  EXPECT_EQ(status_of(term::kUntaggedTooLong), Status::remote_invalid_request);
+  EXPECT_EQ(status_of(term::kOperationUnexpectedOpcode), Status::remote_operation);
+  EXPECT_EQ(status_of(term::kOperationCatastrophicStream), Status::remote_operation);
+  EXPECT_EQ(status_of(term::kOperationCannotInvalidate), Status::remote_operation);
+  EXPECT_EQ(status_of(term::kLocalCatastrophic), Status::general);
+  EXPECT_EQ(status_of(term::kUntaggedMsnRange), Status::fatal);
+  EXPECT_EQ(status_of(term::kDdpCatastrophic), Status::fatal);
+  EXPECT_EQ(status_of(term::kMpaCrc), Status::fatal);
+}
+
+// Two reads (MSN 1 and 2) between two writes; all of them are out, none is complete.
+class Blame : public ::testing::Test {
+ protected:
+  Blame() {
+    for (const Operation op :
+         {Operation::write, Operation::read, Operation::read, Operation::write}) {
+      host_.post({.wr_id = ++posted_, .operation = op, .signaled = true, .remote_stag = Stag{7}},
+                 {test::segment(host_, memory_)});
+    }
+    while (path_.ready()) EXPECT_TRUE(path_.write_fpdu(writer_, batch_));
+  }
+  // Terminate about the segment of which the header is `header`; what the flush then says.
+  std::vector<Status> blamed(const Buffer& header, TermError error = term::kProtectionInvalidStag) {
+    wire::Terminate t{.error = error, .ddp_header_size = static_cast<uint8_t>(header.size())};
+    std::copy(header.begin(), header.end(), t.ddp_header.begin());
+    apply_blame(t, path_);
+    host_.flush();
+    std::vector<Status> all;
+    for (const auto& done : host_.sent) all.push_back(done.status);
+    return all;
+  }
+  static constexpr auto kFlushed = Status::flushed;
+
+  uint64_t posted_ = 0;
+  test::Host host_;
+  Buffer memory_ = Buffer(64);
+  StreamConfig config_{.mpa = {.extension = true, .ird = 4, .ord = 4}};
+  SendPath path_{host_, config_, 3};
+  mpa::FpduWriter writer_;
+  mpa::TxBatch batch_;
+};
+
+TEST_F(Blame, AReadByItsMsn) {
+  const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 2});
+  EXPECT_EQ(blamed(header), (std::vector{kFlushed, kFlushed, Status::remote_access, kFlushed}));
+}
+
+// siw puts the read's size where the MSN belongs (wire.md 5.2): then it is the oldest read.
+TEST_F(Blame, TheOldestReadWhereTheMsnMakesNoSense) {
+  const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 64});
+  EXPECT_EQ(blamed(header), (std::vector{kFlushed, Status::remote_access, kFlushed, kFlushed}));
+}
+
+TEST_F(Blame, TheOldestRequestWhereNoReadIsNamed) {
+  const auto header = test::tagged({.stag = Stag{7}});
+  EXPECT_EQ(blamed(header), (std::vector{Status::remote_access, kFlushed, kFlushed, kFlushed}));
+}
+
+TEST_F(Blame, TheOldestRequestWithoutAnyHeader) {
+  EXPECT_EQ(blamed({}, term::kMpaCrc), (std::vector{Status::fatal, kFlushed, kFlushed, kFlushed}));
+}
+
+TEST_F(Blame, TheFirstOneThatIsNotCovered) {
+  path_.covered(1);
+  ASSERT_EQ(host_.sent.size(), 1U);
+  const auto header = test::tagged({.stag = Stag{7}});
+  EXPECT_EQ(blamed(header),
+            (std::vector{Status::success, Status::remote_access, kFlushed, kFlushed}));
+}
+
+TEST(BlameOfNothing, AnEmptyQueueTakesIt) {
+  test::Host host;
+  const StreamConfig config{.mpa = {.ord = 1}};
+  SendPath path{host, config, 3};
+  apply_blame({.error = term::kMpaCrc}, path);
+  host.flush();
+  EXPECT_TRUE(host.sent.empty());
+}
+
+// The RTR read belongs to no request.
+TEST(BlameOfNothing, TheRtrReadIsNobodysFault) {
+  test::Host host;
+  Buffer memory(8);
+  const StreamConfig config{.mpa = {.rtr = mpa::Rtr::read, .ord = 1}};
+  SendPath path{host, config, 3};
+  mpa::FpduWriter writer;
+  mpa::TxBatch batch;
+  path.write_rtr_read(writer, batch);
+  host.post({.wr_id = 1, .operation = Operation::send}, {test::segment(host, memory)});
+  const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 1});
+  wire::Terminate t{.error = term::kProtectionInvalidStag, .ddp_header_size = 18};
+  std::copy(header.begin(), header.end(), t.ddp_header.begin());
+  apply_blame(t, path);
+  host.flush();
+  ASSERT_EQ(host.sent.size(), 1U);
+  EXPECT_EQ(host.sent[0].status, Status::remote_access) << "the oldest request then";
+}
+
+}  // namespace
+}  // namespace weft::rdmap

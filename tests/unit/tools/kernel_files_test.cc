@@ -1,0 +1,86 @@
+#include "weft/kernel_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace weft::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+namespace fs = std::filesystem;
+
+class KernelFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "weft-files-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string file(const std::string& name, const std::string& text) {
+    std::ofstream(fs::path(folder_) / name) << text;
+    return folder_ + "/" + name;
+  }
+  std::string folder_;
+};
+
+TEST_F(KernelFilesTest, Words) {
+  EXPECT_THAT(*read_words(file("f", "32768\t60999\n")), ElementsAre("32768", "60999"));
+  EXPECT_THAT(*read_words(file("f", "")), IsEmpty());
+  EXPECT_FALSE(read_words(folder_ + "/none").has_value());
+}
+
+TEST_F(KernelFilesTest, Numbers) {
+  EXPECT_THAT(*read_numbers(file("f", "4194304\n")), ElementsAre(4194304));
+  EXPECT_THAT(*read_numbers(file("f", "32768\t60999\n")), ElementsAre(32768, 60999));
+  EXPECT_THAT(*read_numbers(file("f", "\n")), IsEmpty());
+  for (const char* text : {"4 MiB", "x", "-1", "4x", "99999999999999999999"}) {
+    EXPECT_FALSE(read_numbers(file("f", text)).has_value()) << text;
+  }
+  EXPECT_FALSE(read_numbers(folder_ + "/none").has_value());
+}
+
+TEST_F(KernelFilesTest, Names) {
+  EXPECT_THAT(names_in(folder_), IsEmpty());
+  file("siw1", "");
+  file("mlx5_0", "");
+  EXPECT_THAT(names_in(folder_), ElementsAre("mlx5_0", "siw1"));
+  EXPECT_THAT(names_in(folder_ + "/none"), IsEmpty());
+}
+
+TEST_F(KernelFilesTest, LocalPorts) {
+  std::set<uint16_t> ports;
+  add_local_ports(file("tcp",
+                       "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when "
+                       "retrnsmt   uid  timeout inode\n"
+                       "   0: 0100007F:8124 00000000:0000 0A 00000000:00000000 00:00000000 "
+                       "00000000     0        0 1\n"
+                       "  10: 020200C0:FFFE 010200C0:01BB 01 00000000:00000000 00:00000000 "
+                       "00000000     0        0 2\n"),
+                  ports);
+  EXPECT_THAT(ports, ElementsAre(0x8124, 0xfffe));
+  add_local_ports(
+      file(
+          "tcp6",
+          "  sl  local_address                         remote_address\n"
+          "   0: 00000000000000000000000000000000:1538 00000000000000000000000000000000:0000 0A\n"),
+      ports);
+  EXPECT_THAT(ports, ElementsAre(0x1538, 0x8124, 0xfffe));
+}
+
+TEST_F(KernelFilesTest, LocalPortsOfDamagedTable) {
+  std::set<uint16_t> ports;
+  add_local_ports(
+      file("tcp", "headings\n\n:\n0:\n0: \n0: 00:\n0: 00:12\n0: 00:xyzw\nno colon at all\n"),
+      ports);
+  add_local_ports(folder_ + "/none", ports);
+  EXPECT_THAT(ports, IsEmpty());
+}
+
+}  // namespace
+}  // namespace weft::tools

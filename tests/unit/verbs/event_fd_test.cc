@@ -1,0 +1,97 @@
+#include "verbs/event_fd.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+namespace weft::verbs {
+namespace {
+
+bool readable(int fd) {
+  pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&p, 1, 0) == 1;
+}
+
+TEST(EventFd, CountsDownByOne) {
+  const EventFd e;
+  ASSERT_TRUE(e.valid());
+  EXPECT_FALSE(readable(e.fd()));
+  e.signal();
+  e.signal();
+  e.take();
+  EXPECT_TRUE(readable(e.fd()));
+  e.take();
+  EXPECT_FALSE(readable(e.fd()));
+}
+
+TEST(EventFd, TheProgramDecidesWhetherItBlocks) {
+  EventFd e;
+  EXPECT_FALSE(e.nonblocking());
+  ASSERT_EQ(::fcntl(e.fd(), F_SETFL, ::fcntl(e.fd(), F_GETFL) | O_NONBLOCK), 0);
+  EXPECT_TRUE(e.nonblocking());
+  e.close();
+  EXPECT_FALSE(e.valid());
+  EXPECT_FALSE(e.nonblocking());
+}
+
+TEST(EventQueue, OldestFirstAndReadableWhileThereIsOne) {
+  EventQueue<int> q;
+  EXPECT_TRUE(q.empty());
+  EXPECT_FALSE(q.try_pop());
+  for (int i = 1; i <= 3; ++i) q.push(i);
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_TRUE(readable(q.fd()));
+    EXPECT_EQ(q.try_pop(), i);
+  }
+  EXPECT_FALSE(readable(q.fd()));
+}
+
+TEST(EventQueue, RemovedEventsAreNotReadable) {
+  EventQueue<int> q;
+  for (int i = 0; i < 6; ++i) q.push(i);
+  q.remove_if([](int i) { return i % 2 == 0; });
+  EXPECT_EQ(q.try_pop(), 1);
+  q.remove_if([](int i) { return i == 5; });
+  EXPECT_EQ(q.try_pop(), 3);
+  EXPECT_TRUE(q.empty());
+  EXPECT_FALSE(readable(q.fd()));
+}
+
+TEST(EventQueue, WhoTakesOneHearsOfItUnderTheLock) {
+  EventQueue<int> q;
+  q.push(7);
+  int heard = 0;
+  EXPECT_EQ(q.try_pop([&](int e) { heard = e; }), 7);
+  EXPECT_EQ(heard, 7);
+}
+
+TEST(EventQueue, ManyThreadsTakeEachEventOnce) {
+  constexpr int kEach = 3000;
+  EventQueue<int> q;
+  std::vector<std::thread> threads;
+  std::atomic<int> sum{0};
+  std::atomic<int> taken{0};
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 1; i <= kEach; ++i) q.push(i);
+    });
+    threads.emplace_back([&] {
+      while (taken.load() < 2 * kEach) {
+        if (const auto e = q.try_pop()) {
+          sum += *e;
+          ++taken;
+        }
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(sum.load(), 2 * (kEach * (kEach + 1) / 2));
+  EXPECT_FALSE(readable(q.fd()));
+}
+
+}  // namespace
+}  // namespace weft::verbs

@@ -1,0 +1,268 @@
+#include "verbs/memory_table.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <set>
+#include <thread>
+
+#include "tests/unit/verbs/fixture.h"
+
+namespace weft::verbs {
+namespace {
+
+using rdmap::MemoryFault;
+using test::Buffer;
+
+class MemoryTableTest : public VerbsTest {
+ protected:
+  MemoryTableTest() : table([this] { ++quiesced; }) {}
+
+  Region* add(Buffer& b, uint32_t flags = access::kLocalWrite, uint64_t iova = 0) {
+    auto r = table.add(pd, b.data(), b.size(), iova, flags);
+    EXPECT_TRUE(r.ok());
+    return r.ok() ? *r : nullptr;
+  }
+  Errc refused(void* address, uint64_t length, uint32_t flags) {
+    auto r = table.add(pd, address, length, 0, flags);
+    EXPECT_FALSE(r.ok());
+    if (r.ok()) (void)table.remove(*r);
+    return r.ok() ? Errc::system : r.error();
+  }
+
+  int quiesced = 0;
+  ProtectionDomain other{context};
+  MemoryTable table;
+  Buffer memory = Buffer(8192);
+};
+
+std::optional<MemoryFault> fault(const Region& r, uint64_t address, uint64_t size, uint32_t need) {
+  const auto p = r.resolve(address, size, need);
+  if (p.ok()) return {};
+  return p.error();
+}
+
+// wire.md part IV, 5 and 6
+TEST_F(MemoryTableTest, RightsBoundsAndWrapping) {
+  Region* r = add(memory, access::kLocalWrite | access::kRemoteRead, 0x10000);
+  EXPECT_EQ(*r->resolve(0x10000, 8192, access::kRemoteRead), memory.data());
+  EXPECT_EQ(*r->resolve(0x10000 + 8191, 1, 0), memory.data() + 8191);
+  EXPECT_EQ(*r->resolve(0x10000 + 8192, 0, 0), memory.data() + 8192) << "no bytes at the end";
+  EXPECT_EQ(fault(*r, 0x10000, 1, access::kRemoteWrite), MemoryFault::access);
+  EXPECT_EQ(fault(*r, 0x10000, 1, access::kRemoteRead | access::kRemoteAtomic),
+            MemoryFault::access);
+  EXPECT_EQ(fault(*r, 0xffff, 1, 0), MemoryFault::bounds);
+  EXPECT_EQ(fault(*r, 0x10000, 8193, 0), MemoryFault::bounds);
+  EXPECT_EQ(fault(*r, 0x10000 + 8192, 1, 0), MemoryFault::bounds);
+  EXPECT_EQ(fault(*r, 0, 8192, 0), MemoryFault::bounds);
+  EXPECT_EQ(fault(*r, UINT64_MAX, 2, 0), MemoryFault::wraps);
+  EXPECT_EQ(fault(*r, 0x10000, UINT64_MAX, 0), MemoryFault::wraps);
+  ASSERT_TRUE(table.remove(r).ok());
+}
+
+TEST_F(MemoryTableTest, ARegionAtTheEndOfTheAddressSpace) {
+  Region r{.base = memory.data(), .iova = UINT64_MAX - 99, .length = 100};
+  EXPECT_EQ(*r.resolve(UINT64_MAX - 99, 99, 0), memory.data());
+  EXPECT_EQ(fault(r, UINT64_MAX - 99, 101, 0), MemoryFault::wraps);
+}
+
+TEST_F(MemoryTableTest, FoundByItsWholeStag) {
+  Region* r = add(memory);
+  EXPECT_EQ(table.find(r->stag), r);
+  for (uint32_t bit = 1; bit != 0; bit <<= 1) {
+    EXPECT_EQ(table.find(Stag{r->stag.value() ^ bit}), nullptr)
+        << "key, index and the half of the sinks all count";
+  }
+  EXPECT_EQ(table.find(Stag{0}), nullptr);
+  const Stag stag = r->stag;
+  ASSERT_TRUE(table.remove(r).ok());
+  EXPECT_EQ(table.find(stag), nullptr);
+  EXPECT_EQ(quiesced, 1) << "every engine was held once before the memory was let go";
+}
+
+TEST_F(MemoryTableTest, StagsAreNotReusedSoon) {
+  std::set<uint32_t> indices;
+  for (int i = 0; i < 5000; ++i) {
+    Region* r = add(memory);
+    EXPECT_NE(r->stag.value() >> 8, 0U);
+    EXPECT_EQ(r->stag.value() & 0x80000000U, 0U) << "the upper half names the sinks of reads";
+    indices.insert(r->stag.value() >> 8);
+    ASSERT_TRUE(table.remove(r).ok());
+  }
+  EXPECT_EQ(indices.size(), 5000U);
+  EXPECT_EQ(table.size(), 0U);
+}
+
+TEST_F(MemoryTableTest, DomainsKnowWhatBelongsToThem) {
+  EXPECT_FALSE(pd.in_use());
+  Region* r = add(memory);
+  EXPECT_TRUE(pd.in_use());
+  EXPECT_EQ(table.size(), 1U);
+  ASSERT_TRUE(table.remove(r).ok());
+  EXPECT_FALSE(pd.in_use());
+}
+
+// InfiniBand 10.6.6
+TEST_F(MemoryTableTest, FlagsThatDoNotGoTogether) {
+  EXPECT_EQ(refused(memory.data(), 10, access::kRemoteWrite), Errc::invalid);
+  EXPECT_EQ(refused(memory.data(), 10, access::kRemoteAtomic), Errc::invalid);
+  EXPECT_EQ(refused(memory.data(), 10, access::kOnDemand), Errc::invalid);
+  EXPECT_EQ(refused(memory.data(), 10, 1U << 15), Errc::invalid);
+  // Hints may be ignored.
+  auto r = table.add(pd, memory.data(), 10, 0, access::kRemoteRead | access::kOptionalRange);
+  ASSERT_TRUE(r.ok());
+  ASSERT_TRUE(table.remove(*r).ok());
+}
+
+TEST_F(MemoryTableTest, MemoryThatIsNotThere) {
+  void* page = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  EXPECT_EQ(refused(page, 4096, access::kLocalWrite), Errc::fault);
+  auto r = table.add(pd, page, 4096, 0, access::kRemoteRead);
+  EXPECT_TRUE(r.ok()) << "to read it is enough";
+  ASSERT_TRUE(table.remove(*r).ok());
+  ::munmap(page, 4096);
+  EXPECT_EQ(refused(page, 4096, 0), Errc::fault);
+  EXPECT_EQ(refused(nullptr, 1, 0), Errc::fault);
+  EXPECT_EQ(refused(memory.data(), UINT64_MAX, 0), Errc::fault);
+}
+
+TEST_F(MemoryTableTest, AReplacedRegionKeepsItsStag) {
+  Region* r = add(memory, access::kLocalWrite, 0x1000);
+  const Stag stag = r->stag;
+  Buffer elsewhere(100);
+  auto fresh = table.replace(r, other, elsewhere.data(), 100, 0x2000, access::kRemoteRead);
+  ASSERT_TRUE(fresh.ok());
+  EXPECT_EQ((*fresh)->stag, stag);
+  EXPECT_EQ(table.find(stag), *fresh);
+  EXPECT_EQ(*(*fresh)->resolve(0x2000, 100, access::kRemoteRead), elsewhere.data());
+  EXPECT_FALSE(pd.in_use());
+  EXPECT_TRUE(other.in_use());
+  EXPECT_EQ(table.size(), 1U);
+  const auto bad = table.replace(*fresh, pd, nullptr, 5, 0, 0);
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(table.find(stag), *fresh) << "the old one stays";
+  ASSERT_TRUE(table.remove(*fresh).ok());
+  EXPECT_FALSE(other.in_use());
+}
+
+TEST_F(MemoryTableTest, AnInvalidatedRegionIsStillItsOwners) {
+  Region* r = add(memory);
+  const Stag stag = r->stag;
+  EXPECT_TRUE(table.invalidate(stag).ok());
+  EXPECT_EQ(table.find(stag), nullptr);
+  EXPECT_EQ(table.invalidate(stag).error(), MemoryFault::invalid_stag);
+  EXPECT_TRUE(table.remove(r).ok());
+  EXPECT_EQ(table.size(), 0U);
+}
+
+// --- windows
+
+class Windows : public MemoryTableTest {
+ protected:
+  Windows() : region(add(memory, access::kLocalWrite | access::kMwBind)) {}
+  ~Windows() override { EXPECT_TRUE(table.remove(region).ok()); }
+  void bind(Stag old, Stag fresh, uint64_t offset, uint64_t length) {
+    const Region bounds{.base = memory.data() + offset,
+                        .iova = 0x5000,
+                        .length = length,
+                        .access = access::kRemoteRead,
+                        .pd = &pd,
+                        .parent = region};
+    EXPECT_TRUE(table.bind_window(old, fresh, bounds).ok());
+  }
+  Region* region;
+};
+
+TEST_F(Windows, BoundReboundAndUnbound) {
+  const auto first = table.reserve_window();
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(table.find(*first), nullptr) << "it opens on nothing yet";
+  bind(*first, *first, 100, 50);
+  ASSERT_NE(table.find(*first), nullptr);
+  EXPECT_EQ(*table.find(*first)->resolve(0x5000, 50, access::kRemoteRead), memory.data() + 100);
+
+  const Stag second = MemoryTable::next_key(*first);
+  EXPECT_EQ(second.value() >> 8, first->value() >> 8);
+  EXPECT_NE(second, *first);
+  bind(*first, second, 200, 50);
+  EXPECT_EQ(table.find(*first), nullptr);
+  EXPECT_EQ(table.find(second)->base, memory.data() + 200);
+
+  const Stag third = MemoryTable::next_key(second);
+  bind(second, third, 0, 0);
+  EXPECT_EQ(table.find(second), nullptr);
+  EXPECT_EQ(table.find(third), nullptr);
+  table.release_window(third);
+}
+
+TEST_F(Windows, KeysWrapWithinTheirByte) {
+  EXPECT_EQ(MemoryTable::next_key(Stag{0x1234ff}), Stag{0x123400});
+  EXPECT_EQ(MemoryTable::next_key(Stag{0x123400}), Stag{0x123401});
+}
+
+TEST_F(Windows, ARegionWithWindowsStays) {
+  const auto w = table.reserve_window();
+  ASSERT_TRUE(w.ok());
+  bind(*w, *w, 0, 10);
+  const auto busy = table.remove(region);
+  ASSERT_FALSE(busy.ok());
+  EXPECT_EQ(busy.error(), Errc::busy);
+  EXPECT_EQ(table.find(region->stag), region);
+  EXPECT_FALSE(table.replace(region, pd, memory.data(), 10, 0, 0).ok());
+  EXPECT_EQ(table.invalidate(region->stag).error(), MemoryFault::cannot_invalidate);
+  table.release_window(*w);
+  EXPECT_EQ(table.find(*w), nullptr);
+}
+
+TEST_F(Windows, AnInvalidatedWindowLetsItsRegionGo) {
+  const auto w = table.reserve_window();
+  ASSERT_TRUE(w.ok());
+  bind(*w, *w, 0, 10);
+  EXPECT_TRUE(table.invalidate(*w).ok());
+  EXPECT_EQ(table.find(*w), nullptr);
+  EXPECT_EQ(region->windows.load(), 0U);
+  table.release_window(*w);
+}
+
+// One thread registers and deregisters, others look up, as engine holders do.
+TEST(MemoryTableThreads, LookupsNeverSeeHalfARegion) {
+  std::atomic<int> turns[2] = {0, 0};
+  // Holding an engine once: wait until each reader has begun another turn.
+  MemoryTable table([&] {
+    for (auto& t : turns) {
+      const int now = t.load();
+      while (t.load() != -1 && t.load() < now + 2) std::this_thread::yield();
+    }
+  });
+  Context context(adapter(), device::Device{});
+  ProtectionDomain pd{context};
+  Buffer memory(4096);
+  std::atomic<uint32_t> current{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> readers;
+  for (auto& t : turns) {
+    readers.emplace_back([&table, &current, &stop, &t] {
+      while (!stop.load()) {
+        const Stag stag{current.load()};
+        if (const Region* r = table.find(stag)) {
+          EXPECT_EQ(r->stag, stag);
+          EXPECT_EQ(r->length, 4096U);
+        }
+        t.fetch_add(1);
+      }
+      t.store(-1);
+    });
+  }
+  for (int i = 0; i < 300; ++i) {
+    auto r = table.add(pd, memory.data(), memory.size(), 0, access::kLocalWrite);
+    ASSERT_TRUE(r.ok());
+    current.store((*r)->stag.value());
+    ASSERT_TRUE(table.remove(*r).ok());
+  }
+  stop.store(true);
+  for (std::thread& t : readers) t.join();
+}
+
+}  // namespace
+}  // namespace weft::verbs

@@ -1,0 +1,115 @@
+#include "verbs/qp_transitions.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::verbs {
+namespace {
+
+using namespace qp_mask;
+using enum QpState;
+
+constexpr uint32_t kAll = (1U << 21) - 1;
+
+struct Row {
+  const char* name;
+  QpType type;
+  QpState from;
+  QpState to;
+  uint32_t required;
+  uint32_t optional;
+};
+
+// InfiniBand 11.2.4.2, table 91, as the verbs headers and the kernel's core read it.
+constexpr Row kRows[] = {
+    {"rc reset init", QpType::rc, reset, init, kPkeyIndex | kPort | kAccess, 0},
+    {"uc reset init", QpType::uc, reset, init, kPkeyIndex | kPort | kAccess, 0},
+    {"ud reset init", QpType::ud, reset, init, kPkeyIndex | kPort | kQkey, 0},
+    {"rc init init", QpType::rc, init, init, 0, kPkeyIndex | kPort | kAccess},
+    {"ud init init", QpType::ud, init, init, 0, kPkeyIndex | kPort | kQkey},
+    {"rc init rtr", QpType::rc, init, rtr,
+     kAv | kPathMtu | kDestQpn | kRqPsn | kMaxDestRdAtomic | kMinRnrTimer,
+     kAltPath | kAccess | kPkeyIndex},
+    {"uc init rtr", QpType::uc, init, rtr, kAv | kPathMtu | kDestQpn | kRqPsn,
+     kAltPath | kAccess | kPkeyIndex},
+    {"ud init rtr", QpType::ud, init, rtr, 0, kPkeyIndex | kQkey},
+    {"rc rtr rts", QpType::rc, rtr, rts, kTimeout | kRetryCnt | kRnrRetry | kSqPsn | kMaxQpRdAtomic,
+     kCurState | kAltPath | kAccess | kMinRnrTimer | kPathMigState},
+    {"uc rtr rts", QpType::uc, rtr, rts, kSqPsn, kCurState | kAltPath | kAccess | kPathMigState},
+    {"ud rtr rts", QpType::ud, rtr, rts, kSqPsn, kCurState | kQkey},
+    {"rc rts rts", QpType::rc, rts, rts, 0,
+     kCurState | kAccess | kAltPath | kPathMigState | kMinRnrTimer},
+    {"uc rts rts", QpType::uc, rts, rts, 0, kCurState | kAccess | kAltPath | kPathMigState},
+    {"ud rts rts", QpType::ud, rts, rts, 0, kCurState | kQkey},
+    {"rc rts sqd", QpType::rc, rts, sqd, 0, kEnSqdNotify},
+    {"uc rts sqd", QpType::uc, rts, sqd, 0, kEnSqdNotify},
+    {"ud rts sqd", QpType::ud, rts, sqd, 0, kEnSqdNotify},
+    {"rc sqd rts", QpType::rc, sqd, rts, 0,
+     kCurState | kAccess | kAltPath | kPathMigState | kMinRnrTimer},
+    {"ud sqd rts", QpType::ud, sqd, rts, 0, kCurState | kQkey},
+    {"rc sqd sqd", QpType::rc, sqd, sqd, 0,
+     kPort | kAv | kTimeout | kRetryCnt | kRnrRetry | kMaxQpRdAtomic | kMaxDestRdAtomic | kAltPath |
+         kCurState | kAccess | kPkeyIndex | kMinRnrTimer | kPathMigState},
+    {"ud sqd sqd", QpType::ud, sqd, sqd, 0, kPkeyIndex | kQkey},
+    {"uc sqe rts", QpType::uc, sqe, rts, 0, kCurState | kAccess},
+    {"ud sqe rts", QpType::ud, sqe, rts, 0, kCurState | kQkey},
+};
+
+TEST(QpTransitions, EachRow) {
+  for (const Row& row : kRows) {
+    SCOPED_TRACE(row.name);
+    const auto allowed = [&](uint32_t mask) {
+      return transition_allowed(row.type, row.from, row.to, mask | kState);
+    };
+    EXPECT_TRUE(allowed(row.required));
+    EXPECT_TRUE(allowed(row.required | row.optional));
+    for (uint32_t bit = 1; bit <= kAll; bit <<= 1) {
+      if (bit == kState) continue;
+      if ((row.required & bit) != 0) {
+        EXPECT_FALSE(allowed(row.required & ~bit)) << "without required bit " << bit;
+      } else {
+        EXPECT_EQ(allowed(row.required | bit), (row.optional & bit) != 0) << "with bit " << bit;
+      }
+    }
+  }
+}
+
+TEST(QpTransitions, NoOtherWay) {
+  constexpr QpState kStates[] = {reset, init, rtr, rts, sqd, sqe, err};
+  for (const QpType type : {QpType::rc, QpType::uc, QpType::ud}) {
+    for (const QpState from : kStates) {
+      for (const QpState to : kStates) {
+        if (to == reset || to == err) continue;
+        bool known = false;
+        for (const auto& [f, t] : {std::pair{reset, init},
+                                   {init, init},
+                                   {init, rtr},
+                                   {rtr, rts},
+                                   {rts, rts},
+                                   {rts, sqd},
+                                   {sqd, rts},
+                                   {sqd, sqd},
+                                   {sqe, rts}}) {
+          known |= f == from && t == to;
+        }
+        if (known) continue;
+        for (const uint32_t mask : {0U, kAll}) {
+          EXPECT_FALSE(transition_allowed(type, from, to, mask | kState))
+              << static_cast<int>(from) << " to " << static_cast<int>(to);
+        }
+      }
+    }
+  }
+}
+
+TEST(QpTransitions, ResetAndErrorFromEverywhere) {
+  for (const QpState from : {reset, init, rtr, rts, sqd, sqe, err}) {
+    for (const QpState to : {reset, err}) {
+      EXPECT_TRUE(transition_allowed(QpType::rc, from, to, kState));
+      EXPECT_TRUE(transition_allowed(QpType::rc, from, to, kState | kCurState));
+      EXPECT_FALSE(transition_allowed(QpType::rc, from, to, kState | kAccess));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::verbs

@@ -1,0 +1,43 @@
+#include "wire/fpdu.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::wire {
+namespace {
+
+TEST(Fpdu, PadAndSizeOfUlpdusFromTheExamples) {
+  struct Row {
+    size_t ulpdu, pad, size;
+  };
+  // wire.md 3.1 and part V: RTR kind B, E3, E4, E5, E7, E8, E9, E10; siw's full segment.
+  const Row rows[] = {{0, 2, 8},   {34, 0, 40}, {46, 0, 52},    {78, 0, 84}, {43, 3, 52},
+                      {42, 0, 48}, {22, 0, 28}, {26, 0, 32},    {70, 0, 76}, {30, 0, 36},
+                      {14, 0, 20}, {18, 0, 24}, {1442, 0, 1448}};
+  for (const Row& r : rows) {
+    EXPECT_EQ(fpdu_pad(r.ulpdu), r.pad) << r.ulpdu;
+    EXPECT_EQ(fpdu_size(r.ulpdu), r.size) << r.ulpdu;
+  }
+}
+
+TEST(Fpdu, PadMakesAMultipleOfFourWithTheLeastBytes) {
+  for (size_t n = 0; n <= kMaxUlpdu; ++n) {
+    ASSERT_LT(fpdu_pad(n), 4U) << n;
+    ASSERT_EQ((kFpduLengthSize + n + fpdu_pad(n)) % 4, 0U) << n;
+    ASSERT_EQ(fpdu_size(n), 2 + n + fpdu_pad(n) + 4) << n;
+  }
+}
+
+TEST(Fpdu, BoundForAReceiver) {
+  // wire.md 3.3: 65535 + 9.
+  EXPECT_EQ(kMaxFpdu, 65535U + 9U);
+  for (size_t n = 65532; n <= kMaxUlpdu; ++n) EXPECT_LE(fpdu_size(n), kMaxFpdu);
+}
+
+TEST(Fpdu, MarkerGeometry) {
+  // RFC 5044 section 4.3; wire.md 3.4.
+  EXPECT_EQ(kMarkerSpacing, 512U);
+  EXPECT_EQ(kMarkerSize, 4U);
+}
+
+}  // namespace
+}  // namespace weft::wire

@@ -1,0 +1,62 @@
+#include "wire/opcode.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace weft::wire {
+namespace {
+
+// wire.md 4.4 row by row. Letters: t tagged, s Send, i Immediate Data, e solicited, v invalidates,
+// m Send that carries an immediate, r request that a Delivered counts (4.10), x needs the
+// extension.
+struct Row {
+  int opcode;
+  const char* name;
+  const char* is;
+};
+constexpr Row kRows[] = {
+    {0, "RDMA Write", "tr"},
+    {1, "RDMA Read Request", "r"},
+    {2, "RDMA Read Response", "t"},
+    {3, "Send", "sr"},
+    {4, "Send with Invalidate", "svr"},
+    {5, "Send with Solicited Event", "ser"},
+    {6, "Send with Solicited Event and Invalidate", "sevr"},
+    {7, "Terminate", ""},
+    {8, "Immediate Data", "irx"},
+    {9, "Immediate Data with Solicited Event", "ierx"},
+    {10, "Atomic Request", "rx"},
+    {11, "Atomic Response", "x"},
+    {12, "Send with Immediate", "smrx"},
+    {13, "Send with Solicited Event and Immediate", "semrx"},
+    {14, "Delivered", "tx"},
+    {15, "unassigned opcode", ""},
+};
+
+TEST(Opcode, TableOfWireMd44) {
+  for (const Row& row : kRows) {
+    SCOPED_TRACE(row.opcode);
+    const auto op = static_cast<Opcode>(row.opcode);
+    const auto says = [&](char c) { return std::string(row.is).find(c) != std::string::npos; };
+    EXPECT_STREQ(to_string(op), row.name);
+    EXPECT_EQ(is_tagged(op), says('t'));
+    EXPECT_EQ(is_send(op), says('s'));
+    EXPECT_EQ(is_immediate(op), says('i'));
+    EXPECT_EQ(is_solicited(op), says('e'));
+    EXPECT_EQ(invalidates(op), says('v'));
+    EXPECT_EQ(send_carries_immediate(op), says('m'));
+    EXPECT_EQ(is_request(op), says('r'));
+    EXPECT_EQ(needs_extension(op), says('x'));
+  }
+}
+
+TEST(Opcode, NamesTellThemApart) {
+  std::set<std::string> names;
+  for (const Row& row : kRows) names.insert(to_string(static_cast<Opcode>(row.opcode)));
+  EXPECT_EQ(names.size(), std::size(kRows));
+}
+
+}  // namespace
+}  // namespace weft::wire

@@ -1,0 +1,120 @@
+#include "bench/cases.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+
+namespace weft::bench {
+namespace {
+
+constexpr uint64_t kSmall = 64;        // bytes of a message in the rate and latency cases
+constexpr uint32_t kList = 64;         // work requests of a post list
+constexpr uint32_t kQueuePairs = 500;  // of the memory case: many against what one page costs
+
+const char* crc_name(bool crc) {
+  return crc ? "crc" : "no-crc";
+}
+
+std::string tcp_name(uint64_t size) {
+  return "tcp/" + size_name(size);
+}
+
+void add_bandwidth(std::vector<Spec>& cases, const CaseChoice& choice) {
+  for (const uint64_t size : choice.sizes) {
+    cases.push_back({.name = tcp_name(size), .operation = Operation::tcp_stream, .size = size});
+    for (const auto& [word, operation] : {std::pair{"write", Operation::write},
+                                          {"read", Operation::read},
+                                          {"send", Operation::send}}) {
+      for (const bool crc : {true, false}) {
+        cases.push_back({.name = fmt::format("{}/{}/{}", word, size_name(size), crc_name(crc)),
+                         .operation = operation,
+                         .size = size,
+                         .crc = crc,
+                         .wait = choice.bandwidth_wait,
+                         .baseline = tcp_name(size)});
+      }
+    }
+  }
+}
+
+void add_rates(std::vector<Spec>& cases) {
+  for (const bool crc : {true, false}) {
+    Spec spec{.name = fmt::format("write-list/{}/{}", kSmall, crc_name(crc)),
+              .group = Group::rate,
+              .operation = Operation::write,
+              .size = kSmall,
+              .crc = crc,
+              .wait = Wait::poll,
+              .depth = 16 * kList,
+              .list = kList};
+    cases.push_back(spec);
+    spec.name = fmt::format("write-single/{}/{}", kSmall, crc_name(crc));
+    spec.depth = 64;
+    spec.list = 1;
+    cases.push_back(spec);
+  }
+}
+
+void add_latencies(std::vector<Spec>& cases) {
+  const auto add = [&](const char* word, Operation operation, Wait wait, const char* wait_name,
+                       const std::string& baseline) {
+    Spec spec{.name = fmt::format("{}/{}/{}", word, kSmall, wait_name),
+              .group = Group::latency,
+              .operation = operation,
+              .size = kSmall,
+              .wait = wait,
+              .baseline = baseline};
+    cases.push_back(spec);
+    return spec.name;
+  };
+  const std::string spin =
+      add("tcp-ping-pong", Operation::tcp_ping_pong, Wait::poll, "spin", std::string{});
+  add("send-ping-pong", Operation::send_ping_pong, Wait::poll, "poll", spin);
+  add("write-ping-pong", Operation::write_ping_pong, Wait::poll, "poll", spin);
+  const std::string block =
+      add("tcp-ping-pong", Operation::tcp_ping_pong, Wait::event, "block", std::string{});
+  add("send-ping-pong", Operation::send_ping_pong, Wait::event, "event", block);
+  add("write-ping-pong", Operation::write_ping_pong, Wait::event, "event", block);
+}
+
+}  // namespace
+
+std::vector<Spec> make_cases(const CaseChoice& choice) {
+  std::vector<Spec> all;
+  add_bandwidth(all, choice);
+  add_rates(all);
+  add_latencies(all);
+  all.push_back(
+      {.name = "idle", .group = Group::rest, .operation = Operation::idle, .size = 65536});
+  all.push_back({.name = "memory",
+                 .group = Group::rest,
+                 .operation = Operation::memory,
+                 .size = 64,
+                 .connections = kQueuePairs});
+  if (choice.only.empty()) return all;
+
+  const auto chosen = [&](const Spec& spec) {
+    return std::any_of(choice.only.begin(), choice.only.end(), [&](const std::string& pattern) {
+      return fnmatch(pattern.c_str(), spec.name.c_str(), 0) == 0;
+    });
+  };
+  const auto needed = [&](const Spec& spec) {
+    return std::any_of(all.begin(), all.end(), [&](const Spec& other) {
+      return other.baseline == spec.name && chosen(other);
+    });
+  };
+  std::vector<Spec> result;
+  for (const Spec& spec : all) {
+    if (chosen(spec) || needed(spec)) result.push_back(spec);
+  }
+  return result;
+}
+
+std::string size_name(uint64_t bytes) {
+  if (bytes >= 1048576 && bytes % 1048576 == 0) return fmt::format("{}M", bytes / 1048576);
+  if (bytes >= 1024 && bytes % 1024 == 0) return fmt::format("{}K", bytes / 1024);
+  return std::to_string(bytes);
+}
+
+}  // namespace weft::bench

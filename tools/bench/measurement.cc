@@ -1,0 +1,87 @@
+#include "bench/measurement.h"
+
+#include <algorithm>
+
+namespace weft::bench {
+namespace {
+
+Figures stream_figures(const Spec& spec, const Measurement& m) {
+  const SideResult& i = m.initiator;
+  const SideResult& t = m.target;
+  const auto messages = static_cast<double>(i.messages);
+  const double gigabytes = messages * static_cast<double>(spec.size) * 1e-9;
+  if (gigabytes == 0 || i.seconds == 0) return {};
+  const bool initiator_sends = spec.operation != Operation::read;
+  const double tx = initiator_sends ? i.cpu_s : t.cpu_s;
+  const double rx = initiator_sends ? t.cpu_s : i.cpu_s;
+  return {{"gbps", gigabytes * 8 / i.seconds},
+          {"messages_per_s", messages / i.seconds},
+          {"tx_s_per_gb", tx / gigabytes},
+          {"rx_s_per_gb", rx / gigabytes},
+          {"s_per_gb", (tx + rx) / gigabytes},
+          {"switches_per_gb", (i.switches + t.switches) / gigabytes},
+          {"cpu_us_per_message", (tx + rx) * 1e6 / messages}};
+}
+
+Figures ping_pong_figures(const Measurement& m) {
+  const auto round_trips = static_cast<double>(m.initiator.messages);
+  if (round_trips == 0) return {};
+  Figures figures(m.initiator.extra.begin(), m.initiator.extra.end());
+  figures["initiator_cpu_us"] = m.initiator.cpu_s * 1e6 / round_trips;
+  figures["target_cpu_us"] = m.target.cpu_s * 1e6 / round_trips;
+  return figures;
+}
+
+Figures idle_figures(const Measurement& m) {
+  if (m.initiator.seconds == 0) return {};
+  return {
+      {"idle_cpu_us_per_s",
+       (m.initiator.library_cpu_s + m.target.library_cpu_s) * 1e6 / m.initiator.seconds},
+      {"idle_switches_per_s", (m.initiator.switches + m.target.switches) / m.initiator.seconds}};
+}
+
+// Each end sees its own memory; the costlier one counts.
+Figures memory_figures(const Measurement& m) {
+  Figures figures;
+  for (const char* name : {"user_bytes_per_qp", "kernel_bytes_per_qp"}) {
+    const auto a = m.initiator.extra.find(name);
+    const auto b = m.target.extra.find(name);
+    if (a == m.initiator.extra.end() || b == m.target.extra.end()) return {};
+    figures[name] = std::max(a->second, b->second);
+  }
+  figures["bytes_per_qp"] = figures["user_bytes_per_qp"] + figures["kernel_bytes_per_qp"];
+  return figures;
+}
+
+}  // namespace
+
+Figures figures_of(const Spec& spec, const Measurement& m) {
+  if (!m.error.empty()) return {};
+  if (is_ping_pong(spec.operation)) return ping_pong_figures(m);
+  switch (spec.operation) {
+    case Operation::idle:
+      return idle_figures(m);
+    case Operation::memory:
+      return memory_figures(m);
+    default:
+      return stream_figures(spec, m);
+  }
+}
+
+Series CaseResult::series(const std::string& figure) const {
+  Series series;
+  for (const Measurement& m : repetitions) {
+    const Figures figures = figures_of(spec, m);
+    const auto found = figures.find(figure);
+    series.push_back(found != figures.end() ? std::optional{found->second} : std::nullopt);
+  }
+  return series;
+}
+
+const CaseResult* find_case(const std::vector<CaseResult>& cases, const std::string& name) {
+  const auto found = std::find_if(cases.begin(), cases.end(),
+                                  [&](const CaseResult& c) { return c.spec.name == name; });
+  return found != cases.end() ? &*found : nullptr;
+}
+
+}  // namespace weft::bench

@@ -1,0 +1,63 @@
+// What the two sides saw in one repetition of a case, and the figures that follow from it.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/method.h"
+#include "bench/spec.h"
+
+namespace weft::bench {
+
+// One side's account. The initiator posts or sends first; the target answers or stands still.
+struct SideResult {
+  uint64_t messages = 0;  // one way; the initiator alone counts them
+  double seconds = 0;     // from the first post to the last completion
+  double cpu_s = 0;
+  double library_cpu_s = 0;
+  double switches = 0;
+  bool intact = true;                   // what arrived at this side is what was sent
+  std::map<std::string, double> extra;  // figures that only some operations have
+  std::string congestion;               // TCP congestion control, of raw TCP alone
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideResult, messages, seconds, cpu_s, library_cpu_s, switches,
+                                   intact, extra, congestion)
+
+struct Measurement {
+  std::string error;  // a sentence; empty when it went well
+  SideResult initiator;
+  SideResult target;
+};
+
+using Figures = std::map<std::string, double>;
+
+// By the operation and the group:
+//   gbps                 10^9 bits of payload a second
+//   messages_per_s
+//   tx_s_per_gb, rx_s_per_gb, s_per_gb   CPU seconds of the side that sends the data, of the one
+//   that
+//                        receives it, and of both, for each 10^9 bytes of payload
+//   switches_per_gb      context switches of both sides
+//   cpu_us_per_message   CPU of both sides, microseconds
+//   rtt_us, rtt_p99_us, rtt_min_us, rtt_mean_us   round trip; rtt_us is the median
+//   initiator_cpu_us, target_cpu_us               CPU of a side for each round trip
+//   idle_cpu_us_per_s    CPU of the library's threads of both sides, microseconds a second
+//   user_bytes_per_qp, kernel_bytes_per_qp, bytes_per_qp
+// Empty for a measurement that failed.
+Figures figures_of(const Spec& spec, const Measurement& m);
+
+// A case with its repetitions.
+struct CaseResult {
+  Spec spec;
+  std::vector<Measurement> repetitions;
+
+  // `figure` by repetition.
+  Series series(const std::string& figure) const;
+};
+
+// The case of this name, or nullptr.
+const CaseResult* find_case(const std::vector<CaseResult>& cases, const std::string& name);
+
+}  // namespace weft::bench

@@ -1,0 +1,212 @@
+#include "bench/processes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+
+#include "bench/clock.h"
+#include "bench/failure.h"
+#include "bench/work.h"
+
+namespace weft::bench {
+namespace {
+
+// Beyond the time of the measurement: start, warm-up, comparing the data. Debug builds and busy
+// machines take their time.
+constexpr double kAllowance = 60;
+constexpr int kFirst = -20;                // nice value
+constexpr int64_t kGrace = 1'000'000'000;  // ns for the second side after the first one failed
+
+// Before everything else that does not run in real time. A session is a group of its own for the
+// scheduler (sched_autogroup_enabled), inside which alone a nice value counts.
+void go_first() {
+  ::setsid();
+  ::setpriority(PRIO_PROCESS, 0, kFirst);
+  const port::Fd group{::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC)};
+  const std::string value = std::to_string(kFirst);
+  // Without automatic groups there is no such file, and the nice value is enough.
+  if (group.valid()) (void)!::write(group.get(), value.data(), value.size());
+}
+
+class Side {
+ public:
+  Side(const char* name, const Order& order, const Place& place, std::optional<int> cpu, bool first,
+       Channel peer)
+      : name_(name) {
+    auto [ours, theirs] = make_channel();
+    control_ = std::move(ours);
+    pid_ = ::fork();
+    if (pid_ < 0) throw system_failure("fork");
+    if (pid_ == 0) become_side(order, place, cpu, first, theirs, peer);
+    theirs.close();
+    control_.send(order);
+  }
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+  ~Side() {
+    if (!reported_) ::kill(pid_, SIGKILL);
+    (void)exit_status();
+  }
+
+  int fd() const { return control_.fd(); }
+  bool reported() const { return reported_; }
+  // To be called when fd() is readable. False for an error.
+  bool hear(SideResult& result, std::string& error) {
+    reported_ = true;
+    nlohmann::json report;
+    try {
+      report = control_.receive();
+    } catch (const Failure&) {
+      error = fmt::format("the {} {}", name_, ending());
+      return false;
+    }
+    if (report.contains("error")) {
+      error = fmt::format("the {}: {}", name_, report["error"].get<std::string>());
+      return false;
+    }
+    result = report;
+    return true;
+  }
+
+ private:
+  [[noreturn]] static void become_side(const Order& order, const Place& place,
+                                       std::optional<int> cpu, bool first, const Channel& control,
+                                       const Channel& peer) {
+    // Not to outlive the one who reads the results.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (place.network_namespace.valid() &&
+        ::setns(place.network_namespace.get(), CLONE_NEWNET) != 0) {
+      ::_exit(126);
+    }
+    if (cpu) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      CPU_SET(*cpu, &set);
+      (void)::sched_setaffinity(0, sizeof set, &set);
+    }
+    if (first) go_first();
+    ::setenv("WEFT_CRC", order.spec.crc ? "on" : "off", 1);
+    ::setenv("WEFT_IP", place.address.c_str(), 1);
+    for (const int fd : {control.fd(), peer.fd()}) ::fcntl(fd, F_SETFD, 0);
+    // What is printed here would get into the report.
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    std::string control_word = fmt::format("--control={}", control.fd());
+    std::string peer_word = fmt::format("--peer={}", peer.fd());
+    std::array<std::string, 5> words{"weft", "bench", "side", control_word, peer_word};
+    std::array<char*, 6> argv{};
+    for (size_t i = 0; i < words.size(); ++i) argv[i] = words[i].data();
+    ::execv("/proc/self/exe", argv.data());
+    ::_exit(126);
+  }
+
+  int exit_status() {
+    if (!status_) {
+      int status = 0;
+      while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+      }
+      status_ = status;
+    }
+    return *status_;
+  }
+
+  std::string ending() {
+    const int status = exit_status();
+    if (WIFSIGNALED(status)) {
+      return fmt::format("was ended by signal {} ({})", WTERMSIG(status),
+                         ::strsignal(WTERMSIG(status)));
+    }
+    return fmt::format("ended without a report, status {}", WEXITSTATUS(status));
+  }
+
+  const char* name_;
+  Channel control_;
+  pid_t pid_ = -1;
+  bool reported_ = false;
+  std::optional<int> status_;
+};
+
+void hear_both(Side& initiator, Side& target, int64_t until, Measurement& m) {
+  while (!initiator.reported() || !target.reported()) {
+    std::array<pollfd, 2> fds{{{.fd = initiator.reported() ? -1 : initiator.fd(), .events = POLLIN},
+                               {.fd = target.reported() ? -1 : target.fd(), .events = POLLIN}}};
+    const int64_t left = until - now_ns();
+    if (left <= 0) break;
+    if (::poll(fds.data(), fds.size(), static_cast<int>(left / 1'000'000) + 1) < 0) {
+      if (errno == EINTR) continue;
+      throw system_failure("poll");
+    }
+    const auto take = [&](const pollfd& fd, Side& side, SideResult& result) {
+      if (fd.revents == 0) return;
+      std::string error;
+      if (side.hear(result, error)) return;
+      // What the second one says is mostly that the first one has gone.
+      if (m.error.empty()) m.error = error;
+      until = std::min(until, now_ns() + kGrace);
+    };
+    take(fds[0], initiator, m.initiator);
+    take(fds[1], target, m.target);
+  }
+}
+
+}  // namespace
+
+Pinning two_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  std::array<int, 2> found{};
+  size_t count = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE && count < found.size(); ++cpu) {
+    if (CPU_ISSET(cpu, &set)) found[count++] = cpu;
+  }
+  if (count < found.size()) return {};
+  return {.initiator = found[0], .target = found[1]};
+}
+
+Measurement run_once(const Spec& spec, double seconds, const Setting& setting) {
+  Measurement m;
+  try {
+    auto [one_end, other_end] = make_channel();
+    Order order{.spec = spec,
+                .role = Role::target,
+                .address = setting.network.target.address,
+                .library = setting.library,
+                .seconds = seconds};
+    const int64_t until = now_ns() + static_cast<int64_t>((seconds + kAllowance) * 1e9);
+    Side target{"target",
+                order,
+                setting.network.target,
+                setting.pinning.target,
+                setting.first,
+                std::move(other_end)};
+    order.role = Role::initiator;
+    order.address = setting.network.initiator.address;
+    Side initiator{"initiator",
+                   order,
+                   setting.network.initiator,
+                   setting.pinning.initiator,
+                   setting.first,
+                   std::move(one_end)};
+    hear_both(initiator, target, until, m);
+    if (m.error.empty() && !(initiator.reported() && target.reported())) {
+      m.error = fmt::format("no result within {:.0f} s", seconds + kAllowance);
+    }
+  } catch (const Failure& failure) {
+    m.error = failure.what();
+  }
+  if (m.error.empty() && !(m.initiator.intact && m.target.intact)) {
+    m.error = "what arrived is not what was sent";
+  }
+  return m;
+}
+
+}  // namespace weft::bench

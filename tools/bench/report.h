@@ -1,0 +1,31 @@
+// What `weft bench rc` prints: a table for people, one JSON document for programs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/machine.h"
+#include "bench/measurement.h"
+#include "bench/targets.h"
+
+namespace weft::bench {
+
+struct Run {
+  std::string path;  // "loopback" or "veth"
+  std::string library;
+  unsigned repetitions = 0;
+  double seconds = 0;
+  bool pinned = false;
+  bool first = false;  // before all other processes of the machine
+  Machine machine;
+  std::vector<CaseResult> cases;
+};
+
+std::string as_text(const Run& run);
+nlohmann::json as_json(const Run& run);
+
+// A sentence for each repetition that failed.
+std::vector<std::string> failures(const std::vector<CaseResult>& cases);
+
+}  // namespace weft::bench

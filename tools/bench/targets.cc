@@ -1,0 +1,96 @@
+#include "bench/targets.h"
+
+namespace weft::bench {
+namespace {
+
+struct Rule {
+  Target target;
+  const char* figure;
+  const char* of;  // name of the case
+  const char* to;  // name of the case that it is divided by, or nullptr
+  double scale = 1;
+};
+
+constexpr Rule kRules[] = {
+    {{"write_1m_bandwidth", "Write 1 MB, CRC off / raw TCP 1 MB, bandwidth", "", false, 0.90, 0.98},
+     "gbps",
+     "write/1M/no-crc",
+     "tcp/1M"},
+    {{"write_64k_bandwidth", "Write 64 KB, CRC on / raw TCP 64 KB, bandwidth", "", false, 0.90,
+      1.05},
+     "gbps",
+     "write/64K/crc",
+     "tcp/64K"},
+    {{"write_cpu", "Write 1 MB, CRC on / raw TCP 1 MB, CPU of both sides per byte", "", true, 1.45,
+      1.30},
+     "s_per_gb",
+     "write/1M/crc",
+     "tcp/1M"},
+    {{"crc_bandwidth", "Write 1 MB, CRC on / CRC off, bandwidth", "", false, 0.80, 0.88},
+     "gbps",
+     "write/1M/crc",
+     "write/1M/no-crc"},
+    {{"send_round_trip", "Send 64 B polling / raw TCP spinning, round trip", "", true, 1.20, 1.08},
+     "rtt_us",
+     "send-ping-pong/64/poll",
+     "tcp-ping-pong/64/spin"},
+    {{"write_round_trip", "Write 64 B with immediate, polling / raw TCP spinning, round trip", "",
+      true, 1.20, 1.08},
+     "rtt_us",
+     "write-ping-pong/64/poll",
+     "tcp-ping-pong/64/spin"},
+    {{"write_rate", "Writes of 64 B by post list, CRC on", "M/s", false, 8, 15},
+     "messages_per_s",
+     "write-list/64/crc",
+     nullptr,
+     1e-6},
+    {{"idle_cpu", "CPU of an idle connection, both ends", "us/s", true, 0, std::nullopt},
+     "idle_cpu_us_per_s",
+     "idle",
+     nullptr},
+    {{"idle_memory", "Memory of an idle queue pair, user and kernel", "B", true, 8192, 5120},
+     "bytes_per_qp",
+     "memory",
+     nullptr},
+};
+
+bool reaches(const Target& target, double value, double limit) {
+  return target.at_most ? value <= limit : value >= limit;
+}
+
+Series scaled(Series series, double scale) {
+  for (auto& value : series) {
+    if (value) *value *= scale;
+  }
+  return series;
+}
+
+}  // namespace
+
+std::optional<bool> Standing::met() const {
+  if (!value) return std::nullopt;
+  return reaches(target, value->median, target.required);
+}
+
+std::optional<bool> Standing::reaches_aim() const {
+  if (!value || !target.aim) return std::nullopt;
+  return reaches(target, value->median, *target.aim);
+}
+
+std::vector<Standing> standings(const std::vector<CaseResult>& cases) {
+  std::vector<Standing> result;
+  for (const Rule& rule : kRules) {
+    Standing standing{.target = rule.target, .value = std::nullopt};
+    const CaseResult* of = find_case(cases, rule.of);
+    const CaseResult* to = rule.to != nullptr ? find_case(cases, rule.to) : nullptr;
+    if (of != nullptr && (rule.to == nullptr || to != nullptr)) {
+      Series series = scaled(of->series(rule.figure), rule.scale);
+      if (to != nullptr) series = ratios(series, to->series(rule.figure));
+      standing.value = spread_of(series);
+    }
+    result.push_back(standing);
+  }
+  return result;
+}
+
+}  // namespace weft::bench

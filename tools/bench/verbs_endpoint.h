@@ -1,0 +1,82 @@
+// One side's device, memory and queue pairs, brought up in InfiniBand's way: the two sides tell
+// each other GID, queue pair number and memory, and move their queue pairs to RTS by ibv_modify_qp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bench/channel.h"
+#include "bench/region.h"
+#include "bench/spec.h"
+#include "bench/verbs_library.h"
+
+namespace weft::bench {
+
+struct EndpointNeeds {
+  Wait wait = Wait::event;
+  uint32_t send_requests = 64;
+  uint32_t receives = 1;
+  uint32_t inline_bytes = 0;
+  uint64_t message = 64;  // bytes; sizes the two regions
+};
+
+class VerbsEndpoint {
+ public:
+  VerbsEndpoint(const std::string& library, const EndpointNeeds& needs);
+  VerbsEndpoint(const VerbsEndpoint&) = delete;
+  VerbsEndpoint& operator=(const VerbsEndpoint&) = delete;
+  ~VerbsEndpoint();
+
+  // Makes `count` more queue pairs and connects each with one of the peer's, in order; both sides
+  // call it alike. When it returns both sides are in RTS.
+  void add_queue_pairs(const Channel& peer, uint32_t count);
+  ibv_qp* qp(size_t i = 0) const { return qps_[i]; }
+
+  Region& source() { return source_; }
+  Region& sink() { return sink_; }
+  const Region& sink() const { return sink_; }
+  ibv_sge source_at(uint64_t offset, uint64_t length) const;
+  ibv_sge sink_at(uint64_t offset, uint64_t length) const;
+  // The peer's, for RDMA.
+  uint64_t remote_source() const { return remote_source_; }
+  uint32_t remote_source_key() const { return remote_source_key_; }
+  uint64_t remote_sink() const { return remote_sink_; }
+  uint32_t remote_sink_key() const { return remote_sink_key_; }
+
+  // `list` is one or more requests; throws Failure when one is refused.
+  void post_send(ibv_send_wr* list, size_t qp = 0);
+  void post_receive(ibv_recv_wr* list);
+  // What has completed, at least one: looks all the time or sleeps on the completion channel, as
+  // was asked for. Throws Failure for a completion in error. Good until the next call.
+  std::span<const ibv_wc> completions();
+
+ private:
+  static constexpr int kBatch = 32;
+
+  void open_device();
+  void create_queue_pair();
+  void connect(ibv_qp* qp, const nlohmann::json& peer_gid, uint32_t peer_qpn) const;
+  int poll();
+  void sleep();
+
+  VerbsLibrary verbs_;
+  EndpointNeeds needs_;
+  Region source_;
+  Region sink_;
+  ibv_context* context_ = nullptr;
+  ibv_pd* pd_ = nullptr;
+  ibv_mr* source_mr_ = nullptr;
+  ibv_mr* sink_mr_ = nullptr;
+  ibv_comp_channel* channel_ = nullptr;
+  ibv_cq* cq_ = nullptr;
+  std::vector<ibv_qp*> qps_;
+  std::array<ibv_wc, kBatch> wc_;
+  bool armed_ = false;
+  uint64_t remote_source_ = 0;
+  uint32_t remote_source_key_ = 0;
+  uint64_t remote_sink_ = 0;
+  uint32_t remote_sink_key_ = 0;
+};
+
+}  // namespace weft::bench

@@ -1,0 +1,50 @@
+#include "bench/work.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "bench/method.h"
+
+namespace weft::bench {
+
+std::unique_ptr<Work> make_work(const Order& order) {
+  switch (order.spec.operation) {
+    case Operation::tcp_stream:
+      return make_tcp_stream(order);
+    case Operation::tcp_ping_pong:
+      return make_tcp_ping_pong(order);
+    case Operation::write_ping_pong:
+    case Operation::send_ping_pong:
+      return make_verbs_ping_pong(order);
+    case Operation::idle:
+      return make_idle(order);
+    case Operation::memory:
+      return make_memory(order);
+    case Operation::write:
+    case Operation::read:
+    case Operation::send:
+      break;
+  }
+  return make_verbs_stream(order);
+}
+
+uint64_t warm_up_messages(const Spec& spec) {
+  constexpr uint64_t kPingPongs = 1000;
+  constexpr uint64_t kBytes = 64 << 20;
+  if (is_ping_pong(spec.operation)) return kPingPongs;
+  if (spec.operation == Operation::memory) return 0;
+  const uint64_t wanted = std::clamp<uint64_t>(kBytes / spec.size, 16, 20'000);
+  return (wanted + spec.list - 1) / spec.list * spec.list;
+}
+
+std::map<std::string, double> RoundTrips::figures() {
+  if (us_.empty()) return {};
+  std::sort(us_.begin(), us_.end());
+  return {{"rtt_us", percentile(us_, 0.5)},
+          {"rtt_p99_us", percentile(us_, 0.99)},
+          {"rtt_min_us", us_.front()},
+          {"rtt_mean_us",
+           std::accumulate(us_.begin(), us_.end(), 0.0) / static_cast<double>(us_.size())}};
+}
+
+}  // namespace weft::bench

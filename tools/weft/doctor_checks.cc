@@ -1,0 +1,201 @@
+#include "weft/doctor_checks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace weft::tools {
+namespace {
+
+// Descriptors that a process has besides one per connected QP: its own files, listeners, event
+// channels.
+constexpr uint64_t kOtherDescriptors = 64;
+constexpr uint64_t kManyQps = 1000;
+// One RD window (datapath.md R 8) must fit, with the kernel's own book-keeping of about as much
+// again.
+constexpr uint64_t kSocketMemory = 2 << 20;
+constexpr uint32_t kFewPorts = 64;
+
+bool contains(const std::vector<std::string>& list, const char* word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+}  // namespace
+
+Finding check_libraries(const std::vector<LibraryFact>& libraries) {
+  Finding finding{Severity::ok, "libraries", "", ""};
+  std::vector<std::string> names;
+  for (const LibraryFact& library : libraries) {
+    if (!library.error.empty()) {
+      return {Severity::problem, "libraries", fmt::format("{}: {}", library.path, library.error),
+              "build or install weft again; bin/weft and lib/weft/ belong side by side"};
+    }
+    names.push_back(std::filesystem::path(library.path).filename());
+    finding.sentence = std::filesystem::path(library.path).parent_path();
+  }
+  finding.sentence = fmt::format("{} load from {}", fmt::join(names, " and "), finding.sentence);
+  return finding;
+}
+
+Finding check_addresses(const std::vector<AddressFact>& addresses, const std::string& complaint) {
+  if (!complaint.empty()) {
+    return {Severity::problem, "addresses", complaint,
+            "correct the option; 'weft info --options' explains it"};
+  }
+  if (addresses.empty()) {
+    return {Severity::problem, "addresses",
+            "no network interface that is up has an IP address, so weft0 has no GID",
+            "ip link set lo up, for programs on this machine; an address on a network interface "
+            "for others"};
+  }
+  std::vector<std::string> texts;
+  texts.reserve(addresses.size());
+  for (const AddressFact& a : addresses) {
+    texts.push_back(fmt::format("{} ({}, MTU {})", a.address, a.interface, a.mtu));
+  }
+  const std::string all = fmt::format("{}", fmt::join(texts, ", "));
+  if (std::all_of(addresses.begin(), addresses.end(),
+                  [](const AddressFact& a) { return a.loopback; })) {
+    return {Severity::note, "addresses", fmt::format("only loopback: {}", all),
+            "programs on this machine reach each other; for other machines bring up an interface "
+            "with an "
+            "IP address, or name one with WEFT_IP"};
+  }
+  return {Severity::ok, "addresses", all, ""};
+}
+
+Finding check_descriptors(uint64_t soft, uint64_t hard) {
+  const uint64_t qps = hard > kOtherDescriptors ? hard - kOtherDescriptors : 0;
+  const char* remedy =
+      "raise the hard limit of open files: 'nofile' in /etc/security/limits.conf, LimitNOFILE= of "
+      "the "
+      "service, or --ulimit nofile= of the container";
+  if (qps < 16) {
+    return {Severity::problem, "descriptors",
+            fmt::format("at most {} open files for a process; each connected QP is one", hard),
+            remedy};
+  }
+  if (qps < kManyQps) {
+    return {Severity::note, "descriptors",
+            fmt::format("at most {} open files for a process: room for about {} connected QPs",
+                        hard, qps),
+            remedy};
+  }
+  return {Severity::ok, "descriptors",
+          soft == hard ? fmt::format("{} open files for a process", hard)
+                       : fmt::format("{} open files for a process under 'weft run' (soft limit {})",
+                                     hard, soft),
+          ""};
+}
+
+Finding check_congestion(const CongestionFact& congestion) {
+  Finding finding{Severity::ok, "congestion", "", ""};
+  if (congestion.host_default != "bbr") {
+    finding.sentence = fmt::format("TCP streams use the host's {}",
+                                   congestion.host_default.empty() ? "choice, which is not readable"
+                                                                   : congestion.host_default);
+    return finding;
+  }
+  if (contains(congestion.usable, "cubic")) {
+    finding.sentence = "the host's default is bbr; weft chooses cubic for peers close by";
+    return finding;
+  }
+  const bool reno = contains(congestion.usable, "reno");
+  finding.severity = Severity::note;
+  finding.sentence = fmt::format(
+      "the host's default is bbr, which is slow on short links, and cubic is not allowed to you; "
+      "{}",
+      reno ? "weft chooses reno for peers close by" : "reno neither, so streams stay with bbr");
+  finding.remedy =
+      "as root: modprobe -a tcp_cubic; sysctl -w net.ipv4.tcp_allowed_congestion_control='reno bbr "
+      "cubic'";
+  return finding;
+}
+
+Finding check_socket_memory(std::optional<uint64_t> rmem_max, std::optional<uint64_t> wmem_max) {
+  if (!rmem_max || !wmem_max) {
+    return {Severity::note, "memory", "net.core.rmem_max and wmem_max are not readable here",
+            "see that /proc/sys is mounted; the limits themselves hold all the same"};
+  }
+  const std::string values =
+      fmt::format("net.core.rmem_max is {}, wmem_max {} bytes", *rmem_max, *wmem_max);
+  if (*rmem_max < kSocketMemory || *wmem_max < kSocketMemory) {
+    return {Severity::note, "memory",
+            values +
+                ": small for the datagram services, which lose datagrams when a burst does not fit "
+                "(RC over TCP is not concerned)",
+            fmt::format("as root: sysctl -w net.core.rmem_max={0} net.core.wmem_max={0}",
+                        2 * kSocketMemory)};
+  }
+  return {Severity::ok, "memory", values, ""};
+}
+
+Finding check_ports(const std::optional<PortFact>& ports) {
+  if (!ports) {
+    return {Severity::note, "ports", "net.ipv4.ip_local_port_range is not readable here",
+            "see that /proc/sys is mounted"};
+  }
+  const uint32_t free = ports->usable > ports->in_use ? ports->usable - ports->in_use : 0;
+  const std::string values = fmt::format(
+      "net.ipv4.ip_local_port_range {}-{}: {} ports that weft can use, {} of them taken",
+      ports->low, ports->high, ports->usable, ports->in_use);
+  const char* remedy =
+      "as root: sysctl -w net.ipv4.ip_local_port_range='32768 60999', or end what holds the ports";
+  if (free == 0) return {Severity::problem, "ports", values, remedy};
+  if (free < kFewPorts) return {Severity::note, "ports", values, remedy};
+  return {Severity::ok, "ports", values, ""};
+}
+
+Finding check_bind(const std::string& bind_error) {
+  if (bind_error.empty()) {
+    return {Severity::ok, "sockets", "the same port number can be bound on TCP and UDP", ""};
+  }
+  return {Severity::problem, "sockets",
+          fmt::format("no port number can be bound on both TCP and UDP: {}", bind_error),
+          "a container's or service's sandbox may forbid sockets (seccomp, "
+          "RestrictAddressFamilies=); allow "
+          "AF_INET and AF_INET6"};
+}
+
+Finding check_crc(const std::string& engine) {
+  if (engine == "isa-l") return {Severity::ok, "crc", "CRC32C is computed by ISA-L", ""};
+  return {Severity::note, "crc",
+          fmt::format("CRC32C is computed by '{}'; ISA-L (libisal.so.2) is faster and not there",
+                      engine),
+          "apt-get install libisal2; weft finds it by itself"};
+}
+
+Finding check_kernel_devices(const std::vector<std::string>& devices) {
+  if (devices.empty())
+    return {Severity::ok, "kernel", "no RDMA device of the kernel, and none is needed", ""};
+  return {
+      Severity::note, "kernel",
+      fmt::format(
+          "the kernel has RDMA devices of its own ({}); under 'weft run' programs see weft0 alone",
+          fmt::join(devices, ", ")),
+      "start a program without 'weft run' when it is to use the kernel's devices"};
+}
+
+Finding check_options(const std::vector<std::string>& errors) {
+  if (errors.empty())
+    return {Severity::ok, "options", "no WEFT_ variable is misspelt or out of range", ""};
+  return {Severity::note, "options", fmt::format("{}", fmt::join(errors, "; ")),
+          "correct or unset the variable"};
+}
+
+std::vector<Finding> check_all(const DoctorFacts& facts) {
+  return {check_libraries(facts.libraries),
+          check_addresses(facts.addresses, facts.device_complaint),
+          check_descriptors(facts.descriptors_soft, facts.descriptors_hard),
+          check_congestion(facts.congestion),
+          check_socket_memory(facts.rmem_max, facts.wmem_max),
+          check_ports(facts.ports),
+          check_bind(facts.bind_error),
+          check_crc(facts.crc_engine),
+          check_kernel_devices(facts.kernel_devices),
+          check_options(facts.option_errors)};
+}
+
+}  // namespace weft::tools

@@ -1,0 +1,25 @@
+// Judging the facts: what would stop a connection here, and what to do about it. Pure.
+#pragma once
+
+#include <vector>
+
+#include "weft/doctor_facts.h"
+#include "weft/finding.h"
+
+namespace weft::tools {
+
+Finding check_libraries(const std::vector<LibraryFact>& libraries);
+Finding check_addresses(const std::vector<AddressFact>& addresses, const std::string& complaint);
+Finding check_descriptors(uint64_t soft, uint64_t hard);
+Finding check_congestion(const CongestionFact& congestion);
+Finding check_socket_memory(std::optional<uint64_t> rmem_max, std::optional<uint64_t> wmem_max);
+Finding check_ports(const std::optional<PortFact>& ports);
+Finding check_bind(const std::string& bind_error);
+Finding check_crc(const std::string& engine);
+Finding check_kernel_devices(const std::vector<std::string>& devices);
+Finding check_options(const std::vector<std::string>& errors);
+
+// All of them, in the order above.
+std::vector<Finding> check_all(const DoctorFacts& facts);
+
+}  // namespace weft::tools

@@ -1,0 +1,65 @@
+#include "weft/finding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weft::tools {
+namespace {
+
+auto count_of(const std::vector<Finding>& findings, Severity severity) {
+  return std::count_if(findings.begin(), findings.end(),
+                       [severity](const Finding& f) { return f.severity == severity; });
+}
+
+std::string summary(const std::vector<Finding>& findings) {
+  const auto problems = count_of(findings, Severity::problem);
+  const auto notes = count_of(findings, Severity::note);
+  return fmt::format("{}, {} note{}\n",
+                     problems == 0   ? "no problem found"
+                     : problems == 1 ? "1 problem"
+                                     : fmt::format("{} problems", problems),
+                     notes, notes == 1 ? "" : "s");
+}
+
+}  // namespace
+
+const char* name_of(Severity severity) {
+  switch (severity) {
+    case Severity::ok:
+      return "ok";
+    case Severity::note:
+      return "note";
+    case Severity::problem:
+      return "problem";
+  }
+  return "";
+}
+
+std::string as_text(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& f : findings) {
+    text += fmt::format("{:<8} {:<11} {}\n", name_of(f.severity), f.check, f.sentence);
+    if (!f.remedy.empty()) text += fmt::format("{:>20} -> {}\n", "", f.remedy);
+  }
+  return text + "\n" + summary(findings);
+}
+
+nlohmann::json as_json(const std::vector<Finding>& findings) {
+  auto list = nlohmann::json::array();
+  for (const Finding& f : findings) {
+    list.push_back({{"severity", name_of(f.severity)},
+                    {"check", f.check},
+                    {"sentence", f.sentence},
+                    {"remedy", f.remedy}});
+  }
+  return {{"findings", list},
+          {"problems", count_of(findings, Severity::problem)},
+          {"notes", count_of(findings, Severity::note)}};
+}
+
+bool has_problem(const std::vector<Finding>& findings) {
+  return count_of(findings, Severity::problem) > 0;
+}
+
+}  // namespace weft::tools

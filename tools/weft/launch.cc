@@ -1,0 +1,151 @@
+#include "weft/launch.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+
+namespace weft::tools {
+namespace {
+
+constexpr const char* kDefaultSearchPath = "/bin:/usr/bin";  // execvp(3) without PATH
+
+std::optional<Refusal> check_libraries(const std::string& folder) {
+  if (folder.empty()) {
+    return Refusal{
+        kStatusOwnFailure,
+        "cannot tell where weft is installed: /proc/self/exe is not readable; mount /proc"};
+  }
+  // ld.so splits LD_LIBRARY_PATH at ':' and ';', LD_PRELOAD at ':' and ' ', and expands '$'.
+  if (folder.find_first_of(":; $") != std::string::npos) {
+    return Refusal{kStatusOwnFailure,
+                   fmt::format("the loader cannot take libraries from '{}': its name holds one of "
+                               "':', ';', '$' or a space; move weft to another folder",
+                               folder)};
+  }
+  for (const char* library : kLibraries) {
+    const std::string path = folder + "/" + library;
+    if (access(path.c_str(), R_OK) != 0) {
+      return Refusal{
+          kStatusOwnFailure,
+          fmt::format("{}: {}; the program would silently use the system's library. Build "
+                      "or install weft again, and see 'weft doctor'",
+                      path, std::strerror(errno))};
+    }
+  }
+  return std::nullopt;
+}
+
+Result<Ok, Refusal> set_requested(const std::vector<std::string>& assignments, LaunchPlan& plan) {
+  for (const std::string& assignment : assignments) {
+    const size_t equals = assignment.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return fail(
+          Refusal{kStatusOwnFailure, fmt::format("--env {}: write it as NAME=VALUE", assignment)});
+    }
+    plan.environment[assignment.substr(0, equals)] = assignment.substr(equals + 1);
+  }
+  return Ok{};
+}
+
+std::string current_value(const LaunchPlan& plan, const Environment& inherited,
+                          const std::string& name) {
+  const auto set = plan.environment.find(name);
+  return set != plan.environment.end() ? set->second : inherited(name).value_or("");
+}
+
+}  // namespace
+
+std::string own_library_folder() {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
+  if (length <= 0) return {};
+  const std::filesystem::path self(std::string(path.data(), static_cast<size_t>(length)));
+  return (self.parent_path().parent_path() / "lib" / "weft").string();
+}
+
+std::string put_in_front(const std::string& first, const std::string& list) {
+  std::string result = first;
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(':', at), list.size());
+    const std::string element = list.substr(at, end - at);
+    if (element != first && !element.empty()) result += ":" + element;
+    at = end + 1;
+  }
+  return result;
+}
+
+Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
+                                        const std::string& library_folder,
+                                        const Environment& inherited) {
+  LaunchPlan plan;
+  if (auto refusal = check_libraries(library_folder)) return fail(*refusal);
+  if (auto set = set_requested(request.environment, plan); !set) return fail(set.error());
+
+  const std::string path_given = current_value(plan, inherited, "PATH");
+  const std::string search_path = path_given.empty() ? kDefaultSearchPath : path_given;
+  const std::string& name = request.command.front();
+  auto found = find_program(name, search_path);
+  if (!found) return fail(found.error());
+  plan.path = *found;
+
+  plan.environment["LD_LIBRARY_PATH"] =
+      put_in_front(library_folder, current_value(plan, inherited, "LD_LIBRARY_PATH"));
+
+  const std::string loaded = follow_interpreters(plan.path, search_path);
+  if (const auto reason = secure_execution_reason(loaded, geteuid(), getegid())) {
+    plan.warnings.push_back(fmt::format(
+        "{} has {}: the loader then ignores LD_LIBRARY_PATH and LD_PRELOAD, and the program "
+        "gets the system's libraries. Run a copy of it, made by you with cp",
+        loaded, *reason == "file capabilities" ? *reason : "the " + *reason + " bit"));
+  }
+  const auto facts = inspect_program(loaded);
+  if (!facts) return plan;
+  if (!*facts) {
+    const std::string sentence = fmt::format("{} {}", loaded, describe(facts->error()));
+    switch (facts->error()) {
+      case ElfError::not_elf:  // the kernel may know it all the same (binfmt_misc), or a shell
+        return plan;
+      case ElfError::malformed:
+        plan.warnings.push_back(sentence);
+        return plan;
+      default:
+        return fail(Refusal{kStatusNotExecutable, sentence});
+    }
+  }
+  if (!(*facts)->has_interpreter) {
+    plan.warnings.push_back(fmt::format(
+        "{} is linked statically: it loads no libraries, so weft cannot serve it (programs "
+        "that it starts are served)",
+        loaded));
+  }
+  if ((*facts)->rpath_counts()) {
+    std::string preload = current_value(plan, inherited, "LD_PRELOAD");
+    for (auto library = kLibraries.rbegin(); library != kLibraries.rend(); ++library) {
+      preload = put_in_front(fmt::format("{}/{}", library_folder, *library), preload);
+    }
+    plan.environment["LD_PRELOAD"] = preload;
+  }
+  return plan;
+}
+
+std::optional<std::string> raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return fmt::format("cannot read the limit of open files: {}", std::strerror(errno));
+  }
+  if (limit.rlim_cur == limit.rlim_max) return std::nullopt;
+  const rlim_t soft = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return std::nullopt;
+  return fmt::format(
+      "cannot raise the limit of open files from {} to {}: {}; many QPs may need more", soft,
+      limit.rlim_max, std::strerror(errno));
+}
+
+}  // namespace weft::tools

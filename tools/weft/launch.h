@@ -1,0 +1,53 @@
+// How a program is given weft's libraries instead of the system's (abi.md 4): by LD_LIBRARY_PATH,
+// which its children inherit, and by LD_PRELOAD where a DT_RPATH would win over that.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "weft/program.h"
+
+namespace weft::tools {
+
+// When weft itself cannot do its part, as env(1) and timeout(1) end.
+inline constexpr int kStatusOwnFailure = 125;
+
+// weft's libraries, in the order in which they can be loaded.
+inline constexpr std::array<const char*, 2> kLibraries = {"libibverbs.so.1", "librdmacm.so.1"};
+
+struct LaunchRequest {
+  std::vector<std::string> environment;  // NAME=VALUE, set for the program
+  std::vector<std::string> command;      // the program and its arguments; never empty
+};
+
+struct LaunchPlan {
+  std::string path;                                // what to execute
+  std::map<std::string, std::string> environment;  // to set on top of the inherited one
+  std::vector<std::string> warnings;               // sentences for the user
+};
+
+// The folder of weft's libraries: ../lib/weft as seen from the folder of the running program,
+// without symbolic links. Empty when /proc is not mounted.
+std::string own_library_folder();
+
+// "FIRST:REST" for a list of folders or libraries, with `first` once and in front. ld.so(8)
+// separates both kinds of list by colons.
+std::string put_in_front(const std::string& first, const std::string& list);
+
+// Decides how to start `request`, whose libraries lie in `library_folder`. `inherited` gives the
+// value of an environment variable, or nothing. Changes nothing.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
+                                        const std::string& library_folder,
+                                        const Environment& inherited);
+
+// Raises the soft limit of open files to the hard one: each connected QP is a descriptor (design.md
+// 1, decision 13). A sentence when the kernel refuses.
+std::optional<std::string> raise_descriptor_limit();
+
+}  // namespace weft::tools
