@@ -100,7 +100,7 @@ using namespace weft::abi;
 
 extern "C" {
 
-ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
+ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) try {
   AbiContext& c = object(pd->context);
   if (!c.alive()) return refuse_dead_object();
   const verbs::AddressVector v = to_vector(*attr);
@@ -116,14 +116,16 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
                          "address handle: it leads nowhere; give a GID (is_global, grh.dgid), or a "
                          "LID on a host with an IPv4 address");
   }
-  auto* ah = new (std::nothrow) AbiAh{};
-  if (ah == nullptr) return refuse_object(ENOMEM);
+  auto* ah = new AbiAh{};
   ah->context = pd->context;
   ah->pd = pd;
   ah->handle = next_handle();
   ah->vector = v;
-  object(pd).core.add_ref();
+  ah->domain = &object(pd).core;
+  ah->domain->add_ref();
   return ah;
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
 }
 
 int ibv_init_ah_from_wc(ibv_context* context, uint8_t port, ibv_wc* wc, ibv_grh* grh,
@@ -154,7 +156,7 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port
 }
 
 int ibv_destroy_ah(ibv_ah* ah) {
-  object(ah->pd).core.drop_ref();
+  object(ah).domain->drop_ref();
   delete &object(ah);
   return 0;
 }

@@ -24,7 +24,7 @@ bool entries_fit(int64_t entries) {
 }  // namespace
 
 AbiCq* create_cq(ibv_context* context, int64_t entries, void* cq_context, ibv_comp_channel* channel,
-                 int64_t vector, bool timestamps) {
+                 int64_t vector, bool timestamps) try {
   AbiContext& c = object(context);
   if (!c.alive()) return refuse_dead_object();
   if (!entries_fit(entries)) return refuse_object(EINVAL, kEntries, long{entries});
@@ -32,9 +32,11 @@ AbiCq* create_cq(ibv_context* context, int64_t entries, void* cq_context, ibv_co
     return refuse_object(EINVAL, "completion queue: vector %ld; the device has vector 0",
                          long{vector});
   }
-  auto* cq = new (std::nothrow) AbiCq{c, static_cast<uint32_t>(entries),
-                                      channel == nullptr ? nullptr : &object(channel), timestamps};
-  if (cq == nullptr) return refuse_object(ENOMEM);
+  if (channel != nullptr && channel->context != context) {
+    return refuse_object(EINVAL, "completion queue: its channel is of another ibv_context");
+  }
+  auto* cq = new AbiCq{c, static_cast<uint32_t>(entries),
+                       channel == nullptr ? nullptr : &object(channel), timestamps};
   cq->context = context;
   cq->channel = channel;
   cq->cq_context = cq_context;
@@ -49,6 +51,8 @@ AbiCq* create_cq(ibv_context* context, int64_t entries, void* cq_context, ibv_co
   }
   c.add_ref();
   return cq;
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
 }
 
 int poll_cq(ibv_cq* cq, int room, ibv_wc* wc) {
@@ -66,6 +70,15 @@ int poll_cq(ibv_cq* cq, int room, ibv_wc* wc) {
     if (n < want) break;
   }
   return polled;
+}
+
+int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attr) {
+  if (!object(cq->context).alive()) return refuse_dead();
+  if ((attr->attr_mask & ~IBV_CQ_ATTR_MODERATE) != 0) {
+    return refuse(EINVAL, "completion queue: attr_mask 0x%x; there is IBV_CQ_ATTR_MODERATE",
+                  attr->attr_mask);
+  }
+  return 0;
 }
 
 int req_notify_cq(ibv_cq* cq, int solicited_only) {
@@ -87,12 +100,18 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_context,
   return cq == nullptr ? nullptr : as_cq(*cq);
 }
 
-int ibv_resize_cq(ibv_cq* cq, int entries) {
+int ibv_resize_cq(ibv_cq* cq, int entries) try {
   if (!object(cq->context).alive()) return refuse_dead();
   if (!entries_fit(entries)) return refuse(EINVAL, kEntries, long{entries});
   const auto resized = object(cq).core.resize(static_cast<uint32_t>(entries));
-  if (resized.ok()) cq->cqe = entries;
-  return result(resized);
+  if (!resized.ok()) {
+    return refuse(EINVAL, "completion queue: more than %d completions are in it; poll it first",
+                  entries);
+  }
+  cq->cqe = entries;
+  return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 int ibv_destroy_cq(ibv_cq* cq) {

@@ -101,12 +101,21 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
                          static_cast<unsigned long>(unknown));
   }
   if ((attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) != 0) {
-    return refuse_object(EINVAL);
+    return refuse_object(EINVAL, "completion queue: comp_mask 0x%x has unknown options",
+                         attr->comp_mask);
   }
-  if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) return refuse_object(EOPNOTSUPP);
+  // The domain says who uses the queue, and nothing here follows from that.
+  if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 &&
+      (attr->parent_domain == nullptr || attr->parent_domain->context != context ||
+       !object(attr->parent_domain).is_parent())) {
+    return refuse_object(EINVAL, "completion queue: parent_domain is none of this ibv_context's");
+  }
   bool single_threaded = false;
   if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0) {
-    if ((attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0) return refuse_object(EOPNOTSUPP);
+    if ((attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0) {
+      return refuse_object(EOPNOTSUPP, "completion queue: flags 0x%x are not supported",
+                           attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+    }
     single_threaded = (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
   }
   AbiCq* q = create_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector,

@@ -93,13 +93,16 @@ using namespace weft::abi;
 
 extern "C" {
 
-ibv_device** ibv_get_device_list(int* count) {
+ibv_device** ibv_get_device_list(int* count) try {
   if (count != nullptr) *count = 0;
+  ibv_device& only = the_device().device;
   auto** list = static_cast<ibv_device**>(std::calloc(2, sizeof(void*)));
   if (list == nullptr) return refuse_object(ENOMEM);
-  list[0] = &the_device().device;
+  list[0] = &only;
   if (count != nullptr) *count = 1;
   return list;
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
 }
 
 void ibv_free_device_list(ibv_device** list) {
@@ -118,13 +121,11 @@ int ibv_get_device_index(ibv_device*) {
   return 0;
 }
 
-ibv_context* ibv_open_device(ibv_device* device) {
+ibv_context* ibv_open_device(ibv_device* device) try {
   verbs::Adapter* adapter = cm::adapter();
   if (adapter == nullptr) return refuse_object(EMFILE);
-  auto* c = new (std::nothrow) AbiContext{*adapter, device::query_device(config::options())};
-  if (c == nullptr) return refuse_object(ENOMEM);
+  auto c = std::make_unique<AbiContext>(*adapter, device::query_device(config::options()));
   if (!c->core.events().valid()) {
-    delete c;
     return refuse_object(EMFILE, "cannot open weft0: no file descriptor is left (ulimit -n)");
   }
   c->sz = sizeof(verbs_context);
@@ -136,7 +137,9 @@ ibv_context* ibv_open_device(ibv_device* device) {
   c->context.num_comp_vectors = device::kCompletionVectors;
   pthread_mutex_init(&c->context.mutex, nullptr);
   set_operations(*c);
-  return &c->context;
+  return &c.release()->context;
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
 }
 
 int ibv_close_device(ibv_context* context) {

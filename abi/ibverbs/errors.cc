@@ -3,17 +3,29 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
+#include <mutex>
+#include <set>
 
 #include "base/log.h"
 
 namespace weft::abi {
 namespace {
 
+// Is this the first refusal of its kind? A kind has its own text.
+bool first(const char* why) {
+  static std::mutex lock;
+  static auto& said =
+      *new std::set<const void*>;  // exit handlers of programs are refused things, too
+  const std::lock_guard guard{lock};
+  return said.insert(why).second;
+}
+
 void say(const char* why, va_list arguments) {
-  if (!log::enabled(log::Level::info)) return;
+  const log::Level level = first(why) ? log::Level::warn : log::Level::info;
+  if (!log::enabled(level)) return;
   char text[256];
   std::vsnprintf(text, sizeof text, why, arguments);
-  WEFT_LOG(info, "%s", text);
+  log::write(level, "%s", text);
 }
 
 }  // namespace
@@ -30,8 +42,6 @@ int to_errno(verbs::Errc e) {
       return EFAULT;
     case verbs::Errc::not_supported:
       return EOPNOTSUPP;
-    case verbs::Errc::permission:
-      return EPERM;
     case verbs::Errc::system:
       return EIO;
   }

@@ -12,7 +12,8 @@ namespace weft::abi {
 int to_errno(verbs::Errc e);
 
 // For functions that return an errno value; rdma-core's set errno, too. The second form has a
-// sentence for the user (level info): what was asked for, and what would do.
+// sentence for the user: what was asked for, and what would do. The first of its kind is a warning,
+// the others have level info.
 int refuse(int error);
 int refuse(int error, const char* why, ...) __attribute__((format(printf, 2, 3)));
 inline int refuse(verbs::Errc e) {

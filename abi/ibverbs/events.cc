@@ -3,10 +3,12 @@
 
 #include <poll.h>
 
+#include <memory>
 #include <new>
 
 #include "abi/ibverbs/enums.h"
 #include "abi/ibverbs/errors.h"
+#include "port/signals.h"
 
 namespace weft::abi {
 namespace {
@@ -20,10 +22,6 @@ static_assert(same(verbs::EventType::cq_err, IBV_EVENT_CQ_ERR) &&
               same(verbs::EventType::qp_access_err, IBV_EVENT_QP_ACCESS_ERR) &&
               same(verbs::EventType::comm_est, IBV_EVENT_COMM_EST) &&
               same(verbs::EventType::sq_drained, IBV_EVENT_SQ_DRAINED) &&
-              same(verbs::EventType::device_fatal, IBV_EVENT_DEVICE_FATAL) &&
-              same(verbs::EventType::port_active, IBV_EVENT_PORT_ACTIVE) &&
-              same(verbs::EventType::port_err, IBV_EVENT_PORT_ERR) &&
-              same(verbs::EventType::srq_err, IBV_EVENT_SRQ_ERR) &&
               same(verbs::EventType::srq_limit_reached, IBV_EVENT_SRQ_LIMIT_REACHED) &&
               same(verbs::EventType::qp_last_wqe_reached, IBV_EVENT_QP_LAST_WQE_REACHED));
 
@@ -125,19 +123,19 @@ using namespace weft::abi;
 
 extern "C" {
 
-ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) try {
   AbiContext& c = object(context);
   if (!c.alive()) return refuse_dead_object();
-  auto* channel = new (std::nothrow) AbiChannel{c};
-  if (channel == nullptr) return refuse_object(ENOMEM);
+  auto channel = std::make_unique<AbiChannel>(c);
   if (!channel->core.valid()) {
-    delete channel;
     return refuse_object(EMFILE, "completion channel: no file descriptor is left (ulimit -n)");
   }
   channel->context = context;
   channel->fd = channel->core.fd();
   c.add_ref();
-  return channel;
+  return channel.release();
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
 }
 
 int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
@@ -190,7 +188,7 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* out) {
     // Threads sleep here for the life of a program. They are no help in running the engine: that
     // would wake them for every packet.
     pollfd fd{.fd = context->async_fd, .events = POLLIN, .revents = 0};
-    if (::poll(&fd, 1, -1) < 0) return -1;
+    if (::poll(&fd, 1, -1) < 0 && !(errno == EINTR && port::signals_restart_calls())) return -1;
   }
 }
 

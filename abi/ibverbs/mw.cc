@@ -1,5 +1,6 @@
 #include "abi/ibverbs/mw.h"
 
+#include <memory>
 #include <new>
 
 #include "abi/ibverbs/enums.h"
@@ -7,33 +8,32 @@
 
 namespace weft::abi {
 
-ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
+ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) try {
   AbiContext& c = object(pd->context);
   if (!c.alive()) return refuse_dead_object();
   if (const int t = number_of(type); t != IBV_MW_TYPE_1 && t != IBV_MW_TYPE_2) {
     return refuse_object(EINVAL, "memory window: type %d; there are 1 and 2", t);
   }
-  auto* mw = new (std::nothrow) AbiMw{};
-  if (mw == nullptr) return refuse_object(ENOMEM);
+  auto mw = std::make_unique<AbiMw>();
   const auto stag = c.core.adapter().memory().reserve_window();
-  if (!stag.ok()) {
-    delete mw;
-    return refuse_object(stag.error());
-  }
+  if (!stag.ok()) return refuse_object(stag.error());
   mw->context = pd->context;
   mw->pd = pd;
   mw->rkey = stag->value();
   mw->handle = next_handle();
   mw->type = type;
-  object(pd).core.add_ref();
-  return mw;
+  mw->domain = &object(pd).core;
+  mw->domain->add_ref();
+  return mw.release();
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
 }
 
 int dealloc_mw(ibv_mw* mw) {
   AbiContext& c = object(mw->context);
   if (!c.alive()) return 0;
   c.core.adapter().memory().release_window(Stag{mw->rkey});
-  object(mw->pd).core.drop_ref();
+  object(mw).domain->drop_ref();
   delete &object(mw);
   return 0;
 }

@@ -58,18 +58,32 @@ struct AbiContext : verbs_context {
   std::atomic<int> refs_{1};
 };
 
+struct AbiTd : ibv_td {
+  std::atomic<int> parent_domains{0};
+};
+
 struct AbiPd : ibv_pd {
-  explicit AbiPd(AbiContext& c) : ibv_pd{}, core(c.core) {}
-  verbs::ProtectionDomain core;
+  explicit AbiPd(AbiContext& c) : ibv_pd{}, own(std::in_place, c.core), core(*own) {}
+  // A parent domain.
+  explicit AbiPd(AbiPd& of) : ibv_pd{}, core(of.core) { core.add_ref(); }
+  bool is_parent() const { return !own; }
+
+  std::optional<verbs::ProtectionDomain> own;
+  verbs::ProtectionDomain& core;
+  AbiTd* thread_domain = nullptr;
 };
 
 struct AbiMr : ibv_mr {
   verbs::Region* region = nullptr;
 };
 
-struct AbiMw : ibv_mw {};
+// The domain is kept beside `pd`, for a parent domain may go before what was made in it.
+struct AbiMw : ibv_mw {
+  verbs::ProtectionDomain* domain = nullptr;
+};
 
 struct AbiAh : ibv_ah {
+  verbs::ProtectionDomain* domain = nullptr;
   verbs::AddressVector vector;
 };
 
@@ -121,6 +135,9 @@ inline AbiContext& object(ibv_context* c) {
 }
 inline AbiPd& object(ibv_pd* p) {
   return static_cast<AbiPd&>(*p);
+}
+inline AbiTd& object(ibv_td* t) {
+  return static_cast<AbiTd&>(*t);
 }
 inline AbiMr& object(ibv_mr* m) {
   return static_cast<AbiMr&>(*m);

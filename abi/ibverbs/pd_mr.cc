@@ -1,5 +1,6 @@
 // Protection domains and memory regions.
 #include <cstdint>
+#include <memory>
 #include <new>
 
 #include "abi/ibverbs/errors.h"
@@ -44,40 +45,41 @@ using namespace weft::abi;
 
 extern "C" {
 
-ibv_pd* ibv_alloc_pd(ibv_context* context) {
+ibv_pd* ibv_alloc_pd(ibv_context* context) try {
   AbiContext& c = object(context);
   if (!c.alive()) return refuse_dead_object();
-  auto* pd = new (std::nothrow) AbiPd{c};
-  if (pd == nullptr) return refuse_object(ENOMEM);
+  auto* pd = new AbiPd{c};
   pd->context = context;
   pd->handle = next_handle();
   c.add_ref();
   return pd;
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
 }
 
 int ibv_dealloc_pd(ibv_pd* pd) {
   AbiContext& c = context_of(pd);
   if (!c.alive()) return 0;
-  if (object(pd).core.in_use()) {
+  AbiPd& p = object(pd);
+  if (p.is_parent()) {
+    p.core.drop_ref();
+    if (p.thread_domain != nullptr) p.thread_domain->parent_domains.fetch_sub(1);
+  } else if (p.core.in_use()) {
     return refuse(EBUSY, "protection domain: there are objects in it; destroy them first");
   }
-  delete &object(pd);
+  delete &p;
   c.drop_ref();
   return 0;
 }
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova,
-                         unsigned requested) {
+                         unsigned requested) try {
   AbiContext& c = context_of(pd);
   if (!c.alive()) return refuse_dead_object();
-  auto* mr = new (std::nothrow) AbiMr{};
-  if (mr == nullptr) return refuse_object(ENOMEM);
+  auto mr = std::make_unique<AbiMr>();
   const auto region = c.core.adapter().memory().add(object(pd).core, address, length,
                                                     zero_based(requested, iova), rights(requested));
-  if (!region.ok()) {
-    delete mr;
-    return refuse_object(region.error());
-  }
+  if (!region.ok()) return refuse_object(region.error());
   mr->region = *region;
   mr->context = pd->context;
   mr->pd = pd;
@@ -85,7 +87,9 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova
   mr->length = length;
   mr->handle = next_handle();
   mr->lkey = mr->rkey = (*region)->stag.value();
-  return mr;
+  return mr.release();
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
 }
 
 ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, uint64_t iova, int requested) {
@@ -101,7 +105,8 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
   return refuse_object(EOPNOTSUPP);
 }
 
-int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length, int requested) {
+int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length,
+                 int requested) try {
   AbiContext& c = object(mr->context);
   if (!c.alive()) {
     refuse_dead();
@@ -113,7 +118,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length
   if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) return refuse_rereg(EINVAL);
   if (moves && (length == 0 || address == nullptr)) return refuse_rereg(EINVAL);
   if (requested != 0 && !changes_access) return refuse_rereg(EINVAL);
-  if (changes_pd && pd == nullptr) return refuse_rereg(EINVAL);
+  if (changes_pd && (pd == nullptr || pd->context != mr->context)) return refuse_rereg(EINVAL);
 
   verbs::Region& old = *object(mr).region;
   const auto asked = static_cast<unsigned>(requested);
@@ -131,14 +136,18 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length
     mr->length = length;
   }
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse_rereg(ENOMEM);
 }
 
 int ibv_dereg_mr(ibv_mr* mr) {
   AbiContext& c = object(mr->context);
   if (!c.alive()) return 0;
-  const auto removed = c.core.adapter().memory().remove(object(mr).region);
-  if (removed.ok()) delete &object(mr);
-  return result(removed);
+  if (!c.core.adapter().memory().remove(object(mr).region).ok()) {
+    return refuse(EBUSY, "memory region: memory windows are bound to it; unbind them first");
+  }
+  delete &object(mr);
+  return 0;
 }
 
 }  // extern "C"

@@ -14,12 +14,9 @@ namespace {
 using rdmap::Operation;
 using Posting = verbs::QueuePair::Posting;
 
-struct Flags {
-  explicit Flags(unsigned f)
-      : signaled((f & IBV_SEND_SIGNALED) != 0), fence((f & IBV_SEND_FENCE) != 0) {}
-  bool signaled;
-  bool fence;
-};
+bool has(const ibv_send_wr& wr, unsigned flag) {
+  return (wr.send_flags & flag) != 0;
+}
 
 int from(const verbs::Outcome<Ok>& outcome) {
   return outcome.ok() ? 0 : to_errno(outcome.error());
@@ -31,14 +28,13 @@ int add_bind(Posting& posting, const ibv_send_wr& wr) {
   if (b.mw->type != IBV_MW_TYPE_2) return EINVAL;
   verbs::BindRequest request;
   if (const int e = make_bind(*b.mw, b.rkey, b.bind_info, request); e != 0) return e;
-  const Flags flags{wr.send_flags};
-  return from(posting.add_bind(request, wr.wr_id, flags.signaled, flags.fence));
+  return from(
+      posting.add_bind(request, wr.wr_id, has(wr, IBV_SEND_SIGNALED), has(wr, IBV_SEND_FENCE)));
 }
 
 int add_local_invalidate(Posting& posting, const ibv_send_wr& wr) {
-  const Flags flags{wr.send_flags};
-  return from(posting.add_local_invalidate(Stag{wr.invalidate_rkey}, wr.wr_id, flags.signaled,
-                                           flags.fence));
+  return from(posting.add_local_invalidate(Stag{wr.invalidate_rkey}, wr.wr_id,
+                                           has(wr, IBV_SEND_SIGNALED), has(wr, IBV_SEND_FENCE)));
 }
 
 // The part that depends on the operation. False for those that RC does not have.
@@ -87,15 +83,15 @@ int add(Posting& posting, const ibv_send_wr& wr) {
   if (opcode == IBV_WR_BIND_MW) return add_bind(posting, wr);
   if (opcode == IBV_WR_LOCAL_INV) return add_local_invalidate(posting, wr);
   verbs::SendRequest r{.wr_id = wr.wr_id,
-                       .signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0,
-                       .fence = (wr.send_flags & IBV_SEND_FENCE) != 0,
-                       .solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0,
-                       .inlined = (wr.send_flags & IBV_SEND_INLINE) != 0,
+                       .signaled = has(wr, IBV_SEND_SIGNALED),
+                       .fence = has(wr, IBV_SEND_FENCE),
+                       .solicited = has(wr, IBV_SEND_SOLICITED),
+                       .inlined = has(wr, IBV_SEND_INLINE),
                        .segments = as_segments(wr.sg_list),
                        .count = static_cast<uint32_t>(wr.num_sge)};
   if (!set_operation(wr, opcode, r)) return EINVAL;
   // A service of raw packets that the device does not claim.
-  if ((wr.send_flags & IBV_SEND_IP_CSUM) != 0) return EINVAL;
+  if (has(wr, IBV_SEND_IP_CSUM)) return EINVAL;
   return from(posting.add(r));
 }
 

@@ -1,5 +1,6 @@
 #include "abi/ibverbs/qp.h"
 
+#include <memory>
 #include <new>
 
 #include "abi/ibverbs/attributes.h"
@@ -55,7 +56,13 @@ Nothing explain(verbs::Errc e, const ibv_qp_init_attr& attr) {
   }
 }
 
-AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr) {
+// Objects of another open device are another adapter's to a program.
+bool of_one_context(const ibv_context* context, const ibv_qp_init_attr& attr) {
+  return attr.send_cq->context == context && attr.recv_cq->context == context &&
+         (attr.srq == nullptr || attr.srq->context == context);
+}
+
+AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr) try {
   AbiContext& c = object(pd->context);
   if (!c.alive()) return refuse_dead_object();
   const int type = number_of(attr.qp_type);
@@ -63,8 +70,12 @@ AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr) {
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) {
     return refuse_object(EINVAL, "queue pair: it needs a send_cq and a recv_cq");
   }
-  auto qp = std::unique_ptr<AbiQp>{new (std::nothrow) AbiQp{}};
-  if (qp == nullptr) return refuse_object(ENOMEM);
+  if (!of_one_context(pd->context, attr)) {
+    return refuse_object(EINVAL,
+                         "queue pair: its pd, completion queues and shared receive queue are not "
+                         "all of one ibv_context");
+  }
+  auto qp = std::make_unique<AbiQp>();
   verbs::QpInit init{.context = &c.core,
                      .pd = &object(pd).core,
                      .send_cq = &object(attr.send_cq).core,
@@ -94,11 +105,13 @@ AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr) {
   const std::lock_guard guard{c.lock};
   c.queue_pairs.push_back(*qp);
   return qp.release();
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
 }
 
 }  // namespace
 
-ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) {
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   const int type = number_of(attr->qp_type);
   if (const int e = check_type(type); e != 0) return refuse_object(e, kType, type);
   if ((attr->comp_mask & ~kInitMask) != 0) {
@@ -107,6 +120,9 @@ ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) {
   }
   if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0) {
     return refuse_object(EINVAL, "queue pair: comp_mask lacks IBV_QP_INIT_ATTR_PD");
+  }
+  if (attr->pd->context != context) {
+    return refuse_object(EINVAL, "queue pair: its pd is of another ibv_context");
   }
   if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0) {
     return refuse_object(EOPNOTSUPP, "queue pair: create_flags 0x%x are not supported",

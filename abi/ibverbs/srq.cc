@@ -11,12 +11,24 @@
 
 namespace weft::abi {
 
-ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex* attr) {
+ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attr) {
   const bool has_type = (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0;
-  if (has_type && number_of(attr->srq_type) != IBV_SRQT_BASIC) return refuse_object(EOPNOTSUPP);
-  if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0) return refuse_object(EINVAL);
-  if ((attr->comp_mask & ~(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD)) != 0) {
-    return refuse_object(EOPNOTSUPP);
+  if (has_type && number_of(attr->srq_type) != IBV_SRQT_BASIC) {
+    return refuse_object(EOPNOTSUPP,
+                         "shared receive queue: type %d is not supported; IBV_SRQT_BASIC (0) is",
+                         number_of(attr->srq_type));
+  }
+  if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0) {
+    return refuse_object(EINVAL, "shared receive queue: comp_mask lacks IBV_SRQ_INIT_ATTR_PD");
+  }
+  constexpr uint32_t kKnown = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+  if ((attr->comp_mask & ~kKnown) != 0) {
+    return refuse_object(EOPNOTSUPP,
+                         "shared receive queue: options of comp_mask 0x%x are not supported",
+                         attr->comp_mask & ~kKnown);
+  }
+  if (attr->pd->context != context) {
+    return refuse_object(EINVAL, "shared receive queue: its pd is of another ibv_context");
   }
   ibv_srq_init_attr basic{.srq_context = attr->srq_context, .attr = attr->attr};
   ibv_srq* srq = ibv_create_srq(attr->pd, &basic);
@@ -43,7 +55,7 @@ using namespace weft::abi;
 
 extern "C" {
 
-ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
+ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) try {
   if (!object(pd->context).alive()) return refuse_dead_object();
   ibv_srq_attr& attr = init->attr;
   if (attr.max_wr < 1 || attr.max_wr > device::kMaxQpWr || attr.max_sge > device::kMaxSge) {
@@ -52,8 +64,7 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
                          attr.max_wr, device::kMaxQpWr, attr.max_sge, device::kMaxSge);
   }
   attr.max_sge = std::max(attr.max_sge, 1U);
-  auto* srq = new (std::nothrow) AbiSrq{object(pd), attr.max_wr, attr.max_sge};
-  if (srq == nullptr) return refuse_object(ENOMEM);
+  auto* srq = new AbiSrq{object(pd), attr.max_wr, attr.max_sge};
   srq->context = pd->context;
   srq->srq_context = init->srq_context;
   srq->pd = pd;
@@ -61,6 +72,8 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
   pthread_mutex_init(&srq->mutex, nullptr);
   pthread_cond_init(&srq->cond, nullptr);
   return srq;
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
 }
 
 int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
@@ -70,7 +83,11 @@ int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
     return refuse(EINVAL, "shared receive queue: its size cannot change; make it large enough");
   }
   if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
-  return result(object(srq).core.set_limit(attr->srq_limit));
+  if (!object(srq).core.set_limit(attr->srq_limit).ok()) {
+    return refuse(EINVAL, "shared receive queue: limit %u; it has room for %u receives",
+                  attr->srq_limit, object(srq).core.capacity());
+  }
+  return 0;
 }
 
 int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {

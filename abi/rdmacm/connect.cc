@@ -1,5 +1,7 @@
 // Connecting and disconnecting.
 #include <algorithm>
+#include <cstdio>
+#include <new>
 
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/ids.h"
@@ -13,12 +15,22 @@ uint8_t or_most(uint8_t asked, uint8_t unless, uint8_t most) {
 }
 
 // What rdma_cm(7) refuses before it does anything. 0, or an errno value.
-int check(const CmId& id, const rdma_conn_param* p, const SharedDevice& device) {
-  if (p == nullptr) return id.qp == nullptr ? EINVAL : 0;
+int check(const char* call, const CmId& id, const rdma_conn_param* p, const SharedDevice& device) {
+  if (p == nullptr) {
+    if (id.qp != nullptr) return 0;
+    connections().say_refusal(call, "the id has no queue pair, so the parameters have to name one");
+    return EINVAL;
+  }
   const bool too_many =
       (p->responder_resources != RDMA_MAX_RESP_RES && p->responder_resources > device.max_reads) ||
       (p->initiator_depth != RDMA_MAX_INIT_DEPTH && p->initiator_depth > device.max_reads);
-  return too_many ? EINVAL : 0;
+  if (!too_many) return 0;
+  char why[120];
+  std::snprintf(why, sizeof why,
+                "responder_resources %u, initiator_depth %u; the device has %u reads each way",
+                p->responder_resources, p->initiator_depth, device.max_reads);
+  connections().say_refusal(call, why);
+  return EINVAL;
 }
 
 cm::ConnectionParameters parameters(const CmId& id, const rdma_conn_param* p) {
@@ -53,11 +65,11 @@ using namespace weft::abi;
 
 extern "C" {
 
-int rdma_connect(rdma_cm_id* id, rdma_conn_param* conn_param) {
+int rdma_connect(rdma_cm_id* id, rdma_conn_param* conn_param) try {
   CmId& i = object(id);
   const SharedDevice* d = shared_device();
   if (d == nullptr) return -1;
-  if (const int error = check(i, conn_param, *d); error != 0) return refuse(error);
+  if (const int error = check("rdma_connect", i, conn_param, *d); error != 0) return refuse(error);
   const rdma_conn_param most{.responder_resources = RDMA_MAX_RESP_RES,
                              .initiator_depth = RDMA_MAX_INIT_DEPTH};
   const rdma_conn_param& asked = conn_param != nullptr ? *conn_param : most;
@@ -69,10 +81,12 @@ int rdma_connect(rdma_cm_id* id, rdma_conn_param* conn_param) {
   if (i.qp != nullptr) i.qp->state = IBV_QPS_RTS;
   i.connect_data.clear();
   return complete(i);
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 int rdma_establish(rdma_cm_id* id) {
-  if (id->qp != nullptr) return refuse(EINVAL);
+  if (id->qp != nullptr) return refuse("rdma_establish", "the id has a queue pair of its own");
   return result(object(id).core.establish());
 }
 
@@ -105,11 +119,11 @@ int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** id) {
   return 0;
 }
 
-int rdma_accept(rdma_cm_id* id, rdma_conn_param* conn_param) {
+int rdma_accept(rdma_cm_id* id, rdma_conn_param* conn_param) try {
   CmId& i = object(id);
   const SharedDevice* d = shared_device();
   if (d == nullptr) return -1;
-  if (const int error = check(i, conn_param, *d); error != 0) return refuse(error);
+  if (const int error = check("rdma_accept", i, conn_param, *d); error != 0) return refuse(error);
   const auto fit = [d](uint8_t requested) { return std::min(requested, d->max_reads); };
   if (conn_param == nullptr || conn_param->initiator_depth == RDMA_MAX_INIT_DEPTH) {
     i.initiator_depth = fit(i.initiator_depth);
@@ -127,13 +141,16 @@ int rdma_accept(rdma_cm_id* id, rdma_conn_param* conn_param) {
   }
   if (i.qp != nullptr) i.qp->state = IBV_QPS_RTS;
   return complete(i);
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 int rdma_reject(rdma_cm_id* id, const void* private_data, uint8_t private_data_len) {
   return reject(id, private_data, private_data_len);
 }
 
-// MPA has one way to say no.
+// MPA has one way to say no: the peer sees an ordinary rejection, and not reason 35
+// (docs/design/05-where-weft-differs.md).
 int rdma_reject_ece(rdma_cm_id* id, const void* private_data, uint8_t private_data_len) {
   return reject(id, private_data, private_data_len);
 }
@@ -144,7 +161,7 @@ int rdma_notify(rdma_cm_id* id, ibv_event_type) {
 }
 
 int rdma_disconnect(rdma_cm_id* id) {
-  if (id->verbs == nullptr) return refuse(EINVAL);
+  if (id->verbs == nullptr) return refuse("rdma_disconnect", "the id is on no device");
   CmId& i = object(id);
   if (const int error = i.core.disconnect(); error != 0) return refuse(error);
   if (i.qp != nullptr) i.qp->state = IBV_QPS_ERR;
@@ -152,14 +169,13 @@ int rdma_disconnect(rdma_cm_id* id) {
   return i.sync && i.core.silent() ? 0 : complete(i);
 }
 
-// --- enhanced connection establishment: a vendor's business; kept, and never sent
+// --- enhanced connection establishment: a vendor's business, checked and never sent
 
 int rdma_set_local_ece(rdma_cm_id* id, ibv_ece* ece) {
   if (id == nullptr || id->qp != nullptr || ece == nullptr || ece->vendor_id == 0 ||
       ece->comp_mask != 0) {
     return refuse(EINVAL);
   }
-  object(id).local_ece = *ece;
   return 0;
 }
 

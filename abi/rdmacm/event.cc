@@ -120,15 +120,18 @@ using namespace weft::abi;
 
 extern "C" {
 
-rdma_event_channel* rdma_create_event_channel() {
+rdma_event_channel* rdma_create_event_channel() try {
   return create_channel();
+} catch (const std::bad_alloc&) {
+  errno = ENOMEM;
+  return nullptr;
 }
 
 void rdma_destroy_event_channel(rdma_event_channel* channel) {
   destroy_channel(&object(channel));
 }
 
-int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) try {
   if (event == nullptr) return refuse(EINVAL);
   cm::Channel& from = object(channel).core;
   for (;;) {
@@ -155,6 +158,8 @@ int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
     *event = e.release();
     return 0;
   }
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 int rdma_ack_cm_event(rdma_cm_event* event) {

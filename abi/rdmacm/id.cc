@@ -5,12 +5,10 @@
 
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/ids.h"
+#include "device/device.h"
 
 namespace weft::abi {
 namespace {
-
-constexpr uint8_t kPort = 1;
-constexpr uint16_t kPkey = 0xffff;
 
 // As the kernel's rdma_cm fills a path over Ethernet.
 constexpr uint8_t kExactly = 2;  // the selectors of InfiniBand's path records
@@ -65,8 +63,8 @@ int take_device(CmId& id) {
   if (d == nullptr) return ENODEV;
   id.verbs = d->verbs;
   if (id.pd == nullptr) id.pd = d->pd;
-  id.port_num = kPort;
-  id.route.addr.addr.ibaddr.pkey = htobe16(kPkey);
+  id.port_num = device::kPort;
+  id.route.addr.addr.ibaddr.pkey = htobe16(device::kPkey);
   id.core.set_device(the_core().context_of(d->verbs));
   return 0;
 }
@@ -75,7 +73,7 @@ int fill_route(CmId& id) {
   // iWARP has no path records.
   if (id.verbs->device->transport_type != IBV_TRANSPORT_IB) return 0;
   ibv_port_attr port{};
-  if (const int error = ibv_query_port(id.verbs, kPort, &port); error != 0) return error;
+  if (const int error = ibv_query_port(id.verbs, device::kPort, &port); error != 0) return error;
   if (id.route.path_rec == nullptr) {
     id.route.path_rec = static_cast<ibv_sa_path_rec*>(std::calloc(1, sizeof(ibv_sa_path_rec)));
     if (id.route.path_rec == nullptr) return ENOMEM;
@@ -86,17 +84,17 @@ int fill_route(CmId& id) {
   p.hop_limit = kHopLimit;
   p.reversible = 1;
   p.numb_path = 1;
-  p.pkey = htobe16(kPkey);
+  p.pkey = htobe16(device::kPkey);
   p.mtu_selector = p.rate_selector = p.packet_life_time_selector = kExactly;
   p.mtu = static_cast<uint8_t>(port.active_mtu);
-  p.rate = IBV_RATE_40_GBPS;
+  p.rate = static_cast<uint8_t>(mbps_to_ibv_rate(device::kMegabits));
   p.packet_life_time = kPacketLifeTime;
   id.route.num_paths = 1;
   return 0;
 }
 
 int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space space,
-              ibv_qp_type type) {
+              ibv_qp_type type) try {
   const bool sync = channel == nullptr;
   CmChannel* c = sync ? create_channel() : &object(channel);
   if (c == nullptr) return -1;
@@ -120,6 +118,8 @@ int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_
   fresh->qp_type = type;
   *id = fresh;
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 void free_id(CmId* id) {
@@ -152,7 +152,7 @@ int rdma_destroy_id(rdma_cm_id* id) {
 
 int rdma_bind_addr(rdma_cm_id* id, sockaddr* addr) {
   const port::Address at = to_address(addr);
-  if (!at.valid()) return refuse(EINVAL);
+  if (!at.valid()) return refuse("rdma_bind_addr", "the address is neither IPv4 nor IPv6");
   CmId& i = object(id);
   if (const int error = i.core.bind(at); error != 0) return refuse(error);
   // A wildcard is not on any device yet.
@@ -163,30 +163,38 @@ int rdma_bind_addr(rdma_cm_id* id, sockaddr* addr) {
   return result(take_device(i));
 }
 
-int rdma_resolve_addr(rdma_cm_id* id, sockaddr* src_addr, sockaddr* dst_addr, int) {
+int rdma_resolve_addr(rdma_cm_id* id, sockaddr* src_addr, sockaddr* dst_addr, int) try {
   const port::Address source = to_address(src_addr);
   const port::Address destination = to_address(dst_addr);
-  if (!destination.valid() || (src_addr != nullptr && !source.valid())) return refuse(EINVAL);
+  if (!destination.valid() || (src_addr != nullptr && !source.valid())) {
+    return refuse("rdma_resolve_addr", "an address is neither IPv4 nor IPv6");
+  }
   CmId& i = object(id);
   if (const int error = i.core.resolve_address(source, destination); error != 0) {
     return refuse(error);
   }
   std::memcpy(&i.route.addr.dst_storage, &destination.storage, destination.length);
   return complete(i);
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 // Over IP there is no route to ask for.
-int rdma_resolve_route(rdma_cm_id* id, int) {
+int rdma_resolve_route(rdma_cm_id* id, int) try {
   CmId& i = object(id);
   if (const int error = i.core.resolve_route(); error != 0) return refuse(error);
   return complete(i);
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
-int rdma_listen(rdma_cm_id* id, int backlog) {
+int rdma_listen(rdma_cm_id* id, int backlog) try {
   CmId& i = object(id);
   if (const int error = i.core.listen(backlog); error != 0) return refuse(error);
   update_addresses(i);
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 __be16 rdma_get_src_port(rdma_cm_id* id) {

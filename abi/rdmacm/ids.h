@@ -27,7 +27,6 @@ struct CmId : rdma_cm_id {
       request_qp_attr;  // of rdma_create_ep: for the queue pairs of requests
   uint8_t responder_resources = 0;
   uint8_t initiator_depth = 0;
-  ibv_ece local_ece{};
 };
 
 struct CmEvent : rdma_cm_event {
@@ -53,6 +52,11 @@ inline cm::Service& connections() {
 inline int refuse(int error) {
   errno = error;
   return -1;
+}
+// EINVAL, with a sentence for the user.
+inline int refuse(const char* call, const char* why) {
+  connections().say_refusal(call, why);
+  return refuse(EINVAL);
 }
 inline int result(int error) {
   return error == 0 ? 0 : refuse(error);

@@ -67,18 +67,22 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* qp_attr, int* qp_attr_mask) {
 }
 
 int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) {
-  if (id->qp != nullptr || id->verbs == nullptr) return refuse(EINVAL);
+  if (id->qp != nullptr || id->verbs == nullptr) {
+    return refuse("rdma_create_qp",
+                  id->qp != nullptr ? "the id has a queue pair already"
+                                    : "the id is on no device: resolve or bind its address first");
+  }
   if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
     attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
     attr->pd = id->pd;
   } else if (id->verbs != attr->pd->context) {
-    return refuse(EINVAL);
+    return refuse("rdma_create_qp", "the pd is of another ibv_context than the id (id->verbs)");
   }
   const auto differ = [](const ibv_cq* own, const ibv_cq* given) {
     return own != nullptr && given != nullptr && own != given;
   };
   if (differ(id->recv_cq, attr->recv_cq) || differ(id->send_cq, attr->send_cq)) {
-    return refuse(EINVAL);
+    return refuse("rdma_create_qp", "the id has completion queues, and others are given");
   }
   const bool has_send = attr->send_cq != nullptr || id->send_cq != nullptr;
   const bool has_recv = attr->recv_cq != nullptr || id->recv_cq != nullptr;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -34,7 +35,7 @@ inline std::vector<std::byte> exact(Bytes bytes, size_t n) {
 }
 
 inline bool same(Bytes a, Bytes b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 // parse, encode, parse, encode of a message with a fixed size: returns the first encoding, checked

@@ -2,6 +2,7 @@
 // WEFT_LOG asks for.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace weft::log {
@@ -19,4 +20,16 @@ void write(Level level, const char* format, ...) __attribute__((format(printf, 2
   do {                                                            \
     if (::weft::log::enabled(::weft::log::Level::level))          \
       ::weft::log::write(::weft::log::Level::level, __VA_ARGS__); \
+  } while (false)
+
+// For calls of the program that are refused: the first one at this place is worth a warning;
+// whoever makes one mistake again and again hears of the others from level info on.
+#define WEFT_LOG_REFUSAL(...)                             \
+  do {                                                    \
+    static ::std::atomic_flag said = ATOMIC_FLAG_INIT;    \
+    if (said.test_and_set(::std::memory_order_relaxed)) { \
+      WEFT_LOG(info, __VA_ARGS__);                        \
+    } else {                                              \
+      WEFT_LOG(warn, __VA_ARGS__);                        \
+    }                                                     \
   } while (false)

@@ -59,11 +59,21 @@ void Answer::on_ready(Token& token, bool readable, bool) {
   handler_->request_came(token, *this, **request);
 }
 
+void Answer::wait_until(Token& token, Time when) {
+  token.engine().set_deadline(token, *this, when);
+}
+
 void Answer::on_deadline(Token& token) {
-  if (state_ == State::rejected) {
-    drop(token);
-  } else {
-    gone(token);
+  switch (state_) {
+    case State::reading:
+      gone(token);
+      break;
+    case State::parked:
+      handler_->answer_overdue(token, *this);
+      break;
+    case State::rejected:
+      drop(token);
+      break;
   }
 }
 

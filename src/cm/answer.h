@@ -19,6 +19,8 @@ class AnswerHandler {
                             const mpa::Responder::Request& request) = 0;
   // It went away before it was answered, or before it said anything. The answer is gone afterwards.
   virtual void answer_gone(engine::Token& token, Answer& answer) = 0;
+  // The time of Answer::wait_until() is over: answer it now.
+  virtual void answer_overdue(engine::Token&, Answer&) {}
 };
 
 class Answer final : public engine::Source {
@@ -30,6 +32,8 @@ class Answer final : public engine::Source {
   // nothing when it broke.
   std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits, Bytes private_data);
   void reject(engine::Token& token, Bytes private_data);
+  // Parked: the handler wants to hear when it is still parked then.
+  void wait_until(engine::Token& token, Time when);
   // Closes without a word.
   void drop(engine::Token& token);
   // Another handler for what is to come.

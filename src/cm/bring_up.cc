@@ -78,23 +78,24 @@ Attempt& Attempt::start(Token& token, verbs::QueuePair& qp) {
   Attempt& a = *owned;
   qp.bring_up_data = &a;
   token.engine().add(token, std::move(owned), -1, false, false);
-  if (!a.plan_route())
-    return a;  // modify_qp has checked the address vector; the host's addresses may have changed
-               // since
-  const Qpn own = qp.number();
-  const Qpn peer = qp.attributes().dest_qpn;
-  if (own == peer && a.local_ == a.remote_) {
+  if (!a.plan_route()) {
+    // modify_qp has checked the address vector, so this cannot be; and if it is, it has an end.
+    a.retry(token);
+  } else if (qp.number() == qp.attributes().dest_qpn && a.local_ == a.remote_) {
     a.connect_to_self(token);
-    return a;
-  }
-  // wire.md 13.1: the lower number dials.
-  const bool active = own != peer ? own < peer : a.local_ < a.remote_;
-  if (active) {
+  } else if (a.dials()) {
     a.dial(token, false);
   } else {
     token.engine().set_deadline(token, a, token.now() + kPassivePatience);
   }
   return a;
+}
+
+// wire.md 13.1: the side with the lower number does, or where both are equal that with the lower
+// GID.
+bool Attempt::dials() const {
+  const Qpn peer = qp_.attributes().dest_qpn;
+  return qp_.number() != peer ? qp_.number() < peer : local_ < remote_;
 }
 
 bool Attempt::plan_route() {
@@ -149,11 +150,10 @@ void Attempt::cancel(Token& token) {
 void Attempt::on_deadline(Token& token) {
   if (token.now() >= give_up_at_) {
     give_up(token);
+  } else if (dial_ == nullptr && plan_route()) {
+    dial(token, !dials());
   } else if (dial_ == nullptr) {
-    const bool active = qp_.number() != qp_.attributes().dest_qpn
-                            ? qp_.number() < qp_.attributes().dest_qpn
-                            : local_ < remote_;
-    dial(token, !active);
+    retry(token);
   }
 }
 
@@ -359,16 +359,21 @@ void BringUpService::judge(Token& token, PortState& port, Answer& answer, const 
 }
 
 void BringUpService::park(Token& token, PortState& port, Answer& answer, const Wfrc& request) {
-  std::erase_if(port.parked, [&](const Parked& p) {
-    if (token.now() < p.until) return false;
-    refuse(token, *p.answer, p.request, Wfrc::Code::not_ready);
-    return true;
-  });
   if (port.parked.size() >= kMostParked) {
     refuse(token, *port.parked.front().answer, port.parked.front().request, Wfrc::Code::not_ready);
     port.parked.erase(port.parked.begin());
   }
-  port.parked.push_back({&answer, request, token.now() + kParkFor});
+  port.parked.push_back({&answer, request});
+  answer.wait_until(token, token.now() + kParkFor);
+}
+
+void BringUpService::answer_overdue(Token& token, Answer& answer) {
+  auto* port = static_cast<PortState*>(answer.tag);
+  std::erase_if(port->parked, [&](const Parked& p) {
+    if (p.answer != &answer) return false;
+    refuse(token, answer, p.request, Wfrc::Code::not_ready);
+    return true;
+  });
 }
 
 void BringUpService::answer_gone(Token&, Answer& answer) {

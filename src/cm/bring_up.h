@@ -36,6 +36,7 @@ class Attempt final : public engine::Source, private DialHandler {
  private:
   explicit Attempt(verbs::QueuePair& qp) : qp_(qp) {}
   bool plan_route();
+  bool dials() const;
   void dial(engine::Token& token, bool fallback);
   void retry(engine::Token& token);
   void give_up(engine::Token& token);
@@ -69,7 +70,6 @@ class BringUpService final : public verbs::BringUp, private AnswerHandler {
   struct Parked {
     Answer* answer;
     wire::Wfrc request;
-    Time until;
   };
   struct PortState {
     verbs::AdapterPort* port;
@@ -78,6 +78,7 @@ class BringUpService final : public verbs::BringUp, private AnswerHandler {
   void request_came(engine::Token& token, Answer& answer,
                     const mpa::Responder::Request& request) override;
   void answer_gone(engine::Token& token, Answer& answer) override;
+  void answer_overdue(engine::Token& token, Answer& answer) override;
   void judge(engine::Token& token, PortState& port, Answer& answer, const wire::Wfrc& request);
   void park(engine::Token& token, PortState& port, Answer& answer, const wire::Wfrc& request);
   PortState* state_of(uint16_t number);

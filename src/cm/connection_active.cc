@@ -22,10 +22,10 @@ using engine::Token;
 
 int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& parameters) {
   if (!alive()) return EIO;
-  if (too_long(parameters.private_data.size())) return EINVAL;
+  if (const int e = too_long(Step::connect, parameters.private_data.size()); e != 0) return e;
   {
     const auto h = hold_home();
-    if (!can(Step::connect)) return EINVAL;
+    if (!can(Step::connect)) return misplaced(Step::connect);
     parameters_ = parameters;
   }
   if (pair != nullptr && !ready_pair(*pair)) return EINVAL;
@@ -50,7 +50,8 @@ void ConnectionId::start_dial(Token& token) {
                         .to = destination_,
                         .offer = offer(),
                         .private_data = parameters_.private_data,
-                        .timeout = config::options().connect_timeout});
+                        .timeout = config::options().connect_timeout,
+                        .type_of_service = type_of_service_});
 }
 
 void ConnectionId::stop_dial(Token& token) {
@@ -111,7 +112,7 @@ int ConnectionId::establish() {
   Qpn qpn;
   {
     const auto h = hold_home();
-    if (!can(Step::establish)) return EINVAL;
+    if (!can(Step::establish)) return misplaced(Step::establish);
     qpn = parameters_.qpn;
   }
   engine::Engine& target = engine_for(nullptr, qpn);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/log.h"
 #include "config/options.h"
 #include "port/route.h"
 
@@ -23,6 +24,12 @@ port::Address loopback(const port::Address& like) {
     gid.raw[15] = 1;
   }
   return port::Address::from_gid(gid, like.port());
+}
+
+int two_families(const port::Address& source, const port::Address& destination) {
+  WEFT_LOG_REFUSAL("rdma_resolve_addr: from %s to %s: both have to be IPv4, or both IPv6",
+                   source.to_string().c_str(), destination.to_string().c_str());
+  return EINVAL;
 }
 
 }  // namespace
@@ -68,7 +75,7 @@ int ConnectionId::bind_socket(const port::Address& at) {
 int ConnectionId::bind(const port::Address& at) {
   if (!alive()) return EIO;
   const auto h = hold_home();
-  if (!can(Step::bind)) return EINVAL;
+  if (!can(Step::bind)) return misplaced(Step::bind);
   if (const int error = bind_socket(at); error != 0) return error;
   take(Step::bind);
   return 0;
@@ -83,9 +90,9 @@ bool ConnectionId::on_device() const {
 int ConnectionId::resolve_address(const port::Address& source, const port::Address& destination) {
   if (!alive()) return EIO;
   const auto h = hold_home();
-  if (!can(Step::resolve_address)) return EINVAL;
+  if (!can(Step::resolve_address)) return misplaced(Step::resolve_address);
   if (state_ == IdState::idle && source.valid()) {
-    if (source.family() != destination.family()) return EINVAL;
+    if (source.family() != destination.family()) return two_families(source, destination);
     if (source.port() != 0) {
       if (const int error = bind_socket(source); error != 0) return error;
     } else {
@@ -95,7 +102,9 @@ int ConnectionId::resolve_address(const port::Address& source, const port::Addre
       source_ = source;
     }
   }
-  if (source_.valid() && source_.family() != destination.family()) return EINVAL;
+  if (source_.valid() && source_.family() != destination.family()) {
+    return two_families(source_, destination);
+  }
   if (state_ == IdState::idle) take(Step::bind);
 
   const port::Address there = destination.is_any() ? loopback(destination) : destination;
@@ -115,7 +124,7 @@ int ConnectionId::resolve_address(const port::Address& source, const port::Addre
 int ConnectionId::resolve_route() {
   if (!alive()) return EIO;
   const auto h = hold_home();
-  if (!can(Step::resolve_route)) return EINVAL;
+  if (!can(Step::resolve_route)) return misplaced(Step::resolve_route);
   take(Step::resolve_route);
   report(EventKind::route_resolved);
   return 0;
@@ -124,11 +133,12 @@ int ConnectionId::resolve_route() {
 int ConnectionId::listen(int backlog) {
   if (!alive()) return EIO;
   auto h = hold_home();
-  if (!can(Step::listen)) return EINVAL;
+  if (!can(Step::listen)) return misplaced(Step::listen);
   if (!bound_.valid()) {
     const port::Address at = source_.valid() ? source_ : port::Address::any(AF_INET, 0);
     if (const int error = bind_socket(at); error != 0) return error;
   }
+  if (type_of_service_) bound_.set_type_of_service(*type_of_service_);
   const auto started =
       bound_.start(backlog > 0 ? std::max(backlog, kLeastBacklog) : kDefaultBacklog);
   if (!started.ok()) return started.error().code;
@@ -160,8 +170,20 @@ int ConnectionId::set_option(const IdOption& option) {
   return EINVAL;
 }
 
-bool ConnectionId::too_long(size_t private_data) const {
-  return private_data > config::options().private_data;
+// --- refusals
+
+int ConnectionId::misplaced(Step step) const {
+  WEFT_LOG_REFUSAL("%s: the id is %s, and has to be %s", to_string(step), to_string(state_),
+                   states_for(step).c_str());
+  return EINVAL;
+}
+
+int ConnectionId::too_long(Step step, size_t private_data) {
+  const uint32_t most = config::options().private_data;
+  if (private_data <= most) return 0;
+  WEFT_LOG_REFUSAL("%s: %zu bytes of private data; %u are possible (option private_data)",
+                   to_string(step), private_data, most);
+  return EINVAL;
 }
 
 // --- events

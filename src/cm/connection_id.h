@@ -93,7 +93,9 @@ class ConnectionId final : public Id,
   bool can(Step step) const { return after(state_, step).has_value(); }
   // The step has its place in the table.
   void take(Step step) { state_ = *after(state_, step); }
-  bool too_long(size_t private_data) const;
+  // EINVAL, with a sentence.
+  int misplaced(Step step) const;
+  static int too_long(Step step, size_t private_data);
   void report(EventKind kind, int status = 0, ConnectionParameters parameters = {});
   void set_under_way(bool on);
 
@@ -106,6 +108,7 @@ class ConnectionId final : public Id,
                     std::vector<std::byte> private_data = {});
   // Passive side
   void accepted(engine::Token& token, verbs::QueuePair* pair, Started&& started);
+  static int no_peer(verbs::QueuePair* pair);
   // Both
   mpa::Offer offer() const;
   bool ready_pair(verbs::QueuePair& pair) const;

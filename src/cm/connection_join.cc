@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/log.h"
 #include "cm/connection_id.h"
 #include "cm/stream_settings.h"
 #include "config/options.h"
@@ -94,12 +95,20 @@ int ConnectionId::queue_pair_attributes(QpState state, verbs::QpAttributes& attr
                                         uint32_t& m) const {
   if (!alive()) return EIO;
   const auto h = hold_home();
-  if (device_ == nullptr) return EINVAL;
+  if (device_ == nullptr) {
+    WEFT_LOG_REFUSAL(
+        "rdma_init_qp_attr: the id is on no device: resolve or bind its address first");
+    return EINVAL;
+  }
   if (state != QpState::init && state != QpState::rtr && state != QpState::rts) return EINVAL;
   // Who the peer is, and what it can do, is known from its first word on.
   const bool met = state_ == IdState::requested || state_ == IdState::deserted ||
                    state_ == IdState::responded || state_ == IdState::connected;
-  if (state != QpState::init && !met) return EINVAL;
+  if (state != QpState::init && !met) {
+    WEFT_LOG_REFUSAL("rdma_init_qp_attr: the id is %s: for RTR and RTS it has to know its peer",
+                     to_string(state_));
+    return EINVAL;
+  }
   fill_attributes(state, attributes, m);
   return 0;
 }
@@ -107,6 +116,8 @@ int ConnectionId::queue_pair_attributes(QpState state, verbs::QpAttributes& attr
 // Before there is a connection: what the program posts waits for it.
 bool ConnectionId::ready_pair(verbs::QueuePair& pair) const {
   if (device_ == nullptr || pair.state() == QpState::reset || pair.state() == QpState::err) {
+    WEFT_LOG_REFUSAL("queue pair 0x%06x: to be connected it has to be in INIT, and not in %s",
+                     pair.number().value(), pair.state() == QpState::err ? "ERR" : "RESET");
     return false;
   }
   {
@@ -165,7 +176,7 @@ int ConnectionId::disconnect() {
   if (!alive()) return EIO;
   auto h = hold_home();
   Token& token = h.token();
-  if (!can(Step::disconnect)) return EINVAL;
+  if (!can(Step::disconnect)) return misplaced(Step::disconnect);
   switch (state_) {
     case IdState::connecting:
       stop_dial(token);

@@ -80,14 +80,16 @@ void ConnectionId::answer_gone(Token& token, Answer&) {
 
 int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& parameters) {
   if (!alive()) return EIO;
-  if (too_long(parameters.private_data.size())) return EINVAL;
+  if (const int e = too_long(Step::accept, parameters.private_data.size()); e != 0) return e;
+  bool deserted;
   {
     const auto h = hold_home();
-    if (state_ == IdState::deserted) return ECONNRESET;
-    if (!can(Step::accept) || answer_ == nullptr) return EINVAL;
+    deserted = state_ == IdState::deserted;
+    if (!deserted && (!can(Step::accept) || answer_ == nullptr)) return misplaced(Step::accept);
     parameters_ = parameters;
   }
-  if (pair != nullptr && !ready_pair(*pair)) return EINVAL;
+  if (pair != nullptr && !ready_pair(*pair)) return deserted ? ECONNRESET : EINVAL;
+  if (deserted) return no_peer(pair);
   engine::Engine& target = engine_for(pair, parameters.qpn);
   std::optional<Started> started;
   {
@@ -103,16 +105,19 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
     }
     if (started) home_.store(&target, std::memory_order_release);
   }
-  if (!started) {
-    if (pair != nullptr) {
-      auto h = pair->engine().hold();
-      pair->fail_connection(h.token(), verbs::Status::flushed);
-    }
-    return ECONNRESET;
-  }
+  if (!started) return no_peer(pair);
   auto h = hold_home();
   accepted(h.token(), pair, std::move(*started));
   return 0;
+}
+
+// Whoever asked is gone. What the program posted for him comes back.
+int ConnectionId::no_peer(verbs::QueuePair* pair) {
+  if (pair != nullptr) {
+    auto h = pair->engine().hold();
+    pair->fail_connection(h.token(), verbs::Status::flushed);
+  }
+  return ECONNRESET;
 }
 
 void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& started) {
@@ -131,9 +136,9 @@ void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& star
 
 int ConnectionId::reject(Bytes private_data) {
   if (!alive()) return EIO;
-  if (too_long(private_data.size())) return EINVAL;
+  if (const int e = too_long(Step::reject, private_data.size()); e != 0) return e;
   auto h = hold_home();
-  if (!can(Step::reject)) return EINVAL;
+  if (!can(Step::reject)) return misplaced(Step::reject);
   if (answer_ != nullptr) std::exchange(answer_, nullptr)->reject(h.token(), private_data);
   take(Step::reject);
   return 0;

@@ -27,7 +27,7 @@ void Dial::cancel(Token& token) {
 
 void Dial::connect(Token& token) {
   initiator_ = mpa::Initiator{plan_.offer};
-  auto tcp = port::TcpStream::connect(plan_.from, plan_.to);
+  auto tcp = port::TcpStream::connect(plan_.from, plan_.to, plan_.type_of_service);
   if (!tcp.ok()) {
     // Told at the next turn: the caller is not ready to hear it.
     state_ = State::failed_at_start;

@@ -13,7 +13,8 @@ struct DialPlan {
   port::Address to;
   mpa::Offer offer;
   std::vector<std::byte> private_data;
-  Duration timeout{};     // for all of it
+  Duration timeout{};  // for all of it
+  std::optional<uint8_t> type_of_service;
   bool fallbacks = true;  // try without the extension, then MPA revision 1, where the peer closes
                           // without a Reply
 };

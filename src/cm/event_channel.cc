@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cm/connection_id.h"
+#include "port/signals.h"
 
 namespace weft::cm {
 namespace {
@@ -70,7 +71,9 @@ int EventChannel::wait() {
         fd(), [this] { return !events_.empty(); }, kForEver);
   }
   pollfd p{.fd = fd(), .events = POLLIN, .revents = 0};
-  return ::poll(&p, 1, -1) < 0 ? errno : 0;
+  // The caller looks again after a signal whose handler restarts calls.
+  if (::poll(&p, 1, -1) >= 0 || (errno == EINTR && port::signals_restart_calls())) return 0;
+  return errno;
 }
 
 bool EventChannel::push(std::unique_ptr<Event> event) {
@@ -81,13 +84,13 @@ bool EventChannel::push(std::unique_ptr<Event> event) {
 }
 
 void EventChannel::destroy() {
-  std::vector<ConnectionId*> requests;
+  std::vector<std::unique_ptr<Event>> requests;
   if (alive()) {
     const std::lock_guard guard{taking_};
     destroyed_ = true;
     while (const auto e = events_.try_pop()) {
-      const std::unique_ptr<Event> owned{*e};
-      if (owned->kind == EventKind::connect_request) requests.push_back(&core(owned->id));
+      std::unique_ptr<Event> owned{*e};
+      if (owned->kind == EventKind::connect_request) requests.push_back(std::move(owned));
     }
     events_.close();
   } else {
@@ -96,7 +99,10 @@ void EventChannel::destroy() {
     events_.close();
     return;
   }
-  for (ConnectionId* r : requests) r->destroy();
+  for (const auto& e : requests) {
+    account(*e).request_left();
+    core(e->id).destroy();
+  }
   const std::shared_ptr<EventChannel> last_use = std::move(self_);
 }
 

@@ -55,6 +55,45 @@ std::optional<IdState> after(IdState state, Step step) {
   return {};
 }
 
+std::string states_for(Step step) {
+  std::string states;
+  for (const Row& row : kRows) {
+    if (row.step == step)
+      states += (states.empty() ? "" : " or ") + std::string{to_string(row.from)};
+  }
+  return states;
+}
+
+const char* to_string(Step step) {
+  switch (step) {
+    case Step::bind:
+      return "rdma_bind_addr";
+    case Step::resolve_address:
+      return "rdma_resolve_addr";
+    case Step::resolve_route:
+      return "rdma_resolve_route";
+    case Step::listen:
+      return "rdma_listen";
+    case Step::connect:
+      return "rdma_connect";
+    case Step::establish:
+      return "rdma_establish";
+    case Step::accept:
+      return "rdma_accept";
+    case Step::reject:
+      return "rdma_reject";
+    case Step::disconnect:
+      return "rdma_disconnect";
+    case Step::reply:
+    case Step::reply_for_program:
+    case Step::failure:
+    case Step::peer_gone:
+    case Step::stream_ended:
+      break;
+  }
+  return "?";
+}
+
 const char* to_string(IdState state) {
   switch (state) {
     case S::idle:

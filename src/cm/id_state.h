@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace weft::cm {
 
@@ -65,5 +66,9 @@ enum class Step : uint8_t {
 std::optional<IdState> after(IdState state, Step step);
 
 const char* to_string(IdState state);
+// The program's steps by the names of librdmacm's functions.
+const char* to_string(Step step);
+// The states in which the step has its place: "bound or idle".
+std::string states_for(Step step);
 
 }  // namespace weft::cm

@@ -57,6 +57,15 @@ class ProcessService final : public Service {
     WEFT_LOG(warn, "%s: not supported; use RDMA_PS_TCP and RC queue pairs", what);
   }
 
+  void say_refusal(const char* call, const char* why) override {
+    const std::lock_guard guard{lock_};
+    if (said_.insert(call).second) {
+      WEFT_LOG(warn, "%s: %s", call, why);
+    } else {
+      WEFT_LOG(info, "%s: %s", call, why);
+    }
+  }
+
  private:
   std::mutex lock_;
   std::set<std::string> said_;

@@ -148,6 +148,8 @@ class Service {
   virtual port::Address source_towards(const port::Address& destination) = 0;
   // A sentence for the user about something that is not there, once for each `what`.
   virtual void say_unsupported(const char* what) = 0;
+  // Why `call` was refused. The first time for each call is worth a warning.
+  virtual void say_refusal(const char* call, const char* why) = 0;
 
  protected:
   ~Service() = default;

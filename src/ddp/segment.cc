@@ -1,28 +1,25 @@
 #include "ddp/segment.h"
 
-#include <algorithm>
-
 namespace weft::ddp {
 
-Segment Segment::parse(Bytes start, size_t ulpdu) {
-  Segment s;
-  s.control = wire::Control::parse(start.data());
-  const size_t size = wire::ddp_header_size(s.control.tagged);
-  std::copy_n(start.begin(), size, s.header.begin());
-  s.ulpdu = static_cast<uint16_t>(ulpdu);
-  s.payload = static_cast<uint32_t>(ulpdu - size);
-  if (s.control.tagged) {
-    const auto h = wire::TaggedHeader::parse(start.data());
-    s.stag = h.stag;
-    s.to = h.to;
+void Segment::read(Bytes start, size_t ulpdu_size) {
+  const std::byte* p = start.data();
+  control = wire::Control::parse(p);
+  ulpdu = static_cast<uint16_t>(ulpdu_size);
+  payload = static_cast<uint32_t>(ulpdu_size - wire::ddp_header_size(control.tagged));
+  if (control.tagged) {
+    std::memcpy(header.data(), p, wire::TaggedHeader::kSize);
+    const auto h = wire::TaggedHeader::parse(p);
+    stag = h.stag;
+    to = h.to;
   } else {
-    const auto h = wire::UntaggedHeader::parse(start.data());
-    s.ulp_word = h.ulp_word;
-    s.qn = h.qn;
-    s.msn = h.msn;
-    s.mo = h.mo;
+    std::memcpy(header.data(), p, wire::UntaggedHeader::kSize);
+    const auto h = wire::UntaggedHeader::parse(p);
+    ulp_word = h.ulp_word;
+    qn = h.qn;
+    msn = h.msn;
+    mo = h.mo;
   }
-  return s;
 }
 
 }  // namespace weft::ddp

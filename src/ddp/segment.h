@@ -26,8 +26,9 @@ struct Segment {
   std::array<std::byte, 18> header{};  // as it came, for a Terminate
 
   Bytes header_bytes() const { return Bytes{header}.first(wire::ddp_header_size(control.tagged)); }
-  // Reads `start`, which holds the whole header.
-  static Segment parse(Bytes start, size_t ulpdu);
+  // Becomes the segment whose whole header stands in `start`. In place, for there is one of these
+  // for every segment that comes.
+  void read(Bytes start, size_t ulpdu_size);
 };
 
 }  // namespace weft::ddp

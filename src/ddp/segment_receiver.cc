@@ -6,7 +6,7 @@ Verdict SegmentReceiver::begin(Bytes start, size_t ulpdu) {
   valid_ = false;
   // A ULPDU that has not even its DDP header: MPA's length was wrong.
   if (start.size() < header_size(start[0])) return fail(wire::term::kMpaLength);
-  segment_ = Segment::parse(start, ulpdu);
+  segment_.read(start, ulpdu);
   const wire::Control& c = segment_.control;
   // RFC 5041 section 7.1 and 7.2: DDP version 1 only.
   if (c.ddp_version != wire::kDdpVersion) {

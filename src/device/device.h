@@ -28,8 +28,9 @@ inline constexpr uint32_t kMaxReads = 16;  // outstanding RDMA Reads and Atomics
 inline constexpr uint32_t kMaxQp = 65'536;
 inline constexpr uint32_t kMaxCq = 65'536;
 inline constexpr uint32_t kMaxPd = 65'536;
-inline constexpr uint32_t kMaxMr =
-    (1U << 24) - 1;  // an STag has 24 bits of index; shared with memory windows
+// Shared with memory windows. An STag has 24 bits of index, and half of them are for reads
+// (verbs/memory_table.h).
+inline constexpr uint32_t kMaxMr = (1U << 23) - 1;
 inline constexpr uint32_t kMaxAh = 1U << 20;
 inline constexpr uint32_t kMaxSrq = 65'536;
 inline constexpr uint32_t kMaxMulticastGroups = 4096;
@@ -103,10 +104,11 @@ struct PortAttributes {
   uint16_t sm_lid = 0;
   uint8_t lmc = 0;
   uint8_t max_vl = 1;
-  // 4 lanes of 10 Gbit/s: middleware divides by it, so it is no claim and must not be 0.
+  // Middleware divides by it, so it is no claim and must not be 0: see kMegabits.
   uint8_t active_width = 2;
   uint8_t active_speed = 4;
 };
+inline constexpr int kMegabits = 40'000;  // 4 lanes of 10 Gbit/s
 inline constexpr uint32_t kCapabilityCm = 1U << 16;
 inline constexpr uint32_t kCapabilityIpBasedGids = 1U << 26;
 
@@ -114,8 +116,8 @@ inline constexpr uint32_t kCapabilityIpBasedGids = 1U << 26;
 // WDP headers (wire.md 10). Never below 256.
 Mtu ud_mtu(uint32_t link_mtu, bool ipv4);
 
-// A picture of the device at one moment; addresses that come or go later do not change it. A value
-// type.
+// A picture of the device at one moment; addresses that come or go later do not change it, and no
+// event tells of them (docs/design/05-where-weft-differs.md). A value type.
 struct Device {
   DeviceAttributes attributes;
   PortAttributes port;

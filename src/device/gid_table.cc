@@ -84,6 +84,7 @@ std::vector<GidEntry> make_gid_table(std::span<const LocalAddress> addresses,
 
   std::vector<GidEntry> table;
   auto add = [&](const LocalAddress& a) {
+    if (table.size() == kMostGids) return;
     for (const GidEntry& e : table) {
       if (e.gid == a.gid && e.scope_id == a.scope_id) return;
     }

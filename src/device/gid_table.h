@@ -2,6 +2,7 @@
 // 12).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -40,12 +41,15 @@ struct GidEntry {
 // addresses on lo.
 bool is_loopback(const Gid& gid);
 
+// A sgid_index is a byte.
+inline constexpr size_t kMostGids = 256;
+
 // The table that `addresses` make. IPv4 comes before IPv6, routable before link-local, then what
 // has the best default route, then what has a carrier, then the system's order. Interfaces that are
 // down are left out, loopback too, unless there is nothing else. `first` is the option ip: an
 // address ("192.0.2.1", "fe80::1%eth0") or an interface name, whose best address becomes index 0,
 // loopback or not. When it fits no address the table is as if it were empty and `complaint`, if not
-// null, gets a sentence. Pure.
+// null, gets a sentence. What goes beyond kMostGids is left out. Pure.
 std::vector<GidEntry> make_gid_table(std::span<const LocalAddress> addresses,
                                      std::string_view first, std::string* complaint);
 

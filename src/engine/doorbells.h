@@ -12,7 +12,7 @@ class Doorbells {
  public:
   // Any thread.
   void ring(Source& s) {
-    if (s.rung_.exchange(true, std::memory_order_acq_rel)) return;
+    if (s.rung_.exchange(true, std::memory_order_seq_cst)) return;
     Source* head = head_.load(std::memory_order_relaxed);
     do {
       s.next_rung_ = head;
@@ -27,7 +27,9 @@ class Doorbells {
     while (s != nullptr) {
       Source* following = s->next_rung_;
       s->next_rung_ = nullptr;
-      s->rung_.store(false, std::memory_order_release);
+      // An exchange, so that what f() reads of the source is not older: a ringer that still saw the
+      // bell rung has published its work before.
+      s->rung_.exchange(false, std::memory_order_seq_cst);
       f(*s);
       s = following;
     }

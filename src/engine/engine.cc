@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 
+#include "base/log.h"
 #include "config/options.h"
 
 namespace weft::engine {
@@ -14,11 +16,14 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr Duration kDeferMost = 50us;    // wire.md 4.10
+constexpr Duration kDeferIdle = 45us;    // less, as soon as nothing else comes in
 constexpr Duration kPollsWithin = 50us;  // between two polls of a program that polls
 constexpr Duration kLingerMost = 10us;
 constexpr size_t kBatchesKept = 8;
+constexpr unsigned kYieldAfter = 2000;  // turns refused, about 100 us
 constexpr int kEventsPerPoll = 64;
-constexpr unsigned kHotPolls = 16;  // of one busy connection, before all are asked again
+constexpr unsigned kHotPolls = 16;    // of one busy connection, before all are asked again
+constexpr Duration kHotPause = 50us;  // without a byte: no longer busy
 
 epoll_event event_for(Source* s, bool read, bool write) {
   epoll_event e{};
@@ -53,13 +58,15 @@ Hold::~Hold() {
 }
 
 std::optional<Hold> Engine::try_hold() {
-  if (held_.load(std::memory_order_relaxed) || held_.exchange(true, std::memory_order_seq_cst)) {
+  if (held_.load(std::memory_order_seq_cst) || waiters_.load(std::memory_order_seq_cst) > 0 ||
+      held_.exchange(true, std::memory_order_seq_cst)) {
     return {};
   }
   return Hold{*this};
 }
 
 Hold Engine::hold() {
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
   for (int turns = 0; held_.exchange(true, std::memory_order_seq_cst);) {
     do {
       if (++turns > 1000) {
@@ -69,12 +76,13 @@ Hold Engine::hold() {
       }
     } while (held_.load(std::memory_order_relaxed));
   }
+  waiters_.fetch_sub(1, std::memory_order_seq_cst);
   return Hold{*this};
 }
 
 void Engine::ring(Source& source) {
   if (auto h = try_hold()) {
-    watch_program(h->token().now());
+    watch_sockets(h->token().now());
     source.on_doorbell(h->token());
     return;
   }
@@ -84,7 +92,7 @@ void Engine::ring(Source& source) {
 }
 
 void Engine::knock() {
-  if (auto h = try_hold()) watch_program(h->token().now());
+  if (auto h = try_hold()) watch_sockets(h->token().now());
 }
 
 void Engine::before_release(Token& token) {
@@ -110,8 +118,12 @@ void Engine::rewatch(Token&, Source& s, int fd, bool read, bool write) {
   s.wants_write_ = write;
   if (fd < 0) return;
   epoll_event e = event_for(&s, read, write);
-  // Fails only without memory for the kernel; the source then hears nothing but its deadline.
-  (void)::epoll_ctl(inner_.get(), EPOLL_CTL_ADD, fd, &e);
+  if (::epoll_ctl(inner_.get(), EPOLL_CTL_ADD, fd, &e) != 0) {
+    WEFT_LOG(error,
+             "descriptor %d cannot be watched: %s; its connection will not move. Remedy: raise "
+             "fs.epoll.max_user_watches",
+             fd, std::strerror(errno));
+  }
 }
 
 void Engine::forget(Token& token, Source& source) {
@@ -176,11 +188,18 @@ void Engine::retire_memory() {
 
 // --- a turn
 
-bool Engine::progress() {
+bool Engine::progress(Ask ask) {
   auto h = try_hold();
-  if (!h) return false;
+  if (!h) {
+    // The holder may have lost its processor to this very loop (both programs spin, and there are
+    // no more processors): after a while it is let through.
+    static thread_local unsigned refused = 0;
+    if (++refused % kYieldAfter == 0) sched_yield();
+    return false;
+  }
   watch_program(h->token().now());
   last_poll_ = h->token().now();
+  if (ask == Ask::all) ask_all();
   return turn(h->token());
 }
 
@@ -188,7 +207,10 @@ bool Engine::turn(Token& token) {
   flush_gathered(token);
   bool moved = run_deadlines(token);
   moved |= poll_sockets(token);
-  if (!deferred_.empty() && token.now() >= deferred_until_) flush_deferred(token);
+  if (!deferred_.empty() &&
+      token.now() >= (moved ? deferred_until_ : deferred_until_ - kDeferIdle)) {
+    flush_deferred(token);
+  }
   return moved;
 }
 
@@ -202,11 +224,21 @@ bool Engine::run_deadlines(Token& token) {
 }
 
 bool Engine::poll_sockets(Token& token) {
-  if (hot_ != nullptr && ++hot_polls_ < kHotPolls) return hot_->try_receive(token);
+  // One connection alone is busy: its socket is asked without epoll. Others are not kept waiting
+  // for it: as soon as it pauses, and every few polls, all are asked.
+  if (hot_ != nullptr && ++hot_polls_ < kHotPolls && token.now() - hot_moved_ < kHotPause) {
+    if (!hot_->try_receive(token)) return false;
+    hot_moved_ = token.now();
+    return true;
+  }
   hot_polls_ = 0;
   std::array<epoll_event, kEventsPerPoll> events;
   const int n = ::epoll_wait(inner_.get(), events.data(), kEventsPerPoll, 0);
-  if (n > 0) hot_ = n == 1 ? static_cast<Source*>(events[0].data.ptr) : nullptr;
+  if (n > 0) {
+    auto* first = static_cast<Source*>(events[0].data.ptr);
+    hot_ = n == 1 && first->tries_receive() ? first : nullptr;
+    hot_moved_ = token.now();
+  }
   // A source that goes away in this loop is in the graveyard until the turn is over, with its
   // descriptor gone from it.
   for (int i = 0; i < n; ++i) {
@@ -214,6 +246,8 @@ bool Engine::poll_sockets(Token& token) {
     if (s->fd_ < 0) continue;
     const uint32_t e = events[static_cast<size_t>(i)].events;
     const bool broken = (e & (EPOLLERR | EPOLLHUP)) != 0;
+    if (broken) s->on_broken(token);
+    if (s->fd_ < 0) continue;
     s->on_ready(token, broken || (e & EPOLLIN) != 0, broken || (e & EPOLLOUT) != 0);
   }
   // One more round for those that had more than their budget; what is left then is there at the
@@ -228,7 +262,8 @@ bool Engine::poll_sockets(Token& token) {
 
 bool Engine::gather(Token& token, Source& source) {
   if (token.now() - last_poll_ > kPollsWithin ||
-      expected_sleepers_.load(std::memory_order_relaxed) > 0) {
+      expected_sleepers_.load(std::memory_order_relaxed) > 0 ||
+      sleepers_.load(std::memory_order_relaxed) > 0) {
     return false;
   }
   gathering_.push_back(source);

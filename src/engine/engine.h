@@ -73,7 +73,8 @@ class Engine {
 
   // One visit to everything that is ready. Any thread; does nothing when somebody else is at it.
   // True when something moved.
-  bool progress();
+  enum class Ask : uint8_t { busy, all };  // the connection that is busy alone, or every one
+  bool progress(Ask ask = Ask::busy);
 
   // Sleeps until `ready()` is true, which must come with `fd` turning readable; spins first as long
   // as that has paid. 0, or the errno that ended the wait: EINTR after a signal, ETIMEDOUT after
@@ -97,11 +98,16 @@ class Engine {
   std::unique_ptr<Source> take(Token& token, Source& source);
   // Watches another descriptor for the source; -1: none.
   void rewatch(Token& token, Source& source, int fd, bool read, bool write);
+  // `bytes` came in over the source that is visited.
+  void moved(Token&, size_t bytes) { moved_bytes_ += bytes; }
   void want_write(Token& token, Source& source, bool on);
   void want_read(Token& token, Source& source, bool on);
   void set_deadline(Token&, Source& source, Time when) { deadlines_.set(source, when); }
   // The source used up its byte budget: look at it again in this turn, after the others.
-  void again(Token&, Source& source) { ready_.push_back(source); }
+  void again(Token&, Source& source) {
+    ready_.push_back(source);
+    hot_ = nullptr;
+  }
   // The program posts small requests one by one and polls between them: more will come before the
   // next turn, and one system call for all is cheaper than one for each. False when the program
   // does not poll, for then nobody might send them soon.
@@ -136,6 +142,7 @@ class Engine {
   void start_helper();
 
   bool turn(Token& token);
+  void ask_all() { hot_ = nullptr; }
   void before_release(Token& token);
   bool poll_sockets(Token& token);
   bool run_deadlines(Token& token);
@@ -143,6 +150,7 @@ class Engine {
   void flush_deferred(Token& token);
   void update_interest(Source& source, bool read, bool write);
   void watch_program(Time now);
+  void watch_sockets(Time now);
   void arm_timer(Time when);
   void timer_rang();
   void arm_inner();
@@ -159,6 +167,7 @@ class Engine {
   port::Fd wake_;
 
   std::atomic<bool> held_{false};
+  std::atomic<int> waiters_{0};  // for set-up and tear-down: pollers stand back
   Doorbells doorbells_;
 
   // Holder's.
@@ -169,8 +178,10 @@ class Engine {
   Time last_poll_;  // of the program, by progress()
   IntrusiveList<Source, DeferredTag> deferred_;
   Time deferred_until_ = Time::never();
-  Source* hot_ = nullptr;   // the only one that moved lately
+  Source* hot_ = nullptr;   // the only one that moves
+  Time hot_moved_;          // when it last did
   unsigned hot_polls_ = 0;  // since all were asked
+  size_t moved_bytes_ = 0;  // in the helper's turn
   std::vector<std::unique_ptr<Source>> graveyard_;
   std::vector<std::unique_ptr<mpa::TxBatch>> batches_;
   std::unique_ptr<std::byte[]> bounce_;

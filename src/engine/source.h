@@ -46,6 +46,10 @@ class Source : public ListHook<struct ReadyTag>,
   // Looks for bytes without having been told that there are any; true when there were. Cheaper than
   // asking epoll first, when one connection alone is busy (datapath.md R10).
   virtual bool try_receive(Token&) { return false; }
+  // Does try_receive() look at all?
+  virtual bool tries_receive() const { return false; }
+  // The descriptor is broken or closed on both sides; on_ready() follows.
+  virtual void on_broken(Token&) {}
   // The deadline that was set with Engine::set_deadline() has passed; it is cleared.
   virtual void on_deadline(Token& token) = 0;
   // Another thread rang: there is work for this source (design.md decision 7).

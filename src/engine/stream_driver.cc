@@ -9,6 +9,8 @@ namespace {
 
 // Bytes that one connection may bring in before the others have their turn.
 constexpr size_t kBudget = 1024 * 1024;
+// And take out, in one visit.
+constexpr size_t kSendBudget = 2 * 1024 * 1024;
 // Behind the rest of a large FPDU: enough to see the next header, little enough not to be worth
 // avoiding a copy.
 constexpr size_t kTail = 4096;
@@ -23,6 +25,7 @@ StreamDriver::~StreamDriver() = default;
 
 void StreamDriver::start(Token& token, Bytes early) {
   if (!early.empty()) stream_.received(early, token.now());
+  stream_.tick(token.now());
   settle(token);
 }
 
@@ -49,6 +52,15 @@ void StreamDriver::on_ready(Token& token, bool readable, bool writable) {
   settle(token);
 }
 
+// A stream that reads nothing, for want of receives, would not notice, and epoll would not stop
+// saying so.
+void StreamDriver::on_broken(Token& token) {
+  if (gone_ || stream_.wants_bytes()) return;
+  if (owner_ != nullptr) owner_->visiting(token);
+  stream_.connection_lost();
+  settle(token);
+}
+
 bool StreamDriver::try_receive(Token& token) {
   if (gone_ || !stream_.wants_bytes()) return false;
   if (owner_ != nullptr) owner_->visiting(token);
@@ -68,20 +80,20 @@ void StreamDriver::on_deadline(Token& token) {
 void StreamDriver::on_idle(Token& token) {
   if (gone_) return;
   if (owner_ != nullptr) owner_->visiting(token);
-  send(token, true);
-  if (!batch_) stream_.trim();
+  settle(token, true);
+  if (!gone_ && !batch_) stream_.trim();
 }
 
 void StreamDriver::on_memory_retired(Token&) {
   if (batch_) batch_->detach();
 }
 
-void StreamDriver::settle(Token& token) {
+void StreamDriver::settle(Token& token, bool all) {
   if (gone_) return;
   // Its requests are flushed and their memory goes back to the program, while the batch still waits
   // for the socket.
   if (batch_ && stream_.ended()) batch_->detach();
-  send(token, false);
+  send(token, all);
   if (gone_) return;
   grant_wish(token);
   if (gone_) return;
@@ -99,8 +111,12 @@ size_t StreamDriver::receive(Token& token) {
   while (moved < kBudget && !drained && stream_.wants_bytes()) {
     const bool going = stream_.direct() ? receive_direct(token, moved, drained)
                                         : receive_bounced(token, moved, drained);
-    if (!going) return moved;
+    if (!going) {
+      token.engine().moved(token, moved);
+      return moved;
+    }
   }
+  token.engine().moved(token, moved);
   if (!drained && stream_.wants_bytes()) token.engine().again(token, *this);
   return moved;
 }
@@ -149,7 +165,7 @@ bool StreamDriver::take(Token& token, const port::TcpStream::Transfer& t) {
   }
   if (t.error == EFAULT) {
     // The program unmapped memory that is registered (design.md decision 10).
-    stream_.own_memory_lost();
+    stream_.own_memory_lost(true);
     return false;
   }
   if (t.error != 0) {
@@ -162,7 +178,14 @@ bool StreamDriver::take(Token& token, const port::TcpStream::Transfer& t) {
 // --- bytes out
 
 void StreamDriver::send(Token& token, bool all) {
+  size_t sent = 0;
   while (!blocked_ && !gone_) {
+    if (sent >= kSendBudget) {
+      // The others have their turn; epoll says at once that there is room.
+      blocked_ = true;
+      token.engine().want_write(token, *this, true);
+      return;
+    }
     if (!batch_) {
       const auto output = stream_.output();
       if (output == rdmap::Stream::Output::none) return;
@@ -179,8 +202,9 @@ void StreamDriver::send(Token& token, bool all) {
     }
     const auto t = tcp_.send(batch_->pieces());
     if (t.bytes > 0) batch_->consumed(t.bytes);
+    sent += t.bytes;
     if (t.error == EFAULT) {
-      stream_.own_memory_lost();
+      stream_.own_memory_lost(false);
       batch_->clear();
     } else if (t.error != 0) {
       batch_->clear();

@@ -35,11 +35,9 @@ class StreamDriver final : public Source {
   // Bytes that came behind the start-up frame, and the first output. Call once, after
   // Engine::add().
   void start(Token& token, Bytes early);
-  // Sends what there is to send; with `all`, also what could wait for company.
-  void send(Token& token, bool all);
   // Sends, sees to deadlines and wishes, and tells the owner. To be called after anything was done
-  // to the stream.
-  void settle(Token& token);
+  // to the stream. With `all`, also what could wait for company goes out.
+  void settle(Token& token, bool all = false);
   // The program has posted send requests: sends them, now or together with those that follow.
   void posted(Token& token);
   // The owner goes away; the driver stays until its Terminate and FIN are out.
@@ -47,17 +45,23 @@ class StreamDriver final : public Source {
 
   void on_ready(Token& token, bool readable, bool writable) override;
   bool try_receive(Token& token) override;
+  bool tries_receive() const override { return true; }
+  void on_broken(Token& token) override;
   void on_deadline(Token& token) override;
   void on_doorbell(Token& token) override {
     if (owner_ != nullptr) owner_->visiting(token);
     settle(token);
   }
-  void on_gathered(Token& token) override { settle(token); }
+  void on_gathered(Token& token) override {
+    if (owner_ != nullptr) owner_->visiting(token);
+    settle(token);
+  }
   void on_idle(Token& token) override;
   void on_memory_retired(Token& token) override;
   void abandon_in_child() override { tcp_.close(); }
 
  private:
+  void send(Token& token, bool all);
   size_t receive(Token& token);
   bool receive_direct(Token& token, size_t& moved, bool& drained);
   bool receive_bounced(Token& token, size_t& moved, bool& drained);

@@ -35,18 +35,19 @@ size_t markers_within(uint64_t at, size_t n) {
 
 }  // namespace
 
-bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces) const {
+bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces,
+                      Payload kind) const {
   const size_t frame = wire::fpdu_size(header + payload);
   if (markers_) {
     const size_t marked =
         frame + (frame / (wire::kMarkerSpacing - wire::kMarkerSize) + 2) * wire::kMarkerSize;
     return batch.has_room(marked, 0, marked);
   }
-  if (payload < kCopyBelow) return batch.has_room(frame, 0, frame);
+  if (copies(payload, kind)) return batch.has_room(frame, 0, frame);
   return batch.has_room(header + kOverhead, pieces, frame);
 }
 
-void FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payload) {
+void FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payload, Payload kind) {
   if (markers_) {
     write_with_markers(batch, header, payload);
     return;
@@ -55,15 +56,27 @@ void FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payl
   const size_t ulpdu = header.size() + payload_size;
   const size_t pad = wire::fpdu_pad(ulpdu);
   const TxBatch::Mark start = batch.mark();
-  if (payload_size < kCopyBelow) {
+  if (copies(payload_size, kind)) {
     std::byte* p = batch.stage(wire::fpdu_size(ulpdu));
     const std::byte* const begin = p;
     store_be(p, static_cast<uint16_t>(ulpdu));
     p = put(p + wire::kFpduLengthSize, header.data(), header.size());
-    for (const IoVec& v : payload) p = put(p, v.iov_base, v.iov_len);
+    if (!crc_ || payload_size < kCopyBelow) {
+      for (const IoVec& v : payload) p = put(p, v.iov_base, v.iov_len);
+      std::memset(p, 0, pad);
+      p += pad;
+      store_le32(p, crc_ ? crc32c(Bytes{begin, p}) : 0);
+      return;
+    }
+    Crc32c sum;
+    sum.update(Bytes{begin, p});
+    for (const IoVec& v : payload) {
+      copy_with_crc(p, Bytes{static_cast<const std::byte*>(v.iov_base), v.iov_len}, sum);
+      p += v.iov_len;
+    }
     std::memset(p, 0, pad);
-    p += pad;
-    store_le32(p, crc_ ? crc32c(Bytes{begin, p}) : 0);
+    sum.update(Bytes{p, pad});
+    store_le32(p + pad, sum.value());
     return;
   }
   std::byte* p = batch.stage(wire::kFpduLengthSize + header.size());

@@ -26,14 +26,25 @@ class FpduWriter {
   }
   bool markers() const { return markers_; }
 
+  // Whose memory a payload is in. That of a work request stays as it is until the request is
+  // complete. What a Read Response is made of may change at any time, by the program or by other
+  // messages (wire.md 4.9), also between the CRC and the socket: with CRC it is copied first, or
+  // the change would look like damage on the way and end the stream.
+  enum class Payload : uint8_t { held, may_change };
+
   // Does an FPDU with this header and payload fit into the batch?
-  bool fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces) const;
+  bool fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces,
+            Payload kind = Payload::held) const;
 
   // Appends one FPDU. `header` is copied, `payload` copied or referred to (see kCopyBelow). fits()
   // said yes.
-  void write(TxBatch& batch, Bytes header, std::span<const IoVec> payload);
+  void write(TxBatch& batch, Bytes header, std::span<const IoVec> payload,
+             Payload kind = Payload::held);
 
  private:
+  bool copies(size_t payload, Payload kind) const {
+    return payload < kCopyBelow || (kind == Payload::may_change && crc_);
+  }
   void write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload);
 
   bool crc_ = true;

@@ -16,10 +16,11 @@ namespace weft::mpa {
 // thread-safe. Memory that is referred to must stay as it is until the batch is empty again.
 class TxBatch {
  public:
-  static constexpr size_t kStaging = 64 * 1024;
+  static constexpr size_t kStaging = 256 * 1024;
   static constexpr size_t kMostPieces = 1000;  // IOV_MAX is 1024
-  static constexpr size_t kMostBytes =
-      512 * 1024;  // more has left the second-level cache when the kernel copies it
+  // Half of this costs a large transfer a sixth of its rate: more calls, and more of them cut by
+  // a full socket (docs/performance.md).
+  static constexpr size_t kMostBytes = 1024 * 1024;
 
   TxBatch();
 

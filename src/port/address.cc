@@ -38,13 +38,6 @@ Address Address::from_gid(const Gid& gid, uint16_t port, uint32_t scope) {
   return a;
 }
 
-Address Address::from_sockaddr(const sockaddr* sa, socklen_t length) {
-  Address a;
-  a.length = std::min<socklen_t>(length, sizeof a.storage);
-  std::memcpy(&a.storage, sa, a.length);
-  return a;
-}
-
 Address Address::any(int family, uint16_t port) {
   Address a;
   a.storage.ss_family = static_cast<sa_family_t>(family);
@@ -75,14 +68,6 @@ uint32_t Address::scope() const {
 bool Address::is_any() const {
   const Gid g = gid();
   return g.is_ipv4() ? g.ipv4() == INADDR_ANY : g.is_zero();
-}
-
-bool Address::is_loopback() const {
-  const Gid g = gid();
-  if (g.is_ipv4()) return g.ipv4() >> 24 == 127;
-  Gid one;
-  one.raw[15] = 1;
-  return g == one;
 }
 
 std::string Address::to_string() const {

@@ -18,7 +18,6 @@ struct Address {
   // `scope`: interface index, for link-local IPv6 addresses alone (connect(2) gives EINVAL without
   // it).
   static Address from_gid(const Gid& gid, uint16_t port, uint32_t scope = 0);
-  static Address from_sockaddr(const sockaddr* sa, socklen_t length);
   // Any address of this host, dual-stack where IPv6 exists.
   static Address any(int family, uint16_t port);
 
@@ -31,7 +30,6 @@ struct Address {
   Gid gid() const;
   uint32_t scope() const;
   bool is_any() const;
-  bool is_loopback() const;
   // "192.0.2.1:7471", "[2001:db8::1]:7471".
   std::string to_string() const;
 };

@@ -1,5 +1,6 @@
 #include "port/tcp_listener.h"
 
+#include <atomic>
 #include <cerrno>
 
 #include "base/log.h"
@@ -35,16 +36,21 @@ Result<TcpListener, SystemError> TcpListener::listen(const Address& at, int back
 }
 
 std::optional<TcpStream> TcpListener::accept() const {
+  // Said once for each time that descriptors run out, and not for each try.
+  static std::atomic<bool> said{false};
   for (;;) {
     const int fd = ::accept4(this->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0) return TcpStream{raise(Fd{fd})};
+    if (fd >= 0) {
+      said.store(false, std::memory_order_relaxed);
+      return TcpStream{raise(Fd{fd})};
+    }
     // A connection that died in the queue is not worth a word; accept(2) asks to try again on
     // network errors.
     if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO || errno == ENETDOWN ||
         errno == EHOSTDOWN || errno == EHOSTUNREACH || errno == ENETUNREACH) {
       continue;
     }
-    if (errno == EMFILE || errno == ENFILE) {
+    if ((errno == EMFILE || errno == ENFILE) && !said.exchange(true, std::memory_order_relaxed)) {
       WEFT_LOG(warn, "no file descriptor left for an incoming connection (%s): raise `ulimit -n`",
                std::strerror(errno));
     }

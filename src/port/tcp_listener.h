@@ -22,6 +22,7 @@ class TcpListener {
   // the queue).
   std::optional<TcpStream> accept() const;
   Address local() const;
+  void set_type_of_service(uint8_t tos) const { port::set_type_of_service(fd_, tos); }
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
   void close() { fd_.reset(); }

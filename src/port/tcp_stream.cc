@@ -28,13 +28,21 @@ bool set_congestion(int fd, const char* name) {
 
 }  // namespace
 
+void set_type_of_service(const Fd& socket, uint8_t tos) {
+  // A socket of IPv6 that talks to a mapped address has both; one of IPv4 has no second.
+  set_int(socket.get(), IPPROTO_IP, IP_TOS, tos);
+  set_int(socket.get(), IPPROTO_IPV6, IPV6_TCLASS, tos);
+}
+
 TcpStream::TcpStream(Fd fd) : fd_(std::move(fd)) {
   set_int(fd_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
-Result<TcpStream, SystemError> TcpStream::connect(const Address& from, const Address& to) {
+Result<TcpStream, SystemError> TcpStream::connect(const Address& from, const Address& to,
+                                                  std::optional<uint8_t> tos) {
   Fd fd = raise(Fd{::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
   if (!fd.valid()) return fail(SystemError{errno, "socket"});
+  if (tos) port::set_type_of_service(fd, *tos);
   if (from.valid() && (!from.is_any() || from.port() != 0)) {
     // Without this the bind would take a port from the whole host before the destination is known,
     // and run out.
@@ -74,11 +82,17 @@ int TcpStream::connect_result() const {
 }
 
 TcpStream::Transfer TcpStream::send(std::span<const IoVec> pieces) const {
-  msghdr m{};
-  m.msg_iov = const_cast<IoVec*>(pieces.data());
-  m.msg_iovlen = pieces.size();
+  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
   for (;;) {
-    const ssize_t n = ::sendmsg(fd(), &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n;
+    if (pieces.size() == 1) {
+      n = ::send(fd(), pieces[0].iov_base, pieces[0].iov_len, kFlags);
+    } else {
+      msghdr m{};
+      m.msg_iov = const_cast<IoVec*>(pieces.data());
+      m.msg_iovlen = pieces.size();
+      n = ::sendmsg(fd(), &m, kFlags);
+    }
     if (n >= 0) return {.bytes = static_cast<size_t>(n)};
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == ENOBUFS) return {.would_block = true};
@@ -103,6 +117,14 @@ TcpStream::Transfer TcpStream::receive(std::span<const IoVec> pieces) const {
     if (errno == EAGAIN) return {.would_block = true};
     return {.error = errno};
   }
+}
+
+void TcpStream::give_up_after(Duration silence) const {
+  const auto s = std::chrono::ceil<std::chrono::seconds>(silence).count();
+  set_int(fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(s * 1000));
+  set_int(fd(), IPPROTO_TCP, TCP_KEEPIDLE, static_cast<int>(s));
+  set_int(fd(), IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_int(fd(), SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 void TcpStream::shut_write() const {
@@ -134,12 +156,6 @@ uint32_t TcpStream::emss() const {
   socklen_t length = sizeof info;
   if (::getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return 536;
   return info.tcpi_snd_mss;
-}
-
-void TcpStream::set_type_of_service(uint8_t tos) const {
-  // A socket of IPv6 that talks to a mapped address has both.
-  set_int(fd(), IPPROTO_IP, IP_TOS, tos);
-  if (local().family() == AF_INET6) set_int(fd(), IPPROTO_IPV6, IPV6_TCLASS, tos);
 }
 
 void TcpStream::choose_congestion_control() const {

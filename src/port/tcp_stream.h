@@ -1,10 +1,12 @@
 // One TCP connection, non-blocking. The only thing under an RC stream that knows the kernel.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "base/io_vec.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "port/address.h"
 #include "port/fd.h"
 
@@ -17,6 +19,10 @@ struct SystemError {
   std::string to_string() const;
 };
 
+// The byte for the IP header (RFC 2474), in the packets to come of a TCP socket. Accepted ones have
+// that of their listener.
+void set_type_of_service(const Fd& socket, uint8_t tos);
+
 class TcpStream {
  public:
   TcpStream() = default;
@@ -24,8 +30,10 @@ class TcpStream {
   explicit TcpStream(Fd fd);
 
   // Starts to connect. `from`: source address, or one that is any(); port 0 means the kernel's
-  // choice. The socket turns writable when the outcome is known: ask connect_result().
-  static Result<TcpStream, SystemError> connect(const Address& from, const Address& to);
+  // choice. `tos` as for set_type_of_service(). The socket turns writable when the outcome is
+  // known: ask connect_result().
+  static Result<TcpStream, SystemError> connect(const Address& from, const Address& to,
+                                                std::optional<uint8_t> tos = {});
   // A connection of a socket with itself on this address: what is sent comes back.
   static Result<TcpStream, SystemError> to_itself(const Gid& address);
   // 0 when connected, else the errno.
@@ -50,10 +58,14 @@ class TcpStream {
   Address peer() const;
   // TCP payload per segment now, for sizing FPDUs towards peers that want one per segment.
   uint32_t emss() const;
-  // The byte for the IP header (RFC 2474), in the packets to come.
-  void set_type_of_service(uint8_t tos) const;
+  void set_type_of_service(uint8_t tos) const { port::set_type_of_service(fd_, tos); }
   // Leaves bbr where that helps: same host or a round trip under a millisecond (datapath.md 1, R1).
   void choose_congestion_control() const;
+
+  // A peer whose kernel has answered nothing for so long, neither data nor the question whether it
+  // is there, is lost: transfers fail with ETIMEDOUT. Otherwise a host that loses its power would
+  // be waited for a quarter of an hour, or for ever.
+  void give_up_after(Duration silence) const;
 
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }

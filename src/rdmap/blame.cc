@@ -21,7 +21,7 @@ Status status_of(wire::TermError error) {
   return Status::fatal;
 }
 
-void apply_blame(const wire::Terminate& t, SendPath& send_path) {
+void apply_blame(const wire::Terminate& t, bool extension, SendPath& send_path) {
   const Status status = status_of(t.error);
   if (t.ddp_header_size == wire::UntaggedHeader::kSize) {
     const auto header = wire::UntaggedHeader::parse(t.ddp_header.data());
@@ -35,7 +35,12 @@ void apply_blame(const wire::Terminate& t, SendPath& send_path) {
       }
     }
   }
-  send_path.blame_oldest(status);
+  // A weft peer has said what it covers: the first request behind that is meant (wire.md 4.10).
+  if (extension) {
+    send_path.blame_waiting(status);
+  } else {
+    send_path.blame_oldest(status);
+  }
 }
 
 }  // namespace weft::rdmap

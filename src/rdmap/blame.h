@@ -8,6 +8,7 @@ namespace weft::rdmap {
 
 Status status_of(wire::TermError error);
 // Gives the request that the Terminate is about its status; the rest is left to be flushed.
-void apply_blame(const wire::Terminate& t, SendPath& send_path);
+// `extension`: of a weft peer, who has covered what was good.
+void apply_blame(const wire::Terminate& t, bool extension, SendPath& send_path);
 
 }  // namespace weft::rdmap

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <vector>
 
+#include "base/fixed_ring.h"
 #include "ddp/segment.h"
 
 namespace weft::rdmap {
@@ -25,13 +25,18 @@ struct EarlyArrival {
 
 class EarlyArrivals {
  public:
+  // A message without bytes costs memory too, and the credit does not count it.
+  static constexpr size_t kMost = 65536;
+
   bool empty() const { return queue_.empty(); }
+  bool full() const { return queue_.full(); }
   EarlyArrival& front() { return queue_.front(); }
   const EarlyArrival& front() const { return queue_.front(); }
   EarlyArrival& back() { return queue_.back(); }
+  // Callers ask full() first, but for what is in the bounce buffer already.
   EarlyArrival& add(EarlyArrival::Kind kind, const ddp::Segment& first) {
     requests_ += is_request(kind) ? 1 : 0;
-    return queue_.emplace_back(EarlyArrival{.kind = kind, .first = first});
+    return queue_.push_back(EarlyArrival{.kind = kind, .first = first});
   }
   // Room for `n` more bytes of the last message; the caller fills it.
   std::byte* extend(size_t n) {
@@ -50,6 +55,7 @@ class EarlyArrivals {
   }
   uint64_t bytes() const { return bytes_; }
   size_t size() const { return queue_.size(); }
+  void trim() { queue_.trim(); }
   // Read and Atomic Requests among them.
   size_t requests() const { return requests_; }
 
@@ -58,7 +64,7 @@ class EarlyArrivals {
     return kind == EarlyArrival::Kind::read_request || kind == EarlyArrival::Kind::atomic_request;
   }
 
-  std::deque<EarlyArrival> queue_;
+  FixedRing<EarlyArrival> queue_{kMost};
   uint64_t bytes_ = 0;
   size_t requests_ = 0;
 };

@@ -44,9 +44,9 @@ constexpr Duration rnr_time(uint8_t code) {
 // keeps for want of a receive (wire.md 4.10).
 inline constexpr uint64_t kSendCredit = 4U << 20;
 
-// Payload of one FPDU between two wefts: a multiple of 32 that leaves room for header, pad and CRC
-// within 64 KiB.
-inline constexpr uint32_t kBigPayload = 65504;
+// Payload of one FPDU between two wefts: 15 pages, so that each FPDU of a message that begins on a
+// page does too, and the kernel copies whole pages.
+inline constexpr uint32_t kBigPayload = 61440;
 static_assert(kBigPayload + wire::UntaggedHeader::kSize <= wire::kMaxUlpdu);
 
 // Largest payload per FPDU with this header. RFC 5044 section 5: an FPDU fits the EMSS, rounded

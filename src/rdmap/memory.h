@@ -36,6 +36,11 @@ class Memory {
   // Local memory named by lkey: the address is one of this process.
   virtual Result<std::byte*, MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
                                                 Access need) = 0;
+  // Of a receive, where that is in a domain of its own.
+  virtual Result<std::byte*, MemoryFault> receive_buffer(Stag lkey, uint64_t address,
+                                                         uint64_t length) {
+    return local(lkey, address, length, Access::local_write);
+  }
   // Memory that the peer names.
   virtual Result<std::byte*, MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
                                                  Access need) = 0;

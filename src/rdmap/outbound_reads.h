@@ -40,6 +40,7 @@ class OutboundReads {
     return waiting_.push_back(
         {.request = request, .msn = msn, .atomic = true, .request_id = fresh_id()});
   }
+  void trim() { waiting_.trim(); }
   // Responses come in the order of the requests (RFC 5040 section 5.5).
   OutboundRead* oldest() { return waiting_.empty() ? nullptr : &waiting_.front(); }
   void pop_oldest() { waiting_.pop_front(); }

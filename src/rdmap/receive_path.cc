@@ -95,6 +95,7 @@ Verdict ReceivePath::open_write(const Segment& s) {
   if (s.payload == 0) return Ok{};
   const auto p = consumer_.memory().remote(s.stag, s.to, s.payload, Access::remote_write);
   if (!p.ok()) return fail(write_fault(p.error()));
+  opened_ = *p;
   return Ok{};
 }
 
@@ -124,7 +125,8 @@ Verdict ReceivePath::open_send(const Segment& s) {
     message_.active = true;
     message_.opcode = s.control.opcode;
     message_.placed = 0;
-    message_.early = !early_.empty() || !consumer_.take_receive(message_.receive);
+    if (message_.receive == nullptr) message_.receive = std::make_unique<Receive>();
+    message_.early = !early_.empty() || !consumer_.take_receive(*message_.receive);
     if (message_.early) park(EarlyArrival::Kind::send, s);
   }
   if (s.control.opcode != message_.opcode) return fail(term::kOperationUnexpectedOpcode);
@@ -133,19 +135,21 @@ Verdict ReceivePath::open_send(const Segment& s) {
     if (config_.mpa.extension && early_full() && early_.size() > 1) {
       return fail(term::kUntaggedNoBuffer);
     }
+    // No request of a program is longer.
+    if (early_.back().data.size() + s.payload > kMostMessage) return fail(term::kUntaggedTooLong);
     early_.extend(s.payload);
     return Ok{};
   }
   // RFC 5041 section 7.1: a message longer than its buffer.
-  if (message_.placed + s.payload > message_.receive.length) {
+  if (message_.placed + s.payload > message_.receive->length) {
     message_.active = false;
-    return fail_receive(message_.receive, Status::local_length, term::kUntaggedTooLong);
+    return fail_receive(*message_.receive, Status::local_length, term::kUntaggedTooLong);
   }
   return Ok{};
 }
 
 bool ReceivePath::early_full() const {
-  return early_.bytes() >= 2 * kSendCredit || early_.size() >= kMostEarly ||
+  return early_.bytes() >= 2 * kSendCredit || early_.full() ||
          (!config_.mpa.extension && early_.bytes() >= kSendCredit);
 }
 
@@ -165,6 +169,10 @@ EarlyArrival& ReceivePath::park(EarlyArrival::Kind kind, const Segment& s) {
 Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, PieceList& places) {
   switch (s.control.opcode) {
     case Opcode::write: {
+      if (opened_ != nullptr) {
+        places.add(opened_ + offset, length);
+        return Ok{};
+      }
       const auto p = consumer_.memory().remote(s.stag, s.to + offset, length, Access::remote_write);
       if (!p.ok()) return fail(write_fault(p.error()));
       places.add(*p, length);
@@ -195,7 +203,7 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
     places.add(data.data() + message_.placed + offset, length);
     return Ok{};
   }
-  Verdict v = receive_pieces(message_.receive, message_.placed + offset, length, places);
+  Verdict v = receive_pieces(*message_.receive, message_.placed + offset, length, places);
   if (!v.ok()) message_.active = false;
   return v;
 }
@@ -209,7 +217,7 @@ Verdict ReceivePath::receive_pieces(const Receive& r, uint64_t offset, size_t le
       continue;
     }
     const uint64_t n = std::min<uint64_t>(length, s.length - offset);
-    const auto p = consumer_.memory().local(s.lkey, s.address + offset, n, Access::local_write);
+    const auto p = consumer_.memory().receive_buffer(s.lkey, s.address + offset, n);
     if (!p.ok()) {
       // Our own program's fault, but the peer's request is what fails: it sees a remote operation
       // error, as on InfiniBand.
@@ -221,279 +229,6 @@ Verdict ReceivePath::receive_pieces(const Receive& r, uint64_t offset, size_t le
     length -= n;
   }
   return Ok{};
-}
-
-Verdict ReceivePath::deliver(const Segment& s) {
-  switch (s.control.opcode) {
-    case Opcode::write:
-      return deliver_write(s);
-    case Opcode::read_response:
-      return deliver_read_response(s);
-    case Opcode::immediate:
-    case Opcode::immediate_se:
-      return deliver_immediate(s);
-    case Opcode::read_request:
-    case Opcode::atomic_request:
-      return deliver_request(s);
-    case Opcode::atomic_response:
-      return deliver_atomic_response();
-    case Opcode::terminate:
-      terminate_ =
-          wire::Terminate::parse(Bytes{control_}.first(s.payload), config_.mpa.extension, true);
-      return Ok{};
-    case Opcode::delivered: {
-      const uint32_t stag = s.stag.value();
-      // More than was ever sent: the two sides count differently, and no completion could be
-      // trusted.
-      if (s.to.value() > send_path_.messages()) return fail(term::kOperationCatastrophicStream);
-      report_ = DeliveredReport{.run = std::max(s.to.value(), report_ ? report_->run : 0)};
-      if ((stag & wire::kDeliveredWaiting) != 0) {
-        report_->waits_with_timer = static_cast<uint8_t>(stag & 31);
-      }
-      return Ok{};
-    }
-    default:
-      return deliver_send(s);
-  }
-}
-
-Verdict ReceivePath::deliver_write(const Segment& s) {
-  write_length_ += s.payload;
-  if (!s.control.last) return Ok{};
-  preceding_write_ = static_cast<uint32_t>(std::exchange(write_length_, 0));
-  if (early_.empty()) {
-    delivery_.accepted(s.control.ack_wanted);
-  } else {
-    // Placed, but not covered while a message before it waits.
-    ++early_.back().followers;
-    early_.back().followers_ack_wanted |= s.control.ack_wanted;
-  }
-  return Ok{};
-}
-
-Verdict ReceivePath::deliver_read_response(const Segment& s) {
-  OutboundRead& read = *send_path_.reads().oldest();
-  read.received += s.payload;
-  if (s.control.last) send_path_.answered();
-  return Ok{};
-}
-
-Verdict ReceivePath::deliver_send(const Segment& s) {
-  preceding_write_ = 0;
-  message_.placed += s.payload;
-  if (!s.control.last) return Ok{};
-  message_.active = false;
-  if (message_.early) {
-    early_.back().complete = true;
-    early_.back().ack_wanted = s.control.ack_wanted;
-    return Ok{};
-  }
-  if (Verdict v = complete_send(s, message_.receive, message_.placed); !v.ok()) return v;
-  delivery_.accepted(s.control.ack_wanted);
-  return Ok{};
-}
-
-Verdict ReceivePath::complete_send(const Segment& s, const Receive& r, uint64_t length) {
-  const Opcode op = s.control.opcode;
-  Arrival a{.solicited = wire::is_solicited(op),
-            .has_immediate = wire::send_carries_immediate(op),
-            .invalidated = wire::invalidates(op),
-            .length = static_cast<uint32_t>(length)};
-  if (a.has_immediate) a.immediate = s.ulp_word;
-  if (a.invalidated) {
-    // RFC 5040 section 5.3: the STag is invalid before the ULP learns of the Send.
-    a.invalidated_stag = Stag{s.ulp_word};
-    if (const auto done = consumer_.memory().invalidate(a.invalidated_stag); !done.ok()) {
-      return fail_receive(r, Status::flushed, invalidate_fault(done.error()));
-    }
-  }
-  consumer_.receive_done(r, Status::success, a);
-  return Ok{};
-}
-
-Verdict ReceivePath::deliver_immediate(const Segment& s) {
-  const uint32_t length = std::exchange(preceding_write_, 0);
-  const Bytes payload = Bytes{control_}.first(wire::Immediate::kSize);
-  Receive r;
-  if (early_.empty() && consumer_.take_receive(r)) {
-    complete_immediate(s, r, payload, length);
-    delivery_.accepted(s.control.ack_wanted);
-    return Ok{};
-  }
-  if (early_.size() >= kMostEarly && config_.mpa.extension) return fail(term::kUntaggedNoBuffer);
-  EarlyArrival& a = park(EarlyArrival::Kind::immediate, s);
-  a.complete = true;
-  a.ack_wanted = s.control.ack_wanted;
-  a.write_length = length;
-  std::copy(payload.begin(), payload.end(), early_.extend(payload.size()));
-  return Ok{};
-}
-
-void ReceivePath::complete_immediate(const Segment& s, const Receive& r, Bytes payload,
-                                     uint32_t length) {
-  consumer_.receive_done(r, Status::success,
-                         Arrival{.write_with_immediate = true,
-                                 .solicited = wire::is_solicited(s.control.opcode),
-                                 .has_immediate = true,
-                                 .length = length,
-                                 .immediate = wire::Immediate::parse(payload.data()).value});
-}
-
-Verdict ReceivePath::deliver_request(const Segment& s) {
-  preceding_write_ = 0;
-  const bool atomic = s.control.opcode == Opcode::atomic_request;
-  const Bytes payload = Bytes{control_}.first(s.payload);
-  if (early_.empty()) {
-    if (Verdict v = atomic ? accept_atomic(payload) : accept_read(s, payload); !v.ok()) return v;
-    delivery_.accepted(s.control.ack_wanted);
-    return Ok{};
-  }
-  // Those that wait count against the IRD like those that are being answered.
-  if (inbound_.size() + early_.requests() >= inbound_.capacity()) {
-    return fail(term::kOperationCatastrophicStream);
-  }
-  EarlyArrival& a =
-      park(atomic ? EarlyArrival::Kind::atomic_request : EarlyArrival::Kind::read_request, s);
-  a.complete = true;
-  a.ack_wanted = s.control.ack_wanted;
-  std::copy(payload.begin(), payload.end(), early_.extend(payload.size()));
-  return Ok{};
-}
-
-Verdict ReceivePath::accept_read(const Segment& s, Bytes payload) {
-  // RFC 5040 section 6.5: more than the IRD that was agreed on is a catastrophic stream error.
-  if (inbound_.full()) return fail(term::kOperationCatastrophicStream);
-  const auto request = wire::ReadRequest::parse(payload.data());
-  if (request.size > 0) {
-    const auto p = consumer_.memory().remote(request.source_stag, request.source_to, request.size,
-                                             Access::remote_read);
-    if (!p.ok()) return fail(read_fault(p.error()));
-  }
-  InboundRead& read = inbound_.push_back({.request = request});
-  const Bytes header = s.header_bytes();
-  std::copy(payload.begin(), payload.end(),
-            std::copy(header.begin(), header.end(), read.headers.begin()));
-  return Ok{};
-}
-
-Verdict ReceivePath::accept_atomic(Bytes payload) {
-  if (inbound_.full()) return fail(term::kOperationCatastrophicStream);
-  const auto request = wire::AtomicRequest::parse(payload.data());
-  const bool add = request.code == wire::AtomicRequest::Code::fetch_add;
-  if (!add && request.code != wire::AtomicRequest::Code::compare_swap) {
-    return fail(term::kOperationUnexpectedOpcode);
-  }
-  if (request.to.value() % kAtomicBytes != 0) return fail(term::kProtectionUnspecified);
-  const auto p =
-      consumer_.memory().remote(request.stag, request.to, kAtomicBytes, Access::remote_atomic);
-  if (!p.ok()) return fail(read_fault(p.error()));
-  // A zero-based region may start anywhere, so the address may be odd where the offset is not.
-  if (reinterpret_cast<uintptr_t>(*p) % kAtomicBytes != 0)
-    return fail(term::kProtectionUnspecified);
-
-  // Atomic also against the program's own threads and the other engines. RFC 7306 section 5.
-  auto* target = reinterpret_cast<uint64_t*>(*p);
-  uint64_t old = __atomic_load_n(target, __ATOMIC_SEQ_CST);
-  for (;;) {
-    uint64_t fresh = old;
-    if (add) {
-      if (request.add_swap_mask == 0) {
-        fresh = old + request.add_swap;
-      } else {
-        // Each 1 of the mask is the top bit of a field; no carry leaves it.
-        const uint64_t tops = request.add_swap_mask;
-        fresh = ((old & ~tops) + (request.add_swap & ~tops)) ^ ((old ^ request.add_swap) & tops);
-      }
-    } else if (((old ^ request.compare) & request.compare_mask) == 0) {
-      fresh = (old & ~request.add_swap_mask) | (request.add_swap & request.add_swap_mask);
-    }
-    if (__atomic_compare_exchange_n(target, &old, fresh, false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST)) {
-      break;
-    }
-  }
-  inbound_.push_back(
-      {.atomic = true, .response = {.request_id = request.request_id, .original = old}});
-  return Ok{};
-}
-
-Verdict ReceivePath::deliver_atomic_response() {
-  const auto response = wire::AtomicResponse::parse(control_.data());
-  OutboundRead* read = send_path_.reads().oldest();
-  if (read == nullptr || !read->atomic || read->request_id != response.request_id) {
-    return fail(term::kOperationUnspecified);
-  }
-  const SendWqe& w = consumer_.send_queue().at(read->request);
-  PieceList places;
-  if (!send_path_.local_pieces(w, 0, kAtomicBytes, Access::local_write, places).ok()) {
-    send_path_.blame(read->request, Status::local_protection);
-    return fail(term::kLocalCatastrophic);
-  }
-  const auto* from = reinterpret_cast<const std::byte*>(&response.original);
-  for (const IoVec& piece : places.pieces()) {
-    std::memcpy(piece.iov_base, from, piece.iov_len);
-    from += piece.iov_len;
-  }
-  send_path_.answered();
-  return Ok{};
-}
-
-Result<bool, wire::TermError> ReceivePath::receives_posted() {
-  bool moved = false;
-  while (!early_.empty()) {
-    EarlyArrival& a = early_.front();
-    Receive r;
-    const bool takes_receive =
-        a.kind == EarlyArrival::Kind::send || a.kind == EarlyArrival::Kind::immediate;
-    if (takes_receive && !consumer_.take_receive(r)) break;
-    if (Verdict v = accept_early(a, r); !v.ok()) return fail(v.error());
-    moved = true;
-    if (a.complete) {
-      delivery_.accepted(1, a.ack_wanted);
-      delivery_.accepted(a.followers, a.followers_ack_wanted);
-    }
-    // Of one that is not complete the rest goes straight to its place, and it counts when its last
-    // segment is there.
-    early_.pop_front();
-  }
-  if (moved && config_.mpa.extension) delivery_.waiting(!early_.empty());
-  return moved;
-}
-
-Verdict ReceivePath::accept_early(EarlyArrival& a, const Receive& r) {
-  switch (a.kind) {
-    case EarlyArrival::Kind::read_request:
-      return accept_read(a.first, a.data);
-    case EarlyArrival::Kind::atomic_request:
-      return accept_atomic(a.data);
-    case EarlyArrival::Kind::immediate:
-      complete_immediate(a.first, r, a.data, a.write_length);
-      return Ok{};
-    case EarlyArrival::Kind::send:
-      break;
-  }
-  return accept_early_send(a, r);
-}
-
-Verdict ReceivePath::accept_early_send(EarlyArrival& a, const Receive& r) {
-  if (!a.complete) {
-    message_.early = false;
-    message_.receive = r;
-  }
-  PieceList places;
-  Verdict v = a.data.size() > r.length
-                  ? fail_receive(r, Status::local_length, term::kUntaggedTooLong)
-                  : receive_pieces(r, 0, a.data.size(), places);
-  if (!v.ok()) {
-    if (!a.complete) message_.active = false;
-    return v;
-  }
-  const std::byte* from = a.data.data();
-  for (const IoVec& piece : places.pieces()) {
-    std::memcpy(piece.iov_base, from, piece.iov_len);
-    from += piece.iov_len;
-  }
-  return a.complete ? complete_send(a.first, r, a.data.size()) : Verdict{Ok{}};
 }
 
 ReceivePath::Quote ReceivePath::quote(const Segment& s) const {
@@ -509,9 +244,21 @@ ReceivePath::Quote ReceivePath::quote_waiting() const {
   return {.segment = &a.first, .request = a.data};
 }
 
+bool ReceivePath::blame_own_memory() {
+  if (message_.active && !message_.early) {
+    message_.active = false;
+    consumer_.receive_done(*message_.receive, Status::local_protection, Arrival{});
+    return true;
+  }
+  const OutboundRead* read = send_path_.reads().oldest();
+  if (read == nullptr || read->received == 0) return false;
+  send_path_.blame(read->request, Status::local_protection);
+  return true;
+}
+
 std::optional<Receive> ReceivePath::abandon_receive() {
   if (!std::exchange(message_.active, false) || message_.early) return {};
-  return message_.receive;
+  return *message_.receive;
 }
 
 }  // namespace weft::rdmap

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -39,6 +40,14 @@ class ReceivePath final : public ddp::Ulp {
   // The receive of a message that will never be complete, so that it can be flushed.
   std::optional<Receive> abandon_receive();
 
+  void trim() {
+    early_.trim();
+    if (!message_.active) message_.receive.reset();
+  }
+  // The place that the last segment was opened for is good until somebody may deregister it: until
+  // the end of the call that brought the segment.
+  void forget_place() { opened_ = nullptr; }
+
   // What a Terminate quotes: the segment at fault and, where that is a Read or Atomic Request, its
   // own header.
   struct Quote {
@@ -49,6 +58,10 @@ class ReceivePath final : public ddp::Ulp {
   Quote quote(const ddp::Segment& s) const;
   // Of the message that waits longest; only while one does.
   Quote quote_waiting() const;
+
+  // The kernel could not reach the place of what is arriving. False when that is no place of ours:
+  // a Write's.
+  bool blame_own_memory();
 
   // The last failure was that of a receive of our own, not of the peer.
   bool own_fault() const { return own_fault_; }
@@ -69,11 +82,9 @@ class ReceivePath final : public ddp::Ulp {
     bool early = false;
     wire::Opcode opcode{};
     uint64_t placed = 0;  // bytes before the current segment
-    Receive receive;
+    std::unique_ptr<Receive> receive;  // half a kilobyte: only where Sends come
   };
   static constexpr size_t kControlSize = wire::Terminate::kMaxSize;
-  // A message without bytes costs memory too, and the credit does not count it.
-  static constexpr size_t kMostEarly = 65536;
 
   Verdict open_write(const ddp::Segment& s);
   Verdict open_read_response(const ddp::Segment& s);
@@ -104,6 +115,7 @@ class ReceivePath final : public ddp::Ulp {
   InboundReads& inbound_;
   Delivery& delivery_;
 
+  std::byte* opened_ = nullptr;   // see forget_place()
   uint64_t write_length_ = 0;     // of the Write that is arriving
   uint32_t preceding_write_ = 0;  // of the Write right before on the stream, else 0
   Message message_;

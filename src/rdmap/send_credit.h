@@ -30,6 +30,7 @@ class SendCredit {
       covered_ = marks_.front().sent;
     }
   }
+  void trim() { marks_.trim(); }
   uint64_t used() const { return sent_ - covered_; }
 
  private:

@@ -2,6 +2,7 @@
 // and completes them in order (RFC 5040 section 5.5, wire.md 4.9 and 4.10).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "mpa/fpdu_writer.h"
@@ -44,6 +45,11 @@ class SendPath {
   void receiver_ready() { rnr_deadline_ = Time::never(); }
   Time rnr_deadline() const { return rnr_deadline_; }
 
+  void trim() {
+    credit_.trim();
+    reads_.trim();
+  }
+
   OutboundReads& reads() { return reads_; }
   // The response to the oldest read or atomic is placed.
   void answered();
@@ -62,18 +68,28 @@ class SendPath {
   // The one whose message the peer does not take.
   void blame_waiting(Status status);
 
-  // No request is on its way and none waits.
+  // No request is on its way, and after close() none is to go any more.
   bool drained() const;
   uint64_t messages() const { return messages_; }
   // FPDUs of requests so far.
   uint64_t fpdus() const { return fpdus_; }
   // Asks the peer to cover everything sent so far, if it was not asked yet.
   void want_all_covered();
-  // The stream closes when all is covered: what is posted by now asks for it at its end.
-  void close() { closing_ = true; }
+  // The stream closes when all that is posted by now is covered: it asks for it at its end. What is
+  // posted later is not sent.
+  void close() {
+    paused_ = false;
+    closing_ = true;
+    end_ = queue_.tail();
+  }
+  // No request is begun while paused. Those begun before ask to be covered.
+  void pause(bool on) { paused_ = on; }
+  // Every request that was begun is complete.
+  bool idle() const { return queue_.head() == next_ && !in_message_; }
 
  private:
   bool start();
+  uint64_t end() const { return std::min(end_, queue_.tail()); }
   bool blocked(const SendWqe& w);
   Status acceptable(const SendWqe& w);
   void poison(Status status);
@@ -95,7 +111,9 @@ class SendPath {
   const uint32_t tagged_payload_;
   const uint32_t untagged_payload_;
 
-  uint64_t next_ = 0;  // request being sent, or to be sent next
+  bool started_ = false;        // start() said yes, and nothing was written since
+  std::byte* place_ = nullptr;  // of the request next_, when it lies in one piece; set by start()
+  uint64_t next_ = 0;           // request being sent, or to be sent next
   bool in_message_ = false;
   bool immediate_left_ = false;  // the Write is out, its Immediate is not
   uint32_t offset_ = 0;          // payload bytes of the request in FPDUs already
@@ -119,6 +137,8 @@ class SendPath {
       poison_;  // how the request next_ will fail once those before it are complete
   bool failed_ = false;
   bool closing_ = false;
+  bool paused_ = false;
+  uint64_t end_ = UINT64_MAX;  // closing: the first request that is not sent
 };
 
 }  // namespace weft::rdmap

@@ -68,12 +68,13 @@ void Stream::direct_received(size_t n, Time now) {
 void Stream::received(Bytes bytes, Time now) {
   if (!input_live() || leaving_) return;
   const Verdict v = receiver_.received(bytes);
+  receive_path_.forget_place();
   after_input(v, now);
 }
 
 void Stream::after_input(const Verdict& v, Time now) {
   received_any_ = true;
-  kick_at_ = Time::never();
+  kick_at_ = rtr_settles_at_ = Time::never();
   if (silent_ && receiver_.fpdus() > 0) {
     silent_ = false;
     if (state_ == State::open) consumer_.stream_ready();
@@ -131,9 +132,12 @@ void Stream::connection_lost() {
   if (!told) end(StreamEnd::Kind::lost, term::kMpaConnectionLost);
 }
 
-void Stream::own_memory_lost() {
+void Stream::own_memory_lost(bool receiving) {
   if (!input_live()) return;
-  send_path_.blame_oldest(Status::local_protection);
+  // On the way in it is the receive that waits for the message, or the read.
+  if (!receiving || !receive_path_.blame_own_memory()) {
+    send_path_.blame_oldest(Status::local_protection);
+  }
   // The bytes that the kernel would not touch are missing from the stream: no FPDU can follow them.
   finish(StreamEnd::Kind::local_error, term::kLocalCatastrophic);
 }
@@ -196,7 +200,7 @@ void Stream::begin_terminate(const wire::Terminate& t, Time now) {
 void Stream::on_terminate(const wire::Terminate& t, Time now) {
   state_ = State::terminating;  // with nothing of our own to say
   linger_until_ = now + kLinger;
-  apply_blame(t, send_path_);
+  apply_blame(t, config_.mpa.extension, send_path_);
   end(StreamEnd::Kind::terminated, t.error);
 }
 
@@ -248,6 +252,7 @@ void Stream::abort(Time now) {
 }
 
 Stream::Wish Stream::wish() const {
+  if (!rtr_settles_at_.is_never() && !peer_fin_ && state_ != State::ended) return Wish::none;
   if (state_ == State::ended) return linger_over_ && !shutdown_done_ ? Wish::reset : Wish::close;
   if (state_ == State::closing) {
     // After leave() the send queue is gone: drain_over_ comes first.
@@ -278,12 +283,13 @@ Time Stream::deadline() const {
   // Only what tick() acts on: a deadline that stays in the past would keep its keeper busy for
   // ever.
   if (state_ == State::ended) return Time::never();
-  if (!input_live() || leaving_) return linger_until_;
-  return std::min({opening_write_at_, kick_at_, linger_until_, receive_wanted_until_,
-                   send_path_.rnr_deadline()});
+  if (!input_live() || leaving_) return std::min(linger_until_, rtr_settles_at_);
+  return std::min({opening_write_at_, kick_at_, linger_until_, rtr_settles_at_,
+                   receive_wanted_until_, send_path_.rnr_deadline()});
 }
 
 void Stream::tick(Time now) {
+  if (now >= rtr_settles_at_) rtr_settles_at_ = Time::never();
   if (now >= linger_until_) {
     linger_until_ = Time::never();
     if (state_ == State::closing) {

@@ -45,7 +45,7 @@ class Stream {
   void peer_closed();
   void connection_lost();
   // The kernel could not reach memory of the program's that a request or a receive named (EFAULT).
-  void own_memory_lost();
+  void own_memory_lost(bool receiving);
 
   // --- bytes out
   enum class Output : uint8_t {
@@ -59,7 +59,8 @@ class Stream {
   // Small requests wait, and enough is under way that the program will look for completions: what
   // waits may gather company.
   bool may_gather() const {
-    return state_ == State::open && !in_response_ && send_path_.may_gather();
+    return state_ == State::open && !in_response_ && inbound_.empty() &&
+           delivery_.due() != Delivery::Due::now && send_path_.may_gather();
   }
   // The kernel has all that fill() wrote.
   void llp_took_all(Time now);
@@ -71,8 +72,14 @@ class Stream {
   // --- the adapter
   // Receives were posted: messages that waited for one go on.
   void receives_posted(Time now);
-  // Orderly close: what is posted goes out, then a FIN.
+  // Orderly close: what is posted by now goes out, then a FIN.
   void close(Time now);
+  // No request is begun while they are held; the one in progress is finished (InfiniBand's SQD).
+  void hold_requests(bool on) { send_path_.pause(on); }
+  // Every request that was begun is complete.
+  bool requests_idle() const { return send_path_.idle(); }
+  // The peer has said the beginning of an FPDU and not its end.
+  bool inside_fpdu() const { return !receiver_.at_boundary(); }
   // Abortive close: a Terminate where the stream is between FPDUs, and out.
   void abort(Time now);
   // The queue pair goes away: what is owed to the peer is said, then a FIN. No request is sent any
@@ -97,7 +104,12 @@ class Stream {
   bool hopeless() const { return state_ == State::ended || linger_over_; }
   const mpa::Parameters& parameters() const { return config_.mpa; }
   // The stream fell idle: give back what memory can be had.
-  void trim() { receiver_.trim(); }
+  void trim() {
+    receiver_.trim();
+    receive_path_.trim();
+    send_path_.trim();
+    inbound_.trim();
+  }
 
  private:
   enum class State : uint8_t { open, closing, terminating, ended };
@@ -155,6 +167,7 @@ class Stream {
   Time opening_write_at_ = Time::never();  // unasked zero-length Write of wire.md 2.4
   Time kick_at_ = Time::never();           // wire.md 2.5 rule 5
   Time first_fpdu_at_;
+  Time rtr_settles_at_ = Time::never();  // wire.md 2.5 rule 6
   uint8_t kicks_ = 0;
   Time linger_until_ = Time::never();
   uint64_t drained_fpdus_ = 0;  // closing: own requests' FPDUs when progress was last seen

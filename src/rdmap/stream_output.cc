@@ -14,7 +14,10 @@ using wire::UntaggedHeader;
 
 namespace {
 constexpr uint32_t kMostResponsesInRow = 4;  // while own requests wait (wire.md 4.5)
-}
+// A kernel of siw's dies of a connection that closes between the Reply and the RTR, or too soon
+// after it (wire.md 2.5 rule 6).
+constexpr Duration kRtrSettles = std::chrono::milliseconds{50};
+}  // namespace
 
 Stream::Output Stream::output() {
   if (state_ == State::terminating) {
@@ -64,6 +67,7 @@ void Stream::write_messages(mpa::TxBatch& batch, Time now) {
   if (rtr_pending_) {
     write_rtr(batch);
     rtr_pending_ = false;
+    if (!config_.mpa.extension && !received_any_) rtr_settles_at_ = now + kRtrSettles;
   }
   if (owes_delivered() && !write_delivered(batch)) return;
   for (;;) {
@@ -139,7 +143,8 @@ bool Stream::write_response(mpa::TxBatch& batch, Time now) {
 bool Stream::write_read_response(InboundRead& read, mpa::TxBatch& batch, Time now) {
   const wire::ReadRequest& r = read.request;
   const uint32_t n = std::min(r.size - read.sent, response_payload_);
-  if (!writer_.fits(batch, TaggedHeader::kSize, n, 1)) return false;
+  constexpr auto kSource = mpa::FpduWriter::Payload::may_change;
+  if (!writer_.fits(batch, TaggedHeader::kSize, n, 1, kSource)) return false;
   PieceList pieces;
   if (n > 0) {
     // Looked up for every FPDU: the region may have been deregistered since the request was
@@ -166,7 +171,7 @@ bool Stream::write_read_response(InboundRead& read, mpa::TxBatch& batch, Time no
                .stag = r.sink_stag,
                .to = r.sink_to + read.sent}
       .encode(header);
-  writer_.write(batch, header, pieces.pieces());
+  writer_.write(batch, header, pieces.pieces(), kSource);
   read.sent += n;
   in_response_ = !last;
   if (last) inbound_.pop_front();

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "config/options.h"
 #include "port/adapter_port.h"
+#include "verbs/queue_pair.h"
 
 namespace weft::verbs {
 namespace {
@@ -76,11 +77,19 @@ engine::Engine& Adapter::next_engine() {
 
 int Adapter::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
   if (engines_.size() == 1) return engines_[0]->wait(fd, ready, timeout);
-  // The first engine is slept on; the helpers of the others hear theirs.
-  for (size_t i = 1; i < engines_.size(); ++i) engines_[i]->expect_sleeper();
-  const int error = engines_[0]->wait(fd, ready, timeout);
-  for (size_t i = 1; i < engines_.size(); ++i) engines_[i]->forget_sleeper();
-  return error;
+  // The first engine is slept on; the helpers of the others hear theirs. A thread that is cancelled
+  // meanwhile is unwound.
+  struct Expected {
+    explicit Expected(Adapter& a) : adapter(a) {
+      for (size_t i = 1; i < adapter.engines_.size(); ++i) adapter.engines_[i]->expect_sleeper();
+    }
+    ~Expected() {
+      for (size_t i = 1; i < adapter.engines_.size(); ++i) adapter.engines_[i]->forget_sleeper();
+    }
+    Adapter& adapter;
+  };
+  const Expected expected{*this};
+  return engines_[0]->wait(fd, ready, timeout);
 }
 
 Outcome<AdapterPort*> Adapter::open_port(engine::Engine& engine) {
@@ -102,7 +111,7 @@ Outcome<AdapterPort*> Adapter::open_port(engine::Engine& engine) {
   return ports_.back().get();
 }
 
-Outcome<Qpn> Adapter::assign_number(QueuePair& qp, engine::Engine& engine) {
+Outcome<Qpn> Adapter::reserve_number(engine::Engine& engine) {
   AdapterPort* opened = nullptr;
   Qpn number;
   {
@@ -114,7 +123,7 @@ Outcome<Qpn> Adapter::assign_number(QueuePair& qp, engine::Engine& engine) {
       if (p->engine != &engine) continue;
       // Least recently used first; index 0 is the port itself, 255 multicast.
       for (size_t i = 1; i <= 254; ++i) {
-        if (p->pairs[i] != nullptr) continue;
+        if (p->taken[i]) continue;
         if (p->released_at[i] != 0 && now - p->released_at[i] < Duration{kNumberRest}.count())
           continue;
         if (best == nullptr || p->released_at[i] < best->released_at[best_index]) {
@@ -130,7 +139,7 @@ Outcome<Qpn> Adapter::assign_number(QueuePair& qp, engine::Engine& engine) {
       opened = best = *p;
       best_index = 1;
     }
-    best->pairs[best_index] = &qp;
+    best->taken.set(best_index);
     number = make_qpn(best->number, static_cast<uint8_t>(best_index));
   }
   if (opened != nullptr && bring_up_ != nullptr) {
@@ -140,29 +149,36 @@ Outcome<Qpn> Adapter::assign_number(QueuePair& qp, engine::Engine& engine) {
   return number;
 }
 
-void Adapter::release_number(Qpn qpn) {
-  const std::lock_guard guard{lock_};
+AdapterPort* Adapter::port_with(Qpn qpn) {
   for (auto& p : ports_) {
-    if (p->number != port_of(qpn)) continue;
-    p->pairs[index_of(qpn)] = nullptr;
-    p->released_at[index_of(qpn)] = engine::Engine::clock().ns();
+    if (p->number == port_of(qpn)) return p.get();
   }
+  return nullptr;
+}
+
+void Adapter::publish(engine::Token&, QueuePair& qp) {
+  const std::lock_guard guard{lock_};
+  port_with(qp.number())->pairs[index_of(qp.number())] = &qp;
+}
+
+void Adapter::release_number(engine::Token&, Qpn qpn) {
+  const std::lock_guard guard{lock_};
+  AdapterPort& p = *port_with(qpn);
+  p.pairs[index_of(qpn)] = nullptr;
+  p.taken.reset(index_of(qpn));
+  p.released_at[index_of(qpn)] = engine::Engine::clock().ns();
 }
 
 engine::Engine* Adapter::engine_of(Qpn qpn) {
   const std::lock_guard guard{lock_};
-  for (auto& p : ports_) {
-    if (p->number == port_of(qpn)) return p->engine;
-  }
-  return nullptr;
+  const AdapterPort* p = port_with(qpn);
+  return p != nullptr ? p->engine : nullptr;
 }
 
 QueuePair* Adapter::find(engine::Token& token, Qpn qpn) {
   const std::lock_guard guard{lock_};
-  for (auto& p : ports_) {
-    if (p->number == port_of(qpn) && p->engine == &token.engine()) return p->pairs[index_of(qpn)];
-  }
-  return nullptr;
+  const AdapterPort* p = port_with(qpn);
+  return p != nullptr && p->engine == &token.engine() ? p->pairs[index_of(qpn)] : nullptr;
 }
 
 void Adapter::flush_at_exit() {

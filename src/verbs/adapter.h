@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,8 +26,9 @@ struct AdapterPort {
   engine::Engine* engine = nullptr;
   port::Fd udp;  // bound: the lock on the number
   port::TcpListener tcp;
-  std::array<QueuePair*, 256>
-      pairs{};  // by index; under the adapter's lock, read by holders of `engine`
+  std::array<QueuePair*, 256> pairs{};  // by index; of the holder of `engine`
+  // Under the adapter's lock.
+  std::bitset<256> taken;
   std::array<int64_t, 256> released_at{};  // ns; 0: never used
 };
 
@@ -71,12 +73,13 @@ class Adapter {
     for (auto& e : engines_) e->forget_sleeper();
   }
 
-  // Gives `qp` a number on a port of `engine`. Errors: no_memory (no port or index left), system.
-  Outcome<Qpn> assign_number(QueuePair& qp, engine::Engine& engine);
-  // The number is not given out again for two seconds (wire.md 12).
-  void release_number(Qpn qpn);
-  // Holder of the port's engine.
-  QueuePair* find(const AdapterPort& port, uint8_t index) const { return port.pairs[index]; }
+  // Sets a number on a port of `engine` aside. Not a holder. Errors: no_memory (no port or index
+  // left), system.
+  Outcome<Qpn> reserve_number(engine::Engine& engine);
+  // Holder of its engine: the queue pair is found by its number from now on.
+  void publish(engine::Token& token, QueuePair& qp);
+  // Holder of its engine. The number is not given out again for two seconds (wire.md 12).
+  void release_number(engine::Token& token, Qpn qpn);
   // The engine on which a queue pair of this number would be; nullptr when the number is not of
   // this process.
   engine::Engine* engine_of(Qpn qpn);
@@ -92,6 +95,7 @@ class Adapter {
   Adapter();
   bool start();
   Outcome<AdapterPort*> open_port(engine::Engine& engine);
+  AdapterPort* port_with(Qpn qpn);
 
   std::vector<std::unique_ptr<engine::Engine>> engines_;
   MemoryTable memory_;

@@ -83,21 +83,20 @@ size_t CompletionQueue::poll(std::span<Completion> out) {
   return tail_.load(std::memory_order_acquire) == before ? 0 : pop(out);
 }
 
-void CompletionQueue::push(std::span<const Entry> entries) {
+bool CompletionQueue::push(std::span<const Entry> entries) {
   bool announce = false;
   bool overrun = false;
+  bool room = true;
   const int64_t now = timestamps_ ? wall_clock() : 0;
   {
     const std::lock_guard guard{lock_};
     uint64_t tail = tail_.load(std::memory_order_relaxed);
     for (const Entry& e : entries) {
-      if (tail - head_ >= capacity_) {
+      tail_.store(tail, std::memory_order_relaxed);
+      room = tail - head_ < capacity_ && (tail - head_ < ring_.size() || grow());
+      if (!room) {
         overrun = !std::exchange(overrun_, true);
         break;
-      }
-      if (tail - head_ == ring_.size()) {
-        tail_.store(tail, std::memory_order_relaxed);
-        move_to_ring(ring_.size() * 2);
       }
       Completion& c = at(tail);
       c = e.completion;
@@ -120,6 +119,7 @@ void CompletionQueue::push(std::span<const Entry> entries) {
              capacity_);
     context_.events().push({EventType::cq_err, owner_});
   }
+  return room;
 }
 
 void CompletionQueue::disarm() {
@@ -145,6 +145,14 @@ Outcome<Ok> CompletionQueue::resize(uint32_t capacity) {
   if (ring_.size() > std::bit_ceil(capacity)) move_to_ring(std::bit_ceil(capacity));
   capacity_ = capacity;
   return Ok{};
+}
+
+// False when there is no memory for it.
+bool CompletionQueue::grow() try {
+  move_to_ring(ring_.size() * 2);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 void CompletionQueue::move_to_ring(size_t size) {

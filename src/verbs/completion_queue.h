@@ -74,8 +74,8 @@ class CompletionQueue {
     bool solicited;
   };
   // Engine holder. Entries that find no room are lost: that is an error of the program, and the
-  // queue says so by an event.
-  void push(std::span<const Entry> entries);
+  // queue says so by an event. False then.
+  bool push(std::span<const Entry> entries);
   // The queue pair's completions go away with it.
   void purge(Qpn qpn);
 
@@ -93,6 +93,7 @@ class CompletionQueue {
   void disarm();
   Completion& at(uint64_t i) { return ring_[i & (ring_.size() - 1)]; }
   void move_to_ring(size_t size);
+  bool grow();
 
   Context& context_;
   CompletionChannel* const channel_;

@@ -3,11 +3,15 @@
 #include <cinttypes>
 
 #include "base/log.h"
+#include "device/device.h"
 #include "verbs/mapping.h"
 
 namespace weft::verbs {
 
 using rdmap::MemoryFault;
+
+static_assert(device::kMaxMr == MemoryTable::kMostEntries,
+              "the device promises as many regions and windows as the table has room for");
 
 Result<std::byte*, MemoryFault> Region::resolve(uint64_t address, uint64_t size,
                                                 uint32_t need) const {
@@ -36,14 +40,15 @@ MemoryTable::~MemoryTable() {
 }
 
 Outcome<Stag> MemoryTable::allocate() {
-  // Fresh indices first, then those that were free longest: a stale STag finds nothing for as long
-  // as possible.
+  // Fresh indices until enough rest, then the one that was free longest: a stale STag finds nothing
+  // for a long time.
+  const size_t resting = free_.size() - free_first_;
   uint32_t index = 0;
-  if (fresh_left_ > 0) {
+  if (fresh_left_ > 0 && resting < kResting) {
     --fresh_left_;
     index = next_index_;
     next_index_ = next_index_ + 1 == kIndices ? 1 : next_index_ + 1;
-  } else if (free_first_ < free_.size()) {
+  } else if (resting > 0) {
     index = free_[free_first_++];
   } else {
     return fail(Errc::no_memory);
@@ -61,17 +66,23 @@ void MemoryTable::free_index(Stag stag) {
     free_.erase(free_.begin(), free_.begin() + static_cast<ptrdiff_t>(free_first_));
     free_first_ = 0;
   }
-  // Below the point where fresh ones run out there is no need to remember it.
   free_.push_back(index_of(stag));
 }
 
 namespace {
 
 Outcome<Ok> check_registration(const void* address, uint64_t length, uint32_t flags) {
-  if ((flags & ~access::kKnown) != 0) return fail(Errc::invalid);
+  if (const uint32_t unknown = flags & ~access::kKnown; unknown != 0) {
+    WEFT_LOG(info, "cannot register memory: access flags 0x%x are not supported", unknown);
+    return fail(Errc::invalid);
+  }
   // InfiniBand 10.6.6: remote write and atomic rights need the local one.
   if ((flags & (access::kRemoteWrite | access::kRemoteAtomic)) != 0 &&
       (flags & access::kLocalWrite) == 0) {
+    WEFT_LOG(info,
+             "cannot register memory with access flags 0x%x: remote writes and atomics need "
+             "IBV_ACCESS_LOCAL_WRITE",
+             flags);
     return fail(Errc::invalid);
   }
   switch (check_mapping(address, length, (flags & access::kLocalWrite) != 0)) {
@@ -95,19 +106,19 @@ Outcome<Ok> check_registration(const void* address, uint64_t length, uint32_t fl
 Outcome<Region*> MemoryTable::add(ProtectionDomain& pd, void* address, uint64_t length,
                                   uint64_t iova, uint32_t flags) {
   if (auto good = check_registration(address, length, flags); !good.ok()) return fail(good.error());
+  std::unique_ptr<Region> r{new Region{.base = static_cast<std::byte*>(address),
+                                       .iova = iova,
+                                       .length = length,
+                                       .access = flags,
+                                       .pd = &pd}};
   const std::lock_guard guard{lock_};
   const auto stag = allocate();
   if (!stag.ok()) return fail(stag.error());
-  auto* r = new Region{.stag = *stag,
-                       .base = static_cast<std::byte*>(address),
-                       .iova = iova,
-                       .length = length,
-                       .access = flags,
-                       .pd = &pd};
+  r->stag = *stag;
   pd.add_ref();
   count_.fetch_add(1, std::memory_order_relaxed);
-  slot(*stag).store(r, std::memory_order_release);
-  return r;
+  slot(*stag).store(r.get(), std::memory_order_release);
+  return r.release();
 }
 
 Outcome<Ok> MemoryTable::remove(Region* region) {
@@ -115,10 +126,8 @@ Outcome<Ok> MemoryTable::remove(Region* region) {
   {
     const std::lock_guard guard{lock_};
     if (region->windows.load(std::memory_order_acquire) > 0) return fail(Errc::busy);
-    retired.swap(retired_);
-    // A Send with Invalidate may have unpublished it already.
-    Region* published = region;
-    slot(region->stag).compare_exchange_strong(published, nullptr, std::memory_order_acq_rel);
+    retired = take_retired();
+    slot(region->stag).store(nullptr, std::memory_order_release);
   }
   quiesce_();
   const std::lock_guard guard{lock_};
@@ -173,9 +182,9 @@ void MemoryTable::release_window(Stag stag) {
     Region* r = slot(stag).exchange(nullptr, std::memory_order_acq_rel);
     if (r != nullptr) {
       r->parent->windows.fetch_sub(1, std::memory_order_acq_rel);
-      retired_.push_back(r);
+      retire(r);
     }
-    retired.swap(retired_);
+    retired = take_retired();
   }
   quiesce_();
   const std::lock_guard guard{lock_};
@@ -187,6 +196,10 @@ Outcome<Ok> MemoryTable::bind_window(Stag old, Stag fresh, const Region& bounds)
   const std::lock_guard guard{lock_};
   Region* r = nullptr;
   if (bounds.length > 0) {
+    // Another thread may be taking the region back: it is unpublished then, and only not freed yet.
+    if (slot(bounds.parent->stag).load(std::memory_order_acquire) != bounds.parent) {
+      return fail(Errc::invalid);
+    }
     r = new Region{.stag = fresh,
                    .base = bounds.base,
                    .iova = bounds.iova,
@@ -201,7 +214,7 @@ Outcome<Ok> MemoryTable::bind_window(Stag old, Stag fresh, const Region& bounds)
   Region* before = slot(old).exchange(r, std::memory_order_acq_rel);
   if (before != nullptr) {
     before->parent->windows.fetch_sub(1, std::memory_order_acq_rel);
-    retired_.push_back(before);
+    retire(before);
   }
   return Ok{};
 }
@@ -210,16 +223,32 @@ Result<Ok, MemoryFault> MemoryTable::invalidate(Stag stag) {
   const std::lock_guard guard{lock_};
   Region* r = find(stag);
   if (r == nullptr) return fail(MemoryFault::invalid_stag);
-  if (!r->window) {
-    if (r->windows.load(std::memory_order_acquire) > 0) return fail(MemoryFault::cannot_invalidate);
-    // Its owner holds the object and frees it by remove().
-    slot(stag).store(nullptr, std::memory_order_release);
-    return Ok{};
-  }
+  if (!r->window) return fail(MemoryFault::cannot_invalidate);
   slot(stag).store(nullptr, std::memory_order_release);
   r->parent->windows.fetch_sub(1, std::memory_order_acq_rel);
-  retired_.push_back(r);
+  retire(r);
   return Ok{};
+}
+
+void MemoryTable::retire(Region* window) {
+  retired_.push_back(window);
+  retired_count_.store(retired_.size(), std::memory_order_relaxed);
+}
+
+std::vector<Region*> MemoryTable::take_retired() {
+  retired_count_.store(0, std::memory_order_relaxed);
+  return std::exchange(retired_, {});
+}
+
+void MemoryTable::free_retired() {
+  std::vector<Region*> retired;
+  {
+    const std::lock_guard guard{lock_};
+    retired = take_retired();
+  }
+  if (retired.empty()) return;
+  quiesce_();
+  for (Region* r : retired) delete r;
 }
 
 }  // namespace weft::verbs

@@ -60,10 +60,17 @@ class MemoryTable {
   Outcome<Stag> reserve_window();
   void release_window(Stag stag);
   // Engine holder: publishes a window under `fresh`, whose index is the one of `old`, and
-  // unpublishes `old`. A `length` of 0 unbinds.
+  // unpublishes `old`. A `length` of 0 unbinds. Errors: invalid (the region is being deregistered).
   Outcome<Ok> bind_window(Stag old, Stag fresh, const Region& bounds);
-  // Engine holder: makes an STag invalid; its owner still has to release it.
+  // Engine holder: makes a window's STag invalid; its owner still has to release it. Regions are
+  // their owner's alone to take back: those of user space are no fast-register ones.
   Result<Ok, rdmap::MemoryFault> invalidate(Stag stag);
+  // Frees windows that holders have unpublished, once there are many. Any thread, not a holder.
+  void tidy() {
+    if (retired_count_.load(std::memory_order_relaxed) > kMostRetired) free_retired();
+  }
+  // How many there are.
+  size_t retired() const { return retired_count_.load(std::memory_order_relaxed); }
 
   // Engine holder: nullptr when there is no such registration. Good until the holder lets go.
   Region* find(Stag stag) const {
@@ -77,11 +84,17 @@ class MemoryTable {
   static Stag next_key(Stag s) { return Stag{(s.value() & ~0xffU) | ((s.value() + 1) & 0xffU)}; }
   size_t size() const { return count_.load(std::memory_order_relaxed); }
 
- private:
-  static constexpr uint32_t kChunk = 4096;
   // Indices stay in the lower half of 24 bits: the upper half names the sinks of reads
   // (rdmap/outbound_reads.h).
-  static constexpr uint32_t kIndices = 1U << 23;
+  static constexpr uint32_t kMostEntries = (1U << 23) - 1;
+
+ private:
+  static constexpr uint32_t kChunk = 4096;
+  static constexpr uint32_t kIndices = kMostEntries + 1;  // 0 is never given out
+  static constexpr size_t kMostRetired = 256;
+  // Indices that rest before they are used again. More would make programs that register for each
+  // transfer walk through all of the table, 64 MB of it.
+  static constexpr size_t kResting = 65'536;
   using Chunk = std::array<std::atomic<Region*>, kChunk>;
 
   static uint32_t index_of(Stag s) { return (s.value() >> 8) & (kIndices - 1); }
@@ -91,6 +104,9 @@ class MemoryTable {
   Outcome<Stag> allocate();  // under lock_
   void free_index(Stag stag);
   void reclaim(Region* region);
+  void retire(Region* window);          // under lock_
+  std::vector<Region*> take_retired();  // under lock_
+  void free_retired();
 
   std::function<void()> quiesce_;
   mutable std::mutex lock_;
@@ -102,6 +118,7 @@ class MemoryTable {
   std::atomic<size_t> count_{0};
   std::vector<Region*> retired_;  // unpublished by a holder, who could not wait for the others;
                                   // freed after the next quiesce
+  std::atomic<size_t> retired_count_{0};
   SystemRandom random_;
 };
 

@@ -10,6 +10,9 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr Duration kLostPeerMost = 1s;
+// A host that answers nothing, not even TCP. Far longer than retries take on InfiniBand: networks
+// that carry TCP have longer pauses than those that carry no other.
+constexpr Duration kSilentPeer = 30s;
 
 }  // namespace
 
@@ -28,9 +31,11 @@ Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
   Adapter& adapter = init.context->adapter();
   engine::Engine& engine = adapter.next_engine();
   std::unique_ptr<QueuePair> qp{new QueuePair(init, engine)};
-  const auto number = adapter.assign_number(*qp, engine);
+  const auto number = adapter.reserve_number(engine);
   if (!number.ok()) return fail(number.error());
   qp->number_ = *number;
+  auto h = engine.hold();
+  adapter.publish(h.token(), *qp);
   return qp;
 }
 
@@ -62,7 +67,7 @@ QueuePair::~QueuePair() {
     if (observer_ != nullptr) std::exchange(observer_, nullptr)->pair_gone(h.token());
     if (srq_ != nullptr) srq_->forget(*this);
     engine_.forget(h.token(), *this);
-    adapter_.release_number(number_);
+    adapter_.release_number(h.token(), number_);
     sent_.clear();
     received_.clear();
   }
@@ -82,6 +87,7 @@ void QueuePair::connect(engine::Token& token, port::TcpStream tcp, rdmap::Stream
   config.rnr_retry = attributes_.rnr_retry;
   config.min_rnr_timer = attributes_.min_rnr_timer;
   tcp.choose_congestion_control();
+  tcp.give_up_after(kSilentPeer);
   config.emss = tcp.emss();
   SystemRandom random;
   const int fd = tcp.fd();
@@ -92,18 +98,27 @@ void QueuePair::connect(engine::Token& token, port::TcpStream tcp, rdmap::Stream
   driver_ = driver.get();
   engine_.add(token, std::move(driver), fd, true, false);
   token_ = &token;
+  if (state() == QpState::sqd) driver_->stream().hold_requests(true);
   driver_->start(token, early);
 }
 
+// In error at once, as librdmacm's programs find it. But what was posted before still goes out, and
+// receives are there for what is under way (wire.md 6, CLOSING); all the rest is flushed behind it.
 void QueuePair::disconnect(engine::Token& token) {
   if (driver_ == nullptr) {
     enter_error(token);
-    publish();
+    publish(token);
     return;
   }
   token_ = &token;
+  attributes_.state = QpState::err;
+  set_state(QpState::err);
   driver_->stream().close(token.now());
   driver_->settle(token);
+}
+
+bool QueuePair::draining() const {
+  return driver_ != nullptr && !driver_->stream().ended();
 }
 
 void QueuePair::fail_connection(engine::Token& token, Status status) {
@@ -111,13 +126,13 @@ void QueuePair::fail_connection(engine::Token& token, Status status) {
     send_queue_.at(send_queue_.head()).status = status;
   }
   enter_error(token);
-  publish();
+  publish(token);
 }
 
 void QueuePair::drop_stream(engine::Token& token, bool abort) {
   if (driver_ == nullptr) return;
   engine::StreamDriver* d = std::exchange(driver_, nullptr);
-  if (const auto r = d->stream().abandon_receive()) orphan_ = r;
+  keep_orphan(d->stream());
   // IB tells the peer nothing, and a Terminate would.
   if (abort && cm_managed) {
     d->stream().abort(token.now());
@@ -126,6 +141,10 @@ void QueuePair::drop_stream(engine::Token& token, bool abort) {
   }
   d->detach();
   d->settle(token);
+}
+
+void QueuePair::keep_orphan(rdmap::Stream& stream) {
+  if (const auto r = stream.abandon_receive()) orphan_ = r->wr_id;
 }
 
 void QueuePair::driver_gone(engine::Token&) {
@@ -145,15 +164,22 @@ void QueuePair::await_lost_peer(engine::Token& token) {
 }
 
 void QueuePair::on_deadline(engine::Token& token) {
-  if (!peer_gone_) return;
   token_ = &token;
-  fail_connection(token, Status::retry_exceeded);
+  if (std::exchange(completion_lost_, false)) {
+    WEFT_LOG(warn, "queue pair 0x%06x: a completion found no room in its queue; it is in error now",
+             number_.value());
+    raise_event(EventType::qp_fatal);
+    leave_service(token);
+    publish(token);
+  } else if (peer_gone_) {
+    fail_connection(token, Status::retry_exceeded);
+  }
 }
 
 void QueuePair::on_doorbell(engine::Token& token) {
   token_ = &token;
   receive_wanted_.store(false, std::memory_order_relaxed);
-  if (state() == QpState::err) {
+  if (state() == QpState::err && !draining()) {
     flush();
   } else if (peer_gone_) {
     await_lost_peer(token);
@@ -161,13 +187,13 @@ void QueuePair::on_doorbell(engine::Token& token) {
     driver_->stream().receives_posted(token.now());
     if (driver_ != nullptr) driver_->posted(token);
   }
-  publish();
+  publish(token);
 }
 
 void QueuePair::visited(engine::Token& token) {
   token_ = &token;
   check_drained();
-  publish();
+  publish(token);
 }
 
 // --- what the stream asks and says
@@ -177,6 +203,7 @@ bool QueuePair::take_receive(rdmap::Receive& out) {
   if (receive_queue_.take(out)) return true;
   // Said before the last look, so that a post in between is either seen here or rings.
   receive_wanted_.store(true, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!receive_queue_.take(out)) return false;
   receive_wanted_.store(false, std::memory_order_relaxed);
   return true;
@@ -194,6 +221,10 @@ void QueuePair::receive_done(const rdmap::Receive& r, Status status, const rdmap
   } else if (a.invalidated) {
     c.flags |= wc_flag::kWithInv;
     c.imm_or_rkey = a.invalidated_stag.value();
+  }
+  // InfiniBand 11.6.3.2: a message has come before the program knows that the peer is ready.
+  if (state() == QpState::rtr && !std::exchange(heard_in_rtr_, true)) {
+    raise_event(EventType::comm_est);
   }
   received_.push_back({c, a.solicited});
 }
@@ -232,15 +263,21 @@ void QueuePair::send_done(const rdmap::SendWqe& wqe, Status status) {
                    false});
 }
 
-void QueuePair::publish() {
+void QueuePair::publish(engine::Token& token) {
+  bool room = true;
   if (!sent_.empty()) {
-    send_cq_.push(sent_);
+    room = send_cq_.push(sent_);
     sent_.clear();
   }
   if (!received_.empty()) {
-    recv_cq_.push(received_);
+    room = recv_cq_.push(received_) && room;
     received_.clear();
   }
+  if (room || state() == QpState::err) return;
+  // A program that waits for what was lost would wait for ever. Not here, in the middle of the
+  // stream's visit.
+  completion_lost_ = true;
+  engine_.set_deadline(token, *this, token.now());
 }
 
 void QueuePair::stream_ready() {
@@ -251,7 +288,7 @@ void QueuePair::stream_ended(const rdmap::StreamEnd& end) {
   using Kind = rdmap::StreamEnd::Kind;
   engine::Token& token = *token_;
   if (!cm_managed && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
-    orphan_ = driver_->stream().abandon_receive();
+    keep_orphan(driver_->stream());
     peer_gone_ = true;
     await_lost_peer(token);
     return;
@@ -271,7 +308,8 @@ void QueuePair::stream_ended(const rdmap::StreamEnd& end) {
       break;
     }
     case Kind::lost:
-      if (send_queue_.head() == send_queue_.tail()) raise_event(EventType::qp_fatal);
+      // wire.md 6: FIN or RST inside an FPDU. A peer that is gone between two has just left.
+      if (driver_->stream().inside_fpdu()) raise_event(EventType::qp_fatal);
       break;
     default:
       break;
@@ -290,8 +328,22 @@ void QueuePair::enter_error(engine::Token&) {
   set_state(QpState::err);
   attributes_.state = QpState::err;
   peer_gone_ = giving_up_ = false;
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // see post_receive()
   flush();
-  if (srq_ != nullptr) raise_event(EventType::qp_last_wqe_reached);
+  if (srq_ != nullptr && !std::exchange(last_wqe_told_, true)) {
+    raise_event(EventType::qp_last_wqe_reached);
+  }
+}
+
+// Into error by the program's wish, or over a fault that the peer has no part in.
+void QueuePair::leave_service(engine::Token& token) {
+  const bool was_connected = connected();
+  if (adapter_.bring_up() != nullptr) adapter_.bring_up()->abandon(token, *this);
+  drop_stream(token, true);
+  enter_error(token);
+  if (was_connected && observer_ != nullptr) {
+    observer_->stream_ended(token, {.kind = rdmap::StreamEnd::Kind::closed});
+  }
 }
 
 // design.md 4 rule 4: all that is posted completes, in order, also what is posted later.
@@ -301,9 +353,9 @@ void QueuePair::flush() {
     send_done(w, w.status == Status::success ? Status::flushed : w.status);
     send_queue_.free_head();
   }
-  if (driver_ != nullptr && !orphan_) orphan_ = driver_->stream().abandon_receive();
+  if (driver_ != nullptr && !orphan_) keep_orphan(driver_->stream());
   if (orphan_) {
-    receive_done(*orphan_, Status::flushed, {});
+    receive_done({.wr_id = *orphan_}, Status::flushed, {});
     orphan_.reset();
   }
   rdmap::Receive r;
@@ -311,11 +363,12 @@ void QueuePair::flush() {
 }
 
 void QueuePair::reset(engine::Token& token) {
-  if (driver_ != nullptr) {
-    drop_stream(token, false);
-  }
+  const bool was_connected = connected();
+  if (adapter_.bring_up() != nullptr) adapter_.bring_up()->abandon(token, *this);
+  drop_stream(token, false);
   orphan_.reset();
-  peer_gone_ = giving_up_ = false;
+  peer_gone_ = giving_up_ = completion_lost_ = last_wqe_told_ = heard_in_rtr_ = false;
+  cm_managed = false;
   engine_.set_deadline(token, *this, Time::never());
   while (send_queue_.head() < send_queue_.tail()) send_queue_.free_head();
   rdmap::Receive r;
@@ -327,106 +380,17 @@ void QueuePair::reset(engine::Token& token) {
   recv_cq_.purge(number_);
   attributes_ = QpAttributes{};
   set_state(QpState::reset);
+  if (was_connected && observer_ != nullptr) {
+    observer_->stream_ended(token, {.kind = rdmap::StreamEnd::Kind::closed});
+  }
 }
 
 void QueuePair::check_drained() {
   if (state() != QpState::sqd || !attributes_.sq_draining) return;
-  if (send_queue_.head() != send_queue_.tail()) return;
+  // InfiniBand 10.3.1.5: what was begun is complete; the rest waits for RTS.
+  if (driver_ != nullptr && !driver_->stream().requests_idle()) return;
   attributes_.sq_draining = false;
   if (attributes_.en_sqd_async_notify) raise_event(EventType::sq_drained);
-}
-
-// --- memory, as this queue pair may use it
-
-Result<std::byte*, rdmap::MemoryFault> QueuePair::local(Stag lkey, uint64_t address,
-                                                        uint64_t length, rdmap::Access need) {
-  const Region* r = adapter_.memory().find(lkey);
-  if (r == nullptr || r->window) return fail(rdmap::MemoryFault::invalid_stag);
-  if (r->pd != &pd_) return fail(rdmap::MemoryFault::not_on_stream);
-  return r->resolve(address, length, static_cast<uint32_t>(need));
-}
-
-Result<std::byte*, rdmap::MemoryFault> QueuePair::remote(Stag stag, TaggedOffset to,
-                                                         uint64_t length, rdmap::Access need) {
-  static constexpr auto flag = [](rdmap::Access a) -> uint32_t {
-    switch (a) {
-      case rdmap::Access::remote_write:
-        return access::kRemoteWrite;
-      case rdmap::Access::remote_read:
-        return access::kRemoteRead;
-      case rdmap::Access::remote_atomic:
-        return access::kRemoteAtomic;
-      case rdmap::Access::local_write:
-        return access::kLocalWrite;
-      case rdmap::Access::local_read:
-        break;
-    }
-    return 0;
-  };
-  const Region* r = adapter_.memory().find(stag);
-  if (r == nullptr) return fail(rdmap::MemoryFault::invalid_stag);
-  if (r->pd != &pd_ || (r->window_qp != Qpn{} && r->window_qp != number_)) {
-    return fail(rdmap::MemoryFault::not_on_stream);
-  }
-  // The queue pair's own rights come before the region's.
-  if ((attributes_.access & flag(need)) == 0) return fail(rdmap::MemoryFault::access);
-  return r->resolve(to.value(), length, flag(need));
-}
-
-Result<Ok, rdmap::MemoryFault> QueuePair::invalidate(Stag stag) {
-  const Region* r = adapter_.memory().find(stag);
-  if (r == nullptr) return fail(rdmap::MemoryFault::invalid_stag);
-  if (r->pd != &pd_ || (r->window_qp != Qpn{} && r->window_qp != number_)) {
-    return fail(rdmap::MemoryFault::not_on_stream);
-  }
-  // A type 1 window is its owner's to unbind; a region must allow remote access to be invalidated
-  // from afar (wire.md 5.4).
-  if (r->window && r->window_qp == Qpn{}) return fail(rdmap::MemoryFault::cannot_invalidate);
-  if (!r->window &&
-      (r->access & (access::kRemoteRead | access::kRemoteWrite | access::kRemoteAtomic)) == 0) {
-    return fail(rdmap::MemoryFault::access);
-  }
-  return adapter_.memory().invalidate(stag);
-}
-
-Status QueuePair::execute(rdmap::SendWqe& wqe) {
-  if (wqe.operation == rdmap::Operation::bind_window) {
-    BindRequest b;
-    std::memcpy(&b, wqe.payload(), sizeof b);
-    return bind(b);
-  }
-  const Region* r = adapter_.memory().find(wqe.remote_stag);
-  if (r == nullptr || r->pd != &pd_ || (r->window && r->window_qp != number_)) {
-    return Status::window_bind;
-  }
-  return adapter_.memory().invalidate(wqe.remote_stag).ok() ? Status::success : Status::window_bind;
-}
-
-Status QueuePair::bind(const BindRequest& b) {
-  Region bounds;
-  bounds.pd = &pd_;
-  if (b.length > 0) {
-    Region* parent = adapter_.memory().find(b.lkey);
-    if (parent == nullptr || parent->window || parent->pd != &pd_ ||
-        (parent->access & access::kMwBind) == 0) {
-      return Status::window_bind;
-    }
-    // A window that lets peers write needs a region that is writable here (InfiniBand 10.6.7.2.2).
-    if ((b.access & (access::kRemoteWrite | access::kRemoteAtomic)) != 0 &&
-        (parent->access & access::kLocalWrite) == 0) {
-      return Status::window_bind;
-    }
-    const auto p = parent->resolve(b.address, b.length, 0);
-    if (!p.ok()) return Status::window_bind;
-    bounds.base = *p;
-    bounds.iova = (b.access & access::kZeroBased) != 0 ? 0 : b.address;
-    bounds.length = b.length;
-    bounds.access = b.access;
-    bounds.window_qp = b.type_2 ? number_ : Qpn{};
-    bounds.parent = parent;
-  }
-  return adapter_.memory().bind_window(b.old_stag, b.fresh_stag, bounds).ok() ? Status::success
-                                                                              : Status::window_bind;
 }
 
 }  // namespace weft::verbs

@@ -137,7 +137,7 @@ class QueuePair final : private rdmap::Consumer,
   // start-up frame.
   void connect(engine::Token& token, port::TcpStream tcp, rdmap::StreamConfig config, Bytes early);
   bool connected() const { return driver_ != nullptr; }
-  // Orderly close: what is posted goes out, then the queue pair is in error.
+  // Orderly close: the queue pair is in error, but what is posted by now still goes out.
   void disconnect(engine::Token& token);
   // The connection could not be made: the oldest request completes with `status`, the rest is
   // flushed.
@@ -168,6 +168,8 @@ class QueuePair final : private rdmap::Consumer,
   // rdmap::Memory
   Result<std::byte*, rdmap::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
                                                rdmap::Access need) override;
+  Result<std::byte*, rdmap::MemoryFault> receive_buffer(Stag lkey, uint64_t address,
+                                                        uint64_t length) override;
   Result<std::byte*, rdmap::MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
                                                 rdmap::Access need) override;
   Result<Ok, rdmap::MemoryFault> invalidate(Stag stag) override;
@@ -185,16 +187,24 @@ class QueuePair final : private rdmap::Consumer,
   bool receive_wanted() const {
     return receive_wanted_.load(std::memory_order_seq_cst) || state() == QpState::err;
   }
+  Result<std::byte*, rdmap::MemoryFault> local_in(const ProtectionDomain& pd, Stag lkey,
+                                                  uint64_t address, uint64_t length,
+                                                  uint32_t need) const;
   Status bind(const BindRequest& b);
   void set_state(QpState s) { state_.store(s, std::memory_order_release); }
   Outcome<Ok> apply(engine::Token& token, const QpAttributes& a, uint32_t mask);
   Outcome<Ok> check_attributes(const QpAttributes& a, uint32_t mask) const;
+  bool check_families(const AddressVector& av) const;
   void store_attributes(const QpAttributes& a, uint32_t mask);
   void enter_error(engine::Token& token);
+  void leave_service(engine::Token& token);
   void reset(engine::Token& token);
   void drop_stream(engine::Token& token, bool abort);
   void flush();
-  void publish();
+  void keep_orphan(rdmap::Stream& stream);
+  void publish(engine::Token& token);
+  // Disconnecting: in error already, and the stream still has something to say.
+  bool draining() const;
   void check_drained();
   void await_lost_peer(engine::Token& token);
   void raise_event(EventType type);
@@ -223,10 +233,13 @@ class QueuePair final : private rdmap::Consumer,
   QpAttributes attributes_;
   engine::StreamDriver* driver_ = nullptr;  // owned by the engine
   ConnectionObserver* observer_ = nullptr;
-  engine::Token* token_ = nullptr;        // of the turn that calls into the stream
-  std::optional<rdmap::Receive> orphan_;  // of a message that a gone peer did not finish
-  bool peer_gone_ = false;                // IB-style: the stream is over and the program not told
-  bool giving_up_ = false;                // and the time runs until a request finds out
+  engine::Token* token_ = nullptr;  // of the turn that calls into the stream
+  std::optional<uint64_t> orphan_;  // wr_id of the receive whose message a gone peer did not finish
+  bool peer_gone_ = false;          // IB-style: the stream is over and the program not told
+  bool giving_up_ = false;          // and the time runs until a request finds out
+  bool completion_lost_ = false;    // its queue was full
+  bool last_wqe_told_ = false;      // since RESET
+  bool heard_in_rtr_ = false;       // since RESET
   std::vector<CompletionQueue::Entry> sent_;  // completions of this visit
   std::vector<CompletionQueue::Entry> received_;
 };

@@ -27,6 +27,14 @@ Outcome<Ok> QueuePair::check_attributes(const QpAttributes& a, uint32_t mask) co
       (set(qp_mask::kMinRnrTimer) && a.min_rnr_timer > 31) ||
       (set(qp_mask::kDestQpn) && a.dest_qpn.value() > 0xffffff);
   if (wrong) return fail(Errc::invalid);
+  // The device does not claim IBV_DEVICE_AUTO_PATH_MIG.
+  if (set(qp_mask::kAltPath) || (set(qp_mask::kPathMigState) && a.path_mig_state != 0)) {
+    WEFT_LOG(info,
+             "queue pair 0x%06x: there is no automatic path migration: leave out IBV_QP_ALT_PATH "
+             "and every IBV_QP_PATH_MIG_STATE but IBV_MIG_MIGRATED",
+             number_.value());
+    return fail(Errc::invalid);
+  }
   if (set(qp_mask::kAv)) {
     const AddressVector& av = a.av;
     if (av.port != 0 && av.port != device::kPort) return fail(Errc::invalid);
@@ -39,8 +47,24 @@ Outcome<Ok> QueuePair::check_attributes(const QpAttributes& a, uint32_t mask) co
                number_.value());
       return fail(Errc::invalid);
     }
+    // With the number 0 it is rdma_cm that connects, from an address that may be in no table.
+    const Qpn peer = set(qp_mask::kDestQpn) ? a.dest_qpn : attributes_.dest_qpn;
+    if (!cm_managed && peer != Qpn{} && !check_families(av)) return fail(Errc::invalid);
   }
   return Ok{};
+}
+
+// No connection leads from IPv4 to IPv6.
+bool QueuePair::check_families(const AddressVector& av) const {
+  const device::GidEntry* source = context_.source(av.global ? av.sgid_index : 0);
+  const auto destination = context_.destination(av);
+  if (source == nullptr || source->gid.is_ipv4() == destination->is_ipv4()) return true;
+  WEFT_LOG(info,
+           "queue pair 0x%06x: its own GID (sgid_index %u) is %s, and the peer's is %s: choose the "
+           "sgid_index of an %s address",
+           number_.value(), av.global ? av.sgid_index : 0, source->gid.to_string().c_str(),
+           destination->to_string().c_str(), destination->is_ipv4() ? "IPv4" : "IPv6");
+  return false;
 }
 
 void QueuePair::store_attributes(const QpAttributes& a, uint32_t mask) {
@@ -68,7 +92,7 @@ Outcome<Ok> QueuePair::modify(const QpAttributes& a, uint32_t mask) {
   auto h = engine_.hold();
   token_ = &h.token();
   auto outcome = apply(h.token(), a, mask);
-  publish();
+  publish(h.token());
   return outcome;
 }
 
@@ -82,21 +106,12 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
   BringUp* bring_up = adapter_.bring_up();
   switch (to) {
     case QpState::reset:
-    case QpState::err: {
-      if (from == QpState::err && to == QpState::err) return Ok{};
-      const bool was_connected = connected();
-      if (bring_up != nullptr) bring_up->abandon(token, *this);
-      if (to == QpState::reset) {
-        reset(token);
-      } else {
-        drop_stream(token, true);
-        enter_error(token);
-      }
-      if (was_connected && observer_ != nullptr) {
-        observer_->stream_ended(token, {.kind = rdmap::StreamEnd::Kind::closed});
-      }
+      reset(token);
       return Ok{};
-    }
+    case QpState::err:
+      // After disconnect() it cuts short what still goes out.
+      if (from != QpState::err || draining()) leave_service(token);
+      return Ok{};
     case QpState::sqd:
       if (from != QpState::sqd) attributes_.sq_draining = true;
       break;
@@ -107,6 +122,7 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
   set_state(to);
   if (driver_ != nullptr) {
     driver_->stream().set_rnr(attributes_.rnr_retry, attributes_.min_rnr_timer);
+    driver_->stream().hold_requests(to == QpState::sqd);
     driver_->settle(token);
   }
   if (to == QpState::sqd) check_drained();

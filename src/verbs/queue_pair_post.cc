@@ -9,6 +9,8 @@
 namespace weft::verbs {
 
 QueuePair::Posting::Posting(QueuePair& qp) : qp_(qp) {
+  // Here nothing is held yet. What binds leave behind is no more than what posts ask for.
+  qp_.adapter_.memory().tidy();
   qp_.send_lock_.lock();
 }
 
@@ -17,8 +19,8 @@ QueuePair::Posting::~Posting() {
 }
 
 rdmap::SendWqe* QueuePair::Posting::reserve(Outcome<Ok>& why) {
-  // InfiniBand 10.3.1: requests may be posted from RTS on; in SQD they wait, in SQE and ERR they
-  // are flushed.
+  // InfiniBand 10.3.1: requests may be posted from RTS on; in SQD they wait, in ERR they are
+  // flushed.
   if (qp_.state() < QpState::rts) {
     why = fail(Errc::invalid);
     return nullptr;
@@ -119,7 +121,9 @@ Outcome<Ok> QueuePair::post_receive(const ReceiveRequest* requests, size_t count
     if (!outcome.ok()) break;
   }
   receive_lock_.unlock();
-  // A message may wait for it, or a flush.
+  // A message may wait for it, or a flush. The fence pairs with those of take_receive() and
+  // enter_error(): either they see this receive, or we see that they wait.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (posted > 0 && receive_wanted()) engine_.ring(*this);
   return outcome;
 }

@@ -54,26 +54,25 @@ Outcome<Ok> SharedReceiveQueue::set_limit(uint32_t limit) {
   return Ok{};
 }
 
-bool SharedReceiveQueue::take(rdmap::Receive& out, QueuePair& qp) {
+bool SharedReceiveQueue::take_and_check(rdmap::Receive& out) {
   bool reached = false;
-  bool taken = false;
   {
     const std::lock_guard guard{lock_};
-    taken = queue_.take(out);
-    if (taken && limit_ > 0 && queue_.size() < limit_) {
+    if (!queue_.take(out)) return false;
+    if (limit_ > 0 && queue_.size() < limit_) {
       limit_ = 0;
       reached = true;
     }
   }
   if (reached) pd_.context().events().push({EventType::srq_limit_reached, owner_});
-  if (taken) return true;
+  return true;
+}
+
+bool SharedReceiveQueue::take(rdmap::Receive& out, QueuePair& qp) {
+  if (take_and_check(out)) return true;
   const std::lock_guard guard{waiting_lock_};
-  {
-    // A post may have slipped in between; whoever posts next looks at `waiting_` under the same
-    // lock.
-    const std::lock_guard again{lock_};
-    if (queue_.take(out)) return true;
-  }
+  // A post may have slipped in between; whoever posts next looks at `waiting_` under the same lock.
+  if (take_and_check(out)) return true;
   if (std::find(waiting_.begin(), waiting_.end(), &qp) == waiting_.end()) waiting_.push_back(&qp);
   return false;
 }

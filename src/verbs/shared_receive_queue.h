@@ -40,6 +40,8 @@ class SharedReceiveQueue {
   bool in_use() const { return refs_.load(std::memory_order_relaxed) > 0; }
 
  private:
+  bool take_and_check(rdmap::Receive& out);
+
   ProtectionDomain& pd_;
   void* const owner_;
   std::atomic<int> refs_{0};

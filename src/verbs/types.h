@@ -18,7 +18,6 @@ enum class Errc : uint8_t {
   busy,           // EBUSY
   fault,          // EFAULT: memory is not mapped, or not writable
   not_supported,  // EOPNOTSUPP
-  permission,     // EPERM
   system,         // what the kernel said; it is in the log
 };
 template <class T>
@@ -37,8 +36,6 @@ inline constexpr uint32_t kMwBind = 16;
 inline constexpr uint32_t kZeroBased = 32;
 inline constexpr uint32_t kOnDemand = 64;
 inline constexpr uint32_t kHugeTlb = 128;
-inline constexpr uint32_t kFlushGlobal = 256;
-inline constexpr uint32_t kFlushPersistent = 512;
 inline constexpr uint32_t kOptionalRange = 0x3ff00000;  // hints: unknown ones are ignored
 inline constexpr uint32_t kKnown = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic |
                                    kMwBind | kZeroBased | kHugeTlb | kOptionalRange;
@@ -77,6 +74,7 @@ struct Completion {
 enum class QpType : uint8_t { rc = 2, uc = 3, ud = 4 };
 enum class QpState : uint8_t { reset = 0, init = 1, rtr = 2, rts = 3, sqd = 4, sqe = 5, err = 6 };
 
+// Of the port there are none: an open device shows the host as it was (device.h).
 enum class EventType : uint8_t {
   cq_err = 0,
   qp_fatal = 1,
@@ -84,10 +82,6 @@ enum class EventType : uint8_t {
   qp_access_err = 3,
   comm_est = 4,
   sq_drained = 5,
-  device_fatal = 8,
-  port_active = 9,
-  port_err = 10,
-  srq_err = 14,
   srq_limit_reached = 15,
   qp_last_wqe_reached = 16,
 };

@@ -109,9 +109,6 @@ TEST_F(CqTest, ExtendedLimits) {
   EXPECT_NO_OBJECT(EOPNOTSUPP, create_ex({.cqe = 10,
                                           .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
                                           .flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN}));
-  EXPECT_NO_OBJECT(
-      EOPNOTSUPP,
-      create_ex({.cqe = 10, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = pd.get()}));
 }
 
 TEST_F(CqTest, EmptyExtendedQueue) {

@@ -223,9 +223,6 @@ TEST_F(DeviceTest, WhatIsMissingSaysSo) {
   EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_alloc_dm(context.get(), &dm));
   ibv_xrcd_init_attr xrcd{};
   EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_open_xrcd(context.get(), &xrcd));
-  ibv_parent_domain_init_attr parent{};
-  parent.pd = pd.get();
-  EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_alloc_parent_domain(context.get(), &parent));
   EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_alloc_null_mr(pd.get()));
   ibv_sge sge{};
   EXPECT_REFUSED(EOPNOTSUPP, ibv_advise_mr(pd.get(), IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));

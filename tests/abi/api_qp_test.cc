@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include <csignal>
+
 #include "tests/abi/api_fixture.h"
 
 namespace weft::test {
@@ -330,6 +332,39 @@ TEST_F(EventTest, NonBlockingSaysAgain) {
   errno = 0;
   EXPECT_EQ(ibv_get_async_event(context.get(), &event), -1);
   EXPECT_EQ(errno, EAGAIN);
+}
+
+// As a read(2) of the kernel's device goes on after a handler of signal(3).
+TEST_F(EventTest, SignalsThatRestartCallsDoNotEndTheWait) {
+  static std::atomic<int> caught;
+  caught = 0;
+  struct sigaction action {};
+  action.sa_handler = [](int) { ++caught; };
+  action.sa_flags = SA_RESTART;
+  struct sigaction before {};
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  ibv_async_event event{};
+  ASSERT_EQ(ibv_get_async_event(context.get(), &event), 0);
+  ibv_ack_async_event(&event);
+  std::atomic<bool> done{false};
+  int result = -1;
+  std::thread waiter([&] {
+    result = ibv_get_async_event(context.get(), &event);
+    done = true;
+  });
+  while (caught < 20 && !done) {
+    pthread_kill(waiter.native_handle(), SIGUSR1);
+    usleep(1000);
+  }
+  EXPECT_FALSE(done);
+  ASSERT_EQ(to_state(qp.get(), IBV_QPS_RESET), 0);
+  ASSERT_EQ(to_init(qp.get()), 0);
+  ASSERT_EQ(to_state(qp.get(), IBV_QPS_ERR), 0);
+  waiter.join();
+  ASSERT_EQ(result, 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+  ibv_ack_async_event(&event);
+  sigaction(SIGUSR1, &before, nullptr);
 }
 
 TEST_F(EventTest, DestroyWaitsForTheAcknowledgement) {

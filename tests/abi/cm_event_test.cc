@@ -12,7 +12,16 @@
 namespace weft::test {
 namespace {
 
-using CmEvent = CmTest;
+class CmEvent : public CmTest {
+ protected:
+  // Without poll(2) in front of it.
+  void expect_blocking_event(rdma_cm_event_type kind) {
+    rdma_cm_event* e = nullptr;
+    ASSERT_OK(rdma_get_cm_event(active.get(), &e));
+    EXPECT_STREQ(rdma_event_str(e->event), rdma_event_str(kind));
+    EXPECT_OK(rdma_ack_cm_event(e));
+  }
+};
 
 TEST_F(CmEvent, NonBlockingChannel) {
   ASSERT_EQ(fcntl(active->fd, F_SETFL, O_NONBLOCK), 0);
@@ -49,6 +58,32 @@ TEST_F(CmEvent, SignalEndsTheWait) {
   waiter.join();
   EXPECT_EQ(result, -1);
   EXPECT_EQ(error, EINTR);
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
+// signal(3) installs handlers that restart read(2), which librdmacm's wait is to a program.
+TEST_F(CmEvent, SignalThatRestartsCallsDoesNotEndTheWait) {
+  static std::atomic<int> caught;
+  caught = 0;
+  struct sigaction act {};
+  act.sa_handler = [](int) { ++caught; };
+  act.sa_flags = SA_RESTART;
+  struct sigaction before {};
+  ASSERT_EQ(sigaction(SIGUSR1, &act, &before), 0);
+  const OwnedId id = make_id(active.get());
+  std::atomic<bool> done{false};
+  std::thread waiter([&] {
+    expect_blocking_event(RDMA_CM_EVENT_ADDR_RESOLVED);
+    done = true;
+  });
+  while (caught < 20 && !done) {
+    pthread_kill(waiter.native_handle(), SIGUSR1);
+    usleep(1000);
+  }
+  EXPECT_FALSE(done);
+  sockaddr_in to = loopback(9);
+  ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
+  waiter.join();
   sigaction(SIGUSR1, &before, nullptr);
 }
 

@@ -183,7 +183,7 @@ TEST(Ending, OwnMemoryThatTheKernelCannotReach) {
   Buffer from = pattern_bytes(100, 1);
   Buffer to(100);
   p.a.host.post(writing(p.b, to), {segment(p.a.host, from)});
-  p.a.stream.own_memory_lost();
+  p.a.stream.own_memory_lost(false);
   p.drive();
   EXPECT_EQ(p.a.host.sent.at(0).status, Status::local_protection);
   EXPECT_EQ(p.a.host.end->kind, Kind::local_error);

@@ -70,11 +70,20 @@ std::vector<std::string> interpreter_words(const std::string& path) {
   return words;
 }
 
-// The program that `#!/usr/bin/env [-S] [NAME=VALUE]... NAME` starts.
+// The program that `#!/usr/bin/env [OPTION]... [NAME=VALUE]... NAME` starts (env(1)).
 std::optional<std::string> program_of_env(const std::vector<std::string>& words) {
   for (size_t i = 1; i < words.size(); ++i) {
-    if (words[i].starts_with('-') || words[i].find('=') != std::string::npos) continue;
-    return words[i];
+    std::string_view word = words[i];
+    if (word == "-u" || word == "--unset" || word == "-C" || word == "--chdir") {
+      ++i;  // its argument
+      continue;
+    }
+    // What -S splits is split already.
+    for (const std::string_view split : {"-S", "--split-string="}) {
+      if (word.starts_with(split)) word.remove_prefix(split.size());
+    }
+    if (word.empty() || word.starts_with('-') || word.find('=') != std::string_view::npos) continue;
+    return std::string{word};
   }
   return std::nullopt;
 }

@@ -33,6 +33,13 @@ std::set<S> states_with(Step step) {
   return found;
 }
 
+// For the sentence to a program that calls at the wrong time.
+TEST(IdState, StatesForAStep) {
+  EXPECT_EQ(states_for(Step::connect), "route resolved");
+  EXPECT_EQ(states_for(Step::listen), "idle or bound");
+  EXPECT_STREQ(to_string(Step::listen), "rdma_listen");
+}
+
 TEST(IdState, ActiveSideConnectsAndDisconnects) {
   EXPECT_EQ(walk(S::idle, {Step::resolve_address, Step::resolve_route, Step::connect, Step::reply,
                            Step::disconnect, Step::stream_ended}),

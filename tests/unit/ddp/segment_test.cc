@@ -18,7 +18,8 @@ Buffer ulpdu_of(const Buffer& frame) {
 
 TEST(Segment, Untagged) {
   const Buffer u = ulpdu_of(from_hex(test::kE4ReadRequest));
-  const Segment s = Segment::parse(Bytes{u}.first(18), u.size());
+  Segment s;
+  s.read(Bytes{u}.first(18), u.size());
   EXPECT_FALSE(s.control.tagged);
   EXPECT_TRUE(s.control.last);
   EXPECT_EQ(s.control.opcode, wire::Opcode::read_request);
@@ -32,7 +33,8 @@ TEST(Segment, Untagged) {
 
 TEST(Segment, Tagged) {
   const Buffer u = ulpdu_of(test::e6_write());
-  const Segment s = Segment::parse(Bytes{u}.first(14), u.size());
+  Segment s;
+  s.read(Bytes{u}.first(14), u.size());
   EXPECT_TRUE(s.control.tagged);
   EXPECT_EQ(s.stag, Stag{0x55667788});
   EXPECT_EQ(s.to, TaggedOffset{0x00007f0000008000});
@@ -42,7 +44,8 @@ TEST(Segment, Tagged) {
 
 TEST(Segment, TheInvalidateStagOrImmediateIsTheUlpWord) {
   const Buffer u = from_hex("41 44 de ad be ef 00 00 00 00 ff ff ff ff 00 00 00 07");
-  const Segment s = Segment::parse(u, u.size());
+  Segment s;
+  s.read(u, u.size());
   EXPECT_EQ(s.ulp_word, 0xdeadbeefU);
   EXPECT_EQ(s.msn, Msn{0xffffffff});
   EXPECT_EQ(s.mo, MessageOffset{7});
@@ -51,7 +54,8 @@ TEST(Segment, TheInvalidateStagOrImmediateIsTheUlpWord) {
 
 TEST(Segment, TheLongestUlpdu) {
   Buffer u = from_hex("c1 40 00 00 00 01 00 00 00 00 00 00 00 00");
-  const Segment s = Segment::parse(u, wire::kMaxUlpdu);
+  Segment s;
+  s.read(u, wire::kMaxUlpdu);
   EXPECT_EQ(s.ulpdu, 65535U);
   EXPECT_EQ(s.payload, 65535U - 14);
 }

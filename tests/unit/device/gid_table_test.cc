@@ -167,5 +167,17 @@ TEST(IsLoopback, ByAddress) {
   EXPECT_FALSE(is_loopback(address("::2", "lo").gid));
 }
 
+// A sgid_index is a byte in verbs.
+TEST(GidTable, HasNoMoreEntriesThanAnIndexCanName) {
+  std::vector<LocalAddress> many;
+  for (int i = 0; i < 300; ++i) {
+    const std::string text = "10.1." + std::to_string(i / 100) + "." + std::to_string(i % 100 + 1);
+    many.push_back(address(text.c_str(), "eth0"));
+  }
+  const auto table = make_gid_table(many, "", nullptr);
+  ASSERT_EQ(table.size(), 256U);
+  EXPECT_EQ(table[255].gid, many[255].gid) << "the best ones";
+}
+
 }  // namespace
 }  // namespace weft::device

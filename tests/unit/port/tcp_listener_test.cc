@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 
@@ -70,6 +71,29 @@ TEST(TcpListener, AnAddressOfAnotherHost) {
   const auto l = TcpListener::bind(Address::from_gid(Gid::from_ipv4(0xc0000201), 0));
   ASSERT_FALSE(l.ok());
   EXPECT_EQ(l.error().code, EADDRNOTAVAIL);
+}
+
+// The process has no descriptor left for a peer, who is asked in again ten times a second.
+TEST(TcpListener, RunningOutOfDescriptorsIsSaidOnceEachTime) {
+  const auto l = TcpListener::listen(Address::from_gid(kLoopback, 0), 4);
+  ASSERT_TRUE(l.ok());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  for (int round = 0; round < 2; ++round) {
+    auto c = TcpStream::connect({}, l->local());
+    ASSERT_TRUE(c.ok());
+    pollfd p{.fd = l->fd(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&p, 1, 10'000), 1);
+    testing::internal::CaptureStderr();
+    const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (int i = 0; i < 5; ++i) EXPECT_FALSE(l->accept());
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("no file descriptor"), std::string::npos);
+    EXPECT_EQ(said.find("no file descriptor"), said.rfind("no file descriptor")) << said;
+    EXPECT_TRUE(l->accept());
+  }
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class Blame : public ::testing::Test {
   std::vector<Status> blamed(const Buffer& header, TermError error = term::kProtectionInvalidStag) {
     wire::Terminate t{.error = error, .ddp_header_size = static_cast<uint8_t>(header.size())};
     std::copy(header.begin(), header.end(), t.ddp_header.begin());
-    apply_blame(t, path_);
+    apply_blame(t, false, path_);
     host_.flush();
     std::vector<Status> all;
     for (const auto& done : host_.sent) all.push_back(done.status);
@@ -95,7 +95,7 @@ TEST(BlameOfNothing, AnEmptyQueueTakesIt) {
   test::Host host;
   const StreamConfig config{.mpa = {.ord = 1}};
   SendPath path{host, config, 3};
-  apply_blame({.error = term::kMpaCrc}, path);
+  apply_blame({.error = term::kMpaCrc}, false, path);
   host.flush();
   EXPECT_TRUE(host.sent.empty());
 }
@@ -113,7 +113,7 @@ TEST(BlameOfNothing, TheRtrReadIsNobodysFault) {
   const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 1});
   wire::Terminate t{.error = term::kProtectionInvalidStag, .ddp_header_size = 18};
   std::copy(header.begin(), header.end(), t.ddp_header.begin());
-  apply_blame(t, path);
+  apply_blame(t, false, path);
   host.flush();
   ASSERT_EQ(host.sent.size(), 1U);
   EXPECT_EQ(host.sent[0].status, Status::remote_access) << "the oldest request then";

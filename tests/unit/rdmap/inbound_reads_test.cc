@@ -32,15 +32,5 @@ TEST(InboundReads, AnIrdOfZeroTakesNone) {
   EXPECT_TRUE(reads.empty());
 }
 
-TEST(InboundReads, ResetDropsWhatWasInIt) {
-  InboundReads reads(1);
-  reads.push_back(of_size(5));
-  reads.reset(4);
-  EXPECT_TRUE(reads.empty());
-  EXPECT_EQ(reads.capacity(), 4U);
-  reads.push_back(of_size(6));
-  EXPECT_EQ(reads[0].request.size, 6U);
-}
-
 }  // namespace
 }  // namespace weft::rdmap

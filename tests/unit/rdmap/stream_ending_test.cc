@@ -27,6 +27,25 @@ TEST(Stream, CloseSendsWhatIsPostedAndAsksToHaveItCovered) {
   EXPECT_EQ(p.stream.wish(), Wish::close);
 }
 
+// What comes after it is flushed, as in an InfiniBand queue pair that rdma_disconnect(3) put into
+// error.
+TEST(Stream, CloseDoesNotSendWhatIsPostedLater) {
+  ScriptPeer p;
+  Buffer data = pattern_bytes(10, 1);
+  post_send(p, data);
+  p.stream.close(p.now);
+  post_send(p, data).wr_id = 2;
+  EXPECT_EQ(names(p.says()), "Send");
+  p.hears(delivered(1));
+  EXPECT_EQ(p.stream.wish(), Wish::shutdown_write) << "the second one holds up nothing";
+  p.stream.write_side_shut(p.now);
+  p.stream.peer_closed();
+  ASSERT_EQ(p.host.sent.size(), 2U);
+  EXPECT_EQ(p.host.sent[0].status, Status::success);
+  EXPECT_EQ(p.host.sent[1].wr_id, 2U);
+  EXPECT_EQ(p.host.sent[1].status, Status::flushed);
+}
+
 TEST(Stream, CloseWaitsForReads) {
   ScriptPeer p;
   Buffer sink(10);

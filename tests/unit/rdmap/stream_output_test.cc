@@ -77,6 +77,55 @@ TEST(StreamOutput, AnswersComeInTheOrderOfTheRequests) {
   EXPECT_EQ(wire::AtomicResponse::parse(frames[1].payload.data()).request_id, 0x99U);
 }
 
+// InfiniBand 10.3.1.5, the state SQD: no request is begun, those begun are finished.
+TEST(StreamOutput, HeldRequestsWait) {
+  ScriptPeer p;
+  Buffer data = pattern_bytes(10, 1);
+  p.stream.hold_requests(true);
+  EXPECT_TRUE(p.stream.requests_idle());
+  p.host.post({.wr_id = 1, .operation = Operation::send, .signaled = true},
+              {segment(p.host, data)});
+  EXPECT_EQ(names(p.says()), "");
+  EXPECT_TRUE(p.stream.requests_idle()) << "it was not begun";
+  p.stream.hold_requests(false);
+  EXPECT_EQ(names(p.says()), "Send");
+  EXPECT_FALSE(p.stream.requests_idle());
+  p.hears(delivered(1));
+  EXPECT_TRUE(p.stream.requests_idle());
+}
+
+TEST(StreamOutput, HoldingAsksForWhatNobodyAskedFor) {
+  ScriptPeer p;
+  Buffer data = pattern_bytes(10, 1);
+  p.host.post({.wr_id = 1, .operation = Operation::send}, {segment(p.host, data)});
+  EXPECT_EQ(names(p.says()), "Send");
+  p.stream.hold_requests(true);
+  const auto frames = p.says();
+  ASSERT_EQ(names(frames), "RDMA Write");
+  EXPECT_TRUE(frames[0].control.ack_wanted);
+  EXPECT_FALSE(p.stream.requests_idle());
+  p.hears(delivered(2));
+  EXPECT_TRUE(p.stream.requests_idle());
+}
+
+TEST(StreamOutput, AMessageInProgressIsFinishedWhenRequestsAreHeld) {
+  ScriptPeer p(script_config(false));
+  Buffer data = pattern_bytes(1'000'000, 1);
+  p.host.post({.wr_id = 1, .operation = Operation::send}, {segment(p.host, data)});
+  p.host.post({.wr_id = 2, .operation = Operation::send}, {segment(p.host, data)});
+  mpa::TxBatch batch;
+  p.stream.fill(batch, p.now);
+  size_t first = 0;
+  for (const IoVec& v : batch.pieces()) first += v.iov_len;
+  ASSERT_LT(first, data.size());
+  p.stream.hold_requests(true);
+  const auto rest = p.says();
+  ASSERT_FALSE(rest.empty());
+  EXPECT_TRUE(rest.back().control.last);
+  EXPECT_EQ(rest.back().msn, 1U) << "the second message is not begun";
+  EXPECT_TRUE(p.stream.requests_idle());
+}
+
 // wire.md 4.5: at most 4 responses in a row while own requests wait, and no message inside another.
 TEST(StreamOutput, AnswersAndRequestsByTurns) {
   StreamConfig c = script_config(false);

@@ -343,7 +343,7 @@ TEST(Stream, MemoryThatTheKernelCannotReach) {
   Buffer data = pattern_bytes(10, 1);
   post_send(p, data);
   p.says();
-  p.stream.own_memory_lost();
+  p.stream.own_memory_lost(false);
   EXPECT_EQ(p.host.end->kind, Kind::local_error);
   EXPECT_EQ(p.host.sent.at(0).status, Status::local_protection);
   EXPECT_EQ(names(p.says()), "") << "no FPDU can follow the bytes that are missing";

@@ -98,8 +98,13 @@ TEST_F(ProgramTest, EnvLeadsToItsArgument) {
                                        "ELF");
   const std::string path = (root_ / "bin").string();
   EXPECT_EQ(follow_interpreters(file("s1", "#!/usr/bin/env interpreter\n"), path), interpreter);
-  EXPECT_EQ(follow_interpreters(file("s2", "#!/usr/bin/env -S A=1 interpreter -x\n"), path),
-            interpreter);
+  for (const std::string arguments :
+       {"-S A=1 interpreter -x", "-Sinterpreter -x", "--split-string=interpreter", "-i interpreter",
+        "-S -u HOME interpreter", "-S --unset HOME -C /tmp interpreter", "-S -uHOME interpreter",
+        "-S --chdir /tmp A=1 -- interpreter"}) {
+    const std::string script = file("s2", "#!/usr/bin/env " + arguments + "\n");
+    EXPECT_EQ(follow_interpreters(script, path), interpreter) << arguments;
+  }
 }
 
 TEST_F(ProgramTest, ScriptsOfScripts) {

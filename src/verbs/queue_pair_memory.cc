@@ -1,0 +1,108 @@
+// Memory, as this queue pair may use it, and the requests that change the table of it.
+
+#include <cstring>
+
+#include "verbs/queue_pair.h"
+
+namespace weft::verbs {
+
+Result<std::byte*, rdmap::MemoryFault> QueuePair::local(Stag lkey, uint64_t address,
+                                                        uint64_t length, rdmap::Access need) {
+  return local_in(pd_, lkey, address, length, static_cast<uint32_t>(need));
+}
+
+// InfiniBand 10.2.9.4: the receives of a shared queue are in its domain.
+Result<std::byte*, rdmap::MemoryFault> QueuePair::receive_buffer(Stag lkey, uint64_t address,
+                                                                 uint64_t length) {
+  return local_in(srq_ != nullptr ? srq_->pd() : pd_, lkey, address, length, access::kLocalWrite);
+}
+
+Result<std::byte*, rdmap::MemoryFault> QueuePair::local_in(const ProtectionDomain& pd, Stag lkey,
+                                                           uint64_t address, uint64_t length,
+                                                           uint32_t need) const {
+  const Region* r = adapter_.memory().find(lkey);
+  if (r == nullptr || r->window) return fail(rdmap::MemoryFault::invalid_stag);
+  if (r->pd != &pd) return fail(rdmap::MemoryFault::not_on_stream);
+  return r->resolve(address, length, need);
+}
+
+Result<std::byte*, rdmap::MemoryFault> QueuePair::remote(Stag stag, TaggedOffset to,
+                                                         uint64_t length, rdmap::Access need) {
+  static constexpr auto flag = [](rdmap::Access a) -> uint32_t {
+    switch (a) {
+      case rdmap::Access::remote_write:
+        return access::kRemoteWrite;
+      case rdmap::Access::remote_read:
+        return access::kRemoteRead;
+      case rdmap::Access::remote_atomic:
+        return access::kRemoteAtomic;
+      case rdmap::Access::local_write:
+        return access::kLocalWrite;
+      case rdmap::Access::local_read:
+        break;
+    }
+    return 0;
+  };
+  const Region* r = adapter_.memory().find(stag);
+  if (r == nullptr) return fail(rdmap::MemoryFault::invalid_stag);
+  if (r->pd != &pd_ || (r->window_qp != Qpn{} && r->window_qp != number_)) {
+    return fail(rdmap::MemoryFault::not_on_stream);
+  }
+  // The queue pair's own rights come before the region's.
+  if ((attributes_.access & flag(need)) == 0) return fail(rdmap::MemoryFault::access);
+  return r->resolve(to.value(), length, flag(need));
+}
+
+Result<Ok, rdmap::MemoryFault> QueuePair::invalidate(Stag stag) {
+  const Region* r = adapter_.memory().find(stag);
+  if (r == nullptr) return fail(rdmap::MemoryFault::invalid_stag);
+  if (r->pd != &pd_ || (r->window_qp != Qpn{} && r->window_qp != number_)) {
+    return fail(rdmap::MemoryFault::not_on_stream);
+  }
+  // Type 1 windows and regions are their owner's alone to take back (InfiniBand 10.6.2;
+  // wire.md 5.4, "other").
+  if (r->window_qp == Qpn{}) return fail(rdmap::MemoryFault::cannot_invalidate);
+  return adapter_.memory().invalidate(stag);
+}
+
+Status QueuePair::execute(rdmap::SendWqe& wqe) {
+  if (wqe.operation == rdmap::Operation::bind_window) {
+    BindRequest b;
+    std::memcpy(&b, wqe.payload(), sizeof b);
+    return bind(b);
+  }
+  const Region* r = adapter_.memory().find(wqe.remote_stag);
+  if (r == nullptr || r->pd != &pd_ || r->window_qp != number_) {
+    return Status::window_bind;
+  }
+  return adapter_.memory().invalidate(wqe.remote_stag).ok() ? Status::success : Status::window_bind;
+}
+
+Status QueuePair::bind(const BindRequest& b) {
+  Region bounds;
+  bounds.pd = &pd_;
+  if (b.length > 0) {
+    Region* parent = adapter_.memory().find(b.lkey);
+    if (parent == nullptr || parent->window || parent->pd != &pd_ ||
+        (parent->access & access::kMwBind) == 0) {
+      return Status::window_bind;
+    }
+    // A window that lets peers write needs a region that is writable here (InfiniBand 10.6.7.2.2).
+    if ((b.access & (access::kRemoteWrite | access::kRemoteAtomic)) != 0 &&
+        (parent->access & access::kLocalWrite) == 0) {
+      return Status::window_bind;
+    }
+    const auto p = parent->resolve(b.address, b.length, 0);
+    if (!p.ok()) return Status::window_bind;
+    bounds.base = *p;
+    bounds.iova = (b.access & access::kZeroBased) != 0 ? 0 : b.address;
+    bounds.length = b.length;
+    bounds.access = b.access;
+    bounds.window_qp = b.type_2 ? number_ : Qpn{};
+    bounds.parent = parent;
+  }
+  return adapter_.memory().bind_window(b.old_stag, b.fresh_stag, bounds).ok() ? Status::success
+                                                                              : Status::window_bind;
+}
+
+}  // namespace weft::verbs

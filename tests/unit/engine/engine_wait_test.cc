@@ -1,0 +1,121 @@
+// How a thread's wait on an engine ends, other than by what it waits for: signals,
+// pthread_cancel(3).
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <future>
+#include <thread>
+
+#include "engine/engine.h"
+
+namespace weft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+class EngineWait : public ::testing::Test {
+ protected:
+  EngineWait() : engine(std::move(*Engine::create(0))) {}
+  void publish() const {
+    const uint64_t one = 1;
+    EXPECT_EQ(::write(event.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  }
+  std::unique_ptr<Engine> engine;
+  const port::Fd event{::eventfd(0, EFD_CLOEXEC)};
+};
+
+// Tells when its socket turns readable.
+class Ear final : public Source {
+ public:
+  explicit Ear(std::promise<void>& heard) : heard_(heard) {}
+  void on_ready(Token& token, bool, bool) override {
+    token.engine().want_read(token, *this, false);
+    heard_.set_value();
+  }
+  void on_deadline(Token&) override {}
+  void on_doorbell(Token&) override {}
+  void abandon_in_child() override {}
+
+ private:
+  std::promise<void>& heard_;
+};
+
+// Nobody waits any more, so that the helper has to listen again.
+TEST_F(EngineWait, ACanceledThreadCountsNoMore) {
+  std::atomic<int> looks{0};
+  std::thread waiter([&] {
+    engine->wait(
+        event.get(),
+        [&] {
+          ++looks;
+          return false;
+        },
+        Duration{-1});
+  });
+  while (looks.load() == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(20ms);  // most likely it sleeps by now
+  ASSERT_EQ(pthread_cancel(waiter.native_handle()), 0);
+  waiter.join();
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  std::promise<void> heard;
+  {
+    Hold h = engine->hold();
+    engine->add(h.token(), std::make_unique<Ear>(heard), sockets[0], true, false);
+  }
+  ASSERT_EQ(::send(sockets[1], "x", 1, 0), 1);
+  EXPECT_EQ(heard.get_future().wait_for(20s), std::future_status::ready);
+  engine.reset();
+  ::close(sockets[0]);
+  ::close(sockets[1]);
+}
+
+// signal(7): what read(2) of a device does, which the program believes this to be.
+class EngineSignals : public EngineWait {
+ protected:
+  // Waits in a thread, under fire of a signal, until it ends or has had twenty; then publishes.
+  int wait_under_fire(int flags) {
+    static std::atomic<int> caught;
+    caught = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { ++caught; };
+    action.sa_flags = flags;
+    struct sigaction before {};
+    EXPECT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+    std::atomic<bool> published{false};
+    std::atomic<bool> done{false};
+    int error = -1;
+    std::thread waiter([&] {
+      error = engine->wait(
+          event.get(), [&] { return published.load(); }, Duration{-1});
+      done.store(true);
+    });
+    // Paced, so that it sleeps between them.
+    while (!done.load() && (flags == 0 || caught.load() < 20)) {
+      pthread_kill(waiter.native_handle(), SIGUSR1);
+      std::this_thread::sleep_for(2ms);
+    }
+    published.store(true);
+    publish();
+    waiter.join();
+    ::sigaction(SIGUSR1, &before, nullptr);
+    return error;
+  }
+};
+
+TEST_F(EngineSignals, EndAWait) {
+  EXPECT_EQ(wait_under_fire(0), EINTR);
+}
+
+TEST_F(EngineSignals, ThatRestartCallsDoNot) {
+  EXPECT_EQ(wait_under_fire(SA_RESTART), 0);
+}
+
+}  // namespace
+}  // namespace weft::engine

@@ -1,0 +1,226 @@
+// A peer that says anything instead of a Request or a Reply, over real sockets. Afterwards the
+// adapter is as good as new: it takes the next connection, has lost neither descriptor nor thread,
+// and no byte was written that the peer had no right to.
+
+#include <functional>
+
+#include "tests/verbs/raw_target.h"
+
+namespace weft::test {
+namespace {
+
+using wire::MpaStart;
+using wire::Opcode;
+namespace term = wire::term;
+
+using HostileStart = HostilePeer;
+
+// --- a queue pair that waits for the Request
+
+// wire.md 2.1: wrong key, revision 0 or above 2, PD_Length above 512: closed without a Reply. Other
+// private data than WFRC: nobody waits for it.
+TEST_F(HostileStart, requests_that_are_none) {
+  const QpPtr q = t.waiting_qp();
+  const Buffer good = t.request(q);
+  const auto with = [&](size_t at, unsigned value) {
+    Buffer b = good;
+    b[at] = static_cast<std::byte>(value);
+    return b;
+  };
+  Buffer too_long = with(18, 0x02);
+  too_long[19] = std::byte{0x01};
+  too_long.resize(MpaStart::kSize + 513);
+  Buffer block_missing = good;
+  block_missing[19] = std::byte{0x03};
+  block_missing[18] = std::byte{0};
+  block_missing.resize(MpaStart::kSize + 3);
+  Buffer reply = good;
+  std::memcpy(reply.data() + 7, "Rep", 3);
+  Buffer glued = good;
+  const Buffer rtr = make_fpdu(tagged({.stag = Stag{1}}));
+  glued.insert(glued.end(), rtr.begin(), rtr.end());
+  for (const Buffer& bytes : {with(0, 'm'), with(15, 'E'), with(17, 0), with(17, 3), with(17, 0xff),
+                              with(18, 0xff), too_long, block_missing, reply, glued}) {
+    RawPeer peer = t.dial(q);
+    peer.says(bytes);
+    const auto answer = peer.hears_the_end();
+    ASSERT_TRUE(answer) << "not closed: " << to_hex(bytes);
+    EXPECT_EQ(to_hex(*answer), "") << to_hex(bytes);
+  }
+  t.open(q);  // and the one that it waits for is taken
+  t.expect_untouched();
+}
+
+// The block names another queue pair, or none: refused, with a Reply (wire.md 14.1).
+TEST_F(HostileStart, requests_for_somebody_else) {
+  const QpPtr q = t.waiting_qp();
+  constexpr size_t kBlock = MpaStart::kSize + wire::MpaEnhanced::kSize;
+  for (const size_t at : {kBlock, kBlock + 4, kBlock + 11, kBlock + 15}) {
+    Buffer bytes = t.request(q);
+    bytes[at] ^= std::byte{0x40};
+    RawPeer peer = t.dial(q);
+    peer.says(bytes);
+    const auto answer = peer.hears_the_end();
+    ASSERT_TRUE(answer) << at;
+    if (answer->empty()) continue;
+    ASSERT_GE(answer->size(), MpaStart::kSize);
+    const auto start = MpaStart::parse(MpaStart::Kind::reply, answer->data());
+    ASSERT_TRUE(start.ok());
+    EXPECT_TRUE(start->rejected) << at;
+  }
+  t.open(q);
+  t.expect_untouched();
+}
+
+TEST_F(HostileStart, requests_cut_at_every_byte) {
+  const QpPtr q = t.waiting_qp();
+  const Buffer good = t.request(q);
+  for (size_t n = 0; n < good.size(); ++n) {
+    RawPeer peer = t.dial(q);
+    peer.says(Bytes{good}.first(n));
+    if (n % 3 == 0) peer.reset();
+    if (n % 3 != 1) continue;
+    peer.fin();
+    const auto answer = peer.hears_the_end();
+    ASSERT_TRUE(answer) << n;
+    EXPECT_TRUE(answer->empty()) << n;
+  }
+  t.open(q);
+  t.expect_untouched();
+}
+
+TEST_F(HostileStart, random_bytes_instead_of_a_request) {
+  const QpPtr q = t.waiting_qp();
+  SeededRandom random{11};
+  for (int i = 0; i < 60; ++i) {
+    Buffer bytes = random_bytes(random, 1 + random.next() % 2000);
+    // Half of them look right at first.
+    if (i % 2 == 0) {
+      const Buffer good = t.request(q);
+      std::copy_n(good.begin(), std::min<size_t>(bytes.size(), 16), bytes.begin());
+    }
+    RawPeer peer = t.dial(q);
+    peer.says(bytes);
+    peer.fin();
+    ASSERT_TRUE(peer.hears_the_end()) << i;
+  }
+  t.open(q);
+  t.expect_untouched();
+}
+
+// Those that say nothing hold no descriptor for longer than they live.
+TEST_F(HostileStart, callers_that_say_nothing) {
+  const QpPtr q = t.waiting_qp();
+  std::vector<RawPeer> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(t.dial(q));
+  t.open(q);
+  t.expect_untouched();
+}
+
+// --- a queue pair that waits for the Reply
+
+// Dials a listener, which answers `reply`; what it hears after that.
+Buffer answer_to(Target& t, RawListener& listener, const std::function<Buffer(uint32_t)>& reply,
+                 bool fin) {
+  const QpPtr q = t.qp();
+  const uint32_t peer_qpn = static_cast<uint32_t>(listener.port()) << 8 | 1;
+  to_rtr(q.get(), peer_qpn, t.gid, {.reads = kSomeReads});
+  to_rts(q.get(), {.reads = kSomeReads});
+  RawPeer peer = listener.accept();
+  const Buffer start = peer.hears(MpaStart::kSize);
+  EXPECT_EQ(start.size(), MpaStart::kSize);
+  if (start.size() < MpaStart::kSize) return {};
+  const auto request = MpaStart::parse(MpaStart::Kind::request, start.data());
+  EXPECT_TRUE(request.ok());
+  peer.hears(request->private_data_length);
+  peer.says(reply(q->qp_num));
+  if (fin) peer.fin();
+  const auto answer = peer.hears_the_end();
+  EXPECT_TRUE(answer) << "not closed";
+  return answer.value_or(Buffer{});
+}
+
+// wire.md 2.1, 2.3, 2.4: Terminate, then close.
+TEST_F(HostileStart, replies_that_cannot_be_lived_with) {
+  RawListener listener(t.gid);
+  const uint32_t own = static_cast<uint32_t>(listener.port()) << 8 | 1;
+  const auto changed = [&](const std::function<void(Buffer&)>& change) {
+    return [&, change](uint32_t qpn) {
+      Buffer b = reply_frame(t.gid, own, qpn);
+      change(b);
+      return b;
+    };
+  };
+  struct Row {
+    std::function<Buffer(uint32_t)> reply;
+    wire::TermError error;
+  };
+  const Row rows[] = {
+      {changed([](Buffer& b) { b[8] = std::byte{'x'}; }), term::kMpaBadFrame},
+      {changed([](Buffer& b) { std::memcpy(b.data() + 7, "Req", 3); }), term::kMpaBadFrame},
+      {changed([](Buffer& b) { b[17] = std::byte{0}; }), term::kMpaBadFrame},
+      {changed([](Buffer& b) { b[17] = std::byte{3}; }), term::kMpaBadFrame},
+      {changed([](Buffer& b) { b[18] = std::byte{0x40}; }), term::kMpaBadFrame},
+      {changed([](Buffer& b) {
+         b[19] = std::byte{2};
+         b.resize(22);
+       }),
+       term::kMpaBadFrame},
+      // ORD 129 in the block's last 14 bits.
+      {changed([](Buffer& b) { b[23] = std::byte{129}; }), term::kMpaInsufficientIrd},
+      // A without B, C or D.
+      {changed([](Buffer& b) { b[22] &= std::byte{0x3f}; }), term::kMpaNoMatchingRtr},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.error.to_string());
+    const Buffer answer = answer_to(t, listener, row.reply, false);
+    const auto frames = parse_stream(answer);
+    ASSERT_EQ(names(frames), "Terminate");
+    EXPECT_EQ(wire::Terminate::parse(frames[0].payload, true, false).error, row.error);
+  }
+}
+
+TEST_F(HostileStart, replies_cut_or_random) {
+  RawListener listener(t.gid);
+  const uint32_t own = static_cast<uint32_t>(listener.port()) << 8 | 1;
+  for (const size_t n : {0U, 1U, 15U, 16U, 19U, 20U, 23U, 24U, 60U, 87U}) {
+    SCOPED_TRACE(n);
+    const Buffer answer = answer_to(
+        t, listener,
+        [&](uint32_t qpn) {
+          Buffer b = reply_frame(t.gid, own, qpn);
+          b.resize(n);
+          return b;
+        },
+        true);
+    EXPECT_EQ(to_hex(answer), "");
+  }
+  SeededRandom random{12};
+  for (int i = 0; i < 20; ++i) {
+    answer_to(
+        t, listener, [&](uint32_t) { return random_bytes(random, 20 + random.next() % 1000); },
+        true);
+  }
+}
+
+// wire.md 2.5 rule 4: FPDUs that arrive with the Reply are taken.
+TEST_F(HostileStart, a_reply_with_an_fpdu_behind_it) {
+  RawListener listener(t.gid);
+  const uint32_t own = static_cast<uint32_t>(listener.port()) << 8 | 1;
+  const Buffer write = tagged({.stag = t.stag(), .to = t.to() + 5}, pattern(100, 8));
+  const Buffer bad = tagged({.stag = Stag{t.mr->rkey ^ 1}, .to = t.to()}, pattern(8, 8));
+  const Buffer answer = answer_to(
+      t, listener,
+      [&](uint32_t qpn) {
+        return join({reply_frame(t.gid, own, qpn), make_fpdu(write), make_fpdu(bad)});
+      },
+      false);
+  const auto frames = parse_stream(answer);
+  ASSERT_FALSE(frames.empty());
+  EXPECT_EQ(frames.back().op(), Opcode::terminate);
+  const Buffer written = pattern(100, 8);
+  EXPECT_TRUE(std::equal(written.begin(), written.end(), t.memory.begin() + Target::kAround + 5));
+}
+
+}  // namespace
+}  // namespace weft::test
