@@ -81,7 +81,7 @@ class ReceivePath final : public ddp::Ulp {
     bool active = false;
     bool early = false;
     wire::Opcode opcode{};
-    uint64_t placed = 0;  // bytes before the current segment
+    uint64_t placed = 0;               // bytes before the current segment
     std::unique_ptr<Receive> receive;  // half a kilobyte: only where Sends come
   };
   static constexpr size_t kControlSize = wire::Terminate::kMaxSize;
