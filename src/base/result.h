@@ -1,6 +1,7 @@
 // Result<T, E>: a value or the error that kept it from being. Ok is the value of "nothing to say".
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -18,24 +19,38 @@ constexpr Failure<std::decay_t<E>> fail(E&& e) {
   return {std::forward<E>(e)};
 }
 
-// Value and error side by side where both are small and plain: that travels in registers. (A
-// variant is put together in memory, byte by byte, and reading it back whole stalls the processor;
-// the data path returns several of these for every segment.)
+// How an error fits into a word. Enumerations do; other small ones say how by a specialisation.
+template <class E>
+struct ErrorBits;
+template <class E>
+requires std::is_enum_v<E>
+struct ErrorBits<E> {
+  static constexpr uint32_t pack(E e) { return static_cast<uint32_t>(e); }
+  static constexpr E unpack(uint32_t bits) { return static_cast<E>(bits); }
+};
+template <class E>
+concept Packs = requires(E e) {
+  ErrorBits<E>::unpack(ErrorBits<E>::pack(e));
+};
+
+// Value and error in a register each. (A variant or a struct of bytes is put together in memory,
+// byte by byte, and reading it back whole stalls the processor; the data path returns several of
+// these for every segment.)
 template <class T, class E>
 class PlainResult {
  protected:
   constexpr explicit PlainResult(std::in_place_index_t<0>, T v) : value_(v) {}
-  constexpr explicit PlainResult(std::in_place_index_t<1>, E e) : error_(e), failed_(true) {}
-  constexpr bool has_failed() const { return failed_; }
+  constexpr explicit PlainResult(std::in_place_index_t<1>, E e)
+      : why_(kFailed | ErrorBits<E>::pack(e)) {}
+  constexpr bool has_failed() const { return why_ != 0; }
   constexpr T* value() { return &value_; }
   constexpr const T* value() const { return &value_; }
-  constexpr E* why() { return &error_; }
-  constexpr const E* why() const { return &error_; }
+  constexpr E why() const { return ErrorBits<E>::unpack(static_cast<uint32_t>(why_)); }
 
  private:
+  static constexpr uint64_t kFailed = uint64_t{1} << 32;
   [[no_unique_address]] T value_{};
-  [[no_unique_address]] E error_{};
-  bool failed_ = false;
+  uint64_t why_ = 0;
 };
 
 template <class T, class E>
@@ -46,8 +61,7 @@ class RichResult {
   constexpr bool has_failed() const { return v_.index() != 0; }
   constexpr T* value() { return std::get_if<0>(&v_); }
   constexpr const T* value() const { return std::get_if<0>(&v_); }
-  constexpr E* why() { return std::get_if<1>(&v_); }
-  constexpr const E* why() const { return std::get_if<1>(&v_); }
+  constexpr const E& why() const { return *std::get_if<1>(&v_); }
 
  private:
   std::variant<T, E> v_;
@@ -59,8 +73,8 @@ inline constexpr bool kPlain =
 
 template <class T, class E>
 class [[nodiscard]] Result
-    : private std::conditional_t<kPlain<T> && kPlain<E>, PlainResult<T, E>, RichResult<T, E>> {
-  using Base = std::conditional_t<kPlain<T> && kPlain<E>, PlainResult<T, E>, RichResult<T, E>>;
+    : private std::conditional_t<kPlain<T> && Packs<E>, PlainResult<T, E>, RichResult<T, E>> {
+  using Base = std::conditional_t<kPlain<T> && Packs<E>, PlainResult<T, E>, RichResult<T, E>>;
 
  public:
   constexpr Result(T v)  // NOLINT(google-explicit-constructor)
@@ -77,8 +91,7 @@ class [[nodiscard]] Result
   constexpr T* operator->() { return this->value(); }
   constexpr const T* operator->() const { return this->value(); }
   // Only when not ok().
-  constexpr E& error() { return *this->why(); }
-  constexpr const E& error() const { return *this->why(); }
+  constexpr decltype(auto) error() const { return this->why(); }
 };
 
 }  // namespace weft

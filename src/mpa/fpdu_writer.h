@@ -24,7 +24,6 @@ class FpduWriter {
     crc_ = crc;
     markers_ = markers;
   }
-  bool markers() const { return markers_; }
 
   // Whose memory a payload is in. That of a work request stays as it is until the request is
   // complete. What a Read Response is made of may change at any time, by the program or by other

@@ -28,6 +28,21 @@ struct TermError {
   std::string to_string() const;
 };
 
+}  // namespace weft::wire
+
+template <>
+struct weft::ErrorBits<weft::wire::TermError> {
+  static constexpr uint32_t pack(wire::TermError e) {
+    return static_cast<uint32_t>(e.layer) << 16 | static_cast<uint32_t>(e.etype << 8) | e.code;
+  }
+  static constexpr wire::TermError unpack(uint32_t bits) {
+    return {static_cast<wire::Layer>(bits >> 16), static_cast<uint8_t>(bits >> 8),
+            static_cast<uint8_t>(bits)};
+  }
+};
+
+namespace weft::wire {
+
 namespace term {
 inline constexpr TermError kLocalCatastrophic{Layer::rdmap, 0, 0x00};
 inline constexpr TermError kProtectionInvalidStag{Layer::rdmap, 1, 0x00};
