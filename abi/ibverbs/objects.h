@@ -125,9 +125,8 @@ struct AbiQp : ibv_qp_ex, ListHook<OpenQps> {
   AbiQp() : ibv_qp_ex{} {}
   ibv_qp& base() { return qp_base; }
   std::unique_ptr<verbs::QueuePair> core;
-  bool extended = false;         // made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
-  uint32_t async_delivered = 0;  // under the lock of the context's events
-  WrBuilder builder;
+  uint32_t async_delivered = 0;        // under the lock of the context's events
+  std::unique_ptr<WrBuilder> builder;  // only where made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
 };
 
 inline AbiContext& object(ibv_context* c) {

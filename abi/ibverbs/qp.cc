@@ -141,11 +141,12 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
                          .cap = attr->cap,
                          .qp_type = attr->qp_type,
                          .sq_sig_all = attr->sq_sig_all};
+  std::unique_ptr<WrBuilder> builder{extended ? new (std::nothrow) WrBuilder : nullptr};
+  if (extended && builder == nullptr) return refuse_object(ENOMEM, "queue pair: no memory");
   AbiQp* qp = create_qp(attr->pd, basic);
   if (qp == nullptr) return nullptr;
   attr->cap = basic.cap;
-  qp->extended = extended;
-  if (extended) set_builder(*qp);
+  if (extended) set_builder(*qp, std::move(builder));
   return &qp->base();
 }
 
@@ -163,7 +164,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
 
 // Null for queue pairs that were not made for ibv_wr_..., as in rdma-core.
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
-  return object(qp).extended ? &object(qp) : nullptr;
+  return object(qp).builder != nullptr ? &object(qp) : nullptr;
 }
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) {
@@ -208,7 +209,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
     const std::lock_guard guard{c.lock};
     q.ListHook<OpenQps>::unlink();
   }
-  q.builder.posting.reset();
+  if (q.builder != nullptr) q.builder->posting.reset();
   q.core.reset();
   forget_events(c.core, qp);
   wait_for_acknowledgements(qp->mutex, qp->cond, qp->events_completed, q.async_delivered);

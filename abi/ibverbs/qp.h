@@ -14,6 +14,6 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 // The operations that ibv_wr_... has for a type of queue pair, of IBV_QP_EX_WITH_...
 uint64_t builder_operations(ibv_qp_type type);
 // Fills the functions that ibv_wr_... calls.
-void set_builder(AbiQp& qp);
+void set_builder(AbiQp& qp, std::unique_ptr<WrBuilder> builder);
 
 }  // namespace weft::abi

@@ -45,7 +45,7 @@ bool started(WrBuilder& b) {
 }
 
 void finish(AbiQp& qp) {
-  WrBuilder& b = qp.builder;
+  WrBuilder& b = *qp.builder;
   if (!std::exchange(b.open, false) || !started(b)) return;
   note(b, b.posting->add(b.request));
 }
@@ -53,13 +53,13 @@ void finish(AbiQp& qp) {
 verbs::SendRequest& begin(ibv_qp_ex* base, Operation operation) {
   AbiQp& qp = object(base);
   finish(qp);
-  qp.builder.open = true;
-  qp.builder.request = {.wr_id = qp.wr_id,
-                        .operation = operation,
-                        .signaled = signaled(qp),
-                        .fence = fenced(qp),
-                        .solicited = (qp.wr_flags & IBV_SEND_SOLICITED) != 0};
-  return qp.builder.request;
+  qp.builder->open = true;
+  qp.builder->request = {.wr_id = qp.wr_id,
+                         .operation = operation,
+                         .signaled = signaled(qp),
+                         .fence = fenced(qp),
+                         .solicited = (qp.wr_flags & IBV_SEND_SOLICITED) != 0};
+  return qp.builder->request;
 }
 
 verbs::SendRequest& begin(ibv_qp_ex* base, Operation operation, uint32_t rkey, uint64_t address) {
@@ -71,7 +71,7 @@ verbs::SendRequest& begin(ibv_qp_ex* base, Operation operation, uint32_t rkey, u
 
 // Data without an operation is an error of the program.
 void give_data(AbiQp& qp, const verbs::LocalSegment* segments, size_t count, bool inlined) {
-  WrBuilder& b = qp.builder;
+  WrBuilder& b = *qp.builder;
   if (!b.open || count > device::kMaxSge) {
     b.open = false;
     return note(b, EINVAL);
@@ -115,7 +115,7 @@ void wr_atomic_fetch_add(ibv_qp_ex* qp, uint32_t rkey, uint64_t address, uint64_
 void wr_local_inv(ibv_qp_ex* base, uint32_t rkey) {
   AbiQp& qp = object(base);
   finish(qp);
-  WrBuilder& b = qp.builder;
+  WrBuilder& b = *qp.builder;
   if (!started(b)) return;
   note(b, b.posting->add_local_invalidate(Stag{rkey}, qp.wr_id, signaled(qp), fenced(qp)));
 }
@@ -123,7 +123,7 @@ void wr_local_inv(ibv_qp_ex* base, uint32_t rkey) {
 void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) {
   AbiQp& qp = object(base);
   finish(qp);
-  WrBuilder& b = qp.builder;
+  WrBuilder& b = *qp.builder;
   if (!started(b)) return;
   if (mw->type != IBV_MW_TYPE_2) return note(b, EINVAL);
   verbs::BindRequest request;
@@ -133,7 +133,7 @@ void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_in
 
 // What RC does not have. Programs that ask for it at creation are refused there.
 void unsupported(ibv_qp_ex* qp) {
-  note(object(qp).builder, EOPNOTSUPP);
+  note(*object(qp).builder, EOPNOTSUPP);
 }
 void wr_send_tso(ibv_qp_ex* qp, void*, uint16_t, uint16_t) {
   unsupported(qp);
@@ -165,8 +165,8 @@ void wr_set_inline_data_list(ibv_qp_ex* base, size_t count, const ibv_data_buf* 
   size_t length = 0;
   for (size_t i = 0; i < count; ++i) {
     if (list[i].length > gathered.size() - length) {
-      qp.builder.open = false;
-      return note(qp.builder, EINVAL);
+      qp.builder->open = false;
+      return note(*qp.builder, EINVAL);
     }
     if (list[i].length > 0) std::memcpy(&gathered[length], list[i].addr, list[i].length);
     length += list[i].length;
@@ -179,8 +179,8 @@ void wr_set_inline_data_list(ibv_qp_ex* base, size_t count, const ibv_data_buf* 
 void wr_set_inline_data(ibv_qp_ex* base, void* address, size_t length) {
   AbiQp& qp = object(base);
   if (length > device::kMaxInline) {
-    qp.builder.open = false;
-    return note(qp.builder, EINVAL);
+    qp.builder->open = false;
+    return note(*qp.builder, EINVAL);
   }
   const verbs::LocalSegment segment{.address = reinterpret_cast<uintptr_t>(address),
                                     .length = static_cast<uint32_t>(length)};
@@ -191,7 +191,7 @@ void wr_set_inline_data(ibv_qp_ex* base, void* address, size_t length) {
 
 void wr_start(ibv_qp_ex* base) {
   AbiQp& qp = object(base);
-  WrBuilder& b = qp.builder;
+  WrBuilder& b = *qp.builder;
   if (!object(base->qp_base.context).alive()) {
     b.error = refuse_dead();
     return;
@@ -204,7 +204,7 @@ void wr_start(ibv_qp_ex* base) {
 
 int wr_complete(ibv_qp_ex* base) {
   AbiQp& qp = object(base);
-  WrBuilder& b = qp.builder;
+  WrBuilder& b = *qp.builder;
   finish(qp);
   const int error = std::exchange(b.error, 0);
   if (!b.posting) return refuse(error == 0 ? EINVAL : error);
@@ -217,7 +217,7 @@ int wr_complete(ibv_qp_ex* base) {
 }
 
 void wr_abort(ibv_qp_ex* base) {
-  WrBuilder& b = object(base).builder;
+  WrBuilder& b = *object(base).builder;
   b.open = false;
   b.error = 0;
   if (!b.posting) return;
@@ -231,7 +231,8 @@ uint64_t builder_operations(ibv_qp_type type) {
   return type == IBV_QPT_RC ? kRcOperations : 0;
 }
 
-void set_builder(AbiQp& qp) {
+void set_builder(AbiQp& qp, std::unique_ptr<WrBuilder> builder) {
+  qp.builder = std::move(builder);
   qp.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
   qp.wr_atomic_fetch_add = wr_atomic_fetch_add;
   qp.wr_bind_mw = wr_bind_mw;

@@ -98,6 +98,8 @@ void Engine::knock() {
 void Engine::before_release(Token& token) {
   doorbells_.drain([&](Source& s) { s.on_doorbell(token); });
   graveyard_.clear();
+  // What was put off in this turn is not forgotten, whoever held the engine.
+  if (!gathering_.empty() || !deferred_.empty()) watch_sockets(token.now());
   if (deadlines_.earliest().ns() < timer_at_.load(std::memory_order_relaxed)) {
     arm_timer(deadlines_.earliest());
   }
@@ -236,7 +238,8 @@ bool Engine::poll_sockets(Token& token) {
   const int n = ::epoll_wait(inner_.get(), events.data(), kEventsPerPoll, 0);
   if (n > 0) {
     auto* first = static_cast<Source*>(events[0].data.ptr);
-    hot_ = n == 1 && first->tries_receive() ? first : nullptr;
+    const bool readable = (events[0].events & EPOLLIN) != 0;
+    hot_ = n == 1 && readable && first->tries_receive() ? first : nullptr;
     hot_moved_ = token.now();
   }
   // A source that goes away in this loop is in the graveyard until the turn is over, with its

@@ -98,6 +98,12 @@ class Engine {
   std::unique_ptr<Source> take(Token& token, Source& source);
   // Watches another descriptor for the source; -1: none.
   void rewatch(Token& token, Source& source, int fd, bool read, bool write);
+  // The source used up its byte budget on the way out, and waits for epoll to say that there is
+  // room.
+  void more_to_send(Token& token, Source& source) {
+    want_write(token, source, true);
+    hot_ = nullptr;
+  }
   // `bytes` came in over the source that is visited.
   void moved(Token&, size_t bytes) { moved_bytes_ += bytes; }
   void want_write(Token& token, Source& source, bool on);

@@ -2,6 +2,7 @@
 // the sockets when nobody polls.
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -37,6 +38,8 @@ timespec to_timespec(int64_t ns) {
 // does, on as many processors: with a short slice the scheduler lets it in at its wake-up instead
 // of after a slice of theirs. Linux 6.12 and later; others refuse or ignore it, and so do we.
 void ask_for_short_slices() {
+  // One of another class, as under chrt(1), keeps it.
+  if (::sched_getscheduler(0) != SCHED_OTHER) return;
   struct {
     uint32_t size, policy;
     uint64_t flags;
@@ -201,13 +204,13 @@ void Engine::helper_turn() {
     // They hear the sockets, but not what another thread that polled has put off.
     run_deadlines(token);
     flush_gathered(token);
-    flush_deferred(token);
     if (sleep_expected) {
       // One that is not awake yet would leave the sockets readable, and this thread running.
       ask_all();
       turn(token);
       arm_inner();
     }
+    flush_deferred(token);
     return;
   }
   if (active) {
@@ -305,6 +308,7 @@ int Engine::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
       const Asleep asleep{*this};
       {
         Hold h = hold();
+        flush_gathered(h.token());
         flush_deferred(h.token());
       }
       int ms = -1;

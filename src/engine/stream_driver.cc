@@ -183,7 +183,7 @@ void StreamDriver::send(Token& token, bool all) {
     if (sent >= kSendBudget) {
       // The others have their turn; epoll says at once that there is room.
       blocked_ = true;
-      token.engine().want_write(token, *this, true);
+      token.engine().more_to_send(token, *this);
       return;
     }
     if (!batch_) {
@@ -226,7 +226,8 @@ void StreamDriver::grant_wish(Token& token) {
   using Wish = rdmap::Stream::Wish;
   // What is with the driver goes out first; only a reset does not wait for it.
   Wish wish = stream_.wish();
-  if (batch_ && wish != Wish::reset && !(wish == Wish::close && stream_.hopeless())) return;
+  if ((batch_ || blocked_) && wish != Wish::reset && !(wish == Wish::close && stream_.hopeless()))
+    return;
   if (wish == Wish::shutdown_write) {
     tcp_.shut_write();
     stream_.write_side_shut(token.now());

@@ -62,9 +62,10 @@ class TcpStream {
   // Leaves bbr where that helps: same host or a round trip under a millisecond (datapath.md 1, R1).
   void choose_congestion_control() const;
 
-  // A peer whose kernel has answered nothing for so long, neither data nor the question whether it
-  // is there, is lost: transfers fail with ETIMEDOUT. Otherwise a host that loses its power would
-  // be waited for a quarter of an hour, or for ever.
+  // While nothing is on its way: a peer whose kernel does not answer the question whether it is
+  // there for so long is lost, and transfers fail with ETIMEDOUT. Otherwise a host that lost its
+  // power would be waited for for ever. (For what is on its way the kernel's own retries count.)
+  // At least 6 s.
   void give_up_after(Duration silence) const;
 
   int fd() const { return fd_.get(); }

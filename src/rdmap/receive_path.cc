@@ -244,14 +244,14 @@ ReceivePath::Quote ReceivePath::quote_waiting() const {
   return {.segment = &a.first, .request = a.data};
 }
 
-bool ReceivePath::blame_own_memory() {
-  if (message_.active && !message_.early) {
+bool ReceivePath::blame_own_memory(const Segment& s) {
+  if (wire::is_send(s.control.opcode) && message_.active && !message_.early) {
     message_.active = false;
     consumer_.receive_done(*message_.receive, Status::local_protection, Arrival{});
     return true;
   }
   const OutboundRead* read = send_path_.reads().oldest();
-  if (read == nullptr || read->received == 0) return false;
+  if (s.control.opcode != Opcode::read_response || read == nullptr) return false;
   send_path_.blame(read->request, Status::local_protection);
   return true;
 }

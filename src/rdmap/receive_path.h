@@ -59,15 +59,15 @@ class ReceivePath final : public ddp::Ulp {
   // Of the message that waits longest; only while one does.
   Quote quote_waiting() const;
 
-  // The kernel could not reach the place of what is arriving. False when that is no place of ours:
+  // The kernel could not reach the place of `s`, which is arriving. False when the peer named it:
   // a Write's.
-  bool blame_own_memory();
+  bool blame_own_memory(const ddp::Segment& s);
 
   // The last failure was that of a receive of our own, not of the peer.
   bool own_fault() const { return own_fault_; }
 
-  // What came in the last Terminate; valid once one did.
-  const std::optional<wire::Terminate>& terminate() const { return terminate_; }
+  // What came in the last Terminate; nullptr until one did.
+  const wire::Terminate* terminate() const { return terminate_.get(); }
   // The last opcode 14, for the stream to act on. No longer than what was sent.
   struct DeliveredReport {
     uint64_t run;
@@ -122,7 +122,7 @@ class ReceivePath final : public ddp::Ulp {
   EarlyArrivals early_;
   std::array<std::byte, kControlSize> control_{};
   bool own_fault_ = false;
-  std::optional<wire::Terminate> terminate_;
+  std::unique_ptr<wire::Terminate> terminate_;
   std::optional<DeliveredReport> report_;
 };
 

@@ -27,8 +27,8 @@ Verdict ReceivePath::deliver(const Segment& s) {
     case Opcode::atomic_response:
       return deliver_atomic_response();
     case Opcode::terminate:
-      terminate_ =
-          wire::Terminate::parse(Bytes{control_}.first(s.payload), config_.mpa.extension, true);
+      terminate_ = std::make_unique<wire::Terminate>(
+          wire::Terminate::parse(Bytes{control_}.first(s.payload), config_.mpa.extension, true));
       return Ok{};
     case Opcode::delivered: {
       const uint32_t stag = s.stag.value();

@@ -135,7 +135,7 @@ void Stream::connection_lost() {
 void Stream::own_memory_lost(bool receiving) {
   if (!input_live()) return;
   // On the way in it is the receive that waits for the message, or the read.
-  if (!receiving || !receive_path_.blame_own_memory()) {
+  if (!receiving || !receive_path_.blame_own_memory(segments_.segment())) {
     send_path_.blame_oldest(Status::local_protection);
   }
   // The bytes that the kernel would not touch are missing from the stream: no FPDU can follow them.
@@ -193,7 +193,7 @@ void Stream::begin_terminate(const wire::Terminate& t, Time now) {
     return;
   }
   state_ = State::terminating;
-  own_terminate_ = t;
+  own_terminate_ = std::make_unique<wire::Terminate>(t);
   linger_until_ = now + kLinger;
 }
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 
 #include "mpa/receiver.h"
@@ -157,7 +158,7 @@ class Stream {
   bool received_any_ = false;
   bool peer_fin_ = false;
 
-  std::optional<wire::Terminate> own_terminate_;
+  std::unique_ptr<wire::Terminate> own_terminate_;
   bool terminate_written_ = false;
   bool shutdown_done_ = false;
   bool leaving_ = false;
