@@ -76,6 +76,61 @@ TEST_F(EngineWait, ACanceledThreadCountsNoMore) {
   ::close(sockets[1]);
 }
 
+// Answers each byte, but puts the answer off until its engine falls idle.
+class Deferrer final : public Source {
+ public:
+  explicit Deferrer(int socket) : socket_(socket) {}
+  void on_ready(Token& token, bool, bool) override {
+    char byte = 0;
+    if (::recv(socket_, &byte, 1, MSG_DONTWAIT) != 1) return;
+    ++owed_;
+    token.engine().defer(token, *this);
+  }
+  void on_idle(Token&) override {
+    for (; owed_ > 0; --owed_) (void)::send(socket_, "y", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  void on_deadline(Token&) override {}
+  void on_doorbell(Token&) override {}
+  void abandon_in_child() override {}
+
+ private:
+  const int socket_;
+  int owed_ = 0;
+};
+
+// One thread sleeps on the engine, and another queue announces a sleeper of its own, so that the
+// helper listens as well. Whichever of the two hears a byte, the answer goes out: a connection
+// whose peer waits for it would otherwise stand still for ever.
+TEST_F(EngineWait, WhatIsPutOffGoesOutWhoeverListens) {
+  constexpr int kRounds = 3000;
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  timeval patience{.tv_sec = 10, .tv_usec = 0};
+  ASSERT_EQ(::setsockopt(sockets[1], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+  {
+    Hold h = engine->hold();
+    engine->add(h.token(), std::make_unique<Deferrer>(sockets[0]), sockets[0], true, false);
+  }
+  engine->expect_sleeper();
+  std::atomic<bool> stop{false};
+  std::thread waiter([&] {
+    engine->wait(
+        event.get(), [&] { return stop.load(); }, Duration{-1});
+  });
+  for (int round = 0; round < kRounds && !HasFailure(); ++round) {
+    char byte = 0;
+    EXPECT_EQ(::send(sockets[1], "x", 1, 0), 1);
+    EXPECT_EQ(::recv(sockets[1], &byte, 1, 0), 1) << "no answer in round " << round;
+  }
+  stop = true;
+  publish();
+  waiter.join();
+  engine->forget_sleeper();
+  engine.reset();
+  ::close(sockets[0]);
+  ::close(sockets[1]);
+}
+
 // signal(7): what read(2) of a device does, which the program believes this to be.
 class EngineSignals : public EngineWait {
  protected:
