@@ -178,7 +178,7 @@ void QueuePair::on_deadline(engine::Token& token) {
 
 void QueuePair::on_doorbell(engine::Token& token) {
   token_ = &token;
-  receive_wanted_.store(false, std::memory_order_relaxed);
+  receive_wanted_.exchange(false);
   if (state() == QpState::err && !draining()) {
     flush();
   } else if (peer_gone_) {
@@ -202,8 +202,7 @@ bool QueuePair::take_receive(rdmap::Receive& out) {
   if (srq_ != nullptr) return srq_->take(out, *this);
   if (receive_queue_.take(out)) return true;
   // Said before the last look, so that a post in between is either seen here or rings.
-  receive_wanted_.store(true, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  receive_wanted_.exchange(true);
   if (!receive_queue_.take(out)) return false;
   receive_wanted_.store(false, std::memory_order_relaxed);
   return true;
@@ -328,7 +327,7 @@ void QueuePair::enter_error(engine::Token&) {
   set_state(QpState::err);
   attributes_.state = QpState::err;
   peer_gone_ = giving_up_ = false;
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // see post_receive()
+  receive_wanted_.exchange(true);  // posts from now on ring, and are flushed
   flush();
   if (srq_ != nullptr && !std::exchange(last_wqe_told_, true)) {
     raise_event(EventType::qp_last_wqe_reached);

@@ -184,8 +184,11 @@ class QueuePair final : private rdmap::Consumer,
   void abandon_in_child() override {}
 
   // Does anybody wait for a receive? Then a post rings.
-  bool receive_wanted() const {
-    return receive_wanted_.load(std::memory_order_seq_cst) || state() == QpState::err;
+  // Both sides read and write the flag in one step, so that either the one who waits sees the
+  // receive, or the one who posts sees that he waits.
+  bool receive_wanted() {
+    bool wanted = false;
+    return !receive_wanted_.compare_exchange_strong(wanted, false) || state() == QpState::err;
   }
   Result<std::byte*, rdmap::MemoryFault> local_in(const ProtectionDomain& pd, Stag lkey,
                                                   uint64_t address, uint64_t length,

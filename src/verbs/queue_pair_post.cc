@@ -121,9 +121,7 @@ Outcome<Ok> QueuePair::post_receive(const ReceiveRequest* requests, size_t count
     if (!outcome.ok()) break;
   }
   receive_lock_.unlock();
-  // A message may wait for it, or a flush. The fence pairs with those of take_receive() and
-  // enter_error(): either they see this receive, or we see that they wait.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // A message may wait for it, or a flush.
   if (posted > 0 && receive_wanted()) engine_.ring(*this);
   return outcome;
 }
