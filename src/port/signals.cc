@@ -3,6 +3,26 @@
 #include <csignal>
 
 namespace weft::port {
+namespace {
+
+// A thread brings these upon itself, by an instruction and not in a wait. Crash reporters and
+// sanitizers catch them, mostly without SA_RESTART.
+bool is_fault(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+    case SIGABRT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 bool signals_restart_calls() {
   sigset_t blocked;
@@ -10,7 +30,8 @@ bool signals_restart_calls() {
   for (int n = 1; n <= SIGRTMAX; ++n) {
     struct sigaction installed {};
     // Fails for those that libc keeps for itself.
-    if (::sigismember(&blocked, n) == 1 || ::sigaction(n, nullptr, &installed) != 0) continue;
+    if (is_fault(n) || ::sigismember(&blocked, n) == 1 || ::sigaction(n, nullptr, &installed) != 0)
+      continue;
     const bool caught = installed.sa_handler != SIG_DFL && installed.sa_handler != SIG_IGN;
     if (caught && (installed.sa_flags & SA_RESTART) == 0) return false;
   }

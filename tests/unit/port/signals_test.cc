@@ -44,6 +44,11 @@ TEST(Signals, IgnoredOnesDoNotCount) {
   EXPECT_TRUE(signals_restart_calls());
 }
 
+TEST(Signals, HandlersForFaultsDoNotCount) {
+  const Handler reporter{SIGSEGV, nothing, 0};
+  EXPECT_TRUE(signals_restart_calls());
+}
+
 TEST(Signals, OnesThatThisThreadBlocksDoNotCount) {
   const Handler ends{SIGUSR2, nothing, 0};
   sigset_t set;
