@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/support/fpdu.h"
@@ -23,13 +24,13 @@ struct Tagged {
   bool ack_wanted = false;
 };
 inline Buffer tagged(const Tagged& h, Bytes payload = {}) {
-  Buffer b(wire::TaggedHeader::kSize);
+  Buffer b(wire::TaggedHeader::kSize + payload.size());
   wire::TaggedHeader{
       .control = {.tagged = true, .last = h.last, .ack_wanted = h.ack_wanted, .opcode = h.op},
       .stag = h.stag,
       .to = TaggedOffset{h.to}}
       .encode(b.data());
-  b.insert(b.end(), payload.begin(), payload.end());
+  std::copy(payload.begin(), payload.end(), b.begin() + wire::TaggedHeader::kSize);
   return b;
 }
 
@@ -43,14 +44,14 @@ struct Untagged {
   bool ack_wanted = false;
 };
 inline Buffer untagged(const Untagged& h, Bytes payload = {}) {
-  Buffer b(wire::UntaggedHeader::kSize);
+  Buffer b(wire::UntaggedHeader::kSize + payload.size());
   wire::UntaggedHeader{.control = {.last = h.last, .ack_wanted = h.ack_wanted, .opcode = h.op},
                        .ulp_word = h.word,
                        .qn = QueueNumber{h.qn},
                        .msn = Msn{h.msn},
                        .mo = MessageOffset{h.mo}}
       .encode(b.data());
-  b.insert(b.end(), payload.begin(), payload.end());
+  std::copy(payload.begin(), payload.end(), b.begin() + wire::UntaggedHeader::kSize);
   return b;
 }
 

@@ -2,73 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/frames.h"
-#include "tests/support/host.h"
+#include "tests/unit/rdmap/receive_path_fixture.h"
 
 namespace weft::rdmap {
 namespace {
-
-using test::Buffer;
-using test::pattern_bytes;
-using test::segment;
-using test::tagged;
-using test::untagged;
-using wire::Opcode;
-namespace term = wire::term;
-
-// A receive path behind a DDP receiver, fed with ULPDUs. Frames and Terminates are the business of
-// tests/conformance.
-class ReceivePathTest : public ::testing::Test {
- protected:
-  ReceivePathTest() { configure(true); }
-  void configure(bool extension, uint16_t ird = 4) {
-    config = {.mpa = {.extension = extension, .ird = ird, .ord = 4}};
-    parts = std::make_unique<Parts>(host, config);
-  }
-
-  // Begin, place, deliver; what went wrong, if anything did.
-  std::optional<wire::TermError> hears(const Buffer& ulpdu) {
-    auto& r = parts->segments;
-    const size_t header = std::min(r.header_size(ulpdu[0]), ulpdu.size());
-    if (auto v = r.begin(Bytes{ulpdu}.first(header), ulpdu.size()); !v.ok()) return v.error();
-    Bytes payload = Bytes{ulpdu}.subspan(header);
-    // In two pieces, as a large one may come.
-    for (size_t at = 0; at < payload.size();) {
-      const size_t n = at == 0 ? (payload.size() + 1) / 2 : payload.size() - at;
-      PieceList places;
-      if (auto v = r.where(at, n, places); !v.ok()) return v.error();
-      EXPECT_EQ(places.bytes(), n);
-      size_t done = at;
-      for (const IoVec& p : places.pieces()) {
-        std::memcpy(p.iov_base, payload.data() + done, p.iov_len);
-        done += p.iov_len;
-      }
-      at += n;
-    }
-    if (auto v = r.deliver(); !v.ok()) return v.error();
-    return {};
-  }
-  std::optional<wire::TermError> send(uint32_t msn, const Buffer& data, uint32_t mo = 0,
-                                      bool last = true, bool aw = false) {
-    return hears(untagged({.msn = msn, .mo = mo, .last = last, .ack_wanted = aw}, data));
-  }
-  uint64_t run() const { return parts->delivery.run(); }
-
-  struct Parts {
-    Parts(test::Host& host, const StreamConfig& config)
-        : inbound(config.mpa.ird),
-          send_path(host, config, 1),
-          path(host, config, send_path, inbound, delivery) {}
-    InboundReads inbound;
-    Delivery delivery;
-    SendPath send_path;
-    ReceivePath path;
-    ddp::SegmentReceiver segments{path};
-  };
-  test::Host host;
-  StreamConfig config;
-  std::unique_ptr<Parts> parts;
-};
 
 TEST_F(ReceivePathTest, ASendScattersOverItsReceive) {
   Buffer one(30, std::byte{0xcc});
@@ -108,64 +45,6 @@ TEST_F(ReceivePathTest, EveryMessageOfTheRunCounts) {
   EXPECT_EQ(parts->inbound.size(), 2U);
 }
 
-// wire.md 4.10: nothing behind a message that waits is covered, and Writes are placed all the same.
-TEST_F(ReceivePathTest, WhatStandsBehindAnEarlyArrivalIsNotCovered) {
-  Buffer memory(64);
-  Buffer inbox(64);
-  const Stag stag = host.add_region(memory);
-  const uint64_t to = test::address_of(memory).value();
-  EXPECT_FALSE(send(1, pattern_bytes(10, 1), 0, true, true));
-  EXPECT_TRUE(parts->delivery.is_waiting());
-  EXPECT_EQ(parts->delivery.due(), Delivery::Due::now);
-  EXPECT_FALSE(hears(tagged({.stag = stag, .to = to, .ack_wanted = true}, pattern_bytes(8, 2))));
-  EXPECT_EQ((Buffer{memory.begin(), memory.begin() + 8}), pattern_bytes(8, 2));
-  EXPECT_FALSE(hears(
-      test::read_request(1, {.size = 8, .source_stag = stag, .source_to = TaggedOffset{to}})));
-  EXPECT_EQ(run(), 0U);
-  EXPECT_TRUE(parts->inbound.empty()) << "a Read waits behind it";
-
-  host.post_receive(3, {segment(host, inbox)});
-  const auto moved = parts->path.receives_posted();
-  ASSERT_TRUE(moved.ok());
-  EXPECT_TRUE(*moved);
-  EXPECT_EQ(run(), 3U);
-  EXPECT_EQ(parts->inbound.size(), 1U);
-  EXPECT_EQ((Buffer{inbox.begin(), inbox.begin() + 10}), pattern_bytes(10, 1));
-  EXPECT_FALSE(parts->delivery.is_waiting());
-}
-
-TEST_F(ReceivePathTest, AReceiveThatComesInTheMiddleOfAMessageTakesItsRest) {
-  Buffer inbox(40, std::byte{0xcc});
-  const Buffer data = pattern_bytes(40, 3);
-  EXPECT_FALSE(send(1, {data.begin(), data.begin() + 15}, 0, false));
-  EXPECT_TRUE(parts->path.waits_for_receive());
-  host.post_receive(3, {segment(host, inbox)});
-  ASSERT_TRUE(parts->path.receives_posted().ok());
-  EXPECT_FALSE(parts->path.waits_for_receive());
-  EXPECT_FALSE(parts->delivery.is_waiting());
-  EXPECT_FALSE(send(1, {data.begin() + 15, data.end()}, 15));
-  ASSERT_EQ(host.received.size(), 1U);
-  EXPECT_EQ(inbox, data);
-  EXPECT_EQ(run(), 1U);
-}
-
-TEST_F(ReceivePathTest, ReceivesPostedWithoutAnyIsNoProgress) {
-  EXPECT_FALSE(send(1, {}));
-  const auto moved = parts->path.receives_posted();
-  ASSERT_TRUE(moved.ok());
-  EXPECT_FALSE(*moved);
-}
-
-// Reads that wait behind a Send count against the IRD like those that are being answered.
-TEST_F(ReceivePathTest, TheIrdHoldsForReadsThatWait) {
-  configure(true, 2);
-  const auto read = [](uint32_t msn) { return test::read_request(msn, {.size = 0}); };
-  EXPECT_FALSE(hears(read(1)));
-  EXPECT_FALSE(send(1, {}));
-  EXPECT_FALSE(hears(read(2)));
-  EXPECT_EQ(hears(read(3)), term::kOperationCatastrophicStream);
-}
-
 // wire.md 4.7: the length of the Write right before it on the stream, else 0.
 TEST_F(ReceivePathTest, AnImmediateTellsTheLengthOfTheWriteBeforeIt) {
   Buffer memory(64);
@@ -186,19 +65,6 @@ TEST_F(ReceivePathTest, AnImmediateTellsTheLengthOfTheWriteBeforeIt) {
   EXPECT_EQ(host.received[1].arrival.length, 0U);
   EXPECT_FALSE(host.received[2].arrival.write_with_immediate);
   EXPECT_EQ(host.received[3].arrival.length, 0U) << "a Send stands between";
-}
-
-TEST_F(ReceivePathTest, AnEarlyImmediateKeepsTheLengthOfItsWrite) {
-  Buffer memory(64);
-  const Stag stag = host.add_region(memory);
-  EXPECT_FALSE(
-      hears(tagged({.stag = stag, .to = test::address_of(memory).value()}, pattern_bytes(33, 1))));
-  EXPECT_FALSE(hears(test::immediate(1, 7)));
-  host.post_receive(1, {});
-  ASSERT_TRUE(parts->path.receives_posted().ok());
-  ASSERT_EQ(host.received.size(), 1U);
-  EXPECT_EQ(host.received[0].arrival.length, 33U);
-  EXPECT_EQ(run(), 2U);
 }
 
 TEST_F(ReceivePathTest, InvalidationComesBeforeTheCompletion) {
@@ -223,47 +89,13 @@ TEST_F(ReceivePathTest, AnUnfinishedMessageGivesItsReceiveBack) {
   EXPECT_FALSE(parts->path.abandon_receive()) << "once";
 }
 
-TEST_F(ReceivePathTest, AnEarlyMessageHasNoReceiveToGiveBack) {
-  EXPECT_FALSE(send(1, pattern_bytes(5, 1), 0, false));
-  EXPECT_FALSE(parts->path.abandon_receive());
-}
-
-// Towards a plain peer the rest stays in the socket when 4 MiB wait; between wefts the credit keeps
-// the sender from it.
-TEST_F(ReceivePathTest, FullAt4MiBOfAPlainPeer) {
-  for (const bool extension : {false, true}) {
-    configure(extension);
-    const Buffer piece(60'000);
-    uint32_t msn = 0;
-    while (uint64_t{msn} * piece.size() < (4U << 20)) {
-      EXPECT_FALSE(parts->path.full());
-      ASSERT_FALSE(send(++msn, piece));
-    }
-    EXPECT_EQ(parts->path.full(), !extension);
-  }
-}
-
-TEST_F(ReceivePathTest, AWeftThatOverdrawsItsCreditIsCutOff) {
-  const Buffer piece(60'000);
-  std::optional<wire::TermError> error;
-  uint32_t msn = 0;
-  while (!error && msn < 1000) error = send(++msn, piece);
-  EXPECT_EQ(error, term::kUntaggedNoBuffer);
-  EXPECT_LE(uint64_t{msn} * piece.size(), (8U << 20) + 2 * piece.size()) << "memory is bounded";
-}
-
-TEST_F(ReceivePathTest, OneMessageMayBeLargerThanTheCredit) {
-  const Buffer piece(65'000);
-  for (uint32_t i = 0; i < 200; ++i) {
-    ASSERT_FALSE(send(1, piece, i * 65'000, false)) << i;
-  }
-}
-
-TEST_F(ReceivePathTest, MessagesWithoutBytesAreBoundedToo) {
-  std::optional<wire::TermError> error;
-  uint32_t msn = 0;
-  while (!error && msn < 200'000) error = send(++msn, {});
-  EXPECT_EQ(error, term::kUntaggedNoBuffer);
+TEST_F(ReceivePathTest, NothingIsHeardBehindATerminate) {
+  EXPECT_FALSE(hears(test::terminate({.error = term::kMpaCrc})));
+  ASSERT_TRUE(parts->path.terminate());
+  EXPECT_EQ(parts->path.terminate()->error, term::kMpaCrc);
+  host.post_receive(1, {});
+  EXPECT_TRUE(send(1, {}));
+  EXPECT_TRUE(host.received.empty());
 }
 
 // --- atomics (RFC 7306 section 5, wire.md 4.8)
@@ -365,54 +197,6 @@ TEST_F(ReceivePathTest, ARequestOfAnotherSizeIsQuotedWithoutIt) {
   u.resize(u.size() + 1000);
   EXPECT_EQ(hears(u), term::kUntaggedTooLong);
   EXPECT_TRUE(parts->path.quote(parts->segments.segment()).request.empty());
-}
-
-TEST_F(ReceivePathTest, TheQuoteOfAMessageThatWaited) {
-  Buffer memory(64);
-  const Stag stag = host.add_region(memory);
-  EXPECT_FALSE(send(1, {}));
-  const Buffer u = test::read_request(1, {.size = 5, .source_stag = Stag{0xbad00}});
-  EXPECT_FALSE(hears(u));
-  // Something else comes last.
-  EXPECT_FALSE(
-      hears(tagged({.stag = stag, .to = test::address_of(memory).value()}, pattern_bytes(8, 1))));
-  host.post_receive(1, {});
-  const auto moved = parts->path.receives_posted();
-  ASSERT_FALSE(moved.ok());
-  EXPECT_EQ(moved.error(), term::kProtectionInvalidStag);
-  const auto q = parts->path.quote_waiting();
-  EXPECT_EQ(q.segment->control.opcode, Opcode::read_request);
-  EXPECT_EQ(test::to_hex(q.request), test::to_hex(Bytes{u}.subspan(18)));
-}
-
-TEST_F(ReceivePathTest, NothingIsHeardBehindATerminate) {
-  EXPECT_FALSE(hears(test::terminate({.error = term::kMpaCrc})));
-  ASSERT_TRUE(parts->path.terminate());
-  EXPECT_EQ(parts->path.terminate()->error, term::kMpaCrc);
-  host.post_receive(1, {});
-  EXPECT_TRUE(send(1, {}));
-  EXPECT_TRUE(host.received.empty());
-}
-
-TEST_F(ReceivePathTest, AWriteEndsBefore4GiB) {
-  Buffer memory(65'000);
-  const Stag stag = host.add_region(memory);
-  const Buffer u =
-      tagged({.stag = stag, .to = test::address_of(memory).value(), .last = false}, memory);
-  uint64_t sum = 0;
-  std::optional<wire::TermError> error;
-  while (!error && sum < (uint64_t{5} << 30)) {
-    // Straight to the path: 4 GiB of copies would take long.
-    auto& r = parts->segments;
-    if (auto v = r.begin(Bytes{u}.first(14), u.size()); !v.ok()) {
-      error = v.error();
-    } else {
-      ASSERT_TRUE(r.deliver().ok());
-      sum += memory.size();
-    }
-  }
-  EXPECT_EQ(error, term::kTaggedBounds);
-  EXPECT_LE(sum, UINT32_MAX);
 }
 
 }  // namespace

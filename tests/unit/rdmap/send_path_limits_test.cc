@@ -1,0 +1,95 @@
+// What holds a request back: the ORD, a fence, the credit for Sends.
+
+#include "tests/unit/rdmap/send_path_fixture.h"
+
+namespace weft::rdmap {
+namespace {
+
+TEST_F(SendPathTest, AtMostOrdReadsAreOut) {
+  configure(true, 2);
+  Buffer sink(10);
+  for (int i = 0; i < 5; ++i) post({.operation = Operation::read, .signaled = true}, sink);
+  EXPECT_EQ(say().size(), 2U);
+  path->answered();
+  EXPECT_EQ(say().size(), 1U);
+  EXPECT_EQ(path->reads().outstanding(), 2U);
+}
+
+TEST_F(SendPathTest, AFenceWaitsForReads) {
+  Buffer sink(10);
+  post({.operation = Operation::read}, sink);
+  post({.operation = Operation::write}, small);
+  post({.operation = Operation::send, .fence = true}, small);
+  EXPECT_EQ(names(say()), "RDMA Read Request, RDMA Write");
+  path->answered();
+  EXPECT_EQ(names(say()), "Send");
+}
+
+// --- credit for Sends
+
+// wire.md 4.10: at most 4 MiB of Sends, or one message where it is larger, beyond what is covered.
+TEST_F(SendPathTest, TheSendCredit) {
+  Buffer mib(1 << 20);
+  for (int i = 0; i < 6; ++i) post({.operation = Operation::send}, mib);
+  say();
+  EXPECT_EQ(path->messages(), 4U);
+  EXPECT_GE(asked(), 1U) << "asked in time";
+  cover();
+  say();
+  EXPECT_EQ(path->messages(), 6U);
+}
+
+TEST_F(SendPathTest, OneLargerMessageGoesAlone) {
+  Buffer big((4 << 20) + 1);
+  post({.operation = Operation::send}, small);
+  post({.operation = Operation::send, .signaled = true}, big);
+  post({.operation = Operation::send}, small);
+  say();
+  EXPECT_EQ(path->messages(), 2U)
+      << "the first one, and an empty Write that asks to have it covered";
+  cover();
+  say();
+  EXPECT_EQ(path->messages(), 3U);
+  cover();
+  say();
+  EXPECT_EQ(path->messages(), 4U);
+}
+
+// The first one is too small to ask by itself, the second one needs its credit back.
+TEST_F(SendPathTest, WhoWaitsForCreditAsksForIt) {
+  Buffer first((4 << 20) / 2 - 100);
+  Buffer second((4 << 20) / 2 + 200);
+  post({.operation = Operation::send}, first);
+  post({.operation = Operation::send}, second);
+  say();
+  EXPECT_EQ(asked(), 1U);
+  EXPECT_TRUE(said.back().control.ack_wanted);
+  EXPECT_EQ(said.back().op(), Opcode::write);
+  cover();
+  say();
+  EXPECT_EQ(said.back().msn, 2U);
+}
+
+TEST_F(SendPathTest, CreditIsKeptToAlsoWhereTheKernelCompletes) {
+  configure(true, 4, 256, true);
+  Buffer mib(1 << 20);
+  for (int i = 0; i < 6; ++i) post({.operation = Operation::send, .signaled = true}, mib);
+  say();
+  path->llp_took_all();
+  EXPECT_EQ(completed(), (Ids{1, 2, 3, 4})) << "completion=llp";
+  EXPECT_GE(asked(), 1U);
+  cover();
+  say();
+  path->llp_took_all();
+  EXPECT_EQ(completed().size(), 6U);
+}
+
+TEST_F(SendPathTest, WritesNeedNoCredit) {
+  Buffer mib(1 << 20);
+  for (int i = 0; i < 12; ++i) post({.operation = Operation::write}, mib);
+  say();
+  EXPECT_EQ(path->messages(), 12U);
+}
+
+}  // namespace
+}  // namespace weft::rdmap

@@ -1,0 +1,196 @@
+// The messages that a send path writes (src/rdmap/send_path_write.cc).
+
+#include "tests/unit/rdmap/send_path_fixture.h"
+
+namespace weft::rdmap {
+namespace {
+
+TEST_F(SendPathTest, EveryOperationHasItsOpcode) {
+  struct Row {
+    Operation operation;
+    bool solicited;
+    const char* expected;
+  };
+  const Row rows[] = {
+      {Operation::write, false, "RDMA Write"},
+      {Operation::write, true, "RDMA Write"},
+      {Operation::write_immediate, false, "RDMA Write, Immediate Data"},
+      {Operation::write_immediate, true, "RDMA Write, Immediate Data with Solicited Event"},
+      {Operation::send, false, "Send"},
+      {Operation::send, true, "Send with Solicited Event"},
+      {Operation::send_immediate, false, "Send with Immediate"},
+      {Operation::send_immediate, true, "Send with Solicited Event and Immediate"},
+      {Operation::send_invalidate, false, "Send with Invalidate"},
+      {Operation::send_invalidate, true, "Send with Solicited Event and Invalidate"},
+      {Operation::read, false, "RDMA Read Request"},
+      {Operation::fetch_add, false, "Atomic Request"},
+      {Operation::compare_swap, false, "Atomic Request"},
+      {Operation::local_invalidate, false, ""},
+      {Operation::bind_window, false, ""},
+  };
+  for (const Row& row : rows) {
+    configure(true);
+    post({.operation = row.operation, .solicited = row.solicited}, small);
+    EXPECT_EQ(names(say()), row.expected);
+  }
+}
+
+// wire.md 4.2, 4.3, 4.5
+TEST_F(SendPathTest, AWriteIsCutIntoContiguousSegments) {
+  config.mpa.extension = false;
+  configure(false);
+  Buffer data = pattern_bytes(5000, 2);
+  post({.operation = Operation::write, .remote_stag = Stag{9}, .remote_to = TaggedOffset{70'000}},
+       data);
+  const auto frames = say();
+  ASSERT_EQ(frames.size(), 4U);
+  Buffer all;
+  uint64_t to = 70'000;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    EXPECT_TRUE(frames[i].control.tagged);
+    EXPECT_EQ(frames[i].control.last, i == 3);
+    EXPECT_EQ(frames[i].stag, Stag{9});
+    EXPECT_EQ(frames[i].to, to);
+    EXPECT_FALSE(frames[i].control.ack_wanted);
+    if (i < 3) {
+      EXPECT_EQ(frames[i].payload.size(), 1428U);
+    }
+    to += frames[i].payload.size();
+    all.insert(all.end(), frames[i].payload.begin(), frames[i].payload.end());
+  }
+  EXPECT_EQ(all, data);
+}
+
+TEST_F(SendPathTest, ASendCountsMsnAndOffset) {
+  configure(false);
+  Buffer data = pattern_bytes(3000, 2);
+  for (int i = 0; i < 2; ++i) post({.operation = Operation::send}, data);
+  const auto frames = say();
+  ASSERT_EQ(frames.size(), 6U);
+  for (size_t i = 0; i < frames.size(); ++i) {
+    EXPECT_EQ(frames[i].qn, 0U);
+    EXPECT_EQ(frames[i].msn, 1 + i / 3);
+    EXPECT_EQ(frames[i].mo, i % 3 * 1424);
+    EXPECT_EQ(frames[i].control.last, i % 3 == 2);
+  }
+}
+
+TEST_F(SendPathTest, AMessageOfNoBytesIsOneSegment) {
+  Buffer none;
+  for (const Operation op : {Operation::write, Operation::send, Operation::write_immediate}) {
+    post({.operation = op}, none);
+  }
+  const auto frames = say();
+  EXPECT_EQ(names(frames), "RDMA Write, Send, RDMA Write, Immediate Data")
+      << "the Write goes out also when it is empty (wire.md 4.7)";
+  for (const Frame& f : frames) EXPECT_TRUE(f.control.last);
+}
+
+TEST_F(SendPathTest, ImmediatesAndStagsAreWhereTheyBelong) {
+  post({.operation = Operation::send_immediate, .immediate = 0x01020304}, small);
+  post({.operation = Operation::send_invalidate, .remote_stag = Stag{0xabcdef01}}, small);
+  post({.operation = Operation::write_immediate, .immediate = 0x0a0b0c0d}, small);
+  const auto frames = say();
+  ASSERT_EQ(frames.size(), 4U);
+  EXPECT_EQ(frames[0].word, 0x01020304U);
+  EXPECT_EQ(frames[1].word, 0xabcdef01U);
+  EXPECT_EQ(test::to_hex(frames[3].payload), "0a 0b 0c 0d 00 00 00 00");
+  EXPECT_EQ(frames[3].msn, 3U) << "an Immediate is a message of queue 0";
+}
+
+// wire.md 4.6
+TEST_F(SendPathTest, AReadRequestExposesNoLkey) {
+  Buffer sink(500);
+  post({.operation = Operation::read, .remote_stag = Stag{0x77}, .remote_to = TaggedOffset{0x1234}},
+       sink);
+  const auto frames = say();
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames[0].qn, 1U);
+  const auto r = wire::ReadRequest::parse(frames[0].payload.data());
+  EXPECT_EQ(r.source_stag, Stag{0x77});
+  EXPECT_EQ(r.source_to, TaggedOffset{0x1234});
+  EXPECT_EQ(r.size, 500U);
+  EXPECT_EQ(r.sink_to, TaggedOffset{0});
+  EXPECT_FALSE(host->regions.contains(r.sink_stag));
+}
+
+// wire.md 4.8: a plain add has mask 0, a plain compare and swap has both masks all ones.
+TEST_F(SendPathTest, AtomicRequests) {
+  Buffer result(8);
+  post({.operation = Operation::fetch_add,
+        .remote_stag = Stag{7},
+        .remote_to = TaggedOffset{64},
+        .compare_add = 5},
+       result);
+  post({.operation = Operation::compare_swap, .remote_stag = Stag{7}, .compare_add = 6, .swap = 8},
+       result);
+  const auto frames = say();
+  ASSERT_EQ(frames.size(), 2U);
+  const auto add = wire::AtomicRequest::parse(frames[0].payload.data());
+  EXPECT_EQ(add.code, wire::AtomicRequest::Code::fetch_add);
+  EXPECT_EQ(add.to, TaggedOffset{64});
+  EXPECT_EQ(add.add_swap, 5U);
+  EXPECT_EQ(add.add_swap_mask | add.compare | add.compare_mask, 0U);
+  const auto cas = wire::AtomicRequest::parse(frames[1].payload.data());
+  EXPECT_EQ(cas.code, wire::AtomicRequest::Code::compare_swap);
+  EXPECT_EQ(cas.compare, 6U);
+  EXPECT_EQ(cas.add_swap, 8U);
+  EXPECT_EQ(cas.add_swap_mask & cas.compare_mask, UINT64_MAX);
+  EXPECT_NE(cas.request_id, add.request_id);
+  EXPECT_EQ(frames[1].msn, 2U) << "reads and atomics share one MSN space";
+}
+
+TEST_F(SendPathTest, InlineDataIsCopiedFromTheRequest) {
+  SendWqe& w =
+      host->post({.wr_id = 1, .operation = Operation::send, .inlined = true, .length = 40});
+  const Buffer data = pattern_bytes(40, 9);
+  std::memcpy(w.payload(), data.data(), data.size());
+  EXPECT_EQ(say().at(0).payload, data);
+}
+
+// --- messages of no request
+
+TEST_F(SendPathTest, EmptyWritesComplateNothingAndCount) {
+  path->add_empty_write(false);
+  const auto frames = say();
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames[0].stag, Stag{1}) << "any but zero (wire.md 2.4)";
+  EXPECT_EQ(frames[0].to, 0U);
+  EXPECT_TRUE(frames[0].payload.empty() && frames[0].control.last);
+  EXPECT_EQ(path->messages(), 1U);
+  EXPECT_TRUE(path->drained());
+}
+
+TEST_F(SendPathTest, TheRtrReadTakesAnMsnAndASlot) {
+  configure(true, 1);
+  mpa::TxBatch batch;
+  path->write_rtr_read(writer, batch);
+  Buffer sink(10);
+  post({.operation = Operation::read}, sink);
+  EXPECT_EQ(say().size(), 0U);
+  path->answered();
+  EXPECT_EQ(say().at(0).msn, 2U);
+}
+
+TEST_F(SendPathTest, MessagesAreNotInterleaved) {
+  configure(false);
+  Buffer data(4000);
+  post({.operation = Operation::write}, data);
+  mpa::TxBatch batch;
+  ASSERT_TRUE(path->ready() && path->write_fpdu(writer, batch));
+  path->add_empty_write(false);
+  while (path->ready() && path->write_fpdu(writer, batch)) {
+  }
+  Buffer bytes;
+  for (const IoVec& v : batch.pieces()) {
+    const auto* p = static_cast<const std::byte*>(v.iov_base);
+    bytes.insert(bytes.end(), p, p + v.iov_len);
+  }
+  const auto frames = test::parse_stream(bytes);
+  ASSERT_EQ(frames.size(), 4U);
+  EXPECT_TRUE(frames[2].control.last);
+  EXPECT_EQ(frames[3].stag, Stag{1}) << "the empty Write waits for the end of the other one";
+}
+
+}  // namespace
+}  // namespace weft::rdmap
