@@ -31,6 +31,14 @@ static_assert(mixes_with_none<Stag, TaggedOffset, Msn, MessageOffset, QueueNumbe
               mixes_with_none<QueueNumber, Stag, TaggedOffset, Msn, MessageOffset, Qpn>() &&
               mixes_with_none<Qpn, Stag, TaggedOffset, Msn, MessageOffset, QueueNumber>());
 
+// Those of WDP, among themselves and against the ones that stand beside them in a header.
+static_assert(mixes_with_none<Psn, Msn, MessageOffset, SessionToken, Xid, ReadId, QKey, Stag>() &&
+              mixes_with_none<SessionToken, Psn, Xid, QKey, Qpn, HandshakeCookie, Stag>() &&
+              mixes_with_none<Xid, Psn, SessionToken, ReadId, QKey, Qpn, HandshakeCookie>() &&
+              mixes_with_none<ReadId, Psn, Msn, SessionToken, Xid, QKey, Stag, TaggedOffset>() &&
+              mixes_with_none<QKey, Psn, Msn, SessionToken, Xid, ReadId, Qpn>() &&
+              mixes_with_none<HandshakeCookie, TaggedOffset, SessionToken, Xid>());
+
 template <class F, class A>
 concept CallableWith = requires(F f, A a) {
   f(a);
@@ -49,6 +57,32 @@ TEST(Msn, WrapsThroughZero) {
   EXPECT_EQ(next(Msn{1}), Msn{2});
   EXPECT_EQ(next(Msn{0xffffffff}), Msn{0});
   EXPECT_EQ(next(Msn{0}), Msn{1});
+}
+
+TEST(Psn, WrapsThroughZero) {
+  EXPECT_EQ(next(Psn{0xffffffff}), Psn{0});
+  EXPECT_EQ(Psn{0xfffffff0} + 0x20, Psn{0x10});
+}
+
+TEST(Serial, DistanceIsModulo2To32) {
+  // wire.md 8: serial arithmetic for PSN and MSN.
+  struct Row {
+    uint32_t from, to;
+    int32_t distance;
+  };
+  const Row rows[] = {{5, 5, 0},
+                      {5, 6, 1},
+                      {6, 5, -1},
+                      {0xffffffff, 0, 1},
+                      {0, 0xffffffff, -1},
+                      {0xfffffff0, 0x10, 0x20},
+                      {0x10, 0xfffffff0, -0x20},
+                      {0x80000000, 0xffffffff, 0x7fffffff},
+                      {0, 0x80000000, INT32_MIN}};
+  for (const Row& r : rows) {
+    EXPECT_EQ(distance(Psn{r.from}, Psn{r.to}), r.distance) << r.from << " to " << r.to;
+    EXPECT_EQ(distance(Msn{r.from}, Msn{r.to}), r.distance) << r.from << " to " << r.to;
+  }
 }
 
 TEST(Offsets, MoveByBytes) {

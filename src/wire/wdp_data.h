@@ -1,0 +1,97 @@
+// Data header of WDP, UC (class 1) and RD (class 3): wire.md 8.2. One datagram is one DDP segment.
+//
+//    0        1         2        3        4               8               12
+//   +--------+----+----+--------+--------+---------------+---------------+---------------+
+//   | 0xD1   |1, 3|CIAR| didx   | sidx   | token         | PSN (RD: CSN) | CRC32C or 0   |
+//   +--------+----+----+--------+--------+---------------+---------------+---------------+
+//    16                          20              24              28    29    30
+//   +---------------------------+---------------+---------------+-----+-----+------------+
+//   | MSN                       | MO            | MLEN          | DDP |RDMAP| STRIDE     |
+//   +---------------------------+---------------+---------------+-----+-----+------------+
+//    32                          36              40                                     48
+//   +---------------------------+---------------+----------------------------------------+
+//   | STag                      | IMM or RID    | TO                                     | payload
+//   +---------------------------+---------------+----------------------------------------+
+//
+//        DDP: |T|L|S|F| rsvd|DV |   S: SE, F: flow open    RDMAP: |RV | rsvd| opcode  |
+//
+// MO, MLEN and STRIDE stand in every segment, so that any one of them tells how many there are and
+// which one it is. Reserved bits are sent 0 and ignored on receive.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "wire/opcode.h"
+#include "wire/wdp_common.h"
+
+namespace weft::wire {
+
+struct WdpData {
+  static constexpr size_t kSize = 48;
+  static constexpr uint16_t kMaxStride = 65456;
+
+  WdpClass wdp_class = WdpClass::uc;  // uc or rd
+  WdpFlags flags;
+  uint8_t didx = 0;
+  uint8_t sidx = 0;
+  SessionToken token;
+  Psn psn;  // +1 per datagram; on an RD channel the CSN
+  Msn msn;
+  MessageOffset mo;          // of this payload; in a Read Request where the wanted range begins
+  uint32_t mlen = 0;         // whole message; in a Read Request and its response the whole Read
+  bool last = false;         // L
+  bool write_se = false;     // SE: solicited event of a Write with immediate
+  bool flow_open = false;    // RD: the sender has seen no RESP of this flow yet
+  Opcode opcode{};           // legal in its class, after parse()
+  uint16_t stride = 0;       // payload of every segment but the last; Read Request: wish, 0 any
+  Stag stag;                 // target of a Write, source of a Read or Atomic, or to invalidate
+  uint32_t imm_or_read = 0;  // IMM with F_IMM, RID of Read and Atomic
+  TaggedOffset to;           // of this segment; of the whole Read in its request
+
+  // Takes the whole datagram, for its length is among the hard checks of wire.md 8.2; all of them
+  // are made here. F_CRC is not looked at: see wdp_crc.h.
+  static Result<WdpData, WdpDrop> parse(Bytes datagram);
+  // Writes kSize bytes, the CRC field as 0.
+  void encode(std::byte* p) const;
+  std::string to_string() const;
+  friend constexpr bool operator==(const WdpData&, const WdpData&) = default;
+
+  bool has_immediate() const {
+    return flags.immediate && (opcode == Opcode::write || is_send(opcode));
+  }
+  bool solicited() const {
+    return is_solicited(opcode) || (opcode == Opcode::write && flags.immediate && write_se);
+  }
+  ReadId read_id() const { return ReadId{imm_or_read}; }
+  // RD: the Q_Key rides in the upper half of a Send's TO (wire.md 11.2).
+  QKey q_key() const { return QKey{static_cast<uint32_t>(to.value() >> 32)}; }
+
+  // Place in the message, known from any segment (wire.md 8.2). A Read Request is one segment,
+  // whatever its STRIDE.
+  uint32_t segment_count() const {
+    if (opcode == Opcode::read_request || mlen <= stride) return 1;
+    return mlen / stride + (mlen % stride != 0 ? 1 : 0);
+  }
+  uint32_t segment_index() const {
+    return opcode == Opcode::read_request ? 0 : mo.value() / stride;
+  }
+  // Bytes behind the header.
+  uint32_t payload_size() const;
+};
+
+// Opcodes that a class has (wire.md 8.2, 11.2): Atomics and RESP, which is opcode 7, are RD's.
+bool wdp_has_opcode(WdpClass c, Opcode op);
+
+// The largest STRIDE with which a segment fits into UDP datagrams of `udp_payload` bytes: a
+// multiple of 16, 0 where none fits (wire.md 8.2).
+constexpr uint16_t wdp_stride(size_t udp_payload) {
+  if (udp_payload < WdpData::kSize) return 0;
+  const size_t most = (udp_payload - WdpData::kSize) & ~size_t{15};
+  return static_cast<uint16_t>(std::min<size_t>(most, WdpData::kMaxStride));
+}
+
+}  // namespace weft::wire
