@@ -11,7 +11,8 @@ rdmap::StreamConfig stream_settings(const mpa::Parameters& parameters, bool init
           .crc_first = o.crc_first,
           .llp_completion = o.completion == config::CompletionRule::llp,
           .big_fpdu = o.big_fpdu,
-          .rnr_wait = o.rnr_wait};
+          .rnr_wait = o.rnr_wait,
+          .responder_wait = o.responder_wait};
 }
 
 }  // namespace weft::cm

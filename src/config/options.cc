@@ -193,6 +193,11 @@ std::vector<OptionInfo> make_table() {
           "rnr_wait", "ms",
           "How long a Send of a plain iWARP peer waits for a posted receive before "
           "the stream is terminated."),
+      number<&O::responder_wait, 0, 3'600'000>(
+          "responder_wait", "ms",
+          "How long the side that was connected to waits for the first message of a plain iWARP "
+          "peer before its own go out all the same; 0 is for ever, as RFC 5044 has it, and hangs "
+          "programs whose server speaks first to a Linux siw."),
       number<&O::engines, 0, 8>("engines", "",
                                 "Engines of a process; 0 takes one for every 4 CPUs."),
       number<&O::spin, 0, 100'000>(

@@ -45,6 +45,7 @@ struct Options {
   PeerCheck peer_check = PeerCheck::address;
   std::chrono::milliseconds connect_timeout{30'000};
   std::chrono::milliseconds rnr_wait{10'000};
+  std::chrono::milliseconds responder_wait{100};
   uint32_t engines = 0;
   std::chrono::microseconds spin{50};
   std::chrono::microseconds takeover{1'000};

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "config/options.h"
+#include "port/calls.h"
 
 namespace weft::engine {
 namespace {
@@ -23,7 +24,16 @@ constexpr size_t kBatchesKept = 8;
 constexpr unsigned kYieldAfter = 2000;  // turns refused, about 100 us
 constexpr int kEventsPerPoll = 64;
 constexpr unsigned kHotPolls = 16;    // of one busy connection, before all are asked again
+constexpr unsigned kApartPolls = 64;  // and of one that has been alone for long
 constexpr Duration kHotPause = 50us;  // without a byte: no longer busy
+constexpr unsigned kApartAfter = 64;  // hits; what it costs to leave epoll and to come back pays
+constexpr Duration kApartPause = 1ms;
+
+// epoll_wait(2) that does not wait, and is no cancellation point (see port/calls.h).
+int look_at(int set, epoll_event* events, int most) {
+  if constexpr (port::calls::kThroughLibc) return ::epoll_wait(set, events, most, 0);
+  return static_cast<int>(::syscall(SYS_epoll_pwait, set, events, most, 0, nullptr, size_t{8}));
+}
 
 epoll_event event_for(Source* s, bool read, bool write) {
   epoll_event e{};
@@ -114,7 +124,11 @@ void Engine::add(Token& token, std::unique_ptr<Source> source, int fd, bool read
 }
 
 void Engine::rewatch(Token&, Source& s, int fd, bool read, bool write) {
-  if (s.fd_ >= 0) (void)::epoll_ctl(inner_.get(), EPOLL_CTL_DEL, s.fd_, nullptr);
+  if (apart_.load(std::memory_order_relaxed) == &s) {
+    apart_.store(nullptr, std::memory_order_relaxed);
+  } else if (s.fd_ >= 0) {
+    (void)::epoll_ctl(inner_.get(), EPOLL_CTL_DEL, s.fd_, nullptr);
+  }
   s.fd_ = fd;
   s.wants_read_ = read;
   s.wants_write_ = write;
@@ -155,6 +169,10 @@ void Engine::update_interest(Source& s, bool read, bool write) {
   if (s.fd_ < 0 || (s.wants_read_ == read && s.wants_write_ == write)) return;
   s.wants_read_ = read;
   s.wants_write_ = write;
+  if (apart_.load(std::memory_order_relaxed) == &s) {
+    bring_back();
+    return;
+  }
   epoll_event e = event_for(&s, read, write);
   (void)::epoll_ctl(inner_.get(), EPOLL_CTL_MOD, s.fd_, &e);
 }
@@ -202,7 +220,9 @@ bool Engine::progress(Ask ask) {
   watch_program(h->token().now());
   last_poll_ = h->token().now();
   if (ask == Ask::all) ask_all();
-  return turn(h->token());
+  const bool moved = turn(h->token());
+  if (hot_ != nullptr && hot_hits_ >= kApartAfter) set_apart(*hot_);
+  return moved;
 }
 
 bool Engine::turn(Token& token) {
@@ -225,21 +245,68 @@ bool Engine::run_deadlines(Token& token) {
   return any;
 }
 
+// From now on the next look asks every source.
+void Engine::ask_all() {
+  hot_ = nullptr;
+  bring_back();
+}
+
+// A socket in the epoll set has the kernel call back for every packet, through both sets: time that
+// a program which polls the socket itself has no use for. Whoever goes to sleep on the set
+// calls ask_all() first; while anybody sleeps or is about to, nothing leaves it.
+void Engine::set_apart(Source& source) {
+  if (apart_.load(std::memory_order_relaxed) != nullptr || source.wants_write_ ||
+      !source.wants_read_ || sleepers_.load(std::memory_order_seq_cst) > 0) {
+    return;
+  }
+  apart_.store(&source, std::memory_order_seq_cst);
+  // expect_sleeper() counts first and looks at apart_ then.
+  if (expected_sleepers_.load(std::memory_order_seq_cst) > 0 ||
+      ::epoll_ctl(inner_.get(), EPOLL_CTL_DEL, source.fd_, nullptr) != 0) {
+    apart_.store(nullptr, std::memory_order_relaxed);
+  }
+}
+
+// A socket that is readable by then is reported at once.
+void Engine::bring_back() {
+  Source* s = apart_.load(std::memory_order_relaxed);
+  if (s == nullptr) return;
+  apart_.store(nullptr, std::memory_order_relaxed);
+  epoll_event e = event_for(s, s->wants_read_, s->wants_write_);
+  (void)::epoll_ctl(inner_.get(), EPOLL_CTL_ADD, s->fd_, &e);
+}
+
 bool Engine::poll_sockets(Token& token) {
   // One connection alone is busy: its socket is asked without epoll. Others are not kept waiting
   // for it: as soon as it pauses, and every few polls, all are asked.
-  if (hot_ != nullptr && ++hot_polls_ < kHotPolls && token.now() - hot_moved_ < kHotPause) {
-    if (!hot_->try_receive(token)) return false;
-    hot_moved_ = token.now();
-    return true;
+  bool moved = false;
+  if (hot_ != nullptr) {
+    const bool apart = apart_.load(std::memory_order_relaxed) == hot_;
+    const Duration pause = token.now() - hot_moved_;
+    const bool all = ++hot_polls_ >= (apart ? kApartPolls : kHotPolls) || pause >= kHotPause;
+    if (apart || !all) {
+      moved = hot_->try_receive(token);
+      if (moved) {
+        hot_moved_ = token.now();
+        ++hot_hits_;
+      }
+      if (!all) return moved;
+    }
+    if (pause >= kApartPause && !moved) bring_back();
   }
   hot_polls_ = 0;
   std::array<epoll_event, kEventsPerPoll> events;
-  const int n = ::epoll_wait(inner_.get(), events.data(), kEventsPerPoll, 0);
+  const int n = look_at(inner_.get(), events.data(), kEventsPerPoll);
   if (n > 0) {
     auto* first = static_cast<Source*>(events[0].data.ptr);
-    const bool readable = (events[0].events & EPOLLIN) != 0;
-    hot_ = n == 1 && readable && first->tries_receive() ? first : nullptr;
+    const bool alone = n == 1 && (events[0].events & EPOLLIN) != 0 && first->tries_receive() &&
+                       apart_.load(std::memory_order_relaxed) == nullptr;
+    if (!alone) {
+      ask_all();
+    } else if (hot_ != first) {
+      hot_ = first;
+      hot_hits_ = 0;
+    }
     hot_moved_ = token.now();
   }
   // A source that goes away in this loop is in the graveyard until the turn is over, with its
@@ -260,7 +327,7 @@ bool Engine::poll_sockets(Token& token) {
     if (s == nullptr) break;
     s->on_ready(token, true, false);
   }
-  return n > 0;
+  return moved || n > 0;
 }
 
 bool Engine::gather(Token& token, Source& source) {

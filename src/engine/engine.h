@@ -6,6 +6,7 @@
 //   (a) a program thread sleeps on the engine's epoll set (wait()),
 //   (b) the helper is armed on it,
 //   (c) the watch timer runs: the program polls, and the helper looks after it when it stops.
+// Only under (c) may a busy socket be out of the epoll set.
 #pragma once
 
 #include <atomic>
@@ -102,8 +103,11 @@ class Engine {
   // room.
   void more_to_send(Token& token, Source& source) {
     want_write(token, source, true);
-    hot_ = nullptr;
+    ask_all();
   }
+  // A connection that the program is done with will be closed then; the process does not exit
+  // before.
+  void closes_at(Token&, Time when) { exit_not_before_ = std::max(exit_not_before_, when); }
   // `bytes` came in over the source that is visited.
   void moved(Token&, size_t bytes) { moved_bytes_ += bytes; }
   void want_write(Token& token, Source& source, bool on);
@@ -112,7 +116,7 @@ class Engine {
   // The source used up its byte budget: look at it again in this turn, after the others.
   void again(Token&, Source& source) {
     ready_.push_back(source);
-    hot_ = nullptr;
+    ask_all();
   }
   // The program posts small requests one by one and polls between them: more will come before the
   // next turn, and one system call for all is cheaper than one for each. False when the program
@@ -132,8 +136,8 @@ class Engine {
   // Any thread: after this no source refers to user memory that was retired before the call.
   void retire_memory();
 
-  // Says what was put off. Does not wait for a holder that does not let go: the process is about to
-  // exit.
+  // Says what was put off, and waits for connections that close in a moment. Does not wait for a
+  // holder that does not let go: the process is about to exit.
   void flush_at_exit();
 
   // After fork(2), in the child: nothing of this engine may be used again.
@@ -148,7 +152,9 @@ class Engine {
   void start_helper();
 
   bool turn(Token& token);
-  void ask_all() { hot_ = nullptr; }
+  void ask_all();
+  void set_apart(Source& source);
+  void bring_back();
   void before_release(Token& token);
   bool poll_sockets(Token& token);
   bool run_deadlines(Token& token);
@@ -184,13 +190,18 @@ class Engine {
   Time last_poll_;  // of the program, by progress()
   IntrusiveList<Source, DeferredTag> deferred_;
   Time deferred_until_ = Time::never();
+  Time exit_not_before_;
   Source* hot_ = nullptr;   // the only one that moves
   Time hot_moved_;          // when it last did
   unsigned hot_polls_ = 0;  // since all were asked
+  unsigned hot_hits_ = 0;   // times that it moved while it was hot
   size_t moved_bytes_ = 0;  // in the helper's turn
   std::vector<std::unique_ptr<Source>> graveyard_;
   std::vector<std::unique_ptr<mpa::TxBatch>> batches_;
   std::unique_ptr<std::byte[]> bounce_;
+
+  // The hot one, once it has left the epoll set (docs/design/02). Changed by the holder.
+  std::atomic<Source*> apart_{nullptr};
 
   // Who looks after the sockets.
   std::atomic<int64_t> program_turn_{0};      // when a program thread last had a turn, ns

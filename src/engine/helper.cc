@@ -110,6 +110,9 @@ void Engine::flush_at_exit() {
     if (auto h = try_hold()) {
       turn(h->token());
       flush_deferred(h->token());
+      const Duration left = exit_not_before_ - h->token().now();
+      h.reset();
+      if (left > Duration{}) std::this_thread::sleep_for(left);
       return;
     }
     cpu_relax();
@@ -166,7 +169,10 @@ void Engine::watch_sockets(Time now) {
 }
 
 void Engine::expect_sleeper() {
-  if (expected_sleepers_.fetch_add(1, std::memory_order_relaxed) == 0) arm_inner();
+  if (expected_sleepers_.fetch_add(1, std::memory_order_seq_cst) == 0) arm_inner();
+  if (apart_.load(std::memory_order_seq_cst) == nullptr) return;
+  Hold h = hold();
+  ask_all();
 }
 
 void Engine::helper_main() {
@@ -310,6 +316,7 @@ int Engine::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
         Hold h = hold();
         flush_gathered(h.token());
         flush_deferred(h.token());
+        ask_all();
       }
       int ms = -1;
       if (bounded) {

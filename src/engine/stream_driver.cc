@@ -99,6 +99,7 @@ void StreamDriver::settle(Token& token, bool all) {
   if (gone_) return;
   token.engine().want_read(token, *this, stream_.wants_bytes());
   token.engine().set_deadline(token, *this, stream_.deadline());
+  if (const Time fin = stream_.fin_at(); !fin.is_never()) token.engine().closes_at(token, fin);
   if (owner_ != nullptr) owner_->visited(token);
 }
 
@@ -112,11 +113,11 @@ size_t StreamDriver::receive(Token& token) {
     const bool going = stream_.direct() ? receive_direct(token, moved, drained)
                                         : receive_bounced(token, moved, drained);
     if (!going) {
-      token.engine().moved(token, moved);
+      token.engine().moved(token, large_ ? moved : 0);
       return moved;
     }
   }
-  token.engine().moved(token, moved);
+  token.engine().moved(token, large_ ? moved : 0);
   if (!drained && stream_.wants_bytes()) token.engine().again(token, *this);
   return moved;
 }

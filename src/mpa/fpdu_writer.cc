@@ -18,6 +18,21 @@ std::byte* put(std::byte* to, const void* from, size_t n) {
   return to + n;
 }
 
+// ULPDU_Length and header, in stores of eight bytes from the beginning on, as the CRC loads them
+// (see TaggedHeader::encode()). Returns the end.
+std::byte* put_start(std::byte* to, size_t ulpdu, Bytes header) {
+  constexpr size_t kWord = sizeof(uint64_t);
+  constexpr size_t kOfFirst = kWord - wire::kFpduLengthSize;  // of the header, in the first word
+  if (header.size() < kOfFirst + kWord) {
+    store_be(to, static_cast<uint16_t>(ulpdu));
+    return put(to + wire::kFpduLengthSize, header.data(), header.size());
+  }
+  store_be(to, uint64_t{ulpdu} << 48 | load_be<uint64_t>(header.data()) >> 16);
+  std::memcpy(to + kWord, header.data() + kOfFirst, kWord);
+  const Bytes rest = header.subspan(kOfFirst + kWord);
+  return put(to + 2 * kWord, rest.data(), rest.size());
+}
+
 // Markers that fall into `n` bytes of FPDU beginning at stream position `at`, each pushing the rest
 // back by its size.
 size_t markers_within(uint64_t at, size_t n) {
@@ -59,8 +74,7 @@ void FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payl
   if (copies(payload_size, kind)) {
     std::byte* p = batch.stage(wire::fpdu_size(ulpdu));
     const std::byte* const begin = p;
-    store_be(p, static_cast<uint16_t>(ulpdu));
-    p = put(p + wire::kFpduLengthSize, header.data(), header.size());
+    p = put_start(p, ulpdu, header);
     if (!crc_ || payload_size < kCopyBelow) {
       for (const IoVec& v : payload) p = put(p, v.iov_base, v.iov_len);
       std::memset(p, 0, pad);
@@ -79,9 +93,7 @@ void FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payl
     store_le32(p + pad, sum.value());
     return;
   }
-  std::byte* p = batch.stage(wire::kFpduLengthSize + header.size());
-  store_be(p, static_cast<uint16_t>(ulpdu));
-  put(p + wire::kFpduLengthSize, header.data(), header.size());
+  put_start(batch.stage(wire::kFpduLengthSize + header.size()), ulpdu, header);
   for (const IoVec& v : payload) batch.refer(v.iov_base, v.iov_len);
   if (pad != 0) std::memset(batch.stage(pad), 0, pad);
   uint32_t crc = 0;

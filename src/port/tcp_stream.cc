@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "config/options.h"
+#include "port/calls.h"
 
 namespace weft::port {
 
@@ -86,12 +87,12 @@ TcpStream::Transfer TcpStream::send(std::span<const IoVec> pieces) const {
   for (;;) {
     ssize_t n;
     if (pieces.size() == 1) {
-      n = ::send(fd(), pieces[0].iov_base, pieces[0].iov_len, kFlags);
+      n = calls::send(fd(), pieces[0].iov_base, pieces[0].iov_len, kFlags);
     } else {
       msghdr m{};
       m.msg_iov = const_cast<IoVec*>(pieces.data());
       m.msg_iovlen = pieces.size();
-      n = ::sendmsg(fd(), &m, kFlags);
+      n = calls::sendmsg(fd(), &m, kFlags);
     }
     if (n >= 0) return {.bytes = static_cast<size_t>(n)};
     if (errno == EINTR) continue;
@@ -104,12 +105,12 @@ TcpStream::Transfer TcpStream::receive(std::span<const IoVec> pieces) const {
   for (;;) {
     ssize_t n;
     if (pieces.size() == 1) {
-      n = ::recv(fd(), pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT);
+      n = calls::recv(fd(), pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT);
     } else {
       msghdr m{};
       m.msg_iov = const_cast<IoVec*>(pieces.data());
       m.msg_iovlen = pieces.size();
-      n = ::recvmsg(fd(), &m, MSG_DONTWAIT);
+      n = calls::recvmsg(fd(), &m, MSG_DONTWAIT);
     }
     if (n > 0) return {.bytes = static_cast<size_t>(n)};
     if (n == 0) return {.end = true};

@@ -24,12 +24,19 @@ struct StreamConfig {
   uint8_t min_rnr_timer = 12;   // code of the time that we ask the peer to wait
   Duration rnr_wait =
       std::chrono::seconds{10};  // plain peer: how long its Send may wait for a receive
+  Duration responder_wait{};     // plain peer: how long a Responder is silent for want of the first
+                                 // FPDU; 0: for ever
 };
 
 // Ending: how long a stream waits for its Terminate to go out and for the peer's FIN (wire.md 5.5,
 // 6), and, closing in good order, for a peer that takes no bytes.
 inline constexpr Duration kLinger = std::chrono::seconds{1};
 inline constexpr Duration kDrainStuck = std::chrono::seconds{10};
+
+// Towards a plain peer, from its last byte to our FIN. siw gives up a request whose bytes are all
+// out when the FIN comes before its transmitting thread has come back from the kernel's send; with
+// an answer right behind that happens often.
+inline constexpr Duration kFinSettles = std::chrono::milliseconds{20};
 
 // Receiver-not-ready timer codes of InfiniBand, in units of 10 us.
 inline constexpr std::array<uint32_t, 32> kRnrTimer10us = {

@@ -36,6 +36,12 @@ Stream::Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Ti
     // RFC 5044 section 7.1.3 and RFC 6581 section 9: the Responder sends nothing before the
     // Initiator's first FPDU.
     silent_ = true;
+    // Linux siw has no peer-to-peer model and sends nothing unasked: when its program waits for the
+    // server to speak, both would wait for ever. By then it has surely taken the Reply in
+    // (wire.md 2.5 rule 2).
+    if (!p.extension && !p.peer_to_peer && config.responder_wait > Duration{}) {
+      speak_at_ = now + config.responder_wait;
+    }
   } else if (p.peer_to_peer) {
     rtr_pending_ = true;
   } else {
@@ -74,11 +80,9 @@ void Stream::received(Bytes bytes, Time now) {
 
 void Stream::after_input(const Verdict& v, Time now) {
   received_any_ = true;
+  if (!config_.mpa.extension) fin_settles_at_ = now + kFinSettles;
   kick_at_ = rtr_settles_at_ = Time::never();
-  if (silent_ && receiver_.fpdus() > 0) {
-    silent_ = false;
-    if (state_ == State::open) consumer_.stream_ready();
-  }
+  if (silent_ && receiver_.fpdus() > 0) end_silence();
   if (const auto report = receive_path_.take_report()) {
     send_path_.covered(report->run);
     if (report->waits_with_timer) {
@@ -103,6 +107,12 @@ void Stream::after_input(const Verdict& v, Time now) {
     receive_wanted_until_ = now + config_.rnr_wait;
   }
   check_own_requests(now);
+}
+
+void Stream::end_silence() {
+  speak_at_ = Time::never();
+  if (!std::exchange(silent_, false)) return;
+  if (state_ == State::open) consumer_.stream_ready();
 }
 
 void Stream::peer_closed() {
@@ -224,10 +234,15 @@ void Stream::receives_posted(Time now) {
   }
 }
 
-void Stream::close(Time now) {
-  if (!input_live() || state_ == State::closing) return;
+void Stream::begin_closing(Time now) {
   state_ = State::closing;
   linger_until_ = now + kLinger;
+  if (now >= fin_settles_at_) fin_settles_at_ = Time::never();
+}
+
+void Stream::close(Time now) {
+  if (!input_live() || state_ == State::closing) return;
+  begin_closing(now);
   opening_write_at_ = Time::never();
   send_path_.close();
 }
@@ -236,8 +251,7 @@ void Stream::leave(Time now) {
   consumer_gone_ = true;
   if (!input_live()) return;
   leaving_ = drain_over_ = true;
-  state_ = State::closing;
-  linger_until_ = now + kLinger;
+  begin_closing(now);
   opening_write_at_ = kick_at_ = receive_wanted_until_ = Time::never();
 }
 
@@ -258,7 +272,7 @@ Stream::Wish Stream::wish() const {
     // After leave() the send queue is gone: drain_over_ comes first.
     const bool drained =
         drain_over_ || (send_path_.drained() && inbound_.empty() && !owes_delivered());
-    return !shutdown_done_ && drained ? Wish::shutdown_write : Wish::none;
+    return !shutdown_done_ && drained && fin_at().is_never() ? Wish::shutdown_write : Wish::none;
   }
   if (state_ != State::terminating) return Wish::none;
   if (!shutdown_done_) {
@@ -283,13 +297,14 @@ Time Stream::deadline() const {
   // Only what tick() acts on: a deadline that stays in the past would keep its keeper busy for
   // ever.
   if (state_ == State::ended) return Time::never();
-  if (!input_live() || leaving_) return std::min(linger_until_, rtr_settles_at_);
-  return std::min({opening_write_at_, kick_at_, linger_until_, rtr_settles_at_,
+  if (!input_live() || leaving_) return std::min({linger_until_, rtr_settles_at_, fin_at()});
+  return std::min({fin_at(), opening_write_at_, speak_at_, kick_at_, linger_until_, rtr_settles_at_,
                    receive_wanted_until_, send_path_.rnr_deadline()});
 }
 
 void Stream::tick(Time now) {
   if (now >= rtr_settles_at_) rtr_settles_at_ = Time::never();
+  if (now >= fin_settles_at_) fin_settles_at_ = Time::never();
   if (now >= linger_until_) {
     linger_until_ = Time::never();
     if (state_ == State::closing) {
@@ -299,6 +314,7 @@ void Stream::tick(Time now) {
     }
   }
   if (!input_live() || leaving_) return;
+  if (now >= speak_at_) end_silence();
   if (now >= opening_write_at_) {
     opening_write_at_ = Time::never();
     if (!sent_fpdu_ && !send_path_.ready()) send_path_.add_empty_write(false);

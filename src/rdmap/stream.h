@@ -13,7 +13,8 @@
 //   states:  open --close()--> closing --FIN--> ended
 //            any --error, Terminate--> terminating --Terminate is out--> ended
 //
-//   A Responder is silent until the Initiator's first FPDU has come.
+//   A Responder is silent until the Initiator's first FPDU has come, or a plain Initiator had time
+//   enough for it.
 #pragma once
 
 #include <array>
@@ -97,6 +98,11 @@ class Stream {
   // What the owner of the connection should do once all output is with the kernel.
   enum class Wish : uint8_t { none, shutdown_write, close, reset };
   Wish wish() const;
+  // When the FIN may go out that waits for nothing else; never when none waits.
+  Time fin_at() const {
+    return state_ == State::closing && !shutdown_done_ && !peer_fin_ ? fin_settles_at_
+                                                                     : Time::never();
+  }
   // shutdown_write was carried out. Nothing is sent any more.
   void write_side_shut(Time now);
 
@@ -117,6 +123,8 @@ class Stream {
 
   bool input_live() const { return state_ < State::terminating; }
   void after_input(const Verdict& v, Time now);
+  void end_silence();
+  void begin_closing(Time now);
   void end(StreamEnd::Kind kind, wire::TermError error);
   void finish(StreamEnd::Kind kind, wire::TermError error);
   ReceivePath::Quote last_segment() const;
@@ -166,9 +174,11 @@ class Stream {
   bool linger_over_ = false;  // the peer takes nothing any more
 
   Time opening_write_at_ = Time::never();  // unasked zero-length Write of wire.md 2.4
+  Time speak_at_ = Time::never();          // silent_ ends; see responder_wait
   Time kick_at_ = Time::never();           // wire.md 2.5 rule 5
   Time first_fpdu_at_;
   Time rtr_settles_at_ = Time::never();  // wire.md 2.5 rule 6
+  Time fin_settles_at_ = Time::never();  // see kFinSettles; counts once the stream is closing
   uint8_t kicks_ = 0;
   Time linger_until_ = Time::never();
   uint64_t drained_fpdus_ = 0;  // closing: own requests' FPDUs when progress was last seen

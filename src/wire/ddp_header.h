@@ -44,11 +44,13 @@ struct Control {
             .rdmap_version = static_cast<uint8_t>(rdmap >> 6),
             .opcode = static_cast<Opcode>(rdmap & 0x0f)};
   }
-  void encode(std::byte* p) const {
-    p[0] = static_cast<std::byte>((tagged ? 0x80 : 0) | (last ? 0x40 : 0) | (ddp_version & 3));
-    p[1] = static_cast<std::byte>(rdmap_version << 6 | (ack_wanted ? 0x10 : 0) |
-                                  static_cast<uint8_t>(opcode));
+  uint16_t bits() const {
+    const unsigned ddp = (tagged ? 0x80U : 0U) | (last ? 0x40U : 0U) | (ddp_version & 3U);
+    const unsigned rdmap =
+        (rdmap_version & 3U) << 6 | (ack_wanted ? 0x10U : 0U) | static_cast<uint8_t>(opcode);
+    return static_cast<uint16_t>(ddp << 8 | rdmap);
   }
+  void encode(std::byte* p) const { store_be(p, bits()); }
   std::string to_string() const;
 };
 
@@ -62,9 +64,10 @@ struct TaggedHeader {
     return {Control::parse(p), Stag{load_be<uint32_t>(p + 2)},
             TaggedOffset{load_be<uint64_t>(p + 6)}};
   }
+  // In stores of eight bytes, as the header is copied and summed next: a load that spans several
+  // small stores waits until they are in the cache.
   void encode(std::byte* p) const {
-    control.encode(p);
-    store_be(p + 2, stag.value());
+    store_be(p, uint64_t{control.bits()} << 48 | uint64_t{stag.value()} << 16 | to.value() >> 48);
     store_be(p + 6, to.value());
   }
   std::string to_string() const;
@@ -84,10 +87,8 @@ struct UntaggedHeader {
             Msn{load_be<uint32_t>(p + 10)}, MessageOffset{load_be<uint32_t>(p + 14)}};
   }
   void encode(std::byte* p) const {
-    control.encode(p);
-    store_be(p + 2, ulp_word);
-    store_be(p + 6, qn.value());
-    store_be(p + 10, msn.value());
+    store_be(p, uint64_t{control.bits()} << 48 | uint64_t{ulp_word} << 16 | qn.value() >> 16);
+    store_be(p + 6, uint64_t{qn.value()} << 32 | msn.value());
     store_be(p + 14, mo.value());
   }
   std::string to_string() const;

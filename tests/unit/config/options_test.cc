@@ -63,6 +63,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
                                 {"WEFT_PEER_CHECK", "gid"},
                                 {"WEFT_CONNECT_TIMEOUT", "1500"},
                                 {"WEFT_RNR_WAIT", "0"},
+                                {"WEFT_RESPONDER_WAIT", "0"},
                                 {"WEFT_ENGINES", "8"},
                                 {"WEFT_SPIN", "7"},
                                 {"WEFT_TAKEOVER", "250"},
@@ -83,6 +84,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
   EXPECT_EQ(o.peer_check, PeerCheck::gid);
   EXPECT_EQ(o.connect_timeout, std::chrono::milliseconds(1500));
   EXPECT_EQ(o.rnr_wait, std::chrono::milliseconds(0));
+  EXPECT_EQ(o.responder_wait, std::chrono::milliseconds(0));
   EXPECT_EQ(o.engines, 8U);
   EXPECT_EQ(o.spin, std::chrono::microseconds(7));
   EXPECT_EQ(o.takeover, std::chrono::microseconds(250));
