@@ -1,0 +1,180 @@
+// A socket that is busy alone leaves the epoll set while the program polls it (docs/design/02), and
+// is heard all the same: by the program, by the helper when the program stops, by threads that
+// sleep.
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "engine/engine.h"
+
+namespace weft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Reads what comes, when it is told to and when it is asked.
+class Reader final : public Source {
+ public:
+  explicit Reader(int socket) : fd(socket) {}
+  void on_ready(Token&, bool readable, bool) override {
+    if (readable) (void)read();
+  }
+  bool try_receive(Token&) override { return read(); }
+  bool tries_receive() const override { return true; }
+  void on_deadline(Token&) override {}
+  void on_doorbell(Token&) override {}
+  void abandon_in_child() override {}
+  bool read() {
+    char bytes[64];
+    const ssize_t n = ::recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n <= 0) return false;
+    got += static_cast<int>(n);
+    return true;
+  }
+  const int fd;
+  std::atomic<int> got{0};
+};
+
+// Is the descriptor in any epoll set of this process? As the kernel says, proc(5).
+bool watched(int fd) {
+  DIR* dir = ::opendir("/proc/self/fdinfo");
+  if (dir == nullptr) return false;
+  bool found = false;
+  while (const dirent* entry = ::readdir(dir)) {
+    std::ifstream file(std::string("/proc/self/fdinfo/") + entry->d_name);
+    for (std::string word; file >> word;) {
+      int target = -1;
+      if (word == "tfd:" && file >> target && target == fd) found = true;
+    }
+  }
+  ::closedir(dir);
+  return found;
+}
+
+class BusySocket : public ::testing::Test {
+ protected:
+  BusySocket() {
+    auto e = Engine::create(0);
+    EXPECT_TRUE(e.ok());
+    if (e.ok()) engine = std::move(*e);
+    for (Pair& p : pairs) {
+      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p.ends), 0);
+      auto reader = std::make_unique<Reader>(p.ends[0]);
+      p.reader = reader.get();
+      Hold h = engine->hold();
+      engine->add(h.token(), std::move(reader), p.ends[0], true, false);
+    }
+  }
+  ~BusySocket() override {
+    engine.reset();
+    for (Pair& p : pairs) {
+      ::close(p.ends[0]);
+      ::close(p.ends[1]);
+    }
+  }
+  struct Pair {
+    int ends[2] = {-1, -1};
+    Reader* reader = nullptr;
+    void write() { ASSERT_EQ(::send(ends[1], "x", 1, 0), 1); }
+  };
+  // One message after the other, each polled for, until the first socket has left the set.
+  void make_busy() {
+    for (int i = 0; i < 100'000 && watched(pairs[0].ends[0]); ++i) {
+      for (int k = 0; k < 100; ++k) {
+        const int before = pairs[0].reader->got;
+        pairs[0].write();
+        while (pairs[0].reader->got == before) engine->progress();
+      }
+    }
+    ASSERT_FALSE(watched(pairs[0].ends[0]));
+  }
+  // Without a turn of this thread's.
+  void await_unpolled(Pair& p, int more) {
+    const int wanted = p.reader->got + more;
+    p.write();
+    for (int i = 0; i < 20'000 && p.reader->got < wanted; ++i) ::usleep(1000);
+    EXPECT_EQ(p.reader->got, wanted);
+  }
+
+  std::unique_ptr<Engine> engine;
+  Pair pairs[2];
+};
+
+TEST_F(BusySocket, TheHelperHearsItWhenTheProgramStopsPolling) {
+  make_busy();
+  await_unpolled(pairs[0], 1);
+  EXPECT_TRUE(watched(pairs[0].ends[0]));
+}
+
+TEST_F(BusySocket, OthersAreHeardMeanwhile) {
+  make_busy();
+  pairs[1].write();
+  while (pairs[1].reader->got == 0) engine->progress();
+  // And the two together, for neither is alone any more.
+  for (int i = 1; i <= 100; ++i) {
+    const int first = pairs[0].reader->got;
+    pairs[0].write();
+    pairs[1].write();
+    while (pairs[0].reader->got == first || pairs[1].reader->got <= i) engine->progress();
+  }
+}
+
+TEST_F(BusySocket, ASleeperHearsIt) {
+  make_busy();
+  const port::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  const int before = pairs[0].reader->got;
+  std::thread writer([&] {
+    ::usleep(20'000);  // most likely while the other one sleeps
+    pairs[0].write();
+  });
+  EXPECT_EQ(engine->wait(
+                event.get(), [&] { return pairs[0].reader->got > before; }, 20s),
+            0);
+  writer.join();
+}
+
+TEST_F(BusySocket, ItStaysInTheSetForThoseWhoAreAboutToSleep) {
+  make_busy();
+  engine->expect_sleeper();
+  EXPECT_TRUE(watched(pairs[0].ends[0]));
+  for (int i = 0; i < 1000; ++i) {
+    const int before = pairs[0].reader->got;
+    pairs[0].write();
+    while (pairs[0].reader->got == before) engine->progress();
+  }
+  EXPECT_TRUE(watched(pairs[0].ends[0]));
+  engine->forget_sleeper();
+}
+
+TEST_F(BusySocket, InterestAndEndAreKept) {
+  make_busy();
+  Reader& reader = *pairs[0].reader;
+  {
+    Hold h = engine->hold();
+    engine->want_read(h.token(), reader, false);
+  }
+  EXPECT_TRUE(watched(pairs[0].ends[0])) << "its end must be heard";
+  {
+    Hold h = engine->hold();
+    engine->want_read(h.token(), reader, true);
+  }
+  make_busy();
+  {
+    Hold h = engine->hold();
+    engine->remove(h.token(), reader);
+  }
+  EXPECT_FALSE(watched(pairs[0].ends[0]));
+  pairs[0].write();
+  for (int i = 0; i < 1000; ++i) engine->progress();
+}
+
+}  // namespace
+}  // namespace weft::engine
