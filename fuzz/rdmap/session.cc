@@ -105,7 +105,7 @@ void Session::fin() {
   hand_over(SIZE_MAX, SIZE_MAX);
   if (fin_ || closed_ || !peer_.empty()) return;  // it leaves bytes in the socket
   fin_ = true;
-  stream_.peer_closed();
+  stream_.peer_closed(now_);
 }
 
 void Session::reset() {

@@ -161,7 +161,7 @@ bool StreamDriver::take(Token& token, const port::TcpStream::Transfer& t) {
   if (t.would_block) return false;
   if (t.end) {
     token.engine().want_read(token, *this, false);
-    stream_.peer_closed();
+    stream_.peer_closed(token.now());
     return false;
   }
   if (t.error == EFAULT) {

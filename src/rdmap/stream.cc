@@ -115,7 +115,7 @@ void Stream::end_silence() {
   if (state_ == State::open) consumer_.stream_ready();
 }
 
-void Stream::peer_closed() {
+void Stream::peer_closed(Time now) {
   peer_fin_ = true;
   if (!input_live()) return;
   if (leaving_) {
@@ -124,11 +124,12 @@ void Stream::peer_closed() {
   }
   if (!receiver_.at_boundary()) {
     connection_lost();
-  } else if (state_ == State::closing) {
-    finish(StreamEnd::Kind::closed, {});
-  } else {
-    finish(StreamEnd::Kind::peer_closed, {});
+    return;
   }
+  // It may still listen: the FPDU that is on its way is sent to its end (wire.md 6).
+  parting_ = true;
+  linger_until_ = now + kLinger;
+  finish(state_ == State::closing ? StreamEnd::Kind::closed : StreamEnd::Kind::peer_closed, {});
 }
 
 void Stream::connection_lost() {
@@ -296,7 +297,7 @@ void Stream::write_side_shut(Time now) {
 Time Stream::deadline() const {
   // Only what tick() acts on: a deadline that stays in the past would keep its keeper busy for
   // ever.
-  if (state_ == State::ended) return Time::never();
+  if (state_ == State::ended) return parting_ && !linger_over_ ? linger_until_ : Time::never();
   if (!input_live() || leaving_) return std::min({linger_until_, rtr_settles_at_, fin_at()});
   return std::min({fin_at(), opening_write_at_, speak_at_, kick_at_, linger_until_, rtr_settles_at_,
                    receive_wanted_until_, send_path_.rnr_deadline()});

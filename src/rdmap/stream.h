@@ -44,7 +44,7 @@ class Stream {
   bool direct_places(PieceList& places, Time now);
   void direct_received(size_t n, Time now);
   void received(Bytes bytes, Time now);
-  void peer_closed();
+  void peer_closed(Time now);
   void connection_lost();
   // The kernel could not reach memory of the program's that a request or a receive named (EFAULT).
   void own_memory_lost(bool receiving);
@@ -108,7 +108,7 @@ class Stream {
 
   bool ended() const { return state_ >= State::terminating; }
   // Nothing that is still to be sent can arrive.
-  bool hopeless() const { return state_ == State::ended || linger_over_; }
+  bool hopeless() const { return (state_ == State::ended && !parting_) || linger_over_; }
   const mpa::Parameters& parameters() const { return config_.mpa; }
   // The stream fell idle: give back what memory can be had.
   void trim() {
@@ -171,6 +171,7 @@ class Stream {
   bool shutdown_done_ = false;
   bool leaving_ = false;
   bool drain_over_ = false;   // closing: no more waiting for answers
+  bool parting_ = false;      // ended by the peer's FIN: what was begun may still go out
   bool linger_over_ = false;  // the peer takes nothing any more
 
   Time opening_write_at_ = Time::never();  // unasked zero-length Write of wire.md 2.4

@@ -104,7 +104,7 @@ void Side::read() {
     stream.connection_lost();
   } else if (end_.fin_received()) {
     fin_told_ = true;
-    stream.peer_closed();
+    stream.peer_closed(scheduler_.now());
   }
 }
 

@@ -304,5 +304,27 @@ TEST_F(Blocked, ATerminateThatDoesNotGetOutEndsInAReset) {
   EXPECT_NE(p.revents & (POLLHUP | POLLERR | POLLRDHUP), 0);
 }
 
+// wire.md 6: after the peer's FIN the FPDU that is on its way is sent to its end. Whole FPDUs come,
+// then ours.
+TEST_F(Blocked, AfterThePeersFinTheLastFpduIsWhole) {
+  passive.shut_write();
+  ASSERT_TRUE(until([&] { return host_a.end.has_value(); }));
+  EXPECT_EQ(host_a.end->kind, rdmap::StreamEnd::Kind::peer_closed);
+  EXPECT_EQ(host_a.sent.at(0).status, Status::flushed);
+  const Buffer got = read_raw(passive, from.size() * 2);
+  EXPECT_EQ(expect_untouched(got, from), got.size());
+  EXPECT_LT(got.size(), from.size()) << "the rest of the request is not sent";
+  ASSERT_TRUE(until([&] { return owner_a.gone; }));
+}
+
+// But a peer that does not listen is not waited for.
+TEST_F(Blocked, AfterThePeersFinNobodyWaitsForLong) {
+  passive.shut_write();
+  ASSERT_TRUE(until([&] { return owner_a.gone; }));
+  pollfd p{.fd = passive.fd(), .events = POLLRDHUP, .revents = 0};
+  EXPECT_EQ(::poll(&p, 1, 20'000), 1);
+  EXPECT_NE(p.revents & (POLLHUP | POLLERR), 0) << "a reset";
+}
+
 }  // namespace
 }  // namespace weft::engine

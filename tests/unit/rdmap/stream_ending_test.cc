@@ -22,7 +22,7 @@ TEST(Stream, CloseSendsWhatIsPostedAndAsksToHaveItCovered) {
   EXPECT_EQ(p.stream.wish(), Wish::shutdown_write);
   p.stream.write_side_shut(p.now);
   EXPECT_EQ(p.stream.wish(), Wish::none);
-  p.stream.peer_closed();
+  p.stream.peer_closed(p.now);
   EXPECT_EQ(p.host.end->kind, Kind::closed);
   EXPECT_EQ(p.stream.wish(), Wish::close);
 }
@@ -39,7 +39,7 @@ TEST(Stream, CloseDoesNotSendWhatIsPostedLater) {
   p.hears(delivered(1));
   EXPECT_EQ(p.stream.wish(), Wish::shutdown_write) << "the second one holds up nothing";
   p.stream.write_side_shut(p.now);
-  p.stream.peer_closed();
+  p.stream.peer_closed(p.now);
   ASSERT_EQ(p.host.sent.size(), 2U);
   EXPECT_EQ(p.host.sent[0].status, Status::success);
   EXPECT_EQ(p.host.sent[1].wr_id, 2U);
@@ -151,7 +151,7 @@ TEST(Stream, APeerThatClosesFirstEndsAClose) {
   post_send(p, data);
   p.says();
   p.stream.close(p.now);
-  p.stream.peer_closed();
+  p.stream.peer_closed(p.now);
   EXPECT_EQ(p.host.end->kind, Kind::closed);
   EXPECT_EQ(p.host.sent.at(0).status, Status::flushed);
 }
@@ -172,7 +172,7 @@ TEST(Stream, LeaveSaysWhatIsOwedAndNoMore) {
   p.stream.write_side_shut(p.now);
   EXPECT_TRUE(p.stream.wants_bytes()) << "to be discarded";
   p.hears_bytes(pattern_bytes(100, 1));
-  p.stream.peer_closed();
+  p.stream.peer_closed(p.now);
   EXPECT_EQ(p.stream.wish(), Wish::close);
   EXPECT_FALSE(p.host.end) << "it is not told";
 }
@@ -246,7 +246,7 @@ TEST(Stream, TheConsumerMayDieOnceItLetGo) {
       if (stream.wants_bytes()) stream.received(pattern_bytes(100, 1), now);
       stream.receives_posted(now);
       stream.trim();
-      if (step == 3) stream.peer_closed();
+      if (step == 3) stream.peer_closed(now);
       if (step == 6) stream.connection_lost();
       if (!stream.deadline().is_never()) stream.tick(now = stream.deadline());
     }

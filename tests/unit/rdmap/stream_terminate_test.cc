@@ -27,7 +27,7 @@ TEST(Stream, ATerminateOfOurs) {
   EXPECT_TRUE(p.stream.wants_bytes());
   p.hears_bytes(pattern_bytes(1000, 3));
   EXPECT_EQ(p.stream.wish(), Wish::none);
-  p.stream.peer_closed();
+  p.stream.peer_closed(p.now);
   EXPECT_EQ(p.stream.wish(), Wish::close);
 }
 

@@ -12,7 +12,7 @@ namespace {
 TEST(Stream, AFinBetweenFpdusIsAnEnd) {
   ScriptPeer p;
   p.hears(kEmptyWrite);
-  p.stream.peer_closed();
+  p.stream.peer_closed(p.now);
   EXPECT_EQ(p.host.end->kind, Kind::peer_closed);
   EXPECT_EQ(p.stream.wish(), Wish::close);
 }
@@ -20,7 +20,7 @@ TEST(Stream, AFinBetweenFpdusIsAnEnd) {
 TEST(Stream, AFinInsideAnFpduIsALoss) {
   ScriptPeer p;
   p.hears_bytes(Bytes{test::make_fpdu(kEmptyWrite)}.first(7));
-  p.stream.peer_closed();
+  p.stream.peer_closed(p.now);
   EXPECT_EQ(p.host.end->kind, Kind::lost);
   EXPECT_EQ(p.host.end->error, term::kMpaConnectionLost);
 }
