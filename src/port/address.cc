@@ -23,17 +23,21 @@ const sockaddr_in6& v6(const sockaddr_storage& s) {
 }  // namespace
 
 Address Address::from_gid(const Gid& gid, uint16_t port, uint32_t scope) {
+  if (!gid.is_ipv4()) return from_gid_as_ipv6(gid, port, scope);
   Address a;
-  if (gid.is_ipv4()) {
-    v4(a.storage).sin_family = AF_INET;
-    v4(a.storage).sin_addr.s_addr = htonl(gid.ipv4());
-    a.length = sizeof(sockaddr_in);
-  } else {
-    v6(a.storage).sin6_family = AF_INET6;
-    std::memcpy(&v6(a.storage).sin6_addr, gid.raw.data(), gid.raw.size());
-    if (gid.is_link_local()) v6(a.storage).sin6_scope_id = scope;
-    a.length = sizeof(sockaddr_in6);
-  }
+  v4(a.storage).sin_family = AF_INET;
+  v4(a.storage).sin_addr.s_addr = htonl(gid.ipv4());
+  a.length = sizeof(sockaddr_in);
+  a.set_port(port);
+  return a;
+}
+
+Address Address::from_gid_as_ipv6(const Gid& gid, uint16_t port, uint32_t scope) {
+  Address a;
+  v6(a.storage).sin6_family = AF_INET6;
+  std::memcpy(&v6(a.storage).sin6_addr, gid.raw.data(), gid.raw.size());
+  if (gid.is_link_local()) v6(a.storage).sin6_scope_id = scope;
+  a.length = sizeof(sockaddr_in6);
   a.set_port(port);
   return a;
 }

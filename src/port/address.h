@@ -18,6 +18,8 @@ struct Address {
   // `scope`: interface index, for link-local IPv6 addresses alone (connect(2) gives EINVAL without
   // it).
   static Address from_gid(const Gid& gid, uint16_t port, uint32_t scope = 0);
+  // The same for a dual-stack socket: IPv4 in its mapped form.
+  static Address from_gid_as_ipv6(const Gid& gid, uint16_t port, uint32_t scope = 0);
   // Any address of this host, dual-stack where IPv6 exists.
   static Address any(int family, uint16_t port);
 

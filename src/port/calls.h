@@ -25,6 +25,10 @@ inline ssize_t sendmsg(int fd, const msghdr* m, int flags) {
   if constexpr (kThroughLibc) return ::sendmsg(fd, m, flags);
   return ::syscall(SYS_sendmsg, fd, m, flags);
 }
+inline int sendmmsg(int fd, mmsghdr* m, unsigned count, int flags) {
+  if constexpr (kThroughLibc) return ::sendmmsg(fd, m, count, flags);
+  return static_cast<int>(::syscall(SYS_sendmmsg, fd, m, count, flags));
+}
 inline ssize_t recv(int fd, void* p, size_t n, int flags) {
   if constexpr (kThroughLibc) return ::recv(fd, p, n, flags);
   return ::syscall(SYS_recvfrom, fd, p, n, flags, nullptr, nullptr);

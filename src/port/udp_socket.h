@@ -1,0 +1,110 @@
+// A UDP socket that carries the datagrams of many peers: trains of equal datagrams leave in one
+// system call and arrive in one, where kernel, route and device can do that (UDP_SEGMENT, UDP_GRO;
+// datapath.md 2, R6 and R7).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/io_vec.h"
+#include "base/result.h"
+#include "port/address.h"
+#include "port/fd.h"
+#include "port/tcp_stream.h"
+
+namespace weft::port {
+
+// Whether the kernel cuts trains for a destination: found out by trying, and asked again after a
+// while, for routes and devices change. One per peer, or one for all. Value type.
+class Segmentation {
+ public:
+  bool worth_trying() { return !refused_ || ++trains_since_ % kRetryEvery == 0; }
+  void worked() { refused_ = false; }
+  void failed() { refused_ = true; }
+  bool refused() const { return refused_; }
+
+ private:
+  static constexpr uint32_t kRetryEvery = 4096;
+  bool refused_ = false;
+  uint32_t trains_since_ = 0;
+};
+
+// Holder of the engine alone, but for what is const.
+class UdpSocket {
+ public:
+  // In one system call: datagrams, and bytes of all (more the kernel cuts without help of the
+  // device, or not at all).
+  static constexpr size_t kMostSegments = 64;
+  static constexpr size_t kMostBytes = 65'464;
+  // The largest datagram that IPv4 and IPv6 both take.
+  static constexpr size_t kMostDatagram = 65'487;
+
+  UdpSocket() = default;
+  // Takes over a socket that is bound; IPv4, or IPv6 that may be dual-stack. Asks for
+  // `buffer` bytes in both directions; the kernel's limits may give less.
+  UdpSocket(Fd fd, size_t buffer);
+
+  // What send() is to do. Refers to everything; the call copies.
+  struct Train {
+    const Address* to = nullptr;
+    Gid from;                // of this host; zero: the kernel's choice
+    uint32_t interface = 0;  // with a link-local `from`
+    uint8_t tos = 0;         // type of service or traffic class, with the ECN bits
+    size_t segment = 0;      // bytes of each datagram but the last, which may be shorter
+    std::span<const IoVec> pieces;
+  };
+  struct Sent {
+    size_t bytes = 0;          // of whole datagrams that the kernel has
+    bool would_block = false;  // the rest has no room: wait until the socket is writable
+    bool too_big = false;      // the next one is larger than the path allows (EMSGSIZE)
+    int error = 0;             // errno of anything else; a datagram is gone and the socket is well
+  };
+  Sent send(const Train& train, Segmentation& segmentation);
+
+  // What one call brought: a datagram, or a train of them from one peer.
+  struct Received {
+    size_t bytes = 0;    // 0 and would_block: nothing there
+    size_t segment = 0;  // bytes of each datagram but the last
+    bool would_block = false;
+    bool truncated = false;  // larger than the buffer; its end is lost
+    int error = 0;
+    Address from;
+    Gid to;                  // the local address that it was sent to
+    uint32_t interface = 0;  // that it came in by
+    uint8_t tos = 0;
+  };
+  Received receive(MutableBytes buffer);
+
+  // Datagrams that the socket had no room for since it was made (SO_RXQ_OVFL), as of the last
+  // datagram received.
+  uint32_t overruns() const { return overruns_; }
+  // Bytes that the kernel really granted, of its own accounting (twice what can be used).
+  size_t receive_buffer() const { return receive_buffer_; }
+  // Does this kernel put trains together on their way in?
+  bool gathers() const { return gathers_; }
+
+  // Each datagram may be cut up by IP on its way (option ud_big); else DF is set.
+  void allow_fragments(bool on) const;
+
+  int fd() const { return fd_.get(); }
+  bool valid() const { return fd_.valid(); }
+  void close() { fd_.reset(); }
+  Address local() const;
+
+ private:
+  struct Control;
+  size_t write_control(Control& control, const Train& train, size_t segment) const;
+  Sent send_train(const Train& train, const msghdr& header);
+  Sent send_one_by_one(const Train& train, const msghdr& header);
+  void read_control(msghdr& header, Received& received);
+
+  Fd fd_;
+  int family_ = 0;
+  bool gathers_ = false;
+  uint32_t overruns_ = 0;
+  size_t receive_buffer_ = 0;
+  std::vector<IoVec> cut_;  // for send_one_by_one()
+};
+
+}  // namespace weft::port

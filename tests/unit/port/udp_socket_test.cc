@@ -1,0 +1,252 @@
+// Real sockets on the loopback interface.
+
+#include "port/udp_socket.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <cerrno>
+
+#include "tests/support/hex.h"
+
+namespace weft::port {
+namespace {
+
+using test::Buffer;
+using test::pattern;
+
+constexpr Gid kLoopback = Gid::from_ipv4(INADDR_LOOPBACK);
+constexpr Gid kOther = Gid::from_ipv4(INADDR_LOOPBACK + 1);
+constexpr size_t kBuffer = 1 << 20;
+
+UdpSocket make(int family, size_t buffer = kBuffer) {
+  Fd fd{::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  EXPECT_TRUE(fd.valid());
+  const int off = 0;
+  if (family == AF_INET6) {
+    EXPECT_EQ(::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off), 0);
+  }
+  const Address any = Address::any(family, 0);
+  EXPECT_EQ(::bind(fd.get(), any.get(), any.length), 0);
+  return UdpSocket{std::move(fd), buffer};
+}
+
+bool have_ipv6() {
+  const Fd fd{::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  if (!fd.valid()) return false;
+  Gid one;
+  one.raw[15] = 1;
+  const Address at = Address::from_gid(one, 0);
+  return ::bind(fd.get(), at.get(), at.length) == 0;
+}
+
+bool readable(const UdpSocket& s) {
+  pollfd p{.fd = s.fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&p, 1, 10'000) == 1;
+}
+
+// The datagrams that make up `bytes` bytes, each by itself, whatever trains they came in.
+std::vector<Buffer> receive_all(UdpSocket& s, size_t bytes) {
+  std::vector<Buffer> all;
+  Buffer place(65'536);
+  for (size_t have = 0; have < bytes;) {
+    const auto r = s.receive(place);
+    if (r.would_block) {
+      if (!readable(s)) break;
+      continue;
+    }
+    EXPECT_EQ(r.error, 0);
+    EXPECT_FALSE(r.truncated);
+    for (size_t at = 0; at < r.bytes; at += r.segment) {
+      const size_t n = std::min(r.segment, r.bytes - at);
+      all.emplace_back(place.begin() + static_cast<ptrdiff_t>(at),
+                       place.begin() + static_cast<ptrdiff_t>(at + n));
+    }
+    have += r.bytes;
+  }
+  return all;
+}
+
+class Udp : public ::testing::TestWithParam<int> {
+ protected:
+  Udp() : a(make(GetParam())), b(make(GetParam())) {
+    to = Address::from_gid(kLoopback, b.local().port());
+  }
+  UdpSocket a;
+  UdpSocket b;
+  Address to;
+  Segmentation segmentation;
+};
+INSTANTIATE_TEST_SUITE_P(Families, Udp, ::testing::Values(AF_INET, AF_INET6),
+                         [](const auto& family) {
+                           return family.param == AF_INET ? "Ipv4" : "DualStack";
+                         });
+
+TEST_P(Udp, ATrainArrivesAsItsDatagrams) {
+  // Cut anywhere: pieces and datagrams have nothing to do with each other.
+  Buffer data = pattern(44 * 1424 - 100, 7);
+  const IoVec pieces[] = {
+      {data.data(), 10}, {data.data() + 10, 5000}, {data.data() + 5010, data.size() - 5010}};
+  const auto sent = a.send({.to = &to, .segment = 1424, .pieces = pieces}, segmentation);
+  EXPECT_EQ(sent.bytes, data.size());
+  const auto got = receive_all(b, data.size());
+  ASSERT_EQ(got.size(), 44U);
+  Buffer joined;
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].size(), i + 1 < got.size() ? 1424U : 1324U);
+    joined.insert(joined.end(), got[i].begin(), got[i].end());
+  }
+  EXPECT_TRUE(joined == data);
+}
+
+// Kernels, routes and devices that cannot: the datagrams go one by one.
+TEST_P(Udp, WithoutSegmentationTheSameArrives) {
+  segmentation.failed();
+  Buffer data = pattern(150 * 100 + 17, 3);
+  const IoVec pieces[] = {{data.data(), 333}, {data.data() + 333, data.size() - 333}};
+  const auto sent = a.send({.to = &to, .segment = 100, .pieces = pieces}, segmentation);
+  EXPECT_EQ(sent.bytes, data.size());
+  EXPECT_TRUE(segmentation.refused());
+  const auto got = receive_all(b, data.size());
+  ASSERT_EQ(got.size(), 151U);
+  EXPECT_EQ(got.back().size(), 17U);
+  Buffer joined;
+  for (const Buffer& d : got) joined.insert(joined.end(), d.begin(), d.end());
+  EXPECT_TRUE(joined == data);
+}
+
+TEST_P(Udp, WhatTheKernelRefusesToCutGoesOneByOne) {
+  // More datagrams than the kernel cuts in one call: EINVAL.
+  Buffer data = pattern(600 * 10, 3);
+  const IoVec piece{data.data(), data.size()};
+  const auto sent = a.send({.to = &to, .segment = 10, .pieces = {&piece, 1}}, segmentation);
+  EXPECT_EQ(sent.bytes, data.size());
+  EXPECT_TRUE(segmentation.refused());
+  EXPECT_EQ(receive_all(b, data.size()).size(), 600U);
+}
+
+TEST_P(Udp, RefusedSegmentationIsTriedAgainAfterAWhile) {
+  segmentation.failed();
+  Buffer data = pattern(20, 1);
+  const IoVec piece{data.data(), data.size()};
+  size_t trains = 0;
+  for (; trains < 10'000 && segmentation.refused(); ++trains) {
+    (void)a.send({.to = &to, .segment = 10, .pieces = {&piece, 1}}, segmentation);
+    Buffer place(65'536);
+    while (!b.receive(place).would_block) {
+    }
+  }
+  EXPECT_FALSE(segmentation.refused());
+  EXPECT_GT(trains, 1000U) << "not with every train";
+}
+
+TEST_P(Udp, AddressesAndTypeOfServiceAreTold) {
+  Buffer data = pattern(100, 1);
+  const IoVec piece{data.data(), data.size()};
+  const Address other = Address::from_gid(kOther, b.local().port());
+  const auto sent = a.send(
+      {.to = &other, .from = kLoopback, .tos = 0x2e << 2 | 1, .segment = 0, .pieces = {&piece, 1}},
+      segmentation);
+  ASSERT_EQ(sent.bytes, data.size());
+  ASSERT_TRUE(readable(b));
+  Buffer place(65'536);
+  const auto r = b.receive(place);
+  EXPECT_EQ(r.bytes, data.size());
+  EXPECT_EQ(r.segment, data.size());
+  EXPECT_EQ(r.from.gid(), kLoopback);
+  EXPECT_EQ(r.from.port(), a.local().port());
+  EXPECT_EQ(r.to, kOther);
+  EXPECT_NE(r.interface, 0U);
+  EXPECT_EQ(r.tos, 0x2e << 2 | 1);
+}
+
+TEST_P(Udp, EmptyAndLargestDatagrams) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{65'480}}) {
+    Buffer data = pattern(size, 1);
+    const IoVec piece{data.data(), data.size()};
+    const auto sent = a.send({.to = &to, .segment = 0, .pieces = {&piece, 1}}, segmentation);
+    EXPECT_EQ(sent.bytes, size);
+    EXPECT_EQ(sent.error, 0);
+    ASSERT_TRUE(readable(b));
+    Buffer place(65'536);
+    const auto r = b.receive(place);
+    EXPECT_FALSE(r.would_block);
+    EXPECT_EQ(r.bytes, size);
+    place.resize(size);
+    EXPECT_TRUE(place == data);
+  }
+}
+
+// DF is set: what does not fit is refused here, not cut up on the way.
+TEST_P(Udp, TooLargeForThePath) {
+  Buffer data = pattern(65'530, 1);
+  const IoVec piece{data.data(), data.size()};
+  const auto sent = a.send({.to = &to, .segment = 0, .pieces = {&piece, 1}}, segmentation);
+  EXPECT_TRUE(sent.too_big);
+  EXPECT_EQ(sent.bytes, 0U);
+}
+
+TEST_P(Udp, ABufferTooSmallIsTold) {
+  Buffer data = pattern(2000, 1);
+  const IoVec piece{data.data(), data.size()};
+  ASSERT_EQ(a.send({.to = &to, .segment = 0, .pieces = {&piece, 1}}, segmentation).bytes, 2000U);
+  ASSERT_TRUE(readable(b));
+  Buffer place(1000);
+  const auto r = b.receive(place);
+  EXPECT_TRUE(r.truncated);
+  EXPECT_EQ(r.bytes, 1000U);
+}
+
+// A receiver that does not come along: the kernel drops, and says how many.
+TEST_P(Udp, OverrunsAreCounted) {
+  UdpSocket small = make(GetParam(), 4096);
+  EXPECT_GT(small.receive_buffer(), 0U);
+  const Address there = Address::from_gid(kLoopback, small.local().port());
+  Buffer data = pattern(500, 1);
+  const IoVec piece{data.data(), data.size()};
+  constexpr uint32_t kSent = 400;
+  for (uint32_t i = 0; i < kSent; ++i) {
+    ASSERT_EQ(a.send({.to = &there, .segment = 0, .pieces = {&piece, 1}}, segmentation).bytes,
+              data.size());
+  }
+  Buffer place(65'536);
+  uint32_t received = 0;
+  const auto drain = [&] {
+    for (auto r = small.receive(place); !r.would_block; r = small.receive(place)) {
+      received += static_cast<uint32_t>(r.bytes / data.size());
+    }
+  };
+  drain();
+  // The count comes with a datagram that is received after the loss.
+  ASSERT_EQ(a.send({.to = &there, .segment = 0, .pieces = {&piece, 1}}, segmentation).bytes,
+            data.size());
+  ASSERT_TRUE(readable(small));
+  drain();
+  EXPECT_GT(small.overruns(), 0U);
+  EXPECT_EQ(received + small.overruns(), kSent + 1);
+}
+
+TEST(UdpIpv6, ATrainOverIpv6) {
+  if (!have_ipv6()) GTEST_SKIP() << "no ::1 on this host";
+  UdpSocket a = make(AF_INET6);
+  UdpSocket b = make(AF_INET6);
+  Gid one;
+  one.raw[15] = 1;
+  const Address to = Address::from_gid(one, b.local().port());
+  Segmentation segmentation;
+  Buffer data = pattern(10 * 1392, 7);
+  const IoVec piece{data.data(), data.size()};
+  const auto sent = a.send(
+      {.to = &to, .from = one, .tos = 2, .segment = 1392, .pieces = {&piece, 1}}, segmentation);
+  EXPECT_EQ(sent.bytes, data.size());
+  ASSERT_TRUE(readable(b));
+  Buffer place(65'536);
+  const auto r = b.receive(place);
+  EXPECT_EQ(r.to, one);
+  EXPECT_EQ(r.from.gid(), one);
+  EXPECT_EQ(r.tos, 2);
+  EXPECT_EQ(r.segment, 1392U);
+}
+
+}  // namespace
+}  // namespace weft::port
