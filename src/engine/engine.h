@@ -168,7 +168,7 @@ class Engine {
   void arm_inner();
   bool spin(const std::function<bool()>& ready);
   void helper_main();
-  void helper_turn();
+  void helper_turn(bool rang);
   void take_over(Token& token);
   bool linger(Token& token);
 

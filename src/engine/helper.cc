@@ -185,14 +185,15 @@ void Engine::helper_main() {
     epoll_event events[3];
     const int n = ::epoll_wait(outer_.get(), events, 3, -1);
     if (n < 0 && errno != EINTR) return;  // the set is gone: abandoned after a fork
-    for (int i = 0; i < n; ++i) {
-      if (events[i].data.u64 == kTimerRang) timer_rang();
-    }
-    if (n > 0) helper_turn();
+    bool rang = false;
+    for (int i = 0; i < n; ++i) rang |= events[i].data.u64 == kTimerRang;
+    if (rang) timer_rang();
+    if (n > 0) helper_turn(rang);
   }
 }
 
-void Engine::helper_turn() {
+// `rang`: the program's patience may be over; else the sockets have something.
+void Engine::helper_turn(bool rang) {
   const Time now = clock();
   const Time polled = Time::from_ns(program_turn_.load(std::memory_order_relaxed));
   const bool sleep_expected = expected_sleepers_.load(std::memory_order_relaxed) > 0;
@@ -220,10 +221,13 @@ void Engine::helper_turn() {
     return;
   }
   if (active) {
-    policy_.program_was_active();
+    // One that polls between spins on its memory has just polled when a message wakes the helper:
+    // that alone says nothing.
+    if (rang) policy_.program_was_active();
     run_deadlines(token);
     if (!deferred_.empty() && token.now() >= deferred_until_) flush_deferred(token);
-    arm_timer(now + policy_.patience());
+    arm_timer(std::max(polled, Time::from_ns(program_turn_.load(std::memory_order_relaxed))) +
+              policy_.patience());
     return;
   }
   take_over(token);

@@ -13,18 +13,26 @@ namespace weft::engine {
 
 // Patience: how long after the program's last turn it still counts as polling. A program that polls
 // keeps its sockets to itself and the helper asleep; one that spins on its memory between rare
-// polls pays the patience in every round trip, so the helper learns to be quick with it. Used by
-// the helper alone; read by others.
+// polls pays the patience in every round trip, so the helper learns to be quick with it.
+//
+// Quickness is what it has learned; patience grows from there while the program goes on polling,
+// and falls back when it stops. Without the second number two programs that wait for each other's
+// helpers would keep each other's patience up. Used by the helper alone; read by others.
 class HelperPolicy {
  public:
-  explicit HelperPolicy(Duration most) : most_(std::max(most, kLeast)), patience_(most_.count()) {}
+  explicit HelperPolicy(Duration most)
+      : most_(std::max(most, kLeast)), quickness_(most_), patience_(most_.count()) {}
 
   Duration patience() const { return Duration{patience_.load(std::memory_order_relaxed)}; }
   // The helper came and the program was at it.
-  void program_was_active() { store(patience() * 2); }
+  void program_was_active() {
+    store(patience() * 2);
+    if (patience() == most_) quickness_ = most_;  // it polls for long
+  }
   // The helper took over. `found_work`: something had been waiting for it.
   void took_over(bool found_work) {
-    if (found_work) store(patience() / 4);
+    if (found_work) quickness_ = std::max(quickness_ / 4, kLeast);
+    store(quickness_);
   }
 
  private:
@@ -33,6 +41,7 @@ class HelperPolicy {
     patience_.store(std::clamp(d, kLeast, most_).count(), std::memory_order_relaxed);
   }
   const Duration most_;
+  Duration quickness_;
   std::atomic<int64_t> patience_;
 };
 

@@ -23,6 +23,23 @@ TEST(HelperPolicy, LearnsFromWhatItFinds) {
   EXPECT_EQ(p.patience(), 500us);
 }
 
+// Patience that grew while the program polled is not the measure of the next time.
+TEST(HelperPolicy, FallsBackWhenTheProgramStops) {
+  HelperPolicy p(1ms);
+  for (int i = 0; i < 3; ++i) p.took_over(true);
+  const Duration quick = p.patience();
+  EXPECT_LT(quick, 20us);
+  p.program_was_active();
+  p.program_was_active();
+  EXPECT_EQ(p.patience(), 4 * quick);
+  p.took_over(false);
+  EXPECT_EQ(p.patience(), quick);
+  // One that polls for long is left alone from then on.
+  while (p.patience() < 1ms) p.program_was_active();
+  p.took_over(false);
+  EXPECT_EQ(p.patience(), 1ms);
+}
+
 TEST(HelperPolicy, KeepsWithinItsBounds) {
   HelperPolicy p(1ms);
   for (int i = 0; i < 20; ++i) p.took_over(true);
