@@ -1,5 +1,5 @@
 // A UDP-like path between two ends, A and B: whole datagrams or none, some lost, doubled, late or
-// damaged.
+// damaged as a FaultSpec says.
 #pragma once
 
 #include <deque>
@@ -9,31 +9,26 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/random.h"
+#include "base/fault_plan.h"
 #include "sim/scheduler.h"
 
 namespace weft::sim {
 
 struct DatagramOptions {
   Duration delay = std::chrono::microseconds{25};  // one way, least
-  Duration jitter{0};                              // added, 0 to this much; order is kept
   size_t mtu = 1472;                               // most payload of a datagram
   size_t queue = 1024;  // datagrams that wait to be read; the next one is dropped
-  // Chances for each datagram.
-  double loss = 0;
-  double duplicate = 0;  // the copy takes a way of its own
-  double reorder = 0;    // takes up to reorder_delay longer, and others overtake it
-  Duration reorder_delay = std::chrono::microseconds{200};
-  double corrupt = 0;  // 1 to 3 bits flipped
+  // How far apart two datagrams leave at least: the line's rate. What is sent faster queues up.
+  Duration spacing{0};
+  bool checksum = false;  // what was damaged does not arrive, as with UDP's checksum
+  FaultSpec faults;       // the link's own seed counts, not that of the spec
 };
 
 // What became of the datagrams of one direction.
 struct DatagramCounters {
   uint64_t sent = 0;
-  uint64_t lost = 0;
-  uint64_t duplicated = 0;
-  uint64_t reordered = 0;  // held back; whether another one overtook it depends on the traffic
-  uint64_t corrupted = 0;
+  FaultCounts faults;
+  uint64_t damaged = 0;  // dropped for their checksum
   uint64_t overflowed = 0;
   uint64_t delivered = 0;  // into the queue
 };
@@ -51,14 +46,24 @@ class DatagramEnd {
   // Called from the scheduler for each datagram that arrives. May use both ends.
   void on_event(std::function<void()> f) { on_event_ = std::move(f); }
   // Of what this end sent.
-  const DatagramCounters& counters() const { return counters_; }
+  DatagramCounters counters() const;
+
+  // Sees every datagram that this end sends, before the faults; false: it is lost. For tests that
+  // want one certain datagram lost, or to know what was said.
+  void watch(std::function<bool(Bytes)> f) { watch_ = std::move(f); }
 
  private:
   friend class DatagramLink;
-  DatagramLink* link_ = nullptr;
+  DatagramEnd(DatagramLink& link, const FaultSpec& faults, uint64_t direction)
+      : link_(link), plan_(faults, direction) {}
+
+  DatagramLink& link_;
+  FaultPlan plan_;
+  std::function<bool(Bytes)> watch_;
   std::deque<std::vector<std::byte>> arrived_;
   std::function<void()> on_event_;
   DatagramCounters counters_;
+  Time last_departure_ = Time::from_ns(INT64_MIN / 2);
   Time last_arrival_;  // at the peer, of those that keep their order
 };
 
@@ -73,17 +78,16 @@ class DatagramLink {
   DatagramEnd& a() { return a_; }
   DatagramEnd& b() { return b_; }
   // From now on; what is on the way is not touched.
-  void set_options(const DatagramOptions& options) { options_ = options; }
+  void set_options(const DatagramOptions& options);
 
  private:
   friend class DatagramEnd;
   bool send(DatagramEnd& from, Bytes datagram);
-  void forward(DatagramEnd& from, std::vector<std::byte> datagram);
-  void arrive(DatagramEnd& from, std::vector<std::byte> datagram);
+  void forward(DatagramEnd& from, const DatagramFate::Copy& way, std::vector<std::byte> datagram);
+  void arrive(DatagramEnd& from, bool damaged, std::vector<std::byte> datagram);
   DatagramEnd& peer_of(DatagramEnd& end) { return &end == &a_ ? b_ : a_; }
 
   Scheduler& scheduler_;
-  SeededRandom random_;
   DatagramOptions options_;
   DatagramEnd a_;
   DatagramEnd b_;

@@ -1,17 +1,20 @@
 // A queue of bounded length. Its memory grows with use, so that a connection at rest has next to
-// none. Not thread-safe.
+// none; and it is small itself, for each connection has several. Not thread-safe.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <utility>
-#include <vector>
 
 namespace weft {
 
 template <class T>
 class FixedRing {
  public:
-  explicit FixedRing(size_t capacity = 0) : capacity_(capacity) {}
+  explicit FixedRing(uint32_t capacity = 0) : capacity_(capacity) {}
+  FixedRing(const FixedRing&) = delete;
+  FixedRing& operator=(const FixedRing&) = delete;
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
   bool empty() const { return size_ == 0; }
@@ -19,37 +22,42 @@ class FixedRing {
   T& front() { return slots_[first_]; }
   const T& front() const { return slots_[first_]; }
   T& back() { return (*this)[size_ - 1]; }
-  T& operator[](size_t i) { return slots_[(first_ + i) & (slots_.size() - 1)]; }
+  T& operator[](size_t i) { return slots_[(first_ + i) & (slot_count_ - 1)]; }
   // Callers ask full() first.
   T& push_back(T v) {
-    if (size_ == slots_.size()) grow();
+    if (size_ == slot_count_) grow();
     ++size_;
     return back() = std::move(v);
   }
   void pop_front() {
     slots_[first_] = T{};
-    first_ = (first_ + 1) & (slots_.size() - 1);
+    first_ = (first_ + 1) & (slot_count_ - 1);
     --size_;
   }
   // Gives back its memory where nothing is in it.
   void trim() {
-    if (empty()) slots_ = {};
+    if (!empty()) return;
+    slots_.reset();
+    slot_count_ = first_ = 0;
   }
 
  private:
-  static constexpr size_t kFirst = 4;
+  static constexpr uint32_t kFirst = 4;
 
   void grow() {
-    std::vector<T> more(slots_.empty() ? kFirst : 2 * slots_.size());
-    for (size_t i = 0; i < size_; ++i) more[i] = std::move((*this)[i]);
-    slots_.swap(more);
+    const uint32_t count = slot_count_ == 0 ? kFirst : 2 * slot_count_;
+    auto more = std::make_unique<T[]>(count);
+    for (uint32_t i = 0; i < size_; ++i) more[i] = std::move((*this)[i]);
+    slots_ = std::move(more);
+    slot_count_ = count;
     first_ = 0;
   }
 
-  size_t capacity_;
-  std::vector<T> slots_;  // a power of two of them
-  size_t first_ = 0;
-  size_t size_ = 0;
+  std::unique_ptr<T[]> slots_;
+  uint32_t slot_count_ = 0;  // a power of two, or none
+  uint32_t capacity_;
+  uint32_t first_ = 0;
+  uint32_t size_ = 0;
 };
 
 }  // namespace weft

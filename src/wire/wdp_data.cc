@@ -31,25 +31,24 @@ bool legal_message_length(const WdpData& d) {
 
 // wire.md 8.2 and 9.3: one datagram of 56 bytes, L set; STRIDE may be 0 and MO any place in the
 // Read from which the range does not leave it. Only a Read of nothing has an empty range.
-Result<Ok, WdpDrop> check_read_request(const WdpData& d, Bytes datagram) {
-  if (datagram.size() != WdpData::kSize + WdpReadRange::kSize) {
-    return fail(WdpDrop::length_mismatch);
-  }
+Result<Ok, WdpDrop> check_read_request(const WdpData& d, Bytes front, size_t size) {
+  static_assert(WdpData::kLook == WdpData::kSize + WdpReadRange::kSize);
+  if (size != WdpData::kLook || front.size() < size) return fail(WdpDrop::length_mismatch);
   if (!d.last) return fail(WdpDrop::last_mismatch);
-  const auto range = WdpReadRange::parse(datagram.data() + WdpData::kSize);
+  const auto range = WdpReadRange::parse(front.data() + WdpData::kSize);
   const uint64_t end = uint64_t{d.mo.value()} + range.length;
   if (end > d.mlen || (range.length == 0 && d.mlen != 0)) return fail(WdpDrop::read_range);
   return Ok{};
 }
 
-Result<Ok, WdpDrop> check_geometry(const WdpData& d, Bytes datagram) {
+Result<Ok, WdpDrop> check_geometry(const WdpData& d, size_t size) {
   const uint32_t mo = d.mo.value();
   if (d.stride == 0) return fail(WdpDrop::bad_stride);
   if (mo % d.stride != 0) return fail(WdpDrop::misaligned_offset);
   if (mo >= d.mlen && (mo != 0 || d.mlen != 0)) return fail(WdpDrop::offset_beyond_message);
   if (!legal_message_length(d)) return fail(WdpDrop::message_length);
   const uint32_t n = d.payload_size();
-  if (datagram.size() != WdpData::kSize + n) return fail(WdpDrop::length_mismatch);
+  if (size != WdpData::kSize + n) return fail(WdpDrop::length_mismatch);
   if (d.last != (uint64_t{mo} + n == d.mlen)) return fail(WdpDrop::last_mismatch);
   return Ok{};
 }
@@ -75,14 +74,14 @@ bool wdp_has_opcode(WdpClass c, Opcode op) {
   }
 }
 
-Result<WdpData, WdpDrop> WdpData::parse(Bytes datagram) {
-  const auto common = WdpCommon::parse(datagram);
+Result<WdpData, WdpDrop> WdpData::parse(Bytes front, size_t size) {
+  const auto common = WdpCommon::parse(front);
   if (!common) return fail(common.error());
   if (common->wdp_class != WdpClass::uc && common->wdp_class != WdpClass::rd) {
     return fail(WdpDrop::wrong_class);
   }
-  if (datagram.size() < kSize) return fail(WdpDrop::too_short);
-  const std::byte* p = datagram.data();
+  if (front.size() < kSize) return fail(WdpDrop::too_short);
+  const std::byte* p = front.data();
   const auto ddp = std::to_integer<uint8_t>(p[28]);
   const auto rdmap = std::to_integer<uint8_t>(p[29]);
   WdpData d;
@@ -113,8 +112,8 @@ Result<WdpData, WdpDrop> WdpData::parse(Bytes datagram) {
   if (d.opcode == Opcode::terminate && (d.didx != kPortIndex || d.sidx != kPortIndex)) {
     return fail(WdpDrop::index_mismatch);
   }
-  const auto good = d.opcode == Opcode::read_request ? check_read_request(d, datagram)
-                                                     : check_geometry(d, datagram);
+  const auto good = d.opcode == Opcode::read_request ? check_read_request(d, front, size)
+                                                     : check_geometry(d, size);
   if (!good) return fail(good.error());
   return d;
 }

@@ -54,7 +54,10 @@ struct WdpData {
 
   // Takes the whole datagram, for its length is among the hard checks of wire.md 8.2; all of them
   // are made here. F_CRC is not looked at: see wdp_crc.h.
-  static Result<WdpData, WdpDrop> parse(Bytes datagram);
+  static Result<WdpData, WdpDrop> parse(Bytes datagram) { return parse(datagram, datagram.size()); }
+  // The same for who has not all of it in one place yet: the first kLook bytes of `size`, or all.
+  static constexpr size_t kLook = 56;
+  static Result<WdpData, WdpDrop> parse(Bytes front, size_t size);
   // Writes kSize bytes, the CRC field as 0.
   void encode(std::byte* p) const;
   std::string to_string() const;

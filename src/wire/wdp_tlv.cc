@@ -35,4 +35,12 @@ std::string WdpTlv::to_string() const {
   return text;
 }
 
+bool has_critical_tlv(Bytes tlvs) {
+  while (!tlvs.empty()) {
+    const auto tlv = WdpTlv::take(tlvs);
+    if (!tlv.ok() || tlv->critical) return true;
+  }
+  return false;
+}
+
 }  // namespace weft::wire

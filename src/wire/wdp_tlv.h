@@ -34,4 +34,7 @@ struct WdpTlv {
   std::string to_string() const;
 };
 
+// Is there one that whoever knows none has to refuse? `tlvs` are those of a parsed message.
+bool has_critical_tlv(Bytes tlvs);
+
 }  // namespace weft::wire

@@ -21,10 +21,12 @@ class ScriptPeer {
  public:
   explicit ScriptPeer(const rdmap::StreamConfig& config = script_config(),
                       uint32_t send_capacity = 256)
-      : host(send_capacity), stream(host, config, 5, now), crc_(config.mpa.crc) {}
+      : host(send_capacity), stream(host, counted(config), 5, now), crc_(config.mpa.crc) {}
 
   Host host;
   Time now = Time::from_ns(1'000'000'000);
+  stats::QpBlock qp_counters;
+  stats::EngineBlock engine_counters;
   rdmap::Stream stream;
 
   // The FPDU of a ULPDU, or several at once, in one piece.
@@ -79,6 +81,11 @@ class ScriptPeer {
   }
 
  private:
+  rdmap::StreamConfig counted(rdmap::StreamConfig config) {
+    config.counters = {&qp_counters, &engine_counters};
+    return config;
+  }
+
   const bool crc_;
 };
 

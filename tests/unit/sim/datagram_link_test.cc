@@ -45,7 +45,7 @@ bool intact(const Buffer& d) {
 }
 
 TEST(DatagramLink, CleanPathDeliversAllInOrder) {
-  const auto all = sent_through({.jitter = 50us}, 1, 500);
+  const auto all = sent_through({.faults = {.jitter = 50us}}, 1, 500);
   ASSERT_EQ(all.size(), 500U);
   for (uint32_t i = 0; i < 500; ++i) {
     EXPECT_EQ(number(all[i]), i);
@@ -55,7 +55,7 @@ TEST(DatagramLink, CleanPathDeliversAllInOrder) {
 
 TEST(DatagramLink, TakesDelayAndJitter) {
   Scheduler s;
-  DatagramLink link(s, 3, {.delay = 30us, .jitter = 10us});
+  DatagramLink link(s, 3, {.delay = 30us, .faults = {.jitter = 10us}});
   link.b().send(pattern(1, 1));
   s.run_for(29us);
   EXPECT_EQ(link.a().readable(), 0U);
@@ -65,7 +65,7 @@ TEST(DatagramLink, TakesDelayAndJitter) {
 
 TEST(DatagramLink, EmptyDatagramsAreDatagrams) {
   Scheduler s;
-  DatagramLink link(s, 1, {.corrupt = 1});
+  DatagramLink link(s, 1, {.faults = {.corrupt = 1}});
   EXPECT_FALSE(link.b().receive().has_value());
   EXPECT_TRUE(link.a().send({}));
   s.run_for(1ms);
@@ -83,22 +83,22 @@ TEST(DatagramLink, AboveTheMtuIsRefused) {
 
 TEST(DatagramLink, LosesItsShare) {
   DatagramCounters c;
-  const auto all = sent_through({.loss = 0.2}, 5, 5000, &c);
-  EXPECT_NEAR(static_cast<double>(c.lost), 1000, 120);
-  EXPECT_EQ(all.size(), 5000 - c.lost);
+  const auto all = sent_through({.faults = {.loss = 0.2}}, 5, 5000, &c);
+  EXPECT_NEAR(static_cast<double>(c.faults.lost), 1000, 120);
+  EXPECT_EQ(all.size(), 5000 - c.faults.lost);
   EXPECT_EQ(c.delivered, all.size());
   for (size_t i = 1; i < all.size(); ++i) ASSERT_LT(number(all[i - 1]), number(all[i]));
 }
 
 TEST(DatagramLink, LosesAllOrNothingWhenAsked) {
-  EXPECT_TRUE(sent_through({.loss = 1}, 1, 100).empty());
-  EXPECT_EQ(sent_through({.loss = 0}, 1, 100).size(), 100U);
+  EXPECT_TRUE(sent_through({.faults = {.loss = 1}}, 1, 100).empty());
+  EXPECT_EQ(sent_through({.faults = {.loss = 0}}, 1, 100).size(), 100U);
 }
 
 TEST(DatagramLink, DuplicatesAreWholeAndCounted) {
   DatagramCounters c;
-  const auto all = sent_through({.duplicate = 0.3}, 6, 2000, &c);
-  EXPECT_NEAR(static_cast<double>(c.duplicated), 600, 100);
+  const auto all = sent_through({.faults = {.duplicate = 0.3}}, 6, 2000, &c);
+  EXPECT_NEAR(static_cast<double>(c.faults.duplicated), 600, 100);
   std::map<uint32_t, int> seen;
   for (const Buffer& d : all) {
     EXPECT_TRUE(intact(d));
@@ -110,14 +110,14 @@ TEST(DatagramLink, DuplicatesAreWholeAndCounted) {
     EXPECT_LE(times, 2);
     twice += times == 2 ? 1 : 0;
   }
-  EXPECT_EQ(twice, c.duplicated);
+  EXPECT_EQ(twice, c.faults.duplicated);
 }
 
 TEST(DatagramLink, ReorderingOvertakesButLosesNothing) {
   DatagramCounters c;
-  const auto all = sent_through({.reorder = 0.1, .reorder_delay = 200us}, 7, 2000, &c);
+  const auto all = sent_through({.faults = {.reorder = 0.1, .reorder_delay = 200us}}, 7, 2000, &c);
   ASSERT_EQ(all.size(), 2000U);
-  EXPECT_NEAR(static_cast<double>(c.reordered), 200, 50);
+  EXPECT_NEAR(static_cast<double>(c.faults.reordered), 200, 50);
   size_t late = 0;
   uint32_t highest = 0;
   std::map<uint32_t, int> seen;
@@ -129,12 +129,12 @@ TEST(DatagramLink, ReorderingOvertakesButLosesNothing) {
   }
   EXPECT_EQ(seen.size(), 2000U);
   EXPECT_GT(late, 100U);
-  EXPECT_LE(late, c.reordered);
+  EXPECT_LE(late, c.faults.reordered);
 }
 
 TEST(DatagramLink, CorruptionFlipsOneToThreeBits) {
   Scheduler s;
-  DatagramLink link(s, 8, {.corrupt = 0.5});
+  DatagramLink link(s, 8, {.faults = {.corrupt = 0.5}});
   uint64_t damaged = 0;
   for (uint64_t i = 0; i < 2000; ++i) {
     const Buffer d = pattern(1 + i % 100, i);
@@ -150,8 +150,29 @@ TEST(DatagramLink, CorruptionFlipsOneToThreeBits) {
     EXPECT_LE(bits, 3);
     damaged += bits > 0 ? 1 : 0;
   }
-  EXPECT_EQ(damaged, link.a().counters().corrupted);
+  EXPECT_EQ(damaged, link.a().counters().faults.corrupted);
   EXPECT_NEAR(static_cast<double>(damaged), 1000, 120);
+}
+
+TEST(DatagramLink, AChecksumKeepsDamageAway) {
+  DatagramCounters c;
+  const auto all = sent_through({.checksum = true, .faults = {.corrupt = 0.2}}, 9, 1000, &c);
+  EXPECT_NEAR(static_cast<double>(c.damaged), 200, 40);
+  EXPECT_EQ(c.damaged, c.faults.corrupted);
+  EXPECT_EQ(all.size(), 1000 - c.damaged);
+  for (const Buffer& d : all) EXPECT_TRUE(intact(d));
+}
+
+TEST(DatagramLink, ALineTakesOneAfterTheOther) {
+  Scheduler s;
+  DatagramLink link(s, 1, {.delay = 10us, .spacing = 2us});
+  for (size_t n = 1; n <= 3; ++n) link.a().send(pattern(n, n));
+  s.run_for(11us);
+  EXPECT_EQ(link.b().readable(), 1U);
+  s.run_for(2us);
+  EXPECT_EQ(link.b().readable(), 2U);
+  s.run_for(2us);
+  EXPECT_EQ(link.b().readable(), 3U);
 }
 
 TEST(DatagramLink, AFullQueueDropsWhatComes) {
@@ -172,20 +193,36 @@ TEST(DatagramLink, OptionsMayChangeOnTheWay) {
   Scheduler s;
   DatagramLink link(s, 1);
   link.a().send(pattern(10, 1));
-  link.set_options({.loss = 1});
+  link.set_options({.faults = {.loss = 1}});
   link.a().send(pattern(10, 2));
   s.run_for(1ms);
   EXPECT_EQ(link.b().readable(), 1U);
-  EXPECT_EQ(link.a().counters().lost, 1U);
+  EXPECT_EQ(link.a().counters().faults.lost, 1U);
 }
 
 TEST(DatagramLink, TheSameSeedMakesTheSameRun) {
   const DatagramOptions bad{
-      .jitter = 30us, .loss = 0.1, .duplicate = 0.1, .reorder = 0.2, .corrupt = 0.1};
+      .faults = {.loss = 0.1, .duplicate = 0.1, .reorder = 0.2, .jitter = 30us, .corrupt = 0.1}};
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     EXPECT_TRUE(sent_through(bad, seed, 300) == sent_through(bad, seed, 300)) << seed;
   }
   EXPECT_FALSE(sent_through(bad, 1, 300) == sent_through(bad, 2, 300));
+}
+
+TEST(DatagramLink, AWatchHearsAllAndMayLoseSome) {
+  Scheduler s;
+  DatagramLink link(s, 1);
+  size_t heard = 0;
+  link.a().watch([&](Bytes d) {
+    ++heard;
+    return d.size() != 2;
+  });
+  for (size_t n = 1; n <= 3; ++n) EXPECT_TRUE(link.a().send(pattern(n, n)));
+  s.run_for(1ms);
+  EXPECT_EQ(heard, 3U);
+  ASSERT_EQ(link.b().readable(), 2U);
+  EXPECT_EQ(link.b().receive()->size(), 1U);
+  EXPECT_EQ(link.b().receive()->size(), 3U);
 }
 
 TEST(DatagramLink, MayGoWhileDatagramsAreOnTheWay) {

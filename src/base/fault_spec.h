@@ -1,0 +1,46 @@
+// What is to go wrong with datagrams on purpose, as people write it: WEFT_FAULT, and what tests
+// give to the simulator (design.md decision 12).
+//
+//   loss:0.01,burst:4,reorder:0.05,seed:7
+//
+// Words in any order, each once, `name:value`, between commas. A share is a number from 0 to 1,
+// also as 1e-3 or 2%. A time is a number with ns, us, ms or s behind it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace weft {
+
+// A value type; nothing goes wrong by default.
+struct FaultSpec {
+  double loss = 0;       // share of the datagrams that vanish
+  double burst = 1;      // so many vanish in a row, on average; the share stays what it is
+  double duplicate = 0;  // share that comes twice; the copy takes a way of its own
+  double reorder = 0;    // share that takes up to reorder_delay longer, so that others overtake it
+  Duration reorder_delay = std::chrono::microseconds{200};
+  Duration delay{0};   // of every datagram
+  Duration jitter{0};  // added to it, 0 to this much; order is kept
+  double corrupt = 0;  // share in which 1 to 3 bits are flipped
+  uint64_t seed = 1;   // the same seed makes the same faults
+
+  friend constexpr bool operator==(const FaultSpec&, const FaultSpec&) = default;
+
+  bool nothing() const {
+    return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && delay == Duration{0} &&
+           jitter == Duration{0};
+  }
+  // The error is a sentence for the user. An empty text is a spec of nothing.
+  static Result<FaultSpec, std::string> parse(std::string_view text);
+  // In a form that parse() reads: what differs from the defaults.
+  std::string to_string() const;
+};
+
+// The words that parse() knows, each with its sentence, for documentation.
+std::string fault_spec_help();
+
+}  // namespace weft

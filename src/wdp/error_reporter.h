@@ -1,0 +1,16 @@
+// Tells the peer what it may not do (ERR, wire.md 9.1 and 9.2 rule 9). Nothing ends over it.
+#pragma once
+
+#include "wire/terminate.h"
+#include "wire/wdp_data.h"
+
+namespace weft::wdp {
+
+class ErrorReporter {
+ public:
+  virtual ~ErrorReporter() = default;
+  // `about`: the header that was wrong.
+  virtual void report(wire::TermError error, const wire::WdpData& about) = 0;
+};
+
+}  // namespace weft::wdp

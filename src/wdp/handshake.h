@@ -1,0 +1,158 @@
+// How two sides of WDP come to a session (wire.md 9.1). One of these on each side; it plays either
+// part, and where two queue pairs call each other at once it finds out which.
+//
+//   active                                    passive
+//   idle ──connect()──► req_sent              idle ──requested()──► req_received
+//     REQ, repeated       │ COOKIE: again       a repeated REQ: WAIT    │ accept(): REP
+//                         │ WAIT: later                                 ▼
+//                         │ REP                                      rep_sent ── RTU, data ─┐
+//                         ▼                                             │ REP repeated      │
+//     RTU, repeated  established                                        │ 12.7 s           ▼
+//                                             failed ◄──────────────────┘        established
+//   any ── REJ, 12.7 s ──► failed
+//
+// Of service 4 (ud_resolution) the REP is the end: the active side is established and says no RTU,
+// the passive side answers repeated REQs for 2 s and then is established, too.
+//
+// Before the peer has shown that it is where it says, what is sent to it is at most three times
+// what came (part IV).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/random.h"
+#include "wdp/ctl_outbox.h"
+#include "wdp/uc_parameters.h"
+
+namespace weft::wdp {
+
+// What a side says of itself.
+struct Offer {
+  wire::CtlService service = wire::CtlService::uc;
+  Qpn own_qpn;
+  SessionToken token;  // fresh, and not 0
+  Psn first_psn;       // random; of ud_resolution's REP: the Q_Key
+  uint16_t ird = 0;
+  uint16_t ord = 0;
+  uint16_t max_payload = 1472;  // UDP payload that it can receive, and wants to send
+  wire::CtlFeatures features;
+  std::vector<std::byte> private_data;
+};
+
+// How long REQ and REP are repeated.
+inline constexpr std::array<Duration, 7> kHandshakeTries = {0ms,    100ms,  300ms, 700ms,
+                                                            1500ms, 3100ms, 6300ms};
+inline constexpr Duration kHandshakeFails = 12700ms;
+inline constexpr std::array<Duration, 3> kRtuTries = {0ms, 100ms, 300ms};
+// While the application makes up its mind.
+inline constexpr uint32_t kWaitMs = 1000;
+
+class Handshake {
+ public:
+  enum class State : uint8_t {
+    idle,
+    req_sent,
+    req_received,
+    rep_sent,
+    established,
+    failed,
+  };
+  enum class Failure : uint8_t {
+    none,
+    timeout,
+    rejected,        // by the peer: see peer().reason
+    bad_parameters,  // the peer's answer cannot be
+    withdrawn,       // by us: reject()
+  };
+
+  explicit Handshake(Random& random) : random_(random) {}
+  Handshake(const Handshake&) = delete;
+  Handshake& operator=(const Handshake&) = delete;
+
+  // --- active
+  // `destination`: 0 is the listener on that port. `ib_style`: a queue pair, which answers without
+  // a listener, and may call at the same time.
+  void connect(const Offer& offer, const Path& path, Qpn destination, bool ib_style, Time now);
+
+  // --- passive
+  // About a REQ that a RequestGate has admitted. `validated`: its cookie shows that it came from
+  // where it says.
+  void requested(const wire::WdpCtl& req, const Path& path, size_t size, bool validated);
+  // The same REQ came again.
+  void requested_again(size_t size, bool validated, Time now);
+  void accept(const Offer& offer, Time now);
+  void reject(wire::RejReason reason, Bytes private_data);
+
+  // Nobody wants it any more, on whichever side. Nothing happens once it is established.
+  void withdraw();
+
+  // --- what comes. Token and address were right; types REQ to WAIT.
+  Result<Ok, wire::WdpDrop> received(const wire::WdpCtl& c, size_t size, Time now);
+  // Valid data, or CTL of an established session: counts as RTU (wire.md 9.1).
+  void confirmed();
+
+  // --- what goes
+  bool ready() const { return !outbox_.empty(); }
+  void fill(Train& train) { outbox_.fill(train, path_); }
+
+  Time deadline() const;
+  void tick(Time now);
+
+  State state() const { return state_; }
+  Failure failure() const { return failure_; }
+  bool active() const { return active_; }
+  // What the peer said in its REQ, REP or REJ. Its private data stay with this object.
+  const wire::WdpCtl& peer() const { return peer_; }
+  const Path& path() const { return path_; }
+  // What both sides are agreed on; once the state is rep_sent or established.
+  UcParameters parameters() const;
+
+ private:
+  using Verdict = Result<Ok, wire::WdpDrop>;
+
+  wire::WdpCtl message(wire::CtlType type) const;
+  void say(const wire::WdpCtl& c);
+  void say_request(Time now);
+  void say_reply();
+  void start_trying(Time now);
+  void remember(const wire::WdpCtl& c);
+  void fail_with(Failure failure);
+  Verdict on_request(const wire::WdpCtl& c, size_t size, Time now);
+  Verdict on_reply(const wire::WdpCtl& c, Time now);
+  Verdict on_cookie(const wire::WdpCtl& c, Time now);
+  bool is_answer(const wire::WdpCtl& c) const;
+  bool possible(const wire::WdpCtl& rep) const;
+  // rdma_cm's question for the QPN of a UD queue pair: an answer, and no session.
+  bool resolves() const { return offer_.service == wire::CtlService::ud_resolution; }
+
+  Random& random_;
+  State state_ = State::idle;
+  Failure failure_ = Failure::none;
+  bool active_ = false;
+  bool ib_style_ = false;
+  Offer offer_;
+  Path path_;
+  Qpn destination_;
+  Xid xid_;
+  HandshakeCookie cookie_;
+  uint32_t cookies_ = 0;
+  wire::WdpCtl peer_;
+  std::vector<std::byte> peer_private_data_;
+  CtlOutbox outbox_;
+
+  // Part IV: bytes from and to an address that is not known to be the peer's.
+  uint64_t came_ = 0;
+  uint64_t went_ = 0;
+  bool validated_ = false;
+
+  uint8_t attempt_ = 0;  // of all REQs or REPs
+  size_t try_ = 0;       // in kHandshakeTries, kRtuTries
+  Time tries_since_;
+  Time next_try_ = Time::never();
+  Time fails_at_ = Time::never();
+  Time requested_at_;
+  Duration rtt_{0};
+};
+
+}  // namespace weft::wdp

@@ -1,0 +1,45 @@
+// Sizes and times of WDP that are the same everywhere.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace weft::wdp {
+
+using namespace std::chrono_literals;
+
+// wire.md 9.2 rule 2.
+inline constexpr uint32_t kPsnWindow = 4096;
+inline constexpr int32_t kMostPsnJump = 1 << 20;
+inline constexpr uint32_t kResyncAfter = 16;  // datagrams
+
+// wire.md 9.2 rule 3: the bounds within which reordering does no harm.
+inline constexpr size_t kMostHeld = 128;
+inline constexpr size_t kMostHeldBytes = 1 << 20;
+inline constexpr Duration kHoldFor = 250us;
+
+// wire.md 9.2 rules 4 and 6, part IV: contexts of 256 KiB of bitmap at most.
+inline constexpr int32_t kMsnWindow = 1024;
+inline constexpr size_t kMostContexts = 16;
+inline constexpr uint32_t kMostSegmentsOfMessage = 1 << 21;
+
+// wire.md 9.3.
+inline constexpr Duration kLeastReadTimeout = 10ms;
+inline constexpr Duration kMostReadTimeout = 1s;  // before it doubles
+inline constexpr Duration kMostDoubledTimeout = 4s;
+inline constexpr size_t kMostReRequests = 64;
+inline constexpr size_t kRememberedRequests = 64;
+
+// wire.md 9.1.
+inline constexpr Duration kKeepaliveAfter = 10s;
+inline constexpr Duration kKeepaliveEvery = 1s;
+inline constexpr uint32_t kKeepaliveTries = 5;
+inline constexpr Duration kDreqEvery = 100ms;
+inline constexpr uint32_t kDreqTries = 3;
+inline constexpr Duration kTimeWait = 2s;
+inline constexpr uint32_t kErrorsPerSecond = 10;
+
+}  // namespace weft::wdp

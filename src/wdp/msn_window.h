@@ -1,0 +1,72 @@
+// Which messages of a session are over: the last 1024 MSNs (wire.md 9.2 rule 4). What is over stays
+// over, whatever still comes of it.
+#pragma once
+
+#include <array>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "wdp/limits.h"
+#include "wire/wdp_drop.h"
+
+namespace weft::wdp {
+
+class MsnWindow {
+ public:
+  // Every message takes a datagram at least, so one whose PSN is in order is not further ahead than
+  // PSNs may jump. A forged one must not make all that is good look stale; as with PSNs, one that
+  // persists is followed.
+  Result<Ok, wire::WdpDrop> check(Msn msn) {
+    const int32_t d = started_ ? distance(highest_, msn) : 0;
+    if (d <= -kMsnWindow) return fail(wire::WdpDrop::stale_msn);
+    if (d <= kMostJump) {
+      candidates_ = 0;
+      return Ok{};
+    }
+    if (++candidates_ < kResyncAfter) return fail(wire::WdpDrop::msn_jump);
+    candidates_ = 0;
+    return Ok{};
+  }
+  // Would check() say yes?
+  bool near(Msn msn) const {
+    const int32_t d = started_ ? distance(highest_, msn) : 0;
+    return d > -kMsnWindow && d <= kMostJump;
+  }
+  // A datagram of it has come; check() said yes. True when it is the newest message so far.
+  bool note(Msn msn) {
+    if (!started_) {
+      started_ = true;
+      closed_.fill(0);
+      highest_ = Msn{msn.value() - 1};
+    }
+    const int32_t d = distance(highest_, msn);
+    if (d <= 0) return false;
+    if (d >= kMsnWindow) {
+      closed_.fill(0);
+    } else {
+      for (Msn m = next(highest_); m != next(msn); m = next(m)) word(m) &= ~bit(m);
+    }
+    highest_ = msn;
+    return true;
+  }
+  // The peer begins anew.
+  void restart() { started_ = false; }
+
+  Msn highest() const { return highest_; }
+  // Complete or given up. Of those in the window.
+  bool closed(Msn msn) const { return (closed_[msn.value() / 64 % kWords] & bit(msn)) != 0; }
+  void close(Msn msn) { word(msn) |= bit(msn); }
+
+ private:
+  static constexpr size_t kWords = kMsnWindow / 64;
+  static constexpr int32_t kMostJump = kMostPsnJump + static_cast<int32_t>(kPsnWindow);
+  uint64_t& word(Msn m) { return closed_[m.value() / 64 % kWords]; }
+  static uint64_t bit(Msn m) { return uint64_t{1} << m.value() % 64; }
+
+  bool started_ = false;
+  Msn highest_;
+  uint32_t candidates_ = 0;
+  std::array<uint64_t, kWords> closed_{};
+};
+
+}  // namespace weft::wdp

@@ -1,0 +1,299 @@
+#include "wdp/port.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::wdp {
+
+using wire::CtlType;
+using wire::RejReason;
+using wire::WdpClass;
+using wire::WdpCommon;
+using wire::WdpCtl;
+using wire::WdpDrop;
+using wire::WdpUd;
+
+namespace {
+
+// An answer leaves from the address that the question came to (wire.md 9.1).
+Path back_to(const UdReception& how) {
+  return {.to = how.from, .from = how.to};
+}
+
+bool is_request(Bytes datagram) {
+  return datagram.size() > WdpCommon::kSize && static_cast<CtlType>(datagram[8]) == CtlType::req;
+}
+
+}  // namespace
+
+// --- datagrams in
+
+UcConnection* Port::received(Bytes datagram, const UdReception& how, Time now) {
+  const auto common = WdpCommon::parse(datagram);
+  if (!common.ok()) {
+    if (common.error() == WdpDrop::other_version) {
+      if (const auto rej = gate_.other_version(datagram, now)) answer(*rej, how);
+    }
+    return drop(common.error());
+  }
+  if (common->wdp_class == WdpClass::ud) {
+    const auto ud = WdpUd::parse(datagram);
+    if (!ud.ok()) return drop(ud.error());
+    if (ud->multicast()) return drop(WdpDrop::not_for_multicast);
+    const auto queue = demux_.find(*ud);
+    if (!queue.ok()) return drop(queue.error());
+    (*queue)->received(*ud, datagram, how);
+    return nullptr;
+  }
+  if (common->wdp_class == WdpClass::ctl && is_request(datagram)) {
+    return request(datagram, how, now);
+  }
+  if (const auto q = questions_.find(common->token); q != questions_.end()) {
+    const auto c = WdpCtl::parse(datagram);
+    if (!c.ok()) return drop(c.error());
+    if (how.from != q->second->path().to) return drop(WdpDrop::wrong_address);
+    if (const auto v = q->second->received(*c, datagram.size(), now); !v) return drop(v.error());
+    settle(common->token, now);
+    return nullptr;
+  }
+  const auto found = demux_.find(*common, how.from);
+  if (!found.ok()) return drop(found.error());
+  (*found)->received(datagram, now);
+  look_at(**found);
+  return *found;
+}
+
+void Port::received_by_group(Bytes datagram, const UdReception& how) {
+  const auto ud = WdpUd::parse(datagram);
+  if (!ud.ok()) {
+    drops_.count(ud.error());
+  } else if (!ud->multicast()) {
+    drops_.count(WdpDrop::not_for_multicast);
+  } else {
+    demux_.each_attached(how.to, [&](UdQueue& queue) { queue.received(*ud, datagram, how); });
+  }
+}
+
+// --- REQs
+
+UcConnection* Port::request(Bytes datagram, const UdReception& how, Time now) {
+  const auto req = WdpCtl::parse(datagram);
+  if (!req.ok()) return drop(req.error());
+  // wire.md 9.1: "duplicate REQ repeats the last answer"
+  if (const auto* known = demux_.find(Demux::key_of(*req, how.from)); known != nullptr) {
+    const bool validated = gate_.validated(*req, how.from, now);
+    if (known->connection != nullptr) {
+      known->connection->requested_again(*req, datagram.size(), validated, now);
+      return known->connection;
+    }
+    known->waiting->requested_again(datagram.size(), validated, now);
+    answer(*known->waiting);
+    return nullptr;
+  }
+  const auto admission = gate_.judge(*req, how.from, demux_.half_open(), now);
+  if (!admission.admitted) {
+    answer(admission.answer, how);
+    return nullptr;
+  }
+  if (req->ib_style) return call(*req, datagram.size(), how, admission.validated, now);
+  listen(*req, datagram.size(), how, admission.validated);
+  return nullptr;
+}
+
+UcConnection* Port::call(const WdpCtl& req, size_t size, const UdReception& how, bool validated,
+                         Time now) {
+  auto callee = owner_.called(req, how.from);
+  if (!callee.ok()) {
+    answer(RequestGate::rejection(req, callee.error()), how);
+    return nullptr;
+  }
+  UcConnection& connection = *callee->connection;
+  if (connection.handshake() != nullptr) {
+    // It calls itself. One of the two gives in.
+    connection.requested_again(req, size, validated, now);
+    look_at(connection);
+    return &connection;
+  }
+  auto handshake = std::make_unique<Handshake>(random_);
+  handshake->requested(req, back_to(how), size, validated);
+  const auto key = Demux::key_of(req, how.from);
+  Offer offer = std::move(callee->offer);
+  offer.token = demux_.fresh_token(random_, now);
+  enter(connection, offer.token, how.from, offer.own_qpn, false);
+  connections_[&connection].request = key;
+  demux_.add(key, {.connection = &connection});
+  connection.accept(std::move(handshake), offer, now);
+  return &connection;
+}
+
+void Port::listen(const WdpCtl& req, size_t size, const UdReception& how, bool validated) {
+  if (waiting_.size() >= kMostWaiting) {
+    return answer(RequestGate::rejection(req, RejReason::no_resources), how);
+  }
+  const auto key = Demux::key_of(req, how.from);
+  auto handshake = std::make_unique<Handshake>(random_);
+  handshake->requested(req, back_to(how), size, validated);
+  if (const auto no = owner_.requested(key, *handshake)) {
+    return answer(RequestGate::rejection(req, *no), how);
+  }
+  demux_.add(key, {.waiting = handshake.get()});
+  waiting_[key] = std::move(handshake);
+}
+
+// --- answers
+
+void Port::answer(const WdpCtl& c, const UdReception& how) {
+  if (answers_.size() >= kMostAnswers) return;
+  Answer& a = answers_.emplace_back(Answer{back_to(how), std::vector<std::byte>(c.size())});
+  c.encode(a.datagram.data());
+}
+
+void Port::answer(Handshake& handshake) {
+  while (handshake.ready()) {
+    Train train;
+    handshake.fill(train);
+    if (answers_.size() >= kMostAnswers) continue;
+    Answer& a = answers_.emplace_back(Answer{handshake.path(), {}});
+    for (const IoVec& v : train.pieces()) {
+      const auto* p = static_cast<const std::byte*>(v.iov_base);
+      a.datagram.insert(a.datagram.end(), p, p + v.iov_len);
+    }
+  }
+}
+
+void Port::fill(Train& train) {
+  if (!train.empty() || answers_.empty()) return;
+  const Answer& a = answers_.front();
+  train.begin(a.datagram.size(), a.path);
+  std::copy(a.datagram.begin(), a.datagram.end(), train.stage(a.datagram.size()));
+  train.close();
+  answers_.pop_front();
+}
+
+// --- questions about UD queue pairs
+
+SessionToken Port::ask(Offer offer, const Path& path, Time now) {
+  offer.service = wire::CtlService::ud_resolution;
+  offer.token = demux_.fresh_token(random_, now);
+  // Not anybody else's as long as it is asked.
+  demux_.add(offer.token, {.connection = nullptr, .from = path.to});
+  auto handshake = std::make_unique<Handshake>(random_);
+  handshake->connect(offer, path, Qpn{}, false, now);
+  answer(*handshake);
+  questions_[offer.token] = std::move(handshake);
+  return offer.token;
+}
+
+void Port::forget(SessionToken question, Time now) {
+  if (questions_.erase(question) != 0) demux_.remove(question, now);
+}
+
+void Port::settle(SessionToken question, Time now) {
+  const auto it = questions_.find(question);
+  answer(*it->second);
+  const auto state = it->second->state();
+  if (state != Handshake::State::established && state != Handshake::State::failed) return;
+  const auto done = std::move(it->second);
+  forget(question, now);
+  owner_.answered(question, *done);
+}
+
+bool Port::tell(const Demux::RequestKey& key, const Offer& offer, Time now) {
+  const auto it = waiting_.find(key);
+  if (it == waiting_.end()) return false;
+  it->second->accept(offer, now);
+  answer(*it->second);
+  demux_.established(key);
+  return true;
+}
+
+Time Port::deadline() const {
+  Time first = Time::never();
+  for (const auto& [token, h] : questions_) first = std::min(first, h->deadline());
+  for (const auto& [key, h] : waiting_) first = std::min(first, h->deadline());
+  return first;
+}
+
+void Port::tick(Time now) {
+  std::vector<SessionToken> due;
+  for (const auto& [token, h] : questions_) {
+    if (now >= h->deadline()) due.push_back(token);
+  }
+  for (const SessionToken token : due) {
+    questions_.at(token)->tick(now);
+    settle(token, now);
+  }
+  // What was told is repeated for 2 s, and then nobody knows of it any more.
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    if (now >= it->second->deadline()) {
+      demux_.remove(it->first);
+      it = waiting_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+// --- connections
+
+void Port::enter(UcConnection& connection, SessionToken token, const Endpoint& from, Qpn own_qpn,
+                 bool or_zero) {
+  demux_.add(
+      token,
+      {.connection = &connection, .from = from, .index = index_of(own_qpn), .or_zero = or_zero});
+  connections_[&connection] = {.token = token, .request = {}};
+}
+
+void Port::connect(UcConnection& connection, Offer offer, const Path& path, Qpn destination,
+                   bool ib_style, Time now) {
+  offer.token = demux_.fresh_token(random_, now);
+  enter(connection, offer.token, path.to, offer.own_qpn, false);
+  connection.connect(offer, path, destination, ib_style, now);
+}
+
+bool Port::accept(const Demux::RequestKey& key, UcConnection& connection, Offer offer, Time now) {
+  const auto it = waiting_.find(key);
+  if (it == waiting_.end()) return false;
+  offer.token = demux_.fresh_token(random_, now);
+  enter(connection, offer.token, key.from, offer.own_qpn, true);
+  connections_[&connection].request = key;
+  demux_.add(key, {.connection = &connection});
+  connection.accept(std::move(it->second), offer, now);
+  waiting_.erase(it);
+  return true;
+}
+
+bool Port::reject(const Demux::RequestKey& key, RejReason reason, Bytes private_data) {
+  const auto it = waiting_.find(key);
+  if (it == waiting_.end()) return false;
+  it->second->reject(reason, private_data);
+  answer(*it->second);
+  demux_.remove(key);
+  waiting_.erase(it);
+  return true;
+}
+
+void Port::start_static(UcConnection& connection, const UcParameters& parameters,
+                        const Endpoint& from, Time now) {
+  enter(connection, parameters.own_token, from, parameters.own_qpn, true);
+  connection.start_static(parameters, now);
+}
+
+// Once an RTU or data have come its REQ is not half-open any more.
+void Port::look_at(UcConnection& connection) {
+  const auto it = connections_.find(&connection);
+  if (it == connections_.end() || !it->second.request) return;
+  if (connection.state() != UcConnection::State::setting_up) {
+    demux_.established(*it->second.request);
+  }
+}
+
+void Port::remove(UcConnection& connection, Time now) {
+  const auto it = connections_.find(&connection);
+  if (it == connections_.end()) return;
+  if (it->second.request) demux_.remove(*it->second.request);
+  demux_.remove(it->second.token, now);
+  connections_.erase(it);
+}
+
+}  // namespace weft::wdp

@@ -1,0 +1,228 @@
+#include "wdp/read_requester.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "wdp/pieces.h"
+#include "wire/wdp_messages.h"
+
+namespace weft::wdp {
+
+using rdmap::Access;
+using rdmap::SendWqe;
+using rdmap::Status;
+using wire::Opcode;
+using wire::WdpData;
+using wire::WdpDrop;
+using wire::WdpReadRange;
+
+ReadRequester::ReadRequester(UcConsumer& consumer, const UcParameters& parameters, UcWriter& writer,
+                             Rtt& rtt, UcCounters& counters, uint32_t seed)
+    : consumer_(consumer),
+      parameters_(parameters),
+      writer_(writer),
+      rtt_(rtt),
+      counters_(counters),
+      next_id_(seed) {}
+
+void ReadRequester::add(uint64_t request, const SendWqe& w) {
+  auto read = std::make_unique<Read>();
+  read->request = request;
+  read->id = next_id_;
+  next_id_ = ReadId{next_id_.value() + 1};
+  read->length = w.length;
+  read->stag = w.remote_stag;
+  read->to = w.remote_to;
+  reads_.push_back(std::move(read));
+}
+
+ReadRequester::Read* ReadRequester::find(ReadId id) {
+  for (const auto& r : reads_) {
+    if (r->id == id) return r.get();
+  }
+  return nullptr;
+}
+
+// --- asking
+
+ReadRequester::Read* ReadRequester::next_to_ask() const {
+  for (const auto& r : reads_) {
+    if (r->asked < r->length || (r->length == 0 && r->asked == 0)) return r.get();
+  }
+  return nullptr;
+}
+
+// wire.md 9.3: "a quarter of the own SO_RCVBUF (nothing else paces it)".
+uint64_t ReadRequester::budget() const {
+  return std::max<uint64_t>(parameters_.receive_buffer / 4, parameters_.stride());
+}
+
+bool ReadRequester::can_ask() const {
+  return ranges_.size() + again_.size() < parameters_.ord &&
+         (outstanding_ < budget() || ranges_.empty()) && next_to_ask() != nullptr;
+}
+
+bool ReadRequester::ready() const {
+  return !again_.empty() || can_ask();
+}
+
+void ReadRequester::fill(Train& train, Time now) {
+  while (!again_.empty()) {
+    if (!writer_.fits(train, WdpReadRange::kSize)) return;
+    const Range range = again_.front();
+    again_.erase(again_.begin());
+    ++counters_.ranges_repeated;
+    ask(train, range, now);
+  }
+  while (can_ask()) {
+    if (parameters_.stride() == 0) return;  // the path has become too narrow for anything
+    if (!writer_.fits(train, WdpReadRange::kSize)) return;
+    Read& read = *next_to_ask();
+    // Several ranges at a time, so that answers come while requests are under way; cut where the
+    // responder is likely to cut.
+    const uint64_t stride = read.stride != 0 ? read.stride : parameters_.stride();
+    const uint64_t share = budget() / std::min<uint64_t>(parameters_.ord, 4);
+    const uint64_t most = std::min<uint64_t>(share, WdpReadRange::kMaxUcRange);
+    const uint64_t n = std::max(most / stride * stride, stride);
+    const auto begin = static_cast<uint32_t>(read.asked);
+    const auto end = static_cast<uint32_t>(std::min<uint64_t>(read.asked + n, read.length));
+    read.asked = read.length == 0 ? 1 : end;
+    ask(train, {.read = &read, .begin = begin, .end = end, .alone = ranges_.empty()}, now);
+  }
+}
+
+void ReadRequester::ask(Train& train, Range range, Time now) {
+  Read& read = *range.read;
+  range.order = next_order_++;
+  range.asked_at = now;
+  std::byte payload[WdpReadRange::kSize];
+  WdpReadRange{.length = range.end - range.begin, .attempt = read.attempt}.encode(payload);
+  // "A re-request names the STRIDE seen."
+  const WdpData d{.msn = writer_.aside(),
+                  .mo = MessageOffset{range.begin},
+                  .mlen = read.length,
+                  .last = true,
+                  .opcode = Opcode::read_request,
+                  .stride = read.stride != 0 ? read.stride : parameters_.stride(),
+                  .stag = read.stag,
+                  .imm_or_read = read.id.value(),
+                  .to = read.to};
+  const IoVec piece{payload, sizeof payload};
+  writer_.write(train, d, {&piece, 1}, UcWriter::Payload::may_change);
+  outstanding_ += range.end - range.begin;
+  if (ranges_.empty()) {
+    measured_bytes_ = 0;
+    measured_since_ = now;
+  }
+  ranges_.push_back(range);
+  if (read.expires.is_never()) {
+    if (read.timeout == Duration{0}) read.timeout = timeout();
+    read.expires = now + read.timeout;
+  }
+}
+
+// --- answers
+
+Result<ReadRequester::Read*, WdpDrop> ReadRequester::admit(const WdpData& d) {
+  Read* const read = find(d.read_id());
+  if (read == nullptr) return fail(WdpDrop::stale_read);
+  if (d.mlen != read->length) return fail(WdpDrop::context_mismatch);
+  if (read->stride == 0) {
+    if (d.segment_count() > kMostSegmentsOfMessage) return fail(WdpDrop::too_many_segments);
+    return read;
+  }
+  // "STRIDE must not change within one RID."
+  if (d.stride != read->stride) return fail(WdpDrop::context_mismatch);
+  if (read->came.test(d.segment_index())) return fail(WdpDrop::duplicate_segment);
+  return read;
+}
+
+bool ReadRequester::direct(const WdpData& d, PieceList& places) {
+  const auto read = admit(d);
+  if (!read.ok() || (*read)->stride == 0) return false;
+  return local_pieces(consumer_.memory(), consumer_.send_queue().at((*read)->request), d.mo.value(),
+                      d.payload_size(), Access::local_write, places)
+      .ok();
+}
+
+Result<Ok, WdpDrop> ReadRequester::received(const WdpData& d, Bytes payload, bool in_place,
+                                            Time now) {
+  const auto admitted = admit(d);
+  if (!admitted.ok()) return fail(admitted.error());
+  Read& read = **admitted;
+  if (!in_place) {
+    PieceList places;
+    if (!local_pieces(consumer_.memory(), consumer_.send_queue().at(read.request), d.mo.value(),
+                      d.payload_size(), Access::local_write, places)
+             .ok()) {
+      own_memory_gone_ = true;
+      finish(read, Status::local_protection);
+      return fail(WdpDrop::own_memory);
+    }
+    place(payload, places);
+  }
+  counters_.bytes_placed += d.payload_size();
+  if (read.stride == 0) {
+    read.stride = d.stride;
+    read.came.reset(d.segment_count());
+  }
+  read.came.set(d.segment_index());
+  measure(d.payload_size(), now);
+  progress(read, d, now);
+  return Ok{};
+}
+
+void ReadRequester::progress(Read& read, const WdpData& d, Time now) {
+  if (read.came.full()) {
+    finish(read, Status::success);
+    return;
+  }
+  const uint32_t mo = d.mo.value();
+  const uint64_t after = uint64_t{mo} + d.payload_size();
+  for (size_t i = 0; i < ranges_.size();) {
+    Range& r = ranges_[i];
+    if (r.read != &read || after <= r.begin || mo >= r.end) {
+      ++i;
+      continue;
+    }
+    if (r.alone) rtt_.sample(now - r.asked_at);
+    r.alone = false;
+    if (r.first_time) note_horizon(r, d, now);
+    const uint32_t first = r.begin / read.stride;
+    const uint32_t last = (r.end - 1) / read.stride + 1;
+    if (read.came.next_missing(first, last) == last) {
+      outstanding_ -= r.end - r.begin;
+      ranges_.erase(ranges_.begin() + static_cast<ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+  read.expiries = 0;
+  read.timeout = timeout();
+  read.expires = now + read.timeout;
+  if (horizon_) judge_horizon(now);
+}
+
+void ReadRequester::finish(Read& read, Status status) {
+  SendWqe& w = consumer_.send_queue().at(read.request);
+  w.answered = true;
+  w.status = status;
+  news_ = true;
+  ++(status == Status::success ? counters_.reads_complete : counters_.reads_failed);
+  for (const Range& r : ranges_) {
+    if (r.read == &read) outstanding_ -= r.end - r.begin;
+  }
+  const auto of_read = [&read](const Range& r) { return r.read == &read; };
+  std::erase_if(ranges_, of_read);
+  std::erase_if(again_, of_read);
+  std::erase_if(reads_, [&read](const auto& r) { return r.get() == &read; });
+}
+
+bool ReadRequester::refused(ReadId id) {
+  Read* const read = find(id);
+  if (read == nullptr) return false;
+  finish(*read, Status::remote_access);
+  return true;
+}
+
+}  // namespace weft::wdp

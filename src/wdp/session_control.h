@@ -1,0 +1,94 @@
+// CTL of a session that stands (wire.md 9.1): keepalive, teardown, ERR, probes of the path.
+//
+//   open ──disconnect()──► closing ──DREP, DREQ, or 3 tries──► time_wait ──2 s──► gone
+//     │ DREQ                                                      ▲
+//     ├───────────────────────────────────────────────────────────┘
+//     └──5 keepalives without an answer──► gone
+#pragma once
+
+#include <vector>
+
+#include "wdp/counters.h"
+#include "wdp/ctl_outbox.h"
+#include "wdp/error_reporter.h"
+#include "wdp/path_probe.h"
+#include "wdp/psn_window.h"
+#include "wdp/rtt.h"
+#include "wdp/uc_writer.h"
+#include "wire/wdp_ctl.h"
+
+namespace weft::wdp {
+
+class SessionControl final : public ErrorReporter {
+ public:
+  enum class State : uint8_t { open, closing, time_wait, gone };
+  enum class Event : uint8_t {
+    none,
+    peer_closed,  // DREQ came
+    closed,       // our own DREQ is through, or nobody answers it
+    lost,         // keepalives were not answered
+    refused,      // ERR came: see error() and refused_header()
+  };
+
+  // All references are kept.
+  SessionControl(const UcParameters& parameters, UcWriter& writer, Rtt& rtt, UcCounters& counters,
+                 Random& random, Time now);
+
+  // Something of the peer's came that was in order.
+  void heard(Time now) {
+    now_ = heard_ = now;
+    keepalives_ = 0;
+  }
+  // A CTL message of the session's; token and address were right. `size`: of the datagram.
+  Event received(const wire::WdpCtl& c, PsnWindow& psns, Time now);
+  const wire::WdpCtl& last_error() const { return error_; }
+  Bytes refused_header() const { return error_header_; }
+
+  void disconnect(uint32_t reason, Time now);
+  // wire.md 9.2 rule 9: at most 10 a second.
+  void report(wire::TermError error, const wire::WdpData& about) override;
+
+  State state() const { return state_; }
+  bool ready(Time now) const { return !outbox_.empty() || (alive() && probe_.ready(now)); }
+  // One datagram, if the train is empty and there is one.
+  void fill(Train& train, Time now);
+
+  Time deadline() const;
+  Event tick(Time now);
+
+  PathProbe& probe() { return probe_; }
+  const PathProbe& probe() const { return probe_; }
+
+ private:
+  bool alive() const { return state_ == State::open; }
+  wire::WdpCtl message(wire::CtlType type) const;
+  void say(const wire::WdpCtl& c);
+  void say_dreq(Time now);
+  void begin_time_wait(Time now);
+  uint32_t clock_ms(Time now) const { return static_cast<uint32_t>(now.ns() / 1'000'000); }
+
+  const UcParameters& parameters_;
+  UcWriter& writer_;
+  Rtt& rtt_;
+  UcCounters& counters_;
+  State state_ = State::open;
+  PathProbe probe_;
+  CtlOutbox outbox_;
+
+  Time now_;  // of the last call that told it
+  Time heard_;
+  Time keepalive_at_;
+  uint32_t keepalives_ = 0;  // sent without an answer
+  Time keepalive_sent_ = Time::never();
+  uint32_t keepalive_clock_ = 0;
+  uint32_t reason_ = 0;
+  uint32_t dreqs_ = 0;
+  Time dreq_at_ = Time::never();
+  Time over_at_ = Time::never();  // time_wait ends
+  Time errors_since_;
+  uint32_t errors_ = 0;
+  wire::WdpCtl error_;
+  std::vector<std::byte> error_header_;
+};
+
+}  // namespace weft::wdp

@@ -1,0 +1,63 @@
+#include "wdp/train.h"
+
+namespace weft::wdp {
+
+Train::Train() : staging_(std::make_unique_for_overwrite<std::byte[]>(kStaging)) {}
+
+bool Train::takes(size_t size, const Path& path) const {
+  if (empty()) return size <= wire::kMaxUdpPayload;
+  const size_t most = path_.to.address.is_ipv4() ? kMostBytes : kMostBytesIpv6;
+  return !closed_ && datagrams_ < kMostDatagrams && size <= segment_ && bytes_ + size <= most &&
+         path == path_;
+}
+
+void Train::begin(size_t size, const Path& path) {
+  if (empty()) {
+    segment_ = size;
+    path_ = path;
+  } else if (size < segment_) {
+    closed_ = true;  // only the last one may be shorter
+  }
+  ++datagrams_;
+  bytes_ += size;
+}
+
+std::byte* Train::stage(size_t n) {
+  std::byte* p = staging_.get() + used_;
+  used_ += n;
+  if (!pieces_.empty()) {
+    IoVec& last = pieces_.back();
+    if (static_cast<std::byte*>(last.iov_base) + last.iov_len == p) {
+      last.iov_len += n;
+      return p;
+    }
+  }
+  pieces_.push_back({p, n});
+  return p;
+}
+
+void Train::refer(const void* p, size_t n) {
+  if (n > 0) pieces_.push_back({const_cast<void*>(p), n});
+}
+
+void Train::clear() {
+  pieces_.clear();
+  detached_ = {};
+  used_ = datagrams_ = segment_ = bytes_ = 0;
+  closed_ = false;
+}
+
+void Train::detach() {
+  if (empty() || !detached_.empty()) return;
+  std::vector<std::byte> own;
+  own.reserve(bytes_);
+  for (const IoVec& v : pieces_) {
+    const auto* p = static_cast<const std::byte*>(v.iov_base);
+    own.insert(own.end(), p, p + v.iov_len);
+  }
+  detached_ = std::move(own);
+  pieces_.assign(1, {detached_.data(), detached_.size()});
+  closed_ = true;
+}
+
+}  // namespace weft::wdp

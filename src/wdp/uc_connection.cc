@@ -1,0 +1,159 @@
+#include "wdp/uc_connection.h"
+
+#include <algorithm>
+
+namespace weft::wdp {
+
+using wire::CtlType;
+using wire::WdpClass;
+using wire::WdpCommon;
+using wire::WdpCtl;
+using wire::WdpDrop;
+
+// --- set-up
+
+void UcConnection::connect(const Offer& offer, const Path& path, Qpn destination, bool ib_style,
+                           Time now) {
+  handshake_ = std::make_unique<Handshake>(random_);
+  handshake_->connect(offer, path, destination, ib_style, now);
+}
+
+void UcConnection::accept(std::unique_ptr<Handshake> handshake, const Offer& offer, Time now) {
+  handshake_ = std::move(handshake);
+  handshake_->accept(offer, now);
+  look_at_handshake(now);
+}
+
+void UcConnection::start_static(const UcParameters& parameters, Time now) {
+  session_.emplace(consumer_, parameters, random_, now);
+  session_->open();
+}
+
+// The session is there as soon as the peer may send: data may overtake the RTU.
+void UcConnection::look_at_handshake(Time now) {
+  if (handshake_ == nullptr) return;
+  const auto s = handshake_->state();
+  if (!session_ && (s == Handshake::State::rep_sent || s == Handshake::State::established)) {
+    session_.emplace(consumer_, handshake_->parameters(), random_, now);
+  }
+  if (s == Handshake::State::established && session_) session_->open();
+}
+
+void UcConnection::confirm() {
+  if (handshake_ == nullptr) return;
+  handshake_->confirmed();
+  if (handshake_->state() == Handshake::State::established) session_->open();
+}
+
+// --- datagrams in
+
+void UcConnection::received(Bytes datagram, Time now) {
+  const auto common = WdpCommon::parse(datagram);
+  if (!common.ok()) return drops_.count(common.error());
+  if (state() == State::failed) return drops_.count(WdpDrop::stale_handshake);
+  if (common->wdp_class == WdpClass::ctl) return received_ctl(datagram, now);
+  if (!session_) return drops_.count(WdpDrop::unknown_token);
+  const uint64_t before = session_->counters().datagrams_received;
+  session_->received(datagram, now);
+  // wire.md 9.1: "Any valid data with the right token counts as RTU."
+  if (session_->counters().datagrams_received > before) confirm();
+}
+
+void UcConnection::received_ctl(Bytes datagram, Time now) {
+  const auto c = WdpCtl::parse(datagram);
+  if (!c.ok()) return drops_.count(c.error());
+  if (c->type <= CtlType::wait) {
+    if (handshake_ == nullptr) return drops_.count(WdpDrop::unwanted_ctl);
+    const auto v = handshake_->received(*c, datagram.size(), now);
+    if (!v.ok()) return drops_.count(v.error());
+    look_at_handshake(now);
+    return;
+  }
+  if (!session_) return drops_.count(WdpDrop::unwanted_ctl);
+  confirm();
+  session_->received(*c, now);
+}
+
+void UcConnection::requested_again(const WdpCtl& req, size_t size, bool validated, Time now) {
+  if (handshake_ == nullptr) return drops_.count(WdpDrop::unwanted_ctl);
+  if (handshake_->state() == Handshake::State::req_sent) {
+    const auto v = handshake_->received(req, size, now);
+    if (!v.ok()) drops_.count(v.error());
+    look_at_handshake(now);
+  } else {
+    handshake_->requested_again(size, validated, now);
+  }
+}
+
+// --- trains out
+
+// Until the peer has shown that it is where it says, the handshake alone counts what goes there
+// (wire.md part IV).
+bool UcConnection::speaks() const {
+  return session_ && session_->is_open();
+}
+
+bool UcConnection::ready(Time now) {
+  return (handshake_ != nullptr && handshake_->ready()) || (speaks() && session_->ready(now));
+}
+
+void UcConnection::fill(Train& train, Time now) {
+  if (handshake_ != nullptr && handshake_->ready()) {
+    handshake_->fill(train);
+  } else if (speaks()) {
+    session_->fill(train, now);
+  }
+}
+
+void UcConnection::llp_took_all(Time now) {
+  if (session_) session_->llp_took_all(now);
+}
+
+// --- time and state
+
+Time UcConnection::deadline() const {
+  const Time h = handshake_ != nullptr ? handshake_->deadline() : Time::never();
+  return speaks() ? std::min(h, session_->deadline()) : h;
+}
+
+void UcConnection::tick(Time now) {
+  if (handshake_ != nullptr && now >= handshake_->deadline()) {
+    handshake_->tick(now);
+    look_at_handshake(now);
+  }
+  if (speaks()) session_->tick(now);
+}
+
+// --- the end
+
+void UcConnection::close(Time now) {
+  if (state() == State::open) {
+    session_->close(now);
+  } else {
+    abort(0, now);
+  }
+}
+
+void UcConnection::abort(uint32_t reason, Time now) {
+  if (speaks()) {
+    session_->abort(reason, now);
+    return;
+  }
+  if (session_) session_->detach();
+  if (handshake_ != nullptr) handshake_->withdraw();
+}
+
+UcConnection::State UcConnection::state() const {
+  if (handshake_ != nullptr && handshake_->state() == Handshake::State::failed) {
+    return State::failed;
+  }
+  if (!session_ || !session_->is_open()) return State::setting_up;
+  return session_->ended() ? State::ended : State::open;
+}
+
+bool UcConnection::gone() const {
+  if (state() == State::failed) return !handshake_->ready();
+  return session_ && session_->gone();
+}
+
+}  // namespace weft::wdp

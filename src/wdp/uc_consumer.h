@@ -1,0 +1,22 @@
+// What a UC session needs from the queue pair that it serves, besides what every RDMAP needs.
+#pragma once
+
+#include "rdmap/consumer.h"
+
+namespace weft::wdp {
+
+// Implemented by the adapter. All calls come from the engine holder, from inside a call into the
+// session. Of rdmap::Consumer's:
+//   send_done     may bring another status than success for a Read (retry_exceeded, remote_access)
+//                 while the session goes on.
+//   stream_ready  requests may go out from now on.
+//   stream_ended  peer_closed: DREQ; lost: keepalives were not answered; local_error: a request
+//                 of our own was at fault. Nothing a peer's data can be ends a session.
+class UcConsumer : public rdmap::Consumer {
+ public:
+  // The peer could not do what a Write or Send of ours asked for (ERR, wire.md 9.2 rule 9). An
+  // asynchronous event; nothing has ended.
+  virtual void remote_error(wire::TermError error) = 0;
+};
+
+}  // namespace weft::wdp

@@ -1,0 +1,80 @@
+// The receiving half of a UC session: what becomes of a data datagram whose token, address and CRC
+// are right (wire.md 9.2). Wrong ones are dropped and counted; none of them ends anything.
+//
+//   PSN window ─ MSN window ┬─ Write                     place
+//                           ├─ Write with immediate      place, note the segment ─┐ complete
+//                           ├─ Send of the open message  place, note the segment ─┼─► Consumer
+//                           ├─ Send of a newer message   Resequencer, then as above
+//                           ├─ Read Request              Resequencer, ReadResponder
+//                           └─ Read Response             ReadRequester
+#pragma once
+
+#include "wdp/error_reporter.h"
+#include "wdp/resequencer.h"
+#include "wdp/send_assembly.h"
+#include "wdp/uc_parameters.h"
+#include "wdp/write_assembly.h"
+
+namespace weft::wdp {
+
+class ReadRequester;
+class ReadResponder;
+
+class UcReceivePath {
+ public:
+  UcReceivePath(UcConsumer& consumer, const UcParameters& parameters, ReadRequester& requester,
+                ReadResponder& responder, ErrorReporter& errors, UcCounters& counters);
+
+  // `d` has passed the hard checks of wire.md 8.2; `payload` is what stands behind its header.
+  void received(const wire::WdpData& d, Bytes payload, Time now);
+
+  // The same in two steps, for who can take the payload out of the kernel straight to its place
+  // once the header is known. False: the whole datagram belongs into received(), also to be
+  // dropped. Nothing changes before the second step.
+  bool direct(const wire::WdpData& d, PieceList& places);
+  // `d` was the header of the last direct(), and the payload is where that said.
+  void direct_received(const wire::WdpData& d, Time now);
+
+  Time deadline() const { return resequencer_.deadline(); }
+  void tick(Time now);
+
+  std::optional<rdmap::Receive> abandon_receive() { return sends_.abandon_receive(); }
+  void trim();
+
+  const PsnWindow& psns() const { return psns_; }
+  PsnWindow& psns() { return psns_; }
+
+ private:
+  using Verdict = Result<Ok, wire::WdpDrop>;
+
+  // Where the payload comes from.
+  struct Source {
+    Bytes payload;
+    bool in_place = false;  // direct_received()
+  };
+  Verdict accept(const wire::WdpData& d, const Source& source, Time now);
+  Verdict dispatch(const wire::WdpData& d, const Source& source, bool in_order, Time now);
+  Verdict write(const wire::WdpData& d, const Source& source, Time now);
+  Verdict send(const wire::WdpData& d, const Source& source, bool in_order, Time now);
+  Verdict send_in_turn(const wire::WdpData& d, const Source& source);
+  Verdict hold(const wire::WdpData& d, const Source& source, Time now);
+  Verdict target(const wire::WdpData& d, PieceList& places);
+  void put(const Source& source, const PieceList& places);
+  void begin_anew();
+  void deliver_immediate(const wire::WdpData& d);
+  void drain();
+
+  UcConsumer& consumer_;
+  const UcParameters& parameters_;
+  ReadRequester& requester_;
+  ReadResponder& responder_;
+  ErrorReporter& errors_;
+  UcCounters& counters_;
+  PsnWindow psns_;
+  MsnWindow messages_;
+  Resequencer resequencer_;
+  SendAssembly sends_;
+  WriteAssembly writes_;
+};
+
+}  // namespace weft::wdp

@@ -1,0 +1,225 @@
+#include "wdp/uc_session.h"
+
+#include <algorithm>
+
+#include "wire/wdp_crc.h"
+
+namespace weft::wdp {
+
+using rdmap::StreamEnd;
+using wire::Opcode;
+using wire::WdpData;
+using wire::WdpDrop;
+
+UcSession::UcSession(UcConsumer& consumer, const UcParameters& parameters, Random& random, Time now)
+    : consumer_(consumer),
+      parameters_(parameters),
+      rtt_(parameters.rtt),
+      writer_(parameters_),
+      control_(parameters_, writer_, rtt_, counters_, random, now),
+      requester_(consumer, parameters_, writer_, rtt_, counters_,
+                 static_cast<uint32_t>(random.next())),
+      responder_(consumer, parameters_, writer_, control_, counters_),
+      send_path_(consumer, parameters_, writer_, requester_, counters_),
+      receive_path_(consumer, parameters_, requester_, responder_, control_, counters_) {}
+
+// --- datagrams in
+
+void UcSession::received(Bytes datagram, Time now) {
+  if (!active()) return;
+  const auto d = WdpData::parse(datagram);
+  if (!d.ok()) {
+    counters_.drops.count(d.error());
+    return;
+  }
+  if (d->wdp_class != wire::WdpClass::uc) {
+    counters_.drops.count(WdpDrop::wrong_class);
+    return;
+  }
+  // wire.md 8: the CRC covers the whole datagram. It is looked at before anything is placed, for
+  // the datagram lies here in one piece (part IV).
+  if (parameters_.crc && !d->flags.crc) {
+    counters_.drops.count(WdpDrop::crc_missing);
+    return;
+  }
+  if (d->flags.crc && !wire::wdp_crc_matches(datagram)) {
+    counters_.drops.count(WdpDrop::bad_crc);
+    return;
+  }
+  ++counters_.datagrams_received;
+  control_.heard(now);
+  receive_path_.received(*d, datagram.subspan(WdpData::kSize), now);
+  settle(now);
+}
+
+bool UcSession::direct(Bytes front, size_t size, PieceList& places) {
+  if (!active()) return false;
+  const auto d = WdpData::parse(front, size);
+  if (!d.ok() || d->wdp_class != wire::WdpClass::uc || parameters_.crc || d->flags.crc ||
+      !receive_path_.direct(*d, places)) {
+    places.clear();
+    return false;
+  }
+  direct_ = *d;
+  return true;
+}
+
+void UcSession::direct_received(Time now) {
+  ++counters_.datagrams_received;
+  control_.heard(now);
+  receive_path_.direct_received(direct_, now);
+  settle(now);
+}
+
+void UcSession::received(const wire::WdpCtl& ctl, Time now) {
+  handle(control_.received(ctl, receive_path_.psns(), now));
+  settle(now);
+}
+
+// ERR names the header that was wrong. Of a Read that fails the request, nothing else does.
+void UcSession::refused() {
+  const Bytes header = control_.refused_header();
+  const auto opcode = static_cast<Opcode>(std::to_integer<uint8_t>(header[29]) & 0x0f);
+  if (opcode == Opcode::read_request) {
+    requester_.refused(ReadId{load_be<uint32_t>(header.data() + 36)});
+  } else if (!consumer_gone_) {
+    consumer_.remote_error(control_.last_error().error());
+  }
+}
+
+void UcSession::handle(SessionControl::Event event) {
+  switch (event) {
+    case SessionControl::Event::none:
+      return;
+    case SessionControl::Event::peer_closed:
+      return end(StreamEnd::Kind::peer_closed);
+    case SessionControl::Event::closed:
+      return end(StreamEnd::Kind::closed);
+    case SessionControl::Event::lost:
+      return end(StreamEnd::Kind::lost);
+    case SessionControl::Event::refused:
+      return refused();
+  }
+}
+
+// --- trains out
+
+bool UcSession::ready(Time now) {
+  if (control_.ready(now)) return true;
+  if (!active() || !open_) return false;
+  // First of all, for it hands Reads on.
+  const bool more = send_path_.ready();
+  if (send_path_.failed()) {
+    // The request at the head was at fault itself, and nothing is to be sent that would settle it.
+    settle(now);
+    return control_.ready(now);
+  }
+  return more || requester_.ready() || responder_.ready();
+}
+
+void UcSession::fill(Train& train, Time now) {
+  control_.fill(train, now);
+  if (!train.empty() || !active() || !open_) return;
+  const uint64_t before = writer_.written();
+  // Requests for Reads first: they are small, and what they bring takes longest.
+  send_path_.ready();
+  requester_.fill(train, now);
+  answers_first_ = !answers_first_;
+  if (answers_first_) responder_.fill(train);
+  send_path_.fill(train);
+  if (!answers_first_) responder_.fill(train);
+  counters_.datagrams_sent += writer_.written() - before;
+  settle(now);
+  // What came of it may be all that there is to say: DREQ, or ERR to a Read whose region is gone.
+  if (train.empty()) control_.fill(train, now);
+}
+
+void UcSession::llp_took_all(Time now) {
+  if (!active()) return;
+  send_path_.llp_took_all();
+  responder_.llp_took_all();
+  settle(now);
+}
+
+void UcSession::path_carries(size_t max_payload) {
+  if (max_payload >= parameters_.max_payload) return;
+  parameters_.max_payload = max_payload;
+  control_.probe().limit(max_payload);
+  send_path_.give_up_message();
+}
+
+void UcSession::own_memory_lost(Time now) {
+  if (!active()) return;
+  if (!send_path_.own_memory_lost()) responder_.own_memory_lost();
+  settle(now);
+}
+
+// --- what came of it
+
+void UcSession::settle(Time now) {
+  if (!active()) return;
+  if (requester_.take_news()) send_path_.complete();
+  if (control_.probe().size() < parameters_.max_payload) {
+    parameters_.max_payload = control_.probe().size();
+    send_path_.give_up_message();
+  }
+  if (send_path_.failed() || requester_.own_memory_gone()) {
+    control_.disconnect(0, now);
+    end(StreamEnd::Kind::local_error, wire::term::kLocalCatastrophic);
+    return;
+  }
+  if (closing_ && ((send_path_.drained() && send_path_.idle()) || now >= close_by_)) {
+    close_by_ = Time::never();
+    control_.disconnect(0, now);
+    if (gone()) end(StreamEnd::Kind::closed);
+  }
+}
+
+void UcSession::end(StreamEnd::Kind kind, wire::TermError error) {
+  if (std::exchange(consumer_gone_, true)) return;
+  consumer_.stream_ended({.kind = kind, .error = error});
+}
+
+// --- the adapter
+
+void UcSession::open() {
+  if (open_) return;
+  open_ = true;
+  if (active()) consumer_.stream_ready();
+}
+
+void UcSession::close(Time now) {
+  if (!active() || closing_) return;
+  closing_ = true;
+  close_by_ = now + kLinger;
+  send_path_.close();
+  settle(now);
+}
+
+void UcSession::abort(uint32_t reason, Time now) {
+  consumer_gone_ = true;
+  control_.disconnect(reason, now);
+}
+
+void UcSession::trim() {
+  receive_path_.trim();
+  responder_.trim();
+}
+
+// --- time
+
+Time UcSession::deadline() const {
+  if (!active()) return control_.deadline();
+  return std::min(
+      {control_.deadline(), receive_path_.deadline(), requester_.deadline(), close_by_});
+}
+
+void UcSession::tick(Time now) {
+  handle(control_.tick(now));
+  if (!active()) return;
+  receive_path_.tick(now);
+  requester_.tick(now);
+  settle(now);
+}
+
+}  // namespace weft::wdp

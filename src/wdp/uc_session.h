@@ -1,0 +1,112 @@
+// A UC session that stands: the protocol core of a UC queue pair (wire.md 9.2, 9.3). No I/O, no
+// threads, no clock: datagrams, time and posted work come in; trains of datagrams, completions and
+// a deadline go out.
+//
+//                   +------------------------- UcSession ---------------------------+
+//   datagrams in -> | UcReceivePath  (windows, Resequencer, Send- and WriteAssembly)| -> Consumer:
+//                   |      |  |                                                     |    receives
+//                   |      |  +-> ReadResponder --+                                 |
+//                   |      +----> ReadRequester --+-> UcWriter                      |
+//   trains out   <- | SessionControl, UcSendPath -+                                 | <- Consumer:
+//                   +---------------------------------------------------------------+    send queue
+//
+// Whoever owns the socket has seen to it that datagrams bear the session's token and come from its
+// address (demux.h).
+#pragma once
+
+#include "wdp/read_requester.h"
+#include "wdp/read_responder.h"
+#include "wdp/session_control.h"
+#include "wdp/uc_receive_path.h"
+#include "wdp/uc_send_path.h"
+
+namespace weft::wdp {
+
+class UcSession {
+ public:
+  // `random` is for RIDs and XIDs, and used here alone.
+  UcSession(UcConsumer& consumer, const UcParameters& parameters, Random& random, Time now);
+  UcSession(const UcSession&) = delete;
+  UcSession& operator=(const UcSession&) = delete;
+
+  // --- datagrams in
+  // A data datagram, class 1.
+  void received(Bytes datagram, Time now);
+  void received(const wire::WdpCtl& ctl, Time now);
+  // For who reads the header before the payload: `front` has the first WdpData::kLook bytes of a
+  // datagram of `size` bytes, or all of it. True: the payload belongs into `places`, and then comes
+  // direct_received(). False: the whole datagram belongs into received(). So it is wherever there
+  // is a CRC: it decides before anything is placed, or a damaged header could name another place.
+  bool direct(Bytes front, size_t size, PieceList& places);
+  void direct_received(Time now);
+
+  // --- trains out
+  bool ready(Time now);
+  // Adds datagrams to the train, which is empty.
+  void fill(Train& train, Time now);
+  // The kernel has all that fill() wrote.
+  void llp_took_all(Time now);
+  // The kernel refused a datagram: the path carries this much UDP payload at most.
+  void path_carries(size_t max_payload);
+  // The kernel could not reach memory of the program's (EFAULT), and the train is gone: a request
+  // named it, or the peer's Read does.
+  void own_memory_lost(Time now);
+
+  // --- time
+  Time deadline() const;
+  void tick(Time now);
+
+  // --- the adapter
+  // Until this says so nothing but CTL goes out: the handshake is not through.
+  void open();
+  bool is_open() const { return open_; }
+  // Orderly end: what is posted by now goes out, then DREQ.
+  void close(Time now);
+  // At once: DREQ.
+  void abort(uint32_t reason, Time now);
+  void hold_requests(bool on) { send_path_.hold(on); }
+  bool requests_idle() const { return send_path_.idle(); }
+  // The consumer goes away; the session lives on until its DREQ is answered.
+  void detach() { consumer_gone_ = true; }
+  std::optional<rdmap::Receive> abandon_receive() { return receive_path_.abandon_receive(); }
+  // Nothing is left to do; the token may be used anew (it was kept for 2 s).
+  bool gone() const { return control_.state() == SessionControl::State::gone; }
+  bool ended() const { return control_.state() != SessionControl::State::open; }
+  void trim();
+
+  const UcParameters& parameters() const { return parameters_; }
+  const UcCounters& counters() const { return counters_; }
+  // Datagrams of the peer that never came, as far as later ones or its CTL show.
+  uint64_t lost() const { return receive_path_.psns().lost(); }
+  // Those that came, copies not counted.
+  uint64_t unique() const { return receive_path_.psns().unique(); }
+  const Rtt& rtt() const { return rtt_; }
+
+ private:
+  static constexpr Duration kLinger = 1s;
+
+  bool active() const { return !consumer_gone_ && !ended(); }
+  void settle(Time now);
+  void handle(SessionControl::Event event);
+  void refused();
+  void end(rdmap::StreamEnd::Kind kind, wire::TermError error = {});
+
+  UcConsumer& consumer_;
+  UcParameters parameters_;
+  UcCounters counters_;
+  Rtt rtt_;
+  UcWriter writer_;
+  SessionControl control_;
+  ReadRequester requester_;
+  ReadResponder responder_;
+  UcSendPath send_path_;
+  UcReceivePath receive_path_;
+  bool consumer_gone_ = false;
+  bool open_ = false;
+  bool answers_first_ = false;  // answers and own requests take turns
+  bool closing_ = false;
+  Time close_by_ = Time::never();
+  wire::WdpData direct_;  // the header of the last direct()
+};
+
+}  // namespace weft::wdp

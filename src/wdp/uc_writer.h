@@ -1,0 +1,63 @@
+// Writes data datagrams of a session into trains: numbers them, and adds the CRC where it was
+// agreed on.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "wdp/train.h"
+#include "wdp/uc_parameters.h"
+
+namespace weft::wdp {
+
+class UcWriter {
+ public:
+  explicit UcWriter(const UcParameters& parameters)
+      : parameters_(parameters), next_psn_(parameters.first_psn) {}
+
+  // Whose memory a payload is in. That of a work request stays as it is until the kernel has it.
+  // What a Read Response is made of may change at any time, also between the CRC and the socket:
+  // with CRC it is copied first, or the change would look like damage.
+  enum class Payload : uint8_t { held, may_change };
+
+  // wire.md 8.2: MSN +1 per message. A Send or Write of ours begins, and is over.
+  Msn begin_message() {
+    inside_ = true;
+    aside_.reset();
+    return take_msn();
+  }
+  void end_message() { inside_ = false; }
+  // For what is said about Reads, also in the middle of a long message of ours. There it all bears
+  // one MSN, or the long message would fall out of the peer's window of 1024 (wire.md 9.2 rule 4)
+  // before its end. Nobody puts Read Requests and Responses together by their MSN.
+  Msn aside() {
+    if (!inside_) return take_msn();
+    if (!aside_) aside_ = take_msn();
+    return *aside_;
+  }
+  bool fits(const Train& train, uint32_t payload) const {
+    return train.takes(wire::WdpData::kSize + payload, parameters_.path);
+  }
+  // fits() said yes. Indices, token, PSN and F_CRC of `d` are filled in here.
+  void write(Train& train, wire::WdpData d, std::span<const IoVec> payload, Payload kind);
+
+  Psn next_psn() const { return next_psn_; }
+  // PSNs used so far.
+  uint64_t written() const { return written_; }
+
+ private:
+  Msn take_msn() {
+    const Msn msn = next_msn_;
+    next_msn_ = next(next_msn_);
+    return msn;
+  }
+
+  const UcParameters& parameters_;
+  Psn next_psn_;
+  Msn next_msn_{1};
+  bool inside_ = false;
+  std::optional<Msn> aside_;
+  uint64_t written_ = 0;
+};
+
+}  // namespace weft::wdp

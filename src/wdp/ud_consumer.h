@@ -1,0 +1,44 @@
+// What the UD protocol needs from the queue pair that it serves.
+#pragma once
+
+#include "rdmap/consumer.h"
+#include "wdp/endpoint.h"
+
+namespace weft::wdp {
+
+// Where a request goes: what its address handle and its remote QPN and Q_Key say.
+struct UdDestination {
+  Path path;
+  Qpn qpn;  // wire::kMulticastQpn for a group
+  QKey q_key;
+};
+
+// A message that arrived and took a receive.
+struct UdArrival {
+  bool solicited = false;
+  bool has_immediate = false;
+  uint32_t length = 0;  // the 40 bytes of the GRH included
+  uint32_t immediate = 0;
+  Qpn source;     // as the sender told it
+  Endpoint from;  // as the kernel saw it: for the address handle of an answer (wire.md 10)
+};
+
+// Implemented by the adapter. All calls come from the engine holder, from inside a call into the
+// queue.
+class UdConsumer {
+ public:
+  virtual ~UdConsumer() = default;
+  virtual rdmap::Memory& memory() = 0;
+  virtual rdmap::SendQueue& send_queue() = 0;
+  // The status to complete the request with where its address handle is none.
+  virtual Result<UdDestination, rdmap::Status> destination(const rdmap::SendWqe& w) = 0;
+  virtual bool take_receive(rdmap::Receive& out) = 0;
+  virtual void receive_done(const rdmap::Receive& receive, rdmap::Status status,
+                            const UdArrival& arrival) = 0;
+  virtual void send_done(const rdmap::SendWqe& w, rdmap::Status status) = 0;
+  // A request was at fault and stands at the head of the send queue with its status: the queue
+  // pair goes to error.
+  virtual void send_failed() = 0;
+};
+
+}  // namespace weft::wdp

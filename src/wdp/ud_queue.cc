@@ -1,0 +1,189 @@
+#include "wdp/ud_queue.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "wdp/pieces.h"
+#include "wire/grh.h"
+#include "wire/wdp_crc.h"
+
+namespace weft::wdp {
+
+using rdmap::Access;
+using rdmap::Operation;
+using rdmap::SendWqe;
+using rdmap::Status;
+using wire::Grh;
+using wire::WdpDrop;
+using wire::WdpUd;
+
+namespace {
+
+// InfiniBand 10.2.5: a posted Q_Key with this bit stands for the queue pair's own.
+constexpr uint32_t kOwnQKey = 0x80000000;
+
+Bytes bytes_of(const IoVec& v) {
+  return {static_cast<const std::byte*>(v.iov_base), v.iov_len};
+}
+
+}  // namespace
+
+// --- datagrams in
+
+void UdQueue::received(const WdpUd& ud, Bytes datagram, const UdReception& how) {
+  if (const auto v = accept(ud, datagram, how); !v.ok()) counters_.drops.count(v.error());
+}
+
+bool UdQueue::next_receive() {
+  if (has_receive_) return true;
+  if (receive_ == nullptr) receive_ = std::make_unique<rdmap::Receive>();
+  return has_receive_ = consumer_.take_receive(*receive_);
+}
+
+Result<Ok, WdpDrop> UdQueue::accept(const WdpUd& ud, Bytes datagram, const UdReception& how) {
+  if (ud.flags.crc && !wire::wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
+  // wire.md 10: "deliver to all attached QPs ... except the sender itself (same IP and QPN)".
+  if (ud.multicast() && how.from_own_address && ud.source == parameters_.own_qpn) {
+    return fail(WdpDrop::own_multicast);
+  }
+  if (ud.q_key != parameters_.q_key) return fail(WdpDrop::wrong_q_key);
+  if (!next_receive()) return fail(WdpDrop::no_receive);
+  // "Too long for WQE: ... drop silently, counter." The receive is there for the next one.
+  const Bytes payload = datagram.subspan(WdpUd::kSize);
+  const size_t length = Grh::kSize + payload.size();
+  if (length > receive_->length) return fail(WdpDrop::receive_too_small);
+  std::array<std::byte, Grh::kSize> grh;
+  Grh{.traffic_class = how.traffic_class,
+      .payload_length = static_cast<uint16_t>(payload.size()),
+      .hop_limit = how.hop_limit,
+      .source = how.from.address,
+      .destination = how.to}
+      .encode(grh.data());
+  PieceList head;
+  PieceList body;
+  has_receive_ = false;
+  if (!receive_pieces(consumer_.memory(), *receive_, 0, grh.size(), head).ok() ||
+      !receive_pieces(consumer_.memory(), *receive_, grh.size(), payload.size(), body).ok()) {
+    consumer_.receive_done(*receive_, Status::local_protection, {});
+    return fail(WdpDrop::own_memory);
+  }
+  place(grh, head);
+  place(payload, body);
+  ++counters_.messages_received;
+  consumer_.receive_done(*receive_, Status::success,
+                         {.solicited = ud.solicited,
+                          .has_immediate = ud.flags.immediate,
+                          .length = static_cast<uint32_t>(length),
+                          .immediate = ud.flags.immediate ? ud.imm : 0,
+                          .source = ud.source,
+                          .from = how.from});
+  return Ok{};
+}
+
+std::optional<rdmap::Receive> UdQueue::abandon_receive() {
+  if (!std::exchange(has_receive_, false)) return {};
+  return *receive_;
+}
+
+// --- datagrams out
+
+size_t UdQueue::most() const {
+  const size_t room = std::min(parameters_.max_payload, wire::kMaxUdpPayload);
+  return room < WdpUd::kSize ? 0 : room - WdpUd::kSize;
+}
+
+bool UdQueue::ready() {
+  return !poison_ && !held_ && next_ < queue_.tail();
+}
+
+void UdQueue::fill(Train& train) {
+  while (ready() && write(queue_.at(next_), train)) {
+  }
+}
+
+// False when the train takes no more, or the request is at fault.
+bool UdQueue::write(SendWqe& w, Train& train) {
+  const bool immediate = w.operation == Operation::send_immediate;
+  if (w.operation != Operation::send && !immediate) {
+    poison(Status::local_qp_operation);
+    return false;
+  }
+  const auto to = consumer_.destination(w);
+  if (!to.ok()) {
+    poison(to.error());
+    return false;
+  }
+  if (w.length > most()) {
+    poison(Status::local_length);
+    return false;
+  }
+  const size_t size = WdpUd::kSize + w.length;
+  if (!train.takes(size, to->path)) return false;
+  PieceList pieces;
+  if (!local_pieces(consumer_.memory(), w, 0, w.length, Access::local_read, pieces).ok()) {
+    poison(Status::local_protection);
+    return false;
+  }
+  const QKey key = (to->q_key.value() & kOwnQKey) != 0 ? parameters_.q_key : to->q_key;
+  train.begin(size, to->path);
+  const bool copies = w.length < Train::kCopyBelow;
+  std::byte* const header = train.stage(WdpUd::kSize + (copies ? w.length : 0));
+  WdpUd{.flags = {.crc = parameters_.crc, .immediate = immediate},
+        .q_key = key,
+        .source = parameters_.own_qpn,
+        .destination = to->qpn,
+        .msn = msn_,
+        .solicited = w.solicited,
+        .length = static_cast<uint16_t>(w.length),
+        .imm = immediate ? w.immediate : 0}
+      .encode(header);
+  msn_ = next(msn_);
+  Crc32c crc;
+  if (parameters_.crc) crc = wire::wdp_crc_of_header({header, WdpUd::kSize});
+  std::byte* at = header + WdpUd::kSize;
+  for (const IoVec& v : pieces.pieces()) {
+    if (copies) {
+      std::memcpy(at, v.iov_base, v.iov_len);
+      at += v.iov_len;
+    } else {
+      train.refer(v.iov_base, v.iov_len);
+    }
+    if (parameters_.crc) crc.update(bytes_of(v));
+  }
+  if (parameters_.crc) wire::store_wdp_crc(header, crc.value());
+  ++counters_.messages_sent;
+  ++next_;
+  return true;
+}
+
+void UdQueue::poison(Status status) {
+  poison_ = status;
+  complete();
+}
+
+// wire.md 10, 15: "UD WR complete when LLP took it".
+void UdQueue::llp_took_all() {
+  llp_took_ = next_;
+  complete();
+}
+
+void UdQueue::complete() {
+  while (queue_.head() < llp_took_) {
+    SendWqe& w = queue_.at(queue_.head());
+    consumer_.send_done(w, Status::success);
+    queue_.free_head();
+  }
+  if (!poison_ || failed_ || queue_.head() != next_) return;
+  failed_ = true;
+  queue_.at(next_).status = *poison_;
+  consumer_.send_failed();
+}
+
+void UdQueue::own_memory_lost() {
+  if (llp_took_ >= queue_.tail()) return;
+  next_ = llp_took_;
+  poison(Status::local_protection);
+}
+
+}  // namespace weft::wdp

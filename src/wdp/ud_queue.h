@@ -1,0 +1,91 @@
+// The protocol core of a UD queue pair (wire.md 10): a message is a datagram, a datagram takes a
+// receive, nobody is remembered and nothing is answered.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "wdp/counters.h"
+#include "wdp/train.h"
+#include "wdp/ud_consumer.h"
+#include "wire/wdp_ud.h"
+
+namespace weft::wdp {
+
+struct UdParameters {
+  Qpn own_qpn;
+  QKey q_key;
+  // UDP payload that the path carries; in big mode up to 65507 (option ud_big).
+  size_t max_payload = 1472;
+  bool crc = false;  // of what is sent; what comes with one is checked in any case
+};
+
+// What the kernel tells of a datagram besides its bytes.
+struct UdReception {
+  Endpoint from;
+  Gid to;  // the address it was sent to
+  uint8_t traffic_class = 0;
+  uint8_t hop_limit = 64;  // 64 where it is not known
+  bool from_own_address = false;
+};
+
+struct UdCounters {
+  uint64_t messages_sent = 0;
+  uint64_t messages_received = 0;
+  DropCounts drops;
+};
+
+class UdQueue {
+ public:
+  UdQueue(UdConsumer& consumer, const UdParameters& parameters)
+      : consumer_(consumer),
+        queue_(consumer.send_queue()),
+        parameters_(parameters),
+        next_(queue_.head()),
+        llp_took_(next_) {}
+  UdQueue(const UdQueue&) = delete;
+  UdQueue& operator=(const UdQueue&) = delete;
+
+  // A datagram of class 2 whose QN is this queue pair's, or that came to a group it is attached to.
+  // `ud` is parsed from `datagram`.
+  void received(const wire::WdpUd& ud, Bytes datagram, const UdReception& how);
+
+  // Adds datagrams to the train as long as they go the same way and are of a size.
+  bool ready();
+  void fill(Train& train);
+  void llp_took_all();
+  void own_memory_lost();
+
+  void hold(bool on) { held_ = on; }
+  bool idle() const { return queue_.head() == next_; }
+  void set_q_key(QKey key) { parameters_.q_key = key; }
+  QKey q_key() const { return parameters_.q_key; }
+  void path_carries(size_t max_payload) { parameters_.max_payload = max_payload; }
+  // The longest message.
+  size_t most() const;
+  // The receive that was taken for a message that did not fit.
+  std::optional<rdmap::Receive> abandon_receive();
+  const UdCounters& counters() const { return counters_; }
+
+ private:
+  bool next_receive();
+  Result<Ok, wire::WdpDrop> accept(const wire::WdpUd& ud, Bytes datagram, const UdReception& how);
+  bool write(rdmap::SendWqe& w, Train& train);
+  void poison(rdmap::Status status);
+  void complete();
+
+  UdConsumer& consumer_;
+  rdmap::SendQueue& queue_;
+  UdParameters parameters_;
+  uint64_t next_;      // request to be sent next
+  uint64_t llp_took_;  // requests before this index are with the kernel
+  Msn msn_{1};
+  bool held_ = false;
+  std::optional<rdmap::Status> poison_;
+  bool failed_ = false;
+  bool has_receive_ = false;  // taken, and not used yet
+  std::unique_ptr<rdmap::Receive> receive_;
+  UdCounters counters_;
+};
+
+}  // namespace weft::wdp

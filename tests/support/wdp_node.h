@@ -1,0 +1,111 @@
+// A host with one WDP port, for tests that let ports talk: what they say is taken out datagram by
+// datagram, and handed to whom the test likes.
+#pragma once
+
+#include <list>
+
+#include "tests/support/uc_host.h"
+#include "wdp/port.h"
+
+namespace weft::test {
+
+class WdpNode final : public wdp::PortOwner {
+ public:
+  WdpNode(const wdp::Endpoint& where, uint64_t seed, Time now)
+      : random_(seed), address(where), port(*this, random_, now) {}
+
+  // A queue pair that may have a connection.
+  struct Peer {
+    explicit Peer(Random& random) : connection(host, random) {}
+    UcHost host;
+    wdp::UcConnection connection;
+  };
+  Peer& add_peer() { return peers.emplace_back(random_); }
+
+  struct Datagram {
+    wdp::Endpoint to;
+    Buffer bytes;
+  };
+  // All that wants to be sent.
+  std::vector<Datagram> said(Time now) {
+    std::vector<Datagram> all;
+    const auto take = [&all](const wdp::Train& t) {
+      t.each_datagram([&](std::span<const IoVec> pieces) {
+        auto& d = all.emplace_back(Datagram{t.path().to, {}});
+        for (const IoVec& v : pieces) {
+          const auto* p = static_cast<const std::byte*>(v.iov_base);
+          d.bytes.insert(d.bytes.end(), p, p + v.iov_len);
+        }
+      });
+    };
+    while (port.ready()) {
+      wdp::Train t;
+      port.fill(t);
+      take(t);
+    }
+    for (Peer& p : peers) {
+      while (p.connection.ready(now)) {
+        wdp::Train t;
+        p.connection.fill(t, now);
+        if (t.empty()) break;
+        take(t);
+        p.connection.llp_took_all(now);
+      }
+    }
+    return all;
+  }
+  wdp::UcConnection* hear(Bytes datagram, const wdp::Endpoint& from, Time now) {
+    return port.received(datagram, {.from = from, .to = address.address}, now);
+  }
+  Time deadline() const {
+    Time first = port.deadline();
+    for (const Peer& p : peers) first = std::min(first, p.connection.deadline());
+    return first;
+  }
+  void tick(Time now) {
+    port.tick(now);
+    for (Peer& p : peers) p.connection.tick(now);
+  }
+
+  // wdp::PortOwner
+  std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey& key,
+                                           const wdp::Handshake& handshake) override {
+    const Bytes d = handshake.peer().private_data;
+    requests.push_back({key, handshake.peer().service, Buffer(d.begin(), d.end())});
+    return refuse;
+  }
+  Result<Callee, wire::RejReason> called(const wire::WdpCtl& req, const wdp::Endpoint&) override {
+    if (callee.connection == nullptr) return fail(wire::RejReason::qpn_unknown);
+    if (req.source != callee_expects) return fail(wire::RejReason::bad_parameters);
+    return callee;
+  }
+  void answered(SessionToken, const wdp::Handshake& handshake) override {
+    resolved = {handshake.state(), handshake.peer().source, handshake.peer().q_key()};
+  }
+
+  struct Request {
+    wdp::Demux::RequestKey key;
+    wire::CtlService service;
+    Buffer private_data;
+  };
+  std::vector<Request> requests;
+  std::optional<wire::RejReason> refuse;
+  Callee callee;
+  Qpn callee_expects;
+  struct Resolved {
+    wdp::Handshake::State state{};
+    Qpn qpn;
+    QKey q_key;
+  };
+  std::optional<Resolved> resolved;
+
+ private:
+  SeededRandom random_;
+
+ public:
+  const wdp::Endpoint address;
+  wdp::Port port;
+  std::list<Peer> peers;
+};
+
+}  // namespace weft::test

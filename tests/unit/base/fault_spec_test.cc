@@ -1,0 +1,71 @@
+#include "base/fault_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weft {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+TEST(FaultSpec, ReadsEveryWord) {
+  const auto spec = FaultSpec::parse(
+      "loss:1e-3,burst:2.5,duplicate:2%,reorder:0.01,reorder_delay:150us,delay:3ms,jitter:1s,"
+      "corrupt:1,seed:18446744073709551615");
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(*spec, (FaultSpec{.loss = 0.001,
+                              .burst = 2.5,
+                              .duplicate = 0.02,
+                              .reorder = 0.01,
+                              .reorder_delay = 150us,
+                              .delay = 3ms,
+                              .jitter = 1s,
+                              .corrupt = 1,
+                              .seed = UINT64_MAX}));
+  EXPECT_FALSE(spec->nothing());
+}
+
+TEST(FaultSpec, NothingIsNothing) {
+  const auto spec = FaultSpec::parse("");
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(*spec, FaultSpec{});
+  EXPECT_TRUE(spec->nothing());
+  EXPECT_EQ(spec->to_string(), "");
+  EXPECT_TRUE(FaultSpec::parse("seed:3,burst:4,reorder_delay:1ms")->nothing());
+}
+
+TEST(FaultSpec, SaysWhatItCannotRead) {
+  const auto why = [](std::string_view text) {
+    const auto spec = FaultSpec::parse(text);
+    return spec.ok() ? std::string("(read)") : spec.error();
+  };
+  EXPECT_THAT(why("lost:0.1"), HasSubstr("no fault is called 'lost:0.1'; there are loss ("));
+  EXPECT_THAT(why("loss"), HasSubstr("no fault is called 'loss'"));
+  EXPECT_THAT(why("loss:0.1,,seed:1"), HasSubstr("no fault is called ''"));
+  EXPECT_THAT(why("loss:0.1,seed:1,loss:0.2"), HasSubstr("'loss' stands there twice"));
+  for (const char* bad : {"loss:", "loss:1.1", "loss:-0.1", "loss:nan", "loss:2x", "loss:150%"}) {
+    EXPECT_THAT(why(bad), HasSubstr("is no value for fault 'loss', which takes a share")) << bad;
+  }
+  EXPECT_THAT(why("burst:0.5"), HasSubstr("takes a number from 1 to 10000"));
+  EXPECT_THAT(why("burst:3s"), HasSubstr("'3s' is no value for fault 'burst'"));
+  for (const char* bad : {"delay:5", "delay:-1us", "delay:61s", "delay:us", "delay:1m"}) {
+    EXPECT_THAT(why(bad), HasSubstr("takes a time up to 60 s")) << bad;
+  }
+  EXPECT_THAT(why("seed:1.5"), HasSubstr("takes a whole number"));
+}
+
+TEST(FaultSpec, WritesWhatItReads) {
+  for (const char* text : {"loss:0.001", "burst:4", "seed:7", "delay:3ms", "jitter:1500ns",
+                           "loss:0.125,burst:2.5,duplicate:0.25,reorder:1,reorder_delay:2s,"
+                           "corrupt:0.5,seed:0",
+                           "reorder_delay:0s"}) {
+    const auto spec = FaultSpec::parse(text);
+    ASSERT_TRUE(spec.ok()) << text;
+    EXPECT_EQ(spec->to_string(), text);
+    EXPECT_EQ(*FaultSpec::parse(spec->to_string()), *spec);
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,416 @@
+// Both parts of wire.md 9.1 against each other, message by message.
+
+#include "wdp/handshake.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/host.h"
+
+namespace weft::wdp {
+namespace {
+
+using State = Handshake::State;
+using Failure = Handshake::Failure;
+using test::Buffer;
+using test::pattern_bytes;
+using wire::CtlType;
+using wire::RejReason;
+using wire::WdpCtl;
+
+const Endpoint kActive{Gid::from_ipv4(0x0a000001), 50000};
+const Endpoint kPassive{Gid::from_ipv4(0x0a000002), 7471};
+
+struct Said {
+  Buffer bytes;
+  WdpCtl ctl;
+};
+
+struct HandshakeTest : ::testing::Test {
+  Offer active_offer() {
+    return {.own_qpn = make_qpn(50000, 9),
+            .token = SessionToken{0xa1},
+            .first_psn = Psn{100},
+            .ird = 4,
+            .ord = 8,
+            .max_payload = 1472,
+            .features = {.immediate = true, .uc_read = true},
+            .private_data = pattern_bytes(20, 1)};
+  }
+  Offer passive_offer() {
+    return {.own_qpn = make_qpn(40000, 5),
+            .token = SessionToken{0xb2},
+            .first_psn = Psn{200},
+            .ird = 3,
+            .ord = 16,
+            .max_payload = 8972,
+            .features = {.data_crc = true, .immediate = true, .uc_read = true},
+            .private_data = pattern_bytes(30, 2)};
+  }
+  void connect() { a.connect(active_offer(), {.to = kPassive}, Qpn{}, false, now); }
+  std::vector<Said> said(Handshake& h) {
+    std::vector<Said> all;
+    while (h.ready()) {
+      Train t;
+      h.fill(t);
+      const auto* p = static_cast<const std::byte*>(t.pieces()[0].iov_base);
+      all.push_back({Buffer(p, p + t.bytes()), {}});
+    }
+    // Only now, for they refer to the bytes.
+    for (Said& s : all) s.ctl = *WdpCtl::parse(s.bytes);
+    return all;
+  }
+  // The one message that it says, of this type.
+  Said one(Handshake& h, CtlType type) {
+    auto all = said(h);
+    EXPECT_EQ(all.size(), 1U);
+    if (all.empty()) return {};
+    EXPECT_EQ(all[0].ctl.type, type);
+    return std::move(all[0]);
+  }
+  void request(const Said& req, bool validated = false) {
+    b.requested(req.ctl, {.to = kActive}, req.bytes.size(), validated);
+  }
+  void hear(Handshake& h, const Said& s) {
+    EXPECT_TRUE(h.received(s.ctl, s.bytes.size(), now).ok());
+  }
+  void later(Handshake& h, Duration d) {
+    now = now + d;
+    h.tick(now);
+  }
+
+  SeededRandom random{3};
+  Time now = Time::from_ns(1'000'000'000);
+  Handshake a{random};
+  Handshake b{random};
+};
+
+TEST_F(HandshakeTest, ReqRepRtu) {
+  connect();
+  EXPECT_EQ(a.state(), State::req_sent);
+  const Said req = one(a, CtlType::req);
+  EXPECT_GE(req.bytes.size(), WdpCtl::kMinRequest);
+  EXPECT_EQ(req.ctl.token, SessionToken{});
+  EXPECT_EQ(req.ctl.source_token, SessionToken{0xa1});
+  EXPECT_EQ(req.ctl.didx, wire::kPortIndex);
+  EXPECT_EQ(req.ctl.destination, Qpn{});
+  EXPECT_EQ(req.ctl.sidx, 9);
+
+  request(req);
+  EXPECT_EQ(b.state(), State::req_received);
+  EXPECT_FALSE(b.ready());
+  EXPECT_TRUE(std::equal(b.peer().private_data.begin(), b.peer().private_data.end(),
+                         active_offer().private_data.begin()));
+  b.accept(passive_offer(), now);
+  EXPECT_EQ(b.state(), State::rep_sent);
+  const Said rep = one(b, CtlType::rep);
+  EXPECT_EQ(rep.ctl.token, SessionToken{0xa1});
+  EXPECT_EQ(rep.ctl.xid, req.ctl.xid);
+  EXPECT_EQ(rep.ctl.ird, 3);
+  EXPECT_EQ(rep.ctl.ord, 4);
+
+  now = now + 3ms;
+  hear(a, rep);
+  EXPECT_EQ(a.state(), State::established);
+  const Said rtu = one(a, CtlType::rtu);
+  EXPECT_EQ(rtu.ctl.token, SessionToken{0xb2});
+  hear(b, rtu);
+  EXPECT_EQ(b.state(), State::established);
+
+  const UcParameters pa = a.parameters();
+  const UcParameters pb = b.parameters();
+  EXPECT_EQ(pa.peer_token, SessionToken{0xb2});
+  EXPECT_EQ(pb.peer_token, SessionToken{0xa1});
+  EXPECT_EQ(pa.own_token, pb.peer_token);
+  EXPECT_EQ(pa.peer_first_psn, Psn{200});
+  EXPECT_EQ(pb.peer_first_psn, Psn{100});
+  EXPECT_EQ(pa.first_psn, Psn{100});
+  // wire.md 2.3, as on TCP: who asks for less decides.
+  EXPECT_EQ(pa.ord, 3);
+  EXPECT_EQ(pb.ird, 3);
+  EXPECT_EQ(pa.ird, 4);
+  EXPECT_EQ(pb.ord, 4);
+  EXPECT_EQ(pa.max_payload, 1472U);
+  EXPECT_EQ(pb.max_payload, 1472U);
+  for (const auto& p : {pa, pb}) EXPECT_TRUE(p.crc && p.immediate && p.reads);
+  EXPECT_EQ(pa.rtt, 3ms);
+  EXPECT_FALSE(pa.from_listener);
+  EXPECT_TRUE(pb.from_listener);
+  // The passive QP is not on the listener's socket: data bear didx 0.
+  EXPECT_EQ(pa.peer_index(), 0);
+  EXPECT_EQ(pb.peer_index(), 9);
+}
+
+TEST_F(HandshakeTest, FeaturesAreWhatBothHave) {
+  connect();
+  request(one(a, CtlType::req));
+  Offer less = passive_offer();
+  less.features = {};
+  b.accept(less, now);
+  hear(a, one(b, CtlType::rep));
+  EXPECT_FALSE(a.parameters().crc);
+  EXPECT_FALSE(a.parameters().immediate);
+  EXPECT_FALSE(a.parameters().reads);
+}
+
+// wire.md 9.1: "REQ at 0, 100, 300, 700, 1500, 3100, 6300 ms, fail (ETIMEDOUT) at 12.7 s".
+TEST_F(HandshakeTest, AReqIsRepeatedAndGivenUp) {
+  const Time start = now;
+  connect();
+  std::vector<int64_t> times;
+  std::optional<Xid> xid;
+  while (a.state() == State::req_sent) {
+    for (const Said& s : said(a)) {
+      times.push_back((now - start).count() / 1'000'000);
+      EXPECT_EQ(s.ctl.attempt, times.size() - 1);
+      EXPECT_EQ(s.ctl.xid, xid.value_or(s.ctl.xid));
+      xid = s.ctl.xid;
+    }
+    now = a.deadline();
+    a.tick(now);
+  }
+  EXPECT_EQ(times, (std::vector<int64_t>{0, 100, 300, 700, 1500, 3100, 6300}));
+  EXPECT_EQ(now - start, 12700ms);
+  EXPECT_EQ(a.failure(), Failure::timeout);
+  EXPECT_TRUE(a.deadline().is_never());
+}
+
+TEST_F(HandshakeTest, ARejectionEndsIt) {
+  connect();
+  request(one(a, CtlType::req));
+  b.reject(RejReason::application, pattern_bytes(10, 5));
+  EXPECT_EQ(b.state(), State::failed);
+  const Said rej = one(b, CtlType::rej);
+  hear(a, rej);
+  EXPECT_EQ(a.state(), State::failed);
+  EXPECT_EQ(a.failure(), Failure::rejected);
+  EXPECT_EQ(a.peer().reason, static_cast<uint32_t>(RejReason::application));
+  ASSERT_EQ(a.peer().private_data.size(), 10U);
+  EXPECT_EQ(a.peer().private_data[3], pattern_bytes(10, 5)[3]);
+}
+
+TEST_F(HandshakeTest, WaitPushesTheNextTryAndTheDeadline) {
+  connect();
+  const Said req = one(a, CtlType::req);
+  request(req);
+  b.requested_again(req.bytes.size(), false, now);
+  const Said wait = one(b, CtlType::wait);
+  EXPECT_EQ(wait.ctl.reason, kWaitMs);
+  hear(a, wait);
+  EXPECT_EQ(a.deadline(), now + std::chrono::milliseconds{kWaitMs});
+  const Time heard = now;
+  for (int i = 0; i < 100 && a.state() == State::req_sent; ++i) {
+    now = a.deadline();
+    a.tick(now);
+  }
+  EXPECT_EQ(now - heard, 12700ms + std::chrono::milliseconds{kWaitMs});
+}
+
+TEST_F(HandshakeTest, ACookieIsReturnedAtOnce) {
+  connect();
+  const Said req = one(a, CtlType::req);
+  WdpCtl cookie{.type = CtlType::cookie,
+                .token = SessionToken{0xa1},
+                .xid = req.ctl.xid,
+                .service = wire::CtlService::uc,
+                .cookie = HandshakeCookie{77}};
+  EXPECT_TRUE(a.received(cookie, 64, now).ok());
+  const Said again = one(a, CtlType::req);
+  EXPECT_EQ(again.ctl.cookie, HandshakeCookie{77});
+  EXPECT_EQ(again.ctl.source_token, req.ctl.source_token);
+  // Once for each, and not for ever.
+  EXPECT_TRUE(a.received(cookie, 64, now).ok());
+  EXPECT_FALSE(a.ready());
+  size_t more = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    cookie.cookie = HandshakeCookie{100 + i};
+    EXPECT_TRUE(a.received(cookie, 64, now).ok());
+    more += said(a).size();
+  }
+  EXPECT_EQ(more, 7U);
+}
+
+TEST_F(HandshakeTest, ALostRepIsRepeatedWhenTheReqIs) {
+  connect();
+  const Said req = one(a, CtlType::req);
+  request(req);
+  b.accept(passive_offer(), now);
+  (void)one(b, CtlType::rep);
+  // Not by a timer: nobody knows yet that the peer is where it says.
+  EXPECT_EQ(b.deadline(), now + kHandshakeFails);
+  later(a, 100ms);
+  const Said again = one(a, CtlType::req);
+  b.requested_again(again.bytes.size(), false, now);
+  hear(a, one(b, CtlType::rep));
+  EXPECT_EQ(a.state(), State::established);
+  // Which REQ was answered nobody knows.
+  EXPECT_EQ(a.parameters().rtt, 0ms);
+}
+
+TEST_F(HandshakeTest, WithACookieTheRepIsRepeatedByATimer) {
+  connect();
+  request(one(a, CtlType::req), true);
+  b.accept(passive_offer(), now);
+  const Time start = now;
+  std::vector<int64_t> times;
+  while (b.state() == State::rep_sent) {
+    for (const Said& s : said(b)) {
+      EXPECT_EQ(s.ctl.type, CtlType::rep);
+      times.push_back((now - start).count() / 1'000'000);
+    }
+    now = b.deadline();
+    b.tick(now);
+  }
+  EXPECT_EQ(times, (std::vector<int64_t>{0, 100, 300, 700, 1500, 3100, 6300}));
+  EXPECT_EQ(b.failure(), Failure::timeout);
+}
+
+// wire.md part IV.
+TEST_F(HandshakeTest, AnUnknownAddressGetsAtMostThreeTimesWhatItSent) {
+  connect();
+  const Said req = one(a, CtlType::req);
+  request(req);
+  Offer big = passive_offer();
+  big.private_data = pattern_bytes(512, 3);
+  b.accept(big, now);
+  uint64_t came = req.bytes.size();
+  uint64_t went = 0;
+  for (int i = 0; i < 50; ++i) {
+    for (const Said& s : said(b)) went += s.bytes.size();
+    EXPECT_LE(went, 3 * came);
+    if (i % 5 == 4) {
+      came += req.bytes.size();
+      b.requested_again(req.bytes.size(), false, now);
+    }
+    later(b, 200ms);
+  }
+  EXPECT_GT(went, came);
+}
+
+TEST_F(HandshakeTest, ALostRtuIsRepeated) {
+  connect();
+  request(one(a, CtlType::req));
+  b.accept(passive_offer(), now);
+  const Said rep = one(b, CtlType::rep);
+  const Time start = now;
+  hear(a, rep);
+  std::vector<int64_t> times;
+  for (int i = 0; i < 10; ++i) {
+    for (const Said& s : said(a)) {
+      EXPECT_EQ(s.ctl.type, CtlType::rtu);
+      times.push_back((now - start).count() / 1'000'000);
+    }
+    if (a.deadline().is_never()) break;
+    now = a.deadline();
+    a.tick(now);
+  }
+  EXPECT_EQ(times, (std::vector<int64_t>{0, 100, 300}));
+  // And whenever the REP comes again.
+  hear(a, rep);
+  (void)one(a, CtlType::rtu);
+}
+
+TEST_F(HandshakeTest, DataCountAsRtuAndEndItsRepetition) {
+  connect();
+  request(one(a, CtlType::req));
+  b.accept(passive_offer(), now);
+  hear(a, one(b, CtlType::rep));
+  b.confirmed();
+  EXPECT_EQ(b.state(), State::established);
+  EXPECT_TRUE(b.deadline().is_never());
+  a.confirmed();
+  EXPECT_TRUE(a.deadline().is_never());
+}
+
+TEST_F(HandshakeTest, AnswersToAnotherHandshakeMeanNothing) {
+  connect();
+  const Said req = one(a, CtlType::req);
+  for (const CtlType type :
+       {CtlType::rep, CtlType::rej, CtlType::wait, CtlType::cookie, CtlType::rtu}) {
+    WdpCtl c{.type = type,
+             .source_token = SessionToken{5},
+             .xid = Xid{req.ctl.xid.value() + 1},
+             .service = wire::CtlService::uc};
+    const auto v = a.received(c, 64, now);
+    ASSERT_FALSE(v.ok());
+    EXPECT_EQ(v.error(), wire::WdpDrop::stale_handshake);
+  }
+  EXPECT_EQ(a.state(), State::req_sent);
+  EXPECT_FALSE(a.ready());
+}
+
+TEST_F(HandshakeTest, ARepThatAsksForTooMuchIsRefused) {
+  connect();
+  const Said req = one(a, CtlType::req);
+  request(req);
+  b.accept(passive_offer(), now);
+  Said rep = one(b, CtlType::rep);
+  rep.ctl.ord = 5;  // we offered 4
+  EXPECT_TRUE(a.received(rep.ctl, rep.bytes.size(), now).ok());
+  EXPECT_EQ(a.failure(), Failure::bad_parameters);
+  const Said rej = one(a, CtlType::rej);
+  EXPECT_EQ(rej.ctl.token, SessionToken{0xb2});
+  hear(b, rej);
+  EXPECT_EQ(b.failure(), Failure::rejected);
+}
+
+TEST_F(HandshakeTest, ACriticalTlvThatNobodyKnowsIsRefused) {
+  connect();
+  request(one(a, CtlType::req));
+  b.accept(passive_offer(), now);
+  Said rep = one(b, CtlType::rep);
+  Buffer tlv(8);
+  wire::WdpTlv{.type = 5, .critical = true, .value = Bytes{tlv}.first(0)}.encode(tlv.data());
+  rep.ctl.tlvs = Bytes{tlv}.first(4);
+  EXPECT_TRUE(a.received(rep.ctl, rep.bytes.size(), now).ok());
+  EXPECT_EQ(one(a, CtlType::rej).ctl.reason, static_cast<uint32_t>(RejReason::critical_tlv));
+}
+
+// --- two queue pairs that call each other
+
+struct CrossingTest : HandshakeTest {
+  Offer offer(bool first) {
+    Offer o = first ? active_offer() : passive_offer();
+    o.private_data.clear();
+    return o;
+  }
+};
+
+// wire.md 9.1: "lower one proceeds, other side drops its own REQ and answers".
+TEST_F(CrossingTest, TheLowerQueuePairsRequestWins) {
+  const Endpoint at_b{Gid::from_ipv4(0x0a000002), 40000};
+  a.connect(offer(true), {.to = at_b}, make_qpn(40000, 5), true, now);
+  b.connect(offer(false), {.to = kActive}, make_qpn(50000, 9), true, now);
+  const Said from_a = one(a, CtlType::req);
+  const Said from_b = one(b, CtlType::req);
+  EXPECT_TRUE(from_a.ctl.ib_style);
+  EXPECT_EQ(from_a.ctl.didx, 5);
+  // b has the lower QPN.
+  hear(b, from_a);
+  EXPECT_EQ(b.state(), State::req_sent);
+  EXPECT_FALSE(b.ready());
+  hear(a, from_b);
+  EXPECT_EQ(a.state(), State::rep_sent);
+  const Said rep = one(a, CtlType::rep);
+  EXPECT_EQ(rep.ctl.source_token, from_a.ctl.source_token);
+  hear(b, rep);
+  EXPECT_EQ(b.state(), State::established);
+  hear(a, one(b, CtlType::rtu));
+  EXPECT_EQ(a.state(), State::established);
+  EXPECT_EQ(a.parameters().peer_token, SessionToken{0xb2});
+  EXPECT_EQ(b.parameters().peer_token, SessionToken{0xa1});
+  EXPECT_FALSE(a.parameters().from_listener);
+  EXPECT_EQ(b.parameters().peer_index(), 9);
+}
+
+TEST_F(CrossingTest, AStrangersReqMeansNothing) {
+  a.connect(offer(true), {.to = kPassive}, make_qpn(40000, 5), true, now);
+  (void)one(a, CtlType::req);
+  Offer stranger = offer(false);
+  stranger.own_qpn = make_qpn(40000, 6);
+  b.connect(stranger, {.to = kActive}, make_qpn(50000, 9), true, now);
+  hear(a, one(b, CtlType::req));
+  EXPECT_EQ(a.state(), State::req_sent);
+}
+
+}  // namespace
+}  // namespace weft::wdp

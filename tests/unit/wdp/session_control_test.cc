@@ -1,0 +1,217 @@
+// CTL of a session that stands: wire.md 9.1.
+
+#include "wdp/session_control.h"
+
+#include "tests/unit/wdp/uc_receive_fixture.h"
+
+namespace weft::wdp {
+namespace {
+
+using rdmap::StreamEnd;
+using wire::CtlType;
+using wire::WdpCtl;
+
+struct SessionControlTest : UcReceiveTest {
+  void hear(const WdpCtl& c) { session->received(c, now); }
+  WdpCtl one(CtlType type) {
+    auto all = said();
+    EXPECT_EQ(all.size(), 1U);
+    if (all.empty()) return {};
+    EXPECT_EQ(all[0].type, type);
+    return all[0];
+  }
+  // Runs to each deadline until something is said or `limit` is over.
+  std::vector<WdpCtl> wait(Duration limit) {
+    const Time end = now + limit;
+    for (;;) {
+      auto all = said();
+      if (!all.empty() || session->deadline() > end) return all;
+      now = std::max(now, session->deadline());
+      session->tick(now);
+    }
+  }
+};
+
+// "Keepalive: after 10 s without receiving; 5 tries 1 s apart; then DISCONNECTED."
+TEST_F(SessionControlTest, SilenceIsAskedAboutFiveTimesAndThenIsTheEnd) {
+  const Time start = now;
+  std::vector<int64_t> times;
+  while (!host->host.end) {
+    for (const WdpCtl& c : wait(20s)) {
+      EXPECT_EQ(c.type, CtlType::ka);
+      EXPECT_EQ(c.token, SessionToken{7});
+      times.push_back((now - start).count() / 1'000'000'000);
+    }
+  }
+  EXPECT_EQ(times, (std::vector<int64_t>{10, 11, 12, 13, 14}));
+  EXPECT_EQ(now - start, 15s);
+  EXPECT_EQ(host->host.end->kind, StreamEnd::Kind::lost);
+  EXPECT_TRUE(session->gone());
+}
+
+TEST_F(SessionControlTest, WhateverComesPutsItOff) {
+  later(9s);
+  give(cut(write(1, 10, 0)));
+  const Time heard = now;
+  const auto c = wait(30s);
+  ASSERT_EQ(c.size(), 1U);
+  EXPECT_EQ(now - heard, 10s);
+  hear({.type = CtlType::kaa, .xid = c[0].xid});
+  EXPECT_EQ(session->rtt().smoothed(), Duration{1});
+  const Time answered = now;
+  EXPECT_EQ(wait(30s).size(), 1U);
+  EXPECT_EQ(now - answered, 10s);
+}
+
+TEST_F(SessionControlTest, AnAnswerGivesTheRoundTripTime) {
+  const WdpCtl ka = wait(20s).at(0);
+  now = now + 30ms;
+  hear({.type = CtlType::kaa, .xid = Xid{ka.xid.value() + 1}});
+  EXPECT_FALSE(session->rtt().known());
+  hear({.type = CtlType::kaa, .xid = ka.xid});
+  EXPECT_EQ(session->rtt().smoothed(), 30ms);
+}
+
+TEST_F(SessionControlTest, AKeepaliveIsAnsweredWithWhatCame) {
+  give(cut(write(1, 250, 0)));
+  const auto again = cut(write(2, 10, 0));
+  give(again);
+  give(again);
+  hear({.type = CtlType::ka, .xid = Xid{1234}, .highest_psn = Psn{psn + 4}});
+  const WdpCtl kaa = one(CtlType::kaa);
+  EXPECT_EQ(kaa.xid, Xid{1234});
+  EXPECT_EQ(kaa.highest_psn, Psn{psn - 1});
+  EXPECT_EQ(kaa.received, 5U);
+  EXPECT_EQ(kaa.duplicates, 1U);
+  EXPECT_EQ(session->lost(), 5U);
+}
+
+TEST_F(SessionControlTest, AProbeIsAnsweredWithItsSize) {
+  hear({.type = CtlType::probe, .length = 1452, .xid = Xid{9}});
+  const WdpCtl c = one(CtlType::probea);
+  EXPECT_EQ(c.xid, Xid{9});
+  EXPECT_EQ(c.max_payload, 1452);
+  EXPECT_EQ(c.size(), WdpCtl::kSize);
+}
+
+TEST_F(SessionControlTest, ThePathIsProbedWhereThatIsWanted) {
+  configure({.max_payload = 8952, .probes_path = true});
+  std::vector<size_t> sizes;
+  for (int i = 0; i < 20 && session->parameters().max_payload > 1452; ++i) {
+    for (const WdpCtl& c : wait(1s)) sizes.push_back(c.length);
+  }
+  EXPECT_EQ(sizes, (std::vector<size_t>{8952, 8952, 8952, 4304, 4304, 4304, 1452}));
+  EXPECT_EQ(session->parameters().max_payload, 1452U);
+  EXPECT_EQ(session->parameters().stride(), 1392);
+}
+
+// --- ending
+
+TEST_F(SessionControlTest, AnsweredDreqEndsTheSession) {
+  session->close(now);
+  const WdpCtl dreq = one(CtlType::dreq);
+  EXPECT_EQ(dreq.highest_psn, Psn{static_cast<uint32_t>(-1)});
+  EXPECT_FALSE(host->host.end);
+  hear({.type = CtlType::drep});
+  ASSERT_TRUE(host->host.end);
+  EXPECT_EQ(host->host.end->kind, StreamEnd::Kind::closed);
+  // The token rests for 2 s.
+  EXPECT_FALSE(session->gone());
+  later(2s);
+  EXPECT_TRUE(session->gone());
+}
+
+// "DREQ: 3 tries 100 ms apart, then gone."
+TEST_F(SessionControlTest, UnansweredDreqIsSaidThreeTimes) {
+  const Time start = now;
+  session->close(now);
+  std::vector<int64_t> times;
+  while (!host->host.end) {
+    for (const WdpCtl& c : wait(1s)) {
+      EXPECT_EQ(c.type, CtlType::dreq);
+      times.push_back((now - start).count() / 1'000'000);
+    }
+  }
+  EXPECT_EQ(times, (std::vector<int64_t>{0, 100, 200}));
+  EXPECT_EQ(now - start, 300ms);
+  EXPECT_EQ(host->host.end->kind, StreamEnd::Kind::closed);
+}
+
+TEST_F(SessionControlTest, APeersDreqIsAnsweredAsOftenAsItComes) {
+  give(cut(write(1, 10, 0)));
+  hear({.type = CtlType::dreq, .highest_psn = Psn{kFirstPsn + 2}});
+  (void)one(CtlType::drep);
+  ASSERT_TRUE(host->host.end);
+  EXPECT_EQ(host->host.end->kind, StreamEnd::Kind::peer_closed);
+  EXPECT_EQ(session->lost(), 2U);
+  hear({.type = CtlType::dreq});
+  (void)one(CtlType::drep);
+  // Its data mean nothing any more.
+  target = before;
+  give(cut(write(2, 10, 0)));
+  EXPECT_EQ(target, before);
+  later(2s);
+  EXPECT_TRUE(session->gone());
+  hear({.type = CtlType::dreq});
+  EXPECT_TRUE(said().empty());
+}
+
+TEST_F(SessionControlTest, BothMayEndItAtOnce) {
+  session->close(now);
+  (void)one(CtlType::dreq);
+  hear({.type = CtlType::dreq});
+  (void)one(CtlType::drep);
+  ASSERT_TRUE(host->host.end);
+  EXPECT_EQ(host->host.end->kind, StreamEnd::Kind::closed);
+}
+
+TEST_F(SessionControlTest, AbortedItSaysSoAndIsSilentThen) {
+  session->abort(5, now);
+  EXPECT_EQ(one(CtlType::dreq).reason, 5U);
+  EXPECT_FALSE(host->host.end);  // its owner knows
+  give(cut(write(1, 10, 0)));
+  EXPECT_EQ(target, before);
+}
+
+// --- ERR
+
+TEST_F(SessionControlTest, AnErrIsAnEventAndNoMore) {
+  Buffer header = cut(write(1, 10, 0))[0];
+  header.resize(WdpData::kSize);
+  hear({.type = CtlType::err,
+        .reason = ErrorBits<wire::TermError>::pack(wire::term::kTaggedBounds),
+        .offending = header});
+  EXPECT_EQ(host->remote_errors, std::vector<wire::TermError>{wire::term::kTaggedBounds});
+  EXPECT_FALSE(host->host.end);
+  EXPECT_EQ(counters().errors_received, 1U);
+  const Message m = write(2, 10, 0);
+  give(cut(m));
+  EXPECT_TRUE(placed(m));
+}
+
+// --- static sessions
+
+// "expects no keepalive and answers nothing"
+TEST_F(SessionControlTest, AStaticSessionSaysNothing) {
+  configure({.probes_path = true, .is_static = true});
+  EXPECT_TRUE(session->deadline().is_never());
+  Message m = write(1, 10, 0);
+  m.stag = Stag{0xdead};
+  psn = 0x1234'5678;
+  give(cut(m));
+  hear({.type = CtlType::ka});
+  hear({.type = CtlType::probe, .length = 500});
+  hear({.type = CtlType::dreq});
+  later(100s);
+  EXPECT_TRUE(said().empty());
+  EXPECT_FALSE(host->host.end);
+  m = write(2, 10, 0);
+  give(cut(m));
+  EXPECT_TRUE(placed(m));
+  session->close(now);
+  EXPECT_TRUE(said().empty());
+  EXPECT_TRUE(host->host.end && session->gone());
+}
+
+}  // namespace
+}  // namespace weft::wdp

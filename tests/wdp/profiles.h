@@ -1,0 +1,20 @@
+// What a path can be like, for the campaign.
+#pragma once
+
+#include <span>
+
+#include "tests/support/uc_traffic.h"
+
+namespace weft::test {
+
+struct Profile {
+  const char* name;
+  UcPairOptions (*pair)(uint64_t seed);
+  UcTrafficOptions (*traffic)(uint64_t seed);
+  // Losses know nothing of each other: next to no Read may fail over them (wire.md 9.3).
+  bool reads_finish = false;
+};
+
+std::span<const Profile> profiles();
+
+}  // namespace weft::test
