@@ -210,6 +210,18 @@ std::vector<OptionInfo> make_table() {
           "congestion",
           "TCP congestion control of weft's streams; auto replaces bbr for peers on this host or "
           "close by, keep leaves the host's choice."),
+      word<&O::counters>("counters",
+                         "Whether `weft stat` of the same user may read what this process counts; "
+                         "it costs one file descriptor."),
+      text<&O::trace>("trace", "a file name, %p in it is the process's number",
+                      "The capture file that records what passes over each connection, for "
+                      "Wireshark; empty records nothing. A name that is taken gets a number."),
+      number<&O::trace_snap, 0, 65535>(
+          "trace_snap", "bytes",
+          "Most bytes of each MPA frame that the trace keeps; 0 keeps all, in segments as the "
+          "kernel took and gave them."),
+      number<&O::trace_size, 1, 1'048'576>("trace_size", "MiB",
+                                           "Largest size of a trace; there it ends."),
       word<&O::log>("log", "The least important sentences that are written to standard error."),
   };
 }

@@ -50,6 +50,10 @@ struct Options {
   std::chrono::microseconds spin{50};
   std::chrono::microseconds takeover{1'000};
   Congestion congestion = Congestion::automatic;
+  bool counters = true;
+  std::string trace;
+  uint32_t trace_snap = 0;     // bytes
+  uint32_t trace_size = 1024;  // MiB
   ::weft::log::Level log = ::weft::log::Level::warn;
 };
 

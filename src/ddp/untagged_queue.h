@@ -14,10 +14,15 @@ class UntaggedQueue {
 
   // RFC 5041 section 7.1: the MSN must be the next one and the offset must continue the message.
   mpa::Verdict check(const Segment& s) const {
-    if (s.msn != msn_) return fail(wire::term::kUntaggedMsnRange);
-    if (s.mo != mo_) return fail(wire::term::kUntaggedInvalidMo);
+    using wire::Refusal;
+    if (s.msn != msn_) return fail(wire::term::kUntaggedMsnRange.because(Refusal::msn));
+    if (s.mo != mo_) {
+      return fail(wire::term::kUntaggedInvalidMo.because(Refusal::message_offset));
+    }
     // A message ends at 2^32 - 1 bytes, before its offset wraps.
-    if (s.mo.value() + uint64_t{s.payload} > UINT32_MAX) return fail(wire::term::kUntaggedTooLong);
+    if (s.mo.value() + uint64_t{s.payload} > UINT32_MAX) {
+      return fail(wire::term::kUntaggedTooLong.because(Refusal::message_too_long));
+    }
     return Ok{};
   }
   // `s` is placed and delivered.

@@ -53,7 +53,7 @@ size_t markers_within(uint64_t at, size_t n) {
 bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces,
                       Payload kind) const {
   const size_t frame = wire::fpdu_size(header + payload);
-  if (markers_) {
+  if (markers_ != nullptr) {
     const size_t marked =
         frame + (frame / (wire::kMarkerSpacing - wire::kMarkerSize) + 2) * wire::kMarkerSize;
     return batch.has_room(marked, 0, marked);
@@ -63,7 +63,8 @@ bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_
 }
 
 void FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payload, Payload kind) {
-  if (markers_) {
+  ++fpdus_;
+  if (markers_ != nullptr) {
     write_with_markers(batch, header, payload);
     return;
   }
@@ -106,10 +107,12 @@ void FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payl
 }
 
 void FpduWriter::write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload) {
+  uint64_t& position = markers_->position;
+  std::vector<std::byte>& scratch = markers_->scratch;
   const size_t ulpdu = header.size() + total(payload);
   const size_t pad = wire::fpdu_pad(ulpdu);
-  scratch_.resize(wire::fpdu_size(ulpdu));
-  std::byte* p = scratch_.data();
+  scratch.resize(wire::fpdu_size(ulpdu));
+  std::byte* p = scratch.data();
   store_be(p, static_cast<uint16_t>(ulpdu));
   p = put(p + wire::kFpduLengthSize, header.data(), header.size());
   for (const IoVec& v : payload) p = put(p, v.iov_base, v.iov_len);
@@ -119,14 +122,14 @@ void FpduWriter::write_with_markers(TxBatch& batch, Bytes header, std::span<cons
   // stands right before that field says 0. Markers count into the CRC of the FPDU that they precede
   // or lie in.
   const size_t marked =
-      scratch_.size() + markers_within(position_, scratch_.size()) * wire::kMarkerSize;
+      scratch.size() + markers_within(position, scratch.size()) * wire::kMarkerSize;
   std::byte* const out = batch.stage(marked);
   const size_t marked_crc = marked - wire::kFpduCrcSize;
   size_t to = 0;
   size_t from = 0;
   size_t length_field = 0;  // where the ULPDU_Length field stands in `out`
-  while (from < scratch_.size()) {
-    if ((position_ + to) % wire::kMarkerSpacing == 0) {
+  while (from < scratch.size()) {
+    if ((position + to) % wire::kMarkerSpacing == 0) {
       const uint16_t fpduptr = from == 0 ? 0 : static_cast<uint16_t>(to - length_field);
       store_be<uint16_t>(out + to, 0);
       store_be<uint16_t>(out + to + 2, fpduptr);
@@ -134,13 +137,13 @@ void FpduWriter::write_with_markers(TxBatch& batch, Bytes header, std::span<cons
       if (from == 0) length_field = to;
     }
     const size_t until_marker =
-        wire::kMarkerSpacing - static_cast<size_t>((position_ + to) % wire::kMarkerSpacing);
-    const size_t n = std::min(until_marker, scratch_.size() - from);
-    std::memcpy(out + to, scratch_.data() + from, n);
+        wire::kMarkerSpacing - static_cast<size_t>((position + to) % wire::kMarkerSpacing);
+    const size_t n = std::min(until_marker, scratch.size() - from);
+    std::memcpy(out + to, scratch.data() + from, n);
     to += n;
     from += n;
   }
-  position_ += marked;
+  position += marked;
   // All sizes on the stream are multiples of four, so a marker never splits the CRC field.
   if (crc_) store_le32(out + marked_crc, crc32c(Bytes{out, marked_crc}));
 }

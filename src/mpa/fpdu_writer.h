@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/io_vec.h"
@@ -22,7 +23,7 @@ class FpduWriter {
 
   void configure(bool crc, bool markers) {
     crc_ = crc;
-    markers_ = markers;
+    markers_ = markers ? std::make_unique<Markers>() : nullptr;
   }
 
   // Whose memory a payload is in. That of a work request stays as it is until the request is
@@ -39,17 +40,22 @@ class FpduWriter {
   // said yes.
   void write(TxBatch& batch, Bytes header, std::span<const IoVec> payload,
              Payload kind = Payload::held);
+  // FPDUs so far, modulo 2^32.
+  uint32_t fpdus() const { return fpdus_; }
 
  private:
   bool copies(size_t payload, Payload kind) const {
     return payload < kCopyBelow || (kind == Payload::may_change && crc_);
   }
+  struct Markers {
+    uint64_t position = 0;  // bytes of the stream since start-up
+    std::vector<std::byte> scratch;
+  };
   void write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload);
 
   bool crc_ = true;
-  bool markers_ = false;
-  uint64_t position_ = 0;  // bytes of the stream since start-up, kept only with markers
-  std::vector<std::byte> scratch_;
+  uint32_t fpdus_ = 0;
+  std::unique_ptr<Markers> markers_;  // towards the rare peer that asks for them
 };
 
 }  // namespace weft::mpa

@@ -81,10 +81,12 @@ Verdict Receiver::whole(Bytes fpdu) {
   // RFC 5044 section 4.4: nothing of an FPDU with a wrong CRC is delivered; here it is not even
   // placed.
   if (crc_ && crc32c(covered) != load_le32(fpdu.data() + covered.size())) {
-    return fail(wire::term::kMpaCrc);
+    return fail(wire::term::kMpaCrc.because(wire::Refusal::crc));
   }
   if (ulpdu == 0) {
-    if (!empty_ulpdu_ || fpdus_ != 0) return fail(wire::term::kMpaLength);
+    if (!empty_ulpdu_ || fpdus_ != 0) {
+      return fail(wire::term::kMpaLength.because(wire::Refusal::empty_ulpdu));
+    }
     ++fpdus_;
     return Ok{};
   }
@@ -116,9 +118,9 @@ Verdict Receiver::start_direct(Bytes part, size_t ulpdu) {
   const size_t header = sink_.header_size(part[kFpduLengthSize]);
   if (Verdict v = sink_.begin(part.subspan(kFpduLengthSize, header), ulpdu); !v.ok()) return v;
   state_ = State::direct;
-  payload_size_ = ulpdu - header;
+  payload_size_ = static_cast<uint32_t>(ulpdu - header);
   payload_have_ = trailer_have_ = 0;
-  trailer_size_ = wire::fpdu_pad(ulpdu) + kFpduCrcSize;
+  trailer_size_ = static_cast<uint32_t>(wire::fpdu_pad(ulpdu) + kFpduCrcSize);
   sum_ = Crc32c{};
   if (crc_) sum_.update(part.first(kFpduLengthSize + header));
   return received(part.subspan(kFpduLengthSize + header));
@@ -137,7 +139,7 @@ Verdict Receiver::direct_places(PieceList& places) {
 
 Verdict Receiver::direct_received(size_t n) {
   if (payload_have_ < payload_size_ && n > 0) {
-    const size_t payload = std::min(n, payload_size_ - payload_have_);
+    const size_t payload = std::min<size_t>(n, payload_size_ - payload_have_);
     if (crc_) {
       PieceList places;
       if (Verdict v = sink_.where(payload_have_, payload, places); !v.ok()) return v;
@@ -145,15 +147,17 @@ Verdict Receiver::direct_received(size_t n) {
         sum_.update(Bytes{static_cast<const std::byte*>(piece.iov_base), piece.iov_len});
       }
     }
-    payload_have_ += payload;
+    payload_have_ += static_cast<uint32_t>(payload);
     n -= payload;
   }
-  trailer_have_ += n;
+  trailer_have_ += static_cast<uint32_t>(n);
   if (payload_have_ < payload_size_ || trailer_have_ < trailer_size_) return Ok{};
   const size_t pad = trailer_size_ - kFpduCrcSize;
   if (crc_) sum_.update(Bytes{trailer_}.first(pad));
   state_ = State::gather;
-  if (crc_ && load_le32(trailer_.data() + pad) != sum_.value()) return fail(wire::term::kMpaCrc);
+  if (crc_ && load_le32(trailer_.data() + pad) != sum_.value()) {
+    return fail(wire::term::kMpaCrc.because(wire::Refusal::crc));
+  }
   return deliver();
 }
 

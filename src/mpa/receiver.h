@@ -71,10 +71,10 @@ class Receiver {
 
   // Only in State::direct.
   Crc32c sum_;
-  size_t payload_size_ = 0;
-  size_t payload_have_ = 0;
-  size_t trailer_size_ = 0;
-  size_t trailer_have_ = 0;
+  uint32_t payload_size_ = 0;
+  uint32_t payload_have_ = 0;
+  uint32_t trailer_size_ = 0;
+  uint32_t trailer_have_ = 0;
   std::array<std::byte, 8> trailer_{};
 };
 

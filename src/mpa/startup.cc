@@ -99,7 +99,7 @@ std::vector<std::byte> Initiator::request(Bytes private_data) const {
 std::optional<Initiator::Outcome> Initiator::received(Bytes& bytes) {
   auto frame = reader_.received(bytes);
   if (!frame.ok()) {
-    return Outcome{.refused = Refused{wire::term::kMpaBadFrame}};
+    return Outcome{.refused = Refused{wire::term::kMpaBadFrame, frame.error()}};
   }
   if (!*frame) return {};
   return judge(**frame);
@@ -186,6 +186,9 @@ Responder::Reply Responder::accept(const Offer& limits, Bytes private_data) cons
     if (const auto ord = negotiated(enhanced_->ord)) p.ird = std::min(*ord, limits.ird);
     if (const auto ird = negotiated(enhanced_->ird)) p.ord = std::min(*ird, limits.ord);
     answer = MpaEnhanced{.ird = p.ird, .ord = p.ord};
+    // What the Initiator leaves to the ULP stays with it: RFC 6581 section 9.1.
+    if (!negotiated(enhanced_->ord)) answer->ird = MpaEnhanced::kNotNegotiated;
+    if (!negotiated(enhanced_->ird)) answer->ord = MpaEnhanced::kNotNegotiated;
     if (enhanced_->peer_to_peer) {
       p.peer_to_peer = answer->peer_to_peer = true;
       // An Initiator that names no kind gets the Write, as from siw (wire.md 2.4).

@@ -61,6 +61,7 @@ class Initiator {
   // The Reply cannot be lived with: send the Terminate and close.
   struct Refused {
     wire::TermError error;
+    std::optional<FrameReader::Error> frame = {};  // what is wrong with the frame as such
   };
   struct Outcome {
     std::optional<Accepted> accepted;

@@ -26,6 +26,8 @@ class TxBatch {
 
   bool empty() const { return bytes_ == 0; }
   size_t bytes() const { return bytes_; }
+  // Of the bytes since it was empty, those in staging.
+  size_t staged() const { return used_; }
   std::span<const IoVec> pieces() const { return std::span{pieces_}.subspan(first_); }
 
   // Room for an FPDU with `staged` bytes in staging, `pieces` references and `bytes` in all?

@@ -4,8 +4,10 @@
 // glibc's functions only, and check the buffers there.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace weft::port::calls {
@@ -36,6 +38,17 @@ inline ssize_t recv(int fd, void* p, size_t n, int flags) {
 inline ssize_t recvmsg(int fd, msghdr* m, int flags) {
   if constexpr (kThroughLibc) return ::recvmsg(fd, m, flags);
   return ::syscall(SYS_recvmsg, fd, m, flags);
+}
+// Files, for captures.
+inline int open(const char* name, int flags, mode_t mode) {
+  if constexpr (kThroughLibc) return ::open(name, flags, mode);
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, name, flags, mode));
+}
+inline ssize_t pwritev(int fd, const iovec* pieces, int n, off_t at) {
+  if constexpr (kThroughLibc) return ::pwritev(fd, pieces, n, at);
+  // The offset in halves, as the kernel takes it; all of it is in the first on 64-bit machines.
+  static_assert(sizeof(long) == 8);
+  return ::syscall(SYS_pwritev, fd, pieces, n, at, 0L);
 }
 
 }  // namespace weft::port::calls

@@ -35,7 +35,7 @@ void set_type_of_service(const Fd& socket, uint8_t tos) {
   set_int(socket.get(), IPPROTO_IPV6, IPV6_TCLASS, tos);
 }
 
-TcpStream::TcpStream(Fd fd) : fd_(std::move(fd)) {
+TcpStream::TcpStream(Fd fd) : fd_(std::move(fd)), tap_(TcpTap::of_process()) {
   set_int(fd_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
@@ -54,6 +54,7 @@ Result<TcpStream, SystemError> TcpStream::connect(const Address& from, const Add
     if (::bind(fd.get(), from.get(), from.length) != 0) return fail(SystemError{errno, "bind"});
   }
   TcpStream stream{std::move(fd)};
+  if (stream.tap_) stream.tap_->connects();
   if (::connect(stream.fd(), to.get(), to.length) != 0 && errno != EINPROGRESS) {
     return fail(SystemError{errno, "connect"});
   }
@@ -83,6 +84,35 @@ int TcpStream::connect_result() const {
 }
 
 TcpStream::Transfer TcpStream::send(std::span<const IoVec> pieces) const {
+  if (tap_) [[unlikely]]
+    return tapped(trace::Way::out, pieces);
+  return send_now(pieces);
+}
+
+TcpStream::Transfer TcpStream::receive(std::span<const IoVec> pieces) const {
+  if (tap_) [[unlikely]]
+    return tapped(trace::Way::in, pieces);
+  return receive_now(pieces);
+}
+
+// What goes out has the time before the call, what comes in that behind it: so it is sent before it
+// comes in the file of the other end, too.
+TcpStream::Transfer TcpStream::tapped(trace::Way way, std::span<const IoVec> pieces) const {
+  int64_t at = TcpTap::now();
+  if (!tap_->knows_ends()) tap_->meet(at, local(), peer());
+  const Transfer t = way == trace::Way::out ? send_now(pieces) : receive_now(pieces);
+  if (way == trace::Way::in && !t.would_block) at = TcpTap::now();
+  if (t.bytes > 0) {
+    tap_->moved(at, way, pieces, t.bytes);
+  } else if (t.end) {
+    tap_->peer_finished(at);
+  } else if (t.error != 0) {
+    tap_->failed(at, t.error);
+  }
+  return t;
+}
+
+inline TcpStream::Transfer TcpStream::send_now(std::span<const IoVec> pieces) const {
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
   for (;;) {
     ssize_t n;
@@ -101,7 +131,7 @@ TcpStream::Transfer TcpStream::send(std::span<const IoVec> pieces) const {
   }
 }
 
-TcpStream::Transfer TcpStream::receive(std::span<const IoVec> pieces) const {
+inline TcpStream::Transfer TcpStream::receive_now(std::span<const IoVec> pieces) const {
   for (;;) {
     ssize_t n;
     if (pieces.size() == 1) {
@@ -133,13 +163,15 @@ void TcpStream::give_up_after(Duration silence) const {
 }
 
 void TcpStream::shut_write() const {
+  if (tap_) tap_->finished(TcpTap::now());
   (void)::shutdown(fd(), SHUT_WR);
 }
 
 void TcpStream::reset() {
+  if (tap_) tap_->reset(TcpTap::now());
   const linger now{.l_onoff = 1, .l_linger = 0};
   (void)::setsockopt(fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
-  fd_.reset();
+  close();
 }
 
 Address TcpStream::local() const {

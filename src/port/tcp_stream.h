@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "port/address.h"
 #include "port/fd.h"
+#include "port/tcp_tap.h"
 
 namespace weft::port {
 
@@ -52,7 +53,10 @@ class TcpStream {
   void shut_write() const;
   // Closes with a RST instead of a FIN.
   void reset();
-  void close() { fd_.reset(); }
+  void close() {
+    tap_.reset();
+    fd_.reset();
+  }
 
   Address local() const;
   Address peer() const;
@@ -72,7 +76,12 @@ class TcpStream {
   bool valid() const { return fd_.valid(); }
 
  private:
+  Transfer send_now(std::span<const IoVec> pieces) const;
+  Transfer receive_now(std::span<const IoVec> pieces) const;
+  Transfer tapped(trace::Way way, std::span<const IoVec> pieces) const;
+
   Fd fd_;
+  std::unique_ptr<TcpTap> tap_;  // where the process records what passes
 };
 
 }  // namespace weft::port

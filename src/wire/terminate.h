@@ -13,18 +13,24 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "wire/refusal.h"
 
 namespace weft::wire {
 
 enum class Layer : uint8_t { rdmap = 0, ddp = 1, llp = 2 };
 
 // Layer, error type and code: RFC 5040 section 4.8, RFC 5041 section 8.2, RFC 5044 section 8
-// (wire.md 5.3).
+// (wire.md 5.3). `why` is not on the wire: it tells this side's counters which check it was.
 struct TermError {
   Layer layer{};
   uint8_t etype = 0;
   uint8_t code = 0;
-  friend constexpr bool operator==(const TermError&, const TermError&) = default;
+  Refusal why = Refusal::other;
+
+  constexpr TermError because(Refusal reason) const { return {layer, etype, code, reason}; }
+  friend constexpr bool operator==(const TermError& a, const TermError& b) {
+    return a.layer == b.layer && a.etype == b.etype && a.code == b.code;
+  }
   std::string to_string() const;
 };
 
@@ -33,11 +39,12 @@ struct TermError {
 template <>
 struct weft::ErrorBits<weft::wire::TermError> {
   static constexpr uint32_t pack(wire::TermError e) {
-    return static_cast<uint32_t>(e.layer) << 16 | static_cast<uint32_t>(e.etype << 8) | e.code;
+    return static_cast<uint32_t>(e.why) << 24 | static_cast<uint32_t>(e.layer) << 16 |
+           static_cast<uint32_t>(e.etype) << 8 | e.code;
   }
   static constexpr wire::TermError unpack(uint32_t bits) {
-    return {static_cast<wire::Layer>(bits >> 16), static_cast<uint8_t>(bits >> 8),
-            static_cast<uint8_t>(bits)};
+    return {static_cast<wire::Layer>(bits >> 16 & 0xff), static_cast<uint8_t>(bits >> 8),
+            static_cast<uint8_t>(bits), static_cast<wire::Refusal>(bits >> 24)};
   }
 };
 

@@ -76,6 +76,24 @@ inline Buffer terminate_ulpdu(wire::TermError e, Quoted quoted, const Buffer& of
   return u;
 }
 
+inline uint64_t sum(std::span<const stats::Cell> family) {
+  uint64_t n = 0;
+  for (const stats::Cell& c : family) n += c.value();
+  return n;
+}
+
+// The one Terminate, and the one reason for it, are counted (design.md decision 11).
+inline void expect_counted(const test::ScriptPeer& p, wire::TermError e) {
+  const stats::EngineCounters& c = p.engine_counters.counters;
+  EXPECT_EQ(c.terminate_sent[wire::index_of(e)].value(), 1U);
+  EXPECT_EQ(sum(c.terminate_sent), 1U);
+  EXPECT_EQ(sum(c.refused), 1U);
+  EXPECT_EQ(c.refused[static_cast<size_t>(wire::Refusal::other)].value(), 0U);
+  const auto last = stats::LastTerminate::unpack(p.qp_counters.last_terminate);
+  EXPECT_FALSE(last.received);
+  EXPECT_EQ(last.error, e);
+}
+
 // The stream has ended over `offender` and says so in exactly these bytes. Between wefts a
 // Delivered comes first (wire.md 4.10).
 inline void expect_terminate(test::ScriptPeer& p, wire::TermError e, Quoted quoted,
@@ -90,6 +108,7 @@ inline void expect_terminate(test::ScriptPeer& p, wire::TermError e, Quoted quot
   }
   ASSERT_EQ(test::names(frames), "Terminate");
   EXPECT_EQ(test::to_hex(frames[0].ulpdu), test::to_hex(terminate_ulpdu(e, quoted, offender)));
+  expect_counted(p, e);
 }
 
 }  // namespace weft::conformance

@@ -9,13 +9,16 @@
 namespace weft::tools {
 
 // Cuts "PROGRAM ARGUMENT..." off `arguments`, which are weft's own without the program name. For
-// `weft run` alone: the words after the first "--", or from the first word on that is neither an
-// option of `run` nor its value. So no option of the program is ever taken for one of weft's.
+// `weft run` and `weft trace` alone: the words after the first "--", or from the first word on that
+// is neither an option of these nor its value. So no option of the program is ever taken for one of
+// weft's.
 std::vector<std::string> take_program(std::vector<std::string>& arguments);
 
 // `program` is what take_program() gave.
 void add_run_command(CLI::App& weft, const std::vector<std::string>& program, int& status);
+void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, int& status);
 void add_info_command(CLI::App& weft, int& status);
 void add_doctor_command(CLI::App& weft, int& status);
+void add_stat_command(CLI::App& weft, int& status);
 
 }  // namespace weft::tools

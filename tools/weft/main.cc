@@ -17,8 +17,10 @@ int run_command_line(std::vector<std::string> arguments) {
 
   int status = 0;
   weft::tools::add_run_command(weft, program, status);
+  weft::tools::add_trace_command(weft, program, status);
   weft::tools::add_info_command(weft, status);
   weft::tools::add_doctor_command(weft, status);
+  weft::tools::add_stat_command(weft, status);
   weft::bench::add_bench_command(weft, status);
   try {
     // CLI11 takes its words from the back.

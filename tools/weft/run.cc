@@ -1,87 +1,48 @@
 // weft run: starts a program with weft's libraries in the place of the system's.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 
 #include "weft/commands.h"
-#include "weft/launch.h"
+#include "weft/start.h"
 
 namespace weft::tools {
 namespace {
+
+// Options of `weft run` and `weft trace` whose value is the next word.
+constexpr std::array<std::string_view, 5> kWithValue = {"--env", "-o", "--output", "--snap",
+                                                        "--size"};
 
 struct RunOptions {
   LaunchRequest request;
   bool show_only = false;
 };
 
-std::optional<std::string> inherited_variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-}
-
-void say(const std::string& sentence) {
-  fmt::print(stderr, "weft run: {}\n", sentence);
-}
-
-int say_exec_error(const std::string& path, int error) {
-  switch (error) {
-    case ENOENT:
-      say(fmt::format(
-          "{}: the interpreter that its first line or its ELF header names does not exist; "
-          "install that",
-          path));
-      return kStatusNotFound;
-    case E2BIG:
-      say(fmt::format("{}: arguments and environment are too large together; give fewer", path));
-      return kStatusNotExecutable;
-    default:
-      say(fmt::format("{}: {}", path, std::strerror(error)));
-      return kStatusNotExecutable;
-  }
-}
-
-// Returns only when the program could not be started.
-int execute(const LaunchPlan& plan, const std::vector<std::string>& command) {
-  for (const auto& [name, value] : plan.environment) setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  for (const std::string& argument : command) {
-    arguments.push_back(const_cast<char*>(argument.c_str()));  // execvp(3) does not write to them
-  }
-  arguments.push_back(nullptr);
-  execvp(plan.path.c_str(), arguments.data());
-  return say_exec_error(plan.path, errno);
-}
-
 int run(const RunOptions& options) {
-  const auto plan = plan_launch(options.request, own_library_folder(), inherited_variable);
-  if (!plan) {
-    say(plan.error().sentence);
-    return plan.error().status;
-  }
-  for (const std::string& warning : plan->warnings) say("note: " + warning);
+  constexpr const char* kWho = "weft run";
+  const auto plan = plan_and_tell(kWho, options.request);
+  if (!plan) return plan.error();
   if (options.show_only) {
     for (const auto& [name, value] : plan->environment) fmt::print("{}={}\n", name, value);
     fmt::print("{}\n", plan->path);
     return 0;
   }
-  if (const auto sentence = raise_descriptor_limit()) say("note: " + *sentence);
-  return execute(*plan, options.request.command);
+  return execute(kWho, *plan, options.request);
 }
 
 }  // namespace
 
 std::vector<std::string> take_program(std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments.front() != "run") return {};
+  if (arguments.empty() || (arguments.front() != "run" && arguments.front() != "trace")) return {};
   for (auto word = arguments.begin() + 1; word != arguments.end(); ++word) {
     const bool separator = *word == "--";
     if (word->starts_with('-') && !separator) {
-      if (*word == "--env" && word + 1 != arguments.end()) ++word;
+      const bool with_value = std::ranges::find(kWithValue, *word) != kWithValue.end();
+      if (with_value && word + 1 != arguments.end()) ++word;
       continue;
     }
     std::vector<std::string> program(separator ? word + 1 : word, arguments.end());

@@ -68,6 +68,10 @@ TEST(Parse, EachKindOfValue_IsTaken) {
                                 {"WEFT_SPIN", "7"},
                                 {"WEFT_TAKEOVER", "250"},
                                 {"WEFT_CONGESTION", "bbr"},
+                                {"WEFT_COUNTERS", "off"},
+                                {"WEFT_TRACE", "/tmp/t-%p.pcapng"},
+                                {"WEFT_TRACE_SNAP", "64"},
+                                {"WEFT_TRACE_SIZE", "2"},
                                 {"WEFT_LOG", "debug"}},
                                &complaints);
   EXPECT_THAT(complaints, IsEmpty());
@@ -89,6 +93,10 @@ TEST(Parse, EachKindOfValue_IsTaken) {
   EXPECT_EQ(o.spin, std::chrono::microseconds(7));
   EXPECT_EQ(o.takeover, std::chrono::microseconds(250));
   EXPECT_EQ(o.congestion, Congestion::bbr);
+  EXPECT_FALSE(o.counters);
+  EXPECT_EQ(o.trace, "/tmp/t-%p.pcapng");
+  EXPECT_EQ(o.trace_snap, 64U);
+  EXPECT_EQ(o.trace_size, 2U);
   EXPECT_EQ(o.log, log::Level::debug);
   for (const OptionInfo& info : table()) {
     EXPECT_NE(value_of(o, info), info.default_text) << info.name << " was not covered by this test";

@@ -80,8 +80,11 @@ TEST(Responder, IrdAndOrd) {
   }
   const MpaEnhanced left{.ird = MpaEnhanced::kNotNegotiated, .ord = MpaEnhanced::kNotNegotiated};
   const auto a = accepting(frame({.kind = MpaStart::Kind::request}, &left), {.ird = 3, .ord = 4});
-  EXPECT_EQ(a.sent.block->ird, 3);
-  EXPECT_EQ(a.sent.block->ord, 4);
+  // RFC 6581 section 9.1: the own numbers stand, and the Reply says that nothing was negotiated.
+  EXPECT_EQ(a.reply.parameters.ird, 3);
+  EXPECT_EQ(a.reply.parameters.ord, 4);
+  EXPECT_EQ(a.sent.block->ird, MpaEnhanced::kNotNegotiated);
+  EXPECT_EQ(a.sent.block->ord, MpaEnhanced::kNotNegotiated);
 }
 
 // wire.md 2.4: C, D, B, and C for one that names none.

@@ -114,7 +114,8 @@ TEST_F(SendPathTest, AReadRequestExposesNoLkey) {
   EXPECT_FALSE(host->regions.contains(r.sink_stag));
 }
 
-// wire.md 4.8: a plain add has mask 0, a plain compare and swap has both masks all ones.
+// wire.md 4.8: a plain add has mask 0, a plain compare and swap has both masks all ones. RFC 7306
+// section 5.2.1: the compare mask of an add is all ones, too.
 TEST_F(SendPathTest, AtomicRequests) {
   Buffer result(8);
   post({.operation = Operation::fetch_add,
@@ -130,7 +131,8 @@ TEST_F(SendPathTest, AtomicRequests) {
   EXPECT_EQ(add.code, wire::AtomicRequest::Code::fetch_add);
   EXPECT_EQ(add.to, TaggedOffset{64});
   EXPECT_EQ(add.add_swap, 5U);
-  EXPECT_EQ(add.add_swap_mask | add.compare | add.compare_mask, 0U);
+  EXPECT_EQ(add.add_swap_mask | add.compare, 0U);
+  EXPECT_EQ(add.compare_mask, UINT64_MAX);
   const auto cas = wire::AtomicRequest::parse(frames[1].payload.data());
   EXPECT_EQ(cas.code, wire::AtomicRequest::Code::compare_swap);
   EXPECT_EQ(cas.compare, 6U);

@@ -54,12 +54,73 @@ TEST(StreamFin, APeerThatIsQuietOrClosesItselfNeedsNoWaiting) {
   EXPECT_EQ(closes.stream.wish(), Wish::shutdown_write);
 }
 
+// wire.md 2.5 rule 5: siw may sleep over the first FPDU, and loses it when a FIN is what wakes it.
+TEST(StreamFin, APlainPeerThatHasSaidNothingIsKickedFirst) {
+  for (const bool leaves : {false, true}) {
+    ScriptPeer p(script_config(false));
+    Buffer data = pattern_bytes(10, 1);
+    post_send(p, data);
+    EXPECT_EQ(names(p.says()), "Send");
+    const Time first = p.now;
+    if (leaves) {
+      p.stream.leave(p.now);
+    } else {
+      p.stream.close(p.now);
+    }
+    std::vector<Duration> kicks;
+    while (p.stream.wish() == Wish::none && p.now < first + 1s) {
+      EXPECT_EQ(p.stream.fin_at(), first + 50ms);
+      EXPECT_LE(p.stream.deadline(), first + 50ms);
+      p.later(1ms);
+      if (!p.says().empty()) kicks.push_back(p.now - first);
+    }
+    EXPECT_EQ(p.stream.wish(), Wish::shutdown_write);
+    EXPECT_EQ(p.now - first, 50ms);
+    EXPECT_EQ(kicks, (std::vector<Duration>{5ms, 20ms})) << (leaves ? "leaves" : "closes");
+  }
+}
+
+TEST(StreamFin, AKickNeverStandsInsideAMessage) {
+  ScriptPeer p(script_config(false));
+  Buffer data = pattern_bytes(8U << 20, 1);
+  post_send(p, data);
+  mpa::TxBatch batch;
+  p.stream.fill(batch, p.now);
+  ASSERT_FALSE(batch.empty());
+  p.stream.leave(p.now);
+  p.later(5ms);
+  EXPECT_EQ(p.stream.output(), Output::none);
+}
+
 TEST(StreamFin, WeftGetsItAtOnce) {
   ScriptPeer p(script_config(true));
   p.hears(kEmptyWrite);
   p.stream.leave(p.now);
   p.says();
   EXPECT_EQ(p.stream.wish(), Wish::shutdown_write);
+}
+
+// wire.md 2.5 rule 6: siw's kernel dies of an end that comes too soon after the RTR.
+TEST(StreamFin, ATerminateWaitsUntilTheRtrHasSettled) {
+  StreamConfig c = script_config(false);
+  c.mpa.peer_to_peer = true;
+  c.mpa.rtr = mpa::Rtr::write;
+  ScriptPeer p(c);
+  EXPECT_EQ(names(p.says()), "RDMA Write");
+  p.stream.abort(p.now);
+  p.later(49ms);
+  EXPECT_EQ(names(p.says()), "");
+  EXPECT_EQ(p.stream.wish(), Wish::none);
+  p.later(1ms);
+  EXPECT_EQ(names(p.says()), "Terminate");
+  EXPECT_EQ(p.stream.wish(), Wish::shutdown_write);
+
+  // Nor may one that the first thing the program asks for brings about.
+  ScriptPeer fails(c);
+  fails.host.post({.wr_id = 1, .operation = Operation::write_immediate, .signaled = true}, {});
+  EXPECT_EQ(names(fails.says()), "RDMA Write");
+  fails.later(50ms);
+  EXPECT_EQ(names(fails.says()), "Terminate");
 }
 
 }  // namespace

@@ -98,6 +98,30 @@ TEST_F(MemoryTableTest, StagsAreNotReusedSoon) {
   EXPECT_EQ(table.size(), 0U);
 }
 
+// RFC 5040 section 8.1.1: an STag is hard to predict. Where the first index lies is chance, and so
+// is each key.
+TEST_F(MemoryTableTest, StagsAreHardToPredict) {
+  std::set<uint32_t> firsts;
+  std::set<uint32_t> keys;
+  std::set<uint32_t> steps;
+  for (int i = 0; i < 16; ++i) {
+    MemoryTable fresh([] {});
+    uint32_t last = 0;
+    for (int k = 0; k < 200; ++k) {
+      Region* r = *fresh.add(pd, memory.data(), memory.size(), 0, access::kLocalWrite);
+      const uint32_t stag = r->stag.value();
+      if (k == 0) firsts.insert(stag >> 8);
+      keys.insert(stag & 0xff);
+      steps.insert((stag - last) & 0xff);
+      last = stag;
+      ASSERT_TRUE(fresh.remove(r).ok());
+    }
+  }
+  EXPECT_GE(firsts.size(), 15U);
+  EXPECT_GE(keys.size(), 250U);
+  EXPECT_GE(steps.size(), 250U);
+}
+
 TEST_F(MemoryTableTest, DomainsKnowWhatBelongsToThem) {
   EXPECT_FALSE(pd.in_use());
   Region* r = add(memory);

@@ -1,0 +1,67 @@
+// The capture file of a process (option trace): every connection writes its packets there as they
+// pass. Each packet is in the file, for whoever reads it, before the call that moved its bytes
+// returns; so it is there when the process is killed the moment after.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "port/fd.h"
+#include "trace/packet.h"
+
+namespace weft::port {
+
+// `pattern` with the number of a process in each place of %p.
+std::string capture_name(const std::string& pattern, int pid);
+
+class Capture final : public trace::PacketSink {
+ public:
+  struct Settings {
+    std::string pattern;      // the file's name, see capture_name()
+    size_t keep = 0;          // bytes of each MPA frame; 0: everything
+    uint64_t most = 1 << 30;  // bytes of the file
+  };
+  // Makes no file yet: that happens with the first packet, or not at all.
+  explicit Capture(Settings settings);
+
+  // That of this process, nullptr when the option is not set. A child of fork(2) has its own. Never
+  // destroyed. Any thread.
+  static Capture* of_process();
+
+  // Any thread. What cannot be written is given up, with a sentence for the user. Nothing is done
+  // for connections that a child of fork(2) has from its parent.
+  void packet(const trace::Packet& packet) override;
+
+  // A connection is to be recorded; false when its other end is a connection of this process that
+  // is recorded already, where each byte would be in the file twice. Any thread.
+  bool claim(const trace::Endpoint& local, const trace::Endpoint& peer);
+  void release(const trace::Endpoint& local, const trace::Endpoint& peer);
+
+  size_t keep() const { return settings_.keep; }
+  static int64_t clock();  // ns since 1970
+
+ private:
+  bool inherited() const;
+  bool ready();
+  bool open();
+  bool write(const trace::Packet& packet);
+  int write_pieces(size_t bytes);
+  void stop();
+
+  const Settings settings_;
+  const int pid_;
+  std::mutex lock_;  // what follows
+  Fd file_;
+  std::string name_;
+  uint64_t size_ = 0;  // of the file; whole blocks
+  bool stopped_ = false;
+  std::vector<IoVec> pieces_;
+  std::set<std::pair<trace::Endpoint, trace::Endpoint>> recorded_;
+};
+
+}  // namespace weft::port

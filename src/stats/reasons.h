@@ -1,0 +1,81 @@
+// What can happen to a connection before it carries RDMAP. One counter for each; their names and
+// sentences are in table.cc, in the same order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::stats {
+
+// A connection that came in ends without a Reply of the application's (wire.md 2).
+enum class StartRefusal : uint8_t {
+  bad_key,
+  bad_revision,
+  private_data_too_long,
+  enhanced_block_missing,
+  bytes_behind_request,
+  fpdu_before_reply,
+  request_late,
+  peer_left,
+  reply_unsent,
+  no_memory,
+};
+inline constexpr size_t kStartRefusals = static_cast<size_t>(StartRefusal::no_memory) + 1;
+
+// A Reply that this side cannot live with.
+enum class ReplyRefusal : uint8_t {
+  bad_key,
+  bad_revision,
+  private_data_too_long,
+  enhanced_block_missing,
+  insufficient_ird,
+  no_matching_rtr,
+};
+inline constexpr size_t kReplyRefusals = static_cast<size_t>(ReplyRefusal::no_matching_rtr) + 1;
+
+// Why connections wait in the kernel's queue.
+enum class AcceptPause : uint8_t { half_open, backlog, no_descriptor, no_memory };
+inline constexpr size_t kAcceptPauses = static_cast<size_t>(AcceptPause::no_memory) + 1;
+
+// A dial that failed.
+enum class DialEnd : uint8_t {
+  nobody_listens,
+  unreachable,
+  timed_out,
+  rejected,
+  no_reply,
+  bad_reply,
+  to_itself,
+  no_memory,
+};
+inline constexpr size_t kDialEnds = static_cast<size_t>(DialEnd::no_memory) + 1;
+
+// Why rdma_cm says no to a Request.
+enum class CmRejection : uint8_t { by_program, channel_gone, id_gone };
+inline constexpr size_t kCmRejections = static_cast<size_t>(CmRejection::id_gone) + 1;
+
+// Why an IB-style bring-up is refused here (wire.md 14).
+enum class BringUpRefusal : uint8_t {
+  no_block,
+  other_version,
+  no_such_qp,
+  qp_in_error,
+  already_connected,
+  duplicate,
+  not_your_peer,
+  role_conflict,
+  parked_too_many,
+  parked_too_long,
+  qp_left,
+};
+inline constexpr size_t kBringUpRefusals = static_cast<size_t>(BringUpRefusal::qp_left) + 1;
+
+// What the other side said to ours: codes 1 to 6 of WFRC; 0 is for what is no such answer.
+inline constexpr size_t kBringUpAnswers = 7;
+
+// Why a stream is over: as rdmap::StreamEnd::Kind.
+inline constexpr size_t kStreamEnds = 6;
+// As rdmap::Status, from the one behind success on.
+inline constexpr size_t kErrorStatuses = 12;
+
+}  // namespace weft::stats

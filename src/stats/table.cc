@@ -1,0 +1,320 @@
+#include "stats/table.h"
+
+#include <utility>
+#include <vector>
+
+namespace weft::stats {
+namespace {
+
+// Where a member stands in its block, in bytes.
+template <class Block, class Member>
+size_t offset_of(Member Block::*member) {
+  static const Block block{};
+  return static_cast<size_t>(reinterpret_cast<const std::byte*>(&(block.*member)) -
+                             reinterpret_cast<const std::byte*>(&block));
+}
+template <class Block>
+constexpr Scope scope_of() {
+  if constexpr (std::is_same_v<Block, QpCounters>) return Scope::queue_pair;
+  return std::is_same_v<Block, EngineCounters> ? Scope::engine : Scope::device;
+}
+
+struct Words {
+  const char* kind;
+  const char* sentence;
+};
+
+// A row before its texts are put together.
+struct RawRow {
+  Scope scope;
+  const char* family;
+  const char* kind;
+  const char* about;
+  const char* sentence;
+  size_t offset;
+};
+
+// Goes through all rows, without memory of its own: an adapter does so when it starts.
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+  virtual void row(const RawRow& row) = 0;
+
+  template <class Block>
+  void one(Cell Block::*member, const char* name, const char* sentence) {
+    row({scope_of<Block>(), name, "", sentence, "", offset_of(member)});
+  }
+  // `words(i)`: those of element i.
+  template <class Block, size_t N, class F>
+  void family(std::array<Cell, N> Block::*member, const char* name, const char* about, F&& words) {
+    for (size_t i = 0; i < N; ++i) {
+      const Words w = words(i);
+      row({scope_of<Block>(), name, w.kind, about, w.sentence,
+           offset_of(member) + i * sizeof(Cell)});
+    }
+  }
+  template <class Block, size_t N>
+  void family(std::array<Cell, N> Block::*member, const char* name, const char* about,
+              const Words (&words)[N]) {
+    family(member, name, about, [&](size_t i) { return words[i]; });
+  }
+};
+
+void add_queue_pair_rows(Visitor& t) {
+  using Q = QpCounters;
+  constexpr Words kMessages[] = {
+      {"send", "Sends of any kind"},
+      {"write", "RDMA Writes, also the empty ones that weft sends by itself"},
+      {"read", "RDMA Read Requests"},
+      {"atomic", "Atomic Requests"}};
+  constexpr Words kBytes[] = {
+      {"send", "of Sends"}, {"write", "of RDMA Writes"}, {"read", "of RDMA Read Responses"}};
+  t.family(&Q::messages_sent, "messages_sent", "Messages handed to TCP", kMessages);
+  t.family(&Q::bytes_sent, "bytes_sent", "Bytes of payload handed to TCP", kBytes);
+  t.one(&Q::fpdus_sent, "fpdus_sent", "FPDUs handed to TCP");
+  t.family(&Q::messages_received, "messages_received", "Messages that came whole", kMessages);
+  t.family(&Q::bytes_received, "bytes_received", "Bytes of payload that came and were placed",
+           kBytes);
+  t.one(&Q::fpdus_received, "fpdus_received", "FPDUs that came and were in order");
+  t.one(&Q::rnr_sent, "rnr_sent",
+        "Reports to the peer that a message of its waits here for a receive");
+  t.one(&Q::rnr_received, "rnr_received",
+        "Reports of the peer that a message of ours waits there for a receive");
+  t.one(&Q::completion_errors, "completion_errors",
+        "Work completions with another status than success, flushed ones included");
+}
+
+void add_work_rows(Visitor& t) {
+  using E = EngineCounters;
+  t.one(&E::polls, "polls", "Turns of the program's own threads, as in ibv_poll_cq");
+  t.one(&E::polls_with_work, "polls_with_work", "Of these, turns in which something moved");
+  t.one(&E::sleeps, "sleeps", "Times that a thread of the program fell asleep in a blocking wait");
+  t.one(&E::helper_wakeups, "helper_wakeups", "Times that the helper thread woke up");
+  t.one(&E::helper_turns, "helper_turns", "Of these, times that it took the sockets over");
+  t.one(&E::send_calls, "send_calls", "System calls that sent, of streams");
+  t.one(&E::receive_calls, "receive_calls", "System calls that received, of streams");
+  t.one(&E::epoll_wait_calls, "epoll_wait_calls", "System calls of turns that asked epoll for events");
+  t.one(&E::epoll_ctl_calls, "epoll_ctl_calls", "System calls that changed an epoll set");
+  t.one(&E::timer_calls, "timer_calls", "System calls that set the timer of the helper thread");
+  t.one(&E::sends_cut, "sends_cut", "Sends of which the socket took a part, or nothing");
+  t.one(&E::out_of_memory, "out_of_memory",
+        "Times that there was no memory for what had to be done; mostly a connection ended by it");
+  t.one(&E::receives_empty, "receives_empty", "Receives that found nothing");
+  t.one(&E::bytes_sent_copied, "bytes_sent_copied",
+        "Bytes, headers included, that were copied on their way to TCP");
+  t.one(&E::bytes_sent_in_place, "bytes_sent_in_place",
+        "Bytes that TCP took straight from the program's memory");
+  t.one(&E::bytes_received_copied, "bytes_received_copied",
+        "Bytes, headers included, that came by the bounce buffer");
+  t.one(&E::bytes_received_in_place, "bytes_received_in_place",
+        "Bytes that TCP put straight into their place");
+}
+
+void add_stream_rows(Visitor& t) {
+  using E = EngineCounters;
+  constexpr Words kEnds[] = {{"peer_closed", "the peer closed between two FPDUs"},
+                             {"closed", "in good order, by this side"},
+                             {"terminated", "by a Terminate of the peer"},
+                             {"protocol_error", "over what the peer sent"},
+                             {"local_error", "over a work request of this side"},
+                             {"lost", "the connection broke"}};
+  // Names are those of rdmap::Status; verbs/ checks their number.
+  constexpr Words kErrors[] = {{"local_length", "local length error"},
+                               {"local_qp_operation", "local queue pair operation error"},
+                               {"local_protection", "local protection error"},
+                               {"flushed", "flushed"},
+                               {"window_bind", "memory window bind error"},
+                               {"remote_invalid_request", "remote invalid request"},
+                               {"remote_access", "remote access error"},
+                               {"remote_operation", "remote operation error"},
+                               {"retry_exceeded", "transport retries exceeded"},
+                               {"rnr_retry_exceeded", "receiver-not-ready retries exceeded"},
+                               {"fatal", "fatal error"},
+                               {"general", "general error"}};
+  t.one(&E::streams_opened, "streams_opened", "Connections that became RDMAP streams");
+  t.family(&E::stream_end, "stream_end", "Streams that ended", kEnds);
+  t.one(&E::kicks, "kicks",
+        "Empty Writes because a plain iWARP peer had not answered (its driver may sleep over the "
+        "first FPDU)");
+  t.one(&E::early_arrivals, "early_arrivals",
+        "Messages that had to be kept because they came before their receive, or behind such a "
+        "one");
+  t.family(&E::refused, "refused", "Streams ended by this side", [](size_t i) {
+    const auto why = static_cast<wire::Refusal>(i);
+    return Words{wire::counter_name(why), wire::to_string(why)};
+  });
+  const auto term = [](size_t i) {
+    const wire::TermErrorName& e = wire::term_error(i);
+    return Words{e.name, e.sentence};
+  };
+  t.family(&E::terminate_sent, "terminate_sent", "Terminates sent", term);
+  t.family(&E::terminate_received, "terminate_received", "Terminates received", term);
+  t.family(&E::completion_error, "completion_error", "Work completions with an error", kErrors);
+}
+
+void add_connection_rows(Visitor& t) {
+  using E = EngineCounters;
+  constexpr Words kPauses[] = {{"half_open", "256 connections had not sent their Request yet"},
+                               {"backlog", "1024 requests waited for the program to look at them"},
+                               {"no_descriptor", "no file descriptor was left"},
+                               {"no_memory", "there was no memory for a connection"}};
+  constexpr Words kStarts[] = {
+      {"bad_key", "the peer does not speak MPA"},
+      {"bad_revision", "MPA revision is neither 1 nor 2"},
+      {"private_data_too_long", "more than 512 bytes of private data"},
+      {"enhanced_block_missing", "no room for the enhanced block that the Request announces"},
+      {"bytes_behind_request", "bytes stand right behind the Request"},
+      {"fpdu_before_reply", "the peer sent FPDUs before it had the Reply"},
+      {"request_late", "the Request was not there within 5 s"},
+      {"peer_left", "the peer left before it had the Reply"},
+      {"reply_unsent", "the connection broke under the Reply"},
+      {"no_memory", "there was no memory for it"}};
+  constexpr Words kDials[] = {{"nobody_listens", "nobody listens there"},
+                              {"unreachable", "the kernel knows no way, or has no port left"},
+                              {"timed_out", "no answer in time"},
+                              {"rejected", "the peer's Reply says no"},
+                              {"no_reply", "the peer closed before its Reply"},
+                              {"bad_reply", "the Reply could not be lived with"},
+                              {"to_itself", "the kernel connected the socket with itself"},
+                              {"no_memory", "there was no memory for it"}};
+  constexpr Words kReplies[] = {
+      {"bad_key", "the peer does not speak MPA"},
+      {"bad_revision", "MPA revision is neither 1 nor 2"},
+      {"private_data_too_long", "more than 512 bytes of private data"},
+      {"enhanced_block_missing", "no room for the enhanced block that the Reply announces"},
+      {"insufficient_ird", "the peer's ORD is more than this side can serve"},
+      {"no_matching_rtr", "the peer asks for no kind of RTR that there is"}};
+  constexpr Words kRejections[] = {{"by_program", "the program called rdma_reject"},
+                                   {"channel_gone", "the program destroyed its event channel"},
+                                   {"id_gone", "the program destroyed the id"}};
+  constexpr Words kBringUps[] = {
+      {"no_block", "the private data is no WFRC block"},
+      {"other_version", "another version of WFRC"},
+      {"no_such_qp", "no such queue pair, or rdma_cm connects it"},
+      {"qp_in_error", "the queue pair is in error"},
+      {"already_connected", "the queue pair is connected"},
+      {"duplicate", "a late copy of the Request that connected it; not answered"},
+      {"not_your_peer", "the queue pair was told of another peer"},
+      {"role_conflict", "this side's own connection goes first"},
+      {"parked_too_many", "256 Requests wait for queue pairs to get ready"},
+      {"parked_too_long", "the queue pair did not get ready within 30 s"},
+      {"qp_left", "the queue pair was reset or destroyed"}};
+  constexpr Words kAnswers[] = {{"other", "yes without a WFRC block, or no without a known reason"},
+                                {"not_ready", "the queue pair is not ready"},
+                                {"no_such_qp", "there is no such queue pair"},
+                                {"not_your_peer", "it was told of another peer"},
+                                {"role_conflict", "the other side's own connection goes first"},
+                                {"bad_parameters", "it did not understand"},
+                                {"qp_in_error", "the queue pair is in error or connected"}};
+  t.one(&E::connections_accepted, "connections_accepted", "TCP connections taken in");
+  t.family(&E::accept_paused, "accept_paused", "Times that peers had to wait in the kernel's queue",
+           kPauses);
+  t.family(&E::start_refused, "start_refused", "Connections closed without a Reply", kStarts);
+  t.one(&E::dials, "dials", "TCP connections begun");
+  t.one(&E::dials_connected, "dials_connected", "Of these, with a Reply that says yes");
+  t.one(&E::dials_without_extension, "dials_without_extension",
+        "Dials again without weft's extension, because no Reply came");
+  t.one(&E::dials_with_revision_1, "dials_with_revision_1", "Dials again with MPA revision 1");
+  t.family(&E::dial_failed, "dial_failed", "Dials that came to nothing", kDials);
+  t.family(&E::reply_refused, "reply_refused", "Replies that could not be lived with", kReplies);
+  t.family(&E::cm_rejected, "cm_rejected", "Requests for an rdma_cm listener that were rejected",
+           kRejections);
+  t.family(&E::bring_up_refused, "bring_up_refused",
+           "Requests for a queue pair by its number that were refused", kBringUps);
+  t.family(&E::bring_up_answer, "bring_up_answer",
+           "Answers of the other side that put off a bring-up by number", kAnswers);
+  t.one(&E::bring_ups_given_up, "bring_ups_given_up",
+        "Queue pairs that found no connection in time");
+}
+
+void add_device_rows(Visitor& t) {
+  using D = DeviceCounters;
+  t.one(&D::queue_pairs_created, "queue_pairs_created", "Queue pairs created");
+  t.one(&D::queue_pairs_destroyed, "queue_pairs_destroyed", "Queue pairs destroyed");
+  t.one(&D::queue_pairs_hidden, "queue_pairs_hidden",
+        "Queue pairs that found no place for counters of their own; they count for their engine");
+  t.one(&D::regions_registered, "regions_registered", "Memory regions registered");
+  t.one(&D::registrations_refused, "registrations_refused",
+        "Memory registrations refused; WEFT_LOG=info says why");
+  t.one(&D::completion_queue_overruns, "completion_queue_overruns",
+        "Completion queues that had no room for a completion");
+  t.one(&D::ports_opened, "ports_opened", "Port numbers claimed for queue pairs");
+  t.one(&D::ports_refused, "ports_refused", "Times that no port number could be claimed");
+  t.one(&D::private_data_refused, "private_data_refused",
+        "Calls of rdma_connect, rdma_accept and rdma_reject with too much private data");
+}
+
+void visit_table(Visitor& t) {
+  add_queue_pair_rows(t);
+  add_work_rows(t);
+  add_stream_rows(t);
+  add_connection_rows(t);
+  add_device_rows(t);
+}
+
+std::vector<Row> make_table() {
+  struct Collect final : Visitor {
+    void row(const RawRow& r) override {
+      std::string sentence = r.about;
+      if (*r.sentence != '\0') sentence += std::string(": ") + r.sentence;
+      rows.push_back({r.scope, r.family, r.kind, std::move(sentence), r.about, r.offset});
+    }
+    std::vector<Row> rows;
+  } collect;
+  visit_table(collect);
+  return std::move(collect.rows);
+}
+
+template <class Block>
+void add_block(const Block& block, std::span<uint64_t> values) {
+  const std::span<const Row> rows = table();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (rows[i].scope != scope_of<Block>()) continue;
+    const auto* at = reinterpret_cast<const std::byte*>(&block) + rows[i].offset;
+    values[i] += reinterpret_cast<const Cell*>(at)->value();
+  }
+}
+
+}  // namespace
+
+std::span<const Row> table() {
+  static const auto& rows = *new std::vector<Row>(make_table());
+  return rows;
+}
+
+size_t row_count(Scope scope) {
+  size_t n = 0;
+  for (const Row& row : table()) n += row.scope <= scope ? 1 : 0;
+  return n;
+}
+
+void add_values(const QpCounters& block, std::span<uint64_t> values) {
+  add_block(block, values);
+}
+void add_values(const EngineCounters& block, std::span<uint64_t> values) {
+  add_block(block, values);
+}
+void add_values(const DeviceCounters& block, std::span<uint64_t> values) {
+  add_block(block, values);
+}
+
+// FNV-1a over names and places.
+uint64_t fingerprint() {
+  struct Mix final : Visitor {
+    void row(const RawRow& r) override {
+      text(r.family);
+      text(r.kind);
+      number(r.offset << 2 | static_cast<uint64_t>(r.scope));
+    }
+    void text(const char* p) {
+      for (; *p != '\0'; ++p) number(static_cast<uint8_t>(*p));
+      number(0);
+    }
+    void number(uint64_t n) { hash = (hash ^ n) * 0x100000001b3U; }
+    uint64_t hash = 0xcbf29ce484222325U;
+  } mix;
+  visit_table(mix);
+  return mix.hash;
+}
+
+}  // namespace weft::stats

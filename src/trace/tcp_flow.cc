@@ -1,0 +1,122 @@
+#include "trace/tcp_flow.h"
+
+#include <algorithm>
+
+namespace weft::trace {
+namespace {
+
+using namespace tcp_flag;
+
+// A side that has sent so much without anything in return is answered by a bare ACK: analyses take
+// what is not acknowledged for what fills the window.
+constexpr size_t kMostUnacknowledged = 1024 * 1024;
+
+}  // namespace
+
+TcpFlow::TcpFlow(PacketSink& sink, const Endpoint& local, const Endpoint& peer, bool active,
+                 size_t keep)
+    : sink_(sink),
+      active_(active),
+      keep_(keep),
+      sides_{{.end = local, .cutter = {keep, local != peer}},
+             {.end = peer, .cutter = {keep, local != peer}}} {}
+
+void TcpFlow::open(int64_t at) {
+  const Way first = active_ ? Way::out : Way::in;
+  control(at, first, kSyn);
+  control(at, reverse(first), kSyn | kAck);
+  control(at, first, kAck);
+}
+
+void TcpFlow::moved(int64_t at, Way way, std::span<const IoVec> pieces, size_t bytes) {
+  if (over_ || bytes == 0) return;
+  const FrameCutter::Input input{pieces, bytes};
+  if (keep_ == 0) {
+    whole(at, way, input);
+  } else {
+    frames(at, way, input);
+  }
+  if (of(way).unacknowledged >= kMostUnacknowledged) control(at, reverse(way), kAck);
+}
+
+void TcpFlow::whole(int64_t at, Way way, FrameCutter::Input input) {
+  while (!input.empty()) {
+    slice_.clear();
+    size_t size = 0;
+    while (!input.empty() && size < kMostPayload) {
+      const Bytes run = input.next(kMostPayload - size);
+      if (run.empty()) break;
+      slice_.push_back({const_cast<std::byte*>(run.data()), run.size()});
+      size += run.size();
+    }
+    if (size > 0) segment(at, way, kPsh | kAck, slice_, size, size);
+  }
+}
+
+void TcpFlow::frames(int64_t at, Way way, FrameCutter::Input input) {
+  while (of(way).cutter.take(input)) frame(at, way);
+}
+
+// A frame, or what is there of it.
+void TcpFlow::frame(int64_t at, Way way) {
+  FrameCutter& cutter = of(way).cutter;
+  const Bytes head = cutter.kept();
+  const IoVec piece{const_cast<std::byte*>(head.data()), head.size()};
+  // The largest FPDU is larger than the largest packet.
+  for (size_t left = cutter.size(), kept = head.size(); left > 0; kept = 0) {
+    const size_t size = std::min(left, kMostPayload);
+    segment(at, way, kPsh | kAck, {&piece, 1}, std::min(kept, size), size);
+    left -= size;
+  }
+  if (cutter.asks_for_markers()) of(reverse(way)).cutter.give_up();
+  cutter.next();
+}
+
+void TcpFlow::finish(int64_t at, Way way) {
+  if (over_ || of(way).finished) return;
+  if (of(way).cutter.size() > 0) frame(at, way);
+  control(at, way, kFin | kAck);
+  of(way).finished = true;
+}
+
+void TcpFlow::reset(int64_t at, Way way) {
+  if (over_) return;
+  unfinished_frames(at);
+  control(at, way, kRst | kAck);
+  over_ = true;
+}
+
+void TcpFlow::close(int64_t at) {
+  if (over_) return;
+  unfinished_frames(at);
+  finish(at, Way::out);
+  over_ = true;
+}
+
+void TcpFlow::unfinished_frames(int64_t at) {
+  for (const Way way : {Way::out, Way::in}) {
+    if (of(way).cutter.size() > 0) frame(at, way);
+  }
+}
+
+void TcpFlow::segment(int64_t at, Way way, uint8_t flags, std::span<const IoVec> payload,
+                      size_t kept, size_t size) {
+  Side& from = of(way);
+  Side& to = of(reverse(way));
+  const bool acknowledges = (flags & kAck) != 0;
+  const Headers headers = tcp_headers(
+      from.end, to.end,
+      {.sequence = from.next, .acknowledgment = acknowledges ? to.next : 0, .flags = flags}, size);
+  sink_.packet({.at = at,
+                .way = way,
+                .headers = headers.bytes(),
+                .payload = payload,
+                .kept = kept,
+                .size = size});
+  // SYN and FIN have a place in the sequence (RFC 9293 section 3.4).
+  from.next += static_cast<uint32_t>(size) + ((flags & (kSyn | kFin)) != 0 ? 1 : 0);
+  from.unacknowledged += size;
+  if (acknowledges) to.unacknowledged = 0;
+}
+
+}  // namespace weft::trace

@@ -1,0 +1,158 @@
+// A source that finds no memory in the middle of something is told so and can end; the engine, its
+// other sources and the process go on.
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <new>
+#include <thread>
+
+#include "engine/engine.h"
+
+namespace weft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+enum class Call : uint8_t { ready, deadline, doorbell, gathered, idle };
+
+class Poor final : public Source {
+ public:
+  explicit Poor(int event) : fd(event) {}
+  void on_ready(Token&, bool, bool) override {
+    uint64_t n = 0;
+    EXPECT_EQ(::read(fd, &n, sizeof n), static_cast<ssize_t>(sizeof n));
+    spend(Call::ready);
+  }
+  void on_deadline(Token&) override { spend(Call::deadline); }
+  void on_doorbell(Token&) override { spend(Call::doorbell); }
+  void on_gathered(Token&) override { spend(Call::gathered); }
+  void on_idle(Token&) override { spend(Call::idle); }
+  void on_no_memory(Token& token) override {
+    ++told;
+    if (poor_to_the_end) throw std::bad_alloc{};
+    if (leaves) token.engine().remove(token, *this);
+  }
+  void abandon_in_child() override {}
+
+  const int fd;
+  std::atomic<Call> poor_in{Call::ready};
+  std::atomic<bool> poor{false};
+  std::atomic<bool> poor_to_the_end{false};
+  std::atomic<bool> leaves{false};
+  std::atomic<int> told{0};
+  std::atomic<int> done{0};
+
+ private:
+  void spend(Call call) {
+    if (poor && poor_in == call) throw std::bad_alloc{};
+    ++done;
+  }
+};
+
+class NoMemory : public ::testing::Test {
+ protected:
+  NoMemory() {
+    auto made = Engine::create(0);
+    EXPECT_TRUE(made.ok());
+    engine = std::move(*made);
+    fd = ::eventfd(0, EFD_CLOEXEC);
+    auto owned = std::make_unique<Poor>(fd);
+    source = owned.get();
+    Hold h = engine->hold();
+    engine->add(h.token(), std::move(owned), fd, true, false);
+  }
+  ~NoMemory() override {
+    engine.reset();
+    ::close(fd);
+  }
+  void ring() const {
+    const uint64_t one = 1;
+    EXPECT_EQ(::write(fd, &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  }
+  // The program polls, or the helper is quicker.
+  void until(const std::function<bool()>& true_now) {
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    while (!true_now()) {
+      engine->progress(Engine::Ask::all);
+      ASSERT_LT(std::chrono::steady_clock::now(), end);
+    }
+  }
+  void cause(Call call) {
+    switch (call) {
+      case Call::ready:
+        ring();
+        return;
+      case Call::doorbell:
+        engine->ring(*source);
+        return;
+      case Call::deadline: {
+        Hold h = engine->hold();
+        engine->set_deadline(h.token(), *source, h.token().now());
+        return;
+      }
+      case Call::gathered:
+        // Only while the program polls.
+        for (bool gathers = false; !gathers;) {
+          engine->progress();
+          Hold h = engine->hold();
+          gathers = engine->gather(h.token(), *source);
+        }
+        return;
+      case Call::idle: {
+        Hold h = engine->hold();
+        engine->defer(h.token(), *source);
+        return;
+      }
+    }
+  }
+
+  std::unique_ptr<Engine> engine;
+  int fd = -1;
+  Poor* source = nullptr;
+};
+
+TEST_F(NoMemory, IsToldToTheSourceWhateverItWasDoing) {
+  for (const Call call :
+       {Call::ready, Call::deadline, Call::doorbell, Call::gathered, Call::idle}) {
+    SCOPED_TRACE(static_cast<int>(call));
+    const int before = source->told;
+    source->poor_in = call;
+    source->poor = true;
+    cause(call);
+    until([&] { return source->told > before; });
+    source->poor = false;
+    const int done = source->done;
+    cause(call);
+    until([&] { return source->done > done; });
+  }
+  EXPECT_GE(engine->counters().out_of_memory.value(), 5U);
+}
+
+TEST_F(NoMemory, LetsTheSourceLeave) {
+  source->poor = true;
+  source->leaves = true;
+  ring();
+  until([&] { return engine->counters().out_of_memory.value() == 1; });
+  // Its descriptor is not watched any more, and nothing of it is touched (AddressSanitizer).
+  ring();
+  for (int i = 0; i < 1000; ++i) engine->progress(Engine::Ask::all);
+  EXPECT_EQ(engine->counters().out_of_memory.value(), 1U);
+}
+
+TEST_F(NoMemory, NotEvenForTheEndLeavesTheProcessAlive) {
+  source->poor = true;
+  source->poor_to_the_end = true;
+  for (int i = 1; i <= 20; ++i) {
+    ring();
+    until([&] { return source->told >= i; });
+  }
+  source->poor = source->poor_to_the_end = false;
+  ring();
+  until([&] { return source->done > 0; });
+}
+
+}  // namespace
+}  // namespace weft::engine

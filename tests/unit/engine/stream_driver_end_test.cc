@@ -1,0 +1,79 @@
+// How connections that break are told from those that were ended with a reason.
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "engine/stream_driver.h"
+#include "port/tcp_listener.h"
+#include "tests/support/frames.h"
+#include "tests/support/host.h"
+
+namespace weft::engine {
+namespace {
+
+using rdmap::Operation;
+using rdmap::Status;
+using rdmap::StreamEnd;
+using test::Buffer;
+
+struct Owner final : StreamOwner {
+  void visiting(Token&) override {}
+  void visited(Token&) override {}
+  void driver_gone(Token&) override {}
+};
+
+void await(int fd, short events) {
+  pollfd p{.fd = fd, .events = events, .revents = 0};
+  ASSERT_EQ(::poll(&p, 1, 20'000), 1);
+}
+
+// siw's Terminate is followed by a reset when more of ours arrives behind the fault, a kick for
+// one. The next send fails, and what came before the reset still has to be heard (wire.md 5.5).
+TEST(StreamDriverEnd, ATerminateInFrontOfAResetIsHeard) {
+  auto engine = std::move(*Engine::create(0));
+  auto listener =
+      port::TcpListener::listen(port::Address::from_gid(Gid::from_ipv4(INADDR_LOOPBACK), 0), 4);
+  ASSERT_TRUE(listener.ok());
+  auto ours = port::TcpStream::connect({}, listener->local());
+  ASSERT_TRUE(ours.ok());
+  await(listener->fd(), POLLIN);
+  auto theirs = listener->accept();
+  ASSERT_TRUE(theirs);
+
+  Owner owner;
+  test::Host host;
+  Buffer sink(10);
+  {
+    Hold h = engine->hold();  // so that nobody reads meanwhile
+    const int fd = ours->fd();
+    auto owned = std::make_unique<StreamDriver>(
+        owner, std::move(*ours), host,
+        rdmap::StreamConfig{.mpa = {.extension = false, .ird = 4, .ord = 4}, .initiator = true}, 1,
+        h.token().now());
+    StreamDriver& driver = *owned;
+    engine->add(h.token(), std::move(owned), fd, true, false);
+    driver.start(h.token(), {});
+    const auto post_read = [&] {
+      host.post({.operation = Operation::read, .signaled = true, .remote_stag = Stag{0xbad00}},
+                {test::segment(host, sink)});
+      driver.settle(h.token());
+    };
+    post_read();
+    await(theirs->fd(), POLLIN);
+    const Buffer said =
+        test::make_fpdu(test::terminate({.error = wire::term::kProtectionInvalidStag}));
+    const IoVec piece{const_cast<std::byte*>(said.data()), said.size()};
+    ASSERT_EQ(theirs->send({&piece, 1}).bytes, said.size());
+    theirs->reset();
+    await(fd, POLLERR);
+    post_read();
+  }
+  ASSERT_TRUE(host.end);
+  EXPECT_EQ(host.end->kind, StreamEnd::Kind::terminated);
+  EXPECT_EQ(host.end->error, wire::term::kProtectionInvalidStag);
+  EXPECT_EQ(host.send_queue().at(0).status, Status::remote_access);
+  engine.reset();
+}
+
+}  // namespace
+}  // namespace weft::engine

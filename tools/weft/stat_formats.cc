@@ -1,0 +1,294 @@
+// The counters of processes as text, JSON, Prometheus' text and Markdown.
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <vector>
+
+#include "weft/stat.h"
+
+namespace weft::tools {
+namespace {
+
+using observe::Snapshot;
+using stats::Row;
+using stats::Scope;
+using Values = std::span<const uint64_t>;
+
+std::string qpn_text(uint32_t qpn) {
+  return fmt::format("{:#08x}", qpn);
+}
+
+std::string started_text(int64_t ns) {
+  const std::time_t seconds = ns / 1'000'000'000;
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(seconds));
+}
+
+const char* plural(size_t n) {
+  return n == 1 ? "" : "s";
+}
+
+// "received 1/1/00, tagged buffer: ..."
+std::string terminate_text(uint32_t packed) {
+  const auto t = stats::LastTerminate::unpack(packed);
+  return fmt::format("{}, {}", t.received ? "received" : "sent",
+                     wire::term_error(wire::index_of(t.error)).sentence);
+}
+
+nlohmann::json terminate_json(uint32_t packed) {
+  if (packed == 0) return nullptr;
+  const auto t = stats::LastTerminate::unpack(packed);
+  return {{"received", t.received},
+          {"error", wire::term_error(wire::index_of(t.error)).name},
+          {"layer", static_cast<int>(t.error.layer)},
+          {"etype", t.error.etype},
+          {"code", t.error.code}};
+}
+
+void add_values(std::string& text, const char* indent, Values values, bool zeros) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == 0 && !zeros) continue;
+    text += fmt::format("{}{:<42} {:>20}\n", indent, stats::table()[i].name(), values[i]);
+  }
+}
+
+nlohmann::json values_json(Values values, bool zeros) {
+  auto all = nlohmann::json::object();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != 0 || zeros) all[stats::table()[i].name()] = values[i];
+  }
+  return all;
+}
+
+std::string heading(const CountingProcess& p) {
+  return fmt::format("{} {}, since {}, {} engine{}, {} queue pair{}\n", p.pid, p.program,
+                     started_text(p.counters.started_ns), p.counters.engines.size(),
+                     plural(p.counters.engines.size()), p.counters.queue_pairs.size(),
+                     plural(p.counters.queue_pairs.size()));
+}
+
+// A label's value, as Prometheus wants it.
+std::string label_text(const std::string& value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') text += '\\';
+    if (c == '\n') {
+      text += "\\n";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+struct Sample {
+  std::string labels;
+  Values values;
+};
+
+// All of one scope: "pid="1",program="x",engine="0"".
+std::vector<Sample> samples(std::span<const CountingProcess> processes, Scope scope) {
+  std::vector<Sample> all;
+  for (const CountingProcess& p : processes) {
+    const std::string labels =
+        fmt::format("pid=\"{}\",program=\"{}\"", p.pid, label_text(p.program));
+    const Snapshot& s = p.counters;
+    switch (scope) {
+      case Scope::device:
+        all.push_back({labels, s.device});
+        break;
+      case Scope::engine:
+        for (size_t e = 0; e < s.engines.size(); ++e) {
+          all.push_back({fmt::format("{},engine=\"{}\"", labels, e), s.engines[e]});
+        }
+        break;
+      case Scope::queue_pair:
+        for (const Snapshot::QueuePair& qp : s.queue_pairs) {
+          all.push_back(
+              {fmt::format("{},engine=\"{}\",qpn=\"{}\"", labels, qp.engine, qpn_text(qp.qpn)),
+               qp.values});
+        }
+        break;
+    }
+  }
+  return all;
+}
+
+std::string prometheus_family(const std::string& metric, std::span<const Row> rows, size_t first,
+                              const std::vector<Sample>& from, bool zeros) {
+  std::string lines;
+  for (const Sample& s : from) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const uint64_t value = s.values[first + i];
+      if (value == 0 && !zeros) continue;
+      const std::string kind =
+          rows[i].kind.empty() ? "" : fmt::format(",kind=\"{}\"", rows[i].kind);
+      lines += fmt::format("{}{{{}{}}} {}\n", metric, s.labels, kind, value);
+    }
+  }
+  if (lines.empty()) return lines;
+  return fmt::format("# HELP {} {}\n# TYPE {} counter\n", metric, rows[0].about, metric) + lines;
+}
+
+void add_changes(std::string& text, Values before, Values now) {
+  for (size_t i = 0; i < now.size(); ++i) {
+    const uint64_t old = i < before.size() ? before[i] : 0;
+    if (now[i] == old) continue;
+    text += fmt::format("    {:<42} {:>20} {:>+16}\n", stats::table()[i].name(), now[i],
+                        static_cast<int64_t>(now[i] - old));
+  }
+}
+
+void add_changes(std::string& text, const std::string& what, Values before, Values now) {
+  std::string lines;
+  add_changes(lines, before, now);
+  if (!lines.empty()) text += "  " + what + "\n" + lines;
+}
+
+const char* name_of(Scope scope) {
+  switch (scope) {
+    case Scope::queue_pair:
+      return "queue pair";
+    case Scope::engine:
+      return "engine";
+    case Scope::device:
+      break;
+  }
+  return "device";
+}
+
+}  // namespace
+
+std::string counters_as_text(std::span<const CountingProcess> processes, bool zeros) {
+  std::string text;
+  for (const CountingProcess& p : processes) {
+    const Snapshot& s = p.counters;
+    text += heading(p) + "  device\n";
+    add_values(text, "    ", s.device, zeros);
+    // One engine alone counts what the device does.
+    for (size_t e = 0; s.engines.size() > 1 && e < s.engines.size(); ++e) {
+      text += fmt::format("  engine {}\n", e);
+      add_values(text, "    ", s.engines[e], zeros);
+    }
+    for (const Snapshot::QueuePair& qp : s.queue_pairs) {
+      text += fmt::format("  queue pair {} (engine {})\n", qpn_text(qp.qpn), qp.engine);
+      add_values(text, "    ", qp.values, zeros);
+      if (qp.last_terminate == 0) continue;
+      text += fmt::format("    last Terminate: {}\n", terminate_text(qp.last_terminate));
+    }
+  }
+  return text;
+}
+
+nlohmann::json counters_as_json(std::span<const CountingProcess> processes, bool zeros) {
+  auto list = nlohmann::json::array();
+  for (const CountingProcess& p : processes) {
+    const Snapshot& s = p.counters;
+    auto engines = nlohmann::json::array();
+    for (size_t e = 0; e < s.engines.size(); ++e) {
+      engines.push_back({{"engine", e}, {"counters", values_json(s.engines[e], zeros)}});
+    }
+    auto pairs = nlohmann::json::array();
+    for (const Snapshot::QueuePair& qp : s.queue_pairs) {
+      pairs.push_back({{"qpn", qpn_text(qp.qpn)},
+                       {"engine", qp.engine},
+                       {"last_terminate", terminate_json(qp.last_terminate)},
+                       {"counters", values_json(qp.values, zeros)}});
+    }
+    list.push_back({{"pid", p.pid},
+                    {"program", p.program},
+                    {"started", started_text(s.started_ns)},
+                    {"device", values_json(s.device, zeros)},
+                    {"engines", engines},
+                    {"queue_pairs", pairs}});
+  }
+  return {{"processes", list}};
+}
+
+std::string counters_as_prometheus(std::span<const CountingProcess> processes, bool zeros) {
+  std::string text;
+  const std::span<const Row> rows = stats::table();
+  const std::pair<Scope, const char*> scopes[] = {
+      {Scope::device, "device"}, {Scope::engine, "engine"}, {Scope::queue_pair, "qp"}};
+  for (const auto& [scope, prefix] : scopes) {
+    const std::vector<Sample> from = samples(processes, scope);
+    const size_t end = stats::row_count(scope);
+    for (size_t first = 0; first < end;) {
+      size_t next = first + 1;
+      while (next < end && rows[next].family == rows[first].family) ++next;
+      text += prometheus_family(fmt::format("weft_{}_{}_total", prefix, rows[first].family),
+                                rows.subspan(first, next - first), first, from, zeros);
+      first = next;
+    }
+  }
+  return text;
+}
+
+std::string changes_as_text(std::span<const CountingProcess> before,
+                            std::span<const CountingProcess> now) {
+  std::string text;
+  for (const CountingProcess& p : now) {
+    const auto old = std::find_if(before.begin(), before.end(), [&](const CountingProcess& b) {
+      return b.pid == p.pid && b.counters.started_ns == p.counters.started_ns;
+    });
+    if (old == before.end()) continue;
+    const Snapshot& was = old->counters;
+    const Snapshot& is = p.counters;
+    std::string lines;
+    add_changes(lines, "device", was.device, is.device);
+    for (size_t e = 0; is.engines.size() > 1 && e < is.engines.size(); ++e) {
+      add_changes(lines, fmt::format("engine {}", e), was.engines[e], is.engines[e]);
+    }
+    for (const Snapshot::QueuePair& qp : is.queue_pairs) {
+      const auto its = std::find_if(was.queue_pairs.begin(), was.queue_pairs.end(),
+                                    [&](const auto& q) { return q.qpn == qp.qpn; });
+      add_changes(lines, "queue pair " + qpn_text(qp.qpn),
+                  its == was.queue_pairs.end() ? Values{} : Values{its->values}, qp.values);
+    }
+    text += heading(p) + lines;
+  }
+  return text;
+}
+
+std::string counters_as_markdown() {
+  std::string text =
+      "# Counters\n\n"
+      "<!-- Written by scripts/gen-docs from `weft stat --markdown`; edit src/stats/table.cc. "
+      "-->\n\n"
+      "Each process that runs on weft counts what its device, its engines and its queue pairs do. "
+      "Counters begin at 0 with the process and\n"
+      "only grow; what a queue pair counted stays in the sums when it is gone. Names keep their "
+      "meaning from version to version.\n\n"
+      "    weft stat                      # all processes of this user; root sees everybody's\n"
+      "    weft stat 4711 ib_write_bw     # by number, by name\n"
+      "    weft stat --watch 1            # what moved, each second\n"
+      "    weft stat --json --all         # for programs; --all has counters that stand at 0, too\n"
+      "    weft stat --prometheus         # text format of Prometheus: `weft_device_NAME_total`, "
+      "`weft_engine_...`, `weft_qp_...`\n\n"
+      "Exit status: 0 when a process was found, 1 when none was, 2 for wrong options. Behind a "
+      "point stands the kind; for Prometheus it is the\n"
+      "label `kind`. What stands below for a queue pair is also known of its engine, and what "
+      "stands for an engine also of the device, each as\n"
+      "a sum. A queue pair shows its last Terminate besides.\n\n"
+      "The numbers are in a memory file of the process (`/memfd:weft-counters` among its "
+      "descriptors). Whoever may look into the process as a\n"
+      "debugger may read them, also across PID namespaces; nothing is left of them when it ends, "
+      "however it does. A child of fork(2) counts for\n"
+      "itself from 0. `WEFT_COUNTERS=off` hides them, and so do programs that forbid debuggers "
+      "(prctl(2), PR_SET_DUMPABLE); both count all the\n"
+      "same. What the numbers of one engine and its queue pairs say was true at one moment.\n\n"
+      "Queue pairs of datagrams (UD, UC) do not count yet.\n";
+  for (const Scope scope : {Scope::queue_pair, Scope::engine, Scope::device}) {
+    text += fmt::format("\n## Of a{} {}\n\n| counter | what one more of it means |\n|---|---|\n",
+                        scope == Scope::engine ? "n" : "", name_of(scope));
+    for (const Row& row : stats::table()) {
+      if (row.scope != scope) continue;
+      text += fmt::format("| `{}` | {} |\n", row.name(), row.sentence);
+    }
+  }
+  return text;
+}
+
+}  // namespace weft::tools

@@ -1,0 +1,155 @@
+// weft trace: `weft run` with a capture file for each process, and a word at the end about where
+// they are.
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+
+#include "weft/commands.h"
+#include "weft/start.h"
+#include "weft/trace_files.h"
+
+namespace weft::tools {
+namespace {
+
+constexpr const char* kWho = "weft trace";
+constexpr std::array kPassedOn = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+struct TraceOptions {
+  LaunchRequest request;
+  std::string file = "weft-%p.pcapng";
+  uint32_t snap = 0;
+  uint32_t size = 1024;
+};
+
+volatile sig_atomic_t g_child = 0;
+
+// What somebody sends to this process is meant for the program. What the terminal sends has reached
+// it already.
+void pass_on(int signal, siginfo_t* info, void*) {
+  const int before = errno;
+  if (info->si_code <= 0) kill(g_child, signal);
+  errno = before;
+}
+
+void pass_signals_on_to(pid_t child) {
+  g_child = child;
+  struct sigaction action {};
+  action.sa_sigaction = pass_on;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (const int signal : kPassedOn) sigaction(signal, &action, nullptr);
+}
+
+// Starts the program and waits for its end. Its status, as a shell has it.
+int run_to_end(const LaunchPlan& plan, const LaunchRequest& request) {
+  const pid_t self = getpid();
+  const pid_t child = fork();
+  if (child < 0) {
+    say(kWho, fmt::format("fork: {}", std::strerror(errno)));
+    return kStatusOwnFailure;
+  }
+  if (child == 0) {
+    // Whoever kills this command means the program.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != self) _exit(kStatusOwnFailure);
+    _exit(execute(kWho, plan, request));
+  }
+  pass_signals_on_to(child);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return kStatusOwnFailure;
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::string size_of(const std::string& file) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(file, error);
+  if (error) return error.message();
+  if (bytes < 10'000) return fmt::format("{} bytes", bytes);
+  return bytes < 10'000'000 ? fmt::format("{} kB", bytes / 1000)
+                            : fmt::format("{} MB", bytes / 1'000'000);
+}
+
+void report(const std::set<std::string>& before, const std::set<std::string>& after) {
+  std::vector<std::string> files;
+  std::ranges::set_difference(after, before, std::back_inserter(files));
+  if (files.empty()) {
+    say(kWho, "no file: no process has moved a byte over a connection of weft's");
+    return;
+  }
+  for (const std::string& file : files) say(kWho, fmt::format("{} ({})", file, size_of(file)));
+  say(kWho, "open with Wireshark, or: tshark -Y iwarp_mpa -r FILE");
+}
+
+int trace(TraceOptions& options) {
+  const auto files = TraceFiles::named(options.file);
+  if (!files) {
+    say(kWho, files.error());
+    return kStatusOwnFailure;
+  }
+  auto& environment = options.request.environment;
+  environment.push_back("WEFT_TRACE=" + files->pattern());
+  environment.push_back(fmt::format("WEFT_TRACE_SNAP={}", options.snap));
+  environment.push_back(fmt::format("WEFT_TRACE_SIZE={}", options.size));
+  const auto plan = plan_and_tell(kWho, options.request);
+  if (!plan) return plan.error();
+  const std::set<std::string> before = files->present();
+  const int status = run_to_end(*plan, options.request);
+  report(before, files->present());
+  return status;
+}
+
+}  // namespace
+
+void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, int& status) {
+  CLI::App* command = weft.add_subcommand(
+      "trace",
+      "Run a program and record its connections: weft trace [OPTIONS] -- PROGRAM [ARGUMENT]...");
+  auto options = std::make_shared<TraceOptions>();
+  options->request.command = program;
+  command
+      ->add_option("-o,--output", options->file,
+                   "The capture file; %p stands for the number of the process")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command
+      ->add_option("--snap", options->snap,
+                   "Keep at most N bytes of each frame (MPA start-up frame or FPDU); 0 keeps all")
+      ->type_name("N")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command->add_option("--size", options->size, "End a file at so many MiB")
+      ->type_name("MIB")
+      ->check(CLI::Range(1, 1'048'576))
+      ->capture_default_str();
+  command
+      ->add_option("--env", options->request.environment,
+                   "Set an environment variable for the program; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command->footer(
+      "Each process that the program consists of writes a file of its own, with mode 0600, as "
+      "long\n"
+      "as it has connections on weft; a name that is taken gets a number. At the end the files "
+      "are\n"
+      "named on standard error. The exit status is the program's, 128 and the signal's number "
+      "where\n"
+      "one ended it, or one of 'weft run --help'.");
+  command->callback([options, &status] {
+    if (options->request.command.empty()) throw CLI::RequiredError("PROGRAM");
+    status = trace(*options);
+  });
+}
+
+}  // namespace weft::tools
