@@ -36,8 +36,6 @@ ibv_wc_status to_status(verbs::Status s) {
       return IBV_WC_WR_FLUSH_ERR;
     case verbs::Status::window_bind:
       return IBV_WC_MW_BIND_ERR;
-    case verbs::Status::bad_response:
-      return IBV_WC_BAD_RESP_ERR;
     case verbs::Status::remote_invalid_request:
       return IBV_WC_REM_INV_REQ_ERR;
     case verbs::Status::remote_access:

@@ -79,7 +79,12 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova
   auto mr = std::make_unique<AbiMr>();
   const auto region = c.core.adapter().memory().add(object(pd).core, address, length,
                                                     zero_based(requested, iova), rights(requested));
-  if (!region.ok()) return refuse_object(region.error());
+  stats::DeviceCounters& counters = c.core.adapter().counters().device();
+  if (!region.ok()) {
+    counters.registrations_refused.add_shared();
+    return refuse_object(region.error());
+  }
+  counters.regions_registered.add_shared();
   mr->region = *region;
   mr->context = pd->context;
   mr->pd = pd;

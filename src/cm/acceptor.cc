@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr int kAcceptsPerTurn = 64;
-constexpr Duration kPauseWithoutDescriptors = 100ms;
+constexpr Duration kRest = 100ms;
 
 }  // namespace
 
@@ -30,18 +30,35 @@ void Acceptor::on_ready(Token& token, bool, bool) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     // The rest waits in the kernel's queue until one of these has spoken or run out of time.
     listen_or_not(token);
-    if (paused_ || half_open_.size() >= kMostHalfOpen) return;
+    if (paused_) return;
+    stats::EngineCounters& counters = token.engine().counters();
+    if (half_open_.size() >= kMostHalfOpen) {
+      stats::count(counters.accept_paused, stats::AcceptPause::half_open);
+      return;
+    }
     auto tcp = listener_.accept();
     if (!tcp) {
       if (i == 0) {
-        // Readable, yet nothing to be had: no descriptor left. Do not spin on it.
-        token.engine().want_read(token, *this, false);
-        token.engine().set_deadline(token, *this, token.now() + kPauseWithoutDescriptors);
+        // Readable, yet nothing to be had: no descriptor left.
+        rest(token, stats::AcceptPause::no_descriptor);
       }
       return;
     }
+    counters.connections_accepted.add();
     half_open_.push_back(&Answer::start(token, *this, std::move(*tcp)));
   }
+}
+
+// Do not spin on it.
+void Acceptor::rest(Token& token, stats::AcceptPause why) {
+  stats::count(token.engine().counters().accept_paused, why);
+  token.engine().want_read(token, *this, false);
+  token.engine().set_deadline(token, *this, token.now() + kRest);
+}
+
+// The connection that was about to be taken is closed.
+void Acceptor::on_no_memory(Token& token) {
+  rest(token, stats::AcceptPause::no_memory);
 }
 
 void Acceptor::on_deadline(Token& token) {

@@ -23,16 +23,20 @@ class Acceptor final : public engine::Source, private AnswerHandler {
   void on_ready(engine::Token& token, bool readable, bool writable) override;
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token&) override {}
+  void on_no_memory(engine::Token& token) override;
   void abandon_in_child() override {}
 
  private:
   Acceptor(AnswerHandler& handler, const port::TcpListener& listener)
-      : handler_(handler), listener_(listener) {}
+      : handler_(handler), listener_(listener) {
+    half_open_.reserve(kMostHalfOpen);
+  }
   void request_came(engine::Token& token, Answer& answer,
                     const mpa::Responder::Request& request) override;
   void answer_gone(engine::Token& token, Answer& answer) override;
   void left(engine::Token& token, Answer& answer);
   void listen_or_not(engine::Token& token);
+  void rest(engine::Token& token, stats::AcceptPause why);
 
   AnswerHandler& handler_;
   const port::TcpListener& listener_;

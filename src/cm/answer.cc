@@ -8,8 +8,24 @@ namespace weft::cm {
 namespace {
 
 using namespace std::chrono_literals;
+using stats::StartRefusal;
 constexpr Duration kRequestWithin = 5s;  // wire.md 2.8
 constexpr Duration kLinger = 1s;
+
+StartRefusal why(mpa::Responder::Error e) {
+  using Error = mpa::Responder::Error;
+  switch (e) {
+    case Error::bad_key:
+      return StartRefusal::bad_key;
+    case Error::bad_revision:
+      return StartRefusal::bad_revision;
+    case Error::private_data_too_long:
+      return StartRefusal::private_data_too_long;
+    case Error::enhanced_block_missing:
+      break;
+  }
+  return StartRefusal::enhanced_block_missing;
+}
 
 }  // namespace
 
@@ -31,32 +47,36 @@ void Answer::on_ready(Token& token, bool readable, bool) {
   const auto t = tcp_.receive({&piece, 1});
   if (t.would_block) return;
   if (t.end || t.error != 0) {
-    gone(token);
+    gone(token, StartRefusal::peer_left);
     return;
   }
   if (state_ == State::rejected) return;  // whatever it still says
   Bytes bytes{buffer.data(), t.bytes};
   if (state_ == State::parked) {
     WEFT_LOG(info, "%s sent FPDUs before the MPA Reply; closing", tcp_.peer().to_string().c_str());
-    gone(token);
+    gone(token, StartRefusal::fpdu_before_reply);
     return;
   }
   auto request = responder_.received(bytes);
   if (!request.ok()) {
     WEFT_LOG(info, "connection from %s: %s; closing", tcp_.peer().to_string().c_str(),
              mpa::to_string(request.error()));
-    gone(token);
+    gone(token, why(request.error()));
     return;
   }
   if (!*request) return;
   if (!bytes.empty()) {
     // wire.md 2.5 rule 1: nothing may follow the Request before the Reply.
-    gone(token);
+    gone(token, StartRefusal::bytes_behind_request);
     return;
   }
   state_ = State::parked;
   token.engine().set_deadline(token, *this, Time::never());
   handler_->request_came(token, *this, **request);
+}
+
+void Answer::on_no_memory(Token& token) {
+  gone(token, StartRefusal::no_memory);
 }
 
 void Answer::wait_until(Token& token, Time when) {
@@ -66,7 +86,7 @@ void Answer::wait_until(Token& token, Time when) {
 void Answer::on_deadline(Token& token) {
   switch (state_) {
     case State::reading:
-      gone(token);
+      gone(token, StartRefusal::request_late);
       break;
     case State::parked:
       handler_->answer_overdue(token, *this);
@@ -77,8 +97,9 @@ void Answer::on_deadline(Token& token) {
   }
 }
 
-void Answer::gone(Token& token) {
+void Answer::gone(Token& token, StartRefusal why) {
   const bool told = state_ == State::rejected;
+  if (!told) stats::count(token.engine().counters().start_refused, why);
   drop(token);
   if (!told) handler_->answer_gone(token, *this);
 }
@@ -99,6 +120,7 @@ std::optional<Started> Answer::accept(Token& token, const mpa::Offer& limits, By
   const bool written = write(reply.bytes);
   token.engine().remove(token, *this);
   if (!written) {
+    stats::count(token.engine().counters().start_refused, StartRefusal::reply_unsent);
     tcp_.close();
     return {};
   }
@@ -109,7 +131,11 @@ std::optional<Started> Answer::accept(Token& token, const mpa::Offer& limits, By
 }
 
 void Answer::reject(Token& token, Bytes private_data) {
-  if (!write(responder_.reject(private_data))) {
+  bool written = false;
+  token.engine().guard(
+      token, [&] { written = write(responder_.reject(private_data)); }, [] {});
+  if (!written) {
+    stats::count(token.engine().counters().start_refused, StartRefusal::reply_unsent);
     drop(token);
     return;
   }

@@ -5,6 +5,7 @@
 #include "cm/started.h"
 #include "engine/engine.h"
 #include "mpa/startup.h"
+#include "stats/reasons.h"
 
 namespace weft::cm {
 
@@ -46,12 +47,13 @@ class Answer final : public engine::Source {
   void on_ready(engine::Token& token, bool readable, bool writable) override;
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token&) override {}
+  void on_no_memory(engine::Token& token) override;
   void abandon_in_child() override { tcp_.close(); }
 
  private:
   enum class State : uint8_t { reading, parked, rejected };
   Answer(AnswerHandler& handler, port::TcpStream tcp) : handler_(&handler), tcp_(std::move(tcp)) {}
-  void gone(engine::Token& token);
+  void gone(engine::Token& token, stats::StartRefusal why);
   bool write(const std::vector<std::byte>& frame);
 
   AnswerHandler* handler_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "cm/farewell.h"
 #include "cm/stream_settings.h"
 #include "config/options.h"
 #include "device/device.h"
@@ -12,6 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using engine::Token;
+using stats::BringUpRefusal;
 using wire::Wfrc;
 
 // wire.md 14.3
@@ -36,13 +38,21 @@ std::vector<std::byte> encode(const Wfrc& block) {
   return bytes;
 }
 
-void refuse(Token& token, Answer& answer, const Wfrc& request, Wfrc::Code code) {
+void refuse(Token& token, Answer& answer, const Wfrc& request, Wfrc::Code code,
+            BringUpRefusal why) {
+  stats::count(token.engine().counters().bring_up_refused, why);
   Wfrc reply = request;
   reply.version = Wfrc::kVersion;
   reply.code = code;
   std::swap(reply.source_qpn, reply.destination_qpn);
   std::swap(reply.source_gid, reply.destination_gid);
   answer.reject(token, encode(reply));
+}
+
+void count_answer(Token& token, Wfrc::Code code) {
+  static_assert(static_cast<size_t>(Wfrc::Code::qp_in_error) + 1 == stats::kBringUpAnswers);
+  const Wfrc::Code known = code <= Wfrc::Code::qp_in_error ? code : Wfrc::Code::ok;
+  stats::count(token.engine().counters().bring_up_answer, known);
 }
 
 // What both sides bring to the start-up. The program's ORD is not known before RTS; the peer's IRD
@@ -78,17 +88,22 @@ Attempt& Attempt::start(Token& token, verbs::QueuePair& qp) {
   Attempt& a = *owned;
   qp.bring_up_data = &a;
   token.engine().add(token, std::move(owned), -1, false, false);
-  if (!a.plan_route()) {
-    // modify_qp has checked the address vector, so this cannot be; and if it is, it has an end.
-    a.retry(token);
-  } else if (qp.number() == qp.attributes().dest_qpn && a.local_ == a.remote_) {
-    a.connect_to_self(token);
-  } else if (a.dials()) {
-    a.dial(token, false);
-  } else {
-    token.engine().set_deadline(token, a, token.now() + kPassivePatience);
-  }
+  token.engine().guard(
+      token, [&] { a.begin(token); }, [&] { a.retry(token); });
   return a;
+}
+
+void Attempt::begin(Token& token) {
+  if (!plan_route()) {
+    // modify_qp has checked the address vector, so this cannot be; and if it is, it has an end.
+    retry(token);
+  } else if (qp_.number() == qp_.attributes().dest_qpn && local_ == remote_) {
+    connect_to_self(token);
+  } else if (dials()) {
+    dial(token, false);
+  } else {
+    token.engine().set_deadline(token, *this, token.now() + kPassivePatience);
+  }
 }
 
 // wire.md 13.1: the side with the lower number does, or where both are equal that with the lower
@@ -170,6 +185,7 @@ void Attempt::give_up(Token& token) {
   WEFT_LOG(info, "queue pair 0x%06x: no connection to QPN 0x%06x at %s; giving up",
            qp_.number().value(), qp_.attributes().dest_qpn.value(), remote_.to_string().c_str());
   verbs::QueuePair& qp = qp_;
+  token.engine().counters().bring_ups_given_up.add();
   cancel(token);
   qp.fail_connection(token, verbs::Status::retry_exceeded);
 }
@@ -205,6 +221,8 @@ void Attempt::dial_connected(Token& token, Dial&, Started&& started) {
   const auto reply = Wfrc::parse(started.private_data);
   if (!reply || reply->code != Wfrc::Code::ok) {
     // Somebody else's server took the connection: the port has changed hands.
+    Farewell::give_up(token, std::move(started));
+    count_answer(token, Wfrc::Code::ok);
     retry(token);
     return;
   }
@@ -215,6 +233,7 @@ void Attempt::dial_failed(Token& token, Dial&, DialFailure&& failure) {
   dial_ = nullptr;
   const auto reply = Wfrc::parse(failure.private_data);
   if (failure.kind == DialFailure::Kind::rejected && reply) {
+    count_answer(token, reply->code);
     switch (reply->code) {
       case Wfrc::Code::role_conflict:
         // The peer's own connection won; should it not come, dial again.
@@ -246,7 +265,7 @@ void Attempt::request_came(Token& token, Answer& answer, const Wfrc& request) {
     const bool theirs_wins =
         request.fallback != fallback_ ? !request.fallback : request.nonce > nonce_;
     if (!theirs_wins) {
-      refuse(token, answer, request, Wfrc::Code::role_conflict);
+      refuse(token, answer, request, Wfrc::Code::role_conflict, BringUpRefusal::role_conflict);
       return;
     }
   }
@@ -308,7 +327,7 @@ void BringUpService::abandon(Token& token, verbs::QueuePair& qp) {
   if (port == nullptr) return;
   std::erase_if(port->parked, [&](const Parked& p) {
     if (p.request.destination_qpn != qp.number()) return false;
-    refuse(token, *p.answer, p.request, Wfrc::Code::not_ready);
+    refuse(token, *p.answer, p.request, Wfrc::Code::not_ready, BringUpRefusal::qp_left);
     return true;
   });
 }
@@ -318,7 +337,8 @@ void BringUpService::request_came(Token& token, Answer& answer,
   const auto block = Wfrc::parse(request.private_data);
   PortState* port = state_of(answer.tcp().local().port());
   if (!block || port == nullptr || block->version != Wfrc::kVersion) {
-    refuse(token, answer, block.value_or(Wfrc{}), Wfrc::Code::bad_parameters);
+    refuse(token, answer, block.value_or(Wfrc{}), Wfrc::Code::bad_parameters,
+           block ? BringUpRefusal::other_version : BringUpRefusal::no_block);
     return;
   }
   answer.tag = port;
@@ -330,11 +350,11 @@ void BringUpService::judge(Token& token, PortState& port, Answer& answer, const 
                              ? port.port->pairs[index_of(request.destination_qpn)]
                              : nullptr;
   if (qp == nullptr || qp->type() != verbs::QpType::rc || qp->cm_managed) {
-    refuse(token, answer, request, Wfrc::Code::no_such_qp);
+    refuse(token, answer, request, Wfrc::Code::no_such_qp, BringUpRefusal::no_such_qp);
     return;
   }
   if (qp->state() == verbs::QpState::err) {
-    refuse(token, answer, request, Wfrc::Code::qp_in_error);
+    refuse(token, answer, request, Wfrc::Code::qp_in_error, BringUpRefusal::qp_in_error);
     return;
   }
   if (qp->state() < verbs::QpState::rtr) {
@@ -342,16 +362,17 @@ void BringUpService::judge(Token& token, PortState& port, Answer& answer, const 
     return;
   }
   if (!from_peer(*qp, answer, request)) {
-    refuse(token, answer, request, Wfrc::Code::not_your_peer);
+    refuse(token, answer, request, Wfrc::Code::not_your_peer, BringUpRefusal::not_your_peer);
     return;
   }
   Attempt* attempt = attempt_of(*qp);
   if (attempt == nullptr) {
     // In RDMA mode already. A late copy of the Request that brought it there deserves no answer.
     if (request.nonce == qp->last_nonce) {
+      stats::count(token.engine().counters().bring_up_refused, BringUpRefusal::duplicate);
       answer.drop(token);
     } else {
-      refuse(token, answer, request, Wfrc::Code::qp_in_error);
+      refuse(token, answer, request, Wfrc::Code::qp_in_error, BringUpRefusal::already_connected);
     }
     return;
   }
@@ -360,7 +381,8 @@ void BringUpService::judge(Token& token, PortState& port, Answer& answer, const 
 
 void BringUpService::park(Token& token, PortState& port, Answer& answer, const Wfrc& request) {
   if (port.parked.size() >= kMostParked) {
-    refuse(token, *port.parked.front().answer, port.parked.front().request, Wfrc::Code::not_ready);
+    refuse(token, *port.parked.front().answer, port.parked.front().request, Wfrc::Code::not_ready,
+           BringUpRefusal::parked_too_many);
     port.parked.erase(port.parked.begin());
   }
   port.parked.push_back({&answer, request});
@@ -371,7 +393,7 @@ void BringUpService::answer_overdue(Token& token, Answer& answer) {
   auto* port = static_cast<PortState*>(answer.tag);
   std::erase_if(port->parked, [&](const Parked& p) {
     if (p.answer != &answer) return false;
-    refuse(token, answer, p.request, Wfrc::Code::not_ready);
+    refuse(token, answer, p.request, Wfrc::Code::not_ready, BringUpRefusal::parked_too_long);
     return true;
   });
 }

@@ -31,10 +31,12 @@ class Attempt final : public engine::Source, private DialHandler {
   void on_ready(engine::Token&, bool, bool) override {}
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token&) override {}
+  void on_no_memory(engine::Token& token) override { retry(token); }
   void abandon_in_child() override {}
 
  private:
   explicit Attempt(verbs::QueuePair& qp) : qp_(qp) {}
+  void begin(engine::Token& token);
   bool plan_route();
   bool dials() const;
   void dial(engine::Token& token, bool fallback);

@@ -3,6 +3,7 @@
 
 #include "cm/connection_id.h"
 #include "cm/dial_outcome.h"
+#include "cm/farewell.h"
 #include "config/options.h"
 
 namespace weft::cm {
@@ -40,7 +41,8 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   set_under_way(true);
   refusals_until_ = h.token().now() + kRefusalStands;
   pause_ = kFirstPause;
-  start_dial(h.token());
+  h.token().engine().guard(
+      h.token(), [&] { start_dial(h.token()); }, [&] { on_no_memory(h.token()); });
   return 0;
 }
 
@@ -69,19 +71,19 @@ void ConnectionId::dial_connected(Token& token, Dial&, Started&& started) {
   told.qpn = {};
   if (pair_ == nullptr) {
     take(Step::reply_for_program);
-    report(EventKind::connect_response, 0, std::move(told));
+    report(token, EventKind::connect_response, 0, std::move(told));
     join(token, nullptr, std::move(started), true);
     return;
   }
   if (pair_->state() == verbs::QpState::err || pair_->state() == verbs::QpState::reset) {
     // The program took it out of service meanwhile.
-    started.tcp.close();
+    Farewell::give_up(token, std::move(started));
     fail_connect(token, EventKind::connect_error, -ECONNABORTED);
     return;
   }
   take(Step::reply);
   // Before the connection works, for it may also end at once.
-  report(EventKind::established, 0, std::move(told));
+  report(token, EventKind::established, 0, std::move(told));
   join(token, pair_, std::move(started), true);
 }
 
@@ -104,7 +106,7 @@ void ConnectionId::fail_connect(Token& token, EventKind kind, int status,
     let_go_of_pair(token);
     pair->fail_connection(token, verbs::Status::flushed);
   }
-  report(kind, status, {.private_data = std::move(private_data)});
+  report(token, kind, status, {.private_data = std::move(private_data)});
 }
 
 int ConnectionId::establish() {

@@ -89,7 +89,7 @@ bool ConnectionId::on_device() const {
 
 int ConnectionId::resolve_address(const port::Address& source, const port::Address& destination) {
   if (!alive()) return EIO;
-  const auto h = hold_home();
+  auto h = hold_home();
   if (!can(Step::resolve_address)) return misplaced(Step::resolve_address);
   if (state_ == IdState::idle && source.valid()) {
     if (source.family() != destination.family()) return two_families(source, destination);
@@ -110,23 +110,23 @@ int ConnectionId::resolve_address(const port::Address& source, const port::Addre
   const port::Address there = destination.is_any() ? loopback(destination) : destination;
   auto here = port::source_towards(there, source_);
   if (!here.ok()) {
-    report(EventKind::addr_error, -here.error().code);
+    report(h.token(), EventKind::addr_error, -here.error().code);
     return 0;
   }
   here->set_port(source_.valid() ? source_.port() : uint16_t{0});
   source_ = *here;
   destination_ = there;
   take(Step::resolve_address);
-  report(EventKind::addr_resolved);
+  report(h.token(), EventKind::addr_resolved);
   return 0;
 }
 
 int ConnectionId::resolve_route() {
   if (!alive()) return EIO;
-  const auto h = hold_home();
+  auto h = hold_home();
   if (!can(Step::resolve_route)) return misplaced(Step::resolve_route);
   take(Step::resolve_route);
-  report(EventKind::route_resolved);
+  report(h.token(), EventKind::route_resolved);
   return 0;
 }
 
@@ -178,9 +178,10 @@ int ConnectionId::misplaced(Step step) const {
   return EINVAL;
 }
 
-int ConnectionId::too_long(Step step, size_t private_data) {
+int ConnectionId::too_long(Step step, size_t private_data) const {
   const uint32_t most = config::options().private_data;
   if (private_data <= most) return 0;
+  adapter_.counters().device().private_data_refused.add_shared();
   WEFT_LOG_REFUSAL("%s: %zu bytes of private data; %u are possible (option private_data)",
                    to_string(step), private_data, most);
   return EINVAL;
@@ -188,13 +189,21 @@ int ConnectionId::too_long(Step step, size_t private_data) {
 
 // --- events
 
-void ConnectionId::report(EventKind kind, int status, ConnectionParameters parameters) {
-  auto e = std::make_unique<Event>();
-  e->kind = kind;
-  e->status = status;
-  e->id = this;
-  e->parameters = std::move(parameters);
-  channel_->push(std::move(e));
+// Who waits for an event gets it: with the engine's reserve, when there is no other memory.
+void ConnectionId::report(engine::Token& token, EventKind kind, int status,
+                          ConnectionParameters parameters) {
+  std::unique_ptr<Event> e;
+  const auto queue = [&] {
+    if (!e) {
+      e = std::make_unique<Event>();
+      e->kind = kind;
+      e->status = status;
+      e->id = this;
+      e->parameters = std::move(parameters);
+    }
+    (void)channel_->push(e);
+  };
+  token.engine().guard(token, queue, queue);
 }
 
 void ConnectionId::set_under_way(bool on) {
@@ -250,7 +259,10 @@ void ConnectionId::stop_everything(engine::Token& token) {
   if (listener_ != nullptr) std::exchange(listener_, nullptr)->stop(token);
   stop_dial(token);
   // Who wants to connect is not left waiting.
-  if (answer_ != nullptr) std::exchange(answer_, nullptr)->reject(token, {});
+  if (answer_ != nullptr) {
+    stats::count(token.engine().counters().cm_rejected, stats::CmRejection::id_gone);
+    std::exchange(answer_, nullptr)->reject(token, {});
+  }
   if (tether_ != nullptr) std::exchange(tether_, nullptr)->close(token);
   if (verbs::QueuePair* pair = pair_) {
     let_go_of_pair(token);

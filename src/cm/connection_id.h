@@ -86,6 +86,7 @@ class ConnectionId final : public Id,
   void on_ready(engine::Token&, bool, bool) override {}
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token& token) override;
+  void on_no_memory(engine::Token& token) override;
   void abandon_in_child() override {}
 
   bool alive() const { return &adapter_ == verbs::Adapter::existing(); }
@@ -95,8 +96,9 @@ class ConnectionId final : public Id,
   void take(Step step) { state_ = *after(state_, step); }
   // EINVAL, with a sentence.
   int misplaced(Step step) const;
-  static int too_long(Step step, size_t private_data);
-  void report(EventKind kind, int status = 0, ConnectionParameters parameters = {});
+  int too_long(Step step, size_t private_data) const;
+  void report(engine::Token& token, EventKind kind, int status = 0,
+              ConnectionParameters parameters = {});
   void set_under_way(bool on);
 
   // Binding

@@ -156,7 +156,9 @@ verbs::QueuePair* ConnectionId::program_pair(Token& token, Qpn qpn) const {
 void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started, bool initiator) {
   if (type_of_service_) started.tcp.set_type_of_service(*type_of_service_);
   if (pair == nullptr) {
-    tether_ = &Tether::start(token, *this, std::move(started));
+    token.engine().guard(
+        token, [&] { tether_ = &Tether::start(token, *this, std::move(started)); },
+        [&] { tether_broke(token); });
     return;
   }
   pair_ = pair;
@@ -212,7 +214,7 @@ void ConnectionId::ended(Token& token) {
   take(Step::stream_ended);
   set_under_way(false);
   let_go_of_pair(token);
-  report(EventKind::disconnected);
+  report(token, EventKind::disconnected);
   if (config::options().identity != config::Identity::iwarp) {
     token.engine().set_deadline(token, *this, token.now() + kTimeWait);
   }
@@ -237,9 +239,16 @@ void ConnectionId::pair_gone(Token& token) {
   }
 }
 
+// A dial that could not be begun again.
+void ConnectionId::on_no_memory(Token& token) {
+  if (state_ == IdState::connecting && dial_ == nullptr) {
+    fail_connect(token, EventKind::unreachable, -ENOMEM);
+  }
+}
+
 void ConnectionId::on_deadline(Token& token) {
   if (state_ == IdState::connecting) start_dial(token);
-  if (state_ == IdState::closed) report(EventKind::timewait_exit);
+  if (state_ == IdState::closed) report(token, EventKind::timewait_exit);
 }
 
 }  // namespace weft::cm

@@ -6,6 +6,7 @@
 #include "cm/connection_id.h"
 #include "config/options.h"
 #include "device/device.h"
+#include "stats/reasons.h"
 
 namespace weft::cm {
 namespace {
@@ -26,7 +27,20 @@ using engine::Token;
 
 void ConnectionId::connection_requested(Token& token, Answer& answer,
                                         const mpa::Responder::Request& request) {
-  auto* child = new ConnectionId(adapter_, channel_, token.engine());
+  // First what may find no memory: after that nothing is left half done.
+  std::unique_ptr<ConnectionId, void (*)(ConnectionId*)> made{
+      new ConnectionId(adapter_, channel_, token.engine()), [](ConnectionId* id) { delete id; }};
+  ConnectionId* const child = made.get();
+  // What one side may have outstanding the other has to serve.
+  child->parameters_ = {.responder_resources = reads(request.ord),
+                        .initiator_depth = reads(request.ird)};
+  auto e = std::make_unique<Event>();
+  e->kind = EventKind::connect_request;
+  e->id = child;
+  e->listener = this;
+  e->parameters = child->parameters_;
+  e->parameters.private_data = request.private_data;
+
   // A socket for both families shows IPv4 peers in their mapped form.
   const port::Address local = answer.tcp().local();
   const port::Address peer = answer.tcp().peer();
@@ -36,25 +50,22 @@ void ConnectionId::connection_requested(Token& token, Answer& answer,
   child->ack_timeout_ = ack_timeout_;
   child->state_ = IdState::requested;
   child->answer_ = &answer;
-  // What one side may have outstanding the other has to serve.
-  child->parameters_ = {.responder_resources = reads(request.ord),
-                        .initiator_depth = reads(request.ird)};
-  answer.hand_over(*child);
-
-  auto e = std::make_unique<Event>();
-  e->kind = EventKind::connect_request;
-  e->id = child;
-  e->listener = this;
-  e->parameters = child->parameters_;
-  e->parameters.private_data = request.private_data;
   const int waiting = requests_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (!channel_->push(std::move(e))) {
+  bool pushed = false;
+  const auto push = [&] { pushed = channel_->push(e); };
+  token.engine().guard(token, push, push);
+  if (!pushed) {
     requests_.fetch_sub(1, std::memory_order_relaxed);
+    stats::count(token.engine().counters().cm_rejected, stats::CmRejection::channel_gone);
     answer.reject(token, {});
-    delete child;
     return;
   }
-  if (waiting >= kMostRequests) listener_->pause(token, true);
+  // Whoever takes the event has to get the engine before he can do anything to the child.
+  answer.hand_over(*made.release());
+  if (waiting >= kMostRequests) {
+    stats::count(token.engine().counters().accept_paused, stats::AcceptPause::backlog);
+    listener_->pause(token, true);
+  }
 }
 
 void ConnectionId::request_left() {
@@ -95,8 +106,8 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
   {
     auto h = hold_home();
     if (answer_ != nullptr) {
-      started =
-          std::exchange(answer_, nullptr)->accept(h.token(), offer(), parameters.private_data);
+      started = answer_->accept(h.token(), offer(), parameters.private_data);
+      answer_ = nullptr;
       if (!started) take(Step::peer_gone);
     }
     if (started && &target == &h.token().engine()) {
@@ -129,7 +140,7 @@ void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& star
   // At once, and not with the peer's first FPDU: an iWARP initiator may wait for this side to do
   // something first, and a program that is slow to come back would be taken for one that is not
   // there. What is posted waits for that FPDU by itself.
-  report(EventKind::established, 0, std::move(told));
+  report(token, EventKind::established, 0, std::move(told));
   join(token, pair != nullptr ? pair : program_pair(token, parameters_.qpn), std::move(started),
        false);
 }
@@ -139,7 +150,10 @@ int ConnectionId::reject(Bytes private_data) {
   if (const int e = too_long(Step::reject, private_data.size()); e != 0) return e;
   auto h = hold_home();
   if (!can(Step::reject)) return misplaced(Step::reject);
-  if (answer_ != nullptr) std::exchange(answer_, nullptr)->reject(h.token(), private_data);
+  if (answer_ != nullptr) {
+    stats::count(h.token().engine().counters().cm_rejected, stats::CmRejection::by_program);
+    std::exchange(answer_, nullptr)->reject(h.token(), private_data);
+  }
   take(Step::reject);
   return 0;
 }

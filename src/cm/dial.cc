@@ -4,12 +4,44 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "cm/farewell.h"
 #include "mpa/fpdu_writer.h"
 #include "wire/ddp_header.h"
 
 namespace weft::cm {
 
 using engine::Token;
+using stats::DialEnd;
+
+namespace {
+
+stats::ReplyRefusal why(const mpa::Initiator::Refused& refused) {
+  using Error = mpa::FrameReader::Error;
+  using stats::ReplyRefusal;
+  if (!refused.frame) {
+    return refused.error == wire::term::kMpaInsufficientIrd ? ReplyRefusal::insufficient_ird
+                                                            : ReplyRefusal::no_matching_rtr;
+  }
+  switch (*refused.frame) {
+    case Error::bad_key:
+      return ReplyRefusal::bad_key;
+    case Error::bad_revision:
+      return ReplyRefusal::bad_revision;
+    case Error::private_data_too_long:
+      return ReplyRefusal::private_data_too_long;
+    case Error::enhanced_block_missing:
+      break;
+  }
+  return ReplyRefusal::enhanced_block_missing;
+}
+
+// What the kernel says of a connection that could not be made.
+DialEnd end_for(int error) {
+  if (error == ECONNREFUSED) return DialEnd::nobody_listens;
+  return error == ETIMEDOUT ? DialEnd::timed_out : DialEnd::unreachable;
+}
+
+}  // namespace
 
 Dial& Dial::start(Token& token, DialHandler& handler, DialPlan plan) {
   auto owned = std::unique_ptr<Dial>{new Dial(handler, std::move(plan))};
@@ -21,12 +53,18 @@ Dial& Dial::start(Token& token, DialHandler& handler, DialPlan plan) {
 }
 
 void Dial::cancel(Token& token) {
-  tcp_.close();
+  if (state_ == State::awaiting_reply && plan_.fallbacks && plan_.offer.peer_to_peer) {
+    // The Reply may be on its way, and with it the duty to send the RTR (wire.md 2.5 rule 6).
+    handler_ = nullptr;
+    return;
+  }
   token.engine().remove(token, *this);
+  tcp_.close();
 }
 
 void Dial::connect(Token& token) {
   initiator_ = mpa::Initiator{plan_.offer};
+  token.engine().counters().dials.add();
   auto tcp = port::TcpStream::connect(plan_.from, plan_.to, plan_.type_of_service);
   if (!tcp.ok()) {
     // Told at the next turn: the caller is not ready to hear it.
@@ -43,12 +81,13 @@ void Dial::connect(Token& token) {
 
 void Dial::on_deadline(Token& token) {
   if (state_ != State::failed_at_start) {
-    fail(token, {.kind = DialFailure::Kind::timed_out, .error = ETIMEDOUT});
+    fail(token, DialEnd::timed_out, {.kind = DialFailure::Kind::timed_out, .error = ETIMEDOUT});
     return;
   }
-  fail(token, {.kind = start_error_ == ECONNREFUSED ? DialFailure::Kind::refused
-                                                    : DialFailure::Kind::unreachable,
-               .error = start_error_});
+  fail(token, end_for(start_error_),
+       {.kind = start_error_ == ECONNREFUSED ? DialFailure::Kind::refused
+                                             : DialFailure::Kind::unreachable,
+        .error = start_error_});
 }
 
 void Dial::on_ready(Token& token, bool readable, bool writable) {
@@ -61,10 +100,11 @@ void Dial::on_ready(Token& token, bool readable, bool writable) {
 
 void Dial::connected(Token& token) {
   if (const int error = tcp_.connect_result(); error != 0) {
-    fail(token, {.kind = error == ECONNREFUSED ? DialFailure::Kind::refused
-                         : error == ETIMEDOUT  ? DialFailure::Kind::timed_out
-                                               : DialFailure::Kind::unreachable,
-                 .error = error});
+    fail(token, end_for(error),
+         {.kind = error == ECONNREFUSED ? DialFailure::Kind::refused
+                  : error == ETIMEDOUT  ? DialFailure::Kind::timed_out
+                                        : DialFailure::Kind::unreachable,
+          .error = error});
     return;
   }
   // On one host the kernel may pick the target as the source port, and the socket talks to itself
@@ -73,7 +113,7 @@ void Dial::connected(Token& token) {
   const port::Address peer = tcp_.peer();
   if (local.port() == peer.port() && local.gid() == peer.gid()) {
     tcp_.reset();
-    fail(token, {.kind = DialFailure::Kind::refused, .error = ECONNREFUSED});
+    fail(token, DialEnd::to_itself, {.kind = DialFailure::Kind::refused, .error = ECONNREFUSED});
     return;
   }
   const auto request = initiator_.request(plan_.private_data);
@@ -106,21 +146,30 @@ void Dial::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
   if (outcome.accepted) {
     Started started{.parameters = outcome.accepted->parameters,
                     .private_data = std::move(outcome.accepted->private_data),
-                    .early = {rest.begin(), rest.end()}};
+                    .early = {rest.begin(), rest.end()},
+                    .owes_rtr = outcome.accepted->parameters.peer_to_peer &&
+                                !outcome.accepted->parameters.extension};
+    token.engine().counters().dials_connected.add();
     token.engine().rewatch(token, *this, -1, false, false);
     started.tcp = std::move(tcp_);
     token.engine().remove(token, *this);
-    handler_.dial_connected(token, *this, std::move(started));
+    if (handler_ != nullptr) {
+      handler_->dial_connected(token, *this, std::move(started));
+    } else {
+      Farewell::give_up(token, std::move(started));
+    }
     return;
   }
   if (outcome.rejected) {
-    fail(token, {.kind = DialFailure::Kind::rejected,
-                 .error = ECONNREFUSED,
-                 .private_data = std::move(outcome.rejected->private_data)});
+    fail(token, DialEnd::rejected,
+         {.kind = DialFailure::Kind::rejected,
+          .error = ECONNREFUSED,
+          .private_data = std::move(outcome.rejected->private_data)});
     return;
   }
   if (outcome.retry_revision_1 && fall_back(token, false)) return;
   if (outcome.refused) {
+    stats::count(token.engine().counters().reply_refused, why(*outcome.refused));
     // RFC 6581 section 9.1: say why before closing.
     mpa::TxBatch batch;
     mpa::FpduWriter writer;
@@ -133,19 +182,21 @@ void Dial::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
         message + wire::UntaggedHeader::kSize);
     writer.write(batch, Bytes{message, wire::UntaggedHeader::kSize + size}, {});
     (void)tcp_.send(batch.pieces());
+    stats::count(token.engine().counters().terminate_sent, wire::index_of(outcome.refused->error));
     tcp_.shut_write();
   }
-  fail(token, {.kind = DialFailure::Kind::protocol, .error = EPROTO});
+  fail(token, DialEnd::bad_reply, {.kind = DialFailure::Kind::protocol, .error = EPROTO});
 }
 
 // The peer closed, or reset, before a whole Reply was there.
 void Dial::no_reply(Token& token, int error) {
   if (!initiator_.reply_started() && fall_back(token, true)) return;
-  fail(token, {.kind = DialFailure::Kind::protocol, .error = error != 0 ? error : ECONNRESET});
+  fail(token, DialEnd::no_reply,
+       {.kind = DialFailure::Kind::protocol, .error = error != 0 ? error : ECONNRESET});
 }
 
 bool Dial::fall_back(Token& token, bool no_reply_came) {
-  if (!plan_.fallbacks || plan_.offer.revision == 1) return false;
+  if (handler_ == nullptr || !plan_.fallbacks || plan_.offer.revision == 1) return false;
   if (no_reply_came && plan_.offer.extension) {
     plan_.offer.extension = false;
   } else {
@@ -153,6 +204,9 @@ bool Dial::fall_back(Token& token, bool no_reply_came) {
     plan_.offer.extension = false;
     plan_.offer.peer_to_peer = false;
   }
+  stats::EngineCounters& counters = token.engine().counters();
+  (plan_.offer.revision == 1 ? counters.dials_with_revision_1 : counters.dials_without_extension)
+      .add();
   WEFT_LOG(info, "%s does not take the MPA Request; trying again %s", plan_.to.to_string().c_str(),
            plan_.offer.revision == 1 ? "with MPA revision 1" : "without weft's extension");
   token.engine().rewatch(token, *this, -1, false, false);
@@ -161,10 +215,15 @@ bool Dial::fall_back(Token& token, bool no_reply_came) {
   return true;
 }
 
-void Dial::fail(Token& token, DialFailure&& failure) {
+void Dial::on_no_memory(Token& token) {
+  fail(token, DialEnd::no_memory, {.kind = DialFailure::Kind::unreachable, .error = ENOMEM});
+}
+
+void Dial::fail(Token& token, DialEnd why, DialFailure&& failure) {
+  stats::count(token.engine().counters().dial_failed, why);
   token.engine().remove(token, *this);
   tcp_.close();
-  handler_.dial_failed(token, *this, std::move(failure));
+  if (handler_ != nullptr) handler_->dial_failed(token, *this, std::move(failure));
 }
 
 }  // namespace weft::cm

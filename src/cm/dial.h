@@ -5,6 +5,7 @@
 #include "cm/started.h"
 #include "engine/engine.h"
 #include "mpa/startup.h"
+#include "stats/reasons.h"
 
 namespace weft::cm {
 
@@ -46,7 +47,7 @@ class Dial final : public engine::Source {
   // Starts to dial on the engine, which owns the dial. The handler is called later, never from
   // inside this call.
   static Dial& start(engine::Token& token, DialHandler& handler, DialPlan plan);
-  // No outcome is wanted any more: closes and goes away.
+  // No outcome is wanted any more: closes and goes away, as soon as the peer can bear it.
   void cancel(engine::Token& token);
   // Is the Request out (wire.md 14.3)? Before that a dial gives way to one that comes in.
   bool request_sent() const { return state_ == State::awaiting_reply; }
@@ -57,12 +58,13 @@ class Dial final : public engine::Source {
   void on_ready(engine::Token& token, bool readable, bool writable) override;
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token&) override {}
+  void on_no_memory(engine::Token& token) override;
   void abandon_in_child() override { tcp_.close(); }
 
  private:
   enum class State : uint8_t { connecting, awaiting_reply, failed_at_start };
   Dial(DialHandler& handler, DialPlan plan)
-      : handler_(handler), plan_(std::move(plan)), initiator_(plan_.offer) {}
+      : handler_(&handler), plan_(std::move(plan)), initiator_(plan_.offer) {}
 
   void connect(engine::Token& token);
   void connected(engine::Token& token);
@@ -70,9 +72,9 @@ class Dial final : public engine::Source {
   void judge(engine::Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest);
   void no_reply(engine::Token& token, int error);
   bool fall_back(engine::Token& token, bool no_reply_came);
-  void fail(engine::Token& token, DialFailure&& failure);
+  void fail(engine::Token& token, stats::DialEnd why, DialFailure&& failure);
 
-  DialHandler& handler_;
+  DialHandler* handler_;  // nullptr: cancelled
   DialPlan plan_;
   mpa::Initiator initiator_;
   port::TcpStream tcp_;

@@ -76,10 +76,11 @@ int EventChannel::wait() {
   return errno;
 }
 
-bool EventChannel::push(std::unique_ptr<Event> event) {
+bool EventChannel::push(std::unique_ptr<Event>& event) {
   const std::lock_guard guard{taking_};
   if (destroyed_) return false;
-  events_.push(event.release());
+  events_.push(event.get());
+  (void)event.release();
   return true;
 }
 

@@ -41,8 +41,9 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
   int next(Event*& event) override;
   void destroy() override;
 
-  // Engine holder. False, and the event is dropped, once the program has destroyed the channel.
-  bool push(std::unique_ptr<Event> event);
+  // Engine holder. False, and the event stays the caller's, once the program has destroyed the
+  // channel; it does so, too, when there is no memory (std::bad_alloc).
+  bool push(std::unique_ptr<Event>& event);
   // The requests, of those that `id` counts for, that nobody took yet; all its other events here
   // are dropped. After this none of its events is taken off any more.
   std::vector<ConnectionId*> withdraw(const ConnectionId& id);

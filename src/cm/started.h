@@ -13,6 +13,7 @@ struct Started {
   mpa::Parameters parameters;
   std::vector<std::byte> private_data;  // the peer's, for the initiator
   std::vector<std::byte> early;         // bytes of the stream that came behind the Reply
+  bool owes_rtr = false;  // the peer, which is none of weft's, waits for our RTR frame
 };
 
 }  // namespace weft::cm

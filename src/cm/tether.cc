@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "cm/farewell.h"
+
 namespace weft::cm {
 namespace {
 
@@ -27,7 +29,7 @@ Started Tether::release(Token& token) {
 
 void Tether::close(Token& token) {
   token.engine().remove(token, *this);
-  started_.tcp.close();
+  Farewell::give_up(token, std::move(started_));
 }
 
 void Tether::on_ready(Token& token, bool readable, bool) {
@@ -37,6 +39,7 @@ void Tether::on_ready(Token& token, bool readable, bool) {
   const auto t = started_.tcp.receive({&piece, 1});
   if (t.would_block) return;
   if (t.end || t.error != 0) {
+    started_.owes_rtr = false;  // nobody waits for it any more
     close(token);
     handler_.tether_broke(token);
     return;

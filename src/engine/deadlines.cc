@@ -33,10 +33,14 @@ void Deadlines::down(size_t slot) {
 
 void Deadlines::set(Source& s, Time when) {
   if (when == s.deadline_) return;
+  // First what may find no memory.
+  if (s.deadline_slot_ == Source::kNoSlot) {
+    heap_.push_back(&s);
+    s.deadline_slot_ = heap_.size() - 1;
+  }
   s.deadline_ = when;
   if (when.is_never()) {
     const size_t slot = s.deadline_slot_;
-    if (slot == Source::kNoSlot) return;
     s.deadline_slot_ = Source::kNoSlot;
     Source* last = heap_.back();
     heap_.pop_back();
@@ -45,10 +49,6 @@ void Deadlines::set(Source& s, Time when) {
     up(slot);
     down(last->deadline_slot_);
     return;
-  }
-  if (s.deadline_slot_ == Source::kNoSlot) {
-    heap_.push_back(&s);
-    s.deadline_slot_ = heap_.size() - 1;
   }
   up(s.deadline_slot_);
   down(s.deadline_slot_);

@@ -93,7 +93,7 @@ Hold Engine::hold() {
 void Engine::ring(Source& source) {
   if (auto h = try_hold()) {
     watch_sockets(h->token().now());
-    source.on_doorbell(h->token());
+    visit(h->token(), source, [&] { source.on_doorbell(h->token()); });
     return;
   }
   leave(source);
@@ -106,13 +106,48 @@ void Engine::knock() {
 }
 
 void Engine::before_release(Token& token) {
-  doorbells_.drain([&](Source& s) { s.on_doorbell(token); });
-  graveyard_.clear();
+  serve_doorbells(token);
+  bury();
+  if (reserve_spent_) renew_reserve();
   // What was put off in this turn is not forgotten, whoever held the engine.
   if (!gathering_.empty() || !deferred_.empty()) watch_sockets(token.now());
   if (deadlines_.earliest().ns() < timer_at_.load(std::memory_order_relaxed)) {
     arm_timer(deadlines_.earliest());
   }
+}
+
+void Engine::serve_doorbells(Token& token) {
+  doorbells_.drain([&](Source& s) { visit(token, s, [&] { s.on_doorbell(token); }); });
+}
+
+void Engine::bury() {
+  while (Source* s = graveyard_.pop_front()) delete s;
+}
+
+// --- want of memory
+
+void Engine::spend_reserve(Token&) {
+  counters().out_of_memory.add();
+  reserve_spent_ = true;
+  for (auto& piece : reserve_) {
+    if (!piece) continue;
+    piece.reset();
+    return;
+  }
+}
+
+void Engine::renew_reserve() {
+  reserve_spent_ = false;
+  for (auto& piece : reserve_) {
+    if (!piece) piece.reset(new (std::nothrow) std::byte[kReserve]);
+    reserve_spent_ |= !piece;
+  }
+}
+
+void Engine::say_no_memory() {
+  WEFT_LOG(error,
+           "no memory even to end a connection in order; it stays as it is. Remedy: raise "
+           "the limits of address space and memory of this process");
 }
 
 // --- sources
@@ -127,12 +162,14 @@ void Engine::rewatch(Token&, Source& s, int fd, bool read, bool write) {
   if (apart_.load(std::memory_order_relaxed) == &s) {
     apart_.store(nullptr, std::memory_order_relaxed);
   } else if (s.fd_ >= 0) {
+    counters().epoll_ctl_calls.add();
     (void)::epoll_ctl(inner_.get(), EPOLL_CTL_DEL, s.fd_, nullptr);
   }
   s.fd_ = fd;
   s.wants_read_ = read;
   s.wants_write_ = write;
   if (fd < 0) return;
+  counters().epoll_ctl_calls.add();
   epoll_event e = event_for(&s, read, write);
   if (::epoll_ctl(inner_.get(), EPOLL_CTL_ADD, fd, &e) != 0) {
     WEFT_LOG(error,
@@ -148,7 +185,7 @@ void Engine::forget(Token& token, Source& source) {
   deadlines_.set(source, Time::never());
   // So that no bell of it is left behind.
   doorbells_.drain([&](Source& s) {
-    if (&s != &source) s.on_doorbell(token);
+    if (&s != &source) visit(token, s, [&] { s.on_doorbell(token); });
   });
   source.ListHook<ReadyTag>::unlink();
   source.ListHook<DeferredTag>::unlink();
@@ -162,7 +199,7 @@ std::unique_ptr<Source> Engine::take(Token& token, Source& source) {
 }
 
 void Engine::remove(Token& token, Source& source) {
-  graveyard_.push_back(take(token, source));
+  graveyard_.push_back(*take(token, source).release());
 }
 
 void Engine::update_interest(Source& s, bool read, bool write) {
@@ -173,6 +210,7 @@ void Engine::update_interest(Source& s, bool read, bool write) {
     bring_back();
     return;
   }
+  counters().epoll_ctl_calls.add();
   epoll_event e = event_for(&s, read, write);
   (void)::epoll_ctl(inner_.get(), EPOLL_CTL_MOD, s.fd_, &e);
 }
@@ -221,6 +259,8 @@ bool Engine::progress(Ask ask) {
   last_poll_ = h->token().now();
   if (ask == Ask::all) ask_all();
   const bool moved = turn(h->token());
+  counters().polls.add();
+  if (moved) counters().polls_with_work.add();
   if (hot_ != nullptr && hot_hits_ >= kApartAfter) set_apart(*hot_);
   return moved;
 }
@@ -239,7 +279,7 @@ bool Engine::turn(Token& token) {
 bool Engine::run_deadlines(Token& token) {
   bool any = false;
   while (Source* s = deadlines_.expire(token.now())) {
-    s->on_deadline(token);
+    visit(token, *s, [&] { s->on_deadline(token); });
     any = true;
   }
   return any;
@@ -259,6 +299,7 @@ void Engine::set_apart(Source& source) {
       !source.wants_read_ || sleepers_.load(std::memory_order_seq_cst) > 0) {
     return;
   }
+  counters().epoll_ctl_calls.add();
   apart_.store(&source, std::memory_order_seq_cst);
   // expect_sleeper() counts first and looks at apart_ then.
   if (expected_sleepers_.load(std::memory_order_seq_cst) > 0 ||
@@ -272,6 +313,7 @@ void Engine::bring_back() {
   Source* s = apart_.load(std::memory_order_relaxed);
   if (s == nullptr) return;
   apart_.store(nullptr, std::memory_order_relaxed);
+  counters().epoll_ctl_calls.add();
   epoll_event e = event_for(s, s->wants_read_, s->wants_write_);
   (void)::epoll_ctl(inner_.get(), EPOLL_CTL_ADD, s->fd_, &e);
 }
@@ -285,7 +327,8 @@ bool Engine::poll_sockets(Token& token) {
     const Duration pause = token.now() - hot_moved_;
     const bool all = ++hot_polls_ >= (apart ? kApartPolls : kHotPolls) || pause >= kHotPause;
     if (apart || !all) {
-      moved = hot_->try_receive(token);
+      Source& hot = *hot_;
+      visit(token, hot, [&] { moved = hot.try_receive(token); });
       if (moved) {
         hot_moved_ = token.now();
         ++hot_hits_;
@@ -295,6 +338,7 @@ bool Engine::poll_sockets(Token& token) {
     if (pause >= kApartPause && !moved) bring_back();
   }
   hot_polls_ = 0;
+  counters().epoll_wait_calls.add();
   std::array<epoll_event, kEventsPerPoll> events;
   const int n = look_at(inner_.get(), events.data(), kEventsPerPoll);
   if (n > 0) {
@@ -316,16 +360,18 @@ bool Engine::poll_sockets(Token& token) {
     if (s->fd_ < 0) continue;
     const uint32_t e = events[static_cast<size_t>(i)].events;
     const bool broken = (e & (EPOLLERR | EPOLLHUP)) != 0;
-    if (broken) s->on_broken(token);
-    if (s->fd_ < 0) continue;
-    s->on_ready(token, broken || (e & EPOLLIN) != 0, broken || (e & EPOLLOUT) != 0);
+    visit(token, *s, [&] {
+      if (broken) s->on_broken(token);
+      if (s->fd_ < 0) return;
+      s->on_ready(token, broken || (e & EPOLLIN) != 0, broken || (e & EPOLLOUT) != 0);
+    });
   }
   // One more round for those that had more than their budget; what is left then is there at the
   // next turn.
   for (size_t left = static_cast<size_t>(std::max(n, 0)); left > 0; --left) {
     Source* s = ready_.pop_front();
     if (s == nullptr) break;
-    s->on_ready(token, true, false);
+    visit(token, *s, [&] { s->on_ready(token, true, false); });
   }
   return moved || n > 0;
 }
@@ -341,24 +387,31 @@ bool Engine::gather(Token& token, Source& source) {
 }
 
 void Engine::flush_gathered(Token& token) {
-  while (Source* s = gathering_.pop_front()) s->on_gathered(token);
+  while (Source* s = gathering_.pop_front()) {
+    visit(token, *s, [&] { s->on_gathered(token); });
+  }
 }
 
 void Engine::flush_deferred(Token& token) {
-  while (Source* s = deferred_.pop_front()) s->on_idle(token);
+  while (Source* s = deferred_.pop_front()) {
+    visit(token, *s, [&] { s->on_idle(token); });
+  }
   deferred_until_ = Time::never();
 }
 
 // --- descriptors
 
-Result<std::unique_ptr<Engine>, port::SystemError> Engine::create(unsigned number) {
+Result<std::unique_ptr<Engine>, port::SystemError> Engine::create(unsigned number,
+                                                                  stats::EngineBlock* block) {
   EngineFds fds;
   if (auto made = make_engine_fds(fds); !made.ok()) return fail(made.error());
-  return std::unique_ptr<Engine>{new Engine(number, std::move(fds))};
+  return std::unique_ptr<Engine>{new Engine(number, std::move(fds), block)};
 }
 
-Engine::Engine(unsigned number, EngineFds fds)
+Engine::Engine(unsigned number, EngineFds fds, stats::EngineBlock* block)
     : number_(number),
+      own_counter_block_(block == nullptr ? std::make_unique<stats::EngineBlock>() : nullptr),
+      counter_block_(block == nullptr ? *own_counter_block_ : *block),
       inner_(std::move(fds.inner)),
       outer_(std::move(fds.outer)),
       timer_(std::move(fds.timer)),
@@ -367,6 +420,8 @@ Engine::Engine(unsigned number, EngineFds fds)
       policy_(config::options().takeover),
       spin_policy_(config::options().spin),
       linger_policy_(std::min<Duration>(config::options().spin, kLingerMost)) {
+  batches_.reserve(kBatchesKept);
+  renew_reserve();
   start_helper();
 }
 

@@ -9,9 +9,11 @@
 // Only under (c) may a busy socket be out of the epoll set.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -24,6 +26,7 @@
 #include "mpa/tx_batch.h"
 #include "port/fd.h"
 #include "port/tcp_stream.h"
+#include "stats/blocks.h"
 
 namespace weft::engine {
 
@@ -59,7 +62,9 @@ Result<Ok, port::SystemError> make_engine_fds(EngineFds& fds);
 class Engine {
  public:
   // Makes the epoll sets and starts the helper. Fails with the errno of what could not be had.
-  static Result<std::unique_ptr<Engine>, port::SystemError> create(unsigned number);
+  // `block`: where it counts; nullptr: in memory of its own.
+  static Result<std::unique_ptr<Engine>, port::SystemError> create(
+      unsigned number, stats::EngineBlock* block = nullptr);
   ~Engine();
 
   std::optional<Hold> try_hold();
@@ -133,6 +138,22 @@ class Engine {
   static constexpr size_t kBounce = 256 * 1024;
   MutableBytes bounce(Token&) { return {bounce_.get(), kBounce}; }
 
+  // Does `work`, and where there is no memory for it `otherwise`, for which a reserve is set free:
+  // nothing that comes from the network or from a program's limits ends the process.
+  template <class Work, class Otherwise>
+  void guard(Token& token, Work&& work, Otherwise&& otherwise) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      spend_reserve(token);
+      try {
+        otherwise();
+      } catch (const std::bad_alloc&) {
+        say_no_memory();
+      }
+    }
+  }
+
   // Any thread: after this no source refers to user memory that was retired before the call.
   void retire_memory();
 
@@ -144,18 +165,30 @@ class Engine {
   void abandon_in_child();
 
   unsigned number() const { return number_; }
+  // Written by the holder; read by anybody.
+  stats::EngineBlock& counter_block() { return counter_block_; }
+  stats::EngineCounters& counters() { return counter_block_.counters; }
   static Time clock();
 
  private:
   friend class Hold;
-  Engine(unsigned number, EngineFds fds);
+  Engine(unsigned number, EngineFds fds, stats::EngineBlock* block);
   void start_helper();
 
+  template <class Work>
+  void visit(Token& token, Source& source, Work&& work) {
+    guard(token, std::forward<Work>(work), [&] { source.on_no_memory(token); });
+  }
+  void spend_reserve(Token& token);
+  void renew_reserve();
+  static void say_no_memory();
   bool turn(Token& token);
   void ask_all();
   void set_apart(Source& source);
   void bring_back();
   void before_release(Token& token);
+  void serve_doorbells(Token& token);
+  void bury();
   bool poll_sockets(Token& token);
   bool run_deadlines(Token& token);
   void flush_gathered(Token& token);
@@ -173,6 +206,8 @@ class Engine {
   bool linger(Token& token);
 
   const unsigned number_;
+  const std::unique_ptr<stats::EngineBlock> own_counter_block_;
+  stats::EngineBlock& counter_block_;
   port::Fd inner_;  // the sources
   port::Fd outer_;  // what the helper sleeps on: inner_, timer_, wake_
   port::Fd timer_;
@@ -191,14 +226,18 @@ class Engine {
   IntrusiveList<Source, DeferredTag> deferred_;
   Time deferred_until_ = Time::never();
   Time exit_not_before_;
-  Source* hot_ = nullptr;   // the only one that moves
-  Time hot_moved_;          // when it last did
-  unsigned hot_polls_ = 0;  // since all were asked
-  unsigned hot_hits_ = 0;   // times that it moved while it was hot
-  size_t moved_bytes_ = 0;  // in the helper's turn
-  std::vector<std::unique_ptr<Source>> graveyard_;
+  Source* hot_ = nullptr;                        // the only one that moves
+  Time hot_moved_;                               // when it last did
+  unsigned hot_polls_ = 0;                       // since all were asked
+  unsigned hot_hits_ = 0;                        // times that it moved while it was hot
+  size_t moved_bytes_ = 0;                       // in the helper's turn
+  IntrusiveList<Source, SourcesTag> graveyard_;  // owned, until the turn is over
   std::vector<std::unique_ptr<mpa::TxBatch>> batches_;
   std::unique_ptr<std::byte[]> bounce_;
+  // Less than malloc maps apart, so that what is set free is there for small pieces.
+  static constexpr size_t kReserve = size_t{16} << 10;
+  std::array<std::unique_ptr<std::byte[]>, 4> reserve_;
+  bool reserve_spent_ = true;
 
   // The hot one, once it has left the epoll set (docs/design/02). Changed by the holder.
   std::atomic<Source*> apart_{nullptr};

@@ -101,7 +101,7 @@ Engine::~Engine() {
   if (helper_.joinable()) helper_.join();
   {
     Hold h = hold();
-    sources_.for_each([&](Source& s) { graveyard_.push_back(take(h.token(), s)); });
+    sources_.for_each([&](Source& s) { remove(h.token(), s); });
   }
 }
 
@@ -135,6 +135,7 @@ void Engine::arm_timer(Time when) {
   const std::lock_guard guard{timer_lock_};
   if (when.ns() >= timer_at_.load(std::memory_order_relaxed)) return;
   timer_at_.store(when.ns(), std::memory_order_relaxed);
+  counters().timer_calls.add();  // under the lock
   itimerspec spec{};
   spec.it_value = to_timespec(std::max<int64_t>(when.ns(), 1));
   (void)::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
@@ -185,6 +186,7 @@ void Engine::helper_main() {
     epoll_event events[3];
     const int n = ::epoll_wait(outer_.get(), events, 3, -1);
     if (n < 0 && errno != EINTR) return;  // the set is gone: abandoned after a fork
+    counters().helper_wakeups.add();      // by this thread alone
     bool rang = false;
     for (int i = 0; i < n; ++i) rang |= events[i].data.u64 == kTimerRang;
     if (rang) timer_rang();
@@ -237,10 +239,11 @@ void Engine::helper_turn(bool rang) {
 void Engine::take_over(Token& token) {
   bool found = false;
   bool bulk = false;
+  counters().helper_turns.add();
   ask_all();
   for (int i = 0; i < kTakeOverTurns; ++i) {
     token.now_ = clock();
-    doorbells_.drain([&](Source& s) { s.on_doorbell(token); });
+    serve_doorbells(token);
     moved_bytes_ = 0;
     if (turn(token)) {
       bulk = moved_bytes_ >= kBulk;
@@ -321,6 +324,7 @@ int Engine::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
         flush_gathered(h.token());
         flush_deferred(h.token());
         ask_all();
+        counters().sleeps.add();
       }
       int ms = -1;
       if (bounded) {

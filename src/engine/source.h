@@ -60,6 +60,9 @@ class Source : public ListHook<struct ReadyTag>,
   virtual void on_idle(Token&) {}
   // A region is about to be deregistered: refer to no user memory after this.
   virtual void on_memory_retired(Token&) {}
+  // One of the above found no memory and was left in the middle: end what this source is for, with
+  // as little memory as can be.
+  virtual void on_no_memory(Token&) {}
   // After fork(2), in the child: the descriptors are to be closed, nothing is to be sent.
   virtual void abandon_in_child() = 0;
 

@@ -24,9 +24,14 @@ StreamDriver::StreamDriver(StreamOwner& owner, port::TcpStream tcp, rdmap::Consu
 StreamDriver::~StreamDriver() = default;
 
 void StreamDriver::start(Token& token, Bytes early) {
-  if (!early.empty()) stream_.received(early, token.now());
-  stream_.tick(token.now());
-  settle(token);
+  token.engine().guard(
+      token,
+      [&] {
+        if (!early.empty()) stream_.received(early, token.now());
+        stream_.tick(token.now());
+        settle_now(token, false);
+      },
+      [&] { on_no_memory(token); });
 }
 
 void StreamDriver::detach() {
@@ -88,7 +93,20 @@ void StreamDriver::on_memory_retired(Token&) {
   if (batch_) batch_->detach();
 }
 
+// A stream that was left in the middle of something cannot go on.
+void StreamDriver::on_no_memory(Token& token) {
+  if (gone_) return;
+  if (owner_ != nullptr) owner_->visiting(token);
+  if (!stream_.ended()) stream_.connection_lost();
+  settle_now(token, false);
+}
+
 void StreamDriver::settle(Token& token, bool all) {
+  token.engine().guard(
+      token, [&] { settle_now(token, all); }, [&] { on_no_memory(token); });
+}
+
+void StreamDriver::settle_now(Token& token, bool all) {
   if (gone_) return;
   // Its requests are flushed and their memory goes back to the program, while the batch still waits
   // for the socket.
@@ -99,7 +117,7 @@ void StreamDriver::settle(Token& token, bool all) {
   if (gone_) return;
   token.engine().want_read(token, *this, stream_.wants_bytes());
   token.engine().set_deadline(token, *this, stream_.deadline());
-  if (const Time fin = stream_.fin_at(); !fin.is_never()) token.engine().closes_at(token, fin);
+  if (const Time at = stream_.settles_at(); !at.is_never()) token.engine().closes_at(token, at);
   if (owner_ != nullptr) owner_->visited(token);
 }
 
@@ -129,6 +147,7 @@ bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {
   const auto t = tcp_.receive({&all, 1});
   if (!take(token, t)) return false;
   moved += t.bytes;
+  token.engine().counters().bytes_received_copied.add(t.bytes);
   drained = t.bytes < bounce.size();
   large_ = false;
   stream_.received(bounce.first(t.bytes), token.now());
@@ -150,6 +169,8 @@ bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
   moved += t.bytes;
   drained = t.bytes < places.bytes() + tail.size();
   const size_t direct = std::min(t.bytes, places.bytes());
+  token.engine().counters().bytes_received_in_place.add(direct);
+  token.engine().counters().bytes_received_copied.add(t.bytes - direct);
   stream_.direct_received(direct, token.now());
   if (t.bytes > direct) stream_.received(tail.first(t.bytes - direct), token.now());
   large_ = true;
@@ -158,7 +179,11 @@ bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
 
 // False when nothing came: the stream knows why.
 bool StreamDriver::take(Token& token, const port::TcpStream::Transfer& t) {
-  if (t.would_block) return false;
+  token.engine().counters().receive_calls.add();
+  if (t.would_block) {
+    token.engine().counters().receives_empty.add();
+    return false;
+  }
   if (t.end) {
     token.engine().want_read(token, *this, false);
     stream_.peer_closed(token.now());
@@ -196,12 +221,16 @@ void StreamDriver::send(Token& token, bool all) {
       }
       batch_ = token.engine().take_batch(token);
       stream_.fill(*batch_, token.now());
+      const size_t copied = batch_->staged();
+      token.engine().counters().bytes_sent_copied.add(copied);
+      token.engine().counters().bytes_sent_in_place.add(batch_->bytes() - copied);
     }
     if (batch_->empty()) {
       token.engine().give_batch(token, std::move(batch_));
       return;
     }
     const auto t = tcp_.send(batch_->pieces());
+    token.engine().counters().send_calls.add();
     if (t.bytes > 0) batch_->consumed(t.bytes);
     sent += t.bytes;
     if (t.error == EFAULT) {
@@ -209,10 +238,13 @@ void StreamDriver::send(Token& token, bool all) {
       batch_->clear();
     } else if (t.error != 0) {
       batch_->clear();
-      stream_.connection_lost();
+      // What the peer said before the reset, a Terminate perhaps, is still there to be read.
+      receive(token);
+      if (!stream_.ended()) stream_.connection_lost();
     } else if (!batch_->empty()) {
       // A batch that the kernel took in part will not go further before there is room.
       blocked_ = true;
+      token.engine().counters().sends_cut.add();
       token.engine().want_write(token, *this, true);
       if (stream_.ended()) batch_->detach();
       return;

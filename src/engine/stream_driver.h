@@ -58,9 +58,11 @@ class StreamDriver final : public Source {
   }
   void on_idle(Token& token) override;
   void on_memory_retired(Token& token) override;
+  void on_no_memory(Token& token) override;
   void abandon_in_child() override { tcp_.close(); }
 
  private:
+  void settle_now(Token& token, bool all);
   void send(Token& token, bool all);
   size_t receive(Token& token);
   bool receive_direct(Token& token, size_t& moved, bool& drained);

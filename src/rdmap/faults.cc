@@ -3,48 +3,49 @@
 namespace weft::rdmap {
 
 namespace term = wire::term;
+using wire::Refusal;
 
 wire::TermError write_fault(MemoryFault fault) {
   switch (fault) {
     case MemoryFault::bounds:
-      return term::kTaggedBounds;
+      return term::kTaggedBounds.because(Refusal::write_bounds);
     case MemoryFault::access:
-      return term::kProtectionAccess;
+      return term::kProtectionAccess.because(Refusal::write_access);
     case MemoryFault::not_on_stream:
-      return term::kTaggedNotOnStream;
+      return term::kTaggedNotOnStream.because(Refusal::write_not_on_stream);
     case MemoryFault::wraps:
-      return term::kTaggedToWrap;
+      return term::kTaggedToWrap.because(Refusal::write_wrap);
     case MemoryFault::invalid_stag:
     case MemoryFault::cannot_invalidate:
       break;
   }
-  return term::kTaggedInvalidStag;
+  return term::kTaggedInvalidStag.because(Refusal::write_invalid_stag);
 }
 
 wire::TermError read_fault(MemoryFault fault) {
   switch (fault) {
     case MemoryFault::bounds:
-      return term::kProtectionBounds;
+      return term::kProtectionBounds.because(Refusal::read_bounds);
     case MemoryFault::access:
-      return term::kProtectionAccess;
+      return term::kProtectionAccess.because(Refusal::read_access);
     case MemoryFault::not_on_stream:
-      return term::kProtectionNotOnStream;
+      return term::kProtectionNotOnStream.because(Refusal::read_not_on_stream);
     case MemoryFault::wraps:
-      return term::kProtectionToWrap;
+      return term::kProtectionToWrap.because(Refusal::read_wrap);
     case MemoryFault::invalid_stag:
     case MemoryFault::cannot_invalidate:
       break;
   }
-  return term::kProtectionInvalidStag;
+  return term::kProtectionInvalidStag.because(Refusal::read_invalid_stag);
 }
 
 wire::TermError invalidate_fault(MemoryFault fault) {
   switch (fault) {
     case MemoryFault::access:
     case MemoryFault::not_on_stream:
-      return term::kProtectionCannotInvalidate;
+      return term::kProtectionCannotInvalidate.because(Refusal::invalidate_not_allowed);
     default:
-      return term::kOperationCannotInvalidate;
+      return term::kOperationCannotInvalidate.because(Refusal::invalidate_impossible);
   }
 }
 

@@ -1,5 +1,5 @@
 // Reads and atomics of the peer that are accepted and not answered yet: the responder's side of
-// IRD/ORD (RFC 5040 section 6.5). Answers go out in the order of the requests.
+// IRD/ORD (RFC 5040 section 6.1). Answers go out in the order of the requests.
 #pragma once
 
 #include <array>

@@ -7,6 +7,7 @@
 
 #include "base/time.h"
 #include "mpa/parameters.h"
+#include "stats/blocks.h"
 #include "wire/ddp_header.h"
 #include "wire/fpdu.h"
 
@@ -26,6 +27,7 @@ struct StreamConfig {
       std::chrono::seconds{10};  // plain peer: how long its Send may wait for a receive
   Duration responder_wait{};     // plain peer: how long a Responder is silent for want of the first
                                  // FPDU; 0: for ever
+  stats::Where counters = stats::nowhere();
 };
 
 // Ending: how long a stream waits for its Terminate to go out and for the peer's FIN (wire.md 5.5,
@@ -33,10 +35,19 @@ struct StreamConfig {
 inline constexpr Duration kLinger = std::chrono::seconds{1};
 inline constexpr Duration kDrainStuck = std::chrono::seconds{10};
 
+// A kernel with siw dies of a connection that closes, or is terminated, between the Reply and the
+// RTR or too soon after it (wire.md 2.5 rule 6).
+inline constexpr Duration kRtrSettles = std::chrono::milliseconds{50};
+
 // Towards a plain peer, from its last byte to our FIN. siw gives up a request whose bytes are all
 // out when the FIN comes before its transmitting thread has come back from the kernel's send; with
 // an answer right behind that happens often.
 inline constexpr Duration kFinSettles = std::chrono::milliseconds{20};
+
+// Towards a plain peer that has said nothing yet, from the Initiator's first FPDU to its FIN. siw may
+// have slept over what came (wire.md 2.5 rule 5), and loses it when the FIN is what wakes it: two
+// kicks go out before.
+inline constexpr Duration kUnheardSettles = std::chrono::milliseconds{50};
 
 // Receiver-not-ready timer codes of InfiniBand, in units of 10 us.
 inline constexpr std::array<uint32_t, 32> kRnrTimer10us = {

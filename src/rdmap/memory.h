@@ -44,7 +44,7 @@ class Memory {
   // Memory that the peer names.
   virtual Result<std::byte*, MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
                                                  Access need) = 0;
-  // RFC 5040 section 5.2 and 6.7: the peer's Send with Invalidate.
+  // RFC 5040 sections 5.3 and 7.2: the peer's Send with Invalidate.
   virtual Result<Ok, MemoryFault> invalidate(Stag stag) = 0;
 };
 

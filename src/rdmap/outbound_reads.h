@@ -1,5 +1,5 @@
 // Reads and atomics that wait for their response: the requester's side of IRD/ORD (RFC 5040
-// section 6.5, RFC 7306 section 5).
+// section 6.1, RFC 7306 section 5).
 #pragma once
 
 #include <algorithm>

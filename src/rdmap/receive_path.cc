@@ -9,6 +9,7 @@ namespace weft::rdmap {
 namespace term = wire::term;
 using ddp::Segment;
 using wire::Opcode;
+using wire::Refusal;
 
 namespace {
 
@@ -47,12 +48,21 @@ ReceivePath::ReceivePath(Consumer& consumer, const StreamConfig& config, SendPat
 Verdict ReceivePath::check(const Segment& s) {
   const Opcode op = s.control.opcode;
   // A Terminate ends the stream both ways: what stands behind it is not looked at (wire.md 5.5).
-  if (terminate_) return fail(term::kOperationUnexpectedOpcode);
-  if (op > Opcode::delivered || (wire::needs_extension(op) && !config_.mpa.extension) ||
-      wire::is_tagged(op) != s.control.tagged) {
-    return fail(term::kOperationUnexpectedOpcode);
+  if (terminate_) {
+    return fail(term::kOperationUnexpectedOpcode.because(Refusal::behind_terminate));
   }
-  if (!s.control.tagged && s.qn != queue_of(op)) return fail(term::kUntaggedInvalidQn);
+  if (op > Opcode::delivered) {
+    return fail(term::kOperationUnexpectedOpcode.because(Refusal::unknown_opcode));
+  }
+  if (wire::needs_extension(op) && !config_.mpa.extension) {
+    return fail(term::kOperationUnexpectedOpcode.because(Refusal::opcode_not_negotiated));
+  }
+  if (wire::is_tagged(op) != s.control.tagged) {
+    return fail(term::kOperationUnexpectedOpcode.because(Refusal::opcode_in_wrong_segment));
+  }
+  if (!s.control.tagged && s.qn != queue_of(op)) {
+    return fail(term::kUntaggedInvalidQn.because(Refusal::queue_number));
+  }
   return Ok{};
 }
 
@@ -63,7 +73,9 @@ Verdict ReceivePath::open(const Segment& s) {
     case Opcode::read_response:
       return open_read_response(s);
     case Opcode::delivered:
-      if (s.payload != 0 || !s.control.last) return fail(term::kTaggedBounds);
+      if (s.payload != 0 || !s.control.last) {
+        return fail(term::kTaggedBounds.because(Refusal::delivered_malformed));
+      }
       return Ok{};
     case Opcode::read_request:
       return open_control(s, wire::ReadRequest::kSize);
@@ -75,7 +87,9 @@ Verdict ReceivePath::open(const Segment& s) {
     case Opcode::immediate_se:
       return open_control(s, wire::Immediate::kSize);
     case Opcode::terminate:
-      if (!s.control.last || s.payload > kControlSize) return fail(term::kUntaggedTooLong);
+      if (!s.control.last || s.payload > kControlSize) {
+        return fail(term::kUntaggedTooLong.because(Refusal::terminate_malformed));
+      }
       return Ok{};
     default:
       return open_send(s);
@@ -87,9 +101,13 @@ Verdict ReceivePath::open(const Segment& s) {
 Verdict ReceivePath::open_write(const Segment& s) {
   // Messages do not interleave (wire.md 4.5). Of plain peers it is tolerated, as siw does; of a
   // weft peer it would break the count of what is delivered.
-  if (message_.active && config_.mpa.extension) return fail(term::kOperationUnexpectedOpcode);
+  if (message_.active && config_.mpa.extension) {
+    return fail(term::kOperationUnexpectedOpcode.because(Refusal::write_inside_send));
+  }
   // RFC 5041 section 5: no message is longer than 2^32 - 1 bytes.
-  if (write_length_ + s.payload > UINT32_MAX) return fail(term::kTaggedBounds);
+  if (write_length_ + s.payload > UINT32_MAX) {
+    return fail(term::kTaggedBounds.because(Refusal::message_too_long));
+  }
   // A message of no bytes names no memory: its STag is not looked at (RFC 5040 section 5.4 /
   // wire.md 5.4).
   if (s.payload == 0) return Ok{};
@@ -101,11 +119,12 @@ Verdict ReceivePath::open_write(const Segment& s) {
 
 Verdict ReceivePath::open_read_response(const Segment& s) {
   const OutboundRead* read = send_path_.reads().oldest();
-  if (read == nullptr || read->atomic || read->sink != s.stag)
-    return fail(term::kTaggedInvalidStag);
+  if (read == nullptr || read->atomic || read->sink != s.stag) {
+    return fail(term::kTaggedInvalidStag.because(Refusal::read_response_unasked));
+  }
   if (s.to.value() != read->received || s.payload > read->length - read->received ||
       s.control.last != (s.payload == read->length - read->received)) {
-    return fail(term::kTaggedBounds);
+    return fail(term::kTaggedBounds.because(Refusal::read_response_misfit));
   }
   return Ok{};
 }
@@ -113,37 +132,44 @@ Verdict ReceivePath::open_read_response(const Segment& s) {
 Verdict ReceivePath::open_control(const Segment& s, size_t size) {
   // Nothing untagged may stand inside a Send (wire.md 4.5); it would have to be parked behind a
   // message without end.
-  if (message_.active && s.qn != kAtomicResponseQueue)
-    return fail(term::kOperationUnexpectedOpcode);
-  if (s.mo.value() != 0 || !s.control.last || s.payload != size)
-    return fail(term::kUntaggedTooLong);
+  if (message_.active && s.qn != kAtomicResponseQueue) {
+    return fail(term::kOperationUnexpectedOpcode.because(Refusal::request_inside_send));
+  }
+  if (s.mo.value() != 0 || !s.control.last || s.payload != size) {
+    return fail(term::kUntaggedTooLong.because(Refusal::request_malformed));
+  }
   return Ok{};
 }
 
 Verdict ReceivePath::open_send(const Segment& s) {
   if (!message_.active) {
+    if (message_.receive == nullptr) message_.receive = std::make_unique<Receive>();
+    message_.early = !early_.empty() || !consumer_.take_receive(*message_.receive);
     message_.active = true;
     message_.opcode = s.control.opcode;
     message_.placed = 0;
-    if (message_.receive == nullptr) message_.receive = std::make_unique<Receive>();
-    message_.early = !early_.empty() || !consumer_.take_receive(*message_.receive);
     if (message_.early) park(EarlyArrival::Kind::send, s);
   }
-  if (s.control.opcode != message_.opcode) return fail(term::kOperationUnexpectedOpcode);
+  if (s.control.opcode != message_.opcode) {
+    return fail(term::kOperationUnexpectedOpcode.because(Refusal::opcode_changed));
+  }
   if (message_.early) {
     // A weft peer keeps to the credit, but for one message that is larger (wire.md 4.10).
     if (config_.mpa.extension && early_full() && early_.size() > 1) {
-      return fail(term::kUntaggedNoBuffer);
+      return fail(term::kUntaggedNoBuffer.because(Refusal::credit_exceeded));
     }
     // No request of a program is longer.
-    if (early_.back().data.size() + s.payload > kMostMessage) return fail(term::kUntaggedTooLong);
+    if (early_.back().data.size() + s.payload > kMostMessage) {
+      return fail(term::kUntaggedTooLong.because(Refusal::message_too_long));
+    }
     early_.extend(s.payload);
     return Ok{};
   }
   // RFC 5041 section 7.1: a message longer than its buffer.
   if (message_.placed + s.payload > message_.receive->length) {
     message_.active = false;
-    return fail_receive(*message_.receive, Status::local_length, term::kUntaggedTooLong);
+    return fail_receive(*message_.receive, Status::local_length,
+                        term::kUntaggedTooLong.because(Refusal::receive_too_short));
   }
   return Ok{};
 }
@@ -160,6 +186,7 @@ Verdict ReceivePath::fail_receive(const Receive& r, Status status, wire::TermErr
 
 EarlyArrival& ReceivePath::park(EarlyArrival::Kind kind, const Segment& s) {
   const bool first = early_.empty();
+  config_.counters.engine->counters.early_arrivals.add();
   EarlyArrival& a = early_.add(kind, s);
   // The sender must tell "no receive" from "slow path", and be told at once (wire.md 4.10).
   if (first && config_.mpa.extension) delivery_.waiting(true);
@@ -187,7 +214,7 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
                              static_cast<uint32_t>(length), Access::local_write, places)
                .ok()) {
         send_path_.blame(read.request, Status::local_protection);
-        return fail(term::kLocalCatastrophic);
+        return fail(term::kLocalCatastrophic.because(Refusal::own_sink_memory));
       }
       return Ok{};
     }
@@ -222,7 +249,8 @@ Verdict ReceivePath::receive_pieces(const Receive& r, uint64_t offset, size_t le
       // Our own program's fault, but the peer's request is what fails: it sees a remote operation
       // error, as on InfiniBand.
       own_fault_ = true;
-      return fail_receive(r, Status::local_protection, term::kOperationCatastrophicStream);
+      return fail_receive(r, Status::local_protection,
+                          term::kOperationCatastrophicStream.because(Refusal::own_receive_memory));
     }
     places.add(*p, n);
     offset = 0;

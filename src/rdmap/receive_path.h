@@ -109,6 +109,8 @@ class ReceivePath final : public ddp::Ulp {
   bool early_full() const;
   Verdict fail_receive(const Receive& r, Status status, wire::TermError error);
 
+  stats::QpCounters& counters() const { return config_.counters.qp->counters; }
+
   Consumer& consumer_;
   const StreamConfig& config_;
   SendPath& send_path_;

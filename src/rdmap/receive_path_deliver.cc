@@ -10,7 +10,9 @@ namespace weft::rdmap {
 
 namespace term = wire::term;
 using ddp::Segment;
+using stats::Kind;
 using wire::Opcode;
+using wire::Refusal;
 
 Verdict ReceivePath::deliver(const Segment& s) {
   switch (s.control.opcode) {
@@ -34,7 +36,9 @@ Verdict ReceivePath::deliver(const Segment& s) {
       const uint32_t stag = s.stag.value();
       // More than was ever sent: the two sides count differently, and no completion could be
       // trusted.
-      if (s.to.value() > send_path_.messages()) return fail(term::kOperationCatastrophicStream);
+      if (s.to.value() > send_path_.messages()) {
+        return fail(term::kOperationCatastrophicStream.because(Refusal::delivered_beyond_sent));
+      }
       report_ = DeliveredReport{.run = std::max(s.to.value(), report_ ? report_->run : 0)};
       if ((stag & wire::kDeliveredWaiting) != 0) {
         report_->waits_with_timer = static_cast<uint8_t>(stag & 31);
@@ -48,7 +52,9 @@ Verdict ReceivePath::deliver(const Segment& s) {
 
 Verdict ReceivePath::deliver_write(const Segment& s) {
   write_length_ += s.payload;
+  counters().received(Kind::write, s.payload);
   if (!s.control.last) return Ok{};
+  counters().received(Kind::write);
   preceding_write_ = static_cast<uint32_t>(std::exchange(write_length_, 0));
   if (early_.empty()) {
     delivery_.accepted(s.control.ack_wanted);
@@ -63,6 +69,7 @@ Verdict ReceivePath::deliver_write(const Segment& s) {
 Verdict ReceivePath::deliver_read_response(const Segment& s) {
   OutboundRead& read = *send_path_.reads().oldest();
   read.received += s.payload;
+  counters().received(Kind::read, s.payload);
   if (s.control.last) send_path_.answered();
   return Ok{};
 }
@@ -70,7 +77,9 @@ Verdict ReceivePath::deliver_read_response(const Segment& s) {
 Verdict ReceivePath::deliver_send(const Segment& s) {
   preceding_write_ = 0;
   message_.placed += s.payload;
+  counters().received(Kind::send, s.payload);
   if (!s.control.last) return Ok{};
+  counters().received(Kind::send);
   message_.active = false;
   if (message_.early) {
     early_.back().complete = true;
@@ -109,7 +118,9 @@ Verdict ReceivePath::deliver_immediate(const Segment& s) {
     delivery_.accepted(s.control.ack_wanted);
     return Ok{};
   }
-  if (early_.full() && config_.mpa.extension) return fail(term::kUntaggedNoBuffer);
+  if (early_.full() && config_.mpa.extension) {
+    return fail(term::kUntaggedNoBuffer.because(Refusal::credit_exceeded));
+  }
   EarlyArrival& a = park(EarlyArrival::Kind::immediate, s);
   a.complete = true;
   a.ack_wanted = s.control.ack_wanted;
@@ -131,6 +142,7 @@ void ReceivePath::complete_immediate(const Segment& s, const Receive& r, Bytes p
 Verdict ReceivePath::deliver_request(const Segment& s) {
   preceding_write_ = 0;
   const bool atomic = s.control.opcode == Opcode::atomic_request;
+  counters().received(atomic ? Kind::atomic : Kind::read);
   const Bytes payload = Bytes{control_}.first(s.payload);
   if (early_.empty()) {
     if (Verdict v = atomic ? accept_atomic(payload) : accept_read(s, payload); !v.ok()) return v;
@@ -139,7 +151,7 @@ Verdict ReceivePath::deliver_request(const Segment& s) {
   }
   // Those that wait count against the IRD like those that are being answered.
   if (inbound_.size() + early_.requests() >= inbound_.capacity()) {
-    return fail(term::kOperationCatastrophicStream);
+    return fail(term::kOperationCatastrophicStream.because(Refusal::reads_beyond_ird));
   }
   EarlyArrival& a =
       park(atomic ? EarlyArrival::Kind::atomic_request : EarlyArrival::Kind::read_request, s);
@@ -150,8 +162,10 @@ Verdict ReceivePath::deliver_request(const Segment& s) {
 }
 
 Verdict ReceivePath::accept_read(const Segment& s, Bytes payload) {
-  // RFC 5040 section 6.5: more than the IRD that was agreed on is a catastrophic stream error.
-  if (inbound_.full()) return fail(term::kOperationCatastrophicStream);
+  // RFC 5040 section 6.1: more than the IRD that was agreed on is a catastrophic stream error.
+  if (inbound_.full()) {
+    return fail(term::kOperationCatastrophicStream.because(Refusal::reads_beyond_ird));
+  }
   const auto request = wire::ReadRequest::parse(payload.data());
   if (request.size > 0) {
     const auto p = consumer_.memory().remote(request.source_stag, request.source_to, request.size,
@@ -166,19 +180,22 @@ Verdict ReceivePath::accept_read(const Segment& s, Bytes payload) {
 }
 
 Verdict ReceivePath::accept_atomic(Bytes payload) {
-  if (inbound_.full()) return fail(term::kOperationCatastrophicStream);
+  if (inbound_.full()) {
+    return fail(term::kOperationCatastrophicStream.because(Refusal::reads_beyond_ird));
+  }
   const auto request = wire::AtomicRequest::parse(payload.data());
   const bool add = request.code == wire::AtomicRequest::Code::fetch_add;
   if (!add && request.code != wire::AtomicRequest::Code::compare_swap) {
-    return fail(term::kOperationUnexpectedOpcode);
+    return fail(term::kOperationUnexpectedOpcode.because(Refusal::atomic_code));
   }
-  if (request.to.value() % kAtomicBytes != 0) return fail(term::kProtectionUnspecified);
   const auto p =
       consumer_.memory().remote(request.stag, request.to, kAtomicBytes, Access::remote_atomic);
   if (!p.ok()) return fail(read_fault(p.error()));
-  // A zero-based region may start anywhere, so the address may be odd where the offset is not.
-  if (reinterpret_cast<uintptr_t>(*p) % kAtomicBytes != 0)
-    return fail(term::kProtectionUnspecified);
+  // RFC 7306 section 8.2: it is the address that counts, not the offset; a zero-based region may
+  // start anywhere.
+  if (reinterpret_cast<uintptr_t>(*p) % kAtomicBytes != 0) {
+    return fail(term::kOperationCatastrophicStream.because(Refusal::atomic_misaligned));
+  }
 
   // Atomic also against the program's own threads and the other engines. RFC 7306 section 5.
   auto* target = reinterpret_cast<uint64_t*>(*p);
@@ -210,13 +227,13 @@ Verdict ReceivePath::deliver_atomic_response() {
   const auto response = wire::AtomicResponse::parse(control_.data());
   OutboundRead* read = send_path_.reads().oldest();
   if (read == nullptr || !read->atomic || read->request_id != response.request_id) {
-    return fail(term::kOperationUnspecified);
+    return fail(term::kOperationUnspecified.because(Refusal::atomic_response_unasked));
   }
   const SendWqe& w = consumer_.send_queue().at(read->request);
   PieceList places;
   if (!send_path_.local_pieces(w, 0, kAtomicBytes, Access::local_write, places).ok()) {
     send_path_.blame(read->request, Status::local_protection);
-    return fail(term::kLocalCatastrophic);
+    return fail(term::kLocalCatastrophic.because(Refusal::own_sink_memory));
   }
   const auto* from = reinterpret_cast<const std::byte*>(&response.original);
   for (const IoVec& piece : places.pieces()) {
@@ -271,7 +288,8 @@ Verdict ReceivePath::accept_early_send(EarlyArrival& a, const Receive& r) {
   }
   PieceList places;
   Verdict v = a.data.size() > r.length
-                  ? fail_receive(r, Status::local_length, term::kUntaggedTooLong)
+                  ? fail_receive(r, Status::local_length,
+                                 term::kUntaggedTooLong.because(Refusal::receive_too_short))
                   : receive_pieces(r, 0, a.data.size(), places);
   if (!v.ok()) {
     if (!a.complete) message_.active = false;

@@ -34,6 +34,9 @@ class SendPath {
     ++empty_writes_;
     empty_write_ack_ = empty_write_ack_ || ack_wanted;
   }
+  // One is due, and not inside a message. Needs no send queue.
+  bool owes_empty_write() const { return empty_writes_ > 0 && !in_message_; }
+  bool write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch);
   // The RTR read of RFC 6581: takes QN 1 MSN 1 and one ORD slot.
   void write_rtr_read(mpa::FpduWriter& writer, mpa::TxBatch& batch);
 
@@ -98,11 +101,11 @@ class SendPath {
   void ask(uint64_t message);
   void finish_message(SendWqe& w);
   bool write_request(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  bool write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch);
   bool write_payload(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
   bool write_immediate(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
   bool write_read_request(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
   bool write_atomic_request(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
+  stats::QpCounters& counters() const { return config_.counters.qp->counters; }
 
   Consumer& consumer_;
   SendQueue& queue_;

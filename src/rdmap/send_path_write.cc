@@ -11,6 +11,7 @@ namespace {
 
 using mpa::FpduWriter;
 using mpa::TxBatch;
+using stats::Kind;
 using wire::Opcode;
 using wire::TaggedHeader;
 using wire::UntaggedHeader;
@@ -88,6 +89,7 @@ bool SendPath::write_empty_write(FpduWriter& writer, TxBatch& batch) {
                .to = TaggedOffset{0}}
       .encode(header);
   writer.write(batch, header, {});
+  counters().sent(Kind::write);
   ++messages_;
   if (empty_write_ack_) ask(messages_);
   empty_write_ack_ = false;
@@ -135,7 +137,10 @@ bool SendPath::write_payload(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
   offset_ += n;
   bytes_since_ack_ += n;
   in_message_ = true;
+  const Kind kind = tagged ? Kind::write : Kind::send;
+  counters().sent(kind, n);
   if (!last) return true;
+  counters().sent(kind);
   ++messages_;
   if (!tagged) send_msn_ = next(send_msn_);
   if (w.operation == Operation::write_immediate) {
@@ -180,6 +185,7 @@ bool SendPath::write_read_request(SendWqe& w, FpduWriter& writer, TxBatch& batch
                     .source_to = w.remote_to}
       .encode(header + UntaggedHeader::kSize);
   writer.write(batch, header, {});
+  counters().sent(Kind::read);
   read_msn_ = next(read_msn_);
   ++messages_;
   finish_message(w);
@@ -196,6 +202,7 @@ void SendPath::write_rtr_read(FpduWriter& writer, TxBatch& batch) {
   wire::ReadRequest{.sink_stag = read.sink, .source_stag = Stag{1}}.encode(header +
                                                                            UntaggedHeader::kSize);
   writer.write(batch, header, {});
+  counters().sent(Kind::read);
   read_msn_ = next(read_msn_);
   ++messages_;
 }
@@ -213,7 +220,8 @@ bool SendPath::write_atomic_request(SendWqe& w, FpduWriter& writer, TxBatch& bat
       .request_id = read.request_id, .stag = w.remote_stag, .to = w.remote_to};
   if (w.operation == Operation::fetch_add) {
     request.code = wire::AtomicRequest::Code::fetch_add;
-    request.add_swap = w.compare_add;  // mask 0: a plain 64-bit add
+    request.add_swap = w.compare_add;   // mask 0: a plain 64-bit add
+    request.compare_mask = UINT64_MAX;  // not looked at: RFC 7306 section 5.2.1
   } else {
     request.code = wire::AtomicRequest::Code::compare_swap;
     request.add_swap = w.swap;
@@ -222,6 +230,7 @@ bool SendPath::write_atomic_request(SendWqe& w, FpduWriter& writer, TxBatch& bat
   }
   request.encode(header + UntaggedHeader::kSize);
   writer.write(batch, header, {});
+  counters().sent(Kind::atomic);
   read_msn_ = next(read_msn_);
   ++messages_;
   finish_message(w);

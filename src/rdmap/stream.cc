@@ -67,13 +67,17 @@ bool Stream::direct_places(PieceList& places, Time now) {
 
 void Stream::direct_received(size_t n, Time now) {
   if (!input_live()) return;
+  const uint64_t before = receiver_.fpdus();
   const Verdict v = receiver_.direct_received(n);
+  counters().fpdus_received.add(receiver_.fpdus() - before);
   after_input(v, now);
 }
 
 void Stream::received(Bytes bytes, Time now) {
   if (!input_live() || leaving_) return;
+  const uint64_t before = receiver_.fpdus();
   const Verdict v = receiver_.received(bytes);
+  counters().fpdus_received.add(receiver_.fpdus() - before);
   receive_path_.forget_place();
   after_input(v, now);
 }
@@ -86,12 +90,14 @@ void Stream::after_input(const Verdict& v, Time now) {
   if (const auto report = receive_path_.take_report()) {
     send_path_.covered(report->run);
     if (report->waits_with_timer) {
+      counters().rnr_received.add();
       send_path_.receiver_not_ready(*report->waits_with_timer, now);
     } else {
       send_path_.receiver_ready();
     }
   }
   if (receive_path_.terminate()) {
+    if (!v.ok()) count_refusal(v.error());
     on_terminate(*receive_path_.terminate(), now);
     return;
   }
@@ -157,6 +163,7 @@ void Stream::own_memory_lost(bool receiving) {
 
 void Stream::end(StreamEnd::Kind kind, wire::TermError error) {
   if (std::exchange(consumer_gone_, true)) return;
+  stats::count(engine_counters().stream_end, kind);
   consumer_.stream_ended({.kind = kind, .error = error});
 }
 
@@ -170,7 +177,12 @@ ReceivePath::Quote Stream::last_segment() const {
                                    : ReceivePath::Quote{};
 }
 
+void Stream::count_refusal(wire::TermError error) {
+  stats::count(engine_counters().refused, error.why);
+}
+
 void Stream::fail_stream(wire::TermError error, const ReceivePath::Quote& about, Time now) {
+  count_refusal(error);
   const ddp::Segment* s = about.segment;
   // A Terminate is never answered, not even a wrong one (RFC 5040 section 7).
   if (s != nullptr && s->control.opcode == Opcode::terminate) {
@@ -188,7 +200,8 @@ void Stream::fail_stream(wire::TermError error, const ReceivePath::Quote& about,
     const Bytes header = s->header_bytes();
     t.ddp_header_size = static_cast<uint8_t>(header.size());
     std::copy(header.begin(), header.end(), t.ddp_header.begin());
-    if (error.layer == wire::Layer::rdmap) {
+    // Of a Read Request alone: RFC 5040 section 4.8, RFC 7306 section 8.1.
+    if (error.layer == wire::Layer::rdmap && s->control.opcode == Opcode::read_request) {
       t.rdmap_header_size = static_cast<uint8_t>(about.request.size());
       std::copy(about.request.begin(), about.request.end(), t.rdmap_header.begin());
     }
@@ -211,6 +224,8 @@ void Stream::begin_terminate(const wire::Terminate& t, Time now) {
 void Stream::on_terminate(const wire::Terminate& t, Time now) {
   state_ = State::terminating;  // with nothing of our own to say
   linger_until_ = now + kLinger;
+  stats::count(engine_counters().terminate_received, wire::index_of(t.error));
+  config_.counters.qp->terminate({.received = true, .error = t.error});
   apply_blame(t, config_.mpa.extension, send_path_);
   end(StreamEnd::Kind::terminated, t.error);
 }
@@ -253,7 +268,7 @@ void Stream::leave(Time now) {
   if (!input_live()) return;
   leaving_ = drain_over_ = true;
   begin_closing(now);
-  opening_write_at_ = kick_at_ = receive_wanted_until_ = Time::never();
+  opening_write_at_ = receive_wanted_until_ = Time::never();
 }
 
 void Stream::abort(Time now) {
@@ -267,7 +282,7 @@ void Stream::abort(Time now) {
 }
 
 Stream::Wish Stream::wish() const {
-  if (!rtr_settles_at_.is_never() && !peer_fin_ && state_ != State::ended) return Wish::none;
+  if (!rtr_settled() && state_ != State::ended) return Wish::none;
   if (state_ == State::ended) return linger_over_ && !shutdown_done_ ? Wish::reset : Wish::close;
   if (state_ == State::closing) {
     // After leave() the send queue is gone: drain_over_ comes first.
@@ -298,7 +313,8 @@ Time Stream::deadline() const {
   // Only what tick() acts on: a deadline that stays in the past would keep its keeper busy for
   // ever.
   if (state_ == State::ended) return parting_ && !linger_over_ ? linger_until_ : Time::never();
-  if (!input_live() || leaving_) return std::min({linger_until_, rtr_settles_at_, fin_at()});
+  if (!input_live()) return std::min({linger_until_, rtr_settles_at_});
+  if (leaving_) return std::min({linger_until_, rtr_settles_at_, fin_at(), kick_at_});
   return std::min({fin_at(), opening_write_at_, speak_at_, kick_at_, linger_until_, rtr_settles_at_,
                    receive_wanted_until_, send_path_.rnr_deadline()});
 }
@@ -314,19 +330,22 @@ void Stream::tick(Time now) {
       linger_over_ = true;
     }
   }
-  if (!input_live() || leaving_) return;
+  if (!input_live()) return;
+  if (now >= kick_at_) {
+    engine_counters().kicks.add();
+    send_path_.add_empty_write(false);
+    schedule_kick();
+  }
+  if (leaving_) return;
   if (now >= speak_at_) end_silence();
   if (now >= opening_write_at_) {
     opening_write_at_ = Time::never();
     if (!sent_fpdu_ && !send_path_.ready()) send_path_.add_empty_write(false);
   }
-  if (now >= kick_at_) {
-    send_path_.add_empty_write(false);
-    schedule_kick();
-  }
   if (now >= receive_wanted_until_) {
     receive_wanted_until_ = Time::never();
-    fail_stream(term::kUntaggedNoBuffer, receive_path_.quote_waiting(), now);
+    fail_stream(term::kUntaggedNoBuffer.because(wire::Refusal::no_receive_in_time),
+                receive_path_.quote_waiting(), now);
     return;
   }
   if (now >= send_path_.rnr_deadline()) {

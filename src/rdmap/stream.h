@@ -89,6 +89,8 @@ class Stream {
   void leave(Time now);
   // The consumer goes away; the stream lives on until its Terminate and FIN are out.
   void detach() { consumer_gone_ = true; }
+  // What it still does counts there.
+  void count_in(stats::QpBlock& block) { config_.counters.qp = &block; }
   std::optional<Receive> abandon_receive() { return receive_path_.abandon_receive(); }
   void set_rnr(uint8_t rnr_retry, uint8_t min_rnr_timer) {
     config_.rnr_retry = rnr_retry;
@@ -102,6 +104,13 @@ class Stream {
   Time fin_at() const {
     return state_ == State::closing && !shutdown_done_ && !peer_fin_ ? fin_settles_at_
                                                                      : Time::never();
+  }
+  // The process had better not exit before: the peer has to digest what it got. Never when nothing
+  // is to be waited for.
+  Time settles_at() const {
+    const Time fin = fin_at();
+    const Time rtr = rtr_settled() || state_ == State::ended ? Time::never() : rtr_settles_at_;
+    return fin.is_never() || rtr.is_never() ? std::min(fin, rtr) : std::max(fin, rtr);
   }
   // shutdown_write was carried out. Nothing is sent any more.
   void write_side_shut(Time now);
@@ -122,8 +131,11 @@ class Stream {
   enum class State : uint8_t { open, closing, terminating, ended };
 
   bool input_live() const { return state_ < State::terminating; }
+  stats::QpCounters& counters() const { return config_.counters.qp->counters; }
+  stats::EngineCounters& engine_counters() const { return config_.counters.engine->counters; }
   void after_input(const Verdict& v, Time now);
   void end_silence();
+  void count_refusal(wire::TermError error);
   void begin_closing(Time now);
   void end(StreamEnd::Kind kind, wire::TermError error);
   void finish(StreamEnd::Kind kind, wire::TermError error);
@@ -133,9 +145,13 @@ class Stream {
   void on_terminate(const wire::Terminate& t, Time now);
   void check_own_requests(Time now);
   void schedule_kick();
+  bool rtr_settled() const { return rtr_settles_at_.is_never() || peer_fin_; }
   void drain_timed_out(Time now);
   bool owes_delivered() const;
+  // While leaving: what was said before must not be slept over.
+  bool owes_kick() const { return !config_.mpa.extension && send_path_.owes_empty_write(); }
 
+  void write_output(mpa::TxBatch& batch, Time now);
   void write_messages(mpa::TxBatch& batch, Time now);
   void write_rtr(mpa::TxBatch& batch);
   bool write_delivered(mpa::TxBatch& batch);

@@ -14,17 +14,16 @@ using wire::UntaggedHeader;
 
 namespace {
 constexpr uint32_t kMostResponsesInRow = 4;  // while own requests wait (wire.md 4.5)
-// A kernel of siw's dies of a connection that closes between the Reply and the RTR, or too soon
-// after it (wire.md 2.5 rule 6).
-constexpr Duration kRtrSettles = std::chrono::milliseconds{50};
 }  // namespace
 
 Stream::Output Stream::output() {
   if (state_ == State::terminating) {
-    return own_terminate_ && !terminate_written_ ? Output::ready : Output::none;
+    return own_terminate_ && !terminate_written_ && rtr_settled() ? Output::ready : Output::none;
   }
   if (state_ == State::ended || silent_ || shutdown_done_) return Output::none;
-  if (leaving_) return owes_delivered() ? Output::ready : Output::none;
+  if (leaving_) {
+    return owes_delivered() || owes_kick() ? Output::ready : Output::none;
+  }
   if (rtr_pending_ || in_response_ || !inbound_.empty() || send_path_.ready() ||
       send_path_.failed()) {
     return Output::ready;
@@ -42,6 +41,12 @@ bool Stream::owes_delivered() const {
 }
 
 void Stream::fill(mpa::TxBatch& batch, Time now) {
+  const uint32_t before = writer_.fpdus();
+  write_output(batch, now);
+  counters().fpdus_sent.add(writer_.fpdus() - before);
+}
+
+void Stream::write_output(mpa::TxBatch& batch, Time now) {
   if (state_ == State::terminating) {
     write_terminate(batch);
     return;
@@ -49,6 +54,7 @@ void Stream::fill(mpa::TxBatch& batch, Time now) {
   if (state_ == State::ended || silent_ || shutdown_done_) return;
   if (leaving_) {
     if (owes_delivered()) write_delivered(batch);
+    if (owes_kick()) send_path_.write_empty_write(writer_, batch);
     return;
   }
   write_messages(batch, now);
@@ -59,7 +65,10 @@ void Stream::fill(mpa::TxBatch& batch, Time now) {
     sent_fpdu_ = true;
     opening_write_at_ = Time::never();
     first_fpdu_at_ = now;
-    if (config_.initiator && !config_.mpa.extension && !received_any_) schedule_kick();
+    if (config_.initiator && !config_.mpa.extension && !received_any_) {
+      schedule_kick();
+      fin_settles_at_ = now + kUnheardSettles;
+    }
   }
 }
 
@@ -119,6 +128,7 @@ bool Stream::write_delivered(mpa::TxBatch& batch) {
                .to = TaggedOffset{delivery_.run()}}
       .encode(header);
   writer_.write(batch, header, {});
+  if (delivery_.is_waiting()) counters().rnr_sent.add();
   delivery_.sent();
   return true;
 }
@@ -153,6 +163,7 @@ bool Stream::write_read_response(InboundRead& read, mpa::TxBatch& batch, Time no
         consumer_.memory().remote(r.source_stag, r.source_to + read.sent, n, Access::remote_read);
     if (!p.ok()) {
       wire::Terminate t{.error = read_fault(p.error()), .has_segment_length = true};
+      count_refusal(t.error);
       t.segment_length = static_cast<uint16_t>(read.headers.size());
       t.ddp_header_size = UntaggedHeader::kSize;
       t.rdmap_header_size = wire::ReadRequest::kSize;
@@ -172,6 +183,7 @@ bool Stream::write_read_response(InboundRead& read, mpa::TxBatch& batch, Time no
                .to = r.sink_to + read.sent}
       .encode(header);
   writer_.write(batch, header, pieces.pieces(), kSource);
+  counters().sent(stats::Kind::read, n);
   read.sent += n;
   in_response_ = !last;
   if (last) inbound_.pop_front();
@@ -179,7 +191,7 @@ bool Stream::write_read_response(InboundRead& read, mpa::TxBatch& batch, Time no
 }
 
 void Stream::write_terminate(mpa::TxBatch& batch) {
-  if (!own_terminate_ || terminate_written_) return;
+  if (!own_terminate_ || terminate_written_ || !rtr_settled()) return;
   // What is covered tells the peer which of its requests is to blame (wire.md 4.10).
   if (config_.mpa.extension) write_delivered(batch);
   std::byte message[UntaggedHeader::kSize + wire::Terminate::kMaxSize];
@@ -191,6 +203,8 @@ void Stream::write_terminate(mpa::TxBatch& batch) {
   if (!writer_.fits(batch, whole.size(), 0, 0)) return;
   writer_.write(batch, whole, {});
   terminate_written_ = true;
+  stats::count(engine_counters().terminate_sent, wire::index_of(own_terminate_->error));
+  config_.counters.qp->terminate({.received = false, .error = own_terminate_->error});
 }
 
 void Stream::llp_took_all(Time now) {

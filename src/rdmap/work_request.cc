@@ -16,8 +16,6 @@ const char* to_string(Status s) {
       return "flushed";
     case Status::window_bind:
       return "memory window bind error";
-    case Status::bad_response:
-      return "bad response";
     case Status::remote_invalid_request:
       return "remote invalid request";
     case Status::remote_access:

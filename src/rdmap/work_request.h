@@ -59,7 +59,6 @@ enum class Status : uint8_t {
   local_protection,
   flushed,
   window_bind,
-  bad_response,
   remote_invalid_request,
   remote_access,
   remote_operation,

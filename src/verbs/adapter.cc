@@ -59,8 +59,10 @@ Adapter::Adapter()
       }) {}
 
 bool Adapter::start() {
-  for (unsigned i = 0, n = engines_wanted(); i < n; ++i) {
-    auto e = engine::Engine::create(i);
+  const unsigned wanted = engines_wanted();
+  counters_ = std::make_unique<observe::CounterMemory>(wanted, config::options().counters);
+  for (unsigned i = 0; i < wanted; ++i) {
+    auto e = engine::Engine::create(i, &counters_->engine(i));
     if (!e.ok()) {
       WEFT_LOG(error, "the adapter cannot start: %s. Raise the limit on open files (ulimit -n)",
                e.error().to_string().c_str());
@@ -100,8 +102,10 @@ Outcome<AdapterPort*> Adapter::open_port(engine::Engine& engine) {
              "/proc/sys/net/ipv4/ip_local_port_range "
              "and `ulimit -n`",
              claim.error().to_string().c_str());
+    counters_->device().ports_refused.add_shared();
     return fail(Errc::system);
   }
+  counters_->device().ports_opened.add_shared();
   auto p = std::make_unique<AdapterPort>();
   p->number = claim->number;
   p->engine = &engine;
@@ -186,6 +190,7 @@ void Adapter::flush_at_exit() {
 }
 
 void Adapter::abandon_in_child() {
+  counters_->abandon_in_child();
   for (auto& e : engines_) e->abandon_in_child();
   for (auto& p : ports_) {
     p->udp.reset();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "observe/counter_memory.h"
 #include "port/tcp_listener.h"
 #include "verbs/memory_table.h"
 #include "verbs/types.h"
@@ -55,6 +56,8 @@ class Adapter {
   BringUp* bring_up() const { return bring_up_.get(); }
 
   MemoryTable& memory() { return memory_; }
+  // What is counted; of the device, by any thread with add_shared().
+  observe::CounterMemory& counters() { return *counters_; }
   size_t engine_count() const { return engines_.size(); }
   engine::Engine& engine(size_t i) { return *engines_[i]; }
   // Engines by turns, so that queue pairs spread over them.
@@ -97,6 +100,7 @@ class Adapter {
   Outcome<AdapterPort*> open_port(engine::Engine& engine);
   AdapterPort* port_with(Qpn qpn);
 
+  std::unique_ptr<observe::CounterMemory> counters_;  // the engines count in it
   std::vector<std::unique_ptr<engine::Engine>> engines_;
   MemoryTable memory_;
   std::unique_ptr<BringUp> bring_up_;

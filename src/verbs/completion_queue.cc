@@ -93,7 +93,10 @@ bool CompletionQueue::push(std::span<const Entry> entries) {
     uint64_t tail = tail_.load(std::memory_order_relaxed);
     for (const Entry& e : entries) {
       tail_.store(tail, std::memory_order_relaxed);
-      room = tail - head_ < capacity_ && (tail - head_ < ring_.size() || grow());
+      const uint64_t used = tail - head_;
+      // At half, so that completions have room also when there is no memory for a while.
+      if (2 * used >= ring_.size() && used < capacity_ && ring_.size() < capacity_) (void)grow();
+      room = used < capacity_ && used < ring_.size();
       if (!room) {
         overrun = !std::exchange(overrun_, true);
         break;
@@ -117,6 +120,7 @@ bool CompletionQueue::push(std::span<const Entry> entries) {
              "it; create it "
              "larger",
              capacity_);
+    context_.adapter().counters().device().completion_queue_overruns.add_shared();
     context_.events().push({EventType::cq_err, owner_});
   }
   return room;

@@ -3,9 +3,12 @@
 // unit for each event in the queue.
 #pragma once
 
-#include <deque>
+#include <algorithm>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "port/fd.h"
 
@@ -32,6 +35,7 @@ class EventFd {
 template <class Event>
 class EventQueue {
  public:
+  EventQueue() { events_.reserve(kFirst); }
   bool valid() const { return fd_.valid(); }
   int fd() const { return fd_.fd(); }
   bool nonblocking() const { return fd_.nonblocking(); }
@@ -39,22 +43,24 @@ class EventQueue {
   // Under the lock there are always as many units as events, so nobody ever blocks in take().
   void push(Event e) {
     const std::lock_guard guard{lock_};
+    if (events_.size() == events_.capacity()) drop_taken();
     events_.push_back(std::move(e));
     fd_.signal();
+    grow_early();
   }
   bool empty() const {
     const std::lock_guard guard{lock_};
-    return events_.empty();
+    return first_ == events_.size();
   }
   // The oldest event, if there is one. `taken` hears of it before any remove_if() can come in
   // between.
   template <class Taken>
   std::optional<Event> try_pop(Taken&& taken) {
     const std::lock_guard guard{lock_};
-    if (events_.empty()) return {};
+    if (first_ == events_.size()) return {};
     fd_.take();
-    Event e = std::move(events_.front());
-    events_.pop_front();
+    Event e = std::move(events_[first_++]);
+    if (first_ == events_.size()) drop_taken();
     taken(e);
     return e;
   }
@@ -65,14 +71,30 @@ class EventQueue {
   template <class Match>
   void remove_if(Match&& match) {
     const std::lock_guard guard{lock_};
+    drop_taken();
     for (size_t dropped = std::erase_if(events_, match); dropped > 0; --dropped) fd_.take();
   }
   void close() { fd_.close(); }
 
  private:
+  static constexpr size_t kFirst = 16;
+
+  void drop_taken() {
+    events_.erase(events_.begin(), events_.begin() + static_cast<ptrdiff_t>(first_));
+    first_ = 0;
+  }
+  // While there is room for as many again, so that an event finds its place also when there is no
+  // memory for a while.
+  void grow_early() try {
+    if (2 * events_.size() > events_.capacity()) events_.reserve(2 * events_.capacity());
+  } catch (const std::bad_alloc&) {
+    return;  // there is room yet
+  }
+
   EventFd fd_;
   mutable std::mutex lock_;
-  std::deque<Event> events_;
+  std::vector<Event> events_;
+  size_t first_ = 0;  // those before it are taken
 };
 
 }  // namespace weft::verbs

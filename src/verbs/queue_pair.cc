@@ -34,6 +34,7 @@ Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
   const auto number = adapter.reserve_number(engine);
   if (!number.ok()) return fail(number.error());
   qp->number_ = *number;
+  qp->counters_ = &adapter.counters().acquire(engine.number(), *number);
   auto h = engine.hold();
   adapter.publish(h.token(), *qp);
   return qp;
@@ -68,6 +69,7 @@ QueuePair::~QueuePair() {
     if (srq_ != nullptr) srq_->forget(*this);
     engine_.forget(h.token(), *this);
     adapter_.release_number(h.token(), number_);
+    adapter_.counters().release(engine_.number(), *counters_);
     sent_.clear();
     received_.clear();
   }
@@ -89,15 +91,24 @@ void QueuePair::connect(engine::Token& token, port::TcpStream tcp, rdmap::Stream
   tcp.choose_congestion_control();
   tcp.give_up_after(kSilentPeer);
   config.emss = tcp.emss();
+  config.counters = {counters_, &engine_.counter_block()};
+  engine_.counters().streams_opened.add();
   SystemRandom random;
   const int fd = tcp.fd();
-  auto driver = std::make_unique<engine::StreamDriver>(
-      static_cast<engine::StreamOwner&>(*this), std::move(tcp),
-      static_cast<rdmap::Consumer&>(*this), config, static_cast<uint32_t>(random.next()),
-      token.now());
-  driver_ = driver.get();
-  engine_.add(token, std::move(driver), fd, true, false);
   token_ = &token;
+  const auto make = [&] {
+    auto driver = std::make_unique<engine::StreamDriver>(
+        static_cast<engine::StreamOwner&>(*this), std::move(tcp),
+        static_cast<rdmap::Consumer&>(*this), config, static_cast<uint32_t>(random.next()),
+        token.now());
+    driver_ = driver.get();
+    engine_.add(token, std::move(driver), fd, true, false);
+  };
+  engine_.guard(token, make, [&] {
+    driver_ = nullptr;
+    on_no_memory(token);
+  });
+  if (driver_ == nullptr) return;
   if (state() == QpState::sqd) driver_->stream().hold_requests(true);
   driver_->start(token, early);
 }
@@ -140,6 +151,7 @@ void QueuePair::drop_stream(engine::Token& token, bool abort) {
     d->stream().leave(token.now());
   }
   d->detach();
+  d->stream().count_in(engine_.counter_block().gone);  // may outlive this queue pair
   d->settle(token);
 }
 
@@ -176,6 +188,18 @@ void QueuePair::on_deadline(engine::Token& token) {
   }
 }
 
+// The connection is given up: there is nothing to be said for it.
+void QueuePair::on_no_memory(engine::Token& token) {
+  WEFT_LOG(warn, "queue pair 0x%06x: no memory for its connection; it is in error now",
+           number_.value());
+  token_ = &token;
+  drop_stream(token, true);
+  fail_connection(token, Status::retry_exceeded);
+  if (observer_ != nullptr) {
+    observer_->stream_ended(token, {.kind = rdmap::StreamEnd::Kind::local_error});
+  }
+}
+
 void QueuePair::on_doorbell(engine::Token& token) {
   token_ = &token;
   receive_wanted_.exchange(false);
@@ -206,77 +230,6 @@ bool QueuePair::take_receive(rdmap::Receive& out) {
   if (!receive_queue_.take(out)) return false;
   receive_wanted_.store(false, std::memory_order_relaxed);
   return true;
-}
-
-void QueuePair::receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) {
-  Completion c{.wr_id = r.wr_id,
-               .status = status,
-               .opcode = a.write_with_immediate ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv,
-               .byte_len = a.length,
-               .qpn = number_};
-  if (a.has_immediate) {
-    c.flags |= wc_flag::kWithImm;
-    c.imm_or_rkey = a.immediate;
-  } else if (a.invalidated) {
-    c.flags |= wc_flag::kWithInv;
-    c.imm_or_rkey = a.invalidated_stag.value();
-  }
-  // InfiniBand 11.6.3.2: a message has come before the program knows that the peer is ready.
-  if (state() == QpState::rtr && !std::exchange(heard_in_rtr_, true)) {
-    raise_event(EventType::comm_est);
-  }
-  received_.push_back({c, a.solicited});
-}
-
-namespace {
-
-WcOpcode opcode_of(rdmap::Operation op) {
-  switch (op) {
-    case rdmap::Operation::write:
-    case rdmap::Operation::write_immediate:
-      return WcOpcode::rdma_write;
-    case rdmap::Operation::read:
-      return WcOpcode::rdma_read;
-    case rdmap::Operation::fetch_add:
-      return WcOpcode::fetch_add;
-    case rdmap::Operation::compare_swap:
-      return WcOpcode::comp_swap;
-    case rdmap::Operation::local_invalidate:
-      return WcOpcode::local_inv;
-    case rdmap::Operation::bind_window:
-      return WcOpcode::bind_mw;
-    default:
-      return WcOpcode::send;
-  }
-}
-
-}  // namespace
-
-void QueuePair::send_done(const rdmap::SendWqe& wqe, Status status) {
-  if (status == Status::success && !wqe.signaled) return;
-  sent_.push_back({{.wr_id = wqe.wr_id,
-                    .status = status,
-                    .opcode = opcode_of(wqe.operation),
-                    .byte_len = wqe.length,
-                    .qpn = number_},
-                   false});
-}
-
-void QueuePair::publish(engine::Token& token) {
-  bool room = true;
-  if (!sent_.empty()) {
-    room = send_cq_.push(sent_);
-    sent_.clear();
-  }
-  if (!received_.empty()) {
-    room = recv_cq_.push(received_) && room;
-    received_.clear();
-  }
-  if (room || state() == QpState::err) return;
-  // A program that waits for what was lost would wait for ever. Not here, in the middle of the
-  // stream's visit.
-  completion_lost_ = true;
-  engine_.set_deadline(token, *this, token.now());
 }
 
 void QueuePair::stream_ready() {

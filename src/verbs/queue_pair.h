@@ -16,6 +16,7 @@
 #include "engine/stream_driver.h"
 #include "rdmap/consumer.h"
 #include "rdmap/send_queue.h"
+#include "stats/blocks.h"
 #include "verbs/adapter.h"
 #include "verbs/completion_queue.h"
 #include "verbs/protection_domain.h"
@@ -181,6 +182,7 @@ class QueuePair final : private rdmap::Consumer,
   void on_ready(engine::Token&, bool, bool) override {}
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token& token) override;
+  void on_no_memory(engine::Token& token) override;
   void abandon_in_child() override {}
 
   // Does anybody wait for a receive? Then a post rings.
@@ -211,6 +213,7 @@ class QueuePair final : private rdmap::Consumer,
   void check_drained();
   void await_lost_peer(engine::Token& token);
   void raise_event(EventType type);
+  void count_error(Status status);
 
   Context& context_;
   Adapter& adapter_;
@@ -224,6 +227,7 @@ class QueuePair final : private rdmap::Consumer,
   const bool signal_all_;
   void* const owner_;
   Qpn number_;
+  stats::QpBlock* counters_ = stats::nowhere().qp;  // the engine's holder writes
 
   std::atomic<QpState> state_{QpState::reset};
   Spinlock send_lock_;
@@ -241,8 +245,12 @@ class QueuePair final : private rdmap::Consumer,
   bool peer_gone_ = false;          // IB-style: the stream is over and the program not told
   bool giving_up_ = false;          // and the time runs until a request finds out
   bool completion_lost_ = false;    // its queue was full
+  bool lost_room_ = false;          // in this visit
   bool last_wqe_told_ = false;      // since RESET
   bool heard_in_rtr_ = false;       // since RESET
+  void add(std::vector<CompletionQueue::Entry>& to, CompletionQueue& queue,
+           const CompletionQueue::Entry& entry);
+
   std::vector<CompletionQueue::Entry> sent_;  // completions of this visit
   std::vector<CompletionQueue::Entry> received_;
 };
