@@ -1,0 +1,72 @@
+"""What weft and siw really say to each other: weft's own capture (docs/tracing.md), taken apart by tshark's dissectors.
+
+The numbers in comments are sections of wire.md.
+"""
+
+import os
+
+import scenarios
+from programs import Case
+from sides import Failed, dissect
+
+BYTES = 100_001
+PRIVATE_DATA = 12  # what interop_peer says unless told otherwise
+ENHANCED_BLOCK = 4
+S, C, XR, XA = 0x10, 0x40, 0x01, 0x02  # 2.1
+MSS = 1460
+
+
+def flags(bytes_of_file, key):
+    return bytes_of_file[bytes_of_file.index(key) + 16]
+
+
+def complaints(file, serving, crc):
+    with open(file, "rb") as f:
+        raw = f.read()
+    request, reply = flags(raw, b"MPA ID Req Frame"), flags(raw, b"MPA ID Rep Frame")
+    on = C if crc else 0
+    # 7: siw asks for no CRC, and takes what weft's Reply says; as Responder it copies. 2.7: it echoes the bit XR.
+    expected = {"siw": (S | on | XR, S | on | XR), "weft": (S, S | on)}[serving]
+    if (request, reply) != expected:
+        yield f"flags of Request and Reply {request:#x}, {reply:#x}, and not {expected[0]:#x}, {expected[1]:#x}"
+    capture = dissect.Capture(file)
+    yield from capture.faults
+    if [s.is_request for s in capture.start_ups] != [True, False]:
+        yield f"start-up frames: {capture.start_ups}"
+    for s in capture.start_ups:
+        # 2.6: rdma_cm puts nothing in front of a program's private data.
+        if s.revision != 2 or s.private_data != ENHANCED_BLOCK + PRIVATE_DATA:
+            yield f"revision {s.revision}, {s.private_data} bytes of private data"
+    ways = [(s.source, s.target) for s in capture.start_ups]
+    if sorted(capture.fpdus) != sorted(ways):
+        yield f"FPDUs between {list(capture.fpdus)}"
+        return
+    # 2.4, 2.5: the Initiator speaks first.
+    if capture.times[ways[0]][0] > capture.times[ways[1]][0]:
+        yield "the Responder spoke first"
+    for way in ways:
+        fpdus = capture.fpdus[way]
+        if {f.crc_checked for f in fpdus} != {crc}:
+            yield f"{way}: FPDUs with a CRC that counts, and without"
+        # 2.5 rule 8, 7: an FPDU fits into a segment of TCP.
+        if (most := max(f.ulpdu for f in fpdus)) > MSS - 6:
+            yield f"{way}: a ULPDU of {most} bytes"
+        # 7: no opcode of weft's own, nor any that it did not agree on.
+        if not {f.opcode for f in fpdus} <= {0, 1, 2, 3}:
+            yield f"{way}: opcodes {sorted({f.opcode for f in fpdus})}"
+
+
+def frames(world, serving):
+    world.trace()
+    scenarios.talk(f"request recv:1 {scenarios.ACCEPT} got:1 was_written:{BYTES} send:1 done {scenarios.CLOSED}",
+                   f"resolve recv:1 {scenarios.CONNECT} read:{BYTES} done was_read:{BYTES} write:{BYTES} done send:1 done "
+                   f"got:1 {scenarios.CLOSE}")(world, serving)
+    files = os.listdir(world.traces)
+    if len(files) != 1:
+        raise Failed(f"{len(files)} captures")
+    if found := list(complaints(f"{world.traces}/{files[0]}", serving, world.options["WEFT_CRC"] == "on")):
+        raise Failed("; ".join(found))
+
+
+def all_frames():
+    return [Case("frames", frames, cpus=(2,))]
