@@ -108,7 +108,7 @@ TEST(LateAnswers, MessagesThatWaitedForAReceive) {
       {[](Peer& p) {
          return test::atomic_request(1, {.stag = p.open, .to = TaggedOffset{p.to | 1}});
        },
-       term::kProtectionUnspecified, Quoted::ddp_and_rdmap},
+       term::kOperationCatastrophicStream, Quoted::ddp},
   };
   for (const Row& row : rows) {
     Peer p;

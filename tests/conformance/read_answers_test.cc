@@ -25,7 +25,8 @@ TEST(Answers, ReadOfWhatItMustNotSee) {
 
 TEST(Answers, AtomicOnWhatItMustNotTouch) {
   const auto add = [](Stag stag, uint64_t to) { return test::atomic_request(1, adding(stag, to)); };
-  constexpr auto kAll = Quoted::ddp_and_rdmap;
+  // RFC 7306 section 8.1: the request's own header is not quoted.
+  constexpr auto kAll = Quoted::ddp;
   answers_weft([&](Peer& p) { return add(Peer::kUnknown, p.to); }, term::kProtectionInvalidStag,
                kAll);
   answers_weft([&](Peer& p) { return add(p.open, p.to + Peer::kSize); }, term::kProtectionBounds,
@@ -33,10 +34,10 @@ TEST(Answers, AtomicOnWhatItMustNotTouch) {
   answers_weft([&](Peer& p) { return add(p.read_only, p.to); }, term::kProtectionAccess, kAll);
   answers_weft([&](Peer& p) { return add(p.write_only, p.to); }, term::kProtectionAccess, kAll);
   answers_weft([&](Peer& p) { return add(p.foreign, p.to); }, term::kProtectionNotOnStream, kAll);
-  // wire.md 4.8: misaligned 0/1/FF, bad AOpCode 0/2/06.
+  // RFC 7306 section 8.2: misaligned 0/2/07. wire.md 4.8: bad AOpCode 0/2/06.
   for (uint64_t off = 1; off < 8; ++off) {
-    answers_weft([&](Peer& p) { return add(p.open, p.to + off); }, term::kProtectionUnspecified,
-                 kAll);
+    answers_weft([&](Peer& p) { return add(p.open, p.to + off); },
+                 term::kOperationCatastrophicStream, Quoted::ddp);
   }
   for (const unsigned code : {1U, 3U, 15U}) {
     answers_weft(
@@ -57,10 +58,10 @@ TEST(Answers, AtomicOnMemoryThatIsMisaligned) {
   p.host.regions[stag].base += 4;
   const Buffer u = test::atomic_request(1, adding(stag, 8));
   p.hears(u);
-  expect_terminate(p, term::kProtectionUnspecified, Quoted::ddp_and_rdmap, u);
+  expect_terminate(p, term::kOperationCatastrophicStream, Quoted::ddp, u);
 }
 
-// RFC 5040 section 6.5
+// RFC 5040 section 6.1
 TEST(Answers, MoreReadsThanTheIrd) {
   for (const uint16_t ird : {0, 1, 4}) {
     for (const bool extension : {true, false}) {

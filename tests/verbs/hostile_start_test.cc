@@ -2,6 +2,7 @@
 // adapter is as good as new: it takes the next connection, has lost neither descriptor nor thread,
 // and no byte was written that the peer had no right to.
 
+#include <algorithm>
 #include <functional>
 
 #include "tests/verbs/raw_target.h"
@@ -72,6 +73,27 @@ TEST_F(HostileStart, requests_for_somebody_else) {
   t.expect_untouched();
 }
 
+// wire.md 14.1: the address that TCP knows counts, and not the GID that the caller claims to have.
+TEST_F(HostileStart, a_caller_with_the_gid_of_another) {
+  ibv_gid expected{};  // ::ffff:127.0.0.2
+  expected.raw[10] = expected.raw[11] = 0xff;
+  expected.raw[12] = 127;
+  expected.raw[15] = 2;
+  const QpPtr q = t.qp();
+  to_rtr(q.get(), kPeerQpn, expected, {.reads = kSomeReads});
+  RawPeer peer = t.dial(q);
+  peer.says(request_frame(expected, kPeerQpn, q->qp_num, 77));
+  const auto answer = peer.hears_the_end();
+  ASSERT_TRUE(answer);
+  constexpr size_t kBlock = MpaStart::kSize + wire::MpaEnhanced::kSize;
+  ASSERT_GT(answer->size(), kBlock);
+  EXPECT_TRUE(MpaStart::parse(MpaStart::Kind::reply, answer->data())->rejected);
+  const auto block = wire::Wfrc::parse(Bytes{*answer}.subspan(kBlock));
+  ASSERT_TRUE(block);
+  EXPECT_EQ(block->code, wire::Wfrc::Code::not_your_peer);
+  t.expect_untouched();
+}
+
 TEST_F(HostileStart, requests_cut_at_every_byte) {
   const QpPtr q = t.waiting_qp();
   const Buffer good = t.request(q);
@@ -114,6 +136,31 @@ TEST_F(HostileStart, callers_that_say_nothing) {
   std::vector<RawPeer> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(t.dial(q));
   t.open(q);
+  t.expect_untouched();
+}
+
+// Part IV: what waits for a queue pair to be ready is bounded; the oldest goes, and is told so
+// (wire.md 14.1).
+TEST_F(HostileStart, more_parked_requests_than_are_kept) {
+  constexpr size_t kMost = 256;
+  constexpr size_t kMore = 20;
+  const QpPtr q = t.qp();  // knows no peer yet
+  std::vector<RawPeer> callers;
+  for (size_t i = 0; i < kMost + kMore; ++i) {
+    callers.push_back(t.dial(q));
+    callers.back().says(t.request(q));
+  }
+  const auto answered = [&] {
+    return std::count_if(callers.begin(), callers.end(), [](RawPeer& p) { return p.has_news(); });
+  };
+  for (int i = 0; i < 500 && answered() < static_cast<ptrdiff_t>(kMore); ++i) usleep(10'000);
+  EXPECT_EQ(answered(), static_cast<ptrdiff_t>(kMore));
+  for (RawPeer& p : callers) {
+    if (!p.has_news()) continue;
+    const Buffer reply = p.hears(MpaStart::kSize);
+    ASSERT_EQ(reply.size(), MpaStart::kSize);
+    EXPECT_TRUE(MpaStart::parse(MpaStart::Kind::reply, reply.data())->rejected);
+  }
   t.expect_untouched();
 }
 

@@ -99,6 +99,11 @@ class RawPeer {
     frame.insert(frame.end(), rest.begin(), rest.end());
     return frame;
   }
+  // Bytes, or the end, are there.
+  bool has_news() const {
+    pollfd p{fd_, POLLIN, 0};
+    return poll(&p, 1, 0) == 1;
+  }
   // Everything up to the end. Nothing when the end does not come within five seconds.
   std::optional<Buffer> hears_the_end() {
     while (read_some()) {
