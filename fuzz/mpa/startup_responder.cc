@@ -103,7 +103,10 @@ void check_accepted(const Run& run, const Offer& limits, const Responder::Reply&
   if (!block) return;
   // MUST NOT answer with an ORD greater than the Request's IRD; the true numbers are told.
   if (run.request->ird) FUZZ_CHECK(block->ord <= *run.request->ird);
-  FUZZ_CHECK(block->ird == p.ird && block->ord == p.ord);
+  // What the Request leaves to the ULP the Reply leaves to it, too (RFC 6581 section 9.1).
+  constexpr uint16_t kLeft = wire::MpaEnhanced::kNotNegotiated;
+  FUZZ_CHECK(block->ird == (run.request->ord ? p.ird : kLeft));
+  FUZZ_CHECK(block->ord == (run.request->ird ? p.ord : kLeft));
   // Exactly one kind of RTR, and only where the Request asks for one.
   FUZZ_CHECK(block->peer_to_peer == p.peer_to_peer);
   FUZZ_CHECK(block->rtr_fpdu + block->rtr_write + block->rtr_read == (p.peer_to_peer ? 1 : 0));
