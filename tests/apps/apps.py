@@ -61,7 +61,7 @@ class Namespaces:
         run = lambda *c: subprocess.run(c, check=True, stdout=subprocess.DEVNULL)
         for s in self.sides:
             run("ip", "netns", "add", s)
-        veth = f"wa{os.getpid() % 100000}"
+        self.interface = veth = f"wa{os.getpid() % 100000}"
         run("ip", "link", "add", veth, "netns", self.sides[0], "type", "veth", "peer", "name", veth, "netns",
             self.sides[1])
         for i, s in enumerate(self.sides):
@@ -89,8 +89,8 @@ class Product:
         for lib in ("libibverbs.so.1", "librdmacm.so.1"):
             shutil.copy(f"{build}/lib/weft/{lib}", f"{self.root}/lib/weft/{lib}")
 
-    def command(self, program):
-        run = [f"{self.root}/bin/weft", "run", "--", *program]
+    def command(self, program, environment=()):
+        run = [f"{self.root}/bin/weft", "run", *(w for variable in environment for w in ("--env", variable)), "--", *program]
         if os.geteuid() == 0:
             return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *run]
         return run
@@ -122,20 +122,20 @@ class Process:
             self.process.wait()
 
 
-def run_case(case, place, product):
+def run_case(case, place, product, environment=()):
     values = {"addr": place.address, "port": str(free_port())}
     fill = lambda words: [w.format(**values) for w in words]
     started = []
     until = time.monotonic() + case.seconds
     try:
-        server = Process(place.enter(0) + product.command(fill(case.server)))
+        server = Process(place.enter(0) + product.command(fill(case.server), environment))
         started.append(server)
         clients = []
         if case.client:
             time.sleep(0.4)  # the programs do not say when they listen
             for i in range(case.clients):
                 time.sleep(case.stagger if i > 0 else 0)
-                client = Process(place.enter(1) + product.command(fill(case.client)))
+                client = Process(place.enter(1) + product.command(fill(case.client), environment))
                 started.append(client)
                 clients.append(client)
         for client in clients:
@@ -159,6 +159,19 @@ def run_case(case, place, product):
             p.end()
     print(f"passed {case.name} ({place.name})")
     return True
+
+
+def run_again_with_trace(case, place, product, build):
+    """After a failure: once more, with a capture file for each process (docs/tracing.md) that stays there to be looked at."""
+    folder = tempfile.mkdtemp(dir=product.root)
+    os.chmod(folder, 0o777)
+    passed = run_case(case, place, product, (f"WEFT_TRACE={folder}/%p.pcapng", "WEFT_TRACE_SIZE=256"))
+    kept = os.path.abspath(f"{build}/traces/{case.name}.{place.name}")
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(folder, kept)
+    shutil.rmtree(folder)
+    print(f"{case.name} ({place.name}) was run once more with a trace and {'passed' if passed else 'failed'}; "
+          f"{len(os.listdir(kept))} files are in {kept}")
 
 
 def main():
@@ -191,7 +204,9 @@ def main():
             ran = True
             alone = case.client is None
             for place in places[:1] if alone else places:
-                good = run_case(case, place, product) and good
+                if not run_case(case, place, product):
+                    good = False
+                    run_again_with_trace(case, place, product, options.build)
     finally:
         product.close()
         for place in places:
