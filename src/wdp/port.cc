@@ -201,6 +201,7 @@ void Port::settle(SessionToken question, Time now) {
 bool Port::tell(const Demux::RequestKey& key, const Offer& offer, Time now) {
   const auto it = waiting_.find(key);
   if (it == waiting_.end()) return false;
+  if (it->second->peer().service != wire::CtlService::ud_resolution) return false;
   it->second->accept(offer, now);
   answer(*it->second);
   demux_.established(key);
@@ -254,6 +255,8 @@ void Port::connect(UcConnection& connection, Offer offer, const Path& path, Qpn 
 bool Port::accept(const Demux::RequestKey& key, UcConnection& connection, Offer offer, Time now) {
   const auto it = waiting_.find(key);
   if (it == waiting_.end()) return false;
+  // A question is no call: it makes no session.
+  if (it->second->peer().service != wire::CtlService::uc) return false;
   offer.token = demux_.fresh_token(random_, now);
   enter(connection, offer.token, key.from, offer.own_qpn, true);
   connections_[&connection].request = key;

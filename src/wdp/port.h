@@ -62,7 +62,7 @@ class Port {
   // --- connections. The port keeps a pointer until remove().
   void connect(UcConnection& connection, Offer offer, const Path& path, Qpn destination,
                bool ib_style, Time now);
-  // What requested() told of. False: it is not there any more.
+  // What requested() told of. False: it is not there any more, or it is a question for tell().
   bool accept(const Demux::RequestKey& key, UcConnection& connection, Offer offer, Time now);
   bool reject(const Demux::RequestKey& key, wire::RejReason reason, Bytes private_data);
   // `parameters` have the token. `from`: 0 for what may be any (wire.md 9.1, static sessions).

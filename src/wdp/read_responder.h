@@ -61,7 +61,7 @@ class ReadResponder {
   ErrorReporter& errors_;
   UcCounters& counters_;
   FixedRing<Answer> answers_;
-  uint64_t queued_ = 0;  // bytes that are asked for
+  uint64_t queued_ = 0;                    // bytes that are asked for
   std::optional<wire::WdpData> in_train_;  // the last that is answered in it
   std::array<Known, kRememberedRequests> last_{};
   size_t remembered_ = 0;

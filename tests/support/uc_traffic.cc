@@ -13,7 +13,11 @@ UcTraffic::UcTraffic(UcPair& pair, const UcTrafficOptions& options)
 UcTraffic::~UcTraffic() = default;
 
 void UcTraffic::finish() {
-  if (pair_.a.host().end || pair_.b.host().end) wrong_.emplace_back("a session ended");
+  for (const UcSide* side : {&pair_.a, &pair_.b}) {
+    const auto& end = side->consumer.host.end;
+    const bool lost = end && end->kind == rdmap::StreamEnd::Kind::lost;
+    if (end && !(lost && options_.deaf)) wrong_.emplace_back("a session ended");
+  }
   forth_->finish();
   back_->finish();
   pair_.a.close();

@@ -29,6 +29,7 @@ struct UcTrafficOptions {
   Duration spread = std::chrono::milliseconds{2};  // they are posted within this time
 
   // What the path does, so that it is known what must come of it.
+  bool deaf = false;        // for so long that keepalives are lost, too: sessions may end
   bool lossy = false;       // datagrams may be lost: messages may be incomplete
   bool disorderly = false;  // reordering beyond the bounds of wire.md 9.2
   bool scarce = false;      // receives come late, are too few or too small

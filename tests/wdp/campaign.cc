@@ -52,7 +52,9 @@ struct Sum {
 void run(const Profile& profile, uint64_t seed, Sum& sum) {
   UcPair p{profile.pair(seed)};
   UcTraffic t{p, profile.traffic(seed)};
-  p.drive();
+  // Seven tries of a Read, each twice as long as the one before, take ten seconds; Reads may queue
+  // up.
+  p.drive(std::chrono::minutes{5});
   t.finish();
   ++sum.runs;
   for (const std::string& s : t.wrong()) {

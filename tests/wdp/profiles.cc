@@ -87,7 +87,7 @@ constexpr Profile kProfiles[] = {
      },
      [](uint64_t seed) {
        UcTrafficOptions t = any_traffic(seed);
-       t.lossy = true;
+       t.lossy = t.deaf = true;
        return t;
      }},
     {"wild",

@@ -31,6 +31,19 @@ TEST_F(PortTest, AUdQueuePairIsFoundByItsService) {
   EXPECT_TRUE(a.port.deadline().is_never());
 }
 
+TEST_F(PortTest, AQuestionIsNoCallAndACallNoQuestion) {
+  b.hear(request(5, 77, [](WdpCtl& c) { c.service = wire::CtlService::ud_resolution; }), kA, now);
+  b.hear(request(6, 78), kA, now);
+  ASSERT_EQ(b.requests.size(), 2U);
+  auto& p = b.add_peer();
+  EXPECT_FALSE(b.port.accept(b.requests[0].key, p.connection, offer_of_b(), now));
+  EXPECT_FALSE(b.port.tell(b.requests[1].key, offer_of_b(), now));
+  EXPECT_TRUE(b.said(now).empty());
+  EXPECT_TRUE(b.port.tell(b.requests[0].key, offer_of_b(), now));
+  EXPECT_TRUE(b.port.accept(b.requests[1].key, p.connection, offer_of_b(), now));
+  EXPECT_EQ(b.said(now).size(), 2U);
+}
+
 TEST_F(PortTest, ARepeatedQuestionGetsTheSameAnswerForTwoSeconds) {
   const Buffer req = request(5, 77, [](WdpCtl& c) { c.service = wire::CtlService::ud_resolution; });
   b.hear(req, kA, now);
