@@ -93,7 +93,8 @@ void add_work_rows(Visitor& t) {
   t.one(&E::helper_turns, "helper_turns", "Of these, times that it took the sockets over");
   t.one(&E::send_calls, "send_calls", "System calls that sent, of streams");
   t.one(&E::receive_calls, "receive_calls", "System calls that received, of streams");
-  t.one(&E::epoll_wait_calls, "epoll_wait_calls", "System calls of turns that asked epoll for events");
+  t.one(&E::epoll_wait_calls, "epoll_wait_calls",
+        "System calls of turns that asked epoll for events");
   t.one(&E::epoll_ctl_calls, "epoll_ctl_calls", "System calls that changed an epoll set");
   t.one(&E::timer_calls, "timer_calls", "System calls that set the timer of the helper thread");
   t.one(&E::sends_cut, "sends_cut", "Sends of which the socket took a part, or nothing");
