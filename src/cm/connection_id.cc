@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "base/log.h"
 #include "config/options.h"
@@ -195,7 +196,9 @@ void ConnectionId::report(engine::Token& token, EventKind kind, int status,
   std::unique_ptr<Event> e;
   const auto queue = [&] {
     if (!e) {
-      e = std::make_unique<Event>();
+      e.reset(new (std::nothrow) Event);
+      if (!e) e = std::move(spare_);
+      if (!e) throw std::bad_alloc{};
       e->kind = kind;
       e->status = status;
       e->id = this;

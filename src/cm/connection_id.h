@@ -144,6 +144,7 @@ class ConnectionId final : public Id,
   bool one_family_ = false;
   ConnectionParameters parameters_;  // of connect() or accept()
   bool under_way_ = false;
+  std::unique_ptr<Event> spare_ = std::make_unique<Event>();  // where there is no memory for one
 
   Dial* dial_ = nullptr;  // none in the pauses between two
   Time refusals_until_;

@@ -1,5 +1,7 @@
 #include "engine/deadlines.h"
 
+#include <new>
+
 namespace weft::engine {
 
 void Deadlines::place(size_t slot, Source* s) {
@@ -31,12 +33,21 @@ void Deadlines::down(size_t slot) {
   place(slot, s);
 }
 
+// While there is room for as many again, so that a deadline finds its place also when there is no
+// memory for a while.
+void Deadlines::grow_early() try {
+  if (2 * heap_.size() > heap_.capacity()) heap_.reserve(2 * heap_.capacity());
+} catch (const std::bad_alloc&) {
+  return;  // there is room yet
+}
+
 void Deadlines::set(Source& s, Time when) {
   if (when == s.deadline_) return;
   // First what may find no memory.
   if (s.deadline_slot_ == Source::kNoSlot) {
     heap_.push_back(&s);
     s.deadline_slot_ = heap_.size() - 1;
+    grow_early();
   }
   s.deadline_ = when;
   if (when.is_never()) {

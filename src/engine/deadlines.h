@@ -10,6 +10,7 @@ namespace weft::engine {
 
 class Deadlines {
  public:
+  Deadlines() { heap_.reserve(kFirst); }
   // Time::never() takes the source out.
   void set(Source& s, Time when);
   Time earliest() const { return heap_.empty() ? Time::never() : heap_.front()->deadline_; }
@@ -18,6 +19,9 @@ class Deadlines {
   size_t size() const { return heap_.size(); }
 
  private:
+  static constexpr size_t kFirst = 64;
+
+  void grow_early();
   void place(size_t slot, Source* s);
   void up(size_t slot);
   void down(size_t slot);

@@ -124,32 +124,6 @@ void Engine::bury() {
   while (Source* s = graveyard_.pop_front()) delete s;
 }
 
-// --- want of memory
-
-void Engine::spend_reserve(Token&) {
-  counters().out_of_memory.add();
-  reserve_spent_ = true;
-  for (auto& piece : reserve_) {
-    if (!piece) continue;
-    piece.reset();
-    return;
-  }
-}
-
-void Engine::renew_reserve() {
-  reserve_spent_ = false;
-  for (auto& piece : reserve_) {
-    if (!piece) piece.reset(new (std::nothrow) std::byte[kReserve]);
-    reserve_spent_ |= !piece;
-  }
-}
-
-void Engine::say_no_memory() {
-  WEFT_LOG(error,
-           "no memory even to end a connection in order; it stays as it is. Remedy: raise "
-           "the limits of address space and memory of this process");
-}
-
 // --- sources
 
 void Engine::add(Token& token, std::unique_ptr<Source> source, int fd, bool read, bool write) {

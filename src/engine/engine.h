@@ -236,7 +236,7 @@ class Engine {
   std::unique_ptr<std::byte[]> bounce_;
   // Less than malloc maps apart, so that what is set free is there for small pieces.
   static constexpr size_t kReserve = size_t{16} << 10;
-  std::array<std::unique_ptr<std::byte[]>, 4> reserve_;
+  std::array<std::unique_ptr<std::byte[]>, 16> reserve_;
   bool reserve_spent_ = true;
 
   // The hot one, once it has left the epoll set (docs/design/02). Changed by the holder.

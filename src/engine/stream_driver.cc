@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
+#include <utility>
 
 namespace weft::engine {
 namespace {
@@ -14,6 +16,8 @@ constexpr size_t kSendBudget = 2 * 1024 * 1024;
 // Behind the rest of a large FPDU: enough to see the next header, little enough not to be worth
 // avoiding a copy.
 constexpr size_t kTail = 4096;
+// Until a broken stream tries again to tell its owner.
+constexpr Duration kNextTry = std::chrono::milliseconds{10};
 
 }  // namespace
 
@@ -42,12 +46,12 @@ void StreamDriver::detach() {
 }
 
 void StreamDriver::posted(Token& token) {
-  if (gone_ || (stream_.may_gather() && token.engine().gather(token, *this))) return;
+  if (gone_ || broken_ || (stream_.may_gather() && token.engine().gather(token, *this))) return;
   settle(token);
 }
 
 void StreamDriver::on_ready(Token& token, bool readable, bool writable) {
-  if (gone_) return;
+  if (gone_ || broken_) return;
   if (owner_ != nullptr) owner_->visiting(token);
   if (writable && blocked_) {
     blocked_ = false;
@@ -60,14 +64,14 @@ void StreamDriver::on_ready(Token& token, bool readable, bool writable) {
 // A stream that reads nothing, for want of receives, would not notice, and epoll would not stop
 // saying so.
 void StreamDriver::on_broken(Token& token) {
-  if (gone_ || stream_.wants_bytes()) return;
+  if (gone_ || broken_ || stream_.wants_bytes()) return;
   if (owner_ != nullptr) owner_->visiting(token);
   stream_.connection_lost();
   settle(token);
 }
 
 bool StreamDriver::try_receive(Token& token) {
-  if (gone_ || !stream_.wants_bytes()) return false;
+  if (gone_ || broken_ || !stream_.wants_bytes()) return false;
   if (owner_ != nullptr) owner_->visiting(token);
   const bool before = stream_.ended();
   const size_t moved = receive(token);
@@ -77,13 +81,17 @@ bool StreamDriver::try_receive(Token& token) {
 }
 
 void StreamDriver::on_deadline(Token& token) {
+  if (broken_) {
+    on_no_memory(token);
+    return;
+  }
   if (owner_ != nullptr) owner_->visiting(token);
   stream_.tick(token.now());
   settle(token);
 }
 
 void StreamDriver::on_idle(Token& token) {
-  if (gone_) return;
+  if (gone_ || broken_) return;
   if (owner_ != nullptr) owner_->visiting(token);
   settle(token, true);
   if (!gone_ && !batch_) stream_.trim();
@@ -93,12 +101,32 @@ void StreamDriver::on_memory_retired(Token&) {
   if (batch_) batch_->detach();
 }
 
-// A stream that was left in the middle of something cannot go on.
+// A stream that was left in the middle of something cannot go on. It stops at once; should there
+// be no memory even to tell its owner, that is tried again.
 void StreamDriver::on_no_memory(Token& token) {
   if (gone_) return;
+  if (!std::exchange(broken_, true)) {
+    token.engine().rewatch(token, *this, -1, false, false);
+    tcp_.reset();
+  }
+  token.engine().set_deadline(token, *this, token.now() + kNextTry);
+  break_off(token);
+}
+
+void StreamDriver::break_off(Token& token) {
+  gone_ = true;  // for what the owner may ask for meanwhile
+  if (batch_) batch_->detach();
   if (owner_ != nullptr) owner_->visiting(token);
-  if (!stream_.ended()) stream_.connection_lost();
-  settle_now(token, false);
+  try {
+    if (!stream_.ended()) stream_.connection_lost();
+    if (owner_ != nullptr) owner_->visited(token);
+  } catch (const std::bad_alloc&) {
+    gone_ = false;
+    throw;
+  }
+  StreamOwner* owner = std::exchange(owner_, nullptr);
+  token.engine().remove(token, *this);
+  if (owner != nullptr) owner->driver_gone(token);
 }
 
 void StreamDriver::settle(Token& token, bool all) {
@@ -107,7 +135,7 @@ void StreamDriver::settle(Token& token, bool all) {
 }
 
 void StreamDriver::settle_now(Token& token, bool all) {
-  if (gone_) return;
+  if (gone_ || broken_) return;
   // Its requests are flushed and their memory goes back to the program, while the batch still waits
   // for the socket.
   if (batch_ && stream_.ended()) batch_->detach();

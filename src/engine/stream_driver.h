@@ -63,6 +63,7 @@ class StreamDriver final : public Source {
 
  private:
   void settle_now(Token& token, bool all);
+  void break_off(Token& token);
   void send(Token& token, bool all);
   size_t receive(Token& token);
   bool receive_direct(Token& token, size_t& moved, bool& drained);
@@ -77,6 +78,7 @@ class StreamDriver final : public Source {
   bool blocked_ = false;                 // waiting for the socket to turn writable
   bool large_ = false;  // FPDUs have been large lately: read little into the bounce buffer
   bool gone_ = false;
+  bool broken_ = false;  // left in the middle for want of memory: nothing of it moves any more
 };
 
 }  // namespace weft::engine

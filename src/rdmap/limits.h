@@ -44,9 +44,9 @@ inline constexpr Duration kRtrSettles = std::chrono::milliseconds{50};
 // an answer right behind that happens often.
 inline constexpr Duration kFinSettles = std::chrono::milliseconds{20};
 
-// Towards a plain peer that has said nothing yet, from the Initiator's first FPDU to its FIN. siw may
-// have slept over what came (wire.md 2.5 rule 5), and loses it when the FIN is what wakes it: two
-// kicks go out before.
+// Towards a plain peer that has said nothing yet, from the Initiator's first FPDU to its FIN. siw
+// may have slept over what came (wire.md 2.5 rule 5), and loses it when the FIN is what wakes it:
+// two kicks go out before.
 inline constexpr Duration kUnheardSettles = std::chrono::milliseconds{50};
 
 // Receiver-not-ready timer codes of InfiniBand, in units of 10 us.
