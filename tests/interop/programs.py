@@ -108,9 +108,11 @@ def kill_rping(victim):
         if lives.poll(0) is not None:
             raise Failed(f"it ended too early: {' '.join(lives.command)}")
         dies.end()
-        world.says(lives, "DISCONNECT EVENT")
-        if lives.name == "weft":
-            lives.finish(world.until)
+        while lives.name == "weft" or "DISCONNECT EVENT" not in lives.text():
+            if lives.poll(time.monotonic() + 0.1) is not None:
+                return
+            if time.monotonic() > world.until:
+                raise Failed(f"it never hears of the end: {' '.join(lives.command)}")
 
     return run
 
