@@ -12,7 +12,7 @@ def offence(name, rfc, sentence, ulpdus, error, siw=None, untouched=True, both=T
     error that it reports instead, or all that is seen, and why."""
     behind = "; flushed; nothing placed" if untouched else "; flushed"
     if siw:
-        more["siw"] = (siw[0] if "closed" in siw[0] else f"Terminate {siw[0]}, closed{behind}", siw[1])
+        more["siw"] = (siw[0] if ";" in siw[0] else f"Terminate {siw[0]}, closed{behind}", siw[1])
 
     def run(t, c):
         c.says_ulpdus(*ulpdus(t))

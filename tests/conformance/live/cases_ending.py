@@ -100,7 +100,8 @@ def _(t):
 
 
 @case("terminate.behind_sends", "5040 5.4", "A Terminate does not stand inside another message's FPDU",
-      "FPDUs right, a Terminate, closed")
+      "FPDUs right, a Terminate, closed",
+      siw=("FPDUs right, no Terminate, closed", "siw says nothing while it is sending"))
 def _(t):
     c = t.connected()
     t.ask("remote", "write", 9, 0, 60000, 0)

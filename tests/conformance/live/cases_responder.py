@@ -260,7 +260,8 @@ def _(t):
     return seen("silent" if silent else "not silent", t.verdict(c))
 
 
-@case("request.fin", "5044 7.1.2", "A connection that ends inside the Request comes to nothing", GONE)
+@case("request.fin", "5044 7.1.2", "A connection that ends inside the Request comes to nothing", GONE,
+      skips={"siw": "the guest's kernel complains: siw counts such a connection wrong when its listener goes"})
 def _(t):
     c = t.dial()
     c.says(wire.request()[:21])
