@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -58,12 +59,14 @@ class Client : public WorkerProcess {
 };
 
 void Client::begin(Seat& s) {
-  std::vector<uint16_t> ports;
+  std::array<uint16_t, kMostWorkers> ports;
+  size_t count = 0;
   for (const Worker& w : ledger_.workers) {
-    if (w.role == Worker::Role::server && w.port.load() != 0) ports.push_back(w.port.load());
+    const uint16_t port = w.port.load();
+    if (w.role == Worker::Role::server && port != 0) ports[count++] = port;
   }
   enter(s, State::idle);
-  if (ports.empty()) return;
+  if (count == 0) return;
   if (rdma_create_id(events_, &s.id, &s, RDMA_PS_TCP) != 0) {
     s.id = nullptr;
     excused("rdma_create_id", errno);
@@ -71,7 +74,7 @@ void Client::begin(Seat& s) {
   }
   sockaddr_in to{};
   to.sin_family = AF_INET;
-  to.sin_port = htons(ports[random(ports.size())]);
+  to.sin_port = htons(ports[random(count)]);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   enter(s, State::resolving);
   if (rdma_resolve_addr(s.id, nullptr, reinterpret_cast<sockaddr*>(&to), 2000) != 0) {

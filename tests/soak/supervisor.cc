@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -102,7 +103,7 @@ void Supervisor::strike(Clock::time_point now) {
   ++faults_[static_cast<size_t>(fault)];
 }
 
-void Supervisor::progress(Clock::time_point begun) const {
+void Supervisor::progress(Clock::time_point begun) {
   uint64_t connections = 0;
   uint64_t bytes = 0;
   uint64_t faults = 0;
@@ -114,6 +115,9 @@ void Supervisor::progress(Clock::time_point begun) const {
   std::fprintf(stderr, "%5.0f s: %lu connections, %.2f GB verified, %lu faults, %u complaints\n",
                std::chrono::duration<double>(Clock::now() - begun).count(), connections,
                static_cast<double>(bytes) / 1e9, faults, ledger_.complaints.load());
+  for (; shown_ < std::min<size_t>(ledger_.complaints.load(), ledger_.complaint.size()); ++shown_) {
+    std::fprintf(stderr, "         %s\n", ledger_.complaint[shown_].data());
+  }
 }
 
 // Everything is put right; then all finish what they have, and nobody may need to be killed.

@@ -57,7 +57,7 @@ class Supervisor {
   void bury();
   void look_after(Clock::time_point now);
   void strike(Clock::time_point now);
-  void progress(Clock::time_point begun) const;
+  void progress(Clock::time_point begun);
   void end();
   void compare_links(Totals& totals) const;
 
@@ -67,6 +67,7 @@ class Supervisor {
   std::mt19937_64 random_;
   std::array<uint64_t, kFaults> faults_{};
   Clock::time_point next_fault_{};
+  uint32_t shown_ = 0;  // complaints
 };
 
 }  // namespace weft::soak
