@@ -29,6 +29,10 @@ NO_FAULTS_ON_THE_WIRE = {
     "TCP window update",
     "Duplicate ACK",
     "Connection reset (RST)",
+    # A busy machine lets timers run out.
+    "This frame is a (suspected) retransmission",
+    "This frame is a (suspected) fast retransmission",
+    "This frame is a (suspected) spurious retransmission",
 }
 
 

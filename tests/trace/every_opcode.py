@@ -29,7 +29,8 @@ class Side:
 
     def connect(self, context, other):
         gid = context.query_gid(1, 0).gid
-        attr = QPAttr(port_num=1, dest_qp_num=other.qp.qp_num)
+        attr = QPAttr(port_num=1)
+        attr.dest_qp_num = other.qp.qp_num
         attr.qp_access_flags = ACCESS & ~e.IBV_ACCESS_MW_BIND
         attr.ah_attr = AHAttr(gr=GlobalRoute(dgid=GID(gid), sgid_index=0), is_global=1, port_num=1)
         attr.max_dest_rd_atomic = attr.max_rd_atomic = 4
