@@ -1,6 +1,7 @@
 #include "cm/answer.h"
 
 #include <array>
+#include <utility>
 
 #include "base/log.h"
 
@@ -11,6 +12,7 @@ using namespace std::chrono_literals;
 using stats::StartRefusal;
 constexpr Duration kRequestWithin = 5s;  // wire.md 2.8
 constexpr Duration kLinger = 1s;
+constexpr Duration kReplySettles = 50ms;
 
 StartRefusal why(mpa::Responder::Error e) {
   using Error = mpa::Responder::Error;
@@ -71,6 +73,7 @@ void Answer::on_ready(Token& token, bool readable, bool) {
     return;
   }
   state_ = State::parked;
+  plain_ = !(*request)->extension;
   token.engine().set_deadline(token, *this, Time::never());
   handler_->request_came(token, *this, **request);
 }
@@ -92,7 +95,12 @@ void Answer::on_deadline(Token& token) {
       handler_->answer_overdue(token, *this);
       break;
     case State::rejected:
-      drop(token);
+      if (std::exchange(shut_, true)) {
+        drop(token);
+      } else {
+        tcp_.shut_write();
+        token.engine().set_deadline(token, *this, token.now() + kLinger);
+      }
       break;
   }
 }
@@ -140,8 +148,16 @@ void Answer::reject(Token& token, Bytes private_data) {
     return;
   }
   // Closed when the peer closes, so that a reset does not overtake the Reply.
-  tcp_.shut_write();
   state_ = State::rejected;
+  if (plain_) {
+    // siw forgets a Reply that it has not read when the FIN comes.
+    const Time when = token.now() + kReplySettles;
+    token.engine().set_deadline(token, *this, when);
+    token.engine().closes_at(token, when);
+    return;
+  }
+  tcp_.shut_write();
+  shut_ = true;
   token.engine().set_deadline(token, *this, token.now() + kLinger);
 }
 

@@ -60,6 +60,8 @@ class Answer final : public engine::Source {
   port::TcpStream tcp_;
   mpa::Responder responder_;
   State state_ = State::reading;
+  bool plain_ = false;  // the peer knows no extension: it may be siw
+  bool shut_ = false;
 };
 
 }  // namespace weft::cm

@@ -121,7 +121,7 @@ void Engine::serve_doorbells(Token& token) {
 }
 
 void Engine::bury() {
-  while (Source* s = graveyard_.pop_front()) delete s;
+  graveyard_.for_each([](Source& s) { delete &s; });
 }
 
 // --- sources
