@@ -4,6 +4,7 @@
   apps.py --list                 the names of all cases
   apps.py --build DIR CASE...    runs them; DIR is the build directory
   apps.py --build DIR --where host|namespaces CASE...   only there
+  apps.py --build DIR --sanitizer FILE CASE...          DIR was built with a sanitizer; FILE is its library, to be loaded first
 
 Exit status: 0 all good, 1 something failed, 77 nothing could be run (a program is not installed).
 """
@@ -80,7 +81,8 @@ class Namespaces:
 class Product:
     """weft as an unprivileged user finds it: a copy where everybody may read it."""
 
-    def __init__(self, build):
+    def __init__(self, build, sanitizer=None):
+        self.sanitizer = os.path.realpath(sanitizer) if sanitizer else None
         self.root = tempfile.mkdtemp(prefix="weft-apps-")
         os.chmod(self.root, 0o755)
         os.mkdir(f"{self.root}/bin")
@@ -90,7 +92,9 @@ class Product:
             shutil.copy(f"{build}/lib/weft/{lib}", f"{self.root}/lib/weft/{lib}")
 
     def command(self, program, environment=()):
-        run = [f"{self.root}/bin/weft", "run", *(w for variable in environment for w in ("--env", variable)), "--", *program]
+        # Other people's programs leak: that is not what is asked here.
+        first = ["env", f"LD_PRELOAD={self.sanitizer}", "ASAN_OPTIONS=detect_leaks=0"] if self.sanitizer else []
+        run = [*first, f"{self.root}/bin/weft", "run", *(w for variable in environment for w in ("--env", variable)), "--", *program]
         if os.geteuid() == 0:
             return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *run]
         return run
@@ -179,6 +183,7 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--build")
     parser.add_argument("--where", choices=["host", "namespaces"])
+    parser.add_argument("--sanitizer")
     parser.add_argument("case", nargs="*")
     options = parser.parse_args()
     known = {c.name: c for c in cases.all_cases()}
@@ -194,7 +199,7 @@ def main():
             places.append(Namespaces())
         else:
             print("SKIPPED between namespaces: making them takes root")
-    product = Product(options.build)
+    product = Product(options.build, options.sanitizer)
     good, ran = True, False
     try:
         for case in chosen:
