@@ -29,7 +29,7 @@ Result<WriteAssembly::Context*, WdpDrop> WriteAssembly::find(const WdpData& d,
                                                              MsnWindow& messages) {
   if (messages.closed(d.msn)) return fail(WdpDrop::superseded);
   Context* unused = nullptr;
-  Context* oldest = nullptr;
+  Context* oldest = &contexts_.front();  // counts only where all are open
   for (Context& c : contexts_) {
     if (!c.open) {
       unused = &c;
@@ -38,7 +38,7 @@ Result<WriteAssembly::Context*, WdpDrop> WriteAssembly::find(const WdpData& d,
       // Another PSN, or the window would have stopped it.
       if (c.came.test(d.segment_index())) return fail(WdpDrop::duplicate_segment);
       return &c;
-    } else if (oldest == nullptr || distance(oldest->header.msn, c.header.msn) < 0) {
+    } else if (distance(oldest->header.msn, c.header.msn) < 0) {
       oldest = &c;
     }
   }
