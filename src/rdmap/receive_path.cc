@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rdmap/faults.h"
+#include "rdmap/pieces.h"
 
 namespace weft::rdmap {
 
@@ -237,26 +238,12 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
 
 Verdict ReceivePath::receive_pieces(const Receive& r, uint64_t offset, size_t length,
                                     PieceList& places) {
-  for (uint32_t i = 0; i < r.segments && length > 0; ++i) {
-    const LocalSegment& s = r.segment[i];
-    if (offset >= s.length) {
-      offset -= s.length;
-      continue;
-    }
-    const uint64_t n = std::min<uint64_t>(length, s.length - offset);
-    const auto p = consumer_.memory().receive_buffer(s.lkey, s.address + offset, n);
-    if (!p.ok()) {
-      // Our own program's fault, but the peer's request is what fails: it sees a remote operation
-      // error, as on InfiniBand.
-      own_fault_ = true;
-      return fail_receive(r, Status::local_protection,
-                          term::kOperationCatastrophicStream.because(Refusal::own_receive_memory));
-    }
-    places.add(*p, n);
-    offset = 0;
-    length -= n;
-  }
-  return Ok{};
+  if (rdmap::receive_pieces(consumer_.memory(), r, offset, length, places).ok()) return Ok{};
+  // Our own program's fault, but the peer's request is what fails: it sees a remote operation
+  // error, as on InfiniBand.
+  own_fault_ = true;
+  return fail_receive(r, Status::local_protection,
+                      term::kOperationCatastrophicStream.because(Refusal::own_receive_memory));
 }
 
 ReceivePath::Quote ReceivePath::quote(const Segment& s) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "rdmap/pieces.h"
 #include "wire/rdmap_messages.h"
 
 namespace weft::rdmap {
@@ -129,25 +130,7 @@ void SendPath::want_all_covered() {
 
 Result<Ok, MemoryFault> SendPath::local_pieces(const SendWqe& w, uint32_t offset, uint32_t length,
                                                Access need, PieceList& out) {
-  if (w.inlined) {
-    out.add(const_cast<std::byte*>(w.payload()) + offset, length);
-    return Ok{};
-  }
-  for (uint32_t i = 0; i < w.segments && length > 0; ++i) {
-    const LocalSegment& s = w.segment()[i];
-    if (offset >= s.length) {
-      offset -= s.length;
-      continue;
-    }
-    const uint32_t n = std::min(length, s.length - offset);
-    const auto p = consumer_.memory().local(s.lkey, s.address + offset, n, need);
-    if (!p.ok()) return fail(p.error());
-    out.add(*p, n);
-    offset = 0;
-    length -= n;
-  }
-  if (length > 0) return fail(MemoryFault::bounds);
-  return Ok{};
+  return rdmap::local_pieces(consumer_.memory(), w, offset, length, need, out);
 }
 
 void SendPath::llp_took_all() {
