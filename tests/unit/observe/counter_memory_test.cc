@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <set>
@@ -148,6 +149,8 @@ TEST(CounterMemory, ReadersSeeSumsThatOnlyGrow) {
       stats::QpBlock& qp = m.acquire(0, number(1));
       for (int i = 0; i < 20; ++i) qp.counters.sent(Kind::write);
       m.release(0, qp);
+      // A reader looks again when a queue pair went while it read, and it may read slowly.
+      std::this_thread::sleep_for(std::chrono::milliseconds{2});
     }
   });
   uint64_t before = 0;
