@@ -170,10 +170,11 @@ int rdma_resolve_addr(rdma_cm_id* id, sockaddr* src_addr, sockaddr* dst_addr, in
     return refuse("rdma_resolve_addr", "an address is neither IPv4 nor IPv6");
   }
   CmId& i = object(id);
+  // Before the event can reach a thread that waits for it.
+  std::memcpy(&i.route.addr.dst_storage, &destination.storage, destination.length);
   if (const int error = i.core.resolve_address(source, destination); error != 0) {
     return refuse(error);
   }
-  std::memcpy(&i.route.addr.dst_storage, &destination.storage, destination.length);
   return complete(i);
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);

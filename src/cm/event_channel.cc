@@ -43,10 +43,20 @@ Event* EventChannel::take() {
   return *e;
 }
 
+EventChannel::Visit::Visit(EventChannel& channel) : channel_(channel.shared_from_this()) {
+  const std::lock_guard guard{channel.taking_};
+  ++channel.visits_;
+}
+
+EventChannel::Visit::~Visit() {
+  const std::lock_guard guard{channel_->taking_};
+  if (--channel_->visits_ == 0 && channel_->destroyed_) channel_->events_.close();
+}
+
 int EventChannel::next(Event*& event) {
   // Programs destroy a channel while a thread of theirs waits here, and leave by exit(3). As with
   // the kernel's, that thread hears nothing more.
-  const auto keep = shared_from_this();
+  const Visit visit{*this};
   for (;;) {
     if (!alive()) return EIO;
     if (destroyed_.load(std::memory_order_relaxed)) return EBADF;
@@ -93,7 +103,7 @@ void EventChannel::destroy() {
       std::unique_ptr<Event> owned{*e};
       if (owned->kind == EventKind::connect_request) requests.push_back(std::move(owned));
     }
-    events_.close();
+    if (visits_ == 0) events_.close();
   } else {
     // In a child of fork(2): the queue behind the descriptor is the parent's, but the descriptor is
     // ours to close.

@@ -59,6 +59,17 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
   void operation_ends() { under_way_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
+  // A thread inside next(): as with a system call, the descriptor stays open under it.
+  class Visit {
+   public:
+    explicit Visit(EventChannel& channel);
+    ~Visit();
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+   private:
+    std::shared_ptr<EventChannel> channel_;
+  };
   Event* take();
   int wait();
 
@@ -70,6 +81,7 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
   // Taking an event off and counting it are one step for withdraw().
   std::mutex taking_;
   std::atomic<bool> destroyed_{false};  // changes under taking_
+  unsigned visits_ = 0;                 // under taking_
   verbs::EventQueue<Event*> events_;    // which it owns
 };
 

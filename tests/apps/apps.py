@@ -11,6 +11,7 @@ Exit status: 0 all good, 1 something failed, 77 nothing could be run (a program 
 
 import argparse
 import os
+import random
 import shutil
 import signal
 import socket
@@ -31,9 +32,20 @@ class Failed(Exception):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that is free on TCP and UDP, and below those that the system hands out: weft's own adapter port, and the ends of
+    other connections, are among these."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        first_handed_out = int(f.read().split()[0])
+    for _ in range(1000):
+        port = random.randrange(first_handed_out // 2, first_handed_out)
+        try:
+            with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+                tcp.bind(("", port))
+                udp.bind(("", port))
+            return port
+        except OSError:
+            continue
+    raise Failed("no free port")
 
 
 class Host:
@@ -76,6 +88,37 @@ class Namespaces:
     def close(self):
         for s in self.sides:
             subprocess.run(["ip", "netns", "delete", s], check=False)
+
+
+def places(where=None):
+    """Where the two programs of a case stand: on this host, between namespaces. Says loudly what cannot be."""
+    found = [Host()] if where != "namespaces" else []
+    if where == "host":
+        return found
+    if os.geteuid() != 0:
+        print("SKIPPED between namespaces: making them takes root")
+    elif subprocess.run(["unshare", "--net", "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        print("SKIPPED between namespaces: root may not make any here, as in many containers")
+    else:
+        found.append(Namespaces())
+    return found
+
+
+def attempt(name, place, run, started):
+    """Runs `run()`. After a failure shows what the processes of `started` said; they end in any case."""
+    try:
+        run()
+    except Failed as e:
+        print(f"FAILED {name} ({place}): {e}")
+        for p in started:
+            p.end()
+            print(f"--- {' '.join(p.command)}\n{p.text()}")
+        return False
+    finally:
+        for p in started:
+            p.end()
+    print(f"passed {name} ({place})")
+    return True
 
 
 class Product:
@@ -126,43 +169,35 @@ class Process:
             self.process.wait()
 
 
-def run_case(case, place, product, environment=()):
+def run_programs(case, place, product, environment, started):
     values = {"addr": place.address, "port": str(free_port())}
     fill = lambda words: [w.format(**values) for w in words]
-    started = []
     until = time.monotonic() + case.seconds
-    try:
-        server = Process(place.enter(0) + product.command(fill(case.server), environment))
-        started.append(server)
-        clients = []
-        if case.client:
-            time.sleep(0.4)  # the programs do not say when they listen
-            for i in range(case.clients):
-                time.sleep(case.stagger if i > 0 else 0)
-                client = Process(place.enter(1) + product.command(fill(case.client), environment))
-                started.append(client)
-                clients.append(client)
-        for client in clients:
-            if (status := client.wait(until)) != 0:
-                raise Failed(f"client's exit status {status}")
-        if case.server_is_killed:
-            server.end()
-        elif (status := server.wait(until)) != 0:
-            raise Failed(f"server's exit status {status}")
-        for client in clients or [None]:
-            if complaint := case.good(server.text(), client.text() if client else ""):
-                raise Failed(complaint)
-    except Failed as e:
-        print(f"FAILED {case.name} ({place.name}): {e}")
-        for p in started:
-            p.end()
-            print(f"--- {' '.join(p.command)}\n{p.text()}")
-        return False
-    finally:
-        for p in started:
-            p.end()
-    print(f"passed {case.name} ({place.name})")
-    return True
+    server = Process(place.enter(0) + product.command(fill(case.server), environment))
+    started.append(server)
+    clients = []
+    if case.client:
+        time.sleep(0.4)  # the programs do not say when they listen
+        for i in range(case.clients):
+            time.sleep(case.stagger if i > 0 else 0)
+            client = Process(place.enter(1) + product.command(fill(case.client), environment))
+            started.append(client)
+            clients.append(client)
+    for client in clients:
+        if (status := client.wait(until)) != 0:
+            raise Failed(f"client's exit status {status}")
+    if case.server_is_killed:
+        server.end()
+    elif (status := server.wait(until)) != 0:
+        raise Failed(f"server's exit status {status}")
+    for client in clients or [None]:
+        if complaint := case.good(server.text(), client.text() if client else ""):
+            raise Failed(complaint)
+
+
+def run_case(case, place, product, environment=()):
+    started = []
+    return attempt(case.name, place.name, lambda: run_programs(case, place, product, environment, started), started)
 
 
 def run_again_with_trace(case, place, product, build):
@@ -191,14 +226,7 @@ def main():
         print("\n".join(known))
         return 0
     chosen = [known[name] for name in options.case] or list(known.values())
-    places = []
-    if options.where != "namespaces":
-        places.append(Host())
-    if options.where != "host":
-        if os.geteuid() == 0:
-            places.append(Namespaces())
-        else:
-            print("SKIPPED between namespaces: making them takes root")
+    there = places(options.where)
     product = Product(options.build, options.sanitizer)
     good, ran = True, False
     try:
@@ -206,15 +234,14 @@ def main():
             if not shutil.which(case.server[0]):
                 print(f"SKIPPED {case.name}: {case.server[0]} is not installed")
                 continue
-            ran = True
-            alone = case.client is None
-            for place in places[:1] if alone else places:
+            for place in there[:1] if case.client is None else there:
+                ran = True
                 if not run_case(case, place, product):
                     good = False
                     run_again_with_trace(case, place, product, options.build)
     finally:
         product.close()
-        for place in places:
+        for place in there:
             place.close()
     if not ran:
         return SKIP

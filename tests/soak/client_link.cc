@@ -196,7 +196,8 @@ void ClientLink::completed(const ibv_wc& wc, const WorkId& id) {
   // What may end a connection whose peer is killed or without memory. A server that has none for a
   // Reply closes, is taken for one that knows no extension, and then there are no immediates.
   const bool usual = wc.status == IBV_WC_WR_FLUSH_ERR || wc.status == IBV_WC_RETRY_EXC_ERR ||
-                     wc.status == IBV_WC_REM_OP_ERR || wc.status == IBV_WC_LOC_QP_OP_ERR ||
+                     wc.status == IBV_WC_REM_OP_ERR ||
+                     (wc.status == IBV_WC_LOC_QP_OP_ERR && ledger_->want.load()) ||
                      (poisoned_ && wc.status == IBV_WC_REM_ACCESS_ERR);
   if (!usual) {
     ledger_->complain("link %u: a request completed with '%s'", link_,

@@ -19,7 +19,6 @@ class Count {
   void add(uint64_t n = 1) {
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_release);
   }
-  void set(uint64_t n) { value_.store(n, std::memory_order_release); }
   uint64_t get() const { return value_.load(std::memory_order_acquire); }
 
  private:
@@ -69,6 +68,7 @@ struct Worker {
 
 struct Ledger {
   std::atomic<bool> stop{false};  // supervisor: finish what is under way, start nothing new
+  std::atomic<bool> want{false};  // supervisor: a process has been without descriptors or memory
   std::atomic<uint32_t> links{0};
   std::atomic<uint32_t> complaints{0};
   std::array<std::array<char, kComplaintSize>, 32> complaint{};

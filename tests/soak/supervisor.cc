@@ -98,6 +98,7 @@ void Supervisor::strike(Clock::time_point now) {
   if (!p.victim || p.victim->suffers() || p.killed) return;
   // A process that has no memory to begin with is not what this is about.
   if (p.turns < p.first_turns + 100 && fault != Fault::kill) return;
+  if (fault == Fault::no_descriptors || fault == Fault::no_memory) ledger_.want.store(true);
   if (!p.victim->strike(fault, std::chrono::milliseconds{50 + random_() % 1500})) return;
   p.killed = fault == Fault::kill;
   ++faults_[static_cast<size_t>(fault)];

@@ -74,10 +74,6 @@ class Scene:
             time.sleep(0.05)
         raise Failed(f"never came: {what}; last: {counters}")
 
-    def end(self):
-        for process in self.started:
-            process.end()
-
 
 def judge(process):
     """What holds of any process at any moment."""
@@ -221,18 +217,7 @@ ON_THIS_HOST_ALONE = ("hidden", "others")
 
 
 def attempt(name, scene):
-    try:
-        CASES[name][1](scene)
-    except Failed as e:
-        print(f"FAILED {name} ({scene.place.name}): {e}")
-        scene.end()
-        for process in scene.started:
-            print(f"--- {' '.join(process.command)}\n{process.text()}")
-        return False
-    finally:
-        scene.end()
-    print(f"passed {name} ({scene.place.name})")
-    return True
+    return apps.attempt(name, scene.place.name, lambda: CASES[name][1](scene), scene.started)
 
 
 def main():
@@ -244,11 +229,7 @@ def main():
     if options.list:
         print("\n".join(CASES))
         return 0
-    places = [apps.Host()]
-    if os.geteuid() == 0:
-        places.append(apps.Namespaces())
-    else:
-        print("SKIPPED between namespaces: making them takes root")
+    places = apps.places()
     product = apps.Product(options.build)
     good, ran = True, False
     try:

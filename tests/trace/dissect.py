@@ -27,13 +27,14 @@ NO_FAULTS_ON_THE_WIRE = {
     "TCP window specified by the receiver is now completely full",
     "TCP Zero Window segment",
     "TCP window update",
-    "Duplicate ACK",
     "Connection reset (RST)",
     # A busy machine lets timers run out.
     "This frame is a (suspected) retransmission",
     "This frame is a (suspected) fast retransmission",
     "This frame is a (suspected) spurious retransmission",
+    "This frame is a (suspected) out-of-order segment",
 }
+NO_FAULTS_BEGIN_ON_THE_WIRE = ("Duplicate ACK (#",)
 
 
 class StartUp(NamedTuple):
@@ -81,6 +82,7 @@ class Capture:
         self.faults = []
         self.cut_short = False
         self._no_faults = NO_FAULTS | (NO_FAULTS_ON_THE_WIRE if on_the_wire else set())
+        self._no_faults_begin = NO_FAULTS_BEGIN + (NO_FAULTS_BEGIN_ON_THE_WIRE if on_the_wire else ())
         with tempfile.TemporaryFile() as said:
             with subprocess.Popen(tshark("-r", file, "-T", "pdml", "-J",
                                          "frame ip ipv6 tcp iwarp_mpa iwarp_ddp_rdmap _ws.malformed _ws.short _ws.expert"),
@@ -111,7 +113,7 @@ class Capture:
         for field in packet.iter("field"):
             if field.get("name") == "_ws.expert.message":
                 message = field.get("show")
-                if message not in self._no_faults and not message.startswith(NO_FAULTS_BEGIN):
+                if message not in self._no_faults and not message.startswith(self._no_faults_begin):
                     self.faults.append(f"packet {number}, {source} to {target}: {message}")
         is_short = False
         for proto in packet.iter("proto"):

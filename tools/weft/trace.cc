@@ -32,26 +32,43 @@ struct TraceOptions {
   uint32_t size = 1024;
 };
 
-volatile sig_atomic_t g_child = 0;
+// The signals that this process waits for, blocked as long as this is there.
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&all_);
+    sigaddset(&all_, SIGCHLD);
+    for (const int signal : kPassedOn) sigaddset(&all_, signal);
+    sigprocmask(SIG_BLOCK, &all_, &mask_before_);
+    // Ignored, as it may be from whoever started us, it would never come.
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &usual, &child_before_);
+  }
+  ~Signals() { restore(); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
 
-// What somebody sends to this process is meant for the program. What the terminal sends has reached
-// it already.
-void pass_on(int signal, siginfo_t* info, void*) {
-  const int before = errno;
-  if (info->si_code <= 0) kill(g_child, signal);
-  errno = before;
-}
+  void restore() const {
+    sigaction(SIGCHLD, &child_before_, nullptr);
+    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+  siginfo_t next() const {
+    siginfo_t info{};
+    while (sigwaitinfo(&all_, &info) < 0) {
+    }
+    return info;
+  }
 
-void pass_signals_on_to(pid_t child) {
-  g_child = child;
-  struct sigaction action {};
-  action.sa_sigaction = pass_on;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  for (const int signal : kPassedOn) sigaction(signal, &action, nullptr);
-}
+ private:
+  sigset_t all_{};
+  sigset_t mask_before_{};
+  struct sigaction child_before_ {};
+};
 
 // Starts the program and waits for its end. Its status, as a shell has it.
 int run_to_end(const LaunchPlan& plan, const LaunchRequest& request) {
+  const Signals signals;
   const pid_t self = getpid();
   const pid_t child = fork();
   if (child < 0) {
@@ -59,17 +76,25 @@ int run_to_end(const LaunchPlan& plan, const LaunchRequest& request) {
     return kStatusOwnFailure;
   }
   if (child == 0) {
+    signals.restore();
     // Whoever kills this command means the program.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != self) _exit(kStatusOwnFailure);
     _exit(execute(kWho, plan, request));
   }
-  pass_signals_on_to(child);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return kStatusOwnFailure;
+  for (;;) {
+    const siginfo_t signal = signals.next();
+    if (signal.si_signo != SIGCHLD) {
+      // What somebody sends to this process is meant for the program. What the terminal sends has
+      // reached it already.
+      if (signal.si_code <= 0) kill(child, signal.si_signo);
+      continue;
+    }
+    int status = 0;
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended < 0) return kStatusOwnFailure;
+    if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 std::string size_of(const std::string& file) {

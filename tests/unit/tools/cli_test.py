@@ -260,6 +260,13 @@ class TraceTest(Installed):
             self.assertEqual(process.wait(20), 9, name)
             process.stdout.close()
 
+    def test_ignored_signals_stay_ignored(self):
+        # As nohup has it, and those who start many programs and wait for none.
+        ignore = [f"signal.signal(signal.{name}, signal.SIG_IGN)" for name in ("SIGHUP", "SIGCHLD")]
+        command = [str(self.weft), "trace", "-o", str(self.pattern), "--", "sh", "-c", "kill -HUP $PPID $$; exit 3"]
+        script = f"import os, signal; {'; '.join(ignore)}; os.execv({command[0]!r}, {command!r})"
+        self.assertEqual(subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode, 3)
+
     def test_killed_it_takes_the_program_with_it(self):
         # The pipe ends when nobody holds it open any more.
         process = subprocess.Popen([str(self.weft), "trace", "-o", str(self.pattern), "--", "sh", "-c",
