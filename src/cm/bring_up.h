@@ -1,64 +1,15 @@
 // IB-style bring-up of RC queue pairs: the program exchanges (GID or LID, QPN) by itself and calls
 // modify_qp; here the two sides find each other over TCP (wire.md 13.1, 14).
-//
-//   RTR --lower QPN--> dialing --Reply code 0--> connected
-//    |                    ^  \--refused, code 1, 2--> waiting 10 .. 500 ms --> dialing
-//    |                    |
-//    \--higher QPN--> listening (Request parked or to come) --Request fits--> connected
-//                         \--nothing for 1 s--> dialing as a fallback
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "cm/acceptor.h"
-#include "cm/dial.h"
 #include "verbs/queue_pair.h"
 #include "wire/wfrc.h"
 
 namespace weft::cm {
-
-// Connects one queue pair. Owned by the engine; the queue pair points to it (bring_up_data).
-class Attempt final : public engine::Source, private DialHandler {
- public:
-  static Attempt& start(engine::Token& token, verbs::QueuePair& qp);
-  // The queue pair reached RTS: from now on the patience runs.
-  void send_side_ready(engine::Token& token);
-  void cancel(engine::Token& token);
-  // A Request for this queue pair came, and its addresses fit. Takes it or refuses it.
-  void request_came(engine::Token& token, Answer& answer, const wire::Wfrc& request);
-
-  void on_ready(engine::Token&, bool, bool) override {}
-  void on_deadline(engine::Token& token) override;
-  void on_doorbell(engine::Token&) override {}
-  void on_no_memory(engine::Token& token) override { retry(token); }
-  void abandon_in_child() override {}
-
- private:
-  explicit Attempt(verbs::QueuePair& qp) : qp_(qp) {}
-  void begin(engine::Token& token);
-  bool plan_route();
-  bool dials() const;
-  void dial(engine::Token& token, bool fallback);
-  void retry(engine::Token& token);
-  void give_up(engine::Token& token);
-  void connect_to_self(engine::Token& token);
-  void connected(engine::Token& token, Started&& started, bool initiator, uint64_t nonce);
-  void dial_connected(engine::Token& token, Dial& dial, Started&& started) override;
-  void dial_failed(engine::Token& token, Dial& dial, DialFailure&& failure) override;
-  wire::Wfrc block() const;
-
-  verbs::QueuePair& qp_;
-  Gid local_;
-  Gid remote_;
-  uint32_t scope_ = 0;
-  Dial* dial_ = nullptr;
-  bool fallback_ = false;
-  uint64_t nonce_ = 0;
-  Duration pause_{};
-  Time give_up_at_ = Time::never();
-  Time hard_failure_since_ = Time::never();  // since when the peer says that it never will
-};
 
 // All of the process's adapter ports and those who wait at them.
 class BringUpService final : public verbs::BringUp, private AnswerHandler {

@@ -16,9 +16,6 @@ namespace weft::engine {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr Duration kDeferMost = 50us;    // wire.md 4.10
-constexpr Duration kDeferIdle = 45us;    // less, as soon as nothing else comes in
-constexpr Duration kPollsWithin = 50us;  // between two polls of a program that polls
 constexpr Duration kLingerMost = 10us;
 constexpr size_t kBatchesKept = 8;
 constexpr unsigned kYieldAfter = 2000;  // turns refused, about 100 us
@@ -196,11 +193,6 @@ void Engine::want_read(Token&, Source& s, bool on) {
   update_interest(s, on, s.wants_write_);
 }
 
-void Engine::defer(Token& token, Source& source) {
-  if (deferred_.empty()) deferred_until_ = token.now() + kDeferMost;
-  deferred_.push_back(source);
-}
-
 std::unique_ptr<mpa::TxBatch> Engine::take_batch(Token&) {
   if (batches_.empty()) return std::make_unique<mpa::TxBatch>();
   auto b = std::move(batches_.back());
@@ -240,13 +232,10 @@ bool Engine::progress(Ask ask) {
 }
 
 bool Engine::turn(Token& token) {
-  flush_gathered(token);
+  if (!gathering_.empty()) flush_gathered(token);
   bool moved = run_deadlines(token);
   moved |= poll_sockets(token);
-  if (!deferred_.empty() &&
-      token.now() >= (moved ? deferred_until_ : deferred_until_ - kDeferIdle)) {
-    flush_deferred(token);
-  }
+  if (!deferred_.empty() && defer_is_over(token, moved)) flush_deferred(token);
   return moved;
 }
 
@@ -348,29 +337,6 @@ bool Engine::poll_sockets(Token& token) {
     visit(token, *s, [&] { s->on_ready(token, true, false); });
   }
   return moved || n > 0;
-}
-
-bool Engine::gather(Token& token, Source& source) {
-  if (token.now() - last_poll_ > kPollsWithin ||
-      expected_sleepers_.load(std::memory_order_relaxed) > 0 ||
-      sleepers_.load(std::memory_order_relaxed) > 0) {
-    return false;
-  }
-  gathering_.push_back(source);
-  return true;
-}
-
-void Engine::flush_gathered(Token& token) {
-  while (Source* s = gathering_.pop_front()) {
-    visit(token, *s, [&] { s->on_gathered(token); });
-  }
-}
-
-void Engine::flush_deferred(Token& token) {
-  while (Source* s = deferred_.pop_front()) {
-    visit(token, *s, [&] { s->on_idle(token); });
-  }
-  deferred_until_ = Time::never();
 }
 
 // --- descriptors

@@ -192,6 +192,7 @@ class Engine {
   bool poll_sockets(Token& token);
   bool run_deadlines(Token& token);
   void flush_gathered(Token& token);
+  bool defer_is_over(Token& token, bool moved) const;
   void flush_deferred(Token& token);
   void update_interest(Source& source, bool read, bool write);
   void watch_program(Time now);

@@ -1,88 +1,9 @@
 // Both parts of wire.md 9.1 against each other, message by message.
 
-#include "wdp/handshake.h"
-
-#include <gtest/gtest.h>
-
-#include "tests/support/host.h"
+#include "tests/unit/wdp/handshake_fixture.h"
 
 namespace weft::wdp {
 namespace {
-
-using State = Handshake::State;
-using Failure = Handshake::Failure;
-using test::Buffer;
-using test::pattern_bytes;
-using wire::CtlType;
-using wire::RejReason;
-using wire::WdpCtl;
-
-const Endpoint kActive{Gid::from_ipv4(0x0a000001), 50000};
-const Endpoint kPassive{Gid::from_ipv4(0x0a000002), 7471};
-
-struct Said {
-  Buffer bytes;
-  WdpCtl ctl;
-};
-
-struct HandshakeTest : ::testing::Test {
-  Offer active_offer() {
-    return {.own_qpn = make_qpn(50000, 9),
-            .token = SessionToken{0xa1},
-            .first_psn = Psn{100},
-            .ird = 4,
-            .ord = 8,
-            .max_payload = 1472,
-            .features = {.immediate = true, .uc_read = true},
-            .private_data = pattern_bytes(20, 1)};
-  }
-  Offer passive_offer() {
-    return {.own_qpn = make_qpn(40000, 5),
-            .token = SessionToken{0xb2},
-            .first_psn = Psn{200},
-            .ird = 3,
-            .ord = 16,
-            .max_payload = 8972,
-            .features = {.data_crc = true, .immediate = true, .uc_read = true},
-            .private_data = pattern_bytes(30, 2)};
-  }
-  void connect() { a.connect(active_offer(), {.to = kPassive}, Qpn{}, false, now); }
-  std::vector<Said> said(Handshake& h) {
-    std::vector<Said> all;
-    while (h.ready()) {
-      Train t;
-      h.fill(t);
-      const auto* p = static_cast<const std::byte*>(t.pieces()[0].iov_base);
-      all.push_back({Buffer(p, p + t.bytes()), {}});
-    }
-    // Only now, for they refer to the bytes.
-    for (Said& s : all) s.ctl = *WdpCtl::parse(s.bytes);
-    return all;
-  }
-  // The one message that it says, of this type.
-  Said one(Handshake& h, CtlType type) {
-    auto all = said(h);
-    EXPECT_EQ(all.size(), 1U);
-    if (all.empty()) return {};
-    EXPECT_EQ(all[0].ctl.type, type);
-    return std::move(all[0]);
-  }
-  void request(const Said& req, bool validated = false) {
-    b.requested(req.ctl, {.to = kActive}, req.bytes.size(), validated);
-  }
-  void hear(Handshake& h, const Said& s) {
-    EXPECT_TRUE(h.received(s.ctl, s.bytes.size(), now).ok());
-  }
-  void later(Handshake& h, Duration d) {
-    now = now + d;
-    h.tick(now);
-  }
-
-  SeededRandom random{3};
-  Time now = Time::from_ns(1'000'000'000);
-  Handshake a{random};
-  Handshake b{random};
-};
 
 TEST_F(HandshakeTest, ReqRepRtu) {
   connect();
@@ -363,53 +284,6 @@ TEST_F(HandshakeTest, ACriticalTlvThatNobodyKnowsIsRefused) {
   rep.ctl.tlvs = Bytes{tlv}.first(4);
   EXPECT_TRUE(a.received(rep.ctl, rep.bytes.size(), now).ok());
   EXPECT_EQ(one(a, CtlType::rej).ctl.reason, static_cast<uint32_t>(RejReason::critical_tlv));
-}
-
-// --- two queue pairs that call each other
-
-struct CrossingTest : HandshakeTest {
-  Offer offer(bool first) {
-    Offer o = first ? active_offer() : passive_offer();
-    o.private_data.clear();
-    return o;
-  }
-};
-
-// wire.md 9.1: "lower one proceeds, other side drops its own REQ and answers".
-TEST_F(CrossingTest, TheLowerQueuePairsRequestWins) {
-  const Endpoint at_b{Gid::from_ipv4(0x0a000002), 40000};
-  a.connect(offer(true), {.to = at_b}, make_qpn(40000, 5), true, now);
-  b.connect(offer(false), {.to = kActive}, make_qpn(50000, 9), true, now);
-  const Said from_a = one(a, CtlType::req);
-  const Said from_b = one(b, CtlType::req);
-  EXPECT_TRUE(from_a.ctl.ib_style);
-  EXPECT_EQ(from_a.ctl.didx, 5);
-  // b has the lower QPN.
-  hear(b, from_a);
-  EXPECT_EQ(b.state(), State::req_sent);
-  EXPECT_FALSE(b.ready());
-  hear(a, from_b);
-  EXPECT_EQ(a.state(), State::rep_sent);
-  const Said rep = one(a, CtlType::rep);
-  EXPECT_EQ(rep.ctl.source_token, from_a.ctl.source_token);
-  hear(b, rep);
-  EXPECT_EQ(b.state(), State::established);
-  hear(a, one(b, CtlType::rtu));
-  EXPECT_EQ(a.state(), State::established);
-  EXPECT_EQ(a.parameters().peer_token, SessionToken{0xb2});
-  EXPECT_EQ(b.parameters().peer_token, SessionToken{0xa1});
-  EXPECT_FALSE(a.parameters().from_listener);
-  EXPECT_EQ(b.parameters().peer_index(), 9);
-}
-
-TEST_F(CrossingTest, AStrangersReqMeansNothing) {
-  a.connect(offer(true), {.to = kPassive}, make_qpn(40000, 5), true, now);
-  (void)one(a, CtlType::req);
-  Offer stranger = offer(false);
-  stranger.own_qpn = make_qpn(40000, 6);
-  b.connect(stranger, {.to = kActive}, make_qpn(50000, 9), true, now);
-  hear(a, one(b, CtlType::req));
-  EXPECT_EQ(a.state(), State::req_sent);
 }
 
 }  // namespace

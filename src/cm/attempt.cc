@@ -1,0 +1,249 @@
+#include "cm/attempt.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "cm/bring_up_block.h"
+#include "cm/farewell.h"
+#include "cm/stream_settings.h"
+#include "config/options.h"
+#include "device/device.h"
+
+namespace weft::cm {
+namespace {
+
+using namespace std::chrono_literals;
+using engine::Token;
+using stats::BringUpRefusal;
+using wire::Wfrc;
+
+// wire.md 14.3
+constexpr Duration kFirstPause = 10ms;
+constexpr Duration kLongestPause = 500ms;
+constexpr Duration kPassivePatience = 1s;
+constexpr Duration kHardFailurePatience = 2s;
+constexpr Duration kLeastBringUp = 10s;
+constexpr Duration kDialTimeout = 10s;
+uint64_t random64() {
+  SystemRandom random;
+  return random.next();
+}
+
+void count_answer(Token& token, Wfrc::Code code) {
+  static_assert(static_cast<size_t>(Wfrc::Code::qp_in_error) + 1 == stats::kBringUpAnswers);
+  const Wfrc::Code known = code <= Wfrc::Code::qp_in_error ? code : Wfrc::Code::ok;
+  stats::count(token.engine().counters().bring_up_answer, known);
+}
+
+// What both sides bring to the start-up. The program's ORD is not known before RTS; the peer's IRD
+// bounds ours either way.
+mpa::Offer offer_for(const verbs::QueuePair& qp) {
+  const config::Options& o = config::options();
+  return {.crc = o.crc,
+          .extension = o.ext != config::Extensions::off,
+          .peer_to_peer = true,
+          .ird = qp.attributes().max_dest_rd_atomic,
+          .ord = device::kMaxReads};
+}
+
+}  // namespace
+
+Attempt& Attempt::start(Token& token, verbs::QueuePair& qp) {
+  auto owned = std::unique_ptr<Attempt>{new Attempt(qp)};
+  Attempt& a = *owned;
+  qp.bring_up_data = &a;
+  token.engine().add(token, std::move(owned), -1, false, false);
+  token.engine().guard(
+      token, [&] { a.begin(token); }, [&] { a.retry(token); });
+  return a;
+}
+
+void Attempt::begin(Token& token) {
+  if (!plan_route()) {
+    // modify_qp has checked the address vector, so this cannot be; and if it is, it has an end.
+    retry(token);
+  } else if (qp_.number() == qp_.attributes().dest_qpn && local_ == remote_) {
+    connect_to_self(token);
+  } else if (dials()) {
+    dial(token, false);
+  } else {
+    token.engine().set_deadline(token, *this, token.now() + kPassivePatience);
+  }
+}
+
+// wire.md 13.1: the side with the lower number does, or where both are equal that with the lower
+// GID.
+bool Attempt::dials() const {
+  const Qpn peer = qp_.attributes().dest_qpn;
+  return qp_.number() != peer ? qp_.number() < peer : local_ < remote_;
+}
+
+bool Attempt::plan_route() {
+  const verbs::AddressVector& av = qp_.attributes().av;
+  const auto destination = qp_.context().destination(av);
+  const device::GidEntry* source = qp_.context().source(av.global ? av.sgid_index : 0);
+  if (!destination || source == nullptr) return false;
+  local_ = source->gid;
+  remote_ = *destination;
+  scope_ = source->scope_id != 0 ? source->scope_id : source->ifindex;
+  return true;
+}
+
+Wfrc Attempt::block() const {
+  const verbs::QpAttributes& a = qp_.attributes();
+  return {.fallback = fallback_,
+          .source_qpn = qp_.number(),
+          .destination_qpn = a.dest_qpn,
+          .sq_psn = a.sq_psn,
+          .rq_psn = a.rq_psn,
+          .nonce = nonce_,
+          .source_gid = local_,
+          .destination_gid = remote_};
+}
+
+void Attempt::dial(Token& token, bool fallback) {
+  fallback_ = fallback;
+  nonce_ = random64();
+  dial_ = &Dial::start(
+      token, *this,
+      {.from = port::Address::from_gid(local_, 0, scope_),
+       .to = port::Address::from_gid(remote_, port_of(qp_.attributes().dest_qpn), scope_),
+       .offer = offer_for(qp_),
+       .private_data = encode(block()),
+       .timeout = kDialTimeout,
+       .fallbacks = false});
+}
+
+void Attempt::send_side_ready(Token& token) {
+  const verbs::QpAttributes& a = qp_.attributes();
+  const Duration ack =
+      std::chrono::nanoseconds{4096} * (int64_t{1} << a.timeout) * (a.retry_cnt + 1);
+  give_up_at_ = token.now() + std::max<Duration>(kLeastBringUp, ack);
+}
+
+void Attempt::cancel(Token& token) {
+  if (dial_ != nullptr) std::exchange(dial_, nullptr)->cancel(token);
+  qp_.bring_up_data = nullptr;
+  token.engine().remove(token, *this);
+}
+
+void Attempt::on_deadline(Token& token) {
+  if (token.now() >= give_up_at_) {
+    give_up(token);
+  } else if (dial_ == nullptr && plan_route()) {
+    dial(token, !dials());
+  } else if (dial_ == nullptr) {
+    retry(token);
+  }
+}
+
+void Attempt::retry(Token& token) {
+  pause_ = pause_ == Duration{} ? kFirstPause : std::min(pause_ * 2, kLongestPause);
+  // A quarter of jitter, so that many pairs do not knock in step.
+  const auto jitter = static_cast<int64_t>(random64() % static_cast<uint64_t>(pause_.count() / 4));
+  Time at = token.now() + pause_ + Duration{jitter};
+  if (at > give_up_at_) at = give_up_at_;
+  token.engine().set_deadline(token, *this, at);
+}
+
+void Attempt::give_up(Token& token) {
+  WEFT_LOG(info, "queue pair 0x%06x: no connection to QPN 0x%06x at %s; giving up",
+           qp_.number().value(), qp_.attributes().dest_qpn.value(), remote_.to_string().c_str());
+  verbs::QueuePair& qp = qp_;
+  token.engine().counters().bring_ups_given_up.add();
+  cancel(token);
+  qp.fail_connection(token, verbs::Status::retry_exceeded);
+}
+
+void Attempt::connected(Token& token, Started&& started, bool initiator, uint64_t nonce) {
+  verbs::QueuePair& qp = qp_;
+  qp.last_nonce = nonce;
+  cancel(token);
+  qp.connect(token, std::move(started.tcp), stream_settings(started.parameters, initiator),
+             started.early);
+}
+
+// Both ends are one: a TCP connection of a socket with itself carries the stream (wire.md 13.1).
+void Attempt::connect_to_self(Token& token) {
+  auto tcp = port::TcpStream::to_itself(local_);
+  if (!tcp.ok()) {
+    WEFT_LOG(info, "queue pair 0x%06x: cannot connect to itself: %s", qp_.number().value(),
+             tcp.error().to_string().c_str());
+    retry(token);
+    return;
+  }
+  Started started;
+  started.tcp = std::move(*tcp);
+  started.parameters = {.crc = config::options().crc,
+                        .extension = true,
+                        .ird = device::kMaxReads,
+                        .ord = device::kMaxReads};
+  connected(token, std::move(started), true, random64());
+}
+
+void Attempt::dial_connected(Token& token, Dial&, Started&& started) {
+  dial_ = nullptr;
+  const auto reply = Wfrc::parse(started.private_data);
+  if (!reply || reply->code != Wfrc::Code::ok) {
+    // Somebody else's server took the connection: the port has changed hands.
+    Farewell::give_up(token, std::move(started));
+    count_answer(token, Wfrc::Code::ok);
+    retry(token);
+    return;
+  }
+  connected(token, std::move(started), true, nonce_);
+}
+
+void Attempt::dial_failed(Token& token, Dial&, DialFailure&& failure) {
+  dial_ = nullptr;
+  const auto reply = Wfrc::parse(failure.private_data);
+  if (failure.kind == DialFailure::Kind::rejected && reply) {
+    count_answer(token, reply->code);
+    switch (reply->code) {
+      case Wfrc::Code::role_conflict:
+        // The peer's own connection won; should it not come, dial again.
+        token.engine().set_deadline(token, *this, token.now() + kPassivePatience);
+        return;
+      case Wfrc::Code::not_your_peer:
+      case Wfrc::Code::bad_parameters:
+      case Wfrc::Code::qp_in_error:
+        if (hard_failure_since_.is_never()) hard_failure_since_ = token.now();
+        if (token.now() - hard_failure_since_ >= kHardFailurePatience) {
+          WEFT_LOG(info, "queue pair 0x%06x: QPN 0x%06x at %s answers: %s", qp_.number().value(),
+                   qp_.attributes().dest_qpn.value(), remote_.to_string().c_str(),
+                   wire::to_string(reply->code));
+          give_up(token);
+          return;
+        }
+        break;
+      default:
+        hard_failure_since_ = Time::never();
+    }
+  }
+  retry(token);
+}
+
+void Attempt::request_came(Token& token, Answer& answer, const Wfrc& request) {
+  if (dial_ != nullptr && dial_->request_sent()) {
+    // Two connections: the one of the side that was to dial wins, else the larger nonce
+    // (wire.md 14.3).
+    const bool theirs_wins =
+        request.fallback != fallback_ ? !request.fallback : request.nonce > nonce_;
+    if (!theirs_wins) {
+      refuse(token, answer, request, Wfrc::Code::role_conflict, BringUpRefusal::role_conflict);
+      return;
+    }
+  }
+  if (dial_ != nullptr) std::exchange(dial_, nullptr)->cancel(token);
+  Wfrc reply = block();
+  reply.nonce = request.nonce;
+  reply.fallback = false;
+  auto started = answer.accept(token, offer_for(qp_), encode(reply));
+  if (!started) {
+    retry(token);
+    return;
+  }
+  connected(token, std::move(*started), false, request.nonce);
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,26 @@
+#include "cm/bring_up_block.h"
+
+namespace weft::cm {
+
+using engine::Token;
+using stats::BringUpRefusal;
+using wire::Wfrc;
+
+std::vector<std::byte> encode(const Wfrc& block) {
+  std::vector<std::byte> bytes(Wfrc::kSize);
+  block.encode(bytes.data());
+  return bytes;
+}
+
+void refuse(Token& token, Answer& answer, const Wfrc& request, Wfrc::Code code,
+            BringUpRefusal why) {
+  stats::count(token.engine().counters().bring_up_refused, why);
+  Wfrc reply = request;
+  reply.version = Wfrc::kVersion;
+  reply.code = code;
+  std::swap(reply.source_qpn, reply.destination_qpn);
+  std::swap(reply.source_gid, reply.destination_gid);
+  answer.reject(token, encode(reply));
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,18 @@
+// The private data of the IB-style bring-up (wire.md 14.2), and the answer no with it.
+#pragma once
+
+#include <vector>
+
+#include "cm/answer.h"
+#include "stats/reasons.h"
+#include "wire/wfrc.h"
+
+namespace weft::cm {
+
+std::vector<std::byte> encode(const wire::Wfrc& block);
+
+// Counts why, and answers `request` with `code`. The answer is gone after this. Engine holder.
+void refuse(engine::Token& token, Answer& answer, const wire::Wfrc& request, wire::Wfrc::Code code,
+            stats::BringUpRefusal why);
+
+}  // namespace weft::cm
