@@ -58,10 +58,12 @@ bool Victim::strike(Fault fault, std::chrono::milliseconds how_long) {
       break;
     case Fault::no_descriptors:
       worker_->limited.store(true);
+      worker_->shortages.fetch_add(1);
       good = limit(RLIMIT_NOFILE, descriptors(pid_));
       break;
     case Fault::no_memory:
       worker_->limited.store(true);
+      worker_->shortages.fetch_add(1);
       good = limit(RLIMIT_AS, address_space(pid_));
       break;
   }

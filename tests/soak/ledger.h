@@ -48,6 +48,7 @@ struct Worker {
   std::atomic<uint32_t> incarnation{0};  // supervisor
   std::atomic<uint16_t> port{0};         // server: where it listens; 0: it does not yet
   std::atomic<bool> limited{false};      // supervisor: descriptors or memory are scarce
+  std::atomic<uint32_t> shortages{0};    // supervisor: how often they were made so
   std::atomic<bool> slow{false};         // supervisor: it shall not read
 
   Count turns;

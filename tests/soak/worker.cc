@@ -46,7 +46,9 @@ WorkerProcess::WorkerProcess(Ledger& ledger, size_t number)
 bool WorkerProcess::excused(const char* call, int error) {
   const bool scarce =
       error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS || error == EAGAIN;
-  if (scarce && Clock::now() < limited_until_) {
+  // It may have begun since the turn did.
+  const bool limited = Clock::now() < limited_until_ || me_.shortages.load() != shortages_;
+  if (scarce && limited) {
     me_.refused_by_limits.add();
     return true;
   }
@@ -139,7 +141,10 @@ void WorkerProcess::wait() {
 void WorkerProcess::watch_time() {
   const auto now = Clock::now();
   if (now - last_turn_ > 200ms) patience_anew();
-  if (me_.limited.load()) limited_until_ = now + 2s;
+  if (const uint32_t s = me_.shortages.load(); me_.limited.load() || s != shortages_) {
+    shortages_ = s;
+    limited_until_ = now + 2s;
+  }
   if (now < limited_until_) patience_anew();
   last_turn_ = now;
 }

@@ -87,6 +87,7 @@ class WorkerProcess {
   Clock::time_point patient_since_ = Clock::now();
   Clock::time_point last_turn_ = Clock::now();
   Clock::time_point limited_until_{};
+  uint32_t shortages_ = 0;  // that watch_time() has seen
 };
 
 [[noreturn]] void be_client(Ledger& ledger, size_t number, unsigned links);
