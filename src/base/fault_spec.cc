@@ -15,12 +15,14 @@ struct Word {
   double FaultSpec::*count = nullptr;
   Duration FaultSpec::*time = nullptr;
   uint64_t FaultSpec::*number = nullptr;
+  FaultWay FaultSpec::*way = nullptr;
   std::string_view sentence;
 
   const char* accepted() const {
     if (share != nullptr) return "a share from 0 to 1, such as 0.01, 1e-3 or 2%";
     if (count != nullptr) return "a number from 1 to 10000";
     if (time != nullptr) return "a time up to 60 s with its unit: ns, us, ms or s";
+    if (way != nullptr) return "in, out or both";
     return "a whole number";
   }
 };
@@ -35,13 +37,28 @@ constexpr Word kWords[] = {
     {.name = "reorder_delay",
      .time = &FaultSpec::reorder_delay,
      .sentence = "how much longer these take at most"},
-    {.name = "delay", .time = &FaultSpec::delay, .sentence = "how long every datagram waits"},
+    {.name = "delay",
+     .time = &FaultSpec::delay,
+     .sentence = "how long every datagram waits, and on TCP what comes or goes after a pause"},
     {.name = "jitter", .time = &FaultSpec::jitter, .sentence = "added to it, 0 to this much"},
     {.name = "corrupt",
      .share = &FaultSpec::corrupt,
      .sentence = "share in which 1 to 3 bits are flipped"},
+    {.name = "split",
+     .share = &FaultSpec::split,
+     .sentence = "share of the calls on TCP that move a part only"},
+    {.name = "way",
+     .way = &FaultSpec::way,
+     .sentence = "in, out or both: what comes to this process, what it sends, or all"},
     {.name = "seed", .number = &FaultSpec::seed, .sentence = "the same seed makes the same faults"},
 };
+
+struct NamedWay {
+  std::string_view name;
+  FaultWay way;
+};
+constexpr NamedWay kWays[] = {
+    {"both", FaultWay::both}, {"in", FaultWay::in}, {"out", FaultWay::out}};
 
 struct Unit {
   std::string_view name;
@@ -102,10 +119,20 @@ bool set_number(FaultSpec& spec, const Word& w, std::string_view text) {
   return true;
 }
 
+bool set_way(FaultSpec& spec, const Word& w, std::string_view text) {
+  for (const NamedWay& known : kWays) {
+    if (known.name != text) continue;
+    spec.*w.way = known.way;
+    return true;
+  }
+  return false;
+}
+
 bool set(FaultSpec& spec, const Word& w, std::string_view text) {
   if (w.share != nullptr) return set_share(spec, w, text);
   if (w.count != nullptr) return set_count(spec, w, text);
   if (w.time != nullptr) return set_time(spec, w, text);
+  if (w.way != nullptr) return set_way(spec, w, text);
   return set_number(spec, w, text);
 }
 
@@ -124,6 +151,11 @@ std::string value_text(const FaultSpec& spec, const Word& w) {
   if (w.share != nullptr) return number_text(spec.*w.share);
   if (w.count != nullptr) return number_text(spec.*w.count);
   if (w.number != nullptr) return std::to_string(spec.*w.number);
+  if (w.way != nullptr) {
+    for (const NamedWay& known : kWays) {
+      if (known.way == spec.*w.way) return std::string(known.name);
+    }
+  }
   const auto ns = static_cast<uint64_t>((spec.*w.time).count());
   for (size_t i = std::size(kUnits); i-- > 0;) {
     const auto unit = static_cast<uint64_t>(kUnits[i].ns);

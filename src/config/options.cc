@@ -146,6 +146,23 @@ OptionInfo text(std::string_view name, std::string_view accepted, std::string_vi
   return finished(std::move(info));
 }
 
+// The option that is a FaultSpec.
+OptionInfo faults(std::string_view name, std::string_view sentence) {
+  OptionInfo info{.name = name, .sentence = sentence};
+  info.accepted = "NAME:VALUE,.. of docs/faults.md";
+  info.set = [](Options& options, std::string_view given) {
+    const auto spec = FaultSpec::parse(given);
+    if (spec.ok()) options.fault = *spec;
+    return spec.ok();
+  };
+  info.text = [](const Options& options) { return options.fault.to_string(); };
+  info.complaint = [](std::string_view given) {
+    const auto spec = FaultSpec::parse(given);
+    return spec.ok() ? std::string() : spec.error();
+  };
+  return finished(std::move(info));
+}
+
 std::vector<OptionInfo> make_table() {
   using O = Options;
   return {
@@ -213,22 +230,27 @@ std::vector<OptionInfo> make_table() {
       word<&O::counters>("counters",
                          "Whether `weft stat` of the same user may read what this process counts; "
                          "it costs one file descriptor."),
-      text<&O::trace>("trace", "a file name, %p in it is the process's number",
-                      "The capture file that records what passes over each connection, for "
-                      "Wireshark; empty records nothing. A name that is taken gets a number."),
+      text<&O::trace>(
+          "trace", "a file name, %p in it is the process's number",
+          "The capture file that records what passes over each connection and in datagrams, "
+          "for Wireshark; empty records nothing. A name that is taken gets a number."),
       number<&O::trace_snap, 0, 65535>(
           "trace_snap", "bytes",
-          "Most bytes of each MPA frame that the trace keeps; 0 keeps all, in segments as the "
-          "kernel took and gave them."),
+          "Most bytes of each MPA frame and of each datagram that the trace keeps; 0 keeps all, in "
+          "segments as the kernel took and gave them."),
       number<&O::trace_size, 1, 1'048'576>("trace_size", "MiB",
                                            "Largest size of a trace; there it ends."),
+      faults("fault",
+             "What is to go wrong on purpose, such as loss:0.01,delay:1ms,split:0.1,seed:7; empty "
+             "leaves everything as it is."),
       word<&O::log>("log", "The least important sentences that are written to standard error."),
   };
 }
 
 std::string refusal(const OptionInfo& info, std::string_view given) {
-  std::string s = info.env + "=" + std::string(given) +
-                  " is not accepted: " + std::string(info.name) + " is " + info.accepted;
+  std::string s = info.env + "=" + std::string(given) + " is not accepted: ";
+  if (info.complaint != nullptr) return s + info.complaint(given) + "; the option is ignored";
+  s += std::string(info.name) + " is " + info.accepted;
   if (!info.unit.empty()) s += " " + std::string(info.unit);
   return s + "; the default " + info.default_text + " is kept";
 }

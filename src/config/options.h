@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fault_spec.h"
 #include "base/log.h"
 
 namespace weft::config {
@@ -54,6 +55,7 @@ struct Options {
   std::string trace;
   uint32_t trace_snap = 0;     // bytes
   uint32_t trace_size = 1024;  // MiB
+  FaultSpec fault;
   ::weft::log::Level log = ::weft::log::Level::warn;
 };
 
@@ -67,6 +69,8 @@ struct OptionInfo {
   std::string default_text;                              // as value_of writes it
   bool (*set)(Options& options, std::string_view text);  // false, and no change, when not accepted
   std::string (*text)(const Options& options);
+  // What is wrong with a text that is not accepted; nullptr where `accepted` says it all.
+  std::string (*complaint)(std::string_view text) = nullptr;
 };
 
 // All options in the order in which `weft info --options` prints them. Any thread.

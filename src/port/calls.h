@@ -10,6 +10,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <ctime>
+
 namespace weft::port::calls {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -38,6 +41,15 @@ inline ssize_t recv(int fd, void* p, size_t n, int flags) {
 inline ssize_t recvmsg(int fd, msghdr* m, int flags) {
   if constexpr (kThroughLibc) return ::recvmsg(fd, m, flags);
   return ::syscall(SYS_recvmsg, fd, m, flags);
+}
+// A short sleep, for faults on purpose. A signal ends it early.
+inline void nap(std::chrono::nanoseconds time) {
+  const timespec t{.tv_sec = 0, .tv_nsec = static_cast<long>(time.count())};
+  if constexpr (kThroughLibc) {
+    (void)::nanosleep(&t, nullptr);
+  } else {
+    (void)::syscall(SYS_nanosleep, &t, nullptr);
+  }
 }
 // Files, for captures.
 inline int open(const char* name, int flags, mode_t mode) {

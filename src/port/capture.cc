@@ -93,6 +93,18 @@ void Capture::release(const trace::Endpoint& local, const trace::Endpoint& peer)
   recorded_.erase({local, peer});
 }
 
+void Capture::sends_from(const trace::Endpoint& local) {
+  if (inherited()) return;
+  const std::lock_guard guard{lock_};
+  sources_.insert(local);
+}
+
+bool Capture::has_sent_from(const trace::Endpoint& source) {
+  if (inherited()) return false;
+  const std::lock_guard guard{lock_};
+  return sources_.contains(source);
+}
+
 void Capture::packet(const trace::Packet& packet) {
   if (inherited()) return;
   const std::lock_guard guard{lock_};

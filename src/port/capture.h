@@ -1,6 +1,6 @@
-// The capture file of a process (option trace): every connection writes its packets there as they
-// pass. Each packet is in the file, for whoever reads it, before the call that moved its bytes
-// returns; so it is there when the process is killed the moment after.
+// The capture file of a process (option trace): every connection and datagram socket writes its
+// packets there as they pass. Each packet is in the file, for whoever reads it, before the call
+// that moved its bytes returns; so it is there when the process is killed the moment after.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class Capture final : public trace::PacketSink {
  public:
   struct Settings {
     std::string pattern;      // the file's name, see capture_name()
-    size_t keep = 0;          // bytes of each MPA frame; 0: everything
+    size_t keep = 0;          // bytes of each MPA frame or datagram; 0: everything
     uint64_t most = 1 << 30;  // bytes of the file
   };
   // Makes no file yet: that happens with the first packet, or not at all.
@@ -41,6 +41,11 @@ class Capture final : public trace::PacketSink {
   // is recorded already, where each byte would be in the file twice. Any thread.
   bool claim(const trace::Endpoint& local, const trace::Endpoint& peer);
   void release(const trace::Endpoint& local, const trace::Endpoint& peer);
+
+  // Datagrams are recorded as they leave `local`. What comes from such a place was recorded when it
+  // left, by this process. Any thread.
+  void sends_from(const trace::Endpoint& local);
+  bool has_sent_from(const trace::Endpoint& source);
 
   size_t keep() const { return settings_.keep; }
   static int64_t clock();  // ns since 1970
@@ -62,6 +67,7 @@ class Capture final : public trace::PacketSink {
   bool stopped_ = false;
   std::vector<IoVec> pieces_;
   std::set<std::pair<trace::Endpoint, trace::Endpoint>> recorded_;
+  std::set<trace::Endpoint> sources_;
 };
 
 }  // namespace weft::port

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "config/options.h"
 #include "port/calls.h"
+#include "port/faults.h"
 
 namespace weft::port {
 
@@ -35,7 +36,13 @@ void set_type_of_service(const Fd& socket, uint8_t tos) {
   set_int(socket.get(), IPPROTO_IPV6, IPV6_TCLASS, tos);
 }
 
-TcpStream::TcpStream(Fd fd) : fd_(std::move(fd)), tap_(TcpTap::of_process()) {
+std::unique_ptr<TcpStream::Hooks> TcpStream::hooks_of_process() {
+  Hooks hooks{.tap = TcpTap::of_process(), .faults = FaultyStream::of_process()};
+  if (!hooks.tap && !hooks.faults) return nullptr;
+  return std::make_unique<Hooks>(std::move(hooks));
+}
+
+TcpStream::TcpStream(Fd fd) : fd_(std::move(fd)), hooks_(hooks_of_process()) {
   set_int(fd_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
@@ -54,7 +61,7 @@ Result<TcpStream, SystemError> TcpStream::connect(const Address& from, const Add
     if (::bind(fd.get(), from.get(), from.length) != 0) return fail(SystemError{errno, "bind"});
   }
   TcpStream stream{std::move(fd)};
-  if (stream.tap_) stream.tap_->connects();
+  if (stream.tap() != nullptr) stream.tap()->connects();
   if (::connect(stream.fd(), to.get(), to.length) != 0 && errno != EINPROGRESS) {
     return fail(SystemError{errno, "connect"});
   }
@@ -83,31 +90,62 @@ int TcpStream::connect_result() const {
   return error;
 }
 
+void TcpStream::inject(const FaultSpec& spec) {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  hooks_->faults = spec.nothing_for_streams()
+                       ? nullptr
+                       : std::make_unique<FaultyStream>(spec, faults::next_number());
+}
+
 TcpStream::Transfer TcpStream::send(std::span<const IoVec> pieces) const {
-  if (tap_) [[unlikely]]
-    return tapped(trace::Way::out, pieces);
+  if (hooks_) [[unlikely]]
+    return hooked(trace::Way::out, pieces);
   return send_now(pieces);
 }
 
 TcpStream::Transfer TcpStream::receive(std::span<const IoVec> pieces) const {
-  if (tap_) [[unlikely]]
-    return tapped(trace::Way::in, pieces);
+  if (hooks_) [[unlikely]]
+    return hooked(trace::Way::in, pieces);
   return receive_now(pieces);
+}
+
+TcpStream::Transfer TcpStream::hooked(trace::Way way, std::span<const IoVec> pieces) const {
+  return hooks_->tap ? tapped(way, pieces) : faulty(way, pieces);
+}
+
+TcpStream::Transfer TcpStream::faulty(trace::Way way, std::span<const IoVec> pieces) const {
+  FaultyStream* const faults = hooks_->faults.get();
+  const bool out = way == trace::Way::out;
+  if (faults != nullptr) {
+    const auto part = out ? faults->before_send(pieces) : faults->before_receive(fd(), pieces);
+    if (!part) return {.would_block = true};
+    pieces = *part;
+  }
+  const Transfer t = out ? send_now(pieces) : receive_now(pieces);
+  if (faults != nullptr) {
+    if (out) {
+      faults->sent(t.bytes);
+    } else {
+      faults->received(t.bytes);
+    }
+  }
+  return t;
 }
 
 // What goes out has the time before the call, what comes in that behind it: so it is sent before it
 // comes in the file of the other end, too.
 TcpStream::Transfer TcpStream::tapped(trace::Way way, std::span<const IoVec> pieces) const {
+  TcpTap& tap = *hooks_->tap;
   int64_t at = TcpTap::now();
-  if (!tap_->knows_ends()) tap_->meet(at, local(), peer());
-  const Transfer t = way == trace::Way::out ? send_now(pieces) : receive_now(pieces);
+  if (!tap.knows_ends()) tap.meet(at, local(), peer());
+  const Transfer t = faulty(way, pieces);
   if (way == trace::Way::in && !t.would_block) at = TcpTap::now();
   if (t.bytes > 0) {
-    tap_->moved(at, way, pieces, t.bytes);
+    tap.moved(at, way, pieces, t.bytes);
   } else if (t.end) {
-    tap_->peer_finished(at);
+    tap.peer_finished(at);
   } else if (t.error != 0) {
-    tap_->failed(at, t.error);
+    tap.failed(at, t.error);
   }
   return t;
 }
@@ -163,12 +201,12 @@ void TcpStream::give_up_after(Duration silence) const {
 }
 
 void TcpStream::shut_write() const {
-  if (tap_) tap_->finished(TcpTap::now());
+  if (TcpTap* const t = tap()) t->finished(TcpTap::now());
   (void)::shutdown(fd(), SHUT_WR);
 }
 
 void TcpStream::reset() {
-  if (tap_) tap_->reset(TcpTap::now());
+  if (TcpTap* const t = tap()) t->reset(TcpTap::now());
   const linger now{.l_onoff = 1, .l_linger = 0};
   (void)::setsockopt(fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   close();

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "port/address.h"
+#include "port/faulty_stream.h"
 #include "port/fd.h"
 #include "port/tcp_tap.h"
 
@@ -54,7 +55,7 @@ class TcpStream {
   // Closes with a RST instead of a FIN.
   void reset();
   void close() {
-    tap_.reset();
+    hooks_.reset();
     fd_.reset();
   }
 
@@ -75,13 +76,25 @@ class TcpStream {
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
 
+  // As if the option fault said so; for tests. nothing() ends it.
+  void inject(const FaultSpec& spec);
+
  private:
+  // What few processes have: where it is recorded what passes, and faults on purpose.
+  struct Hooks {
+    std::unique_ptr<TcpTap> tap;
+    std::unique_ptr<FaultyStream> faults;
+  };
+  static std::unique_ptr<Hooks> hooks_of_process();
+  TcpTap* tap() const { return hooks_ ? hooks_->tap.get() : nullptr; }
   Transfer send_now(std::span<const IoVec> pieces) const;
   Transfer receive_now(std::span<const IoVec> pieces) const;
+  Transfer hooked(trace::Way way, std::span<const IoVec> pieces) const;
+  Transfer faulty(trace::Way way, std::span<const IoVec> pieces) const;
   Transfer tapped(trace::Way way, std::span<const IoVec> pieces) const;
 
   Fd fd_;
-  std::unique_ptr<TcpTap> tap_;  // where the process records what passes
+  std::unique_ptr<Hooks> hooks_;
 };
 
 }  // namespace weft::port

@@ -8,6 +8,10 @@
 #include <cerrno>
 
 #include "port/calls.h"
+#include "port/cut.h"
+#include "port/faults.h"
+#include "port/faulty_datagrams.h"
+#include "port/udp_tap.h"
 
 namespace weft::port {
 namespace {
@@ -15,12 +19,6 @@ namespace {
 void set_int(int fd, int level, int name, int value) {
   // Where it fails the datagrams come without that word of the kernel's.
   (void)::setsockopt(fd, level, name, &value, sizeof value);
-}
-
-size_t total(std::span<const IoVec> pieces) {
-  size_t n = 0;
-  for (const IoVec& v : pieces) n += v.iov_len;
-  return n;
 }
 
 // As a dual-stack socket wants it.
@@ -34,28 +32,25 @@ bool no_segmentation(int error) {
   return error == EIO || error == EINVAL || error == EOPNOTSUPP || error == ENOPROTOOPT;
 }
 
-// Appends pieces that make up bytes [offset, offset + n) of `pieces`.
-void cut(std::span<const IoVec> pieces, size_t offset, size_t n, std::vector<IoVec>& out) {
-  for (const IoVec& v : pieces) {
-    if (n == 0) return;
-    if (offset >= v.iov_len) {
-      offset -= v.iov_len;
-      continue;
-    }
-    const size_t now = std::min(n, v.iov_len - offset);
-    out.push_back({static_cast<std::byte*>(v.iov_base) + offset, now});
-    offset = 0;
-    n -= now;
-  }
-}
-
 }  // namespace
 
 struct UdpSocket::Control {
   alignas(cmsghdr) std::array<std::byte, 256> bytes;
 };
 
+struct UdpSocket::Hooks {
+  std::unique_ptr<FaultyDatagrams> faults;
+  std::unique_ptr<UdpTap> tap;
+};
+
+UdpSocket::UdpSocket() = default;
+UdpSocket::UdpSocket(UdpSocket&&) noexcept = default;
+UdpSocket& UdpSocket::operator=(UdpSocket&&) noexcept = default;
+UdpSocket::~UdpSocket() = default;
+
 UdpSocket::UdpSocket(Fd fd, size_t buffer) : fd_(std::move(fd)), family_(local().family()) {
+  if (auto faults = FaultyDatagrams::of_process()) hooks().faults = std::move(faults);
+  if (auto tap = UdpTap::of_process()) hooks().tap = std::move(tap);
   const auto size = static_cast<int>(std::min<size_t>(buffer, 1 << 30));
   // Beyond rmem_max and wmem_max where the process may.
   if (::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) != 0) {
@@ -73,9 +68,11 @@ UdpSocket::UdpSocket(Fd fd, size_t buffer) : fd_(std::move(fd)), family_(local()
   gathers_ = ::setsockopt(fd_.get(), SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
   set_int(fd_.get(), SOL_SOCKET, SO_RXQ_OVFL, 1);
   set_int(fd_.get(), IPPROTO_IP, IP_RECVTOS, 1);
+  set_int(fd_.get(), IPPROTO_IP, IP_RECVTTL, 1);
   if (family_ == AF_INET6) {
     set_int(fd_.get(), IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
     set_int(fd_.get(), IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+    set_int(fd_.get(), IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
   } else {
     set_int(fd_.get(), IPPROTO_IP, IP_PKTINFO, 1);
   }
@@ -96,6 +93,46 @@ Address UdpSocket::local() const {
   a.length = sizeof a.storage;
   if (::getsockname(fd_.get(), a.get(), &a.length) != 0) a.length = 0;
   return a;
+}
+
+// --- faults and records
+
+UdpSocket::Hooks& UdpSocket::hooks() {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  return *hooks_;
+}
+
+void UdpSocket::inject(const FaultSpec& spec) {
+  hooks().faults = spec.nothing_for_datagrams()
+                       ? nullptr
+                       : std::make_unique<FaultyDatagrams>(spec, faults::next_number());
+}
+
+void UdpSocket::record(Capture& capture) {
+  hooks().tap = std::make_unique<UdpTap>(capture);
+}
+
+// The faults stand for the network: what is sent is recorded before them, what comes behind them.
+UdpSocket::Sent UdpSocket::send_hooked(const Train& train, Segmentation& segmentation) {
+  const int64_t at = hooks_->tap ? UdpTap::now() : 0;
+  const Sent sent = hooks_->faults ? hooks_->faults->send(*this, train, segmentation)
+                                   : send_now(train, segmentation);
+  if (hooks_->tap) hooks_->tap->sent(at, *this, train, sent);
+  return sent;
+}
+
+UdpSocket::Received UdpSocket::receive_hooked(MutableBytes buffer) {
+  const Received r = hooks_->faults ? hooks_->faults->receive(*this, buffer) : receive_now(buffer);
+  if (hooks_->tap) hooks_->tap->received(UdpTap::now(), *this, r, buffer);
+  return r;
+}
+
+Time UdpSocket::held_until() const {
+  return hooks_ && hooks_->faults ? hooks_->faults->due() : Time::never();
+}
+
+void UdpSocket::release_held() {
+  if (hooks_ && hooks_->faults) (void)hooks_->faults->flush(*this, faults::now());
 }
 
 // --- out
@@ -138,10 +175,18 @@ size_t UdpSocket::write_control(Control& control, const Train& train, size_t seg
       put(IPPROTO_IPV6, IPV6_TCLASS, tos);
     }
   }
+  if (train.hop_limit != 0) {
+    const int limit = train.hop_limit;
+    if (ipv4) {
+      put(IPPROTO_IP, IP_TTL, limit);
+    } else {
+      put(IPPROTO_IPV6, IPV6_HOPLIMIT, limit);
+    }
+  }
   return used;
 }
 
-UdpSocket::Sent UdpSocket::send(const Train& train, Segmentation& segmentation) {
+UdpSocket::Sent UdpSocket::send_now(const Train& train, Segmentation& segmentation) {
   Address to = family_ == AF_INET6 ? mapped(*train.to) : *train.to;
   msghdr header{};
   header.msg_name = to.get();
@@ -223,7 +268,7 @@ UdpSocket::Sent UdpSocket::send_one_by_one(const Train& train, const msghdr& hea
 
 // --- in
 
-UdpSocket::Received UdpSocket::receive(MutableBytes buffer) {
+UdpSocket::Received UdpSocket::receive_now(MutableBytes buffer) {
   Received r;
   Control control;
   IoVec place{buffer.data(), buffer.size()};
@@ -267,6 +312,11 @@ void UdpSocket::read_control(msghdr& header, Received& r) {
       int tclass = 0;
       get(tclass);
       r.tos = static_cast<uint8_t>(tclass);
+    } else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+               (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT)) {
+      int limit = 0;
+      get(limit);
+      r.hop_limit = static_cast<uint8_t>(limit);
     } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
       in_pktinfo info{};
       get(info);

@@ -3,17 +3,24 @@
 // datapath.md 2, R6 and R7).
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/fault_spec.h"
 #include "base/io_vec.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "port/address.h"
 #include "port/fd.h"
 #include "port/tcp_stream.h"
 
 namespace weft::port {
+
+class Capture;
+class FaultyDatagrams;
+class UdpTap;
 
 // Whether the kernel cuts trains for a destination: found out by trying, and asked again after a
 // while, for routes and devices change. One per peer, or one for all. Value type.
@@ -33,14 +40,18 @@ class Segmentation {
 // Holder of the engine alone, but for what is const.
 class UdpSocket {
  public:
-  // In one system call: datagrams, and bytes of all (more the kernel cuts without help of the
-  // device, or not at all).
+  // In one system call: datagrams, and bytes of all (above these the kernel cuts them without help
+  // of the device, and the receiver gets them one by one; wire.md 8.2).
   static constexpr size_t kMostSegments = 64;
-  static constexpr size_t kMostBytes = 65'464;
+  static constexpr size_t kMostBytes = 65'493;
+  static constexpr size_t kMostBytesIpv6 = 65'473;
   // The largest datagram that IPv4 and IPv6 both take.
   static constexpr size_t kMostDatagram = 65'487;
 
-  UdpSocket() = default;
+  UdpSocket();
+  UdpSocket(UdpSocket&&) noexcept;
+  UdpSocket& operator=(UdpSocket&&) noexcept;
+  ~UdpSocket();
   // Takes over a socket that is bound; IPv4, or IPv6 that may be dual-stack. Asks for
   // `buffer` bytes in both directions; the kernel's limits may give less.
   UdpSocket(Fd fd, size_t buffer);
@@ -51,6 +62,7 @@ class UdpSocket {
     Gid from;                // of this host; zero: the kernel's choice
     uint32_t interface = 0;  // with a link-local `from`
     uint8_t tos = 0;         // type of service or traffic class, with the ECN bits
+    uint8_t hop_limit = 0;   // 0: the kernel's choice
     size_t segment = 0;      // bytes of each datagram but the last, which may be shorter
     std::span<const IoVec> pieces;
   };
@@ -60,7 +72,11 @@ class UdpSocket {
     bool too_big = false;      // the next one is larger than the path allows (EMSGSIZE)
     int error = 0;             // errno of anything else; a datagram is gone and the socket is well
   };
-  Sent send(const Train& train, Segmentation& segmentation);
+  Sent send(const Train& train, Segmentation& segmentation) {
+    if (hooks_) [[unlikely]]
+      return send_hooked(train, segmentation);
+    return send_now(train, segmentation);
+  }
 
   // What one call brought: a datagram, or a train of them from one peer.
   struct Received {
@@ -73,8 +89,22 @@ class UdpSocket {
     Gid to;                  // the local address that it was sent to
     uint32_t interface = 0;  // that it came in by
     uint8_t tos = 0;
+    uint8_t hop_limit = 0;  // 0: the kernel did not tell
   };
-  Received receive(MutableBytes buffer);
+  Received receive(MutableBytes buffer) {
+    if (hooks_) [[unlikely]]
+      return receive_hooked(buffer);
+    return receive_now(buffer);
+  }
+
+  // Faults on purpose (option fault, docs/faults.md) may hold datagrams back. send() and receive()
+  // see to those that are due; who calls neither for a while sets a deadline for held_until(),
+  // never without faults, and then calls release_held() and receive().
+  Time held_until() const;
+  void release_held();
+  // As if the options fault and trace said so; for tests.
+  void inject(const FaultSpec& spec);
+  void record(Capture& capture);
 
   // Datagrams that the socket had no room for since it was made (SO_RXQ_OVFL), as of the last
   // datagram received.
@@ -93,7 +123,15 @@ class UdpSocket {
   Address local() const;
 
  private:
+  friend class FaultyDatagrams;
   struct Control;
+  // What few processes have: faults on purpose, and where it is recorded what passes.
+  struct Hooks;
+  Hooks& hooks();
+  Sent send_now(const Train& train, Segmentation& segmentation);
+  Received receive_now(MutableBytes buffer);
+  Sent send_hooked(const Train& train, Segmentation& segmentation);
+  Received receive_hooked(MutableBytes buffer);
   size_t write_control(Control& control, const Train& train, size_t segment) const;
   Sent send_train(const Train& train, const msghdr& header);
   Sent send_one_by_one(const Train& train, const msghdr& header);
@@ -105,6 +143,7 @@ class UdpSocket {
   uint32_t overruns_ = 0;
   size_t receive_buffer_ = 0;
   std::vector<IoVec> cut_;  // for send_one_by_one()
+  std::unique_ptr<Hooks> hooks_;
 };
 
 }  // namespace weft::port

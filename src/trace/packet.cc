@@ -41,9 +41,10 @@ struct IpPart {
   uint16_t pseudo_sum;
 };
 IpPart put_ip(std::byte* at, const Endpoint& from, const Endpoint& to, uint8_t protocol,
-              size_t above) {
+              size_t above, uint8_t tos) {
   if (from.address.is_ipv4()) {
     put8(at, 0, 0x45);
+    put8(at, 1, tos);
     put16(at, 2, kIpv4Size + above);
     put16(at, 6, kDontFragment);
     put8(at, 8, kTimeToLive);
@@ -54,7 +55,8 @@ IpPart put_ip(std::byte* at, const Endpoint& from, const Endpoint& to, uint8_t p
     const auto length = static_cast<uint32_t>(above);
     return {kIpv4Size, fold(sum_words(at + 12, 8) + protocol + length)};
   }
-  put8(at, 0, 0x60);
+  put8(at, 0, 0x60 | tos >> 4);
+  put8(at, 1, (tos & 0x0fU) << 4);
   put16(at, 4, above);
   put8(at, 6, protocol);
   put8(at, 7, kTimeToLive);
@@ -70,7 +72,7 @@ Headers tcp_headers(const Endpoint& from, const Endpoint& to, const TcpHeader& t
   Headers h;
   const bool syn = (tcp.flags & tcp_flag::kSyn) != 0;
   const size_t size = kTcpSize + (syn ? kSynOptionsSize : 0);
-  const IpPart ip = put_ip(h.raw_.data(), from, to, kTcp, size + payload);
+  const IpPart ip = put_ip(h.raw_.data(), from, to, kTcp, size + payload, 0);
   std::byte* at = h.raw_.data() + ip.size;
   put16(at, 0, from.port);
   put16(at, 2, to.port);
@@ -92,9 +94,9 @@ Headers tcp_headers(const Endpoint& from, const Endpoint& to, const TcpHeader& t
   return h;
 }
 
-Headers udp_headers(const Endpoint& from, const Endpoint& to, size_t payload) {
+Headers udp_headers(const Endpoint& from, const Endpoint& to, size_t payload, uint8_t tos) {
   Headers h;
-  const IpPart ip = put_ip(h.raw_.data(), from, to, kUdp, kUdpSize + payload);
+  const IpPart ip = put_ip(h.raw_.data(), from, to, kUdp, kUdpSize + payload, tos);
   std::byte* at = h.raw_.data() + ip.size;
   put16(at, 0, from.port);
   put16(at, 2, to.port);

@@ -43,7 +43,7 @@ class Headers {
 
  private:
   friend Headers tcp_headers(const Endpoint&, const Endpoint&, const TcpHeader&, size_t);
-  friend Headers udp_headers(const Endpoint&, const Endpoint&, size_t);
+  friend Headers udp_headers(const Endpoint&, const Endpoint&, size_t, uint8_t);
   std::array<std::byte, kMost> raw_{};
   size_t size_ = 0;
 };
@@ -52,12 +52,13 @@ class Headers {
 // leave the cutting to the adapter (GSO) have such packets, too.
 inline constexpr size_t kMostPayload = 65535 - 20 - 20;
 
-// The headers in front of `payload` bytes, at most kMostPayload. Both ends are of one family. As in
-// captures of packets on their way to an adapter that completes checksums, that of TCP and UDP
+// The headers in front of `payload` bytes, at most kMostPayload, of UDP what a datagram may have.
+// `tos` is the type of service or traffic class, with the ECN bits. Both ends are of one family. As
+// in captures of packets on their way to an adapter that completes checksums, that of TCP and UDP
 // covers the pseudo-header alone: nobody has to read the payload for it. A SYN offers windows up to
 // 1 GiB, so that no analysis thinks one full.
 Headers tcp_headers(const Endpoint& from, const Endpoint& to, const TcpHeader& tcp, size_t payload);
-Headers udp_headers(const Endpoint& from, const Endpoint& to, size_t payload);
+Headers udp_headers(const Endpoint& from, const Endpoint& to, size_t payload, uint8_t tos = 0);
 
 // As the end sees it whose file it is.
 enum class Way : uint8_t { out, in };

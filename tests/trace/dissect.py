@@ -33,6 +33,7 @@ NO_FAULTS_ON_THE_WIRE = {
     "This frame is a (suspected) fast retransmission",
     "This frame is a (suspected) spurious retransmission",
     "This frame is a (suspected) out-of-order segment",
+    "D-SACK Sequence",
 }
 NO_FAULTS_BEGIN_ON_THE_WIRE = ("Duplicate ACK (#",)
 
