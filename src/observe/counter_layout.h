@@ -37,7 +37,7 @@ static_assert(sizeof(stats::EngineBlock) <= kPage);
 
 // The queue pairs of two engines never share a page, nor therefore a cache line.
 struct alignas(64) QpPage {
-  static constexpr size_t kBlocks = 25;
+  static constexpr size_t kBlocks = 19;
   uint32_t engine;
   uint32_t number;
   alignas(64) std::array<stats::QpBlock, kBlocks> blocks;

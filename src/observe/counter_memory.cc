@@ -13,6 +13,7 @@
 #include <ctime>
 
 #include "base/log.h"
+#include "port/faults.h"
 #include "stats/table.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -70,9 +71,11 @@ CounterMemory::CounterMemory(unsigned engines, bool shown) : engines_(engines) {
   h.started_ns = wall_clock();
   // Last: until then it is no header.
   std::atomic_ref{h.magic}.store(kMagic, std::memory_order_release);
+  port::faults::count_in(&device());
 }
 
 CounterMemory::~CounterMemory() {
+  if (port::faults::counts_in() == &device()) port::faults::count_in(nullptr);
   for (const Mapping& m : mappings_) {
     if (m.shared) {
       ::munmap(m.start, m.size);

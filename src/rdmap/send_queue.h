@@ -19,11 +19,13 @@ class SendQueue {
   // Bytes that each slot has for its payload at least: a bind keeps its arguments there, whatever
   // the limits say.
   static constexpr uint32_t kLeastRoom = 48;
-  // `capacity` requests, each with up to `segments` SGEs or `inline_bytes` of data.
-  SendQueue(uint32_t capacity, uint32_t segments, uint32_t inline_bytes)
+  // `capacity` requests, each with up to `segments` SGEs or `inline_bytes` of data, and `extra`
+  // bytes that only its owner knows the meaning of.
+  SendQueue(uint32_t capacity, uint32_t segments, uint32_t inline_bytes, uint32_t extra = 0)
       : capacity_(capacity),
         mask_(std::bit_ceil(capacity) - 1),
-        stride_(round_up(sizeof(SendWqe) + payload_room(segments, inline_bytes))),
+        extra_(extra),
+        stride_(round_up(sizeof(SendWqe) + payload_room(segments, inline_bytes) + extra)),
         slots_(static_cast<std::byte*>(
             ::operator new ((size_t{mask_} + 1) * stride_, std::align_val_t{64}))) {}
   ~SendQueue() { ::operator delete (slots_, std::align_val_t{64}); }
@@ -47,6 +49,12 @@ class SendQueue {
   SendWqe& at(uint64_t index) {
     return *std::launder(reinterpret_cast<SendWqe*>(slots_ + (index & mask_) * stride_));
   }
+  std::byte* extra_of(SendWqe& w) const {
+    return reinterpret_cast<std::byte*>(&w) + (stride_ - extra_);
+  }
+  const std::byte* extra_of(const SendWqe& w) const {
+    return reinterpret_cast<const std::byte*>(&w) + (stride_ - extra_);
+  }
   uint64_t head() const { return head_.load(std::memory_order_relaxed); }
   uint64_t tail() const { return tail_.load(std::memory_order_acquire); }
   void free_head() { head_.store(head() + 1, std::memory_order_release); }
@@ -61,6 +69,7 @@ class SendQueue {
 
   const uint32_t capacity_;
   const uint32_t mask_;
+  const size_t extra_;
   const size_t stride_;
   std::byte* const slots_;
   alignas(64) std::atomic<uint64_t> tail_{0};

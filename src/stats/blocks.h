@@ -16,6 +16,7 @@
 #include "stats/reasons.h"
 #include "wire/refusal.h"
 #include "wire/term_errors.h"
+#include "wire/wdp_drop.h"
 
 namespace weft::stats {
 
@@ -34,6 +35,13 @@ struct QpCounters {
   Cell rnr_sent;
   Cell rnr_received;
   Cell completion_errors;
+  // UC and UD.
+  Cell datagrams_lost;
+  Cell datagrams_reordered;
+  Cell datagrams_late;
+  Cell datagrams_duplicate;
+  Cell messages_incomplete;
+  Cell messages_unreceived;
 
   void sent(Kind kind) { messages_sent[static_cast<size_t>(kind)].add(); }
   void sent(Kind kind, uint64_t bytes) { bytes_sent[static_cast<size_t>(kind)].add(bytes); }
@@ -85,6 +93,20 @@ struct EngineCounters {
   std::array<Cell, kBringUpRefusals> bring_up_refused;
   std::array<Cell, kBringUpAnswers> bring_up_answer;
   Cell bring_ups_given_up;
+  // Datagrams.
+  Cell datagrams_sent;
+  Cell datagrams_received;
+  Cell datagrams_unsent;
+  Cell datagrams_too_big;
+  Cell socket_overruns;
+  std::array<Cell, wire::kWdpDropCount> datagram_dropped;
+  Cell datagrams_held;
+  Cell messages_too_long;
+  Cell uc_reads_answered;
+  Cell uc_reads_failed;
+  Cell uc_ranges_repeated;
+  Cell uc_errors_sent;
+  Cell uc_errors_received;
 };
 
 struct DeviceCounters {
@@ -97,6 +119,7 @@ struct DeviceCounters {
   Cell ports_opened;
   Cell ports_refused;
   Cell private_data_refused;
+  std::array<Cell, kInjectedFaults> fault_injected;
 };
 
 template <class Reason, size_t N>
@@ -133,7 +156,7 @@ struct QpBlock {
     last_terminate.store(t.pack(), std::memory_order_relaxed);
   }
 };
-static_assert(sizeof(QpBlock) == 160);
+static_assert(sizeof(QpBlock) == 208);
 
 // An engine's place in it.
 struct EngineBlock {

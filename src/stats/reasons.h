@@ -73,6 +73,26 @@ inline constexpr size_t kBringUpRefusals = static_cast<size_t>(BringUpRefusal::q
 // What the other side said to ours: codes 1 to 6 of WFRC; 0 is for what is no such answer.
 inline constexpr size_t kBringUpAnswers = 7;
 
+// What was done on purpose (WEFT_FAULT, docs/faults.md).
+enum class InjectedFault : uint8_t {
+  datagrams_out,  // that a decision was made for
+  datagrams_in,
+  lost_out,
+  lost_in,
+  duplicated_out,
+  duplicated_in,
+  reordered_out,
+  reordered_in,
+  corrupted_out,
+  corrupted_in,
+  overflowed_out,
+  overflowed_in,
+  unsent,
+  stream_split,
+  stream_delayed,
+};
+inline constexpr size_t kInjectedFaults = static_cast<size_t>(InjectedFault::stream_delayed) + 1;
+
 // Why a stream is over: as rdmap::StreamEnd::Kind.
 inline constexpr size_t kStreamEnds = 6;
 // As rdmap::Status, from the one behind success on.

@@ -69,19 +69,32 @@ void add_queue_pair_rows(Visitor& t) {
       {"atomic", "Atomic Requests"}};
   constexpr Words kBytes[] = {
       {"send", "of Sends"}, {"write", "of RDMA Writes"}, {"read", "of RDMA Read Responses"}};
-  t.family(&Q::messages_sent, "messages_sent", "Messages handed to TCP", kMessages);
-  t.family(&Q::bytes_sent, "bytes_sent", "Bytes of payload handed to TCP", kBytes);
-  t.one(&Q::fpdus_sent, "fpdus_sent", "FPDUs handed to TCP");
+  t.family(&Q::messages_sent, "messages_sent", "Messages handed to the kernel", kMessages);
+  t.family(&Q::bytes_sent, "bytes_sent", "Bytes of payload handed to the kernel", kBytes);
+  t.one(&Q::fpdus_sent, "fpdus_sent",
+        "FPDUs handed to TCP, or of UC and UD datagrams handed to UDP");
   t.family(&Q::messages_received, "messages_received", "Messages that came whole", kMessages);
   t.family(&Q::bytes_received, "bytes_received", "Bytes of payload that came and were placed",
            kBytes);
-  t.one(&Q::fpdus_received, "fpdus_received", "FPDUs that came and were in order");
+  t.one(&Q::fpdus_received, "fpdus_received",
+        "FPDUs that came and were in order, or of UC and UD datagrams that were taken");
   t.one(&Q::rnr_sent, "rnr_sent",
         "Reports to the peer that a message of its waits here for a receive");
   t.one(&Q::rnr_received, "rnr_received",
         "Reports of the peer that a message of ours waits there for a receive");
   t.one(&Q::completion_errors, "completion_errors",
         "Work completions with another status than success, flushed ones included");
+  t.one(&Q::datagrams_lost, "datagrams_lost",
+        "UC: datagrams of the peer that have not come, as the gaps in their numbers show");
+  t.one(&Q::datagrams_reordered, "datagrams_reordered",
+        "UC: datagrams that came after a later one");
+  t.one(&Q::datagrams_late, "datagrams_late",
+        "UC: of these, those that came when they were not waited for any more");
+  t.one(&Q::datagrams_duplicate, "datagrams_duplicate", "UC: datagrams that came more than once");
+  t.one(&Q::messages_incomplete, "messages_incomplete",
+        "UC: Sends and Writes with immediate that were given up with bytes missing");
+  t.one(&Q::messages_unreceived, "messages_unreceived",
+        "UC and UD: messages dropped because there was no receive for them");
 }
 
 void add_work_rows(Visitor& t) {
@@ -91,8 +104,8 @@ void add_work_rows(Visitor& t) {
   t.one(&E::sleeps, "sleeps", "Times that a thread of the program fell asleep in a blocking wait");
   t.one(&E::helper_wakeups, "helper_wakeups", "Times that the helper thread woke up");
   t.one(&E::helper_turns, "helper_turns", "Of these, times that it took the sockets over");
-  t.one(&E::send_calls, "send_calls", "System calls that sent, of streams");
-  t.one(&E::receive_calls, "receive_calls", "System calls that received, of streams");
+  t.one(&E::send_calls, "send_calls", "System calls that sent");
+  t.one(&E::receive_calls, "receive_calls", "System calls that received");
   t.one(&E::epoll_wait_calls, "epoll_wait_calls",
         "System calls of turns that asked epoll for events");
   t.one(&E::epoll_ctl_calls, "epoll_ctl_calls", "System calls that changed an epoll set");
@@ -228,6 +241,31 @@ void add_connection_rows(Visitor& t) {
         "Queue pairs that found no connection in time");
 }
 
+void add_datagram_rows(Visitor& t) {
+  using E = EngineCounters;
+  t.one(&E::datagrams_sent, "datagrams_sent", "Datagrams handed to UDP");
+  t.one(&E::datagrams_received, "datagrams_received", "Datagrams that came");
+  t.one(&E::datagrams_unsent, "datagrams_unsent",
+        "Datagrams that the kernel refused to send, as for want of a route");
+  t.one(&E::datagrams_too_big, "datagrams_too_big",
+        "Datagrams that were larger than the path carries");
+  t.one(&E::socket_overruns, "socket_overruns",
+        "Datagrams that came and found no room in the socket's buffer");
+  t.family(&E::datagram_dropped, "datagram_dropped", "Datagrams dropped", [](size_t i) {
+    const auto why = static_cast<wire::WdpDrop>(i);
+    return Words{wire::counter_name(why), wire::to_string(why)};
+  });
+  t.one(&E::datagrams_held, "datagrams_held", "UC: datagrams that waited behind a gap");
+  t.one(&E::messages_too_long, "messages_too_long",
+        "UC: messages that were longer than their receive");
+  t.one(&E::uc_reads_answered, "uc_reads_answered", "UC: ranges of RDMA Reads answered");
+  t.one(&E::uc_reads_failed, "uc_reads_failed", "UC: RDMA Reads given up");
+  t.one(&E::uc_ranges_repeated, "uc_ranges_repeated",
+        "UC: ranges of RDMA Reads that were asked for again");
+  t.one(&E::uc_errors_sent, "uc_errors_sent", "UC: reports to the peer that it may not do that");
+  t.one(&E::uc_errors_received, "uc_errors_received", "UC: such reports of the peer");
+}
+
 void add_device_rows(Visitor& t) {
   using D = DeviceCounters;
   t.one(&D::queue_pairs_created, "queue_pairs_created", "Queue pairs created");
@@ -243,6 +281,23 @@ void add_device_rows(Visitor& t) {
   t.one(&D::ports_refused, "ports_refused", "Times that no port number could be claimed");
   t.one(&D::private_data_refused, "private_data_refused",
         "Calls of rdma_connect, rdma_accept and rdma_reject with too much private data");
+  constexpr Words kInjected[] = {
+      {"datagrams_out", "datagrams sent that a decision was made for"},
+      {"datagrams_in", "datagrams received that a decision was made for"},
+      {"lost_out", "datagrams sent that were lost"},
+      {"lost_in", "datagrams received that were lost"},
+      {"duplicated_out", "datagrams sent twice"},
+      {"duplicated_in", "datagrams received twice"},
+      {"reordered_out", "copies of sent ones that others might overtake"},
+      {"reordered_in", "copies of received ones that others might overtake"},
+      {"corrupted_out", "copies of sent ones of which bits were flipped"},
+      {"corrupted_in", "copies of received ones of which bits were flipped"},
+      {"overflowed_out", "copies of sent ones that were lost, for too many were held back"},
+      {"overflowed_in", "copies of received ones that were lost, for too many were held back"},
+      {"unsent", "copies that were held back and that the kernel would not send then"},
+      {"stream_split", "calls on TCP that moved a part only"},
+      {"stream_delayed", "times that TCP was kept waiting"}};
+  t.family(&D::fault_injected, "fault_injected", "Faults on purpose, by WEFT_FAULT", kInjected);
 }
 
 void visit_table(Visitor& t) {
@@ -250,6 +305,7 @@ void visit_table(Visitor& t) {
   add_work_rows(t);
   add_stream_rows(t);
   add_connection_rows(t);
+  add_datagram_rows(t);
   add_device_rows(t);
 }
 

@@ -7,6 +7,7 @@
 #include "config/options.h"
 #include "port/adapter_port.h"
 #include "verbs/queue_pair.h"
+#include "verbs/uc_transport.h"
 
 namespace weft::verbs {
 namespace {
@@ -19,6 +20,8 @@ constexpr unsigned kMostEngines = 8;
 std::mutex g_lock;
 // Never destroyed: threads of the program may be inside until the very end of the process.
 std::atomic<Adapter*> g_adapter{nullptr};
+
+thread_local engine::Engine* g_preferred = nullptr;
 
 unsigned engines_wanted() {
   if (const uint32_t n = config::options().engines; n > 0) return std::min(n, kMostEngines);
@@ -73,7 +76,12 @@ bool Adapter::start() {
   return true;
 }
 
+void Adapter::prefer(engine::Engine* engine) {
+  g_preferred = engine;
+}
+
 engine::Engine& Adapter::next_engine() {
+  if (g_preferred != nullptr) return *g_preferred;
   return *engines_[turn_.fetch_add(1, std::memory_order_relaxed) % engines_.size()];
 }
 
@@ -183,6 +191,29 @@ QueuePair* Adapter::find(engine::Token& token, Qpn qpn) {
   const std::lock_guard guard{lock_};
   const AdapterPort* p = port_with(qpn);
   return p != nullptr && p->engine == &token.engine() ? p->pairs[index_of(qpn)] : nullptr;
+}
+
+engine::DatagramDriver& Adapter::datagrams(engine::Token& token, Qpn qpn) {
+  AdapterPort* p = nullptr;
+  {
+    const std::lock_guard guard{lock_};
+    p = port_with(qpn);
+  }
+  if (p->datagrams == nullptr) {
+    port::UdpSocket socket{std::move(p->udp), engine::DatagramDriver::kBuffer};
+    p->datagrams = &engine::DatagramDriver::start(token, *this, std::move(socket));
+  }
+  return *p->datagrams;
+}
+
+Result<wdp::PortOwner::Callee, wire::RejReason> Adapter::called(engine::Token& token,
+                                                                engine::DatagramDriver&,
+                                                                const wire::WdpCtl& req,
+                                                                const wdp::Endpoint& from) {
+  QueuePair* qp = find(token, req.destination);
+  UcTransport* uc = qp != nullptr ? qp->uc() : nullptr;
+  if (uc == nullptr) return fail(wire::RejReason::qpn_unknown);
+  return uc->called(token, req, from);
 }
 
 void Adapter::flush_at_exit() {

@@ -9,10 +9,12 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/datagram_driver.h"
 #include "engine/engine.h"
 #include "observe/counter_memory.h"
 #include "port/tcp_listener.h"
 #include "verbs/memory_table.h"
+#include "verbs/multicast_groups.h"
 #include "verbs/types.h"
 
 namespace weft::verbs {
@@ -25,7 +27,8 @@ class Adapter;
 struct AdapterPort {
   uint16_t number = 0;
   engine::Engine* engine = nullptr;
-  port::Fd udp;  // bound: the lock on the number
+  port::Fd udp;  // bound: the lock on the number; moves into `datagrams`
+  engine::DatagramDriver* datagrams = nullptr;  // of the engine's holder, once it is needed
   port::TcpListener tcp;
   std::array<QueuePair*, 256> pairs{};  // by index; of the holder of `engine`
   // Under the adapter's lock.
@@ -45,7 +48,7 @@ class BringUp {
   virtual void abandon(engine::Token& token, QueuePair& qp) = 0;
 };
 
-class Adapter {
+class Adapter final : private engine::DatagramOwner {
  public:
   // The one of this process; made at the first call, with what `make_bring_up` gives. nullptr when
   // the system refuses what it takes; the log says what. Programs come in through cm::adapter().
@@ -56,12 +59,15 @@ class Adapter {
   BringUp* bring_up() const { return bring_up_.get(); }
 
   MemoryTable& memory() { return memory_; }
+  MulticastGroups& groups() { return groups_; }
   // What is counted; of the device, by any thread with add_shared().
   observe::CounterMemory& counters() { return *counters_; }
   size_t engine_count() const { return engines_.size(); }
   engine::Engine& engine(size_t i) { return *engines_[i]; }
   // Engines by turns, so that queue pairs spread over them.
   engine::Engine& next_engine();
+  // What next_engine() gives to the calling thread from now on; nullptr: by turns again.
+  static void prefer(engine::Engine* engine);
 
   // Looks at all sockets once. Any thread.
   void progress() {
@@ -90,6 +96,9 @@ class Adapter {
   // when there is none.
   QueuePair* find(engine::Token& token, Qpn qpn);
 
+  // Holder of its engine: the driver of the UDP port that the number is on. Throws std::bad_alloc.
+  engine::DatagramDriver& datagrams(engine::Token& token, Qpn qpn);
+
   // Says what was put off, before the process exits.
   void flush_at_exit();
   void abandon_in_child();
@@ -97,12 +106,18 @@ class Adapter {
  private:
   Adapter();
   bool start();
+  // engine::DatagramOwner: of the ports of queue pairs
+  Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
+                                                         engine::DatagramDriver& driver,
+                                                         const wire::WdpCtl& req,
+                                                         const wdp::Endpoint& from) override;
   Outcome<AdapterPort*> open_port(engine::Engine& engine);
   AdapterPort* port_with(Qpn qpn);
 
   std::unique_ptr<observe::CounterMemory> counters_;  // the engines count in it
   std::vector<std::unique_ptr<engine::Engine>> engines_;
   MemoryTable memory_;
+  MulticastGroups groups_;
   std::unique_ptr<BringUp> bring_up_;
   std::mutex lock_;
   std::vector<std::unique_ptr<AdapterPort>> ports_;

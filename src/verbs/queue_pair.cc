@@ -4,17 +4,12 @@
 
 #include "base/log.h"
 #include "device/device.h"
+#include "verbs/rc_transport.h"
+#include "verbs/uc_transport.h"
+#include "verbs/ud_transport.h"
+#include "wdp/ud_consumer.h"
 
 namespace weft::verbs {
-namespace {
-
-using namespace std::chrono_literals;
-constexpr Duration kLostPeerMost = 1s;
-// A host that answers nothing, not even TCP. Far longer than retries take on InfiniBand: networks
-// that carry TCP have longer pauses than those that carry no other.
-constexpr Duration kSilentPeer = 30s;
-
-}  // namespace
 
 Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
   const QpLimits& l = init.limits;
@@ -23,7 +18,6 @@ Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
       l.max_inline > device::kMaxInline) {
     return fail(Errc::invalid);
   }
-  if (init.type != QpType::rc) return fail(Errc::not_supported);
   if (init.srq != nullptr) init.limits.max_recv_wr = init.limits.max_recv_sge = 0;
   // A slot has room for so much in any case, and rdma_xclient sends inline without having asked for
   // it.
@@ -36,6 +30,7 @@ Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
   qp->number_ = *number;
   qp->counters_ = &adapter.counters().acquire(engine.number(), *number);
   auto h = engine.hold();
+  qp->transport_ = make_transport(h.token(), *qp);
   adapter.publish(h.token(), *qp);
   return qp;
 }
@@ -52,7 +47,8 @@ QueuePair::QueuePair(const QpInit& init, engine::Engine& engine)
       limits_(init.limits),
       signal_all_(init.signal_all),
       owner_(init.owner),
-      send_queue_(init.limits.max_send_wr, init.limits.max_send_sge, init.limits.max_inline),
+      send_queue_(init.limits.max_send_wr, init.limits.max_send_sge, init.limits.max_inline,
+                  init.type == QpType::ud ? sizeof(wdp::UdDestination) : 0),
       receive_queue_(init.limits.max_recv_wr, init.limits.max_recv_sge) {
   pd_.add_ref();
   send_cq_.add_ref();
@@ -64,7 +60,11 @@ QueuePair::~QueuePair() {
   if (number_ != Qpn{}) {
     auto h = engine_.hold();
     if (adapter_.bring_up() != nullptr) adapter_.bring_up()->abandon(h.token(), *this);
-    drop_stream(h.token(), false);
+    if (transport_ != nullptr) {
+      drop_connection(h.token(), false);
+      transport_->stopped(h.token());
+      if (UdTransport* u = ud()) u->leave_groups(h.token());
+    }
     if (observer_ != nullptr) std::exchange(observer_, nullptr)->pair_gone(h.token());
     if (srq_ != nullptr) srq_->forget(*this);
     engine_.forget(h.token(), *this);
@@ -85,51 +85,43 @@ QueuePair::~QueuePair() {
 
 void QueuePair::connect(engine::Token& token, port::TcpStream tcp, rdmap::StreamConfig config,
                         Bytes early) {
-  peer_gone_ = giving_up_ = false;
-  config.rnr_retry = attributes_.rnr_retry;
-  config.min_rnr_timer = attributes_.min_rnr_timer;
-  tcp.choose_congestion_control();
-  tcp.give_up_after(kSilentPeer);
-  config.emss = tcp.emss();
-  config.counters = {counters_, &engine_.counter_block()};
-  engine_.counters().streams_opened.add();
-  SystemRandom random;
-  const int fd = tcp.fd();
-  token_ = &token;
-  const auto make = [&] {
-    auto driver = std::make_unique<engine::StreamDriver>(
-        static_cast<engine::StreamOwner&>(*this), std::move(tcp),
-        static_cast<rdmap::Consumer&>(*this), config, static_cast<uint32_t>(random.next()),
-        token.now());
-    driver_ = driver.get();
-    engine_.add(token, std::move(driver), fd, true, false);
-  };
-  engine_.guard(token, make, [&] {
-    driver_ = nullptr;
-    on_no_memory(token);
-  });
-  if (driver_ == nullptr) return;
-  if (state() == QpState::sqd) driver_->stream().hold_requests(true);
-  driver_->start(token, early);
+  // UC and UD have no stream.
+  if (type_ != QpType::rc) return fail_connection(token, Status::local_qp_operation);
+  static_cast<RcTransport&>(*transport_).connect(token, std::move(tcp), config, early);
+}
+
+UcTransport* QueuePair::uc() const {
+  return type_ == QpType::uc ? static_cast<UcTransport*>(transport_.get()) : nullptr;
+}
+
+UdTransport* QueuePair::ud() const {
+  return type_ == QpType::ud ? static_cast<UdTransport*>(transport_.get()) : nullptr;
+}
+
+Outcome<Ok> QueuePair::attach_multicast(const Gid& mgid) {
+  if (ud() == nullptr) return fail(Errc::invalid);
+  auto h = engine_.hold();
+  return ud()->attach(h.token(), mgid);
+}
+
+Outcome<Ok> QueuePair::detach_multicast(const Gid& mgid) {
+  if (ud() == nullptr) return fail(Errc::invalid);
+  auto h = engine_.hold();
+  if (!ud()->detach(h.token(), mgid)) return fail(Errc::invalid);
+  return Ok{};
 }
 
 // In error at once, as librdmacm's programs find it. But what was posted before still goes out, and
 // receives are there for what is under way (wire.md 6, CLOSING); all the rest is flushed behind it.
 void QueuePair::disconnect(engine::Token& token) {
-  if (driver_ == nullptr) {
+  if (!connected()) {
     enter_error(token);
     publish(token);
     return;
   }
-  token_ = &token;
   attributes_.state = QpState::err;
   set_state(QpState::err);
-  driver_->stream().close(token.now());
-  driver_->settle(token);
-}
-
-bool QueuePair::draining() const {
-  return driver_ != nullptr && !driver_->stream().ended();
+  transport_->close(token);
 }
 
 void QueuePair::fail_connection(engine::Token& token, Status status) {
@@ -140,60 +132,32 @@ void QueuePair::fail_connection(engine::Token& token, Status status) {
   publish(token);
 }
 
-void QueuePair::drop_stream(engine::Token& token, bool abort) {
-  if (driver_ == nullptr) return;
-  engine::StreamDriver* d = std::exchange(driver_, nullptr);
-  keep_orphan(d->stream());
-  // IB tells the peer nothing, and a Terminate would.
-  if (abort && cm_managed) {
-    d->stream().abort(token.now());
-  } else {
-    d->stream().leave(token.now());
-  }
-  d->detach();
-  d->stream().count_in(engine_.counter_block().gone);  // may outlive this queue pair
-  d->settle(token);
+void QueuePair::drop_connection(engine::Token& token, bool abort) {
+  keep_orphan();
+  transport_->drop(token, abort);
 }
 
-void QueuePair::keep_orphan(rdmap::Stream& stream) {
-  if (const auto r = stream.abandon_receive()) orphan_ = r->wr_id;
-}
-
-void QueuePair::driver_gone(engine::Token&) {
-  driver_ = nullptr;
-}
-
-// InfiniBand knows no end of a connection: a queue pair whose peer is gone stays as it is, until a
-// request has waited for an answer as long as its retries take (wire.md 6; here at most a second).
-void QueuePair::await_lost_peer(engine::Token& token) {
-  if (giving_up_ || send_queue_.head() == send_queue_.tail()) return;
-  giving_up_ = true;
-  const Duration ack = std::chrono::nanoseconds{4096} * (int64_t{1} << attributes_.timeout);
-  const Duration patience = attributes_.timeout == 0
-                                ? kLostPeerMost
-                                : std::min(ack * (attributes_.retry_cnt + 1), kLostPeerMost);
-  engine_.set_deadline(token, *this, token.now() + patience);
+void QueuePair::keep_orphan() {
+  if (const auto r = transport_->abandon_receive()) orphan_ = r;
 }
 
 void QueuePair::on_deadline(engine::Token& token) {
-  token_ = &token;
   if (std::exchange(completion_lost_, false)) {
     WEFT_LOG(warn, "queue pair 0x%06x: a completion found no room in its queue; it is in error now",
              number_.value());
     raise_event(EventType::qp_fatal);
     leave_service(token);
-    publish(token);
-  } else if (peer_gone_) {
-    fail_connection(token, Status::retry_exceeded);
+  } else {
+    transport_->on_deadline(token);
   }
+  publish(token);
 }
 
 // The connection is given up: there is nothing to be said for it.
-void QueuePair::on_no_memory(engine::Token& token) {
+void QueuePair::give_up_connection(engine::Token& token) {
   WEFT_LOG(warn, "queue pair 0x%06x: no memory for its connection; it is in error now",
            number_.value());
-  token_ = &token;
-  drop_stream(token, true);
+  drop_connection(token, true);
   fail_connection(token, Status::retry_exceeded);
   if (observer_ != nullptr) {
     observer_->stream_ended(token, {.kind = rdmap::StreamEnd::Kind::local_error});
@@ -201,26 +165,21 @@ void QueuePair::on_no_memory(engine::Token& token) {
 }
 
 void QueuePair::on_doorbell(engine::Token& token) {
-  token_ = &token;
   receive_wanted_.exchange(false);
   if (state() == QpState::err && !draining()) {
     flush();
-  } else if (peer_gone_) {
-    await_lost_peer(token);
-  } else if (driver_ != nullptr) {
-    driver_->stream().receives_posted(token.now());
-    if (driver_ != nullptr) driver_->posted(token);
+  } else {
+    transport_->posted(token);
   }
   publish(token);
 }
 
 void QueuePair::visited(engine::Token& token) {
-  token_ = &token;
   check_drained();
   publish(token);
 }
 
-// --- what the stream asks and says
+// --- what the transport asks and says
 
 bool QueuePair::take_receive(rdmap::Receive& out) {
   if (srq_ != nullptr) return srq_->take(out, *this);
@@ -232,42 +191,11 @@ bool QueuePair::take_receive(rdmap::Receive& out) {
   return true;
 }
 
-void QueuePair::stream_ready() {
-  if (observer_ != nullptr) observer_->stream_ready(*token_);
-}
-
-void QueuePair::stream_ended(const rdmap::StreamEnd& end) {
-  using Kind = rdmap::StreamEnd::Kind;
-  engine::Token& token = *token_;
-  if (!cm_managed && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
-    keep_orphan(driver_->stream());
-    peer_gone_ = true;
-    await_lost_peer(token);
-    return;
-  }
-  if (end.kind == Kind::protocol_error || end.kind == Kind::terminated) {
-    WEFT_LOG(info, "queue pair 0x%06x: %s: %s", number_.value(),
-             end.kind == Kind::terminated ? "the peer ended the stream" : "ended the stream",
-             end.error.to_string().c_str());
-  }
-  switch (end.kind) {
-    case Kind::protocol_error: {
-      const bool protection = (end.error.layer == wire::Layer::rdmap && end.error.etype == 1) ||
-                              (end.error.layer == wire::Layer::ddp && end.error.etype == 1);
-      raise_event(end.error.layer == wire::Layer::llp ? EventType::qp_fatal
-                  : protection                        ? EventType::qp_access_err
-                                                      : EventType::qp_req_err);
-      break;
-    }
-    case Kind::lost:
-      // wire.md 6: FIN or RST inside an FPDU. A peer that is gone between two has just left.
-      if (driver_->stream().inside_fpdu()) raise_event(EventType::qp_fatal);
-      break;
-    default:
-      break;
-  }
-  enter_error(token);
-  if (observer_ != nullptr) observer_->stream_ended(token, end);
+bool QueuePair::out_of_receives() {
+  if (srq_ != nullptr) return srq_->empty_for(*this);
+  if (!receive_queue_.empty()) return false;
+  receive_wanted_.exchange(true);  // as in take_receive()
+  return receive_queue_.empty();
 }
 
 void QueuePair::raise_event(EventType type) {
@@ -276,10 +204,11 @@ void QueuePair::raise_event(EventType type) {
 
 // --- states
 
-void QueuePair::enter_error(engine::Token&) {
+void QueuePair::enter_error(engine::Token& token) {
   set_state(QpState::err);
   attributes_.state = QpState::err;
-  peer_gone_ = giving_up_ = false;
+  keep_orphan();
+  transport_->stopped(token);
   receive_wanted_.exchange(true);  // posts from now on ring, and are flushed
   flush();
   if (srq_ != nullptr && !std::exchange(last_wqe_told_, true)) {
@@ -291,7 +220,7 @@ void QueuePair::enter_error(engine::Token&) {
 void QueuePair::leave_service(engine::Token& token) {
   const bool was_connected = connected();
   if (adapter_.bring_up() != nullptr) adapter_.bring_up()->abandon(token, *this);
-  drop_stream(token, true);
+  drop_connection(token, true);
   enter_error(token);
   if (was_connected && observer_ != nullptr) {
     observer_->stream_ended(token, {.kind = rdmap::StreamEnd::Kind::closed});
@@ -305,7 +234,7 @@ void QueuePair::flush() {
     send_done(w, w.status == Status::success ? Status::flushed : w.status);
     send_queue_.free_head();
   }
-  if (driver_ != nullptr && !orphan_) keep_orphan(driver_->stream());
+  if (!orphan_) keep_orphan();
   if (orphan_) {
     receive_done({.wr_id = *orphan_}, Status::flushed, {});
     orphan_.reset();
@@ -317,9 +246,10 @@ void QueuePair::flush() {
 void QueuePair::reset(engine::Token& token) {
   const bool was_connected = connected();
   if (adapter_.bring_up() != nullptr) adapter_.bring_up()->abandon(token, *this);
-  drop_stream(token, false);
+  drop_connection(token, false);
+  transport_->stopped(token);
   orphan_.reset();
-  peer_gone_ = giving_up_ = completion_lost_ = last_wqe_told_ = heard_in_rtr_ = false;
+  completion_lost_ = last_wqe_told_ = heard_in_rtr_ = false;
   cm_managed = false;
   engine_.set_deadline(token, *this, Time::never());
   while (send_queue_.head() < send_queue_.tail()) send_queue_.free_head();
@@ -340,7 +270,7 @@ void QueuePair::reset(engine::Token& token) {
 void QueuePair::check_drained() {
   if (state() != QpState::sqd || !attributes_.sq_draining) return;
   // InfiniBand 10.3.1.5: what was begun is complete; the rest waits for RTS.
-  if (driver_ != nullptr && !driver_->stream().requests_idle()) return;
+  if (!transport_->idle()) return;
   attributes_.sq_draining = false;
   if (attributes_.en_sqd_async_notify) raise_event(EventType::sq_drained);
 }

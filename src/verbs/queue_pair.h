@@ -1,10 +1,9 @@
 // A queue pair: the place where verbs meet the protocol. It owns its queues and attributes, lends
-// them to an RDMAP stream while it is connected, and turns what the stream says into completions
-// and events.
+// them to its transport, and turns what that says into completions and events.
 //
-//   post_send --> SendQueue ---\                 /--> CompletionQueue
-//   post_recv --> ReceiveQueue --> rdmap::Stream ---> state, events
-//                                  (in a StreamDriver, on the engine)
+//   post_send --> SendQueue ---\               /--> CompletionQueue
+//   post_recv --> ReceiveQueue --> Transport ---> state, events
+//                                  (RC: a TCP stream; UC: a WDP connection; UD: datagrams)
 #pragma once
 
 #include <atomic>
@@ -13,17 +12,25 @@
 #include <vector>
 
 #include "base/spinlock.h"
-#include "engine/stream_driver.h"
+#include "engine/engine.h"
+#include "port/tcp_stream.h"
 #include "rdmap/consumer.h"
 #include "rdmap/send_queue.h"
+#include "rdmap/stream.h"
 #include "stats/blocks.h"
 #include "verbs/adapter.h"
+#include "verbs/address_handle.h"
 #include "verbs/completion_queue.h"
 #include "verbs/protection_domain.h"
 #include "verbs/receive_queue.h"
 #include "verbs/shared_receive_queue.h"
+#include "verbs/transport.h"
+#include "wdp/handshake.h"
 
 namespace weft::verbs {
+
+class UcTransport;
+class UdTransport;
 
 struct QpInit {
   Context* context = nullptr;
@@ -52,6 +59,10 @@ struct SendRequest {
   uint32_t immediate = 0;  // the four bytes on the wire as a big-endian number
   uint64_t compare_add = 0;
   uint64_t swap = 0;
+  // UD alone, and there it must be: where it goes. Read during the call only.
+  const AddressHandle* handle = nullptr;
+  Qpn remote_qpn;
+  QKey remote_q_key;
 };
 
 // What a bind asks for (memory windows). `window` 0 length unbinds.
@@ -71,14 +82,13 @@ class ConnectionObserver {
   virtual ~ConnectionObserver() = default;
   virtual void stream_ready(engine::Token& token) = 0;
   virtual void stream_ended(engine::Token& token, const rdmap::StreamEnd& end) = 0;
+  // UC: the peer said no, or nothing; see failure() and peer().
+  virtual void call_failed(engine::Token&, const wdp::Handshake&) {}
   // The program destroys the queue pair. Last call.
   virtual void pair_gone(engine::Token& token) = 0;
 };
 
-class QueuePair final : private rdmap::Consumer,
-                        private rdmap::Memory,
-                        private engine::StreamOwner,
-                        private engine::Source {
+class QueuePair final : private rdmap::Memory, private engine::Source {
  public:
   // Errors: invalid (limits), no_memory, not_supported (type). On success the limits are those
   // granted.
@@ -130,14 +140,22 @@ class QueuePair final : private rdmap::Consumer,
   // As ibv_modify_qp. Errors: invalid.
   Outcome<Ok> modify(const QpAttributes& attributes, uint32_t mask);
   QpAttributes query();
+  // UD: hears what comes to this multicast group, or no longer. Errors: invalid (type, no group,
+  // not attached), system.
+  Outcome<Ok> attach_multicast(const Gid& mgid);
+  Outcome<Ok> detach_multicast(const Gid& mgid);
   QpState state() const { return state_.load(std::memory_order_acquire); }
 
   // --- for the connection managers; engine holder
   const QpAttributes& attributes() const { return attributes_; }
   // Goes to RTS over a connection whose start-up is done. `early`: bytes that came behind the
   // start-up frame.
+  // Of RC alone.
   void connect(engine::Token& token, port::TcpStream tcp, rdmap::StreamConfig config, Bytes early);
-  bool connected() const { return driver_ != nullptr; }
+  // That of a UC queue pair, else nullptr.
+  UcTransport* uc() const;
+  UdTransport* ud() const;
+  bool connected() const { return transport_->connected(); }
   // Orderly close: the queue pair is in error, but what is posted by now still goes out.
   void disconnect(engine::Token& token);
   // The connection could not be made: the oldest request completes with `status`, the rest is
@@ -154,18 +172,39 @@ class QueuePair final : private rdmap::Consumer,
   // --- for the shared receive queue
   void leave_bell() { engine_.leave(*this); }
 
+  // --- for its transport; engine holder
+  Adapter& adapter() const { return adapter_; }
+  stats::QpBlock& counters() const { return *counters_; }
+  ConnectionObserver* observer() const { return observer_; }
+  rdmap::Memory& memory() { return *this; }
+  rdmap::SendQueue& send_queue() { return send_queue_; }
+  bool take_receive(rdmap::Receive& out);
+  // None is left; the next post will ring.
+  bool out_of_receives();
+  void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a);
+  // The same, with all that a completion can say; `qpn` is filled in.
+  void receive_done(Completion completion, bool solicited);
+  void send_done(const rdmap::SendWqe& wqe, Status status);
+  Status execute(rdmap::SendWqe& wqe);
+  // Messages of UC and UD; RC's stream counts by itself.
+  void count_sent(const rdmap::SendWqe& wqe, Status status);
+  void count_received(stats::Kind kind, uint32_t bytes, Status status);
+  // Completions of this visit go to their queues.
+  void publish(engine::Token& token);
+  // The same, and sees whether SQD is reached.
+  void visited(engine::Token& token);
+  // Asks for Transport::on_deadline().
+  void wake_at(engine::Token& token, Time when) { engine_.set_deadline(token, *this, when); }
+  // The half-arrived message that a transport about to go holds a receive for.
+  void keep_orphan();
+  void enter_error(engine::Token& token);
+  // There is no memory for the connection, which is gone or can be dropped.
+  void give_up_connection(engine::Token& token);
+  void raise_event(EventType type);
+
  private:
   QueuePair(const QpInit& init, engine::Engine& engine);
 
-  // rdmap::Consumer
-  rdmap::Memory& memory() override { return *this; }
-  rdmap::SendQueue& send_queue() override { return send_queue_; }
-  bool take_receive(rdmap::Receive& out) override;
-  void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) override;
-  void send_done(const rdmap::SendWqe& wqe, Status status) override;
-  Status execute(rdmap::SendWqe& wqe) override;
-  void stream_ready() override;
-  void stream_ended(const rdmap::StreamEnd& end) override;
   // rdmap::Memory
   Result<std::byte*, rdmap::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
                                                rdmap::Access need) override;
@@ -174,15 +213,11 @@ class QueuePair final : private rdmap::Consumer,
   Result<std::byte*, rdmap::MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
                                                 rdmap::Access need) override;
   Result<Ok, rdmap::MemoryFault> invalidate(Stag stag) override;
-  // engine::StreamOwner
-  void visiting(engine::Token& token) override { token_ = &token; }
-  void visited(engine::Token& token) override;
-  void driver_gone(engine::Token& token) override;
   // engine::Source: the queue pair's own doorbell; it has no descriptor.
   void on_ready(engine::Token&, bool, bool) override {}
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token& token) override;
-  void on_no_memory(engine::Token& token) override;
+  void on_no_memory(engine::Token& token) override { give_up_connection(token); }
   void abandon_in_child() override {}
 
   // Does anybody wait for a receive? Then a post rings.
@@ -196,23 +231,19 @@ class QueuePair final : private rdmap::Consumer,
                                                   uint64_t address, uint64_t length,
                                                   uint32_t need) const;
   Status bind(const BindRequest& b);
+  bool supports(const SendRequest& r) const;
   void set_state(QpState s) { state_.store(s, std::memory_order_release); }
   Outcome<Ok> apply(engine::Token& token, const QpAttributes& a, uint32_t mask);
   Outcome<Ok> check_attributes(const QpAttributes& a, uint32_t mask) const;
   bool check_families(const AddressVector& av) const;
   void store_attributes(const QpAttributes& a, uint32_t mask);
-  void enter_error(engine::Token& token);
   void leave_service(engine::Token& token);
   void reset(engine::Token& token);
-  void drop_stream(engine::Token& token, bool abort);
+  void drop_connection(engine::Token& token, bool abort);
   void flush();
-  void keep_orphan(rdmap::Stream& stream);
-  void publish(engine::Token& token);
   // Disconnecting: in error already, and the stream still has something to say.
-  bool draining() const;
+  bool draining() const { return transport_->draining(); }
   void check_drained();
-  void await_lost_peer(engine::Token& token);
-  void raise_event(EventType type);
   void count_error(Status status);
 
   Context& context_;
@@ -238,12 +269,9 @@ class QueuePair final : private rdmap::Consumer,
 
   // Engine holder's.
   QpAttributes attributes_;
-  engine::StreamDriver* driver_ = nullptr;  // owned by the engine
+  std::unique_ptr<Transport> transport_;
   ConnectionObserver* observer_ = nullptr;
-  engine::Token* token_ = nullptr;  // of the turn that calls into the stream
   std::optional<uint64_t> orphan_;  // wr_id of the receive whose message a gone peer did not finish
-  bool peer_gone_ = false;          // IB-style: the stream is over and the program not told
-  bool giving_up_ = false;          // and the time runs until a request finds out
   bool completion_lost_ = false;    // its queue was full
   bool lost_room_ = false;          // in this visit
   bool last_wqe_told_ = false;      // since RESET

@@ -1,4 +1,4 @@
-// What the stream says of requests and receives becomes completions, and these are published.
+// What the transport says of requests and receives becomes completions, and these are published.
 
 #include "verbs/queue_pair.h"
 
@@ -31,8 +31,7 @@ void QueuePair::receive_done(const rdmap::Receive& r, Status status, const rdmap
   Completion c{.wr_id = r.wr_id,
                .status = status,
                .opcode = a.write_with_immediate ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv,
-               .byte_len = a.length,
-               .qpn = number_};
+               .byte_len = a.length};
   if (a.has_immediate) {
     c.flags |= wc_flag::kWithImm;
     c.imm_or_rkey = a.immediate;
@@ -44,8 +43,13 @@ void QueuePair::receive_done(const rdmap::Receive& r, Status status, const rdmap
   if (state() == QpState::rtr && !std::exchange(heard_in_rtr_, true)) {
     raise_event(EventType::comm_est);
   }
-  count_error(status);
-  add(received_, recv_cq_, {c, a.solicited});
+  receive_done(c, a.solicited);
+}
+
+void QueuePair::receive_done(Completion c, bool solicited) {
+  c.qpn = number_;
+  count_error(c.status);
+  add(received_, recv_cq_, {c, solicited});
 }
 
 // Where there is no memory for more, what is there goes to its queue now.
@@ -66,6 +70,25 @@ void QueuePair::count_error(Status status) {
   counters_->counters.completion_errors.add();
   static_assert(stats::kErrorStatuses == static_cast<size_t>(Status::general));
   stats::count(engine_.counters().completion_error, static_cast<size_t>(status) - 1);
+}
+
+void QueuePair::count_sent(const rdmap::SendWqe& wqe, Status status) {
+  if (status != Status::success || rdmap::is_local(wqe.operation)) return;
+  stats::QpCounters& c = counters_->counters;
+  if (wqe.operation == rdmap::Operation::read) {
+    c.sent(stats::Kind::read);
+    c.received(stats::Kind::read, wqe.length);
+    return;
+  }
+  const auto kind = rdmap::is_send(wqe.operation) ? stats::Kind::send : stats::Kind::write;
+  c.sent(kind);
+  c.sent(kind, wqe.length);
+}
+
+void QueuePair::count_received(stats::Kind kind, uint32_t bytes, Status status) {
+  if (status != Status::success) return;
+  counters_->counters.received(kind);
+  counters_->counters.received(kind, bytes);
 }
 
 void QueuePair::send_done(const rdmap::SendWqe& wqe, Status status) {

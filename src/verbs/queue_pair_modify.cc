@@ -90,7 +90,6 @@ void QueuePair::store_attributes(const QpAttributes& a, uint32_t mask) {
 
 Outcome<Ok> QueuePair::modify(const QpAttributes& a, uint32_t mask) {
   auto h = engine_.hold();
-  token_ = &h.token();
   auto outcome = apply(h.token(), a, mask);
   publish(h.token());
   return outcome;
@@ -120,11 +119,7 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
   }
   attributes_.state = to;
   set_state(to);
-  if (driver_ != nullptr) {
-    driver_->stream().set_rnr(attributes_.rnr_retry, attributes_.min_rnr_timer);
-    driver_->stream().hold_requests(to == QpState::sqd);
-    driver_->settle(token);
-  }
+  transport_->changed(token, from);
   if (to == QpState::sqd) check_drained();
   if ((to == QpState::rtr || to == QpState::rts) && from != to && bring_up != nullptr) {
     bring_up->state_changed(token, *this);

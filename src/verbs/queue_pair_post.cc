@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "verbs/queue_pair.h"
+#include "wdp/ud_consumer.h"
 
 namespace weft::verbs {
 
@@ -16,6 +17,20 @@ QueuePair::Posting::Posting(QueuePair& qp) : qp_(qp) {
 
 QueuePair::Posting::~Posting() {
   if (locked_) qp_.send_lock_.unlock();
+}
+
+// What the type of the queue pair can do: of UC no atomics (wire.md 9.3), of UD Sends alone.
+bool QueuePair::supports(const SendRequest& r) const {
+  switch (type_) {
+    case QpType::rc:
+      return r.handle == nullptr;
+    case QpType::uc:
+      return r.handle == nullptr && !rdmap::is_atomic(r.operation);
+    case QpType::ud:
+      return r.handle != nullptr && (r.operation == rdmap::Operation::send ||
+                                     r.operation == rdmap::Operation::send_immediate);
+  }
+  return false;
 }
 
 rdmap::SendWqe* QueuePair::Posting::reserve(Outcome<Ok>& why) {
@@ -40,6 +55,7 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
   if (r.inlined && (length > qp_.limits_.max_inline || rdmap::has_response(r.operation))) {
     return fail(Errc::invalid);
   }
+  if (!qp_.supports(r)) return fail(Errc::invalid);
   if (rdmap::is_atomic(r.operation) && length < rdmap::kAtomicBytes) return fail(Errc::invalid);
   Outcome<Ok> why{Ok{}};
   rdmap::SendWqe* w = reserve(why);
@@ -58,6 +74,11 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
       .immediate = r.immediate,
       .compare_add = r.compare_add,
       .swap = r.swap};
+  if (r.handle != nullptr) {
+    const wdp::UdDestination to{
+        .path = r.handle->to(r.remote_qpn), .qpn = r.remote_qpn, .q_key = r.remote_q_key};
+    std::memcpy(qp_.send_queue_.extra_of(*w), &to, sizeof to);
+  }
   if (r.inlined) {
     std::byte* p = w->payload();
     for (uint32_t i = 0; i < r.count; ++i) {
@@ -73,6 +94,7 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
 
 Outcome<Ok> QueuePair::Posting::add_bind(const BindRequest& bind, uint64_t wr_id, bool signaled,
                                          bool fence) {
+  if (qp_.type_ == QpType::ud) return fail(Errc::invalid);
   Outcome<Ok> why{Ok{}};
   rdmap::SendWqe* w = reserve(why);
   if (w == nullptr) return why;
@@ -88,6 +110,7 @@ Outcome<Ok> QueuePair::Posting::add_bind(const BindRequest& bind, uint64_t wr_id
 
 Outcome<Ok> QueuePair::Posting::add_local_invalidate(Stag stag, uint64_t wr_id, bool signaled,
                                                      bool fence) {
+  if (qp_.type_ == QpType::ud) return fail(Errc::invalid);
   Outcome<Ok> why{Ok{}};
   rdmap::SendWqe* w = reserve(why);
   if (w == nullptr) return why;

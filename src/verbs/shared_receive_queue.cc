@@ -73,8 +73,20 @@ bool SharedReceiveQueue::take(rdmap::Receive& out, QueuePair& qp) {
   const std::lock_guard guard{waiting_lock_};
   // A post may have slipped in between; whoever posts next looks at `waiting_` under the same lock.
   if (take_and_check(out)) return true;
-  if (std::find(waiting_.begin(), waiting_.end(), &qp) == waiting_.end()) waiting_.push_back(&qp);
+  let_wait(qp);
   return false;
+}
+
+bool SharedReceiveQueue::empty_for(QueuePair& qp) {
+  if (!queue_.empty()) return false;
+  const std::lock_guard guard{waiting_lock_};
+  if (!queue_.empty()) return false;
+  let_wait(qp);
+  return true;
+}
+
+void SharedReceiveQueue::let_wait(QueuePair& qp) {
+  if (std::find(waiting_.begin(), waiting_.end(), &qp) == waiting_.end()) waiting_.push_back(&qp);
 }
 
 void SharedReceiveQueue::forget(QueuePair& qp) {

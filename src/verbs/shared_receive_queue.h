@@ -33,6 +33,8 @@ class SharedReceiveQueue {
 
   // Engine holder. When there is none, `qp` is woken by the next post.
   bool take(rdmap::Receive& out, QueuePair& qp);
+  // The same question without taking one.
+  bool empty_for(QueuePair& qp);
   void forget(QueuePair& qp);
 
   void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -41,6 +43,7 @@ class SharedReceiveQueue {
 
  private:
   bool take_and_check(rdmap::Receive& out);
+  void let_wait(QueuePair& qp);
 
   ProtectionDomain& pd_;
   void* const owner_;

@@ -30,9 +30,10 @@ struct UcCounters {
 
   uint64_t datagrams_received = 0;  // that bore the right token, CRC and all
   uint64_t bytes_placed = 0;
-  uint64_t reordered = 0;  // came after one with a higher PSN
-  uint64_t late = 0;       // of these, after the gap that they fill was given up
-  uint64_t held = 0;       // waited behind a gap
+  uint64_t write_bytes_placed = 0;  // of these, of RDMA Writes
+  uint64_t reordered = 0;           // came after one with a higher PSN
+  uint64_t late = 0;                // of these, after the gap that they fill was given up
+  uint64_t held = 0;                // waited behind a gap
 
   uint64_t messages_complete = 0;    // Sends and Writes with immediate: those that are noticed
   uint64_t messages_incomplete = 0;  // of these, given up with bytes missing

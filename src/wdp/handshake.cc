@@ -310,6 +310,11 @@ void Handshake::tick(Time now) {
   next_try_ = try_ < tries.size() ? tries_since_ + tries[try_] : Time::never();
 }
 
+namespace {
+// A LAN, and what a handshake takes there on a busy machine besides.
+constexpr Duration kCloseBy = 10ms;
+}  // namespace
+
 UcParameters Handshake::parameters() const {
   const CtlFeatures both = CtlFeatures::agreed(offer_.features, peer_.features);
   return {.path = path_,
@@ -326,6 +331,7 @@ UcParameters Handshake::parameters() const {
           .ird = std::min(offer_.ird, peer_.ord),
           .ord = std::min(offer_.ord, peer_.ird),
           .max_payload = std::min(offer_.max_payload, peer_.max_payload),
+          .window = rtt_ < kCloseBy ? offer_.window : 0,
           .rtt = rtt_};
 }
 

@@ -37,6 +37,7 @@ struct Offer {
   uint16_t ord = 0;
   uint16_t max_payload = 1472;  // UDP payload that it can receive, and wants to send
   wire::CtlFeatures features;
+  uint64_t window = 0;  // see UcParameters; the peer does not hear of it
   std::vector<std::byte> private_data;
 };
 

@@ -79,6 +79,7 @@ class Port {
 
   // --- UD
   Demux& demux() { return demux_; }
+  const Demux& demux() const { return demux_; }
 
   size_t half_open() const { return demux_.half_open(); }
   // Of datagrams that belong to nobody.

@@ -164,6 +164,14 @@ Time SessionControl::deadline() const {
   return std::min({keepalive_at_, dreq_at_, over_at_, alive() ? probe_.deadline() : Time::never()});
 }
 
+void SessionControl::ask(Time now) {
+  WdpCtl c = message(CtlType::ka);
+  keepalive_clock_ = clock_ms(now);
+  keepalive_sent_ = now;
+  c.xid = Xid{keepalive_clock_};
+  say(c);
+}
+
 SessionControl::Event SessionControl::tick(Time now) {
   now_ = now;
   if (now >= over_at_) {
@@ -191,11 +199,7 @@ SessionControl::Event SessionControl::tick(Time now) {
     return Event::lost;
   }
   ++keepalives_;
-  WdpCtl c = message(CtlType::ka);
-  keepalive_clock_ = clock_ms(now);
-  keepalive_sent_ = now;
-  c.xid = Xid{keepalive_clock_};
-  say(c);
+  ask(now);
   keepalive_at_ = now + kKeepaliveEvery;
   return Event::none;
 }

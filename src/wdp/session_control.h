@@ -48,6 +48,10 @@ class SessionControl final : public ErrorReporter {
   // wire.md 9.2 rule 9: at most 10 a second.
   void report(wire::TermError error, const wire::WdpData& about) override;
 
+  // A KA out of turn: how far has the peer come?
+  void ask(Time now);
+  bool asking() const { return !keepalive_sent_.is_never(); }
+
   State state() const { return state_; }
   bool ready(Time now) const { return !outbox_.empty() || (alive() && probe_.ready(now)); }
   // One datagram, if the train is empty and there is one.

@@ -35,6 +35,8 @@ struct UcParameters {
   // SO_RCVBUF: Reads keep a quarter of it under way at most (wire.md 9.3).
   size_t receive_buffer = 4 << 20;
   uint8_t retry_count = 7;
+  // What may be under way of our Sends and Writes to a peer close by (send_window.h); 0: anything.
+  uint64_t window = 0;
   Duration rtt{0};  // seen in the handshake; 0: not known
 
   // Find out whether the path carries max_payload, and settle for less where it does not.

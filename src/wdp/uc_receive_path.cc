@@ -121,23 +121,28 @@ void UcReceivePath::put(const Source& source, const PieceList& places) {
   counters_.bytes_placed += places.bytes();
 }
 
+void UcReceivePath::put_write(const Source& source, const PieceList& places) {
+  put(source, places);
+  counters_.write_bytes_placed += places.bytes();
+}
+
 UcReceivePath::Verdict UcReceivePath::write(const WdpData& d, const Source& source, Time now) {
   PieceList places;
   if (const auto v = target(d, places); !v) return v;
   if (!d.flags.immediate) {
-    put(source, places);
+    put_write(source, places);
     return Ok{};
   }
   Psn last = d.psn;
   if (d.segment_count() == 1) {
     // Complete in itself: no context.
     if (messages_.closed(d.msn)) return fail(WdpDrop::superseded);
-    put(source, places);
+    put_write(source, places);
     messages_.close(d.msn);
   } else {
     const auto context = writes_.find(d, messages_);
     if (!context.ok()) return fail(context.error());
-    put(source, places);
+    put_write(source, places);
     if (!writes_.placed(**context, d, messages_)) return Ok{};
     last = (*context)->last;
   }

@@ -60,6 +60,7 @@ class UcReceivePath {
   Verdict hold(const wire::WdpData& d, const Source& source, Time now);
   Verdict target(const wire::WdpData& d, PieceList& places);
   void put(const Source& source, const PieceList& places);
+  void put_write(const Source& source, const PieceList& places);
   void begin_anew();
   void deliver_immediate(const wire::WdpData& d);
   void drain();

@@ -21,7 +21,8 @@ UcSession::UcSession(UcConsumer& consumer, const UcParameters& parameters, Rando
                  static_cast<uint32_t>(random.next())),
       responder_(consumer, parameters_, writer_, control_, counters_),
       send_path_(consumer, parameters_, writer_, requester_, counters_),
-      receive_path_(consumer, parameters_, requester_, responder_, control_, counters_) {}
+      receive_path_(consumer, parameters_, requester_, responder_, control_, counters_),
+      window_(parameters.is_static ? 0 : parameters.window) {}
 
 // --- datagrams in
 
@@ -73,6 +74,7 @@ void UcSession::direct_received(Time now) {
 
 void UcSession::received(const wire::WdpCtl& ctl, Time now) {
   handle(control_.received(ctl, receive_path_.psns(), now));
+  if (window_.asking() && !control_.asking()) window_.answered();
   settle(now);
 }
 
@@ -114,7 +116,7 @@ bool UcSession::ready(Time now) {
     settle(now);
     return control_.ready(now);
   }
-  return more || requester_.ready() || responder_.ready();
+  return (more && window_.open()) || requester_.ready() || responder_.ready();
 }
 
 void UcSession::fill(Train& train, Time now) {
@@ -126,12 +128,27 @@ void UcSession::fill(Train& train, Time now) {
   requester_.fill(train, now);
   answers_first_ = !answers_first_;
   if (answers_first_) responder_.fill(train);
-  send_path_.fill(train);
+  fill_requests(train, now);
   if (!answers_first_) responder_.fill(train);
   counters_.datagrams_sent += writer_.written() - before;
   settle(now);
   // What came of it may be all that there is to say: DREQ, or ERR to a Read whose region is gone.
   if (train.empty()) control_.fill(train, now);
+}
+
+void UcSession::fill_requests(Train& train, Time now) {
+  if (!window_.open()) return;
+  const size_t bytes = train.bytes();
+  const size_t datagrams = train.datagrams();
+  send_path_.fill(train);
+  window_.sent(train.bytes() - bytes, train.datagrams() - datagrams);
+  ask_if_due(now);
+}
+
+void UcSession::ask_if_due(Time now) {
+  if (!window_.wants_to_ask(now)) return;
+  control_.ask(now);
+  window_.asked(now);
 }
 
 void UcSession::llp_took_all(Time now) {
@@ -210,8 +227,8 @@ void UcSession::trim() {
 
 Time UcSession::deadline() const {
   if (!active()) return control_.deadline();
-  return std::min(
-      {control_.deadline(), receive_path_.deadline(), requester_.deadline(), close_by_});
+  return std::min({control_.deadline(), receive_path_.deadline(), requester_.deadline(), close_by_,
+                   window_.deadline()});
 }
 
 void UcSession::tick(Time now) {
@@ -219,6 +236,8 @@ void UcSession::tick(Time now) {
   if (!active()) return;
   receive_path_.tick(now);
   requester_.tick(now);
+  window_.tick(now);
+  ask_if_due(now);
   settle(now);
 }
 

@@ -16,6 +16,7 @@
 
 #include "wdp/read_requester.h"
 #include "wdp/read_responder.h"
+#include "wdp/send_window.h"
 #include "wdp/session_control.h"
 #include "wdp/uc_receive_path.h"
 #include "wdp/uc_send_path.h"
@@ -87,6 +88,8 @@ class UcSession {
 
   bool active() const { return !consumer_gone_ && !ended(); }
   void settle(Time now);
+  void fill_requests(Train& train, Time now);
+  void ask_if_due(Time now);
   void handle(SessionControl::Event event);
   void refused();
   void end(rdmap::StreamEnd::Kind kind, wire::TermError error = {});
@@ -101,6 +104,7 @@ class UcSession {
   ReadResponder responder_;
   UcSendPath send_path_;
   UcReceivePath receive_path_;
+  SendWindow window_;
   bool consumer_gone_ = false;
   bool open_ = false;
   bool answers_first_ = false;  // answers and own requests take turns

@@ -70,13 +70,16 @@ struct QpOptions {
   ibv_srq* srq = nullptr;
   uint8_t rnr_retry = 7;
   uint8_t reads = 16;
+  ibv_qp_type type = IBV_QPT_RC;
 };
+
+inline constexpr uint32_t kQKey = 0x11223344;  // of all UD queue pairs here
 
 inline QpPtr make_qp(const Adapter& a, ibv_cq* cq, const QpOptions& o = {}) {
   ibv_qp_init_attr init{};
   init.send_cq = init.recv_cq = cq;
   init.srq = o.srq;
-  init.qp_type = IBV_QPT_RC;
+  init.qp_type = o.type;
   init.cap = {o.depth, o.depth, o.segments, o.segments, o.inline_bytes};
   QpPtr qp{ibv_create_qp(a.pd.get(), &init)};
   check(qp != nullptr, "ibv_create_qp");
@@ -84,9 +87,11 @@ inline QpPtr make_qp(const Adapter& a, ibv_cq* cq, const QpOptions& o = {}) {
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
   attr.qp_access_flags = kAllAccess;
-  check_errno(ibv_modify_qp(qp.get(), &attr,
-                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-              "INIT");
+  attr.qkey = kQKey;
+  const int rights = o.type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  check_errno(
+      ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | rights),
+      "INIT");
   return qp;
 }
 
@@ -101,10 +106,12 @@ inline void to_rtr(ibv_qp* qp, uint32_t peer_qpn, const ibv_gid& peer, const QpO
   attr.ah_attr.grh.dgid = peer;
   attr.ah_attr.grh.hop_limit = 1;
   attr.ah_attr.port_num = 1;
-  check_errno(ibv_modify_qp(qp, &attr,
-                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-              "RTR");
+  int mask = IBV_QP_STATE;
+  if (qp->qp_type != IBV_QPT_UD) {
+    mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  }
+  if (qp->qp_type == IBV_QPT_RC) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  check_errno(ibv_modify_qp(qp, &attr, mask), "RTR");
 }
 
 inline void to_rts(ibv_qp* qp, const QpOptions& o = {}) {
@@ -114,10 +121,11 @@ inline void to_rts(ibv_qp* qp, const QpOptions& o = {}) {
   attr.retry_cnt = 7;
   attr.rnr_retry = o.rnr_retry;
   attr.max_rd_atomic = o.reads;
-  check_errno(ibv_modify_qp(qp, &attr,
-                            IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-              "RTS");
+  int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+  if (qp->qp_type == IBV_QPT_RC) {
+    mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  }
+  check_errno(ibv_modify_qp(qp, &attr, mask), "RTS");
 }
 
 inline ibv_gid own_gid(const Adapter& a) {

@@ -25,8 +25,10 @@ class PeerProcess {
   static constexpr size_t kMemory = 1 << 20;
 
   // `more`: what the peer does besides, with its queue pair and memory, before it sleeps.
-  explicit PeerProcess(const std::function<void(ibv_qp*, const ibv_mr*)>& more =
-                           [](ibv_qp*, const ibv_mr*) {}) {
+  explicit PeerProcess(
+      const std::function<void(ibv_qp*, const ibv_mr*)>& more = [](ibv_qp*, const ibv_mr*) {},
+      const QpOptions& options = {})
+      : options_(options) {
     check(socketpair(AF_UNIX, SOCK_STREAM, 0, talk_) == 0, "socketpair");
     pid_ = fork();
     check(pid_ >= 0, "fork");
@@ -74,7 +76,7 @@ class PeerProcess {
     for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<uint8_t>(i * 7 + (i >> 8));
     const MrPtr mr = adapter.reg(memory.data(), memory.size());
     const CqPtr cq = adapter.cq(256);
-    const QpPtr qp = make_qp(adapter, cq.get());
+    const QpPtr qp = make_qp(adapter, cq.get(), options_);
     PeerCard theirs{};
     check(read(talk_[1], &theirs, sizeof theirs) == sizeof theirs, "read");
     const PeerCard mine{qp->qp_num, mr->rkey, reinterpret_cast<uintptr_t>(memory.data()),
@@ -86,6 +88,7 @@ class PeerProcess {
     for (;;) pause();
   }
 
+  const QpOptions options_;
   int talk_[2];
   pid_t pid_ = -1;
 };

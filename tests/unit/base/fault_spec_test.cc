@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 TEST(FaultSpec, ReadsEveryWord) {
   const auto spec = FaultSpec::parse(
       "loss:1e-3,burst:2.5,duplicate:2%,reorder:0.01,reorder_delay:150us,delay:3ms,jitter:1s,"
-      "corrupt:1,seed:18446744073709551615");
+      "corrupt:1,split:0.5,way:in,seed:18446744073709551615");
   ASSERT_TRUE(spec.ok());
   EXPECT_EQ(*spec, (FaultSpec{.loss = 0.001,
                               .burst = 2.5,
@@ -22,6 +22,8 @@ TEST(FaultSpec, ReadsEveryWord) {
                               .delay = 3ms,
                               .jitter = 1s,
                               .corrupt = 1,
+                              .split = 0.5,
+                              .way = FaultWay::in,
                               .seed = UINT64_MAX}));
   EXPECT_FALSE(spec->nothing());
 }
@@ -32,7 +34,28 @@ TEST(FaultSpec, NothingIsNothing) {
   EXPECT_EQ(*spec, FaultSpec{});
   EXPECT_TRUE(spec->nothing());
   EXPECT_EQ(spec->to_string(), "");
-  EXPECT_TRUE(FaultSpec::parse("seed:3,burst:4,reorder_delay:1ms")->nothing());
+  EXPECT_TRUE(FaultSpec::parse("seed:3,burst:4,reorder_delay:1ms,way:out")->nothing());
+}
+
+TEST(FaultSpec, KnowsWhatIsForDatagramsAndWhatForStreams) {
+  const auto datagrams = FaultSpec::parse("loss:0.1,duplicate:0.1,reorder:0.1,corrupt:0.1");
+  EXPECT_FALSE(datagrams->nothing_for_datagrams());
+  EXPECT_TRUE(datagrams->nothing_for_streams());
+  const auto streams = FaultSpec::parse("split:0.1");
+  EXPECT_TRUE(streams->nothing_for_datagrams());
+  EXPECT_FALSE(streams->nothing_for_streams());
+  for (const char* both : {"delay:1ms", "jitter:1ms"}) {
+    EXPECT_FALSE(FaultSpec::parse(both)->nothing_for_datagrams());
+    EXPECT_FALSE(FaultSpec::parse(both)->nothing_for_streams());
+  }
+}
+
+TEST(FaultSpec, HasAWay) {
+  EXPECT_TRUE(FaultSpec{}.goes(FaultWay::in));
+  EXPECT_TRUE(FaultSpec{}.goes(FaultWay::out));
+  EXPECT_TRUE(FaultSpec::parse("way:out")->goes(FaultWay::out));
+  EXPECT_FALSE(FaultSpec::parse("way:out")->goes(FaultWay::in));
+  EXPECT_FALSE(FaultSpec::parse("way:in")->goes(FaultWay::out));
 }
 
 TEST(FaultSpec, SaysWhatItCannotRead) {
@@ -53,12 +76,13 @@ TEST(FaultSpec, SaysWhatItCannotRead) {
     EXPECT_THAT(why(bad), HasSubstr("takes a time up to 60 s")) << bad;
   }
   EXPECT_THAT(why("seed:1.5"), HasSubstr("takes a whole number"));
+  EXPECT_THAT(why("way:up"), HasSubstr("takes in, out or both"));
 }
 
 TEST(FaultSpec, WritesWhatItReads) {
   for (const char* text : {"loss:0.001", "burst:4", "seed:7", "delay:3ms", "jitter:1500ns",
                            "loss:0.125,burst:2.5,duplicate:0.25,reorder:1,reorder_delay:2s,"
-                           "corrupt:0.5,seed:0",
+                           "corrupt:0.5,split:0.5,way:out,seed:0",
                            "reorder_delay:0s"}) {
     const auto spec = FaultSpec::parse(text);
     ASSERT_TRUE(spec.ok()) << text;

@@ -19,9 +19,40 @@ std::vector<std::string> names_of(const std::vector<Spec>& cases) {
   return names;
 }
 
+constexpr Suite kSuites[] = {Suite::rc, Suite::uc, Suite::ud, Suite::loss};
+
+CaseChoice suite_of(Suite suite) {
+  CaseChoice choice;
+  choice.suite = suite;
+  return choice;
+}
+
 TEST(MakeCases, HaveNamesOfTheirOwn) {
-  const auto names = names_of(make_cases({}));
-  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  for (const Suite suite : kSuites) {
+    for (const LossBy by : {LossBy::fault, LossBy::nft}) {
+      CaseChoice choice = suite_of(suite);
+      choice.loss_by = by;
+      const auto names = names_of(make_cases(choice));
+      EXPECT_FALSE(names.empty());
+      EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+    }
+  }
+}
+
+TEST(MakeCases, LossIsMadeByOneMeansAlone) {
+  CaseChoice choice = suite_of(Suite::loss);
+  choice.losses = {3};
+  choice.gbps = 2;
+  for (const Spec& spec : make_cases(choice)) {
+    EXPECT_EQ(spec.fault, "loss:0.03,seed:1");
+    EXPECT_EQ(spec.loss, 0);
+    EXPECT_EQ(spec.gbps, spec.operation == Operation::read ? 0 : 2);
+  }
+  choice.loss_by = LossBy::nft;
+  for (const Spec& spec : make_cases(choice)) {
+    EXPECT_TRUE(spec.fault.empty());
+    EXPECT_DOUBLE_EQ(spec.loss, 0.03);
+  }
 }
 
 TEST(MakeCases, CoverWhatTheTargetsNeed) {
@@ -32,10 +63,12 @@ TEST(MakeCases, CoverWhatTheTargetsNeed) {
 }
 
 TEST(MakeCases, BaselineRunsBeforeWhatIsComparedWithIt) {
-  std::set<std::string> seen;
-  for (const Spec& spec : make_cases({})) {
-    EXPECT_TRUE(spec.baseline.empty() || seen.contains(spec.baseline)) << spec.name;
-    seen.insert(spec.name);
+  for (const Suite suite : kSuites) {
+    std::set<std::string> seen;
+    for (const Spec& spec : make_cases(suite_of(suite))) {
+      EXPECT_TRUE(spec.baseline.empty() || seen.contains(spec.baseline)) << spec.name;
+      seen.insert(spec.name);
+    }
   }
 }
 

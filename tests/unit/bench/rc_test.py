@@ -12,9 +12,9 @@ import unittest
 WEFT = pathlib.Path()
 
 
-def bench(*arguments):
+def bench(*arguments, suite="rc"):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
-    return subprocess.run([str(WEFT), "bench", "rc", *arguments], env=environment, text=True,
+    return subprocess.run([str(WEFT), "bench", suite, *arguments], env=environment, text=True,
                           capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=280)
 
 
@@ -126,7 +126,7 @@ class OptionsTest(unittest.TestCase):
         self.assertIn("cannot load the library", report["failures"][0])
 
 
-def main():
+def main(module="__main__"):
     global WEFT  # pylint: disable=global-statement
     parser = argparse.ArgumentParser()
     parser.add_argument("--weft", type=pathlib.Path, required=True)
@@ -135,7 +135,7 @@ def main():
     if not (WEFT.parent.parent / "lib" / "weft" / "libibverbs.so.1").exists():
         print("SKIPPED: weft's libibverbs.so.1 is not built")
         return 77
-    program = unittest.main(argv=[sys.argv[0], *rest], exit=False)
+    program = unittest.main(module=module, argv=[sys.argv[0], *rest], exit=False)
     return 0 if program.result.wasSuccessful() else 1
 
 

@@ -11,7 +11,7 @@ namespace weft::bench {
 namespace {
 
 Standing standing_of(const std::vector<CaseResult>& cases, const std::string& id) {
-  const auto all = standings(cases);
+  const auto all = standings(cases, Suite::rc, "loopback");
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const Standing& s) { return s.target.id == id; });
   if (found == all.end()) throw std::out_of_range(id);
@@ -89,7 +89,7 @@ TEST(Standings, IdleHasNoAim) {
 }
 
 TEST(Standings, UnmeasuredIsNeitherMetNorMissed) {
-  for (const Standing& standing : standings({})) {
+  for (const Standing& standing : standings({}, Suite::rc, "loopback")) {
     EXPECT_EQ(standing.value, std::nullopt) << standing.target.id;
     EXPECT_EQ(standing.met(), std::nullopt) << standing.target.id;
     EXPECT_EQ(standing.reaches_aim(), std::nullopt) << standing.target.id;
@@ -97,7 +97,7 @@ TEST(Standings, UnmeasuredIsNeitherMetNorMissed) {
 }
 
 TEST(Standings, AimsAreHarderThanRequirements) {
-  for (const Standing& standing : standings({})) {
+  for (const Standing& standing : standings({}, Suite::rc, "loopback")) {
     if (!standing.target.aim) continue;
     if (standing.target.at_most) {
       EXPECT_LT(*standing.target.aim, standing.target.required) << standing.target.id;

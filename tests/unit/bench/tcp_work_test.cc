@@ -75,5 +75,15 @@ TEST(TcpPingPong, MissingMessageIsSeen) {
   EXPECT_FALSE(ends.target_intact);
 }
 
+TEST(UdpPingPong, BothSidesGetWhatWasSent) {
+  for (const Wait wait : {Wait::event, Wait::poll}) {
+    const Ends ends = run({.operation = Operation::udp_ping_pong, .size = 64, .wait = wait});
+    EXPECT_GT(ends.done.messages, 0U);
+    EXPECT_TRUE(ends.initiator_intact);
+    EXPECT_TRUE(ends.target_intact);
+    EXPECT_GT(ends.done.extra.at("rtt_us"), 0);
+  }
+}
+
 }  // namespace
 }  // namespace weft::bench

@@ -59,6 +59,14 @@ TEST(IdState, PassiveSideAccepts) {
   EXPECT_EQ(walk(S::requested, {Step::accept}), S::connected);
 }
 
+// UC: the answer is a datagram, and the connection stands when the peer is heard.
+TEST(IdState, AnAnswerByDatagramWaitsForThePeer) {
+  EXPECT_EQ(walk(S::requested, {Step::answer, Step::reply}), S::connected);
+  EXPECT_EQ(walk(S::requested, {Step::answer, Step::failure}), S::failed);
+  EXPECT_EQ(walk(S::requested, {Step::answer, Step::disconnect}), S::failed);
+  EXPECT_FALSE(after(S::accepting, Step::reject));
+}
+
 TEST(IdState, RequestOfAPeerThatLeftCanOnlyBeRejected) {
   EXPECT_EQ(walk(S::requested, {Step::peer_gone}), S::deserted);
   EXPECT_FALSE(after(S::deserted, Step::accept));

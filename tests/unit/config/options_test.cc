@@ -61,7 +61,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
                                 {"WEFT_TAKEOVER", "250"},    {"WEFT_CONGESTION", "bbr"},
                                 {"WEFT_COUNTERS", "off"},    {"WEFT_TRACE", "/tmp/t-%p.pcapng"},
                                 {"WEFT_TRACE_SNAP", "64"},   {"WEFT_TRACE_SIZE", "2"},
-                                {"WEFT_LOG", "debug"}},
+                                {"WEFT_FAULT", "loss:0.5"},  {"WEFT_LOG", "debug"}},
                                &complaints);
   EXPECT_THAT(complaints, IsEmpty());
   EXPECT_EQ(o.identity, Identity::ib_lid);
@@ -86,6 +86,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
   EXPECT_EQ(o.trace, "/tmp/t-%p.pcapng");
   EXPECT_EQ(o.trace_snap, 64U);
   EXPECT_EQ(o.trace_size, 2U);
+  EXPECT_EQ(o.fault, FaultSpec{.loss = 0.5});
   EXPECT_EQ(o.log, log::Level::debug);
   for (const OptionInfo& info : table()) {
     EXPECT_NE(value_of(o, info), info.default_text) << info.name << " was not covered by this test";
@@ -104,6 +105,14 @@ TEST(Parse, WrongValue_KeepsTheDefaultAndNamesWhatIsAccepted) {
       ElementsAre("WEFT_IDENTITY=roce is not accepted: identity is ib|iwarp|ib-lid; the default "
                   "ib is kept",
                   "WEFT_SPIN=fast is not accepted: spin is 0..100000 us; the default 50 is kept"));
+}
+
+TEST(Parse, WrongFault_SaysWhatIsWrongWithIt) {
+  std::vector<std::string> complaints;
+  EXPECT_EQ(parse_from({{"WEFT_FAULT", "loss:2"}}, &complaints).fault, FaultSpec{});
+  EXPECT_THAT(complaints,
+              ElementsAre(HasSubstr("WEFT_FAULT=loss:2 is not accepted: '2' is no value for fault "
+                                    "'loss', which takes a share from 0 to 1")));
 }
 
 TEST(Parse, NumberOutsideItsRangeOrWithATail_IsRefused) {

@@ -200,8 +200,8 @@ TEST(CounterMemory, KeepsToTheLimitOnFileSizes) {
     return status;
   };
   EXPECT_EQ(in_child(kPage, false, 0), 0) << "no room for a header: all in memory of its own";
-  // Header, engine, and a page of 25 queue pairs: the others count for their engine.
-  EXPECT_EQ(in_child(3 * kPage, true, 35), 0);
+  // Header, engine, and a page of 19 queue pairs: the others count for their engine.
+  EXPECT_EQ(in_child(3 * kPage, true, 41), 0);
   EXPECT_EQ(in_child(RLIM_INFINITY, true, 0), 0);
 }
 

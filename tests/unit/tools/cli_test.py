@@ -242,6 +242,19 @@ class TraceTest(Installed):
                                  f"weft trace: {self.folder}/t-22.pcapng (8 bytes)"])
         self.assertIn("tshark", result.stderr)
 
+    def test_where_there_are_datagrams_the_dissector_is_named(self):
+        packet = bytes(20) + bytes([0x45]) + bytes(8) + bytes([17]) + bytes(18)
+        length = (len(packet) + 12).to_bytes(4, sys.byteorder)
+        (self.root / "datagrams").write_bytes((6).to_bytes(4, sys.byteorder) + length + packet + length)
+        result = self.trace("cp datagrams traces/t-22.pcapng", cwd=self.root)
+        self.assertIn("-X lua_script:packaging/wireshark/wdp.lua; then: -Y wdp -r FILE", result.stderr)
+        self.assertNotIn("iwarp", result.stderr)
+        script = self.root / "share" / "weft" / "wireshark" / "wdp.lua"
+        script.parent.mkdir(parents=True)
+        script.write_text("-- the dissector\n")
+        again = self.trace("cp datagrams traces/t-23.pcapng", cwd=self.root)
+        self.assertIn(f"-X lua_script:{script}; then", again.stderr)
+
     def test_no_file(self):
         self.assertIn("weft trace: no file", self.trace("true").stderr)
 

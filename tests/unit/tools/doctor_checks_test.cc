@@ -17,7 +17,7 @@ DoctorFacts healthy() {
   f.descriptors_soft = 1024;
   f.descriptors_hard = 524'288;
   f.congestion = {"cubic", {"cubic", "reno"}};
-  f.rmem_max = f.wmem_max = 4 << 20;
+  f.socket_memory = {kDatagramBuffer, kDatagramBuffer};
   f.ports = PortFact{32768, 60999, 28232, 40};
   f.crc_engine = "isa-l";
   return f;
@@ -92,10 +92,13 @@ TEST(CheckCongestion, OnlyBbrMatters) {
 }
 
 TEST(CheckSocketMemory, EitherMayBeSmall) {
-  expect(check_socket_memory(2 << 20, 2 << 20), Severity::ok, "2097152");
-  expect(check_socket_memory(212'992, 4 << 20), Severity::note, "rmem_max is 212992");
-  expect(check_socket_memory(4 << 20, 212'992), Severity::note, "wmem_max 212992");
-  expect(check_socket_memory(std::nullopt, 4 << 20), Severity::note, "not readable");
+  expect(check_socket_memory({kDatagramBuffer, kDatagramBuffer}), Severity::ok, "4194304");
+  expect(check_socket_memory({212'992, kDatagramBuffer}), Severity::note,
+         "gets 212992 for receiving, 4194304 for sending");
+  expect(check_socket_memory({8 << 20, 212'992}), Severity::note, "212992 for sending");
+  expect(check_socket_memory({std::nullopt, kDatagramBuffer}), Severity::note, "does not say");
+  EXPECT_THAT(check_socket_memory({212'992, 212'992}).remedy,
+              HasSubstr("sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304"));
 }
 
 TEST(CheckPorts, CountsWhatIsLeft) {
@@ -133,6 +136,9 @@ TEST(GatherFacts, LooksAtThisMachine) {
   EXPECT_GT(f.descriptors_hard, 0U);
   EXPECT_GE(f.descriptors_hard, f.descriptors_soft);
   EXPECT_EQ(f.bind_error, "");
+  ASSERT_TRUE(f.socket_memory.receive && f.socket_memory.send);
+  EXPECT_GT(*f.socket_memory.receive, 0U);
+  EXPECT_LE(*f.socket_memory.receive, kDatagramBuffer);
   EXPECT_THAT(f.crc_engine, Not(IsEmpty()));
   ASSERT_TRUE(f.ports.has_value());
   EXPECT_LE(f.ports->low, f.ports->high);

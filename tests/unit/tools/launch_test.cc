@@ -97,6 +97,21 @@ TEST_F(PlanTest, MalformedVariable) {
   }
 }
 
+// A test run without the faults that were asked for would look like a good one.
+TEST_F(PlanTest, FaultsThatCannotBeReadAreRefused) {
+  const auto asked = plan({{"WEFT_FAULT=los:0.1"}, {"/bin/true"}});
+  ASSERT_FALSE(asked.ok());
+  EXPECT_EQ(asked.error().status, kStatusOwnFailure);
+  EXPECT_THAT(asked.error().sentence,
+              HasSubstr("WEFT_FAULT=los:0.1: no fault is called 'los:0.1'; there are loss ("));
+  EXPECT_THAT(asked.error().sentence, HasSubstr("unset it"));
+  inherited_["WEFT_FAULT"] = "delay:3";
+  EXPECT_FALSE(plan({{}, {"/bin/true"}}).ok());
+  inherited_["WEFT_FAULT"] = "delay:3ms";
+  EXPECT_TRUE(plan({{}, {"/bin/true"}}).ok());
+  EXPECT_TRUE(plan({{"WEFT_FAULT="}, {"/bin/true"}}).ok());
+}
+
 TEST_F(PlanTest, DamagedProgramIsLeftToTheKernel) {
   const std::string path = folder_ + "/damaged";
   fs::copy_file(FIXTURES "/program_runpath", path);

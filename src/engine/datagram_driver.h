@@ -1,0 +1,196 @@
+// Moves datagrams between one UDP socket and all that speaks WDP through it: UC connections, UD
+// queue pairs, and the wdp::Port that finds out whom a datagram is for (docs/design/07).
+//
+//   socket ─ trains ─► DatagramDriver ─► wdp::Port ─► UcConnection (in a UcLink), UdQueue
+//   socket ◄─ trains ─ DatagramDriver ◄─ DatagramSpeaker: one train each, by turns
+//
+// An adapter port has one for all its queue pairs. Anybody with a UDP socket of his own (a listener
+// of rdma_cm) may have another: start() it, serve its DatagramOwner, and make UcLinks on it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/random.h"
+#include "engine/datagram_tally.h"
+#include "engine/engine.h"
+#include "engine/source.h"
+#include "port/udp_socket.h"
+#include "wdp/port.h"
+
+namespace weft::engine {
+
+class DatagramDriver;
+class UcLink;
+
+// Who sends through a driver. Engine holder calls, from inside a visit of the driver.
+class DatagramSpeaker : public ListHook<struct SpeakingTag>, public ListHook<struct SettlingTag> {
+ public:
+  DatagramSpeaker() = default;
+  DatagramSpeaker(const DatagramSpeaker&) = delete;
+  DatagramSpeaker& operator=(const DatagramSpeaker&) = delete;
+  virtual ~DatagramSpeaker() = default;
+
+  // See wdp::UcConnection, wdp::UdQueue.
+  virtual bool ready(Token& token) = 0;
+  virtual void fill(Token& token, wdp::Train& train) = 0;
+  virtual void llp_took_all(Token& token) = 0;
+  virtual void path_carries(Token& token, size_t max_payload) = 0;
+  virtual void own_memory_lost(Token& token) = 0;
+  // The visit is over: publish completions, see to the state and to the deadline.
+  virtual void settled(Token& token) = 0;
+  // It was left in the middle for want of memory: end as little as can be.
+  virtual void on_no_memory(Token& token) = 0;
+
+ private:
+  friend class DatagramDriver;
+  port::Segmentation segmentation_;  // of the way to its peer
+  bool lacks_receives_ = false;
+};
+
+// Who answers for a socket where nobody is connected yet: as wdp::PortOwner. The defaults know
+// nobody. Called from inside a visit; may call of the driver's port what PortOwner says.
+class DatagramOwner {
+ public:
+  virtual ~DatagramOwner() = default;
+  virtual Result<wdp::PortOwner::Callee, wire::RejReason> called(Token& token,
+                                                                 DatagramDriver& driver,
+                                                                 const wire::WdpCtl& req,
+                                                                 const wdp::Endpoint& from);
+  virtual std::optional<wire::RejReason> requested(Token& token, DatagramDriver& driver,
+                                                   const wdp::Demux::RequestKey& key,
+                                                   const wdp::Handshake& handshake);
+  virtual void answered(Token& token, DatagramDriver& driver, SessionToken question,
+                        const wdp::Handshake& handshake);
+};
+
+// Engine holder only.
+class DatagramDriver final : public Source, private wdp::PortOwner {
+ public:
+  // Of what is asked of the kernel for each socket and direction (datapath.md 2).
+  static constexpr size_t kBuffer = size_t{4} << 20;
+
+  // Gives the driver to the engine and begins to listen.
+  static DatagramDriver& start(Token& token, DatagramOwner& owner, port::UdpSocket socket);
+  ~DatagramDriver() override;
+
+  // What is called there takes effect with the next settle().
+  wdp::Port& port() { return port_; }
+  const port::UdpSocket& socket() const { return socket_; }
+  Random& random() { return random_; }
+  // Of the visit that calls into a consumer.
+  Token& token() { return *token_; }
+
+  // Datagrams from a link-local address of this host leave by this interface, and those to a group
+  // of IPv6 from any of its addresses of IPv6. Also learnt from what comes in.
+  void set_interface(const Gid& local, uint32_t interface);
+
+  // The speaker may have something to say, or is to be settled. Takes effect with settle().
+  void look_at(DatagramSpeaker& speaker);
+  // Sends what there is to send, settles, sees to deadlines. To be called after anything was done
+  // to the port or to a speaker; has no effect inside a visit, which ends with it anyway.
+  void settle(Token& token);
+  // The speaker's program has posted requests: sends them now, or together with those that follow.
+  void posted(Token& token, DatagramSpeaker& speaker);
+  // The speaker refers to memory that goes back to the program: what waits for the socket is kept
+  // as a copy. With `leaves` it will not be called any more.
+  void let_go(Token& token, DatagramSpeaker& speaker, bool leaves);
+  // A program has used up its receives and needs a moment to post more, while the socket is better
+  // at keeping what comes than the protocol, which would drop it. For a short time nothing is read,
+  // for anybody; once only until receives_posted().
+  void wait_for_receives(DatagramSpeaker& speaker);
+  bool waits_for(const DatagramSpeaker& speaker) const { return speaker.lacks_receives_; }
+  void receives_posted(Token& token, DatagramSpeaker& speaker);
+  // Nobody answers for the socket any more. The driver goes with the last of its links.
+  void close(Token& token);
+
+  void on_ready(Token& token, bool readable, bool writable) override;
+  bool try_receive(Token& token) override;
+  bool tries_receive() const override { return true; }
+  void on_deadline(Token& token) override;
+  void on_doorbell(Token& token) override { settle(token); }
+  void on_gathered(Token& token) override { settle(token); }
+  void on_memory_retired(Token& token) override;
+  void on_no_memory(Token& token) override;
+  void abandon_in_child() override { socket_.close(); }
+
+ private:
+  friend class UcLink;
+  // Whatever is called meanwhile, what comes of it is seen to at the end.
+  class Visit {
+   public:
+    Visit(DatagramDriver& d, Token& token) : driver_(d), outer_(d.inside_), before_(d.token_) {
+      d.inside_ = true;
+      d.token_ = &token;
+    }
+    ~Visit() {
+      driver_.inside_ = outer_;
+      driver_.token_ = before_;
+    }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+   private:
+    DatagramDriver& driver_;
+    const bool outer_;
+    Token* const before_;
+  };
+  DatagramDriver(Token& token, DatagramOwner& owner, port::UdpSocket socket);
+
+  // wdp::PortOwner
+  std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey& key,
+                                           const wdp::Handshake& handshake) override;
+  Result<Callee, wire::RejReason> called(const wire::WdpCtl& req,
+                                         const wdp::Endpoint& from) override;
+  void answered(SessionToken question, const wdp::Handshake& handshake) override;
+
+  // 0: routes say which one.
+  uint32_t interface_of(const Gid& local, const Gid& remote) const;
+  void enter(wdp::UcConnection& connection, UcLink& link) { links_[&connection] = &link; }
+  void leave(Token& token, wdp::UcConnection& connection);
+
+  size_t receive(Token& token, size_t calls);
+  UcLink* link_of(wdp::UcConnection* connection) const;
+  UcLink* link_for(Bytes datagram, const wdp::Endpoint& from) const;
+  void deliver(Token& token, Bytes bytes, const port::UdpSocket::Received& r);
+  void wait_no_longer(Token& token);
+  void settle_now(Token& token);
+  void send(Token& token);
+  bool next_train(Token& token);
+  void push_train(Token& token);
+  void train_gone(Token& token, bool sent);
+  void refused_as_too_big(Token& token, size_t size);
+  void end_if_unused(Token& token);
+
+  DatagramOwner* owner_;
+  port::UdpSocket socket_;
+  SystemRandom random_;
+  wdp::Port port_;
+  std::unordered_map<wdp::UcConnection*, UcLink*> links_;
+  std::map<Gid, uint32_t> interfaces_;  // of link-local addresses
+  IntrusiveList<DatagramSpeaker, SpeakingTag> speaking_;
+  IntrusiveList<DatagramSpeaker, SettlingTag> settling_;
+
+  Token* token_ = nullptr;              // of the visit
+  bool inside_ = false;                 // a visit
+  DatagramSpeaker* current_ = nullptr;  // that is being called
+
+  wdp::Train train_;
+  bool filling_ = false;                  // train_ is not complete
+  DatagramSpeaker* filler_ = nullptr;     // whose train it is; nullptr: the port's, or it has left
+  size_t sent_ = 0;                       // bytes of train_ that the kernel has
+  std::vector<IoVec> rest_;               // what it has not
+  port::Segmentation segmentation_;       // of what is nobody's
+  bool blocked_ = false;                  // waiting for the socket to turn writable
+  DatagramSpeaker* waits_for_ = nullptr;  // to post receives
+  Time waits_until_ = Time::never();
+  std::vector<std::byte> rest_in_;  // of the train that was being delivered
+  port::UdpSocket::Received rest_how_;
+  uint32_t overruns_ = 0;  // counted
+  DropTally drops_;
+  uint64_t posted_at_poll_ = UINT64_MAX;
+};
+
+}  // namespace weft::engine

@@ -1,0 +1,68 @@
+#include "engine/datagram_tally.h"
+
+#include <utility>
+
+namespace weft::engine {
+namespace {
+
+using wire::WdpDrop;
+
+// What was lost may have been late only, and then there is less of it: cells wrap.
+void carry_one(uint64_t now, uint64_t& before, stats::Cell& to) {
+  if (now != before) to.add(now - std::exchange(before, now));
+}
+
+}  // namespace
+
+void DropTally::carry(const wdp::DropCounts& now, stats::EngineCounters& to) {
+  if (now.total() == total_) return;
+  total_ = now.total();
+  for (size_t i = 0; i < wire::kWdpDropCount; ++i) {
+    const auto why = static_cast<WdpDrop>(i);
+    if (const uint64_t more = now.of(why) - before_.of(why); more > 0) {
+      to.datagram_dropped[i].add(more);
+    }
+  }
+  before_ = now;
+}
+
+void UcTally::carry(const wdp::UcSession& session, stats::QpCounters& qp,
+                    stats::EngineCounters& engine) {
+  const wdp::UcCounters& now = session.counters();
+  const auto one = [&](uint64_t wdp::UcCounters::*member, stats::Cell& to) {
+    carry_one(now.*member, before_.*member, to);
+  };
+  using C = wdp::UcCounters;
+  one(&C::datagrams_sent, qp.fpdus_sent);
+  one(&C::datagrams_received, qp.fpdus_received);
+  // Of Sends the queue pair counts what its consumer is told of; of Writes it is not told.
+  one(&C::write_bytes_placed, qp.bytes_received[static_cast<size_t>(stats::Kind::write)]);
+  one(&C::reordered, qp.datagrams_reordered);
+  one(&C::late, qp.datagrams_late);
+  one(&C::messages_incomplete, qp.messages_incomplete);
+  one(&C::messages_without_receive, qp.messages_unreceived);
+  one(&C::held, engine.datagrams_held);
+  one(&C::messages_too_long, engine.messages_too_long);
+  one(&C::reads_answered, engine.uc_reads_answered);
+  one(&C::reads_failed, engine.uc_reads_failed);
+  one(&C::ranges_repeated, engine.uc_ranges_repeated);
+  one(&C::errors_sent, engine.uc_errors_sent);
+  one(&C::errors_received, engine.uc_errors_received);
+  carry_one(session.lost(), lost_, qp.datagrams_lost);
+  const uint64_t copies = now.drops.of(WdpDrop::duplicate) - before_.drops.of(WdpDrop::duplicate);
+  if (copies > 0) {
+    qp.datagrams_duplicate.add(copies);
+    before_.drops = now.drops;
+  }
+  drops_.carry(now.drops, engine);
+}
+
+void UdTally::carry(const wdp::UdCounters& now, stats::QpCounters& qp,
+                    stats::EngineCounters& engine) {
+  carry_one(now.messages_sent, sent_, qp.fpdus_sent);
+  carry_one(now.messages_received, received_, qp.fpdus_received);
+  carry_one(now.drops.of(WdpDrop::no_receive), unreceived_, qp.messages_unreceived);
+  drops_.carry(now.drops, engine);
+}
+
+}  // namespace weft::engine

@@ -1,0 +1,131 @@
+#include "engine/uc_link.h"
+
+#include <utility>
+
+namespace weft::engine {
+
+UcLink& UcLink::start(Token& token, DatagramDriver& driver, UcLinkOwner& owner,
+                      wdp::UcConsumer& consumer) {
+  auto owned = std::unique_ptr<UcLink>{new UcLink(token, driver, owner, consumer)};
+  UcLink& link = *owned;
+  driver.enter(link.connection_, link);
+  token.engine().add(token, std::move(owned), -1, false, false);
+  return link;
+}
+
+UcLink::~UcLink() = default;
+
+void UcLink::connect(Token& token, const wdp::Offer& offer, const wdp::Path& path, Qpn destination,
+                     bool ib_style) {
+  driver_.port().connect(connection_, offer, path, destination, ib_style, token.now());
+  settle(token);
+}
+
+void UcLink::start_session(Token& token, wdp::UcParameters parameters, const wdp::Endpoint& from) {
+  if (parameters.own_token == SessionToken{}) {
+    parameters.own_token = driver_.port().demux().fresh_token(driver_.random(), token.now());
+    parameters.peer_token = parameters.own_token;
+  }
+  {
+    const DatagramDriver::Visit visit{driver_, token};
+    driver_.port().start_static(connection_, parameters, from, token.now());
+  }
+  settle(token);
+}
+
+bool UcLink::accept(Token& token, const wdp::Demux::RequestKey& key, const wdp::Offer& offer) {
+  if (!driver_.port().accept(key, connection_, offer, token.now())) return false;
+  settle(token);
+  return true;
+}
+
+void UcLink::settle(Token& token) {
+  if (ended_) return;
+  driver_.look_at(*this);
+  driver_.settle(token);
+}
+
+void UcLink::close(Token& token) {
+  if (ended_) return;
+  {
+    const DatagramDriver::Visit visit{driver_, token};
+    connection_.close(token.now());
+  }
+  settle(token);
+}
+
+// What is left of the connection is between the driver and the peer.
+void UcLink::leave(Token& token) {
+  if (ended_) return;
+  owner_ = nullptr;
+  carry_counts();
+  count_in(engine_.gone);  // the block of the queue pair goes with it
+  driver_.let_go(token, *this, false);
+  connection_.abort(0, token.now());
+  // One that nobody ever called has no peer to be told.
+  if (connection_.handshake() == nullptr && connection_.session() == nullptr) {
+    end(token);
+  } else {
+    settle(token);
+  }
+}
+
+void UcLink::on_deadline(Token& token) {
+  if (ended_) return;
+  const auto tick = [&] {
+    const DatagramDriver::Visit visit{driver_, token};
+    connection_.tick(token.now());
+  };
+  token.engine().guard(token, tick, [&] { on_no_memory(token); });
+  settle(token);
+}
+
+void UcLink::on_idle(Token&) {
+  if (auto* session = connection_.session()) session->trim();
+}
+
+void UcLink::path_carries(Token&, size_t max_payload) {
+  if (auto* session = connection_.session()) session->path_carries(max_payload);
+}
+
+void UcLink::own_memory_lost(Token& token) {
+  if (auto* session = connection_.session()) session->own_memory_lost(token.now());
+}
+
+void UcLink::settled(Token& token) {
+  if (ended_) return;
+  carry_counts();
+  if (owner_ != nullptr) owner_->visited(token, *this);
+  if (ended_) return;
+  // Its requests may have been flushed, and their memory is the program's again.
+  if (auto* session = connection_.session(); session != nullptr && session->ended()) {
+    driver_.let_go(token, *this, false);
+  }
+  if (owner_ == nullptr && connection_.gone()) return end(token);
+  token.engine().set_deadline(token, *this, connection_.deadline());
+}
+
+void UcLink::carry_counts() {
+  drops_.carry(connection_.drops(), engine_.counters);
+  if (const auto* session = connection_.session()) {
+    tally_.carry(*session, counters_->counters, engine_.counters);
+  }
+}
+
+void UcLink::end(Token& token) {
+  if (std::exchange(ended_, true)) return;
+  carry_counts();
+  driver_.leave(token, connection_);
+  driver_.let_go(token, *this, true);
+  token.engine().remove(token, *this);
+}
+
+// Nothing is said for it any more; the peer finds out by its keepalives.
+void UcLink::on_no_memory(Token& token) {
+  if (ended_) return;
+  UcLinkOwner* owner = std::exchange(owner_, nullptr);
+  end(token);
+  if (owner != nullptr) owner->link_lost(token, *this);
+}
+
+}  // namespace weft::engine

@@ -1,0 +1,32 @@
+// Where datagrams of an address vector go on this network (wire.md 10, 12).
+#pragma once
+
+#include <optional>
+
+#include "verbs/context.h"
+#include "wdp/endpoint.h"
+
+namespace weft::verbs {
+
+// Value type.
+struct AddressHandle {
+  wdp::Path path;  // its port is that of the queue pair that a request names
+  // The port that a datagram was seen to come from, where a NAT has changed it; else 0.
+  uint16_t observed_port = 0;
+  uint32_t interface = 0;  // of path.from
+
+  wdp::Path to(Qpn qpn) const {
+    wdp::Path p = path;
+    p.to.port = observed_port != 0 ? observed_port : port_of(qpn);
+    return p;
+  }
+};
+
+// Nothing when it leads nowhere.
+std::optional<AddressHandle> resolve(const Context& context, const AddressVector& vector);
+
+// UDP payload that fits the way: that of the interface, or of the loopback for the host's own
+// addresses.
+size_t datagram_room(const Context& context, const wdp::Path& path);
+
+}  // namespace weft::verbs

@@ -1,0 +1,154 @@
+#include "verbs/rc_transport.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace weft::verbs {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr Duration kLostPeerMost = 1s;
+// A host that answers nothing, not even TCP. Far longer than retries take on InfiniBand: networks
+// that carry TCP have longer pauses than those that carry no other.
+constexpr Duration kSilentPeer = 30s;
+
+}  // namespace
+
+void RcTransport::connect(engine::Token& token, port::TcpStream tcp, rdmap::StreamConfig config,
+                          Bytes early) {
+  engine::Engine& engine = qp_.engine();
+  peer_gone_ = giving_up_ = false;
+  config.rnr_retry = qp_.attributes().rnr_retry;
+  config.min_rnr_timer = qp_.attributes().min_rnr_timer;
+  tcp.choose_congestion_control();
+  tcp.give_up_after(kSilentPeer);
+  config.emss = tcp.emss();
+  config.counters = {&qp_.counters(), &engine.counter_block()};
+  engine.counters().streams_opened.add();
+  SystemRandom random;
+  const int fd = tcp.fd();
+  token_ = &token;
+  const auto make = [&] {
+    auto driver = std::make_unique<engine::StreamDriver>(
+        static_cast<engine::StreamOwner&>(*this), std::move(tcp),
+        static_cast<rdmap::Consumer&>(*this), config, static_cast<uint32_t>(random.next()),
+        token.now());
+    driver_ = driver.get();
+    engine.add(token, std::move(driver), fd, true, false);
+  };
+  engine.guard(token, make, [&] {
+    driver_ = nullptr;
+    qp_.give_up_connection(token);
+  });
+  if (driver_ == nullptr) return;
+  if (qp_.state() == QpState::sqd) driver_->stream().hold_requests(true);
+  driver_->start(token, early);
+}
+
+void RcTransport::close(engine::Token& token) {
+  token_ = &token;
+  driver_->stream().close(token.now());
+  driver_->settle(token);
+}
+
+void RcTransport::drop(engine::Token& token, bool abort) {
+  if (driver_ == nullptr) return;
+  engine::StreamDriver* d = std::exchange(driver_, nullptr);
+  // IB tells the peer nothing, and a Terminate would.
+  if (abort && qp_.cm_managed) {
+    d->stream().abort(token.now());
+  } else {
+    d->stream().leave(token.now());
+  }
+  d->detach();
+  d->stream().count_in(qp_.engine().counter_block().gone);  // may outlive this queue pair
+  d->settle(token);
+}
+
+std::optional<uint64_t> RcTransport::abandon_receive() {
+  if (driver_ == nullptr) return {};
+  const auto r = driver_->stream().abandon_receive();
+  return r ? std::optional{r->wr_id} : std::nullopt;
+}
+
+// InfiniBand knows no end of a connection: a queue pair whose peer is gone stays as it is, until a
+// request has waited for an answer as long as its retries take (wire.md 6; here at most a second).
+void RcTransport::await_lost_peer(engine::Token& token) {
+  const rdmap::SendQueue& requests = qp_.send_queue();
+  if (giving_up_ || requests.head() == requests.tail()) return;
+  giving_up_ = true;
+  const QpAttributes& a = qp_.attributes();
+  const Duration ack = std::chrono::nanoseconds{4096} * (int64_t{1} << a.timeout);
+  const Duration patience =
+      a.timeout == 0 ? kLostPeerMost : std::min(ack * (a.retry_cnt + 1), kLostPeerMost);
+  qp_.wake_at(token, token.now() + patience);
+}
+
+void RcTransport::on_deadline(engine::Token& token) {
+  if (peer_gone_) qp_.fail_connection(token, Status::retry_exceeded);
+}
+
+void RcTransport::posted(engine::Token& token) {
+  token_ = &token;
+  if (peer_gone_) {
+    await_lost_peer(token);
+  } else if (driver_ != nullptr) {
+    driver_->stream().receives_posted(token.now());
+    if (driver_ != nullptr) driver_->posted(token);
+  }
+}
+
+void RcTransport::changed(engine::Token& token, QpState) {
+  if (driver_ == nullptr) return;
+  token_ = &token;
+  const QpAttributes& a = qp_.attributes();
+  driver_->stream().set_rnr(a.rnr_retry, a.min_rnr_timer);
+  driver_->stream().hold_requests(qp_.state() == QpState::sqd);
+  driver_->settle(token);
+}
+
+void RcTransport::visited(engine::Token& token) {
+  token_ = &token;
+  qp_.visited(token);
+}
+
+void RcTransport::stream_ready() {
+  if (qp_.observer() != nullptr) qp_.observer()->stream_ready(*token_);
+}
+
+void RcTransport::stream_ended(const rdmap::StreamEnd& end) {
+  using Kind = rdmap::StreamEnd::Kind;
+  engine::Token& token = *token_;
+  if (!qp_.cm_managed && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
+    qp_.keep_orphan();
+    peer_gone_ = true;
+    await_lost_peer(token);
+    return;
+  }
+  if (end.kind == Kind::protocol_error || end.kind == Kind::terminated) {
+    WEFT_LOG(info, "queue pair 0x%06x: %s: %s", qp_.number().value(),
+             end.kind == Kind::terminated ? "the peer ended the stream" : "ended the stream",
+             end.error.to_string().c_str());
+  }
+  switch (end.kind) {
+    case Kind::protocol_error: {
+      const bool protection = (end.error.layer == wire::Layer::rdmap && end.error.etype == 1) ||
+                              (end.error.layer == wire::Layer::ddp && end.error.etype == 1);
+      qp_.raise_event(end.error.layer == wire::Layer::llp ? EventType::qp_fatal
+                      : protection                        ? EventType::qp_access_err
+                                                          : EventType::qp_req_err);
+      break;
+    }
+    case Kind::lost:
+      // wire.md 6: FIN or RST inside an FPDU. A peer that is gone between two has just left.
+      if (driver_->stream().inside_fpdu()) qp_.raise_event(EventType::qp_fatal);
+      break;
+    default:
+      break;
+  }
+  qp_.enter_error(token);
+  if (qp_.observer() != nullptr) qp_.observer()->stream_ended(token, end);
+}
+
+}  // namespace weft::verbs

@@ -1,0 +1,51 @@
+// RC: one RDMAP stream over TCP (wire.md part I).
+#pragma once
+
+#include "engine/stream_driver.h"
+#include "verbs/serves.h"
+
+namespace weft::verbs {
+
+class RcTransport final : public Transport,
+                          private Serves<rdmap::Consumer>,
+                          private engine::StreamOwner {
+ public:
+  explicit RcTransport(QueuePair& qp) : Serves(qp) {}
+
+  // See QueuePair::connect().
+  void connect(engine::Token& token, port::TcpStream tcp, rdmap::StreamConfig config, Bytes early);
+
+  void posted(engine::Token& token) override;
+  void changed(engine::Token& token, QpState from) override;
+  void on_deadline(engine::Token& token) override;
+  bool connected() const override { return driver_ != nullptr; }
+  bool draining() const override { return driver_ != nullptr && !driver_->stream().ended(); }
+  bool idle() const override { return driver_ == nullptr || driver_->stream().requests_idle(); }
+  void close(engine::Token& token) override;
+  void drop(engine::Token& token, bool abort) override;
+  void stopped(engine::Token&) override { peer_gone_ = giving_up_ = false; }
+  std::optional<uint64_t> abandon_receive() override;
+
+ private:
+  // rdmap::Consumer
+  void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) override {
+    qp_.receive_done(r, status, a);
+  }
+  void send_done(const rdmap::SendWqe& wqe, Status status) override { qp_.send_done(wqe, status); }
+  Status execute(rdmap::SendWqe& wqe) override { return qp_.execute(wqe); }
+  void stream_ready() override;
+  void stream_ended(const rdmap::StreamEnd& end) override;
+  // engine::StreamOwner
+  void visiting(engine::Token& token) override { token_ = &token; }
+  void visited(engine::Token& token) override;
+  void driver_gone(engine::Token&) override { driver_ = nullptr; }
+
+  void await_lost_peer(engine::Token& token);
+
+  engine::StreamDriver* driver_ = nullptr;  // owned by the engine
+  engine::Token* token_ = nullptr;          // of the turn that calls into the stream
+  bool peer_gone_ = false;                  // IB-style: the stream is over and the program not told
+  bool giving_up_ = false;                  // and the time runs until a request finds out
+};
+
+}  // namespace weft::verbs

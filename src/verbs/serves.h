@@ -1,0 +1,20 @@
+// What every protocol asks of the queue pair, and the queue pair answers by itself.
+#pragma once
+
+#include "verbs/queue_pair.h"
+
+namespace weft::verbs {
+
+// `Consumer`: rdmap::Consumer or one that asks for the same and more.
+template <class Consumer>
+class Serves : public Consumer {
+ protected:
+  explicit Serves(QueuePair& qp) : qp_(qp) {}
+  rdmap::Memory& memory() final { return qp_.memory(); }
+  rdmap::SendQueue& send_queue() final { return qp_.send_queue(); }
+  bool take_receive(rdmap::Receive& out) override { return qp_.take_receive(out); }
+
+  QueuePair& qp_;
+};
+
+}  // namespace weft::verbs

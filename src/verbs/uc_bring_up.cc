@@ -1,0 +1,160 @@
+// Two UC queue pairs that know each other's number find each other (wire.md 13, 14.3).
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "verbs/uc_transport.h"
+
+namespace weft::verbs {
+namespace {
+
+using namespace std::chrono_literals;
+using wdp::UcConnection;
+using wire::RejReason;
+
+// wire.md 14.3
+constexpr Duration kFirstPause = 10ms;
+constexpr Duration kLongestPause = 500ms;
+constexpr Duration kHardFailurePatience = 2s;
+constexpr Duration kLeastBringUp = 10s;
+
+// Is this the peer's word for ever, unless its program changes its mind?
+bool is_final(RejReason reason) {
+  return reason != RejReason::not_ready && reason != RejReason::qpn_unknown &&
+         reason != RejReason::no_resources;
+}
+
+}  // namespace
+
+void UcTransport::changed(engine::Token& token, QpState from) {
+  const QpState to = qp_.state();
+  const QpAttributes& a = qp_.attributes();
+  // With the number 0 it is rdma_cm that connects it.
+  const bool ib_style = !qp_.cm_managed && a.dest_qpn != Qpn{};
+  if (ib_style && to == QpState::rtr && from != to && link_ == nullptr && calls()) {
+    call_peer(token);
+  }
+  const bool open = link_ != nullptr && link_->connection().state() == UcConnection::State::open;
+  if (ib_style && to == QpState::rts && from == QpState::rtr && !open && !peer_gone_) {
+    const Duration ack =
+        std::chrono::nanoseconds{4096} * (int64_t{1} << a.timeout) * (a.retry_cnt + 1);
+    give_up_at_ = token.now() + std::max<Duration>(kLeastBringUp, ack);
+    // A pause before the next call may be running, and is to end first.
+    if (link_ != nullptr || !calls()) qp_.wake_at(token, give_up_at_);
+  }
+  if (link_ == nullptr) return;
+  if (auto* session = link_->connection().session()) {
+    session->hold_requests(to == QpState::sqd);
+  }
+  link_->settle(token);
+}
+
+// wire.md 13.1: the side with the lower number does, or where both are equal that with the lower
+// GID; a queue pair that is its own peer calls itself.
+bool UcTransport::calls() const {
+  const Qpn peer = qp_.attributes().dest_qpn;
+  if (qp_.number() != peer) return qp_.number() < peer;
+  const auto to = resolve(qp_.context(), qp_.attributes().av);
+  return to && to->path.from <= to->path.to.address;
+}
+
+void UcTransport::call_peer(engine::Token& token) {
+  const Qpn peer = qp_.attributes().dest_qpn;
+  const auto to = resolve(qp_.context(), qp_.attributes().av);
+  if (!to) return call_again(token);  // modify_qp has checked it
+  driver_.set_interface(to->path.from, to->interface);
+  const wdp::Path path = to->to(peer);
+  qp_.wake_at(token, give_up_at_);
+  if (peer == qp_.number() && path.from == path.to.address) return call_itself(token, path);
+  call(token, driver_, offer(path), path, peer, true);
+}
+
+// wire.md 13.1: "Fully equal = loopback to itself": there is nobody to shake hands with.
+void UcTransport::call_itself(engine::Token& token, const wdp::Path& path) {
+  const wdp::Offer o = offer(path);
+  start_link(token, driver_);
+  link_->start_session(token,
+                       {.path = path,
+                        .own_qpn = o.own_qpn,
+                        .peer_qpn = o.own_qpn,
+                        .first_psn = o.first_psn,
+                        .peer_first_psn = o.first_psn,
+                        .ird = o.ird,
+                        .ord = o.ord,
+                        .max_payload = o.max_payload},
+                       path.to);
+}
+
+void UcTransport::on_deadline(engine::Token& token) {
+  if (token.now() >= give_up_at_) {
+    give_up(token);
+  } else if (link_ == nullptr && calls()) {
+    call_peer(token);
+  } else {
+    qp_.wake_at(token, give_up_at_);
+  }
+}
+
+void UcTransport::call_again(engine::Token& token) {
+  pause_ = pause_ == Duration{} ? kFirstPause : std::min(pause_ * 2, kLongestPause);
+  // A quarter of jitter, so that many pairs do not knock in step.
+  const auto jitter =
+      static_cast<int64_t>(driver_.random().next() % static_cast<uint64_t>(pause_.count() / 4));
+  qp_.wake_at(token, std::min(token.now() + pause_ + Duration{jitter}, give_up_at_));
+}
+
+void UcTransport::call_failed(engine::Token& token) {
+  const wdp::Handshake& h = *link_->connection().handshake();
+  if (qp_.cm_managed) {
+    if (qp_.observer() != nullptr) qp_.observer()->call_failed(token, h);
+    return leave_link(token);
+  }
+  const bool called = h.active();
+  const bool final = h.failure() == wdp::Handshake::Failure::bad_parameters ||
+                     (h.failure() == wdp::Handshake::Failure::rejected &&
+                      is_final(static_cast<RejReason>(h.peer().reason)));
+  leave_link(token);
+  // Whoever was called waits to be called again.
+  if (!called) return;
+  if (!final) {
+    hard_failure_since_ = Time::never();
+  } else if (hard_failure_since_.is_never()) {
+    hard_failure_since_ = token.now();
+  } else if (token.now() - hard_failure_since_ >= kHardFailurePatience) {
+    return give_up(token);
+  }
+  call_again(token);
+}
+
+void UcTransport::give_up(engine::Token& token) {
+  WEFT_LOG(info, "queue pair 0x%06x: no UC connection to QPN 0x%06x; giving up",
+           qp_.number().value(), qp_.attributes().dest_qpn.value());
+  qp_.engine().counters().bring_ups_given_up.add();
+  leave_link(token);
+  qp_.fail_connection(token, Status::retry_exceeded);
+}
+
+Result<wdp::PortOwner::Callee, RejReason> UcTransport::called(engine::Token& token,
+                                                              const wire::WdpCtl& req,
+                                                              const wdp::Endpoint& from) {
+  if (qp_.cm_managed) return fail(RejReason::qpn_unknown);
+  if (qp_.state() == QpState::err) return fail(RejReason::bad_parameters);
+  if (qp_.state() < QpState::rtr) return fail(RejReason::not_ready);
+  const auto to = resolve(qp_.context(), qp_.attributes().av);
+  if (!to || req.source != qp_.attributes().dest_qpn || from.address != to->path.to.address) {
+    return fail(RejReason::bad_parameters);
+  }
+  if (link_ != nullptr) {
+    UcConnection& own = link_->connection();
+    if (own.state() == UcConnection::State::open) return fail(RejReason::not_ready);
+    // Both call: the port finds out which one gives in.
+    const bool calling = own.state() == UcConnection::State::setting_up &&
+                         own.handshake() != nullptr && own.handshake()->active();
+    if (calling) return wdp::PortOwner::Callee{&own, offer(to->path)};
+    leave_link(token);
+  }
+  start_link(token, driver_);
+  return wdp::PortOwner::Callee{&link_->connection(), offer(to->path)};
+}
+
+}  // namespace weft::verbs

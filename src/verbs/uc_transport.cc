@@ -1,0 +1,155 @@
+#include "verbs/uc_transport.h"
+
+#include "base/log.h"
+#include "device/device.h"
+
+namespace weft::verbs {
+
+using wdp::UcConnection;
+
+// --- the connection
+
+wdp::Offer UcTransport::offer(const wdp::Path& path) {
+  return {.own_qpn = qp_.number(),
+          .first_psn = Psn{static_cast<uint32_t>(driver_.random().next())},
+          .ird = device::kMaxReads,
+          .ord = device::kMaxReads,
+          .max_payload = static_cast<uint16_t>(datagram_room(qp_.context(), path)),
+          .features = {.immediate = true, .uc_read = true, .ka_stats = true},
+          // The peer's socket is likely to be like this one's.
+          .window = driver_.socket().receive_buffer() / 2};
+}
+
+void UcTransport::start_link(engine::Token& token, engine::DatagramDriver& driver) {
+  peer_gone_ = false;
+  end_.reset();
+  link_ = &engine::UcLink::start(token, driver, *this, *this);
+  link_->count_in(qp_.counters());
+}
+
+void UcTransport::call(engine::Token& token, engine::DatagramDriver& driver,
+                       const wdp::Offer& offer, const wdp::Path& path, Qpn destination,
+                       bool ib_style) {
+  start_link(token, driver);
+  link_->connect(token, offer, path, destination, ib_style);
+}
+
+bool UcTransport::accept(engine::Token& token, engine::DatagramDriver& driver,
+                         const wdp::Demux::RequestKey& key, const wdp::Offer& offer) {
+  start_link(token, driver);
+  if (link_->accept(token, key, offer)) return true;
+  leave_link(token);
+  return false;
+}
+
+void UcTransport::leave_link(engine::Token& token) {
+  end_.reset();
+  if (link_ != nullptr) std::exchange(link_, nullptr)->leave(token);
+}
+
+void UcTransport::drop(engine::Token& token, bool) {
+  leave_link(token);
+}
+
+void UcTransport::stopped(engine::Token& token) {
+  leave_link(token);
+  peer_gone_ = false;
+  pause_ = {};
+  give_up_at_ = hard_failure_since_ = Time::never();
+  qp_.wake_at(token, Time::never());
+}
+
+bool UcTransport::draining() const {
+  return link_ != nullptr && link_->connection().state() == UcConnection::State::open;
+}
+
+bool UcTransport::idle() const {
+  const auto* session = link_ != nullptr ? link_->connection().session() : nullptr;
+  return session == nullptr || session->requests_idle();
+}
+
+std::optional<uint64_t> UcTransport::abandon_receive() {
+  auto* session = link_ != nullptr ? link_->connection().session() : nullptr;
+  if (session == nullptr) return {};
+  const auto r = session->abandon_receive();
+  return r ? std::optional{r->wr_id} : std::nullopt;
+}
+
+void UcTransport::posted(engine::Token& token) {
+  if (peer_gone_) {
+    fail_posted(token);
+  } else if (link_ != nullptr) {
+    if (link_->driver().waits_for(*link_) && !qp_.out_of_receives()) {
+      link_->driver().receives_posted(token, *link_);
+    }
+    link_->posted(token);
+  }
+}
+
+// Better than silent loss (wire.md 13).
+void UcTransport::fail_posted(engine::Token& token) {
+  const rdmap::SendQueue& requests = qp_.send_queue();
+  if (requests.head() < requests.tail()) qp_.fail_connection(token, Status::retry_exceeded);
+}
+
+// --- what the connection says
+
+void UcTransport::stream_ready() {
+  engine::Token& token = link_->driver().token();
+  pause_ = {};
+  give_up_at_ = hard_failure_since_ = Time::never();
+  qp_.wake_at(token, Time::never());
+  link_->connection().session()->hold_requests(qp_.state() == QpState::sqd);
+  if (qp_.observer() != nullptr) qp_.observer()->stream_ready(token);
+}
+
+// wire.md 9.2 rule 9: an event at the one whose Write or Send it was, and nothing ends.
+void UcTransport::remote_error(wire::TermError error) {
+  WEFT_LOG(info, "queue pair 0x%06x: the peer refuses a message: %s", qp_.number().value(),
+           error.to_string().c_str());
+  qp_.raise_event(EventType::qp_access_err);
+}
+
+void UcTransport::receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) {
+  // The bytes of Writes are counted as they are placed.
+  if (a.write_with_immediate) {
+    qp_.count_received(stats::Kind::write, 0, status);
+  } else {
+    qp_.count_received(stats::Kind::send, a.length, status);
+  }
+  qp_.receive_done(r, status, a);
+  if (qp_.out_of_receives()) link_->driver().wait_for_receives(*link_);
+}
+
+void UcTransport::visited(engine::Token& token, engine::UcLink& link) {
+  if (&link != link_) return;
+  if (end_) {
+    stream_over(token);
+  } else if (link.connection().state() == UcConnection::State::failed) {
+    call_failed(token);
+  }
+  qp_.visited(token);
+}
+
+void UcTransport::stream_over(engine::Token& token) {
+  using Kind = rdmap::StreamEnd::Kind;
+  const rdmap::StreamEnd end = *std::exchange(end_, {});
+  // InfiniBand knows no end of a connection: the queue pair stays as it is, until there is
+  // something to be sent to nobody.
+  if (!qp_.cm_managed && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
+    qp_.keep_orphan();
+    leave_link(token);
+    peer_gone_ = true;
+    return fail_posted(token);
+  }
+  qp_.enter_error(token);
+  if (qp_.observer() != nullptr) qp_.observer()->stream_ended(token, end);
+}
+
+void UcTransport::link_lost(engine::Token& token, engine::UcLink& link) {
+  if (&link != link_) return;
+  link_ = nullptr;
+  qp_.give_up_connection(token);
+}
+
+}  // namespace weft::verbs

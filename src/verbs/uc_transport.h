@@ -1,0 +1,84 @@
+// UC: a WDP connection over UDP (wire.md 9), and how two queue pairs that know each other's number
+// come to it (13, 14.3).
+//
+//   RTR --lower QPN--> calling --REP--> open --DREQ, no keepalive--> the peer is gone
+//    |                    ^ \--REJ 8, 10, timeout--> waiting 10 .. 500 ms --> calling
+//    \--higher QPN--> called by the peer
+#pragma once
+
+#include "engine/uc_link.h"
+#include "verbs/serves.h"
+
+namespace weft::verbs {
+
+class UcTransport final : public Transport,
+                          private Serves<wdp::UcConsumer>,
+                          private engine::UcLinkOwner {
+ public:
+  // `driver`: of the queue pair's own port.
+  UcTransport(QueuePair& qp, engine::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
+
+  // --- for rdma_cm. Any driver on the queue pair's engine; it tells the ConnectionObserver.
+  // What the queue pair brings to a handshake over this path.
+  wdp::Offer offer(const wdp::Path& path);
+  void call(engine::Token& token, engine::DatagramDriver& driver, const wdp::Offer& offer,
+            const wdp::Path& path, Qpn destination, bool ib_style);
+  // Of one that called the driver's port. False: it is not there any more.
+  bool accept(engine::Token& token, engine::DatagramDriver& driver,
+              const wdp::Demux::RequestKey& key, const wdp::Offer& offer);
+  engine::UcLink* link() const { return link_; }
+  engine::DatagramDriver& driver() const { return driver_; }
+
+  // A queue pair calls this one: see wdp::PortOwner.
+  Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
+                                                         const wire::WdpCtl& req,
+                                                         const wdp::Endpoint& from);
+
+  void posted(engine::Token& token) override;
+  void changed(engine::Token& token, QpState from) override;
+  void on_deadline(engine::Token& token) override;
+  bool connected() const override { return link_ != nullptr; }
+  bool draining() const override;
+  bool idle() const override;
+  void close(engine::Token& token) override { link_->close(token); }
+  void drop(engine::Token& token, bool abort) override;
+  void stopped(engine::Token& token) override;
+  std::optional<uint64_t> abandon_receive() override;
+
+ private:
+  // wdp::UcConsumer
+  void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) override;
+  void send_done(const rdmap::SendWqe& wqe, Status status) override {
+    qp_.count_sent(wqe, status);
+    qp_.send_done(wqe, status);
+  }
+  Status execute(rdmap::SendWqe& wqe) override { return qp_.execute(wqe); }
+  void stream_ready() override;
+  void stream_ended(const rdmap::StreamEnd& end) override { end_ = end; }
+  void remote_error(wire::TermError error) override;
+  // engine::UcLinkOwner
+  void visited(engine::Token& token, engine::UcLink& link) override;
+  void link_lost(engine::Token& token, engine::UcLink& link) override;
+
+  void start_link(engine::Token& token, engine::DatagramDriver& driver);
+  bool calls() const;
+  void call_peer(engine::Token& token);
+  void call_itself(engine::Token& token, const wdp::Path& path);
+  void call_failed(engine::Token& token);
+  void call_again(engine::Token& token);
+  void give_up(engine::Token& token);
+  void stream_over(engine::Token& token);
+  void leave_link(engine::Token& token);
+  void fail_posted(engine::Token& token);
+
+  engine::DatagramDriver& driver_;
+  engine::UcLink* link_ = nullptr;       // owned by the engine
+  std::optional<rdmap::StreamEnd> end_;  // said in this visit
+  bool peer_gone_ = false;  // IB-style: the connection is over and the program not told
+  // IB-style bring-up.
+  Duration pause_{};
+  Time give_up_at_ = Time::never();
+  Time hard_failure_since_ = Time::never();  // since when the peer says that it never will
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,138 @@
+#include "verbs/ud_transport.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "device/gid_table.h"
+#include "verbs/multicast_groups.h"
+#include "wdp/multicast.h"
+
+namespace weft::verbs {
+
+// From RTR on there is somebody to take what comes.
+void UdTransport::start() {
+  const auto& gids = qp_.context().device().gids;
+  // Of the first address; a peer behind a narrower interface is reached by shorter messages alone.
+  const size_t room =
+      gids.empty() ? 1472 : gids.front().link_mtu - (gids.front().gid.is_ipv4() ? 28 : 48);
+  queue_.emplace(
+      static_cast<wdp::UdConsumer&>(*this),
+      wdp::UdParameters{
+          .own_qpn = qp_.number(), .q_key = QKey{qp_.attributes().qkey}, .max_payload = room});
+  failed_ = false;
+  tally_ = {};
+  driver_.port().demux().add(qp_.number(), *queue_);
+  for (const device::GidEntry& g : gids) driver_.set_interface(g.gid, g.ifindex);
+}
+
+void UdTransport::changed(engine::Token& token, QpState) {
+  if (qp_.state() < QpState::rtr) return;
+  if (!queue_) start();
+  queue_->set_q_key(QKey{qp_.attributes().qkey});
+  queue_->hold(qp_.state() == QpState::sqd);
+  driver_.look_at(*this);
+  driver_.settle(token);
+}
+
+void UdTransport::stopped(engine::Token& token) {
+  driver_.let_go(token, *this, true);
+  if (!queue_) return;
+  carry_counts();
+  driver_.port().demux().remove(qp_.number());
+  queue_.reset();
+}
+
+void UdTransport::posted(engine::Token& token) {
+  if (!queue_) return;
+  if (driver_.waits_for(*this) && !qp_.out_of_receives()) driver_.receives_posted(token, *this);
+  driver_.posted(token, *this);
+}
+
+std::optional<uint64_t> UdTransport::abandon_receive() {
+  if (!queue_) return {};
+  const auto r = queue_->abandon_receive();
+  return r ? std::optional{r->wr_id} : std::nullopt;
+}
+
+// --- multicast
+
+Outcome<Ok> UdTransport::attach(engine::Token& token, const Gid& mgid) {
+  if (!wdp::is_multicast(mgid)) return fail(Errc::invalid);
+  // Once more is as good as once.
+  if (std::find(groups_.begin(), groups_.end(), mgid) != groups_.end()) return Ok{};
+  groups_.reserve(groups_.size() + 1);
+  auto outcome = qp_.adapter().groups().attach(token, *this, mgid);
+  if (outcome.ok()) groups_.push_back(mgid);
+  return outcome;
+}
+
+bool UdTransport::detach(engine::Token& token, const Gid& mgid) {
+  if (std::erase(groups_, mgid) == 0) return false;
+  qp_.adapter().groups().detach(token, *this, mgid);
+  return true;
+}
+
+void UdTransport::leave_groups(engine::Token& token) {
+  while (!groups_.empty()) detach(token, Gid{groups_.back()});
+}
+
+// wire.md part IV: "Multicast receivers accept only class 2 with the right Q_Key."
+void UdTransport::received_by_group(engine::Token&, Bytes datagram, wdp::UdReception how) {
+  if (!queue_) return;
+  const auto ud = wire::WdpUd::parse(datagram);
+  if (!ud.ok() || !ud->multicast()) return;
+  how.from_own_address =
+      device().find(how.from.address) != nullptr || device::is_loopback(how.from.address);
+  struct During {
+    explicit During(bool& f) : flag(f) { flag = true; }
+    ~During() { flag = false; }
+    bool& flag;
+  } const during{from_group_};
+  queue_->received(*ud, datagram, how);
+}
+
+// --- what the queue asks and says
+
+Result<wdp::UdDestination, Status> UdTransport::destination(const rdmap::SendWqe& w) {
+  wdp::UdDestination to;
+  std::memcpy(&to, qp_.send_queue().extra_of(w), sizeof to);
+  return to;
+}
+
+void UdTransport::receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) {
+  Completion c{.wr_id = r.wr_id,
+               .status = status,
+               .opcode = WcOpcode::recv,
+               .flags = wc_flag::kGrh,
+               .byte_len = a.length,
+               .source_qpn = a.source};
+  if (a.has_immediate) {
+    c.flags |= wc_flag::kWithImm;
+    c.imm_or_rkey = a.immediate;
+  }
+  if (a.from.address.is_ipv4()) c.source_lid = static_cast<uint16_t>(a.from.address.ipv4());
+  if (a.from.port != port_of(a.source)) c.source_port = a.from.port;
+  qp_.count_received(stats::Kind::send, a.length, status);
+  qp_.receive_done(c, a.solicited);
+  // The sockets of groups are nobody's own, and do not wait for one of their members.
+  if (!from_group_ && qp_.out_of_receives()) driver_.wait_for_receives(*this);
+}
+
+// Its status stands in the queue; the rest of the visit is done first.
+void UdTransport::send_failed() {
+  failed_ = true;
+  driver_.look_at(*this);
+}
+
+void UdTransport::carry_counts() {
+  if (!queue_) return;
+  tally_.carry(queue_->counters(), qp_.counters().counters, qp_.engine().counters());
+}
+
+void UdTransport::settled(engine::Token& token) {
+  carry_counts();
+  if (std::exchange(failed_, false)) qp_.enter_error(token);
+  qp_.visited(token);
+}
+
+}  // namespace weft::verbs

@@ -1,0 +1,74 @@
+// UD: datagrams to anybody, from anybody (wire.md 10).
+#pragma once
+
+#include "engine/datagram_driver.h"
+#include "verbs/serves.h"
+
+namespace weft::verbs {
+
+class UdTransport final : public Transport,
+                          private Serves<wdp::UdConsumer>,
+                          private engine::DatagramSpeaker {
+ public:
+  // `driver`: of the queue pair's own port.
+  UdTransport(QueuePair& qp, engine::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
+
+  // Null before RTR.
+  wdp::UdQueue* queue() { return queue_ ? &*queue_ : nullptr; }
+  engine::DatagramDriver& driver() const { return driver_; }
+
+  // --- multicast. Errors: invalid, system.
+  Outcome<Ok> attach(engine::Token& token, const Gid& mgid);
+  // False: it was not attached.
+  bool detach(engine::Token& token, const Gid& mgid);
+  void leave_groups(engine::Token& token);
+  // A datagram that came to one of the groups. The driver is to be settled afterwards.
+  void received_by_group(engine::Token& token, Bytes datagram, wdp::UdReception how);
+  const device::Device& device() const { return qp_.context().device(); }
+
+  void posted(engine::Token& token) override;
+  void changed(engine::Token& token, QpState from) override;
+  // There is no connection.
+  bool connected() const override { return false; }
+  bool idle() const override { return !queue_ || queue_->idle(); }
+  void close(engine::Token&) override {}
+  void drop(engine::Token&, bool) override {}
+  void stopped(engine::Token& token) override;
+  std::optional<uint64_t> abandon_receive() override;
+
+ private:
+  // wdp::UdConsumer
+  Result<wdp::UdDestination, Status> destination(const rdmap::SendWqe& w) override;
+  void send_done(const rdmap::SendWqe& wqe, Status status) override {
+    qp_.count_sent(wqe, status);
+    qp_.send_done(wqe, status);
+  }
+  bool take_receive(rdmap::Receive& out) override {
+    driver_.look_at(*this);  // to be counted, whatever comes of it
+    return qp_.take_receive(out);
+  }
+  void receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) override;
+  void send_failed() override;
+  // engine::DatagramSpeaker
+  bool ready(engine::Token&) override { return queue_ && queue_->ready(); }
+  void fill(engine::Token&, wdp::Train& train) override { queue_->fill(train); }
+  void llp_took_all(engine::Token&) override { queue_->llp_took_all(); }
+  // It was one message to one of many peers.
+  void path_carries(engine::Token&, size_t) override {}
+  void own_memory_lost(engine::Token&) override { queue_->own_memory_lost(); }
+  void settled(engine::Token& token) override;
+  // What was to be sent is tried again; what came is lost.
+  void on_no_memory(engine::Token&) override {}
+
+  void start();
+  void carry_counts();
+
+  engine::DatagramDriver& driver_;
+  std::optional<wdp::UdQueue> queue_;
+  engine::UdTally tally_;
+  bool failed_ = false;
+  bool from_group_ = false;  // what is being received
+  std::vector<Gid> groups_;  // attached to
+};
+
+}  // namespace weft::verbs

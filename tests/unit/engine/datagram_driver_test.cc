@@ -1,0 +1,211 @@
+// UC connections over real UDP sockets of the loopback interface. The engine's helper thread may
+// move them, so everything that the test looks at is looked at while it holds the engine.
+
+#include "engine/datagram_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <new>
+
+#include "engine/uc_link.h"
+#include "tests/support/uc_host.h"
+
+namespace weft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using rdmap::Operation;
+using test::Buffer;
+using test::pattern_bytes;
+using wdp::UcConnection;
+
+const Gid kHere = Gid::from_ipv4(INADDR_LOOPBACK);
+
+port::UdpSocket bound() {
+  port::Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  const auto at = port::Address::from_gid(kHere, 0);
+  EXPECT_EQ(::bind(fd.get(), at.get(), at.length), 0);
+  return port::UdpSocket{std::move(fd), DatagramDriver::kBuffer};
+}
+
+struct Owner final : UcLinkOwner {
+  void visited(Token&, UcLink&) override { ++visits; }
+  void link_lost(Token&, UcLink&) override { lost = true; }
+  int visits = 0;
+  bool lost = false;
+};
+
+// Accepts whoever calls.
+struct Listener final : DatagramOwner {
+  std::optional<wire::RejReason> requested(Token&, DatagramDriver&,
+                                           const wdp::Demux::RequestKey& key,
+                                           const wdp::Handshake&) override {
+    calls.push_back(key);
+    return {};
+  }
+  std::vector<wdp::Demux::RequestKey> calls;
+};
+
+// One side of a connection.
+struct Side {
+  test::UcHost host;
+  Owner owner;
+  UcLink* link = nullptr;
+};
+
+class DatagramDriverTest : public ::testing::Test {
+ protected:
+  DatagramDriverTest() {
+    auto e = Engine::create(0);
+    EXPECT_TRUE(e.ok());
+    if (e.ok()) engine = std::move(*e);
+    Hold h = engine->hold();
+    active = &DatagramDriver::start(h.token(), nobody, bound());
+    passive = &DatagramDriver::start(h.token(), listener, bound());
+  }
+  ~DatagramDriverTest() override { engine.reset(); }
+
+  template <class F>
+  bool until(F&& done) {
+    for (const Time end = Engine::clock() + 20s; Engine::clock() < end;) {
+      engine->progress();
+      const Hold h = engine->hold();
+      if (done()) return true;
+    }
+    return false;
+  }
+  wdp::Offer offer(uint32_t number, const DatagramDriver& driver) const {
+    return {.own_qpn = make_qpn(driver.socket().local().port(), static_cast<uint8_t>(number)),
+            .first_psn = Psn{number * 1000},
+            .ird = 4,
+            .ord = 4,
+            .max_payload = 1472,
+            .features = {.immediate = true, .uc_read = true}};
+  }
+  // Number `n` of the active side calls the listener.
+  void connect(Side& a, Side& b, uint32_t n) {
+    {
+      Hold h = engine->hold();
+      Token& t = h.token();
+      a.link = &UcLink::start(t, *active, a.owner, a.host);
+      const wdp::Path path{.to = {.address = kHere, .port = passive->socket().local().port()},
+                           .from = kHere};
+      a.link->connect(t, offer(n, *active), path, Qpn{}, false);
+    }
+    ASSERT_TRUE(until([&] { return !listener.calls.empty(); }));
+    {
+      Hold h = engine->hold();
+      Token& t = h.token();
+      b.link = &UcLink::start(t, *passive, b.owner, b.host);
+      ASSERT_TRUE(b.link->accept(t, listener.calls.back(), offer(n, *passive)));
+      listener.calls.clear();
+    }
+    ASSERT_TRUE(until([&] { return a.host.host.ready && b.host.host.ready; }));
+  }
+  void send(Side& from, Side& to, Buffer& data, Buffer& place, uint64_t wr_id) {
+    Hold h = engine->hold();
+    to.host.host.post_receive(wr_id, {test::segment(to.host.host, place)});
+    from.host.host.post({.wr_id = wr_id, .operation = Operation::send, .signaled = true},
+                        {test::segment(from.host.host, data)});
+    from.link->settle(h.token());
+  }
+
+  std::unique_ptr<Engine> engine;
+  DatagramOwner nobody;
+  Listener listener;
+  DatagramDriver* active = nullptr;
+  DatagramDriver* passive = nullptr;
+};
+
+TEST_F(DatagramDriverTest, MessagesBothWays) {
+  Side a;
+  Side b;
+  connect(a, b, 1);
+  for (const size_t n : {size_t{1}, size_t{1424}, size_t{100'000}}) {
+    Buffer there = pattern_bytes(n, n);
+    Buffer place(n);
+    send(a, b, there, place, 1);
+    ASSERT_TRUE(until([&] { return b.host.host.received.size() == 1; }));
+    EXPECT_EQ(place, there);
+    Buffer back = pattern_bytes(n, n + 1);
+    Buffer other(n);
+    send(b, a, back, other, 2);
+    ASSERT_TRUE(until([&] { return a.host.host.received.size() == 1; }));
+    EXPECT_EQ(other, back);
+    ASSERT_TRUE(until([&] { return a.host.host.sent.size() == 1; }));
+    for (Side* s : {&a, &b}) {
+      s->host.host.received.clear();
+      s->host.host.sent.clear();
+    }
+  }
+}
+
+// wire.md 9.1: DREQ; what stays of the link ends by itself.
+TEST_F(DatagramDriverTest, WhoLeavesTellsThePeer) {
+  Side a;
+  Side b;
+  connect(a, b, 1);
+  {
+    Hold h = engine->hold();
+    a.link->leave(h.token());
+  }
+  ASSERT_TRUE(until([&] { return b.host.host.end.has_value(); }));
+  EXPECT_EQ(b.host.host.end->kind, rdmap::StreamEnd::Kind::peer_closed);
+  EXPECT_FALSE(a.host.host.end.has_value());
+}
+
+// One connection cannot go on for want of memory; its neighbour on the same socket does.
+TEST_F(DatagramDriverTest, WantOfMemoryEndsOneConnection) {
+  Side a;
+  Side b;
+  Side c;
+  Side d;
+  connect(a, b, 1);
+  connect(c, d, 2);
+  b.host.on_receive = [](const auto&, auto, const auto&) { throw std::bad_alloc{}; };
+  Buffer data = pattern_bytes(500, 3);
+  Buffer place(500);
+  send(a, b, data, place, 1);
+  ASSERT_TRUE(until([&] { return b.owner.lost; }));
+  Buffer other(500);
+  send(c, d, data, other, 2);
+  ASSERT_TRUE(until([&] { return d.host.host.received.size() == 1; }));
+  EXPECT_EQ(other, data);
+  EXPECT_FALSE(d.owner.lost);
+  EXPECT_FALSE(c.owner.lost);
+  EXPECT_GE(engine->counters().out_of_memory.value(), 1U);
+}
+
+// Nobody listens: REJ 1.
+TEST_F(DatagramDriverTest, WhoeverIsNotListenedToIsRefused) {
+  Side a;
+  Hold h = engine->hold();
+  a.link = &UcLink::start(h.token(), *passive, a.owner, a.host);
+  const wdp::Path path{.to = {.address = kHere, .port = active->socket().local().port()},
+                       .from = kHere};
+  a.link->connect(h.token(), offer(1, *passive), path, Qpn{}, false);
+  { const Hold let_go = std::move(h); }
+  ASSERT_TRUE(until([&] { return a.link->connection().state() == UcConnection::State::failed; }));
+  const auto& handshake = *a.link->connection().handshake();
+  EXPECT_EQ(handshake.failure(), wdp::Handshake::Failure::rejected);
+  EXPECT_EQ(handshake.peer().reason, static_cast<uint32_t>(wire::RejReason::no_listener));
+}
+
+// What is no WDP, of a version that is not ours, or for nobody, is counted and nothing else.
+TEST_F(DatagramDriverTest, StrangersAreCounted) {
+  port::UdpSocket stranger = bound();
+  const auto to = passive->socket().local();
+  port::Segmentation segmentation;
+  Buffer data = pattern_bytes(100, 9);
+  data[0] = std::byte{0x77};
+  const IoVec piece{data.data(), data.size()};
+  ASSERT_EQ(stranger.send({.to = &to, .segment = 100, .pieces = {&piece, 1}}, segmentation).bytes,
+            100U);
+  const auto& dropped = engine->counters().datagram_dropped;
+  ASSERT_TRUE(
+      until([&] { return dropped[static_cast<size_t>(wire::WdpDrop::not_wdp)].value() == 1; }));
+  EXPECT_EQ(engine->counters().datagrams_received.value(), 1U);
+}
+
+}  // namespace
+}  // namespace weft::engine
