@@ -8,8 +8,10 @@
 #include <numeric>
 
 #include "abi/ibverbs/attributes.h"
+#include "abi/ibverbs/completion.h"
 #include "abi/ibverbs/errors.h"
 #include "device/device.h"
+#include "device/gid_table.h"
 
 namespace weft::abi {
 namespace {
@@ -86,6 +88,11 @@ int reverse(const device::Device& device, const ibv_grh& grh, ibv_global_route& 
   }
   // A multicast address is in no table either.
   const device::GidEntry* entry = device.find(ours);
+  // Nor is the loopback, but what comes there comes from this host, and any address leads back.
+  for (const device::GidEntry& e : device.gids) {
+    if (entry != nullptr || !device::is_loopback(ours)) break;
+    if (e.gid.is_ipv4() == ours.is_ipv4()) entry = &e;
+  }
   if (entry == nullptr) return EINVAL;
   out.sgid_index = static_cast<uint8_t>(entry - device.gids.data());
   std::memcpy(out.dgid.raw, theirs.raw.data(), sizeof out.dgid.raw);
@@ -111,7 +118,8 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) try {
     return refuse_object(EINVAL, "address handle: sgid_index %u; the GID table has %zu entries",
                          v.sgid_index, c.core.device().gids.size());
   }
-  if (!c.core.destination(v)) {
+  const auto resolved = verbs::resolve(c.core, v);
+  if (!resolved) {
     return refuse_object(EINVAL,
                          "address handle: it leads nowhere; give a GID (is_global, grh.dgid), or a "
                          "LID on a host with an IPv4 address");
@@ -120,7 +128,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) try {
   ah->context = pd->context;
   ah->pd = pd;
   ah->handle = next_handle();
-  ah->vector = v;
+  ah->core = *resolved;
   ah->domain = &object(pd).core;
   ah->domain->add_ref();
   return ah;
@@ -152,7 +160,10 @@ int ibv_init_ah_from_wc(ibv_context* context, uint8_t port, ibv_wc* wc, ibv_grh*
 ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port) {
   ibv_ah_attr attr;
   if (ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) != 0) return nullptr;
-  return ibv_create_ah(pd, &attr);
+  ibv_ah* ah = ibv_create_ah(pd, &attr);
+  // Behind a NAT the sender is not at the port that its number says (wire.md 10).
+  if (ah != nullptr) object(ah).core.observed_port = observed_port(*wc);
+  return ah;
 }
 
 int ibv_destroy_ah(ibv_ah* ah) {

@@ -58,18 +58,22 @@ __be32 immediate_or_rkey(const verbs::Completion& c) {
   return (c.flags & verbs::wc_flag::kWithImm) != 0 ? htonl(c.imm_or_rkey) : c.imm_or_rkey;
 }
 
+uint16_t observed_port(const ibv_wc& wc) {
+  return wc.status == IBV_WC_SUCCESS ? static_cast<uint16_t>(wc.vendor_err) : uint16_t{0};
+}
+
 void to_wc(const verbs::Completion& c, ibv_wc& out) {
   out.wr_id = c.wr_id;
   out.status = to_status(c.status);
   out.opcode = static_cast<ibv_wc_opcode>(c.opcode);
-  out.vendor_err = 0;
+  out.vendor_err = c.source_port;
   out.byte_len = c.byte_len;
   out.imm_data = immediate_or_rkey(c);
   out.qp_num = c.qpn.value();
   out.src_qp = c.source_qpn.value();
   out.wc_flags = c.flags;
   out.pkey_index = 0;
-  out.slid = 0;
+  out.slid = c.source_lid;
   out.sl = 0;
   out.dlid_path_bits = 0;
 }

@@ -14,6 +14,9 @@ class ProcessCore final : public Core {
   void to_qp_attr(const verbs::QpAttributes& from, ibv_qp_attr& to) override {
     abi::to_qp_attr(from, to);
   }
+  ibv_ah_attr to_ah_attr(const verbs::AddressVector& from) override {
+    return abi::to_ah_attr(from);
+  }
 };
 
 }  // namespace

@@ -41,8 +41,8 @@ void end_poll(ibv_cq_ex* cq) {
 ibv_wc_opcode read_opcode(ibv_cq_ex* cq) {
   return static_cast<ibv_wc_opcode>(object(cq).current.opcode);
 }
-uint32_t read_vendor_err(ibv_cq_ex*) {
-  return 0;
+uint32_t read_vendor_err(ibv_cq_ex* cq) {
+  return object(cq).current.source_port;
 }
 uint32_t read_byte_len(ibv_cq_ex* cq) {
   return object(cq).current.byte_len;
@@ -59,8 +59,8 @@ uint32_t read_src_qp(ibv_cq_ex* cq) {
 unsigned read_wc_flags(ibv_cq_ex* cq) {
   return object(cq).current.flags;
 }
-uint32_t read_slid(ibv_cq_ex*) {
-  return 0;
+uint32_t read_slid(ibv_cq_ex* cq) {
+  return object(cq).current.source_lid;
 }
 uint8_t read_sl(ibv_cq_ex*) {
   return 0;

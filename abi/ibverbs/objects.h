@@ -13,6 +13,7 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "base/spinlock.h"
 #include "port/fd.h"
 #include "verbs/adapter.h"
+#include "verbs/address_handle.h"
 #include "verbs/completion_queue.h"
 #include "verbs/context.h"
 #include "verbs/memory_table.h"
@@ -84,7 +86,7 @@ struct AbiMw : ibv_mw {
 
 struct AbiAh : ibv_ah {
   verbs::ProtectionDomain* domain = nullptr;
-  verbs::AddressVector vector;
+  verbs::AddressHandle core;
 };
 
 struct AbiChannel : ibv_comp_channel {
@@ -117,8 +119,12 @@ struct WrBuilder {
   Spinlock lock;
   std::optional<verbs::QueuePair::Posting> posting;
   verbs::SendRequest request;
-  bool open = false;  // the request waits for its data
-  int error = 0;      // the first one; nothing is posted then
+  bool open = false;  // the request waits for its data, or a datagram for its address
+  // Of a datagram whose data came before its address.
+  bool has_data = false;
+  std::array<verbs::LocalSegment, device::kMaxSge> segments;
+  std::array<std::byte, device::kMaxInline> inlined;
+  int error = 0;  // the first one; nothing is posted then
 };
 
 struct AbiQp : ibv_qp_ex, ListHook<OpenQps> {

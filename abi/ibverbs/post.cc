@@ -37,7 +37,7 @@ int add_local_invalidate(Posting& posting, const ibv_send_wr& wr) {
                                            has(wr, IBV_SEND_SIGNALED), has(wr, IBV_SEND_FENCE)));
 }
 
-// The part that depends on the operation. False for those that RC does not have.
+// The part that depends on the operation. False for those that no queue pair has.
 bool set_operation(const ibv_send_wr& wr, int opcode, verbs::SendRequest& r) {
   switch (opcode) {
     case IBV_WR_SEND:
@@ -78,7 +78,7 @@ bool set_operation(const ibv_send_wr& wr, int opcode, verbs::SendRequest& r) {
   return true;
 }
 
-int add(Posting& posting, const ibv_send_wr& wr) {
+int add(Posting& posting, const ibv_send_wr& wr, bool datagrams) {
   const int opcode = number_of(wr.opcode);
   if (opcode == IBV_WR_BIND_MW) return add_bind(posting, wr);
   if (opcode == IBV_WR_LOCAL_INV) return add_local_invalidate(posting, wr);
@@ -90,6 +90,12 @@ int add(Posting& posting, const ibv_send_wr& wr) {
                        .segments = as_segments(wr.sg_list),
                        .count = static_cast<uint32_t>(wr.num_sge)};
   if (!set_operation(wr, opcode, r)) return EINVAL;
+  if (datagrams) {
+    if (wr.wr.ud.ah == nullptr) return EINVAL;
+    r.handle = &object(wr.wr.ud.ah).core;
+    r.remote_qpn = Qpn{wr.wr.ud.remote_qpn & 0xffffff};
+    r.remote_q_key = QKey{wr.wr.ud.remote_qkey};
+  }
   // A service of raw packets that the device does not claim.
   if (has(wr, IBV_SEND_IP_CSUM)) return EINVAL;
   return from(posting.add(r));
@@ -105,8 +111,9 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   int error = 0;
   {
     Posting posting{*object(qp).core};
+    const bool datagrams = qp->qp_type == IBV_QPT_UD;
     for (; wr != nullptr; wr = wr->next) {
-      error = add(posting, *wr);
+      error = add(posting, *wr, datagrams);
       if (error != 0) break;
     }
     posting.commit();

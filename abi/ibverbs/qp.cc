@@ -1,5 +1,6 @@
 #include "abi/ibverbs/qp.h"
 
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -12,6 +13,12 @@
 namespace weft::abi {
 namespace {
 
+Gid to_gid(const ibv_gid& g) {
+  Gid out;
+  std::memcpy(out.raw.data(), g.raw, out.raw.size());
+  return out;
+}
+
 constexpr uint32_t kInitMask =
     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 // Masks from here on go to the kernel in another way, which no software device takes.
@@ -21,7 +28,7 @@ static_assert(static_cast<int>(verbs::QpType::rc) == IBV_QPT_RC &&
               static_cast<int>(verbs::QpType::uc) == IBV_QPT_UC &&
               static_cast<int>(verbs::QpType::ud) == IBV_QPT_UD);
 
-constexpr char kType[] = "queue pair: type %d is not supported; RC (2) is";
+constexpr char kType[] = "queue pair: type %d is not supported; RC (2), UC (3) and UD (4) are";
 
 // 0 for the types that the core knows, supported or not.
 int check_type(int type) {
@@ -232,12 +239,18 @@ int ibv_set_ece(ibv_qp*, ibv_ece*) {
   return refuse(EOPNOTSUPP);
 }
 
-// Multicast is for UD.
-int ibv_attach_mcast(ibv_qp*, const ibv_gid*, uint16_t) {
-  return refuse(EOPNOTSUPP);
+// Groups are named by their GID alone: LIDs of groups are InfiniBand's.
+int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) try {
+  if (!object(qp->context).alive()) return refuse(EIO);
+  const auto done = object(qp).core->attach_multicast(to_gid(*gid));
+  return done.ok() ? 0 : refuse(to_errno(done.error()));
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
-int ibv_detach_mcast(ibv_qp*, const ibv_gid*, uint16_t) {
-  return refuse(EOPNOTSUPP);
+int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
+  if (!object(qp->context).alive()) return refuse(EIO);
+  const auto done = object(qp).core->detach_multicast(to_gid(*gid));
+  return done.ok() ? 0 : refuse(to_errno(done.error()));
 }
 
 }  // extern "C"

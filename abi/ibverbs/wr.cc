@@ -2,6 +2,7 @@
 // ibv_wr_complete.
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -21,6 +22,11 @@ constexpr uint64_t kRcOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RD
                                    IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
                                    IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
+
+// wire.md 9.3, 10. Of UC no atomics, of UD Sends alone.
+constexpr uint64_t kUcOperations = kRcOperations & ~uint64_t{IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                                             IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD};
+constexpr uint64_t kUdOperations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 
 void note(WrBuilder& b, int error) {
   if (b.error == 0) b.error = error;
@@ -54,6 +60,7 @@ verbs::SendRequest& begin(ibv_qp_ex* base, Operation operation) {
   AbiQp& qp = object(base);
   finish(qp);
   qp.builder->open = true;
+  qp.builder->has_data = false;
   qp.builder->request = {.wr_id = qp.wr_id,
                          .operation = operation,
                          .signaled = signaled(qp),
@@ -69,6 +76,17 @@ verbs::SendRequest& begin(ibv_qp_ex* base, Operation operation, uint32_t rkey, u
   return r;
 }
 
+// The address of a datagram is still to come, and what is lent for the call is kept.
+void keep_data(WrBuilder& b) {
+  verbs::SendRequest& r = b.request;
+  std::copy_n(r.segments, r.count, b.segments.begin());
+  r.segments = b.segments.data();
+  if (!r.inlined) return;
+  verbs::LocalSegment& data = b.segments.front();
+  std::memcpy(b.inlined.data(), reinterpret_cast<const void*>(data.address), data.length);
+  data.address = reinterpret_cast<uintptr_t>(b.inlined.data());
+}
+
 // Data without an operation is an error of the program.
 void give_data(AbiQp& qp, const verbs::LocalSegment* segments, size_t count, bool inlined) {
   WrBuilder& b = *qp.builder;
@@ -79,7 +97,9 @@ void give_data(AbiQp& qp, const verbs::LocalSegment* segments, size_t count, boo
   b.request.segments = segments;
   b.request.count = static_cast<uint32_t>(count);
   b.request.inlined = inlined;
-  finish(qp);
+  if (qp.qp_base.qp_type != IBV_QPT_UD || b.request.handle != nullptr) return finish(qp);
+  b.has_data = true;
+  keep_data(b);
 }
 
 // --- operations
@@ -131,7 +151,7 @@ void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_in
   note(b, b.posting->add_bind(request, qp.wr_id, signaled(qp), fenced(qp)));
 }
 
-// What RC does not have. Programs that ask for it at creation are refused there.
+// What no queue pair has. Programs that ask for it at creation are refused there.
 void unsupported(ibv_qp_ex* qp) {
   note(*object(qp).builder, EOPNOTSUPP);
 }
@@ -141,8 +161,18 @@ void wr_send_tso(ibv_qp_ex* qp, void*, uint16_t, uint16_t) {
 void wr_atomic_write(ibv_qp_ex* qp, uint32_t, uint64_t, const void*) {
   unsupported(qp);
 }
-void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah*, uint32_t, uint32_t) {
-  unsupported(qp);
+void wr_set_ud_addr(ibv_qp_ex* base, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
+  AbiQp& qp = object(base);
+  WrBuilder& b = *qp.builder;
+  if (qp.qp_base.qp_type != IBV_QPT_UD) return unsupported(base);
+  if (!b.open || ah == nullptr) {
+    b.open = false;
+    return note(b, EINVAL);
+  }
+  b.request.handle = &object(ah).core;
+  b.request.remote_qpn = Qpn{remote_qpn & 0xffffff};
+  b.request.remote_q_key = QKey{remote_qkey};
+  if (b.has_data) finish(qp);
 }
 void wr_set_xrc_srqn(ibv_qp_ex* qp, uint32_t) {
   unsupported(qp);
@@ -228,7 +258,16 @@ void wr_abort(ibv_qp_ex* base) {
 }  // namespace
 
 uint64_t builder_operations(ibv_qp_type type) {
-  return type == IBV_QPT_RC ? kRcOperations : 0;
+  switch (type) {
+    case IBV_QPT_RC:
+      return kRcOperations;
+    case IBV_QPT_UC:
+      return kUcOperations;
+    case IBV_QPT_UD:
+      return kUdOperations;
+    default:
+      return 0;
+  }
 }
 
 void set_builder(AbiQp& qp, std::unique_ptr<WrBuilder> builder) {

@@ -16,6 +16,7 @@ uint8_t or_most(uint8_t asked, uint8_t unless, uint8_t most) {
 
 // What rdma_cm(7) refuses before it does anything. 0, or an errno value.
 int check(const char* call, const CmId& id, const rdma_conn_param* p, const SharedDevice& device) {
+  if (id.ps != RDMA_PS_TCP) return 0;
   if (p == nullptr) {
     if (id.qp != nullptr) return 0;
     connections().say_refusal(call, "the id has no queue pair, so the parameters have to name one");
@@ -140,7 +141,8 @@ int rdma_accept(rdma_cm_id* id, rdma_conn_param* conn_param) try {
     return refuse(error);
   }
   if (i.qp != nullptr) i.qp->state = IBV_QPS_RTS;
-  return complete(i);
+  // Of datagrams there is nothing to be heard after this.
+  return i.ps == RDMA_PS_TCP ? complete(i) : 0;
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }

@@ -17,12 +17,21 @@ static_assert(static_cast<int>(cm::EventKind::addr_resolved) == RDMA_CM_EVENT_AD
               static_cast<int>(cm::EventKind::disconnected) == RDMA_CM_EVENT_DISCONNECTED &&
               static_cast<int>(cm::EventKind::timewait_exit) == RDMA_CM_EVENT_TIMEWAIT_EXIT);
 
+// The private data stand in the same place for both kinds.
+void fill_datagram(CmEvent& e, const cm::DatagramPeer& peer) {
+  rdma_ud_param& u = e.param.ud;
+  u.ah_attr = the_core().to_ah_attr(peer.address);
+  u.qp_num = peer.qpn.value();
+  u.qkey = peer.q_key.value();
+}
+
 void fill_parameters(CmEvent& e) {
   const cm::ConnectionParameters& p = e.core.parameters;
   rdma_conn_param& c = e.param.conn;
   const size_t length = std::min<size_t>(p.private_data.size(), 255);
   c.private_data = length > 0 ? p.private_data.data() : nullptr;
   c.private_data_len = static_cast<uint8_t>(length);
+  if (e.core.datagram) return fill_datagram(e, *e.core.datagram);
   c.responder_resources = p.responder_resources;
   c.initiator_depth = p.initiator_depth;
   c.retry_count = p.retry_count;
@@ -71,6 +80,9 @@ void carry_out(CmEvent& e) {
     case RDMA_CM_EVENT_ESTABLISHED:
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       update_addresses(id);
+      break;
+    case RDMA_CM_EVENT_MULTICAST_JOIN:
+      enter_group(e, id);
       break;
     case RDMA_CM_EVENT_REJECTED:
       if (id.qp != nullptr) id.qp->state = IBV_QPS_ERR;

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -18,6 +19,15 @@ struct CmChannel : rdma_event_channel {
   cm::Channel& core;
 };
 
+// A multicast group that an Id has joined.
+struct CmGroup {
+  port::Address address;
+  void* context = nullptr;  // the program's
+  bool send_only = false;
+  bool attached = false;  // the Id's queue pair
+  ibv_gid gid{};
+};
+
 struct CmId : rdma_cm_id {
   CmId(cm::Id& i, CmChannel& c, bool s) : rdma_cm_id{}, core(i), sync(s) { channel = &c; }
   cm::Id& core;
@@ -27,6 +37,8 @@ struct CmId : rdma_cm_id {
       request_qp_attr;  // of rdma_create_ep: for the queue pairs of requests
   uint8_t responder_resources = 0;
   uint8_t initiator_depth = 0;
+  std::mutex groups_lock;  // a thread that takes events attaches the queue pair
+  std::vector<std::unique_ptr<CmGroup>> groups;
 };
 
 struct CmEvent : rdma_cm_event {
@@ -71,6 +83,9 @@ int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_
 void free_id(CmId* id);
 // The address of a sockaddr of IPv4 or IPv6; an empty one for others and nullptr.
 port::Address to_address(const sockaddr* a);
+// multicast_join: the Id's queue pair hears the group from now on. Where that fails the event says
+// so.
+void enter_group(CmEvent& event, CmId& id);
 // Brings the addresses in the struct up to date.
 void update_addresses(CmId& id);
 // Binds the Id to the device when its source address is one of this host's. 0, or an errno value.

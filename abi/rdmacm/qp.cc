@@ -37,12 +37,34 @@ bool create_cqs(rdma_cm_id& id, uint32_t send_size, uint32_t recv_size) {
   return false;
 }
 
-int to_init(rdma_cm_id& id, ibv_qp& qp) {
+int to_state(rdma_cm_id& id, ibv_qp& qp, verbs::QpState state) {
+  verbs::QpAttributes a;
+  uint32_t mask = 0;
+  const auto type = static_cast<verbs::QpType>(qp.qp_type);
+  if (const int e = object(&id).core.queue_pair_attributes(state, type, a, mask); e != 0) return e;
   ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  int mask = 0;
-  if (rdma_init_qp_attr(&id, &attr, &mask) != 0) return errno;
-  return ibv_modify_qp(&qp, &attr, mask);
+  the_core().to_qp_attr(a, attr);
+  return ibv_modify_qp(&qp, &attr, static_cast<int>(mask));
+}
+
+// As far as it gets without a peer: one of UD needs none.
+int begin(rdma_cm_id& id, ibv_qp& qp) {
+  int error = to_state(id, qp, verbs::QpState::init);
+  for (const auto state : {verbs::QpState::rtr, verbs::QpState::rts}) {
+    if (error == 0 && qp.qp_type == IBV_QPT_UD) error = to_state(id, qp, state);
+  }
+  return error;
+}
+
+// A queue pair that an Id of a request is to have.
+ibv_qp* create_near(rdma_cm_id& id, ibv_qp_init_attr_ex& attr) {
+  const cm::Id& core = object(&id).core;
+  core.prefer_home(true);
+  ibv_qp* qp = ibv_create_qp_ex(id.verbs, &attr);
+  const int why = errno;
+  core.prefer_home(false);
+  errno = why;
+  return qp;
 }
 
 }  // namespace
@@ -57,7 +79,9 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* qp_attr, int* qp_attr_mask) {
   verbs::QpAttributes a;
   uint32_t mask = 0;
   const auto state = static_cast<verbs::QpState>(qp_attr->qp_state);
-  if (const int error = object(id).core.queue_pair_attributes(state, a, mask); error != 0) {
+  const int own = id->qp != nullptr ? id->qp->qp_type : id->qp_type;
+  const auto type = static_cast<verbs::QpType>(own);
+  if (const int error = object(id).core.queue_pair_attributes(state, type, a, mask); error != 0) {
     return refuse(error);
   }
   *qp_attr = {};
@@ -93,8 +117,8 @@ int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) {
   if (attr->send_cq == nullptr) attr->send_cq = id->send_cq;
   if (attr->recv_cq == nullptr) attr->recv_cq = id->recv_cq;
   if (id->srq != nullptr && attr->srq == nullptr) attr->srq = id->srq;
-  ibv_qp* qp = ibv_create_qp_ex(id->verbs, attr);
-  int error = qp == nullptr ? errno : to_init(*id, *qp);
+  ibv_qp* qp = create_near(*id, *attr);
+  int error = qp == nullptr ? errno : begin(*id, *qp);
   if (error != 0) {
     if (qp != nullptr) ibv_destroy_qp(qp);
     destroy_cqs(*id);

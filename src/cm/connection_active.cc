@@ -35,6 +35,12 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   home_.store(&target, std::memory_order_release);
   auto h = hold_home();
   pair_ = pair;
+  program_leads_ = false;
+  if (pair_ == nullptr) {
+    pair_ = program_pair(h.token(), parameters.qpn, verbs::QpType::uc);
+    program_leads_ = pair_ != nullptr;
+    if (program_leads_) pair_->cm_managed = true;
+  }
   if (pair_ != nullptr) pair_->observe(h.token(), this);
   bound_.close();  // the dial takes the port over
   take(Step::connect);
@@ -42,7 +48,9 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   refusals_until_ = h.token().now() + kRefusalStands;
   pause_ = kFirstPause;
   h.token().engine().guard(
-      h.token(), [&] { start_dial(h.token()); }, [&] { on_no_memory(h.token()); });
+      h.token(),
+      [&] { pair_ != nullptr && pair_->uc() != nullptr ? call(h.token()) : start_dial(h.token()); },
+      [&] { on_no_memory(h.token()); });
   return 0;
 }
 
@@ -65,7 +73,7 @@ void ConnectionId::dial_connected(Token& token, Dial&, Started&& started) {
   dial_ = nullptr;
   set_under_way(false);
   source_.set_port(started.tcp.local().port());
-  negotiated(started.parameters);
+  negotiated(started.parameters.ird, started.parameters.ord);
   ConnectionParameters told = parameters_;
   told.private_data = std::move(started.private_data);
   told.qpn = {};
@@ -123,8 +131,9 @@ int ConnectionId::establish() {
     auto h = hold_home();
     if (!can(Step::establish)) return EINVAL;  // the peer went away
     take(Step::establish);
+    if (tether_ == nullptr) return 0;  // of UC: it works already
     if (&target == &h.token().engine()) {
-      verbs::QueuePair* pair = program_pair(h.token(), qpn);
+      verbs::QueuePair* pair = program_pair(h.token(), qpn, verbs::QpType::rc);
       if (pair != nullptr) {
         join(h.token(), pair, std::exchange(tether_, nullptr)->release(h.token()), true);
       }
@@ -134,7 +143,7 @@ int ConnectionId::establish() {
     home_.store(&target, std::memory_order_release);
   }
   auto h = hold_home();
-  join(h.token(), program_pair(h.token(), qpn), std::move(started), true);
+  join(h.token(), program_pair(h.token(), qpn, verbs::QpType::rc), std::move(started), true);
   return 0;
 }
 

@@ -40,16 +40,16 @@ mpa::Offer ConnectionId::offer() const {
           .ord = parameters_.initiator_depth};
 }
 
-void ConnectionId::negotiated(const mpa::Parameters& p) {
-  parameters_.responder_resources =
-      static_cast<uint8_t>(std::min<uint32_t>(p.ird, device::kMaxReads));
-  parameters_.initiator_depth = static_cast<uint8_t>(std::min<uint32_t>(p.ord, device::kMaxReads));
+void ConnectionId::negotiated(uint32_t ird, uint32_t ord) {
+  parameters_.responder_resources = static_cast<uint8_t>(std::min(ird, device::kMaxReads));
+  parameters_.initiator_depth = static_cast<uint8_t>(std::min(ord, device::kMaxReads));
 }
 
 // --- the queue pair's way to RTS
 
-void ConnectionId::fill_attributes(QpState state, verbs::QpAttributes& a, uint32_t& m) const {
-  const device::Device& d = device_->device();
+void ConnectionId::fill_attributes(QpState state, verbs::QpType type, verbs::QpAttributes& a,
+                                   uint32_t& m) const {
+  const bool rc = type == verbs::QpType::rc;
   a.state = state;
   m = mask::kState;
   switch (state) {
@@ -60,61 +60,55 @@ void ConnectionId::fill_attributes(QpState state, verbs::QpAttributes& a, uint32
           verbs::access::kRemoteWrite | verbs::access::kRemoteRead | verbs::access::kRemoteAtomic;
       m |= mask::kPort | mask::kPkeyIndex | mask::kAccess;
       return;
-    case QpState::rtr: {
-      const device::GidEntry* source = d.find(source_.gid());
-      a.av.global = true;
-      a.av.dgid = destination_.gid();
-      // Loopback addresses are in no table, but they are the host's all the same.
-      a.av.sgid_index =
-          source == nullptr ? uint8_t{0} : static_cast<uint8_t>(source - d.gids.data());
-      a.av.hop_limit = 64;
-      a.av.traffic_class = type_of_service_.value_or(0);
-      a.av.port = device::kPort;
-      a.path_mtu = static_cast<uint8_t>(d.port.active_mtu);
+    case QpState::rtr:
+      a.av = vector_to(destination_.gid());
+      a.path_mtu = static_cast<uint8_t>(device_->device().port.active_mtu);
       // Not on the wire. No queue pair has the number 0: the bring-up by number leaves such a pair
       // alone.
       a.dest_qpn = Qpn{};
       a.rq_psn = 0;
       a.max_dest_rd_atomic = parameters_.responder_resources;
       a.min_rnr_timer = 0;
-      m |= mask::kAv | mask::kPathMtu | mask::kDestQpn | mask::kRqPsn | mask::kMaxDestRdAtomic |
-           mask::kMinRnrTimer;
+      m |= mask::kAv | mask::kPathMtu | mask::kDestQpn | mask::kRqPsn;
+      if (rc) m |= mask::kMaxDestRdAtomic | mask::kMinRnrTimer;
       return;
-    }
     default:
       a.timeout = ack_timeout_.value_or(kAckTimeout);
       a.retry_cnt = std::min<uint8_t>(parameters_.retry_count, 7);
       a.rnr_retry = kRnrRetry;
       a.sq_psn = 0;
       a.max_rd_atomic = parameters_.initiator_depth;
-      m |= mask::kTimeout | mask::kRetryCnt | mask::kRnrRetry | mask::kSqPsn | mask::kMaxQpRdAtomic;
+      m |= mask::kSqPsn;
+      if (rc) m |= mask::kTimeout | mask::kRetryCnt | mask::kRnrRetry | mask::kMaxQpRdAtomic;
   }
 }
 
-int ConnectionId::queue_pair_attributes(QpState state, verbs::QpAttributes& attributes,
-                                        uint32_t& m) const {
+int ConnectionId::queue_pair_attributes(QpState state, verbs::QpType type,
+                                        verbs::QpAttributes& attributes, uint32_t& m) const {
   if (!alive()) return EIO;
   const auto h = hold_home();
-  if (device_ == nullptr) {
-    WEFT_LOG_REFUSAL(
-        "rdma_init_qp_attr: the id is on no device: resolve or bind its address first");
-    return EINVAL;
-  }
+  if (device_ == nullptr) return on_no_device("rdma_init_qp_attr");
   if (state != QpState::init && state != QpState::rtr && state != QpState::rts) return EINVAL;
   // Who the peer is, and what it can do, is known from its first word on.
   const bool met = state_ == IdState::requested || state_ == IdState::deserted ||
-                   state_ == IdState::responded || state_ == IdState::connected;
+                   state_ == IdState::responded || state_ == IdState::accepting ||
+                   state_ == IdState::connected;
   if (state != QpState::init && !met) {
     WEFT_LOG_REFUSAL("rdma_init_qp_attr: the id is %s: for RTR and RTS it has to know its peer",
                      to_string(state_));
     return EINVAL;
   }
-  fill_attributes(state, attributes, m);
+  fill_attributes(state, program_leads_ && pair_ != nullptr ? pair_->type() : type, attributes, m);
   return 0;
 }
 
 // Before there is a connection: what the program posts waits for it.
 bool ConnectionId::ready_pair(verbs::QueuePair& pair) const {
+  if (pair.type() == verbs::QpType::ud) {
+    WEFT_LOG_REFUSAL("queue pair 0x%06x: it is UD, and connects by an id of RDMA_PS_UDP",
+                     pair.number().value());
+    return false;
+  }
   if (device_ == nullptr || pair.state() == QpState::reset || pair.state() == QpState::err) {
     WEFT_LOG_REFUSAL("queue pair 0x%06x: to be connected it has to be in INIT, and not in %s",
                      pair.number().value(), pair.state() == QpState::err ? "ERR" : "RESET");
@@ -128,7 +122,7 @@ bool ConnectionId::ready_pair(verbs::QueuePair& pair) const {
     if (pair.state() >= state) continue;
     verbs::QpAttributes a;
     uint32_t m = 0;
-    fill_attributes(state, a, m);
+    fill_attributes(state, pair.type(), a, m);
     if (!pair.modify(a, m).ok()) return false;
   }
   return true;
@@ -142,9 +136,9 @@ engine::Engine& ConnectionId::engine_for(verbs::QueuePair* pair, Qpn qpn) const 
 
 // The queue pair that the program sees to itself, if the connection is for one: some programs name
 // a number only to have one.
-verbs::QueuePair* ConnectionId::program_pair(Token& token, Qpn qpn) const {
+verbs::QueuePair* ConnectionId::program_pair(Token& token, Qpn qpn, verbs::QpType type) const {
   verbs::QueuePair* pair = adapter_.find(token, qpn);
-  if (pair == nullptr || pair->type() != verbs::QpType::rc || pair->connected() ||
+  if (pair == nullptr || pair->type() != type || pair->connected() ||
       pair->state() == QpState::reset || pair->state() == QpState::err) {
     return nullptr;
   }
@@ -180,6 +174,7 @@ int ConnectionId::disconnect() {
   Token& token = h.token();
   if (!can(Step::disconnect)) return misplaced(Step::disconnect);
   switch (state_) {
+    case IdState::accepting:
     case IdState::connecting:
       stop_dial(token);
       fail_connect(token, EventKind::connect_error, -ECONNABORTED);
@@ -204,12 +199,6 @@ int ConnectionId::disconnect() {
   }
 }
 
-bool ConnectionId::silent() const {
-  if (!alive()) return true;
-  const auto h = hold_home();
-  return (state_ == IdState::closed || state_ == IdState::failed) && channel_->empty();
-}
-
 void ConnectionId::ended(Token& token) {
   take(Step::stream_ended);
   set_under_way(false);
@@ -221,7 +210,11 @@ void ConnectionId::ended(Token& token) {
 }
 
 void ConnectionId::stream_ended(Token& token, const rdmap::StreamEnd&) {
-  if (can(Step::stream_ended)) ended(token);
+  if (can(Step::stream_ended)) {
+    ended(token);
+  } else if (on_its_way()) {
+    fail_connect(token, EventKind::unreachable, -ENOMEM);  // or else the call had failed
+  }
 }
 
 void ConnectionId::tether_broke(Token& token) {
@@ -231,7 +224,7 @@ void ConnectionId::tether_broke(Token& token) {
 
 void ConnectionId::pair_gone(Token& token) {
   pair_ = nullptr;
-  if (state_ == IdState::connecting) {
+  if (on_its_way()) {
     stop_dial(token);
     fail_connect(token, EventKind::connect_error, -ECONNABORTED);
   } else if (can(Step::stream_ended)) {
@@ -239,9 +232,9 @@ void ConnectionId::pair_gone(Token& token) {
   }
 }
 
-// A dial that could not be begun again.
+// A dial that could not be begun again, a call or its answer.
 void ConnectionId::on_no_memory(Token& token) {
-  if (state_ == IdState::connecting && dial_ == nullptr) {
+  if (on_its_way() && dial_ == nullptr) {
     fail_connect(token, EventKind::unreachable, -ENOMEM);
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/log.h"
 #include "cm/connection_id.h"
 #include "config/options.h"
 #include "device/device.h"
@@ -10,11 +11,6 @@
 
 namespace weft::cm {
 namespace {
-
-// Requests of one listener that the program has not looked at. When there are more, the peers wait
-// in the kernel's queue until it has caught up, so that nobody is refused for coming in a crowd.
-constexpr int kMostRequests = 1024;
-constexpr int kCaughtUp = 512;
 
 uint8_t reads(std::optional<uint16_t> told) {
   return static_cast<uint8_t>(
@@ -28,53 +24,31 @@ using engine::Token;
 void ConnectionId::connection_requested(Token& token, Answer& answer,
                                         const mpa::Responder::Request& request) {
   // First what may find no memory: after that nothing is left half done.
-  std::unique_ptr<ConnectionId, void (*)(ConnectionId*)> made{
-      new ConnectionId(adapter_, channel_, token.engine()), [](ConnectionId* id) { delete id; }};
-  ConnectionId* const child = made.get();
+  Made made = make_child(token);
   // What one side may have outstanding the other has to serve.
-  child->parameters_ = {.responder_resources = reads(request.ord),
-                        .initiator_depth = reads(request.ird)};
-  auto e = std::make_unique<Event>();
-  e->kind = EventKind::connect_request;
-  e->id = child;
-  e->listener = this;
-  e->parameters = child->parameters_;
-  e->parameters.private_data = request.private_data;
-
-  // A socket for both families shows IPv4 peers in their mapped form.
-  const port::Address local = answer.tcp().local();
-  const port::Address peer = answer.tcp().peer();
-  child->source_ = port::Address::from_gid(local.gid(), local.port(), local.scope());
-  child->destination_ = port::Address::from_gid(peer.gid(), peer.port(), peer.scope());
-  child->type_of_service_ = type_of_service_;
-  child->ack_timeout_ = ack_timeout_;
-  child->state_ = IdState::requested;
-  child->answer_ = &answer;
-  const int waiting = requests_.fetch_add(1, std::memory_order_relaxed) + 1;
-  bool pushed = false;
-  const auto push = [&] { pushed = channel_->push(e); };
-  token.engine().guard(token, push, push);
-  if (!pushed) {
-    requests_.fetch_sub(1, std::memory_order_relaxed);
+  made->parameters_ = {.responder_resources = reads(request.ord),
+                       .initiator_depth = reads(request.ird)};
+  begin_request(*made, answer.tcp().local(), answer.tcp().peer());
+  made->answer_ = &answer;
+  if (!announce(token, *made, request.private_data)) {
     stats::count(token.engine().counters().cm_rejected, stats::CmRejection::channel_gone);
     answer.reject(token, {});
     return;
   }
   // Whoever takes the event has to get the engine before he can do anything to the child.
   answer.hand_over(*made.release());
-  if (waiting >= kMostRequests) {
+  if (crowded()) {
     stats::count(token.engine().counters().accept_paused, stats::AcceptPause::backlog);
     listener_->pause(token, true);
   }
 }
 
-void ConnectionId::request_left() {
-  if (requests_.fetch_sub(1, std::memory_order_relaxed) - 1 == kCaughtUp) {
-    home_.load(std::memory_order_acquire)->ring(*this);
-  }
+ConnectionId::Made ConnectionId::make_child(Token& token) {
+  return Made{new ConnectionId(adapter_, channel_, token.engine()),
+              [](ConnectionId* id) { delete id; }};
 }
 
-void ConnectionId::on_doorbell(Token& token) {
+void ConnectionId::caught_up(Token& token) {
   if (listener_ != nullptr) listener_->pause(token, false);
 }
 
@@ -92,12 +66,23 @@ void ConnectionId::answer_gone(Token& token, Answer&) {
 int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& parameters) {
   if (!alive()) return EIO;
   if (const int e = too_long(Step::accept, parameters.private_data.size()); e != 0) return e;
+  bool by_datagram;
+  {
+    const auto h = hold_home();
+    by_datagram = call_.has_value();
+  }
+  if (by_datagram) return accept_call(pair, parameters);
   bool deserted;
   {
     const auto h = hold_home();
     deserted = state_ == IdState::deserted;
     if (!deserted && (!can(Step::accept) || answer_ == nullptr)) return misplaced(Step::accept);
     parameters_ = parameters;
+  }
+  if (pair != nullptr && pair->type() != verbs::QpType::rc) {
+    WEFT_LOG_REFUSAL("rdma_accept: the peer asks for RC; queue pair 0x%06x is of another type",
+                     pair->number().value());
+    return EINVAL;
   }
   if (pair != nullptr && !ready_pair(*pair)) return deserted ? ECONNRESET : EINVAL;
   if (deserted) return no_peer(pair);
@@ -133,7 +118,7 @@ int ConnectionId::no_peer(verbs::QueuePair* pair) {
 
 void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& started) {
   take(Step::accept);
-  negotiated(started.parameters);
+  negotiated(started.parameters.ird, started.parameters.ord);
   ConnectionParameters told = parameters_;
   told.private_data.clear();
   told.qpn = {};
@@ -141,8 +126,8 @@ void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& star
   // something first, and a program that is slow to come back would be taken for one that is not
   // there. What is posted waits for that FPDU by itself.
   report(token, EventKind::established, 0, std::move(told));
-  join(token, pair != nullptr ? pair : program_pair(token, parameters_.qpn), std::move(started),
-       false);
+  join(token, pair != nullptr ? pair : program_pair(token, parameters_.qpn, verbs::QpType::rc),
+       std::move(started), false);
 }
 
 int ConnectionId::reject(Bytes private_data) {
@@ -153,6 +138,11 @@ int ConnectionId::reject(Bytes private_data) {
   if (answer_ != nullptr) {
     stats::count(h.token().engine().counters().cm_rejected, stats::CmRejection::by_program);
     std::exchange(answer_, nullptr)->reject(h.token(), private_data);
+  }
+  if (call_) {
+    stats::count(h.token().engine().counters().cm_rejected, stats::CmRejection::by_program);
+    call_->reject(h.token(), wire::RejReason::application, private_data);
+    call_.reset();
   }
   take(Step::reject);
   return 0;

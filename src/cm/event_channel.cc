@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "cm/connection_id.h"
+#include "cm/basic_id.h"
 #include "port/signals.h"
 
 namespace weft::cm {
@@ -16,13 +16,13 @@ constexpr unsigned kSpins = 8;
 
 constexpr Duration kForEver{-1};
 
-ConnectionId& core(Id* id) {
-  return static_cast<ConnectionId&>(*id);
+BasicId& core(Id* id) {
+  return static_cast<BasicId&>(*id);
 }
 
 }  // namespace
 
-ConnectionId& account(const Event& e) {
+BasicId& account(const Event& e) {
   return core(e.listener != nullptr ? e.listener : e.id);
 }
 
@@ -117,8 +117,8 @@ void EventChannel::destroy() {
   const std::shared_ptr<EventChannel> last_use = std::move(self_);
 }
 
-std::vector<ConnectionId*> EventChannel::withdraw(const ConnectionId& id) {
-  std::vector<ConnectionId*> requests;
+std::vector<BasicId*> EventChannel::withdraw(const BasicId& id) {
+  std::vector<BasicId*> requests;
   const std::lock_guard guard{taking_};
   if (destroyed_) return requests;
   events_.remove_if([&](Event* e) {
@@ -130,7 +130,17 @@ std::vector<ConnectionId*> EventChannel::withdraw(const ConnectionId& id) {
   return requests;
 }
 
-bool EventChannel::withdraw_request(const ConnectionId& id) {
+void EventChannel::withdraw_join(const void* join) {
+  const std::lock_guard guard{taking_};
+  if (destroyed_) return;
+  events_.remove_if([&](Event* e) {
+    if (e->join != join) return false;
+    delete e;
+    return true;
+  });
+}
+
+bool EventChannel::withdraw_request(const BasicId& id) {
   Event* found = nullptr;
   {
     const std::lock_guard guard{taking_};
@@ -147,8 +157,8 @@ bool EventChannel::withdraw_request(const ConnectionId& id) {
   return true;
 }
 
-std::vector<ConnectionId*> EventChannel::move_events(const ConnectionId& id, EventChannel& to) {
-  std::vector<ConnectionId*> requests;
+std::vector<BasicId*> EventChannel::move_events(const BasicId& id, EventChannel& to) {
+  std::vector<BasicId*> requests;
   if (&to == this) return requests;
   const std::scoped_lock guard{taking_, to.taking_};
   if (destroyed_ || to.destroyed_) return requests;

@@ -19,10 +19,10 @@
 
 namespace weft::cm {
 
-class ConnectionId;
+class BasicId;
 
 // The Id that an event counts for: a request counts for the listener.
-ConnectionId& account(const Event& event);
+BasicId& account(const Event& event);
 
 class EventChannel final : public Channel, public std::enable_shared_from_this<EventChannel> {
  public:
@@ -46,11 +46,13 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
   bool push(std::unique_ptr<Event>& event);
   // The requests, of those that `id` counts for, that nobody took yet; all its other events here
   // are dropped. After this none of its events is taken off any more.
-  std::vector<ConnectionId*> withdraw(const ConnectionId& id);
+  std::vector<BasicId*> withdraw(const BasicId& id);
   // True when the request was still here: then it is gone.
-  bool withdraw_request(const ConnectionId& id);
+  bool withdraw_request(const BasicId& id);
+  // News of a multicast group that nobody took yet.
+  void withdraw_join(const void* join);
   // Moves the events that `id` counts for; gives the requests among them.
-  std::vector<ConnectionId*> move_events(const ConnectionId& id, EventChannel& to);
+  std::vector<BasicId*> move_events(const BasicId& id, EventChannel& to);
 
   bool empty() const { return events_.empty(); }
 

@@ -29,6 +29,9 @@ constexpr auto kRows = std::to_array<Row>({
 
     {S::requested, Step::accept, S::connected},
     {S::requested, Step::failure, S::failed},
+    {S::requested, Step::answer, S::accepting},
+    {S::accepting, Step::reply, S::connected},
+    {S::accepting, Step::failure, S::failed},
     {S::requested, Step::reject, S::closed},
     {S::requested, Step::peer_gone, S::deserted},
     {S::deserted, Step::reject, S::closed},
@@ -40,6 +43,7 @@ constexpr auto kRows = std::to_array<Row>({
 
     // Both sides disconnect, and each may be late.
     {S::connecting, Step::disconnect, S::failed},
+    {S::accepting, Step::disconnect, S::failed},
     {S::responded, Step::disconnect, S::closing},
     {S::closing, Step::disconnect, S::closing},
     {S::closed, Step::disconnect, S::closed},
@@ -84,6 +88,7 @@ const char* to_string(Step step) {
       return "rdma_reject";
     case Step::disconnect:
       return "rdma_disconnect";
+    case Step::answer:
     case Step::reply:
     case Step::reply_for_program:
     case Step::failure:
@@ -114,6 +119,8 @@ const char* to_string(IdState state) {
       return "requested";
     case S::deserted:
       return "deserted";
+    case S::accepting:
+      return "accepting";
     case S::connected:
       return "connected";
     case S::closing:

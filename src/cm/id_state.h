@@ -12,6 +12,8 @@
 //     idle, bound --listen--> listening
 //   passive
 //     requested --accept--> connected
+//       |--answer--> accepting --reply--> connected      (UC: the reply is the peer's RTU)
+//       |              \--failure--> failed
 //       |  \--peer gone--> deserted --reject--> closed
 //       \--reject--> closed
 //   both
@@ -37,6 +39,7 @@ enum class IdState : uint8_t {
   responded,  // the peer accepted; the program has yet to bring its own queue pair along
   requested,  // a peer wants to connect
   deserted,   // and has gone away over the wait
+  accepting,  // UC: accepted, and the peer has yet to be heard
   connected,
   closing,
   closed,
@@ -55,6 +58,7 @@ enum class Step : uint8_t {
   reject,
   disconnect,
   // What happens
+  answer,             // accepted, by a datagram that may get lost
   reply,              // with a queue pair to connect
   reply_for_program,  // without
   failure,

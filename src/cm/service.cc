@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cm/connection_id.h"
 #include "cm/core.h"
+#include "cm/datagram_id.h"
 #include "port/route.h"
 
 namespace weft::cm {
@@ -27,17 +28,19 @@ class ProcessService final : public Service {
   }
 
   int create_id(Channel& channel, PortSpace space, Id*& id) override {
-    if (space != PortSpace::tcp) {
-      say_unsupported(space == PortSpace::ib
-                          ? "rdma_cm's port space RDMA_PS_IB"
-                          : "rdma_cm's datagram port spaces (RDMA_PS_UDP, RDMA_PS_IPOIB)");
+    if (space == PortSpace::ib) {
+      say_unsupported("rdma_cm's port space RDMA_PS_IB");
       return EOPNOTSUPP;
     }
     verbs::Adapter* a = adapter();
     if (a == nullptr) return EMFILE;
     auto& own = static_cast<EventChannel&>(channel);
     if (!own.alive()) return EIO;
-    id = ConnectionId::create(*a, own.shared_from_this());
+    if (space == PortSpace::tcp) {
+      id = ConnectionId::create(*a, own.shared_from_this());
+    } else {
+      id = DatagramId::create(*a, own.shared_from_this());
+    }
     return 0;
   }
 
@@ -54,7 +57,7 @@ class ProcessService final : public Service {
   void say_unsupported(const char* what) override {
     const std::lock_guard guard{lock_};
     if (!said_.insert(what).second) return;
-    WEFT_LOG(warn, "%s: not supported; use RDMA_PS_TCP and RC queue pairs", what);
+    WEFT_LOG(warn, "%s: not supported; use RDMA_PS_TCP or RDMA_PS_UDP", what);
   }
 
   void say_refusal(const char* call, const char* why) override {

@@ -7,6 +7,7 @@
 // object came through fork(2) from the parent process.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/bytes.h"
@@ -55,6 +56,13 @@ struct ConnectionParameters {
   std::vector<std::byte> private_data;
 };
 
+// Where datagrams of a peer or a group go, as rdma_ud_param has it.
+struct DatagramPeer {
+  verbs::AddressVector address;
+  Qpn qpn;
+  QKey q_key;
+};
+
 // Something happened to `id`. Belongs to whoever took it off its channel, until
 // Service::acknowledge().
 struct Event {
@@ -63,6 +71,8 @@ struct Event {
   Id* id = nullptr;
   Id* listener = nullptr;  // connect_request: who listened; `id` is new
   ConnectionParameters parameters;
+  std::optional<DatagramPeer> datagram;  // of Ids of PortSpace::udp
+  void* join = nullptr;                  // multicast_join: what join_multicast() was told
 };
 
 // Where events are reported.
@@ -117,7 +127,8 @@ class Id {
   // Takes `parameters` as they are: no defaults.
   virtual int connect(verbs::QueuePair* pair, const ConnectionParameters& parameters) = 0;
   virtual int establish() = 0;
-  // After connect_request. ECONNRESET: the peer is gone.
+  // After connect_request. ECONNRESET: the peer is gone. Of PortSpace::udp `pair` says who the peer
+  // is to send to; nullptr: the queue pair of `parameters`.
   virtual int accept(verbs::QueuePair* pair, const ConnectionParameters& parameters) = 0;
   virtual int reject(Bytes private_data) = 0;
   virtual int disconnect() = 0;
@@ -125,9 +136,14 @@ class Id {
   // would wait for ever.
   virtual bool silent() const = 0;
   // What ibv_modify_qp takes to bring a queue pair of this connection to `state`: INIT, RTR or RTS.
-  virtual int queue_pair_attributes(verbs::QpState state, verbs::QpAttributes& attributes,
-                                    uint32_t& mask) const = 0;
+  virtual int queue_pair_attributes(verbs::QpState state, verbs::QpType type,
+                                    verbs::QpAttributes& attributes, uint32_t& mask) const = 0;
+  // The calling thread is about to make a queue pair for this Id, or has made it.
+  virtual void prefer_home(bool on) const = 0;
   virtual int set_option(const IdOption& option) = 0;
+  // PortSpace::udp alone: multicast_join comes, with `join`, which names the group from then on.
+  virtual int join_multicast(const port::Address& group, void* join) = 0;
+  virtual int leave_multicast(void* join) = 0;
   // Events that nobody took move along. Waits until those that somebody took are acknowledged.
   virtual int migrate(Channel& to) = 0;
   // Ends what is under way. Waits until the events that somebody took are acknowledged.

@@ -56,6 +56,9 @@ class Host:
     def __init__(self):
         self.address = "127.0.0.1"
 
+    def own(self, _side):
+        return self.address
+
     def enter(self, _side):
         return []
 
@@ -81,6 +84,9 @@ class Namespaces:
             run("ip", "-n", s, "address", "add", f"192.0.2.{i + 1}/24", "dev", veth)
             run("ip", "-n", s, "link", "set", veth, "up")
             run("ip", "-n", s, "link", "set", "lo", "up")
+
+    def own(self, side):
+        return f"192.0.2.{side + 1}"
 
     def enter(self, side):
         return ["ip", "netns", "exec", self.sides[side]]
@@ -171,25 +177,30 @@ class Process:
 
 def run_programs(case, place, product, environment, started):
     values = {"addr": place.address, "port": str(free_port())}
-    fill = lambda words: [w.format(**values) for w in words]
+    fill = lambda words, side: [w.format(**values, own=place.own(side)) for w in words]
+    environment = (*environment, *case.environment)
     until = time.monotonic() + case.seconds
-    server = Process(place.enter(0) + product.command(fill(case.server), environment))
-    started.append(server)
+    servers = []
+    for _ in range(case.servers):
+        servers.append(Process(place.enter(0) + product.command(fill(case.server, 0), environment)))
+        started.append(servers[-1])
+    server = servers[0]
     clients = []
     if case.client:
         time.sleep(0.4)  # the programs do not say when they listen
         for i in range(case.clients):
             time.sleep(case.stagger if i > 0 else 0)
-            client = Process(place.enter(1) + product.command(fill(case.client), environment))
+            client = Process(place.enter(1) + product.command(fill(case.client, 1), environment))
             started.append(client)
             clients.append(client)
     for client in clients:
         if (status := client.wait(until)) != 0:
             raise Failed(f"client's exit status {status}")
-    if case.server_is_killed:
-        server.end()
-    elif (status := server.wait(until)) != 0:
-        raise Failed(f"server's exit status {status}")
+    for s in servers:
+        if case.server_is_killed:
+            s.end()
+        elif (status := s.wait(until)) != 0:
+            raise Failed(f"server's exit status {status}")
     for client in clients or [None]:
         if complaint := case.good(server.text(), client.text() if client else ""):
             raise Failed(complaint)

@@ -4,16 +4,20 @@ import re
 
 
 class Case:
-    """A server and its clients, or a program alone. In commands {addr} is the server's address, {port} a free TCP port."""
+    """A server and its clients, or a program alone. In commands {addr} is the server's address,
+    {own} the address of the one who runs it, {port} a port that is free on TCP and UDP."""
 
-    def __init__(self, name, server, client=None, clients=1, good=None, server_is_killed=False, seconds=40, stagger=0.0):
+    def __init__(self, name, server, client=None, clients=1, good=None, server_is_killed=False, seconds=40, stagger=0.0,
+                 environment=(), servers=1):
         self.name = name
         self.server = server.split()
         self.client = client.split() if client else None
         self.clients = clients
+        self.servers = servers  # the same program several times
         self.good = good or (lambda server, client: None)
         self.server_is_killed = server_is_killed  # it serves for ever
         self.seconds = seconds
+        self.environment = environment  # variables for both sides
         self.stagger = stagger  # seconds between one client's start and the next
 
 
@@ -69,6 +73,21 @@ def pingpongs():
                good=wants(r"usec/iter"))
 
 
+def datagrams():
+    """UC and UD. Neither keeps a fast sender from losing messages, so what counts them sends few."""
+    for kind in ("uc", "ud"):
+        for name, option in {"plain": "", "gid": "-g 0", "events": "-e"}.items():
+            program = f"ibv_{kind}_pingpong -p {{port}} {option}"
+            yield Case(f"ibv_{kind}_pingpong.{name}", program, program + " {addr}", good=wants(r"usec/iter"))
+    for program, service, name, option in (
+            ("ib_send_lat", "UD", "plain", ""), ("ib_send_lat", "UC", "plain", ""), ("ib_write_lat", "UC", "plain", ""),
+            ("ib_send_bw", "UD", "plain", "-n 500 -t 16"), ("ib_send_bw", "UD", "srq", "-n 500 -t 16 --use-srq"),
+            ("ib_send_bw", "UC", "plain", ""), ("ib_send_bw", "UC", "srq", "--use-srq"), ("ib_send_bw", "UC", "small", "-s 64"),
+            ("ib_write_bw", "UC", "plain", "")):
+        command = f"{program} -c {service} -p {{port}} {option}"
+        yield Case(f"{program}.{service.lower()}_{name}", command, command + " {addr}", good=perftest_result)
+
+
 def connections():
     rping = "rping -s -a {addr} -p {port} -V"
     ring = "rping -c -a {addr} -p {port} -V"
@@ -89,6 +108,44 @@ def connections():
                good=wants(r"end 0"))
 
 
+def with_faults():
+    """The same programs under WEFT_FAULT (docs/faults.md): TCP that moves odd parts, late, changes nothing of what they get."""
+    rping = "rping -s -a {addr} -p {port} -V -C"
+    ring = "rping -c -a {addr} -p {port} -V -C"
+    for name, fault, rounds in (("split", "split:0.9,seed:3", "300 -S 30000"), ("delay", "delay:2ms,jitter:1ms,seed:4", "50"),
+                                ("both", "split:0.7,jitter:500us,seed:5", "100 -S 30000")):
+        yield Case(f"rping.fault_{name}", f"{rping} {rounds}", f"{ring} {rounds}", environment=(f"WEFT_FAULT={fault}",))
+    fault = ("WEFT_FAULT=split:0.5,jitter:200us,seed:6",)
+    for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
+        yield Case(f"{program}.fault", f"{program} -p {{port}} -n 300 -s 100000", f"{program} -p {{port}} -n 300 -s 100000 {{addr}}",
+                   good=perftest_result, environment=fault)
+    yield Case("ib_send_lat.fault", "ib_send_lat -p {port} -R -n 100", "ib_send_lat -p {port} -R -n 100 {addr}", good=perftest_result,
+               environment=fault)
+    # Datagrams that come twice, late and in another order, but come.
+    for kind in ("uc", "ud"):
+        yield Case(f"ibv_{kind}_pingpong.fault", f"ibv_{kind}_pingpong -p {{port}} -n 300", f"ibv_{kind}_pingpong -p {{port}} -n 300 {{addr}}",
+                   good=wants(r"300 iters in"), environment=("WEFT_FAULT=dup:0.1,reorder:0.1,jitter:300us,seed:9",))
+    yield Case("ucmatose.fault", "ucmatose -c 20 -C 20 -S 4000 -p {port}", "ucmatose -s {addr} -c 20 -C 20 -S 4000 -p {port}",
+               good=wants(r"return status 0"), environment=fault)
+
+
+def by_rdma_cm():
+    """UD and multicast by rdma_cm."""
+    for name, option in {"plain": "", "many": "-c 50 -C 20 -S 900"}.items():
+        yield Case(f"udaddy.{name}", f"udaddy -p {{port}} {option}", f"udaddy -s {{addr}} -p {{port}} {option}",
+                   good=wants(r"return status 0"))
+    # The receivers leave when they have all; datagrams that came before they had joined would be missed.
+    for name, option in {"plain": "", "send_only": "-o"}.items():
+        yield Case(f"mckey.{name}", "mckey -m 239.193.7.1 -b {addr} -C 10",
+                   f"mckey -m 239.193.7.1 -b {{own}} -C 10 -s {option}", good=wants(r"return status 0"), servers=3)
+    # perftest wants the group and the peer's address to be of one family.
+    group = "-M 0:0:0:0:0:0:0:0:0:0:255:255:239:193:7:2"
+    for kind, few in {"bw": "-n 500 -t 16", "lat": ""}.items():
+        program = f"ib_send_{kind} -p {{port}} -c UD {few}"
+        for name, option in {"ud_cm": "-R", "multicast": f"-g {group}"}.items():
+            yield Case(f"ib_send_{kind}.{name}", f"{program} {option}", f"{program} {option} {{addr}}", good=perftest_result)
+
+
 def alone():
     yield Case("ibv_devices", "ibv_devices", good=lambda s, _: None if "weft0" in s else "no weft0")
     yield Case("ibv_devinfo", "ibv_devinfo -v",
@@ -96,4 +153,4 @@ def alone():
 
 
 def all_cases():
-    return [*alone(), *pingpongs(), *connections(), *perftest()]
+    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *connections(), *perftest(), *with_faults()]

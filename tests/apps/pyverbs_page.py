@@ -8,8 +8,6 @@ SKIPS = (
     ("made for mlx5 or EFA adapters, or for a graphics card", r"^test_(mlx5|efa)|^test_cuda|CUDA|non MLX5|non EFA"),
     ("on-demand paging: weft pins no memory, so that all of it is on demand; it does not report the capability", r"^test_odp"),
     ("parent domains: weft has none yet", r"Parent Domain"),
-    ("UD queue pairs: weft has none yet", r"\bUD QP|type 4 |_ud_|QpExTestCase\.test_(full_rq|post_\w+_qp_state|rq_with_larger)"),
-    ("UC queue pairs: weft has none yet", r"\bUC QP|type 3 |_uc_"),
     ("XRC: weft has none yet", r"XRC"),
     ("raw Ethernet frames and their steering: a job of network cards", r"\bRAW\b|Ethernet link layer|^test_(flow|rss)"),
     ("device memory: weft has none", r"[Dd]evice memory"),
@@ -21,10 +19,7 @@ SKIPS = (
     ("weft's table of GIDs has no gaps", r"gid indices populated"),
     ("rdma_cm: no address was found for the device", r"net interface"),
 )
-FAILURES = (
-    ("rdma_cm's port space for UD (RDMA_PS_UDP): weft has none yet", r"test_rdmacm.*udp"),
-    ("rdma_cm's port space for UD (RDMA_PS_UDP) and multicast: weft has none yet", r"test_rdmacm.*multicast"),
-)
+FAILURES = ()
 
 TOP = """# pyverbs on weft
 

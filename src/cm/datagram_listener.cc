@@ -1,0 +1,64 @@
+#include "cm/datagram_listener.h"
+
+#include "verbs/uc_transport.h"
+
+namespace weft::cm {
+
+using engine::Token;
+
+DatagramListener& DatagramListener::start(Token& token, DatagramListenerHandler& handler,
+                                          wire::CtlService service, port::Fd udp) {
+  auto owned = std::unique_ptr<DatagramListener>{new DatagramListener(handler, service)};
+  DatagramListener& l = *owned;
+  // Without a descriptor of its own: the driver watches the socket.
+  token.engine().add(token, std::move(owned), -1, false, false);
+  l.driver_ = &engine::DatagramDriver::start(
+      token, l, port::UdpSocket{std::move(udp), engine::DatagramDriver::kBuffer});
+  return l;
+}
+
+std::optional<wire::RejReason> DatagramListener::requested(Token& token, engine::DatagramDriver&,
+                                                           const wdp::Demux::RequestKey& key,
+                                                           const wdp::Handshake& handshake) {
+  if (handler_ == nullptr) return wire::RejReason::no_listener;
+  if (handshake.peer().service != service_) return wire::RejReason::service_mismatch;
+  const auto no = handler_->datagram_requested(
+      token, {.listener = this, .key = key, .path = handshake.path()}, handshake);
+  if (!no) ++waiting_;
+  return no;
+}
+
+void DatagramListener::call_over(Token& token) {
+  --waiting_;
+  driver_->settle(token);
+  end_if_unused(token);
+}
+
+void DatagramListener::stop(Token& token) {
+  handler_ = nullptr;
+  end_if_unused(token);
+}
+
+void DatagramListener::end_if_unused(Token& token) {
+  if (handler_ != nullptr || waiting_ != 0) return;
+  driver_->close(token);
+  token.engine().remove(token, *this);
+}
+
+bool DatagramCall::accept(Token& token, verbs::UcTransport& uc, const wdp::Offer& offer) const {
+  const bool there = uc.accept(token, listener->driver(), key, offer);
+  listener->call_over(token);
+  return there;
+}
+
+void DatagramCall::tell(Token& token, const wdp::Offer& offer) const {
+  (void)listener->driver().port().tell(key, offer, token.now());
+  listener->call_over(token);
+}
+
+void DatagramCall::reject(Token& token, wire::RejReason reason, Bytes private_data) const {
+  (void)listener->driver().port().reject(key, reason, private_data);
+  listener->call_over(token);
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,69 @@
+// A listening Id's UDP socket: who calls there (wire.md 9.1), and the answers.
+#pragma once
+
+#include "cm/started.h"
+#include "engine/datagram_driver.h"
+
+namespace weft::verbs {
+class UcTransport;
+}
+
+namespace weft::cm {
+
+class DatagramListener;
+
+// Somebody who waits for an answer. Exactly one of these is called, by the engine's holder. Value
+// type.
+struct DatagramCall {
+  DatagramListener* listener = nullptr;
+  wdp::Demux::RequestKey key;
+  wdp::Path path;  // back to the caller
+
+  // False: the caller is not there any more, as far as that is known.
+  bool accept(engine::Token& token, verbs::UcTransport& uc, const wdp::Offer& offer) const;
+  void tell(engine::Token& token, const wdp::Offer& offer) const;
+  void reject(engine::Token& token, wire::RejReason reason, Bytes private_data) const;
+};
+
+// Engine holder calls.
+class DatagramListenerHandler {
+ public:
+  virtual ~DatagramListenerHandler() = default;
+  // A peer wants something. Nothing: the call will be answered. Is inside a visit of the driver, so
+  // that it cannot be answered yet.
+  virtual std::optional<wire::RejReason> datagram_requested(engine::Token& token,
+                                                            const DatagramCall& call,
+                                                            const wdp::Handshake& handshake) = 0;
+};
+
+class DatagramListener final : public engine::Source, private engine::DatagramOwner {
+ public:
+  // The engine owns it. `udp` is bound.
+  static DatagramListener& start(engine::Token& token, DatagramListenerHandler& handler,
+                                 wire::CtlService service, port::Fd udp);
+  // Nobody is listened to any more; those who wait can still be answered, and sessions live on.
+  void stop(engine::Token& token);
+  engine::DatagramDriver& driver() { return *driver_; }
+
+  void on_ready(engine::Token&, bool, bool) override {}
+  void on_deadline(engine::Token&) override {}
+  void on_doorbell(engine::Token&) override {}
+  void abandon_in_child() override {}
+
+ private:
+  friend struct DatagramCall;
+  DatagramListener(DatagramListenerHandler& handler, wire::CtlService service)
+      : handler_(&handler), service_(service) {}
+  std::optional<wire::RejReason> requested(engine::Token& token, engine::DatagramDriver& driver,
+                                           const wdp::Demux::RequestKey& key,
+                                           const wdp::Handshake& handshake) override;
+  void call_over(engine::Token& token);
+  void end_if_unused(engine::Token& token);
+
+  DatagramListenerHandler* handler_;  // nullptr: stopped
+  const wire::CtlService service_;
+  engine::DatagramDriver* driver_ = nullptr;
+  size_t waiting_ = 0;
+};
+
+}  // namespace weft::cm

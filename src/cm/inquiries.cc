@@ -1,0 +1,57 @@
+#include "cm/inquiries.h"
+
+#include <cerrno>
+#include <memory>
+#include <mutex>
+
+#include "port/udp_bind.h"
+
+namespace weft::cm {
+
+using engine::Token;
+
+Inquiries& Inquiries::on(Token& token) {
+  // By engine: those of a parent process are dead here, and so is this list's entry for them.
+  static std::mutex lock;
+  static auto& all = *new std::map<const engine::Engine*, std::unique_ptr<Inquiries>>;
+  const std::lock_guard guard{lock};
+  auto& own = all[&token.engine()];
+  if (own == nullptr) own = std::make_unique<Inquiries>();
+  return *own;
+}
+
+Result<SessionToken, port::SystemError> Inquiries::ask(Token& token, Inquirer& inquirer,
+                                                       const wdp::Offer& offer,
+                                                       const wdp::Path& path, uint32_t interface) {
+  if (driver_ == nullptr) {
+    auto udp = port::bind_udp(port::Address::any(AF_INET6, 0));
+    if (!udp.ok() && udp.error().code == EAFNOSUPPORT) {
+      udp = port::bind_udp(port::Address::any(AF_INET, 0));
+    }
+    if (!udp.ok()) return fail(udp.error());
+    driver_ = &engine::DatagramDriver::start(
+        token, *this, port::UdpSocket{std::move(*udp), engine::DatagramDriver::kBuffer});
+  }
+  driver_->set_interface(path.from, interface);
+  const SessionToken question = driver_->port().ask(offer, path, token.now());
+  open_[question] = &inquirer;
+  driver_->settle(token);
+  return question;
+}
+
+void Inquiries::forget(Token& token, SessionToken question) {
+  if (open_.erase(question) == 0) return;
+  driver_->port().forget(question, token.now());
+  driver_->settle(token);
+}
+
+void Inquiries::answered(Token& token, engine::DatagramDriver&, SessionToken question,
+                         const wdp::Handshake& handshake) {
+  const auto it = open_.find(question);
+  if (it == open_.end()) return;
+  Inquirer* inquirer = it->second;
+  open_.erase(it);
+  inquirer->answered(token, handshake);
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,39 @@
+// Who has which QPN and Q_Key: the questions of this process about UD queue pairs of others, all of
+// them by one socket (CTL service 4, wire.md 9.1).
+#pragma once
+
+#include <map>
+
+#include "engine/datagram_driver.h"
+
+namespace weft::cm {
+
+// Hears of the outcome once; the question is forgotten afterwards. Engine holder calls, from inside
+// a visit of the driver.
+class Inquirer {
+ public:
+  virtual ~Inquirer() = default;
+  virtual void answered(engine::Token& token, const wdp::Handshake& handshake) = 0;
+};
+
+// Holder of the first engine alone.
+class Inquiries final : private engine::DatagramOwner {
+ public:
+  // Those of the adapter that the engine is of. Never destroyed; a child of fork(2) has its own.
+  static Inquiries& on(engine::Token& token);
+
+  // Throws std::bad_alloc. Errors: of the socket.
+  Result<SessionToken, port::SystemError> ask(engine::Token& token, Inquirer& inquirer,
+                                              const wdp::Offer& offer, const wdp::Path& path,
+                                              uint32_t interface);
+  void forget(engine::Token& token, SessionToken question);
+
+ private:
+  void answered(engine::Token& token, engine::DatagramDriver& driver, SessionToken question,
+                const wdp::Handshake& handshake) override;
+
+  engine::DatagramDriver* driver_ = nullptr;  // once it is needed
+  std::map<SessionToken, Inquirer*> open_;
+};
+
+}  // namespace weft::cm
