@@ -185,6 +185,21 @@ def hidden(scene):
     check("no program 'no-such-program'" in missing.stderr, f"{missing}")
 
 
+def faults(scene):
+    """WEFT_FAULT on one side: it counts what it does there, and the other side does nothing."""
+    command = ["rping", "-a", scene.place.address, "-p", str(apps.free_port())]
+    server = scene.start(0, [*command, "-s", "-P"])
+    scene.wait_for(server, "the server", lambda c: True)
+    client = scene.start(1, [*command, "-c"], ["WEFT_FAULT=split:0.5,jitter:100us,seed:2"])
+    done = scene.wait_for(client, "faults", lambda c: c["device"]["fault_injected.stream_split"] > 20)
+    check(done["device"]["fault_injected.stream_delayed"] > 0, f"nothing waited: {done}")
+    injected = lambda c: {name: n for name, n in c["device"].items() if name.startswith("fault_injected.")}
+    check(not any("datagrams" in name and n for name, n in injected(done).items()), f"faults of datagrams on a stream: {done}")
+    check(not any(injected(scene.counters(server)).values()), "the server has no faults to inject")
+    check(re.search(r'^weft_device_fault_injected_total{pid="\d+",program="rping",kind="stream_split"} \d+$',
+                    scene.stat("--prometheus", client.process.pid).stdout, re.M), "not in the metrics")
+
+
 def others(scene):
     """Another user sees nothing; root sees it, in a PID namespace too."""
     if os.geteuid() != 0:
@@ -212,7 +227,7 @@ def others(scene):
 
 
 CASES = {"perftest": ("ib_write_bw", perftest), "rping": ("rping", rping), "refused": ("rping", refused),
-         "hidden": ("rping", hidden), "others": ("rping", others)}
+         "hidden": ("rping", hidden), "faults": ("rping", faults), "others": ("rping", others)}
 ON_THIS_HOST_ALONE = ("hidden", "others")
 
 

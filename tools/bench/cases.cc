@@ -80,7 +80,7 @@ void add_latencies(std::vector<Spec>& cases) {
 
 }  // namespace
 
-std::vector<Spec> make_cases(const CaseChoice& choice) {
+std::vector<Spec> rc_cases(const CaseChoice& choice) {
   std::vector<Spec> all;
   add_bandwidth(all, choice);
   add_rates(all);
@@ -92,6 +92,55 @@ std::vector<Spec> make_cases(const CaseChoice& choice) {
                  .operation = Operation::memory,
                  .size = 64,
                  .connections = kQueuePairs});
+  return all;
+}
+
+const char* name_of(Suite suite) {
+  switch (suite) {
+    case Suite::rc:
+      return "rc";
+    case Suite::uc:
+      return "uc";
+    case Suite::ud:
+      return "ud";
+    case Suite::loss:
+      break;
+  }
+  return "loss";
+}
+
+std::vector<uint64_t> default_sizes(Suite suite) {
+  switch (suite) {
+    case Suite::rc:
+      return {64, 4096, 65536, 1048576};
+    case Suite::uc:
+      return {65536, 1048576};
+    case Suite::ud:
+      return {};
+    case Suite::loss:
+      break;
+  }
+  return {65536};
+}
+
+std::vector<Spec> make_cases(const CaseChoice& wanted) {
+  CaseChoice choice = wanted;
+  if (choice.sizes.empty()) choice.sizes = default_sizes(choice.suite);
+  std::vector<Spec> all;
+  switch (choice.suite) {
+    case Suite::rc:
+      all = rc_cases(choice);
+      break;
+    case Suite::uc:
+      all = uc_cases(choice);
+      break;
+    case Suite::ud:
+      all = ud_cases(choice);
+      break;
+    case Suite::loss:
+      all = loss_cases(choice);
+      break;
+  }
   if (choice.only.empty()) return all;
 
   const auto chosen = [&](const Spec& spec) {

@@ -1,4 +1,4 @@
-// The cases of `weft bench rc`, in the order in which a repetition runs them.
+// The cases of the benchmarks, in the order in which a repetition runs them.
 #pragma once
 
 #include <string>
@@ -8,16 +8,35 @@
 
 namespace weft::bench {
 
+// What `weft bench` has a command for.
+enum class Suite : uint8_t { rc, uc, ud, loss };
+const char* name_of(Suite suite);
+
+// How messages get lost in the loss suite: by WEFT_FAULT in both sides, or by nft(8) in the network
+// between them.
+enum class LossBy : uint8_t { fault, nft };
+
 struct CaseChoice {
-  std::vector<uint64_t> sizes = {64, 4096, 65536, 1048576};  // of the bandwidth cases
+  Suite suite = Suite::rc;
+  std::vector<uint64_t> sizes;  // of the bandwidth cases; none: those of default_sizes()
+  std::vector<double> losses = {0, 0.1, 1, 3, 10};  // percent, of the loss suite
+  double gbps = 1;                                  // offered, of the loss suite
+  LossBy loss_by = LossBy::fault;
   std::vector<std::string> only;  // patterns of fnmatch(3) for names; none means all
   Wait bandwidth_wait = Wait::event;
 };
+
+std::vector<uint64_t> default_sizes(Suite suite);
 
 inline constexpr uint64_t kLargestMessage = 64U << 20;
 
 // Baselines stand right before what is compared with them; a baseline that a chosen case needs is
 // there even when `only` does not name it.
 std::vector<Spec> make_cases(const CaseChoice& choice);
+// Those of one suite, without a choice by name.
+std::vector<Spec> rc_cases(const CaseChoice& choice);
+std::vector<Spec> uc_cases(const CaseChoice& choice);
+std::vector<Spec> ud_cases(const CaseChoice& choice);
+std::vector<Spec> loss_cases(const CaseChoice& choice);
 
 }  // namespace weft::bench

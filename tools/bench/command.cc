@@ -17,8 +17,9 @@
 namespace weft::bench {
 namespace {
 
-struct RcOptions {
+struct SuiteOptions {
   CaseChoice cases;
+  unsigned mtu = 0;
   unsigned repetitions = 5;
   double seconds = 0.5;
   bool quick = false;
@@ -62,19 +63,19 @@ class Progress {
 constexpr unsigned kRestRepetitions = 2;
 constexpr double kIdleSeconds = 2;
 
-unsigned repetitions_of(const Spec& spec, const RcOptions& options) {
+unsigned repetitions_of(const Spec& spec, const SuiteOptions& options) {
   return spec.group == Group::rest ? std::min(options.repetitions, kRestRepetitions)
                                    : options.repetitions;
 }
 
-double seconds_of(const Spec& spec, const RcOptions& options) {
+double seconds_of(const Spec& spec, const SuiteOptions& options) {
   if (spec.operation == Operation::idle && !options.quick) {
     return std::max(options.seconds, kIdleSeconds);
   }
   return options.seconds;
 }
 
-void measure(Run& run, const RcOptions& options, const Setting& setting) {
+void measure(Run& run, const SuiteOptions& options, const Setting& setting) {
   size_t steps = 0;
   for (const CaseResult& c : run.cases) steps += repetitions_of(c.spec, options);
   Progress progress{steps};
@@ -87,7 +88,14 @@ void measure(Run& run, const RcOptions& options, const Setting& setting) {
   }
 }
 
-int rc(RcOptions options) {
+Network network_of(const SuiteOptions& options) {
+  if (options.cases.suite == Suite::loss) return lossy_network(options.mtu);
+  if (options.netns) return veth_network(options.mtu);
+  if (options.mtu != 0) throw Failure{"--mtu is for --netns"};
+  return loopback_network();
+}
+
+int run_suite(SuiteOptions options) {
   if (options.quick) {
     options.repetitions = 2;
     options.seconds = 0.1;
@@ -98,7 +106,9 @@ int rc(RcOptions options) {
     for (const Spec& spec : specs) fmt::print("{}\n", spec.name);
     return 0;
   }
-  if (specs.empty()) throw Failure{"no case is named so; see 'weft bench rc --list'"};
+  if (specs.empty())
+    throw Failure{fmt::format("no case is named so; see 'weft bench {} --list'",
+                              name_of(options.cases.suite))};
   if (options.library.empty()) {
     options.library = tools::own_library_folder() + "/" + tools::kLibraries[0];
   }
@@ -110,12 +120,13 @@ int rc(RcOptions options) {
     fmt::print(stderr, "weft bench: note: {}\n", *sentence);
   }
   if (options.priority && ::geteuid() != 0) throw Failure{"--priority has to be run as root"};
-  const Network network = options.netns ? veth_network() : loopback_network();
+  const Network network = network_of(options);
   const Setting setting{.network = network,
                         .pinning = options.no_pin ? Pinning{} : two_cpus(),
                         .library = options.library,
                         .first = options.priority};
-  Run run{.path = network.name,
+  Run run{.suite = options.cases.suite,
+          .path = network.name,
           .library = options.library,
           .repetitions = options.repetitions,
           .seconds = options.seconds,
@@ -134,46 +145,110 @@ int rc(RcOptions options) {
   return failed.empty() ? 0 : 1;
 }
 
-void add_rc_command(CLI::App& bench, int& status) {
-  CLI::App* command = bench.add_subcommand("rc", "Reliable connections against raw TCP");
-  auto options = std::make_shared<RcOptions>();
-  command->add_option("--repetitions", options->repetitions, "How often each case runs")
+void add_method_options(CLI::App& command, SuiteOptions& options) {
+  command.add_option("--repetitions", options.repetitions, "How often each case runs")
       ->check(CLI::Range(1U, 1000U))
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "How long it runs each time")
+  command.add_option("--seconds", options.seconds, "How long it runs each time")
       ->check(CLI::Range(0.01, 600.0))
       ->capture_default_str();
   command
-      ->add_option("--sizes", options->cases.sizes,
-                   "Message sizes of the bandwidth cases, bytes or with K or M (64,4K,64K,1M)")
+      .add_option("--only", options.cases.only,
+                  "Only the cases with these names, or patterns such as 'write/*/crc'")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_flag("--list", options.list, "Print the names of the cases, and measure nothing");
+  command.add_flag("--quick", options.quick,
+                   "2 repetitions of 0.1 s: whether it runs, not how fast");
+  command.add_option("--mtu", options.mtu, "MTU between the namespaces, instead of 1500")
+      ->check(CLI::Range(1280U, 65535U));
+  command.add_flag("--no-pin", options.no_pin, "Do not pin the sides to a CPU each");
+  command.add_flag("--priority", options.priority,
+                   "Let the sides go before all other processes, on a busy machine (as root)");
+  command
+      .add_option("--library", options.library, "Measure this libibverbs.so.1 instead of weft's")
+      ->type_name("PATH");
+  command.add_flag("--json", options.json, "Print JSON, with each repetition");
+  command.footer(
+      "Exit status: 0 when everything was measured, whether or not the targets are met; 1 when a\n"
+      "case failed or its data was damaged. docs/performance.md explains the figures.");
+}
+
+void add_sizes_option(CLI::App& command, SuiteOptions& options, const char* usual) {
+  command
+      .add_option(
+          "--sizes", options.cases.sizes,
+          fmt::format("Message sizes of the bandwidth cases, bytes or with K or M ({})", usual))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{1}, kLargestMessage));
-  command
-      ->add_option("--only", options->cases.only,
-                   "Only the cases with these names, or patterns such as 'write/*/crc'")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_flag("--list", options->list, "Print the names of the cases, and measure nothing");
-  command->add_flag("--quick", options->quick,
-                    "2 repetitions of 0.1 s: whether it runs, not how fast");
-  command->add_flag("--netns", options->netns,
-                    "Between two network namespaces instead of on loopback (as root)");
-  command->add_flag("--no-pin", options->no_pin, "Do not pin the sides to a CPU each");
-  command->add_flag("--priority", options->priority,
-                    "Let the sides go before all other processes, on a busy machine (as root)");
-  command->add_flag(
-      "--polling", options->polling,
+}
+
+void add_netns_option(CLI::App& command, SuiteOptions& options) {
+  command.add_flag("--netns", options.netns,
+                   "Between two network namespaces instead of on loopback (as root)");
+}
+
+void add_polling_option(CLI::App& command, SuiteOptions& options) {
+  command.add_flag(
+      "--polling", options.polling,
       "Bandwidth: poll the completion queue all the time instead of sleeping on events");
+}
+
+void add_loss_options(CLI::App& command, SuiteOptions& options) {
+  command.add_option("--losses", options.cases.losses, "Packets lost, percent (0,0.1,1,3,10)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(0.0, 100.0));
   command
-      ->add_option("--library", options->library, "Measure this libibverbs.so.1 instead of weft's")
-      ->type_name("PATH");
-  command->add_flag("--json", options->json, "Print JSON, with each repetition");
-  command->footer(
-      "Exit status: 0 when everything was measured, whether or not the targets are met; 1 when a\n"
-      "case failed or its data was damaged. docs/performance.md explains the figures.");
-  command->callback([options, &status] { status = rc(*options); });
+      .add_option("--by", options.cases.loss_by,
+                  "Who loses them: fault (WEFT_FAULT in both sides) or nft (the network)")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, LossBy>{{"fault", LossBy::fault}, {"nft", LossBy::nft}}));
+  command.add_option("--gbps", options.cases.gbps, "Offered by UC Writes and Sends, Gb/s")
+      ->check(CLI::Range(0.001, 1000.0))
+      ->capture_default_str();
+}
+
+// The command of a suite.
+CLI::App& add_suite(CLI::App& bench, int& status, Suite suite, const char* sentence,
+                    const std::shared_ptr<SuiteOptions>& options) {
+  options->cases.suite = suite;
+  CLI::App* command = bench.add_subcommand(name_of(suite), sentence);
+  add_method_options(*command, *options);
+  command->callback([options, &status] { status = run_suite(*options); });
+  return *command;
+}
+
+void add_suites(CLI::App& bench, int& status) {
+  const auto rc = std::make_shared<SuiteOptions>();
+  CLI::App& rc_command =
+      add_suite(bench, status, Suite::rc, "Reliable connections against raw TCP", rc);
+  add_sizes_option(rc_command, *rc, "64,4K,64K,1M");
+  add_netns_option(rc_command, *rc);
+  add_polling_option(rc_command, *rc);
+
+  const auto uc = std::make_shared<SuiteOptions>();
+  CLI::App& uc_command =
+      add_suite(bench, status, Suite::uc, "Unreliable connections against plain UDP", uc);
+  add_sizes_option(uc_command, *uc, "64K,1M");
+  add_netns_option(uc_command, *uc);
+  add_polling_option(uc_command, *uc);
+
+  const auto ud = std::make_shared<SuiteOptions>();
+  CLI::App& ud_command =
+      add_suite(bench, status, Suite::ud, "Round trips of UD and UC against plain UDP", ud);
+  add_netns_option(ud_command, *ud);
+
+  const auto loss = std::make_shared<SuiteOptions>();
+  CLI::App& loss_command =
+      add_suite(bench, status, Suite::loss,
+                "Goodput of UC, RC and TCP where packets are lost; between two network namespaces "
+                "(as root)",
+                loss);
+  add_sizes_option(loss_command, *loss, "64K");
+  add_loss_options(loss_command, *loss);
 }
 
 // Not for people: how a benchmark starts its sides.
@@ -190,9 +265,9 @@ void add_side_command(CLI::App& bench, int& status) {
 }  // namespace
 
 void add_bench_command(CLI::App& weft, int& status) {
-  CLI::App* command = weft.add_subcommand("bench", "Measure weft against raw TCP");
+  CLI::App* command = weft.add_subcommand("bench", "Measure weft against raw sockets");
   command->require_subcommand(1);
-  add_rc_command(*command, status);
+  add_suites(*command, status);
   add_side_command(*command, status);
 }
 

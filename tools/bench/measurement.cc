@@ -5,6 +5,25 @@
 namespace weft::bench {
 namespace {
 
+// What counts is what came; the sender's work counts for what it sent.
+Figures lossy_figures(const SideResult& taker, double sent, double seconds, double tx, double rx,
+                      const SideResult& target) {
+  const auto bytes = taker.extra.find("received_bytes");
+  if (bytes == taker.extra.end()) return {};
+  const double received = bytes->second * 1e-9;
+  Figures figures{{"gbps", received * 8 / seconds},
+                  {"offered_gbps", sent * 8 / seconds},
+                  {"lost_percent", 100 * std::max(0.0, 1 - received / sent)},
+                  {"tx_s_per_gb", tx / sent}};
+  if (received > 0) {
+    figures["rx_s_per_gb"] = rx / received;
+    figures["s_per_gb"] = tx / sent + rx / received;
+  }
+  const auto switches = target.extra.find("own_switches");
+  if (switches != target.extra.end()) figures["target_thread_switches"] = switches->second;
+  return figures;
+}
+
 Figures stream_figures(const Spec& spec, const Measurement& m) {
   const SideResult& i = m.initiator;
   const SideResult& t = m.target;
@@ -14,6 +33,8 @@ Figures stream_figures(const Spec& spec, const Measurement& m) {
   const bool initiator_sends = spec.operation != Operation::read;
   const double tx = initiator_sends ? i.cpu_s : t.cpu_s;
   const double rx = initiator_sends ? t.cpu_s : i.cpu_s;
+  if (may_lose(spec))
+    return lossy_figures(initiator_sends ? t : i, gigabytes, i.seconds, tx, rx, t);
   return {{"gbps", gigabytes * 8 / i.seconds},
           {"messages_per_s", messages / i.seconds},
           {"tx_s_per_gb", tx / gigabytes},

@@ -40,6 +40,10 @@ using Figures = std::map<std::string, double>;
 //   that
 //                        receives it, and of both, for each 10^9 bytes of payload
 //   switches_per_gb      context switches of both sides
+//   offered_gbps, lost_percent   of streams that may lose messages: what was sent, and the share of
+//                        its bytes that did not come (of whole messages, where the program is told
+//                        of them)
+//   target_thread_switches   how often the target's own thread was scheduled while it ran
 //   cpu_us_per_message   CPU of both sides, microseconds
 //   rtt_us, rtt_p99_us, rtt_min_us, rtt_mean_us   round trip; rtt_us is the median
 //   initiator_cpu_us, target_cpu_us               CPU of a side for each round trip

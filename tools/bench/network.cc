@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,14 +33,8 @@ port::Fd new_namespace() {
   return fresh;
 }
 
-// ip(8) with `arguments`, inside a namespace.
-void run_ip(const port::Fd& where, const std::string& arguments) {
-  std::vector<std::string> words{"ip"};
-  for (size_t at = 0; at < arguments.size();) {
-    const size_t end = std::min(arguments.find(' ', at), arguments.size());
-    words.push_back(arguments.substr(at, end - at));
-    at = end + 1;
-  }
+// A program, inside a namespace. `package`: where it comes from.
+void run_in(const port::Fd& where, std::vector<std::string> words, const char* package) {
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
@@ -56,13 +51,41 @@ void run_ip(const port::Fd& where, const std::string& arguments) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-    throw Failure{"--netns needs ip(8); install the package iproute2"};
+    throw Failure{fmt::format("{} is needed for this; install the package {}", words[0], package)};
   }
-  throw Failure{fmt::format("'ip {}' failed; its reason stands above", arguments)};
+  throw Failure{fmt::format("'{}' failed; its reason stands above", fmt::join(words, " "))};
 }
 
-void bring_up(const Place& place, const char* device) {
+// ip(8) with `arguments`, inside a namespace.
+void run_ip(const port::Fd& where, const std::string& arguments) {
+  std::vector<std::string> words{"ip"};
+  for (size_t at = 0; at < arguments.size();) {
+    const size_t end = std::min(arguments.find(' ', at), arguments.size());
+    words.push_back(arguments.substr(at, end - at));
+    at = end + 1;
+  }
+  run_in(where, std::move(words), "iproute2");
+}
+
+void drop_in(const port::Fd& where, double share) {
+  constexpr unsigned kParts = 100'000;
+  run_in(where, {"nft", "flush ruleset"}, "nftables");
+  const auto parts = static_cast<unsigned>(share * kParts + 0.5);
+  if (parts == 0) return;
+  run_in(
+      where,
+      {"nft", fmt::format("add table inet weft; add chain inet weft arriving {{ type filter hook "
+                          "prerouting priority -300; }}; add rule inet weft arriving numgen "
+                          "random mod {} < {} drop",
+                          kParts, parts)},
+      "nftables");
+}
+
+void bring_up(const Place& place, const char* device, unsigned mtu) {
   run_ip(place.network_namespace, fmt::format("address add {}/24 dev {}", place.address, device));
+  if (mtu != 0) {
+    run_ip(place.network_namespace, fmt::format("link set {} mtu {}", device, mtu));
+  }
   run_ip(place.network_namespace, fmt::format("link set {} up", device));
   run_ip(place.network_namespace, "link set lo up");
 }
@@ -73,7 +96,7 @@ Network loopback_network() {
   return {.name = "loopback", .initiator = {"127.0.0.1", {}}, .target = {"127.0.0.1", {}}};
 }
 
-Network veth_network() {
+Network veth_network(unsigned mtu) {
   // Nobody else is in these namespaces, so any addresses and names will do.
   Network network{.name = "veth",
                   .initiator = {"10.0.0.1", new_namespace()},
@@ -81,9 +104,27 @@ Network veth_network() {
   run_ip(network.initiator.network_namespace,
          fmt::format("link add veth0 type veth peer name veth0 netns /proc/{}/fd/{}", ::getpid(),
                      network.target.network_namespace.get()));
-  bring_up(network.initiator, "veth0");
-  bring_up(network.target, "veth0");
+  bring_up(network.initiator, "veth0", mtu);
+  bring_up(network.target, "veth0", mtu);
   return network;
+}
+
+Network lossy_network(unsigned mtu) {
+  Network network = veth_network(mtu);
+  for (const Place* place : {&network.initiator, &network.target}) {
+    run_ip(place->network_namespace, "link set veth0 gso_max_segs 1");
+  }
+  network.lossy = true;
+  return network;
+}
+
+void Network::lose(double share) const {
+  if (!lossy) {
+    if (share > 0) throw Failure{"this network cannot lose packets"};
+    return;
+  }
+  drop_in(initiator.network_namespace, share);
+  drop_in(target.network_namespace, share);
 }
 
 }  // namespace weft::bench

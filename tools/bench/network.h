@@ -17,12 +17,20 @@ struct Network {
   std::string name;  // "loopback" or "veth"
   Place initiator;
   Place target;
+  bool lossy = false;  // lose() may be called with more than 0
+
+  // From now on this share of all packets is lost on either way. Throws Failure.
+  void lose(double share) const;
 };
 
 Network loopback_network();
 
 // Needs root and ip(8); throws Failure. The namespaces have no names and no files, so they are
 // gone, and their devices with them, when the last process in them and this object are.
-Network veth_network();
+// `mtu`: 0 for that of the devices.
+Network veth_network(unsigned mtu);
+// Such a network that can lose packets; needs nft(8), too. Each packet stands for itself: trains
+// are cut up before they meet their fate.
+Network lossy_network(unsigned mtu);
 
 }  // namespace weft::bench

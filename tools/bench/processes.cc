@@ -96,6 +96,7 @@ class Side {
     if (first) go_first();
     ::setenv("WEFT_CRC", order.spec.crc ? "on" : "off", 1);
     ::setenv("WEFT_IP", place.address.c_str(), 1);
+    if (!order.spec.fault.empty()) ::setenv("WEFT_FAULT", order.spec.fault.c_str(), 1);
     for (const int fd : {control.fd(), peer.fd()}) ::fcntl(fd, F_SETFD, 0);
     // What is printed here would get into the report.
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -175,6 +176,7 @@ Pinning two_cpus() {
 Measurement run_once(const Spec& spec, double seconds, const Setting& setting) {
   Measurement m;
   try {
+    setting.network.lose(spec.loss);
     auto [one_end, other_end] = make_channel();
     Order order{.spec = spec,
                 .role = Role::target,

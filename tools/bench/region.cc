@@ -58,4 +58,17 @@ bool Region::holds(uint64_t first, uint64_t count) const {
   return std::memcmp(data_, expected.data(), size()) == 0;
 }
 
+void Region::fill_alike() {
+  for (uint64_t slot = 0; slot < slots_; ++slot) write_pattern(data_ + slot * slot_, slot_);
+}
+
+bool Region::holds_nothing_else() const {
+  std::vector<std::byte> expected(slot_);
+  write_pattern(expected.data(), slot_);
+  for (uint64_t i = 0; i < size(); ++i) {
+    if (data_[i] != std::byte{0} && data_[i] != expected[i % slot_]) return false;
+  }
+  return true;
+}
+
 }  // namespace weft::bench

@@ -31,6 +31,12 @@ class Region {
   // there, and all others zeroes.
   bool holds(uint64_t first, uint64_t count) const;
 
+  // For messages of which some are lost, so that nobody knows which one takes which slot: the same
+  // bytes in every slot.
+  void fill_alike();
+  // Whether every byte is the one that fill_alike() would write there, or zero.
+  bool holds_nothing_else() const;
+
  private:
   uint64_t slot_;
   uint64_t slots_;

@@ -1,4 +1,4 @@
-// What `weft bench rc` prints: a table for people, one JSON document for programs.
+// What `weft bench` prints: a table for people, one JSON document for programs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,6 +12,7 @@
 namespace weft::bench {
 
 struct Run {
+  Suite suite = Suite::rc;
   std::string path;  // "loopback" or "veth"
   std::string library;
   unsigned repetitions = 0;

@@ -72,9 +72,10 @@ nlohmann::json as_json(const Run& run) {
   auto cases = nlohmann::json::array();
   for (const CaseResult& result : run.cases) cases.push_back(case_json(result, run.cases));
   auto targets = nlohmann::json::array();
-  for (const Standing& standing : standings(run.cases)) targets.push_back(target_json(standing));
+  for (const Standing& standing : standings(run.cases, run.suite, run.path))
+    targets.push_back(target_json(standing));
   nlohmann::json json;
-  json["benchmark"] = "rc";
+  json["benchmark"] = name_of(run.suite);
   json["path"] = run.path;
   json["library"] = run.library;
   json["repetitions"] = run.repetitions;

@@ -67,7 +67,24 @@ std::string group_table(const Run& run, Group group, Row head, MakeRow&& make_ro
   return rows.size() > 1 ? "\n" + table(rows) : std::string{};
 }
 
+std::string goodputs(const Run& run) {
+  return group_table(
+      run, Group::bandwidth,
+      {"goodput", "Gb/s", "min..max", "of base", "lost %", "tx s/GB", "rx s/GB", "of base"},
+      [&](const CaseResult& c) {
+        return Row{c.spec.name,
+                   median_of(c.series("gbps")),
+                   range_of(c.series("gbps")),
+                   of_baseline(c, run.cases, "gbps"),
+                   median_of(c.series("lost_percent")),
+                   median_of(c.series("tx_s_per_gb")),
+                   median_of(c.series("rx_s_per_gb")),
+                   of_baseline(c, run.cases, "rx_s_per_gb")};
+      });
+}
+
 std::string bandwidths(const Run& run) {
+  if (run.suite != Suite::rc) return goodputs(run);
   return group_table(
       run, Group::bandwidth,
       {"bandwidth", "Gb/s", "min..max", "of TCP", "tx s/GB", "rx s/GB", "sum", "of TCP"},
@@ -95,7 +112,8 @@ std::string rates(const Run& run) {
 std::string latencies(const Run& run) {
   return group_table(
       run, Group::latency,
-      {"round trip", "p50 us", "min..max", "of TCP", "p99 us", "CPU us, initiator", "target"},
+      {"round trip", "p50 us", "min..max", run.suite == Suite::rc ? "of TCP" : "of UDP", "p99 us",
+       "CPU us, initiator", "target"},
       [&](const CaseResult& c) {
         return Row{c.spec.name,
                    median_of(c.series("rtt_us")),
@@ -129,7 +147,7 @@ std::string verdict(const Standing& standing) {
 
 std::string targets(const Run& run) {
   std::vector<Row> rows{{"target", "value", "min..max", "required", "aim", "met"}};
-  for (const Standing& s : standings(run.cases)) {
+  for (const Standing& s : standings(run.cases, run.suite, run.path)) {
     const char* sign = s.target.at_most ? "<=" : ">=";
     const std::string unit = *s.target.unit != '\0' ? fmt::format(" {}", s.target.unit) : "";
     rows.push_back(
@@ -138,7 +156,7 @@ std::string targets(const Run& run) {
          fmt::format("{} {}", sign, number(s.target.required)),
          s.target.aim ? number(*s.target.aim) : kNothing, verdict(s)});
   }
-  return "\n" + table(rows);
+  return rows.size() > 1 ? "\n" + table(rows) : std::string{};
 }
 
 // The one that the baselines really ran with, for a host may refuse the wanted one.
@@ -154,15 +172,18 @@ std::string congestion_of(const Run& run) {
 std::string heading(const Run& run) {
   const Machine& m = run.machine;
   std::string text = fmt::format(
-      "weft bench rc: {}, {} repetitions of {} s by turns, sides {}{}\n"
+      "weft bench {}: {}, {} repetitions of {} s by turns, sides {}{}\n"
       "  library    {}\n"
       "  machine    {}, {} CPUs, Linux {}\n"
-      "  load       {:.2f} before, {:.2f} after\n"
-      "  raw TCP    {}; the host's default is {}\n",
-      run.path, run.repetitions, number(run.seconds),
+      "  load       {:.2f} before, {:.2f} after\n",
+      name_of(run.suite), run.path, run.repetitions, number(run.seconds),
       run.pinned ? "pinned to a CPU each" : "not pinned",
       run.first ? ", before all other processes" : "", run.library, m.cpu, m.cpus, m.kernel,
-      m.load_before, m.load_after, congestion_of(run), m.congestion);
+      m.load_before, m.load_after);
+  if (run.suite == Suite::rc || run.suite == Suite::loss) {
+    text += fmt::format("  raw TCP    {}; the host's default is {}\n", congestion_of(run),
+                        m.congestion);
+  }
   for (const auto& [name, value] : m.options) text += fmt::format("  {}={}\n", name, value);
   return text;
 }

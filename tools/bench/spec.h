@@ -15,6 +15,9 @@ enum class Operation : uint8_t {
   send,
   write_ping_pong,  // Write with immediate
   send_ping_pong,
+  udp_stream,
+  udp_ping_pong,
+  write_immediate,
   idle,
   memory,
 };
@@ -25,8 +28,16 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::send, "send"},
                                          {Operation::write_ping_pong, "write_ping_pong"},
                                          {Operation::send_ping_pong, "send_ping_pong"},
+                                         {Operation::udp_stream, "udp_stream"},
+                                         {Operation::udp_ping_pong, "udp_ping_pong"},
+                                         {Operation::write_immediate, "write_immediate"},
                                          {Operation::idle, "idle"},
                                          {Operation::memory, "memory"}})
+
+// Of the queue pairs.
+enum class Service : uint8_t { rc, uc, ud };
+NLOHMANN_JSON_SERIALIZE_ENUM(Service,
+                             {{Service::rc, "rc"}, {Service::uc, "uc"}, {Service::ud, "ud"}})
 
 // How a side waits: asleep on its socket or completion channel, or looking all the time.
 enum class Wait : uint8_t { event, poll };
@@ -49,17 +60,32 @@ struct Spec {
   uint32_t depth = 64;  // work requests in flight
   uint32_t list = 1;    // work requests of one ibv_post_send
   uint32_t connections = 1;
-  std::string baseline;  // name of the case of raw TCP that it is compared with, or empty
+  std::string baseline;  // name of the case of raw sockets that it is compared with, or empty
+  Service service = Service::rc;
+  // Of streams that may lose messages:
+  uint64_t window = 0;  // bytes under way that the target's program has not answered; 0: any number
+  double gbps = 0;      // offered; 0: as fast as it goes
+  double loss = 0;      // share of the packets that the network drops, each way
+  std::string fault;    // WEFT_FAULT of both sides
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spec, name, group, operation, size, crc, wait, depth, list,
-                                   connections, baseline)
+                                   connections, baseline, service, window, gbps, loss, fault)
 
 inline bool is_tcp(Operation o) {
   return o == Operation::tcp_stream || o == Operation::tcp_ping_pong;
 }
+inline bool is_udp(Operation o) {
+  return o == Operation::udp_stream || o == Operation::udp_ping_pong;
+}
 inline bool is_ping_pong(Operation o) {
-  return o == Operation::tcp_ping_pong || o == Operation::write_ping_pong ||
-         o == Operation::send_ping_pong;
+  return is_tcp(o) ? o == Operation::tcp_ping_pong
+                   : o == Operation::udp_ping_pong || o == Operation::write_ping_pong ||
+                         o == Operation::send_ping_pong;
+}
+// A stream whose messages may be lost on the way.
+inline bool may_lose(const Spec& s) {
+  return s.operation == Operation::udp_stream ||
+         (s.service == Service::uc && !is_ping_pong(s.operation));
 }
 
 // 65536 is "64K", 1048576 "1M", 100 "100".

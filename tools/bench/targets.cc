@@ -4,6 +4,8 @@ namespace weft::bench {
 namespace {
 
 struct Rule {
+  Suite suite;
+  const char* path;  // of the networks, or nullptr for every one
   Target target;
   const char* figure;
   const char* of;  // name of the case
@@ -12,46 +14,103 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
-    {{"write_1m_bandwidth", "Write 1 MB, CRC off / raw TCP 1 MB, bandwidth", "", false, 0.90, 0.98},
+    {Suite::rc,
+     nullptr,
+     {"write_1m_bandwidth", "Write 1 MB, CRC off / raw TCP 1 MB, bandwidth", "", false, 0.90, 0.98},
      "gbps",
      "write/1M/no-crc",
      "tcp/1M"},
-    {{"write_64k_bandwidth", "Write 64 KB, CRC on / raw TCP 64 KB, bandwidth", "", false, 0.90,
+    {Suite::rc,
+     nullptr,
+     {"write_64k_bandwidth", "Write 64 KB, CRC on / raw TCP 64 KB, bandwidth", "", false, 0.90,
       1.05},
      "gbps",
      "write/64K/crc",
      "tcp/64K"},
-    {{"write_cpu", "Write 1 MB, CRC on / raw TCP 1 MB, CPU of both sides per byte", "", true, 1.45,
+    {Suite::rc,
+     nullptr,
+     {"write_cpu", "Write 1 MB, CRC on / raw TCP 1 MB, CPU of both sides per byte", "", true, 1.45,
       1.30},
      "s_per_gb",
      "write/1M/crc",
      "tcp/1M"},
-    {{"crc_bandwidth", "Write 1 MB, CRC on / CRC off, bandwidth", "", false, 0.80, 0.88},
+    {Suite::rc,
+     nullptr,
+     {"crc_bandwidth", "Write 1 MB, CRC on / CRC off, bandwidth", "", false, 0.80, 0.88},
      "gbps",
      "write/1M/crc",
      "write/1M/no-crc"},
-    {{"send_round_trip", "Send 64 B polling / raw TCP spinning, round trip", "", true, 1.20, 1.08},
+    {Suite::rc,
+     nullptr,
+     {"send_round_trip", "Send 64 B polling / raw TCP spinning, round trip", "", true, 1.20, 1.08},
      "rtt_us",
      "send-ping-pong/64/poll",
      "tcp-ping-pong/64/spin"},
-    {{"write_round_trip", "Write 64 B with immediate, polling / raw TCP spinning, round trip", "",
+    {Suite::rc,
+     nullptr,
+     {"write_round_trip", "Write 64 B with immediate, polling / raw TCP spinning, round trip", "",
       true, 1.20, 1.08},
      "rtt_us",
      "write-ping-pong/64/poll",
      "tcp-ping-pong/64/spin"},
-    {{"write_rate", "Writes of 64 B by post list, CRC on", "M/s", false, 8, 15},
+    {Suite::rc,
+     nullptr,
+     {"write_rate", "Writes of 64 B by post list, CRC on", "M/s", false, 8, 15},
      "messages_per_s",
      "write-list/64/crc",
      nullptr,
      1e-6},
-    {{"idle_cpu", "CPU of an idle connection, both ends", "us/s", true, 0, std::nullopt},
+    {Suite::rc,
+     nullptr,
+     {"idle_cpu", "CPU of an idle connection, both ends", "us/s", true, 0, std::nullopt},
      "idle_cpu_us_per_s",
      "idle",
      nullptr},
-    {{"idle_memory", "Memory of an idle queue pair, user and kernel", "B", true, 8192, 5120},
+    {Suite::rc,
+     nullptr,
+     {"idle_memory", "Memory of an idle queue pair, user and kernel", "B", true, 8192, 5120},
      "bytes_per_qp",
      "memory",
      nullptr},
+    {Suite::uc,
+     "veth",
+     {"uc_bandwidth", "UC Write 1 MB / UDP datagrams of 8 KB, goodput", "", false, 4, 6},
+     "gbps",
+     "write/1M/flood",
+     "udp/8K/flood"},
+    {Suite::uc,
+     "veth",
+     {"uc_window_bandwidth", "the same with a window of 1 MB", "", false, 4, 6},
+     "gbps",
+     "write/1M/window",
+     "udp/8K/window"},
+    {Suite::uc,
+     "veth",
+     {"uc_receiver_cpu", "UC Write 1 MB / UDP datagrams of 8 KB, CPU of the receiver per byte", "",
+      true, 0.45, 0.35},
+     "rx_s_per_gb",
+     "write/1M/flood",
+     "udp/8K/flood"},
+    {Suite::uc,
+     "loopback",
+     {"uc_receiver_cpu", "UC Write 1 MB / UDP datagrams of 64 KB, CPU of the receiver per byte", "",
+      true, 1.6, 1.35},
+     "rx_s_per_gb",
+     "write/1M/window",
+     "udp/65000/window"},
+    {Suite::uc,
+     nullptr,
+     {"uc_thread", "Times that the receiving program's thread ran during UC Writes", "", true, 4,
+      std::nullopt},
+     "target_thread_switches",
+     "write/1M/flood",
+     nullptr},
+    {Suite::ud,
+     nullptr,
+     {"ud_round_trip", "UD 64 B polling / raw UDP spinning, round trip", "", true, 1.25, 1.10},
+     "rtt_us",
+     "ud-ping-pong/64/poll",
+     "udp-ping-pong/64/poll"},
 };
 
 bool reaches(const Target& target, double value, double limit) {
@@ -77,9 +136,11 @@ std::optional<bool> Standing::reaches_aim() const {
   return reaches(target, value->median, *target.aim);
 }
 
-std::vector<Standing> standings(const std::vector<CaseResult>& cases) {
+std::vector<Standing> standings(const std::vector<CaseResult>& cases, Suite suite,
+                                std::string_view path) {
   std::vector<Standing> result;
   for (const Rule& rule : kRules) {
+    if (rule.suite != suite || (rule.path != nullptr && rule.path != path)) continue;
     Standing standing{.target = rule.target, .value = std::nullopt};
     const CaseResult* of = find_case(cases, rule.of);
     const CaseResult* to = rule.to != nullptr ? find_case(cases, rule.to) : nullptr;

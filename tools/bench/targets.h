@@ -1,10 +1,12 @@
-// What the RC path has been promised to reach, and where it stands.
+// What has been promised, and where it stands.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "bench/cases.h"
 #include "bench/measurement.h"
 
 namespace weft::bench {
@@ -27,7 +29,9 @@ struct Standing {
   std::optional<bool> reaches_aim() const;
 };
 
-// Every target, in a fixed order. A ratio is the median of the ratios of the repetitions.
-std::vector<Standing> standings(const std::vector<CaseResult>& cases);
+// Every target of the suite on this network ("loopback", "veth"), in a fixed order. A ratio is the
+// median of the ratios of the repetitions.
+std::vector<Standing> standings(const std::vector<CaseResult>& cases, Suite suite,
+                                std::string_view path);
 
 }  // namespace weft::bench

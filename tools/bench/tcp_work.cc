@@ -1,6 +1,4 @@
 // The baselines: plain TCP sockets that move the same messages between the same kind of memory.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
@@ -9,34 +7,13 @@
 
 #include "bench/clock.h"
 #include "bench/failure.h"
+#include "bench/internet.h"
 #include "bench/region.h"
 #include "bench/work.h"
 #include "config/options.h"
 
 namespace weft::bench {
 namespace {
-
-sockaddr_in address_of(const std::string& text, uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  if (inet_pton(AF_INET, text.c_str(), &address.sin_addr) != 1) {
-    throw Failure{text + " is no IPv4 address"};
-  }
-  return address;
-}
-
-const sockaddr* generic(const sockaddr_in& address) {
-  return reinterpret_cast<const sockaddr*>(&address);
-}
-
-port::Fd new_socket(const std::string& own_address) {
-  port::Fd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  if (!fd.valid()) throw system_failure("socket");
-  const sockaddr_in own = address_of(own_address, 0);
-  if (::bind(fd.get(), generic(own), sizeof own) != 0) throw system_failure("bind " + own_address);
-  return fd;
-}
 
 std::string congestion_of(int fd) {
   std::array<char, 16> name{};
@@ -76,18 +53,15 @@ void choose_congestion(int fd) {
 port::Fd connect_tcp(const Order& order, const Channel& peer) {
   port::Fd fd;
   if (order.role == Role::target) {
-    const port::Fd listener = new_socket(order.address);
+    const port::Fd listener = new_socket(order.address, SOCK_STREAM);
     if (::listen(listener.get(), 1) != 0) throw system_failure("listen");
-    sockaddr_in own{};
-    socklen_t length = sizeof own;
-    ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&own), &length);
-    peer.send({{"address", order.address}, {"port", ntohs(own.sin_port)}});
+    peer.send({{"address", order.address}, {"port", port_of(listener)}});
     fd = port::Fd{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
     if (!fd.valid()) throw system_failure("accept");
   } else {
     const nlohmann::json where = peer.receive();
     const sockaddr_in to = address_of(where.at("address"), where.at("port"));
-    fd = new_socket(order.address);
+    fd = new_socket(order.address, SOCK_STREAM);
     if (::connect(fd.get(), generic(to), sizeof to) != 0) {
       throw system_failure("connect to " + where.at("address").get<std::string>());
     }

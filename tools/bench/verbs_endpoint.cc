@@ -1,5 +1,7 @@
 #include "bench/verbs_endpoint.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -11,6 +13,19 @@ namespace {
 constexpr uint8_t kPort = 1;
 constexpr uint8_t kReads = 16;  // in flight, each way
 constexpr uint32_t kPsn = 0;
+constexpr uint32_t kQKey = 0x77656674;
+
+ibv_qp_type type_of(Service service) {
+  switch (service) {
+    case Service::uc:
+      return IBV_QPT_UC;
+    case Service::ud:
+      return IBV_QPT_UD;
+    case Service::rc:
+      break;
+  }
+  return IBV_QPT_RC;
+}
 
 template <class T>
 T* needed(T* object, const char* what) {
@@ -33,6 +48,9 @@ VerbsEndpoint::VerbsEndpoint(const std::string& library, const EndpointNeeds& ne
   constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   source_mr_ = needed(verbs_.reg_mr(pd_, source_.data(), source_.size(), kAccess), "ibv_reg_mr");
   sink_mr_ = needed(verbs_.reg_mr(pd_, sink_.data(), sink_.size(), kAccess), "ibv_reg_mr");
+  if (needs_.service == Service::ud) {
+    header_mr_ = needed(verbs_.reg_mr(pd_, header_.data(), header_.size(), kAccess), "ibv_reg_mr");
+  }
   if (needs_.wait == Wait::event) {
     channel_ = needed(verbs_.create_comp_channel(context_), "ibv_create_comp_channel");
   }
@@ -42,8 +60,10 @@ VerbsEndpoint::VerbsEndpoint(const std::string& library, const EndpointNeeds& ne
 
 VerbsEndpoint::~VerbsEndpoint() {
   for (ibv_qp* qp : qps_) verbs_.destroy_qp(qp);
+  if (ah_ != nullptr) verbs_.destroy_ah(ah_);
   if (cq_ != nullptr) verbs_.destroy_cq(cq_);
   if (channel_ != nullptr) verbs_.destroy_comp_channel(channel_);
+  if (header_mr_ != nullptr) verbs_.dereg_mr(header_mr_);
   if (sink_mr_ != nullptr) verbs_.dereg_mr(sink_mr_);
   if (source_mr_ != nullptr) verbs_.dereg_mr(source_mr_);
   if (pd_ != nullptr) verbs_.dealloc_pd(pd_);
@@ -66,24 +86,45 @@ void VerbsEndpoint::create_queue_pair() {
   ibv_qp_init_attr init{};
   init.send_cq = cq_;
   init.recv_cq = cq_;
-  init.qp_type = IBV_QPT_RC;
+  init.qp_type = type_of(needs_.service);
   init.cap = {.max_send_wr = needs_.send_requests,
               .max_recv_wr = needs_.receives,
               .max_send_sge = 1,
-              .max_recv_sge = 1,
+              .max_recv_sge = 2,
               .max_inline_data = needs_.inline_bytes};
   ibv_qp* qp = needed(verbs_.create_qp(pd_, &init), "ibv_create_qp");
   qps_.push_back(qp);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = kPort;
-  attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-  needed(verbs_.modify_qp(qp, &attr,
-                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+  attr.qkey = kQKey;
+  attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  if (needs_.service != Service::ud) attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
+  const int own = needs_.service == Service::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  needed(verbs_.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own),
          "ibv_modify_qp to INIT");
 }
 
-void VerbsEndpoint::connect(ibv_qp* qp, const nlohmann::json& peer_gid, uint32_t peer_qpn) const {
+// A UD queue pair knows no peer; each request names one.
+void VerbsEndpoint::connect_datagrams(ibv_qp* qp, const ibv_ah_attr& path) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  needed(verbs_.modify_qp(qp, &attr, IBV_QP_STATE), "ibv_modify_qp to RTR");
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = kPsn;
+  needed(verbs_.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "ibv_modify_qp to RTS");
+  ibv_ah_attr copy = path;
+  ah_ = needed(verbs_.create_ah(pd_, &copy), "ibv_create_ah");
+}
+
+void VerbsEndpoint::address(ibv_send_wr& request) const {
+  request.wr.ud.ah = ah_;
+  request.wr.ud.remote_qpn = peer_qpn_;
+  request.wr.ud.remote_qkey = kQKey;
+}
+
+void VerbsEndpoint::connect(ibv_qp* qp, const nlohmann::json& peer_gid, uint32_t peer_qpn) {
+  peer_qpn_ = peer_qpn;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = IBV_MTU_1024;
@@ -96,9 +137,14 @@ void VerbsEndpoint::connect(ibv_qp* qp, const nlohmann::json& peer_gid, uint32_t
   attr.ah_attr.grh.hop_limit = 64;
   const auto gid = peer_gid.get<std::array<uint8_t, 16>>();
   std::copy(gid.begin(), gid.end(), attr.ah_attr.grh.dgid.raw);
-  needed(verbs_.modify_qp(qp, &attr,
-                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+  if (needs_.service == Service::ud) {
+    connect_datagrams(qp, attr.ah_attr);
+    return;
+  }
+  const bool reliable = needs_.service == Service::rc;
+  const int both = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  needed(verbs_.modify_qp(
+             qp, &attr, reliable ? both | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : both),
          "ibv_modify_qp to RTR");
   attr.qp_state = IBV_QPS_RTS;
   attr.sq_psn = kPsn;
@@ -106,9 +152,11 @@ void VerbsEndpoint::connect(ibv_qp* qp, const nlohmann::json& peer_gid, uint32_t
   attr.retry_cnt = 7;
   attr.rnr_retry = 7;
   attr.max_rd_atomic = kReads;
+  const int psn = IBV_QP_STATE | IBV_QP_SQ_PSN;
   needed(verbs_.modify_qp(qp, &attr,
-                          IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                              IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
+                          reliable ? psn | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                         IBV_QP_MAX_QP_RD_ATOMIC
+                                   : psn),
          "ibv_modify_qp to RTS");
 }
 
@@ -151,6 +199,12 @@ ibv_sge VerbsEndpoint::sink_at(uint64_t offset, uint64_t length) const {
           .lkey = sink_mr_->lkey};
 }
 
+ibv_sge VerbsEndpoint::header_place() const {
+  return {.addr = reinterpret_cast<uintptr_t>(header_.data()),
+          .length = static_cast<uint32_t>(header_.size()),
+          .lkey = header_mr_->lkey};
+}
+
 void VerbsEndpoint::post_send(ibv_send_wr* list, size_t qp) {
   ibv_send_wr* bad = nullptr;
   needed(ibv_post_send(qps_[qp], list, &bad), "ibv_post_send");
@@ -161,15 +215,33 @@ void VerbsEndpoint::post_receive(ibv_recv_wr* list) {
   needed(ibv_post_recv(qps_[0], list, &bad), "ibv_post_recv");
 }
 
-int VerbsEndpoint::poll() {
+int VerbsEndpoint::poll(uint64_t* lost) {
   const int n = ibv_poll_cq(cq_, kBatch, wc_.data());
   if (n < 0) throw Failure{"ibv_poll_cq failed"};
   for (int i = 0; i < n; ++i) {
-    if (wc_[static_cast<size_t>(i)].status == IBV_WC_SUCCESS) continue;
-    throw Failure{std::string{"a completion reports: "} +
-                  verbs_.wc_status_str(wc_[static_cast<size_t>(i)].status)};
+    const ibv_wc& wc = wc_[static_cast<size_t>(i)];
+    if (wc.status == IBV_WC_SUCCESS) continue;
+    if (lost == nullptr || wc.status != IBV_WC_RETRY_EXC_ERR) {
+      throw Failure{std::string{"a completion reports: "} + verbs_.wc_status_str(wc.status)};
+    }
+    ++*lost;
   }
   return n;
+}
+
+std::span<const ibv_wc> VerbsEndpoint::completions_now(uint64_t* lost) {
+  return {wc_.data(), static_cast<size_t>(poll(lost))};
+}
+
+void VerbsEndpoint::sleep(int other_fd, int most_ms) {
+  if (!armed_) {
+    sleep();
+    return;
+  }
+  std::array<pollfd, 2> fds{{{.fd = channel_->fd, .events = POLLIN, .revents = 0},
+                             {.fd = other_fd, .events = POLLIN, .revents = 0}}};
+  if (::poll(fds.data(), fds.size(), most_ms) < 0 && errno != EINTR) throw system_failure("poll");
+  if (fds[0].revents != 0) sleep();
 }
 
 // What completes between looking and arming makes no event, so the queue is looked at once more.
@@ -189,9 +261,9 @@ void VerbsEndpoint::sleep() {
   armed_ = false;
 }
 
-std::span<const ibv_wc> VerbsEndpoint::completions() {
+std::span<const ibv_wc> VerbsEndpoint::completions(uint64_t* lost) {
   for (;;) {
-    if (const int n = poll(); n > 0) return {wc_.data(), static_cast<size_t>(n)};
+    if (const int n = poll(lost); n > 0) return {wc_.data(), static_cast<size_t>(n)};
     if (needs_.wait == Wait::event) sleep();
   }
 }

@@ -14,6 +14,7 @@
 namespace weft::bench {
 
 struct EndpointNeeds {
+  Service service = Service::rc;
   Wait wait = Wait::event;
   uint32_t send_requests = 64;
   uint32_t receives = 1;
@@ -38,6 +39,8 @@ class VerbsEndpoint {
   const Region& sink() const { return sink_; }
   ibv_sge source_at(uint64_t offset, uint64_t length) const;
   ibv_sge sink_at(uint64_t offset, uint64_t length) const;
+  // Where the 40 bytes before a UD message go.
+  ibv_sge header_place() const;
   // The peer's, for RDMA.
   uint64_t remote_source() const { return remote_source_; }
   uint32_t remote_source_key() const { return remote_source_key_; }
@@ -47,17 +50,26 @@ class VerbsEndpoint {
   // `list` is one or more requests; throws Failure when one is refused.
   void post_send(ibv_send_wr* list, size_t qp = 0);
   void post_receive(ibv_recv_wr* list);
+  // Addresses a Send to the peer's queue pair; of UD alone.
+  void address(ibv_send_wr& request) const;
+  // What has completed by now, if anything. A request may have failed only where `lost` is given:
+  // it counts those that the retries did not save.
+  std::span<const ibv_wc> completions_now(uint64_t* lost = nullptr);
+  // Sleeps until something completes, `other_fd` turns readable or the time is over; the caller
+  // looks. Takes Wait::event.
+  void sleep(int other_fd, int most_ms);
   // What has completed, at least one: looks all the time or sleeps on the completion channel, as
   // was asked for. Throws Failure for a completion in error. Good until the next call.
-  std::span<const ibv_wc> completions();
+  std::span<const ibv_wc> completions(uint64_t* lost = nullptr);
 
  private:
   static constexpr int kBatch = 32;
 
   void open_device();
   void create_queue_pair();
-  void connect(ibv_qp* qp, const nlohmann::json& peer_gid, uint32_t peer_qpn) const;
-  int poll();
+  void connect(ibv_qp* qp, const nlohmann::json& peer_gid, uint32_t peer_qpn);
+  void connect_datagrams(ibv_qp* qp, const ibv_ah_attr& path);
+  int poll(uint64_t* lost = nullptr);
   void sleep();
 
   VerbsLibrary verbs_;
@@ -71,6 +83,10 @@ class VerbsEndpoint {
   ibv_comp_channel* channel_ = nullptr;
   ibv_cq* cq_ = nullptr;
   std::vector<ibv_qp*> qps_;
+  std::array<std::byte, 40> header_{};
+  ibv_mr* header_mr_ = nullptr;
+  ibv_ah* ah_ = nullptr;
+  uint32_t peer_qpn_ = 0;
   std::array<ibv_wc, kBatch> wc_;
   bool armed_ = false;
   uint64_t remote_source_ = 0;

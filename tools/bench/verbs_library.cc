@@ -33,6 +33,8 @@ VerbsLibrary::VerbsLibrary(const std::string& path)
   find(create_qp, "ibv_create_qp");
   find(modify_qp, "ibv_modify_qp");
   find(destroy_qp, "ibv_destroy_qp");
+  find(create_ah, "ibv_create_ah");
+  find(destroy_ah, "ibv_destroy_ah");
   find(wc_status_str, "ibv_wc_status_str");
 }
 

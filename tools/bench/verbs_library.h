@@ -32,6 +32,8 @@ class VerbsLibrary {
   decltype(&::ibv_create_qp) create_qp;
   decltype(&::ibv_modify_qp) modify_qp;
   decltype(&::ibv_destroy_qp) destroy_qp;
+  decltype(&::ibv_create_ah) create_ah;
+  decltype(&::ibv_destroy_ah) destroy_ah;
   decltype(&::ibv_wc_status_str) wc_status_str;
 
  private:

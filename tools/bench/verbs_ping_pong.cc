@@ -1,6 +1,8 @@
 // One message back and forth, by Send or by Write with immediate.
 #include <arpa/inet.h>
 
+#include <array>
+
 #include "bench/clock.h"
 #include "bench/verbs_endpoint.h"
 #include "bench/work.h"
@@ -14,7 +16,8 @@ constexpr uint64_t kSignalEvery = 16;  // so that the send queue is emptied in t
 constexpr uint32_t kLastMessage = 1;   // immediate data
 
 EndpointNeeds needs_of(const Order& order) {
-  return {.wait = order.spec.wait,
+  return {.service = order.spec.service,
+          .wait = order.spec.wait,
           .send_requests = kSends,
           .receives = kReceives,
           .inline_bytes = static_cast<uint32_t>(order.spec.size),
@@ -62,11 +65,13 @@ void VerbsPingPong::connect(const Channel& peer) {
 }
 
 void VerbsPingPong::post_receive() {
-  ibv_sge place = endpoint_.sink_at(receives_.offset(), spec_.size);
+  std::array<ibv_sge, 2> places{endpoint_.sink_at(receives_.offset(), spec_.size)};
   ibv_recv_wr wr{};
-  if (spec_.operation == Operation::send_ping_pong) {
-    wr.sg_list = &place;
-    wr.num_sge = 1;
+  wr.sg_list = places.data();
+  if (spec_.operation == Operation::send_ping_pong) wr.num_sge = 1;
+  if (spec_.service == Service::ud) {
+    places = {endpoint_.header_place(), places[0]};
+    wr.num_sge = 2;
   }
   receives_.advance();
   endpoint_.post_receive(&wr);
@@ -86,6 +91,7 @@ void VerbsPingPong::post_send(bool last) {
     wr.wr.rdma.rkey = endpoint_.remote_sink_key();
   } else {
     wr.opcode = last ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+    if (spec_.service == Service::ud) endpoint_.address(wr);
   }
   sent_.advance();
   endpoint_.post_send(&wr);

@@ -8,11 +8,14 @@
 namespace weft::bench {
 
 std::unique_ptr<Work> make_work(const Order& order) {
+  if (may_lose(order.spec)) return make_lossy_stream(order);
   switch (order.spec.operation) {
     case Operation::tcp_stream:
       return make_tcp_stream(order);
     case Operation::tcp_ping_pong:
       return make_tcp_ping_pong(order);
+    case Operation::udp_ping_pong:
+      return make_udp_ping_pong(order);
     case Operation::write_ping_pong:
     case Operation::send_ping_pong:
       return make_verbs_ping_pong(order);
@@ -23,6 +26,8 @@ std::unique_ptr<Work> make_work(const Order& order) {
     case Operation::write:
     case Operation::read:
     case Operation::send:
+    case Operation::write_immediate:
+    case Operation::udp_stream:
       break;
   }
   return make_verbs_stream(order);

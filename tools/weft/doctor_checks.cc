@@ -13,9 +13,6 @@ namespace {
 // channels.
 constexpr uint64_t kOtherDescriptors = 64;
 constexpr uint64_t kManyQps = 1000;
-// One RD window (datapath.md R 8) must fit, with the kernel's own book-keeping of about as much
-// again.
-constexpr uint64_t kSocketMemory = 2 << 20;
 constexpr uint32_t kFewPorts = 64;
 
 bool contains(const std::vector<std::string>& list, const char* word) {
@@ -114,22 +111,27 @@ Finding check_congestion(const CongestionFact& congestion) {
   return finding;
 }
 
-Finding check_socket_memory(std::optional<uint64_t> rmem_max, std::optional<uint64_t> wmem_max) {
-  if (!rmem_max || !wmem_max) {
-    return {Severity::note, "memory", "net.core.rmem_max and wmem_max are not readable here",
-            "see that /proc/sys is mounted; the limits themselves hold all the same"};
+Finding check_socket_memory(const SocketMemoryFact& memory) {
+  if (!memory.receive || !memory.send) {
+    return {Severity::note, "memory", "the kernel does not say what buffers datagram sockets get",
+            "a sandbox may forbid sockets; see 'sockets' below"};
   }
-  const std::string values =
-      fmt::format("net.core.rmem_max is {}, wmem_max {} bytes", *rmem_max, *wmem_max);
-  if (*rmem_max < kSocketMemory || *wmem_max < kSocketMemory) {
-    return {Severity::note, "memory",
-            values +
-                ": small for the datagram services, which lose datagrams when a burst does not fit "
-                "(RC over TCP is not concerned)",
-            fmt::format("as root: sysctl -w net.core.rmem_max={0} net.core.wmem_max={0}",
-                        2 * kSocketMemory)};
+  const bool enough = *memory.receive >= kDatagramBuffer && *memory.send >= kDatagramBuffer;
+  if (enough) {
+    return {Severity::ok, "memory",
+            fmt::format("a datagram socket gets the buffers of {} bytes that it asks for",
+                        kDatagramBuffer),
+            ""};
   }
-  return {Severity::ok, "memory", values, ""};
+  return {
+      Severity::note, "memory",
+      fmt::format("a datagram socket asks for buffers of {} bytes and gets {} for receiving, {} "
+                  "for sending: small for UC and UD, which lose what does not fit (RC over TCP "
+                  "is not concerned)",
+                  kDatagramBuffer, *memory.receive, *memory.send),
+      fmt::format("as root: sysctl -w net.core.rmem_max={0} net.core.wmem_max={0}, and for "
+                  "good in a file of /etc/sysctl.d",
+                  kDatagramBuffer)};
 }
 
 Finding check_ports(const std::optional<PortFact>& ports) {
@@ -190,7 +192,7 @@ std::vector<Finding> check_all(const DoctorFacts& facts) {
           check_addresses(facts.addresses, facts.device_complaint),
           check_descriptors(facts.descriptors_soft, facts.descriptors_hard),
           check_congestion(facts.congestion),
-          check_socket_memory(facts.rmem_max, facts.wmem_max),
+          check_socket_memory(facts.socket_memory),
           check_ports(facts.ports),
           check_bind(facts.bind_error),
           check_crc(facts.crc_engine),

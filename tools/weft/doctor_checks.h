@@ -12,7 +12,7 @@ Finding check_libraries(const std::vector<LibraryFact>& libraries);
 Finding check_addresses(const std::vector<AddressFact>& addresses, const std::string& complaint);
 Finding check_descriptors(uint64_t soft, uint64_t hard);
 Finding check_congestion(const CongestionFact& congestion);
-Finding check_socket_memory(std::optional<uint64_t> rmem_max, std::optional<uint64_t> wmem_max);
+Finding check_socket_memory(const SocketMemoryFact& memory);
 Finding check_ports(const std::optional<PortFact>& ports);
 Finding check_bind(const std::string& bind_error);
 Finding check_crc(const std::string& engine);

@@ -72,9 +72,22 @@ std::vector<LibraryFact> gather_libraries() {
   return facts;
 }
 
-std::optional<uint64_t> only_number(const std::string& path) {
-  const auto numbers = read_numbers(path);
-  return numbers && numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
+// As weft's datagram sockets do: beyond the limits where the user may.
+std::optional<uint64_t> granted(const Socket& socket, int force, int ask) {
+  const auto wanted = static_cast<int>(kDatagramBuffer);
+  int got = 0;
+  socklen_t length = sizeof got;
+  if (setsockopt(socket.get(), SOL_SOCKET, force, &wanted, sizeof wanted) != 0) {
+    setsockopt(socket.get(), SOL_SOCKET, ask, &wanted, sizeof wanted);
+  }
+  if (getsockopt(socket.get(), SOL_SOCKET, ask, &got, &length) != 0) return std::nullopt;
+  return static_cast<uint64_t>(got) / 2;  // socket(7): the kernel tells the double
+}
+
+SocketMemoryFact gather_socket_memory() {
+  const Socket socket(AF_INET, SOCK_DGRAM);
+  return {.receive = granted(socket, SO_RCVBUFFORCE, SO_RCVBUF),
+          .send = granted(socket, SO_SNDBUFFORCE, SO_SNDBUF)};
 }
 
 CongestionFact gather_congestion() {
@@ -167,8 +180,7 @@ DoctorFacts gather_facts() {
     facts.descriptors_hard = limit.rlim_max;
   }
   facts.congestion = gather_congestion();
-  facts.rmem_max = only_number("/proc/sys/net/core/rmem_max");
-  facts.wmem_max = only_number("/proc/sys/net/core/wmem_max");
+  facts.socket_memory = gather_socket_memory();
   facts.ports = gather_ports();
   facts.bind_error = try_to_bind();
   facts.crc_engine = crc32c_engine();

@@ -33,6 +33,18 @@ struct PortFact {
   uint32_t in_use = 0;  // of the usable ones, by anyone in this network namespace
 };
 
+// What a datagram socket asks for in each direction (datapath.md 2): on a fast link a burst that
+// the program does not read at once fills it, and a Read has a quarter of it on its way
+// (wire.md 9.3).
+inline constexpr uint64_t kDatagramBuffer = 4 << 20;
+
+// Bytes that the kernel gave for it, to this user; without its own book-keeping, which is as much
+// again.
+struct SocketMemoryFact {
+  std::optional<uint64_t> receive;
+  std::optional<uint64_t> send;
+};
+
 struct DoctorFacts {
   std::vector<LibraryFact> libraries;
   std::vector<AddressFact> addresses;  // weft0's GIDs
@@ -40,8 +52,7 @@ struct DoctorFacts {
   uint64_t descriptors_soft = 0;
   uint64_t descriptors_hard = 0;
   CongestionFact congestion;
-  std::optional<uint64_t> rmem_max;  // bytes
-  std::optional<uint64_t> wmem_max;  // bytes
+  SocketMemoryFact socket_memory;
   std::optional<PortFact> ports;
   std::string bind_error;  // why no port could be had on TCP and UDP; empty when one could
   std::string crc_engine;

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/fault_spec.h"
+
 namespace weft::tools {
 namespace {
 
@@ -59,6 +61,16 @@ std::string current_value(const LaunchPlan& plan, const Environment& inherited,
   return set != plan.environment.end() ? set->second : inherited(name).value_or("");
 }
 
+// Whoever wants faults and gets none would take the result for a good one.
+std::optional<Refusal> check_faults(const LaunchPlan& plan, const Environment& inherited) {
+  const std::string text = current_value(plan, inherited, "WEFT_FAULT");
+  const auto spec = FaultSpec::parse(text);
+  if (spec) return std::nullopt;
+  return Refusal{kStatusOwnFailure,
+                 fmt::format("WEFT_FAULT={}: {}. Correct it, or unset it to run without faults",
+                             text, spec.error())};
+}
+
 }  // namespace
 
 std::string own_library_folder() {
@@ -86,6 +98,7 @@ Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
   LaunchPlan plan;
   if (auto refusal = check_libraries(library_folder)) return fail(*refusal);
   if (auto set = set_requested(request.environment, plan); !set) return fail(set.error());
+  if (auto refusal = check_faults(plan, inherited)) return fail(*refusal);
 
   const std::string path_given = current_value(plan, inherited, "PATH");
   const std::string search_path = path_given.empty() ? kDefaultSearchPath : path_given;

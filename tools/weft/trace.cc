@@ -113,8 +113,23 @@ void report(const std::set<std::string>& before, const std::set<std::string>& af
     say(kWho, "no file: no process has moved a byte over a connection of weft's");
     return;
   }
-  for (const std::string& file : files) say(kWho, fmt::format("{} ({})", file, size_of(file)));
-  say(kWho, "open with Wireshark, or: tshark -Y iwarp_mpa -r FILE");
+  Recorded all;
+  for (const std::string& file : files) {
+    say(kWho, fmt::format("{} ({})", file, size_of(file)));
+    const Recorded one = look_into(file);
+    all = {.streams = all.streams || one.streams, .datagrams = all.datagrams || one.datagrams};
+  }
+  if (all.streams || !all.datagrams) {
+    say(kWho, "open with Wireshark, or: tshark -Y iwarp_mpa -r FILE");
+  }
+  if (all.datagrams) {
+    std::error_code error;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+    say(kWho,
+        fmt::format("the datagrams (WDP) need weft's dissector, as option of wireshark or tshark: "
+                    "-X lua_script:{}; then: -Y wdp -r FILE",
+                    dissector_of(self.string())));
+  }
 }
 
 int trace(TraceOptions& options) {

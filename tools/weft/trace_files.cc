@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <regex>
 
 namespace weft::tools {
@@ -66,6 +68,49 @@ std::set<std::string> TraceFiles::present() const {
     if (std::regex_match(name, names)) found.insert(entry.path().string());
   }
   return found;
+}
+
+// Blocks as trace/pcapng writes them, in this machine's byte order: type, length, and in packets 20
+// bytes until the IP header.
+Recorded look_into(const std::string& file) {
+  constexpr uint32_t kPacket = 6;
+  constexpr int kMostBlocks = 100'000;
+  constexpr char kTcp = 6;
+  constexpr char kUdp = 17;
+  Recorded found;
+  std::ifstream in{file, std::ios::binary};
+  for (int i = 0; i < kMostBlocks && !(found.streams && found.datagrams); ++i) {
+    std::array<char, 28 + 20> head{};
+    const std::streamoff at = in.tellg();
+    in.read(head.data(), head.size());
+    const auto got = static_cast<size_t>(in.gcount());
+    std::array<uint32_t, 2> words{};
+    if (got < sizeof words) break;
+    std::memcpy(words.data(), head.data(), sizeof words);
+    const auto [type, length] = words;
+    if (length < 12) break;
+    if (type == kPacket && got == head.size()) {
+      const bool ipv4 = (head[28] & 0xf0) == 0x40;
+      const char protocol = ipv4 ? head[28 + 9] : head[28 + 6];
+      found.streams = found.streams || protocol == kTcp;
+      found.datagrams = found.datagrams || protocol == kUdp;
+    }
+    in.clear();
+    in.seekg(at + static_cast<std::streamoff>(length));
+  }
+  return found;
+}
+
+std::string dissector_of(const std::string& program) {
+  std::string name = "packaging/wireshark/wdp.lua";
+  const fs::path prefix = fs::path(program).parent_path().parent_path();
+  // Beside what is installed; or PROJECT/build/PRESET/bin/weft.
+  for (const fs::path& path :
+       {prefix / "share/weft/wireshark/wdp.lua", prefix.parent_path().parent_path() / name}) {
+    std::error_code error;
+    if (fs::exists(path, error)) return path.string();
+  }
+  return name;
 }
 
 }  // namespace weft::tools

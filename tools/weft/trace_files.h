@@ -24,4 +24,16 @@ class TraceFiles {
   std::string pattern_;
 };
 
+// Which protocols there are among the first packets of a capture (a hundred thousand). Nothing of
+// what cannot be read.
+struct Recorded {
+  bool streams = false;    // TCP
+  bool datagrams = false;  // UDP
+};
+Recorded look_into(const std::string& file);
+
+// The Wireshark dissector for WDP as it belongs to a program `weft` at this path, installed or as
+// it was built; the name in weft's sources where it is not there.
+std::string dissector_of(const std::string& program);
+
 }  // namespace weft::tools

@@ -1,0 +1,222 @@
+// Writes, Sends and Reads over an unreliable connection.
+#include <arpa/inet.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+
+#include "bench/carrier.h"
+#include "bench/failure.h"
+#include "bench/verbs_endpoint.h"
+#include "observe/counter_reader.h"
+#include "stats/table.h"
+
+namespace weft::bench {
+namespace {
+
+constexpr uint32_t kReceives = 256;  // posted ahead by the target
+constexpr uint32_t kAnswers = 64;    // receives for answers, and sends of them
+constexpr uint32_t kAsk = 1;         // immediate data
+constexpr int kPatienceMs = 20;
+
+EndpointNeeds needs_of(const Order& order) {
+  const bool initiator = order.role == Role::initiator;
+  return {.service = Service::uc,
+          .wait = order.spec.wait,
+          .send_requests = std::max(order.spec.depth, kAnswers),
+          .receives = initiator ? kAnswers : kReceives,
+          .message = order.spec.size};
+}
+
+// What the library in this process has placed of the Writes of its peers: nobody tells a program of
+// a Write without immediate.
+Received written() {
+  const auto seen = observe::read_process(0);
+  if (!seen.ok()) throw Failure{"the counters of this process cannot be read (WEFT_COUNTERS=off?)"};
+  Received r;
+  for (size_t i = 0; i < seen->device.size(); ++i) {
+    const std::string name = stats::table()[i].name();
+    if (name == "bytes_received.write") r.bytes = seen->device[i];
+    if (name == "messages_received.write") r.messages = seen->device[i];
+  }
+  return r;
+}
+
+class UcCarrier final : public Carrier {
+ public:
+  explicit UcCarrier(const Order& order);
+  void connect(const Channel& peer) override;
+  void clear() override;
+  void start(bool ask) override;
+  void finish() override;
+  unsigned answers(int most_ms) override;
+  void take(int other_fd) override;
+  Received received() const override;
+  bool intact() const override { return endpoint_.sink().holds_nothing_else(); }
+
+ private:
+  // Of work requests: receives are odd.
+  static constexpr uint64_t kReceive = 1;
+  bool by_counters() const { return spec_.operation == Operation::write; }
+  bool reads() const { return spec_.operation == Operation::read; }
+  void post_receive();
+  void post(uint64_t length, bool ask, bool signaled);
+  void look(std::span<const ibv_wc> done);
+  void answer();
+
+  const Spec spec_;
+  const bool initiator_;
+  VerbsEndpoint endpoint_;
+  Cursor cursor_;    // of the next request
+  Cursor receives_;  // of the next receive
+  uint64_t posted_ = 0;
+  uint64_t completed_ = 0;
+  uint64_t lost_ = 0;  // Reads that the retries did not save
+  unsigned answers_ = 0;
+  Received received_;
+  Received before_;
+};
+
+UcCarrier::UcCarrier(const Order& order)
+    : spec_(order.spec),
+      initiator_(order.role == Role::initiator),
+      endpoint_(order.library, needs_of(order)),
+      cursor_(endpoint_.source()),
+      receives_(endpoint_.sink()) {
+  if (initiator_ != reads()) endpoint_.source().fill_alike();
+}
+
+void UcCarrier::connect(const Channel& peer) {
+  endpoint_.add_queue_pairs(peer, 1);
+  for (uint32_t i = 0; i < (initiator_ ? kAnswers : kReceives); ++i) post_receive();
+  peer.send("ready");
+  (void)peer.receive();
+}
+
+void UcCarrier::clear() {
+  received_ = {};
+  lost_ = 0;
+  if (by_counters()) before_ = written();
+  if (initiator_ == reads()) endpoint_.sink().clear();
+}
+
+void UcCarrier::post_receive() {
+  ibv_sge place = endpoint_.sink_at(receives_.offset(), spec_.size);
+  ibv_recv_wr wr{};
+  wr.wr_id = kReceive;
+  if (!initiator_ && spec_.operation == Operation::send) {
+    wr.sg_list = &place;
+    wr.num_sge = 1;
+  }
+  receives_.advance();
+  endpoint_.post_receive(&wr);
+}
+
+void UcCarrier::post(uint64_t length, bool ask, bool signaled) {
+  ibv_sge place = reads() ? endpoint_.sink_at(cursor_.offset(), length)
+                          : endpoint_.source_at(cursor_.offset(), length);
+  ibv_send_wr wr{};
+  wr.sg_list = &place;
+  wr.num_sge = 1;
+  wr.imm_data = htonl(ask ? kAsk : 0);
+  switch (spec_.operation) {
+    case Operation::read:
+      wr.opcode = IBV_WR_RDMA_READ;
+      break;
+    case Operation::send:
+      wr.opcode = ask ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+      break;
+    default:
+      wr.opcode = ask || spec_.operation == Operation::write_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM
+                                                                       : IBV_WR_RDMA_WRITE;
+  }
+  if (spec_.operation != Operation::send) {
+    const uint64_t base = reads() ? endpoint_.remote_source() : endpoint_.remote_sink();
+    wr.wr.rdma.remote_addr = base + cursor_.offset();
+    wr.wr.rdma.rkey = reads() ? endpoint_.remote_source_key() : endpoint_.remote_sink_key();
+  }
+  if (signaled) wr.send_flags = IBV_SEND_SIGNALED;
+  ++posted_;
+  wr.wr_id = posted_ << 1;
+  cursor_.advance();
+  endpoint_.post_send(&wr);
+}
+
+void UcCarrier::look(std::span<const ibv_wc> done) {
+  for (const ibv_wc& wc : done) {
+    if ((wc.wr_id & kReceive) == 0) {
+      completed_ = wc.wr_id >> 1;
+      if (reads() && wc.status == IBV_WC_SUCCESS) {
+        received_.bytes += wc.byte_len;
+        ++received_.messages;
+      }
+      continue;
+    }
+    post_receive();
+    if (initiator_) {
+      ++answers_;
+      continue;
+    }
+    received_.bytes += wc.byte_len;
+    ++received_.messages;
+    if ((wc.wc_flags & IBV_WC_WITH_IMM) != 0 && ntohl(wc.imm_data) == kAsk) answer();
+  }
+}
+
+void UcCarrier::start(bool ask) {
+  const uint64_t every = reads() ? 1 : std::max<uint64_t>(spec_.depth / 4, 1);
+  post(spec_.size, ask, (posted_ + 1) % every == 0);
+  while (posted_ - completed_ >= spec_.depth) look(endpoint_.completions(&lost_));
+}
+
+void UcCarrier::finish() {
+  if (completed_ < posted_) post(0, false, true);
+  while (completed_ < posted_) look(endpoint_.completions(&lost_));
+}
+
+unsigned UcCarrier::answers(int most_ms) {
+  look(endpoint_.completions_now());
+  if (answers_ == 0 && spec_.wait == Wait::event) {
+    // The first call may do no more than arm the queue.
+    for (int i = 0; i < 2 && answers_ == 0; ++i) {
+      endpoint_.sleep(-1, most_ms);
+      look(endpoint_.completions_now());
+    }
+  }
+  return std::exchange(answers_, 0);
+}
+
+void UcCarrier::answer() {
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_SEND;
+  ++posted_;
+  wr.wr_id = posted_ << 1;
+  if (posted_ % (kAnswers / 4) == 0) wr.send_flags = IBV_SEND_SIGNALED;
+  endpoint_.post_send(&wr);
+}
+
+// Of Writes without immediate, and of Reads, the target's program knows nothing.
+void UcCarrier::take(int other_fd) {
+  if (spec_.wait == Wait::event && spec_.window == 0 && (by_counters() || reads())) {
+    pollfd p{.fd = other_fd, .events = POLLIN, .revents = 0};
+    (void)::poll(&p, 1, other_fd < 0 ? kPatienceMs : -1);
+    return;
+  }
+  const auto done = endpoint_.completions_now();
+  look(done);
+  if (done.empty() && spec_.wait == Wait::event) endpoint_.sleep(other_fd, kPatienceMs);
+}
+
+Received UcCarrier::received() const {
+  if (!by_counters()) return received_;
+  const Received now = written();
+  return {.bytes = now.bytes - before_.bytes, .messages = now.messages - before_.messages};
+}
+
+}  // namespace
+
+std::unique_ptr<Carrier> make_uc_carrier(const Order& order) {
+  return std::make_unique<UcCarrier>(order);
+}
+
+}  // namespace weft::bench
