@@ -18,6 +18,7 @@ constexpr size_t kBudget = size_t{256} << 10;
 constexpr size_t kMostReceives = 64;
 // Until what was left for want of memory is tried again.
 constexpr Duration kNextTry = 10ms;
+constexpr Duration kLeaving = 1ms;  // from its deadline until a datagram has left
 // For a program to post receives.
 constexpr Duration kReceiveWait = 10ms;
 
@@ -105,7 +106,10 @@ void DatagramDriver::let_go(Token& token, DatagramSpeaker& speaker, bool leaves)
   if (waits_for_ == &speaker) {
     waits_for_ = nullptr;
     waits_until_ = token.now();
-    token.engine().set_deadline(token, *this, waits_until_);
+    const Time held = socket_.held_until();
+    token.engine().set_deadline(token, *this, std::min({port_.deadline(), waits_until_, held}));
+    // What a fault holds back is on its way: it does not end with the process.
+    if (!held.is_never()) token.engine().closes_at(token, held + kLeaving);
   }
   if (filler_ == &speaker) filler_ = nullptr;
   if (current_ == &speaker) current_ = nullptr;
