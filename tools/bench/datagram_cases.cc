@@ -102,7 +102,7 @@ std::vector<Spec> loss_cases(const CaseChoice& choice) {
         if (by_nft) {
           spec.loss = loss / 100;
         } else if (loss > 0) {
-          spec.fault = fmt::format("loss:{:g},seed:1", loss / 100);
+          spec.fault = fmt::format("loss:{:g},way:out,seed:1", loss / 100);
         }
         all.push_back(spec);
       };

@@ -35,10 +35,12 @@ std::unique_ptr<Work> make_work(const Order& order) {
 
 uint64_t warm_up_messages(const Spec& spec) {
   constexpr uint64_t kPingPongs = 1000;
-  constexpr uint64_t kBytes = 64 << 20;
+  // Where packets are lost, or the rate is given, so much would take long.
+  const bool slow = spec.gbps > 0 || spec.loss > 0 || !spec.fault.empty();
+  const uint64_t bytes = slow ? uint64_t{1} << 20 : uint64_t{64} << 20;
   if (is_ping_pong(spec.operation)) return kPingPongs;
   if (spec.operation == Operation::memory) return 0;
-  const uint64_t wanted = std::clamp<uint64_t>(kBytes / spec.size, 16, 20'000);
+  const uint64_t wanted = std::clamp<uint64_t>(bytes / spec.size, 16, 20'000);
   return (wanted + spec.list - 1) / spec.list * spec.list;
 }
 

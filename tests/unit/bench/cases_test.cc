@@ -44,7 +44,7 @@ TEST(MakeCases, LossIsMadeByOneMeansAlone) {
   choice.losses = {3};
   choice.gbps = 2;
   for (const Spec& spec : make_cases(choice)) {
-    EXPECT_EQ(spec.fault, "loss:0.03,seed:1");
+    EXPECT_EQ(spec.fault, "loss:0.03,way:out,seed:1");
     EXPECT_EQ(spec.loss, 0);
     EXPECT_EQ(spec.gbps, spec.operation == Operation::read ? 0 : 2);
   }
