@@ -106,10 +106,7 @@ void DatagramDriver::let_go(Token& token, DatagramSpeaker& speaker, bool leaves)
   if (waits_for_ == &speaker) {
     waits_for_ = nullptr;
     waits_until_ = token.now();
-    const Time held = socket_.held_until();
-    token.engine().set_deadline(token, *this, std::min({port_.deadline(), waits_until_, held}));
-    // What a fault holds back is on its way: it does not end with the process.
-    if (!held.is_never()) token.engine().closes_at(token, held + kLeaving);
+    token.engine().set_deadline(token, *this, waits_until_);
   }
   if (filler_ == &speaker) filler_ = nullptr;
   if (current_ == &speaker) current_ = nullptr;
@@ -202,8 +199,10 @@ void DatagramDriver::settle_now(Token& token) {
       send(token);
     }
     drops_.carry(port_.drops(), token.engine().counters());
-    token.engine().set_deadline(token, *this,
-                                std::min({port_.deadline(), waits_until_, socket_.held_until()}));
+    const Time held = socket_.held_until();
+    token.engine().set_deadline(token, *this, std::min({port_.deadline(), waits_until_, held}));
+    // What a fault holds back is on its way: it does not end with the process.
+    if (!held.is_never()) token.engine().closes_at(token, held + kLeaving);
   }
   end_if_unused(token);
 }

@@ -24,11 +24,10 @@ std::optional<AddressHandle> resolve(const Context& context, const AddressVector
   // wire.md 10: a group has a port of its own, and whoever sends to it needs no other number.
   if (wdp::is_multicast(*destination)) {
     const wdp::Endpoint group = wdp::multicast_endpoint(*destination, source->gid.is_ipv4());
-    const bool far = v.global && v.hop_limit > 1;
     return AddressHandle{.path = {.to = {.address = group.address},
                                   .from = source->gid,
                                   .traffic_class = v.traffic_class,
-                                  .hop_limit = far ? v.hop_limit : uint8_t{0}},
+                                  .hop_limit = limited ? v.hop_limit : uint8_t{0}},
                          .observed_port = group.port,
                          .interface = source->ifindex};
   }

@@ -125,6 +125,10 @@ def with_faults():
     for kind, faults in (("uc", "duplicate:0.3"), ("ud", "reorder:0.1,jitter:300us")):
         yield Case(f"ibv_{kind}_pingpong.fault", f"ibv_{kind}_pingpong -p {{port}} -n 300", f"ibv_{kind}_pingpong -p {{port}} -n 300 {{addr}}",
                    good=wants(r"300 iters in"), environment=(f"WEFT_FAULT={faults},seed:9",))
+    # The last message is still held back when its sender has no more to do and exits.
+    for kind in ("uc", "ud"):
+        yield Case(f"ibv_{kind}_pingpong.late", f"ibv_{kind}_pingpong -p {{port}} -n 5", f"ibv_{kind}_pingpong -p {{port}} -n 5 {{addr}}",
+                   good=wants(r"5 iters in"), environment=("WEFT_FAULT=delay:100ms,way:out",))
     yield Case("ucmatose.fault", "ucmatose -c 20 -C 20 -S 4000 -p {port}", "ucmatose -s {addr} -c 20 -C 20 -S 4000 -p {port}",
                good=wants(r"return status 0"), environment=fault)
 
