@@ -59,12 +59,6 @@ bool is_ipv4(const ibv_grh& grh) {
 Gid mapped(in_addr a) {
   return Gid::from_ipv4(ntohl(a.s_addr));
 }
-Gid gid_of(const ibv_gid& g) {
-  Gid out;
-  std::memcpy(out.raw.data(), g.raw, out.raw.size());
-  return out;
-}
-
 // The route back to the sender of a datagram. Errors: EINVAL (not to an address of ours),
 // EPROTONOSUPPORT.
 int reverse(const device::Device& device, const ibv_grh& grh, ibv_global_route& out) {
@@ -79,8 +73,8 @@ int reverse(const device::Device& device, const ibv_grh& grh, ibv_global_route& 
     out.traffic_class = h.tos;
   } else if (first_word >> 28 == 6) {
     if (grh.next_hdr != IPPROTO_UDP && grh.next_hdr != kIbTransport) return EPROTONOSUPPORT;
-    ours = gid_of(grh.dgid);
-    theirs = gid_of(grh.sgid);
+    ours = to_gid(grh.dgid);
+    theirs = to_gid(grh.sgid);
     out.hop_limit = grh.hop_limit;
     out.traffic_class = static_cast<uint8_t>(first_word >> 20);
   } else {

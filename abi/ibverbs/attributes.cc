@@ -37,11 +37,17 @@ bool is_state(int n) {
 
 }  // namespace
 
+Gid to_gid(const ibv_gid& gid) {
+  Gid out;
+  std::memcpy(out.raw.data(), gid.raw, out.raw.size());
+  return out;
+}
+
 verbs::AddressVector to_vector(const ibv_ah_attr& attr) {
   verbs::AddressVector v;
   v.global = attr.is_global != 0;
   if (v.global) {
-    std::memcpy(v.dgid.raw.data(), attr.grh.dgid.raw, sizeof attr.grh.dgid.raw);
+    v.dgid = to_gid(attr.grh.dgid);
     v.sgid_index = attr.grh.sgid_index;
     v.hop_limit = attr.grh.hop_limit;
     v.traffic_class = attr.grh.traffic_class;

@@ -5,6 +5,7 @@
 
 namespace weft::abi {
 
+Gid to_gid(const ibv_gid& gid);
 verbs::AddressVector to_vector(const ibv_ah_attr& attr);
 ibv_ah_attr to_ah_attr(const verbs::AddressVector& vector);
 

@@ -1,6 +1,5 @@
 #include "abi/ibverbs/qp.h"
 
-#include <cstring>
 #include <memory>
 #include <new>
 
@@ -12,12 +11,6 @@
 
 namespace weft::abi {
 namespace {
-
-Gid to_gid(const ibv_gid& g) {
-  Gid out;
-  std::memcpy(out.raw.data(), g.raw, out.raw.size());
-  return out;
-}
 
 constexpr uint32_t kInitMask =
     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;

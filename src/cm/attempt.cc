@@ -18,12 +18,9 @@ using stats::BringUpRefusal;
 using wire::Wfrc;
 
 // wire.md 14.3
-constexpr Duration kFirstPause = 10ms;
-constexpr Duration kLongestPause = 500ms;
 constexpr Duration kPassivePatience = 1s;
-constexpr Duration kHardFailurePatience = 2s;
-constexpr Duration kLeastBringUp = 10s;
 constexpr Duration kDialTimeout = 10s;
+
 uint64_t random64() {
   SystemRandom random;
   return random.next();
@@ -115,10 +112,7 @@ void Attempt::dial(Token& token, bool fallback) {
 }
 
 void Attempt::send_side_ready(Token& token) {
-  const verbs::QpAttributes& a = qp_.attributes();
-  const Duration ack =
-      std::chrono::nanoseconds{4096} * (int64_t{1} << a.timeout) * (a.retry_cnt + 1);
-  give_up_at_ = token.now() + std::max<Duration>(kLeastBringUp, ack);
+  times_.send_side_ready(token.now(), qp_.attributes());
 }
 
 void Attempt::cancel(Token& token) {
@@ -128,7 +122,7 @@ void Attempt::cancel(Token& token) {
 }
 
 void Attempt::on_deadline(Token& token) {
-  if (token.now() >= give_up_at_) {
+  if (token.now() >= times_.give_up_at()) {
     give_up(token);
   } else if (dial_ == nullptr && plan_route()) {
     dial(token, !dials());
@@ -138,12 +132,7 @@ void Attempt::on_deadline(Token& token) {
 }
 
 void Attempt::retry(Token& token) {
-  pause_ = pause_ == Duration{} ? kFirstPause : std::min(pause_ * 2, kLongestPause);
-  // A quarter of jitter, so that many pairs do not knock in step.
-  const auto jitter = static_cast<int64_t>(random64() % static_cast<uint64_t>(pause_.count() / 4));
-  Time at = token.now() + pause_ + Duration{jitter};
-  if (at > give_up_at_) at = give_up_at_;
-  token.engine().set_deadline(token, *this, at);
+  token.engine().set_deadline(token, *this, times_.next_try(token.now(), random64()));
 }
 
 void Attempt::give_up(Token& token) {
@@ -207,8 +196,7 @@ void Attempt::dial_failed(Token& token, Dial&, DialFailure&& failure) {
       case Wfrc::Code::not_your_peer:
       case Wfrc::Code::bad_parameters:
       case Wfrc::Code::qp_in_error:
-        if (hard_failure_since_.is_never()) hard_failure_since_ = token.now();
-        if (token.now() - hard_failure_since_ >= kHardFailurePatience) {
+        if (times_.refused_for_good(token.now())) {
           WEFT_LOG(info, "queue pair 0x%06x: QPN 0x%06x at %s answers: %s", qp_.number().value(),
                    qp_.attributes().dest_qpn.value(), remote_.to_string().c_str(),
                    wire::to_string(reply->code));
@@ -217,7 +205,7 @@ void Attempt::dial_failed(Token& token, Dial&, DialFailure&& failure) {
         }
         break;
       default:
-        hard_failure_since_ = Time::never();
+        times_.not_refused_for_good();
     }
   }
   retry(token);

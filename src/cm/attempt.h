@@ -9,6 +9,7 @@
 
 #include "cm/answer.h"
 #include "cm/dial.h"
+#include "verbs/bring_up_times.h"
 #include "verbs/queue_pair.h"
 #include "wire/wfrc.h"
 
@@ -51,9 +52,7 @@ class Attempt final : public engine::Source, private DialHandler {
   Dial* dial_ = nullptr;
   bool fallback_ = false;
   uint64_t nonce_ = 0;
-  Duration pause_{};
-  Time give_up_at_ = Time::never();
-  Time hard_failure_since_ = Time::never();  // since when the peer says that it never will
+  verbs::BringUpTimes times_;
 };
 
 }  // namespace weft::cm

@@ -28,6 +28,18 @@ static_assert(wdp::Train::kMostBytes <= UdpSocket::kMostBytes &&
 
 }  // namespace
 
+wdp::UdReception reception_of(const UdpSocket::Received& r) {
+  return {.from = {.address = r.from.gid(), .port = r.from.port()},
+          .to = r.to,
+          .traffic_class = r.tos,
+          .hop_limit = r.hop_limit != 0 ? r.hop_limit : uint8_t{64}};
+}
+
+void count_overruns(const UdpSocket& socket, uint32_t& counted, stats::EngineCounters& counters) {
+  const uint32_t all = socket.overruns();
+  if (all != counted) counters.socket_overruns.add(all - std::exchange(counted, all));  // it wraps
+}
+
 // --- somebody to answer for the socket
 
 Result<wdp::PortOwner::Callee, wire::RejReason> DatagramOwner::called(Token&, DatagramDriver&,
@@ -254,15 +266,10 @@ UcLink* DatagramDriver::link_of(wdp::UcConnection* connection) const {
 
 void DatagramDriver::deliver(Token& token, Bytes bytes, const UdpSocket::Received& r) {
   if (r.to.is_link_local()) set_interface(r.to, r.interface);
-  const wdp::UdReception how{.from = {.address = r.from.gid(), .port = r.from.port()},
-                             .to = r.to,
-                             .traffic_class = r.tos,
-                             .hop_limit = r.hop_limit != 0 ? r.hop_limit : uint8_t{64}};
+  const wdp::UdReception how = reception_of(r);
   const size_t segment = std::max<size_t>(r.segment, 1);
   auto& counters = token.engine().counters();
-  if (const uint32_t all = socket_.overruns(); all != overruns_) {
-    counters.socket_overruns.add(all - std::exchange(overruns_, all));  // it wraps
-  }
+  count_overruns(socket_, overruns_, counters);
   do {
     counters.datagrams_received.add();
     const Bytes datagram = bytes.first(std::min(segment, bytes.size()));

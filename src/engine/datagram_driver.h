@@ -25,6 +25,12 @@ namespace weft::engine {
 class DatagramDriver;
 class UcLink;
 
+// What WDP wants to know of a datagram besides its bytes.
+wdp::UdReception reception_of(const port::UdpSocket::Received& r);
+// Counts what the socket had no room for since `counted`, and brings that up to date.
+void count_overruns(const port::UdpSocket& socket, uint32_t& counted,
+                    stats::EngineCounters& counters);
+
 // Who sends through a driver. Engine holder calls, from inside a visit of the driver.
 class DatagramSpeaker : public ListHook<struct SpeakingTag>, public ListHook<struct SettlingTag> {
  public:

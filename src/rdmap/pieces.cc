@@ -1,23 +1,23 @@
 #include "rdmap/pieces.h"
 
 #include <algorithm>
+#include <span>
 
 namespace weft::rdmap {
+namespace {
 
-Result<Ok, MemoryFault> local_pieces(Memory& memory, const SendWqe& wqe, uint32_t offset,
-                                     uint32_t length, Access need, PieceList& out) {
-  if (wqe.inlined) {
-    out.add(const_cast<std::byte*>(wqe.payload()) + offset, length);
-    return Ok{};
-  }
-  for (uint32_t i = 0; i < wqe.segments && length > 0; ++i) {
-    const LocalSegment& s = wqe.segment()[i];
+// `find`: where so many bytes of a segment at an address live, or why the program may not.
+template <class Find>
+Result<Ok, MemoryFault> collect(std::span<const LocalSegment> segments, uint64_t offset,
+                                uint64_t length, PieceList& out, Find&& find) {
+  for (const LocalSegment& s : segments) {
+    if (length == 0) return Ok{};
     if (offset >= s.length) {
       offset -= s.length;
       continue;
     }
-    const uint32_t n = std::min(length, s.length - offset);
-    const auto p = memory.local(s.lkey, s.address + offset, n, need);
+    const uint64_t n = std::min(length, s.length - offset);
+    const auto p = find(s.lkey, s.address + offset, n);
     if (!p.ok()) return fail(p.error());
     out.add(*p, n);
     offset = 0;
@@ -27,23 +27,26 @@ Result<Ok, MemoryFault> local_pieces(Memory& memory, const SendWqe& wqe, uint32_
   return Ok{};
 }
 
+}  // namespace
+
+Result<Ok, MemoryFault> local_pieces(Memory& memory, const SendWqe& wqe, uint32_t offset,
+                                     uint32_t length, Access need, PieceList& out) {
+  if (wqe.inlined) {
+    out.add(const_cast<std::byte*>(wqe.payload()) + offset, length);
+    return Ok{};
+  }
+  return collect({wqe.segment(), wqe.segments}, offset, length, out,
+                 [&](Stag lkey, uint64_t address, uint64_t n) {
+                   return memory.local(lkey, address, n, need);
+                 });
+}
+
 Result<Ok, MemoryFault> receive_pieces(Memory& memory, const Receive& receive, uint64_t offset,
                                        size_t length, PieceList& out) {
-  for (uint32_t i = 0; i < receive.segments && length > 0; ++i) {
-    const LocalSegment& s = receive.segment[i];
-    if (offset >= s.length) {
-      offset -= s.length;
-      continue;
-    }
-    const uint64_t n = std::min<uint64_t>(length, s.length - offset);
-    const auto p = memory.receive_buffer(s.lkey, s.address + offset, n);
-    if (!p.ok()) return fail(p.error());
-    out.add(*p, n);
-    offset = 0;
-    length -= n;
-  }
-  if (length > 0) return fail(MemoryFault::bounds);
-  return Ok{};
+  return collect(std::span{receive.segment}.first(receive.segments), offset, length, out,
+                 [&](Stag lkey, uint64_t address, uint64_t n) {
+                   return memory.receive_buffer(lkey, address, n);
+                 });
 }
 
 }  // namespace weft::rdmap

@@ -27,7 +27,17 @@ GroupReceiver::GroupReceiver(port::Fd fd)
     : socket_(std::move(fd), engine::DatagramDriver::kBuffer) {}
 
 void GroupReceiver::on_ready(engine::Token& token, bool readable, bool) {
-  if (!readable) return;
+  if (readable) receive(token);
+  token.engine().set_deadline(token, *this, socket_.held_until());
+}
+
+// What a fault has held back is due.
+void GroupReceiver::on_deadline(engine::Token& token) {
+  socket_.release_held();
+  on_ready(token, true, false);
+}
+
+void GroupReceiver::receive(engine::Token& token) {
   auto& counters = token.engine().counters();
   for (int i = 0; i < kMostReceives; ++i) {
     const MutableBytes bounce = token.engine().bounce(token);
@@ -46,10 +56,8 @@ void GroupReceiver::on_ready(engine::Token& token, bool readable, bool) {
 }
 
 void GroupReceiver::deliver(engine::Token& token, Bytes bytes, const port::UdpSocket::Received& r) {
-  const wdp::UdReception how{.from = {.address = r.from.gid(), .port = r.from.port()},
-                             .to = r.to,
-                             .traffic_class = r.tos,
-                             .hop_limit = r.hop_limit != 0 ? r.hop_limit : uint8_t{64}};
+  const wdp::UdReception how = engine::reception_of(r);
+  engine::count_overruns(socket_, overruns_, token.engine().counters());
   const size_t segment = std::max<size_t>(r.segment, 1);
   while (!bytes.empty() && !members_.empty()) {
     const Bytes datagram = bytes.first(std::min(segment, bytes.size()));

@@ -32,15 +32,17 @@ class GroupReceiver final : public engine::Source {
   void close() { socket_.close(); }
 
   void on_ready(engine::Token& token, bool readable, bool writable) override;
-  void on_deadline(engine::Token&) override {}
+  void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token&) override {}
   void on_no_memory(engine::Token&) override {}  // a datagram is lost
   void abandon_in_child() override { socket_.close(); }
 
  private:
+  void receive(engine::Token& token);
   void deliver(engine::Token& token, Bytes bytes, const port::UdpSocket::Received& r);
 
   port::UdpSocket socket_;
+  uint32_t overruns_ = 0;  // counted
   std::vector<UdTransport*> members_;
 };
 

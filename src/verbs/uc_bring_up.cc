@@ -1,22 +1,13 @@
 // Two UC queue pairs that know each other's number find each other (wire.md 13, 14.3).
 
-#include <algorithm>
-
 #include "base/log.h"
 #include "verbs/uc_transport.h"
 
 namespace weft::verbs {
 namespace {
 
-using namespace std::chrono_literals;
 using wdp::UcConnection;
 using wire::RejReason;
-
-// wire.md 14.3
-constexpr Duration kFirstPause = 10ms;
-constexpr Duration kLongestPause = 500ms;
-constexpr Duration kHardFailurePatience = 2s;
-constexpr Duration kLeastBringUp = 10s;
 
 // Is this the peer's word for ever, unless its program changes its mind?
 bool is_final(RejReason reason) {
@@ -36,11 +27,9 @@ void UcTransport::changed(engine::Token& token, QpState from) {
   }
   const bool open = link_ != nullptr && link_->connection().state() == UcConnection::State::open;
   if (ib_style && to == QpState::rts && from == QpState::rtr && !open && !peer_gone_) {
-    const Duration ack =
-        std::chrono::nanoseconds{4096} * (int64_t{1} << a.timeout) * (a.retry_cnt + 1);
-    give_up_at_ = token.now() + std::max<Duration>(kLeastBringUp, ack);
+    times_.send_side_ready(token.now(), a);
     // A pause before the next call may be running, and is to end first.
-    if (link_ != nullptr || !calls()) qp_.wake_at(token, give_up_at_);
+    if (link_ != nullptr || !calls()) qp_.wake_at(token, times_.give_up_at());
   }
   if (link_ == nullptr) return;
   if (auto* session = link_->connection().session()) {
@@ -64,7 +53,7 @@ void UcTransport::call_peer(engine::Token& token) {
   if (!to) return call_again(token);  // modify_qp has checked it
   driver_.set_interface(to->path.from, to->interface);
   const wdp::Path path = to->to(peer);
-  qp_.wake_at(token, give_up_at_);
+  qp_.wake_at(token, times_.give_up_at());
   if (peer == qp_.number() && path.from == path.to.address) return call_itself(token, path);
   call(token, driver_, offer(path), path, peer, true);
 }
@@ -86,21 +75,17 @@ void UcTransport::call_itself(engine::Token& token, const wdp::Path& path) {
 }
 
 void UcTransport::on_deadline(engine::Token& token) {
-  if (token.now() >= give_up_at_) {
+  if (token.now() >= times_.give_up_at()) {
     give_up(token);
   } else if (link_ == nullptr && calls()) {
     call_peer(token);
   } else {
-    qp_.wake_at(token, give_up_at_);
+    qp_.wake_at(token, times_.give_up_at());
   }
 }
 
 void UcTransport::call_again(engine::Token& token) {
-  pause_ = pause_ == Duration{} ? kFirstPause : std::min(pause_ * 2, kLongestPause);
-  // A quarter of jitter, so that many pairs do not knock in step.
-  const auto jitter =
-      static_cast<int64_t>(driver_.random().next() % static_cast<uint64_t>(pause_.count() / 4));
-  qp_.wake_at(token, std::min(token.now() + pause_ + Duration{jitter}, give_up_at_));
+  qp_.wake_at(token, times_.next_try(token.now(), driver_.random().next()));
 }
 
 void UcTransport::call_failed(engine::Token& token) {
@@ -117,10 +102,8 @@ void UcTransport::call_failed(engine::Token& token) {
   // Whoever was called waits to be called again.
   if (!called) return;
   if (!final) {
-    hard_failure_since_ = Time::never();
-  } else if (hard_failure_since_.is_never()) {
-    hard_failure_since_ = token.now();
-  } else if (token.now() - hard_failure_since_ >= kHardFailurePatience) {
+    times_.not_refused_for_good();
+  } else if (times_.refused_for_good(token.now())) {
     return give_up(token);
   }
   call_again(token);

@@ -54,8 +54,7 @@ void UcTransport::drop(engine::Token& token, bool) {
 void UcTransport::stopped(engine::Token& token) {
   leave_link(token);
   peer_gone_ = false;
-  pause_ = {};
-  give_up_at_ = hard_failure_since_ = Time::never();
+  times_ = {};
   qp_.wake_at(token, Time::never());
 }
 
@@ -96,8 +95,7 @@ void UcTransport::fail_posted(engine::Token& token) {
 
 void UcTransport::stream_ready() {
   engine::Token& token = link_->driver().token();
-  pause_ = {};
-  give_up_at_ = hard_failure_since_ = Time::never();
+  times_ = {};
   qp_.wake_at(token, Time::never());
   link_->connection().session()->hold_requests(qp_.state() == QpState::sqd);
   if (qp_.observer() != nullptr) qp_.observer()->stream_ready(token);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "engine/uc_link.h"
+#include "verbs/bring_up_times.h"
 #include "verbs/serves.h"
 
 namespace weft::verbs {
@@ -76,9 +77,7 @@ class UcTransport final : public Transport,
   std::optional<rdmap::StreamEnd> end_;  // said in this visit
   bool peer_gone_ = false;  // IB-style: the connection is over and the program not told
   // IB-style bring-up.
-  Duration pause_{};
-  Time give_up_at_ = Time::never();
-  Time hard_failure_since_ = Time::never();  // since when the peer says that it never will
+  BringUpTimes times_;
 };
 
 }  // namespace weft::verbs

@@ -135,21 +135,11 @@ class UdpPingPong final : public Work {
   void clear() override { sink_.clear(); }
 
   Done initiate(const Phase& phase) override {
-    RoundTrips trips;
-    const int64_t start = now_ns();
-    const int64_t end = start + phase.duration_ns;
-    trips.start(start);
-    uint64_t messages = 0;
-    int64_t now = start;
-    for (bool last = false; !last;) {
-      ++messages;
-      last = phase.warm_up ? messages >= phase.messages : now >= end;
+    const auto there = [this](bool last) {
       send_message(last);
       (void)receive_message();
-      now = now_ns();
-      trips.add(now);
-    }
-    return {.messages = messages, .seconds = seconds_between(start, now), .extra = trips.figures()};
+    };
+    return ping_pong(phase, there, [] {});
   }
   void serve(const Phase&) override {
     for (bool last = false; !last;) {

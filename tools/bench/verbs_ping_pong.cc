@@ -110,22 +110,11 @@ bool VerbsPingPong::await_message() {
 }
 
 Done VerbsPingPong::initiate(const Phase& phase) {
-  RoundTrips trips;
-  const int64_t start = now_ns();
-  const int64_t end = start + phase.duration_ns;
-  trips.start(start);
-  uint64_t messages = 0;
-  int64_t now = start;
-  for (bool last = false; !last;) {
-    ++messages;
-    last = phase.warm_up ? messages >= phase.messages : now >= end;
+  const auto there = [this](bool last) {
     post_send(last);
     (void)await_message();
-    now = now_ns();
-    trips.add(now);
-    post_receive();
-  }
-  return {.messages = messages, .seconds = seconds_between(start, now), .extra = trips.figures()};
+  };
+  return ping_pong(phase, there, [this] { post_receive(); });
 }
 
 // The answer goes out first: a receive is there for the next message anyhow.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bench/channel.h"
+#include "bench/clock.h"
 #include "bench/spec.h"
 
 namespace weft::bench {
@@ -91,5 +92,26 @@ class RoundTrips {
   int64_t last_ = 0;
   std::vector<double> us_;
 };
+
+// The initiator's part of a ping-pong: there(last) sends a message, or the last one, and returns
+// when its answer is here; after() makes ready for the next, at the cost of the next.
+template <class There, class After>
+Done ping_pong(const Phase& phase, There&& there, After&& after) {
+  RoundTrips trips;
+  const int64_t start = now_ns();
+  const int64_t end = start + phase.duration_ns;
+  trips.start(start);
+  uint64_t messages = 0;
+  int64_t now = start;
+  for (bool last = false; !last;) {
+    ++messages;
+    last = phase.warm_up ? messages >= phase.messages : now >= end;
+    there(last);
+    now = now_ns();
+    trips.add(now);
+    after();
+  }
+  return {.messages = messages, .seconds = seconds_between(start, now), .extra = trips.figures()};
+}
 
 }  // namespace weft::bench

@@ -1,0 +1,49 @@
+// How long two queue pairs that know each other's number try to find each other (wire.md 14.3),
+// over TCP and over UDP alike.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/time.h"
+#include "verbs/types.h"
+
+namespace weft::verbs {
+
+class BringUpTimes {
+ public:
+  // RTS: from now on the patience runs.
+  void send_side_ready(Time now, const QpAttributes& a) {
+    const Duration ack =
+        std::chrono::nanoseconds{4096} * (int64_t{1} << a.timeout) * (a.retry_cnt + 1);
+    give_up_at_ = now + std::max<Duration>(kLeast, ack);
+  }
+  Time give_up_at() const { return give_up_at_; }
+
+  // When to try again: with a quarter of jitter, so that many pairs do not knock in step.
+  Time next_try(Time now, uint64_t random) {
+    pause_ = pause_ == Duration{} ? kFirstPause : std::min(pause_ * 2, kLongestPause);
+    const auto jitter = static_cast<int64_t>(random % static_cast<uint64_t>(pause_.count() / 4));
+    return std::min(now + pause_ + Duration{jitter}, give_up_at_);
+  }
+
+  // The peer says that it never will. True when it has done so for long enough; its program may
+  // still change its mind.
+  bool refused_for_good(Time now) {
+    if (hard_failure_since_.is_never()) hard_failure_since_ = now;
+    return now - hard_failure_since_ >= kHardFailurePatience;
+  }
+  void not_refused_for_good() { hard_failure_since_ = Time::never(); }
+
+ private:
+  static constexpr Duration kFirstPause = std::chrono::milliseconds{10};
+  static constexpr Duration kLongestPause = std::chrono::milliseconds{500};
+  static constexpr Duration kHardFailurePatience = std::chrono::seconds{2};
+  static constexpr Duration kLeast = std::chrono::seconds{10};
+
+  Duration pause_{};
+  Time give_up_at_ = Time::never();
+  Time hard_failure_since_ = Time::never();
+};
+
+}  // namespace weft::verbs
