@@ -44,6 +44,11 @@ struct Words<Congestion> {
                                                               {"bbr", Congestion::bbr}});
 };
 template <>
+struct Words<UcBringUp> {
+  static constexpr auto all = std::to_array<std::pair<std::string_view, UcBringUp>>(
+      {{"handshake", UcBringUp::handshake}, {"static", UcBringUp::none}});
+};
+template <>
 struct Words<PeerCheck> {
   static constexpr auto all = std::to_array<std::pair<std::string_view, PeerCheck>>(
       {{"address", PeerCheck::address}, {"gid", PeerCheck::gid}});
@@ -131,6 +136,28 @@ OptionInfo number(std::string_view name, std::string_view unit, std::string_view
     return true;
   };
   info.text = [](const Options& options) { return std::to_string(Number<T>::of(options.*Field)); };
+  return finished(std::move(info));
+}
+
+std::string shortest(double v) {
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), v).ptr};
+}
+
+// An option that is a number of `unit` which need not be whole.
+template <auto Field, uint64_t Max>
+OptionInfo real(std::string_view name, std::string_view unit, std::string_view sentence) {
+  OptionInfo info{.name = name, .unit = unit, .sentence = sentence};
+  info.accepted = "0.." + std::to_string(Max);
+  info.set = [](Options& options, std::string_view given) {
+    double v = 0;
+    const char* end = given.data() + given.size();
+    const auto [stopped, error] = std::from_chars(given.data(), end, v);
+    if (error != std::errc{} || stopped != end || !(v >= 0) || v > double{Max}) return false;
+    options.*Field = v;
+    return true;
+  };
+  info.text = [](const Options& options) { return shortest(options.*Field); };
   return finished(std::move(info));
 }
 
@@ -223,10 +250,28 @@ std::vector<OptionInfo> make_table() {
           "takeover", "us",
           "Most time after the program's last poll before the helper thread takes "
           "over."),
+      number<&O::coalesce, 0, 10'000>(
+          "coalesce", "us",
+          "How long the helper thread rests between two looks at the sockets while much comes in "
+          "that no thread of the program waits for; 0: never."),
       word<&O::congestion>(
           "congestion",
           "TCP congestion control of weft's streams; auto replaces bbr for peers on this host or "
           "close by, keep leaves the host's choice."),
+      word<&O::uc>(
+          "uc",
+          "How a UC queue pair that is told its peer's number comes to it: by a handshake, or "
+          "not at all (static), as circuits want it; see docs/uc.md."),
+      word<&O::datagram_crc>("datagram_crc",
+                             "Whether data of UC and UD carry a CRC32C, besides the checksum of "
+                             "UDP; of UC either side "
+                             "turns it on for both."),
+      word<&O::ud_big>(
+          "ud_big",
+          "Whether UD messages may be larger than the MTU, up to 65475 bytes; IP cuts them up."),
+      real<&O::rate, 1000>(
+          "rate", "Gb/s",
+          "Most that a UC or UD queue pair sends, headers of WDP included; 0: as fast as can be."),
       word<&O::counters>("counters",
                          "Whether `weft stat` of the same user may read what this process counts; "
                          "it costs one file descriptor."),

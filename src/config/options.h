@@ -31,6 +31,10 @@ enum class Congestion : uint8_t { automatic, keep, cubic, reno, bbr };
 // What the passive side of an IB-style bring-up compares with the GID it expects (wire.md 14.1).
 enum class PeerCheck : uint8_t { address, gid };
 
+// How a UC queue pair that is told its peer's number comes to it (wire.md 13, and 9.1 "Static
+// session").
+enum class UcBringUp : uint8_t { handshake, none };
+
 // A value type. The defaults are the field initialisers; the sentences are in the table.
 struct Options {
   Identity identity = Identity::ib;
@@ -50,7 +54,12 @@ struct Options {
   uint32_t engines = 0;
   std::chrono::microseconds spin{50};
   std::chrono::microseconds takeover{1'000};
+  std::chrono::microseconds coalesce{100};
   Congestion congestion = Congestion::automatic;
+  UcBringUp uc = UcBringUp::handshake;
+  bool datagram_crc = false;
+  bool ud_big = false;
+  double rate = 0;  // Gb/s
   bool counters = true;
   std::string trace;
   uint32_t trace_snap = 0;     // bytes

@@ -1,6 +1,7 @@
 #include "engine/datagram_driver.h"
 
 #include <algorithm>
+#include <array>
 #include <new>
 #include <utility>
 
@@ -19,6 +20,9 @@ constexpr size_t kMostReceives = 64;
 // Until what was left for want of memory is tried again.
 constexpr Duration kNextTry = 10ms;
 constexpr Duration kLeaving = 1ms;  // from its deadline until a datagram has left
+// Datagrams above this size that come alone, as on loopback, are worth two system calls: they go
+// straight to their places. Those of trains are not (datapath.md R7).
+constexpr size_t kLarge = 16'000;
 // For a program to post receives.
 constexpr Duration kReceiveWait = 10ms;
 
@@ -124,6 +128,7 @@ void DatagramDriver::let_go(Token& token, DatagramSpeaker& speaker, bool leaves)
   if (current_ == &speaker) current_ = nullptr;
   speaker.ListHook<SpeakingTag>::unlink();
   speaker.ListHook<SettlingTag>::unlink();
+  speaker.ListHook<PacedTag>::unlink();
 }
 
 void DatagramDriver::leave(Token& token, wdp::UcConnection& connection) {
@@ -212,7 +217,8 @@ void DatagramDriver::settle_now(Token& token) {
     }
     drops_.carry(port_.drops(), token.engine().counters());
     const Time held = socket_.held_until();
-    token.engine().set_deadline(token, *this, std::min({port_.deadline(), waits_until_, held}));
+    token.engine().set_deadline(token, *this,
+                                std::min({port_.deadline(), waits_until_, held, paced_until_}));
     // What a fault holds back is on its way: it does not end with the process.
     if (!held.is_never()) token.engine().closes_at(token, held + kLeaving);
   }
@@ -225,30 +231,85 @@ void DatagramDriver::settle_now(Token& token) {
 size_t DatagramDriver::receive(Token& token, size_t calls) {
   if (!waits_until_.is_never() && token.now() < waits_until_) return 0;
   const Visit visit{*this, token};
-  auto& counters = token.engine().counters();
   size_t moved = 0;
   size_t came = 0;
   for (; calls > 0 && moved < kBudget && waits_until_.is_never(); --calls) {
-    // Afresh each time, for what was delivered may have used it.
-    const MutableBytes bounce = token.engine().bounce(token);
-    const auto r = socket_.receive(bounce);
-    counters.receive_calls.add();
-    if (r.would_block) {
-      counters.receives_empty.add();
+    const auto bytes = receive_one(token);
+    if (!bytes) {
+      token.engine().counters().receives_empty.add();
       token.engine().moved(token, moved);
       return came;
     }
-    // Some datagram of ours could not be delivered, and the next call is about another.
-    if (r.error != 0) continue;
+    if (*bytes == 0) continue;
     ++came;
-    moved += r.bytes;
-    counters.bytes_received_copied.add(r.bytes);
-    deliver(token, bounce.first(std::min(r.bytes, bounce.size())), r);
+    moved += *bytes;
   }
   token.engine().moved(token, moved);
   if ((calls == 0 && came <= 1) || !waits_until_.is_never()) return came;
   token.engine().again(token, *this);
   return came;
+}
+
+// Nothing: there was none. 0: what came has no bytes, or it was only the news that some datagram of
+// ours could not be delivered.
+std::optional<size_t> DatagramDriver::receive_one(Token& token) {
+  auto& counters = token.engine().counters();
+  if (large_ && socket_.can_look()) {
+    std::array<std::byte, wire::WdpData::kLook> front;
+    const auto next = socket_.look(front);
+    counters.receive_calls.add();
+    if (next.would_block) return {};
+    if (next.error != 0) return 0;
+    PieceList places;
+    const Bytes seen = Bytes{front}.first(std::min(next.bytes, front.size()));
+    if (auto* connection = direct_for(seen, next, places)) {
+      return receive_in_place(token, *connection, places);
+    }
+  }
+  // Afresh each time, for what was delivered may have used it.
+  const MutableBytes bounce = token.engine().bounce(token);
+  const auto r = socket_.receive(bounce);
+  counters.receive_calls.add();
+  if (r.would_block) return {};
+  if (r.error != 0) return 0;
+  large_ = r.bytes >= kLarge && r.segment == r.bytes;
+  counters.bytes_received_copied.add(r.bytes);
+  deliver(token, bounce.first(std::min(r.bytes, bounce.size())), r);
+  return r.bytes;
+}
+
+// Whom a datagram is for, and where its payload belongs, when it can go there at once.
+wdp::UcConnection* DatagramDriver::direct_for(Bytes front, const UdpSocket::Received& r,
+                                              PieceList& places) const {
+  if (r.segment != r.bytes) return nullptr;
+  const auto common = wire::WdpCommon::parse(front);
+  if (!common.ok()) return nullptr;
+  const auto found = port_.demux().find(*common, {r.from.gid(), r.from.port()});
+  if (!found.ok() || *found == nullptr || !(*found)->direct(front, r.bytes, places)) return nullptr;
+  return *found;
+}
+
+// The datagram that was looked at, for nobody else reads the socket.
+size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connection,
+                                        const PieceList& places) {
+  std::array<std::byte, wire::WdpData::kSize> header;
+  std::array<IoVec, 1 + PieceList::kMost> pieces;
+  pieces[0] = {header.data(), header.size()};
+  std::copy(places.pieces().begin(), places.pieces().end(), pieces.begin() + 1);
+  const auto r = socket_.receive_into({pieces.data(), 1 + places.pieces().size()});
+  auto& counters = token.engine().counters();
+  counters.receive_calls.add();
+  // EFAULT: the program has unmapped its region. The datagram is lost.
+  if (r.would_block || r.error != 0) return 0;
+  count_overruns(socket_, overruns_, counters);
+  counters.datagrams_received.add();
+  counters.bytes_received_in_place.add(places.bytes());
+  UcLink* link = link_of(&connection);
+  current_ = link;
+  connection.direct_received(token.now());
+  current_ = nullptr;
+  if (link != nullptr) look_at(*link);
+  return r.bytes;
 }
 
 // Whose datagram it was that could not be dealt with.
@@ -270,12 +331,17 @@ void DatagramDriver::deliver(Token& token, Bytes bytes, const UdpSocket::Receive
   const size_t segment = std::max<size_t>(r.segment, 1);
   auto& counters = token.engine().counters();
   count_overruns(socket_, overruns_, counters);
+  // Of the datagram before: those of a train are for one mostly.
+  const wdp::UcConnection* connection = nullptr;
+  UcLink* link = nullptr;
   do {
     counters.datagrams_received.add();
     const Bytes datagram = bytes.first(std::min(segment, bytes.size()));
     bytes = bytes.subspan(datagram.size());
     try {
-      if (UcLink* link = link_of(port_.received(datagram, how, token.now()))) look_at(*link);
+      wdp::UcConnection* const reached = port_.received(datagram, how, token.now());
+      if (std::exchange(connection, reached) != reached) link = link_of(reached);
+      if (reached != nullptr && link != nullptr) look_at(*link);
     } catch (const std::bad_alloc&) {
       current_ = link_for(datagram, how.from);
       throw;

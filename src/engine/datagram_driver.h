@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "base/random.h"
+#include "config/options.h"
 #include "engine/datagram_tally.h"
 #include "engine/engine.h"
+#include "engine/pacer.h"
 #include "engine/source.h"
 #include "port/udp_socket.h"
 #include "wdp/port.h"
@@ -32,9 +34,11 @@ void count_overruns(const port::UdpSocket& socket, uint32_t& counted,
                     stats::EngineCounters& counters);
 
 // Who sends through a driver. Engine holder calls, from inside a visit of the driver.
-class DatagramSpeaker : public ListHook<struct SpeakingTag>, public ListHook<struct SettlingTag> {
+class DatagramSpeaker : public ListHook<struct SpeakingTag>,
+                        public ListHook<struct SettlingTag>,
+                        public ListHook<struct PacedTag> {
  public:
-  DatagramSpeaker() = default;
+  DatagramSpeaker() : pacer_(config::options().rate) {}
   DatagramSpeaker(const DatagramSpeaker&) = delete;
   DatagramSpeaker& operator=(const DatagramSpeaker&) = delete;
   virtual ~DatagramSpeaker() = default;
@@ -53,6 +57,7 @@ class DatagramSpeaker : public ListHook<struct SpeakingTag>, public ListHook<str
  private:
   friend class DatagramDriver;
   port::Segmentation segmentation_;  // of the way to its peer
+  Pacer pacer_;
   bool lacks_receives_ = false;
 };
 
@@ -160,10 +165,15 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   size_t receive(Token& token, size_t calls);
   UcLink* link_of(wdp::UcConnection* connection) const;
   UcLink* link_for(Bytes datagram, const wdp::Endpoint& from) const;
+  std::optional<size_t> receive_one(Token& token);
+  wdp::UcConnection* direct_for(Bytes front, const port::UdpSocket::Received& r,
+                                PieceList& places) const;
+  size_t receive_in_place(Token& token, wdp::UcConnection& connection, const PieceList& places);
   void deliver(Token& token, Bytes bytes, const port::UdpSocket::Received& r);
   void wait_no_longer(Token& token);
   void settle_now(Token& token);
   void send(Token& token);
+  void call_paced(Token& token);
   bool next_train(Token& token);
   void push_train(Token& token);
   void train_gone(Token& token, bool sent);
@@ -178,6 +188,8 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   std::map<Gid, uint32_t> interfaces_;  // of link-local addresses
   IntrusiveList<DatagramSpeaker, SpeakingTag> speaking_;
   IntrusiveList<DatagramSpeaker, SettlingTag> settling_;
+  IntrusiveList<DatagramSpeaker, PacedTag> paced_;  // would speak, and may not yet
+  Time paced_until_ = Time::never();
 
   Token* token_ = nullptr;              // of the visit
   bool inside_ = false;                 // a visit
@@ -194,6 +206,7 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   Time waits_until_ = Time::never();
   std::vector<std::byte> rest_in_;  // of the train that was being delivered
   port::UdpSocket::Received rest_how_;
+  bool large_ = false;     // the last datagram was, and came alone
   uint32_t overruns_ = 0;  // counted
   DropTally drops_;
   uint64_t posted_at_poll_ = UINT64_MAX;

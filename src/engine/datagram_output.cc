@@ -30,7 +30,15 @@ void cut_front(std::span<const IoVec> pieces, size_t skip, std::vector<IoVec>& o
 
 }  // namespace
 
+// Those whose turn was too early may have had to wait long enough.
+void DatagramDriver::call_paced(Token& token) {
+  if (token.now() < paced_until_) return;
+  paced_until_ = Time::never();
+  while (DatagramSpeaker* s = paced_.pop_front()) speaking_.push_back(*s);
+}
+
 void DatagramDriver::send(Token& token) {
+  call_paced(token);
   size_t sent = 0;
   while (!blocked_ && socket_.valid()) {
     if (sent >= kSendBudget) {
@@ -56,6 +64,11 @@ bool DatagramDriver::next_train(Token& token) {
     DatagramSpeaker* s = speaking_.pop_front();
     if (s == nullptr) break;
     settling_.push_back(*s);
+    if (token.now() < s->pacer_.next()) {
+      paced_until_ = std::min(paced_until_, s->pacer_.next());
+      paced_.push_back(*s);
+      continue;
+    }
     current_ = s;
     // An empty train is an answer, too: a request was at fault, a probe was over.
     for (int i = 0; i < 2 && train_.empty() && s->ready(token); ++i) s->fill(token, train_);
@@ -118,9 +131,10 @@ void DatagramDriver::push_train(Token& token) {
 
 // `sent`: its requests are complete.
 void DatagramDriver::train_gone(Token& token, bool sent) {
+  DatagramSpeaker* s = std::exchange(filler_, nullptr);
+  if (s != nullptr) s->pacer_.sent(train_.bytes(), token.now());
   train_.clear();
   sent_ = 0;
-  DatagramSpeaker* s = std::exchange(filler_, nullptr);
   if (s == nullptr || !sent) return;
   current_ = s;
   s->llp_took_all(token);

@@ -359,7 +359,8 @@ Engine::Engine(unsigned number, EngineFds fds, stats::EngineBlock* block)
       bounce_(std::make_unique_for_overwrite<std::byte[]>(kBounce)),
       policy_(config::options().takeover),
       spin_policy_(config::options().spin),
-      linger_policy_(std::min<Duration>(config::options().spin, kLingerMost)) {
+      linger_policy_(std::min<Duration>(config::options().spin, kLingerMost)),
+      rest_policy_(config::options().coalesce) {
   batches_.reserve(kBatchesKept);
   renew_reserve();
   start_helper();

@@ -5,7 +5,8 @@
 // At any time when a socket may turn readable, at least one of these is true, so that it is heard:
 //   (a) a program thread sleeps on the engine's epoll set (wait()),
 //   (b) the helper is armed on it,
-//   (c) the watch timer runs: the program polls, and the helper looks after it when it stops.
+//   (c) the watch timer runs: the program polls, and the helper looks after it when it stops,
+//   (d) the helper rests, for some microseconds, and arms itself then.
 // Only under (c) may a busy socket be out of the epoll set.
 #pragma once
 
@@ -203,7 +204,7 @@ class Engine {
   bool spin(const std::function<bool()>& ready);
   void helper_main();
   void helper_turn(bool rang);
-  void take_over(Token& token);
+  size_t take_over(Token& token);
   bool linger(Token& token);
 
   const unsigned number_;
@@ -252,6 +253,7 @@ class Engine {
   HelperPolicy policy_;
   SpinPolicy spin_policy_;
   SpinPolicy linger_policy_;
+  RestPolicy rest_policy_;
   std::atomic<bool> stop_{false};
   std::thread helper_;
 };

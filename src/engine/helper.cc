@@ -232,13 +232,18 @@ void Engine::helper_turn(bool rang) {
               policy_.patience());
     return;
   }
-  take_over(token);
+  const size_t moved = take_over(token);
+  const Duration rest = rest_policy_.after(moved, token.now());
+  h.reset();
+  if (rest > Duration{0}) std::this_thread::sleep_for(rest);
   arm_inner();
 }
 
-void Engine::take_over(Token& token) {
+// Returns how many bytes came in.
+size_t Engine::take_over(Token& token) {
   bool found = false;
   bool bulk = false;
+  size_t moved = 0;
   counters().helper_turns.add();
   ask_all();
   for (int i = 0; i < kTakeOverTurns; ++i) {
@@ -247,6 +252,7 @@ void Engine::take_over(Token& token) {
     moved_bytes_ = 0;
     if (turn(token)) {
       bulk = moved_bytes_ >= kBulk;
+      moved += moved_bytes_;
     } else {
       flush_deferred(token);
       if (bulk || !linger(token)) break;
@@ -255,6 +261,7 @@ void Engine::take_over(Token& token) {
   }
   flush_deferred(token);
   policy_.took_over(found);
+  return moved;
 }
 
 // Where small messages follow each other closely, falling asleep between two of them costs both

@@ -45,6 +45,29 @@ class HelperPolicy {
   std::atomic<int64_t> patience_;
 };
 
+// While much comes in, in pieces that follow each other closely, and no thread of the program waits
+// for it, the helper rests between its turns: each wake-up costs the sender and the receiver some
+// microseconds, and what gathers meanwhile comes for one. A NIC does the same with its interrupts
+// (ethtool(8), --coalesce). Used by the helper alone.
+class RestPolicy {
+ public:
+  explicit RestPolicy(Duration rest) : rest_(rest) {}
+
+  // A turn of the helper has ended that moved so many bytes.
+  Duration after(size_t bytes, Time now) {
+    if (bytes < kMuch) return Duration{0};
+    const bool steady = now - last_much_ < kClose;
+    last_much_ = now;
+    return steady ? rest_ : Duration{0};
+  }
+
+ private:
+  static constexpr size_t kMuch = size_t{32} << 10;
+  static constexpr Duration kClose = std::chrono::milliseconds{1};
+  const Duration rest_;
+  Time last_much_;
+};
+
 // Spinning before a sleep pays when what is waited for comes within the spin. Keeps the share of
 // spins that paid, and probes now and then when it is low. Any thread; races cost a wrong guess at
 // most.

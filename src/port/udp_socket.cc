@@ -269,19 +269,28 @@ UdpSocket::Sent UdpSocket::send_one_by_one(const Train& train, const msghdr& hea
 // --- in
 
 UdpSocket::Received UdpSocket::receive_now(MutableBytes buffer) {
+  const IoVec place{buffer.data(), buffer.size()};
+  return receive_pieces({&place, 1}, 0);
+}
+
+UdpSocket::Received UdpSocket::look(MutableBytes front) {
+  const IoVec place{front.data(), front.size()};
+  return receive_pieces({&place, 1}, MSG_PEEK | MSG_TRUNC);
+}
+
+UdpSocket::Received UdpSocket::receive_pieces(std::span<const IoVec> pieces, int flags) {
   Received r;
   Control control;
-  IoVec place{buffer.data(), buffer.size()};
   msghdr header{};
   header.msg_name = r.from.get();
   header.msg_namelen = sizeof r.from.storage;
-  header.msg_iov = &place;
-  header.msg_iovlen = 1;
+  header.msg_iov = const_cast<IoVec*>(pieces.data());
+  header.msg_iovlen = pieces.size();
   header.msg_control = control.bytes.data();
   header.msg_controllen = control.bytes.size();
   ssize_t n;
   do {
-    n = calls::recvmsg(fd_.get(), &header, MSG_DONTWAIT);
+    n = calls::recvmsg(fd_.get(), &header, MSG_DONTWAIT | flags);
   } while (n < 0 && errno == EINTR);
   if (n < 0) {
     r.would_block = errno == EAGAIN;

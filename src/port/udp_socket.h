@@ -97,6 +97,13 @@ class UdpSocket {
     return receive_now(buffer);
   }
 
+  // In two steps, for who wants a large datagram where it belongs instead of in a buffer: look()
+  // shows how the next one or the next train begins, and leaves it there; `bytes` is the size of
+  // all. receive_into() takes it, cut up over `pieces`. Not where faults or records are on.
+  bool can_look() const { return !hooks_; }
+  Received look(MutableBytes front);
+  Received receive_into(std::span<const IoVec> pieces) { return receive_pieces(pieces, 0); }
+
   // Faults on purpose (option fault, docs/faults.md) may hold datagrams back. send() and receive()
   // see to those that are due; who calls neither for a while sets a deadline for held_until(),
   // never without faults, and then calls release_held() and receive().
@@ -130,6 +137,7 @@ class UdpSocket {
   Hooks& hooks();
   Sent send_now(const Train& train, Segmentation& segmentation);
   Received receive_now(MutableBytes buffer);
+  Received receive_pieces(std::span<const IoVec> pieces, int flags);
   Sent send_hooked(const Train& train, Segmentation& segmentation);
   Received receive_hooked(MutableBytes buffer);
   size_t write_control(Control& control, const Train& train, size_t segment) const;

@@ -1,6 +1,7 @@
 // Two UC queue pairs that know each other's number find each other (wire.md 13, 14.3).
 
 #include "base/log.h"
+#include "config/options.h"
 #include "verbs/uc_transport.h"
 
 namespace weft::verbs {
@@ -22,8 +23,12 @@ void UcTransport::changed(engine::Token& token, QpState from) {
   const QpAttributes& a = qp_.attributes();
   // With the number 0 it is rdma_cm that connects it.
   const bool ib_style = !qp_.cm_managed && a.dest_qpn != Qpn{};
-  if (ib_style && to == QpState::rtr && from != to && link_ == nullptr && calls()) {
-    call_peer(token);
+  if (ib_style && to == QpState::rtr && from != to && link_ == nullptr) {
+    if (config::options().uc == config::UcBringUp::none) {
+      start_static(token);
+    } else if (calls()) {
+      call_peer(token);
+    }
   }
   const bool open = link_ != nullptr && link_->connection().state() == UcConnection::State::open;
   if (ib_style && to == QpState::rts && from == QpState::rtr && !open && !peer_gone_) {
@@ -72,6 +77,30 @@ void UcTransport::call_itself(engine::Token& token, const wdp::Path& path) {
                         .ord = o.ord,
                         .max_payload = o.max_payload},
                        path.to);
+}
+
+// wire.md 9.1, "Static session": nothing is exchanged. What InfiniBand has a program tell a UC
+// queue pair is all there is: the token is the number of the queue pair that a datagram is for. The
+// first PSN that comes is the first, whatever the attributes say, and the peer may send from any
+// port.
+void UcTransport::start_static(engine::Token& token) {
+  const QpAttributes& a = qp_.attributes();
+  const auto to = resolve(qp_.context(), a.av);
+  if (!to) return give_up(token);
+  driver_.set_interface(to->path.from, to->interface);
+  const wdp::Path path = to->to(a.dest_qpn);
+  start_link(token, driver_);
+  link_->start_session(token,
+                       {.path = path,
+                        .peer_token = SessionToken{a.dest_qpn.value()},
+                        .own_token = SessionToken{qp_.number().value()},
+                        .own_qpn = qp_.number(),
+                        .peer_qpn = a.dest_qpn,
+                        .first_psn = Psn{static_cast<uint32_t>(driver_.random().next())},
+                        .crc = config::options().datagram_crc,
+                        .max_payload = datagram_room(qp_.context(), path),
+                        .is_static = true},
+                       {.address = path.to.address});
 }
 
 void UcTransport::on_deadline(engine::Token& token) {

@@ -1,6 +1,7 @@
 #include "verbs/uc_transport.h"
 
 #include "base/log.h"
+#include "config/options.h"
 #include "device/device.h"
 
 namespace weft::verbs {
@@ -15,7 +16,10 @@ wdp::Offer UcTransport::offer(const wdp::Path& path) {
           .ird = device::kMaxReads,
           .ord = device::kMaxReads,
           .max_payload = static_cast<uint16_t>(datagram_room(qp_.context(), path)),
-          .features = {.immediate = true, .uc_read = true, .ka_stats = true},
+          .features = {.data_crc = config::options().datagram_crc,
+                       .immediate = true,
+                       .uc_read = true,
+                       .ka_stats = true},
           // The peer's socket is likely to be like this one's.
           .window = driver_.socket().receive_buffer() / 2};
 }

@@ -64,6 +64,7 @@ class UcTransport final : public Transport,
   void start_link(engine::Token& token, engine::DatagramDriver& driver);
   bool calls() const;
   void call_peer(engine::Token& token);
+  void start_static(engine::Token& token);
   void call_itself(engine::Token& token, const wdp::Path& path);
   void call_failed(engine::Token& token);
   void call_again(engine::Token& token);

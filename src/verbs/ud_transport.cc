@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "config/options.h"
 #include "device/gid_table.h"
 #include "verbs/multicast_groups.h"
 #include "wdp/multicast.h"
@@ -13,12 +14,18 @@ namespace weft::verbs {
 void UdTransport::start() {
   const auto& gids = qp_.context().device().gids;
   // Of the first address; a peer behind a narrower interface is reached by shorter messages alone.
-  const size_t room =
+  const config::Options& options = config::options();
+  size_t room =
       gids.empty() ? 1472 : gids.front().link_mtu - (gids.front().gid.is_ipv4() ? 28 : 48);
-  queue_.emplace(
-      static_cast<wdp::UdConsumer&>(*this),
-      wdp::UdParameters{
-          .own_qpn = qp_.number(), .q_key = QKey{qp_.attributes().qkey}, .max_payload = room});
+  if (options.ud_big) {
+    room = wire::kMaxUdpPayload;
+    driver_.socket().allow_fragments(true);
+  }
+  queue_.emplace(static_cast<wdp::UdConsumer&>(*this),
+                 wdp::UdParameters{.own_qpn = qp_.number(),
+                                   .q_key = QKey{qp_.attributes().qkey},
+                                   .max_payload = room,
+                                   .crc = options.datagram_crc});
   failed_ = false;
   tally_ = {};
   driver_.port().demux().add(qp_.number(), *queue_);

@@ -17,6 +17,7 @@ SessionToken Demux::fresh_token(Random& random, Time now) {
 }
 
 void Demux::remove(SessionToken token, Time now) {
+  last_found_ = nullptr;
   if (sessions_.erase(token) != 0) quarantine_.push_back({token, now + kTimeWait});
 }
 
@@ -25,9 +26,13 @@ void Demux::remove(SessionToken token, Time now) {
 // session's to check.
 Result<UcConnection*, WdpDrop> Demux::find(const wire::WdpCommon& common,
                                            const Endpoint& from) const {
-  const auto it = sessions_.find(common.token);
-  if (it == sessions_.end()) return fail(WdpDrop::unknown_token);
-  const Session& s = it->second;
+  // Datagrams come in trains, of one session each.
+  if (last_found_ == nullptr || last_found_->first != common.token) {
+    const auto it = sessions_.find(common.token);
+    if (it == sessions_.end()) return fail(WdpDrop::unknown_token);
+    last_found_ = &*it;
+  }
+  const Session& s = last_found_->second;
   if ((!s.from.address.is_zero() && s.from.address != from.address) ||
       (s.from.port != 0 && s.from.port != from.port)) {
     return fail(WdpDrop::wrong_address);

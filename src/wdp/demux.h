@@ -83,6 +83,7 @@ class Demux {
     Time until;
   };
   std::unordered_map<SessionToken, Session> sessions_;
+  mutable const std::pair<const SessionToken, Session>* last_found_ = nullptr;  // in sessions_
   std::deque<Quarantined> quarantine_;
   std::map<RequestKey, Request> requests_;
   std::set<RequestKey> half_open_;

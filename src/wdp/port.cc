@@ -48,7 +48,8 @@ UcConnection* Port::received(Bytes datagram, const UdReception& how, Time now) {
   if (common->wdp_class == WdpClass::ctl && is_request(datagram)) {
     return request(datagram, how, now);
   }
-  if (const auto q = questions_.find(common->token); q != questions_.end()) {
+  if (const auto q = questions_.empty() ? questions_.end() : questions_.find(common->token);
+      q != questions_.end()) {
     const auto c = WdpCtl::parse(datagram);
     if (!c.ok()) return drop(c.error());
     if (how.from != q->second->path().to) return drop(WdpDrop::wrong_address);
@@ -284,6 +285,7 @@ void Port::start_static(UcConnection& connection, const UcParameters& parameters
 
 // Once an RTU or data have come its REQ is not half-open any more.
 void Port::look_at(UcConnection& connection) {
+  if (demux_.half_open() == 0) return;
   const auto it = connections_.find(&connection);
   if (it == connections_.end() || !it->second.request) return;
   if (connection.state() != UcConnection::State::setting_up) {

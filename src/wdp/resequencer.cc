@@ -13,7 +13,7 @@ void Resequencer::give_up_to(Psn psn) {
   if (distance(expected_, psn) > 0) expected_ = psn;
 }
 
-void Resequencer::arrived(Psn psn, const PsnWindow& window, Time now) {
+void Resequencer::arrived_with_gaps(Psn psn, const PsnWindow& window, Time now) {
   if (!std::exchange(started_, true)) expected_ = psn;
   skip_seen(window);
   if (distance(expected_, window.highest()) < 0) {

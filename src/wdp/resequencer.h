@@ -39,7 +39,13 @@ class Resequencer {
   // It was waited for, in vain.
   bool given_up(Psn psn) const { return started_ && distance(expected_, psn) < 0; }
   // This one came, and `window` knows of it.
-  void arrived(Psn psn, const PsnWindow& window, Time now);
+  void arrived(Psn psn, const PsnWindow& window, Time now) {
+    if (started_ && psn == expected_ && psn == window.highest() && samples_.empty()) {
+      expected_ = next(psn);
+    } else {
+      arrived_with_gaps(psn, window, now);
+    }
+  }
   void hold(Held held);
   // The next that need not wait any longer, in the order of PSNs.
   std::optional<Held> take_due(const PsnWindow& window);
@@ -65,6 +71,7 @@ class Resequencer {
   static constexpr Duration kSampleEvery = kHoldFor / 8;
 
   bool full() const { return held_.size() > kMostHeld || bytes_ > kMostHeldBytes; }
+  void arrived_with_gaps(Psn psn, const PsnWindow& window, Time now);
   void give_up_to(Psn psn);
   void skip_seen(const PsnWindow& window);
 

@@ -59,6 +59,14 @@ void UcConnection::received(Bytes datagram, Time now) {
   if (session_->counters().datagrams_received > before) confirm();
 }
 
+bool UcConnection::direct(Bytes front, size_t size, PieceList& places) {
+  return speaks() && session_->direct(front, size, places);
+}
+
+void UcConnection::direct_received(Time now) {
+  session_->direct_received(now);
+}
+
 void UcConnection::received_ctl(Bytes datagram, Time now) {
   const auto c = WdpCtl::parse(datagram);
   if (!c.ok()) return drops_.count(c.error());

@@ -29,6 +29,9 @@ class UcConnection {
 
   // --- datagrams in; token, address and index were right (demux.h)
   void received(Bytes datagram, Time now);
+  // The same in two steps, for data that can go straight to its place: see UcSession::direct().
+  bool direct(Bytes front, size_t size, PieceList& places);
+  void direct_received(Time now);
   // A REQ that belongs to this connection: it came again, or two queue pairs call each other.
   void requested_again(const wire::WdpCtl& req, size_t size, bool validated, Time now);
 

@@ -65,7 +65,7 @@ UcReceivePath::Verdict UcReceivePath::accept(const WdpData& d, const Source& sou
     v = dispatch(d, source, in_order, now);
   }
   resequencer_.arrived(d.psn, psns_, now);
-  drain();
+  if (resequencer_.holding() != 0) drain();
   return v;
 }
 

@@ -79,8 +79,8 @@ class DatagramDriverTest : public ::testing::Test {
             .first_psn = Psn{number * 1000},
             .ird = 4,
             .ord = 4,
-            .max_payload = 1472,
-            .features = {.immediate = true, .uc_read = true}};
+            .max_payload = max_payload,
+            .features = {.data_crc = crc, .immediate = true, .uc_read = true}};
   }
   // Number `n` of the active side calls the listener.
   void connect(Side& a, Side& b, uint32_t n) {
@@ -110,6 +110,24 @@ class DatagramDriverTest : public ::testing::Test {
     from.link->settle(h.token());
   }
 
+  // Sends 1 MB in datagrams of 64 KB; returns how much of it went straight to its place.
+  uint64_t in_place_of_large_datagrams(uint32_t number) {
+    max_payload = 65'504;
+    Side a;
+    Side b;
+    connect(a, b, number);
+    const uint64_t before = engine->counters().bytes_received_in_place.value();
+    Buffer there = pattern_bytes(1 << 20, number);
+    Buffer place(there.size());
+    send(a, b, there, place, 1);
+    EXPECT_TRUE(until([&] { return b.host.host.received.size() == 1; }));
+    EXPECT_EQ(place, there);
+    const Hold h = engine->hold();
+    return engine->counters().bytes_received_in_place.value() - before;
+  }
+
+  uint16_t max_payload = 1472;
+  bool crc = false;
   std::unique_ptr<Engine> engine;
   DatagramOwner nobody;
   Listener listener;
@@ -141,6 +159,17 @@ TEST_F(DatagramDriverTest, MessagesBothWays) {
 }
 
 // wire.md 9.1: DREQ; what stays of the link ends by itself.
+// The first one shows that they are large.
+TEST_F(DatagramDriverTest, LargeDatagramsGoStraightToTheirPlaces) {
+  EXPECT_EQ(in_place_of_large_datagrams(1), (1 << 20) - 65'456);
+}
+
+// wire.md part IV: what lies in one piece is checked before it is placed.
+TEST_F(DatagramDriverTest, LargeDatagramsWithACrcAreCheckedFirst) {
+  crc = true;
+  EXPECT_EQ(in_place_of_large_datagrams(1), 0);
+}
+
 TEST_F(DatagramDriverTest, WhoLeavesTellsThePeer) {
   Side a;
   Side b;

@@ -55,6 +55,23 @@ TEST(HelperPolicy, AWordFromTheUserBelowTheLeast) {
   EXPECT_EQ(p.patience(), 4us);
 }
 
+TEST(RestPolicy, RestsWhileMuchComesInCloseTogether) {
+  RestPolicy p{100us};
+  Time now = Time::from_ns(1'000'000'000);
+  EXPECT_EQ(p.after(64 << 10, now), 0us);  // the first, after a long time
+  EXPECT_EQ(p.after(64 << 10, now = now + 300us), 100us);
+  EXPECT_EQ(p.after(64 << 10, now = now + 300us), 100us);
+  EXPECT_EQ(p.after(100, now = now + 100us), 0us);  // a message of 100 bytes
+  EXPECT_EQ(p.after(64 << 10, now = now + 5ms), 0us);
+}
+
+TEST(RestPolicy, NeverWhereTheUserWantsNone) {
+  RestPolicy p{0us};
+  const Time now = Time::from_ns(1'000'000'000);
+  EXPECT_EQ(p.after(1 << 20, now), 0us);
+  EXPECT_EQ(p.after(1 << 20, now + 10us), 0us);
+}
+
 TEST(SpinPolicy, SpinsAsLongAsItPays) {
   SpinPolicy p(20us);
   EXPECT_EQ(p.spin(), 20us);

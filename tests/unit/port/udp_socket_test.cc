@@ -178,6 +178,33 @@ TEST_P(Udp, EmptyAndLargestDatagrams) {
 }
 
 // DF is set: what does not fit is refused here, not cut up on the way.
+TEST_P(Udp, ALookLeavesADatagramThereForItsPlaces) {
+  const Buffer data = pattern(30'000, 5);
+  const IoVec piece{const_cast<std::byte*>(data.data()), data.size()};
+  Segmentation s;
+  Buffer front(56);
+  ASSERT_TRUE(b.can_look());
+  EXPECT_TRUE(b.look(front).would_block);
+  ASSERT_EQ(a.send({.to = &to, .pieces = {&piece, 1}}, s).bytes, data.size());
+  ASSERT_TRUE(readable(b));
+  for (int i = 0; i < 2; ++i) {
+    const auto r = b.look(front);
+    EXPECT_EQ(r.bytes, data.size());
+    EXPECT_EQ(r.segment, data.size());
+    EXPECT_EQ(r.from.port(), a.local().port());
+    EXPECT_TRUE(std::equal(front.begin(), front.end(), data.begin()));
+  }
+  Buffer header(48);
+  Buffer first(10'000);
+  Buffer second(20'000);
+  const IoVec places[] = {
+      {header.data(), 48}, {first.data(), first.size()}, {second.data(), second.size()}};
+  EXPECT_EQ(b.receive_into(places).bytes, data.size());
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), data.begin() + 48));
+  EXPECT_TRUE(std::equal(second.begin(), second.end() - 48, data.begin() + 10'048));
+  EXPECT_TRUE(b.look(front).would_block);
+}
+
 TEST_P(Udp, TooLargeForThePath) {
   Buffer data = pattern(65'530, 1);
   const IoVec piece{data.data(), data.size()};

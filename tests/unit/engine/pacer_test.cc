@@ -1,0 +1,44 @@
+#include "engine/pacer.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Pacer, ATrainCostsItsTime) {
+  Pacer p{8};  // a byte in a nanosecond
+  const Time start = Time::from_ns(1'000'000'000);
+  EXPECT_LE(p.next(), start);
+  p.sent(5'000'000, start);
+  EXPECT_EQ(p.next(), start + 4ms);  // less the moment that it may catch up
+  p.sent(1000, p.next());
+  EXPECT_EQ(p.next(), start + 4ms + 1us);
+}
+
+TEST(Pacer, CatchesUpForAMomentAlone) {
+  Pacer p{8};
+  Time now = Time::from_ns(1'000'000'000);
+  p.sent(10'000'000, now);
+  // Each turn comes 100 us late, and the mean is kept.
+  for (int i = 0; i < 100; ++i) {
+    now = p.next() + 100us;
+    const Time before = p.next();
+    p.sent(500'000, now);
+    EXPECT_EQ(p.next() - before, 500us);
+  }
+  // After a long pause it does not make up for all of it.
+  now = now + 1s;
+  p.sent(1000, now);
+  EXPECT_EQ(p.next(), now - 1ms + 1us);
+}
+
+TEST(Pacer, NoRateIsNoDelay) {
+  Pacer p{0};
+  p.sent(100'000'000, Time::from_ns(5));
+  EXPECT_LE(p.next(), Time::from_ns(5));
+}
+
+}  // namespace
+}  // namespace weft::engine
