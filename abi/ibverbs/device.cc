@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "abi/ibverbs/errors.h"
+#include "abi/ibverbs/file_hook.h"
 #include "abi/ibverbs/objects.h"
 #include "cm/core.h"
 #include "config/options.h"
@@ -19,9 +20,6 @@
 
 namespace weft::abi {
 namespace {
-
-// In the place of the kernel's driver: takes what is written and says nothing.
-constexpr char kDriver[] = "/dev/null";
 
 // The rest of rdma-core's verbs_device. libmlx5, libefa and their like look behind the ibv_device
 // of any device for their own operations (mpi.md 1.1): there must be something, and nothing of
@@ -56,8 +54,8 @@ AbiDevice make_device() {
   a.device.node_type = static_cast<ibv_node_type>(d.attributes.node_type);
   a.device.transport_type = static_cast<ibv_transport_type>(d.attributes.transport);
   copy_text(a.device.name, device::kDeviceName);
-  // Where the kernel would put them. Nothing is there, but programs read the names.
-  copy_text(a.device.dev_name, "uverbs0");
+  // Where the kernel would put them. Nothing is there, but programs read the names (file_hook.h).
+  copy_text(a.device.dev_name, kDeviceFile);
   copy_text(a.device.dev_path, "/sys/class/infiniband_verbs/uverbs0");
   copy_text(a.device.ibdev_path, std::string{"/sys/class/infiniband/"} + a.device.name);
   a.operations = &kOperations;
@@ -95,6 +93,7 @@ extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) try {
   if (count != nullptr) *count = 0;
+  hook_files();
   ibv_device& only = the_device().device;
   auto** list = static_cast<ibv_device**>(std::calloc(2, sizeof(void*)));
   if (list == nullptr) return refuse_object(ENOMEM);

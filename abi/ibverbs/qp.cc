@@ -7,6 +7,7 @@
 #include "abi/ibverbs/enums.h"
 #include "abi/ibverbs/errors.h"
 #include "abi/ibverbs/events.h"
+#include "base/log.h"
 #include "device/device.h"
 
 namespace weft::abi {
@@ -43,12 +44,17 @@ Nothing explain(verbs::Errc e, const ibv_qp_init_attr& attr) {
   const ibv_qp_cap& cap = attr.cap;
   switch (e) {
     case verbs::Errc::invalid:
+      // libfabric asks for more and more until it is refused: no news to the user (mpi.md 2.3).
+      if (cap.max_inline_data > device::kMaxInline) {
+        WEFT_LOG(info, "queue pair: %u inline bytes (limit %u)", cap.max_inline_data,
+                 device::kMaxInline);
+        return refuse_object(EINVAL);
+      }
       return refuse_object(EINVAL,
                            "queue pair: %u send and %u receive requests (limit %u), %u and %u "
-                           "segments (%u), %u inline bytes (%u)",
+                           "segments (%u)",
                            cap.max_send_wr, cap.max_recv_wr, device::kMaxQpWr, cap.max_send_sge,
-                           cap.max_recv_sge, device::kMaxSge, cap.max_inline_data,
-                           device::kMaxInline);
+                           cap.max_recv_sge, device::kMaxSge);
     case verbs::Errc::not_supported:
       return refuse_object(EOPNOTSUPP, kType, static_cast<int>(attr.qp_type));
     default:

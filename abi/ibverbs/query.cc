@@ -90,13 +90,6 @@ ibv_port_attr port_of(const device::Device& device) {
   return out;
 }
 
-// By the identity: RoCE has IP addresses as GIDs, iWARP and InfiniBand have plain ones.
-ibv_gid_type gid_type(const device::Device& device) {
-  const bool roce = device.attributes.transport == device::Transport::infiniband &&
-                    device.port.link_layer == device::LinkLayer::ethernet;
-  return roce ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
-}
-
 ibv_gid_entry gid_entry(const device::Device& device, uint32_t index) {
   const device::GidEntry& e = device.gids[index];
   ibv_gid_entry out{};
@@ -117,6 +110,12 @@ void copy_versioned(void* to, size_t size, const T& from) {
 }
 
 }  // namespace
+
+ibv_gid_type gid_type(const device::Device& device) {
+  const bool roce = device.attributes.transport == device::Transport::infiniband &&
+                    device.port.link_layer == device::LinkLayer::ethernet;
+  return roce ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
+}
 
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
                     ibv_device_attr_ex* out, size_t size) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "device/gid_table.h"
 #include "port/udp_bind.h"
 
 namespace weft::cm {
@@ -23,6 +24,15 @@ using engine::Token;
 ConnectionId* ConnectionId::create(verbs::Adapter& adapter, std::shared_ptr<EventChannel> channel) {
   // Queue pairs take the engines by turns; who has none yet does not disturb the order.
   return new ConnectionId(adapter, std::move(channel), adapter.engine(0));
+}
+
+bool ConnectionId::on_device() const {
+  if (!BasicId::on_device()) return false;
+  // The kernel's rdma_cm takes a loopback address for a kind of wildcard until there is a peer, and
+  // programs build on that: libfabric binds "localhost" to find out whether there is RDMA, and
+  // where that is on a device it tells its peers 127.0.0.1 (mpi.md 2.3).
+  const Addresses a = addresses();
+  return a.destination.valid() || !device::is_loopback(a.source_gid);
 }
 
 int ConnectionId::bind_socket(const port::Address& at) {

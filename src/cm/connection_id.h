@@ -28,6 +28,7 @@ class ConnectionId final : public BasicId,
   // Deleted by destroy().
   static ConnectionId* create(verbs::Adapter& adapter, std::shared_ptr<EventChannel> channel);
 
+  bool on_device() const override;
   int connect(verbs::QueuePair* pair, const ConnectionParameters& parameters) override;
   int establish() override;
   int accept(verbs::QueuePair* pair, const ConnectionParameters& parameters) override;

@@ -16,9 +16,7 @@ class CmSoak : public CmTest {
  protected:
   void SetUp() override {
     limit = raise_descriptor_limit();
-    ASSERT_NE(client = make_id(active.get()), nullptr);
-    sockaddr_in here = loopback();
-    ASSERT_OK(rdma_bind_addr(client.get(), any_of(here)));
+    ASSERT_NE(client = resolved(active.get(), 9), nullptr);
     device = client->verbs;  // stays open: librdmacm shares it
     client.reset();
     pd = ibv_alloc_pd(device);

@@ -20,7 +20,8 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 import cases  # noqa: E402
 
 NOBODY = 65534
@@ -55,6 +56,7 @@ class Host:
 
     def __init__(self):
         self.address = "127.0.0.1"
+        self.network = "127.0.0.0/8"
 
     def own(self, _side):
         return self.address
@@ -74,6 +76,7 @@ class Namespaces:
     def __init__(self):
         self.sides = [f"weft-apps-{os.getpid()}-{i}" for i in (0, 1)]
         self.address = "192.0.2.1"
+        self.network = "192.0.2.0/24"
         run = lambda *c: subprocess.run(c, check=True, stdout=subprocess.DEVNULL)
         for s in self.sides:
             run("ip", "netns", "add", s)
@@ -84,6 +87,10 @@ class Namespaces:
             run("ip", "-n", s, "address", "add", f"192.0.2.{i + 1}/24", "dev", veth)
             run("ip", "-n", s, "link", "set", veth, "up")
             run("ip", "-n", s, "link", "set", "lo", "up")
+
+    def set_mtu(self, mtu):
+        for s in self.sides:
+            subprocess.run(["ip", "-n", s, "link", "set", self.interface, "mtu", str(mtu)], check=True)
 
     def own(self, side):
         return f"192.0.2.{side + 1}"
@@ -140,6 +147,26 @@ class Product:
         for lib in ("libibverbs.so.1", "librdmacm.so.1"):
             shutil.copy(f"{build}/lib/weft/{lib}", f"{self.root}/lib/weft/{lib}")
 
+    def folder(self):
+        """A folder where everybody may write, with a remote shell."""
+        folder = tempfile.mkdtemp(dir=self.root)
+        os.chmod(folder, 0o777)
+        shutil.copy(f"{HERE}/remote_shell.py", folder)
+        with open(f"{folder}/rsh", "w", encoding="ascii") as f:
+            f.write(f'#!/bin/sh\nexec python3 {folder}/remote_shell.py {folder}/shell "$@"\n')
+        os.chmod(f"{folder}/rsh", 0o755)
+        return folder
+
+    def compile(self, compiler, source):
+        program = f"{self.root}/bin/{compiler}-{os.path.basename(source)}"
+        if not os.path.exists(program):
+            done = subprocess.run([compiler, "-O2", "-o", program, f"{HERE}/{source}"], check=False, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
+            if done.returncode != 0:
+                raise Failed(f"{compiler} does not compile {source}:\n{done.stdout}")
+            os.chmod(program, 0o755)
+        return program
+
     def command(self, program, environment=()):
         # Other people's programs leak: that is not what is asked here.
         first = ["env", f"LD_PRELOAD={self.sanitizer}", "ASAN_OPTIONS=detect_leaks=0"] if self.sanitizer else []
@@ -176,9 +203,11 @@ class Process:
 
 
 def run_programs(case, place, product, environment, started):
-    values = {"addr": place.address, "port": str(free_port())}
+    values = {"addr": place.address, "network": place.network, "port": str(free_port()), "folder": product.folder()}
+    if case.compiled:
+        values["program"] = product.compile(*case.compiled)
     fill = lambda words, side: [w.format(**values, own=place.own(side)) for w in words]
-    environment = (*environment, *case.environment)
+    environment = (*environment, *fill(case.environment, 0))
     until = time.monotonic() + case.seconds
     servers = []
     for _ in range(case.servers):
@@ -242,10 +271,15 @@ def main():
     good, ran = True, False
     try:
         for case in chosen:
-            if not shutil.which(case.server[0]):
-                print(f"SKIPPED {case.name}: {case.server[0]} is not installed")
+            missing = [program for program in case.needs if not shutil.which(program)]
+            if missing:
+                print(f"SKIPPED {case.name}: {missing[0]} is not installed")
                 continue
             for place in there[:1] if case.client is None else there:
+                if isinstance(place, Namespaces):
+                    place.set_mtu(case.mtu or 1500)
+                elif case.mtu:
+                    continue
                 ran = True
                 if not run_case(case, place, product):
                     good = False

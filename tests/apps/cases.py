@@ -2,34 +2,8 @@
 
 import re
 
-
-class Case:
-    """A server and its clients, or a program alone. In commands {addr} is the server's address,
-    {own} the address of the one who runs it, {port} a port that is free on TCP and UDP."""
-
-    def __init__(self, name, server, client=None, clients=1, good=None, server_is_killed=False, seconds=40, stagger=0.0,
-                 environment=(), servers=1):
-        self.name = name
-        self.server = server.split()
-        self.client = client.split() if client else None
-        self.clients = clients
-        self.servers = servers  # the same program several times
-        self.good = good or (lambda server, client: None)
-        self.server_is_killed = server_is_killed  # it serves for ever
-        self.seconds = seconds
-        self.environment = environment  # variables for both sides
-        self.stagger = stagger  # seconds between one client's start and the next
-
-
-def wants(text):
-    """The client's output must match the pattern."""
-
-    def good(_server, client):
-        if not re.search(text, client):
-            return f"the output has nothing like /{text}/"
-        return None
-
-    return good
+import middleware
+from case import Case, all_of, wants
 
 
 def perftest_result(_server, client):
@@ -150,6 +124,22 @@ def by_rdma_cm():
             yield Case(f"ib_send_{kind}.{name}", f"{program} {option}", f"{program} {option} {{addr}}", good=perftest_result)
 
 
+def jumbo():
+    """On a link whose MTU is 9000 the port's is 4096, and messages that no Ethernet packet of 1500 bytes holds are one datagram."""
+    for kind, size in {"uc": "-c -s 20000 -m 4096", "ud": "-c -s 4096"}.items():
+        program = f"ibv_{kind}_pingpong -p {{port}} {size}"
+        yield Case(f"ibv_{kind}_pingpong.mtu_9000", program, program + " {addr}", good=wants(r"usec/iter"), mtu=9000)
+    yield Case("udaddy.mtu_9000", "udaddy -p {port} -C 20 -S 4000", "udaddy -s {addr} -p {port} -C 20 -S 4000",
+               good=wants(r"return status 0"), mtu=9000)
+    group = "mckey -m 239.193.7.3 -C 10 -S 4000"
+    yield Case("mckey.mtu_9000", group + " -b {addr}", group + " -b {own} -s", good=wants(r"return status 0"), servers=3, mtu=9000)
+    for program, service, few in (("ib_send_bw", "UD", "-n 500 -t 16"), ("ib_send_bw", "UC", "-n 500 -t 16 -s 8000"), ("ib_write_bw", "UC", ""),
+                                  ("ib_send_lat", "UD", ""), ("ib_write_lat", "UC", "")):
+        command = f"{program} -c {service} -p {{port}} {few}"
+        yield Case(f"{program}.{service.lower()}_mtu_9000", command, command + " {addr}", mtu=9000,
+                   good=all_of(perftest_result, wants(r"Mtu +: 4096\[B\]")))
+
+
 def alone():
     yield Case("ibv_devices", "ibv_devices", good=lambda s, _: None if "weft0" in s else "no weft0")
     yield Case("ibv_devinfo", "ibv_devinfo -v",
@@ -157,4 +147,4 @@ def alone():
 
 
 def all_cases():
-    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *connections(), *perftest(), *with_faults()]
+    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *jumbo(), *connections(), *perftest(), *with_faults(), *middleware.cases()]

@@ -1,0 +1,249 @@
+#include "abi/ibverbs/file_hook.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "abi/ibverbs/imports.h"
+#include "abi/ibverbs/query.h"
+#include "base/log.h"
+#include "config/options.h"
+#include "device/device.h"
+#include "port/fd.h"
+
+namespace weft::abi {
+namespace {
+
+// ---- Which paths are weft's, and what stands there.
+
+constexpr std::string_view kDeviceFolder = "/dev/infiniband/";
+
+// The path to use instead. A null pointer is the C library's matter.
+const char* real_path(const char* path) {
+  if (path == nullptr) return path;
+  std::string_view p = path;
+  if (!p.starts_with(kDeviceFolder)) return path;
+  p.remove_prefix(kDeviceFolder.size());
+  return p == kDeviceFile ? kDriver : path;
+}
+
+bool is_gid_type(const char* path) {
+  static const std::string folder = "/sys/class/infiniband/" + std::string{device::kDeviceName} +
+                                    "/ports/" + std::to_string(device::kPort) + "/gid_attrs/types/";
+  return path != nullptr && std::strncmp(path, folder.c_str(), folder.size()) == 0;
+}
+
+int fails(int error) {
+  errno = error;
+  return -1;
+}
+
+// A descriptor from which the type of the GID can be read whose index ends `path`.
+int open_gid_type(const char* path, int flags) try {
+  const std::string_view index{std::strrchr(path, '/') + 1};
+  unsigned n = 0;
+  const auto [end, error] = std::from_chars(index.data(), index.data() + index.size(), n);
+  if (error != std::errc{} || end != index.data() + index.size()) return fails(ENOENT);
+  const device::Device device = device::query_device(config::options());
+  if (n >= device.gids.size()) return fails(ENOENT);
+  if ((flags & O_ACCMODE) != O_RDONLY) return fails(EACCES);
+
+  const std::string_view text =
+      gid_type(device) == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2\n" : "IB/RoCE v1\n";
+  port::Fd fd{::memfd_create("weft-gid-type", (flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0)};
+  if (!fd.valid()) return -1;
+  if (::pwrite(fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    return fails(EIO);
+  }
+  return fd.release();
+} catch (const std::exception&) {
+  return fails(ENOMEM);
+}
+
+// ---- What the libraries call. Each has the arguments and the result of its name in the C library;
+// the variants for 64 bits are the same functions on these processors.
+static_assert(sizeof(off_t) == 8);
+
+int hooked_stat(const char* path, struct stat* to) {
+  return ::stat(real_path(path), to);
+}
+int hooked_lstat(const char* path, struct stat* to) {
+  const char* real = real_path(path);
+  return real == path ? ::lstat(path, to) : ::stat(real, to);
+}
+// What stat(2) was called in programs that are older than glibc 2.33.
+int hooked_xstat(int, const char* path, struct stat* to) {
+  return hooked_stat(path, to);
+}
+int hooked_lxstat(int, const char* path, struct stat* to) {
+  return hooked_lstat(path, to);
+}
+int hooked_fstatat(int folder, const char* path, struct stat* to, int flags) {
+  return ::fstatat(folder, real_path(path), to, flags);
+}
+
+int hooked_access(const char* path, int mode) {
+  return ::access(real_path(path), mode);
+}
+int hooked_eaccess(const char* path, int mode) {
+  return ::eaccess(real_path(path), mode);
+}
+int hooked_faccessat(int folder, const char* path, int mode, int flags) {
+  return ::faccessat(folder, real_path(path), mode, flags);
+}
+
+// The mode is there only for files that may be made.
+#define WEFT_MODE_AFTER(last)         \
+  mode_t mode = 0;                    \
+  if (__OPEN_NEEDS_MODE(last)) {      \
+    va_list arguments;                \
+    va_start(arguments, last);        \
+    mode = va_arg(arguments, mode_t); \
+    va_end(arguments);                \
+  }                                   \
+  static_assert(sizeof(mode_t) >= sizeof(int))
+
+int hooked_open(const char* path, int flags, ...) {
+  WEFT_MODE_AFTER(flags);
+  if (is_gid_type(path)) return open_gid_type(path, flags);
+  return ::open(real_path(path), flags, mode);
+}
+int hooked_openat(int folder, const char* path, int flags, ...) {
+  WEFT_MODE_AFTER(flags);
+  if (is_gid_type(path)) return open_gid_type(path, flags);
+  return ::openat(folder, real_path(path), flags, mode);
+}
+#undef WEFT_MODE_AFTER
+// With _FORTIFY_SOURCE.
+int hooked_open_2(const char* path, int flags) {
+  return hooked_open(path, flags);
+}
+int hooked_openat_2(int folder, const char* path, int flags) {
+  return hooked_openat(folder, path, flags);
+}
+
+FILE* hooked_fopen(const char* path, const char* mode) {
+  if (!is_gid_type(path)) return ::fopen(real_path(path), mode);
+  const bool reads = mode[0] == 'r' && std::strchr(mode, '+') == nullptr;
+  port::Fd fd{open_gid_type(
+      path, (reads ? O_RDONLY : O_RDWR) | (std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0))};
+  FILE* file = fd.valid() ? ::fdopen(fd.get(), mode) : nullptr;
+  if (file != nullptr) (void)fd.release();
+  return file;
+}
+
+template <class Function>
+void* address_of(Function* f) {
+  return reinterpret_cast<void*>(f);
+}
+
+void* replacement_of(std::string_view function) {
+  static const auto all = std::to_array<std::pair<std::string_view, void*>>({
+      {"stat", address_of(hooked_stat)},           {"stat64", address_of(hooked_stat)},
+      {"lstat", address_of(hooked_lstat)},         {"lstat64", address_of(hooked_lstat)},
+      {"__xstat", address_of(hooked_xstat)},       {"__xstat64", address_of(hooked_xstat)},
+      {"__lxstat", address_of(hooked_lxstat)},     {"__lxstat64", address_of(hooked_lxstat)},
+      {"fstatat", address_of(hooked_fstatat)},     {"fstatat64", address_of(hooked_fstatat)},
+      {"access", address_of(hooked_access)},       {"eaccess", address_of(hooked_eaccess)},
+      {"euidaccess", address_of(hooked_eaccess)},  {"faccessat", address_of(hooked_faccessat)},
+      {"open", address_of(hooked_open)},           {"open64", address_of(hooked_open)},
+      {"__open_2", address_of(hooked_open_2)},     {"__open64_2", address_of(hooked_open_2)},
+      {"openat", address_of(hooked_openat)},       {"openat64", address_of(hooked_openat)},
+      {"__openat_2", address_of(hooked_openat_2)}, {"__openat64_2", address_of(hooked_openat_2)},
+      {"fopen", address_of(hooked_fopen)},         {"fopen64", address_of(hooked_fopen)},
+  });
+  for (const auto& [name, target] : all) {
+    if (name == function) return target;
+  }
+  return nullptr;
+}
+
+// ---- Which libraries are concerned.
+
+bool is_concerned(const char* path) {
+  const char* slash = std::strrchr(path, '/');
+  // A name without a folder is that of the program, or of the kernel's own library.
+  if (slash == nullptr) return false;
+  const std::string_view file = slash + 1;
+  return file.starts_with("libuc") || file.starts_with("libmca");
+}
+
+std::vector<std::string> concerned_libraries() {
+  std::vector<std::string> paths;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* to) {
+        try {
+          if (is_concerned(object->dlpi_name)) {
+            static_cast<std::vector<std::string>*>(to)->emplace_back(object->dlpi_name);
+          }
+          return 0;
+        } catch (const std::bad_alloc&) {
+          return 1;  // no exception may pass through the loader
+        }
+      },
+      &paths);
+  return paths;
+}
+
+// Waits until whoever loads it has finished, because relocation would undo what is done here, and
+// keeps it loaded.
+class Pin {
+ public:
+  explicit Pin(const std::string& path)
+      : handle_(::dlopen(path.c_str(), RTLD_NOLOAD | RTLD_LAZY)) {}
+  ~Pin() {
+    if (handle_ != nullptr) ::dlclose(handle_);
+  }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+  const link_map* map() const { return static_cast<const link_map*>(handle_); }
+
+ private:
+  void* handle_;
+};
+
+void hook(const link_map& library) {
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* of) {
+        const auto& wanted = *static_cast<const link_map*>(of);
+        if (object->dlpi_addr != wanted.l_addr ||
+            std::strcmp(object->dlpi_name, wanted.l_name) != 0) {
+          return 0;
+        }
+        replace_imports(*object, replacement_of);
+        return 1;
+      },
+      const_cast<link_map*>(&library));
+}
+
+}  // namespace
+
+void hook_files() noexcept try {
+  if (config::options().no_hook) return;
+  for (const std::string& path : concerned_libraries()) {
+    const Pin library{path};
+    // Unloaded meanwhile.
+    if (library.map() == nullptr) continue;
+    hook(*library.map());
+    WEFT_LOG(debug, "%s finds the device file of weft0", path.c_str());
+  }
+} catch (const std::exception&) {
+  // No memory: UCX finds no device then, and goes without.
+}
+
+}  // namespace weft::abi

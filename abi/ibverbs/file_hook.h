@@ -1,0 +1,32 @@
+// The files of weft0 that are not there.
+//
+// UCX takes a device only when the kernel's file of it, /dev/infiniband/<dev_name>, is a character
+// device that may be read and written (mpi.md 2.1). It asks the C library, and no answer of
+// libibverbs reaches it. It also reads there which kind of address a GID is, and without an answer
+// takes RoCE v1. So weft puts functions of its own in the place of those that these libraries
+// import, in their global offset tables (mpi.md 2.8 a): for paths of weft0 they answer as the
+// kernel would, all else they pass on. Only libraries called libuc* and libmca* are touched, which
+// are UCX and what Open MPI shares between its components. The option no_hook leaves everything as
+// it is; then the file has to be made by hand: `mkdir /dev/infiniband; ln -s /dev/null
+// /dev/infiniband/uverbs0`.
+//
+//   /dev/infiniband/uverbs0                                   stands for /dev/null
+//   /sys/class/infiniband/weft0/ports/1/gid_attrs/types/N     can be opened: the type of GID N
+#pragma once
+
+#include <string_view>
+
+namespace weft::abi {
+
+// The dev_name of weft0.
+inline constexpr std::string_view kDeviceFile = "uverbs0";
+
+// In the place of the kernel's driver: takes what is written and says nothing.
+inline constexpr char kDriver[] = "/dev/null";
+
+// Does it for all libraries that are loaded now; ibv_get_device_list calls it, because UCX asks for
+// the list right before it looks for the file. Any thread, any number of times. Takes locks of the
+// dynamic loader, so the caller holds none.
+void hook_files() noexcept;
+
+}  // namespace weft::abi

@@ -1,0 +1,21 @@
+// Where a loaded library keeps the addresses of the functions that it imports (its global offset
+// table), and how one of them is replaced. For file_hook.cc.
+#pragma once
+
+#include <link.h>
+
+#include <string_view>
+
+namespace weft::abi {
+
+// Asked for each function that an object imports; nullptr leaves it as it is.
+using Replacement = void* (*)(std::string_view function);
+
+// Replaces what `object` imports, in the slots that calls go through. Idempotent. Everything that
+// the ELF file says is held against the object's segments before it is followed: what does not fit
+// is passed over, and so is a slot that cannot be made writable. The object must be wholly loaded,
+// and only one thread may be here: call it from the callback of dl_iterate_phdr, under the loader's
+// lock.
+void replace_imports(const dl_phdr_info& object, Replacement replacement);
+
+}  // namespace weft::abi

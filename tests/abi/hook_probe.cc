@@ -1,0 +1,25 @@
+// A library that looks for files, for hook_test.cc. It stands for those of UCX under a name like
+// theirs, and once more under another name.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#define WEFT_PROBE extern "C" __attribute__((visibility("default")))
+
+WEFT_PROBE int probe_stat(const char* path, struct stat* to) {
+  return stat(path, to);
+}
+
+WEFT_PROBE int probe_access(const char* path, int mode) {
+  return access(path, mode);
+}
+
+WEFT_PROBE int probe_open(const char* path, int flags, mode_t mode) {
+  return open(path, flags, mode);
+}
+
+WEFT_PROBE FILE* probe_fopen(const char* path, const char* mode) {
+  return fopen(path, mode);
+}

@@ -1,0 +1,61 @@
+"""UCX, Open MPI, MPICH and libfabric, which bring their own protocols and ask more of the device than perftest does."""
+
+import os
+import re
+
+from case import Case, all_of, wants
+
+# A transport's name for UCX_TLS, and as UCX prints it. rc_v takes ud_verbs to exchange the first words.
+TRANSPORTS = {"ud_verbs": "ud_verbs", "rc_v": "rc_verbs"}
+
+
+def ucx():
+    def shows(server, _client):
+        for transport in TRANSPORTS.values():
+            if not re.search(rf"Transport: {transport}\n#\s+Device: weft0:1\n", server):
+                return f"no {transport} on weft0"
+        return None
+
+    def shows_nothing(server, _client):
+        # Who has the kernel's file for something else needs no hook.
+        return "weft0 without a device file" if "weft0:1" in server and not os.path.exists("/dev/infiniband/uverbs0") else None
+
+    yield Case("ucx_info.device", "ucx_info -d", good=shows)
+    yield Case("ucx_info.no_hook", "ucx_info -d", good=shows_nothing, environment=("WEFT_NO_HOOK=1",))
+    for name, transport in TRANSPORTS.items():
+        for test in ("tag_lat", "tag_bw"):
+            program = f"ucx_perftest -p {{port}} -t {test} -n 2000 -w 100 -s 3000"
+            yield Case(f"ucx_perftest.{name}_{test}", program, program + " {addr}", environment=over(name),
+                       good=all_of(wants(r"Final: +2000 "), wants(rf"\({transport}/weft0:1")))
+
+
+def over(transport):
+    # What it has chosen stands among the lines of level info.
+    return (f"UCX_TLS={transport}", "UCX_LOG_LEVEL=info", "UCX_WARN_UNUSED_ENV_VARS=n")
+
+
+def mpi():
+    """The second rank is started through the server, a remote shell on the other side; both sides have one user and one disk."""
+    shell = "python3 {folder}/remote_shell.py {folder}/shell"
+    options = {
+        "openmpi": "--mca pml ucx --mca osc ucx --mca btl self --host {own}:1,{addr}:1 --mca plm_rsh_agent {folder}/rsh "
+                   "--mca oob_tcp_if_include {network} --mca orte_tmpdir_base {folder} --timeout 35",
+        "mpich": "-launcher rsh -launcher-exec {folder}/rsh -hosts {own},{addr}",
+    }
+    for kind, words in options.items():
+        for name, transport in TRANSPORTS.items():
+            yield Case(f"mpi_{kind}.{name}", shell, f"mpirun.{kind} {words} -np 2 {{program}}", server_is_killed=True,
+                       compiled=(f"mpicc.{kind}", "mpi_pingpong.c"), needs=(f"mpirun.{kind}",),
+                       environment=(*over(name), "HOME={folder}", "MPIEXEC_TIMEOUT=35"),
+                       good=all_of(wants("every byte was right"), wants(rf"\({transport}/weft0:1")))
+
+
+def libfabric():
+    for layer, domain in {"rxm": "weft0", "rxd": "weft0-dgram"}.items():
+        program = f"fi_pingpong -p verbs;ofi_{layer} -d {domain} -e rdm -c -I 20"
+        yield Case(f"fi_pingpong.{layer}", program + " -B {port}", program + " -P {port} {addr}", good=wants(r"1m +20 +=20 "),
+                   environment=(f"FI_PROVIDER=verbs;ofi_{layer}",))
+
+
+def cases():
+    return [*ucx(), *mpi(), *libfabric()]
