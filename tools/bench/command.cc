@@ -121,9 +121,11 @@ int run_suite(SuiteOptions options) {
   }
   if (options.priority && ::geteuid() != 0) throw Failure{"--priority has to be run as root"};
   const Network network = network_of(options);
+  PhaseMeter meter;
   const Setting setting{.network = network,
                         .pinning = options.no_pin ? Pinning{} : two_cpus(),
                         .library = options.library,
+                        .meter = meter,
                         .first = options.priority};
   Run run{.suite = options.cases.suite,
           .path = network.name,
@@ -137,6 +139,7 @@ int run_suite(SuiteOptions options) {
   for (const Spec& spec : specs) run.cases.push_back({.spec = spec, .repetitions = {}});
   measure(run, options, setting);
   run.machine.load_after = load_average();
+  run.energy = meter.energy();
   fmt::print("{}", options.json ? as_json(run).dump(2) + "\n" : as_text(run));
   const auto failed = failures(run.cases);
   if (options.json) {

@@ -24,6 +24,29 @@ Figures lossy_figures(const SideResult& taker, double sent, double seconds, doub
   return figures;
 }
 
+// Where the CPU of streams went, beyond user code of the caller's thread. Only for those whose
+// bytes all come.
+void add_parts(Figures& figures, const SideResult& tx, const SideResult& rx, double gigabytes) {
+  figures["tx_system_s_per_gb"] = tx.system_s / gigabytes;
+  figures["rx_system_s_per_gb"] = rx.system_s / gigabytes;
+  figures["tx_library_s_per_gb"] = tx.library_cpu_s / gigabytes;
+  figures["rx_library_s_per_gb"] = rx.library_cpu_s / gigabytes;
+}
+
+void add_machine(Figures& figures, const Measurement& m) {
+  if (m.initiator.peak_bytes > 0) figures["initiator_peak_bytes"] = m.initiator.peak_bytes;
+  if (m.target.peak_bytes > 0) figures["target_peak_bytes"] = m.target.peak_bytes;
+  if (m.machine.steal_s) figures["steal_s"] = *m.machine.steal_s;
+  if (m.machine.watts) figures["watts"] = *m.machine.watts;
+  const auto gbps = figures.find("gbps");
+  if (gbps == figures.end() || gbps->second <= 0) return;
+  const double gigabytes = gbps->second / 8 * m.initiator.seconds;
+  if (m.machine.softirq_s) figures["softirq_s_per_gb"] = *m.machine.softirq_s / gigabytes;
+  if (!m.machine.watts) return;
+  figures["gbps_per_w"] = gbps->second / *m.machine.watts;
+  figures["joules_per_gb"] = 8 * *m.machine.watts / gbps->second;
+}
+
 Figures stream_figures(const Spec& spec, const Measurement& m) {
   const SideResult& i = m.initiator;
   const SideResult& t = m.target;
@@ -35,13 +58,15 @@ Figures stream_figures(const Spec& spec, const Measurement& m) {
   const double rx = initiator_sends ? t.cpu_s : i.cpu_s;
   if (may_lose(spec))
     return lossy_figures(initiator_sends ? t : i, gigabytes, i.seconds, tx, rx, t);
-  return {{"gbps", gigabytes * 8 / i.seconds},
-          {"messages_per_s", messages / i.seconds},
-          {"tx_s_per_gb", tx / gigabytes},
-          {"rx_s_per_gb", rx / gigabytes},
-          {"s_per_gb", (tx + rx) / gigabytes},
-          {"switches_per_gb", (i.switches + t.switches) / gigabytes},
-          {"cpu_us_per_message", (tx + rx) * 1e6 / messages}};
+  Figures figures{{"gbps", gigabytes * 8 / i.seconds},
+                  {"messages_per_s", messages / i.seconds},
+                  {"tx_s_per_gb", tx / gigabytes},
+                  {"rx_s_per_gb", rx / gigabytes},
+                  {"s_per_gb", (tx + rx) / gigabytes},
+                  {"switches_per_gb", (i.switches + t.switches) / gigabytes},
+                  {"cpu_us_per_message", (tx + rx) * 1e6 / messages}};
+  add_parts(figures, initiator_sends ? i : t, initiator_sends ? t : i, gigabytes);
+  return figures;
 }
 
 Figures ping_pong_figures(const Measurement& m) {
@@ -74,10 +99,7 @@ Figures memory_figures(const Measurement& m) {
   return figures;
 }
 
-}  // namespace
-
-Figures figures_of(const Spec& spec, const Measurement& m) {
-  if (!m.error.empty()) return {};
+Figures case_figures(const Spec& spec, const Measurement& m) {
   if (is_ping_pong(spec.operation)) return ping_pong_figures(m);
   switch (spec.operation) {
     case Operation::idle:
@@ -87,6 +109,15 @@ Figures figures_of(const Spec& spec, const Measurement& m) {
     default:
       return stream_figures(spec, m);
   }
+}
+
+}  // namespace
+
+Figures figures_of(const Spec& spec, const Measurement& m) {
+  if (!m.error.empty()) return {};
+  Figures figures = case_figures(spec, m);
+  if (!figures.empty()) add_machine(figures, m);
+  return figures;
 }
 
 Series CaseResult::series(const std::string& figure) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/method.h"
+#include "bench/phase_meter.h"
 #include "bench/spec.h"
 
 namespace weft::bench {
@@ -15,20 +16,24 @@ namespace weft::bench {
 struct SideResult {
   uint64_t messages = 0;  // one way; the initiator alone counts them
   double seconds = 0;     // from the first post to the last completion
-  double cpu_s = 0;
+  double cpu_s = 0;       // user_s and system_s
+  double user_s = 0;
+  double system_s = 0;
   double library_cpu_s = 0;
   double switches = 0;
+  double peak_bytes = 0;                // of resident memory, from the start on; 0: not told
   bool intact = true;                   // what arrived at this side is what was sent
   std::map<std::string, double> extra;  // figures that only some operations have
   std::string congestion;               // TCP congestion control, of raw TCP alone
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideResult, messages, seconds, cpu_s, library_cpu_s, switches,
-                                   intact, extra, congestion)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideResult, messages, seconds, cpu_s, user_s, system_s,
+                                   library_cpu_s, switches, peak_bytes, intact, extra, congestion)
 
 struct Measurement {
   std::string error;  // a sentence; empty when it went well
   SideResult initiator;
   SideResult target;
+  PhaseOnMachine machine;
 };
 
 using Figures = std::map<std::string, double>;
@@ -39,6 +44,9 @@ using Figures = std::map<std::string, double>;
 //   tx_s_per_gb, rx_s_per_gb, s_per_gb   CPU seconds of the side that sends the data, of the one
 //   that
 //                        receives it, and of both, for each 10^9 bytes of payload
+//   tx_system_s_per_gb, rx_system_s_per_gb     the part of it in the kernel
+//   tx_library_s_per_gb, rx_library_s_per_gb   the part of it in threads that the library started
+//   softirq_s_per_gb     what the CPUs of the machine did for network and timers, in no process
 //   switches_per_gb      context switches of both sides
 //   offered_gbps, lost_percent   of streams that may lose messages: what was sent, and the share of
 //                        its bytes that did not come (of whole messages, where the program is told
@@ -49,6 +57,11 @@ using Figures = std::map<std::string, double>;
 //   initiator_cpu_us, target_cpu_us               CPU of a side for each round trip
 //   idle_cpu_us_per_s    CPU of the library's threads of both sides, microseconds a second
 //   user_bytes_per_qp, kernel_bytes_per_qp, bytes_per_qp
+//   watts, gbps_per_w, joules_per_gb   power of the machine's parts that its meter is of (both
+//   sides
+//                        are on it), the paper's efficiency, and energy; where it can be read
+//   steal_s              taken by the host meanwhile
+//   initiator_peak_bytes, target_peak_bytes    resident memory of a side
 // Empty for a measurement that failed.
 Figures figures_of(const Spec& spec, const Measurement& m);
 

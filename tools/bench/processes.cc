@@ -9,12 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
 
 #include "bench/clock.h"
 #include "bench/failure.h"
+#include "bench/side.h"
 #include "bench/work.h"
 
 namespace weft::bench {
@@ -23,7 +25,8 @@ namespace {
 // Beyond the time of the measurement: start, warm-up, comparing the data. Debug builds and busy
 // machines take their time.
 constexpr double kAllowance = 60;
-constexpr int kFirst = -20;                // nice value
+constexpr int kFirst = -20;                       // nice value
+constexpr int64_t kSampleInterval = 100'000'000;  // ns, of power while a case runs
 constexpr int64_t kGrace = 1'000'000'000;  // ns for the second side after the first one failed
 
 // Before everything else that does not run in real time. A session is a group of its own for the
@@ -59,16 +62,27 @@ class Side {
 
   int fd() const { return control_.fd(); }
   bool reported() const { return reported_; }
+  // As the meter saw it in the phase of which the initiator told.
+  const PhaseOnMachine& on_machine() const { return on_machine_; }
   // To be called when fd() is readable. False for an error.
-  bool hear(SideResult& result, std::string& error) {
-    reported_ = true;
+  bool hear(SideResult& result, PhaseMeter& meter, std::string& error) {
     nlohmann::json report;
     try {
       report = control_.receive();
     } catch (const Failure&) {
+      reported_ = true;
       error = fmt::format("the {} {}", name_, ending());
       return false;
     }
+    if (report.contains(kPhase)) {
+      if (report[kPhase] == kBegins) {
+        meter.begin();
+      } else {
+        on_machine_ = meter.end();
+      }
+      return true;
+    }
+    reported_ = true;
     if (report.contains("error")) {
       error = fmt::format("the {}: {}", name_, report["error"].get<std::string>());
       return false;
@@ -133,23 +147,27 @@ class Side {
   Channel control_;
   pid_t pid_ = -1;
   bool reported_ = false;
+  PhaseOnMachine on_machine_;
   std::optional<int> status_;
 };
 
-void hear_both(Side& initiator, Side& target, int64_t until, Measurement& m) {
+void hear_both(Side& initiator, Side& target, int64_t until, PhaseMeter& meter, Measurement& m) {
   while (!initiator.reported() || !target.reported()) {
     std::array<pollfd, 2> fds{{{.fd = initiator.reported() ? -1 : initiator.fd(), .events = POLLIN},
                                {.fd = target.reported() ? -1 : target.fd(), .events = POLLIN}}};
     const int64_t left = until - now_ns();
     if (left <= 0) break;
-    if (::poll(fds.data(), fds.size(), static_cast<int>(left / 1'000'000) + 1) < 0) {
+    const int64_t pause = meter.wants_samples() ? std::min(left, kSampleInterval) : left;
+    const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(pause / 1'000'000) + 1);
+    if (ready < 0) {
       if (errno == EINTR) continue;
       throw system_failure("poll");
     }
+    if (ready == 0 && meter.wants_samples()) meter.sample();
     const auto take = [&](const pollfd& fd, Side& side, SideResult& result) {
       if (fd.revents == 0) return;
       std::string error;
-      if (side.hear(result, error)) return;
+      if (side.hear(result, meter, error)) return;
       // What the second one says is mostly that the first one has gone.
       if (m.error.empty()) m.error = error;
       until = std::min(until, now_ns() + kGrace);
@@ -157,6 +175,7 @@ void hear_both(Side& initiator, Side& target, int64_t until, Measurement& m) {
     take(fds[0], initiator, m.initiator);
     take(fds[1], target, m.target);
   }
+  m.machine = initiator.on_machine();
 }
 
 }  // namespace
@@ -199,7 +218,7 @@ Measurement run_once(const Spec& spec, double seconds, const Setting& setting) {
                    setting.pinning.initiator,
                    setting.first,
                    std::move(one_end)};
-    hear_both(initiator, target, until, m);
+    hear_both(initiator, target, until, setting.meter, m);
     if (m.error.empty() && !(initiator.reported() && target.reported())) {
       m.error = fmt::format("no result within {:.0f} s", seconds + kAllowance);
     }

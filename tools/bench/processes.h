@@ -6,6 +6,7 @@
 
 #include "bench/measurement.h"
 #include "bench/network.h"
+#include "bench/phase_meter.h"
 
 namespace weft::bench {
 
@@ -22,6 +23,7 @@ struct Setting {
   const Network& network;
   Pinning pinning;
   std::string library;
+  PhaseMeter& meter;
   bool first = false;  // the sides go before all other processes of the machine; needs root
 };
 

@@ -20,6 +20,9 @@ struct Run {
   bool pinned = false;
   bool first = false;  // before all other processes of the machine
   Machine machine;
+  // What the figures of energy are of, or why there are none.
+  measure::Measured<measure::SourceEnergy> energy =
+      fail(measure::Unmeasured{"nothing ran", "run a case"});
   std::vector<CaseResult> cases;
 };
 

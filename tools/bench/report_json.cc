@@ -66,6 +66,11 @@ nlohmann::json target_json(const Standing& standing) {
   return json;
 }
 
+nlohmann::json energy_json(const measure::Measured<measure::SourceEnergy>& energy) {
+  if (!energy) return {{"unmeasured", energy.error().reason}, {"remedy", energy.error().remedy}};
+  return {{"source", energy->source}, {"of", energy->of}};
+}
+
 }  // namespace
 
 nlohmann::json as_json(const Run& run) {
@@ -83,6 +88,7 @@ nlohmann::json as_json(const Run& run) {
   json["pinned"] = run.pinned;
   json["priority"] = run.first;
   json["machine"] = run.machine;
+  json["energy"] = energy_json(run.energy);
   json["cases"] = cases;
   json["targets"] = targets;
   json["failures"] = failures(run.cases);

@@ -83,6 +83,21 @@ std::string goodputs(const Run& run) {
       });
 }
 
+// A table of its own, for machines that have a meter.
+std::string efficiencies(const Run& run) {
+  if (!run.energy) return {};
+  return group_table(run, Group::bandwidth,
+                     {"energy", "W", "Gb/s per W", "min..max", "of base", "J/GB"},
+                     [&](const CaseResult& c) {
+                       return Row{c.spec.name,
+                                  median_of(c.series("watts")),
+                                  median_of(c.series("gbps_per_w")),
+                                  range_of(c.series("gbps_per_w")),
+                                  of_baseline(c, run.cases, "gbps_per_w"),
+                                  median_of(c.series("joules_per_gb"))};
+                     });
+}
+
 std::string bandwidths(const Run& run) {
   if (run.suite != Suite::rc) return goodputs(run);
   return group_table(
@@ -184,6 +199,12 @@ std::string heading(const Run& run) {
     text += fmt::format("  raw TCP    {}; the host's default is {}\n", congestion_of(run),
                         m.congestion);
   }
+  text += "  energy     " +
+          (run.energy
+               ? fmt::format("{} by {}, of both sides together", run.energy->of, run.energy->source)
+               : fmt::format("unmeasured: {}; {}", run.energy.error().reason,
+                             run.energy.error().remedy)) +
+          "\n";
   for (const auto& [name, value] : m.options) text += fmt::format("  {}={}\n", name, value);
   return text;
 }
@@ -191,8 +212,8 @@ std::string heading(const Run& run) {
 }  // namespace
 
 std::string as_text(const Run& run) {
-  std::string text =
-      heading(run) + bandwidths(run) + rates(run) + latencies(run) + rest(run) + targets(run);
+  std::string text = heading(run) + bandwidths(run) + efficiencies(run) + rates(run) +
+                     latencies(run) + rest(run) + targets(run);
   const auto failed = failures(run.cases);
   if (!failed.empty()) text += "\n";
   for (const std::string& sentence : failed) text += sentence + "\n";

@@ -6,43 +6,49 @@
 
 #include "bench/failure.h"
 #include "bench/measurement.h"
-#include "bench/usage.h"
 #include "bench/work.h"
+#include "measure/own_usage.h"
 
 namespace weft::bench {
 namespace {
 
 constexpr const char* kGo = "go";
 
-// Runs one phase. The number of messages, on both sides.
-uint64_t run_phase(const Order& order, const Phase& phase, const Channel& peer, Work& work,
-                   SideResult& result) {
-  Usage before;
+void note(const measure::OwnUsage& used, SideResult& result) {
+  result.cpu_s = used.cpu_s;
+  result.user_s = used.user_s;
+  result.system_s = used.system_s;
+  result.library_cpu_s = used.others_cpu_s;
+  result.switches = used.switches;
+}
+
+// Runs one phase. The number of messages, on both sides. The initiator tells `control` when one
+// that is measured begins and ends.
+uint64_t run_phase(const Order& order, const Phase& phase, const Channel& control,
+                   const Channel& peer, Work& work, SideResult& result) {
+  measure::OwnUsage before;
   if (order.role == Role::initiator) {
     // The target is ready, and does nothing but wait from here on.
     (void)peer.receive();
-    before = usage_now();
+    if (!phase.warm_up) control.send({{kPhase, kBegins}});
+    before = measure::own_usage();
     peer.send(kGo);
     const Done done = work.initiate(phase);
-    const Usage used = usage_now() - before;
+    const measure::OwnUsage used = measure::own_usage() - before;
+    if (!phase.warm_up) control.send({{kPhase, kEnds}});
     peer.send(done.messages);
     result.messages = done.messages;
     result.seconds = done.seconds;
-    result.cpu_s = used.cpu_s;
-    result.library_cpu_s = used.library_cpu_s;
-    result.switches = used.switches;
+    note(used, result);
     result.extra = done.extra;
     return done.messages;
   }
-  before = usage_now();
+  before = measure::own_usage();
   peer.send(kGo);
   (void)peer.receive();
   work.serve(phase);
   const uint64_t messages = peer.receive();
-  const Usage used = usage_now() - before;
-  result.cpu_s = used.cpu_s;
-  result.library_cpu_s = used.library_cpu_s;
-  result.switches = used.switches;
+  note(measure::own_usage() - before, result);
   return messages;
 }
 
@@ -53,7 +59,7 @@ void name_process(const Order& order) {
   ::prctl(PR_SET_NAME, name.c_str());
 }
 
-SideResult carry_out(const Order& order, const Channel& peer) {
+SideResult carry_out(const Order& order, const Channel& control, const Channel& peer) {
   name_process(order);
   const std::unique_ptr<Work> work = make_work(order);
   work->connect(peer);
@@ -61,13 +67,15 @@ SideResult carry_out(const Order& order, const Channel& peer) {
   Phase phase{.warm_up = true,
               .messages = warm_up_messages(order.spec),
               .duration_ns = static_cast<int64_t>(order.seconds * 1e9)};
-  const uint64_t warmed_up = phase.messages > 0 ? run_phase(order, phase, peer, *work, result) : 0;
+  const uint64_t warmed_up =
+      phase.messages > 0 ? run_phase(order, phase, control, peer, *work, result) : 0;
   work->clear();
   phase.warm_up = false;
-  const uint64_t messages = run_phase(order, phase, peer, *work, result);
+  const uint64_t messages = run_phase(order, phase, control, peer, *work, result);
   result.intact = work->intact(warmed_up, messages);
   result.extra.merge(work->extra());
   result.congestion = work->congestion();
+  result.peak_bytes = measure::own_peak_bytes();
   // Neither side takes its end away while the other one may still look at it.
   peer.send("done");
   (void)peer.receive();
@@ -78,7 +86,7 @@ SideResult carry_out(const Order& order, const Channel& peer) {
 
 int run_side(Channel control, Channel peer) {
   try {
-    const SideResult result = carry_out(control.receive().get<Order>(), peer);
+    const SideResult result = carry_out(control.receive().get<Order>(), control, peer);
     control.send(result);
     return 0;
   } catch (const std::exception& error) {

@@ -2,13 +2,10 @@
 
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdint>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -17,33 +14,6 @@
 
 namespace weft::bench {
 namespace {
-
-double seconds(const timeval& t) {
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-}
-
-double cpu_clock(clockid_t clock) {
-  timespec t{};
-  clock_gettime(clock, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-// By the scheduler's own account of each thread, which is exactly the same for one that did not
-// run; the difference of two clocks moves while they are read, but every kernel has them.
-double other_threads_cpu() {
-  const std::string own = std::to_string(gettid());
-  double ns = 0;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-    if (thread.path().filename() == own) continue;
-    std::ifstream in{thread.path() / "schedstat"};
-    double spent = 0;
-    if (!(in >> spent)) {
-      return cpu_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_clock(CLOCK_THREAD_CPUTIME_ID);
-    }
-    ns += spent;
-  }
-  return ns * 1e-9;
-}
 
 // The kilobytes behind "NAME:" in a file of the kind of /proc/self/status, as bytes; 0 when absent.
 double kilobytes(const char* file, const std::string& name) {
@@ -106,15 +76,6 @@ double queued_bytes(int fd) {
 }
 
 }  // namespace
-
-Usage usage_now() {
-  const double others = other_threads_cpu();
-  rusage r{};
-  getrusage(RUSAGE_SELF, &r);
-  return {.cpu_s = seconds(r.ru_utime) + seconds(r.ru_stime),
-          .library_cpu_s = others,
-          .switches = static_cast<double>(r.ru_nvcsw + r.ru_nivcsw)};
-}
 
 double resident_bytes() {
   return kilobytes("/proc/self/status", "VmRSS") + kilobytes("/proc/self/status", "VmPTE");

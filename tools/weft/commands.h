@@ -9,9 +9,9 @@
 namespace weft::tools {
 
 // Cuts "PROGRAM ARGUMENT..." off `arguments`, which are weft's own without the program name. For
-// `weft run` and `weft trace` alone: the words after the first "--", or from the first word on that
-// is neither an option of these nor its value. So no option of the program is ever taken for one of
-// weft's.
+// `weft run`, `trace` and `measure` alone: the words after the first "--", or from the first word
+// on that is neither an option of these nor its value. So no option of the program is ever taken
+// for one of weft's.
 std::vector<std::string> take_program(std::vector<std::string>& arguments);
 
 // `program` is what take_program() gave.

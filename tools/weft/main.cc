@@ -4,6 +4,8 @@
 #include <exception>
 
 #include "bench/command.h"
+#include "measure/command.h"
+#include "stream/command.h"
 #include "weft/commands.h"
 
 namespace {
@@ -21,7 +23,9 @@ int run_command_line(std::vector<std::string> arguments) {
   weft::tools::add_info_command(weft, status);
   weft::tools::add_doctor_command(weft, status);
   weft::tools::add_stat_command(weft, status);
+  weft::measure::add_measure_command(weft, program, status);
   weft::bench::add_bench_command(weft, status);
+  weft::stream::add_stream_command(weft, status);
   try {
     // CLI11 takes its words from the back.
     weft.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

@@ -13,9 +13,11 @@
 namespace weft::tools {
 namespace {
 
-// Options of `weft run` and `weft trace` whose value is the next word.
-constexpr std::array<std::string_view, 5> kWithValue = {"--env", "-o", "--output", "--snap",
-                                                        "--size"};
+// Options of the commands that take a program whose value is the next word.
+constexpr std::array<std::string_view, 11> kWithValue = {
+    "--env",      "-o",      "--output",  "--snap",   "--size", "--samples",
+    "--interval", "--bytes", "--network", "--energy", "--sysfs"};
+constexpr std::array<std::string_view, 3> kTakingProgram = {"run", "trace", "measure"};
 
 struct RunOptions {
   LaunchRequest request;
@@ -37,7 +39,10 @@ int run(const RunOptions& options) {
 }  // namespace
 
 std::vector<std::string> take_program(std::vector<std::string>& arguments) {
-  if (arguments.empty() || (arguments.front() != "run" && arguments.front() != "trace")) return {};
+  if (arguments.empty() ||
+      std::ranges::find(kTakingProgram, arguments.front()) == kTakingProgram.end()) {
+    return {};
+  }
   for (auto word = arguments.begin() + 1; word != arguments.end(); ++word) {
     const bool separator = *word == "--";
     if (word->starts_with('-') && !separator) {

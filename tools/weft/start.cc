@@ -15,6 +15,8 @@ std::optional<std::string> inherited_variable(const std::string& name) {
   return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
+}  // namespace
+
 int say_exec_error(const char* who, const std::string& path, int error) {
   switch (error) {
     case ENOENT:
@@ -33,8 +35,6 @@ int say_exec_error(const char* who, const std::string& path, int error) {
       return kStatusNotExecutable;
   }
 }
-
-}  // namespace
 
 void say(const char* who, const std::string& sentence) {
   fmt::print(stderr, "{}: {}\n", who, sentence);

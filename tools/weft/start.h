@@ -14,6 +14,9 @@ Result<LaunchPlan, int> plan_and_tell(const char* who, const LaunchRequest& requ
 // Executes the program in this process. Returns, with a status, only when that failed.
 int execute(const char* who, const LaunchPlan& plan, const LaunchRequest& request);
 
+// Says why execve(2) of `path` failed with `error`. The status to end with.
+int say_exec_error(const char* who, const std::string& path, int error);
+
 void say(const char* who, const std::string& sentence);
 
 }  // namespace weft::tools

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include <memory>
 
 #include "weft/commands.h"
+#include "weft/held_signals.h"
 #include "weft/start.h"
 #include "weft/trace_files.h"
 
@@ -23,7 +23,6 @@ namespace weft::tools {
 namespace {
 
 constexpr const char* kWho = "weft trace";
-constexpr std::array kPassedOn = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 struct TraceOptions {
   LaunchRequest request;
@@ -32,43 +31,9 @@ struct TraceOptions {
   uint32_t size = 1024;
 };
 
-// The signals that this process waits for, blocked as long as this is there.
-class Signals {
- public:
-  Signals() {
-    sigemptyset(&all_);
-    sigaddset(&all_, SIGCHLD);
-    for (const int signal : kPassedOn) sigaddset(&all_, signal);
-    sigprocmask(SIG_BLOCK, &all_, &mask_before_);
-    // Ignored, as it may be from whoever started us, it would never come.
-    struct sigaction usual {};
-    usual.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &usual, &child_before_);
-  }
-  ~Signals() { restore(); }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  void restore() const {
-    sigaction(SIGCHLD, &child_before_, nullptr);
-    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-  }
-  siginfo_t next() const {
-    siginfo_t info{};
-    while (sigwaitinfo(&all_, &info) < 0) {
-    }
-    return info;
-  }
-
- private:
-  sigset_t all_{};
-  sigset_t mask_before_{};
-  struct sigaction child_before_ {};
-};
-
 // Starts the program and waits for its end. Its status, as a shell has it.
 int run_to_end(const LaunchPlan& plan, const LaunchRequest& request) {
-  const Signals signals;
+  const HeldSignals signals;
   const pid_t self = getpid();
   const pid_t child = fork();
   if (child < 0) {

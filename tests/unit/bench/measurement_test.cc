@@ -46,6 +46,35 @@ TEST(FiguresOf, DataOfReadsComesFromTheTarget) {
   EXPECT_THAT(figures, Figure("rx_s_per_gb", 0.2));
 }
 
+TEST(FiguresOf, StreamTellsWhereTheCpuWent) {
+  Measurement m = two_gigabytes();
+  m.initiator.system_s = 0.2;
+  m.initiator.library_cpu_s = 0.1;
+  m.target.system_s = 0.3;
+  m.target.peak_bytes = 5e6;
+  m.machine = {.watts = std::nullopt, .softirq_s = 0.5, .steal_s = 0.25};
+  const Figures figures = figures_of({.operation = Operation::write, .size = 1'000'000}, m);
+  EXPECT_THAT(figures, Figure("tx_system_s_per_gb", 0.1));
+  EXPECT_THAT(figures, Figure("rx_system_s_per_gb", 0.15));
+  EXPECT_THAT(figures, Figure("tx_library_s_per_gb", 0.05));
+  EXPECT_THAT(figures, Figure("softirq_s_per_gb", 0.25));
+  EXPECT_THAT(figures, Figure("steal_s", 0.25));
+  EXPECT_THAT(figures, Figure("target_peak_bytes", 5e6));
+  for (const char* unmeasured : {"initiator_peak_bytes", "watts", "gbps_per_w", "joules_per_gb"}) {
+    EXPECT_THAT(figures, Not(Contains(Key(unmeasured))));
+  }
+}
+
+// E = BW / P, and the energy of 10^9 bytes: 32 Gb/s for 20 W, 2 GB for 10 J.
+TEST(FiguresOf, StreamHasEfficiencyWherePowerWasMeasured) {
+  Measurement m = two_gigabytes();
+  m.machine.watts = 20;
+  const Figures figures = figures_of({.operation = Operation::write, .size = 1'000'000}, m);
+  EXPECT_THAT(figures, Figure("watts", 20));
+  EXPECT_THAT(figures, Figure("gbps_per_w", 1.6));
+  EXPECT_THAT(figures, Figure("joules_per_gb", 5));
+}
+
 TEST(FiguresOf, PingPongHasCpuPerRoundTrip) {
   Measurement m;
   m.initiator = {.messages = 1000, .seconds = 1, .cpu_s = 0.006, .extra = {{"rtt_us", 6.5}}};

@@ -41,6 +41,23 @@ class RcTest(unittest.TestCase):
         self.assertGreater(self.report["machine"]["cpus"], 0)
         self.assertEqual(self.report["machine"]["options"], {})
 
+    def test_energy_is_measured_or_says_why_not(self):
+        energy = self.report["energy"]
+        summary = self.cases["write/1M/crc"]["summary"]
+        if "unmeasured" in energy:
+            self.assertTrue(energy["remedy"])
+            self.assertNotIn("watts", summary)
+        else:
+            self.assertTrue(positive(summary["gbps_per_w"]))
+
+    def test_where_the_cpu_went(self):
+        summary = self.cases["write/1M/crc"]["summary"]
+        for figure in ("initiator_peak_bytes", "target_peak_bytes"):
+            self.assertTrue(positive(summary[figure]))
+        for figure in ("tx_system_s_per_gb", "rx_system_s_per_gb", "softirq_s_per_gb", "steal_s"):
+            self.assertGreaterEqual(summary[figure]["min"], 0)
+        self.assertLessEqual(summary["tx_system_s_per_gb"]["min"], summary["tx_s_per_gb"]["max"])
+
     def test_each_case_has_each_repetition(self):
         for name, case in self.cases.items():
             with self.subTest(name):

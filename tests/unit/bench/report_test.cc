@@ -37,6 +37,32 @@ TEST(AsText, SaysWhatWasMeasuredAndWhere) {
   EXPECT_EQ(line_of(text, "WEFT_SPIN"), "WEFT_SPIN=20");
 }
 
+TEST(AsText, SaysOnceThatEnergyIsUnmeasured) {
+  weft::bench::Run run = example_run();
+  run.energy = fail(measure::Unmeasured{"powercap: no zone", "measure on the host"});
+  const std::string text = as_text(run);
+  EXPECT_EQ(line_of(text, "energy"), "energy unmeasured: powercap: no zone; measure on the host");
+  EXPECT_THAT(text, Not(HasSubstr("Gb/s per W")));
+}
+
+TEST(AsText, HasATableOfEnergyWhereItIsMeasured) {
+  weft::bench::Run run = example_run();
+  run.energy = measure::SourceEnergy{.source = "powercap",
+                                     .of = "package and DRAM",
+                                     .joules = 1.0,
+                                     .seconds = 1,
+                                     .watts = 1.0,
+                                     .domains = {}};
+  for (CaseResult& c : run.cases) {
+    for (Measurement& m : c.repetitions) m.machine.watts = 20;
+  }
+  const std::string text = as_text(run);
+  EXPECT_EQ(line_of(text, "energy package"),
+            "energy package and DRAM by powercap, of both sides together");
+  EXPECT_EQ(line_of(text, "energy W"), "energy W Gb/s per W min..max of base J/GB");
+  EXPECT_THAT(text, HasSubstr("2.00..4.00"));  // TCP at 40 to 80 Gb/s for 20 W
+}
+
 TEST(AsText, RowHasMedianSpreadAndRatios) {
   const std::string text = as_text(example_run());
   EXPECT_EQ(line_of(text, "tcp/1M"), "tcp/1M 50.0 40.0..80.0 - 0.100 0.100 0.200 -");

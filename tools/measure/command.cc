@@ -1,0 +1,250 @@
+#include "measure/command.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "measure/meter.h"
+#include "port/fd.h"
+#include "weft/held_signals.h"
+#include "weft/launch.h"
+#include "weft/program.h"
+#include "weft/start.h"
+
+namespace weft::measure {
+namespace {
+
+using tools::kStatusOwnFailure;
+using tools::say;
+
+constexpr const char* kWho = "weft measure";
+
+struct MeasureOptions {
+  std::vector<std::string> command;
+  bool json = false;
+  std::string output;
+  std::string samples;
+  unsigned interval_ms = 100;
+  std::optional<uint64_t> bytes;
+  std::string network;
+  std::vector<EnergyChoice> energy;
+  std::string sysfs = "/sys";
+};
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+// Nothing for no name. The command does not inherit it.
+Result<File, std::string> open_to_write(const std::string& name) {
+  if (name.empty()) return File{};
+  File file{std::fopen(name.c_str(), "we")};
+  if (!file) return fail(fmt::format("{}: {}", name, std::strerror(errno)));
+  return file;
+}
+
+// Executes the command in this process, which has been forked for it. Tells `meter` what memory it
+// had until then, and with a further byte when it could not be done.
+[[noreturn]] void become(const std::string& path, const std::vector<std::string>& command,
+                         const port::Fd& meter) {
+  std::vector<char*> words;
+  words.reserve(command.size() + 1);
+  for (const std::string& word : command) {
+    words.push_back(const_cast<char*>(word.c_str()));  // execvp(3) does not write to them
+  }
+  words.push_back(nullptr);
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const uint64_t had = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  (void)!::write(meter.get(), &had, sizeof had);
+  ::execvp(path.c_str(), words.data());
+  const int status = tools::say_exec_error(kWho, path, errno);
+  (void)!::write(meter.get(), "", 1);
+  ::_exit(status);
+}
+
+struct Child {
+  pid_t pid = -1;
+  bool executed = false;
+  uint64_t had_bytes = 0;  // of memory, before it became the command
+};
+
+// Nothing but pid -1 when there can be no further process.
+Child start(const std::string& path, const std::vector<std::string>& command,
+            const tools::HeldSignals& signals) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  const port::Fd from{ends[0]};
+  port::Fd to{ends[1]};
+  Child child{.pid = ::fork()};
+  if (child.pid == 0) {
+    signals.restore();
+    become(path, command, to);
+  }
+  to.reset();
+  std::array<char, sizeof child.had_bytes + 1> told{};
+  size_t length = 0;
+  for (;;) {
+    const ssize_t got = ::read(from.get(), told.data() + length, told.size() - length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    length += static_cast<size_t>(got);
+  }
+  child.executed = length == sizeof child.had_bytes;
+  if (child.executed) std::memcpy(&child.had_bytes, told.data(), length);
+  return child;
+}
+
+bool has_ended(pid_t pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+         info.si_pid == pid;
+}
+
+void wait_and_pass_on(pid_t pid, const tools::HeldSignals& signals) {
+  while (!has_ended(pid)) {
+    const siginfo_t signal = signals.next();
+    // What somebody sends to this process is meant for the command. What the terminal sends has
+    // reached it already.
+    if (signal.si_signo != SIGCHLD && signal.si_code <= 0) ::kill(pid, signal.si_signo);
+  }
+}
+
+void print(const Report& report, bool json, std::FILE* to) {
+  // Names of threads and words of the command need not be UTF-8.
+  const std::string text =
+      json ? as_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+           : as_text(report);
+  fmt::print(to, "{}", text);
+}
+
+int own_failure(const std::string& sentence) {
+  say(kWho, sentence);
+  return kStatusOwnFailure;
+}
+
+int measure(const MeasureOptions& options) {
+  MeterSetting setting{.interval = std::chrono::milliseconds{options.interval_ms},
+                       .energy = options.energy,
+                       .roots = {.sysfs = options.sysfs},
+                       .bytes = options.bytes};
+  if (setting.energy.empty()) setting.energy = {EnergyChoice::first};
+  if (!options.network.empty()) {
+    setting.interface = parse_interface(options.network);
+    if (!setting.interface) {
+      return own_failure(
+          fmt::format("--network {}: write it as IFACE, IFACE:rx or IFACE:tx", options.network));
+    }
+    const auto counted = interface_bytes(setting.roots.proc, *setting.interface);
+    if (!counted) {
+      return own_failure(fmt::format("--network {}: {}; {}", options.network,
+                                     counted.error().reason, counted.error().remedy));
+    }
+  }
+  const auto samples = open_to_write(options.samples);
+  if (!samples) return own_failure(samples.error());
+  const auto output = open_to_write(options.output);
+  if (!output) return own_failure(output.error());
+  setting.samples = samples->get();
+  const char* search_path = std::getenv("PATH");
+  const auto path = tools::find_program(options.command.front(),
+                                        search_path != nullptr ? search_path : "/bin:/usr/bin");
+  if (!path) {
+    say(kWho, path.error().sentence);
+    return path.error().status;
+  }
+
+  Meter meter{setting};
+  const tools::HeldSignals signals;
+  meter.begin();
+  const Child child = start(*path, options.command, signals);
+  if (child.pid < 0) return own_failure(fmt::format("fork: {}", std::strerror(errno)));
+  if (!child.executed) {
+    int status = 0;
+    while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : kStatusOwnFailure;
+  }
+  meter.watch(child.pid, child.had_bytes);
+  wait_and_pass_on(child.pid, signals);
+  Report report = meter.end();
+  report.command = options.command;
+  print(report, options.json, *output ? output->get() : stderr);
+  return report.exit_status;
+}
+
+}  // namespace
+
+void add_measure_command(CLI::App& weft, const std::vector<std::string>& program, int& status) {
+  CLI::App* command = weft.add_subcommand(
+      "measure",
+      "Run a command, and say what CPU, memory and energy it took: weft measure [OPTIONS] -- "
+      "COMMAND [ARGUMENT]...");
+  auto options = std::make_shared<MeasureOptions>();
+  options->command = program;
+  command->add_flag("--json", options->json, "Report as JSON");
+  command
+      ->add_option("-o,--output", options->output,
+                   "Report into this file instead of to standard error")
+      ->type_name("FILE");
+  command
+      ->add_option("--samples", options->samples,
+                   "Also write a line of JSON for each interval: time, CPU, W, Gb/s")
+      ->type_name("FILE");
+  command
+      ->add_option("--interval", options->interval_ms,
+                   "Look at processes and meters so often, in milliseconds")
+      ->type_name("MS")
+      ->check(CLI::Range(10U, 10'000U))
+      ->capture_default_str();
+  CLI::Option* bytes =
+      command
+          ->add_option("--bytes", options->bytes,
+                       "What the command moves, bytes or with K, M, G (powers of 1024): for Gb/s, "
+                       "Gb/s per W and CPU s/GB")
+          ->type_name("N")
+          ->transform(CLI::AsSizeValue(false));
+  command
+      ->add_option("--network", options->network,
+                   "Count what this interface receives (or sends, with :tx) instead")
+      ->type_name("IFACE[:rx|:tx]")
+      ->excludes(bytes);
+  command
+      ->add_option("--energy", options->energy,
+                   "Where to read energy: powercap, perf, battery, ipmi, or several of them; the "
+                   "first of them that can be read when not given")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, EnergyChoice>{{"powercap", EnergyChoice::powercap},
+                                              {"perf", EnergyChoice::perf},
+                                              {"battery", EnergyChoice::battery},
+                                              {"ipmi", EnergyChoice::ipmi}}));
+  command->add_option("--sysfs", options->sysfs, "Where sysfs is mounted")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->footer(
+      "The command runs as it would without: its standard streams are its own, and signals sent "
+      "to\n"
+      "'weft measure' reach it. The exit status is the command's, 128 and the signal's number "
+      "where\n"
+      "one ended it; 127: not found, 126: found, but it cannot be executed, 125: 'weft measure'\n"
+      "itself could not do its part. docs/measuring.md explains the figures.");
+  command->callback([options, &status] {
+    if (options->command.empty()) throw CLI::RequiredError("COMMAND");
+    status = measure(*options);
+  });
+}
+
+}  // namespace weft::measure
