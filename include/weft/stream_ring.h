@@ -1,0 +1,212 @@
+/* The ring that `weft stream recv --ring NAME` leaves in shared memory (/dev/shm/NAME), for
+ * programs that take blocks out of it: C11 and C++. Needs no library. docs/streams.md explains it;
+ * examples/stream_consumer.c uses it.
+ *
+ * A stream is a row of packets, each with a number. Packet n belongs to block n / packets_per_block
+ * and lies there in slot n % packets_per_block. Each stream has its own blocks and one consumer.
+ * The receiver publishes blocks in the order of their numbers; a block of which nothing came is not
+ * published, so numbers may jump. The consumer looks at the oldest published block and releases it;
+ * until then the receiver leaves its memory alone. A consumer that is too slow loses whole blocks
+ * (`overrun_packets`), and the stream goes on.
+ *
+ *   one consumer                                    the receiver
+ *   weft_stream_attach()                            publishes block:  head + 1, wakes who sleeps on
+ * `signal` weft_stream_wait(), weft_stream_front()
+ *   ... reads packets whose bit is set ...
+ *   weft_stream_release()                           may use the block's memory again:  tail + 1
+ */
+#ifndef WEFT_STREAM_RING_H
+#define WEFT_STREAM_RING_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_STREAM_MAGIC 0x676e697274666577ULL /* "weftring" in memory */
+#define WEFT_STREAM_VERSION 1u
+#define WEFT_STREAM_MOST_PACKETS 16384u /* in a block */
+#define WEFT_STREAM_BLOCK_HEADER 4096u
+
+/* What a packet looks like; docs/streams.md has the bytes. */
+enum weft_stream_format { WEFT_STREAM_RSP = 1, WEFT_STREAM_SPEAD = 2, WEFT_STREAM_RAW = 3 };
+
+/* The first bytes of the file. Constant while the receiver runs, but for `ended`. */
+struct weft_stream_ring {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t format;            /* enum weft_stream_format */
+  uint32_t streams;           /* how many */
+  uint32_t blocks;            /* of each stream */
+  uint32_t packets_per_block; /* at most WEFT_STREAM_MOST_PACKETS */
+  uint32_t packet_bytes;      /* with its header */
+  uint32_t header_bytes;      /* of each packet, before its payload */
+  uint32_t slot_bytes;        /* from one packet to the next; at least packet_bytes */
+  uint32_t bits;              /* of a sample's real part: 8 or 16 */
+  uint32_t ended;             /* not 0 when the receiver has ended; what is published stays */
+  uint64_t size;              /* of the file */
+  uint64_t streams_offset;    /* of the first struct weft_stream_state */
+  uint64_t headers_offset; /* of the first struct weft_stream_block: block i of stream s is number s
+                            * blocks + i */
+  uint64_t data_offset;    /* of the first block's packets */
+  uint64_t block_bytes; /* from one block's packets to the next's, in the same order; a multiple of
+                           4096 */
+  uint64_t session;     /* another one each time that a receiver makes the ring */
+  uint32_t signal; /* futex: changes when any stream gets a block, and when the receiver ends */
+  uint32_t reserved;
+};
+
+/* One for each stream. `head` and `tail` count published and released blocks; the n-th published
+ * block is order[n % blocks]. */
+struct weft_stream_state {
+  uint64_t head;   /* written by the receiver */
+  uint32_t signal; /* futex: changes with head, and when the receiver ends */
+  uint32_t reserved;
+  uint64_t received;        /* packets in published blocks */
+  uint64_t missing;         /* packets that never came */
+  uint64_t overrun_packets; /* packets that found no free block */
+  uint64_t pad0[3];
+  uint64_t tail;     /* written by the consumer */
+  uint32_t consumer; /* its process id; 0: nobody, and the receiver releases blocks itself */
+  uint32_t pad1;
+  uint64_t pad2[6];
+  uint32_t order[3968 / 4]; /* so there are at most 992 blocks */
+};
+
+/* What stands before each block's packets, also in a file that `weft stream recv --file` writes. */
+struct weft_stream_block {
+  uint64_t magic;  /* WEFT_STREAM_MAGIC */
+  uint64_t number; /* of the block: its first packet is number * packets */
+  uint32_t stream;
+  uint32_t packets;  /* in a block */
+  uint32_t received; /* how many of them are here */
+  uint32_t damaged; /* not 0: the receiver was kept from running for so long that packets of a later
+                       block may have got into this one before it was released; ask again before the
+                       release */
+  uint32_t packet_bytes;
+  uint32_t slot_bytes;
+  uint64_t block_bytes;                        /* of the packets behind this header */
+  int64_t closed_ns;                           /* CLOCK_REALTIME, when it was published */
+  uint8_t valid[WEFT_STREAM_MOST_PACKETS / 8]; /* bit i % 8 of byte i / 8: packet i is here */
+  uint8_t reserved[WEFT_STREAM_BLOCK_HEADER - 56 - WEFT_STREAM_MOST_PACKETS / 8];
+};
+
+/* ---- a consumer */
+
+struct weft_stream {
+  struct weft_stream_ring* ring;
+  struct weft_stream_state* state;
+  uint32_t stream;
+};
+
+/* Maps the ring NAME (without "/dev/shm/"). NULL and errno when there is none, or one of another
+ * version. */
+static inline struct weft_stream_ring* weft_stream_open(const char* name) {
+  struct weft_stream_ring* ring;
+  struct stat st;
+  char path[256] = "/dev/shm/";
+  size_t at = 9;
+  int fd;
+  while (*name != '\0' && at < sizeof path - 1) path[at++] = *name++;
+  path[at] = '\0';
+  fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return NULL;
+  if (fstat(fd, &st) != 0 || (size_t)st.st_size < sizeof *ring) {
+    close(fd);
+    errno = EAGAIN; /* it is being made */
+    return NULL;
+  }
+  ring = (struct weft_stream_ring*)mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE,
+                                        MAP_SHARED, fd, 0);
+  close(fd);
+  if ((void*)ring == MAP_FAILED) return NULL;
+  if (__atomic_load_n(&ring->magic, __ATOMIC_ACQUIRE) != WEFT_STREAM_MAGIC ||
+      ring->version != WEFT_STREAM_VERSION || ring->size != (uint64_t)st.st_size) {
+    munmap(ring, (size_t)st.st_size);
+    errno = EPROTO;
+    return NULL;
+  }
+  return ring;
+}
+
+/* Makes this process the consumer of a stream, from the next block on. -1 and errno: EINVAL, or
+ * EBUSY while another consumer is there. */
+static inline int weft_stream_attach(struct weft_stream_ring* ring, uint32_t stream,
+                                     struct weft_stream* out) {
+  uint32_t nobody = 0;
+  struct weft_stream_state* all = (struct weft_stream_state*)((char*)ring + ring->streams_offset);
+  if (stream >= ring->streams) {
+    errno = EINVAL;
+    return -1;
+  }
+  if (!__atomic_compare_exchange_n(&all[stream].consumer, &nobody, (uint32_t)getpid(), 0,
+                                   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    errno = EBUSY;
+    return -1;
+  }
+  out->ring = ring;
+  out->state = &all[stream];
+  out->stream = stream;
+  return 0;
+}
+
+static inline void weft_stream_detach(struct weft_stream* s) {
+  __atomic_store_n(&s->state->consumer, 0, __ATOMIC_SEQ_CST);
+}
+
+/* The oldest block that is published and not released; NULL when there is none now. */
+static inline const struct weft_stream_block* weft_stream_front(const struct weft_stream* s) {
+  const struct weft_stream_block* blocks;
+  const uint64_t tail = __atomic_load_n(&s->state->tail, __ATOMIC_ACQUIRE);
+  if (tail == __atomic_load_n(&s->state->head, __ATOMIC_ACQUIRE)) return NULL;
+  blocks = (const struct weft_stream_block*)((const char*)s->ring + s->ring->headers_offset);
+  return &blocks[s->stream * s->ring->blocks + s->state->order[tail % s->ring->blocks]];
+}
+
+/* Packet `i` of a block of this stream, with its header; NULL when it is missing. */
+static inline const uint8_t* weft_stream_packet(const struct weft_stream* s,
+                                                const struct weft_stream_block* b, uint32_t i) {
+  const struct weft_stream_block* blocks =
+      (const struct weft_stream_block*)((const char*)s->ring + s->ring->headers_offset);
+  if ((b->valid[i / 8] >> (i % 8) & 1) == 0) return NULL;
+  return (const uint8_t*)s->ring + s->ring->data_offset +
+         (uint64_t)(b - blocks) * s->ring->block_bytes + (uint64_t)i * s->ring->slot_bytes;
+}
+
+/* Gives the block that weft_stream_front() showed back to the receiver. */
+static inline void weft_stream_release(struct weft_stream* s) {
+  __atomic_add_fetch(&s->state->tail, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Sleeps until there is a block: 1. 0 when the time is over; -1 when the receiver has ended and
+ * nothing is left. */
+static inline int weft_stream_wait(const struct weft_stream* s, int milliseconds) {
+  for (;;) {
+    struct timespec t;
+    const uint32_t seen = __atomic_load_n(&s->state->signal, __ATOMIC_ACQUIRE);
+    if (weft_stream_front(s) != NULL) return 1;
+    if (__atomic_load_n(&s->ring->ended, __ATOMIC_ACQUIRE) != 0) return -1;
+    t.tv_sec = milliseconds / 1000;
+    t.tv_nsec = (long)(milliseconds % 1000) * 1000000;
+    if (syscall(SYS_futex, &s->state->signal, FUTEX_WAIT, seen, &t, NULL, 0) != 0 &&
+        errno == ETIMEDOUT) {
+      return weft_stream_front(s) != NULL ? 1 : 0;
+    }
+  }
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,202 @@
+"""Cases about bytes: what consumers, files and pipes get is what was sent."""
+
+import os
+import struct
+import subprocess
+import sys
+
+from scene import PACKET, Failed, check, equal, total
+
+PART = 65536  # bytes after which the samples repeat
+
+
+def table():
+    """Of samples of 16 bits, as docs/streams.md has the formula."""
+    words = []
+    for i in range(PART // 2):
+        x = (i + 1) * 0x9E3779B97F4A7C15 & (1 << 64) - 1
+        x ^= x >> 29
+        x = x * 0xBF58476D1CE4E5B9 & (1 << 64) - 1
+        x ^= x >> 32
+        noise = sum(x >> shift & 15 for shift in (0, 8, 16, 24)) - 30
+        turn = i // 4 % 8
+        cosine, sine = ((64, 45, 0, -45, -64, -45, 0, 45)[turn], (0, 45, 64, 45, 0, -45, -64, -45)[turn])
+        words.append(noise + (sine if i % 2 else cosine))
+    return struct.pack(f"<{len(words)}h", *words)
+
+
+def payload(samples, stream, number, size):
+    at = (number * 167 + stream * 59) % 512 * 128
+    return (samples * 2)[at:at + size]
+
+
+def samples(transport, receive=(), send=(), streams=3, packets=1500, rate=150):
+    """The example consumer verifies every byte of every packet."""
+    def case(scene):
+        receiver = scene.receive(transport, "--ring", scene.ring, "--streams", streams, "--once", *receive)
+        consumer = scene.consume()
+        sender = scene.send(transport, "--streams", streams, "--packets", packets, "--rate", rate, *send)
+        equal(total(sender.end(), "sent"), streams * packets, "sent")
+        got = receiver.end()
+        seen = consumer.end()
+        equal(total(got, "received"), streams * packets, "received")
+        equal(seen["packets"], streams * packets, "packets that the consumer took")
+        equal((seen["wrong"], seen["damaged"], seen["jumps"]), (0, 0, 0), "wrong, damaged, jumps")
+        for name in ("missing", "late", "duplicate", "overrun", "invalid", "gap"):
+            equal(total(got, name), 0, name)
+    return case
+
+
+def slow_consumer(transport, loses):
+    """A consumer slower than the stream: whole blocks go, and none that it holds is touched."""
+    def case(scene):
+        receiver = scene.receive(transport, "--ring", scene.ring, "--block", 32, "--blocks", 8, "--once")
+        consumer = scene.consume("--slow", 10)
+        scene.send(transport, "--packets", 3000, "--rate", 600, "--first", 3200).end()
+        got = receiver.end()["streams"][0]
+        seen = consumer.end()
+        equal((seen["wrong"], seen["damaged"]), (0, 0), "wrong, damaged")
+        equal(seen["packets"], got["received"], "packets that the consumer took")
+        equal(got["missing"], 0, "missing")
+        equal(got["received"] + got["overrun"], 3000, "received and overrun")
+        check((got["overrun"] > 0) == loses, f"overrun {got['overrun']}")
+        equal(seen["jumps"] > 0, loses, "jumps")
+    return case
+
+
+def file_sink(scene):
+    """Blocks in a file: headers, validity and samples, with losses."""
+    path = f"{scene.folder}/blocks"
+    receiver = scene.receive("udp", "--file", path, "--streams", 2, "--block", 64, "--once")
+    scene.send("udp", "--streams", 2, "--packets", 1000, "--first", 6400, "--rate", 200, "--drop", 0.05).end()
+    got = receiver.end()
+    equal(os.path.getsize(path), got["written"], "size of the file")
+    samples_ = table()
+    numbers = [set(), set()]
+    with open(path, "rb") as file:
+        while header := file.read(4096):
+            magic, number, stream, packets, received, damaged, size, slot, block = struct.unpack_from("<QQIIIIIIQ", header)
+            equal((magic, packets, damaged, size), (int.from_bytes(b"weftring", "little"), 64, 0, PACKET), "a header")
+            data = file.read(block)
+            equal(len(data), block, "bytes of a block")
+            here = [i for i in range(packets) if header[56 + i // 8] >> i % 8 & 1]
+            equal(len(here), received, "valid packets")
+            for i in here:
+                n = number * packets + i
+                check(data[i * slot + 16:i * slot + size] == payload(samples_, stream, n, size - 16), f"samples of {n}")
+                numbers[stream].add(n)
+    for stream in (0, 1):
+        equal(len(numbers[stream]), got["streams"][stream]["received"], "packets in the file")
+        check(numbers[stream] <= set(range(6400, 7400)), "numbers that were not sent")
+        check(0 < got["streams"][stream]["missing"] == 1000 - len(numbers[stream]), "missing")
+
+
+def stdout_sink(scene):
+    """Packets in a pipe, zeroes in place of those that were lost."""
+    command = [f"{scene.build}/bin/weft", "stream", "recv", "--transport", "udp", "--bind", "127.0.0.1", "--port", "0",
+               "--udp-port", "0", "--block", "64", "--once", "--stdout"]
+    with open(f"{scene.folder}/said", "w+", encoding="ascii") as said, \
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said) as receiver:
+        try:
+            while "listening" not in open(said.name, encoding="ascii").read():
+                check(receiver.poll() is None, "the receiver ended")
+            scene.port = open(said.name, encoding="ascii").read().split("port ")[1].split()[0]
+            sent = scene.send("udp", "--packets", 640, "--first", 64, "--rate", 200, "--drop", 0.1).end()
+            data = receiver.stdout.read()
+            equal(receiver.wait(), 0, "exit status")
+        finally:
+            receiver.kill()
+    samples_ = table()
+    equal(len(data), 640 * PACKET, "bytes")
+    lost = 0
+    for i in range(640):
+        packet = data[i * PACKET:(i + 1) * PACKET]
+        if packet == bytes(PACKET):
+            lost += 1
+        else:
+            check(packet[16:] == payload(samples_, 0, 64 + i, PACKET - 16), f"samples of packet {i}")
+    equal(lost, sent["dropped"], "packets of zeroes")
+
+
+def from_file(scene):
+    """A file's bytes arrive as payload, once, and what fills no packet does not."""
+    data = bytes((i * 7 + i // 256) & 255 for i in range(100 * 1000 + 37))
+    with open(f"{scene.folder}/samples", "wb") as file:
+        file.write(data)
+    path = f"{scene.folder}/blocks"
+    shape = ("--format", "raw", "--payload", 1000)
+    receiver = scene.receive("rc", *shape, "--file", path, "--block", 20, "--once")
+    scene.send("rc", *shape, "--file", f"{scene.folder}/samples", "--first", 0, "--rate", 50).end()
+    equal(receiver.end()["streams"][0]["received"], 100, "received")
+    got = b""
+    with open(path, "rb") as file:
+        while header := file.read(4096):
+            size, slot, block = struct.unpack_from("<IIQ", header, 32)
+            blocks = file.read(block)
+            got += b"".join(blocks[i * slot + 8:i * slot + size] for i in range(20))
+    check(got == data[:100 * 1000], "the file's bytes")
+
+
+def pcap(packets):
+    """A capture of (destination port, payload) on Ethernet."""
+    out = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    for port, data in packets:
+        udp = struct.pack(">HHHH", 4000, port, 8 + len(data), 0) + data
+        ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0, b"\x7f\0\0\1", b"\x7f\0\0\1")
+        frame = bytes(12) + b"\x08\x00" + ip + udp
+        out += struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame
+    return out
+
+
+def from_pcap(transport):
+    """Packets of a capture keep their numbers: its holes are missing, its doubles double."""
+    def case(scene):
+        def raw(n):
+            return struct.pack(">Q", n) + bytes((n + i) & 255 for i in range(500))
+        order = [n for n in range(1000, 1200) if n not in (1050, 1051, 1199)] + [1199]
+        order[10:12] = [1011, 1010]
+        packets = [(16011, raw(n)) for n in order] + [(16012, raw(n)) for n in range(7, 107)]
+        packets[60:60] = [(16011, b"of another shape")]
+        packets += [(16011, raw(1190))]
+        with open(f"{scene.folder}/sky.pcap", "wb") as file:
+            file.write(pcap(packets))
+        shape = ("--format", "raw", "--payload", 500, "--streams", 2)
+        receiver = scene.receive(transport, *shape, "--block", 50, "--once")
+        sent = scene.send(transport, *shape, "--pcap", f"{scene.folder}/sky.pcap", "--rate", 5).end()
+        equal(sent["unusable"], 1, "unusable")
+        first, second = receiver.end()["streams"]
+        equal((first["received"], first["missing"], first["duplicate"]), (198, 2, 1), "received, missing, double")
+        equal(first["out_of_order"], 1, "out of order")
+        equal((second["received"], second["missing"]), (100, 0), "received, missing of the second stream")
+    return case
+
+
+CASES = {
+    "samples_tcp": samples("tcp"),
+    "samples_udp": samples("udp"),
+    "samples_rc": samples("rc"),
+    "samples_uc": samples("uc"),
+    "samples_rc_grouped": samples("rc", send=("--packets-per-write", 8)),
+    # A group that does not divide the block, and a start in the middle of one.
+    "samples_uc_grouped": samples("uc", ("--block", 100), ("--packets-per-write", 7, "--first", 12345)),
+    "samples_8_bit": samples("uc", ("--bits", 8, "--beamlets", 122), ("--bits", 8, "--beamlets", 122)),
+    "samples_spead": samples("rc", ("--format", "spead", "--payload", 4096),
+                             ("--format", "spead", "--payload", 4096)),
+    # Faster than a station, with numbers by the clock: its seconds run ahead, and still fit.
+    "samples_fast": samples("udp", send=("--delay", 0.1), streams=1, packets=600, rate=2500),
+    "samples_raw": samples("udp", ("--format", "raw", "--payload", 60000),
+                           ("--format", "raw", "--payload", 60000), packets=300),
+    "fifty_streams_uc": samples("uc", ("--block", 32), streams=50, packets=100, rate=4),
+    "fifty_streams_udp": samples("udp", ("--block", 32), streams=50, packets=100, rate=4),
+    "fifty_streams_tcp": samples("tcp", ("--block", 32), streams=50, packets=100, rate=4),
+    "fifty_streams_rc": samples("rc", ("--block", 32), streams=50, packets=100, rate=4),
+    "slow_consumer_tcp": slow_consumer("tcp", False),
+    "slow_consumer_rc": slow_consumer("rc", False),
+    "slow_consumer_udp": slow_consumer("udp", True),
+    "slow_consumer_uc": slow_consumer("uc", True),
+    "file_sink": file_sink,
+    "stdout_sink": stdout_sink,
+    "from_file": from_file,
+    "from_pcap_udp": from_pcap("udp"),
+    "from_pcap_tcp": from_pcap("tcp"),
+}

@@ -1,0 +1,232 @@
+#include "stream/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace weft::stream {
+namespace {
+
+constexpr uint32_t kPackets = 8;  // of a block
+constexpr uint32_t kBlocks = 8;
+
+struct Bench {
+  explicit Bench(const LedgerRules& rules, bool landing = false)
+      : ring({.name = {},
+              .shape = {.format = Format::raw, .payload = 24},
+              .streams = 1,
+              .blocks = kBlocks,
+              .packets_per_block = kPackets,
+              .slot_bytes = 48,
+              .landing = landing}),
+        store(ring.stream(0)),
+        ledger(store, rules) {
+    store.attach();
+  }
+  // Numbers `from` to `to` - 1 arrive, but those of `without`.
+  void arrive(uint64_t from, uint64_t to, const std::set<uint64_t>& without = {}) {
+    for (uint64_t n = from; n < to; ++n) {
+      if (!without.contains(n)) (void)ledger.arrive(n);
+    }
+    ledger.settle();
+  }
+  // The packets of all published blocks, which are released.
+  std::set<uint64_t> take() {
+    std::set<uint64_t> numbers;
+    while (const weft_stream_block* b = store.front()) {
+      for (uint32_t i = 0; i < b->packets; ++i) {
+        if ((b->valid[i / 8] >> (i % 8) & 1) != 0) numbers.insert(b->number * b->packets + i);
+      }
+      store.release();
+    }
+    return numbers;
+  }
+
+  Ring ring;
+  BlockStore& store;
+  Ledger ledger;
+};
+
+std::set<uint64_t> range(uint64_t from, uint64_t to, const std::set<uint64_t>& without = {}) {
+  std::set<uint64_t> numbers;
+  for (uint64_t n = from; n < to; ++n) {
+    if (!without.contains(n)) numbers.insert(n);
+  }
+  return numbers;
+}
+
+TEST(Ledger, CompleteBlocksAreShownAtOnce) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(16, std::nullopt);
+  b.arrive(16, 31);
+  EXPECT_EQ(b.take(), range(16, 24));
+  b.arrive(31, 32);
+  EXPECT_EQ(b.take(), range(24, 32));
+  EXPECT_EQ(b.ledger.counts().missing, 0U);
+}
+
+TEST(Ledger, EveryMissingPacketIsCountedAndShown) {
+  Bench b{{.hold = 1}};
+  // In the middle, at both ends of a block, and at both ends of the stream.
+  const std::set<uint64_t> lost{19, 23, 24, 31, 32, 42, 43};
+  b.ledger.begin(19, std::nullopt);
+  b.arrive(19, 44, lost);
+  b.ledger.finish(44);
+  EXPECT_EQ(b.take(), range(19, 44, lost));
+  EXPECT_EQ(b.ledger.counts().missing, lost.size());
+  EXPECT_EQ(b.ledger.counts().received, 25 - lost.size());
+}
+
+TEST(Ledger, BlocksOfWhichNothingCameAreMissingAndNotShown) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 4);
+  b.arrive(8 * 1001 + 4, 8 * 1001 + 8);
+  b.ledger.finish(8 * 2000);
+  EXPECT_EQ(b.ledger.counts().blocks, 2U);
+  EXPECT_EQ(b.ledger.counts().missing, 8 * 2000 - 8U);
+  std::set<uint64_t> expected = range(0, 4);
+  expected.merge(range(8012, 8016));
+  EXPECT_EQ(b.take(), expected);
+}
+
+TEST(Ledger, OvertakenPacketsAreNoneOfTheMissing) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 13, {3, 7});
+  EXPECT_EQ(b.ledger.arrive(7), Arrival::taken);
+  EXPECT_EQ(b.ledger.arrive(3), Arrival::taken);
+  b.ledger.finish(16);
+  EXPECT_EQ(b.ledger.counts().out_of_order, 2U);
+  EXPECT_EQ(b.ledger.counts().missing, 3U);
+  EXPECT_EQ(b.take(), range(0, 13));
+}
+
+TEST(Ledger, LatePacketsStayMissing) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 17, {3});
+  EXPECT_EQ(b.ledger.arrive(3), Arrival::late);
+  b.ledger.finish(17);
+  EXPECT_EQ(b.ledger.counts().late, 1U);
+  EXPECT_EQ(b.ledger.counts().missing, 1U);
+  EXPECT_EQ(b.take(), range(0, 17, {3}));
+}
+
+TEST(Ledger, DoublesCountOnce) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 5);
+  EXPECT_EQ(b.ledger.arrive(4), Arrival::duplicate);
+  EXPECT_EQ(b.ledger.arrive(0), Arrival::duplicate);
+  EXPECT_EQ(b.ledger.counts().duplicate, 2U);
+  EXPECT_EQ(b.ledger.counts().received, 5U);
+}
+
+TEST(Ledger, DoublesOfAClosedBlockAreNotLate) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 17, {3});
+  EXPECT_EQ(b.ledger.arrive(2), Arrival::duplicate);
+  EXPECT_EQ(b.ledger.arrive(3), Arrival::late);
+}
+
+TEST(Ledger, WhatTheConsumerHoldsIsOverrunAndNotLoss) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(0, std::nullopt);
+  // The consumer sleeps; memory is for 8 blocks.
+  b.arrive(0, 8 * 10, {5});
+  EXPECT_EQ(b.ledger.counts().overrun, 16U);
+  EXPECT_EQ(b.ledger.counts().missing, 1U);
+  EXPECT_EQ(b.take(), range(0, 64, {5}));
+  b.arrive(80, 96);
+  EXPECT_EQ(b.ledger.counts().overrun, 16U);
+  EXPECT_EQ(b.take(), range(80, 96));
+}
+
+TEST(Ledger, GapsBetweenSendersAreNotLoss) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(3, std::nullopt);
+  b.arrive(3, 9);
+  EXPECT_EQ(b.ledger.may_begin(12), 16U);  // blocks up to there are closed for good
+  b.ledger.begin(40, std::nullopt);
+  b.arrive(40, 48);
+  b.ledger.finish(48);
+  EXPECT_EQ(b.ledger.counts().gap, 31U);
+  EXPECT_EQ(b.ledger.counts().missing, 0U);
+  EXPECT_EQ(b.ledger.counts().sessions, 2U);
+  std::set<uint64_t> expected = range(3, 9);
+  expected.merge(range(40, 48));
+  EXPECT_EQ(b.take(), expected);
+}
+
+TEST(Ledger, ANewReceiverLearnsOfTheGap) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(500, 400);
+  EXPECT_EQ(b.ledger.counts().gap, 100U);
+}
+
+TEST(Ledger, ASenderThatCountsAnewMay) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(800, std::nullopt);
+  b.arrive(800, 808);
+  b.ledger.finish(808);
+  EXPECT_EQ(b.ledger.may_begin(0), 0U);
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 8);
+  EXPECT_EQ(b.ledger.counts().gap, 0U);
+  std::set<uint64_t> expected = range(0, 8);
+  expected.merge(range(800, 808));
+  EXPECT_EQ(b.take(), expected);
+}
+
+TEST(Ledger, FindsPacketsByTheirTrailers) {
+  Bench b{{.hold = 1, .guard = 2}, true};
+  const std::set<uint64_t> whole{4, 5, 13, 14, 15};
+  b.ledger.recover = [&](uint64_t n) { return whole.contains(n); };
+  b.ledger.begin(0, std::nullopt);
+  // The immediates of 4 to 7, and of the last Write, 12 to 15, never came.
+  b.arrive(0, 4);
+  b.arrive(8, 12);
+  b.ledger.finish(16);
+  EXPECT_EQ(b.ledger.counts().recovered, 5U);
+  EXPECT_EQ(b.ledger.counts().missing, 3U);
+  EXPECT_EQ(b.take(), range(0, 16, {6, 7, 12}));
+}
+
+TEST(Ledger, NumbersAreCompletedFromTheirLowBits) {
+  Bench b{{}};
+  const uint64_t base = (uint64_t{7} << 32) - 3;
+  b.ledger.begin(base, std::nullopt);
+  EXPECT_EQ(b.ledger.complete_number(base & 0xffffff, 24), base);
+  EXPECT_EQ(b.ledger.complete_number(2, 24), base + 5);
+  EXPECT_EQ(b.ledger.complete_number((base - 10) & 0xffffff, 24), base - 10);
+  b.arrive(base, base + 6);
+  EXPECT_EQ(b.ledger.complete_number((base + 1) & 0xffffff, 24), base + 1);
+}
+
+TEST(Ledger, CreditReachesAsFarAsMemoryIsFree) {
+  Bench b{{.hold = 0, .guard = 2, .credit = true}, true};
+  b.ledger.begin(0, std::nullopt);
+  EXPECT_EQ(b.ledger.extend(), 64U);
+  b.arrive(0, 24);
+  EXPECT_EQ(b.ledger.extend(), 64U);
+  b.store.release();
+  EXPECT_EQ(b.ledger.extend(), 72U);
+  b.take();
+  EXPECT_EQ(b.ledger.extend(), 88U);
+}
+
+TEST(Ledger, HasNoRoomForABlockThatIsHeld) {
+  Bench b{{.hold = 0}};
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 64);
+  EXPECT_FALSE(b.ledger.has_room(64));
+  EXPECT_TRUE(b.ledger.has_room(63));
+  b.store.release();
+  EXPECT_TRUE(b.ledger.has_room(71));
+  EXPECT_FALSE(b.ledger.has_room(72));
+}
+
+}  // namespace
+}  // namespace weft::stream

@@ -1,0 +1,126 @@
+#include "stream/packet.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "bench/failure.h"
+
+namespace weft::stream {
+namespace {
+
+std::vector<uint8_t> header(const Shape& shape, uint32_t stream, uint64_t number) {
+  std::vector<std::byte> packet(shape.packet_bytes());
+  write_header(shape, stream, number, packet);
+  std::vector<uint8_t> bytes;
+  for (uint32_t i = 0; i < shape.header_bytes(); ++i) {
+    bytes.push_back(static_cast<uint8_t>(packet[i]));
+  }
+  return bytes;
+}
+
+std::vector<std::byte> packet_with(const Shape& shape, const std::vector<uint8_t>& bytes) {
+  std::vector<std::byte> packet(shape.packet_bytes());
+  for (size_t i = 0; i < bytes.size(); ++i) packet[i] = static_cast<std::byte>(bytes[i]);
+  return packet;
+}
+
+TEST(RspPacket, HasTheSizeOfAStationsPackets) {
+  EXPECT_EQ(Shape{}.packet_bytes(), 7824U);
+  EXPECT_EQ((Shape{.beamlets = 122, .bits = 8}.packet_bytes()), 7824U);
+  EXPECT_NEAR(rsp_packets_per_second(Shape{}) * 7824 * 8, 764.06e6, 0.01e6);
+}
+
+// 1600000000 s are 312500000000000 slices of 1024 samples at 200 MHz; one slice later stands in the
+// middle of packet 19531250000000.
+TEST(RspPacket, OnAWholeSecond) {
+  const std::vector<uint8_t> expected{3,    0x82, 0,    0,    2, 0, 61, 16,  // station 2, board 2
+                                      0x00, 0x10, 0x5e, 0x5f, 0, 0, 0,  0};
+  EXPECT_EQ(header(Shape{}, 6, 19'531'250'000'000), expected);
+}
+
+// An odd second begins in the middle of a slice: its first slice is the next one, 0.5 later.
+// Packet 12208 holds slices 195328 to 195343; second 1 begins with slice 195313.
+TEST(RspPacket, InAnOddSecond) {
+  const std::vector<uint8_t> expected{3, 0x80, 0, 0, 1, 0, 61, 16, 1, 0, 0, 0, 15, 0, 0, 0};
+  EXPECT_EQ(header(Shape{}, 0, 12'208), expected);
+}
+
+TEST(RspPacket, OfEightBits) {
+  EXPECT_EQ(header(Shape{.beamlets = 122, .bits = 8}, 0, 0),
+            (std::vector<uint8_t>{3, 0x80, 1, 0, 1, 0, 122, 16, 0, 0, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST(RspPacket, TimeGoesOnWithoutHolesAndTwins) {
+  const Shape shape;
+  std::vector<std::byte> packet(shape.packet_bytes());
+  // Across some seconds' ends, even and odd ones.
+  for (uint64_t n = 19'531'250'000'000 - 5; n < 19'531'250'000'000 + 40'000; ++n) {
+    write_header(shape, 1, n, packet);
+    ASSERT_EQ(number_of(shape, packet), n);
+  }
+}
+
+TEST(RspPacket, OfAnotherKindIsNone) {
+  const Shape shape;
+  std::vector<std::byte> packet(shape.packet_bytes());
+  write_header(shape, 1, 77, packet);
+  ASSERT_EQ(number_of(shape, packet), 77U);
+  for (const size_t field : {0, 2, 6, 7}) {
+    std::vector<std::byte> other = packet;
+    other[field] ^= std::byte{1};
+    EXPECT_EQ(number_of(shape, other), std::nullopt) << field;
+  }
+  EXPECT_EQ(number_of(shape, ConstPacket{packet}.first(packet.size() - 1)), std::nullopt);
+  packet.push_back(std::byte{});
+  EXPECT_EQ(number_of(shape, packet), std::nullopt);
+}
+
+// The bytes of the SPEAD document: magic 'S', version 4, item identifiers of 2 bytes and addresses
+// of 6, the number of items; then counter, size, offset and length as immediate values.
+TEST(SpeadPacket, Bytes) {
+  const Shape shape{.format = Format::spead, .payload = 1024, .heap_packets = 4};
+  const std::vector<uint8_t> expected{
+      0x53, 4,    2, 6, 0, 0, 0,    5,     //
+      0x80, 0x01, 0, 0, 0, 0, 0x01, 0x02,  // heap 258
+      0x80, 0x02, 0, 0, 0, 0, 0x10, 0x00,  // of 4096 bytes
+      0x80, 0x03, 0, 0, 0, 0, 0x0c, 0x00,  // from 3072 on
+      0x80, 0x04, 0, 0, 0, 0, 0x04, 0x00,  // 1024 bytes
+      0x10, 0x00, 0, 0, 0, 0, 0,    0};    // the data, at 0 of the heap
+  EXPECT_EQ(header(shape, 9, 258 * 4 + 3), expected);
+  EXPECT_EQ(number_of(shape, packet_with(shape, expected)), 258U * 4 + 3);
+}
+
+TEST(SpeadPacket, OfAnotherKindIsNone) {
+  const Shape shape{.format = Format::spead, .payload = 1024, .heap_packets = 4};
+  const std::vector<uint8_t> good = header(shape, 0, 5);
+  struct Case {
+    size_t at;
+    uint8_t value;
+  };
+  for (const Case c : {Case{0, 0x54}, Case{1, 3}, Case{7, 4}, Case{30, 0x0d}, Case{30, 0x10},
+                       Case{38, 0x08}, Case{9, 0x07}}) {
+    std::vector<uint8_t> bad = good;
+    bad[c.at] = c.value;
+    if (c.at == 30) bad[31] = c.value == 0x0d ? 1 : 0;  // between parts; behind the last part
+    EXPECT_EQ(number_of(shape, packet_with(shape, bad)), std::nullopt) << c.at;
+  }
+}
+
+TEST(RawPacket, Bytes) {
+  const Shape shape{.format = Format::raw, .payload = 8};
+  EXPECT_EQ(header(shape, 3, 0x0102030405060708), (std::vector<uint8_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(number_of(shape, packet_with(shape, {1, 2, 3, 4, 5, 6, 7, 8})), 0x0102030405060708U);
+}
+
+TEST(Shape, RefusesWhatNoPacketHas) {
+  EXPECT_NO_THROW(Shape{}.check());
+  EXPECT_THROW((Shape{.bits = 12}.check()), bench::Failure);
+  EXPECT_THROW((Shape{.beamlets = 256}.check()), bench::Failure);
+  EXPECT_THROW((Shape{.slices = 0}.check()), bench::Failure);
+  EXPECT_THROW((Shape{.format = Format::raw, .payload = 65'500}.check()), bench::Failure);
+  EXPECT_THROW((Shape{.beamlets = 255, .slices = 255}.check()), bench::Failure);
+}
+
+}  // namespace
+}  // namespace weft::stream

@@ -1,0 +1,184 @@
+#include "stream/ring.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+#include "bench/failure.h"
+#include "stream/ledger.h"
+
+namespace weft::stream {
+namespace {
+
+RingSpec spec_of(const std::string& name, bool landing) {
+  return {.name = name,
+          .shape = {.format = Format::raw, .payload = 24},
+          .streams = 2,
+          .blocks = 4,
+          .packets_per_block = 8,
+          .slot_bytes = 48,
+          .landing = landing};
+}
+
+std::string own_name(const char* what) {
+  return "weft-test-" + std::to_string(getpid()) + "-" + what;
+}
+
+// Writes a byte into each packet of a block, as a peer would, and publishes it.
+void land(BlockStore& store, uint64_t block, int value) {
+  for (uint32_t i = 0; i < store.packets(); ++i) {
+    std::memset(store.place(block * store.packets() + i), value, 32);
+  }
+}
+
+TEST(Ring, IsWhatTheHeaderSays) {
+  const std::string name = own_name("header");
+  Ring ring{spec_of(name, true)};
+  weft_stream_ring* seen = weft_stream_open(name.c_str());
+  ASSERT_NE(seen, nullptr);
+  EXPECT_EQ(seen->streams, 2U);
+  EXPECT_EQ(seen->packet_bytes, 32U);
+  EXPECT_EQ(seen->header_bytes, 8U);
+  weft_stream stream{};
+  ASSERT_EQ(weft_stream_attach(seen, 1, &stream), 0);
+  EXPECT_EQ(weft_stream_front(&stream), nullptr);
+
+  land(ring.stream(1), 6, 'x');
+  std::memset(ring.stream(1).place(6 * 8 + 2), 'y', 32);
+  ring.stream(1).publish(6, {0b00000101}, 2);
+  ASSERT_EQ(weft_stream_wait(&stream, 1000), 1);
+  const weft_stream_block* block = weft_stream_front(&stream);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(block->number, 6U);
+  EXPECT_EQ(block->stream, 1U);
+  EXPECT_EQ(block->received, 2U);
+  const uint8_t* packet = weft_stream_packet(&stream, block, 0);
+  ASSERT_NE(packet, nullptr);
+  EXPECT_EQ(packet[31], 'x');
+  EXPECT_EQ(weft_stream_packet(&stream, block, 1), nullptr);
+  packet = weft_stream_packet(&stream, block, 2);
+  ASSERT_NE(packet, nullptr);
+  EXPECT_EQ(packet[0], 'y');
+  weft_stream_release(&stream);
+  EXPECT_EQ(weft_stream_front(&stream), nullptr);
+  ::munmap(seen, seen->size);
+}
+
+TEST(Ring, HasOneConsumerAStream) {
+  const std::string name = own_name("one");
+  Ring ring{spec_of(name, false)};
+  weft_stream_ring* seen = weft_stream_open(name.c_str());
+  ASSERT_NE(seen, nullptr);
+  weft_stream first{};
+  weft_stream second{};
+  ASSERT_EQ(weft_stream_attach(seen, 0, &first), 0);
+  EXPECT_EQ(weft_stream_attach(seen, 0, &second), -1);
+  EXPECT_EQ(errno, EBUSY);
+  EXPECT_EQ(weft_stream_attach(seen, 2, &second), -1);
+  EXPECT_EQ(errno, EINVAL);
+  weft_stream_detach(&first);
+  EXPECT_EQ(weft_stream_attach(seen, 0, &second), 0);
+  ::munmap(seen, seen->size);
+}
+
+TEST(Ring, WithoutAConsumerBlocksAreFreeAtOnce) {
+  Ring ring{spec_of({}, false)};
+  ring.stream(0).publish(0, {0xff}, 8);
+  EXPECT_TRUE(ring.stream(0).is_free(4));
+  EXPECT_EQ(ring.stream(0).filled(), 0U);
+}
+
+TEST(Ring, ConsumersThatDieLetGo) {
+  Ring ring{spec_of({}, false)};
+  BlockStore& store = ring.stream(0);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  store.state().consumer = static_cast<uint32_t>(child);
+  store.publish(0, {0xff}, 8);
+  EXPECT_FALSE(store.is_free(4));
+  ::waitpid(child, nullptr, 0);
+  store.look_after_consumer();
+  EXPECT_FALSE(store.has_consumer());
+  EXPECT_TRUE(store.is_free(4));
+}
+
+TEST(Ring, EndsAndAPredecessorsConsumerHearsOfIt) {
+  const std::string name = own_name("again");
+  auto old = std::make_unique<Ring>(spec_of(name, false));
+  weft_stream_ring* seen = weft_stream_open(name.c_str());
+  ASSERT_NE(seen, nullptr);
+  weft_stream stream{};
+  ASSERT_EQ(weft_stream_attach(seen, 0, &stream), 0);
+  EXPECT_EQ(weft_stream_wait(&stream, 1), 0);
+  {
+    // The old one was killed, as far as the new one knows.
+    const Ring next{spec_of(name, false)};
+    EXPECT_EQ(weft_stream_wait(&stream, 60'000), -1);
+    weft_stream_ring* fresh = weft_stream_open(name.c_str());
+    ASSERT_NE(fresh, nullptr);
+    EXPECT_NE(fresh->session, seen->session);
+    EXPECT_EQ(fresh->ended, 0U);
+    ::munmap(fresh, fresh->size);
+    old.reset();  // does not take the new one's file away
+    EXPECT_EQ(::access(("/dev/shm/" + name).c_str(), F_OK), 0);
+  }
+  EXPECT_NE(::access(("/dev/shm/" + name).c_str(), F_OK), 0);
+  ::munmap(seen, seen->size);
+}
+
+// A Write that lands in a block that the consumer still reads must not reach it.
+TEST(Ring, LateWritesDoNotReachABlockThatIsRead) {
+  Ring ring{spec_of({}, true)};
+  BlockStore& store = ring.stream(0);
+  store.attach();
+  ASSERT_TRUE(store.lead(1));
+  land(store, 1, 'a');
+  store.publish(1, {0xff}, 8);
+  const weft_stream_block* block = store.front();
+  ASSERT_NE(block, nullptr);
+  EXPECT_FALSE(store.lead(5));
+  land(store, 5, 'b');
+  EXPECT_EQ(store.data_of(block)[100], std::byte{'a'});
+
+  store.release();
+  ASSERT_TRUE(store.lead(9));
+  land(store, 9, 'c');
+  store.publish(9, {0xff}, 8);
+  block = store.front();
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(store.data_of(block)[100], std::byte{'c'});
+}
+
+TEST(Ring, ALedgerThatLookedTooLateSaysWhatWasDamaged) {
+  Ring ring{spec_of({}, true)};
+  BlockStore& store = ring.stream(0);
+  store.attach();
+  Ledger ledger{store, {.hold = 1, .guard = 1}};
+  ledger.begin(0, std::nullopt);
+  for (uint64_t n = 0; n < 8; ++n) (void)ledger.arrive(n);
+  ledger.settle();
+  const weft_stream_block* block = store.front();
+  ASSERT_NE(block, nullptr);
+  // One turn of the ring later, before the guard went on.
+  (void)ledger.arrive(32);
+  EXPECT_EQ(block->damaged, 1U);
+  EXPECT_EQ(ledger.counts().damaged, 1U);
+  EXPECT_EQ(ledger.counts().overrun, 1U);
+}
+
+TEST(Ring, RefusesWhatCannotBe) {
+  RingSpec spec = spec_of({}, false);
+  spec.blocks = 3;
+  EXPECT_THROW(Ring{spec}, bench::Failure);
+  spec = spec_of({}, false);
+  spec.packets_per_block = WEFT_STREAM_MOST_PACKETS + 1;
+  EXPECT_THROW(Ring{spec}, bench::Failure);
+  spec = spec_of("a/b", false);
+  EXPECT_THROW(Ring{spec}, bench::Failure);
+}
+
+}  // namespace
+}  // namespace weft::stream

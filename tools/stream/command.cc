@@ -1,0 +1,222 @@
+#include "stream/command.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "bench/failure.h"
+#include "stream/receiver.h"
+#include "stream/sender.h"
+#include "stream/stop.h"
+#include "stream/write_format.h"
+#include "weft/launch.h"
+
+namespace weft::stream {
+namespace {
+
+const std::map<std::string, Format> kFormats{
+    {"rsp", Format::rsp}, {"spead", Format::spead}, {"raw", Format::raw}};
+const std::map<std::string, Transport> kTransports{
+    {"tcp", Transport::tcp}, {"udp", Transport::udp}, {"rc", Transport::rc}, {"uc", Transport::uc}};
+
+void add_shape_options(CLI::App& command, Shape& shape) {
+  command.add_option("--format", shape.format, "What packets look like: rsp, spead or raw")
+      ->transform(CLI::CheckedTransformer(kFormats).description(""))
+      ->default_str("rsp");
+  command.add_option("--beamlets", shape.beamlets, "RSP: beamlets of a packet")
+      ->capture_default_str();
+  command.add_option("--slices", shape.slices, "RSP: time slices of a packet")
+      ->capture_default_str();
+  command.add_option("--bits", shape.bits, "RSP: of a sample's real part, 8 or 16")
+      ->capture_default_str();
+  command.add_option("--payload", shape.payload, "SPEAD and raw: bytes behind the header")
+      ->capture_default_str();
+  command.add_option("--heap-packets", shape.heap_packets, "SPEAD: packets of a heap")
+      ->capture_default_str();
+}
+
+void add_transport_options(CLI::App& command, Transport& transport, std::string& library) {
+  command.add_option("--transport", transport, "tcp, udp, rc or uc")
+      ->transform(CLI::CheckedTransformer(kTransports).description(""))
+      ->default_str("uc");
+  command.add_option("--library", library, "Use this libibverbs.so.1 instead of weft's")
+      ->type_name("PATH");
+}
+
+void add_report_options(CLI::App& command, ReportOptions& report) {
+  command.add_flag("--json", report.json, "A JSON document a second, and one at the end");
+  command
+      .add_option("--prometheus", report.prometheus,
+                  "Keep the counters in this file, as Prometheus reads them")
+      ->type_name("FILE");
+}
+
+void complete(std::string& library, ReportOptions& report) {
+  if (library.empty()) library = tools::own_library_folder() + "/" + tools::kLibraries[0];
+  report.live = !report.json && ::isatty(STDERR_FILENO) == 1;
+  catch_stop_signals();
+}
+
+// weft's device takes the address of a route unless it is told one.
+void lead_device(const std::string& address) {
+  if (!address.empty()) ::setenv("WEFT_IP", address.c_str(), 0);
+}
+
+struct SendCommand {
+  SenderOptions options;
+  double rate_mbps = -1;
+  uint64_t first = 0;
+  CLI::Option* first_given = nullptr;
+};
+
+int send(SendCommand& c) {
+  SenderOptions& o = c.options;
+  o.outlet.shape.check();
+  if (o.receiver.empty() == o.udp_receiver.empty()) {
+    throw bench::Failure{"name the receiver: ADDRESS, or --plain-udp ADDRESS:PORT"};
+  }
+  if (!o.udp_receiver.empty()) {
+    o.outlet.transport = Transport::udp;
+    if (o.udp_receiver.find(':') == std::string::npos) {
+      throw bench::Failure{"--plain-udp takes ADDRESS:PORT"};
+    }
+    o.outlet.address = o.udp_receiver.substr(0, o.udp_receiver.find(':'));
+  }
+  if (o.outlet.drop > 0 && o.outlet.transport != Transport::udp) {
+    throw bench::Failure{"--drop is for udp; WEFT_FAULT=loss:... does it for uc"};
+  }
+  const bool verbs = o.outlet.transport == Transport::rc || o.outlet.transport == Transport::uc;
+  if (!verbs) o.outlet.group = 1;
+  if (c.rate_mbps < 0) {
+    o.packets_per_second = rsp_packets_per_second(o.outlet.shape);
+  } else {
+    o.packets_per_second = c.rate_mbps * 1e6 / 8 / o.outlet.shape.packet_bytes();
+  }
+  if (c.first_given->count() > 0) o.first = c.first;
+  complete(o.outlet.library, o.report);
+  lead_device(o.outlet.own_address);
+  return Sender{o}.run();
+}
+
+void add_send_command(CLI::App& parent, int& status) {
+  CLI::App* command = parent.add_subcommand("send", "Send streams of packets at a station's pace");
+  const auto c = std::make_shared<SendCommand>();
+  SenderOptions& o = c->options;
+  command->add_option("receiver", o.receiver, "Where `weft stream recv` runs")
+      ->type_name("ADDRESS[:PORT]");
+  command
+      ->add_option("--plain-udp", o.udp_receiver,
+                   "UDP to this port and those behind it, one a stream, without a connection "
+                   "for control: to any program")
+      ->type_name("ADDRESS:PORT");
+  add_transport_options(*command, o.outlet.transport, o.outlet.library);
+  add_shape_options(*command, o.outlet.shape);
+  command->add_option("--streams", o.outlet.streams, "How many streams")
+      ->check(CLI::Range(1U, 4096U))
+      ->capture_default_str();
+  command->add_option("--first-stream", o.first_stream, "What the receiver calls the first one")
+      ->capture_default_str();
+  command
+      ->add_option("--rate", c->rate_mbps,
+                   "Mb/s of each stream; 0: as fast as it goes; without: that of LOFAR's sample "
+                   "clock, 764 Mb/s")
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_option("--duration", o.duration, "Seconds; without: until a signal");
+  command->add_option("--packets", o.packets, "Of each stream; without: no limit");
+  c->first_given =
+      command->add_option("--first", c->first, "Number of the first packet; without: by the clock");
+  command->add_option("--file", o.source.file, "Take the samples from this file")
+      ->type_name("FILE");
+  command->add_option("--pcap", o.source.pcap, "Take the packets from this capture")
+      ->type_name("FILE");
+  command->add_flag("--loop", o.source.loop, "Begin a file again at its end");
+  command->add_option("--packets-per-write", o.outlet.group, "rc and uc: packets of an RDMA Write")
+      ->check(CLI::Range(1U, kMostInWrite))
+      ->capture_default_str();
+  command->add_option("--tick", o.tick_us, "Microseconds between two wake-ups, at least")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command
+      ->add_option("--max-late", o.max_late_ms,
+                   "udp and uc: skip packets that are later than so many milliseconds; 0: never")
+      ->capture_default_str();
+  command->add_option("--delay", o.delay, "Seconds between being connected and the first packet");
+  command->add_option("--bind", o.outlet.own_address, "Send from this address");
+  command->add_option("--drop", o.outlet.drop, "udp: leave this share of the packets out")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--drop-seed", o.outlet.drop_seed, "Which ones");
+  add_report_options(*command, o.report);
+  command->callback([c, &status] { status = send(*c); });
+}
+
+int receive(ReceiverOptions& o) {
+  o.ring.shape = o.inlet.shape;
+  o.inlet.shape.check();
+  o.ring.slot_bytes = slot_bytes_for(o.inlet.shape.packet_bytes());
+  o.ring.landing = o.inlet.transport == Transport::uc || o.inlet.transport == Transport::rc;
+  if (o.hold + o.ring.blocks / 4 + 2 > o.ring.blocks) {
+    throw bench::Failure{"--hold leaves too few blocks; take more --blocks"};
+  }
+  const int sinks =
+      (o.ring.name.empty() ? 0 : 1) + (o.sink.file.empty() ? 0 : 1) + (o.sink.to_stdout ? 1 : 0);
+  if (sinks > 1) throw bench::Failure{"--ring, --file and --stdout exclude each other"};
+  if (o.sink.to_stdout && o.report.json) {
+    throw bench::Failure{"--stdout leaves no place for --json; --prometheus has the counters, too"};
+  }
+  complete(o.inlet.library, o.report);
+  lead_device(o.inlet.address);
+  return Receiver{o}.run();
+}
+
+void add_recv_command(CLI::App& parent, int& status) {
+  CLI::App* command =
+      parent.add_subcommand("recv", "Receive streams into a ring of blocks with validity maps");
+  const auto options = std::make_shared<ReceiverOptions>();
+  ReceiverOptions& o = *options;
+  add_transport_options(*command, o.inlet.transport, o.inlet.library);
+  add_shape_options(*command, o.inlet.shape);
+  command->add_option("--streams", o.ring.streams, "How many streams")->capture_default_str();
+  command->add_option("--port", o.control_port, "Where senders say hello (TCP)")
+      ->capture_default_str();
+  command->add_option("--bind", o.inlet.address, "Listen at this address only");
+  command->add_option("--udp-port", o.inlet.udp_port,
+                      "udp: the first stream's port, the others behind it; takes senders without "
+                      "control, too");
+  command->add_option("--block", o.ring.packets_per_block, "Packets of a block")
+      ->check(CLI::Range(1U, WEFT_STREAM_MOST_PACKETS))
+      ->capture_default_str();
+  command->add_option("--blocks", o.ring.blocks, "Blocks of each stream's ring")
+      ->check(CLI::Range(4U, 992U))
+      ->capture_default_str();
+  command
+      ->add_option("--hold", o.hold, "udp and uc: blocks that wait for packets that were overtaken")
+      ->check(CLI::Range(0U, 256U))
+      ->capture_default_str();
+  command->add_option("--ring", o.ring.name, "Show the ring to other programs as /dev/shm/NAME")
+      ->type_name("NAME");
+  command->add_option("--file", o.sink.file, "Write blocks to this file or device")
+      ->type_name("PATH");
+  command->add_flag("--stdout", o.sink.to_stdout, "Write packets to standard output");
+  command->add_option("--duration", o.duration, "Seconds; without: until a signal");
+  command->add_flag("--once", o.once, "End when each stream had a sender that ended");
+  command
+      ->add_option("--idle", o.idle_ms,
+                   "udp without control: milliseconds of silence that end a sender")
+      ->capture_default_str();
+  add_report_options(*command, o.report);
+  command->callback([options, &status] { status = receive(*options); });
+}
+
+}  // namespace
+
+void add_stream_command(CLI::App& weft, int& status) {
+  CLI::App* command =
+      weft.add_subcommand("stream", "Send and receive streams of packets, as telescopes do");
+  command->require_subcommand(1);
+  add_send_command(*command, status);
+  add_recv_command(*command, status);
+  command->footer("docs/streams.md explains it.");
+}
+
+}  // namespace weft::stream

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace weft::stream {
+
+// Adds `weft stream send` and `weft stream recv`; the one that the user chose leaves its exit
+// status in `status`.
+void add_stream_command(CLI::App& weft, int& status);
+
+}  // namespace weft::stream

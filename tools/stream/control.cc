@@ -1,0 +1,144 @@
+#include "stream/control.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "bench/failure.h"
+#include "bench/internet.h"
+
+namespace weft::stream {
+namespace {
+
+constexpr size_t kLongestLine = 4 << 20;  // of thousands of streams
+
+std::string text_of(const sockaddr_in& address) {
+  std::array<char, INET_ADDRSTRLEN> text{};
+  ::inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
+  return text.data();
+}
+
+}  // namespace
+
+void Control::send(const nlohmann::json& document) {
+  const std::string text = document.dump() + "\n";
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t n = ::send(fd(), text.data() + at, text.size() - at, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw bench::system_failure("the other side of the control connection is gone");
+    at += static_cast<size_t>(n);
+  }
+}
+
+nlohmann::json Control::receive(int most_ms) {
+  for (;;) {
+    if (const size_t end = unread_.find('\n'); end != std::string::npos) {
+      const auto document = nlohmann::json::parse(unread_.substr(0, end), nullptr, false);
+      unread_.erase(0, end + 1);
+      if (document.is_discarded()) throw bench::Failure{"the other side does not speak JSON"};
+      return document;
+    }
+    if (unread_.size() > kLongestLine) throw bench::Failure{"the other side talks too much"};
+    pollfd p{.fd = fd(), .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&p, 1, most_ms);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) throw bench::Failure{"the other side does not answer"};
+    std::array<char, 4096> piece{};
+    const ssize_t n = ::recv(fd(), piece.data(), piece.size(), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw bench::system_failure("the control connection broke");
+    if (n == 0) throw bench::Failure{"the other side closed the control connection"};
+    unread_.append(piece.data(), static_cast<size_t>(n));
+  }
+}
+
+bool Control::readable() const {
+  if (!unread_.empty()) return true;
+  pollfd p{.fd = fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&p, 1, 0) > 0;
+}
+
+std::string Control::peer_address() const {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  if (::getpeername(fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    throw bench::system_failure("the control connection broke");
+  }
+  return text_of(address);
+}
+
+std::string Control::own_address() const {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  if (::getsockname(fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    throw bench::system_failure("the control connection broke");
+  }
+  return text_of(address);
+}
+
+void Control::shut() const {
+  ::shutdown(fd(), SHUT_RDWR);
+}
+
+sockaddr_in resolve(const std::string& where, uint16_t usual_port) {
+  const size_t colon = where.find(':');
+  const std::string host = where.substr(0, colon);
+  const std::string port =
+      colon == std::string::npos ? std::to_string(usual_port) : where.substr(colon + 1);
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
+    throw bench::Failure{where + ": " + ::gai_strerror(error)};
+  }
+  const sockaddr_in address = *reinterpret_cast<const sockaddr_in*>(found->ai_addr);
+  ::freeaddrinfo(found);
+  return address;
+}
+
+Control connect_control(const sockaddr_in& to, const std::string& own_address) {
+  port::Fd fd = bound_socket(own_address, 0, SOCK_STREAM);
+  if (::connect(fd.get(), bench::generic(to), sizeof to) != 0) {
+    throw bench::system_failure("no receiver at " + text_of(to));
+  }
+  const int on = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // A peer whose machine is gone says nothing.
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  const int seconds = 5;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof on);
+  return Control{std::move(fd)};
+}
+
+port::Fd bound_socket(const std::string& address, uint16_t port, int type) {
+  port::Fd fd{::socket(AF_INET, type | SOCK_CLOEXEC, 0)};
+  if (!fd.valid()) throw bench::system_failure("socket");
+  const int on = 1;
+  if (type == SOCK_STREAM) {
+    // A receiver that was killed leaves connections behind that keep its port for a minute.
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  }
+  const sockaddr_in own = bench::address_of(address.empty() ? "0.0.0.0" : address, port);
+  if (::bind(fd.get(), bench::generic(own), sizeof own) != 0) {
+    throw bench::system_failure("port " + std::to_string(port) + " of " + text_of(own));
+  }
+  return fd;
+}
+
+port::Fd listener(const std::string& address, uint16_t port) {
+  port::Fd fd = bound_socket(address, port, SOCK_STREAM);
+  if (::listen(fd.get(), SOMAXCONN) != 0) throw bench::system_failure("listen");
+  return fd;
+}
+
+uint16_t own_port(const port::Fd& fd) {
+  return bench::port_of(fd);
+}
+
+}  // namespace weft::stream

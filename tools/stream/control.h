@@ -1,0 +1,72 @@
+// What the two sides tell each other beside the data: JSON documents, one a line, over a TCP
+// connection.
+//
+//   sender                                            receiver
+//   {"weft_stream": 1, transport, shape, group,
+//    first, resumed_from, streams: [{...}...]}   ->
+//                                                <-   {begin, packets, ..., streams: [{...}...]}
+//   (both connect their data paths)
+//   {"connected": true}                          ->
+//                                                <-   {"go": true}
+//   ... data ...
+//   {"end": [number...]}                         ->
+//                                                <-   {"counts": [{...}...]}
+//
+// A receiver that refuses answers {"error": sentence}. A connection that breaks before "end" means
+// that the other side is gone.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "port/fd.h"
+#include "stream/packet.h"
+
+namespace weft::stream {
+
+NLOHMANN_JSON_SERIALIZE_ENUM(Format,
+                             {{Format::rsp, "rsp"}, {Format::spead, "spead"}, {Format::raw, "raw"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Shape, format, beamlets, slices, bits, payload, heap_packets)
+
+enum class Transport : uint8_t { tcp, udp, rc, uc };
+NLOHMANN_JSON_SERIALIZE_ENUM(Transport, {{Transport::tcp, "tcp"},
+                                         {Transport::udp, "udp"},
+                                         {Transport::rc, "rc"},
+                                         {Transport::uc, "uc"}})
+
+inline constexpr int kControlVersion = 1;
+inline constexpr uint16_t kControlPort = 4347;
+
+// All functions throw bench::Failure.
+class Control {
+ public:
+  explicit Control(port::Fd fd) : fd_(std::move(fd)) {}
+  void send(const nlohmann::json& document);
+  // Sleeps until there is one, so many milliseconds at most (-1: for ever).
+  nlohmann::json receive(int most_ms);
+  // Whether receive() would return, or throw, at once.
+  bool readable() const;
+  int fd() const { return fd_.get(); }
+  // Of the other end, and of this one.
+  std::string peer_address() const;
+  std::string own_address() const;
+  // Lets a receive() in another thread end.
+  void shut() const;
+
+ private:
+  port::Fd fd_;
+  std::string unread_;
+};
+
+// "ADDRESS" or "ADDRESS:PORT", IPv4 or a name.
+sockaddr_in resolve(const std::string& where, uint16_t usual_port);
+Control connect_control(const sockaddr_in& to, const std::string& own_address);
+
+// A socket of this type, bound to an address and a port (0: any).
+port::Fd bound_socket(const std::string& address, uint16_t port, int type);
+port::Fd listener(const std::string& address, uint16_t port);
+uint16_t own_port(const port::Fd& fd);
+
+}  // namespace weft::stream

@@ -1,0 +1,28 @@
+// One stream in the receiver.
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "stream/ledger.h"
+
+namespace weft::stream {
+
+struct Lane {
+  Lane(BlockStore& its_store, const LedgerRules& rules)
+      : store(its_store), ledger(its_store, rules) {}
+
+  BlockStore& store;
+  Ledger ledger;
+  // The sender that feeds it; 0: none.
+  uint64_t session = 0;
+  // How far the sender says that it got; what is on its way may still come.
+  std::optional<uint64_t> end;
+  int64_t last_arrival_ns = 0;
+  // What came waits, in the transport, for the consumer to release a block.
+  bool blocked = false;
+};
+// A Lane does not move.
+using Lanes = std::deque<Lane>;
+
+}  // namespace weft::stream

@@ -1,0 +1,186 @@
+#include "stream/ledger.h"
+
+#include <algorithm>
+
+namespace weft::stream {
+
+Ledger::Ledger(BlockStore& store, const LedgerRules& rules)
+    : store_(store), rules_(rules), packets_(store.packets()) {}
+
+uint64_t Ledger::may_begin(uint64_t wish) const {
+  // Below the last sender's first number: somebody counts anew.
+  if (!ever_ || wish < first_) return wish;
+  // finish() closes what is open.
+  return std::max(wish, end_of_open() * packets_);
+}
+
+void Ledger::begin(uint64_t first, std::optional<uint64_t> resumed_from) {
+  if (running_) finish(std::nullopt);
+  if (ever_ && first > next_) {
+    counts_.gap += first - next_;
+  } else if (!ever_ && resumed_from && first > *resumed_from) {
+    counts_.gap += first - *resumed_from;
+  }
+  ++counts_.sessions;
+  running_ = true;
+  ever_ = true;
+  first_ = next_ = first;
+  base_ = led_ = block_of(first);
+  if (rules_.guard > 0 && !rules_.credit) lead_up_to(base_ + rules_.guard);
+}
+
+bool Ledger::has_room(uint64_t number) const {
+  const uint64_t block = block_of(number);
+  return block < end_of_open() || store_.is_free(block);
+}
+
+uint64_t Ledger::complete_number(uint64_t low, unsigned bits) const {
+  const uint64_t turn = uint64_t{1} << bits;
+  const uint64_t candidate = (next_ & ~(turn - 1)) | low;
+  if (candidate + turn / 2 < next_) return candidate + turn;
+  if (candidate > next_ + turn / 2 && candidate >= turn) return candidate - turn;
+  return candidate;
+}
+
+Arrival Ledger::arrive(uint64_t number) {
+  const uint64_t block = block_of(number);
+  if (number < first_ || block < base_) {
+    if (store_.has(number)) {
+      ++counts_.duplicate;
+      return Arrival::duplicate;
+    }
+    ++counts_.late;
+    return Arrival::late;
+  }
+  if (block >= end_of_open()) advance(block);
+  Open& open = open_[block - base_];
+  const uint64_t i = number % packets_;
+  uint8_t& byte = open.valid[i / 8];
+  const auto bit = static_cast<uint8_t>(1U << (i % 8));
+  if ((byte & bit) != 0) {
+    ++counts_.duplicate;
+    return Arrival::duplicate;
+  }
+  byte |= bit;
+  ++open.received;
+  if (number < next_) {
+    ++counts_.out_of_order;
+  } else {
+    next_ = number + 1;
+  }
+  if (open.overrun) {
+    ++counts_.overrun;
+    return Arrival::overrun;
+  }
+  ++counts_.received;
+  return Arrival::taken;
+}
+
+void Ledger::settle() {
+  while (!open_.empty() && open_.front().received == packets_) close_oldest(next_);
+}
+
+void Ledger::advance(uint64_t block) {
+  while (!open_.empty() && base_ + rules_.hold < block) close_oldest(block * packets_);
+  if (open_.empty() && base_ + rules_.hold < block) {
+    // Blocks of which nothing came.
+    const uint64_t resume = block - rules_.hold;
+    const uint64_t from = std::max(first_, base_ * packets_);
+    if (resume * packets_ > from) counts_.missing += resume * packets_ - from;
+    base_ = resume;
+  }
+  while (end_of_open() <= block) open_next();
+  if (rules_.guard > 0 && !rules_.credit) lead_up_to(block + rules_.guard);
+}
+
+void Ledger::open_next() {
+  const uint64_t block = end_of_open();
+  Open open;
+  if (!spare_.empty()) {
+    open = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  open.valid.assign((packets_ + 7) / 8, 0);
+  open.received = 0;
+  open.overrun = !store_.is_free(block);
+  if (rules_.guard > 0 && !rules_.credit) {
+    if (block >= led_) {
+      // The peer was here before this thread looked: too late to lead it anywhere.
+      led_ = block;
+      const bool here = store_.is_led_here(block);
+      if (open.overrun && here) {
+        store_.mark_damaged(block);
+        ++counts_.damaged;
+      }
+      open.overrun = open.overrun || !here;
+      lead_up_to(block + 1);
+    } else {
+      // Where its packets went was settled when its turn in the guard came.
+      open.overrun = !store_.is_led_here(block);
+    }
+  }
+  open_.push_back(std::move(open));
+}
+
+void Ledger::lead_up_to(uint64_t block) {
+  for (; led_ < block; ++led_) (void)store_.lead(led_);
+}
+
+uint64_t Ledger::extend() {
+  // Memory of open blocks is not free, though nobody reads it yet.
+  const uint64_t most = std::max(base_, block_of(first_)) + store_.blocks();
+  while (led_ < most && store_.is_free(led_)) (void)store_.lead(led_++);
+  return led_ * packets_;
+}
+
+void Ledger::look_for_stragglers(Open& open, uint64_t end) {
+  for (uint32_t i = 0; i < packets_; ++i) {
+    const uint64_t number = base_ * packets_ + i;
+    uint8_t& byte = open.valid[i / 8];
+    const auto bit = static_cast<uint8_t>(1U << (i % 8));
+    if ((byte & bit) != 0 || number < first_ || number >= end || !recover(number)) continue;
+    byte |= bit;
+    ++open.received;
+    ++counts_.recovered;
+    ++counts_.received;
+  }
+}
+
+// `end`: the sender got so far.
+void Ledger::close_oldest(uint64_t end) {
+  Open open = std::move(open_.front());
+  open_.pop_front();
+  const uint64_t from = std::max(first_, base_ * packets_);
+  const uint64_t to = std::min(end, (base_ + 1) * packets_);
+  const uint64_t sent = to > from ? to - from : 0;
+  if (open.received < sent && !open.overrun && recover) look_for_stragglers(open, to);
+  if (open.received < sent) counts_.missing += sent - open.received;
+  if (open.received > 0 && !open.overrun) {
+    store_.publish(base_, open.valid, open.received);
+    ++counts_.blocks;
+  }
+  weft_stream_state& state = store_.state();
+  __atomic_store_n(&state.received, counts_.received, __ATOMIC_RELAXED);
+  __atomic_store_n(&state.missing, counts_.missing, __ATOMIC_RELAXED);
+  __atomic_store_n(&state.overrun_packets, counts_.overrun, __ATOMIC_RELAXED);
+  spare_.push_back(std::move(open));
+  ++base_;
+}
+
+void Ledger::finish(std::optional<uint64_t> end) {
+  if (!running_) return;
+  running_ = false;
+  const uint64_t to = std::max(end.value_or(next_), next_);
+  // The last ones may all be missing, and one of their blocks may have trailers to show.
+  if (to > first_ && recover) {
+    const uint64_t last = block_of(to - 1);
+    if (last >= end_of_open() && last - base_ < rules_.guard) advance(last);
+  }
+  while (!open_.empty()) close_oldest(to);
+  const uint64_t from = std::max(first_, base_ * packets_);
+  if (to > from) counts_.missing += to - from;
+  next_ = to;
+  base_ = std::max(base_, (to + packets_ - 1) / packets_);
+}
+
+}  // namespace weft::stream

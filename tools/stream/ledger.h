@@ -1,0 +1,105 @@
+// What came of a stream and what did not: puts packets into blocks, closes blocks in order, and
+// tells late, missing, double and overtaken packets apart. One stream, one thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "stream/ring.h"
+
+namespace weft::stream {
+
+struct Counts {
+  uint64_t received = 0;      // packets in blocks that consumers get
+  uint64_t missing = 0;       // never came, of what the sender sent
+  uint64_t late = 0;          // came when their block was closed; they are among the missing
+  uint64_t duplicate = 0;     // came again
+  uint64_t out_of_order = 0;  // came behind a later one, and in time
+  uint64_t overrun = 0;       // came, and their block's memory was still being read
+  uint64_t recovered = 0;     // of the received: found by their trailer
+  uint64_t invalid = 0;       // no packets of this stream
+  uint64_t gap = 0;           // not sent: between a sender's end and the next one's begin
+  uint64_t sessions = 0;      // senders that began
+  uint64_t blocks = 0;        // published
+  uint64_t damaged = 0;       // blocks that a late look found overwritten before their release
+};
+
+struct LedgerRules {
+  // Blocks that stay open behind the newest one, for packets that were overtaken.
+  uint32_t hold = 1;
+  // Blocks ahead of the newest one whose memory is made ready for Writes that land unasked; 0 where
+  // nothing lands unasked.
+  uint32_t guard = 0;
+  // The sender waits for credit, so that no block is ever led away.
+  bool credit = false;
+};
+
+enum class Arrival : uint8_t { taken, duplicate, late, overrun, invalid };
+
+class Ledger {
+ public:
+  Ledger(BlockStore& store, const LedgerRules& rules);
+
+  // Says whether packet `number` of a block that closes lies in its place after all. Unset: never.
+  std::function<bool(uint64_t)> recover;
+
+  // The first number that a new sender may use, if it would like to begin with `wish`: not one of a
+  // block that consumers have.
+  uint64_t may_begin(uint64_t wish) const;
+  // A sender begins with packet `first`. `resumed_from`: how far it says that it was, of a sender
+  // that lost its receiver.
+  void begin(uint64_t first, std::optional<uint64_t> resumed_from);
+  bool running() const { return running_; }
+  // Accounts for a packet. Only one that is `taken` goes to its place, if it is not there already.
+  Arrival arrive(uint64_t number);
+  // Publishes the oldest blocks if they are complete: to be called when what arrived is in place.
+  void settle();
+  // The number whose low bits these are, closest to the newest packet's.
+  uint64_t complete_number(uint64_t low, unsigned bits) const;
+  // Whether arrive() would have a place for it now, or not want it.
+  bool has_room(uint64_t number) const;
+  // The sender sent all before `end` and no more, or, without, as far as one can see. Closes all
+  // blocks.
+  void finish(std::optional<uint64_t> end);
+  // The number behind the newest packet.
+  uint64_t next() const { return next_; }
+  // The first number of the running sender.
+  uint64_t first() const { return first_; }
+  // With credit: makes memory ready as far as it is free; the first number that has none.
+  uint64_t extend();
+
+  const Counts& counts() const { return counts_; }
+  void count_invalid() { ++counts_.invalid; }
+
+ private:
+  struct Open {
+    std::vector<uint8_t> valid;
+    uint32_t received = 0;
+    bool overrun = false;
+  };
+  uint64_t block_of(uint64_t number) const { return number / packets_; }
+  uint64_t end_of_open() const { return base_ + open_.size(); }
+  void advance(uint64_t block);
+  void open_next();
+  void lead_up_to(uint64_t block);
+  void close_oldest(uint64_t end);
+  void look_for_stragglers(Open& open, uint64_t end);
+
+  BlockStore& store_;
+  const LedgerRules rules_;
+  const uint32_t packets_;
+  Counts counts_;
+  bool running_ = false;
+  bool ever_ = false;
+  uint64_t first_ = 0;  // of this sender
+  uint64_t next_ = 0;
+  uint64_t base_ = 0;  // the oldest open block
+  uint64_t led_ = 0;   // blocks before this one are led somewhere
+  std::deque<Open> open_;
+  std::vector<Open> spare_;  // keeps memory constant
+};
+
+}  // namespace weft::stream

@@ -1,0 +1,261 @@
+#include "stream/receiver.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "bench/clock.h"
+#include "bench/failure.h"
+#include "measure/own_usage.h"
+#include "stream/counters.h"
+#include "stream/stop.h"
+
+namespace weft::stream {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kHouseNs = 20 * kMs;      // between two looks at what takes its time
+constexpr int64_t kStragglers = 300 * kMs;  // silence after which nothing is on its way any more
+constexpr int kWaitMs = 20;
+
+LedgerRules rules_of(const ReceiverOptions& options) {
+  const bool landing = options.inlet.transport >= Transport::rc;
+  const bool ordered =
+      options.inlet.transport == Transport::tcp || options.inlet.transport == Transport::rc;
+  return {.hold = ordered ? 0 : options.hold,
+          .guard = landing ? std::max(options.ring.blocks / 4, 1U) : 0,
+          .credit = options.inlet.transport == Transport::rc};
+}
+
+std::unique_ptr<Inlet> make_inlet(const InletOptions& options, Lanes& lanes, Ring& ring) {
+  if (options.transport >= Transport::rc) return make_verbs_inlet(options, lanes, ring);
+  return make_socket_inlet(options, lanes);
+}
+
+Lanes make_lanes(Ring& ring, const LedgerRules& rules) {
+  Lanes lanes;
+  for (uint32_t i = 0; i < ring.spec().streams; ++i) lanes.emplace_back(ring.stream(i), rules);
+  return lanes;
+}
+
+nlohmann::json as_json(const Counts& c) {
+  return {{"received", c.received},   {"missing", c.missing}, {"late", c.late},
+          {"duplicate", c.duplicate}, {"overrun", c.overrun}, {"out_of_order", c.out_of_order},
+          {"recovered", c.recovered}, {"invalid", c.invalid}, {"gap", c.gap},
+          {"sessions", c.sessions},   {"blocks", c.blocks},   {"damaged", c.damaged}};
+}
+
+}  // namespace
+
+Receiver::Receiver(const ReceiverOptions& options)
+    : options_(options),
+      ring_(options.ring),
+      lanes_(make_lanes(ring_, rules_of(options))),
+      waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      report_(options.report),
+      reachable_(lanes_.size()),
+      bottom_(lanes_.size()),
+      served_(lanes_.size()) {
+  options_.inlet.waker = waker_.get();
+  inlet_ = make_inlet(options_.inlet, lanes_, ring_);
+  sink_ = make_sink(options.sink, ring_);
+  door_ = listener(options.inlet.address, options.control_port);
+  porter_ = std::thread{[this] { listen(); }};
+}
+
+Receiver::~Receiver() {
+  stop_ = true;
+  if (porter_.joinable()) porter_.join();
+  {
+    const std::lock_guard lock{mutex_};
+    // Nobody answers them any more: their promises break, and their threads end.
+    closed_ = true;
+    begins_.clear();
+    ends_.clear();
+    for (const Visit& v : visits_) v.control->shut();
+  }
+  running_.clear();
+  for (Visit& v : visits_) v.thread.join();
+}
+
+void Receiver::handle_events() {
+  uint64_t ignored = 0;
+  while (::read(waker_.get(), &ignored, sizeof ignored) > 0) {
+  }
+  std::vector<std::unique_ptr<Begin>> begins;
+  std::vector<std::unique_ptr<End>> ends;
+  {
+    const std::lock_guard lock{mutex_};
+    begins.swap(begins_);
+    ends.swap(ends_);
+  }
+  for (auto& event : begins) begin(*event);
+  for (auto& event : ends) {
+    for (auto& r : running_) {
+      if (r->guest.session != event->session) continue;
+      for (size_t i = 0; i < event->end.size() && i < r->guest.streams.size(); ++i) {
+        Lane& lane = lanes_[r->guest.streams[i]];
+        if (lane.session == event->session) lane.end = event->end[i];
+      }
+      r->end = std::move(event);
+      break;
+    }
+  }
+}
+
+void Receiver::begin(Begin& event) {
+  const Guest& guest = event.guest;
+  // The last one to come has the stream.
+  for (size_t i = 0; i < running_.size();) {
+    const auto& others = running_[i]->guest.streams;
+    const bool clash = std::any_of(others.begin(), others.end(), [&](uint32_t stream) {
+      return std::find(guest.streams.begin(), guest.streams.end(), stream) != guest.streams.end();
+    });
+    if (clash) {
+      close(*running_[i]);
+      running_.erase(running_.begin() + static_cast<ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+  for (size_t i = 0; i < guest.streams.size(); ++i) {
+    Lane& lane = lanes_[guest.streams[i]];
+    const uint64_t gap = lane.ledger.counts().gap;
+    const uint64_t before = lane.ledger.next();
+    lane.ledger.begin(event.first[i], event.resumed_from[i]);
+    lane.session = guest.session;
+    lane.end.reset();
+    lane.last_arrival_ns = bench::now_ns();
+    if (const uint64_t more = lane.ledger.counts().gap - gap; more > 0) {
+      report_.tell({{"event", "gap"},
+                    {"stream", guest.streams[i]},
+                    {"from", before != 0 ? before : event.first[i] - more},
+                    {"to", event.first[i]},
+                    {"packets", more}});
+    }
+  }
+  inlet_->begin(guest);
+  running_.push_back(std::make_unique<Running>(Running{.guest = guest, .end = nullptr}));
+  event.done.set_value();
+}
+
+// Whether all that the sender sent is here, or nothing more is to be expected.
+bool Receiver::through(const Running& running, int64_t now_ns) const {
+  if (!running.end) return false;
+  for (const uint32_t stream : running.guest.streams) {
+    const Lane& lane = lanes_[stream];
+    if (lane.session != running.guest.session) continue;
+    const bool all_here = lane.end && lane.ledger.next() >= *lane.end;
+    if (all_here) continue;
+    if (lane.blocked || now_ns - lane.last_arrival_ns < kStragglers) return false;
+  }
+  return true;
+}
+
+void Receiver::close(Running& running) {
+  inlet_->end(running.guest);
+  auto counts = nlohmann::json::array();
+  for (const uint32_t stream : running.guest.streams) {
+    Lane& lane = lanes_[stream];
+    if (lane.session == running.guest.session) {
+      lane.ledger.finish(lane.end);
+      lane.session = 0;
+      if (lane.end) served_[stream] = true;
+    }
+    counts.push_back(as_json(lane.ledger.counts()));
+  }
+  if (running.end) running.end->counts.set_value(counts);
+}
+
+void Receiver::keep_house(int64_t now_ns) {
+  for (size_t i = 0; i < running_.size();) {
+    if (through(*running_[i], now_ns)) {
+      close(*running_[i]);
+      running_.erase(running_.begin() + static_cast<ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+  const auto idle_ns = static_cast<int64_t>(options_.idle_ms * kMs);
+  const std::lock_guard lock{mutex_};
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = lanes_[i];
+    lane.store.look_after_consumer();
+    if (lane.session == 0 && lane.ledger.running() && now_ns - lane.last_arrival_ns > idle_ns) {
+      lane.ledger.finish(std::nullopt);
+      served_[i] = true;
+    }
+    bottom_[i] = lane.ledger.first();
+    reachable_[i] = lane.ledger.may_begin(lane.ledger.first());
+  }
+  for (auto v = visits_.begin(); v != visits_.end();) {
+    if (v->over) {
+      v->thread.join();
+      v = visits_.erase(v);
+    } else {
+      ++v;
+    }
+  }
+}
+
+bool Receiver::all_served() const {
+  return running_.empty() && std::all_of(served_.begin(), served_.end(), [](bool b) { return b; });
+}
+
+Snapshot Receiver::snapshot() const {
+  Snapshot s{.side = "recv",
+             .seconds = 0,
+             .cpu_s = measure::own_usage().cpu_s,
+             .bytes = 0,
+             .facts = {{"transport", options_.inlet.transport},
+                       {"kernel_drops", inlet_->dropped_by_kernel()},
+                       {"senders", running_.size()}},
+             .streams = {}};
+  if (options_.inlet.transport == Transport::uc) s.facts["datagrams_lost"] = lost_so_far();
+  if (sink_) s.facts["written"] = sink_->bytes();
+  for (const Lane& lane : lanes_) {
+    nlohmann::json json = as_json(lane.ledger.counts());
+    const uint64_t bytes = lane.ledger.counts().received * options_.ring.shape.packet_bytes();
+    json["bytes"] = bytes;
+    json["fill"] = static_cast<double>(lane.store.filled()) / lane.store.blocks();
+    s.bytes += bytes;
+    s.streams.push_back(std::move(json));
+  }
+  return s;
+}
+
+int Receiver::run() {
+  const int64_t start = bench::now_ns();
+  const int64_t until = start + static_cast<int64_t>(options_.duration * 1e9);
+  int64_t house = start;
+  int64_t shown = start;
+  report_.tell({{"event", "listening"}, {"port", own_port(door_)}});
+  for (int64_t now = start; !stop_asked(); now = bench::now_ns()) {
+    if (!inlet_->take(now)) inlet_->wait(kWaitMs);
+    if (now - house < kHouseNs) continue;
+    house = now;
+    handle_events();
+    keep_house(now);
+    if (now - shown >= 1'000'000'000) {
+      shown += 1'000'000'000;
+      Snapshot s = snapshot();
+      s.seconds = bench::seconds_between(start, now);
+      report_.show(s);
+    }
+    if (options_.duration > 0 && now >= until) break;
+    if (options_.once && all_served()) break;
+    if (sink_ && sink_->failed()) break;
+  }
+  for (auto& r : running_) close(*r);
+  running_.clear();
+  for (Lane& lane : lanes_) lane.ledger.finish(std::nullopt);
+  if (sink_) sink_->finish();
+  Snapshot s = snapshot();
+  s.seconds = bench::seconds_between(start, bench::now_ns());
+  report_.show_last(s);
+  return 0;
+}
+
+}  // namespace weft::stream

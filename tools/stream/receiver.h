@@ -1,0 +1,102 @@
+// `weft stream recv`: listens for senders, keeps the account of each stream, feeds the ring.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "stream/inlet.h"
+#include "stream/report.h"
+#include "stream/sink.h"
+
+namespace weft::stream {
+
+struct ReceiverOptions {
+  InletOptions inlet;
+  RingSpec ring;
+  uint32_t hold = 1;
+  uint16_t control_port = kControlPort;
+  SinkOptions sink;
+  ReportOptions report;
+  double duration = 0;    // seconds; 0: until a signal
+  bool once = false;      // ends when every stream had a sender that ended
+  double idle_ms = 1000;  // UDP without control: so much silence ends a sender
+};
+
+class Receiver {
+ public:
+  explicit Receiver(const ReceiverOptions& options);
+  Receiver(const Receiver&) = delete;
+  Receiver& operator=(const Receiver&) = delete;
+  ~Receiver();
+  // Until a signal, the end of the duration, or of all senders. The exit status.
+  int run();
+
+ private:
+  // From the threads of control connections to the one of the lanes.
+  struct Begin {
+    Guest guest;
+    std::vector<uint64_t> first;
+    std::vector<std::optional<uint64_t>> resumed_from;
+    std::promise<void> done;
+  };
+  struct End {
+    uint64_t session = 0;
+    std::vector<uint64_t> end;  // empty: the sender is gone without a word
+    std::promise<nlohmann::json> counts;
+  };
+  struct Visit {  // a control connection
+    std::unique_ptr<Control> control;
+    std::thread thread;
+    std::atomic<bool> over{false};
+  };
+  struct Running {  // a sender's session
+    Guest guest;
+    std::unique_ptr<End> end;
+  };
+
+  void listen();
+  void serve(Control& control);
+  void serve_sender(Control& control, const nlohmann::json& hello);
+  Guest guest_of(const nlohmann::json& hello) const;
+  std::vector<uint64_t> first_numbers(const Guest& guest, const nlohmann::json& hello);
+  template <class Event>
+  void post(std::vector<std::unique_ptr<Event>>& queue, std::unique_ptr<Event> event);
+
+  void handle_events();
+  void begin(Begin& event);
+  void keep_house(int64_t now_ns);
+  bool through(const Running& running, int64_t now_ns) const;
+  void close(Running& running);
+  bool all_served() const;
+  Snapshot snapshot() const;
+
+  ReceiverOptions options_;
+  Ring ring_;
+  Lanes lanes_;
+  port::Fd waker_;
+  std::unique_ptr<Inlet> inlet_;
+  std::unique_ptr<Sink> sink_;
+  Report report_;
+
+  std::mutex mutex_;  // of what follows, up to the blank line
+  std::vector<std::unique_ptr<Begin>> begins_;
+  std::vector<std::unique_ptr<End>> ends_;
+  std::list<Visit> visits_;
+  bool closed_ = false;
+  std::vector<uint64_t> reachable_;  // of each stream, Ledger::may_begin(0)
+  std::vector<uint64_t> bottom_;     // of each stream, Ledger::first()
+
+  std::vector<std::unique_ptr<Running>> running_;  // of the lanes' thread
+  std::vector<bool> served_;                       // streams that had a sender that ended
+  std::atomic<uint64_t> sessions_{0};
+  std::atomic<bool> stop_{false};
+  port::Fd door_;
+  std::thread porter_;
+};
+
+}  // namespace weft::stream

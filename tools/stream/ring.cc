@@ -1,0 +1,228 @@
+#include "stream/ring.h"
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <climits>
+#include <csignal>
+#include <cstring>
+
+#include "bench/failure.h"
+#include "stream/ring_file.h"
+
+namespace weft::stream {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+static_assert(sizeof(weft_stream_state) == kPage);
+static_assert(sizeof(weft_stream_block) == WEFT_STREAM_BLOCK_HEADER);
+static_assert(sizeof(weft_stream_ring) <= kPage);
+
+constexpr uint64_t pages(uint64_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+void wake(uint32_t& word) {
+  __atomic_add_fetch(&word, 1, __ATOMIC_SEQ_CST);
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+int64_t wall_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+}
+
+void end(weft_stream_ring& ring, std::byte* base) {
+  __atomic_store_n(&ring.ended, 1, __ATOMIC_RELEASE);
+  auto* states = reinterpret_cast<weft_stream_state*>(base + ring.streams_offset);
+  for (uint32_t i = 0; i < ring.streams; ++i) wake(states[i].signal);
+  wake(ring.signal);
+}
+
+// A receiver that was killed left its ring behind, and maybe consumers that still wait in it.
+void end_predecessor(const std::string& name) {
+  weft_stream_ring* old = weft_stream_open(name.c_str());
+  if (old == nullptr) return;
+  end(*old, reinterpret_cast<std::byte*>(old));
+  ::munmap(old, old->size);
+}
+
+}  // namespace
+
+void RingSpec::check() const {
+  if (packets_per_block == 0 || packets_per_block > WEFT_STREAM_MOST_PACKETS) {
+    throw bench::Failure{"a block has 1 to 16384 packets"};
+  }
+  if (blocks < 4 || blocks > std::size(weft_stream_state{}.order)) {
+    throw bench::Failure{"a ring has 4 to 992 blocks"};
+  }
+  if (streams == 0 || streams > 4096) throw bench::Failure{"there are 1 to 4096 streams"};
+  if (name.find('/') != std::string::npos || name.size() > 200) {
+    throw bench::Failure{"the name of a ring has no '/' and at most 200 characters"};
+  }
+}
+
+Ring::Ring(const RingSpec& spec) : spec_(spec) {
+  spec_.check();
+  weft_stream_ring h{};
+  h.version = WEFT_STREAM_VERSION;
+  h.format = static_cast<uint32_t>(spec.shape.format);
+  h.streams = spec.streams;
+  h.blocks = spec.blocks;
+  h.packets_per_block = spec.packets_per_block;
+  h.packet_bytes = spec.shape.packet_bytes();
+  h.header_bytes = spec.shape.header_bytes();
+  h.slot_bytes = spec.slot_bytes;
+  h.bits = spec.shape.bits;
+  h.streams_offset = kPage;
+  h.headers_offset = h.streams_offset + uint64_t{spec.streams} * sizeof(weft_stream_state);
+  h.data_offset =
+      h.headers_offset + uint64_t{spec.streams} * spec.blocks * sizeof(weft_stream_block);
+  h.block_bytes = pages(uint64_t{spec.packets_per_block} * spec.slot_bytes);
+  const uint64_t data = h.block_bytes * spec.blocks * spec.streams;
+  h.size = h.data_offset + data;
+  h.session = static_cast<uint64_t>(wall_ns());
+
+  if (!spec.name.empty()) end_predecessor(spec.name);
+  file_ = new_ring_file(spec.name, h.size);
+  base_ = map_shared(file_, 0, h.size);
+  header_ = reinterpret_cast<weft_stream_ring*>(base_);
+  *header_ = h;
+  landing_ = spec.landing ? map_shared(file_, h.data_offset, data) : at(h.data_offset);
+  streams_.reserve(spec.streams);
+  for (uint32_t i = 0; i < spec.streams; ++i) streams_.emplace_back(*this, i);
+  // Last: consumers look at it first.
+  __atomic_store_n(&header_->magic, WEFT_STREAM_MAGIC, __ATOMIC_RELEASE);
+}
+
+Ring::~Ring() {
+  end(*header_, base_);
+  remove_ring_file(spec_.name, file_);
+  if (spec_.landing) ::munmap(landing_, size() - header_->data_offset);
+  ::munmap(base_, size());
+}
+
+BlockStore::BlockStore(Ring& ring, uint32_t stream)
+    : ring_(ring),
+      stream_(stream),
+      blocks_(ring.spec().blocks),
+      packets_(ring.spec().packets_per_block),
+      slot_bytes_(ring.spec().slot_bytes),
+      block_bytes_(ring.header_->block_bytes),
+      state_(reinterpret_cast<weft_stream_state*>(ring.at(ring.header_->streams_offset)) + stream),
+      headers_(reinterpret_cast<weft_stream_block*>(ring.at(ring.header_->headers_offset)) +
+               uint64_t{stream} * blocks_),
+      data_(ring.at(ring.header_->data_offset) + uint64_t{stream} * blocks_ * block_bytes_),
+      landing_(ring.landing_ + uint64_t{stream} * blocks_ * block_bytes_),
+      slots_(blocks_) {}
+
+std::byte* BlockStore::place(uint64_t number) const {
+  return landing_ + number / packets_ % blocks_ * block_bytes_ + number % packets_ * slot_bytes_;
+}
+
+bool BlockStore::is_free(uint64_t block) const {
+  const Slot& slot = slots_[block % blocks_];
+  return slot.published_as == kNever ||
+         __atomic_load_n(&state_->tail, __ATOMIC_ACQUIRE) > slot.published_as;
+}
+
+void BlockStore::map(uint32_t slot, bool away) {
+  std::byte* where = landing_ + slot * block_bytes_;
+  // One step for whoever writes there at this moment: mmap(2) with MAP_FIXED leaves no hole.
+  if (away) {
+    map_nowhere(where, block_bytes_);
+  } else {
+    const uint64_t offset =
+        ring_.header_->data_offset + (uint64_t{stream_} * blocks_ + slot) * block_bytes_;
+    map_shared_at(where, ring_.file_, offset, block_bytes_);
+  }
+  slots_[slot].led_away = away;
+}
+
+bool BlockStore::lead(uint64_t block) {
+  const auto slot = static_cast<uint32_t>(block % blocks_);
+  const bool away = !is_free(block);
+  if (slots_[slot].led_away != away) map(slot, away);
+  return !away;
+}
+
+void BlockStore::mark_damaged(uint64_t block) {
+  __atomic_store_n(&headers_[block % blocks_].damaged, 1, __ATOMIC_RELEASE);
+}
+
+void BlockStore::publish(uint64_t block, const std::vector<uint8_t>& valid, uint32_t received) {
+  const auto slot = static_cast<uint32_t>(block % blocks_);
+  weft_stream_block& h = headers_[slot];
+  h.magic = WEFT_STREAM_MAGIC;
+  h.number = block;
+  h.stream = stream_;
+  h.packets = packets_;
+  h.received = received;
+  h.damaged = 0;
+  h.packet_bytes = ring_.header_->packet_bytes;
+  h.slot_bytes = slot_bytes_;
+  h.block_bytes = block_bytes_;
+  h.closed_ns = wall_ns();
+  std::memcpy(h.valid, valid.data(), valid.size());
+  const uint64_t sequence = state_->head;
+  state_->order[sequence % blocks_] = slot;
+  slots_[slot].published_as = sequence;
+  __atomic_store_n(&state_->head, sequence + 1, __ATOMIC_SEQ_CST);
+  if (!has_consumer()) {
+    __atomic_store_n(&state_->tail, sequence + 1, __ATOMIC_SEQ_CST);
+    return;
+  }
+  wake(state_->signal);
+  wake(ring_.header_->signal);
+}
+
+bool BlockStore::has(uint64_t number) const {
+  const uint64_t block = number / packets_;
+  const uint64_t i = number % packets_;
+  const weft_stream_block& h = headers_[block % blocks_];
+  return slots_[block % blocks_].published_as != kNever && h.number == block &&
+         (h.valid[i / 8] >> (i % 8) & 1) != 0;
+}
+
+bool BlockStore::has_consumer() const {
+  return __atomic_load_n(&state_->consumer, __ATOMIC_SEQ_CST) != 0;
+}
+
+void BlockStore::attach() {
+  __atomic_store_n(&state_->consumer, static_cast<uint32_t>(::getpid()), __ATOMIC_SEQ_CST);
+}
+
+void BlockStore::look_after_consumer() {
+  uint32_t pid = __atomic_load_n(&state_->consumer, __ATOMIC_SEQ_CST);
+  if (pid != 0) {
+    if (::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) return;
+    __atomic_compare_exchange_n(&state_->consumer, &pid, 0, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+  }
+  if (has_consumer()) return;
+  // What it left unread, nobody will read.
+  __atomic_store_n(&state_->tail, state_->head, __ATOMIC_SEQ_CST);
+}
+
+const weft_stream_block* BlockStore::front() const {
+  const uint64_t tail = __atomic_load_n(&state_->tail, __ATOMIC_ACQUIRE);
+  if (tail == __atomic_load_n(&state_->head, __ATOMIC_ACQUIRE)) return nullptr;
+  return &headers_[state_->order[tail % blocks_]];
+}
+
+const std::byte* BlockStore::data_of(const weft_stream_block* block) const {
+  return data_ + static_cast<uint64_t>(block - headers_) * block_bytes_;
+}
+
+void BlockStore::release() {
+  __atomic_add_fetch(&state_->tail, 1, __ATOMIC_SEQ_CST);
+}
+
+uint64_t BlockStore::filled() const {
+  return __atomic_load_n(&state_->head, __ATOMIC_ACQUIRE) -
+         __atomic_load_n(&state_->tail, __ATOMIC_ACQUIRE);
+}
+
+}  // namespace weft::stream

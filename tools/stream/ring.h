@@ -1,0 +1,120 @@
+// The memory that packets land in and that consumers read, as include/weft/stream_ring.h shows it.
+#pragma once
+
+#include <weft/stream_ring.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "port/fd.h"
+#include "stream/packet.h"
+
+namespace weft::stream {
+
+struct RingSpec {
+  std::string name;  // in /dev/shm; empty: memory that this process alone knows
+  Shape shape;
+  uint32_t streams = 1;
+  uint32_t blocks = 16;
+  uint32_t packets_per_block = 256;
+  uint32_t slot_bytes = 0;
+  // Writes of a peer land here without being asked: a block that its consumer still reads has to be
+  // taken out of their way.
+  bool landing = false;
+
+  // Throws bench::Failure.
+  void check() const;
+};
+
+class Ring;
+
+// The blocks of one stream. Block b lives in the memory of slot b % blocks().
+class BlockStore {
+ public:
+  BlockStore(Ring& ring, uint32_t stream);
+
+  uint32_t blocks() const { return blocks_; }
+  uint32_t packets() const { return packets_; }
+  // Where packet `number` lands.
+  std::byte* place(uint64_t number) const;
+  std::byte* landing() const { return landing_; }
+  uint64_t landing_bytes() const { return blocks_ * block_bytes_; }
+
+  // Whether nobody reads what lies in the memory of block `block`.
+  bool is_free(uint64_t block) const;
+  // Leads what will be written for `block` to its memory, or, while a consumer reads that, to a
+  // place where it does no harm; true for the first. Of rings for landing.
+  bool lead(uint64_t block);
+  // Where lead() led it.
+  bool is_led_here(uint64_t block) const { return !slots_[block % blocks_].led_away; }
+  // What lies there may not be whole any more.
+  void mark_damaged(uint64_t block);
+  // Shows the block to the consumer; `valid` has a bit for each packet.
+  void publish(uint64_t block, const std::vector<uint8_t>& valid, uint32_t received);
+
+  // --- a consumer inside this process
+  const weft_stream_block* front() const;
+  const std::byte* data_of(const weft_stream_block* block) const;
+  void release();
+
+  // Whether packet `number` is in a block that was published and whose memory is not used again.
+  bool has(uint64_t number) const;
+  // Lets a consumer that has died go. To be called now and then.
+  void look_after_consumer();
+  bool has_consumer() const;
+  // A consumer of this process is there from now on.
+  void attach();
+  // Published blocks that are not released.
+  uint64_t filled() const;
+  weft_stream_state& state() { return *state_; }
+
+ private:
+  static constexpr uint64_t kNever = ~uint64_t{0};
+  struct Slot {
+    uint64_t published_as = kNever;  // its place in the order of all published ones
+    bool led_away = false;
+  };
+  void map(uint32_t slot, bool away);
+
+  Ring& ring_;
+  const uint32_t stream_;
+  const uint32_t blocks_;
+  const uint32_t packets_;
+  const uint32_t slot_bytes_;
+  const uint64_t block_bytes_;
+  weft_stream_state* state_;
+  weft_stream_block* headers_;
+  std::byte* data_;     // as consumers see it
+  std::byte* landing_;  // as packets are written
+  std::vector<Slot> slots_;
+};
+
+class Ring {
+ public:
+  // Takes the place of a ring of that name whose receiver is gone.
+  explicit Ring(const RingSpec& spec);
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+  // Tells consumers that nothing more comes. The file goes; who has it mapped can read on.
+  ~Ring();
+
+  const RingSpec& spec() const { return spec_; }
+  weft_stream_ring& header() { return *header_; }
+  BlockStore& stream(uint32_t i) { return streams_[i]; }
+  uint64_t size() const { return header_->size; }
+
+ private:
+  friend class BlockStore;
+  void create_file();
+  std::byte* at(uint64_t offset) const { return base_ + offset; }
+
+  RingSpec spec_;
+  port::Fd file_;
+  std::byte* base_ = nullptr;
+  weft_stream_ring* header_ = nullptr;
+  std::byte* landing_ = nullptr;  // a second view of the data; of rings for landing
+  std::vector<BlockStore> streams_;
+};
+
+}  // namespace weft::stream

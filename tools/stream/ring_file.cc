@@ -1,0 +1,65 @@
+#include "stream/ring_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/failure.h"
+
+namespace weft::stream {
+namespace {
+
+std::string path_of(const std::string& name) {
+  return "/dev/shm/" + name;
+}
+
+port::Fd new_file(const std::string& name) {
+  if (name.empty()) return port::Fd{::memfd_create("weft-stream", MFD_CLOEXEC)};
+  ::unlink(path_of(name).c_str());
+  return port::Fd{::open(path_of(name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+}
+
+}  // namespace
+
+port::Fd new_ring_file(const std::string& name, uint64_t size) {
+  port::Fd file = new_file(name);
+  if (!file.valid()) throw bench::system_failure("the ring " + path_of(name));
+  // All of it now: a machine without room for it says so here, and not by a signal later.
+  if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size)); error != 0) {
+    if (!name.empty()) ::unlink(path_of(name).c_str());
+    errno = error;
+    throw bench::system_failure("a ring of " + std::to_string(size >> 20) +
+                                " MiB (take fewer or smaller blocks, or make /dev/shm larger)");
+  }
+  return file;
+}
+
+void remove_ring_file(const std::string& name, const port::Fd& file) {
+  if (name.empty()) return;
+  struct stat own {};
+  struct stat there {};
+  if (::fstat(file.get(), &own) != 0 || ::stat(path_of(name).c_str(), &there) != 0) return;
+  if (own.st_ino == there.st_ino && own.st_dev == there.st_dev) ::unlink(path_of(name).c_str());
+}
+
+std::byte* map_shared(const port::Fd& file, uint64_t offset, uint64_t size) {
+  void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(),
+                   static_cast<off_t>(offset));
+  if (p == MAP_FAILED) throw bench::system_failure("memory for the ring");
+  return static_cast<std::byte*>(p);
+}
+
+void map_shared_at(std::byte* where, const port::Fd& file, uint64_t offset, uint64_t size) {
+  void* p = ::mmap(where, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.get(),
+                   static_cast<off_t>(offset));
+  if (p == MAP_FAILED) throw bench::system_failure("memory for the ring");
+}
+
+void map_nowhere(std::byte* where, uint64_t size) {
+  void* p = ::mmap(where, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw bench::system_failure("memory for packets that nobody takes");
+}
+
+}  // namespace weft::stream

@@ -1,0 +1,24 @@
+// The file in shared memory behind a ring, and views of it. All throw bench::Failure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "port/fd.h"
+
+namespace weft::stream {
+
+// A new file of zeroes: /dev/shm/NAME in place of one of that name, or without a name one that has
+// no place.
+port::Fd new_ring_file(const std::string& name, uint64_t size);
+// Removes /dev/shm/NAME if it is still this file.
+void remove_ring_file(const std::string& name, const port::Fd& file);
+
+std::byte* map_shared(const port::Fd& file, uint64_t offset, uint64_t size);
+// In place of what is mapped there.
+void map_shared_at(std::byte* where, const port::Fd& file, uint64_t offset, uint64_t size);
+// Memory of nobody's: it can be written, and nobody will read it.
+void map_nowhere(std::byte* where, uint64_t size);
+
+}  // namespace weft::stream

@@ -1,0 +1,370 @@
+#include "stream/sender.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/clock.h"
+#include "bench/failure.h"
+#include "measure/own_usage.h"
+#include "stream/counters.h"
+#include "stream/stop.h"
+
+namespace weft::stream {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kDayNs = 86'400 * kSecond;
+constexpr int64_t kRetryNs = kSecond / 5;
+constexpr int64_t kLookNs = kSecond / 20;   // between two looks at the control connection
+constexpr int64_t kHeldUpNs = 100'000;      // until a stream that finds no room is tried again
+constexpr int64_t kShortNs = kSecond / 10;  // in which Writes leave that nothing holds up
+constexpr int64_t kLastWritesNs = 5 * kSecond;
+constexpr int kAnswerMs = 15'000;
+constexpr uint32_t kBurst = 16;  // packets of a stream before the next one has its turn
+
+int64_t wall_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+// What a station's packet of that time would be.
+uint64_t station_number(const Shape& shape, int64_t ns) {
+  return static_cast<uint64_t>(static_cast<double>(ns) * 1e-9 * rsp_packets_per_second(shape));
+}
+
+}  // namespace
+
+Sender::Sender(const SenderOptions& options)
+    : options_(options),
+      report_(options.report),
+      source_(make_source(options.source, options.outlet.shape, options.first_stream,
+                          options.outlet.streams)),
+      streams_(options.outlet.streams),
+      own_numbers_(source_->has_own_numbers()) {
+  // Numbers go on wherever a sender begins, as long as the day lasts: the first packet of the day
+  // has the number that a station's would have, whose clock began in 1970.
+  const int64_t wall = wall_ns();
+  const int64_t midnight = wall / kDayNs * kDayNs;
+  clock_ = PacketClock{options_.packets_per_second, bench::now_ns() - (wall - midnight),
+                       station_number(options_.outlet.shape, midnight)};
+  if (own_numbers_) options_.outlet.group = 1;
+  for (size_t i = 0; i < streams_.size() && clock_.paced(); ++i) {
+    const double turn = static_cast<double>(i) / static_cast<double>(streams_.size());
+    streams_[i].stagger_ns = static_cast<int64_t>(turn * 1e9 / options_.packets_per_second);
+  }
+}
+
+std::unique_ptr<Outlet> Sender::make_outlet() const {
+  switch (options_.outlet.transport) {
+    case Transport::tcp:
+      return make_tcp_outlet(options_.outlet);
+    case Transport::udp:
+      return make_udp_outlet(options_.outlet);
+    default:
+      return make_verbs_outlet(options_.outlet);
+  }
+}
+
+bool Sender::over(int64_t now_ns) const {
+  if (stop_asked()) return true;
+  if (options_.duration > 0 &&
+      now_ns - start_ns_ >= static_cast<int64_t>(options_.duration * 1e9)) {
+    return true;
+  }
+  return std::all_of(streams_.begin(), streams_.end(), [](const Stream& s) { return s.done; });
+}
+
+std::vector<uint64_t> Sender::wished_numbers() {
+  std::vector<uint64_t> wishes;
+  const int64_t now = bench::now_ns() + static_cast<int64_t>(options_.delay * 1e9);
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    const Stream& s = streams_[i];
+    uint64_t wish = s.next;
+    if (own_numbers_) {
+      wish = source_->own_number(i).value_or(s.next);
+    } else if (!s.begun && options_.first) {
+      wish = *options_.first;
+    } else if (clock_.paced()) {
+      wish = std::max(s.next, clock_.due_before(now));
+    } else if (!s.begun) {
+      wish = station_number(options_.outlet.shape, wall_ns());
+    }
+    wishes.push_back(wish);
+  }
+  return wishes;
+}
+
+void Sender::adopt_first_numbers(const std::vector<uint64_t>& first) {
+  if (first.size() != streams_.size()) throw bench::Failure{"an answer for other streams"};
+  const int64_t now = bench::now_ns() + static_cast<int64_t>(options_.delay * 1e9);
+  // Numbers that were given by hand: the first one is due now.
+  if (options_.first && !ever_connected_ && clock_.paced()) {
+    clock_ = PacketClock{options_.packets_per_second, now, *options_.first};
+  }
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    Stream& s = streams_[i];
+    if (s.begun) {
+      s.skipped += first[i] > s.next ? first[i] - s.next : 0;
+      if (options_.packets > 0 && first[i] >= s.last) s.done = true;
+    } else {
+      s.begun = true;
+      s.last = first[i] + options_.packets;
+      if (clock_.paced()) s.base = clock_.due_before(now);
+    }
+    s.next = first[i];
+  }
+}
+
+void Sender::greet(Control& control) {
+  nlohmann::json hello = {
+      {"weft_stream", kControlVersion}, {"transport", options_.outlet.transport},
+      {"shape", options_.outlet.shape}, {"group", options_.outlet.group},
+      {"first", wished_numbers()},      {"ends", outlet_->ends()}};
+  std::vector<uint32_t> names;
+  std::vector<uint64_t> were_at;
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    names.push_back(options_.first_stream + i);
+    were_at.push_back(streams_[i].next);
+  }
+  hello["streams"] = names;
+  if (ever_connected_) hello["resumed_from"] = were_at;
+  control.send(hello);
+  const nlohmann::json answer = control.receive(kAnswerMs);
+  if (answer.contains("error")) {
+    // Asked again, it would say the same.
+    throw std::runtime_error{"the receiver: " + answer["error"].get<std::string>()};
+  }
+  outlet_->connect(answer);
+  control.send({{"connected", true}});
+  const nlohmann::json go = control.receive(kAnswerMs);
+  if (!go.contains("go")) throw bench::Failure{"the receiver: " + go.dump()};
+  block_ = answer.at("packets_per_block");
+  adopt_first_numbers(answer.at("first").get<std::vector<uint64_t>>());
+}
+
+bool Sender::find_receiver() {
+  const bool plain = !options_.udp_receiver.empty();
+  bool told = false;
+  for (int64_t now = bench::now_ns(); !over(now); now = bench::now_ns()) {
+    try {
+      const sockaddr_in to =
+          resolve(plain ? options_.udp_receiver : options_.receiver, kControlPort);
+      if (plain) {
+        outlet_ = make_outlet();
+        auto ends = nlohmann::json::array();
+        for (uint32_t i = 0; i < streams_.size(); ++i)
+          ends.push_back({{"port", ntohs(to.sin_port) + i}});
+        outlet_->connect({{"ends", ends}});
+        adopt_first_numbers(wished_numbers());
+        return true;
+      }
+      Control control = connect_control(to, options_.outlet.own_address);
+      options_.outlet.address = control.peer_address();
+      outlet_ = make_outlet();
+      greet(control);
+      control_.emplace(std::move(control));
+      ++connections_;
+      return true;
+    } catch (const bench::Failure& failure) {
+      outlet_.reset();
+      if (!told) report_.tell({{"event", "waiting"}, {"reason", failure.what()}});
+      told = true;
+      sleep_until(now + kRetryNs);
+      show_now_and_then(now);
+    }
+  }
+  return false;
+}
+
+int64_t Sender::due_ns(uint32_t i, uint64_t number) const {
+  const Stream& s = streams_[i];
+  // Of packets with numbers of their own, the clock counts the packets.
+  const int64_t due = clock_.due_ns(own_numbers_ ? s.base + s.sent : number);
+  return due + s.stagger_ns;
+}
+
+// Builds and sends up to `most` packets; how many it were.
+uint32_t Sender::send_some(uint32_t i, uint32_t most) {
+  Stream& s = streams_[i];
+  if (own_numbers_) {
+    const auto number = source_->own_number(i);
+    if (!number) {
+      s.done = true;
+      return 0;
+    }
+    s.next = *number;
+    most = 1;
+  }
+  const uint32_t room = outlet_->room(i, s.next, most);
+  uint32_t built = 0;
+  while (built < room && !s.done) {
+    const Packet packet{outlet_->slot(i, s.next + built), options_.outlet.shape.packet_bytes()};
+    if (source_->fill(i, s.next + built, packet)) {
+      ++built;
+    } else {
+      s.done = true;
+    }
+  }
+  if (built == 0) return 0;
+  s.sent += built;
+  s.end = std::max(s.end, s.next + built);
+  if (options_.packets > 0 &&
+      (own_numbers_ ? s.sent >= options_.packets : s.next + built >= s.last)) {
+    s.done = true;
+  }
+  outlet_->send(i, s.next, built, s.done);
+  s.next += built;
+  return built;
+}
+
+void Sender::skip_what_is_too_old(uint32_t i, int64_t now_ns) {
+  Stream& s = streams_[i];
+  const auto most = static_cast<int64_t>(options_.max_late_ms * 1e6);
+  const bool held_up_by_peer =
+      options_.outlet.transport == Transport::tcp || options_.outlet.transport == Transport::rc;
+  if (most == 0 || held_up_by_peer || own_numbers_ || now_ns - due_ns(i, s.next) <= most) return;
+  uint64_t next = clock_.due_before(now_ns - s.stagger_ns);
+  next = next / options_.outlet.group * options_.outlet.group;
+  if (options_.packets > 0) next = std::min(next, s.last);
+  if (next <= s.next) return;
+  s.skipped += next - s.next;
+  s.next = next;
+  s.done = options_.packets > 0 && next >= s.last;
+}
+
+int64_t Sender::serve(uint32_t i, int64_t now_ns) {
+  Stream& s = streams_[i];
+  const uint32_t group = options_.outlet.group;
+  if (!clock_.paced()) {
+    uint64_t most = std::max(kBurst, group);
+    if (options_.packets > 0 && !own_numbers_) most = std::min(most, s.last - s.next);
+    return send_some(i, static_cast<uint32_t>(most)) > 0 ? now_ns : now_ns + kHeldUpNs;
+  }
+  skip_what_is_too_old(i, now_ns);
+  while (!s.done) {
+    // A Write leaves when the last of its packets is due.
+    uint64_t n = group - s.next % group;
+    n = std::min<uint64_t>(n, block_ - s.next % block_);
+    if (options_.packets > 0 && !own_numbers_) n = std::min(n, s.last - s.next);
+    if (own_numbers_) n = 1;
+    int64_t due = due_ns(i, s.next + n - 1);
+    if (due > now_ns) return due;
+    // Small packets, or a wake-up that came late: some more at once.
+    while (group == 1 && !own_numbers_ && n < kBurst &&
+           (options_.packets == 0 || s.next + n < s.last)) {
+      const int64_t next_due = due_ns(i, s.next + n);
+      if (next_due > now_ns) break;
+      due = next_due;
+      ++n;
+    }
+    const uint32_t sent = send_some(i, static_cast<uint32_t>(n));
+    if (sent == 0) return now_ns + kHeldUpNs;
+    lateness_.add(now_ns - due, sent);
+  }
+  return now_ns + kSecond;
+}
+
+Sender::Ending Sender::stream_out() {
+  const auto tick = static_cast<int64_t>(options_.tick_us * 1e3);
+  int64_t looked = bench::now_ns();
+  const int64_t begin = looked + static_cast<int64_t>(options_.delay * 1e9);
+  sleep_until(begin);
+  if (!ever_connected_) faults_before_ = faults_so_far();
+  ever_connected_ = true;
+  for (int64_t now = bench::now_ns(); !over(now); now = bench::now_ns()) {
+    int64_t wake = now + kLookNs;
+    for (uint32_t i = 0; i < streams_.size(); ++i) {
+      if (!streams_[i].done) wake = std::min(wake, serve(i, now));
+    }
+    (void)outlet_->progress();
+    show_now_and_then(now);
+    if (now - looked >= kLookNs) {
+      looked = now;
+      // Until the end it has nothing to say.
+      if (control_ && control_->readable()) return Ending::lost;
+    }
+    if (wake > now) sleep_until(std::max(wake, now + tick));
+  }
+  return Ending::complete;
+}
+
+void Sender::say_goodbye() {
+  const auto all_left_within = [this](int64_t ns) {
+    const int64_t until = bench::now_ns() + ns;
+    bool all = outlet_->progress();
+    for (; !all && bench::now_ns() < until; all = outlet_->progress()) {
+      sleep_until(bench::now_ns() + kHeldUpNs);
+    }
+    return all;
+  };
+  if (!all_left_within(kShortNs)) {
+    outlet_->end();
+    (void)all_left_within(kLastWritesNs);
+  }
+  // What the faults take of the words of parting is none of the stream's.
+  faults_ = faults_so_far() - faults_before_;
+  if (!control_) return;
+  std::vector<uint64_t> end;
+  for (const Stream& s : streams_) end.push_back(s.end);
+  control_->send({{"end", end}});
+  counts_ = control_->receive(kAnswerMs).value("counts", nlohmann::json{});
+}
+
+int Sender::run() {
+  ::prctl(PR_SET_TIMERSLACK, 1UL);
+  start_ns_ = shown_ns_ = bench::now_ns();
+  bool complete = false;
+  while (!complete && find_receiver()) {
+    try {
+      complete = stream_out() == Ending::complete;
+      if (!complete) throw bench::Failure{"it closed the control connection"};
+      say_goodbye();
+    } catch (const bench::Failure& failure) {
+      report_.tell({{"event", "lost"}, {"reason", failure.what()}});
+      complete = complete && over(bench::now_ns());
+    }
+    dropped_ += outlet_->dropped();
+    outlet_.reset();
+    control_.reset();
+  }
+  Snapshot s = snapshot();
+  report_.show_last(s);
+  if (!ever_connected_) throw bench::Failure{"no receiver was found"};
+  return 0;
+}
+
+void Sender::show_now_and_then(int64_t now_ns) {
+  if (now_ns - shown_ns_ < kSecond) return;
+  shown_ns_ += kSecond;
+  report_.show(snapshot());
+}
+
+Snapshot Sender::snapshot() const {
+  Snapshot s{.side = "send",
+             .seconds = bench::seconds_between(start_ns_, bench::now_ns()),
+             .cpu_s = measure::own_usage().cpu_s,
+             .bytes = 0,
+             .facts = {{"transport", options_.outlet.transport},
+                       {"connections", connections_},
+                       {"dropped", outlet_ ? dropped_ + outlet_->dropped() : dropped_},
+                       {"unusable", source_->unusable()},
+                       {"late_us",
+                        {{"p50", lateness_.quantile_us(0.5)},
+                         {"p99", lateness_.quantile_us(0.99)},
+                         {"max", lateness_.max_us()}}}},
+             .streams = {}};
+  const Faults faults = faults_ ? *faults_ : faults_so_far() - faults_before_;
+  s.facts["faults"] = {{"lost", faults.lost}, {"control", faults.control}};
+  if (!counts_.is_null()) s.facts["receiver"] = counts_;
+  for (const Stream& stream : streams_) {
+    const uint64_t bytes = stream.sent * options_.outlet.shape.packet_bytes();
+    s.streams.push_back({{"sent", stream.sent}, {"skipped", stream.skipped}, {"bytes", bytes}});
+    s.bytes += bytes;
+  }
+  return s;
+}
+
+}  // namespace weft::stream

@@ -1,0 +1,87 @@
+// `weft stream send`: keeps the packet clock of some streams, and finds its receiver again.
+#pragma once
+
+#include <optional>
+
+#include "stream/counters.h"
+#include "stream/outlet.h"
+#include "stream/pace.h"
+#include "stream/report.h"
+#include "stream/source.h"
+
+namespace weft::stream {
+
+struct SenderOptions {
+  OutletOptions outlet;
+  SourceOptions source;
+  std::string receiver;      // "ADDRESS[:PORT]"
+  std::string udp_receiver;  // the same, of plain UDP to a port for each stream, and no control
+  uint32_t first_stream = 0;
+  double packets_per_second = 0;  // of each stream; 0: as fast as it goes
+  std::optional<uint64_t> first;  // number; else by the clock
+  double duration = 0;            // seconds; 0: for ever
+  uint64_t packets = 0;           // of each stream; 0: no limit
+  double tick_us = 250;           // between two wake-ups at least
+  double max_late_ms = 1000;      // older packets are skipped, of UDP and UC; 0: never
+  double delay = 0;               // seconds from being connected to the first packet
+  ReportOptions report;
+};
+
+class Sender {
+ public:
+  explicit Sender(const SenderOptions& options);
+  // Until all is sent, or a signal. The exit status.
+  int run();
+
+ private:
+  struct Stream {
+    uint64_t next = 0;       // number
+    uint64_t last = 0;       // the first that is not to be sent any more, of a limited run
+    uint64_t end = 0;        // behind the highest number sent
+    uint64_t base = 0;       // what the clock said when it began
+    int64_t stagger_ns = 0;  // so that the streams do not all send at the same moment
+    uint64_t sent = 0;
+    uint64_t skipped = 0;
+    bool done = false;
+    bool begun = false;
+  };
+  enum class Ending : uint8_t { complete, lost };
+
+  std::unique_ptr<Outlet> make_outlet() const;
+  // Until it is connected or the run is over: false.
+  bool find_receiver();
+  void greet(Control& control);
+  void adopt_first_numbers(const std::vector<uint64_t>& first);
+  std::vector<uint64_t> wished_numbers();
+  Ending stream_out();
+  // Sends what is due of a stream; when it wants to be called again.
+  int64_t serve(uint32_t i, int64_t now_ns);
+  uint32_t send_some(uint32_t i, uint32_t most);
+  void skip_what_is_too_old(uint32_t i, int64_t now_ns);
+  int64_t due_ns(uint32_t i, uint64_t number) const;
+  void say_goodbye();
+  bool over(int64_t now_ns) const;
+  void show_now_and_then(int64_t now_ns);
+  Snapshot snapshot() const;
+
+  SenderOptions options_;
+  Report report_;
+  const std::unique_ptr<Source> source_;
+  std::unique_ptr<Outlet> outlet_;
+  std::optional<Control> control_;
+  std::vector<Stream> streams_;
+  PacketClock clock_;
+  Lateness lateness_;
+  bool ever_connected_ = false;
+  bool own_numbers_;
+  uint32_t block_ = 1;  // packets of the receiver's blocks
+  uint64_t connections_ = 0;
+  uint64_t dropped_ = 0;          // by outlets that are gone
+  Faults faults_before_;          // before the first packet
+  std::optional<Faults> faults_;  // and from then on to the last one
+  nlohmann::json counts_;         // what the receiver counted, at the end
+  int64_t start_ns_ = 0;
+  int64_t shown_ns_ = 0;
+};
+
+}  // namespace weft::stream

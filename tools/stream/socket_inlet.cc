@@ -1,0 +1,299 @@
+// TCP connections and UDP sockets: packets are read beside the ring and copied to their places.
+#include <linux/sock_diag.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "bench/failure.h"
+#include "stream/inlet.h"
+
+namespace weft::stream {
+namespace {
+
+constexpr size_t kAtOnce = 64;            // datagrams of a call
+constexpr size_t kPiece = 512 << 10;      // bytes that are read of a TCP connection
+constexpr int kPatienceMs = 2;            // between two looks at consumers that hold up
+constexpr int kConnectMs = 5'000;         // for a sender's connections
+constexpr int kUdpBuffer = 64 << 20;      // asked for, of all sockets together
+constexpr int kSmallestBuffer = 4 << 20;  // of each
+constexpr uint64_t kFarAhead = 1 << 20;   // packets; a number so far off needs a second witness
+constexpr uint32_t kWaker = ~uint32_t{0};
+
+class SocketInlet : public Inlet {
+ public:
+  SocketInlet(const InletOptions& options, Lanes& lanes)
+      : options_(options), lanes_(lanes), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+    if (!epoll_.valid()) throw bench::system_failure("epoll_create1");
+    watch(options.waker, kWaker);
+  }
+  void wait(int most_ms) override {
+    if (held_up_) most_ms = std::min(most_ms, kPatienceMs);
+    const int n =
+        ::epoll_wait(epoll_.get(), ready_.data(), static_cast<int>(ready_.size()), most_ms);
+    found_ = static_cast<size_t>(std::max(n, 0));
+  }
+  bool take(int64_t now_ns) override {
+    bool any = false;
+    for (size_t i = 0; i < std::exchange(found_, 0); ++i) {
+      const uint32_t stream = ready_[i].data.u32;
+      if (stream != kWaker) any = take_from(stream, now_ns) || any;
+    }
+    return any;
+  }
+
+ protected:
+  void watch(int fd, uint32_t stream) {
+    epoll_event event{.events = EPOLLIN, .data = {.u32 = stream}};
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+      throw bench::system_failure("epoll_ctl");
+    }
+  }
+  void ignore(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+  // Takes what has come for a stream.
+  virtual bool take_from(uint32_t stream, int64_t now_ns) = 0;
+
+  const InletOptions options_;
+  Lanes& lanes_;
+  bool held_up_ = false;
+
+ private:
+  port::Fd epoll_;
+  std::array<epoll_event, 64> ready_{};
+  size_t found_ = 0;
+};
+
+class UdpInlet final : public SocketInlet {
+ public:
+  UdpInlet(const InletOptions& options, Lanes& lanes);
+  nlohmann::json offer(Guest& guest) override;
+  void connect(Guest&) override {}
+  void begin(const Guest&) override {}
+  void end(const Guest&) override {}
+  uint64_t dropped_by_kernel() override;
+
+ private:
+  bool take_from(uint32_t stream, int64_t now_ns) override;
+  bool believable(uint32_t stream, uint64_t number);
+
+  std::vector<port::Fd> sockets_;
+  const size_t room_;  // for a datagram, and a byte more to see that one is too long
+  std::vector<std::byte> scratch_;
+  std::array<mmsghdr, kAtOnce> headers_{};
+  std::array<iovec, kAtOnce> places_{};
+  std::vector<uint64_t> doubtful_;  // of each stream, the last number that was far off
+};
+
+UdpInlet::UdpInlet(const InletOptions& options, Lanes& lanes)
+    : SocketInlet(options, lanes),
+      room_((options.shape.packet_bytes() + 1 + 63) / 64 * 64),
+      scratch_(kAtOnce * room_),
+      doubtful_(lanes.size()) {
+  for (size_t i = 0; i < kAtOnce; ++i) {
+    places_[i] = {scratch_.data() + i * room_, options.shape.packet_bytes() + 1};
+    headers_[i].msg_hdr.msg_iov = &places_[i];
+    headers_[i].msg_hdr.msg_iovlen = 1;
+  }
+  const int buffer = std::max(kUdpBuffer / static_cast<int>(lanes.size()), kSmallestBuffer);
+  for (uint32_t i = 0; i < lanes.size(); ++i) {
+    const int port = options.udp_port == 0 ? 0 : options.udp_port + static_cast<int>(i);
+    port::Fd fd =
+        bound_socket(options.address, static_cast<uint16_t>(port), SOCK_DGRAM | SOCK_NONBLOCK);
+    // Beyond the system's limit where this process may (CAP_NET_ADMIN).
+    if (::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer) != 0) {
+      ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+    }
+    watch(fd.get(), i);
+    sockets_.push_back(std::move(fd));
+  }
+}
+
+nlohmann::json UdpInlet::offer(Guest& guest) {
+  auto answer = nlohmann::json::array();
+  for (const uint32_t stream : guest.streams) {
+    answer.push_back({{"port", own_port(sockets_[stream])}});
+  }
+  return answer;
+}
+
+uint64_t UdpInlet::dropped_by_kernel() {
+  uint64_t sum = 0;
+  for (const port::Fd& fd : sockets_) {
+    std::array<uint32_t, SK_MEMINFO_VARS> memory{};
+    socklen_t length = sizeof memory;
+    if (::getsockopt(fd.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &length) != 0) continue;
+    sum += memory[SK_MEMINFO_DROPS];
+  }
+  return sum;
+}
+
+// Anybody can send a datagram: one number far away from all others does not end a stream.
+bool UdpInlet::believable(uint32_t stream, uint64_t number) {
+  const Ledger& ledger = lanes_[stream].ledger;
+  if (!ledger.running() || number < ledger.next() + kFarAhead) return true;
+  return number - std::exchange(doubtful_[stream], number) < kAtOnce;
+}
+
+bool UdpInlet::take_from(uint32_t stream, int64_t now_ns) {
+  Lane& lane = lanes_[stream];
+  const int n = ::recvmmsg(sockets_[stream].get(), headers_.data(), kAtOnce, MSG_DONTWAIT, nullptr);
+  for (int i = 0; i < n; ++i) {
+    const mmsghdr& m = headers_[static_cast<size_t>(i)];
+    const ConstPacket packet{scratch_.data() + static_cast<size_t>(i) * room_, m.msg_len};
+    const auto number = number_of(options_.shape, packet);
+    if (!number || !believable(stream, *number)) {
+      lane.ledger.count_invalid();
+      continue;
+    }
+    // Of a sender without a control connection.
+    if (!lane.ledger.running()) lane.ledger.begin(*number, std::nullopt);
+    if (lane.ledger.arrive(*number) == Arrival::taken) {
+      std::memcpy(lane.store.place(*number), packet.data(), packet.size());
+    }
+    lane.last_arrival_ns = now_ns;
+  }
+  lane.ledger.settle();
+  return n > 0;
+}
+
+struct TcpEnds final : Ends {
+  port::Fd door;
+  std::vector<port::Fd> connections;
+};
+
+class TcpInlet final : public SocketInlet {
+ public:
+  TcpInlet(const InletOptions& options, Lanes& lanes)
+      : SocketInlet(options, lanes), feeds_(lanes.size()) {}
+  nlohmann::json offer(Guest& guest) override;
+  void connect(Guest& guest) override;
+  void begin(const Guest& guest) override;
+  void end(const Guest& guest) override;
+  bool take(int64_t now_ns) override;
+
+ private:
+  struct Feed {
+    int fd = -1;
+    std::vector<std::byte> bytes;
+    size_t begin = 0;  // of what is not taken yet
+    size_t end = 0;
+  };
+  bool take_from(uint32_t stream, int64_t now_ns) override;
+  bool unpack(uint32_t stream, int64_t now_ns);
+
+  std::vector<Feed> feeds_;
+};
+
+nlohmann::json TcpInlet::offer(Guest& guest) {
+  auto ends = std::make_shared<TcpEnds>();
+  ends->door = listener(guest.own_address, 0);
+  ends->connections.resize(guest.streams.size());
+  guest.kept = ends;
+  return nlohmann::json::array({{{"port", own_port(ends->door)}}});
+}
+
+// Each connection begins with its place among the sender's streams, four bytes big-endian.
+void TcpInlet::connect(Guest& guest) {
+  auto& ends = static_cast<TcpEnds&>(*guest.kept);
+  for (size_t i = 0; i < ends.connections.size(); ++i) {
+    pollfd p{.fd = ends.door.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&p, 1, kConnectMs) <= 0) throw bench::Failure{"the sender does not connect"};
+    port::Fd fd{::accept4(ends.door.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+    const timeval patience{.tv_sec = kConnectMs / 1000, .tv_usec = 0};
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    uint32_t place = 0;
+    if (::recv(fd.get(), &place, sizeof place, MSG_WAITALL) != sizeof place ||
+        ntohl(place) >= ends.connections.size()) {
+      throw bench::Failure{"a connection that belongs to no stream"};
+    }
+    ends.connections[ntohl(place)] = std::move(fd);
+  }
+}
+
+void TcpInlet::begin(const Guest& guest) {
+  const auto& ends = static_cast<const TcpEnds&>(*guest.kept);
+  for (size_t i = 0; i < guest.streams.size(); ++i) {
+    Feed& feed = feeds_[guest.streams[i]];
+    feed.fd = ends.connections[i].get();
+    feed.bytes.resize(kPiece + options_.shape.packet_bytes());
+    feed.begin = feed.end = 0;
+    watch(feed.fd, guest.streams[i]);
+  }
+}
+
+void TcpInlet::end(const Guest& guest) {
+  for (const uint32_t stream : guest.streams) {
+    if (feeds_[stream].fd >= 0) ignore(std::exchange(feeds_[stream].fd, -1));
+    lanes_[stream].blocked = false;
+  }
+}
+
+// Brings whole packets to their places, as far as there is room. True when there is room.
+bool TcpInlet::unpack(uint32_t stream, int64_t now_ns) {
+  Feed& feed = feeds_[stream];
+  Lane& lane = lanes_[stream];
+  const size_t size = options_.shape.packet_bytes();
+  lane.blocked = false;
+  for (; feed.end - feed.begin >= size; feed.begin += size) {
+    const ConstPacket packet{feed.bytes.data() + feed.begin, size};
+    const auto number = number_of(options_.shape, packet);
+    if (!number) {
+      lane.ledger.count_invalid();
+      continue;
+    }
+    if (!lane.ledger.has_room(*number)) {
+      lane.blocked = true;
+      break;
+    }
+    if (lane.ledger.arrive(*number) == Arrival::taken) {
+      std::memcpy(lane.store.place(*number), packet.data(), size);
+    }
+    lane.last_arrival_ns = now_ns;
+    lane.ledger.settle();
+  }
+  return !lane.blocked;
+}
+
+bool TcpInlet::take_from(uint32_t stream, int64_t now_ns) {
+  Feed& feed = feeds_[stream];
+  if (feed.fd < 0 || lanes_[stream].blocked) return false;
+  if (feed.begin > 0) {
+    std::memmove(feed.bytes.data(), feed.bytes.data() + feed.begin, feed.end - feed.begin);
+    feed.end -= std::exchange(feed.begin, 0);
+  }
+  const ssize_t n =
+      ::recv(feed.fd, feed.bytes.data() + feed.end, feed.bytes.size() - feed.end, MSG_DONTWAIT);
+  if (n == 0) ignore(std::exchange(feed.fd, -1));
+  if (n <= 0) return false;
+  feed.end += static_cast<size_t>(n);
+  // TCP holds the sender up; this connection alone is left unread.
+  if (!unpack(stream, now_ns)) ignore(feed.fd);
+  return true;
+}
+
+bool TcpInlet::take(int64_t now_ns) {
+  bool any = SocketInlet::take(now_ns);
+  held_up_ = false;
+  for (uint32_t i = 0; i < feeds_.size(); ++i) {
+    if (!lanes_[i].blocked) continue;
+    if (unpack(i, now_ns)) {
+      if (feeds_[i].fd >= 0) watch(feeds_[i].fd, i);
+      any = true;
+    } else {
+      held_up_ = true;
+    }
+  }
+  return any;
+}
+
+}  // namespace
+
+std::unique_ptr<Inlet> make_socket_inlet(const InletOptions& options, Lanes& lanes) {
+  if (options.transport == Transport::tcp) return std::make_unique<TcpInlet>(options, lanes);
+  return std::make_unique<UdpInlet>(options, lanes);
+}
+
+}  // namespace weft::stream

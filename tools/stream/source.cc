@@ -1,0 +1,96 @@
+#include "stream/source.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "bench/failure.h"
+#include "port/fd.h"
+#include "stream/synthetic.h"
+
+namespace weft::stream {
+namespace {
+
+class SyntheticSource final : public Source {
+ public:
+  SyntheticSource(const Shape& shape, uint32_t first_stream)
+      : shape_(shape), first_stream_(first_stream), synthetic_(shape) {}
+  bool fill(uint32_t i, uint64_t number, Packet packet) override {
+    const uint32_t stream = first_stream_ + i;
+    write_header(shape_, stream, number, packet);
+    const ConstPacket payload = synthetic_.payload(stream, number);
+    std::memcpy(packet.data() + shape_.header_bytes(), payload.data(), payload.size());
+    return true;
+  }
+
+ private:
+  const Shape shape_;
+  const uint32_t first_stream_;
+  const Synthetic synthetic_;
+};
+
+class FileSource final : public Source {
+ public:
+  FileSource(const SourceOptions& options, const Shape& shape, uint32_t first_stream,
+             uint32_t streams)
+      : shape_(shape),
+        first_stream_(first_stream),
+        loop_(options.loop),
+        file_(options.file),
+        at_(streams) {
+    if (file_.bytes().size() < shape.payload_bytes()) {
+      throw bench::Failure{options.file + " does not fill one packet"};
+    }
+  }
+  // What is left at the end and fills no packet is not sent.
+  bool fill(uint32_t stream, uint64_t number, Packet packet) override {
+    const size_t size = shape_.payload_bytes();
+    size_t& at = at_[stream];
+    if (file_.bytes().size() - at < size) {
+      if (!loop_) return false;
+      at = 0;
+    }
+    write_header(shape_, first_stream_ + stream, number, packet);
+    std::memcpy(packet.data() + shape_.header_bytes(), file_.bytes().data() + at, size);
+    at += size;
+    return true;
+  }
+
+ private:
+  const Shape shape_;
+  const uint32_t first_stream_;
+  const bool loop_;
+  const MappedFile file_;
+  std::vector<size_t> at_;
+};
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path) {
+  const port::Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat st {};
+  if (!fd.valid() || ::fstat(fd.get(), &st) != 0) throw bench::system_failure(path);
+  if (st.st_size == 0) throw bench::Failure{path + " is empty"};
+  const auto size = static_cast<size_t>(st.st_size);
+  void* p = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (p == MAP_FAILED) throw bench::system_failure(path);
+  bytes_ = {static_cast<const std::byte*>(p), size};
+}
+
+MappedFile::~MappedFile() {
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+std::unique_ptr<Source> make_source(const SourceOptions& options, const Shape& shape,
+                                    uint32_t first_stream, uint32_t streams) {
+  if (!options.pcap.empty()) return make_pcap_source(options, shape, streams);
+  if (!options.file.empty())
+    return std::make_unique<FileSource>(options, shape, first_stream, streams);
+  return std::make_unique<SyntheticSource>(shape, first_stream);
+}
+
+}  // namespace weft::stream

@@ -1,0 +1,56 @@
+// Where a sender's packets come from. All throw bench::Failure.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "stream/packet.h"
+
+namespace weft::stream {
+
+// Streams are counted from 0 among those of a sender.
+class Source {
+ public:
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+
+  // Of sources whose packets bring their numbers along: the one of the stream's next packet.
+  // Nothing when there is none left.
+  virtual std::optional<uint64_t> own_number(uint32_t) { return std::nullopt; }
+  virtual bool has_own_numbers() const { return false; }
+  // Writes packet `number`, header and all; false when there are no more data. Of a source with
+  // numbers of its own: the next packet, and turns to the one behind it.
+  virtual bool fill(uint32_t stream, uint64_t number, Packet packet) = 0;
+  // What came from outside and is no packet of this shape.
+  virtual uint64_t unusable() const { return 0; }
+};
+
+struct SourceOptions {
+  std::string file;   // payload, the same for each stream
+  std::string pcap;   // packets: the UDP datagrams of a capture; a stream for each destination port
+  bool loop = false;  // files begin again at their end
+};
+
+// `first_stream`: what the receiver calls the first of them.
+std::unique_ptr<Source> make_source(const SourceOptions& options, const Shape& shape,
+                                    uint32_t first_stream, uint32_t streams);
+std::unique_ptr<Source> make_pcap_source(const SourceOptions& options, const Shape& shape,
+                                         uint32_t streams);
+
+// A file, as bytes in memory.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+  ConstPacket bytes() const { return bytes_; }
+
+ private:
+  ConstPacket bytes_;
+};
+
+}  // namespace weft::stream

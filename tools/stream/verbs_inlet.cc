@@ -1,0 +1,254 @@
+// RDMA Writes that land in the ring: an immediate tells which packets lie there.
+#include <arpa/inet.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/crc32c.h"
+#include "bench/failure.h"
+#include "stream/inlet.h"
+#include "stream/verbs_device.h"
+#include "stream/write_format.h"
+
+namespace weft::stream {
+namespace {
+
+constexpr uint32_t kReceivesInAll = 65'536;
+constexpr uint32_t kFewestReceives = 1024;
+constexpr uint32_t kMostReceives = 16'384;
+constexpr uint32_t kRefill = 64;
+constexpr uint32_t kCreditSends = 64;
+constexpr uint64_t kCreditMark = uint64_t{1} << 63;  // of work requests that carry credit
+constexpr long kNapNs = 200'000;                     // receives are posted for far longer than that
+constexpr unsigned kQuietLooks = 50;                 // then it sleeps until an event
+constexpr int kPatienceMs = 2;                       // between two looks at consumers that hold up
+
+struct VerbsEnds final : Ends {
+  VerbsEnds(VerbsDevice& its_device) : device(its_device) {}
+  ~VerbsEnds() override {
+    for (ibv_qp* qp : qps) device.destroy(qp);
+  }
+  VerbsDevice& device;
+  std::vector<ibv_qp*> qps;
+};
+
+class VerbsInlet final : public Inlet {
+ public:
+  VerbsInlet(const InletOptions& options, Lanes& lanes, Ring& ring);
+  ~VerbsInlet() override { device_.remove_memory(memory_); }
+  nlohmann::json offer(Guest& guest) override;
+  void connect(Guest& guest) override;
+  void begin(const Guest& guest) override;
+  void end(const Guest& guest) override;
+  void wait(int most_ms) override;
+  bool take(int64_t now_ns) override;
+
+ private:
+  struct Feed {  // of a lane, from its queue pair
+    uint32_t lane = 0;
+    ibv_qp* qp = nullptr;
+    uint32_t used = 0;  // receives
+    // RC: how far the sender may go.
+    uint64_t credit_place = 0;
+    uint32_t credit_key = 0;
+    uint64_t credit = 0;
+    uint32_t credits_posted = 0;
+    uint32_t credits_done = 0;
+  };
+  static uint32_t receives_of(size_t lanes);
+  void post_receives(ibv_qp* qp, uint32_t count);
+  void landed(Feed& feed, const ibv_wc& wc, int64_t now_ns);
+  void give_credit(Feed& feed);
+  bool intact(const Lane& lane, uint64_t number) const;
+
+  const InletOptions options_;
+  const bool reliable_;
+  Lanes& lanes_;
+  Ring& ring_;
+  const uint32_t receives_;
+  VerbsDevice device_;
+  ibv_mr* memory_;
+  std::unordered_map<uint32_t, Feed> feeds_;  // by queue pair number
+  std::array<ibv_recv_wr, kRefill> refill_{};
+  std::array<ibv_wc, 128> done_{};
+  bool armed_ = false;
+  bool held_up_ = false;
+  unsigned quiet_looks_ = kQuietLooks;  // in a row that found nothing
+};
+
+uint32_t VerbsInlet::receives_of(size_t lanes) {
+  const auto share = static_cast<uint32_t>(kReceivesInAll / lanes);
+  return std::clamp(share / kRefill * kRefill, kFewestReceives, kMostReceives);
+}
+
+VerbsInlet::VerbsInlet(const InletOptions& options, Lanes& lanes, Ring& ring)
+    : options_(options),
+      reliable_(options.transport == Transport::rc),
+      lanes_(lanes),
+      ring_(ring),
+      receives_(receives_of(lanes.size())),
+      // Twice: a sender may come again before its old queue pair is gone.
+      device_(options.library, static_cast<uint32_t>(lanes.size()) * 2 * (receives_ + kCreditSends),
+              true),
+      memory_(device_.add_memory(
+          lanes.front().store.landing(),
+          lanes.front().store.landing_bytes() * static_cast<uint64_t>(lanes.size()), true)) {
+  for (size_t i = 0; i + 1 < refill_.size(); ++i) refill_[i].next = &refill_[i + 1];
+}
+
+void VerbsInlet::post_receives(ibv_qp* qp, uint32_t count) {
+  for (uint32_t i = 0; i < count; i += kRefill) {
+    ibv_recv_wr* bad = nullptr;
+    if (const int error = ibv_post_recv(qp, refill_.data(), &bad); error != 0) {
+      errno = error;
+      throw bench::system_failure("ibv_post_recv");
+    }
+  }
+}
+
+nlohmann::json VerbsInlet::offer(Guest& guest) {
+  auto ends = std::make_shared<VerbsEnds>(device_);
+  auto answer = nlohmann::json::array();
+  for (const uint32_t stream : guest.streams) {
+    ibv_qp* qp = device_.create(
+        {.reliable = reliable_, .sends = kCreditSends, .receives = receives_, .send_pieces = 1});
+    ends->qps.push_back(qp);
+    post_receives(qp, receives_);
+    answer.push_back({{"qp", device_.address_of(qp)},
+                      {"address", reinterpret_cast<uintptr_t>(lanes_[stream].store.landing())},
+                      {"key", memory_->rkey}});
+  }
+  guest.kept = ends;
+  return answer;
+}
+
+void VerbsInlet::connect(Guest& guest) {
+  const auto& ends = static_cast<const VerbsEnds&>(*guest.kept);
+  for (size_t i = 0; i < ends.qps.size(); ++i) {
+    device_.connect(ends.qps[i], guest.ends.at(i).at("qp"));
+  }
+}
+
+void VerbsInlet::begin(const Guest& guest) {
+  const auto& ends = static_cast<const VerbsEnds&>(*guest.kept);
+  for (size_t i = 0; i < ends.qps.size(); ++i) {
+    const uint32_t stream = guest.streams[i];
+    Feed feed{.lane = stream, .qp = ends.qps[i]};
+    Lane& lane = lanes_[stream];
+    lane.ledger.recover = nullptr;
+    if (reliable_) {
+      feed.credit_place = guest.ends.at(i).at("credit_address");
+      feed.credit_key = guest.ends.at(i).at("credit_key");
+    } else if (guest.group > 1) {
+      lane.ledger.recover = [this, &lane](uint64_t number) { return intact(lane, number); };
+    }
+    Feed& kept = feeds_[feed.qp->qp_num] = feed;
+    if (reliable_) give_credit(kept);
+  }
+}
+
+void VerbsInlet::end(const Guest& guest) {
+  for (const ibv_qp* qp : static_cast<const VerbsEnds&>(*guest.kept).qps) feeds_.erase(qp->qp_num);
+}
+
+// Whether the slot holds the whole packet, though nothing told of it.
+bool VerbsInlet::intact(const Lane& lane, uint64_t number) const {
+  const std::byte* slot = lane.store.place(number);
+  const uint32_t size = options_.shape.packet_bytes();
+  const Trailer trailer = read_trailer(slot + ring_.spec().slot_bytes - sizeof(Trailer));
+  return trailer.number == number && trailer.crc == crc32c({slot, size});
+}
+
+void VerbsInlet::landed(Feed& feed, const ibv_wc& wc, int64_t now_ns) {
+  Lane& lane = lanes_[feed.lane];
+  const Mark mark = mark_of(ntohl(wc.imm_data));
+  const uint64_t first = lane.ledger.complete_number(mark.number, kMarkBits);
+  for (uint32_t i = 0; i < mark.packets; ++i) (void)lane.ledger.arrive(first + i);
+  lane.last_arrival_ns = now_ns;
+  if (++feed.used == kRefill) {
+    feed.used = 0;
+    post_receives(feed.qp, kRefill);
+  }
+}
+
+// How far the sender may go: to where memory is free and a receive is posted.
+void VerbsInlet::give_credit(Feed& feed) {
+  Lane& lane = lanes_[feed.lane];
+  const uint64_t room = lane.ledger.extend();
+  const uint64_t limit = std::min(room, lane.ledger.next() + receives_ - kRefill);
+  const uint64_t worth = std::min<uint64_t>(receives_, lane.store.packets()) / 4 + 1;
+  if (limit < lane.ledger.next() + worth) held_up_ = true;
+  if (limit < feed.credit + worth) return;
+  if (feed.credits_posted - feed.credits_done >= kCreditSends) return;
+  feed.credit = limit;
+  ibv_sge piece{};
+  piece.addr = reinterpret_cast<uintptr_t>(&feed.credit);
+  piece.length = sizeof feed.credit;
+  ibv_send_wr wr{};
+  wr.wr_id = kCreditMark;
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
+  wr.sg_list = &piece;
+  wr.num_sge = 1;
+  wr.wr.rdma.remote_addr = feed.credit_place;
+  wr.wr.rdma.rkey = feed.credit_key;
+  ibv_send_wr* bad = nullptr;
+  // One that cannot be sent any more: the control connection will say so.
+  if (ibv_post_send(feed.qp, &wr, &bad) == 0) ++feed.credits_posted;
+}
+
+bool VerbsInlet::take(int64_t now_ns) {
+  const int n = device_.poll(done_);
+  for (int i = 0; i < n; ++i) {
+    const ibv_wc& wc = done_[static_cast<size_t>(i)];
+    const auto found = feeds_.find(wc.qp_num);
+    if (found == feeds_.end()) continue;  // of a sender that has gone
+    if ((wc.wr_id & kCreditMark) != 0) {
+      ++found->second.credits_done;
+    } else if (wc.status == IBV_WC_SUCCESS) {
+      landed(found->second, wc, now_ns);
+    }
+  }
+  if (n > 0) quiet_looks_ = 0;
+  held_up_ = false;
+  for (auto& [qpn, feed] : feeds_) {
+    lanes_[feed.lane].ledger.settle();
+    if (reliable_) give_credit(feed);
+  }
+  return n > 0;
+}
+
+// What completes between the last look and arming makes no event, so one more look follows.
+void VerbsInlet::wait(int most_ms) {
+  // While packets flow, a look now and then takes many at once, and costs far less than an event
+  // for each.
+  if (quiet_looks_ < kQuietLooks) {
+    ++quiet_looks_;
+    const timespec nap{.tv_sec = 0, .tv_nsec = kNapNs};
+    ::nanosleep(&nap, nullptr);
+    return;
+  }
+  if (!armed_) {
+    device_.arm();
+    armed_ = true;
+    return;
+  }
+  std::array<pollfd, 2> fds{{{.fd = device_.event_fd(), .events = POLLIN, .revents = 0},
+                             {.fd = options_.waker, .events = POLLIN, .revents = 0}}};
+  (void)::poll(fds.data(), fds.size(), held_up_ ? std::min(most_ms, kPatienceMs) : most_ms);
+  if (fds[0].revents != 0) {
+    device_.take_event();
+    armed_ = false;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Inlet> make_verbs_inlet(const InletOptions& options, Lanes& lanes, Ring& ring) {
+  return std::make_unique<VerbsInlet>(options, lanes, ring);
+}
+
+}  // namespace weft::stream

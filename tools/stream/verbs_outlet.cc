@@ -1,0 +1,229 @@
+// Packets by RDMA Writes to their places in the receiver's ring.
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/crc32c.h"
+#include "bench/failure.h"
+#include "stream/outlet.h"
+#include "stream/verbs_device.h"
+#include "stream/write_format.h"
+
+namespace weft::stream {
+namespace {
+
+constexpr unsigned kTurnBits = 48;
+constexpr uint32_t kMore = 2;  // requests besides those that have slots
+
+// Slots: enough for two of the largest Writes, and a multiple of each.
+uint32_t slots_for(uint32_t group) {
+  return std::max(Staging::kSlots / group, 2U) * group;
+}
+
+class VerbsOutlet final : public Outlet {
+ public:
+  explicit VerbsOutlet(const OutletOptions& options);
+  ~VerbsOutlet() override;
+  nlohmann::json ends() override;
+  void connect(const nlohmann::json& answer) override;
+  uint32_t room(uint32_t stream, uint64_t number, uint32_t most) override;
+  std::byte* slot(uint32_t stream, uint64_t number) override {
+    return staging_.at(stream, ways_[stream].packets + number - ways_[stream].next);
+  }
+  void send(uint32_t stream, uint64_t number, uint32_t packets, bool last) override;
+  void end() override;
+  bool progress() override;
+
+ private:
+  struct Way {
+    ibv_qp* qp = nullptr;
+    uint64_t ring = 0;  // address of the first block's memory
+    uint32_t key = 0;
+    uint64_t next = 0;     // number of the next packet
+    uint64_t packets = 0;  // posted
+    uint64_t done = 0;     // of these, their slots are free again
+  };
+  static uint64_t id_of(uint32_t stream, const Way& way) {
+    return uint64_t{stream} << kTurnBits | way.packets;
+  }
+  static void post(Way& way, ibv_send_wr& wr);
+  void write(Way& way, uint32_t stream, uint64_t number, uint32_t packets, bool last);
+  uint64_t place_of(const Way& way, uint64_t number) const;
+
+  const OutletOptions options_;
+  const bool reliable_;
+  const uint32_t slot_bytes_;
+  const Staging staging_;
+  std::vector<uint64_t> credits_;  // of RC: the receiver writes how far each stream may go
+  VerbsDevice device_;
+  ibv_mr* staging_memory_;
+  ibv_mr* credit_memory_;
+  std::vector<Way> ways_;
+  std::array<ibv_wc, 64> done_{};
+  uint64_t packets_per_block_ = 1;
+  uint64_t blocks_ = 1;
+  uint64_t block_bytes_ = 0;
+};
+
+VerbsOutlet::VerbsOutlet(const OutletOptions& options)
+    : options_(options),
+      reliable_(options.transport == Transport::rc),
+      slot_bytes_(slot_bytes_for(options.shape.packet_bytes())),
+      staging_(options.streams, slots_for(options.group), slot_bytes_),
+      credits_(options.streams),
+      device_(options.library, options.streams * (staging_.slots() + kMore), false),
+      staging_memory_(device_.add_memory(staging_.memory(), staging_.size(), false)),
+      credit_memory_(device_.add_memory(reinterpret_cast<std::byte*>(credits_.data()),
+                                        credits_.size() * sizeof credits_[0], true)),
+      ways_(options.streams) {
+  for (Way& way : ways_) {
+    way.qp = device_.create({.reliable = reliable_,
+                             .sends = staging_.slots() + kMore,
+                             .receives = 1,
+                             .send_pieces = 1});
+  }
+}
+
+VerbsOutlet::~VerbsOutlet() {
+  for (const Way& way : ways_) device_.destroy(way.qp);
+  device_.remove_memory(credit_memory_);
+  device_.remove_memory(staging_memory_);
+}
+
+nlohmann::json VerbsOutlet::ends() {
+  auto ends = nlohmann::json::array();
+  for (size_t i = 0; i < ways_.size(); ++i) {
+    ends.push_back({{"qp", device_.address_of(ways_[i].qp)},
+                    {"credit_address", reinterpret_cast<uintptr_t>(&credits_[i])},
+                    {"credit_key", credit_memory_->rkey}});
+  }
+  return ends;
+}
+
+void VerbsOutlet::connect(const nlohmann::json& answer) {
+  if (answer.at("slot_bytes") != slot_bytes_) {
+    throw bench::Failure{"the receiver's ring has slots of another size"};
+  }
+  packets_per_block_ = answer.at("packets_per_block");
+  blocks_ = answer.at("blocks");
+  block_bytes_ = answer.at("block_bytes");
+  for (size_t i = 0; i < ways_.size(); ++i) {
+    const auto& end = answer.at("ends").at(i);
+    ways_[i].ring = end.at("address");
+    ways_[i].key = end.at("key");
+    device_.connect(ways_[i].qp, end.at("qp"));
+  }
+}
+
+uint64_t VerbsOutlet::place_of(const Way& way, uint64_t number) const {
+  return way.ring + number / packets_per_block_ % blocks_ * block_bytes_ +
+         number % packets_per_block_ * slot_bytes_;
+}
+
+uint32_t VerbsOutlet::room(uint32_t stream, uint64_t number, uint32_t most) {
+  Way& way = ways_[stream];
+  way.next = number;
+  // A slot is free when the packet before it in the slot has left; so is a place in the queue.
+  auto taken = static_cast<uint32_t>(way.packets - way.done);
+  if (taken + most > staging_.slots()) {
+    (void)progress();
+    taken = static_cast<uint32_t>(way.packets - way.done);
+  }
+  uint32_t room = std::min(most, staging_.slots() - taken);
+  if (reliable_) {
+    const uint64_t limit = __atomic_load_n(&credits_[stream], __ATOMIC_ACQUIRE);
+    room = static_cast<uint32_t>(std::min<uint64_t>(room, limit > number ? limit - number : 0));
+  }
+  return room;
+}
+
+void VerbsOutlet::send(uint32_t stream, uint64_t number, uint32_t packets, bool last) {
+  Way& way = ways_[stream];
+  // A Write stays inside its block, and inside its turn of slots.
+  for (uint32_t left = packets; left > 0;) {
+    uint64_t most = std::min<uint64_t>(options_.group - number % options_.group,
+                                       packets_per_block_ - number % packets_per_block_);
+    most = std::min<uint64_t>(most, staging_.slots() - way.packets % staging_.slots());
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(left, most));
+    write(way, stream, number, n, last && n == left);
+    number += n;
+    left -= n;
+  }
+}
+
+void VerbsOutlet::write(Way& way, uint32_t stream, uint64_t number, uint32_t packets, bool last) {
+  const uint32_t packet_bytes = options_.shape.packet_bytes();
+  const bool trailers = options_.group > 1;
+  if (trailers) {
+    for (uint32_t i = 0; i < packets; ++i) {
+      std::byte* slot = staging_.at(stream, way.packets + i);
+      write_trailer(
+          slot + slot_bytes_ - sizeof(Trailer),
+          {.number = number + i, .crc = reliable_ ? 0 : crc32c({slot, packet_bytes}), .zero = 0});
+    }
+  }
+  ibv_sge piece{};
+  piece.addr = reinterpret_cast<uintptr_t>(staging_.at(stream, way.packets));
+  piece.length = trailers ? packets * slot_bytes_ : packet_bytes;
+  piece.lkey = staging_memory_->lkey;
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  wr.imm_data =
+      htonl(immediate_of({.number = static_cast<uint32_t>(number & 0xffffff), .packets = packets}));
+  wr.sg_list = &piece;
+  wr.num_sge = 1;
+  wr.wr.rdma.remote_addr = place_of(way, number);
+  wr.wr.rdma.rkey = way.key;
+  way.packets += packets;
+  // Completions tell how many packets have left; the queue has as many places as there are slots.
+  wr.wr_id = id_of(stream, way);
+  const uint64_t quarter = std::max<uint64_t>(staging_.slots() / 4, 1);
+  if (last || way.packets / quarter != (way.packets - packets) / quarter) {
+    wr.send_flags = IBV_SEND_SIGNALED;
+  }
+  post(way, wr);
+}
+
+void VerbsOutlet::post(Way& way, ibv_send_wr& wr) {
+  ibv_send_wr* bad = nullptr;
+  if (const int error = ibv_post_send(way.qp, &wr, &bad); error != 0) {
+    errno = error;
+    throw bench::system_failure("ibv_post_send");
+  }
+}
+
+// The last Writes may not have asked for a completion: one of nothing does.
+void VerbsOutlet::end() {
+  for (uint32_t i = 0; i < ways_.size(); ++i) {
+    if (ways_[i].done == ways_[i].packets) continue;
+    ibv_send_wr wr{};
+    wr.wr_id = id_of(i, ways_[i]);
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr = ways_[i].ring;
+    wr.wr.rdma.rkey = ways_[i].key;
+    post(ways_[i], wr);
+  }
+}
+
+bool VerbsOutlet::progress() {
+  const int n = device_.poll(done_);
+  for (int i = 0; i < n; ++i) {
+    const ibv_wc& wc = done_[static_cast<size_t>(i)];
+    if (wc.status != IBV_WC_SUCCESS) {
+      throw bench::Failure{std::string{"a Write failed: "} + device_.why(wc.status)};
+    }
+    ways_[wc.wr_id >> kTurnBits].done = wc.wr_id & ((uint64_t{1} << kTurnBits) - 1);
+  }
+  return std::all_of(ways_.begin(), ways_.end(),
+                     [](const Way& way) { return way.done == way.packets; });
+}
+
+}  // namespace
+
+std::unique_ptr<Outlet> make_verbs_outlet(const OutletOptions& options) {
+  return std::make_unique<VerbsOutlet>(options);
+}
+
+}  // namespace weft::stream
