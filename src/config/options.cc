@@ -275,6 +275,10 @@ std::vector<OptionInfo> make_table() {
       word<&O::counters>("counters",
                          "Whether `weft stat` of the same user may read what this process counts; "
                          "it costs one file descriptor."),
+      word<&O::no_hook>(
+          "no_hook",
+          "Whether weft leaves UCX and Open MPI to look for the kernel's device file "
+          "/dev/infiniband/uverbs0 themselves: without that file UCX then finds no weft0."),
       text<&O::trace>(
           "trace", "a file name, %p in it is the process's number",
           "The capture file that records what passes over each connection and in datagrams, "

@@ -61,6 +61,7 @@ struct Options {
   bool ud_big = false;
   double rate = 0;  // Gb/s
   bool counters = true;
+  bool no_hook = false;
   std::string trace;
   uint32_t trace_snap = 0;     // bytes
   uint32_t trace_size = 1024;  // MiB

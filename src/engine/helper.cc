@@ -27,7 +27,7 @@ enum : uint64_t { kTimerRang, kWoken, kSocketsMoved };
 
 using namespace std::chrono_literals;
 constexpr int kTakeOverTurns = 16;     // before the helper lets others have the engine
-constexpr size_t kBulk = 16 * 1024;    // bytes of a turn after which nobody lingers
+constexpr size_t kBulk = 16 * 1024;    // bytes that came in after which nobody lingers
 constexpr Duration kHeldPause = 50us;  // before the next look at an engine that is held
 
 timespec to_timespec(int64_t ns) {
@@ -242,7 +242,6 @@ void Engine::helper_turn(bool rang) {
 // Returns how many bytes came in.
 size_t Engine::take_over(Token& token) {
   bool found = false;
-  bool bulk = false;
   size_t moved = 0;
   counters().helper_turns.add();
   ask_all();
@@ -251,11 +250,10 @@ size_t Engine::take_over(Token& token) {
     serve_doorbells(token);
     moved_bytes_ = 0;
     if (turn(token)) {
-      bulk = moved_bytes_ >= kBulk;
       moved += moved_bytes_;
     } else {
       flush_deferred(token);
-      if (bulk || !linger(token)) break;
+      if (moved >= kBulk || !linger(token)) break;
     }
     found = true;
   }

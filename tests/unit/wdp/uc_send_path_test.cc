@@ -184,8 +184,20 @@ TEST_F(UcSendPathTest, MessagesOfOneSizeShareATrain) {
   session->llp_took_all(now);
   EXPECT_EQ(train().size(), 6U);
   session->llp_took_all(now);
-  post({.operation = Operation::send}, large);
-  post({.operation = Operation::send}, large);
+  // Cut evenly: the last segment is no shorter.
+  for (int i = 0; i < 2; ++i) post({.operation = Operation::send}, large);
+  const auto both = train();
+  ASSERT_EQ(both.size(), 8U);
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(both[i].header.stride, 125);
+    EXPECT_EQ(both[i].header.mo.value(), i % 4 * 125);
+    EXPECT_EQ(both[i].payload.size(), 125U);
+    EXPECT_EQ(both[i].header.last, i % 4 == 3);
+  }
+  session->llp_took_all(now);
+  // There is no even cut of a prime number.
+  Buffer prime = pattern_bytes(499, 3);
+  for (int i = 0; i < 2; ++i) post({.operation = Operation::send}, prime);
   EXPECT_EQ(train().size(), 3U);
   session->llp_took_all(now);
   EXPECT_EQ(train().size(), 3U);
