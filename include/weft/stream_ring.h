@@ -36,7 +36,9 @@ extern "C" {
 #define WEFT_STREAM_MAGIC 0x676e697274666577ULL /* "weftring" in memory */
 #define WEFT_STREAM_VERSION 1u
 #define WEFT_STREAM_MOST_PACKETS 16384u /* in a block */
+#define WEFT_STREAM_MOST_BLOCKS 992u    /* of a stream */
 #define WEFT_STREAM_BLOCK_HEADER 4096u
+#define WEFT_STREAM_RECEIVER 0xffffffffu /* `consumer`: the receiver itself, for a moment */
 
 /* What a packet looks like; docs/streams.md has the bytes. */
 enum weft_stream_format { WEFT_STREAM_RSP = 1, WEFT_STREAM_SPEAD = 2, WEFT_STREAM_RAW = 3 };
@@ -77,10 +79,11 @@ struct weft_stream_state {
   uint64_t overrun_packets; /* packets that found no free block */
   uint64_t pad0[3];
   uint64_t tail;     /* written by the consumer */
-  uint32_t consumer; /* its process id; 0: nobody, and the receiver releases blocks itself */
+  uint32_t consumer; /* its process id; 0: nobody, and the receiver releases blocks itself. Who
+                        changes it, or moves `tail`, does so by compare-and-exchange */
   uint32_t pad1;
   uint64_t pad2[6];
-  uint32_t order[3968 / 4]; /* so there are at most 992 blocks */
+  uint32_t order[WEFT_STREAM_MOST_BLOCKS];
 };
 
 /* What stands before each block's packets, also in a file that `weft stream recv --file` writes. */
@@ -109,6 +112,27 @@ struct weft_stream {
   uint32_t stream;
 };
 
+/* Whether all parts that the header tells of lie inside the file, one behind the other. */
+static inline int weft_stream_fits(const struct weft_stream_ring* r) {
+  const uint64_t slots = (uint64_t)r->streams * r->blocks;
+  if (r->streams == 0 || r->streams > 65536 || r->blocks == 0 ||
+      r->blocks > WEFT_STREAM_MOST_BLOCKS || r->packets_per_block == 0 ||
+      r->packets_per_block > WEFT_STREAM_MOST_PACKETS || r->packet_bytes == 0 ||
+      r->packet_bytes > r->slot_bytes || r->header_bytes > r->packet_bytes ||
+      r->block_bytes > r->size) {
+    return 0;
+  }
+  return r->streams_offset >= sizeof *r && r->streams_offset % 4096 == 0 &&
+         r->headers_offset % 4096 == 0 && r->data_offset % 4096 == 0 &&
+         r->block_bytes % 4096 == 0 && r->streams_offset <= r->size &&
+         r->headers_offset <= r->size && r->data_offset <= r->size &&
+         r->headers_offset >=
+             r->streams_offset + (uint64_t)r->streams * sizeof(struct weft_stream_state) &&
+         r->data_offset >= r->headers_offset + slots * sizeof(struct weft_stream_block) &&
+         r->block_bytes >= (uint64_t)r->packets_per_block * r->slot_bytes &&
+         r->block_bytes <= (r->size - r->data_offset) / slots;
+}
+
 /* Maps the ring NAME (without "/dev/shm/"). NULL and errno when there is none, or one of another
  * version. */
 static inline struct weft_stream_ring* weft_stream_open(const char* name) {
@@ -126,12 +150,19 @@ static inline struct weft_stream_ring* weft_stream_open(const char* name) {
     errno = EAGAIN; /* it is being made */
     return NULL;
   }
+  /* Anybody may leave a file in /dev/shm. Root reads those of others, too. */
+  if (st.st_uid != geteuid() && geteuid() != 0) {
+    close(fd);
+    errno = EPERM;
+    return NULL;
+  }
   ring = (struct weft_stream_ring*)mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE,
                                         MAP_SHARED, fd, 0);
   close(fd);
   if ((void*)ring == MAP_FAILED) return NULL;
   if (__atomic_load_n(&ring->magic, __ATOMIC_ACQUIRE) != WEFT_STREAM_MAGIC ||
-      ring->version != WEFT_STREAM_VERSION || ring->size != (uint64_t)st.st_size) {
+      ring->version != WEFT_STREAM_VERSION || ring->size != (uint64_t)st.st_size ||
+      !weft_stream_fits(ring)) {
     munmap(ring, (size_t)st.st_size);
     errno = EPROTO;
     return NULL;
@@ -143,17 +174,24 @@ static inline struct weft_stream_ring* weft_stream_open(const char* name) {
  * EBUSY while another consumer is there. */
 static inline int weft_stream_attach(struct weft_stream_ring* ring, uint32_t stream,
                                      struct weft_stream* out) {
-  uint32_t nobody = 0;
+  uint32_t nobody;
   struct weft_stream_state* all = (struct weft_stream_state*)((char*)ring + ring->streams_offset);
   if (stream >= ring->streams) {
     errno = EINVAL;
     return -1;
   }
-  if (!__atomic_compare_exchange_n(&all[stream].consumer, &nobody, (uint32_t)getpid(), 0,
-                                   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-    errno = EBUSY;
-    return -1;
-  }
+  do {
+    nobody = 0;
+    if (__atomic_compare_exchange_n(&all[stream].consumer, &nobody, (uint32_t)getpid(), 0,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+      break;
+    }
+    if (nobody != WEFT_STREAM_RECEIVER || __atomic_load_n(&ring->ended, __ATOMIC_ACQUIRE) != 0) {
+      errno = EBUSY;
+      return -1;
+    }
+    /* The receiver releases a block at this moment. */
+  } while (1);
   out->ring = ring;
   out->state = &all[stream];
   out->stream = stream;
@@ -161,14 +199,16 @@ static inline int weft_stream_attach(struct weft_stream_ring* ring, uint32_t str
 }
 
 static inline void weft_stream_detach(struct weft_stream* s) {
-  __atomic_store_n(&s->state->consumer, 0, __ATOMIC_SEQ_CST);
+  uint32_t self = (uint32_t)getpid();
+  (void)__atomic_compare_exchange_n(&s->state->consumer, &self, 0, 0, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
 }
 
 /* The oldest block that is published and not released; NULL when there is none now. */
 static inline const struct weft_stream_block* weft_stream_front(const struct weft_stream* s) {
   const struct weft_stream_block* blocks;
   const uint64_t tail = __atomic_load_n(&s->state->tail, __ATOMIC_ACQUIRE);
-  if (tail == __atomic_load_n(&s->state->head, __ATOMIC_ACQUIRE)) return NULL;
+  if (tail >= __atomic_load_n(&s->state->head, __ATOMIC_ACQUIRE)) return NULL;
   blocks = (const struct weft_stream_block*)((const char*)s->ring + s->ring->headers_offset);
   return &blocks[s->stream * s->ring->blocks + s->state->order[tail % s->ring->blocks]];
 }
@@ -183,9 +223,13 @@ static inline const uint8_t* weft_stream_packet(const struct weft_stream* s,
          (uint64_t)(b - blocks) * s->ring->block_bytes + (uint64_t)i * s->ring->slot_bytes;
 }
 
-/* Gives the block that weft_stream_front() showed back to the receiver. */
+/* Gives the block that weft_stream_front() showed back to the receiver. When the receiver has
+ * released it meanwhile, nothing happens. */
 static inline void weft_stream_release(struct weft_stream* s) {
-  __atomic_add_fetch(&s->state->tail, 1, __ATOMIC_SEQ_CST);
+  uint64_t tail = __atomic_load_n(&s->state->tail, __ATOMIC_ACQUIRE);
+  if (tail >= __atomic_load_n(&s->state->head, __ATOMIC_ACQUIRE)) return;
+  (void)__atomic_compare_exchange_n(&s->state->tail, &tail, tail + 1, 0, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
 }
 
 /* Sleeps until there is a block: 1. 0 when the time is over; -1 when the receiver has ended and
@@ -194,8 +238,10 @@ static inline int weft_stream_wait(const struct weft_stream* s, int milliseconds
   for (;;) {
     struct timespec t;
     const uint32_t seen = __atomic_load_n(&s->state->signal, __ATOMIC_ACQUIRE);
+    /* In this order: the last blocks are published before the end. */
+    const uint32_t ended = __atomic_load_n(&s->ring->ended, __ATOMIC_ACQUIRE);
     if (weft_stream_front(s) != NULL) return 1;
-    if (__atomic_load_n(&s->ring->ended, __ATOMIC_ACQUIRE) != 0) return -1;
+    if (ended != 0) return -1;
     t.tv_sec = milliseconds / 1000;
     t.tv_nsec = (long)(milliseconds % 1000) * 1000000;
     if (syscall(SYS_futex, &s->state->signal, FUTEX_WAIT, seen, &t, NULL, 0) != 0 &&

@@ -58,19 +58,20 @@ Measured<double> battery_watts(const std::string& sysfs) {
   bool discharging = false;
   std::string seen;
   for (const std::string& name : names_in(root)) {
-    const std::string battery = root + "/" + name;
+    const std::string battery = fmt::format("{}/{}", root, name);
     const auto type = read_text(battery + "/type");
     const auto scope = read_text(battery + "/scope");
     // "Device": that of a mouse or the like.
     if (!type || *type != "Battery" || (scope && *scope == "Device")) continue;
-    const std::string status =
-        read_text(battery + "/status") ? *read_text(battery + "/status") : "";
+    // Once: a battery may be taken out between two reads.
+    const auto read = read_text(battery + "/status");
+    const std::string status = read ? *read : "";
     if (status == "Charging") {
       return fail(Unmeasured{fmt::format("{} is being charged", name), kUnplug});
     }
     seen += fmt::format("{}{} is '{}'", seen.empty() ? "" : ", ", name, status);
     if (status != "Discharging") continue;  // a second one that has its turn later
-    const auto watts = watts_of(battery);
+    auto watts = watts_of(battery);
     if (!watts) return watts;
     discharging = true;
     sum += *watts;

@@ -121,12 +121,13 @@ void wait_and_pass_on(pid_t pid, const tools::HeldSignals& signals) {
   }
 }
 
-void print(const Report& report, bool json, std::FILE* to) {
+// Whether that was possible. Throws nothing when it was not, as fmt::print would.
+bool print(const Report& report, bool json, std::FILE* to) {
   // Names of threads and words of the command need not be UTF-8.
   const std::string text =
       json ? as_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
            : as_text(report);
-  fmt::print(to, "{}", text);
+  return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
 }
 
 int own_failure(const std::string& sentence) {
@@ -176,11 +177,22 @@ int measure(const MeasureOptions& options) {
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : kStatusOwnFailure;
   }
+  // A report or samples that nobody takes, or a limit of their size, are no reason to end before
+  // the command does: write(2) tells of them, too.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   meter.watch(child.pid, child.had_bytes);
   wait_and_pass_on(child.pid, signals);
   Report report = meter.end();
   report.command = options.command;
-  print(report, options.json, *output ? output->get() : stderr);
+  if (!print(report, options.json, *output ? output->get() : stderr)) {
+    const int error = errno;
+    // The command has run: its status stands, even where this cannot be said, either.
+    std::fputs(fmt::format("{}: the report, {}: {}\n", kWho,
+                           *output ? options.output : "standard error", std::strerror(error))
+                   .c_str(),
+               stderr);
+  }
   return report.exit_status;
 }
 

@@ -45,7 +45,7 @@ Measured<double> EnergyCounter::joules() const {
 }
 
 Measured<double> EnergyCounter::watts() const {
-  const auto joules = moved(static_cast<double>(step_) * joules_, step_s_);
+  auto joules = moved(static_cast<double>(step_) * joules_, step_s_);
   if (!joules || step_s_ <= 0) return joules;
   return *joules / step_s_;
 }

@@ -16,26 +16,26 @@ Measured<double> gigabytes(const Report& report) {
 }  // namespace
 
 Measured<double> gigabits_per_s(const Report& report) {
-  const auto moved = gigabytes(report);
+  auto moved = gigabytes(report);
   if (!moved) return moved;
   return *moved * 8 / report.seconds;
 }
 
 Measured<double> efficiency(const Report& report, const Measured<double>& watts) {
-  const auto rate = gigabits_per_s(report);
+  auto rate = gigabits_per_s(report);
   if (!rate) return rate;
   if (!watts) return watts;
   return *rate / *watts;
 }
 
 Measured<double> cpu_s_per_gb(const Report& report) {
-  const auto moved = gigabytes(report);
+  auto moved = gigabytes(report);
   if (!moved) return moved;
   return report.usage.cpu_s() / *moved;
 }
 
 Measured<double> machine_cpu_s_per_gb(const Report& report) {
-  const auto moved = gigabytes(report);
+  auto moved = gigabytes(report);
   if (!moved) return moved;
   if (!report.machine) return fail(report.machine.error());
   return report.machine->busy_s() / *moved;

@@ -52,8 +52,10 @@ Result<int64_t, FileError> read_number(const std::string& path) {
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    names.push_back(entry.path().filename());
+  // Not by a range: its steps throw when the folder goes away meanwhile, as those of processes do.
+  std::filesystem::directory_iterator at{folder, error};
+  for (; !error && at != std::filesystem::directory_iterator{}; at.increment(error)) {
+    names.push_back(at->path().filename());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -126,6 +126,7 @@ Measured<std::string> output_of(const std::vector<std::string>& command, double 
   const port::Fd from{ends[0]};
   port::Fd to{ends[1]};
   std::vector<char*> words;
+  words.reserve(command.size() + 1);
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   pid_t pid = -1;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 
 #include "measure/own_usage.h"
@@ -53,11 +54,9 @@ Meter::Meter(MeterSetting setting)
 void Meter::begin() {
   own_cpu_s_ = self_cpu_s();
   energy_.begin();
-  begun_ = {.time_s = boot_time(),
-            .cpu_s = 0,
-            .machine = read_machine_cpu(setting_.roots.proc),
-            .bytes = counted_bytes()};
+  begun_ = moment();
   last_ = begun_;
+  if (begun_.bytes) seen_bytes_ = *begun_.bytes;
 }
 
 void Meter::watch(pid_t root, uint64_t had_bytes) {
@@ -67,21 +66,27 @@ void Meter::watch(pid_t root, uint64_t had_bytes) {
   thread_ = std::thread{[this] { look_on(); }};
 }
 
-void Meter::stop() {
+void Meter::ask_to_stop() {
   {
     const std::lock_guard lock{mutex_};
     stopping_ = true;
   }
   wake_.notify_all();
+}
+
+void Meter::stop() {
+  ask_to_stop();
   if (thread_.joinable()) thread_.join();
 }
 
 void Meter::look_on() {
   std::unique_lock lock{mutex_};
   while (!stopping_) {
-    lock.unlock();
     const double before = thread_cpu_s();
-    look();
+    // Under the lock, so that none of these is later than the one that end() takes.
+    const Moment now = moment();
+    lock.unlock();
+    look(now);
     const double cost = thread_cpu_s() - before;
     const double interval = std::chrono::duration<double>(setting_.interval).count();
     const std::chrono::duration<double> pause{
@@ -91,21 +96,30 @@ void Meter::look_on() {
   }
 }
 
-void Meter::look() {
+// What is divided by the time is read with it: a source of energy may take seconds to answer.
+Meter::Moment Meter::moment() const {
+  return {.time_s = boot_time(),
+          .cpu_s = 0,
+          .machine = read_machine_cpu(setting_.roots.proc),
+          .bytes = counted_bytes()};
+}
+
+void Meter::look(Moment now) {
   tree_.look();
+  // One that ended may be missing until its parent has waited for it.
+  now.cpu_s = std::max(last_.cpu_s, tree_.cpu_s() + ended_.cpu_s());
   energy_.sample();
-  const Moment now{.time_s = boot_time(),
-                   // One that ended may be missing until its parent has waited for it.
-                   .cpu_s = std::max(last_.cpu_s, tree_.cpu_s() + ended_.cpu_s()),
-                   .machine = read_machine_cpu(setting_.roots.proc),
-                   .bytes = counted_bytes()};
   ++looks_;
+  if (now.bytes) {
+    bytes_went_back_ = bytes_went_back_ || *now.bytes < seen_bytes_;
+    seen_bytes_ = *now.bytes;
+  }
   if (setting_.samples != nullptr) write_sample(now);
   last_ = now;
   wait_for_orphans();
 }
 
-void Meter::write_sample(const Moment& now) const {
+void Meter::write_sample(const Moment& now) {
   const double span = now.time_s - last_.time_s;
   if (span <= 0) return;
   timespec wall{};
@@ -123,11 +137,20 @@ void Meter::write_sample(const Moment& now) const {
     line["machine_cpus"] = did.busy_s() / span;
     line["softirq_cpus"] = did.softirq_s / span;
   }
-  if (now.bytes && last_.bytes) {
+  // An interface that was set up anew counts from 0.
+  if (now.bytes && last_.bytes && *now.bytes >= *last_.bytes) {
     line["gbps"] = static_cast<double>(*now.bytes - *last_.bytes) * 8e-9 / span;
   }
-  fmt::print(setting_.samples, "{}\n", line.dump());
-  std::fflush(setting_.samples);
+  // Not by fmt::print: what it throws would end this thread, and with it the whole measurement.
+  const std::string text = line.dump() + '\n';
+  if (std::fwrite(text.data(), 1, text.size(), setting_.samples) == text.size() &&
+      std::fflush(setting_.samples) == 0) {
+    return;
+  }
+  samples_end_ = Unmeasured{fmt::format("from {:.3f} s on they could not be written: {}",
+                                        last_.time_s - begun_.time_s, std::strerror(errno)),
+                            "give --samples a file on a disk that has space"};
+  setting_.samples = nullptr;
 }
 
 void Meter::wait_for_orphans() {
@@ -142,6 +165,7 @@ void Meter::add(const rusage& usage) {
   ended_.system_s += seconds(usage.ru_stime);
   ended_.voluntary += static_cast<uint64_t>(usage.ru_nvcsw);
   ended_.involuntary += static_cast<uint64_t>(usage.ru_nivcsw);
+  ended_peak_bytes_ = std::max(ended_peak_bytes_, static_cast<uint64_t>(usage.ru_maxrss) * 1024);
 }
 
 Measured<uint64_t> Meter::counted_bytes() const {
@@ -154,14 +178,13 @@ Measured<uint64_t> Meter::moved_bytes(const Moment& now) const {
   if (setting_.bytes) return *setting_.bytes;
   if (!now.bytes) return now.bytes;
   if (!begun_.bytes) return begun_.bytes;
-  if (*now.bytes >= *begun_.bytes) return *now.bytes - *begun_.bytes;
+  if (!bytes_went_back_) return *now.bytes - *begun_.bytes;
   return fail(Unmeasured{"the interface's counter went back", "keep the interface meanwhile"});
 }
 
-Measured<uint64_t> Meter::peak_bytes(const rusage& usage) const {
+Measured<uint64_t> Meter::peak_bytes() const {
   // The kernel's figure for a process includes what it had before it became the command.
-  const auto of_largest = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-  const uint64_t largest = std::max(of_largest, tree_.peak_bytes());
+  const uint64_t largest = std::max(ended_peak_bytes_, tree_.peak_bytes());
   if (largest > had_bytes_ + kBehind) return largest;
   return fail(Unmeasured{
       fmt::format(
@@ -173,24 +196,27 @@ Measured<uint64_t> Meter::peak_bytes(const rusage& usage) const {
 
 Report Meter::end() {
   Report report;
-  report.seconds = boot_time() - begun_.time_s;
+  // Before the thread is waited for, which may be waiting for a source of energy.
+  ask_to_stop();
+  const Moment now = moment();
+  report.seconds = now.time_s - begun_.time_s;
   stop();
   // It is a zombie: it has no memory any more, but its first thread's account and its children.
-  look();
+  look(now);
   rusage usage{};
   int status = 0;
   while (wait4(root_, &status, 0, &usage) < 0 && errno == EINTR) {
   }
   add(usage);
-  // Those that ended since the last look have to be waited for before the others are counted.
-  tree_.begin(0);
-  tree_.look();
-  wait_for_orphans();
+  // One look for both, so that each process is either counted with the living or waited for,
+  // whenever it ends.
   auto [living, names] = tree_.survivors();
+  wait_for_orphans();
 
   report.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   report.exit_status = report.signal != 0 ? 128 + report.signal : WEXITSTATUS(status);
   report.looks = looks_;
+  report.samples_end = samples_end_;
   report.interval_s = std::chrono::duration<double>(setting_.interval).count();
   report.meter_cpu_s = self_cpu_s() - own_cpu_s_;
   report.usage = {.user_s = ended_.user_s + living.user_s,
@@ -199,7 +225,7 @@ Report Meter::end() {
                   .involuntary = ended_.involuntary + living.involuntary};
   report.survivors = std::move(names);
   report.threads = tree_.threads();
-  report.peak_bytes = peak_bytes(usage);
+  report.peak_bytes = peak_bytes();
   report.peak_sum_bytes = tree_.peak_sum_bytes();
   report.machine = last_.machine && begun_.machine
                        ? Measured<MachineCpu>{*last_.machine - *begun_.machine}

@@ -54,15 +54,17 @@ class Meter {
     Measured<uint64_t> bytes = fail(Unmeasured{});
   };
 
+  void ask_to_stop();
   void stop();
   void look_on();
-  void look();
-  void write_sample(const Moment& now) const;
+  Moment moment() const;
+  void look(Moment now);
+  void write_sample(const Moment& now);
   void wait_for_orphans();
   void add(const rusage& usage);
   Measured<uint64_t> counted_bytes() const;
   Measured<uint64_t> moved_bytes(const Moment& now) const;
-  Measured<uint64_t> peak_bytes(const rusage& usage) const;
+  Measured<uint64_t> peak_bytes() const;
 
   MeterSetting setting_;
   EnergyMeter energy_;
@@ -74,6 +76,10 @@ class Meter {
   double own_cpu_s_ = 0;  // before begin()
   uint64_t looks_ = 0;
   ProcessUsage ended_;  // those that were waited for
+  uint64_t ended_peak_bytes_ = 0;
+  uint64_t seen_bytes_ = 0;  // by the last look that could count them
+  bool bytes_went_back_ = false;
+  std::optional<Unmeasured> samples_end_;
 
   std::thread thread_;
   std::mutex mutex_;

@@ -153,7 +153,7 @@ Measured<std::vector<PowerEvent>> power_events(const std::string& sysfs, const s
   std::vector<PowerEvent> events;
   for (const std::string& name : names_in(root + "/events")) {
     if (!name.starts_with("energy-") || name.find('.') != std::string::npos) continue;
-    const std::string file = root + "/events/" + name;
+    const std::string file = fmt::format("{}/events/{}", root, name);
     const auto text = read_text(file);
     const auto scale = read_text(file + ".scale");
     const auto unit = read_text(file + ".unit");

@@ -22,7 +22,7 @@ void PowerIntegral::extend(double now_s) {
 }
 
 Measured<double> PowerIntegral::joules() const {
-  const auto last = watts();
+  auto last = watts();
   if (!last) return last;
   return joules_ + *last * (until_s_ - last_s_);
 }

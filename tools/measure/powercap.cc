@@ -102,7 +102,7 @@ OpenSource open_powercap(const std::string& sysfs, const std::string& proc) {
   std::vector<Zone> zones;
   for (const std::string& folder : names_in(root)) {
     if (!folder.starts_with(kControl)) continue;
-    const std::string zone = root + "/" + folder;
+    const std::string zone = fmt::format("{}/{}", root, folder);
     const auto name = read_text(zone + "/name");
     const auto range = read_number(zone + "/max_energy_range_uj");
     if (!name || !range || *range <= 0) continue;  // a zone to limit power with, not to measure

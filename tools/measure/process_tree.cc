@@ -122,14 +122,18 @@ std::pair<ProcessUsage, std::vector<std::string>> ProcessTree::survivors() {
   look();
   ProcessUsage usage;
   std::vector<std::string> names;
+  // `self` waits for its own. Those of a process that lives on may wait for it for long.
+  const auto is_own_zombie = [this](const StatLine& line) {
+    return line.state == kZombie && line.parent == self_;
+  };
   for (const auto& [pid, line] : processes_) {
-    if (line.state == kZombie) continue;
+    if (is_own_zombie(line)) continue;
     usage.user_s += seconds(line.user + line.children_user);
     usage.system_s += seconds(line.system + line.children_system);
-    names.push_back(line.name);
+    if (line.state != kZombie) names.push_back(line.name);
   }
   for (const Key& key : alive_) {
-    if (processes_.at(key.pid).state == kZombie) continue;
+    if (is_own_zombie(processes_.at(key.pid))) continue;
     usage.voluntary += threads_.at(key).voluntary;
     usage.involuntary += threads_.at(key).involuntary;
   }

@@ -59,7 +59,8 @@ class ProcessTree {
   // for.
   double cpu_s() const { return cpu_s_; }
   // Takes a look, and says what those have used that live on after the first process was waited
-  // for, and their names.
+  // for, with their children that they have not waited for, and the names of the living. Without
+  // ended_orphans(), for which `self` is to wait after this.
   std::pair<ProcessUsage, std::vector<std::string>> survivors();
 
  private:

@@ -19,9 +19,10 @@ struct Report {
   int exit_status = 0;  // as a shell has it
   int signal = 0;       // that ended it; 0: none did
   double seconds = 0;
-  uint64_t looks = 0;      // how often the meter looked
-  double interval_s = 0;   // asked for
-  double meter_cpu_s = 0;  // what the meter itself used
+  uint64_t looks = 0;                     // how often the meter looked
+  double interval_s = 0;                  // asked for
+  std::optional<Unmeasured> samples_end;  // why they end before the command does
+  double meter_cpu_s = 0;                 // what the meter itself used
   ProcessUsage usage;
   std::vector<std::string> survivors;  // processes that still ran when the first one had ended
   std::vector<ThreadUsage> threads;

@@ -90,6 +90,7 @@ json as_json(const Report& report) {
   j["seconds"] = report.seconds;
   j["meter"] = {
       {"interval_s", report.interval_s}, {"looks", report.looks}, {"cpu_s", report.meter_cpu_s}};
+  if (report.samples_end) j["meter"]["samples"] = as_json(*report.samples_end);
   j["cpu"] = {{"user_s", report.usage.user_s},
               {"system_s", report.usage.system_s},
               {"total_s", report.usage.cpu_s()},

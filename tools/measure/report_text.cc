@@ -69,7 +69,7 @@ std::string threads_text(const Report& report) {
 
 std::string memory_text(const Report& report) {
   if (!report.peak_bytes) return sentence(report.peak_bytes.error());
-  const std::string largest = size_text(*report.peak_bytes) + " at most in one process";
+  std::string largest = size_text(*report.peak_bytes) + " at most in one process";
   if (report.peak_sum_bytes == 0) return largest;
   return fmt::format("{}, {} in all together when looked at", largest,
                      size_text(report.peak_sum_bytes));
@@ -152,6 +152,7 @@ std::string as_text(const Report& report) {
     for (const std::string& name : report.survivors) names += (names.empty() ? "" : ", ") + name;
     text += line("note", fmt::format("still running, counted up to now: {}", names));
   }
+  if (report.samples_end) text += line("samples", sentence(*report.samples_end));
   text += line("meter", fmt::format("{} looks, {:.3f} s of CPU of its own", report.looks,
                                     report.meter_cpu_s));
   return text;

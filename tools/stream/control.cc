@@ -6,8 +6,10 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 
+#include "bench/clock.h"
 #include "bench/failure.h"
 #include "bench/internet.h"
 
@@ -35,16 +37,19 @@ void Control::send(const nlohmann::json& document) {
 }
 
 nlohmann::json Control::receive(int most_ms) {
+  // Of the whole document: one that comes byte by byte is none.
+  const int64_t until = bench::now_ns() + int64_t{most_ms} * 1'000'000;
   for (;;) {
     if (const size_t end = unread_.find('\n'); end != std::string::npos) {
-      const auto document = nlohmann::json::parse(unread_.substr(0, end), nullptr, false);
+      auto document = nlohmann::json::parse(unread_.substr(0, end), nullptr, false);
       unread_.erase(0, end + 1);
       if (document.is_discarded()) throw bench::Failure{"the other side does not speak JSON"};
       return document;
     }
     if (unread_.size() > kLongestLine) throw bench::Failure{"the other side talks too much"};
     pollfd p{.fd = fd(), .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&p, 1, most_ms);
+    const int64_t left = std::max<int64_t>((until - bench::now_ns() + 999'999) / 1'000'000, 0);
+    const int ready = ::poll(&p, 1, most_ms < 0 ? -1 : static_cast<int>(left));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0) throw bench::Failure{"the other side does not answer"};
     std::array<char, 4096> piece{};
@@ -80,6 +85,18 @@ std::string Control::own_address() const {
   return text_of(address);
 }
 
+void Control::notice_when_gone() const {
+  const int on = 1;
+  ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // A peer whose machine is gone says nothing.
+  ::setsockopt(fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  const int seconds = 5;
+  ::setsockopt(fd(), IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+  ::setsockopt(fd(), IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof on);
+  const timeval patience{.tv_sec = seconds, .tv_usec = 0};
+  ::setsockopt(fd(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+}
+
 void Control::shut() const {
   ::shutdown(fd(), SHUT_RDWR);
 }
@@ -106,14 +123,9 @@ Control connect_control(const sockaddr_in& to, const std::string& own_address) {
   if (::connect(fd.get(), bench::generic(to), sizeof to) != 0) {
     throw bench::system_failure("no receiver at " + text_of(to));
   }
-  const int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // A peer whose machine is gone says nothing.
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  const int seconds = 5;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof on);
-  return Control{std::move(fd)};
+  Control control{std::move(fd)};
+  control.notice_when_gone();
+  return control;
 }
 
 port::Fd bound_socket(const std::string& address, uint16_t port, int type) {

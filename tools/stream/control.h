@@ -3,17 +3,19 @@
 //
 //   sender                                            receiver
 //   {"weft_stream": 1, transport, shape, group,
-//    first, resumed_from, streams: [{...}...]}   ->
-//                                                <-   {begin, packets, ..., streams: [{...}...]}
+//    first, fixed, resumed_from, streams, ends}  ->
+//                                                <-   {packets_per_block, ..., ends: [{...}...]}
 //   (both connect their data paths)
 //   {"connected": true}                          ->
-//                                                <-   {"go": true}
+//                                                <-   {"go": true, first: [number...]}
 //   ... data ...
 //   {"end": [number...]}                         ->
 //                                                <-   {"counts": [{...}...]}
 //
-// A receiver that refuses answers {"error": sentence}. A connection that breaks before "end" means
-// that the other side is gone.
+// "first" is what the sender would like to begin with, and then what it does begin with; with
+// "fixed" it gets its wish. A receiver that refuses answers {"error": sentence}, and so does one
+// that gives a stream to another sender, while data flows. A connection that breaks before "end"
+// means that the other side is gone.
 #pragma once
 
 #include <netinet/in.h>
@@ -36,6 +38,11 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Transport, {{Transport::tcp, "tcp"},
                                          {Transport::rc, "rc"},
                                          {Transport::uc, "uc"}})
 
+// Nothing is lost or overtaken on its way.
+constexpr bool ordered(Transport t) {
+  return t == Transport::tcp || t == Transport::rc;
+}
+
 inline constexpr int kControlVersion = 1;
 inline constexpr uint16_t kControlPort = 4347;
 
@@ -52,6 +59,8 @@ class Control {
   // Of the other end, and of this one.
   std::string peer_address() const;
   std::string own_address() const;
+  // Lets receive() and send() end when the other machine is gone, or takes nothing.
+  void notice_when_gone() const;
   // Lets a receive() in another thread end.
   void shut() const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <optional>
 
 #include "stream/ledger.h"
@@ -19,6 +20,8 @@ struct Lane {
   // How far the sender says that it got; what is on its way may still come.
   std::optional<uint64_t> end;
   int64_t last_arrival_ns = 0;
+  // When its last sender was through; long ago at first.
+  int64_t ended_ns = std::numeric_limits<int64_t>::min() / 2;
   // What came waits, in the transport, for the consumer to release a block.
   bool blocked = false;
 };

@@ -8,8 +8,9 @@ Ledger::Ledger(BlockStore& store, const LedgerRules& rules)
     : store_(store), rules_(rules), packets_(store.packets()) {}
 
 uint64_t Ledger::may_begin(uint64_t wish) const {
-  // Below the last sender's first number: somebody counts anew.
-  if (!ever_ || wish < first_) return wish;
+  // More than the ring behind the last one: somebody counts anew.
+  const uint64_t ring = uint64_t{store_.blocks()} * packets_;
+  if (!ever_ || wish + ring < next_) return wish;
   // finish() closes what is open.
   return std::max(wish, end_of_open() * packets_);
 }
@@ -27,6 +28,16 @@ void Ledger::begin(uint64_t first, std::optional<uint64_t> resumed_from) {
   first_ = next_ = first;
   base_ = led_ = block_of(first);
   if (rules_.guard > 0 && !rules_.credit) lead_up_to(base_ + rules_.guard);
+}
+
+bool Ledger::all_here(uint64_t end) const {
+  if (next_ < end) return false;
+  // Nothing overtakes where nothing is held open.
+  if (rules_.hold == 0) return true;
+  const uint64_t from = std::max(first_, base_ * packets_);
+  uint64_t here = 0;
+  for (const Open& open : open_) here += open.received;
+  return from + here >= end;
 }
 
 bool Ledger::has_room(uint64_t number) const {
@@ -80,7 +91,53 @@ void Ledger::settle() {
   while (!open_.empty() && open_.front().received == packets_) close_oldest(next_);
 }
 
+// Writes came further than memory was made ready for: whether they got into blocks before `to` that
+// consumers hold.
+void Ledger::look_for_damage(uint64_t to) {
+  const uint64_t from = std::max(led_, to > store_.blocks() ? to - store_.blocks() : 0);
+  for (uint64_t block = from; block < to; ++block) {
+    if (!store_.is_free(block) && store_.is_led_here(block)) look_for_damage_in(block);
+  }
+}
+
+// Whether Writes for `block` got into the one that a consumer holds in the same memory.
+void Ledger::look_for_damage_in(uint64_t block) {
+  if (store_.is_damaged(block) || (in_place && store_.holds_what_it_says(block, in_place))) return;
+  store_.mark_damaged(block);
+  ++counts_.damaged;
+}
+
+void Ledger::lead(uint64_t block) {
+  const bool here = store_.is_led_here(block);
+  // The peer may have been there before: from now on it cannot.
+  if (!store_.lead(block) && here && in_place) look_for_damage_in(block);
+}
+
+// A packet of the block's next turn is here already, or the sender was here before the memory was
+// made ready. With credit neither can be: the Write did not bring what it said.
+void Ledger::take_out_what_was_overwritten(Open& open) {
+  for (uint32_t i = 0; i < packets_; ++i) {
+    const uint64_t number = base_ * packets_ + i;
+    uint8_t& byte = open.valid[i / 8];
+    const auto bit = static_cast<uint8_t>(1U << (i % 8));
+    if ((byte & bit) == 0) continue;
+    const std::optional<uint64_t> found = in_place(number);
+    if (found == number) continue;
+    byte &= static_cast<uint8_t>(~bit);
+    --open.received;
+    --counts_.received;
+    if (rules_.credit) {
+      ++counts_.invalid;
+    } else {
+      // It went elsewhere while its memory was led away, or a later one came.
+      ++counts_.overrun;
+      ++open.overwritten;
+    }
+  }
+}
+
 void Ledger::advance(uint64_t block) {
+  if (rules_.guard > 0 && !rules_.credit && in_place && block > led_) look_for_damage(block);
   while (!open_.empty() && base_ + rules_.hold < block) close_oldest(block * packets_);
   if (open_.empty() && base_ + rules_.hold < block) {
     // Blocks of which nothing came.
@@ -102,16 +159,14 @@ void Ledger::open_next() {
   }
   open.valid.assign((packets_ + 7) / 8, 0);
   open.received = 0;
+  open.overwritten = 0;
   open.overrun = !store_.is_free(block);
   if (rules_.guard > 0 && !rules_.credit) {
     if (block >= led_) {
       // The peer was here before this thread looked: too late to lead it anywhere.
       led_ = block;
       const bool here = store_.is_led_here(block);
-      if (open.overrun && here) {
-        store_.mark_damaged(block);
-        ++counts_.damaged;
-      }
+      if (open.overrun && here) look_for_damage_in(block);
       open.overrun = open.overrun || !here;
       lead_up_to(block + 1);
     } else {
@@ -123,7 +178,7 @@ void Ledger::open_next() {
 }
 
 void Ledger::lead_up_to(uint64_t block) {
-  for (; led_ < block; ++led_) (void)store_.lead(led_);
+  for (; led_ < block; ++led_) lead(led_);
 }
 
 uint64_t Ledger::extend() {
@@ -153,8 +208,11 @@ void Ledger::close_oldest(uint64_t end) {
   const uint64_t from = std::max(first_, base_ * packets_);
   const uint64_t to = std::min(end, (base_ + 1) * packets_);
   const uint64_t sent = to > from ? to - from : 0;
-  if (open.received < sent && !open.overrun && recover) look_for_stragglers(open, to);
-  if (open.received < sent) counts_.missing += sent - open.received;
+  if (!open.overrun && in_place) take_out_what_was_overwritten(open);
+  if (open.received + open.overwritten < sent && !open.overrun && recover)
+    look_for_stragglers(open, to);
+  const uint64_t came = uint64_t{open.received} + open.overwritten;
+  if (came < sent) counts_.missing += sent - came;
   if (open.received > 0 && !open.overrun) {
     store_.publish(base_, open.valid, open.received);
     ++counts_.blocks;

@@ -45,6 +45,9 @@ class Ledger {
 
   // Says whether packet `number` of a block that closes lies in its place after all. Unset: never.
   std::function<bool(uint64_t)> recover;
+  // The number of the packet that lies in the place of packet `number`: where Writes land unasked,
+  // a sender may have come round before this thread looked. Unset: it is always the right one.
+  std::function<std::optional<uint64_t>(uint64_t)> in_place;
 
   // The first number that a new sender may use, if it would like to begin with `wish`: not one of a
   // block that consumers have.
@@ -64,20 +67,25 @@ class Ledger {
   // The sender sent all before `end` and no more, or, without, as far as one can see. Closes all
   // blocks.
   void finish(std::optional<uint64_t> end);
+  // Whether a sender can have come to `end`. Anybody may say anything.
+  bool may_end(uint64_t end) const { return end >= first_ && end < next_ + kFarthestEnd; }
+  // Whether every packet before `end` came that still can.
+  bool all_here(uint64_t end) const;
   // The number behind the newest packet.
   uint64_t next() const { return next_; }
-  // The first number of the running sender.
-  uint64_t first() const { return first_; }
   // With credit: makes memory ready as far as it is free; the first number that has none.
   uint64_t extend();
 
   const Counts& counts() const { return counts_; }
   void count_invalid() { ++counts_.invalid; }
+  void count_late() { ++counts_.late; }
 
  private:
+  static constexpr uint64_t kFarthestEnd = uint64_t{1} << 32;
   struct Open {
     std::vector<uint8_t> valid;
     uint32_t received = 0;
+    uint32_t overwritten = 0;  // found at the end, when a later packet lay in their place
     bool overrun = false;
   };
   uint64_t block_of(uint64_t number) const { return number / packets_; }
@@ -87,6 +95,10 @@ class Ledger {
   void lead_up_to(uint64_t block);
   void close_oldest(uint64_t end);
   void look_for_stragglers(Open& open, uint64_t end);
+  void take_out_what_was_overwritten(Open& open);
+  void look_for_damage(uint64_t to);
+  void look_for_damage_in(uint64_t block);
+  void lead(uint64_t block);
 
   BlockStore& store_;
   const LedgerRules rules_;

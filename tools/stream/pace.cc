@@ -25,7 +25,8 @@ int64_t PacketClock::due_ns(uint64_t number) const {
 uint64_t PacketClock::due_before(int64_t now_ns) const {
   const int64_t passed = now_ns - origin_ns_;
   if (passed < 0) return base_;
-  const auto seconds = static_cast<double>(passed / kSecond);
+  const int64_t whole = passed / kSecond;
+  const auto seconds = static_cast<double>(whole);
   const auto rest = static_cast<double>(passed % kSecond);
   uint64_t n =
       base_ +

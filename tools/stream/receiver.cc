@@ -22,9 +22,7 @@ constexpr int kWaitMs = 20;
 
 LedgerRules rules_of(const ReceiverOptions& options) {
   const bool landing = options.inlet.transport >= Transport::rc;
-  const bool ordered =
-      options.inlet.transport == Transport::tcp || options.inlet.transport == Transport::rc;
-  return {.hold = ordered ? 0 : options.hold,
+  return {.hold = ordered(options.inlet.transport) ? 0 : options.hold,
           .guard = landing ? std::max(options.ring.blocks / 4, 1U) : 0,
           .credit = options.inlet.transport == Transport::rc};
 }
@@ -51,17 +49,15 @@ nlohmann::json as_json(const Counts& c) {
 
 Receiver::Receiver(const ReceiverOptions& options)
     : options_(options),
+      door_(listener(options.inlet.address, options.control_port)),
       ring_(options.ring),
       lanes_(make_lanes(ring_, rules_of(options))),
       waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       report_(options.report),
-      reachable_(lanes_.size()),
-      bottom_(lanes_.size()),
       served_(lanes_.size()) {
   options_.inlet.waker = waker_.get();
   inlet_ = make_inlet(options_.inlet, lanes_, ring_);
   sink_ = make_sink(options.sink, ring_);
-  door_ = listener(options.inlet.address, options.control_port);
   porter_ = std::thread{[this] { listen(); }};
 }
 
@@ -72,8 +68,7 @@ Receiver::~Receiver() {
     const std::lock_guard lock{mutex_};
     // Nobody answers them any more: their promises break, and their threads end.
     closed_ = true;
-    begins_.clear();
-    ends_.clear();
+    events_.clear();
     for (const Visit& v : visits_) v.control->shut();
   }
   running_.clear();
@@ -84,61 +79,101 @@ void Receiver::handle_events() {
   uint64_t ignored = 0;
   while (::read(waker_.get(), &ignored, sizeof ignored) > 0) {
   }
-  std::vector<std::unique_ptr<Begin>> begins;
-  std::vector<std::unique_ptr<End>> ends;
+  std::vector<Event> events;
   {
     const std::lock_guard lock{mutex_};
-    begins.swap(begins_);
-    ends.swap(ends_);
+    events.swap(events_);
   }
-  for (auto& event : begins) begin(*event);
-  for (auto& event : ends) {
-    for (auto& r : running_) {
-      if (r->guest.session != event->session) continue;
-      for (size_t i = 0; i < event->end.size() && i < r->guest.streams.size(); ++i) {
-        Lane& lane = lanes_[r->guest.streams[i]];
-        if (lane.session == event->session) lane.end = event->end[i];
-      }
-      r->end = std::move(event);
-      break;
+  for (Event& event : events) {
+    if (auto* begins = std::get_if<std::unique_ptr<Begin>>(&event)) {
+      begin(**begins);
+    } else {
+      note_end(std::move(std::get<std::unique_ptr<End>>(event)));
     }
+  }
+}
+
+void Receiver::note_end(std::unique_ptr<End> event) {
+  for (auto& r : running_) {
+    if (r->guest.session != event->session) continue;
+    for (size_t i = 0; i < event->end.size() && i < r->guest.streams.size(); ++i) {
+      Lane& lane = lanes_[r->guest.streams[i]];
+      if (lane.session == event->session && lane.ledger.may_end(event->end[i])) {
+        lane.end = event->end[i];
+      }
+    }
+    r->end_seen_ns = bench::now_ns();
+    r->end = std::move(event);
+    return;
+  }
+}
+
+// The last one to come has the stream. The one before it is told, so that the two do not take it
+// from each other for ever.
+void Receiver::make_room_for(const Guest& guest) {
+  for (size_t i = 0; i < running_.size();) {
+    Running& other = *running_[i];
+    const auto& others = other.guest.streams;
+    const bool clash = std::any_of(others.begin(), others.end(), [&](uint32_t stream) {
+      return std::find(guest.streams.begin(), guest.streams.end(), stream) != guest.streams.end();
+    });
+    if (!clash) {
+      ++i;
+      continue;
+    }
+    if (!other.end) {
+      try {
+        other.control->send({{"error", "another sender has taken over a stream of this one"}});
+      } catch (const bench::Failure&) {
+        // It is gone.
+      }
+    }
+    close(other);
+    running_.erase(running_.begin() + static_cast<ptrdiff_t>(i));
   }
 }
 
 void Receiver::begin(Begin& event) {
   const Guest& guest = event.guest;
-  // The last one to come has the stream.
-  for (size_t i = 0; i < running_.size();) {
-    const auto& others = running_[i]->guest.streams;
-    const bool clash = std::any_of(others.begin(), others.end(), [&](uint32_t stream) {
-      return std::find(guest.streams.begin(), guest.streams.end(), stream) != guest.streams.end();
-    });
-    if (clash) {
-      close(*running_[i]);
-      running_.erase(running_.begin() + static_cast<ptrdiff_t>(i));
-    } else {
-      ++i;
-    }
+  if (!first_begin_ns_) {
+    first_begin_ns_ = bench::now_ns();
+    cpu_before_ = measure::own_usage().cpu_s;
   }
+  make_room_for(guest);
+  std::vector<uint64_t> first;
   for (size_t i = 0; i < guest.streams.size(); ++i) {
     Lane& lane = lanes_[guest.streams[i]];
     const uint64_t gap = lane.ledger.counts().gap;
     const uint64_t before = lane.ledger.next();
-    lane.ledger.begin(event.first[i], event.resumed_from[i]);
+    const uint64_t wish = event.wishes[i];
+    first.push_back(event.fixed ? wish : lane.ledger.may_begin(wish));
+    lane.ledger.begin(first[i], event.resumed_from[i]);
     lane.session = guest.session;
     lane.end.reset();
     lane.last_arrival_ns = bench::now_ns();
     if (const uint64_t more = lane.ledger.counts().gap - gap; more > 0) {
       report_.tell({{"event", "gap"},
                     {"stream", guest.streams[i]},
-                    {"from", before != 0 ? before : event.first[i] - more},
-                    {"to", event.first[i]},
+                    {"from", before != 0 ? before : first[i] - more},
+                    {"to", first[i]},
                     {"packets", more}});
     }
   }
-  inlet_->begin(guest);
-  running_.push_back(std::make_unique<Running>(Running{.guest = guest, .end = nullptr}));
-  event.done.set_value();
+  try {
+    inlet_->begin(guest);
+  } catch (const std::exception&) {
+    // This guest alone has to go.
+    inlet_->end(guest);
+    for (const uint32_t stream : guest.streams) {
+      lanes_[stream].ledger.finish(std::nullopt);
+      lanes_[stream].session = 0;
+    }
+    event.first.set_exception(std::current_exception());
+    return;
+  }
+  running_.push_back(std::make_unique<Running>(
+      Running{.guest = guest, .control = event.control, .end = nullptr, .end_seen_ns = 0}));
+  event.first.set_value(std::move(first));
 }
 
 // Whether all that the sender sent is here, or nothing more is to be expected.
@@ -147,9 +182,10 @@ bool Receiver::through(const Running& running, int64_t now_ns) const {
   for (const uint32_t stream : running.guest.streams) {
     const Lane& lane = lanes_[stream];
     if (lane.session != running.guest.session) continue;
-    const bool all_here = lane.end && lane.ledger.next() >= *lane.end;
-    if (all_here) continue;
-    if (lane.blocked || now_ns - lane.last_arrival_ns < kStragglers) return false;
+    if (lane.end && lane.ledger.all_here(*lane.end)) continue;
+    // A sender that paused and then ends says so while its last packets are on their way.
+    const int64_t quiet_since = std::max(lane.last_arrival_ns, running.end_seen_ns);
+    if (lane.blocked || now_ns - quiet_since < kStragglers) return false;
   }
   return true;
 }
@@ -162,6 +198,7 @@ void Receiver::close(Running& running) {
     if (lane.session == running.guest.session) {
       lane.ledger.finish(lane.end);
       lane.session = 0;
+      lane.ended_ns = bench::now_ns();
       if (lane.end) served_[stream] = true;
     }
     counts.push_back(as_json(lane.ledger.counts()));
@@ -179,17 +216,16 @@ void Receiver::keep_house(int64_t now_ns) {
     }
   }
   const auto idle_ns = static_cast<int64_t>(options_.idle_ms * kMs);
-  const std::lock_guard lock{mutex_};
   for (size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
     lane.store.look_after_consumer();
     if (lane.session == 0 && lane.ledger.running() && now_ns - lane.last_arrival_ns > idle_ns) {
       lane.ledger.finish(std::nullopt);
+      lane.ended_ns = now_ns;
       served_[i] = true;
     }
-    bottom_[i] = lane.ledger.first();
-    reachable_[i] = lane.ledger.may_begin(lane.ledger.first());
   }
+  const std::lock_guard lock{mutex_};
   for (auto v = visits_.begin(); v != visits_.end();) {
     if (v->over) {
       v->thread.join();
@@ -234,9 +270,9 @@ int Receiver::run() {
   report_.tell({{"event", "listening"}, {"port", own_port(door_)}});
   for (int64_t now = start; !stop_asked(); now = bench::now_ns()) {
     if (!inlet_->take(now)) inlet_->wait(kWaitMs);
+    if (posted_.exchange(false)) handle_events();
     if (now - house < kHouseNs) continue;
     house = now;
-    handle_events();
     keep_house(now);
     if (now - shown >= 1'000'000'000) {
       shown += 1'000'000'000;
@@ -254,6 +290,12 @@ int Receiver::run() {
   if (sink_) sink_->finish();
   Snapshot s = snapshot();
   s.seconds = bench::seconds_between(start, bench::now_ns());
+  if (first_begin_ns_) {
+    int64_t last = *first_begin_ns_;
+    for (const Lane& lane : lanes_) last = std::max(last, lane.last_arrival_ns);
+    s.busy_seconds = bench::seconds_between(*first_begin_ns_, last);
+    s.idle_cpu_s = cpu_before_;
+  }
   report_.show_last(s);
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <variant>
 
 #include "stream/inlet.h"
 #include "stream/report.h"
@@ -40,9 +41,11 @@ class Receiver {
   // From the threads of control connections to the one of the lanes.
   struct Begin {
     Guest guest;
-    std::vector<uint64_t> first;
+    Control* control = nullptr;  // alive as long as the sender's end is not posted
+    std::vector<uint64_t> wishes;
+    bool fixed = false;  // it cannot begin with others
     std::vector<std::optional<uint64_t>> resumed_from;
-    std::promise<void> done;
+    std::promise<std::vector<uint64_t>> first;
   };
   struct End {
     uint64_t session = 0;
@@ -56,19 +59,23 @@ class Receiver {
   };
   struct Running {  // a sender's session
     Guest guest;
+    Control* control = nullptr;
     std::unique_ptr<End> end;
+    int64_t end_seen_ns = 0;
   };
+  using Event = std::variant<std::unique_ptr<Begin>, std::unique_ptr<End>>;
 
   void listen();
   void serve(Control& control);
-  void serve_sender(Control& control, const nlohmann::json& hello);
+  // `known`: it is one that this receiver takes.
+  void serve_sender(Control& control, const nlohmann::json& hello, bool& known);
   Guest guest_of(const nlohmann::json& hello) const;
-  std::vector<uint64_t> first_numbers(const Guest& guest, const nlohmann::json& hello);
-  template <class Event>
-  void post(std::vector<std::unique_ptr<Event>>& queue, std::unique_ptr<Event> event);
+  void post(Event event);
 
   void handle_events();
   void begin(Begin& event);
+  void make_room_for(const Guest& guest);
+  void note_end(std::unique_ptr<End> event);
   void keep_house(int64_t now_ns);
   bool through(const Running& running, int64_t now_ns) const;
   void close(Running& running);
@@ -76,6 +83,7 @@ class Receiver {
   Snapshot snapshot() const;
 
   ReceiverOptions options_;
+  port::Fd door_;  // before the ring: the port tells whether such a receiver runs already
   Ring ring_;
   Lanes lanes_;
   port::Fd waker_;
@@ -83,19 +91,18 @@ class Receiver {
   std::unique_ptr<Sink> sink_;
   Report report_;
 
-  std::mutex mutex_;  // of what follows, up to the blank line
-  std::vector<std::unique_ptr<Begin>> begins_;
-  std::vector<std::unique_ptr<End>> ends_;
+  std::mutex mutex_;           // of what follows, up to the blank line
+  std::vector<Event> events_;  // in the order in which they came
   std::list<Visit> visits_;
   bool closed_ = false;
-  std::vector<uint64_t> reachable_;  // of each stream, Ledger::may_begin(0)
-  std::vector<uint64_t> bottom_;     // of each stream, Ledger::first()
 
   std::vector<std::unique_ptr<Running>> running_;  // of the lanes' thread
   std::vector<bool> served_;                       // streams that had a sender that ended
+  std::optional<int64_t> first_begin_ns_;          // of any sender
+  double cpu_before_ = 0;                          // until then
   std::atomic<uint64_t> sessions_{0};
+  std::atomic<bool> posted_{false};  // there are events
   std::atomic<bool> stop_{false};
-  port::Fd door_;
   std::thread porter_;
 };
 

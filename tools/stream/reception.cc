@@ -3,7 +3,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
+#include <system_error>
 
 #include "bench/failure.h"
 #include "stream/receiver.h"
@@ -14,6 +16,14 @@ namespace {
 
 constexpr int kHelloMs = 5'000;
 constexpr int kDoorMs = 100;
+constexpr size_t kMostVisits = 64;                   // and one for each stream
+constexpr uint64_t kMostNumber = uint64_t{1} << 62;  // of a packet; more is nobody's clock
+
+uint64_t wish_of(const nlohmann::json& number) {
+  const auto wish = number.get<uint64_t>();
+  if (wish >= kMostNumber) throw bench::Failure{"a packet number that no stream has"};
+  return wish;
+}
 
 }  // namespace
 
@@ -22,25 +32,38 @@ void Receiver::listen() {
     pollfd p{.fd = door_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&p, 1, kDoorMs) <= 0) continue;
     port::Fd fd{::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
-    if (!fd.valid()) continue;
+    if (!fd.valid()) {
+      // Out of descriptors, maybe: the guest still waits at the door.
+      if (errno != EAGAIN && errno != EINTR) ::poll(nullptr, 0, kDoorMs);
+      continue;
+    }
     const std::lock_guard lock{mutex_};
+    // The door closes on those who are too many; a sender tries again.
+    if (visits_.size() >= kMostVisits + lanes_.size()) continue;
     Visit& visit = visits_.emplace_back();
-    visit.control = std::make_unique<Control>(std::move(fd));
-    visit.thread = std::thread{[this, &visit] {
-      serve(*visit.control);
-      visit.control->shut();
-      visit.over = true;
-    }};
+    try {
+      visit.control = std::make_unique<Control>(std::move(fd));
+      visit.control->notice_when_gone();
+      visit.thread = std::thread{[this, &visit] {
+        serve(*visit.control);
+        visit.control->shut();
+        visit.over = true;
+      }};
+    } catch (const std::system_error&) {
+      visits_.pop_back();
+    }
   }
 }
 
 void Receiver::serve(Control& control) {
   try {
     const nlohmann::json hello = control.receive(kHelloMs);
+    bool known = false;
     try {
-      serve_sender(control, hello);
+      serve_sender(control, hello, known);
     } catch (const std::exception& error) {
-      control.send({{"error", error.what()}});
+      // What a receiver could not do for a sender that it takes, it may be able to do later.
+      control.send({{"error", error.what()}, {"again", known}});
     }
   } catch (const std::exception&) {
     // The guest is gone, and with it the one who would want to know.
@@ -60,7 +83,7 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
                          nlohmann::json(options_.ring.shape).dump()};
   }
   Guest guest;
-  guest.group = hello.value("group", 1U);
+  guest.group = std::max(hello.value("group", 1U), 1U);
   guest.ends = hello.at("ends");
   std::set<uint32_t> seen;
   for (const auto& stream : hello.at("streams")) {
@@ -72,70 +95,70 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
     guest.streams.push_back(i);
   }
   if (guest.streams.empty() || hello.at("first").size() != guest.streams.size() ||
-      guest.ends.size() != guest.streams.size()) {
+      !guest.ends.is_array() || guest.ends.size() != guest.streams.size() ||
+      (hello.contains("resumed_from") && hello.at("resumed_from").size() != guest.streams.size())) {
     throw bench::Failure{"a hello with holes"};
   }
   return guest;
 }
 
-std::vector<uint64_t> Receiver::first_numbers(const Guest& guest, const nlohmann::json& hello) {
-  std::vector<uint64_t> first;
-  const std::lock_guard lock{mutex_};
-  for (size_t i = 0; i < guest.streams.size(); ++i) {
-    const uint32_t stream = guest.streams[i];
-    const uint64_t wish = hello["first"][i];
-    // As Ledger::may_begin(), which is of another thread.
-    first.push_back(wish < bottom_[stream] ? wish : std::max(wish, reachable_[stream]));
-  }
-  return first;
-}
-
-template <class Event>
-void Receiver::post(std::vector<std::unique_ptr<Event>>& queue, std::unique_ptr<Event> event) {
+void Receiver::post(Event event) {
   {
     const std::lock_guard lock{mutex_};
     if (closed_) return;
-    queue.push_back(std::move(event));
+    events_.push_back(std::move(event));
+    posted_ = true;
   }
   const uint64_t one = 1;
   (void)!::write(waker_.get(), &one, sizeof one);
 }
 
-void Receiver::serve_sender(Control& control, const nlohmann::json& hello) {
+void Receiver::serve_sender(Control& control, const nlohmann::json& hello, bool& known) {
   auto event = std::make_unique<Begin>();
   Guest& guest = event->guest;
   guest = guest_of(hello);
   const uint64_t session = guest.session = ++sessions_;
   guest.own_address = control.own_address();
-  event->first = first_numbers(guest, hello);
+  event->control = &control;
+  event->fixed = hello.value("fixed", false);
   for (size_t i = 0; i < guest.streams.size(); ++i) {
-    const auto& told = hello.contains("resumed_from") ? hello["resumed_from"][i] : nullptr;
-    event->resumed_from.push_back(told.is_null() ? std::nullopt : std::optional<uint64_t>(told));
+    const nlohmann::json told =
+        hello.contains("resumed_from") ? hello.at("resumed_from").at(i) : nlohmann::json{};
+    event->wishes.push_back(wish_of(hello.at("first").at(i)));
+    event->resumed_from.push_back(told.is_null() ? std::nullopt
+                                                 : std::optional<uint64_t>(wish_of(told)));
   }
-  const nlohmann::json ends = inlet_->offer(guest);
-  control.send({{"first", event->first},
-                {"packets_per_block", ring_.spec().packets_per_block},
+  nlohmann::json ends;
+  try {
+    ends = inlet_->offer(guest);
+  } catch (const bench::Failure&) {
+    known = true;
+    throw;
+  }
+  control.send({{"packets_per_block", ring_.spec().packets_per_block},
                 {"blocks", ring_.spec().blocks},
+                {"hold", ordered(options_.inlet.transport) ? 0 : options_.hold},
                 {"slot_bytes", ring_.spec().slot_bytes},
                 {"block_bytes", ring_.header().block_bytes},
                 {"ends", ends}});
   inlet_->connect(guest);
   (void)control.receive(kHelloMs);
-  std::future<void> begun = event->done.get_future();
-  post(begins_, std::move(event));
-  begun.get();
-  control.send({{"go", true}});
+  std::future<std::vector<uint64_t>> first = event->first.get_future();
+  post(std::move(event));
+  const std::vector<uint64_t> agreed = first.get();
 
+  // From here on the session runs: whatever happens, its end has to be posted.
   auto end = std::make_unique<End>();
   end->session = session;
   std::future<nlohmann::json> counts = end->counts.get_future();
   try {
+    control.send({{"go", true}, {"first", agreed}});
     end->end = control.receive(-1).at("end").get<std::vector<uint64_t>>();
   } catch (const std::exception&) {
     // It is gone, maybe to come again.
     end->end.clear();
   }
-  post(ends_, std::move(end));
+  post(std::move(end));
   control.send({{"counts", counts.get()}});
 }
 

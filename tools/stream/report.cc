@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "bench/failure.h"
 #include "bench/usage.h"
@@ -14,6 +16,7 @@ namespace weft::stream {
 namespace {
 
 constexpr unsigned kUsualRows = 24;
+constexpr size_t kMostWaiting = 1000;  // lines
 
 unsigned terminal_rows() {
   winsize size{};
@@ -47,8 +50,72 @@ void write_atomically(const std::string& path, const std::string& text) {
   if (std::rename(fresh.c_str(), path.c_str()) != 0) throw bench::system_failure(path);
 }
 
+Report::Report(ReportOptions options) : options_(std::move(options)) {
+  writer_ = std::thread{[this] { write_lines(); }};
+}
+
+// NOLINTNEXTLINE(bugprone-exception-escape): the thread can be joined, and the lock taken
 Report::~Report() {
+  stop();
   erase();
+}
+
+void Report::stop() {
+  {
+    const std::lock_guard lock{mutex_};
+    stopping_ = true;
+  }
+  more_.notify_one();
+  if (writer_.joinable()) writer_.join();
+}
+
+void Report::enqueue(std::function<void()> work) {
+  {
+    const std::lock_guard lock{mutex_};
+    if (queue_.size() >= kMostWaiting) return;
+    queue_.push_back(std::move(work));
+  }
+  more_.notify_one();
+}
+
+void Report::write_lines() {
+  std::unique_lock lock{mutex_};
+  for (;;) {
+    more_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const std::function<void()> work = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    work();
+    lock.lock();
+  }
+}
+
+void Report::show(const Snapshot& now) {
+  {
+    const std::lock_guard lock{mutex_};
+    if (!queue_.empty()) return;
+  }
+  enqueue([this, now] { show_now(now); });
+}
+
+void Report::tell(const nlohmann::json& event) {
+  enqueue([this, event] { tell_now(event); });
+}
+
+void Report::show_last(const Snapshot& now) {
+  stop();
+  show_last_now(now);
+}
+
+// A full disk is no reason to lose packets.
+void Report::keep_for_prometheus(const Snapshot& now) {
+  if (options_.prometheus.empty()) return;
+  try {
+    write_prometheus(now);
+  } catch (const bench::Failure& failure) {
+    if (!std::exchange(warned_, true)) fmt::print(stderr, "weft stream: {}\n", failure.what());
+  }
 }
 
 void Report::erase() {
@@ -71,17 +138,17 @@ nlohmann::json Report::as_json(const Snapshot& now) const {
   return json;
 }
 
-void Report::show(const Snapshot& now) {
+void Report::show_now(const Snapshot& now) {
   if (options_.json) {
     fmt::print("{}\n", as_json(now).dump());
     std::fflush(stdout);
   }
   if (options_.live) draw(now);
-  if (!options_.prometheus.empty()) write_prometheus(now);
+  keep_for_prometheus(now);
   before_ = now;
 }
 
-void Report::tell(const nlohmann::json& event) {
+void Report::tell_now(const nlohmann::json& event) {
   if (options_.json) {
     fmt::print("{}\n", event.dump());
     std::fflush(stdout);
@@ -117,7 +184,7 @@ void Report::draw(const Snapshot& now) {
     const double rate = gbps(bytes - std::min(old, bytes), took) * 1000;
     if (now.side == "recv") {
       const double fill = s.value("fill", 0.0);
-      const auto marks = static_cast<unsigned>(std::clamp(fill, 0.0, 1.0) * 10 + 0.5);
+      const auto marks = static_cast<unsigned>(std::lround(std::clamp(fill, 0.0, 1.0) * 10));
       text += fmt::format("{:>6} {:>9.1f} {:>12} {:>10} {:>8} {:>8} {:>8} {:>10}  [{:<10}]\n", i,
                           rate, s.value("received", 0ULL), s.value("missing", 0ULL),
                           s.value("late", 0ULL), s.value("duplicate", 0ULL),
@@ -154,22 +221,27 @@ void Report::write_prometheus(const Snapshot& now) const {
   write_atomically(options_.prometheus, text);
 }
 
-void Report::show_last(const Snapshot& now) {
+void Report::show_last_now(const Snapshot& now) {
   erase();
-  if (!options_.prometheus.empty()) write_prometheus(now);
+  keep_for_prometheus(now);
   before_ = {};
   nlohmann::json json = as_json(now);
   const double gb = static_cast<double>(now.bytes) * 1e-9;
   json["final"] = true;
-  json["cpu_s_per_gb"] = gb > 0 ? nlohmann::json(now.cpu_s / gb) : nlohmann::json(nullptr);
+  // Of the time in which packets passed, not of that in which one side waited for the other.
+  const double busy = now.busy_seconds > 0 ? now.busy_seconds : now.seconds;
+  const double cpu_s = now.cpu_s - now.idle_cpu_s;
+  json["busy_seconds"] = busy;
+  json["gbps"] = gbps(now.bytes, busy);
+  json["cpu_s_per_gb"] = gb > 0 ? nlohmann::json(cpu_s / gb) : nlohmann::json(nullptr);
   if (options_.json) {
     fmt::print("{}\n", json.dump());
     std::fflush(stdout);
     return;
   }
   std::string text = fmt::format("weft stream {}: {:.3f} GB in {:.1f} s, {:.3f} Gb/s", now.side, gb,
-                                 now.seconds, json["gbps"].get<double>());
-  if (gb > 0) text += fmt::format(", {:.3f} CPU s/GB", now.cpu_s / gb);
+                                 busy, json["gbps"].get<double>());
+  if (gb > 0) text += fmt::format(", {:.3f} CPU s/GB", cpu_s / gb);
   std::vector<std::string> names;
   if (!now.streams.empty()) {
     for (const auto& [name, value] : now.streams.front().items()) {

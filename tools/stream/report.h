@@ -1,9 +1,14 @@
 // What a side tells while it runs: a view on the terminal, JSON lines, text for Prometheus.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace weft::stream {
@@ -15,28 +20,42 @@ struct ReportOptions {
 };
 
 // A named figure; rates are made of counters by the reader, or of the last second here.
+// NOLINTNEXTLINE(bugprone-exception-escape): of JSON, whose end does not throw
 struct Snapshot {
   std::string side;    // "send" or "recv"
   double seconds = 0;  // since the start
   double cpu_s = 0;
+  // From the first packet to the last one, of a side that waited for others; 0: all the time.
+  double busy_seconds = 0;
+  double idle_cpu_s = 0;                // before the first packet
   uint64_t bytes = 0;                   // of packets, all streams
   nlohmann::json facts;                 // of the whole side
   std::vector<nlohmann::json> streams;  // counters, each a flat object of numbers
 };
 
+// What it has to say is written by a thread of its own: a pipe that nobody reads, or a slow disk,
+// holds up no packets.
 class Report {
  public:
-  explicit Report(ReportOptions options) : options_(std::move(options)) {}
+  explicit Report(ReportOptions options);
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
-  ~Report();
-  // Once a second.
+  ~Report();  // NOLINT(bugprone-exception-escape): see there
+  // Once a second. Left out while earlier ones wait.
   void show(const Snapshot& now);
   // An event worth a line, such as a gap.
   void tell(const nlohmann::json& event);
+  // Returns when all is written.
   void show_last(const Snapshot& now);
 
  private:
+  void write_lines();
+  void enqueue(std::function<void()> work);
+  void stop();
+  void show_now(const Snapshot& now);
+  void tell_now(const nlohmann::json& event);
+  void show_last_now(const Snapshot& now);
+  void keep_for_prometheus(const Snapshot& now);
   void draw(const Snapshot& now);
   void erase();
   void write_prometheus(const Snapshot& now) const;
@@ -45,6 +64,13 @@ class Report {
   const ReportOptions options_;
   Snapshot before_;
   unsigned lines_ = 0;  // of the view that stands on the terminal
+  bool warned_ = false;
+  std::mutex mutex_;  // of what follows, up to the blank line
+  std::condition_variable more_;
+  std::deque<std::function<void()>> queue_;
+  bool stopping_ = false;
+
+  std::thread writer_;
 };
 
 // Makes a file of this name hold the text; readers see the old or the new one.

@@ -41,12 +41,16 @@ void end(weft_stream_ring& ring, std::byte* base) {
   wake(ring.signal);
 }
 
-// A receiver that was killed left its ring behind, and maybe consumers that still wait in it.
+// A receiver that was killed left its ring behind, and maybe consumers that still wait in it. One
+// that lives has its file locked.
 void end_predecessor(const std::string& name) {
-  weft_stream_ring* old = weft_stream_open(name.c_str());
-  if (old == nullptr) return;
-  end(*old, reinterpret_cast<std::byte*>(old));
-  ::munmap(old, old->size);
+  const port::Fd lock = locked_ring_file(name);
+  if (!lock.valid()) return;
+  if (weft_stream_ring* old = weft_stream_open(name.c_str()); old != nullptr) {
+    end(*old, reinterpret_cast<std::byte*>(old));
+    ::munmap(old, old->size);
+  }
+  remove_ring_file(name, lock);
 }
 
 }  // namespace
@@ -148,6 +152,16 @@ bool BlockStore::lead(uint64_t block) {
   return !away;
 }
 
+bool BlockStore::holds_what_it_says(
+    uint64_t block, const std::function<std::optional<uint64_t>(uint64_t)>& in_place) const {
+  const weft_stream_block& h = headers_[block % blocks_];
+  for (uint32_t i = 0; i < packets_; ++i) {
+    const uint64_t number = h.number * packets_ + i;
+    if ((h.valid[i / 8] >> (i % 8) & 1) != 0 && in_place(number) != number) return false;
+  }
+  return true;
+}
+
 void BlockStore::mark_damaged(uint64_t block) {
   __atomic_store_n(&headers_[block % blocks_].damaged, 1, __ATOMIC_RELEASE);
 }
@@ -170,10 +184,7 @@ void BlockStore::publish(uint64_t block, const std::vector<uint8_t>& valid, uint
   state_->order[sequence % blocks_] = slot;
   slots_[slot].published_as = sequence;
   __atomic_store_n(&state_->head, sequence + 1, __ATOMIC_SEQ_CST);
-  if (!has_consumer()) {
-    __atomic_store_n(&state_->tail, sequence + 1, __ATOMIC_SEQ_CST);
-    return;
-  }
+  if (release_all_for(0)) return;
   wake(state_->signal);
   wake(ring_.header_->signal);
 }
@@ -190,25 +201,32 @@ bool BlockStore::has_consumer() const {
   return __atomic_load_n(&state_->consumer, __ATOMIC_SEQ_CST) != 0;
 }
 
+// A consumer that attaches at this moment waits until this is done: otherwise the block that it
+// finds first would be taken from under it.
+bool BlockStore::release_all_for(uint32_t consumer) {
+  if (!__atomic_compare_exchange_n(&state_->consumer, &consumer, WEFT_STREAM_RECEIVER, false,
+                                   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    return false;
+  }
+  __atomic_store_n(&state_->tail, state_->head, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&state_->consumer, 0, __ATOMIC_SEQ_CST);
+  return true;
+}
+
 void BlockStore::attach() {
   __atomic_store_n(&state_->consumer, static_cast<uint32_t>(::getpid()), __ATOMIC_SEQ_CST);
 }
 
 void BlockStore::look_after_consumer() {
-  uint32_t pid = __atomic_load_n(&state_->consumer, __ATOMIC_SEQ_CST);
-  if (pid != 0) {
-    if (::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) return;
-    __atomic_compare_exchange_n(&state_->consumer, &pid, 0, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
-  }
-  if (has_consumer()) return;
+  const uint32_t pid = __atomic_load_n(&state_->consumer, __ATOMIC_SEQ_CST);
+  if (pid != 0 && (::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH)) return;
   // What it left unread, nobody will read.
-  __atomic_store_n(&state_->tail, state_->head, __ATOMIC_SEQ_CST);
+  (void)release_all_for(pid);
 }
 
 const weft_stream_block* BlockStore::front() const {
   const uint64_t tail = __atomic_load_n(&state_->tail, __ATOMIC_ACQUIRE);
-  if (tail == __atomic_load_n(&state_->head, __ATOMIC_ACQUIRE)) return nullptr;
+  if (tail >= __atomic_load_n(&state_->head, __ATOMIC_ACQUIRE)) return nullptr;
   return &headers_[state_->order[tail % blocks_]];
 }
 
@@ -221,8 +239,9 @@ void BlockStore::release() {
 }
 
 uint64_t BlockStore::filled() const {
-  return __atomic_load_n(&state_->head, __ATOMIC_ACQUIRE) -
-         __atomic_load_n(&state_->tail, __ATOMIC_ACQUIRE);
+  const uint64_t tail = __atomic_load_n(&state_->tail, __ATOMIC_ACQUIRE);
+  const uint64_t head = __atomic_load_n(&state_->head, __ATOMIC_ACQUIRE);
+  return head > tail ? head - tail : 0;
 }
 
 }  // namespace weft::stream

@@ -4,6 +4,8 @@
 #include <weft/stream_ring.h>
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,8 +50,12 @@ class BlockStore {
   bool lead(uint64_t block);
   // Where lead() led it.
   bool is_led_here(uint64_t block) const { return !slots_[block % blocks_].led_away; }
+  // Whether all packets of the published block in the memory of `block` lie there still.
+  bool holds_what_it_says(uint64_t block,
+                          const std::function<std::optional<uint64_t>(uint64_t)>& in_place) const;
   // What lies there may not be whole any more.
   void mark_damaged(uint64_t block);
+  bool is_damaged(uint64_t block) const { return headers_[block % blocks_].damaged != 0; }
   // Shows the block to the consumer; `valid` has a bit for each packet.
   void publish(uint64_t block, const std::vector<uint8_t>& valid, uint32_t received);
 
@@ -60,6 +66,8 @@ class BlockStore {
 
   // Whether packet `number` is in a block that was published and whose memory is not used again.
   bool has(uint64_t number) const;
+  // Releases all blocks if `consumer` is the one (0: nobody).
+  bool release_all_for(uint32_t consumer);
   // Lets a consumer that has died go. To be called now and then.
   void look_after_consumer();
   bool has_consumer() const;
@@ -92,7 +100,8 @@ class BlockStore {
 
 class Ring {
  public:
-  // Takes the place of a ring of that name whose receiver is gone.
+  // Takes the place of a ring of that name whose receiver is gone. Throws bench::Failure while it
+  // lives.
   explicit Ring(const RingSpec& spec);
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;

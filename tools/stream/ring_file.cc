@@ -1,6 +1,7 @@
 #include "stream/ring_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,13 +15,33 @@ std::string path_of(const std::string& name) {
   return "/dev/shm/" + name;
 }
 
+void lock(const port::Fd& file, const std::string& name) {
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return;
+  throw bench::Failure{"the ring " + path_of(name) + " is that of a receiver that runs"};
+}
+
 port::Fd new_file(const std::string& name) {
   if (name.empty()) return port::Fd{::memfd_create("weft-stream", MFD_CLOEXEC)};
-  ::unlink(path_of(name).c_str());
-  return port::Fd{::open(path_of(name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+  port::Fd file{::open(path_of(name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+  if (file.valid()) lock(file, name);
+  return file;
 }
 
 }  // namespace
+
+port::Fd locked_ring_file(const std::string& name) {
+  port::Fd file{::open(path_of(name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
+  if (!file.valid()) {
+    if (errno == ENOENT) return file;
+    throw bench::system_failure("the ring " + path_of(name));
+  }
+  struct stat st {};
+  if (::fstat(file.get(), &st) != 0 || st.st_uid != ::geteuid()) {
+    throw bench::Failure{path_of(name) + " is a file of somebody else's"};
+  }
+  lock(file, name);
+  return file;
+}
 
 port::Fd new_ring_file(const std::string& name, uint64_t size) {
   port::Fd file = new_file(name);
@@ -44,15 +65,15 @@ void remove_ring_file(const std::string& name, const port::Fd& file) {
 }
 
 std::byte* map_shared(const port::Fd& file, uint64_t offset, uint64_t size) {
-  void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(),
+  void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(),
                    static_cast<off_t>(offset));
   if (p == MAP_FAILED) throw bench::system_failure("memory for the ring");
   return static_cast<std::byte*>(p);
 }
 
 void map_shared_at(std::byte* where, const port::Fd& file, uint64_t offset, uint64_t size) {
-  void* p = ::mmap(where, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.get(),
-                   static_cast<off_t>(offset));
+  void* p = ::mmap(where, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
+                   file.get(), static_cast<off_t>(offset));
   if (p == MAP_FAILED) throw bench::system_failure("memory for the ring");
 }
 

@@ -9,12 +9,14 @@
 
 namespace weft::stream {
 
-// A new file of zeroes: /dev/shm/NAME in place of one of that name, or without a name one that has
-// no place.
+// /dev/shm/NAME, locked; nothing when there is none. Refuses one that another process has locked.
+port::Fd locked_ring_file(const std::string& name);
+// A new file of zeroes, locked: /dev/shm/NAME, or without a name one that has no place.
 port::Fd new_ring_file(const std::string& name, uint64_t size);
 // Removes /dev/shm/NAME if it is still this file.
 void remove_ring_file(const std::string& name, const port::Fd& file);
 
+// Views of it, whose pages are there at once: packets find no page fault.
 std::byte* map_shared(const port::Fd& file, uint64_t offset, uint64_t size);
 // In place of what is mapped there.
 void map_shared_at(std::byte* where, const port::Fd& file, uint64_t offset, uint64_t size);

@@ -16,13 +16,18 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kDayNs = 86'400 * kSecond;
-constexpr int64_t kRetryNs = kSecond / 5;
-constexpr int64_t kLookNs = kSecond / 20;   // between two looks at the control connection
-constexpr int64_t kHeldUpNs = 100'000;      // until a stream that finds no room is tried again
-constexpr int64_t kShortNs = kSecond / 10;  // in which Writes leave that nothing holds up
-constexpr int64_t kLastWritesNs = 5 * kSecond;
-constexpr int kAnswerMs = 15'000;
+constexpr int64_t kLookNs = kSecond / 20;        // between two looks at the control connection
+constexpr int64_t kHeldUpNs = 100'000;           // until a stream that finds no room is tried again
+constexpr int64_t kShortNs = kSecond / 10;       // in which Writes leave that nothing holds up
+constexpr int64_t kLastWritesNs = 30 * kSecond;  // of a consumer that holds a sender up
+constexpr int kLastWordMs = 100;
 constexpr uint32_t kBurst = 16;  // packets of a stream before the next one has its turn
+// UC: as many packets of 8 kB fill one train of datagrams (UDP_SEGMENT). They leave together, when
+// the last one is due, if that is not more ticks away than this.
+constexpr uint32_t kTrain = 8;
+constexpr double kTrainTicks = 3;
+
+}  // namespace
 
 int64_t wall_ns() {
   timespec t{};
@@ -30,12 +35,9 @@ int64_t wall_ns() {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
-// What a station's packet of that time would be.
 uint64_t station_number(const Shape& shape, int64_t ns) {
   return static_cast<uint64_t>(static_cast<double>(ns) * 1e-9 * rsp_packets_per_second(shape));
 }
-
-}  // namespace
 
 Sender::Sender(const SenderOptions& options)
     : options_(options),
@@ -51,20 +53,14 @@ Sender::Sender(const SenderOptions& options)
   clock_ = PacketClock{options_.packets_per_second, bench::now_ns() - (wall - midnight),
                        station_number(options_.outlet.shape, midnight)};
   if (own_numbers_) options_.outlet.group = 1;
+  if (options_.outlet.transport == Transport::uc && options_.outlet.group == 1 && !own_numbers_) {
+    const double due = kTrainTicks * options_.tick_us * 1e-6 * options_.packets_per_second;
+    train_ = std::clamp(static_cast<uint64_t>(due), uint64_t{1}, uint64_t{kTrain});
+  }
   for (size_t i = 0; i < streams_.size() && clock_.paced(); ++i) {
     const double turn = static_cast<double>(i) / static_cast<double>(streams_.size());
     streams_[i].stagger_ns = static_cast<int64_t>(turn * 1e9 / options_.packets_per_second);
-  }
-}
-
-std::unique_ptr<Outlet> Sender::make_outlet() const {
-  switch (options_.outlet.transport) {
-    case Transport::tcp:
-      return make_tcp_outlet(options_.outlet);
-    case Transport::udp:
-      return make_udp_outlet(options_.outlet);
-    default:
-      return make_verbs_outlet(options_.outlet);
+    streams_[i].phase = static_cast<uint64_t>(turn * static_cast<double>(train_));
   }
 }
 
@@ -77,113 +73,25 @@ bool Sender::over(int64_t now_ns) const {
   return std::all_of(streams_.begin(), streams_.end(), [](const Stream& s) { return s.done; });
 }
 
-std::vector<uint64_t> Sender::wished_numbers() {
-  std::vector<uint64_t> wishes;
-  const int64_t now = bench::now_ns() + static_cast<int64_t>(options_.delay * 1e9);
-  for (uint32_t i = 0; i < streams_.size(); ++i) {
-    const Stream& s = streams_[i];
-    uint64_t wish = s.next;
-    if (own_numbers_) {
-      wish = source_->own_number(i).value_or(s.next);
-    } else if (!s.begun && options_.first) {
-      wish = *options_.first;
-    } else if (clock_.paced()) {
-      wish = std::max(s.next, clock_.due_before(now));
-    } else if (!s.begun) {
-      wish = station_number(options_.outlet.shape, wall_ns());
-    }
-    wishes.push_back(wish);
-  }
-  return wishes;
-}
-
-void Sender::adopt_first_numbers(const std::vector<uint64_t>& first) {
-  if (first.size() != streams_.size()) throw bench::Failure{"an answer for other streams"};
-  const int64_t now = bench::now_ns() + static_cast<int64_t>(options_.delay * 1e9);
-  // Numbers that were given by hand: the first one is due now.
-  if (options_.first && !ever_connected_ && clock_.paced()) {
-    clock_ = PacketClock{options_.packets_per_second, now, *options_.first};
-  }
-  for (uint32_t i = 0; i < streams_.size(); ++i) {
-    Stream& s = streams_[i];
-    if (s.begun) {
-      s.skipped += first[i] > s.next ? first[i] - s.next : 0;
-      if (options_.packets > 0 && first[i] >= s.last) s.done = true;
-    } else {
-      s.begun = true;
-      s.last = first[i] + options_.packets;
-      if (clock_.paced()) s.base = clock_.due_before(now);
-    }
-    s.next = first[i];
-  }
-}
-
-void Sender::greet(Control& control) {
-  nlohmann::json hello = {
-      {"weft_stream", kControlVersion}, {"transport", options_.outlet.transport},
-      {"shape", options_.outlet.shape}, {"group", options_.outlet.group},
-      {"first", wished_numbers()},      {"ends", outlet_->ends()}};
-  std::vector<uint32_t> names;
-  std::vector<uint64_t> were_at;
-  for (uint32_t i = 0; i < streams_.size(); ++i) {
-    names.push_back(options_.first_stream + i);
-    were_at.push_back(streams_[i].next);
-  }
-  hello["streams"] = names;
-  if (ever_connected_) hello["resumed_from"] = were_at;
-  control.send(hello);
-  const nlohmann::json answer = control.receive(kAnswerMs);
-  if (answer.contains("error")) {
-    // Asked again, it would say the same.
-    throw std::runtime_error{"the receiver: " + answer["error"].get<std::string>()};
-  }
-  outlet_->connect(answer);
-  control.send({{"connected", true}});
-  const nlohmann::json go = control.receive(kAnswerMs);
-  if (!go.contains("go")) throw bench::Failure{"the receiver: " + go.dump()};
-  block_ = answer.at("packets_per_block");
-  adopt_first_numbers(answer.at("first").get<std::vector<uint64_t>>());
-}
-
-bool Sender::find_receiver() {
-  const bool plain = !options_.udp_receiver.empty();
-  bool told = false;
-  for (int64_t now = bench::now_ns(); !over(now); now = bench::now_ns()) {
-    try {
-      const sockaddr_in to =
-          resolve(plain ? options_.udp_receiver : options_.receiver, kControlPort);
-      if (plain) {
-        outlet_ = make_outlet();
-        auto ends = nlohmann::json::array();
-        for (uint32_t i = 0; i < streams_.size(); ++i)
-          ends.push_back({{"port", ntohs(to.sin_port) + i}});
-        outlet_->connect({{"ends", ends}});
-        adopt_first_numbers(wished_numbers());
-        return true;
-      }
-      Control control = connect_control(to, options_.outlet.own_address);
-      options_.outlet.address = control.peer_address();
-      outlet_ = make_outlet();
-      greet(control);
-      control_.emplace(std::move(control));
-      ++connections_;
-      return true;
-    } catch (const bench::Failure& failure) {
-      outlet_.reset();
-      if (!told) report_.tell({{"event", "waiting"}, {"reason", failure.what()}});
-      told = true;
-      sleep_until(now + kRetryNs);
-      show_now_and_then(now);
-    }
-  }
-  return false;
-}
-
 int64_t Sender::due_ns(uint32_t i, uint64_t number) const {
   const Stream& s = streams_[i];
   // Of packets with numbers of their own, the clock counts the packets.
-  const int64_t due = clock_.due_ns(own_numbers_ ? s.base + s.sent : number);
+  const int64_t due = clock_.due_ns(own_numbers_ ? s.base + s.sent + s.passed : number - s.shift);
   return due + s.stagger_ns;
+}
+
+uint64_t Sender::due_before(const Stream& s, int64_t now_ns) const {
+  return clock_.due_before(now_ns) + s.shift;
+}
+
+// A Write goes to its place whatever lies there: one for a block that was published would change
+// what a consumer reads.
+bool Sender::too_late_to_land(Stream& s, uint64_t number) const {
+  if (options_.outlet.transport < Transport::rc) return false;
+  const uint64_t newest = s.landed.empty() ? number : std::max(number, *s.landed.rbegin());
+  const uint64_t open = newest / block_ - std::min<uint64_t>(hold_, newest / block_);
+  s.landed.erase(s.landed.begin(), s.landed.lower_bound(open * block_));
+  return number < open * block_ || !s.landed.insert(number).second;
 }
 
 // Builds and sends up to `most` packets; how many it were.
@@ -209,6 +117,11 @@ uint32_t Sender::send_some(uint32_t i, uint32_t most) {
     }
   }
   if (built == 0) return 0;
+  if (own_numbers_ && too_late_to_land(s, s.next)) {
+    ++s.skipped;
+    ++s.passed;
+    return built;
+  }
   s.sent += built;
   s.end = std::max(s.end, s.next + built);
   if (options_.packets > 0 &&
@@ -226,7 +139,7 @@ void Sender::skip_what_is_too_old(uint32_t i, int64_t now_ns) {
   const bool held_up_by_peer =
       options_.outlet.transport == Transport::tcp || options_.outlet.transport == Transport::rc;
   if (most == 0 || held_up_by_peer || own_numbers_ || now_ns - due_ns(i, s.next) <= most) return;
-  uint64_t next = clock_.due_before(now_ns - s.stagger_ns);
+  uint64_t next = due_before(s, now_ns - s.stagger_ns);
   next = next / options_.outlet.group * options_.outlet.group;
   if (options_.packets > 0) next = std::min(next, s.last);
   if (next <= s.next) return;
@@ -235,34 +148,49 @@ void Sender::skip_what_is_too_old(uint32_t i, int64_t now_ns) {
   s.done = options_.packets > 0 && next >= s.last;
 }
 
+// A Write leaves when the last of its packets is due, and so does a train of Writes.
+uint64_t Sender::together(const Stream& s, uint64_t number) const {
+  if (own_numbers_) return 1;
+  const uint64_t group = options_.outlet.group;
+  uint64_t n = train_ > 1 ? train_ - (number + s.phase) % train_
+                          : std::min(group - number % group, block_ - number % block_);
+  if (options_.packets > 0) n = std::min(n, s.last - number);
+  return n;
+}
+
+uint32_t Sender::send_what_is_due(uint32_t i, uint32_t packets) {
+  const Stream& s = streams_[i];
+  int64_t due = due_ns(i, s.next);
+  const uint64_t first = s.next;
+  const uint32_t sent = send_some(i, packets);
+  const int64_t left = bench::now_ns();
+  for (uint32_t k = 0; k < sent; ++k) {
+    // Numbers of its own: one at a time.
+    if (k > 0) due = due_ns(i, first + k);
+    lateness_.add(left - due, 1);
+  }
+  return sent;
+}
+
 int64_t Sender::serve(uint32_t i, int64_t now_ns) {
   Stream& s = streams_[i];
-  const uint32_t group = options_.outlet.group;
   if (!clock_.paced()) {
-    uint64_t most = std::max(kBurst, group);
+    uint64_t most = std::max(kBurst, options_.outlet.group);
     if (options_.packets > 0 && !own_numbers_) most = std::min(most, s.last - s.next);
     return send_some(i, static_cast<uint32_t>(most)) > 0 ? now_ns : now_ns + kHeldUpNs;
   }
   skip_what_is_too_old(i, now_ns);
   while (!s.done) {
-    // A Write leaves when the last of its packets is due.
-    uint64_t n = group - s.next % group;
-    n = std::min<uint64_t>(n, block_ - s.next % block_);
-    if (options_.packets > 0 && !own_numbers_) n = std::min(n, s.last - s.next);
-    if (own_numbers_) n = 1;
-    int64_t due = due_ns(i, s.next + n - 1);
+    uint64_t n = together(s, s.next);
+    const int64_t due = due_ns(i, s.next + n - 1);
     if (due > now_ns) return due;
     // Small packets, or a wake-up that came late: some more at once.
-    while (group == 1 && !own_numbers_ && n < kBurst &&
-           (options_.packets == 0 || s.next + n < s.last)) {
-      const int64_t next_due = due_ns(i, s.next + n);
-      if (next_due > now_ns) break;
-      due = next_due;
-      ++n;
+    while (!own_numbers_ && (options_.packets == 0 || s.next + n < s.last)) {
+      const uint64_t more = together(s, s.next + n);
+      if (n + more > kBurst || due_ns(i, s.next + n + more - 1) > now_ns) break;
+      n += more;
     }
-    const uint32_t sent = send_some(i, static_cast<uint32_t>(n));
-    if (sent == 0) return now_ns + kHeldUpNs;
-    lateness_.add(now_ns - due, sent);
+    if (send_what_is_due(i, static_cast<uint32_t>(n)) == 0) return now_ns + kHeldUpNs;
   }
   return now_ns + kSecond;
 }
@@ -283,8 +211,7 @@ Sender::Ending Sender::stream_out() {
     show_now_and_then(now);
     if (now - looked >= kLookNs) {
       looked = now;
-      // Until the end it has nothing to say.
-      if (control_ && control_->readable()) return Ending::lost;
+      if (receiver_is_gone(0)) return Ending::lost;
     }
     if (wake > now) sleep_until(std::max(wake, now + tick));
   }
@@ -302,7 +229,9 @@ void Sender::say_goodbye() {
   };
   if (!all_left_within(kShortNs)) {
     outlet_->end();
-    (void)all_left_within(kLastWritesNs);
+    if (!all_left_within(kLastWritesNs)) {
+      throw bench::Failure{"the receiver did not take the last packets"};
+    }
   }
   // What the faults take of the words of parting is none of the stream's.
   faults_ = faults_so_far() - faults_before_;
@@ -317,6 +246,7 @@ int Sender::run() {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   start_ns_ = shown_ns_ = bench::now_ns();
   bool complete = false;
+  bool parted = true;  // with the receiver's knowledge
   while (!complete && find_receiver()) {
     try {
       complete = stream_out() == Ending::complete;
@@ -324,7 +254,9 @@ int Sender::run() {
       say_goodbye();
     } catch (const bench::Failure& failure) {
       report_.tell({{"event", "lost"}, {"reason", failure.what()}});
-      complete = complete && over(bench::now_ns());
+      // The data path may break before the word comes why.
+      (void)receiver_is_gone(kLastWordMs);
+      if (complete) parted = false;
     }
     dropped_ += outlet_->dropped();
     outlet_.reset();
@@ -333,7 +265,7 @@ int Sender::run() {
   Snapshot s = snapshot();
   report_.show_last(s);
   if (!ever_connected_) throw bench::Failure{"no receiver was found"};
-  return 0;
+  return parted ? 0 : 1;
 }
 
 void Sender::show_now_and_then(int64_t now_ns) {

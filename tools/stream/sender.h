@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 
 #include "stream/counters.h"
 #include "stream/outlet.h"
@@ -27,6 +28,12 @@ struct SenderOptions {
   ReportOptions report;
 };
 
+inline constexpr int kAnswerMs = 15'000;  // for the receiver's words
+// The wall clock.
+int64_t wall_ns();
+// What a station's packet of that time would be.
+uint64_t station_number(const Shape& shape, int64_t ns);
+
 class Sender {
  public:
   explicit Sender(const SenderOptions& options);
@@ -39,9 +46,13 @@ class Sender {
     uint64_t last = 0;       // the first that is not to be sent any more, of a limited run
     uint64_t end = 0;        // behind the highest number sent
     uint64_t base = 0;       // what the clock said when it began
+    uint64_t shift = 0;      // how far its numbers are ahead of the clock's
+    uint64_t phase = 0;      // where its trains end
     int64_t stagger_ns = 0;  // so that the streams do not all send at the same moment
     uint64_t sent = 0;
     uint64_t skipped = 0;
+    uint64_t passed = 0;        // of these, such as came with numbers of their own and too late
+    std::set<uint64_t> landed;  // numbers in the blocks that the receiver keeps open
     bool done = false;
     bool begun = false;
   };
@@ -57,8 +68,19 @@ class Sender {
   // Sends what is due of a stream; when it wants to be called again.
   int64_t serve(uint32_t i, int64_t now_ns);
   uint32_t send_some(uint32_t i, uint32_t most);
+  // As send_some(), and notes how late each packet was.
+  uint32_t send_what_is_due(uint32_t i, uint32_t packets);
+  // How many packets from `number` on leave as one.
+  uint64_t together(const Stream& s, uint64_t number) const;
   void skip_what_is_too_old(uint32_t i, int64_t now_ns);
   int64_t due_ns(uint32_t i, uint64_t number) const;
+  // The first number of a stream that is not due yet.
+  uint64_t due_before(const Stream& s, int64_t now_ns) const;
+  // Whether the receiver closed the control connection. Throws std::runtime_error when it sent
+  // this sender away.
+  bool receiver_is_gone(int patience_ms);
+  // Whether the receiver has no place for it any more. Of sources with numbers of their own.
+  bool too_late_to_land(Stream& s, uint64_t number) const;
   void say_goodbye();
   bool over(int64_t now_ns) const;
   void show_now_and_then(int64_t now_ns);
@@ -74,7 +96,9 @@ class Sender {
   Lateness lateness_;
   bool ever_connected_ = false;
   bool own_numbers_;
+  uint64_t train_ = 1;  // packets of a stream that leave at once
   uint32_t block_ = 1;  // packets of the receiver's blocks
+  uint32_t hold_ = 0;   // of these stay open behind the newest one
   uint64_t connections_ = 0;
   uint64_t dropped_ = 0;          // by outlets that are gone
   Faults faults_before_;          // before the first packet

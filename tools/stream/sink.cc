@@ -1,6 +1,7 @@
 #include "stream/sink.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -41,7 +42,8 @@ class ThreadSink : public Sink {
   explicit ThreadSink(Ring& ring) : ring_(ring) {
     for (uint32_t i = 0; i < ring.spec().streams; ++i) ring.stream(i).attach();
   }
-  ~ThreadSink() override { stop(); }
+  // Their own destructors call stop(): the thread uses what they have.
+  ~ThreadSink() override = default;
   void finish() override {
     stop();
     if (failed()) throw bench::Failure{error_};
@@ -57,8 +59,6 @@ class ThreadSink : public Sink {
   virtual void write(BlockStore& store, const weft_stream_block& block) = 0;
   virtual void flush() {}
   std::atomic<uint64_t> bytes_{0};
-
- private:
   void stop() {
     if (!thread_.joinable()) return;
     stopping_ = true;
@@ -67,6 +67,8 @@ class ThreadSink : public Sink {
     ::syscall(SYS_futex, &signal, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
     thread_.join();
   }
+
+ private:
   bool write_some() {
     bool any = false;
     for (uint32_t i = 0; i < ring_.spec().streams; ++i) {
@@ -112,19 +114,27 @@ class FileSink final : public ThreadSink {
     // Some file systems, such as those in memory, know no other way.
     if (!fd_.valid() && errno == EINVAL) fd_ = port::Fd{::open(path.c_str(), kFlags, 0644)};
     if (!fd_.valid()) throw bench::system_failure(path);
+    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
+      throw bench::Failure{path + " is written by another receiver"};
+    }
     // A device stays as long as it is.
     if (::ftruncate(fd_.get(), 0) != 0 && errno != EINVAL) throw bench::system_failure(path);
     start();
   }
-  ~FileSink() override = default;
+  ~FileSink() override { stop(); }
 
  private:
   void write(BlockStore& store, const weft_stream_block& block) override {
-    std::array<iovec, 2> pieces{
-        {{.iov_base = const_cast<weft_stream_block*>(&block), .iov_len = sizeof block},
-         {.iov_base = const_cast<std::byte*>(store.data_of(&block)),
-          .iov_len = block.block_bytes}}};
+    const iovec header{.iov_base = const_cast<weft_stream_block*>(&block), .iov_len = sizeof block};
+    const iovec data{.iov_base = const_cast<std::byte*>(store.data_of(&block)),
+                     .iov_len = block.block_bytes};
+    std::array<iovec, 2> pieces{header, data};
     write_all(fd_.get(), pieces, static_cast<int64_t>(bytes_.load()));
+    // Said while the block was on its way: its header has to have it.
+    if (__atomic_load_n(&block.damaged, __ATOMIC_ACQUIRE) != 0) {
+      std::array<iovec, 1> again{header};
+      write_all(fd_.get(), again, static_cast<int64_t>(bytes_.load()));
+    }
     bytes_ += sizeof block + block.block_bytes;
   }
   void flush() override {
@@ -140,6 +150,7 @@ class StdoutSink final : public ThreadSink {
   explicit StdoutSink(Ring& ring) : ThreadSink(ring), zeroes_(ring.header().packet_bytes) {
     start();
   }
+  ~StdoutSink() override { stop(); }
 
  private:
   void write(BlockStore& store, const weft_stream_block& block) override {

@@ -8,19 +8,20 @@
 #include <array>
 #include <cstring>
 
+#include "bench/clock.h"
 #include "bench/failure.h"
 #include "stream/inlet.h"
 
 namespace weft::stream {
 namespace {
 
-constexpr size_t kAtOnce = 64;            // datagrams of a call
-constexpr size_t kPiece = 512 << 10;      // bytes that are read of a TCP connection
-constexpr int kPatienceMs = 2;            // between two looks at consumers that hold up
-constexpr int kConnectMs = 5'000;         // for a sender's connections
-constexpr int kUdpBuffer = 64 << 20;      // asked for, of all sockets together
-constexpr int kSmallestBuffer = 4 << 20;  // of each
-constexpr uint64_t kFarAhead = 1 << 20;   // packets; a number so far off needs a second witness
+constexpr size_t kAtOnce = 64;                // datagrams of a call
+constexpr size_t kPiece = 512 << 10;          // bytes that are read of a TCP connection
+constexpr int kPatienceMs = 2;                // between two looks at consumers that hold up
+constexpr int kConnectMs = 5'000;             // for all of a sender's connections
+constexpr int kUdpBuffer = 64 << 20;          // asked for, of all sockets together
+constexpr int kSmallestBuffer = 4 << 20;      // of each
+constexpr int64_t kStragglers = 300'000'000;  // ns in which packets of a sender that ended come
 constexpr uint32_t kWaker = ~uint32_t{0};
 
 class SocketInlet : public Inlet {
@@ -28,7 +29,7 @@ class SocketInlet : public Inlet {
   SocketInlet(const InletOptions& options, Lanes& lanes)
       : options_(options), lanes_(lanes), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     if (!epoll_.valid()) throw bench::system_failure("epoll_create1");
-    watch(options.waker, kWaker);
+    if (options.waker >= 0) watch(options.waker, kWaker);
   }
   void wait(int most_ms) override {
     if (held_up_) most_ms = std::min(most_ms, kPatienceMs);
@@ -38,7 +39,8 @@ class SocketInlet : public Inlet {
   }
   bool take(int64_t now_ns) override {
     bool any = false;
-    for (size_t i = 0; i < std::exchange(found_, 0); ++i) {
+    const size_t found = std::exchange(found_, 0);
+    for (size_t i = 0; i < found; ++i) {
       const uint32_t stream = ready_[i].data.u32;
       if (stream != kWaker) any = take_from(stream, now_ns) || any;
     }
@@ -133,8 +135,12 @@ uint64_t UdpInlet::dropped_by_kernel() {
 // Anybody can send a datagram: one number far away from all others does not end a stream.
 bool UdpInlet::believable(uint32_t stream, uint64_t number) {
   const Ledger& ledger = lanes_[stream].ledger;
-  if (!ledger.running() || number < ledger.next() + kFarAhead) return true;
-  return number - std::exchange(doubtful_[stream], number) < kAtOnce;
+  const BlockStore& store = lanes_[stream].store;
+  const uint64_t ring = uint64_t{store.blocks()} * store.packets();
+  const uint64_t next = ledger.next();
+  if (!ledger.running() || (number < next + ring && number + ring >= next)) return true;
+  // A second one that follows is a witness.
+  return number - std::exchange(doubtful_[stream], number) - 1 < kAtOnce;
 }
 
 bool UdpInlet::take_from(uint32_t stream, int64_t now_ns) {
@@ -148,8 +154,14 @@ bool UdpInlet::take_from(uint32_t stream, int64_t now_ns) {
       lane.ledger.count_invalid();
       continue;
     }
-    // Of a sender without a control connection.
-    if (!lane.ledger.running()) lane.ledger.begin(*number, std::nullopt);
+    if (!lane.ledger.running()) {
+      if (now_ns - lane.ended_ns < kStragglers && *number < lane.ledger.next()) {
+        lane.ledger.count_late();
+        continue;
+      }
+      // Of a sender without a control connection.
+      lane.ledger.begin(*number, std::nullopt);
+    }
     if (lane.ledger.arrive(*number) == Arrival::taken) {
       std::memcpy(lane.store.place(*number), packet.data(), packet.size());
     }
@@ -198,15 +210,20 @@ nlohmann::json TcpInlet::offer(Guest& guest) {
 // Each connection begins with its place among the sender's streams, four bytes big-endian.
 void TcpInlet::connect(Guest& guest) {
   auto& ends = static_cast<TcpEnds&>(*guest.kept);
+  const int64_t until = bench::now_ns() + int64_t{kConnectMs} * 1'000'000;
+  const auto left_ms = [until] {
+    return static_cast<int>(std::max<int64_t>((until - bench::now_ns()) / 1'000'000, 1));
+  };
   for (size_t i = 0; i < ends.connections.size(); ++i) {
     pollfd p{.fd = ends.door.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&p, 1, kConnectMs) <= 0) throw bench::Failure{"the sender does not connect"};
+    if (::poll(&p, 1, left_ms()) <= 0) throw bench::Failure{"the sender does not connect"};
     port::Fd fd{::accept4(ends.door.get(), nullptr, nullptr, SOCK_CLOEXEC)};
-    const timeval patience{.tv_sec = kConnectMs / 1000, .tv_usec = 0};
+    const int left = left_ms();
+    const timeval patience{.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     uint32_t place = 0;
     if (::recv(fd.get(), &place, sizeof place, MSG_WAITALL) != sizeof place ||
-        ntohl(place) >= ends.connections.size()) {
+        ntohl(place) >= ends.connections.size() || ends.connections[ntohl(place)].valid()) {
       throw bench::Failure{"a connection that belongs to no stream"};
     }
     ends.connections[ntohl(place)] = std::move(fd);

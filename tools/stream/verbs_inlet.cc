@@ -22,23 +22,35 @@ constexpr uint32_t kMostReceives = 16'384;
 constexpr uint32_t kRefill = 64;
 constexpr uint32_t kCreditSends = 64;
 constexpr uint64_t kCreditMark = uint64_t{1} << 63;  // of work requests that carry credit
-constexpr long kNapNs = 200'000;                     // receives are posted for far longer than that
-constexpr unsigned kQuietLooks = 50;                 // then it sleeps until an event
-constexpr int kPatienceMs = 2;                       // between two looks at consumers that hold up
+constexpr int64_t kSilenceNs = 1'000'000'000;
+constexpr unsigned kMostTurns = 4096;    // of the immediate's bits, that a sender may be ahead
+constexpr long kNapNs = 200'000;         // receives are posted for far longer than that
+constexpr long kLongestNapNs = 700'000;  // weft's own thread takes over after 1 ms
+constexpr uint32_t kFewDone = 32;        // completions of a look
+constexpr uint32_t kManyDone = 96;
+constexpr unsigned kQuietLooks = 50;  // then it sleeps until an event
+constexpr int kPatienceMs = 2;        // between two looks at consumers that hold up
 
 struct VerbsEnds final : Ends {
   VerbsEnds(VerbsDevice& its_device) : device(its_device) {}
   ~VerbsEnds() override {
     for (ibv_qp* qp : qps) device.destroy(qp);
   }
+  struct Credit {  // RC: where the sender reads how far it may go
+    uint64_t place = 0;
+    uint32_t key = 0;
+  };
   VerbsDevice& device;
   std::vector<ibv_qp*> qps;
+  std::vector<Credit> credits;
 };
 
 class VerbsInlet final : public Inlet {
  public:
   VerbsInlet(const InletOptions& options, Lanes& lanes, Ring& ring);
-  ~VerbsInlet() override { device_.remove_memory(memory_); }
+  ~VerbsInlet() override {
+    for (ibv_mr* memory : memory_) device_.remove_memory(memory);
+  }
   nlohmann::json offer(Guest& guest) override;
   void connect(Guest& guest) override;
   void begin(const Guest& guest) override;
@@ -50,7 +62,8 @@ class VerbsInlet final : public Inlet {
   struct Feed {  // of a lane, from its queue pair
     uint32_t lane = 0;
     ibv_qp* qp = nullptr;
-    uint32_t used = 0;  // receives
+    uint32_t group = 1;  // packets of a Write at most
+    uint32_t used = 0;   // receives
     // RC: how far the sender may go.
     uint64_t credit_place = 0;
     uint32_t credit_key = 0;
@@ -61,6 +74,7 @@ class VerbsInlet final : public Inlet {
   static uint32_t receives_of(size_t lanes);
   void post_receives(ibv_qp* qp, uint32_t count);
   void landed(Feed& feed, const ibv_wc& wc, int64_t now_ns);
+  uint64_t number_of(const Lane& lane, const Mark& mark, int64_t now_ns) const;
   void give_credit(Feed& feed);
   bool intact(const Lane& lane, uint64_t number) const;
 
@@ -70,12 +84,13 @@ class VerbsInlet final : public Inlet {
   Ring& ring_;
   const uint32_t receives_;
   VerbsDevice device_;
-  ibv_mr* memory_;
+  std::vector<ibv_mr*> memory_;               // of each lane: a sender reaches its streams alone
   std::unordered_map<uint32_t, Feed> feeds_;  // by queue pair number
   std::array<ibv_recv_wr, kRefill> refill_{};
   std::array<ibv_wc, 128> done_{};
   bool armed_ = false;
   bool held_up_ = false;
+  long nap_ns_ = kNapNs;
   unsigned quiet_looks_ = kQuietLooks;  // in a row that found nothing
 };
 
@@ -92,10 +107,10 @@ VerbsInlet::VerbsInlet(const InletOptions& options, Lanes& lanes, Ring& ring)
       receives_(receives_of(lanes.size())),
       // Twice: a sender may come again before its old queue pair is gone.
       device_(options.library, static_cast<uint32_t>(lanes.size()) * 2 * (receives_ + kCreditSends),
-              true),
-      memory_(device_.add_memory(
-          lanes.front().store.landing(),
-          lanes.front().store.landing_bytes() * static_cast<uint64_t>(lanes.size()), true)) {
+              true) {
+  for (const Lane& lane : lanes) {
+    memory_.push_back(device_.add_memory(lane.store.landing(), lane.store.landing_bytes(), true));
+  }
   for (size_t i = 0; i + 1 < refill_.size(); ++i) refill_[i].next = &refill_[i + 1];
 }
 
@@ -112,14 +127,21 @@ void VerbsInlet::post_receives(ibv_qp* qp, uint32_t count) {
 nlohmann::json VerbsInlet::offer(Guest& guest) {
   auto ends = std::make_shared<VerbsEnds>(device_);
   auto answer = nlohmann::json::array();
-  for (const uint32_t stream : guest.streams) {
+  for (size_t i = 0; i < guest.streams.size(); ++i) {
+    const uint32_t stream = guest.streams[i];
+    VerbsEnds::Credit credit;
+    if (reliable_) {
+      credit = {.place = guest.ends.at(i).at("credit_address"),
+                .key = guest.ends.at(i).at("credit_key")};
+    }
+    ends->credits.push_back(credit);
     ibv_qp* qp = device_.create(
         {.reliable = reliable_, .sends = kCreditSends, .receives = receives_, .send_pieces = 1});
     ends->qps.push_back(qp);
     post_receives(qp, receives_);
     answer.push_back({{"qp", device_.address_of(qp)},
                       {"address", reinterpret_cast<uintptr_t>(lanes_[stream].store.landing())},
-                      {"key", memory_->rkey}});
+                      {"key", memory_[stream]->rkey}});
   }
   guest.kept = ends;
   return answer;
@@ -136,12 +158,16 @@ void VerbsInlet::begin(const Guest& guest) {
   const auto& ends = static_cast<const VerbsEnds&>(*guest.kept);
   for (size_t i = 0; i < ends.qps.size(); ++i) {
     const uint32_t stream = guest.streams[i];
-    Feed feed{.lane = stream, .qp = ends.qps[i]};
+    Feed feed{.lane = stream, .qp = ends.qps[i], .group = guest.group};
     Lane& lane = lanes_[stream];
     lane.ledger.recover = nullptr;
+    lane.ledger.in_place = [this, &lane](uint64_t number) {
+      return stream::number_of(
+          options_.shape, ConstPacket{lane.store.place(number), options_.shape.packet_bytes()});
+    };
     if (reliable_) {
-      feed.credit_place = guest.ends.at(i).at("credit_address");
-      feed.credit_key = guest.ends.at(i).at("credit_key");
+      feed.credit_place = ends.credits[i].place;
+      feed.credit_key = ends.credits[i].key;
     } else if (guest.group > 1) {
       lane.ledger.recover = [this, &lane](uint64_t number) { return intact(lane, number); };
     }
@@ -162,12 +188,36 @@ bool VerbsInlet::intact(const Lane& lane, uint64_t number) const {
   return trailer.number == number && trailer.crc == crc32c({slot, size});
 }
 
+// The immediate has the low bits. After a silence, or when they say something strange, the packet's
+// header has to agree: a sender that paused may have gone on by more than those bits.
+uint64_t VerbsInlet::number_of(const Lane& lane, const Mark& mark, int64_t now_ns) const {
+  const uint64_t near = lane.ledger.complete_number(mark.number, kMarkBits);
+  const uint64_t ring = uint64_t{lane.store.blocks()} * lane.store.packets();
+  const uint64_t next = lane.ledger.next();
+  const bool usual = near + ring >= next && near < next + ring;
+  if (!lane.ledger.in_place || (usual && now_ns - lane.last_arrival_ns < kSilenceNs)) return near;
+  uint64_t candidate = near;
+  for (unsigned turn = 0; turn < kMostTurns; ++turn, candidate += uint64_t{1} << kMarkBits) {
+    if (lane.ledger.in_place(candidate) == candidate) return candidate;
+  }
+  return near;
+}
+
 void VerbsInlet::landed(Feed& feed, const ibv_wc& wc, int64_t now_ns) {
   Lane& lane = lanes_[feed.lane];
   const Mark mark = mark_of(ntohl(wc.imm_data));
-  const uint64_t first = lane.ledger.complete_number(mark.number, kMarkBits);
-  for (uint32_t i = 0; i < mark.packets; ++i) (void)lane.ledger.arrive(first + i);
-  lane.last_arrival_ns = now_ns;
+  const uint64_t first = number_of(lane, mark, now_ns);
+  // What a Write has to be, whoever sent it.
+  const uint32_t packets = lane.store.packets();
+  const uint32_t bytes =
+      feed.group > 1 ? mark.packets * ring_.spec().slot_bytes : options_.shape.packet_bytes();
+  if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.byte_len == bytes &&
+      mark.packets <= feed.group && first / packets == (first + mark.packets - 1) / packets) {
+    for (uint32_t i = 0; i < mark.packets; ++i) (void)lane.ledger.arrive(first + i);
+    lane.last_arrival_ns = now_ns;
+  } else {
+    lane.ledger.count_invalid();
+  }
   if (++feed.used == kRefill) {
     feed.used = 0;
     post_receives(feed.qp, kRefill);
@@ -213,6 +263,9 @@ bool VerbsInlet::take(int64_t now_ns) {
     }
   }
   if (n > 0) quiet_looks_ = 0;
+  // Little came: longer naps cost less. Much came: shorter ones leave more room.
+  if (n > 0 && static_cast<uint32_t>(n) < kFewDone) nap_ns_ = std::min(nap_ns_ * 2, kLongestNapNs);
+  if (static_cast<uint32_t>(n) >= kManyDone) nap_ns_ = kNapNs;
   held_up_ = false;
   for (auto& [qpn, feed] : feeds_) {
     lanes_[feed.lane].ledger.settle();
@@ -227,7 +280,7 @@ void VerbsInlet::wait(int most_ms) {
   // for each.
   if (quiet_looks_ < kQuietLooks) {
     ++quiet_looks_;
-    const timespec nap{.tv_sec = 0, .tv_nsec = kNapNs};
+    const timespec nap{.tv_sec = 0, .tv_nsec = nap_ns_};
     ::nanosleep(&nap, nullptr);
     return;
   }

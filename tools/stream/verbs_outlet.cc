@@ -48,7 +48,8 @@ class VerbsOutlet final : public Outlet {
     return uint64_t{stream} << kTurnBits | way.packets;
   }
   static void post(Way& way, ibv_send_wr& wr);
-  void write(Way& way, uint32_t stream, uint64_t number, uint32_t packets, bool last);
+  void prepare(Way& way, uint32_t stream, uint64_t number, uint32_t packets, bool last, size_t at);
+  void give_back();
   uint64_t place_of(const Way& way, uint64_t number) const;
 
   const OutletOptions options_;
@@ -60,6 +61,9 @@ class VerbsOutlet final : public Outlet {
   ibv_mr* staging_memory_;
   ibv_mr* credit_memory_;
   std::vector<Way> ways_;
+  // The Writes of one post: the library sends those of equal size that follow each other together.
+  std::vector<ibv_send_wr> requests_;
+  std::vector<ibv_sge> pieces_;
   std::array<ibv_wc, 64> done_{};
   uint64_t packets_per_block_ = 1;
   uint64_t blocks_ = 1;
@@ -76,17 +80,30 @@ VerbsOutlet::VerbsOutlet(const OutletOptions& options)
       staging_memory_(device_.add_memory(staging_.memory(), staging_.size(), false)),
       credit_memory_(device_.add_memory(reinterpret_cast<std::byte*>(credits_.data()),
                                         credits_.size() * sizeof credits_[0], true)),
-      ways_(options.streams) {
-  for (Way& way : ways_) {
-    way.qp = device_.create({.reliable = reliable_,
-                             .sends = staging_.slots() + kMore,
-                             .receives = 1,
-                             .send_pieces = 1});
+      ways_(options.streams),
+      requests_(staging_.slots()),
+      pieces_(staging_.slots()) {
+  try {
+    for (Way& way : ways_) {
+      way.qp = device_.create({.reliable = reliable_,
+                               .sends = staging_.slots() + kMore,
+                               .receives = 1,
+                               .send_pieces = 1});
+    }
+  } catch (const bench::Failure&) {
+    give_back();
+    throw;
   }
 }
 
 VerbsOutlet::~VerbsOutlet() {
-  for (const Way& way : ways_) device_.destroy(way.qp);
+  give_back();
+}
+
+void VerbsOutlet::give_back() {
+  for (const Way& way : ways_) {
+    if (way.qp != nullptr) device_.destroy(way.qp);
+  }
   device_.remove_memory(credit_memory_);
   device_.remove_memory(staging_memory_);
 }
@@ -140,19 +157,24 @@ uint32_t VerbsOutlet::room(uint32_t stream, uint64_t number, uint32_t most) {
 
 void VerbsOutlet::send(uint32_t stream, uint64_t number, uint32_t packets, bool last) {
   Way& way = ways_[stream];
+  size_t count = 0;
   // A Write stays inside its block, and inside its turn of slots.
   for (uint32_t left = packets; left > 0;) {
     uint64_t most = std::min<uint64_t>(options_.group - number % options_.group,
                                        packets_per_block_ - number % packets_per_block_);
     most = std::min<uint64_t>(most, staging_.slots() - way.packets % staging_.slots());
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(left, most));
-    write(way, stream, number, n, last && n == left);
+    prepare(way, stream, number, n, last && n == left, count++);
     number += n;
     left -= n;
   }
+  for (size_t i = 0; i + 1 < count; ++i) requests_[i].next = &requests_[i + 1];
+  if (count > 0) post(way, requests_[0]);
 }
 
-void VerbsOutlet::write(Way& way, uint32_t stream, uint64_t number, uint32_t packets, bool last) {
+// The Write that is number `at` of its post.
+void VerbsOutlet::prepare(Way& way, uint32_t stream, uint64_t number, uint32_t packets, bool last,
+                          size_t at) {
   const uint32_t packet_bytes = options_.shape.packet_bytes();
   const bool trailers = options_.group > 1;
   if (trailers) {
@@ -163,11 +185,11 @@ void VerbsOutlet::write(Way& way, uint32_t stream, uint64_t number, uint32_t pac
           {.number = number + i, .crc = reliable_ ? 0 : crc32c({slot, packet_bytes}), .zero = 0});
     }
   }
-  ibv_sge piece{};
+  ibv_sge& piece = pieces_[at];
   piece.addr = reinterpret_cast<uintptr_t>(staging_.at(stream, way.packets));
   piece.length = trailers ? packets * slot_bytes_ : packet_bytes;
   piece.lkey = staging_memory_->lkey;
-  ibv_send_wr wr{};
+  ibv_send_wr& wr = requests_[at] = {};
   wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   wr.imm_data =
       htonl(immediate_of({.number = static_cast<uint32_t>(number & 0xffffff), .packets = packets}));
@@ -182,7 +204,6 @@ void VerbsOutlet::write(Way& way, uint32_t stream, uint64_t number, uint32_t pac
   if (last || way.packets / quarter != (way.packets - packets) / quarter) {
     wr.send_flags = IBV_SEND_SIGNALED;
   }
-  post(way, wr);
 }
 
 void VerbsOutlet::post(Way& way, ibv_send_wr& wr) {

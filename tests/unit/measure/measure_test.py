@@ -3,6 +3,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -77,6 +78,38 @@ class CommandTest(Measured):
                 self.assertEqual(result.returncode, 125)
                 self.assertIn(why, result.stderr)
         self.assertFalse(started.exists())
+
+    def run_with(self, *words, **more):
+        return subprocess.run(self.arguments(*words, "--", "sh", "-c", "exit 7"), text=True,
+                              check=False, timeout=100, stdin=subprocess.DEVNULL, **more)
+
+    def test_a_report_that_cannot_be_written_leaves_the_commands_status(self):
+        result = self.run_with("-o", "/dev/full", capture_output=True)
+        self.assertEqual(result.returncode, 7)
+        self.assertIn("/dev/full: No space left on device", result.stderr)
+        with open("/dev/full", "w") as full:
+            self.assertEqual(self.run_with(stderr=full).returncode, 7)
+        from_it, to_it = os.pipe()
+        os.close(from_it)
+        with open(to_it, "w") as nobody:
+            self.assertEqual(self.run_with(stderr=nobody).returncode, 7)
+
+    def test_samples_that_cannot_be_written_end_and_the_command_does_not(self):
+        report, result = self.report("--samples", "/dev/full", "--interval", "10",
+                                     command=["sh", "-c", "sleep 1; exit 7"])
+        self.assertEqual(result.returncode, 7)
+        self.assertEqual(result.stderr, "")
+        self.assertIn("No space left on device", report["meter"]["samples"]["unmeasured"])
+        self.assertIn("file on a disk", report["meter"]["samples"]["remedy"])
+        report, _ = self.report("--samples", self.root / "samples", command=["true"])
+        self.assertNotIn("samples", report["meter"])
+
+    def test_a_limit_of_the_size_of_files_leaves_the_commands_status(self):
+        limit = (100, 100)  # less than a line of samples
+        result = self.run_with("--samples", self.root / "samples", capture_output=True,
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+        self.assertEqual(result.returncode, 7)
+        self.assertRegex(result.stderr, r"(?m)^  samples +unmeasured: .*File too large")
 
     def test_wrong_usage(self):
         for words in ((), ("--interval", "0", "--", "true"), ("--energy", "sun", "--", "true"),
@@ -173,6 +206,24 @@ class FiguresTest(Measured):
         # By ticks of the kernel's clock, of user and system time each.
         self.assertGreaterEqual(report["cpu"]["total_s"], 0.3 - 2 / os.sysconf("SC_CLK_TCK"))
 
+    def test_what_a_survivor_has_not_waited_for_counts(self):
+        stop = self.root / "stop"
+        os.mkfifo(stop)
+        code = SPIN + ("import os\n"
+                       "r, w = os.pipe()\n"
+                       "if os.fork() == 0:\n"
+                       "    os.close(r)\n"
+                       "    child = os.fork()\n"
+                       "    if child == 0: spin(0.3); os._exit(0)\n"
+                       "    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)\n"
+                       "    os.close(w); os.close(1); os.close(2)\n"
+                       f"    open({str(stop)!r}).read(); os._exit(0)\n"
+                       "os.close(w); os.read(r, 1)\n")
+        report, _ = self.python(code=code)
+        stop.write_text("now")
+        self.assertEqual(len(report["still_running"]), 1)
+        self.assertGreaterEqual(report["cpu"]["total_s"], 0.3 - 2 / os.sysconf("SC_CLK_TCK"))
+
     def test_threads_are_told_apart_and_those_that_ended_are_not_lost(self):
         code = SPIN + ("import threading\n"
                        "def worker(): spin(0.3, time.thread_time)\n"
@@ -198,6 +249,22 @@ class FiguresTest(Measured):
     def test_memory(self):
         size = 150_000_000
         report, _ = self.python(code=f"x = bytes({size // 2}) + b'a' * {size // 2}")
+        self.assertGreaterEqual(report["memory"]["peak_bytes"], size)
+
+    def test_memory_of_orphans(self):
+        size = 150_000_000
+        # Between two looks, as a rule: only the one who waits for it is told what it had.
+        code = ("import os, time\n"
+                "r, w = os.pipe()\n"
+                "child = os.fork()\n"
+                "if child == 0:\n"
+                "    if os.fork() == 0:\n"
+                f"        time.sleep(0.2); x = b'a' * {size}; os.write(w, b'%d' % os.getpid())\n"
+                "    os._exit(0)\n"
+                "os.waitpid(child, 0)\n"
+                "stat = '/proc/%d/stat' % int(os.read(r, 100))\n"
+                "while os.path.exists(stat) and ') Z' not in open(stat).read(): time.sleep(0.001)\n")
+        report, _ = self.python("--interval", "10000", code=code)
         self.assertGreaterEqual(report["memory"]["peak_bytes"], size)
 
     def test_memory_of_a_small_command_is_not_wefts(self):

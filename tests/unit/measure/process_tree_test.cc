@@ -205,6 +205,21 @@ TEST_F(ProcessTreeTest, SurvivorsAreThoseThatStillRun) {
   EXPECT_THAT(survivors, ElementsAre("server"));
 }
 
+TEST_F(ProcessTreeTest, OfTheEndedSurvivorsCountWhatSomebodyElseIsToWaitFor) {
+  ProcessTree t = tree();
+  process(kMeter, {.parent = 1, .name = "weft", .children = "30 31"});
+  process(30, {.name = "server", .user = 35, .children = "32"});
+  process(31, {.name = "dead", .state = 'Z', .user = 500});
+  process(32, {.parent = 30, .name = "unreaped", .state = 'Z', .user = 20});
+  thread(32, 32, {.parent = 30, .name = "unreaped", .state = 'Z', .user = 20}, 3);
+  const auto [usage, survivors] = t.survivors();
+  EXPECT_DOUBLE_EQ(usage.user_s, 0.55);
+  EXPECT_EQ(usage.voluntary, 3U);
+  EXPECT_THAT(survivors, ElementsAre("server"));
+  // The meter has its time from wait4(2).
+  EXPECT_THAT(t.ended_orphans(), ElementsAre(31));
+}
+
 TEST_F(ProcessTreeTest, VeryManyThreadsAreCountedTogether) {
   process(20, {});
   constexpr size_t kMost = 20;

@@ -111,6 +111,14 @@ TEST(AsText, SaysWhatIsUnmeasuredAndWhatToDo) {
   EXPECT_THAT(text, Not(HasSubstr(" 0.000 W")));
 }
 
+TEST(AsText, SaysWhySamplesEnd) {
+  Report r = example();
+  EXPECT_THAT(as_text(r), Not(HasSubstr("samples")));
+  r.samples_end = Unmeasured{"no space", "make some"};
+  EXPECT_THAT(as_text(r), HasSubstr("samples    unmeasured: no space; make some"));
+  EXPECT_EQ(as_json(r)["meter"]["samples"]["unmeasured"], "no space");
+}
+
 TEST(AsText, ShowsTheBusiestThreadsAndSumsUpTheOthers) {
   Report r = example();
   r.threads.clear();

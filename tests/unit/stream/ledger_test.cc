@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 namespace weft::stream {
@@ -192,6 +193,97 @@ TEST(Ledger, FindsPacketsByTheirTrailers) {
   EXPECT_EQ(b.ledger.counts().recovered, 5U);
   EXPECT_EQ(b.ledger.counts().missing, 3U);
   EXPECT_EQ(b.take(), range(0, 16, {6, 7, 12}));
+}
+
+TEST(Ledger, WhatALaterTurnOverwroteIsNotShown) {
+  Bench b{{.hold = 1, .guard = 2}, true};
+  std::map<uint64_t, uint64_t> found{{2, 66}, {5, 1}};
+  b.ledger.in_place = [&](uint64_t n) -> std::optional<uint64_t> {
+    return found.contains(n) ? found[n] : n;
+  };
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 12);
+  b.ledger.finish(12);
+  EXPECT_EQ(b.take(), range(0, 12, {2, 5}));
+  EXPECT_EQ(b.ledger.counts().overrun, 2U);
+  EXPECT_EQ(b.ledger.counts().missing, 0U);
+  EXPECT_EQ(b.ledger.counts().received, 10U);
+}
+
+TEST(Ledger, WithCreditAWriteThatBroughtSomethingElseIsInvalid) {
+  Bench b{{.hold = 0, .guard = 2, .credit = true}, true};
+  b.ledger.in_place = [](uint64_t n) -> std::optional<uint64_t> { return n == 5 ? 1 : n; };
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 12);
+  b.ledger.finish(12);
+  EXPECT_EQ(b.take(), range(0, 12, {5}));
+  EXPECT_EQ(b.ledger.counts().invalid, 1U);
+  EXPECT_EQ(b.ledger.counts().missing, 1U);
+}
+
+TEST(Ledger, MemoryThatIsLedAwayTooLateShowsTheDamage) {
+  Bench b{{.hold = 1, .guard = 2}, true};
+  bool late = false;
+  b.ledger.in_place = [&](uint64_t n) -> std::optional<uint64_t> {
+    return late && n == 3 ? n + 64 : n;
+  };
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 40);
+  // The sender is a turn ahead, and this thread has seen nothing of it.
+  late = true;
+  b.arrive(40, 64);
+  EXPECT_EQ(b.ledger.counts().damaged, 1U);
+  EXPECT_EQ(b.store.front()->damaged, 1U);
+}
+
+TEST(Ledger, AJumpPastTheGuardShowsWhatIsDamagedAndNothingElse) {
+  Bench b{{.hold = 1, .guard = 2}, true};
+  std::set<uint64_t> overwritten;
+  b.ledger.in_place = [&](uint64_t n) -> std::optional<uint64_t> {
+    return overwritten.contains(n) ? n + 64 : n;
+  };
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 32);  // blocks 0 to 3, which the consumer holds; memory is ready up to block 5
+  overwritten = {20, 21};
+  (void)b.ledger.arrive(8 * 11 + 3);
+  EXPECT_EQ(b.ledger.counts().damaged, 1U);
+  for (uint64_t block = 0; block < 4; ++block) {
+    const weft_stream_block* shown = b.store.front();
+    ASSERT_NE(shown, nullptr);
+    EXPECT_EQ(shown->damaged, block == 2 ? 1U : 0U) << block;
+    b.store.release();
+  }
+}
+
+TEST(Ledger, ForgedNumbersBindNobody) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(uint64_t{1} << 61, std::nullopt);
+  b.ledger.finish(std::nullopt);
+  EXPECT_EQ(b.ledger.may_begin(800), 800U);
+  b.ledger.begin(800, std::nullopt);
+  b.arrive(800, 804);
+  EXPECT_TRUE(b.ledger.may_end(804));
+  EXPECT_TRUE(b.ledger.may_end(1 << 20));
+  EXPECT_FALSE(b.ledger.may_end(799));
+  EXPECT_FALSE(b.ledger.may_end(uint64_t{1} << 60));
+}
+
+TEST(Ledger, IsNotThroughWhileAnOvertakenPacketIsMissing) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 12, {9});
+  EXPECT_FALSE(b.ledger.all_here(12));
+  b.arrive(9, 10);
+  EXPECT_TRUE(b.ledger.all_here(12));
+  EXPECT_FALSE(b.ledger.all_here(13));
+}
+
+TEST(Ledger, TheSameNumbersAgainWithinTheRingAreNotTakenTwice) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(100, std::nullopt);
+  b.arrive(100, 120);
+  b.ledger.finish(120);
+  EXPECT_EQ(b.ledger.may_begin(100), 120U);
 }
 
 TEST(Ledger, NumbersAreCompletedFromTheirLowBits) {

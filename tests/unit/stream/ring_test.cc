@@ -4,8 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <csignal>
 #include <cstring>
 #include <memory>
+#include <thread>
+#include <utility>
 
 #include "bench/failure.h"
 #include "stream/ledger.h"
@@ -105,16 +109,48 @@ TEST(Ring, ConsumersThatDieLetGo) {
   EXPECT_TRUE(store.is_free(4));
 }
 
+// Another process makes a ring and is killed when told to.
+class OtherReceiver {
+ public:
+  explicit OtherReceiver(const std::string& name) {
+    std::array<int, 2> made{};
+    if (::pipe(made.data()) != 0) throw bench::system_failure("pipe");
+    child_ = ::fork();
+    if (child_ == 0) {
+      const Ring ring{spec_of(name, false)};
+      (void)!::write(made[1], "r", 1);
+      for (;;) ::pause();
+    }
+    char ready = 0;
+    (void)!::read(made[0], &ready, 1);
+    ::close(made[0]);
+    ::close(made[1]);
+  }
+  OtherReceiver(const OtherReceiver&) = delete;
+  OtherReceiver& operator=(const OtherReceiver&) = delete;
+  ~OtherReceiver() { kill(); }
+  void kill() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(std::exchange(child_, 0), nullptr, 0);
+  }
+
+ private:
+  pid_t child_ = 0;
+};
+
 TEST(Ring, EndsAndAPredecessorsConsumerHearsOfIt) {
   const std::string name = own_name("again");
-  auto old = std::make_unique<Ring>(spec_of(name, false));
+  OtherReceiver old{name};
   weft_stream_ring* seen = weft_stream_open(name.c_str());
   ASSERT_NE(seen, nullptr);
   weft_stream stream{};
   ASSERT_EQ(weft_stream_attach(seen, 0, &stream), 0);
+  // While it lives, nobody takes its ring.
+  EXPECT_THROW(Ring{spec_of(name, false)}, bench::Failure);
   EXPECT_EQ(weft_stream_wait(&stream, 1), 0);
+  old.kill();
   {
-    // The old one was killed, as far as the new one knows.
     const Ring next{spec_of(name, false)};
     EXPECT_EQ(weft_stream_wait(&stream, 60'000), -1);
     weft_stream_ring* fresh = weft_stream_open(name.c_str());
@@ -122,11 +158,93 @@ TEST(Ring, EndsAndAPredecessorsConsumerHearsOfIt) {
     EXPECT_NE(fresh->session, seen->session);
     EXPECT_EQ(fresh->ended, 0U);
     ::munmap(fresh, fresh->size);
-    old.reset();  // does not take the new one's file away
-    EXPECT_EQ(::access(("/dev/shm/" + name).c_str(), F_OK), 0);
   }
   EXPECT_NE(::access(("/dev/shm/" + name).c_str(), F_OK), 0);
   ::munmap(seen, seen->size);
+}
+
+TEST(Ring, TheLastBlocksComeBeforeTheEnd) {
+  const std::string name = own_name("last");
+  auto ring = std::make_unique<Ring>(spec_of(name, false));
+  weft_stream_ring* seen = weft_stream_open(name.c_str());
+  ASSERT_NE(seen, nullptr);
+  weft_stream stream{};
+  ASSERT_EQ(weft_stream_attach(seen, 0, &stream), 0);
+  ring->stream(0).publish(3, {0xff}, 8);
+  ring.reset();
+  EXPECT_EQ(weft_stream_wait(&stream, 1000), 1);
+  weft_stream_release(&stream);
+  EXPECT_EQ(weft_stream_wait(&stream, 1000), -1);
+  ::munmap(seen, seen->size);
+}
+
+TEST(Ring, WhatWasReleasedMeanwhileIsNotReleasedAgain) {
+  const std::string name = own_name("twice");
+  Ring ring{spec_of(name, false)};
+  weft_stream_ring* seen = weft_stream_open(name.c_str());
+  ASSERT_NE(seen, nullptr);
+  weft_stream stream{};
+  ASSERT_EQ(weft_stream_attach(seen, 0, &stream), 0);
+  BlockStore& store = ring.stream(0);
+  store.publish(0, {0xff}, 8);
+  ASSERT_NE(weft_stream_front(&stream), nullptr);
+  // The receiver takes the consumer for dead.
+  ASSERT_TRUE(store.release_all_for(static_cast<uint32_t>(::getpid())));
+  weft_stream_release(&stream);
+  EXPECT_EQ(store.state().tail, store.state().head);
+  EXPECT_EQ(weft_stream_front(&stream), nullptr);
+  // Nor does its farewell send the next one away.
+  store.state().consumer = 1;
+  weft_stream_detach(&stream);
+  EXPECT_EQ(store.state().consumer, 1U);
+  store.state().consumer = 0;
+  ::munmap(seen, seen->size);
+}
+
+TEST(Ring, WhoAttachesWaitsForTheReceiversRelease) {
+  const std::string name = own_name("claim");
+  Ring ring{spec_of(name, false)};
+  weft_stream_ring* seen = weft_stream_open(name.c_str());
+  ASSERT_NE(seen, nullptr);
+  weft_stream_state& state = ring.stream(0).state();
+  state.consumer = WEFT_STREAM_RECEIVER;
+  std::thread receiver{[&] { __atomic_store_n(&state.consumer, 0, __ATOMIC_SEQ_CST); }};
+  weft_stream stream{};
+  EXPECT_EQ(weft_stream_attach(seen, 0, &stream), 0);
+  receiver.join();
+  ::munmap(seen, seen->size);
+}
+
+TEST(Ring, AFileThatTellsLiesIsNotOpened) {
+  const std::string name = own_name("lies");
+  Ring ring{spec_of(name, false)};
+  weft_stream_ring& h = ring.header();
+  const weft_stream_ring good = h;
+  const auto opens = [&] {
+    weft_stream_ring* seen = weft_stream_open(name.c_str());
+    if (seen != nullptr) ::munmap(seen, seen->size);
+    return seen != nullptr;
+  };
+  EXPECT_TRUE(opens());
+  h.headers_offset = uint64_t{1} << 40;
+  EXPECT_FALSE(opens());
+  h = good;
+  h.streams = 1000;
+  EXPECT_FALSE(opens());
+  h = good;
+  h.blocks = 993;
+  EXPECT_FALSE(opens());
+  h = good;
+  h.block_bytes *= 2;
+  EXPECT_FALSE(opens());
+  h = good;
+  h.slot_bytes = 1 << 20;
+  EXPECT_FALSE(opens());
+  h = good;
+  h.data_offset = h.size;
+  EXPECT_FALSE(opens());
+  h = good;
+  EXPECT_TRUE(opens());
 }
 
 // A Write that lands in a block that the consumer still reads must not reach it.

@@ -1,0 +1,153 @@
+// How a sender finds its receiver: what it asks for, what it gets, and who else may take it.
+#include <algorithm>
+#include <ctime>
+
+#include "bench/clock.h"
+#include "bench/failure.h"
+#include "stream/sender.h"
+#include "stream/stop.h"
+
+namespace weft::stream {
+namespace {
+
+constexpr int64_t kRetryNs = 200'000'000;
+
+}  // namespace
+
+std::unique_ptr<Outlet> Sender::make_outlet() const {
+  switch (options_.outlet.transport) {
+    case Transport::tcp:
+      return make_tcp_outlet(options_.outlet);
+    case Transport::udp:
+      return make_udp_outlet(options_.outlet);
+    default:
+      return make_verbs_outlet(options_.outlet);
+  }
+}
+
+std::vector<uint64_t> Sender::wished_numbers() {
+  std::vector<uint64_t> wishes;
+  const int64_t now = bench::now_ns() + static_cast<int64_t>(options_.delay * 1e9);
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    const Stream& s = streams_[i];
+    uint64_t wish = s.next;
+    if (own_numbers_) {
+      wish = source_->own_number(i).value_or(s.next);
+    } else if (!s.begun && options_.first) {
+      wish = *options_.first;
+    } else if (clock_.paced()) {
+      wish = std::max(s.next, due_before(s, now));
+    } else if (!s.begun) {
+      wish = station_number(options_.outlet.shape, wall_ns());
+    }
+    wishes.push_back(wish);
+  }
+  return wishes;
+}
+
+void Sender::adopt_first_numbers(const std::vector<uint64_t>& first) {
+  if (first.size() != streams_.size()) throw bench::Failure{"an answer for other streams"};
+  const int64_t now = bench::now_ns() + static_cast<int64_t>(options_.delay * 1e9);
+  // Numbers that were given by hand: the first one is due now.
+  if (options_.first && !ever_connected_ && clock_.paced()) {
+    clock_ = PacketClock{options_.packets_per_second, now, *options_.first};
+  }
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    Stream& s = streams_[i];
+    if (s.begun) {
+      s.skipped += first[i] > s.next ? first[i] - s.next : 0;
+      if (options_.packets > 0 && first[i] >= s.last) s.done = true;
+    } else {
+      s.begun = true;
+      s.last = first[i] + options_.packets;
+      // The receiver may have had numbers behind the one that was asked for.
+      if (options_.first && !own_numbers_) s.shift = first[i] - *options_.first;
+      if (clock_.paced()) s.base = clock_.due_before(now);
+    }
+    s.next = first[i];
+  }
+}
+
+void Sender::greet(Control& control) {
+  nlohmann::json hello = {
+      {"weft_stream", kControlVersion}, {"transport", options_.outlet.transport},
+      {"shape", options_.outlet.shape}, {"group", options_.outlet.group},
+      {"first", wished_numbers()},      {"ends", outlet_->ends()}};
+  std::vector<uint32_t> names;
+  std::vector<uint64_t> were_at;
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    names.push_back(options_.first_stream + i);
+    were_at.push_back(streams_[i].next);
+  }
+  hello["streams"] = names;
+  if (ever_connected_) hello["resumed_from"] = were_at;
+  if (own_numbers_) hello["fixed"] = true;
+  control.send(hello);
+  const nlohmann::json answer = control.receive(kAnswerMs);
+  if (answer.contains("error") && answer.value("again", false)) {
+    throw bench::Failure{"the receiver: " + answer["error"].get<std::string>()};
+  }
+  if (answer.contains("error")) {
+    // Asked again, it would say the same.
+    throw std::runtime_error{"the receiver: " + answer["error"].get<std::string>()};
+  }
+  outlet_->connect(answer);
+  control.send({{"connected", true}});
+  const nlohmann::json go = control.receive(kAnswerMs);
+  if (!go.contains("go")) throw bench::Failure{"the receiver: " + go.dump()};
+  block_ = answer.at("packets_per_block");
+  hold_ = answer.value("hold", 0U);
+  for (Stream& s : streams_) s.landed.clear();
+  adopt_first_numbers(go.at("first").get<std::vector<uint64_t>>());
+}
+
+bool Sender::find_receiver() {
+  const bool plain = !options_.udp_receiver.empty();
+  bool told = false;
+  for (int64_t now = bench::now_ns(); !over(now); now = bench::now_ns()) {
+    try {
+      const sockaddr_in to =
+          resolve(plain ? options_.udp_receiver : options_.receiver, kControlPort);
+      if (plain) {
+        outlet_ = make_outlet();
+        auto ends = nlohmann::json::array();
+        for (uint32_t i = 0; i < streams_.size(); ++i)
+          ends.push_back({{"port", ntohs(to.sin_port) + i}});
+        outlet_->connect({{"ends", ends}});
+        adopt_first_numbers(wished_numbers());
+        return true;
+      }
+      Control control = connect_control(to, options_.outlet.own_address);
+      options_.outlet.address = control.peer_address();
+      outlet_ = make_outlet();
+      greet(control);
+      control_.emplace(std::move(control));
+      ++connections_;
+      return true;
+    } catch (const bench::Failure& failure) {
+      outlet_.reset();
+      if (!told) report_.tell({{"event", "waiting"}, {"reason", failure.what()}});
+      told = true;
+      sleep_until(now + kRetryNs);
+      show_now_and_then(now);
+    }
+  }
+  return false;
+}
+
+// Until the end the receiver has nothing to say, but that another sender has taken a stream.
+bool Sender::receiver_is_gone(int patience_ms) {
+  if (!control_ || (patience_ms == 0 && !control_->readable())) return false;
+  nlohmann::json said;
+  try {
+    said = control_->receive(std::max(patience_ms, 1));
+  } catch (const bench::Failure&) {
+    return true;
+  }
+  if (said.contains("error")) {
+    throw std::runtime_error{"the receiver: " + said["error"].get<std::string>()};
+  }
+  return true;
+}
+
+}  // namespace weft::stream
