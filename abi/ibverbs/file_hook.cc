@@ -30,7 +30,10 @@ namespace {
 
 // ---- Which paths are weft's, and what stands there.
 
+// Constants, for libraries open files until the process has ended.
 constexpr std::string_view kDeviceFolder = "/dev/infiniband/";
+constexpr std::string_view kGidTypes = "/sys/class/infiniband/weft0/ports/1/gid_attrs/types/";
+static_assert(device::kDeviceName == std::string_view{"weft0"} && device::kPort == 1);
 
 // The path to use instead. A null pointer is the C library's matter.
 const char* real_path(const char* path) {
@@ -42,9 +45,7 @@ const char* real_path(const char* path) {
 }
 
 bool is_gid_type(const char* path) {
-  static const std::string folder = "/sys/class/infiniband/" + std::string{device::kDeviceName} +
-                                    "/ports/" + std::to_string(device::kPort) + "/gid_attrs/types/";
-  return path != nullptr && std::strncmp(path, folder.c_str(), folder.size()) == 0;
+  return path != nullptr && std::string_view{path}.starts_with(kGidTypes);
 }
 
 int fails(int error) {

@@ -23,6 +23,8 @@ constexpr Duration kLeaving = 1ms;  // from its deadline until a datagram has le
 // Datagrams above this size that come alone, as on loopback, are worth two system calls: they go
 // straight to their places. Those of trains are not (datapath.md R7).
 constexpr size_t kLarge = 16'000;
+// Datagrams for which nobody looks after one that could not go to its place at once.
+constexpr unsigned kLooksOff = 64;
 // For a program to post receives.
 constexpr Duration kReceiveWait = 10ms;
 
@@ -254,7 +256,7 @@ size_t DatagramDriver::receive(Token& token, size_t calls) {
 // ours could not be delivered.
 std::optional<size_t> DatagramDriver::receive_one(Token& token) {
   auto& counters = token.engine().counters();
-  if (large_ && socket_.can_look()) {
+  if (large_ && socket_.can_look() && (no_looks_ == 0 || --no_looks_ == 0)) {
     std::array<std::byte, wire::WdpData::kLook> front;
     const auto next = socket_.look(front);
     counters.receive_calls.add();
@@ -263,8 +265,9 @@ std::optional<size_t> DatagramDriver::receive_one(Token& token) {
     PieceList places;
     const Bytes seen = Bytes{front}.first(std::min(next.bytes, front.size()));
     if (auto* connection = direct_for(seen, next, places)) {
-      return receive_in_place(token, *connection, places);
+      return receive_in_place(token, *connection, places, seen);
     }
+    no_looks_ = kLooksOff;
   }
   // Afresh each time, for what was delivered may have used it.
   const MutableBytes bounce = token.engine().bounce(token);
@@ -291,7 +294,7 @@ wdp::UcConnection* DatagramDriver::direct_for(Bytes front, const UdpSocket::Rece
 
 // The datagram that was looked at, for nobody else reads the socket.
 size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connection,
-                                        const PieceList& places) {
+                                        const PieceList& places, Bytes seen) {
   std::array<std::byte, wire::WdpData::kSize> header;
   std::array<IoVec, 1 + PieceList::kMost> pieces;
   pieces[0] = {header.data(), header.size()};
@@ -301,6 +304,11 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
   counters.receive_calls.add();
   // EFAULT: the program has unmapped its region. The datagram is lost.
   if (r.would_block || r.error != 0) return 0;
+  if (r.bytes != header.size() + places.bytes() ||
+      !std::equal(header.begin(), header.end(), seen.begin())) {
+    return 0;
+  }
+  large_ = r.bytes >= kLarge;
   count_overruns(socket_, overruns_, counters);
   counters.datagrams_received.add();
   counters.bytes_received_in_place.add(places.bytes());

@@ -46,6 +46,8 @@ class DatagramSpeaker : public ListHook<struct SpeakingTag>,
   // See wdp::UcConnection, wdp::UdQueue.
   virtual bool ready(Token& token) = 0;
   virtual void fill(Token& token, wdp::Train& train) = 0;
+  // What it would say next is no data, and does not wait for its pace.
+  virtual bool urgent(Token&) { return false; }
   virtual void llp_took_all(Token& token) = 0;
   virtual void path_carries(Token& token, size_t max_payload) = 0;
   virtual void own_memory_lost(Token& token) = 0;
@@ -168,7 +170,8 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   std::optional<size_t> receive_one(Token& token);
   wdp::UcConnection* direct_for(Bytes front, const port::UdpSocket::Received& r,
                                 PieceList& places) const;
-  size_t receive_in_place(Token& token, wdp::UcConnection& connection, const PieceList& places);
+  size_t receive_in_place(Token& token, wdp::UcConnection& connection, const PieceList& places,
+                          Bytes seen);
   void deliver(Token& token, Bytes bytes, const port::UdpSocket::Received& r);
   void wait_no_longer(Token& token);
   void settle_now(Token& token);
@@ -207,6 +210,7 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   std::vector<std::byte> rest_in_;  // of the train that was being delivered
   port::UdpSocket::Received rest_how_;
   bool large_ = false;     // the last datagram was, and came alone
+  unsigned no_looks_ = 0;  // until large ones are looked at again
   uint32_t overruns_ = 0;  // counted
   DropTally drops_;
   uint64_t posted_at_poll_ = UINT64_MAX;

@@ -64,16 +64,20 @@ bool DatagramDriver::next_train(Token& token) {
     DatagramSpeaker* s = speaking_.pop_front();
     if (s == nullptr) break;
     settling_.push_back(*s);
-    if (token.now() < s->pacer_.next()) {
+    if (token.now() < s->pacer_.next() && !s->urgent(token)) {
       paced_until_ = std::min(paced_until_, s->pacer_.next());
       paced_.push_back(*s);
       continue;
     }
+    train_.limit(s->pacer_.most());
     current_ = s;
     // An empty train is an answer, too: a request was at fault, a probe was over.
     for (int i = 0; i < 2 && train_.empty() && s->ready(token); ++i) s->fill(token, train_);
     current_ = nullptr;
-    if (train_.empty()) continue;
+    if (train_.empty()) {
+      train_.clear();
+      continue;
+    }
     filler_ = s;
     speaking_.push_back(*s);
   }

@@ -233,16 +233,18 @@ void Engine::helper_turn(bool rang) {
     return;
   }
   const size_t moved = take_over(token);
-  const Duration rest = rest_policy_.after(moved, token.now());
+  Duration rest = rest_policy_.after(moved, token.now(), polled);
+  if (sleep_expected) rest = Duration{0};
   h.reset();
   if (rest > Duration{0}) std::this_thread::sleep_for(rest);
   arm_inner();
 }
 
-// Returns how many bytes came in.
+// Returns how many bytes came in, as far as that is all there is; 0 where more is waiting.
 size_t Engine::take_over(Token& token) {
   bool found = false;
   size_t moved = 0;
+  bool all = false;
   counters().helper_turns.add();
   ask_all();
   for (int i = 0; i < kTakeOverTurns; ++i) {
@@ -253,13 +255,14 @@ size_t Engine::take_over(Token& token) {
       moved += moved_bytes_;
     } else {
       flush_deferred(token);
-      if (moved >= kBulk || !linger(token)) break;
+      all = moved >= kBulk || !linger(token);
+      if (all) break;
     }
     found = true;
   }
   flush_deferred(token);
   policy_.took_over(found);
-  return moved;
+  return all ? moved : 0;
 }
 
 // Where small messages follow each other closely, falling asleep between two of them costs both

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <utility>
 
 #include "base/time.h"
 
@@ -45,27 +46,30 @@ class HelperPolicy {
   std::atomic<int64_t> patience_;
 };
 
-// While much comes in, in pieces that follow each other closely, and no thread of the program waits
-// for it, the helper rests between its turns: each wake-up costs the sender and the receiver some
+// While much comes in, in pieces that follow each other closely, and the program has no part in it,
+// the helper rests between its turns: each wake-up costs the sender and the receiver some
 // microseconds, and what gathers meanwhile comes for one. A NIC does the same with its interrupts
 // (ethtool(8), --coalesce). Used by the helper alone.
 class RestPolicy {
  public:
-  explicit RestPolicy(Duration rest) : rest_(rest) {}
+  explicit RestPolicy(Duration rest)
+      : rest_(rest), close_(std::max<Duration>(std::chrono::milliseconds{1}, 2 * rest)) {}
 
-  // A turn of the helper has ended that moved so many bytes.
-  Duration after(size_t bytes, Time now) {
+  // A turn of the helper has ended that moved so many bytes. `program`: when the program last had
+  // one; a program that takes turns between is likely to wait for what comes.
+  Duration after(size_t bytes, Time now, Time program) {
+    const bool alone = std::exchange(program_, program) == program;
     if (bytes < kMuch) return Duration{0};
-    const bool steady = now - last_much_ < kClose;
-    last_much_ = now;
-    return steady ? rest_ : Duration{0};
+    const bool steady = now - std::exchange(last_much_, now) < close_;
+    return steady && alone ? rest_ : Duration{0};
   }
 
  private:
   static constexpr size_t kMuch = size_t{32} << 10;
-  static constexpr Duration kClose = std::chrono::milliseconds{1};
   const Duration rest_;
+  const Duration close_;
   Time last_much_;
+  Time program_;
 };
 
 // Spinning before a sleep pays when what is waited for comes within the spin. Keeps the share of

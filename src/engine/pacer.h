@@ -16,16 +16,21 @@ class Pacer {
   // 0: as fast as can be.
   explicit Pacer(double gbps) : ns_per_byte_(gbps > 0 ? 8 / gbps : 0) {}
 
-  // When the next train may leave.
+  // When the next train may leave, and how large it is to be at most: what goes in a millisecond,
+  // or a datagram.
   Time next() const { return next_; }
+  size_t most() const {
+    return ns_per_byte_ * 100'000 < 1e6 ? 100'000 : static_cast<size_t>(1e6 / ns_per_byte_);
+  }
   void sent(size_t bytes, Time now) {
     if (ns_per_byte_ == 0) return;
-    const auto cost = static_cast<int64_t>(static_cast<double>(bytes) * ns_per_byte_);
-    next_ = std::max(next_, now - kCatchUp) + Duration{cost};
+    const double cost = std::min(static_cast<double>(bytes) * ns_per_byte_, kMostNs);
+    next_ = std::max(next_, now - kCatchUp) + Duration{static_cast<int64_t>(cost)};
   }
 
  private:
   static constexpr Duration kCatchUp = std::chrono::milliseconds{1};
+  static constexpr double kMostNs = 3600e9;  // an hour
   const double ns_per_byte_;
   Time next_;
 };

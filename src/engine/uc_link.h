@@ -68,6 +68,7 @@ class UcLink final : public Source, public DatagramSpeaker {
         counters_(&engine_.gone) {}
   bool ready(Token& token) override { return connection_.ready(token.now()); }
   void fill(Token& token, wdp::Train& train) override { connection_.fill(train, token.now()); }
+  bool urgent(Token& token) override { return connection_.urgent(token.now()); }
   void llp_took_all(Token& token) override { connection_.llp_took_all(token.now()); }
   void path_carries(Token& token, size_t max_payload) override;
   void own_memory_lost(Token& token) override;

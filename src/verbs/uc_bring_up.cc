@@ -73,6 +73,7 @@ void UcTransport::call_itself(engine::Token& token, const wdp::Path& path) {
                         .peer_qpn = o.own_qpn,
                         .first_psn = o.first_psn,
                         .peer_first_psn = o.first_psn,
+                        .crc = o.features.data_crc,
                         .ird = o.ird,
                         .ord = o.ord,
                         .max_payload = o.max_payload},

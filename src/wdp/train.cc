@@ -1,12 +1,14 @@
 #include "wdp/train.h"
 
+#include <algorithm>
+
 namespace weft::wdp {
 
 Train::Train() : staging_(std::make_unique_for_overwrite<std::byte[]>(kStaging)) {}
 
 bool Train::takes(size_t size, const Path& path) const {
   if (empty()) return size <= wire::kMaxUdpPayload;
-  const size_t most = path_.to.address.is_ipv4() ? kMostBytes : kMostBytesIpv6;
+  const size_t most = std::min(most_, path_.to.address.is_ipv4() ? kMostBytes : kMostBytesIpv6);
   return !closed_ && datagrams_ < kMostDatagrams && size <= segment_ && bytes_ + size <= most &&
          path == path_;
 }
@@ -44,6 +46,7 @@ void Train::clear() {
   pieces_.clear();
   detached_ = {};
   used_ = datagrams_ = segment_ = bytes_ = 0;
+  most_ = SIZE_MAX;
   closed_ = false;
 }
 

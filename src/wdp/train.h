@@ -35,6 +35,8 @@ class Train {
   const Path& path() const { return path_; }
   std::span<const IoVec> pieces() const { return pieces_; }
 
+  // At most so many bytes besides the first datagram, until it is cleared.
+  void limit(size_t bytes) { most_ = bytes; }
   // May a datagram of so many bytes follow on this path? The first one may have any size.
   bool takes(size_t size, const Path& path) const;
   // Begins it; takes() said yes. Exactly so many bytes are then to be staged and referred to.
@@ -84,6 +86,7 @@ class Train {
   size_t datagrams_ = 0;
   size_t segment_ = 0;
   size_t bytes_ = 0;
+  size_t most_ = SIZE_MAX;
   bool closed_ = false;
 };
 

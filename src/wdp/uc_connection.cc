@@ -105,6 +105,10 @@ bool UcConnection::ready(Time now) {
   return (handshake_ != nullptr && handshake_->ready()) || (speaks() && session_->ready(now));
 }
 
+bool UcConnection::urgent(Time now) const {
+  return (handshake_ != nullptr && handshake_->ready()) || (speaks() && session_->urgent(now));
+}
+
 void UcConnection::fill(Train& train, Time now) {
   if (handshake_ != nullptr && handshake_->ready()) {
     handshake_->fill(train);

@@ -38,6 +38,8 @@ class UcConnection {
   // --- trains out: see UcSession
   bool ready(Time now);
   void fill(Train& train, Time now);
+  // fill() would write control, and no data.
+  bool urgent(Time now) const;
   void llp_took_all(Time now);
 
   // --- time

@@ -185,6 +185,11 @@ void UcSession::settle(Time now) {
     end(StreamEnd::Kind::local_error, wire::term::kLocalCatastrophic);
     return;
   }
+  if (closing_ && now >= close_by_ && counters_.datagrams_sent != sent_by_then_) {
+    // It is slow, and not stuck.
+    sent_by_then_ = counters_.datagrams_sent;
+    close_by_ = now + kLinger;
+  }
   if (closing_ && ((send_path_.drained() && send_path_.idle()) || now >= close_by_)) {
     close_by_ = Time::never();
     control_.disconnect(0, now);
@@ -209,6 +214,7 @@ void UcSession::close(Time now) {
   if (!active() || closing_) return;
   closing_ = true;
   close_by_ = now + kLinger;
+  sent_by_then_ = counters_.datagrams_sent;
   send_path_.close();
   settle(now);
 }

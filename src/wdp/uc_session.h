@@ -45,6 +45,8 @@ class UcSession {
   bool ready(Time now);
   // Adds datagrams to the train, which is empty.
   void fill(Train& train, Time now);
+  // fill() would write control, and no data.
+  bool urgent(Time now) const { return control_.ready(now); }
   // The kernel has all that fill() wrote.
   void llp_took_all(Time now);
   // The kernel refused a datagram: the path carries this much UDP payload at most.
@@ -109,6 +111,7 @@ class UcSession {
   bool open_ = false;
   bool answers_first_ = false;  // answers and own requests take turns
   bool closing_ = false;
+  uint64_t sent_by_then_ = 0;  // datagrams, when close_by_ was set
   Time close_by_ = Time::never();
   wire::WdpData direct_;  // the header of the last direct()
 };

@@ -15,9 +15,10 @@ PATIENCE_MS = 15_000
 
 @dataclass
 class Difference:
-    """What one of the peers does instead, and why that is known."""
+    """What one of the peers does instead, and why that is known. Not `always`: it is a race, and may go well."""
     sees: str
     why: str
+    always: bool = True
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Case:
 
 
 def case(name, rfc, sentence, expects, *, differs=None, skips=None, options=None, siw=None):
-    """Decorates the function that runs the case. `siw`: short for its difference, (what is seen, why)."""
+    """Decorates the function that runs the case. `siw`: short for its difference, (what is seen, why[, always])."""
     known = {k: Difference(*v) for k, v in (differs or {}).items()}
     if siw:
         known["siw"] = Difference(*siw)

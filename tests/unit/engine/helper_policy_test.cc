@@ -55,21 +55,37 @@ TEST(HelperPolicy, AWordFromTheUserBelowTheLeast) {
   EXPECT_EQ(p.patience(), 4us);
 }
 
+constexpr size_t kTrain = 64 << 10;
+const Time kStart = Time::from_ns(1'000'000'000);
+
 TEST(RestPolicy, RestsWhileMuchComesInCloseTogether) {
   RestPolicy p{100us};
-  Time now = Time::from_ns(1'000'000'000);
-  EXPECT_EQ(p.after(64 << 10, now), 0us);  // the first, after a long time
-  EXPECT_EQ(p.after(64 << 10, now = now + 300us), 100us);
-  EXPECT_EQ(p.after(64 << 10, now = now + 300us), 100us);
-  EXPECT_EQ(p.after(100, now = now + 100us), 0us);  // a message of 100 bytes
-  EXPECT_EQ(p.after(64 << 10, now = now + 5ms), 0us);
+  EXPECT_EQ(p.after(kTrain, kStart, Time{}), 0us);  // the first, after a long time
+  EXPECT_EQ(p.after(kTrain, kStart + 300us, Time{}), 100us);
+  EXPECT_EQ(p.after(kTrain, kStart + 600us, Time{}), 100us);
+  EXPECT_EQ(p.after(100, kStart + 700us, Time{}), 0us);  // a message of 100 bytes
+  EXPECT_EQ(p.after(kTrain, kStart + 6ms, Time{}), 0us);
+}
+
+TEST(RestPolicy, NotWhereTheProgramTakesTurns) {
+  RestPolicy p{100us};
+  EXPECT_EQ(p.after(kTrain, kStart, kStart), 0us);
+  EXPECT_EQ(p.after(kTrain, kStart + 300us, kStart + 200us), 0us);
+  EXPECT_EQ(p.after(kTrain, kStart + 600us, kStart + 500us), 0us);
+  EXPECT_EQ(p.after(kTrain, kStart + 900us, kStart + 500us), 100us);  // it has stopped
+}
+
+TEST(RestPolicy, ALongRestIsNoPause) {
+  RestPolicy p{5ms};
+  EXPECT_EQ(p.after(kTrain, kStart, Time{}), 0us);
+  EXPECT_EQ(p.after(kTrain, kStart + 6ms, Time{}), 5ms);
+  EXPECT_EQ(p.after(kTrain, kStart + 12ms, Time{}), 5ms);
 }
 
 TEST(RestPolicy, NeverWhereTheUserWantsNone) {
   RestPolicy p{0us};
-  const Time now = Time::from_ns(1'000'000'000);
-  EXPECT_EQ(p.after(1 << 20, now), 0us);
-  EXPECT_EQ(p.after(1 << 20, now + 10us), 0us);
+  EXPECT_EQ(p.after(1 << 20, kStart, Time{}), 0us);
+  EXPECT_EQ(p.after(1 << 20, kStart + 10us, Time{}), 0us);
 }
 
 TEST(SpinPolicy, SpinsAsLongAsItPays) {

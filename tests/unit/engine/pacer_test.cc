@@ -34,6 +34,20 @@ TEST(Pacer, CatchesUpForAMomentAlone) {
   EXPECT_EQ(p.next(), now - 1ms + 1us);
 }
 
+TEST(Pacer, TrainsOfAMillisecond) {
+  EXPECT_EQ(Pacer{0.08}.most(), 10'000U);
+  EXPECT_EQ(Pacer{1e-9}.most(), 0U);  // a datagram always goes
+  EXPECT_GE(Pacer{8}.most(), 65'536U);
+  EXPECT_GE(Pacer{0}.most(), 65'536U);
+}
+
+TEST(Pacer, ARateOfNextToNothingIsAnHourForADatagram) {
+  Pacer p{1e-300};
+  const Time start = Time::from_ns(1'000'000'000);
+  p.sent(1000, start);
+  EXPECT_EQ(p.next(), start - 1ms + 3600s);
+}
+
 TEST(Pacer, NoRateIsNoDelay) {
   Pacer p{0};
   p.sent(100'000'000, Time::from_ns(5));
