@@ -32,7 +32,7 @@ inline constexpr uint64_t kLargestMessage = 64U << 20;
 
 // Baselines stand right before what is compared with them; a baseline that a chosen case needs is
 // there even when `only` does not name it.
-std::vector<Spec> make_cases(const CaseChoice& choice);
+std::vector<Spec> make_cases(const CaseChoice& wanted);
 // Those of one suite, without a choice by name.
 std::vector<Spec> rc_cases(const CaseChoice& choice);
 std::vector<Spec> uc_cases(const CaseChoice& choice);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <vector>
 
 #include "bench/failure.h"
@@ -70,7 +71,7 @@ void run_ip(const port::Fd& where, const std::string& arguments) {
 void drop_in(const port::Fd& where, double share) {
   constexpr unsigned kParts = 100'000;
   run_in(where, {"nft", "flush ruleset"}, "nftables");
-  const auto parts = static_cast<unsigned>(share * kParts + 0.5);
+  const auto parts = static_cast<unsigned>(std::lround(share * kParts));
   if (parts == 0) return;
   run_in(
       where,
