@@ -1,7 +1,8 @@
-// Event channels and events.
+// Events.
 #include <algorithm>
 #include <new>
 
+#include "abi/rdmacm/channel.h"
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/ids.h"
 
@@ -41,7 +42,7 @@ void fill_parameters(CmEvent& e) {
 
 // The Id of a peer that wants to connect begins its life here. 0, or an errno value.
 int adopt_request(CmEvent& e, CmId& listener) {
-  auto* id = new (std::nothrow) CmId{*e.core.id, object(listener.channel), false};
+  auto* id = new (std::nothrow) CmId{*e.core.id, listener.channel, false};
   if (id == nullptr) {
     e.core.id->destroy();
     return ENOMEM;
@@ -94,25 +95,6 @@ void carry_out(CmEvent& e) {
 
 }  // namespace
 
-CmChannel* create_channel() {
-  cm::Channel* core = nullptr;
-  if (const int error = connections().create_channel(core); error != 0) {
-    errno = error;
-    return nullptr;
-  }
-  auto* c = new (std::nothrow) CmChannel{*core};
-  if (c == nullptr) {
-    core->destroy();
-    errno = ENOMEM;
-  }
-  return c;
-}
-
-void destroy_channel(CmChannel* channel) {
-  channel->core.destroy();
-  delete channel;
-}
-
 int complete(CmId& id) {
   if (!id.sync) return 0;
   if (id.event != nullptr) {
@@ -132,23 +114,13 @@ using namespace weft::abi;
 
 extern "C" {
 
-rdma_event_channel* rdma_create_event_channel() try {
-  return create_channel();
-} catch (const std::bad_alloc&) {
-  errno = ENOMEM;
-  return nullptr;
-}
-
-void rdma_destroy_event_channel(rdma_event_channel* channel) {
-  destroy_channel(&object(channel));
-}
-
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) try {
   if (event == nullptr) return refuse(EINVAL);
-  cm::Channel& from = object(channel).core;
+  const std::shared_ptr<cm::Channel> from = core_of(channel);
+  if (from == nullptr) return refuse(EBADF);
   for (;;) {
     cm::Event* core = nullptr;
-    if (const int error = from.next(core); error != 0) return refuse(error);
+    if (const int error = from->next(core); error != 0) return refuse(error);
     auto e = std::unique_ptr<CmEvent>{new (std::nothrow) CmEvent{*core}};
     if (e == nullptr) {
       connections().acknowledge(core);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "abi/rdmacm/channel.h"
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/ids.h"
 #include "device/device.h"
@@ -96,22 +97,23 @@ int fill_route(CmId& id) {
 int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space space,
               ibv_qp_type type) try {
   const bool sync = channel == nullptr;
-  CmChannel* c = sync ? create_channel() : &object(channel);
+  OwnedChannel own{sync ? create_channel() : nullptr};
+  rdma_event_channel* c = sync ? own.get() : channel;
   if (c == nullptr) return -1;
+  const std::shared_ptr<cm::Channel> events = core_of(c);
+  if (events == nullptr) return refuse(EBADF);
   cm::Id* core = nullptr;
-  int error = connections().create_id(c->core, static_cast<cm::PortSpace>(space), core);
+  int error = connections().create_id(*events, static_cast<cm::PortSpace>(space), core);
   CmId* fresh = nullptr;
   if (error == 0) {
-    fresh = new (std::nothrow) CmId{*core, *c, sync};
+    fresh = new (std::nothrow) CmId{*core, c, sync};
     if (fresh == nullptr) {
       core->destroy();
       error = ENOMEM;
     }
   }
-  if (error != 0) {
-    if (sync) destroy_channel(c);
-    return refuse(error);
-  }
+  if (error != 0) return refuse(error);
+  (void)own.release();
   core->set_owner(fresh);
   fresh->context = context;
   fresh->ps = space;
@@ -123,7 +125,7 @@ int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_
 }
 
 void free_id(CmId* id) {
-  if (id->sync) destroy_channel(&object(id->channel));
+  if (id->sync) destroy_channel(id->channel);
   std::free(id->route.path_rec);
   delete id;
 }
@@ -244,24 +246,27 @@ int rdma_set_option(rdma_cm_id* id, int level, int optname, void* optval, size_t
   return result(i.core.set_option(option));
 }
 
-int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
+int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) try {
   CmId& i = object(id);
   const bool sync = channel == nullptr;
   if (i.sync && sync) return refuse(EINVAL);
-  CmChannel* to = sync ? create_channel() : &object(channel);
+  OwnedChannel own{sync ? create_channel() : nullptr};
+  rdma_event_channel* to = sync ? own.get() : channel;
   if (to == nullptr) return -1;
+  const std::shared_ptr<cm::Channel> events = core_of(to);
+  if (events == nullptr) return refuse(EBADF);
   if (i.sync && i.event != nullptr) {
     rdma_ack_cm_event(i.event);
     i.event = nullptr;
   }
-  if (const int error = i.core.migrate(to->core); error != 0) {
-    if (sync) destroy_channel(to);
-    return refuse(error);
-  }
-  if (i.sync) destroy_channel(&object(i.channel));
+  if (const int error = i.core.migrate(*events); error != 0) return refuse(error);
+  if (i.sync) destroy_channel(i.channel);
   i.sync = sync;
   i.channel = to;
+  (void)own.release();
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 }  // extern "C"

@@ -14,11 +14,6 @@
 
 namespace weft::abi {
 
-struct CmChannel : rdma_event_channel {
-  explicit CmChannel(cm::Channel& c) : rdma_event_channel{c.fd()}, core(c) {}
-  cm::Channel& core;
-};
-
 // A multicast group that an Id has joined.
 struct CmGroup {
   port::Address address;
@@ -29,7 +24,7 @@ struct CmGroup {
 };
 
 struct CmId : rdma_cm_id {
-  CmId(cm::Id& i, CmChannel& c, bool s) : rdma_cm_id{}, core(i), sync(s) { channel = &c; }
+  CmId(cm::Id& i, rdma_event_channel* c, bool s) : rdma_cm_id{}, core(i), sync(s) { channel = c; }
   cm::Id& core;
   bool sync;                            // `channel` is its own, and calls wait for their events
   std::vector<std::byte> connect_data;  // of rdma_getaddrinfo, goes in front of the program's
@@ -48,9 +43,6 @@ struct CmEvent : rdma_cm_event {
 
 inline CmId& object(rdma_cm_id* id) {
   return static_cast<CmId&>(*id);
-}
-inline CmChannel& object(rdma_event_channel* c) {
-  return static_cast<CmChannel&>(*c);
 }
 
 inline Core& the_core() {
@@ -74,8 +66,6 @@ inline int result(int error) {
   return error == 0 ? 0 : refuse(error);
 }
 
-CmChannel* create_channel();
-void destroy_channel(CmChannel* channel);
 // `channel` nullptr: a synchronous Id. Its device and queue pair type are for the caller to fill
 // in.
 int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space space,

@@ -43,17 +43,19 @@ Event* EventChannel::take() {
   return *e;
 }
 
-EventChannel::Visit::Visit(EventChannel& channel) : channel_(channel.shared_from_this()) {
+EventChannel::Visit::Visit(EventChannel& channel) : channel_(channel) {
   const std::lock_guard guard{channel.taking_};
   ++channel.visits_;
 }
 
 EventChannel::Visit::~Visit() {
-  const std::lock_guard guard{channel_->taking_};
-  if (--channel_->visits_ == 0 && channel_->destroyed_) channel_->events_.close();
+  const std::lock_guard guard{channel_.taking_};
+  if (--channel_.visits_ == 0 && channel_.destroyed_) channel_.events_.close();
 }
 
 int EventChannel::next(Event*& event) {
+  // In a child of fork(2) another thread of the parent may have had the lock.
+  if (!alive()) return EIO;
   // Programs destroy a channel while a thread of theirs waits here, and leave by exit(3). As with
   // the kernel's, that thread hears nothing more.
   const Visit visit{*this};
@@ -114,7 +116,6 @@ void EventChannel::destroy() {
     account(*e).request_left();
     core(e->id).destroy();
   }
-  const std::shared_ptr<EventChannel> last_use = std::move(self_);
 }
 
 std::vector<BasicId*> EventChannel::withdraw(const BasicId& id) {

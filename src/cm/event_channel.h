@@ -34,8 +34,6 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
   bool valid() const { return events_.valid(); }
   // False in a child of fork(2) that has it from its parent.
   bool alive() const { return &adapter_ == verbs::Adapter::existing(); }
-  // The program has got it, and gives it back by destroy().
-  void keep() { self_ = shared_from_this(); }
 
   int fd() const override { return events_.fd(); }
   int next(Event*& event) override;
@@ -70,13 +68,12 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
     Visit& operator=(const Visit&) = delete;
 
    private:
-    std::shared_ptr<EventChannel> channel_;
+    EventChannel& channel_;
   };
   Event* take();
   int wait();
 
   verbs::Adapter& adapter_;
-  std::shared_ptr<EventChannel> self_;
   std::atomic<int> under_way_{0};
   std::atomic<unsigned> misses_{0};  // looks in a row that found nothing
 

@@ -17,13 +17,12 @@ namespace {
 
 class ProcessService final : public Service {
  public:
-  int create_channel(Channel*& channel) override {
+  int create_channel(std::shared_ptr<Channel>& channel) override {
     verbs::Adapter* a = adapter();
     if (a == nullptr) return EMFILE;
     auto fresh = std::make_shared<EventChannel>(*a);
     if (!fresh->valid()) return EMFILE;
-    fresh->keep();
-    channel = fresh.get();
+    channel = std::move(fresh);
     return 0;
   }
 

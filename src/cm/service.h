@@ -7,6 +7,7 @@
 // object came through fork(2) from the parent process.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -83,7 +84,7 @@ class Channel {
   // The oldest event. Waits for one, as the descriptor says: EAGAIN, or EINTR after a signal.
   virtual int next(Event*& event) = 0;
   // Events that nobody took, and requests in them, are gone. Ids of the channel go on without being
-  // heard.
+  // heard. A thread that waits in next() hears nothing more.
   virtual void destroy() = 0;
 
  protected:
@@ -156,7 +157,7 @@ class Id {
 
 class Service {
  public:
-  virtual int create_channel(Channel*& channel) = 0;
+  virtual int create_channel(std::shared_ptr<Channel>& channel) = 0;
   virtual int create_id(Channel& channel, PortSpace space, Id*& id) = 0;
   // Destroying the event's Id, for a connect_request its listener, waits for this. The channel may
   // be gone.

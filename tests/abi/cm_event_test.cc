@@ -153,6 +153,41 @@ TEST_F(CmEvent, IdMayOutliveItsChannel) {
   expect_event(active.get(), RDMA_CM_EVENT_REJECTED);
 }
 
+// As with the kernel's descriptor.
+TEST_F(CmEvent, DestroyedChannelIsABadDescriptor) {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  ASSERT_NE(channel, nullptr);
+  const OwnedId id = make_id(active.get());
+  rdma_destroy_event_channel(channel);
+  rdma_cm_event* e = nullptr;
+  EXPECT_ERRNO(EBADF, rdma_get_cm_event(channel, &e));
+  rdma_cm_id* fresh = nullptr;
+  EXPECT_ERRNO(EBADF, rdma_create_id(channel, &fresh, nullptr, RDMA_PS_TCP));
+  EXPECT_ERRNO(EBADF, rdma_migrate_id(id.get(), channel));
+  EXPECT_EQ(id->channel, active.get());
+  rdma_destroy_event_channel(channel);
+}
+
+// rping destroys the channel under a thread that goes round for the next event.
+TEST_F(CmEvent, ChannelIsDestroyedUnderAThreadThatTakesEvents) {
+  for (int i = 0; i < 200; ++i) {
+    rdma_event_channel* channel = rdma_create_event_channel();
+    ASSERT_NE(channel, nullptr);
+    ASSERT_EQ(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+    std::atomic<unsigned> rounds{0};
+    int error = 0;
+    std::thread taker([&] {
+      rdma_cm_event* e = nullptr;
+      while (rdma_get_cm_event(channel, &e) == -1 && errno == EAGAIN) ++rounds;
+      error = errno;
+    });
+    while (rounds < 3) std::this_thread::yield();
+    rdma_destroy_event_channel(channel);
+    taker.join();
+    ASSERT_EQ(error, EBADF);
+  }
+}
+
 TEST_F(CmEvent, EventNames) {
   EXPECT_STREQ(rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED), "RDMA_CM_EVENT_ADDR_RESOLVED");
   EXPECT_STREQ(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");

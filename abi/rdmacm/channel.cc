@@ -1,0 +1,89 @@
+#include "abi/rdmacm/channel.h"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+#include "abi/rdmacm/ids.h"
+
+namespace weft::abi {
+namespace {
+
+class Channels {
+ public:
+  Channels() {
+    // Fails only without memory; then a child of fork(2) may find the lock held.
+    (void)pthread_atfork([] { all().lock_.lock(); }, [] { all().lock_.unlock(); },
+                         [] { all().lock_.unlock(); });
+  }
+  // Never destroyed: threads of the program go on while it exits.
+  static Channels& all() {
+    static auto& channels = *new Channels;
+    return channels;
+  }
+
+  void add(rdma_event_channel* channel, std::shared_ptr<cm::Channel> core) {
+    const std::lock_guard guard{lock_};
+    live_[channel] = std::move(core);
+  }
+  std::shared_ptr<cm::Channel> find(rdma_event_channel* channel) {
+    const std::lock_guard guard{lock_};
+    const auto found = live_.find(channel);
+    return found == live_.end() ? nullptr : found->second;
+  }
+  std::shared_ptr<cm::Channel> remove(rdma_event_channel* channel) {
+    const std::lock_guard guard{lock_};
+    const auto found = live_.extract(channel);
+    return found.empty() ? nullptr : std::move(found.mapped());
+  }
+
+ private:
+  std::mutex lock_;
+  std::unordered_map<rdma_event_channel*, std::shared_ptr<cm::Channel>> live_;
+};
+
+}  // namespace
+
+rdma_event_channel* create_channel() {
+  std::shared_ptr<cm::Channel> core;
+  if (const int error = connections().create_channel(core); error != 0) {
+    errno = error;
+    return nullptr;
+  }
+  auto channel = std::make_unique<rdma_event_channel>(rdma_event_channel{core->fd()});
+  Channels::all().add(channel.get(), std::move(core));
+  return channel.release();
+}
+
+void destroy_channel(rdma_event_channel* channel) {
+  const std::shared_ptr<cm::Channel> core = Channels::all().remove(channel);
+  if (core == nullptr) return;
+  core->destroy();
+  delete channel;
+}
+
+std::shared_ptr<cm::Channel> core_of(rdma_event_channel* channel) {
+  return Channels::all().find(channel);
+}
+
+}  // namespace weft::abi
+
+using namespace weft::abi;
+
+extern "C" {
+
+rdma_event_channel* rdma_create_event_channel() try {
+  return create_channel();
+} catch (const std::bad_alloc&) {
+  errno = ENOMEM;
+  return nullptr;
+}
+
+void rdma_destroy_event_channel(rdma_event_channel* channel) {
+  destroy_channel(channel);
+}
+
+}  // extern "C"
