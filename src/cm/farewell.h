@@ -1,12 +1,13 @@
 // Gives up a connection whose start-up is done and that nobody wants any more.
 //
-// A peer that was promised an RTR frame gets it first, and the connection is closed a while later:
-// a kernel with siw dies of one that closes between the MPA Reply and the RTR, or right behind that
-// (wire.md 2.5 rule 6).
+// A peer that was promised an RTR frame gets it first, kicks follow, and the connection is closed a
+// while later: a kernel with siw dies of one that closes between the MPA Reply and the RTR, or
+// before it has noticed that (wire.md 2.5 rules 5 and 6).
 #pragma once
 
 #include "cm/started.h"
 #include "engine/engine.h"
+#include "mpa/fpdu_writer.h"
 
 namespace weft::cm {
 
@@ -22,7 +23,13 @@ class Farewell final : public engine::Source {
 
  private:
   explicit Farewell(port::TcpStream tcp) : tcp_(std::move(tcp)) {}
+  void say(mpa::TxBatch& batch);
+  Time next() const;
+
   port::TcpStream tcp_;
+  mpa::FpduWriter writer_;
+  Time begun_;
+  size_t kicks_ = 0;
 };
 
 }  // namespace weft::cm

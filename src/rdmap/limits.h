@@ -35,9 +35,16 @@ struct StreamConfig {
 inline constexpr Duration kLinger = std::chrono::seconds{1};
 inline constexpr Duration kDrainStuck = std::chrono::seconds{10};
 
+// siw may sleep over the Initiator's first FPDU until another segment comes (wire.md 2.5 rule 5).
+// So long after it a kick, an empty Write, goes out, unless something was received.
+inline constexpr std::array<Duration, 4> kKickAfter = {
+    std::chrono::milliseconds{5}, std::chrono::milliseconds{20}, std::chrono::milliseconds{80},
+    std::chrono::milliseconds{320}};
+
 // A kernel with siw dies of a connection that closes, or is terminated, between the Reply and the
-// RTR or too soon after it (wire.md 2.5 rule 6).
-inline constexpr Duration kRtrSettles = std::chrono::milliseconds{50};
+// RTR or too soon after it (wire.md 2.5 rule 6). Three kicks go out before: of an RTR that siw
+// sleeps over it dies as well.
+inline constexpr Duration kRtrSettles = std::chrono::milliseconds{150};
 
 // Towards a plain peer, from its last byte to our FIN. siw gives up a request whose bytes are all
 // out when the FIN comes before its transmitting thread has come back from the kernel's send; with

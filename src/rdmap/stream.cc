@@ -15,7 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kOpeningWriteAfter = 10ms;  // wire.md 2.4
-constexpr std::array<Duration, 4> kKickAfter = {5ms, 20ms, 80ms, 320ms};
 }  // namespace
 
 Stream::Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Time now)
@@ -85,7 +84,7 @@ void Stream::received(Bytes bytes, Time now) {
 void Stream::after_input(const Verdict& v, Time now) {
   received_any_ = true;
   if (!config_.mpa.extension) fin_settles_at_ = now + kFinSettles;
-  kick_at_ = rtr_settles_at_ = Time::never();
+  kick_at_ = Time::never();  // but the peer may speak without having seen the RTR (wire.md 2.4)
   if (silent_ && receiver_.fpdus() > 0) end_silence();
   if (const auto report = receive_path_.take_report()) {
     send_path_.covered(report->run);
@@ -313,7 +312,8 @@ Time Stream::deadline() const {
   // Only what tick() acts on: a deadline that stays in the past would keep its keeper busy for
   // ever.
   if (state_ == State::ended) return parting_ && !linger_over_ ? linger_until_ : Time::never();
-  if (!input_live()) return std::min({linger_until_, rtr_settles_at_});
+  if (!input_live())
+    return std::min({linger_until_, rtr_settles_at_, waking_peer() ? kick_at_ : Time::never()});
   if (leaving_) return std::min({linger_until_, rtr_settles_at_, fin_at(), kick_at_});
   return std::min({fin_at(), opening_write_at_, speak_at_, kick_at_, linger_until_, rtr_settles_at_,
                    receive_wanted_until_, send_path_.rnr_deadline()});
@@ -330,13 +330,12 @@ void Stream::tick(Time now) {
       linger_over_ = true;
     }
   }
-  if (!input_live()) return;
-  if (now >= kick_at_) {
+  if ((input_live() || waking_peer()) && now >= kick_at_) {
     engine_counters().kicks.add();
     send_path_.add_empty_write(false);
     schedule_kick();
   }
-  if (leaving_) return;
+  if (!input_live() || leaving_) return;
   if (now >= speak_at_) end_silence();
   if (now >= opening_write_at_) {
     opening_write_at_ = Time::never();
@@ -367,7 +366,6 @@ void Stream::drain_timed_out(Time now) {
   }
 }
 
-// wire.md 2.5 rule 5: siw may sleep over our first FPDU until another segment comes.
 void Stream::schedule_kick() {
   kick_at_ = kicks_ < kKickAfter.size() ? first_fpdu_at_ + kKickAfter[kicks_] : Time::never();
   ++kicks_;

@@ -149,6 +149,8 @@ class Stream {
   void drain_timed_out(Time now);
   bool owes_delivered() const;
   // While leaving: what was said before must not be slept over.
+  // The Terminate waits for the RTR to settle, and kicks go on meanwhile.
+  bool waking_peer() const { return state_ == State::terminating && !rtr_settled(); }
   bool owes_kick() const { return !config_.mpa.extension && send_path_.owes_empty_write(); }
 
   void write_output(mpa::TxBatch& batch, Time now);

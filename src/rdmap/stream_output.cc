@@ -18,7 +18,8 @@ constexpr uint32_t kMostResponsesInRow = 4;  // while own requests wait (wire.md
 
 Stream::Output Stream::output() {
   if (state_ == State::terminating) {
-    return own_terminate_ && !terminate_written_ && rtr_settled() ? Output::ready : Output::none;
+    if (waking_peer()) return owes_kick() ? Output::ready : Output::none;
+    return own_terminate_ && !terminate_written_ ? Output::ready : Output::none;
   }
   if (state_ == State::ended || silent_ || shutdown_done_) return Output::none;
   if (leaving_) {
@@ -48,6 +49,7 @@ void Stream::fill(mpa::TxBatch& batch, Time now) {
 
 void Stream::write_output(mpa::TxBatch& batch, Time now) {
   if (state_ == State::terminating) {
+    if (waking_peer() && owes_kick()) send_path_.write_empty_write(writer_, batch);
     write_terminate(batch);
     return;
   }
@@ -76,7 +78,7 @@ void Stream::write_messages(mpa::TxBatch& batch, Time now) {
   if (rtr_pending_) {
     write_rtr(batch);
     rtr_pending_ = false;
-    if (!config_.mpa.extension && !received_any_) rtr_settles_at_ = now + kRtrSettles;
+    if (!config_.mpa.extension) rtr_settles_at_ = now + kRtrSettles;
   }
   if (owes_delivered() && !write_delivered(batch)) return;
   for (;;) {

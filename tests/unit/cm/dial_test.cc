@@ -79,6 +79,9 @@ class DialTest : public testing::Test {
   bool ended_ = false;
 };
 
+// Length, tagged and last, RDMA Write.
+const std::vector<std::byte> kEmptyWrite{std::byte{0}, std::byte{14}, std::byte{0xc1},
+                                         std::byte{0x40}};
 constexpr size_t kRequest = 24;  // with the enhanced block
 
 std::vector<uint8_t> reply(uint8_t ird_high, uint8_t ord_high) {
@@ -114,6 +117,16 @@ TEST_F(DialTest, GivenUpBeforeTheReplyItStillSendsTheRtrAndClosesLater) {
     if (k.fpdu > 8) {
       EXPECT_EQ(static_cast<uint8_t>(rtr[3]) & 0x0f, k.opcode);
     }
+    // siw may sleep over the RTR, and would wake to the end.
+    const auto kicks = hear(3 * 20);
+    ASSERT_EQ(kicks.size(), 3U * 20);
+    for (size_t i = 0; i < kicks.size(); i += 20) {
+      EXPECT_EQ((std::vector<std::byte>{kicks.begin() + static_cast<long>(i),
+                                        kicks.begin() + static_cast<long>(i) + 4}),
+                kEmptyWrite)
+          << i;
+    }
+    EXPECT_GE(std::chrono::steady_clock::now() - before, rdmap::kKickAfter[2]);
     EXPECT_TRUE(hear(1).empty());
     EXPECT_TRUE(ended_);
     EXPECT_GE(std::chrono::steady_clock::now() - before, rdmap::kRtrSettles);
