@@ -140,12 +140,12 @@ int main(int argc, char** argv) {
   }
   fprintf(stderr, "attached\n");
   for (;;) {
-    const uint32_t ended = __atomic_load_n(&ring->ended, __ATOMIC_ACQUIRE);
+    const int alive = weft_stream_alive(ring); /* before the last look */
     const uint32_t seen = __atomic_load_n(&ring->signal, __ATOMIC_ACQUIRE);
     int any = 0;
     for (uint32_t i = 0; i < ring->streams; ++i) any |= take(&streams[i], &sums, &next[i], slow_ms);
     if (any) continue;
-    if (ended) break;
+    if (!alive) break;
     /* One word for all streams; who takes one stream calls weft_stream_wait(). */
     const struct timespec t = {1, 0};
     syscall(SYS_futex, &ring->signal, FUTEX_WAIT, seen, &t, NULL, 0);

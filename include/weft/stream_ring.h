@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 #define WEFT_STREAM_MAGIC 0x676e697274666577ULL /* "weftring" in memory */
-#define WEFT_STREAM_VERSION 1u
+#define WEFT_STREAM_VERSION 2u
 #define WEFT_STREAM_MOST_PACKETS 16384u /* in a block */
 #define WEFT_STREAM_MOST_BLOCKS 992u    /* of a stream */
 #define WEFT_STREAM_BLOCK_HEADER 4096u
@@ -79,8 +79,8 @@ struct weft_stream_state {
   uint64_t overrun_packets; /* packets that found no free block */
   uint64_t pad0[3];
   uint64_t tail;     /* written by the consumer */
-  uint32_t consumer; /* its process id; 0: nobody, and the receiver releases blocks itself. Who
-                        changes it, or moves `tail`, does so by compare-and-exchange */
+  uint32_t consumer; /* its process id, as it sees it; 0: nobody, and the receiver releases blocks
+                        itself. Who changes it, or moves `tail`, does so by compare-and-exchange */
   uint32_t pad1;
   uint64_t pad2[6];
   uint32_t order[WEFT_STREAM_MOST_BLOCKS];
@@ -133,13 +133,83 @@ static inline int weft_stream_fits(const struct weft_stream_ring* r) {
          r->block_bytes <= (r->size - r->data_offset) / slots;
 }
 
+/* Who lives holds a lock of the file (F_OFD_SETLK, for writing): the receiver that of byte 0, a
+ * consumer that of the first byte of its stream's struct weft_stream_state. The kernel gives it
+ * back when the process ends, however it ends; but children of fork() that did not exec have it,
+ * too, and keep it until they end or call weft_stream_after_fork(). So containers that share
+ * /dev/shm and not their process numbers know about each other. 0: it is had, or (`test`) could be
+ * had. */
+#define WEFT_STREAM_OFD_GETLK 36 /* as in <fcntl.h>, which shows them with _GNU_SOURCE alone */
+#define WEFT_STREAM_OFD_SETLK 37
+static inline int weft_stream_lock(int fd, uint64_t at, int test) {
+  struct flock l;
+  l.l_type = F_WRLCK;
+  l.l_whence = SEEK_SET;
+  l.l_start = (off_t)at;
+  l.l_len = 1;
+  l.l_pid = 0;
+  if (fcntl(fd, test ? WEFT_STREAM_OFD_GETLK : WEFT_STREAM_OFD_SETLK, &l) != 0) return -1;
+  return test && l.l_type != F_UNLCK ? -1 : 0;
+}
+static inline void weft_stream_unlock(int fd, uint64_t at) {
+  struct flock l;
+  l.l_type = F_UNLCK;
+  l.l_whence = SEEK_SET;
+  l.l_start = (off_t)at;
+  l.l_len = 1;
+  l.l_pid = 0;
+  (void)fcntl(fd, WEFT_STREAM_OFD_SETLK, &l);
+}
+static inline uint64_t weft_stream_lock_of(const struct weft_stream_ring* ring, uint32_t stream) {
+  return ring->streams_offset + (uint64_t)stream * sizeof(struct weft_stream_state);
+}
+
+/* What this process alone knows of a ring that it opened; it lies before the ring in memory. */
+struct weft_stream_own {
+  int fd;                  /* -1 after weft_stream_after_fork() */
+  size_t size;             /* of the mapping, this included */
+  uint8_t attached[65536]; /* a stream each */
+};
+#define WEFT_STREAM_OWN_BYTES 131072u /* a multiple of all page sizes */
+static inline struct weft_stream_own* weft_stream_own_of(const struct weft_stream_ring* ring) {
+  return (struct weft_stream_own*)((char*)(uintptr_t)ring - WEFT_STREAM_OWN_BYTES);
+}
+
+/* Lets go of a ring and of its streams. */
+static inline void weft_stream_close(struct weft_stream_ring* ring) {
+  struct weft_stream_own* own = weft_stream_own_of(ring);
+  if (own->fd >= 0) close(own->fd);
+  munmap(own, own->size);
+}
+
+/* For a child of fork() that lives on without exec, while its parent consumes: closes the child's
+ * copy of the descriptor, and takes the ring's memory out of the child, which holds the lock as
+ * well. Without that the receiver takes a parent that died for alive as long as the child lives.
+ * For the child the ring is empty and over from then on: weft_stream_attach() fails with EBADF,
+ * weft_stream_front() shows nothing, weft_stream_wait() finds no receiver, weft_stream_release()
+ * and weft_stream_detach() leave the parent's blocks and streams alone. weft_stream_close() does
+ * the same and frees the addresses. -1 and errno when there is no memory for it. */
+static inline int weft_stream_after_fork(struct weft_stream_ring* ring) {
+  struct weft_stream_own* own = weft_stream_own_of(ring);
+  if (mmap(ring, own->size - WEFT_STREAM_OWN_BYTES, PROT_READ,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    return -1;
+  }
+  if (own->fd >= 0) close(own->fd);
+  own->fd = -1;
+  return 0;
+}
+
 /* Maps the ring NAME (without "/dev/shm/"). NULL and errno when there is none, or one of another
- * version. */
+ * version. A child of fork() that wants to consume opens it anew, and calls
+ * weft_stream_after_fork() for the one that it has from its parent. */
 static inline struct weft_stream_ring* weft_stream_open(const char* name) {
   struct weft_stream_ring* ring;
   struct stat st;
   char path[256] = "/dev/shm/";
+  char* place;
   size_t at = 9;
+  size_t size;
   int fd;
   while (*name != '\0' && at < sizeof path - 1) path[at++] = *name++;
   path[at] = '\0';
@@ -156,52 +226,105 @@ static inline struct weft_stream_ring* weft_stream_open(const char* name) {
     errno = EPERM;
     return NULL;
   }
-  ring = (struct weft_stream_ring*)mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE,
-                                        MAP_SHARED, fd, 0);
-  close(fd);
-  if ((void*)ring == MAP_FAILED) return NULL;
-  if (__atomic_load_n(&ring->magic, __ATOMIC_ACQUIRE) != WEFT_STREAM_MAGIC ||
-      ring->version != WEFT_STREAM_VERSION || ring->size != (uint64_t)st.st_size ||
-      !weft_stream_fits(ring)) {
-    munmap(ring, (size_t)st.st_size);
-    errno = EPROTO;
+  size = WEFT_STREAM_OWN_BYTES + (size_t)st.st_size;
+  /* Addresses alone, which cost no memory, also where all of it is locked or accounted for. */
+  place = (char*)mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if ((void*)place == MAP_FAILED) {
+    const int why = errno;
+    close(fd);
+    errno = why;
     return NULL;
   }
+  if (mprotect(place, WEFT_STREAM_OWN_BYTES, PROT_READ | PROT_WRITE) != 0) {
+    const int why = errno;
+    munmap(place, size);
+    close(fd);
+    errno = why;
+    return NULL;
+  }
+  ring = (struct weft_stream_ring*)mmap(place + WEFT_STREAM_OWN_BYTES, (size_t)st.st_size,
+                                        PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  if ((void*)ring == MAP_FAILED ||
+      __atomic_load_n(&ring->magic, __ATOMIC_ACQUIRE) != WEFT_STREAM_MAGIC ||
+      ring->version != WEFT_STREAM_VERSION || ring->size != (uint64_t)st.st_size ||
+      !weft_stream_fits(ring)) {
+    const int why = (void*)ring == MAP_FAILED ? errno : EPROTO;
+    munmap(place, size);
+    close(fd);
+    errno = why;
+    return NULL;
+  }
+  weft_stream_own_of(ring)->fd = fd;
+  weft_stream_own_of(ring)->size = size;
   return ring;
 }
 
-/* Makes this process the consumer of a stream, from the next block on. -1 and errno: EINVAL, or
- * EBUSY while another consumer is there. */
+/* Whether the receiver runs. One that was killed could not say `ended`. 0 after
+ * weft_stream_after_fork(). */
+static inline int weft_stream_alive(const struct weft_stream_ring* ring) {
+  const int fd = weft_stream_own_of(ring)->fd;
+  return fd >= 0 && __atomic_load_n(&ring->ended, __ATOMIC_ACQUIRE) == 0 &&
+         weft_stream_lock(fd, 0, 1) != 0;
+}
+
+/* Makes this process the consumer of a stream, from the next block on. -1 and errno: EINVAL; EBUSY
+ * while another consumer is there (one that has died is there until the receiver notices, so this
+ * waits for some 300 ms); EPIPE when the receiver has ended or was killed, and nobody is left to
+ * notice; EBADF after weft_stream_after_fork(). */
 static inline int weft_stream_attach(struct weft_stream_ring* ring, uint32_t stream,
                                      struct weft_stream* out) {
-  uint32_t nobody;
+  struct weft_stream_own* own = weft_stream_own_of(ring);
   struct weft_stream_state* all = (struct weft_stream_state*)((char*)ring + ring->streams_offset);
+  int tries = 300;
+  if (own->fd < 0) {
+    errno = EBADF;
+    return -1;
+  }
   if (stream >= ring->streams) {
     errno = EINVAL;
     return -1;
   }
-  do {
-    nobody = 0;
-    if (__atomic_compare_exchange_n(&all[stream].consumer, &nobody, (uint32_t)getpid(), 0,
-                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-      break;
+  if (__atomic_exchange_n(&own->attached[stream], 1, __ATOMIC_SEQ_CST) != 0) {
+    errno = EBUSY;
+    return -1;
+  }
+  for (;;) {
+    const struct timespec t = {0, 1000000};
+    const uint64_t lock = weft_stream_lock_of(ring, stream);
+    const int alive = weft_stream_alive(ring);
+    uint32_t nobody = __atomic_load_n(&all[stream].consumer, __ATOMIC_ACQUIRE);
+    /* The lock of one who has died stays free until the receiver has taken the name away. */
+    if (nobody == 0 && weft_stream_lock(own->fd, lock, 0) == 0) {
+      if (__atomic_compare_exchange_n(&all[stream].consumer, &nobody, (uint32_t)getpid(), 0,
+                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        break;
+      }
+      weft_stream_unlock(own->fd, lock);
     }
-    if (nobody != WEFT_STREAM_RECEIVER || __atomic_load_n(&ring->ended, __ATOMIC_ACQUIRE) != 0) {
-      errno = EBUSY;
+    if (--tries == 0 || !alive) {
+      __atomic_store_n(&own->attached[stream], 0, __ATOMIC_SEQ_CST);
+      errno = alive ? EBUSY : EPIPE;
       return -1;
     }
-    /* The receiver releases a block at this moment. */
-  } while (1);
+    nanosleep(&t, NULL);
+  }
   out->ring = ring;
   out->state = &all[stream];
   out->stream = stream;
   return 0;
 }
 
+/* Lets go of a stream. Nothing happens in a process that is not its consumer: the lock of a child
+ * of fork() is that of its parent. */
 static inline void weft_stream_detach(struct weft_stream* s) {
+  struct weft_stream_own* own = weft_stream_own_of(s->ring);
   uint32_t self = (uint32_t)getpid();
-  (void)__atomic_compare_exchange_n(&s->state->consumer, &self, 0, 0, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST);
+  if (own->fd < 0 || !__atomic_compare_exchange_n(&s->state->consumer, &self, 0, 0,
+                                                  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    return;
+  }
+  weft_stream_unlock(own->fd, weft_stream_lock_of(s->ring, s->stream));
+  __atomic_store_n(&own->attached[s->stream], 0, __ATOMIC_SEQ_CST);
 }
 
 /* The oldest block that is published and not released; NULL when there is none now. */
@@ -227,26 +350,29 @@ static inline const uint8_t* weft_stream_packet(const struct weft_stream* s,
  * released it meanwhile, nothing happens. */
 static inline void weft_stream_release(struct weft_stream* s) {
   uint64_t tail = __atomic_load_n(&s->state->tail, __ATOMIC_ACQUIRE);
+  if (weft_stream_own_of(s->ring)->fd < 0) return;
   if (tail >= __atomic_load_n(&s->state->head, __ATOMIC_ACQUIRE)) return;
   (void)__atomic_compare_exchange_n(&s->state->tail, &tail, tail + 1, 0, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST);
 }
 
-/* Sleeps until there is a block: 1. 0 when the time is over; -1 when the receiver has ended and
- * nothing is left. */
+/* Sleeps until there is a block: 1. 0 when the time is over; -1 when the receiver has ended, or was
+ * killed, and nothing is left. */
 static inline int weft_stream_wait(const struct weft_stream* s, int milliseconds) {
   for (;;) {
     struct timespec t;
+    const int turn = milliseconds < 1000 ? milliseconds : 1000;
     const uint32_t seen = __atomic_load_n(&s->state->signal, __ATOMIC_ACQUIRE);
     /* In this order: the last blocks are published before the end. */
-    const uint32_t ended = __atomic_load_n(&s->ring->ended, __ATOMIC_ACQUIRE);
+    const int alive = weft_stream_alive(s->ring);
     if (weft_stream_front(s) != NULL) return 1;
-    if (ended != 0) return -1;
-    t.tv_sec = milliseconds / 1000;
-    t.tv_nsec = (long)(milliseconds % 1000) * 1000000;
+    if (!alive) return -1;
+    if (milliseconds <= 0) return 0;
+    t.tv_sec = turn / 1000;
+    t.tv_nsec = (long)(turn % 1000) * 1000000;
     if (syscall(SYS_futex, &s->state->signal, FUTEX_WAIT, seen, &t, NULL, 0) != 0 &&
         errno == ETIMEDOUT) {
-      return weft_stream_front(s) != NULL ? 1 : 0;
+      milliseconds -= turn;
     }
   }
 }

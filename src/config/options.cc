@@ -262,6 +262,11 @@ std::vector<OptionInfo> make_table() {
           "uc",
           "How a UC queue pair that is told its peer's number comes to it: by a handshake, or "
           "not at all (static), as circuits want it; see docs/uc.md."),
+      number<&O::uc_port, 0, 65534>(
+          "uc_port", "",
+          "With WEFT_UC=static: the port of the first 254 queue pairs (1024 to 24575, or 32768 to "
+          "65534), numbered from 1; memory keys are then 0x100, 0x200 and so on. So a circuit can "
+          "know them beforehand; who wants to forge, too. 0: any."),
       word<&O::datagram_crc>("datagram_crc",
                              "Whether data of UC and UD carry a CRC32C, besides the checksum of "
                              "UDP; of UC either side "

@@ -57,6 +57,7 @@ struct Options {
   std::chrono::microseconds coalesce{100};
   Congestion congestion = Congestion::automatic;
   UcBringUp uc = UcBringUp::handshake;
+  uint16_t uc_port = 0;
   bool datagram_crc = false;
   bool ud_big = false;
   double rate = 0;  // Gb/s

@@ -13,7 +13,7 @@ struct PortClaim {
 };
 
 // Tries numbers that the kernel proposes until one is free on both and fit for a QPN: not below
-// 1024, not 24576 to 32767, not 65535.
-Result<PortClaim, SystemError> claim_port();
+// 1024, not 24576 to 32767, not 65535. With a `wish` that one or none.
+Result<PortClaim, SystemError> claim_port(uint16_t wish = 0);
 
 }  // namespace weft::port

@@ -29,6 +29,12 @@ unsigned engines_wanted() {
   return std::clamp(static_cast<unsigned>(std::max(cores, 1L)) / kCoresPerEngine, 1U, kMostEngines);
 }
 
+// What circuits are told has to be known before the program runs.
+bool has_fixed_numbers() {
+  const config::Options& o = config::options();
+  return o.uc == config::UcBringUp::none && o.uc_port != 0;
+}
+
 void child_after_fork() {
   if (Adapter* parents = g_adapter.exchange(nullptr)) parents->abandon_in_child();
 }
@@ -57,9 +63,11 @@ Adapter* Adapter::get(const std::function<std::unique_ptr<BringUp>()>& make_brin
 }
 
 Adapter::Adapter()
-    : memory_([this] {
-        for (auto& e : engines_) e->retire_memory();
-      }) {}
+    : memory_(
+          [this] {
+            for (auto& e : engines_) e->retire_memory();
+          },
+          has_fixed_numbers()) {}
 
 bool Adapter::start() {
   const unsigned wanted = engines_wanted();
@@ -103,13 +111,19 @@ int Adapter::wait(int fd, const std::function<bool()>& ready, Duration timeout) 
 }
 
 Outcome<AdapterPort*> Adapter::open_port(engine::Engine& engine) {
-  auto claim = port::claim_port();
-  if (!claim.ok()) {
+  const size_t wish = has_fixed_numbers() ? config::options().uc_port + ports_.size() : 0;
+  auto claim = port::claim_port(static_cast<uint16_t>(std::min<size_t>(wish, UINT16_MAX)));
+  if (!claim.ok() && wish != 0) {
+    WEFT_LOG(error, "port %zu is not to be had: %s. See WEFT_UC_PORT", wish,
+             claim.error().to_string().c_str());
+  } else if (!claim.ok()) {
     WEFT_LOG(error,
              "no port number is free on both TCP and UDP: %s. See "
              "/proc/sys/net/ipv4/ip_local_port_range "
              "and `ulimit -n`",
              claim.error().to_string().c_str());
+  }
+  if (!claim.ok()) {
     counters_->device().ports_refused.add_shared();
     return fail(Errc::system);
   }

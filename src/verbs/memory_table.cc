@@ -24,9 +24,9 @@ Result<std::byte*, MemoryFault> Region::resolve(uint64_t address, uint64_t size,
   return base + (address - iova);
 }
 
-MemoryTable::MemoryTable(std::function<void()> quiesce)
-    : quiesce_(std::move(quiesce)), fresh_left_(kIndices - 1) {
-  next_index_ = static_cast<uint32_t>(random_.next() % (kIndices - 1)) + 1;
+MemoryTable::MemoryTable(std::function<void()> quiesce, bool counted)
+    : quiesce_(std::move(quiesce)), counted_(counted), next_index_(1), fresh_left_(kIndices - 1) {
+  if (!counted) next_index_ = static_cast<uint32_t>(random_.next() % (kIndices - 1)) + 1;
 }
 
 MemoryTable::~MemoryTable() {
@@ -57,7 +57,7 @@ Outcome<Stag> MemoryTable::allocate() {
   if (chunk.load(std::memory_order_relaxed) == nullptr) {
     chunk.store(new Chunk{}, std::memory_order_release);
   }
-  const auto key = static_cast<uint32_t>(random_.next() & 0xff);
+  const auto key = counted_ ? 0 : static_cast<uint32_t>(random_.next() & 0xff);
   return Stag{index << 8 | key};
 }
 

@@ -40,8 +40,9 @@ struct Region {
 
 class MemoryTable {
  public:
-  // `quiesce` holds each engine once (Engine::retire_memory).
-  explicit MemoryTable(std::function<void()> quiesce);
+  // `quiesce` holds each engine once (Engine::retire_memory). `counted`: STags are no secret, and
+  // begin at 0x100 (option uc_port).
+  explicit MemoryTable(std::function<void()> quiesce, bool counted = false);
   ~MemoryTable();
 
   // Registers memory and checks that it is mapped, and writable where `flags` asks for it. Any
@@ -109,6 +110,7 @@ class MemoryTable {
   void free_retired();
 
   std::function<void()> quiesce_;
+  const bool counted_;
   mutable std::mutex lock_;
   std::array<std::atomic<Chunk*>, kIndices / kChunk> chunks_{};
   std::vector<uint32_t> free_;  // indices that were used before, oldest first

@@ -190,6 +190,38 @@ def pcap_again(transport):
     return case
 
 
+def pcap_loop(transport):
+    """A capture that begins again goes on in time: its numbers follow those of the pass before, with the same holes."""
+    def case(scene):
+        def raw(n, data):
+            return struct.pack(">Q", n) + bytes((data + i) & 255 for i in range(500))
+        holes = {1050, 1051}
+        once = [n for n in range(1000, 1200) if n not in holes]
+        other = range(7, 200)  # a shorter stream
+        with open(f"{scene.folder}/sky.pcap", "wb") as file:
+            file.write(pcap([(16011, raw(n, n)) for n in once] + [(16012, raw(n, n)) for n in other]))
+        path = f"{scene.folder}/blocks"
+        shape = ("--format", "raw", "--payload", 500, "--streams", 2)
+        receiver = scene.receive(transport, *shape, "--block", 20, "--blocks", 64, "--file", path, "--once")
+        scene.send(transport, *shape, "--pcap", f"{scene.folder}/sky.pcap", "--loop", "--packets", 500, "--rate", 5).end()
+        got = receiver.end()["streams"]
+        expected = [{n + 200 * turn: n for turn in range(3) for n in numbers} for numbers in (once, other)]
+        expected = [dict(sorted(e.items())[:500]) for e in expected]
+        for stream, numbers in zip(got, expected):
+            equal((stream["received"], stream["late"], stream["duplicate"], stream["invalid"]), (500, 0, 0, 0),
+                  "received, late, double, invalid")
+            equal(stream["missing"], max(numbers) - min(numbers) + 1 - 500, "missing")
+        with open(path, "rb") as file:
+            while header := file.read(4096):
+                number, stream, slot, block = struct.unpack_from("<8xQI16xIQ", header)
+                data = file.read(block)
+                for i in (i for i in range(20) if header[56 + i // 8] >> i % 8 & 1):
+                    n = number * 20 + i
+                    check(data[i * slot:i * slot + 508] == raw(n, expected[stream].pop(n)), f"bytes of {n}")
+        equal(expected, [{}, {}], "packets that are in no block")
+    return case
+
+
 def pcap_landing(transport):
     """Over uc and rc, what comes too late or twice is not written over blocks that were published. Numbers may jump by more than
     an immediate has bits."""
@@ -250,6 +282,8 @@ CASES = {
     "from_file": from_file,
     "from_pcap_udp": from_pcap("udp"),
     "from_pcap_tcp": from_pcap("tcp"),
+    "pcap_loop_udp": pcap_loop("udp"),
+    "pcap_loop_uc": pcap_loop("uc"),
     "pcap_landing_uc": pcap_landing("uc"),
     "pcap_landing_rc": pcap_landing("rc"),
     "pcap_again_udp": pcap_again("udp"),

@@ -1,8 +1,13 @@
 """Cases about sides that are killed and come again."""
 
+import os
 import signal
+import time
 
-from scene import check, equal
+from scene import SECONDS, Failed, Skipped, check, equal
+
+# As in a container: the same /dev/shm, and process numbers of its own.
+CONTAINER = ("unshare", "--pid", "--fork", "--kill-child")
 
 
 def sender_killed(transport):
@@ -56,7 +61,41 @@ def receiver_killed(transport):
     return case
 
 
-CASES = {}
+def receiver_gone(scene):
+    """A receiver that is killed cannot say so: its consumer sees it, and ends by itself."""
+    receiver = scene.receive("udp", "--ring", scene.ring, "--block", 32)
+    consumer = scene.consume()
+    scene.send("udp", "--rate", 100, "--packets", 640, "--first", 320).end()
+    receiver.wait_for("blocks", lambda d: d.get("streams") and d["streams"][0]["blocks"] == 20)
+    receiver.kill()
+    seen = consumer.end()
+    equal((seen["packets"], seen["wrong"]), (640, 0), "packets and wrong ones of the consumer")
+
+
+def container(scene):
+    """A consumer with process numbers of its own, where it is number 1: it gets all, and when it dies another one can follow,
+    though a process of that number lives on."""
+    if os.geteuid() != 0:
+        raise Skipped("needs root, for a process namespace")
+    receiver = scene.receive("udp", "--ring", scene.ring, "--block", 32)
+    first = scene.consume(prefix=CONTAINER)
+    scene.send("udp", "--rate", 100, "--packets", 960, "--first", 320).end()
+    first.kill()
+    until = time.monotonic() + SECONDS
+    second = None
+    while second is None:
+        try:
+            second = scene.consume(prefix=CONTAINER)
+        except Failed:
+            check(time.monotonic() < until, "the first consumer is still there")
+    scene.send("udp", "--rate", 100, "--packets", 960, "--first", 3200).end()
+    receiver.kill(signal.SIGTERM)
+    equal(receiver.end()["streams"][0]["received"], 1920, "received")
+    seen = second.end()
+    equal((seen["packets"], seen["wrong"]), (960, 0), "packets and wrong ones of the second consumer")
+
+
+CASES = {"receiver_gone": receiver_gone, "container": container}
 for name in ("tcp", "udp", "rc", "uc"):
     CASES[f"sender_killed_{name}"] = sender_killed(name)
     CASES[f"receiver_killed_{name}"] = receiver_killed(name)

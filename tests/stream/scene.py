@@ -136,9 +136,9 @@ class Scene:
         return self.start([f"{self.build}/bin/weft", "stream", "send", f"127.0.0.1:{self.port}", "--transport",
                            transport, "--bind", "127.0.0.1", "--json", "--max-late", 0, *words], environment)
 
-    def consume(self, *words):
+    def consume(self, *words, prefix=()):
         """Starts the example consumer, which is attached when this returns."""
-        process = self.start([f"{self.build}/bin/stream_consumer", self.ring, *words])
+        process = self.start([*prefix, f"{self.build}/bin/stream_consumer", self.ring, *words])
         until = time.monotonic() + SECONDS
         while "attached" not in process.errors:
             check(process.process.poll() is None and time.monotonic() < until, "the consumer does not attach")

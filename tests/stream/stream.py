@@ -13,13 +13,14 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cases_circuits  # noqa: E402
 import cases_counts  # noqa: E402
 import cases_data  # noqa: E402
 import cases_guests  # noqa: E402
 import cases_restart  # noqa: E402
 import scene  # noqa: E402
 
-CASES = {**cases_data.CASES, **cases_counts.CASES, **cases_guests.CASES, **cases_restart.CASES}
+CASES = {**cases_circuits.CASES, **cases_data.CASES, **cases_counts.CASES, **cases_guests.CASES, **cases_restart.CASES}
 
 
 def run(name, build):

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
 #include <memory>
 
@@ -130,7 +131,8 @@ void add_send_command(CLI::App& parent, int& status) {
       ->type_name("FILE");
   command->add_option("--pcap", o.source.pcap, "Take the packets from this capture")
       ->type_name("FILE");
-  command->add_flag("--loop", o.source.loop, "Begin a file again at its end");
+  command->add_flag("--loop", o.source.loop,
+                    "Begin a file again at its end; numbers and times of a capture go on");
   command->add_option("--packets-per-write", o.outlet.group, "rc and uc: packets of an RDMA Write")
       ->check(CLI::Range(1U, kMostInWrite))
       ->capture_default_str();
@@ -150,6 +152,24 @@ void add_send_command(CLI::App& parent, int& status) {
   command->callback([c, &status] { status = send(*c); });
 }
 
+void expect_circuits(ReceiverOptions& o) {
+  if (o.inlet.transport != Transport::uc) throw bench::Failure{"--static is for --transport uc"};
+  auto& from = o.inlet.circuits;
+  if (from.size() == 1) from.resize(o.ring.streams, from[0]);
+  if (from.size() != o.ring.streams) {
+    throw bench::Failure{"--static takes one address, or one for each stream"};
+  }
+  // So a packet's place follows from the bits of its number that the immediate has.
+  if (!std::has_single_bit(o.ring.blocks * o.ring.packets_per_block)) {
+    throw bench::Failure{"--static needs --blocks and --block that are powers of two"};
+  }
+  if (o.inlet.udp_port == 0) o.inlet.udp_port = kStaticPort;
+  ::setenv("WEFT_UC", "static", 1);
+  // Their datagrams have none, and would all be refused.
+  ::setenv("WEFT_DATAGRAM_CRC", "off", 1);
+  ::setenv("WEFT_UC_PORT", std::to_string(o.inlet.udp_port).c_str(), 1);
+}
+
 int receive(ReceiverOptions& o) {
   o.ring.shape = o.inlet.shape;
   o.inlet.shape.check();
@@ -164,6 +184,7 @@ int receive(ReceiverOptions& o) {
   if (o.sink.to_stdout && o.report.json) {
     throw bench::Failure{"--stdout leaves no place for --json; --prometheus has the counters, too"};
   }
+  if (!o.inlet.circuits.empty()) expect_circuits(o);
   complete(o.inlet.library, o.report);
   lead_device(o.inlet.address);
   return Receiver{o}.run();
@@ -182,7 +203,12 @@ void add_recv_command(CLI::App& parent, int& status) {
   command->add_option("--bind", o.inlet.address, "Listen at this address only");
   command->add_option("--udp-port", o.inlet.udp_port,
                       "udp: the first stream's port, the others behind it; takes senders without "
-                      "control, too");
+                      "control, too. With --static: the port for circuits (4348)");
+  command
+      ->add_option("--static", o.inlet.circuits,
+                   "uc: takes streams of circuits, without a word before them, from this address, "
+                   "or from one for each stream; says what they have to be told")
+      ->type_name("ADDRESS");
   command->add_option("--block", o.ring.packets_per_block, "Packets of a block")
       ->check(CLI::Range(1U, WEFT_STREAM_MOST_PACKETS))
       ->capture_default_str();
@@ -202,7 +228,7 @@ void add_recv_command(CLI::App& parent, int& status) {
   command->add_flag("--once", o.once, "End when each stream had a sender that ended");
   command
       ->add_option("--idle", o.idle_ms,
-                   "udp without control: milliseconds of silence that end a sender")
+                   "udp without control, and --static: milliseconds of silence that end a sender")
       ->capture_default_str();
   add_report_options(*command, o.report);
   command->callback([options, &status] { status = receive(*options); });

@@ -45,6 +45,7 @@ constexpr bool ordered(Transport t) {
 
 inline constexpr int kControlVersion = 1;
 inline constexpr uint16_t kControlPort = 4347;
+inline constexpr uint16_t kStaticPort = 4348;  // UDP, for circuits
 
 // All functions throw bench::Failure.
 class Control {

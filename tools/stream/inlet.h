@@ -51,6 +51,8 @@ class Inlet {
   virtual void wait(int most_ms) = 0;
   // Takes what has come, some of it at least. False when there was nothing.
   virtual bool take(int64_t now_ns) = 0;
+  // What senders that are circuits have to be told, a document for each stream.
+  virtual std::vector<nlohmann::json> circuits() const { return {}; }
   // What the kernel dropped because nobody took it.
   virtual uint64_t dropped_by_kernel() { return 0; }
 };
@@ -58,10 +60,12 @@ class Inlet {
 struct InletOptions {
   Transport transport = Transport::uc;
   Shape shape;
-  std::string address;    // to listen at; empty: all
-  uint16_t udp_port = 0;  // of the first stream's socket; 0: any, as the sender is told
-  std::string library;    // the libibverbs
-  int waker = -1;         // a descriptor that ends wait(); -1: none
+  std::string address;                // to listen at; empty: all
+  uint16_t udp_port = 0;              // of the first stream's socket; 0: any, as the sender is told
+  std::vector<std::string> circuits;  // UC: addresses of senders that are circuits, of each stream;
+                                      // empty: senders say hello
+  std::string library;                // the libibverbs
+  int waker = -1;                     // a descriptor that ends wait(); -1: none
 };
 
 std::unique_ptr<Inlet> make_socket_inlet(const InletOptions& options, Lanes& lanes);

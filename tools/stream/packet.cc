@@ -58,9 +58,16 @@ uint64_t first_slice_of(uint64_t second) {
   return (second * kSampleClock + kSamplesPerSlice / 2) / kSamplesPerSlice;
 }
 
-void write_rsp(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
-  const uint64_t slice = number * shape.slices;
+void write_rsp_time(uint64_t slice, std::byte* p) {
   const uint64_t second = slice * kSamplesPerSlice / kSampleClock;
+  put_little(p + 8, static_cast<uint32_t>(second));
+  put_little(p + 12, static_cast<uint32_t>(slice - first_slice_of(second)));
+}
+uint64_t rsp_slice(const std::byte* p) {
+  return first_slice_of(get_little<uint32_t>(p + 8)) + get_little<uint32_t>(p + 12);
+}
+
+void write_rsp(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
   put_little(p, kRspVersion);
   put_little(p + 1, static_cast<uint8_t>(kClock200MHz | stream % kBoards));
   put_little(p + 2, bit_mode(shape));
@@ -68,8 +75,7 @@ void write_rsp(const Shape& shape, uint32_t stream, uint64_t number, std::byte* 
   put_little(p + 4, static_cast<uint16_t>(1 + stream / kBoards));
   put_little(p + 6, static_cast<uint8_t>(shape.beamlets));
   put_little(p + 7, static_cast<uint8_t>(shape.slices));
-  put_little(p + 8, static_cast<uint32_t>(second));
-  put_little(p + 12, static_cast<uint32_t>(slice - first_slice_of(second)));
+  write_rsp_time(number * shape.slices, p);
 }
 
 std::optional<uint64_t> number_of_rsp(const Shape& shape, const std::byte* p) {
@@ -77,8 +83,7 @@ std::optional<uint64_t> number_of_rsp(const Shape& shape, const std::byte* p) {
   if ((get_little<uint8_t>(p + 2) & kBitMode) != bit_mode(shape)) return std::nullopt;
   if (get_little<uint8_t>(p + 6) != shape.beamlets) return std::nullopt;
   if (get_little<uint8_t>(p + 7) != shape.slices) return std::nullopt;
-  const uint64_t slice = first_slice_of(get_little<uint32_t>(p + 8)) + get_little<uint32_t>(p + 12);
-  return slice / shape.slices;
+  return rsp_slice(p) / shape.slices;
 }
 
 void write_spead(const Shape& shape, uint64_t number, std::byte* p) {
@@ -94,6 +99,14 @@ void write_spead(const Shape& shape, uint64_t number, std::byte* p) {
   item(3, kPayloadLength, shape.payload);
   // The data begin at offset 0 of the heap: an address, not an immediate value.
   put_big(p + 8 + 8 * 4, uint64_t{kData} << kValueBits);
+}
+
+void advance_spead(const Shape& shape, uint64_t by, std::byte* p) {
+  for (unsigned i = 0; i < kSpeadItems; ++i) {
+    const uint64_t item = get_big(p + 8 + 8 * i);
+    if ((item & ~kImmediate) >> kValueBits != kHeapCounter) continue;
+    put_big(p + 8 + 8 * i, (item & ~kValue) | ((item + by / shape.heap_packets) & kValue));
+  }
 }
 
 std::optional<uint64_t> number_of_spead(const Shape& shape, const std::byte* p) {
@@ -180,6 +193,19 @@ void write_header(const Shape& shape, uint32_t stream, uint64_t number, Packet p
       return;
     case Format::raw:
       put_big(packet.data(), number);
+  }
+}
+
+void advance(const Shape& shape, uint64_t by, Packet packet) {
+  switch (shape.format) {
+    case Format::rsp:
+      write_rsp_time(rsp_slice(packet.data()) + by * shape.slices, packet.data());
+      return;
+    case Format::spead:
+      advance_spead(shape, by, packet.data());
+      return;
+    case Format::raw:
+      put_big(packet.data(), get_big(packet.data()) + by);
   }
 }
 

@@ -47,6 +47,8 @@ double rsp_packets_per_second(const Shape& shape);
 
 // Writes the header of packet `number` of a stream into its first header_bytes().
 void write_header(const Shape& shape, uint32_t stream, uint64_t number, Packet packet);
+// Makes a packet the one that comes `by` numbers later; a multiple of a heap's packets.
+void advance(const Shape& shape, uint64_t by, Packet packet);
 // The number in a packet's header. Nothing when it is no packet of this shape.
 std::optional<uint64_t> number_of(const Shape& shape, ConstPacket packet);
 

@@ -80,7 +80,12 @@ std::optional<Datagram> datagram_of(Bytes b, uint32_t link) {
 class PcapSource final : public Source {
  public:
   PcapSource(const SourceOptions& options, const Shape& shape, uint32_t streams)
-      : shape_(shape), loop_(options.loop), file_(options.pcap), queues_(streams), turns_(streams) {
+      : shape_(shape),
+        loop_(options.loop),
+        file_(options.pcap),
+        queues_(streams),
+        turns_(streams),
+        ahead_(streams) {
     const Bytes start{file_.bytes()};
     if (start.size() < kFileHeader) throw bench::Failure{options.pcap + " is no pcap file"};
     const auto is_magic = [](uint32_t word) { return word == kMicro || word == kNano; };
@@ -98,6 +103,13 @@ class PcapSource final : public Source {
       if (queue.empty()) {
         throw bench::Failure{options.pcap + " has packets of this shape for fewer streams"};
       }
+      const auto [least, most] =
+          std::minmax_element(queue.begin(), queue.end(), [&](ConstPacket a, ConstPacket b) {
+            return *stream::number_of(shape_, a) < *stream::number_of(shape_, b);
+          });
+      const uint64_t span = *number_of(shape_, *most) - *number_of(shape_, *least) + 1;
+      pass_ = std::max(pass_,
+                       (span + shape.heap_packets - 1) / shape.heap_packets * shape.heap_packets);
     }
   }
 
@@ -107,12 +119,14 @@ class PcapSource final : public Source {
     if (turns_[stream] == queue.size()) {
       if (!loop_) return std::nullopt;
       turns_[stream] = 0;
+      ahead_[stream] += pass_;
     }
-    return number_of(shape_, queue[turns_[stream]]);
+    return *number_of(shape_, queue[turns_[stream]]) + ahead_[stream];
   }
   bool fill(uint32_t stream, uint64_t, Packet packet) override {
     const ConstPacket from = queues_[stream][turns_[stream]++];
     std::copy(from.begin(), from.end(), packet.begin());
+    if (ahead_[stream] != 0) advance(shape_, ahead_[stream], packet);
     return true;
   }
   uint64_t unusable() const override { return unusable_; }
@@ -148,6 +162,10 @@ class PcapSource final : public Source {
   uint32_t link_ = 0;
   std::vector<std::vector<ConstPacket>> queues_;
   std::vector<size_t> turns_;
+  // Numbers go on when a file begins again: by those of the longest stream, so that all stay
+  // together.
+  uint64_t pass_ = 0;
+  std::vector<uint64_t> ahead_;
   uint64_t unusable_ = 0;
 };
 

@@ -133,12 +133,15 @@ void Receiver::make_room_for(const Guest& guest) {
   }
 }
 
+void Receiver::note_first_begin() {
+  if (first_begin_ns_) return;
+  first_begin_ns_ = bench::now_ns();
+  cpu_before_ = measure::own_usage().cpu_s;
+}
+
 void Receiver::begin(Begin& event) {
   const Guest& guest = event.guest;
-  if (!first_begin_ns_) {
-    first_begin_ns_ = bench::now_ns();
-    cpu_before_ = measure::own_usage().cpu_s;
-  }
+  note_first_begin();
   make_room_for(guest);
   std::vector<uint64_t> first;
   for (size_t i = 0; i < guest.streams.size(); ++i) {
@@ -219,6 +222,8 @@ void Receiver::keep_house(int64_t now_ns) {
   for (size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
     lane.store.look_after_consumer();
+    // Of senders that do not say hello.
+    if (lane.ledger.running()) note_first_begin();
     if (lane.session == 0 && lane.ledger.running() && now_ns - lane.last_arrival_ns > idle_ns) {
       lane.ledger.finish(std::nullopt);
       lane.ended_ns = now_ns;
@@ -267,6 +272,7 @@ int Receiver::run() {
   const int64_t until = start + static_cast<int64_t>(options_.duration * 1e9);
   int64_t house = start;
   int64_t shown = start;
+  for (const nlohmann::json& circuit : inlet_->circuits()) report_.tell(circuit);
   report_.tell({{"event", "listening"}, {"port", own_port(door_)}});
   for (int64_t now = start; !stop_asked(); now = bench::now_ns()) {
     if (!inlet_->take(now)) inlet_->wait(kWaitMs);

@@ -73,6 +73,7 @@ class Receiver {
   void post(Event event);
 
   void handle_events();
+  void note_first_begin();
   void begin(Begin& event);
   void make_room_for(const Guest& guest);
   void note_end(std::unique_ptr<End> event);

@@ -74,6 +74,9 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
   if (hello.value("weft_stream", 0) != kControlVersion) {
     throw bench::Failure{"this receiver speaks version 1 of weft stream"};
   }
+  if (!options_.inlet.circuits.empty()) {
+    throw bench::Failure{"this receiver takes packets of circuits alone (--static)"};
+  }
   const nlohmann::json own = options_.inlet.transport;
   if (hello.at("transport") != own) {
     throw bench::Failure{"this receiver takes --transport " + own.get<std::string>()};

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <climits>
-#include <csignal>
 #include <cstring>
 
 #include "bench/failure.h"
@@ -48,7 +47,7 @@ void end_predecessor(const std::string& name) {
   if (!lock.valid()) return;
   if (weft_stream_ring* old = weft_stream_open(name.c_str()); old != nullptr) {
     end(*old, reinterpret_cast<std::byte*>(old));
-    ::munmap(old, old->size);
+    weft_stream_close(old);
   }
   remove_ring_file(name, lock);
 }
@@ -214,14 +213,27 @@ bool BlockStore::release_all_for(uint32_t consumer) {
 }
 
 void BlockStore::attach() {
+  own_consumer_ = true;
   __atomic_store_n(&state_->consumer, static_cast<uint32_t>(::getpid()), __ATOMIC_SEQ_CST);
 }
 
+// A consumer of another container has a number of its own there, which may be anybody's here: its
+// lock tells whether it lives.
 void BlockStore::look_after_consumer() {
-  const uint32_t pid = __atomic_load_n(&state_->consumer, __ATOMIC_SEQ_CST);
-  if (pid != 0 && (::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH)) return;
+  if (own_consumer_) return;
+  if (!has_consumer()) {
+    (void)release_all_for(0);
+    return;
+  }
+  const int file = ring_.file_.get();
+  const uint64_t lock = weft_stream_lock_of(ring_.header_, stream_);
+  // With the lock in hand: nobody can come meanwhile, by the same number maybe.
+  if (weft_stream_lock(file, lock, 0) != 0) return;
   // What it left unread, nobody will read.
-  (void)release_all_for(pid);
+  if (const uint32_t pid = __atomic_load_n(&state_->consumer, __ATOMIC_SEQ_CST); pid != 0) {
+    (void)release_all_for(pid);
+  }
+  weft_stream_unlock(file, lock);
 }
 
 const weft_stream_block* BlockStore::front() const {

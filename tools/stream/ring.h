@@ -96,6 +96,7 @@ class BlockStore {
   std::byte* data_;     // as consumers see it
   std::byte* landing_;  // as packets are written
   std::vector<Slot> slots_;
+  bool own_consumer_ = false;  // of this process: it needs no lock
 };
 
 class Ring {

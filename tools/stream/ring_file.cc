@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <weft/stream_ring.h>
 
 #include "bench/failure.h"
 
@@ -15,15 +16,18 @@ std::string path_of(const std::string& name) {
   return "/dev/shm/" + name;
 }
 
-void lock(const port::Fd& file, const std::string& name) {
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return;
+void lock_file(const port::Fd& file, const std::string& name) {
+  // The first one for receivers, the other one for consumers.
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0 && weft_stream_lock(file.get(), 0, 0) == 0) {
+    return;
+  }
   throw bench::Failure{"the ring " + path_of(name) + " is that of a receiver that runs"};
 }
 
 port::Fd new_file(const std::string& name) {
   if (name.empty()) return port::Fd{::memfd_create("weft-stream", MFD_CLOEXEC)};
   port::Fd file{::open(path_of(name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
-  if (file.valid()) lock(file, name);
+  if (file.valid()) lock_file(file, name);
   return file;
 }
 
@@ -39,7 +43,7 @@ port::Fd locked_ring_file(const std::string& name) {
   if (::fstat(file.get(), &st) != 0 || st.st_uid != ::geteuid()) {
     throw bench::Failure{path_of(name) + " is a file of somebody else's"};
   }
-  lock(file, name);
+  lock_file(file, name);
   return file;
 }
 

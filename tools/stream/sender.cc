@@ -201,6 +201,7 @@ Sender::Ending Sender::stream_out() {
   const int64_t begin = looked + static_cast<int64_t>(options_.delay * 1e9);
   sleep_until(begin);
   if (!ever_connected_) faults_before_ = faults_so_far();
+  if (!ever_connected_) sending_since_ns_ = bench::now_ns();
   ever_connected_ = true;
   for (int64_t now = bench::now_ns(); !over(now); now = bench::now_ns()) {
     int64_t wake = now + kLookNs;
@@ -233,6 +234,7 @@ void Sender::say_goodbye() {
       throw bench::Failure{"the receiver did not take the last packets"};
     }
   }
+  sent_until_ns_ = bench::now_ns();
   // What the faults take of the words of parting is none of the stream's.
   faults_ = faults_so_far() - faults_before_;
   if (!control_) return;
@@ -290,6 +292,9 @@ Snapshot Sender::snapshot() const {
              .streams = {}};
   const Faults faults = faults_ ? *faults_ : faults_so_far() - faults_before_;
   s.facts["faults"] = {{"lost", faults.lost}, {"control", faults.control}};
+  if (sent_until_ns_ > 0) {
+    s.facts["sending_s"] = bench::seconds_between(sending_since_ns_, sent_until_ns_);
+  }
   if (!counts_.is_null()) s.facts["receiver"] = counts_;
   for (const Stream& stream : streams_) {
     const uint64_t bytes = stream.sent * options_.outlet.shape.packet_bytes();

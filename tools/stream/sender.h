@@ -104,6 +104,8 @@ class Sender {
   Faults faults_before_;          // before the first packet
   std::optional<Faults> faults_;  // and from then on to the last one
   nlohmann::json counts_;         // what the receiver counted, at the end
+  int64_t sending_since_ns_ = 0;  // the first packet of the first connection; 0 before it
+  int64_t sent_until_ns_ = 0;     // when the last one had left
   int64_t start_ns_ = 0;
   int64_t shown_ns_ = 0;
 };

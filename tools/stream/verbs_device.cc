@@ -1,5 +1,6 @@
 #include "stream/verbs_device.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 
 #include <algorithm>
@@ -58,6 +59,12 @@ ibv_mr* VerbsDevice::add_memory(std::byte* at, uint64_t size, bool remote_writes
   return needed(verbs_.reg_mr(pd_, at, size, access), "ibv_reg_mr");
 }
 
+ibv_mr* VerbsDevice::add_memory_from_0(std::byte* at, uint64_t size) {
+  return needed(
+      verbs_.reg_mr_iova(pd_, at, size, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+      "ibv_reg_mr_iova");
+}
+
 void VerbsDevice::remove_memory(ibv_mr* memory) {
   verbs_.dereg_mr(memory);
 }
@@ -91,6 +98,17 @@ nlohmann::json VerbsDevice::address_of(const ibv_qp* qp) const {
   ibv_gid gid{};
   needed(verbs_.query_gid(context_, kPort, 0, &gid), "ibv_query_gid");
   return {{"gid", std::to_array(gid.raw)}, {"qpn", qp->qp_num}};
+}
+
+nlohmann::json VerbsDevice::address_of_circuit(const std::string& address) {
+  std::array<uint8_t, 16> gid{};
+  gid[10] = gid[11] = 0xff;  // as IPv6 has IPv4
+  if (::inet_pton(AF_INET, address.c_str(), &gid[12]) != 1 &&
+      ::inet_pton(AF_INET6, address.c_str(), gid.data()) != 1) {
+    throw bench::Failure{address + " is no address"};
+  }
+  // A circuit has no queue pair; its number only has to be one.
+  return {{"gid", gid}, {"qpn", 1}};
 }
 
 void VerbsDevice::connect(ibv_qp* qp, const nlohmann::json& peer) {

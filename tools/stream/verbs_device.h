@@ -28,12 +28,16 @@ class VerbsDevice {
 
   // Of remote Writes, or to be read by this device alone.
   ibv_mr* add_memory(std::byte* at, uint64_t size, bool remote_writes);
+  // Of remote Writes, whose addresses count from 0.
+  ibv_mr* add_memory_from_0(std::byte* at, uint64_t size);
   void remove_memory(ibv_mr* memory);
 
   ibv_qp* create(const QueueNeeds& needs);
   void destroy(ibv_qp* qp);
   // What the other side needs to connect.
   nlohmann::json address_of(const ibv_qp* qp) const;
+  // The same of one that says nothing: its address, IPv4 or IPv6.
+  static nlohmann::json address_of_circuit(const std::string& address);
   // Both sides call it at the same time; when it returns this one can send.
   void connect(ibv_qp* qp, const nlohmann::json& peer);
 

@@ -41,6 +41,7 @@ struct VerbsEnds final : Ends {
     uint32_t key = 0;
   };
   VerbsDevice& device;
+  ibv_qp* add(ibv_qp* qp) { return qps.emplace_back(qp); }
   std::vector<ibv_qp*> qps;
   std::vector<Credit> credits;
 };
@@ -57,6 +58,7 @@ class VerbsInlet final : public Inlet {
   void end(const Guest& guest) override;
   void wait(int most_ms) override;
   bool take(int64_t now_ns) override;
+  std::vector<nlohmann::json> circuits() const override;
 
  private:
   struct Feed {  // of a lane, from its queue pair
@@ -73,8 +75,12 @@ class VerbsInlet final : public Inlet {
   };
   static uint32_t receives_of(size_t lanes);
   void post_receives(ibv_qp* qp, uint32_t count);
+  void expect_circuits();
+  void look_in_place(Lane& lane) const;
   void landed(Feed& feed, const ibv_wc& wc, int64_t now_ns);
+  bool account_for(const Feed& feed, const ibv_wc& wc, int64_t now_ns);
   uint64_t number_of(const Lane& lane, const Mark& mark, int64_t now_ns) const;
+  static std::optional<uint64_t> number_from_circuit(Lane& lane, const Mark& mark);
   void give_credit(Feed& feed);
   bool intact(const Lane& lane, uint64_t number) const;
 
@@ -85,6 +91,7 @@ class VerbsInlet final : public Inlet {
   const uint32_t receives_;
   VerbsDevice device_;
   std::vector<ibv_mr*> memory_;               // of each lane: a sender reaches its streams alone
+  VerbsEnds circuits_;                        // that is, their queue pairs
   std::unordered_map<uint32_t, Feed> feeds_;  // by queue pair number
   std::array<ibv_recv_wr, kRefill> refill_{};
   std::array<ibv_wc, 128> done_{};
@@ -107,11 +114,55 @@ VerbsInlet::VerbsInlet(const InletOptions& options, Lanes& lanes, Ring& ring)
       receives_(receives_of(lanes.size())),
       // Twice: a sender may come again before its old queue pair is gone.
       device_(options.library, static_cast<uint32_t>(lanes.size()) * 2 * (receives_ + kCreditSends),
-              true) {
+              true),
+      circuits_(device_) {
+  const bool circuits = !options.circuits.empty();
   for (const Lane& lane : lanes) {
-    memory_.push_back(device_.add_memory(lane.store.landing(), lane.store.landing_bytes(), true));
+    const BlockStore& store = lane.store;
+    memory_.push_back(circuits ? device_.add_memory_from_0(store.landing(), store.landing_bytes())
+                               : device_.add_memory(store.landing(), store.landing_bytes(), true));
   }
   for (size_t i = 0; i + 1 < refill_.size(); ++i) refill_[i].next = &refill_[i + 1];
+  if (circuits) expect_circuits();
+}
+
+void VerbsInlet::expect_circuits() {
+  for (uint32_t i = 0; i < lanes_.size(); ++i) {
+    ibv_qp* qp = circuits_.add(
+        device_.create({.reliable = false, .sends = 1, .receives = receives_, .send_pieces = 1}));
+    post_receives(qp, receives_);
+    look_in_place(lanes_[i]);
+    feeds_[qp->qp_num] = {.lane = i, .qp = qp};
+    device_.connect(qp, VerbsDevice::address_of_circuit(options_.circuits[i]));
+  }
+}
+
+std::vector<nlohmann::json> VerbsInlet::circuits() const {
+  std::vector<nlohmann::json> told;
+  for (const ibv_qp* qp : circuits_.qps) {
+    const size_t stream = told.size();
+    told.push_back({{"event", "circuit"},
+                    {"stream", stream},
+                    {"from", options_.circuits[stream]},
+                    {"udp_port", qp->qp_num >> 8},
+                    {"index", qp->qp_num & 0xff},
+                    {"token", qp->qp_num},
+                    {"stag", memory_[stream]->rkey},
+                    {"to", 0},
+                    {"packet_bytes", options_.shape.packet_bytes()},
+                    {"slot_bytes", ring_.spec().slot_bytes},
+                    {"packets_per_block", ring_.spec().packets_per_block},
+                    {"block_bytes", ring_.header().block_bytes},
+                    {"blocks", ring_.spec().blocks}});
+  }
+  return told;
+}
+
+void VerbsInlet::look_in_place(Lane& lane) const {
+  lane.ledger.in_place = [this, &lane](uint64_t number) {
+    return stream::number_of(options_.shape,
+                             ConstPacket{lane.store.place(number), options_.shape.packet_bytes()});
+  };
 }
 
 void VerbsInlet::post_receives(ibv_qp* qp, uint32_t count) {
@@ -137,7 +188,7 @@ nlohmann::json VerbsInlet::offer(Guest& guest) {
     ends->credits.push_back(credit);
     ibv_qp* qp = device_.create(
         {.reliable = reliable_, .sends = kCreditSends, .receives = receives_, .send_pieces = 1});
-    ends->qps.push_back(qp);
+    ends->add(qp);
     post_receives(qp, receives_);
     answer.push_back({{"qp", device_.address_of(qp)},
                       {"address", reinterpret_cast<uintptr_t>(lanes_[stream].store.landing())},
@@ -161,10 +212,7 @@ void VerbsInlet::begin(const Guest& guest) {
     Feed feed{.lane = stream, .qp = ends.qps[i], .group = guest.group};
     Lane& lane = lanes_[stream];
     lane.ledger.recover = nullptr;
-    lane.ledger.in_place = [this, &lane](uint64_t number) {
-      return stream::number_of(
-          options_.shape, ConstPacket{lane.store.place(number), options_.shape.packet_bytes()});
-    };
+    look_in_place(lane);
     if (reliable_) {
       feed.credit_place = ends.credits[i].place;
       feed.credit_key = ends.credits[i].key;
@@ -203,21 +251,44 @@ uint64_t VerbsInlet::number_of(const Lane& lane, const Mark& mark, int64_t now_n
   return near;
 }
 
-void VerbsInlet::landed(Feed& feed, const ibv_wc& wc, int64_t now_ns) {
+// A circuit says nothing before its first packet, nor when it begins anew: the header in the slot
+// has the whole number. Slots repeat with the low bits (the ring's size divides 2^24).
+std::optional<uint64_t> VerbsInlet::number_from_circuit(Lane& lane, const Mark& mark) {
+  Ledger& ledger = lane.ledger;
+  const uint64_t near = ledger.complete_number(mark.number, kMarkBits);
+  const uint64_t ring = uint64_t{lane.store.blocks()} * lane.store.packets();
+  const uint64_t next = ledger.next();
+  if (ledger.running() && near + ring >= next && near < next + ring) return near;
+  const auto told = ledger.in_place(mark.number);
+  const bool known = told && (*told & ((uint64_t{1} << kMarkBits) - 1)) == mark.number;
+  if (!known) return std::nullopt;
+  // Further ahead, within reach of the immediate, is an outage; all else another beginning.
+  const bool goes_on = ledger.running() && *told == near && near >= next;
+  // What lies in a block that is published, as after a silence in it, is late.
+  if (!goes_on) ledger.begin(ledger.may_begin(*told), std::nullopt);
+  return told;
+}
+
+// What a Write has to be, whoever sent it.
+bool VerbsInlet::account_for(const Feed& feed, const ibv_wc& wc, int64_t now_ns) {
   Lane& lane = lanes_[feed.lane];
   const Mark mark = mark_of(ntohl(wc.imm_data));
-  const uint64_t first = number_of(lane, mark, now_ns);
-  // What a Write has to be, whoever sent it.
   const uint32_t packets = lane.store.packets();
   const uint32_t bytes =
       feed.group > 1 ? mark.packets * ring_.spec().slot_bytes : options_.shape.packet_bytes();
-  if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.byte_len == bytes &&
-      mark.packets <= feed.group && first / packets == (first + mark.packets - 1) / packets) {
-    for (uint32_t i = 0; i < mark.packets; ++i) (void)lane.ledger.arrive(first + i);
-    lane.last_arrival_ns = now_ns;
-  } else {
-    lane.ledger.count_invalid();
+  if (wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM || wc.byte_len != bytes || mark.packets > feed.group) {
+    return false;
   }
+  const std::optional<uint64_t> first =
+      options_.circuits.empty() ? number_of(lane, mark, now_ns) : number_from_circuit(lane, mark);
+  if (!first || *first / packets != (*first + mark.packets - 1) / packets) return false;
+  for (uint32_t i = 0; i < mark.packets; ++i) (void)lane.ledger.arrive(*first + i);
+  lane.last_arrival_ns = now_ns;
+  return true;
+}
+
+void VerbsInlet::landed(Feed& feed, const ibv_wc& wc, int64_t now_ns) {
+  if (!account_for(feed, wc, now_ns)) lanes_[feed.lane].ledger.count_invalid();
   if (++feed.used == kRefill) {
     feed.used = 0;
     post_receives(feed.qp, kRefill);

@@ -53,5 +53,25 @@ TEST(ClaimPort, GivenBackWhenItEnds) {
   EXPECT_EQ(bind_udp(number), 0);
 }
 
+TEST(ClaimPort, TheOneThatIsWishedForOrNone) {
+  uint16_t number = 0;
+  {
+    const auto any = claim_port();
+    ASSERT_TRUE(any.ok());
+    number = any->number;
+    const auto taken = claim_port(number);
+    ASSERT_FALSE(taken.ok());
+    EXPECT_EQ(taken.error().code, EADDRINUSE);
+  }
+  const auto c = claim_port(number);
+  ASSERT_TRUE(c.ok()) << c.error().to_string();
+  EXPECT_EQ(c->number, number);
+  for (const uint16_t unfit : {80, 24'576, 32'767, 65'535}) {
+    const auto none = claim_port(unfit);
+    ASSERT_FALSE(none.ok()) << unfit;
+    EXPECT_EQ(none.error().code, EINVAL);
+  }
+}
+
 }  // namespace
 }  // namespace weft::port

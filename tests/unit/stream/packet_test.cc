@@ -122,5 +122,27 @@ TEST(Shape, RefusesWhatNoPacketHas) {
   EXPECT_THROW((Shape{.beamlets = 255, .slices = 255}.check()), bench::Failure);
 }
 
+// As a capture that begins again: across seconds, and with slices that begin no packet of ours.
+TEST(Packets, AreMadeLaterOnes) {
+  for (const Shape& shape :
+       {Shape{}, Shape{.format = Format::spead, .payload = 64, .heap_packets = 4},
+        Shape{.format = Format::raw, .payload = 16}}) {
+    for (const uint64_t by : {4ULL, 12'208ULL, 1'000'000ULL}) {
+      const uint64_t number = 19'531'250'000'003;
+      std::vector<std::byte> packet(shape.packet_bytes(), std::byte{0x5a});
+      std::vector<std::byte> later = packet;
+      write_header(shape, 6, number, packet);
+      write_header(shape, 6, number + by, later);
+      advance(shape, by, packet);
+      EXPECT_EQ(packet, later) << name_of(shape.format) << " by " << by;
+    }
+  }
+  const Shape rsp;
+  auto packet = packet_with(rsp, {3, 0x80, 0, 0, 1, 0, 61, 16, 1, 0, 0, 0, 18, 0, 0, 0});
+  advance(rsp, 12'208, packet);
+  // 195313 + 18 + 12208 * 16 = 390659, and second 2 begins with slice 390625.
+  EXPECT_EQ(packet, packet_with(rsp, {3, 0x80, 0, 0, 1, 0, 61, 16, 2, 0, 0, 0, 34, 0, 0, 0}));
+}
+
 }  // namespace
 }  // namespace weft::stream

@@ -122,6 +122,16 @@ TEST_F(MemoryTableTest, StagsAreHardToPredict) {
   EXPECT_GE(steps.size(), 250U);
 }
 
+// Option uc_port: who builds a circuit knows them beforehand.
+TEST_F(MemoryTableTest, CountedStagsAreKnownBeforehand) {
+  MemoryTable counted([] {}, true);
+  for (uint32_t i = 1; i <= 3; ++i) {
+    Region* r = *counted.add(pd, memory.data(), memory.size(), 0, access::kLocalWrite);
+    EXPECT_EQ(r->stag, Stag{i << 8});
+    ASSERT_TRUE(counted.remove(r).ok());
+  }
+}
+
 TEST_F(MemoryTableTest, DomainsKnowWhatBelongsToThem) {
   EXPECT_FALSE(pd.in_use());
   Region* r = add(memory);
