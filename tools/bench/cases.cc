@@ -103,6 +103,8 @@ const char* name_of(Suite suite) {
       return "uc";
     case Suite::ud:
       return "ud";
+    case Suite::chunk:
+      return "chunk";
     case Suite::loss:
       break;
   }
@@ -117,6 +119,8 @@ std::vector<uint64_t> default_sizes(Suite suite) {
       return {65536, 1048576};
     case Suite::ud:
       return {};
+    case Suite::chunk:
+      return {65536, 131072, 262144, 524288, 1048576};
     case Suite::loss:
       break;
   }
@@ -139,6 +143,9 @@ std::vector<Spec> make_cases(const CaseChoice& wanted) {
       break;
     case Suite::loss:
       all = loss_cases(choice);
+      break;
+    case Suite::chunk:
+      all = chunk_cases(choice);
       break;
   }
   if (choice.only.empty()) return all;

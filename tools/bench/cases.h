@@ -9,7 +9,7 @@
 namespace weft::bench {
 
 // What `weft bench` has a command for.
-enum class Suite : uint8_t { rc, uc, ud, loss };
+enum class Suite : uint8_t { rc, uc, ud, loss, chunk };
 const char* name_of(Suite suite);
 
 // How messages get lost in the loss suite: by WEFT_FAULT in both sides, or by nft(8) in the network
@@ -19,6 +19,8 @@ enum class LossBy : uint8_t { fault, nft };
 struct CaseChoice {
   Suite suite = Suite::rc;
   std::vector<uint64_t> sizes;  // of the bandwidth cases; none: those of default_sizes()
+  uint64_t piece = 16384;       // of a Write, of the chunk suite
+  std::vector<uint64_t> udp_sizes = {8192, 65000};  // datagrams of plain UDP, of the uc suite
   std::vector<double> losses = {0, 0.1, 1, 3, 10};  // percent, of the loss suite
   double gbps = 1;                                  // offered, of the loss suite
   LossBy loss_by = LossBy::fault;
@@ -29,6 +31,7 @@ struct CaseChoice {
 std::vector<uint64_t> default_sizes(Suite suite);
 
 inline constexpr uint64_t kLargestMessage = 64U << 20;
+inline constexpr uint64_t kLargestDatagram = 65507;  // of UDP over IPv4
 
 // Baselines stand right before what is compared with them; a baseline that a chosen case needs is
 // there even when `only` does not name it.
@@ -38,5 +41,6 @@ std::vector<Spec> rc_cases(const CaseChoice& choice);
 std::vector<Spec> uc_cases(const CaseChoice& choice);
 std::vector<Spec> ud_cases(const CaseChoice& choice);
 std::vector<Spec> loss_cases(const CaseChoice& choice);
+std::vector<Spec> chunk_cases(const CaseChoice& choice);  // throws Failure
 
 }  // namespace weft::bench

@@ -5,14 +5,20 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "bench/cases.h"
+#include "bench/compare_command.h"
 #include "bench/failure.h"
 #include "bench/processes.h"
 #include "bench/report.h"
+#include "bench/result_lines.h"
 #include "bench/side.h"
 #include "weft/launch.h"
+#include "weft/script.h"
 
 namespace weft::bench {
 namespace {
@@ -20,13 +26,16 @@ namespace {
 struct SuiteOptions {
   CaseChoice cases;
   unsigned mtu = 0;
+  Offloads offloads = Offloads::unchanged;
   unsigned repetitions = 5;
   double seconds = 0.5;
   bool quick = false;
   bool json = false;
+  std::string jsonl;
   bool list = false;
   bool netns = false;
   bool no_pin = false;
+  bool one_core = false;
   bool polling = false;
   bool priority = false;
   std::string library;
@@ -75,7 +84,8 @@ double seconds_of(const Spec& spec, const SuiteOptions& options) {
   return options.seconds;
 }
 
-void measure(Run& run, const SuiteOptions& options, const Setting& setting) {
+void measure(Run& run, const SuiteOptions& options, const Setting& setting,
+             std::optional<ResultFile>& kept) {
   size_t steps = 0;
   for (const CaseResult& c : run.cases) steps += repetitions_of(c.spec, options);
   Progress progress{steps};
@@ -83,16 +93,25 @@ void measure(Run& run, const SuiteOptions& options, const Setting& setting) {
     for (CaseResult& c : run.cases) {
       if (turn >= repetitions_of(c.spec, options)) continue;
       progress.step(c.spec.name);
+      const std::string began = utc_time(std::time(nullptr));
       c.repetitions.push_back(run_once(c.spec, seconds_of(c.spec, options), setting));
+      run.energy = setting.meter.energy();
+      if (kept) kept->append(result_line(run, c.spec, turn, c.repetitions.back(), began));
     }
   }
 }
 
 Network network_of(const SuiteOptions& options) {
   if (options.cases.suite == Suite::loss) return lossy_network(options.mtu);
-  if (options.netns) return veth_network(options.mtu);
+  if (options.netns) return veth_network(options.mtu, options.offloads);
+  if (options.offloads != Offloads::unchanged) throw Failure{"--offloads is for --netns"};
   if (options.mtu != 0) throw Failure{"--mtu is for --netns"};
   return loopback_network();
+}
+
+Pinning pinning_of(const SuiteOptions& options) {
+  if (options.no_pin) return {};
+  return options.one_core ? one_cpu() : two_cpus();
 }
 
 int run_suite(SuiteOptions options) {
@@ -123,23 +142,28 @@ int run_suite(SuiteOptions options) {
   const Network network = network_of(options);
   PhaseMeter meter;
   const Setting setting{.network = network,
-                        .pinning = options.no_pin ? Pinning{} : two_cpus(),
+                        .pinning = pinning_of(options),
                         .library = options.library,
                         .meter = meter,
                         .first = options.priority};
   Run run{.suite = options.cases.suite,
           .path = network.name,
           .library = options.library,
+          .version = WEFT_VERSION,
+          .mtu = options.mtu,
+          .offloads = options.offloads,
           .repetitions = options.repetitions,
           .seconds = options.seconds,
           .pinned = setting.pinning.initiator.has_value(),
+          .one_core = options.one_core && setting.pinning.initiator.has_value(),
           .first = setting.first,
           .machine = this_machine(),
           .cases = {}};
   for (const Spec& spec : specs) run.cases.push_back({.spec = spec, .repetitions = {}});
-  measure(run, options, setting);
+  std::optional<ResultFile> kept;
+  if (!options.jsonl.empty()) kept.emplace(options.jsonl);
+  measure(run, options, setting, kept);
   run.machine.load_after = load_average();
-  run.energy = meter.energy();
   fmt::print("{}", options.json ? as_json(run).dump(2) + "\n" : as_text(run));
   const auto failed = failures(run.cases);
   if (options.json) {
@@ -165,23 +189,27 @@ void add_method_options(CLI::App& command, SuiteOptions& options) {
                    "2 repetitions of 0.1 s: whether it runs, not how fast");
   command.add_option("--mtu", options.mtu, "MTU between the namespaces, instead of 1500")
       ->check(CLI::Range(1280U, 65535U));
-  command.add_flag("--no-pin", options.no_pin, "Do not pin the sides to a CPU each");
+  command.add_flag("--no-pin", options.no_pin, "Do not pin the sides to CPUs");
   command.add_flag("--priority", options.priority,
                    "Let the sides go before all other processes, on a busy machine (as root)");
   command
       .add_option("--library", options.library, "Measure this libibverbs.so.1 instead of weft's")
       ->type_name("PATH");
   command.add_flag("--json", options.json, "Print JSON, with each repetition");
+  command
+      .add_option("--jsonl", options.jsonl,
+                  "Also append a line of JSON for each repetition to this file")
+      ->type_name("FILE");
   command.footer(
       "Exit status: 0 when everything was measured, whether or not the targets are met; 1 when a\n"
       "case failed or its data was damaged. docs/performance.md explains the figures.");
 }
 
-void add_sizes_option(CLI::App& command, SuiteOptions& options, const char* usual) {
+void add_sizes_option(CLI::App& command, SuiteOptions& options, const char* usual,
+                      const char* what = "Message sizes of the bandwidth cases") {
   command
-      .add_option(
-          "--sizes", options.cases.sizes,
-          fmt::format("Message sizes of the bandwidth cases, bytes or with K or M ({})", usual))
+      .add_option("--sizes", options.cases.sizes,
+                  fmt::format("{}, bytes or with K or M ({})", what, usual))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->transform(CLI::AsSizeValue(false))
@@ -191,6 +219,11 @@ void add_sizes_option(CLI::App& command, SuiteOptions& options, const char* usua
 void add_netns_option(CLI::App& command, SuiteOptions& options) {
   command.add_flag("--netns", options.netns,
                    "Between two network namespaces instead of on loopback (as root)");
+  command
+      .add_option("--offloads", options.offloads,
+                  "With --netns: switch checksum, TSO, GSO and GRO of the devices on or off")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Offloads>{{"on", Offloads::on}, {"off", Offloads::off}}));
 }
 
 void add_polling_option(CLI::App& command, SuiteOptions& options) {
@@ -212,6 +245,17 @@ void add_loss_options(CLI::App& command, SuiteOptions& options) {
   command.add_option("--gbps", options.cases.gbps, "Offered by UC Writes and Sends, Gb/s")
       ->check(CLI::Range(0.001, 1000.0))
       ->capture_default_str();
+}
+
+void add_chunk_options(CLI::App& command, SuiteOptions& options) {
+  command
+      .add_option("--write-size", options.cases.piece,
+                  "Bytes of each Write, or of each send(2) over TCP (16K)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{1}, kLargestMessage));
+  options.one_core = true;
+  command.add_flag("--one-core,!--two-cores", options.one_core,
+                   "Both sides on one CPU together (as it is without this), or on one each");
 }
 
 // The command of a suite.
@@ -236,6 +280,12 @@ void add_suites(CLI::App& bench, int& status) {
   CLI::App& uc_command =
       add_suite(bench, status, Suite::uc, "Unreliable connections against plain UDP", uc);
   add_sizes_option(uc_command, *uc, "64K,1M");
+  uc_command
+      .add_option("--udp-sizes", uc->cases.udp_sizes, "Datagrams of plain UDP, bytes (8K,65000)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{1}, kLargestDatagram));
   add_netns_option(uc_command, *uc);
   add_polling_option(uc_command, *uc);
 
@@ -252,6 +302,22 @@ void add_suites(CLI::App& bench, int& status) {
                 loss);
   add_sizes_option(loss_command, *loss, "64K");
   add_loss_options(loss_command, *loss);
+
+  const auto chunk = std::make_shared<SuiteOptions>();
+  CLI::App& chunk_command =
+      add_suite(bench, status, Suite::chunk,
+                "Writes into one of two buffers, a Send when it is full, a Send back; against raw "
+                "TCP that does the same, on one core",
+                chunk);
+  add_sizes_option(chunk_command, *chunk, "64K,128K,256K,512K,1M", "Sizes of the two buffers");
+  add_chunk_options(chunk_command, *chunk);
+  add_netns_option(chunk_command, *chunk);
+}
+
+// The script starts it again, as often as it needs.
+std::string own_program() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
 // Not for people: how a benchmark starts its sides.
@@ -271,6 +337,10 @@ void add_bench_command(CLI::App& weft, int& status) {
   CLI::App* command = weft.add_subcommand("bench", "Measure weft against raw sockets");
   command->require_subcommand(1);
   add_suites(*command, status);
+  add_compare_command(*command, status);
+  tools::add_script_command(*command, status, "paper",
+                            "Measure what the paper's figures need, for 'weft report'", "paper.py",
+                            {"--weft", own_program(), "--version-of-weft", WEFT_VERSION});
   add_side_command(*command, status);
 }
 

@@ -6,9 +6,8 @@
 namespace weft::bench {
 namespace {
 
-constexpr uint64_t kWindow = 1 << 20;         // datapath: loses nothing, costs little
-constexpr uint64_t kUsualDatagram = 8192;     // of programs that use plain UDP for bulk data
-constexpr uint64_t kLargestDatagram = 65000;  // near what UDP carries
+constexpr uint64_t kWindow = 1 << 20;      // datapath: loses nothing, costs little
+constexpr uint64_t kUsualDatagram = 8192;  // of programs that use plain UDP for bulk data
 constexpr uint64_t kSmall = 64;
 
 struct Way {
@@ -30,7 +29,7 @@ std::string percent(double loss) {
 std::vector<Spec> uc_cases(const CaseChoice& choice) {
   std::vector<Spec> all;
   for (const Way& way : kWays) {
-    for (const uint64_t size : {kUsualDatagram, kLargestDatagram}) {
+    for (const uint64_t size : choice.udp_sizes) {
       Spec udp = stream(fmt::format("udp/{}/{}", size_name(size), way.name), Operation::udp_stream,
                         Service::rc, size);
       udp.window = way.window;
@@ -110,6 +109,14 @@ std::vector<Spec> loss_cases(const CaseChoice& choice) {
       add("uc-write-imm", Operation::write_immediate, Service::uc);
       add("uc-send", Operation::send, Service::uc);
       add("uc-read", Operation::read, Service::uc);
+      // Of the network alone, as what stands below; and no larger than a datagram can be.
+      if (by_nft && size <= kLargestDatagram) {
+        Spec udp = stream(fmt::format("udp/{}/{}", size_name(size), percent(loss)),
+                          Operation::udp_stream, Service::rc, size);
+        udp.gbps = choice.gbps;
+        udp.loss = loss / 100;
+        all.push_back(udp);
+      }
       // What runs over TCP does not pass the injector's datagrams.
       if (by_nft) {
         add("rc-write", Operation::write, Service::rc);

@@ -68,6 +68,18 @@ void run_ip(const port::Fd& where, const std::string& arguments) {
   run_in(where, std::move(words), "iproute2");
 }
 
+// UDP's own cutting up has a switch of its own, which older kernels do not know.
+void choose_offloads(const port::Fd& where, const char* device, Offloads offloads) {
+  if (offloads == Offloads::unchanged) return;
+  const char* state = name_of(offloads);
+  std::vector<std::string> words{"ethtool", "-K", device};
+  for (const char* feature : {"tx", "rx", "sg", "tso", "gso", "gro"}) {
+    words.emplace_back(feature);
+    words.emplace_back(state);
+  }
+  run_in(where, std::move(words), "ethtool");
+}
+
 void drop_in(const port::Fd& where, double share) {
   constexpr unsigned kParts = 100'000;
   run_in(where, {"nft", "flush ruleset"}, "nftables");
@@ -93,11 +105,23 @@ void bring_up(const Place& place, const char* device, unsigned mtu) {
 
 }  // namespace
 
+const char* name_of(Offloads offloads) {
+  switch (offloads) {
+    case Offloads::unchanged:
+      return "unchanged";
+    case Offloads::on:
+      return "on";
+    case Offloads::off:
+      break;
+  }
+  return "off";
+}
+
 Network loopback_network() {
   return {.name = "loopback", .initiator = {"127.0.0.1", {}}, .target = {"127.0.0.1", {}}};
 }
 
-Network veth_network(unsigned mtu) {
+Network veth_network(unsigned mtu, Offloads offloads) {
   // Nobody else is in these namespaces, so any addresses and names will do.
   Network network{.name = "veth",
                   .initiator = {"10.0.0.1", new_namespace()},
@@ -107,6 +131,9 @@ Network veth_network(unsigned mtu) {
                      network.target.network_namespace.get()));
   bring_up(network.initiator, "veth0", mtu);
   bring_up(network.target, "veth0", mtu);
+  for (const Place* place : {&network.initiator, &network.target}) {
+    choose_offloads(place->network_namespace, "veth0", offloads);
+  }
   return network;
 }
 

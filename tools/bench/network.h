@@ -2,6 +2,7 @@
 // pair of virtual Ethernet devices between them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "port/fd.h"
@@ -12,6 +13,11 @@ struct Place {
   std::string address;         // IPv4
   port::Fd network_namespace;  // invalid: the one of this process
 };
+
+// What the network devices do for the CPU: checksums, and large packets that are cut up late and
+// put together early (TSO, GSO, GRO).
+enum class Offloads : uint8_t { unchanged, on, off };
+const char* name_of(Offloads offloads);
 
 struct Network {
   std::string name;  // "loopback" or "veth"
@@ -27,8 +33,8 @@ Network loopback_network();
 
 // Needs root and ip(8); throws Failure. The namespaces have no names and no files, so they are
 // gone, and their devices with them, when the last process in them and this object are.
-// `mtu`: 0 for that of the devices.
-Network veth_network(unsigned mtu);
+// `mtu`: 0 for that of the devices. To choose `offloads` needs ethtool(8), too.
+Network veth_network(unsigned mtu, Offloads offloads = Offloads::unchanged);
 // Such a network that can lose packets; needs nft(8), too. Each packet stands for itself: trains
 // are cut up before they meet their fate.
 Network lossy_network(unsigned mtu);

@@ -13,6 +13,7 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <vector>
 
 #include "bench/clock.h"
 #include "bench/failure.h"
@@ -178,19 +179,30 @@ void hear_both(Side& initiator, Side& target, int64_t until, PhaseMeter& meter, 
   m.machine = initiator.on_machine();
 }
 
+// At most so many.
+std::vector<int> first_cpus(size_t count) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> found;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return found;
+  for (int cpu = 0; cpu < CPU_SETSIZE && found.size() < count; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) found.push_back(cpu);
+  }
+  return found;
+}
+
 }  // namespace
 
 Pinning two_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {};
-  std::array<int, 2> found{};
-  size_t count = 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE && count < found.size(); ++cpu) {
-    if (CPU_ISSET(cpu, &set)) found[count++] = cpu;
-  }
-  if (count < found.size()) return {};
+  const std::vector<int> found = first_cpus(2);
+  if (found.size() < 2) return {};
   return {.initiator = found[0], .target = found[1]};
+}
+
+Pinning one_cpu() {
+  const std::vector<int> found = first_cpus(1);
+  if (found.empty()) return {};
+  return {.initiator = found[0], .target = found[0]};
 }
 
 Measurement run_once(const Spec& spec, double seconds, const Setting& setting) {

@@ -10,6 +10,7 @@
 
 namespace weft::bench {
 
+// Where the sides run.
 struct Pinning {
   // CPU numbers; nothing: wherever the kernel likes.
   std::optional<int> initiator;
@@ -18,6 +19,8 @@ struct Pinning {
 
 // The first two CPUs that this process may use, or nothing when there is but one.
 Pinning two_cpus();
+// The first CPU that this process may use, for both.
+Pinning one_cpu();
 
 struct Setting {
   const Network& network;

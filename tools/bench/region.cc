@@ -27,7 +27,8 @@ void write_pattern(std::byte* to, uint64_t size) {
 
 }  // namespace
 
-Region::Region(uint64_t message) : slot_(message), slots_(std::max<uint64_t>(kUsual / message, 1)) {
+Region::Region(uint64_t message, uint64_t slots)
+    : slot_(message), slots_(slots > 0 ? slots : std::max<uint64_t>(kUsual / message, 1)) {
   void* p = ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) throw system_failure("memory for the messages");
   data_ = static_cast<std::byte*>(p);
@@ -56,6 +57,14 @@ bool Region::holds(uint64_t first, uint64_t count) const {
     }
   }
   return std::memcmp(data_, expected.data(), size()) == 0;
+}
+
+bool Region::holds_slot_of(const Region& other, uint64_t slot) const {
+  return std::memcmp(data_ + slot * slot_, other.data_ + slot * slot_, slot_) == 0;
+}
+
+void Region::clear_slot(uint64_t slot) {
+  std::memset(data_ + slot * slot_, 0, slot_);
 }
 
 void Region::fill_alike() {

@@ -12,8 +12,9 @@ namespace weft::bench {
 // being at the first touch.
 class Region {
  public:
-  // `message` bytes a slot, more than 0; 4 MB in all, or one message when that is larger.
-  explicit Region(uint64_t message);
+  // `message` bytes a slot, more than 0; `slots` of them, or when that is 0 4 MB in all, or one
+  // message when that is larger.
+  explicit Region(uint64_t message, uint64_t slots = 0);
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
   ~Region();
@@ -30,6 +31,9 @@ class Region {
   // Whether the slots of messages `first` to `first + count - 1` hold what fill() would write
   // there, and all others zeroes.
   bool holds(uint64_t first, uint64_t count) const;
+  // Whether `slot` holds the bytes of the same slot of `other`, a region of this size.
+  bool holds_slot_of(const Region& other, uint64_t slot) const;
+  void clear_slot(uint64_t slot);
 
   // For messages of which some are lost, so that nobody knows which one takes which slot: the same
   // bytes in every slot.

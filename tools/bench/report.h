@@ -7,6 +7,7 @@
 
 #include "bench/machine.h"
 #include "bench/measurement.h"
+#include "bench/network.h"
 #include "bench/targets.h"
 
 namespace weft::bench {
@@ -15,10 +16,14 @@ struct Run {
   Suite suite = Suite::rc;
   std::string path;  // "loopback" or "veth"
   std::string library;
+  std::string version;
+  unsigned mtu = 0;  // between the namespaces; 0: that of the devices
+  Offloads offloads = Offloads::unchanged;
   unsigned repetitions = 0;
   double seconds = 0;
   bool pinned = false;
-  bool first = false;  // before all other processes of the machine
+  bool one_core = false;  // to the same CPU
+  bool first = false;     // before all other processes of the machine
   Machine machine;
   // What the figures of energy are of, or why there are none.
   measure::Measured<measure::SourceEnergy> energy =

@@ -86,6 +86,7 @@ nlohmann::json as_json(const Run& run) {
   json["repetitions"] = run.repetitions;
   json["seconds"] = run.seconds;
   json["pinned"] = run.pinned;
+  json["one_core"] = run.one_core;
   json["priority"] = run.first;
   json["machine"] = run.machine;
   json["energy"] = energy_json(run.energy);

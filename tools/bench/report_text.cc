@@ -99,7 +99,7 @@ std::string efficiencies(const Run& run) {
 }
 
 std::string bandwidths(const Run& run) {
-  if (run.suite != Suite::rc) return goodputs(run);
+  if (run.suite != Suite::rc && run.suite != Suite::chunk) return goodputs(run);
   return group_table(
       run, Group::bandwidth,
       {"bandwidth", "Gb/s", "min..max", "of TCP", "tx s/GB", "rx s/GB", "sum", "of TCP"},
@@ -184,6 +184,11 @@ std::string congestion_of(const Run& run) {
   return kNothing;
 }
 
+const char* placement(const Run& run) {
+  if (!run.pinned) return "not pinned";
+  return run.one_core ? "together on one CPU" : "pinned to a CPU each";
+}
+
 std::string heading(const Run& run) {
   const Machine& m = run.machine;
   std::string text = fmt::format(
@@ -191,11 +196,10 @@ std::string heading(const Run& run) {
       "  library    {}\n"
       "  machine    {}, {} CPUs, Linux {}\n"
       "  load       {:.2f} before, {:.2f} after\n",
-      name_of(run.suite), run.path, run.repetitions, number(run.seconds),
-      run.pinned ? "pinned to a CPU each" : "not pinned",
+      name_of(run.suite), run.path, run.repetitions, number(run.seconds), placement(run),
       run.first ? ", before all other processes" : "", run.library, m.cpu, m.cpus, m.kernel,
       m.load_before, m.load_after);
-  if (run.suite == Suite::rc || run.suite == Suite::loss) {
+  if (run.suite == Suite::rc || run.suite == Suite::loss || run.suite == Suite::chunk) {
     text += fmt::format("  raw TCP    {}; the host's default is {}\n", congestion_of(run),
                         m.congestion);
   }

@@ -18,6 +18,8 @@ enum class Operation : uint8_t {
   udp_stream,
   udp_ping_pong,
   write_immediate,
+  chunk,  // Writes into one of two buffers, a Send when it is full, a Send back
+  tcp_chunk,
   idle,
   memory,
 };
@@ -31,6 +33,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::udp_stream, "udp_stream"},
                                          {Operation::udp_ping_pong, "udp_ping_pong"},
                                          {Operation::write_immediate, "write_immediate"},
+                                         {Operation::chunk, "chunk"},
+                                         {Operation::tcp_chunk, "tcp_chunk"},
                                          {Operation::idle, "idle"},
                                          {Operation::memory, "memory"}})
 
@@ -54,7 +58,7 @@ struct Spec {
   std::string name;
   Group group = Group::bandwidth;
   Operation operation = Operation::write;
-  uint64_t size = 0;  // bytes of a message
+  uint64_t size = 0;  // bytes of a message, or of a chunk
   bool crc = true;
   Wait wait = Wait::event;
   uint32_t depth = 64;  // work requests in flight
@@ -67,12 +71,13 @@ struct Spec {
   double gbps = 0;      // offered; 0: as fast as it goes
   double loss = 0;      // share of the packets that the network drops, each way
   std::string fault;    // WEFT_FAULT of both sides
+  uint64_t piece = 0;   // bytes of each Write, or send(2), of a chunk; its last one may have less
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spec, name, group, operation, size, crc, wait, depth, list,
-                                   connections, baseline, service, window, gbps, loss, fault)
+                                   connections, baseline, service, window, gbps, loss, fault, piece)
 
 inline bool is_tcp(Operation o) {
-  return o == Operation::tcp_stream || o == Operation::tcp_ping_pong;
+  return o == Operation::tcp_stream || o == Operation::tcp_ping_pong || o == Operation::tcp_chunk;
 }
 inline bool is_udp(Operation o) {
   return o == Operation::udp_stream || o == Operation::udp_ping_pong;

@@ -42,7 +42,10 @@ void needed(int result, const char* what) {
 }  // namespace
 
 VerbsEndpoint::VerbsEndpoint(const std::string& library, const EndpointNeeds& needs)
-    : verbs_(library), needs_(needs), source_(needs.message), sink_(needs.message) {
+    : verbs_(library),
+      needs_(needs),
+      source_(needs.message, needs.slots),
+      sink_(needs.message, needs.slots) {
   open_device();
   pd_ = needed(verbs_.alloc_pd(context_), "ibv_alloc_pd");
   constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -50,6 +53,9 @@ VerbsEndpoint::VerbsEndpoint(const std::string& library, const EndpointNeeds& ne
   sink_mr_ = needed(verbs_.reg_mr(pd_, sink_.data(), sink_.size(), kAccess), "ibv_reg_mr");
   if (needs_.service == Service::ud) {
     header_mr_ = needed(verbs_.reg_mr(pd_, header_.data(), header_.size(), kAccess), "ibv_reg_mr");
+  }
+  if (needs_.notes) {
+    notes_mr_ = needed(verbs_.reg_mr(pd_, notes_.data(), sizeof notes_, kAccess), "ibv_reg_mr");
   }
   if (needs_.wait == Wait::event) {
     channel_ = needed(verbs_.create_comp_channel(context_), "ibv_create_comp_channel");
@@ -63,6 +69,7 @@ VerbsEndpoint::~VerbsEndpoint() {
   if (ah_ != nullptr) verbs_.destroy_ah(ah_);
   if (cq_ != nullptr) verbs_.destroy_cq(cq_);
   if (channel_ != nullptr) verbs_.destroy_comp_channel(channel_);
+  if (notes_mr_ != nullptr) verbs_.dereg_mr(notes_mr_);
   if (header_mr_ != nullptr) verbs_.dereg_mr(header_mr_);
   if (sink_mr_ != nullptr) verbs_.dereg_mr(sink_mr_);
   if (source_mr_ != nullptr) verbs_.dereg_mr(source_mr_);
@@ -203,6 +210,12 @@ ibv_sge VerbsEndpoint::header_place() const {
   return {.addr = reinterpret_cast<uintptr_t>(header_.data()),
           .length = static_cast<uint32_t>(header_.size()),
           .lkey = header_mr_->lkey};
+}
+
+ibv_sge VerbsEndpoint::note_place(size_t i) const {
+  return {.addr = reinterpret_cast<uintptr_t>(&notes_[i]),
+          .length = sizeof(Note),
+          .lkey = notes_mr_->lkey};
 }
 
 void VerbsEndpoint::post_send(ibv_send_wr* list, size_t qp) {

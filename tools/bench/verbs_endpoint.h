@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/channel.h"
+#include "bench/note.h"
 #include "bench/region.h"
 #include "bench/spec.h"
 #include "bench/verbs_library.h"
@@ -20,10 +21,14 @@ struct EndpointNeeds {
   uint32_t receives = 1;
   uint32_t inline_bytes = 0;
   uint64_t message = 64;  // bytes; sizes the two regions
+  uint64_t slots = 0;     // of each region; 0: as many as it likes
+  bool notes = false;     // whether short messages are received, too
 };
 
 class VerbsEndpoint {
  public:
+  static constexpr size_t kNotes = 4;
+
   VerbsEndpoint(const std::string& library, const EndpointNeeds& needs);
   VerbsEndpoint(const VerbsEndpoint&) = delete;
   VerbsEndpoint& operator=(const VerbsEndpoint&) = delete;
@@ -41,6 +46,9 @@ class VerbsEndpoint {
   ibv_sge sink_at(uint64_t offset, uint64_t length) const;
   // Where the 40 bytes before a UD message go.
   ibv_sge header_place() const;
+  // Where a short message is received, and what came there; i is less than kNotes.
+  ibv_sge note_place(size_t i) const;
+  const Note& note(size_t i) const { return notes_[i]; }
   // The peer's, for RDMA.
   uint64_t remote_source() const { return remote_source_; }
   uint32_t remote_source_key() const { return remote_source_key_; }
@@ -85,6 +93,8 @@ class VerbsEndpoint {
   std::vector<ibv_qp*> qps_;
   std::array<std::byte, 40> header_{};
   ibv_mr* header_mr_ = nullptr;
+  std::array<Note, kNotes> notes_{};
+  ibv_mr* notes_mr_ = nullptr;
   ibv_ah* ah_ = nullptr;
   uint32_t peer_qpn_ = 0;
   std::array<ibv_wc, kBatch> wc_;

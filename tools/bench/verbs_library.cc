@@ -23,6 +23,7 @@ VerbsLibrary::VerbsLibrary(const std::string& path)
   find(alloc_pd, "ibv_alloc_pd");
   find(dealloc_pd, "ibv_dealloc_pd");
   find(reg_mr, "ibv_reg_mr");
+  find(reg_mr_iova, "ibv_reg_mr_iova");
   find(dereg_mr, "ibv_dereg_mr");
   find(create_comp_channel, "ibv_create_comp_channel");
   find(destroy_comp_channel, "ibv_destroy_comp_channel");

@@ -22,6 +22,7 @@ class VerbsLibrary {
   decltype(&::ibv_alloc_pd) alloc_pd;
   decltype(&::ibv_dealloc_pd) dealloc_pd;
   ibv_mr* (*reg_mr)(ibv_pd* pd, void* address, size_t length, int access);
+  ibv_mr* (*reg_mr_iova)(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access);
   decltype(&::ibv_dereg_mr) dereg_mr;
   decltype(&::ibv_create_comp_channel) create_comp_channel;
   decltype(&::ibv_destroy_comp_channel) destroy_comp_channel;

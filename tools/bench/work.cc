@@ -19,6 +19,10 @@ std::unique_ptr<Work> make_work(const Order& order) {
     case Operation::write_ping_pong:
     case Operation::send_ping_pong:
       return make_verbs_ping_pong(order);
+    case Operation::chunk:
+      return make_verbs_chunks(order);
+    case Operation::tcp_chunk:
+      return make_tcp_chunks(order);
     case Operation::idle:
       return make_idle(order);
     case Operation::memory:

@@ -70,6 +70,8 @@ std::unique_ptr<Work> make_verbs_ping_pong(const Order& order);
 std::unique_ptr<Work> make_tcp_stream(const Order& order);
 std::unique_ptr<Work> make_tcp_ping_pong(const Order& order);
 std::unique_ptr<Work> make_udp_ping_pong(const Order& order);
+std::unique_ptr<Work> make_verbs_chunks(const Order& order);
+std::unique_ptr<Work> make_tcp_chunks(const Order& order);
 std::unique_ptr<Work> make_lossy_stream(const Order& order);
 std::unique_ptr<Work> make_idle(const Order& order);
 std::unique_ptr<Work> make_memory(const Order& order);

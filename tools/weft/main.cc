@@ -7,6 +7,7 @@
 #include "measure/command.h"
 #include "stream/command.h"
 #include "weft/commands.h"
+#include "weft/script.h"
 
 namespace {
 
@@ -26,6 +27,9 @@ int run_command_line(std::vector<std::string> arguments) {
   weft::measure::add_measure_command(weft, program, status);
   weft::bench::add_bench_command(weft, status);
   weft::stream::add_stream_command(weft, status);
+  weft::tools::add_script_command(weft, status, "report",
+                                  "Make a page with the paper's figures, from kept results",
+                                  "report.py", {});
   try {
     // CLI11 takes its words from the back.
     weft.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

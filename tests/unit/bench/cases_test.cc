@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "bench/failure.h"
+
 namespace weft::bench {
 namespace {
 
@@ -19,7 +21,7 @@ std::vector<std::string> names_of(const std::vector<Spec>& cases) {
   return names;
 }
 
-constexpr Suite kSuites[] = {Suite::rc, Suite::uc, Suite::ud, Suite::loss};
+constexpr Suite kSuites[] = {Suite::rc, Suite::uc, Suite::ud, Suite::loss, Suite::chunk};
 
 CaseChoice suite_of(Suite suite) {
   CaseChoice choice;
@@ -98,6 +100,27 @@ TEST(MakeCases, ChosenOnesBringTheirBaseline) {
   EXPECT_THAT(names_of(make_cases(choice)), ElementsAre("tcp/64K", "send/64K/no-crc"));
 }
 
+TEST(MakeCases, ChunksAreComparedWithTcpThatDoesTheSame) {
+  CaseChoice choice = suite_of(Suite::chunk);
+  choice.sizes = {100'000};
+  choice.piece = 30'000;
+  const auto cases = make_cases(choice);
+  EXPECT_THAT(names_of(cases),
+              ElementsAre("tcp/100000", "chunk/100000/no-crc", "chunk/100000/crc"));
+  EXPECT_EQ(cases[0].operation, Operation::tcp_chunk);
+  for (const Spec& spec : cases) EXPECT_EQ(spec.piece, 30'000U);
+  EXPECT_FALSE(cases[1].crc);
+  EXPECT_TRUE(cases[2].crc);
+  EXPECT_EQ(cases[2].baseline, "tcp/100000");
+  EXPECT_EQ(cases[2].depth, 10U);  // two chunks of four Writes and a Send
+}
+
+TEST(MakeCases, ChunkOfMoreWritesThanAQueueTakesIsRefused) {
+  CaseChoice choice = suite_of(Suite::chunk);
+  choice.piece = 64;
+  EXPECT_THROW(make_cases(choice), Failure);
+}
+
 TEST(MakeCases, UnknownNameChoosesNothing) {
   CaseChoice choice;
   choice.only = {"writes"};
@@ -118,12 +141,14 @@ TEST(Spec, SurvivesTheWayToTheOtherProcess) {
                   .depth = 7,
                   .list = 3,
                   .connections = 9,
-                  .baseline = "b"};
+                  .baseline = "b",
+                  .piece = 16384};
   const auto copy = nlohmann::json::parse(nlohmann::json(spec).dump()).get<Spec>();
   EXPECT_EQ(nlohmann::json(copy), nlohmann::json(spec));
   EXPECT_EQ(copy.operation, Operation::write_ping_pong);
   EXPECT_EQ(copy.size, 5'000'000'000U);
   EXPECT_FALSE(copy.crc);
+  EXPECT_EQ(copy.piece, 16384U);
 }
 
 TEST(SizeName, IsShort) {

@@ -65,7 +65,7 @@ class LossTest(unittest.TestCase):
         names = bench("--list", "--losses", "0,3", suite="loss").stdout.split()
         self.assertEqual(names, [f"uc-{word}/64K/{p}%" for p in (0, 3) for word in ("write", "write-imm", "send", "read")])
         by_network = bench("--list", "--losses", "0.5", "--by", "nft", "--sizes", "8K", suite="loss").stdout.split()
-        self.assertEqual(by_network[-2:], ["rc-write/8K/0.5%", "tcp/8K/0.5%"])
+        self.assertEqual(by_network[-3:], ["udp/8K/0.5%", "rc-write/8K/0.5%", "tcp/8K/0.5%"])
 
     @unittest.skipUnless(os.geteuid() == 0, "namespaces take root")
     def test_what_is_lost_is_seen(self):

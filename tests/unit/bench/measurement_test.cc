@@ -39,6 +39,17 @@ TEST(FiguresOf, StreamHasBandwidthAndCpuPerByte) {
   EXPECT_THAT(figures, Figure("cpu_us_per_message", 350));
 }
 
+TEST(FiguresOf, ChunkIsAMessageOfAStream) {
+  for (const Operation operation : {Operation::chunk, Operation::tcp_chunk}) {
+    const Figures figures =
+        figures_of({.operation = operation, .size = 1'000'000, .piece = 16384}, two_gigabytes());
+    EXPECT_THAT(figures, Figure("gbps", 32));
+    EXPECT_THAT(figures, Figure("messages_per_s", 4000));
+    EXPECT_THAT(figures, Figure("tx_s_per_gb", 0.2));
+    EXPECT_THAT(figures, Figure("rx_s_per_gb", 0.15));
+  }
+}
+
 TEST(FiguresOf, DataOfReadsComesFromTheTarget) {
   const Spec spec{.operation = Operation::read, .size = 1'000'000};
   const Figures figures = figures_of(spec, two_gigabytes());

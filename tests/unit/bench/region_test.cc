@@ -76,6 +76,19 @@ TEST(Region, OneSlotInTheNextOnesPlaceIsSeen) {
   EXPECT_FALSE(sink.holds(0, 1));
 }
 
+TEST(Region, SlotIsComparedAndClearedAlone) {
+  Region sent{1000, 2};
+  Region came{1000, 2};
+  sent.fill();
+  came.fill();
+  EXPECT_EQ(came.slots(), 2U);
+  came.clear_slot(0);
+  EXPECT_FALSE(came.holds_slot_of(sent, 0));
+  EXPECT_TRUE(came.holds_slot_of(sent, 1));
+  came.data()[1999] ^= std::byte{1};
+  EXPECT_FALSE(came.holds_slot_of(sent, 1));
+}
+
 TEST(Region, ClearedHoldsNothing) {
   Region region{kMessage};
   region.fill();

@@ -37,6 +37,19 @@ TEST(AsText, SaysWhatWasMeasuredAndWhere) {
   EXPECT_EQ(line_of(text, "WEFT_SPIN"), "WEFT_SPIN=20");
 }
 
+TEST(AsText, SaysThatBothSidesShareACpu) {
+  weft::bench::Run run = example_run();
+  run.suite = Suite::chunk;
+  run.one_core = true;
+  const std::string text = as_text(run);
+  EXPECT_THAT(text, HasSubstr("weft bench chunk: loopback"));
+  EXPECT_THAT(text, HasSubstr("sides together on one CPU"));
+  EXPECT_EQ(line_of(text, "raw TCP"), "raw TCP cubic; the host's default is bbr");
+  // Both sides count, as in the table of RC.
+  EXPECT_EQ(line_of(text, "write/1M/no-crc"),
+            "write/1M/no-crc 49.5 38.0..80.0 0.990 0.110 0.110 0.220 1.10");
+}
+
 TEST(AsText, SaysOnceThatEnergyIsUnmeasured) {
   weft::bench::Run run = example_run();
   run.energy = fail(measure::Unmeasured{"powercap: no zone", "measure on the host"});

@@ -75,6 +75,16 @@ TEST(TcpPingPong, MissingMessageIsSeen) {
   EXPECT_FALSE(ends.target_intact);
 }
 
+TEST(TcpChunks, MovesItsChunksIntact) {
+  // The last piece of a chunk is a short one, or the only one.
+  for (const uint64_t piece : {30'000U, 1'000'000U}) {
+    const Ends ends = run({.operation = Operation::tcp_chunk, .size = 100'000, .piece = piece});
+    EXPECT_GT(ends.done.messages, 2U);
+    EXPECT_GT(ends.done.seconds, 0.019);
+    EXPECT_TRUE(ends.target_intact);
+  }
+}
+
 TEST(UdpPingPong, BothSidesGetWhatWasSent) {
   for (const Wait wait : {Wait::event, Wait::poll}) {
     const Ends ends = run({.operation = Operation::udp_ping_pong, .size = 64, .wait = wait});

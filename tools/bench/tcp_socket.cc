@@ -1,0 +1,95 @@
+#include "bench/tcp_socket.h"
+
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "bench/failure.h"
+#include "bench/internet.h"
+#include "config/options.h"
+
+namespace weft::bench {
+namespace {
+
+bool set_congestion(int fd, const std::string& name) {
+  return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                      static_cast<socklen_t>(name.size())) == 0;
+}
+
+// As weft's streams choose it for a peer that is close by (option congestion), so that the two are
+// compared and not two algorithms.
+void choose_congestion(int fd) {
+  using config::Congestion;
+  switch (config::options().congestion) {
+    case Congestion::keep:
+      return;
+    case Congestion::cubic:
+      (void)set_congestion(fd, "cubic");
+      return;
+    case Congestion::reno:
+      (void)set_congestion(fd, "reno");
+      return;
+    case Congestion::bbr:
+      (void)set_congestion(fd, "bbr");
+      return;
+    case Congestion::automatic:
+      break;
+  }
+  if (!congestion_of(fd).starts_with("bbr")) return;
+  if (!set_congestion(fd, "cubic")) (void)set_congestion(fd, "reno");
+}
+
+}  // namespace
+
+std::string congestion_of(int fd) {
+  std::array<char, 16> name{};
+  socklen_t length = name.size();
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) != 0) return {};
+  return name.data();
+}
+
+port::Fd connect_tcp(const Order& order, const Channel& peer) {
+  port::Fd fd;
+  if (order.role == Role::target) {
+    const port::Fd listener = new_socket(order.address, SOCK_STREAM);
+    if (::listen(listener.get(), 1) != 0) throw system_failure("listen");
+    peer.send({{"address", order.address}, {"port", port_of(listener)}});
+    fd = port::Fd{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+    if (!fd.valid()) throw system_failure("accept");
+  } else {
+    const nlohmann::json where = peer.receive();
+    const sockaddr_in to = address_of(where.at("address"), where.at("port"));
+    fd = new_socket(order.address, SOCK_STREAM);
+    if (::connect(fd.get(), generic(to), sizeof to) != 0) {
+      throw system_failure("connect to " + where.at("address").get<std::string>());
+    }
+  }
+  const int on = 1;
+  (void)::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  choose_congestion(fd.get());
+  return fd;
+}
+
+void send_all(int fd, const std::byte* p, uint64_t n, int flags) {
+  while (n > 0) {
+    const ssize_t sent = ::send(fd, p, n, MSG_NOSIGNAL | flags);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      throw system_failure("send");
+    }
+    p += sent;
+    n -= static_cast<uint64_t>(sent);
+  }
+}
+
+uint64_t receive_some(int fd, std::byte* p, uint64_t n, Wait wait) {
+  const int flags = wait == Wait::poll ? MSG_DONTWAIT : 0;
+  for (;;) {
+    const ssize_t received = ::recv(fd, p, n, flags);
+    if (received >= 0) return static_cast<uint64_t>(received);
+    if (errno != EINTR && errno != EAGAIN) throw system_failure("recv");
+  }
+}
+
+}  // namespace weft::bench

@@ -1,0 +1,25 @@
+// The socket of a raw TCP baseline, which weft's connections are compared with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "bench/channel.h"
+#include "bench/work.h"
+#include "port/fd.h"
+
+namespace weft::bench {
+
+// All throw Failure.
+
+// One connection between the two sides, without Nagle's algorithm.
+port::Fd connect_tcp(const Order& order, const Channel& peer);
+// Empty when it cannot tell.
+std::string congestion_of(int fd);
+// `flags` as of send(2).
+void send_all(int fd, const std::byte* p, uint64_t n, int flags = 0);
+// Bytes read; 0 at the end of the stream.
+uint64_t receive_some(int fd, std::byte* p, uint64_t n, Wait wait);
+
+}  // namespace weft::bench

@@ -1,0 +1,324 @@
+"""The paper's figures, drawn of kept results. Each function takes Results and gives a Drawn, or None where there is nothing to draw."""
+
+import collections
+
+import groups as alike
+import paper_numbers as paper
+import results as kept
+from drawing import (bars, colour_of, COLOURS, cost, CPU, draw_by_size, draw_spreads, draw_trace, Drawn, line_style, number, panels,
+                     panels_and_legend, put_legend, size_name, told, trace_value)
+
+
+def lofar_case(transport, count):
+    return f"lofar/{transport}/{count}"
+
+
+def lofar_rows(results, counts, shown, transports):
+    figure, _, unit = cost(results)
+    spreads = {transport: kept.spread(kept.values(counts[shown].get(transport, []), figure)) for transport in kept.STREAMED}
+    rows = [(f"{kept.STREAMED[transport]}, " + ("power" if unit == "W" else "CPU of the receiver"), f"{paper.LOFAR_WATTS[transport]} W",
+             paper.LOFAR_WHERE, told(spreads[transport], unit)) for transport in transports]
+    for transport, base in (("udp", "tcp"),) if "udp" in transports else (("rc", "tcp"), ("uc", "udp")):
+        rows.append((f"{kept.STREAMED[transport]} / {kept.STREAMED[base]}",
+                     f"{paper.LOFAR_WATTS[transport] / paper.LOFAR_WATTS[base]:.2f} (of power)", f"computed from {paper.LOFAR_WHERE}",
+                     number(kept.ratio(spreads[transport], spreads[base])) + (" (of power)" if unit == "W" else " (of CPU s/GB)")))
+    return rows
+
+
+def lofar_panels(results, transports, value, label, what):
+    lines, left_out = alike.same_streams(results.of_suite("lofar"))
+    counts = kept.stream_counts(lines)
+    shown = kept.count_to_show(counts)
+    if shown is None:
+        return None
+    figure, axes = panels(len(transports))
+    drawn = False
+    for transport, place in zip(transports, axes):
+        samples = kept.trace_of(results.samples, lofar_case(transport, shown), counts[shown].get(transport, ()))
+        if samples:
+            drawn |= draw_trace(place, samples, value, COLOURS[transport], kept.STREAMED[transport])
+        place.set_title(kept.STREAMED[transport])
+        place.set_xlabel("time (s)")
+        place.set_ylabel(label)
+    if not drawn:
+        return None
+    top = max(place.get_ylim()[1] for place in axes)
+    for place in axes:
+        place.set_ylim(0, top)
+    mbps = round(1000 * counts[shown][next(iter(counts[shown]))][0]["figures"]["offered_gbps"] / shown)
+    return figure, counts, shown, (f"{what} while {shown} {'stream' if shown == 1 else 'streams'} of {mbps} Mb/s in packets of 8 kB "
+                                   f"{'is' if shown == 1 else 'are'} received.{alike.left_out_note(left_out)}")
+
+
+def lofar_power(results, transports):
+    found = lofar_panels(results, transports, *trace_value(results), "The receiver")
+    if found is None:
+        return None
+    figure, counts, shown, caption = found
+    return Drawn(figure, caption, lofar_rows(results, counts, shown, transports))
+
+
+def figure3(results):
+    return lofar_power(results, ["tcp", "udp"])
+
+
+def figure4(results):
+    return lofar_power(results, ["rc", "uc"])
+
+
+def figure5(results):
+    found = lofar_panels(results, ["rc", "uc"], "gbps", "received (Gb/s)", "What arrives")
+    if found is None:
+        return None
+    figure, counts, shown, caption = found
+    rows = [(f"{kept.STREAMED[transport]}, received", "a plot alone: UDP better than TCP", paper.LOFAR_WHERE,
+             told(kept.spread(kept.values(counts[shown].get(transport, []), "gbps")), "Gb/s")) for transport in kept.STREAMED]
+    return Drawn(figure, caption, rows)
+
+
+def streams(results):
+    """Not in the paper, which has 50 streams alone: where each transport breaks."""
+    lines, left_out = alike.same_streams(results.of_suite("lofar"))
+    counts = kept.stream_counts(lines)
+    if len(counts) < 2:
+        return None
+    figure, (left, right) = panels(2)
+    places = range(len(counts))
+    for transport, name in kept.STREAMED.items():
+        for axes, value in ((left, "gbps"), (right, "rx_s_per_gb")):
+            points = [(place, kept.spread(kept.values(transports.get(transport, []), value)))
+                      for place, transports in zip(places, counts.values())]
+            points = [(place, spread) for place, spread in points if spread]
+            if points:
+                draw_spreads(axes, points, COLOURS[transport], name)
+    offered = [max((line["figures"]["offered_gbps"] for lines in transports.values() for line in lines), default=0)
+               for transports in counts.values()]
+    left.plot(places, offered, color="#555555", linestyle=":", label="offered")
+    most = max(spread for axes in (left,) for line in axes.get_lines()[:-1] for spread in line.get_ydata())
+    left.set_ylim(0, 1.25 * most)  # what was offered may be far more
+    left.set_ylabel("received (Gb/s)")
+    right.set_ylabel(CPU)
+    right.set_ylim(bottom=0)
+    for axes in (left, right):
+        axes.set_xticks(list(places), [str(count) for count in counts])
+        axes.set_xlabel("streams")
+    left.legend(fontsize=9)
+    rows = []
+    for transport, name in kept.STREAMED.items():
+        good, broken = kept.sustained(counts, transport)
+        text = str(good) if good else "none"
+        if broken:
+            cpu = kept.spread(kept.values(counts[broken][transport], "rx_s_per_gb"))
+            text += f"; broken at {broken}, CPU of the receiver there {told(cpu, 's/GB')}"
+        rows.append((f"{name}, most streams of these without loss", "50 were run", paper.LOFAR_WHERE, text))
+    return Drawn(figure, "Goodput and CPU by the number of streams. Without loss: at most 0.1 % missing, and at least 99 % of what was offered."
+                         + alike.left_out_note(left_out), rows)
+
+
+def two_peaks(results, first, second):
+    """One trace after the other, as the paper shows them."""
+    figure, (axes, rates) = panels(2)
+    shift, drawn, left_out, chosen = 0.0, False, collections.Counter(), {}
+    for transport in (first, second):
+        lines = [line for line in results.of_suite("trace") if line["parameters"]["transport"] == transport]
+        chosen[transport], others = alike.same_streams(lines)
+        left_out += others
+    value, label = trace_value(results)
+    for transport in (first, second):
+        samples = kept.trace_of(results.samples, f"trace/{transport}", chosen[transport])
+        if not samples:
+            continue
+        drawn |= draw_trace(axes, samples, value, COLOURS[transport], kept.STREAMED[transport], shift)
+        draw_trace(rates, samples, "gbps", COLOURS[transport], kept.STREAMED[transport], shift)
+        shift += samples[-1]["t"] - samples[0]["t"] + 1
+    if not drawn:
+        return None
+    for place, text in ((axes, label), (rates, "received (Gb/s)")):
+        place.set_xlabel("time (s)")
+        place.set_ylabel(text)
+        place.set_ylim(0, 1.3 * place.get_ylim()[1])  # room for the legend
+        if place.get_lines():
+            place.legend(fontsize=9, ncols=2, loc="upper center")
+        else:
+            place.text(0.5, 0.5, "no rates in these samples", ha="center", transform=place.transAxes)
+    figure_name, _, unit = cost(results)
+    costs = {transport: kept.spread(kept.values(chosen[transport], figure_name)) for transport in chosen}
+    rows = []
+    for transport in (first, second):
+        name, where = kept.STREAMED[transport], paper.TRACE_WHERE[transport]
+        rows.append((f"{name}, received", f"{paper.TRACE_GBPS[transport]} Gb/s", where,
+                     told(kept.spread(kept.values(chosen[transport], "gbps")), "Gb/s")))
+        rows.append((f"{name}, " + ("power" if unit == "W" else "CPU of the receiver"), f"{paper.TRACE_WATTS[transport]} W (CPU)", where,
+                     told(costs[transport], unit)))
+    paper_ratio = paper.efficiency(first) / paper.efficiency(second)
+    here = kept.ratio(costs[second], costs[first])
+    rows.append((f"{kept.STREAMED[second]} / {kept.STREAMED[first]}, " + ("power" if unit == "W" else "CPU for a byte"),
+                 f"{paper.TRACE_WATTS[second] / paper.TRACE_WATTS[first]:.2f} (power), {paper_ratio:.2f} (power for a byte)",
+                 f"computed from {paper.TRACE_WHERE[first]}", number(here)))
+    return Drawn(figure, f"One stream as fast as it goes, received over {kept.STREAMED[first]} (first peak) and {kept.STREAMED[second]} (second peak)."
+                         + alike.left_out_note(left_out), rows)
+
+
+def figure6(results):
+    return two_peaks(results, "tcp", "rc")
+
+
+def figure7(results):
+    return two_peaks(results, "udp", "uc")
+
+
+def offload_lines(results, state):
+    """(lines, what is left out)"""
+    wanted = {"tcp": 262144, "rc": 262144, "udp": 65000, "uc": 65536}
+    left_out = collections.Counter()
+    lines = [line for line in results.of_suite("rc", "uc") if kept.network_of(line)[:2] == ("veth", state) and (kind := kept.transport_of(line))
+             and line["parameters"]["size"] == wanted[kind.split("-")[0]]]
+    return alike.largest(lines, kept.network_of, alike.network_name, left_out), left_out
+
+
+def offloads(results, state):
+    lines, left_out = offload_lines(results, state)
+    found = kept.by_transport(lines, lambda line: 0)
+    if not found:
+        return None
+    name, label, unit = cost(results)
+    rates = {t: s for t, groups in found.items() if (s := kept.spread(kept.values(groups[0], "gbps")))}
+    costs = {t: s for t, groups in found.items() if (s := kept.spread(kept.values(groups[0], name)))}
+    figure, (left, right) = panels(2)
+    bars(left, rates, "goodput (Gb/s)")
+    bars(right, costs, label)
+    rows = []
+    for transport in rates:
+        of_paper = f"{paper.UC_WRITE_GBPS} Gb/s" if transport == "uc-write" else "a plot alone"
+        rows.append((f"{kept.TRANSPORTS[transport]}, goodput", of_paper, "section 4.5", told(rates[transport], "Gb/s")))
+    rows.append(("UC Write, " + ("power" if unit == "W" else "CPU of the receiver"), f"{paper.UC_WRITE_WATTS} W", "section 4.5", told(costs.get("uc-write"), unit)))
+    rows.append(("UC Write / UDP sockets, " + ("power" if unit == "W" else "CPU for a byte"), "a plot alone", "figures 8 and 9",
+                 number(kept.ratio(costs.get("uc-write"), costs.get("udp")))))
+    return Drawn(figure, f"Offloads {state} (checksums, TSO, GSO, GRO of a veth pair); messages of 256 kB over TCP and RC, 64 kB over UDP and UC. "
+                         "The dark line is from the smallest to the largest value." + alike.left_out_note(left_out), rows)
+
+
+def figure8(results):
+    return offloads(results, "off")
+
+
+def figure9(results):
+    return offloads(results, "on")
+
+
+def sweep(results):
+    """({transport: {size: lines}}, the network in words, what is left out in words) of at least two sizes."""
+    lines = [line for line in results.of_suite("rc", "uc") if line["parameters"].get("size", 0) >= 8192 and kept.transport_of(line)]
+    lines, network, left_out = alike.one_network(lines)
+    found = kept.by_transport(lines, lambda line: line["parameters"]["size"])
+    if max((len(groups) for groups in found.values()), default=0) < 2:
+        return None, None, None
+    return found, alike.network_name(network), alike.left_out_note(left_out)
+
+
+def ticks_of(found):
+    """Powers of two alone, so that 65000 does not stand beside 65536."""
+    sizes = sorted({size for groups in found.values() for size in groups})
+    powers = [size for size in sizes if size & (size - 1) == 0]
+    return powers or sizes
+
+
+def best_size(groups):
+    medians = {size: kept.median(kept.values(lines, "gbps")) for size, lines in groups.items() if kept.values(lines, "gbps")}
+    return max(medians, key=medians.get) if medians else None
+
+
+def figure10(results):
+    found, network, not_drawn = sweep(results)
+    if found is None:
+        return None
+    name, label, _ = cost(results)
+    figure, left, right, below = panels_and_legend()
+    draw_by_size(left, found, "gbps", ticks_of(found))
+    draw_by_size(right, found, name, ticks_of(found))
+    left.set_ylabel("goodput (Gb/s)")
+    right.set_ylabel(label)
+    put_legend(below, left)
+    rows = []
+    for transport, groups in found.items():
+        best = best_size(groups)
+        rows.append((f"{kept.TRANSPORTS[transport]}, size of the largest goodput", "around " + paper.BEST_SIZE[transport.split("-")[0]], "section 4.5",
+                     f"{size_name(best)}: {told(kept.spread(kept.values(groups[best], 'gbps')), 'Gb/s')}" if best else "not measured"))
+    return Drawn(figure, f"Message sizes, {network}.{not_drawn}", rows)
+
+
+def figure11(results):
+    found, network, not_drawn = sweep(results)
+    if found is None:
+        return None
+    metered = results.metered()
+    value = "gbps_per_w" if metered else "rx_s_per_gb"
+    figure, (axes,) = panels(1, 4.2)
+    draw_by_size(axes, found, value, ticks_of(found))
+    axes.set_ylabel("efficiency (Gb/s per W), more is better" if metered else CPU + ", less is better")
+    axes.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1))
+    best = {}
+    for transport, groups in found.items():
+        spreads = [s for lines in groups.values() if (s := kept.spread(kept.values(lines, value)))]
+        if spreads:
+            best[transport] = (max if metered else min)(spreads, key=lambda s: s.median)
+    unit = "Gb/s per W" if metered else "s/GB"
+    rows = [(f"{kept.TRANSPORTS[transport]}, best size",
+             f"{paper.efficiency(transport.split('-')[0]):.2f} Gb/s per W" if not transport.endswith("-read") else "a plot alone",
+             "computed from sections 4.3 and 4.4, of the CPU's power" if not transport.endswith("-read") else "figure 11",
+             told(spread, unit)) for transport, spread in best.items()]
+    for one, other in (("rc-write", "tcp"), ("uc-write", "udp")):
+        here = kept.ratio(best.get(one), best.get(other))
+        if here:
+            better = here if metered else 1 / here
+            rows.append((f"{kept.TRANSPORTS[one]} / {kept.TRANSPORTS[other]}, efficiency",
+                         f"{paper.efficiency(one.split('-')[0]) / paper.efficiency(other):.2f}", "computed from sections 4.3 and 4.4", f"{better:.2f}"))
+    return Drawn(figure, ("Efficiency" if metered else "CPU that the receiver needs for 10^9 bytes") + f" by message size, {network}.{not_drawn}", rows)
+
+
+def figure12(results):
+    lines, left_out = alike.same_losses([line for line in results.of_suite("loss") if kept.transport_of(line)])
+    found = kept.by_transport(lines, kept.loss_of)
+    if max((len(groups) for groups in found.values()), default=0) < 2:
+        return None
+    losses = sorted({loss for groups in found.values() for loss in groups})
+    figure, left, right, below = panels_and_legend()
+    rows = []
+    for transport, groups in found.items():
+        points = [(losses.index(loss), spread) for loss, group in groups.items() if (spread := kept.spread(kept.values(group, "gbps")))]
+        if not points:
+            continue
+        name, style = kept.TRANSPORTS[transport], line_style(transport)
+        draw_spreads(left, points, colour_of(transport), name, style)
+        first, last = points[0][1].median, points[-1][1].median
+        if losses[points[0][0]] == 0 and first > 0:
+            right.plot([x for x, _ in points], [100 * s.median / first for _, s in points], style, color=colour_of(transport), marker="o", markersize=4)
+            of_paper = (f"breaks down at {paper.READ_BREAKS_AT} %" if transport == "uc-read" else
+                        "loses what the network loses" if transport in ("udp", "uc-write") else "falls as loss grows (a plot alone)")
+            rows.append((f"{name}, left at {losses[points[-1][0]]:g} % loss", of_paper, "section 4.6", f"{100 * last / first:.0f} % of that without loss"))
+    for axes in (left, right):
+        axes.set_xticks(range(len(losses)), [f"{loss:g}" for loss in losses])
+        axes.set_xlabel("packets lost (%)")
+        axes.set_ylim(bottom=0)
+    left.set_ylabel("goodput (Gb/s)")
+    right.set_ylabel("goodput (% of that without loss)")
+    put_legend(below, left)
+    offered = sorted({line["parameters"]["gbps"] for line in lines if line["parameters"].get("gbps")})
+    note = f" UC Writes and UDP are offered {' and '.join(f'{rate:g}' for rate in offered)} Gb/s, the others go as fast as they can." if offered else ""
+    return Drawn(figure, f"Goodput where the network loses packets, each way.{note}{alike.left_out_note(left_out)}", rows)
+
+
+# Number or name; title; how to draw it; the part of `weft bench paper` that measures it.
+ALL = (
+    ("3", "LOFAR traffic over TCP and UDP sockets", figure3, "lofar"),
+    ("4", "LOFAR traffic over RDMA", figure4, "lofar"),
+    ("5", "LOFAR traffic: bandwidth", figure5, "lofar"),
+    ("streams", "Number of streams (not in the paper)", streams, "lofar"),
+    ("6", "TCP sockets, then RDMA over TCP", figure6, "trace"),
+    ("7", "UDP sockets, then RDMA over UDP", figure7, "trace"),
+    ("8", "Offloads off", figure8, "offloads"),
+    ("9", "Offloads on", figure9, "offloads"),
+    ("10", "Message sizes", figure10, "sweep"),
+    ("11", "Efficiency", figure11, "sweep"),
+    ("12", "Packet loss", figure12, "loss"),
+)

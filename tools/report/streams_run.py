@@ -1,0 +1,140 @@
+"""One run of `weft stream` over one transport, both sides on loopback, and the lines that are kept of it."""
+
+import json
+import subprocess
+import tempfile
+import time
+import pathlib
+
+PACKET_BYTES = 7824   # of LOFAR's packets
+LOFAR_MBPS = 764      # of a stream at the pace of LOFAR's clock
+DELAY = 1.5           # seconds at rest before the first packet: what the receiver had used by then is not the streams'
+START_LIMIT = 20      # seconds for a receiver to listen
+INTERVAL_MS = 250     # between two looks: the kernel counts CPU in ticks of 10 ms
+STOP_LIMIT = 10       # seconds for a receiver to end that was told to
+END_LIMIT = 40        # seconds for both sides to end, beyond the streams' own time
+
+
+class StreamFailed(Exception):
+    """A sentence."""
+
+
+def last_document(text):
+    documents = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    finals = [document for document in documents if document.get("final")]
+    if not finals:
+        raise StreamFailed("a side of weft stream ended without its account")
+    return documents, finals[-1]
+
+
+def figures_of(sent, documents, received, looks, streams, offered_gbps):
+    """What a repetition's figures are; `documents` are the receiver's, one a second."""
+    at_rest = [document for document in documents if document.get("bytes") == 0 and "cpu_s" in document]
+    cpu_s = received["cpu_s"] - (at_rest[-1]["cpu_s"] if at_rest else 0)
+    gigabytes = received["bytes"] * 1e-9
+    seconds = sent["sending_s"]
+    due = sum(stream["sent"] + stream.get("skipped", 0) for stream in sent["streams"])
+    arrived = sum(stream["received"] for stream in received["streams"])
+    figures = {"gbps": gigabytes * 8 / seconds,
+               "offered_gbps": offered_gbps if offered_gbps > 0 else sent["bytes"] * 8e-9 / seconds,
+               "lost_percent": 100 * max(0.0, 1 - arrived / due) if due else 0.0,
+               "streams": streams}
+    if gigabytes > 0:
+        figures["rx_s_per_gb"] = cpu_s / gigabytes
+    if sent["bytes"] > 0:
+        figures["tx_s_per_gb"] = sent["cpu_s"] / (sent["bytes"] * 1e-9)  # what is lost on the way was work, too
+    watts = [look["watts"] for look in looks if look.get("watts") is not None]
+    if watts:
+        figures["watts"] = sum(watts) / len(watts)
+        figures["gbps_per_w"] = figures["gbps"] / figures["watts"]
+    return figures
+
+
+def samples_of(looks, documents, begun, ended):
+    """The meter's looks while packets flowed, and the goodput that the receiver saw, a value a second."""
+    # The last look comes when the receiver ends; one right behind another divides a tick by next to nothing.
+    looks = [look for place, look in enumerate(looks) if place == 0 or look["t"] - looks[place - 1]["t"] > INTERVAL_MS / 2000]
+    samples = [{"t": look["t"], "cpus": look["cpus"], "machine_cpus": look["machine_cpus"], "watts": look["watts"], "gbps": None}
+               for look in looks if begun - 0.3 <= look["time"] <= ended + 0.3]
+    if not looks:
+        return samples
+    start = looks[0]["time"] - looks[0]["t"]
+    flowing = [document for document in documents
+               if "gbps" in document and not document.get("final") and begun - 0.3 <= start + document["seconds"] <= ended + 0.3]
+    samples += [{"t": document["seconds"], "cpus": None, "machine_cpus": None, "watts": None, "gbps": document["gbps"]} for document in flowing]
+    return sorted(samples, key=lambda sample: sample["t"])
+
+
+def end(process):
+    """`weft measure` passes the signal on to its command; killed at once it would leave it behind."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(STOP_LIMIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def run(weft, transport, streams, mbps, seconds, group=1):
+    """(figures, samples, energy). `mbps` of each stream, 0 for as fast as it goes; `group`: packets of an RDMA Write."""
+    with tempfile.TemporaryDirectory(prefix="weft-paper-") as folder:
+        looks_path, report_path = pathlib.Path(folder, "looks.jsonl"), pathlib.Path(folder, "measure.json")
+        said_path = pathlib.Path(folder, "recv.jsonl")
+        receiver_words = [weft, "measure", "--samples", str(looks_path), "--interval", str(INTERVAL_MS), "--json", "-o", str(report_path), "--",
+                          weft, "stream", "recv", "--bind", "127.0.0.1", "--port", "0", "--transport", transport,
+                          "--streams", str(streams), "--once", "--json",
+                          # Whatever becomes of its sender and of this program, it ends.
+                          "--duration", str(seconds + DELAY + START_LIMIT + END_LIMIT)]
+        with open(said_path, "w+", encoding="utf-8") as said:
+            receiver = subprocess.Popen(receiver_words, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.PIPE, text=True)
+            try:
+                port = await_port(receiver, said_path)
+                sender_words = [weft, "stream", "send", f"127.0.0.1:{port}", "--transport", transport, "--streams", str(streams),
+                                "--rate", str(mbps), "--duration", str(seconds + DELAY), "--delay", str(DELAY), "--json",
+                                "--packets-per-write", str(group)]
+                before = time.time()
+                sender = subprocess.run(sender_words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                                        timeout=seconds + DELAY + END_LIMIT)
+                after = time.time()
+                if sender.returncode != 0:
+                    raise StreamFailed(sender.stderr.strip() or f"weft stream send ended with {sender.returncode}")
+                _, errors = receiver.communicate(timeout=END_LIMIT)
+                if receiver.returncode != 0:
+                    raise StreamFailed(errors.strip() or f"weft stream recv ended with {receiver.returncode}")
+            except subprocess.TimeoutExpired:
+                raise StreamFailed("weft stream did not end in time") from None
+            finally:
+                end(receiver)
+                receiver.stderr.close()
+        documents, received = last_document(said_path.read_text(encoding="utf-8"))
+        _, sent = last_document(sender.stdout)
+        looks = [json.loads(line) for line in looks_path.read_text(encoding="utf-8").splitlines()]
+        energy = json.loads(report_path.read_text(encoding="utf-8"))["energy"]
+    if "sending_s" not in sent:
+        raise StreamFailed("weft stream send never said goodbye to its receiver")
+    begun = before + DELAY  # and as much later as connecting took
+    samples = samples_of(looks, documents, begun, after)
+    figures = figures_of(sent, documents, received, [look for look in looks if begun <= look["time"] <= after], streams,
+                         streams * mbps * 1e-3)
+    energy.pop("sources", None)
+    if "watts" in figures:
+        energy = {"source": energy.get("source"), "of": energy.get("of"), "watts": figures["watts"]}
+    return figures, samples, energy
+
+
+def await_port(receiver, said_path):
+    until = time.monotonic() + START_LIMIT
+    while time.monotonic() < until:
+        for line in said_path.read_text(encoding="utf-8").splitlines():
+            try:
+                document = json.loads(line)
+            except ValueError:
+                continue  # still being written
+            if document.get("event") == "listening":
+                return document["port"]
+        if receiver.poll() is not None:
+            raise StreamFailed(receiver.stderr.read().strip() or "weft stream recv did not start")
+        time.sleep(0.05)
+    raise StreamFailed("weft stream recv does not listen")
