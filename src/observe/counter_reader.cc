@@ -147,7 +147,8 @@ port::Fd open_counters(pid_t pid) {
   const std::string folder = proc(pid) + "/fd";
   const std::unique_ptr<DIR, int (*)(DIR*)> all{::opendir(folder.c_str()), ::closedir};
   if (all == nullptr) return {};
-  const std::string wanted = std::string("/memfd:") + kMemoryName;
+  std::string wanted = "/memfd:";
+  wanted += kMemoryName;
   while (const dirent* entry = ::readdir(all.get())) {
     char target[64] = "";
     const ssize_t n = ::readlinkat(::dirfd(all.get()), entry->d_name, target, sizeof target - 1);

@@ -25,7 +25,7 @@ def perftest():
                 options["events"] = "-e"
             if verb != "atomic":
                 # Fewer rounds than the programs' own: 23 sizes up to 8 MB, twice, on a machine that may be busy.
-                options["sizes"] = "-a -n 500" if kind == "bw" else "-a -n 200"
+                options["sizes"] = "-a -n 200" if kind == "bw" else "-a -n 50"
             if kind == "bw":
                 options["qps"] = "-q 8"
                 options["both_ways"] = "-b"

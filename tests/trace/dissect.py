@@ -34,6 +34,9 @@ NO_FAULTS_ON_THE_WIRE = {
     "This frame is a (suspected) spurious retransmission",
     "This frame is a (suspected) out-of-order segment",
     "D-SACK Sequence",
+    # It comes later; what does not come at all is told by tcpdump, and by the FPDUs.
+    "Previous segment(s) not captured (common at capture start)",
+    "ACKed segment that wasn't captured (common at capture start)",
 }
 NO_FAULTS_BEGIN_ON_THE_WIRE = ("Duplicate ACK (#",)
 
@@ -85,7 +88,9 @@ class Capture:
         self._no_faults = NO_FAULTS | (NO_FAULTS_ON_THE_WIRE if on_the_wire else set())
         self._no_faults_begin = NO_FAULTS_BEGIN + (NO_FAULTS_BEGIN_ON_THE_WIRE if on_the_wire else ())
         with tempfile.TemporaryFile() as said:
-            with subprocess.Popen(tshark("-r", file, "-T", "pdml", "-J",
+            # Segments that came out of order, or again, are put in order first.
+            order = ["-o", "tcp.reassemble_out_of_order:TRUE"] if on_the_wire else []
+            with subprocess.Popen(tshark(*order, "-r", file, "-T", "pdml", "-J",
                                          "frame ip ipv6 tcp iwarp_mpa iwarp_ddp_rdmap _ws.malformed _ws.short _ws.expert"),
                                   stdout=subprocess.PIPE, stderr=said, env=environment()) as process:
                 for _, element in xml.etree.ElementTree.iterparse(process.stdout):
