@@ -1,4 +1,4 @@
-# Headers that are read once for many files: with them the tests build in about half the time.
+# Headers that are read once for many files: the tests build in less time with them.
 #
 # Layers (src/) have none in a build for users, so that each file there is known to include what it needs.
 

@@ -141,23 +141,22 @@ static inline int weft_stream_fits(const struct weft_stream_ring* r) {
  * had. */
 #define WEFT_STREAM_OFD_GETLK 36 /* as in <fcntl.h>, which shows them with _GNU_SOURCE alone */
 #define WEFT_STREAM_OFD_SETLK 37
-static inline int weft_stream_lock(int fd, uint64_t at, int test) {
+static inline struct flock weft_stream_byte(short type, uint64_t at) {
   struct flock l;
-  l.l_type = F_WRLCK;
+  l.l_type = type;
   l.l_whence = SEEK_SET;
   l.l_start = (off_t)at;
   l.l_len = 1;
   l.l_pid = 0;
+  return l;
+}
+static inline int weft_stream_lock(int fd, uint64_t at, int test) {
+  struct flock l = weft_stream_byte(F_WRLCK, at);
   if (fcntl(fd, test ? WEFT_STREAM_OFD_GETLK : WEFT_STREAM_OFD_SETLK, &l) != 0) return -1;
   return test && l.l_type != F_UNLCK ? -1 : 0;
 }
 static inline void weft_stream_unlock(int fd, uint64_t at) {
-  struct flock l;
-  l.l_type = F_UNLCK;
-  l.l_whence = SEEK_SET;
-  l.l_start = (off_t)at;
-  l.l_len = 1;
-  l.l_pid = 0;
+  struct flock l = weft_stream_byte(F_UNLCK, at);
   (void)fcntl(fd, WEFT_STREAM_OFD_SETLK, &l);
 }
 static inline uint64_t weft_stream_lock_of(const struct weft_stream_ring* ring, uint32_t stream) {
