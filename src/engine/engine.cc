@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "base/log.h"
+#include "base/spinlock.h"
 #include "config/options.h"
 #include "port/calls.h"
 

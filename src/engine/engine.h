@@ -19,7 +19,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/spinlock.h"
 #include "engine/deadlines.h"
 #include "engine/doorbells.h"
 #include "engine/helper_policy.h"
@@ -204,7 +203,7 @@ class Engine {
   bool spin(const std::function<bool()>& ready);
   void helper_main();
   void helper_turn(bool rang);
-  size_t take_over(Token& token);
+  size_t take_over(Token& token, bool for_sleeper);
   bool linger(Token& token);
 
   const unsigned number_;
@@ -246,7 +245,6 @@ class Engine {
 
   // Who looks after the sockets.
   std::atomic<int64_t> program_turn_{0};      // when a program thread last had a turn, ns
-  Spinlock timer_lock_;                       // the timer and timer_at_ change together
   std::atomic<int64_t> timer_at_{INT64_MAX};  // when the timer will wake the helper, ns
   std::atomic<int> sleepers_{0};              // program threads asleep on inner_
   std::atomic<int> expected_sleepers_{0};     // and on descriptors of their own

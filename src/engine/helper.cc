@@ -14,8 +14,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <mutex>
 
+#include "base/spinlock.h"
 #include "engine/engine.h"
 #include "port/signals.h"
 
@@ -130,22 +130,30 @@ void Engine::abandon_in_child() {
 }
 
 // Never later than it stands: the program's threads and the helper both set it, and each relies on
-// being woken by then.
+// being woken by then. No lock: the timer may wake the helper in the middle of the system call, on
+// the processor of the very thread that makes it.
 void Engine::arm_timer(Time when) {
-  const std::lock_guard guard{timer_lock_};
-  if (when.ns() >= timer_at_.load(std::memory_order_relaxed)) return;
-  timer_at_.store(when.ns(), std::memory_order_relaxed);
-  counters().timer_calls.add();  // under the lock
-  itimerspec spec{};
-  spec.it_value = to_timespec(std::max<int64_t>(when.ns(), 1));
-  (void)::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+  int64_t at = timer_at_.load(std::memory_order_relaxed);
+  do {
+    if (when.ns() >= at) return;
+  } while (!timer_at_.compare_exchange_weak(at, when.ns(), std::memory_order_seq_cst));
+  // Whoever is the last to make the call makes it for the earliest time.
+  for (at = when.ns();;) {
+    counters().timer_calls.add_shared();
+    itimerspec spec{};
+    spec.it_value = to_timespec(std::max<int64_t>(at, 1));
+    (void)::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+    const int64_t stands = timer_at_.load(std::memory_order_seq_cst);
+    if (stands >= at) return;
+    at = stands;
+  }
 }
 
+// It may have been set anew meanwhile.
 void Engine::timer_rang() {
-  const std::lock_guard guard{timer_lock_};
-  // It may have been set anew meanwhile.
-  if (timer_at_.load(std::memory_order_relaxed) <= clock().ns()) {
-    timer_at_.store(INT64_MAX, std::memory_order_relaxed);
+  const int64_t now = clock().ns();
+  int64_t at = timer_at_.load(std::memory_order_relaxed);
+  while (at <= now && !timer_at_.compare_exchange_weak(at, INT64_MAX, std::memory_order_seq_cst)) {
   }
 }
 
@@ -232,7 +240,7 @@ void Engine::helper_turn(bool rang) {
               policy_.patience());
     return;
   }
-  const size_t moved = take_over(token);
+  const size_t moved = take_over(token, sleep_expected);
   Duration rest = rest_policy_.after(moved, token.now(), polled);
   if (sleep_expected) rest = Duration{0};
   h.reset();
@@ -241,7 +249,7 @@ void Engine::helper_turn(bool rang) {
 }
 
 // Returns how many bytes came in, as far as that is all there is; 0 where more is waiting.
-size_t Engine::take_over(Token& token) {
+size_t Engine::take_over(Token& token, bool for_sleeper) {
   bool found = false;
   size_t moved = 0;
   bool all = false;
@@ -261,7 +269,8 @@ size_t Engine::take_over(Token& token) {
     found = true;
   }
   flush_deferred(token);
-  policy_.took_over(found);
+  // Of a program that sleeps, and said so, there is nothing to learn about one that polls.
+  if (!for_sleeper) policy_.took_over(found);
   return all ? moved : 0;
 }
 
