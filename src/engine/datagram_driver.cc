@@ -161,10 +161,11 @@ void DatagramDriver::on_ready(Token& token, bool readable, bool writable) {
 // The next look comes soon: another system call only to learn that there is no more is for those
 // who are told by epoll.
 bool DatagramDriver::try_receive(Token& token) {
-  const size_t moved = receive(token, 1);
-  if (moved == 0) return false;
+  const bool moved = receive(token, 1) > 0;
+  // What a fault holds back has come and has a deadline, which nothing else would see to.
+  if (!moved && socket_.held_until().is_never()) return false;
   settle(token);
-  return true;
+  return moved;
 }
 
 void DatagramDriver::on_deadline(Token& token) {

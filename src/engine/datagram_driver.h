@@ -48,6 +48,8 @@ class DatagramSpeaker : public ListHook<struct SpeakingTag>,
   virtual void fill(Token& token, wdp::Train& train) = 0;
   // What it would say next is no data, and does not wait for its pace.
   virtual bool urgent(Token&) { return false; }
+  // May IP cut up what it says?
+  virtual bool fragments() const { return false; }
   virtual void llp_took_all(Token& token) = 0;
   virtual void path_carries(Token& token, size_t max_payload) = 0;
   virtual void own_memory_lost(Token& token) = 0;
@@ -201,6 +203,7 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   wdp::Train train_;
   bool filling_ = false;                  // train_ is not complete
   DatagramSpeaker* filler_ = nullptr;     // whose train it is; nullptr: the port's, or it has left
+  bool fragments_ = false;                // IP may cut up its datagrams
   size_t sent_ = 0;                       // bytes of train_ that the kernel has
   std::vector<IoVec> rest_;               // what it has not
   port::Segmentation segmentation_;       // of what is nobody's

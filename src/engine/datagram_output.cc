@@ -58,6 +58,7 @@ void DatagramDriver::send(Token& token) {
 bool DatagramDriver::next_train(Token& token) {
   sent_ = 0;
   filler_ = nullptr;
+  fragments_ = false;
   filling_ = true;
   while (train_.empty() && port_.ready()) port_.fill(train_);
   while (train_.empty()) {
@@ -79,6 +80,7 @@ bool DatagramDriver::next_train(Token& token) {
       continue;
     }
     filler_ = s;
+    fragments_ = s->fragments();
     speaking_.push_back(*s);
   }
   filling_ = false;
@@ -100,6 +102,7 @@ void DatagramDriver::push_train(Token& token) {
                                .interface = scope,
                                .tos = path.traffic_class,
                                .hop_limit = path.hop_limit,
+                               .fragments = fragments_,
                                .segment = train_.segment_size(),
                                .pieces = pieces},
                               filler_ != nullptr ? filler_->segmentation_ : segmentation_);

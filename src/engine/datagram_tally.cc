@@ -46,6 +46,7 @@ void UcTally::carry(const wdp::UcSession& session, stats::QpCounters& qp,
   one(&C::reads_answered, engine.uc_reads_answered);
   one(&C::reads_failed, engine.uc_reads_failed);
   one(&C::ranges_repeated, engine.uc_ranges_repeated);
+  one(&C::paths_narrowed, engine.uc_paths_narrowed);
   one(&C::errors_sent, engine.uc_errors_sent);
   one(&C::errors_received, engine.uc_errors_received);
   carry_one(session.lost(), lost_, qp.datagrams_lost);

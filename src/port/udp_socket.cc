@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "port/calls.h"
 #include "port/cut.h"
@@ -79,7 +80,9 @@ UdpSocket::UdpSocket(Fd fd, size_t buffer) : fd_(std::move(fd)), family_(local()
   allow_fragments(false);
 }
 
-void UdpSocket::allow_fragments(bool on) const {
+// There is no word for it in a datagram's control messages, over IPv4. Few sockets have both kinds.
+void UdpSocket::allow_fragments(bool on) {
+  if (std::exchange(fragments_, on) == on) return;
   // PROBE sets DF and leaves the size to us: wire.md 9.1 finds the path's MTU by its own probes.
   set_int(fd_.get(), IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE);
   if (family_ == AF_INET6) {
@@ -187,6 +190,7 @@ size_t UdpSocket::write_control(Control& control, const Train& train, size_t seg
 }
 
 UdpSocket::Sent UdpSocket::send_now(const Train& train, Segmentation& segmentation) {
+  allow_fragments(train.fragments);
   Address to = family_ == AF_INET6 ? mapped(*train.to) : *train.to;
   msghdr header{};
   header.msg_name = to.get();

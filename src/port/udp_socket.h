@@ -63,6 +63,7 @@ class UdpSocket {
     uint32_t interface = 0;  // with a link-local `from`
     uint8_t tos = 0;         // type of service or traffic class, with the ECN bits
     uint8_t hop_limit = 0;   // 0: the kernel's choice
+    bool fragments = false;  // IP may cut its datagrams up (option ud_big); else DF is set
     size_t segment = 0;      // bytes of each datagram but the last, which may be shorter
     std::span<const IoVec> pieces;
   };
@@ -121,9 +122,6 @@ class UdpSocket {
   // Does this kernel put trains together on their way in?
   bool gathers() const { return gathers_; }
 
-  // Each datagram may be cut up by IP on its way (option ud_big); else DF is set.
-  void allow_fragments(bool on) const;
-
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
   void close() { fd_.reset(); }
@@ -140,6 +138,7 @@ class UdpSocket {
   Received receive_pieces(std::span<const IoVec> pieces, int flags);
   Sent send_hooked(const Train& train, Segmentation& segmentation);
   Received receive_hooked(MutableBytes buffer);
+  void allow_fragments(bool on);
   size_t write_control(Control& control, const Train& train, size_t segment) const;
   Sent send_train(const Train& train, const msghdr& header);
   Sent send_one_by_one(const Train& train, const msghdr& header);
@@ -148,6 +147,7 @@ class UdpSocket {
   Fd fd_;
   int family_ = 0;
   bool gathers_ = false;
+  bool fragments_ = true;  // as the kernel has it
   uint32_t overruns_ = 0;
   size_t receive_buffer_ = 0;
   std::vector<IoVec> cut_;  // for send_one_by_one()

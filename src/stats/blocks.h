@@ -107,6 +107,7 @@ struct EngineCounters {
   Cell uc_ranges_repeated;
   Cell uc_errors_sent;
   Cell uc_errors_received;
+  Cell uc_paths_narrowed;
 };
 
 struct DeviceCounters {

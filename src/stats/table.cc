@@ -264,6 +264,8 @@ void add_datagram_rows(Visitor& t) {
         "UC: ranges of RDMA Reads that were asked for again");
   t.one(&E::uc_errors_sent, "uc_errors_sent", "UC: reports to the peer that it may not do that");
   t.one(&E::uc_errors_received, "uc_errors_received", "UC: such reports of the peer");
+  t.one(&E::uc_paths_narrowed, "uc_paths_narrowed",
+        "UC: times that a probe found that the path carries less than its two ends do");
 }
 
 void add_device_rows(Visitor& t) {

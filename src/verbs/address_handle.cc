@@ -38,10 +38,18 @@ std::optional<AddressHandle> resolve(const Context& context, const AddressVector
                        .interface = source->scope_id != 0 ? source->scope_id : source->ifindex};
 }
 
+bool is_own(const Context& context, const Gid& address) {
+  return context.device().find(address) != nullptr || device::is_loopback(address);
+}
+
+bool stays_on_host(const Context& context, const wdp::Path& path) {
+  return path.to.address == path.from || is_own(context, path.to.address);
+}
+
 size_t datagram_room(const Context& context, const wdp::Path& path) {
   const device::GidEntry* source = context.device().find(path.from);
   size_t mtu = source != nullptr ? source->link_mtu : 1500;
-  if (context.device().find(path.to.address) != nullptr) mtu = std::max(mtu, kLoopbackMtu);
+  if (stays_on_host(context, path)) mtu = std::max(mtu, kLoopbackMtu);
   const size_t headers = path.to.address.is_ipv4() ? kIpv4Headers : kIpv6Headers;
   return std::min(mtu > headers ? mtu - headers : 0, wire::kMaxUdpPayload);
 }

@@ -25,6 +25,10 @@ struct AddressHandle {
 // Nothing when it leads nowhere.
 std::optional<AddressHandle> resolve(const Context& context, const AddressVector& vector);
 
+// An address of this host.
+bool is_own(const Context& context, const Gid& address);
+// Is it from one of them to another?
+bool stays_on_host(const Context& context, const wdp::Path& path);
 // UDP payload that fits the way: that of the interface, or of the loopback for the host's own
 // addresses.
 size_t datagram_room(const Context& context, const wdp::Path& path);

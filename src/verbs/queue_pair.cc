@@ -169,6 +169,7 @@ void QueuePair::on_doorbell(engine::Token& token) {
   if (state() == QpState::err && !draining()) {
     flush();
   } else {
+    if (state() == QpState::sqe) flush_sends();
     transport_->posted(token);
   }
   publish(token);
@@ -216,6 +217,14 @@ void QueuePair::enter_error(engine::Token& token) {
   }
 }
 
+void QueuePair::enter_send_error() {
+  if (state() == QpState::err) return;
+  attributes_.state = QpState::sqe;
+  attributes_.sq_draining = false;
+  set_state(QpState::sqe);
+  flush_sends();
+}
+
 // Into error by the program's wish, or over a fault that the peer has no part in.
 void QueuePair::leave_service(engine::Token& token) {
   const bool was_connected = connected();
@@ -227,13 +236,17 @@ void QueuePair::leave_service(engine::Token& token) {
   }
 }
 
-// design.md 4 rule 4: all that is posted completes, in order, also what is posted later.
-void QueuePair::flush() {
+void QueuePair::flush_sends() {
   while (send_queue_.head() < send_queue_.tail()) {
     const rdmap::SendWqe& w = send_queue_.at(send_queue_.head());
     send_done(w, w.status == Status::success ? Status::flushed : w.status);
     send_queue_.free_head();
   }
+}
+
+// design.md 4 rule 4: all that is posted completes, in order, also what is posted later.
+void QueuePair::flush() {
+  flush_sends();
   if (!orphan_) keep_orphan();
   if (orphan_) {
     receive_done({.wr_id = *orphan_}, Status::flushed, {});

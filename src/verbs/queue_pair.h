@@ -198,6 +198,9 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
   // The half-arrived message that a transport about to go holds a receive for.
   void keep_orphan();
   void enter_error(engine::Token& token);
+  // A request of UC or UD was at fault (InfiniBand's SQE): it and those behind it complete,
+  // receives go on, until the program goes back to RTS.
+  void enter_send_error();
   // There is no memory for the connection, which is gone or can be dropped.
   void give_up_connection(engine::Token& token);
   void raise_event(EventType type);
@@ -241,6 +244,7 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
   void reset(engine::Token& token);
   void drop_connection(engine::Token& token, bool abort);
   void flush();
+  void flush_sends();
   // Disconnecting: in error already, and the stream still has something to say.
   bool draining() const { return transport_->draining(); }
   void check_drained();

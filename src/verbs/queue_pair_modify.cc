@@ -117,6 +117,8 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
     default:
       break;
   }
+  // What was posted by now in SQE, and rang too late.
+  if (from == QpState::sqe) flush_sends();
   attributes_.state = to;
   set_state(to);
   transport_->changed(token, from);

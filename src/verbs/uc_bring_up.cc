@@ -39,6 +39,7 @@ void UcTransport::changed(engine::Token& token, QpState from) {
   if (link_ == nullptr) return;
   if (auto* session = link_->connection().session()) {
     session->hold_requests(to == QpState::sqd);
+    if (from == QpState::sqe) session->resume_requests();
   }
   link_->settle(token);
 }

@@ -11,6 +11,7 @@ using wdp::UcConnection;
 // --- the connection
 
 wdp::Offer UcTransport::offer(const wdp::Path& path) {
+  const bool own_host = stays_on_host(qp_.context(), path);
   return {.own_qpn = qp_.number(),
           .first_psn = Psn{static_cast<uint32_t>(driver_.random().next())},
           .ird = device::kMaxReads,
@@ -21,11 +22,13 @@ wdp::Offer UcTransport::offer(const wdp::Path& path) {
                        .uc_read = true,
                        .ka_stats = true},
           // The peer's socket is likely to be like this one's.
-          .window = driver_.socket().receive_buffer() / 2};
+          .window = driver_.socket().receive_buffer() / 2,
+          .close_by = own_host,
+          .probes_path = !own_host};
 }
 
 void UcTransport::start_link(engine::Token& token, engine::DatagramDriver& driver) {
-  peer_gone_ = false;
+  peer_gone_ = send_failed_ = false;
   end_.reset();
   link_ = &engine::UcLink::start(token, driver, *this, *this);
   link_->count_in(qp_.counters());
@@ -48,6 +51,7 @@ bool UcTransport::accept(engine::Token& token, engine::DatagramDriver& driver,
 
 void UcTransport::leave_link(engine::Token& token) {
   end_.reset();
+  send_failed_ = false;
   if (link_ != nullptr) std::exchange(link_, nullptr)->leave(token);
 }
 
@@ -101,7 +105,9 @@ void UcTransport::stream_ready() {
   engine::Token& token = link_->driver().token();
   times_ = {};
   qp_.wake_at(token, Time::never());
-  link_->connection().session()->hold_requests(qp_.state() == QpState::sqd);
+  auto& session = *link_->connection().session();
+  session.hold_requests(qp_.state() == QpState::sqd);
+  if (qp_.state() == QpState::sqe) session.stop_requests();
   if (qp_.observer() != nullptr) qp_.observer()->stream_ready(token);
 }
 
@@ -110,6 +116,12 @@ void UcTransport::remote_error(wire::TermError error) {
   WEFT_LOG(info, "queue pair 0x%06x: the peer refuses a message: %s", qp_.number().value(),
            error.to_string().c_str());
   qp_.raise_event(EventType::qp_access_err);
+}
+
+// Its status stands in the queue; the rest of the visit is done first.
+void UcTransport::send_failed() {
+  send_failed_ = true;
+  link_->driver().look_at(*link_);
 }
 
 void UcTransport::receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) {
@@ -125,6 +137,11 @@ void UcTransport::receive_done(const rdmap::Receive& r, Status status, const rdm
 
 void UcTransport::visited(engine::Token& token, engine::UcLink& link) {
   if (&link != link_) return;
+  if (std::exchange(send_failed_, false)) {
+    // Later requests may be in the train, and their memory is the program's again.
+    link_->driver().let_go(token, *link_, false);
+    qp_.enter_send_error();
+  }
   if (end_) {
     stream_over(token);
   } else if (link.connection().state() == UcConnection::State::failed) {

@@ -57,6 +57,7 @@ class UcTransport final : public Transport,
   void stream_ready() override;
   void stream_ended(const rdmap::StreamEnd& end) override { end_ = end; }
   void remote_error(wire::TermError error) override;
+  void send_failed() override;
   // engine::UcLinkOwner
   void visited(engine::Token& token, engine::UcLink& link) override;
   void link_lost(engine::Token& token, engine::UcLink& link) override;
@@ -76,6 +77,7 @@ class UcTransport final : public Transport,
   engine::DatagramDriver& driver_;
   engine::UcLink* link_ = nullptr;       // owned by the engine
   std::optional<rdmap::StreamEnd> end_;  // said in this visit
+  bool send_failed_ = false;             // likewise
   bool peer_gone_ = false;  // IB-style: the connection is over and the program not told
   // IB-style bring-up.
   BringUpTimes times_;

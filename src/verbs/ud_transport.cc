@@ -17,10 +17,7 @@ void UdTransport::start() {
   const config::Options& options = config::options();
   size_t room =
       gids.empty() ? 1472 : gids.front().link_mtu - (gids.front().gid.is_ipv4() ? 28 : 48);
-  if (options.ud_big) {
-    room = wire::kMaxUdpPayload;
-    driver_.socket().allow_fragments(true);
-  }
+  if (options.ud_big) room = wire::kMaxUdpPayload;
   queue_.emplace(static_cast<wdp::UdConsumer&>(*this),
                  wdp::UdParameters{.own_qpn = qp_.number(),
                                    .q_key = QKey{qp_.attributes().qkey},
@@ -32,9 +29,16 @@ void UdTransport::start() {
   for (const device::GidEntry& g : gids) driver_.set_interface(g.gid, g.ifindex);
 }
 
-void UdTransport::changed(engine::Token& token, QpState) {
+// wire.md 8: "Don't-fragment set ... except in "big UD" mode". UC shares the socket, and finds out
+// what its path carries.
+bool UdTransport::fragments() const {
+  return config::options().ud_big;
+}
+
+void UdTransport::changed(engine::Token& token, QpState from) {
   if (qp_.state() < QpState::rtr) return;
   if (!queue_) start();
+  if (from == QpState::sqe) queue_->resume();
   queue_->set_q_key(QKey{qp_.attributes().qkey});
   queue_->hold(qp_.state() == QpState::sqd);
   driver_.look_at(*this);
@@ -88,8 +92,7 @@ void UdTransport::received_by_group(engine::Token&, Bytes datagram, wdp::UdRecep
   if (!queue_) return;
   const auto ud = wire::WdpUd::parse(datagram);
   if (!ud.ok() || !ud->multicast()) return;
-  how.from_own_address =
-      device().find(how.from.address) != nullptr || device::is_loopback(how.from.address);
+  how.from_own_address = is_own(qp_.context(), how.from.address);
   struct During {
     explicit During(bool& f) : flag(f) { flag = true; }
     ~During() { flag = false; }
@@ -138,7 +141,7 @@ void UdTransport::carry_counts() {
 
 void UdTransport::settled(engine::Token& token) {
   carry_counts();
-  if (std::exchange(failed_, false)) qp_.enter_error(token);
+  if (std::exchange(failed_, false)) qp_.enter_send_error();
   qp_.visited(token);
 }
 

@@ -52,6 +52,7 @@ class UdTransport final : public Transport,
   // engine::DatagramSpeaker
   bool ready(engine::Token&) override { return queue_ && queue_->ready(); }
   void fill(engine::Token&, wdp::Train& train) override { queue_->fill(train); }
+  bool fragments() const override;
   void llp_took_all(engine::Token&) override { queue_->llp_took_all(); }
   // It was one message to one of many peers.
   void path_carries(engine::Token&, size_t) override {}

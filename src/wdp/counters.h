@@ -45,6 +45,8 @@ struct UcCounters {
   uint64_t reads_failed = 0;
   uint64_t ranges_repeated = 0;  // re-requests
 
+  uint64_t paths_narrowed = 0;  // probes that settled for less
+
   uint64_t errors_sent = 0;
   uint64_t errors_received = 0;
 

@@ -5,6 +5,8 @@
 #include <compare>
 #include <utility>
 
+#include "wdp/limits.h"
+
 namespace weft::wdp {
 
 using wire::CtlFeatures;
@@ -310,11 +312,6 @@ void Handshake::tick(Time now) {
   next_try_ = try_ < tries.size() ? tries_since_ + tries[try_] : Time::never();
 }
 
-namespace {
-// A LAN, and what a handshake takes there on a busy machine besides.
-constexpr Duration kCloseBy = 10ms;
-}  // namespace
-
 UcParameters Handshake::parameters() const {
   const CtlFeatures both = CtlFeatures::agreed(offer_.features, peer_.features);
   return {.path = path_,
@@ -331,8 +328,10 @@ UcParameters Handshake::parameters() const {
           .ird = std::min(offer_.ird, peer_.ord),
           .ord = std::min(offer_.ord, peer_.ird),
           .max_payload = std::min(offer_.max_payload, peer_.max_payload),
-          .window = rtt_ < kCloseBy ? offer_.window : 0,
-          .rtt = rtt_};
+          .window = offer_.window,
+          .close_by = offer_.close_by || rtt_ < kCloseBy,
+          .rtt = rtt_,
+          .probes_path = offer_.probes_path};
 }
 
 }  // namespace weft::wdp

@@ -37,7 +37,10 @@ struct Offer {
   uint16_t ord = 0;
   uint16_t max_payload = 1472;  // UDP payload that it can receive, and wants to send
   wire::CtlFeatures features;
-  uint64_t window = 0;  // see UcParameters; the peer does not hear of it
+  // Of UcParameters; the peer does not hear of them.
+  uint64_t window = 0;
+  bool close_by = false;  // whatever the handshake takes: the peer is on this host
+  bool probes_path = false;
   std::vector<std::byte> private_data;
 };
 

@@ -33,6 +33,9 @@ inline constexpr Duration kMostDoubledTimeout = 4s;
 inline constexpr size_t kMostReRequests = 64;
 inline constexpr size_t kRememberedRequests = 64;
 
+// A peer close by: a LAN, and what an answer takes there on a busy machine besides.
+inline constexpr Duration kCloseBy = 10ms;
+
 // wire.md 9.1.
 inline constexpr Duration kKeepaliveAfter = 10s;
 inline constexpr Duration kKeepaliveEvery = 1s;
@@ -40,6 +43,9 @@ inline constexpr uint32_t kKeepaliveTries = 5;
 inline constexpr Duration kDreqEvery = 100ms;
 inline constexpr uint32_t kDreqTries = 3;
 inline constexpr Duration kTimeWait = 2s;
+// How long a DREQ waits for data that it has overtaken. Nothing stands behind it, so it can be more
+// patient than what kHoldFor bounds; the network delivers no later what it has not lost.
+inline constexpr Duration kGoodbyeHold = 10ms;
 inline constexpr uint32_t kErrorsPerSecond = 10;
 
 }  // namespace weft::wdp

@@ -1,48 +1,76 @@
 #include "wdp/path_probe.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace weft::wdp {
 namespace {
 
-// UDP payloads of the usual MTUs: 9000, 4352, 1500, 1420 (tunnels), 1280 over IPv6, 576.
-constexpr std::array<size_t, 6> kSteps = {8952, 4304, 1452, 1372, 1232, 548};
+// MTUs of paths: jumbo frames, FDDI and what was modelled on it, Ethernet, VXLAN, tunnels such as
+// WireGuard, the least of IPv6, and of IPv4 what every host takes.
+constexpr std::array<size_t, 8> kMtus = {16384, 9000, 4352, 1500, 1450, 1420, 1280, 576};
+constexpr size_t kLeastIpv4 = 576;
+constexpr size_t kLeastIpv6 = 1280;
+constexpr size_t kIpv4Headers = 20 + 8;
+constexpr size_t kIpv6Headers = 40 + 8;
 
 }  // namespace
 
-PathProbe::PathProbe(size_t size, bool on, Random& random)
-    : size_(size),
-      done_(!on || size <= kSteps.back()),
-      xid_(static_cast<uint32_t>(random.next())) {}
+PathProbe::PathProbe(size_t size, bool ipv4, bool on, Random& random)
+    : headers_(ipv4 ? kIpv4Headers : kIpv6Headers),
+      size_(size),
+      xid_(static_cast<uint32_t>(random.next())) {
+  rest_at_least();
+  done_ |= !on;
+}
+
+// The least is what every path is held to carry.
+void PathProbe::rest_at_least() {
+  const size_t least = (headers_ == kIpv4Headers ? kLeastIpv4 : kLeastIpv6) - headers_;
+  if (size_ <= least) done_ = true;
+}
 
 void PathProbe::step_down() {
-  tries_ = 0;
+  misses_ = 0;
   const auto* lower =
-      std::find_if(kSteps.begin(), kSteps.end(), [&](size_t s) { return s < size_; });
-  if (lower != kSteps.end()) size_ = *lower;
-  // The least is what every path is held to carry.
-  if (size_ <= kSteps.back()) done_ = true;
+      std::find_if(kMtus.begin(), kMtus.end(), [&](size_t mtu) { return mtu < size_ + headers_; });
+  if (lower != kMtus.end()) size_ = *lower - headers_;
+  rest_at_least();
+}
+
+// A peer that answers nothing says nothing of the path: it is stopped, busy, or gone.
+void PathProbe::end_round() {
+  if (std::exchange(alive_, false)) {
+    pause_ = kEvery;
+    if (++misses_ == kTries) step_down();
+  } else if (rounds_ > 1) {
+    pause_ = std::min(pause_ * 2, kSeldom);
+  }
 }
 
 std::optional<PathProbe::Probe> PathProbe::take(Time now) {
   if (!ready(now)) return {};
-  if (tries_ == kTries) {
-    step_down();
-    if (done_) return {};
-  }
-  ++tries_;
-  next_ = now + kEvery;
+  if (std::exchange(small_due_, false)) return Probe{kSmall, xid_};
+  due_ = false;
+  if (rounds_ > 0) end_round();
+  if (done_) return {};
+  small_due_ = rounds_++ > 0;
+  next_ = now + pause_;
   return Probe{size_, xid_};
 }
 
 void PathProbe::answered(Xid xid, size_t size) {
-  if (xid == xid_ && size == size_) done_ = true;
+  if (xid != xid_) return;
+  if (size == size_) done_ = true;
+  if (size == kSmall) alive_ = true;
 }
 
 void PathProbe::limit(size_t size) {
   if (size >= size_) return;
   size_ = size;
-  tries_ = 0;
+  misses_ = 0;
+  rest_at_least();
 }
 
 }  // namespace weft::wdp

@@ -1,8 +1,12 @@
 // Finds out what the path carries (wire.md 9.1, PROBE): tries the largest size first, while data
-// already uses it, and goes down one step when three tries bring no answer.
+// already uses it, and goes down one step where only small datagrams come through.
+//
+//   round 1: [size]                  answered: the path carries it, and that is all
+//   round 2: [size] [least]  \  the least is answered and `size` is not, three rounds: one step
+//   down round 3: [size] [least]  /  neither is answered: the peer does not run, and nothing is
+//   learnt
 #pragma once
 
-#include <array>
 #include <optional>
 
 #include "base/random.h"
@@ -13,11 +17,14 @@ namespace weft::wdp {
 
 class PathProbe {
  public:
-  static constexpr Duration kEvery = 200ms;
+  static constexpr Duration kEvery = 50ms;
+  static constexpr Duration kSeldom = 10s;  // while the peer is silent
   static constexpr uint32_t kTries = 3;
+  // The probe that every path carries: PROBE without padding.
+  static constexpr size_t kSmall = 64;
 
-  // `size`: UDP payload that the interface, the peer and the route's MTU allow.
-  PathProbe(size_t size, bool on, Random& random);
+  // `size`: UDP payload that the interface and the peer allow.
+  PathProbe(size_t size, bool ipv4, bool on, Random& random);
 
   // A probe is to be sent now: its size and XID.
   struct Probe {
@@ -25,22 +32,32 @@ class PathProbe {
     Xid xid;
   };
   std::optional<Probe> take(Time now);
-  bool ready(Time now) const { return !done_ && now >= next_; }
+  bool ready(Time now) const { return !done_ && (small_due_ || due_ || now >= next_); }
   void answered(Xid xid, size_t size);
-  Time deadline() const { return done_ ? Time::never() : next_; }
-  // The size to use. Falls while probes find nobody.
+  // Of a probe that is due no more: it waits for the socket.
+  Time deadline() const { return done_ || due_ ? Time::never() : next_; }
+  void tick(Time now) { due_ = due_ || now >= next_; }
+  // The size to use. Falls while large probes find nobody.
   size_t size() const { return size_; }
   bool done() const { return done_; }
   // The kernel knows that the path carries no more.
   void limit(size_t size);
 
  private:
+  void end_round();
   void step_down();
+  void rest_at_least();
 
+  const size_t headers_;
   size_t size_;
-  bool done_;
+  bool done_ = false;
   Xid xid_;
-  uint32_t tries_ = 0;
+  uint32_t rounds_ = 0;  // begun
+  bool due_ = true;
+  bool small_due_ = false;  // in this round, behind the large one
+  bool alive_ = false;      // the small one of this round was answered
+  uint32_t misses_ = 0;     // rounds in which it was that alone
+  Duration pause_ = kEvery;
   Time next_;
 };
 

@@ -209,13 +209,41 @@ void ReadRequester::finish(Read& read, Status status) {
   w.status = status;
   news_ = true;
   ++(status == Status::success ? counters_.reads_complete : counters_.reads_failed);
+  forget_ranges(read);
+  std::erase_if(reads_, [&read](const auto& r) { return r.get() == &read; });
+}
+
+void ReadRequester::forget_ranges(const Read& read) {
   for (const Range& r : ranges_) {
     if (r.read == &read) outstanding_ -= r.end - r.begin;
   }
   const auto of_read = [&read](const Range& r) { return r.read == &read; };
   std::erase_if(ranges_, of_read);
   std::erase_if(again_, of_read);
-  std::erase_if(reads_, [&read](const auto& r) { return r.get() == &read; });
+}
+
+// wire.md 9.3: "STRIDE must not change within one RID", so they get another one. What came of them
+// comes again.
+void ReadRequester::path_narrowed() {
+  for (const auto& r : reads_) {
+    if (r->asked == 0 || (r->stride != 0 && r->stride <= parameters_.stride())) continue;
+    forget_ranges(*r);
+    r->id = std::exchange(next_id_, ReadId{next_id_.value() + 1});
+    r->asked = 0;
+    r->stride = 0;
+    r->attempt = r->expiries = 0;
+    r->timeout = Duration{0};
+    r->expires = Time::never();
+  }
+}
+
+void ReadRequester::stop() {
+  ranges_.clear();
+  again_.clear();
+  reads_.clear();
+  outstanding_ = 0;
+  horizon_.reset();
+  own_memory_gone_ = false;
 }
 
 bool ReadRequester::refused(ReadId id) {

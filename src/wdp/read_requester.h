@@ -46,15 +46,20 @@ class ReadRequester {
   // The peer refuses it (ERR). False when there is no such Read.
   bool refused(ReadId id);
 
+  // Datagrams are to be smaller now: Reads that were to come in larger ones are asked for anew.
+  void path_narrowed();
+
   // --- time
   Time deadline() const;
   void tick(Time now);
 
   // A Read ended since this was asked last: the send path may complete requests.
   bool take_news() { return std::exchange(news_, false); }
-  // Our own program took the memory of a Read away: its request says so, and the queue pair is in
-  // error.
+  // Our own program took the memory of a Read away: its request says so, and those behind it are
+  // flushed.
   bool own_memory_gone() const { return own_memory_gone_; }
+  // Forgets all Reads: their requests are flushed.
+  void stop();
 
  private:
   struct Read {
@@ -101,6 +106,7 @@ class ReadRequester {
   // What is missing of the range before `limit` is to be asked for again. True when nothing is
   // left of the range.
   bool split(Range& range, uint32_t limit);
+  void forget_ranges(const Read& read);
   bool has_ranges(const Read& read, const std::vector<Range>& list) const;
   void finish(Read& read, rdmap::Status status);
   Duration timeout() const;

@@ -32,6 +32,13 @@ void Resequencer::arrived_with_gaps(Psn psn, const PsnWindow& window, Time now) 
   }
 }
 
+bool Resequencer::misses(Psn last, const PsnWindow& window) {
+  if (!started_) return false;
+  skip_seen(window);
+  const int32_t more = distance(expected_, last);
+  return more >= 0 && more <= kMostPsnJump;
+}
+
 void Resequencer::hold(Held held) {
   bytes_ += held.payload.size();
   auto at = held_.end();

@@ -47,6 +47,8 @@ class Resequencer {
     }
   }
   void hold(Held held);
+  // Something up to `last` that has not come could still come.
+  bool misses(Psn last, const PsnWindow& window);
   // The next that need not wait any longer, in the order of PSNs.
   std::optional<Held> take_due(const PsnWindow& window);
 

@@ -15,7 +15,8 @@ SessionControl::SessionControl(const UcParameters& parameters, UcWriter& writer,
       writer_(writer),
       rtt_(rtt),
       counters_(counters),
-      probe_(parameters.max_payload, parameters.probes_path && !parameters.is_static, random),
+      probe_(parameters.max_payload, parameters.path.to.address.is_ipv4(),
+             parameters.probes_path && !parameters.is_static, random),
       now_(now),
       heard_(now),
       keepalive_at_(parameters.is_static ? Time::never() : now + kKeepaliveAfter) {}
@@ -104,10 +105,16 @@ SessionControl::Event SessionControl::received(const WdpCtl& c, PsnWindow& psns,
     case CtlType::dreq: {
       psns.peer_sent(c.highest_psn);
       say(message(CtlType::drep));
-      if (state_ == State::time_wait) return Event::none;
-      const Event e = state_ == State::closing ? Event::closed : Event::peer_closed;
-      begin_time_wait(now);
-      return e;
+      if (state_ == State::closing) {
+        begin_time_wait(now);
+        return Event::closed;
+      }
+      if (state_ != State::open) return Event::none;
+      state_ = State::peer_left;
+      keepalive_at_ = Time::never();
+      peer_last_ = c.highest_psn;
+      left_at_ = now + kGoodbyeHold;
+      return Event::peer_leaves;
     }
     case CtlType::drep:
       if (state_ != State::closing) return Event::none;
@@ -130,12 +137,13 @@ SessionControl::Event SessionControl::received(const WdpCtl& c, PsnWindow& psns,
 
 void SessionControl::begin_time_wait(Time now) {
   state_ = State::time_wait;
-  dreq_at_ = keepalive_at_ = Time::never();
+  dreq_at_ = keepalive_at_ = left_at_ = Time::never();
   over_at_ = now + kTimeWait;
 }
 
 void SessionControl::disconnect(uint32_t reason, Time now) {
   now_ = now;
+  if (state_ == State::peer_left) begin_time_wait(now);  // it has said so itself
   if (state_ != State::open) return;
   if (parameters_.is_static) {
     state_ = State::gone;
@@ -161,7 +169,8 @@ void SessionControl::say_dreq(Time now) {
 
 Time SessionControl::deadline() const {
   if (state_ == State::gone) return Time::never();
-  return std::min({keepalive_at_, dreq_at_, over_at_, alive() ? probe_.deadline() : Time::never()});
+  return std::min(
+      {keepalive_at_, dreq_at_, left_at_, over_at_, alive() ? probe_.deadline() : Time::never()});
 }
 
 void SessionControl::ask(Time now) {
@@ -174,9 +183,14 @@ void SessionControl::ask(Time now) {
 
 SessionControl::Event SessionControl::tick(Time now) {
   now_ = now;
+  probe_.tick(now);
   if (now >= over_at_) {
     over_at_ = Time::never();
     state_ = State::gone;
+  }
+  if (now >= left_at_) {
+    begin_time_wait(now);
+    return Event::peer_closed;
   }
   if (now >= dreq_at_) {
     if (dreqs_ < kDreqTries) {

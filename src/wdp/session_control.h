@@ -2,8 +2,12 @@
 //
 //   open ──disconnect()──► closing ──DREP, DREQ, or 3 tries──► time_wait ──2 s──► gone
 //     │ DREQ                                                      ▲
-//     ├───────────────────────────────────────────────────────────┘
+//     ├────► peer_left ──all that it sent has come, or 10 ms──────┤
+//     │          └──disconnect()──────────────────────────────────┘
 //     └──5 keepalives without an answer──► gone
+//
+// A DREQ names the highest PSN that its sender used. The network may bring it before the data: it
+// is answered at once, and the session takes what is still on its way before it ends.
 #pragma once
 
 #include <vector>
@@ -21,10 +25,11 @@ namespace weft::wdp {
 
 class SessionControl final : public ErrorReporter {
  public:
-  enum class State : uint8_t { open, closing, time_wait, gone };
+  enum class State : uint8_t { open, peer_left, closing, time_wait, gone };
   enum class Event : uint8_t {
     none,
-    peer_closed,  // DREQ came
+    peer_leaves,  // DREQ came: see peer_last(). peer_is_gone() ends it
+    peer_closed,  // and what it has overtaken did not come in time
     closed,       // our own DREQ is through, or nobody answers it
     lost,         // keepalives were not answered
     refused,      // ERR came: see error() and refused_header()
@@ -45,6 +50,9 @@ class SessionControl final : public ErrorReporter {
   Bytes refused_header() const { return error_header_; }
 
   void disconnect(uint32_t reason, Time now);
+  // The highest PSN that the peer which leaves has used; all up to it has come.
+  Psn peer_last() const { return peer_last_; }
+  void peer_is_gone(Time now) { begin_time_wait(now); }
   // wire.md 9.2 rule 9: at most 10 a second.
   void report(wire::TermError error, const wire::WdpData& about) override;
 
@@ -88,6 +96,8 @@ class SessionControl final : public ErrorReporter {
   uint32_t reason_ = 0;
   uint32_t dreqs_ = 0;
   Time dreq_at_ = Time::never();
+  Psn peer_last_;
+  Time left_at_ = Time::never();  // peer_left ends
   Time over_at_ = Time::never();  // time_wait ends
   Time errors_since_;
   uint32_t errors_ = 0;

@@ -11,12 +11,17 @@ namespace weft::wdp {
 //                 while the session goes on.
 //   stream_ready  requests may go out from now on.
 //   stream_ended  peer_closed: DREQ; lost: keepalives were not answered; local_error: a request
-//                 of our own was at fault. Nothing a peer's data can be ends a session.
+//                 of our own was at fault while the session was being closed. Nothing a peer's data
+//                 can be ends a session.
 class UcConsumer : public rdmap::Consumer {
  public:
   // The peer could not do what a Write or Send of ours asked for (ERR, wire.md 9.2 rule 9). An
   // asynchronous event; nothing has ended.
   virtual void remote_error(wire::TermError error) = 0;
+  // A request was at fault; where it stands in the send queue yet it has its status. No other is
+  // begun until UcSession::resume_requests(), and none of these will be answered: they are to be
+  // flushed (InfiniBand's SQE). Receives and the peer's Reads go on.
+  virtual void send_failed() = 0;
 };
 
 }  // namespace weft::wdp

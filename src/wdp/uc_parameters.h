@@ -37,7 +37,8 @@ struct UcParameters {
   uint8_t retry_count = 7;
   // What may be under way of our Sends and Writes to a peer close by (send_window.h); 0: anything.
   uint64_t window = 0;
-  Duration rtt{0};  // seen in the handshake; 0: not known
+  bool close_by = true;  // as far as the handshake shows
+  Duration rtt{0};       // seen in the handshake; 0: not known
 
   // Find out whether the path carries max_payload, and settle for less where it does not.
   bool probes_path = false;

@@ -72,8 +72,7 @@ UcReceivePath::Verdict UcReceivePath::accept(const WdpData& d, const Source& sou
 // The peer's numbers have jumped far away: an outage, or it started over. What was under way is
 // over.
 void UcReceivePath::begin_anew() {
-  resequencer_.give_up_all();
-  drain();
+  finish();
   resequencer_.restart();
   messages_.restart();
   sends_.restart();
@@ -216,6 +215,11 @@ void UcReceivePath::drain() {
 void UcReceivePath::tick(Time now) {
   if (now < resequencer_.deadline()) return;
   resequencer_.tick(psns_, now);
+  drain();
+}
+
+void UcReceivePath::finish() {
+  resequencer_.give_up_all();
   drain();
 }
 

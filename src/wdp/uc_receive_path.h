@@ -38,6 +38,11 @@ class UcReceivePath {
   Time deadline() const { return resequencer_.deadline(); }
   void tick(Time now);
 
+  // Something that the peer sent up to `last` may still come.
+  bool misses(Psn last) { return resequencer_.misses(last, psns_); }
+  // Nothing more will come: what waited for it waits no longer.
+  void finish();
+
   std::optional<rdmap::Receive> abandon_receive() { return sends_.abandon_receive(); }
   void trim();
 

@@ -66,7 +66,7 @@ bool UcSendPath::ready() {
 
 // Looks at the request that is next until there is one that has datagrams to send.
 bool UcSendPath::start() {
-  while (!poison_ && !held_ && next_ < end()) {
+  while (!poison_ && !stopped_ && !held_ && next_ < end()) {
     SendWqe& w = queue_.at(next_);
     // InfiniBand 10.8.3.3: a fenced request waits for all Reads before it.
     if (w.fence && reads_.outstanding() > 0) return false;
@@ -151,8 +151,7 @@ bool UcSendPath::write_segment(SendWqe& w, Train& train) {
   PieceList pieces;
   if (!local_pieces(consumer_.memory(), w, offset_, n, Access::local_read, pieces).ok()) {
     // Deregistered in the middle of the message: the peer never gets the rest.
-    in_message_ = false;
-    offset_ = 0;
+    drop_message();
     poison(Status::local_protection);
     return false;
   }
@@ -191,8 +190,29 @@ void UcSendPath::finish_message() {
   ++next_;
 }
 
+void UcSendPath::drop_message() {
+  if (in_message_) writer_.end_message();
+  in_message_ = false;
+  offset_ = 0;
+}
+
+void UcSendPath::stop() {
+  drop_message();
+  stopped_ = true;
+}
+
+void UcSendPath::resume() {
+  stopped_ = failed_ = false;
+  poison_.reset();
+  next_ = llp_took_ = queue_.head();
+}
+
 void UcSendPath::give_up_message() {
-  if (in_message_) finish_message();
+  if (!in_message_) return;
+  finish_message();
+  if (in_train_) return;  // llp_took_all() follows
+  llp_took_ = next_;
+  complete();
 }
 
 void UcSendPath::llp_took_all() {
@@ -202,6 +222,7 @@ void UcSendPath::llp_took_all() {
 }
 
 void UcSendPath::complete() {
+  if (stopped_) return;
   for (uint64_t head = queue_.head(); head < next_; ++head) {
     SendWqe& w = queue_.at(head);
     const bool by_answer = rdmap::has_response(w.operation) || rdmap::is_local(w.operation);
@@ -217,11 +238,11 @@ void UcSendPath::complete() {
 
 bool UcSendPath::own_memory_lost() {
   if (!in_train_) return false;
-  in_train_ = in_message_ = false;
-  offset_ = 0;
+  in_train_ = false;
+  drop_message();
   // It is the first that the kernel does not have.
   const uint64_t at = std::max(queue_.head(), llp_took_);
-  if (at < queue_.tail()) {
+  if (at < queue_.tail() && !stopped_) {
     next_ = at;
     poison(Status::local_protection);
   }

@@ -34,14 +34,19 @@ class UcSendPath {
   // What is posted from now on is not sent.
   void close() { end_ = queue_.tail(); }
   // Every request that was begun is complete.
-  bool idle() const { return queue_.head() == next_ && !in_message_; }
+  bool idle() const { return stopped_ || (queue_.head() == next_ && !in_message_); }
   // All that is to be sent is sent.
-  bool drained() const { return next_ == end() && !in_message_; }
+  bool drained() const { return stopped_ || (next_ == end() && !in_message_); }
   // The path carries less than the message in progress was cut for: the rest of it is not sent.
   void give_up_message();
 
   // A request was at fault itself and stands at the head of the queue with its status.
   bool failed() const { return failed_; }
+  // The queue is being flushed, by its owner: no request of it is begun or completed here.
+  void stop();
+  bool stopped() const { return stopped_; }
+  // All was flushed; what is posted from now on is sent.
+  void resume();
   // The kernel could not reach memory of the program's (EFAULT): the request that is being sent.
   // False: nothing of ours was in the train.
   bool own_memory_lost();
@@ -53,6 +58,7 @@ class UcSendPath {
   rdmap::Status acceptable(const rdmap::SendWqe& w);
   bool write_segment(rdmap::SendWqe& w, Train& train);
   void finish_message();
+  void drop_message();
   void poison(rdmap::Status status);
 
   UcConsumer& consumer_;
@@ -74,6 +80,7 @@ class UcSendPath {
   // How the request next_ will fail once those before it are complete.
   std::optional<rdmap::Status> poison_;
   bool failed_ = false;
+  bool stopped_ = false;
 };
 
 }  // namespace weft::wdp

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "wire/wdp_crc.h"
 
 namespace weft::wdp {
@@ -22,7 +23,7 @@ UcSession::UcSession(UcConsumer& consumer, const UcParameters& parameters, Rando
       responder_(consumer, parameters_, writer_, control_, counters_),
       send_path_(consumer, parameters_, writer_, requester_, counters_),
       receive_path_(consumer, parameters_, requester_, responder_, control_, counters_),
-      window_(parameters.is_static ? 0 : parameters.window) {}
+      window_(parameters.is_static ? 0 : parameters.window, parameters.close_by) {}
 
 // --- datagrams in
 
@@ -74,7 +75,7 @@ void UcSession::direct_received(Time now) {
 
 void UcSession::received(const wire::WdpCtl& ctl, Time now) {
   handle(control_.received(ctl, receive_path_.psns(), now));
-  if (window_.asking() && !control_.asking()) window_.answered();
+  if (window_.asking() && !control_.asking()) window_.answered(now);
   settle(now);
 }
 
@@ -92,8 +93,10 @@ void UcSession::refused() {
 void UcSession::handle(SessionControl::Event event) {
   switch (event) {
     case SessionControl::Event::none:
+    case SessionControl::Event::peer_leaves:
       return;
     case SessionControl::Event::peer_closed:
+      if (!consumer_gone_) receive_path_.finish();
       return end(StreamEnd::Kind::peer_closed);
     case SessionControl::Event::closed:
       return end(StreamEnd::Kind::closed);
@@ -108,20 +111,22 @@ void UcSession::handle(SessionControl::Event event) {
 
 bool UcSession::ready(Time now) {
   if (control_.ready(now)) return true;
-  if (!active() || !open_) return false;
+  if (!speaks()) return false;
   // First of all, for it hands Reads on.
   const bool more = send_path_.ready();
   if (send_path_.failed()) {
     // The request at the head was at fault itself, and nothing is to be sent that would settle it.
     settle(now);
-    return control_.ready(now);
+    if (control_.ready(now)) return true;
+    if (!active()) return false;
   }
   return (more && window_.open()) || requester_.ready() || responder_.ready();
 }
 
 void UcSession::fill(Train& train, Time now) {
   control_.fill(train, now);
-  if (!train.empty() || !active() || !open_) return;
+  look_at_probe();
+  if (!train.empty() || !speaks()) return;
   const uint64_t before = writer_.written();
   // Requests for Reads first: they are small, and what they bring takes longest.
   send_path_.ready();
@@ -160,9 +165,24 @@ void UcSession::llp_took_all(Time now) {
 
 void UcSession::path_carries(size_t max_payload) {
   if (max_payload >= parameters_.max_payload) return;
-  parameters_.max_payload = max_payload;
   control_.probe().limit(max_payload);
+  narrow(max_payload);
+}
+
+void UcSession::look_at_probe() {
+  if (control_.probe().size() >= parameters_.max_payload) return;
+  narrow(control_.probe().size());
+  ++counters_.paths_narrowed;
+  WEFT_LOG(info, "queue pair 0x%06x: the path to %s carries no more than %zu bytes in a datagram",
+           parameters_.own_qpn.value(), parameters_.path.to.address.to_string().c_str(),
+           parameters_.max_payload);
+}
+
+// What is under way was cut too large: the message is lost, Reads are asked for anew.
+void UcSession::narrow(size_t max_payload) {
+  parameters_.max_payload = max_payload;
   send_path_.give_up_message();
+  requester_.path_narrowed();
 }
 
 void UcSession::own_memory_lost(Time now) {
@@ -176,14 +196,14 @@ void UcSession::own_memory_lost(Time now) {
 void UcSession::settle(Time now) {
   if (!active()) return;
   if (requester_.take_news()) send_path_.complete();
-  if (control_.probe().size() < parameters_.max_payload) {
-    parameters_.max_payload = control_.probe().size();
-    send_path_.give_up_message();
-  }
-  if (send_path_.failed() || requester_.own_memory_gone()) {
-    control_.disconnect(0, now);
-    end(StreamEnd::Kind::local_error, wire::term::kLocalCatastrophic);
-    return;
+  if (peer_leaves()) return see_peer_off(now);
+  if (!send_path_.stopped() && (send_path_.failed() || requester_.own_memory_gone())) {
+    stop_requests();
+    if (closing_) {
+      control_.disconnect(0, now);
+      return end(StreamEnd::Kind::local_error, wire::term::kLocalCatastrophic);
+    }
+    consumer_.send_failed();
   }
   if (closing_ && now >= close_by_ && counters_.datagrams_sent != sent_by_then_) {
     // It is slow, and not stuck.
@@ -195,6 +215,13 @@ void UcSession::settle(Time now) {
     control_.disconnect(0, now);
     if (gone()) end(StreamEnd::Kind::closed);
   }
+}
+
+// With all that it sent, as far as that still comes.
+void UcSession::see_peer_off(Time now) {
+  if (receive_path_.misses(control_.peer_last())) return;
+  control_.peer_is_gone(now);
+  handle(SessionControl::Event::peer_closed);
 }
 
 void UcSession::end(StreamEnd::Kind kind, wire::TermError error) {
@@ -219,6 +246,11 @@ void UcSession::close(Time now) {
   settle(now);
 }
 
+void UcSession::stop_requests() {
+  send_path_.stop();
+  requester_.stop();
+}
+
 void UcSession::abort(uint32_t reason, Time now) {
   consumer_gone_ = true;
   control_.disconnect(reason, now);
@@ -233,6 +265,7 @@ void UcSession::trim() {
 
 Time UcSession::deadline() const {
   if (!active()) return control_.deadline();
+  if (peer_leaves()) return std::min(control_.deadline(), receive_path_.deadline());
   return std::min({control_.deadline(), receive_path_.deadline(), requester_.deadline(), close_by_,
                    window_.deadline()});
 }
@@ -241,6 +274,7 @@ void UcSession::tick(Time now) {
   handle(control_.tick(now));
   if (!active()) return;
   receive_path_.tick(now);
+  if (peer_leaves()) return settle(now);
   requester_.tick(now);
   window_.tick(now);
   ask_if_due(now);

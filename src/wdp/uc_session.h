@@ -68,13 +68,17 @@ class UcSession {
   // At once: DREQ.
   void abort(uint32_t reason, Time now);
   void hold_requests(bool on) { send_path_.hold(on); }
+  // The consumer flushes its send queue, as after send_failed(); what it posts later goes out
+  // again.
+  void stop_requests();
+  void resume_requests() { send_path_.resume(); }
   bool requests_idle() const { return send_path_.idle(); }
   // The consumer goes away; the session lives on until its DREQ is answered.
   void detach() { consumer_gone_ = true; }
   std::optional<rdmap::Receive> abandon_receive() { return receive_path_.abandon_receive(); }
   // Nothing is left to do; the token may be used anew (it was kept for 2 s).
   bool gone() const { return control_.state() == SessionControl::State::gone; }
-  bool ended() const { return control_.state() != SessionControl::State::open; }
+  bool ended() const { return !stands() && !peer_leaves(); }
   void trim();
 
   const UcParameters& parameters() const { return parameters_; }
@@ -88,12 +92,19 @@ class UcSession {
  private:
   static constexpr Duration kLinger = 1s;
 
+  bool stands() const { return control_.state() == SessionControl::State::open; }
+  // It has said goodbye. Its last data is taken, and nothing is said to it any more.
+  bool peer_leaves() const { return control_.state() == SessionControl::State::peer_left; }
   bool active() const { return !consumer_gone_ && !ended(); }
+  bool speaks() const { return !consumer_gone_ && stands() && open_; }
+  void see_peer_off(Time now);
   void settle(Time now);
   void fill_requests(Train& train, Time now);
   void ask_if_due(Time now);
   void handle(SessionControl::Event event);
   void refused();
+  void look_at_probe();
+  void narrow(size_t max_payload);
   void end(rdmap::StreamEnd::Kind kind, wire::TermError error = {});
 
   UcConsumer& consumer_;

@@ -36,8 +36,8 @@ class UdConsumer {
   virtual void receive_done(const rdmap::Receive& receive, rdmap::Status status,
                             const UdArrival& arrival) = 0;
   virtual void send_done(const rdmap::SendWqe& w, rdmap::Status status) = 0;
-  // A request was at fault and stands at the head of the send queue with its status: the queue
-  // pair goes to error.
+  // A request was at fault and stands at the head of the send queue with its status. No other is
+  // begun until UdQueue::resume(): they are to be flushed (InfiniBand's SQE).
   virtual void send_failed() = 0;
 };
 

@@ -180,6 +180,12 @@ void UdQueue::complete() {
   consumer_.send_failed();
 }
 
+void UdQueue::resume() {
+  poison_.reset();
+  failed_ = false;
+  next_ = llp_took_ = queue_.head();
+}
+
 void UdQueue::own_memory_lost() {
   if (llp_took_ >= queue_.tail()) return;
   next_ = llp_took_;

@@ -57,6 +57,8 @@ class UdQueue {
   void own_memory_lost();
 
   void hold(bool on) { held_ = on; }
+  // After UdConsumer::send_failed(), when all was flushed: what is posted from now on is sent.
+  void resume();
   bool idle() const { return queue_.head() == next_; }
   void set_q_key(QKey key) { parameters_.q_key = key; }
   QKey q_key() const { return parameters_.q_key; }

@@ -25,19 +25,26 @@ void WriteAssembly::give_up(Context& c) {
   ++counters_.messages_incomplete;
 }
 
+Result<WriteAssembly::Context*, WdpDrop> WriteAssembly::of_message(Context& c, const WdpData& d) {
+  if (!agrees(d, c.header)) return fail(WdpDrop::context_mismatch);
+  // Another PSN, or the window would have stopped it.
+  if (c.came.test(d.segment_index())) return fail(WdpDrop::duplicate_segment);
+  latest_ = static_cast<size_t>(&c - contexts_.data());
+  return &c;
+}
+
 Result<WriteAssembly::Context*, WdpDrop> WriteAssembly::find(const WdpData& d,
                                                              MsnWindow& messages) {
   if (messages.closed(d.msn)) return fail(WdpDrop::superseded);
+  Context& latest = contexts_[latest_];
+  if (latest.open && latest.header.msn == d.msn) return of_message(latest, d);
   Context* unused = nullptr;
   Context* oldest = &contexts_.front();  // counts only where all are open
   for (Context& c : contexts_) {
     if (!c.open) {
       unused = &c;
     } else if (c.header.msn == d.msn) {
-      if (!agrees(d, c.header)) return fail(WdpDrop::context_mismatch);
-      // Another PSN, or the window would have stopped it.
-      if (c.came.test(d.segment_index())) return fail(WdpDrop::duplicate_segment);
-      return &c;
+      return of_message(c, d);
     } else if (distance(oldest->header.msn, c.header.msn) < 0) {
       oldest = &c;
     }
@@ -63,6 +70,7 @@ Result<WriteAssembly::Context*, WdpDrop> WriteAssembly::find(const WdpData& d,
   unused->last = d.psn;
   unused->came.reset(d.segment_count());
   ++open_;
+  latest_ = static_cast<size_t>(unused - contexts_.data());
   return unused;
 }
 

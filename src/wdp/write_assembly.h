@@ -36,10 +36,12 @@ class WriteAssembly {
 
  private:
   void give_up(Context& c);
+  Result<Context*, wire::WdpDrop> of_message(Context& c, const wire::WdpData& d);
 
   UcCounters& counters_;
   size_t open_ = 0;
   std::array<Context, kMostContexts> contexts_;
+  size_t latest_ = 0;  // segments of a message follow each other mostly
 };
 
 }  // namespace weft::wdp

@@ -95,9 +95,11 @@ def with_faults():
                    good=perftest_result, environment=fault)
     yield Case("ib_send_lat.fault", "ib_send_lat -p {port} -R -n 100", "ib_send_lat -p {port} -R -n 100 {addr}", good=perftest_result,
                environment=fault)
-    # UC takes no datagram twice; UD would. A late one may find that the UC peer has said goodbye.
-    for kind, faults in (("uc", "duplicate:0.3"), ("ud", "reorder:0.1,jitter:300us")):
-        yield Case(f"ibv_{kind}_pingpong.fault", f"ibv_{kind}_pingpong -p {{port}} -n 300", f"ibv_{kind}_pingpong -p {{port}} -n 300 {{addr}}",
+    # UC takes no datagram twice; UD would. The peer's goodbye may overtake the last message.
+    for name, faults in (("uc_pingpong.fault", "duplicate:0.3"), ("uc_pingpong.reorder", "reorder:0.3,jitter:300us"),
+                         ("ud_pingpong.fault", "reorder:0.1,jitter:300us")):
+        program = "ibv_" + name.split(".")[0]
+        yield Case(f"ibv_{name}", f"{program} -p {{port}} -n 300", f"{program} -p {{port}} -n 300 {{addr}}",
                    good=wants(r"300 iters in"), environment=(f"WEFT_FAULT={faults},seed:9",))
     # The last message is still held back when its sender has no more to do and exits.
     for kind in ("uc", "ud"):

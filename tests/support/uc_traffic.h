@@ -2,7 +2,8 @@
 // lose, double, delay and damage. Looks at every completion when it happens and at all memory in
 // the end, and collects what is wrong:
 //   no completion before all bytes are placed; none twice; receives in the order of posting;
-//   no byte outside of its message; with nothing lost and all receives posted, every message.
+//   no byte outside of its message; with nothing lost and all receives posted, every message, also
+//   those that one side sends just before it says goodbye.
 //
 //   UcPair p{options};
 //   UcTraffic t{p, {.seed = seed}};
@@ -58,6 +59,8 @@ class UcTraffic {
 
  private:
   class Flow;  // the requests of one side and their targets at the other
+  void last_words();
+  void check_last_words();
   void check_lost(UcSide& sender, UcSide& receiver);
 
   UcPair& pair_;
@@ -65,6 +68,9 @@ class UcTraffic {
   std::vector<std::string> wrong_;
   std::unique_ptr<Flow> forth_;
   std::unique_ptr<Flow> back_;
+  std::vector<Buffer> words_;  // what `a` sends at the end
+  std::vector<Buffer> heard_;  // and the receives for it
+  size_t words_heard_ = 0;
 };
 
 }  // namespace weft::test

@@ -19,7 +19,7 @@ namespace weft::test {
 namespace {
 
 constexpr size_t kMessage = 1000;
-constexpr uint64_t kMessages = 4000;
+constexpr uint64_t kMessages = 12'000;       // more than the socket takes, in trains or one by one
 constexpr size_t kFirst = 14 + 20 + 8 + 32;  // of the payload in a frame: Ethernet, IPv4, UDP, UD
 constexpr int kNotHere = 77;
 
@@ -140,7 +140,6 @@ int under_pressure() {
   for (int quiet = 0; quiet<20'000; quiet = poll()> 0 ? 0 : quiet + 1) {
   }
   check(done > 0 && done < kMessages && failed == 0, "some wait");
-  const uint64_t before = done;
   // The program takes its memory back, against the rules, for its requests are not complete. What
   // the train holds goes out all the same; what is behind it finds no region.
   mr.reset();
@@ -148,7 +147,7 @@ int under_pressure() {
   check(run("ip neighbour replace 192.0.2.9 lladdr 02:00:00:00:00:09 nud permanent dev wire0"),
         "a neighbour");
   while (done + failed < kMessages) poll();
-  check(done > before && failed > 0, "the train went out and no more");
+  check(failed > 0, "what was in no train finds no region");
   for (int i = 0; i < 1000 && wire.messages() < done; ++i) {
     wire.look();
     ::usleep(1000);

@@ -123,6 +123,23 @@ constexpr Profile kProfiles[] = {
        t.disorderly = true;
        return t;
      }},
+    // The probe finds out, and all Reads come through it; of messages those that were too large are
+    // lost.
+    {"narrow",
+     [](uint64_t seed) {
+       SeededRandom random(seed * 83);
+       UcPairOptions o = with(seed, {.loss = seed % 2 == 0 ? 0.01 : 0});
+       o.max_payload = seed % 3 == 0 ? 65507 : 8972;
+       constexpr size_t kCarried[] = {576, 1432, 1472, 5000, 8972};
+       o.link.mtu = kCarried[draw_below(random, std::size(kCarried))];
+       o.tune = [](wdp::UcParameters& p, bool) { p.probes_path = true; };
+       return o;
+     },
+     [](uint64_t seed) {
+       UcTrafficOptions t = any_traffic(seed);
+       t.lossy = true;
+       return t;
+     }},
     {"static",
      [](uint64_t seed) {
        UcPairOptions o = with(seed, {.loss = 0.05, .duplicate = 0.05, .reorder = 0.01});

@@ -220,6 +220,37 @@ TEST_F(DatagramDriverTest, WhoeverIsNotListenedToIsRefused) {
   EXPECT_EQ(handshake.peer().reason, static_cast<uint32_t>(wire::RejReason::no_listener));
 }
 
+// It has come, but nobody would look for it before the next one: a keepalive after 10 s.
+TEST_F(DatagramDriverTest, WhatAFaultHoldsBackComesByItself) {
+  const FaultSpec late = *FaultSpec::parse("delay:1ms,way:in");
+  {
+    Hold h = engine->hold();
+    port::UdpSocket socket = bound();
+    socket.inject(late);
+    passive = &DatagramDriver::start(h.token(), listener, std::move(socket));
+  }
+  Side a;
+  Side b;
+  connect(a, b, 1);
+  Buffer there = pattern_bytes(1000, 1);
+  Buffer place(there.size());
+  uint64_t before = 0;
+  {
+    Hold h = engine->hold();
+    before = engine->counters().datagrams_received.value();
+    b.host.host.post_receive(1, {test::segment(b.host.host, place)});
+    a.host.host.post({.wr_id = 1, .operation = Operation::send},
+                     {test::segment(a.host.host, there)});
+    a.link->settle(h.token());
+    // As a program does that polls this connection alone.
+    EXPECT_FALSE(passive->try_receive(h.token()));
+  }
+  ASSERT_TRUE(until([&] { return b.host.host.received.size() == 1; }));
+  EXPECT_EQ(place, there);
+  const Hold h = engine->hold();
+  EXPECT_EQ(engine->counters().datagrams_received.value(), before + 1);
+}
+
 // What is no WDP, of a version that is not ours, or for nobody, is counted and nothing else.
 TEST_F(DatagramDriverTest, StrangersAreCounted) {
   port::UdpSocket stranger = bound();

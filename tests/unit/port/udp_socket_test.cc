@@ -82,6 +82,26 @@ INSTANTIATE_TEST_SUITE_P(Families, Udp, ::testing::Values(AF_INET, AF_INET6),
                            return family.param == AF_INET ? "Ipv4" : "DualStack";
                          });
 
+// wire.md 8: "Don't-fragment set ... except in "big UD" mode": what shares a socket with that mode
+// keeps it.
+TEST_P(Udp, EachTrainSaysWhetherItsDatagramsMayBeCutUp) {
+  Buffer data = pattern(100, 3);
+  const IoVec piece{data.data(), data.size()};
+  const auto discovery = [&] {
+    int mode = -1;
+    socklen_t n = sizeof mode;
+    EXPECT_EQ(::getsockopt(a.fd(), IPPROTO_IP, IP_MTU_DISCOVER, &mode, &n), 0);
+    return mode;
+  };
+  EXPECT_EQ(discovery(), IP_PMTUDISC_PROBE);
+  for (const bool cut : {true, true, false}) {
+    const auto sent = a.send({.to = &to, .fragments = cut, .pieces = {&piece, 1}}, segmentation);
+    EXPECT_EQ(sent.bytes, data.size());
+    EXPECT_EQ(discovery(), cut ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE);
+  }
+  EXPECT_EQ(receive_all(b, 300), (std::vector<Buffer>{data, data, data}));
+}
+
 TEST_P(Udp, ATrainArrivesAsItsDatagrams) {
   // Cut anywhere: pieces and datagrams have nothing to do with each other.
   Buffer data = pattern(44 * 1424 - 100, 7);

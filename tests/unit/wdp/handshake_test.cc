@@ -74,6 +74,27 @@ TEST_F(HandshakeTest, FeaturesAreWhatBothHave) {
 }
 
 // wire.md 9.1: "REQ at 0, 100, 300, 700, 1500, 3100, 6300 ms, fail (ETIMEDOUT) at 12.7 s".
+// Neither side of a host's own connection may have had a processor when it was needed.
+TEST_F(HandshakeTest, HowFarAwayThePeerIsShowsUnlessThatIsKnown) {
+  for (const auto& [takes, known, close_by] : {std::tuple{kCloseBy - 1us, false, true},
+                                               {kCloseBy, false, false},
+                                               {kCloseBy, true, true}}) {
+    Handshake caller{random};
+    Handshake called{random};
+    Offer offer = active_offer();
+    offer.window = 1000;
+    offer.close_by = known;
+    caller.connect(offer, {.to = kPassive}, Qpn{}, false, now);
+    const Said req = one(caller, CtlType::req);
+    now = now + takes;
+    called.requested(req.ctl, {.to = kActive}, req.bytes.size(), false);
+    called.accept(passive_offer(), now);
+    hear(caller, one(called, CtlType::rep));
+    EXPECT_EQ(caller.parameters().window, 1000U);
+    EXPECT_EQ(caller.parameters().close_by, close_by);
+  }
+}
+
 TEST_F(HandshakeTest, AReqIsRepeatedAndGivenUp) {
   const Time start = now;
   connect();

@@ -53,6 +53,24 @@ TEST(Resequencer, WhatOvertakesWaitsForTheOvertaken) {
   EXPECT_EQ(o.through, (Psns{0, 1, 2, 3, 4, 5}));
 }
 
+TEST(Resequencer, ItKnowsWhatMayStillCome) {
+  Order o;
+  EXPECT_FALSE(o.order.misses(Psn{0xffff'ffff}, o.window));
+  EXPECT_TRUE(o.order.misses(Psn{0}, o.window));
+  o.arrive(0);
+  o.arrive(2);
+  EXPECT_FALSE(o.order.misses(Psn{0}, o.window));
+  EXPECT_TRUE(o.order.misses(Psn{2}, o.window));
+  o.arrive(1);
+  EXPECT_FALSE(o.order.misses(Psn{2}, o.window));
+  EXPECT_TRUE(o.order.misses(Psn{3}, o.window));
+  // What was given up does not come any more.
+  o.arrive(4);
+  o.later(1ms);
+  EXPECT_EQ(o.through.back(), 4U);
+  EXPECT_FALSE(o.order.misses(Psn{4}, o.window));
+}
+
 TEST(Resequencer, TaggedOnesFillGapsToo) {
   Order o;
   o.arrive(1);

@@ -95,14 +95,22 @@ TEST_F(SessionControlTest, AProbeIsAnsweredWithItsSize) {
 }
 
 TEST_F(SessionControlTest, ThePathIsProbedWhereThatIsWanted) {
-  configure({.max_payload = 8952, .probes_path = true});
+  configure({.path = {.to = {.address = Gid::from_ipv4(0x0a000002)}},
+             .max_payload = 8972,
+             .probes_path = true});
   std::vector<size_t> sizes;
-  for (int i = 0; i < 20 && session->parameters().max_payload > 1452; ++i) {
-    for (const WdpCtl& c : wait(1s)) sizes.push_back(c.length);
+  for (int i = 0; i < 20 && session->parameters().max_payload > 1472; ++i) {
+    for (const WdpCtl& c : wait(1s)) {
+      ASSERT_EQ(c.type, CtlType::probe);
+      sizes.push_back(c.size());
+      if (c.length <= 1472) hear({.type = CtlType::probea, .xid = c.xid, .max_payload = c.length});
+    }
   }
-  EXPECT_EQ(sizes, (std::vector<size_t>{8952, 8952, 8952, 4304, 4304, 4304, 1452}));
-  EXPECT_EQ(session->parameters().max_payload, 1452U);
-  EXPECT_EQ(session->parameters().stride(), 1392);
+  EXPECT_EQ(sizes, (std::vector<size_t>{8972, 8972, 64, 8972, 64, 8972, 64, 4324, 64, 4324, 64,
+                                        4324, 64, 1472, 64}));
+  EXPECT_EQ(session->parameters().max_payload, 1472U);
+  EXPECT_EQ(session->parameters().stride(), 1424);
+  EXPECT_EQ(session->counters().paths_narrowed, 2U);
 }
 
 // --- ending
@@ -141,10 +149,15 @@ TEST_F(SessionControlTest, APeersDreqIsAnsweredAsOftenAsItComes) {
   give(cut(write(1, 10, 0)));
   hear({.type = CtlType::dreq, .highest_psn = Psn{kFirstPsn + 2}});
   (void)one(CtlType::drep);
+  // Again while it waits for the two that are missing, and again after that.
+  hear({.type = CtlType::dreq, .highest_psn = Psn{kFirstPsn + 2}});
+  (void)one(CtlType::drep);
+  EXPECT_FALSE(host->host.end);
+  later(kGoodbyeHold);
   ASSERT_TRUE(host->host.end);
   EXPECT_EQ(host->host.end->kind, StreamEnd::Kind::peer_closed);
   EXPECT_EQ(session->lost(), 2U);
-  hear({.type = CtlType::dreq});
+  hear({.type = CtlType::dreq, .highest_psn = Psn{kFirstPsn + 2}});
   (void)one(CtlType::drep);
   // Its data mean nothing any more.
   target = before;
@@ -154,6 +167,100 @@ TEST_F(SessionControlTest, APeersDreqIsAnsweredAsOftenAsItComes) {
   EXPECT_TRUE(session->gone());
   hear({.type = CtlType::dreq});
   EXPECT_TRUE(said().empty());
+}
+
+TEST_F(SessionControlTest, ADreqBehindAllDataEndsItAtOnce) {
+  give(cut(write(1, 250, 0)));
+  hear({.type = CtlType::dreq, .highest_psn = Psn{psn - 1}});
+  ASSERT_TRUE(host->host.end);
+  EXPECT_EQ(host->host.end->kind, StreamEnd::Kind::peer_closed);
+}
+
+// --- a DREQ that overtakes data
+
+TEST_F(SessionControlTest, WhatAGoodbyeHasOvertakenIsStillTaken) {
+  post_receive(300);
+  post_receive(300);
+  const auto first = cut(send(1, 250));
+  const auto second = cut(send(2, 10));
+  give(first[0]);
+  hear({.type = CtlType::dreq, .highest_psn = Psn{psn - 1}});
+  (void)one(CtlType::drep);
+  later(kHoldFor / 4);
+  give(second);
+  later(kHoldFor / 4);
+  give(first[2]);
+  EXPECT_FALSE(host->host.end);
+  give(first[1]);
+  EXPECT_EQ(delivered(), (std::vector<uint32_t>{1, 2}));
+  ASSERT_TRUE(host->host.end);
+  EXPECT_EQ(host->host.end->kind, StreamEnd::Kind::peer_closed);
+  EXPECT_EQ(session->lost(), 0U);
+  EXPECT_TRUE(said().empty());
+}
+
+TEST_F(SessionControlTest, NothingCameBeforeTheGoodbye) {
+  post_receive(300);
+  const auto all = cut(send(1, 250));
+  hear({.type = CtlType::dreq, .highest_psn = Psn{psn - 1}});
+  EXPECT_FALSE(host->host.end);
+  give(all);
+  EXPECT_EQ(delivered(), std::vector<uint32_t>{1});
+  EXPECT_TRUE(host->host.end);
+}
+
+// What is lost does not come, and what stands behind it is not lost for that.
+TEST_F(SessionControlTest, AGoodbyeWaitsForALimitedTime) {
+  post_receive(300);
+  (void)cut(send(1, 10));
+  give(cut(send(2, 10)));
+  const Time start = now;
+  hear({.type = CtlType::dreq, .highest_psn = Psn{psn}});
+  while (!host->host.end) {
+    for (const WdpCtl& c : wait(1s)) EXPECT_EQ(c.type, CtlType::drep);
+  }
+  EXPECT_EQ(now - start, kGoodbyeHold);
+  EXPECT_EQ(delivered(), std::vector<uint32_t>{2});
+  EXPECT_EQ(session->lost(), 2U);
+  later(kTimeWait);
+  EXPECT_TRUE(session->gone());
+}
+
+// A PSN that nobody can have reached is none to wait for.
+TEST_F(SessionControlTest, AGoodbyeFromFarAwayIsNotWaitedFor) {
+  give(cut(write(1, 10, 0)));
+  hear({.type = CtlType::dreq, .highest_psn = Psn{psn + kMostPsnJump + 1}});
+  EXPECT_TRUE(host->host.end);
+}
+
+TEST_F(SessionControlTest, WhoHasLeftIsToldNothing) {
+  hear({.type = CtlType::dreq, .highest_psn = Psn{psn}});
+  (void)one(CtlType::drep);
+  Buffer data = pattern_bytes(10, 1);
+  host->host.post({.wr_id = 5, .operation = rdmap::Operation::send, .signaled = true},
+                  {test::segment(host->host, data)});
+  hear({.type = CtlType::ka, .xid = Xid{1}});
+  hear({.type = CtlType::probe, .length = 500});
+  give(cut([&] {
+    Message m = write(1, 10, 0);
+    m.stag = Stag{0xdead};
+    return m;
+  }()));
+  EXPECT_FALSE(session->ready(now));
+  ASSERT_TRUE(host->host.end);
+  ASSERT_EQ(host->host.sent.size(), 1U);
+  EXPECT_EQ(host->host.sent[0].status, rdmap::Status::flushed);
+}
+
+// It knows.
+TEST_F(SessionControlTest, WhoHasLeftIsNotToldGoodbye) {
+  hear({.type = CtlType::dreq, .highest_psn = Psn{psn}});
+  (void)one(CtlType::drep);
+  session->abort(0, now);
+  EXPECT_TRUE(said().empty());
+  EXPECT_TRUE(session->ended());
+  later(kTimeWait);
+  EXPECT_TRUE(session->gone());
 }
 
 TEST_F(SessionControlTest, BothMayEndItAtOnce) {

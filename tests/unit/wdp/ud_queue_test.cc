@@ -311,6 +311,27 @@ TEST_F(UdQueueTest, EachFaultHasItsStatus) {
   EXPECT_EQ(status_of(2, {.operation = Operation::send}, true), Status::local_protection);
 }
 
+// InfiniBand's SQE, and RTS after it.
+TEST_F(UdQueueTest, AfterAFaultNothingIsSentUntilItIsResumed) {
+  Buffer large(1472);
+  post(large);
+  EXPECT_TRUE(train().empty());
+  post(hello);
+  EXPECT_FALSE(queue->ready());
+  host->host.flush();
+  queue->resume();
+  EXPECT_FALSE(queue->ready());
+  post(hello);
+  EXPECT_EQ(train().size(), 1U);
+  queue->llp_took_all();
+  ASSERT_EQ(host->host.sent.size(), 3U);
+  EXPECT_EQ(host->host.sent[2].status, Status::success);
+  // And it can fail again.
+  post(large);
+  EXPECT_TRUE(train().empty());
+  EXPECT_EQ(host->failures, 2);
+}
+
 TEST_F(UdQueueTest, HeldRequestsWait) {
   queue->hold(true);
   post(hello);
