@@ -59,9 +59,13 @@ void complete(std::string& library, ReportOptions& report) {
   catch_stop_signals();
 }
 
-// weft's device takes the address of a route unless it is told one.
-void lead_device(const std::string& address) {
+// What weft's library is told, unless the user told it something else.
+void lead_library(const std::string& address) {
+  // The device takes the address of a route otherwise.
   if (!address.empty()) ::setenv("WEFT_IP", address.c_str(), 0);
+  // Both sides look by themselves at least every 2 ms: the helper thread need not, which would be a
+  // wake-up more each time.
+  ::setenv("WEFT_TAKEOVER", "10000", 0);
 }
 
 struct SendCommand {
@@ -96,7 +100,7 @@ int send(SendCommand& c) {
   }
   if (c.first_given->count() > 0) o.first = c.first;
   complete(o.outlet.library, o.report);
-  lead_device(o.outlet.own_address);
+  lead_library(o.outlet.own_address);
   return Sender{o}.run();
 }
 
@@ -186,7 +190,7 @@ int receive(ReceiverOptions& o) {
   }
   if (!o.inlet.circuits.empty()) expect_circuits(o);
   complete(o.inlet.library, o.report);
-  lead_device(o.inlet.address);
+  lead_library(o.inlet.address);
   return Receiver{o}.run();
 }
 

@@ -11,6 +11,7 @@
 
 #include "bench/failure.h"
 #include "bench/usage.h"
+#include "measure/report.h"
 
 namespace weft::stream {
 namespace {
@@ -50,7 +51,9 @@ void write_atomically(const std::string& path, const std::string& text) {
   if (std::rename(fresh.c_str(), path.c_str()) != 0) throw bench::system_failure(path);
 }
 
-Report::Report(ReportOptions options) : options_(std::move(options)) {
+Report::Report(ReportOptions options)
+    : options_(std::move(options)), energy_({measure::EnergyChoice::first_quick}, options_.roots) {
+  energy_.begin();
   writer_ = std::thread{[this] { write_lines(); }};
 }
 
@@ -134,11 +137,37 @@ nlohmann::json Report::as_json(const Snapshot& now) const {
   json["cpu_s"] = now.cpu_s;
   json["cpu"] = took > 0 ? (now.cpu_s - before_.cpu_s) / took : 0;
   json["resident"] = bench::resident_bytes();
+  const auto watts = energy_.watts();
+  json["watts"] = watts ? nlohmann::json(*watts) : nlohmann::json(nullptr);
   json["streams"] = now.streams;
   return json;
 }
 
+nlohmann::json Report::energy_json(double gigabits) const {
+  const auto best = measure::best_of(energy_.results());
+  if (!best) return measure::as_json(best.error());
+  return {{"source", best->source},
+          {"of", best->of},
+          {"joules", *best->joules},
+          {"watts", *best->watts},
+          {"gbps_per_w", gigabits / *best->joules}};
+}
+
+// CPU of this side, power of the machine; and the share of a stream, where there are several.
+std::string Report::load_text(const Snapshot& now, double took) const {
+  const double cpu = took > 0 ? (now.cpu_s - before_.cpu_s) / took * 100 : 0.0;
+  const auto watts = energy_.watts();
+  std::string text = fmt::format("CPU {:.0f} %  ", cpu);
+  text += watts ? fmt::format("{:.1f} W", *watts) : "power unmeasured";
+  const auto streams = static_cast<double>(now.streams.size());
+  if (streams < 2) return text;
+  text += fmt::format("  a stream: {:.1f} %", cpu / streams);
+  if (watts) text += fmt::format(", {:.2f} W", *watts / streams);
+  return text;
+}
+
 void Report::show_now(const Snapshot& now) {
+  energy_.sample();
   if (options_.json) {
     fmt::print("{}\n", as_json(now).dump());
     std::fflush(stdout);
@@ -165,9 +194,9 @@ void Report::tell_now(const nlohmann::json& event) {
 void Report::draw(const Snapshot& now) {
   erase();
   const double took = now.seconds - before_.seconds;
-  std::string text = fmt::format("weft stream {}  {}  {:.3f} Gb/s  CPU {:.0f} %\n", now.side,
-                                 seconds_text(now.seconds), gbps(now.bytes - before_.bytes, took),
-                                 took > 0 ? (now.cpu_s - before_.cpu_s) / took * 100 : 0.0);
+  std::string text =
+      fmt::format("weft stream {}  {}  {:.3f} Gb/s  {}\n", now.side, seconds_text(now.seconds),
+                  gbps(now.bytes - before_.bytes, took), load_text(now, took));
   unsigned lines = 1;
   const unsigned most = terminal_rows() - 3;
   text +=
@@ -208,6 +237,9 @@ void Report::write_prometheus(const Snapshot& now) const {
   const std::string prefix = "weft_stream_" + now.side + "_";
   std::string text =
       fmt::format("# TYPE {0}cpu_seconds counter\n{0}cpu_seconds {1:.3f}\n", prefix, now.cpu_s);
+  if (const auto watts = energy_.watts()) {
+    text += fmt::format("# TYPE {0}watts gauge\n{0}watts {1:.3f}\n", prefix, *watts);
+  }
   if (!now.streams.empty()) {
     for (const auto& [name, first] : now.streams.front().items()) {
       if (!first.is_number()) continue;
@@ -223,6 +255,7 @@ void Report::write_prometheus(const Snapshot& now) const {
 
 void Report::show_last_now(const Snapshot& now) {
   erase();
+  energy_.sample();
   keep_for_prometheus(now);
   before_ = {};
   nlohmann::json json = as_json(now);
@@ -233,6 +266,7 @@ void Report::show_last_now(const Snapshot& now) {
   const double cpu_s = now.cpu_s - now.idle_cpu_s;
   json["busy_seconds"] = busy;
   json["gbps"] = gbps(now.bytes, busy);
+  json["energy"] = energy_json(8 * gb);
   json["cpu_s_per_gb"] = gb > 0 ? nlohmann::json(cpu_s / gb) : nlohmann::json(nullptr);
   if (options_.json) {
     fmt::print("{}\n", json.dump());

@@ -11,12 +11,15 @@
 #include <thread>
 #include <vector>
 
+#include "measure/energy_meter.h"
+
 namespace weft::stream {
 
 struct ReportOptions {
   bool json = false;
-  bool live = false;       // on stderr, refreshed in place
-  std::string prometheus;  // a file, written anew each second
+  bool live = false;                  // on stderr, refreshed in place
+  std::string prometheus;             // a file, written anew each second
+  measure::EnergyMeter::Roots roots;  // where power is read
 };
 
 // A named figure; rates are made of counters by the reader, or of the last second here.
@@ -60,9 +63,13 @@ class Report {
   void erase();
   void write_prometheus(const Snapshot& now) const;
   nlohmann::json as_json(const Snapshot& now) const;
+  nlohmann::json energy_json(double gigabits) const;
+  std::string load_text(const Snapshot& now, double took) const;
 
   const ReportOptions options_;
   Snapshot before_;
+  // Of the whole machine, as far as it tells it quickly. The writer's, then show_last()'s.
+  measure::EnergyMeter energy_;
   unsigned lines_ = 0;  // of the view that stands on the terminal
   bool warned_ = false;
   std::mutex mutex_;  // of what follows, up to the blank line

@@ -18,7 +18,6 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kDayNs = 86'400 * kSecond;
 constexpr int64_t kLookNs = kSecond / 20;        // between two looks at the control connection
 constexpr int64_t kHeldUpNs = 100'000;           // until a stream that finds no room is tried again
-constexpr int64_t kShortNs = kSecond / 10;       // in which Writes leave that nothing holds up
 constexpr int64_t kLastWritesNs = 30 * kSecond;  // of a consumer that holds a sender up
 constexpr int kLastWordMs = 100;
 constexpr uint32_t kBurst = 16;  // packets of a stream before the next one has its turn
@@ -228,11 +227,9 @@ void Sender::say_goodbye() {
     }
     return all;
   };
-  if (!all_left_within(kShortNs)) {
-    outlet_->end();
-    if (!all_left_within(kLastWritesNs)) {
-      throw bench::Failure{"the receiver did not take the last packets"};
-    }
+  outlet_->end();
+  if (!all_left_within(kLastWritesNs)) {
+    throw bench::Failure{"the receiver did not take the last packets"};
   }
   sent_until_ns_ = bench::now_ns();
   // What the faults take of the words of parting is none of the stream's.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <unordered_map>
 
 #include "base/crc32c.h"
@@ -23,13 +24,21 @@ constexpr uint32_t kRefill = 64;
 constexpr uint32_t kCreditSends = 64;
 constexpr uint64_t kCreditMark = uint64_t{1} << 63;  // of work requests that carry credit
 constexpr int64_t kSilenceNs = 1'000'000'000;
-constexpr unsigned kMostTurns = 4096;    // of the immediate's bits, that a sender may be ahead
-constexpr long kNapNs = 200'000;         // receives are posted for far longer than that
-constexpr long kLongestNapNs = 700'000;  // weft's own thread takes over after 1 ms
-constexpr uint32_t kFewDone = 32;        // completions of a look
-constexpr uint32_t kManyDone = 96;
+constexpr unsigned kMostTurns = 4096;  // of the immediate's bits, that a sender may be ahead
+// Between two looks, while packets flow. The rest of a look's cost is divided among what came.
+constexpr long kShortestNapNs = 100'000;
+constexpr long kLongestNapNs = 2'000'000;
+constexpr uint64_t kFewestBytes = 32 << 10;  // of a look
+constexpr uint64_t kMostBytes = 512 << 10;
 constexpr unsigned kQuietLooks = 50;  // then it sleeps until an event
 constexpr int kPatienceMs = 2;        // between two looks at consumers that hold up
+
+// As much as may gather before it is taken: an eighth of what the kernel lets a socket keep.
+uint64_t bytes_of_a_look() {
+  uint64_t most = 0;
+  std::ifstream{"/proc/sys/net/core/rmem_max"} >> most;
+  return std::clamp(most / 8, kFewestBytes, kMostBytes);
+}
 
 struct VerbsEnds final : Ends {
   VerbsEnds(VerbsDevice& its_device) : device(its_device) {}
@@ -97,7 +106,9 @@ class VerbsInlet final : public Inlet {
   std::array<ibv_wc, 128> done_{};
   bool armed_ = false;
   bool held_up_ = false;
-  long nap_ns_ = kNapNs;
+  const uint64_t bytes_of_a_look_ = bytes_of_a_look();
+  uint64_t came_ = 0;  // bytes, since the last nap
+  long nap_ns_ = kShortestNapNs;
   unsigned quiet_looks_ = kQuietLooks;  // in a row that found nothing
 };
 
@@ -330,13 +341,11 @@ bool VerbsInlet::take(int64_t now_ns) {
     if ((wc.wr_id & kCreditMark) != 0) {
       ++found->second.credits_done;
     } else if (wc.status == IBV_WC_SUCCESS) {
+      came_ += wc.byte_len;
       landed(found->second, wc, now_ns);
     }
   }
   if (n > 0) quiet_looks_ = 0;
-  // Little came: longer naps cost less. Much came: shorter ones leave more room.
-  if (n > 0 && static_cast<uint32_t>(n) < kFewDone) nap_ns_ = std::min(nap_ns_ * 2, kLongestNapNs);
-  if (static_cast<uint32_t>(n) >= kManyDone) nap_ns_ = kNapNs;
   held_up_ = false;
   for (auto& [qpn, feed] : feeds_) {
     lanes_[feed.lane].ledger.settle();
@@ -351,6 +360,10 @@ void VerbsInlet::wait(int most_ms) {
   // for each.
   if (quiet_looks_ < kQuietLooks) {
     ++quiet_looks_;
+    // Little came: longer naps cost less. Much came: shorter ones leave more room.
+    if (came_ > 0 && came_ < bytes_of_a_look_ / 2) nap_ns_ = std::min(nap_ns_ * 2, kLongestNapNs);
+    if (came_ > bytes_of_a_look_) nap_ns_ = std::max(nap_ns_ / 2, kShortestNapNs);
+    came_ = 0;
     const timespec nap{.tv_sec = 0, .tv_nsec = nap_ns_};
     ::nanosleep(&nap, nullptr);
     return;

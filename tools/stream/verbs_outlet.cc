@@ -43,6 +43,7 @@ class VerbsOutlet final : public Outlet {
     uint64_t next = 0;     // number of the next packet
     uint64_t packets = 0;  // posted
     uint64_t done = 0;     // of these, their slots are free again
+    bool told = true;      // a completion will tell of the last one that was posted
   };
   static uint64_t id_of(uint32_t stream, const Way& way) {
     return uint64_t{stream} << kTurnBits | way.packets;
@@ -201,9 +202,8 @@ void VerbsOutlet::prepare(Way& way, uint32_t stream, uint64_t number, uint32_t p
   // Completions tell how many packets have left; the queue has as many places as there are slots.
   wr.wr_id = id_of(stream, way);
   const uint64_t quarter = std::max<uint64_t>(staging_.slots() / 4, 1);
-  if (last || way.packets / quarter != (way.packets - packets) / quarter) {
-    wr.send_flags = IBV_SEND_SIGNALED;
-  }
+  way.told = last || way.packets / quarter != (way.packets - packets) / quarter;
+  if (way.told) wr.send_flags = IBV_SEND_SIGNALED;
 }
 
 void VerbsOutlet::post(Way& way, ibv_send_wr& wr) {
@@ -217,7 +217,8 @@ void VerbsOutlet::post(Way& way, ibv_send_wr& wr) {
 // The last Writes may not have asked for a completion: one of nothing does.
 void VerbsOutlet::end() {
   for (uint32_t i = 0; i < ways_.size(); ++i) {
-    if (ways_[i].done == ways_[i].packets) continue;
+    if (ways_[i].told) continue;
+    ways_[i].told = true;
     ibv_send_wr wr{};
     wr.wr_id = id_of(i, ways_[i]);
     wr.opcode = IBV_WR_RDMA_WRITE;
