@@ -115,7 +115,7 @@ class BrowserTest(unittest.TestCase):
         cls.seen = look(cls.page, 1100)
 
     def test_every_figure_is_readable(self):
-        self.assertEqual(len(self.seen["figures"]), 11)
+        self.assertEqual(len(self.seen["figures"]), 13)
         self.assertEqual(complaints(self.seen), [])
 
     def test_labels_of_the_axes_are_text(self):

@@ -35,10 +35,21 @@ def stream(operation, service, size, goodput, repetition=0, suite=None, offloads
 KINDS = (("tcp_stream", "rc"), ("udp_stream", "rc"), ("write", "rc"), ("read", "rc"), ("write", "uc"), ("read", "uc"))
 
 
-def lofar(transport, streams, gbps, repetition=0, suite="lofar", lost=0.0, cpu=0.4):
-    case = f"lofar/{transport}/{streams}" if suite == "lofar" else f"trace/{transport}"
+def lofar(transport, streams, gbps, repetition=0, suite="lofar", lost=0.0, cpu=0.4, **more):
+    """A line of `weft stream`."""
+    case = f"{suite}/{transport}" + (f"/{streams}" if suite.startswith("lofar") else "")
+    if suite.endswith("-net"):
+        more = {"mtu": 1500, "packets_per_write": 1, **more}
     return line(suite, case, {"gbps": gbps, "offered_gbps": 0.764 * streams, "lost_percent": lost, "rx_s_per_gb": cpu, "streams": streams},
-                repetition, "loopback", transport=transport, streams=streams, mbps=764)
+                repetition, "veth" if suite.endswith("-net") else "loopback", transport=transport, streams=streams,
+                mbps=764 if suite.startswith("lofar") else 0, **more)
+
+
+def fastest(transport, gbps, repetition=0, cpu=0.4, group=1, **more):
+    """A line of part trace-net."""
+    entry = lofar(transport, 1, gbps, repetition, "trace-net", cpu=cpu, packets_per_write=group, **more)
+    entry["figures"].update(offered_gbps=gbps, rx_cpus=cpu * gbps / 8, tx_cpus=0.5, machine_cpus=1.5)
+    return entry
 
 
 def samples(suite, case, repetition=0, count=20):
@@ -64,8 +75,11 @@ def everything():
             for streams in (1, 4, 16, 50):
                 lines.append(lofar(transport, streams, min(0.764 * streams, 5), repetition, lost=0 if streams < 16 else 40))
                 lines += samples("lofar", f"lofar/{transport}/{streams}", repetition)
+                lines.append(lofar(transport, streams, min(0.764 * streams, 3), repetition, "lofar-net", lost=0 if streams < 4 else 7, cpu=0.8))
             lines.append(lofar(transport, 1, 9, repetition, "trace"))
             lines += samples("trace", f"trace/{transport}", repetition)
+            for group in (1, 8) if transport == "uc" else (1,):
+                lines.append(fastest(transport, 6 + 0.5 * repetition if transport == "uc" else 2, repetition, 0.25 if transport == "uc" else 0.5, group))
     return lines
 
 

@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 import example
 from example import write
 
-NAMES = ["3", "4", "5", "streams", "6", "7", "8", "9", "10", "11", "12"]
+NAMES = ["3", "4", "5", "streams", "streams-net", "sustained", "6", "7", "8", "9", "10", "11", "12"]
 
 
 class Report:
@@ -34,7 +34,7 @@ class PageTest(unittest.TestCase):
 
     def test_every_figure_is_there_and_as_files(self):
         self.assertEqual(self.report.result.returncode, 0, self.report.result.stderr)
-        self.assertIn(f"11 figures ({', '.join(NAMES)})", self.report.result.stdout)
+        self.assertIn(f"{len(NAMES)} figures ({', '.join(NAMES)})", self.report.result.stdout)
         for name in NAMES:
             with self.subTest(name):
                 self.assertEqual(self.report.section(name).count("<svg"), 1)
@@ -71,10 +71,21 @@ class PageTest(unittest.TestCase):
         self.assertIn("while 4 streams of 764 Mb/s", self.report.section("3"))
 
     def test_says_where_streams_break_and_what_is_not_drawn(self):
-        self.assertIn("4; broken at 16, CPU of the receiver there 0.400 s/GB", self.report.section("streams"))
+        section = self.report.section("streams")
+        self.assertIn("on loopback.", section)
+        self.assertIn("4: 3.06 Gb/s (3.06..3.06), CPU of the receiver 0.400 s/GB (0.400..0.400)", section)
+        self.assertIn("at 16: 40.0 % of the packets lost on the way, 59.1 % behind the pace; 5.00 Gb/s (5.00..5.00) came of 12.2; CPU of the receiver 0.400",
+                      section)
         self.assertIn("Not drawn: 18 repetitions between two network namespaces (veth), MTU 1500, offloads on.", self.report.section("10"))
-        for name in ("3", "6", "8", "12"):
+        for name in ("3", "6", "8", "12", "streams", "streams-net", "sustained"):
             self.assertNotIn("Not drawn", self.report.section(name))
+
+    def test_streams_between_namespaces_stand_apart(self):
+        section = self.report.section("streams-net")
+        self.assertIn("between two network namespaces (veth), MTU 1500.", section)
+        self.assertIn("1: 0.764 Gb/s (0.764..0.764), CPU of the receiver 0.800 s/GB (0.800..0.800)", section)
+        self.assertIn("at 4: 7.0 % of the packets lost on the way", section)
+        self.assertIn("at 1 streams, as many as both sustain", section)
 
     def test_says_that_power_is_unmeasured_and_why(self):
         self.assertIn("Power is unmeasured", self.report.page)
@@ -83,6 +94,79 @@ class PageTest(unittest.TestCase):
 
     def test_machine_is_named_and_escaped(self):
         self.assertIn("a CPU &lt;fast&gt;, 2 CPUs, Linux 6.1", self.report.page)
+
+
+class GoalTest(unittest.TestCase):
+    """What weft wants of UC beside UDP sockets, as the page says it."""
+
+    def cells(self, lines):
+        """What stands behind the two goals, of UC with one packet of each Write."""
+        report = Report(lines)
+        self.addCleanup(report.folder.cleanup)
+        self.assertEqual(report.result.returncode, 0, report.result.stderr)
+        rows = re.findall(r"<tr><td>UC / UDP sockets, (rate|CPU)[^<]*</td><td>([^<]*)</td><td>[^<]*</td><td>([^<]*)</td></tr>", report.section("sustained"))
+        self.assertEqual([what for what, *_ in rows], ["rate", "CPU"])
+        self.assertIn("wanted: at least 2.5", rows[0][1])
+        self.assertIn("wanted: at most 0.45", rows[1][1])
+        return [here for *_, here in rows]
+
+    @staticmethod
+    def lines(uc, udp, **more):
+        """Of (Gb/s, CPU s/GB) of each repetition."""
+        return [example.fastest(transport, gbps, repetition, cpu, **more) for transport, runs in (("uc", uc), ("udp", udp))
+                for repetition, (gbps, cpu) in enumerate(runs)]
+
+    def test_met_by_all_repetitions(self):
+        rate, cpu = self.cells(self.lines([(9, 0.2), (8, 0.25), (10, 0.3)], [(3, 1), (2, 1.25), (3, 0.8)]))
+        self.assertEqual(rate, "3.00 (2.67..5.00): met. UC 9.00 Gb/s (8.00..10.0), UDP 3.00 Gb/s (2.00..3.00)")
+        self.assertEqual(cpu, "0.250 (0.160..0.375): met. UC 0.250 s/GB (0.200..0.300), UDP 1.00 s/GB (0.800..1.25)")
+
+    def test_not_met(self):
+        rate, cpu = self.cells(self.lines([(4, 0.5)] * 2, [(2, 1)] * 2))
+        self.assertTrue(rate.startswith("2.00 (2.00..2.00): not met. UC"), rate)
+        self.assertTrue(cpu.startswith("0.500 (0.500..0.500): not met. UC"), cpu)
+
+    def test_at_the_limit_is_met(self):
+        rate, cpu = self.cells(self.lines([(5, 0.45)] * 2, [(2, 1)] * 2))
+        self.assertIn(": met. ", rate)
+        self.assertIn(": met. ", cpu)
+
+    def test_ranges_that_reach_to_the_other_side_are_told(self):
+        rate, cpu = self.cells(self.lines([(6, 0.4), (6, 0.4), (4, 0.5)], [(2, 1)] * 3))
+        self.assertIn("3.00 (2.00..3.00): met by the medians, and the ranges reach to the other side.", rate)
+        self.assertIn("0.400 (0.400..0.500): met by the medians, and the ranges reach to the other side.", cpu)
+
+    def test_one_repetition_is_told(self):
+        self.assertIn(": met, with one repetition alone. ", self.cells(self.lines([(6, 0.4)], [(2, 1)] * 2))[0])
+
+    def test_another_mtu_is_not_judged(self):
+        rate, cpu = self.cells(self.lines([(6, 0.4)] * 2, [(2, 1)] * 2, mtu=9000))
+        for text in (rate, cpu):
+            self.assertIn(": not judged, for the MTU is 9000. ", text)
+
+    def test_without_udp_nothing_is_said(self):
+        self.assertEqual(self.cells(self.lines([(6, 0.4)], [])), ["not measured"] * 2)
+
+    def test_loopback_and_other_mtus_are_left_out(self):
+        lines = self.lines([(6, 0.4)] * 3, [(2, 1)] * 3)
+        strange = self.lines([(60, 0.1)] * 2, [(60, 0.1)], mtu=9000)
+        loopback = [dict(line, path="loopback", parameters=dict(line["parameters"], mtu=None)) for line in self.lines([(70, 0.1)], [(70, 0.1)])]
+        rate, cpu = self.cells([*strange, *loopback, *lines])
+        self.assertIn("3.00 (3.00..3.00): met. ", rate)
+        self.assertIn("0.400 (0.400..0.400): met. ", cpu)
+        report = Report([*strange, *loopback, *lines])
+        self.addCleanup(report.folder.cleanup)
+        self.assertIn("Not drawn: 3 repetitions between two network namespaces (veth), MTU 9000, 2 repetitions on loopback.", report.section("sustained"))
+
+    def test_several_packets_of_a_write_have_rows_of_their_own(self):
+        lines = self.lines([(6, 0.4)] * 2, [(2, 1)] * 2) + [example.fastest("uc", 12, repetition, 0.2, group=8) for repetition in range(2)]
+        report = Report(lines)
+        self.addCleanup(report.folder.cleanup)
+        section = report.section("sustained")
+        self.assertNotIn("Not drawn", section)
+        self.assertIn("UC, 8 packets a Write / UDP sockets, rate without loss", section)
+        self.assertIn("6.00 (6.00..6.00): met. UC 12.0 Gb/s", section)
+        self.assertIn("3.00 (3.00..3.00): met. UC 6.00 Gb/s", section)
 
 
 class OtherPagesTest(unittest.TestCase):
@@ -104,7 +188,7 @@ class OtherPagesTest(unittest.TestCase):
         report = self.report([stream for stream in example.everything() if stream["suite"] == "loss"])
         self.assertEqual(report.result.returncode, 0, report.result.stderr)
         self.assertEqual(report.page.count("<svg"), 1)
-        for name, part in (("3", "lofar"), ("6", "trace"), ("8", "offloads"), ("10", "sweep")):
+        for name, part in (("3", "lofar"), ("streams-net", "lofar-net"), ("sustained", "trace-net"), ("6", "trace"), ("8", "offloads"), ("10", "sweep")):
             self.assertIn(f"weft bench paper --only {part} -o RESULTS.jsonl", report.section(name))
 
     def test_figures_of_other_results_do_not_stay(self):
@@ -150,9 +234,42 @@ class OtherPagesTest(unittest.TestCase):
             # Found before the system's.
             pathlib.Path(folder, "matplotlib.py").write_text("raise ModuleNotFoundError('gone', name='matplotlib')\n", encoding="utf-8")
             results = write(pathlib.Path(folder, "r.jsonl"), example.everything()[:3])
-            result = example.weft("report", results, "-o", f"{folder}/report", PYTHONPATH=folder)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("apt-get install python3-matplotlib", result.stderr)
+            # Before it measures for 20 minutes.
+            for words in ([results], ["--measure", "--paper", "--quick --only lofar --streams 1 --rate 20"]):
+                with self.subTest(words):
+                    result = example.weft("report", *words, "-o", f"{folder}/report", PYTHONPATH=folder)
+                    self.assertEqual(result.returncode, 1)
+                    self.assertIn("apt-get install python3-matplotlib", result.stderr)
+                    self.assertFalse(pathlib.Path(folder, "report", "results.jsonl").exists())
+
+    def test_streams_of_both_networks_stand_in_a_figure_of_their_own_each(self):
+        lines = [example.lofar("uc", streams, 0.764 * streams, suite="lofar", cpu=0.3) for streams in (1, 4)]
+        lines += [example.lofar("uc", streams, 0.764 * streams, suite="lofar-net", cpu=0.9) for streams in (1, 4)]
+        lines += [example.lofar("uc", 4, 0.764 * 4, 1, "lofar-net", cpu=70, mtu=9000)]
+        report = self.report(lines)
+        for name, mine, other in (("streams", "0.300", "0.900"), ("streams-net", "0.900", "0.300")):
+            with self.subTest(name):
+                section = report.section(name)
+                self.assertIn(f"4: 3.06 Gb/s (once), CPU of the receiver {mine} s/GB (once)", section)
+                self.assertNotIn(other, re.sub(r"<svg .*?</svg>", "", section, flags=re.DOTALL))
+        self.assertIn("Not drawn: 1 repetition between two network namespaces (veth), MTU 9000.", report.section("streams-net"))
+
+    def test_how_a_transport_broke(self):
+        lines = [example.lofar(transport, streams, 0.764 * streams) for transport in ("tcp", "udp") for streams in (1, 4)]
+        lines[1]["figures"].update(gbps=1.528)
+        lines[3]["figures"].update(gbps=0.764 * 4 * 0.75, lost_percent=25, skipped_percent=20)
+        section = self.report(lines).section("streams")
+        self.assertIn("at 4: 50.0 % behind the pace; 1.53 Gb/s (once) came of 3.06", section)
+        self.assertIn("at 4: 5.0 % of the packets lost on the way, 20.0 % never sent, for their time was over, 25.0 % behind the pace", section)
+
+    def test_measuring_before_needs_its_option(self):
+        self.assertEqual(example.weft("report", "-o", "/nowhere").returncode, 2)
+        self.assertEqual(example.weft("report", "r.jsonl", "--paper", "--budget 1", "-o", "/nowhere").returncode, 2)
+        with tempfile.TemporaryDirectory() as folder:
+            result = example.weft("report", "--measure", "--paper", "--only cooking", "-o", folder)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("'cooking' is none of", result.stderr)
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
 
     def test_wrong_usage(self):
         self.assertEqual(example.weft("report").returncode, 2)

@@ -65,6 +65,22 @@ class TurnsTest(unittest.TestCase):
         self.assertEqual([s.done for s in steps], [1, 0])
 
 
+    def test_a_step_that_is_not_needed_any_more_is_passed_over(self):
+        steps = [step(self.clock, 1, self.log, name) for name in ("a", "b", "c")]
+        steps[1].needed = lambda: self.clock.now > 4
+        paper.run_all(steps, 3, 100, self.clock)
+        # In the first turn all run.
+        self.assertEqual(self.log, [(0, "a"), (0, "b"), (0, "c"), (1, "a"), (1, "c"), (2, "a"), (2, "b"), (2, "c")])
+        self.assertEqual([s.passed_over for s in steps], [False, True, False])
+
+    def test_more_streams_than_were_too_many_each_time_and_by_far_are_not_needed(self):
+        shares = paper.Shares()
+        # Streams, Gb/s of 8 that came, and which numbers are too many since.
+        for count, gbps, beyond in ((4, 8, []), (4, 7.1, []), (16, 5, [50]), (16, 7.3, []), (50, 5, []), (8, 7.1, [16, 50])):
+            shares.add(count, {"gbps": gbps, "offered_gbps": 8})
+            self.assertEqual([other for other in (1, 4, 8, 16, 50) if shares.broke_below(other)], beyond, (count, gbps))
+
+
 class KeepingTest(unittest.TestCase):
     def test_all_reasons_of_a_failed_step_are_told(self):
         said = "weft bench: note: few descriptors\nweft bench: read/64K: no result\nweft bench: tcp/64K: damaged\n"
@@ -111,6 +127,16 @@ class FiguresTest(unittest.TestCase):
     def test_each_side_has_its_own_bytes(self):
         self.assertAlmostEqual(self.figures()["tx_s_per_gb"], 0.9)  # of 1 GB sent, of which 0.75 came
 
+    def test_cpus_are_those_while_packets_left(self):
+        figures = self.figures([{"machine_cpus": 1.5}, {"machine_cpus": None}, {"machine_cpus": 1.0}])
+        self.assertAlmostEqual(figures["rx_cpus"], 0.375)
+        self.assertAlmostEqual(figures["tx_cpus"], 0.45)
+        self.assertAlmostEqual(figures["machine_cpus"], 1.25)
+        self.assertNotIn("machine_cpus", self.figures())
+
+    def test_what_was_skipped_stands_apart_from_what_was_lost(self):
+        self.assertAlmostEqual(self.figures()["skipped_percent"], 20.0)
+
     def test_power_is_the_mean_of_the_looks(self):
         figures = self.figures([{"watts": 10}, {"watts": None}, {"watts": 20}])
         self.assertEqual(figures["watts"], 15)
@@ -152,8 +178,14 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(lines[:8], [f"lofar: lofar/{t}/{n}" for n in (2, 3) for t in ("tcp", "udp", "rc", "uc")])
         self.assertEqual(len(lines), 12)
 
+    def test_list_of_what_runs_between_namespaces(self):
+        result = example.weft("bench", "paper", "--list", "--only", "lofar-net,trace-net")
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[:5], [f"trace-net: trace-net/{case}" for case in ("tcp", "udp", "rc", "uc", "uc/8")])
+        self.assertEqual(lines[5:], [f"lofar-net: lofar-net/{t}/{n}" for n in (1, 4, 16, 50) for t in ("tcp", "udp", "rc", "uc")])
+
     def test_wrong_usage(self):
-        for words in (["--only", "cooking", "-o", "x"], [], ["--streams", "0", "-o", "x"], ["--repetitions", "0", "-o", "x"]):
+        for words in (["--only", "cooking", "-o", "x"], [], ["--streams", "0", "-o", "x"], ["--repetitions", "0", "-o", "x"], ["--mtu", "100", "-o", "x"]):
             with self.subTest(words):
                 self.assertEqual(example.weft("bench", "paper", *words).returncode, 2)
 
@@ -191,6 +223,8 @@ class CommandTest(unittest.TestCase):
                 self.assertGreater(entry["figures"]["gbps"], 0)
                 self.assertGreater(entry["figures"]["rx_s_per_gb"], 0)
                 self.assertTrue("watts" in entry["energy"] or entry["energy"]["unmeasured"])
+                self.assertEqual(entry["path"], "loopback")
+                self.assertNotIn("mtu", entry["parameters"])
 
 
 if __name__ == "__main__":

@@ -186,6 +186,19 @@ class ChoiceTest(unittest.TestCase):
         self.assertEqual(chosen, lines[1:])
         self.assertEqual(left_out, {"at 300 Mb/s, 2 s": 1})
 
+    def test_streams_of_several_networks_are_not_mixed(self):
+        near = lofar("uc", 4, 3, suite="lofar-net")
+        far = lofar("uc", 4, 3, suite="lofar-net", mtu=9000)
+        loopback = dict(near, path="loopback", parameters=dict(near["parameters"], mtu=None))
+        chosen, left_out = groups.same_streams([far, near, loopback, near])
+        self.assertEqual(chosen, [near, near])
+        self.assertEqual(left_out, {"between two network namespaces (veth), MTU 9000": 1, "on loopback": 1})
+
+    def test_packets_of_a_write_are_mixed_on_demand_alone(self):
+        lines = [lofar("uc", 1, 3, suite="trace-net", packets_per_write=group) for group in (1, 8, 1)]
+        self.assertEqual(groups.same_streams(lines)[0], [lines[0], lines[2]])
+        self.assertEqual(groups.same_streams(lines, any_group=True), (lines, {}))
+
     def test_a_busy_machine_is_noticed(self):
         quiet, busy = stream("write", "uc", 8192, 1), stream("write", "uc", 8192, 1)
         quiet["machine"] = dict(quiet["machine"], load_before=3.9)

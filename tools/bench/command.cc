@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -314,12 +313,6 @@ void add_suites(CLI::App& bench, int& status) {
   add_netns_option(chunk_command, *chunk);
 }
 
-// The script starts it again, as often as it needs.
-std::string own_program() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).string();
-}
-
 // Not for people: how a benchmark starts its sides.
 void add_side_command(CLI::App& bench, int& status) {
   CLI::App* command = bench.add_subcommand("side", "")->group("");
@@ -340,7 +333,7 @@ void add_bench_command(CLI::App& weft, int& status) {
   add_compare_command(*command, status);
   tools::add_script_command(*command, status, "paper",
                             "Measure what the paper's figures need, for 'weft report'", "paper.py",
-                            {"--weft", own_program(), "--version-of-weft", WEFT_VERSION});
+                            tools::words_of_weft(WEFT_VERSION));
   add_side_command(*command, status);
 }
 

@@ -100,12 +100,12 @@ def size_name(size):
     return f"{size // 1048576}M" if size >= 1048576 else f"{round(size / 1024)}k"
 
 
-def bars(axes, spreads, label):
+def bars(axes, spreads, label, names=kept.TRANSPORTS):
     places = range(len(spreads))
     for place, (transport, spread) in zip(places, spreads.items()):
         axes.barh(place, spread.median, color=colour_of(transport), alpha=0.6 if transport.endswith("-read") else 1.0)
         axes.plot([spread.low, spread.high], [place, place], color="#222222", linewidth=2)
-    axes.set_yticks(list(places), [kept.TRANSPORTS[transport] for transport in spreads])
+    axes.set_yticks(list(places), [names[transport] for transport in spreads])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xlabel(label)

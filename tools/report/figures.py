@@ -7,6 +7,7 @@ import paper_numbers as paper
 import results as kept
 from drawing import (bars, colour_of, COLOURS, cost, CPU, draw_by_size, draw_spreads, draw_trace, Drawn, line_style, number, panels,
                      panels_and_legend, put_legend, size_name, told, trace_value)
+from figures_streams import streams, streams_net, sustained
 
 
 def lofar_case(transport, count):
@@ -76,52 +77,13 @@ def figure5(results):
     return Drawn(figure, caption, rows)
 
 
-def streams(results):
-    """Not in the paper, which has 50 streams alone: where each transport breaks."""
-    lines, left_out = alike.same_streams(results.of_suite("lofar"))
-    counts = kept.stream_counts(lines)
-    if len(counts) < 2:
-        return None
-    figure, (left, right) = panels(2)
-    places = range(len(counts))
-    for transport, name in kept.STREAMED.items():
-        for axes, value in ((left, "gbps"), (right, "rx_s_per_gb")):
-            points = [(place, kept.spread(kept.values(transports.get(transport, []), value)))
-                      for place, transports in zip(places, counts.values())]
-            points = [(place, spread) for place, spread in points if spread]
-            if points:
-                draw_spreads(axes, points, COLOURS[transport], name)
-    offered = [max((line["figures"]["offered_gbps"] for lines in transports.values() for line in lines), default=0)
-               for transports in counts.values()]
-    left.plot(places, offered, color="#555555", linestyle=":", label="offered")
-    most = max(spread for axes in (left,) for line in axes.get_lines()[:-1] for spread in line.get_ydata())
-    left.set_ylim(0, 1.25 * most)  # what was offered may be far more
-    left.set_ylabel("received (Gb/s)")
-    right.set_ylabel(CPU)
-    right.set_ylim(bottom=0)
-    for axes in (left, right):
-        axes.set_xticks(list(places), [str(count) for count in counts])
-        axes.set_xlabel("streams")
-    left.legend(fontsize=9)
-    rows = []
-    for transport, name in kept.STREAMED.items():
-        good, broken = kept.sustained(counts, transport)
-        text = str(good) if good else "none"
-        if broken:
-            cpu = kept.spread(kept.values(counts[broken][transport], "rx_s_per_gb"))
-            text += f"; broken at {broken}, CPU of the receiver there {told(cpu, 's/GB')}"
-        rows.append((f"{name}, most streams of these without loss", "50 were run", paper.LOFAR_WHERE, text))
-    return Drawn(figure, "Goodput and CPU by the number of streams. Without loss: at most 0.1 % missing, and at least 99 % of what was offered."
-                         + alike.left_out_note(left_out), rows)
-
-
 def two_peaks(results, first, second):
     """One trace after the other, as the paper shows them."""
     figure, (axes, rates) = panels(2)
-    shift, drawn, left_out, chosen = 0.0, False, collections.Counter(), {}
+    shift, drawn, chosen = 0.0, False, {}
+    of_both, left_out = alike.same_network([line for line in results.of_suite("trace") if line["parameters"]["transport"] in (first, second)])
     for transport in (first, second):
-        lines = [line for line in results.of_suite("trace") if line["parameters"]["transport"] == transport]
-        chosen[transport], others = alike.same_streams(lines)
+        chosen[transport], others = alike.same_streams([line for line in of_both if line["parameters"]["transport"] == transport])
         left_out += others
     value, label = trace_value(results)
     for transport in (first, second):
@@ -313,7 +275,9 @@ ALL = (
     ("3", "LOFAR traffic over TCP and UDP sockets", figure3, "lofar"),
     ("4", "LOFAR traffic over RDMA", figure4, "lofar"),
     ("5", "LOFAR traffic: bandwidth", figure5, "lofar"),
-    ("streams", "Number of streams (not in the paper)", streams, "lofar"),
+    ("streams", "Number of streams on loopback (not in the paper)", streams, "lofar"),
+    ("streams-net", "Number of streams between two network namespaces (not in the paper)", streams_net, "lofar-net"),
+    ("sustained", "One stream without loss between two network namespaces (not in the paper)", sustained, "trace-net"),
     ("6", "TCP sockets, then RDMA over TCP", figure6, "trace"),
     ("7", "UDP sockets, then RDMA over UDP", figure7, "trace"),
     ("8", "Offloads off", figure8, "offloads"),

@@ -47,13 +47,21 @@ def one_network(lines):
     return [], None, left_out
 
 
-def same_streams(lines):
-    """(lines of `weft stream`, what is left out) that were as fast, as long and in packets as large."""
+def same_network(lines):
+    """(the lines of the network that most have, what is left out)"""
     left_out = collections.Counter()
+    return largest(lines, kept.network_of, network_name, left_out), left_out
+
+
+def same_streams(lines, any_group=False):
+    """(lines of `weft stream`, what is left out) of one network that were as fast, as long and in packets as large. `any_group`: however
+    many packets a Write has."""
+    lines, left_out = same_network(lines)
 
     def pace(line):
         parameters = line["parameters"]
-        return tuple(parameters.get(word) for word in ("mbps", "seconds", "packet_bytes", "packets_per_write"))
+        return (*(parameters.get(word) for word in ("mbps", "seconds", "packet_bytes")),
+                None if any_group else parameters.get("packets_per_write"))
 
     def name(pace):
         mbps, seconds, packet_bytes, group = pace

@@ -2,6 +2,7 @@
 """weft bench paper: measures what the paper's figures need, by turns, within a budget of time."""
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -12,11 +13,14 @@ import subprocess
 import sys
 import time
 
+import ladder
+import places
 import results as kept
 import streams_run
 
-EPILOG = """Each turn runs every step once; the turns are the repetitions. When the budget is used up, what is there is kept, and a
-second call with the same file adds to it. Exit status: 0 when every step ran at least once, 1 when one failed or never ran,
+EPILOG = """Each turn runs every step once; the turns are the repetitions. Numbers of streams far beyond the one that broke a transport
+are run in the first turn alone. When the budget is used up, what is there is kept, and a second call with the
+same file adds to it. Exit status: 0 when every step ran at least once, 1 when one failed or never ran,
 2 for wrong usage. docs/report.md explains it."""
 
 SIZES = [8192 << i for i in range(9)]  # 8 kB to 2 MB
@@ -27,16 +31,21 @@ UC_CASES = "udp/*/flood,write/*/flood,read/*"
 LOSSES = "0,0.1,0.3,1,3,10"
 LOSS_CASES = "uc-write/*,uc-read/*,udp/*,rc-write/*,tcp/*"
 TRACE_GROUP = 16  # packets of a Write: the paper's messages were large
+NET_GROUP = 8     # between namespaces, beside one packet of each Write
+BUDGET = 19       # minutes: a last step may take longer than it did before, and there is a page to be made
+FAR_BEYOND = 0.9  # of what was offered: a transport that gets less has not broken by chance
 
 
 class Step:
     """Something that appends lines to the file: a run of `weft bench`, or of `weft stream`."""
 
-    def __init__(self, part, name, run):
+    def __init__(self, part, name, run, needed=lambda: True):
         self.part, self.name, self.run = part, name, run
+        self.needed = needed  # asked before each turn but the first
         self.done = 0
         self.took = 0.0
         self.errors = []
+        self.passed_over = False
 
 
 def bench_step(options, part, name, suite, *words):
@@ -83,15 +92,20 @@ def facts(options):
                         "options": {name: value for name, value in os.environ.items() if name.startswith("WEFT_")}}}
 
 
-def stream_step(options, suite, name, transport, streams, mbps, group):
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def stream_run(options, suite, name, parameters, place, measure):
+    """The run of a step: `measure(line)` gives figures, samples and energy, and may add words to the line."""
     def run(turn):
-        line = {"schema": kept.SCHEMA, "kind": "repetition", "suite": suite, "path": "loopback", "case": name, "repetition": turn,
-                "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), **facts(options),
-                "parameters": {"transport": transport, "streams": streams, "mbps": mbps, "packet_bytes": streams_run.PACKET_BYTES,
-                               "packets_per_write": group, "seconds": options.stream_seconds}}
+        line = {"schema": kept.SCHEMA, "kind": "repetition", "suite": suite, "path": place.path, "case": name, "repetition": turn, "time": now(),
+                **facts(options), "parameters": {**parameters, "packet_bytes": streams_run.PACKET_BYTES, "seconds": options.stream_seconds}}
+        if place.mtu:
+            line["parameters"]["mtu"] = place.mtu
         samples = []
         try:
-            line["figures"], samples, line["energy"] = streams_run.run(options.weft, transport, streams, mbps, options.stream_seconds, group)
+            line["figures"], samples, line["energy"] = measure(line)
         except streams_run.StreamFailed as failure:
             line["error"] = str(failure).splitlines()[-1]
         with open(options.output, "a", encoding="utf-8") as file:
@@ -100,15 +114,66 @@ def stream_step(options, suite, name, transport, streams, mbps, group):
                 file.write(json.dumps({"schema": kept.SCHEMA, "kind": "sample", "suite": suite, "case": name, "repetition": turn,
                                        "time": line["time"], **sample}) + "\n")
         return line.get("error")
-    return Step(suite, name, run)
+    return run
 
 
-def steps_of(options):
+class Shares:
+    """Of what was offered to one transport, how much came, for each number of streams."""
+
+    def __init__(self):
+        self.of_count = {}
+
+    def add(self, count, figures):
+        if figures["offered_gbps"] > 0:
+            self.of_count.setdefault(count, []).append(figures["gbps"] / figures["offered_gbps"])
+
+    def broke_below(self, count):
+        """Whether fewer streams were too many, each time and by far."""
+        return any(max(shares) < FAR_BEYOND for fewer, shares in self.of_count.items() if fewer < count)
+
+
+def lofar_steps(options, suite, place):
+    shares = {transport: Shares() for transport in kept.STREAMED}
+
+    def step(transport, count):
+        def measure(_line):
+            found = streams_run.run(options.weft, transport, count, options.rate, options.stream_seconds, 1, place)
+            shares[transport].add(count, found[0])
+            return found
+        name = f"{suite}/{transport}/{count}"
+        parameters = {"transport": transport, "streams": count, "mbps": options.rate, "packets_per_write": 1}
+        return Step(suite, name, stream_run(options, suite, name, parameters, place, measure), lambda: not shares[transport].broke_below(count))
+    return [step(transport, count) for count in options.streams for transport in kept.STREAMED]
+
+
+def trace_step(options, transport, group):
+    def measure(_line):
+        return streams_run.run(options.weft, transport, 1, 0, options.stream_seconds, group)
+    name = f"trace/{transport}"
+    parameters = {"transport": transport, "streams": 1, "mbps": 0, "packets_per_write": group}
+    return Step("trace", name, stream_run(options, "trace", name, parameters, places.Loopback(), measure))
+
+
+def fastest_step(options, transport, group, place):
+    """One stream at the highest rate without loss."""
+    fastest = streams_run.Fastest(
+        lambda mbps: streams_run.run(options.weft, transport, 1, mbps, options.stream_seconds, group, place), options.search)
+
+    def measure(line):
+        line["search"] = []
+        return fastest.search(line["search"])
+    name = f"trace-net/{transport}" + (f"/{group}" if group > 1 else "")
+    parameters = {"transport": transport, "streams": 1, "mbps": 0, "packets_per_write": group, "lost_at_most_percent": kept.SUSTAINED_PERCENT}
+    return Step("trace-net", name, stream_run(options, "trace-net", name, parameters, place, measure))
+
+
+def steps_of(options, veth):
     sizes = ",".join(str(size) for size in options.sizes)
-    steps = [stream_step(options, "lofar", f"lofar/{transport}/{count}", transport, count, options.rate, 1)
-             for count in options.streams for transport in kept.STREAMED]
-    steps += [stream_step(options, "trace", f"trace/{transport}", transport, 1, 0, TRACE_GROUP if transport in ("rc", "uc") else 1)
-              for transport in kept.STREAMED]
+    # What stands first gets the most repetitions.
+    steps = [fastest_step(options, transport, group, veth) for transport, group in (*((transport, 1) for transport in kept.STREAMED), ("uc", NET_GROUP))]
+    steps += lofar_steps(options, "lofar-net", veth)
+    steps += lofar_steps(options, "lofar", places.Loopback())
+    steps += [trace_step(options, transport, TRACE_GROUP if transport in ("rc", "uc") else 1) for transport in kept.STREAMED]
     for state in ("off", "on"):
         steps.append(bench_step(options, "offloads", f"TCP and RC, offloads {state}", "rc", "--offloads", state, "--sizes", OFFLOAD_RC,
                                 "--only", RC_CASES))
@@ -122,8 +187,9 @@ def steps_of(options):
     return [step for step in steps if step.part in options.only]
 
 
-PARTS = ("lofar", "trace", "offloads", "sweep", "loss")
-AS_ROOT = ("offloads", "sweep", "loss")
+PARTS = ("trace-net", "lofar-net", "lofar", "trace", "offloads", "sweep", "loss")
+OVER_VETH = ("trace-net", "lofar-net")
+AS_ROOT = (*OVER_VETH, "offloads", "sweep", "loss")
 
 
 def clock(seconds):
@@ -157,6 +223,9 @@ def run_all(steps, turns, budget, progress):
     """Takes turns until all are done or a step would not end within the budget."""
     for turn in range(turns):
         for place, step in enumerate(steps):
+            if step.done > 0 and not step.needed():
+                step.passed_over = True
+                continue
             if progress.elapsed() + step.took > budget:
                 return
             progress.show(turn, turns, place, step)
@@ -181,6 +250,8 @@ def tell(steps, output):
     fewest, most = min(step.done for step in steps), max(step.done for step in steps)
     print(f"{output}: {len(steps)} steps, {fewest if fewest == most else f'{fewest} to {most}'} repetitions each. "
           f"The page: weft report {output} -o report")
+    if beyond := [step.name for step in steps if step.passed_over]:
+        print(f"Fewer of these, for fewer streams were far too many already: {', '.join(beyond)}")
     return status
 
 
@@ -201,6 +272,13 @@ def parts(text):
     return words
 
 
+def mtu(text):
+    value = int(text)
+    if not 576 <= value <= 65535:
+        raise argparse.ArgumentTypeError("an MTU from 576 to 65535")
+    return value
+
+
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="weft bench paper", description="Measure what the figures of the paper need: docs/report.md", epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -208,12 +286,13 @@ def parse(arguments):
     parser.add_argument("--version-of-weft", dest="version", required=True, help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", metavar="RESULTS.jsonl", help="append the results to this file")
     parser.add_argument("--only", type=parts, default=list(PARTS), metavar="PARTS", help=f"of {','.join(PARTS)}; without: all")
-    parser.add_argument("--budget", type=float, default=20, metavar="MINUTES", help="end after so many minutes (20)")
+    parser.add_argument("--budget", type=float, default=BUDGET, metavar="MINUTES", help=f"end after so many minutes ({BUDGET})")
     parser.add_argument("--repetitions", type=int, default=5, help="turns (5)")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each repetition of weft bench (0.5)")
-    parser.add_argument("--stream-seconds", type=float, default=4, help="of each run of weft stream (4)")
+    parser.add_argument("--stream-seconds", type=float, default=3, help="of each run of weft stream (3)")
     parser.add_argument("--streams", type=numbers(1), default=[1, 4, 16, 50], help="numbers of LOFAR streams (1,4,16,50)")
     parser.add_argument("--rate", type=float, default=streams_run.LOFAR_MBPS, help="Mb/s of a LOFAR stream (764)")
+    parser.add_argument("--mtu", type=mtu, default=places.MTU, help=f"of the veth pair of {', '.join(OVER_VETH)} ({places.MTU})")
     parser.add_argument("--sizes", type=numbers(1), default=SIZES, help="message sizes in bytes (8192 to 2097152, doubling)")
     parser.add_argument("--loss-gbps", type=float, default=1, help="Gb/s offered where packets get lost (1)")
     parser.add_argument("--quick", action="store_true", help="one turn, short: whether it runs, not how fast")
@@ -224,8 +303,9 @@ def parse(arguments):
         parser.error("the following arguments are required: -o/--output")
     if options.repetitions < 1 or min(options.seconds, options.stream_seconds, options.budget) <= 0 or options.rate < 0:
         parser.error("numbers have to be larger than 0")
+    options.search = ladder.RUNS
     if options.quick:
-        options.repetitions, options.seconds, options.stream_seconds = 1, 0.1, 1.2
+        options.repetitions, options.seconds, options.stream_seconds, options.search = 1, 0.1, 1.2, 1
     return options
 
 
@@ -236,7 +316,8 @@ def stop(*_):
 
 def main(arguments):
     options = parse(arguments)
-    steps = steps_of(options)
+    veth = places.Veth(options.mtu)
+    steps = steps_of(options, veth)
     if options.list:
         for step in steps:
             print(f"{step.part}: {step.name}")
@@ -252,9 +333,15 @@ def main(arguments):
         return 1
     options.output = str(pathlib.Path(options.output).resolve())
     progress = Progress(steps, options.budget * 60)
-    signal.signal(signal.SIGTERM, stop)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, stop)
     try:
-        run_all(steps, options.repetitions, options.budget * 60, progress)
+        with veth if any(part in OVER_VETH for part in options.only) else contextlib.nullcontext():
+            run_all(steps, options.repetitions, options.budget * 60, progress)
+    except places.PlaceFailed as failure:
+        progress.close()
+        print(f"weft bench paper: {failure}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         progress.close()
         print(f"{options.output}: ended early; what was measured is kept", file=sys.stderr)

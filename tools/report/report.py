@@ -3,22 +3,48 @@
 
 import argparse
 import pathlib
+import shlex
 import sys
 
 import results as kept
 
-EPILOG = """Results come from 'weft bench paper -o RESULTS.jsonl' or 'weft bench SUITE --jsonl RESULTS.jsonl'.
-Exit status: 0 when the page was written, 1 when it could not be, 2 for wrong usage. docs/report.md explains it."""
+EPILOG = """With --measure, 'weft bench paper' (root) runs first and adds its results to DIR/results.jsonl:
+weft report --measure -o DIR, or with words for it, weft report --measure --paper "--budget 10" -o DIR.
+Results come from 'weft bench paper -o RESULTS.jsonl' or 'weft bench SUITE --jsonl RESULTS.jsonl'.
+Exit status: 0 when the page was written, 1 when it could not be or a measurement failed or never ran, 2 for wrong usage, 130 when
+measuring was ended early. docs/report.md explains it."""
 
 
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="weft report", description="Make a page with the paper's figures, from kept results", epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", nargs="+", metavar="RESULTS.jsonl", help="files of results; all count together")
+    parser.add_argument("--weft", help=argparse.SUPPRESS)
+    parser.add_argument("--version-of-weft", dest="version", default="unknown", help=argparse.SUPPRESS)
+    parser.add_argument("results", nargs="*", metavar="RESULTS.jsonl", help="files of results; all count together")
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder for index.html and the figures as SVG and PNG")
     parser.add_argument("--trace", action="append", default=[], metavar="TRANSPORT=FILE",
                         help="a file of 'weft measure --samples' for figures 6 and 7; TRANSPORT is tcp, udp, rc or uc")
-    return parser.parse_args(arguments)
+    parser.add_argument("--measure", action="store_true", help="run 'weft bench paper' first: root, and 20 minutes")
+    parser.add_argument("--paper", default="", metavar="WORDS", help="options of 'weft bench paper', for --measure")
+    options = parser.parse_args(arguments)
+    if options.paper and not options.measure:
+        parser.error("--paper is for --measure")
+    if not options.results and not options.measure:
+        parser.error("the following arguments are required: RESULTS.jsonl, or --measure")
+    return options
+
+
+def measure(options):
+    """(its exit status, whether there are new results)"""
+    import figures  # pylint: disable=import-outside-toplevel,unused-import  # what it needs is missed now, not in 20 minutes
+    import paper  # pylint: disable=import-outside-toplevel
+    folder = pathlib.Path(options.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "results.jsonl"
+    before = path.stat().st_size if path.exists() else 0
+    status = paper.main(["--weft", options.weft, "--version-of-weft", options.version, *shlex.split(options.paper), "-o", str(path)])
+    options.results.append(str(path))
+    return status, path.exists() and path.stat().st_size > before
 
 
 def read(options):
@@ -59,6 +85,9 @@ def write(results, folder):
 def main(arguments):
     options = parse(arguments)
     try:
+        status, measured = measure(options) if options.measure else (0, True)
+        if status == 130 or not measured:
+            return status
         results = read(options)
         folder = pathlib.Path(options.output)
         names = write(results, folder)
@@ -69,7 +98,7 @@ def main(arguments):
         print(f"weft report: {error}", file=sys.stderr)
         return 1
     print(f"{folder / 'index.html'}: {len(names)} figures ({', '.join(names)})")
-    return 0
+    return status
 
 
 if __name__ == "__main__":

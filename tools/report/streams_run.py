@@ -1,4 +1,4 @@
-"""One run of `weft stream` over one transport, both sides on loopback, and the lines that are kept of it."""
+"""Runs of `weft stream` over one transport, and the figures that are kept of them."""
 
 import json
 import subprocess
@@ -6,9 +6,13 @@ import tempfile
 import time
 import pathlib
 
+import ladder
+import places
+import results as kept
+
 PACKET_BYTES = 7824   # of LOFAR's packets
 LOFAR_MBPS = 764      # of a stream at the pace of LOFAR's clock
-DELAY = 1.5           # seconds at rest before the first packet: what the receiver had used by then is not the streams'
+DELAY = 1.2           # seconds at rest before the first packet: what the receiver had used by then, a line a second, is not the streams'
 START_LIMIT = 20      # seconds for a receiver to listen
 INTERVAL_MS = 250     # between two looks: the kernel counts CPU in ticks of 10 ms
 STOP_LIMIT = 10       # seconds for a receiver to end that was told to
@@ -33,12 +37,19 @@ def figures_of(sent, documents, received, looks, streams, offered_gbps):
     cpu_s = received["cpu_s"] - (at_rest[-1]["cpu_s"] if at_rest else 0)
     gigabytes = received["bytes"] * 1e-9
     seconds = sent["sending_s"]
-    due = sum(stream["sent"] + stream.get("skipped", 0) for stream in sent["streams"])
+    skipped = sum(stream.get("skipped", 0) for stream in sent["streams"])
+    due = sum(stream["sent"] for stream in sent["streams"]) + skipped
     arrived = sum(stream["received"] for stream in received["streams"])
     figures = {"gbps": gigabytes * 8 / seconds,
                "offered_gbps": offered_gbps if offered_gbps > 0 else sent["bytes"] * 8e-9 / seconds,
                "lost_percent": 100 * max(0.0, 1 - arrived / due) if due else 0.0,
+               "skipped_percent": 100 * skipped / due if due else 0.0,
+               "rx_cpus": cpu_s / seconds,
+               "tx_cpus": sent["cpu_s"] / seconds,
                "streams": streams}
+    machine = [look["machine_cpus"] for look in looks if look.get("machine_cpus") is not None]
+    if machine:
+        figures["machine_cpus"] = sum(machine) / len(machine)  # what the network does counts for neither side
     if gigabytes > 0:
         figures["rx_s_per_gb"] = cpu_s / gigabytes
     if sent["bytes"] > 0:
@@ -77,13 +88,13 @@ def end(process):
         process.wait()
 
 
-def run(weft, transport, streams, mbps, seconds, group=1):
+def run(weft, transport, streams, mbps, seconds, group=1, place=places.Loopback()):
     """(figures, samples, energy). `mbps` of each stream, 0 for as fast as it goes; `group`: packets of an RDMA Write."""
     with tempfile.TemporaryDirectory(prefix="weft-paper-") as folder:
         looks_path, report_path = pathlib.Path(folder, "looks.jsonl"), pathlib.Path(folder, "measure.json")
         said_path = pathlib.Path(folder, "recv.jsonl")
-        receiver_words = [weft, "measure", "--samples", str(looks_path), "--interval", str(INTERVAL_MS), "--json", "-o", str(report_path), "--",
-                          weft, "stream", "recv", "--bind", "127.0.0.1", "--port", "0", "--transport", transport,
+        receiver_words = [*place.receiver(), weft, "measure", "--samples", str(looks_path), "--interval", str(INTERVAL_MS), "--json",
+                          "-o", str(report_path), "--", weft, "stream", "recv", "--bind", place.receiver_address, "--port", "0", "--transport", transport,
                           "--streams", str(streams), "--once", "--json",
                           # Whatever becomes of its sender and of this program, it ends.
                           "--duration", str(seconds + DELAY + START_LIMIT + END_LIMIT)]
@@ -91,7 +102,7 @@ def run(weft, transport, streams, mbps, seconds, group=1):
             receiver = subprocess.Popen(receiver_words, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.PIPE, text=True)
             try:
                 port = await_port(receiver, said_path)
-                sender_words = [weft, "stream", "send", f"127.0.0.1:{port}", "--transport", transport, "--streams", str(streams),
+                sender_words = [*place.sender(), weft, "stream", "send", f"{place.receiver_address}:{port}", "--transport", transport, "--streams", str(streams),
                                 "--rate", str(mbps), "--duration", str(seconds + DELAY), "--delay", str(DELAY), "--json",
                                 "--packets-per-write", str(group)]
                 before = time.time()
@@ -138,3 +149,45 @@ def await_port(receiver, said_path):
             raise StreamFailed(receiver.stderr.read().strip() or "weft stream recv did not start")
         time.sleep(0.05)
     raise StreamFailed("weft stream recv does not listen")
+
+
+class Fastest:
+    """The highest rate at which one stream loses nothing: as fast as it goes where that loses nothing, else the highest rung of a
+    ladder of rates. The next repetition begins where the last one ended."""
+
+    def __init__(self, run_at, runs=ladder.RUNS):
+        self.run_at = run_at  # (figures, samples, energy) at so many Mb/s, 0 for as fast as it goes
+        self.runs = runs      # on the ladder, of one repetition
+        self.rung = None      # where the last search ended
+
+    def attempt(self, mbps, tried):
+        """What run_at() gave, and whether that was without loss."""
+        try:
+            result = self.run_at(mbps)
+        except StreamFailed as failure:
+            tried.append({"mbps": mbps, "error": str(failure).splitlines()[-1]})
+            return None, False
+        figures = result[0]
+        holds = kept.is_sustained([{"figures": figures}])
+        tried.append({"mbps": mbps, "gbps": figures["gbps"], "lost_percent": figures["lost_percent"], "sustained": holds})
+        return result, holds
+
+    def search(self, tried):
+        """As run(); each run is noted in `tried`."""
+        start, stride = self.rung, 1
+        if start is None:
+            result, holds = self.attempt(0, tried)
+            if holds:
+                return result
+            start, stride = ladder.rung_below(1000 * result[0]["gbps"] if result else 0), ladder.STRIDE
+
+        def on_rung(rung):
+            result, holds = self.attempt(ladder.mbps_of(rung), tried)
+            return result if holds else None
+
+        rung, found = ladder.climb(on_rung, start, stride, self.runs)
+        if found is None:
+            errors = [attempt["error"] for attempt in tried if "error" in attempt]
+            raise StreamFailed(errors[-1] if errors else f"it lost packets even at {tried[-1]['mbps']:.0f} Mb/s")
+        self.rung = rung
+        return found

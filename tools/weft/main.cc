@@ -29,7 +29,7 @@ int run_command_line(std::vector<std::string> arguments) {
   weft::stream::add_stream_command(weft, status);
   weft::tools::add_script_command(weft, status, "report",
                                   "Make a page with the paper's figures, from kept results",
-                                  "report.py", {});
+                                  "report.py", weft::tools::words_of_weft(WEFT_VERSION));
   try {
     // CLI11 takes its words from the back.
     weft.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

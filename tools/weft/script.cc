@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "weft/launch.h"
 
@@ -46,6 +48,12 @@ void add_script_command(CLI::App& parent, int& status, const char* name, const c
     for (const std::string& word : command->remaining()) words.push_back(word);
     status = become_script(path, words);
   });
+}
+
+std::vector<std::string> words_of_weft(const char* version) {
+  std::error_code error;
+  return {"--weft", std::filesystem::read_symlink("/proc/self/exe", error).string(),
+          "--version-of-weft", version};
 }
 
 }  // namespace weft::tools

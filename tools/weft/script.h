@@ -13,4 +13,7 @@ namespace weft::tools {
 void add_script_command(CLI::App& parent, int& status, const char* name, const char* sentence,
                         const char* script, std::vector<std::string> leading);
 
+// The leading words of a script that starts this program again, as often as it needs.
+std::vector<std::string> words_of_weft(const char* version);
+
 }  // namespace weft::tools
