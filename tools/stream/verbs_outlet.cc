@@ -16,9 +16,14 @@ namespace {
 constexpr unsigned kTurnBits = 48;
 constexpr uint32_t kMore = 2;  // requests besides those that have slots
 
+// Over RC a slot is free when the receiver has told that its packets are there, which it does when
+// it looks: a few milliseconds' worth.
+constexpr uint32_t kSlotsOfRc = 4 * Staging::kSlots;
+
 // Slots: enough for two of the largest Writes, and a multiple of each.
-uint32_t slots_for(uint32_t group) {
-  return std::max(Staging::kSlots / group, 2U) * group;
+uint32_t slots_for(const OutletOptions& options) {
+  const uint32_t most = options.transport == Transport::rc ? kSlotsOfRc : Staging::kSlots;
+  return std::max(most / options.group, 2U) * options.group;
 }
 
 class VerbsOutlet final : public Outlet {
@@ -75,7 +80,7 @@ VerbsOutlet::VerbsOutlet(const OutletOptions& options)
     : options_(options),
       reliable_(options.transport == Transport::rc),
       slot_bytes_(slot_bytes_for(options.shape.packet_bytes())),
-      staging_(options.streams, slots_for(options.group), slot_bytes_),
+      staging_(options.streams, slots_for(options), slot_bytes_),
       credits_(options.streams),
       device_(options.library, options.streams * (staging_.slots() + kMore), false),
       staging_memory_(device_.add_memory(staging_.memory(), staging_.size(), false)),
