@@ -20,9 +20,17 @@ function(weft_layer name)
   set_property(GLOBAL APPEND PROPERTY WEFT_LAYERS "${name}=${deps}")
 endfunction()
 
-# weft_unit_tests(NAME LINK libs... [LABEL label]): every *_test.cc of this folder in one GoogleTest program.
+# weft_keep_captures(TARGET LABEL): a test of this GoogleTest program that fails leaves a capture in traces/LABEL.SUITE.TEST
+# (tests/support/traced). To be called before gtest_discover_tests, which takes the launcher from this property; the time
+# limit of the tests has to be above twice the launcher's.
+function(weft_keep_captures target label)
+  set_target_properties(${target} PROPERTIES CROSSCOMPILING_EMULATOR
+                        "${PROJECT_SOURCE_DIR}/tests/support/traced;${CMAKE_BINARY_DIR}/traces/${label};120")
+endfunction()
+
+# weft_unit_tests(NAME LINK libs... [LABEL label] [KEEP_CAPTURES]): every *_test.cc of this folder in one GoogleTest program.
 function(weft_unit_tests name)
-  cmake_parse_arguments(ARG "" "LABEL" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "KEEP_CAPTURES" "LABEL" "LINK" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
@@ -34,5 +42,8 @@ function(weft_unit_tests name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   weft_use_precompiled(${name} weft_precompiled_tests)
+  if(ARG_KEEP_CAPTURES)
+    weft_keep_captures(${name} ${ARG_LABEL})
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS ${ARG_LABEL})
 endfunction()

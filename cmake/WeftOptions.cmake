@@ -1,6 +1,13 @@
 # What every target is compiled with.
 
 option(WEFT_TESTS "Build the tests" ON)
+if(WEFT_TESTS)
+  find_package(GTest QUIET)
+  if(NOT GTest_FOUND)
+    message(STATUS "No tests: GTest is not installed; remedy: scripts/setup")
+    set(WEFT_TESTS OFF)   # until it is
+  endif()
+endif()
 option(WEFT_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 set(WEFT_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined")
 

@@ -1,14 +1,16 @@
 /* Takes blocks out of the ring of `weft stream recv --ring NAME` and compares every byte of every
- * packet with what `weft stream send` makes by its formula (docs/streams.md). Any C compiler, no
- * library:
+ * packet with what `weft stream send` makes by its formula (docs/streams.md): samples of a
+ * telescope, of --file or of --pcap are all "wrong" to it. Any C compiler, no library; in weft's
+ * folder, on the machine that receives:
  *
- *   cc -I include -o stream_consumer examples/stream_consumer.c
- *   weft stream recv --ring sky &   ./stream_consumer sky &   weft stream send 127.0.0.1 --duration
- * 10
+ *   cc -O2 -I include -o stream_consumer examples/stream_consumer.c
+ *   build/release/bin/weft stream recv --ring sky --once &
+ *   ./stream_consumer sky &
+ *   build/release/bin/weft stream send 127.0.0.1 --duration 10
  *
  * One thread takes all streams by turns. --slow MS: takes so long over each block, as a busy
- * correlator would. Prints what it saw when the receiver ends, as JSON. Exit status: 0, or 1 when a
- * byte was wrong. */
+ * correlator would. Prints what it saw when the receiver ends, as JSON: all is well when "wrong" is
+ * 0. Exit status: 0, or 1 when a byte was wrong. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,13 +50,15 @@ static uint64_t number(const uint8_t* p, unsigned bytes, int big) {
   return value;
 }
 
-/* The number that the packet's own header gives it. SPEAD: of heaps of one packet. */
+/* The number that the packet's own header gives it. */
 static uint64_t number_of(const struct weft_stream_ring* ring, const uint8_t* p) {
+  const uint32_t payload = ring->packet_bytes - ring->header_bytes;
   switch (ring->format) {
     case WEFT_STREAM_RSP: /* seconds, and slices of 1024 samples in them, at 200 MHz */
       return ((number(p + 8, 4, 0) * 200000000u + 512) / 1024 + number(p + 12, 4, 0)) / p[7];
-    case WEFT_STREAM_SPEAD:
-      return number(p + 10, 6, 1);
+    case WEFT_STREAM_SPEAD: /* heap counter x packets of a heap + place in the heap */
+      return number(p + 10, 6, 1) * (number(p + 18, 6, 1) / payload) +
+             number(p + 26, 6, 1) / payload;
     default:
       return number(p, 8, 1);
   }

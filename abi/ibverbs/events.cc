@@ -2,6 +2,7 @@
 #include "abi/ibverbs/events.h"
 
 #include <poll.h>
+#include <pthread.h>
 
 #include <memory>
 #include <new>
@@ -153,6 +154,7 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
 }
 
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
+  ::pthread_testcancel();  // other providers read(2) here, also where an event is there
   if (!object(channel->context).alive()) {
     refuse_dead();
     return -1;

@@ -58,15 +58,16 @@ rdma_event_channel* create_channel() {
   return channel.release();
 }
 
-void destroy_channel(rdma_event_channel* channel) {
-  const std::shared_ptr<cm::Channel> core = Channels::all().remove(channel);
-  if (core == nullptr) return;
-  core->destroy();
-  delete channel;
-}
-
 std::shared_ptr<cm::Channel> core_of(rdma_event_channel* channel) {
   return Channels::all().find(channel);
+}
+
+void destroy_channel(rdma_event_channel* channel) {
+  const std::shared_ptr<cm::Channel> core = core_of(channel);
+  if (core == nullptr) return;
+  // A thread may find its way back there meanwhile.
+  core->destroy();
+  if (Channels::all().remove(channel) != nullptr) delete channel;
 }
 
 }  // namespace weft::abi

@@ -1,4 +1,6 @@
 // Events.
+#include <pthread.h>
+
 #include <algorithm>
 #include <new>
 
@@ -115,6 +117,7 @@ using namespace weft::abi;
 extern "C" {
 
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) try {
+  ::pthread_testcancel();  // the kernel's reads, also where an event is there
   if (event == nullptr) return refuse(EINVAL);
   const std::shared_ptr<cm::Channel> from = core_of(channel);
   if (from == nullptr) return refuse(EBADF);

@@ -37,6 +37,8 @@ wdp::UcParameters parameters_of(bool crc, bool is_static, uint32_t first_psn) {
                       .max_payload = WdpData::kSize + UcPeer::kStride,
                       .receive_buffer = 4096,
                       .retry_count = 3,
+                      // A handful of datagrams.
+                      .window = 4096,
                       .is_static = is_static};
   if (!is_static) p.peer_first_psn = Psn{first_psn};
   return p;
@@ -45,7 +47,7 @@ wdp::UcParameters parameters_of(bool crc, bool is_static, uint32_t first_psn) {
 }  // namespace
 
 UcPeer::UcPeer(bool crc, bool is_static) : crc_(crc) {
-  session_.emplace(host_, parameters_of(crc, is_static, kFirstPsn), random_, now_);
+  session_.emplace(host_, parameters_of(crc, is_static, kFirstPsn), random_, windows_, now_);
   session_->open();
   const auto add = [&](Area& a, uint8_t rights, bool foreign) {
     a.stag = Stag{0x100U + static_cast<uint32_t>(host_.host.regions.size())};
@@ -182,7 +184,8 @@ void UcPeer::say_ctl(wire::CtlType type, uint32_t reason, uint32_t psn, Bytes pr
                  .source_token = kPeerToken,
                  .source = make_qpn(40000, 5),
                  .destination = make_qpn(50000, 9),
-                 .xid = Xid{psn},
+                 // The session asks how far the peer has come, and heeds the answer to that.
+                 .xid = Xid{type == wire::CtlType::kaa ? asked_ + psn : psn},
                  .service = wire::CtlService::uc,
                  .reason = reason,
                  .private_data = private_data,
@@ -289,8 +292,10 @@ void UcPeer::judge(Bytes datagram) {
   FUZZ_CHECK(common.ok());
   FUZZ_CHECK(common->token == kPeerToken && common->didx == 5 && common->sidx == 9);
   if (common->wdp_class == WdpClass::ctl) {
-    FUZZ_CHECK(WdpCtl::parse(datagram).ok());
+    const auto c = WdpCtl::parse(datagram);
+    FUZZ_CHECK(c.ok());
     FUZZ_CHECK(!session_->parameters().is_static);
+    if (c->type == wire::CtlType::ka) asked_ = c->xid.value();
     return;
   }
   const auto d = WdpData::parse(datagram);

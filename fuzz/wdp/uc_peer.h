@@ -85,6 +85,7 @@ class UcPeer {
   void sent(const rdmap::SendWqe& w);
 
   SeededRandom random_{5};
+  wdp::SendWindows windows_;
   Time now_ = Time::from_ns(1'000'000'000);
   test::UcHost host_;
   const bool crc_;
@@ -99,6 +100,7 @@ class UcPeer {
   // Of each message: which of its bytes were ever said to belong to it.
   std::map<uint32_t, std::set<uint32_t>> said_;
   std::vector<std::byte> last_;
+  uint32_t asked_ = 0;  // by the session's last keepalive
   uint32_t psn_ = kFirstPsn;
   uint32_t msn_ = 1;
   uint64_t posted_receives_ = 0;

@@ -41,6 +41,10 @@ class IntrusiveList {
   }
 
   bool empty() const { return head_.next_ == &head_; }
+  bool has_other_than(const T& e) const {
+    const Hook* h = &e;
+    return !empty() && (head_.next_ != h || head_.prev_ != h);
+  }
   T& front() { return static_cast<T&>(*head_.next_); }
   // No effect when `e` is already in a list of this Tag.
   void push_back(T& e) {

@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -36,7 +37,9 @@ void write(Level level, const char* format, ...) {
   n = n + m < static_cast<int>(sizeof line) - 1 ? n + m : static_cast<int>(sizeof line) - 2;
   line[n++] = '\n';
   // A program without standard error loses the sentence; there is nobody to tell.
-  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, line, static_cast<size_t>(n));
+  // glibc's write() is a cancellation point, and callers may hold locks.
+  [[maybe_unused]] const long ignored =
+      ::syscall(SYS_write, STDERR_FILENO, line, static_cast<size_t>(n));
   errno = caller_errno;
 }
 

@@ -1,6 +1,12 @@
 #include "cm/acceptor.h"
 
+#include <poll.h>
+
 #include <algorithm>
+#include <array>
+#include <utility>
+
+#include "cm/crowd.h"
 
 namespace weft::cm {
 namespace {
@@ -8,6 +14,13 @@ namespace {
 using namespace std::chrono_literals;
 constexpr int kAcceptsPerTurn = 64;
 constexpr Duration kRest = 100ms;
+constexpr Duration kSilence = 1s;
+
+// What it has said is about to be looked at.
+bool has_spoken(const Answer& a) {
+  pollfd p{.fd = a.tcp().fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&p, 1, 0) > 0;
+}
 
 }  // namespace
 
@@ -23,30 +36,55 @@ Acceptor& Acceptor::start(Token& token, AnswerHandler& handler, const port::TcpL
 void Acceptor::stop(Token& token) {
   for (Answer* a : half_open_) a->drop(token);
   half_open_.clear();
+  accepted_.reset();
   token.engine().remove(token, *this);
 }
 
 void Acceptor::on_ready(Token& token, bool, bool) {
+  bool made_room = false;
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     // The rest waits in the kernel's queue until one of these has spoken or run out of time.
     listen_or_not(token);
     if (paused_) return;
     stats::EngineCounters& counters = token.engine().counters();
     if (half_open_.size() >= kMostHalfOpen) {
-      stats::count(counters.accept_paused, stats::AcceptPause::half_open);
-      return;
+      // For one in each turn: whether more are waiting is known then.
+      if (std::exchange(made_room, true)) return;
+      if (!make_room(token)) {
+        stats::count(counters.accept_paused, stats::AcceptPause::half_open);
+        return listen_or_not(token);
+      }
     }
-    auto tcp = listener_.accept();
-    if (!tcp) {
+    if (!accepted_) {
+      accepted_ = listener_.accept();
+      if (accepted_) counters.connections_accepted.add();
+    }
+    if (!accepted_) {
       if (i == 0) {
         // Readable, yet nothing to be had: no descriptor left.
         rest(token, stats::AcceptPause::no_descriptor);
       }
       return;
     }
-    counters.connections_accepted.add();
-    half_open_.push_back(&Answer::start(token, *this, std::move(*tcp)));
+    half_open_.push_back(&Answer::start(token, *this, std::move(*accepted_)));
+    accepted_.reset();
   }
+}
+
+// Somebody waits. Whoever has been silent for a while makes room, of the host that has the most.
+bool Acceptor::make_room(Token& token) {
+  std::array<Gid, kMostHalfOpen> hosts;
+  std::transform(half_open_.begin(), half_open_.end(), hosts.begin(),
+                 [](const Answer* a) { return a->tcp().peer().gid(); });
+  Answer& a = *half_open_[oldest_of_the_most({hosts.data(), half_open_.size()})];
+  full_until_ = a.begun() + kSilence;
+  if (token.now() >= full_until_ && has_spoken(a)) full_until_ = token.now() + kRest;
+  if (token.now() < full_until_) {
+    token.engine().set_deadline(token, *this, full_until_);
+    return false;
+  }
+  a.crowd_out(token);
+  return true;
 }
 
 // Do not spin on it.
@@ -56,27 +94,32 @@ void Acceptor::rest(Token& token, stats::AcceptPause why) {
   token.engine().set_deadline(token, *this, token.now() + kRest);
 }
 
-// The connection that was about to be taken is closed.
+// The connection that was about to be taken waits: one that closes without a Reply would be dialed
+// again without weft's extension (wire.md 2.3).
 void Acceptor::on_no_memory(Token& token) {
   rest(token, stats::AcceptPause::no_memory);
 }
 
 void Acceptor::on_deadline(Token& token) {
   listen_or_not(token);
+  if (accepted_) on_ready(token, true, false);
 }
 
 void Acceptor::listen_or_not(Token& token) {
-  token.engine().want_read(token, *this, !paused_ && half_open_.size() < kMostHalfOpen);
+  const bool full = half_open_.size() >= kMostHalfOpen && token.now() < full_until_;
+  token.engine().want_read(token, *this, !paused_ && !full);
 }
 
 void Acceptor::pause(Token& token, bool on) {
   paused_ = on;
   listen_or_not(token);
+  if (!paused_ && accepted_) token.engine().set_deadline(token, *this, token.now());
 }
 
 void Acceptor::left(Token& token, Answer& answer) {
   std::erase(half_open_, &answer);
   listen_or_not(token);
+  if (!paused_ && accepted_) token.engine().set_deadline(token, *this, token.now());
 }
 
 void Acceptor::request_came(Token& token, Answer& answer, const mpa::Responder::Request& request) {

@@ -1,5 +1,5 @@
 // Takes connections off a listening socket and hands each one's start-up to a handler. Bounds how
-// many may be half open.
+// many may be half open; when others wait, the host that has the most of them gives one up.
 #pragma once
 
 #include "cm/answer.h"
@@ -24,7 +24,7 @@ class Acceptor final : public engine::Source, private AnswerHandler {
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token&) override {}
   void on_no_memory(engine::Token& token) override;
-  void abandon_in_child() override {}
+  void abandon_in_child() override { accepted_.reset(); }
 
  private:
   Acceptor(AnswerHandler& handler, const port::TcpListener& listener)
@@ -34,13 +34,17 @@ class Acceptor final : public engine::Source, private AnswerHandler {
   void request_came(engine::Token& token, Answer& answer,
                     const mpa::Responder::Request& request) override;
   void answer_gone(engine::Token& token, Answer& answer) override;
+  void count_no_memory(engine::Token& token) override { handler_.count_no_memory(token); }
   void left(engine::Token& token, Answer& answer);
+  bool make_room(engine::Token& token);
   void listen_or_not(engine::Token& token);
   void rest(engine::Token& token, stats::AcceptPause why);
 
   AnswerHandler& handler_;
   const port::TcpListener& listener_;
-  std::vector<Answer*> half_open_;
+  std::vector<Answer*> half_open_;           // oldest first
+  Time full_until_;                          // as far as is known; others may leave before
+  std::optional<port::TcpStream> accepted_;  // and there was no memory to go on with it
   bool paused_ = false;
 };
 

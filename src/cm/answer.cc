@@ -13,6 +13,7 @@ using stats::StartRefusal;
 constexpr Duration kRequestWithin = 5s;  // wire.md 2.8
 constexpr Duration kLinger = 1s;
 constexpr Duration kReplySettles = 50ms;
+constexpr size_t kMostOfAPlainPeer = 256;  // PD_Length
 
 StartRefusal why(mpa::Responder::Error e) {
   using Error = mpa::Responder::Error;
@@ -33,12 +34,15 @@ StartRefusal why(mpa::Responder::Error e) {
 
 using engine::Token;
 
-Answer& Answer::start(Token& token, AnswerHandler& handler, port::TcpStream tcp) {
-  auto owned = std::unique_ptr<Answer>{new Answer(handler, std::move(tcp))};
+Answer& Answer::start(Token& token, AnswerHandler& handler, port::TcpStream&& tcp) {
+  auto owned = std::unique_ptr<Answer>{new Answer(handler)};
   Answer& a = *owned;
-  const int fd = a.tcp_.fd();
+  const int fd = tcp.fd();
   token.engine().add(token, std::move(owned), fd, true, false);
+  // A deadline finds its place also without memory (engine/deadlines.h).
   token.engine().set_deadline(token, a, token.now() + kRequestWithin);
+  a.tcp_ = std::move(tcp);
+  a.begun_ = token.now();
   return a;
 }
 
@@ -78,8 +82,16 @@ void Answer::on_ready(Token& token, bool readable, bool) {
   handler_->request_came(token, *this, **request);
 }
 
+// Said as a rejection, and not by closing: see Listener::request_came(). But a Reply has the
+// revision of its Request, and an enhanced block where that has one: a peer that has not said that
+// much cannot be answered.
 void Answer::on_no_memory(Token& token) {
-  gone(token, StartRefusal::no_memory);
+  const auto asked = responder_.asked();
+  if (state_ == State::rejected || !asked) return gone(token, StartRefusal::no_memory);
+  plain_ = !asked->extension_requested || asked->revision != 2;
+  handler_->count_no_memory(token);
+  reject(token, {});
+  handler_->answer_gone(token, *this);
 }
 
 void Answer::wait_until(Token& token, Time when) {
@@ -121,6 +133,12 @@ bool Answer::write(const std::vector<std::byte>& frame) {
   const IoVec piece{const_cast<std::byte*>(frame.data()), frame.size()};
   // A socket that has sent nothing yet takes half a kilobyte at once, or is broken.
   return tcp_.send({&piece, 1}).bytes == frame.size();
+}
+
+size_t Answer::most_private_data() const {
+  const auto asked = responder_.asked();
+  if (!plain_ || !asked) return wire::MpaStart::kMaxPrivateData;
+  return kMostOfAPlainPeer - (asked->enhanced ? wire::MpaEnhanced::kSize : 0);
 }
 
 std::optional<Started> Answer::accept(Token& token, const mpa::Offer& limits, Bytes private_data) {

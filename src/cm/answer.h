@@ -22,12 +22,18 @@ class AnswerHandler {
   virtual void answer_gone(engine::Token& token, Answer& answer) = 0;
   // The time of Answer::wait_until() is over: answer it now.
   virtual void answer_overdue(engine::Token&, Answer&) {}
+  // There was no memory for a Request, and it is rejected: counts that among the handler's own
+  // reasons. The default is rdma_cm's.
+  virtual void count_no_memory(engine::Token& token) {
+    stats::count(token.engine().counters().cm_rejected, stats::CmRejection::no_memory);
+  }
 };
 
 class Answer final : public engine::Source {
  public:
-  // The engine owns it. The Request must be there within 5 s.
-  static Answer& start(engine::Token& token, AnswerHandler& handler, port::TcpStream tcp);
+  // The engine owns it. The Request must be there within 5 s. Where there is no memory (bad_alloc),
+  // `tcp` stays the caller's.
+  static Answer& start(engine::Token& token, AnswerHandler& handler, port::TcpStream&& tcp);
 
   // Both after request_came(); the answer is gone afterwards. accept() gives the connection, or
   // nothing when it broke.
@@ -40,6 +46,11 @@ class Answer final : public engine::Source {
   // Another handler for what is to come.
   void hand_over(AnswerHandler& handler) { handler_ = &handler; }
   bool parked() const { return state_ == State::parked; }
+  Time begun() const { return begun_; }
+  // Closes it as one whose Request is late, for others wait.
+  void crowd_out(engine::Token& token) { gone(token, stats::StartRefusal::request_late); }
+  // That the peer bears in a Reply: a kernel with siw dies of more (wire.md 2.6).
+  size_t most_private_data() const;
   const port::TcpStream& tcp() const { return tcp_; }
   // The handler's own.
   void* tag = nullptr;
@@ -52,13 +63,14 @@ class Answer final : public engine::Source {
 
  private:
   enum class State : uint8_t { reading, parked, rejected };
-  Answer(AnswerHandler& handler, port::TcpStream tcp) : handler_(&handler), tcp_(std::move(tcp)) {}
+  explicit Answer(AnswerHandler& handler) : handler_(&handler) {}
   void gone(engine::Token& token, stats::StartRefusal why);
   bool write(const std::vector<std::byte>& frame);
 
   AnswerHandler* handler_;
   port::TcpStream tcp_;
   mpa::Responder responder_;
+  Time begun_;
   State state_ = State::reading;
   bool plain_ = false;  // the peer knows no extension: it may be siw
   bool shut_ = false;

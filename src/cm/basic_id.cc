@@ -162,11 +162,14 @@ int BasicId::on_no_device(const char* call) const {
 }
 
 int BasicId::too_long(Step step, size_t private_data) const {
-  const uint32_t most = config::options().private_data;
+  return above(step, private_data, config::options().private_data, "option private_data");
+}
+
+int BasicId::above(Step step, size_t private_data, size_t most, const char* limit) const {
   if (private_data <= most) return 0;
   adapter_.counters().device().private_data_refused.add_shared();
-  WEFT_LOG_REFUSAL("%s: %zu bytes of private data; %u are possible (option private_data)",
-                   to_string(step), private_data, most);
+  WEFT_LOG_REFUSAL("%s: %zu bytes of private data; %zu are possible (%s)", to_string(step),
+                   private_data, most, limit);
   return EINVAL;
 }
 
@@ -280,7 +283,7 @@ bool BasicId::announce(engine::Token& token, BasicId& child, std::vector<std::by
   bool pushed = false;
   const auto push = [&] { pushed = channel_->push(e); };
   token.engine().guard(token, push, push);
-  if (!pushed) requests_.fetch_sub(1, std::memory_order_relaxed);
+  if (!pushed) request_left();
   return pushed;
 }
 

@@ -73,6 +73,7 @@ class BasicId : public Id, protected engine::Source {
   int misplaced(Step step) const;
   int on_no_device(const char* call) const;
   int too_long(Step step, size_t private_data) const;
+  int above(Step step, size_t private_data, size_t most, const char* limit) const;
   void report(engine::Token& token, EventKind kind, int status = 0,
               ConnectionParameters parameters = {}, std::optional<DatagramPeer> peer = {},
               void* join = nullptr);

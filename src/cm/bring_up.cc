@@ -1,9 +1,11 @@
 #include "cm/bring_up.h"
 
 #include <algorithm>
+#include <array>
 
 #include "cm/attempt.h"
 #include "cm/bring_up_block.h"
+#include "cm/crowd.h"
 #include "config/options.h"
 
 namespace weft::cm {
@@ -131,9 +133,13 @@ void BringUpService::judge(Token& token, PortState& port, Answer& answer, const 
 
 void BringUpService::park(Token& token, PortState& port, Answer& answer, const Wfrc& request) {
   if (port.parked.size() >= kMostParked) {
-    refuse(token, *port.parked.front().answer, port.parked.front().request, Wfrc::Code::not_ready,
+    std::array<Gid, kMostParked> hosts;
+    std::transform(port.parked.begin(), port.parked.end(), hosts.begin(),
+                   [](const Parked& p) { return p.answer->tcp().peer().gid(); });
+    const auto who = port.parked.begin() + static_cast<ptrdiff_t>(oldest_of_the_most(hosts));
+    refuse(token, *who->answer, who->request, Wfrc::Code::not_ready,
            BringUpRefusal::parked_too_many);
-    port.parked.erase(port.parked.begin());
+    port.parked.erase(who);
   }
   port.parked.push_back({&answer, request});
   answer.wait_until(token, token.now() + kParkFor);
@@ -146,6 +152,10 @@ void BringUpService::answer_overdue(Token& token, Answer& answer) {
     refuse(token, answer, p.request, Wfrc::Code::not_ready, BringUpRefusal::parked_too_long);
     return true;
   });
+}
+
+void BringUpService::count_no_memory(Token& token) {
+  stats::count(token.engine().counters().bring_up_refused, BringUpRefusal::no_memory);
 }
 
 void BringUpService::answer_gone(Token&, Answer& answer) {

@@ -32,6 +32,7 @@ class BringUpService final : public verbs::BringUp, private AnswerHandler {
                     const mpa::Responder::Request& request) override;
   void answer_gone(engine::Token& token, Answer& answer) override;
   void answer_overdue(engine::Token& token, Answer& answer) override;
+  void count_no_memory(engine::Token& token) override;
   void judge(engine::Token& token, PortState& port, Answer& answer, const wire::Wfrc& request);
   void park(engine::Token& token, PortState& port, Answer& answer, const wire::Wfrc& request);
   PortState* state_of(uint16_t number);

@@ -14,13 +14,14 @@ std::vector<std::byte> encode(const Wfrc& block) {
 
 void refuse(Token& token, Answer& answer, const Wfrc& request, Wfrc::Code code,
             BringUpRefusal why) {
-  stats::count(token.engine().counters().bring_up_refused, why);
   Wfrc reply = request;
   reply.version = Wfrc::kVersion;
   reply.code = code;
   std::swap(reply.source_qpn, reply.destination_qpn);
   std::swap(reply.source_gid, reply.destination_gid);
-  answer.reject(token, encode(reply));
+  const auto bytes = encode(reply);  // may find no memory, which is a reason of its own
+  stats::count(token.engine().counters().bring_up_refused, why);
+  answer.reject(token, bytes);
 }
 
 }  // namespace weft::cm

@@ -25,8 +25,10 @@ uint8_t reads(uint16_t told) {
 
 using engine::Token;
 
-wdp::Offer ConnectionId::datagram_offer(const wdp::Path& path) const {
-  wdp::Offer o = pair_->uc()->offer(path);
+wdp::Offer ConnectionId::datagram_offer(const engine::DatagramDriver& driver,
+                                        const wdp::Path& path) const {
+  wdp::Offer o = pair_->uc()->offer(driver, path);
+  o.traffic_class = type_of_service_.value_or(0);
   o.ird = parameters_.responder_resources;
   o.ord = parameters_.initiator_depth;
   o.private_data = parameters_.private_data;
@@ -41,8 +43,11 @@ void ConnectionId::call(Token& token) {
   source_.set_port(port_of(pair_->number()));
   uc.driver().set_interface(path.from,
                             source_.scope() != 0 ? source_.scope() : destination_.scope());
+  wdp::Offer offer = datagram_offer(uc.driver(), path);
+  // The side that accepts has none to say: rdma_accept(3).
+  offer.retry_count = std::min<uint8_t>(parameters_.retry_count, 7);
   // "dst QPN ... 0 = listener on that port"
-  uc.call(token, uc.driver(), datagram_offer(path), path, Qpn{}, false);
+  uc.call(token, uc.driver(), offer, path, Qpn{}, false);
 }
 
 // --- the side that is connected to
@@ -97,7 +102,11 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   const DatagramCall call = *std::exchange(call_, {});
   bool there = false;
   h.token().engine().guard(
-      h.token(), [&] { there = call.accept(h.token(), *pair_->uc(), datagram_offer(call.path)); },
+      h.token(),
+      [&] {
+        there = call.accept(h.token(), *pair_->uc(),
+                            datagram_offer(call.listener->driver(), call.path));
+      },
       [&] { call.reject(h.token(), wire::RejReason::no_resources, {}); });
   if (there) return 0;
   set_under_way(false);

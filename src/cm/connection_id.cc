@@ -58,7 +58,7 @@ int ConnectionId::start_listening(Token& token, int backlog) {
   // serves RC alone and says so."
   auto udp = port::bind_udp(source_, one_family_);
   if (!udp.ok()) {
-    WEFT_LOG(info, "rdma_listen: UDP port %u: %s; RC alone is served there, and no UC",
+    WEFT_LOG(warn, "rdma_listen: UDP port %u: %s; RC alone is served there, and no UC",
              source_.port(), udp.error().to_string().c_str());
     return 0;
   }

@@ -82,9 +82,10 @@ class ConnectionId final : public BasicId,
   void accepted(engine::Token& token, verbs::QueuePair* pair, Started&& started);
   int accept_call(verbs::QueuePair* pair, const ConnectionParameters& parameters);
   static int no_peer(verbs::QueuePair* pair);
+  int too_long_for_peer(Step step, Bytes private_data) const;
   // Both
   bool on_its_way() const { return state_ == IdState::connecting || state_ == IdState::accepting; }
-  wdp::Offer datagram_offer(const wdp::Path& path) const;
+  wdp::Offer datagram_offer(const engine::DatagramDriver& driver, const wdp::Path& path) const;
   mpa::Offer offer() const;
   bool ready_pair(verbs::QueuePair& pair) const;
   void fill_attributes(verbs::QpState state, verbs::QpType type, verbs::QpAttributes& attributes,

@@ -77,6 +77,7 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
     const auto h = hold_home();
     deserted = state_ == IdState::deserted;
     if (!deserted && (!can(Step::accept) || answer_ == nullptr)) return misplaced(Step::accept);
+    if (const int e = too_long_for_peer(Step::accept, parameters.private_data); e != 0) return e;
     parameters_ = parameters;
   }
   if (pair != nullptr && pair->type() != verbs::QpType::rc) {
@@ -130,11 +131,18 @@ void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& star
        std::move(started), false);
 }
 
+int ConnectionId::too_long_for_peer(Step step, Bytes private_data) const {
+  if (answer_ == nullptr) return 0;
+  return above(step, private_data.size(), answer_->most_private_data(),
+               "the peer is not weft, and may be siw");
+}
+
 int ConnectionId::reject(Bytes private_data) {
   if (!alive()) return EIO;
   if (const int e = too_long(Step::reject, private_data.size()); e != 0) return e;
   auto h = hold_home();
   if (!can(Step::reject)) return misplaced(Step::reject);
+  if (const int e = too_long_for_peer(Step::reject, private_data); e != 0) return e;
   if (answer_ != nullptr) {
     stats::count(h.token().engine().counters().cm_rejected, stats::CmRejection::by_program);
     std::exchange(answer_, nullptr)->reject(h.token(), private_data);

@@ -152,6 +152,7 @@ int DatagramId::accept(verbs::QueuePair* pair, const ConnectionParameters& param
   if (const int e = too_long(Step::accept, parameters.private_data.size()); e != 0) return e;
   wdp::Offer offer{.own_qpn = parameters.qpn,
                    .first_psn = Psn{kDefaultQKey.value()},
+                   .traffic_class = type_of_service_.value_or(0),
                    .private_data = parameters.private_data};
   if (pair != nullptr) {
     offer.own_qpn = pair->number();

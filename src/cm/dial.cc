@@ -5,8 +5,6 @@
 
 #include "base/log.h"
 #include "cm/farewell.h"
-#include "mpa/fpdu_writer.h"
-#include "wire/ddp_header.h"
 
 namespace weft::cm {
 
@@ -142,16 +140,21 @@ void Dial::read_reply(Token& token) {
   if (auto outcome = initiator_.received(bytes)) judge(token, std::move(*outcome), bytes);
 }
 
+Started Dial::hand_over(Token& token, const mpa::Parameters& agreed) {
+  token.engine().rewatch(token, *this, -1, false, false);
+  return {.tcp = std::move(tcp_),
+          .parameters = agreed,
+          .private_data = {},
+          .early = {},
+          .owes_rtr = agreed.rtr != mpa::Rtr::none && !agreed.extension};
+}
+
 void Dial::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
   if (outcome.accepted) {
-    Started started{.parameters = outcome.accepted->parameters,
-                    .private_data = std::move(outcome.accepted->private_data),
-                    .early = {rest.begin(), rest.end()},
-                    .owes_rtr = outcome.accepted->parameters.peer_to_peer &&
-                                !outcome.accepted->parameters.extension};
     token.engine().counters().dials_connected.add();
-    token.engine().rewatch(token, *this, -1, false, false);
-    started.tcp = std::move(tcp_);
+    Started started = hand_over(token, outcome.accepted->parameters);
+    started.private_data = std::move(outcome.accepted->private_data);
+    started.early = {rest.begin(), rest.end()};
     token.engine().remove(token, *this);
     if (handler_ != nullptr) {
       handler_->dial_connected(token, *this, std::move(started));
@@ -171,19 +174,8 @@ void Dial::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
   if (outcome.refused) {
     stats::count(token.engine().counters().reply_refused, why(*outcome.refused));
     // RFC 6581 section 9.1: say why before closing.
-    mpa::TxBatch batch;
-    mpa::FpduWriter writer;
-    std::byte message[wire::UntaggedHeader::kSize + wire::Terminate::kMaxSize];
-    wire::UntaggedHeader{.control = {.last = true, .opcode = wire::Opcode::terminate},
-                         .qn = kTerminateQueue,
-                         .msn = Msn{1}}
-        .encode(message);
-    const size_t size = wire::Terminate{.error = outcome.refused->error}.encode(
-        message + wire::UntaggedHeader::kSize);
-    writer.write(batch, Bytes{message, wire::UntaggedHeader::kSize + size}, {});
-    (void)tcp_.send(batch.pieces());
-    stats::count(token.engine().counters().terminate_sent, wire::index_of(outcome.refused->error));
-    tcp_.shut_write();
+    const mpa::Parameters& p = outcome.refused->parameters;
+    Farewell::give_up(token, hand_over(token, p), outcome.refused->error);
   }
   fail(token, DialEnd::bad_reply, {.kind = DialFailure::Kind::protocol, .error = EPROTO});
 }

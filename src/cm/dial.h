@@ -69,6 +69,8 @@ class Dial final : public engine::Source {
   void connect(engine::Token& token);
   void connected(engine::Token& token);
   void read_reply(engine::Token& token);
+  // The connection with what was agreed; nothing is left to watch here.
+  Started hand_over(engine::Token& token, const mpa::Parameters& agreed);
   void judge(engine::Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest);
   void no_reply(engine::Token& token, int error);
   bool fall_back(engine::Token& token, bool no_reply_came);

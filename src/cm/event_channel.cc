@@ -16,6 +16,10 @@ constexpr unsigned kSpins = 8;
 
 constexpr Duration kForEver{-1};
 
+// A thread that comes back for its next event does so in microseconds, on a busy machine in some
+// milliseconds.
+constexpr std::chrono::milliseconds kComesBack{50};
+
 BasicId& core(Id* id) {
   return static_cast<BasicId&>(*id);
 }
@@ -37,6 +41,8 @@ Event* EventChannel::take() {
     e = events_.try_pop();
     if (!e) return nullptr;
     account(**e).event_taken();
+    taker_ = engine::Engine::this_thread();
+    taken_at_ = Clock::now();
   }
   // May have a turn of the engine in it, which may push events here.
   if ((*e)->kind == EventKind::connect_request) account(**e).request_left();
@@ -46,6 +52,8 @@ Event* EventChannel::take() {
 EventChannel::Visit::Visit(EventChannel& channel) : channel_(channel) {
   const std::lock_guard guard{channel.taking_};
   ++channel.visits_;
+  too_late_ = channel.destroyed_;
+  channel.visit_begins_.notify_all();
 }
 
 EventChannel::Visit::~Visit() {
@@ -59,15 +67,16 @@ int EventChannel::next(Event*& event) {
   // Programs destroy a channel while a thread of theirs waits here, and leave by exit(3). As with
   // the kernel's, that thread hears nothing more.
   const Visit visit{*this};
+  if (visit.too_late()) return EBADF;
   for (;;) {
     if (!alive()) return EIO;
-    if (destroyed_.load(std::memory_order_relaxed)) return EBADF;
     event = take();
     if (event != nullptr) {
       misses_.store(0, std::memory_order_relaxed);
       return 0;
     }
     if (events_.nonblocking()) {
+      if (destroyed_.load(std::memory_order_relaxed)) return EBADF;
       if (misses_.fetch_add(1, std::memory_order_relaxed) < kSpins) return EAGAIN;
       adapter_.progress();
       event = take();
@@ -96,21 +105,32 @@ bool EventChannel::push(std::unique_ptr<Event>& event) {
   return true;
 }
 
+// rping and its like take events in one thread, end in another when they have seen the last one,
+// and fail where the first comes back too late: EBADF, and status 255. A thread that has just taken
+// an event may come back first; then it waits for ever, and nobody minds.
+void EventChannel::let_taker_return(std::unique_lock<std::mutex>& taking) {
+  if (taker_ == engine::Engine::this_thread() || events_.nonblocking()) return;
+  visit_begins_.wait_until(taking, taken_at_ + kComesBack, [this] { return visits_ > 0; });
+}
+
 void EventChannel::destroy() {
+  if (!alive()) {
+    // In a child of fork(2): the queue behind the descriptor is the parent's, but the descriptor is
+    // ours to close.
+    events_.close();
+    return;
+  }
   std::vector<std::unique_ptr<Event>> requests;
-  if (alive()) {
-    const std::lock_guard guard{taking_};
+  {
+    std::unique_lock taking{taking_};
+    let_taker_return(taking);
+    if (destroyed_) return;
     destroyed_ = true;
     while (const auto e = events_.try_pop()) {
       std::unique_ptr<Event> owned{*e};
       if (owned->kind == EventKind::connect_request) requests.push_back(std::move(owned));
     }
     if (visits_ == 0) events_.close();
-  } else {
-    // In a child of fork(2): the queue behind the descriptor is the parent's, but the descriptor is
-    // ours to close.
-    events_.close();
-    return;
   }
   for (const auto& e : requests) {
     account(*e).request_left();

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -67,11 +69,17 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
 
+    // The program destroyed the channel before this thread came.
+    bool too_late() const { return too_late_; }
+
    private:
     EventChannel& channel_;
+    bool too_late_;
   };
+  using Clock = std::chrono::steady_clock;
   Event* take();
   int wait();
+  void let_taker_return(std::unique_lock<std::mutex>& taking);
 
   verbs::Adapter& adapter_;
   std::atomic<int> under_way_{0};
@@ -80,8 +88,11 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
   // Taking an event off and counting it are one step for withdraw().
   std::mutex taking_;
   std::atomic<bool> destroyed_{false};  // changes under taking_
-  unsigned visits_ = 0;                 // under taking_
-  verbs::EventQueue<Event*> events_;    // which it owns
+  unsigned visits_ = 0;                 // under taking_, as are:
+  std::condition_variable visit_begins_;
+  const void* taker_ = nullptr;  // the thread that took the last event
+  Clock::time_point taken_at_;
+  verbs::EventQueue<Event*> events_;  // which it owns
 };
 
 }  // namespace weft::cm

@@ -1,6 +1,7 @@
 #include "cm/farewell.h"
 
 #include <algorithm>
+#include <array>
 
 #include "rdmap/limits.h"
 #include "wire/ddp_header.h"
@@ -8,6 +9,8 @@
 
 namespace weft::cm {
 namespace {
+
+constexpr int kMostDrained = 64;  // times 4 KB: a peer that never stops is not read for ever
 
 void write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
   std::byte header[wire::TaggedHeader::kSize];
@@ -39,30 +42,68 @@ void write_rtr(mpa::Rtr rtr, mpa::FpduWriter& writer, mpa::TxBatch& batch) {
   }
 }
 
+void write_terminate(wire::TermError error, mpa::FpduWriter& writer, mpa::TxBatch& batch) {
+  std::byte message[wire::UntaggedHeader::kSize + wire::Terminate::kMaxSize];
+  wire::UntaggedHeader{.control = {.last = true, .opcode = wire::Opcode::terminate},
+                       .qn = kTerminateQueue,
+                       .msn = Msn{1}}
+      .encode(message);
+  const size_t size = wire::Terminate{.error = error}.encode(message + wire::UntaggedHeader::kSize);
+  writer.write(batch, Bytes{message, wire::UntaggedHeader::kSize + size}, {});
+}
+
 }  // namespace
 
 using engine::Token;
 
-void Farewell::give_up(Token& token, Started started) {
+Farewell::Farewell(Started& started, std::optional<wire::TermError> error)
+    : tcp_(std::move(started.tcp)), error_(error) {
+  writer_.configure(started.parameters.crc, started.parameters.send_markers);
+}
+
+void Farewell::give_up(Token& token, Started started, std::optional<wire::TermError> error) {
   if (!started.owes_rtr) {
-    started.tcp.close();
+    Farewell{started, error}.close(token);
     return;
   }
   token.engine().guard(
       token,
       [&] {
-        auto owned = std::unique_ptr<Farewell>{new Farewell(std::move(started.tcp))};
+        auto owned = std::unique_ptr<Farewell>{new Farewell(started, error)};
         Farewell& f = *owned;
-        f.begun_ = token.now();
-        f.writer_.configure(started.parameters.crc, started.parameters.send_markers);
-        mpa::TxBatch batch;
-        write_rtr(started.parameters.rtr, f.writer_, batch);
-        f.say(batch);
         token.engine().add(token, std::move(owned), -1, false, false);
-        token.engine().set_deadline(token, f, f.next());
-        token.engine().closes_at(token, f.begun_ + rdmap::kRtrSettles);
+        f.begin(token, started.parameters.rtr);
       },
       [&] { started.tcp.close(); });
+}
+
+void Farewell::begin(Token& token, mpa::Rtr rtr) {
+  begun_ = token.now();
+  token.engine().set_deadline(token, *this, next());
+  token.engine().closes_at(token, begun_ + rdmap::kRtrSettles);
+  mpa::TxBatch batch;
+  write_rtr(rtr, writer_, batch);
+  say(batch);
+}
+
+void Farewell::close(Token& token) {
+  if (error_) {
+    mpa::TxBatch batch;
+    write_terminate(*error_, writer_, batch);
+    say(batch);
+    stats::count(token.engine().counters().terminate_sent, wire::index_of(*error_));
+    tcp_.shut_write();
+    drain();
+  }
+  tcp_.close();
+}
+
+// What is left unread would make a reset of the end, which may overtake the Terminate.
+void Farewell::drain() {
+  std::array<std::byte, 4096> unread;
+  const IoVec piece{unread.data(), unread.size()};
+  for (int i = 0; i < kMostDrained && tcp_.receive({&piece, 1}).bytes > 0; ++i) {
+  }
 }
 
 // A fresh socket takes a frame at once, or is broken.
@@ -78,8 +119,8 @@ Time Farewell::next() const {
 
 void Farewell::on_deadline(Token& token) {
   if (token.now() >= begun_ + rdmap::kRtrSettles) {
+    close(token);
     token.engine().remove(token, *this);
-    tcp_.close();
     return;
   }
   token.engine().counters().kicks.add();

@@ -1,20 +1,25 @@
-// Gives up a connection whose start-up is done and that nobody wants any more.
+// Gives up a connection whose Reply has come, as nobody wants it any more or nobody can live with
+// it.
 //
 // A peer that was promised an RTR frame gets it first, kicks follow, and the connection is closed a
 // while later: a kernel with siw dies of one that closes between the MPA Reply and the RTR, or
 // before it has noticed that (wire.md 2.5 rules 5 and 6).
 #pragma once
 
+#include <optional>
+
 #include "cm/started.h"
 #include "engine/engine.h"
 #include "mpa/fpdu_writer.h"
+#include "wire/terminate.h"
 
 namespace weft::cm {
 
 class Farewell final : public engine::Source {
  public:
-  // Closes now, or when it is time.
-  static void give_up(engine::Token& token, Started started);
+  // Closes now, or when it is time; where there is an error to report, a Terminate says so first.
+  static void give_up(engine::Token& token, Started started,
+                      std::optional<wire::TermError> error = {});
 
   void on_ready(engine::Token&, bool, bool) override {}
   void on_deadline(engine::Token& token) override;
@@ -22,11 +27,15 @@ class Farewell final : public engine::Source {
   void abandon_in_child() override { tcp_.close(); }
 
  private:
-  explicit Farewell(port::TcpStream tcp) : tcp_(std::move(tcp)) {}
+  Farewell(Started& started, std::optional<wire::TermError> error);
+  void begin(engine::Token& token, mpa::Rtr rtr);
+  void close(engine::Token& token);
+  void drain();
   void say(mpa::TxBatch& batch);
   Time next() const;
 
   port::TcpStream tcp_;
+  const std::optional<wire::TermError> error_;
   mpa::FpduWriter writer_;
   Time begun_;
   size_t kicks_ = 0;

@@ -10,7 +10,7 @@ class ListenerHandler {
  public:
   virtual ~ListenerHandler() = default;
   // A peer wants to connect. The handler answers now, or hands the answer over to whom it may
-  // concern.
+  // concern. What it has no memory for it begins before that.
   virtual void connection_requested(engine::Token& token, Answer& answer,
                                     const mpa::Responder::Request& request) = 0;
 };
@@ -33,9 +33,7 @@ class Listener final : public engine::Source, private AnswerHandler {
   Listener(ListenerHandler& handler, port::TcpListener tcp)
       : handler_(handler), tcp_(std::move(tcp)) {}
   void request_came(engine::Token& token, Answer& answer,
-                    const mpa::Responder::Request& request) override {
-    handler_.connection_requested(token, answer, request);
-  }
+                    const mpa::Responder::Request& request) override;
   void answer_gone(engine::Token&, Answer&) override {}
 
   ListenerHandler& handler_;

@@ -84,7 +84,8 @@ class Channel {
   // The oldest event. Waits for one, as the descriptor says: EAGAIN, or EINTR after a signal.
   virtual int next(Event*& event) = 0;
   // Events that nobody took, and requests in them, are gone. Ids of the channel go on without being
-  // heard. A thread that waits in next() hears nothing more.
+  // heard. A thread that waits in next() hears nothing more, as one does that has just been given
+  // an event and comes back for the next: it has up to 50 ms for that.
   virtual void destroy() = 0;
 
  protected:

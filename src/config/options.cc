@@ -225,8 +225,9 @@ std::vector<OptionInfo> make_table() {
           "may send first."),
       number<&O::private_data, 0, 255>(
           "private_data", "bytes",
-          "Most private data that rdma_connect and rdma_accept take; Linux siw "
-          "resets a connection with more than 251."),
+          "Most private data that rdma_connect and rdma_accept take; Linux siw takes 252, and a "
+          "peer that is not weft is given no more in a Reply: the kernel of siw's host would not "
+          "survive it."),
       word<&O::peer_check>(
           "peer_check",
           "What must equal the GID that a QP was told to expect: the TCP peer's address, or, for "
@@ -297,6 +298,10 @@ std::vector<OptionInfo> make_table() {
       faults("fault",
              "What is to go wrong on purpose, such as loss:0.01,delay:1ms,split:0.1,seed:7; empty "
              "leaves everything as it is."),
+      text<&O::fault_log>(
+          "fault_log", "a file name, %p in it is the process's number",
+          "The file that gets a line for each datagram that WEFT_FAULT loses: which way, the other "
+          "end, bytes, and the first 64 of these; see docs/faults.md."),
       word<&O::log>("log", "The least important sentences that are written to standard error."),
   };
 }

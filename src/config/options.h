@@ -67,6 +67,7 @@ struct Options {
   uint32_t trace_snap = 0;     // bytes
   uint32_t trace_size = 1024;  // MiB
   FaultSpec fault;
+  std::string fault_log;
   ::weft::log::Level log = ::weft::log::Level::warn;
 };
 

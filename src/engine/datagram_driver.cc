@@ -1,11 +1,7 @@
 #include "engine/datagram_driver.h"
 
 #include <algorithm>
-#include <array>
-#include <new>
 #include <utility>
-
-#include "engine/uc_link.h"
 
 namespace weft::engine {
 namespace {
@@ -13,20 +9,11 @@ namespace {
 using namespace std::chrono_literals;
 using port::UdpSocket;
 
-// Bytes that come in before the other sockets have their turn, and system calls for them: four
-// trains, or as many small datagrams.
-constexpr size_t kBudget = size_t{256} << 10;
-constexpr size_t kMostReceives = 64;
 // Until what was left for want of memory is tried again.
 constexpr Duration kNextTry = 10ms;
 constexpr Duration kLeaving = 1ms;  // from its deadline until a datagram has left
-// Datagrams above this size that come alone, as on loopback, are worth two system calls: they go
-// straight to their places. Those of trains are not (datapath.md R7).
-constexpr size_t kLarge = 16'000;
-// Datagrams for which nobody looks after one that could not go to its place at once.
-constexpr unsigned kLooksOff = 64;
-// For a program to post receives.
-constexpr Duration kReceiveWait = 10ms;
+// System calls in one visit: four trains, or as many small datagrams.
+constexpr size_t kMostReceives = 64;
 
 static_assert(wdp::Train::kMostBytes <= UdpSocket::kMostBytes &&
               wdp::Train::kMostBytesIpv6 <= UdpSocket::kMostBytesIpv6 &&
@@ -75,7 +62,9 @@ Result<wdp::PortOwner::Callee, wire::RejReason> DatagramDriver::called(const wir
 }
 
 void DatagramDriver::answered(SessionToken question, const wdp::Handshake& handshake) {
-  if (owner_ != nullptr) owner_->answered(*token_, *this, question, handshake);
+  if (owner_ == nullptr) return;
+  count_failed_call(handshake, token_->engine().counters());
+  owner_->answered(*token_, *this, question, handshake);
 }
 
 // --- its life
@@ -219,6 +208,7 @@ void DatagramDriver::settle_now(Token& token) {
       send(token);
     }
     drops_.carry(port_.drops(), token.engine().counters());
+    rejections_.carry(port_.rejections(), token.engine().counters());
     const Time held = socket_.held_until();
     token.engine().set_deadline(token, *this,
                                 std::min({port_.deadline(), waits_until_, held, paced_until_}));
@@ -226,163 +216,6 @@ void DatagramDriver::settle_now(Token& token) {
     if (!held.is_never()) token.engine().closes_at(token, held + kLeaving);
   }
   end_if_unused(token);
-}
-
-// --- datagrams in
-
-// Returns how often something came; `calls`: of the system, at most.
-size_t DatagramDriver::receive(Token& token, size_t calls) {
-  if (!waits_until_.is_never() && token.now() < waits_until_) return 0;
-  const Visit visit{*this, token};
-  size_t moved = 0;
-  size_t came = 0;
-  for (; calls > 0 && moved < kBudget && waits_until_.is_never(); --calls) {
-    const auto bytes = receive_one(token);
-    if (!bytes) {
-      token.engine().counters().receives_empty.add();
-      token.engine().moved(token, moved);
-      return came;
-    }
-    if (*bytes == 0) continue;
-    ++came;
-    moved += *bytes;
-  }
-  token.engine().moved(token, moved);
-  if ((calls == 0 && came <= 1) || !waits_until_.is_never()) return came;
-  token.engine().again(token, *this);
-  return came;
-}
-
-// Nothing: there was none. 0: what came has no bytes, or it was only the news that some datagram of
-// ours could not be delivered.
-std::optional<size_t> DatagramDriver::receive_one(Token& token) {
-  auto& counters = token.engine().counters();
-  if (large_ && socket_.can_look() && (no_looks_ == 0 || --no_looks_ == 0)) {
-    std::array<std::byte, wire::WdpData::kLook> front;
-    const auto next = socket_.look(front);
-    counters.receive_calls.add();
-    if (next.would_block) return {};
-    if (next.error != 0) return 0;
-    PieceList places;
-    const Bytes seen = Bytes{front}.first(std::min(next.bytes, front.size()));
-    if (auto* connection = direct_for(seen, next, places)) {
-      return receive_in_place(token, *connection, places, seen);
-    }
-    no_looks_ = kLooksOff;
-  }
-  // Afresh each time, for what was delivered may have used it.
-  const MutableBytes bounce = token.engine().bounce(token);
-  const auto r = socket_.receive(bounce);
-  counters.receive_calls.add();
-  if (r.would_block) return {};
-  if (r.error != 0) return 0;
-  large_ = r.bytes >= kLarge && r.segment == r.bytes;
-  counters.bytes_received_copied.add(r.bytes);
-  deliver(token, bounce.first(std::min(r.bytes, bounce.size())), r);
-  return r.bytes;
-}
-
-// Whom a datagram is for, and where its payload belongs, when it can go there at once.
-wdp::UcConnection* DatagramDriver::direct_for(Bytes front, const UdpSocket::Received& r,
-                                              PieceList& places) const {
-  if (r.segment != r.bytes) return nullptr;
-  const auto common = wire::WdpCommon::parse(front);
-  if (!common.ok()) return nullptr;
-  const auto found = port_.demux().find(*common, {r.from.gid(), r.from.port()});
-  if (!found.ok() || *found == nullptr || !(*found)->direct(front, r.bytes, places)) return nullptr;
-  return *found;
-}
-
-// The datagram that was looked at, for nobody else reads the socket.
-size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connection,
-                                        const PieceList& places, Bytes seen) {
-  std::array<std::byte, wire::WdpData::kSize> header;
-  std::array<IoVec, 1 + PieceList::kMost> pieces;
-  pieces[0] = {header.data(), header.size()};
-  std::copy(places.pieces().begin(), places.pieces().end(), pieces.begin() + 1);
-  const auto r = socket_.receive_into({pieces.data(), 1 + places.pieces().size()});
-  auto& counters = token.engine().counters();
-  counters.receive_calls.add();
-  // EFAULT: the program has unmapped its region. The datagram is lost.
-  if (r.would_block || r.error != 0) return 0;
-  if (r.bytes != header.size() + places.bytes() ||
-      !std::equal(header.begin(), header.end(), seen.begin())) {
-    return 0;
-  }
-  large_ = r.bytes >= kLarge;
-  count_overruns(socket_, overruns_, counters);
-  counters.datagrams_received.add();
-  counters.bytes_received_in_place.add(places.bytes());
-  UcLink* link = link_of(&connection);
-  current_ = link;
-  connection.direct_received(token.now());
-  current_ = nullptr;
-  if (link != nullptr) look_at(*link);
-  return r.bytes;
-}
-
-// Whose datagram it was that could not be dealt with.
-UcLink* DatagramDriver::link_for(Bytes datagram, const wdp::Endpoint& from) const {
-  const auto common = wire::WdpCommon::parse(datagram);
-  if (!common.ok()) return nullptr;
-  const auto found = port_.demux().find(*common, from);
-  return found.ok() ? link_of(*found) : nullptr;
-}
-
-UcLink* DatagramDriver::link_of(wdp::UcConnection* connection) const {
-  const auto it = links_.find(connection);
-  return it != links_.end() ? it->second : nullptr;
-}
-
-void DatagramDriver::deliver(Token& token, Bytes bytes, const UdpSocket::Received& r) {
-  if (r.to.is_link_local()) set_interface(r.to, r.interface);
-  const wdp::UdReception how = reception_of(r);
-  const size_t segment = std::max<size_t>(r.segment, 1);
-  auto& counters = token.engine().counters();
-  count_overruns(socket_, overruns_, counters);
-  // Of the datagram before: those of a train are for one mostly.
-  const wdp::UcConnection* connection = nullptr;
-  UcLink* link = nullptr;
-  do {
-    counters.datagrams_received.add();
-    const Bytes datagram = bytes.first(std::min(segment, bytes.size()));
-    bytes = bytes.subspan(datagram.size());
-    try {
-      wdp::UcConnection* const reached = port_.received(datagram, how, token.now());
-      if (std::exchange(connection, reached) != reached) link = link_of(reached);
-      if (reached != nullptr && link != nullptr) look_at(*link);
-    } catch (const std::bad_alloc&) {
-      current_ = link_for(datagram, how.from);
-      throw;
-    }
-  } while (!bytes.empty() && waits_until_.is_never());
-  if (bytes.empty()) return;
-  rest_in_.assign(bytes.begin(), bytes.end());
-  rest_how_ = r;
-}
-
-// --- receives that are used up
-
-void DatagramDriver::wait_for_receives(DatagramSpeaker& speaker) {
-  if (std::exchange(speaker.lacks_receives_, true) || !waits_until_.is_never()) return;
-  waits_for_ = &speaker;
-  waits_until_ = token_->now() + kReceiveWait;
-  token_->engine().want_read(*token_, *this, false);
-}
-
-void DatagramDriver::receives_posted(Token& token, DatagramSpeaker& speaker) {
-  speaker.lacks_receives_ = false;
-  if (waits_for_ == &speaker) wait_no_longer(token);
-}
-
-void DatagramDriver::wait_no_longer(Token& token) {
-  waits_for_ = nullptr;
-  waits_until_ = Time::never();
-  token.engine().want_read(token, *this, true);
-  if (rest_in_.empty()) return;
-  const Visit visit{*this, token};
-  const auto rest = std::exchange(rest_in_, {});
-  deliver(token, rest, rest_how_);
 }
 
 }  // namespace weft::engine

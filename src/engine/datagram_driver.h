@@ -170,6 +170,7 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   UcLink* link_of(wdp::UcConnection* connection) const;
   UcLink* link_for(Bytes datagram, const wdp::Endpoint& from) const;
   std::optional<size_t> receive_one(Token& token);
+  void note_size(const port::UdpSocket::Received& r);
   wdp::UcConnection* direct_for(Bytes front, const port::UdpSocket::Received& r,
                                 PieceList& places) const;
   size_t receive_in_place(Token& token, wdp::UcConnection& connection, const PieceList& places,
@@ -212,10 +213,12 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   Time waits_until_ = Time::never();
   std::vector<std::byte> rest_in_;  // of the train that was being delivered
   port::UdpSocket::Received rest_how_;
-  bool large_ = false;     // the last datagram was, and came alone
-  unsigned no_looks_ = 0;  // until large ones are looked at again
+  unsigned likely_ = 0;    // the next datagrams that may well be large and come alone
+  unsigned refusals_ = 0;  // large ones that were looked at in vain, since the last that was not
+  unsigned no_looks_ = 0;  // until they are looked at again
   uint32_t overruns_ = 0;  // counted
   DropTally drops_;
+  RejTally rejections_;
   uint64_t posted_at_poll_ = UINT64_MAX;
 };
 

@@ -139,7 +139,7 @@ void DatagramDriver::push_train(Token& token) {
 // `sent`: its requests are complete.
 void DatagramDriver::train_gone(Token& token, bool sent) {
   DatagramSpeaker* s = std::exchange(filler_, nullptr);
-  if (s != nullptr) s->pacer_.sent(train_.bytes(), token.now());
+  if (s != nullptr) s->pacer_.sent(train_.bytes(), token.now(), train_.path().rate);
   train_.clear();
   sent_ = 0;
   if (s == nullptr || !sent) return;

@@ -15,8 +15,7 @@ void carry_one(uint64_t now, uint64_t& before, stats::Cell& to) {
 }  // namespace
 
 void DropTally::carry(const wdp::DropCounts& now, stats::EngineCounters& to) {
-  if (now.total() == total_) return;
-  total_ = now.total();
+  if (now.total() == before_.total()) return;
   for (size_t i = 0; i < wire::kWdpDropCount; ++i) {
     const auto why = static_cast<WdpDrop>(i);
     if (const uint64_t more = now.of(why) - before_.of(why); more > 0) {
@@ -24,6 +23,45 @@ void DropTally::carry(const wdp::DropCounts& now, stats::EngineCounters& to) {
     }
   }
   before_ = now;
+}
+
+void RejTally::carry(const wdp::RejCounts& now, stats::EngineCounters& to) {
+  if (now.total() == before_.total()) return;  // as nearly always
+  for (size_t i = 0; i < wire::kRejReasons; ++i) {
+    const auto why = static_cast<wire::RejReason>(i + 1);
+    if (const uint64_t more = now.of(why) - before_.of(why); more > 0) to.wdp_rejected[i].add(more);
+  }
+  before_ = now;
+}
+
+void HandshakeTally::carry(const wdp::Handshake& handshake, stats::EngineCounters& to) {
+  if (const auto why = handshake.rejected_by_us(); why && !std::exchange(rejected_, true)) {
+    stats::count(to.wdp_rejected, static_cast<size_t>(*why) - 1);
+  }
+  if (handshake.state() == wdp::Handshake::State::failed && !std::exchange(failed_, true) &&
+      handshake.active()) {
+    count_failed_call(handshake, to);
+  }
+}
+
+void count_failed_call(const wdp::Handshake& call, stats::EngineCounters& to) {
+  using Failure = wdp::Handshake::Failure;
+  using stats::CallEnd;
+  switch (call.failure()) {
+    case Failure::rejected: {
+      const uint32_t reason = call.peer().reason;
+      const bool known = reason >= 1 && reason <= wire::kRejReasons;
+      to.wdp_call_failed[known ? reason - 1 : static_cast<size_t>(CallEnd::other_reason)].add();
+      return;
+    }
+    case Failure::bad_parameters:
+      return stats::count(to.wdp_call_failed, CallEnd::bad_answer);
+    case Failure::timeout:
+      return stats::count(to.wdp_call_failed, CallEnd::timed_out);
+    case Failure::none:
+    case Failure::withdrawn:
+      return;
+  }
 }
 
 void UcTally::carry(const wdp::UcSession& session, stats::QpCounters& qp,

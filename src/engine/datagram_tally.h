@@ -3,6 +3,7 @@
 #pragma once
 
 #include "stats/blocks.h"
+#include "wdp/handshake.h"
 #include "wdp/uc_session.h"
 #include "wdp/ud_queue.h"
 
@@ -14,8 +15,29 @@ class DropTally {
 
  private:
   wdp::DropCounts before_;
-  uint64_t total_ = 0;
 };
+
+class RejTally {
+ public:
+  void carry(const wdp::RejCounts& now, stats::EngineCounters& to);
+
+ private:
+  wdp::RejCounts before_;
+};
+
+// Of a connection's handshake, which may be looked at again and again.
+class HandshakeTally {
+ public:
+  void carry(const wdp::Handshake& handshake, stats::EngineCounters& to);
+
+ private:
+  bool rejected_ = false;
+  bool failed_ = false;
+};
+
+// Of a call that was made here: by the peer's reason, or by what went wrong. Counts nothing where
+// it did not fail, or was withdrawn.
+void count_failed_call(const wdp::Handshake& call, stats::EngineCounters& to);
 
 class UcTally {
  public:

@@ -48,6 +48,11 @@ Time Engine::clock() {
   return Time::from_ns(ts.tv_sec * 1'000'000'000LL + ts.tv_nsec);
 }
 
+const void* Engine::this_thread() {
+  static thread_local char name;
+  return &name;
+}
+
 // --- holding
 
 Hold::Hold(Engine& e) : token_(e) {
@@ -109,9 +114,7 @@ void Engine::before_release(Token& token) {
   if (reserve_spent_) renew_reserve();
   // What was put off in this turn is not forgotten, whoever held the engine.
   if (!gathering_.empty() || !deferred_.empty()) watch_sockets(token.now());
-  if (deadlines_.earliest().ns() < timer_at_.load(std::memory_order_relaxed)) {
-    arm_timer(deadlines_.earliest());
-  }
+  wake_up_.no_later_than(deadlines_.earliest());
 }
 
 void Engine::serve_doorbells(Token& token) {
@@ -223,7 +226,8 @@ bool Engine::progress(Ask ask) {
     return false;
   }
   watch_program(h->token().now());
-  last_poll_ = h->token().now();
+  gathers_since_ = h->token().now();
+  poller_ = this_thread();
   if (ask == Ask::all) ask_all();
   const bool moved = turn(h->token());
   counters().polls.add();

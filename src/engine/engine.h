@@ -23,6 +23,7 @@
 #include "engine/doorbells.h"
 #include "engine/helper_policy.h"
 #include "engine/source.h"
+#include "engine/wake_up_time.h"
 #include "mpa/tx_batch.h"
 #include "port/fd.h"
 #include "port/tcp_stream.h"
@@ -90,6 +91,8 @@ class Engine {
   // Programs that sleep on a descriptor of their own until something is published: while there are
   // any, the helper does not wait for the program to poll. Any thread.
   void expect_sleeper();
+  // The calling thread may be about to sleep so.
+  void may_sleep();
   void forget_sleeper() { expected_sleepers_.fetch_sub(1, std::memory_order_relaxed); }
 
   // --- holder only
@@ -124,8 +127,8 @@ class Engine {
     ask_all();
   }
   // The program posts small requests one by one and polls between them: more will come before the
-  // next turn, and one system call for all is cheaper than one for each. False when the program
-  // does not poll, for then nobody might send them soon.
+  // next turn, and one system call for all is cheaper than one for each. False when it does not
+  // poll, or this thread may be about to sleep, for then nobody might send them soon.
   bool gather(Token& token, Source& source);
   // The source has output that can wait until the engine falls idle, 50 us at most while the
   // program polls (wire.md 4.10).
@@ -169,6 +172,8 @@ class Engine {
   stats::EngineBlock& counter_block() { return counter_block_; }
   stats::EngineCounters& counters() { return counter_block_.counters; }
   static Time clock();
+  // Names the calling thread.
+  static const void* this_thread();
 
  private:
   friend class Hold;
@@ -197,14 +202,14 @@ class Engine {
   void update_interest(Source& source, bool read, bool write);
   void watch_program(Time now);
   void watch_sockets(Time now);
-  void arm_timer(Time when);
-  void timer_rang();
   void arm_inner();
+  void hear_sockets();
   bool spin(const std::function<bool()>& ready);
   void helper_main();
   void helper_turn(bool rang);
   size_t take_over(Token& token, bool for_sleeper);
   bool linger(Token& token);
+  bool is_about_to_sleep() const;  // the calling thread, as far as can be told
 
   const unsigned number_;
   const std::unique_ptr<stats::EngineBlock> own_counter_block_;
@@ -223,7 +228,8 @@ class Engine {
   IntrusiveList<Source, SourcesTag> sources_;
   IntrusiveList<Source, ReadyTag> ready_;
   IntrusiveList<Source, GatheringTag> gathering_;
-  Time last_poll_;  // of the program, by progress()
+  Time gathers_since_;            // the program's last poll, or when a long burst went out
+  const void* poller_ = nullptr;  // the thread that polled last
   IntrusiveList<Source, DeferredTag> deferred_;
   Time deferred_until_ = Time::never();
   Time exit_not_before_;
@@ -244,14 +250,22 @@ class Engine {
   std::atomic<Source*> apart_{nullptr};
 
   // Who looks after the sockets.
-  std::atomic<int64_t> program_turn_{0};      // when a program thread last had a turn, ns
-  std::atomic<int64_t> timer_at_{INT64_MAX};  // when the timer will wake the helper, ns
-  std::atomic<int> sleepers_{0};              // program threads asleep on inner_
-  std::atomic<int> expected_sleepers_{0};     // and on descriptors of their own
+  struct HelperTimer {
+    void operator()(Time when) const;
+    Engine& engine;
+  };
+  std::atomic<int64_t> program_turn_{0};  // when a program thread last had a turn, ns
+  WakeUpTime<HelperTimer> wake_up_{HelperTimer{*this}};
+  std::atomic<int> sleepers_{0};                 // program threads asleep on inner_
+  std::atomic<int> expected_sleepers_{0};        // and on descriptors of their own
+  std::atomic<const void*> may_sleep_{nullptr};  // the thread that said so last
+  std::atomic<uint64_t> may_sleep_since_{0};     // counted in polls
   HelperPolicy policy_;
   SpinPolicy spin_policy_;
   SpinPolicy linger_policy_;
   RestPolicy rest_policy_;
+  HeldPolicy held_policy_;
+  bool deaf_ = false;  // the helper alone: it was told of the sockets, and is not told again yet
   std::atomic<bool> stop_{false};
   std::thread helper_;
 };

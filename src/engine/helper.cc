@@ -15,7 +15,6 @@
 #include <csignal>
 #include <cstdio>
 
-#include "base/spinlock.h"
 #include "engine/engine.h"
 #include "port/signals.h"
 
@@ -28,7 +27,11 @@ enum : uint64_t { kTimerRang, kWoken, kSocketsMoved };
 using namespace std::chrono_literals;
 constexpr int kTakeOverTurns = 16;     // before the helper lets others have the engine
 constexpr size_t kBulk = 16 * 1024;    // bytes that came in after which nobody lingers
-constexpr Duration kHeldPause = 50us;  // before the next look at an engine that is held
+constexpr Duration kExitPause = 50us;  // before the next look at an engine that is held
+// Whoever has the engine when the process exits may never let it go: this very thread may have been
+// taken out of its own turn, by the handler of a signal that calls exit(3).
+constexpr Duration kExitPatience = 100ms;
+constexpr Duration kExitMost = 2s;  // with what goes out in those turns and is awaited once more
 
 timespec to_timespec(int64_t ns) {
   return {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
@@ -106,16 +109,23 @@ Engine::~Engine() {
 }
 
 void Engine::flush_at_exit() {
-  for (int i = 0; i < 100'000; ++i) {
-    if (auto h = try_hold()) {
-      turn(h->token());
-      flush_deferred(h->token());
-      const Duration left = exit_not_before_ - h->token().now();
-      h.reset();
-      if (left > Duration{}) std::this_thread::sleep_for(left);
-      return;
+  const Time last = clock() + kExitMost;
+  Time give_up = clock() + kExitPatience;
+  for (;;) {
+    auto h = try_hold();
+    if (!h) {
+      if (clock() > give_up) return;
+      std::this_thread::sleep_for(kExitPause);
+      continue;
     }
-    cpu_relax();
+    turn(h->token());
+    flush_deferred(h->token());
+    const Duration left = exit_not_before_ - h->token().now();
+    h.reset();
+    if (left <= Duration{} || clock() > last) return;
+    // The helper does what is due meanwhile, if it is let in; the next turn does what it could not.
+    std::this_thread::sleep_for(left);
+    give_up = clock() + kExitPatience;
   }
 }
 
@@ -129,32 +139,12 @@ void Engine::abandon_in_child() {
   // it.
 }
 
-// Never later than it stands: the program's threads and the helper both set it, and each relies on
-// being woken by then. No lock: the timer may wake the helper in the middle of the system call, on
-// the processor of the very thread that makes it.
-void Engine::arm_timer(Time when) {
-  int64_t at = timer_at_.load(std::memory_order_relaxed);
-  do {
-    if (when.ns() >= at) return;
-  } while (!timer_at_.compare_exchange_weak(at, when.ns(), std::memory_order_seq_cst));
-  // Whoever is the last to make the call makes it for the earliest time.
-  for (at = when.ns();;) {
-    counters().timer_calls.add_shared();
-    itimerspec spec{};
-    spec.it_value = to_timespec(std::max<int64_t>(at, 1));
-    (void)::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
-    const int64_t stands = timer_at_.load(std::memory_order_seq_cst);
-    if (stands >= at) return;
-    at = stands;
-  }
-}
-
-// It may have been set anew meanwhile.
-void Engine::timer_rang() {
-  const int64_t now = clock().ns();
-  int64_t at = timer_at_.load(std::memory_order_relaxed);
-  while (at <= now && !timer_at_.compare_exchange_weak(at, INT64_MAX, std::memory_order_seq_cst)) {
-  }
+// Called by any thread.
+void Engine::HelperTimer::operator()(Time when) const {
+  engine.counters().timer_calls.add_shared();
+  itimerspec spec{};
+  spec.it_value = to_timespec(std::max<int64_t>(when.ns(), 1));
+  (void)::timerfd_settime(engine.timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
 }
 
 void Engine::arm_inner() {
@@ -162,6 +152,11 @@ void Engine::arm_inner() {
   e.events = EPOLLIN | EPOLLONESHOT;
   e.data.u64 = kSocketsMoved;
   (void)::epoll_ctl(outer_.get(), EPOLL_CTL_MOD, inner_.get(), &e);
+}
+
+void Engine::hear_sockets() {
+  deaf_ = false;
+  arm_inner();
 }
 
 // The program has a turn: should it not come back, the helper will notice. At most one system call
@@ -174,7 +169,7 @@ void Engine::watch_program(Time now) {
 // A program that posts does not look at its sockets by that.
 void Engine::watch_sockets(Time now) {
   const Time latest = now + policy_.patience();
-  if (timer_at_.load(std::memory_order_relaxed) > latest.ns()) arm_timer(latest);
+  wake_up_.no_later_than(latest);
 }
 
 void Engine::expect_sleeper() {
@@ -196,8 +191,11 @@ void Engine::helper_main() {
     if (n < 0 && errno != EINTR) return;  // the set is gone: abandoned after a fork
     counters().helper_wakeups.add();      // by this thread alone
     bool rang = false;
-    for (int i = 0; i < n; ++i) rang |= events[i].data.u64 == kTimerRang;
-    if (rang) timer_rang();
+    for (int i = 0; i < n; ++i) {
+      rang |= events[i].data.u64 == kTimerRang;
+      deaf_ |= events[i].data.u64 == kSocketsMoved;
+    }
+    if (rang) wake_up_.rang(clock());
     if (n > 0) helper_turn(rang);
   }
 }
@@ -212,10 +210,13 @@ void Engine::helper_turn(bool rang) {
   if (!h) {
     // Somebody is at it right now, or has lost his processor while he was; come back when his
     // patience is over, and later each time: looking again and again would keep him from it.
+    // Sooner for one who may sleep when he is through, unless the sockets would tell anyway.
     policy_.program_was_active();
-    arm_timer(now + (sleep_expected ? kHeldPause : policy_.patience()));
+    const bool soon = sleep_expected && deaf_;
+    wake_up_.no_later_than(now + (soon ? held_policy_.found_held() : policy_.patience()));
     return;
   }
+  held_policy_.found_free();
   Token& token = h->token();
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They hear the sockets, but not what another thread that polled has put off.
@@ -225,7 +226,7 @@ void Engine::helper_turn(bool rang) {
       // One that is not awake yet would leave the sockets readable, and this thread running.
       ask_all();
       turn(token);
-      arm_inner();
+      hear_sockets();
     }
     flush_deferred(token);
     return;
@@ -236,8 +237,9 @@ void Engine::helper_turn(bool rang) {
     if (rang) policy_.program_was_active();
     run_deadlines(token);
     if (!deferred_.empty() && token.now() >= deferred_until_) flush_deferred(token);
-    arm_timer(std::max(polled, Time::from_ns(program_turn_.load(std::memory_order_relaxed))) +
-              policy_.patience());
+    wake_up_.no_later_than(
+        std::max(polled, Time::from_ns(program_turn_.load(std::memory_order_relaxed))) +
+        policy_.patience());
     return;
   }
   const size_t moved = take_over(token, sleep_expected);
@@ -245,7 +247,7 @@ void Engine::helper_turn(bool rang) {
   if (sleep_expected) rest = Duration{0};
   h.reset();
   if (rest > Duration{0}) std::this_thread::sleep_for(rest);
-  arm_inner();
+  hear_sockets();
 }
 
 // Returns how many bytes came in, as far as that is all there is; 0 where more is waiting.

@@ -46,6 +46,20 @@ class HelperPolicy {
   std::atomic<int64_t> patience_;
 };
 
+// When to look again at an engine that a thread of the program holds which is about to sleep. That
+// may be at the end of its turn, and then nobody but the helper hears the sockets. But it may also
+// have much to send first, and each look takes its processor from it. Used by the helper alone.
+class HeldPolicy {
+ public:
+  Duration found_held() { return std::exchange(pause_, std::min(pause_ * 2, kMost)); }
+  void found_free() { pause_ = kLeast; }
+
+ private:
+  static constexpr Duration kLeast = std::chrono::microseconds{50};
+  static constexpr Duration kMost = 16 * kLeast;
+  Duration pause_ = kLeast;
+};
+
 // While much comes in, in pieces that follow each other closely, and the program has no part in it,
 // the helper rests between its turns: each wake-up costs the sender and the receiver some
 // microseconds, and what gathers meanwhile comes for one. A NIC does the same with its interrupts

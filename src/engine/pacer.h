@@ -1,6 +1,6 @@
-// How fast a queue pair may put trains on the wire (option rate; wire.md 9.2, "Pacing"). Whoever
-// comes late to its turn, because a timer does, may catch up for a moment, so that the mean is
-// kept.
+// How fast a queue pair may put trains on the wire (option rate, and the static rate of an address
+// handle; wire.md 9.2, "Pacing"). Whoever comes late to its turn, because a timer does, may catch
+// up for a moment, so that the mean is kept.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace weft::engine {
 class Pacer {
  public:
   // 0: as fast as can be.
-  explicit Pacer(double gbps) : ns_per_byte_(gbps > 0 ? 8 / gbps : 0) {}
+  explicit Pacer(double gbps) : ns_per_byte_(per_byte(gbps)) {}
 
   // When the next train may leave, and how large it is to be at most: what goes in a millisecond,
   // or a datagram.
@@ -22,15 +22,18 @@ class Pacer {
   size_t most() const {
     return ns_per_byte_ * 100'000 < 1e6 ? 100'000 : static_cast<size_t>(1e6 / ns_per_byte_);
   }
-  void sent(size_t bytes, Time now) {
-    if (ns_per_byte_ == 0) return;
-    const double cost = std::min(static_cast<double>(bytes) * ns_per_byte_, kMostNs);
+  // `path_gbps`: of the way that the train took, where that is slower.
+  void sent(size_t bytes, Time now, double path_gbps = 0) {
+    const double each = std::max(ns_per_byte_, per_byte(path_gbps));
+    if (each == 0) return;
+    const double cost = std::min(static_cast<double>(bytes) * each, kMostNs);
     next_ = std::max(next_, now - kCatchUp) + Duration{static_cast<int64_t>(cost)};
   }
 
  private:
   static constexpr Duration kCatchUp = std::chrono::milliseconds{1};
   static constexpr double kMostNs = 3600e9;  // an hour
+  static constexpr double per_byte(double gbps) { return gbps > 0 ? 8 / gbps : 0; }
   const double ns_per_byte_;
   Time next_;
 };

@@ -9,13 +9,31 @@ using namespace std::chrono_literals;
 constexpr Duration kDeferMost = 50us;    // wire.md 4.10
 constexpr Duration kDeferIdle = 45us;    // less, as soon as nothing else comes in
 constexpr Duration kPollsWithin = 50us;  // between two polls of a program that polls
+constexpr uint64_t kPollsOn = 16;        // by a thread that could sleep instead: it polls on
 
 }  // namespace
 
+void Engine::may_sleep() {
+  may_sleep_since_.store(counters().polls.value(), std::memory_order_relaxed);
+  may_sleep_.store(this_thread(), std::memory_order_relaxed);
+}
+
+// Some arm a queue once and poll on, or have another thread that does nothing but arm it and sleep:
+// UCX does both.
+bool Engine::is_about_to_sleep() const {
+  if (expected_sleepers_.load(std::memory_order_relaxed) == 0) return false;
+  if (poller_ != this_thread()) return true;
+  return may_sleep_.load(std::memory_order_relaxed) == this_thread() &&
+         counter_block_.counters.polls.value() - may_sleep_since_.load(std::memory_order_relaxed) <
+             kPollsOn;
+}
+
 bool Engine::gather(Token& token, Source& source) {
-  if (token.now() - last_poll_ > kPollsWithin ||
-      expected_sleepers_.load(std::memory_order_relaxed) > 0 ||
-      sleepers_.load(std::memory_order_relaxed) > 0) {
+  if (is_about_to_sleep() || sleepers_.load(std::memory_order_relaxed) > 0) return false;
+  if (token.now() - gathers_since_ > kPollsWithin) {
+    // In the middle of a burst: what has gathered goes out now, and what follows gathers again.
+    if (source.ListHook<GatheringTag>::linked()) gathers_since_ = token.now();
+    source.ListHook<GatheringTag>::unlink();
     return false;
   }
   gathering_.push_back(source);

@@ -18,6 +18,8 @@ constexpr size_t kSendBudget = 2 * 1024 * 1024;
 constexpr size_t kTail = 4096;
 // Until a broken stream tries again to tell its owner.
 constexpr Duration kNextTry = std::chrono::milliseconds{10};
+// Before the next look whether all is out that a program has left to say.
+constexpr Duration kLastWords = std::chrono::milliseconds{2};
 
 }  // namespace
 
@@ -119,6 +121,7 @@ void StreamDriver::break_off(Token& token) {
   if (owner_ != nullptr) owner_->visiting(token);
   try {
     if (!stream_.ended()) stream_.connection_lost();
+    stream_.tell_again();
     if (owner_ != nullptr) owner_->visited(token);
   } catch (const std::bad_alloc&) {
     gone_ = false;
@@ -146,6 +149,9 @@ void StreamDriver::settle_now(Token& token, bool all) {
   token.engine().want_read(token, *this, stream_.wants_bytes());
   token.engine().set_deadline(token, *this, stream_.deadline());
   if (const Time at = stream_.settles_at(); !at.is_never()) token.engine().closes_at(token, at);
+  // What a program that is done with it has left to say, such as which messages have arrived, does
+  // not end with the process.
+  if (owner_ == nullptr && batch_) token.engine().closes_at(token, token.now() + kLastWords);
   if (owner_ != nullptr) owner_->visited(token);
 }
 

@@ -107,6 +107,7 @@ void UcLink::settled(Token& token) {
 
 void UcLink::carry_counts() {
   drops_.carry(connection_.drops(), engine_.counters);
+  if (const auto* h = connection_.handshake()) handshake_.carry(*h, engine_.counters);
   if (const auto* session = connection_.session()) {
     tally_.carry(*session, counters_->counters, engine_.counters);
   }
@@ -115,6 +116,8 @@ void UcLink::carry_counts() {
 void UcLink::end(Token& token) {
   if (std::exchange(ended_, true)) return;
   carry_counts();
+  // It is there until it is buried, and other sessions may call it when their window opens.
+  if (auto* session = connection_.session()) session->detach();
   driver_.leave(token, connection_);
   driver_.let_go(token, *this, true);
   token.engine().remove(token, *this);

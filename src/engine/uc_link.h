@@ -63,7 +63,7 @@ class UcLink final : public Source, public DatagramSpeaker {
   UcLink(Token& token, DatagramDriver& driver, UcLinkOwner& owner, wdp::UcConsumer& consumer)
       : driver_(driver),
         owner_(&owner),
-        connection_(consumer, driver.random()),
+        connection_(consumer, driver.random(), driver.port().windows()),
         engine_(token.engine().counter_block()),
         counters_(&engine_.gone) {}
   bool ready(Token& token) override { return connection_.ready(token.now()); }
@@ -84,6 +84,7 @@ class UcLink final : public Source, public DatagramSpeaker {
   stats::QpBlock* counters_;
   DropTally drops_;
   UcTally tally_;
+  HandshakeTally handshake_;
 };
 
 }  // namespace weft::engine

@@ -58,6 +58,8 @@ bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_
         frame + (frame / (wire::kMarkerSpacing - wire::kMarkerSize) + 2) * wire::kMarkerSize;
     return batch.has_room(marked, 0, marked);
   }
+  // Where FPDUs have filled whole segments the next one begins a segment.
+  if (segment_ != 0 && !batch.empty() && batch.bytes() % segment_ + frame > segment_) return false;
   if (copies(payload, kind)) return batch.has_room(frame, 0, frame);
   return batch.has_room(header + kOverhead, pieces, frame);
 }

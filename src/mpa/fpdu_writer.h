@@ -26,6 +26,10 @@ class FpduWriter {
     markers_ = markers ? std::make_unique<Markers>() : nullptr;
   }
 
+  // A batch, which is sent in one call, is filled so that TCP, with so many bytes in a segment,
+  // cuts no FPDU; 0: it may (RFC 5044 section 5.1). Without markers.
+  void keep_whole_in(uint32_t segment) { segment_ = segment; }
+
   // Whose memory a payload is in. That of a work request stays as it is until the request is
   // complete. What a Read Response is made of may change at any time, by the program or by other
   // messages (wire.md 4.9), also between the CRC and the socket: with CRC it is copied first, or
@@ -54,6 +58,7 @@ class FpduWriter {
   void write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload);
 
   bool crc_ = true;
+  uint32_t segment_ = 0;
   uint32_t fpdus_ = 0;
   std::unique_ptr<Markers> markers_;  // towards the rare peer that asks for them
 };

@@ -79,6 +79,13 @@ Result<std::optional<FrameReader::Frame>, FrameReader::Error> FrameReader::recei
   return std::optional<Frame>{std::move(frame)};
 }
 
+std::optional<MpaStart> FrameReader::start() const {
+  if (have_.size() < MpaStart::kSize) return {};
+  const auto start = MpaStart::parse(kind_, have_.data());
+  if (!start.ok()) return {};
+  return *start;
+}
+
 std::vector<std::byte> Initiator::request(Bytes private_data) const {
   MpaStart start{.kind = MpaStart::Kind::request,
                  .crc = offer_.crc,
@@ -129,15 +136,6 @@ Initiator::Outcome Initiator::judge(FrameReader::Frame& reply) const {
   if (reply.enhanced && enhanced) {
     const MpaEnhanced& e = *reply.enhanced;
     if (const auto ird = negotiated(e.ird)) p.ord = std::min(offer_.ord, *ird);
-    if (const auto ord = negotiated(e.ord)) {
-      // RFC 6581 section 9.1: an Initiator that cannot serve the Responder's ORD ends the
-      // connection.
-      if (*ord > kMostIrdOrd) {
-        o.refused = Refused{wire::term::kMpaInsufficientIrd};
-        return o;
-      }
-      p.ird = std::max(p.ird, *ord);
-    }
     if (offer_.peer_to_peer && e.peer_to_peer) {
       p.peer_to_peer = true;
       if (e.rtr_write) {
@@ -147,9 +145,18 @@ Initiator::Outcome Initiator::judge(FrameReader::Frame& reply) const {
       } else if (e.rtr_fpdu) {
         p.rtr = Rtr::fpdu;
       } else {
-        o.refused = Refused{wire::term::kMpaNoMatchingRtr};
+        o.refused = Refused{.error = wire::term::kMpaNoMatchingRtr, .parameters = p};
         return o;
       }
+    }
+    if (const auto ord = negotiated(e.ord)) {
+      // RFC 6581 section 9.1: an Initiator that cannot serve the Responder's ORD ends the
+      // connection.
+      if (*ord > kMostIrdOrd) {
+        o.refused = Refused{.error = wire::term::kMpaInsufficientIrd, .parameters = p};
+        return o;
+      }
+      p.ird = std::max(p.ird, *ord);
     }
   }
   o.accepted = Accepted{p, std::move(reply.private_data)};
@@ -212,12 +219,13 @@ Responder::Reply Responder::accept(const Offer& limits, Bytes private_data) cons
 }
 
 std::vector<std::byte> Responder::reject(Bytes private_data) const {
+  const MpaStart asked = reader_.start().value_or(start_);
   std::optional<MpaEnhanced> answer;
-  if (enhanced_) answer = MpaEnhanced{};
+  if (asked.enhanced) answer = MpaEnhanced{};
   const MpaStart start{.kind = MpaStart::Kind::reply,
-                       .crc = start_.crc,
+                       .crc = asked.crc,
                        .rejected = true,
-                       .revision = start_.revision};
+                       .revision = asked.revision};
   return make_frame(start, answer, private_data);
 }
 

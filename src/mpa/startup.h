@@ -37,6 +37,8 @@ class FrameReader {
   // incomplete.
   Result<std::optional<Frame>, Error> received(Bytes& bytes);
   bool started() const { return !have_.empty(); }
+  // The fixed part of the frame, as soon as it is there and right.
+  std::optional<wire::MpaStart> start() const;
 
  private:
   wire::MpaStart::Kind kind_;
@@ -62,6 +64,7 @@ class Initiator {
   struct Refused {
     wire::TermError error;
     std::optional<FrameReader::Error> frame = {};  // what is wrong with the frame as such
+    Parameters parameters = {};  // agreed all the same; an RTR frame named there is still owed
   };
   struct Outcome {
     std::optional<Accepted> accepted;
@@ -102,6 +105,9 @@ class Responder {
   // After the request came. `limits`: what this side can do; markers towards the peer are always
   // granted.
   Reply accept(const Offer& limits, Bytes private_data) const;
+  // Its fixed part says all that a rejection needs; nothing while that is incomplete.
+  std::optional<wire::MpaStart> asked() const { return reader_.start(); }
+  // After asked() was there.
   std::vector<std::byte> reject(Bytes private_data) const;
 
  private:

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 
 namespace weft::port::calls {
@@ -41,6 +42,13 @@ inline ssize_t recv(int fd, void* p, size_t n, int flags) {
 inline ssize_t recvmsg(int fd, msghdr* m, int flags) {
   if constexpr (kThroughLibc) return ::recvmsg(fd, m, flags);
   return ::syscall(SYS_recvmsg, fd, m, flags);
+}
+// A word to or from a descriptor of the kernel's own, such as an eventfd: nothing for a sanitizer.
+inline ssize_t read_word(int fd, uint64_t& word) {
+  return ::syscall(SYS_read, fd, &word, sizeof word);
+}
+inline ssize_t write_word(int fd, uint64_t word) {
+  return ::syscall(SYS_write, fd, &word, sizeof word);
 }
 // A short sleep, for faults on purpose. A signal ends it early.
 inline void nap(std::chrono::nanoseconds time) {

@@ -31,14 +31,15 @@ struct FaultyDatagrams::Run {
   size_t end = 0;
 };
 
-FaultyDatagrams::FaultyDatagrams(const FaultSpec& spec, uint64_t number)
+FaultyDatagrams::FaultyDatagrams(const FaultSpec& spec, uint64_t number, FaultLog* log)
     : out_(spec, 2 * number, spec.goes(FaultWay::out)),
-      in_(spec, 2 * number + 1, spec.goes(FaultWay::in)) {}
+      in_(spec, 2 * number + 1, spec.goes(FaultWay::in)),
+      log_(log) {}
 
 std::unique_ptr<FaultyDatagrams> FaultyDatagrams::of_process() {
   const FaultSpec& spec = faults::of_process();
   if (spec.nothing_for_datagrams()) return nullptr;
-  return std::make_unique<FaultyDatagrams>(spec, faults::next_number());
+  return std::make_unique<FaultyDatagrams>(spec, faults::next_number(), FaultLog::of_process());
 }
 
 template <class Held>
@@ -82,6 +83,19 @@ Time FaultyDatagrams::due() const {
 }
 
 // --- out
+
+void FaultyDatagrams::tell_lost(const UdpSocket::Train& train, size_t offset, size_t size) {
+  if (log_ == nullptr) return;
+  std::array<std::byte, FaultLog::kFront> front;
+  size_t n = 0;
+  cut_.clear();
+  cut(train.pieces, offset, std::min(size, front.size()), cut_);
+  for (const IoVec& v : cut_) {
+    std::memcpy(front.data() + n, v.iov_base, v.iov_len);
+    n += v.iov_len;
+  }
+  log_->lost("out", *train.to, size, {front.data(), n});
+}
 
 void FaultyDatagrams::hold_out(const UdpSocket::Train& train, size_t offset, size_t size, Time due,
                                const DatagramFate::Copy& copy) {
@@ -158,6 +172,7 @@ UdpSocket::Sent FaultyDatagrams::send(UdpSocket& socket, const UdpSocket::Train&
   do {
     const size_t size = std::min(step, all - at);
     const DatagramFate fate = decide(out_, size);
+    if (fate.copies == 0) tell_lost(train, at, size);
     const Time due = fate.copies > 0 ? when(out_, fate.copy[0], now) : now;
     const bool plain = fate.copies == 1 && fate.copy[0].flips == 0 && due <= now;
     if (plain) {
@@ -225,6 +240,7 @@ bool FaultyDatagrams::filter(MutableBytes buffer, Time now, UdpSocket::Received&
     const size_t size = std::min(step, r.bytes - at);
     const MutableBytes datagram = buffer.subspan(at, size);
     const DatagramFate fate = decide(in_, size);
+    if (fate.copies == 0 && log_ != nullptr) log_->lost("in", r.from, size, datagram);
     const Time due = fate.copies > 0 ? when(in_, fate.copy[0], now) : now;
     const auto keep_back = [&](size_t i, Time until) {
       HeldIn held{.from = r, .bytes = {datagram.begin(), datagram.end()}};

@@ -11,14 +11,16 @@
 
 #include "base/fault_plan.h"
 #include "base/time.h"
+#include "port/fault_log.h"
 #include "port/udp_socket.h"
 
 namespace weft::port {
 
 class FaultyDatagrams {
  public:
-  // `number`: other sockets of the same spec have others.
-  FaultyDatagrams(const FaultSpec& spec, uint64_t number);
+  // `number`: other sockets of the same spec have others. `log`: where to say what is lost, if
+  // anywhere.
+  FaultyDatagrams(const FaultSpec& spec, uint64_t number, FaultLog* log);
   // Nothing when the option is not set, or does nothing to datagrams.
   static std::unique_ptr<FaultyDatagrams> of_process();
 
@@ -62,6 +64,7 @@ class FaultyDatagrams {
   DatagramFate decide(Way<Held>& way, size_t bytes);
   template <class Held>
   static Time when(Way<Held>& way, const DatagramFate::Copy& copy, Time now);
+  void tell_lost(const UdpSocket::Train& train, size_t offset, size_t size);
   template <class Held>
   bool hold(Way<Held>& way, Time due, Held&& datagram);
   void hold_out(const UdpSocket::Train& train, size_t offset, size_t size, Time due,
@@ -73,6 +76,7 @@ class FaultyDatagrams {
 
   Way<HeldOut> out_;
   Way<HeldIn> in_;
+  FaultLog* const log_;
   Segmentation one_by_one_;
   Time try_again_;  // the kernel had no room; until then flush() is of no use
   std::vector<IoVec> cut_;

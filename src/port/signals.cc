@@ -1,5 +1,6 @@
 #include "port/signals.h"
 
+#include <cerrno>
 #include <csignal>
 
 namespace weft::port {
@@ -25,6 +26,11 @@ bool is_fault(int signal) {
 }  // namespace
 
 bool signals_restart_calls() {
+  // Whoever asks has EINTR to pass on, and sigaction(2) fails below.
+  struct KeepErrno {
+    ~KeepErrno() { errno = before; }
+    const int before = errno;
+  } const keep;
   sigset_t blocked;
   (void)::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
   for (int n = 1; n <= SIGRTMAX; ++n) {

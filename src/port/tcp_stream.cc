@@ -151,16 +151,16 @@ TcpStream::Transfer TcpStream::tapped(trace::Way way, std::span<const IoVec> pie
 }
 
 inline TcpStream::Transfer TcpStream::send_now(std::span<const IoVec> pieces) const {
-  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  const int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (calls_apart_ ? MSG_EOR : 0);
   for (;;) {
     ssize_t n;
     if (pieces.size() == 1) {
-      n = calls::send(fd(), pieces[0].iov_base, pieces[0].iov_len, kFlags);
+      n = calls::send(fd(), pieces[0].iov_base, pieces[0].iov_len, flags);
     } else {
       msghdr m{};
       m.msg_iov = const_cast<IoVec*>(pieces.data());
       m.msg_iovlen = pieces.size();
-      n = calls::sendmsg(fd(), &m, kFlags);
+      n = calls::sendmsg(fd(), &m, flags);
     }
     if (n >= 0) return {.bytes = static_cast<size_t>(n)};
     if (errno == EINTR) continue;

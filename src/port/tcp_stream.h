@@ -49,6 +49,8 @@ class TcpStream {
     bool end = false;  // peer's FIN (receive only)
   };
   Transfer send(std::span<const IoVec> pieces) const;
+  // From now on no segment has the end of what one call sends and the beginning of the next one's.
+  void keep_calls_apart() { calls_apart_ = true; }
   Transfer receive(std::span<const IoVec> pieces) const;
 
   void shut_write() const;
@@ -94,6 +96,7 @@ class TcpStream {
   Transfer tapped(trace::Way way, std::span<const IoVec> pieces) const;
 
   Fd fd_;
+  bool calls_apart_ = false;
   std::unique_ptr<Hooks> hooks_;
 };
 

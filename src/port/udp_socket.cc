@@ -105,10 +105,10 @@ UdpSocket::Hooks& UdpSocket::hooks() {
   return *hooks_;
 }
 
-void UdpSocket::inject(const FaultSpec& spec) {
+void UdpSocket::inject(const FaultSpec& spec, FaultLog* log) {
   hooks().faults = spec.nothing_for_datagrams()
                        ? nullptr
-                       : std::make_unique<FaultyDatagrams>(spec, faults::next_number());
+                       : std::make_unique<FaultyDatagrams>(spec, faults::next_number(), log);
 }
 
 void UdpSocket::record(Capture& capture) {
@@ -292,6 +292,24 @@ UdpSocket::Received UdpSocket::receive_pieces(std::span<const IoVec> pieces, int
   header.msg_iovlen = pieces.size();
   header.msg_control = control.bytes.data();
   header.msg_controllen = control.bytes.size();
+  if (take(header, flags, r)) {
+    r.from.length = header.msg_namelen;
+    read_control(header, r);
+  }
+  return r;
+}
+
+// The kernel has told with look() who it is from and how it came; to tell again costs time.
+UdpSocket::Received UdpSocket::receive_into(std::span<const IoVec> pieces) {
+  Received r;
+  msghdr header{};
+  header.msg_iov = const_cast<IoVec*>(pieces.data());
+  header.msg_iovlen = pieces.size();
+  (void)take(header, 0, r);
+  return r;
+}
+
+bool UdpSocket::take(msghdr& header, int flags, Received& r) {
   ssize_t n;
   do {
     n = calls::recvmsg(fd_.get(), &header, MSG_DONTWAIT | flags);
@@ -299,13 +317,11 @@ UdpSocket::Received UdpSocket::receive_pieces(std::span<const IoVec> pieces, int
   if (n < 0) {
     r.would_block = errno == EAGAIN;
     if (!r.would_block) r.error = errno;
-    return r;
+    return false;
   }
-  r.from.length = header.msg_namelen;
   r.bytes = r.segment = static_cast<size_t>(n);
   r.truncated = (header.msg_flags & MSG_TRUNC) != 0;
-  read_control(header, r);
-  return r;
+  return true;
 }
 
 void UdpSocket::read_control(msghdr& header, Received& r) {

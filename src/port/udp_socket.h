@@ -19,6 +19,7 @@
 namespace weft::port {
 
 class Capture;
+class FaultLog;
 class FaultyDatagrams;
 class UdpTap;
 
@@ -100,18 +101,19 @@ class UdpSocket {
 
   // In two steps, for who wants a large datagram where it belongs instead of in a buffer: look()
   // shows how the next one or the next train begins, and leaves it there; `bytes` is the size of
-  // all. receive_into() takes it, cut up over `pieces`. Not where faults or records are on.
+  // all. receive_into() takes it, cut up over `pieces`, and tells of it what look() did not: how
+  // many bytes there are now. Not where faults or records are on.
   bool can_look() const { return !hooks_; }
   Received look(MutableBytes front);
-  Received receive_into(std::span<const IoVec> pieces) { return receive_pieces(pieces, 0); }
+  Received receive_into(std::span<const IoVec> pieces);
 
   // Faults on purpose (option fault, docs/faults.md) may hold datagrams back. send() and receive()
   // see to those that are due; who calls neither for a while sets a deadline for held_until(),
   // never without faults, and then calls release_held() and receive().
   Time held_until() const;
   void release_held();
-  // As if the options fault and trace said so; for tests.
-  void inject(const FaultSpec& spec);
+  // As if the options fault, fault_log and trace said so; for tests.
+  void inject(const FaultSpec& spec, FaultLog* log = nullptr);
   void record(Capture& capture);
 
   // Datagrams that the socket had no room for since it was made (SO_RXQ_OVFL), as of the last
@@ -136,6 +138,7 @@ class UdpSocket {
   Sent send_now(const Train& train, Segmentation& segmentation);
   Received receive_now(MutableBytes buffer);
   Received receive_pieces(std::span<const IoVec> pieces, int flags);
+  bool take(msghdr& header, int flags, Received& r);
   Sent send_hooked(const Train& train, Segmentation& segmentation);
   Received receive_hooked(MutableBytes buffer);
   void allow_fragments(bool on);

@@ -1,5 +1,7 @@
 #include "rdmap/blame.h"
 
+#include "wire/rdmap_messages.h"
+
 namespace weft::rdmap {
 
 using wire::Layer;
@@ -21,14 +23,32 @@ Status status_of(wire::TermError error) {
   return Status::fatal;
 }
 
+namespace {
+
+// Which of the outstanding reads and atomics a Terminate with the header `header` means. A sink is
+// one read's alone, and right in whatever way the peer came to its quotation. The MSN is not: siw
+// puts the read's size there, which may well be the MSN of another (wire.md 5.2). It answers in
+// order, and so it means the oldest.
+const OutboundRead* read_meant(const wire::Terminate& t, const wire::UntaggedHeader& header,
+                               OutboundReads& reads) {
+  if (t.rdmap_header_size == wire::ReadRequest::kSize) {
+    const auto request = wire::ReadRequest::parse(t.rdmap_header.data());
+    if (const OutboundRead* read = reads.find(request.sink_stag)) return read;
+  }
+  if (t.layout == wire::Terminate::Layout::rfc) {
+    if (const OutboundRead* read = reads.find(header.msn)) return read;
+  }
+  return reads.oldest();
+}
+
+}  // namespace
+
 void apply_blame(const wire::Terminate& t, bool extension, SendPath& send_path) {
   const Status status = status_of(t.error);
   if (t.ddp_header_size == wire::UntaggedHeader::kSize) {
     const auto header = wire::UntaggedHeader::parse(t.ddp_header.data());
     if (header.qn == kReadRequestQueue) {
-      // siw puts the read's size where the MSN belongs (wire.md 5.2); then it is the oldest read.
-      const OutboundRead* read = send_path.reads().find(header.msn);
-      if (read == nullptr) read = send_path.reads().oldest();
+      const OutboundRead* read = read_meant(t, header, send_path.reads());
       if (read != nullptr && read->request != OutboundRead::kNoRequest) {
         send_path.blame(read->request, status);
         return;

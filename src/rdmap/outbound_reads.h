@@ -44,15 +44,22 @@ class OutboundReads {
   // Responses come in the order of the requests (RFC 5040 section 5.5).
   OutboundRead* oldest() { return waiting_.empty() ? nullptr : &waiting_.front(); }
   void pop_oldest() { waiting_.pop_front(); }
-  // For a Terminate that names a request by its MSN.
+  // For a Terminate that names a request by its MSN, or a read by its sink.
   const OutboundRead* find(Msn msn) {
-    for (size_t i = 0; i < waiting_.size(); ++i) {
-      if (waiting_[i].msn == msn) return &waiting_[i];
-    }
-    return nullptr;
+    return find_if([msn](const OutboundRead& read) { return read.msn == msn; });
+  }
+  const OutboundRead* find(Stag sink) {
+    return find_if([sink](const OutboundRead& read) { return !read.atomic && read.sink == sink; });
   }
 
  private:
+  template <class Wanted>
+  const OutboundRead* find_if(Wanted&& wanted) {
+    for (size_t i = 0; i < waiting_.size(); ++i) {
+      if (wanted(waiting_[i])) return &waiting_[i];
+    }
+    return nullptr;
+  }
   // The upper half of the STags: registrations never get one of these, so a Write to a sink finds
   // nothing.
   Stag fresh_sink() { return Stag{0x80000000U | (counter_ += 0x9e3779b1U)}; }

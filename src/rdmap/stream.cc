@@ -31,6 +31,7 @@ Stream::Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Ti
   receiver_.configure(p.crc, config.crc_first,
                       !config.initiator && p.peer_to_peer && p.rtr == mpa::Rtr::fpdu);
   writer_.configure(p.crc, p.send_markers);
+  writer_.keep_whole_in(fpdu_segment(config));
   if (!config.initiator) {
     // RFC 5044 section 7.1.3 and RFC 6581 section 9: the Responder sends nothing before the
     // Initiator's first FPDU.
@@ -163,7 +164,14 @@ void Stream::own_memory_lost(bool receiving) {
 void Stream::end(StreamEnd::Kind kind, wire::TermError error) {
   if (std::exchange(consumer_gone_, true)) return;
   stats::count(engine_counters().stream_end, kind);
-  consumer_.stream_ended({.kind = kind, .error = error});
+  untold_ = {.kind = kind, .error = error};
+  tell_again();
+}
+
+void Stream::tell_again() {
+  if (!untold_) return;
+  consumer_.stream_ended(*untold_);
+  untold_.reset();
 }
 
 void Stream::finish(StreamEnd::Kind kind, wire::TermError error) {

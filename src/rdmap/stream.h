@@ -88,7 +88,13 @@ class Stream {
   // more.
   void leave(Time now);
   // The consumer goes away; the stream lives on until its Terminate and FIN are out.
-  void detach() { consumer_gone_ = true; }
+  void detach() {
+    consumer_gone_ = true;
+    untold_.reset();
+  }
+  // The consumer was told of the end, and found no memory for what comes of it (bad_alloc): tells
+  // it once more. No effect otherwise.
+  void tell_again();
   // What it still does counts there.
   void count_in(stats::QpBlock& block) { config_.counters.qp = &block; }
   std::optional<Receive> abandon_receive() { return receive_path_.abandon_receive(); }
@@ -164,6 +170,7 @@ class Stream {
   Consumer& consumer_;
   StreamConfig config_;
   bool consumer_gone_ = false;
+  std::optional<StreamEnd> untold_;  // while the consumer is told of it
   State state_ = State::open;
   bool silent_ = false;  // Responder: nothing may be sent before the first FPDU has come
 

@@ -100,6 +100,8 @@ struct EngineCounters {
   Cell datagrams_too_big;
   Cell socket_overruns;
   std::array<Cell, wire::kWdpDropCount> datagram_dropped;
+  std::array<Cell, kRejReasons> wdp_rejected;
+  std::array<Cell, kCallEnds> wdp_call_failed;
   Cell datagrams_held;
   Cell messages_too_long;
   Cell uc_reads_answered;

@@ -51,8 +51,8 @@ enum class DialEnd : uint8_t {
 inline constexpr size_t kDialEnds = static_cast<size_t>(DialEnd::no_memory) + 1;
 
 // Why rdma_cm says no to a Request.
-enum class CmRejection : uint8_t { by_program, channel_gone, id_gone };
-inline constexpr size_t kCmRejections = static_cast<size_t>(CmRejection::id_gone) + 1;
+enum class CmRejection : uint8_t { by_program, channel_gone, id_gone, no_memory };
+inline constexpr size_t kCmRejections = static_cast<size_t>(CmRejection::no_memory) + 1;
 
 // Why an IB-style bring-up is refused here (wire.md 14).
 enum class BringUpRefusal : uint8_t {
@@ -67,11 +67,18 @@ enum class BringUpRefusal : uint8_t {
   parked_too_many,
   parked_too_long,
   qp_left,
+  no_memory,
 };
-inline constexpr size_t kBringUpRefusals = static_cast<size_t>(BringUpRefusal::qp_left) + 1;
+inline constexpr size_t kBringUpRefusals = static_cast<size_t>(BringUpRefusal::no_memory) + 1;
 
 // What the other side said to ours: codes 1 to 6 of WFRC; 0 is for what is no such answer.
 inline constexpr size_t kBringUpAnswers = 7;
+
+// What a call over datagrams failed by (wire.md 9.1): the reasons of wire::RejReason, which begin
+// with 1, and behind them what is none of these.
+inline constexpr size_t kRejReasons = 10;
+enum class CallEnd : uint8_t { other_reason = kRejReasons, bad_answer, timed_out };
+inline constexpr size_t kCallEnds = static_cast<size_t>(CallEnd::timed_out) + 1;
 
 // What was done on purpose (WEFT_FAULT, docs/faults.md).
 enum class InjectedFault : uint8_t {

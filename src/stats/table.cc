@@ -3,8 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "wire/wdp_ctl.h"
+
 namespace weft::stats {
 namespace {
+
+static_assert(kRejReasons == wire::kRejReasons);
 
 // Where a member stands in its block, in bytes.
 template <class Block, class Member>
@@ -77,7 +81,8 @@ void add_queue_pair_rows(Visitor& t) {
   t.family(&Q::bytes_received, "bytes_received", "Bytes of payload that came and were placed",
            kBytes);
   t.one(&Q::fpdus_received, "fpdus_received",
-        "FPDUs that came and were in order, or of UC and UD datagrams that were taken");
+        "FPDUs that came and were in order, or of UD datagrams that were delivered, or of UC "
+        "all that came, copies included");
   t.one(&Q::rnr_sent, "rnr_sent",
         "Reports to the peer that a message of its waits here for a receive");
   t.one(&Q::rnr_received, "rnr_received",
@@ -85,7 +90,9 @@ void add_queue_pair_rows(Visitor& t) {
   t.one(&Q::completion_errors, "completion_errors",
         "Work completions with another status than success, flushed ones included");
   t.one(&Q::datagrams_lost, "datagrams_lost",
-        "UC: datagrams of the peer that have not come, as the gaps in their numbers show");
+        "UC: datagrams of the peer that have not come, as the gaps in their numbers show, "
+        "wherever they were lost: on the way or for want of room in the socket "
+        "(socket_overruns). What was only late is taken off again");
   t.one(&Q::datagrams_reordered, "datagrams_reordered",
         "UC: datagrams that came after a later one");
   t.one(&Q::datagrams_late, "datagrams_late",
@@ -179,10 +186,10 @@ void add_connection_rows(Visitor& t) {
       {"enhanced_block_missing", "no room for the enhanced block that the Request announces"},
       {"bytes_behind_request", "bytes stand right behind the Request"},
       {"fpdu_before_reply", "the peer sent FPDUs before it had the Reply"},
-      {"request_late", "the Request was not there within 5 s"},
+      {"request_late", "the Request was not there within 5 s, or 1 s where others wait"},
       {"peer_left", "the peer left before it had the Reply"},
       {"reply_unsent", "the connection broke under the Reply"},
-      {"no_memory", "there was no memory for it"}};
+      {"no_memory", "there was no memory, and too little of the Request was there to reject it"}};
   constexpr Words kDials[] = {{"nobody_listens", "nobody listens there"},
                               {"unreachable", "the kernel knows no way, or has no port left"},
                               {"timed_out", "no answer in time"},
@@ -200,7 +207,8 @@ void add_connection_rows(Visitor& t) {
       {"no_matching_rtr", "the peer asks for no kind of RTR that there is"}};
   constexpr Words kRejections[] = {{"by_program", "the program called rdma_reject"},
                                    {"channel_gone", "the program destroyed its event channel"},
-                                   {"id_gone", "the program destroyed the id"}};
+                                   {"id_gone", "the program destroyed the id"},
+                                   {"no_memory", "there was no memory for it"}};
   constexpr Words kBringUps[] = {
       {"no_block", "the private data is no WFRC block"},
       {"other_version", "another version of WFRC"},
@@ -212,7 +220,8 @@ void add_connection_rows(Visitor& t) {
       {"role_conflict", "this side's own connection goes first"},
       {"parked_too_many", "256 Requests wait for queue pairs to get ready"},
       {"parked_too_long", "the queue pair did not get ready within 30 s"},
-      {"qp_left", "the queue pair was reset or destroyed"}};
+      {"qp_left", "the queue pair was reset or destroyed"},
+      {"no_memory", "there was no memory for it"}};
   constexpr Words kAnswers[] = {{"other", "yes without a WFRC block, or no without a known reason"},
                                 {"not_ready", "the queue pair is not ready"},
                                 {"no_such_qp", "there is no such queue pair"},
@@ -250,11 +259,23 @@ void add_datagram_rows(Visitor& t) {
   t.one(&E::datagrams_too_big, "datagrams_too_big",
         "Datagrams that were larger than the path carries");
   t.one(&E::socket_overruns, "socket_overruns",
-        "Datagrams that came and found no room in the socket's buffer");
+        "Datagrams that came and found no room in a socket's buffer. The kernel tells it of a "
+        "socket, not of a queue pair; those of UC are in datagrams_lost as well");
   t.family(&E::datagram_dropped, "datagram_dropped", "Datagrams dropped", [](size_t i) {
     const auto why = static_cast<wire::WdpDrop>(i);
     return Words{wire::counter_name(why), wire::to_string(why)};
   });
+  constexpr Words kCalls[] = {{"other_reason", "the peer gave a reason that has no name"},
+                              {"bad_answer", "the peer's yes could not be lived with"},
+                              {"timed_out", "no answer within 12.7 s"}};
+  const auto rejection = [](size_t i) {
+    const auto why = static_cast<wire::RejReason>(i + 1);
+    return Words{wire::counter_name(why), wire::to_string(why)};
+  };
+  t.family(&E::wdp_rejected, "wdp_rejected", "REJs sent in handshakes over datagrams", rejection);
+  t.family(&E::wdp_call_failed, "wdp_call_failed",
+           "Calls of UC, and questions about UD queue pairs, that failed",
+           [&](size_t i) { return i < kRejReasons ? rejection(i) : kCalls[i - kRejReasons]; });
   t.one(&E::datagrams_held, "datagrams_held", "UC: datagrams that waited behind a gap");
   t.one(&E::messages_too_long, "messages_too_long",
         "UC: messages that were longer than their receive");

@@ -15,7 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 constexpr Duration kNumberRest = 2s;  // wire.md 12
 constexpr unsigned kCoresPerEngine = 4;
-constexpr unsigned kMostEngines = 8;
 
 std::mutex g_lock;
 // Never destroyed: threads of the program may be inside until the very end of the process.
@@ -24,9 +23,11 @@ std::atomic<Adapter*> g_adapter{nullptr};
 thread_local engine::Engine* g_preferred = nullptr;
 
 unsigned engines_wanted() {
-  if (const uint32_t n = config::options().engines; n > 0) return std::min(n, kMostEngines);
+  if (const uint32_t n = config::options().engines; n > 0)
+    return std::min(n, Adapter::kMostEngines);
   const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
-  return std::clamp(static_cast<unsigned>(std::max(cores, 1L)) / kCoresPerEngine, 1U, kMostEngines);
+  return std::clamp(static_cast<unsigned>(std::max(cores, 1L)) / kCoresPerEngine, 1U,
+                    Adapter::kMostEngines);
 }
 
 // What circuits are told has to be known before the program runs.

@@ -50,6 +50,8 @@ class BringUp {
 
 class Adapter final : private engine::DatagramOwner {
  public:
+  static constexpr unsigned kMostEngines = 8;
+
   // The one of this process; made at the first call, with what `make_bring_up` gives. nullptr when
   // the system refuses what it takes; the log says what. Programs come in through cm::adapter().
   static Adapter* get(const std::function<std::unique_ptr<BringUp>()>& make_bring_up);
@@ -77,6 +79,9 @@ class Adapter final : private engine::DatagramOwner {
   int wait(int fd, const std::function<bool()>& ready, Duration timeout);
   void expect_sleeper() {
     for (auto& e : engines_) e->expect_sleeper();
+  }
+  void may_sleep() {
+    for (auto& e : engines_) e->may_sleep();
   }
   void forget_sleeper() {
     for (auto& e : engines_) e->forget_sleeper();

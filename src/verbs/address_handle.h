@@ -14,6 +14,9 @@ struct AddressHandle {
   // The port that a datagram was seen to come from, where a NAT has changed it; else 0.
   uint16_t observed_port = 0;
   uint32_t interface = 0;  // of path.from
+  // UDP payload of a UD message: of the link, on the host's own addresses too, so that what a
+  // program finds out there holds for others.
+  size_t room = 0;
 
   wdp::Path to(Qpn qpn) const {
     wdp::Path p = path;

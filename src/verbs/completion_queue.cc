@@ -140,6 +140,7 @@ void CompletionQueue::request_notify(bool solicited_only) {
     // A program that polls the descriptor itself relies on the helper (engine.h, case b).
     if (!expects_sleeper_ && !channel_->waits_inside()) expect = expects_sleeper_ = true;
   }
+  context_.adapter().may_sleep();
   if (expect) context_.adapter().expect_sleeper();
 }
 

@@ -2,10 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
+
+#include "port/calls.h"
 
 namespace weft::verbs {
 
@@ -14,14 +15,13 @@ namespace weft::verbs {
 EventFd::EventFd() : fd_(port::Fd{::eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)}) {}
 
 void EventFd::signal() const {
-  const uint64_t one = 1;
-  while (::write(fd_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  while (port::calls::write_word(fd_.get(), 1) < 0 && errno == EINTR) {
   }
 }
 
 void EventFd::take() const {
-  uint64_t value;
-  while (::read(fd_.get(), &value, sizeof value) < 0 && errno == EINTR) {
+  uint64_t value = 0;
+  while (port::calls::read_word(fd_.get(), value) < 0 && errno == EINTR) {
   }
 }
 

@@ -21,6 +21,7 @@ class EventFd {
   EventFd();
   bool valid() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
+  // Neither of these is a cancellation point (pthreads(7)): they are called with locks held.
   void signal() const;
   // Takes one unit back; there must be one.
   void take() const;

@@ -75,8 +75,10 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
       .compare_add = r.compare_add,
       .swap = r.swap};
   if (r.handle != nullptr) {
-    const wdp::UdDestination to{
-        .path = r.handle->to(r.remote_qpn), .qpn = r.remote_qpn, .q_key = r.remote_q_key};
+    const wdp::UdDestination to{.path = r.handle->to(r.remote_qpn),
+                                .qpn = r.remote_qpn,
+                                .q_key = r.remote_q_key,
+                                .room = r.handle->room};
     std::memcpy(qp_.send_queue_.extra_of(*w), &to, sizeof to);
   }
   if (r.inlined) {

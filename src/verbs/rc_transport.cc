@@ -24,6 +24,7 @@ void RcTransport::connect(engine::Token& token, port::TcpStream tcp, rdmap::Stre
   tcp.choose_congestion_control();
   tcp.give_up_after(kSilentPeer);
   config.emss = tcp.emss();
+  if (rdmap::fpdu_segment(config) != 0) tcp.keep_calls_apart();
   config.counters = {&qp_.counters(), &engine.counter_block()};
   engine.counters().streams_opened.add();
   SystemRandom random;
@@ -126,11 +127,10 @@ void RcTransport::stream_ended(const rdmap::StreamEnd& end) {
     await_lost_peer(token);
     return;
   }
-  if (end.kind == Kind::protocol_error || end.kind == Kind::terminated) {
-    WEFT_LOG(info, "queue pair 0x%06x: %s: %s", qp_.number().value(),
-             end.kind == Kind::terminated ? "the peer ended the stream" : "ended the stream",
-             end.error.to_string().c_str());
-  }
+  // wire.md 6: FIN or RST inside an FPDU. A peer that is gone between two has just left.
+  const bool inside_fpdu = end.kind == Kind::lost && driver_->stream().inside_fpdu();
+  // First what needs no memory. What does may not find it, and then all of this comes again.
+  qp_.enter_error(token);
   switch (end.kind) {
     case Kind::protocol_error: {
       const bool protection = (end.error.layer == wire::Layer::rdmap && end.error.etype == 1) ||
@@ -141,14 +141,17 @@ void RcTransport::stream_ended(const rdmap::StreamEnd& end) {
       break;
     }
     case Kind::lost:
-      // wire.md 6: FIN or RST inside an FPDU. A peer that is gone between two has just left.
-      if (driver_->stream().inside_fpdu()) qp_.raise_event(EventType::qp_fatal);
+      if (inside_fpdu) qp_.raise_event(EventType::qp_fatal);
       break;
     default:
       break;
   }
-  qp_.enter_error(token);
   if (qp_.observer() != nullptr) qp_.observer()->stream_ended(token, end);
+  if (end.kind == Kind::protocol_error || end.kind == Kind::terminated) {
+    WEFT_LOG(info, "queue pair 0x%06x: %s: %s", qp_.number().value(),
+             end.kind == Kind::terminated ? "the peer ended the stream" : "ended the stream",
+             end.error.to_string().c_str());
+  }
 }
 
 }  // namespace weft::verbs

@@ -1,7 +1,9 @@
 #include "verbs/shared_receive_queue.h"
 
 #include <algorithm>
+#include <array>
 
+#include "verbs/adapter.h"
 #include "verbs/queue_pair.h"
 
 namespace weft::verbs {
@@ -32,18 +34,19 @@ Outcome<Ok> SharedReceiveQueue::post(const ReceiveRequest* requests, size_t coun
     }
   }
   if (posted == 0) return outcome;
-  std::vector<engine::Engine*> engines;
+  std::array<engine::Engine*, Adapter::kMostEngines> engines{};
+  auto* end = engines.begin();
   {
     // A bell is left under the lock, so that none is left for a queue pair that forget() has taken
     // out.
     const std::lock_guard guard{waiting_lock_};
     for (QueuePair* qp : waiting_) {
       qp->leave_bell();
-      engines.push_back(&qp->engine());
+      if (std::find(engines.begin(), end, &qp->engine()) == end) *end++ = &qp->engine();
     }
     waiting_.clear();
   }
-  for (engine::Engine* e : engines) e->knock();
+  std::for_each(engines.begin(), end, [](engine::Engine* e) { e->knock(); });
   return outcome;
 }
 

@@ -61,12 +61,12 @@ void UcTransport::call_peer(engine::Token& token) {
   const wdp::Path path = to->to(peer);
   qp_.wake_at(token, times_.give_up_at());
   if (peer == qp_.number() && path.from == path.to.address) return call_itself(token, path);
-  call(token, driver_, offer(path), path, peer, true);
+  call(token, driver_, offer(driver_, path), path, peer, true);
 }
 
 // wire.md 13.1: "Fully equal = loopback to itself": there is nobody to shake hands with.
 void UcTransport::call_itself(engine::Token& token, const wdp::Path& path) {
-  const wdp::Offer o = offer(path);
+  const wdp::Offer o = offer(driver_, path);
   start_link(token, driver_);
   link_->start_session(token,
                        {.path = path,
@@ -77,7 +77,8 @@ void UcTransport::call_itself(engine::Token& token, const wdp::Path& path) {
                         .crc = o.features.data_crc,
                         .ird = o.ird,
                         .ord = o.ord,
-                        .max_payload = o.max_payload},
+                        .max_payload = o.max_payload,
+                        .receive_buffer = o.receive_buffer},
                        path.to);
 }
 
@@ -164,11 +165,11 @@ Result<wdp::PortOwner::Callee, RejReason> UcTransport::called(engine::Token& tok
     // Both call: the port finds out which one gives in.
     const bool calling = own.state() == UcConnection::State::setting_up &&
                          own.handshake() != nullptr && own.handshake()->active();
-    if (calling) return wdp::PortOwner::Callee{&own, offer(to->path)};
+    if (calling) return wdp::PortOwner::Callee{&own, offer(driver_, to->path)};
     leave_link(token);
   }
   start_link(token, driver_);
-  return wdp::PortOwner::Callee{&link_->connection(), offer(to->path)};
+  return wdp::PortOwner::Callee{&link_->connection(), offer(driver_, to->path)};
 }
 
 }  // namespace weft::verbs

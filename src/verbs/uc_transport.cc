@@ -10,8 +10,10 @@ using wdp::UcConnection;
 
 // --- the connection
 
-wdp::Offer UcTransport::offer(const wdp::Path& path) {
+wdp::Offer UcTransport::offer(const engine::DatagramDriver& driver, const wdp::Path& path) const {
   const bool own_host = stays_on_host(qp_.context(), path);
+  // The kernel tells twice of what it lets in.
+  const size_t room = driver.socket().receive_buffer() / 2;
   return {.own_qpn = qp_.number(),
           .first_psn = Psn{static_cast<uint32_t>(driver_.random().next())},
           .ird = device::kMaxReads,
@@ -21,8 +23,12 @@ wdp::Offer UcTransport::offer(const wdp::Path& path) {
                        .immediate = true,
                        .uc_read = true,
                        .ka_stats = true},
+          .traffic_class = path.traffic_class,
+          .hop_limit = path.hop_limit,
+          .rate = path.rate,
+          .receive_buffer = room,
           // The peer's socket is likely to be like this one's.
-          .window = driver_.socket().receive_buffer() / 2,
+          .window = room,
           .close_by = own_host,
           .probes_path = !own_host};
 }

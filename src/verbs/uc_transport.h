@@ -20,8 +20,8 @@ class UcTransport final : public Transport,
   UcTransport(QueuePair& qp, engine::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
 
   // --- for rdma_cm. Any driver on the queue pair's engine; it tells the ConnectionObserver.
-  // What the queue pair brings to a handshake over this path.
-  wdp::Offer offer(const wdp::Path& path);
+  // What the queue pair brings to a handshake over this path, on that driver's socket.
+  wdp::Offer offer(const engine::DatagramDriver& driver, const wdp::Path& path) const;
   void call(engine::Token& token, engine::DatagramDriver& driver, const wdp::Offer& offer,
             const wdp::Path& path, Qpn destination, bool ib_style);
   // Of one that called the driver's port. False: it is not there any more.
@@ -58,6 +58,7 @@ class UcTransport final : public Transport,
   void stream_ended(const rdmap::StreamEnd& end) override { end_ = end; }
   void remote_error(wire::TermError error) override;
   void send_failed() override;
+  void window_opened() override { link_->driver().look_at(*link_); }
   // engine::UcLinkOwner
   void visited(engine::Token& token, engine::UcLink& link) override;
   void link_lost(engine::Token& token, engine::UcLink& link) override;

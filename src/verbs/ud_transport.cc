@@ -13,16 +13,10 @@ namespace weft::verbs {
 // From RTR on there is somebody to take what comes.
 void UdTransport::start() {
   const auto& gids = qp_.context().device().gids;
-  // Of the first address; a peer behind a narrower interface is reached by shorter messages alone.
-  const config::Options& options = config::options();
-  size_t room =
-      gids.empty() ? 1472 : gids.front().link_mtu - (gids.front().gid.is_ipv4() ? 28 : 48);
-  if (options.ud_big) room = wire::kMaxUdpPayload;
   queue_.emplace(static_cast<wdp::UdConsumer&>(*this),
                  wdp::UdParameters{.own_qpn = qp_.number(),
                                    .q_key = QKey{qp_.attributes().qkey},
-                                   .max_payload = room,
-                                   .crc = options.datagram_crc});
+                                   .crc = config::options().datagram_crc});
   failed_ = false;
   tally_ = {};
   driver_.port().demux().add(qp_.number(), *queue_);
@@ -106,6 +100,7 @@ void UdTransport::received_by_group(engine::Token&, Bytes datagram, wdp::UdRecep
 Result<wdp::UdDestination, Status> UdTransport::destination(const rdmap::SendWqe& w) {
   wdp::UdDestination to;
   std::memcpy(&to, qp_.send_queue().extra_of(w), sizeof to);
+  if (fragments()) to.room = wire::kMaxUdpPayload;
   return to;
 }
 

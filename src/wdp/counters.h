@@ -4,24 +4,28 @@
 #include <array>
 #include <cstdint>
 
+#include "wire/wdp_ctl.h"
 #include "wire/wdp_drop.h"
 
 namespace weft::wdp {
 
-// Datagrams dropped, by reason.
-class DropCounts {
+// How often there was each of `kReasons` reasons, the first of which is `kFirst`.
+template <class Reason, size_t kReasons, size_t kFirst>
+class ReasonCounts {
  public:
-  void count(wire::WdpDrop why) { ++counts_[static_cast<size_t>(why)]; }
-  uint64_t of(wire::WdpDrop why) const { return counts_[static_cast<size_t>(why)]; }
-  uint64_t total() const {
-    uint64_t sum = 0;
-    for (const uint64_t n : counts_) sum += n;
-    return sum;
+  void count(Reason why) {
+    ++counts_.at(static_cast<size_t>(why) - kFirst);
+    ++total_;
   }
+  uint64_t of(Reason why) const { return counts_.at(static_cast<size_t>(why) - kFirst); }
+  uint64_t total() const { return total_; }
 
  private:
-  std::array<uint64_t, wire::kWdpDropCount> counts_{};
+  std::array<uint64_t, kReasons> counts_{};
+  uint64_t total_ = 0;
 };
+using DropCounts = ReasonCounts<wire::WdpDrop, wire::kWdpDropCount, 0>;  // datagrams dropped
+using RejCounts = ReasonCounts<wire::RejReason, wire::kRejReasons, 1>;   // REJs sent
 
 // Of one UC session.
 struct UcCounters {

@@ -20,6 +20,7 @@ struct Path {
   Gid from;  // source address; zero: whichever the kernel takes
   uint8_t traffic_class = 0;
   uint8_t hop_limit = 0;  // 0: the socket's
+  double rate = 0;        // in Gb/s at most; 0: as fast as can be
   friend constexpr bool operator==(const Path&, const Path&) = default;
 };
 

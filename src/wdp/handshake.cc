@@ -52,6 +52,7 @@ void Handshake::say(const WdpCtl& c) {
   if (!active_ && !validated_ && went_ + size > 3 * came_) return;
   went_ += size;
   outbox_.say(c);
+  if (c.type == CtlType::rej) rejected_by_us_ = static_cast<RejReason>(c.reason);
 }
 
 void Handshake::start_trying(Time now) {
@@ -179,6 +180,9 @@ void Handshake::requested_again(size_t size, bool validated, Time now) {
 void Handshake::accept(const Offer& offer, Time now) {
   offer_ = offer;
   offer_.service = peer_.service;
+  path_.traffic_class = offer.traffic_class;
+  path_.hop_limit = offer.hop_limit;
+  path_.rate = offer.rate;
   state_ = State::rep_sent;
   start_trying(now);
   // wire.md 9.1: "REP is resent on a timer only once the peer's address is validated by a cookie".
@@ -328,6 +332,8 @@ UcParameters Handshake::parameters() const {
           .ird = std::min(offer_.ird, peer_.ord),
           .ord = std::min(offer_.ord, peer_.ird),
           .max_payload = std::min(offer_.max_payload, peer_.max_payload),
+          .receive_buffer = offer_.receive_buffer,
+          .retry_count = offer_.retry_count,
           .window = offer_.window,
           .close_by = offer_.close_by || rtt_ < kCloseBy,
           .rtt = rtt_,

@@ -37,7 +37,13 @@ struct Offer {
   uint16_t ord = 0;
   uint16_t max_payload = 1472;  // UDP payload that it can receive, and wants to send
   wire::CtlFeatures features;
+  // How the side that answers sends to the one that asked; who asks has it in its path.
+  uint8_t traffic_class = 0;
+  uint8_t hop_limit = 0;
+  double rate = 0;
   // Of UcParameters; the peer does not hear of them.
+  size_t receive_buffer = 4 << 20;
+  uint8_t retry_count = 7;
   uint64_t window = 0;
   bool close_by = false;  // whatever the handshake takes: the peer is on this host
   bool probes_path = false;
@@ -106,6 +112,8 @@ class Handshake {
   State state() const { return state_; }
   Failure failure() const { return failure_; }
   bool active() const { return active_; }
+  // What this side said in a REJ, if it said one: each side says one at most.
+  std::optional<wire::RejReason> rejected_by_us() const { return rejected_by_us_; }
   // What the peer said in its REQ, REP or REJ. Its private data stay with this object.
   const wire::WdpCtl& peer() const { return peer_; }
   const Path& path() const { return path_; }
@@ -133,6 +141,7 @@ class Handshake {
   Random& random_;
   State state_ = State::idle;
   Failure failure_ = Failure::none;
+  std::optional<wire::RejReason> rejected_by_us_;
   bool active_ = false;
   bool ib_style_ = false;
   Offer offer_;

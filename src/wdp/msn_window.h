@@ -53,8 +53,11 @@ class MsnWindow {
   void restart() { started_ = false; }
 
   Msn highest() const { return highest_; }
-  // Complete or given up. Of those in the window.
-  bool closed(Msn msn) const { return (closed_[msn.value() / 64 % kWords] & bit(msn)) != 0; }
+  // Complete or given up. Of those in the window, or newer: there the bit is of an older one.
+  bool closed(Msn msn) const {
+    return started_ && distance(highest_, msn) <= 0 &&
+           (closed_[msn.value() / 64 % kWords] & bit(msn)) != 0;
+  }
   void close(Msn msn) { word(msn) |= bit(msn); }
 
  private:

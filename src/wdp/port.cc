@@ -147,6 +147,7 @@ void Port::answer(const WdpCtl& c, const UdReception& how) {
   if (answers_.size() >= kMostAnswers) return;
   Answer& a = answers_.emplace_back(Answer{back_to(how), std::vector<std::byte>(c.size())});
   c.encode(a.datagram.data());
+  if (c.type == CtlType::rej) rejections_.count(static_cast<RejReason>(c.reason));
 }
 
 void Port::answer(Handshake& handshake) {
@@ -158,6 +159,10 @@ void Port::answer(Handshake& handshake) {
     for (const IoVec& v : train.pieces()) {
       const auto* p = static_cast<const std::byte*>(v.iov_base);
       a.datagram.insert(a.datagram.end(), p, p + v.iov_len);
+    }
+    // A REJ is the last that a handshake says.
+    if (!handshake.ready() && handshake.rejected_by_us()) {
+      rejections_.count(*handshake.rejected_by_us());
     }
   }
 }

@@ -81,9 +81,14 @@ class Port {
   Demux& demux() { return demux_; }
   const Demux& demux() const { return demux_; }
 
+  // What its connections have under way.
+  SendWindows& windows() { return windows_; }
+
   size_t half_open() const { return demux_.half_open(); }
   // Of datagrams that belong to nobody.
   const DropCounts& drops() const { return drops_; }
+  // Said by the port; a connection says its own (UcConnection::handshake()).
+  const RejCounts& rejections() const { return rejections_; }
 
  private:
   static constexpr size_t kMostAnswers = 64;
@@ -116,11 +121,13 @@ class Port {
   Random& random_;
   RequestGate gate_;
   Demux demux_;
+  SendWindows windows_;
   std::unordered_map<UcConnection*, Entry> connections_;
   std::map<Demux::RequestKey, std::unique_ptr<Handshake>> waiting_;
   std::map<SessionToken, std::unique_ptr<Handshake>> questions_;
   std::deque<Answer> answers_;
   DropCounts drops_;
+  RejCounts rejections_;
 };
 
 }  // namespace weft::wdp

@@ -35,8 +35,12 @@ class PsnWindow {
   // Datagrams that came once at least, and PSNs that were passed over.
   uint64_t unique() const { return unique_; }
   uint64_t lost() const;
-  // The peer says how far it sent: what is missing at the end is lost, too.
-  void peer_sent(Psn highest) { peer_highest_ = highest; }
+  // The peer says how far it sent: what is missing at the end is lost, too. Words that come late
+  // take nothing back.
+  void peer_sent(Psn highest) {
+    const int32_t d = peer_highest_ ? distance(*peer_highest_, highest) : 1;
+    if (d > 0 || d < -kMostPsnJump) peer_highest_ = highest;
+  }
 
  private:
   static constexpr size_t kWords = kPsnWindow / 64;

@@ -175,7 +175,11 @@ Time SessionControl::deadline() const {
 
 void SessionControl::ask(Time now) {
   WdpCtl c = message(CtlType::ka);
-  keepalive_clock_ = clock_ms(now);
+  // Each question has a number of its own, also where there are several in a millisecond.
+  const uint32_t clock = clock_ms(now);
+  keepalive_clock_ = keepalive_clock_ == 0 || static_cast<int32_t>(clock - keepalive_clock_) > 0
+                         ? clock
+                         : keepalive_clock_ + 1;
   keepalive_sent_ = now;
   c.xid = Xid{keepalive_clock_};
   say(c);

@@ -25,7 +25,7 @@ void UcConnection::accept(std::unique_ptr<Handshake> handshake, const Offer& off
 }
 
 void UcConnection::start_static(const UcParameters& parameters, Time now) {
-  session_.emplace(consumer_, parameters, random_, now);
+  session_.emplace(consumer_, parameters, random_, windows_, now);
   session_->open();
 }
 
@@ -34,7 +34,7 @@ void UcConnection::look_at_handshake(Time now) {
   if (handshake_ == nullptr) return;
   const auto s = handshake_->state();
   if (!session_ && (s == Handshake::State::rep_sent || s == Handshake::State::established)) {
-    session_.emplace(consumer_, handshake_->parameters(), random_, now);
+    session_.emplace(consumer_, handshake_->parameters(), random_, windows_, now);
   }
   if (s == Handshake::State::established && session_) session_->open();
 }
@@ -83,7 +83,6 @@ void UcConnection::received_ctl(Bytes datagram, Time now) {
 }
 
 void UcConnection::requested_again(const WdpCtl& req, size_t size, bool validated, Time now) {
-  if (handshake_ == nullptr) return drops_.count(WdpDrop::unwanted_ctl);
   if (handshake_->state() == Handshake::State::req_sent) {
     const auto v = handshake_->received(req, size, now);
     if (!v.ok()) drops_.count(v.error());

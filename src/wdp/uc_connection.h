@@ -16,8 +16,9 @@ namespace weft::wdp {
 
 class UcConnection {
  public:
-  // `random` is kept.
-  UcConnection(UcConsumer& consumer, Random& random) : consumer_(consumer), random_(random) {}
+  // `random` is kept, and so is `windows`: of the socket.
+  UcConnection(UcConsumer& consumer, Random& random, SendWindows& windows)
+      : consumer_(consumer), random_(random), windows_(windows) {}
   UcConnection(const UcConnection&) = delete;
   UcConnection& operator=(const UcConnection&) = delete;
 
@@ -32,7 +33,8 @@ class UcConnection {
   // The same in two steps, for data that can go straight to its place: see UcSession::direct().
   bool direct(Bytes front, size_t size, PieceList& places);
   void direct_received(Time now);
-  // A REQ that belongs to this connection: it came again, or two queue pairs call each other.
+  // A REQ that belongs to the handshake that there is: it came again, or two queue pairs call each
+  // other.
   void requested_again(const wire::WdpCtl& req, size_t size, bool validated, Time now);
 
   // --- trains out: see UcSession
@@ -73,6 +75,7 @@ class UcConnection {
 
   UcConsumer& consumer_;
   Random& random_;
+  SendWindows& windows_;
   std::unique_ptr<Handshake> handshake_;
   std::optional<UcSession> session_;
   DropCounts drops_;  // of what came before there was a session, or was no message of one

@@ -22,6 +22,9 @@ class UcConsumer : public rdmap::Consumer {
   // begun until UcSession::resume_requests(), and none of these will be answered: they are to be
   // flushed (InfiniBand's SQE). Receives and the peer's Reads go on.
   virtual void send_failed() = 0;
+  // The session was not ready to send because of others that send to the same socket, and is to be
+  // asked anew. Comes from inside a call into one of those others, or into this one.
+  virtual void window_opened() = 0;
 };
 
 }  // namespace weft::wdp

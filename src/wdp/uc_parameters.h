@@ -32,9 +32,10 @@ struct UcParameters {
 
   // UDP payload that fits the path and the peer.
   size_t max_payload = 1472;
-  // SO_RCVBUF: Reads keep a quarter of it under way at most (wire.md 9.3).
+  // What fits into the own socket's buffer: Reads keep a quarter of it under way at most
+  // (wire.md 9.3).
   size_t receive_buffer = 4 << 20;
-  uint8_t retry_count = 7;
+  uint8_t retry_count = 7;  // of a Read: expiries that bring nothing
   // What may be under way of our Sends and Writes to a peer close by (send_window.h); 0: anything.
   uint64_t window = 0;
   bool close_by = true;  // as far as the handshake shows

@@ -237,8 +237,9 @@ bool UcReceivePath::direct(const WdpData& d, PieceList& places) {
     return false;
   }
   if (d.opcode == Opcode::read_response) return requester_.direct(d, places);
-  if (needs_immediate(d)) return false;
+  if (needs_immediate(d) && (!parameters_.immediate || wire::invalidates(d.opcode))) return false;
   if (d.opcode == Opcode::write) {
+    if (d.flags.immediate && !writes_.takes(d, messages_)) return false;
     const TaggedOffset base{d.to.value() - d.mo.value()};
     if (d.mlen == 0 || d.to.value() < d.mo.value()) return false;
     const auto p = consumer_.memory().remote(d.stag, base, d.mlen, Access::remote_write);

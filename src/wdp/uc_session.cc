@@ -12,7 +12,8 @@ using wire::Opcode;
 using wire::WdpData;
 using wire::WdpDrop;
 
-UcSession::UcSession(UcConsumer& consumer, const UcParameters& parameters, Random& random, Time now)
+UcSession::UcSession(UcConsumer& consumer, const UcParameters& parameters, Random& random,
+                     SendWindows& windows, Time now)
     : consumer_(consumer),
       parameters_(parameters),
       rtt_(parameters.rtt),
@@ -23,7 +24,8 @@ UcSession::UcSession(UcConsumer& consumer, const UcParameters& parameters, Rando
       responder_(consumer, parameters_, writer_, control_, counters_),
       send_path_(consumer, parameters_, writer_, requester_, counters_),
       receive_path_(consumer, parameters_, requester_, responder_, control_, counters_),
-      window_(parameters.is_static ? 0 : parameters.window, parameters.close_by) {}
+      window_(windows.to(parameters.path.to, parameters.is_static ? 0 : parameters.window,
+                         parameters.close_by)) {}
 
 // --- datagrams in
 
@@ -75,7 +77,12 @@ void UcSession::direct_received(Time now) {
 
 void UcSession::received(const wire::WdpCtl& ctl, Time now) {
   handle(control_.received(ctl, receive_path_.psns(), now));
-  if (window_.asking() && !control_.asking()) window_.answered(now);
+  if (window_->is_open_question(question_) && !control_.asking()) {
+    window_->answered(now);
+    // What went out behind the question may be more than the window by itself. Nothing else would
+    // ask about it.
+    if (!window_->open()) ask_if_due(now);
+  }
   settle(now);
 }
 
@@ -120,7 +127,9 @@ bool UcSession::ready(Time now) {
     if (control_.ready(now)) return true;
     if (!active()) return false;
   }
-  return (more && window_.open()) || requester_.ready() || responder_.ready();
+  if (more && may_send(now)) return true;
+  // It may have asked.
+  return control_.ready(now) || requester_.ready() || responder_.ready();
 }
 
 void UcSession::fill(Train& train, Time now) {
@@ -142,18 +151,33 @@ void UcSession::fill(Train& train, Time now) {
 }
 
 void UcSession::fill_requests(Train& train, Time now) {
-  if (!window_.open()) return;
+  if (!window_->open()) return;
   const size_t bytes = train.bytes();
   const size_t datagrams = train.datagrams();
   send_path_.fill(train);
-  window_.sent(train.bytes() - bytes, train.datagrams() - datagrams);
+  window_->sent(train.bytes() - bytes, train.datagrams() - datagrams);
   ask_if_due(now);
 }
 
+// False: it is called as soon as it may.
+bool UcSession::may_send(Time now) {
+  if (window_->open()) return true;
+  window_->wait(*this);
+  // Whoever asked may be gone.
+  ask_if_due(now);
+  return false;
+}
+
+void UcSession::window_opened() {
+  if (!consumer_gone_) consumer_.window_opened();
+}
+
 void UcSession::ask_if_due(Time now) {
-  if (!window_.wants_to_ask(now)) return;
+  // Whoever has asked before may be gone, and nobody else have looked at the time.
+  window_->tick(now);
+  if (!window_->wants_to_ask(*this, now)) return;
   control_.ask(now);
-  window_.asked(now);
+  question_ = window_->asked(*this, now);
 }
 
 void UcSession::llp_took_all(Time now) {
@@ -225,7 +249,8 @@ void UcSession::see_peer_off(Time now) {
 }
 
 void UcSession::end(StreamEnd::Kind kind, wire::TermError error) {
-  if (std::exchange(consumer_gone_, true)) return;
+  if (consumer_gone_) return;
+  detach();
   consumer_.stream_ended({.kind = kind, .error = error});
 }
 
@@ -252,7 +277,7 @@ void UcSession::stop_requests() {
 }
 
 void UcSession::abort(uint32_t reason, Time now) {
-  consumer_gone_ = true;
+  detach();
   control_.disconnect(reason, now);
 }
 
@@ -267,7 +292,7 @@ Time UcSession::deadline() const {
   if (!active()) return control_.deadline();
   if (peer_leaves()) return std::min(control_.deadline(), receive_path_.deadline());
   return std::min({control_.deadline(), receive_path_.deadline(), requester_.deadline(), close_by_,
-                   window_.deadline()});
+                   concerned() ? window_->deadline(*this) : Time::never()});
 }
 
 void UcSession::tick(Time now) {
@@ -276,8 +301,7 @@ void UcSession::tick(Time now) {
   receive_path_.tick(now);
   if (peer_leaves()) return settle(now);
   requester_.tick(now);
-  window_.tick(now);
-  ask_if_due(now);
+  if (concerned()) ask_if_due(now);
   settle(now);
 }
 

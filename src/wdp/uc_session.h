@@ -23,10 +23,11 @@
 
 namespace weft::wdp {
 
-class UcSession {
+class UcSession final : private SendWindow::Waiter {
  public:
-  // `random` is for RIDs and XIDs, and used here alone.
-  UcSession(UcConsumer& consumer, const UcParameters& parameters, Random& random, Time now);
+  // `random` is for RIDs and XIDs, and used here alone, as is `windows`: of the socket.
+  UcSession(UcConsumer& consumer, const UcParameters& parameters, Random& random,
+            SendWindows& windows, Time now);
   UcSession(const UcSession&) = delete;
   UcSession& operator=(const UcSession&) = delete;
 
@@ -74,7 +75,10 @@ class UcSession {
   void resume_requests() { send_path_.resume(); }
   bool requests_idle() const { return send_path_.idle(); }
   // The consumer goes away; the session lives on until its DREQ is answered.
-  void detach() { consumer_gone_ = true; }
+  void detach() {
+    consumer_gone_ = true;
+    Waiter::unlink();
+  }
   std::optional<rdmap::Receive> abandon_receive() { return receive_path_.abandon_receive(); }
   // Nothing is left to do; the token may be used anew (it was kept for 2 s).
   bool gone() const { return control_.state() == SessionControl::State::gone; }
@@ -100,7 +104,11 @@ class UcSession {
   void see_peer_off(Time now);
   void settle(Time now);
   void fill_requests(Train& train, Time now);
+  bool may_send(Time now);
   void ask_if_due(Time now);
+  void window_opened() override;
+  // The window's deadlines are this session's, too.
+  bool concerned() const { return Waiter::linked() || window_->is_open_question(question_); }
   void handle(SessionControl::Event event);
   void refused();
   void look_at_probe();
@@ -117,7 +125,8 @@ class UcSession {
   ReadResponder responder_;
   UcSendPath send_path_;
   UcReceivePath receive_path_;
-  SendWindow window_;
+  std::shared_ptr<SendWindow> window_;
+  uint32_t question_ = 0;  // of the window, that it was asked last by this session
   bool consumer_gone_ = false;
   bool open_ = false;
   bool answers_first_ = false;  // answers and own requests take turns

@@ -11,6 +11,8 @@ struct UdDestination {
   Path path;
   Qpn qpn;  // wire::kMulticastQpn for a group
   QKey q_key;
+  // UDP payload that the way carries; in big mode up to 65507 (option ud_big).
+  size_t room = 1472;
 };
 
 // A message that arrived and took a receive.

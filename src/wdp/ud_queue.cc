@@ -88,11 +88,6 @@ std::optional<rdmap::Receive> UdQueue::abandon_receive() {
 
 // --- datagrams out
 
-size_t UdQueue::most() const {
-  const size_t room = std::min(parameters_.max_payload, wire::kMaxUdpPayload);
-  return room < WdpUd::kSize ? 0 : room - WdpUd::kSize;
-}
-
 bool UdQueue::ready() {
   return !poison_ && !held_ && next_ < queue_.tail();
 }
@@ -114,11 +109,11 @@ bool UdQueue::write(SendWqe& w, Train& train) {
     poison(to.error());
     return false;
   }
-  if (w.length > most()) {
+  const size_t size = size_t{WdpUd::kSize} + w.length;
+  if (size > std::min(to->room, wire::kMaxUdpPayload)) {
     poison(Status::local_length);
     return false;
   }
-  const size_t size = WdpUd::kSize + w.length;
   if (!train.takes(size, to->path)) return false;
   PieceList pieces;
   if (!local_pieces(consumer_.memory(), w, 0, w.length, Access::local_read, pieces).ok()) {

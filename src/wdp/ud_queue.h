@@ -15,8 +15,6 @@ namespace weft::wdp {
 struct UdParameters {
   Qpn own_qpn;
   QKey q_key;
-  // UDP payload that the path carries; in big mode up to 65507 (option ud_big).
-  size_t max_payload = 1472;
   bool crc = false;  // of what is sent; what comes with one is checked in any case
 };
 
@@ -62,9 +60,6 @@ class UdQueue {
   bool idle() const { return queue_.head() == next_; }
   void set_q_key(QKey key) { parameters_.q_key = key; }
   QKey q_key() const { return parameters_.q_key; }
-  void path_carries(size_t max_payload) { parameters_.max_payload = max_payload; }
-  // The longest message.
-  size_t most() const;
   // The receive that was taken for a message that did not fit.
   std::optional<rdmap::Receive> abandon_receive();
   const UdCounters& counters() const { return counters_; }

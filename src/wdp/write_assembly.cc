@@ -74,6 +74,17 @@ Result<WriteAssembly::Context*, WdpDrop> WriteAssembly::find(const WdpData& d,
   return unused;
 }
 
+bool WriteAssembly::takes(const WdpData& d, const MsnWindow& messages) const {
+  if (messages.closed(d.msn)) return false;
+  if (d.segment_count() == 1) return true;
+  for (const Context& c : contexts_) {
+    if (c.open && c.header.msn == d.msn) {
+      return agrees(d, c.header) && !c.came.test(d.segment_index());
+    }
+  }
+  return open_ < contexts_.size() && d.segment_count() <= kMostSegmentsOfMessage;
+}
+
 bool WriteAssembly::placed(Context& c, const WdpData& d, MsnWindow& messages) {
   c.came.set(d.segment_index());
   if (distance(c.last, d.psn) > 0) c.last = d.psn;

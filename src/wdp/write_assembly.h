@@ -25,6 +25,9 @@ class WriteAssembly {
   // The message that the segment belongs to; opened where it is new. `messages` learns which ones
   // are given up for it.
   Result<Context*, wire::WdpDrop> find(const wire::WdpData& d, MsnWindow& messages);
+  // find() would have a context for it without giving up another; changes nothing. A message of one
+  // segment needs none.
+  bool takes(const wire::WdpData& d, const MsnWindow& messages) const;
   // The segment is in its place. True when that was the last one: the context is free again.
   bool placed(Context& c, const wire::WdpData& d, MsnWindow& messages);
 

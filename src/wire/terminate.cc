@@ -68,6 +68,7 @@ Terminate Terminate::parse(Bytes payload, bool extension, bool started) {
   if (!extension && guess_layout(first, code, control, started) == Layout::siw) {
     first = static_cast<uint8_t>(first << 4 | first >> 4);
     control = reverse_control(control);
+    t.layout = Layout::siw;
   }
   // Layers 3 to 15 do not exist; such a Terminate still ends the stream, as an RDMAP error.
   const auto layer = static_cast<uint8_t>(first >> 4);

@@ -89,7 +89,11 @@ struct Terminate {
   // 4 bytes of control, 2 of length, 18 of DDP header, 52 of Atomic Request at most.
   static constexpr size_t kMaxSize = 4 + 2 + 18 + 52;
 
+  // Which bit order the sender used.
+  enum class Layout : uint8_t { rfc, siw };
+
   TermError error;
+  Layout layout = Layout::rfc;      // as parsed; encode() knows the RFC's alone
   bool has_segment_length = false;  // M
   uint16_t segment_length = 0;      // of the offending segment; meaningless in siw's layout
   uint8_t ddp_header_size = 0;      // D: 0, 14 or 18
@@ -100,8 +104,6 @@ struct Terminate {
   // Writes RFC layout to `p` (room for kMaxSize) and returns the bytes written.
   size_t encode(std::byte* p) const;
 
-  // Which bit order the sender used.
-  enum class Layout : uint8_t { rfc, siw };
   // Decodes what follows the untagged header. `extension`: X was negotiated, so the layout is the
   // RFC's. `started`: the stream is past its start-up. Bytes that are missing leave their parts
   // out; less than four bytes decode as an unspecified RDMAP error.

@@ -64,7 +64,10 @@ enum class RejReason : uint32_t {
   role_conflict = 9,
   qpn_unknown = 10,
 };
+inline constexpr size_t kRejReasons = static_cast<size_t>(RejReason::qpn_unknown);
 const char* to_string(RejReason reason);
+// The enumerator's name, for counters. "?" for what is none.
+const char* counter_name(RejReason reason);
 
 struct CtlFeatures {
   bool data_crc = false;

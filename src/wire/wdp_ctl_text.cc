@@ -78,6 +78,15 @@ const char* to_string(RejReason reason) {
   return "unknown reason";
 }
 
+const char* counter_name(RejReason reason) {
+  static constexpr const char* kNames[] = {
+      "no_listener",    "application",  "version",   "service_mismatch", "no_resources",
+      "bad_parameters", "critical_tlv", "not_ready", "role_conflict",    "qpn_unknown"};
+  static_assert(std::size(kNames) == kRejReasons);
+  const size_t i = static_cast<size_t>(reason) - 1;
+  return i < kRejReasons ? kNames[i] : "?";
+}
+
 namespace {
 
 // What the handshake's messages say besides who talks to whom.

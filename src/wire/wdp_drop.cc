@@ -18,7 +18,6 @@ constexpr Row kRows[] = {
     {WdpDrop::other_version, "other_version", "another version of WDP"},
     {WdpDrop::unknown_class, "unknown_class", "a class that does not exist"},
     {WdpDrop::wrong_class, "wrong_class", "a class that does not belong here"},
-    {WdpDrop::no_udp_checksum, "no_udp_checksum", "sent without a UDP checksum"},
     {WdpDrop::crc_missing, "crc_missing", "without the CRC that it has to have"},
     {WdpDrop::bad_crc, "bad_crc", "CRC does not match"},
     {WdpDrop::length_mismatch, "length_mismatch", "not as long as its header says"},
@@ -68,8 +67,6 @@ constexpr Row kRows[] = {
     {WdpDrop::repeated_read, "repeated_read", "a Read Request that was answered"},
     {WdpDrop::too_many_reads, "too_many_reads", "more ranges outstanding than IRD"},
     {WdpDrop::read_queue_full, "read_queue_full", "too many bytes of responses are queued"},
-    {WdpDrop::beyond_window, "beyond_window", "CSN is beyond what is buffered"},
-    {WdpDrop::flow_rewinding, "flow_rewinding", "the flow is being sent again from an earlier MSN"},
 };
 
 constexpr bool in_order() {

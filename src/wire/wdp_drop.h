@@ -16,7 +16,6 @@ enum class WdpDrop : uint8_t {
   other_version,
   unknown_class,
   wrong_class,
-  no_udp_checksum,
   crc_missing,
   bad_crc,
   length_mismatch,
@@ -73,12 +72,9 @@ enum class WdpDrop : uint8_t {
   repeated_read,
   too_many_reads,
   read_queue_full,
-  // RD (wire.md 11).
-  beyond_window,
-  flow_rewinding,
 };
 
-inline constexpr size_t kWdpDropCount = static_cast<size_t>(WdpDrop::flow_rewinding) + 1;
+inline constexpr size_t kWdpDropCount = static_cast<size_t>(WdpDrop::read_queue_full) + 1;
 
 // One sentence for people.
 const char* to_string(WdpDrop why);

@@ -3,8 +3,10 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <csignal>
 #include <ctime>
+#include <thread>
 
 #include "tests/abi/api_fixture.h"
 
@@ -95,6 +97,21 @@ TEST_F(CqTest, SignalsEndTheWait) {
   done.store(true);
   caller.join();
   sigaction(SIGUSR1, &before, nullptr);
+}
+
+// As inside the read(2) of other providers, whether an event is there or not.
+TEST_F(CqTest, ACancelledThreadGetsNoEvent) {
+  const Owned<ibv_comp_channel> channel{ibv_create_comp_channel(context.get())};
+  ASSERT_EQ(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+  std::atomic<bool> went_on{false};
+  std::thread{[&] {
+    pthread_cancel(pthread_self());
+    ibv_cq* cq = nullptr;
+    void* user_context = nullptr;
+    ibv_get_cq_event(channel.get(), &cq, &user_context);
+    went_on = true;
+  }}.join();
+  EXPECT_FALSE(went_on);
 }
 
 TEST_F(CqTest, ExtendedLimits) {

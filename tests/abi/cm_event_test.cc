@@ -61,6 +61,19 @@ TEST_F(CmEvent, SignalEndsTheWait) {
   sigaction(SIGUSR1, &before, nullptr);
 }
 
+// As inside the write(2) of librdmacm, whether an event is there or not.
+TEST_F(CmEvent, ACancelledThreadGetsNoEvent) {
+  ASSERT_EQ(fcntl(active->fd, F_SETFL, O_NONBLOCK), 0);
+  std::atomic<bool> went_on{false};
+  std::thread{[&] {
+    pthread_cancel(pthread_self());
+    rdma_cm_event* e = nullptr;
+    rdma_get_cm_event(active.get(), &e);
+    went_on = true;
+  }}.join();
+  EXPECT_FALSE(went_on);
+}
+
 // signal(3) installs handlers that restart read(2), which librdmacm's wait is to a program.
 TEST_F(CmEvent, SignalThatRestartsCallsDoesNotEndTheWait) {
   static std::atomic<int> caught;
@@ -186,6 +199,42 @@ TEST_F(CmEvent, ChannelIsDestroyedUnderAThreadThatTakesEvents) {
     taker.join();
     ASSERT_EQ(error, EBADF);
   }
+}
+
+// As rping's thread for events does, which would end the process for the error.
+TEST_F(CmEvent, WhoHasJustTakenAnEventFindsItsWayBackToAChannelThatIsDestroyed) {
+  struct sigaction act {};
+  act.sa_handler = [](int) {};
+  struct sigaction before {};
+  ASSERT_EQ(sigaction(SIGUSR1, &act, &before), 0);
+  for (int i = 0; i < 10; ++i) {
+    rdma_event_channel* channel = rdma_create_event_channel();
+    ASSERT_NE(channel, nullptr);
+    const OwnedId id = make_id(channel);
+    sockaddr_in to = loopback(9);
+    ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
+    std::atomic<bool> taken{false};
+    std::atomic<bool> done{false};
+    int error = 0;
+    std::thread taker([&] {
+      rdma_cm_event* e = nullptr;
+      if (rdma_get_cm_event(channel, &e) == 0) rdma_ack_cm_event(e);
+      taken = true;
+      usleep(3000);
+      if (rdma_get_cm_event(channel, &e) != 0) error = errno;
+      done = true;
+    });
+    while (!taken) std::this_thread::yield();
+    rdma_destroy_event_channel(channel);
+    // It waits for ever, but for a signal.
+    while (!done) {
+      pthread_kill(taker.native_handle(), SIGUSR1);
+      usleep(1000);
+    }
+    taker.join();
+    EXPECT_EQ(error, EINTR);
+  }
+  ASSERT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
 TEST_F(CmEvent, EventNames) {

@@ -3,10 +3,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 
 #include "tests/abi/cm_child.h"
 #include "tests/abi/cm_fixture.h"
+#include "tests/support/counted.h"
 
 namespace weft::test {
 namespace {
@@ -36,6 +38,8 @@ class CmFailure : public CmTest {
 };
 
 TEST_F(CmFailure, RejectCarriesPrivateData) {
+  const Counted rejections("cm_rejected");
+  const Counted failures("dial_failed");
   listener = listen_on(passive.get());
   client = resolved(active.get(), port_of(listener));
   ASSERT_OK(create_qp(client.get()));
@@ -49,11 +53,14 @@ TEST_F(CmFailure, RejectCarriesPrivateData) {
   ASSERT_NE(rejected, nullptr);
   EXPECT_EQ(rejected->status, 28);
   EXPECT_EQ(private_data(*rejected), reason);
+  rejections.expect({{"by_program", 1}});
+  failures.expect({{"rejected", 1}});
   EXPECT_EQ(client->qp->state, IBV_QPS_ERR);
   EXPECT_ERRNO(EINVAL, rdma_accept(server.get(), nullptr));
 }
 
 TEST_F(CmFailure, DestroyingARequestRejectsIt) {
+  const Counted rejections("cm_rejected");
   listener = listen_on(passive.get());
   client = resolved(active.get(), port_of(listener));
   ASSERT_OK(create_qp(client.get()));
@@ -61,10 +68,12 @@ TEST_F(CmFailure, DestroyingARequestRejectsIt) {
   server.reset(expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST)->id);
   server.reset();
   expect_event(active.get(), RDMA_CM_EVENT_REJECTED);
+  rejections.expect({{"id_gone", 1}});
 }
 
 // Nobody has looked at the request yet.
 TEST_F(CmFailure, DestroyingTheListenerRejectsItsRequests) {
+  const Counted rejections("cm_rejected");
   listener = listen_on(passive.get());
   client = resolved(active.get(), port_of(listener));
   ASSERT_OK(create_qp(client.get()));
@@ -73,9 +82,11 @@ TEST_F(CmFailure, DestroyingTheListenerRejectsItsRequests) {
   ASSERT_EQ(poll(&p, 1, 10'000), 1);
   listener.reset();
   expect_event(active.get(), RDMA_CM_EVENT_REJECTED);
+  rejections.expect({{"id_gone", 1}});
 }
 
 TEST_F(CmFailure, DestroyingTheChannelRejectsItsRequests) {
+  const Counted rejections("cm_rejected");
   listener = listen_on(passive.get());
   client = resolved(active.get(), port_of(listener));
   ASSERT_OK(create_qp(client.get()));
@@ -84,6 +95,13 @@ TEST_F(CmFailure, DestroyingTheChannelRejectsItsRequests) {
   ASSERT_EQ(poll(&p, 1, 10'000), 1);
   passive.reset();
   expect_event(active.get(), RDMA_CM_EVENT_REJECTED);
+  rejections.expect({{"id_gone", 1}});
+  // The listener is there still, and nobody to tell of the next one.
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  ASSERT_OK(rdma_connect(client.get(), nullptr));
+  expect_event(active.get(), RDMA_CM_EVENT_REJECTED);
+  rejections.expect({{"id_gone", 1}, {"channel_gone", 1}});
 }
 
 TEST_F(CmFailure, NobodyListens) {
@@ -102,15 +120,30 @@ TEST_F(CmFailure, NobodyListens) {
 
 // Server and client of ib_write_bw -R start at the same moment.
 TEST_F(CmFailure, ListenerMayComeALittleLate) {
-  OwnedId late = make_id(passive.get());
-  sockaddr_in at = loopback();
-  ASSERT_OK(rdma_bind_addr(late.get(), any_of(at)));
-  client = resolved(active.get(), port_of(late));
-  ASSERT_OK(create_qp(client.get()));
-  ASSERT_OK(rdma_connect(client.get(), nullptr));
-  ASSERT_TRUE(quiet_for(active.get(), 20));
-  ASSERT_OK(rdma_listen(late.get(), 0));
-  server.reset(expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST)->id);
+  using namespace std::chrono;
+  OwnedId late;
+  const auto in_time = [&] {
+    late = make_id(passive.get());
+    sockaddr_in at = loopback();
+    EXPECT_OK(rdma_bind_addr(late.get(), any_of(at)));
+    client = resolved(active.get(), port_of(late));
+    EXPECT_OK(create_qp(client.get()));
+    const auto begun = steady_clock::now();
+    EXPECT_OK(rdma_connect(client.get(), nullptr));
+    const bool quiet = quiet_for(active.get(), 20);
+    EXPECT_OK(rdma_listen(late.get(), 0));
+    if (steady_clock::now() - begun > 250ms) return false;
+    EXPECT_TRUE(quiet);
+    return true;
+  };
+  // On a busy machine this thread may be away for longer than a refusal is waited out.
+  for (int i = 0; i < 10 && !in_time(); ++i) {
+    client.reset();
+    late.reset();
+  }
+  const OwnedEvent asked = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(asked, nullptr);
+  server.reset(asked->id);
   ASSERT_OK(create_qp(server.get()));
   ASSERT_OK(rdma_accept(server.get(), nullptr));
   expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);

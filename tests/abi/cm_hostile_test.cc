@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <iterator>
 #include <random>
+#include <utility>
 
 #include "tests/abi/cm_counts.h"
 #include "tests/abi/cm_fixture.h"
+#include "tests/support/counted.h"
 
 namespace weft::test {
 namespace {
@@ -26,14 +28,16 @@ Bytes request(const Bytes& data) {
 
 class Raw {
  public:
-  explicit Raw(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in at = loopback(port);
-    EXPECT_EQ(connect(fd_, any_of(at), sizeof at), 0) << strerror(errno);
-  }
+  Raw() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
+  explicit Raw(uint16_t port) : Raw() { calls(port); }
   ~Raw() { close(fd_); }
   Raw(const Raw&) = delete;
   Raw& operator=(const Raw&) = delete;
 
+  void calls(uint16_t port) const {
+    sockaddr_in at = loopback(port);
+    EXPECT_EQ(connect(fd_, any_of(at), sizeof at), 0) << strerror(errno);
+  }
   void says(const Bytes& bytes) const {
     // What the other side does not want any more is lost.
     (void)!send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -147,6 +151,63 @@ TEST_F(CmHostile, RandomBytes) {
     raw.fin();
     raw.expect_end();
   }
+}
+
+// The program looks at nothing: callers wait with it, and then in the kernel's queue.
+TEST_F(CmHostile, MoreRequestsThanTheProgramLooksAt) {
+  constexpr size_t kMost = 1024;
+  if (raise_descriptor_limit() < 3 * kMost) GTEST_SKIP() << "too few descriptors";
+  const Counted pauses("accept_paused");
+  std::vector<std::unique_ptr<Raw>> callers;
+  const auto call = [&] {
+    callers.push_back(std::make_unique<Raw>(port()));
+    callers.back()->says(request(bytes(20, 1)));
+  };
+  for (size_t i = 0; i < kMost; ++i) call();
+  pauses.expect({{"backlog", 1}});
+  call();
+  for (size_t i = 0; i <= kMost; ++i) {
+    const OwnedEvent asked = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+    ASSERT_NE(asked, nullptr) << i;
+    ASSERT_OK(rdma_reject(asked->id, nullptr, 0));
+    const OwnedId gone{asked->id};
+  }
+  pauses.expect({{"backlog", 1}});
+}
+
+// Somebody calls while the process has no descriptor left: he waits, and the connection that there
+// is goes on.
+TEST_F(CmHostile, AConnectionLivesThroughTheWantOfDescriptors) {
+  connect_pair();
+  see_ports();
+  const Counted pauses("accept_paused");
+  const Raw caller;
+  // What is closed later leaves a number free: sockets of the connection before this one linger.
+  size_t open = descriptors();
+  for (int i = 0, quiet = 0; i < 1000 && quiet < 150; ++i) {
+    usleep(10'000);
+    quiet = std::exchange(open, descriptors()) == open ? quiet + 1 : 0;
+  }
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const int next = dup(STDERR_FILENO);  // the lowest number that is free
+  close(next);
+  const rlimit none{.rlim_cur = static_cast<rlim_t>(next), .rlim_max = usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  caller.calls(port());
+  caller.says(request(bytes(20, 1)));
+  EXPECT_TRUE(quiet_for(passive.get(), 200));
+  for (unsigned i = 0; i < 3; ++i) {
+    exchange(client.get(), server.get(), i);
+    exchange(server.get(), client.get(), i);
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  const OwnedEvent asked = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(asked, nullptr);
+  EXPECT_GE(pauses.grown()["no_descriptor"], 1U);
+  const OwnedId gone{asked->id};
+  server.reset();
+  client.reset();
 }
 
 // A good Request, then bytes that are no FPDU: the program learns that the peer is gone.

@@ -1,6 +1,7 @@
 // UC by rdma_cm: a listener of RDMA_PS_TCP hears both, and the client's queue pair decides.
 #include "tests/abi/cm_child.h"
 #include "tests/abi/cm_datagram_fixture.h"
+#include "tests/support/counted.h"
 
 namespace weft::test {
 namespace {
@@ -61,6 +62,8 @@ TEST_F(CmUc, PrivateDataGoesBothWays) {
 }
 
 TEST_F(CmUc, ARejectionSaysWhy) {
+  const Counted rejections("wdp_rejected");
+  const Counted failures("wdp_call_failed");
   ask();
   take_request();
   const auto why = bytes(148, 3);
@@ -69,6 +72,8 @@ TEST_F(CmUc, ARejectionSaysWhy) {
   ASSERT_NE(e, nullptr);
   EXPECT_EQ(e->status, 28);  // consumer defined
   EXPECT_EQ(private_data(*e), why);
+  rejections.expect({{"application", 1}});
+  failures.expect({{"application", 1}});
   request.reset();
 }
 
@@ -89,6 +94,36 @@ TEST_F(CmUc, AListenerTakesRcAndUcAtOnce) {
   exchange(client.get(), server.get(), 1);
   exchange(uc_client.get(), uc_server.get(), 2);
   exchange(uc_server.get(), uc_client.get(), 3);
+}
+
+// wire.md 9.1: "where that port is taken it serves RC alone and says so", whoever looks at the log.
+TEST_F(CmUc, AListenerWhosePortIsTakenSaysThatItServesRcAlone) {
+  // A port that is free for TCP, and taken for UDP: not the first one always.
+  int taken = -1;
+  bool bound = false;
+  for (int i = 0; i < 100 && !bound; ++i) {
+    if (taken >= 0) close(taken);
+    taken = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at = loopback();
+    socklen_t length = sizeof at;
+    ASSERT_OK(bind(taken, any_of(at), sizeof at));
+    ASSERT_OK(getsockname(taken, any_of(at), &length));
+    listener = make_id(passive.get());
+    bound = rdma_bind_addr(listener.get(), any_of(at)) == 0;
+  }
+  ASSERT_TRUE(bound);
+  testing::internal::CaptureStderr();
+  EXPECT_OK(rdma_listen(listener.get(), 0));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("RC alone is served"), std::string::npos) << said;
+  EXPECT_NE(said.find(std::to_string(port_of(listener))), std::string::npos) << said;
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  rdma_conn_param p = parameters();
+  ASSERT_OK(rdma_connect(client.get(), &p));
+  take_request();
+  request.reset();
+  close(taken);
 }
 
 TEST_F(CmUc, AQueuePairOfTheOtherKindIsRefused) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/abi/cm_datagram_fixture.h"
+#include "tests/support/counted.h"
 
 namespace weft::test {
 namespace {
@@ -132,11 +133,15 @@ TEST_F(CmUd, ARejectionSaysWhy) {
 }
 
 TEST_F(CmUd, AListenerOfConnectionsAnswersNoQuestions) {
+  const Counted rejections("wdp_rejected");
+  const Counted failures("wdp_call_failed");
   listener = listen_on(passive.get());
   ask();
   const OwnedEvent e = expect_event(active.get(), RDMA_CM_EVENT_UNREACHABLE);
   ASSERT_NE(e, nullptr);
   EXPECT_EQ(e->status, 1);  // IB_SIDR_UNSUPPORTED
+  rejections.expect({{"service_mismatch", 1}});
+  failures.expect({{"service_mismatch", 1}});
 }
 
 TEST_F(CmUd, APortIsTakenOnce) {

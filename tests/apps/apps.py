@@ -2,9 +2,11 @@
 """Runs other people's RDMA programs on weft, as a user without rights, on one host and between two network namespaces.
 
   apps.py --list                 the names of all cases
+  apps.py --markdown             all cases as docs/apps.md
   apps.py --build DIR CASE...    runs them; DIR is the build directory
   apps.py --build DIR --where host|namespaces CASE...   only there
-  apps.py --build DIR --sanitizer FILE CASE...          DIR was built with a sanitizer; FILE is its library, to be loaded first
+  apps.py --build DIR --sanitizer FILE CASE...          DIR was built with a sanitizer; FILE is its library, to be loaded first;
+                                                        the cases for such a build are fewer, --list --sanitizer FILE has them
 
 Exit status: 0 all good, 1 something failed, 77 nothing could be run (a program is not installed).
 """
@@ -12,6 +14,7 @@ Exit status: 0 all good, 1 something failed, 77 nothing could be run (a program 
 import argparse
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -21,7 +24,9 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, "../support")]
+import apps_page  # noqa: E402
+import captures  # noqa: E402
 import cases  # noqa: E402
 
 NOBODY = 65534
@@ -92,6 +97,11 @@ class Namespaces:
         for s in self.sides:
             subprocess.run(["ip", "-n", s, "link", "set", self.interface, "mtu", str(mtu)], check=True)
 
+    def one_segment_at_a_time(self):
+        """The kernel gives the link TCP's segments as they would be on a cable, and not many of them in one packet."""
+        for s in self.sides:
+            subprocess.run(["ip", "-n", s, "link", "set", self.interface, "gso_max_segs", "1"], check=True)
+
     def own(self, side):
         return f"192.0.2.{side + 1}"
 
@@ -138,6 +148,7 @@ class Product:
     """weft as an unprivileged user finds it: a copy where everybody may read it."""
 
     def __init__(self, build, sanitizer=None):
+        self.build = build
         self.sanitizer = os.path.realpath(sanitizer) if sanitizer else None
         self.root = tempfile.mkdtemp(prefix="weft-apps-")
         os.chmod(self.root, 0o755)
@@ -149,8 +160,7 @@ class Product:
 
     def folder(self):
         """A folder where everybody may write, with a remote shell."""
-        folder = tempfile.mkdtemp(dir=self.root)
-        os.chmod(folder, 0o777)
+        folder = captures.open_folder(self.root)
         shutil.copy(f"{HERE}/remote_shell.py", folder)
         with open(f"{folder}/rsh", "w", encoding="ascii") as f:
             f.write(f'#!/bin/sh\nexec python3 {folder}/remote_shell.py {folder}/shell "$@"\n')
@@ -179,6 +189,13 @@ class Product:
         shutil.rmtree(self.root)
 
 
+# Reports of ASan, UBSan and TSan. TSan goes on after one, and a server may be killed before its exit status tells.
+FINDING = re.compile(r"(?:ERROR|WARNING): \w+Sanitizer:.*|.*: runtime error: .*")
+
+
+UDADDYS_PORT = "7174"
+
+
 class Process:
     def __init__(self, command):
         self.output = tempfile.TemporaryFile(mode="w+")
@@ -189,6 +206,32 @@ class Process:
     def text(self):
         self.output.seek(0)
         return self.output.read()
+
+    def finding(self):
+        """What a sanitizer has to say against it."""
+        found = FINDING.search(self.text())
+        return found.group() if found else ""
+
+    def listens(self, port, until):
+        """Whether somebody in its network namespace hears TCP or UDP at the port by then, before it ends."""
+        wanted = re.compile(rf":{port:04X} [0-9A-F]+:0000 0[A7]")
+        while time.monotonic() < until and self.process.poll() is None:
+            for table in ("tcp", "tcp6", "udp", "udp6"):
+                try:
+                    with open(f"/proc/{self.process.pid}/net/{table}", encoding="ascii") as f:
+                        if wanted.search(f.read()):
+                            return True
+                except OSError:
+                    pass  # it ended meanwhile
+            time.sleep(0.02)
+        return False
+
+    def comes_up(self):
+        """Until it listens at the port behind its -p, or its only one; where there is none, for a moment. Programs do not say when."""
+        words = [*self.command, "", ""]
+        port = words[words.index("-p") + 1] if "-p" in words else UDADDYS_PORT if "udaddy" in map(os.path.basename, words) else ""
+        if not port.isdigit() or not self.listens(int(port), time.monotonic() + 10):
+            time.sleep(0.4)
 
     def wait(self, until):
         try:
@@ -216,7 +259,7 @@ def run_programs(case, place, product, environment, started):
     server = servers[0]
     clients = []
     if case.client:
-        time.sleep(0.4)  # the programs do not say when they listen
+        server.comes_up()
         for i in range(case.clients):
             time.sleep(case.stagger if i > 0 else 0)
             client = Process(place.enter(1) + product.command(fill(case.client, 1), environment))
@@ -230,6 +273,8 @@ def run_programs(case, place, product, environment, started):
             s.end()
         elif (status := s.wait(until)) != 0:
             raise Failed(f"server's exit status {status}")
+    if finding := next((f for p in started if (f := p.finding())), None):
+        raise Failed(finding)
     for client in clients or [None]:
         if complaint := case.good(server.text(), client.text() if client else ""):
             raise Failed(complaint)
@@ -240,30 +285,30 @@ def run_case(case, place, product, environment=()):
     return attempt(case.name, place.name, lambda: run_programs(case, place, product, environment, started), started)
 
 
-def run_again_with_trace(case, place, product, build):
-    """After a failure: once more, with a capture file for each process (docs/tracing.md) that stays there to be looked at."""
-    folder = tempfile.mkdtemp(dir=product.root)
-    os.chmod(folder, 0o777)
-    passed = run_case(case, place, product, (f"WEFT_TRACE={folder}/%p.pcapng", "WEFT_TRACE_SIZE=256"))
-    kept = os.path.abspath(f"{build}/traces/{case.name}.{place.name}")
-    shutil.rmtree(kept, ignore_errors=True)
-    shutil.copytree(folder, kept)
-    shutil.rmtree(folder)
-    print(f"{case.name} ({place.name}) was run once more with a trace and {'passed' if passed else 'failed'}; "
-          f"{len(os.listdir(kept))} files are in {kept}")
+def run_again_with_trace(name, place, product, run):
+    """After a failure: once more, with a capture file for each process (docs/tracing.md) that stays there to be looked at.
+    `run(environment)` tells whether it passed."""
+    folder = captures.open_folder(product.root)
+    passed = run(captures.into(folder))
+    print(f"{name} ({place.name}) was run once more with a trace and {'passed' if passed else 'failed'}")
+    print(captures.keep(product.build, f"{name}.{place.name}", [folder]))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--build")
     parser.add_argument("--where", choices=["host", "namespaces"])
     parser.add_argument("--sanitizer")
     parser.add_argument("case", nargs="*")
     options = parser.parse_args()
-    known = {c.name: c for c in cases.all_cases()}
+    known = {c.name: c for c in (cases.under_sanitizers() if options.sanitizer else cases.all_cases())}
     if options.list:
         print("\n".join(known))
+        return 0
+    if options.markdown:
+        print(apps_page.page(known.values()))
         return 0
     chosen = [known[name] for name in options.case] or list(known.values())
     there = places(options.where)
@@ -283,7 +328,7 @@ def main():
                 ran = True
                 if not run_case(case, place, product):
                     good = False
-                    run_again_with_trace(case, place, product, options.build)
+                    run_again_with_trace(f"apps.{case.name}", place, product, lambda e, c=case, p=place: run_case(c, p, product, e))
     finally:
         product.close()
         for place in there:

@@ -93,6 +93,9 @@ def with_faults():
     for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
         yield Case(f"{program}.fault", f"{program} -p {{port}} -n 300 -s 100000", f"{program} -p {{port}} -n 300 -s 100000 {{addr}}",
                    good=perftest_result, environment=fault)
+    # The side that has all leaves while the other one waits to hear so.
+    yield Case("ibv_rc_pingpong.fault", "ibv_rc_pingpong -p {port} -n 100 -s 30000", "ibv_rc_pingpong -p {port} -n 100 -s 30000 {addr}",
+               good=wants(r"100 iters in"), environment=("WEFT_FAULT=split:0.9,jitter:500us,seed:8",))
     yield Case("ib_send_lat.fault", "ib_send_lat -p {port} -R -n 100", "ib_send_lat -p {port} -R -n 100 {addr}", good=perftest_result,
                environment=fault)
     # UC takes no datagram twice; UD would. The peer's goodbye may overtake the last message.
@@ -109,36 +112,41 @@ def with_faults():
                good=wants(r"return status 0"), environment=fault)
 
 
+# perftest wants the group and the peer's address to be of one family.
+PERFTEST_GROUP = "-g -M 0:0:0:0:0:0:0:0:0:0:255:255:239:193:7:2"
+
+
 def by_rdma_cm():
     """UD and multicast by rdma_cm."""
     for name, option in {"plain": "", "many": "-c 50 -C 20 -S 900"}.items():
-        yield Case(f"udaddy.{name}", f"udaddy -p {{port}} {option}", f"udaddy -s {{addr}} -p {{port}} {option}",
+        yield Case(f"udaddy.{name}", f"udaddy {option}", f"udaddy -s {{addr}} {option}",
                    good=wants(r"return status 0"))
     # The receivers leave when they have all; datagrams that came before they had joined would be missed.
     for name, option in {"plain": "", "send_only": "-o"}.items():
         yield Case(f"mckey.{name}", "mckey -m 239.193.7.1 -b {addr} -C 10",
                    f"mckey -m 239.193.7.1 -b {{own}} -C 10 -s {option}", good=wants(r"return status 0"), servers=3)
-    # perftest wants the group and the peer's address to be of one family.
-    group = "-M 0:0:0:0:0:0:0:0:0:0:255:255:239:193:7:2"
     for kind, few in {"bw": "-n 500 -t 16", "lat": ""}.items():
         program = f"ib_send_{kind} -p {{port}} -c UD {few}"
-        for name, option in {"ud_cm": "-R", "multicast": f"-g {group}"}.items():
+        for name, option in {"ud_cm": "-R", "multicast": PERFTEST_GROUP}.items():
             yield Case(f"ib_send_{kind}.{name}", f"{program} {option}", f"{program} {option} {{addr}}", good=perftest_result)
 
 
 def jumbo():
     """On a link whose MTU is 9000 the port's is 4096, and messages that no Ethernet packet of 1500 bytes holds are one datagram."""
     for kind, size in {"uc": "-c -s 20000 -m 4096", "ud": "-c -s 4096"}.items():
-        program = f"ibv_{kind}_pingpong -p {{port}} {size}"
-        yield Case(f"ibv_{kind}_pingpong.mtu_9000", program, program + " {addr}", good=wants(r"usec/iter"), mtu=9000)
-    yield Case("udaddy.mtu_9000", "udaddy -p {port} -C 20 -S 4000", "udaddy -s {addr} -p {port} -C 20 -S 4000",
+        for name, option in {"mtu_9000": "", "gid_mtu_9000": " -g 0"}.items():
+            program = f"ibv_{kind}_pingpong -p {{port}} {size}{option}"
+            yield Case(f"ibv_{kind}_pingpong.{name}", program, program + " {addr}", good=wants(r"usec/iter"), mtu=9000)
+    yield Case("udaddy.mtu_9000", "udaddy -C 20 -S 4000", "udaddy -s {addr} -C 20 -S 4000",
                good=wants(r"return status 0"), mtu=9000)
     group = "mckey -m 239.193.7.3 -C 10 -S 4000"
     yield Case("mckey.mtu_9000", group + " -b {addr}", group + " -b {own} -s", good=wants(r"return status 0"), servers=3, mtu=9000)
-    for program, service, few in (("ib_send_bw", "UD", "-n 500 -t 16"), ("ib_send_bw", "UC", "-n 500 -t 16 -s 8000"), ("ib_write_bw", "UC", ""),
-                                  ("ib_send_lat", "UD", ""), ("ib_write_lat", "UC", "")):
-        command = f"{program} -c {service} -p {{port}} {few}"
-        yield Case(f"{program}.{service.lower()}_mtu_9000", command, command + " {addr}", mtu=9000,
+    for program, service, name, option in (
+            ("ib_send_bw", "UD", "ud", "-n 500 -t 16"), ("ib_send_bw", "UC", "uc", "-n 500 -t 16 -s 8000"), ("ib_write_bw", "UC", "uc", ""),
+            ("ib_send_lat", "UD", "ud", ""), ("ib_send_lat", "UC", "uc", "-s 8000"), ("ib_write_lat", "UC", "uc", ""),
+            ("ib_send_bw", "UD", "multicast", f"-n 500 -t 16 {PERFTEST_GROUP}")):
+        command = f"{program} -c {service} -p {{port}} {option}"
+        yield Case(f"{program}.{name}_mtu_9000", command, command + " {addr}", mtu=9000,
                    good=all_of(perftest_result, wants(r"Mtu +: 4096\[B\]")))
 
 
@@ -146,6 +154,17 @@ def alone():
     yield Case("ibv_devices", "ibv_devices", good=lambda s, _: None if "weft0" in s else "no weft0")
     yield Case("ibv_devinfo", "ibv_devinfo -v",
                good=lambda s, _: None if "PORT_ACTIVE" in s and "GID[  0]" in s else "no active port or no GID")
+
+
+def under_sanitizers():
+    """What runs in sanitizers' builds, where all of it takes many times as long: one of each kind, with few messages."""
+    whole = {c.name: c for c in all_cases()}
+    for name in ("ibv_rc_pingpong.plain", "ibv_srq_pingpong.plain", "ibv_uc_pingpong.plain", "ibv_ud_pingpong.plain",
+                 "mckey.plain", "rping.plain", "ucmatose.plain", "rdma_client.plain", "ib_write_bw.cm", "ib_read_lat.plain",
+                 "ib_send_bw.events", "ib_atomic_bw.plain", "ibv_rc_pingpong.fault"):
+        yield whole[name]
+    few = "ib_send_bw -p {port} -R -q 4 -b -n 50 -s 20000"
+    yield Case("ib_send_bw.cm_few", few, few + " {addr}", good=perftest_result)
 
 
 def all_cases():

@@ -5,6 +5,12 @@
   pyverbs.py --build DIR --write            ... and writes docs/pyverbs.md
   pyverbs.py --build DIR --check            ... and fails when a test that docs/pyverbs.md says passes does not pass
   pyverbs.py --build DIR --module test_qp   only this one; may be given several times
+  pyverbs.py --build DIR --where namespaces --check
+                                            the modules with tests of UC, UD and multicast in a namespace whose link has
+                                            an MTU of 1500, and of 9000. Takes root to make it
+
+The suite's two sides are one process, or one and its child, so they stand in one namespace, and what they say to each other
+does not leave it. What the link decides there is the device's address, its GIDs and MTU, and where multicast goes.
 
 DIR is the build directory. Exit status: 0 as it should be, 1 something failed, 77 the suite is not installed.
 """
@@ -29,6 +35,7 @@ DEBIANS = "/usr/share/doc/rdma-core/tests"
 PYTHON = "/usr/bin/python3"  # pyverbs is built for Debian's; another one may come first in PATH
 PAGE = os.path.join(HERE, "../../docs/pyverbs.md")
 MODULE_SECONDS = 120
+WITH_DATAGRAMS = ("test_addr", "test_cq_events", "test_cqex", "test_qp", "test_qpex", "test_rdmacm", "test_relaxed_ordering")
 SKIP = 77
 
 
@@ -53,8 +60,9 @@ def in_children(text, test):
 class Suite:
     """A copy of the suite, unpacked, beside the copy of weft."""
 
-    def __init__(self, product):
+    def __init__(self, product, place):
         self.product = product
+        self.place = place
         self.directory = f"{product.root}/tests"
         os.mkdir(self.directory)
         for path in glob.glob(f"{DEBIANS}/*.py*"):
@@ -100,7 +108,7 @@ class Suite:
         results = f"{self.out}/{module}.json"
         open(results, "w", encoding="utf-8").close()
         os.chmod(results, 0o666)
-        command = self.product.command([PYTHON, "-B", self.runner, self.directory, results, module, *wanted])
+        command = self.place.enter(0) + self.product.command([PYTHON, "-B", self.runner, self.directory, results, module, *wanted])
         process = apps.Process(command)
         why = ""
         try:
@@ -142,41 +150,57 @@ def check(outcome, modules):
     return not wanted - passed
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--module", action="append")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--write", action="store_true")
-    what.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    if options.write and options.module:
-        parser.error("--write takes all modules")
-    if not installed():
-        return SKIP
-    product = apps.Product(options.build)
+def run(suite, modules):
     outcome = {}
-    try:
-        suite = Suite(product)
-        modules = options.module or suite.modules()
-        for module in modules:
-            of_module = suite.run(module)
-            outcome.update(of_module)
-            count = lambda result: sum(r == result for r, _ in of_module.values())
-            print(f"{module}: {count('pass')} pass, {count('skip')} skip, {count('fail')} fail", flush=True)
-    finally:
-        product.close()
+    for module in modules:
+        of_module = suite.run(module)
+        outcome.update(of_module)
+        count = lambda result: sum(r == result for r, _ in of_module.values())
+        print(f"{module}: {count('pass')} pass, {count('skip')} skip, {count('fail')} fail", flush=True)
     for test, (result, reason) in sorted(outcome.items()):
         if result == "fail":
             print(f"{test} fails: {reason}")
     count = lambda result: sum(r == result for r, _ in outcome.values())
     print(f"{len(outcome)} tests: {count('pass')} pass, {count('skip')} skip, {count('fail')} fail")
+    return outcome
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--module", action="append")
+    parser.add_argument("--where", choices=["host", "namespaces"], default="host")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--write", action="store_true")
+    what.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    if options.write and (options.module or options.where != "host"):
+        parser.error("--write takes all modules, on this host")
+    if not installed():
+        return SKIP
+    places = apps.places(options.where)
+    if not places:
+        return SKIP
+    place = places[0]
+    product = apps.Product(options.build)
+    good = True
+    try:
+        suite = Suite(product, place)
+        for mtu in (1500, 9000) if options.where == "namespaces" else (None,):
+            if mtu:
+                place.set_mtu(mtu)
+                print(f"--- MTU {mtu}")
+            modules = options.module or (WITH_DATAGRAMS if mtu else suite.modules())
+            outcome = run(suite, modules)
+            if options.check:
+                good = check(outcome, modules) and good
+    finally:
+        product.close()
+        place.close()
     if options.write:
         with open(PAGE, "w", encoding="utf-8") as f:
             f.write(pyverbs_page.page(outcome))
-    if options.check and not check(outcome, modules):
-        return 1
-    return 0
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

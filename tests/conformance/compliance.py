@@ -5,7 +5,7 @@
   compliance.py --check    status 1 when it is not what would be written
   compliance.py            the totals
 
-The requirements stand in requirements.py. Cases are those of live/, tests those of GoogleTest; both must exist, and each
+The requirements stand in requirements.py. Cases are those of live/, tests those of GoogleTest and of tests/trace; both must exist, and each
 case must belong to a requirement. Sources are the files of src/ in which a comment quotes the section.
 """
 
@@ -28,10 +28,10 @@ HEAD = """# What the RFCs ask for
 
 Each MUST and SHOULD of RFC 5040 (RDMAP), 5041 (DDP), 5044 (MPA),
 6581 (start-up with IRD, ORD and peer-to-peer) and 7306 (atomics, immediate data) that concerns what goes over
-the wire, in our words, with its section. Rules for IPsec, for SCTP and for interfaces inside a host are left out.
+the wire, as far as wire.md names it, in our words, with its section. Rules for IPsec, for SCTP and for interfaces inside a host are left out.
 
 * **tested**: the named cases ([conformance.md](conformance.md)) ask a running weft over TCP; names in *italics* are tests of
-  GoogleTest.
+  GoogleTest, `trace.` before them those of ctest that look at a capture.
 * **done**: the code quotes the section, and no test is aimed at it.
 * **exception**: weft does something else; why is said.
 

@@ -191,7 +191,7 @@ TEST(Counters, EachReasonToRefuseHasItsOwn) {
   }
   for (size_t i = 0; i < wire::kRefusalCount; ++i) {
     const auto why = static_cast<Refusal>(i);
-    // The first is for reasons without a counter; the second takes 4 GB, and tests/unit/ddp has it.
+    // The first is for reasons without a counter; the second takes 4 GB: long_message_test.cc.
     if (why == Refusal::other || why == Refusal::message_too_long) continue;
     EXPECT_TRUE(seen.contains(why)) << wire::counter_name(why) << " has no test";
   }

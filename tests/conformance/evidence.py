@@ -3,6 +3,7 @@
 import fnmatch
 import os
 import re
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -26,11 +27,13 @@ def files(tree, *endings):
 
 
 def tests():
-    """GoogleTest's as Suite.Name, classes of Python tests as FOLDER.Class."""
+    """GoogleTest's as Suite.Name, classes of Python tests as FOLDER.Class, cases of tests/trace as trace.CASE."""
     found = {f"{suite}.{name}" for _, text in files("tests", ".cc") for suite, name in GTEST.findall(text)}
     for path, text in files("tests", "_test.py"):
         found |= {f"{os.path.basename(os.path.dirname(path))}.{name}" for name in PYTHON.findall(text)}
-    return found
+    traced = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tests/trace/trace.py"), "--list"], capture_output=True,
+                            text=True, check=True)
+    return found | {f"trace.{name}" for name in traced.stdout.split()}
 
 
 def cases_like(word):

@@ -21,8 +21,8 @@ enum class Quoted : uint8_t { nothing, ddp, ddp_and_rdmap };
 
 // A stream with memory of every kind, and one receive of 64 bytes.
 struct Peer : test::ScriptPeer {
-  explicit Peer(bool extension = true, uint16_t ird = 4)
-      : ScriptPeer(config(extension, ird)),
+  explicit Peer(bool extension = true, uint16_t ird = 4, bool crc = true)
+      : ScriptPeer(config(extension, ird, crc)),
         open_(pattern_bytes(4096, 1)),
         inbox_(pattern_bytes(64, 2)),
         before_(open_) {
@@ -34,9 +34,10 @@ struct Peer : test::ScriptPeer {
     to = test::address_of(open_).value();
     host.post_receive(1, {test::segment(host, inbox_)});
   }
-  static rdmap::StreamConfig config(bool extension, uint16_t ird) {
+  static rdmap::StreamConfig config(bool extension, uint16_t ird, bool crc) {
     rdmap::StreamConfig c = test::script_config(extension);
     c.mpa.ird = ird;
+    c.mpa.crc = crc;
     return c;
   }
   bool memory_untouched() const { return open_ == before_; }

@@ -191,6 +191,58 @@ TEST(ReceivedTerminate, WhoIsToBlame) {
   EXPECT_EQ(write.statuses(), "1 success; 2 remote access error; 3 flushed; ");
 }
 
+// Several reads of `size` bytes towards a plain peer, nothing answered.
+struct Reader : test::ScriptPeer {
+  Reader(uint16_t reads, uint32_t size)
+      : ScriptPeer({.mpa = {.ird = reads, .ord = reads}, .initiator = true}), data(size) {
+    for (size_t i = 1; i <= reads; ++i) {
+      host.post({.wr_id = i, .operation = Operation::read, .signaled = true},
+                {test::segment(host, data)});
+    }
+    requests = says();
+  }
+  // Those that did more than be flushed.
+  std::string blamed() const {
+    std::string text;
+    for (const auto& d : host.sent) {
+      if (d.status == Status::flushed) continue;
+      text += std::to_string(d.wr_id) + " " + rdmap::to_string(d.status) + "; ";
+    }
+    return text;
+  }
+  Buffer data;
+  std::vector<test::Frame> requests;
+};
+
+// What siw says of a read that it cannot answer: its MSN is the size (wire.md 5.2). With
+// `rdmap_header` it quotes the Read Request as well, sink STag and all.
+Buffer siw_terminate_of_read(const Buffer& request, bool rdmap_header) {
+  const size_t quoted = rdmap_header ? 46 : 18;
+  Buffer body = test::from_hex(rdmap_header ? "10 00 07 00 00 00" : "10 00 03 00 00 00");
+  body.insert(body.end(), request.begin(), request.begin() + static_cast<ptrdiff_t>(quoted));
+  // The size is 12 bytes into the Read Request, behind 18 of DDP; the MSN 10 into DDP's header.
+  std::copy_n(request.begin() + 18 + 12, 4, body.begin() + 6 + 10);
+  return untagged({.op = Opcode::terminate, .qn = 2}, body);
+}
+
+// The size of the reads is the MSN of one of them, which is not at fault.
+TEST(ReceivedTerminate, SiwsMsnIsTheSizeOfTheRead) {
+  constexpr uint16_t kReads = 8;
+  for (const bool rdmap_header : {false, true}) {
+    for (uint32_t size = 1; size <= kReads; ++size) {
+      SCOPED_TRACE(std::to_string(size) + (rdmap_header ? " bytes, sink quoted" : " bytes"));
+      Reader siw(kReads, size);
+      ASSERT_EQ(siw.requests.size(), kReads);
+      siw.hears(siw_terminate_of_read(siw.requests[0].ulpdu, rdmap_header));
+      EXPECT_EQ(siw.blamed(), "1 remote access error; ");
+    }
+  }
+  // siw finds some faults when a Request comes in, with those before it not answered yet.
+  Reader siw(kReads, 2);
+  siw.hears(siw_terminate_of_read(siw.requests.at(4).ulpdu, true));
+  EXPECT_EQ(siw.blamed(), "5 remote access error; ");
+}
+
 TEST(ReceivedTerminate, HeadersThatAreCutOffDoNoHarm) {
   const Buffer whole = test::from_hex(test::kE8SiwBadReadStag);
   const Buffer ulpdu{whole.begin() + 2, whole.end() - 4};

@@ -30,13 +30,21 @@ WEFT = "/weft/bin/weft run --env WEFT_IDENTITY=iwarp --env WEFT_CRC=off"
 PAIRS = {"siw-siw": ("siw", "siw"), "weft-siw": ("weft", "siw"), "siw-weft": ("siw", "weft"), "weft-weft": ("weft", "weft")}
 
 
+# perftest compares the processor's counter with the clock, and where the guest did not run meanwhile it finds no frequency;
+# every figure is 0 then.
+CLOCK = "clock"
+
+
 class Test:
     def __init__(self, program, size, count):
         self.program, self.size, self.count = program, size, count
         self.bandwidth = program.endswith("bw")
         # With events where perftest can, so that waiting takes no CPU; a round trip is measured polling.
         events = self.bandwidth and "write" not in program
-        self.words = f"{program} -R -F -s {size} -n {count}" + (" -e" if events else "")
+        # A sender that sleeps for events does not see the credits that its receiver writes for receives posted anew, and
+        # both may wait for ever; so all receives are there from the beginning.
+        receives = f" -r {count}" if "send_bw" in program else ""
+        self.words = f"{program} -R -F -s {size} -n {count}{receives}" + (" -e" if events else "")
         self.name = f"{program} {size} B"
 
     def figure(self, said):
@@ -72,6 +80,13 @@ class Bench:
 
     def run(self, test, pair):
         """(figure, CPU seconds for each GB or 1000 round trips); None when it failed."""
+        for _ in range(5):
+            if (measured := self.try_once(test, pair)) != CLOCK:
+                return measured
+        print(f"FAILED {test.name} {pair}: the guest's clocks do not agree")
+        return None
+
+    def try_once(self, test, pair):
         client_side, server_side = PAIRS[pair]
         self.port += 1
         words = f"{test.words} -p {self.port}"
@@ -84,6 +99,8 @@ class Bench:
                 jobs.append(self.guest.start(self.command(client_side, f"{words} {guests.Guest.address}")))
                 good = all(job.poll(until) == 0 for job in reversed(jobs))
             busy = (self.busy() - before) / TICKS
+            if good and "Correlation coefficient" in jobs[-1].text():
+                return CLOCK
             figure = test.figure(jobs[-1].text()) if good else None
             if figure is None:
                 print(f"FAILED {test.name} {pair}\n" + "\n".join(job.text() for job in jobs), flush=True)

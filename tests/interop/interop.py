@@ -7,12 +7,14 @@
   interop.py --build DIR --cpus N          boots a guest with so many CPUs and makes all runs that are meant for it
   interop.py --build DIR --cpus N WORD...  only those whose name has one of the words
 
-DIR is the build directory. A run's name is CASE/WHO-serves/crc-on or -off.
+DIR is the build directory. A run's name is CASE/WHO-serves/crc-on or -off. One that fails leaves weft's capture in DIR/traces;
+where none was made it is run once more for it.
 Exit status: 0 all good, 1 something failed, 77 nothing could be run.
 """
 
 import argparse
 import collections
+import copy
 import os
 import shutil
 import signal
@@ -28,6 +30,7 @@ import page  # noqa: E402
 import programs  # noqa: E402
 import scenarios  # noqa: E402
 import sides  # noqa: E402
+from sides import captures  # noqa: E402
 
 SKIP = 77
 
@@ -38,6 +41,13 @@ class Run:
         self.serving = serving
         self.options = {"WEFT_CRC": crc, **case.options}
         self.name = f"{case.name}/{serving}-serves/crc-{crc}"
+        self.traced = case.traced
+        self.only_for_capture = False
+
+    def for_capture(self):
+        again = copy.copy(self)
+        again.traced = again.only_for_capture = True
+        return again
 
 
 def runs(cpus):
@@ -56,10 +66,10 @@ def perform(run, world, may_repeat):
     """Makes the run and says how it went; (good, whether the guest can go on), good None when it is to be repeated."""
     begun = time.monotonic()
     complaint, alive = "", True
-    world.begin(run.options, run.case.seconds)
-    if run.case.traced:
-        world.trace()
     try:
+        world.begin(run.options, run.case.seconds, run.case.mtu)
+        if run.traced:
+            world.trace()
         run.case.run(world, run.serving)
     except sides.Failed as e:
         complaint = str(e)
@@ -74,6 +84,9 @@ def perform(run, world, may_repeat):
         complaint = f"{complaint or 'the programs are content'}; the guest's kernel says\n{oops}"
         alive = False
     seconds = time.monotonic() - begun
+    if run.only_for_capture:
+        print(f"{run.name} was run once more with a trace and {'failed' if complaint else 'passed'}", flush=True)
+        return not complaint, alive
     if may_repeat and DIED_OF_AN_END in complaint:
         print(f"AGAIN {run.name} ({seconds:.1f} s): {complaint}\n{transcript}", flush=True)
         return None, False
@@ -84,18 +97,22 @@ def perform(run, world, may_repeat):
     return not complaint, alive
 
 
+# What all runs with so many CPUs may take, in seconds: with the image six minutes together. A busy machine takes longer, so
+# that it is said, and is no failure.
+BUDGET = {1: 110, 2: 230}
 MOST_GUESTS = 8  # a peer that kills each of them is known well enough by then
 
 
 def perform_all(chosen, cpus, product):
-    """The names of those that failed. A guest that died or whose kernel complained is replaced."""
-    failed, world, booted, repeated = [], None, 0, []
+    """The names of those that failed, and a sentence about the capture of each. A guest that died or whose kernel complained
+    is replaced."""
+    failed, world, booted, repeated = {}, None, 0, []
     to_do = collections.deque(chosen)
     try:
         while to_do:
             run = to_do.popleft()
             if world is None and booted == MOST_GUESTS:
-                failed.append(run.name)
+                failed.setdefault(run.name, "no guest was left for it")
                 continue
             if world is None:
                 begun = time.monotonic()
@@ -106,8 +123,10 @@ def perform_all(chosen, cpus, product):
             if good is None:
                 repeated.append(run)
                 to_do.appendleft(run)
-            elif not good:
-                failed.append(run.name)
+            elif run.only_for_capture or not good:
+                failed[run.name] = captures.keep(product.build, f"interop.{run.name}", [world.traces] if world.traces else [])
+                if not run.traced:
+                    to_do.appendleft(run.for_capture())
             if not alive:
                 world.close()
                 world = None
@@ -129,7 +148,7 @@ def why_not():
         image.guest_image()
     except image.Unavailable as e:
         return str(e)
-    for program in ("qemu-system-x86_64", "tshark"):
+    for program in ("qemu-system-x86_64", "tshark", "tcpdump"):
         if not shutil.which(program):
             return f"there is no {program}; scripts/setup interop installs it"
     return ""
@@ -181,9 +200,13 @@ def main():
         return 1
     finally:
         shutil.rmtree(tempfile.tempdir, ignore_errors=True)
-    print(f"{len(chosen)} runs, {len(failed)} failed, {time.monotonic() - begun:.0f} s")
-    for name in failed:
-        print(f"FAILED {name}")
+    seconds = time.monotonic() - begun
+    print(f"{len(chosen)} runs, {len(failed)} failed, {seconds:.0f} s")
+    if not options.word and seconds > BUDGET.get(options.cpus, seconds):
+        print(f"OVER BUDGET: {seconds:.0f} s, and {BUDGET[options.cpus]} s are meant for a guest with {options.cpus} "
+              f"CPU{'s' if options.cpus > 1 else ''} (docs/interop.md): is the machine busy, or are there too many runs?")
+    for name, capture in failed.items():
+        print(f"FAILED {name}\n{capture}")
     return 1 if failed or not chosen else 0
 
 

@@ -12,6 +12,8 @@ CLOSE = "disconnect disconnected drop"
 CLOSED = "disconnected drop"
 NOT_ON_PLAIN_IWARP = "is not possible on this connection: plain iWARP has none"
 P2P = {"WEFT_P2P": "on"}
+REVISION_1 = "trying again with MPA revision 1"
+MORE_PRIVATE_DATA = {"WEFT_PRIVATE_DATA": "255", "WEFT_LOG": "info"}
 
 
 def command(world, side, serving, port, script, times=1):
@@ -26,8 +28,8 @@ def begin(world, serving, server, client, times=1):
     return passive, active
 
 
-def talk(server, client, times=1, weft_says=""):
-    """Both do what their words say, and weft's log has the sentence, if there is one."""
+def talk(server, client, times=1, weft_says="", never_says=None):
+    """Both do what their words say, and weft's log has the sentence, if there is one, and has not the other one."""
 
     def run(world, serving):
         passive, active = begin(world, serving, server, client, times)
@@ -36,6 +38,26 @@ def talk(server, client, times=1, weft_says=""):
         weft = active if serving == "siw" else passive
         if weft_says not in weft.text():
             raise Failed(f"weft does not say '{weft_says}'")
+        if never_says and never_says in weft.text():
+            raise Failed(f"weft says '{never_says}'")
+
+    return run
+
+
+def terminated(server, client, error, **more):
+    """As talk(), and what ends the connection is weft's Terminate. siw reads it by its own layout, in which layer and type change
+    places."""
+
+    def siw_says(world):
+        return [line.partition("] ")[2] for line in world.guest.steer("dmesg")[1].splitlines() if "] siw: got TERMINATE" in line]
+
+    def run(world, serving):
+        before = siw_says(world)
+        talk(server, client, **more)(world, serving)
+        layer, kind, code = error
+        said, wanted = siw_says(world)[len(before):], [f"siw: got TERMINATE. layer {kind}, type {layer}, code {code}"]
+        if said != wanted:
+            raise Failed(f"siw's kernel says {said} and not {wanted}")
 
     return run
 
@@ -114,14 +136,17 @@ def refusals():
 
     yield Case("nobody_listens", nobody_listens, crc=("on",))
     # 2.6: siw takes 252 bytes next to the enhanced block, and its own programs are safe up to 251.
-    # 2.3, 7: beyond that siw resets the Request, and takes it in MPA revision 1, which has no block.
-    yield Case("private_data.255", talk(f"request:255 recv:10 {ACCEPT} got:10 {CLOSED}",
-                                        f"resolve connect:255 established send:10 done {CLOSE}",
-                                        weft_says="trying again with MPA revision 1"),
-               servers=("siw",), crc=("on",), options={"WEFT_PRIVATE_DATA": "255", "WEFT_LOG": "info"})
+    # 2.3, 7: beyond that siw resets the Request, and takes it in MPA revision 1, which has no block; then its listeners have no IRD.
+    yield Case("private_data.253", talk(f"request:253 recv:10 {ACCEPT} got:10 disconnected drop",
+                                        "resolve connect:253 established send:10 done read:50 done:remote_operation "
+                                        "disconnected drop", weft_says=REVISION_1),
+               servers=("siw",), crc=("on",), options=MORE_PRIVATE_DATA)
     yield Case("private_data.252", talk(f"request:252 recv:10 {ACCEPT} got:10 {CLOSED}",
-                                        f"resolve connect:252 established send:10 done {CLOSE}"),
-               servers=("siw",), crc=("on",), options={"WEFT_PRIVATE_DATA": "252"})
+                                        f"resolve connect:252 established send:10 done {CLOSE}", never_says=REVISION_1),
+               servers=("siw",), crc=("on",), options=MORE_PRIVATE_DATA)
+    yield Case("private_data.252", talk(f"request:251 recv:10 accept:252 accepted got:10 {CLOSED}",
+                                        f"resolve connect:251 established:252 send:10 done {CLOSE}"),
+               servers=("weft",), crc=("on",), cpus=(2,), options=MORE_PRIVATE_DATA)
     for n in (0, 248, 251):
         yield Case(f"private_data.{n}", talk(f"request:{n} recv:10 accept:{n} accepted got:10 {CLOSED}",
                                              f"resolve connect:{n} established:{n} send:10 done {CLOSE}"), crc=("on",),
@@ -138,58 +163,83 @@ def data():
     yield Case("remote.many", talk(f"request repeat:16:recv:7 {ACCEPT} repeat:16:got:7 send:1 done {CLOSED}",
                                    f"resolve recv:1 {CONNECT} repeat:16:read:30001,send:7 repeat:32:done was_read:30001 "
                                    f"got:1 {CLOSE}"), crc=("on",))
+    # 7: siw reads into one place at a time; weft reads into several, at once.
+    reads = "read_scattered:100001 done was_scattered:100001 send:1 done"
+    for serving, server, client in (("siw", "got:1", reads), ("weft", reads, "got:1")):
+        yield Case("remote.scattered", talk(f"request recv:1 {ACCEPT} {server} {CLOSED}",
+                                            f"resolve recv:1 {CONNECT} {client} {CLOSE}"), servers=(serving,), crc=("on",))
+    # 7, 2.3: an IRD of 0, with which everything is possible but a Read, to which weft says no. siw's Reply has the IRD that
+    # the Request wants, whatever its program says; its Request has none where the program wants none.
+    moves, hears = "write:100 done send:9 done", "got:9 was_written:100"
+    refused = f"{moves} read:50 done:local_qp received:flushed disconnected drop"
+    yield Case("remote.no_reads", talk(f"reads:0 request recv:9 {ACCEPT} {hears} {CLOSED}",
+                                       f"resolve {CONNECT} read:50 done was_read:50 {moves} {CLOSE}"), servers=("siw",), crc=("on",))
+    yield Case("remote.no_reads", talk(f"request recv:9 {ACCEPT} {refused}",
+                                       f"reads:0 resolve recv:9 {CONNECT} {hears} disconnected drop",
+                                       weft_says="the peer allows no inbound reads"), servers=("weft",), crc=("on",))
     yield Case("send.kinds", talk(f"request repeat:2:recv:100 {ACCEPT} got:100 got:50 {CLOSED}",
                                   f"resolve {CONNECT} send:100 send_se:50 done done {CLOSE}"), crc=("on",))
+    # 4.5: what a Send invalidates is gone when it is delivered; siw's program is not told of it, but who reads there is.
+    # siw leaves receives alone when its own answer to a Read ends the connection.
+    invalidates = "send_inv:9 done read:50 done:remote_access"
+    yield Case("send.invalidate", talk(f"request recv:9 {ACCEPT} got:9 disconnected drop",
+                                       f"resolve {CONNECT} read:50 done was_read:50 {invalidates} disconnected drop"),
+               servers=("siw",), crc=("on",))
+    yield Case("send.invalidate", talk(f"request recv:1 {ACCEPT} got:1 {invalidates} disconnected drop",
+                                       f"resolve recv:9 {CONNECT} send:1 done got:9 disconnected drop"),
+               servers=("weft",), crc=("on",))
 
 
 def faults():
     """5.2 and 5.4: what the other side does not allow ends the connection; the request to blame says why where it can."""
-    # On plain iWARP a Send or Write is done when TCP has it, so a Read behind it takes the blame. siw asks for a
+    # On plain iWARP a Send or Write is done when TCP has it, so a Read behind it takes the blame; posted by itself it may come after
+    # siw's Terminate on a busy machine. siw asks for a
     # receive at once, and calls a message that is too long one without a receive.
     # siw leaves receives alone when its own answer to a Read ends the connection.
     serves = f"request {ACCEPT} disconnected drop"
     for name, script in {
         "read_wrong_key": "read:50 read_bad:100 done done:remote_access",
         "read_beyond": "read_beyond read:50 done:remote_access done:flushed",
-        "write_wrong_key": "write_bad:100 read:50 done done:remote_access",
-        "write_beyond": "write_beyond read:50 done done:remote_access",
+        "write_wrong_key": "together:write_bad:100,read:50 done done:remote_access",
+        "write_beyond": "together:write_beyond,read:50 done done:remote_access",
     }.items():
         yield Case(f"fault.{name}", talk(serves, f"resolve recv:9 {CONNECT} {script} received:flushed disconnected drop"),
                    servers=("siw",), crc=("on",))
     # siw tells its own program, and goes on.
     yield Case("fault.invalidate_wrong_key", talk(f"request recv:9 {ACCEPT} received:remote_request {CLOSED}",
-                                                  f"resolve {CONNECT} send_inv:9 read:50 done done {CLOSE}"),
+                                                  f"resolve {CONNECT} together:inv_bad:9,read:50 done done {CLOSE}"),
                servers=("siw",), crc=("on",))
     for name, receive in {"no_receive": "", "too_long": "recv:9"}.items():
         failed = "received:local_length" if receive else ""
         yield Case(f"fault.{name}", talk(f"request {receive} {ACCEPT} disconnected {failed} drop",
-                                         f"resolve {CONNECT} send:10 read:50 done done:rnr disconnected drop"),
+                                         f"resolve {CONNECT} together:send:10,read:50 done done:rnr disconnected drop"),
                    servers=("siw",), crc=("on",))
     # siw understands no Terminate of ours in detail, and flushes. How a request that was sent ends is siw's affair: the
     # Terminate may be there before siw's own thread has noticed that all its bytes are out.
     serves = f"request recv:9 {ACCEPT} disconnected received:flushed drop"
-    for name, script in {
-        "read_wrong_key": "read_bad:100 done:flushed",
-        "read_beyond": "read_beyond done:flushed",
-        "write_wrong_key": "write_bad:100 done_anyhow",
-        "write_beyond": "write_beyond done_anyhow",
-        "invalidate_wrong_key": "send_inv:9 done_anyhow",
-    }.items():
-        yield Case(f"fault.{name}", talk(serves, f"resolve {CONNECT} {script} disconnected drop"), servers=("weft",),
-                   crc=("on",))
-    yield Case("fault.too_long", talk(f"request recv:9 {ACCEPT} received:local_length disconnected drop",
-                                      f"resolve {CONNECT} send:10 done_anyhow disconnected drop"), servers=("weft",),
-               crc=("on",))
-    yield Case("fault.no_receive", talk(f"request {ACCEPT} disconnected drop",
-                                        f"resolve {CONNECT} send:10 done_anyhow disconnected drop"), servers=("weft",),
-               crc=("on",), options={"WEFT_RNR_WAIT": "200"})
+    for name, script, error in (
+        ("read_wrong_key", "read_bad:100 done:flushed", (0, 1, 0)),
+        ("read_beyond", "read_beyond done:flushed", (0, 1, 1)),
+        ("write_wrong_key", "write_bad:100 done_anyhow", (1, 1, 0)),
+        ("write_beyond", "write_beyond done_anyhow", (1, 1, 1)),
+        ("invalidate_wrong_key", "inv_bad:9 done_anyhow", (0, 2, 9)),
+    ):
+        yield Case(f"fault.{name}", terminated(serves, f"resolve {CONNECT} {script} disconnected drop", error),
+                   servers=("weft",), crc=("on",))
+    yield Case("fault.too_long", terminated(f"request recv:9 {ACCEPT} received:local_length disconnected drop",
+                                            f"resolve {CONNECT} send:10 done_anyhow disconnected drop", (1, 2, 5)),
+               servers=("weft",), crc=("on",))
+    yield Case("fault.no_receive", terminated(f"request {ACCEPT} disconnected drop",
+                                              f"resolve {CONNECT} send:10 done_anyhow disconnected drop", (1, 2, 2)),
+               servers=("weft",), crc=("on",), options={"WEFT_RNR_WAIT": "200"})
     # design: a message waits for its receive for a while, even though its sender cannot be told.
     yield Case("late_receive", talk(f"request {ACCEPT} sleep:300 recv:10 got:10 send:1 done {CLOSED}",
                                     f"resolve recv:1 {CONNECT} send:10 done got:1 {CLOSE}"), servers=("weft",), crc=("on",))
 
 
 def not_on_plain_iwarp():
-    for name, request in {"immediate": "write_imm:100", "atomic": "atomic"}.items():
+    for name, request in {"immediate": "write_imm:100", "send_immediate": "send_imm:100", "atomic": "fetch_add",
+                          "compare_swap": "compare_swap"}.items():
         peer = f"request recv:9 {ACCEPT} disconnected received:flushed drop"
         yield Case(f"plain.{name}", talk(peer, f"resolve recv:9 {CONNECT} {request} send:9 done:local_qp done:flushed "
                                          "received:flushed disconnected drop", weft_says=NOT_ON_PLAIN_IWARP),

@@ -115,7 +115,7 @@ class BrowserTest(unittest.TestCase):
         cls.seen = look(cls.page, 1100)
 
     def test_every_figure_is_readable(self):
-        self.assertEqual(len(self.seen["figures"]), 13)
+        self.assertEqual(len(self.seen["figures"]), 14)
         self.assertEqual(complaints(self.seen), [])
 
     def test_labels_of_the_axes_are_text(self):
@@ -123,6 +123,12 @@ class BrowserTest(unittest.TestCase):
         for name, words in {"figure-3": ("time (s)", "TCP sockets"), "figure-10": ("goodput (Gb/s)", "8k", "2M", "UC Write"),
                             "figure-12": ("packets lost (%)", "0.1", "10")}.items():
             self.assertLessEqual(set(words), texts[name])
+
+    def test_so_is_the_sample_in_the_docs(self):
+        page = pathlib.Path(__file__, "../../../docs/sample-report.html").resolve().read_text(encoding="utf-8")
+        seen = look(page, 1100)
+        self.assertEqual({figure["id"] for figure in seen["figures"]}, {figure["id"] for figure in self.seen["figures"]})
+        self.assertEqual(complaints(seen), [])
 
     def test_the_test_sees_what_is_wrong(self):
         """Each kind of damage is complained of, so that no complaint means something."""

@@ -52,6 +52,11 @@ def fastest(transport, gbps, repetition=0, cpu=0.4, group=1, **more):
     return entry
 
 
+def disk(transport, gbps, repetition=0, lost=0.0, **more):
+    return line("disk", f"disk/{transport}", {"gbps": gbps, "rx_s_per_gb": 0.3, "lost_percent": lost}, repetition, "loopback", transport=transport,
+                **{"bytes": 1 << 31, "block_bytes": 2 << 20, **more})
+
+
 def samples(suite, case, repetition=0, count=20):
     looks = [{"t": 1 + i / 10, "cpus": 0.5 + 0.1 * (i % 3), "machine_cpus": 1.0, "watts": None, "gbps": None} for i in range(count)]
     looks += [{"t": 1 + i, "cpus": None, "machine_cpus": None, "watts": None, "gbps": 2 + i} for i in range(3)]
@@ -77,9 +82,11 @@ def everything():
                 lines += samples("lofar", f"lofar/{transport}/{streams}", repetition)
                 lines.append(lofar(transport, streams, min(0.764 * streams, 3), repetition, "lofar-net", lost=0 if streams < 4 else 7, cpu=0.8))
             lines.append(lofar(transport, 1, 9, repetition, "trace"))
+            lines.append(disk(transport, 9.5 if transport == "rc" else 6, repetition))
             lines += samples("trace", f"trace/{transport}", repetition)
             for group in (1, 8) if transport == "uc" else (1,):
                 lines.append(fastest(transport, 6 + 0.5 * repetition if transport == "uc" else 2, repetition, 0.25 if transport == "uc" else 0.5, group))
+        lines.append(disk("dd", 10, repetition))
     return lines
 
 

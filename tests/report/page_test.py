@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 import example
 from example import write
 
-NAMES = ["3", "4", "5", "streams", "streams-net", "sustained", "6", "7", "8", "9", "10", "11", "12"]
+NAMES = ["3", "4", "5", "streams", "streams-net", "sustained", "disk", "6", "7", "8", "9", "10", "11", "12"]
 
 
 class Report:
@@ -204,6 +204,22 @@ class OtherPagesTest(unittest.TestCase):
         self.assertNotIn("busy with other things", self.report(lines).page)
         lines[3] = dict(lines[3], machine=dict(example.MACHINE, load_before=8.25))
         self.assertIn("its load average was up to 8.2", self.report(lines).page)
+
+    def test_a_disk_is_compared_with_dd(self):
+        lines = [example.disk(case, gbps + repetition / 10, repetition) for repetition in range(3) for case, gbps in (("dd", 10), ("rc", 9.6), ("tcp", 5))]
+        report = self.report(lines)
+        self.assertIn("0.960 (0.941..0.980): met", report.section("disk"))
+        self.assertIn("0.505 (0.490..0.520): not met", report.section("disk"))
+        self.assertNotIn("Power", report.page)
+        self.assertNotIn("missing", report.section("disk"))
+        holed = [example.disk("dd", 10), example.disk("udp", 9.5, lost=12.34)]
+        self.assertIn("12.3 % of the packets missing", self.report(holed).section("disk"))
+        # Without dd there is nothing to compare with.
+        self.assertNotIn("<svg", self.report(lines[1:3]).section("disk"))
+        # A disk has no part in whether the others have their power.
+        metered = [dict(entry, figures=dict(entry["figures"], watts=20.0, gbps_per_w=1.25), energy={"of": "package", "watts": 20.0})
+                   for entry in example.everything() if entry["suite"] in ("rc", "uc")]
+        self.assertNotIn("unmeasured", self.report(metered + lines).page)
 
     def test_failures_are_listed(self):
         lines = example.everything()

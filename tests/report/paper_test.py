@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """`weft bench paper`: its steps, turns and budget, what it makes of a run of weft stream; and one short run."""
 
+import contextlib
+import io
 import json
 import pathlib
 import sys
@@ -9,6 +11,8 @@ import unittest
 
 import example
 import paper
+import places
+import results as kept
 import streams_run
 
 
@@ -74,11 +78,57 @@ class TurnsTest(unittest.TestCase):
         self.assertEqual([s.passed_over for s in steps], [False, True, False])
 
     def test_more_streams_than_were_too_many_each_time_and_by_far_are_not_needed(self):
-        shares = paper.Shares()
+        found = paper.Found()
         # Streams, Gb/s of 8 that came, and which numbers are too many since.
         for count, gbps, beyond in ((4, 8, []), (4, 7.1, []), (16, 5, [50]), (16, 7.3, []), (50, 5, []), (8, 7.1, [16, 50])):
-            shares.add(count, {"gbps": gbps, "offered_gbps": 8})
-            self.assertEqual([other for other in (1, 4, 8, 16, 50) if shares.broke_below(other)], beyond, (count, gbps))
+            found.add(count, {"gbps": gbps, "offered_gbps": 8})
+            self.assertEqual([other for other in (1, 4, 8, 16, 50) if found.broke_below(other)], beyond, (count, gbps))
+
+    def test_each_turn_tries_a_number_of_streams_where_it_breaks(self):
+        asked = []
+
+        def run(_weft, transport, count, mbps, *_):
+            """UDP takes 9 streams, the others all."""
+            asked.append((transport, count))
+            share = 1.0 if transport != "udp" or count <= 9 else 0.95
+            return {"gbps": share * count, "offered_gbps": count, "lost_percent": 100 * (1 - share)}, [], {}
+        real, streams_run.run = streams_run.run, run
+        self.addCleanup(lambda: setattr(streams_run, "run", real))
+        with tempfile.TemporaryDirectory() as folder:
+            options = paper.parse(["--weft", "weft", "--version-of-weft", "1", "-o", f"{folder}/r.jsonl"])
+            steps = paper.lofar_steps(options, "lofar", places.Loopback())
+            paper.run_all(steps, 7, 1000, self.clock)
+            lines = [json.loads(text) for text in pathlib.Path(folder, "r.jsonl").read_text(encoding="utf-8").splitlines()]
+        self.assertEqual([count for transport, count in asked if transport == "udp" and count not in options.streams], [10, 7, 8, 9, 9, 10, 9])
+        self.assertEqual({count for transport, count in asked if transport != "udp"}, set(options.streams))
+        self.assertEqual([(line["case"], line["parameters"]["streams"], line["repetition"]) for line in lines][16:18],
+                         [("lofar/udp/10", 10, 0), ("lofar/tcp/1", 1, 1)])
+        self.assertEqual(kept.sustained(kept.stream_counts(lines), "udp"), (9, 10))
+
+
+class Screen(io.StringIO):
+    def __init__(self, live):
+        super().__init__()
+        self.live = live
+
+    def isatty(self):
+        return self.live
+
+
+class ProgressTest(unittest.TestCase):
+    def shown(self, live):
+        screen = Screen(live)
+        with contextlib.redirect_stderr(screen):
+            progress = paper.Progress([paper.Step("lofar", name, None) for name in ("a", "b")], 100)
+            progress.begun -= 50
+            progress.show(0, 5, 1, progress.steps[1])
+            progress.close()
+        return screen.getvalue()
+
+    def test_a_bar_on_a_terminal_and_a_line_elsewhere(self):
+        text = "turn 1 of 5, step 2 of 2, 0:50 of 1:40: lofar, b"
+        self.assertEqual(self.shown(True), f"\r\x1b[K[{10 * '#'}{10 * ' '}] {text}\r\x1b[K")
+        self.assertEqual(self.shown(False), text + "\n")
 
 
 class KeepingTest(unittest.TestCase):
@@ -134,6 +184,10 @@ class FiguresTest(unittest.TestCase):
         self.assertAlmostEqual(figures["machine_cpus"], 1.25)
         self.assertNotIn("machine_cpus", self.figures())
 
+    def test_looks_that_saw_connecting_or_the_end_do_not_count(self):
+        looks = [{"time": 10 + i / 4} for i in range(12)]
+        self.assertEqual([look["time"] for look in streams_run.while_packets_left(looks, 10.4, 12.1)], [10.75, 11.0, 11.25, 11.5, 11.75, 12.0])
+
     def test_what_was_skipped_stands_apart_from_what_was_lost(self):
         self.assertAlmostEqual(self.figures()["skipped_percent"], 20.0)
 
@@ -176,16 +230,37 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = result.stdout.splitlines()
         self.assertEqual(lines[:8], [f"lofar: lofar/{t}/{n}" for n in (2, 3) for t in ("tcp", "udp", "rc", "uc")])
-        self.assertEqual(len(lines), 12)
+        self.assertEqual(lines[8:12], [f"lofar: lofar/{t}/between" for t in ("tcp", "udp", "rc", "uc")])
+        self.assertEqual(len(lines), 16)
+        result = example.weft("bench", "paper", "--list", "--only", "lofar", "--streams", "2,3", "--quick")
+        self.assertEqual(result.stdout.splitlines(), lines[:8])
 
     def test_list_of_what_runs_between_namespaces(self):
         result = example.weft("bench", "paper", "--list", "--only", "lofar-net,trace-net")
         lines = result.stdout.splitlines()
         self.assertEqual(lines[:5], [f"trace-net: trace-net/{case}" for case in ("tcp", "udp", "rc", "uc", "uc/8")])
-        self.assertEqual(lines[5:], [f"lofar-net: lofar-net/{t}/{n}" for n in (1, 4, 16, 50) for t in ("tcp", "udp", "rc", "uc")])
+        self.assertEqual(lines[5:], [f"lofar-net: lofar-net/{t}/{n}" for n in (1, 4, 16, 50, "between") for t in ("tcp", "udp", "rc", "uc")])
+
+    def test_a_disk(self):
+        if not (example.WEFT.parent.parent / "lib" / "weft" / "libibverbs.so.1").exists():
+            self.skipTest("weft's libibverbs.so.1 is not built")
+        # Where the build is: a folder for temporary files may lie in memory, which knows no O_DIRECT.
+        with tempfile.TemporaryDirectory(dir=example.WEFT.parent) as folder:
+            result = example.weft("bench", "paper", "--quick", "--only", "disk", "-o", f"{folder}/results.jsonl")
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            lines = [json.loads(line) for line in pathlib.Path(folder, "results.jsonl").read_text(encoding="utf-8").splitlines()]
+            self.assertEqual([entry["case"] for entry in lines], [f"disk/{case}" for case in ("dd", "tcp", "udp", "rc", "uc")])
+            rates = {entry["case"]: entry.get("sent_mbps") for entry in lines}
+            for case, rate in (("udp", round(lines[0]["figures"]["gbps"] * 1000)), ("uc", rates["disk/udp"]), ("tcp", 0), ("rc", 0)):
+                self.assertEqual(rates[f"disk/{case}"], rate, case)
+            for entry in lines:
+                self.assertGreater(entry["figures"]["gbps"], 0, entry["case"])
+                # So little may take less than the kernel counts.
+                self.assertGreaterEqual(entry["figures"]["rx_s_per_gb"], 0, entry["case"])
+            self.assertEqual(sorted(path.name for path in pathlib.Path(folder).iterdir()), ["results.jsonl"])
 
     def test_wrong_usage(self):
-        for words in (["--only", "cooking", "-o", "x"], [], ["--streams", "0", "-o", "x"], ["--repetitions", "0", "-o", "x"], ["--mtu", "100", "-o", "x"]):
+        for words in (["--disk-bytes", "1000", "-o", "x"], ["--only", "cooking", "-o", "x"], [], ["--streams", "0", "-o", "x"], ["--repetitions", "0", "-o", "x"], ["--mtu", "100", "-o", "x"]):
             with self.subTest(words):
                 self.assertEqual(example.weft("bench", "paper", *words).returncode, 2)
 

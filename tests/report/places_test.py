@@ -127,6 +127,26 @@ class MeasuringTest(unittest.TestCase):
         if not failed:
             self.assertRegex(page, "<figcaption>One stream in packets of 8 kB, between two network namespaces .veth., MTU 3000,")
 
+    def test_offloads_off_and_on_and_a_sweep_of_sizes(self):
+        if not (example.WEFT.parent.parent / "lib" / "weft" / "libibverbs.so.1").exists():
+            self.skipTest("weft's libibverbs.so.1 is not built")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "results.jsonl")
+            result = example.weft("bench", "paper", "--quick", "--only", "offloads,sweep", "--sizes", "8192,65536", "-o", str(path))
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
+        for entry in lines:
+            with self.subTest(entry["case"]):
+                self.assertEqual((entry["kind"], entry["path"]), ("repetition", "veth"))
+                self.assertGreater(entry["figures"]["gbps"], 0)
+        large = ["tcp/256K", "write/256K/no-crc", "read/256K/no-crc", "udp/65000/flood", "write/64K/flood", "read/64K"]
+        swept = {f"{case}/{size}{rest}" for size in ("8K", "64K") for case, rest in (
+            ("tcp", ""), ("write", "/no-crc"), ("read", "/no-crc"), ("write", "/flood"), ("read", ""))}
+        self.assertEqual([entry["case"] for entry in lines[:12]], large * 2)
+        self.assertEqual([entry["parameters"]["offloads"] for entry in lines[:12]], ["off"] * 6 + ["on"] * 6)
+        self.assertLessEqual(swept, {entry["case"] for entry in lines[12:]})
+        self.assertEqual({entry["parameters"]["offloads"] for entry in lines[12:]}, {"off"})
+
 
 if __name__ == "__main__":
     if os.geteuid() != 0:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How `weft bench paper` finds the highest rate without loss."""
+"""How `weft bench paper` finds the highest rate, and the most streams, without loss."""
 
 import math
 import sys
@@ -48,6 +48,39 @@ class LadderTest(unittest.TestCase):
             self.assertEqual([ladder.rung_below(mbps), ladder.rung_below(mbps * 1.01)], [rung, rung])
         self.assertTrue(math.isclose(ladder.mbps_of(8) / ladder.mbps_of(7), ladder.STEP))
         self.assertEqual(ladder.rung_below(0), 0)
+
+
+class BetweenTest(unittest.TestCase):
+    def search(self, most, counts=(1, 4, 16, 50), turns=8):
+        """The numbers tried, of which `most` hold."""
+        runs = {count: 1 for count in counts}
+        tried = []
+        for _ in range(turns):
+            number = ladder.between({count: count <= most for count in runs}, runs)
+            if number is None:
+                break
+            tried.append(number)
+            runs[number] = runs.get(number, 0) + 1
+        return tried
+
+    def test_halves_until_neighbours_and_then_runs_them_by_turns(self):
+        self.assertEqual(self.search(9), [10, 7, 8, 9, 9, 10, 9, 10])
+        self.assertEqual(self.search(16), [33, 24, 20, 18, 17, 16, 17, 16])
+        self.assertEqual(self.search(3, turns=4), [2, 3, 3, 4])
+
+    def test_finds_every_number_in_at_most_six_runs(self):
+        for most in range(1, 50):
+            with self.subTest(most):
+                tried = set(self.search(most, turns=6)) | {1, 4, 16, 50}
+                self.assertTrue({most, most + 1} <= tried, tried)
+
+    def test_nothing_to_look_for(self):
+        self.assertEqual(self.search(50), [])
+        self.assertEqual(self.search(0), [])
+        self.assertIsNone(ladder.between({}, {}))
+
+    def test_a_number_behind_a_broken_one_is_luck(self):
+        self.assertEqual(ladder.between({1: True, 4: False, 16: True, 50: False}, {1: 1, 4: 1, 16: 1, 50: 1}), 2)
 
 
 class FastestTest(unittest.TestCase):

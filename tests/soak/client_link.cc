@@ -173,7 +173,12 @@ bool ClientLink::post_some(uint64_t random) {
 // --- completions
 
 void ClientLink::completed(const ibv_wc& wc, const WorkId& id) {
-  if (ledger_ == nullptr) return;
+  if (ledger_ == nullptr) {
+    // It broke before this program has looked at the event that it stands.
+    if (id.receive) --receives_;
+    broken_ = true;
+    return;
+  }
   progressed();
   if (id.receive) {
     received(wc, id.number);

@@ -15,7 +15,7 @@ class ClientLink {
   enum class Ending : uint8_t { polite, abrupt, error_state, wrong_key, disconnect };
   static constexpr uint64_t kEndings = 5;
 
-  ClientLink() : memory_(std::make_unique<std::byte[]>(kMemory)) {}
+  ClientLink() : memory_(std::make_unique_for_overwrite<std::byte[]>(kMemory)) {}
 
   // --- life
   // Registers the memory and posts all receives. The pair is there. 0, or what errno says.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 namespace weft::soak {
@@ -14,14 +15,17 @@ namespace {
 std::string proc(pid_t pid, const char* what) {
   return "/proc/" + std::to_string(pid) + "/" + what;
 }
-// The highest open descriptor and one more: no other can be opened below it but in a gap.
-uint64_t descriptors(pid_t pid) {
+// The least number that is no open descriptor: below it, none can be opened. Some that are open lie
+// far above, for the library puts its own where no program looks for any.
+uint64_t least_free_descriptor(pid_t pid) {
   std::error_code e;
-  int highest = 0;
+  std::set<uint64_t> open;
   for (const auto& d : std::filesystem::directory_iterator(proc(pid, "fd"), e)) {
-    highest = std::max(highest, std::stoi(d.path().filename().string()));
+    open.insert(std::stoul(d.path().filename().string()));
   }
-  return static_cast<uint64_t>(highest) + 1;
+  uint64_t free = 0;
+  while (open.contains(free)) ++free;
+  return free;
 }
 uint64_t address_space(pid_t pid) {
   uint64_t pages = 0;
@@ -59,7 +63,7 @@ bool Victim::strike(Fault fault, std::chrono::milliseconds how_long) {
     case Fault::no_descriptors:
       worker_->limited.store(true);
       worker_->shortages.fetch_add(1);
-      good = limit(RLIMIT_NOFILE, descriptors(pid_));
+      good = limit(RLIMIT_NOFILE, least_free_descriptor(pid_));
       break;
     case Fault::no_memory:
       worker_->limited.store(true);

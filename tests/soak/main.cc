@@ -40,6 +40,10 @@ void print(const Totals& t, uint32_t complaints, bool json) {
       {"readers made slow", t.faults[static_cast<size_t>(Fault::slow_reader)]},
       {"times without descriptors", t.faults[static_cast<size_t>(Fault::no_descriptors)]},
       {"times without memory", t.faults[static_cast<size_t>(Fault::no_memory)]},
+      {"resident KiB of two that nobody killed, at least, early", t.early.resident_kib},
+      {"resident KiB of these two, at least, late", t.late.resident_kib},
+      {"descriptors of these two, at least, early", t.early.descriptors},
+      {"descriptors of these two, at least, late", t.late.descriptors},
       {"messages lost", t.lost},
       {"complaints", complaints},
   };

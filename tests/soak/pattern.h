@@ -8,7 +8,7 @@
 
 namespace weft::soak {
 
-inline constexpr size_t kMostBytes = size_t{32} << 10;
+inline constexpr size_t kMostBytes = size_t{96} << 10;
 
 enum class Way : uint8_t { to_server, to_client, written };
 
@@ -24,10 +24,15 @@ struct Pattern {
   Pattern(uint32_t link, Way way, uint64_t number)
       : seed(mix(mix(uint64_t{link} << 8 | static_cast<uint64_t>(way)) + number)) {}
 
-  // Half of all messages are small; a message to the client has at least a count.
+  // Half of all messages are small, few so large that they take several FPDUs; a message to the
+  // client has at least a count.
   size_t length(Way way) const {
     const uint64_t r = mix(seed);
-    const size_t most = r % 8 < 4 ? 256 : r % 8 < 7 ? 4096 : kMostBytes;
+    const uint64_t kind = r % 32;
+    const size_t most = kind < 16   ? 256
+                        : kind < 27 ? 4096
+                        : kind < 31 ? size_t{32} << 10
+                                    : kMostBytes;
     const size_t n = static_cast<size_t>((r >> 8) % (most + 1));
     return way == Way::to_client && n < 8 ? 8 : n;
   }

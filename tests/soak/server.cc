@@ -27,7 +27,7 @@ struct Seat {
 
   enum class State : uint8_t { free, accepting, open, flushing };
   State state = State::free;
-  std::unique_ptr<std::byte[]> memory = std::make_unique<std::byte[]>(kMemory);
+  std::unique_ptr<std::byte[]> memory = std::make_unique_for_overwrite<std::byte[]>(kMemory);
   rdma_cm_id* id = nullptr;
   ibv_mr* region = nullptr;
   uint16_t generation = 0;

@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 constexpr auto kMostStill = 30s;  // a process that makes no turn for so long hangs
+constexpr unsigned kLong = 600;   // seconds in which a process shows whether it grows
 constexpr auto kMostEnd = 100s;   // for all to finish what is under way
 }  // namespace
 
@@ -25,6 +26,8 @@ Supervisor::Supervisor(Ledger& ledger, const Plan& plan)
   for (size_t i = 0; i < places_.size(); ++i) {
     ledger_.workers[i].role = i < plan.servers ? Worker::Role::server : Worker::Role::client;
   }
+  if (plan.servers > 1) growths_.emplace_back(0);
+  if (plan.clients > 1) growths_.emplace_back(plan.servers);
 }
 
 void Supervisor::start(size_t number) {
@@ -89,13 +92,17 @@ void Supervisor::look_after(Clock::time_point now) {
 void Supervisor::strike(Clock::time_point now) {
   if (plan_.fault_ms == 0 || now < next_fault_) return;
   next_fault_ = now + std::chrono::milliseconds{random_() % (2 * uint64_t{plan_.fault_ms} + 1)};
-  Place& p = places_[random_() % places_.size()];
+  const size_t number = random_() % places_.size();
+  Place& p = places_[number];
   // Killed less often, for each kill ends many connections.
   static constexpr std::array<Fault, 8> kOften{
       Fault::kill,           Fault::stop,           Fault::stop,      Fault::slow_reader,
       Fault::no_descriptors, Fault::no_descriptors, Fault::no_memory, Fault::no_memory};
   const Fault fault = kOften[random_() % kOften.size()];
   if (!p.victim || p.victim->suffers() || p.killed) return;
+  const bool spared = std::any_of(growths_.begin(), growths_.end(),
+                                  [&](const Growth& g) { return g.worker() == number; });
+  if (spared && fault == Fault::kill) return;
   // A process that has no memory to begin with is not what this is about.
   if (p.turns < p.first_turns + 100 && fault != Fault::kill) return;
   if (fault == Fault::no_descriptors || fault == Fault::no_memory) ledger_.want.store(true);
@@ -144,6 +151,15 @@ void Supervisor::end() {
   }
 }
 
+void Supervisor::ask_for_faults(const Totals& totals) const {
+  constexpr uint64_t kMany = 300;
+  if (plan_.fault_ms == 0 || uint64_t{plan_.seconds} * 1000 / plan_.fault_ms < kMany) return;
+  for (size_t i = 0; i < kFaults; ++i) {
+    if (totals.faults[i] == 0) ledger_.complain("no fault of this kind: %s", name(Fault(i)));
+  }
+  if (totals.refused_by_limits == 0) ledger_.complain("no call was refused for want of anything");
+}
+
 // What one side saw complete, the other side has seen arrive, if it lived to look.
 void Supervisor::compare_links(Totals& totals) const {
   const uint32_t links = std::min<uint32_t>(ledger_.links.load(), kMostLinks);
@@ -165,6 +181,7 @@ Totals Supervisor::run() {
   const auto begun = Clock::now();
   const auto until = begun + std::chrono::seconds{plan_.seconds};
   auto next_progress = begun + 10s;
+  auto next_look = begun;
   for (size_t i = 0; i < places_.size(); ++i) start(i);
   next_fault_ = begun + 1s;
   while (Clock::now() < until && !ledger_.stop.load()) {
@@ -172,6 +189,13 @@ Totals Supervisor::run() {
     const auto now = Clock::now();
     look_after(now);
     strike(now);
+    if (now >= next_look) {
+      const double share = std::chrono::duration<double>(now - begun) / (until - begun);
+      for (Growth& g : growths_) {
+        if (const Place& p = places_[g.worker()]; p.victim) g.look(p.victim->pid(), share);
+      }
+      next_look += std::chrono::milliseconds{250};
+    }
     if (now >= next_progress) {
       progress(begun);
       next_progress += 10s;
@@ -196,6 +220,15 @@ Totals Supervisor::run() {
     t.refused_by_peer += w.refused_by_peer.get();
     t.wrong_keys += w.wrong_keys.get();
   }
+  for (const Growth& g : growths_) {
+    // In less time they only get as large as they become.
+    if (plan_.seconds >= kLong) g.judge(ledger_);
+    t.early.resident_kib += g.early().resident_kib;
+    t.early.descriptors += g.early().descriptors;
+    t.late.resident_kib += g.late().resident_kib;
+    t.late.descriptors += g.late().descriptors;
+  }
+  ask_for_faults(t);
   return t;
 }
 

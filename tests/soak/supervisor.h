@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/soak/faults.h"
+#include "tests/soak/growth.h"
 
 namespace weft::soak {
 
@@ -35,6 +36,9 @@ struct Totals {
   uint64_t wrong_keys = 0;
   uint64_t lost = 0;  // messages that were complete and did not arrive
   std::array<uint64_t, kFaults> faults{};
+  // The sums of those that nobody killed.
+  Growth::Least early{.resident_kib = 0, .descriptors = 0};
+  Growth::Least late{.resident_kib = 0, .descriptors = 0};
 };
 
 class Supervisor {
@@ -60,6 +64,8 @@ class Supervisor {
   void progress(Clock::time_point begun);
   void end();
   void compare_links(Totals& totals) const;
+  // Of each kind, where time was enough for many.
+  void ask_for_faults(const Totals& totals) const;
 
   Ledger& ledger_;
   const Plan plan_;
@@ -67,7 +73,8 @@ class Supervisor {
   std::mt19937_64 random_;
   std::array<uint64_t, kFaults> faults_{};
   Clock::time_point next_fault_{};
-  uint32_t shown_ = 0;  // complaints
+  std::vector<Growth> growths_;  // of a server and a client that nobody kills
+  uint32_t shown_ = 0;           // complaints
 };
 
 }  // namespace weft::soak

@@ -137,6 +137,32 @@ void WorkerProcess::wait() {
   ibv_req_notify_cq(which, 0);
 }
 
+// Once for each shortage: what asks for descriptors or memory anyway may not come just then, and a
+// library that has never been refused anything was not tested. All that was had goes back.
+void WorkerProcess::ask_for_more() {
+  if (!me_.limited.load() || queue_ == nullptr || asked_ == shortages_) return;
+  asked_ = shortages_;
+  std::array<rdma_event_channel*, 64> channels{};
+  for (rdma_event_channel*& c : channels) {
+    if ((c = rdma_create_event_channel()) != nullptr) continue;
+    excused("rdma_create_event_channel", errno);
+    break;
+  }
+  for (rdma_event_channel* c : channels) {
+    if (c != nullptr) rdma_destroy_event_channel(c);
+  }
+  std::array<ibv_cq*, 8> queues{};
+  for (ibv_cq*& q : queues) {
+    if ((q = ibv_create_cq(queue_->context, 65536, nullptr, nullptr, 0)) != nullptr) continue;
+    excused("ibv_create_cq", errno);
+    break;
+  }
+  for (ibv_cq* q : queues) {
+    if (q == nullptr) continue;
+    if (const int e = ibv_destroy_cq(q); e != 0) excused("ibv_destroy_cq", e);
+  }
+}
+
 // A process that was stopped, or short of something, is not to blame for what took long meanwhile.
 void WorkerProcess::watch_time() {
   const auto now = Clock::now();
@@ -163,6 +189,7 @@ void WorkerProcess::run() {
     me_.turns.add();
     watch_time();
     try {
+      ask_for_more();
       take_events();
       const bool any = take_completions();
       turn();

@@ -81,6 +81,7 @@ class WorkerProcess {
   bool take_completions();
   void wait();
   void watch_time();
+  void ask_for_more();
 
   std::mt19937_64 random_;
   ibv_comp_channel* channel_ = nullptr;
@@ -88,6 +89,7 @@ class WorkerProcess {
   Clock::time_point last_turn_ = Clock::now();
   Clock::time_point limited_until_{};
   uint32_t shortages_ = 0;  // that watch_time() has seen
+  uint32_t asked_ = 0;      // the one of them at which more was asked for
 };
 
 [[noreturn]] void be_client(Ledger& ledger, size_t number, unsigned links);

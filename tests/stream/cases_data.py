@@ -4,9 +4,8 @@ import os
 import signal
 import struct
 import subprocess
-import sys
 
-from scene import PACKET, Failed, check, equal, total
+from scene import PACKET, blocks, check, equal, total
 
 PART = 65536  # bytes after which the samples repeat
 
@@ -67,27 +66,31 @@ def slow_consumer(transport, loses):
     return case
 
 
+def knows_direct(path):
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+        return True
+    except OSError:
+        return False
+
+
 def file_sink(scene):
     """Blocks in a file: headers, validity and samples, with losses."""
     path = f"{scene.folder}/blocks"
     receiver = scene.receive("udp", "--file", path, "--streams", 2, "--block", 64, "--once")
-    scene.send("udp", "--streams", 2, "--packets", 1000, "--first", 6400, "--rate", 200, "--drop", 0.05).end()
+    scene.send("udp", "--streams", 2, "--packets", 1000, "--first", 6400, "--rate", 200,
+               environment={"WEFT_FAULT": "loss:0.05,way:out"}).end()
     got = receiver.end()
     equal(os.path.getsize(path), got["written"], "size of the file")
+    equal(got["direct"], knows_direct(path), "past the page cache")
     samples_ = table()
     numbers = [set(), set()]
-    with open(path, "rb") as file:
-        while header := file.read(4096):
-            magic, number, stream, packets, received, damaged, size, slot, block = struct.unpack_from("<QQIIIIIIQ", header)
-            equal((magic, packets, damaged, size), (int.from_bytes(b"weftring", "little"), 64, 0, PACKET), "a header")
-            data = file.read(block)
-            equal(len(data), block, "bytes of a block")
-            here = [i for i in range(packets) if header[56 + i // 8] >> i % 8 & 1]
-            equal(len(here), received, "valid packets")
-            for i in here:
-                n = number * packets + i
-                check(data[i * slot + 16:i * slot + size] == payload(samples_, stream, n, size - 16), f"samples of {n}")
-                numbers[stream].add(n)
+    for block in blocks(path):
+        equal((block.packets, block.damaged, block.packet_bytes), (64, 0, PACKET), "a header")
+        equal(sum(map(block.has, range(64))), block.received, "valid packets")
+        for i in filter(block.has, range(64)):
+            check(block.packet(i)[16:] == payload(samples_, block.stream, block.first + i, PACKET - 16), f"samples of {block.first + i}")
+            numbers[block.stream].add(block.first + i)
     for stream in (0, 1):
         equal(len(numbers[stream]), got["streams"][stream]["received"], "packets in the file")
         check(numbers[stream] <= set(range(6400, 7400)), "numbers that were not sent")
@@ -104,7 +107,8 @@ def stdout_sink(scene):
             while "listening" not in open(said.name, encoding="ascii").read():
                 check(receiver.poll() is None, "the receiver ended")
             scene.port = open(said.name, encoding="ascii").read().split("port ")[1].split()[0]
-            sent = scene.send("udp", "--packets", 640, "--first", 64, "--rate", 200, "--drop", 0.1).end()
+            sent = scene.send("udp", "--packets", 640, "--first", 64, "--rate", 200,
+                              environment={"WEFT_FAULT": "loss:0.1,way:out"}).end()
             data = receiver.stdout.read()
             equal(receiver.wait(), 0, "exit status")
         finally:
@@ -118,26 +122,25 @@ def stdout_sink(scene):
             lost += 1
         else:
             check(packet[16:] == payload(samples_, 0, 64 + i, PACKET - 16), f"samples of packet {i}")
-    equal(lost, sent["dropped"], "packets of zeroes")
+    equal(lost, sent["faults"]["lost"], "packets of zeroes")
 
 
-def from_file(scene):
-    """A file's bytes arrive as payload, once, and what fills no packet does not."""
-    data = bytes((i * 7 + i // 256) & 255 for i in range(100 * 1000 + 37))
-    with open(f"{scene.folder}/samples", "wb") as file:
-        file.write(data)
-    path = f"{scene.folder}/blocks"
-    shape = ("--format", "raw", "--payload", 1000)
-    receiver = scene.receive("rc", *shape, "--file", path, "--block", 20, "--once")
-    scene.send("rc", *shape, "--file", f"{scene.folder}/samples", "--first", 0, "--rate", 50).end()
-    equal(receiver.end()["streams"][0]["received"], 100, "received")
-    got = b""
-    with open(path, "rb") as file:
-        while header := file.read(4096):
-            size, slot, block = struct.unpack_from("<IIQ", header, 32)
-            blocks = file.read(block)
-            got += b"".join(blocks[i * slot + 8:i * slot + size] for i in range(20))
-    check(got == data[:100 * 1000], "the file's bytes")
+def from_file(transport, loop=False):
+    """A file's bytes arrive as payload, and what fills no packet does not; with --loop again and again."""
+    def case(scene):
+        data = bytes((i * 7 + i // 256) & 255 for i in range(100 * 1000 + 37))
+        with open(f"{scene.folder}/samples", "wb") as file:
+            file.write(data)
+        path = f"{scene.folder}/blocks"
+        shape = ("--format", "raw", "--payload", 1000)
+        words = ("--loop", "--packets", 260) if loop else ()
+        count = 260 if loop else 100
+        receiver = scene.receive(transport, *shape, "--file", path, "--block", 20, "--once")
+        scene.send(transport, *shape, "--file", f"{scene.folder}/samples", "--first", 0, "--rate", 50, *words).end()
+        equal(receiver.end()["streams"][0]["received"], count, "received")
+        got = b"".join(block.packet(i)[8:] for block in blocks(path) for i in range(20))
+        check(got == (data[:100 * 1000] * 3)[:count * 1000], "the file's bytes")
+    return case
 
 
 def pcap(packets):
@@ -211,13 +214,9 @@ def pcap_loop(transport):
             equal((stream["received"], stream["late"], stream["duplicate"], stream["invalid"]), (500, 0, 0, 0),
                   "received, late, double, invalid")
             equal(stream["missing"], max(numbers) - min(numbers) + 1 - 500, "missing")
-        with open(path, "rb") as file:
-            while header := file.read(4096):
-                number, stream, slot, block = struct.unpack_from("<8xQI16xIQ", header)
-                data = file.read(block)
-                for i in (i for i in range(20) if header[56 + i // 8] >> i % 8 & 1):
-                    n = number * 20 + i
-                    check(data[i * slot:i * slot + 508] == raw(n, expected[stream].pop(n)), f"bytes of {n}")
+        for block in blocks(path):
+            for n in (block.first + i for i in filter(block.has, range(20))):
+                check(block.packet(n - block.first) == raw(n, expected[block.stream].pop(n)), f"bytes of {n}")
         equal(expected, [{}, {}], "packets that are in no block")
     return case
 
@@ -242,14 +241,10 @@ def pcap_landing(transport):
         equal((got["received"], got["late"], got["duplicate"]), (200, 0, 0), "received, late, double")
         equal(got["missing"], far - 1100, "missing")
         seen = []
-        with open(path, "rb") as file:
-            while header := file.read(4096):
-                number, slot, block = struct.unpack_from("<8xQ20xIQ", header)
-                data = file.read(block)
-                for i in (i for i in range(20) if header[56 + i // 8] >> i % 8 & 1):
-                    n = number * 20 + i
-                    check(data[i * slot:i * slot + 508] == raw(n), f"bytes of {n}")
-                    seen.append(n)
+        for block in blocks(path):
+            for n in (block.first + i for i in filter(block.has, range(20))):
+                check(block.packet(n - block.first) == raw(n), f"bytes of {n}")
+                seen.append(n)
         equal(seen, [*range(1000, 1100), *range(far, far + 100)], "numbers")
     return case
 
@@ -265,6 +260,9 @@ CASES = {
     "samples_8_bit": samples("uc", ("--bits", 8, "--beamlets", 122), ("--bits", 8, "--beamlets", 122)),
     "samples_spead": samples("rc", ("--format", "spead", "--payload", 4096),
                              ("--format", "spead", "--payload", 4096)),
+    # A start in the middle of a heap.
+    "samples_heaps": samples("uc", ("--format", "spead", "--payload", 4096, "--heap-packets", 5),
+                             ("--format", "spead", "--payload", 4096, "--heap-packets", 5, "--first", 12343)),
     # Faster than a station, with numbers by the clock: its seconds run ahead, and still fit.
     "samples_fast": samples("udp", send=("--delay", 0.1), streams=1, packets=600, rate=2500),
     "samples_raw": samples("udp", ("--format", "raw", "--payload", 60000),
@@ -279,7 +277,11 @@ CASES = {
     "slow_consumer_uc": slow_consumer("uc", True),
     "file_sink": file_sink,
     "stdout_sink": stdout_sink,
-    "from_file": from_file,
+    "from_file_tcp": from_file("tcp"),
+    "from_file_udp": from_file("udp"),
+    "from_file_rc": from_file("rc"),
+    "from_file_uc": from_file("uc"),
+    "from_file_loop": from_file("uc", loop=True),
     "from_pcap_udp": from_pcap("udp"),
     "from_pcap_tcp": from_pcap("tcp"),
     "pcap_loop_udp": pcap_loop("udp"),

@@ -1,10 +1,17 @@
 """Cases about sides that are killed and come again."""
 
+import mmap
 import os
 import signal
+import struct
 import time
 
-from scene import SECONDS, Failed, Skipped, check, equal
+from cases_data import payload, table
+from scene import PACKET, SECONDS, Failed, Skipped, blocks, check, equal
+
+# Small packets: the ring has room for all that a case publishes.
+SMALL = ("--format", "raw", "--payload", 1000, "--block", 32, "--blocks", 900)
+FIRST = 1000  # number, in the midst of a block
 
 # As in a container: the same /dev/shm, and process numbers of its own.
 CONTAINER = ("unshare", "--pid", "--fork", "--kill-child")
@@ -56,9 +63,94 @@ def receiver_killed(transport):
         got = second.end()["streams"][0]
         equal(consumer.end()["wrong"], 0, "wrong packets of the second consumer")
         equal(sent["connections"], 2, "connections")
-        equal(sent["streams"][0]["skipped"], gap["packets"], "skipped, and the gap that the receiver told")
-        equal((got["missing"], got["gap"]), (0, gap["packets"]), "missing, gap")
+        equal(sent["streams"][0]["skipped"], gap["packets"] - gap["sent"], "skipped, and what the gap has beside packets that were sent")
+        equal((got["missing"], got["gap"], got["gap_sent"]), (0, gap["packets"], gap["sent"]), "missing, gap, and those of it that were sent")
     return case
+
+
+def published(file):
+    """Numbers of the packets that a receiver published in its ring, and the number behind the last block; include/weft/stream_ring.h has
+    the offsets. Of one stream, in which no block took another one's memory."""
+    with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as ring:
+        ring_blocks, packets = struct.unpack_from("<2I", ring, 20)
+        states, headers = struct.unpack_from("<2Q", ring, 56)
+        head, = struct.unpack_from("<Q", ring, states)
+        check(0 < head <= ring_blocks, f"{head} blocks were published in a ring of {ring_blocks}")
+        found, end = set(), 0
+        for slot in struct.unpack_from(f"<{head}I", ring, states + 128):
+            at = headers + 4096 * slot
+            number, = struct.unpack_from("<Q", ring, at + 8)
+            end = (number + 1) * packets
+            found |= {number * packets + i for i in range(packets) if ring[at + 56 + i // 8] >> i % 8 & 1}
+    return found, end
+
+
+def in_file(path):
+    """The same of a file."""
+    found, end = set(), 0
+    for block in blocks(path):
+        found |= {block.first + i for i in filter(block.has, range(block.packets))}
+        end = block.first + block.packets
+    return found, end
+
+
+def account(transport, sink):
+    """What a killed receiver published, what its successor counts and what the sender sent agree: no packet is in nobody's account."""
+    def case(scene):
+        path = f"{scene.folder}/blocks"
+        words = (*SMALL, *(("--ring", scene.ring) if sink == "ring" else ("--file", path)))
+        first = scene.receive(transport, *words)
+        port = scene.port
+        sender = scene.send(transport, *SMALL[:4], "--rate", 30, "--first", FIRST)
+        first.wait_for("blocks", lambda d: d.get("streams") and d["streams"][0]["blocks"] > 0 and d.get("written", 1) > 0)
+        # What is lost is the receiver's: it has no time to say anything.
+        first.kill(signal.SIGSTOP)
+        time.sleep(0.3)
+        first.kill()
+        first.process.wait()
+        if sink == "ring":
+            with open(f"/dev/shm/{scene.ring}", "rb") as file:
+                before, end = published(file)
+        sender.wait_for("the loss", lambda d: d.get("event") == "waiting")
+        if sink == "file":
+            before, end = in_file(path)
+        second = scene.receive(transport, *words, "--once", port=port)
+        gap = second.wait_for("a gap", lambda d: d.get("event") == "gap")
+        second.wait_for("packets", lambda d: d.get("streams") and d["streams"][0]["blocks"] > 0)
+        sender.kill(signal.SIGTERM)
+        sent = sender.end()["streams"][0]
+        got = second.end()["streams"][0]
+        equal((gap["from"], gap["to"] - gap["from"], got["gap"], got["gap_sent"]), (end, gap["packets"], gap["packets"], gap["sent"]),
+              "the gap begins behind the last block")
+        check(gap["sent"] > 0, f"a gap without packets on their way: {gap}")
+        equal(gap["packets"] - gap["sent"], sent["skipped"], "in the gap and not sent, and skipped")
+        missing = end - FIRST - len(before)  # as the maps and the numbers of the blocks show
+        check(min(before) >= FIRST and missing >= 0, f"published before the kill: {len(before)}, {min(before)} to {end}")
+        equal(len(before) + missing + gap["sent"] + got["received"] + got["missing"] + got["overrun"], sent["sent"], "all packets")
+        if transport in ("tcp", "rc"):
+            equal((got["missing"], got["overrun"]), (0, 0), "missing, overrun")
+            # Three threads write a file: when they are killed a block may be there and the one before it not.
+            check(missing == 0 or (sink == "file" and missing <= 2 * 32), f"{missing} missing before the kill")
+        if sink == "file":
+            after, _ = in_file(path)
+            equal((len(after - before), len(after & before)), (got["received"], len(before)), "packets that the second one added, and left")
+    return case
+
+
+def account_of_nothing(scene):
+    """Without a ring that has a name and without a file nothing is left of a killed receiver: the gap has what the sender did not send."""
+    first = scene.receive("udp", *SMALL)
+    port = scene.port
+    sender = scene.send("udp", *SMALL[:4], "--rate", 30, "--first", FIRST)
+    first.wait_for("packets", lambda d: d.get("streams") and d["streams"][0]["received"] > 0)
+    first.kill()
+    first.process.wait()
+    sender.wait_for("the loss", lambda d: d.get("event") == "waiting")
+    second = scene.receive("udp", *SMALL, "--once", port=port)
+    gap = second.wait_for("a gap", lambda d: d.get("event") == "gap")
+    sender.kill(signal.SIGTERM)
+    equal((gap["packets"], gap["sent"]), (sender.end()["streams"][0]["skipped"], 0), "the gap, and those of it that were sent")
+    second.end()
 
 
 def receiver_gone(scene):
@@ -95,7 +187,30 @@ def container(scene):
     equal((seen["packets"], seen["wrong"]), (960, 0), "packets and wrong ones of the second consumer")
 
 
-CASES = {"receiver_gone": receiver_gone, "container": container}
+def receiver_killed_with_file(scene):
+    """What it wrote until then can be read: whole blocks, with their samples."""
+    path = f"{scene.folder}/blocks"
+    receiver = scene.receive("tcp", "--file", path, "--block", 32)
+    sender = scene.send("tcp", "--rate", 200)
+    written = receiver.wait_for("blocks in the file", lambda d: d.get("written"))["written"]
+    receiver.kill()
+    receiver.process.wait()
+    sender.kill()
+    samples_, found = table(), []
+    for block in blocks(path):
+        equal((block.packets, block.damaged), (32, 0), "a header")
+        for i in filter(block.has, range(32)):
+            check(block.packet(i)[16:] == payload(samples_, block.stream, block.first + i, PACKET - 16), f"samples of {block.first + i}")
+        found.append(block.number)
+        written -= 4096 + len(block.data)
+    check(written <= 0, f"{written} bytes that were written are not in the file")
+    equal(found, sorted(set(found)), "blocks once each, in their order")
+
+
+CASES = {"receiver_killed_with_file": receiver_killed_with_file, "receiver_gone": receiver_gone, "container": container,
+         "account_of_nothing": account_of_nothing}
 for name in ("tcp", "udp", "rc", "uc"):
     CASES[f"sender_killed_{name}"] = sender_killed(name)
     CASES[f"receiver_killed_{name}"] = receiver_killed(name)
+    CASES[f"account_ring_{name}"] = account(name, "ring")
+    CASES[f"account_file_{name}"] = account(name, "file")

@@ -1,11 +1,17 @@
 """What the cases share: starting the two sides and the consumer, and what they say."""
 
+import collections
 import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples")
+sys.path.insert(0, EXAMPLES)
+from read_blocks import blocks, ranges  # noqa: E402,F401
 
 SECONDS = 60
 PACKET = 7824  # bytes of LOFAR's packets
@@ -62,10 +68,10 @@ class Process:
             time.sleep(0.02)
         raise Failed(f"never came: {what}")
 
-    def end(self, status=0):
+    def end(self, status=0, within=SECONDS):
         """Waits for its end; what it said last."""
         try:
-            self.process.wait(SECONDS)
+            self.process.wait(within)
         except subprocess.TimeoutExpired:
             self.kill()
             raise Failed(f"{' '.join(self.words[:3])} does not end") from None
@@ -90,9 +96,11 @@ class Process:
 class Scene:
     """What one case starts; all of it is ended with the case."""
 
-    def __init__(self, build, folder):
+    def __init__(self, build, folder, environment=(), seconds=None):
         self.build = build
+        self.seconds = seconds  # of a case that may last as long as one likes; None: as usual
         self.folder = folder
+        self.environment = dict(word.split("=", 1) for word in environment)
         self.ring = f"weft-stream-test-{os.getpid()}"
         self.started = []
         self.port = None
@@ -112,18 +120,28 @@ class Scene:
         return "\n".join(f"{' '.join(p.words)}\n  " + "\n  ".join(p.lines[-4:] + p.errors[-8:]) for p in self.started)
 
     def start(self, words, environment=None):
-        process = Process(self.prefix + list(map(str, words)), {**os.environ, "WEFT_IP": "127.0.0.1", **(environment or {})})
+        environment = {**os.environ, "WEFT_IP": "127.0.0.1", **self.environment, **(environment or {})}
+        process = Process(self.prefix + list(map(str, words)), environment)
         self.started.append(process)
         return process
 
-    def small_packets(self):
-        """From now on all is started on a loopback of its own, with the MTU of Ethernet."""
+    def run(self, *words):
+        """Runs a command to its end; what it prints."""
+        done = subprocess.run(self.prefix + list(words), capture_output=True, text=True, timeout=SECONDS)
+        equal(done.returncode, 0, f"exit status of {' '.join(words)}: {done.stderr}")
+        return done.stdout
+
+    def namespace(self, setup):
+        """A network namespace in which these commands of the shell were run; what to write before commands that run in it."""
         if os.geteuid() != 0:
             raise Skipped("needs root, for a network namespace")
-        holder = self.start(["unshare", "--net", "sh", "-c",
-                             "ip link set lo mtu 1500 up && echo '{}' && exec sleep 100"])
+        holder = self.start(["unshare", "--net", "sh", "-c", f"set -e; PATH=$PATH:/usr/sbin:/sbin; {setup}\necho '{{}}'; exec sleep 100"])
         holder.wait_for("a namespace", lambda d: d == {})
-        self.prefix = ["nsenter", f"--net=/proc/{holder.process.pid}/ns/net"]
+        return ["nsenter", f"--net=/proc/{holder.process.pid}/ns/net"]
+
+    def small_packets(self):
+        """From now on all is started on a loopback of its own, with the MTU of Ethernet."""
+        self.prefix = self.namespace("ip link set lo mtu 1500 up")
 
     def receive(self, transport, *words, port=0, environment=None):
         """Starts a receiver, which listens when this returns."""
@@ -133,8 +151,10 @@ class Scene:
         return process
 
     def send(self, transport, *words, environment=None):
+        if "--max-late" not in words:
+            words = ("--max-late", 0, *words)
         return self.start([f"{self.build}/bin/weft", "stream", "send", f"127.0.0.1:{self.port}", "--transport",
-                           transport, "--bind", "127.0.0.1", "--json", "--max-late", 0, *words], environment)
+                           transport, "--bind", "127.0.0.1", "--json", *words], environment)
 
     def consume(self, *words, prefix=()):
         """Starts the example consumer, which is attached when this returns."""
@@ -144,6 +164,20 @@ class Scene:
             check(process.process.poll() is None and time.monotonic() < until, "the consumer does not attach")
             time.sleep(0.02)
         return process
+
+
+AtSockets = collections.namedtuple("AtSockets", "waiting dropped")
+
+
+def at_sockets(process):
+    """Bytes that wait in the process's UDP sockets, and datagrams for which these had no room, as the kernel counts."""
+    folder = f"/proc/{process.process.pid}/fd"
+    own = {os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)}
+    rows = []
+    for table in ("udp", "udp6"):
+        with open(f"/proc/net/{table}", encoding="ascii") as file:
+            rows += [row for row in map(str.split, list(file)[1:]) if f"socket:[{row[9]}]" in own]
+    return AtSockets(sum(int(row[4].split(":")[1], 16) for row in rows), sum(int(row[-1]) for row in rows))
 
 
 def total(document, name):

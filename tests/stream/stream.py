@@ -3,6 +3,7 @@
 
   stream.py --list                  the names of all cases
   stream.py --build DIR CASE...     runs them; DIR is the build directory
+  stream.py --build DIR --seconds 3600 endurance_uc      an hour of four LOFAR streams: docs/testing.md
 
 Exit status: 0 all good, 1 something failed, 77 nothing could be run.
 """
@@ -12,19 +13,31 @@ import os
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../support"), os.path.join(HERE, "../apps")]
+import captures  # noqa: E402
 import cases_circuits  # noqa: E402
 import cases_counts  # noqa: E402
 import cases_data  # noqa: E402
+import cases_endurance  # noqa: E402
+import cases_files  # noqa: E402
 import cases_guests  # noqa: E402
+import cases_load  # noqa: E402
+import cases_loss  # noqa: E402
+import cases_options  # noqa: E402
 import cases_restart  # noqa: E402
+import cases_tutorial  # noqa: E402
 import scene  # noqa: E402
 
-CASES = {**cases_circuits.CASES, **cases_data.CASES, **cases_counts.CASES, **cases_guests.CASES, **cases_restart.CASES}
+CASES = {name: case
+         for cases in (cases_circuits, cases_data, cases_counts, cases_endurance, cases_load, cases_loss, cases_options, cases_guests,
+                       cases_restart, cases_files, cases_tutorial)
+         for name, case in cases.CASES.items()}
 
 
-def run(name, build):
-    with tempfile.TemporaryDirectory() as folder, scene.Scene(build, folder) as here:
+def attempt(name, build, environment=(), seconds=None):
+    """True or False, or None for one that skipped itself."""
+    with tempfile.TemporaryDirectory() as folder, scene.Scene(build, folder, environment, seconds) as here:
         try:
             CASES[name](here)
         except scene.Skipped as reason:
@@ -37,16 +50,29 @@ def run(name, build):
     return True
 
 
+def run(name, build, seconds):
+    passed = attempt(name, build, seconds=seconds)
+    if passed is False and seconds is None:
+        with tempfile.TemporaryDirectory() as folder:
+            again = attempt(name, build, captures.into(folder))
+            print(f"{name} was run once more with a trace and {'passed' if again else 'failed'}")
+            print(captures.keep(build, f"stream.{name}", [folder]))
+    return passed
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--build")
+    parser.add_argument("--seconds", type=float, help="of the endurance cases, with LOFAR's packets and pace")
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
+    if arguments.seconds is not None and not set(arguments.cases) & set(cases_endurance.CASES):
+        parser.error(f"--seconds is for {', '.join(cases_endurance.CASES)}")
     if arguments.list:
         print("\n".join(CASES))
         return 0
-    results = [run(name, arguments.build) for name in arguments.cases or CASES]
+    results = [run(name, arguments.build, arguments.seconds) for name in arguments.cases or CASES]
     if False in results:
         return 1
     return 77 if set(results) == {None} else 0

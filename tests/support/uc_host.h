@@ -15,6 +15,7 @@ class UcHost final : public wdp::UcConsumer {
   Host host;
   std::vector<wire::TermError> remote_errors;
   int send_failures = 0;
+  int windows_opened = 0;
   // Looks at what arrives before anything else happens.
   std::function<void(const rdmap::Receive&, rdmap::Status, const rdmap::Arrival&)> on_receive;
   std::function<void(const rdmap::SendWqe&, rdmap::Status)> on_send;
@@ -37,6 +38,7 @@ class UcHost final : public wdp::UcConsumer {
   void stream_ended(const rdmap::StreamEnd& e) override { host.stream_ended(e); }
   // wdp::UcConsumer
   void remote_error(wire::TermError error) override { remote_errors.push_back(error); }
+  void window_opened() override { ++windows_opened; }
   void send_failed() override {
     ++send_failures;
     host.flush();

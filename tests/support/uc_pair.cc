@@ -41,6 +41,8 @@ wdp::UcParameters UcSide::parameters(const UcPairOptions& o, bool first) {
                       .max_payload = o.max_payload,
                       .receive_buffer = o.receive_buffer,
                       .retry_count = o.retry_count,
+                      .window = o.window,
+                      .close_by = o.close_by,
                       .rtt = 60us,
                       .is_static = o.is_static};
   if (!o.is_static) p.peer_first_psn = first ? psn_b : psn_a;
@@ -52,7 +54,7 @@ UcSide::UcSide(sim::Scheduler& scheduler, sim::DatagramEnd& end, const UcPairOpt
                bool first)
     : random_(options.seed * 2 + (first ? 1 : 0)),
       consumer(options.send_capacity),
-      session(consumer, parameters(options, first), random_, scheduler.now()),
+      session(consumer, parameters(options, first), random_, windows_, scheduler.now()),
       scheduler_(scheduler),
       end_(end),
       direct_(options.direct),
@@ -82,8 +84,9 @@ void UcSide::pump() {
 void UcSide::receive(Bytes datagram) {
   const auto common = wire::WdpCommon::parse(datagram);
   // What demux does: token and index (wire.md 9.2 rule 1).
-  if (!common.ok() || common->token != session.parameters().own_token ||
-      common->didx != session.parameters().own_index()) {
+  const wdp::UcParameters& own = session.parameters();
+  if (!common.ok() || common->token != own.own_token ||
+      (common->didx != own.own_index() && !(own.from_listener && common->didx == 0))) {
     ++foreign;
     return;
   }

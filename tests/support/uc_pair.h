@@ -32,6 +32,8 @@ struct UcPairOptions {
   size_t max_payload = 1472;
   size_t receive_buffer = 4 << 20;
   uint8_t retry_count = 7;
+  uint64_t window = 0;  // bytes; 0: none
+  bool close_by = true;
   bool is_static = false;
   uint32_t send_capacity = 256;
   // Share of the datagrams that are received in two steps, straight into their places.
@@ -47,6 +49,7 @@ struct UcPairOptions {
 // One side: queue pair, session, and what a datagram driver does for them.
 class UcSide {
   SeededRandom random_;
+  wdp::SendWindows windows_;
 
  public:
   UcSide(sim::Scheduler& scheduler, sim::DatagramEnd& end, const UcPairOptions& options,

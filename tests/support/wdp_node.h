@@ -16,11 +16,11 @@ class WdpNode final : public wdp::PortOwner {
 
   // A queue pair that may have a connection.
   struct Peer {
-    explicit Peer(Random& random) : connection(host, random) {}
+    Peer(Random& random, wdp::SendWindows& windows) : connection(host, random, windows) {}
     UcHost host;
     wdp::UcConnection connection;
   };
-  Peer& add_peer() { return peers.emplace_back(random_); }
+  Peer& add_peer() { return peers.emplace_back(random_, port.windows()); }
 
   struct Datagram {
     wdp::Endpoint to;

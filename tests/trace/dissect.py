@@ -79,6 +79,7 @@ class Capture:
     def __init__(self, file, on_the_wire=False):
         self.file = file
         self.start_ups = []
+        self.start_times = []  # of each, in ns
         self.fpdus = {}  # (source, target): [Fpdu]
         self.times = {}  # the same for the frame in which each one is complete, in ns
         self.cut = {}  # (source, target): [ULPDU_Length] of FPDUs that the snap length has cut
@@ -141,6 +142,7 @@ class Capture:
                 self.start_ups.append(StartUp(*way, "iwarp_mpa.req" in values, number_of("iwarp_mpa.rev"),
                                               bool(number_of("iwarp_mpa.crc_flag")), bool(number_of("iwarp_mpa.marker_flag")),
                                               bool(number_of("iwarp_mpa.rej_flag")), number_of("iwarp_mpa.pdlength")))
+                self.start_times.append(time)
                 continue
             if above is None or above.get("name") != "iwarp_ddp_rdmap":
                 if is_short:

@@ -6,9 +6,9 @@
 #include <poll.h>
 
 #include <chrono>
-#include <cstdlib>
 
 #include "tests/verbs/endpoint.h"
+#include "tests/verbs/own_process.h"
 
 namespace weft::test {
 namespace {
@@ -58,20 +58,6 @@ struct Side {
   CqPtr cq;
   QpPtr qp;
 };
-
-// Runs `body` where NAME=VALUE stands in the environment; its exceptions end the process with 1.
-template <class Body>
-[[noreturn]] void with(std::initializer_list<std::pair<const char*, const char*>> environment,
-                       Body&& body) {
-  for (const auto& [name, value] : environment) setenv(name, value, 1);
-  try {
-    body();
-  } catch (const std::exception& e) {
-    (void)!write(STDERR_FILENO, e.what(), std::strlen(e.what()));
-    _exit(1);
-  }
-  _exit(0);
-}
 
 class DatagramOptions : public ::testing::Test {
  protected:
@@ -125,6 +111,36 @@ void a_large_datagram() {
 
 TEST_F(DatagramOptions, ud_big_sends_what_no_path_carries_in_one_piece) {
   EXPECT_EXIT(with({{"WEFT_UD_BIG", "on"}}, a_large_datagram), ::testing::ExitedWithCode(0), "");
+}
+
+// 13 MB at 2.5 Gb/s: 42 ms.
+void datagrams_at_the_handles_rate() {
+  Side a(kUd);
+  to_rtr(a.qp.get(), 0, {}, kUd);
+  to_rts(a.qp.get(), kUd);
+  ibv_ah_attr attr{};
+  attr.is_global = 1;
+  attr.port_num = 1;
+  attr.static_rate = IBV_RATE_2_5_GBPS;
+  attr.grh.dgid = own_gid(a.a);
+  ibv_ah* ah = ibv_create_ah(a.a.pd.get(), &attr);
+  check(ah != nullptr, "ibv_create_ah");
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_SEND;
+  wr.wr.ud = {.ah = ah, .remote_qpn = a.qp->qp_num, .remote_qkey = kQKey};
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 200; ++i) {
+    a.send(wr, 65'000);  // nobody takes it
+    a.one();
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  check(took.count() > 0.038, "no faster than told");
+  ibv_destroy_ah(ah);
+}
+
+TEST_F(DatagramOptions, a_static_rate_keeps_a_sender_back) {
+  EXPECT_EXIT(with({{"WEFT_UD_BIG", "on"}}, datagrams_at_the_handles_rate),
+              ::testing::ExitedWithCode(0), "");
 }
 
 // A Read asks again for what was dropped as damaged.

@@ -2,7 +2,10 @@
 // is as good as new: it takes the next connection, has lost neither descriptor nor thread, and no
 // byte was written that the peer had no right to.
 
+#include <sys/mman.h>
+
 #include <array>
+#include <fstream>
 #include <functional>
 
 #include "tests/verbs/raw_target.h"
@@ -160,6 +163,63 @@ TEST_F(HostileStream, resets_at_every_point_of_the_stream) {
   ibv_wc more[16];
   while (ibv_poll_cq(t.cq.get(), 16, more) > 0) {
   }
+}
+
+// --- peers that do not take what they get
+
+size_t own_memory() {
+  std::ifstream status{"/proc/self/status"};
+  std::string word;
+  size_t kib = 0;
+  while (status >> word && word != "RssAnon:") {
+  }
+  status >> kib;
+  return kib * 1024;
+}
+
+// As much as is allowed, four times what one Read can have. It is made as TCP takes it.
+TEST_F(HostileStream, reads_of_4_gib_that_are_not_taken) {
+  constexpr size_t kSize = size_t{1} << 32;
+  void* memory = mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  {
+    const MrPtr mr = t.adapter.reg(memory, kSize, IBV_ACCESS_REMOTE_READ);
+    const QpPtr q = t.waiting_qp();
+    RawPeer peer = t.open(q);
+    const size_t before = own_memory();
+    for (uint32_t msn = 1; msn <= kSomeReads; ++msn) {
+      peer.says_ulpdu(
+          read_request(msn, {.size = 0xffff'ffff,
+                             .source_stag = Stag{mr->rkey},
+                             .source_to = TaggedOffset{reinterpret_cast<uintptr_t>(memory)}}));
+    }
+    peer.stops_reading();
+    EXPECT_LT(own_memory(), before + (size_t{16} << 20));
+    t.expect_good_connection();
+    // It is the answer that waits there.
+    const Frame first = parse_ulpdu(Bytes{peer.hears_fpdu()}.subspan(wire::kFpduLengthSize));
+    EXPECT_EQ(first.op(), Opcode::read_response);
+  }
+  munmap(memory, kSize);
+}
+
+// What it is sent stays in between; others are served, and closing does not wait for it.
+TEST_F(HostileStream, a_peer_that_stops_reading) {
+  QpPtr q = t.waiting_qp();
+  const RawPeer peer = t.open(q);
+  Buffer large(size_t{64} << 20);
+  const MrPtr mr = t.adapter.reg(large.data(), large.size());
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.wr.rdma.rkey = 1;
+  ASSERT_EQ(post_send(q.get(), wr, {sge(large.data(), large.size(), mr.get())}), 0);
+  peer.stops_reading();
+  EXPECT_LT(peer.unread(), large.size());
+  t.expect_good_connection();
+  q.reset();
+  for (int i = 0; i < 500 && !peer.is_reset(); ++i) usleep(10'000);
+  EXPECT_TRUE(peer.is_reset()) << "it is waited for without end";
 }
 
 }  // namespace

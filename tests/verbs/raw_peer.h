@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -50,9 +51,10 @@ class RawPeer {
     setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   // From the address of `gid` to a port of the same host.
-  static RawPeer connect(const ibv_gid& gid, uint16_t port) {
+  static RawPeer connect(const ibv_gid& gid, uint16_t port) { return connect(gid, gid, port); }
+  static RawPeer connect(const ibv_gid& own, const ibv_gid& gid, uint16_t port) {
     SocketAddress to(gid, port);
-    SocketAddress from(gid, 0);
+    SocketAddress from(own, 0);
     RawPeer peer(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     check(bind(peer.fd_, from.get(), from.length) == 0, "bind");
     check(::connect(peer.fd_, to.get(), to.length) == 0, "connect");
@@ -104,6 +106,24 @@ class RawPeer {
     pollfd p{fd_, POLLIN, 0};
     return poll(&p, 1, 0) == 1;
   }
+  bool is_reset() const {
+    pollfd p{fd_, 0, 0};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR) != 0;
+  }
+  // Has come, and waits in the kernel to be read.
+  size_t unread() const {
+    int n = 0;
+    return ioctl(fd_, FIONREAD, &n) == 0 ? static_cast<size_t>(n) : 0;
+  }
+  // Reads nothing, until nothing more fits in between.
+  void stops_reading() const {
+    size_t last = 0;
+    for (int still = 0; still < 20; usleep(10'000)) {
+      const size_t now = unread();
+      still = now > 0 && now == last ? still + 1 : 0;
+      last = now;
+    }
+  }
   // Everything up to the end. Nothing when the end does not come within five seconds.
   std::optional<Buffer> hears_the_end() {
     while (read_some()) {
@@ -136,7 +156,9 @@ class RawPeer {
 class RawListener {
  public:
   explicit RawListener(const ibv_gid& gid) {
-    for (uint16_t port = 65'500; port > 61'000 && fd_ < 0; --port) {
+    // Each process begins elsewhere: what one lets go, another is about to dial.
+    const auto first = static_cast<uint16_t>(65'500 - getpid() % 4000);
+    for (uint16_t port = first; port > 61'000 && fd_ < 0; --port) {
       SocketAddress at(gid, port);
       fd_ = socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
       if (bind(fd_, at.get(), at.length) == 0 && listen(fd_, 8) == 0) {

@@ -143,6 +143,31 @@ TEST(Events, an_overrun_completion_queue_takes_its_queue_pair_along) {
   EXPECT_EQ(state(t.qp_a.get()), IBV_QPS_ERR);
 }
 
+TEST(Events, an_overrun_touches_no_other_queue) {
+  Two t{true, 1};
+  const CqPtr cq = t.a.cq(64);
+  const QpPtr here = make_qp(t.a, cq.get());
+  const QpPtr there = make_qp(t.a, cq.get());
+  connect(here.get(), own_gid(t.a), there.get(), own_gid(t.a));
+  ASSERT_EQ(post_recv(there.get(), 9, {sge(t.here.data() + 2000, 100, t.from.get())}), 0);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(post_recv(t.qp_b.get(), 9, {sge(t.there.data(), 100, t.to.get())}), 0);
+    ASSERT_EQ(t.send(), 0);
+  }
+  ASSERT_EQ(next_event(t.a).event_type, IBV_EVENT_CQ_ERR);
+  ASSERT_EQ(next_event(t.a).event_type, IBV_EVENT_QP_FATAL);
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  ASSERT_EQ(post_send(here.get(), wr, {sge(t.here.data(), 100, t.from.get())}), 0);
+  const auto done = collect(cq.get(), 2);
+  ASSERT_EQ(done.size(), 2U);
+  for (const ibv_wc& wc : done) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(state(here.get()), IBV_QPS_RTS);
+  EXPECT_EQ(state(there.get()), IBV_QPS_RTS);
+  EXPECT_TRUE(quiet(t.a));
+}
+
 // InfiniBand 10.2.9.4: the receives of a shared queue are in the queue's domain, not in that of the
 // queue pair.
 TEST(SharedReceives, are_in_the_domain_of_their_queue) {

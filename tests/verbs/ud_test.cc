@@ -5,7 +5,8 @@
 
 #include <set>
 
-#include "tests/verbs/endpoint.h"
+#include "tests/verbs/raw_peer.h"
+#include "wire/wdp_ud.h"
 
 namespace weft::test {
 namespace {
@@ -97,6 +98,88 @@ TEST(UnreliableDatagram, a_message_comes_behind_its_grh_and_shows_the_way_back) 
   ASSERT_EQ(collect(b.cq.get(), 1).size(), 1U);
   ASSERT_EQ(collect(a.cq.get(), 1).size(), 1U);
   EXPECT_TRUE(a.same(0, b, 500, 100));
+}
+
+// A bare UDP socket on this host.
+class RawUdp {
+ public:
+  explicit RawUdp(const ibv_gid& gid) : gid_(gid) {
+    SocketAddress at(gid, 0);
+    fd_ = socket(at.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    check(bind(fd_, at.get(), at.length) == 0, "bind");
+    check(getsockname(fd_, at.get(), &at.length) == 0, "getsockname");
+    // Of both families at the same place.
+    port_ = ntohs(reinterpret_cast<sockaddr_in*>(at.get())->sin_port);
+  }
+  ~RawUdp() { close(fd_); }
+  RawUdp(const RawUdp&) = delete;
+  RawUdp& operator=(const RawUdp&) = delete;
+
+  uint16_t port() const { return port_; }
+  void send(uint16_t port, const std::vector<std::byte>& bytes) {
+    SocketAddress to(gid_, port);
+    check(sendto(fd_, bytes.data(), bytes.size(), 0, to.get(), to.length) ==
+              static_cast<ssize_t>(bytes.size()),
+          "sendto");
+  }
+  // Nothing: it did not come within 10 s.
+  std::vector<std::byte> hear() {
+    pollfd p{fd_, POLLIN, 0};
+    std::vector<std::byte> bytes(2000);
+    if (poll(&p, 1, 10'000) != 1) return {};
+    bytes.resize(static_cast<size_t>(std::max<ssize_t>(recv(fd_, bytes.data(), 2000, 0), 0)));
+    return bytes;
+  }
+  bool silent() {
+    pollfd p{fd_, POLLIN, 0};
+    return poll(&p, 1, 0) == 0;
+  }
+
+ private:
+  const ibv_gid gid_;
+  int fd_ = -1;
+  uint16_t port_ = 0;
+};
+
+// wire.md 10: the sender's number says on which port it is, and behind a NAT it comes from another
+// one. Only who answers what came knows that.
+TEST(UnreliableDatagram, an_answer_goes_to_the_port_that_the_datagram_came_from) {
+  Ud b;
+  const ibv_gid gid = own_gid(b.a);
+  RawUdp home(gid);
+  RawUdp nat(gid);
+  ASSERT_NE(home.port(), nat.port());
+  const Qpn sender = make_qpn(home.port(), 9);
+  const wire::WdpUd header{.q_key = QKey{kQKey}, .source = sender, .destination = Qpn{b.number()}};
+  std::vector<std::byte> datagram(wire::WdpUd::kSize);
+  header.encode(datagram.data());
+  ASSERT_EQ(b.receive(0, kGrh + 100), 0);
+  nat.send(static_cast<uint16_t>(b.number() >> 8), datagram);
+  auto came = collect(b.cq.get(), 1);
+  ASSERT_EQ(came.size(), 1U);
+  EXPECT_EQ(came[0].src_qp, sender.value());
+  ibv_grh grh;
+  std::memcpy(&grh, b.received(0), sizeof grh);
+
+  const AhPtr back{ibv_create_ah_from_wc(b.a.pd.get(), &came[0], &grh, 1)};
+  ASSERT_NE(back, nullptr);
+  ASSERT_EQ(b.send(back.get(), came[0].src_qp, 500, 100), 0);
+  ASSERT_EQ(collect(b.cq.get(), 1).size(), 1U);
+  const auto heard = nat.hear();
+  const auto answer = wire::WdpUd::parse(heard);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->destination, sender);
+  EXPECT_EQ(answer->source, Qpn{b.number()});
+  ASSERT_EQ(heard.size(), wire::WdpUd::kSize + 100);
+  EXPECT_EQ(std::memcmp(&heard[wire::WdpUd::kSize], &b.memory[500], 100), 0);
+  EXPECT_TRUE(home.silent());
+
+  // An address handle of the same address that was not made from it.
+  const auto plain = handle_to(b.a, gid);
+  ASSERT_EQ(b.send(plain.get(), came[0].src_qp, 500, 100), 0);
+  ASSERT_EQ(collect(b.cq.get(), 1).size(), 1U);
+  EXPECT_EQ(home.hear().size(), wire::WdpUd::kSize + 100);
+  EXPECT_TRUE(nat.silent());
 }
 
 TEST(UnreliableDatagram, a_lid_leads_there_as_well) {

@@ -21,6 +21,9 @@ UcPairOptions any_pair(uint64_t seed) {
   o.ird = static_cast<uint16_t>(1 + draw_below(random, 16));
   o.ord = static_cast<uint16_t>(1 + draw_below(random, o.ird));
   o.receive_buffer = 1 << (14 + draw_below(random, 9));
+  // A real session's is as large as a socket's buffer; small ones close more often.
+  o.window = draw_chance(random, 0.75) ? uint64_t{1} << (12 + draw_below(random, 11)) : 0;
+  o.close_by = draw_chance(random, 0.75);
   o.direct = draw_chance(random, 0.5) ? 0.5 : 0;
   o.stall = draw_chance(random, 0.5) ? 0.2 : 0;
   return o;
@@ -153,6 +156,28 @@ constexpr Profile kProfiles[] = {
        t.reads = 0;
        return t;
      }},
+    // Listeners, queue pairs that know each other's number, and such as call each other at once;
+    // near and far, with copies that come long after the handshake.
+    {"bring_up",
+     [](uint64_t seed) {
+       SeededRandom random(seed * 89);
+       constexpr double kLoss[] = {0, 0.01, 0.1, 0.3};
+       UcPairOptions o = with(seed, {.loss = kLoss[draw_below(random, 4)],
+                                     .duplicate = 0.2,
+                                     .reorder = 0.2,
+                                     .reorder_delay = draw_up_to(random, 700ms)});
+       // A REQ has to fit.
+       o.max_payload = o.link.mtu = std::max<size_t>(o.max_payload, 576);
+       o.link.delay = draw_up_to(random, draw_chance(random, 0.5) ? 100us : 80ms);
+       return o;
+     },
+     [](uint64_t seed) {
+       UcTrafficOptions t = any_traffic(seed);
+       t.requests = 8;
+       t.lossy = t.disorderly = t.deaf = true;
+       return t;
+     },
+     false, true},
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ struct Profile {
   UcTrafficOptions (*traffic)(uint64_t seed);
   // Losses know nothing of each other: next to no Read may fail over them (wire.md 9.3).
   bool reads_finish = false;
+  // The sessions come about by a handshake over the same path.
+  bool handshake = false;
 };
 
 std::span<const Profile> profiles();

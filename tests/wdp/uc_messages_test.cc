@@ -23,6 +23,29 @@ struct Messages : ::testing::Test {
   }
 };
 
+// More goes out behind a question than a small window lets in: it has to be asked about, too, or
+// the session stands until its next keepalive. From either side of "close by".
+TEST_F(Messages, AWindowThatStaysFullIsAskedAboutAgain) {
+  for (const bool close_by : {true, false}) {
+    UcPair p{{.max_payload = 576, .window = 8192, .close_by = close_by}};
+    Buffer from = pattern_bytes(1'000'000, 1);
+    Buffer to(from.size());
+    const Stag there = p.b.host().add_region(to);
+    const auto all = segment(p.a.host(), from);
+    for (uint32_t i = 0; i < 10; ++i) {
+      p.a.host().post({.wr_id = i,
+                       .operation = Operation::write,
+                       .signaled = true,
+                       .remote_stag = there,
+                       .remote_to = TaggedOffset{address_of(to).value() + i * 100'000}},
+                      {{all.address + i * 100'000, 100'000, all.lkey}});
+    }
+    p.drive();
+    EXPECT_EQ(p.a.host().sent.size(), 10U) << close_by;
+    EXPECT_EQ(to, from) << close_by;
+  }
+}
+
 TEST_F(Messages, AWriteIsPlacedAndNobodyHearsOfIt) {
   UcPair p;
   Buffer from = pattern_bytes(100'000, 1);

@@ -231,6 +231,14 @@ def control(scene):
     raise Failed("a script with a fault in it passes")
 
 
+def missing():
+    """Why tshark cannot run the scripts; nothing when it can."""
+    if not shutil.which("tshark"):
+        return "tshark is not installed"
+    version = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=True).stdout
+    return None if "with Lua" in " ".join(version.split()) else "this tshark runs no Lua"
+
+
 CASES = {"messages": messages, "details": details, "filters": filters, "mutations": mutations, "cut": cut, "foreign": foreign, "installed": installed,
          "control": control}
 
@@ -244,12 +252,8 @@ def main():
     if options.list:
         print("\n".join(CASES))
         return 0
-    if not shutil.which("tshark"):
-        print("SKIPPED: tshark is not installed")
-        return SKIP
-    version = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=True).stdout
-    if "with Lua" not in " ".join(version.split()):
-        print("SKIPPED: this tshark runs no Lua")
+    if reason := missing():
+        print(f"SKIPPED: {reason}")
         return SKIP
     good = True
     for name in options.case or CASES:

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "bench/work.h"
 
@@ -41,6 +43,9 @@ class Carrier {
   // --- the side that gets the data
   virtual Received received() const = 0;
   virtual bool intact() const = 0;
+
+  // Figures of this side since clear(), as far as the carrier knows more.
+  virtual std::map<std::string, double> extra() const { return {}; }
 };
 
 std::unique_ptr<Carrier> make_udp_carrier(const Order& order);

@@ -16,6 +16,7 @@
 #include "bench/report.h"
 #include "bench/result_lines.h"
 #include "bench/side.h"
+#include "measure/energy_option.h"
 #include "weft/launch.h"
 #include "weft/script.h"
 
@@ -38,6 +39,7 @@ struct SuiteOptions {
   bool polling = false;
   bool priority = false;
   std::string library;
+  std::vector<measure::EnergyChoice> energy;
 };
 
 struct SideOptions {
@@ -45,23 +47,28 @@ struct SideOptions {
   int peer = -1;
 };
 
-// How far it is, on one line of a terminal.
+// How far it is, on one line of a terminal; nothing where a program reads along.
 class Progress {
  public:
-  explicit Progress(size_t steps) : steps_(steps), shown_(::isatty(STDERR_FILENO) == 1) {}
+  Progress(size_t steps, bool wanted)
+      : steps_(steps), shown_(wanted && ::isatty(STDERR_FILENO) == 1) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() {
     if (shown_) std::fputs("\r\x1b[K", stderr);
   }
+  // One more begins.
   void step(const std::string& name) {
+    const size_t full = kWidth * done_ / steps_;
     ++done_;
     if (!shown_) return;
-    fmt::print(stderr, "\r\x1b[K[{}/{}] {}", done_, steps_, name);
+    fmt::print(stderr, "\r\x1b[K[{:<{}}] {} of {}: {}", std::string(full, '#'), kWidth, done_,
+               steps_, name);
     std::fflush(stderr);
   }
 
  private:
+  static constexpr size_t kWidth = 20;
   size_t steps_;
   size_t done_ = 0;
   bool shown_;
@@ -87,7 +94,7 @@ void measure(Run& run, const SuiteOptions& options, const Setting& setting,
              std::optional<ResultFile>& kept) {
   size_t steps = 0;
   for (const CaseResult& c : run.cases) steps += repetitions_of(c.spec, options);
-  Progress progress{steps};
+  Progress progress{steps, !options.json};
   for (unsigned turn = 0; turn < options.repetitions; ++turn) {
     for (CaseResult& c : run.cases) {
       if (turn >= repetitions_of(c.spec, options)) continue;
@@ -139,7 +146,8 @@ int run_suite(SuiteOptions options) {
   }
   if (options.priority && ::geteuid() != 0) throw Failure{"--priority has to be run as root"};
   const Network network = network_of(options);
-  PhaseMeter meter;
+  if (options.energy.empty()) options.energy = {measure::EnergyChoice::first_quick};
+  PhaseMeter meter{{}, options.energy};
   const Setting setting{.network = network,
                         .pinning = pinning_of(options),
                         .library = options.library,
@@ -194,6 +202,8 @@ void add_method_options(CLI::App& command, SuiteOptions& options) {
   command
       .add_option("--library", options.library, "Measure this libibverbs.so.1 instead of weft's")
       ->type_name("PATH");
+  measure::add_energy_option(command, options.energy,
+                             "the first of them but ipmi that can be read");
   command.add_flag("--json", options.json, "Print JSON, with each repetition");
   command
       .add_option("--jsonl", options.jsonl,

@@ -48,6 +48,11 @@ std::vector<Spec> uc_cases(const CaseChoice& choice) {
           uc.window = way.window;
           uc.baseline = fmt::format("udp/{}/{}", size_name(kUsualDatagram), way.name);
           all.push_back(uc);
+          if (operation != Operation::write || crc || way.window != 0) continue;
+          // Whoever expects completions sleeps where the sockets are, and Writes wake him.
+          uc.name += "/get-cq-event";
+          uc.inside = uc.wait == Wait::event;
+          if (uc.inside) all.push_back(uc);
         }
       }
     }
@@ -120,6 +125,7 @@ std::vector<Spec> loss_cases(const CaseChoice& choice) {
       // What runs over TCP does not pass the injector's datagrams.
       if (by_nft) {
         add("rc-write", Operation::write, Service::rc);
+        add("rc-read", Operation::read, Service::rc);
         add("tcp", Operation::tcp_stream, Service::rc);
       }
     }

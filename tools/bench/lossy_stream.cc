@@ -124,7 +124,7 @@ void LossyStream::serve(const Phase&) {
 }
 
 std::map<std::string, double> LossyStream::extra() const {
-  std::map<std::string, double> figures;
+  std::map<std::string, double> figures = carrier_->extra();
   if (takes_data()) {
     const Received r = carrier_->received();
     figures["received_bytes"] = static_cast<double>(r.bytes);

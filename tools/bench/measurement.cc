@@ -1,9 +1,37 @@
 #include "bench/measurement.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace weft::bench {
 namespace {
+
+std::optional<double> extra_of(const SideResult& side, const char* name) {
+  const auto found = side.extra.find(name);
+  return found != side.extra.end() ? std::optional{found->second} : std::nullopt;
+}
+
+// Is anything missing that the lost datagrams do not explain?
+void add_loss(Figures& figures, const Spec& spec, const SideResult& sender, const SideResult& taker,
+              double messages) {
+  const auto sent = extra_of(sender, "datagrams_sent");
+  const auto came = extra_of(taker, "datagrams_received");
+  const auto whole = extra_of(taker, "received_messages");
+  if (spec.operation == Operation::read || !sent || !came || !whole || *sent == 0) return;
+  const double lost = std::max(0.0, *sent - *came);
+  figures["lost_datagrams_percent"] = 100 * lost / *sent;
+  const auto size = static_cast<double>(spec.size);
+  const double each = std::max(1.0, std::round(*sent / messages));  // datagrams of a message
+  if (spec.operation == Operation::write) {
+    // One that carried as much as this would need one datagram less for a message.
+    const double most = each > 1 ? size / (each - 1) : size;
+    const double missing = std::max(0.0, messages * size - taker.extra.at("received_bytes"));
+    figures["missing_of_lost"] = missing / (std::max(1.0, lost) * most);
+    return;
+  }
+  const double hit = messages * (1 - std::pow(1 - lost / *sent, each));
+  figures["missing_of_lost"] = std::max(0.0, messages - *whole) / std::max(1.0, hit);
+}
 
 // What counts is what came; the sender's work counts for what it sent.
 Figures lossy_figures(const SideResult& taker, double sent, double seconds, double tx, double rx,
@@ -56,8 +84,11 @@ Figures stream_figures(const Spec& spec, const Measurement& m) {
   const bool initiator_sends = spec.operation != Operation::read;
   const double tx = initiator_sends ? i.cpu_s : t.cpu_s;
   const double rx = initiator_sends ? t.cpu_s : i.cpu_s;
-  if (may_lose(spec))
-    return lossy_figures(initiator_sends ? t : i, gigabytes, i.seconds, tx, rx, t);
+  if (may_lose(spec)) {
+    Figures lossy = lossy_figures(initiator_sends ? t : i, gigabytes, i.seconds, tx, rx, t);
+    if (!lossy.empty()) add_loss(lossy, spec, i, t, messages);
+    return lossy;
+  }
   Figures figures{{"gbps", gigabytes * 8 / i.seconds},
                   {"messages_per_s", messages / i.seconds},
                   {"tx_s_per_gb", tx / gigabytes},

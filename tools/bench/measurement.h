@@ -51,6 +51,11 @@ using Figures = std::map<std::string, double>;
 //   offered_gbps, lost_percent   of streams that may lose messages: what was sent, and the share of
 //                        its bytes that did not come (of whole messages, where the program is told
 //                        of them)
+//   lost_datagrams_percent   of UC: share of the datagrams that the sender's library sent and the
+//                        receiver's did not get
+//   missing_of_lost      of UC Writes and Sends: what is missing, by what those datagrams explain.
+//                        Of a Write the bytes that they had room for; of what comes whole or not
+//                        at all the messages that so many hit when each is lost by itself
 //   target_thread_switches   how often the target's own thread was scheduled while it ran
 //   cpu_us_per_message   CPU of both sides, microseconds
 //   rtt_us, rtt_p99_us, rtt_min_us, rtt_mean_us   round trip; rtt_us is the median

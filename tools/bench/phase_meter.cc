@@ -1,15 +1,10 @@
 #include "bench/phase_meter.h"
 
 namespace weft::bench {
-namespace {
 
-// A management controller takes longer for an answer than most phases last.
-constexpr auto kChoice = measure::EnergyChoice::first_quick;
-
-}  // namespace
-
-PhaseMeter::PhaseMeter(const measure::EnergyMeter::Roots& roots)
-    : energy_({kChoice}, roots),
+PhaseMeter::PhaseMeter(const measure::EnergyMeter::Roots& roots,
+                       const std::vector<measure::EnergyChoice>& choice)
+    : energy_(choice, roots),
       best_(measure::best_of(energy_.results())),
       cpu_begun_(fail(measure::Unmeasured{"it has not begun", "begin it"})) {}
 
@@ -27,8 +22,8 @@ PhaseOnMachine PhaseMeter::end() {
   PhaseOnMachine phase;
   if (!running_) return phase;
   running_ = false;
-  energy_.sample();
   const auto cpu = measure::read_machine_cpu("/proc");
+  energy_.sample();
   if (cpu && cpu_begun_) {
     const measure::MachineCpu did = *cpu - *cpu_begun_;
     phase.softirq_s = did.softirq_s;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "measure/energy_meter.h"
 #include "measure/machine_cpu.h"
@@ -18,7 +19,11 @@ struct PhaseOnMachine {
 // For the process that started both sides, which hears when the phase begins and ends.
 class PhaseMeter {
  public:
-  explicit PhaseMeter(const measure::EnergyMeter::Roots& roots = {});
+  // A management controller takes longer for an answer than most phases last: it is read only where
+  // it is named.
+  explicit PhaseMeter(const measure::EnergyMeter::Roots& roots = {},
+                      const std::vector<measure::EnergyChoice>& choice = {
+                          measure::EnergyChoice::first_quick});
 
   void begin();
   // Now and then in between, when wants_samples().

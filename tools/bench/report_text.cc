@@ -155,7 +155,8 @@ std::string rest(const Run& run) {
 
 std::string verdict(const Standing& standing) {
   const auto met = standing.met();
-  if (!met) return "not measured";
+  if (!standing.value) return "not measured";
+  if (!met) return kNothing;
   if (standing.reaches_aim().value_or(false)) return "yes, and the aim";
   return *met ? "yes" : "no";
 }
@@ -168,7 +169,7 @@ std::string targets(const Run& run) {
     rows.push_back(
         {s.target.sentence, s.value ? number(s.value->median) + unit : kNothing,
          s.value ? fmt::format("{}..{}", number(s.value->min), number(s.value->max)) : kNothing,
-         fmt::format("{} {}", sign, number(s.target.required)),
+         s.target.required ? fmt::format("{} {}", sign, number(*s.target.required)) : kNothing,
          s.target.aim ? number(*s.target.aim) : kNothing, verdict(s)});
   }
   return rows.size() > 1 ? "\n" + table(rows) : std::string{};

@@ -71,10 +71,12 @@ struct Spec {
   double gbps = 0;      // offered; 0: as fast as it goes
   double loss = 0;      // share of the packets that the network drops, each way
   std::string fault;    // WEFT_FAULT of both sides
+  bool inside = false;  // the target's program waits in ibv_get_cq_event(3), and nowhere else
   uint64_t piece = 0;   // bytes of each Write, or send(2), of a chunk; its last one may have less
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spec, name, group, operation, size, crc, wait, depth, list,
-                                   connections, baseline, service, window, gbps, loss, fault, piece)
+                                   connections, baseline, service, window, gbps, loss, fault,
+                                   inside, piece)
 
 inline bool is_tcp(Operation o) {
   return o == Operation::tcp_stream || o == Operation::tcp_ping_pong || o == Operation::tcp_chunk;

@@ -105,6 +105,13 @@ constexpr Rule kRules[] = {
      "target_thread_switches",
      "write/1M/flood",
      nullptr},
+    {Suite::uc,
+     nullptr,
+     {"uc_thread_inside", "the same, of a thread that waits in ibv_get_cq_event", "", true,
+      std::nullopt, std::nullopt},
+     "target_thread_switches",
+     "write/1M/flood/get-cq-event",
+     nullptr},
     {Suite::ud,
      nullptr,
      {"ud_round_trip", "UD 64 B polling / raw UDP spinning, round trip", "", true, 1.25, 1.10},
@@ -112,6 +119,43 @@ constexpr Rule kRules[] = {
      "ud-ping-pong/64/poll",
      "udp-ping-pong/64/poll"},
 };
+
+// Of the loss suite: of all cases of this operation the worst one counts.
+struct LossRule {
+  Operation operation;
+  Target target;
+  const char* figure;
+};
+
+constexpr LossRule kLossRules[] = {
+    {Operation::write,
+     {"uc_write_loss",
+      "UC Write: bytes that are missing / bytes that the lost datagrams had room for", "", true, 1,
+      std::nullopt},
+     "missing_of_lost"},
+    {Operation::write_immediate,
+     {"uc_write_immediate_loss",
+      "UC Write with immediate: messages missing / those that lost datagrams hit", "", true, 1.1,
+      std::nullopt},
+     "missing_of_lost"},
+    {Operation::send,
+     {"uc_send_loss", "UC Send: messages missing / those that lost datagrams hit", "", true, 1.1,
+      std::nullopt},
+     "missing_of_lost"},
+    {Operation::read,
+     {"uc_read_loss", "UC Read: bytes that are missing", "%", true, 0, std::nullopt},
+     "lost_percent"},
+};
+
+std::optional<Spread> worst(const std::vector<CaseResult>& cases, const LossRule& rule) {
+  std::optional<Spread> found;
+  for (const CaseResult& c : cases) {
+    if (c.spec.service != Service::uc || c.spec.operation != rule.operation) continue;
+    const auto spread = spread_of(c.series(rule.figure));
+    if (spread && (!found || spread->median > found->median)) found = spread;
+  }
+  return found;
+}
 
 bool reaches(const Target& target, double value, double limit) {
   return target.at_most ? value <= limit : value >= limit;
@@ -127,8 +171,8 @@ Series scaled(Series series, double scale) {
 }  // namespace
 
 std::optional<bool> Standing::met() const {
-  if (!value) return std::nullopt;
-  return reaches(target, value->median, target.required);
+  if (!value || !target.required) return std::nullopt;
+  return reaches(target, value->median, *target.required);
 }
 
 std::optional<bool> Standing::reaches_aim() const {
@@ -150,6 +194,10 @@ std::vector<Standing> standings(const std::vector<CaseResult>& cases, Suite suit
       standing.value = spread_of(series);
     }
     result.push_back(standing);
+  }
+  if (suite != Suite::loss) return result;
+  for (const LossRule& rule : kLossRules) {
+    result.push_back({.target = rule.target, .value = worst(cases, rule)});
   }
   return result;
 }

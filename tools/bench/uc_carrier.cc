@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <thread>
 
 #include "bench/carrier.h"
 #include "bench/failure.h"
@@ -28,18 +29,34 @@ EndpointNeeds needs_of(const Order& order) {
           .message = order.spec.size};
 }
 
-// What the library in this process has placed of the Writes of its peers: nobody tells a program of
-// a Write without immediate.
-Received written() {
+// What the library in this process has counted. Nobody else tells a program of a Write without
+// immediate, or of datagrams. Nothing where it is another library, or WEFT_COUNTERS is off.
+struct Counted {
+  Received written;
+  uint64_t datagrams_sent = 0;
+  uint64_t datagrams_received = 0;
+};
+
+std::optional<Counted> counted() {
   const auto seen = observe::read_process(0);
-  if (!seen.ok()) throw Failure{"the counters of this process cannot be read (WEFT_COUNTERS=off?)"};
-  Received r;
+  if (!seen.ok()) return {};
+  Counted c;
   for (size_t i = 0; i < seen->device.size(); ++i) {
     const std::string name = stats::table()[i].name();
-    if (name == "bytes_received.write") r.bytes = seen->device[i];
-    if (name == "messages_received.write") r.messages = seen->device[i];
+    const uint64_t value = seen->device[i];
+    if (name == "bytes_received.write") c.written.bytes = value;
+    if (name == "messages_received.write") c.written.messages = value;
+    if (name == "fpdus_sent") c.datagrams_sent = value;
+    if (name == "fpdus_received") c.datagrams_received += value;
+    if (name == "datagrams_duplicate") c.datagrams_received -= value;
   }
-  return r;
+  return c;
+}
+
+Received written() {
+  const auto c = counted();
+  if (!c) throw Failure{"the counters of this process cannot be read (WEFT_COUNTERS=off?)"};
+  return c->written;
 }
 
 class UcCarrier final : public Carrier {
@@ -53,6 +70,7 @@ class UcCarrier final : public Carrier {
   void take(int other_fd) override;
   Received received() const override;
   bool intact() const override { return endpoint_.sink().holds_nothing_else(); }
+  std::map<std::string, double> extra() const override;
 
  private:
   // Of work requests: receives are odd.
@@ -62,7 +80,8 @@ class UcCarrier final : public Carrier {
   void post_receive();
   void post(uint64_t length, bool ask, bool signaled);
   void look(std::span<const ibv_wc> done);
-  void answer();
+  void answer(bool signaled = false);
+  void wait_inside(int other_fd);
 
   const Spec spec_;
   const bool initiator_;
@@ -74,7 +93,7 @@ class UcCarrier final : public Carrier {
   uint64_t lost_ = 0;  // Reads that the retries did not save
   unsigned answers_ = 0;
   Received received_;
-  Received before_;
+  std::optional<Counted> before_;
 };
 
 UcCarrier::UcCarrier(const Order& order)
@@ -96,7 +115,7 @@ void UcCarrier::connect(const Channel& peer) {
 void UcCarrier::clear() {
   received_ = {};
   lost_ = 0;
-  if (by_counters()) before_ = written();
+  before_ = counted();
   if (initiator_ == reads()) endpoint_.sink().clear();
 }
 
@@ -186,17 +205,29 @@ unsigned UcCarrier::answers(int most_ms) {
   return std::exchange(answers_, 0);
 }
 
-void UcCarrier::answer() {
+void UcCarrier::answer(bool signaled) {
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_SEND;
   ++posted_;
   wr.wr_id = posted_ << 1;
-  if (posted_ % (kAnswers / 4) == 0) wr.send_flags = IBV_SEND_SIGNALED;
+  if (signaled || posted_ % (kAnswers / 4) == 0) wr.send_flags = IBV_SEND_SIGNALED;
   endpoint_.post_send(&wr);
+}
+
+// Whoever sees that the initiator is through sends something: its completion ends the wait.
+void UcCarrier::wait_inside(int other_fd) {
+  const std::jthread bell{[&] {
+    pollfd p{.fd = other_fd, .events = POLLIN, .revents = 0};
+    while (::poll(&p, 1, -1) < 0) {
+    }
+    answer(true);
+  }};
+  look(endpoint_.completions());
 }
 
 // Of Writes without immediate, and of Reads, the target's program knows nothing.
 void UcCarrier::take(int other_fd) {
+  if (spec_.inside && other_fd >= 0) return wait_inside(other_fd);
   if (spec_.wait == Wait::event && spec_.window == 0 && (by_counters() || reads())) {
     pollfd p{.fd = other_fd, .events = POLLIN, .revents = 0};
     (void)::poll(&p, 1, other_fd < 0 ? kPatienceMs : -1);
@@ -210,7 +241,18 @@ void UcCarrier::take(int other_fd) {
 Received UcCarrier::received() const {
   if (!by_counters()) return received_;
   const Received now = written();
-  return {.bytes = now.bytes - before_.bytes, .messages = now.messages - before_.messages};
+  const Received before = before_.value_or(Counted{}).written;
+  return {.bytes = now.bytes - before.bytes, .messages = now.messages - before.messages};
+}
+
+std::map<std::string, double> UcCarrier::extra() const {
+  const auto now = counted();
+  if (!now || !before_) return {};
+  if (initiator_ != reads()) {
+    return {{"datagrams_sent", static_cast<double>(now->datagrams_sent - before_->datagrams_sent)}};
+  }
+  return {{"datagrams_received",
+           static_cast<double>(now->datagrams_received - before_->datagrams_received)}};
 }
 
 }  // namespace

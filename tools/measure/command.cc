@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 
+#include "measure/energy_option.h"
 #include "measure/meter.h"
 #include "port/fd.h"
 #include "weft/held_signals.h"
@@ -232,17 +233,7 @@ void add_measure_command(CLI::App& weft, const std::vector<std::string>& program
                    "Count what this interface receives (or sends, with :tx) instead")
       ->type_name("IFACE[:rx|:tx]")
       ->excludes(bytes);
-  command
-      ->add_option("--energy", options->energy,
-                   "Where to read energy: powercap, perf, battery, ipmi, or several of them; the "
-                   "first of them that can be read when not given")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, EnergyChoice>{{"powercap", EnergyChoice::powercap},
-                                              {"perf", EnergyChoice::perf},
-                                              {"battery", EnergyChoice::battery},
-                                              {"ipmi", EnergyChoice::ipmi}}));
+  add_energy_option(*command, options->energy, "the first of them that can be read");
   command->add_option("--sysfs", options->sysfs, "Where sysfs is mounted")
       ->type_name("DIR")
       ->capture_default_str();

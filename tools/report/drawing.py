@@ -9,7 +9,7 @@ from matplotlib.figure import Figure  # noqa: E402
 import results as kept  # noqa: E402
 
 # Told apart by people who see colours differently, too (Okabe and Ito); Reads are dashed.
-COLOURS = {"tcp": "#D55E00", "udp": "#B8860B", "rc": "#0072B2", "uc": "#009E73"}
+COLOURS = {"dd": "#777777", "tcp": "#D55E00", "udp": "#B8860B", "rc": "#0072B2", "uc": "#009E73"}
 
 matplotlib.rcParams.update({
     "svg.fonttype": "none",  # text stays text: it can be read aloud, searched and copied

@@ -7,7 +7,7 @@ import paper_numbers as paper
 import results as kept
 from drawing import (bars, colour_of, COLOURS, cost, CPU, draw_by_size, draw_spreads, draw_trace, Drawn, line_style, number, panels,
                      panels_and_legend, put_legend, size_name, told, trace_value)
-from figures_streams import streams, streams_net, sustained
+from figures_streams import disk, streams, streams_net, sustained
 
 
 def lofar_case(transport, count):
@@ -48,7 +48,9 @@ def lofar_panels(results, transports, value, label, what):
         place.set_ylim(0, top)
     mbps = round(1000 * counts[shown][next(iter(counts[shown]))][0]["figures"]["offered_gbps"] / shown)
     return figure, counts, shown, (f"{what} while {shown} {'stream' if shown == 1 else 'streams'} of {mbps} Mb/s in packets of 8 kB "
-                                   f"{'is' if shown == 1 else 'are'} received.{alike.left_out_note(left_out)}")
+                                   f"{'is' if shown == 1 else 'are'} received, {alike.network_name(kept.network_of(lines[0]))}, both sides on this machine; "
+                                   "one packet of each RDMA Write, RC with CRC, UC without. The most streams run that all four sustained, or the fewest; "
+                                   f"the paper ran 50. One repetition is drawn.{alike.left_out_note(left_out)}")
 
 
 def lofar_power(results, transports):
@@ -68,13 +70,22 @@ def figure4(results):
 
 
 def figure5(results):
-    found = lofar_panels(results, ["rc", "uc"], "gbps", "received (Gb/s)", "What arrives")
+    found = lofar_panels(results, list(kept.STREAMED), "gbps", "received (Gb/s)", "What arrives")
     if found is None:
         return None
     figure, counts, shown, caption = found
     rows = [(f"{kept.STREAMED[transport]}, received", "a plot alone: UDP better than TCP", paper.LOFAR_WHERE,
              told(kept.spread(kept.values(counts[shown].get(transport, []), "gbps")), "Gb/s")) for transport in kept.STREAMED]
-    return Drawn(figure, caption, rows)
+    return Drawn(figure, caption + " All were offered the same: equal rates mean that each kept up.", rows)
+
+
+def how_sent(lines):
+    """The network and the packets of streams that weft measured; nothing of another program's trace."""
+    if not lines:
+        return ""
+    groups = sorted({line["parameters"].get("packets_per_write", 1) for line in lines if line["parameters"]["transport"] in ("rc", "uc")})
+    each = f", {' or '.join(map(str, groups))} of each RDMA Write" if groups else ""
+    return f", {alike.network_name(kept.network_of(lines[0]))}, in packets of 8 kB{each}"
 
 
 def two_peaks(results, first, second):
@@ -117,8 +128,8 @@ def two_peaks(results, first, second):
     rows.append((f"{kept.STREAMED[second]} / {kept.STREAMED[first]}, " + ("power" if unit == "W" else "CPU for a byte"),
                  f"{paper.TRACE_WATTS[second] / paper.TRACE_WATTS[first]:.2f} (power), {paper_ratio:.2f} (power for a byte)",
                  f"computed from {paper.TRACE_WHERE[first]}", number(here)))
-    return Drawn(figure, f"One stream as fast as it goes, received over {kept.STREAMED[first]} (first peak) and {kept.STREAMED[second]} (second peak)."
-                         + alike.left_out_note(left_out), rows)
+    return Drawn(figure, f"One stream as fast as it goes, received over {kept.STREAMED[first]} (first peak) and {kept.STREAMED[second]} (second peak)"
+                         f"{how_sent([line for lines in chosen.values() for line in lines])}. What came counts. One repetition is drawn." + alike.left_out_note(left_out), rows)
 
 
 def figure6(results):
@@ -127,6 +138,11 @@ def figure6(results):
 
 def figure7(results):
     return two_peaks(results, "udp", "uc")
+
+
+def lost_note(lines):
+    lost = kept.spread(kept.values(lines, "lost_percent"))
+    return f", {number(lost.median)} % lost" if lost and lost.median > 0 else ""
 
 
 def offload_lines(results, state):
@@ -152,12 +168,18 @@ def offloads(results, state):
     rows = []
     for transport in rates:
         of_paper = f"{paper.UC_WRITE_GBPS} Gb/s" if transport == "uc-write" else "a plot alone"
-        rows.append((f"{kept.TRANSPORTS[transport]}, goodput", of_paper, "section 4.5", told(rates[transport], "Gb/s")))
+        rows.append((f"{kept.TRANSPORTS[transport]}, goodput", of_paper, "section 4.5", told(rates[transport], "Gb/s") + lost_note(found[transport][0])))
+    for transport, groups in found.items():
+        if sender := kept.spread(kept.values(groups[0], "tx_s_per_gb")):
+            rows.append((f"{kept.TRANSPORTS[transport]}, CPU of the sender", "not in the paper", "", told(sender, "s/GB")))
     rows.append(("UC Write, " + ("power" if unit == "W" else "CPU of the receiver"), f"{paper.UC_WRITE_WATTS} W", "section 4.5", told(costs.get("uc-write"), unit)))
     rows.append(("UC Write / UDP sockets, " + ("power" if unit == "W" else "CPU for a byte"), "a plot alone", "figures 8 and 9",
                  number(kept.ratio(costs.get("uc-write"), costs.get("udp")))))
-    return Drawn(figure, f"Offloads {state} (checksums, TSO, GSO, GRO of a veth pair); messages of 256 kB over TCP and RC, 64 kB over UDP and UC. "
-                         "The dark line is from the smallest to the largest value." + alike.left_out_note(left_out), rows)
+    why = ("UC sends 64 kB as many datagrams, which without UDP_SEGMENT and UDP_GRO pass the kernel one by one; a UDP datagram of 65000 bytes is one system call at each side, "
+           "IP cuts it up and joins it, and little of that counts as the receiving process's. " if state == "off" else "")
+    return Drawn(figure, f"Offloads {state} (checksums, TSO, GSO, GRO), {alike.network_name(kept.network_of(lines[0]))}; messages of 256 kB over TCP and RC, 64 kB over UC, "
+                         "datagrams of 65000 bytes over UDP. UDP and UC Writes go as fast as their sender, and what came counts. CPU is that of the receiving process. "
+                         f"{why}The dark line is from the smallest to the largest value." + alike.left_out_note(left_out), rows)
 
 
 def figure8(results):
@@ -204,7 +226,7 @@ def figure10(results):
     rows = []
     for transport, groups in found.items():
         best = best_size(groups)
-        rows.append((f"{kept.TRANSPORTS[transport]}, size of the largest goodput", "around " + paper.BEST_SIZE[transport.split("-")[0]], "section 4.5",
+        rows.append((f"{kept.TRANSPORTS[transport]}, size of the largest goodput", "no gain beyond around " + paper.BEST_SIZE[transport.split("-")[0]], "section 4.5",
                      f"{size_name(best)}: {told(kept.spread(kept.values(groups[best], 'gbps')), 'Gb/s')}" if best else "not measured"))
     return Drawn(figure, f"Message sizes, {network}.{not_drawn}", rows)
 
@@ -235,7 +257,12 @@ def figure11(results):
             better = here if metered else 1 / here
             rows.append((f"{kept.TRANSPORTS[one]} / {kept.TRANSPORTS[other]}, efficiency",
                          f"{paper.efficiency(one.split('-')[0]) / paper.efficiency(other):.2f}", "computed from sections 4.3 and 4.4", f"{better:.2f}"))
-    return Drawn(figure, ("Efficiency" if metered else "CPU that the receiver needs for 10^9 bytes") + f" by message size, {network}.{not_drawn}", rows)
+    return Drawn(figure, ("Efficiency" if metered else "CPU that the receiver needs for 10^9 bytes") + f" by message size, {network}; of each transport the best size counts, of UDP up to 65000 bytes."
+                         f"{'' if metered else ' CPU is that of the receiving process, without what the kernel does for it elsewhere.'}{not_drawn}", rows)
+
+
+def percent(value):
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def figure12(results):
@@ -257,7 +284,10 @@ def figure12(results):
             right.plot([x for x, _ in points], [100 * s.median / first for _, s in points], style, color=colour_of(transport), marker="o", markersize=4)
             of_paper = (f"breaks down at {paper.READ_BREAKS_AT} %" if transport == "uc-read" else
                         "loses what the network loses" if transport in ("udp", "uc-write") else "falls as loss grows (a plot alone)")
-            rows.append((f"{name}, left at {losses[points[-1][0]]:g} % loss", of_paper, "section 4.6", f"{100 * last / first:.0f} % of that without loss"))
+            rows.append((f"{name}, left at {losses[points[-1][0]]:g} % loss", of_paper, "section 4.6", f"{percent(100 * last / first)} % of that without loss"))
+            at_break = next((s.median for x, s in points if losses[x] == paper.READ_BREAKS_AT), None)
+            if transport == "uc-read" and at_break is not None and losses[points[-1][0]] != paper.READ_BREAKS_AT:
+                rows.append((f"{name}, left at {paper.READ_BREAKS_AT} % loss", "breaks down", "section 4.6", f"{percent(100 * at_break / first)} % of that without loss"))
     for axes in (left, right):
         axes.set_xticks(range(len(losses)), [f"{loss:g}" for loss in losses])
         axes.set_xlabel("packets lost (%)")
@@ -267,7 +297,9 @@ def figure12(results):
     put_legend(below, left)
     offered = sorted({line["parameters"]["gbps"] for line in lines if line["parameters"].get("gbps")})
     note = f" UC Writes and UDP are offered {' and '.join(f'{rate:g}' for rate in offered)} Gb/s, the others go as fast as they can." if offered else ""
-    return Drawn(figure, f"Goodput where the network loses packets, each way.{note}{alike.left_out_note(left_out)}", rows)
+    return Drawn(figure, f"Goodput where the network loses packets, each way, {alike.network_name(kept.network_of(lines[0]))}. Of plain UC Writes all bytes that came count, "
+                         "of UDP whole datagrams, which IP cuts up: one that lacks a fragment is lost, and keeps memory of which IP has little (net.ipv4.ipfrag_high_thresh) for up to 30 s, "
+                         f"so at many losses nothing may come at all.{note}{alike.left_out_note(left_out)}", rows)
 
 
 # Number or name; title; how to draw it; the part of `weft bench paper` that measures it.
@@ -278,6 +310,7 @@ ALL = (
     ("streams", "Number of streams on loopback (not in the paper)", streams, "lofar"),
     ("streams-net", "Number of streams between two network namespaces (not in the paper)", streams_net, "lofar-net"),
     ("sustained", "One stream without loss between two network namespaces (not in the paper)", sustained, "trace-net"),
+    ("disk", "Streams to a disk (not in the paper)", disk, "disk"),
     ("6", "TCP sockets, then RDMA over TCP", figure6, "trace"),
     ("7", "UDP sockets, then RDMA over UDP", figure7, "trace"),
     ("8", "Offloads off", figure8, "offloads"),

@@ -1,4 +1,4 @@
-"""What the paper has no figures of: how many streams each transport sustains, and the rate of one stream without loss."""
+"""What the paper has no figures of: how many streams each transport sustains, the rate of one stream without loss, streams to a disk."""
 
 import collections
 
@@ -11,6 +11,7 @@ from drawing import bars, COLOURS, CPU, draw_spreads, Drawn, number, panels, tol
 WANTED_MTU = kept.VETH_MTU
 WANTED_RATE = 2.5  # at least
 WANTED_CPU = 0.45  # at most, of CPU s/GB of the receiver
+WANTED_DISK = 0.9  # at least, of what dd writes past the page cache
 OURS = "not in the paper"
 
 
@@ -53,7 +54,7 @@ def streams_rows(counts):
             lines = counts[good][transport]
             text = f"{good}: {told(kept.spread(kept.values(lines, 'gbps')), 'Gb/s')}, {cost_told(lines)}"
         rows.append((f"{name}, most streams of these without loss", "50 were run", paper.LOFAR_WHERE, text))
-        text = "at none of these"
+        text = f"at none of {', '.join(map(str, counts))}"
         if broken:
             lines = counts[broken][transport]
             text = f"at {broken}: {how_it_broke(lines)}; {cost_told(lines)}"
@@ -174,4 +175,33 @@ def sustained(results):
                                  lambda ratio: ratio <= WANTED_CPU, costs.get(case), costs.get("udp"), mtu, "s/GB"))
     return Drawn(figure, f"One stream in packets of 8 kB, {alike.network_name(network)}, at the highest rate found at which at most "
                          f"{kept.SUSTAINED_PERCENT:g} % are missing; one packet of each RDMA Write unless it says more. "
+                         "A packet of UDP's is one datagram, which IP cuts up; RC has CRC, UC none. CPU is that of the receiving process. "
                          "The dark line is from the smallest to the largest value." + alike.left_out_note(left_out), rows)
+
+
+def disk(results):
+    lines, left_out = alike.largest_of(results.of_suite("disk"), "bytes")
+    found = collections.defaultdict(list)
+    for line in lines:
+        found[line["parameters"]["transport"]].append(line)
+    names = {"dd": "dd, O_DIRECT", **kept.STREAMED}
+    cases = [case for case in names if case in found]
+    if len(cases) < 2 or "dd" not in cases:
+        return None
+    rates = {case: kept.spread(kept.values(found[case], "gbps")) for case in cases}
+    costs = {case: kept.spread(kept.values(found[case], "rx_s_per_gb")) for case in cases}
+    figure, (left, right) = panels(2)
+    bars(left, rates, "written (Gb/s)", names)
+    bars(right, costs, CPU, names)
+    rows = [("dd with O_DIRECT", OURS, "", told(rates["dd"], "Gb/s"))]
+    for case in cases[1:]:
+        ratios = ratio_range(rates[case], rates["dd"])
+        judged = f": {verdict(ratios, lambda ratio: ratio >= WANTED_DISK)}" if ratios else ""
+        lost = kept.spread(kept.values(found[case], "lost_percent"))
+        holes = f"; {lost.median:.1f} % of the packets missing" if lost and lost.median >= 0.05 else ""
+        rows.append((f"{names[case]} / dd", f"{OURS}; wanted: at least {WANTED_DISK}", "weft's goal", f"{ratio_told(rates[case], rates['dd'])}{judged}{holes}"))
+    size = max(line["parameters"]["bytes"] for line in lines)
+    return Drawn(figure, f"weft stream recv --file and dd write {size * 1e-9:.1f} GB to a new file, past the page cache, in blocks of "
+                         f"{lines[0]['parameters']['block_bytes'] >> 20} MiB; what is sent over UDP and UC and finds no free block is lost. "
+                         "Streams come over loopback, as fast as they go; over UDP and UC at the rate of the dd before."
+                         + alike.left_out_note(left_out), rows)

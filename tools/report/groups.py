@@ -72,6 +72,12 @@ def same_streams(lines, any_group=False):
     return largest(lines, pace, name, left_out), left_out
 
 
+def largest_of(lines, parameter):
+    """(the lines of the value of a parameter that most have, what is left out)"""
+    left_out = collections.Counter()
+    return largest(lines, lambda line: line["parameters"].get(parameter), lambda value: f"with {parameter} {value}", left_out), left_out
+
+
 def same_losses(lines):
     """(lines, what is left out) of suite `loss` that differ by transport and loss alone."""
     left_out = collections.Counter()

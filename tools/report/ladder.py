@@ -1,4 +1,4 @@
-"""The highest rate that a transport sustains, found in few runs on a ladder of rates."""
+"""The highest rate that a transport sustains, found in few runs on a ladder of rates; and the next number of streams to try."""
 
 import math
 
@@ -39,3 +39,18 @@ def climb(attempt, start, stride=STRIDE, runs=RUNS):
         else:
             rung = (good + bad) // 2
     return good, found
+
+
+def between(held, runs):
+    """The number to try next, of those between the largest that held before the first that did not, and that one: the middle. Where
+    these are neighbours, the one that was run less often. None where nothing broke, or nothing held. `held`: {number: whether it held
+    so far}; `runs`: {number: how often it was run}."""
+    good = None
+    for number in sorted(held):
+        if held[number]:
+            good = number
+            continue
+        if good is None:
+            return None
+        return (good + number) // 2 if number - good > 1 else min((good, number), key=runs.get)
+    return None

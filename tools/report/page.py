@@ -54,15 +54,15 @@ def section(name, title, drawn, part, drawings):
 
 
 def power_note(results):
-    if not results.repetitions:
-        return '<p class="unmetered">These results have traces alone.</p>\n'
+    if not results.for_power():
+        return "" if results.repetitions else '<p class="unmetered">These results have traces alone.</p>\n'
     if results.metered():
         return (f'<p class="unmetered">Power is that of {html.escape(", ".join(results.power_of()))}. Where both sides ran on one machine it is that of both, '
                 "and the paper's is the receiver's alone.</p>\n")
     reason, remedy = results.why_unmeasured()
     return ('<p class="unmetered"><strong>Power is unmeasured</strong>, so CPU seconds of the receiver for 10^9 bytes (CPU s/GB) stand '
             f"in its place, and the CPUs that it keeps busy where the paper has power over time. The meter says: {html.escape(reason)}"
-            f"{'; ' + html.escape(remedy) if remedy else ''}. CPU follows power roughly, for a machine also takes power at rest, and the paper's "
+            f"{'; ' + html.escape(remedy) if remedy else ''}. CPU is not power: a machine also takes power at rest, and the paper's "
             "watts hold that: compare ratios, not numbers.</p>\n")
 
 
@@ -104,7 +104,8 @@ def page(results, sections):
 <h1>Radio astronomy over software RDMA: the paper's figures on this machine</h1>
 <p>Measured with weft, beside the numbers of {html.escape(paper.AUTHORS)}, <em>{html.escape(paper.TITLE)}</em> (2017). The paper's machines, link and
 network cards are others, so what can be compared are the ratios between transports. RC is iWARP over TCP, the paper's SoftiWARP TCP; UC is iWARP over UDP,
-its SoftiWARP UDP. Numbers that the paper shows in a plot alone are not guessed here.</p>
+its SoftiWARP UDP. Numbers that the paper shows in a plot alone are not guessed here. Both sides run on this one machine, over loopback or between two network
+namespaces, as each caption says: what a network card would do is work of these CPUs. RC and UC are in user space, the paper's SoftiWARP in the kernel.</p>
 {facts(results)}
 {power_note(results)}
 {busy_note(results)}

@@ -13,13 +13,14 @@ import subprocess
 import sys
 import time
 
+import disk_run
 import ladder
 import places
 import results as kept
 import streams_run
 
 EPILOG = """Each turn runs every step once; the turns are the repetitions. Numbers of streams far beyond the one that broke a transport
-are run in the first turn alone. When the budget is used up, what is there is kept, and a second call with the
+are run in the first turn alone; a number between the last that held and the first that did not is tried each turn. When the budget is used up, what is there is kept, and a second call with the
 same file adds to it. Exit status: 0 when every step ran at least once, 1 when one failed or never ran,
 2 for wrong usage. docs/report.md explains it."""
 
@@ -29,9 +30,10 @@ UDP_SIZES = "8K,16K,32K,65000"
 RC_CASES = "tcp/*,write/*/no-crc,read/*/no-crc"
 UC_CASES = "udp/*/flood,write/*/flood,read/*"
 LOSSES = "0,0.1,0.3,1,3,10"
-LOSS_CASES = "uc-write/*,uc-read/*,udp/*,rc-write/*,tcp/*"
+LOSS_CASES = "uc-write/*,uc-read/*,udp/*,rc-write/*,rc-read/*,tcp/*"
 TRACE_GROUP = 16  # packets of a Write: the paper's messages were large
 NET_GROUP = 8     # between namespaces, beside one packet of each Write
+DISK_BYTES = 1 << 31
 BUDGET = 19       # minutes: a last step may take longer than it did before, and there is a page to be made
 FAR_BEYOND = 0.9  # of what was offered: a transport that gets less has not broken by chance
 
@@ -100,7 +102,7 @@ def stream_run(options, suite, name, parameters, place, measure):
     """The run of a step: `measure(line)` gives figures, samples and energy, and may add words to the line."""
     def run(turn):
         line = {"schema": kept.SCHEMA, "kind": "repetition", "suite": suite, "path": place.path, "case": name, "repetition": turn, "time": now(),
-                **facts(options), "parameters": {**parameters, "packet_bytes": streams_run.PACKET_BYTES, "seconds": options.stream_seconds}}
+                **facts(options), "parameters": {"packet_bytes": streams_run.PACKET_BYTES, "seconds": options.stream_seconds, **parameters}}
         if place.mtu:
             line["parameters"]["mtu"] = place.mtu
         samples = []
@@ -117,33 +119,54 @@ def stream_run(options, suite, name, parameters, place, measure):
     return run
 
 
-class Shares:
-    """Of what was offered to one transport, how much came, for each number of streams."""
+class Found:
+    """What runs of one transport came to, for each number of streams."""
 
     def __init__(self):
         self.of_count = {}
 
     def add(self, count, figures):
         if figures["offered_gbps"] > 0:
-            self.of_count.setdefault(count, []).append(figures["gbps"] / figures["offered_gbps"])
+            self.of_count.setdefault(count, []).append({"figures": figures})
+
+    def shares(self, count):
+        """Of what was offered, how much came."""
+        return [run["figures"]["gbps"] / run["figures"]["offered_gbps"] for run in self.of_count[count]]
 
     def broke_below(self, count):
         """Whether fewer streams were too many, each time and by far."""
-        return any(max(shares) < FAR_BEYOND for fewer, shares in self.of_count.items() if fewer < count)
+        return any(max(self.shares(fewer)) < FAR_BEYOND for fewer in self.of_count if fewer < count)
+
+    def next_between(self):
+        """The number of streams that says most about where it breaks."""
+        return ladder.between({count: kept.is_sustained(runs) for count, runs in self.of_count.items()},
+                              {count: len(runs) for count, runs in self.of_count.items()})
 
 
 def lofar_steps(options, suite, place):
-    shares = {transport: Shares() for transport in kept.STREAMED}
+    found = {transport: Found() for transport in kept.STREAMED}
 
-    def step(transport, count):
+    def run_of(transport, count):
         def measure(_line):
-            found = streams_run.run(options.weft, transport, count, options.rate, options.stream_seconds, 1, place)
-            shares[transport].add(count, found[0])
-            return found
+            result = streams_run.run(options.weft, transport, count, options.rate, options.stream_seconds, 1, place)
+            found[transport].add(count, result[0])
+            return result
         name = f"{suite}/{transport}/{count}"
         parameters = {"transport": transport, "streams": count, "mbps": options.rate, "packets_per_write": 1}
-        return Step(suite, name, stream_run(options, suite, name, parameters, place, measure), lambda: not shares[transport].broke_below(count))
-    return [step(transport, count) for count in options.streams for transport in kept.STREAMED]
+        return name, stream_run(options, suite, name, parameters, place, measure)
+
+    def step(transport, count):
+        return Step(suite, *run_of(transport, count), lambda: not found[transport].broke_below(count))
+
+    def step_between(transport):
+        def run(turn):
+            count = found[transport].next_between()
+            return run_of(transport, count)[1](turn) if count is not None else None
+        return Step(suite, f"{suite}/{transport}/between", run)
+    steps = [step(transport, count) for count in options.streams for transport in kept.STREAMED]
+    if len(options.streams) > 1 and not options.quick:
+        steps += [step_between(transport) for transport in kept.STREAMED]
+    return steps
 
 
 def trace_step(options, transport, group):
@@ -167,6 +190,15 @@ def fastest_step(options, transport, group, place):
     return Step("trace-net", name, stream_run(options, "trace-net", name, parameters, place, measure))
 
 
+def disk_steps(options):
+    folder = options.disk or os.path.dirname(options.output) if options.output else None
+    disk = disk_run.Disk(options.weft, folder, options.disk_bytes)
+    for case in ("dd", *kept.STREAMED):
+        name = f"disk/{case}"
+        parameters = {"transport": case, "bytes": options.disk_bytes, "block_bytes": disk_run.BLOCK_BYTES, "packet_bytes": disk_run.PACKET_BYTES}
+        yield Step("disk", name, stream_run(options, "disk", name, parameters, places.Loopback(), disk.measure(case)))
+
+
 def steps_of(options, veth):
     sizes = ",".join(str(size) for size in options.sizes)
     # What stands first gets the most repetitions.
@@ -182,12 +214,13 @@ def steps_of(options, veth):
     steps.append(bench_step(options, "sweep", "sizes over TCP and RC", "rc", "--offloads", "off", "--sizes", sizes, "--only", RC_CASES))
     steps.append(bench_step(options, "sweep", "sizes over UDP and UC", "uc", "--offloads", "off", "--sizes", sizes, "--udp-sizes", UDP_SIZES,
                             "--only", UC_CASES))
+    steps += disk_steps(options)
     steps.append(bench_step(options, "loss", "lost packets", "loss", "--by", "nft", "--losses", LOSSES, "--sizes", "8K",
                             "--gbps", str(options.loss_gbps), "--only", LOSS_CASES))
     return [step for step in steps if step.part in options.only]
 
 
-PARTS = ("trace-net", "lofar-net", "lofar", "trace", "offloads", "sweep", "loss")
+PARTS = ("trace-net", "lofar-net", "lofar", "trace", "offloads", "sweep", "disk", "loss")
 OVER_VETH = ("trace-net", "lofar-net")
 AS_ROOT = (*OVER_VETH, "offloads", "sweep", "loss")
 
@@ -294,6 +327,8 @@ def parse(arguments):
     parser.add_argument("--rate", type=float, default=streams_run.LOFAR_MBPS, help="Mb/s of a LOFAR stream (764)")
     parser.add_argument("--mtu", type=mtu, default=places.MTU, help=f"of the veth pair of {', '.join(OVER_VETH)} ({places.MTU})")
     parser.add_argument("--sizes", type=numbers(1), default=SIZES, help="message sizes in bytes (8192 to 2097152, doubling)")
+    parser.add_argument("--disk", metavar="DIR", help="the folder whose disk is written to (that of the results)")
+    parser.add_argument("--disk-bytes", type=int, default=DISK_BYTES, help=f"of each file there ({DISK_BYTES})")
     parser.add_argument("--loss-gbps", type=float, default=1, help="Gb/s offered where packets get lost (1)")
     parser.add_argument("--quick", action="store_true", help="one turn, short: whether it runs, not how fast")
     parser.add_argument("--priority", action="store_true", help="as weft bench --priority (root)")
@@ -303,9 +338,14 @@ def parse(arguments):
         parser.error("the following arguments are required: -o/--output")
     if options.repetitions < 1 or min(options.seconds, options.stream_seconds, options.budget) <= 0 or options.rate < 0:
         parser.error("numbers have to be larger than 0")
+    if options.disk_bytes < disk_run.BLOCK_BYTES:
+        parser.error(f"--disk-bytes is at least {disk_run.BLOCK_BYTES}, a block")
     options.search = ladder.RUNS
+    if options.output:
+        options.output = str(pathlib.Path(options.output).resolve())
     if options.quick:
         options.repetitions, options.seconds, options.stream_seconds, options.search = 1, 0.1, 1.2, 1
+        options.disk_bytes = min(options.disk_bytes, 16 * disk_run.BLOCK_BYTES)
     return options
 
 
@@ -324,14 +364,13 @@ def main(arguments):
         return 0
     if os.geteuid() != 0 and any(part in AS_ROOT for part in options.only):
         print(f"weft bench paper: {', '.join(AS_ROOT)} make network namespaces, for which they have to be run as root; "
-              "the others: --only lofar,trace", file=sys.stderr)
+              "the others: --only lofar,trace,disk", file=sys.stderr)
         return 1
     try:
         end_line(options.output)
     except OSError as error:
         print(f"weft bench paper: {error}", file=sys.stderr)
         return 1
-    options.output = str(pathlib.Path(options.output).resolve())
     progress = Progress(steps, options.budget * 60)
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, stop)

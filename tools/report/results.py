@@ -132,24 +132,28 @@ class Results:
         loads = [line["machine"].get("load_before", 0) for line in self.repetitions if line["machine"].get("load_before", 0) > 2 * line["machine"]["cpus"]]
         return max(loads, default=None)
 
+    def for_power(self):
+        """Repetitions of figures that have power or what takes its place; where a disk is at work it is the disk that counts."""
+        return [line for line in self.repetitions if line["suite"] != "disk"]
+
     def metered(self):
-        """Whether each repetition has its power, so that one axis can show all of them."""
-        return bool(self.repetitions) and all(is_metered(line) for line in self.repetitions)
+        """Whether each of them has its power, so that one axis can show all of them."""
+        return bool(self.for_power()) and all(is_metered(line) for line in self.for_power())
 
     def traces_metered(self):
         """Whether power over time takes the place of CPU: on the whole page or nowhere. There may be traces alone."""
         cases = {sample["case"] for sample in self.samples}
-        return all(map(is_metered, self.repetitions)) and all(
+        return all(map(is_metered, self.for_power())) and all(
             any(sample.get("watts") is not None for sample in trace_of(self.samples, case)) for case in cases)
 
     def power_of(self):
         """What the power is that of, each once."""
-        told = (line.get("energy", {}) for line in self.repetitions)
+        told = (line.get("energy", {}) for line in self.for_power())
         return sorted({energy.get("of") or energy.get("source") or "what the meter sees" for energy in told})
 
     def why_unmeasured(self):
         """(reason, remedy) of the first repetition without power, or None."""
-        for line in self.repetitions:
+        for line in self.for_power():
             if not is_metered(line):
                 energy = line.get("energy", {})
                 return energy.get("unmeasured") or "not said", energy.get("remedy") or ""

@@ -31,6 +31,11 @@ def last_document(text):
     return documents, finals[-1]
 
 
+def while_packets_left(looks, begun, ended):
+    """Those of the meter's looks that cover nothing else: not connecting, nor the goodbye."""
+    return [look for look in looks if begun + INTERVAL_MS / 1000 <= look["time"] <= ended]
+
+
 def figures_of(sent, documents, received, looks, streams, offered_gbps):
     """What a repetition's figures are; `documents` are the receiver's, one a second."""
     at_rest = [document for document in documents if document.get("bytes") == 0 and "cpu_s" in document]
@@ -108,7 +113,6 @@ def run(weft, transport, streams, mbps, seconds, group=1, place=places.Loopback(
                 before = time.time()
                 sender = subprocess.run(sender_words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                                         timeout=seconds + DELAY + END_LIMIT)
-                after = time.time()
                 if sender.returncode != 0:
                     raise StreamFailed(sender.stderr.strip() or f"weft stream send ended with {sender.returncode}")
                 _, errors = receiver.communicate(timeout=END_LIMIT)
@@ -125,14 +129,37 @@ def run(weft, transport, streams, mbps, seconds, group=1, place=places.Loopback(
         energy = json.loads(report_path.read_text(encoding="utf-8"))["energy"]
     if "sending_s" not in sent:
         raise StreamFailed("weft stream send never said goodbye to its receiver")
-    begun = before + DELAY  # and as much later as connecting took
-    samples = samples_of(looks, documents, begun, after)
-    figures = figures_of(sent, documents, received, [look for look in looks if begun <= look["time"] <= after], streams,
-                         streams * mbps * 1e-3)
+    begun = before + sent["began_s"]
+    ended = begun + sent["sending_s"]
+    samples = samples_of(looks, documents, begun, ended)
+    figures = figures_of(sent, documents, received, while_packets_left(looks, begun, ended), streams, streams * mbps * 1e-3)
     energy.pop("sources", None)
     if "watts" in figures:
         energy = {"source": energy.get("source"), "of": energy.get("of"), "watts": figures["watts"]}
     return figures, samples, energy
+
+
+def exchange(weft, transport, receiver_words, sender_words, limit):
+    """The last documents of receiver and sender of one stream on loopback, without a meter."""
+    with tempfile.NamedTemporaryFile("w+", prefix="weft-paper-", encoding="utf-8") as said:
+        receiver = subprocess.Popen([weft, "stream", "recv", "--bind", "127.0.0.1", "--port", "0", "--transport", transport, "--once", "--json",
+                                     "--duration", str(limit), *receiver_words], stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.PIPE, text=True)
+        try:
+            port = await_port(receiver, pathlib.Path(said.name))
+            sender = subprocess.run([weft, "stream", "send", f"127.0.0.1:{port}", "--transport", transport, "--json", *sender_words],
+                                    stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=limit)
+            if sender.returncode != 0:
+                raise StreamFailed(sender.stderr.strip() or f"weft stream send ended with {sender.returncode}")
+            _, errors = receiver.communicate(timeout=END_LIMIT)
+            if receiver.returncode != 0:
+                raise StreamFailed(errors.strip() or f"weft stream recv ended with {receiver.returncode}")
+        except subprocess.TimeoutExpired:
+            raise StreamFailed("weft stream did not end in time") from None
+        finally:
+            end(receiver)
+            receiver.stderr.close()
+        said.seek(0)
+        return last_document(said.read())[1], last_document(sender.stdout)[1]
 
 
 def await_port(receiver, said_path):

@@ -7,9 +7,11 @@
 #include <memory>
 
 #include "bench/failure.h"
+#include "measure/energy_option.h"
 #include "stream/receiver.h"
 #include "stream/sender.h"
 #include "stream/stop.h"
+#include "stream/verbs_device.h"
 #include "stream/write_format.h"
 #include "weft/launch.h"
 
@@ -51,6 +53,7 @@ void add_report_options(CLI::App& command, ReportOptions& report) {
       .add_option("--prometheus", report.prometheus,
                   "Keep the counters in this file, as Prometheus reads them")
       ->type_name("FILE");
+  measure::add_energy_option(command, report.energy, "the first of them but ipmi that can be read");
 }
 
 void complete(std::string& library, ReportOptions& report) {
@@ -62,7 +65,7 @@ void complete(std::string& library, ReportOptions& report) {
 // What weft's library is told, unless the user told it something else.
 void lead_library(const std::string& address) {
   // The device takes the address of a route otherwise.
-  if (!address.empty()) ::setenv("WEFT_IP", address.c_str(), 0);
+  if (!address.empty()) prefer_address(address);
   // Both sides look by themselves at least every 2 ms: the helper thread need not, which would be a
   // wake-up more each time.
   ::setenv("WEFT_TAKEOVER", "10000", 0);
@@ -87,9 +90,6 @@ int send(SendCommand& c) {
       throw bench::Failure{"--plain-udp takes ADDRESS:PORT"};
     }
     o.outlet.address = o.udp_receiver.substr(0, o.udp_receiver.find(':'));
-  }
-  if (o.outlet.drop > 0 && o.outlet.transport != Transport::udp) {
-    throw bench::Failure{"--drop is for udp; WEFT_FAULT=loss:... does it for uc"};
   }
   const bool verbs = o.outlet.transport == Transport::rc || o.outlet.transport == Transport::uc;
   if (!verbs) o.outlet.group = 1;
@@ -149,9 +149,6 @@ void add_send_command(CLI::App& parent, int& status) {
       ->capture_default_str();
   command->add_option("--delay", o.delay, "Seconds between being connected and the first packet");
   command->add_option("--bind", o.outlet.own_address, "Send from this address");
-  command->add_option("--drop", o.outlet.drop, "udp: leave this share of the packets out")
-      ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--drop-seed", o.outlet.drop_seed, "Which ones");
   add_report_options(*command, o.report);
   command->callback([c, &status] { status = send(*c); });
 }
@@ -169,6 +166,8 @@ void expect_circuits(ReceiverOptions& o) {
   }
   if (o.inlet.udp_port == 0) o.inlet.udp_port = kStaticPort;
   ::setenv("WEFT_UC", "static", 1);
+  // All streams at one port, however many CPUs there are.
+  ::setenv("WEFT_ENGINES", "1", 0);
   // Their datagrams have none, and would all be refused.
   ::setenv("WEFT_DATAGRAM_CRC", "off", 1);
   ::setenv("WEFT_UC_PORT", std::to_string(o.inlet.udp_port).c_str(), 1);
@@ -225,8 +224,13 @@ void add_recv_command(CLI::App& parent, int& status) {
       ->capture_default_str();
   command->add_option("--ring", o.ring.name, "Show the ring to other programs as /dev/shm/NAME")
       ->type_name("NAME");
-  command->add_option("--file", o.sink.file, "Write blocks to this file or device")
-      ->type_name("PATH");
+  CLI::Option* file =
+      command
+          ->add_option("--file", o.sink.file,
+                       "Write blocks to this file, behind those that it has, or to a device")
+          ->type_name("PATH");
+  command->add_flag("--overwrite", o.sink.overwrite, "Start the file anew, whatever it holds")
+      ->needs(file);
   command->add_flag("--stdout", o.sink.to_stdout, "Write packets to standard output");
   command->add_option("--duration", o.duration, "Seconds; without: until a signal");
   command->add_flag("--once", o.once, "End when each stream had a sender that ended");

@@ -6,6 +6,7 @@
 #include "bench/failure.h"
 #include "stream/sender.h"
 #include "stream/stop.h"
+#include "stream/verbs_device.h"
 
 namespace weft::stream {
 namespace {
@@ -119,6 +120,8 @@ bool Sender::find_receiver() {
       }
       Control control = connect_control(to, options_.outlet.own_address);
       options_.outlet.address = control.peer_address();
+      // Data takes the way of the control connection, whatever the machine's usual route is.
+      prefer_address(control.own_address());
       outlet_ = make_outlet();
       greet(control);
       control_.emplace(std::move(control));

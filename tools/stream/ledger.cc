@@ -7,6 +7,12 @@ namespace weft::stream {
 Ledger::Ledger(BlockStore& store, const LedgerRules& rules)
     : store_(store), rules_(rules), packets_(store.packets()) {}
 
+void Ledger::follow(uint64_t end) {
+  ever_ = true;
+  next_ = end;
+  base_ = (end + packets_ - 1) / packets_;
+}
+
 uint64_t Ledger::may_begin(uint64_t wish) const {
   // More than the ring behind the last one: somebody counts anew.
   const uint64_t ring = uint64_t{store_.blocks()} * packets_;
@@ -19,6 +25,8 @@ void Ledger::begin(uint64_t first, std::optional<uint64_t> resumed_from) {
   if (running_) finish(std::nullopt);
   if (ever_ && first > next_) {
     counts_.gap += first - next_;
+    const uint64_t sent = std::min(resumed_from.value_or(0), first);
+    if (sent > next_) counts_.gap_sent += sent - next_;
   } else if (!ever_ && resumed_from && first > *resumed_from) {
     counts_.gap += first - *resumed_from;
   }

@@ -21,7 +21,8 @@ struct Counts {
   uint64_t overrun = 0;       // came, and their block's memory was still being read
   uint64_t recovered = 0;     // of the received: found by their trailer
   uint64_t invalid = 0;       // no packets of this stream
-  uint64_t gap = 0;           // not sent: between a sender's end and the next one's begin
+  uint64_t gap = 0;           // between a sender's end and the next one's begin
+  uint64_t gap_sent = 0;      // of these: sent to a receiver that had no time to publish them
   uint64_t sessions = 0;      // senders that began
   uint64_t blocks = 0;        // published
   uint64_t damaged = 0;       // blocks that a late look found overwritten before their release
@@ -49,6 +50,8 @@ class Ledger {
   // a sender may have come round before this thread looked. Unset: it is always the right one.
   std::function<std::optional<uint64_t>(uint64_t)> in_place;
 
+  // A receiver before this one published packets before `end`, and none behind. Before any sender.
+  void follow(uint64_t end);
   // The first number that a new sender may use, if it would like to begin with `wish`: not one of a
   // block that consumers have.
   uint64_t may_begin(uint64_t wish) const;

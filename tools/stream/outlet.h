@@ -18,8 +18,6 @@ struct OutletOptions {
   std::string library;      // the libibverbs
   std::string own_address;  // to send from; empty: as routes say
   std::string address;      // of the receiver
-  double drop = 0;          // UDP: this share of the packets is not sent, by
-  uint64_t drop_seed = 1;   // a sequence that this number begins
 };
 
 // All functions throw bench::Failure; one that has thrown is of no more use. Streams are counted
@@ -49,8 +47,6 @@ class Outlet {
   // Does what is left to do of all that was sent; true, after the last ones or end(), when nothing
   // is.
   virtual bool progress() = 0;
-  // Packets that were thrown away on purpose.
-  virtual uint64_t dropped() const { return 0; }
 };
 
 std::unique_ptr<Outlet> make_tcp_outlet(const OutletOptions& options);

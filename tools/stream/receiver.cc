@@ -39,10 +39,11 @@ Lanes make_lanes(Ring& ring, const LedgerRules& rules) {
 }
 
 nlohmann::json as_json(const Counts& c) {
-  return {{"received", c.received},   {"missing", c.missing}, {"late", c.late},
-          {"duplicate", c.duplicate}, {"overrun", c.overrun}, {"out_of_order", c.out_of_order},
-          {"recovered", c.recovered}, {"invalid", c.invalid}, {"gap", c.gap},
-          {"sessions", c.sessions},   {"blocks", c.blocks},   {"damaged", c.damaged}};
+  return {{"received", c.received},   {"missing", c.missing},   {"late", c.late},
+          {"duplicate", c.duplicate}, {"overrun", c.overrun},   {"out_of_order", c.out_of_order},
+          {"recovered", c.recovered}, {"invalid", c.invalid},   {"gap", c.gap},
+          {"gap_sent", c.gap_sent},   {"sessions", c.sessions}, {"blocks", c.blocks},
+          {"damaged", c.damaged}};
 }
 
 }  // namespace
@@ -58,6 +59,10 @@ Receiver::Receiver(const ReceiverOptions& options)
   options_.inlet.waker = waker_.get();
   inlet_ = make_inlet(options_.inlet, lanes_, ring_);
   sink_ = make_sink(options.sink, ring_);
+  for (uint32_t i = 0; i < lanes_.size(); ++i) {
+    const auto end = sink_ ? sink_->end_before(i) : ring_.end_before(i);
+    if (end) lanes_[i].ledger.follow(*end);
+  }
   porter_ = std::thread{[this] { listen(); }};
 }
 
@@ -146,7 +151,7 @@ void Receiver::begin(Begin& event) {
   std::vector<uint64_t> first;
   for (size_t i = 0; i < guest.streams.size(); ++i) {
     Lane& lane = lanes_[guest.streams[i]];
-    const uint64_t gap = lane.ledger.counts().gap;
+    const Counts counted = lane.ledger.counts();
     const uint64_t before = lane.ledger.next();
     const uint64_t wish = event.wishes[i];
     first.push_back(event.fixed ? wish : lane.ledger.may_begin(wish));
@@ -154,12 +159,14 @@ void Receiver::begin(Begin& event) {
     lane.session = guest.session;
     lane.end.reset();
     lane.last_arrival_ns = bench::now_ns();
-    if (const uint64_t more = lane.ledger.counts().gap - gap; more > 0) {
+    const Counts& counts = lane.ledger.counts();
+    if (const uint64_t more = counts.gap - counted.gap; more > 0) {
       report_.tell({{"event", "gap"},
                     {"stream", guest.streams[i]},
                     {"from", before != 0 ? before : first[i] - more},
                     {"to", first[i]},
-                    {"packets", more}});
+                    {"packets", more},
+                    {"sent", counts.gap_sent - counted.gap_sent}});
     }
   }
   try {
@@ -254,8 +261,15 @@ Snapshot Receiver::snapshot() const {
                        {"kernel_drops", inlet_->dropped_by_kernel()},
                        {"senders", running_.size()}},
              .streams = {}};
-  if (options_.inlet.transport == Transport::uc) s.facts["datagrams_lost"] = lost_so_far();
-  if (sink_) s.facts["written"] = sink_->bytes();
+  if (options_.inlet.transport == Transport::uc) {
+    const Absent absent = absent_so_far();
+    s.facts["datagrams_lost"] = absent.lost;
+    s.facts["kernel_drops"] = absent.overruns;
+  }
+  if (sink_) {
+    s.facts["written"] = sink_->bytes();
+    if (const auto direct = sink_->direct()) s.facts["direct"] = *direct;
+  }
   for (const Lane& lane : lanes_) {
     nlohmann::json json = as_json(lane.ledger.counts());
     const uint64_t bytes = lane.ledger.counts().received * options_.ring.shape.packet_bytes();
@@ -293,16 +307,25 @@ int Receiver::run() {
   for (auto& r : running_) close(*r);
   running_.clear();
   for (Lane& lane : lanes_) lane.ledger.finish(std::nullopt);
-  if (sink_) sink_->finish();
+  std::optional<bench::Failure> failure;
+  try {
+    if (sink_) sink_->finish();
+  } catch (const bench::Failure& f) {
+    failure = f;  // a full disk, say: the account is worth all the more
+  }
   Snapshot s = snapshot();
-  s.seconds = bench::seconds_between(start, bench::now_ns());
+  if (failure) s.facts["error"] = failure->what();
+  const int64_t end = bench::now_ns();
+  s.seconds = bench::seconds_between(start, end);
   if (first_begin_ns_) {
+    if (sink_) s.facts["written_seconds"] = bench::seconds_between(*first_begin_ns_, end);
     int64_t last = *first_begin_ns_;
     for (const Lane& lane : lanes_) last = std::max(last, lane.last_arrival_ns);
     s.busy_seconds = bench::seconds_between(*first_begin_ns_, last);
     s.idle_cpu_s = cpu_before_;
   }
   report_.show_last(s);
+  if (failure) throw bench::Failure{*failure};
   return 0;
 }
 

@@ -1,43 +1,57 @@
 #include "stream/report.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
+#include <map>
 #include <utility>
 
 #include "bench/failure.h"
 #include "bench/usage.h"
 #include "measure/report.h"
+#include "stream/live_view.h"
 
 namespace weft::stream {
 namespace {
 
-constexpr unsigned kUsualRows = 24;
 constexpr size_t kMostWaiting = 1000;  // lines
 
-unsigned terminal_rows() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 4 ? size.ws_row
-                                                                           : kUsualRows;
+// The numbers among the facts, those of a group with its name before theirs.
+std::map<std::string, nlohmann::json> numbers_of(const nlohmann::json& facts) {
+  std::map<std::string, nlohmann::json> numbers;
+  for (const auto& [name, value] : facts.items()) {
+    if (value.is_number()) numbers[name] = value;
+    if (!value.is_object()) continue;
+    for (const auto& [part, number] : numbers_of(value)) {
+      numbers[fmt::format("{}_{}", name, part)] = number;
+    }
+  }
+  return numbers;
 }
 
-double gbps(uint64_t bytes, double seconds) {
-  return seconds > 0 ? static_cast<double>(bytes) * 8e-9 / seconds : 0;
+// Also of what is no UTF-8, such as the name of a file.
+std::string line_of(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
-std::string seconds_text(double seconds) {
-  const auto s = static_cast<uint64_t>(seconds);
-  return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+// What may fall as well as rise.
+bool is_gauge(const std::string& name) {
+  return name == "fill" || name == "senders" || name.ends_with("_s") ||
+         name.ends_with("_seconds") || name.ends_with("_share") || name.starts_with("late_");
 }
 
-uint64_t sum_of(const Snapshot& s, const char* name) {
-  uint64_t sum = 0;
-  for (const auto& stream : s.streams) sum += stream.value(name, uint64_t{0});
-  return sum;
+std::vector<measure::EnergyChoice> choice_of(const ReportOptions& options) {
+  if (!options.energy.empty()) return options.energy;
+  return {measure::EnergyChoice::first_quick};
+}
+
+std::optional<double> known(const measure::Measured<double>& value) {
+  return value ? std::optional{*value} : std::nullopt;
+}
+
+uint64_t bytes_of(const Snapshot& s, size_t stream) {
+  return stream < s.streams.size() ? s.streams[stream].value("bytes", uint64_t{0}) : 0;
 }
 
 }  // namespace
@@ -52,7 +66,7 @@ void write_atomically(const std::string& path, const std::string& text) {
 }
 
 Report::Report(ReportOptions options)
-    : options_(std::move(options)), energy_({measure::EnergyChoice::first_quick}, options_.roots) {
+    : options_(std::move(options)), energy_(choice_of(options_), options_.roots) {
   energy_.begin();
   writer_ = std::thread{[this] { write_lines(); }};
 }
@@ -153,33 +167,53 @@ nlohmann::json Report::energy_json(double gigabits) const {
           {"gbps_per_w", gigabits / *best->joules}};
 }
 
-// CPU of this side, power of the machine; and the share of a stream, where there are several.
+// From the start to the end of the program, of the machine.
+std::string Report::energy_text() const {
+  const auto best = measure::best_of(energy_.results());
+  if (best) return fmt::format("{:.1f} W", *best->watts);
+  return fmt::format("power unmeasured: {}: {}", best.error().reason, best.error().remedy);
+}
+
+// CPU of this side, power of the machine.
 std::string Report::load_text(const Snapshot& now, double took) const {
   const double cpu = took > 0 ? (now.cpu_s - before_.cpu_s) / took * 100 : 0.0;
   const auto watts = energy_.watts();
   std::string text = fmt::format("CPU {:.0f} %  ", cpu);
   text += watts ? fmt::format("{:.1f} W", *watts) : "power unmeasured";
-  const auto streams = static_cast<double>(now.streams.size());
-  if (streams < 2) return text;
-  text += fmt::format("  a stream: {:.1f} %", cpu / streams);
-  if (watts) text += fmt::format(", {:.2f} W", *watts / streams);
   return text;
 }
 
-void Report::show_now(const Snapshot& now) {
+// Of each stream in CPU and power: as its bytes have in all bytes that passed since the snapshot
+// before.
+void Report::add_shares(Snapshot& now, const std::optional<double>& watts) const {
+  const double took = now.seconds - before_.seconds;
+  const double cpu = took > 0 ? (now.cpu_s - before_.cpu_s) / took : 0;
+  const auto all = static_cast<double>(now.bytes - std::min(before_.bytes, now.bytes));
+  for (size_t i = 0; i < now.streams.size(); ++i) {
+    const uint64_t bytes = bytes_of(now, i);
+    const auto passed = static_cast<double>(bytes - std::min(bytes_of(before_, i), bytes));
+    const double share = all > 0 ? passed / all : 0;
+    now.streams[i]["cpu_share"] = share * cpu;
+    now.streams[i]["watts_share"] =
+        watts ? nlohmann::json(share * *watts) : nlohmann::json(nullptr);
+  }
+}
+
+void Report::show_now(Snapshot now) {
   energy_.sample();
+  add_shares(now, known(energy_.watts()));
   if (options_.json) {
-    fmt::print("{}\n", as_json(now).dump());
+    fmt::print("{}", line_of(as_json(now)));
     std::fflush(stdout);
   }
   if (options_.live) draw(now);
   keep_for_prometheus(now);
-  before_ = now;
+  before_ = std::move(now);
 }
 
 void Report::tell_now(const nlohmann::json& event) {
   if (options_.json) {
-    fmt::print("{}\n", event.dump());
+    fmt::print("{}", line_of(event));
     std::fflush(stdout);
     return;
   }
@@ -194,43 +228,10 @@ void Report::tell_now(const nlohmann::json& event) {
 void Report::draw(const Snapshot& now) {
   erase();
   const double took = now.seconds - before_.seconds;
-  std::string text =
-      fmt::format("weft stream {}  {}  {:.3f} Gb/s  {}\n", now.side, seconds_text(now.seconds),
-                  gbps(now.bytes - before_.bytes, took), load_text(now, took));
-  unsigned lines = 1;
-  const unsigned most = terminal_rows() - 3;
-  text +=
-      now.side == "recv"
-          ? fmt::format("{:>6} {:>9} {:>12} {:>10} {:>8} {:>8} {:>8} {:>10}  {}\n", "stream",
-                        "Mb/s", "received", "missing", "late", "double", "overrun", "gap", "ring")
-          : fmt::format("{:>6} {:>9} {:>12} {:>10}\n", "stream", "Mb/s", "sent", "skipped");
-  ++lines;
-  for (size_t i = 0; i < now.streams.size() && lines < most; ++i, ++lines) {
-    const auto& s = now.streams[i];
-    const uint64_t bytes = s.value("bytes", uint64_t{0});
-    const uint64_t old =
-        i < before_.streams.size() ? before_.streams[i].value("bytes", uint64_t{0}) : 0;
-    const double rate = gbps(bytes - std::min(old, bytes), took) * 1000;
-    if (now.side == "recv") {
-      const double fill = s.value("fill", 0.0);
-      const auto marks = static_cast<unsigned>(std::lround(std::clamp(fill, 0.0, 1.0) * 10));
-      text += fmt::format("{:>6} {:>9.1f} {:>12} {:>10} {:>8} {:>8} {:>8} {:>10}  [{:<10}]\n", i,
-                          rate, s.value("received", 0ULL), s.value("missing", 0ULL),
-                          s.value("late", 0ULL), s.value("duplicate", 0ULL),
-                          s.value("overrun", 0ULL), s.value("gap", 0ULL), std::string(marks, '#'));
-    } else {
-      text += fmt::format("{:>6} {:>9.1f} {:>12} {:>10}\n", i, rate, s.value("sent", 0ULL),
-                          s.value("skipped", 0ULL));
-    }
-  }
-  if (lines - 2 < now.streams.size()) {
-    text += fmt::format("       ... and {} more; all: missing {}\n",
-                        now.streams.size() - (lines - 2), sum_of(now, "missing"));
-    ++lines;
-  }
+  const std::string text = live_view(now, before_, load_text(now, took), terminal_size());
   fmt::print(stderr, "{}", text);
   std::fflush(stderr);
-  lines_ = lines;
+  lines_ = static_cast<unsigned>(std::count(text.begin(), text.end(), '\n'));
 }
 
 void Report::write_prometheus(const Snapshot& now) const {
@@ -240,10 +241,16 @@ void Report::write_prometheus(const Snapshot& now) const {
   if (const auto watts = energy_.watts()) {
     text += fmt::format("# TYPE {0}watts gauge\n{0}watts {1:.3f}\n", prefix, *watts);
   }
+  const auto type = [&prefix](const std::string& name) {
+    return fmt::format("# TYPE {}{} {}\n", prefix, name, is_gauge(name) ? "gauge" : "counter");
+  };
+  for (const auto& [name, value] : numbers_of(now.facts)) {
+    text += type(name) + fmt::format("{}{} {}\n", prefix, name, value.dump());
+  }
   if (!now.streams.empty()) {
     for (const auto& [name, first] : now.streams.front().items()) {
       if (!first.is_number()) continue;
-      text += fmt::format("# TYPE {}{} {}\n", prefix, name, name == "fill" ? "gauge" : "counter");
+      text += type(name);
       for (size_t i = 0; i < now.streams.size(); ++i) {
         text += fmt::format("{}{}{{stream=\"{}\"}} {}\n", prefix, name, i,
                             now.streams[i].at(name).dump());
@@ -253,11 +260,13 @@ void Report::write_prometheus(const Snapshot& now) const {
   write_atomically(options_.prometheus, text);
 }
 
-void Report::show_last_now(const Snapshot& now) {
+void Report::show_last_now(Snapshot now) {
   erase();
   energy_.sample();
-  keep_for_prometheus(now);
   before_ = {};
+  const auto best = measure::best_of(energy_.results());
+  add_shares(now, best ? known(best->watts) : std::nullopt);
+  keep_for_prometheus(now);
   nlohmann::json json = as_json(now);
   const double gb = static_cast<double>(now.bytes) * 1e-9;
   json["final"] = true;
@@ -269,13 +278,14 @@ void Report::show_last_now(const Snapshot& now) {
   json["energy"] = energy_json(8 * gb);
   json["cpu_s_per_gb"] = gb > 0 ? nlohmann::json(cpu_s / gb) : nlohmann::json(nullptr);
   if (options_.json) {
-    fmt::print("{}\n", json.dump());
+    fmt::print("{}", line_of(json));
     std::fflush(stdout);
     return;
   }
   std::string text = fmt::format("weft stream {}: {:.3f} GB in {:.1f} s, {:.3f} Gb/s", now.side, gb,
                                  busy, json["gbps"].get<double>());
   if (gb > 0) text += fmt::format(", {:.3f} CPU s/GB", cpu_s / gb);
+  if (const std::string late = lateness_text(now); !late.empty()) text += ", " + late;
   std::vector<std::string> names;
   if (!now.streams.empty()) {
     for (const auto& [name, value] : now.streams.front().items()) {
@@ -287,7 +297,11 @@ void Report::show_last_now(const Snapshot& now) {
       text += fmt::format(", {} {}", name, sum);
     }
   }
-  fmt::print(stderr, "{}\n", text);
+  for (const auto& [name, value] : numbers_of(now.facts)) {
+    if (value.is_number_unsigned() && value != 0)
+      text += fmt::format(", {} {}", name, value.dump());
+  }
+  fmt::print(stderr, "{}; {}\n", text, energy_text());
 }
 
 }  // namespace weft::stream

@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,9 +18,10 @@ namespace weft::stream {
 
 struct ReportOptions {
   bool json = false;
-  bool live = false;                  // on stderr, refreshed in place
-  std::string prometheus;             // a file, written anew each second
-  measure::EnergyMeter::Roots roots;  // where power is read
+  bool live = false;                          // on stderr, refreshed in place
+  std::string prometheus;                     // a file, written anew each second
+  std::vector<measure::EnergyChoice> energy;  // empty: the first that answers at once
+  measure::EnergyMeter::Roots roots;          // where power is read
 };
 
 // A named figure; rates are made of counters by the reader, or of the last second here.
@@ -55,16 +57,18 @@ class Report {
   void write_lines();
   void enqueue(std::function<void()> work);
   void stop();
-  void show_now(const Snapshot& now);
+  void show_now(Snapshot now);
   void tell_now(const nlohmann::json& event);
-  void show_last_now(const Snapshot& now);
+  void show_last_now(Snapshot now);
   void keep_for_prometheus(const Snapshot& now);
   void draw(const Snapshot& now);
   void erase();
   void write_prometheus(const Snapshot& now) const;
   nlohmann::json as_json(const Snapshot& now) const;
   nlohmann::json energy_json(double gigabits) const;
+  std::string energy_text() const;
   std::string load_text(const Snapshot& now, double took) const;
+  void add_shares(Snapshot& now, const std::optional<double>& watts) const;
 
   const ReportOptions options_;
   Snapshot before_;

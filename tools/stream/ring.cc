@@ -13,6 +13,7 @@ namespace weft::stream {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMostBlocks = uint64_t{1} << 48;  // of a stream; more is nobody's clock
 
 static_assert(sizeof(weft_stream_state) == kPage);
 static_assert(sizeof(weft_stream_block) == WEFT_STREAM_BLOCK_HEADER);
@@ -40,16 +41,36 @@ void end(weft_stream_ring& ring, std::byte* base) {
   wake(ring.signal);
 }
 
+// Behind the last packet that was published. Consumers can write everywhere in the ring.
+std::optional<uint64_t> end_of_stream(const weft_stream_ring& ring, uint32_t stream) {
+  const auto* base = reinterpret_cast<const std::byte*>(&ring);
+  const auto& state =
+      reinterpret_cast<const weft_stream_state*>(base + ring.streams_offset)[stream];
+  const uint64_t head = __atomic_load_n(&state.head, __ATOMIC_ACQUIRE);
+  if (head == 0) return {};
+  const uint32_t slot = state.order[(head - 1) % ring.blocks];
+  if (slot >= ring.blocks) return {};
+  const auto& last = reinterpret_cast<const weft_stream_block*>(
+      base + ring.headers_offset)[uint64_t{stream} * ring.blocks + slot];
+  if (last.stream != stream || last.number >= kMostBlocks) return {};
+  return (last.number + 1) * ring.packets_per_block;
+}
+
 // A receiver that was killed left its ring behind, and maybe consumers that still wait in it. One
-// that lives has its file locked.
-void end_predecessor(const std::string& name) {
+// that lives has its file locked. How far it published each stream of packets of the same format.
+std::vector<std::optional<uint64_t>> end_predecessor(const std::string& name, uint32_t format) {
+  std::vector<std::optional<uint64_t>> ends;
   const port::Fd lock = locked_ring_file(name);
-  if (!lock.valid()) return;
+  if (!lock.valid()) return ends;
   if (weft_stream_ring* old = weft_stream_open(name.c_str()); old != nullptr) {
+    for (uint32_t i = 0; old->format == format && i < old->streams; ++i) {
+      ends.push_back(end_of_stream(*old, i));
+    }
     end(*old, reinterpret_cast<std::byte*>(old));
     weft_stream_close(old);
   }
   remove_ring_file(name, lock);
+  return ends;
 }
 
 }  // namespace
@@ -88,7 +109,7 @@ Ring::Ring(const RingSpec& spec) : spec_(spec) {
   h.size = h.data_offset + data;
   h.session = static_cast<uint64_t>(wall_ns());
 
-  if (!spec.name.empty()) end_predecessor(spec.name);
+  if (!spec.name.empty()) ends_before_ = end_predecessor(spec.name, h.format);
   file_ = new_ring_file(spec.name, h.size);
   base_ = map_shared(file_, 0, h.size);
   header_ = reinterpret_cast<weft_stream_ring*>(base_);
@@ -236,10 +257,10 @@ void BlockStore::look_after_consumer() {
   weft_stream_unlock(file, lock);
 }
 
-const weft_stream_block* BlockStore::front() const {
-  const uint64_t tail = __atomic_load_n(&state_->tail, __ATOMIC_ACQUIRE);
-  if (tail >= __atomic_load_n(&state_->head, __ATOMIC_ACQUIRE)) return nullptr;
-  return &headers_[state_->order[tail % blocks_]];
+const weft_stream_block* BlockStore::unreleased(uint64_t later) const {
+  const uint64_t place = __atomic_load_n(&state_->tail, __ATOMIC_ACQUIRE) + later;
+  if (place >= __atomic_load_n(&state_->head, __ATOMIC_ACQUIRE)) return nullptr;
+  return &headers_[state_->order[place % blocks_]];
 }
 
 const std::byte* BlockStore::data_of(const weft_stream_block* block) const {

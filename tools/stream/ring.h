@@ -60,7 +60,8 @@ class BlockStore {
   void publish(uint64_t block, const std::vector<uint8_t>& valid, uint32_t received);
 
   // --- a consumer inside this process
-  const weft_stream_block* front() const;
+  // The oldest block that is not released, or the one that was published `later` ones after it.
+  const weft_stream_block* unreleased(uint64_t later = 0) const;
   const std::byte* data_of(const weft_stream_block* block) const;
   void release();
 
@@ -113,6 +114,10 @@ class Ring {
   weft_stream_ring& header() { return *header_; }
   BlockStore& stream(uint32_t i) { return streams_[i]; }
   uint64_t size() const { return header_->size; }
+  // Behind the last packet that a receiver which was killed published in the ring of this name.
+  std::optional<uint64_t> end_before(uint32_t stream) const {
+    return stream < ends_before_.size() ? ends_before_[stream] : std::nullopt;
+  }
 
  private:
   friend class BlockStore;
@@ -125,6 +130,7 @@ class Ring {
   weft_stream_ring* header_ = nullptr;
   std::byte* landing_ = nullptr;  // a second view of the data; of rings for landing
   std::vector<BlockStore> streams_;
+  std::vector<std::optional<uint64_t>> ends_before_;
 };
 
 }  // namespace weft::stream

@@ -44,6 +44,7 @@ Sender::Sender(const SenderOptions& options)
       source_(make_source(options.source, options.outlet.shape, options.first_stream,
                           options.outlet.streams)),
       streams_(options.outlet.streams),
+      lateness_of_(options.outlet.streams),
       own_numbers_(source_->has_own_numbers()) {
   // Numbers go on wherever a sender begins, as long as the day lasts: the first packet of the day
   // has the number that a station's would have, whose clock began in 1970.
@@ -107,27 +108,33 @@ uint32_t Sender::send_some(uint32_t i, uint32_t most) {
   }
   const uint32_t room = outlet_->room(i, s.next, most);
   uint32_t built = 0;
-  while (built < room && !s.done) {
+  bool last = false;
+  while (built < room && !last) {
     const Packet packet{outlet_->slot(i, s.next + built), options_.outlet.shape.packet_bytes()};
     if (source_->fill(i, s.next + built, packet)) {
       ++built;
     } else {
-      s.done = true;
+      last = true;
     }
   }
-  if (built == 0) return 0;
+  if (built == 0) {
+    s.done = s.done || last;
+    return 0;
+  }
   if (own_numbers_ && too_late_to_land(s, s.next)) {
     ++s.skipped;
     ++s.passed;
     return built;
   }
+  if (options_.packets > 0 &&
+      (own_numbers_ ? s.sent + built >= options_.packets : s.next + built >= s.last)) {
+    last = true;
+  }
+  // What it throws for was not sent, and is the next one's of another connection.
+  outlet_->send(i, s.next, built, last);
+  s.done = last;
   s.sent += built;
   s.end = std::max(s.end, s.next + built);
-  if (options_.packets > 0 &&
-      (own_numbers_ ? s.sent >= options_.packets : s.next + built >= s.last)) {
-    s.done = true;
-  }
-  outlet_->send(i, s.next, built, s.done);
   s.next += built;
   return built;
 }
@@ -163,10 +170,12 @@ uint32_t Sender::send_what_is_due(uint32_t i, uint32_t packets) {
   const uint64_t first = s.next;
   const uint32_t sent = send_some(i, packets);
   const int64_t left = bench::now_ns();
+  if (sent > 0) left_ns_ = left;
   for (uint32_t k = 0; k < sent; ++k) {
     // Numbers of its own: one at a time.
     if (k > 0) due = due_ns(i, first + k);
     lateness_.add(left - due, 1);
+    lateness_of_[i].add(left - due, 1);
   }
   return sent;
 }
@@ -213,7 +222,7 @@ Sender::Ending Sender::stream_out() {
       looked = now;
       if (receiver_is_gone(0)) return Ending::lost;
     }
-    if (wake > now) sleep_until(std::max(wake, now + tick));
+    if (wake > now && !over(now)) sleep_until(std::max(wake, now + tick));
   }
   return Ending::complete;
 }
@@ -231,7 +240,9 @@ void Sender::say_goodbye() {
   if (!all_left_within(kLastWritesNs)) {
     throw bench::Failure{"the receiver did not take the last packets"};
   }
-  sent_until_ns_ = bench::now_ns();
+  // What leaves by the clock ends with its last packet: that it has arrived, which a reliable
+  // transport waits for, is no part of the rate.
+  sent_until_ns_ = left_ns_ > sending_since_ns_ ? left_ns_ : bench::now_ns();
   // What the faults take of the words of parting is none of the stream's.
   faults_ = faults_so_far() - faults_before_;
   if (!control_) return;
@@ -257,7 +268,6 @@ int Sender::run() {
       (void)receiver_is_gone(kLastWordMs);
       if (complete) parted = false;
     }
-    dropped_ += outlet_->dropped();
     outlet_.reset();
     control_.reset();
   }
@@ -280,7 +290,6 @@ Snapshot Sender::snapshot() const {
              .bytes = 0,
              .facts = {{"transport", options_.outlet.transport},
                        {"connections", connections_},
-                       {"dropped", outlet_ ? dropped_ + outlet_->dropped() : dropped_},
                        {"unusable", source_->unusable()},
                        {"late_us",
                         {{"p50", lateness_.quantile_us(0.5)},
@@ -290,12 +299,19 @@ Snapshot Sender::snapshot() const {
   const Faults faults = faults_ ? *faults_ : faults_so_far() - faults_before_;
   s.facts["faults"] = {{"lost", faults.lost}, {"control", faults.control}};
   if (sent_until_ns_ > 0) {
+    s.facts["began_s"] = bench::seconds_between(start_ns_, sending_since_ns_);
     s.facts["sending_s"] = bench::seconds_between(sending_since_ns_, sent_until_ns_);
   }
   if (!counts_.is_null()) s.facts["receiver"] = counts_;
-  for (const Stream& stream : streams_) {
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    const Stream& stream = streams_[i];
     const uint64_t bytes = stream.sent * options_.outlet.shape.packet_bytes();
-    s.streams.push_back({{"sent", stream.sent}, {"skipped", stream.skipped}, {"bytes", bytes}});
+    s.streams.push_back({{"sent", stream.sent},
+                         {"skipped", stream.skipped},
+                         {"bytes", bytes},
+                         {"late_p50_us", lateness_of_[i].quantile_us(0.5)},
+                         {"late_p99_us", lateness_of_[i].quantile_us(0.99)},
+                         {"late_max_us", lateness_of_[i].max_us()}});
     s.bytes += bytes;
   }
   return s;

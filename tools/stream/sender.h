@@ -94,18 +94,19 @@ class Sender {
   std::vector<Stream> streams_;
   PacketClock clock_;
   Lateness lateness_;
+  std::vector<Lateness> lateness_of_;  // each stream
   bool ever_connected_ = false;
   bool own_numbers_;
   uint64_t train_ = 1;  // packets of a stream that leave at once
   uint32_t block_ = 1;  // packets of the receiver's blocks
   uint32_t hold_ = 0;   // of these stay open behind the newest one
   uint64_t connections_ = 0;
-  uint64_t dropped_ = 0;          // by outlets that are gone
   Faults faults_before_;          // before the first packet
   std::optional<Faults> faults_;  // and from then on to the last one
   nlohmann::json counts_;         // what the receiver counted, at the end
   int64_t sending_since_ns_ = 0;  // the first packet of the first connection; 0 before it
-  int64_t sent_until_ns_ = 0;     // when the last one had left
+  int64_t left_ns_ = 0;           // when the last one left so far, of those with a pace
+  int64_t sent_until_ns_ = 0;     // that, of a run that came to its end
   int64_t start_ns_ = 0;
   int64_t shown_ns_ = 0;
 };

@@ -1,22 +1,31 @@
 // Packets over TCP connections and in UDP datagrams.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <netinet/udp.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <span>
+#include <utility>
 
-#include "base/random.h"
 #include "bench/failure.h"
 #include "bench/internet.h"
+#include "port/faults.h"
+#include "port/udp_socket.h"
+#include "stream/counters.h"
 #include "stream/outlet.h"
 
 namespace weft::stream {
 namespace {
 
 constexpr int kUdpBuffer = 4 << 20;
+constexpr int kNoRoomMs = 10;
+constexpr uint32_t kTrain = 65507;  // bytes of the largest datagram over IPv4
 
 port::Fd connected(const OutletOptions& options, uint16_t port, int type) {
   port::Fd fd = bound_socket(options.own_address, 0, type);
@@ -31,9 +40,7 @@ class UdpOutlet final : public Outlet {
  public:
   explicit UdpOutlet(const OutletOptions& options)
       : options_(options),
-        staging_(options.streams, Staging::kSlots, options.shape.packet_bytes()),
-        random_(options.drop_seed),
-        threshold_(static_cast<uint64_t>(options.drop * 4294967296.0)) {}
+        staging_(options.streams, Staging::kSlots, options.shape.packet_bytes()) {}
 
   nlohmann::json ends() override {
     return std::vector<nlohmann::json>(options_.streams, nlohmann::json::object());
@@ -42,54 +49,119 @@ class UdpOutlet final : public Outlet {
     for (const auto& end : answer.at("ends")) {
       port::Fd fd = connected(options_, end.at("port"), SOCK_DGRAM);
       ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kUdpBuffer, sizeof kUdpBuffer);
-      sockets_.push_back(std::move(fd));
+      if (faults_wanted()) {
+        faulty_.emplace_back(std::move(fd), options_.address, end.at("port"));
+      } else {
+        sockets_.push_back(std::move(fd));
+      }
     }
+    if (faults_wanted()) count_own_faults();
   }
   uint32_t room(uint32_t, uint64_t, uint32_t most) override {
     return std::min(most, staging_.slots());
   }
   std::byte* slot(uint32_t stream, uint64_t number) override { return staging_.at(stream, number); }
   void send(uint32_t stream, uint64_t number, uint32_t packets, bool last) override;
-  bool progress() override { return true; }
-  uint64_t dropped() const override { return dropped_; }
+  bool progress() override;
 
  private:
-  bool unlucky() { return threshold_ > 0 && random_.next() >> 32 < threshold_; }
+  // WEFT_FAULT acts on weft's own sockets: a stream has such a one instead.
+  struct Faulty {
+    Faulty(port::Fd fd, const std::string& address, uint16_t port)
+        : socket(std::move(fd), kUdpBuffer),
+          to(port::Address::from_gid(
+              Gid::from_ipv4(ntohl(bench::address_of(address, port).sin_addr.s_addr)), port)) {}
+    port::UdpSocket socket;
+    port::Address to;
+  };
+  static bool faults_wanted() {
+    const FaultSpec& spec = port::faults::of_process();
+    return !spec.nothing_for_datagrams() && spec.goes(FaultWay::out);
+  }
+  void send_with_faults(Faulty& stream, std::byte* packet);
+  uint32_t send_some(uint32_t stream, std::span<iovec> packets);
+  // How many packets the kernel takes as one, to cut them apart as late as it can.
+  uint32_t train() const {
+    return trains_ ? std::max(1U, kTrain / static_cast<uint32_t>(options_.shape.packet_bytes()))
+                   : 1;
+  }
 
   const OutletOptions options_;
   const Staging staging_;
+  bool trains_ = true;  // until a device, route or kernel has none
   std::vector<port::Fd> sockets_;
-  SeededRandom random_;
-  const uint64_t threshold_;
-  uint64_t dropped_ = 0;
+  std::vector<Faulty> faulty_;
+  port::Segmentation segmentation_;
 };
 
-void UdpOutlet::send(uint32_t stream, uint64_t number, uint32_t packets, bool) {
-  std::array<mmsghdr, Staging::kSlots> headers{};
-  std::array<iovec, Staging::kSlots> pieces{};
-  unsigned n = 0;
-  for (uint32_t i = 0; i < packets; ++i) {
-    if (unlucky()) {
-      ++dropped_;
-      continue;
-    }
-    pieces[n] = {staging_.at(stream, number + i), options_.shape.packet_bytes()};
-    headers[n].msg_hdr.msg_iov = &pieces[n];
-    headers[n].msg_hdr.msg_iovlen = 1;
-    ++n;
+bool UdpOutlet::progress() {
+  bool all = true;
+  for (Faulty& stream : faulty_) {
+    stream.socket.release_held();
+    all = all && stream.socket.held_until().is_never();
   }
-  for (unsigned at = 0; at < n;) {
-    const int sent = ::sendmmsg(sockets_[stream].get(), &headers[at], n - at, MSG_NOSIGNAL);
-    if (sent > 0) {
-      at += static_cast<unsigned>(sent);
-      continue;
-    }
-    // Nobody listens now: what a station sends then is lost as well.
-    if (errno == ECONNREFUSED) continue;
-    if (errno != EINTR && errno != ENOBUFS && errno != EAGAIN) {
+  return all;
+}
+
+void UdpOutlet::send_with_faults(Faulty& stream, std::byte* packet) {
+  const IoVec piece{packet, options_.shape.packet_bytes()};
+  for (;;) {
+    const auto sent = stream.socket.send(
+        {.to = &stream.to, .fragments = true, .pieces = {&piece, 1}}, segmentation_);
+    // Nobody listens now: as below.
+    if (sent.bytes > 0 || sent.error == ECONNREFUSED) return;
+    if (!sent.would_block) {
+      errno = sent.too_big ? EMSGSIZE : sent.error;
       throw bench::system_failure("sending a datagram");
     }
+    pollfd p{.fd = stream.socket.fd(), .events = POLLOUT, .revents = 0};
+    (void)::poll(&p, 1, kNoRoomMs);
   }
+}
+
+void UdpOutlet::send(uint32_t stream, uint64_t number, uint32_t packets, bool) {
+  if (!faulty_.empty()) {
+    for (uint32_t i = 0; i < packets; ++i) {
+      send_with_faults(faulty_[stream], staging_.at(stream, number + i));
+    }
+    return;
+  }
+  std::array<iovec, Staging::kSlots> pieces{};
+  for (uint32_t i = 0; i < packets; ++i) {
+    pieces[i] = {staging_.at(stream, number + i), options_.shape.packet_bytes()};
+  }
+  for (uint32_t at = 0; at < packets;) {
+    at += send_some(stream, {&pieces[at], packets - at});
+  }
+}
+
+// How many packets left.
+uint32_t UdpOutlet::send_some(uint32_t stream, std::span<iovec> packets) {
+  std::array<mmsghdr, Staging::kSlots> headers{};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(uint16_t))> control{};
+  auto* const segment = new (control.data()) cmsghdr{
+      .cmsg_len = CMSG_LEN(sizeof(uint16_t)), .cmsg_level = SOL_UDP, .cmsg_type = UDP_SEGMENT};
+  const auto size = static_cast<uint16_t>(options_.shape.packet_bytes());
+  std::memcpy(CMSG_DATA(segment), &size, sizeof size);
+  const uint32_t train = this->train();
+  unsigned count = 0;
+  for (size_t at = 0; at < packets.size(); at += train) {
+    msghdr& m = headers[count++].msg_hdr;
+    m.msg_iov = &packets[at];
+    m.msg_iovlen = std::min<size_t>(train, packets.size() - at);
+    if (m.msg_iovlen > 1) {
+      m.msg_control = control.data();
+      m.msg_controllen = control.size();
+    }
+  }
+  const int sent = ::sendmmsg(sockets_[stream].get(), headers.data(), count, MSG_NOSIGNAL);
+  if (sent > 0)
+    return std::min(static_cast<uint32_t>(packets.size()), train * static_cast<uint32_t>(sent));
+  // Nobody listens now: what a station sends then is lost as well.
+  if (errno == ECONNREFUSED || errno == EINTR || errno == ENOBUFS || errno == EAGAIN) return 0;
+  // The link's MTU is smaller than a packet, or its device cannot sum up the pieces of a train.
+  if (!std::exchange(trains_, false)) throw bench::system_failure("sending a datagram");
+  return 0;
 }
 
 class TcpOutlet final : public Outlet {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "bench/failure.h"
 
@@ -35,6 +36,11 @@ ibv_context* open_first(const bench::VerbsLibrary& verbs) {
 }
 
 }  // namespace
+
+void prefer_address(const std::string& address) {
+  const char* named = std::getenv("WEFT_IP");
+  if (named == nullptr || *named == '\0') ::setenv("WEFT_IP", address.c_str(), 1);
+}
 
 VerbsDevice::VerbsDevice(const std::string& library, uint32_t entries, bool events)
     : verbs_(library), context_(open_first(verbs_)) {

@@ -17,6 +17,10 @@ struct QueueNeeds {
   uint32_t send_pieces = 1;
 };
 
+// Libraries that are loaded from now on take this address of the machine, unless the user named one
+// (WEFT_IP).
+void prefer_address(const std::string& address);
+
 // All functions throw bench::Failure. Any thread, as libibverbs allows.
 class VerbsDevice {
  public:

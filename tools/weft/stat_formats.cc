@@ -278,8 +278,7 @@ std::string counters_as_markdown() {
       "however it does. A child of fork(2) counts for\n"
       "itself from 0. `WEFT_COUNTERS=off` hides them, and so do programs that forbid debuggers "
       "(prctl(2), PR_SET_DUMPABLE); both count all the\n"
-      "same. What the numbers of one engine and its queue pairs say was true at one moment.\n\n"
-      "Queue pairs of datagrams (UD, UC) do not count yet.\n";
+      "same. What the numbers of one engine and its queue pairs say was true at one moment.\n";
   for (const Scope scope : {Scope::queue_pair, Scope::engine, Scope::device}) {
     text += fmt::format("\n## Of a{} {}\n\n| counter | what one more of it means |\n|---|---|\n",
                         scope == Scope::engine ? "n" : "", name_of(scope));

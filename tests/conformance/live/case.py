@@ -15,16 +15,19 @@ PATIENCE_MS = 15_000
 
 @dataclass
 class Difference:
-    """What one of the peers does instead, and why that is known. Not `always`: it is a race, and may go well."""
+    """What one of the peers does instead, and why that is known. Not `always`: it is a race, and may go well. Not `asked`: the peer
+    does not survive it, so that it is not asked again; what it did then is `sees`."""
     sees: str
     why: str
     always: bool = True
+    asked: bool = True
 
 
 @dataclass
 class Case:
     """`run` returns what is seen from outside, in words; `expects` are the words for what the RFC wants, or several of them
-    where it leaves a choice. `options` are weft's. `differs` and `skips` are by the peer's name."""
+    where it leaves a choice. `weft` are those that weft has to choose from, and `siw` the one that siw does choose. `options` are
+    weft's, and so is what it `counts` (counted.py). `differs` and `skips` are by the peer's name."""
     name: str
     rfc: str
     sentence: str
@@ -33,17 +36,53 @@ class Case:
     differs: dict = field(default_factory=dict)
     skips: dict = field(default_factory=dict)
     options: dict = field(default_factory=dict)
+    weft: tuple = ()
+    siw: tuple = ()
+    counts: str = ""
+
+    def wanted(self, name):
+        """What is right for the peer of that name."""
+        return self.weft if name == "weft" else self.siw
 
 
-def case(name, rfc, sentence, expects, *, differs=None, skips=None, options=None, siw=None):
-    """Decorates the function that runs the case. `siw`: short for its difference, (what is seen, why[, always])."""
+@dataclass
+class Result:
+    """verdict: conforms, differs (as is known), skipped, FAILED."""
+    case: Case
+    verdict: str
+    observed: str
+    seconds: float = 0.0
+    why: str = ""
+
+
+def not_asked(sees, why):
+    """For `siw` of case()."""
+    return sees, why, True, False
+
+
+def case(name, rfc, sentence, expects, *, differs=None, skips=None, options=None, siw=None, weft=None,
+         counts=""):
+    """Decorates the function that runs the case. `siw`: what it chooses of `expects`, where these are several; or short for its
+    difference, (what is seen, why[, always[, asked]])."""
+    expects = (expects,) if isinstance(expects, str) else tuple(expects)
+    if weft is None and len(expects) == 1:
+        weft = expects[0]
+    weft = (weft,) if isinstance(weft, str) else tuple(weft or ())
+    if not weft or not set(weft) <= set(expects):
+        raise ValueError(f"{name}: weft has to show one of {expects}, and not {weft}")
     known = {k: Difference(*v) for k, v in (differs or {}).items()}
-    if siw:
+    chosen = expects
+    if isinstance(siw, str):
+        chosen = (siw,)
+    elif siw:
         known["siw"] = Difference(*siw)
+    elif len(expects) > 1 and "siw" not in {**known, **(skips or {})}:
+        raise ValueError(f"{name}: which of {expects} does siw show?")
+    if not set(chosen) <= set(expects):
+        raise ValueError(f"{name}: siw differs if it does not show one of {expects}")
 
     def register(run):
-        REGISTRY.append(Case(name, rfc, sentence, run, (expects,) if isinstance(expects, str) else tuple(expects), known,
-                             skips or {}, options or {}))
+        REGISTRY.append(Case(name, rfc, sentence, run, expects, known, skips or {}, options or {}, weft, chosen, counts))
         return run
 
     return register

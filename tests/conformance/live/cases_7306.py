@@ -70,15 +70,16 @@ def _(t, c):
     return seen(t.got(b"one"), t.got(), t.got(b"more"))
 
 
-def refused(name, rfc, sentence, ulpdu, expects):
-    @extended(name, rfc, sentence, expects)
+def refused(name, rfc, sentence, ulpdu, expects, **more):
+    @extended(name, rfc, sentence, expects, **more)
     def _(t, c):
         c.says_ulpdus(ulpdu(t))
         return seen(c.end(), t.placed())
 
 
 refused("immediate.short", "7306 6.3", "Immediate Data has 8 bytes", lambda t: wire.immediate(1, bytes(7)),
-        ("Terminate 2/0/03, closed; nothing placed", "Terminate 1/2/05, closed; nothing placed"))
+        ("Terminate 2/0/03, closed; nothing placed", "Terminate 1/2/05, closed; nothing placed"),
+        weft="Terminate 2/0/03, closed; nothing placed")
 refused("immediate.long", "7306 6.3", "Immediate Data has 8 bytes", lambda t: wire.immediate(1, bytes(9)),
         "Terminate 1/2/05, closed; nothing placed")
 

@@ -9,7 +9,7 @@ DATA = wire.pattern(16, 1)
 
 def offence(name, rfc, sentence, ulpdus, error, siw=None, untouched=True, both=True, **more):
     """Something that must not be: a Terminate says what, nothing of it is delivered, and the memory is as it was. `siw`: the
-    error that it reports instead, or all that is seen, and why."""
+    error that it reports instead, or all that is seen, and why. The first of several errors is weft's."""
     behind = "; flushed; nothing placed" if untouched else "; flushed"
     if siw:
         more["siw"] = (siw[0] if ";" in siw[0] else f"Terminate {siw[0]}, closed{behind}", siw[1])
@@ -24,7 +24,7 @@ def offence(name, rfc, sentence, ulpdus, error, siw=None, untouched=True, both=T
 
     register = in_both_roles if both else case
     expects = [f"Terminate {e}, closed{behind}" for e in ([error] if isinstance(error, str) else error)]
-    register(name, rfc, sentence, expects, **more)(run if both else lambda t: run(t, t.connected()))
+    register(name, rfc, sentence, expects, weft=expects[0], **more)(run if both else lambda t: run(t, t.connected()))
 
 
 # --- tagged buffers
@@ -48,7 +48,7 @@ offence("write.far_behind", "5041 7.1", "A segment must not begin behind its buf
 offence("write.wraps", "5041 7.1", "The tagged offset must not wrap", lambda t: [wire.write(t.keys["rw"], 2**64 - 15, DATA)],
         "1/1/03", both=False, siw=WRAP)
 offence("write.ends_at_2_64", "5041 7.1", "The tagged offset must not wrap",
-        lambda t: [wire.write(t.keys["rw"], 2**64 - 16, DATA)], ["1/1/01", "1/1/03"], both=False, siw=WRAP)
+        lambda t: [wire.write(t.keys["rw"], 2**64 - 16, DATA)], ["1/1/03", "1/1/01"], both=False, siw=WRAP)
 offence("write.foreign", "5041 7.1", "The STag must belong to the stream, that is to its protection domain",
         lambda t: [t.write(0, DATA, key="foreign")], "1/1/02", both=False)
 offence("write.read_only", "5041 8.3.1", "A Write needs the right to write", lambda t: [t.write(0, DATA, key="ro")],
@@ -57,7 +57,7 @@ offence("write.no_rights", "5041 8.3.1", "A Write needs the right to write", lam
         "0/1/02", both=False, siw=NO_RIGHT)
 offence("write.large_behind", "5041 7.1", "Nothing of a segment that ends behind its buffer is placed",
         lambda t: [t.write(t.keys["size"] - 29999, wire.pattern(30000, 2))], "1/1/01", both=False,
-        siw=("Terminate 1/1/01, closed; flushed; some of it placed", "siw looks at each piece that TCP brings, and not at the "
+        siw=("Terminate 1/1/01, reset; flushed; some of it placed", "siw looks at each piece that TCP brings, and not at the "
              "segment"))
 for dv in (0, 2, 3):
     offence(f"write.dv_{dv}", "5041 4.1", "The DDP version of a tagged segment is 1", lambda t,

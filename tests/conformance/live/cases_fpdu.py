@@ -76,7 +76,8 @@ def _(t):
 
 
 @case("crc.first_wrong", "5044 8", "A damaged FPDU that is the first ends the stream, too",
-      ("Terminate 2/0/02, closed; flushed", "closed; flushed"))
+      ("Terminate 2/0/02, closed; flushed", "closed; flushed"), weft="Terminate 2/0/02, closed; flushed",
+      siw="Terminate 2/0/02, closed; flushed")
 def _(t):
     c = t.connected(opening=False)
     c.says(wire.fpdu(wire.send(1, b"abcd"), spoil=1))
@@ -106,12 +107,26 @@ def _(t, c):
     return t.got(wire.pattern(50, 4))
 
 
-@case("fpdu.bytewise", "5044 6", "TCP may cut an FPDU anywhere", "got 20")
-def _(t):
-    c = t.connected()
-    frame = wire.fpdu(wire.send(1, wire.pattern(20, 4)))
-    c.says(*(frame[i:i + 1] for i in range(len(frame))))
-    return t.got(wire.pattern(20, 4))
+def apart(name, sentence, size, pieces, **more):
+    @case(name, "5044 6", sentence, f"got {size}", **more)
+    def _(t):
+        c = t.connected()
+        c.says_apart(*pieces(wire.fpdu(wire.send(1, wire.pattern(size, 4)))))
+        got = t.got(wire.pattern(size, 4))
+        return got if got.startswith("got") else seen(c.end(), got)
+
+
+def bytewise(frame):
+    return [frame[i:i + 1] for i in range(len(frame))]
+
+
+OVER_EACH_OTHER = ("Terminate 2/0/02, closed; flushed",
+                   "siw puts each piece of pad and CRC over the one before it, and finds the CRC wrong (wire.md 2.5, 8)")
+apart("fpdu.bytewise", "TCP may cut an FPDU anywhere", 20, bytewise, siw=OVER_EACH_OTHER)
+apart("fpdu.bytewise_to_crc", "TCP may cut an FPDU anywhere: each byte before the CRC comes alone", 20,
+      lambda f: [*bytewise(f[:-4]), f[-4:]])
+apart("fpdu.crc_in_two", "TCP may cut an FPDU in its CRC", 20, lambda f: [f[:-2], f[-2:]], siw=OVER_EACH_OTHER)
+apart("fpdu.crc_alone", "TCP may cut an FPDU between pad and CRC", 17, lambda f: [f[:-4], f[-4:]], siw=OVER_EACH_OTHER)
 
 
 @in_both_roles("fpdu.several", "5044 6", "A TCP segment may have several FPDUs, and a part of one", "got 10; got 11; got 12")
@@ -128,8 +143,10 @@ def _(t):
     return t.got(wire.pattern(60000, 5))
 
 
-def too_short(name, rfc, sentence, ulpdu, siw=None):
-    @case(name, rfc, sentence, ("Terminate 2/0/03, closed; flushed", "closed; flushed"), siw=siw)
+def too_short(name, rfc, sentence, ulpdu, siw="Terminate 2/0/03, closed; flushed"):
+    """RFC 5044 has a code for it, and no sentence that wants it."""
+    @case(name, rfc, sentence, ("Terminate 2/0/03, closed; flushed", "closed; flushed"),
+          weft="Terminate 2/0/03, closed; flushed", siw=siw)
     def _(t):
         c = t.connected()
         c.says(wire.fpdu(ulpdu))
@@ -174,16 +191,18 @@ def _(t):
     return "zero" if not any(any(f.pad) for f in c.frames(8)) else "stale bytes"
 
 
-@case("fpdu.fits_segment", "5041 5.2", "A segment is no larger than the MULPDU: an FPDU is no longer than a TCP segment, so that it can be placed on its own",
+@case("fpdu.fits_segment", "5041 5.2", "A segment is no larger than the MULPDU: an FPDU is no longer than a TCP segment, so that it "
+      "can be placed on its own",
       "9000 bytes, each FPDU fits")
 def _(t):
     c = t.connected(mss=1000)
+    room = c.segment()
     t.ask("remote", "write", 9, 0, 9000, 0)
     frames = []
     while sum(len(f.payload) for f in frames) < 9000 and (f := c.frame()):
         frames.append(f)
     longest = max(len(f.whole) for f in frames)
-    return f"{sum(len(f.payload) for f in frames)} bytes, {'each FPDU fits' if longest <= 1000 else longest}"
+    return f"{sum(len(f.payload) for f in frames)} bytes, {'each FPDU fits' if longest <= room else f'FPDUs of {longest} for {room}'}"
 
 
 MARKERS = {"siw": "siw has no markers (wire.md 7)"}
@@ -214,7 +233,7 @@ with_markers("markers.initiator", "Towards a peer that asked for it a marker is 
              ALL_RIGHT, lambda t: t.initiated(flags=M | C | S))
 
 
-@case("markers.refused", "5044 7.1.1", "An Initiator that is asked for markers sends them, or ends the connection",
+@case("markers.by_reply", "5044 7.1.1", "A Reply with M=1 gets a connection, in which the Initiator sends markers",
       "ESTABLISHED",
       siw=("REJECTED", "siw has no markers, and gives up (wire.md 7)"))
 def _(t):

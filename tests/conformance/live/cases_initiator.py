@@ -1,15 +1,18 @@
 """Start-up frames, the peer as Initiator: RFC 5044 section 7.1, RFC 6581 sections 6 and 9."""
 
+import select
 import socket
 
 import wire
-from case import case, seen
+from case import case, not_asked, seen
 from cases_responder import PIECES
+from peer import PeerError
 from wire import A, B, C, C_WRITE, D_READ, M, R, S
 
 NEVER_ASKS = {"siw": "siw never asks for the peer-to-peer model (wire.md 7)"}
 PLAIN = {"WEFT_EXT": "off"}
 P2P = {"WEFT_P2P": "on", "WEFT_EXT": "off"}
+NOT_THERE = "iw_cm copies private data that siw does not have"
 
 
 def outcome(event):
@@ -29,6 +32,8 @@ request_has("initiator.key", "5044 7.1.1", "The Request's key", "MPA ID Req Fram
 request_has("initiator.rev", "6581 6", "A Request with the enhanced block has revision 2 and S=1", "rev 2 S=1",
             lambda r: f"rev {r.rev} S={int(bool(r.flags & S))}")
 request_has("initiator.r", "5044 7.1.1", "The Request has R=0", "R=0", lambda r: f"R={int(bool(r.flags & R))}")
+request_has("initiator.m", "5044 7.1.1", "The Request has M=0: who does without markers asks for none", "M=0",
+            lambda r: f"M={int(bool(r.flags & M))}")
 request_has("initiator.crc", "5044 4.4", "By default a connection uses the CRC: C=1", "C=1",
             lambda r: f"C={int(bool(r.flags & C))}", siw=("C=0", "siw asks for no CRC unless its module is told to"))
 request_has("initiator.no_kinds", "6581 9.2", "Without A there is no RTR frame in the Request", "none",
@@ -56,7 +61,7 @@ def _(t):
 
 # --- the Reply
 
-@case("initiator.reply_bytewise", "5044 7.1.2", "TCP may cut a Reply anywhere", "ESTABLISHED", skips=PIECES)
+@case("initiator.reply_bytewise", "5044 7.1.2", "TCP may cut a Reply anywhere", "ESTABLISHED", siw=PIECES)
 def _(t):
     t.calling(pieces=lambda f: [f[i:i + 1] for i in range(len(f))])
     return t.event()
@@ -68,6 +73,34 @@ def _(t):
     return t.event()
 
 
+GLUED = ("no connection", "siw takes no FPDU that comes with the Reply (wire.md 2.5 rule 2)")
+
+
+def with_fpdu(name, sentence, cut, **more):
+    """The Reply, and a Send right behind it."""
+    @case(name, "5044 7.1.2", sentence, "ESTABLISHED; got 5", **more)
+    def _(t):
+        t.calling(pieces=lambda reply: cut(reply, wire.fpdu(wire.send(1, b"early"))))
+        if (event := outcome(t.event())) != "ESTABLISHED":
+            return event
+        return seen(event, t.got(b"early"))
+
+
+# wire.md 2.5 rule 4
+with_fpdu("initiator.reply_and_fpdu", "An FPDU that comes in one piece with the Reply is taken", lambda r, f: [r + f], siw=GLUED)
+with_fpdu("initiator.reply_and_half", "TCP may cut a Reply and the FPDU behind it anywhere",
+          lambda r, f: [r[:9], r[9:] + f[:7], f[7:]], siw=GLUED)
+
+
+@case("initiator.responder_first", "5044 7.1.2", "A Responder that does not wait for the first FPDU is heard once the Reply is taken in",
+      "ESTABLISHED; got 5")
+def _(t):
+    c = t.calling()
+    event = outcome(t.event())
+    c.says_ulpdus(wire.send(1, b"early"))
+    return seen(event, t.got(b"early"))
+
+
 @case("initiator.reply_data", "5044 7.1.1", "The program gets the Reply's private data unchanged", "right")
 def _(t):
     data = wire.pattern(200, 4)
@@ -76,10 +109,26 @@ def _(t):
     return "right" if told.startswith("ESTABLISHED") and told.split("data=")[1].startswith(data.hex()) else told
 
 
-def bad_reply(name, rfc, sentence, frame, code, silent=True, **more):
-    """The connection ends. A Terminate may say why, and must where not `silent`."""
-    @case(name, rfc, sentence,
-          [f"Terminate 2/0/{code}, closed; no connection"] + (["closed; no connection"] if silent else []), **more)
+def reply_with(name, data, **more):
+    """wire.md 2.6"""
+    @case(name, "5044 7.1.1", "Up to 512 bytes of private data are taken, the enhanced block among them",
+          "right", **more)
+    def _(t):
+        t.calling(reply=wire.reply(data=data))
+        told = t.ask("event")
+        return "right" if told.startswith("ESTABLISHED") and told.split("data=")[1].startswith(data.hex()) else told
+
+
+reply_with("initiator.reply_data_252", wire.pattern(252, 4))
+reply_with("initiator.reply_data_253", wire.pattern(253, 4), siw=not_asked("the guest's kernel dies", NOT_THERE))
+
+
+def bad_reply(name, rfc, sentence, frame, code, counted, silent=True, **more):
+    """The connection ends. A Terminate may say why, and must where not `silent`; weft's does."""
+    said = f"Terminate 2/0/{code}, closed; no connection"
+
+    @case(name, rfc, sentence, [said] + (["closed; no connection"] if silent else []), weft=said,
+          counts=f"dial_failed.bad_reply reply_refused.{counted}", **more)
     def _(t):
         c = t.calling(reply=frame)
         c.crc = False  # nothing was agreed on
@@ -92,29 +141,31 @@ def changed(at, value):
     return bytes(frame)
 
 
-bad_reply("initiator.reply_key", "5044 7.1.1", "A Reply with another key ends the connection", changed(15, ord("E")), "04")
+KEY = "Terminate 2/0/04, closed; no connection"
+bad_reply("initiator.reply_key", "5044 7.1.1", "A Reply with another key ends the connection", changed(15, ord("E")), "04", "bad_key",
+          siw=KEY)
 bad_reply("initiator.reply_is_request", "5044 7.1.1", "A Request in place of the Reply ends the connection",
-          wire.request(), "04")
+          wire.request(), "04", "bad_key", siw=KEY)
 bad_reply("initiator.reply_rev_3", "5044 7.1.1", "A Reply of a revision that nobody asked for ends the connection",
-          changed(17, 3), "04")
+          changed(17, 3), "04", "bad_revision", siw="closed; no connection")
 bad_reply("initiator.reply_513", "5044 7.1.1", "More than 512 bytes of private data end the connection",
-          wire.reply(data=bytes(509)), "04",
-          skips={"siw": "the guest's kernel dies: iw_cm copies private data that siw does not have"})
+          wire.reply(data=bytes(509)), "04", "private_data_too_long",
+          siw=not_asked("the guest's kernel dies", NOT_THERE))
 bad_reply("initiator.block_cut", "6581 6", "A Reply that announces the enhanced block and has less is no Reply",
-          wire.start_frame(wire.REPLY_KEY, C | S, b"\0\4"), "04",
-          siw=("Terminate 2/0/06, closed; no connection", "siw reads the block past its end"))
+          wire.start_frame(wire.REPLY_KEY, C | S, b"\0\4\x20"), "04", "enhanced_block_missing",
+          siw=("Terminate 2/0/06, closed; no connection", "siw reads the block past its end: here an ORD of 0x2000 at least, whatever "
+               "its memory has there"))
 bad_reply("initiator.ird_too_small", "6581 9.1", "An Initiator that cannot serve the Responder's ORD ends the connection",
-          wire.reply(ord=0x2000), "06", silent=False)
+          wire.reply(ord=0x2000), "06", "insufficient_ird", silent=False)
 
 
 @case("initiator.reply_rev_1", "6581 10", "A Reply of revision 1 to a Request of revision 2 is no connection of revision "
-      "2; the "
-      "Initiator may try again with revision 1", "again with rev 1; ESTABLISHED",
-      siw=("no connection", "siw does not try again (wire.md 7)"))
+      "2; the Initiator may try again with revision 1", ("again with rev 1; ESTABLISHED", "no connection"),
+      weft="again with rev 1; ESTABLISHED", siw="no connection")
 def _(t):
     listener = t.listen()
     t.called(listener=listener).says(wire.reply(C, rev=1))
-    listener.settimeout(1)
+    listener.settimeout(1 if t.peer.name == "siw" else t.peer.patience)
     try:
         c = t.raw(listener.accept()[0])
     except socket.timeout:
@@ -136,7 +187,7 @@ def _(t):
 
 
 @case("initiator.rejected", "5044 7.1.2", "The program is told of a rejection, with the Responder's data",
-      "REJECTED; data right")
+      "REJECTED; data right", counts="dial_failed.rejected")
 def _(t):
     c = t.called()
     data = wire.pattern(40, 2)
@@ -159,24 +210,40 @@ def _(t):
     return t.event()
 
 
-@case("initiator.cut_off", "5044 7.1.2", "A Responder that closes without a Reply is no connection", "no connection")
+@case("initiator.cut_off", "5044 7.1.2", "A Responder that closes without a Reply is no connection", "no connection",
+      counts="dial_failed.no_reply dials_without_extension dials_with_revision_1")
 def _(t):
     listener = t.listen()
     t.called(listener=listener).close()
     # It may try again, in other words.
-    listener.settimeout(0.5)
-    try:
-        while True:
-            listener.accept()[0].close()
-    except socket.timeout:
-        return outcome(t.event())
+    t.peer.tell("event")
+    while True:
+        ready, _, _ = select.select([listener, t.peer.control], [], [])
+        if listener not in ready:
+            return outcome(t.peer.answer().split()[0])
+        listener.accept()[0].close()
 
 
 @case("initiator.no_reply", "5044 7.1.2", "A Reply that does not come in time is no connection", "closed; no connection",
-      options={"WEFT_CONNECT_TIMEOUT": "700"})
+      options={"WEFT_CONNECT_TIMEOUT": "700"}, counts="dial_failed.timed_out")
 def _(t):
     c = t.called()
     return seen(c.end(), outcome(t.event()))
+
+
+@case("initiator.reply_drips", "5044 7.1.2", "Bytes of a Reply that drip in do not keep the connection: its time counts from "
+      "its beginning", "closed; no connection", options={"WEFT_CONNECT_TIMEOUT": "700"}, counts="dial_failed.timed_out")
+def _(t):
+    c = t.called()
+    # Four times as long as weft has, and half as long again as siw's ten seconds; no byte at that very moment, and the last one
+    # never.
+    c.socket.settimeout(0.7 if t.peer.name == "siw" else 0.13)
+    for i in range(22):
+        c.says(wire.reply()[i:i + 1])
+        c.more()
+        if c.ended:
+            break
+    return seen(c.ended or "open", outcome(t.event()))
 
 
 # --- what the two agreed on
@@ -196,6 +263,33 @@ def _(t):
         stag, to = int.from_bytes(f.payload[:4], "big"), int.from_bytes(f.payload[4:12], "big")
         c.says_ulpdus(wire.tagged(wire.READ_RESPONSE, stag, to, wire.pattern(8, 1)))
     return seen(*said, f"{t.done()} {t.done()}")
+
+
+# wire.md 7: 0 is what siw has in a Reply that says no, and what its listeners have in revision 1.
+@case("initiator.no_ird", "6581 9.1", "A Reply with an IRD of 0 allows no Read Request; what needs none is sent",
+      ("Send; no Read Request, local-QP-operation-error", "Send; not posted"), weft="Send; no Read Request, local-QP-operation-error",
+      siw="Send; not posted")
+def _(t):
+    c = t.calling(reply=wire.reply(ird=0))
+    t.event()
+    t.ask("send", "plain", 8, 0)
+    said = c.describe(c.frame())
+    t.done()
+    try:
+        t.ask("remote", "read", 0x4321, 0x7000, 8, 0)
+    except PeerError:
+        return seen(said, "not posted")
+    f = c.frame()
+    return seen(said, f"{'a' if f and f.op == wire.READ_REQUEST else 'no'} Read Request, {t.done()}")
+
+
+@case("initiator.no_ord", "6581 9.1", "A Responder whose Reply has an ORD of 0 has no right to Read Requests",
+      ("Read Response", "Terminate 0/2/07, closed"), weft="Read Response", siw="Terminate 0/2/07, closed")
+def _(t):
+    c = t.initiated(reply=wire.reply(ord=0))
+    c.says_ulpdus(t.read(size=8))
+    f = c.frame()
+    return c.describe(f) + (f", {c.end()}" if f.op == wire.TERMINATE else "")
 
 
 def crc_rules(name, rfc, sentence, expects, make, **more):
@@ -230,9 +324,9 @@ crc_rules("crc.by_reply", "5044 7.1.1", "C=1 in the Reply turns the CRC on, for 
 crc_rules("crc.by_own_request", "5044 7.1.1", "C=1 in the own Request turns the CRC on, whatever the Reply says", ON,
           as_initiator(S), skips={"siw": "siw's Request has C=0 (wire.md 7)"})
 crc_rules("crc.off", "5044 4.4", "Where neither asked for it the CRC is not checked; the field is there",
-          (OFF, OFF.replace("CRC 0", "CRC right")), lambda t: t.connected(S), options=NO_CRC)
+          (OFF, OFF.replace("CRC 0", "CRC right")), lambda t: t.connected(S), options=NO_CRC, weft=OFF, siw=OFF)
 crc_rules("crc.off_initiator", "5044 4.4", "Where neither asked for it the CRC is not checked; the field is there",
-          (OFF, OFF.replace("CRC 0", "CRC right")), as_initiator(S), options=NO_CRC)
+          (OFF, OFF.replace("CRC 0", "CRC right")), as_initiator(S), options=NO_CRC, weft=OFF, siw=OFF)
 
 
 # --- the peer-to-peer model
@@ -264,7 +358,18 @@ first_frame("p2p.fpdu", "The RTR frame that the Reply names is the first FPDU: t
 
 @case("p2p.no_match", "6581 9.2", "A Reply with A=1 that names no RTR frame ends the connection",
       "Terminate 2/0/07, closed; no connection",
-      options=P2P, skips=NEVER_ASKS)
+      options=P2P, skips=NEVER_ASKS, counts="dial_failed.bad_reply reply_refused.no_matching_rtr")
 def _(t):
     c = t.calling(rtr=A)
     return seen(c.end(), outcome(t.event()))
+
+
+# wire.md 2.5 rule 6: siw's kernel dies of an end between its Reply and the RTR.
+@case("p2p.ird_too_small", "6581 9.1", "An Initiator that cannot serve the Responder's ORD ends the connection",
+      ("Write of 0 bytes; Terminate 2/0/06, closed; no connection", "Terminate 2/0/06, closed; no connection"),
+      weft="Write of 0 bytes; Terminate 2/0/06, closed; no connection",
+      options=P2P, skips=NEVER_ASKS, counts="dial_failed.bad_reply reply_refused.insufficient_ird")
+def _(t):
+    c = t.calling(reply=wire.reply(rtr=A, kinds=C_WRITE, ord=0x2000))
+    rtr = c.frame(idle=True)
+    return seen(f"{c.describe(rtr)} of {len(rtr.payload)} bytes", c.end(), outcome(t.event()))

@@ -73,8 +73,8 @@ def _(t):
     return seen(got, t.placed())
 
 
-def not_invalidated(name, sentence, word, expects, siw=None):
-    @case(name, "5040 7.2", sentence, expects, siw=siw)
+def not_invalidated(name, sentence, word, expects, **more):
+    @case(name, "5040 7.2", sentence, expects, **more)
     def _(t):
         c = t.connected()
         c.says_ulpdus(wire.send(1, DATA, op=SEND_INV, word=word(t)))
@@ -83,14 +83,16 @@ def not_invalidated(name, sentence, word, expects, siw=None):
 
 IGNORED = ("open", "siw goes on as if nothing was")
 not_invalidated("send.inv_unknown", "A Send cannot invalidate an STag that does not exist", lambda t: t.keys["rw"] ^ 0x5500,
-                ("Terminate 0/2/09, closed", "Terminate 0/1/00, closed"), siw=IGNORED)
+                ("Terminate 0/2/09, closed", "Terminate 0/1/00, closed"), weft="Terminate 0/2/09, closed", siw=IGNORED)
 not_invalidated("send.inv_foreign", "A Send cannot invalidate an STag of another protection domain",
                 lambda t: t.keys["foreign"],
-                ("Terminate 0/1/09, closed", "Terminate 0/1/03, closed", "Terminate 0/2/09, closed"), siw=IGNORED)
+                ("Terminate 0/1/09, closed", "Terminate 0/1/03, closed", "Terminate 0/2/09, closed"),
+                weft="Terminate 0/1/09, closed", siw=IGNORED)
 
 
 @case("send.inside_send", "5041 5.2", "A message ends before the next one of its queue begins",
-      ("Terminate 0/2/06, closed; flushed", "Terminate 1/2/03, closed; flushed"))
+      ("Terminate 0/2/06, closed; flushed", "Terminate 1/2/03, closed; flushed"), weft="Terminate 1/2/03, closed; flushed",
+      siw="Terminate 1/2/03, closed; flushed")
 def _(t):
     c = t.connected()
     c.says_ulpdus(wire.send(1, DATA, last=False), wire.send(2, DATA))
@@ -98,11 +100,12 @@ def _(t):
 
 
 @case("send.opcode_changes", "5041 4.3", "All segments of a message have one opcode; a receiver that looks ends the stream",
-      ("Terminate 0/2/06, closed; flushed", "closed; flushed"))
+      ("Terminate 0/2/06, closed; flushed", "closed; flushed"), weft="Terminate 0/2/06, closed; flushed",
+      siw="closed; flushed")
 def _(t):
     c = t.connected()
+    # No FIN of the driver's: who does not look has a whole message, and goes on.
     c.says_ulpdus(wire.send(1, DATA, last=False), wire.send(1, DATA, op=SEND_SE, mo=16))
-    c.fin()
     return seen(c.end(), t.got())
 
 
@@ -223,7 +226,7 @@ offence("read.qn_0", "5040 5.2.1", "A Read Request has queue 1",
         lambda t: [wire.untagged(READ_REQUEST, 0, 1, payload=t.read()[18:])], "1/2/01", both=False,
         siw=(UNSEEN, "siw goes by the opcode and does not look at it"))
 offence("read.trailing", "5040 4.4", "Nothing follows the header of a Read Request", lambda t: [t.read() + b"more"],
-        "1/2/05", both=False, siw=("closed; flushed; nothing placed", "siw says nothing"))
+        "1/2/05", both=False, siw=("closed; flushed; nothing placed", "siw ends the stream, and has no error for its length"))
 
 
 @case("read.beyond_ird", "5040 6.1", "More Read Requests at once than the IRD allows end the stream",
@@ -278,9 +281,11 @@ def _(t, c):
 
 
 def bad_response(name, sentence, make, expects, siw=None, untouched=True):
-    """What is no answer to the read that is waiting."""
-    @case(name, "5041 7.1", sentence, [f"{e}; not successful; sink untouched" for e in expects],
-          siw=(f"{siw[0]}; not successful; sink untouched", siw[1]) if siw else None)
+    """What is no answer to the read that is waiting. The first error of `expects` is weft's, and siw's unless that differs."""
+    expects = [f"{e}; not successful; sink untouched" for e in expects]
+
+    @case(name, "5041 7.1", sentence, expects, weft=expects[0],
+          siw=(f"{siw[0]}; not successful; sink untouched", siw[1]) if siw else expects[0])
     def _(t):
         c = t.connected()
         stag, to, _ = reads(t, c, 100)
@@ -337,7 +342,7 @@ def sent(name, sentence, words, op, word=0, siw=None):
                      "bytes": f.payload == wire.pattern(16, 5)})
 
 
-OTHER = ("wrong: STag", "the STag is not the one that the program named to siw's library")
+OTHER = ("wrong: STag", "siw's library takes the STag from where a Write has its rkey, and not from invalidate_rkey")
 sent("sent.plain", "The opcode and fields of a Send", "plain", SEND)
 sent("sent.se", "The opcode and fields of a Send with Solicited Event", "se", SEND_SE)
 sent("sent.inv", "The opcode and fields of a Send with Invalidate", "inv", SEND_INV, 0x11223344, OTHER)

@@ -3,13 +3,18 @@
 import socket
 
 import wire
-from case import case, seen
+from case import case, not_asked, seen
+from peer import PeerError
 from wire import A, B, C, C_WRITE, D_READ, M, R, S
 
 GONE = "no Reply, closed"
-REFUSED = (GONE, "rev 2 R S, closed", "rev 2 C R S, closed", "rev 2 R, closed", "rev 2 C R, closed")
+RESET = ("no Reply, reset", "siw closes over what it has not read, which TCP makes a reset of", False)
 TAKEN = "rev 2 C S"
 TOO_LONG = "siw takes up to 256 bytes of private data (wire.md 2.6)"
+
+
+def refused(why):
+    return {"counts": f"start_refused.{why}"}
 
 
 def asked(name, rfc, sentence, frame, expects, **more):
@@ -26,30 +31,40 @@ def changed(at, value):
 asked("request.good", "5044 7.1.2", "A Request that is right is answered with a Reply", wire.request(), TAKEN)
 for byte in (0, 7, 15):
     asked(f"request.key_{byte}", "5044 7.1.1", "A Request with another key ends the connection", changed(byte, ord("_")),
-          GONE)
+          GONE, **refused("bad_key"))
 asked("request.reply_key", "5044 7.1.1", "A Reply in place of the Request ends the connection",
-      wire.start_frame(wire.REPLY_KEY, C | S, wire.block()), GONE)
+      wire.start_frame(wire.REPLY_KEY, C | S, wire.block()), GONE, **refused("bad_key"))
 asked("request.rev_0", "5044 7.1.1", "A revision that the receiver does not know ends the connection", changed(17, 0), GONE,
-      siw=("rev 0 C S", "siw takes revision 0 (wire.md 7)"))
+      siw=("rev 0 C S without its block", "siw takes revision 0 (wire.md 7)"), **refused("bad_revision"))
 for rev in (3, 255):
     asked(f"request.rev_{rev}", "5044 7.1.1", "A revision that the receiver does not know ends the connection",
-          changed(17, rev), GONE)
+          changed(17, rev), GONE, **refused("bad_revision"))
 asked("request.rev_1", "6581 10", "Revision 1 is answered with revision 1, without the enhanced block",
       wire.request(C, rev=1), "rev 1 C")
 asked("request.no_block", "6581 10", "Revision 2 without the enhanced block is answered without it", wire.request(C),
       "rev 2 C")
 asked("request.length_513", "5044 7.1.1", "More than 512 bytes of private data end the connection",
-      wire.request(data=bytes(509)), GONE)
+      wire.request(data=bytes(509)), GONE, siw=RESET, **refused("private_data_too_long"))
 asked("request.length_65535", "5044 7.1.1", "More than 512 bytes of private data end the connection",
-      wire.start_frame(wire.REQUEST_KEY, C | S, wire.block(), length=65535), GONE)
+      wire.start_frame(wire.REQUEST_KEY, C | S, wire.block(), length=65535), GONE, siw=RESET,
+      **refused("private_data_too_long"))
 asked("request.length_512", "5044 7.1.1", "512 bytes of private data are taken", wire.request(data=wire.pattern(508, 1)),
       TAKEN,
-      siw=(GONE, TOO_LONG))
+      siw=(RESET[0], TOO_LONG))
 asked("request.length_256", "5044 7.1.1", "Up to 512 bytes of private data are taken",
       wire.request(C, data=wire.pattern(256, 1), rev=1), "rev 1 C")
+# wire.md 2.6: up to here siw takes them, and from there on it does not, next to the enhanced block and without it.
+asked("request.data_252", "5044 7.1.1", "Up to 512 bytes of private data are taken, the enhanced block among them",
+      wire.request(data=wire.pattern(252, 1)), TAKEN)
+asked("request.data_253", "5044 7.1.1", "Up to 512 bytes of private data are taken, the enhanced block among them",
+      wire.request(data=wire.pattern(253, 1)), TAKEN, siw=(RESET[0], TOO_LONG))
+asked("request.length_257", "5044 7.1.1", "Up to 512 bytes of private data are taken",
+      wire.request(C, data=wire.pattern(257, 1), rev=1), "rev 1 C", siw=(RESET[0], TOO_LONG))
 for n in (0, 3):
     asked(f"request.block_cut_{n}", "6581 6", "A Request that announces the enhanced block and has less is no Request",
-          wire.start_frame(wire.REQUEST_KEY, C | S, bytes(n)), REFUSED)
+          wire.start_frame(wire.REQUEST_KEY, C | S, bytes(n)), GONE, **refused("enhanced_block_missing"),
+          siw=("rev 2 C R S without its block, closed", "siw rejects with the Request's flags, and so with a block that it does not "
+               "send either (wire.md 2.6)"))
 asked("request.reserved", "5044 7.1.1", "Reserved bits of the flags are ignored", changed(16, C | S | 0x0C), TAKEN)
 asked("request.r", "5044 7.1.1", "The R bit of a Request is ignored", changed(16, C | S | R), TAKEN,
       siw=("rev 2 C R S, open", "siw's Reply has the flags of the Request (wire.md 2.6), R too"))
@@ -91,6 +106,39 @@ def _(t):
     return "right" if t.reply.data == data else t.reply.data.hex()
 
 
+def reply_has(name, verb, n, *expects, **more):
+    """wire.md 2.6: next to the enhanced block 252 bytes are the most that siw takes, and its kernel dies of more."""
+    @case(name, "5044 7.1.1", "The Reply has the program's private data, if the program may give so much",
+          expects, options={"WEFT_PRIVATE_DATA": "255"}, **more)
+    def _(t):
+        data = wire.pattern(n, 7)
+        c = t.dial()
+        c.says(wire.request())
+        t.ask("request", 0, 0, 15000)
+        words = (verb, 8, 8) if verb == "accept" else (verb,)
+        try:
+            t.ask(*words, data)
+            said = []
+        except PeerError:
+            said, data = ["not taken"], b""
+            try:
+                t.ask(*words, data)
+            except PeerError:
+                said.append("nor less")
+        reply = c.start()
+        return seen(*said, f"{len(reply.data)} bytes {'right' if reply.data == data else 'wrong'}" if reply else "no Reply")
+
+
+EIGHT_BITS = "siw counts private data and block in 8 bits (wire.md 2.6)"
+NOT_TAKEN = "not taken; 0 bytes right"
+reply_has("private_data.accept_252", "accept", 252, "252 bytes right", siw=("0 bytes wrong", EIGHT_BITS))
+reply_has("private_data.accept_253", "accept", 253, "253 bytes right", NOT_TAKEN, weft=NOT_TAKEN, counts="private_data_refused",
+          siw=("not taken; nor less; no Reply", "siw ends a connection whose program gives too much"))
+reply_has("private_data.reject_252", "reject", 252, "252 bytes right", siw=("0 bytes wrong", EIGHT_BITS))
+reply_has("private_data.reject_253", "reject", 253, "253 bytes right", NOT_TAKEN, weft=NOT_TAKEN, counts="private_data_refused",
+          siw=("1 bytes wrong", EIGHT_BITS))
+
+
 @case("private_data.none", "5044 7.1.1", "PD_Length counts what follows and nothing more", "0 bytes, silent")
 def _(t):
     c = t.asks(wire.request())
@@ -99,8 +147,8 @@ def _(t):
 
 # --- IRD and ORD
 
-def negotiated(name, sentence, expects, look, program=(8, 8), siw=None, **request):
-    @case(name, "6581 9.1", sentence, expects, siw=siw)
+def negotiated(name, sentence, expects, look, program=(8, 8), siw=None, weft=None, **request):
+    @case(name, "6581 9.1", sentence, expects, siw=siw, weft=weft)
     def _(t):
         t.asks(wire.request(**request), ird=program[0], ord=program[1])
         return look(t.reply)
@@ -110,7 +158,10 @@ negotiated("ird_ord.fewer", "The Responder's ORD is at most the Request's IRD, i
            "ORD allowed, IRD enough",
            lambda r: f"ORD {'allowed' if r.ord <= 3 else r.ord}, IRD {'enough' if r.ird >= 2 else r.ird}", ird=3, ord=2)
 negotiated("ird_ord.more", "The Reply has what the Responder really does: its own numbers, or an IRD as the Request wants it",
-           ("IRD 2 ORD 2", "IRD 8 ORD 2"), lambda r: f"IRD {r.ird} ORD {r.ord}", program=(2, 2), ird=8, ord=8)
+           ("IRD 2 ORD 2", "IRD 8 ORD 2"), lambda r: f"IRD {r.ird} ORD {r.ord}", program=(2, 2), weft="IRD 2 ORD 2",
+           siw="IRD 8 ORD 2", ird=8, ord=8)
+
+
 @case("ird_ord.told", "6581 9.1", "The program is told the Request's numbers: its own ORD may be the other's IRD, and the "
       "other way round", "IRD 2 ORD 3")
 def _(t):
@@ -156,20 +207,22 @@ def agreed(name, sentence, expects, rtr=0, offered=0, **more):
 
 SOME = ("A C; ESTABLISHED", "A D; ESTABLISHED", "A B; ESTABLISHED", "A C D; ESTABLISHED", "A B C; ESTABLISHED",
         "A B D; ESTABLISHED", "A B C D; ESTABLISHED")
-agreed("rtr.all", "Of several RTR frames that are offered the Reply names one at least", SOME, A | B, C_WRITE | D_READ)
+agreed("rtr.all", "Of several RTR frames that are offered the Reply names one at least", SOME, A | B, C_WRITE | D_READ,
+       weft="A C; ESTABLISHED", siw="A C; ESTABLISHED")
 agreed("rtr.write", "An RTR frame that is offered alone is taken: the Write", "A C; ESTABLISHED", A, C_WRITE)
 agreed("rtr.read", "An RTR frame that is offered alone is taken: the Read", "A D; ESTABLISHED", A, D_READ)
 agreed("rtr.fpdu", "An RTR frame that is offered alone is taken, or the Reply names one that the Responder knows: the empty "
-       "FPDU", SOME, A | B)
-agreed("rtr.nothing_offered", "Where no RTR frame is offered the Reply names one that the Responder knows", SOME, A)
+       "FPDU", SOME, A | B, weft="A B; ESTABLISHED", siw="A C; ESTABLISHED")
+agreed("rtr.nothing_offered", "Where no RTR frame is offered the Reply names one that the Responder knows", SOME, A,
+       weft="A C; ESTABLISHED", siw="A C; ESTABLISHED")
 agreed("rtr.not_asked", "Without A in the Request there is none in the Reply, and no RTR frame", "none; ESTABLISHED", 0,
        C_WRITE | D_READ)
 
 
-def before_first(t, c):
+def before_first(t, c, seconds=0.3):
     """The program sends; silence, then the first FPDU of this side, then what the program sent."""
     t.ask("send", "plain", 8, 0)
-    silent = c.is_silent(0.3)
+    silent = c.is_silent(seconds)
     if t.reply.rtr & A:
         ready(t, c)
     else:
@@ -194,7 +247,7 @@ def _(t):
                                             "speaks first would hang (option responder_wait)"),
                "siw": ("not silent; Send", SPEAKS)})
 def _(t):
-    return before_first(t, t.connected(opening=False))
+    return before_first(t, t.connected(opening=False), t.peer.patience)
 
 
 @case("responder.silent_rtr", "5044 7.1.2", "In the peer-to-peer model, too, the Responder waits for the first FPDU",
@@ -230,8 +283,18 @@ def rejected(name, frame, expects, **more):
         return seen(reply.text(), "data right" if reply.data == data else reply.data.hex(), c.end())
 
 
-rejected("reject", wire.request(), "rev 2 C R S; data right; closed")
-rejected("reject.rev_1", wire.request(C, rev=1), "rev 1 C R; data right; closed")
+@case("reject.drop", "5044 7.1.2", "A connection whose program is not there any more to decide is rejected", "rev 2 C R S, closed",
+      counts="cm_rejected.id_gone")
+def _(t):
+    c = t.dial()
+    c.says(wire.request())
+    t.ask("request", 0, 0, 15000)
+    t.ask("drop")
+    return t.verdict(c)
+
+
+rejected("reject", wire.request(), "rev 2 C R S; data right; closed", counts="cm_rejected.by_program")
+rejected("reject.rev_1", wire.request(C, rev=1), "rev 1 C R; data right; closed", counts="cm_rejected.by_program")
 
 
 # --- bytes that come in pieces, late, or not at all
@@ -245,8 +308,8 @@ def in_pieces(name, cut, **more):
         return f"{t.reply.text()}, 20 bytes {'right' if right else 'wrong'}"
 
 
-PIECES = {"siw": "siw puts each piece of the private data over the one before it, and then hangs"}
-in_pieces("request.bytewise", lambda f: [f[i:i + 1] for i in range(len(f))], skips=PIECES)
+PIECES = not_asked("it hangs", "siw puts each piece of the private data over the one before it, and waits for ever")
+in_pieces("request.bytewise", lambda f: [f[i:i + 1] for i in range(len(f))], siw=PIECES)
 in_pieces("request.in_three", lambda f: [f[:10], f[10:20], f[20:]])
 
 
@@ -261,7 +324,8 @@ def _(t):
 
 
 @case("request.fin", "5044 7.1.2", "A connection that ends inside the Request comes to nothing", GONE,
-      skips={"siw": "the guest's kernel complains: siw counts such a connection wrong when its listener goes"})
+      siw=not_asked("the guest's kernel complains", "siw counts such a connection wrong when its listener goes"),
+      **refused("peer_left"))
 def _(t):
     c = t.dial()
     c.says(wire.request()[:21])
@@ -269,13 +333,15 @@ def _(t):
     return t.verdict(c)
 
 
-@case("request.never", "5044 7.1.2", "A Request that does not come in time ends the connection", "closed")
+@case("request.never", "5044 7.1.2", "A Request that does not come in time ends the connection", "closed",
+      **refused("request_late"))
 def _(t):
     c = t.dial()
     return c.end()
 
 
-@case("request.never_whole", "5044 7.1.2", "A Request that does not come to its end in time ends the connection", "closed")
+@case("request.never_whole", "5044 7.1.2", "A Request that does not come to its end in time ends the connection", "closed",
+      **refused("request_late"))
 def _(t):
     c = t.dial()
     c.says(wire.request()[:19])
@@ -283,10 +349,10 @@ def _(t):
 
 
 @case("request.drips", "5044 7.1.2", "Bytes of a Request that drip in do not keep the connection: its time counts from its "
-      "beginning", "closed")
+      "beginning", "closed", **refused("request_late"))
 def _(t):
     c = t.dial()
-    c.socket.settimeout(0.5)
+    c.socket.settimeout(0.45)  # no byte at the very moment when the time is over
     for i in range(40):
         c.says(wire.request()[i:i + 1])
         c.more()
@@ -295,26 +361,38 @@ def _(t):
     return c.ended or "open"
 
 
-@case("request.crowd", "5042 6.4.1", "Callers that say nothing keep others out no longer than their time lasts", "rev 2 C S")
+@case("request.crowd", "5042 6.4.1", "Callers that say nothing keep others out no longer than their time lasts", "rev 2 C S",
+      counts="accept_paused.half_open+ start_refused.request_late+")
 def _(t):
     c = t.dial()
-    others = [socket.create_connection(c.socket.getpeername(), 5) for _ in range(300)]
+    for _ in range(300):
+        t.raw(socket.create_connection(c.socket.getpeername(), 5))
     good = t.raw(socket.create_connection(c.socket.getpeername(), 5))
     good.says(wire.request())
-    answer = t.verdict(good)
-    for s in others:
-        s.close()
-    return answer
+    return t.verdict(good)
 
 
-@case("request.glued", "5044 7.1.2", "The Initiator sends no FPDU before it has the Reply; one that does is cut off", GONE)
+@case("request.glued", "5044 7.1.2", "The Initiator sends no FPDU before it has the Reply; one that does is cut off", GONE,
+      siw=RESET, **refused("bytes_behind_request"))
 def _(t):
     return t.answered(wire.request() + wire.fpdu(wire.write(1, 0)))
 
 
+@case("request.impatient", "5044 7.1.2", "The Initiator sends no FPDU before it has the Reply; one that does is cut off, also "
+      "while the program decides", GONE, **refused("fpdu_before_reply"),
+      siw=("no Reply, open", "siw looks at what comes when the program has decided"))
+def _(t):
+    c = t.dial()
+    c.says(wire.request())
+    t.ask("request", 0, 0, 15000)
+    c.says_ulpdus(wire.write(1, 0))
+    return f"{'a' if c.start() else 'no'} Reply, {c.ended or 'open'}"
+
+
 @case("request.twice", "5044 7.1.2", "Behind the Request there are FPDUs only",
       ("closed", "Terminate 2/0/02, closed", "Terminate 2/0/03, closed"), options={"WEFT_CRC_FIRST": "on"},
-      siw=("Terminate 0/2/05, closed", "siw looks at the header before it has the CRC"))
+      weft="Terminate 2/0/02, closed", siw=("Terminate 0/2/05, reset", "siw looks at the header before it has the CRC, and closes "
+                                            "over what it has not read"))
 def _(t):
     c = t.connected(opening=False)
     c.says(wire.request() * 1000)  # its key is the length of an FPDU

@@ -1,11 +1,15 @@
 """The driver's side of a connection: a bare TCP socket that says and hears bytes."""
 
+import fcntl
 import socket
 import struct
+import termios
+import time
 
 import wire
 
 MARKER_EVERY = 512
+TCP_CLOSE = 7  # a state in Linux's tcp_info
 
 
 class Raw:
@@ -17,11 +21,16 @@ class Raw:
         self.socket = sock
         self.swapped = swapped
         self.kept = b""
-        self.ended = ""  # "closed" or "reset", once it is
+        self.ended = ""  # "closed" by a FIN, or "reset", once it is
+        self.lost = False  # sending found a reset: it is told once, and reading sees an end like any other
         self.crc = True
         self.markers = False
         self.position = 0  # in the peer's stream of FPDUs
         self.bad_marks = 0
+
+    def segment(self):
+        """The EMSS, of both directions: what was asked for by TCP_MAXSEG, without TCP's timestamps."""
+        return self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
 
     # --- out
 
@@ -30,6 +39,18 @@ class Raw:
         for piece in pieces:
             try:
                 self.socket.sendall(piece)
+            except OSError:
+                self.lost = True
+                return
+
+    def says_apart(self, *pieces):
+        """Each piece is with the peer's TCP before the next one goes, so that nobody puts two of them together."""
+        until = time.monotonic() + self.socket.gettimeout()
+        for piece in pieces:
+            self.says(piece)
+            try:
+                while struct.unpack("i", fcntl.ioctl(self.socket, termios.TIOCOUTQ, bytes(4)))[0] and time.monotonic() < until:
+                    time.sleep(0.0005)
             except OSError:
                 return
 
@@ -61,12 +82,23 @@ class Raw:
         except socket.timeout:
             return False
         except OSError:
-            self.ended = "closed"  # a reset is TCP's way to close over bytes that were not read
+            self.ended = "reset"
             return False
         self.kept += some
         if not some:
-            self.ended = "closed"
+            self.ended = "reset" if self.lost else "closed"
         return bool(some)
+
+    def taken(self):
+        """Behind the peer's FIN: whether it takes all that was said, and this side's FIN. Closing over bytes that were not read
+        is a reset for TCP, which may overtake what the peer said last."""
+        self.fin()
+        until = time.monotonic() + self.socket.gettimeout()
+        while self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != TCP_CLOSE:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.001)
+        return self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
 
     def hears(self, n):
         """The next `n` bytes, or fewer."""
@@ -157,4 +189,6 @@ class Raw:
             said.append(self.describe(frame))
         if self.kept:
             said.append(f"{len(self.kept)} bytes that are no FPDU")
+        if self.ended == "closed" and not self.taken():
+            self.ended = "reset"
         return ", ".join([*said, self.ended or "open"])

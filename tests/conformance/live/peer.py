@@ -3,15 +3,19 @@
 Where the peer runs is its maker's business: here on weft, or in the guest of tests/interop on siw (siw.py).
 """
 
+import contextlib
 import os
 import shutil
 import socket
 import sys
 import time
 
+import counted
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../apps"))
 import apps  # noqa: E402
+from apps import captures  # noqa: E402, F401
 
 PROGRAM = "conformance_peer"
 
@@ -26,15 +30,17 @@ class PeerDied(Exception):
 
 class Peer:
     """One running peer. `patience`: seconds for what must come, `quick` for what comes at once, in full operation.
-    `swapped`: it lays the first byte of a Terminate out as siw does (wire.md 5.2)."""
+    `swapped`: it lays the first byte of a Terminate out as siw does (wire.md 5.2). `read_counters`: tells what it counts, where it
+    does (counted.py)."""
 
-    def __init__(self, name, address, port, own_address, patience, quick, swapped=False):
+    def __init__(self, name, address, port, own_address, patience, quick, swapped=False, read_counters=None):
         self.name = name
         self.address = address
         self.own_address = own_address
         self.patience = patience
         self.quick = quick
         self.swapped = swapped
+        self.read_counters = read_counters
         self.keys = {}
         self.heard = b""
         self.control = self.reach(port)
@@ -91,19 +97,24 @@ class WeftPeers:
 
     name = "weft"
 
-    def __init__(self, build):
-        self.product = apps.Product(build)
+    def __init__(self, build, sanitizer=None):
+        self.product = apps.Product(build, sanitizer)
         shutil.copy(f"{build}/bin/{PROGRAM}", f"{self.product.root}/bin")
         self.running = {}
+        self.recording = {}  # the option, while everything is recorded
+
+    def key(self, options):
+        return tuple(sorted({**options, **self.recording}.items()))
 
     def peer(self, options):
-        key = tuple(sorted(options.items()))
+        key = self.key(options)
         if key not in self.running:
             port = apps.free_port()
             command = self.product.command([f"{self.product.root}/bin/{PROGRAM}", "127.0.0.1", str(port)])
             process = apps.Process(["env", *(f"{k}={v}" for k, v in key), *command])
             try:
-                self.running[key] = (Peer(self.name, "127.0.0.1", port, "127.0.0.1", 10, 10), process)
+                read = counted.reader(f"{self.product.root}/bin/weft", process.process.pid)
+                self.running[key] = (Peer(self.name, "127.0.0.1", port, "127.0.0.1", 10, 10, read_counters=read), process)
             except PeerDied:
                 process.end()
                 raise
@@ -111,17 +122,35 @@ class WeftPeers:
 
     def replace(self, options):
         """After the peer for these options died; what it said."""
-        peer, process = self.running.pop(tuple(sorted(options.items())), (None, None))
+        peer, process = self.running.pop(self.key(options), (None, None))
         if peer is None:
             return ""
         peer.close()
         process.end()
         return process.text()
 
+    @contextlib.contextmanager
+    def recorded(self, folder):
+        """Meanwhile peers are fresh ones, and keep a capture in the folder."""
+        self.recording = {"WEFT_TRACE": f"{folder}/%p.pcapng"}
+        try:
+            yield
+        finally:
+            for key in [key for key in self.running if set(self.recording.items()) <= set(key)]:
+                self.replace(dict(key))
+            self.recording = {}
+
     def settle(self, _seconds):
         """After a case of so many seconds."""
 
     def trouble(self):
+        """What a sanitizer says; that peer is not used again."""
+        for key, (peer, process) in list(self.running.items()):
+            if process.finding():
+                del self.running[key]
+                peer.close()
+                process.end()
+                return process.text()
         return ""
 
     def close(self):

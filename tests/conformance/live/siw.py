@@ -1,5 +1,6 @@
 """The same peer on the siw of a Linux kernel, in the guest of tests/interop. Takes root."""
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -10,6 +11,7 @@ from peer import HERE, PROGRAM, Peer, PeerDied
 sys.path.insert(0, os.path.join(HERE, "../../interop"))
 import guest as guests  # noqa: E402
 import interop  # noqa: E402
+import tcpdump  # noqa: E402
 
 CLONE_NEWNET = 0x40000000
 
@@ -67,6 +69,17 @@ class SiwPeers:
             self.close_guest()
         self.job = None
         return said
+
+    @contextlib.contextmanager
+    def recorded(self, folder):
+        """Meanwhile tcpdump hears what passes between this host and the guest."""
+        self.peer({})
+        try:
+            with tcpdump.Recording("tap0", folder) as recording:
+                yield
+                recording.finish()
+        except tcpdump.Lost as e:
+            print(e)
 
     def settle(self, seconds):
         """Its listener must not go in the moment in which a half-open connection does: siw's counts are wrong then."""

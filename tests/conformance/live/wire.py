@@ -72,6 +72,7 @@ class Start:
     ord: int = 0
     rtr: int = 0
     kinds: int = 0
+    block: bool = False  # the enhanced one is there
 
     @staticmethod
     def parse(frame):
@@ -81,12 +82,14 @@ class Start:
             first, second = struct.unpack(">HH", start.data[:4])
             start.ird, start.rtr, start.ord, start.kinds = first & 0x3FFF, first & 0xC000, second & 0x3FFF, second & 0xC000
             start.data = start.data[4:]
+            start.block = True
         return start
 
     def text(self):
         """R=1 and so on, without what depends on the program."""
         bits = [name for name, bit in (("M", M), ("C", C), ("R", R), ("S", S)) if self.flags & bit]
-        return f"rev {self.rev} {' '.join(bits)}".strip()
+        text = f"rev {self.rev} {' '.join(bits)}".strip()
+        return text + " without its block" if self.flags & S and not self.block else text
 
 
 def fpdu(ulpdu, crc=True, pad=None, spoil=0):

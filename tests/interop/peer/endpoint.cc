@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kPatienceMs = 20'000;    // an emulated machine is slow
 constexpr size_t kWindowName = 12;     // bytes of private data: address and key of the window
+constexpr size_t kPlaces = 3;          // of a scattered read
 constexpr uint32_t kWrongKey = 0x100;  // away from a key that there is
 
 uint8_t byte_of(uint64_t number, size_t i) {
@@ -54,9 +55,8 @@ Endpoint::Endpoint(std::string address, uint16_t port)
       port_(port),
       channel_(rdma_create_event_channel()),
       window_(kWindow),
-      local_(4 * kWindow) {
+      local_(kMessages + kWindow) {
   if (channel_ == nullptr) fail_call("rdma_create_event_channel");
-  slot_ = local_.size() / kSlots;
 }
 
 Endpoint::~Endpoint() {
@@ -92,7 +92,7 @@ void Endpoint::make_pair() {
   ibv_qp_init_attr a{};
   a.cap = {.max_send_wr = kSlots,
            .max_recv_wr = kSlots,
-           .max_send_sge = 1,
+           .max_send_sge = kPlaces,
            .max_recv_sge = 1,
            .max_inline_data = 0};
   a.qp_type = IBV_QPT_RC;
@@ -123,17 +123,19 @@ void Endpoint::learn_window(const rdma_conn_param& from, size_t bytes) {
     throw Unexpected(std::to_string(from.private_data_len) + " bytes of private data and not " +
                      std::to_string(bytes));
   }
+  if (bytes == 0) return;
   const auto* data = static_cast<const uint8_t*>(from.private_data);
-  if (bytes < kWindowName) return;
+  std::vector<uint8_t> whole(bytes);
+  fill(whole.data(), bytes, kPrivatePattern);
+  const size_t named = bytes < kWindowName ? 0 : kWindowName;
+  if (!std::equal(whole.begin() + static_cast<ptrdiff_t>(named), whole.end(), data + named)) {
+    throw Unexpected("private data has other bytes than were given");
+  }
+  if (named == 0) return;
   peer_address_ = 0;
   peer_key_ = 0;
   for (size_t i = 0; i < 8; ++i) peer_address_ = peer_address_ << 8 | data[i];
   for (size_t i = 8; i < kWindowName; ++i) peer_key_ = peer_key_ << 8 | data[i];
-  std::vector<uint8_t> whole(bytes);
-  fill(whole.data(), bytes, kPrivatePattern);
-  if (!std::equal(whole.begin() + kWindowName, whole.end(), data + kWindowName)) {
-    throw Unexpected("private data has other bytes than were given");
-  }
 }
 
 void Endpoint::listen() {
@@ -159,8 +161,8 @@ void Endpoint::accept(size_t bytes) {
   rdma_conn_param p{};
   p.private_data = data.data();
   p.private_data_len = static_cast<uint8_t>(bytes);
-  p.responder_resources = asked_.responder_resources;
-  p.initiator_depth = asked_.initiator_depth;
+  p.responder_resources = std::min(asked_.responder_resources, reads_);
+  p.initiator_depth = std::min(asked_.initiator_depth, reads_);
   if (rdma_accept(id_, &p) != 0) fail_call("rdma_accept");
 }
 
@@ -185,8 +187,7 @@ bool Endpoint::try_connect(size_t bytes) {
   rdma_conn_param p{};
   p.private_data = data.data();
   p.private_data_len = static_cast<uint8_t>(bytes);
-  p.responder_resources = 8;
-  p.initiator_depth = 8;
+  p.responder_resources = p.initiator_depth = reads_;
   p.retry_count = p.rnr_retry_count = 7;
   p.qp_num = 7;  // counts where the program sees to its queue pair itself
   return rdma_connect(id_, &p) == 0;
@@ -228,10 +229,7 @@ void Endpoint::expect_rejected(size_t bytes) {
     throw Unexpected(std::string{rdma_event_str(e->event)} + ", status " +
                      std::to_string(e->status) + ", and not rejected");
   }
-  if (e->param.conn.private_data_len != bytes) {
-    throw Unexpected("rejected with " + std::to_string(e->param.conn.private_data_len) +
-                     " bytes of private data and not " + std::to_string(bytes));
-  }
+  learn_window(e->param.conn, bytes);
 }
 
 void Endpoint::disconnect() {
@@ -268,7 +266,7 @@ void Endpoint::post_receive(size_t bytes) {
   ++receives_;
 }
 
-void Endpoint::post_send(ibv_wr_opcode opcode, size_t bytes, unsigned flags) {
+void Endpoint::post_send(ibv_wr_opcode opcode, size_t bytes, unsigned flags, bool wrong_key) {
   uint8_t* from = slot(sends_ % (kSlots / 2));
   fill(from, bytes, sends_);
   ibv_sge piece{reinterpret_cast<uint64_t>(from), static_cast<uint32_t>(bytes), local_mr_->lkey};
@@ -277,18 +275,13 @@ void Endpoint::post_send(ibv_wr_opcode opcode, size_t bytes, unsigned flags) {
   w.num_sge = 1;
   w.opcode = opcode;
   w.send_flags = flags;
-  if (opcode == IBV_WR_SEND_WITH_INV) w.invalidate_rkey = peer_key_ + kWrongKey;
-  ibv_send_wr* bad = nullptr;
-  if (const int e = ibv_post_send(id_->qp, &w, &bad); e != 0) {
-    errno = e;
-    fail_call("ibv_post_send");
-  }
+  if (opcode == IBV_WR_SEND_WITH_INV) w.invalidate_rkey = peer_key_ + (wrong_key ? kWrongKey : 0);
+  post(w);
   ++sends_;
 }
 
 void Endpoint::post_remote(ibv_wr_opcode opcode, size_t bytes, const Where& where) {
-  // Behind the slots of messages would be best, but none is under way when these are used.
-  uint8_t* at = local_.data();
+  uint8_t* at = remote();
   const bool reads = opcode != IBV_WR_RDMA_WRITE && opcode != IBV_WR_RDMA_WRITE_WITH_IMM;
   if (reads) {
     std::fill_n(at, bytes, uint8_t{0});
@@ -308,11 +301,30 @@ void Endpoint::post_remote(ibv_wr_opcode opcode, size_t bytes, const Where& wher
     w.wr.rdma.remote_addr = peer_address_ + where.offset;
     w.wr.rdma.rkey = peer_key_ + (where.wrong_key ? kWrongKey : 0);
   }
-  ibv_send_wr* bad = nullptr;
-  if (const int e = ibv_post_send(id_->qp, &w, &bad); e != 0) {
-    errno = e;
-    fail_call("ibv_post_send");
+  post(w);
+}
+
+std::vector<ibv_sge> Endpoint::scattered(size_t bytes) const {
+  std::vector<ibv_sge> places;
+  const size_t most = bytes / kPlaces + 1;
+  for (size_t at = 0; at < bytes; at += most) {
+    const uint8_t* place = remote() + places.size() * (kWindow / kPlaces) + places.size();
+    places.push_back({reinterpret_cast<uint64_t>(place),
+                      static_cast<uint32_t>(std::min(most, bytes - at)), local_mr_->lkey});
   }
+  return places;
+}
+
+void Endpoint::post_scattered_read(size_t bytes) {
+  std::fill_n(remote(), kWindow, uint8_t{0});
+  std::vector<ibv_sge> places = scattered(bytes);
+  ibv_send_wr w{};
+  w.sg_list = places.data();
+  w.num_sge = static_cast<int>(places.size());
+  w.opcode = IBV_WR_RDMA_READ;
+  w.wr.rdma.remote_addr = peer_address_;
+  w.wr.rdma.rkey = peer_key_;
+  post(w);
 }
 
 // --- completions
@@ -361,7 +373,16 @@ void Endpoint::expect_receive(ibv_wc_status status) {
 }
 
 void Endpoint::expect_read(size_t bytes) const {
-  compare(local_.data(), bytes, kWindowPattern, "what was read");
+  compare(remote(), bytes, kWindowPattern, "what was read");
+}
+
+void Endpoint::expect_scattered(size_t bytes) const {
+  std::vector<uint8_t> together;
+  for (const ibv_sge& place : scattered(bytes)) {
+    const auto* at = reinterpret_cast<const uint8_t*>(place.addr);
+    together.insert(together.end(), at, at + place.length);
+  }
+  compare(together.data(), bytes, kWindowPattern, "what was read into pieces");
 }
 
 void Endpoint::expect_written(size_t bytes) const {

@@ -30,7 +30,7 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
   ~Endpoint();
 
-  // --- connections. `bytes` of private data: 0, or at least the 12 that name the window.
+  // --- connections. `bytes` of private data, of which the first 12 name the window.
   void listen();
   void request(size_t bytes);
   void accept(size_t bytes);
@@ -39,6 +39,8 @@ class Endpoint {
   // never do it.
   void resolve(bool with_pair);
   void connect(size_t bytes);
+  // So many Reads each way are what a Request, or an answer, will say; the default is 8.
+  void limit_reads(uint8_t most) { reads_ = most; }
   // The call fails, or one of the events that say so comes.
   void connect_in_vain(size_t bytes);
   // The Reply came, for a program that sees to its queue pair itself.
@@ -60,9 +62,17 @@ class Endpoint {
     size_t offset = 0;  // in the peer's window
   };
   void post_receive(size_t bytes);
-  void post_send(ibv_wr_opcode opcode, size_t bytes, unsigned flags);
+  // `wrong_key`: what is to be invalidated is not the peer's window.
+  void post_send(ibv_wr_opcode opcode, size_t bytes, unsigned flags, bool wrong_key = false);
   // Writes, reads and atomics.
   void post_remote(ibv_wr_opcode opcode, size_t bytes, const Where& where);
+
+  // Into three places with gaps between them.
+  void post_scattered_read(size_t bytes);
+
+  // Requests of one piece of memory, from hold() on, are posted with one call.
+  void hold() { holding_ = true; }
+  void post_held();
 
   // --- completions
   void expect_done(ibv_wc_status status);
@@ -72,10 +82,12 @@ class Endpoint {
   void expect_receive(ibv_wc_status status);
   // What was read is the peer's window as it was made; what the peer wrote is in ours.
   void expect_read(size_t bytes) const;
+  void expect_scattered(size_t bytes) const;
   void expect_written(size_t bytes) const;
 
  private:
   static constexpr size_t kSlots = 64;
+  static constexpr size_t kMessages = 4 * kWindow;  // the slots of all of them
 
   std::unique_ptr<rdma_cm_event, int (*)(rdma_cm_event*)> next_event(const std::string& awaited);
   void expect_event(rdma_cm_event_type kind);
@@ -83,8 +95,13 @@ class Endpoint {
   bool try_connect(size_t bytes);
   void learn_window(const rdma_conn_param& from, size_t bytes);
   std::vector<uint8_t> private_data(size_t bytes) const;
+  void post(ibv_send_wr& w);
   ibv_wc next_completion(ibv_cq* queue, const char* whose);
-  uint8_t* slot(uint64_t n) { return &local_[n % kSlots * slot_]; }
+  uint8_t* slot(uint64_t n) { return &local_[n % kSlots * (kMessages / kSlots)]; }
+  // Of Reads, Writes and atomics: behind the slots, for messages may be under way meanwhile.
+  std::vector<ibv_sge> scattered(size_t bytes) const;
+  uint8_t* remote() { return &local_[kMessages]; }
+  const uint8_t* remote() const { return &local_[kMessages]; }
 
   std::string address_;
   uint16_t port_;
@@ -95,11 +112,18 @@ class Endpoint {
 
   std::vector<uint8_t> window_;
   std::vector<uint8_t> local_;
-  size_t slot_ = kWindow;
   ibv_mr* window_mr_ = nullptr;
   ibv_mr* local_mr_ = nullptr;
   uint64_t peer_address_ = 0;
   uint32_t peer_key_ = 0;
+  uint8_t reads_ = 8;
+
+  struct Held {
+    ibv_send_wr request;
+    ibv_sge piece;
+  };
+  bool holding_ = false;
+  std::vector<Held> held_;
 
   uint64_t sends_ = 0;     // messages posted
   uint64_t receives_ = 0;  // posted

@@ -6,21 +6,25 @@
 //   request[:N]               a connection request with N bytes of private data comes
 //   accept[:N]  reject[:N]    with so much private data
 //   resolve  connect[:N]      to ADDRESS and PORT
+//   reads:N                   no more Reads each way than this, in what comes next; 8 at first
 //   resolve_bare  responded   as a program that brings its own queue pair and has not got it yet
 //   established[:N]           it worked; N bytes of private data came with it
 //   rejected[:N]              it did not, for this reason
 //   connect_in_vain[:N]       it does not, for any reason
 //   disconnect  disconnected  fail_pair  drop  exit
 //   recv:N  send:N  send_se:N
-//   write:N  read:N  write_imm:N  atomic
-//   send_inv:N  write_bad:N  read_bad:N      they name memory that the peer does not have
+//   write:N  read:N  write_imm:N  send_imm:N  fetch_add  compare_swap
+//   send_inv:N                               invalidates the peer's window
+//   inv_bad:N  write_bad:N  read_bad:N       they name memory that the peer does not have
 //   write_beyond  read_beyond                they begin inside the peer's window and end outside
 //   done[:STATUS]             the next request completed so; success when it is not said
 //   done_anyhow               the next request completed, well or not
 //   got:N                     the next receive has a message of N bytes, all of them right
 //   received:STATUS           the next receive completed so
 //   was_read:N  was_written:N the bytes are right
+//   read_scattered:N  was_scattered:N        a Read of three places in memory, and its bytes
 //   repeat:N:WORDS            WORDS, with ',' between, N times
+//   together:WORDS            requests, posted with one call
 //   sleep:MS  wait_for_end    the latter until it is killed
 //   signalled                 SIGUSR1 comes
 //
@@ -100,6 +104,7 @@ void run(Endpoint& end, const std::string& word) {
       {"resolve", [&] { end.resolve(true); }},
       {"resolve_bare", [&] { end.resolve(false); }},
       {"responded", [&] { end.expect_response(); }},
+      {"reads", [&] { end.limit_reads(static_cast<uint8_t>(n)); }},
       {"connect", [&] { end.connect(number(kNameOfWindow)); }},
       {"accepted", [&] { end.expect_established(); }},
       {"established", [&] { end.expect_established(number(kNameOfWindow)); }},
@@ -113,11 +118,14 @@ void run(Endpoint& end, const std::string& word) {
       {"recv", [&] { end.post_receive(n); }},
       {"send", [&] { end.post_send(IBV_WR_SEND, n, 0); }},
       {"send_se", [&] { end.post_send(IBV_WR_SEND, n, IBV_SEND_SOLICITED); }},
+      {"send_imm", [&] { end.post_send(IBV_WR_SEND_WITH_IMM, n, 0); }},
       {"send_inv", [&] { end.post_send(IBV_WR_SEND_WITH_INV, n, 0); }},
+      {"inv_bad", [&] { end.post_send(IBV_WR_SEND_WITH_INV, n, 0, true); }},
       {"write", [&] { end.post_remote(IBV_WR_RDMA_WRITE, n, {}); }},
       {"write_imm", [&] { end.post_remote(IBV_WR_RDMA_WRITE_WITH_IMM, n, {}); }},
       {"read", [&] { end.post_remote(IBV_WR_RDMA_READ, n, {}); }},
-      {"atomic", [&] { end.post_remote(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, {}); }},
+      {"fetch_add", [&] { end.post_remote(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, {}); }},
+      {"compare_swap", [&] { end.post_remote(IBV_WR_ATOMIC_CMP_AND_SWP, 8, {}); }},
       {"write_bad", [&] { end.post_remote(IBV_WR_RDMA_WRITE, n, {.wrong_key = true}); }},
       {"read_bad", [&] { end.post_remote(IBV_WR_RDMA_READ, n, {.wrong_key = true}); }},
       {"write_beyond",
@@ -128,9 +136,17 @@ void run(Endpoint& end, const std::string& word) {
       {"done_anyhow", [&] { end.expect_completion(); }},
       {"got", [&] { end.expect_message(n); }},
       {"received", [&] { end.expect_receive(status_named(text)); }},
+      {"read_scattered", [&] { end.post_scattered_read(n); }},
+      {"was_scattered", [&] { end.expect_scattered(n); }},
       {"was_read", [&] { end.expect_read(n); }},
       {"was_written", [&] { end.expect_written(n); }},
       {"repeat", [&] { repeat(end, text); }},
+      {"together",
+       [&] {
+         end.hold();
+         repeat(end, "1:" + text);
+         end.post_held();
+       }},
       {"sleep", [&] { std::this_thread::sleep_for(std::chrono::milliseconds{n}); }},
       {"signalled", [] { wait_for_signal(); }},
       {"wait_for_end", [] { std::this_thread::sleep_for(std::chrono::minutes{2}); }},

@@ -7,13 +7,17 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
+import ipmitool  # noqa: E402
 
 WEFT = pathlib.Path()
 
 
-def bench(*arguments, suite="rc"):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
+def bench(*arguments, suite="rc", variables=None):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")} | (variables or {})
     return subprocess.run([str(WEFT), "bench", suite, *arguments], env=environment, text=True,
                           capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=280)
 
@@ -117,6 +121,18 @@ class OptionsTest(unittest.TestCase):
         self.assertRegex(result.stdout, r"\n  tcp/64K +\d")
         self.assertRegex(result.stdout, r"\n  write/64K/crc +\d")
         self.assertRegex(result.stdout, r"Writes of 64 B by post list.* not measured\n")
+
+    def test_energy_of_a_management_controller(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = bench("--quick", "--only", "write/64K/crc", "--no-pin", "--json", "--energy", "ipmi", variables=ipmitool.saying(folder, 236))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        self.assertEqual(report["energy"], {"source": "ipmi", "of": "machine"})
+        for case in report["cases"]:
+            for repetition in case["repetitions"]:
+                self.assertAlmostEqual(repetition["watts"], 236, places=3)
+        result = bench("--quick", "--only", "tcp/64K", "--no-pin", "--json", "--energy", "ipmi", variables={"PATH": "/nowhere"})
+        self.assertIn("ipmitool: No such file", json.loads(result.stdout)["energy"]["unmeasured"])
 
     def test_list_measures_nothing(self):
         result = bench("--list", "--sizes", "2K", "--only", "read/*")

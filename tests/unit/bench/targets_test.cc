@@ -88,6 +88,106 @@ TEST(Standings, IdleHasNoAim) {
   EXPECT_EQ(standing.reaches_aim(), std::nullopt);
 }
 
+// A case of the loss suite: 100 messages of 10 datagrams in each repetition, and what came of them.
+struct Came {
+  double datagrams;
+  double bytes;
+  double messages;
+};
+CaseResult loss_case(const char* name, Operation operation, const std::vector<Came>& repetitions) {
+  CaseResult result{
+      .spec = {.name = name, .operation = operation, .size = 9500, .service = Service::uc},
+      .repetitions = {}};
+  for (const Came& c : repetitions) {
+    Measurement m;
+    m.initiator = {.messages = 100, .seconds = 1, .extra = {{"datagrams_sent", 1000}}};
+    m.target.extra = {{"datagrams_received", c.datagrams},
+                      {"received_bytes", c.bytes},
+                      {"received_messages", c.messages}};
+    if (operation == Operation::read) std::swap(m.initiator.extra, m.target.extra);
+    result.repetitions.push_back(m);
+  }
+  return result;
+}
+
+Standing of_loss(const std::vector<CaseResult>& cases, const std::string& id) {
+  for (const Standing& s : standings(cases, Suite::loss, "veth")) {
+    if (s.target.id == id) return s;
+  }
+  throw std::out_of_range(id);
+}
+
+TEST(LossStandings, AWriteMayLackWhatTheLostDatagramsHadRoomFor) {
+  // Ten datagrams hold 9500 bytes, so each has room for less than 1056.
+  const auto met = [](double datagrams, double bytes) {
+    return of_loss({loss_case("uc-write/x/1%", Operation::write, {{datagrams, bytes, 0}})},
+                   "uc_write_loss")
+        .met();
+  };
+  EXPECT_EQ(met(1000, 950'000), true);
+  EXPECT_EQ(met(990, 950'000 - 10 * 950), true);
+  EXPECT_EQ(met(990, 950'000 - 10 * 1050), true);
+  EXPECT_EQ(met(990, 950'000 - 10 * 1060), false);
+  EXPECT_EQ(met(1000, 950'000 - 2000), false);  // nothing was lost, and something is missing
+}
+
+TEST(LossStandings, AMessageMayBeMissingWhereADatagramOfItIs) {
+  for (const auto& [operation, id] : {std::pair{Operation::send, "uc_send_loss"},
+                                      {Operation::write_immediate, "uc_write_immediate_loss"}}) {
+    const auto met = [&](double datagrams, double messages) {
+      return of_loss({loss_case("case", operation, {{datagrams, 9500 * messages, messages}})}, id)
+          .met();
+    };
+    EXPECT_EQ(met(1000, 100), true);
+    // A hundred of a thousand hit 1 - 0.9^10 of the messages, 65 of 100.
+    EXPECT_EQ(met(900, 35), true);
+    EXPECT_EQ(met(900, 29), true);
+    EXPECT_EQ(met(900, 28), false);
+    EXPECT_EQ(met(1000, 98), false);
+  }
+}
+
+TEST(LossStandings, AReadLacksNothing) {
+  const auto met = [](double bytes) {
+    return of_loss({loss_case("uc-read/x/10%", Operation::read, {{0, bytes, 100}})}, "uc_read_loss")
+        .met();
+  };
+  EXPECT_EQ(met(950'000), true);
+  EXPECT_EQ(met(940'500), false);
+}
+
+TEST(LossStandings, TheWorstCaseCountsByItsMedian) {
+  const CaseResult good = loss_case("a", Operation::send, {{1000, 0, 100}, {1000, 0, 100}});
+  const CaseResult bad =
+      loss_case("b", Operation::send, {{1000, 0, 50}, {1000, 0, 100}, {1000, 0, 60}});
+  const auto standing = of_loss({good, bad}, "uc_send_loss");
+  EXPECT_EQ(standing.met(), false);
+  ASSERT_TRUE(standing.value);
+  EXPECT_NEAR(standing.value->median, 40, 1e-9);
+  EXPECT_NEAR(standing.value->min, 0, 1e-9);
+}
+
+TEST(LossStandings, OtherServicesAndWithoutCountersNoneAreNotMeasured) {
+  CaseResult rc = loss_case("rc-write/x/1%", Operation::write, {{0, 0, 0}});
+  rc.spec.service = Service::rc;
+  CaseResult blind = loss_case("uc-write/x/1%", Operation::write, {{0, 0, 0}});
+  blind.repetitions[0].initiator.extra.clear();
+  EXPECT_EQ(of_loss({rc, blind}, "uc_write_loss").met(), std::nullopt);
+}
+
+TEST(Standings, WhatWasNotPromisedIsShownAndNeitherMetNorMissed) {
+  CaseResult c = loss_case("write/1M/flood/get-cq-event", Operation::write, {{0, 0, 0}});
+  c.repetitions[0].target.extra["own_switches"] = 700;
+  for (const Standing& s : standings({c}, Suite::uc, "veth")) {
+    if (std::string{s.target.id} != "uc_thread_inside") continue;
+    ASSERT_TRUE(s.value);
+    EXPECT_EQ(s.value->median, 700);
+    EXPECT_EQ(s.met(), std::nullopt);
+    return;
+  }
+  FAIL();
+}
+
 TEST(Standings, UnmeasuredIsNeitherMetNorMissed) {
   for (const Standing& standing : standings({}, Suite::rc, "loopback")) {
     EXPECT_EQ(standing.value, std::nullopt) << standing.target.id;

@@ -12,14 +12,24 @@ namespace {
 using namespace std::chrono_literals;
 using engine::Token;
 
+using stats::DialEnd;
+
 class NobodyCares final : public DialHandler {
  public:
   void dial_connected(Token&, Dial&, Started&&) override { ++told; }
-  void dial_failed(Token&, Dial&, DialFailure&&) override { ++told; }
+  void dial_failed(Token&, Dial&, DialFailure&& failure) override {
+    ++told;
+    kind = failure.kind;
+  }
   int told = 0;
+  DialFailure::Kind kind{};
 };
 
 // Both ends of a dial: weft's engine on one side, bare bytes on the other.
+// Length, tagged and last, RDMA Write.
+const std::vector<std::byte> kEmptyWrite{std::byte{0}, std::byte{14}, std::byte{0xc1},
+                                         std::byte{0x40}};
+
 class DialTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -37,6 +47,23 @@ class DialTest : public testing::Test {
         {.to = listener_->local(),
          .offer = {.extension = false, .peer_to_peer = peer_to_peer, .ird = 1, .ord = 1},
          .timeout = 30s});
+  }
+  // A dial that comes to nothing: how it was counted, once, and told.
+  void expect_failure(const DialPlan& plan, DialEnd counted, DialFailure::Kind told) {
+    const uint64_t before = failed(counted);
+    const int heard = handler_.told;
+    {
+      auto h = engine_->hold();
+      Dial::start(h.token(), handler_, plan);
+    }
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    while (handler_.told == heard && std::chrono::steady_clock::now() < until) engine_->progress();
+    EXPECT_EQ(handler_.told, heard + 1);
+    EXPECT_EQ(handler_.kind, told);
+    EXPECT_EQ(failed(counted), before + 1);
+  }
+  uint64_t failed(DialEnd why) const {
+    return engine_->counters().dial_failed[static_cast<size_t>(why)].value();
   }
   void accept() {
     pollfd p{.fd = listener_->fd(), .events = POLLIN, .revents = 0};
@@ -67,6 +94,17 @@ class DialTest : public testing::Test {
     }
     return all;
   }
+  // siw may sleep over the RTR, and would wake to the end.
+  void hear_the_kicks() {
+    const auto kicks = hear(3 * 20);
+    ASSERT_EQ(kicks.size(), 3U * 20);
+    for (size_t i = 0; i < kicks.size(); i += 20) {
+      EXPECT_EQ((std::vector<std::byte>{kicks.begin() + static_cast<long>(i),
+                                        kicks.begin() + static_cast<long>(i) + 4}),
+                kEmptyWrite)
+          << i;
+    }
+  }
   void say(const std::vector<uint8_t>& bytes) {
     const IoVec piece{const_cast<uint8_t*>(bytes.data()), bytes.size()};
     ASSERT_EQ(peer_->send({&piece, 1}).bytes, bytes.size());
@@ -79,9 +117,6 @@ class DialTest : public testing::Test {
   bool ended_ = false;
 };
 
-// Length, tagged and last, RDMA Write.
-const std::vector<std::byte> kEmptyWrite{std::byte{0}, std::byte{14}, std::byte{0xc1},
-                                         std::byte{0x40}};
 constexpr size_t kRequest = 24;  // with the enhanced block
 
 std::vector<uint8_t> reply(uint8_t ird_high, uint8_t ord_high) {
@@ -117,21 +152,36 @@ TEST_F(DialTest, GivenUpBeforeTheReplyItStillSendsTheRtrAndClosesLater) {
     if (k.fpdu > 8) {
       EXPECT_EQ(static_cast<uint8_t>(rtr[3]) & 0x0f, k.opcode);
     }
-    // siw may sleep over the RTR, and would wake to the end.
-    const auto kicks = hear(3 * 20);
-    ASSERT_EQ(kicks.size(), 3U * 20);
-    for (size_t i = 0; i < kicks.size(); i += 20) {
-      EXPECT_EQ((std::vector<std::byte>{kicks.begin() + static_cast<long>(i),
-                                        kicks.begin() + static_cast<long>(i) + 4}),
-                kEmptyWrite)
-          << i;
-    }
+    hear_the_kicks();
     EXPECT_GE(std::chrono::steady_clock::now() - before, rdmap::kKickAfter[2]);
     EXPECT_TRUE(hear(1).empty());
     EXPECT_TRUE(ended_);
     EXPECT_GE(std::chrono::steady_clock::now() - before, rdmap::kRtrSettles);
     EXPECT_EQ(handler_.told, 0);
   }
+}
+
+// The same rule, and RFC 6581 section 9.1: the Reply's ORD of 0x2001 is more than there is.
+TEST_F(DialTest, AReplyThatNobodyCanLiveWithGetsTheRtrBeforeTheTerminate) {
+  dial(true);
+  accept();
+  ASSERT_EQ(hear(kRequest).size(), kRequest);
+  const auto before = std::chrono::steady_clock::now();
+  say(reply(0x80, 0xa0));
+  const auto rtr = hear(20);
+  ASSERT_EQ(rtr.size(), 20U);
+  EXPECT_EQ((std::vector<std::byte>{rtr.begin(), rtr.begin() + 4}), kEmptyWrite);
+  EXPECT_EQ(handler_.told, 1);
+  EXPECT_EQ(failed(DialEnd::bad_reply), 1U);
+  hear_the_kicks();
+  const auto terminate = hear(2 + 18 + 4 + 4);
+  EXPECT_GE(std::chrono::steady_clock::now() - before, rdmap::kRtrSettles);
+  ASSERT_EQ(terminate.size(), 2U + 18 + 4 + 4);
+  EXPECT_EQ(static_cast<uint8_t>(terminate[3]) & 0x0f, 7);
+  EXPECT_EQ(static_cast<uint8_t>(terminate[20]), 0x20);
+  EXPECT_EQ(static_cast<uint8_t>(terminate[21]), 6);
+  EXPECT_TRUE(hear(1).empty());
+  EXPECT_TRUE(ended_);
 }
 
 TEST_F(DialTest, GivenUpWithoutAnRtrToSendItClosesAtOnce) {
@@ -142,6 +192,33 @@ TEST_F(DialTest, GivenUpWithoutAnRtrToSendItClosesAtOnce) {
   EXPECT_TRUE(hear(1).empty());
   EXPECT_TRUE(ended_);
   EXPECT_EQ(handler_.told, 0);
+}
+
+TEST_F(DialTest, WhyItCameToNothingIsCounted) {
+  const port::Address free = listener_->local();
+  listener_.reset();
+  expect_failure({.to = free, .timeout = 30s}, DialEnd::nobody_listens, DialFailure::Kind::refused);
+  // No way leads from the loopback address to another host.
+  expect_failure({.from = port::Address::from_gid(Gid::from_ipv4(0x7f000001), 0),
+                  .to = port::Address::from_gid(Gid::from_ipv4(0xc0000201), 9),
+                  .timeout = 30s},
+                 DialEnd::unreachable, DialFailure::Kind::unreachable);
+  // wire.md 14.3: what the kernel does where it picks the target as the source.
+  expect_failure({.from = free, .to = free, .timeout = 30s}, DialEnd::to_itself,
+                 DialFailure::Kind::refused);
+}
+
+TEST_F(DialTest, WithoutMemoryItComesToNothing) {
+  Dial& d = dial(true);
+  accept();
+  {
+    auto h = engine_->hold();
+    d.on_no_memory(h.token());  // as the engine says it
+  }
+  EXPECT_EQ(failed(DialEnd::no_memory), 1U);
+  EXPECT_EQ(handler_.told, 1);
+  EXPECT_TRUE(hear(kRequest + 1).size() <= kRequest);
+  EXPECT_TRUE(ended_);
 }
 
 // No second try for nobody.

@@ -80,6 +80,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
                                 {"WEFT_TRACE_SNAP", "64"},
                                 {"WEFT_TRACE_SIZE", "2"},
                                 {"WEFT_FAULT", "loss:0.5"},
+                                {"WEFT_FAULT_LOG", "/tmp/lost-%p"},
                                 {"WEFT_LOG", "debug"}},
                                &complaints);
   EXPECT_THAT(complaints, IsEmpty());
@@ -113,6 +114,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
   EXPECT_EQ(o.trace_snap, 64U);
   EXPECT_EQ(o.trace_size, 2U);
   EXPECT_EQ(o.fault, FaultSpec{.loss = 0.5});
+  EXPECT_EQ(o.fault_log, "/tmp/lost-%p");
   EXPECT_EQ(o.log, log::Level::debug);
   for (const OptionInfo& info : table()) {
     EXPECT_NE(value_of(o, info), info.default_text) << info.name << " was not covered by this test";

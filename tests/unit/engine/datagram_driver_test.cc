@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <new>
 
 #include "engine/uc_link.h"
@@ -65,6 +66,9 @@ class DatagramDriverTest : public ::testing::Test {
   }
   ~DatagramDriverTest() override { engine.reset(); }
 
+  // Lives as long as the engine: its helper thread visits links while the test ends.
+  Side& side() { return sides.emplace_back(); }
+
   template <class F>
   bool until(F&& done) {
     for (const Time end = Engine::clock() + 20s; Engine::clock() < end;) {
@@ -113,14 +117,15 @@ class DatagramDriverTest : public ::testing::Test {
   // Sends 1 MB in datagrams of 64 KB; returns how much of it went straight to its place.
   uint64_t in_place_of_large_datagrams(uint32_t number) {
     max_payload = 65'504;
-    Side a;
-    Side b;
+    Side& a = side();
+    Side& b = side();
     connect(a, b, number);
     const uint64_t before = engine->counters().bytes_received_in_place.value();
     Buffer there = pattern_bytes(1 << 20, number);
     Buffer place(there.size());
     send(a, b, there, place, 1);
-    EXPECT_TRUE(until([&] { return b.host.host.received.size() == 1; }));
+    EXPECT_TRUE(
+        until([&] { return b.host.host.received.size() == 1 && a.host.host.sent.size() == 1; }));
     EXPECT_EQ(place, there);
     const Hold h = engine->hold();
     return engine->counters().bytes_received_in_place.value() - before;
@@ -128,6 +133,7 @@ class DatagramDriverTest : public ::testing::Test {
 
   uint16_t max_payload = 1472;
   bool crc = false;
+  std::deque<Side> sides;
   std::unique_ptr<Engine> engine;
   DatagramOwner nobody;
   Listener listener;
@@ -136,8 +142,8 @@ class DatagramDriverTest : public ::testing::Test {
 };
 
 TEST_F(DatagramDriverTest, MessagesBothWays) {
-  Side a;
-  Side b;
+  Side& a = side();
+  Side& b = side();
   connect(a, b, 1);
   for (const size_t n : {size_t{1}, size_t{1424}, size_t{100'000}}) {
     Buffer there = pattern_bytes(n, n);
@@ -158,10 +164,57 @@ TEST_F(DatagramDriverTest, MessagesBothWays) {
   }
 }
 
-// wire.md 9.1: DREQ; what stays of the link ends by itself.
 // The first one shows that they are large.
 TEST_F(DatagramDriverTest, LargeDatagramsGoStraightToTheirPlaces) {
   EXPECT_EQ(in_place_of_large_datagrams(1), (1 << 20) - 65'456);
+}
+
+// The first of a Send opens it, and goes another way; so do small ones. Neither keeps the next from
+// being looked at.
+TEST_F(DatagramDriverTest, LargeDatagramsGoStraightToTheirPlacesWhateverIsBetween) {
+  max_payload = 65'504;
+  Side& a = side();
+  Side& b = side();
+  connect(a, b, 1);
+  uint64_t expected = 0;
+  for (uint32_t i = 0; i < 12; ++i) {
+    Buffer there = pattern_bytes(i % 3 == 2 ? 100 : 1 << 20, i);
+    Buffer place(there.size());
+    if (there.size() > 100) expected += there.size() - 65'456;
+    send(a, b, there, place, 1);
+    ASSERT_TRUE(until([&] { return b.host.host.received.size() == i + 1; }));
+    EXPECT_EQ(place, there);
+  }
+  const Hold h = engine->hold();
+  EXPECT_EQ(engine->counters().bytes_received_in_place.value(), expected);
+}
+
+TEST_F(DatagramDriverTest, SoDoWritesWithImmediate) {
+  max_payload = 65'504;
+  Side& a = side();
+  Side& b = side();
+  connect(a, b, 1);
+  Buffer target(1 << 20);
+  const Stag stag = b.host.host.add_region(target);
+  for (uint32_t i = 0; i < 3; ++i) {
+    Buffer there = pattern_bytes(target.size(), i);
+    {
+      Hold h = engine->hold();
+      b.host.host.post_receive(i, {});
+      a.host.host.post({.operation = Operation::write_immediate,
+                        .signaled = true,
+                        .remote_stag = stag,
+                        .remote_to = test::address_of(target),
+                        .immediate = i},
+                       {test::segment(a.host.host, there)});
+      a.link->settle(h.token());
+    }
+    ASSERT_TRUE(until([&] { return b.host.host.received.size() == i + 1; }));
+    EXPECT_EQ(target, there);
+  }
+  const Hold h = engine->hold();
+  // The first datagram shows that they are large.
+  EXPECT_EQ(engine->counters().bytes_received_in_place.value(), 3 * target.size() - 65'456);
 }
 
 // wire.md part IV: what lies in one piece is checked before it is placed.
@@ -170,9 +223,10 @@ TEST_F(DatagramDriverTest, LargeDatagramsWithACrcAreCheckedFirst) {
   EXPECT_EQ(in_place_of_large_datagrams(1), 0);
 }
 
+// wire.md 9.1: DREQ; what stays of the link ends by itself.
 TEST_F(DatagramDriverTest, WhoLeavesTellsThePeer) {
-  Side a;
-  Side b;
+  Side& a = side();
+  Side& b = side();
   connect(a, b, 1);
   {
     Hold h = engine->hold();
@@ -185,10 +239,10 @@ TEST_F(DatagramDriverTest, WhoLeavesTellsThePeer) {
 
 // One connection cannot go on for want of memory; its neighbour on the same socket does.
 TEST_F(DatagramDriverTest, WantOfMemoryEndsOneConnection) {
-  Side a;
-  Side b;
-  Side c;
-  Side d;
+  Side& a = side();
+  Side& b = side();
+  Side& c = side();
+  Side& d = side();
   connect(a, b, 1);
   connect(c, d, 2);
   b.host.on_receive = [](const auto&, auto, const auto&) { throw std::bad_alloc{}; };
@@ -207,7 +261,7 @@ TEST_F(DatagramDriverTest, WantOfMemoryEndsOneConnection) {
 
 // Nobody listens: REJ 1.
 TEST_F(DatagramDriverTest, WhoeverIsNotListenedToIsRefused) {
-  Side a;
+  Side& a = side();
   Hold h = engine->hold();
   a.link = &UcLink::start(h.token(), *passive, a.owner, a.host);
   const wdp::Path path{.to = {.address = kHere, .port = active->socket().local().port()},
@@ -229,8 +283,8 @@ TEST_F(DatagramDriverTest, WhatAFaultHoldsBackComesByItself) {
     socket.inject(late);
     passive = &DatagramDriver::start(h.token(), listener, std::move(socket));
   }
-  Side a;
-  Side b;
+  Side& a = side();
+  Side& b = side();
   connect(a, b, 1);
   Buffer there = pattern_bytes(1000, 1);
   Buffer place(there.size());
@@ -248,7 +302,7 @@ TEST_F(DatagramDriverTest, WhatAFaultHoldsBackComesByItself) {
   ASSERT_TRUE(until([&] { return b.host.host.received.size() == 1; }));
   EXPECT_EQ(place, there);
   const Hold h = engine->hold();
-  EXPECT_EQ(engine->counters().datagrams_received.value(), before + 1);
+  EXPECT_GE(engine->counters().datagrams_received.value(), before + 1);
 }
 
 // What is no WDP, of a version that is not ours, or for nobody, is counted and nothing else.

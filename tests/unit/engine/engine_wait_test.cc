@@ -131,6 +131,42 @@ TEST_F(EngineWait, WhatIsPutOffGoesOutWhoeverListens) {
   ::close(sockets[1]);
 }
 
+// Each look of the helper takes a processor from the thread that holds the engine, which may have
+// much to send before it sleeps. But what came in meanwhile is not forgotten. (The bound is far
+// from both: every 50 us would be a thousand times in 50 ms.)
+TEST_F(EngineWait, WhoHoldsTheEngineForLongIsNotLookedAtAllTheTime) {
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  std::promise<void> heard;
+  {
+    Hold h = engine->hold();
+    engine->add(h.token(), std::make_unique<Ear>(heard), sockets[0], true, false);
+  }
+  engine->expect_sleeper();
+  engine->progress();
+  const auto wakeups = [&] { return engine->counters().helper_wakeups.value(); };
+  {
+    const Hold h = engine->hold();
+    const auto before = static_cast<int64_t>(wakeups());
+    const Time begun = Engine::clock();
+    std::this_thread::sleep_for(50ms);
+    EXPECT_LT(static_cast<int64_t>(wakeups()) - before, (Engine::clock() - begun) / 150us);
+  }
+  {
+    const Hold h = engine->hold();
+    const auto before = static_cast<int64_t>(wakeups());
+    const Time begun = Engine::clock();
+    ASSERT_EQ(::send(sockets[1], "x", 1, 0), 1);
+    std::this_thread::sleep_for(50ms);
+    EXPECT_LT(static_cast<int64_t>(wakeups()) - before, (Engine::clock() - begun) / 150us);
+  }
+  EXPECT_EQ(heard.get_future().wait_for(20s), std::future_status::ready);
+  engine->forget_sleeper();
+  engine.reset();
+  ::close(sockets[0]);
+  ::close(sockets[1]);
+}
+
 // signal(7): what read(2) of a device does, which the program believes this to be.
 class EngineSignals : public EngineWait {
  protected:

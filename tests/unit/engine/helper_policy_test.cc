@@ -58,6 +58,19 @@ TEST(HelperPolicy, AWordFromTheUserBelowTheLeast) {
 constexpr size_t kTrain = 64 << 10;
 const Time kStart = Time::from_ns(1'000'000'000);
 
+TEST(HeldPolicy, LooksLessOftenWhileItFindsTheEngineHeld) {
+  HeldPolicy p;
+  Duration before = p.found_held();
+  for (int i = 0; i < 4; ++i) {
+    const Duration next = p.found_held();
+    EXPECT_EQ(next, before * 2);
+    before = next;
+  }
+  EXPECT_EQ(p.found_held(), before);
+  p.found_free();
+  EXPECT_LT(p.found_held(), before);
+}
+
 TEST(RestPolicy, RestsWhileMuchComesInCloseTogether) {
   RestPolicy p{100us};
   EXPECT_EQ(p.after(kTrain, kStart, Time{}), 0us);  // the first, after a long time

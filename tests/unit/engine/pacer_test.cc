@@ -48,6 +48,21 @@ TEST(Pacer, ARateOfNextToNothingIsAnHourForADatagram) {
   EXPECT_EQ(p.next(), start - 1ms + 3600s);
 }
 
+TEST(Pacer, TheSlowerOfTwoRatesCounts) {
+  const Time start = Time::from_ns(1'000'000'000);
+  for (const auto& [own, path] : {std::pair{8.0, 80.0}, {80.0, 8.0}, {0.0, 8.0}, {8.0, 0.0}}) {
+    Pacer p{own};
+    p.sent(5'000'000, start, path);
+    EXPECT_EQ(p.next(), start + 4ms) << own << ' ' << path;
+  }
+  // Of one train only: the next one goes another way.
+  Pacer p{0};
+  p.sent(5'000'000, start, 8);
+  const Time next = p.next();
+  p.sent(5'000'000, next);
+  EXPECT_EQ(p.next(), next);
+}
+
 TEST(Pacer, NoRateIsNoDelay) {
   Pacer p{0};
   p.sent(100'000'000, Time::from_ns(5));

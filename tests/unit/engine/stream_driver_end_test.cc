@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
+
 #include "engine/stream_driver.h"
 #include "port/tcp_listener.h"
 #include "tests/support/frames.h"
@@ -10,6 +12,8 @@
 
 namespace weft::engine {
 namespace {
+
+using namespace std::chrono_literals;
 
 using rdmap::Operation;
 using rdmap::Status;
@@ -19,7 +23,8 @@ using test::Buffer;
 struct Owner final : StreamOwner {
   void visiting(Token&) override {}
   void visited(Token&) override {}
-  void driver_gone(Token&) override {}
+  void driver_gone(Token&) override { gone = true; }
+  std::atomic<bool> gone{false};  // looked at beside the engine's own thread
 };
 
 void await(int fd, short events) {
@@ -27,52 +32,87 @@ void await(int fd, short events) {
   ASSERT_EQ(::poll(&p, 1, 20'000), 1);
 }
 
-// siw's Terminate is followed by a reset when more of ours arrives behind the fault, a kick for
-// one. The next send fails, and what came before the reset still has to be heard (wire.md 5.5).
-TEST(StreamDriverEnd, ATerminateInFrontOfAResetIsHeard) {
-  auto engine = std::move(*Engine::create(0));
-  auto listener =
-      port::TcpListener::listen(port::Address::from_gid(Gid::from_ipv4(INADDR_LOOPBACK), 0), 4);
-  ASSERT_TRUE(listener.ok());
-  auto ours = port::TcpStream::connect({}, listener->local());
-  ASSERT_TRUE(ours.ok());
-  await(listener->fd(), POLLIN);
-  auto theirs = listener->accept();
-  ASSERT_TRUE(theirs);
-
-  Owner owner;
-  test::Host host;
-  Buffer sink(10);
-  {
-    Hold h = engine->hold();  // so that nobody reads meanwhile
-    const int fd = ours->fd();
+// A stream on a connection of loopback, whose other end is the test.
+struct StreamDriverEnd : testing::Test {
+  void SetUp() override {
+    auto listener =
+        port::TcpListener::listen(port::Address::from_gid(Gid::from_ipv4(INADDR_LOOPBACK), 0), 4);
+    ASSERT_TRUE(listener.ok());
+    auto connected = port::TcpStream::connect({}, listener->local());
+    ASSERT_TRUE(connected.ok());
+    ours = std::move(*connected);
+    await(listener->fd(), POLLIN);
+    auto accepted = listener->accept();
+    ASSERT_TRUE(accepted);
+    theirs = std::move(*accepted);
+  }
+  StreamDriver& start(Hold& h) {
+    const int fd = ours.fd();
     auto owned = std::make_unique<StreamDriver>(
-        owner, std::move(*ours), host,
+        owner, std::move(ours), host,
         rdmap::StreamConfig{.mpa = {.extension = false, .ird = 4, .ord = 4}, .initiator = true}, 1,
         h.token().now());
     StreamDriver& driver = *owned;
     engine->add(h.token(), std::move(owned), fd, true, false);
     driver.start(h.token(), {});
+    return driver;
+  }
+  void say_terminate() {
+    const Buffer said =
+        test::make_fpdu(test::terminate({.error = wire::term::kProtectionInvalidStag}));
+    const IoVec piece{const_cast<std::byte*>(said.data()), said.size()};
+    ASSERT_EQ(theirs.send({&piece, 1}).bytes, said.size());
+  }
+  void expect_terminated() {
+    ASSERT_TRUE(host.end);
+    EXPECT_EQ(host.end->kind, StreamEnd::Kind::terminated);
+    EXPECT_EQ(host.end->error, wire::term::kProtectionInvalidStag);
+  }
+
+  Owner owner;
+  test::Host host;
+  port::TcpStream ours;  // until start()
+  port::TcpStream theirs;
+  std::unique_ptr<Engine> engine = std::move(*Engine::create(0));
+};
+
+// siw's Terminate is followed by a reset when more of ours arrives behind the fault, a kick for
+// one. The next send fails, and what came before the reset still has to be heard (wire.md 5.5).
+TEST_F(StreamDriverEnd, ATerminateInFrontOfAResetIsHeard) {
+  Buffer sink(10);
+  {
+    Hold h = engine->hold();  // so that nobody reads meanwhile
+    const int fd = ours.fd();
+    StreamDriver& driver = start(h);
     const auto post_read = [&] {
       host.post({.operation = Operation::read, .signaled = true, .remote_stag = Stag{0xbad00}},
                 {test::segment(host, sink)});
       driver.settle(h.token());
     };
     post_read();
-    await(theirs->fd(), POLLIN);
-    const Buffer said =
-        test::make_fpdu(test::terminate({.error = wire::term::kProtectionInvalidStag}));
-    const IoVec piece{const_cast<std::byte*>(said.data()), said.size()};
-    ASSERT_EQ(theirs->send({&piece, 1}).bytes, said.size());
-    theirs->reset();
+    await(theirs.fd(), POLLIN);
+    say_terminate();
+    theirs.reset();
     await(fd, POLLERR);
     post_read();
   }
-  ASSERT_TRUE(host.end);
-  EXPECT_EQ(host.end->kind, StreamEnd::Kind::terminated);
-  EXPECT_EQ(host.end->error, wire::term::kProtectionInvalidStag);
+  expect_terminated();
   EXPECT_EQ(host.send_queue().at(0).status, Status::remote_access);
-  engine.reset();
+}
+
+// It is told of the end once more, with the same reason, until it could hear it.
+TEST_F(StreamDriverEnd, WhoHasNoMemoryToHearOfItIsToldAgain) {
+  host.poor_at_end = 3;
+  {
+    Hold h = engine->hold();
+    start(h);
+    say_terminate();
+  }
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  while (!owner.gone && std::chrono::steady_clock::now() < until) engine->progress();
+  ASSERT_TRUE(owner.gone);
+  EXPECT_EQ(host.poor_at_end, 0);
+  expect_terminated();
 }
 
 }  // namespace

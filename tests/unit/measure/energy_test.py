@@ -3,8 +3,12 @@
 
 import json
 import os
+import sys
 
 from measured import RANGE, Measured, main
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
+import ipmitool  # noqa: E402
 
 
 class EnergyTest(Measured):
@@ -64,16 +68,8 @@ class EnergyTest(Measured):
         unmeasured = {s["source"] for s in energy["sources"] if "unmeasured" in s}
         self.assertEqual(unmeasured, {"powercap", "perf"})
 
-    def ipmitool(self, text):
-        folder = self.root / "bin"
-        folder.mkdir()
-        tool = folder / "ipmitool"
-        tool.write_text(f"#!/bin/sh\n[ \"$*\" = 'dcmi power reading' ] || exit 1\n{text}\n")
-        tool.chmod(0o755)
-        return {"PATH": f"{folder}:{os.environ['PATH']}"}
-
     def test_a_management_controller(self):
-        path = self.ipmitool("echo '    Instantaneous power reading:      236 Watts'")
+        path = ipmitool.saying(self.root, 236)
         report, _ = self.report(command=["sleep", "0.05"], **path)
         energy = report["energy"]
         self.assertEqual((energy["source"], energy["of"]), ("ipmi", "machine"))
@@ -82,7 +78,7 @@ class EnergyTest(Measured):
         self.assertEqual({t["process"] for t in report["threads"]}, {"sleep"})
 
     def test_what_the_controller_refuses_is_quoted(self):
-        path = self.ipmitool("echo 'Could not open device at /dev/ipmi0' >&2; exit 1")
+        path = ipmitool.fake(self.root, "echo 'Could not open device at /dev/ipmi0' >&2; exit 1")
         report, _ = self.report("--energy", "ipmi", command=["true"], **path)
         self.assertIn("Could not open device", report["energy"]["unmeasured"])
 

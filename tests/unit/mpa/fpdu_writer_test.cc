@@ -138,6 +138,27 @@ TEST(FpduWriter, FitsIsAPromise) {
   }
 }
 
+// RFC 5044 section 5.1: where the batch is cut every so many bytes, as TCP does it, each cut is
+// between two FPDUs.
+TEST(FpduWriter, KeepsEachFpduWholeInASegment) {
+  for (const size_t segment : {size_t{1448}, size_t{1398}}) {
+    for (const size_t n : {size_t{10}, size_t{700}, size_t{1424 - 48}, size_t{1424}}) {
+      const size_t frame = wire::fpdu_size(18 + n);
+      if (frame > segment) continue;
+      FpduWriter w = writer(true);
+      w.keep_whole_in(static_cast<uint32_t>(segment));
+      TxBatch batch;
+      Buffer payload = pattern(n, 3);
+      size_t count = 0;
+      for (; count < 100 && w.fits(batch, 18, n, 1); ++count) {
+        ASSERT_EQ(batch.bytes() / segment, (batch.bytes() + frame - 1) / segment) << "would be cut";
+        w.write(batch, pattern(18, 1), cut(payload, {}));
+      }
+      EXPECT_EQ(count, segment % frame == 0 ? 100U : segment / frame) << n << " of " << segment;
+    }
+  }
+}
+
 // --- markers: RFC 5044 section 4.3, read back by a decoder that goes byte by byte
 
 struct Marked {

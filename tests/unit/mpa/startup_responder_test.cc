@@ -137,5 +137,32 @@ TEST(Responder, ARejectionKeepsRevisionAndBlock) {
   }
 }
 
+// The fixed part says all that a rejection needs: the revision, C and S.
+TEST(Responder, ARequestMayBeRejectedBeforeItIsWhole) {
+  const MpaEnhanced block{.ird = 3, .ord = 4};
+  for (const uint8_t revision : {1, 2}) {
+    const MpaStart start{.kind = MpaStart::Kind::request, .crc = true, .revision = revision};
+    const Buffer whole = frame(start, revision == 2 ? &block : nullptr, pattern(7, 1));
+    for (size_t n = 0; n <= whole.size(); ++n) {
+      SCOPED_TRACE(std::to_string(n) + " bytes");
+      Responder responder;
+      Bytes bytes = Bytes{whole}.first(n);
+      ASSERT_TRUE(responder.received(bytes).ok());
+      ASSERT_EQ(responder.asked().has_value(), n >= MpaStart::kSize);
+      if (!responder.asked()) continue;
+      EXPECT_EQ(responder.asked()->revision, revision);
+      const Parsed p = parsed(MpaStart::Kind::reply, responder.reject({}));
+      EXPECT_TRUE(p.start.rejected && p.start.crc);
+      EXPECT_EQ(p.start.revision, revision);
+      EXPECT_EQ(p.block.has_value(), revision == 2) << "the same S as the Request";
+    }
+  }
+  Responder stranger;
+  const Buffer rubbish = pattern(MpaStart::kSize, 9);
+  Bytes bytes{rubbish};
+  EXPECT_FALSE(stranger.received(bytes).ok());
+  EXPECT_FALSE(stranger.asked());
+}
+
 }  // namespace
 }  // namespace weft::mpa

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <csignal>
 
 namespace weft::port {
@@ -37,6 +38,14 @@ TEST(Signals, OneHandlerThatEndsCallsIsEnough) {
     EXPECT_FALSE(signals_restart_calls());
   }
   EXPECT_TRUE(signals_restart_calls());
+}
+
+// Its callers pass on what a wait ended with.
+TEST(Signals, ErrnoStays) {
+  const Handler ends{SIGRTMAX, nothing, 0};
+  errno = EINTR;
+  EXPECT_FALSE(signals_restart_calls());
+  EXPECT_EQ(errno, EINTR);
 }
 
 TEST(Signals, IgnoredOnesDoNotCount) {

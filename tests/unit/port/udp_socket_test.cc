@@ -264,13 +264,18 @@ TEST_P(Udp, OverrunsAreCounted) {
     }
   };
   drain();
-  // The count comes with a datagram that is received after the loss.
-  ASSERT_EQ(a.send({.to = &there, .segment = 0, .pieces = {&piece, 1}}, segmentation).bytes,
-            data.size());
-  ASSERT_TRUE(readable(small));
-  drain();
+  // The count comes with a datagram that is received after the loss. A busy kernel may be late with
+  // some of them.
+  uint32_t sent = kSent;
+  for (int i = 0; i < 100 && received + small.overruns() != sent; ++i) {
+    ASSERT_EQ(a.send({.to = &there, .segment = 0, .pieces = {&piece, 1}}, segmentation).bytes,
+              data.size());
+    ++sent;
+    ASSERT_TRUE(readable(small));
+    drain();
+  }
   EXPECT_GT(small.overruns(), 0U);
-  EXPECT_EQ(received + small.overruns(), kSent + 1);
+  EXPECT_EQ(received + small.overruns(), sent);
 }
 
 TEST(UdpIpv6, ATrainOverIpv6) {

@@ -4,6 +4,7 @@
 
 #include "tests/support/frames.h"
 #include "tests/support/host.h"
+#include "wire/rdmap_messages.h"
 
 namespace weft::rdmap {
 namespace {
@@ -42,15 +43,33 @@ class Blame : public ::testing::Test {
     }
     while (path_.ready()) EXPECT_TRUE(path_.write_fpdu(writer_, batch_));
   }
-  // Terminate about the segment of which the header is `header`; what the flush then says.
-  std::vector<Status> blamed(const Buffer& header, TermError error = term::kProtectionInvalidStag) {
+  // Terminate about the segment of which the header is `header`.
+  static wire::Terminate about(const Buffer& header,
+                               TermError error = term::kProtectionInvalidStag) {
     wire::Terminate t{.error = error, .ddp_header_size = static_cast<uint8_t>(header.size())};
     std::copy(header.begin(), header.end(), t.ddp_header.begin());
+    return t;
+  }
+  std::vector<Status> blamed(const Buffer& header, TermError error = term::kProtectionInvalidStag) {
+    return blamed(about(header, error));
+  }
+  // What the flush behind it says.
+  std::vector<Status> blamed(const wire::Terminate& t) {
     apply_blame(t, false, path_);
     host_.flush();
     std::vector<Status> all;
     for (const auto& done : host_.sent) all.push_back(done.status);
     return all;
+  }
+  // The MSN is the first one's.
+  wire::Terminate about_the_sink_of_the_second(wire::Terminate::Layout layout) {
+    wire::Terminate t =
+        about(test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 1}));
+    t.layout = layout;
+    t.rdmap_header_size = wire::ReadRequest::kSize;
+    wire::ReadRequest{.sink_stag = path_.reads().find(Msn{2})->sink, .size = 1}.encode(
+        t.rdmap_header.data());
+    return t;
   }
   static constexpr auto kFlushed = Status::flushed;
 
@@ -68,8 +87,25 @@ TEST_F(Blame, AReadByItsMsn) {
   EXPECT_EQ(blamed(header), (std::vector{kFlushed, kFlushed, Status::remote_access, kFlushed}));
 }
 
-// siw puts the read's size where the MSN belongs (wire.md 5.2): then it is the oldest read.
-TEST_F(Blame, TheOldestReadWhereTheMsnMakesNoSense) {
+// siw puts the read's size where the MSN belongs (wire.md 5.2), and that may be another read's MSN.
+TEST_F(Blame, TheOldestReadWhateverMsnSiwSays) {
+  const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 2});
+  wire::Terminate t = about(header);
+  t.layout = wire::Terminate::Layout::siw;
+  EXPECT_EQ(blamed(t), (std::vector{kFlushed, Status::remote_access, kFlushed, kFlushed}));
+}
+
+// A sink belongs to one read, whatever the MSN and the layout are.
+TEST_F(Blame, AReadByItsSink) {
+  EXPECT_EQ(blamed(about_the_sink_of_the_second(wire::Terminate::Layout::rfc)),
+            (std::vector{kFlushed, kFlushed, Status::remote_access, kFlushed}));
+}
+TEST_F(Blame, AReadByTheSinkThatSiwQuotes) {
+  EXPECT_EQ(blamed(about_the_sink_of_the_second(wire::Terminate::Layout::siw)),
+            (std::vector{kFlushed, kFlushed, Status::remote_access, kFlushed}));
+}
+
+TEST_F(Blame, TheOldestReadWhereTheMsnIsNobodys) {
   const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 64});
   EXPECT_EQ(blamed(header), (std::vector{kFlushed, Status::remote_access, kFlushed, kFlushed}));
 }

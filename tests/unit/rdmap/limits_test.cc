@@ -45,6 +45,18 @@ TEST(MaxPayload, BigFpdusBetweenWeftsOrByOption) {
   EXPECT_LE(wire::fpdu_size(18 + kBigPayload), 64U * 1024);
 }
 
+// Segments matter to plain peers alone; with markers a receiver needs none.
+TEST(FpduSegment, IsTcpsWhereFpdusFitIt) {
+  EXPECT_EQ(fpdu_segment(config(1448)), 1448U);
+  EXPECT_EQ(fpdu_segment(config(1398)), 1398U);
+  EXPECT_EQ(fpdu_segment(config(88)), 536U) << "as for the size of FPDUs";
+  EXPECT_EQ(fpdu_segment(config(1448, true)), 0U);
+  EXPECT_EQ(fpdu_segment(config(1448, false, true)), 0U);
+  StreamConfig c = config(1448);
+  c.big_fpdu = true;
+  EXPECT_EQ(fpdu_segment(c), 0U);
+}
+
 // RFC 5044 section 4.3: markers take their share of the segment, wherever the FPDU begins in the
 // stream.
 TEST(MaxPayload, MarkersTakeTheirShare) {

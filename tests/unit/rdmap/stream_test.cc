@@ -17,6 +17,24 @@ TEST(Stream, AFinBetweenFpdusIsAnEnd) {
   EXPECT_EQ(p.stream.wish(), Wish::close);
 }
 
+// wire.md 6: nothing more is answered.
+TEST(Stream, ReadRequestsBeforeAFinMayStayUnanswered) {
+  for (const bool in_time : {true, false}) {
+    ScriptPeer p;
+    Buffer memory = pattern_bytes(100, 1);
+    p.hears(test::read_request(1, {.size = 100,
+                                   .source_stag = p.host.add_region(memory),
+                                   .source_to = test::address_of(memory)}));
+    if (in_time) {
+      EXPECT_EQ(names(p.says()), "RDMA Read Response");
+    }
+    p.stream.peer_closed(p.now);
+    EXPECT_TRUE(p.says().empty());
+    EXPECT_EQ(p.host.end->kind, Kind::peer_closed);
+    EXPECT_EQ(p.stream.wish(), Wish::close);
+  }
+}
+
 TEST(Stream, AFinInsideAnFpduIsALoss) {
   ScriptPeer p;
   p.hears_bytes(Bytes{test::make_fpdu(kEmptyWrite)}.first(7));

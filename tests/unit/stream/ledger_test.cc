@@ -34,7 +34,7 @@ struct Bench {
   // The packets of all published blocks, which are released.
   std::set<uint64_t> take() {
     std::set<uint64_t> numbers;
-    while (const weft_stream_block* b = store.front()) {
+    while (const weft_stream_block* b = store.unreleased()) {
       for (uint32_t i = 0; i < b->packets; ++i) {
         if ((b->valid[i / 8] >> (i % 8) & 1) != 0) numbers.insert(b->number * b->packets + i);
       }
@@ -167,6 +167,39 @@ TEST(Ledger, ANewReceiverLearnsOfTheGap) {
   EXPECT_EQ(b.ledger.counts().gap, 100U);
 }
 
+// What a receiver that was killed had not published, and what was not sent until this one came.
+TEST(Ledger, TheGapBeginsBehindWhatAPredecessorPublished) {
+  Bench b{{.hold = 1}};
+  b.ledger.follow(40);
+  EXPECT_EQ(b.ledger.may_begin(37), 40U);
+  EXPECT_EQ(b.ledger.may_begin(75), 75U);
+  b.ledger.begin(75, 60);
+  EXPECT_EQ(b.ledger.counts().gap, 35U);
+  EXPECT_EQ(b.ledger.counts().gap_sent, 20U);
+  b.arrive(75, 80);
+  b.ledger.finish(80);
+  EXPECT_EQ(b.take(), range(75, 80));
+  EXPECT_EQ(b.ledger.counts().missing, 0U);
+  // The same sender lost this one for a while, another one was never there.
+  b.ledger.begin(90, 84);
+  b.ledger.finish(96);
+  EXPECT_EQ(b.ledger.counts().gap, 45U);
+  EXPECT_EQ(b.ledger.counts().gap_sent, 24U);
+  b.ledger.begin(104, std::nullopt);
+  EXPECT_EQ(b.ledger.counts().gap, 53U);
+  EXPECT_EQ(b.ledger.counts().gap_sent, 24U);
+}
+
+// A ring may have had other blocks.
+TEST(Ledger, APredecessorsEndMayLieWithinABlock) {
+  Bench b{{.hold = 1}};
+  b.ledger.follow(42);
+  EXPECT_EQ(b.ledger.may_begin(42), 48U);
+  b.ledger.begin(48, 45);
+  EXPECT_EQ(b.ledger.counts().gap, 6U);
+  EXPECT_EQ(b.ledger.counts().gap_sent, 3U);
+}
+
 TEST(Ledger, ASenderThatCountsAnewMay) {
   Bench b{{.hold = 1}};
   b.ledger.begin(800, std::nullopt);
@@ -233,7 +266,7 @@ TEST(Ledger, MemoryThatIsLedAwayTooLateShowsTheDamage) {
   late = true;
   b.arrive(40, 64);
   EXPECT_EQ(b.ledger.counts().damaged, 1U);
-  EXPECT_EQ(b.store.front()->damaged, 1U);
+  EXPECT_EQ(b.store.unreleased()->damaged, 1U);
 }
 
 TEST(Ledger, AJumpPastTheGuardShowsWhatIsDamagedAndNothingElse) {
@@ -248,7 +281,7 @@ TEST(Ledger, AJumpPastTheGuardShowsWhatIsDamagedAndNothingElse) {
   (void)b.ledger.arrive(8 * 11 + 3);
   EXPECT_EQ(b.ledger.counts().damaged, 1U);
   for (uint64_t block = 0; block < 4; ++block) {
-    const weft_stream_block* shown = b.store.front();
+    const weft_stream_block* shown = b.store.unreleased();
     ASSERT_NE(shown, nullptr);
     EXPECT_EQ(shown->damaged, block == 2 ? 1U : 0U) << block;
     b.store.release();

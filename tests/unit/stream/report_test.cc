@@ -1,6 +1,7 @@
 #include "stream/report.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
@@ -31,6 +32,11 @@ class StreamReport : public ::testing::Test {
     std::ostringstream text;
     text << std::ifstream{sys_.root() + "/weft.prom"}.rdbuf();
     return text.str();
+  }
+  // The report's thread writes it, last of all formats.
+  void wait_for(const std::string& text) const {
+    for (int i = 0; i < 20'000 && kept().find(text) == std::string::npos; ++i) ::usleep(1000);
+    EXPECT_NE(kept().find(text), std::string::npos) << kept();
   }
   static Snapshot snapshot(double seconds, uint64_t bytes) {
     return {.side = "recv",
@@ -76,6 +82,66 @@ TEST_F(StreamReport, NoMeterIsSaidAndIsNotZero) {
   EXPECT_NE(kept().find("weft_stream_recv_cpu_seconds 0.400"), std::string::npos) << kept();
 }
 
+// A stream with three quarters of the bytes of the last second has three quarters of what the
+// second took, whatever there was before.
+TEST_F(StreamReport, AStreamHasTheShareOfItsBytes) {
+  for (const bool metered : {false, true}) {
+    if (metered) taken(1'000'000);
+    auto json = options();
+    json.json = true;
+    ::testing::internal::CaptureStdout();
+    Report report{json};
+    Snapshot first = snapshot(1, 800);
+    report.show(first);
+    wait_for("_cpu_seconds 0.200");  // else its reading of the meter may be that of `last`
+    if (metered) taken(9'000'000);
+    Snapshot last = snapshot(4, 1200);
+    last.streams[0]["bytes"] = 400 + 300;
+    last.streams[1]["bytes"] = 400 + 100;
+    report.show(last);
+    wait_for("_cpu_seconds 0.800");
+    const std::string text = kept();
+    report.show_last(last);
+    std::istringstream said{::testing::internal::GetCapturedStdout()};
+    std::vector<nlohmann::json> lines;
+    for (std::string line; std::getline(said, line);) lines.push_back(nlohmann::json::parse(line));
+    ASSERT_EQ(lines.size(), 3U);
+    const auto& second = lines[1];
+    EXPECT_DOUBLE_EQ(second["cpu"], 0.2);
+    EXPECT_DOUBLE_EQ(second["streams"][0]["cpu_share"], 0.15);
+    EXPECT_DOUBLE_EQ(second["streams"][1]["cpu_share"], 0.05);
+    const std::string name = "\nweft_stream_recv_cpu_share{stream=\"1\"} 0.05";
+    EXPECT_NE(text.find(name), std::string::npos) << text;
+    EXPECT_NE(text.find("# TYPE weft_stream_recv_cpu_share gauge\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find("weft_stream_recv_watts_share{stream=\"1\"} ") != std::string::npos,
+              metered)
+        << text;
+    // At the end of all.
+    const auto& all = lines[2];
+    EXPECT_DOUBLE_EQ(all["streams"][0]["cpu_share"], 0.2 * 7 / 12);
+    if (metered) {
+      const double watts = second["watts"];
+      EXPECT_DOUBLE_EQ(second["streams"][0]["watts_share"], watts * 0.75);
+      EXPECT_DOUBLE_EQ(second["streams"][1]["watts_share"], watts * 0.25);
+      const double mean = all["energy"]["watts"];
+      EXPECT_DOUBLE_EQ(all["streams"][1]["watts_share"], mean * 5 / 12);
+    } else {
+      EXPECT_TRUE(second["streams"][0]["watts_share"].is_null());
+      EXPECT_TRUE(all["streams"][0]["watts_share"].is_null());
+    }
+  }
+}
+
+TEST_F(StreamReport, WhereNothingPassedNoStreamHasAShare) {
+  auto json = options();
+  json.json = true;
+  ::testing::internal::CaptureStdout();
+  Report{json}.show_last(snapshot(1, 0));
+  const auto said = nlohmann::json::parse(::testing::internal::GetCapturedStdout());
+  EXPECT_DOUBLE_EQ(said["cpu"], 0.2);
+  EXPECT_DOUBLE_EQ(said["streams"][1]["cpu_share"], 0);
+}
+
 TEST_F(StreamReport, TheLiveViewHasTheShareOfAStream) {
   for (const bool metered : {false, true}) {
     if (metered) taken(1'000'000);
@@ -88,10 +154,31 @@ TEST_F(StreamReport, TheLiveViewHasTheShareOfAStream) {
       report.show(snapshot(1, 250'000'000));
     }
     const std::string said = ::testing::internal::GetCapturedStderr();
-    EXPECT_NE(said.find("2.000 Gb/s  CPU 20 %  "), std::string::npos) << said;
-    EXPECT_NE(said.find("a stream: 10.0 %"), std::string::npos) << said;
+    EXPECT_NE(said.find("2.000 Gb/s  \n  CPU 20 %  "), std::string::npos) << said;
+    EXPECT_NE(said.find("  10.0"), std::string::npos) << said;
     EXPECT_EQ(said.find("power unmeasured") == std::string::npos, metered) << said;
     EXPECT_EQ(said.find(" W\n") != std::string::npos, metered) << said;
+    EXPECT_EQ(said.find("  10.0     - [") == std::string::npos, metered) << said;
+  }
+}
+
+TEST_F(StreamReport, TheLiveViewSaysWhatWentWrong) {
+  auto live = options();
+  live.live = true;
+  const auto said_of = [&](uint64_t drops, uint64_t invalid, uint64_t damaged) {
+    Snapshot s = snapshot(1, 250'000'000);
+    s.facts["kernel_drops"] = drops;
+    s.streams[0]["invalid"] = invalid;
+    s.streams[1]["invalid"] = invalid;
+    s.streams[1]["damaged"] = damaged;
+    ::testing::internal::CaptureStderr();
+    Report{live}.show(s);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string said = said_of(7, 4, 2);
+  EXPECT_NE(said.find("  kernel_drops 7  invalid 8  damaged 2\n"), std::string::npos) << said;
+  for (const char* name : {"kernel_drops", "invalid", "damaged"}) {
+    EXPECT_EQ(said_of(0, 0, 0).find(name), std::string::npos) << name;
   }
 }
 

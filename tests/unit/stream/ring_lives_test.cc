@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -179,15 +180,17 @@ TEST(RingLives, TheNextConsumerComesWhenTheLastOneIsGone) {
   weft_stream_close(second);
 }
 
-// Another process makes a ring and is killed when told to.
+// Another process makes a ring, does something with it, and is killed when told to.
 class OtherReceiver {
  public:
-  explicit OtherReceiver(const std::string& name) {
+  explicit OtherReceiver(
+      const std::string& name, const std::function<void(Ring&)>& use = [](Ring&) {}) {
     std::array<int, 2> made{};
     if (::pipe(made.data()) != 0) throw bench::system_failure("pipe");
     child_ = ::fork();
     if (child_ == 0) {
-      const Ring ring{spec_of(name, false)};
+      Ring ring{spec_of(name, false)};
+      use(ring);
       (void)!::write(made[1], "r", 1);
       for (;;) ::pause();
     }
@@ -208,6 +211,34 @@ class OtherReceiver {
  private:
   pid_t child_ = 0;
 };
+
+TEST(RingLives, KnowsHowFarAPredecessorPublished) {
+  const std::string name = own_name("follows");
+  OtherReceiver old{name, [](Ring& ring) {
+                      for (uint64_t block : {7, 8, 9, 11, 12, 13}) {
+                        ring.stream(1).publish(block, {0x0f}, 4);
+                        ring.stream(1).look_after_consumer();
+                      }
+                    }};
+  EXPECT_FALSE((Ring{spec_of("", false)}.end_before(1)));
+  old.kill();
+  {
+    const Ring next{spec_of(name, false)};
+    EXPECT_FALSE(next.end_before(0)) << "nothing was published";
+    EXPECT_EQ(next.end_before(1), 14 * 8U);
+    EXPECT_FALSE(next.end_before(2));
+  }
+  EXPECT_FALSE((Ring{spec_of(name, false)}.end_before(1))) << "that one ended by itself";
+}
+
+TEST(RingLives, DoesNotFollowPacketsOfAnotherFormat) {
+  const std::string name = own_name("format");
+  OtherReceiver old{name, [](Ring& ring) { ring.stream(0).publish(7, {0xff}, 8); }};
+  old.kill();
+  RingSpec other = spec_of(name, false);
+  other.shape.format = Format::spead;
+  EXPECT_FALSE(Ring{other}.end_before(0));
+}
 
 TEST(RingLives, EndsAndAPredecessorsConsumerHearsOfIt) {
   const std::string name = own_name("again");

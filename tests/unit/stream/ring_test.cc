@@ -186,7 +186,7 @@ TEST(Ring, LateWritesDoNotReachABlockThatIsRead) {
   ASSERT_TRUE(store.lead(1));
   land(store, 1, 'a');
   store.publish(1, {0xff}, 8);
-  const weft_stream_block* block = store.front();
+  const weft_stream_block* block = store.unreleased();
   ASSERT_NE(block, nullptr);
   EXPECT_FALSE(store.lead(5));
   land(store, 5, 'b');
@@ -196,7 +196,7 @@ TEST(Ring, LateWritesDoNotReachABlockThatIsRead) {
   ASSERT_TRUE(store.lead(9));
   land(store, 9, 'c');
   store.publish(9, {0xff}, 8);
-  block = store.front();
+  block = store.unreleased();
   ASSERT_NE(block, nullptr);
   EXPECT_EQ(store.data_of(block)[100], std::byte{'c'});
 }
@@ -209,7 +209,7 @@ TEST(Ring, ALedgerThatLookedTooLateSaysWhatWasDamaged) {
   ledger.begin(0, std::nullopt);
   for (uint64_t n = 0; n < 8; ++n) (void)ledger.arrive(n);
   ledger.settle();
-  const weft_stream_block* block = store.front();
+  const weft_stream_block* block = store.unreleased();
   ASSERT_NE(block, nullptr);
   // One turn of the ring later, before the guard went on.
   (void)ledger.arrive(32);

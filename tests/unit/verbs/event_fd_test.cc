@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -67,6 +69,27 @@ TEST(EventQueue, WhoTakesOneHearsOfItUnderTheLock) {
   int heard = 0;
   EXPECT_EQ(q.try_pop([&](int e) { heard = e; }), 7);
   EXPECT_EQ(heard, 7);
+}
+
+// Whoever announces holds locks, and the engine: a thread that is cancelled meanwhile goes on to
+// the end, and leaves as many units as events.
+TEST(EventQueue, ACanceledThreadLeavesItWhole) {
+  EventQueue<int> q;
+  std::atomic<bool> whole{false};
+  std::thread t([&] {
+    ::pthread_cancel(::pthread_self());
+    q.push(1);
+    q.push(2);
+    EXPECT_EQ(q.try_pop(), 1);
+    whole = true;
+    ::pthread_testcancel();
+    ADD_FAILURE() << "it was not cancelled";
+  });
+  t.join();
+  EXPECT_TRUE(whole);
+  EXPECT_TRUE(readable(q.fd()));
+  EXPECT_EQ(q.try_pop(), 2);
+  EXPECT_FALSE(readable(q.fd()));
 }
 
 TEST(EventQueue, ManyThreadsTakeEachEventOnce) {

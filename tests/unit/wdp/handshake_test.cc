@@ -95,6 +95,43 @@ TEST_F(HandshakeTest, HowFarAwayThePeerIsShowsUnlessThatIsKnown) {
   }
 }
 
+TEST_F(HandshakeTest, TheSideThatAnswersSendsAsItsOfferSays) {
+  a.connect(active_offer(), {.to = kPassive, .traffic_class = 0x20, .hop_limit = 7}, Qpn{}, false,
+            now);
+  request(one(a, CtlType::req));
+  EXPECT_EQ(b.path(), Path{.to = kActive});
+  Offer passive = passive_offer();
+  passive.traffic_class = 0x68;
+  passive.hop_limit = 9;
+  passive.rate = 2.5;
+  b.accept(passive, now);
+  const Path back{.to = kActive, .traffic_class = 0x68, .hop_limit = 9, .rate = 2.5};
+  Train rep;
+  b.fill(rep);
+  EXPECT_EQ(rep.path(), back);
+  EXPECT_EQ(b.parameters().path, back);
+  const Path there{.to = kPassive, .traffic_class = 0x20, .hop_limit = 7};
+  EXPECT_EQ(a.path(), there);
+}
+
+// The peer does not hear of them.
+TEST_F(HandshakeTest, WhatASideKnowsOfItsOwnSocketAndProgramIsItsSessions) {
+  Offer active = active_offer();
+  active.receive_buffer = 106'000;
+  active.retry_count = 2;
+  a.connect(active, {.to = kPassive}, Qpn{}, false, now);
+  request(one(a, CtlType::req));
+  Offer passive = passive_offer();
+  passive.receive_buffer = 53'000;
+  passive.retry_count = 5;
+  b.accept(passive, now);
+  hear(a, one(b, CtlType::rep));
+  EXPECT_EQ(a.parameters().receive_buffer, 106'000U);
+  EXPECT_EQ(a.parameters().retry_count, 2);
+  EXPECT_EQ(b.parameters().receive_buffer, 53'000U);
+  EXPECT_EQ(b.parameters().retry_count, 5);
+}
+
 TEST_F(HandshakeTest, AReqIsRepeatedAndGivenUp) {
   const Time start = now;
   connect();

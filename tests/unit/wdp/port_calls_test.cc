@@ -27,6 +27,28 @@ struct CallTest : PortTest {
     exchange(*one, *two);
     exchange(*two, *one);
   }
+  // It comes to the connection, is dropped for this reason alone, and changes nothing.
+  void expect_unwanted(WdpNode& node, UcConnection& connection, SessionToken token, CtlType type,
+                       const Endpoint& from) {
+    SCOPED_TRACE(wire::to_string(type));
+    const auto state = connection.state();
+    const uint64_t before = connection.drops().of(WdpDrop::unwanted_ctl);
+    const WdpCtl c{.type = type,
+                   .didx = index_of(node.callee.offer.own_qpn),
+                   .sidx = 9,
+                   .token = token,
+                   .source_token = SessionToken{3},
+                   .source = make_qpn(from.port, 9),
+                   .max_payload = 1472};
+    Buffer bytes(c.size());
+    c.encode(bytes.data());
+    EXPECT_EQ(node.hear(bytes, from, now), &connection);
+    EXPECT_EQ(connection.drops().of(WdpDrop::unwanted_ctl), before + 1);
+    EXPECT_EQ(connection.drops().total(), before + 1);
+    EXPECT_EQ(node.port.drops().total(), 0U);
+    EXPECT_EQ(connection.state(), state);
+    EXPECT_TRUE(node.said(now).empty());
+  }
   WdpNode::Peer* one;
   WdpNode::Peer* two;
 };
@@ -82,6 +104,35 @@ TEST_F(CallTest, AStrangersCallIsRefused) {
   EXPECT_EQ(one->connection.handshake()->peer().reason,
             static_cast<uint32_t>(RejReason::bad_parameters));
   EXPECT_EQ(two->connection.state(), UcConnection::State::setting_up);
+}
+
+// A keepalive or a goodbye that comes while the call is under way belongs to no session yet.
+TEST_F(CallTest, WhatASessionSaysMeansNothingBeforeThereIsOne) {
+  a_calls();
+  const auto req = a.said(now);
+  ASSERT_EQ(req.size(), 1U);
+  for (const CtlType type : {CtlType::ka, CtlType::dreq}) {
+    expect_unwanted(a, one->connection, parse(req[0].bytes).source_token, type, kB);
+  }
+  b.hear(req[0].bytes, kA, now);
+  talk();
+  expect_open();
+}
+
+// wire.md 9.1: there was no handshake, and a late answer to another one does not begin one.
+TEST_F(CallTest, AHandshakeMeansNothingToAStaticSession) {
+  auto& p = b.add_peer();
+  const UcParameters parameters{.path = {.to = kA},
+                                .peer_token = SessionToken{3},
+                                .own_token = SessionToken{4},
+                                .own_qpn = make_qpn(kB.port, 5),
+                                .peer_qpn = make_qpn(kA.port, 9),
+                                .is_static = true};
+  b.port.start_static(p.connection, parameters, kA, now);
+  for (const CtlType type : {CtlType::rep, CtlType::rtu, CtlType::rej, CtlType::wait}) {
+    expect_unwanted(b, p.connection, SessionToken{4}, type, kA);
+  }
+  EXPECT_EQ(p.connection.state(), UcConnection::State::open);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // A whole port against another one: who is found for a datagram, and what strangers get.
 
+#include <set>
+
 #include "tests/unit/wdp/port_fixture.h"
 
 namespace weft::wdp {
@@ -140,6 +142,53 @@ TEST_F(PortTest, ATokenRestsForTwoSeconds) {
   EXPECT_EQ(random.said, 4);
   random.said = 0;
   EXPECT_EQ(b.port.demux().fresh_token(random, now + 2s), token);
+}
+
+// wire.md part IV: all 32 bits of a token have to be guessed.
+TEST_F(PortTest, TokensAreHardToPredict) {
+  SystemRandom random;
+  std::set<uint32_t> tokens;
+  std::set<uint32_t> steps;
+  uint32_t always = ~0U;
+  uint32_t ever = 0;
+  uint32_t last = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const uint32_t token = b.port.demux().fresh_token(random, now).value();
+    tokens.insert(token);
+    steps.insert(token - last);
+    always &= token;
+    ever |= token;
+    last = token;
+  }
+  EXPECT_GE(tokens.size(), 999U);
+  EXPECT_GE(steps.size(), 999U);
+  EXPECT_EQ(always, 0U);
+  EXPECT_EQ(ever, ~0U);
+  EXPECT_FALSE(tokens.contains(0));
+}
+
+// A goodbye takes the token and the address, as data do; what has only one of them is not answered.
+TEST_F(PortTest, AForgedGoodbyeEndsNothing) {
+  stand();
+  const SessionToken token = callee->connection.session()->parameters().own_token;
+  const auto goodbye = [](SessionToken t) {
+    const WdpCtl c{.type = CtlType::dreq, .didx = 5, .sidx = 9, .token = t};
+    Buffer d(c.size());
+    c.encode(d.data());
+    return d;
+  };
+  b.hear(goodbye(token), kStranger, now);
+  EXPECT_EQ(b.port.drops().of(WdpDrop::wrong_address), 1U);
+  for (uint32_t bit = 0; bit < 32; ++bit) {
+    b.hear(goodbye(SessionToken{token.value() ^ 1U << bit}), kA, now);
+  }
+  EXPECT_EQ(b.port.drops().of(WdpDrop::unknown_token), 32U);
+  EXPECT_TRUE(b.said(now).empty());
+  exchange(*caller, *callee);
+  EXPECT_EQ(callee->connection.state(), UcConnection::State::open);
+  // With both it is the peer's.
+  b.hear(goodbye(token), kA, now);
+  EXPECT_NE(callee->connection.state(), UcConnection::State::open);
 }
 
 // wire.md part IV: the passive side says no more than three times what came before the peer has

@@ -83,9 +83,9 @@ TEST(PsnWindow, CountsWhatWasPassedOver) {
   w.peer_sent(Psn{23 + 2 * kPsnWindow});
   EXPECT_EQ(w.lost(), 8U + 2 * kPsnWindow + 2);
   EXPECT_EQ(w.highest(), Psn{20 + 2 * kPsnWindow});
-  // A word that came late says nothing new.
+  // A word that came late takes nothing back.
   w.peer_sent(Psn{10});
-  EXPECT_EQ(w.lost(), 8U + 2 * kPsnWindow - 1);
+  EXPECT_EQ(w.lost(), 8U + 2 * kPsnWindow + 2);
 }
 
 // wire.md 9.2 rule 2.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <list>
 
 #include "tests/support/uc_host.h"
@@ -34,7 +35,7 @@ class UcReceiveTest : public ::testing::Test {
     if (!p.is_static) p.peer_first_psn = Psn{kFirstPsn};
     p.ird = p.ord = 4;
     host = std::make_unique<test::UcHost>();
-    session = std::make_unique<UcSession>(*host, p, random, now);
+    session = std::make_unique<UcSession>(*host, p, random, windows, now);
     session->open();
     target = pattern_bytes(4000, 77);
     before = target;
@@ -90,6 +91,21 @@ class UcReceiveTest : public ::testing::Test {
   void give(const Buffer& datagram) { session->received(datagram, now); }
   void give(const std::vector<Buffer>& datagrams) {
     for (const Buffer& d : datagrams) give(d);
+  }
+  // The same in two steps: whether it may go straight to `places`; and there it goes.
+  bool direct(const Buffer& d) {
+    places.clear();
+    return session->direct(Bytes{d}.first(std::min(d.size(), WdpData::kLook)), d.size(), places);
+  }
+  bool give_direct(const Buffer& d) {
+    if (!direct(d) || places.bytes() != d.size() - WdpData::kSize) return false;
+    const std::byte* from = d.data() + WdpData::kSize;
+    for (const IoVec& piece : places.pieces()) {
+      std::memcpy(piece.iov_base, from, piece.iov_len);
+      from += piece.iov_len;
+    }
+    session->direct_received(now);
+    return true;
   }
   void later(Duration d) {
     now = now + d;
@@ -167,6 +183,7 @@ class UcReceiveTest : public ::testing::Test {
   using Msns = std::vector<uint32_t>;
 
   SeededRandom random{5};
+  SendWindows windows;
   Time now = Time::from_ns(1'000'000'000);
   std::unique_ptr<test::UcHost> host;
   std::unique_ptr<UcSession> session;
@@ -176,6 +193,7 @@ class UcReceiveTest : public ::testing::Test {
   uint32_t psn = kFirstPsn;
   std::vector<std::unique_ptr<Buffer>> receives;
   uint64_t posted = 0;
+  PieceList places;  // of the last direct()
 
  private:
   std::list<Buffer> said_;

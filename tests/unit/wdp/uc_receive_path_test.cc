@@ -294,34 +294,26 @@ TEST_F(UcReceiveTest, InTwoStepsThePayloadGoesStraightToItsPlace) {
   const Message m = write(1, 300, 10);
   const auto d = cut(m);
   give(d[0]);
-  for (const size_t i : {2U, 1U}) {
-    PieceList places;
-    ASSERT_TRUE(session->direct(Bytes{d[i]}.first(WdpData::kLook), d[i].size(), places));
-    ASSERT_EQ(places.bytes(), 100U);
-    std::memcpy(places.pieces()[0].iov_base, d[i].data() + WdpData::kSize, 100);
-    session->direct_received(now);
-  }
+  for (const size_t i : {2U, 1U}) EXPECT_TRUE(give_direct(d[i]));
   EXPECT_TRUE(placed(m));
   EXPECT_EQ(counters().bytes_placed, 300U);
   // Seen, so not again.
-  PieceList places;
-  EXPECT_FALSE(session->direct(Bytes{d[1]}.first(WdpData::kLook), d[1].size(), places));
+  EXPECT_FALSE(direct(d[1]));
   EXPECT_TRUE(places.pieces().empty());
 }
 
 TEST_F(UcReceiveTest, WhatNeedsALookAtTheWholeIsNotTakenInTwoSteps) {
   post_receive(500);
-  PieceList places;
-  const auto direct = [&](const Buffer& d) {
-    return session->direct(Bytes{d}.first(std::min(d.size(), WdpData::kLook)), d.size(), places);
-  };
   give(cut(write(1, 10, 0)));
-  EXPECT_FALSE(direct(cut(write_imm(2, 300, 0))[0]));
   const auto s = cut(send(3, 300));
   EXPECT_FALSE(direct(s[1]));  // would open a message
   Message foreign = write(4, 10, 0);
   foreign.stag = Stag{0xdead};
   EXPECT_FALSE(direct(cut(foreign)[0]));
+  Message told = send(3, 300);
+  told.opcode = Opcode::send_inv;
+  told.immediate = 3;  // one completion tells of one of them
+  EXPECT_FALSE(direct(cut(told)[0]));
   Message checked = write(5, 10, 0);
   checked.crc = true;
   EXPECT_FALSE(direct(cut(checked)[0]));
@@ -329,16 +321,22 @@ TEST_F(UcReceiveTest, WhatNeedsALookAtTheWholeIsNotTakenInTwoSteps) {
   EXPECT_EQ(host->host.receives.size(), 1U);
 }
 
+TEST_F(UcReceiveTest, NorAnImmediateThatWasNotNegotiated) {
+  UcParameters p;
+  p.immediate = false;
+  configure(p);
+  give(cut(write(1, 10, 0)));
+  EXPECT_FALSE(direct(cut(write_imm(2, 250, 0))[0]));
+  EXPECT_TRUE(direct(cut(write(3, 250, 0))[0]));
+}
+
 TEST_F(UcReceiveTest, SegmentsOfTheOpenSendGoStraightToTheReceive) {
   post_receive(500);
-  const Message m = send(1, 300);
+  Message m = send(1, 300);
+  m.immediate = 1;
   const auto d = cut(m);
   give(d[0]);
-  PieceList places;
-  ASSERT_TRUE(session->direct(Bytes{d[2]}.first(WdpData::kLook), d[2].size(), places));
-  ASSERT_EQ(places.bytes(), 100U);
-  std::memcpy(places.pieces()[0].iov_base, d[2].data() + WdpData::kSize, 100);
-  session->direct_received(now);
+  EXPECT_TRUE(give_direct(d[2]));
   give(d[1]);
   EXPECT_EQ(delivered(), (Msns{1}));
 }

@@ -31,7 +31,7 @@ struct UcSendPathTest : ::testing::Test {
     p.first_psn = Psn{0xfffffffeU};
     p.peer_first_psn = Psn{1};
     host = std::make_unique<test::UcHost>();
-    session = std::make_unique<UcSession>(*host, p, random, now);
+    session = std::make_unique<UcSession>(*host, p, random, windows, now);
     session->open();
   }
   SendWqe& post(SendWqe w, Buffer& memory) {
@@ -90,6 +90,7 @@ struct UcSendPathTest : ::testing::Test {
   using Ids = std::vector<uint64_t>;
 
   SeededRandom random{5};
+  SendWindows windows;
   Time now = Time::from_ns(1'000'000'000);
   std::unique_ptr<test::UcHost> host;
   std::unique_ptr<UcSession> session;

@@ -160,7 +160,7 @@ TEST_F(UcSendPathTest, WithACrcEachDatagramBearsIt) {
 TEST_F(UcSendPathTest, NothingGoesOutBeforeTheSessionIsOpen) {
   const UcParameters p = session->parameters();
   host->host.ready = false;
-  session = std::make_unique<UcSession>(*host, p, random, now);
+  session = std::make_unique<UcSession>(*host, p, random, windows, now);
   post({.operation = Operation::send}, small);
   EXPECT_FALSE(session->ready(now));
   session->open();

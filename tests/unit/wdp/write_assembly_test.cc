@@ -200,5 +200,56 @@ TEST_F(WriteAssemblyTest, ASendThatOvertakesAWriteWithImmediateWaitsForIt) {
   EXPECT_EQ(host->host.received[0].wr_id, 0U);
 }
 
+// --- in two steps: straight to its place, or else as any other
+
+TEST_F(WriteAssemblyTest, InTwoStepsTheImmediateAppearsWhenEveryByteIsPlacedToo) {
+  post_receive(10);
+  const Message m = write_imm(1, 450, 30);
+  const auto d = cut(m);
+  give(d[3]);
+  for (const size_t i : {4U, 0U, 2U}) EXPECT_TRUE(give_direct(d[i]));
+  EXPECT_TRUE(host->host.received.empty());
+  EXPECT_FALSE(direct(d[2]));  // seen
+  EXPECT_TRUE(give_direct(d[1]));
+  EXPECT_TRUE(placed(m));
+  EXPECT_EQ(delivered(), (Msns{1}));
+  EXPECT_EQ(counters().drops.total(), 0U);
+}
+
+TEST_F(WriteAssemblyTest, InTwoStepsAndOneDatagram) {
+  post_receive(10);
+  const Message m = write_imm(1, 80, 30);
+  EXPECT_TRUE(give_direct(cut(m)[0]));
+  EXPECT_TRUE(placed(m));
+  EXPECT_EQ(delivered(), (Msns{1}));
+  EXPECT_FALSE(direct(cut(m)[0]));  // another PSN, but the message is over
+}
+
+TEST_F(WriteAssemblyTest, WhatWasOver1024MessagesAgoIsNotTakenForANewOne) {
+  for (uint32_t msn = 1; msn < 3; ++msn) {
+    post_receive(10);
+    give(cut(write_imm(msn, 80, 0)));
+  }
+  for (uint32_t msn = 3; msn <= kMsnWindow; ++msn) give(cut(write(msn, 10, 0)));
+  EXPECT_TRUE(give_direct(cut(write_imm(kMsnWindow + 1, 250, 0))[0]));
+}
+
+TEST_F(WriteAssemblyTest, NotInTwoStepsWhereAnotherMessageWouldHaveToGo) {
+  for (uint32_t msn = 1; msn <= kMostContexts; ++msn) give(cut(write_imm(msn, 250, 0))[0]);
+  const auto d = cut(write_imm(kMostContexts + 1, 250, 0));
+  EXPECT_FALSE(direct(d[0]));
+  EXPECT_EQ(counters().messages_incomplete, 0U);
+  give(d[0]);
+  EXPECT_EQ(counters().messages_incomplete, 1U);
+  EXPECT_TRUE(direct(d[1]));
+}
+
+TEST_F(WriteAssemblyTest, NorOneThatDoesNotAgree) {
+  Message m = write_imm(1, 250, 0);
+  give(cut(m)[0]);
+  m.immediate = 99;
+  EXPECT_FALSE(direct(cut(m)[1]));
+}
+
 }  // namespace
 }  // namespace weft::wdp

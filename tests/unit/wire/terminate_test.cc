@@ -217,6 +217,15 @@ TEST(TerminateParse, SiwSaysRWhereNoHeaderFollows) {
   EXPECT_EQ(t.rdmap_header_size, 0);
 }
 
+TEST(TerminateParse, TellsWhichLayoutItWas) {
+  EXPECT_EQ(Terminate::parse(from_hex("10 02 07 00"), false, true).layout, Layout::siw);
+  EXPECT_EQ(Terminate::parse(from_hex("01 02 e0 00"), false, true).layout, Layout::rfc);
+  EXPECT_EQ(Terminate::parse(from_hex("21 02 00 00"), false, true).layout, Layout::siw);
+  EXPECT_EQ(Terminate::parse(from_hex("12 02 00 00"), false, true).layout, Layout::rfc);
+  EXPECT_EQ(Terminate::parse(from_hex("10 02 07 00"), true, true).layout, Layout::rfc)
+      << "between wefts it is always the RFC's";
+}
+
 TEST(TerminateParse, UnknownLayersEndTheStreamAsRdmap) {
   for (unsigned layer = 3; layer < 16; ++layer) {
     const Buffer b{static_cast<std::byte>(layer << 4 | 5), std::byte{0x42}, std::byte{0x80},

@@ -74,6 +74,14 @@ TEST(WdpCtlText, ReasonsOfWireMd91) {
                                RejReason::role_conflict, RejReason::qpn_unknown};
   uint32_t number = 1;
   for (const RejReason r : reasons) EXPECT_EQ(static_cast<uint32_t>(r), number++);
+  EXPECT_EQ(std::size(reasons), kRejReasons);
+  EXPECT_STREQ(counter_name(RejReason::no_listener), "no_listener");
+  EXPECT_STREQ(counter_name(RejReason::no_resources), "no_resources");
+  EXPECT_STREQ(counter_name(RejReason::not_ready), "not_ready");
+  EXPECT_STREQ(counter_name(RejReason::qpn_unknown), "qpn_unknown");
+  for (const uint32_t none : {0U, 11U, ~0U}) {
+    EXPECT_STREQ(counter_name(static_cast<RejReason>(none)), "?") << none;
+  }
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST(WdpDrop, NamesAreThoseOfTheReasons) {
   EXPECT_STREQ(counter_name(WdpDrop::too_short), "too_short");
   EXPECT_STREQ(counter_name(WdpDrop::bad_crc), "bad_crc");
   EXPECT_STREQ(to_string(WdpDrop::bad_crc), "CRC does not match");
-  EXPECT_STREQ(counter_name(WdpDrop::flow_rewinding), "flow_rewinding");
+  EXPECT_STREQ(counter_name(WdpDrop::read_queue_full), "read_queue_full");
 }
 
 TEST(WdpDrop, WhatIsNoReasonHasNoName) {

@@ -1,0 +1,40 @@
+#include "port/fault_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "config/options.h"
+#include "port/capture.h"
+
+namespace weft::port {
+
+FaultLog* FaultLog::of_process() {
+  const std::string& path = config::options().fault_log;
+  if (path.empty()) return nullptr;
+  static FaultLog& log = *new FaultLog(capture_name(path, ::getpid()));
+  return &log;
+}
+
+FaultLog::FaultLog(const std::string& path)
+    : file_(raise(Fd{::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)})) {
+  if (!file_.valid())
+    WEFT_LOG(warn, "option fault_log: %s: %s", path.c_str(), std::strerror(errno));
+}
+
+void FaultLog::lost(const char* way, const Address& peer, size_t bytes, Bytes front) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string line = std::string{way} + " " + peer.to_string() + " " + std::to_string(bytes) + " ";
+  for (const std::byte b : front.first(std::min(front.size(), kFront))) {
+    line += kDigits[static_cast<uint8_t>(b) >> 4];
+    line += kDigits[static_cast<uint8_t>(b) & 15];
+  }
+  line += '\n';
+  (void)!::write(file_.get(), line.data(), line.size());
+}
+
+}  // namespace weft::port

@@ -1,0 +1,182 @@
+// Requests for a queue pair that is not ready for them, over real sockets. What they get when it
+// is, or when the Request is wrong, is asked in tests/verbs.
+
+#include "cm/bring_up.h"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cm/bring_up_block.h"
+#include "cm/core.h"
+#include "port/tcp_stream.h"
+#include "tests/unit/cm/memory.h"
+#include "verbs/context.h"
+
+static std::atomic<int64_t> seconds_ahead{0};
+
+// A clock that can be put forward. For good, and the kernel's timers do not know: a process that
+// does so has to end soon.
+extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
+  const long result = ::syscall(SYS_clock_gettime, clock, now);
+  now->tv_sec += seconds_ahead;
+  return static_cast<int>(result);
+}
+
+namespace weft::cm {
+namespace {
+
+using stats::BringUpRefusal;
+using wire::Wfrc;
+
+constexpr Gid kHere = Gid::from_ipv4(0x7f000001);
+constexpr size_t kFixed = wire::MpaStart::kSize;
+constexpr size_t kReply = kFixed + wire::MpaEnhanced::kSize;  // without private data
+
+device::Device one_address() {
+  device::Device d;
+  d.gids.push_back({.gid = kHere, .interface = "lo"});
+  return d;
+}
+
+// A queue pair that has been told of nobody, and a peer that asks for it.
+class Parked {
+ public:
+  Parked() : here_(*adapter(), one_address()), pd_(here_), cq_(here_, 16, nullptr, nullptr, false) {
+    verbs::QpInit init{
+        .context = &here_,
+        .pd = &pd_,
+        .send_cq = &cq_,
+        .recv_cq = &cq_,
+        .limits = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+    auto qp = verbs::QueuePair::create(init);
+    EXPECT_TRUE(qp.ok());
+    qp_ = std::move(*qp);
+    accepted_ = counters().connections_accepted.value();
+    refusals_ = sum(counters().bring_up_refused);
+    auto tcp = port::TcpStream::connect({}, port::Address::from_gid(kHere, port_of(qp_->number())));
+    EXPECT_TRUE(tcp.ok());
+    peer_ = std::move(*tcp);
+    request_ = mpa::Initiator{{.peer_to_peer = true}}.request(
+        encode({.source_qpn = Qpn{0x000101}, .destination_qpn = qp_->number(), .nonce = 7}));
+  }
+  void is_taken_in() {
+    EXPECT_TRUE(soon([&] { return counters().connections_accepted.value() > accepted_; }));
+  }
+  void asks() {
+    const IoVec piece{request_.data(), request_.size()};
+    EXPECT_EQ(peer_.send({&piece, 1}).bytes, request_.size());
+  }
+
+  engine::Engine& engine() { return qp_->engine(); }
+  const stats::EngineCounters& counters() { return engine().counters(); }
+  template <class Condition>
+  bool soon(Condition&& holds) {
+    for (int turns = 0; turns < 2000; ++turns) {
+      engine().progress();
+      if (holds()) return true;
+      ::usleep(1000);
+    }
+    return false;
+  }
+  // Long enough for what is there to be seen.
+  void turns() {
+    for (int i = 0; i < 100; ++i) {
+      engine().progress();
+      ::usleep(1000);
+    }
+  }
+  static uint64_t sum(std::span<const stats::Cell> family) {
+    uint64_t n = 0;
+    for (const stats::Cell& cell : family) n += cell.value();
+    return n;
+  }
+  // Since this began; each test has one reason.
+  uint64_t refused(BringUpRefusal why) {
+    const uint64_t n = counters().bring_up_refused[static_cast<size_t>(why)].value();
+    return n > refusals_ ? n - refusals_ : 0;
+  }
+  // Counted as this, once; nothing else that a connection may end of is.
+  void expect_only(BringUpRefusal why) {
+    EXPECT_TRUE(soon([&] { return refused(why) != 0; }));
+    EXPECT_EQ(refused(why), 1U);
+    EXPECT_EQ(sum(counters().bring_up_refused), refusals_ + 1);
+    EXPECT_EQ(sum(counters().start_refused), 0U);
+    EXPECT_EQ(sum(counters().cm_rejected), 0U);
+    EXPECT_EQ(sum(counters().accept_paused), 0U);
+  }
+  // So many bytes of what the peer hears; fewer when there are no more.
+  std::string heard(size_t n) {
+    std::string all;
+    soon([&] {
+      char room[256];
+      const IoVec into{room, std::min(sizeof room, n - all.size())};
+      const auto t = peer_.receive({&into, 1});
+      if (!t.would_block) all.append(room, t.bytes);
+      return all.size() == n || t.end || t.error != 0;
+    });
+    return all;
+  }
+  void expect_rejection(const std::string& reply) {
+    ASSERT_GE(reply.size(), kFixed);
+    EXPECT_EQ(reply.substr(0, 16), "MPA ID Rep Frame");
+    EXPECT_NE(reply[16] & 0x20, 0) << "R: rejected (wire.md 2.1)";
+  }
+
+ private:
+  verbs::Context here_;
+  verbs::ProtectionDomain pd_;
+  verbs::CompletionQueue cq_;
+  std::unique_ptr<verbs::QueuePair> qp_;
+  port::TcpStream peer_;
+  std::vector<std::byte> request_;
+  uint64_t accepted_ = 0;  // before
+  uint64_t refusals_ = 0;  // before
+};
+
+// wire.md 14.1: "park ... max 30 s". Then it is told that the queue pair is not ready.
+void waits_for_30_seconds() {
+  Parked p;
+  p.is_taken_in();
+  p.asks();
+  p.turns();
+  seconds_ahead = 29;
+  p.turns();
+  EXPECT_EQ(p.refused(BringUpRefusal::parked_too_long), 0U);
+  seconds_ahead = 31;
+  p.expect_only(BringUpRefusal::parked_too_long);
+  const std::string reply = p.heard(kReply + Wfrc::kSize);
+  p.expect_rejection(reply);
+  const auto block = Wfrc::parse(std::as_bytes(std::span{reply}).subspan(kReply));
+  ASSERT_TRUE(block);
+  EXPECT_EQ(block->code, Wfrc::Code::not_ready);
+  EXPECT_EQ(block->destination_qpn, Qpn{0x000101});
+}
+
+TEST(BringUp, ARequestWaitsFor30SecondsForItsQueuePair) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [] {
+    waits_for_30_seconds();
+    _exit(::testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+}
+
+// There is memory for the fixed part of the Request, and none for its private data.
+TEST(BringUp, ARequestForWhichThereIsNoMemoryIsRejected) {
+  Parked p;
+  p.is_taken_in();
+  {
+    auto h = p.engine().hold();  // the engine's own thread does not look before that
+    p.asks();
+    most_memory = kReply;
+  }
+  const bool counted = p.soon([&] { return p.refused(BringUpRefusal::no_memory) != 0; });
+  most_memory = SIZE_MAX;
+  EXPECT_TRUE(counted);
+  p.expect_only(BringUpRefusal::no_memory);
+  p.expect_rejection(p.heard(kReply));
+}
+
+}  // namespace
+}  // namespace weft::cm

@@ -1,0 +1,92 @@
+#include "stream/thread_sink.h"
+
+#include <climits>
+
+#include "bench/failure.h"
+
+namespace weft::stream {
+
+ThreadSink::ThreadSink(Ring& ring, unsigned threads)
+    : ring_(ring), count_(threads), unreleased_(ring.spec().streams) {
+  for (uint32_t i = 0; i < ring.spec().streams; ++i) ring.stream(i).attach();
+}
+
+void ThreadSink::start() {
+  for (unsigned i = 0; i < count_; ++i) threads_.emplace_back([this] { work(); });
+}
+
+void ThreadSink::stop() {
+  stopping_ = true;
+  uint32_t& signal = ring_.header().signal;
+  __atomic_add_fetch(&signal, 1, __ATOMIC_SEQ_CST);
+  ::syscall(SYS_futex, &signal, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void ThreadSink::finish() {
+  stop();
+  if (failed()) throw bench::Failure{error_};
+  flush();
+}
+
+// The next block that nobody has; nothing when there is none at this moment.
+ThreadSink::Job* ThreadSink::take() {
+  const std::lock_guard lock{mutex_};
+  const uint32_t streams = ring_.spec().streams;
+  for (uint32_t i = 0; i < streams; ++i) {
+    const uint32_t stream = (turn_ + i) % streams;
+    BlockStore& store = ring_.stream(stream);
+    auto& jobs = unreleased_[stream];
+    const weft_stream_block* block = store.unreleased(jobs.size());
+    if (block == nullptr) continue;
+    turn_ = stream + 1;
+    jobs.push_back(
+        {.stream = stream, .block = block, .data = store.data_of(block), .position = position_});
+    position_ += size_of(*block);
+    return &jobs.back();
+  }
+  return nullptr;
+}
+
+// Waits for it; nothing when no more will come.
+ThreadSink::Job* ThreadSink::next() {
+  const std::lock_guard lock{taking_};
+  while (!failed_) {
+    const bool last = stopping_;
+    const uint32_t seen = __atomic_load_n(&ring_.header().signal, __ATOMIC_ACQUIRE);
+    if (Job* job = take(); job != nullptr) return job;
+    if (last) break;
+    const timespec t{.tv_sec = 0, .tv_nsec = 100'000'000};
+    ::syscall(SYS_futex, &ring_.header().signal, FUTEX_WAIT, seen, &t, nullptr, 0);
+  }
+  return nullptr;
+}
+
+void ThreadSink::done(Job& job) {
+  const std::lock_guard lock{mutex_};
+  job.done = true;
+  const uint32_t stream = job.stream;
+  auto& jobs = unreleased_[stream];
+  while (!jobs.empty() && jobs.front().done) {
+    settle(jobs.front());
+    bytes_ += size_of(*jobs.front().block);
+    ring_.stream(stream).release();
+    jobs.pop_front();
+  }
+}
+
+void ThreadSink::work() {
+  try {
+    while (Job* job = next()) {
+      write(*job);
+      done(*job);
+    }
+  } catch (const bench::Failure& failure) {
+    const std::lock_guard lock{mutex_};
+    if (!failed_) error_ = failure.what();
+    failed_ = true;
+  }
+}
+
+}  // namespace weft::stream
