@@ -143,7 +143,12 @@ void DatagramDriver::end_if_unused(Token& token) {
 
 void DatagramDriver::on_ready(Token& token, bool readable, bool writable) {
   if (writable && std::exchange(blocked_, false)) token.engine().want_write(token, *this, false);
-  if (readable) receive(token, kMostReceives);
+  if (readable && rests(token)) {
+    // Most programs post receives before anything more comes; who does not is told of it once.
+    token.engine().want_read(token, *this, false);
+  } else if (readable) {
+    receive(token, kMostReceives);
+  }
   settle(token);
 }
 

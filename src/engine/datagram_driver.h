@@ -166,6 +166,7 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   void enter(wdp::UcConnection& connection, UcLink& link) { links_[&connection] = &link; }
   void leave(Token& token, wdp::UcConnection& connection);
 
+  bool rests(const Token& token) const;
   size_t receive(Token& token, size_t calls);
   UcLink* link_of(wdp::UcConnection* connection) const;
   UcLink* link_for(Bytes datagram, const wdp::Endpoint& from) const;

@@ -35,9 +35,14 @@ bool is_large(const UdpSocket::Received& r) {
 
 }  // namespace
 
+// Nothing is read until a program has posted receives, or for too long.
+bool DatagramDriver::rests(const Token& token) const {
+  return !waits_until_.is_never() && token.now() < waits_until_;
+}
+
 // Returns how often something came; `calls`: of the system, at most.
 size_t DatagramDriver::receive(Token& token, size_t calls) {
-  if (!waits_until_.is_never() && token.now() < waits_until_) return 0;
+  if (rests(token)) return 0;
   const Visit visit{*this, token};
   size_t moved = 0;
   size_t came = 0;
@@ -184,7 +189,6 @@ void DatagramDriver::wait_for_receives(DatagramSpeaker& speaker) {
   if (std::exchange(speaker.lacks_receives_, true) || !waits_until_.is_never()) return;
   waits_for_ = &speaker;
   waits_until_ = token_->now() + kReceiveWait;
-  token_->engine().want_read(*token_, *this, false);
 }
 
 void DatagramDriver::receives_posted(Token& token, DatagramSpeaker& speaker) {

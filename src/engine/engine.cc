@@ -303,7 +303,7 @@ bool Engine::poll_sockets(Token& token) {
       }
       if (!all) return moved;
     }
-    if (pause >= kApartPause && !moved) bring_back();
+    if (pause >= kApartPause && !moved) ask_all();
   }
   hot_polls_ = 0;
   counters().epoll_wait_calls.add();

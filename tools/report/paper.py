@@ -19,10 +19,11 @@ import places
 import results as kept
 import streams_run
 
-EPILOG = """Each turn runs every step once; the turns are the repetitions. Numbers of streams far beyond the one that broke a transport
-are run in the first turn alone; a number between the last that held and the first that did not is tried each turn. When the budget is used up, what is there is kept, and a second call with the
-same file adds to it. Exit status: 0 when every step ran at least once, 1 when one failed or never ran,
-2 for wrong usage. docs/report.md explains it."""
+EPILOG = """Each turn runs every step once; the turns are the repetitions. Numbers of streams far beyond the one
+that broke a transport are run in the first turn alone; a number between the last that held and the
+first that did not is tried each turn. When the budget is used up, what is there is kept, and a second
+call with the same file adds to it. Exit status: 0 when every step ran at least once, 1 when one
+failed or never ran, 2 for wrong usage. docs/report.md explains it."""
 
 SIZES = [8192 << i for i in range(9)]  # 8 kB to 2 MB
 OFFLOAD_RC, OFFLOAD_UC, OFFLOAD_UDP = "256K", "64K", "65000"
@@ -191,6 +192,7 @@ def fastest_step(options, transport, group, place):
 
 
 def disk_steps(options):
+    """dd past the page cache, then each transport into a file on the same disk."""
     folder = options.disk or os.path.dirname(options.output) if options.output else None
     disk = disk_run.Disk(options.weft, folder, options.disk_bytes)
     for case in ("dd", *kept.STREAMED):

@@ -155,8 +155,9 @@ uint32_t UdpOutlet::send_some(uint32_t stream, std::span<iovec> packets) {
     }
   }
   const int sent = ::sendmmsg(sockets_[stream].get(), headers.data(), count, MSG_NOSIGNAL);
-  if (sent > 0)
+  if (sent > 0) {
     return std::min(static_cast<uint32_t>(packets.size()), train * static_cast<uint32_t>(sent));
+  }
   // Nobody listens now: what a station sends then is lost as well.
   if (errno == ECONNREFUSED || errno == EINTR || errno == ENOBUFS || errno == EAGAIN) return 0;
   // The link's MTU is smaller than a packet, or its device cannot sum up the pieces of a train.

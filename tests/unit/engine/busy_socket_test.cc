@@ -118,6 +118,18 @@ TEST_F(BusySocket, TheHelperHearsItWhenTheProgramStopsPolling) {
   EXPECT_TRUE(watched(pairs[0].ends[0]));
 }
 
+// A program that goes on polling when nothing comes any more asks the set, which has the socket
+// again, and changes nothing there from then on.
+TEST_F(BusySocket, ItComesBackOnceWhenItIsSilent) {
+  make_busy();
+  for (const Time end = Engine::clock() + 5ms; Engine::clock() < end;) engine->progress();
+  engine->progress();
+  EXPECT_TRUE(watched(pairs[0].ends[0]));
+  const uint64_t changes = engine->counters().epoll_ctl_calls.value();
+  for (int i = 0; i < 1000; ++i) engine->progress();
+  EXPECT_EQ(engine->counters().epoll_ctl_calls.value(), changes);
+}
+
 TEST_F(BusySocket, OthersAreHeardMeanwhile) {
   make_busy();
   pairs[1].write();
