@@ -10,6 +10,9 @@
 namespace weft::cm {
 namespace {
 
+// As many as are due before the end.
+constexpr auto kKicks = static_cast<size_t>(
+    std::ranges::count_if(rdmap::kKickAfter, [](Duration d) { return d < rdmap::kRtrSettles; }));
 constexpr int kMostDrained = 64;  // times 4 KB: a peer that never stops is not read for ever
 
 void write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
@@ -111,14 +114,16 @@ void Farewell::say(mpa::TxBatch& batch) {
   (void)tcp_.send(batch.pieces());
 }
 
+// A kick that comes late, where the process did not run, puts off the end: the peer may have slept
+// until then.
 Time Farewell::next() const {
-  const Time close = begun_ + rdmap::kRtrSettles;
-  return kicks_ < rdmap::kKickAfter.size() ? std::min(close, begun_ + rdmap::kKickAfter[kicks_])
-                                           : close;
+  if (kicks_ < kKicks) return begun_ + rdmap::kKickAfter[kicks_];
+  return std::max(begun_ + rdmap::kRtrSettles,
+                  kicked_ + (rdmap::kRtrSettles - rdmap::kKickAfter[kKicks - 1]));
 }
 
 void Farewell::on_deadline(Token& token) {
-  if (token.now() >= begun_ + rdmap::kRtrSettles) {
+  if (kicks_ == kKicks) {
     close(token);
     token.engine().remove(token, *this);
     return;
@@ -126,7 +131,9 @@ void Farewell::on_deadline(Token& token) {
   token.engine().counters().kicks.add();
   // First: what follows needs memory.
   ++kicks_;
+  kicked_ = token.now();
   token.engine().set_deadline(token, *this, next());
+  if (kicks_ == kKicks) token.engine().closes_at(token, next());
   mpa::TxBatch batch;
   write_empty_write(writer_, batch);
   say(batch);

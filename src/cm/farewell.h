@@ -39,6 +39,7 @@ class Farewell final : public engine::Source {
   mpa::FpduWriter writer_;
   Time begun_;
   size_t kicks_ = 0;
+  Time kicked_;  // the last time
 };
 
 }  // namespace weft::cm

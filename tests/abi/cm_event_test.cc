@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "tests/abi/cm_fixture.h"
@@ -216,6 +217,7 @@ TEST_F(CmEvent, WhoHasJustTakenAnEventFindsItsWayBackToAChannelThatIsDestroyed) 
     std::atomic<bool> taken{false};
     std::atomic<bool> done{false};
     int error = 0;
+    const auto begun = std::chrono::steady_clock::now();
     std::thread taker([&] {
       rdma_cm_event* e = nullptr;
       if (rdma_get_cm_event(channel, &e) == 0) rdma_ack_cm_event(e);
@@ -226,13 +228,15 @@ TEST_F(CmEvent, WhoHasJustTakenAnEventFindsItsWayBackToAChannelThatIsDestroyed) 
     });
     while (!taken) std::this_thread::yield();
     rdma_destroy_event_channel(channel);
+    // Else the channel may have waited for it as long as it waits for anybody.
+    const bool in_time = std::chrono::steady_clock::now() - begun < std::chrono::milliseconds{45};
     // It waits for ever, but for a signal.
     while (!done) {
       pthread_kill(taker.native_handle(), SIGUSR1);
       usleep(1000);
     }
     taker.join();
-    EXPECT_EQ(error, EINTR);
+    EXPECT_TRUE(error == EINTR || (error == EBADF && !in_time)) << strerror(error);
   }
   ASSERT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }

@@ -140,7 +140,7 @@ TEST_F(CmUd, AListenerOfConnectionsAnswersNoQuestions) {
   const OwnedEvent e = expect_event(active.get(), RDMA_CM_EVENT_UNREACHABLE);
   ASSERT_NE(e, nullptr);
   EXPECT_EQ(e->status, 1);  // IB_SIDR_UNSUPPORTED
-  rejections.expect({{"service_mismatch", 1}});
+  rejections.expect_some("service_mismatch");
   failures.expect({{"service_mismatch", 1}});
 }
 

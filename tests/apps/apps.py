@@ -41,9 +41,12 @@ def free_port():
     """A port that is free on TCP and UDP, and below those that the system hands out: weft's own adapter port, and the ends of
     other connections, are among these."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
-        first_handed_out = int(f.read().split()[0])
+        first_handed_out, last = map(int, f.read().split())
+    low, high = max(1024, first_handed_out // 2), first_handed_out
+    if high - low < 1000:  # a host that hands out nearly all
+        low, high = max(first_handed_out, 32768), last
     for _ in range(1000):
-        port = random.randrange(first_handed_out // 2, first_handed_out)
+        port = random.randrange(low, high)
         try:
             with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
                 tcp.bind(("", port))
@@ -226,9 +229,22 @@ class Process:
             time.sleep(0.02)
         return False
 
-    def comes_up(self):
-        """Until it listens at the port behind its -p, or its only one; where there is none, for a moment. Programs do not say when."""
+    def members(self):
+        """How often the group behind its -m was joined in its network."""
+        address = socket.inet_aton(self.command[self.command.index("-m") + 1])
+        name = f"{int.from_bytes(address, sys.byteorder):08X}"
+        with open(f"/proc/{self.process.pid}/net/igmp", encoding="ascii") as f:
+            return sum(int(words[1]) for words in map(str.split, f) if words[0] == name)
+
+    def comes_up(self, servers=1):
+        """Until it listens at the port behind its -p, or its only one, or `servers` have joined its group; where there is none, for a
+        moment. Programs do not say when."""
         words = [*self.command, "", ""]
+        if "mckey" in map(os.path.basename, words):
+            until = time.monotonic() + 10
+            while self.members() < servers and self.process.poll() is None and time.monotonic() < until:
+                time.sleep(0.02)
+            return
         port = words[words.index("-p") + 1] if "-p" in words else UDADDYS_PORT if "udaddy" in map(os.path.basename, words) else ""
         if not port.isdigit() or not self.listens(int(port), time.monotonic() + 10):
             time.sleep(0.4)
@@ -259,7 +275,7 @@ def run_programs(case, place, product, environment, started):
     server = servers[0]
     clients = []
     if case.client:
-        server.comes_up()
+        server.comes_up(case.servers)
         for i in range(case.clients):
             time.sleep(case.stagger if i > 0 else 0)
             client = Process(place.enter(1) + product.command(fill(case.client, 1), environment))

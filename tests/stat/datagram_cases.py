@@ -60,9 +60,12 @@ def injected(side, what):
 
 def when_all_is_known(scene, receiver, sender):
     """The receiver may learn only from a keepalive, 10 s later, how far its peer sent: the last datagrams may be lost, too."""
-    at_sender = scene.counters(sender)
-    sent = at_sender["device"]["fpdus_sent"]
-    return scene.wait_for(receiver, f"{sent} datagrams, come or lost", lambda c: accounted(c) == sent), at_sender
+    while True:  # until nothing was said between the two looks
+        went = scene.counters(sender)
+        sent = went["device"]["fpdus_sent"]
+        came = scene.wait_for(receiver, f"{sent} datagrams, come or lost", lambda c: accounted(c) == sent)
+        if scene.counters(sender)["device"]["datagrams_sent"] == went["device"]["datagrams_sent"]:
+            return came, went
 
 
 def accounted(receiver):

@@ -48,7 +48,7 @@ def samples(mtu):
     CRC, whatever the environment asks for."""
     def case(scene):
         port = free_port()
-        receiver = expect(scene, port, "--streams", 2, "--ring", scene.ring, "--once",
+        receiver = expect(scene, port, "--streams", 2, "--ring", scene.ring, "--idle", 5000, "--once",
                           environment={"WEFT_DATAGRAM_CRC": "on"})
         equal([(d["stream"], d["udp_port"], d["index"], d["token"], d["stag"], d["to"]) for d in told(receiver)],
               [(0, port, 1, port << 8 | 1, 0x100, 0), (1, port, 2, port << 8 | 2, 0x200, 0)], "what circuits are told")
@@ -60,9 +60,12 @@ def samples(mtu):
             sender.end()
         got = receiver.end()
         seen = consumer.end()
-        equal((seen["packets"], seen["wrong"], seen["damaged"], seen["jumps"]), (6000, 0, 0, 0), "packets, wrong, damaged, jumps")
-        equal(total(got, "received"), 6000, "received")
-        for name in ("missing", "late", "duplicate", "overrun", "invalid", "gap"):
+        # Nothing holds a circuit back: what a busy machine's socket has no room for is lost, and nothing else.
+        lost = 6000 - total(got, "received")
+        check(0 <= total(got, "missing") <= lost <= got["kernel_drops"], f"lost {lost}, kernel_drops {got['kernel_drops']}")
+        equal((seen["packets"], seen["wrong"], seen["damaged"]), (6000 - lost, 0, 0), "packets, wrong, damaged")
+        check(lost > 0 or seen["jumps"] == 0, f"jumps {seen['jumps']}")
+        for name in ("late", "duplicate", "overrun", "invalid", "gap"):
             equal(total(got, name), 0, name)
     return case
 
@@ -77,9 +80,9 @@ def loss(scene):
     """What never comes of a circuit's datagrams is missing, and nothing else: each packet of which one was lost, by its number."""
     path, log = f"{scene.folder}/blocks", f"{scene.folder}/lost"
     port = free_port()
-    receiver = expect(scene, port, "--file", path, "--block", 64, "--blocks", 8, "--once",
+    receiver = expect(scene, port, "--file", path, "--block", 64, "--blocks", 32, "--idle", 5000, "--once",
                       environment={"WEFT_FAULT": "loss:0.01,way:in,seed:7", "WEFT_FAULT_LOG": log})
-    circuit(scene, port, first=FIRST, packets=2048, rate=1000, block=64, blocks=8).end()
+    circuit(scene, port, first=FIRST, packets=2048, rate=1000, block=64, blocks=32).end()
     got = receiver.end()["streams"][0]
     known = table()
     missing = set(range(FIRST, FIRST + 2048))
@@ -113,9 +116,11 @@ def kernel_drops(scene):
         check(time.monotonic() < until, "the receiver does not read")
         time.sleep(0.05)
     lost = at_sockets(receiver).dropped
+    check(lost > 0, "the socket had room for all")
+    receiver.wait_for("the account of all that came", lambda d: "streams" in d and
+                      total(d, "received") + total(d, "overrun") >= 40512 - lost)
     receiver.kill(signal.SIGTERM)
     last = receiver.end()
-    check(lost > 0, "the socket had room for all")
     # On a busy machine some are overwritten before the receiver looks.
     came = total(last, "received") + total(last, "overrun")
     equal((last["kernel_drops"], came), (lost, 40512 - lost), "kernel_drops, and what came, of packets of one datagram")
@@ -146,7 +151,7 @@ def receiver_again(scene):
     arrived(receiver, 500)
     receiver.kill()
     receiver.process.wait()
-    again = expect(scene, port, "--once")
+    again = expect(scene, port, "--idle", 5000, "--once")
     equal(told(again), figures, "what circuits are told")
     sender.end()
     last = again.end()
@@ -181,7 +186,7 @@ def pause(scene):
     not published again, and what the circuit still sends for it is late."""
     path = f"{scene.folder}/blocks"
     port = free_port()
-    receiver = expect(scene, port, "--file", path, "--idle", 1500)
+    receiver = expect(scene, port, "--file", path, "--idle", 4000)
     circuit(scene, port, first=FIRST, packets=300, rate=1000, mtu=9000).end()
     receiver.wait_for("the partial block", lambda d: "streams" in d and d["streams"][0]["blocks"] == 2)
     circuit(scene, port, first=FIRST + 300, packets=1000, rate=1000, mtu=9000).end()

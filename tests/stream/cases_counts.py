@@ -71,7 +71,7 @@ def last_line(scene):
     """Without --json: sums, how late packets left, power or why it is not measured."""
     receiver = scene.receive("udp", "--once")
     sender = scene.start([f"{scene.build}/bin/weft", "stream", "send", f"127.0.0.1:{scene.port}", "--transport", "udp", "--packets", 300,
-                          "--rate", 100])
+                          "--rate", 100, "--max-late", 0])
     sender.end()
     receiver.end()
     line = sender.errors[-1]

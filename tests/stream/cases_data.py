@@ -50,9 +50,9 @@ def samples(transport, receive=(), send=(), streams=3, packets=1500, rate=150):
 def slow_consumer(transport, loses):
     """A consumer slower than the stream: whole blocks go, and none that it holds is touched."""
     def case(scene):
-        receiver = scene.receive(transport, "--ring", scene.ring, "--block", 32, "--blocks", 8, "--once")
+        receiver = scene.receive(transport, "--ring", scene.ring, "--block", 32, "--blocks", 32, "--once")
         consumer = scene.consume("--slow", 30)
-        scene.send(transport, "--packets", 3000, "--rate", 600, "--first", 3200).end()
+        scene.send(transport, "--packets", 3000, "--rate", 150, "--first", 3200).end()
         got = receiver.end()["streams"][0]
         seen = consumer.end()
         # Over uc, a receiver that a busy machine keeps from running finds damaged blocks afterwards: it says so.

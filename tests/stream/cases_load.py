@@ -1,5 +1,6 @@
 """Cases about when packets leave, and about what streams take of CPU and power."""
 
+import concurrent.futures
 import itertools
 import re
 import socket
@@ -13,13 +14,17 @@ from scene import SECONDS, check, equal
 SMALL = ("--format", "raw", "--payload", 992)
 BITS = 8 * 1000  # of such a packet
 NANOSECONDS = 35  # SO_TIMESTAMPNS, which Python does not name
+RCVBUFFORCE = 33
 
 
 def listener():
     """A socket whose datagrams the kernel notes the time of: on loopback that at which the sender's call gave it them."""
     here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     here.setsockopt(socket.SOL_SOCKET, NANOSECONDS, 1)
-    here.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    try:
+        here.setsockopt(socket.SOL_SOCKET, RCVBUFFORCE, 4 << 20)
+    except PermissionError:
+        here.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
     here.settimeout(0.2)
     return here
 
@@ -61,8 +66,8 @@ def spacing(scene):
     sockets = listeners(streams)
     sender = scene.start([f"{scene.build}/bin/weft", "stream", "send", "--plain-udp", f"127.0.0.1:{sockets[0].getsockname()[1]}", "--json", *SMALL,
                           "--streams", streams, "--rate", rate * BITS / 1e6, "--packets", packets, "--max-late", 0, "--delay", 0.2])
-    # A stream after the other: what waits has room in the socket.
-    came = [come(here, packets) for here in sockets]
+    with concurrent.futures.ThreadPoolExecutor(streams) as pool:
+        came = list(pool.map(lambda here: come(here, packets), sockets))
     last = sender.end()
     for here in sockets:
         here.close()
@@ -100,7 +105,7 @@ def shares(scene):
     meter = ipmitool.saying(scene.folder, 240)
     path = f"{scene.folder}/recv"
     receiver = scene.receive("udp", *SMALL, "--streams", 2, "--energy", "ipmi", "--prometheus", path, "--once", environment=meter)
-    senders = [scene.send("udp", *SMALL, "--first-stream", i, "--rate", rate, "--duration", 3) for i, rate in enumerate((60, 20))]
+    senders = [scene.send("udp", *SMALL, "--first-stream", i, "--rate", rate, "--packets", rate * 375) for i, rate in enumerate((60, 20))]
     for sender in senders:
         sender.end()
     last = receiver.end()

@@ -1,6 +1,7 @@
 """What the cases share: starting the two sides and the consumer, and what they say."""
 
 import collections
+import contextlib
 import json
 import os
 import signal
@@ -61,6 +62,8 @@ class Process:
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
             ended = self.process.poll() is not None
+            for reader in self.readers if ended else ():
+                reader.join(SECONDS)
             for document in self.documents():
                 if ready(document):
                     return document
@@ -135,7 +138,7 @@ class Scene:
         """A network namespace in which these commands of the shell were run; what to write before commands that run in it."""
         if os.geteuid() != 0:
             raise Skipped("needs root, for a network namespace")
-        holder = self.start(["unshare", "--net", "sh", "-c", f"set -e; PATH=$PATH:/usr/sbin:/sbin; {setup}\necho '{{}}'; exec sleep 100"])
+        holder = self.start(["unshare", "--net", "sh", "-c", f"set -e; PATH=$PATH:/usr/sbin:/sbin; {setup}\necho '{{}}'; exec sleep 300"])
         holder.wait_for("a namespace", lambda d: d == {})
         return ["nsenter", f"--net=/proc/{holder.process.pid}/ns/net"]
 
@@ -172,7 +175,10 @@ AtSockets = collections.namedtuple("AtSockets", "waiting dropped")
 def at_sockets(process):
     """Bytes that wait in the process's UDP sockets, and datagrams for which these had no room, as the kernel counts."""
     folder = f"/proc/{process.process.pid}/fd"
-    own = {os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)}
+    own = set()
+    for fd in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            own.add(os.readlink(f"{folder}/{fd}"))
     rows = []
     for table in ("udp", "udp6"):
         with open(f"/proc/net/{table}", encoding="ascii") as file:

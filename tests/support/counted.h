@@ -31,6 +31,12 @@ class Counted {
     for (int i = 0; i < 500 && grown() != wanted; ++i) usleep(10'000);
     EXPECT_EQ(grown(), wanted) << family_;
   }
+  // This kind and no other, once or more: whoever asks again is answered again.
+  void expect_some(const std::string& kind) const {
+    for (int i = 0; i < 500 && grown().empty(); ++i) usleep(10'000);
+    const Kinds all = grown();
+    EXPECT_TRUE(all.size() == 1 && all.contains(kind)) << family_ << ": not " << kind << " alone";
+  }
 
  private:
   Kinds now() const {

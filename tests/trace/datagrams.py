@@ -102,7 +102,7 @@ def traced(case, place, product, started):
         folders.append(product.folder())
         words = [w.format(addr=place.address, own=place.own(side), port=port) for w in program]
         if side == 1:
-            processes[-1].comes_up()
+            processes[-1].comes_up(case.servers)
         processes.append(apps.Process(place.enter(side) + product.trace(words, folders[-1])))
         started.append(processes[-1])
     until = time.monotonic() + SECONDS

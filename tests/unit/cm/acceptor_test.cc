@@ -1,10 +1,12 @@
 #include "cm/acceptor.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <new>
 #include <vector>
@@ -55,6 +57,8 @@ class AcceptorTest : public testing::Test {
   port::TcpStream call(const port::Address& from = {}) {
     auto tcp = port::TcpStream::connect(from, listener_->local());
     EXPECT_TRUE(tcp.ok());
+    pollfd p{.fd = tcp->fd(), .events = POLLOUT, .revents = 0};
+    EXPECT_EQ(::poll(&p, 1, 10'000), 1);
     return std::move(*tcp);
   }
   static void ask(port::TcpStream& caller) {
@@ -135,6 +139,7 @@ TEST_F(AcceptorTest, TheHostWithTheMostSilentCallersMakesRoom) {
     const IoVec room{&byte, 1};
     return !caller.receive({&room, 1}).would_block;
   };
+  const auto begun = std::chrono::steady_clock::now();
   std::vector<port::TcpStream> others;
   for (size_t i = 0; i < kOthers; ++i) others.push_back(call(from(2)));
   std::vector<port::TcpStream> crowd;
@@ -148,11 +153,15 @@ TEST_F(AcceptorTest, TheHostWithTheMostSilentCallersMakesRoom) {
   ASSERT_TRUE(soon([&] { return program_.came == 3; }));
   for (port::TcpStream& caller : late) expect_rejection(caller);
   const auto gave_up = std::count_if(crowd.begin(), crowd.end(), closed);
-  // After five seconds all of them would have gone.
   EXPECT_GE(gave_up, 1);
-  EXPECT_LT(gave_up, 10);
   EXPECT_TRUE(closed(crowd.front())) << "the oldest";
-  EXPECT_EQ(std::count_if(others.begin(), others.end(), closed), 0);
+  const auto gone = std::count_if(others.begin(), others.end(), closed);
+  // After five seconds all of them go, of whatever host.
+  if (std::chrono::steady_clock::now() - begun > 4500ms) {
+    GTEST_SKIP() << "this machine took as long for it as silence is borne";
+  }
+  EXPECT_LT(gave_up, 10);
+  EXPECT_EQ(gone, 0);
   EXPECT_EQ(start_refused(StartRefusal::request_late), static_cast<uint64_t>(gave_up));
 }
 

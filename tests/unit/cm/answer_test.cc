@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
+
 #include "port/tcp_listener.h"
 
 namespace weft::cm {
@@ -36,7 +38,7 @@ class Parked final : public AnswerHandler {
     answer = &came;
   }
   void answer_gone(Token&, Answer&) override { answer = nullptr; }
-  Answer* answer = nullptr;
+  std::atomic<Answer*> answer{nullptr};  // the engine's own thread may be the one to set it
 };
 
 // wire.md 14.1: a parked Request waits for a bounded time, and then has an answer.
@@ -101,19 +103,20 @@ TEST(Answer, AReplyThatCannotBeSentIsCounted) {
     return (*engine)->counters().start_refused[i].value();
   };
   for (const bool yes : {true, false}) {
-    const port::TcpStream peer = call();
     handler.answer = nullptr;
+    const port::TcpStream peer = call();
     const auto until = std::chrono::steady_clock::now() + 10s;
     while (handler.answer == nullptr && std::chrono::steady_clock::now() < until)
       (*engine)->progress();
     ASSERT_NE(handler.answer, nullptr);
-    ::shutdown(handler.answer->tcp().fd(), SHUT_WR);
     auto h = (*engine)->hold();
+    Answer& answer = *handler.answer;
+    ::shutdown(answer.tcp().fd(), SHUT_WR);
     if (yes) {
-      EXPECT_FALSE(handler.answer->accept(h.token(), {}, {}));
+      EXPECT_FALSE(answer.accept(h.token(), {}, {}));
       EXPECT_EQ(unsent(), 1U);
     } else {
-      handler.answer->reject(h.token(), {});
+      answer.reject(h.token(), {});
       EXPECT_EQ(unsent(), 2U);
     }
   }

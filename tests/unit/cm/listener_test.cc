@@ -1,6 +1,7 @@
 #include "cm/listener.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <new>
 
@@ -37,6 +38,8 @@ TEST(Listener, WantOfMemoryIsARejection) {
   }
   auto peer = port::TcpStream::connect({}, where);
   ASSERT_TRUE(peer.ok());
+  pollfd p{.fd = peer->fd(), .events = POLLOUT, .revents = 0};
+  ASSERT_EQ(::poll(&p, 1, 10'000), 1);
   char request[21] = "MPA ID Req Frame\x40\x01\x00\x00";
   const IoVec whole{request, 20};
   ASSERT_EQ(peer->send({&whole, 1}).bytes, 20U);
