@@ -132,7 +132,8 @@ TEST_F(CmFailure, ListenerMayComeALittleLate) {
     EXPECT_OK(rdma_connect(client.get(), nullptr));
     const bool quiet = quiet_for(active.get(), 20);
     EXPECT_OK(rdma_listen(late.get(), 0));
-    // The last try comes between 172 and 300 ms, as late as timers are (kRefusalStands in cm/connection_active.cc).
+    // The last try comes between 172 and 300 ms, as late as timers are (kRefusalStands in
+    // cm/connection_active.cc).
     if (steady_clock::now() - begun > 150ms) return false;
     EXPECT_TRUE(quiet);
     return true;

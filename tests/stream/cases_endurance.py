@@ -12,10 +12,10 @@ SLACK = 0.25  # seconds that a rate may be off, beyond what late_us says
 
 
 def load(transport, seconds):
-    """What is sent. Small packets go round a small ring many times in five seconds; those of LOFAR are what one has for an hour."""
+    """What is sent. Small packets go round a small ring many times in seven seconds; those of LOFAR are what one has for an hour."""
     if seconds is not None:
         return Load((), 4, PACKET, SLICES_PER_SECOND / 16, seconds, (), None, 4 * MIB)
-    return Load(("--format", "raw", "--payload", 300), 1, 308, 100e6 / 8 / 308, 5, ("--block", 64, "--blocks", 16),
+    return Load(("--format", "raw", "--payload", 300), 1, 308, 100e6 / 8 / 308, 7, ("--block", 64, "--blocks", 16),
                 "loss:0.01,way:out,seed:2" if transport in ("udp", "uc") else None, MIB)
 
 

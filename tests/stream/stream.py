@@ -10,6 +10,7 @@ Exit status: 0 all good, 1 something failed, 77 nothing could be run.
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 
@@ -35,8 +36,21 @@ CASES = {name: case
          for name, case in cases.CASES.items()}
 
 
+# They send what a receiver has to take as it comes, and count with all of it.
+NOT_HELD_BACK = re.compile("udp|circuit|sink|read_blocks|samples_(fast|raw)")
+
+
+def small_sockets():
+    """May a receiver's socket not be as large as it asks for?"""
+    with open("/proc/sys/net/core/rmem_max", encoding="ascii") as file:
+        return os.geteuid() != 0 and int(file.read()) < 4 << 20
+
+
 def attempt(name, build, environment=(), seconds=None):
     """True or False, or None for one that skipped itself."""
+    if NOT_HELD_BACK.search(name) and small_sockets():
+        print(f"{name}: skipped: needs root, or net.core.rmem_max of 4194304")
+        return None
     with tempfile.TemporaryDirectory() as folder, scene.Scene(build, folder, environment, seconds) as here:
         try:
             CASES[name](here)

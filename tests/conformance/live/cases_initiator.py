@@ -237,7 +237,7 @@ def _(t):
     c = t.called()
     # Four times as long as weft has, and half as long again as siw's ten seconds; no byte at that very moment, and the last one
     # never.
-    c.socket.settimeout(0.7 if t.peer.name == "siw" else 0.13)
+    c.socket.settimeout(0.7 if t.peer.name == "siw" else 0.2)
     for i in range(22):
         c.says(wire.reply()[i:i + 1])
         c.more()

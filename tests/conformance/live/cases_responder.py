@@ -352,7 +352,7 @@ def _(t):
       "beginning", "closed", **refused("request_late"))
 def _(t):
     c = t.dial()
-    c.socket.settimeout(0.45)  # no byte at the very moment when the time is over
+    c.socket.settimeout(0.4)  # no byte at the very moment when the time is over
     for i in range(40):
         c.says(wire.request()[i:i + 1])
         c.more()
