@@ -35,7 +35,7 @@ bool is_large(const UdpSocket::Received& r) {
 
 }  // namespace
 
-// Nothing is read until a program has posted receives, or for too long.
+// A program has used up its receives, and it is not long ago.
 bool DatagramDriver::rests(const Token& token) const {
   return !waits_until_.is_never() && token.now() < waits_until_;
 }

@@ -64,8 +64,8 @@ class FileSink final : public ThreadSink {
     // Some file systems know no other way.
     direct_ = fd_.valid() || errno != EINVAL;
     if (!direct_) fd_ = port::Fd{::open(path.c_str(), kFlags, 0644)};
-    if (in_memory(fd_.get())) direct_ = false;
     if (!fd_.valid()) throw bench::system_failure(path);
+    if (in_memory(fd_.get())) direct_ = false;
     if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
       throw bench::Failure{path + " is written by another receiver"};
     }
