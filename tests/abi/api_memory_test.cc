@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "tests/abi/api_fixture.h"
+#include "tests/support/counted.h"
 
 namespace weft::test {
 namespace {
@@ -63,6 +64,7 @@ TEST_F(MemoryTest, UnknownHintsAreIgnored) {
 }
 
 TEST_F(MemoryTest, MemoryThatIsNotThere) {
+  const Counted refused("registrations_refused");
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* hole = mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(hole, MAP_FAILED);
@@ -73,6 +75,7 @@ TEST_F(MemoryTest, MemoryThatIsNotThere) {
   munmap(static_cast<char*>(hole) + page, page);
   EXPECT_NO_OBJECT(EFAULT, ibv_reg_mr(pd.get(), hole, 2 * page, 0));
   munmap(hole, page);
+  refused.expect({{"", 2}});
   EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_reg_dmabuf_mr(pd.get(), 0, page, 0, 0, kWritable));
 }
 

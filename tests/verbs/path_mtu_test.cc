@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/counted.h"
 #include "tests/support/narrow_path.h"
 #include "tests/verbs/endpoint.h"
 #include "tests/verbs/peer_process.h"
@@ -85,6 +86,8 @@ int talk(bool icmp) {
       kUc);
   check(path.enter_near(), "setns");
   {
+    const Adapter counting;  // from the first one on
+    const Counted narrowed("uc_paths_narrowed");
     NearSide near(peer);
     // Writes are lost until both sides know what the path carries; nothing that comes later is.
     size_t round = 0;
@@ -96,6 +99,7 @@ int talk(bool icmp) {
       check(near.write_and_read(round), "a later Write arrives, and the Read of it");
     }
     check(near.send_and_read(), "all Sends arrive");
+    check(narrowed.grown().contains(""), "it is counted");
   }
   // It was too narrow indeed, and nothing went through it in pieces.
   const auto there = path.towards_far();

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/abi/cm_datagram_fixture.h"
+#include "tests/support/counted.h"
 #include "tests/verbs/own_process.h"
 #include "tests/verbs/raw_datagrams.h"
 
@@ -107,6 +108,7 @@ TEST_P(UcReadTries, are_as_many_as_the_program_says) {
   ibv_mr* mr = rdma_reg_msgs(client.get(), sink.data(), sink.size());
   ASSERT_NE(mr, nullptr);
   // Nobody answers.
+  const Counted failed("uc_reads_failed");
   ASSERT_OK(rdma_post_read(client.get(), nullptr, sink.data(), sink.size(), mr, 0, 0x1000, 0x77));
   ibv_wc wc{};
   ASSERT_EQ(rdma_get_send_comp(client.get(), &wc), 1);
@@ -114,6 +116,7 @@ TEST_P(UcReadTries, are_as_many_as_the_program_says) {
   unsigned asked = 0;
   while (const auto h = peer.hear(0)) asked += h->data(wire::Opcode::read_request) ? 1 : 0;
   EXPECT_EQ(asked, GetParam());
+  failed.expect({{"", 1}});
   EXPECT_OK(rdma_dereg_mr(mr));
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include "tests/support/counted.h"
 #include "tests/verbs/endpoint.h"
 #include "tests/verbs/peer_process.h"
 
@@ -101,12 +102,16 @@ TEST(UnreliableConnection, a_write_with_immediate_tells_of_all_its_bytes) {
 
 TEST(UnreliableConnection, a_read_brings_all_its_bytes) {
   Connected c;
+  const Counted answered("uc_reads_answered");
+  const Counted failed("uc_reads_failed");
   c.b.pattern(11);
   ASSERT_EQ(c.a.send(tagged(IBV_WR_RDMA_READ, c.b, 4), 0, 500'001), 0);
   const ibv_wc done = c.a.one();
   EXPECT_EQ(done.status, IBV_WC_SUCCESS);
   EXPECT_EQ(done.opcode, IBV_WC_RDMA_READ);
   EXPECT_EQ(std::memcmp(c.a.memory.data(), &c.b.memory[4], 500'001), 0);
+  answered.expect_some("");
+  failed.expect({});
 }
 
 TEST(UnreliableConnection, it_has_no_atomics) {
@@ -119,6 +124,8 @@ TEST(UnreliableConnection, it_has_no_atomics) {
 // wire.md 9.2 rule 9: an event at the sender, and nothing ends.
 TEST(UnreliableConnection, a_write_without_the_right_is_told_and_ends_nothing) {
   Connected c{kUc, IBV_ACCESS_LOCAL_WRITE};
+  const Counted sent("uc_errors_sent");
+  const Counted received("uc_errors_received");
   ASSERT_EQ(c.a.send(tagged(IBV_WR_RDMA_WRITE, c.b, 0), 0, 100), 0);
   EXPECT_EQ(c.a.one().status, IBV_WC_SUCCESS);
   pollfd p{.fd = c.a.a.context->async_fd, .events = POLLIN, .revents = 0};
@@ -129,6 +136,8 @@ TEST(UnreliableConnection, a_write_without_the_right_is_told_and_ends_nothing) {
   EXPECT_EQ(event.element.qp, c.a.qp.get());
   ibv_ack_async_event(&event);
   EXPECT_EQ(c.b.memory[0], 0);
+  sent.expect({{"", 1}});
+  received.expect({{"", 1}});
   ASSERT_EQ(c.b.receive(0, 100, 1), 0);
   ASSERT_EQ(c.a.send(plain(IBV_WR_SEND), 0, 100), 0);
   EXPECT_EQ(c.b.one().status, IBV_WC_SUCCESS);
@@ -182,6 +191,7 @@ TEST(UnreliableConnection, waits_for_a_peer_that_is_not_ready) {
 TEST(UnreliableConnection, gives_up_a_peer_that_knows_another) {
   Side a;
   Side b;
+  const Counted given_up("bring_ups_given_up");
   // Whoever has the lower number calls.
   Side& low = a.qp->qp_num < b.qp->qp_num ? a : b;
   Side& high = &low == &a ? b : a;
@@ -190,6 +200,7 @@ TEST(UnreliableConnection, gives_up_a_peer_that_knows_another) {
   to_rts(low.qp.get());
   ASSERT_EQ(low.send(plain(IBV_WR_SEND), 0, 10), 0);
   EXPECT_EQ(low.one().status, IBV_WC_RETRY_EXC_ERR);
+  given_up.expect_some("");
 }
 
 TEST(UnreliableConnection, a_peer_that_leaves_is_found_out_by_what_is_posted) {

@@ -222,6 +222,26 @@ TEST(UnreliableDatagram, what_does_not_fit_is_dropped_and_the_receive_stays) {
   EXPECT_TRUE(b.same(0, a, 300, 100));
 }
 
+// The kernel does not let such a socket send to all: lost on its way, as anywhere further on.
+TEST(UnreliableDatagram, what_the_kernel_refuses_to_send_is_lost_and_counted) {
+  Ud a;
+  ibv_gid all{};
+  all.raw[10] = all.raw[11] = 0xff;
+  all.raw[12] = 127;
+  all.raw[13] = all.raw[14] = all.raw[15] = 255;
+  const auto to_all = handle_to(a.a, all);
+  const auto to_a = handle_to(a.a, own_gid(a.a));
+  const Counted unsent{"datagrams_unsent"};
+  ASSERT_EQ(a.receive(0, kGrh + 100, 1), 0);
+  ASSERT_EQ(a.send(to_all.get(), a.number(), 0, 100), 0);
+  ASSERT_EQ(a.send(to_a.get(), a.number(), 100, 100), 0);
+  const auto done = collect(a.cq.get(), 3);
+  ASSERT_EQ(done.size(), 3U);
+  for (const ibv_wc& wc : done) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_TRUE(a.same(0, a, 100, 100));
+  unsent.expect({{"", 1}});
+}
+
 // Ping-pongs mostly have one receive. Whoever posts the next one before anything more comes pays no
 // system call for the moment in which there was none.
 TEST(UnreliableDatagram, one_receive_at_a_time_leaves_the_socket_as_it_is) {
