@@ -45,8 +45,8 @@ void write_all(int fd, std::span<iovec> pieces, int64_t offset) {
   }
 }
 
-// A file system that is a page cache and nothing else: it takes O_DIRECT (since Linux 6.6), and
-// copies all the same.
+// A file on a file system that is a page cache and nothing else: it takes O_DIRECT (since Linux
+// 6.6), and copies all the same. Devices have their names on one, too.
 bool in_memory(int fd) {
   struct statfs s {};
   return ::fstatfs(fd, &s) == 0 && s.f_type == TMPFS_MAGIC;
@@ -65,7 +65,6 @@ class FileSink final : public ThreadSink {
     direct_ = fd_.valid() || errno != EINVAL;
     if (!direct_) fd_ = port::Fd{::open(path.c_str(), kFlags, 0644)};
     if (!fd_.valid()) throw bench::system_failure(path);
-    if (in_memory(fd_.get())) direct_ = false;
     if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
       throw bench::Failure{path + " is written by another receiver"};
     }
@@ -74,6 +73,7 @@ class FileSink final : public ThreadSink {
     // What else there is, a device, stays as long as it is, and is written from its first byte on.
     regular_ = S_ISREG(st.st_mode);
     if (regular_) {
+      if (in_memory(fd_.get())) direct_ = false;
       if (!overwrite) {
         begin_ = end_of_blocks(path, ring.header());
         ends_before_ = ends_of_streams(path, ring.header(), begin_);
