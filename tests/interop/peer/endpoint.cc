@@ -12,10 +12,12 @@
 namespace weft::interop {
 namespace {
 
-constexpr int kPatienceMs = 20'000;    // an emulated machine is slow
-constexpr size_t kWindowName = 12;     // bytes of private data: address and key of the window
-constexpr size_t kPlaces = 3;          // of a scattered read
-constexpr uint32_t kWrongKey = 0x100;  // away from a key that there is
+constexpr int kPatienceMs = 20'000;  // an emulated machine is slow
+constexpr size_t kWindowName = 12;   // bytes of private data: address and key of the window
+constexpr size_t kPlaces = 3;        // of a scattered read
+// Away from a key that there is, and from its neighbours: their last byte is the same once in 256
+// times.
+constexpr uint32_t kWrongKey = 0x400000;
 
 uint8_t byte_of(uint64_t number, size_t i) {
   return static_cast<uint8_t>(number * 31 + i * 7 + (i >> 8) + 1);
