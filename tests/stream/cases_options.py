@@ -191,12 +191,15 @@ def two_networks(transport):
 def at_full_speed(scene):
     """Sixteen streams that share a socket on either side, each as fast as it goes: what they have under way together fits into the
     buffer of the receiver's, and nothing is lost."""
-    receiver = scene.receive("uc", "--streams", 16, "--once")
-    scene.send("uc", "--streams", 16, "--packets", 4000, "--rate", 0).end()
-    got = receiver.end()
-    lost = 16 * 4000 - total(got, "received")
-    # A receiver that does not run for a fifth of a second at the beginning is taken for far away (wdp/send_window.h).
-    check(0 <= lost <= got["datagrams_lost"] <= got["kernel_drops"], f"lost {lost}, {got['datagrams_lost']}, kernel_drops {got['kernel_drops']}")
+    for left in (2, 1, 0):
+        receiver = scene.receive("uc", "--streams", 16, "--once")
+        scene.send("uc", "--streams", 16, "--packets", 4000, "--rate", 0).end()
+        got = receiver.end()
+        # A receiver that does not run for a fifth of a second at the beginning is taken for far away (wdp/send_window.h), and
+        # overrun. With a window each, they lost half a percent in each run.
+        if left == 0 or got["kernel_drops"] == 0:
+            equal((total(got, "received"), got["datagrams_lost"]), (16 * 4000, 0), "received, datagrams lost")
+            return
 
 
 def fifty(transport):

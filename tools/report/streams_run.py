@@ -111,20 +111,12 @@ def run(weft, transport, streams, mbps, seconds, group=1, place=places.Loopback(
                                 "--rate", str(mbps), "--duration", str(seconds + DELAY), "--delay", str(DELAY), "--json",
                                 "--packets-per-write", str(group)]
                 before = time.time()
-                sender = subprocess.run(sender_words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                                        timeout=seconds + DELAY + END_LIMIT)
-                if sender.returncode != 0:
-                    raise StreamFailed(sender.stderr.strip() or f"weft stream send ended with {sender.returncode}")
-                _, errors = receiver.communicate(timeout=END_LIMIT)
-                if receiver.returncode != 0:
-                    raise StreamFailed(errors.strip() or f"weft stream recv ended with {receiver.returncode}")
-            except subprocess.TimeoutExpired:
-                raise StreamFailed("weft stream did not end in time") from None
+                sent_text = send(receiver, sender_words, seconds + DELAY + END_LIMIT)
             finally:
                 end(receiver)
                 receiver.stderr.close()
         documents, received = last_document(said_path.read_text(encoding="utf-8"))
-        _, sent = last_document(sender.stdout)
+        _, sent = last_document(sent_text)
         looks = [json.loads(line) for line in looks_path.read_text(encoding="utf-8").splitlines()]
         energy = json.loads(report_path.read_text(encoding="utf-8"))["energy"]
     if "sending_s" not in sent:
@@ -146,20 +138,26 @@ def exchange(weft, transport, receiver_words, sender_words, limit):
                                      "--duration", str(limit), *receiver_words], stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.PIPE, text=True)
         try:
             port = await_port(receiver, pathlib.Path(said.name))
-            sender = subprocess.run([weft, "stream", "send", f"127.0.0.1:{port}", "--transport", transport, "--json", *sender_words],
-                                    stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=limit)
-            if sender.returncode != 0:
-                raise StreamFailed(sender.stderr.strip() or f"weft stream send ended with {sender.returncode}")
-            _, errors = receiver.communicate(timeout=END_LIMIT)
-            if receiver.returncode != 0:
-                raise StreamFailed(errors.strip() or f"weft stream recv ended with {receiver.returncode}")
-        except subprocess.TimeoutExpired:
-            raise StreamFailed("weft stream did not end in time") from None
+            sent = send(receiver, [weft, "stream", "send", f"127.0.0.1:{port}", "--transport", transport, "--json", *sender_words], limit)
         finally:
             end(receiver)
             receiver.stderr.close()
         said.seek(0)
-        return last_document(said.read())[1], last_document(sender.stdout)[1]
+        return last_document(said.read())[1], last_document(sent)[1]
+
+
+def send(receiver, sender_words, limit):
+    """What the sender said. Both have ended then, and well."""
+    try:
+        sender = subprocess.run(sender_words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=limit)
+        if sender.returncode != 0:
+            raise StreamFailed(sender.stderr.strip() or f"weft stream send ended with {sender.returncode}")
+        _, errors = receiver.communicate(timeout=END_LIMIT)
+    except subprocess.TimeoutExpired:
+        raise StreamFailed("weft stream did not end in time") from None
+    if receiver.returncode != 0:
+        raise StreamFailed(errors.strip() or f"weft stream recv ended with {receiver.returncode}")
+    return sender.stdout
 
 
 def await_port(receiver, said_path):

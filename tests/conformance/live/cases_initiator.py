@@ -235,7 +235,7 @@ def _(t):
       "its beginning", "closed; no connection", options={"WEFT_CONNECT_TIMEOUT": "700"}, counts="dial_failed.timed_out")
 def _(t):
     c = t.called()
-    # Four times as long as weft has, and half as long again as siw's ten seconds; no byte at that very moment, and the last one
+    # Six times as long as weft has, and half as long again as siw's ten seconds; no byte at that very moment, and the last one
     # never.
     c.socket.settimeout(0.7 if t.peer.name == "siw" else 0.2)
     for i in range(22):
