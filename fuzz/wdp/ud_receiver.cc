@@ -68,9 +68,9 @@ class Play final : public wdp::UdConsumer {
   // wdp::UdConsumer
   rdmap::Memory& memory() override { return host_.memory(); }
   rdmap::SendQueue& send_queue() override { return host_.send_queue(); }
-  Result<wdp::UdDestination, Status> destination(const rdmap::SendWqe& w) override {
+  Result<const wdp::UdDestination*, Status> destination(const rdmap::SendWqe& w) override {
     if (w.remote_to.value() == 0) return fail(Status::local_qp_operation);
-    return wdp::UdDestination{.path = {.to = kThere}, .qpn = Qpn{0x123456}, .q_key = QKey{1}};
+    return &to_;
   }
   bool take_receive(rdmap::Receive& out) override { return host_.take_receive(out); }
   void receive_done(const rdmap::Receive& r, Status s, const wdp::UdArrival& a) override;
@@ -78,6 +78,7 @@ class Play final : public wdp::UdConsumer {
   void send_failed() override { FUZZ_CHECK(++failures_ == 1); }
 
  private:
+  const wdp::UdDestination to_{.path = {.to = kThere}, .qpn = Qpn{0x123456}, .q_key = QKey{1}};
   void give(Bytes datagram, bool group);
   void message(Input& in, bool group);
   void post_receive(size_t size);

@@ -30,10 +30,10 @@ struct Gid {
     return g;
   }
   constexpr bool is_ipv4() const {
-    for (int i = 0; i < 10; ++i) {
-      if (raw[i] != 0) return false;
-    }
-    return raw[10] == 0xff && raw[11] == 0xff;
+    using Quarters = std::array<uint32_t, 4>;
+    constexpr std::array<uint8_t, 4> kThird{0, 0, 0xff, 0xff};
+    const auto q = std::bit_cast<Quarters>(raw);
+    return q[0] == 0 && q[1] == 0 && q[2] == std::bit_cast<uint32_t>(kThird);
   }
   // Host byte order; only when is_ipv4().
   constexpr uint32_t ipv4() const {

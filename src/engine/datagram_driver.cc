@@ -28,11 +28,6 @@ wdp::UdReception reception_of(const UdpSocket::Received& r) {
           .hop_limit = r.hop_limit != 0 ? r.hop_limit : uint8_t{64}};
 }
 
-void count_overruns(const UdpSocket& socket, uint32_t& counted, stats::EngineCounters& counters) {
-  const uint32_t all = socket.overruns();
-  if (all != counted) counters.socket_overruns.add(all - std::exchange(counted, all));  // it wraps
-}
-
 // --- somebody to answer for the socket
 
 Result<wdp::PortOwner::Callee, wire::RejReason> DatagramOwner::called(Token&, DatagramDriver&,
@@ -135,6 +130,7 @@ void DatagramDriver::close(Token& token) {
 
 void DatagramDriver::end_if_unused(Token& token) {
   if (owner_ != nullptr || !links_.empty() || !socket_.valid()) return;
+  overruns_.look(socket_, token.engine().counters());
   token.engine().remove(token, *this);
   socket_.close();
 }
@@ -167,6 +163,7 @@ void DatagramDriver::on_deadline(Token& token) {
     const Visit visit{*this, token};
     port_.tick(token.now());
   }
+  overruns_.when_due(socket_, token.now(), token.engine().counters());
   if (token.now() >= waits_until_) wait_no_longer(token);
   if (token.now() >= socket_.held_until()) {
     socket_.release_held();
@@ -216,7 +213,8 @@ void DatagramDriver::settle_now(Token& token) {
     rejections_.carry(port_.rejections(), token.engine().counters());
     const Time held = socket_.held_until();
     token.engine().set_deadline(token, *this,
-                                std::min({port_.deadline(), waits_until_, held, paced_until_}));
+                                std::min({port_.deadline(), waits_until_, held, paced_until_,
+                                          overruns_.due()}));
     // What a fault holds back is on its way: it does not end with the process.
     if (!held.is_never()) token.engine().closes_at(token, held + kLeaving);
   }

@@ -17,6 +17,7 @@
 #include "config/options.h"
 #include "engine/datagram_tally.h"
 #include "engine/engine.h"
+#include "engine/overrun_count.h"
 #include "engine/pacer.h"
 #include "engine/source.h"
 #include "port/udp_socket.h"
@@ -29,9 +30,6 @@ class UcLink;
 
 // What WDP wants to know of a datagram besides its bytes.
 wdp::UdReception reception_of(const port::UdpSocket::Received& r);
-// Counts what the socket had no room for since `counted`, and brings that up to date.
-void count_overruns(const port::UdpSocket& socket, uint32_t& counted,
-                    stats::EngineCounters& counters);
 
 // Who sends through a driver. Engine holder calls, from inside a visit of the driver.
 class DatagramSpeaker : public ListHook<struct SpeakingTag>,
@@ -102,8 +100,10 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   // of IPv6 from any of its addresses of IPv6. Also learnt from what comes in.
   void set_interface(const Gid& local, uint32_t interface);
 
-  // The speaker may have something to say, or is to be settled. Takes effect with settle().
+  // The speaker may have something to say, and is to be settled; or has nothing to say, and is to
+  // be settled. Takes effect with settle().
   void look_at(DatagramSpeaker& speaker);
+  void settle_only(DatagramSpeaker& speaker) { settling_.push_back(speaker); }
   // Sends what there is to send, settles, sees to deadlines. To be called after anything was done
   // to the port or to a speaker; has no effect inside a visit, which ends with it anyway.
   void settle(Token& token);
@@ -217,7 +217,7 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   unsigned likely_ = 0;    // the next datagrams that may well be large and come alone
   unsigned refusals_ = 0;  // large ones that were looked at in vain, since the last that was not
   unsigned no_looks_ = 0;  // until they are looked at again
-  uint32_t overruns_ = 0;  // counted
+  OverrunCount overruns_;
   DropTally drops_;
   RejTally rejections_;
   uint64_t posted_at_poll_ = UINT64_MAX;

@@ -132,7 +132,7 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
   }
   note_size(r);
   refusals_ = 0;
-  count_overruns(socket_, overruns_, counters);
+  overruns_.look_soon(token.now());
   counters.datagrams_received.add();
   counters.bytes_received_in_place.add(places.bytes());
   UcLink* link = link_of(&connection);
@@ -161,7 +161,7 @@ void DatagramDriver::deliver(Token& token, Bytes bytes, const UdpSocket::Receive
   const wdp::UdReception how = reception_of(r);
   const size_t segment = std::max<size_t>(r.segment, 1);
   auto& counters = token.engine().counters();
-  count_overruns(socket_, overruns_, counters);
+  overruns_.look_soon(token.now());
   // Of the datagram before: those of a train are for one mostly.
   const wdp::UcConnection* connection = nullptr;
   UcLink* link = nullptr;

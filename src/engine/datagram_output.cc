@@ -32,13 +32,14 @@ void cut_front(std::span<const IoVec> pieces, size_t skip, std::vector<IoVec>& o
 
 // Those whose turn was too early may have had to wait long enough.
 void DatagramDriver::call_paced(Token& token) {
-  if (token.now() < paced_until_) return;
+  if (paced_until_.is_never() || token.now() < paced_until_) return;
   paced_until_ = Time::never();
   while (DatagramSpeaker* s = paced_.pop_front()) speaking_.push_back(*s);
 }
 
 void DatagramDriver::send(Token& token) {
   call_paced(token);
+  if (speaking_.empty() && train_.empty() && !port_.ready()) return;  // as after most receives
   size_t sent = 0;
   while (!blocked_ && socket_.valid()) {
     if (sent >= kSendBudget) {
@@ -65,7 +66,7 @@ bool DatagramDriver::next_train(Token& token) {
     DatagramSpeaker* s = speaking_.pop_front();
     if (s == nullptr) break;
     settling_.push_back(*s);
-    if (token.now() < s->pacer_.next() && !s->urgent(token)) {
+    if (s->pacer_.waits() && token.now() < s->pacer_.next() && !s->urgent(token)) {
       paced_until_ = std::min(paced_until_, s->pacer_.next());
       paced_.push_back(*s);
       continue;
@@ -90,7 +91,7 @@ bool DatagramDriver::next_train(Token& token) {
 void DatagramDriver::push_train(Token& token) {
   const wdp::Path& path = train_.path();
   const uint32_t scope = interface_of(path.from, path.to.address);
-  const auto to = port::Address::from_gid(path.to.address, path.to.port, scope);
+  const port::Address to = socket_.address_of(path.to.address, path.to.port, scope);
   std::span<const IoVec> pieces = train_.pieces();
   if (sent_ > 0) {
     cut_front(pieces, sent_, rest_);
@@ -139,7 +140,9 @@ void DatagramDriver::push_train(Token& token) {
 // `sent`: its requests are complete.
 void DatagramDriver::train_gone(Token& token, bool sent) {
   DatagramSpeaker* s = std::exchange(filler_, nullptr);
-  if (s != nullptr) s->pacer_.sent(train_.bytes(), token.now(), train_.path().rate);
+  if (s != nullptr && s->pacer_.paces(train_.path().rate)) {
+    s->pacer_.sent(train_.bytes(), token.now(), train_.path().rate);
+  }
   train_.clear();
   sent_ = 0;
   if (s == nullptr || !sent) return;

@@ -23,6 +23,7 @@ class Doorbells {
   // Holder: calls f(source) for each that rang, oldest last. A source may ring again meanwhile.
   template <class F>
   void drain(F&& f) {
+    if (!any()) return;
     Source* s = head_.exchange(nullptr, std::memory_order_acq_rel);
     while (s != nullptr) {
       Source* following = s->next_rung_;

@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <pthread.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -49,14 +50,13 @@ Time Engine::clock() {
 }
 
 const void* Engine::this_thread() {
-  static thread_local char name;
-  return &name;
+  return reinterpret_cast<const void*>(::pthread_self());
 }
 
 // --- holding
 
-Hold::Hold(Engine& e) : token_(e) {
-  token_.now_ = Engine::clock();
+Time Token::clock() {
+  return Engine::clock();
 }
 
 // The holder does what others left at the door, and looks once more after it has let go: a thread
@@ -95,7 +95,7 @@ Hold Engine::hold() {
 
 void Engine::ring(Source& source) {
   if (auto h = try_hold()) {
-    watch_sockets(h->token().now());
+    watch_sockets(h->token());
     visit(h->token(), source, [&] { source.on_doorbell(h->token()); });
     return;
   }
@@ -105,7 +105,7 @@ void Engine::ring(Source& source) {
 }
 
 void Engine::knock() {
-  if (auto h = try_hold()) watch_sockets(h->token().now());
+  if (auto h = try_hold()) watch_sockets(h->token());
 }
 
 void Engine::before_release(Token& token) {
@@ -113,7 +113,7 @@ void Engine::before_release(Token& token) {
   bury();
   if (reserve_spent_) renew_reserve();
   // What was put off in this turn is not forgotten, whoever held the engine.
-  if (!gathering_.empty() || !deferred_.empty()) watch_sockets(token.now());
+  if (!gathering_.empty() || !deferred_.empty()) watch_sockets(token);
   wake_up_.no_later_than(deadlines_.earliest());
 }
 
@@ -225,8 +225,9 @@ bool Engine::progress(Ask ask) {
     if (++refused % kYieldAfter == 0) sched_yield();
     return false;
   }
-  watch_program(h->token().now());
-  gathers_since_ = h->token().now();
+  const Time now = h->token().now();
+  watch_poller(now);
+  gathers_since_ = now;
   poller_ = this_thread();
   if (ask == Ask::all) ask_all();
   const bool moved = turn(h->token());
@@ -361,6 +362,7 @@ Engine::Engine(unsigned number, EngineFds fds, stats::EngineBlock* block)
       outer_(std::move(fds.outer)),
       timer_(std::move(fds.timer)),
       wake_(std::move(fds.wake)),
+      patience_(config::options().takeover),
       bounce_(std::make_unique_for_overwrite<std::byte[]>(kBounce)),
       policy_(config::options().takeover),
       spin_policy_(config::options().spin),

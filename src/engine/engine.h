@@ -46,7 +46,7 @@ class Hold {
 
  private:
   friend class Engine;
-  explicit Hold(Engine& e);
+  explicit Hold(Engine& e) : token_(e) {}
   Token token_;
   bool held_ = true;
 };
@@ -200,8 +200,9 @@ class Engine {
   bool defer_is_over(Token& token, bool moved) const;
   void flush_deferred(Token& token);
   void update_interest(Source& source, bool read, bool write);
-  void watch_program(Time now);
-  void watch_sockets(Time now);
+  void watch_program(Time now, Duration patience);
+  void watch_poller(Time now);
+  void watch_sockets(Token& token);
   void arm_inner();
   void hear_sockets();
   bool spin(const std::function<bool()>& ready);
@@ -230,6 +231,8 @@ class Engine {
   IntrusiveList<Source, GatheringTag> gathering_;
   Time gathers_since_;            // the program's last poll, or when a long burst went out
   const void* poller_ = nullptr;  // the thread that polled last
+  SteadyPolicy steady_policy_;
+  Duration patience_;  // with a program that has polled as it did last
   IntrusiveList<Source, DeferredTag> deferred_;
   Time deferred_until_ = Time::never();
   Time exit_not_before_;

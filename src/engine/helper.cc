@@ -161,15 +161,30 @@ void Engine::hear_sockets() {
 
 // The program has a turn: should it not come back, the helper will notice. At most one system call
 // per patience.
-void Engine::watch_program(Time now) {
+void Engine::watch_program(Time now, Duration patience) {
   program_turn_.store(now.ns(), std::memory_order_relaxed);
-  watch_sockets(now);
+  wake_up_.no_later_than(now + patience);
 }
 
-// A program that posts does not look at its sockets by that.
-void Engine::watch_sockets(Time now) {
-  const Time latest = now + policy_.patience();
-  wake_up_.no_later_than(latest);
+// The program polls. Who is about to sleep is watched as closely as can be.
+void Engine::watch_poller(Time now) {
+  const Time last_turn = Time::from_ns(program_turn_.load(std::memory_order_relaxed));
+  const Duration closely = patience_ = policy_.patience();
+  if (policy_.at_most() && expected_sleepers_.load(std::memory_order_relaxed) == 0) {
+    patience_ = steady_policy_.patience(last_turn, now, closely);
+    if (steady_policy_.put_off(now, closely)) {
+      wake_up_.put_off(std::min(now + patience_, deadlines_.earliest()));
+    }
+  }
+  watch_program(now, patience_);
+}
+
+// A program that posts does not look at its sockets by that. The clock is asked only where the
+// program's last turn leaves it open whether the helper wakes up in time.
+void Engine::watch_sockets(Token& token) {
+  const Time turn = Time::from_ns(program_turn_.load(std::memory_order_relaxed));
+  if (wake_up_.stands_before(turn + patience_)) return;
+  wake_up_.no_later_than(token.now() + patience_);
 }
 
 void Engine::expect_sleeper() {
@@ -238,8 +253,7 @@ void Engine::helper_turn(bool rang) {
     run_deadlines(token);
     if (!deferred_.empty() && token.now() >= deferred_until_) flush_deferred(token);
     wake_up_.no_later_than(
-        std::max(polled, Time::from_ns(program_turn_.load(std::memory_order_relaxed))) +
-        policy_.patience());
+        std::max(polled, Time::from_ns(program_turn_.load(std::memory_order_relaxed))) + patience_);
     return;
   }
   const size_t moved = take_over(token, sleep_expected);
@@ -326,7 +340,7 @@ int Engine::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
     }
     ~Asleep() {
       engine.sleepers_.fetch_sub(1, std::memory_order_seq_cst);
-      engine.watch_program(clock());
+      engine.watch_program(clock(), engine.policy_.patience());
     }
     Engine& engine;
   };

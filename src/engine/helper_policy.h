@@ -24,6 +24,8 @@ class HelperPolicy {
   explicit HelperPolicy(Duration most)
       : most_(std::max(most, kLeast)), quickness_(most_), patience_(most_.count()) {}
 
+  // It has no more patience than now: the program polls for long.
+  bool at_most() const { return patience() == most_; }
   Duration patience() const { return Duration{patience_.load(std::memory_order_relaxed)}; }
   // The helper came and the program was at it.
   void program_was_active() {
@@ -44,6 +46,34 @@ class HelperPolicy {
   const Duration most_;
   Duration quickness_;
   std::atomic<int64_t> patience_;
+};
+
+// How closely a program is watched that polls. One that polls and polls does what the helper would.
+// To be woken up in vain costs the processor, which is the program's or its peer's; so does each
+// call that sets the timer where a hypervisor has to set it: 16 us, a thousand times a second
+// (docs/performance.md, "Round trips"). Engine holder only.
+class SteadyPolicy {
+ public:
+  // A turn of the program's begins, the last one began at `last`. `patience`: with a program that
+  // polls now and then.
+  Duration patience(Time last, Time now, Duration patience) {
+    if (now - last > patience) since_ = now;
+    longer_ = now - since_ >= kSteady ? kTimes * patience : patience;
+    return longer_;
+  }
+  // Is the timer to be put off to the end of that patience?
+  bool put_off(Time now, Duration patience) {
+    if (longer_ == patience || now < again_) return false;
+    again_ = now + (longer_ - patience);
+    return true;
+  }
+
+ private:
+  static constexpr Duration kSteady = std::chrono::milliseconds{50};
+  static constexpr int kTimes = 4;
+  Duration longer_{};
+  Time since_;  // it polls without a pause
+  Time again_;
 };
 
 // When to look again at an engine that a thread of the program holds which is about to sleep. That

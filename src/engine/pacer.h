@@ -22,6 +22,9 @@ class Pacer {
   size_t most() const {
     return ns_per_byte_ * 100'000 < 1e6 ? 100'000 : static_cast<size_t>(1e6 / ns_per_byte_);
   }
+  // False where next() has always passed: the clock need not be asked.
+  bool waits() const { return next_ != Time{}; }
+  bool paces(double path_gbps) const { return ns_per_byte_ > 0 || path_gbps > 0; }
   // `path_gbps`: of the way that the train took, where that is slower.
   void sent(size_t bytes, Time now, double path_gbps = 0) {
     const double each = std::max(ns_per_byte_, per_byte(path_gbps));

@@ -20,15 +20,19 @@ class Token {
   Token(const Token&) = delete;
   Token& operator=(const Token&) = delete;
   Engine& engine() const { return engine_; }
-  // The time of this turn; read once, good for all it does.
-  Time now() const { return now_; }
+  // The time of this turn; read once, when somebody asks, good for all it does.
+  Time now() const {
+    if (now_ == Time{}) now_ = clock();
+    return now_;
+  }
 
  private:
   friend class Engine;
   friend class Hold;
   explicit Token(Engine& e) : engine_(e) {}
+  static Time clock();
   Engine& engine_;
-  Time now_;
+  mutable Time now_;
 };
 
 class Source : public ListHook<struct ReadyTag>,

@@ -1,5 +1,5 @@
-// When the helper wakes up by itself: one time that every thread may only bring forward, and the
-// kernel's timer that stands for it (docs/design/02).
+// When the helper wakes up by itself: one time that every thread may bring forward, and one of them
+// at a time put off, and the kernel's timer that stands for it (docs/design/02).
 //
 // There is no lock: the timer may wake the helper in the middle of the system call that sets it, on
 // the processor of the very thread that makes the call. So calls may reach the kernel in another
@@ -32,13 +32,22 @@ class WakeUpTime {
     do {
       if (when.ns() >= at) return;
     } while (!at_.compare_exchange_weak(at, when.ns(), std::memory_order_seq_cst));
-    for (at = when.ns();;) {
-      set_timer_(Time::from_ns(at));
-      const int64_t stands = at_.load(std::memory_order_seq_cst);
-      if (stands >= at) return;
-      at = stands;
-    }
+    tell_kernel(when.ns());
   }
+
+  // One thread at a time, who knows what the time that stands was for: nobody needs to be woken up
+  // before `when`. Whoever asks for an earlier time meanwhile, and finds that the time that stands
+  // will do, has to bear with `when`.
+  void put_off(Time when) {
+    int64_t at = at_.load(std::memory_order_seq_cst);
+    if (at >= when.ns() || !at_.compare_exchange_strong(at, when.ns(), std::memory_order_seq_cst)) {
+      return;
+    }
+    tell_kernel(when.ns());
+  }
+
+  // Is no_later_than(when) without effect? Ordered as that is.
+  bool stands_before(Time when) const { return when.ns() >= at_.load(std::memory_order_seq_cst); }
 
   // The helper alone: the timer has rung.
   void rang(Time now) {
@@ -47,6 +56,15 @@ class WakeUpTime {
   }
 
  private:
+  void tell_kernel(int64_t at) {
+    for (;;) {
+      set_timer_(Time::from_ns(at));
+      const int64_t stands = at_.load(std::memory_order_seq_cst);
+      if (stands >= at) return;
+      at = stands;
+    }
+  }
+
   SetTimer set_timer_;
   std::atomic<int64_t> at_{INT64_MAX};
 };

@@ -1,5 +1,6 @@
 #include "port/udp_socket.h"
 
+#include <linux/sock_diag.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 
@@ -67,7 +68,6 @@ UdpSocket::UdpSocket(Fd fd, size_t buffer) : fd_(std::move(fd)), family_(local()
   }
   const int on = 1;
   gathers_ = ::setsockopt(fd_.get(), SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
-  set_int(fd_.get(), SOL_SOCKET, SO_RXQ_OVFL, 1);
   set_int(fd_.get(), IPPROTO_IP, IP_RECVTOS, 1);
   set_int(fd_.get(), IPPROTO_IP, IP_RECVTTL, 1);
   if (family_ == AF_INET6) {
@@ -80,6 +80,10 @@ UdpSocket::UdpSocket(Fd fd, size_t buffer) : fd_(std::move(fd)), family_(local()
   allow_fragments(false);
 }
 
+void UdpSocket::ask_to_gather() {
+  if (gathers_) set_int(fd_.get(), SOL_UDP, UDP_GRO, gathering_.wanted() ? 1 : 0);
+}
+
 // There is no word for it in a datagram's control messages, over IPv4. Few sockets have both kinds.
 void UdpSocket::allow_fragments(bool on) {
   if (std::exchange(fragments_, on) == on) return;
@@ -89,6 +93,14 @@ void UdpSocket::allow_fragments(bool on) {
     set_int(fd_.get(), IPPROTO_IPV6, IPV6_MTU_DISCOVER,
             on ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE);
   }
+}
+
+uint32_t UdpSocket::overruns() const {
+  std::array<uint32_t, SK_MEMINFO_VARS> facts{};
+  socklen_t length = sizeof facts;
+  // A kernel that does not tell leaves the zeros (before Linux 4.12).
+  (void)::getsockopt(fd_.get(), SOL_SOCKET, SO_MEMINFO, facts.data(), &length);
+  return facts[SK_MEMINFO_DROPS];
 }
 
 Address UdpSocket::local() const {
@@ -140,68 +152,24 @@ void UdpSocket::release_held() {
 
 // --- out
 
-size_t UdpSocket::write_control(Control& control, const Train& train, size_t segment) const {
-  msghdr m{};
-  m.msg_control = control.bytes.data();
-  m.msg_controllen = control.bytes.size();
-  control.bytes.fill(std::byte{0});
-  cmsghdr* c = CMSG_FIRSTHDR(&m);
-  size_t used = 0;
-  const auto put = [&](int level, int type, const auto& value) {
-    c->cmsg_level = level;
-    c->cmsg_type = type;
-    c->cmsg_len = CMSG_LEN(sizeof value);
-    std::memcpy(CMSG_DATA(c), &value, sizeof value);
-    used += CMSG_SPACE(sizeof value);
-    c = CMSG_NXTHDR(&m, c);
-  };
-  if (segment != 0) put(SOL_UDP, UDP_SEGMENT, static_cast<uint16_t>(segment));
-  const bool ipv4 = family_ == AF_INET || train.to->gid().is_ipv4();
-  if (!train.from.is_zero()) {
-    if (family_ == AF_INET6) {
-      in6_pktinfo info{};
-      std::memcpy(&info.ipi6_addr, train.from.raw.data(), sizeof info.ipi6_addr);
-      info.ipi6_ifindex = train.interface;
-      put(IPPROTO_IPV6, IPV6_PKTINFO, info);
-    } else {
-      in_pktinfo info{};
-      info.ipi_spec_dst.s_addr = htonl(train.from.ipv4());
-      info.ipi_ifindex = static_cast<int>(train.interface);
-      put(IPPROTO_IP, IP_PKTINFO, info);
-    }
-  }
-  if (train.tos != 0) {
-    const int tos = train.tos;
-    if (ipv4) {
-      put(IPPROTO_IP, IP_TOS, tos);
-    } else {
-      put(IPPROTO_IPV6, IPV6_TCLASS, tos);
-    }
-  }
-  if (train.hop_limit != 0) {
-    const int limit = train.hop_limit;
-    if (ipv4) {
-      put(IPPROTO_IP, IP_TTL, limit);
-    } else {
-      put(IPPROTO_IPV6, IPV6_HOPLIMIT, limit);
-    }
-  }
-  return used;
-}
-
 UdpSocket::Sent UdpSocket::send_now(const Train& train, Segmentation& segmentation) {
   allow_fragments(train.fragments);
-  Address to = family_ == AF_INET6 ? mapped(*train.to) : *train.to;
+  Address converted;
+  const Address* to = train.to;
+  if (family_ == AF_INET6 && to->family() != AF_INET6) {
+    converted = mapped(*to);
+    to = &converted;
+  }
   msghdr header{};
-  header.msg_name = to.get();
-  header.msg_namelen = to.length;
+  header.msg_name = const_cast<sockaddr*>(to->get());
+  header.msg_namelen = to->length;
   Control control;
   header.msg_control = control.bytes.data();
   header.msg_iov = const_cast<IoVec*>(train.pieces.data());
   header.msg_iovlen = train.pieces.size();
   const bool many = total(train.pieces) > train.segment && train.segment > 0;
   if (!many || segmentation.worth_trying()) {
-    header.msg_controllen = write_control(control, train, many ? train.segment : 0);
+    header.msg_controllen = write_control(control.bytes, train, many ? train.segment : 0);
     if (header.msg_controllen == 0) header.msg_control = nullptr;
     const Sent sent = send_train(train, header);
     if (!many) return sent;
@@ -211,7 +179,7 @@ UdpSocket::Sent UdpSocket::send_now(const Train& train, Segmentation& segmentati
     }
   }
   header.msg_control = control.bytes.data();
-  header.msg_controllen = write_control(control, train, 0);
+  header.msg_controllen = write_control(control.bytes, train, 0);
   if (header.msg_controllen == 0) header.msg_control = nullptr;
   const Sent sent = send_one_by_one(train, header);
   if (sent.bytes > 0) segmentation.failed();
@@ -295,6 +263,7 @@ UdpSocket::Received UdpSocket::receive_pieces(std::span<const IoVec> pieces, int
   if (take(header, flags, r)) {
     r.from.length = header.msg_namelen;
     read_control(header, r);
+    if ((flags & MSG_PEEK) == 0 && gathering_.came(r.segment < r.bytes)) ask_to_gather();
   }
   return r;
 }
@@ -305,7 +274,7 @@ UdpSocket::Received UdpSocket::receive_into(std::span<const IoVec> pieces) {
   msghdr header{};
   header.msg_iov = const_cast<IoVec*>(pieces.data());
   header.msg_iovlen = pieces.size();
-  (void)take(header, 0, r);
+  if (take(header, 0, r) && gathering_.came(false)) ask_to_gather();
   return r;
 }
 
@@ -317,47 +286,12 @@ bool UdpSocket::take(msghdr& header, int flags, Received& r) {
   if (n < 0) {
     r.would_block = errno == EAGAIN;
     if (!r.would_block) r.error = errno;
+    if (gathering_.empty()) ask_to_gather();
     return false;
   }
   r.bytes = r.segment = static_cast<size_t>(n);
   r.truncated = (header.msg_flags & MSG_TRUNC) != 0;
   return true;
-}
-
-void UdpSocket::read_control(msghdr& header, Received& r) {
-  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    const auto get = [&](auto& value) {
-      std::memcpy(&value, CMSG_DATA(c), std::min(sizeof value, c->cmsg_len - CMSG_LEN(0)));
-    };
-    if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
-      int segment = 0;
-      get(segment);
-      if (segment > 0) r.segment = static_cast<size_t>(segment);
-    } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-      get(overruns_);
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
-      get(r.tos);
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
-      int tclass = 0;
-      get(tclass);
-      r.tos = static_cast<uint8_t>(tclass);
-    } else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
-               (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT)) {
-      int limit = 0;
-      get(limit);
-      r.hop_limit = static_cast<uint8_t>(limit);
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-      in_pktinfo info{};
-      get(info);
-      r.to = Gid::from_ipv4(ntohl(info.ipi_addr.s_addr));
-      r.interface = static_cast<uint32_t>(info.ipi_ifindex);
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-      in6_pktinfo info{};
-      get(info);
-      std::memcpy(r.to.raw.data(), &info.ipi6_addr, r.to.raw.size());
-      r.interface = info.ipi6_ifindex;
-    }
-  }
 }
 
 }  // namespace weft::port

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -15,6 +16,7 @@
 #include "port/address.h"
 #include "port/fd.h"
 #include "port/tcp_stream.h"
+#include "port/udp_habits.h"
 
 namespace weft::port {
 
@@ -116,13 +118,19 @@ class UdpSocket {
   void inject(const FaultSpec& spec, FaultLog* log = nullptr);
   void record(Capture& capture);
 
-  // Datagrams that the socket had no room for since it was made (SO_RXQ_OVFL), as of the last
-  // datagram received.
-  uint32_t overruns() const { return overruns_; }
+  // Datagrams that the socket had no room for since it was made, or that were damaged on their way
+  // (SO_MEMINFO); it wraps. A system call: to be told with each datagram (SO_RXQ_OVFL) costs more.
+  uint32_t overruns() const;
   // Bytes that the kernel really granted, of its own accounting (twice what can be used).
   size_t receive_buffer() const { return receive_buffer_; }
   // Does this kernel put trains together on their way in?
   bool gathers() const { return gathers_; }
+
+  // As this socket wants it; send() takes any, and this one without converting it.
+  Address address_of(const Gid& gid, uint16_t port, uint32_t scope) const {
+    return family_ == AF_INET6 ? Address::from_gid_as_ipv6(gid, port, scope)
+                               : Address::from_gid(gid, port, scope);
+  }
 
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
@@ -142,16 +150,19 @@ class UdpSocket {
   Sent send_hooked(const Train& train, Segmentation& segmentation);
   Received receive_hooked(MutableBytes buffer);
   void allow_fragments(bool on);
-  size_t write_control(Control& control, const Train& train, size_t segment) const;
+  void ask_to_gather();
+  size_t write_control(MutableBytes control, const Train& train, size_t segment);
+  bool says_hops(uint8_t hops, const Gid& to);
   Sent send_train(const Train& train, const msghdr& header);
   Sent send_one_by_one(const Train& train, const msghdr& header);
   void read_control(msghdr& header, Received& received);
 
   Fd fd_;
   int family_ = 0;
-  bool gathers_ = false;
+  bool gathers_ = false;   // the kernel can
+  Gathering gathering_;    // and is to
   bool fragments_ = true;  // as the kernel has it
-  uint32_t overruns_ = 0;
+  UsualHops hops_;
   size_t receive_buffer_ = 0;
   std::vector<IoVec> cut_;  // for send_one_by_one()
   std::unique_ptr<Hooks> hooks_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/options.h"
 #include "wdp/multicast.h"
 #include "wire/wdp_common.h"
 
@@ -16,6 +17,11 @@ constexpr size_t kLoopbackMtu = 65'536;
 size_t payload(size_t mtu, const Gid& to) {
   const size_t headers = to.is_ipv4() ? kIpv4Headers : kIpv6Headers;
   return std::min(mtu > headers ? mtu - headers : 0, wire::kMaxUdpPayload);
+}
+
+// UDP payload of a UD message. wire.md 10: in big mode IP cuts up what is larger than the link.
+size_t room(size_t mtu, const Gid& to) {
+  return config::options().ud_big ? wire::kMaxUdpPayload : payload(mtu, to);
 }
 
 // InfiniBand's static rate (IBTA 12.1, PathRecord:Rate; ibv_rate), in Gb/s. 0 is the port's own.
@@ -54,7 +60,7 @@ std::optional<AddressHandle> resolve(const Context& context, const AddressVector
                                   .rate = rate},
                          .observed_port = group.port,
                          .interface = source->ifindex,
-                         .room = payload(source->link_mtu, group.address)};
+                         .room = room(source->link_mtu, group.address)};
   }
   return AddressHandle{.path = {.to = {.address = *destination},
                                 .from = source->gid,
@@ -62,7 +68,7 @@ std::optional<AddressHandle> resolve(const Context& context, const AddressVector
                                 .hop_limit = limited ? v.hop_limit : uint8_t{0},
                                 .rate = rate},
                        .interface = source->scope_id != 0 ? source->scope_id : source->ifindex,
-                       .room = payload(source->link_mtu, *destination)};
+                       .room = room(source->link_mtu, *destination)};
 }
 
 bool is_own(const Context& context, const Gid& address) {

@@ -15,7 +15,7 @@ struct AddressHandle {
   uint16_t observed_port = 0;
   uint32_t interface = 0;  // of path.from
   // UDP payload of a UD message: of the link, on the host's own addresses too, so that what a
-  // program finds out there holds for others.
+  // program finds out there holds for others; with the option ud_big all that UDP has.
   size_t room = 0;
 
   wdp::Path to(Qpn qpn) const {

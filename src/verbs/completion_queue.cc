@@ -67,20 +67,21 @@ CompletionQueue::~CompletionQueue() {
 }
 
 size_t CompletionQueue::pop(std::span<Completion> out) {
+  // Most of the time it is empty, and not worth the lock.
+  if (tail_.load(std::memory_order_acquire) == head_.load(std::memory_order_relaxed)) return 0;
   const std::lock_guard guard{lock_};
   const uint64_t tail = tail_.load(std::memory_order_relaxed);
-  const size_t n = std::min<uint64_t>(out.size(), tail - head_);
-  for (size_t i = 0; i < n; ++i) out[i] = at(head_ + i);
-  head_ += n;
+  const uint64_t head = head_.load(std::memory_order_relaxed);
+  const size_t n = std::min<uint64_t>(out.size(), tail - head);
+  for (size_t i = 0; i < n; ++i) out[i] = at(head + i);
+  head_.store(head + n, std::memory_order_relaxed);
   return n;
 }
 
 size_t CompletionQueue::poll(std::span<Completion> out) {
   if (const size_t n = pop(out); n > 0) return n;
-  const uint64_t before = tail_.load(std::memory_order_acquire);
   context_.adapter().progress();
-  // Nothing new: not worth the lock.
-  return tail_.load(std::memory_order_acquire) == before ? 0 : pop(out);
+  return pop(out);
 }
 
 bool CompletionQueue::push(std::span<const Entry> entries) {
@@ -93,7 +94,7 @@ bool CompletionQueue::push(std::span<const Entry> entries) {
     uint64_t tail = tail_.load(std::memory_order_relaxed);
     for (const Entry& e : entries) {
       tail_.store(tail, std::memory_order_relaxed);
-      const uint64_t used = tail - head_;
+      const uint64_t used = tail - head_.load(std::memory_order_relaxed);
       // At half, so that completions have room also when there is no memory for a while.
       if (2 * used >= ring_.size() && used < capacity_ && ring_.size() < capacity_) (void)grow();
       room = used < capacity_ && used < ring_.size();
@@ -146,7 +147,7 @@ void CompletionQueue::request_notify(bool solicited_only) {
 
 Outcome<Ok> CompletionQueue::resize(uint32_t capacity) {
   const std::lock_guard guard{lock_};
-  if (tail_.load(std::memory_order_relaxed) - head_ > capacity) return fail(Errc::invalid);
+  if (tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_relaxed) > capacity) return fail(Errc::invalid);
   if (ring_.size() > std::bit_ceil(capacity)) move_to_ring(std::bit_ceil(capacity));
   capacity_ = capacity;
   return Ok{};
@@ -163,15 +164,16 @@ bool CompletionQueue::grow() try {
 void CompletionQueue::move_to_ring(size_t size) {
   std::vector<Completion> fresh(size);
   const uint64_t tail = tail_.load(std::memory_order_relaxed);
-  for (uint64_t i = head_; i < tail; ++i) fresh[i & (size - 1)] = at(i);
+  for (uint64_t i = head_.load(std::memory_order_relaxed); i < tail; ++i) fresh[i & (size - 1)] = at(i);
   ring_.swap(fresh);
 }
 
 void CompletionQueue::purge(Qpn qpn) {
   const std::lock_guard guard{lock_};
   const uint64_t tail = tail_.load(std::memory_order_relaxed);
-  uint64_t to = head_;
-  for (uint64_t i = head_; i < tail; ++i) {
+  const uint64_t head = head_.load(std::memory_order_relaxed);
+  uint64_t to = head;
+  for (uint64_t i = head; i < tail; ++i) {
     const Completion c = at(i);
     if (c.qpn == qpn) continue;
     at(to) = c;

@@ -28,11 +28,12 @@ GroupReceiver::GroupReceiver(port::Fd fd)
 
 void GroupReceiver::on_ready(engine::Token& token, bool readable, bool) {
   if (readable) receive(token);
-  token.engine().set_deadline(token, *this, socket_.held_until());
+  token.engine().set_deadline(token, *this, std::min(socket_.held_until(), overruns_.due()));
 }
 
-// What a fault has held back is due.
+// What a fault has held back is due, or the count of what had no room.
 void GroupReceiver::on_deadline(engine::Token& token) {
+  overruns_.when_due(socket_, token.now(), token.engine().counters());
   socket_.release_held();
   on_ready(token, true, false);
 }
@@ -57,7 +58,7 @@ void GroupReceiver::receive(engine::Token& token) {
 
 void GroupReceiver::deliver(engine::Token& token, Bytes bytes, const port::UdpSocket::Received& r) {
   const wdp::UdReception how = engine::reception_of(r);
-  engine::count_overruns(socket_, overruns_, token.engine().counters());
+  overruns_.look_soon(token.now());
   const size_t segment = std::max<size_t>(r.segment, 1);
   while (!bytes.empty() && !members_.empty()) {
     const Bytes datagram = bytes.first(std::min(segment, bytes.size()));

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/overrun_count.h"
 #include "engine/source.h"
 #include "port/udp_socket.h"
 #include "verbs/types.h"
@@ -42,7 +43,7 @@ class GroupReceiver final : public engine::Source {
   void deliver(engine::Token& token, Bytes bytes, const port::UdpSocket::Received& r);
 
   port::UdpSocket socket_;
-  uint32_t overruns_ = 0;  // counted
+  engine::OverrunCount overruns_;
   std::vector<UdTransport*> members_;
 };
 

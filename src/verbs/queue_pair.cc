@@ -165,7 +165,7 @@ void QueuePair::give_up_connection(engine::Token& token) {
 }
 
 void QueuePair::on_doorbell(engine::Token& token) {
-  receive_wanted_.exchange(false);
+  if (receive_wanted_.load(std::memory_order_relaxed)) receive_wanted_.exchange(false);
   if (state() == QpState::err && !draining()) {
     flush();
   } else {

@@ -75,11 +75,12 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
       .compare_add = r.compare_add,
       .swap = r.swap};
   if (r.handle != nullptr) {
-    const wdp::UdDestination to{.path = r.handle->to(r.remote_qpn),
-                                .qpn = r.remote_qpn,
-                                .q_key = r.remote_q_key,
-                                .room = r.handle->room};
-    std::memcpy(qp_.send_queue_.extra_of(*w), &to, sizeof to);
+    static_assert(alignof(wdp::UdDestination) <= 8 && sizeof(wdp::UdDestination) % 8 == 0,
+                  "it stands at the end of a slot");
+    new (qp_.send_queue_.extra_of(*w)) wdp::UdDestination{.path = r.handle->to(r.remote_qpn),
+                                                          .qpn = r.remote_qpn,
+                                                          .q_key = r.remote_q_key,
+                                                          .room = r.handle->room};
   }
   if (r.inlined) {
     std::byte* p = w->payload();

@@ -1,7 +1,6 @@
 #include "verbs/ud_transport.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "config/options.h"
 #include "device/gid_table.h"
@@ -96,13 +95,6 @@ void UdTransport::received_by_group(engine::Token&, Bytes datagram, wdp::UdRecep
 }
 
 // --- what the queue asks and says
-
-Result<wdp::UdDestination, Status> UdTransport::destination(const rdmap::SendWqe& w) {
-  wdp::UdDestination to;
-  std::memcpy(&to, qp_.send_queue().extra_of(w), sizeof to);
-  if (fragments()) to.room = wire::kMaxUdpPayload;
-  return to;
-}
 
 void UdTransport::receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) {
   Completion c{.wr_id = r.wr_id,

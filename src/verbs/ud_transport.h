@@ -38,13 +38,16 @@ class UdTransport final : public Transport,
 
  private:
   // wdp::UdConsumer
-  Result<wdp::UdDestination, Status> destination(const rdmap::SendWqe& w) override;
+  Result<const wdp::UdDestination*, Status> destination(const rdmap::SendWqe& w) override {
+    return std::launder(
+        reinterpret_cast<const wdp::UdDestination*>(qp_.send_queue().extra_of(w)));
+  }
   void send_done(const rdmap::SendWqe& wqe, Status status) override {
     qp_.count_sent(wqe, status);
     qp_.send_done(wqe, status);
   }
   bool take_receive(rdmap::Receive& out) override {
-    driver_.look_at(*this);  // to be counted, whatever comes of it
+    driver_.settle_only(*this);  // to be counted, whatever comes of it
     return qp_.take_receive(out);
   }
   void receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) override;

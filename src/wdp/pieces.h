@@ -8,5 +8,7 @@ namespace weft::wdp {
 
 // Copies `bytes` into the places, which have room for exactly so many.
 void place(Bytes bytes, const PieceList& places);
+// The same of `first` and what follows it.
+void place(Bytes first, Bytes rest, const PieceList& places);
 
 }  // namespace weft::wdp

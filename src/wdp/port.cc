@@ -37,7 +37,7 @@ UcConnection* Port::received(Bytes datagram, const UdReception& how, Time now) {
     return drop(common.error());
   }
   if (common->wdp_class == WdpClass::ud) {
-    const auto ud = WdpUd::parse(datagram);
+    const auto ud = WdpUd::parse(*common, datagram);
     if (!ud.ok()) return drop(ud.error());
     if (ud->multicast()) return drop(WdpDrop::not_for_multicast);
     const auto queue = demux_.find(*ud);

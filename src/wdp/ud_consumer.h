@@ -32,8 +32,9 @@ class UdConsumer {
   virtual ~UdConsumer() = default;
   virtual rdmap::Memory& memory() = 0;
   virtual rdmap::SendQueue& send_queue() = 0;
-  // The status to complete the request with where its address handle is none.
-  virtual Result<UdDestination, rdmap::Status> destination(const rdmap::SendWqe& w) = 0;
+  // Good until the next call. Or the status to complete the request with where its address handle
+  // is none.
+  virtual Result<const UdDestination*, rdmap::Status> destination(const rdmap::SendWqe& w) = 0;
   virtual bool take_receive(rdmap::Receive& out) = 0;
   virtual void receive_done(const rdmap::Receive& receive, rdmap::Status status,
                             const UdArrival& arrival) = 0;

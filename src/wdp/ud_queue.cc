@@ -60,16 +60,13 @@ Result<Ok, WdpDrop> UdQueue::accept(const WdpUd& ud, Bytes datagram, const UdRec
       .source = how.from.address,
       .destination = how.to}
       .encode(grh.data());
-  PieceList head;
-  PieceList body;
+  PieceList places;
   has_receive_ = false;
-  if (!receive_pieces(consumer_.memory(), *receive_, 0, grh.size(), head).ok() ||
-      !receive_pieces(consumer_.memory(), *receive_, grh.size(), payload.size(), body).ok()) {
+  if (!receive_pieces(consumer_.memory(), *receive_, 0, length, places).ok()) {
     consumer_.receive_done(*receive_, Status::local_protection, {});
     return fail(WdpDrop::own_memory);
   }
-  place(grh, head);
-  place(payload, body);
+  place(grh, payload, places);
   ++counters_.messages_received;
   consumer_.receive_done(*receive_, Status::success,
                          {.solicited = ud.solicited,
@@ -104,11 +101,12 @@ bool UdQueue::write(SendWqe& w, Train& train) {
     poison(Status::local_qp_operation);
     return false;
   }
-  const auto to = consumer_.destination(w);
-  if (!to.ok()) {
-    poison(to.error());
+  const auto found = consumer_.destination(w);
+  if (!found.ok()) {
+    poison(found.error());
     return false;
   }
+  const UdDestination* const to = *found;
   const size_t size = size_t{WdpUd::kSize} + w.length;
   if (size > std::min(to->room, wire::kMaxUdpPayload)) {
     poison(Status::local_length);

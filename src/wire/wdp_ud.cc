@@ -13,7 +13,11 @@ constexpr uint32_t kQpnMask = 0xffffff;
 Result<WdpUd, WdpDrop> WdpUd::parse(Bytes datagram) {
   const auto common = WdpCommon::parse(datagram);
   if (!common) return fail(common.error());
-  if (common->wdp_class != WdpClass::ud) return fail(WdpDrop::wrong_class);
+  return parse(*common, datagram);
+}
+
+Result<WdpUd, WdpDrop> WdpUd::parse(const WdpCommon& common, Bytes datagram) {
+  if (common.wdp_class != WdpClass::ud) return fail(WdpDrop::wrong_class);
   if (datagram.size() < kSize) return fail(WdpDrop::too_short);
   const std::byte* p = datagram.data();
   const Control control = Control::parse(p + 24);
@@ -25,9 +29,9 @@ Result<WdpUd, WdpDrop> WdpUd::parse(Bytes datagram) {
   if (control.tagged) return fail(WdpDrop::tag_mismatch);
   if (!control.last) return fail(WdpDrop::last_mismatch);
   WdpUd u;
-  u.flags = {.crc = common->flags.crc, .immediate = common->flags.immediate};
-  u.q_key = QKey{common->token.value()};
-  u.source = Qpn{common->class_word & kQpnMask};
+  u.flags = {.crc = common.flags.crc, .immediate = common.flags.immediate};
+  u.q_key = QKey{common.token.value()};
+  u.source = Qpn{common.class_word & kQpnMask};
   u.destination = Qpn{load_be<uint32_t>(p + 16) & kQpnMask};
   u.msn = Msn{load_be<uint32_t>(p + 20)};
   u.solicited = control.opcode == Opcode::send_se;
@@ -35,7 +39,7 @@ Result<WdpUd, WdpDrop> WdpUd::parse(Bytes datagram) {
   u.imm = load_be<uint32_t>(p + 28);
   if (datagram.size() != kSize + u.length) return fail(WdpDrop::length_mismatch);
   // wire.md 10: "didx and QN low byte must agree, else drop".
-  if (common->didx != index_of(u.destination)) return fail(WdpDrop::index_mismatch);
+  if (common.didx != index_of(u.destination)) return fail(WdpDrop::index_mismatch);
   return u;
 }
 

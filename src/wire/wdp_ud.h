@@ -39,6 +39,8 @@ struct WdpUd {
 
   // Takes the whole datagram, for its length is checked. F_CRC is not looked at: see wdp_crc.h.
   static Result<WdpUd, WdpDrop> parse(Bytes datagram);
+  // The same where its first bytes have been parsed already.
+  static Result<WdpUd, WdpDrop> parse(const WdpCommon& common, Bytes datagram);
   // Writes kSize bytes, the CRC field as 0.
   void encode(std::byte* p) const;
   std::string to_string() const;

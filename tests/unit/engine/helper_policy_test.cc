@@ -125,5 +125,29 @@ TEST(SpinPolicy, NoSpinningWhereTheUserWantsNone) {
   EXPECT_EQ(p.spin(), 0ns);
 }
 
+TEST(SteadyPolicy, WhoPollsForLongIsWatchedLessClosely) {
+  SteadyPolicy policy;
+  Time now = Time::from_ns(1'000'000'000);
+  Time last;
+  int put_off = 0;
+  const auto poll = [&](Duration after) {
+    now = now + after;
+    const Duration p = policy.patience(last, now, 1ms);
+    put_off += policy.put_off(now, 1ms) ? 1 : 0;
+    last = now;
+    return p;
+  };
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(poll(999us), 1ms) << i;
+  EXPECT_EQ(put_off, 0);
+  poll(999us);
+  // From now on; and the timer is set every 3 ms, so that it is never nearer than 1 ms.
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(poll(100us), 4ms) << i;
+  EXPECT_EQ(put_off, 10);
+  // After a pause it has to prove itself anew.
+  EXPECT_EQ(poll(1001us), 1ms);
+  EXPECT_EQ(poll(1us), 1ms);
+  EXPECT_EQ(put_off, 10);
+}
+
 }  // namespace
 }  // namespace weft::engine

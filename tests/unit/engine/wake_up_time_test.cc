@@ -78,6 +78,32 @@ TEST_F(WakeUpTimeTest, ARingAMomentTooEarlyIsNotTheLast) {
   EXPECT_EQ(kernel_.set, at(100));
 }
 
+TEST_F(WakeUpTimeTest, IsPutOffByWhoKnowsBetter) {
+  wake_up_.no_later_than(at(100));
+  wake_up_.put_off(at(200));
+  EXPECT_EQ(kernel_.set, at(200));
+  // Not brought forward that way, nor set where nothing was.
+  wake_up_.put_off(at(150));
+  EXPECT_EQ(kernel_.set, at(200));
+  EXPECT_TRUE(rings(at(201)));
+  wake_up_.put_off(at(300));
+  EXPECT_TRUE(kernel_.set.is_never());
+}
+
+TEST_F(WakeUpTimeTest, AnEarlierTimeThatComesWhileItIsPutOffStands) {
+  wake_up_.no_later_than(at(100));
+  kernel_.meanwhile = [&] { wake_up_.no_later_than(at(150)); };
+  wake_up_.put_off(at(200));
+  EXPECT_EQ(kernel_.set, at(150));
+}
+
+TEST_F(WakeUpTimeTest, ARingWhileItIsPutOffIsFollowedByTheNext) {
+  wake_up_.no_later_than(at(100));
+  kernel_.meanwhile = [&] { EXPECT_TRUE(rings(at(101))); };
+  wake_up_.put_off(at(200));
+  EXPECT_EQ(kernel_.set, at(200));
+}
+
 // Threads in the middle of each other's calls, at random: the kernel never rings later than any of
 // them wants that has not been rung for.
 TEST_F(WakeUpTimeTest, NoOrderOfCallsLosesATime) {
@@ -85,7 +111,8 @@ TEST_F(WakeUpTimeTest, NoOrderOfCallsLosesATime) {
   int64_t now = 0;
   std::set<int64_t> wanted;
   int rung = 0;
-  bool ringing = false;  // the helper is one thread
+  bool ringing = false;      // the helper is one thread
+  bool putting_off = false;  // one thread at a time
   std::function<void()> act = [&] {
     now += random() % 3;
     if (random() % 2 == 0) kernel_.meanwhile = act;
@@ -98,6 +125,11 @@ TEST_F(WakeUpTimeTest, NoOrderOfCallsLosesATime) {
         if (!wanted.empty()) wake_up_.no_later_than(at(*wanted.begin()));
       }
       ringing = false;
+    } else if (random() % 4 == 0 && !putting_off) {
+      putting_off = true;
+      // Not beyond what is wanted: who puts it off knows that.
+      wake_up_.put_off(wanted.empty() ? at(now + 20) : at(*wanted.begin()));
+      putting_off = false;
     } else {
       const int64_t when = now + static_cast<int64_t>(random() % 20);
       wanted.insert(when);

@@ -3,6 +3,7 @@
 #include "port/udp_socket.h"
 
 #include <gtest/gtest.h>
+#include <netinet/udp.h>
 #include <poll.h>
 
 #include <cerrno>
@@ -180,6 +181,95 @@ TEST_P(Udp, AddressesAndTypeOfServiceAreTold) {
   EXPECT_EQ(r.tos, 0x2e << 2 | 1);
 }
 
+// Where nobody names a source the kernel takes 127.0.0.1 towards all of 127.0.0.0/8.
+TEST_P(Udp, TheSourceIsTheOneThatIsNamed) {
+  Buffer data = pattern(64, 5);
+  const IoVec piece{data.data(), data.size()};
+  for (const Gid& from : {kLoopback, kOther}) {
+    for (const Gid& there : {kLoopback, kOther}) {
+      const Address at = Address::from_gid(there, b.local().port());
+      ASSERT_EQ(
+          a.send({.to = &at, .from = from, .pieces = {&piece, 1}}, segmentation).bytes, 64U);
+      ASSERT_TRUE(readable(b));
+      Buffer place(100);
+      const auto r = b.receive(place);
+      EXPECT_EQ(r.from.gid(), from) << "to " << there.to_string();
+      EXPECT_EQ(r.to, there);
+    }
+  }
+}
+
+// The usual one is told the kernel once (UsualHops); nobody sees when.
+TEST_P(Udp, EachDatagramHasItsHopLimit) {
+  Buffer data = pattern(64, 6);
+  const IoVec piece{data.data(), data.size()};
+  int kernels = 0;
+  socklen_t n = sizeof kernels;
+  ASSERT_EQ(::getsockopt(a.fd(), IPPROTO_IP, IP_TTL, &kernels, &n), 0);
+  const auto of_socket = [&] {
+    int now = 0;
+    EXPECT_EQ(::getsockopt(a.fd(), IPPROTO_IP, IP_TTL, &now, &n), 0);
+    return now;
+  };
+  const auto pass = [&](uint8_t hops) {
+    ASSERT_EQ(
+        a.send({.to = &to, .hop_limit = hops, .pieces = {&piece, 1}}, segmentation).bytes, 64U);
+    ASSERT_TRUE(readable(b));
+    Buffer place(100);
+    EXPECT_EQ(b.receive(place).hop_limit, hops != 0 ? hops : kernels);
+  };
+  for (int i = 0; i < 20; ++i) pass(200);
+  EXPECT_EQ(of_socket(), 200);
+  // Those of another queue pair between them, and those of one that leaves it to the kernel.
+  for (int i = 0; i < 20; ++i) {
+    pass(100);
+    pass(200);
+  }
+  EXPECT_EQ(of_socket(), 200);
+  pass(0);
+  EXPECT_EQ(of_socket(), kernels);
+  for (int i = 0; i < 20; ++i) {
+    pass(200);
+    pass(0);
+  }
+  EXPECT_EQ(of_socket(), kernels);
+}
+
+// What comes alone is not put together, for it costs; what comes in a row is again, and nothing is
+// lost on the way.
+TEST_P(Udp, TrainsAreTakenAgainAfterALongPingPong) {
+  if (!b.gathers()) GTEST_SKIP() << "no UDP_GRO";
+  const auto asked = [&] {
+    int on = -1;
+    socklen_t n = sizeof on;
+    EXPECT_EQ(::getsockopt(b.fd(), SOL_UDP, UDP_GRO, &on, &n), 0);
+    return on;
+  };
+  EXPECT_EQ(asked(), 1);
+  for (int i = 0; i < 300; ++i) {
+    Buffer one = pattern(64, i);
+    const IoVec piece{one.data(), one.size()};
+    ASSERT_EQ(a.send({.to = &to, .pieces = {&piece, 1}}, segmentation).bytes, one.size());
+    EXPECT_EQ(receive_all(b, 64), (std::vector<Buffer>{one}));
+    Buffer place(100);
+    EXPECT_TRUE(b.receive(place).would_block);
+  }
+  EXPECT_EQ(asked(), 0);
+  for (int i = 0; i < 3; ++i) {
+    Buffer data = pattern(20 * 1000, i);
+    const IoVec piece{data.data(), data.size()};
+    ASSERT_EQ(a.send({.to = &to, .segment = 1000, .pieces = {&piece, 1}}, segmentation).bytes,
+              data.size());
+    const auto all = receive_all(b, data.size());
+    ASSERT_EQ(all.size(), 20U);
+    for (size_t k = 0; k < all.size(); ++k) {
+      EXPECT_TRUE(std::equal(all[k].begin(), all[k].end(),
+                             data.begin() + static_cast<ptrdiff_t>(1000 * k)));
+    }
+    EXPECT_EQ(asked(), 1);
+  }
+}
+
 TEST_P(Udp, EmptyAndLargestDatagrams) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{65'480}}) {
     Buffer data = pattern(size, 1);
@@ -264,8 +354,7 @@ TEST_P(Udp, OverrunsAreCounted) {
     }
   };
   drain();
-  // The count comes with a datagram that is received after the loss. A busy kernel may be late with
-  // some of them.
+  // A busy kernel may be late with some of them.
   uint32_t sent = kSent;
   for (int i = 0; i < 100 && received + small.overruns() != sent; ++i) {
     ASSERT_EQ(a.send({.to = &there, .segment = 0, .pieces = {&piece, 1}}, segmentation).bytes,

@@ -86,7 +86,7 @@ TEST_F(PortTest, AQuestionIsRepeatedAndGivenUp) {
 struct UdTarget final : UdConsumer {
   rdmap::Memory& memory() override { return host.memory(); }
   rdmap::SendQueue& send_queue() override { return host.send_queue(); }
-  Result<UdDestination, rdmap::Status> destination(const rdmap::SendWqe&) override {
+  Result<const UdDestination*, rdmap::Status> destination(const rdmap::SendWqe&) override {
     return fail(rdmap::Status::local_qp_operation);
   }
   bool take_receive(rdmap::Receive& out) override { return host.take_receive(out); }

@@ -24,13 +24,14 @@ struct UdHost final : UdConsumer {
   rdmap::Memory& memory() override { return host.memory(); }
   rdmap::SendQueue& send_queue() override { return host.send_queue(); }
   // As an address handle: the low bits of remote_to say where.
-  Result<UdDestination, Status> destination(const SendWqe& w) override {
+  Result<const UdDestination*, Status> destination(const SendWqe& w) override {
     if (w.remote_to.value() == 0) return fail(Status::local_qp_operation);
     const auto n = static_cast<uint32_t>(w.remote_to.value());
-    return UdDestination{.path = {.to = {Gid::from_ipv4(0x0a000000 + n), 40000}},
-                         .qpn = make_qpn(40000, 5),
-                         .q_key = q_key,
-                         .room = room};
+    to = {.path = {.to = {Gid::from_ipv4(0x0a000000 + n), 40000}},
+          .qpn = make_qpn(40000, 5),
+          .q_key = q_key,
+          .room = room};
+    return &to;
   }
   bool take_receive(rdmap::Receive& out) override { return host.take_receive(out); }
   void receive_done(const rdmap::Receive& r, Status s, const UdArrival& a) override {
@@ -45,6 +46,7 @@ struct UdHost final : UdConsumer {
     UdArrival arrival;
   };
   test::Host host;
+  UdDestination to;
   QKey q_key{0x22};
   size_t room = 1472;
   std::vector<Received> received;
@@ -154,6 +156,27 @@ TEST_F(UdQueueTest, TheGrhMayLieInAPieceOfItsOwn) {
   EXPECT_EQ(Grh::parse(head.data()).payload_length, 100);
   EXPECT_TRUE(std::equal(body.begin(), body.end(), hello.begin()));
   EXPECT_TRUE(std::equal(tail.begin(), tail.end(), hello.begin() + 50));
+}
+
+TEST_F(UdQueueTest, TheGrhMayLieInSeveralPieces) {
+  Buffer first(7);
+  Buffer second(33 + 20);  // the rest of it, and the beginning of the data
+  Buffer third(100);
+  host->host.post_receive(1, {test::segment(host->host, first), test::segment(host->host, second),
+                              test::segment(host->host, third)});
+  give(to_us(), hello);
+  ASSERT_EQ(host->received.size(), 1U);
+  Buffer all = first;
+  all.insert(all.end(), second.begin(), second.end());
+  all.insert(all.end(), third.begin(), third.end());
+  EXPECT_EQ(Grh::parse(all.data()),
+            (Grh{.traffic_class = how.traffic_class,
+                 .payload_length = 100,
+                 .hop_limit = how.hop_limit,
+                 .source = how.from.address,
+                 .destination = how.to}));
+  EXPECT_TRUE(std::equal(hello.begin(), hello.end(), all.begin() + 40));
+  EXPECT_TRUE(std::all_of(third.begin() + 80, third.end(), [](std::byte b) { return b == std::byte{}; }));
 }
 
 // "Too long for WQE: .. drop silently, counter. No WQE: drop. Q_Key mismatch: drop + violation

@@ -1,0 +1,39 @@
+// What finds no room in a UDP socket is gone without a word: the kernel counts it, and is asked.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+#include "base/time.h"
+#include "port/udp_socket.h"
+#include "stats/blocks.h"
+
+namespace weft::engine {
+
+// Asks a socket now and then what it had no room for, and counts it: as long as something comes,
+// and once more behind it. Engine holder only.
+class OverrunCount {
+ public:
+  // Something came in.
+  void look_soon(Time now) {
+    if (at_.is_never()) at_ = now + kEvery;
+  }
+  Time due() const { return at_; }
+  void when_due(const port::UdpSocket& socket, Time now, stats::EngineCounters& counters) {
+    if (now >= at_) look(socket, counters);
+  }
+  void look(const port::UdpSocket& socket, stats::EngineCounters& counters) {
+    at_ = Time::never();
+    const uint32_t all = socket.overruns();
+    // It wraps.
+    if (all != counted_) counters.socket_overruns.add(all - std::exchange(counted_, all));
+  }
+
+ private:
+  static constexpr Duration kEvery = std::chrono::milliseconds{20};
+  Time at_ = Time::never();
+  uint32_t counted_ = 0;
+};
+
+}  // namespace weft::engine

@@ -1,0 +1,63 @@
+// What a UDP socket asks of the kernel once, as long as its traffic stays as it is, instead of with
+// each datagram.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace weft::port {
+
+// Whether the kernel is to put what comes from one peer together to trains (UDP_GRO). Where each
+// datagram comes alone, with nothing before the next, as in a ping-pong, there is nothing to put
+// together, and to be told so costs a line of memory that the sender's processor has just written:
+// 0.2 us a datagram (docs/performance.md, "Round trips"). Value type.
+class Gathering {
+ public:
+  bool wanted() const { return wanted_; }
+  // A datagram or a train has come; nothing is there. True when wanted() has changed.
+  bool came(bool train) {
+    alone_ = train || ++row_ >= kRow ? 0 : alone_ + 1;
+    return alone_ == 0 && !std::exchange(wanted_, true);
+  }
+  bool empty() {
+    row_ = 0;
+    return alone_ >= kAlone && std::exchange(wanted_, false);
+  }
+
+ private:
+  static constexpr unsigned kRow = 4;  // datagrams without a pause
+  static constexpr unsigned kAlone = 256;
+  bool wanted_ = true;
+  unsigned row_ = 0;    // since nothing was there
+  unsigned alone_ = 0;  // since a train or a row
+};
+
+// The hop limit that a socket gives its datagrams over IPv4 by itself. Programs name one with each
+// destination, most of them always the same: it becomes the socket's, for to say it with each
+// datagram (IP_TTL, beside the source address) costs the kernel an allocation. Value type.
+class UsualHops {
+ public:
+  static constexpr uint8_t kKernels = 0;
+  enum class Say : uint8_t { nothing, with_datagram, to_socket };
+  // What has to be done for a datagram with this hop limit; with to_socket it is the usual one now.
+  Say said(uint8_t hops) {
+    if (hops == usual_) {
+      row_ = 0;
+      return Say::nothing;
+    }
+    if (std::exchange(last_, hops) != hops) row_ = 0;
+    // There is no word for the kernel's choice in a datagram.
+    if (hops != kKernels && ++row_ < kRow) return Say::with_datagram;
+    usual_ = hops;
+    row_ = 0;
+    return Say::to_socket;
+  }
+
+ private:
+  static constexpr unsigned kRow = 16;
+  uint8_t usual_ = kKernels;
+  uint8_t last_ = kKernels;
+  unsigned row_ = 0;  // datagrams with last_
+};
+
+}  // namespace weft::port
