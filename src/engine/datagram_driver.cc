@@ -212,9 +212,9 @@ void DatagramDriver::settle_now(Token& token) {
     drops_.carry(port_.drops(), token.engine().counters());
     rejections_.carry(port_.rejections(), token.engine().counters());
     const Time held = socket_.held_until();
-    token.engine().set_deadline(token, *this,
-                                std::min({port_.deadline(), waits_until_, held, paced_until_,
-                                          overruns_.due()}));
+    token.engine().set_deadline(
+        token, *this,
+        std::min({port_.deadline(), waits_until_, held, paced_until_, overruns_.due()}));
     // What a fault holds back is on its way: it does not end with the process.
     if (!held.is_never()) token.engine().closes_at(token, held + kLeaving);
   }

@@ -171,7 +171,7 @@ void Engine::watch_poller(Time now) {
   const Time last_turn = Time::from_ns(program_turn_.load(std::memory_order_relaxed));
   const Duration closely = patience_ = policy_.patience();
   if (policy_.at_most() && expected_sleepers_.load(std::memory_order_relaxed) == 0) {
-    patience_ = steady_policy_.patience(last_turn, now, closely);
+    patience_ = steady_policy_.patience(last_turn, now, moved_ever_, closely);
     if (steady_policy_.put_off(now, closely)) {
       wake_up_.put_off(std::min(now + patience_, deadlines_.earliest()));
     }

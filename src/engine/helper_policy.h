@@ -51,14 +51,20 @@ class HelperPolicy {
 // How closely a program is watched that polls. One that polls and polls does what the helper would.
 // To be woken up in vain costs the processor, which is the program's or its peer's; so does each
 // call that sets the timer where a hypervisor has to set it: 16 us, a thousand times a second
-// (docs/performance.md, "Round trips"). Engine holder only.
+// (docs/performance.md). But what comes in after the last poll has to find room in the sockets:
+// where that is much, and where patience is long by itself, it is as always. Engine holder only.
 class SteadyPolicy {
  public:
-  // A turn of the program's begins, the last one began at `last`. `patience`: with a program that
-  // polls now and then.
-  Duration patience(Time last, Time now, Duration patience) {
-    if (now - last > patience) since_ = now;
-    longer_ = now - since_ >= kSteady ? kTimes * patience : patience;
+  // A turn of the program's begins, the last one began at `last`, and so many bytes have come in
+  // since the engine was made. `patience`: with a program that polls now and then.
+  Duration patience(Time last, Time now, uint64_t bytes, Duration patience) {
+    if (now - last > patience || bytes - bytes_ > kMuch) since_ = now;
+    if (now - counted_ >= kCount || since_ == now) {
+      counted_ = now;
+      bytes_ = bytes;
+    }
+    const bool steady = now - since_ >= kSteady;
+    longer_ = steady ? std::max(patience, std::min(kTimes * patience, kMost)) : patience;
     return longer_;
   }
   // Is the timer to be put off to the end of that patience?
@@ -71,8 +77,13 @@ class SteadyPolicy {
  private:
   static constexpr Duration kSteady = std::chrono::milliseconds{50};
   static constexpr int kTimes = 4;
+  static constexpr Duration kMost = std::chrono::milliseconds{4};
+  static constexpr Duration kCount = std::chrono::milliseconds{1};
+  static constexpr uint64_t kMuch = 256 << 10;  // 2 Gb/s
   Duration longer_{};
-  Time since_;  // it polls without a pause
+  Time since_;  // it polls without a pause, and little comes in
+  Time counted_;
+  uint64_t bytes_ = 0;
   Time again_;
 };
 

@@ -37,7 +37,8 @@ size_t UdpSocket::write_control(MutableBytes control, const Train& train, size_t
   size_t used = 0;
   // Not by CMSG_NXTHDR(), which wants all of it zeroed before.
   const auto put = [&](int level, int type, const auto& value) {
-    const cmsghdr header{.cmsg_len = CMSG_LEN(sizeof value), .cmsg_level = level, .cmsg_type = type};
+    const cmsghdr header{
+        .cmsg_len = CMSG_LEN(sizeof value), .cmsg_level = level, .cmsg_type = type};
     std::memcpy(&control[used], &header, sizeof header);
     std::memcpy(&control[used + CMSG_LEN(0)], &value, sizeof value);
     used += CMSG_SPACE(sizeof value);

@@ -147,7 +147,8 @@ void CompletionQueue::request_notify(bool solicited_only) {
 
 Outcome<Ok> CompletionQueue::resize(uint32_t capacity) {
   const std::lock_guard guard{lock_};
-  if (tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_relaxed) > capacity) return fail(Errc::invalid);
+  if (tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_relaxed) > capacity)
+    return fail(Errc::invalid);
   if (ring_.size() > std::bit_ceil(capacity)) move_to_ring(std::bit_ceil(capacity));
   capacity_ = capacity;
   return Ok{};
@@ -164,7 +165,8 @@ bool CompletionQueue::grow() try {
 void CompletionQueue::move_to_ring(size_t size) {
   std::vector<Completion> fresh(size);
   const uint64_t tail = tail_.load(std::memory_order_relaxed);
-  for (uint64_t i = head_.load(std::memory_order_relaxed); i < tail; ++i) fresh[i & (size - 1)] = at(i);
+  for (uint64_t i = head_.load(std::memory_order_relaxed); i < tail; ++i)
+    fresh[i & (size - 1)] = at(i);
   ring_.swap(fresh);
 }
 

@@ -104,7 +104,7 @@ class CompletionQueue {
 
   Spinlock lock_;
   uint32_t capacity_;
-  std::vector<Completion> ring_;  // a power of two; grows by doubling up to what capacity_ needs
+  std::vector<Completion> ring_;   // a power of two; grows by doubling up to what capacity_ needs
   std::atomic<uint64_t> head_{0};  // changed under the lock, looked at by anybody
   std::atomic<uint64_t> tail_{0};
   Armed armed_ = Armed::no;

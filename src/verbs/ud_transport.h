@@ -39,8 +39,7 @@ class UdTransport final : public Transport,
  private:
   // wdp::UdConsumer
   Result<const wdp::UdDestination*, Status> destination(const rdmap::SendWqe& w) override {
-    return std::launder(
-        reinterpret_cast<const wdp::UdDestination*>(qp_.send_queue().extra_of(w)));
+    return std::launder(reinterpret_cast<const wdp::UdDestination*>(qp_.send_queue().extra_of(w)));
   }
   void send_done(const rdmap::SendWqe& wqe, Status status) override {
     qp_.count_sent(wqe, status);

@@ -41,6 +41,21 @@ TEST_F(EngineTest, AProgramThatPollsHearsThemItself) {
   while (diary.now().ready == 0) engine->progress();
 }
 
+// It is not looked after as closely as others then (SteadyPolicy), but it is; its deadlines too.
+TEST_F(EngineTest, WhoPollsForLongAndStopsIsLookedAfter) {
+  Listener& s = add(true);
+  for (int round = 1; round <= 3; ++round) {
+    for (const Time until = Engine::clock() + 80ms; Engine::clock() < until;) engine->progress();
+    if (round == 2) {
+      Hold h = engine->hold();
+      engine->set_deadline(h.token(), s, h.token().now() + 2ms);
+    }
+    write_byte();
+    ASSERT_TRUE(diary.await([&](const Heard& h) { return h.ready >= round; })) << round;
+  }
+  EXPECT_TRUE(diary.await([](const Heard& h) { return h.deadline == 1; }));
+}
+
 TEST_F(EngineTest, DeadlinesAreKept) {
   Listener& s = add(false);
   {

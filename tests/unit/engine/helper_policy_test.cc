@@ -129,10 +129,11 @@ TEST(SteadyPolicy, WhoPollsForLongIsWatchedLessClosely) {
   SteadyPolicy policy;
   Time now = Time::from_ns(1'000'000'000);
   Time last;
+  uint64_t bytes = 0;
   int put_off = 0;
   const auto poll = [&](Duration after) {
     now = now + after;
-    const Duration p = policy.patience(last, now, 1ms);
+    const Duration p = policy.patience(last, now, bytes, 1ms);
     put_off += policy.put_off(now, 1ms) ? 1 : 0;
     last = now;
     return p;
@@ -147,6 +148,26 @@ TEST(SteadyPolicy, WhoPollsForLongIsWatchedLessClosely) {
   EXPECT_EQ(poll(1001us), 1ms);
   EXPECT_EQ(poll(1us), 1ms);
   EXPECT_EQ(put_off, 10);
+  // 1.6 Gb/s is not much, 3.2 Gb/s is: it has to find room until the helper comes.
+  const auto stream = [&](uint64_t each, int n) {
+    for (int i = 0; i < n - 1; ++i, bytes += each) poll(100us);
+    return poll(100us);
+  };
+  EXPECT_EQ(stream(20'000, 600), 4ms);
+  EXPECT_EQ(stream(40'000, 20), 1ms);
+  EXPECT_EQ(stream(40'000, 600), 1ms);
+  EXPECT_EQ(stream(20'000, 600), 4ms);
+}
+
+// As `weft stream` has it, which looks every few milliseconds.
+TEST(SteadyPolicy, APatienceThatIsLongByItselfStays) {
+  SteadyPolicy policy;
+  for (int i = 1; i < 200; ++i) {
+    const Time now = Time::from_ns(1'000'000 * i);
+    EXPECT_EQ(policy.patience(now - 1ms, now, 0, 10ms), 10ms);
+    EXPECT_FALSE(policy.put_off(now, 10ms));
+    EXPECT_EQ(policy.patience(now - 1ms, now, 0, 2ms), i >= 50 ? 4ms : 2ms) << i;
+  }
 }
 
 }  // namespace

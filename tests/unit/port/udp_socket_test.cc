@@ -188,8 +188,7 @@ TEST_P(Udp, TheSourceIsTheOneThatIsNamed) {
   for (const Gid& from : {kLoopback, kOther}) {
     for (const Gid& there : {kLoopback, kOther}) {
       const Address at = Address::from_gid(there, b.local().port());
-      ASSERT_EQ(
-          a.send({.to = &at, .from = from, .pieces = {&piece, 1}}, segmentation).bytes, 64U);
+      ASSERT_EQ(a.send({.to = &at, .from = from, .pieces = {&piece, 1}}, segmentation).bytes, 64U);
       ASSERT_TRUE(readable(b));
       Buffer place(100);
       const auto r = b.receive(place);
@@ -212,8 +211,8 @@ TEST_P(Udp, EachDatagramHasItsHopLimit) {
     return now;
   };
   const auto pass = [&](uint8_t hops) {
-    ASSERT_EQ(
-        a.send({.to = &to, .hop_limit = hops, .pieces = {&piece, 1}}, segmentation).bytes, 64U);
+    ASSERT_EQ(a.send({.to = &to, .hop_limit = hops, .pieces = {&piece, 1}}, segmentation).bytes,
+              64U);
     ASSERT_TRUE(readable(b));
     Buffer place(100);
     EXPECT_EQ(b.receive(place).hop_limit, hops != 0 ? hops : kernels);

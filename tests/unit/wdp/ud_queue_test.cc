@@ -169,14 +169,14 @@ TEST_F(UdQueueTest, TheGrhMayLieInSeveralPieces) {
   Buffer all = first;
   all.insert(all.end(), second.begin(), second.end());
   all.insert(all.end(), third.begin(), third.end());
-  EXPECT_EQ(Grh::parse(all.data()),
-            (Grh{.traffic_class = how.traffic_class,
-                 .payload_length = 100,
-                 .hop_limit = how.hop_limit,
-                 .source = how.from.address,
-                 .destination = how.to}));
+  EXPECT_EQ(Grh::parse(all.data()), (Grh{.traffic_class = how.traffic_class,
+                                         .payload_length = 100,
+                                         .hop_limit = how.hop_limit,
+                                         .source = how.from.address,
+                                         .destination = how.to}));
   EXPECT_TRUE(std::equal(hello.begin(), hello.end(), all.begin() + 40));
-  EXPECT_TRUE(std::all_of(third.begin() + 80, third.end(), [](std::byte b) { return b == std::byte{}; }));
+  EXPECT_TRUE(
+      std::all_of(third.begin() + 80, third.end(), [](std::byte b) { return b == std::byte{}; }));
 }
 
 // "Too long for WQE: .. drop silently, counter. No WQE: drop. Q_Key mismatch: drop + violation
