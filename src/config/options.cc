@@ -250,8 +250,8 @@ std::vector<OptionInfo> make_table() {
       number<&O::takeover, 1, 1'000'000>(
           "takeover", "us",
           "Most time after the program's last poll before the helper thread takes over; four "
-          "times that, 4 ms at most, when the program has polled for 50 ms without a pause and "
-          "little came in."),
+          "times that, 4 ms at most, when the program has polled for 50 ms without a pause and few "
+          "datagrams came in but answers."),
       number<&O::coalesce, 0, 10'000>(
           "coalesce", "us",
           "How long the helper thread rests between two looks at the sockets while much comes in "

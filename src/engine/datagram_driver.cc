@@ -28,6 +28,11 @@ wdp::UdReception reception_of(const UdpSocket::Received& r) {
           .hop_limit = r.hop_limit != 0 ? r.hop_limit : uint8_t{64}};
 }
 
+uint64_t room_of(const UdpSocket& socket, size_t bytes) {
+  constexpr size_t kEach = 768;  // the kernel's own, of a small one
+  return (bytes + kEach) * SteadyPolicy::kRoom / std::max<size_t>(socket.receive_buffer(), 1);
+}
+
 // --- somebody to answer for the socket
 
 Result<wdp::PortOwner::Callee, wire::RejReason> DatagramOwner::called(Token&, DatagramDriver&,

@@ -31,6 +31,9 @@ class UcLink;
 // What WDP wants to know of a datagram besides its bytes.
 wdp::UdReception reception_of(const port::UdpSocket::Received& r);
 
+// What `bytes` in one datagram or train take of the socket's room, in parts of SteadyPolicy::kRoom.
+uint64_t room_of(const port::UdpSocket& socket, size_t bytes);
+
 // Who sends through a driver. Engine holder calls, from inside a visit of the driver.
 class DatagramSpeaker : public ListHook<struct SpeakingTag>,
                         public ListHook<struct SettlingTag>,
@@ -221,6 +224,7 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   DropTally drops_;
   RejTally rejections_;
   uint64_t posted_at_poll_ = UINT64_MAX;
+  bool spoke_ = false;  // something was sent since something came
 };
 
 }  // namespace weft::engine

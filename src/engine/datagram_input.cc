@@ -26,6 +26,8 @@ constexpr unsigned kLikely = 4;
 // looks then. The first of each Send is one, for it opens the message.
 constexpr unsigned kRefusals = 4;
 constexpr unsigned kLooksOff = 64;
+// More is no answer that its asker waits for with nothing else under way.
+constexpr size_t kAnswer = 4096;
 // For a program to post receives.
 constexpr Duration kReceiveWait = 10ms;
 
@@ -54,6 +56,10 @@ size_t DatagramDriver::receive(Token& token, size_t calls) {
       return came;
     }
     if (*bytes == 0) continue;
+    // A small datagram behind one of ours is an answer, and the next will be.
+    if (!std::exchange(spoke_, false) || *bytes > kAnswer) {
+      token.engine().took_room(token, room_of(socket_, *bytes));
+    }
     ++came;
     moved += *bytes;
   }

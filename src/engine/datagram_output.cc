@@ -110,6 +110,7 @@ void DatagramDriver::push_train(Token& token) {
   counters.send_calls.add();
   sent_ += r.bytes;
   if (r.bytes > 0) {
+    spoke_ = true;
     counters.datagrams_sent.add((r.bytes + train_.segment_size() - 1) / train_.segment_size());
   }
   if (sent_ >= train_.bytes()) {

@@ -117,10 +117,10 @@ class Engine {
   // before.
   void closes_at(Token&, Time when) { exit_not_before_ = std::max(exit_not_before_, when); }
   // `bytes` came in over the source that is visited.
-  void moved(Token&, size_t bytes) {
-    moved_bytes_ += bytes;
-    moved_ever_ += bytes;
-  }
+  void moved(Token&, size_t bytes) { moved_bytes_ += bytes; }
+  // What came in would have taken so much of its socket's room, in parts of SteadyPolicy::kRoom,
+  // and more of it may come uncalled for. Not of TCP, which holds its peers back.
+  void took_room(Token&, uint64_t parts) { room_taken_ += parts; }
   void want_write(Token& token, Source& source, bool on);
   void want_read(Token& token, Source& source, bool on);
   void set_deadline(Token&, Source& source, Time when) { deadlines_.set(source, when); }
@@ -239,12 +239,12 @@ class Engine {
   IntrusiveList<Source, DeferredTag> deferred_;
   Time deferred_until_ = Time::never();
   Time exit_not_before_;
-  Source* hot_ = nullptr;   // the only one that moves
-  Time hot_moved_;          // when it last did
-  unsigned hot_polls_ = 0;  // since all were asked
-  unsigned hot_hits_ = 0;   // times that it moved while it was hot
-  size_t moved_bytes_ = 0;  // in the helper's turn
-  uint64_t moved_ever_ = 0;
+  Source* hot_ = nullptr;                        // the only one that moves
+  Time hot_moved_;                               // when it last did
+  unsigned hot_polls_ = 0;                       // since all were asked
+  unsigned hot_hits_ = 0;                        // times that it moved while it was hot
+  size_t moved_bytes_ = 0;                       // in the helper's turn
+  uint64_t room_taken_ = 0;                      // ever
   IntrusiveList<Source, SourcesTag> graveyard_;  // owned, until the turn is over
   std::vector<std::unique_ptr<mpa::TxBatch>> batches_;
   std::unique_ptr<std::byte[]> bounce_;

@@ -168,10 +168,9 @@ void Engine::watch_program(Time now, Duration patience) {
 
 // The program polls. Who is about to sleep is watched as closely as can be.
 void Engine::watch_poller(Time now) {
-  const Time last_turn = Time::from_ns(program_turn_.load(std::memory_order_relaxed));
   const Duration closely = patience_ = policy_.patience();
   if (policy_.at_most() && expected_sleepers_.load(std::memory_order_relaxed) == 0) {
-    patience_ = steady_policy_.patience(last_turn, now, moved_ever_, closely);
+    patience_ = steady_policy_.patience(now, room_taken_, closely);
     if (steady_policy_.put_off(now, closely)) {
       wake_up_.put_off(std::min(now + patience_, deadlines_.earliest()));
     }
@@ -253,7 +252,8 @@ void Engine::helper_turn(bool rang) {
     run_deadlines(token);
     if (!deferred_.empty() && token.now() >= deferred_until_) flush_deferred(token);
     wake_up_.no_later_than(
-        std::max(polled, Time::from_ns(program_turn_.load(std::memory_order_relaxed))) + patience_);
+        std::max(polled, Time::from_ns(program_turn_.load(std::memory_order_relaxed))) +
+        std::max(patience_, policy_.patience()));
     return;
   }
   const size_t moved = take_over(token, sleep_expected);
@@ -287,6 +287,7 @@ size_t Engine::take_over(Token& token, bool for_sleeper) {
   flush_deferred(token);
   // Of a program that sleeps, and said so, there is nothing to learn about one that polls.
   if (!for_sleeper) policy_.took_over(found);
+  patience_ = policy_.patience();
   return all ? moved : 0;
 }
 

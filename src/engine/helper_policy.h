@@ -51,17 +51,22 @@ class HelperPolicy {
 // How closely a program is watched that polls. One that polls and polls does what the helper would.
 // To be woken up in vain costs the processor, which is the program's or its peer's; so does each
 // call that sets the timer where a hypervisor has to set it: 16 us, a thousand times a second
-// (docs/performance.md). But what comes in after the last poll has to find room in the sockets:
-// where that is much, and where patience is long by itself, it is as always. Engine holder only.
+// (docs/performance.md). But what comes in after the last poll has to find room in its socket:
+// where much comes, and where patience is long by itself, it is as always. Engine holder only.
 class SteadyPolicy {
  public:
-  // A turn of the program's begins, the last one began at `last`, and so many bytes have come in
-  // since the engine was made. `patience`: with a program that polls now and then.
-  Duration patience(Time last, Time now, uint64_t bytes, Duration patience) {
-    if (now - last > patience || bytes - bytes_ > kMuch) since_ = now;
+  // All the room of a socket, in the parts that it is counted in.
+  static constexpr uint64_t kRoom = 1 << 20;
+
+  // The program polls, for the first time since this was last called. `taken`: what has come in
+  // uncalled for since the engine was made, as room that it took. `patience`: with a program that
+  // polls now and then.
+  Duration patience(Time now, uint64_t taken, Duration patience) {
+    const bool pause = now - std::exchange(last_, now) > patience;
+    if (pause || taken - taken_ > kMuch) since_ = now;
     if (now - counted_ >= kCount || since_ == now) {
       counted_ = now;
-      bytes_ = bytes;
+      taken_ = taken;
     }
     const bool steady = now - since_ >= kSteady;
     longer_ = steady ? std::max(patience, std::min(kTimes * patience, kMost)) : patience;
@@ -79,11 +84,12 @@ class SteadyPolicy {
   static constexpr int kTimes = 4;
   static constexpr Duration kMost = std::chrono::milliseconds{4};
   static constexpr Duration kCount = std::chrono::milliseconds{1};
-  static constexpr uint64_t kMuch = 256 << 10;  // 2 Gb/s
+  static constexpr uint64_t kMuch = kRoom / 8;  // in kCount: half of it in kMost
   Duration longer_{};
+  Time last_;
   Time since_;  // it polls without a pause, and little comes in
   Time counted_;
-  uint64_t bytes_ = 0;
+  uint64_t taken_ = 0;
   Time again_;
 };
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/gid.h"
+
 namespace weft::port {
 
 // Whether the kernel is to put what comes from one peer together to trains (UDP_GRO). Where each
@@ -22,6 +24,11 @@ class Gathering {
   bool empty() {
     row_ = 0;
     return alone_ >= kAlone && std::exchange(wanted_, false);
+  }
+  // It has changed, and something is there after all.
+  void not_empty() {
+    alone_ = 0;
+    wanted_ = true;
   }
 
  private:
@@ -58,6 +65,31 @@ class UsualHops {
   uint8_t usual_ = kKernels;
   uint8_t last_ = kKernels;
   unsigned row_ = 0;  // datagrams with last_
+};
+
+// Towards an address of its own host the kernel sends from that address, if nobody says otherwise;
+// but from an interface's first where it is a later one of the same subnet (`ip route show table
+// local`, `src`), and from 127.0.0.1 towards 127.0.0.2. Where the kernel was asked and says so, the
+// address is not named. Value type; it knows of one address at a time.
+class OwnSource {
+ public:
+  // For each datagram from an address to itself. True: ask the kernel, and say what it answered.
+  bool to_ask(const Gid& own) {
+    if (std::exchange(own_, own) != own) {
+      taken_ = false;
+      sent_ = 0;
+    }
+    return sent_++ % kAgain == kRow;
+  }
+  void answered(bool taken) { taken_ = taken; }
+  bool taken() const { return taken_; }
+
+ private:
+  static constexpr uint32_t kRow = 16;      // datagrams before it is worth asking
+  static constexpr uint32_t kAgain = 4096;  // addresses come and go
+  Gid own_;
+  bool taken_ = false;
+  uint32_t sent_ = 0;
 };
 
 }  // namespace weft::port

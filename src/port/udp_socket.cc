@@ -84,6 +84,15 @@ void UdpSocket::ask_to_gather() {
   if (gathers_) set_int(fd_.get(), SOL_UDP, UDP_GRO, gathering_.wanted() ? 1 : 0);
 }
 
+// A train that came since the socket was empty would be told of without its segment size.
+void UdpSocket::gather_no_more() {
+  ask_to_gather();
+  std::byte first;
+  if (calls::recv(fd_.get(), &first, sizeof first, MSG_PEEK | MSG_DONTWAIT) < 0) return;
+  gathering_.not_empty();
+  ask_to_gather();
+}
+
 // There is no word for it in a datagram's control messages, over IPv4. Few sockets have both kinds.
 void UdpSocket::allow_fragments(bool on) {
   if (std::exchange(fragments_, on) == on) return;
@@ -286,7 +295,7 @@ bool UdpSocket::take(msghdr& header, int flags, Received& r) {
   if (n < 0) {
     r.would_block = errno == EAGAIN;
     if (!r.would_block) r.error = errno;
-    if (gathering_.empty()) ask_to_gather();
+    if (r.would_block && gathering_.empty()) gather_no_more();
     return false;
   }
   r.bytes = r.segment = static_cast<size_t>(n);

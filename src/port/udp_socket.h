@@ -151,8 +151,10 @@ class UdpSocket {
   Received receive_hooked(MutableBytes buffer);
   void allow_fragments(bool on);
   void ask_to_gather();
+  void gather_no_more();
   size_t write_control(MutableBytes control, const Train& train, size_t segment);
   bool says_hops(uint8_t hops, const Gid& to);
+  bool chosen_anyway(const Gid& from, const Gid& to);
   Sent send_train(const Train& train, const msghdr& header);
   Sent send_one_by_one(const Train& train, const msghdr& header);
   void read_control(msghdr& header, Received& received);
@@ -163,6 +165,7 @@ class UdpSocket {
   Gathering gathering_;    // and is to
   bool fragments_ = true;  // as the kernel has it
   UsualHops hops_;
+  OwnSource own_source_;
   size_t receive_buffer_ = 0;
   std::vector<IoVec> cut_;  // for send_one_by_one()
   std::unique_ptr<Hooks> hooks_;

@@ -31,6 +31,11 @@ void GroupReceiver::on_ready(engine::Token& token, bool readable, bool) {
   token.engine().set_deadline(token, *this, std::min(socket_.held_until(), overruns_.due()));
 }
 
+void GroupReceiver::close(engine::Token& token) {
+  overruns_.look(socket_, token.engine().counters());
+  socket_.close();
+}
+
 // What a fault has held back is due, or the count of what had no room.
 void GroupReceiver::on_deadline(engine::Token& token) {
   overruns_.when_due(socket_, token.now(), token.engine().counters());
@@ -51,6 +56,7 @@ void GroupReceiver::receive(engine::Token& token) {
     if (r.error != 0) continue;
     counters.bytes_received_copied.add(r.bytes);
     token.engine().moved(token, r.bytes);
+    token.engine().took_room(token, engine::room_of(socket_, r.bytes));
     deliver(token, bounce.first(std::min(r.bytes, bounce.size())), r);
   }
   token.engine().again(token, *this);
@@ -148,7 +154,7 @@ void MulticastGroups::detach(engine::Token& token, UdTransport& member, const Gi
       receivers_.erase(it);
     }
     token.engine().remove(token, *r);
-    r->close();
+    r->close(token);
   }
 }
 

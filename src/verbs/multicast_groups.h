@@ -30,7 +30,7 @@ class GroupReceiver final : public engine::Source {
   void detach(UdTransport& member) { std::erase(members_, &member); }
   bool unused() const { return members_.empty(); }
   int fd() const { return socket_.fd(); }
-  void close() { socket_.close(); }
+  void close(engine::Token& token);
 
   void on_ready(engine::Token& token, bool readable, bool writable) override;
   void on_deadline(engine::Token& token) override;

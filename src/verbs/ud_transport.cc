@@ -111,6 +111,7 @@ void UdTransport::receive_done(const rdmap::Receive& r, Status status, const wdp
   if (a.from.port != port_of(a.source)) c.source_port = a.from.port;
   qp_.count_received(stats::Kind::send, a.length, status);
   qp_.receive_done(c, a.solicited);
+  driver_.settle_only(*this);  // the receive may have been taken in another visit
   // The sockets of groups are nobody's own, and do not wait for one of their members.
   if (!from_group_ && qp_.out_of_receives()) driver_.wait_for_receives(*this);
 }

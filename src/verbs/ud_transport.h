@@ -61,7 +61,7 @@ class UdTransport final : public Transport,
   void own_memory_lost(engine::Token&) override { queue_->own_memory_lost(); }
   void settled(engine::Token& token) override;
   // What was to be sent is tried again; what came is lost.
-  void on_no_memory(engine::Token&) override {}
+  void on_no_memory(engine::Token&) override { driver_.look_at(*this); }
 
   void start();
   void carry_counts();

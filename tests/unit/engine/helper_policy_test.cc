@@ -125,49 +125,59 @@ TEST(SpinPolicy, NoSpinningWhereTheUserWantsNone) {
   EXPECT_EQ(p.spin(), 0ns);
 }
 
-TEST(SteadyPolicy, WhoPollsForLongIsWatchedLessClosely) {
+struct SteadyPoller {
+  Duration poll(Duration after, uint64_t room = 0) {
+    now = now + after;
+    taken += room;
+    const Duration p = policy.patience(now, taken, patience);
+    put_off += policy.put_off(now, patience) ? 1 : 0;
+    return p;
+  }
+  Duration poll_on(int n, Duration after, uint64_t room = 0) {
+    for (int i = 1; i < n; ++i) poll(after, room);
+    return poll(after, room);
+  }
+  Duration patience = 1ms;
   SteadyPolicy policy;
   Time now = Time::from_ns(1'000'000'000);
-  Time last;
-  uint64_t bytes = 0;
+  uint64_t taken = 0;
   int put_off = 0;
-  const auto poll = [&](Duration after) {
-    now = now + after;
-    const Duration p = policy.patience(last, now, bytes, 1ms);
-    put_off += policy.put_off(now, 1ms) ? 1 : 0;
-    last = now;
-    return p;
-  };
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(poll(999us), 1ms) << i;
-  EXPECT_EQ(put_off, 0);
-  poll(999us);
+};
+
+TEST(SteadyPolicy, WhoPollsForLongIsWatchedLessClosely) {
+  SteadyPoller p;
+  for (int i = 0; i < 51; ++i) EXPECT_EQ(p.poll(999us), 1ms) << i;
+  EXPECT_EQ(p.put_off, 0);
   // From now on; and the timer is set every 3 ms, so that it is never nearer than 1 ms.
-  for (int i = 0; i < 300; ++i) EXPECT_EQ(poll(100us), 4ms) << i;
-  EXPECT_EQ(put_off, 10);
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(p.poll(100us), 4ms) << i;
+  EXPECT_EQ(p.put_off, 10);
   // After a pause it has to prove itself anew.
-  EXPECT_EQ(poll(1001us), 1ms);
-  EXPECT_EQ(poll(1us), 1ms);
-  EXPECT_EQ(put_off, 10);
-  // 1.6 Gb/s is not much, 3.2 Gb/s is: it has to find room until the helper comes.
-  const auto stream = [&](uint64_t each, int n) {
-    for (int i = 0; i < n - 1; ++i, bytes += each) poll(100us);
-    return poll(100us);
-  };
-  EXPECT_EQ(stream(20'000, 600), 4ms);
-  EXPECT_EQ(stream(40'000, 20), 1ms);
-  EXPECT_EQ(stream(40'000, 600), 1ms);
-  EXPECT_EQ(stream(20'000, 600), 4ms);
+  EXPECT_EQ(p.poll(1001us), 1ms);
+  EXPECT_EQ(p.poll(1us), 1ms);
+  EXPECT_EQ(p.put_off, 10);
+}
+
+// What comes has to find room until the helper comes: a tenth of it in a millisecond does in four,
+// a fifth does not.
+TEST(SteadyPolicy, WhereMuchComesAllIsAsAlways) {
+  SteadyPoller p;
+  constexpr uint64_t kLittle = SteadyPolicy::kRoom / 100;
+  constexpr uint64_t kMuch = SteadyPolicy::kRoom / 50;
+  EXPECT_EQ(p.poll_on(600, 100us, kLittle), 4ms);
+  EXPECT_EQ(p.poll_on(20, 100us, kMuch), 1ms);
+  EXPECT_EQ(p.poll_on(600, 100us, kMuch), 1ms);
+  EXPECT_EQ(p.poll_on(600, 100us, kLittle), 4ms);
 }
 
 // As `weft stream` has it, which looks every few milliseconds.
 TEST(SteadyPolicy, APatienceThatIsLongByItselfStays) {
-  SteadyPolicy policy;
-  for (int i = 1; i < 200; ++i) {
-    const Time now = Time::from_ns(1'000'000 * i);
-    EXPECT_EQ(policy.patience(now - 1ms, now, 0, 10ms), 10ms);
-    EXPECT_FALSE(policy.put_off(now, 10ms));
-    EXPECT_EQ(policy.patience(now - 1ms, now, 0, 2ms), i >= 50 ? 4ms : 2ms) << i;
-  }
+  SteadyPoller p;
+  p.patience = 10ms;
+  EXPECT_EQ(p.poll_on(200, 1ms), 10ms);
+  EXPECT_EQ(p.put_off, 0);
+  SteadyPoller other;
+  other.patience = 2ms;
+  EXPECT_EQ(other.poll_on(200, 1ms), 4ms);
 }
 
 }  // namespace

@@ -181,19 +181,23 @@ TEST_P(Udp, AddressesAndTypeOfServiceAreTold) {
   EXPECT_EQ(r.tos, 0x2e << 2 | 1);
 }
 
-// Where nobody names a source the kernel takes 127.0.0.1 towards all of 127.0.0.0/8.
+// Where nobody names a source the kernel takes 127.0.0.1 towards all of 127.0.0.0/8. Often enough
+// that it is asked whether it would by itself (OwnSource).
 TEST_P(Udp, TheSourceIsTheOneThatIsNamed) {
   Buffer data = pattern(64, 5);
   const IoVec piece{data.data(), data.size()};
   for (const Gid& from : {kLoopback, kOther}) {
     for (const Gid& there : {kLoopback, kOther}) {
       const Address at = Address::from_gid(there, b.local().port());
-      ASSERT_EQ(a.send({.to = &at, .from = from, .pieces = {&piece, 1}}, segmentation).bytes, 64U);
-      ASSERT_TRUE(readable(b));
-      Buffer place(100);
-      const auto r = b.receive(place);
-      EXPECT_EQ(r.from.gid(), from) << "to " << there.to_string();
-      EXPECT_EQ(r.to, there);
+      for (int i = 0; i < 40; ++i) {
+        ASSERT_EQ(a.send({.to = &at, .from = from, .pieces = {&piece, 1}}, segmentation).bytes,
+                  64U);
+        ASSERT_TRUE(readable(b));
+        Buffer place(100);
+        const auto r = b.receive(place);
+        EXPECT_EQ(r.from.gid(), from) << "to " << there.to_string();
+        EXPECT_EQ(r.to, there);
+      }
     }
   }
 }
@@ -254,7 +258,8 @@ TEST_P(Udp, TrainsAreTakenAgainAfterALongPingPong) {
     EXPECT_TRUE(b.receive(place).would_block);
   }
   EXPECT_EQ(asked(), 0);
-  for (int i = 0; i < 3; ++i) {
+  // A busy machine may let the reader take each as it comes, which is no row.
+  for (int i = 0; i < 3 || (asked() == 0 && i < 100); ++i) {
     Buffer data = pattern(20 * 1000, i);
     const IoVec piece{data.data(), data.size()};
     ASSERT_EQ(a.send({.to = &to, .segment = 1000, .pieces = {&piece, 1}}, segmentation).bytes,
@@ -265,8 +270,8 @@ TEST_P(Udp, TrainsAreTakenAgainAfterALongPingPong) {
       EXPECT_TRUE(std::equal(all[k].begin(), all[k].end(),
                              data.begin() + static_cast<ptrdiff_t>(1000 * k)));
     }
-    EXPECT_EQ(asked(), 1);
   }
+  EXPECT_EQ(asked(), 1);
 }
 
 TEST_P(Udp, EmptyAndLargestDatagrams) {
