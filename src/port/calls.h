@@ -43,6 +43,14 @@ inline ssize_t recvmsg(int fd, msghdr* m, int flags) {
   if constexpr (kThroughLibc) return ::recvmsg(fd, m, flags);
   return ::syscall(SYS_recvmsg, fd, m, flags);
 }
+inline int connect(int fd, const sockaddr* to, socklen_t n) {
+  if constexpr (kThroughLibc) return ::connect(fd, to, n);
+  return static_cast<int>(::syscall(SYS_connect, fd, to, n));
+}
+inline int close(int fd) {
+  if constexpr (kThroughLibc) return ::close(fd);
+  return static_cast<int>(::syscall(SYS_close, fd));
+}
 // A word to or from a descriptor of the kernel's own, such as an eventfd: nothing for a sanitizer.
 inline ssize_t read_word(int fd, uint64_t& word) {
   return ::syscall(SYS_read, fd, &word, sizeof word);

@@ -222,6 +222,27 @@ TEST(UnreliableDatagram, what_does_not_fit_is_dropped_and_the_receive_stays) {
   EXPECT_TRUE(b.same(0, a, 300, 100));
 }
 
+// The receive that stays was taken out of its queue in another visit of the engine's.
+TEST(UnreliableDatagram, a_receive_that_stays_completes_at_once) {
+  Ud a;
+  Ud b;
+  const auto to_b = handle_to(a.a, own_gid(b.a));
+  ASSERT_EQ(b.receive(0, kGrh + 100, 1), 0);
+  ASSERT_EQ(b.receive(200, kGrh + 100, 2), 0);
+  for (uint64_t round = 1; round <= 2; ++round) {
+    const Counted dropped{"datagram_dropped"};
+    ASSERT_EQ(a.send(to_b.get(), b.number(), 200, 101), 0);
+    ASSERT_EQ(collect(a.cq.get(), 1).size(), 1U);
+    ibv_wc none;
+    while (dropped.grown().empty()) ASSERT_EQ(ibv_poll_cq(b.cq.get(), 1, &none), 0);
+    ASSERT_EQ(a.send(to_b.get(), b.number(), 300, 100), 0);
+    ASSERT_EQ(collect(a.cq.get(), 1).size(), 1U);
+    const auto came = collect(b.cq.get(), 1);
+    ASSERT_EQ(came.size(), 1U);
+    EXPECT_EQ(came[0].wr_id, round);
+  }
+}
+
 // The kernel does not let such a socket send to all: lost on its way, as anywhere further on.
 TEST(UnreliableDatagram, what_the_kernel_refuses_to_send_is_lost_and_counted) {
   Ud a;
