@@ -17,11 +17,7 @@ constexpr QpOptions kUd{.depth = 256, .type = IBV_QPT_UD};
 using AhPtr = std::unique_ptr<ibv_ah, Freer<ibv_ah, ibv_destroy_ah>>;
 
 AhPtr handle_to(const Adapter& a, const ibv_gid& gid) {
-  ibv_ah_attr attr{};
-  attr.is_global = 1;
-  attr.grh.dgid = gid;
-  attr.grh.hop_limit = 1;
-  attr.port_num = 1;
+  ibv_ah_attr attr{.grh = {.dgid = gid, .hop_limit = 1}, .is_global = 1, .port_num = 1};
   AhPtr ah{ibv_create_ah(a.pd.get(), &attr)};
   check(ah != nullptr, "ibv_create_ah");
   return ah;
@@ -227,19 +223,15 @@ TEST(UnreliableDatagram, a_receive_that_stays_completes_at_once) {
   Ud a;
   Ud b;
   const auto to_b = handle_to(a.a, own_gid(b.a));
-  ASSERT_EQ(b.receive(0, kGrh + 100, 1), 0);
-  ASSERT_EQ(b.receive(200, kGrh + 100, 2), 0);
   for (uint64_t round = 1; round <= 2; ++round) {
+    ASSERT_EQ(b.receive(0, kGrh + 100, round), 0);
     const Counted dropped{"datagram_dropped"};
     ASSERT_EQ(a.send(to_b.get(), b.number(), 200, 101), 0);
-    ASSERT_EQ(collect(a.cq.get(), 1).size(), 1U);
     ibv_wc none;
     while (dropped.grown().empty()) ASSERT_EQ(ibv_poll_cq(b.cq.get(), 1, &none), 0);
     ASSERT_EQ(a.send(to_b.get(), b.number(), 300, 100), 0);
-    ASSERT_EQ(collect(a.cq.get(), 1).size(), 1U);
-    const auto came = collect(b.cq.get(), 1);
-    ASSERT_EQ(came.size(), 1U);
-    EXPECT_EQ(came[0].wr_id, round);
+    ASSERT_EQ(collect(a.cq.get(), 2).size(), 2U);
+    EXPECT_EQ(collect(b.cq.get(), 1).at(0).wr_id, round);
   }
 }
 
