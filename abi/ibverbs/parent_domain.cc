@@ -39,10 +39,16 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
       (attr->td != nullptr && attr->td->context != context)) {
     return refuse_object(EINVAL, "parent domain: it needs a pd of the same ibv_context");
   }
-  // The allocators of a program are for what hardware reads.
-  if ((attr->comp_mask & ~IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) != 0) {
+  constexpr uint32_t kKnown =
+      IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+  if ((attr->comp_mask & ~kKnown) != 0) {
     return refuse_object(EOPNOTSUPP, "parent domain: options 0x%x are not supported",
-                         attr->comp_mask & ~IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT);
+                         attr->comp_mask & ~kKnown);
+  }
+  // They are for queues that hardware reads. Here it reads none, and they are not called.
+  const bool allocators = (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0;
+  if (allocators && (attr->alloc == nullptr || attr->free == nullptr)) {
+    return refuse_object(EINVAL, "parent domain: of alloc and free it needs both");
   }
   auto* pd = new AbiPd{object(attr->pd)};
   pd->context = context;

@@ -177,6 +177,10 @@ void DatagramDriver::on_deadline(Token& token) {
   settle(token);
 }
 
+void DatagramDriver::on_exit(Token& token) {
+  if (socket_.valid()) overruns_.look(socket_, token.engine().counters());
+}
+
 void DatagramDriver::on_memory_retired(Token&) {
   train_.detach();
 }
@@ -216,7 +220,9 @@ void DatagramDriver::settle_now(Token& token) {
     }
     drops_.carry(port_.drops(), token.engine().counters());
     rejections_.carry(port_.rejections(), token.engine().counters());
-    const Time held = socket_.held_until();
+    Time held = socket_.held_until();
+    // What has come and is held back is not taken before the socket is read again.
+    if (!waits_until_.is_never()) held = std::max(held, waits_until_);
     token.engine().set_deadline(
         token, *this,
         std::min({port_.deadline(), waits_until_, held, paced_until_, overruns_.due()}));

@@ -130,6 +130,7 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   void on_deadline(Token& token) override;
   void on_doorbell(Token& token) override { settle(token); }
   void on_gathered(Token& token) override { settle(token); }
+  void on_exit(Token& token) override;
   void on_memory_retired(Token& token) override;
   void on_no_memory(Token& token) override;
   void abandon_in_child() override { socket_.close(); }
@@ -195,7 +196,7 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   SystemRandom random_;
   wdp::Port port_;
   std::unordered_map<wdp::UcConnection*, UcLink*> links_;
-  std::map<Gid, uint32_t> interfaces_;  // of link-local addresses
+  std::map<Gid, uint32_t> interfaces_;  // of addresses of IPv6
   IntrusiveList<DatagramSpeaker, SpeakingTag> speaking_;
   IntrusiveList<DatagramSpeaker, SettlingTag> settling_;
   IntrusiveList<DatagramSpeaker, PacedTag> paced_;  // would speak, and may not yet

@@ -14,8 +14,8 @@ namespace {
 constexpr size_t kSendBudget = 2 * 1024 * 1024;
 
 // UDP payloads that common paths carry: loopback, jumbo frames, Ethernet over IPv4 and IPv6, and
-// what every IPv6 path does.
-constexpr std::array<size_t, 6> kSteps = {16'332, 8972, 8952, 1472, 1452, 1232};
+// what every path of IPv6 and of IPv4 does (RFC 8200 section 5, RFC 791 section 3.2).
+constexpr std::array<size_t, 7> kSteps = {16'332, 8972, 8952, 1472, 1452, 1232, 548};
 
 // Of `pieces` what is behind the first `skip` bytes.
 void cut_front(std::span<const IoVec> pieces, size_t skip, std::vector<IoVec>& out) {

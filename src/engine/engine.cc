@@ -95,7 +95,7 @@ Hold Engine::hold() {
 
 void Engine::ring(Source& source) {
   if (auto h = try_hold()) {
-    watch_sockets(h->token());
+    watch_sockets(h->token(), patience_);
     visit(h->token(), source, [&] { source.on_doorbell(h->token()); });
     return;
   }
@@ -105,7 +105,7 @@ void Engine::ring(Source& source) {
 }
 
 void Engine::knock() {
-  if (auto h = try_hold()) watch_sockets(h->token());
+  if (auto h = try_hold()) watch_sockets(h->token(), patience_);
 }
 
 void Engine::before_release(Token& token) {
@@ -113,7 +113,12 @@ void Engine::before_release(Token& token) {
   bury();
   if (reserve_spent_) renew_reserve();
   // What was put off in this turn is not forgotten, whoever held the engine.
-  if (!gathering_.empty() || !deferred_.empty()) watch_sockets(token);
+  // Who posts in small pieces and then computes has nothing else that sends them.
+  if (!gathering_.empty()) {
+    watch_sockets(token, policy_.patience());
+  } else if (!deferred_.empty()) {
+    watch_sockets(token, patience_);
+  }
   wake_up_.no_later_than(deadlines_.earliest());
 }
 

@@ -84,8 +84,9 @@ class Engine {
   bool progress(Ask ask = Ask::busy);
 
   // Sleeps until `ready()` is true, which must come with `fd` turning readable; spins first as long
-  // as that has paid. 0, or the errno that ended the wait: EINTR after a signal, ETIMEDOUT after
-  // `timeout` (negative: none).
+  // as that has paid. The thread hears the sockets itself, until they have woken it in vain several
+  // times. 0, or the errno that ended the wait: EINTR after a signal, ETIMEDOUT after `timeout`
+  // (negative: none).
   int wait(int fd, const std::function<bool()>& ready, Duration timeout);
 
   // Programs that sleep on a descriptor of their own until something is published: while there are
@@ -205,7 +206,7 @@ class Engine {
   void update_interest(Source& source, bool read, bool write);
   void watch_program(Time now, Duration patience);
   void watch_poller(Time now);
-  void watch_sockets(Token& token);
+  void watch_sockets(Token& token, Duration patience);
   void arm_inner();
   void hear_sockets();
   bool spin(const std::function<bool()>& ready);

@@ -25,8 +25,11 @@ namespace {
 enum : uint64_t { kTimerRang, kWoken, kSocketsMoved };
 
 using namespace std::chrono_literals;
-constexpr int kTakeOverTurns = 16;     // before the helper lets others have the engine
-constexpr size_t kBulk = 16 * 1024;    // bytes that came in after which nobody lingers
+constexpr int kTakeOverTurns = 16;   // before the helper lets others have the engine
+constexpr size_t kBulk = 16 * 1024;  // bytes that came in after which nobody lingers
+// Times that a thread wakes up for what is not for it, until the helper hears the sockets instead:
+// Writes and Reads of its peer are none of its business (docs/design/02).
+constexpr unsigned kInVain = 8;
 constexpr Duration kExitPause = 50us;  // before the next look at an engine that is held
 // Whoever has the engine when the process exits may never let it go: this very thread may have been
 // taken out of its own turn, by the handler of a signal that calls exit(3).
@@ -120,6 +123,7 @@ void Engine::flush_at_exit() {
     }
     turn(h->token());
     flush_deferred(h->token());
+    sources_.for_each([&](Source& s) { s.on_exit(h->token()); });
     const Duration left = exit_not_before_ - h->token().now();
     h.reset();
     if (left <= Duration{} || clock() > last) return;
@@ -180,10 +184,10 @@ void Engine::watch_poller(Time now) {
 
 // A program that posts does not look at its sockets by that. The clock is asked only where the
 // program's last turn leaves it open whether the helper wakes up in time.
-void Engine::watch_sockets(Token& token) {
+void Engine::watch_sockets(Token& token, Duration patience) {
   const Time turn = Time::from_ns(program_turn_.load(std::memory_order_relaxed));
-  if (wake_up_.stands_before(turn + patience_)) return;
-  wake_up_.no_later_than(token.now() + patience_);
+  if (wake_up_.stands_before(turn + patience)) return;
+  wake_up_.no_later_than(token.now() + patience);
 }
 
 void Engine::expect_sleeper() {
@@ -336,23 +340,32 @@ int Engine::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
   // On its way out, whichever it is, the thread counts as asleep no more, and the helper learns
   // that it has to listen.
   struct Asleep {
-    explicit Asleep(Engine& e) : engine(e) {
-      engine.sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    Asleep(Engine& e, bool hears_sockets) : engine(e), hears(hears_sockets) {
+      if (hears) {
+        engine.sleepers_.fetch_add(1, std::memory_order_seq_cst);
+      } else {
+        engine.expect_sleeper();
+      }
     }
     ~Asleep() {
-      engine.sleepers_.fetch_sub(1, std::memory_order_seq_cst);
-      engine.watch_program(clock(), engine.policy_.patience());
+      if (hears) {
+        engine.sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+        engine.watch_program(clock(), engine.policy_.patience());
+      } else {
+        engine.forget_sleeper();
+      }
     }
     Engine& engine;
+    const bool hears;
   };
   const Cancelable whole{PTHREAD_CANCEL_DISABLE};
   const bool bounded = timeout >= Duration{0};
   const Time until = bounded ? clock() + timeout : Time::never();
   progress();
-  for (;;) {
+  for (unsigned in_vain = 0;; ++in_vain) {
     if (ready() || spin(ready)) return 0;
     {
-      const Asleep asleep{*this};
+      const Asleep asleep{*this, in_vain < kInVain};
       {
         Hold h = hold();
         flush_gathered(h.token());
@@ -368,7 +381,8 @@ int Engine::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
       pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = inner_.get(), .events = POLLIN}};
       if (!ready()) {
         const Cancelable here{whole.before};
-        if (::poll(fds, 2, ms) < 0 && !(errno == EINTR && port::signals_restart_calls())) {
+        if (::poll(fds, asleep.hears ? 2 : 1, ms) < 0 &&
+            !(errno == EINTR && port::signals_restart_calls())) {
           return errno;
         }
       }

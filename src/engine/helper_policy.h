@@ -1,4 +1,4 @@
-// When the helper thread takes over, and how long a thread spins before it sleeps: two small
+// When the helper thread takes over, and how long a thread spins before it sleeps: small
 // controllers that learn from what came of their last decisions (design.md 5, datapath.md R9 and
 // R10).
 #pragma once

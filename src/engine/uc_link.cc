@@ -118,8 +118,8 @@ void UcLink::end(Token& token) {
   carry_counts();
   // It is there until it is buried, and other sessions may call it when their window opens.
   if (auto* session = connection_.session()) session->detach();
-  driver_.leave(token, connection_);
   driver_.let_go(token, *this, true);
+  driver_.leave(token, connection_);  // which may be the end of the driver
   token.engine().remove(token, *this);
 }
 

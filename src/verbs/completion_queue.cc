@@ -134,15 +134,20 @@ void CompletionQueue::disarm() {
 
 void CompletionQueue::request_notify(bool solicited_only) {
   if (channel_ == nullptr) return;
-  bool expect = false;
+  // A program that polls the descriptor itself relies on the helper (engine.h, case b). Counted
+  // before the queue is armed, for what comes then counts it off.
+  bool counted = !channel_->waits_inside();
+  if (counted) context_.adapter().expect_sleeper();
   {
     const std::lock_guard guard{lock_};
     if (armed_ != Armed::any) armed_ = solicited_only ? Armed::solicited : Armed::any;
-    // A program that polls the descriptor itself relies on the helper (engine.h, case b).
-    if (!expects_sleeper_ && !channel_->waits_inside()) expect = expects_sleeper_ = true;
+    if (counted && !expects_sleeper_) {
+      expects_sleeper_ = true;
+      counted = false;
+    }
   }
   context_.adapter().may_sleep();
-  if (expect) context_.adapter().expect_sleeper();
+  if (counted) context_.adapter().forget_sleeper();  // it was expected already
 }
 
 Outcome<Ok> CompletionQueue::resize(uint32_t capacity) {

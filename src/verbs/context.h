@@ -13,6 +13,7 @@ class Adapter;
 struct AsyncEvent {
   EventType type{};
   void* object = nullptr;
+  friend bool operator==(const AsyncEvent&, const AsyncEvent&) = default;
 };
 
 class Context {

@@ -44,10 +44,15 @@ class EventQueue {
   // Under the lock there are always as many units as events, so nobody ever blocks in take().
   void push(Event e) {
     const std::lock_guard guard{lock_};
-    if (events_.size() == events_.capacity()) drop_taken();
-    events_.push_back(std::move(e));
-    fd_.signal();
-    grow_early();
+    add(std::move(e));
+  }
+  // False, and nothing: there is one like it that nobody has taken.
+  bool push_once(Event e) {
+    const std::lock_guard guard{lock_};
+    const auto waiting = events_.begin() + static_cast<ptrdiff_t>(first_);
+    if (std::find(waiting, events_.end(), e) != events_.end()) return false;
+    add(std::move(e));
+    return true;
   }
   bool empty() const {
     const std::lock_guard guard{lock_};
@@ -80,6 +85,12 @@ class EventQueue {
  private:
   static constexpr size_t kFirst = 16;
 
+  void add(Event e) {
+    if (events_.size() == events_.capacity()) drop_taken();
+    events_.push_back(std::move(e));
+    fd_.signal();
+    grow_early();
+  }
   void drop_taken() {
     events_.erase(events_.begin(), events_.begin() + static_cast<ptrdiff_t>(first_));
     first_ = 0;

@@ -203,6 +203,10 @@ void QueuePair::raise_event(EventType type) {
   context_.events().push({type, owner_});
 }
 
+bool QueuePair::raise_event_once(EventType type) {
+  return context_.events().push_once({type, owner_});
+}
+
 // --- states
 
 void QueuePair::enter_error(engine::Token& token) {

@@ -204,6 +204,8 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
   // There is no memory for the connection, which is gone or can be dropped.
   void give_up_connection(engine::Token& token);
   void raise_event(EventType type);
+  // Unless the program has not taken the last such event yet. True: it is told.
+  bool raise_event_once(EventType type);
 
  private:
   QueuePair(const QpInit& init, engine::Engine& engine);

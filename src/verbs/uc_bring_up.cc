@@ -1,5 +1,7 @@
 // Two UC queue pairs that know each other's number find each other (wire.md 13, 14.3).
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "config/options.h"
 #include "verbs/uc_transport.h"
@@ -9,6 +11,9 @@ namespace {
 
 using wdp::UcConnection;
 using wire::RejReason;
+
+using namespace std::chrono_literals;
+constexpr Duration kPassivePatience = 1s;  // wire.md 14.3
 
 // Is this the peer's word for ever, unless its program changes its mind?
 bool is_final(RejReason reason) {
@@ -28,13 +33,19 @@ void UcTransport::changed(engine::Token& token, QpState from) {
       start_static(token);
     } else if (calls()) {
       call_peer(token);
+    } else {
+      wait_to_be_called(token);
     }
   }
   const bool open = link_ != nullptr && link_->connection().state() == UcConnection::State::open;
   if (ib_style && to == QpState::rts && from == QpState::rtr && !open && !peer_gone_) {
     times_.send_side_ready(token.now(), a);
     // A pause before the next call may be running, and is to end first.
-    if (link_ != nullptr || !calls()) qp_.wake_at(token, times_.give_up_at());
+    if (link_ != nullptr) {
+      qp_.wake_at(token, times_.give_up_at());
+    } else if (!calls() && token.now() < calls_from_) {
+      qp_.wake_at(token, std::min(calls_from_, times_.give_up_at()));
+    }
   }
   if (link_ == nullptr) return;
   if (auto* session = link_->connection().session()) {
@@ -78,7 +89,8 @@ void UcTransport::call_itself(engine::Token& token, const wdp::Path& path) {
                         .ird = o.ird,
                         .ord = o.ord,
                         .max_payload = o.max_payload,
-                        .receive_buffer = o.receive_buffer},
+                        .receive_buffer = o.receive_buffer,
+                        .window = o.window},
                        path.to);
 }
 
@@ -109,7 +121,7 @@ void UcTransport::start_static(engine::Token& token) {
 void UcTransport::on_deadline(engine::Token& token) {
   if (token.now() >= times_.give_up_at()) {
     give_up(token);
-  } else if (link_ == nullptr && calls()) {
+  } else if (link_ == nullptr && (calls() || token.now() >= calls_from_)) {
     call_peer(token);
   } else {
     qp_.wake_at(token, times_.give_up_at());
@@ -118,6 +130,14 @@ void UcTransport::on_deadline(engine::Token& token) {
 
 void UcTransport::call_again(engine::Token& token) {
   qp_.wake_at(token, times_.next_try(token.now(), driver_.random().next()));
+}
+
+// wire.md 14.3: a passive side that sees nothing of its peer for a second calls, too: what stands
+// between the two may let one of them begin alone. Where both call, on_request() of wdp::Handshake
+// finds out who goes on.
+void UcTransport::wait_to_be_called(engine::Token& token) {
+  calls_from_ = token.now() + kPassivePatience;
+  qp_.wake_at(token, std::min(calls_from_, times_.give_up_at()));
 }
 
 void UcTransport::call_failed(engine::Token& token) {
@@ -132,7 +152,7 @@ void UcTransport::call_failed(engine::Token& token) {
                       is_final(static_cast<RejReason>(h.peer().reason)));
   leave_link(token);
   // Whoever was called waits to be called again.
-  if (!called) return;
+  if (!called) return wait_to_be_called(token);
   if (!final) {
     times_.not_refused_for_good();
   } else if (times_.refused_for_good(token.now())) {

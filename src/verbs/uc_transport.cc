@@ -119,9 +119,10 @@ void UcTransport::stream_ready() {
 
 // wire.md 9.2 rule 9: an event at the one whose Write or Send it was, and nothing ends.
 void UcTransport::remote_error(wire::TermError error) {
+  // A peer may say so as often as it likes, and a program need not look.
+  if (!qp_.raise_event_once(EventType::qp_access_err)) return;
   WEFT_LOG(info, "queue pair 0x%06x: the peer refuses a message: %s", qp_.number().value(),
            error.to_string().c_str());
-  qp_.raise_event(EventType::qp_access_err);
 }
 
 // Its status stands in the queue; the rest of the visit is done first.
@@ -173,6 +174,7 @@ void UcTransport::stream_over(engine::Token& token) {
 
 void UcTransport::link_lost(engine::Token& token, engine::UcLink& link) {
   if (&link != link_) return;
+  qp_.keep_orphan();  // while there is a session that holds it
   link_ = nullptr;
   qp_.give_up_connection(token);
 }

@@ -3,7 +3,7 @@
 //
 //   RTR --lower QPN--> calling --REP--> open --DREQ, no keepalive--> the peer is gone
 //    |                    ^ \--REJ 8, 10, timeout--> waiting 10 .. 500 ms --> calling
-//    \--higher QPN--> called by the peer
+//    \--higher QPN--> called by the peer; after a second without, calling as well
 #pragma once
 
 #include "engine/uc_link.h"
@@ -70,6 +70,7 @@ class UcTransport final : public Transport,
   void call_itself(engine::Token& token, const wdp::Path& path);
   void call_failed(engine::Token& token);
   void call_again(engine::Token& token);
+  void wait_to_be_called(engine::Token& token);
   void give_up(engine::Token& token);
   void stream_over(engine::Token& token);
   void leave_link(engine::Token& token);
@@ -82,6 +83,7 @@ class UcTransport final : public Transport,
   bool peer_gone_ = false;  // IB-style: the connection is over and the program not told
   // IB-style bring-up.
   BringUpTimes times_;
+  Time calls_from_ = Time::never();  // though it is the peer's to call
 };
 
 }  // namespace weft::verbs

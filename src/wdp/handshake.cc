@@ -68,17 +68,27 @@ void Handshake::say_request(Time now) {
   c.cookie = cookie_;
   c.private_data = offer_.private_data;
   say(c);
-  requested_at_ = now;
+  note_said(now);
   ++attempt_;
 }
 
-void Handshake::say_reply() {
+void Handshake::note_said(Time now) {
+  repeated_ = !said_at_.is_never();
+  if (!repeated_) said_at_ = now;
+}
+
+void Handshake::take_round_trip(Time now) {
+  if (!repeated_) rtt_ = now - said_at_;
+}
+
+void Handshake::say_reply(Time now) {
   WdpCtl c = message(CtlType::rep);
   // wire.md 2.3: what we serve is what the peer asks for at most, and the other way round.
   c.ird = std::min(offer_.ird, peer_.ord);
   c.ord = std::min(offer_.ord, peer_.ird);
   c.private_data = offer_.private_data;
   say(c);
+  note_said(now);
   ++attempt_;
 }
 
@@ -105,6 +115,7 @@ Handshake::Verdict Handshake::on_cookie(const WdpCtl& c, Time now) {
   if (state_ != State::req_sent || c.cookie == cookie_ || cookies_ == kMostCookies) return Ok{};
   ++cookies_;
   cookie_ = c.cookie;
+  said_at_ = Time::never();  // whoever asks for a cookie answers the REQ that has it
   say_request(now);
   return Ok{};
 }
@@ -129,8 +140,7 @@ Handshake::Verdict Handshake::on_reply(const WdpCtl& c, Time now) {
     fail_with(Failure::bad_parameters);
     return Ok{};
   }
-  // Which REQ it answers is only known where there was one.
-  if (attempt_ == 1) rtt_ = now - requested_at_;
+  take_round_trip(now);
   state_ = State::established;
   next_try_ = fails_at_ = Time::never();
   // "Service 4: the REP ends it (no RTU, no session)".
@@ -172,7 +182,7 @@ void Handshake::requested_again(size_t size, bool validated, Time now) {
     c.reason = kWaitMs;
     say(c);
   } else if (state_ == State::rep_sent) {
-    say_reply();
+    say_reply(now);
     if (validated_ && !resolves() && next_try_.is_never()) next_try_ = now + kHandshakeTries[1];
   }
 }
@@ -189,7 +199,8 @@ void Handshake::accept(const Offer& offer, Time now) {
   if (!validated_ || resolves()) next_try_ = Time::never();
   // "a repeated REQ gets the same answer for 2 s"
   if (resolves()) fails_at_ = now + kTimeWait;
-  say_reply();
+  said_at_ = Time::never();
+  say_reply(now);
 }
 
 void Handshake::reject(RejReason reason, Bytes private_data) {
@@ -224,9 +235,10 @@ Handshake::Verdict Handshake::on_request(const WdpCtl& c, size_t size, Time now)
   return Ok{};
 }
 
-void Handshake::confirmed() {
+void Handshake::confirmed(Time now) {
   if (state_ == State::rep_sent) {
     state_ = State::established;
+    take_round_trip(now);
     validated_ = true;
     next_try_ = fails_at_ = Time::never();
   } else if (state_ == State::established) {
@@ -254,7 +266,7 @@ Handshake::Verdict Handshake::received(const WdpCtl& c, size_t size, Time now) {
   if (c.type == CtlType::rtu || (c.type == CtlType::rej && !active_)) {
     if (active_ || c.xid != xid_) return fail(WdpDrop::stale_handshake);
     if (c.type == CtlType::rtu) {
-      confirmed();
+      confirmed(now);
     } else if (state_ == State::rep_sent) {
       peer_.reason = c.reason;
       fail_with(Failure::rejected);
@@ -307,7 +319,7 @@ void Handshake::tick(Time now) {
   if (state_ == State::req_sent) {
     say_request(now);
   } else if (state_ == State::rep_sent) {
-    say_reply();
+    say_reply(now);
   } else if (answering) {
     say(message(CtlType::rtu));
   }
@@ -335,8 +347,8 @@ UcParameters Handshake::parameters() const {
           .receive_buffer = offer_.receive_buffer,
           .retry_count = offer_.retry_count,
           .window = offer_.window,
-          .close_by = offer_.close_by || rtt_ < kCloseBy,
-          .rtt = rtt_,
+          .close_by = offer_.close_by || (rtt_ && is_close_by(*rtt_)),
+          .rtt = rtt_.value_or(Duration{0}),
           .probes_path = offer_.probes_path};
 }
 

@@ -100,7 +100,7 @@ class Handshake {
   // --- what comes. Token and address were right; types REQ to WAIT.
   Result<Ok, wire::WdpDrop> received(const wire::WdpCtl& c, size_t size, Time now);
   // Valid data, or CTL of an established session: counts as RTU (wire.md 9.1).
-  void confirmed();
+  void confirmed(Time now);
 
   // --- what goes
   bool ready() const { return !outbox_.empty(); }
@@ -117,6 +117,9 @@ class Handshake {
   // What the peer said in its REQ, REP or REJ. Its private data stay with this object.
   const wire::WdpCtl& peer() const { return peer_; }
   const Path& path() const { return path_; }
+  // From our REQ to its REP, or from our REP to what confirmed it, where neither was repeated. An
+  // application may have taken its time before the REP.
+  std::optional<Duration> round_trip() const { return rtt_; }
   // What both sides are agreed on; once the state is rep_sent or established.
   UcParameters parameters() const;
 
@@ -126,7 +129,9 @@ class Handshake {
   wire::WdpCtl message(wire::CtlType type) const;
   void say(const wire::WdpCtl& c);
   void say_request(Time now);
-  void say_reply();
+  void say_reply(Time now);
+  void note_said(Time now);
+  void take_round_trip(Time now);
   void start_trying(Time now);
   void remember(const wire::WdpCtl& c);
   void fail_with(Failure failure);
@@ -164,8 +169,9 @@ class Handshake {
   Time tries_since_;
   Time next_try_ = Time::never();
   Time fails_at_ = Time::never();
-  Time requested_at_;
-  Duration rtt_{0};
+  Time said_at_ = Time::never();  // REQ or REP, the first of its kind
+  bool repeated_ = false;         // which of them was heard is not known
+  std::optional<Duration> rtt_;
 };
 
 }  // namespace weft::wdp

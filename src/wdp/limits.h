@@ -35,6 +35,9 @@ inline constexpr size_t kRememberedRequests = 64;
 
 // A peer close by: a LAN, and what an answer takes there on a busy machine besides.
 inline constexpr Duration kCloseBy = 10ms;
+constexpr bool is_close_by(Duration round_trip) {
+  return round_trip < kCloseBy;
+}
 
 // wire.md 9.1.
 inline constexpr Duration kKeepaliveAfter = 10s;

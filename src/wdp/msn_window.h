@@ -13,20 +13,21 @@ namespace weft::wdp {
 
 class MsnWindow {
  public:
-  // Every message takes a datagram at least, so one whose PSN is in order is not further ahead than
-  // PSNs may jump. A forged one must not make all that is good look stale; as with PSNs, one that
-  // persists is followed.
+  // Of a datagram whose PSN is new. Every message takes a datagram at least, so one whose PSN is in
+  // order is not further ahead than PSNs may jump; and one that is behind the window comes from a
+  // peer that counts anew, as a circuit may that goes on with its PSN. A forged one must not make
+  // all that is good look stale; as with PSNs, one that persists is followed: see took_jump().
   Result<Ok, wire::WdpDrop> check(Msn msn) {
-    const int32_t d = started_ ? distance(highest_, msn) : 0;
-    if (d <= -kMsnWindow) return fail(wire::WdpDrop::stale_msn);
-    if (d <= kMostJump) {
+    const bool good = near(msn);
+    if (good || ++candidates_ >= kResyncAfter) {
       candidates_ = 0;
+      jumped_ = !good;
       return Ok{};
     }
-    if (++candidates_ < kResyncAfter) return fail(wire::WdpDrop::msn_jump);
-    candidates_ = 0;
-    return Ok{};
+    return fail(distance(highest_, msn) < 0 ? wire::WdpDrop::stale_msn : wire::WdpDrop::msn_jump);
   }
+  // The last check() followed a peer to numbers far away: what is known of messages is over.
+  bool took_jump() const { return jumped_; }
   // Would check() say yes?
   bool near(Msn msn) const {
     const int32_t d = started_ ? distance(highest_, msn) : 0;
@@ -69,6 +70,7 @@ class MsnWindow {
   bool started_ = false;
   Msn highest_;
   uint32_t candidates_ = 0;
+  bool jumped_ = false;
   std::array<uint64_t, kWords> closed_{};
 };
 

@@ -1,10 +1,9 @@
 // Finds out what the path carries (wire.md 9.1, PROBE): tries the largest size first, while data
 // already uses it, and goes down one step where only small datagrams come through.
 //
-//   round 1: [size]                  answered: the path carries it, and that is all
-//   round 2: [size] [least]  \  the least is answered and `size` is not, three rounds: one step
-//   down round 3: [size] [least]  /  neither is answered: the peer does not run, and nothing is
-//   learnt
+//   round 1: [size]            answered: the path carries it, and that is all
+//   later:   [size] [least]    the least alone is answered, three times: one step down
+//                              neither is answered: the peer does not run; nothing is learnt
 #pragma once
 
 #include <optional>

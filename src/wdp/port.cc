@@ -20,6 +20,12 @@ Path back_to(const UdReception& how) {
   return {.to = how.from, .from = how.to};
 }
 
+std::vector<std::byte> encoded(const WdpCtl& c) {
+  std::vector<std::byte> datagram(c.size());
+  c.encode(datagram.data());
+  return datagram;
+}
+
 bool is_request(Bytes datagram) {
   return datagram.size() > WdpCommon::kSize && static_cast<CtlType>(datagram[8]) == CtlType::req;
 }
@@ -59,6 +65,7 @@ UcConnection* Port::received(Bytes datagram, const UdReception& how, Time now) {
   }
   const auto found = demux_.find(*common, how.from);
   if (!found.ok()) return drop(found.error());
+  if (*found == nullptr) return drop(WdpDrop::unknown_token);  // a question's, that is over
   (*found)->received(datagram, now);
   look_at(**found);
   return *found;
@@ -81,7 +88,14 @@ UcConnection* Port::request(Bytes datagram, const UdReception& how, Time now) {
   const auto req = WdpCtl::parse(datagram);
   if (!req.ok()) return drop(req.error());
   // wire.md 9.1: "duplicate REQ repeats the last answer"
-  if (const auto* known = demux_.find(Demux::key_of(*req, how.from)); known != nullptr) {
+  const auto key = Demux::key_of(*req, how.from);
+  if (const auto* refusal = refusals_.find(key); refusal != nullptr) {
+    // What asks may be a smaller copy: part IV counts for each.
+    const bool may = refusal->datagram.size() <= 3 * datagram.size();
+    if (may && say({back_to(how), refusal->datagram})) rejections_.count(refusal->reason);
+    return nullptr;
+  }
+  if (const auto* known = demux_.find(key); known != nullptr) {
     const bool validated = gate_.validated(*req, how.from, now);
     if (known->connection != nullptr) {
       known->connection->requested_again(*req, datagram.size(), validated, now);
@@ -105,7 +119,7 @@ UcConnection* Port::call(const WdpCtl& req, size_t size, const UdReception& how,
                          Time now) {
   auto callee = owner_.called(req, how.from);
   if (!callee.ok()) {
-    answer(RequestGate::rejection(req, callee.error()), how);
+    refuse(req, callee.error(), how);
     return nullptr;
   }
   UcConnection& connection = *callee->connection;
@@ -128,42 +142,53 @@ UcConnection* Port::call(const WdpCtl& req, size_t size, const UdReception& how,
 }
 
 void Port::listen(const WdpCtl& req, size_t size, const UdReception& how, bool validated) {
-  if (waiting_.size() >= kMostWaiting) {
-    return answer(RequestGate::rejection(req, RejReason::no_resources), how);
+  if (waiting_.size() - told_.size() >= kMostWaiting || told_.size() >= kMostTold) {
+    return refuse(req, RejReason::no_resources, how);
   }
   const auto key = Demux::key_of(req, how.from);
   auto handshake = std::make_unique<Handshake>(random_);
   handshake->requested(req, back_to(how), size, validated);
   if (const auto no = owner_.requested(key, *handshake)) {
-    return answer(RequestGate::rejection(req, *no), how);
+    return refuse(req, *no, how);
   }
-  demux_.add(key, {.waiting = handshake.get()});
-  waiting_[key] = std::move(handshake);
+  Handshake& h = *(waiting_[key] = std::move(handshake));
+  demux_.add(key, {.waiting = &h});
 }
 
 // --- answers
 
+void Port::refuse(const WdpCtl& req, RejReason reason, const UdReception& how) {
+  const WdpCtl rej = RequestGate::rejection(req, reason);
+  answer(rej, how);
+  refusals_.remember(Demux::key_of(req, how.from), {reason, encoded(rej)});
+}
+
+bool Port::say(Answer answer) {
+  if (answers_.size() >= kMostAnswers) return false;
+  answers_.push_back(std::move(answer));
+  return true;
+}
+
 void Port::answer(const WdpCtl& c, const UdReception& how) {
-  if (answers_.size() >= kMostAnswers) return;
-  Answer& a = answers_.emplace_back(Answer{back_to(how), std::vector<std::byte>(c.size())});
-  c.encode(a.datagram.data());
-  if (c.type == CtlType::rej) rejections_.count(static_cast<RejReason>(c.reason));
+  const bool said = say({back_to(how), encoded(c)});
+  if (said && c.type == CtlType::rej) rejections_.count(static_cast<RejReason>(c.reason));
 }
 
 void Port::answer(Handshake& handshake) {
   while (handshake.ready()) {
     Train train;
     handshake.fill(train);
-    if (answers_.size() >= kMostAnswers) continue;
-    Answer& a = answers_.emplace_back(Answer{handshake.path(), {}});
+    Answer a{handshake.path(), {}};
     for (const IoVec& v : train.pieces()) {
       const auto* p = static_cast<const std::byte*>(v.iov_base);
       a.datagram.insert(a.datagram.end(), p, p + v.iov_len);
     }
     // A REJ is the last that a handshake says.
-    if (!handshake.ready() && handshake.rejected_by_us()) {
-      rejections_.count(*handshake.rejected_by_us());
+    const auto reason = handshake.ready() ? std::nullopt : handshake.rejected_by_us();
+    if (reason && !handshake.active()) {
+      refusals_.remember(Demux::key_of(handshake.peer(), a.path.to), {*reason, a.datagram});
     }
+    if (say(std::move(a)) && reason) rejections_.count(*reason);
   }
 }
 
@@ -185,8 +210,8 @@ SessionToken Port::ask(Offer offer, const Path& path, Time now) {
   demux_.add(offer.token, {.connection = nullptr, .from = path.to});
   auto handshake = std::make_unique<Handshake>(random_);
   handshake->connect(offer, path, Qpn{}, false, now);
-  answer(*handshake);
-  questions_[offer.token] = std::move(handshake);
+  Handshake& h = *(questions_[offer.token] = std::move(handshake));
+  answer(h);
   return offer.token;
 }
 
@@ -208,7 +233,9 @@ bool Port::tell(const Demux::RequestKey& key, const Offer& offer, Time now) {
   const auto it = waiting_.find(key);
   if (it == waiting_.end()) return false;
   if (it->second->peer().service != wire::CtlService::ud_resolution) return false;
+  if (it->second->state() != Handshake::State::req_received) return false;
   it->second->accept(offer, now);
+  told_.push_back({key, it->second->deadline()});
   answer(*it->second);
   demux_.established(key);
   return true;
@@ -217,8 +244,7 @@ bool Port::tell(const Demux::RequestKey& key, const Offer& offer, Time now) {
 Time Port::deadline() const {
   Time first = Time::never();
   for (const auto& [token, h] : questions_) first = std::min(first, h->deadline());
-  for (const auto& [key, h] : waiting_) first = std::min(first, h->deadline());
-  return first;
+  return told_.empty() ? first : std::min(first, told_.front().until);
 }
 
 void Port::tick(Time now) {
@@ -231,13 +257,9 @@ void Port::tick(Time now) {
     settle(token, now);
   }
   // What was told is repeated for 2 s, and then nobody knows of it any more.
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    if (now >= it->second->deadline()) {
-      demux_.remove(it->first);
-      it = waiting_.erase(it);
-    } else {
-      ++it;
-    }
+  for (; !told_.empty() && now >= told_.front().until; told_.pop_front()) {
+    demux_.remove(told_.front().key);
+    waiting_.erase(told_.front().key);
   }
 }
 
@@ -263,18 +285,21 @@ bool Port::accept(const Demux::RequestKey& key, UcConnection& connection, Offer 
   if (it == waiting_.end()) return false;
   // A question is no call: it makes no session.
   if (it->second->peer().service != wire::CtlService::uc) return false;
+  // Before anything that may find no memory: nothing refers to it any more then.
+  auto handshake = std::move(it->second);
+  demux_.remove(key);
+  waiting_.erase(it);
   offer.token = demux_.fresh_token(random_, now);
   enter(connection, offer.token, key.from, offer.own_qpn, true);
   connections_[&connection].request = key;
   demux_.add(key, {.connection = &connection});
-  connection.accept(std::move(it->second), offer, now);
-  waiting_.erase(it);
+  connection.accept(std::move(handshake), offer, now);
   return true;
 }
 
 bool Port::reject(const Demux::RequestKey& key, RejReason reason, Bytes private_data) {
   const auto it = waiting_.find(key);
-  if (it == waiting_.end()) return false;
+  if (it == waiting_.end() || it->second->state() != Handshake::State::req_received) return false;
   it->second->reject(reason, private_data);
   answer(*it->second);
   demux_.remove(key);

@@ -3,7 +3,8 @@
 // sent goes out, of the port itself by fill(), of a connection by its own fill().
 //
 //                      ┌ unknown, REQ in another version ─► REJ, 10 a second
-//   received() ─ class ┼ REQ ─ RequestGate ─ PortOwner: listener, or queue pair called ─► Handshake
+//   received() ─ class ┼ REQ ─ Refusals, RequestGate ─ PortOwner: listener, or queue pair called
+//                      │                                                        ─► Handshake
 //                      ├ CTL, UC: token, address, index ──► UcConnection
 //                      └ UD: QN ──────────────────────────► UdQueue
 #pragma once
@@ -11,6 +12,7 @@
 #include <memory>
 
 #include "wdp/demux.h"
+#include "wdp/refusals.h"
 #include "wdp/request_gate.h"
 
 namespace weft::wdp {
@@ -92,10 +94,16 @@ class Port {
 
  private:
   static constexpr size_t kMostAnswers = 64;
-  static constexpr size_t kMostWaiting = 1024;
+  static constexpr size_t kMostWaiting = 1024;  // for a program to decide
+  static constexpr size_t kMostTold = 16 * kMostWaiting;
   struct Answer {
     Path path;
     std::vector<std::byte> datagram;
+  };
+  // A question about a UD queue pair that was answered. All live equally long.
+  struct Told {
+    Demux::RequestKey key;
+    Time until;
   };
   struct Entry {
     SessionToken token;
@@ -107,8 +115,11 @@ class Port {
   UcConnection* call(const wire::WdpCtl& req, size_t size, const UdReception& how, bool validated,
                      Time now);
   void listen(const wire::WdpCtl& req, size_t size, const UdReception& how, bool validated);
+  // False: there are too many already, and it is not said.
+  bool say(Answer answer);
   void answer(const wire::WdpCtl& c, const UdReception& how);
   void answer(Handshake& handshake);
+  void refuse(const wire::WdpCtl& req, wire::RejReason reason, const UdReception& how);
   void enter(UcConnection& connection, SessionToken token, const Endpoint& from, Qpn own_qpn,
              bool or_zero);
   void look_at(UcConnection& connection);
@@ -123,9 +134,11 @@ class Port {
   Demux demux_;
   SendWindows windows_;
   std::unordered_map<UcConnection*, Entry> connections_;
-  std::map<Demux::RequestKey, std::unique_ptr<Handshake>> waiting_;
+  std::map<Demux::RequestKey, std::unique_ptr<Handshake>> waiting_;  // those that were told, too
+  std::deque<Told> told_;
   std::map<SessionToken, std::unique_ptr<Handshake>> questions_;
   std::deque<Answer> answers_;
+  Refusals refusals_;
   DropCounts drops_;
   RejCounts rejections_;
 };

@@ -31,7 +31,9 @@ wire::CookieSubject subject_of(const WdpCtl& req, const Endpoint& from) {
 std::optional<RejReason> fault_of(const WdpCtl& req) {
   // wire.md 9.1: "unknown critical TLV -> REJ 7". None is known.
   if (wire::has_critical_tlv(req.tlvs)) return RejReason::critical_tlv;
-  if (req.service == wire::CtlService::ud_resolution) return {};
+  // A queue pair that is called makes a session, and rdma_cm's question is none.
+  const bool asks = req.service == wire::CtlService::ud_resolution;
+  if (asks && !req.ib_style) return {};
   if (req.service != wire::CtlService::uc) return RejReason::service_mismatch;
   if (wire::wdp_stride(req.max_payload) == 0) return RejReason::bad_parameters;
   return {};

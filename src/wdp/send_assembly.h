@@ -9,6 +9,7 @@
 #include "base/io_vec.h"
 #include "wdp/counters.h"
 #include "wdp/limits.h"
+#include "wdp/msn_window.h"
 #include "wdp/segment_map.h"
 #include "wdp/uc_consumer.h"
 #include "wire/wdp_data.h"
@@ -38,6 +39,11 @@ class SendAssembly {
   bool take_receive(rdmap::Receive& out);
   // The peer begins anew.
   void restart();
+  // Writes and Reads may follow a Send for so long that the numbers of Sends come round again: one
+  // that has left the window of messages is not the newest any more (wire.md 9.2 rule 4).
+  void forget_stale(const MsnWindow& messages) {
+    if (known_ && distance(header_.msn, messages.highest()) >= kMsnWindow) restart();
+  }
   // The receive of a message that will never be complete, so that it can be flushed.
   std::optional<rdmap::Receive> abandon_receive();
   void trim() {

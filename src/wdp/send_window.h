@@ -65,17 +65,16 @@ class SendWindow {
     } else {
       pause_ = std::min(pause_ * 2, kMostPause);
     }
-    asked_at_ = now;
     // Of a path without a window nobody waits for the answer.
     again_at_ = close_by_ ? now + pause_ : Time::never();
     return question_;
   }
   bool is_open_question(uint32_t question) const { return asking_ && question == question_; }
-  // What was under way when it was asked is there. It is the answer to the last asked().
-  void answered(Time now) {
+  // What was under way when it was asked is there. `took`: of whichever KA was answered.
+  void answered(Duration took) {
     misses_ = 0;
     answers_ = true;
-    if (now - asked_at_ < kCloseBy) close_by_ = true;
+    if (is_close_by(took)) close_by_ = true;
     close_question();
   }
   // Of one that waits or has asked.
@@ -123,7 +122,6 @@ class SendWindow {
   const Waiter* last_asker_ = nullptr;  // may be gone
   int misses_ = 0;                      // in a row
   Duration pause_{};
-  Time asked_at_;
   Time again_at_ = Time::never();
   Time give_up_at_ = Time::never();
   IntrusiveList<Waiter, WaitingForWindowTag> waiting_;

@@ -87,10 +87,7 @@ SessionControl::Event SessionControl::received(const WdpCtl& c, PsnWindow& psns,
       return Event::none;
     }
     case CtlType::kaa:
-      if (!keepalive_sent_.is_never() && c.xid.value() == keepalive_clock_) {
-        rtt_.sample(now - keepalive_sent_);
-        keepalive_sent_ = Time::never();
-      }
+      take_answer(c.xid, now);
       return Event::none;
     case CtlType::probe: {
       WdpCtl answer = message(CtlType::probea);
@@ -173,16 +170,31 @@ Time SessionControl::deadline() const {
       {keepalive_at_, dreq_at_, left_at_, over_at_, alive() ? probe_.deadline() : Time::never()});
 }
 
-void SessionControl::ask(Time now) {
+void SessionControl::ask(Time now, bool again) {
   WdpCtl c = message(CtlType::ka);
-  // Each question has a number of its own, also where there are several in a millisecond.
+  // Each KA has a number of its own, also where there are several in a millisecond.
   const uint32_t clock = clock_ms(now);
+  again = again && asking();
   keepalive_clock_ = keepalive_clock_ == 0 || static_cast<int32_t>(clock - keepalive_clock_) > 0
                          ? clock
                          : keepalive_clock_ + 1;
+  if (!again) first_clock_ = keepalive_clock_;
   keepalive_sent_ = now;
   c.xid = Xid{keepalive_clock_};
   say(c);
+}
+
+// KAs are repeated sooner than a peer some milliseconds away can answer. Of all but the last the
+// XID says when they left, to the millisecond.
+void SessionControl::take_answer(Xid xid, Time now) {
+  const auto since_first = static_cast<int32_t>(xid.value() - first_clock_);
+  const auto before_last = static_cast<int32_t>(keepalive_clock_ - xid.value());
+  if (!asking() || since_first < 0 || before_last < 0) return;
+  const auto ms = static_cast<int32_t>(clock_ms(now) - xid.value());
+  answer_took_ = before_last == 0 ? now - keepalive_sent_
+                                  : std::chrono::milliseconds{std::max(ms, int32_t{0})};
+  rtt_.sample(answer_took_);
+  keepalive_sent_ = Time::never();
 }
 
 SessionControl::Event SessionControl::tick(Time now) {
@@ -217,7 +229,7 @@ SessionControl::Event SessionControl::tick(Time now) {
     return Event::lost;
   }
   ++keepalives_;
-  ask(now);
+  ask(now, true);
   keepalive_at_ = now + kKeepaliveEvery;
   return Event::none;
 }

@@ -56,9 +56,12 @@ class SessionControl final : public ErrorReporter {
   // wire.md 9.2 rule 9: at most 10 a second.
   void report(wire::TermError error, const wire::WdpData& about) override;
 
-  // A KA out of turn: how far has the peer come?
-  void ask(Time now);
+  // A KA out of turn: how far has the peer come? `again`: the question is the one before, and an
+  // answer to any of its KAs is one to it; else those asked before count no more.
+  void ask(Time now, bool again);
   bool asking() const { return !keepalive_sent_.is_never(); }
+  // From the KA that was answered last to its answer.
+  Duration answer_took() const { return answer_took_; }
 
   State state() const { return state_; }
   bool ready(Time now) const { return !outbox_.empty() || (alive() && probe_.ready(now)); }
@@ -77,6 +80,7 @@ class SessionControl final : public ErrorReporter {
   void say(const wire::WdpCtl& c);
   void say_dreq(Time now);
   void begin_time_wait(Time now);
+  void take_answer(Xid xid, Time now);
   uint32_t clock_ms(Time now) const { return static_cast<uint32_t>(now.ns() / 1'000'000); }
 
   const UcParameters& parameters_;
@@ -90,9 +94,11 @@ class SessionControl final : public ErrorReporter {
   Time now_;  // of the last call that told it
   Time heard_;
   Time keepalive_at_;
-  uint32_t keepalives_ = 0;  // sent without an answer
-  Time keepalive_sent_ = Time::never();
-  uint32_t keepalive_clock_ = 0;
+  uint32_t keepalives_ = 0;              // sent without an answer
+  Time keepalive_sent_ = Time::never();  // the last one, while none is answered
+  uint32_t keepalive_clock_ = 0;         // its XID
+  uint32_t first_clock_ = 0;             // that of the first which still counts
+  Duration answer_took_{0};
   uint32_t reason_ = 0;
   uint32_t dreqs_ = 0;
   Time dreq_at_ = Time::never();

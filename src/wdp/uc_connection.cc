@@ -36,13 +36,20 @@ void UcConnection::look_at_handshake(Time now) {
   if (!session_ && (s == Handshake::State::rep_sent || s == Handshake::State::established)) {
     session_.emplace(consumer_, handshake_->parameters(), random_, windows_, now);
   }
-  if (s == Handshake::State::established && session_) session_->open();
+  if (s == Handshake::State::established && session_) stand();
 }
 
-void UcConnection::confirm() {
+void UcConnection::confirm(Time now) {
   if (handshake_ == nullptr) return;
-  handshake_->confirmed();
-  if (handshake_->state() == Handshake::State::established) session_->open();
+  handshake_->confirmed(now);
+  if (handshake_->state() == Handshake::State::established) stand();
+}
+
+// Who was called learns with the RTU how far away the peer is.
+void UcConnection::stand() {
+  if (session_->is_open()) return;
+  session_->met(handshake_->round_trip());
+  session_->open();
 }
 
 // --- datagrams in
@@ -56,7 +63,7 @@ void UcConnection::received(Bytes datagram, Time now) {
   const uint64_t before = session_->counters().datagrams_received;
   session_->received(datagram, now);
   // wire.md 9.1: "Any valid data with the right token counts as RTU."
-  if (session_->counters().datagrams_received > before) confirm();
+  if (session_->counters().datagrams_received > before) confirm(now);
 }
 
 bool UcConnection::direct(Bytes front, size_t size, PieceList& places) {
@@ -78,7 +85,7 @@ void UcConnection::received_ctl(Bytes datagram, Time now) {
     return;
   }
   if (!session_) return drops_.count(WdpDrop::unwanted_ctl);
-  confirm();
+  confirm(now);
   session_->received(*c, now);
 }
 

@@ -68,9 +68,9 @@ class UcConnection {
 
  private:
   void received_ctl(Bytes datagram, Time now);
-  void start_session(Time now);
-  void confirm();
+  void confirm(Time now);
   void look_at_handshake(Time now);
+  void stand();
   bool speaks() const;
 
   UcConsumer& consumer_;

@@ -50,6 +50,7 @@ UcReceivePath::Verdict UcReceivePath::accept(const WdpData& d, const Source& sou
   if (const auto v = psns_.check(d.psn); !v) return fail(v.error());
   if (psns_.took_jump()) begin_anew();
   const auto message = messages_.check(d.msn);
+  if (messages_.took_jump()) forget_messages();
   const bool in_order = resequencer_.in_order(d.psn);
   if (psns_.started() && distance(psns_.highest(), d.psn) < 0) {
     ++counters_.reordered;
@@ -61,7 +62,10 @@ UcReceivePath::Verdict UcReceivePath::accept(const WdpData& d, const Source& sou
   if (!message) {
     v = fail(message.error());
   } else {
-    if (messages_.note(d.msn)) writes_.forget_stale(messages_);
+    if (messages_.note(d.msn)) {
+      writes_.forget_stale(messages_);
+      sends_.forget_stale(messages_);
+    }
     v = dispatch(d, source, in_order, now);
   }
   resequencer_.arrived(d.psn, psns_, now);
@@ -74,6 +78,10 @@ UcReceivePath::Verdict UcReceivePath::accept(const WdpData& d, const Source& sou
 void UcReceivePath::begin_anew() {
   finish();
   resequencer_.restart();
+  forget_messages();
+}
+
+void UcReceivePath::forget_messages() {
   messages_.restart();
   sends_.restart();
   writes_.restart();

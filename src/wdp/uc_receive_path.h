@@ -30,7 +30,8 @@ class UcReceivePath {
 
   // The same in two steps, for who can take the payload out of the kernel straight to its place
   // once the header is known. False: the whole datagram belongs into received(), also to be
-  // dropped. Nothing changes before the second step.
+  // dropped. Nothing is taken before the second step; but a receive whose own memory is gone ends
+  // with the first.
   bool direct(const wire::WdpData& d, PieceList& places);
   // `d` was the header of the last direct(), and the payload is where that said.
   void direct_received(const wire::WdpData& d, Time now);
@@ -67,6 +68,7 @@ class UcReceivePath {
   void put(const Source& source, const PieceList& places);
   void put_write(const Source& source, const PieceList& places);
   void begin_anew();
+  void forget_messages();
   void deliver_immediate(const wire::WdpData& d);
   void drain();
 

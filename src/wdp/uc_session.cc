@@ -78,7 +78,7 @@ void UcSession::direct_received(Time now) {
 void UcSession::received(const wire::WdpCtl& ctl, Time now) {
   handle(control_.received(ctl, receive_path_.psns(), now));
   if (window_->is_open_question(question_) && !control_.asking()) {
-    window_->answered(now);
+    window_->answered(control_.answer_took());
     // What went out behind the question may be more than the window by itself. Nothing else would
     // ask about it.
     if (!window_->open()) ask_if_due(now);
@@ -176,8 +176,8 @@ void UcSession::ask_if_due(Time now) {
   // Whoever has asked before may be gone, and nobody else have looked at the time.
   window_->tick(now);
   if (!window_->wants_to_ask(*this, now)) return;
-  control_.ask(now);
-  question_ = window_->asked(*this, now);
+  const uint32_t question = window_->asked(*this, now);
+  control_.ask(now, std::exchange(question_, question) == question);
 }
 
 void UcSession::llp_took_all(Time now) {
@@ -255,6 +255,12 @@ void UcSession::end(StreamEnd::Kind kind, wire::TermError error) {
 }
 
 // --- the adapter
+
+void UcSession::met(std::optional<Duration> round_trip) {
+  if (rtt_.known() || !round_trip) return;
+  rtt_ = Rtt{*round_trip};
+  if (is_close_by(*round_trip)) window_->seen_close_by();
+}
 
 void UcSession::open() {
   if (open_) return;

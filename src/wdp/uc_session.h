@@ -61,6 +61,8 @@ class UcSession final : private SendWindow::Waiter {
   void tick(Time now);
 
   // --- the adapter
+  // What the handshake took, there and back, for who did not know it when the session was made.
+  void met(std::optional<Duration> round_trip);
   // Until this says so nothing but CTL goes out: the handshake is not through.
   void open();
   bool is_open() const { return open_; }

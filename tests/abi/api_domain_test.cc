@@ -109,10 +109,31 @@ TEST_F(DomainTest, ThreadDomains) {
 
 TEST_F(DomainTest, OptionsOfAParentDomain) {
   EXPECT_NO_OBJECT(EINVAL, parent_of(nullptr));
-  EXPECT_NO_OBJECT(EOPNOTSUPP,
-                   parent_of(pd.get(), nullptr, IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS));
+  EXPECT_NO_OBJECT(EOPNOTSUPP, parent_of(pd.get(), nullptr, 1U << 2));
   const Owned<ibv_pd> parent{parent_of(pd.get(), nullptr, IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)};
   EXPECT_NE(parent, nullptr);
+}
+
+// As an adapter that keeps its queues elsewhere: it takes them, and calls them for nothing.
+TEST_F(DomainTest, AllocatorsOfAParentDomain) {
+  EXPECT_NO_OBJECT(EINVAL, parent_of(pd.get(), nullptr, IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS));
+  ibv_parent_domain_init_attr attr{};
+  attr.pd = pd.get();
+  attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+  int calls = 0;
+  attr.pd_context = &calls;
+  attr.alloc = [](ibv_pd*, void* counter, size_t, size_t, uint64_t) {
+    ++*static_cast<int*>(counter);
+    return IBV_ALLOCATOR_USE_DEFAULT;
+  };
+  EXPECT_NO_OBJECT(EINVAL, ibv_alloc_parent_domain(context.get(), &attr));  // no free
+  attr.free = [](ibv_pd*, void* counter, void*, uint64_t) { ++*static_cast<int*>(counter); };
+  const Owned<ibv_pd> parent{ibv_alloc_parent_domain(context.get(), &attr)};
+  ASSERT_NE(parent, nullptr);
+  const Owned<ibv_cq> cq{ibv_create_cq(context.get(), 8, nullptr, nullptr, 0)};
+  ibv_qp_init_attr qp_attr = rc_attributes(cq.get());
+  EXPECT_NE(Owned<ibv_qp>{ibv_create_qp(parent.get(), &qp_attr)}, nullptr);
+  EXPECT_EQ(calls, 0);
 }
 
 TEST_F(DomainTest, CompletionQueuesOfAParentDomain) {

@@ -7,7 +7,6 @@ import subprocess
 SKIPS = (
     ("made for mlx5 or EFA adapters, or for a graphics card", r"^test_(mlx5|efa)|^test_cuda|CUDA|non MLX5|non EFA"),
     ("on-demand paging: weft pins no memory, so that all of it is on demand; it does not report the capability", r"^test_odp"),
-    ("parent domains: weft has none yet", r"Parent Domain"),
     ("XRC: weft has none yet", r"XRC"),
     ("raw Ethernet frames and their steering: a job of network cards", r"\bRAW\b|Ethernet link layer|^test_(flow|rss)"),
     ("device memory: weft has none", r"[Dd]evice memory"),

@@ -32,30 +32,38 @@ class Recording:
                 self.close()
                 raise Lost(f"tcpdump: {self.text()}")
             time.sleep(0.02)
+        # Of what passed before its filter was there, the kernel counts all and tcpdump nothing: an interface that has just come
+        # up says some words about IPv6.
+        self.others = self.difference(until)
+        if self.others:
+            time.sleep(1.5)  # or it waits in the kernel's buffer, which is handed over after a second
+            self.others = min(self.others, self.difference(until))
 
     def text(self):
         self.said.seek(0)
         return self.said.read()
 
-    def has_written_all(self):
-        """What the kernel has for it waits in a buffer, of which an end would lose the rest. Its figures come on a signal."""
-        said = len(self.text())
-        self.process.send_signal(signal.SIGUSR1)
-        time.sleep(0.1)
-        found = FIGURES.search(self.text(), said)
-        if not found:
-            return False
-        captured, received, dropped = map(int, found.groups())
-        if dropped:
-            raise Lost(f"tcpdump has lost {dropped} of {received} packets")
-        return captured == received
+    def difference(self, until):
+        """How many packets the kernel has counted that are not in the file. tcpdump says it on a signal."""
+        while True:
+            said = len(self.text())
+            self.process.send_signal(signal.SIGUSR1)
+            time.sleep(0.1)
+            found = FIGURES.search(self.text(), said)
+            if found:
+                captured, received, dropped = map(int, found.groups())
+                if dropped:
+                    raise Lost(f"tcpdump has lost {dropped} of {received} packets")
+                return received - captured
+            if time.monotonic() > until or self.process.poll() is not None:
+                raise Lost(f"tcpdump says no figures: {self.text().splitlines()[-1:]}")
 
     def finish(self):
-        """The file, with all that has passed."""
+        """The file, with all that has passed. What the kernel has for it waits in a buffer, of which an end would lose the rest."""
         until = time.monotonic() + SECONDS
-        while not self.has_written_all():
-            if time.monotonic() > until or self.process.poll() is not None:
-                raise Lost(f"tcpdump does not come to an end: {self.text().splitlines()[-1:]}")
+        while self.difference(until) > self.others:
+            if time.monotonic() > until:
+                raise Lost(f"tcpdump does not come to an end, {self.others} packets were not for it: {self.text().splitlines()[-1:]}")
         self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(SECONDS)

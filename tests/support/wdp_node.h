@@ -75,6 +75,7 @@ class WdpNode final : public wdp::PortOwner {
     return refuse;
   }
   Result<Callee, wire::RejReason> called(const wire::WdpCtl& req, const wdp::Endpoint&) override {
+    if (not_ready) return fail(wire::RejReason::not_ready);
     if (callee.connection == nullptr) return fail(wire::RejReason::qpn_unknown);
     if (req.source != callee_expects) return fail(wire::RejReason::bad_parameters);
     return callee;
@@ -92,6 +93,7 @@ class WdpNode final : public wdp::PortOwner {
   std::optional<wire::RejReason> refuse;
   Callee callee;
   Qpn callee_expects;
+  bool not_ready = false;
   struct Resolved {
     wdp::Handshake::State state{};
     Qpn qpn;

@@ -38,15 +38,15 @@ class UcTest(unittest.TestCase):
         # Once at the end, to be told of it, and when the scheduler takes its CPU away in between.
         self.assertLess(cases["write/64K/flood"]["summary"]["target_thread_switches"]["min"], 50)
 
-    def test_a_program_that_waits_in_get_cq_event_does(self):
+    def test_nor_does_one_that_waits_in_get_cq_event_for_long(self):
         report, cases = report_of(self, bench("--quick", "--json", "--sizes", "1M", "--only", "write/1M/flood/get-cq-event", suite="uc"))
         summary = cases["write/1M/flood/get-cq-event"]["summary"]
         self.assertTrue(positive(summary["gbps"]))
-        self.assertTrue(positive(summary["target_thread_switches"]))
+        # Until the helper thread takes over.
+        self.assertLess(summary["target_thread_switches"]["min"], 50)
         target, = (t for t in report["targets"] if t["id"] == "uc_thread_inside")
-        self.assertTrue(positive(target["value"]))
-        self.assertIsNone(target["required"])
-        self.assertIsNone(target["met"])
+        self.assertEqual(target["value"], summary["target_thread_switches"]["median"])
+        self.assertEqual(target["required"], 16)
 
     def test_table(self):
         result = bench("--quick", "--only", "write/1M/window", suite="uc")

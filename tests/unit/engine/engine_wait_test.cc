@@ -131,6 +131,67 @@ TEST_F(EngineWait, WhatIsPutOffGoesOutWhoeverListens) {
   ::close(sockets[1]);
 }
 
+// Answers each byte at once, and publishes an event for '!'.
+class Answerer final : public Source {
+ public:
+  Answerer(int socket, const port::Fd& event, std::atomic<bool>& published)
+      : socket_(socket), event_(event), published_(published) {}
+  void on_ready(Token&, bool, bool) override {
+    char byte = 0;
+    if (::recv(socket_, &byte, 1, MSG_DONTWAIT) != 1) return;
+    const uint64_t one = 1;
+    if (byte == '!') {
+      published_ = true;
+      EXPECT_EQ(::write(event_.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+    }
+    (void)::send(socket_, "y", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  void on_deadline(Token&) override {}
+  void on_doorbell(Token&) override {}
+  void abandon_in_child() override {}
+
+ private:
+  const int socket_;
+  const port::Fd& event_;
+  std::atomic<bool>& published_;
+};
+
+// A peer that writes to memory does not wake up the thread that waits for completions each time;
+// what it waits for wakes it all the same.
+TEST_F(EngineWait, AThreadIsNotWokenForEverForWhatIsNotForIt) {
+  constexpr int kRounds = 500;
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  timeval patience{.tv_sec = 10, .tv_usec = 0};
+  ASSERT_EQ(::setsockopt(sockets[1], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+  std::atomic<bool> published{false};
+  {
+    Hold h = engine->hold();
+    engine->add(h.token(), std::make_unique<Answerer>(sockets[0], event, published), sockets[0],
+                true, false);
+  }
+  int error = -1;
+  std::thread waiter([&] {
+    error = engine->wait(
+        event.get(), [&] { return published.load(); }, Duration{-1});
+  });
+  for (int round = 0; round <= kRounds && !HasFailure(); ++round) {
+    char byte = 0;
+    EXPECT_EQ(::send(sockets[1], round < kRounds ? "x" : "!", 1, 0), 1);
+    EXPECT_EQ(::recv(sockets[1], &byte, 1, 0), 1) << "no answer in round " << round;
+  }
+  if (HasFailure()) {
+    published = true;
+    publish();
+  }
+  waiter.join();
+  EXPECT_EQ(error, 0);
+  EXPECT_LE(engine->counters().sleeps.value(), 16U);
+  engine.reset();
+  ::close(sockets[0]);
+  ::close(sockets[1]);
+}
+
 // Each look of the helper takes a processor from the thread that holds the engine, which may have
 // much to send before it sleeps. But what came in meanwhile is not forgotten. (The bound is far
 // from both: every 50 us would be a thousand times in 50 ms.)

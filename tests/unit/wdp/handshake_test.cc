@@ -73,7 +73,6 @@ TEST_F(HandshakeTest, FeaturesAreWhatBothHave) {
   EXPECT_FALSE(a.parameters().reads);
 }
 
-// wire.md 9.1: "REQ at 0, 100, 300, 700, 1500, 3100, 6300 ms, fail (ETIMEDOUT) at 12.7 s".
 // Neither side of a host's own connection may have had a processor when it was needed.
 TEST_F(HandshakeTest, HowFarAwayThePeerIsShowsUnlessThatIsKnown) {
   for (const auto& [takes, known, close_by] : {std::tuple{kCloseBy - 1us, false, true},
@@ -93,6 +92,44 @@ TEST_F(HandshakeTest, HowFarAwayThePeerIsShowsUnlessThatIsKnown) {
     EXPECT_EQ(caller.parameters().window, 1000U);
     EXPECT_EQ(caller.parameters().close_by, close_by);
   }
+}
+
+// Who was called has seen nothing of the way yet when it answers; the RTU shows it.
+TEST_F(HandshakeTest, WhoIsCalledLearnsHowFarAwayThePeerIsByTheRtu) {
+  for (const bool again : {false, true}) {
+    Handshake caller{random};
+    Handshake called{random};
+    caller.connect(active_offer(), {.to = kPassive}, Qpn{}, false, now);
+    const Said req = one(caller, CtlType::req);
+    called.requested(req.ctl, {.to = kActive}, req.bytes.size(), false);
+    called.accept(passive_offer(), now);
+    EXPECT_FALSE(called.parameters().close_by);
+    hear(caller, one(called, CtlType::rep));
+    if (again) {
+      called.requested_again(req.bytes.size(), false, now);
+      (void)one(called, CtlType::rep);
+    }
+    now = now + 7ms;
+    hear(called, one(caller, CtlType::rtu));
+    EXPECT_EQ(called.state(), State::established);
+    // Of two REPs nobody knows which one it was.
+    EXPECT_EQ(called.round_trip(), again ? std::nullopt : std::optional<Duration>{7ms});
+    EXPECT_EQ(called.parameters().close_by, !again);
+  }
+}
+
+TEST_F(HandshakeTest, ACookieTakesARoundTripOfItsOwn) {
+  connect();
+  const Said req = one(a, CtlType::req);
+  now = now + 20ms;
+  WdpCtl cookie{.type = CtlType::cookie, .xid = req.ctl.xid, .service = req.ctl.service};
+  cookie.cookie = HandshakeCookie{1};
+  EXPECT_TRUE(a.received(cookie, cookie.size(), now).ok());
+  request(one(a, CtlType::req));
+  b.accept(passive_offer(), now);
+  now = now + 3ms;
+  hear(a, one(b, CtlType::rep));
+  EXPECT_EQ(a.round_trip(), Duration{3ms});
 }
 
 TEST_F(HandshakeTest, TheSideThatAnswersSendsAsItsOfferSays) {
@@ -293,10 +330,10 @@ TEST_F(HandshakeTest, DataCountAsRtuAndEndItsRepetition) {
   request(one(a, CtlType::req));
   b.accept(passive_offer(), now);
   hear(a, one(b, CtlType::rep));
-  b.confirmed();
+  b.confirmed(now);
   EXPECT_EQ(b.state(), State::established);
   EXPECT_TRUE(b.deadline().is_never());
-  a.confirmed();
+  a.confirmed(now);
   EXPECT_TRUE(a.deadline().is_never());
 }
 

@@ -97,6 +97,55 @@ TEST_F(CallTest, WhatIsLostIsRepeated) {
   expect_open();
 }
 
+// wire.md 9.1: "duplicate REQ repeats the last answer". The copy of a call that was refused must
+// not take the place of the one that its caller has made since: nobody there knows of it any more.
+TEST_F(CallTest, ALateCopyOfACallThatWasRefusedBeginsNothing) {
+  b.not_ready = true;
+  a_calls();
+  const auto first = a.said(now);
+  ASSERT_EQ(first.size(), 1U);
+  b.hear(first[0].bytes, kA, now);
+  talk();
+  ASSERT_EQ(one->connection.state(), UcConnection::State::failed);
+  EXPECT_EQ(b.port.rejections().of(RejReason::not_ready), 1U);
+
+  b.not_ready = false;
+  one = &a.add_peer();
+  a_calls();
+  const auto second = a.said(now);
+  ASSERT_EQ(second.size(), 1U);
+  b.hear(second[0].bytes, kA, now);
+  const auto rep = b.said(now);
+  b.callee.connection = &b.add_peer().connection;  // whoever is called now
+  b.hear(first[0].bytes, kA, now);
+  const auto again = b.said(now);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(parse(again[0].bytes).type, CtlType::rej);
+  EXPECT_EQ(b.port.rejections().of(RejReason::not_ready), 2U);
+  for (const auto& d : rep) a.hear(d.bytes, kB, now);
+  for (const auto& d : again) a.hear(d.bytes, kB, now);
+  talk();
+  expect_open();
+}
+
+// wire.md 9.1, service 4: "The REP ends it (no RTU, no session)", so that whoever asks so need not
+// show that he is where he says.
+TEST_F(CallTest, AQuestionIsNoCall) {
+  const auto ask = [](WdpCtl& c) {
+    c.ib_style = true;
+    c.service = wire::CtlService::ud_resolution;
+    c.destination = make_qpn(kB.port, 5);
+  };
+  b.hear(request(1, 1, ask), kA, now);
+  const auto said = b.said(now);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_EQ(parse(said[0].bytes).type, CtlType::rej);
+  EXPECT_EQ(parse(said[0].bytes).reason, static_cast<uint32_t>(RejReason::service_mismatch));
+  later(5s);
+  EXPECT_EQ(two->connection.state(), UcConnection::State::setting_up);
+  EXPECT_EQ(two->connection.session(), nullptr);
+}
+
 TEST_F(CallTest, AStrangersCallIsRefused) {
   b.callee_expects = make_qpn(kA.port, 10);
   a_calls();

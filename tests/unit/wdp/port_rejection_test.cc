@@ -60,6 +60,44 @@ TEST_F(RejectionTest, WhatTheProgramSaysLater) {
   EXPECT_EQ(b.port.rejections().total(), 2U);
 }
 
+// wire.md 9.1: "duplicate REQ repeats the last answer", private data and all. The program hears of
+// the call once.
+TEST_F(RejectionTest, TheSameIsSaidToACopyOfTheRequest) {
+  const auto twice = [&](const Buffer& req, RejReason why) {
+    SCOPED_TRACE(wire::to_string(why));
+    const auto said = b.said(now);
+    ASSERT_EQ(said.size(), 1U);
+    const size_t heard = b.requests.size();
+    b.refuse.reset();
+    expect_rejection(req, why);
+    b.hear(req, kStranger, now);
+    const auto more = b.said(now);
+    ASSERT_EQ(more.size(), 1U);
+    EXPECT_EQ(more[0].bytes, said[0].bytes);
+    EXPECT_EQ(b.requests.size(), heard);
+    EXPECT_EQ(b.port.half_open(), 0U);
+  };
+  b.hear(request(8, 1), kStranger, now);
+  EXPECT_TRUE(b.port.reject(b.requests.back().key, RejReason::application, pattern_bytes(9, 3)));
+  twice(request(8, 1), RejReason::application);
+  b.refuse = RejReason::no_listener;
+  b.hear(request(9, 2), kStranger, now);
+  twice(request(9, 2), RejReason::no_listener);
+}
+
+// Who floods the port drives out what others were told; their copies are new calls then.
+TEST_F(RejectionTest, OldRefusalsAreForgotten) {
+  b.refuse = RejReason::no_listener;
+  for (uint32_t i = 0; i <= Refusals::kMost; ++i) b.hear(request(i + 1, i), kStranger, now);
+  (void)b.said(now);
+  b.refuse.reset();
+  b.requests.clear();
+  b.hear(request(Refusals::kMost + 1, Refusals::kMost), kStranger, now);
+  EXPECT_TRUE(b.requests.empty());
+  b.hear(request(1, 0), kStranger, now);
+  EXPECT_EQ(b.requests.size(), 1U);
+}
+
 // WAIT, COOKIE and REP are none.
 TEST_F(RejectionTest, OtherAnswersAreNotCounted) {
   stand();

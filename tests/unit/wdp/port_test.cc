@@ -122,6 +122,22 @@ TEST_F(PortTest, WhatIsNotForASessionIsDropped) {
   EXPECT_EQ(callee->host.host.received.size(), 1U);
 }
 
+// wire.md 9.2 rule 1: "didx must equal the QP's index, or be 0 for sessions accepted by a
+// listener". Who has called has a socket of its own.
+TEST_F(PortTest, TheIndexOfAListenerIsForWhomItHasAccepted) {
+  stand();
+  callee->host.host.post({.operation = Operation::send}, {test::segment(callee->host.host, text)});
+  caller->host.host.post_receive(1, {test::segment(caller->host.host, room)});
+  const auto data = b.said(now);
+  ASSERT_EQ(data.size(), 3U);
+  Buffer d = data[0].bytes;
+  EXPECT_EQ(std::exchange(d[2], std::byte{0}), std::byte{9});
+  EXPECT_EQ(a.hear(d, kB, now), nullptr);
+  EXPECT_EQ(a.port.drops().of(WdpDrop::wrong_index), 1U);
+  for (const auto& good : data) a.hear(good.bytes, kB, now);
+  EXPECT_EQ(caller->host.host.received.size(), 1U);
+}
+
 TEST_F(PortTest, ATokenRestsForTwoSeconds) {
   stand();
   const SessionToken token = callee->connection.session()->parameters().own_token;

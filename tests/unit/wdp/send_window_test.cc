@@ -37,7 +37,7 @@ struct SendWindowTest : ::testing::Test {
   }
   void answer_after(Duration d) {
     now = now + d;
-    window->answered(now);
+    window->answered(d);
   }
 
   struct Session final : SendWindow::Waiter {
@@ -134,7 +134,7 @@ TEST_F(SendWindowTest, AQuestionHasANumber) {
   EXPECT_TRUE(window->is_open_question(first));
   now = now + 2ms;
   EXPECT_EQ(window->asked(me, now), first);
-  window->answered(now);
+  window->answered(2ms);
   EXPECT_FALSE(window->is_open_question(first));
   window->sent(kSize, 1);
   const uint32_t second = window->asked(me, now);

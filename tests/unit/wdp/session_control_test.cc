@@ -72,6 +72,18 @@ TEST_F(SessionControlTest, AnAnswerGivesTheRoundTripTime) {
   EXPECT_EQ(session->rtt().smoothed(), 30ms);
 }
 
+// A peer some milliseconds away answers the first of several KAs when the later ones have left. It
+// need not wait for an answer to the last.
+TEST_F(SessionControlTest, AnAnswerToAnEarlierKeepaliveIsAnAnswer) {
+  const WdpCtl first = wait(20s).at(0);
+  (void)wait(1s).at(0);
+  now = now + 5ms;
+  hear({.type = CtlType::kaa, .xid = Xid{first.xid.value() - 1}});
+  EXPECT_FALSE(session->rtt().known());
+  hear({.type = CtlType::kaa, .xid = first.xid});
+  EXPECT_EQ(session->rtt().smoothed(), 1005ms);
+}
+
 TEST_F(SessionControlTest, AKeepaliveIsAnsweredWithWhatCame) {
   give(cut(write(1, 250, 0)));
   const auto again = cut(write(2, 10, 0));
