@@ -95,7 +95,7 @@ Hold Engine::hold() {
 
 void Engine::ring(Source& source) {
   if (auto h = try_hold()) {
-    watch_sockets(h->token(), patience_);
+    watch_sockets(h->token());
     visit(h->token(), source, [&] { source.on_doorbell(h->token()); });
     return;
   }
@@ -105,7 +105,7 @@ void Engine::ring(Source& source) {
 }
 
 void Engine::knock() {
-  if (auto h = try_hold()) watch_sockets(h->token(), patience_);
+  if (auto h = try_hold()) watch_sockets(h->token());
 }
 
 void Engine::before_release(Token& token) {
@@ -115,9 +115,9 @@ void Engine::before_release(Token& token) {
   // What was put off in this turn is not forgotten, whoever held the engine.
   // Who posts in small pieces and then computes has nothing else that sends them.
   if (!gathering_.empty()) {
-    watch_sockets(token, policy_.patience());
+    watch_output(token, policy_.patience());
   } else if (!deferred_.empty()) {
-    watch_sockets(token, patience_);
+    watch_output(token, patience_);
   }
   wake_up_.no_later_than(deadlines_.earliest());
 }
@@ -279,7 +279,10 @@ void Engine::set_apart(Source& source) {
   if (expected_sleepers_.load(std::memory_order_seq_cst) > 0 ||
       ::epoll_ctl(inner_.get(), EPOLL_CTL_DEL, source.fd_, nullptr) != 0) {
     apart_.store(nullptr, std::memory_order_relaxed);
+    return;
   }
+  // Nobody hears it now but by the timer.
+  wake_up_.no_later_than(Time::from_ns(program_turn_.load(std::memory_order_relaxed)) + patience_);
 }
 
 // A socket that is readable by then is reported at once.

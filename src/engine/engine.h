@@ -5,7 +5,8 @@
 // At any time when a socket may turn readable, at least one of these is true, so that it is heard:
 //   (a) a program thread sleeps on the engine's epoll set (wait()),
 //   (b) the helper is armed on it,
-//   (c) the watch timer runs: the program polls, and the helper looks after it when it stops,
+//   (c) the watch timer runs: the program polls, and the helper looks after it when it stops; it
+//       is deaf then, so that packets do not wake it,
 //   (d) the helper rests, for some microseconds, and arms itself then.
 // Only under (c) may a busy socket be out of the epoll set.
 #pragma once
@@ -206,7 +207,13 @@ class Engine {
   void update_interest(Source& source, bool read, bool write);
   void watch_program(Time now, Duration patience);
   void watch_poller(Time now);
-  void watch_sockets(Token& token, Duration patience);
+  void watch_sockets(Token& token);
+  void watch_output(Token& token, Duration patience);
+  // (b): nobody needs the timer in order to be heard.
+  bool helper_hears() const {
+    return !deaf_.load(std::memory_order_seq_cst) &&
+           apart_.load(std::memory_order_relaxed) == nullptr;
+  }
   void arm_inner();
   void hear_sockets();
   bool spin(const std::function<bool()>& ready);
@@ -273,7 +280,7 @@ class Engine {
   SpinPolicy linger_policy_;
   RestPolicy rest_policy_;
   HeldPolicy held_policy_;
-  bool deaf_ = false;  // the helper alone: it was told of the sockets, and is not told again yet
+  std::atomic<bool> deaf_{false};  // the helper was told of the sockets, and is not told again yet
   std::atomic<bool> stop_{false};
   std::thread helper_;
 };

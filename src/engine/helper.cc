@@ -159,15 +159,16 @@ void Engine::arm_inner() {
 }
 
 void Engine::hear_sockets() {
-  deaf_ = false;
+  deaf_.store(false, std::memory_order_seq_cst);
   arm_inner();
 }
 
 // The program has a turn: should it not come back, the helper will notice. At most one system call
-// per patience.
+// per patience, and none where it hears the sockets: what it hears then makes it look when the
+// program had this turn, before it is deaf to more (both in one order with this).
 void Engine::watch_program(Time now, Duration patience) {
-  program_turn_.store(now.ns(), std::memory_order_relaxed);
-  wake_up_.no_later_than(now + patience);
+  program_turn_.store(now.ns(), std::memory_order_seq_cst);
+  if (!helper_hears()) wake_up_.no_later_than(now + patience);
 }
 
 // The program polls. Who is about to sleep is watched as closely as can be.
@@ -184,14 +185,19 @@ void Engine::watch_poller(Time now) {
 
 // A program that posts does not look at its sockets by that. The clock is asked only where the
 // program's last turn leaves it open whether the helper wakes up in time.
-void Engine::watch_sockets(Token& token, Duration patience) {
+void Engine::watch_sockets(Token& token) {
+  if (!helper_hears()) watch_output(token, patience_);
+}
+
+// The same for what was put off: no socket tells of that.
+void Engine::watch_output(Token& token, Duration patience) {
   const Time turn = Time::from_ns(program_turn_.load(std::memory_order_relaxed));
   if (wake_up_.stands_before(turn + patience)) return;
   wake_up_.no_later_than(token.now() + patience);
 }
 
 void Engine::expect_sleeper() {
-  if (expected_sleepers_.fetch_add(1, std::memory_order_seq_cst) == 0) arm_inner();
+  if (expected_sleepers_.fetch_add(1, std::memory_order_seq_cst) == 0) hear_sockets();
   if (apart_.load(std::memory_order_seq_cst) == nullptr) return;
   Hold h = hold();
   ask_all();
@@ -211,7 +217,7 @@ void Engine::helper_main() {
     bool rang = false;
     for (int i = 0; i < n; ++i) {
       rang |= events[i].data.u64 == kTimerRang;
-      deaf_ |= events[i].data.u64 == kSocketsMoved;
+      if (events[i].data.u64 == kSocketsMoved) deaf_.store(true, std::memory_order_seq_cst);
     }
     if (rang) wake_up_.rang(clock());
     if (n > 0) helper_turn(rang);
@@ -221,7 +227,7 @@ void Engine::helper_main() {
 // `rang`: the program's patience may be over; else the sockets have something.
 void Engine::helper_turn(bool rang) {
   const Time now = clock();
-  const Time polled = Time::from_ns(program_turn_.load(std::memory_order_relaxed));
+  const Time polled = Time::from_ns(program_turn_.load(std::memory_order_seq_cst));
   const bool sleep_expected = expected_sleepers_.load(std::memory_order_relaxed) > 0;
   const bool active = !sleep_expected && now - polled < policy_.patience();
   auto h = try_hold();
@@ -255,6 +261,7 @@ void Engine::helper_turn(bool rang) {
     if (rang) policy_.program_was_active();
     run_deadlines(token);
     if (!deferred_.empty() && token.now() >= deferred_until_) flush_deferred(token);
+    if (helper_hears() && deferred_.empty() && gathering_.empty()) return;
     wake_up_.no_later_than(
         std::max(polled, Time::from_ns(program_turn_.load(std::memory_order_relaxed))) +
         std::max(patience_, policy_.patience()));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -57,6 +58,11 @@ inline ssize_t read_word(int fd, uint64_t& word) {
 }
 inline ssize_t write_word(int fd, uint64_t word) {
   return ::syscall(SYS_write, fd, &word, sizeof word);
+}
+// Until there is something to be read, or a signal came.
+inline void wait_readable(int fd) {
+  pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+  (void)::syscall(SYS_ppoll, &p, 1UL, nullptr, nullptr, 0UL);
 }
 // A short sleep, for faults on purpose. A signal ends it early.
 inline void nap(std::chrono::nanoseconds time) {

@@ -10,8 +10,7 @@
 
 namespace weft::verbs {
 
-// Blocking from the program's point of view until it says otherwise; weft itself never blocks on
-// it.
+// Blocking from the program's point of view until it says otherwise.
 EventFd::EventFd() : fd_(port::Fd{::eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)}) {}
 
 void EventFd::signal() const {
@@ -21,7 +20,12 @@ void EventFd::signal() const {
 
 void EventFd::take() const {
   uint64_t value = 0;
-  while (port::calls::read_word(fd_.get(), value) < 0 && errno == EINTR) {
+  while (port::calls::read_word(fd_.get(), value) < 0) {
+    if (errno == EAGAIN) {
+      port::calls::wait_readable(fd_.get());
+    } else if (errno != EINTR) {
+      return;
+    }
   }
 }
 

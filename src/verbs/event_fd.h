@@ -1,6 +1,10 @@
 // A queue of events behind a descriptor that programs may poll(2), make non-blocking and read
 // through weft's calls: completion channels, asynchronous events, connection events. One readable
 // unit for each event in the queue.
+//
+// The unit comes when the lock is free again: whoever it wakes may have the processor at once, and
+// would wait for the lock. Who takes the event takes a unit, too, and if need be waits for it, so
+// that nobody who has seen an event goes before push() is through with the queue.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +25,10 @@ class EventFd {
   EventFd();
   bool valid() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
-  // Neither of these is a cancellation point (pthreads(7)): they are called with locks held.
+  // Neither of these is a cancellation point (pthreads(7)).
   void signal() const;
-  // Takes one unit back; there must be one.
+  // Takes one unit back. It is there, or somebody is about to signal(): then this waits for it,
+  // whatever the program has made of the descriptor.
   void take() const;
   // Did the program make the descriptor non-blocking?
   bool nonblocking() const;
@@ -41,17 +46,22 @@ class EventQueue {
   int fd() const { return fd_.fd(); }
   bool nonblocking() const { return fd_.nonblocking(); }
 
-  // Under the lock there are always as many units as events, so nobody ever blocks in take().
   void push(Event e) {
-    const std::lock_guard guard{lock_};
-    add(std::move(e));
+    {
+      const std::lock_guard guard{lock_};
+      add(std::move(e));
+    }
+    fd_.signal();
   }
   // False, and nothing: there is one like it that nobody has taken.
   bool push_once(Event e) {
-    const std::lock_guard guard{lock_};
-    const auto waiting = events_.begin() + static_cast<ptrdiff_t>(first_);
-    if (std::find(waiting, events_.end(), e) != events_.end()) return false;
-    add(std::move(e));
+    {
+      const std::lock_guard guard{lock_};
+      const auto waiting = events_.begin() + static_cast<ptrdiff_t>(first_);
+      if (std::find(waiting, events_.end(), e) != events_.end()) return false;
+      add(std::move(e));
+    }
+    fd_.signal();
     return true;
   }
   bool empty() const {
@@ -62,12 +72,15 @@ class EventQueue {
   // between.
   template <class Taken>
   std::optional<Event> try_pop(Taken&& taken) {
-    const std::lock_guard guard{lock_};
-    if (first_ == events_.size()) return {};
+    std::optional<Event> e;
+    {
+      const std::lock_guard guard{lock_};
+      if (first_ == events_.size()) return e;
+      e = std::move(events_[first_++]);
+      if (first_ == events_.size()) drop_taken();
+      taken(*e);
+    }
     fd_.take();
-    Event e = std::move(events_[first_++]);
-    if (first_ == events_.size()) drop_taken();
-    taken(e);
     return e;
   }
   std::optional<Event> try_pop() {
@@ -76,9 +89,13 @@ class EventQueue {
   // Drops every event for which `match` says so.
   template <class Match>
   void remove_if(Match&& match) {
-    const std::lock_guard guard{lock_};
-    drop_taken();
-    for (size_t dropped = std::erase_if(events_, match); dropped > 0; --dropped) fd_.take();
+    size_t dropped = 0;
+    {
+      const std::lock_guard guard{lock_};
+      drop_taken();
+      dropped = std::erase_if(events_, match);
+    }
+    for (; dropped > 0; --dropped) fd_.take();
   }
   void close() { fd_.close(); }
 
@@ -88,7 +105,6 @@ class EventQueue {
   void add(Event e) {
     if (events_.size() == events_.capacity()) drop_taken();
     events_.push_back(std::move(e));
-    fd_.signal();
     grow_early();
   }
   void drop_taken() {

@@ -39,6 +39,7 @@ class Carrier {
   // Takes what has come and answers what asks. Sleeps until something comes, or `other_fd` turns
   // readable; looks at that one now and then in any case, and at the clock: 20 ms at most.
   virtual void take(int other_fd) = 0;
+  static constexpr unsigned kTakenAtOnce = 64;  // messages between two looks at something else
 
   // --- the side that gets the data
   virtual Received received() const = 0;

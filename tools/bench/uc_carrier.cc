@@ -233,9 +233,13 @@ void UcCarrier::take(int other_fd) {
     (void)::poll(&p, 1, other_fd < 0 ? kPatienceMs : -1);
     return;
   }
-  const auto done = endpoint_.completions_now();
-  look(done);
-  if (done.empty() && spec_.wait == Wait::event) endpoint_.sleep(other_fd, kPatienceMs);
+  // As the program on plain UDP: something else is looked at now and then, or when it is there.
+  for (unsigned i = 0; i < kTakenAtOnce; ++i) {
+    const auto done = endpoint_.completions_now();
+    look(done);
+    if (!done.empty()) continue;
+    if (spec_.wait != Wait::event || !endpoint_.sleep(other_fd, kPatienceMs)) return;
+  }
 }
 
 Received UcCarrier::received() const {

@@ -13,9 +13,8 @@
 namespace weft::bench {
 namespace {
 
-constexpr int kBuffer = 4 << 20;       // of each socket and direction, as weft asks for
-constexpr uint64_t kHeader = 8;        // of a message of a stream; its first byte asks
-constexpr unsigned kTakenAtOnce = 64;  // datagrams between two looks at something else
+constexpr int kBuffer = 4 << 20;  // of each socket and direction, as weft asks for
+constexpr uint64_t kHeader = 8;   // of a message of a stream; its first byte asks
 
 void set(const port::Fd& fd, int option, int value) {
   (void)::setsockopt(fd.get(), SOL_SOCKET, option, &value, sizeof value);

@@ -246,15 +246,17 @@ std::span<const ibv_wc> VerbsEndpoint::completions_now(uint64_t* lost) {
   return {wc_.data(), static_cast<size_t>(poll(lost))};
 }
 
-void VerbsEndpoint::sleep(int other_fd, int most_ms) {
+bool VerbsEndpoint::sleep(int other_fd, int most_ms) {
   if (!armed_) {
     sleep();
-    return;
+    return true;
   }
   std::array<pollfd, 2> fds{{{.fd = channel_->fd, .events = POLLIN, .revents = 0},
                              {.fd = other_fd, .events = POLLIN, .revents = 0}}};
   if (::poll(fds.data(), fds.size(), most_ms) < 0 && errno != EINTR) throw system_failure("poll");
-  if (fds[0].revents != 0) sleep();
+  if (fds[0].revents == 0) return false;
+  sleep();
+  return fds[1].revents == 0;
 }
 
 // What completes between looking and arming makes no event, so the queue is looked at once more.

@@ -64,8 +64,8 @@ class VerbsEndpoint {
   // it counts those that the retries did not save.
   std::span<const ibv_wc> completions_now(uint64_t* lost = nullptr);
   // Sleeps until something completes, `other_fd` turns readable or the time is over; the caller
-  // looks. Takes Wait::event.
-  void sleep(int other_fd, int most_ms);
+  // looks. False: the completions are not why it woke up, or not alone. Takes Wait::event.
+  bool sleep(int other_fd, int most_ms);
   // What has completed, at least one: looks all the time or sleeps on the completion channel, as
   // was asked for. Throws Failure for a completion in error. Good until the next call.
   std::span<const ibv_wc> completions(uint64_t* lost = nullptr);

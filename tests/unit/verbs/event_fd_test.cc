@@ -92,9 +92,14 @@ TEST(EventQueue, ACanceledThreadLeavesItWhole) {
   EXPECT_FALSE(readable(q.fd()));
 }
 
-TEST(EventQueue, ManyThreadsTakeEachEventOnce) {
+class ManyTakers : public ::testing::TestWithParam<int> {};
+
+// Whether the program has made the descriptor non-blocking or not: who takes an event before its
+// unit is there waits for that.
+TEST_P(ManyTakers, TakeEachEventOnceAndItsUnit) {
   constexpr int kEach = 3000;
   EventQueue<int> q;
+  ASSERT_EQ(::fcntl(q.fd(), F_SETFL, ::fcntl(q.fd(), F_GETFL) | GetParam()), 0);
   std::vector<std::thread> threads;
   std::atomic<int> sum{0};
   std::atomic<int> taken{0};
@@ -113,6 +118,20 @@ TEST(EventQueue, ManyThreadsTakeEachEventOnce) {
   }
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(sum.load(), 2 * (kEach * (kEach + 1) / 2));
+  EXPECT_FALSE(readable(q.fd()));
+}
+
+INSTANTIATE_TEST_SUITE_P(EventQueue, ManyTakers, ::testing::Values(0, O_NONBLOCK));
+
+TEST(EventQueue, OneOfAKindUntilItIsTaken) {
+  EventQueue<int> q;
+  EXPECT_TRUE(q.push_once(1));
+  EXPECT_FALSE(q.push_once(1));
+  EXPECT_TRUE(q.push_once(2));
+  EXPECT_EQ(q.try_pop(), 1);
+  EXPECT_TRUE(q.push_once(1));
+  EXPECT_EQ(q.try_pop(), 2);
+  EXPECT_EQ(q.try_pop(), 1);
   EXPECT_FALSE(readable(q.fd()));
 }
 
