@@ -99,7 +99,10 @@ void add_queue_pair_rows(Visitor& t) {
         "UC: of these, those that came when they were not waited for any more");
   t.one(&Q::datagrams_duplicate, "datagrams_duplicate", "UC: datagrams that came more than once");
   t.one(&Q::messages_incomplete, "messages_incomplete",
-        "UC: Sends and Writes with immediate that were given up with bytes missing");
+        "UC: Sends and Writes with immediate that were given up with bytes missing: a Send when "
+        "a later message takes its receive, a Write when 16 newer ones are not whole yet or 1024 "
+        "messages have followed, either when the peer has gone. One of which nothing came is not "
+        "known, and counts nowhere");
   t.one(&Q::messages_unreceived, "messages_unreceived",
         "UC and UD: messages dropped because there was no receive for them");
 }

@@ -83,8 +83,6 @@ void UcReceivePath::begin_anew() {
 
 void UcReceivePath::forget_messages() {
   messages_.restart();
-  sends_.restart();
-  writes_.restart();
 }
 
 UcReceivePath::Verdict UcReceivePath::dispatch(const WdpData& d, const Source& source,
@@ -229,6 +227,9 @@ void UcReceivePath::tick(Time now) {
 void UcReceivePath::finish() {
   resequencer_.give_up_all();
   drain();
+  // What lacks bytes by now never gets them.
+  sends_.restart();
+  writes_.restart();
 }
 
 void UcReceivePath::trim() {

@@ -41,7 +41,7 @@ class UcReceivePath {
 
   // Something that the peer sent up to `last` may still come.
   bool misses(Psn last) { return resequencer_.misses(last, psns_); }
-  // Nothing more will come: what waited for it waits no longer.
+  // Nothing more will come: what waited for it waits no longer, and what lacks bytes is given up.
   void finish();
 
   std::optional<rdmap::Receive> abandon_receive() { return sends_.abandon_receive(); }

@@ -108,6 +108,7 @@ void UcSession::handle(SessionControl::Event event) {
     case SessionControl::Event::closed:
       return end(StreamEnd::Kind::closed);
     case SessionControl::Event::lost:
+      if (!consumer_gone_) receive_path_.finish();
       return end(StreamEnd::Kind::lost);
     case SessionControl::Event::refused:
       return refused();

@@ -128,6 +128,29 @@ TEST_F(WriteAssemblyTest, OneThatFallsOutOfTheWindowIsGivenUp) {
   EXPECT_TRUE(delivered().empty());
 }
 
+// Whether the peer says so or says nothing any more.
+TEST_F(WriteAssemblyTest, WhatLacksBytesWhenThePeerHasGoneIsGivenUp) {
+  for (const bool goodbye : {true, false}) {
+    configure({});
+    post_receive(300);
+    give(cut(write_imm(1, 250, 0))[0]);
+    give(cut(write_imm(2, 250, 300))[2]);
+    give(cut(send(3, 250))[1]);
+    later(kHoldFor);
+    EXPECT_EQ(counters().messages_incomplete, 0U) << "may still come";
+    const Time end = now + 20s;
+    if (goodbye) {
+      session->received({.type = wire::CtlType::dreq, .highest_psn = Psn{psn - 1}}, now);
+    }
+    while (!host->host.end && now < end) later(100ms);
+    ASSERT_TRUE(host->host.end);
+    EXPECT_EQ(counters().messages_incomplete, 3U);
+    EXPECT_TRUE(delivered().empty());
+    EXPECT_TRUE(session->abandon_receive()) << "the Send's, to be flushed";
+    EXPECT_EQ(counters().messages_incomplete, 3U);
+  }
+}
+
 TEST_F(WriteAssemblyTest, WithoutAReceiveItIsLostInSilence) {
   const Message m = write_imm(1, 250, 0);
   give(cut(m));
