@@ -25,8 +25,10 @@ class OverrunCount {
   }
   void look(const port::UdpSocket& socket, stats::EngineCounters& counters) {
     at_ = Time::never();
-    const uint32_t all = socket.overruns();
-    // It wraps.
+    count(socket.overruns(), counters);
+  }
+  // The socket says so many since it was made. It wraps.
+  void count(uint32_t all, stats::EngineCounters& counters) {
     if (all != counted_) counters.socket_overruns.add(all - std::exchange(counted_, all));
   }
 
