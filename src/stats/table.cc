@@ -263,7 +263,8 @@ void add_datagram_rows(Visitor& t) {
         "Datagrams that were larger than the path carries");
   t.one(&E::socket_overruns, "socket_overruns",
         "Datagrams that came and found no room in a socket's buffer. The kernel tells it of a "
-        "socket, not of a queue pair; those of UC are in datagrams_lost as well");
+        "socket, not of a queue pair, and counts a train that it keeps together as one; those of "
+        "UC are in datagrams_lost as well, each by itself");
   t.family(&E::datagram_dropped, "datagram_dropped", "Datagrams dropped", [](size_t i) {
     const auto why = static_cast<wire::WdpDrop>(i);
     return Words{wire::counter_name(why), wire::to_string(why)};
