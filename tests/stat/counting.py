@@ -18,7 +18,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../apps"), HERE]
+sys.path[:0] = [os.path.join(HERE, "../apps"), os.path.join(HERE, "../support"), HERE]
 import apps  # noqa: E402
 import datagram_cases  # noqa: E402
 
@@ -87,6 +87,10 @@ def judge(process):
     device = process["device"]
     check(device["queue_pairs_created"] - device["queue_pairs_destroyed"] == len(process["queue_pairs"]),
           f"queue pairs are missing: {process}")
+    if device["queue_pairs_created"] == len(process["queue_pairs"]) == 1:
+        # It has counted all that a queue pair counts.
+        own = process["queue_pairs"][0]["counters"]
+        check(len(own) > 10 and all(device[name] == value for name, value in own.items()), f"the one queue pair and the device differ: {process}")
     for name in ("polls_with_work", "helper_turns"):
         check(device[name] <= device["polls" if name == "polls_with_work" else "helper_wakeups"], f"{name}: {process}")
 

@@ -3,17 +3,23 @@
 Each case runs the two sides of datagram_sides.py as processes of their own, asks `weft stat` about both when they are through, and
 returns what it said."""
 
+import collections
 import json
 import os
 import shutil
+import signal
+import struct
 import subprocess
 import time
+from typing import NamedTuple
 
 import apps
+import captures
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"  # pyverbs is built for Debian's
 SEGMENTS = 12  # datagrams of a large message
+CONTEXTS = 16  # Writes with immediate that a receiver keeps track of at a time (wire.md 9.2 rule 6)
 
 
 def installed():
@@ -41,17 +47,44 @@ def said(scene, process):
     raise apps.Failed(f"no line of figures: {process.text()}")
 
 
-def run(scene, kind, plan, at_sender="", at_receiver=""):
+def run(scene, kind, plan, at_sender="", at_receiver="", environment=()):
     script = f"{scene.product.root}/datagram_sides.py"
     shutil.copy(f"{HERE}/datagram_sides.py", script)
     words = [kind, scene.place.address, str(apps.free_port()), json.dumps(plan)]
     started = []
     for side, (role, fault) in enumerate((("receiver", at_receiver), ("sender", at_sender))):
-        environment = [f"WEFT_FAULT={fault}"] if fault else []
-        started.append(scene.start(side, [PYTHON, script, role, *words], environment))
+        variables = [f"WEFT_FAULT={fault}"] if fault else []
+        started.append(scene.start(side, [PYTHON, script, role, *words], [*variables, *environment]))
     receiver, sender = started
     said(scene, sender)
     return receiver, sender, said(scene, receiver)
+
+
+class Dropped(NamedTuple):
+    """A datagram of UC's data, as the fault log has it (wire.md 8.2)."""
+
+    psn: int
+    msn: int
+    mlen: int
+    opcode: int
+    stride: int
+    immediate: int
+    payload: int
+
+
+def dropped(file):
+    """The datagrams of data in a sender's fault log, and how many others there are."""
+    data, others = [], 0
+    with open(file, encoding="ascii") as log:
+        for way, _, size, front in map(str.split, log):
+            check(way == "out", f"{way} in the log of who sends")
+            front = bytes.fromhex(front)
+            if front[1] >> 4 != 1:
+                others += 1
+                continue
+            psn, msn, mlen, rdmap, stride, immediate = struct.unpack_from(">8xI4xI4xI1xBH4xI", front)
+            data.append(Dropped(psn, msn, mlen, rdmap & 15, stride, immediate, int(size) - 48))
+    return data, others
 
 
 def injected(side, what):
@@ -163,4 +196,123 @@ def ud(scene):
     return came, went
 
 
-CASES = {"uc_lost": uc_lost, "uc_copies": uc_copies, "uc_receives": uc_receives, "ud": ud}
+class Message(NamedTuple):
+    """What was posted, and what the injector left of it."""
+
+    kind: str
+    length: int
+    immediate: int
+    datagrams: int
+    missing: int
+
+    def seen(self):
+        return [self.kind.replace("send_with_imm", "send"), self.length, self.immediate if self.kind.endswith("imm") else None]
+
+
+def messages(plan, place, lost):
+    """All of a plan whose messages go in step, one by one."""
+    missing, strides, all_ = collections.Counter(d.msn for d in lost), {d.msn: d.stride for d in lost}, []
+    for kind, count, size, _ in plan["messages"]:
+        for _ in range(count):
+            number = len(all_)
+            stride_used = strides.get(number + 1, stride(place))
+            all_.append(Message(kind, size + number, number, -(-(size + number) // stride_used), missing[number + 1]))
+    for d in lost:
+        message = all_[d.msn - 1]  # they are numbered from 1
+        check(d.mlen == message.length, f"{d} is not of {message}")
+        check(d.immediate == (message.immediate if message.kind.endswith("imm") else 0), f"{d} is not of {message}")
+    return all_
+
+
+def given_up(noticed):
+    """Of Sends and Writes with immediate, how many the receiver has given up before it hears that no more will come."""
+    count = open_send = open_writes = 0
+    for m in (m for m in noticed if m.missing < m.datagrams):
+        if m.kind == "write_with_imm" and m.datagrams > 1 and open_writes == CONTEXTS:
+            count, open_writes = count + 1, open_writes - 1
+        if m.kind == "write_with_imm" and m.missing:
+            open_writes += 1
+        else:  # it takes the receive of a Send that lacks something
+            count, open_send = count + open_send, int(m.missing > 0)
+    return count
+
+
+def uc_messages(scene):
+    """Loss alone, message by message: the counters and the completions are what the fault log leaves, before the goodbye and behind."""
+    large = 2 * stride(scene.place) + 100
+    turn = [["write_with_imm", 9, large, "in step"], ["send", 4, large, "in step"], ["send_with_imm", 5, 64, "in step"],
+            ["write", 2, large, "in step"], ["send_with_imm", 4, large, "in step"], ["write_with_imm", 4, 64, "in step"],
+            ["send", 3, 64, "in step"]]
+    plan = {"receives": 400, "growing": True, "each": True, "messages": 12 * turn}
+    log = f"{captures.open_folder(scene.product.root)}/lost"
+    receiver, sender, seen = run(scene, "uc", plan, "loss:0.08,seed:14,way:out", environment=[f"WEFT_FAULT_LOG={log}"])
+    before, went = when_all_is_known(scene, receiver, sender)
+    lost, others = dropped(log)
+    all_ = messages(plan, scene.place, lost)
+    noticed = [m for m in all_ if m.kind != "write"]
+    broken = [m for m in noticed if 0 < m.missing < m.datagrams]
+    writes, partly = sum(m.kind == "write_with_imm" for m in broken), len(broken)
+    whole = [m for m in noticed if not m.missing]
+    check(partly > writes > CONTEXTS and len(broken) + len(whole) < len(noticed), f"{len(broken)} lack something, {len(whole)} are whole, of {len(noticed)}")
+
+    device = before["device"]
+    check(device["socket_overruns"] == device["datagrams_duplicate"] == 0, "more than the injector lost something", before)
+    check(injected(went, "lost_out") == len(lost) + others, f"the log has {len(lost)} of data and {others} others", went)
+    check(device["datagrams_lost"] == len(lost), f"{len(lost)} datagrams of data were dropped", before)
+    check(device["fpdus_received"] == went["device"]["fpdus_sent"] - len(lost), f"{len(lost)} datagrams of data were dropped", before, went)
+    check(seen["each"] == [m.seen() for m in whole], f"completions: {seen}, not of {[m.seen() for m in whole]}", before)
+    for kind in ("send", "write"):
+        check(device[f"messages_received.{kind}"] == sum(m.kind.startswith(kind) for m in whole), f"whole messages: {whole}", before)
+    check(device["bytes_received.send"] == sum(m.length for m in whole if m.kind.startswith("send")), f"whole messages: {whole}", before)
+    written = sum(m.length for m in all_ if m.kind.startswith("write")) - sum(d.payload for d in lost if d.opcode == 0)
+    check(device["bytes_received.write"] == written, f"{written} bytes of Writes came", before)
+    check(device["messages_incomplete"] == given_up(noticed), f"{given_up(noticed)} of {partly} that lack something are given up", before)
+    check(device["messages_unreceived"] == 0, "there were receives", before)
+
+    os.kill(said(scene, sender)["pid"], signal.SIGUSR1)
+    scene.wait_for(receiver, f"all {partly} that lack something", lambda c: c["device"]["messages_incomplete"] == partly)
+    time.sleep(0.2)  # and no others
+    after = scene.counters(receiver)
+    check(after["device"]["messages_incomplete"] == partly, f"{partly} lack something", after)
+    for name in ("datagrams_lost", "messages_received.send", "messages_received.write", "messages_unreceived"):
+        check(after["device"][name] == device[name], f"{name} behind the goodbye", before, after)
+    return after, scene.counters(sender)
+
+
+def overruns(kind, first, then, environment=()):
+    """Some are lost on the way, and a receiver that is stopped has no room for others. Each message is a datagram by itself, for a
+    train that finds no room counts as one."""
+    def case(scene):
+        few, many, size = 50, 8000, 1000  # twice the bytes that a socket of weft's has room for, or more
+        plan = {"receives": 2 * few + many, "each": True, "messages": [
+            [first, few, size, "in step"], ["stop", 0, 0], [then, many, size, "alone"], ["go on", 0, 0], [first, few, size, "in step"]]}
+        log = f"{captures.open_folder(scene.product.root)}/lost"
+        receiver, sender, seen = run(scene, kind, plan, "loss:0.02,seed:15,way:out", environment=[f"WEFT_FAULT_LOG={log}", *environment])
+        went = scene.counters(sender)
+        sent, lost = went["device"]["datagrams_sent"], injected(went, "lost_out")
+        check(sent == went["device"]["fpdus_sent"] == 2 * few + many, "other datagrams than messages", went)
+        came = scene.wait_for(receiver, f"all of {sent} datagrams but {lost}, or news of them", lambda c:
+                              c["device"]["datagrams_received"] + c["device"]["socket_overruns"] == sent - lost)
+        device = came["device"]
+        no_room = device["socket_overruns"]
+        check(lost > few and no_room > few, f"{lost} were lost, {no_room} found no room", came, went)
+        arrived = [immediate for _, _, immediate in seen["each"]]
+        check(len(arrived) == len(set(arrived)) == sent - lost - no_room == device["fpdus_received"], f"completions: {arrived}", came, went)
+        check(arrived == sorted(arrived), f"completions: {arrived}")
+        if kind == "uc":
+            # Nobody says where a static session begins and ends: what stands between two that came is known to be lost.
+            taken, _ = dropped(log)
+            between = sum(arrived[0] < d.immediate < arrived[-1] for d in taken)
+            check(len(taken) == lost and not {d.immediate for d in taken} & set(arrived), f"dropped: {taken}; completions: {arrived}")
+            check(device["datagrams_lost"] == between + no_room == arrived[-1] - arrived[0] + 1 - len(arrived),
+                  f"{between} were lost between two that came, {no_room} found no room", came, went)
+            check(device["messages_incomplete"] == device["messages_unreceived"] == 0, "all came whole, or not at all", came)
+        else:
+            check(device["datagrams_lost"] == 0, "UD has no numbers that could show gaps", came)
+        return came, went
+    return case
+
+
+CASES = {"uc_lost": uc_lost, "uc_messages": uc_messages, "uc_copies": uc_copies, "uc_receives": uc_receives, "ud": ud,
+         "uc_overruns": overruns("uc", "send_with_imm", "write_with_imm", ["WEFT_UC=static"]),
+         "ud_overruns": overruns("ud", "send_with_imm", "send_with_imm")}

@@ -2,13 +2,21 @@
 
   datagram_sides.py receiver|sender uc|ud ADDRESS PORT PLAN
 
-PLAN, in JSON, is the same for both: {"receives": N, "messages": [[KIND, COUNT, BYTES], ...]} with KIND write, write_with_imm or
-send. The receiver posts its N receives before anything is sent, and no more. They meet by TCP at ADDRESS and PORT, where the
-receiver listens. When all is said each prints a line of JSON, what it has seen completed, and stays until it is killed, so that its
-counters may be looked at. Run by /usr/bin/python3, for which Debian's pyverbs is built."""
+PLAN, in JSON, is the same for both: {"receives": N, "messages": [[KIND, COUNT, BYTES, HOW], ...]} with a KIND of OPCODES below. HOW
+may be left out: as fast as can be. "alone": each is with the kernel before the next is posted, so that each goes by itself. "in step":
+besides, the receiver has taken from its socket what came before the next is posted. With "growing": true each message is longer than BYTES by the
+number of messages before it, so that its length tells which one it is; so does an immediate. KIND "stop" and "go on" do so to the
+receiver, which loses by that what its socket has no room for.
+
+The receiver posts its N receives before anything is sent, and no more. They meet by TCP at ADDRESS and PORT, where the receiver
+listens. When all is said each prints a line of JSON, what it has seen completed, and stays until it is killed, so that its counters
+may be looked at; with "each": true the receiver names each completion. A sender that gets SIGUSR1 then destroys its queue pair. Run by
+/usr/bin/python3, for which Debian's pyverbs is built."""
 
 import collections
 import json
+import os
+import signal
 import socket
 import sys
 import time
@@ -22,9 +30,11 @@ from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import RecvWR, SGE, SendWR
 
-OPCODES = {"write": e.IBV_WR_RDMA_WRITE, "write_with_imm": e.IBV_WR_RDMA_WRITE_WITH_IMM, "send": e.IBV_WR_SEND}
+OPCODES = {"write": e.IBV_WR_RDMA_WRITE, "write_with_imm": e.IBV_WR_RDMA_WRITE_WITH_IMM, "send": e.IBV_WR_SEND,
+           "send_with_imm": e.IBV_WR_SEND_WITH_IMM, "read": e.IBV_WR_RDMA_READ,
+           "refused": e.IBV_WR_RDMA_WRITE}  # to memory that is not there
 NAMES = {e.IBV_WC_RECV: "send", e.IBV_WC_RECV_RDMA_WITH_IMM: "write_with_imm"}
-ACCESS = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE
+ACCESS = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
 GRH = 40
 DEPTH = 64
 Q_KEY = 0x1234
@@ -37,7 +47,10 @@ class Side:
         self.is_ud = is_ud
         self.pd = PD(self.context)
         self.cq = CQ(self.context, plan["receives"] + DEPTH)
-        self.memory = MR(self.pd, max(size for _, _, size in plan["messages"]) + GRH, ACCESS)
+        self.plan = plan
+        number = sum(count for _, count, *_ in plan["messages"])
+        self.memory = MR(self.pd, max(size for _, _, size, *_ in plan["messages"]) + number + GRH, ACCESS)
+        self.memory.write(bytes((i * 7 + i // 251) % 256 for i in range(self.memory.length)), self.memory.length)
         cap = QPCap(max_send_wr=DEPTH, max_recv_wr=plan["receives"] + 1, max_send_sge=1, max_recv_sge=1)
         self.qp = QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_UD if is_ud else e.IBV_QPT_UC, scq=self.cq, rcq=self.cq, cap=cap))
         (self.qp.to_rts if is_ud else self.qp.to_init)(self.attributes())
@@ -49,7 +62,8 @@ class Side:
         return attr
 
     def name(self):
-        return {"qpn": self.qp.qp_num, "gid": self.context.query_gid(1, 0).gid, "rkey": self.memory.rkey, "at": self.memory.buf}
+        return {"qpn": self.qp.qp_num, "gid": self.context.query_gid(1, 0).gid, "rkey": self.memory.rkey, "at": self.memory.buf,
+                "pid": os.getpid()}
 
     def connect(self, peer):
         self.peer = peer
@@ -67,13 +81,14 @@ class Side:
         for _ in range(count):
             self.qp.post_recv(RecvWR(num_sge=1, sg=sge))
 
-    def post(self, kind, size):
-        wr = SendWR(opcode=OPCODES[kind], num_sge=1, sg=[SGE(self.memory.buf, size, self.memory.lkey)],
+    def post(self, kind, size, number):
+        length = size + number if self.plan.get("growing") else size
+        wr = SendWR(opcode=OPCODES[kind], num_sge=1, sg=[SGE(self.memory.buf, length, self.memory.lkey)], imm_data=socket.htonl(number),
                     send_flags=e.IBV_SEND_SIGNALED)
         if self.is_ud:
             wr.set_wr_ud(self.handle, self.peer["qpn"], Q_KEY)
-        elif kind != "send":
-            wr.set_wr_rdma(self.peer["rkey"], self.peer["at"])
+        elif not kind.startswith("send"):
+            wr.set_wr_rdma(self.peer["rkey"] ^ 0x00dead00 if kind == "refused" else self.peer["rkey"], self.peer["at"])
         self.qp.post_send(wr)
 
     def completions(self):
@@ -84,36 +99,66 @@ class Side:
         return wcs
 
 
-def send(side, messages):
-    done = 0
-    for kind, count, size in messages:
-        for posted in range(count):
-            while posted - done >= DEPTH:
+    def waiting(self):
+        """Bytes that came and are in the queue pair's socket yet: with another thread of weft at work, a look may find nothing."""
+        port, sum_ = f":{self.qp.qp_num >> 8:04X}", 0
+        for table in ("udp", "udp6"):
+            with open(f"/proc/self/net/{table}", encoding="ascii") as f:
+                sum_ += sum(int(words[4].partition(":")[2], 16) for words in map(str.split, f) if words[1].endswith(port))
+        return sum_
+
+
+def stop(pid, and_go_on):
+    os.kill(pid, signal.SIGCONT if and_go_on else signal.SIGSTOP)
+    while not and_go_on and open(f"/proc/{pid}/stat", encoding="utf-8").read().rpartition(") ")[2][0] != "T":
+        time.sleep(0.001)
+
+
+def send(side, meeting):
+    posted = done = 0
+    for kind, count, size, *how in side.plan["messages"]:
+        if kind in ("stop", "go on"):
+            stop(side.peer["pid"], kind == "go on")
+            continue
+        for _ in range(count):
+            side.post(kind, size, posted)
+            posted += 1
+            while posted - done >= (1 if how else DEPTH):
                 done += len(side.completions())
-            side.post(kind, size)
-        while done < count:
+            if how == ["in step"]:
+                meeting.sendall(b"?")
+                meeting.recv(1)
+        while done < posted:
             done += len(side.completions())
-        done = 0
-    return {"sent": sum(count for _, count, _ in messages)}
+    meeting.sendall(b"x")
+    return {"sent": posted, "pid": os.getpid()}
 
 
 def receive(side, end):
-    """Until the sender has said that it has sent all, and nothing comes any more."""
-    seen, until = collections.Counter(), None
+    """Until the sender has said that it has sent all, and nothing comes any more. When it asks, it hears that nothing waits any more."""
+    seen, until, asked = [], None, False
     end.setblocking(False)
     while True:
         looked = time.monotonic()
         came = side.completions()
-        seen.update(NAMES[wc.opcode] for wc in came)
+        seen += came
+        if asked and not came and not side.waiting():
+            end.sendall(b"!")
+            asked = False
         if until is None:
             try:
-                end.recv(1)
+                asked = end.recv(1) == b"?"
             except BlockingIOError:
                 continue
+        if asked:
+            continue
         if until is None or came:
             until = time.monotonic() + QUIET
         elif looked > until:
-            return seen
+            break
+    if side.plan.get("each"):
+        return {"each": [[NAMES[wc.opcode], wc.byte_len, socket.ntohl(wc.imm_data) if wc.wc_flags & e.IBV_WC_WITH_IMM else None] for wc in seen]}
+    return collections.Counter(NAMES[wc.opcode] for wc in seen)
 
 
 def connect(where):
@@ -144,9 +189,9 @@ def main():
         print("ready", file=lines, flush=True)
         seen = receive(side, meeting)
     else:
+        signal.signal(signal.SIGUSR1, lambda *_: side.qp.close())
         lines.readline()
-        seen = send(side, plan["messages"])
-        meeting.send(b"x")
+        seen = send(side, meeting)
     print(json.dumps(seen), flush=True)
     while True:
         side.completions()
