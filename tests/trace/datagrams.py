@@ -46,6 +46,17 @@ class Case:
         self.control = set(control)  # CTL types that are among those in each file
         self.servers = servers
 
+    def run(self, place, product, started):
+        files = traced(self, place, product, started)
+        scene = wireshark.Scene(None)
+        try:
+            client, *servers = (Capture(scene, file) for file in files)
+            judge(self, client, servers)
+        except wireshark.Failed as e:
+            raise apps.Failed(str(e)) from e
+        finally:
+            scene.close()
+
 
 def cases():
     def both(program):
@@ -65,6 +76,7 @@ class Capture:
     def __init__(self, scene, file):
         self.file = file
         self.messages, self.control = set(), set()
+        self.decoded = []  # (address and port that it came from, what the dissector shows), one by one
         strange = scene.tshark("-r", file, "-Y", "udp && !wdp", "-T", "fields", "-e", "frame.number").split()
         check(not strange, f"{file}: packets {strange} are not taken for WDP")
         ways = scene.tshark("-r", file, "-Y", "udp", "-T", "fields", "-e", "ip.src", "-e", "udp.srcport").splitlines()
@@ -75,6 +87,7 @@ class Capture:
 
     def _packet(self, number, source, packet):
         where = f"{self.file}, datagram {number}"
+        self.decoded.append((source, packet))
         wireshark.without_fault(where, packet)
         check("drop" not in packet, f"{where} would be dropped: {packet}")
         check(packet["crc.status"] in (["Good"], ["Absent"]), f"{where}: CRC {packet['crc.status']}")
@@ -131,15 +144,3 @@ def judge(case, client, servers):
         (wdp_class, length), = kinds
         counted.append((wdp_class, len(firsts), length))
     check(sorted(counted) == sorted(case.sent), f"messages were sent {counted}, not {case.sent}")
-
-
-def run_case(case, place, product, started):
-    files = traced(case, place, product, started)
-    scene = wireshark.Scene(None)
-    try:
-        client, *servers = (Capture(scene, file) for file in files)
-        judge(case, client, servers)
-    except wireshark.Failed as e:
-        raise apps.Failed(str(e)) from e
-    finally:
-        scene.close()

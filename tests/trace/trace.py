@@ -11,6 +11,7 @@ Exit status: 0 all good, 1 something failed, 77 nothing could be run.
 """
 
 import argparse
+import functools
 import os
 import shutil
 import signal
@@ -27,6 +28,7 @@ import dissect  # noqa: E402
 import segments  # noqa: E402
 import tcpdump  # noqa: E402
 import traffic  # noqa: E402
+import uc_kinds  # noqa: E402
 from judging import (Failed, check, judge, judge_case, judge_messages, judge_start_ups, messages_of, same_fpdus,  # noqa: E402
                      without_first_empty_write)
 
@@ -256,6 +258,11 @@ def missing(program):
     return None if shutil.which(program) else f"{program} is not installed"
 
 
+def no_pyverbs():
+    found = subprocess.run(["/usr/bin/python3", "-c", "import pyverbs"], check=False, stderr=subprocess.DEVNULL).returncode == 0
+    return None if found else "/usr/bin/python3 has no pyverbs; install python3-pyverbs (scripts/setup test)"
+
+
 def attempt(name, place_name, product, run):
     started = []
     product.folders = []
@@ -278,7 +285,7 @@ def main():
     parser.add_argument("--build")
     parser.add_argument("case", nargs="*")
     options = parser.parse_args()
-    known = {c.name: c for c in (*traffic.cases(), *datagrams.cases())}
+    known = {c.name: c for c in (*traffic.cases(), *datagrams.cases(), uc_kinds.Case())}
     names = [*known, *ALONE, *BETWEEN]
     if options.list:
         print("\n".join(names))
@@ -295,9 +302,8 @@ def main():
     try:
         for name in options.case or names:
             if name in ALONE:
-                if name == "every_opcode" and subprocess.run(["/usr/bin/python3", "-c", "import pyverbs"], check=False,
-                                                             stderr=subprocess.DEVNULL).returncode != 0:
-                    print(f"SKIPPED {name}: /usr/bin/python3 has no pyverbs; install python3-pyverbs (scripts/setup test)")
+                if name == "every_opcode" and (reason := no_pyverbs()):
+                    print(f"SKIPPED {name}: {reason}")
                     continue
                 good = attempt(name, "host", product, lambda started: ALONE[name](product, started)) and good
                 ran = True
@@ -309,13 +315,15 @@ def main():
                     ran = True
                 continue
             case = known[name]
-            if reason := missing(case.server[0]) or (isinstance(case, datagrams.Case) and datagrams.wireshark.missing()):
+            if reason := (missing(case.server[0]) or (isinstance(case, datagrams.Case) and datagrams.wireshark.missing())
+                          or (isinstance(case, uc_kinds.Case) and no_pyverbs())):
                 print(f"SKIPPED {name}: {reason}")
                 continue
             ran = True
-            run = datagrams.run_case if isinstance(case, datagrams.Case) else run_case
-            for place in places[:1] if run is run_case and case.address else places:
-                good = attempt(name, place.name, product, lambda started: run(case, place, product, started)) and good
+            is_tcp = not isinstance(case, datagrams.Case)
+            run = functools.partial(run_case, case) if is_tcp else case.run
+            for place in places[:1] if is_tcp and case.address else places:
+                good = attempt(name, place.name, product, lambda started: run(place, product, started)) and good
     finally:
         product.close()
         for place in places:
