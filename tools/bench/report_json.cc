@@ -57,7 +57,7 @@ nlohmann::json target_json(const Standing& standing) {
                          {"sentence", standing.target.sentence},
                          {"unit", standing.target.unit},
                          {"better", standing.target.at_most ? "smaller" : "larger"},
-                         {"required", optional_json(standing.target.required)},
+                         {"required", standing.target.required},
                          {"aim", optional_json(standing.target.aim)},
                          {"value", nullptr},
                          {"met", optional_json(standing.met())},

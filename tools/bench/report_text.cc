@@ -169,7 +169,7 @@ std::string targets(const Run& run) {
     rows.push_back(
         {s.target.sentence, s.value ? number(s.value->median) + unit : kNothing,
          s.value ? fmt::format("{}..{}", number(s.value->min), number(s.value->max)) : kNothing,
-         s.target.required ? fmt::format("{} {}", sign, number(*s.target.required)) : kNothing,
+         fmt::format("{} {}", sign, number(s.target.required)),
          s.target.aim ? number(*s.target.aim) : kNothing, verdict(s)});
   }
   return rows.size() > 1 ? "\n" + table(rows) : std::string{};

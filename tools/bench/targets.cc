@@ -171,8 +171,8 @@ Series scaled(Series series, double scale) {
 }  // namespace
 
 std::optional<bool> Standing::met() const {
-  if (!value || !target.required) return std::nullopt;
-  return reaches(target, value->median, *target.required);
+  if (!value) return std::nullopt;
+  return reaches(target, value->median, target.required);
 }
 
 std::optional<bool> Standing::reaches_aim() const {

@@ -14,9 +14,9 @@ namespace weft::bench {
 struct Target {
   const char* id;
   const char* sentence;
-  const char* unit;                // "" for a ratio
-  bool at_most;                    // smaller is better
-  std::optional<double> required;  // nothing: it is there to be seen beside the others
+  const char* unit;  // "" for a ratio
+  bool at_most;      // smaller is better
+  double required;
   std::optional<double> aim;
 };
 
@@ -24,7 +24,7 @@ struct Standing {
   Target target;
   std::optional<Spread> value;  // nothing: its cases were not measured
 
-  // Nothing when there is no value, or nothing was promised.
+  // Nothing when there is no value.
   std::optional<bool> met() const;
   std::optional<bool> reaches_aim() const;
 };

@@ -45,7 +45,7 @@ class UcTest(unittest.TestCase):
         # Until the helper thread takes over.
         self.assertLess(summary["target_thread_switches"]["min"], 50)
         target, = (t for t in report["targets"] if t["id"] == "uc_thread_inside")
-        self.assertEqual(target["value"], summary["target_thread_switches"]["median"])
+        self.assertEqual(target["value"]["median"], summary["target_thread_switches"]["median"])
         self.assertEqual(target["required"], 16)
 
     def test_table(self):
