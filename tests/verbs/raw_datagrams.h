@@ -112,7 +112,7 @@ class RawDatagrams {
             .source_token = kToken,
             .source = qpn(),
             .destination = peer,
-            .xid = Xid{77},
+            .xid = xid_,
             .service = wire::CtlService::uc,
             .ird = 16,
             .ord = 16,
@@ -167,6 +167,40 @@ class RawDatagrams {
 
   int fd_ = -1;
   uint16_t port_ = 0;
+  // Of its own: a call with that of an earlier one, on the same port, would be a late copy.
+  inline static uint32_t last_xid_ = 76;
+  const Xid xid_{++last_xid_};
+};
+
+// What a RawDatagrams says in a session of UC that stands: data, which it numbers.
+class RawUcSession {
+ public:
+  // `with`: the peer's REQ or REP.
+  RawUcSession(RawDatagrams& own, const RawDatagrams::Heard& with) : own_(own), to_(with.from) {
+    const auto said = wire::WdpCtl::parse(with.bytes);
+    check(said.ok(), "a REQ or REP");
+    peer_ = said->source;
+    token_ = said->source_token;
+  }
+
+  void say(wire::WdpData d, Bytes payload = {}) {
+    d.didx = index_of(peer_);
+    d.sidx = index_of(own_.qpn());
+    d.token = token_;
+    d.psn = psn_;
+    psn_ = next(psn_);
+    std::vector<std::byte> bytes(wire::WdpData::kSize);
+    d.encode(bytes.data());
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    own_.say(bytes, to_);
+  }
+
+ private:
+  RawDatagrams& own_;
+  const sockaddr_storage to_;
+  Qpn peer_;
+  SessionToken token_;
+  Psn psn_{1000};  // RawDatagrams::message()
 };
 
 }  // namespace weft::test
