@@ -2,7 +2,6 @@
 // allows (wire.md 9.3, 13).
 
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
 
 #include <fstream>
 
@@ -10,25 +9,7 @@
 #include "tests/support/counted.h"
 #include "tests/verbs/own_process.h"
 #include "tests/verbs/raw_datagrams.h"
-
-namespace {
-
-// What Linux lets a process without rights have, unless it is told otherwise.
-constexpr int kUsual = 212'992;
-bool usual_buffers = false;
-
-}  // namespace
-
-// A kernel that gives no more. The library's calls come here, too.
-extern "C" int setsockopt(int fd, int level, int name, const void* value, socklen_t n) noexcept {
-  if (usual_buffers && level == SOL_SOCKET && name == SO_RCVBUFFORCE) {
-    errno = EPERM;
-    return -1;
-  }
-  int least = kUsual;
-  if (usual_buffers && level == SOL_SOCKET && name == SO_RCVBUF) value = &least;
-  return static_cast<int>(::syscall(SYS_setsockopt, fd, level, name, value, n));
-}
+#include "tests/verbs/refusing_kernel.h"
 
 namespace weft::test {
 namespace {
@@ -64,7 +45,7 @@ uint64_t drops_of(uint16_t port) {
 
 // On one engine, so that a whole answer is on its way before anybody looks at what came.
 void reads_with_usual_buffers() {
-  usual_buffers = true;
+  refusing_kernel.usual_buffers = true;
   Side a;
   Side b;
   for (size_t i = 0; i < kMemory; ++i) {
@@ -88,39 +69,121 @@ TEST(UcReadLimits, no_more_is_asked_for_than_the_socket_takes) {
               "");
 }
 
-// rdma_connect(3): "retry_count ... when timeouts occur".
-class UcReadTries : public CmTest, public testing::WithParamInterface<uint8_t> {};
+// A peer that answers what it likes.
+class UcReadTries : public CmTest {
+ protected:
+  static ibv_gid here() {
+    ibv_gid gid{};
+    gid.raw[10] = gid.raw[11] = 0xff;
+    gid.raw[12] = 127;
+    gid.raw[15] = 1;
+    return gid;
+  }
+  void SetUp() override {
+    client = resolved(active.get(), peer.port());
+    ASSERT_OK(create_qp(client.get(), IBV_QPT_UC));
+    mr = rdma_reg_msgs(client.get(), memory.data(), memory.size());
+    ASSERT_NE(mr, nullptr);
+  }
+  void TearDown() override { EXPECT_OK(rdma_dereg_mr(mr)); }
+  void connect_with(uint8_t tries) {
+    rdma_conn_param p = parameters();
+    p.retry_count = tries;
+    ASSERT_OK(rdma_connect(client.get(), &p));
+    session.emplace(peer, peer.accept());
+    expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
+  }
+  // All of the memory.
+  void read() {
+    ASSERT_OK(
+        rdma_post_read(client.get(), nullptr, memory.data(), memory.size(), mr, 0, kThere, kKey));
+  }
+  ibv_wc_status done() const {
+    ibv_wc wc{};
+    EXPECT_EQ(rdma_get_send_comp(client.get(), &wc), 1);
+    return wc.status;
+  }
+  // What asks for the Read, and what of it: those for earlier ones are passed over.
+  wire::WdpData asked_after(std::optional<ReadId> earlier) {
+    for (;;) {
+      const auto h = peer.hear(wire::Opcode::read_request);
+      const auto d = *h.data(wire::Opcode::read_request);
+      if (d.read_id() != earlier) return d;
+    }
+  }
 
-TEST_P(UcReadTries, are_as_many_as_the_program_says) {
-  ibv_gid here{};
-  here.raw[10] = here.raw[11] = 0xff;
-  here.raw[12] = 127;
-  here.raw[15] = 1;
-  RawDatagrams peer(here);
-  client = resolved(active.get(), peer.port());
-  ASSERT_OK(create_qp(client.get(), IBV_QPT_UC));
-  rdma_conn_param p = parameters();
-  p.retry_count = GetParam();
-  ASSERT_OK(rdma_connect(client.get(), &p));
-  peer.accept();
-  expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
-  std::vector<uint8_t> sink(1000);
-  ibv_mr* mr = rdma_reg_msgs(client.get(), sink.data(), sink.size());
-  ASSERT_NE(mr, nullptr);
+  static constexpr uint64_t kThere = 0x1000;
+  static constexpr uint32_t kKey = 0x77;
+  RawDatagrams peer{here()};
+  std::optional<RawUcSession> session;
+  std::vector<uint8_t> memory = std::vector<uint8_t>(1000);
+  ibv_mr* mr = nullptr;
+};
+
+// rdma_connect(3): "retry_count ... when timeouts occur".
+class UcReadTriesAsTold : public UcReadTries, public testing::WithParamInterface<uint8_t> {};
+
+TEST_P(UcReadTriesAsTold, are_as_many_as_the_program_says) {
+  connect_with(GetParam());
   // Nobody answers.
   const Counted failed("uc_reads_failed");
-  ASSERT_OK(rdma_post_read(client.get(), nullptr, sink.data(), sink.size(), mr, 0, 0x1000, 0x77));
-  ibv_wc wc{};
-  ASSERT_EQ(rdma_get_send_comp(client.get(), &wc), 1);
-  EXPECT_EQ(wc.status, IBV_WC_RETRY_EXC_ERR);
+  read();
+  EXPECT_EQ(done(), IBV_WC_RETRY_EXC_ERR);
   unsigned asked = 0;
   while (const auto h = peer.hear(0)) asked += h->data(wire::Opcode::read_request) ? 1 : 0;
   EXPECT_EQ(asked, GetParam());
   failed.expect({{"", 1}});
-  EXPECT_OK(rdma_dereg_mr(mr));
 }
 
-INSTANTIATE_TEST_SUITE_P(Counts, UcReadTries, testing::Values(1, 3));
+INSTANTIATE_TEST_SUITE_P(Counts, UcReadTriesAsTold, testing::Values(1, 3));
+
+// wire.md 9.3: "WC RETRY_EXC_ERR for that WR; QP stays RTS, later WRs continue".
+TEST_F(UcReadTries, used_up_end_one_read_and_nothing_else) {
+  connect_with(7);
+  const Counted failed("uc_reads_failed");
+  read();
+  const ReadId lost = asked_after({}).read_id();
+  EXPECT_EQ(done(), IBV_WC_RETRY_EXC_ERR);
+  failed.expect({{"", 1}});
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(ibv_query_qp(client->qp, &attr, IBV_QP_STATE, &init), 0);
+  EXPECT_EQ(attr.qp_state, IBV_QPS_RTS);
+
+  // A Read that is answered, in two segments, the second one first.
+  read();
+  const wire::WdpData request = asked_after(lost);
+  EXPECT_EQ(request.mlen, memory.size());
+  EXPECT_EQ(request.to, TaggedOffset{kThere});
+  EXPECT_EQ(request.stag, Stag{kKey});
+  const Buffer answer = pattern(memory.size(), 9);
+  constexpr uint32_t kStride = 512;
+  for (const uint32_t at : {kStride, 0U}) {
+    session->say({.msn = Msn{1},
+                  .mo = MessageOffset{at},
+                  .mlen = static_cast<uint32_t>(answer.size()),
+                  .last = at != 0,
+                  .opcode = wire::Opcode::read_response,
+                  .stride = kStride,
+                  .imm_or_read = request.imm_or_read,
+                  .to = TaggedOffset{at}},
+                 Bytes{answer}.subspan(at, std::min<size_t>(kStride, answer.size() - at)));
+  }
+  EXPECT_EQ(done(), IBV_WC_SUCCESS);
+  EXPECT_EQ(std::memcmp(memory.data(), answer.data(), answer.size()), 0);
+
+  // And a Write.
+  ASSERT_OK(
+      rdma_post_write(client.get(), nullptr, memory.data(), memory.size(), mr, 0, 0x2000, kKey));
+  EXPECT_EQ(done(), IBV_WC_SUCCESS);
+  const auto heard = peer.hear(wire::Opcode::write);
+  const auto write = *heard.data(wire::Opcode::write);
+  EXPECT_EQ(write.to, TaggedOffset{0x2000});
+  EXPECT_EQ(write.stag, Stag{kKey});
+  ASSERT_EQ(heard.bytes.size(), wire::WdpData::kSize + answer.size());
+  EXPECT_EQ(std::memcmp(&heard.bytes[wire::WdpData::kSize], answer.data(), answer.size()), 0);
+  failed.expect({{"", 1}});
+}
 
 }  // namespace
 }  // namespace weft::test
