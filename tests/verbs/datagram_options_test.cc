@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 
+#include "tests/support/counted.h"
 #include "tests/verbs/endpoint.h"
 #include "tests/verbs/own_process.h"
 
@@ -160,6 +162,52 @@ TEST_F(DatagramOptions, datagram_crc_keeps_damage_from_memory) {
                    [] { check(a_read_is_exact(), "exact with a CRC"); }),
               ::testing::ExitedWithCode(0), "");
   EXPECT_EXIT(with({damage}, [] { check(!a_read_is_exact(), "damaged without"); }),
+              ::testing::ExitedWithCode(0), "");
+}
+
+// Lost, doubled and overtaken at once: each Read asks again until it has every byte, in its place.
+void reads_over_a_bad_path() {
+  constexpr size_t kReads = 8;
+  constexpr size_t kRoom = kMemory / kReads;
+  constexpr size_t kEach = kRoom - 1001;
+  Side a;
+  Side b;
+  b.pattern(13);
+  connect(a.qp.get(), own_gid(a.a), b.qp.get(), own_gid(b.a), kUc);
+  const Counted injected("fault_injected");
+  const Counted repeated("uc_ranges_repeated");
+  const Counted failed("uc_reads_failed");
+  for (size_t round = 1; round <= 4; ++round) {
+    std::fill(a.memory.begin(), a.memory.end(), uint8_t{0});
+    for (size_t i = 0; i < kReads; ++i) {
+      ibv_send_wr wr = b.request(IBV_WR_RDMA_READ);
+      wr.wr_id = i;
+      wr.send_flags = IBV_SEND_SIGNALED;
+      wr.wr.rdma.remote_addr += i * kRoom + round;
+      check_errno(post_send(a.qp.get(), wr, {sge(&a.memory[i * kRoom], kEach, a.mr.get())}),
+                  "post_send");
+    }
+    const auto done = collect(a.cq.get(), kReads);
+    check(done.size() == kReads, "all Reads end");
+    for (size_t i = 0; i < kReads; ++i) {
+      check(done[i].wr_id == i && done[i].status == IBV_WC_SUCCESS, "in order, with success");
+      const auto* place = &a.memory[i * kRoom];
+      check(std::memcmp(place, &b.memory[i * kRoom + round], kEach) == 0, "its bytes");
+      check(std::all_of(place + kEach, place + kRoom, [](uint8_t x) { return x == 0; }),
+            "and no others");
+    }
+  }
+  const auto faults = injected.grown();
+  for (const char* kind : {"lost_out", "duplicated_out", "reordered_out"}) {
+    check(faults.contains(kind), kind);
+  }
+  check(!repeated.grown().empty(), "ranges are asked for again");
+  check(failed.grown().empty(), "no Read fails");
+}
+
+TEST_F(DatagramOptions, reads_are_exact_over_a_path_that_loses_doubles_and_reorders) {
+  EXPECT_EXIT(with({{"WEFT_FAULT", "loss:10%,duplicate:10%,reorder:20%,way:out,seed:11"}},
+                   reads_over_a_bad_path),
               ::testing::ExitedWithCode(0), "");
 }
 
