@@ -9,7 +9,9 @@
 namespace weft::test {
 namespace {
 
-constexpr uint8_t kClass = 0x68;
+// With ECN's bits (RFC 3168): ECT(0), and ECT(1) or none for others.
+constexpr uint8_t kClass = 0x6a;
+constexpr uint8_t kClasses[] = {0x68, 0x69, kClass};
 constexpr QpOptions kUc{.type = IBV_QPT_UC};
 constexpr QpOptions kUd{.type = IBV_QPT_UD};
 
@@ -31,21 +33,21 @@ struct Side {
   QpPtr qp;
 };
 
-ibv_ah_attr vector_to(const ibv_gid& gid) {
+ibv_ah_attr vector_to(const ibv_gid& gid, uint8_t tclass) {
   ibv_ah_attr v{};
   v.is_global = 1;
   v.port_num = 1;
   v.grh.dgid = gid;
-  v.grh.traffic_class = kClass;
+  v.grh.traffic_class = tclass;
   return v;
 }
 
-void bring_up(ibv_qp* qp, const RawDatagrams& peer, const ibv_gid& gid) {
+void bring_up(ibv_qp* qp, const RawDatagrams& peer, const ibv_gid& gid, uint8_t tclass) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = IBV_MTU_1024;
   attr.dest_qp_num = peer.qpn().value();
-  attr.ah_attr = vector_to(gid);
+  attr.ah_attr = vector_to(gid, tclass);
   check_errno(
       ibv_modify_qp(qp, &attr,
                     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN),
@@ -54,26 +56,30 @@ void bring_up(ibv_qp* qp, const RawDatagrams& peer, const ibv_gid& gid) {
 }
 
 TEST(TrafficClass, of_uc_is_the_address_vectors_where_it_calls) {
-  Side side(kUc);
-  const ibv_gid gid = own_gid(side.a);
-  RawDatagrams peer(gid, RawDatagrams::kHigh);
-  bring_up(side.qp.get(), peer, gid);
-  EXPECT_EQ(peer.accept().traffic_class, kClass);
-  EXPECT_EQ(peer.hear(wire::CtlType::rtu).traffic_class, kClass);
-  side.send();
-  EXPECT_EQ(peer.hear(wire::Opcode::send).traffic_class, kClass);
+  for (const uint8_t tclass : kClasses) {
+    Side side(kUc);
+    const ibv_gid gid = own_gid(side.a);
+    RawDatagrams peer(gid, RawDatagrams::kHigh);
+    bring_up(side.qp.get(), peer, gid, tclass);
+    EXPECT_EQ(peer.accept().traffic_class, tclass);
+    EXPECT_EQ(peer.hear(wire::CtlType::rtu).traffic_class, tclass);
+    side.send();
+    EXPECT_EQ(peer.hear(wire::Opcode::send).traffic_class, tclass);
+  }
 }
 
 TEST(TrafficClass, of_uc_is_the_address_vectors_where_it_is_called) {
-  Side side(kUc);
-  const ibv_gid gid = own_gid(side.a);
-  RawDatagrams peer(gid, RawDatagrams::kLow);
-  bring_up(side.qp.get(), peer, gid);
-  const Qpn number{side.qp->qp_num};
-  peer.call(gid, port_of(number), number);
-  EXPECT_EQ(peer.answered().traffic_class, kClass);
-  side.send();
-  EXPECT_EQ(peer.hear(wire::Opcode::send).traffic_class, kClass);
+  for (const uint8_t tclass : kClasses) {
+    Side side(kUc);
+    const ibv_gid gid = own_gid(side.a);
+    RawDatagrams peer(gid, RawDatagrams::kLow);
+    bring_up(side.qp.get(), peer, gid, tclass);
+    const Qpn number{side.qp->qp_num};
+    peer.call(gid, port_of(number), number);
+    EXPECT_EQ(peer.answered().traffic_class, tclass);
+    side.send();
+    EXPECT_EQ(peer.hear(wire::Opcode::send).traffic_class, tclass);
+  }
 }
 
 // Whether the way is one of IPv4 or of IPv6 (ipv6_test.cc): ibv_grh has the class in these bits.
@@ -85,8 +91,7 @@ TEST(TrafficClass, of_ud_is_the_address_handles) {
     to_rts(s->qp.get());
   }
   for (const uint8_t tclass : {uint8_t{0}, kClass, uint8_t{0xfd}}) {
-    ibv_ah_attr to = vector_to(own_gid(b.a));
-    to.grh.traffic_class = tclass;
+    ibv_ah_attr to = vector_to(own_gid(b.a), tclass);
     ibv_ah* ah = ibv_create_ah(a.a.pd.get(), &to);
     ASSERT_NE(ah, nullptr);
     ASSERT_EQ(post_recv(b.qp.get(), 1, {sge(b.memory.data(), 1000, b.mr.get())}), 0);
@@ -139,7 +144,7 @@ TEST_F(CmTrafficClass, OfTheSideThatAccepts) {
     listener = make_id(passive.get());
     sockaddr_in at = loopback();
     ASSERT_OK(rdma_bind_addr(listener.get(), any_of(at)));
-    set_class(listener, 0x20);
+    set_class(listener, 0x21);
     ASSERT_OK(rdma_listen(listener.get(), 0));
     RawDatagrams caller{loopback_gid()};
     caller.call(loopback_gid(), port_of(listener));
@@ -150,7 +155,7 @@ TEST_F(CmTrafficClass, OfTheSideThatAccepts) {
     ASSERT_OK(create_qp(server.get(), IBV_QPT_UC));
     rdma_conn_param p = parameters();
     ASSERT_OK(rdma_accept(server.get(), &p));
-    const uint8_t expected = own ? kClass : 0x20;
+    const uint8_t expected = own ? kClass : 0x21;
     EXPECT_EQ(caller.answered().traffic_class, expected);
     expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED);
     send(server);
