@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace weft::engine {
 namespace {
 
@@ -39,6 +41,36 @@ TEST(Pacer, TrainsOfAMillisecond) {
   EXPECT_EQ(Pacer{1e-9}.most(), 0U);  // a datagram always goes
   EXPECT_GE(Pacer{8}.most(), 65'536U);
   EXPECT_GE(Pacer{0}.most(), 65'536U);
+}
+
+// A sender that is always in time: what has left when a train leaves is what the rate lets out in
+// the time since the first one and the millisecond that may be caught up, no more and no less.
+TEST(Pacer, LetsOutWhatTheRateSaysAndOneTrain) {
+  for (const bool of_path : {false, true}) {
+    for (const double gbps : {0.001, 0.2, 2.5, 8.0, 100.0}) {
+      SCOPED_TRACE(testing::Message() << gbps << (of_path ? " of the path" : ""));
+      Pacer p{of_path ? 0 : gbps};
+      const size_t train = std::clamp<size_t>(Pacer{gbps}.most(), 100, 65'000);
+      const Time start = Time::from_ns(1'000'000'000);
+      Time now = start;
+      uint64_t out = 0;
+      uint64_t waits = 0;
+      for (int i = 0; i < 2000; ++i) {
+        if (p.next() > now) {
+          now = p.next();
+          ++waits;
+          const double due = static_cast<double>(out) * 8 / gbps - 1e6;
+          const double late = static_cast<double>((now - start).count()) - due;
+          ASSERT_LT(late, 1) << out;
+          // Each train is paid for in whole nanoseconds.
+          ASSERT_GT(late, -1.0 - i) << out;
+        }
+        p.sent(train, now, of_path ? gbps : 0);
+        out += train;
+      }
+      EXPECT_GT(waits, 1500U);
+    }
+  }
 }
 
 TEST(Pacer, ARateOfNextToNothingIsAnHourForADatagram) {
