@@ -291,7 +291,7 @@ TEST_P(Udp, EmptyAndLargestDatagrams) {
   }
 }
 
-// DF is set: what does not fit is refused here, not cut up on the way.
+// In two steps: its header tells where the rest belongs.
 TEST_P(Udp, ALookLeavesADatagramThereForItsPlaces) {
   const Buffer data = pattern(30'000, 5);
   const IoVec piece{const_cast<std::byte*>(data.data()), data.size()};
@@ -319,6 +319,7 @@ TEST_P(Udp, ALookLeavesADatagramThereForItsPlaces) {
   EXPECT_TRUE(b.look(front).would_block);
 }
 
+// DF is set: what does not fit is refused here, not cut up on the way.
 TEST_P(Udp, TooLargeForThePath) {
   Buffer data = pattern(65'530, 1);
   const IoVec piece{data.data(), data.size()};
