@@ -57,6 +57,21 @@ def free_port():
     raise Failed("no free port")
 
 
+def read_file(name):
+    """Nothing where it is not there."""
+    try:
+        with open(name, encoding="ascii") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+def reaches_by_ipv6(table):
+    """Whether /proc/net/if_inet6 has an address besides that of the loopback which may be used: some are still being tried, or were
+    found to be another's (IFA_F_TENTATIVE, IFA_F_DADFAILED)."""
+    return any(words[5] != "lo" and not int(words[4], 16) & 0x48 for words in map(str.split, table.splitlines()))
+
+
 class Host:
     """Both programs here. They meet at the address that the device shows first."""
 
@@ -71,6 +86,9 @@ class Host:
 
     def enter(self, _side):
         return []
+
+    def has_ipv6(self):
+        return reaches_by_ipv6(read_file("/proc/net/if_inet6"))
 
     def close(self):
         pass
@@ -92,6 +110,8 @@ class Namespaces:
         run("ip", "link", "add", veth, "netns", self.sides[0], "type", "veth", "peer", "name", veth, "netns",
             self.sides[1])
         for i, s in enumerate(self.sides):
+            # Addresses of IPv6 are nobody else's here, and may be used at once.
+            run("ip", "netns", "exec", s, "sh", "-c", f"echo 0 2>/dev/null >/proc/sys/net/ipv6/conf/{veth}/accept_dad || true")
             run("ip", "-n", s, "address", "add", f"192.0.2.{i + 1}/24", "dev", veth)
             run("ip", "-n", s, "link", "set", veth, "up")
             run("ip", "-n", s, "link", "set", "lo", "up")
@@ -110,6 +130,11 @@ class Namespaces:
 
     def enter(self, side):
         return ["ip", "netns", "exec", self.sides[side]]
+
+    def has_ipv6(self):
+        tables = (subprocess.run([*self.enter(i), "cat", "/proc/net/if_inet6"], check=False, text=True, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL).stdout for i in (0, 1))
+        return all(map(reaches_by_ipv6, tables))
 
     def close(self):
         for s in self.sides:
@@ -340,6 +365,9 @@ def main():
                 if isinstance(place, Namespaces):
                     place.set_mtu(case.mtu or 1500)
                 elif case.mtu:
+                    continue
+                if case.ipv6 and not place.has_ipv6():
+                    print(f"SKIPPED {case.name} ({place.name}): no address of IPv6 that others reach")
                     continue
                 ran = True
                 if not run_case(case, place, product):

@@ -10,6 +10,9 @@ a port, `SERVER` and `OWN` are addresses. What servers are started with, and wha
 
 Debian's suite of tests for libibverbs' Python binding runs on one host ([pyverbs.md](pyverbs.md)), its modules with tests of UC, UD and
 multicast also in a namespace with a link of MTU 1500, and of 9000 (`ctest -R pyverbs`). Both sides of a test are one process there.
+
+perftest's own group, which `-g` without `-M` takes, is `ff01:0:2:c985::` (the client's ends in 1; each side tells the other). That is no group of IPv4, so with a GID of IPv4 both
+sides end before they send anything ("Found Incompatibility issue with GID types"): there `-M` has to name one, and by itself it works over IPv6 (`--ipv6`), where both sides have an address.
 """
 
 SECTIONS = {
@@ -27,7 +30,7 @@ def transport(case):
     program = words[0]
     if case.client is None:
         return ""
-    if program == "mckey" or "-M" in words:
+    if program == "mckey" or program.startswith("ib_") and "-g" in words:
         return "multicast"
     if "-c" in words and words[words.index("-c") + 1] in ("UC", "UD"):
         return words[words.index("-c") + 1]

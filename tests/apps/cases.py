@@ -112,7 +112,7 @@ def with_faults():
                good=wants(r"return status 0"), environment=fault)
 
 
-# perftest wants the group and the peer's address to be of one family.
+# perftest wants the group and the peer's address to be of one family, and its own group, ff01:0:2:c985::, is none of IPv4.
 PERFTEST_GROUP = "-g -M 0:0:0:0:0:0:0:0:0:0:255:255:239:193:7:2"
 
 
@@ -127,8 +127,9 @@ def by_rdma_cm():
                    f"mckey -m 239.193.7.1 -b {{own}} -C 10 -s {option}", good=wants(r"return status 0"), servers=3)
     for kind, few in {"bw": "-n 500 -t 16", "lat": ""}.items():
         program = f"ib_send_{kind} -p {{port}} -c UD {few}"
-        for name, option in {"ud_cm": "-R", "multicast": PERFTEST_GROUP}.items():
-            yield Case(f"ib_send_{kind}.{name}", f"{program} {option}", f"{program} {option} {{addr}}", good=perftest_result)
+        for name, option in {"ud_cm": "-R", "multicast": PERFTEST_GROUP, "multicast_own": "-g --ipv6"}.items():
+            yield Case(f"ib_send_{kind}.{name}", f"{program} {option}", f"{program} {option} {{addr}}", good=perftest_result,
+                       ipv6="--ipv6" in option)
 
 
 def jumbo():
