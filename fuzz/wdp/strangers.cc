@@ -23,6 +23,7 @@ Endpoint stranger(size_t i) {
 
 Strangers::Strangers(Start start) : node_(kHere, 7, now_) {
   begin(start);
+  FUZZ_CHECK(reached(start));
 }
 
 // --- what strangers say
@@ -86,6 +87,10 @@ WdpCtl Strangers::session_message(size_t who, CtlType type) {
           .max_payload = 1472};
 }
 
+void Strangers::say_session(CtlType type) {
+  say(0, session_message(0, type));
+}
+
 // --- what is said to them
 
 void Strangers::hear(const Endpoint& to, const Buffer& d) {
@@ -100,6 +105,7 @@ void Strangers::hear(const Endpoint& to, const Buffer& d) {
     if (c.ok() && c->type == CtlType::req) {
       a.xid = c->xid;
       a.our_token = c->source_token;
+      a.cookie_back = c->cookie;
       a.proven = true;
       return;
     }
@@ -190,6 +196,28 @@ void Strangers::ask(size_t who) {
   listen();
 }
 
+void Strangers::await_call() {
+  if (node_.callee.connection != nullptr) return;
+  node_.callee = {&node_.add_peer().connection, offer()};
+  node_.callee_expects = make_qpn(40000, 9);
+}
+
+// One for each stranger, with a token that both are told of.
+void Strangers::start_static(size_t who) {
+  Account& a = accounts_[who % kCount];
+  const SessionToken token{0x5a000000U + static_cast<uint32_t>(who % kCount)};
+  if (a.tokens.contains(token)) return;
+  a.tokens.insert(token);
+  node_.port.start_static(node_.add_peer().connection,
+                          {.path = {.to = stranger(who)},
+                           .peer_token = SessionToken{9},
+                           .own_token = token,
+                           .own_qpn = make_qpn(7471, 5),
+                           .peer_qpn = make_qpn(40000, 9),
+                           .is_static = true},
+                          {stranger(who).address, 0}, now_);
+}
+
 void Strangers::close(size_t i) {
   if (auto* p = peer(i)) p->connection.close(now_);
   listen();
@@ -237,6 +265,88 @@ void Strangers::begin(Start start) {
     case Start::closing:
       begin(Start::established);
       return close(0);
+    case Start::awaiting_a_call:
+      return await_call();
+    case Start::called:
+      await_call();
+      return request(0, {.bits = 1});
+    case Start::told_to_wait: {
+      call(0, false);
+      auto c = session_message(0, CtlType::wait);
+      c.reason = 5000;
+      return say(0, c);
+    }
+    case Start::asked_for_cookie: {
+      call(0, false);
+      auto c = session_message(0, CtlType::cookie);
+      c.cookie = HandshakeCookie{0x1234};
+      return say(0, c);
+    }
+    case Start::call_taken:
+      call(0, false);
+      return say_session(CtlType::rep);
+    case Start::call_refused:
+      call(0, true);
+      return say_session(CtlType::rej);
+    case Start::request_refused:
+      request(0, {});
+      return reject(0);
+    case Start::answered: {
+      ask(0);
+      auto c = session_message(0, CtlType::rep);
+      c.service = CtlService::ud_resolution;
+      return say(0, c);
+    }
+    case Start::peer_left: {
+      begin(Start::established);
+      // Of what it has sent nothing has come.
+      auto c = session_message(0, CtlType::dreq);
+      c.highest_psn = Psn{107};
+      return say(0, c);
+    }
+    case Start::time_wait:
+      begin(Start::closing);
+      return say_session(CtlType::drep);
+    case Start::token_rests:
+      begin(Start::established);
+      return remove(0);
+    case Start::static_session:
+      return start_static(0);
+  }
+}
+
+// Of those that a mistake on the way would miss without a word.
+bool Strangers::reached(Start start) {
+  auto* const p = peer(0);
+  const auto state = p != nullptr ? p->connection.state() : UcConnection::State::setting_up;
+  const auto* const h = p != nullptr ? p->connection.handshake() : nullptr;
+  switch (start) {
+    case Start::awaiting_a_call:
+      return p != nullptr && h == nullptr;
+    case Start::called:
+      return h != nullptr && !h->active() && h->state() == wdp::Handshake::State::rep_sent;
+    case Start::told_to_wait:
+      return h != nullptr && h->deadline() >= now_ + 5s;
+    case Start::asked_for_cookie:
+      return accounts_[0].cookie_back == HandshakeCookie{0x1234};
+    case Start::call_taken:
+      return h != nullptr && h->active() && state == UcConnection::State::open;
+    case Start::call_refused:
+      return state == UcConnection::State::failed;
+    case Start::request_refused:
+      return accounts_[0].went > 0 && node_.port.half_open() == 0;
+    case Start::answered:
+      return node_.resolved && node_.resolved->state == wdp::Handshake::State::established;
+    case Start::peer_left:
+      return state == UcConnection::State::open && p->connection.deadline() <= now_ + 10ms;
+    case Start::time_wait:
+      return state == UcConnection::State::ended && !p->connection.gone();
+    case Start::token_rests:
+      return p == nullptr && !accounts_[0].tokens.empty();
+    case Start::static_session:
+      return state == UcConnection::State::open && h == nullptr;
+    default:
+      return true;
   }
 }
 

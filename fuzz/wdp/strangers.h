@@ -9,6 +9,7 @@
 
 namespace weft::fuzz {
 
+// New ones at the end, or the corpus changes its meaning.
 enum class Start : uint8_t {
   idle,
   waiting,
@@ -21,6 +22,18 @@ enum class Start : uint8_t {
   asking,
   told,
   closing,
+  awaiting_a_call,
+  called,
+  told_to_wait,
+  asked_for_cookie,
+  call_taken,
+  call_refused,
+  request_refused,
+  answered,
+  peer_left,
+  time_wait,
+  token_rests,
+  static_session,
 };
 
 class Strangers {
@@ -48,6 +61,9 @@ class Strangers {
   void tell(size_t i);
   void call(size_t who, bool ib_style);
   void ask(size_t who);
+  // A queue pair that has not called, and may be called by its number.
+  void await_call();
+  void start_static(size_t who);
   void later(Duration d);
   void close(size_t i);
   void remove(size_t i);
@@ -64,11 +80,14 @@ class Strangers {
     bool proven = false;  // said something that it can only have heard here
     std::set<SessionToken> tokens;
     HandshakeCookie cookie;
+    HandshakeCookie cookie_back;  // in our own REQ to it
     wire::WdpCtl last_req{.type = wire::CtlType::req};
     Xid xid;  // of our own REQs to it
     SessionToken our_token;
   };
   void begin(Start start);
+  bool reached(Start start);
+  void say_session(wire::CtlType type);
   void listen();
   void hear(const wdp::Endpoint& to, const test::Buffer& d);
   wdp::Offer offer(size_t private_data = 0);

@@ -37,8 +37,10 @@ enum class Step : uint8_t {
   remove,
   flood,
   tell,
+  await_call,
+  start_static,
 };
-constexpr unsigned kSteps = 15;
+constexpr unsigned kSteps = 17;
 
 constexpr Duration kWaits[] = {1ms, 100ms, 700ms, 2s, 13s, 31s, 61s, 10s};
 
@@ -110,6 +112,10 @@ void play(Strangers& s, Input& in) {
       return;
     case Step::tell:
       return s.tell(in.u8());
+    case Step::await_call:
+      return s.await_call();
+    case Step::start_static:
+      return s.start_static(who);
   }
 }
 
@@ -118,7 +124,7 @@ void play(Strangers& s, Input& in) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   weft::log::set_level(weft::log::Level::off);
   Input input{weft::fuzz::as_bytes(data, size)};
-  Strangers strangers(input.choice(Start::closing));
+  Strangers strangers(input.choice(Start::static_session));
   strangers.check();
   while (!input.empty()) {
     play(strangers, input);

@@ -24,30 +24,34 @@ constexpr SessionToken kOwnToken{0x11223344};
 constexpr SessionToken kPeerToken{0x55667788};
 constexpr wdp::Endpoint kPeer{Gid::from_ipv4(0x0a000002), 40000};
 
-wdp::UcParameters parameters_of(bool crc, bool is_static, uint32_t first_psn) {
-  wdp::UcParameters p{.path = {.to = kPeer},
-                      .peer_token = kPeerToken,
-                      .own_token = kOwnToken,
-                      .own_qpn = make_qpn(50000, 9),
-                      .peer_qpn = make_qpn(40000, 5),
-                      .first_psn = Psn{0xfffffff0U},
-                      .crc = crc,
-                      .ird = 4,
-                      .ord = 4,
-                      .max_payload = WdpData::kSize + UcPeer::kStride,
-                      .receive_buffer = 4096,
-                      .retry_count = 3,
-                      // A handful of datagrams.
-                      .window = 4096,
-                      .is_static = is_static};
-  if (!is_static) p.peer_first_psn = Psn{first_psn};
+wdp::UcParameters parameters_of(const UcPeer::Shape& shape, uint32_t first_psn) {
+  wdp::UcParameters p{
+      .path = {.to = kPeer},
+      .peer_token = kPeerToken,
+      .own_token = kOwnToken,
+      .own_qpn = make_qpn(50000, 9),
+      .peer_qpn = make_qpn(40000, 5),
+      .first_psn = Psn{0xfffffff0U},
+      .crc = shape.crc,
+      .ird = 4,
+      .ord = 4,
+      // The least that every path carries is not probed.
+      .max_payload = shape.probes_path ? UcPeer::kProbed : WdpData::kSize + UcPeer::kStride,
+      .receive_buffer = 4096,
+      .retry_count = 3,
+      // A handful of datagrams.
+      .window = 4096,
+      .probes_path = shape.probes_path,
+      .is_static = shape.is_static};
+  if (!shape.is_static) p.peer_first_psn = Psn{first_psn};
   return p;
 }
 
 }  // namespace
 
-UcPeer::UcPeer(bool crc, bool is_static) : crc_(crc) {
-  session_.emplace(host_, parameters_of(crc, is_static, kFirstPsn), random_, windows_, now_);
+UcPeer::UcPeer(const Shape& shape) : crc_(shape.crc) {
+  session_.emplace(host_, parameters_of(shape, kFirstPsn), random_, windows_, now_);
+  carried_ = session_->parameters().max_payload;
   session_->open();
   const auto add = [&](Area& a, uint8_t rights, bool foreign) {
     a.stag = Stag{0x100U + static_cast<uint32_t>(host_.host.regions.size())};
@@ -98,7 +102,13 @@ void UcPeer::give(Bytes datagram) {
   if (!common.ok() || common->token != kOwnToken) return;
   if (common->wdp_class == WdpClass::ctl) {
     const auto c = WdpCtl::parse(copy);
-    if (c.ok() && c->type > wire::CtlType::wait) session_->received(*c, now_);
+    if (!c.ok() || c->type <= wire::CtlType::wait) return;
+    if (c->type == wire::CtlType::dreq) goodbye_ |= !session_->parameters().is_static;
+    if (c->type == wire::CtlType::probea && probe_ && c->xid == probe_->xid &&
+        c->max_payload == wdp::PathProbe::kSmall) {
+      ++small_answers_;
+    }
+    session_->received(*c, now_);
   } else {
     session_->received(copy, now_);
   }
@@ -174,6 +184,19 @@ void UcPeer::say_header(Bytes header, size_t size) {
   give(b);
 }
 
+// The session heeds answers to its own questions: how far the peer has come, what the path carries.
+uint32_t UcPeer::answered_by(wire::CtlType type) const {
+  if (type == wire::CtlType::kaa) return asked_;
+  return answers_probe(type) ? probe_->xid.value() : 0;
+}
+
+// What a PROBEA says of the size: that of the last large probe, of the small one, or another.
+uint16_t UcPeer::probed_size(uint32_t reason) const {
+  if (reason == 0) return static_cast<uint16_t>(probe_->size);
+  return reason == kSmallProbe ? static_cast<uint16_t>(wdp::PathProbe::kSmall)
+                               : static_cast<uint16_t>(reason);
+}
+
 void UcPeer::say_ctl(wire::CtlType type, uint32_t reason, uint32_t psn, Bytes private_data) {
   std::array<std::byte, WdpData::kSize> header{};
   WdpData{.opcode = Opcode::read_request, .imm_or_read = psn}.encode(header.data());
@@ -184,9 +207,9 @@ void UcPeer::say_ctl(wire::CtlType type, uint32_t reason, uint32_t psn, Bytes pr
                  .source_token = kPeerToken,
                  .source = make_qpn(40000, 5),
                  .destination = make_qpn(50000, 9),
-                 // The session asks how far the peer has come, and heeds the answer to that.
-                 .xid = Xid{type == wire::CtlType::kaa ? asked_ + psn : psn},
+                 .xid = Xid{answered_by(type) + psn},
                  .service = wire::CtlService::uc,
+                 .max_payload = answers_probe(type) ? probed_size(reason) : uint16_t{0},
                  .reason = reason,
                  .private_data = private_data,
                  .highest_psn = Psn{psn_ + psn},
@@ -226,6 +249,7 @@ void UcPeer::post_receive(size_t size) {
 }
 
 void UcPeer::post(Operation op, size_t size, bool bad_key) {
+  account_for_flushed();
   if (over_ || posted_ - done_ > 60) return;
   Area& a = sinks_.emplace_back(size);
   const auto address = reinterpret_cast<uintptr_t>(a.data());
@@ -241,6 +265,20 @@ void UcPeer::post(Operation op, size_t size, bool bad_key) {
 
 void UcPeer::deregister(Region r) {
   host_.host.regions.erase(stag(r));
+}
+
+void UcPeer::withdraw(uint64_t request) {
+  host_.host.regions.erase(Stag{kRequestKeys + static_cast<uint32_t>(request)});
+}
+
+// As ibv_modify_qp from SQE to RTS: what was posted meanwhile is flushed, and nothing else is.
+void UcPeer::resume() {
+  account_for_flushed();
+  if (!stopped()) return;
+  host_.host.flush();
+  account_for_flushed();
+  resumed_ = host_.send_failures;
+  session_->resume_requests();
 }
 
 void UcPeer::later(Duration d) {
@@ -264,106 +302,6 @@ void UcPeer::own_memory_lost() {
   session_->fill(t, now_);
   session_->own_memory_lost(now_);
   last_psn_.reset();  // the train is gone
-}
-
-// --- what must hold
-
-void UcPeer::listen(size_t trains) {
-  for (size_t i = 0; i < trains && session_->ready(now_); ++i) {
-    wdp::Train t;
-    session_->fill(t, now_);
-    FUZZ_CHECK(t.datagrams() <= wdp::Train::kMostDatagrams);
-    t.each_datagram([&](std::span<const IoVec> pieces) {
-      std::vector<std::byte> d;
-      for (const IoVec& v : pieces) {
-        const auto* p = static_cast<const std::byte*>(v.iov_base);
-        d.insert(d.end(), p, p + v.iov_len);
-      }
-      FUZZ_CHECK(d.size() <= t.segment_size());
-      judge(d);
-    });
-    session_->llp_took_all(now_);
-  }
-}
-
-// All that the session says is right, whatever was said to it.
-void UcPeer::judge(Bytes datagram) {
-  const auto common = WdpCommon::parse(datagram);
-  FUZZ_CHECK(common.ok());
-  FUZZ_CHECK(common->token == kPeerToken && common->didx == 5 && common->sidx == 9);
-  if (common->wdp_class == WdpClass::ctl) {
-    const auto c = WdpCtl::parse(datagram);
-    FUZZ_CHECK(c.ok());
-    FUZZ_CHECK(!session_->parameters().is_static);
-    if (c->type == wire::CtlType::ka) asked_ = c->xid.value();
-    return;
-  }
-  const auto d = WdpData::parse(datagram);
-  FUZZ_CHECK(d.ok());
-  FUZZ_CHECK(d->flags.crc == crc_ && (!crc_ || wire::wdp_crc_matches(datagram)));
-  FUZZ_CHECK(!last_psn_ || d->psn == next(*last_psn_));
-  last_psn_ = d->psn;
-  if (d->opcode == Opcode::read_request) heard_.push_back({d->read_id(), d->mlen});
-  if (d->opcode == Opcode::read_response) {
-    // Nothing but what the peer may read.
-    const Bytes payload = datagram.subspan(WdpData::kSize);
-    const auto inside = [&](const Area& a) {
-      const Bytes all = a.bytes();
-      return std::search(all.begin(), all.end(), payload.begin(), payload.end()) != all.end();
-    };
-    FUZZ_CHECK(payload.empty() || inside(readable_) || inside(writable_));
-  }
-}
-
-void UcPeer::received(const Receive& r, Status status, const Arrival& a) {
-  // In the order of posting, once.
-  FUZZ_CHECK(r.wr_id == done_receives_);
-  ++done_receives_;
-  if (status != Status::success) return;
-  const Area& room = *std::next(receives_.begin(), static_cast<ptrdiff_t>(r.wr_id));
-  if (a.write_with_immediate) FUZZ_CHECK(a.has_immediate);
-  const auto first_word = [&] { return load_be<uint32_t>(room.bytes().data()); };
-  if (!a.has_immediate && a.length < 4) return;  // nobody knows which one it was
-  const uint32_t msn = a.has_immediate ? a.immediate : first_word();
-  // No completion before all bytes are there.
-  const auto& said = said_[msn];
-  for (uint32_t i = 0; i < a.length; ++i) FUZZ_CHECK(said.contains(i));
-  if (a.write_with_immediate) return;
-  FUZZ_CHECK(a.length <= room.size());
-  for (uint32_t i = 0; i < a.length; ++i) FUZZ_CHECK(room.bytes()[i] == byte_of(msn, i));
-}
-
-void UcPeer::sent(const SendWqe& w) {
-  FUZZ_CHECK(w.wr_id == done_);
-  ++done_;
-}
-
-void UcPeer::check() {
-  for (const Area* a : {&writable_, &readable_, &foreign_}) FUZZ_CHECK(a->guards_intact());
-  FUZZ_CHECK(readable_.untouched() && foreign_.untouched());
-  for (const Area& a : receives_) FUZZ_CHECK(a.guards_intact());
-  for (const Area& a : sinks_) FUZZ_CHECK(a.guards_intact());
-  // Receives that nobody took are as they were; the next one may be half full.
-  size_t i = 0;
-  for (const Area& a : receives_) {
-    if (i++ > done_receives_) FUZZ_CHECK(a.untouched());
-  }
-  // wire.md 9.2 rule 9: "one bad or forged datagram must not kill a stream".
-  if (host_.send_failures > 0) over_ = true;
-  FUZZ_CHECK(session_->deadline().is_never() ||
-             session_->deadline() > now_ - std::chrono::hours{1});
-}
-
-// The program leaves, time passes, and nothing is left to do.
-void UcPeer::finish() {
-  if (!session_->ended()) abort();
-  for (int i = 0; i < 40 && !session_->gone(); ++i) {
-    listen(100);
-    later(std::chrono::milliseconds{100});
-  }
-  FUZZ_CHECK(session_->gone());
-  FUZZ_CHECK(!session_->abandon_receive() || done_receives_ < posted_receives_);
-  check();
 }
 
 }  // namespace weft::fuzz

@@ -2,37 +2,19 @@
 // (wire.md 9.2, 9.3, part IV). First byte: Start. Second: CRC. Then steps.
 
 #include "base/log.h"
-#include "fuzz/wdp/uc_peer.h"
+#include "fuzz/wdp/uc_start.h"
 
 namespace {
 
 using namespace std::chrono_literals;
 using weft::Duration;
 using weft::fuzz::Input;
+using weft::fuzz::Start;
 using weft::fuzz::UcPeer;
 using weft::rdmap::Operation;
 using weft::wire::CtlType;
 using weft::wire::Opcode;
 using Region = UcPeer::Region;
-
-enum class Start : uint8_t {
-  fresh,
-  static_session,
-  between_messages,
-  send_open,
-  send_without_receive,
-  write_with_immediate_open,
-  all_contexts_open,
-  behind_a_gap,
-  gap_given_up,
-  read_asked,
-  read_half_there,
-  answering_a_read,
-  far_jump_begun,
-  sending,
-  closing,
-  time_wait,
-};
 
 // New ones at the end, or the corpus changes its meaning.
 enum class Step : uint8_t {
@@ -55,8 +37,10 @@ enum class Step : uint8_t {
   hold,
   path_carries,
   trim,
+  resume,
+  withdraw,
 };
-constexpr unsigned kSteps = 19;
+constexpr unsigned kSteps = 21;
 
 constexpr uint32_t kSizes[] = {0, 1, 4, 63, 64, 65, 200, 599, 600, 601};
 constexpr uint16_t kStrides[] = {64, 64, 64, 16, 1, 100, 600, 0};
@@ -68,67 +52,6 @@ constexpr Operation kOperations[] = {
     Operation::send,           Operation::write,           Operation::read,
     Operation::send_immediate, Operation::write_immediate, Operation::send_invalidate,
     Operation::fetch_add,      Operation::local_invalidate};
-
-void begin(UcPeer& p, Start start) {
-  switch (start) {
-    case Start::fresh:
-    case Start::static_session:
-      return;
-    case Start::between_messages:
-      p.post_receive(200);
-      p.say_all({.mlen = 150});
-      return p.say_all({.opcode = Opcode::write, .msn = 2, .mlen = 150});
-    case Start::send_open:
-      p.post_receive(200);
-      p.post_receive(200);
-      return p.say({.mlen = 150});
-    case Start::send_without_receive:
-      return p.say({.mlen = 150});
-    case Start::write_with_immediate_open:
-      p.post_receive(0);
-      p.post_receive(200);
-      return p.say({.opcode = Opcode::write, .mlen = 150, .immediate = true});
-    case Start::all_contexts_open:
-      for (int i = 0; i < 18; ++i) p.post_receive(200);
-      for (uint32_t i = 1; i <= 16; ++i) {
-        p.say({.opcode = Opcode::write, .msn = i, .mlen = 150, .immediate = true});
-      }
-      return;
-    case Start::behind_a_gap:
-      for (int i = 0; i < 4; ++i) p.post_receive(200);
-      p.say_all({.msn = 2, .mlen = 150, .psn = 3});
-      return p.say_all({.opcode = Opcode::write, .msn = 3, .mlen = 60, .immediate = true});
-    case Start::gap_given_up:
-      begin(p, Start::behind_a_gap);
-      return p.later(250us);
-    case Start::read_asked:
-      p.post(Operation::read, 200, false);
-      return p.listen(4);
-    case Start::read_half_there:
-      begin(p, Start::read_asked);
-      p.respond(0, 0);
-      return p.respond(0, 2);
-    case Start::answering_a_read:
-      p.say(
-          {.opcode = Opcode::read_request, .mlen = 600, .region = Region::readable, .range = 600});
-      return p.say({.opcode = Opcode::read_request, .msn = 2, .mlen = 64, .rid = 1, .range = 64});
-    case Start::far_jump_begun:
-      p.post_receive(200);
-      p.say({.mlen = 150});
-      p.say({.mlen = 150, .psn = 1 << 22});
-      for (uint32_t i = 0; i < 14; ++i) p.say({.msn = 2 + i, .mlen = 10});
-      return;
-    case Start::sending:
-      for (int i = 0; i < 4; ++i) p.post(Operation::send, 200, false);
-      return p.listen(1);
-    case Start::closing:
-      p.close();
-      return p.listen(1);
-    case Start::time_wait:
-      begin(p, Start::closing);
-      return p.say_ctl(CtlType::drep, 0, 0, {});
-  }
-}
 
 UcPeer::Segment segment_of(UcPeer& p, Input& in, Opcode op) {
   const uint8_t which = in.u8();
@@ -210,6 +133,10 @@ void play(UcPeer& p, Input& in) {
       return p.path_carries(in.u8());
     case Step::trim:
       return p.trim();
+    case Step::resume:
+      return p.resume();
+    case Step::withdraw:
+      return p.withdraw(in.u8());
   }
 }
 
@@ -218,9 +145,9 @@ void play(UcPeer& p, Input& in) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   weft::log::set_level(weft::log::Level::off);
   Input input{weft::fuzz::as_bytes(data, size)};
-  const auto start = input.choice(Start::time_wait);
-  UcPeer peer(input.flag(), start == Start::static_session);
-  begin(peer, start);
+  const auto start = input.choice(Start::window_asked_again);
+  UcPeer peer(weft::fuzz::shape_of(start, input.flag()));
+  weft::fuzz::begin(peer, start);
   peer.check();
   while (!input.empty()) {
     play(peer, input);

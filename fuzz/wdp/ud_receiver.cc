@@ -1,25 +1,22 @@
 // UD queue pairs behind a port, against anybody (wire.md 10, part IV), from each state that they
 // can be in. First byte: Start. Then steps. Nothing is ever said in answer.
 
-#include <list>
-
 #include "base/log.h"
-#include "fuzz/rdmap/area.h"
 #include "fuzz/support/input.h"
-#include "tests/support/host.h"
+#include "fuzz/wdp/ud_member.h"
 #include "tests/support/wdp_node.h"
-#include "wire/grh.h"
 #include "wire/wdp_crc.h"
 
 namespace {
 
 using namespace weft;
-using fuzz::Area;
 using fuzz::Input;
-using rdmap::Status;
-using wire::Grh;
+using fuzz::UdMember;
+using fuzz::UdSaid;
+using wire::WdpDrop;
 using wire::WdpUd;
 
+// New ones at the end, or the corpus changes its meaning.
 enum class Start : uint8_t {
   nothing_posted,
   receives_posted,
@@ -27,6 +24,12 @@ enum class Start : uint8_t {
   in_a_group,
   own_memory_gone,
   in_error,
+  out_of_receives,
+  receive_kept,
+  held,
+  failing,
+  resumed,
+  two_in_a_group,
 };
 
 // New ones at the end, or the corpus changes its meaning.
@@ -45,148 +48,173 @@ enum class Step : uint8_t {
   set_q_key,
   flush,
   detach,
+  attach,
+  from_here,
+  hold,
+  fill,
+  resume,
 };
-constexpr unsigned kSteps = 14;
+constexpr unsigned kSteps = 19;
 
 const wdp::Endpoint kHere{Gid::from_ipv4(0x0a000001), 7471};
 const wdp::Endpoint kThere{Gid::from_ipv4(0x0a000002), 41234};
 const Gid kGroup = Gid::from_ipv4(0xef000001);
 const Qpn kQpn = make_qpn(7471, 3);
+const Qpn kNeighbour = make_qpn(7471, 4);
+constexpr Time kNow = Time::from_ns(2'000'000'000);
 constexpr size_t kSizes[] = {0, 1, 39, 40, 41, 100, 140, 600, 1440, 1480};
 
 std::byte byte_of(size_t at, uint8_t salt) {
   return static_cast<std::byte>((at * 167 + salt * 13 + (at >> 8)) & 0xff);
 }
 
-class Play final : public wdp::UdConsumer {
+class Play {
  public:
   explicit Play(Start start);
 
   void step(Input& in);
   void check();
 
-  // wdp::UdConsumer
-  rdmap::Memory& memory() override { return host_.memory(); }
-  rdmap::SendQueue& send_queue() override { return host_.send_queue(); }
-  Result<const wdp::UdDestination*, Status> destination(const rdmap::SendWqe& w) override {
-    if (w.remote_to.value() == 0) return fail(Status::local_qp_operation);
-    return &to_;
-  }
-  bool take_receive(rdmap::Receive& out) override { return host_.take_receive(out); }
-  void receive_done(const rdmap::Receive& r, Status s, const wdp::UdArrival& a) override;
-  void send_done(const rdmap::SendWqe& w, Status) override { FUZZ_CHECK(w.wr_id == done_sends_++); }
-  void send_failed() override { FUZZ_CHECK(++failures_ == 1); }
-
  private:
-  const wdp::UdDestination to_{.path = {.to = kThere}, .qpn = Qpn{0x123456}, .q_key = QKey{1}};
+  bool reached(Start start);
   void give(Bytes datagram, bool group);
+  void count(Bytes datagram, uint64_t before, bool group);
+  uint64_t counted() const { return all_counted() + node_.port.drops().total(); }
+  uint64_t all_counted() const { return member_.counted() + neighbour_.counted(); }
+  void say(uint8_t bits, size_t size, bool group, std::optional<uint8_t> damaged = {});
   void message(Input& in, bool group);
-  void post_receive(size_t size);
-  void post_send(uint8_t bits, size_t size);
+  void attach(UdMember& m);
 
-  test::Host host_;
+  UdSaid said_;
   test::WdpNode node_{kHere, 3, Time::from_ns(1'000'000'000)};
-  wdp::UdQueue queue_{*this, {.own_qpn = kQpn, .q_key = QKey{0x1111}}};
-  std::list<Area> rooms_;    // of receives
-  std::list<Area> sources_;  // of Sends
-  std::vector<std::byte> last_;
-  bool last_to_group_ = false;
-  uint64_t posted_ = 0;
-  uint64_t done_ = 0;
-  uint64_t posted_sends_ = 0;
-  uint64_t done_sends_ = 0;
-  int failures_ = 0;
+  UdMember member_{kQpn, kThere, said_};
+  UdMember neighbour_{kNeighbour, kThere, said_};  // known to the port in some states
+  std::vector<UdMember*> group_;
+  bool from_here_ = false;
 };
 
 Play::Play(Start start) {
-  node_.port.demux().add(kQpn, queue_);
+  node_.port.demux().add(kQpn, member_.queue());
   switch (start) {
     case Start::nothing_posted:
       return;
     case Start::receive_too_small:
-      post_receive(39);
+      member_.post_receive(39);
       return;
-    case Start::in_a_group:
-      node_.port.demux().attach(kGroup, queue_);
-      break;
-    case Start::receives_posted:
-      break;
     case Start::own_memory_gone:
-      post_receive(600);
-      host_.regions.clear();
+      member_.post_receive(600);
+      member_.deregister_all();
       return;
+    case Start::out_of_receives:
+      member_.post_receive(140);
+      say(0, 100, false);
+      break;
+    case Start::receive_kept:
+      member_.post_receive(140);
+      say(0, 600, false);
+      break;
+    case Start::in_a_group:
+      attach(member_);
+      [[fallthrough]];
+    case Start::receives_posted:
+      for (const size_t n : {140, 600, 1480}) member_.post_receive(n);
+      break;
     case Start::in_error:
-      post_send(2, 100);
-      wdp::Train t;
-      queue_.fill(t);
+      member_.post_send(2, 100);
+      member_.fill();
+      for (const size_t n : {140, 600, 1480}) member_.post_receive(n);
+      break;
+    case Start::held:
+      member_.hold(true);
+      member_.post_send(0, 100);
+      member_.post_receive(140);
+      break;
+    case Start::failing:
+      // The one at fault waits for the kernel to take the one before it.
+      member_.post_send(0, 100);
+      member_.post_send(1, 100);
+      member_.fill();
+      member_.post_receive(140);
+      break;
+    case Start::resumed:
+      member_.post_send(2, 100);
+      member_.post_send(0, 100);
+      member_.send();
+      member_.resume();
+      member_.post_send(0, 140);
+      member_.post_receive(140);
+      break;
+    case Start::two_in_a_group:
+      node_.port.demux().add(kNeighbour, neighbour_.queue());
+      for (UdMember* m : {&member_, &neighbour_}) {
+        attach(*m);
+        for (const size_t n : {600, 140}) m->post_receive(n);
+      }
       break;
   }
-  for (const size_t n : {140, 600, 1480}) post_receive(n);
+  FUZZ_CHECK(reached(start));
 }
 
-void Play::post_receive(size_t size) {
-  if (posted_ - done_ > 50) return;
-  Area& a = rooms_.emplace_back(size);
-  const auto address = reinterpret_cast<uintptr_t>(a.data());
-  const Stag key{0x8000U + static_cast<uint32_t>(posted_)};
-  host_.regions[key] = {a.data(), address, size, 1};
-  // In two pieces, cut in the middle of the GRH where it is long enough.
-  const auto cut = static_cast<uint32_t>(std::min<size_t>(size, 30));
-  host_.post_receive(
-      posted_++, {{address, cut, key}, {address + cut, static_cast<uint32_t>(size) - cut, key}});
-}
-
-void Play::post_send(uint8_t bits, size_t size) {
-  if (failures_ > 0 || posted_sends_ - done_sends_ > 50) return;
-  Area& a = sources_.emplace_back(size);
-  const auto address = reinterpret_cast<uintptr_t>(a.data());
-  const Stag key{0x4000U + static_cast<uint32_t>(posted_sends_)};
-  if ((bits & 1) == 0) host_.regions[key] = {a.data(), address, size, 1};
-  host_.post(
-      {.wr_id = posted_sends_++,
-       .operation = (bits & 4) != 0 ? rdmap::Operation::send_immediate : rdmap::Operation::send,
-       .signaled = true,
-       .remote_to = TaggedOffset{(bits & 2) != 0 ? 0U : 1U}},
-      {{address, static_cast<uint32_t>(size), key}});
-}
-
-void Play::receive_done(const rdmap::Receive& r, Status s, const wdp::UdArrival& a) {
-  // Any order would be a mistake but that of posting.
-  FUZZ_CHECK(r.wr_id >= done_);
-  done_ = r.wr_id + 1;
-  if (s != Status::success) return;
-  FUZZ_CHECK(a.length >= Grh::kSize && a.length <= r.length);
-  std::vector<std::byte> got;
-  for (uint32_t i = 0; i < r.segments; ++i) {
-    const auto* p = reinterpret_cast<const std::byte*>(r.segment[i].address);
-    got.insert(got.end(), p, p + r.segment[i].length);
+// Of those that a mistake on the way would miss without a word.
+bool Play::reached(Start start) {
+  switch (start) {
+    case Start::in_error:
+      return member_.failed();
+    case Start::out_of_receives:
+      return member_.receives() == 0 && member_.queue().counters().messages_received == 1;
+    case Start::receive_kept:
+      return member_.receives() == 1 &&
+             member_.queue().counters().drops.of(WdpDrop::receive_too_small) == 1;
+    case Start::held:
+      return member_.requests() == 1 && !member_.queue().ready();
+    case Start::failing:
+      return member_.requests() == 2 && member_.train_waits() && !member_.failed();
+    case Start::resumed:
+      return member_.requests() == 1 && member_.queue().ready();
+    default:
+      return true;
   }
-  const Grh grh = Grh::parse(got.data());
-  FUZZ_CHECK(grh.payload_length == a.length - Grh::kSize);
-  FUZZ_CHECK(grh.source == kThere.address && a.from == kThere);
-  const Bytes payload = Bytes{last_}.subspan(WdpUd::kSize);
-  FUZZ_CHECK(fuzz::same(payload, Bytes{got}.subspan(Grh::kSize, a.length - Grh::kSize)));
-  FUZZ_CHECK(load_be<uint32_t>(last_.data() + 4) == queue_.q_key().value());
+}
+
+void Play::attach(UdMember& m) {
+  if (std::find(group_.begin(), group_.end(), &m) != group_.end()) return;
+  group_.push_back(&m);
+  node_.port.demux().attach(kGroup, m.queue());
 }
 
 void Play::give(Bytes datagram, bool group) {
-  last_.assign(datagram.begin(), datagram.end());
-  last_to_group_ = group;
+  said_ = {.bytes = {datagram.begin(), datagram.end()},
+           .how = {.from = from_here_ ? kHere : kThere,
+                   .to = group ? kGroup : kHere.address,
+                   .from_own_address = from_here_},
+           .to_group = group};
   const auto copy = fuzz::exact(datagram, datagram.size());
-  const wdp::UdReception how{.from = kThere, .to = group ? kGroup : kHere.address};
+  const uint64_t before = counted();
   if (group) {
-    node_.port.received_by_group(copy, how);
+    node_.port.received_by_group(copy, said_.how);
   } else {
-    node_.port.received(copy, how, Time::from_ns(2'000'000'000));
+    node_.port.received(copy, said_.how, kNow);
+  }
+  count(datagram, before, group);
+}
+
+// Each datagram counts once, and once for each member where it reaches a group.
+void Play::count(Bytes datagram, uint64_t before, bool group) {
+  const auto common = wire::WdpCommon::parse(datagram);
+  const auto ud = WdpUd::parse(datagram);
+  if (group) {
+    const bool reaches = ud.ok() && ud->multicast();
+    FUZZ_CHECK(counted() == before + (reaches ? group_.size() : 1));
+  } else if (common.ok() && common->wdp_class == wire::WdpClass::ud) {
+    FUZZ_CHECK(counted() == before + 1);
   }
 }
 
-void Play::message(Input& in, bool group) {
-  const uint8_t bits = in.u8();
-  const size_t size = kSizes[in.u8() % std::size(kSizes)];
+// `damaged`: this byte, on its way.
+void Play::say(uint8_t bits, size_t size, bool group, std::optional<uint8_t> damaged) {
   std::vector<std::byte> b(WdpUd::kSize + size);
   WdpUd{.flags = {.crc = (bits & 1) != 0, .immediate = (bits & 2) != 0},
-        .q_key = QKey{(bits & 4) != 0 ? 0x1112U : 0x1111U},
+        .q_key = (bits & 4) != 0 ? QKey{UdMember::kKey.value() + 1} : UdMember::kKey,
         .source = (bits & 8) != 0 ? kQpn : Qpn{0x654321},
         .destination = group != ((bits & 16) != 0) ? wire::kMulticastQpn : kQpn,
         .msn = Msn{bits},
@@ -196,8 +224,16 @@ void Play::message(Input& in, bool group) {
       .encode(b.data());
   for (size_t i = 0; i < size; ++i) b[WdpUd::kSize + i] = byte_of(i, bits);
   if ((bits & 1) != 0) wire::seal_wdp(b);
-  if ((bits & 64) != 0) b[in.u8() % b.size()] ^= std::byte{1};
+  if (damaged) b[*damaged % b.size()] ^= std::byte{1};
   give(b, group);
+}
+
+void Play::message(Input& in, bool group) {
+  const uint8_t bits = in.u8();
+  const size_t size = kSizes[in.u8() % std::size(kSizes)];
+  std::optional<uint8_t> damaged;
+  if ((bits & 64) != 0) damaged = in.u8();
+  say(bits, size, group, damaged);
 }
 
 void Play::step(Input& in) {
@@ -221,58 +257,50 @@ void Play::step(Input& in) {
     case Step::group_message:
       return message(in, true);
     case Step::repeat: {
-      const auto again = last_;
-      return give(again, last_to_group_);
+      const auto again = said_.bytes;
+      return give(again, said_.to_group);
     }
     case Step::post_receive:
-      return post_receive(kSizes[in.u8() % std::size(kSizes)]);
+      return member_.post_receive(kSizes[in.u8() % std::size(kSizes)]);
     case Step::deregister:
-      host_.regions.erase(Stag{0x8000U + in.u8()});
-      return;
+      return member_.deregister(in.u8());
     case Step::post_send: {
       const uint8_t bits = in.u8();
-      return post_send(bits, kSizes[in.u8() % std::size(kSizes)]);
+      return member_.post_send(bits, kSizes[in.u8() % std::size(kSizes)]);
     }
-    case Step::send: {
-      wdp::Train t;
-      queue_.fill(t);
-      t.each_datagram([](std::span<const IoVec> pieces) {
-        std::vector<std::byte> d;
-        for (const IoVec& v : pieces) {
-          const auto* p = static_cast<const std::byte*>(v.iov_base);
-          d.insert(d.end(), p, p + v.iov_len);
-        }
-        FUZZ_CHECK(WdpUd::parse(d).ok());
-      });
-      return queue_.llp_took_all();
-    }
-    case Step::own_memory_lost: {
-      wdp::Train t;
-      queue_.fill(t);
-      return queue_.own_memory_lost();
-    }
+    case Step::send:
+      return member_.send();
+    case Step::own_memory_lost:
+      return member_.own_memory_lost();
     case Step::set_q_key:
-      return queue_.set_q_key(QKey{in.flag() ? 0x1112U : 0x1111U});
+      return member_.queue().set_q_key(QKey{UdMember::kKey.value() + (in.flag() ? 1U : 0U)});
     case Step::flush:
-      if (const auto r = queue_.abandon_receive()) done_ = r->wr_id + 1;
-      return;
+      return member_.flush();
     case Step::detach:
-      return node_.port.demux().detach(kGroup, queue_);
+      std::erase(group_, &member_);
+      return node_.port.demux().detach(kGroup, member_.queue());
+    case Step::attach:
+      return attach(member_);
+    case Step::from_here:
+      from_here_ = in.flag();
+      return;
+    case Step::hold:
+      return member_.hold((first & 32) != 0);
+    case Step::fill:
+      return member_.fill();
+    case Step::resume:
+      return member_.resume();
   }
 }
 
 void Play::check() {
   // "Errors never produce packets": and nothing else of UD does. CTL are for uc_listener.
-  const auto common = wire::WdpCommon::parse(last_);
+  const auto common = wire::WdpCommon::parse(said_.bytes);
   const bool ud = common.ok() && common->wdp_class == wire::WdpClass::ud;
   FUZZ_CHECK(node_.port.deadline().is_never() && !(ud && node_.port.ready()));
-  node_.said(Time::from_ns(2'000'000'000));
-  uint64_t i = 0;
-  for (const Area& a : rooms_) {
-    FUZZ_CHECK(a.guards_intact());
-    if (i++ >= done_) FUZZ_CHECK(a.untouched());
-  }
-  for (const Area& a : sources_) FUZZ_CHECK(a.guards_intact() && a.untouched());
+  node_.said(kNow);
+  member_.check();
+  neighbour_.check();
 }
 
 }  // namespace
@@ -280,7 +308,7 @@ void Play::check() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   log::set_level(log::Level::off);
   Input input{fuzz::as_bytes(data, size)};
-  Play play(input.choice(Start::in_error));
+  Play play(input.choice(Start::two_in_a_group));
   play.check();
   while (!input.empty()) {
     play.step(input);
