@@ -6,8 +6,14 @@
 namespace weft::sim {
 namespace {
 
-FaultSpec with_seed(FaultSpec spec, uint64_t seed) {
-  spec.seed = seed;
+// What one direction suffers: nothing, where the spec means the other one. `out` is what A sends.
+FaultSpec of_way(FaultSpec spec, FaultWay way) {
+  return spec.goes(way) ? spec : FaultSpec{.seed = spec.seed};
+}
+
+// The seeds of spec and link both count. A spec that names none leaves the link's as it is.
+FaultSpec seeded(FaultSpec spec, uint64_t seed) {
+  spec.seed = seed + (spec.seed - FaultSpec{}.seed) * 0xd1342543de82ef95U;
   return spec;
 }
 
@@ -33,16 +39,16 @@ DatagramCounters DatagramEnd::counters() const {
 DatagramLink::DatagramLink(Scheduler& scheduler, uint64_t seed, const DatagramOptions& options)
     : scheduler_(scheduler),
       options_(options),
-      a_(*this, with_seed(options.faults, seed), 1),
-      b_(*this, with_seed(options.faults, seed), 2),
+      a_(*this, of_way(seeded(options.faults, seed), FaultWay::out), 1),
+      b_(*this, of_way(seeded(options.faults, seed), FaultWay::in), 2),
       self_(std::make_shared<DatagramLink*>(this)) {}
 
 DatagramLink::~DatagramLink() = default;
 
 void DatagramLink::set_options(const DatagramOptions& options) {
   options_ = options;
-  a_.plan_.change(options.faults);
-  b_.plan_.change(options.faults);
+  a_.plan_.change(of_way(options.faults, FaultWay::out));
+  b_.plan_.change(of_way(options.faults, FaultWay::in));
 }
 
 bool DatagramLink::send(DatagramEnd& from, Bytes datagram) {

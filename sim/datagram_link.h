@@ -21,7 +21,8 @@ struct DatagramOptions {
   // How far apart two datagrams leave at least: the line's rate. What is sent faster queues up.
   Duration spacing{0};
   bool checksum = false;  // what was damaged does not arrive, as with UDP's checksum
-  FaultSpec faults;       // the link's own seed counts, not that of the spec
+  // As WEFT_FAULT at end A: `way:out` is what A sends, `way:in` what comes to it.
+  FaultSpec faults;
 };
 
 // What became of the datagrams of one direction.
@@ -67,7 +68,8 @@ class DatagramEnd {
   Time last_arrival_;  // at the peer, of those that keep their order
 };
 
-// All randomness comes from `seed`: the same calls at the same virtual times make the same run.
+// All randomness comes from `seed` and that of the spec, 1 unless it names one: the same calls at
+// the same virtual times make the same run. Each pair of seeds makes another one.
 class DatagramLink {
  public:
   DatagramLink(Scheduler& scheduler, uint64_t seed, const DatagramOptions& options = {});

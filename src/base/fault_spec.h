@@ -17,7 +17,7 @@
 
 namespace weft {
 
-// Which way of a socket suffers. The simulator's links have two plans and do not ask.
+// Which way of a socket suffers; of a link of the simulator, that of its end A.
 enum class FaultWay : uint8_t { both, in, out };
 
 // A value type; nothing goes wrong by default.

@@ -209,6 +209,46 @@ TEST(DatagramLink, TheSameSeedMakesTheSameRun) {
   EXPECT_FALSE(sent_through(bad, 1, 300) == sent_through(bad, 2, 300));
 }
 
+TEST(DatagramLink, TheSeedOfTheSpecCountsToo) {
+  const auto of = [](uint64_t spec_seed) {
+    return DatagramOptions{.faults = {.loss = 0.1, .reorder = 0.2, .seed = spec_seed}};
+  };
+  EXPECT_TRUE(sent_through(of(7), 3, 300) == sent_through(of(7), 3, 300));
+  EXPECT_FALSE(sent_through(of(7), 3, 300) == sent_through(of(8), 3, 300));
+  EXPECT_FALSE(sent_through(of(7), 3, 300) == sent_through(of(7), 4, 300));
+}
+
+// A spec without a seed leaves it to the link.
+TEST(DatagramLink, WithoutASeedOfTheSpecTheLinksAloneCounts) {
+  const auto all = sent_through({.faults = {.loss = 0.1}}, 3, 300);
+  FaultPlan plan({.loss = 0.1, .seed = 3}, 1);
+  std::vector<Buffer> expected;
+  for (uint32_t i = 0; i < 300; ++i) {
+    Buffer d = pattern(8 + i % 200, i);
+    store_be(d.data(), i);
+    if (plan.next(d.size()).copies > 0) expected.push_back(d);
+  }
+  EXPECT_LT(expected.size(), 300U);
+  EXPECT_TRUE(all == expected);
+}
+
+// As WEFT_FAULT has it at the socket of A.
+TEST(DatagramLink, AWayIsThatOfTheFirstEnd) {
+  for (const FaultWay way : {FaultWay::out, FaultWay::in, FaultWay::both}) {
+    for (const bool later : {false, true}) {
+      Scheduler s;
+      const DatagramOptions bad{.faults = {.loss = 1, .way = way}};
+      DatagramLink link(s, 1, later ? DatagramOptions{} : bad);
+      if (later) link.set_options(bad);
+      link.a().send(pattern(10, 1));
+      link.b().send(pattern(10, 2));
+      s.run_for(1ms);
+      EXPECT_EQ(link.b().readable(), way == FaultWay::in ? 1U : 0U) << later;
+      EXPECT_EQ(link.a().readable(), way == FaultWay::out ? 1U : 0U) << later;
+    }
+  }
+}
+
 TEST(DatagramLink, AWatchHearsAllAndMayLoseSome) {
   Scheduler s;
   DatagramLink link(s, 1);
