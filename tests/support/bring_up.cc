@@ -251,7 +251,8 @@ void BringUp::compare() {
   const wdp::UcSession* sa = a.session();
   const wdp::UcSession* sb = b.session();
   complain((sa == nullptr) != (sb == nullptr), "one side alone has a session");
-  complain(sa == nullptr && options_.link.faults.loss == 0, "there is no session");
+  const FaultSpec& faults = options_.link.faults;
+  complain(sa == nullptr && faults.loss == 0 && faults.corrupt == 0, "there is no session");
   if (sa == nullptr || sb == nullptr) return;
   const wdp::UcParameters& p = sa->parameters();
   const wdp::UcParameters& q = sb->parameters();

@@ -186,4 +186,18 @@ std::span<const Profile> profiles() {
   return kProfiles;
 }
 
+void put_under(const FaultSpec& spec, UcPairOptions& pair, UcTrafficOptions& traffic) {
+  pair.link.faults = spec;
+  const bool gone = spec.loss > 0 || spec.corrupt > 0;
+  // A goodbye waits 10 ms for what it has overtaken, and a Read a second or so for its first byte.
+  const Duration behind = spec.jitter + (spec.reorder > 0 ? spec.reorder_delay : 0ns);
+  // No keepalive fits through the narrowest path, and what is late may make a run last longer than
+  // 10 s.
+  constexpr size_t kKeepalive = 68;
+  traffic.deaf |= gone || pair.link.mtu < kKeepalive;
+  traffic.lossy |= gone || behind > 5ms || spec.delay > 250ms;
+  // Trains that overtake each other drift further apart by jitter.
+  traffic.disorderly |= spec.reorder > 0 || spec.jitter > 0ns;
+}
+
 }  // namespace weft::test

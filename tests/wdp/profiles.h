@@ -19,4 +19,7 @@ struct Profile {
 
 std::span<const Profile> profiles();
 
+// The faults of `spec` in place of those that a profile has, and what may come of them.
+void put_under(const FaultSpec& spec, UcPairOptions& pair, UcTrafficOptions& traffic);
+
 }  // namespace weft::test
