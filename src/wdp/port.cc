@@ -123,7 +123,13 @@ UcConnection* Port::call(const WdpCtl& req, size_t size, const UdReception& how,
     return nullptr;
   }
   UcConnection& connection = *callee->connection;
-  if (connection.handshake() != nullptr) {
+  if (const Handshake* own = connection.handshake()) {
+    // Its handshake answers its own peer alone: what comes from elsewhere is not to draw anything
+    // there (wire.md part IV).
+    if (how.from.address != own->path().to.address) {
+      answer(RequestGate::rejection(req, RejReason::bad_parameters), how);
+      return nullptr;
+    }
     // It calls itself. One of the two gives in.
     connection.requested_again(req, size, validated, now);
     look_at(connection);

@@ -155,6 +155,45 @@ TEST_F(CallTest, AStrangersCallIsRefused) {
   EXPECT_EQ(two->connection.state(), UcConnection::State::setting_up);
 }
 
+// wire.md part IV: who sends from elsewhere draws an answer to itself, and none to the peer.
+TEST_F(CallTest, ACallFromElsewhereIsNotThatOfThePeer) {
+  a_calls();
+  const auto req = a.said(now);
+  ASSERT_EQ(req.size(), 1U);
+  const auto expect_refused = [&] {
+    EXPECT_EQ(b.hear(req[0].bytes, kStranger, now), nullptr);
+    const auto said = b.said(now);
+    ASSERT_EQ(said.size(), 1U);
+    EXPECT_EQ(said[0].to, kStranger);
+    EXPECT_EQ(parse(said[0].bytes).type, CtlType::rej);
+    EXPECT_EQ(parse(said[0].bytes).reason, static_cast<uint32_t>(RejReason::bad_parameters));
+  };
+  // Its own call is under way, then that of the peer is answered.
+  b_calls();
+  EXPECT_EQ(b.said(now).size(), 1U);
+  expect_refused();
+  EXPECT_EQ(two->connection.handshake()->state(), Handshake::State::req_sent);
+  b.hear(req[0].bytes, kA, now);
+  later(100ms);
+  expect_open();
+}
+
+TEST_F(CallTest, NorIsOneBehindThatOfThePeer) {
+  a_calls();
+  const auto req = a.said(now);
+  ASSERT_EQ(req.size(), 1U);
+  b.hear(req[0].bytes, kA, now);
+  ASSERT_EQ(two->connection.handshake()->state(), Handshake::State::rep_sent);
+  EXPECT_EQ(b.said(now).size(), 1U);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(b.hear(req[0].bytes, kStranger, now), nullptr);
+    for (const auto& d : b.said(now)) EXPECT_EQ(d.to, kStranger);
+  }
+  b.hear(req[0].bytes, kA, now);  // the REP was lost
+  talk();
+  expect_open();
+}
+
 // A keepalive or a goodbye that comes while the call is under way belongs to no session yet.
 TEST_F(CallTest, WhatASessionSaysMeansNothingBeforeThereIsOne) {
   a_calls();
