@@ -78,11 +78,13 @@ UcReceivePath::Verdict UcReceivePath::accept(const WdpData& d, const Source& sou
 void UcReceivePath::begin_anew() {
   finish();
   resequencer_.restart();
-  forget_messages();
+  messages_.restart();
 }
 
 void UcReceivePath::forget_messages() {
   messages_.restart();
+  sends_.restart();
+  writes_.restart();
 }
 
 UcReceivePath::Verdict UcReceivePath::dispatch(const WdpData& d, const Source& source,
