@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/verbs/endpoint.h"
 #include "tests/verbs/own_process.h"
 
@@ -40,10 +43,14 @@ void the_second_comes_when_there_is_a_receive() {
       check_errno(post_send(from.get(), wr, {sge(&memory[offset], 100, mr.get())}), "post_send");
     }
     check(collect(cq.get(), 3).size() == 3, "two Sends and a receive");
-    check(std::memcmp(&memory[20'040], &memory[0], 100) == 0, "the first");
+    // The second falls due while the socket rests, or soon after; either way it is there later.
+    std::this_thread::sleep_for(std::chrono::milliseconds{6});
     check_errno(post_recv(to.get(), 2, {sge(&memory[30'000], 200, mr.get())}), "post_recv");
     check(collect(cq.get(), 1).size() == 1, "another receive");
-    check(std::memcmp(&memory[30'040], &memory[1000], 100) == 0, "the second");
+    // Each is held back for a time of its own, so either may be the first.
+    const bool in_order = std::memcmp(&memory[20'040], &memory[0], 100) == 0;
+    check(std::memcmp(&memory[in_order ? 30'040 : 20'040], &memory[1000], 100) == 0, "the second");
+    check(std::memcmp(&memory[in_order ? 20'040 : 30'040], &memory[0], 100) == 0, "the first");
   }
   ibv_destroy_ah(ah);
 }
@@ -51,7 +58,7 @@ void the_second_comes_when_there_is_a_receive() {
 TEST(DatagramRest, what_a_fault_holds_back_does_not_keep_the_engine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
-      with({{"WEFT_FAULT", "delay:1ms,way:in,seed:3"}}, the_second_comes_when_there_is_a_receive),
+      with({{"WEFT_FAULT", "jitter:4ms,way:in,seed:3"}}, the_second_comes_when_there_is_a_receive),
       ::testing::ExitedWithCode(0), "");
 }
 
