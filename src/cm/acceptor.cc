@@ -1,12 +1,11 @@
 #include "cm/acceptor.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "cm/crowd.h"
+#include "port/calls.h"
 
 namespace weft::cm {
 namespace {
@@ -18,8 +17,7 @@ constexpr Duration kSilence = 1s;
 
 // What it has said is about to be looked at.
 bool has_spoken(const Answer& a) {
-  pollfd p{.fd = a.tcp().fd(), .events = POLLIN, .revents = 0};
-  return ::poll(&p, 1, 0) > 0;
+  return port::calls::readable(a.tcp().fd());
 }
 
 }  // namespace

@@ -24,9 +24,8 @@ int DatagramId::bind_socket(const port::Address& at) {
   auto bound = port::bind_udp(at, one_family_);
   if (!bound.ok()) return bound.error().code;
   bound_ = std::move(*bound);
-  port::Address name;
-  name.length = sizeof name.storage;
-  if (::getsockname(bound_.get(), name.get(), &name.length) != 0) return errno;
+  const port::Address name = port::Address::of_socket(bound_.get());
+  if (!name.valid()) return errno;
   source_ = at;
   source_.set_port(name.port());
   return 0;

@@ -30,7 +30,9 @@ constexpr Duration kApartPause = 1ms;
 
 // epoll_wait(2) that does not wait, and is no cancellation point (see port/calls.h).
 int look_at(int set, epoll_event* events, int most) {
-  if constexpr (port::calls::kThroughLibc) return ::epoll_wait(set, events, most, 0);
+  if constexpr (port::calls::kThroughLibc) {
+    return port::calls::through_libc([&] { return ::epoll_wait(set, events, most, 0); });
+  }
   return static_cast<int>(::syscall(SYS_epoll_pwait, set, events, most, 0, nullptr, size_t{8}));
 }
 

@@ -50,6 +50,13 @@ Address Address::any(int family, uint16_t port) {
   return a;
 }
 
+Address Address::of_socket(int fd) {
+  Address a;
+  a.length = sizeof a.storage;
+  if (::getsockname(fd, a.get(), &a.length) != 0) a.length = 0;
+  return a;
+}
+
 uint16_t Address::port() const {
   return ntohs(family() == AF_INET6 ? v6(storage).sin6_port : v4(storage).sin_port);
 }

@@ -20,6 +20,8 @@ struct Address {
   static Address from_gid(const Gid& gid, uint16_t port, uint32_t scope = 0);
   // The same for a dual-stack socket: IPv4 in its mapped form.
   static Address from_gid_as_ipv6(const Gid& gid, uint16_t port, uint32_t scope = 0);
+  // The name of a socket; not valid() where it has none, and errno says why.
+  static Address of_socket(int fd);
   // Any address of this host, dual-stack where IPv6 exists.
   static Address any(int family, uint16_t port);
 

@@ -1,11 +1,13 @@
-// The system calls of the data path. glibc's functions of these names are cancellation points
-// (pthreads(7)): a thread that is cancelled inside of one would leave with the engine held, for
-// ever. And each of them looks twice whether it is, which a poll of 0.2 us notices. Sanitizers know
-// glibc's functions only, and check the buffers there.
+// The system calls that are made while the engine is held. glibc's functions of these names are
+// cancellation points (pthreads(7)): a thread that is cancelled inside of one would leave with the
+// engine held, for ever, or end the process where it may not throw, as in a destructor. And each of
+// them looks twice whether it is, which a poll of 0.2 us notices. Sanitizers know glibc's functions
+// only, and check the buffers there.
 #pragma once
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -23,33 +25,59 @@ inline constexpr bool kThroughLibc = true;
 inline constexpr bool kThroughLibc = false;
 #endif
 
+// What a sanitizer is to see of a call. Nobody is cancelled in there either.
+template <class F>
+auto through_libc(F&& call) {
+  struct Pending {
+    Pending() { (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); }
+    ~Pending() { (void)::pthread_setcancelstate(before, nullptr); }
+    Pending(const Pending&) = delete;
+    Pending& operator=(const Pending&) = delete;
+    int before = PTHREAD_CANCEL_ENABLE;
+  } const pending;
+  return call();
+}
+
 // Each as its namesake in section 2 of the manual, errno included.
 inline ssize_t send(int fd, const void* p, size_t n, int flags) {
-  if constexpr (kThroughLibc) return ::send(fd, p, n, flags);
+  if constexpr (kThroughLibc) return through_libc([&] { return ::send(fd, p, n, flags); });
   return ::syscall(SYS_sendto, fd, p, n, flags, nullptr, 0);
 }
 inline ssize_t sendmsg(int fd, const msghdr* m, int flags) {
-  if constexpr (kThroughLibc) return ::sendmsg(fd, m, flags);
+  if constexpr (kThroughLibc) return through_libc([&] { return ::sendmsg(fd, m, flags); });
   return ::syscall(SYS_sendmsg, fd, m, flags);
 }
 inline int sendmmsg(int fd, mmsghdr* m, unsigned count, int flags) {
-  if constexpr (kThroughLibc) return ::sendmmsg(fd, m, count, flags);
+  if constexpr (kThroughLibc) return through_libc([&] { return ::sendmmsg(fd, m, count, flags); });
   return static_cast<int>(::syscall(SYS_sendmmsg, fd, m, count, flags));
 }
 inline ssize_t recv(int fd, void* p, size_t n, int flags) {
-  if constexpr (kThroughLibc) return ::recv(fd, p, n, flags);
+  if constexpr (kThroughLibc) return through_libc([&] { return ::recv(fd, p, n, flags); });
   return ::syscall(SYS_recvfrom, fd, p, n, flags, nullptr, nullptr);
 }
 inline ssize_t recvmsg(int fd, msghdr* m, int flags) {
-  if constexpr (kThroughLibc) return ::recvmsg(fd, m, flags);
+  if constexpr (kThroughLibc) return through_libc([&] { return ::recvmsg(fd, m, flags); });
   return ::syscall(SYS_recvmsg, fd, m, flags);
 }
 inline int connect(int fd, const sockaddr* to, socklen_t n) {
-  if constexpr (kThroughLibc) return ::connect(fd, to, n);
+  if constexpr (kThroughLibc) return through_libc([&] { return ::connect(fd, to, n); });
   return static_cast<int>(::syscall(SYS_connect, fd, to, n));
 }
+// Of a listening socket; who called does not matter here.
+inline int accept4(int fd, int flags) {
+  if constexpr (kThroughLibc) {
+    return through_libc([&] { return ::accept4(fd, nullptr, nullptr, flags); });
+  }
+  return static_cast<int>(::syscall(SYS_accept4, fd, nullptr, nullptr, flags));
+}
+// As poll(2) that does not wait: bytes, an end or an error are there.
+inline bool readable(int fd) {
+  pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+  timespec no_time{};
+  return ::syscall(SYS_ppoll, &p, 1, &no_time, nullptr, size_t{0}) > 0;
+}
 inline int close(int fd) {
-  if constexpr (kThroughLibc) return ::close(fd);
+  if constexpr (kThroughLibc) return through_libc([&] { return ::close(fd); });
   return static_cast<int>(::syscall(SYS_close, fd));
 }
 // A word to or from a descriptor of the kernel's own, such as an eventfd: nothing for a sanitizer.
@@ -68,18 +96,22 @@ inline void wait_readable(int fd) {
 inline void nap(std::chrono::nanoseconds time) {
   const timespec t{.tv_sec = 0, .tv_nsec = static_cast<long>(time.count())};
   if constexpr (kThroughLibc) {
-    (void)::nanosleep(&t, nullptr);
+    (void)through_libc([&] { return ::nanosleep(&t, nullptr); });
   } else {
     (void)::syscall(SYS_nanosleep, &t, nullptr);
   }
 }
-// Files, for captures.
+// Files, for captures and the log of faults.
 inline int open(const char* name, int flags, mode_t mode) {
-  if constexpr (kThroughLibc) return ::open(name, flags, mode);
+  if constexpr (kThroughLibc) return through_libc([&] { return ::open(name, flags, mode); });
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, name, flags, mode));
 }
+inline ssize_t write(int fd, const void* p, size_t n) {
+  if constexpr (kThroughLibc) return through_libc([&] { return ::write(fd, p, n); });
+  return ::syscall(SYS_write, fd, p, n);
+}
 inline ssize_t pwritev(int fd, const iovec* pieces, int n, off_t at) {
-  if constexpr (kThroughLibc) return ::pwritev(fd, pieces, n, at);
+  if constexpr (kThroughLibc) return through_libc([&] { return ::pwritev(fd, pieces, n, at); });
   // The offset in halves, as the kernel takes it; all of it is in the first on 64-bit machines.
   static_assert(sizeof(long) == 8);
   return ::syscall(SYS_pwritev, fd, pieces, n, at, 0L);

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "config/options.h"
+#include "port/calls.h"
 #include "port/capture.h"
 
 namespace weft::port {
@@ -21,7 +22,7 @@ FaultLog* FaultLog::of_process() {
 }
 
 FaultLog::FaultLog(const std::string& path)
-    : file_(raise(Fd{::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)})) {
+    : file_(raise(Fd{calls::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)})) {
   if (!file_.valid())
     WEFT_LOG(warn, "option fault_log: %s: %s", path.c_str(), std::strerror(errno));
 }
@@ -34,7 +35,7 @@ void FaultLog::lost(const char* way, const Address& peer, size_t bytes, Bytes fr
     line += kDigits[static_cast<uint8_t>(b) & 15];
   }
   line += '\n';
-  (void)!::write(file_.get(), line.data(), line.size());
+  (void)calls::write(file_.get(), line.data(), line.size());
 }
 
 }  // namespace weft::port

@@ -1,13 +1,14 @@
 #include "port/fd.h"
 
 #include <fcntl.h>
-#include <unistd.h>
+
+#include "port/calls.h"
 
 namespace weft::port {
 
 void Fd::reset() {
   // close(2) has given the number back even when it reports an error; there is nothing to repeat.
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  if (fd_ >= 0) calls::close(std::exchange(fd_, -1));
 }
 
 Fd raise(Fd fd) {

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "port/calls.h"
+
 namespace weft::port {
 namespace {
 
@@ -9,7 +11,7 @@ namespace {
 constexpr uint16_t kSomePort = 9;
 
 Fd datagram_socket(int family) {
-  return Fd{::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  return raise(Fd{::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0)});
 }
 
 bool bind_to(const Fd& fd, Address at) {
@@ -27,14 +29,11 @@ Result<Address, SystemError> source_towards(const Address& to, const Address& fr
   }
   Address there = to;
   there.set_port(kSomePort);
-  if (::connect(fd.get(), there.get(), there.length) != 0) {
+  if (calls::connect(fd.get(), there.get(), there.length) != 0) {
     return fail(SystemError{errno, "connect"});
   }
-  Address here;
-  here.length = sizeof here.storage;
-  if (::getsockname(fd.get(), here.get(), &here.length) != 0) {
-    return fail(SystemError{errno, "getsockname"});
-  }
+  Address here = Address::of_socket(fd.get());
+  if (!here.valid()) return fail(SystemError{errno, "getsockname"});
   here.set_port(0);
   return here;
 }

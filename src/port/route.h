@@ -1,5 +1,5 @@
 // What the kernel's routing says about addresses. Nothing is sent: a datagram socket is connected
-// and asked for its name.
+// and asked for its name. No cancellation point.
 #pragma once
 
 #include "base/result.h"

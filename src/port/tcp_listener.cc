@@ -4,6 +4,8 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "port/calls.h"
+#include "port/socket_option.h"
 
 namespace weft::port {
 
@@ -11,14 +13,8 @@ Result<TcpListener, SystemError> TcpListener::bind(const Address& at, bool only_
   TcpListener l;
   l.fd_ = raise(Fd{::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
   if (!l.fd_.valid()) return fail(SystemError{errno, "socket"});
-  const int on = 1;
-  (void)::setsockopt(l.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (at.family() == AF_INET6) {
-    // A given IPv6 address means itself; a mapped one cannot be bound otherwise than with both
-    // families.
-    const int only6 = only_ipv6 || !(at.is_any() || at.gid().is_ipv4()) ? 1 : 0;
-    (void)::setsockopt(l.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &only6, sizeof only6);
-  }
+  set_option(l.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+  set_families(l.fd(), at, only_ipv6);
   if (::bind(l.fd(), at.get(), at.length) != 0) return fail(SystemError{errno, "bind"});
   return l;
 }
@@ -39,7 +35,7 @@ std::optional<TcpStream> TcpListener::accept() const {
   // Said once for each time that descriptors run out, and not for each try.
   static std::atomic<bool> said{false};
   for (;;) {
-    const int fd = ::accept4(this->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = calls::accept4(this->fd(), SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
       said.store(false, std::memory_order_relaxed);
       return TcpStream{raise(Fd{fd})};
@@ -56,13 +52,6 @@ std::optional<TcpStream> TcpListener::accept() const {
     }
     return {};
   }
-}
-
-Address TcpListener::local() const {
-  Address a;
-  a.length = sizeof a.storage;
-  if (::getsockname(fd(), a.get(), &a.length) != 0) a.length = 0;
-  return a;
 }
 
 }  // namespace weft::port

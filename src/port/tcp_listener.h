@@ -21,7 +21,7 @@ class TcpListener {
   // Nothing when no connection waits, or when the process has no descriptor left (then it stays in
   // the queue).
   std::optional<TcpStream> accept() const;
-  Address local() const;
+  Address local() const { return Address::of_socket(fd()); }
   void set_type_of_service(uint8_t tos) const { port::set_type_of_service(fd_, tos); }
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }

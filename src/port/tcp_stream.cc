@@ -9,6 +9,7 @@
 #include "config/options.h"
 #include "port/calls.h"
 #include "port/faults.h"
+#include "port/socket_option.h"
 
 namespace weft::port {
 
@@ -17,11 +18,6 @@ std::string SystemError::to_string() const {
 }
 
 namespace {
-
-void set_int(int fd, int level, int name, int value) {
-  // Options that tune; a kernel that refuses one still moves the bytes.
-  (void)::setsockopt(fd, level, name, &value, sizeof value);
-}
 
 bool set_congestion(int fd, const char* name) {
   return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
@@ -32,8 +28,8 @@ bool set_congestion(int fd, const char* name) {
 
 void set_type_of_service(const Fd& socket, uint8_t tos) {
   // A socket of IPv6 that talks to a mapped address has both; one of IPv4 has no second.
-  set_int(socket.get(), IPPROTO_IP, IP_TOS, tos);
-  set_int(socket.get(), IPPROTO_IPV6, IPV6_TCLASS, tos);
+  set_option(socket.get(), IPPROTO_IP, IP_TOS, tos);
+  set_option(socket.get(), IPPROTO_IPV6, IPV6_TCLASS, tos);
 }
 
 std::unique_ptr<TcpStream::Hooks> TcpStream::hooks_of_process() {
@@ -43,7 +39,7 @@ std::unique_ptr<TcpStream::Hooks> TcpStream::hooks_of_process() {
 }
 
 TcpStream::TcpStream(Fd fd) : fd_(std::move(fd)), hooks_(hooks_of_process()) {
-  set_int(fd_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 Result<TcpStream, SystemError> TcpStream::connect(const Address& from, const Address& to,
@@ -55,14 +51,14 @@ Result<TcpStream, SystemError> TcpStream::connect(const Address& from, const Add
     // Without this the bind would take a port from the whole host before the destination is known,
     // and run out.
     if (from.port() == 0)
-      set_int(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+      set_option(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     else
-      set_int(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+      set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
     if (::bind(fd.get(), from.get(), from.length) != 0) return fail(SystemError{errno, "bind"});
   }
   TcpStream stream{std::move(fd)};
   if (stream.tap() != nullptr) stream.tap()->connects();
-  if (::connect(stream.fd(), to.get(), to.length) != 0 && errno != EINPROGRESS) {
+  if (calls::connect(stream.fd(), to.get(), to.length) != 0 && errno != EINPROGRESS) {
     return fail(SystemError{errno, "connect"});
   }
   return stream;
@@ -77,7 +73,7 @@ Result<TcpStream, SystemError> TcpStream::to_itself(const Gid& address) {
   at = stream.local();
   // RFC 9293 section 3.5: a simultaneous open, with itself. On one host it is through before
   // connect(2) returns.
-  if (::connect(stream.fd(), at.get(), at.length) != 0 && errno != EINPROGRESS) {
+  if (calls::connect(stream.fd(), at.get(), at.length) != 0 && errno != EINPROGRESS) {
     return fail(SystemError{errno, "connect"});
   }
   return stream;
@@ -194,10 +190,10 @@ void TcpStream::give_up_after(Duration silence) const {
   // stopped, in a debugger say, and take no bytes.
   const auto s = std::chrono::ceil<std::chrono::seconds>(silence).count();
   constexpr int kEvery = 2;  // seconds
-  set_int(fd(), IPPROTO_TCP, TCP_KEEPIDLE, static_cast<int>(s / 3));
-  set_int(fd(), IPPROTO_TCP, TCP_KEEPINTVL, kEvery);
-  set_int(fd(), IPPROTO_TCP, TCP_KEEPCNT, static_cast<int>((s - s / 3) / kEvery));
-  set_int(fd(), SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd(), IPPROTO_TCP, TCP_KEEPIDLE, static_cast<int>(s / 3));
+  set_option(fd(), IPPROTO_TCP, TCP_KEEPINTVL, kEvery);
+  set_option(fd(), IPPROTO_TCP, TCP_KEEPCNT, static_cast<int>((s - s / 3) / kEvery));
+  set_option(fd(), SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 void TcpStream::shut_write() const {
@@ -210,13 +206,6 @@ void TcpStream::reset() {
   const linger now{.l_onoff = 1, .l_linger = 0};
   (void)::setsockopt(fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   close();
-}
-
-Address TcpStream::local() const {
-  Address a;
-  a.length = sizeof a.storage;
-  if (::getsockname(fd(), a.get(), &a.length) != 0) a.length = 0;
-  return a;
 }
 
 Address TcpStream::peer() const {

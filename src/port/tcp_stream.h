@@ -61,7 +61,7 @@ class TcpStream {
     fd_.reset();
   }
 
-  Address local() const;
+  Address local() const { return Address::of_socket(fd()); }
   Address peer() const;
   // TCP payload per segment now, for sizing FPDUs towards peers that want one per segment.
   uint32_t emss() const;

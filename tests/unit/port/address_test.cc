@@ -3,6 +3,10 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
+#include "port/fd.h"
+
 namespace weft::port {
 namespace {
 
@@ -35,6 +39,19 @@ TEST(Address, OfAnIpv6Gid) {
 TEST(Address, LinkLocalKeepsItsScope) {
   EXPECT_EQ(Address::from_gid(v6("fe80::1"), 1, 5).scope(), 5U);
   EXPECT_EQ(Address::from_gid(kV4, 1, 5).scope(), 0U);
+}
+
+TEST(Address, OfASocket) {
+  const Address here = Address::from_gid(Gid::from_ipv4(INADDR_LOOPBACK), 0);
+  const Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  ASSERT_EQ(::bind(fd.get(), here.get(), here.length), 0);
+  const Address a = Address::of_socket(fd.get());
+  EXPECT_TRUE(a.valid());
+  EXPECT_EQ(a.gid(), here.gid());
+  EXPECT_NE(a.port(), 0);
+  errno = 0;
+  EXPECT_FALSE(Address::of_socket(-1).valid());
+  EXPECT_EQ(errno, EBADF);
 }
 
 TEST(Address, Any) {
