@@ -1,4 +1,5 @@
 // What finds no room in a UDP socket is gone without a word: the kernel counts it, and is asked.
+// What the socket counts itself is looked at by the way.
 #pragma once
 
 #include <chrono>
@@ -30,12 +31,16 @@ class OverrunCount {
   // The socket says so many since it was made. It wraps.
   void count(uint32_t all, stats::EngineCounters& counters) {
     if (all != counted_) counters.socket_overruns.add(all - std::exchange(counted_, all));
+    const uint32_t switches = socket.gro_switches();
+    if (switches != switches_)
+      counters.gro_switches.add(switches - std::exchange(switches_, switches));
   }
 
  private:
   static constexpr Duration kEvery = std::chrono::milliseconds{20};
   Time at_ = Time::never();
   uint32_t counted_ = 0;
+  uint32_t switches_ = 0;
 };
 
 }  // namespace weft::engine

@@ -5,24 +5,15 @@
 
 #include <cstring>
 
-#include "port/calls.h"
+#include "port/route.h"
 #include "port/udp_socket.h"
 
 namespace weft::port {
 namespace {
 
-// As source_towards() of route.h, with nothing that cancels a thread which holds the engine.
 bool sends_from_itself(const Gid& own) {
-  constexpr uint16_t kPort = 9;  // nothing is sent there
-  Address to = Address::from_gid(own, kPort);
-  const int fd = ::socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  Address source;
-  source.length = sizeof source.storage;
-  const bool told = calls::connect(fd, to.get(), to.length) == 0 &&
-                    ::getsockname(fd, source.get(), &source.length) == 0;
-  calls::close(fd);
-  return told && source.gid() == own;
+  const auto source = source_towards(Address::from_gid(own, 0), {});
+  return source.ok() && source->gid() == own;
 }
 
 }  // namespace
@@ -37,11 +28,11 @@ bool UdpSocket::chosen_anyway(const Gid& from, const Gid& to) {
 // Does the datagram itself have to say its hop limit? To a group it has: what the socket gives is
 // for single hosts.
 bool UdpSocket::says_hops(uint8_t hops, const Gid& to) {
-  using Say = UsualHops::Say;
-  if (!to.is_ipv4() || IN_MULTICAST(to.ipv4())) return hops != UsualHops::kKernels;
-  const Say say = hops_.said(hops);
+  using Say = UsualTtl::Say;
+  if (!to.is_ipv4() || IN_MULTICAST(to.ipv4())) return hops != UsualTtl::kKernels;
+  const Say say = ttl_.said(hops);
   if (say == Say::to_socket) {
-    const int value = hops != UsualHops::kKernels ? hops : -1;
+    const int value = hops != UsualTtl::kKernels ? hops : -1;
     (void)::setsockopt(fd_.get(), IPPROTO_IP, IP_TTL, &value, sizeof value);
   }
   return say == Say::with_datagram;

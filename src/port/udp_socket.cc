@@ -13,15 +13,11 @@
 #include "port/cut.h"
 #include "port/faults.h"
 #include "port/faulty_datagrams.h"
+#include "port/socket_option.h"
 #include "port/udp_tap.h"
 
 namespace weft::port {
 namespace {
-
-void set_int(int fd, int level, int name, int value) {
-  // Where it fails the datagrams come without that word of the kernel's.
-  (void)::setsockopt(fd, level, name, &value, sizeof value);
-}
 
 // As a dual-stack socket wants it.
 Address mapped(const Address& to) {
@@ -56,10 +52,10 @@ UdpSocket::UdpSocket(Fd fd, size_t buffer) : fd_(std::move(fd)), family_(local()
   const auto size = static_cast<int>(std::min<size_t>(buffer, 1 << 30));
   // Beyond rmem_max and wmem_max where the process may.
   if (::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) != 0) {
-    set_int(fd_.get(), SOL_SOCKET, SO_RCVBUF, size);
+    set_option(fd_.get(), SOL_SOCKET, SO_RCVBUF, size);
   }
   if (::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) != 0) {
-    set_int(fd_.get(), SOL_SOCKET, SO_SNDBUF, size);
+    set_option(fd_.get(), SOL_SOCKET, SO_SNDBUF, size);
   }
   int granted = 0;
   socklen_t length = sizeof granted;
@@ -68,39 +64,43 @@ UdpSocket::UdpSocket(Fd fd, size_t buffer) : fd_(std::move(fd)), family_(local()
   }
   const int on = 1;
   gathers_ = ::setsockopt(fd_.get(), SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
-  set_int(fd_.get(), IPPROTO_IP, IP_RECVTOS, 1);
-  set_int(fd_.get(), IPPROTO_IP, IP_RECVTTL, 1);
+  set_option(fd_.get(), IPPROTO_IP, IP_RECVTOS, 1);
+  set_option(fd_.get(), IPPROTO_IP, IP_RECVTTL, 1);
   if (family_ == AF_INET6) {
-    set_int(fd_.get(), IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-    set_int(fd_.get(), IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-    set_int(fd_.get(), IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+    set_option(fd_.get(), IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+    set_option(fd_.get(), IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+    set_option(fd_.get(), IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
   } else {
-    set_int(fd_.get(), IPPROTO_IP, IP_PKTINFO, 1);
+    set_option(fd_.get(), IPPROTO_IP, IP_PKTINFO, 1);
   }
   allow_fragments(false);
 }
 
-void UdpSocket::ask_to_gather() {
-  if (gathers_) set_int(fd_.get(), SOL_UDP, UDP_GRO, gathering_.wanted() ? 1 : 0);
+void UdpSocket::switch_gro() {
+  if (!gathers_) return;
+  set_option(fd_.get(), SOL_UDP, UDP_GRO, gro_.wanted() ? 1 : 0);
+  ++gro_switches_;
 }
 
-// A train that came since the socket was empty would be told of without its segment size.
-void UdpSocket::gather_no_more() {
-  ask_to_gather();
+// A train that came since the socket was empty would be told of without its segment size, so it is
+// looked for. One that another processor began to queue before and ends to behind the look, some
+// 100 ns, is not seen: it does not have the length that its first header says, and is dropped.
+void UdpSocket::switch_gro_off() {
+  switch_gro();
   std::byte first;
   if (calls::recv(fd_.get(), &first, sizeof first, MSG_PEEK | MSG_DONTWAIT) < 0) return;
-  gathering_.not_empty();
-  ask_to_gather();
+  gro_.not_empty();
+  switch_gro();
 }
 
 // There is no word for it in a datagram's control messages, over IPv4. Few sockets have both kinds.
 void UdpSocket::allow_fragments(bool on) {
   if (std::exchange(fragments_, on) == on) return;
   // PROBE sets DF and leaves the size to us: wire.md 9.1 finds the path's MTU by its own probes.
-  set_int(fd_.get(), IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE);
+  set_option(fd_.get(), IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE);
   if (family_ == AF_INET6) {
-    set_int(fd_.get(), IPPROTO_IPV6, IPV6_MTU_DISCOVER,
-            on ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE);
+    set_option(fd_.get(), IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+               on ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE);
   }
 }
 
@@ -110,13 +110,6 @@ uint32_t UdpSocket::overruns() const {
   // A kernel that does not tell leaves the zeros (before Linux 4.12).
   (void)::getsockopt(fd_.get(), SOL_SOCKET, SO_MEMINFO, facts.data(), &length);
   return facts[SK_MEMINFO_DROPS];
-}
-
-Address UdpSocket::local() const {
-  Address a;
-  a.length = sizeof a.storage;
-  if (::getsockname(fd_.get(), a.get(), &a.length) != 0) a.length = 0;
-  return a;
 }
 
 // --- faults and records
@@ -177,12 +170,16 @@ UdpSocket::Sent UdpSocket::send_now(const Train& train, Segmentation& segmentati
   header.msg_iov = const_cast<IoVec*>(train.pieces.data());
   header.msg_iovlen = train.pieces.size();
   const bool many = total(train.pieces) > train.segment && train.segment > 0;
+  bool too_big_as_one = false;
   if (!many || segmentation.worth_trying()) {
     header.msg_controllen = write_control(control.bytes, train, many ? train.segment : 0);
     if (header.msg_controllen == 0) header.msg_control = nullptr;
     const Sent sent = send_train(train, header);
     if (!many) return sent;
-    if (!no_segmentation(sent.error)) {
+    // Linux 6.18 refuses trains of datagrams that IP would cut up, and takes each by itself. What
+    // is too big alone is told of below.
+    too_big_as_one = sent.too_big;
+    if (!too_big_as_one && !no_segmentation(sent.error)) {
       if (sent.bytes > 0) segmentation.worked();
       return sent;
     }
@@ -191,7 +188,8 @@ UdpSocket::Sent UdpSocket::send_now(const Train& train, Segmentation& segmentati
   header.msg_controllen = write_control(control.bytes, train, 0);
   if (header.msg_controllen == 0) header.msg_control = nullptr;
   const Sent sent = send_one_by_one(train, header);
-  if (sent.bytes > 0) segmentation.failed();
+  // It is no fault of the route: datagrams of another size go in trains.
+  if (sent.bytes > 0 && !too_big_as_one) segmentation.failed();
   return sent;
 }
 
@@ -272,7 +270,7 @@ UdpSocket::Received UdpSocket::receive_pieces(std::span<const IoVec> pieces, int
   if (take(header, flags, r)) {
     r.from.length = header.msg_namelen;
     read_control(header, r);
-    if ((flags & MSG_PEEK) == 0 && gathering_.came(r.segment < r.bytes)) ask_to_gather();
+    if ((flags & MSG_PEEK) == 0 && gro_.came(r.segment < r.bytes)) switch_gro();
   }
   return r;
 }
@@ -283,7 +281,7 @@ UdpSocket::Received UdpSocket::receive_into(std::span<const IoVec> pieces) {
   msghdr header{};
   header.msg_iov = const_cast<IoVec*>(pieces.data());
   header.msg_iovlen = pieces.size();
-  if (take(header, 0, r) && gathering_.came(false)) ask_to_gather();
+  if (take(header, 0, r) && gro_.came(false)) switch_gro();
   return r;
 }
 
@@ -295,7 +293,7 @@ bool UdpSocket::take(msghdr& header, int flags, Received& r) {
   if (n < 0) {
     r.would_block = errno == EAGAIN;
     if (!r.would_block) r.error = errno;
-    if (r.would_block && gathering_.empty()) gather_no_more();
+    if (r.would_block && gro_.empty()) switch_gro_off();
     return false;
   }
   r.bytes = r.segment = static_cast<size_t>(n);

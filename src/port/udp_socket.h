@@ -16,7 +16,7 @@
 #include "port/address.h"
 #include "port/fd.h"
 #include "port/tcp_stream.h"
-#include "port/udp_habits.h"
+#include "port/udp_tuning.h"
 
 namespace weft::port {
 
@@ -48,8 +48,6 @@ class UdpSocket {
   static constexpr size_t kMostSegments = 64;
   static constexpr size_t kMostBytes = 65'493;
   static constexpr size_t kMostBytesIpv6 = 65'473;
-  // The largest datagram that IPv4 and IPv6 both take.
-  static constexpr size_t kMostDatagram = 65'487;
 
   UdpSocket();
   UdpSocket(UdpSocket&&) noexcept;
@@ -125,6 +123,8 @@ class UdpSocket {
   size_t receive_buffer() const { return receive_buffer_; }
   // Does this kernel put trains together on their way in?
   bool gathers() const { return gathers_; }
+  // How often it was told to, or not to, since the socket was made; it wraps.
+  uint32_t gro_switches() const { return gro_switches_; }
 
   // As this socket wants it; send() takes any, and this one without converting it.
   Address address_of(const Gid& gid, uint16_t port, uint32_t scope) const {
@@ -135,7 +135,7 @@ class UdpSocket {
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
   void close() { fd_.reset(); }
-  Address local() const;
+  Address local() const { return Address::of_socket(fd()); }
 
  private:
   friend class FaultyDatagrams;
@@ -150,8 +150,8 @@ class UdpSocket {
   Sent send_hooked(const Train& train, Segmentation& segmentation);
   Received receive_hooked(MutableBytes buffer);
   void allow_fragments(bool on);
-  void ask_to_gather();
-  void gather_no_more();
+  void switch_gro();
+  void switch_gro_off();
   size_t write_control(MutableBytes control, const Train& train, size_t segment);
   bool says_hops(uint8_t hops, const Gid& to);
   bool chosen_anyway(const Gid& from, const Gid& to);
@@ -161,10 +161,11 @@ class UdpSocket {
 
   Fd fd_;
   int family_ = 0;
-  bool gathers_ = false;   // the kernel can
-  Gathering gathering_;    // and is to
+  bool gathers_ = false;  // the kernel can
+  GroSwitch gro_;         // and is to
+  uint32_t gro_switches_ = 0;
   bool fragments_ = true;  // as the kernel has it
-  UsualHops hops_;
+  UsualTtl ttl_;
   OwnSource own_source_;
   size_t receive_buffer_ = 0;
   std::vector<IoVec> cut_;  // for send_one_by_one()

@@ -99,6 +99,7 @@ struct EngineCounters {
   Cell datagrams_unsent;
   Cell datagrams_too_big;
   Cell socket_overruns;
+  Cell gro_switches;
   std::array<Cell, wire::kWdpDropCount> datagram_dropped;
   std::array<Cell, kRejReasons> wdp_rejected;
   std::array<Cell, kCallEnds> wdp_call_failed;

@@ -259,12 +259,13 @@ void add_datagram_rows(Visitor& t) {
   t.one(&E::datagrams_received, "datagrams_received", "Datagrams that came");
   t.one(&E::datagrams_unsent, "datagrams_unsent",
         "Datagrams that the kernel refused to send, as for want of a route");
-  t.one(&E::datagrams_too_big, "datagrams_too_big",
-        "Datagrams that were larger than the path carries");
+  t.one(&E::datagrams_too_big, "datagrams_too_big", "Datagrams larger than the path carries");
   t.one(&E::socket_overruns, "socket_overruns",
         "Datagrams that came and found no room in a socket's buffer. The kernel tells it of a "
         "socket, not of a queue pair, and counts a train that it keeps together as one; those of "
         "UC are in datagrams_lost as well, each by itself");
+  t.one(&E::gro_switches, "gro_switches",
+        "Times that UDP_GRO was turned off, datagrams coming one by one, or on, for rows of them");
   t.family(&E::datagram_dropped, "datagram_dropped", "Datagrams dropped", [](size_t i) {
     const auto why = static_cast<wire::WdpDrop>(i);
     return Words{wire::counter_name(why), wire::to_string(why)};
@@ -281,8 +282,7 @@ void add_datagram_rows(Visitor& t) {
            "Calls of UC, and questions about UD queue pairs, that failed",
            [&](size_t i) { return i < kRejReasons ? rejection(i) : kCalls[i - kRejReasons]; });
   t.one(&E::datagrams_held, "datagrams_held", "UC: datagrams that waited behind a gap");
-  t.one(&E::messages_too_long, "messages_too_long",
-        "UC: messages that were longer than their receive");
+  t.one(&E::messages_too_long, "messages_too_long", "UC: messages longer than their receive");
   t.one(&E::uc_reads_answered, "uc_reads_answered", "UC: ranges of RDMA Reads answered");
   t.one(&E::uc_reads_failed, "uc_reads_failed", "UC: RDMA Reads given up");
   t.one(&E::uc_ranges_repeated, "uc_ranges_repeated",

@@ -1,5 +1,5 @@
-// What a UDP socket asks of the kernel once, as long as its traffic stays as it is, instead of with
-// each datagram.
+// What a UDP socket is set to, as its traffic is, instead of asking it of the kernel with each
+// datagram.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace weft::port {
 // datagram comes alone, with nothing before the next, as in a ping-pong, there is nothing to put
 // together, and to be told so costs a line of memory that the sender's processor has just written:
 // 0.2 us a datagram (docs/performance.md, "Round trips"). Value type.
-class Gathering {
+class GroSwitch {
  public:
   bool wanted() const { return wanted_; }
   // A datagram or a train has come; nothing is there. True when wanted() has changed.
@@ -39,12 +39,12 @@ class Gathering {
   unsigned alone_ = 0;  // since a train or a row
 };
 
-// The hop limit that a socket gives its datagrams over IPv4 by itself. Programs name one with each
-// destination, most of them always the same: it becomes the socket's, for to say it with each
-// datagram (IP_TTL, beside the source address) costs the kernel an allocation. Value type.
-class UsualHops {
+// The hop limit that a socket gives its datagrams over IPv4 by itself (IP_TTL). Programs name one
+// with each destination, most of them always the same: it becomes the socket's, for to say it with
+// each datagram (beside the source address) costs the kernel an allocation. Value type.
+class UsualTtl {
  public:
-  static constexpr uint8_t kKernels = 0;
+  static constexpr uint8_t kKernels = 0;  // its own choice
   enum class Say : uint8_t { nothing, with_datagram, to_socket };
   // What has to be done for a datagram with this hop limit; with to_socket it is the usual one now.
   Say said(uint8_t hops) {

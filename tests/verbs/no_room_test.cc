@@ -1,0 +1,130 @@
+// ENOBUFS: the kernel has no memory for a datagram just now. As with a full socket, what is to be
+// sent waits (wire.md 9.2: "do not drop").
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdarg>
+
+#include "tests/support/counted.h"
+#include "tests/verbs/endpoint.h"
+
+namespace {
+
+std::atomic<bool> short_of_memory{false};
+std::atomic<uint64_t> asked{0};
+std::atomic<uint64_t> refused{0};
+
+// The first three calls that send, and every other one after these.
+bool refuses() {
+  if (!short_of_memory) return false;
+  const uint64_t n = asked++;
+  if (n >= 3 && n % 2 != 0) return false;
+  ++refused;
+  errno = ENOBUFS;
+  return true;
+}
+
+using Syscall = long (*)(long, ...);
+std::atomic<Syscall> next_syscall{nullptr};
+
+}  // namespace
+
+// The library's calls come here, too (port/calls.h), since this is seen from outside. All six words
+// are passed on.
+#define WEFT_SEEN extern "C" __attribute__((visibility("default")))
+WEFT_SEEN long syscall(long number, ...) noexcept {
+  va_list args;
+  va_start(args, number);
+  long word[6];
+  for (long& w : word) w = va_arg(args, long);
+  va_end(args);
+  if ((number == SYS_sendmsg || number == SYS_sendmmsg) && refuses()) return -1;
+  Syscall next = next_syscall;
+  if (next == nullptr) {
+    next = reinterpret_cast<Syscall>(::dlsym(RTLD_NEXT, "syscall"));
+    next_syscall = next;
+  }
+  return next(number, word[0], word[1], word[2], word[3], word[4], word[5]);
+}
+// These where a sanitizer is to see them.
+WEFT_SEEN ssize_t sendmsg(int fd, const msghdr* m, int flags) {
+  return ::syscall(SYS_sendmsg, fd, m, flags);
+}
+WEFT_SEEN int sendmmsg(int fd, mmsghdr* m, unsigned count, int flags) {
+  return static_cast<int>(::syscall(SYS_sendmmsg, fd, m, count, flags));
+}
+
+namespace weft::test {
+namespace {
+
+constexpr size_t kGrh = 40;
+constexpr size_t kMessages = 100;
+constexpr size_t kRoom = 1100;
+constexpr QpOptions kUd{.depth = 128, .type = IBV_QPT_UD};
+
+struct Side {
+  Side() : memory(kMessages * kRoom), mr(a.reg(memory.data(), memory.size())), cq(a.cq(256)) {
+    qp = make_qp(a, cq.get(), kUd);
+    to_rtr(qp.get(), 0, {}, kUd);
+    to_rts(qp.get(), kUd);
+  }
+  Adapter a;
+  std::vector<uint8_t> memory;
+  MrPtr mr;
+  CqPtr cq;
+  QpPtr qp;
+};
+
+// Trains of several, and single ones.
+size_t size_of(size_t message) {
+  return message % 10 < 7 ? 900 : 300 + message;
+}
+
+TEST(NoRoom, in_the_kernel_is_waited_for_and_nothing_is_lost) {
+  Side a;
+  Side b;
+  for (size_t i = 0; i < a.memory.size(); ++i) {
+    a.memory[i] = static_cast<uint8_t>(i * 7 + (i >> 8) * 3 + 1);
+  }
+  ibv_ah_attr attr{.grh = {.dgid = own_gid(b.a)}, .is_global = 1, .port_num = 1};
+  const std::unique_ptr<ibv_ah, Freer<ibv_ah, ibv_destroy_ah>> ah{
+      ibv_create_ah(a.a.pd.get(), &attr)};
+  ASSERT_NE(ah, nullptr);
+  for (size_t i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(post_recv(b.qp.get(), i, {sge(&b.memory[i * kRoom], kRoom, b.mr.get())}), 0);
+  }
+  const Counted cut{"sends_cut"};
+  const Counted unsent{"datagrams_unsent"};
+  short_of_memory = true;
+  for (size_t i = 0; i < kMessages; ++i) {
+    ibv_send_wr wr{};
+    wr.wr_id = i;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.ud = {.ah = ah.get(), .remote_qpn = b.qp->qp_num, .remote_qkey = kQKey};
+    ASSERT_EQ(post_send(a.qp.get(), wr, {sge(&a.memory[i * kRoom], size_of(i), a.mr.get())}), 0);
+  }
+  const auto sent = collect(a.cq.get(), kMessages);
+  const auto came = collect(b.cq.get(), kMessages);
+  short_of_memory = false;
+  ASSERT_EQ(sent.size(), kMessages);
+  ASSERT_EQ(came.size(), kMessages);
+  for (size_t i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(sent[i].wr_id, i);
+    EXPECT_EQ(sent[i].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(came[i].wr_id, i);
+    EXPECT_EQ(came[i].byte_len, kGrh + size_of(i)) << i;
+    EXPECT_EQ(std::memcmp(&b.memory[i * kRoom + kGrh], &a.memory[i * kRoom], size_of(i)), 0) << i;
+  }
+  EXPECT_GE(refused.load(), 3U);
+  cut.expect({{"", refused.load()}});
+  unsent.expect({});
+}
+
+}  // namespace
+}  // namespace weft::test
