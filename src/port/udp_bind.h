@@ -16,6 +16,6 @@ Result<Fd, SystemError> bind_udp(const Address& at, bool only_ipv6 = false);
 // host that do the same (wire.md 10). `interface`: of a group of IPv6 that does not leave its link.
 Result<Fd, SystemError> bind_group(const Address& group, uint32_t interface);
 // By one more interface, whose own address is `local`. 0, or an errno value.
-int join_group(const Fd& fd, const Address& group, const Gid& local, uint32_t interface);
+int join_group(int fd, const Address& group, const Gid& local, uint32_t interface);
 
 }  // namespace weft::port

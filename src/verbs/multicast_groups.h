@@ -5,13 +5,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
+#include "engine/datagram_tally.h"
 #include "engine/overrun_count.h"
 #include "engine/source.h"
 #include "port/udp_socket.h"
 #include "verbs/types.h"
-#include "wdp/endpoint.h"
+#include "wdp/port.h"
 
 namespace weft::device {
 struct Device;
@@ -21,13 +23,24 @@ namespace weft::verbs {
 
 class UdTransport;
 
-// A group's socket. Owned by the engine; its holder calls.
-class GroupReceiver final : public engine::Source {
+// A group's socket, and the WDP port behind it, which knows the group's members and nobody else.
+// Owned by the engine; its holder calls.
+class GroupReceiver final : public engine::Source, private wdp::PortOwner {
  public:
-  explicit GroupReceiver(port::Fd fd);
+  // `socket` is bound to the group.
+  GroupReceiver(engine::Token& token, port::UdpSocket socket, const wdp::Endpoint& group);
 
-  void attach(UdTransport& member) { members_.push_back(&member); }
-  void detach(UdTransport& member) { std::erase(members_, &member); }
+  // By the interfaces of `device` that have the group's family and have not joined yet; by
+  // `interface` alone where it is not 0. False: by none so far.
+  bool join(const device::Device& device, uint32_t interface);
+
+  // MGIDs that are one group on an IP network are one here: a member hears it once, as long as it
+  // is attached by any of them.
+  void attach(UdTransport& member, const Gid& mgid);
+  void detach(UdTransport& member, const Gid& mgid);
+  // The member has its queue from now on, or is about to lose it. For members alone.
+  void started(UdTransport& member);
+  void stopping(UdTransport& member);
   bool unused() const { return members_.empty(); }
   int fd() const { return socket_.fd(); }
   void close(engine::Token& token);
@@ -35,16 +48,33 @@ class GroupReceiver final : public engine::Source {
   void on_ready(engine::Token& token, bool readable, bool writable) override;
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token&) override {}
-  void on_no_memory(engine::Token&) override {}  // a datagram is lost
+  void on_no_memory(engine::Token& token) override;
   void abandon_in_child() override { socket_.close(); }
 
  private:
+  // wdp::PortOwner, of a port that nobody can call.
+  std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey&,
+                                           const wdp::Handshake&) override {
+    return wire::RejReason::no_listener;
+  }
+  Result<Callee, wire::RejReason> called(const wire::WdpCtl&, const wdp::Endpoint&) override {
+    return fail(wire::RejReason::qpn_unknown);
+  }
+  void answered(SessionToken, const wdp::Handshake&) override {}
+
   void receive(engine::Token& token);
   void deliver(engine::Token& token, Bytes bytes, const port::UdpSocket::Received& r);
+  bool is_own_address(const Gid& address) const;
+  void settle_members(engine::Token& token);
 
   port::UdpSocket socket_;
+  const wdp::Endpoint group_;
+  SystemRandom random_;
+  wdp::Port port_;
   engine::OverrunCount overruns_;
-  std::vector<UdTransport*> members_;
+  engine::DropTally drops_;
+  std::set<uint32_t> joined_;  // interfaces
+  std::map<UdTransport*, std::set<Gid>> members_;
 };
 
 class MulticastGroups {
@@ -53,6 +83,9 @@ class MulticastGroups {
   // addresses its senders send. Errors: system (no interface of this host joins it).
   Outcome<Ok> attach(engine::Token& token, UdTransport& member, const Gid& mgid);
   void detach(engine::Token& token, UdTransport& member, const Gid& mgid);
+  // Of a queue pair that is attached already: see GroupReceiver.
+  void started(engine::Token& token, UdTransport& member);
+  void stopping(engine::Token& token, UdTransport& member);
 
  private:
   // A group that does not leave its link is another one on each.
@@ -64,7 +97,10 @@ class MulticastGroups {
   };
   static std::vector<Place> places(engine::Token& token, const device::Device& device,
                                    const Gid& mgid);
+  GroupReceiver* find(const Place& place);
   GroupReceiver* receiver(engine::Token& token, const device::Device& device, const Place& place);
+  template <class F>
+  void each_of(engine::Engine& engine, F&& f);
 
   std::mutex lock_;  // of the map; the receivers belong to the holders of their engines
   std::map<Place, GroupReceiver*> receivers_;

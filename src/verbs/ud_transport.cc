@@ -10,7 +10,7 @@
 namespace weft::verbs {
 
 // From RTR on there is somebody to take what comes.
-void UdTransport::start() {
+void UdTransport::start(engine::Token& token) {
   const auto& gids = qp_.context().device().gids;
   queue_.emplace(static_cast<wdp::UdConsumer&>(*this),
                  wdp::UdParameters{.own_qpn = qp_.number(),
@@ -19,6 +19,7 @@ void UdTransport::start() {
   failed_ = false;
   tally_ = {};
   driver_.port().demux().add(qp_.number(), *queue_);
+  if (!groups_.empty()) qp_.adapter().groups().started(token, *this);
   for (const device::GidEntry& g : gids) driver_.set_interface(g.gid, g.ifindex);
 }
 
@@ -30,7 +31,7 @@ bool UdTransport::fragments() const {
 
 void UdTransport::changed(engine::Token& token, QpState from) {
   if (qp_.state() < QpState::rtr) return;
-  if (!queue_) start();
+  if (!queue_) start(token);
   if (from == QpState::sqe) queue_->resume();
   queue_->set_q_key(QKey{qp_.attributes().qkey});
   queue_->hold(qp_.state() == QpState::sqd);
@@ -43,6 +44,7 @@ void UdTransport::stopped(engine::Token& token) {
   if (!queue_) return;
   carry_counts();
   driver_.port().demux().remove(qp_.number());
+  if (!groups_.empty()) qp_.adapter().groups().stopping(token, *this);
   queue_.reset();
 }
 
@@ -80,20 +82,6 @@ void UdTransport::leave_groups(engine::Token& token) {
   while (!groups_.empty()) detach(token, Gid{groups_.back()});
 }
 
-// wire.md part IV: "Multicast receivers accept only class 2 with the right Q_Key."
-void UdTransport::received_by_group(engine::Token&, Bytes datagram, wdp::UdReception how) {
-  if (!queue_) return;
-  const auto ud = wire::WdpUd::parse(datagram);
-  if (!ud.ok() || !ud->multicast()) return;
-  how.from_own_address = is_own(qp_.context(), how.from.address);
-  struct During {
-    explicit During(bool& f) : flag(f) { flag = true; }
-    ~During() { flag = false; }
-    bool& flag;
-  } const during{from_group_};
-  queue_->received(*ud, datagram, how);
-}
-
 // --- what the queue asks and says
 
 void UdTransport::receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) {
@@ -113,7 +101,7 @@ void UdTransport::receive_done(const rdmap::Receive& r, Status status, const wdp
   qp_.receive_done(c, a.solicited);
   driver_.settle_only(*this);  // the receive may have been taken in another visit
   // The sockets of groups are nobody's own, and do not wait for one of their members.
-  if (!from_group_ && qp_.out_of_receives()) driver_.wait_for_receives(*this);
+  if (!a.multicast && qp_.out_of_receives()) driver_.wait_for_receives(*this);
 }
 
 // Its status stands in the queue; the rest of the visit is done first.

@@ -13,7 +13,7 @@ class UdTransport final : public Transport,
   // `driver`: of the queue pair's own port.
   UdTransport(QueuePair& qp, engine::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
 
-  // Null before RTR.
+  // Null before RTR, and in error.
   wdp::UdQueue* queue() { return queue_ ? &*queue_ : nullptr; }
   engine::DatagramDriver& driver() const { return driver_; }
 
@@ -22,9 +22,7 @@ class UdTransport final : public Transport,
   // False: it was not attached.
   bool detach(engine::Token& token, const Gid& mgid);
   void leave_groups(engine::Token& token);
-  // A datagram that came to one of the groups. The driver is to be settled afterwards.
-  void received_by_group(engine::Token& token, Bytes datagram, wdp::UdReception how);
-  const device::Device& device() const { return qp_.context().device(); }
+  const Context& context() const { return qp_.context(); }
 
   void posted(engine::Token& token) override;
   void changed(engine::Token& token, QpState from) override;
@@ -63,14 +61,13 @@ class UdTransport final : public Transport,
   // What was to be sent is tried again; what came is lost.
   void on_no_memory(engine::Token&) override { driver_.look_at(*this); }
 
-  void start();
+  void start(engine::Token& token);
   void carry_counts();
 
   engine::DatagramDriver& driver_;
   std::optional<wdp::UdQueue> queue_;
   engine::UdTally tally_;
   bool failed_ = false;
-  bool from_group_ = false;  // what is being received
   std::vector<Gid> groups_;  // attached to
 };
 

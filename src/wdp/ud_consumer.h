@@ -19,7 +19,8 @@ struct UdDestination {
 struct UdArrival {
   bool solicited = false;
   bool has_immediate = false;
-  uint32_t length = 0;  // the 40 bytes of the GRH included
+  bool multicast = false;  // to a group that the queue pair is attached to
+  uint32_t length = 0;     // the 40 bytes of the GRH included
   uint32_t immediate = 0;
   Qpn source;     // as the sender told it
   Endpoint from;  // as the kernel saw it: for the address handle of an answer (wire.md 10)

@@ -63,7 +63,7 @@ Result<Ok, WdpDrop> UdQueue::accept(const WdpUd& ud, Bytes datagram, const UdRec
   PieceList places;
   has_receive_ = false;
   if (!receive_pieces(consumer_.memory(), *receive_, 0, length, places).ok()) {
-    consumer_.receive_done(*receive_, Status::local_protection, {});
+    consumer_.receive_done(*receive_, Status::local_protection, {.multicast = ud.multicast()});
     return fail(WdpDrop::own_memory);
   }
   place(grh, payload, places);
@@ -71,6 +71,7 @@ Result<Ok, WdpDrop> UdQueue::accept(const WdpUd& ud, Bytes datagram, const UdRec
   consumer_.receive_done(*receive_, Status::success,
                          {.solicited = ud.solicited,
                           .has_immediate = ud.flags.immediate,
+                          .multicast = ud.multicast(),
                           .length = static_cast<uint32_t>(length),
                           .immediate = ud.flags.immediate ? ud.imm : 0,
                           .source = ud.source,

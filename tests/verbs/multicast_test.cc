@@ -3,80 +3,131 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/verbs/endpoint.h"
+#include "tests/verbs/ud_member.h"
 
 namespace weft::test {
 namespace {
 
-constexpr size_t kGrh = 40;
-constexpr QpOptions kUd{.type = IBV_QPT_UD};
-
-struct Member {
-  Member() : mr(a.reg(memory.data(), memory.size())), cq(a.cq(16)), qp(make_qp(a, cq.get(), kUd)) {
-    to_rtr(qp.get(), 0, {});
-    to_rts(qp.get());
-  }
-  void receive() {
-    check_errno(post_recv(qp.get(), 1, {sge(memory.data(), 1000, mr.get())}), "post_recv");
-  }
-  Adapter a;
-  std::vector<uint8_t> memory = std::vector<uint8_t>(4096);
-  MrPtr mr;
-  CqPtr cq;
-  QpPtr qp;
-};
-
-// Every run its own, so that two at once do not hear each other.
-ibv_gid group() {
-  ibv_gid g{};
-  g.raw[0] = 0xff;
-  g.raw[1] = 0x12;
-  const auto own = static_cast<uint32_t>(getpid());
-  std::memcpy(&g.raw[8], &own, sizeof own);
-  return g;
-}
-
 TEST(Multicast, all_members_hear_it_until_they_leave) {
   Member sender;
   Member members[2];
-  ibv_gid g = group();
-  for (Member& m : members) {
-    ASSERT_EQ(ibv_attach_mcast(m.qp.get(), &g, 0), 0);
+  const ibv_gid g = any_group();
+  for (const Member& m : members) {
+    ASSERT_EQ(m.attach(g), 0);
     m.receive();
   }
-  ibv_ah_attr attr{};
-  attr.is_global = 1;
-  attr.port_num = 1;
-  attr.grh.dgid = g;
-  ibv_ah* ah = ibv_create_ah(sender.a.pd.get(), &attr);
-  ASSERT_NE(ah, nullptr);
-  const auto send = [&](uint8_t seed) {
-    for (size_t i = 0; i < 500; ++i) sender.memory[i] = static_cast<uint8_t>(i * seed + 1);
-    ibv_send_wr wr{};
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.ud = {.ah = ah, .remote_qpn = 0xffffff, .remote_qkey = kQKey};
-    check_errno(post_send(sender.qp.get(), wr, {sge(sender.memory.data(), 500, sender.mr.get())}),
-                "post_send");
-    check(collect(sender.cq.get(), 1).size() == 1, "it is sent");
-  };
-  const auto hears = [&](Member& m) {
-    const auto came = collect(m.cq.get(), 1);
-    return came.size() == 1 && came[0].status == IBV_WC_SUCCESS && came[0].byte_len == kGrh + 500 &&
-           came[0].src_qp == sender.qp->qp_num &&
-           std::memcmp(&m.memory[kGrh], sender.memory.data(), 500) == 0;
-  };
-  send(3);
-  EXPECT_TRUE(hears(members[0]));
-  EXPECT_TRUE(hears(members[1]));
-  ASSERT_EQ(ibv_detach_mcast(members[1].qp.get(), &g, 0), 0);
+  const AhPtr ah = sender.handle_to(g);
+  sender.send(ah.get(), 3);
+  EXPECT_TRUE(members[0].hears(3, sender.qp->qp_num));
+  EXPECT_TRUE(members[1].hears(3, sender.qp->qp_num));
+  ASSERT_EQ(members[1].detach(g), 0);
   members[0].receive();
   members[1].receive();
-  send(5);
-  EXPECT_TRUE(hears(members[0]));
-  ibv_wc none;
-  EXPECT_EQ(ibv_poll_cq(members[1].cq.get(), 1, &none), 0);
-  EXPECT_EQ(ibv_destroy_ah(ah), 0);
+  sender.send(ah.get(), 5);
+  EXPECT_TRUE(members[0].hears(5, sender.qp->qp_num));
+  EXPECT_TRUE(members[1].silent());
+}
+
+// ::ffff:g and ff0e::ffff:g are one IP group. So are ff11::g and ff12::g, whose scope is raised.
+TEST(Multicast, a_group_of_two_names_is_heard_once_as_long_as_one_of_them_is_attached) {
+  Member sender;
+  Member member;
+  ibv_gid names[2] = {any_group(), any_group()};
+  names[1].raw[1] = 0x11;
+  if (is_ipv4(own_gid(sender.a))) {
+    for (const size_t i : {0, 1}) names[i] = ipv4_group(i == 1);
+  }
+  for (const ibv_gid& name : names) ASSERT_EQ(member.attach(name), 0);
+  for (size_t i = 0; i < 6; ++i) member.receive(i);
+  const AhPtr ah = sender.handle_to(names[0]);
+  const uint32_t from = sender.qp->qp_num;
+  // A second copy of the first would take the next receive.
+  sender.send(ah.get(), 1);
+  sender.send(ah.get(), 2);
+  EXPECT_TRUE(member.hears(1, from, 0));
+  EXPECT_TRUE(member.hears(2, from, 1));
+  ASSERT_EQ(member.detach(names[0]), 0);
+  EXPECT_EQ(member.detach(names[0]), EINVAL) << "it is not attached by this name any more";
+  sender.send(ah.get(), 3);
+  sender.send(ah.get(), 4);
+  EXPECT_TRUE(member.hears(3, from, 2));
+  EXPECT_TRUE(member.hears(4, from, 3));
+  ASSERT_EQ(member.detach(names[1]), 0);
+  // Somebody else shows that what is sent arrives.
+  const Member witness;
+  ASSERT_EQ(witness.attach(names[0]), 0);
+  witness.receive();
+  sender.send(ah.get(), 5);
+  EXPECT_TRUE(witness.hears(5, from));
+  EXPECT_TRUE(member.silent());
+}
+
+// wire.md 10: "except the sender itself (same IP and QPN)".
+TEST(Multicast, a_sender_does_not_hear_itself) {
+  const ibv_gid g = any_group();
+  Member a;
+  Member b;
+  for (const Member* m : {&a, &b}) {
+    ASSERT_EQ(m->attach(g), 0);
+    m->receive();
+  }
+  a.send(a.handle_to(g).get(), 1);
+  EXPECT_TRUE(b.hears(1, a.qp->qp_num));
+  b.send(b.handle_to(g).get(), 2);
+  EXPECT_TRUE(a.hears(2, b.qp->qp_num)) << "and not its own";
+  EXPECT_TRUE(b.silent());
+}
+
+// A queue pair stays attached whatever becomes of it, and hears where it can receive.
+TEST(Multicast, members_hear_from_rtr_on_and_not_in_error) {
+  const ibv_gid g = any_group();
+  Member sender;
+  const Member witness;
+  const Member member(false);
+  ASSERT_EQ(witness.attach(g), 0);
+  ASSERT_EQ(member.attach(g), 0);
+  const AhPtr ah = sender.handle_to(g);
+  const uint32_t from = sender.qp->qp_num;
+  const auto goes_out = [&](uint8_t seed) {
+    witness.receive();
+    sender.send(ah.get(), seed);
+    return witness.hears(seed, from);
+  };
+  member.receive(0);
+  EXPECT_TRUE(goes_out(1));
+  EXPECT_TRUE(member.silent()) << "INIT";
+  member.begin();
+  EXPECT_TRUE(goes_out(2));
+  EXPECT_TRUE(member.hears(2, from, 0));
+  member.to_state(IBV_QPS_ERR);
+  EXPECT_TRUE(goes_out(3));
+  EXPECT_TRUE(member.silent()) << "error";
+  member.to_state(IBV_QPS_RESET);
+  member.to_state(IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+  member.receive(1);
+  member.receive(2);
+  member.begin();
+  EXPECT_TRUE(goes_out(4));
+  EXPECT_TRUE(member.hears(4, from, 1)) << "and once";
+  EXPECT_TRUE(goes_out(5));
+  EXPECT_TRUE(member.hears(5, from, 2));
+}
+
+// Each takes its own last receive, and nobody's socket rests for it.
+TEST(Multicast, who_has_no_receive_keeps_nobody_waiting) {
+  const ibv_gid g = any_group();
+  Member sender;
+  const Member poor;
+  const Member rich;
+  ASSERT_EQ(poor.attach(g), 0);
+  ASSERT_EQ(rich.attach(g), 0);
+  poor.receive(0);
+  for (size_t i = 0; i < Member::kRooms; ++i) rich.receive(i);
+  const AhPtr ah = sender.handle_to(g);
+  for (uint8_t i = 0; i < Member::kRooms; ++i) sender.send(ah.get(), i);
+  for (uint8_t i = 0; i < Member::kRooms; ++i) EXPECT_TRUE(rich.hears(i, sender.qp->qp_num, i));
+  EXPECT_TRUE(poor.hears(0, sender.qp->qp_num, 0));
+  EXPECT_TRUE(poor.silent());
 }
 
 }  // namespace

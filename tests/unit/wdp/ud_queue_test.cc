@@ -130,6 +130,7 @@ TEST_F(UdQueueTest, AMessageTakesAReceiveWithItsGrh) {
   EXPECT_EQ(r.arrival.length, 140U);
   EXPECT_TRUE(r.arrival.has_immediate && r.arrival.solicited);
   EXPECT_EQ(r.arrival.immediate, 0xcafef00d);
+  EXPECT_FALSE(r.arrival.multicast);
   EXPECT_EQ(r.arrival.source, make_qpn(40000, 5));
   EXPECT_EQ(r.arrival.from, how.from);  // the port that was seen, not that of the QPN
   const Grh grh = Grh::parse(room.data());
@@ -238,15 +239,20 @@ TEST_F(UdQueueTest, AGroupsMessageDoesNotComeBackToItsSender) {
   // Another queue pair of the host's, and the same QPN on another host, are others.
   how.from_own_address = false;
   give(ud, hello);
-  EXPECT_EQ(host->received.size(), 1U);
+  ASSERT_EQ(host->received.size(), 1U);
+  EXPECT_TRUE(host->received[0].arrival.multicast);
 }
 
+// That it came to a group is said also where it failed: its socket does not wait for receives.
 TEST_F(UdQueueTest, OwnMemoryThatIsGoneFailsTheReceive) {
   post_receive(1, room);
   host->host.regions.clear();
-  give(to_us(), hello);
+  WdpUd ud = to_us();
+  ud.destination = wire::kMulticastQpn;
+  give(ud, hello);
   ASSERT_EQ(host->received.size(), 1U);
   EXPECT_EQ(host->received[0].status, Status::local_protection);
+  EXPECT_TRUE(host->received[0].arrival.multicast);
   EXPECT_EQ(drops(WdpDrop::own_memory), 1U);
 }
 
