@@ -30,11 +30,6 @@ constexpr size_t kBulk = 16 * 1024;  // bytes that came in after which nobody li
 // Times that a thread wakes up for what is not for it, until the helper hears the sockets instead:
 // Writes and Reads of its peer are none of its business (docs/design/02).
 constexpr unsigned kInVain = 8;
-constexpr Duration kExitPause = 50us;  // before the next look at an engine that is held
-// Whoever has the engine when the process exits may never let it go: this very thread may have been
-// taken out of its own turn, by the handler of a signal that calls exit(3).
-constexpr Duration kExitPatience = 100ms;
-constexpr Duration kExitMost = 2s;  // with what goes out in those turns and is awaited once more
 
 timespec to_timespec(int64_t ns) {
   return {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
@@ -108,28 +103,6 @@ Engine::~Engine() {
   {
     Hold h = hold();
     sources_.for_each([&](Source& s) { remove(h.token(), s); });
-  }
-}
-
-void Engine::flush_at_exit() {
-  const Time last = clock() + kExitMost;
-  Time give_up = clock() + kExitPatience;
-  for (;;) {
-    auto h = try_hold();
-    if (!h) {
-      if (clock() > give_up) return;
-      std::this_thread::sleep_for(kExitPause);
-      continue;
-    }
-    turn(h->token());
-    flush_deferred(h->token());
-    sources_.for_each([&](Source& s) { s.on_exit(h->token()); });
-    const Duration left = exit_not_before_ - h->token().now();
-    h.reset();
-    if (left <= Duration{} || clock() > last) return;
-    // The helper does what is due meanwhile, if it is let in; the next turn does what it could not.
-    std::this_thread::sleep_for(left);
-    give_up = clock() + kExitPatience;
   }
 }
 

@@ -27,13 +27,12 @@ class OverrunCount {
   void look(const port::UdpSocket& socket, stats::EngineCounters& counters) {
     at_ = Time::never();
     count(socket.overruns(), counters);
+    const uint32_t switches = socket.gro_switches();
+    counters.gro_switches.add(switches - std::exchange(switches_, switches));
   }
   // The socket says so many since it was made. It wraps.
   void count(uint32_t all, stats::EngineCounters& counters) {
     if (all != counted_) counters.socket_overruns.add(all - std::exchange(counted_, all));
-    const uint32_t switches = socket.gro_switches();
-    if (switches != switches_)
-      counters.gro_switches.add(switches - std::exchange(switches_, switches));
   }
 
  private:

@@ -1,5 +1,7 @@
 // Output that waits a moment for company: what a program posts in small pieces, and what can be
 // said later.
+#include <thread>
+
 #include "engine/engine.h"
 
 namespace weft::engine {
@@ -10,6 +12,12 @@ constexpr Duration kDeferMost = 50us;    // wire.md 4.10
 constexpr Duration kDeferIdle = 45us;    // less, as soon as nothing else comes in
 constexpr Duration kPollsWithin = 50us;  // between two polls of a program that polls
 constexpr uint64_t kPollsOn = 16;        // by a thread that could sleep instead: it polls on
+
+constexpr Duration kExitPause = 50us;  // before the next look at an engine that is held
+// Whoever has the engine when the process exits may never let it go: this very thread may have been
+// taken out of its own turn, by the handler of a signal that calls exit(3).
+constexpr Duration kExitPatience = 100ms;
+constexpr Duration kExitMost = 2s;  // with what goes out in those turns and is awaited once more
 
 }  // namespace
 
@@ -61,6 +69,28 @@ void Engine::flush_deferred(Token& token) {
     visit(token, *s, [&] { s->on_idle(token); });
   }
   deferred_until_ = Time::never();
+}
+
+void Engine::flush_at_exit() {
+  const Time last = clock() + kExitMost;
+  Time give_up = clock() + kExitPatience;
+  for (;;) {
+    auto h = try_hold();
+    if (!h) {
+      if (clock() > give_up) return;
+      std::this_thread::sleep_for(kExitPause);
+      continue;
+    }
+    turn(h->token());
+    flush_deferred(h->token());
+    sources_.for_each([&](Source& s) { s.on_exit(h->token()); });
+    const Duration left = exit_not_before_ - h->token().now();
+    h.reset();
+    if (left <= Duration{} || clock() > last) return;
+    // The helper does what is due meanwhile, if it is let in; the next turn does what it could not.
+    std::this_thread::sleep_for(left);
+    give_up = clock() + kExitPatience;
+  }
 }
 
 }  // namespace weft::engine

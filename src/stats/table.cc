@@ -99,10 +99,8 @@ void add_queue_pair_rows(Visitor& t) {
         "UC: of these, those that came when they were not waited for any more");
   t.one(&Q::datagrams_duplicate, "datagrams_duplicate", "UC: datagrams that came more than once");
   t.one(&Q::messages_incomplete, "messages_incomplete",
-        "UC: Sends and Writes with immediate that were given up with bytes missing: a Send when "
-        "a later message takes its receive, a Write when 16 newer ones are not whole yet or 1024 "
-        "messages have followed, either when the peer has gone. One of which nothing came is not "
-        "known, and counts nowhere");
+        "UC: Sends and Writes with immediate given up with bytes missing: a Send when a later one "
+        "takes its receive, a Write for 16 newer ones or after 1024, both when the peer has gone");
   t.one(&Q::messages_unreceived, "messages_unreceived",
         "UC and UD: messages dropped because there was no receive for them");
 }
@@ -257,13 +255,11 @@ void add_datagram_rows(Visitor& t) {
   using E = EngineCounters;
   t.one(&E::datagrams_sent, "datagrams_sent", "Datagrams handed to UDP");
   t.one(&E::datagrams_received, "datagrams_received", "Datagrams that came");
-  t.one(&E::datagrams_unsent, "datagrams_unsent",
-        "Datagrams that the kernel refused to send, as for want of a route");
+  t.one(&E::datagrams_unsent, "datagrams_unsent", "Datagrams refused by the kernel: no route, say");
   t.one(&E::datagrams_too_big, "datagrams_too_big", "Datagrams larger than the path carries");
   t.one(&E::socket_overruns, "socket_overruns",
-        "Datagrams that came and found no room in a socket's buffer. The kernel tells it of a "
-        "socket, not of a queue pair, and counts a train that it keeps together as one; those of "
-        "UC are in datagrams_lost as well, each by itself");
+        "Datagrams that found no room in a socket's buffer, as the kernel counts: of a socket, a "
+        "train as one. Those of UC are in datagrams_lost as well, each by itself");
   t.one(&E::gro_switches, "gro_switches",
         "Times that UDP_GRO was turned off, datagrams coming one by one, or on, for rows of them");
   t.family(&E::datagram_dropped, "datagram_dropped", "Datagrams dropped", [](size_t i) {

@@ -1,63 +1,11 @@
 // ENOBUFS: the kernel has no memory for a datagram just now. As with a full socket, what is to be
 // sent waits (wire.md 9.2: "do not drop").
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cstdarg>
 
 #include "tests/support/counted.h"
 #include "tests/verbs/endpoint.h"
-
-namespace {
-
-std::atomic<bool> short_of_memory{false};
-std::atomic<uint64_t> asked{0};
-std::atomic<uint64_t> refused{0};
-
-// The first three calls that send, and every other one after these.
-bool refuses() {
-  if (!short_of_memory) return false;
-  const uint64_t n = asked++;
-  if (n >= 3 && n % 2 != 0) return false;
-  ++refused;
-  errno = ENOBUFS;
-  return true;
-}
-
-using Syscall = long (*)(long, ...);
-std::atomic<Syscall> next_syscall{nullptr};
-
-}  // namespace
-
-// The library's calls come here, too (port/calls.h), since this is seen from outside. All six words
-// are passed on.
-#define WEFT_SEEN extern "C" __attribute__((visibility("default")))
-WEFT_SEEN long syscall(long number, ...) noexcept {
-  va_list args;
-  va_start(args, number);
-  long word[6];
-  for (long& w : word) w = va_arg(args, long);
-  va_end(args);
-  if ((number == SYS_sendmsg || number == SYS_sendmmsg) && refuses()) return -1;
-  Syscall next = next_syscall;
-  if (next == nullptr) {
-    next = reinterpret_cast<Syscall>(::dlsym(RTLD_NEXT, "syscall"));
-    next_syscall = next;
-  }
-  return next(number, word[0], word[1], word[2], word[3], word[4], word[5]);
-}
-// These where a sanitizer is to see them.
-WEFT_SEEN ssize_t sendmsg(int fd, const msghdr* m, int flags) {
-  return ::syscall(SYS_sendmsg, fd, m, flags);
-}
-WEFT_SEEN int sendmmsg(int fd, mmsghdr* m, unsigned count, int flags) {
-  return static_cast<int>(::syscall(SYS_sendmmsg, fd, m, count, flags));
-}
+#include "tests/verbs/refusing_kernel.h"
 
 namespace weft::test {
 namespace {
@@ -100,7 +48,7 @@ TEST(NoRoom, in_the_kernel_is_waited_for_and_nothing_is_lost) {
   }
   const Counted cut{"sends_cut"};
   const Counted unsent{"datagrams_unsent"};
-  short_of_memory = true;
+  refusing_kernel.short_of_memory = true;
   for (size_t i = 0; i < kMessages; ++i) {
     ibv_send_wr wr{};
     wr.wr_id = i;
@@ -111,7 +59,7 @@ TEST(NoRoom, in_the_kernel_is_waited_for_and_nothing_is_lost) {
   }
   const auto sent = collect(a.cq.get(), kMessages);
   const auto came = collect(b.cq.get(), kMessages);
-  short_of_memory = false;
+  refusing_kernel.short_of_memory = false;
   ASSERT_EQ(sent.size(), kMessages);
   ASSERT_EQ(came.size(), kMessages);
   for (size_t i = 0; i < kMessages; ++i) {
@@ -121,8 +69,9 @@ TEST(NoRoom, in_the_kernel_is_waited_for_and_nothing_is_lost) {
     EXPECT_EQ(came[i].byte_len, kGrh + size_of(i)) << i;
     EXPECT_EQ(std::memcmp(&b.memory[i * kRoom + kGrh], &a.memory[i * kRoom], size_of(i)), 0) << i;
   }
-  EXPECT_GE(refused.load(), 3U);
-  cut.expect({{"", refused.load()}});
+  const uint64_t refused = refusing_kernel.memory_refused;
+  EXPECT_GE(refused, 3U);
+  cut.expect({{"", refused}});
   unsent.expect({});
 }
 

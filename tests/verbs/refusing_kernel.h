@@ -20,11 +20,16 @@ struct RefusingKernel {
   std::atomic<bool> segments = true;
   // UDP payload that the path carries; 0: any.
   std::atomic<size_t> path = 0;
+  // No memory for what is sent (ENOBUFS): the first three calls that send, and every other one
+  // after these.
+  std::atomic<bool> short_of_memory = false;
 
   // What was asked of it.
   std::atomic<uint64_t> gathering_refused = 0;  // sockets
   std::atomic<uint64_t> trains = 0;             // with UDP_SEGMENT, refused ones too
   std::atomic<uint64_t> one_by_one = 0;         // sendmmsg(2) of two datagrams or more
+  std::atomic<uint64_t> sends_short = 0;        // while it was short of memory
+  std::atomic<uint64_t> memory_refused = 0;
 };
 extern RefusingKernel refusing_kernel;
 
