@@ -175,13 +175,9 @@ void Engine::forget(Token& token, Source& source) {
   source.ListHook<SourcesTag>::unlink();
 }
 
-std::unique_ptr<Source> Engine::take(Token& token, Source& source) {
-  forget(token, source);
-  return std::unique_ptr<Source>{&source};
-}
-
 void Engine::remove(Token& token, Source& source) {
-  graveyard_.push_back(*take(token, source).release());
+  forget(token, source);
+  graveyard_.push_back(source);
 }
 
 void Engine::update_interest(Source& s, bool read, bool write) {

@@ -105,8 +105,6 @@ class Engine {
   // Lets go of a source that somebody else owns: no bell, deadline or descriptor of it is left
   // behind.
   void forget(Token& token, Source& source);
-  // Stops watching and gives the source back, as for moving it to another engine.
-  std::unique_ptr<Source> take(Token& token, Source& source);
   // Watches another descriptor for the source; -1: none.
   void rewatch(Token& token, Source& source, int fd, bool read, bool write);
   // The source used up its byte budget on the way out, and waits for epoll to say that there is

