@@ -159,7 +159,7 @@ TEST_F(EngineTest, ForgottenSourcesHearNothingMore) {
   EXPECT_EQ(diary.now().doorbell, 0);
 }
 
-TEST_F(EngineTest, TakenSourcesBelongToTheTaker) {
+TEST_F(EngineTest, ForgottenSourcesBelongToTheirOwner) {
   Listener& s = add(true);
   std::unique_ptr<Source> mine;
   {
