@@ -177,7 +177,11 @@ Result<FaultSpec, std::string> FaultSpec::parse(std::string_view text) {
     const std::string_view name = word.substr(0, colon);
     size_t i = 0;
     while (i < std::size(kWords) && kWords[i].name != name) ++i;
-    if (i == std::size(kWords) || colon == std::string_view::npos) {
+    if (i < std::size(kWords) && colon == std::string_view::npos) {
+      return fail("the fault " + in_quotes(word) + " has no value; write " + std::string(name) +
+                  ":VALUE");
+    }
+    if (i == std::size(kWords)) {
       return fail("no fault is called " + in_quotes(word) + "; there are " + fault_spec_help());
     }
     if (seen[i]) return fail(in_quotes(name) + " stands there twice");

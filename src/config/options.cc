@@ -139,6 +139,21 @@ OptionInfo number(std::string_view name, std::string_view unit, std::string_view
   return finished(std::move(info));
 }
 
+// wire.md 12: neither the ports of the system nor those of multicast groups are queue pairs'.
+OptionInfo of_queue_pairs(OptionInfo info) {
+  info.accepted = "0, 1024..24575, 32768..65534";
+  info.set = [](Options& options, std::string_view given) {
+    static const auto any = number<&Options::uc_port, 0, 65534>("", "", "").set;
+    Options wanted = options;
+    if (!any(wanted, given)) return false;
+    const auto port = wanted.uc_port;
+    if (port != 0 && (port < 1024 || (port >= 24576 && port < 32768))) return false;
+    options.uc_port = port;
+    return true;
+  };
+  return info;
+}
+
 std::string shortest(double v) {
   std::array<char, 32> text;
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), v).ptr};
@@ -264,11 +279,11 @@ std::vector<OptionInfo> make_table() {
           "uc",
           "How a UC queue pair that is told its peer's number comes to it: by a handshake, or "
           "not at all (static), as circuits want it; see docs/uc.md."),
-      number<&O::uc_port, 0, 65534>(
+      of_queue_pairs(number<&O::uc_port, 0, 65534>(
           "uc_port", "",
-          "With WEFT_UC=static: the port of the first 254 queue pairs (1024 to 24575, or 32768 to "
-          "65534), numbered from 1; memory keys are then 0x100, 0x200 and so on. So a circuit can "
-          "know them beforehand; who wants to forge, too. 0: any."),
+          "With WEFT_UC=static: the port of the first 254 queue pairs, numbered from 1; memory "
+          "keys are then 0x100, 0x200 and so on. So a circuit can know them beforehand; who wants "
+          "to forge, too. 0: any.")),
       word<&O::datagram_crc>("datagram_crc",
                              "Whether data of UC and UD carry a CRC32C, besides the checksum of "
                              "UDP; of UC either side "

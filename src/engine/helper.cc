@@ -137,8 +137,8 @@ void Engine::hear_sockets() {
 }
 
 // The program has a turn: should it not come back, the helper will notice. At most one system call
-// per patience, and none where it hears the sockets: what it hears then makes it look when the
-// program had this turn, before it is deaf to more (both in one order with this).
+// per patience, and none where it hears the sockets: when it has heard them it is deaf first, and
+// looks then when the program had a turn; here the turn is told first, and then whether it is deaf.
 void Engine::watch_program(Time now, Duration patience) {
   program_turn_.store(now.ns(), std::memory_order_seq_cst);
   if (!helper_hears()) wake_up_.no_later_than(now + patience);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "port/route.h"
+#include "port/socket_option.h"
 #include "port/udp_socket.h"
 
 namespace weft::port {
@@ -32,8 +33,7 @@ bool UdpSocket::says_hops(uint8_t hops, const Gid& to) {
   if (!to.is_ipv4() || IN_MULTICAST(to.ipv4())) return hops != UsualTtl::kKernels;
   const Say say = ttl_.said(hops);
   if (say == Say::to_socket) {
-    const int value = hops != UsualTtl::kKernels ? hops : -1;
-    (void)::setsockopt(fd_.get(), IPPROTO_IP, IP_TTL, &value, sizeof value);
+    set_option(fd_.get(), IPPROTO_IP, IP_TTL, hops != UsualTtl::kKernels ? hops : -1);
   }
   return say == Say::with_datagram;
 }

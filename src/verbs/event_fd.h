@@ -28,7 +28,8 @@ class EventFd {
   // Neither of these is a cancellation point (pthreads(7)).
   void signal() const;
   // Takes one unit back. It is there, or somebody is about to signal(): then this waits for it,
-  // whatever the program has made of the descriptor.
+  // whatever the program has made of the descriptor. (A program that reads it by itself, which
+  // libibverbs does not allow, waits for ever.)
   void take() const;
   // Did the program make the descriptor non-blocking?
   bool nonblocking() const;

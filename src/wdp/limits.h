@@ -13,8 +13,8 @@ using namespace std::chrono_literals;
 
 // wire.md 9.2 rule 2.
 inline constexpr uint32_t kPsnWindow = 4096;
-inline constexpr int32_t kMostPsnJump = 1 << 20;
-inline constexpr uint32_t kResyncAfter = 16;  // datagrams
+inline constexpr int32_t kMostPsnJump = 1 << 20;  // more than this is no outage
+inline constexpr uint32_t kResyncAfter = 16;      // datagrams
 
 // wire.md 9.2 rule 3: the bounds within which reordering does no harm.
 inline constexpr size_t kMostHeld = 128;

@@ -13,15 +13,16 @@ namespace weft::wdp {
 
 class MsnWindow {
  public:
-  // Of a datagram whose PSN is new. Every message takes a datagram at least, so one whose PSN is in
-  // order is not further ahead than PSNs may jump; and one that is behind the window comes from a
-  // peer that counts anew, as a circuit may that goes on with its PSN. A forged one must not make
-  // all that is good look stale; as with PSNs, one that persists is followed: see took_jump().
-  Result<Ok, wire::WdpDrop> check(Msn msn) {
+  // Every message takes a datagram at least, so one whose PSN is in order is not further ahead than
+  // PSNs may jump; and one behind the window whose PSN is the newest so far comes from a peer that
+  // counts anew, as a circuit may that goes on with its PSN. A forged one must not make all that is
+  // good look stale; as with PSNs, one that persists is followed: see took_jump(). Of PSNs that are
+  // late all is late.
+  Result<Ok, wire::WdpDrop> check(Msn msn, bool newest_psn) {
     const bool good = near(msn);
-    if (good || ++candidates_ >= kResyncAfter) {
+    jumped_ = !good && newest_psn && ++candidates_ >= kResyncAfter;
+    if (good || jumped_) {
       candidates_ = 0;
-      jumped_ = !good;
       return Ok{};
     }
     return fail(distance(highest_, msn) < 0 ? wire::WdpDrop::stale_msn : wire::WdpDrop::msn_jump);
@@ -63,7 +64,7 @@ class MsnWindow {
 
  private:
   static constexpr size_t kWords = kMsnWindow / 64;
-  static constexpr int32_t kMostJump = kMostPsnJump + static_cast<int32_t>(kPsnWindow);
+  static constexpr int32_t kMostJump = static_cast<int32_t>(kPsnWindow);
   uint64_t& word(Msn m) { return closed_[m.value() / 64 % kWords]; }
   static uint64_t bit(Msn m) { return uint64_t{1} << m.value() % 64; }
 

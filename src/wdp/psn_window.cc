@@ -4,6 +4,10 @@ namespace weft::wdp {
 
 using wire::WdpDrop;
 
+namespace {
+constexpr auto kWindow = static_cast<int32_t>(kPsnWindow);
+}
+
 PsnWindow::PsnWindow(std::optional<Psn> first, bool restarts)
     : restarts_(restarts), started_(first.has_value()) {
   // What the peer did not announce it does not send.
@@ -14,35 +18,41 @@ PsnWindow::PsnWindow(std::optional<Psn> first, bool restarts)
 bool PsnWindow::seen(Psn psn) const {
   const int32_t d = distance(highest_, psn);
   if (d > 0 || !started_) return false;
-  if (d <= -static_cast<int32_t>(kPsnWindow)) return true;
+  if (d <= -kWindow) return true;
   return (bits_[psn.value() / 64 % kWords] & bit(psn)) != 0;
 }
 
-// wire.md 9.2 rule 2: "PSN jump > 2^20 ahead: drop unless it persists for 16 datagrams (resync), so
-// one forged datagram cannot blind the window".
+// wire.md 9.2 rule 2: "PSN jump ...: drop unless it persists for 16 datagrams (resync), so one
+// forged datagram cannot blind the window". Whatever is further ahead than the window would make
+// all that is good too old. After an outage the peer's numbers go on, and what is between is lost;
+// after more than an outage they begin anew.
 bool PsnWindow::far(Psn psn) {
-  constexpr auto kWindow = static_cast<int32_t>(kPsnWindow);
   const int32_t step = distance(candidate_, psn);
   const bool persists = candidates_ > 0 && step > -kWindow && step < kWindow;
   candidates_ = persists ? candidates_ + 1 : 1;
   candidate_ = psn;
   if (candidates_ < kResyncAfter) return false;
   candidates_ = 0;
+  jumped_ = true;
+  if (const int32_t d = distance(highest_, psn); d > 0 && d <= kMostPsnJump) {
+    unique_ += kResyncAfter - 1;  // these have come, though nobody took them
+    return true;
+  }
   highest_ = Psn{psn.value() - 1};
   bits_.fill(0);
   span_ = 0;
-  return jumped_ = true;
+  return true;
 }
 
 Result<Ok, WdpDrop> PsnWindow::check(Psn psn) {
   jumped_ = false;
   if (!started_) return Ok{};
   const int32_t d = distance(highest_, psn);
-  if (d > kMostPsnJump) {
+  if (d > kWindow) {
     if (!far(psn)) return fail(WdpDrop::psn_jump);
     return Ok{};
   }
-  if (d <= -static_cast<int32_t>(kPsnWindow)) {
+  if (d <= -kWindow) {
     if (!restarts_ || d >= -kMostPsnJump || !far(psn)) return fail(WdpDrop::stale_psn);
     return Ok{};
   }

@@ -178,21 +178,22 @@ void SessionControl::ask(Time now, bool again) {
   keepalive_clock_ = keepalive_clock_ == 0 || static_cast<int32_t>(clock - keepalive_clock_) > 0
                          ? clock
                          : keepalive_clock_ + 1;
-  if (!again) first_clock_ = keepalive_clock_;
   keepalive_sent_ = now;
+  if (!again) {
+    first_clock_ = keepalive_clock_;
+    first_sent_ = now;
+  }
   c.xid = Xid{keepalive_clock_};
   say(c);
 }
 
-// KAs are repeated sooner than a peer some milliseconds away can answer. Of all but the last the
-// XID says when they left, to the millisecond.
+// KAs are repeated sooner than a peer some milliseconds away can answer. Of those between the first
+// and the last it is not known when they left: the first did before.
 void SessionControl::take_answer(Xid xid, Time now) {
   const auto since_first = static_cast<int32_t>(xid.value() - first_clock_);
   const auto before_last = static_cast<int32_t>(keepalive_clock_ - xid.value());
   if (!asking() || since_first < 0 || before_last < 0) return;
-  const auto ms = static_cast<int32_t>(clock_ms(now) - xid.value());
-  answer_took_ = before_last == 0 ? now - keepalive_sent_
-                                  : std::chrono::milliseconds{std::max(ms, int32_t{0})};
+  answer_took_ = now - (before_last == 0 ? keepalive_sent_ : first_sent_);
   rtt_.sample(answer_took_);
   keepalive_sent_ = Time::never();
 }

@@ -98,6 +98,7 @@ class SessionControl final : public ErrorReporter {
   Time keepalive_sent_ = Time::never();  // the last one, while none is answered
   uint32_t keepalive_clock_ = 0;         // its XID
   uint32_t first_clock_ = 0;             // that of the first which still counts
+  Time first_sent_;
   Duration answer_took_{0};
   uint32_t reason_ = 0;
   uint32_t dreqs_ = 0;

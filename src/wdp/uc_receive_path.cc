@@ -49,8 +49,9 @@ UcReceivePath::Verdict UcReceivePath::accept(const WdpData& d, const Source& sou
   // Before placement: a late copy must never overwrite newer data (wire.md 9.2 rule 2).
   if (const auto v = psns_.check(d.psn); !v) return fail(v.error());
   if (psns_.took_jump()) begin_anew();
-  const auto message = messages_.check(d.msn);
-  if (messages_.took_jump()) forget_messages();
+  const bool newest = !psns_.started() || distance(psns_.highest(), d.psn) > 0;
+  const auto message = messages_.check(d.msn, newest);
+  if (messages_.took_jump()) begin_anew();
   const bool in_order = resequencer_.in_order(d.psn);
   if (psns_.started() && distance(psns_.highest(), d.psn) < 0) {
     ++counters_.reordered;
@@ -79,12 +80,6 @@ void UcReceivePath::begin_anew() {
   finish();
   resequencer_.restart();
   messages_.restart();
-}
-
-void UcReceivePath::forget_messages() {
-  messages_.restart();
-  sends_.restart();
-  writes_.restart();
 }
 
 UcReceivePath::Verdict UcReceivePath::dispatch(const WdpData& d, const Source& source,
@@ -243,7 +238,8 @@ void UcReceivePath::trim() {
 // --- in two steps
 
 bool UcReceivePath::direct(const WdpData& d, PieceList& places) {
-  if (!psns_.started() || psns_.seen(d.psn) || distance(psns_.highest(), d.psn) > kMostPsnJump ||
+  if (!psns_.started() || psns_.seen(d.psn) ||
+      distance(psns_.highest(), d.psn) > static_cast<int32_t>(kPsnWindow) ||
       !messages_.near(d.msn)) {
     return false;
   }

@@ -68,7 +68,6 @@ class UcReceivePath {
   void put(const Source& source, const PieceList& places);
   void put_write(const Source& source, const PieceList& places);
   void begin_anew();
-  void forget_messages();
   void deliver_immediate(const wire::WdpData& d);
   void drain();
 

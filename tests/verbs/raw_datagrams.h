@@ -12,6 +12,14 @@
 
 namespace weft::test {
 
+inline ibv_gid loopback_gid() {
+  ibv_gid gid{};
+  gid.raw[10] = gid.raw[11] = 0xff;
+  gid.raw[12] = 127;
+  gid.raw[15] = 1;
+  return gid;
+}
+
 class RawDatagrams {
  public:
   struct Heard {

@@ -109,13 +109,6 @@ class CmTrafficClass : public CmTest {
   static void set_class(const OwnedId& id, uint8_t tos) {
     ASSERT_OK(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos));
   }
-  static ibv_gid loopback_gid() {
-    ibv_gid gid{};
-    gid.raw[10] = gid.raw[11] = 0xff;
-    gid.raw[12] = 127;
-    gid.raw[15] = 1;
-    return gid;
-  }
   static void send(const OwnedId& id) {
     std::vector<uint8_t> data(40);
     ASSERT_OK(rdma_post_send(id.get(), nullptr, data.data(), data.size(), nullptr,

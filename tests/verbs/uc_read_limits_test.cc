@@ -72,13 +72,6 @@ TEST(UcReadLimits, no_more_is_asked_for_than_the_socket_takes) {
 // A peer that answers what it likes.
 class UcReadTries : public CmTest {
  protected:
-  static ibv_gid here() {
-    ibv_gid gid{};
-    gid.raw[10] = gid.raw[11] = 0xff;
-    gid.raw[12] = 127;
-    gid.raw[15] = 1;
-    return gid;
-  }
   void SetUp() override {
     client = resolved(active.get(), peer.port());
     ASSERT_OK(create_qp(client.get(), IBV_QPT_UC));
@@ -114,7 +107,7 @@ class UcReadTries : public CmTest {
 
   static constexpr uint64_t kThere = 0x1000;
   static constexpr uint32_t kKey = 0x77;
-  RawDatagrams peer{here()};
+  RawDatagrams peer{loopback_gid()};
   std::optional<RawUcSession> session;
   std::vector<uint8_t> memory = std::vector<uint8_t>(1000);
   ibv_mr* mr = nullptr;

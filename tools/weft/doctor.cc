@@ -37,7 +37,9 @@ void add_doctor_command(CLI::App& weft, int& status) {
   CLI::Option* peer =
       command->add_option("--peer", options->peer, "Also look at the way to this host")
           ->type_name("ADDRESS");
-  command->add_option("--port", options->port, "Try a TCP connection to this port of the peer")
+  command
+      ->add_option("--port", options->port,
+                   "Try a TCP connection to this port of the peer (UDP is not tried)")
       ->type_name("PORT")
       ->check(CLI::Range(1, 65535))
       ->needs(peer);

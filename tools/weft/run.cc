@@ -71,8 +71,10 @@ void add_run_command(CLI::App& weft, const std::vector<std::string>& program, in
                     "Print the variables and the path that would be used, and start nothing");
   command->footer(
       "The program's exit status is the program's own. 127: not found, 126: found, but it cannot\n"
-      "be executed, 125: weft's libraries are missing. Options of weft itself are environment\n"
-      "variables; 'weft info --options' lists them.");
+      "be executed, 125: weft's libraries are missing, or WEFT_FAULT or --env cannot be read, 2:\n"
+      "wrong options. Options of weft itself are environment variables, as in\n"
+      "  weft run --env WEFT_FAULT=loss:0.01 -- ib_write_bw -c UC -D 5 192.0.2.7\n"
+      "'weft info --options' lists them.");
   command->callback([options, &status] {
     if (options->request.command.empty()) throw CLI::RequiredError("PROGRAM");
     status = run(*options);

@@ -103,7 +103,7 @@ void add_stat_command(CLI::App& weft, int& status) {
       ->excludes(prometheus);
   command->footer(
       "Sees processes of the same user, root those of all; docs/counters.md has what each counter "
-      "means.\nExit status: 0 when a process was found, 1 when none was.");
+      "means.\nExit status: 0 when a process was found, 1 when none was, 2: wrong options.");
   command->callback([options, &status] { status = stat(*options); });
 }
 

@@ -120,7 +120,8 @@ int trace(TraceOptions& options) {
 void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, int& status) {
   CLI::App* command = weft.add_subcommand(
       "trace",
-      "Run a program and record its connections: weft trace [OPTIONS] -- PROGRAM [ARGUMENT]...");
+      "Run a program and record what it sends and gets: weft trace [OPTIONS] -- PROGRAM "
+      "[ARGUMENT]...");
   auto options = std::make_shared<TraceOptions>();
   options->request.command = program;
   command
@@ -129,8 +130,10 @@ void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, 
       ->type_name("FILE")
       ->capture_default_str();
   command
-      ->add_option("--snap", options->snap,
-                   "Keep at most N bytes of each frame (MPA start-up frame or FPDU); 0 keeps all")
+      ->add_option(
+          "--snap", options->snap,
+          "Keep at most N bytes of each frame (MPA start-up frame, FPDU or datagram); 0 keeps "
+          "all")
       ->type_name("N")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
@@ -146,11 +149,11 @@ void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, 
   command->footer(
       "Each process that the program consists of writes a file of its own, with mode 0600, as "
       "long\n"
-      "as it has connections on weft; a name that is taken gets a number. At the end the files "
-      "are\n"
-      "named on standard error. The exit status is the program's, 128 and the signal's number "
-      "where\n"
-      "one ended it, or one of 'weft run --help'.");
+      "as it has connections or datagrams on weft; a name that is taken gets a number. At the end\n"
+      "the files are named on standard error; packaging/wireshark decodes the datagrams. The exit\n"
+      "status is the program's, 128 and the signal's number where one ended it, or one of 'weft "
+      "run\n"
+      "--help'.");
   command->callback([options, &status] {
     if (options->request.command.empty()) throw CLI::RequiredError("PROGRAM");
     status = trace(*options);

@@ -64,7 +64,7 @@ TEST(FaultSpec, SaysWhatItCannotRead) {
     return spec.ok() ? std::string("(read)") : spec.error();
   };
   EXPECT_THAT(why("lost:0.1"), HasSubstr("no fault is called 'lost:0.1'; there are loss ("));
-  EXPECT_THAT(why("loss"), HasSubstr("no fault is called 'loss'"));
+  EXPECT_EQ(why("loss"), "the fault 'loss' has no value; write loss:VALUE");
   EXPECT_THAT(why("loss:0.1,,seed:1"), HasSubstr("no fault is called ''"));
   EXPECT_THAT(why("loss:0.1,seed:1,loss:0.2"), HasSubstr("'loss' stands there twice"));
   for (const char* bad : {"loss:", "loss:1.1", "loss:-0.1", "loss:nan", "loss:2x", "loss:150%"}) {

@@ -202,7 +202,7 @@ TEST_P(Udp, TheSourceIsTheOneThatIsNamed) {
   }
 }
 
-// The usual one is told the kernel once (UsualHops); nobody sees when.
+// The usual one is told the kernel once (UsualTtl); nobody sees when.
 TEST_P(Udp, EachDatagramHasItsHopLimit) {
   Buffer data = pattern(64, 6);
   const IoVec piece{data.data(), data.size()};

@@ -46,6 +46,7 @@ TEST(PsnWindow, WithoutAnAnnouncementTheFirstBegins) {
 TEST(PsnWindow, RemembersTheLast4096) {
   PsnWindow w(Psn{0});
   EXPECT_FALSE(take(w, 0));
+  EXPECT_FALSE(take(w, 2500));
   EXPECT_FALSE(take(w, 5000));
   EXPECT_EQ(take(w, 5000 - kPsnWindow), WdpDrop::stale_psn);
   EXPECT_FALSE(take(w, 5000 - kPsnWindow + 1));
@@ -77,15 +78,16 @@ TEST(PsnWindow, CountsWhatWasPassedOver) {
   EXPECT_EQ(w.lost(), 9U);
   take(w, 15);
   EXPECT_EQ(w.lost(), 8U);
+  take(w, 20 + kPsnWindow);
   take(w, 20 + 2 * kPsnWindow);
-  EXPECT_EQ(w.lost(), 8U + 2 * kPsnWindow - 1);
+  EXPECT_EQ(w.lost(), 8U + 2 * kPsnWindow - 2);
   // The peer sent three more, and we hear of it.
   w.peer_sent(Psn{23 + 2 * kPsnWindow});
-  EXPECT_EQ(w.lost(), 8U + 2 * kPsnWindow + 2);
+  EXPECT_EQ(w.lost(), 8U + 2 * kPsnWindow + 1);
   EXPECT_EQ(w.highest(), Psn{20 + 2 * kPsnWindow});
   // A word that came late takes nothing back.
   w.peer_sent(Psn{10});
-  EXPECT_EQ(w.lost(), 8U + 2 * kPsnWindow + 2);
+  EXPECT_EQ(w.lost(), 8U + 2 * kPsnWindow + 1);
 }
 
 // wire.md 9.2 rule 2.
@@ -124,8 +126,39 @@ TEST(PsnWindow, OneForgedDatagramMovesNothing) {
 TEST(PsnWindow, ANearJumpIsFollowedAtOnce) {
   PsnWindow w(Psn{0});
   take(w, 0);
-  EXPECT_FALSE(take(w, kMostPsnJump));
-  EXPECT_EQ(w.lost(), static_cast<uint64_t>(kMostPsnJump) - 1);
+  EXPECT_FALSE(take(w, kPsnWindow));
+  EXPECT_FALSE(w.took_jump());
+  EXPECT_EQ(w.lost(), uint64_t{kPsnWindow} - 1);
+}
+
+// What is further ahead than the window would make all that is good too old, for up to a million
+// datagrams.
+TEST(PsnWindow, OneForgedDatagramThatIsNotSoFarAheadMovesNothingEither) {
+  for (const uint32_t far : {kPsnWindow + 200, uint32_t{1'000'000}}) {
+    PsnWindow w(Psn{0});
+    take(w, 0);
+    for (uint32_t psn = 1; psn < 100; ++psn) {
+      EXPECT_EQ(take(w, far + psn), WdpDrop::psn_jump);
+      EXPECT_FALSE(take(w, psn));
+    }
+    EXPECT_EQ(w.lost(), 0U);
+  }
+}
+
+// An outage: the numbers go on, and what is between is lost.
+TEST(PsnWindow, AnOutageIsBelievedWhenItPersistsAndIsCounted) {
+  PsnWindow w(Psn{0});
+  take(w, 0);
+  constexpr uint32_t kLost = 100'000;
+  for (uint32_t i = 0; i + 1 < kResyncAfter; ++i) {
+    EXPECT_EQ(take(w, 1 + kLost + i), WdpDrop::psn_jump);
+  }
+  EXPECT_FALSE(take(w, 1 + kLost + 15));
+  EXPECT_TRUE(w.took_jump());
+  EXPECT_EQ(w.lost(), kLost);
+  EXPECT_EQ(w.highest(), Psn{1 + kLost + 15});
+  EXPECT_FALSE(take(w, 1 + kLost + 16));
+  EXPECT_FALSE(w.took_jump());
 }
 
 TEST(PsnWindow, ACircuitMayBeginAnewFarBehind) {
