@@ -98,10 +98,9 @@ void add_queue_pair_rows(Visitor& t) {
   t.one(&Q::datagrams_late, "datagrams_late",
         "UC: of these, those that came when they were not waited for any more");
   t.one(&Q::datagrams_duplicate, "datagrams_duplicate", "UC: datagrams that came more than once");
-  t.one(
-      &Q::messages_incomplete, "messages_incomplete",
-      "UC: Sends and Writes with immediate given up with bytes missing: a Send for a later one, a "
-      "Write for 16, either after 1024 newer messages or when the peer goes or counts anew");
+  t.one(&Q::messages_incomplete, "messages_incomplete",
+        "UC: Sends and Writes with immediate given up incomplete: a Send for a later one, a Write "
+        "for 16, either after 1024 newer messages or when the peer goes or counts anew");
   t.one(&Q::messages_unreceived, "messages_unreceived",
         "UC and UD: messages dropped because there was no receive for them");
 }

@@ -38,23 +38,10 @@ struct ReadRequesterTest : UcReceiveTest {
   };
   std::vector<Request> requests() {
     std::vector<Request> all;
-    while (session->ready(now)) {
-      Train t;
-      session->fill(t, now);
-      if (t.empty()) break;
-      t.each_datagram([&](std::span<const IoVec> pieces) {
-        Buffer d;
-        for (const IoVec& v : pieces) {
-          const auto* p = static_cast<const std::byte*>(v.iov_base);
-          d.insert(d.end(), p, p + v.iov_len);
-        }
-        const auto h = WdpData::parse(d);
-        if (h.ok() && h->opcode == Opcode::read_request) {
-          all.push_back({*h, wire::WdpReadRange::parse(d.data() + WdpData::kSize)});
-        }
-      });
-      session->llp_took_all(now);
-    }
+    each_said([&](const WdpData& h, Bytes d) {
+      if (h.opcode != Opcode::read_request) return;
+      all.push_back({h, wire::WdpReadRange::parse(d.data() + WdpData::kSize)});
+    });
     return all;
   }
   // Segment `index` of the answer to `r`; the Read's bytes are source[at ..].

@@ -40,21 +40,9 @@ struct ReadResponderTest : UcReceiveTest {
   };
   std::vector<Answer> answers() {
     std::vector<Answer> all;
-    while (session->ready(now)) {
-      Train t;
-      session->fill(t, now);
-      if (t.empty()) break;
-      t.each_datagram([&](std::span<const IoVec> pieces) {
-        Buffer d;
-        for (const IoVec& v : pieces) {
-          const auto* p = static_cast<const std::byte*>(v.iov_base);
-          d.insert(d.end(), p, p + v.iov_len);
-        }
-        const auto h = WdpData::parse(d);
-        if (h.ok()) all.push_back({*h, Buffer(d.begin() + WdpData::kSize, d.end())});
-      });
-      session->llp_took_all(now);
-    }
+    each_said([&](const WdpData& h, Bytes d) {
+      all.push_back({h, Buffer(d.begin() + WdpData::kSize, d.end())});
+    });
     return all;
   }
   // Offsets of the answer's segments, each with the right bytes of the target.

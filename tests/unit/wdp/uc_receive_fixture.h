@@ -107,6 +107,24 @@ class UcReceiveTest : public ::testing::Test {
     session->direct_received(now);
     return true;
   }
+  // Calls f(header, bytes) for each data datagram that the session has to say.
+  template <class F>
+  void each_said(F&& f) {
+    while (session->ready(now)) {
+      Train t;
+      session->fill(t, now);
+      if (t.empty()) break;
+      t.each_datagram([&](std::span<const IoVec> pieces) {
+        Buffer d;
+        for (const IoVec& v : pieces) {
+          const auto* p = static_cast<const std::byte*>(v.iov_base);
+          d.insert(d.end(), p, p + v.iov_len);
+        }
+        if (const auto h = WdpData::parse(d); h.ok()) f(*h, Bytes{d});
+      });
+      session->llp_took_all(now);
+    }
+  }
   void later(Duration d) {
     now = now + d;
     session->tick(now);
