@@ -118,13 +118,15 @@ def kernel_drops(scene):
         time.sleep(0.05)
     lost = at_sockets(receiver).dropped
     check(lost > 0, "the socket had room for all")
+    # Behind a gap of more than 4096 datagrams sixteen have to agree (docs/uc.md): nobody takes the first fifteen.
     receiver.wait_for("the account of all that came", lambda d: "streams" in d and
-                      total(d, "received") + total(d, "overrun") >= 40512 - lost)
+                      total(d, "received") + total(d, "overrun") >= 40512 - lost - 15)
     receiver.kill(signal.SIGTERM)
     last = receiver.end()
     # On a busy machine some are overwritten before the receiver looks.
     came = total(last, "received") + total(last, "overrun")
-    equal((last["kernel_drops"], came), (lost, 40512 - lost), "kernel_drops, and what came, of packets of one datagram")
+    equal(last["kernel_drops"], lost, "kernel_drops, of packets of one datagram")
+    check(40512 - lost - came in (0, 15), f"{came} came of 40512, and {lost} were dropped")
 
 
 def anew(scene):

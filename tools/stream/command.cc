@@ -1,5 +1,6 @@
 #include "stream/command.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <bit>
@@ -165,6 +166,14 @@ void expect_circuits(ReceiverOptions& o) {
     throw bench::Failure{"--static needs --blocks and --block that are powers of two"};
   }
   if (o.inlet.udp_port == 0) o.inlet.udp_port = kStaticPort;
+  // As WEFT_UC_PORT (docs/options.md), of which weft's library would only warn.
+  const auto port = o.inlet.udp_port;
+  if (port < 1024 || (port >= 24576 && port < 32768) || port > 65534) {
+    throw bench::Failure{fmt::format(
+        "--udp-port {}: with --static it is as WEFT_UC_PORT: 1024 to 24575, or 32768 to "
+        "65534",
+        port)};
+  }
   ::setenv("WEFT_UC", "static", 1);
   // All streams at one port, however many CPUs there are.
   ::setenv("WEFT_ENGINES", "1", 0);
