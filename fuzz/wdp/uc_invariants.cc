@@ -6,17 +6,6 @@
 
 namespace weft::fuzz {
 
-using rdmap::Arrival;
-using rdmap::Operation;
-using rdmap::Receive;
-using rdmap::SendWqe;
-using rdmap::Status;
-using wire::Opcode;
-using wire::WdpClass;
-using wire::WdpCommon;
-using wire::WdpCtl;
-using wire::WdpData;
-
 void UcPeer::listen(size_t trains) {
   for (size_t i = 0; i < trains && session_->ready(now_); ++i) {
     wdp::Train t;

@@ -7,16 +7,6 @@
 namespace weft::fuzz {
 
 using rdmap::Access;
-using rdmap::Arrival;
-using rdmap::Operation;
-using rdmap::Receive;
-using rdmap::SendWqe;
-using rdmap::Status;
-using wire::Opcode;
-using wire::WdpClass;
-using wire::WdpCommon;
-using wire::WdpCtl;
-using wire::WdpData;
 
 namespace {
 

@@ -15,6 +15,17 @@
 
 namespace weft::fuzz {
 
+using rdmap::Arrival;
+using rdmap::Operation;
+using rdmap::Receive;
+using rdmap::SendWqe;
+using rdmap::Status;
+using wire::Opcode;
+using wire::WdpClass;
+using wire::WdpCommon;
+using wire::WdpCtl;
+using wire::WdpData;
+
 class UcPeer {
  public:
   struct Shape {

@@ -177,10 +177,6 @@ void DatagramDriver::on_deadline(Token& token) {
   settle(token);
 }
 
-void DatagramDriver::on_exit(Token& token) {
-  if (socket_.valid()) overruns_.look(socket_, token.engine().counters());
-}
-
 void DatagramDriver::on_memory_retired(Token&) {
   train_.detach();
 }

@@ -130,7 +130,6 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   void on_deadline(Token& token) override;
   void on_doorbell(Token& token) override { settle(token); }
   void on_gathered(Token& token) override { settle(token); }
-  void on_exit(Token& token) override;
   void on_memory_retired(Token& token) override;
   void on_no_memory(Token& token) override;
   void abandon_in_child() override { socket_.close(); }

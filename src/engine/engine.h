@@ -163,8 +163,7 @@ class Engine {
   // Any thread: after this no source refers to user memory that was retired before the call.
   void retire_memory();
 
-  // Says what was put off, counts what was not counted yet (Source::on_exit()), and waits for
-  // connections that close in a moment. Does not wait for a
+  // Says what was put off, and waits for connections that close in a moment. Does not wait for a
   // holder that does not let go: the process is about to exit.
   void flush_at_exit();
 

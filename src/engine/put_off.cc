@@ -83,7 +83,6 @@ void Engine::flush_at_exit() {
     }
     turn(h->token());
     flush_deferred(h->token());
-    sources_.for_each([&](Source& s) { s.on_exit(h->token()); });
     const Duration left = exit_not_before_ - h->token().now();
     h.reset();
     if (left <= Duration{} || clock() > last) return;

@@ -62,8 +62,6 @@ class Source : public ListHook<struct ReadyTag>,
   virtual void on_gathered(Token&) {}
   // The holder is about to sleep or to leave the engine alone for long: say what was put off.
   virtual void on_idle(Token&) {}
-  // The process is about to exit: count what is not counted yet.
-  virtual void on_exit(Token&) {}
   // A region is about to be deregistered: refer to no user memory after this.
   virtual void on_memory_retired(Token&) {}
   // One of the above found no memory and was left in the middle: end what this source is for, with

@@ -93,10 +93,6 @@ void GroupReceiver::on_deadline(engine::Token& token) {
 }
 
 // The datagram is lost, or those members have it that came before. What was due is due again.
-void GroupReceiver::on_exit(engine::Token& token) {
-  if (socket_.valid()) overruns_.look(socket_, token.engine().counters());
-}
-
 void GroupReceiver::on_no_memory(engine::Token& token) {
   token.engine().set_deadline(token, *this, token.now() + kNextTry);
   settle_members(token);

@@ -48,7 +48,6 @@ class GroupReceiver final : public engine::Source, private wdp::PortOwner {
   void on_ready(engine::Token& token, bool readable, bool writable) override;
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token&) override {}
-  void on_exit(engine::Token& token) override;
   void on_no_memory(engine::Token& token) override;
   void abandon_in_child() override { socket_.close(); }
 

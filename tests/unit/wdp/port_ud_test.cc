@@ -44,6 +44,24 @@ TEST_F(PortTest, AQuestionIsNoCallAndACallNoQuestion) {
   EXPECT_EQ(b.said(now).size(), 2U);
 }
 
+// What was answered is known for two seconds, and keeps nobody from asking; what its program has
+// not answered does.
+TEST_F(PortTest, AServiceAnswersAsManyAsAsk) {
+  const auto ask = [](WdpCtl& c) { c.service = wire::CtlService::ud_resolution; };
+  for (uint32_t i = 1; i <= 1500; ++i) {
+    b.hear(request(i, i, ask), kA, now);
+    ASSERT_EQ(b.requests.size(), i);
+    ASSERT_TRUE(b.port.tell(b.requests.back().key, offer_of_b(), now));
+    const auto said = b.said(now);
+    ASSERT_EQ(said.size(), 1U);
+    ASSERT_EQ(parse(said[0].bytes).type, CtlType::rep);
+  }
+  now = now + 2s;
+  b.tick(now);
+  EXPECT_TRUE(b.port.deadline().is_never());
+  EXPECT_EQ(b.port.half_open(), 0U);
+}
+
 TEST_F(PortTest, ARepeatedQuestionGetsTheSameAnswerForTwoSeconds) {
   const Buffer req = request(5, 77, [](WdpCtl& c) { c.service = wire::CtlService::ud_resolution; });
   b.hear(req, kA, now);
