@@ -2,8 +2,10 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
 #include <new>
 
+#include "abi/ibverbs/enums.h"
 #include "abi/rdmacm/channel.h"
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/ids.h"
@@ -19,6 +21,17 @@ static_assert(static_cast<int>(cm::EventKind::addr_resolved) == RDMA_CM_EVENT_AD
               static_cast<int>(cm::EventKind::established) == RDMA_CM_EVENT_ESTABLISHED &&
               static_cast<int>(cm::EventKind::disconnected) == RDMA_CM_EVENT_DISCONNECTED &&
               static_cast<int>(cm::EventKind::timewait_exit) == RDMA_CM_EVENT_TIMEWAIT_EXIT);
+
+// By number, and not by cases: headers of newer releases have events that weft has none of.
+constexpr std::array kEventNames{"RDMA_CM_EVENT_ADDR_RESOLVED",   "RDMA_CM_EVENT_ADDR_ERROR",
+                                 "RDMA_CM_EVENT_ROUTE_RESOLVED",  "RDMA_CM_EVENT_ROUTE_ERROR",
+                                 "RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
+                                 "RDMA_CM_EVENT_CONNECT_ERROR",   "RDMA_CM_EVENT_UNREACHABLE",
+                                 "RDMA_CM_EVENT_REJECTED",        "RDMA_CM_EVENT_ESTABLISHED",
+                                 "RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
+                                 "RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
+                                 "RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT"};
+static_assert(kEventNames.size() == RDMA_CM_EVENT_TIMEWAIT_EXIT + 1);
 
 // The private data stand in the same place for both kinds.
 void fill_datagram(CmEvent& e, const cm::DatagramPeer& peer) {
@@ -157,29 +170,9 @@ int rdma_ack_cm_event(rdma_cm_event* event) {
 }
 
 const char* rdma_event_str(rdma_cm_event_type event) {
-#define WEFT_EVENT(name) \
-  case name:             \
-    return #name
-  switch (event) {
-    WEFT_EVENT(RDMA_CM_EVENT_ADDR_RESOLVED);
-    WEFT_EVENT(RDMA_CM_EVENT_ADDR_ERROR);
-    WEFT_EVENT(RDMA_CM_EVENT_ROUTE_RESOLVED);
-    WEFT_EVENT(RDMA_CM_EVENT_ROUTE_ERROR);
-    WEFT_EVENT(RDMA_CM_EVENT_CONNECT_REQUEST);
-    WEFT_EVENT(RDMA_CM_EVENT_CONNECT_RESPONSE);
-    WEFT_EVENT(RDMA_CM_EVENT_CONNECT_ERROR);
-    WEFT_EVENT(RDMA_CM_EVENT_UNREACHABLE);
-    WEFT_EVENT(RDMA_CM_EVENT_REJECTED);
-    WEFT_EVENT(RDMA_CM_EVENT_ESTABLISHED);
-    WEFT_EVENT(RDMA_CM_EVENT_DISCONNECTED);
-    WEFT_EVENT(RDMA_CM_EVENT_DEVICE_REMOVAL);
-    WEFT_EVENT(RDMA_CM_EVENT_MULTICAST_JOIN);
-    WEFT_EVENT(RDMA_CM_EVENT_MULTICAST_ERROR);
-    WEFT_EVENT(RDMA_CM_EVENT_ADDR_CHANGE);
-    WEFT_EVENT(RDMA_CM_EVENT_TIMEWAIT_EXIT);
-  }
-#undef WEFT_EVENT
-  return "UNKNOWN EVENT";
+  const int number = number_of(event);
+  const bool known = number >= 0 && number < static_cast<int>(kEventNames.size());
+  return known ? kEventNames[static_cast<size_t>(number)] : "UNKNOWN EVENT";
 }
 
 }  // extern "C"

@@ -243,8 +243,11 @@ TEST_F(CmEvent, WhoHasJustTakenAnEventFindsItsWayBackToAChannelThatIsDestroyed) 
 
 TEST_F(CmEvent, EventNames) {
   EXPECT_STREQ(rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED), "RDMA_CM_EVENT_ADDR_RESOLVED");
+  EXPECT_STREQ(rdma_event_str(RDMA_CM_EVENT_REJECTED), "RDMA_CM_EVENT_REJECTED");
   EXPECT_STREQ(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");
-  EXPECT_STREQ(rdma_event_str(static_cast<rdma_cm_event_type>(99)), "UNKNOWN EVENT");
+  for (const int none : {-1, 99}) {
+    EXPECT_STREQ(rdma_event_str(static_cast<rdma_cm_event_type>(none)), "UNKNOWN EVENT");
+  }
 }
 
 }  // namespace

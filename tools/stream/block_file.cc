@@ -67,7 +67,7 @@ class BlockFile {
       if (n == 0) break;
       got += static_cast<size_t>(n);
     }
-    std::fill_n(static_cast<char*>(to) + got, size - got, '\0');
+    if (got < size) std::fill_n(static_cast<char*>(to) + got, size - got, '\0');
     return got;
   }
   static bool is_empty(const void* data, size_t size) {
