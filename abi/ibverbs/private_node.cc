@@ -2,7 +2,8 @@
 // (libmlx5, libefa, ...). Programs such as perftest are linked to providers, and those do not load
 // without these names (abi.md 1). No provider ever works on weft: registration is swallowed here,
 // so that none gets a device and none of the rest is reached in earnest. What is called
-// nevertheless says EOPNOTSUPP. The one name that must work, ibv_query_gid_type, is elsewhere.
+// nevertheless says EOPNOTSUPP. The names that must work, ibv_query_gid_type and ibv_wr_opcode_str,
+// are elsewhere.
 #include <cerrno>
 
 namespace {
@@ -22,7 +23,8 @@ int unsupported(int result) {
   X(ibv_cmd_advise_mr)         X(ibv_cmd_alloc_dm)               X(ibv_cmd_alloc_mw)               \
   X(ibv_cmd_alloc_pd)          X(ibv_cmd_attach_mcast)           X(ibv_cmd_close_xrcd)             \
   X(ibv_cmd_create_ah)         X(ibv_cmd_create_counters)        X(ibv_cmd_create_cq)              \
-  X(ibv_cmd_create_cq_ex)      X(ibv_cmd_create_flow)            X(ibv_cmd_create_flow_action_esp) \
+  X(ibv_cmd_create_cq_ex)      X(ibv_cmd_create_cq_ex2)          X(ibv_cmd_create_flow)            \
+  X(ibv_cmd_create_flow_action_esp)                                                                \
   X(ibv_cmd_create_qp)         X(ibv_cmd_create_qp_ex)           X(ibv_cmd_create_qp_ex2)          \
   X(ibv_cmd_create_rwq_ind_table) X(ibv_cmd_create_srq)          X(ibv_cmd_create_srq_ex)          \
   X(ibv_cmd_create_wq)         X(ibv_cmd_dealloc_mw)             X(ibv_cmd_dealloc_pd)             \

@@ -71,10 +71,29 @@ constexpr std::array kStatuses{"success",
                                "general error",
                                "TM error",
                                "TM software rendezvous"};
+// 12 and 13 are of no opcode that programs have. 14 has a name in headers of rdma-core 45 and
+// later.
+constexpr std::array kOpcodes{"rdma-write",
+                              "rdma-write-with-imm",
+                              "send",
+                              "send-with-imm",
+                              "rdma-read",
+                              "atomic-cmp-and-swp",
+                              "atomic-fetch-and-add",
+                              "local-inv",
+                              "bind-mw",
+                              "send-with-inv",
+                              "tso",
+                              "driver1",
+                              static_cast<const char*>(nullptr),
+                              static_cast<const char*>(nullptr),
+                              "flush",
+                              "atomic-write"};
 static_assert(kNodeTypes.size() == IBV_NODE_UNSPECIFIED + 1);
 static_assert(kPortStates.size() == IBV_PORT_ACTIVE_DEFER + 1);
 static_assert(kEventTypes.size() == IBV_EVENT_WQ_FATAL + 1);
 static_assert(kStatuses.size() == IBV_WC_TM_RNDV_INCOMPLETE + 1);
+static_assert(kOpcodes.size() == IBV_WR_ATOMIC_WRITE + 1);
 
 }  // namespace
 
@@ -93,6 +112,10 @@ const char* ibv_event_type_str(ibv_event_type event) {
 }
 const char* ibv_wc_status_str(ibv_wc_status status) {
   return word(kStatuses, number_of(status));
+}
+// Declared by rdma-core 49 and later.
+const char* ibv_wr_opcode_str(ibv_wr_opcode opcode) {
+  return word(kOpcodes, number_of(opcode));
 }
 
 }  // extern "C"

@@ -1,10 +1,39 @@
 // Posting by ibv_wr_start, ibv_wr_..., ibv_wr_complete.
 #include <arpa/inet.h>
 
+#include <map>
+#include <string>
+
 #include "tests/abi/api_fixture.h"
+
+// In the headers of rdma-core 49 and later.
+extern "C" const char* ibv_wr_opcode_str(ibv_wr_opcode opcode);
 
 namespace weft::test {
 namespace {
+
+TEST(WorkRequest, OpcodesHaveNames) {
+  const std::map<int, std::string> names{{0, "rdma-write"},
+                                         {1, "rdma-write-with-imm"},
+                                         {2, "send"},
+                                         {3, "send-with-imm"},
+                                         {4, "rdma-read"},
+                                         {5, "atomic-cmp-and-swp"},
+                                         {6, "atomic-fetch-and-add"},
+                                         {7, "local-inv"},
+                                         {8, "bind-mw"},
+                                         {9, "send-with-inv"},
+                                         {10, "tso"},
+                                         {11, "driver1"},
+                                         {14, "flush"},
+                                         {15, "atomic-write"}};
+  for (int number = -2; number < 40; ++number) {
+    const auto name = names.find(number);
+    EXPECT_EQ(ibv_wr_opcode_str(static_cast<ibv_wr_opcode>(number)),
+              name == names.end() ? "unknown" : name->second)
+        << number;
+  }
+}
 
 TEST_F(PairTest, BuiltRequests) {
   ibv_qp_ex* qp = ibv_qp_to_qp_ex(a.qp.get());
