@@ -72,6 +72,14 @@ void MemoryTable::free_index(Stag stag) {
 namespace {
 
 Outcome<Ok> check_registration(const void* address, uint64_t length, uint32_t flags) {
+  if ((flags & (access::kFlushGlobal | access::kFlushPersistent)) != 0) {
+    WEFT_LOG(
+        info,
+        "cannot register memory with access flags 0x%x: this device has no flush, so leave out "
+        "IBV_ACCESS_FLUSH_GLOBAL and IBV_ACCESS_FLUSH_PERSISTENT",
+        flags);
+    return fail(Errc::invalid);
+  }
   if (const uint32_t unknown = flags & ~access::kKnown; unknown != 0) {
     WEFT_LOG(info, "cannot register memory: access flags 0x%x are not supported", unknown);
     return fail(Errc::invalid);

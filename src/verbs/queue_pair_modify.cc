@@ -8,8 +8,11 @@
 namespace weft::verbs {
 namespace {
 
+// Programs ask for every right that they know. A right to flush promises nothing here: only a
+// region that has it too can be flushed, and there is none (memory_table.cc).
 constexpr uint32_t kQpAccess = access::kRemoteWrite | access::kRemoteRead | access::kRemoteAtomic |
-                               access::kLocalWrite | access::kMwBind;
+                               access::kLocalWrite | access::kMwBind | access::kFlushGlobal |
+                               access::kFlushPersistent;
 
 }  // namespace
 

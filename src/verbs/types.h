@@ -36,6 +36,10 @@ inline constexpr uint32_t kMwBind = 16;
 inline constexpr uint32_t kZeroBased = 32;
 inline constexpr uint32_t kOnDemand = 64;
 inline constexpr uint32_t kHugeTlb = 128;
+// A peer may ask whether what it wrote is to be seen by all, or survives a loss of power
+// (IBV_WR_FLUSH, rdma-core 45 and later). This device has no such operation.
+inline constexpr uint32_t kFlushGlobal = 0x100;
+inline constexpr uint32_t kFlushPersistent = 0x200;
 inline constexpr uint32_t kOptionalRange = 0x3ff00000;  // hints: unknown ones are ignored
 inline constexpr uint32_t kKnown = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic |
                                    kMwBind | kZeroBased | kHugeTlb | kOptionalRange;

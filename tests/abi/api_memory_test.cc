@@ -56,6 +56,10 @@ TEST_F(MemoryTest, RightsThatDoNotGoTogether) {
   EXPECT_NO_OBJECT(EINVAL, reg(IBV_ACCESS_REMOTE_ATOMIC));
   EXPECT_NO_OBJECT(EINVAL, reg(kWritable | 1 << 15));
   EXPECT_NO_OBJECT(EINVAL, reg(kWritable | IBV_ACCESS_ON_DEMAND));
+  // IBV_ACCESS_FLUSH_GLOBAL and IBV_ACCESS_FLUSH_PERSISTENT, which these headers may not have: no
+  // peer can flush.
+  EXPECT_NO_OBJECT(EINVAL, reg(kWritable | 1 << 8));
+  EXPECT_NO_OBJECT(EINVAL, reg(kWritable | 1 << 9));
 }
 
 TEST_F(MemoryTest, UnknownHintsAreIgnored) {

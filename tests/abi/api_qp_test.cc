@@ -147,6 +147,19 @@ TEST_F(QpTest, ValuesThatDoNotExist) {
   EXPECT_REFUSED(EOPNOTSUPP, ibv_modify_qp(qp.get(), &a, kInitMask | 1 << 22));
 }
 
+// What programs of rdma-core 45 and later ask for with all other rights, by value: these headers
+// may be older.
+TEST_F(QpTest, RightsToFlushAreTaken) {
+  constexpr unsigned kFlushGlobal = 1 << 8;
+  constexpr unsigned kFlushPersistent = 1 << 9;
+  const Owned<ibv_qp> qp{create(attr())};
+  ibv_qp_attr a = init_attributes();
+  a.qp_access_flags |= kFlushGlobal | kFlushPersistent;
+  ASSERT_EQ(ibv_modify_qp(qp.get(), &a, kInitMask), 0);
+  ASSERT_EQ(to_rtr(qp.get(), qp->qp_num), 0);
+  EXPECT_EQ(to_rts(qp.get()), 0);
+}
+
 TEST_F(QpTest, QueryGivesBackWhatWasSet) {
   ibv_qp_init_attr wanted = attr();
   wanted.qp_context = this;
