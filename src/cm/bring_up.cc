@@ -6,6 +6,7 @@
 #include "cm/attempt.h"
 #include "cm/bring_up_block.h"
 #include "cm/crowd.h"
+#include "cm/peer_user.h"
 #include "config/options.h"
 
 namespace weft::cm {
@@ -31,6 +32,11 @@ bool from_peer(const verbs::QueuePair& qp, const Answer& answer, const Wfrc& req
   if (config::options().peer_check == config::PeerCheck::gid)
     return *expected == request.source_gid;
   return *expected == answer.tcp().peer().gid();
+}
+
+bool of_its_user(const verbs::QueuePair& qp, const Answer& answer) {
+  return config::options().peer_check != config::PeerCheck::user ||
+         speaks_for(qp.context(), answer.tcp(), qp.attributes().dest_qpn);
 }
 
 }  // namespace
@@ -115,6 +121,10 @@ void BringUpService::judge(Token& token, PortState& port, Answer& answer, const 
   }
   if (!from_peer(*qp, answer, request)) {
     refuse(token, answer, request, Wfrc::Code::not_your_peer, BringUpRefusal::not_your_peer);
+    return;
+  }
+  if (!of_its_user(*qp, answer)) {
+    refuse(token, answer, request, Wfrc::Code::not_your_peer, BringUpRefusal::other_user);
     return;
   }
   Attempt* attempt = attempt_of(*qp);

@@ -51,7 +51,7 @@ struct Words<UcBringUp> {
 template <>
 struct Words<PeerCheck> {
   static constexpr auto all = std::to_array<std::pair<std::string_view, PeerCheck>>(
-      {{"address", PeerCheck::address}, {"gid", PeerCheck::gid}});
+      {{"user", PeerCheck::user}, {"address", PeerCheck::address}, {"gid", PeerCheck::gid}});
 };
 template <>
 struct Words<log::Level> {
@@ -245,8 +245,9 @@ std::vector<OptionInfo> make_table() {
           "survive it."),
       word<&O::peer_check>(
           "peer_check",
-          "What must equal the GID that a QP was told to expect: the TCP peer's address, or, for "
-          "peers behind NAT, the GID that the peer claims."),
+          "What must equal the GID that a QP was told to expect: the peer's address, or, for "
+          "peers behind NAT, the GID that the peer claims. With user a peer on this host also has "
+          "to be of this process's user, of root, or of the user whose port is in its QPN."),
       number<&O::connect_timeout, 1, 3'600'000>(
           "connect_timeout", "ms", "How long rdma_connect waits for the peer's MPA Reply."),
       number<&O::rnr_wait, 0, 3'600'000>(

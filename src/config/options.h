@@ -29,7 +29,8 @@ enum class CompletionRule : uint8_t { delivered, llp };
 // by.
 enum class Congestion : uint8_t { automatic, keep, cubic, reno, bbr };
 // What the passive side of an IB-style bring-up compares with the GID it expects (wire.md 14.1).
-enum class PeerCheck : uint8_t { address, gid };
+// user: the address and, on one host, who has the socket (cm/peer_user.h).
+enum class PeerCheck : uint8_t { user, address, gid };
 
 // How a UC queue pair that is told its peer's number comes to it (wire.md 13, and 9.1 "Static
 // session").
@@ -47,7 +48,7 @@ struct Options {
   bool big_fpdu = false;
   bool p2p = false;
   uint32_t private_data = 248;  // bytes
-  PeerCheck peer_check = PeerCheck::address;
+  PeerCheck peer_check = PeerCheck::user;
   std::chrono::milliseconds connect_timeout{30'000};
   std::chrono::milliseconds rnr_wait{10'000};
   std::chrono::milliseconds responder_wait{100};

@@ -101,10 +101,14 @@ inline void nap(std::chrono::nanoseconds time) {
     (void)::syscall(SYS_nanosleep, &t, nullptr);
   }
 }
-// Files, for captures and the log of faults.
+// Files: captures, the log of faults, and what the kernel says in /proc.
 inline int open(const char* name, int flags, mode_t mode) {
   if constexpr (kThroughLibc) return through_libc([&] { return ::open(name, flags, mode); });
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, name, flags, mode));
+}
+inline ssize_t read(int fd, void* p, size_t n) {
+  if constexpr (kThroughLibc) return through_libc([&] { return ::read(fd, p, n); });
+  return ::syscall(SYS_read, fd, p, n);
 }
 inline ssize_t write(int fd, const void* p, size_t n) {
   if constexpr (kThroughLibc) return through_libc([&] { return ::write(fd, p, n); });

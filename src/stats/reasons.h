@@ -63,6 +63,7 @@ enum class BringUpRefusal : uint8_t {
   already_connected,
   duplicate,
   not_your_peer,
+  other_user,
   role_conflict,
   parked_too_many,
   parked_too_long,

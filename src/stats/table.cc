@@ -218,6 +218,7 @@ void add_connection_rows(Visitor& t) {
       {"already_connected", "the queue pair is connected"},
       {"duplicate", "a late copy of the Request that connected it; not answered"},
       {"not_your_peer", "the queue pair was told of another peer"},
+      {"other_user", "another user of this host called in the peer's place (security.md)"},
       {"role_conflict", "this side's own connection goes first"},
       {"parked_too_many", "256 Requests wait for queue pairs to get ready"},
       {"parked_too_long", "the queue pair did not get ready within 30 s"},

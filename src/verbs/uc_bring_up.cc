@@ -179,6 +179,15 @@ Result<wdp::PortOwner::Callee, RejReason> UcTransport::called(engine::Token& tok
   if (!to || req.source != qp_.attributes().dest_qpn || from.address != to->path.to.address) {
     return fail(RejReason::bad_parameters);
   }
+  // wire.md 12: the port in the number is bound as long as its process lives, and whoever calls
+  // does so from there (9.1). So no other user of the peer's host can call as the peer.
+  if (config::options().peer_check == config::PeerCheck::user && from.port != port_of(req.source)) {
+    WEFT_LOG_REFUSAL(
+        "queue pair 0x%06x: QPN 0x%06x calls from UDP port %u of %s, which is not in its number: "
+        "refused; WEFT_PEER_CHECK=address allows it, for a network that translates ports",
+        qp_.number().value(), req.source.value(), from.port, from.address.to_string().c_str());
+    return fail(RejReason::bad_parameters);
+  }
   if (link_ != nullptr) {
     UcConnection& own = link_->connection();
     if (own.state() == UcConnection::State::open) return fail(RejReason::not_ready);

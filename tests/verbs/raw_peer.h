@@ -152,13 +152,16 @@ class RawPeer {
 };
 
 // A socket that listens on a port above those that the system gives away, so that a queue pair of
-// this process has the lower number and dials (wire.md 13.1).
+// this process has the lower number and dials, or from kLow on below them, and is dialled (wire.md
+// 13.1).
 class RawListener {
  public:
-  explicit RawListener(const ibv_gid& gid) {
+  static constexpr uint16_t kLow = 12'000;
+  static constexpr uint16_t kHigh = 61'000;
+  explicit RawListener(const ibv_gid& gid, uint16_t above = kHigh) {
     // Each process begins elsewhere: what one lets go, another is about to dial.
-    const auto first = static_cast<uint16_t>(65'500 - getpid() % 4000);
-    for (uint16_t port = first; port > 61'000 && fd_ < 0; --port) {
+    const auto first = static_cast<uint16_t>(above + 4500 - getpid() % 4000);
+    for (uint16_t port = first; port > above && fd_ < 0; --port) {
       SocketAddress at(gid, port);
       fd_ = socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
       if (bind(fd_, at.get(), at.length) == 0 && listen(fd_, 8) == 0) {
