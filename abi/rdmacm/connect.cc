@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <utility>
 
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/ids.h"
@@ -53,6 +54,25 @@ verbs::QueuePair* pair_of(const CmId& id) {
   return id.qp == nullptr ? nullptr : the_core().pair_of(id.qp);
 }
 
+// The state that a program reads in its struct, from before the call that lets the peer go on: once
+// another thread has heard how the connection goes it may change the state, and destroy the queue
+// pair and the Id, while that call is still under way.
+class ShownState {
+ public:
+  ShownState(const CmId& id, ibv_qp_state state) : qp_(id.qp) {
+    if (qp_ != nullptr) before_ = std::exchange(qp_->state, state);
+  }
+  // The call was refused, so that nobody has heard of anything.
+  void take_back() const { show(before_); }
+  void show(ibv_qp_state state) const {
+    if (qp_ != nullptr) qp_->state = state;
+  }
+
+ private:
+  ibv_qp* const qp_;
+  ibv_qp_state before_ = IBV_QPS_RESET;
+};
+
 int reject(rdma_cm_id* id, const void* private_data, uint8_t length) {
   return result(object(id).core.reject(
       {static_cast<const std::byte*>(private_data), private_data != nullptr ? length : 0U}));
@@ -76,12 +96,16 @@ int rdma_connect(rdma_cm_id* id, rdma_conn_param* conn_param) try {
   const rdma_conn_param& asked = conn_param != nullptr ? *conn_param : most;
   i.responder_resources = or_most(asked.responder_resources, RDMA_MAX_RESP_RES, d->max_reads);
   i.initiator_depth = or_most(asked.initiator_depth, RDMA_MAX_INIT_DEPTH, d->max_reads);
-  if (const int error = i.core.connect(pair_of(i), parameters(i, conn_param)); error != 0) {
+  const cm::ConnectionParameters all = parameters(i, conn_param);
+  std::vector<std::byte> data = std::exchange(i.connect_data, {});
+  const ShownState shown{i, IBV_QPS_RTS};
+  const bool sync = i.sync;
+  if (const int error = i.core.connect(pair_of(i), all); error != 0) {
+    shown.take_back();
+    i.connect_data = std::move(data);
     return refuse(error);
   }
-  if (i.qp != nullptr) i.qp->state = IBV_QPS_RTS;
-  i.connect_data.clear();
-  return complete(i);
+  return sync ? complete(i) : 0;
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
@@ -136,13 +160,15 @@ int rdma_accept(rdma_cm_id* id, rdma_conn_param* conn_param) try {
   } else {
     i.responder_resources = conn_param->responder_resources;
   }
+  const ShownState shown{i, IBV_QPS_RTS};
+  // Of datagrams there is nothing to be heard after this.
+  const bool waits = i.sync && i.ps == RDMA_PS_TCP;
   if (const int error = i.core.accept(pair_of(i), parameters(i, conn_param)); error != 0) {
-    if (i.qp != nullptr && error == ECONNRESET) i.qp->state = IBV_QPS_ERR;
+    shown.take_back();
+    if (error == ECONNRESET) shown.show(IBV_QPS_ERR);
     return refuse(error);
   }
-  if (i.qp != nullptr) i.qp->state = IBV_QPS_RTS;
-  // Of datagrams there is nothing to be heard after this.
-  return i.ps == RDMA_PS_TCP ? complete(i) : 0;
+  return waits ? complete(i) : 0;
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
@@ -165,10 +191,14 @@ int rdma_notify(rdma_cm_id* id, ibv_event_type) {
 int rdma_disconnect(rdma_cm_id* id) {
   if (id->verbs == nullptr) return refuse("rdma_disconnect", "the id is on no device");
   CmId& i = object(id);
-  if (const int error = i.core.disconnect(); error != 0) return refuse(error);
-  if (i.qp != nullptr) i.qp->state = IBV_QPS_ERR;
+  const ShownState shown{i, IBV_QPS_ERR};
+  const bool sync = i.sync;
+  if (const int error = i.core.disconnect(); error != 0) {
+    shown.take_back();
+    return refuse(error);
+  }
   // Disconnected before, and told: no event comes for this one.
-  return i.sync && i.core.silent() ? 0 : complete(i);
+  return !sync || i.core.silent() ? 0 : complete(i);
 }
 
 // --- enhanced connection establishment: a vendor's business, checked and never sent

@@ -174,10 +174,12 @@ int rdma_resolve_addr(rdma_cm_id* id, sockaddr* src_addr, sockaddr* dst_addr, in
   CmId& i = object(id);
   // Before the event can reach a thread that waits for it.
   std::memcpy(&i.route.addr.dst_storage, &destination.storage, destination.length);
+  // Whoever waits for the event may destroy the Id.
+  const bool sync = i.sync;
   if (const int error = i.core.resolve_address(source, destination); error != 0) {
     return refuse(error);
   }
-  return complete(i);
+  return sync ? complete(i) : 0;
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
@@ -185,8 +187,9 @@ int rdma_resolve_addr(rdma_cm_id* id, sockaddr* src_addr, sockaddr* dst_addr, in
 // Over IP there is no route to ask for.
 int rdma_resolve_route(rdma_cm_id* id, int) try {
   CmId& i = object(id);
+  const bool sync = i.sync;
   if (const int error = i.core.resolve_route(); error != 0) return refuse(error);
-  return complete(i);
+  return sync ? complete(i) : 0;
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }

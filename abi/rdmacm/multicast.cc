@@ -21,12 +21,13 @@ int join(rdma_cm_id* id, const sockaddr* addr, bool send_only, void* context) {
     const std::lock_guard guard{i.groups_lock};
     i.groups.push_back(std::move(fresh));
   }
+  const bool sync = i.sync;
   if (const int error = i.core.join_multicast(address, group); error != 0) {
     const std::lock_guard guard{i.groups_lock};
     std::erase_if(i.groups, [group](const auto& g) { return g.get() == group; });
     return refuse(error);
   }
-  return complete(i);
+  return sync ? complete(i) : 0;
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 // Connections that come about and end as they should.
+#include <atomic>
+#include <thread>
+
 #include "tests/abi/cm_fixture.h"
 
 namespace weft::test {
@@ -15,6 +18,41 @@ TEST_F(CmConnect, OneThreadConnectsToItselfAndBothSidesSend) {
 TEST_F(CmConnect, ServerMaySpeakFirst) {
   connect_pair();
   exchange(server.get(), client.get(), 3);
+}
+
+// Whoever hears of the connection may use the queue pair, and destroy it and the id, while
+// rdma_accept() is not back yet: it touches neither from the moment on in which the event is told.
+TEST_F(CmConnect, TheQueuePairIsReadyWhenTheEventIsThere) {
+  listener = listen_on(passive.get());
+  for (int round = 0; round < 30; ++round) {
+    client = resolved(active.get(), port_of(listener));
+    ASSERT_OK(create_qp(client.get()));
+    ASSERT_OK(rdma_connect(client.get(), nullptr));
+    OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+    ASSERT_NE(request, nullptr);
+    server.reset(request->id);
+    request.reset();
+    ASSERT_OK(create_qp(server.get()));
+    std::atomic<bool> looks = false;
+    ibv_qp_state seen = IBV_QPS_UNKNOWN;
+    std::thread other{[&] {
+      // Without a sleep, to be there at once.
+      pollfd p{passive->fd, POLLIN, 0};
+      do {
+        looks = true;
+      } while (poll(&p, 1, 0) == 0);
+      seen = __atomic_load_n(&server->qp->state, __ATOMIC_ACQUIRE);
+    }};
+    while (!looks) std::this_thread::yield();
+    EXPECT_OK(rdma_accept(server.get(), nullptr));
+    other.join();
+    EXPECT_EQ(seen, IBV_QPS_RTS);
+    expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED);
+    expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
+    client.reset();
+    expect_event(passive.get(), RDMA_CM_EVENT_DISCONNECTED);
+    server.reset();
+  }
 }
 
 TEST_F(CmConnect, PrivateDataGoesBothWays) {
