@@ -1,16 +1,14 @@
 #include "port/fault_log.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "base/log.h"
 #include "config/options.h"
 #include "port/calls.h"
 #include "port/capture.h"
+#include "port/own_file.h"
 
 namespace weft::port {
 
@@ -21,10 +19,14 @@ FaultLog* FaultLog::of_process() {
   return &log;
 }
 
-FaultLog::FaultLog(const std::string& path)
-    : file_(raise(Fd{calls::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)})) {
-  if (!file_.valid())
-    WEFT_LOG(warn, "option fault_log: %s: %s", path.c_str(), std::strerror(errno));
+FaultLog::FaultLog(const std::string& path) {
+  auto file = append_to_own_file(path);
+  if (file.ok()) {
+    file_ = std::move(*file);
+  } else {
+    WEFT_LOG(warn, "option fault_log: %s: %s; give it a name that is free", path.c_str(),
+             file.error().to_string().c_str());
+  }
 }
 
 void FaultLog::lost(const char* way, const Address& peer, size_t bytes, Bytes front) {

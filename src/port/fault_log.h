@@ -18,7 +18,7 @@ class FaultLog {
 
   // That of this process, nullptr when the option is not set. Never destroyed. Any thread.
   static FaultLog* of_process();
-  // Writes behind what the file has. One that cannot be opened is warned of.
+  // Writes behind what the file has (port/own_file.h). One that cannot be opened is warned of.
   explicit FaultLog(const std::string& path);
 
   // `front`: no more than the first kFront bytes are used. Any thread, and several processes: a
