@@ -99,8 +99,15 @@ Device make_device(const config::Options& options, std::span<const LocalAddress>
   return device;
 }
 
+Device device_of_host(const config::Options& options) {
+  std::string untold;
+  Device device = make_device(options, local_addresses(&untold), make_guid(host_facts()));
+  if (device.gids.empty() && !untold.empty()) device.complaint = std::move(untold);
+  return device;
+}
+
 Device query_device(const config::Options& options) {
-  Device device = make_device(options, local_addresses(), make_guid(host_facts()));
+  Device device = device_of_host(options);
   // Programs open the device many times; the user reads the sentence once.
   static std::atomic_flag said = ATOMIC_FLAG_INIT;
   if (!device.complaint.empty() && !said.test_and_set()) {

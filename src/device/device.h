@@ -136,8 +136,9 @@ struct Device {
 Device make_device(const config::Options& options, std::span<const LocalAddress> addresses,
                    uint64_t guid);
 
-// The device of this host and network namespace now; logs the complaint, if there is one. Any
-// thread.
+// The device of this host and network namespace now. Any thread.
+Device device_of_host(const config::Options& options);
+// The same, and logs the complaint, if there is one: once.
 Device query_device(const config::Options& options);
 
 }  // namespace weft::device

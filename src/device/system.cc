@@ -68,36 +68,136 @@ RouteMetrics default_routes(std::string_view text, const RouteColumns& at) {
   return best;
 }
 
+// What netlink tells. nullopt with errno where a process may not ask it: a service with
+// RestrictAddressFamilies= (systemd.exec(5)), or in a sandbox.
 using Interfaces = std::unique_ptr<ifaddrs, decltype(&freeifaddrs)>;
-Interfaces interfaces() {
+std::optional<Interfaces> interfaces() {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) list = nullptr;
-  return {list, &freeifaddrs};
+  if (getifaddrs(&list) != 0) return std::nullopt;
+  return Interfaces{list, &freeifaddrs};
 }
 
-// Asks for interface MTUs. sysfs would need no socket, but it shows the network namespace that
-// mounted it, which is not always the process's own.
-class MtuQuery {
+// Asks about interfaces by ioctl, netdevice(7). sysfs would need no socket, but it shows the
+// network namespace that mounted it, which is not always the process's own.
+class InterfaceQuery {
  public:
-  MtuQuery() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  InterfaceQuery() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     if (fd_ < 0) fd_ = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   }
-  MtuQuery(const MtuQuery&) = delete;
-  MtuQuery& operator=(const MtuQuery&) = delete;
-  ~MtuQuery() {
+  InterfaceQuery(const InterfaceQuery&) = delete;
+  InterfaceQuery& operator=(const InterfaceQuery&) = delete;
+  ~InterfaceQuery() {
     if (fd_ >= 0) ::close(fd_);
   }
-  std::optional<uint32_t> of(const char* interface) const {
-    ifreq request{};
-    std::strncpy(request.ifr_name, interface, IFNAMSIZ - 1);
-    if (fd_ < 0 || ::ioctl(fd_, SIOCGIFMTU, &request) != 0 || request.ifr_mtu <= 0)
-      return std::nullopt;
-    return static_cast<uint32_t>(request.ifr_mtu);
+  std::optional<uint32_t> mtu(const std::string& interface) const {
+    const auto answer = ask(interface, SIOCGIFMTU);
+    if (!answer || answer->ifr_mtu <= 0) return std::nullopt;
+    return static_cast<uint32_t>(answer->ifr_mtu);
+  }
+  // Of net/if.h.
+  uint32_t flags(const std::string& interface) const {
+    const auto answer = ask(interface, SIOCGIFFLAGS);
+    return answer ? static_cast<uint16_t>(answer->ifr_flags) : 0;
+  }
+  std::vector<uint8_t> mac(const std::string& interface) const {
+    const auto answer = ask(interface, SIOCGIFHWADDR);
+    if (!answer) return {};
+    constexpr size_t kEthernet = 6;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(answer->ifr_hwaddr.sa_data);
+    return {bytes, bytes + kEthernet};
+  }
+  // Addresses of IPv4 with the names of their interfaces, and nothing else of them.
+  std::vector<LocalAddress> ipv4_addresses() const {
+    std::vector<ifreq> room(64);
+    ifconf asked{};
+    for (;;) {
+      asked.ifc_len = static_cast<int>(room.size() * sizeof(ifreq));
+      asked.ifc_req = room.data();
+      if (fd_ < 0 || ::ioctl(fd_, SIOCGIFCONF, &asked) != 0) return {};
+      // Full: there may be more.
+      if (static_cast<size_t>(asked.ifc_len) < room.size() * sizeof(ifreq)) break;
+      room.resize(2 * room.size());
+    }
+    room.resize(static_cast<size_t>(asked.ifc_len) / sizeof(ifreq));
+    std::vector<LocalAddress> found;
+    for (const ifreq& r : room) {
+      if (r.ifr_addr.sa_family != AF_INET) continue;
+      sockaddr_in in{};
+      std::memcpy(&in, &r.ifr_addr, sizeof in);
+      LocalAddress a;
+      a.gid = Gid::from_ipv4(ntohl(in.sin_addr.s_addr));
+      // What stands behind a colon is a label of the address.
+      const std::string_view name{r.ifr_name, strnlen(r.ifr_name, IFNAMSIZ)};
+      a.interface = name.substr(0, name.find(':'));
+      found.push_back(std::move(a));
+    }
+    return found;
   }
 
  private:
+  std::optional<ifreq> ask(const std::string& interface, unsigned long what) const {
+    ifreq request{};
+    std::strncpy(request.ifr_name, interface.c_str(), IFNAMSIZ - 1);
+    if (fd_ < 0 || ::ioctl(fd_, what, &request) != 0) return std::nullopt;
+    return request;
+  }
   int fd_;
 };
+
+std::vector<LocalAddress> of_netlink(const ifaddrs* list) {
+  std::vector<LocalAddress> found;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr) continue;
+    LocalAddress a;
+    if (i->ifa_addr->sa_family == AF_INET) {
+      sockaddr_in in{};
+      std::memcpy(&in, i->ifa_addr, sizeof in);
+      a.gid = Gid::from_ipv4(ntohl(in.sin_addr.s_addr));
+    } else if (i->ifa_addr->sa_family == AF_INET6) {
+      sockaddr_in6 in6{};
+      std::memcpy(&in6, i->ifa_addr, sizeof in6);
+      std::memcpy(a.gid.raw.data(), &in6.sin6_addr, a.gid.raw.size());
+      a.scope_id = in6.sin6_scope_id;
+    } else {
+      continue;
+    }
+    a.interface = i->ifa_name;
+    a.up = (i->ifa_flags & IFF_UP) != 0;
+    a.running = (i->ifa_flags & IFF_RUNNING) != 0;
+    found.push_back(std::move(a));
+  }
+  return found;
+}
+
+std::vector<LocalAddress> without_netlink(const InterfaceQuery& query) {
+  std::vector<LocalAddress> found = query.ipv4_addresses();
+  for (LocalAddress& a : ipv6_addresses(contents_of("/proc/net/if_inet6"))) {
+    found.push_back(std::move(a));
+  }
+  for (LocalAddress& a : found) {
+    const uint32_t flags = query.flags(a.interface);
+    a.up = (flags & IFF_UP) != 0;
+    a.running = (flags & IFF_RUNNING) != 0;
+  }
+  return found;
+}
+
+// The names of /proc/net/dev, each before a colon.
+std::vector<std::string> interface_names() {
+  std::vector<std::string> names;
+  std::istringstream text{contents_of("/proc/net/dev")};
+  for (std::string line; std::getline(text, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const size_t first = line.find_first_not_of(' ');
+    names.push_back(line.substr(first, colon - first));
+  }
+  return names;
+}
+
+bool any_set(const std::vector<uint8_t>& mac) {
+  return std::any_of(mac.begin(), mac.end(), [](uint8_t byte) { return byte != 0; });
+}
 
 // FNV-1a with a final mix, so that ids that differ in one digit differ everywhere.
 uint64_t hash_of(std::string_view kind, std::span<const uint8_t> bytes) {
@@ -143,37 +243,49 @@ RouteMetrics default_routes_ipv6(std::string_view proc_net_ipv6_route) {
                                               .metric_base = 16});
 }
 
-std::vector<LocalAddress> local_addresses() {
+std::vector<LocalAddress> ipv6_addresses(std::string_view proc_net_if_inet6) {
+  constexpr size_t kColumns = 6;  // address, index, prefix, scope, flags, interface
+  std::vector<LocalAddress> found;
+  std::istringstream in{std::string(proc_net_if_inet6)};
+  for (std::string line; std::getline(in, line);) {
+    const std::vector<std::string> words = words_of(line);
+    if (words.size() < kColumns || words[0].size() != 2 * Gid{}.raw.size()) continue;
+    LocalAddress a;
+    bool good = true;
+    for (size_t i = 0; i < a.gid.raw.size(); ++i) {
+      const auto byte = number(std::string_view{words[0]}.substr(2 * i, 2), 16);
+      good = good && byte.has_value();
+      a.gid.raw[i] = static_cast<uint8_t>(byte.value_or(0));
+    }
+    const auto index = number(words[1], 16);
+    if (!good || !index) continue;
+    if (a.gid.is_link_local()) a.scope_id = *index;
+    a.interface = words[5];
+    found.push_back(std::move(a));
+  }
+  return found;
+}
+
+std::vector<LocalAddress> local_addresses(std::string* complaint) {
+  const InterfaceQuery query;
+  const auto list = interfaces();
+  const int why = list ? 0 : errno;
+  std::vector<LocalAddress> found = list ? of_netlink(list->get()) : without_netlink(query);
+  if (found.empty() && !list && complaint != nullptr) {
+    *complaint = "no address of this host can be found out: netlink is refused (" +
+                 std::string{std::strerror(why)} +
+                 "), and ioctl and /proc/net/if_inet6 tell of none; let the program have sockets "
+                 "of AF_NETLINK (systemd: RestrictAddressFamilies=... AF_NETLINK)";
+  }
   const RouteMetrics ipv4_routes = default_routes_ipv4(contents_of("/proc/net/route"));
   const RouteMetrics ipv6_routes = default_routes_ipv6(contents_of("/proc/net/ipv6_route"));
-  const MtuQuery mtu;
-  const Interfaces list = interfaces();
-  std::vector<LocalAddress> found;
-  for (const ifaddrs* i = list.get(); i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr) continue;
-    LocalAddress a;
-    if (i->ifa_addr->sa_family == AF_INET) {
-      sockaddr_in in{};
-      std::memcpy(&in, i->ifa_addr, sizeof in);
-      a.gid = Gid::from_ipv4(ntohl(in.sin_addr.s_addr));
-    } else if (i->ifa_addr->sa_family == AF_INET6) {
-      sockaddr_in6 in6{};
-      std::memcpy(&in6, i->ifa_addr, sizeof in6);
-      std::memcpy(a.gid.raw.data(), &in6.sin6_addr, a.gid.raw.size());
-      a.scope_id = in6.sin6_scope_id;
-    } else {
-      continue;
-    }
-    a.interface = i->ifa_name;
-    a.ifindex = if_nametoindex(i->ifa_name);
-    a.link_mtu = mtu.of(i->ifa_name).value_or(a.link_mtu);
-    a.up = (i->ifa_flags & IFF_UP) != 0;
-    a.running = (i->ifa_flags & IFF_RUNNING) != 0;
+  for (LocalAddress& a : found) {
+    a.ifindex = if_nametoindex(a.interface.c_str());
+    a.link_mtu = query.mtu(a.interface).value_or(a.link_mtu);
     const RouteMetrics& routes = a.gid.is_ipv4() ? ipv4_routes : ipv6_routes;
     if (const auto route = routes.find(a.interface); route != routes.end()) {
       a.default_route_metric = route->second;
     }
-    found.push_back(std::move(a));
   }
   return found;
 }
@@ -182,15 +294,20 @@ HostFacts host_facts() {
   HostFacts facts;
   const std::vector<std::string> words = words_of(contents_of("/etc/machine-id"));
   if (!words.empty()) facts.machine_id = words.front();
-  const Interfaces list = interfaces();
-  for (const ifaddrs* i = list.get(); i != nullptr && facts.mac.empty(); i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_PACKET) continue;
-    sockaddr_ll link{};
-    std::memcpy(&link, i->ifa_addr, sizeof link);
-    const std::vector<uint8_t> mac(
-        link.sll_addr, link.sll_addr + std::min<size_t>(link.sll_halen, sizeof link.sll_addr));
-    if (std::any_of(mac.begin(), mac.end(), [](uint8_t byte) { return byte != 0; }))
-      facts.mac = mac;
+  if (const auto list = interfaces()) {
+    for (const ifaddrs* i = list->get(); i != nullptr && facts.mac.empty(); i = i->ifa_next) {
+      if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_PACKET) continue;
+      sockaddr_ll link{};
+      std::memcpy(&link, i->ifa_addr, sizeof link);
+      std::vector<uint8_t> mac(
+          link.sll_addr, link.sll_addr + std::min<size_t>(link.sll_halen, sizeof link.sll_addr));
+      if (any_set(mac)) facts.mac = std::move(mac);
+    }
+  } else {
+    const InterfaceQuery query;
+    for (const std::string& name : interface_names()) {
+      if (facts.mac.empty() && any_set(query.mac(name))) facts.mac = query.mac(name);
+    }
   }
   char name[256] = "";
   if (gethostname(name, sizeof name - 1) == 0) facts.name = name;

@@ -20,9 +20,14 @@ using RouteMetrics = std::map<std::string, uint32_t, std::less<>>;
 RouteMetrics default_routes_ipv4(std::string_view proc_net_route);
 RouteMetrics default_routes_ipv6(std::string_view proc_net_ipv6_route);
 
-// Every address of every interface of this network namespace, in the kernel's order; empty when the
-// kernel does not tell. Any thread.
-std::vector<LocalAddress> local_addresses();
+// Every address of every interface of this network namespace, in the kernel's order. Asks netlink
+// (getifaddrs(3)), and where that is forbidden ioctl(2) and /proc/net/if_inet6; when none of them
+// tells of any, `complaint`, if not null, gets a sentence. Any thread.
+std::vector<LocalAddress> local_addresses(std::string* complaint = nullptr);
+
+// From the text of /proc/net/if_inet6: interfaces are not looked at. Lines that do not parse are
+// passed over. Pure.
+std::vector<LocalAddress> ipv6_addresses(std::string_view proc_net_if_inet6);
 
 // What distinguishes this host from others.
 struct HostFacts {

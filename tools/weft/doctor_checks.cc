@@ -39,7 +39,7 @@ Finding check_libraries(const std::vector<LibraryFact>& libraries) {
 Finding check_addresses(const std::vector<AddressFact>& addresses, const std::string& complaint) {
   if (!complaint.empty()) {
     return {Severity::problem, "addresses", complaint,
-            "correct the option; 'weft info --options' explains it"};
+            addresses.empty() ? "" : "correct the option; 'weft info --options' explains it"};
   }
   if (addresses.empty()) {
     return {Severity::problem, "addresses",

@@ -159,8 +159,7 @@ config::Options gather_options(std::vector<std::string>& errors) {
 }
 
 void gather_device(const config::Options& options, DoctorFacts& facts) {
-  // The GUID does not matter here.
-  device::Device device = device::make_device(options, device::local_addresses(), 0);
+  device::Device device = device::device_of_host(options);
   for (const device::GidEntry& entry : device.gids) {
     facts.addresses.push_back(
         {entry.gid.to_string(), entry.interface, entry.link_mtu, device::is_loopback(entry.gid)});

@@ -3,6 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "tests/support/refused_calls.h"
 
 namespace weft::device {
 namespace {
@@ -56,6 +63,80 @@ TEST(LocalAddresses, OfThisHost_AreWhatTheKernelKnows) {
     }
   }
   EXPECT_EQ(make_gid_table(all, "", nullptr).empty(), all.empty());
+}
+
+TEST(Ipv6Addresses, OfTheFile) {
+  const std::vector<LocalAddress> all = ipv6_addresses(
+      "00000000000000000000000000000001 01 80 10 80       lo\n"
+      "fe800000000000000000000000000102 0a 40 20 80     eth0\n"
+      "20010db8000000000000000000000003 02 40 00 00     eth1\n"
+      "20010db800000000000000000000000 02 40 00 00     eth1\n"
+      "20010db80000000000000000000000zz 02 40 00 00     eth1\n"
+      "20010db8000000000000000000000004 02 40 00\n\n");
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].gid.to_string(), "::1");
+  EXPECT_EQ(all[0].interface, "lo");
+  EXPECT_EQ(all[0].scope_id, 0U);
+  EXPECT_EQ(all[1].gid.to_string(), "fe80::102");
+  EXPECT_EQ(all[1].interface, "eth0");
+  EXPECT_EQ(all[1].scope_id, 10U) << "where it leads is a matter of the interface";
+  EXPECT_EQ(all[2].gid.to_string(), "2001:db8::3");
+  EXPECT_EQ(all[2].scope_id, 0U);
+}
+
+// In a child, where system calls are refused for good. `body` gives the number of its first wrong
+// statement, or 0.
+void expect_in_child(int (*body)()) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(body());
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 100) GTEST_SKIP() << "no seccomp filters here";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "the statement of this number";
+}
+
+bool refuse_netlink() {
+  return test::refuse_call(SYS_socket, EAFNOSUPPORT, AF_NETLINK);
+}
+
+// As RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX has it (systemd.exec(5)).
+TEST(LocalAddresses, WithoutNetlinkAreTheSame) {
+  expect_in_child([] {
+    const auto as_text = [](const std::vector<LocalAddress>& all) {
+      std::set<std::string> texts;
+      for (const LocalAddress& a : all) {
+        texts.insert(a.gid.to_string() + "%" + a.interface + " " + std::to_string(a.ifindex) + " " +
+                     std::to_string(a.scope_id) + " " + std::to_string(a.link_mtu) + " " +
+                     std::to_string(a.default_route_metric) + (a.up ? " up" : " down") +
+                     (a.running ? " running" : " without a carrier"));
+      }
+      return texts;
+    };
+    const auto before = as_text(local_addresses());
+    const HostFacts facts = host_facts();
+    if (!refuse_netlink()) return 100;
+    std::string complaint;
+    if (as_text(local_addresses(&complaint)) != before) return 1;
+    if (!complaint.empty()) return 2;
+    const HostFacts now = host_facts();
+    if (now.machine_id != facts.machine_id || now.name != facts.name) return 3;
+    return now.mac.empty() == facts.mac.empty() ? 0 : 4;
+  });
+}
+
+TEST(LocalAddresses, WhereTheyAreNotToldThereIsASentence) {
+  expect_in_child([] {
+    for (const int family : {AF_NETLINK, AF_INET, AF_INET6}) {
+      if (!test::refuse_call(SYS_socket, EAFNOSUPPORT, static_cast<uint32_t>(family))) return 100;
+    }
+    if (!test::refuse_call(SYS_openat, EACCES)) return 100;
+    std::string complaint;
+    if (!local_addresses(&complaint).empty()) return 1;
+    if (complaint.find("AF_NETLINK") == std::string::npos) return 2;
+    return local_addresses(nullptr).empty() ? 0 : 3;
+  });
 }
 
 HostFacts facts(std::string machine_id, std::vector<uint8_t> mac, std::string name) {
