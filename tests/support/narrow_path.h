@@ -44,6 +44,16 @@ class NarrowPath {
   bool enter_near() const { return enter(near_); }
   bool enter_far() const { return enter(far_); }
 
+  // From now on the near one's router gives its packets another source address. Afterwards this
+  // thread is near.
+  bool translate() const {
+    return enter(left_) &&
+           run("nft add table ip n && nft 'add chain ip n post { type nat hook postrouting "
+               "priority "
+               "100 ; }' && nft add rule ip n post oifname middle masquerade") &&
+           enter(near_);
+  }
+
   // Packets that a router had no way for as they were, and those that it cut up (RFC 4293).
   struct Frags {
     long fails = -1;

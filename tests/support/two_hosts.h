@@ -25,6 +25,16 @@ class TwoHosts {
   // This thread, and those that it starts, are there from now on.
   bool enter_near() const { return ::setns(near_, CLONE_NEWNET) == 0; }
   bool enter_far() const { return ::setns(far_, CLONE_NEWNET) == 0; }
+  // A rule of nft about what comes in to the far one, or goes out from it, such as "udp dport 7
+  // drop". Afterwards this thread is near.
+  enum class Hook : uint8_t { input, output };
+  bool filter_far(Hook hook, const std::string& rule) const {
+    const std::string name = hook == Hook::input ? "input" : "output";
+    return enter_far() &&
+           run("nft add table inet f && nft 'add chain inet f " + name + " { type filter hook " +
+               name + " priority 0 ; }' && nft add rule inet f " + name + " " + rule) &&
+           enter_near();
+  }
   // Afterwards this thread is near.
   bool narrow(int mtu) const {
     const std::string set = "ip link set wire mtu " + std::to_string(mtu);

@@ -18,7 +18,6 @@ std::vector<std::string> take_program(std::vector<std::string>& arguments);
 void add_run_command(CLI::App& weft, const std::vector<std::string>& program, int& status);
 void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, int& status);
 void add_info_command(CLI::App& weft, int& status);
-void add_doctor_command(CLI::App& weft, int& status);
 void add_stat_command(CLI::App& weft, int& status);
 
 }  // namespace weft::tools

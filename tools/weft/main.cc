@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "bench/command.h"
+#include "doctor/command.h"
 #include "measure/command.h"
 #include "stream/command.h"
 #include "weft/commands.h"
@@ -22,7 +23,7 @@ int run_command_line(std::vector<std::string> arguments) {
   weft::tools::add_run_command(weft, program, status);
   weft::tools::add_trace_command(weft, program, status);
   weft::tools::add_info_command(weft, status);
-  weft::tools::add_doctor_command(weft, status);
+  weft::doctor::add_doctor_command(weft, status);
   weft::tools::add_stat_command(weft, status);
   weft::measure::add_measure_command(weft, program, status);
   weft::bench::add_bench_command(weft, status);

@@ -3,6 +3,7 @@
 
 import json
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -220,17 +221,77 @@ class DoctorTest(installed.Installed):
         self.assertEqual(result.returncode, 1)
         self.assertIn("203.0.113.99", self.finding(result, "addresses")["sentence"])
 
-    def test_peer(self):
+    def test_nothing_is_claimed_of_the_way_to_others(self):
+        text = self.call("doctor").stdout
+        self.assertIn("; the way to other hosts was not looked at (--peer)\n", text)
+
+    def test_connect(self):
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
-            result = self.call("doctor", "--json", "--peer", "127.0.0.1", "--port", port)
+            result = self.call("doctor", "--json", "--peer", "127.0.0.1", "--connect", port)
             self.assertEqual(self.finding(result, "connection")["severity"], "ok", result.stdout)
-        result = self.call("doctor", "--json", "--peer", "127.0.0.1", "--port", port)
+        result = self.call("doctor", "--json", "--peer", "127.0.0.1", "--connect", port)
         self.assertEqual(self.finding(result, "connection")["severity"], "problem", result.stdout)
         self.assertEqual(result.returncode, 1)
 
+    def test_peer_without_a_doctor_is_not_called_good(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        result = self.call("doctor", "--json", "--peer", "127.0.0.1", "--port", port)
+        finding = self.finding(result, "path")
+        self.assertEqual(finding["severity"], "untested")
+        self.assertIn("Connection refused", finding["sentence"])
+        self.assertIn("weft doctor --listen", finding["remedy"])
+        self.assertEqual(result.returncode, 1)
+
+    def test_program_of_the_peer_is_left_alone(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.setblocking(False)
+            self.call("doctor", "--peer", "127.0.0.1")
+            with self.assertRaises(BlockingIOError):
+                server.accept()
+
+    def listen(self, *options):
+        """A listener, and the port that it has."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        process = subprocess.Popen([str(self.weft), "doctor", "--listen", "--port", str(port), *options],
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertIn(f"listens on port {port} (TCP and UDP)", process.stdout.readline())
+        self.assertIn(f"--port {port}", process.stdout.readline())
+        return process, port
+
+    def test_listener_and_signals(self):
+        for ending in (signal.SIGINT, signal.SIGTERM):
+            process, port = self.listen()
+            report = json.loads(self.call("doctor", "--json", "--peer", "127.0.0.1", "--port", port).stdout)
+            checks = {f["check"]: f["severity"] for f in report["findings"]}
+            for check in ("listener", "address", "ports", "tcp-there", "tcp-back", "udp-there", "udp-back"):
+                self.assertEqual(checks[check], "ok", report)
+            self.assertEqual(report["untested"], 0)
+            process.send_signal(ending)
+            self.assertEqual(process.wait(timeout=60), 0)
+
+    def test_listener_ends_by_itself(self):
+        process, _ = self.listen("--for", "1")
+        self.assertEqual(process.wait(timeout=60), 0)
+
+    def test_port_that_is_held(self):
+        _, port = self.listen()
+        finding = self.finding(self.call("doctor", "--json", "--local-port", port), "local-port")
+        self.assertEqual(finding["severity"], "problem")
+        self.assertIn("(weft)", finding["sentence"])
+        result = self.call("doctor", "--listen", "--port", port)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"port {port} of this host is held", result.stderr)
+
     def test_usage(self):
         self.assertEqual(self.call("doctor", "--port", "1").returncode, 2)
+        self.assertEqual(self.call("doctor", "--connect", "1").returncode, 2)
+        self.assertEqual(self.call("doctor", "--listen", "--peer", "127.0.0.1").returncode, 2)
         self.assertEqual(self.call("doctor", "--peer", "127.0.0.1", "--port", "70000").returncode, 2)
 
 

@@ -3,13 +3,14 @@
 
 #include <vector>
 
-#include "weft/doctor_facts.h"
-#include "weft/finding.h"
+#include "doctor/facts.h"
+#include "doctor/finding.h"
 
-namespace weft::tools {
+namespace weft::doctor {
 
 Finding check_libraries(const std::vector<LibraryFact>& libraries);
-Finding check_addresses(const std::vector<AddressFact>& addresses, const std::string& complaint);
+Finding check_addresses(const std::vector<AddressFact>& addresses, const std::string& complaint,
+                        const std::string& netlink_error);
 Finding check_descriptors(uint64_t soft, uint64_t hard);
 Finding check_congestion(const CongestionFact& congestion);
 Finding check_socket_memory(const SocketMemoryFact& memory);
@@ -22,4 +23,4 @@ Finding check_options(const std::vector<std::string>& errors);
 // All of them, in the order above.
 std::vector<Finding> check_all(const DoctorFacts& facts);
 
-}  // namespace weft::tools
+}  // namespace weft::doctor

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace weft::tools {
+namespace weft::doctor {
 
 class Socket {
  public:
@@ -22,4 +22,4 @@ class Socket {
   int fd_;
 };
 
-}  // namespace weft::tools
+}  // namespace weft::doctor

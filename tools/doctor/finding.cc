@@ -1,10 +1,10 @@
-#include "weft/finding.h"
+#include "doctor/finding.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace weft::tools {
+namespace weft::doctor {
 namespace {
 
 auto count_of(const std::vector<Finding>& findings, Severity severity) {
@@ -12,14 +12,19 @@ auto count_of(const std::vector<Finding>& findings, Severity severity) {
                        [severity](const Finding& f) { return f.severity == severity; });
 }
 
-std::string summary(const std::vector<Finding>& findings) {
+std::string summary(const std::vector<Finding>& findings, Scope scope) {
   const auto problems = count_of(findings, Severity::problem);
   const auto notes = count_of(findings, Severity::note);
-  return fmt::format("{}, {} note{}\n",
-                     problems == 0   ? "no problem found"
+  const auto untested = count_of(findings, Severity::untested);
+  std::string line = problems == 0   ? "no problem found"
                      : problems == 1 ? "1 problem"
-                                     : fmt::format("{} problems", problems),
-                     notes, notes == 1 ? "" : "s");
+                                     : fmt::format("{} problems", problems);
+  if (problems == 0) line += untested == 0 ? "" : " in what was tested";
+  if (problems == 0 && scope == Scope::this_host) line += " on this host";
+  line += fmt::format(", {} note{}", notes, notes == 1 ? "" : "s");
+  if (untested != 0) line += fmt::format("; {} not tested", untested);
+  if (scope == Scope::this_host) line += "; the way to other hosts was not looked at (--peer)";
+  return line + "\n";
 }
 
 }  // namespace
@@ -30,19 +35,21 @@ const char* name_of(Severity severity) {
       return "ok";
     case Severity::note:
       return "note";
+    case Severity::untested:
+      return "untested";
     case Severity::problem:
       return "problem";
   }
   return "";
 }
 
-std::string as_text(const std::vector<Finding>& findings) {
+std::string as_text(const std::vector<Finding>& findings, Scope scope) {
   std::string text;
   for (const Finding& f : findings) {
     text += fmt::format("{:<8} {:<11} {}\n", name_of(f.severity), f.check, f.sentence);
     if (!f.remedy.empty()) text += fmt::format("{:>20} -> {}\n", "", f.remedy);
   }
-  return text + "\n" + summary(findings);
+  return text + "\n" + summary(findings, scope);
 }
 
 nlohmann::json as_json(const std::vector<Finding>& findings) {
@@ -55,11 +62,12 @@ nlohmann::json as_json(const std::vector<Finding>& findings) {
   }
   return {{"findings", list},
           {"problems", count_of(findings, Severity::problem)},
-          {"notes", count_of(findings, Severity::note)}};
+          {"notes", count_of(findings, Severity::note)},
+          {"untested", count_of(findings, Severity::untested)}};
 }
 
-bool has_problem(const std::vector<Finding>& findings) {
-  return count_of(findings, Severity::problem) > 0;
+bool all_well(const std::vector<Finding>& findings) {
+  return count_of(findings, Severity::problem) == 0 && count_of(findings, Severity::untested) == 0;
 }
 
-}  // namespace weft::tools
+}  // namespace weft::doctor

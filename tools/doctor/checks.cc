@@ -1,4 +1,4 @@
-#include "weft/doctor_checks.h"
+#include "doctor/checks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace weft::tools {
+namespace weft::doctor {
 namespace {
 
 // Descriptors that a process has besides one per connected QP: its own files, listeners, event
@@ -36,7 +36,16 @@ Finding check_libraries(const std::vector<LibraryFact>& libraries) {
   return finding;
 }
 
-Finding check_addresses(const std::vector<AddressFact>& addresses, const std::string& complaint) {
+Finding check_addresses(const std::vector<AddressFact>& addresses, const std::string& complaint,
+                        const std::string& netlink_error) {
+  if (addresses.empty() && !netlink_error.empty()) {
+    return {Severity::problem, "addresses",
+            fmt::format("this process may not ask the kernel for its addresses (netlink: {}), so "
+                        "weft0 has no GID; whether there are any was not seen",
+                        netlink_error),
+            "allow AF_NETLINK: RestrictAddressFamilies= of the service, or the container's seccomp "
+            "profile"};
+  }
   if (!complaint.empty()) {
     return {Severity::problem, "addresses", complaint,
             addresses.empty() ? "" : "correct the option; 'weft info --options' explains it"};
@@ -189,7 +198,7 @@ Finding check_options(const std::vector<std::string>& errors) {
 
 std::vector<Finding> check_all(const DoctorFacts& facts) {
   return {check_libraries(facts.libraries),
-          check_addresses(facts.addresses, facts.device_complaint),
+          check_addresses(facts.addresses, facts.device_complaint, facts.netlink_error),
           check_descriptors(facts.descriptors_soft, facts.descriptors_hard),
           check_congestion(facts.congestion),
           check_socket_memory(facts.socket_memory),
@@ -200,4 +209,4 @@ std::vector<Finding> check_all(const DoctorFacts& facts) {
           check_options(facts.option_errors)};
 }
 
-}  // namespace weft::tools
+}  // namespace weft::doctor

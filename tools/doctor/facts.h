@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::tools {
+namespace weft::doctor {
 
 struct LibraryFact {
   std::string path;
@@ -48,6 +48,7 @@ struct SocketMemoryFact {
 struct DoctorFacts {
   std::vector<LibraryFact> libraries;
   std::vector<AddressFact> addresses;  // weft0's GIDs
+  std::string netlink_error;           // why the kernel may not be asked for them; or empty
   std::string device_complaint;        // why an option does not fit this machine; or empty
   uint64_t descriptors_soft = 0;
   uint64_t descriptors_hard = 0;
@@ -64,4 +65,4 @@ struct DoctorFacts {
 // nothing.
 DoctorFacts gather_facts();
 
-}  // namespace weft::tools
+}  // namespace weft::doctor

@@ -1,4 +1,4 @@
-#include "weft/doctor_facts.h"
+#include "doctor/facts.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -18,11 +18,19 @@
 #include "config/options.h"
 #include "device/device.h"
 #include "device/system.h"
+#include "doctor/socket.h"
 #include "weft/kernel_files.h"
 #include "weft/launch.h"
-#include "weft/socket.h"
 
-namespace weft::tools {
+namespace weft::doctor {
+
+using tools::add_local_ports;
+using tools::kLibraries;
+using tools::names_in;
+using tools::own_library_folder;
+using tools::read_numbers;
+using tools::read_words;
+
 namespace {
 
 // Loads `libraries` up to and including `last` in this process; the loader's words when one fails.
@@ -150,6 +158,12 @@ std::string try_to_bind() {
   return error;
 }
 
+// The kernel tells its addresses over netlink, which a sandbox may forbid.
+std::string try_netlink() {
+  const Socket socket(AF_NETLINK, SOCK_RAW);  // protocol 0 is NETLINK_ROUTE
+  return socket.get() >= 0 ? std::string{} : std::strerror(errno);
+}
+
 config::Options gather_options(std::vector<std::string>& errors) {
   config::Options options =
       config::parse([](const char* name) { return std::getenv(name); }, &errors);
@@ -172,6 +186,7 @@ void gather_device(const config::Options& options, DoctorFacts& facts) {
 DoctorFacts gather_facts() {
   DoctorFacts facts;
   facts.libraries = gather_libraries();
+  facts.netlink_error = try_netlink();
   gather_device(gather_options(facts.option_errors), facts);
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -187,4 +202,4 @@ DoctorFacts gather_facts() {
   return facts;
 }
 
-}  // namespace weft::tools
+}  // namespace weft::doctor

@@ -1,9 +1,9 @@
-#include "weft/doctor_checks.h"
+#include "doctor/checks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weft::tools {
+namespace weft::doctor {
 namespace {
 
 using ::testing::HasSubstr;
@@ -37,7 +37,7 @@ TEST(CheckAll, HealthyMachineHasOnlyOk) {
   const auto findings = check_all(healthy());
   EXPECT_EQ(findings.size(), 10U);
   for (const Finding& finding : findings) expect(finding, Severity::ok, "");
-  EXPECT_FALSE(has_problem(findings));
+  EXPECT_TRUE(all_well(findings));
 }
 
 TEST(CheckAll, EachFactReachesItsCheck) {
@@ -61,17 +61,27 @@ TEST(CheckLibraries, NamesFolderAndError) {
 }
 
 TEST(CheckAddresses, NoneOnlyLoopbackAndRest) {
-  expect(check_addresses({}, ""), Severity::problem, "no GID");
-  expect(check_addresses({{"127.0.0.1", "lo", 65536, true}, {"::1", "lo", 65536, true}}, ""),
+  expect(check_addresses({}, "", ""), Severity::problem, "no GID");
+  expect(check_addresses({{"127.0.0.1", "lo", 65536, true}, {"::1", "lo", 65536, true}}, "", ""),
          Severity::note, "only loopback: 127.0.0.1 (lo, MTU 65536), ::1");
-  expect(
-      check_addresses({{"127.0.0.1", "lo", 65536, true}, {"192.0.2.1", "eth0", 9000, false}}, ""),
-      Severity::ok, "192.0.2.1 (eth0, MTU 9000)");
+  expect(check_addresses({{"127.0.0.1", "lo", 65536, true}, {"192.0.2.1", "eth0", 9000, false}}, "",
+                         ""),
+         Severity::ok, "192.0.2.1 (eth0, MTU 9000)");
 }
 
 TEST(CheckAddresses, OptionThatDoesNotFit) {
-  expect(check_addresses({{"192.0.2.1", "eth0", 1500, false}}, "ip=eth7 fits no address"),
+  expect(check_addresses({{"192.0.2.1", "eth0", 1500, false}}, "ip=eth7 fits no address", ""),
          Severity::problem, "ip=eth7");
+}
+
+// A service's RestrictAddressFamilies, say: it is not the interfaces that are to blame.
+TEST(CheckAddresses, NetlinkForbidden) {
+  const Finding finding = check_addresses({}, "", "Address family not supported by protocol");
+  expect(finding, Severity::problem, "netlink: Address family not supported by protocol");
+  EXPECT_THAT(finding.sentence, Not(HasSubstr("interface")));
+  EXPECT_THAT(finding.remedy, HasSubstr("AF_NETLINK"));
+  expect(check_addresses({{"192.0.2.1", "eth0", 1500, false}}, "", "Operation not permitted"),
+         Severity::ok, "192.0.2.1 (eth0, MTU 1500)");
 }
 
 TEST(CheckDescriptors, ByTheHardLimit) {
@@ -146,4 +156,4 @@ TEST(GatherFacts, LooksAtThisMachine) {
 }
 
 }  // namespace
-}  // namespace weft::tools
+}  // namespace weft::doctor

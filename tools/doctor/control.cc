@@ -1,0 +1,108 @@
+#include "doctor/control.h"
+
+#include <netinet/tcp.h>
+
+#include <algorithm>
+#include <array>
+
+#include "device/system.h"
+
+namespace weft::doctor {
+
+// nlohmann's own conversions take -1, and 65537 for a number of 16 bits.
+uint64_t number_in(const nlohmann::json& value, uint64_t most) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > most) {
+    throw Failed("a number is out of range");
+  }
+  return value.get<uint64_t>();
+}
+
+uint64_t number_at(const nlohmann::json& document, const char* key, uint64_t most) {
+  const auto at = document.find(key);
+  if (at == document.end()) throw Failed("a number is missing");
+  return number_in(*at, most);
+}
+
+uint64_t number_or(const nlohmann::json& document, const char* key, uint64_t most,
+                   uint64_t otherwise) {
+  return document.contains(key) ? number_at(document, key, most) : otherwise;
+}
+
+bool Control::fetch() {
+  std::array<char, 4096> piece{};
+  for (;;) {
+    const IoVec place{piece.data(), piece.size()};
+    const auto t = stream_.receive({&place, 1});
+    if (t.would_block) return true;
+    if (t.end || t.error != 0) return false;
+    unread_.append(piece.data(), t.bytes);
+    // The rest can wait until this has been looked at.
+    if (unread_.size() > kLongestLine) return true;
+  }
+}
+
+std::optional<nlohmann::json> Control::next() {
+  const size_t end = unread_.find('\n');
+  if (std::min(end, unread_.size()) > kLongestLine) throw Failed("a line is too long");
+  if (end == std::string::npos) return std::nullopt;
+  nlohmann::json document =
+      nlohmann::json::parse(unread_.begin(), unread_.begin() + static_cast<ptrdiff_t>(end), nullptr,
+                            /*allow_exceptions=*/false);
+  unread_.erase(0, end + 1);
+  if (!document.is_object()) throw Failed("a line is no JSON object");
+  return document;
+}
+
+bool Control::send_text(std::string text) {
+  unsent_ += text;
+  return flush();
+}
+
+bool Control::flush() {
+  while (!unsent_.empty()) {
+    const IoVec piece{unsent_.data(), unsent_.size()};
+    const auto t = stream_.send({&piece, 1});
+    if (t.would_block) return true;
+    if (t.error != 0) return false;
+    unsent_.erase(0, t.bytes);
+  }
+  return true;
+}
+
+SegmentState segment_state(const port::TcpStream& stream) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(stream.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
+  constexpr uint32_t kTcpHeader = 20;
+  constexpr uint32_t kTimestamps = 12;
+  const uint32_t ip_header = stream.local().gid().is_ipv4() ? 20 : 40;
+  const uint32_t options = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0 ? kTimestamps : 0;
+  return {.mss = info.tcpi_snd_mss,
+          .packet = info.tcpi_snd_mss + options + kTcpHeader + ip_header,
+          .retransmits = info.tcpi_retransmits,
+          .unacknowledged = info.tcpi_unacked};
+}
+
+uint32_t interface_mtu(const Gid& local, uint32_t otherwise) {
+  for (const device::LocalAddress& a : device::local_addresses()) {
+    if (a.gid == local) return a.link_mtu;
+  }
+  return otherwise;
+}
+
+uint32_t mtu_towards(const port::Address& to) {
+  // IPv4 in its own form: a socket of IPv6 is not told of it.
+  const port::Address at = port::Address::from_gid(to.gid(), to.port(), to.scope());
+  const bool ipv4 = at.family() == AF_INET;
+  const port::Fd fd{::socket(at.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  int mtu = 0;
+  socklen_t length = sizeof mtu;
+  if (!fd.valid() || ::connect(fd.get(), at.get(), at.length) != 0 ||
+      ::getsockopt(fd.get(), ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU : IPV6_MTU, &mtu,
+                   &length) != 0) {
+    return 0;
+  }
+  return static_cast<uint32_t>(std::max(mtu, 0));
+}
+
+}  // namespace weft::doctor

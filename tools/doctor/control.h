@@ -1,0 +1,100 @@
+// What two doctors say to each other over TCP: JSON documents, one a line. The one that examines
+// asks, the one that listens answers, each question once:
+//
+//   {"weft_doctor": 1}                     {"weft_doctor": 1, "token", "you", "me", "program_port",
+//                                           "mtu"}
+//   {"ask": "heard"}                       {"round", "count", "ids": [up to 64], "tos", "hails"}
+//                                          what came of the latest round of probes
+//   {"ask": "hail", "port"}                {"sent"}: some small datagrams to that port of who asks
+//   {"ask": "send", "cookie", "round",     {"sent", "refused": [size...]}: a datagram of each size
+//    "sizes": [payload...], "times",        `times` times, to where the cookie was sent; `refused`
+//    "fragments", "tos"}                    are larger than the interface allows
+//   {"ask": "mtu"}                         {"mtu"}: what the kernel believes of the way to who asks
+//   {"ask": "stream", "id"}                {"retransmits", "packet"}: of a trial's connection
+//
+// A trial of TCP segments is a connection of its own, to the same port:
+//
+//   {"trial": token, "id", "take": n}      {"ready": true}, and after n bytes in one segment
+//                                          {"taken": n}
+//   {"trial": token, "id", "give": n}      {"giving": n}, and n bytes in one segment; 0: a full one
+//
+// Who says what cannot be understood is cut off.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "port/tcp_stream.h"
+
+namespace weft::doctor {
+
+inline constexpr uint16_t kDoctorPort = 4349;  // TCP and UDP
+inline constexpr unsigned kDoctorVersion = 1;
+inline constexpr size_t kLongestLine = 1024;
+inline constexpr size_t kMostSizes = 64;  // of one question
+
+// A sentence: why an examination cannot go on.
+struct Failed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A number of a document, at most `most`. Throws Failed where it is missing or none.
+uint64_t number_at(const nlohmann::json& document, const char* key, uint64_t most);
+uint64_t number_in(const nlohmann::json& value, uint64_t most);
+// The same; `otherwise` where it is missing.
+uint64_t number_or(const nlohmann::json& document, const char* key, uint64_t most,
+                   uint64_t otherwise);
+
+// Lines over a non-blocking stream.
+class Control {
+ public:
+  explicit Control(port::TcpStream stream) : stream_(std::move(stream)) {}
+
+  // Reads what is there. False: the other end has closed, or the connection broke.
+  bool fetch();
+  // The next document that came. Throws Failed where a line is too long or no JSON object.
+  std::optional<nlohmann::json> next();
+  // What came behind the last document, given up to the caller.
+  std::string take_rest() { return std::exchange(unread_, {}); }
+
+  // Sends, and keeps what the socket does not take. False: the connection broke.
+  bool send(const nlohmann::json& document) { return send_text(document.dump() + "\n"); }
+  bool send_text(std::string text);
+  bool flush();
+  bool unsent() const { return !unsent_.empty(); }
+
+  const port::TcpStream& stream() const { return stream_; }
+  port::TcpStream& stream() { return stream_; }
+  int fd() const { return stream_.fd(); }
+
+ private:
+  port::TcpStream stream_;
+  std::string unread_;
+  std::string unsent_;
+};
+
+// What the kernel says of a connection's segments.
+struct SegmentState {
+  uint32_t mss = 0;          // payload of a full one
+  uint32_t packet = 0;       // the IP packet that it makes
+  uint32_t retransmits = 0;  // times in a row that the oldest unacknowledged one was sent again
+  uint32_t unacknowledged = 0;
+};
+SegmentState segment_state(const port::TcpStream& stream);
+// As often a segment has to be sent again, with nothing of it acknowledged, until it counts as
+// vanished: the kernel then has waited for 1.4 s or more.
+inline constexpr uint32_t kVanishedAfter = 3;
+
+// The MTU of the interface that has this address; `otherwise` where it is not known.
+uint32_t interface_mtu(const Gid& local, uint32_t otherwise);
+// What the kernel believes that the way to `to` carries, as an IP packet; 0 where it does not tell.
+// Sends nothing.
+uint32_t mtu_towards(const port::Address& to);
+
+}  // namespace weft::doctor

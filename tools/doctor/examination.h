@@ -1,0 +1,13 @@
+// Examines the way to a peer at which another doctor listens (listener.h).
+#pragma once
+
+#include "doctor/path_facts.h"
+#include "port/address.h"
+
+namespace weft::doctor {
+
+// Takes some seconds; longer where packets vanish. Throws Failed, with the reason, where no doctor
+// answers; whatever fails later stands in `failed`.
+PathFacts examine(const port::Address& to, const std::string& interface);
+
+}  // namespace weft::doctor

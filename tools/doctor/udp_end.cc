@@ -1,0 +1,34 @@
+#include "doctor/udp_end.h"
+
+namespace weft::doctor {
+namespace {
+
+constexpr size_t kSocketBuffer = 4 << 20;
+constexpr size_t kMostAtOnce = 65'536;
+
+}  // namespace
+
+UdpEnd::UdpEnd(port::Fd fd) : socket_(std::move(fd), kSocketBuffer), buffer_(kMostAtOnce) {}
+
+UdpEnd::Sent UdpEnd::send(const Probe& probe, size_t size, const To& to, bool fragments,
+                          uint8_t tos) {
+  std::vector<std::byte> bytes = probe.encode(size);
+  const IoVec piece{bytes.data(), bytes.size()};
+  const port::Address address = socket_.address_of(to.address, to.port, to.interface);
+  const auto sent = socket_.send({.to = &address,
+                                  .from = to.from,
+                                  .interface = to.address.is_link_local() ? to.interface : 0,
+                                  .tos = tos,
+                                  .fragments = fragments,
+                                  .segment = bytes.size(),
+                                  .pieces = {&piece, 1}},
+                                 segmentation_);
+  if (sent.too_big) return Sent::refused;
+  return sent.bytes == bytes.size() && sent.error == 0 ? Sent::yes : Sent::no;
+}
+
+port::UdpSocket::Received UdpEnd::read_one() {
+  return socket_.receive(buffer_);
+}
+
+}  // namespace weft::doctor
