@@ -16,6 +16,7 @@ if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES 
   set(warnings_are_errors ON)
 endif()
 option(WEFT_WERROR "Warnings are errors; the default for GCC 12 and clang 14, which CI compiles with" ${warnings_are_errors})
+option(WEFT_FULL "Also build what ./check leaves to ./check --full" OFF)
 set(WEFT_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined")
 
 set(CMAKE_CXX_STANDARD 20)

@@ -2,6 +2,7 @@
 """Runs other people's RDMA programs on weft, as a user without rights, on one host and between two network namespaces.
 
   apps.py --list                 the names of all cases
+  apps.py --list --full          the names of those that ./check runs with --full only
   apps.py --markdown             all cases as docs/apps.md
   apps.py --build DIR CASE...    runs them; DIR is the build directory
   apps.py --build DIR --where host|namespaces CASE...   only there
@@ -338,6 +339,7 @@ def run_again_with_trace(name, place, product, run):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--full", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--build")
     parser.add_argument("--where", choices=["host", "namespaces"])
@@ -346,7 +348,7 @@ def main():
     options = parser.parse_args()
     known = {c.name: c for c in (cases.under_sanitizers() if options.sanitizer else cases.all_cases())}
     if options.list:
-        print("\n".join(known))
+        print("\n".join(name for name, case in known.items() if case.full or not options.full))
         return 0
     if options.markdown:
         print(apps_page.page(known.values()))

@@ -10,7 +10,7 @@ class Case:
     side when that is a remote_shell.py {folder}/shell."""
 
     def __init__(self, name, server, client=None, clients=1, good=None, server_is_killed=False, seconds=40, stagger=0.0,
-                 environment=(), servers=1, compiled=None, needs=(), mtu=None, ipv6=False):
+                 environment=(), servers=1, compiled=None, needs=(), mtu=None, ipv6=False, full=False):
         self.name = name
         self.server = server.split()
         self.client = client.split() if client else None
@@ -24,6 +24,7 @@ class Case:
         self.needs = (self.server[0], *((self.client[0],) if client else ()), *((compiled[0],) if compiled else ()), *needs)
         self.mtu = mtu  # of the link, between namespaces only
         self.ipv6 = ipv6  # only where both sides have an address of IPv6 that others reach
+        self.full = full  # takes long, and what it asks others ask too: ./check --full alone runs it
         self.stagger = stagger  # seconds between one client's start and the next
 
 

@@ -200,6 +200,14 @@ class CheckTest(unittest.TestCase):
         self.expect(result, 1, "0 passed, 0 failed, 0 skipped", "release FAILED")
         self.assertRegex(result.stdout, "check: (ended after|out of time before)")
 
+    def test_what_is_for_full_alone(self):
+        self.project.add_tests("release", good='test -z "$CHECK_FULL"')
+        self.project.add_tests("release", label="full", long='test -n "$CHECK_FULL"')
+        self.expect(self.project.check("--only=release"), 0, "1 passed, 0 failed, 0 skipped", "release ok")
+        result = self.project.check("--only=release", "--full")
+        self.expect(result, 1, "1 passed, 1 failed, 0 skipped", "release FAILED")
+        self.assertIn("failed   release: good\n", result.stdout)
+
     def test_clang_tidy_that_runs_out_of_time_fails_the_run(self):
         (self.project.root / "src/wire").mkdir(parents=True)
         for name in ("crc", "fpdu"):

@@ -6,6 +6,8 @@
   interop.py --image                       makes the guest, or finds it in the cache, and ends
   interop.py --build DIR --cpus N          boots a guest with so many CPUs and makes all runs that are meant for it
   interop.py --build DIR --cpus N WORD...  only those whose name has one of the words
+  interop.py --build DIR --cpus 2 --brief  the cases for two CPUs alone, and one run of each that a guest with one CPU makes whole;
+                                           with CHECK_FULL=1 in the environment all the same
 
 DIR is the build directory. A run's name is CASE/WHO-serves/crc-on or -off. One that fails leaves weft's capture in DIR/traces;
 where none was made it is run once more for it.
@@ -54,6 +56,13 @@ def runs(cpus):
     cases = [*programs.all_programs(), *scenarios.all_scenarios(), *frames.all_frames()]
     return [Run(case, serving, crc) for case in cases for serving in case.servers for crc in case.crc
             if cpus is None or cpus in case.cpus]
+
+
+def brief(chosen):
+    """Without the runs that differ in who serves and CRC only, of cases that are made with other guests too."""
+    seen = set()
+    first = lambda name: not (name in seen or seen.add(name))
+    return [run for run in chosen if len(run.case.cpus) == 1 or first(run.case.name)]
 
 
 # wire.md 2.5 rule 6. weft leaves siw 150 ms and three kicks to see the RTR. An emulated guest may be left without a CPU for
@@ -170,6 +179,7 @@ def main():
     parser.add_argument("--image", action="store_true")
     parser.add_argument("--build")
     parser.add_argument("--cpus", type=int, default=2)
+    parser.add_argument("--brief", action="store_true")
     parser.add_argument("word", nargs="*")
     options = parser.parse_args()
     if options.list:
@@ -190,6 +200,8 @@ def main():
     if options.image:
         return 0
     chosen = [run for run in runs(options.cpus) if not options.word or any(w in run.name for w in options.word)]
+    if options.brief and not os.environ.get("CHECK_FULL"):
+        chosen = brief(chosen)
     begun = time.monotonic()
     tempfile.tempdir = guests.temporary_directory()
     try:
