@@ -223,6 +223,7 @@ FINDING = re.compile(r"(?:ERROR|WARNING): \w+Sanitizer:.*|.*: runtime error: .*"
 
 
 UDADDYS_PORT = "7174"
+START_SECONDS = 60  # until a server listens
 
 
 class Process:
@@ -263,17 +264,18 @@ class Process:
             return sum(int(words[1]) for words in map(str.split, f) if words[0] == name)
 
     def comes_up(self, servers=1):
-        """Until it listens at the port behind its -p, or its only one, or `servers` have joined its group; where there is none, for a
-        moment. Programs do not say when."""
+        """Until it listens at the port behind its -p or -B, or its only one, or `servers` have joined its group, or it has ended. One
+        that names no port is waited for by its client."""
         words = [*self.command, "", ""]
+        until = time.monotonic() + START_SECONDS
         if "mckey" in map(os.path.basename, words):
-            until = time.monotonic() + 10
             while self.members() < servers and self.process.poll() is None and time.monotonic() < until:
                 time.sleep(0.02)
             return
-        port = words[words.index("-p") + 1] if "-p" in words else UDADDYS_PORT if "udaddy" in map(os.path.basename, words) else ""
-        if not port.isdigit() or not self.listens(int(port), time.monotonic() + 10):
-            time.sleep(0.4)
+        udaddys = UDADDYS_PORT if "udaddy" in map(os.path.basename, words) else None
+        port = next((value for name, value in zip(words, words[1:]) if name in ("-p", "-B") and value.isdigit()), udaddys)
+        if port:
+            self.listens(int(port), until)
 
     def wait(self, until):
         try:

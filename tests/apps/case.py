@@ -9,7 +9,7 @@ class Case:
     {folder} one where anybody may write and both sides see the same, with a program {folder}/rsh that runs commands on the server's
     side when that is a remote_shell.py {folder}/shell."""
 
-    def __init__(self, name, server, client=None, clients=1, good=None, server_is_killed=False, seconds=40, stagger=0.0,
+    def __init__(self, name, server, client=None, clients=1, good=None, server_is_killed=False, seconds=120, stagger=0.0,
                  environment=(), servers=1, compiled=None, needs=(), mtu=None, ipv6=False, full=False):
         self.name = name
         self.server = server.split()

@@ -39,14 +39,14 @@ def mpi():
     shell = "python3 {folder}/remote_shell.py {folder}/shell"
     options = {
         "openmpi": "--mca pml ucx --mca osc ucx --mca btl self --host {own}:1,{addr}:1 --mca plm_rsh_agent {folder}/rsh "
-                   "--mca oob_tcp_if_include {network} --mca orte_tmpdir_base {folder} --timeout 35",
+                   "--mca oob_tcp_if_include {network} --mca orte_tmpdir_base {folder} --timeout 110",
         "mpich": "-launcher rsh -launcher-exec {folder}/rsh -hosts {own},{addr}",
     }
     for kind, words in options.items():
         for name, transport in TRANSPORTS.items():
             yield Case(f"mpi_{kind}.{name}", shell, f"mpirun.{kind} {words} -np 2 {{program}}", server_is_killed=True,
                        compiled=(f"mpicc.{kind}", "mpi_pingpong.c"), needs=(f"mpirun.{kind}",),
-                       environment=(*over(name), "HOME={folder}", "MPIEXEC_TIMEOUT=35"),
+                       environment=(*over(name), "HOME={folder}", "MPIEXEC_TIMEOUT=110"),
                        good=all_of(wants("every byte was right"), wants(rf"\({transport}/weft0:1")))
 
 

@@ -15,8 +15,10 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 MOST = 1 << 20  # bytes of a command
+PATIENCE = 60  # seconds until the server listens
 
 
 def serve_one(peer):
@@ -50,9 +52,21 @@ def serve(path):
             threading.Thread(target=serve_one, args=(peer,), daemon=True).start()
 
 
+def connect(server, path):
+    """Once the server listens, which may have been started in the same moment."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return server.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
 def ask(path, command):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
-        server.connect(path)
+        connect(server, path)
         # As ssh does: the words with a space between them, for a shell.
         request = json.dumps({"command": " ".join(command), "folder": os.getcwd()})
         socket.send_fds(server, [request.encode()], [0, 1, 2])
