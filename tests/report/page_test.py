@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 import example
 from example import write
 
+DRAWINGS = {"5": 4, "11": 1}  # and 2 of all others
 NAMES = ["3", "4", "5", "streams", "streams-net", "sustained", "disk", "6", "7", "8", "9", "10", "11", "12"]
 
 
@@ -37,9 +38,11 @@ class PageTest(unittest.TestCase):
         self.assertIn(f"{len(NAMES)} figures ({', '.join(NAMES)})", self.report.result.stdout)
         for name in NAMES:
             with self.subTest(name):
-                self.assertEqual(self.report.section(name).count("<svg"), 1)
-                xml.etree.ElementTree.parse(self.report.output / f"figure-{name}.svg")
-                self.assertEqual((self.report.output / f"figure-{name}.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+                count = DRAWINGS.get(name, 2)
+                self.assertEqual(self.report.section(name).count("<svg"), count)
+                for one in [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]:
+                    xml.etree.ElementTree.parse(self.report.output / f"figure-{one}.svg")
+                    self.assertEqual((self.report.output / f"figure-{one}.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
 
     def test_needs_no_other_file(self):
         page = re.sub(r'xmlns(:\w+)?="[^"]*"', "", self.report.page)
@@ -91,6 +94,27 @@ class PageTest(unittest.TestCase):
         self.assertIn("Power is unmeasured", self.report.page)
         self.assertIn("no zone; measure on the host", self.report.page)
         self.assertIn("CPU of the receiver (s/GB)", self.report.section("10"))
+
+    def test_says_of_each_axis_of_values_which_way_is_better(self):
+        for name, words in {"8": ("more", "less"), "9": ("more", "less"), "10": ("more", "less"), "11": ("more",), "12": ("more", "more"),
+                            "streams": ("more", "less"), "streams-net": ("more", "less"), "sustained": ("more", "less"), "disk": ("more", "less")}.items():
+            drawings = re.findall(r"<svg .*?</svg>", self.report.section(name), re.DOTALL)
+            found = [tuple(re.findall(r"(more|less) is better", drawing)) for drawing in drawings]
+            with self.subTest(figure=name):
+                # The label stands in the drawing as a comment, too.
+                self.assertEqual([set(words) for words in found], [{word} for word in words])
+
+    def test_efficiency_is_more_where_the_cpu_is_less(self):
+        # Of TCP 1 s/GB in one half of the repetitions and 0.5 in the other, of UC Reads 1/6.
+        section = self.report.section("11")
+        self.assertIn("<td>TCP sockets, best size</td><td>1.44 Gb/s per W</td><td>computed from sections 4.3 and 4.4, of the CPU&#x27;s power</td>"
+                      "<td>1.50 GB per CPU s (1.00..2.00)</td>", section)
+        self.assertIn("<td>6.00 GB per CPU s (6.00..6.00)</td>", section)
+        self.assertIn("<td>RC Write / TCP sockets, efficiency</td><td>1.22</td><td>computed from sections 4.3 and 4.4</td><td>2.00</td>", section)
+
+    def test_says_what_is_a_hundred_percent_of_each_curve(self):
+        self.assertIn("100 % of a curve is its own goodput without loss, in Gb/s TCP sockets 6.00, UDP sockets 7.00, RC Write 8.00, RC Read 9.00, "
+                      "UC Write 10.0, UC Read 11.0.", self.report.section("12"))
 
     def test_machine_is_named_and_escaped(self):
         self.assertIn("a CPU &lt;fast&gt;, 2 CPUs, Linux 6.1", self.report.page)
@@ -187,17 +211,19 @@ class OtherPagesTest(unittest.TestCase):
     def test_a_figure_without_results_says_which_command_makes_it(self):
         report = self.report([stream for stream in example.everything() if stream["suite"] == "loss"])
         self.assertEqual(report.result.returncode, 0, report.result.stderr)
-        self.assertEqual(report.page.count("<svg"), 1)
+        self.assertEqual(report.page.count("<svg"), 2)
         for name, part in (("3", "lofar"), ("streams-net", "lofar-net"), ("sustained", "trace-net"), ("6", "trace"), ("8", "offloads"), ("10", "sweep")):
             self.assertIn(f"weft bench paper --only {part} -o RESULTS.jsonl", report.section(name))
 
     def test_figures_of_other_results_do_not_stay(self):
         loss = [entry for entry in example.everything() if entry["suite"] == "loss"]
         report = self.report(loss)
-        (report.output / "figure-3.svg").write_text("old", encoding="utf-8")
+        for old in ("figure-3.svg", "figure-5-4.png"):
+            (report.output / old).write_text("old", encoding="utf-8")
         (report.output / "mine.svg").write_text("mine", encoding="utf-8")
         example.weft("report", write(pathlib.Path(report.folder.name, "results.jsonl"), loss), "-o", str(report.output))
-        self.assertEqual(sorted(path.name for path in report.output.iterdir()), ["figure-12.png", "figure-12.svg", "index.html", "mine.svg"])
+        self.assertEqual(sorted(path.name for path in report.output.iterdir()),
+                         ["figure-12-1.png", "figure-12-1.svg", "figure-12-2.png", "figure-12-2.svg", "index.html", "mine.svg"])
 
     def test_a_busy_machine_is_told(self):
         lines = example.everything()[:9]

@@ -23,11 +23,14 @@ matplotlib.rcParams.update({
     "figure.constrained_layout.use": True,
 })
 
-# A figure; the sentence below it; rows (what, in the paper, where it stands there, here).
-Drawn = collections.namedtuple("Drawn", "figure caption rows")
+# Drawings, which stand side by side where there is room; the sentence below them; rows (what, in the paper, where it stands there, here).
+Drawn = collections.namedtuple("Drawn", "figures caption rows")
+
+MORE, LESS = "more is better", "less is better"
 
 WATTS = "receiver's and sender's power (W)"
 CPU = "CPU of the receiver (s/GB)"
+GOODPUT = "goodput (Gb/s)"
 
 
 def colour_of(transport):
@@ -54,28 +57,31 @@ def told(spread, unit):
 
 
 def cost(results):
-    """(figure, label of the axis, unit) of what a transfer costs: power where it is measured, else CPU."""
+    """(figure, label of the axis, unit) of what a transfer costs, of which less is better: power where it is measured, else CPU."""
     if results.metered():
         return "watts", WATTS, "W"
     return "rx_s_per_gb", CPU, "s/GB"
 
 
-def panels(count, height=3.4):
-    figure = Figure(figsize=(9.2, height))
-    return figure, list(figure.subplots(1, count, squeeze=False)[0])
+def panels(count, height=3.3):
+    """(figures, the axes of each). Each is small enough to be read on a telephone: the page puts as many in a row as fit."""
+    width = 4.6 if count < 3 else 2.3  # inches
+    figures = [Figure(figsize=(width, height)) for _ in range(count)]
+    return figures, [figure.subplots() for figure in figures]
 
 
-def panels_and_legend():
-    """Two panels, and below them room for a legend of both."""
-    figure = Figure(figsize=(9.2, 4.2))
-    places = figure.subplot_mosaic([["left", "right"], ["legend", "legend"]], gridspec_kw={"height_ratios": [1, 0.1]})
-    places["legend"].axis("off")
-    return figure, places["left"], places["right"], places["legend"]
+def put_legend(axes):
+    """Below the axis, for more curves than leave room among them."""
+    axes.legend(fontsize=9, ncols=3, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), columnspacing=1.2, handlelength=1.6)
 
 
-def put_legend(place, axes):
-    handles, labels = axes.get_legend_handles_labels()
-    place.legend(handles, labels, loc="center", ncols=len(labels), fontsize=9, frameon=False)
+def from_zero(axes, room=1.0):
+    """The axis of values begins at 0 and holds all that is drawn, `room` times as high. After the last curve: the limits stay."""
+    axes.set_ylim(0, room * axes.get_ylim()[1])
+
+
+def label_values(axes, label, better=None):
+    axes.set_ylabel(f"{label}\n{better}" if better else label)
 
 
 def draw_trace(axes, samples, value, colour, label, shift=0.0):
@@ -85,7 +91,6 @@ def draw_trace(axes, samples, value, colour, label, shift=0.0):
         return False
     # A line through one or two points alone would not be seen.
     axes.plot([t for t, _ in points], [v for _, v in points], color=colour, label=label, linewidth=1.5, marker="." if len(points) < 30 else None)
-    axes.set_ylim(bottom=0)
     return True
 
 
@@ -100,7 +105,7 @@ def size_name(size):
     return f"{size // 1048576}M" if size >= 1048576 else f"{round(size / 1024)}k"
 
 
-def bars(axes, spreads, label, names=kept.TRANSPORTS):
+def bars(axes, spreads, label, better, names=kept.TRANSPORTS):
     places = range(len(spreads))
     for place, (transport, spread) in zip(places, spreads.items()):
         axes.barh(place, spread.median, color=colour_of(transport), alpha=0.6 if transport.endswith("-read") else 1.0)
@@ -108,7 +113,7 @@ def bars(axes, spreads, label, names=kept.TRANSPORTS):
     axes.set_yticks(list(places), [names[transport] for transport in spreads])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel(label)
+    axes.set_xlabel(f"{label}, {better}")
 
 
 def draw_spreads(axes, points, colour, label, style="-"):
@@ -117,14 +122,15 @@ def draw_spreads(axes, points, colour, label, style="-"):
     axes.vlines(xs, [s.low for _, s in points], [s.high for _, s in points], color=colour, alpha=0.5)
 
 
-def draw_by_size(axes, found, value, sizes):
+def draw_by_size(axes, found, values_of, sizes):
+    """`values_of` gives the values of repetitions."""
     for transport, groups in found.items():
-        points = [(size, kept.spread(kept.values(lines, value))) for size, lines in groups.items()]
-        points = [(size, spread) for size, spread in points if spread]
+        points = [(size, spread) for size, lines in groups.items() if (spread := kept.spread(values_of(lines)))]
         if points:
             draw_spreads(axes, points, colour_of(transport), kept.TRANSPORTS[transport], line_style(transport))
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [size_name(size) for size in sizes])
     axes.minorticks_off()
     axes.set_xlabel("message size (bytes)")
-    axes.set_ylim(bottom=0)
+    from_zero(axes)
+    put_legend(axes)

@@ -5,8 +5,8 @@ import collections
 import groups as alike
 import paper_numbers as paper
 import results as kept
-from drawing import (bars, colour_of, COLOURS, cost, CPU, draw_by_size, draw_spreads, draw_trace, Drawn, line_style, number, panels,
-                     panels_and_legend, put_legend, size_name, told, trace_value)
+from drawing import (bars, colour_of, COLOURS, cost, draw_by_size, draw_spreads, draw_trace, Drawn, from_zero, GOODPUT, label_values, LESS,
+                     line_style, MORE, number, panels, put_legend, size_name, told, trace_value)
 from figures_streams import disk, streams, streams_net, sustained
 
 
@@ -32,7 +32,7 @@ def lofar_panels(results, transports, value, label, what):
     shown = kept.count_to_show(counts)
     if shown is None:
         return None
-    figure, axes = panels(len(transports))
+    figures, axes = panels(len(transports))
     drawn = False
     for transport, place in zip(transports, axes):
         samples = kept.trace_of(results.samples, lofar_case(transport, shown), counts[shown].get(transport, ()))
@@ -43,11 +43,11 @@ def lofar_panels(results, transports, value, label, what):
         place.set_ylabel(label)
     if not drawn:
         return None
-    top = max(place.get_ylim()[1] for place in axes)
+    top = max(place.get_ylim()[1] for place in axes if place.has_data())
     for place in axes:
         place.set_ylim(0, top)
     mbps = round(1000 * counts[shown][next(iter(counts[shown]))][0]["figures"]["offered_gbps"] / shown)
-    return figure, counts, shown, (f"{what} while {shown} {'stream' if shown == 1 else 'streams'} of {mbps} Mb/s in packets of 8 kB "
+    return figures, counts, shown, (f"{what} while {shown} {'stream' if shown == 1 else 'streams'} of {mbps} Mb/s in packets of 8 kB "
                                    f"{'is' if shown == 1 else 'are'} received, {alike.network_name(kept.network_of(lines[0]))}, both sides on this machine; "
                                    "one packet of each RDMA Write, RC with CRC, UC without. The most streams run that all four sustained, or the fewest; "
                                    f"the paper ran 50. One repetition is drawn.{alike.left_out_note(left_out)}")
@@ -57,8 +57,8 @@ def lofar_power(results, transports):
     found = lofar_panels(results, transports, *trace_value(results), "The receiver")
     if found is None:
         return None
-    figure, counts, shown, caption = found
-    return Drawn(figure, caption, lofar_rows(results, counts, shown, transports))
+    figures, counts, shown, caption = found
+    return Drawn(figures, caption, lofar_rows(results, counts, shown, transports))
 
 
 def figure3(results):
@@ -73,10 +73,10 @@ def figure5(results):
     found = lofar_panels(results, list(kept.STREAMED), "gbps", "received (Gb/s)", "What arrives")
     if found is None:
         return None
-    figure, counts, shown, caption = found
+    figures, counts, shown, caption = found
     rows = [(f"{kept.STREAMED[transport]}, received", "a plot alone: UDP better than TCP", paper.LOFAR_WHERE,
              told(kept.spread(kept.values(counts[shown].get(transport, []), "gbps")), "Gb/s")) for transport in kept.STREAMED]
-    return Drawn(figure, caption + " All were offered the same: equal rates mean that each kept up.", rows)
+    return Drawn(figures, caption + " All were offered the same: equal rates mean that each kept up.", rows)
 
 
 def how_sent(lines):
@@ -90,7 +90,7 @@ def how_sent(lines):
 
 def two_peaks(results, first, second):
     """One trace after the other, as the paper shows them."""
-    figure, (axes, rates) = panels(2)
+    figures, (axes, rates) = panels(2)
     shift, drawn, chosen = 0.0, False, {}
     of_both, left_out = alike.same_network([line for line in results.of_suite("trace") if line["parameters"]["transport"] in (first, second)])
     for transport in (first, second):
@@ -109,7 +109,7 @@ def two_peaks(results, first, second):
     for place, text in ((axes, label), (rates, "received (Gb/s)")):
         place.set_xlabel("time (s)")
         place.set_ylabel(text)
-        place.set_ylim(0, 1.3 * place.get_ylim()[1])  # room for the legend
+        from_zero(place, room=1.3)  # for the legend
         if place.get_lines():
             place.legend(fontsize=9, ncols=2, loc="upper center")
         else:
@@ -128,7 +128,7 @@ def two_peaks(results, first, second):
     rows.append((f"{kept.STREAMED[second]} / {kept.STREAMED[first]}, " + ("power" if unit == "W" else "CPU for a byte"),
                  f"{paper.TRACE_WATTS[second] / paper.TRACE_WATTS[first]:.2f} (power), {paper_ratio:.2f} (power for a byte)",
                  f"computed from {paper.TRACE_WHERE[first]}", number(here)))
-    return Drawn(figure, f"One stream as fast as it goes, received over {kept.STREAMED[first]} (first peak) and {kept.STREAMED[second]} (second peak)"
+    return Drawn(figures, f"One stream as fast as it goes, received over {kept.STREAMED[first]} (first peak) and {kept.STREAMED[second]} (second peak)"
                          f"{how_sent([line for lines in chosen.values() for line in lines])}. What came counts. One repetition is drawn." + alike.left_out_note(left_out), rows)
 
 
@@ -162,9 +162,9 @@ def offloads(results, state):
     name, label, unit = cost(results)
     rates = {t: s for t, groups in found.items() if (s := kept.spread(kept.values(groups[0], "gbps")))}
     costs = {t: s for t, groups in found.items() if (s := kept.spread(kept.values(groups[0], name)))}
-    figure, (left, right) = panels(2)
-    bars(left, rates, "goodput (Gb/s)")
-    bars(right, costs, label)
+    figures, (rate, price) = panels(2)
+    bars(rate, rates, GOODPUT, MORE)
+    bars(price, costs, label, LESS)
     rows = []
     for transport in rates:
         of_paper = f"{paper.UC_WRITE_GBPS} Gb/s" if transport == "uc-write" else "a plot alone"
@@ -177,7 +177,7 @@ def offloads(results, state):
                  number(kept.ratio(costs.get("uc-write"), costs.get("udp")))))
     why = ("UC sends 64 kB as many datagrams, which without UDP_SEGMENT and UDP_GRO pass the kernel one by one; a UDP datagram of 65000 bytes is one system call at each side, "
            "IP cuts it up and joins it, and little of that counts as the receiving process's. " if state == "off" else "")
-    return Drawn(figure, f"Offloads {state} (checksums, TSO, GSO, GRO), {alike.network_name(kept.network_of(lines[0]))}; messages of 256 kB over TCP and RC, 64 kB over UC, "
+    return Drawn(figures, f"Offloads {state} (checksums, TSO, GSO, GRO), {alike.network_name(kept.network_of(lines[0]))}; messages of 256 kB over TCP and RC, 64 kB over UC, "
                          "datagrams of 65000 bytes over UDP. UDP and UC Writes go as fast as their sender, and what came counts. CPU is that of the receiving process. "
                          f"{why}The dark line is from the smallest to the largest value." + alike.left_out_note(left_out), rows)
 
@@ -217,18 +217,17 @@ def figure10(results):
     if found is None:
         return None
     name, label, _ = cost(results)
-    figure, left, right, below = panels_and_legend()
-    draw_by_size(left, found, "gbps", ticks_of(found))
-    draw_by_size(right, found, name, ticks_of(found))
-    left.set_ylabel("goodput (Gb/s)")
-    right.set_ylabel(label)
-    put_legend(below, left)
+    figures, (rate, price) = panels(2, 3.9)
+    draw_by_size(rate, found, lambda lines: kept.values(lines, "gbps"), ticks_of(found))
+    draw_by_size(price, found, lambda lines: kept.values(lines, name), ticks_of(found))
+    label_values(rate, GOODPUT, MORE)
+    label_values(price, label, LESS)
     rows = []
     for transport, groups in found.items():
         best = best_size(groups)
         rows.append((f"{kept.TRANSPORTS[transport]}, size of the largest goodput", "no gain beyond around " + paper.BEST_SIZE[transport.split("-")[0]], "section 4.5",
                      f"{size_name(best)}: {told(kept.spread(kept.values(groups[best], 'gbps')), 'Gb/s')}" if best else "not measured"))
-    return Drawn(figure, f"Message sizes, {network}.{not_drawn}", rows)
+    return Drawn(figures, f"Message sizes, {network}.{not_drawn}", rows)
 
 
 def figure11(results):
@@ -236,29 +235,31 @@ def figure11(results):
     if found is None:
         return None
     metered = results.metered()
-    value = "gbps_per_w" if metered else "rx_s_per_gb"
-    figure, (axes,) = panels(1, 4.2)
-    draw_by_size(axes, found, value, ticks_of(found))
-    axes.set_ylabel("efficiency (Gb/s per W), more is better" if metered else CPU + ", less is better")
-    axes.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1))
+    unit = "Gb/s per W" if metered else "GB per CPU s"
+
+    def efficiency(lines):
+        return kept.values(lines, "gbps_per_w") if metered else kept.reciprocals(lines, "rx_s_per_gb")
+
+    figures, (axes,) = panels(1, 3.9)
+    draw_by_size(axes, found, efficiency, ticks_of(found))
+    label_values(axes, f"efficiency ({unit})" if metered else f"efficiency of the receiver ({unit})", MORE)
     best = {}
     for transport, groups in found.items():
-        spreads = [s for lines in groups.values() if (s := kept.spread(kept.values(lines, value)))]
+        spreads = [s for lines in groups.values() if (s := kept.spread(efficiency(lines)))]
         if spreads:
-            best[transport] = (max if metered else min)(spreads, key=lambda s: s.median)
-    unit = "Gb/s per W" if metered else "s/GB"
+            best[transport] = max(spreads, key=lambda s: s.median)
     rows = [(f"{kept.TRANSPORTS[transport]}, best size",
              f"{paper.efficiency(transport.split('-')[0]):.2f} Gb/s per W" if not transport.endswith("-read") else "a plot alone",
              "computed from sections 4.3 and 4.4, of the CPU's power" if not transport.endswith("-read") else "figure 11",
              told(spread, unit)) for transport, spread in best.items()]
     for one, other in (("rc-write", "tcp"), ("uc-write", "udp")):
-        here = kept.ratio(best.get(one), best.get(other))
-        if here:
-            better = here if metered else 1 / here
+        better = kept.ratio(best.get(one), best.get(other))
+        if better:
             rows.append((f"{kept.TRANSPORTS[one]} / {kept.TRANSPORTS[other]}, efficiency",
                          f"{paper.efficiency(one.split('-')[0]) / paper.efficiency(other):.2f}", "computed from sections 4.3 and 4.4", f"{better:.2f}"))
-    return Drawn(figure, ("Efficiency" if metered else "CPU that the receiver needs for 10^9 bytes") + f" by message size, {network}; of each transport the best size counts, of UDP up to 65000 bytes."
-                         f"{'' if metered else ' CPU is that of the receiving process, without what the kernel does for it elsewhere.'}{not_drawn}", rows)
+    what = ("Goodput for each W" if metered else "10^9 bytes for each second of CPU that the receiver takes, which is 1 / (CPU s/GB)")
+    return Drawn(figures, f"{what}, by message size, {network}: more is better, as in the paper. In the table the best size of each transport counts, of UDP up to 65000 bytes."
+                          f"{'' if metered else ' CPU is that of the receiving process, without what the kernel does for it elsewhere.'}{not_drawn}", rows)
 
 
 def percent(value):
@@ -271,36 +272,42 @@ def figure12(results):
     if max((len(groups) for groups in found.values()), default=0) < 2:
         return None
     losses = sorted({loss for groups in found.values() for loss in groups})
-    figure, left, right, below = panels_and_legend()
-    rows = []
+    figures, (rate, share) = panels(2, 3.9)
+    rows, whole = [], []
     for transport, groups in found.items():
         points = [(losses.index(loss), spread) for loss, group in groups.items() if (spread := kept.spread(kept.values(group, "gbps")))]
         if not points:
             continue
         name, style = kept.TRANSPORTS[transport], line_style(transport)
-        draw_spreads(left, points, colour_of(transport), name, style)
+        draw_spreads(rate, points, colour_of(transport), name, style)
         first, last = points[0][1].median, points[-1][1].median
         if losses[points[0][0]] == 0 and first > 0:
-            right.plot([x for x, _ in points], [100 * s.median / first for _, s in points], style, color=colour_of(transport), marker="o", markersize=4)
+            whole.append(f"{name} {number(first)}")
+            share.plot([x for x, _ in points], [100 * s.median / first for _, s in points], style, color=colour_of(transport), marker="o", markersize=4, label=name)
             of_paper = (f"breaks down at {paper.READ_BREAKS_AT} %" if transport == "uc-read" else
                         "loses what the network loses" if transport in ("udp", "uc-write") else "falls as loss grows (a plot alone)")
             rows.append((f"{name}, left at {losses[points[-1][0]]:g} % loss", of_paper, "section 4.6", f"{percent(100 * last / first)} % of that without loss"))
             at_break = next((s.median for x, s in points if losses[x] == paper.READ_BREAKS_AT), None)
             if transport == "uc-read" and at_break is not None and losses[points[-1][0]] != paper.READ_BREAKS_AT:
                 rows.append((f"{name}, left at {paper.READ_BREAKS_AT} % loss", "breaks down", "section 4.6", f"{percent(100 * at_break / first)} % of that without loss"))
-    for axes in (left, right):
+    for axes in (rate, share):
         axes.set_xticks(range(len(losses)), [f"{loss:g}" for loss in losses])
         axes.set_xlabel("packets lost (%)")
-        axes.set_ylim(bottom=0)
-    left.set_ylabel("goodput (Gb/s)")
-    right.set_ylabel("goodput (% of that without loss)")
-    put_legend(below, left)
+        from_zero(axes)
+        if axes.has_data():
+            put_legend(axes)
+    label_values(rate, GOODPUT, MORE)
+    label_values(share, "goodput (% of its own without loss)", MORE)
+    own = (f" The second drawing shows what each transport keeps, not which one is faster: 100 % of a curve is its own goodput without loss, in Gb/s {', '.join(whole)}."
+           if whole else "")
     offered = sorted({line["parameters"]["gbps"] for line in lines if line["parameters"].get("gbps")})
     note = f" UC Writes and UDP are offered {' and '.join(f'{rate:g}' for rate in offered)} Gb/s, the others go as fast as they can." if offered else ""
-    return Drawn(figure, f"Goodput where the network loses packets, each way, {alike.network_name(kept.network_of(lines[0]))}. Of plain UC Writes all bytes that came count, "
-                         "of UDP whole datagrams, which IP cuts up: one that lacks a fragment is lost, and keeps memory of which IP has little (net.ipv4.ipfrag_high_thresh) for up to 30 s, "
-                         f"so at many losses nothing may come at all.{note}{alike.left_out_note(left_out)}", rows)
+    return Drawn(figures, f"Goodput where the network loses packets, each way, {alike.network_name(kept.network_of(lines[0]))}.{own}{note} Of plain UC Writes all bytes that came count, "
+                          "of UDP whole datagrams, which IP cuts up: one that lacks a fragment is lost, and keeps memory of which IP has little (net.ipv4.ipfrag_high_thresh) for up to 30 s, "
+                          f"so at many losses nothing may come at all.{alike.left_out_note(left_out)}", rows)
 
+
+MOST_DRAWINGS = 4  # of one figure
 
 # Number or name; title; how to draw it; the part of `weft bench paper` that measures it.
 ALL = (

@@ -5,7 +5,7 @@ import collections
 import groups as alike
 import paper_numbers as paper
 import results as kept
-from drawing import bars, COLOURS, CPU, draw_spreads, Drawn, number, panels, told
+from drawing import bars, COLOURS, CPU, draw_spreads, Drawn, from_zero, label_values, LESS, MORE, number, panels, put_legend, told
 
 # What weft wants of UC beside UDP sockets, both with packets of 8 kB, between namespaces at this MTU.
 WANTED_MTU = kept.VETH_MTU
@@ -74,10 +74,10 @@ def number_of_streams(results, suite):
     counts = kept.stream_counts(lines)
     if len(counts) < 2:
         return None
-    figure, (left, right) = panels(2)
+    figures, (rate, price) = panels(2, 3.9)
     places = range(len(counts))
     for transport, name in kept.STREAMED.items():
-        for axes, value in ((left, "gbps"), (right, "rx_s_per_gb")):
+        for axes, value in ((rate, "gbps"), (price, "rx_s_per_gb")):
             points = [(place, kept.spread(kept.values(transports.get(transport, []), value)))
                       for place, transports in zip(places, counts.values())]
             points = [(place, spread) for place, spread in points if spread]
@@ -85,18 +85,17 @@ def number_of_streams(results, suite):
                 draw_spreads(axes, points, COLOURS[transport], name)
     offered = [max((line["figures"]["offered_gbps"] for lines in transports.values() for line in lines), default=0)
                for transports in counts.values()]
-    left.plot(places, offered, color="#555555", linestyle=":", label="offered")
-    most = max(spread for axes in (left,) for line in axes.get_lines()[:-1] for spread in line.get_ydata())
-    left.set_ylim(0, 1.25 * most)  # what was offered may be far more
-    left.set_ylabel("received (Gb/s)")
-    right.set_ylabel(CPU)
-    right.set_ylim(bottom=0)
-    for axes in (left, right):
+    rate.plot(places, offered, color="#555555", linestyle=":", label="offered")
+    label_values(rate, "received (Gb/s)", MORE)
+    label_values(price, CPU, LESS)
+    for axes in (rate, price):
         axes.set_xticks(list(places), [str(count) for count in counts])
         axes.set_xlabel("streams")
-    left.legend(fontsize=9)
+        from_zero(axes)
+        if axes.has_data():
+            put_legend(axes)
     where = alike.network_name(kept.network_of(lines[0]))
-    return Drawn(figure, f"Goodput and CPU by the number of streams, {where}. Without loss: at most 0.1 % missing, and at least 99 % of what was offered."
+    return Drawn(figures, f"Goodput and CPU by the number of streams, {where}. Without loss: at most 0.1 % missing, and at least 99 % of what was offered."
                          + alike.left_out_note(left_out), streams_rows(counts))
 
 
@@ -161,9 +160,9 @@ def sustained(results):
         return None
     rates = {case: kept.spread(kept.values(lines, "gbps")) for case, lines in found.items()}
     costs = {case: spread for case, lines in found.items() if (spread := kept.spread(kept.values(lines, "rx_s_per_gb")))}
-    figure, (left, right) = panels(2)
-    bars(left, rates, "received (Gb/s)", names)
-    bars(right, costs, CPU, names)
+    figures, (rate, price) = panels(2)
+    bars(rate, rates, "received (Gb/s)", MORE, names)
+    bars(price, costs, CPU, LESS, names)
     rows = [(f"{names[case]}, rate without loss", OURS, "", f"{told(rates[case], 'Gb/s')}, {cost_told(lines)}") for case, lines in found.items()]
     mtu = network[2]
     saving = f"{paper.TRACE_WATTS['uc'] / paper.TRACE_WATTS['udp']:.2f} of power in section 4.4; "
@@ -173,7 +172,7 @@ def sustained(results):
                                  lambda ratio: ratio >= WANTED_RATE, rates[case], rates.get("udp"), mtu, "Gb/s"))
             rows.append(goal_row(f"{name} / UDP sockets, CPU of the receiver (s/GB)", f"{saving}wanted: at most {WANTED_CPU}",
                                  lambda ratio: ratio <= WANTED_CPU, costs.get(case), costs.get("udp"), mtu, "s/GB"))
-    return Drawn(figure, f"One stream in packets of 8 kB, {alike.network_name(network)}, at the highest rate found at which at most "
+    return Drawn(figures, f"One stream in packets of 8 kB, {alike.network_name(network)}, at the highest rate found at which at most "
                          f"{kept.SUSTAINED_PERCENT:g} % are missing; one packet of each RDMA Write unless it says more. "
                          "A packet of UDP's is one datagram, which IP cuts up; RC has CRC, UC none. CPU is that of the receiving process. "
                          "The dark line is from the smallest to the largest value." + alike.left_out_note(left_out), rows)
@@ -190,9 +189,9 @@ def disk(results):
         return None
     rates = {case: kept.spread(kept.values(found[case], "gbps")) for case in cases}
     costs = {case: kept.spread(kept.values(found[case], "rx_s_per_gb")) for case in cases}
-    figure, (left, right) = panels(2)
-    bars(left, rates, "written (Gb/s)", names)
-    bars(right, costs, CPU, names)
+    figures, (rate, price) = panels(2)
+    bars(rate, rates, "written (Gb/s)", MORE, names)
+    bars(price, costs, CPU, LESS, names)
     rows = [("dd with O_DIRECT", OURS, "", told(rates["dd"], "Gb/s"))]
     for case in cases[1:]:
         ratios = ratio_range(rates[case], rates["dd"])
@@ -201,7 +200,7 @@ def disk(results):
         holes = f"; {lost.median:.1f} % of the packets missing" if lost and lost.median >= 0.05 else ""
         rows.append((f"{names[case]} / dd", f"{OURS}; wanted: at least {WANTED_DISK}", "weft's goal", f"{ratio_told(rates[case], rates['dd'])}{judged}{holes}"))
     size = max(line["parameters"]["bytes"] for line in lines)
-    return Drawn(figure, f"weft stream recv --file and dd write {size * 1e-9:.1f} GB to a new file, past the page cache, in blocks of "
+    return Drawn(figures, f"weft stream recv --file and dd write {size * 1e-9:.1f} GB to a new file, past the page cache, in blocks of "
                          f"{lines[0]['parameters']['block_bytes'] >> 20} MiB; what is sent over UDP and UC and finds no free block is lost. "
                          "Streams come over loopback, as fast as they go; over UDP and UC at the rate of the dd before."
                          + alike.left_out_note(left_out), rows)

@@ -9,17 +9,24 @@ import paper_numbers as paper
 STYLE = """
 body { font: 16px/1.5 'DejaVu Sans', sans-serif; color: #222; background: #fff; max-width: 980px; margin: 2em auto; padding: 0 1em; }
 h1 { line-height: 1.2; } h2 { margin-top: 2.2em; border-top: 1px solid #ccc; padding-top: 0.8em; }
-figure { margin: 1em 0; } figure svg { width: 100%; height: auto; display: block; }
-figcaption, .note { color: #444; font-size: 0.92em; }
-table { border-collapse: collapse; font-size: 0.88em; width: 100%; margin: 1em 0; }
-th, td { text-align: left; padding: 0.3em 0.8em 0.3em 0; border-bottom: 1px solid #ddd; vertical-align: top; }
-code { background: #f3f3f3; padding: 0.1em 0.3em; } .missing { background: #f7f4e8; padding: 0.8em 1em; }
+figure { margin: 1em 0; } figcaption, .note { color: #444; font-size: 0.92em; }
+.drawings { display: flex; flex-wrap: wrap; gap: 0.6em; margin-bottom: 0.6em; } .drawings svg { min-width: 0; max-width: 100%; height: auto; }
+.scrolls { overflow-x: auto; margin: 1em 0; } .scrolls:focus { outline: 2px solid #0072B2; }
+table { border-collapse: collapse; font-size: 0.88em; width: 100%; } .wide { min-width: 46em; }
+th, td { text-align: left; padding: 0.3em 0.8em 0.3em 0; border-bottom: 1px solid #ddd; vertical-align: top; overflow-wrap: break-word; }
+p { overflow-wrap: anywhere; }
+code { background: #f3f3f3; padding: 0.1em 0.3em; overflow-wrap: anywhere; } .missing { background: #f7f4e8; padding: 0.8em 1em; }
 .unmetered { background: #eef3f8; padding: 0.8em 1em; }
+@media (max-width: 600px) {
+  body { margin: 1em auto; } h1 { font-size: 1.5em; } h2 { font-size: 1.25em; }
+  .drawings svg { width: 100%; } .drawings svg.small { width: calc(50% - 0.3em); }
+}
 """
 
 
 def svg_text(figure, name, title):
-    """The drawing, fit to stand among others in a page: its ids are its own, and it has a name for who cannot see it."""
+    """The drawing, fit to stand among others in a page: its ids are its own, and it has a name for who cannot see it. One that is
+    small enough for two in a row on a telephone says so."""
     import matplotlib  # pylint: disable=import-outside-toplevel
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": name}):
@@ -29,13 +36,23 @@ def svg_text(figure, name, title):
     prefix = f"f{name}-"
     text = re.sub(r'\bid="', f'id="{prefix}', text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}", text)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title, quote=True)}" ', 1)
+    kind = ' class="small"' if figure.get_figwidth() < 3 else ""
+    return text.replace("<svg ", f'<svg{kind} role="img" aria-label="{html.escape(title, quote=True)}" ', 1)
+
+
+def drawing_names(name, count):
+    """Of the files, and of what the ids begin with."""
+    return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
 
 
 def table(head, rows):
+    """Wider than a telephone when it has more than two columns, and then it scrolls by itself."""
     cells = "".join(f"<th>{html.escape(text)}</th>" for text in head)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(str(text))}</td>" for text in row) + "</tr>\n" for row in rows)
-    return f"<table><thead><tr>{cells}</tr></thead><tbody>\n{body}</tbody></table>\n"
+    text = f"<thead><tr>{cells}</tr></thead><tbody>\n{body}</tbody></table>\n"
+    if len(head) < 3:
+        return "<table>" + text
+    return f'<div class="scrolls" tabindex="0" role="region" aria-label="table"><table class="wide">{text}</div>\n'
 
 
 def heading(name, title):
@@ -43,12 +60,12 @@ def heading(name, title):
 
 
 def section(name, title, drawn, part, drawings):
-    """Of one figure: the drawing and the numbers beside the paper's, or how to get them."""
+    """Of one figure: its drawings and the numbers beside the paper's, or how to get them."""
     text = f'<section id="figure-{name}">\n<h2>{html.escape(heading(name, title))}</h2>\n'
     if drawn is None:
         return text + (f'<p class="missing">These results have nothing for this figure. It is measured by '
                        f"<code>weft bench paper --only {part} -o RESULTS.jsonl</code>.</p>\n</section>\n")
-    text += f"<figure>\n{drawings[name]}<figcaption>{html.escape(drawn.caption)}</figcaption>\n</figure>\n"
+    text += f'<figure>\n<div class="drawings">\n{"".join(drawings)}</div>\n<figcaption>{html.escape(drawn.caption)}</figcaption>\n</figure>\n'
     text += table(("", "in the paper", "it stands in", "here: median (smallest..largest)"), drawn.rows)
     return text + "</section>\n"
 

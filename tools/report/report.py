@@ -67,16 +67,20 @@ def write(results, folder):
     import page  # pylint: disable=import-outside-toplevel
     folder.mkdir(parents=True, exist_ok=True)
     for name, *_ in figures.ALL:
-        for ending in ("svg", "png"):
-            (folder / f"figure-{name}.{ending}").unlink(missing_ok=True)  # of other results, which may have had more
-    sections, drawings, names = [], {}, []
+        for one in (name, *page.drawing_names(name, figures.MOST_DRAWINGS)):
+            for ending in ("svg", "png"):
+                (folder / f"figure-{one}.{ending}").unlink(missing_ok=True)  # of other results, which may have had more
+    sections, names = [], []
     for name, title, draw, part in figures.ALL:
-        drawn = draw(results)
+        drawn, drawings = draw(results), []
         if drawn is not None:
             names.append(name)
-            drawings[name] = page.svg_text(drawn.figure, name, page.heading(name, title))
-            (folder / f"figure-{name}.svg").write_text('<?xml version="1.0" encoding="utf-8"?>\n' + drawings[name], encoding="utf-8")
-            drawn.figure.savefig(folder / f"figure-{name}.png", dpi=110, metadata={"Software": None})
+            count = len(drawn.figures)
+            for number, (one, figure) in enumerate(zip(page.drawing_names(name, count), drawn.figures), 1):
+                which = f", {number} of {count}" if count > 1 else ""
+                drawings.append(page.svg_text(figure, one, page.heading(name, title) + which))
+                (folder / f"figure-{one}.svg").write_text('<?xml version="1.0" encoding="utf-8"?>\n' + drawings[-1], encoding="utf-8")
+                figure.savefig(folder / f"figure-{one}.png", dpi=110, metadata={"Software": None})
         sections.append(page.section(name, title, drawn, part, drawings))
     (folder / "index.html").write_text(page.page(results, sections), encoding="utf-8")
     return names

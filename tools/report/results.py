@@ -216,6 +216,10 @@ def values(lines, figure):
     return [line["figures"][figure] for line in lines if line["figures"].get(figure) is not None]
 
 
+def reciprocals(lines, figure):
+    return [1 / value for value in values(lines, figure) if value > 0]
+
+
 def by_transport(lines, key):
     """{transport: {key(line): [line...]}}, transports in the order of TRANSPORTS."""
     found = {}
