@@ -13,7 +13,8 @@ def plain_udp(scene):
                              "--once")
     # The receiver tells its port to those who ask.
     with socket.create_connection(("127.0.0.1", scene.port)) as control:
-        shape = {"format": "raw", "beamlets": 61, "slices": 16, "bits": 16, "payload": 92, "heap_packets": 1}
+        shape = {"format": "raw", "beamlets": 61, "slices": 16, "bits": 16, "payload": 92, "heap_packets": 1,
+                 "clock": 0}
         hello = {"weft_stream": 1, "transport": "udp", "shape": shape, "group": 1, "first": [0], "streams": [0],
                  "ends": [{}]}
         control.sendall((repr(hello).replace("'", '"') + "\n").encode())

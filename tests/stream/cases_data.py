@@ -224,13 +224,12 @@ def pcap_loop(transport):
 
 
 def pcap_landing(transport):
-    """Over uc and rc, what comes too late or twice is not written over blocks that were published. Numbers may jump by more than
-    an immediate has bits."""
+    """Over uc and rc, what comes too late or twice is not written over blocks that were published. A hole may be larger than the
+    ring, and than what credit reaches."""
     def case(scene):
         def raw(n):
             return struct.pack(">Q", n) + bytes((n + i) & 255 for i in range(500))
-        # Over rc nobody may go further than the credit.
-        far = 8000 + 5 * (1 << 24) if transport == "uc" else 1100
+        far = 1100 + (1 << 23)
         order = [*range(1000, 1100), 1003, 1099, *range(far, far + 100), far + 99]
         with open(f"{scene.folder}/sky.pcap", "wb") as file:
             file.write(pcap([(16011, raw(n)) for n in order]))
@@ -248,6 +247,42 @@ def pcap_landing(transport):
                 check(block.packet(n - block.first) == raw(n), f"bytes of {n}")
                 seen.append(n)
         equal(seen, [*range(1000, 1100), *range(far, far + 100)], "numbers")
+    return case
+
+
+def pcap_set_anew(transport):
+    """A capture of a board that had no time at first, and whose count was set anew twice: each packet of its own comes, numbers
+    from nowhere do not, and what lies between is nobody's."""
+    def case(scene):
+        def raw(n, stream):
+            return struct.pack(">Q", n) + bytes((n + stream + i) & 255 for i in range(500))
+        counts = [range(700_000_000, 700_000_100), range(40, 140), range(1 << 44, (1 << 44) + 50)]
+        # The port of stream 1 is the first one in the file, and its count goes on all the time.
+        packets = [(16012, raw(9, 1)), (16011, raw(1 << 60, 0))]
+        packets += [(16011, raw(n, 0)) for count in counts for n in count]
+        packets[60:60] = [(16011, raw((1 << 50) + 7, 0))]
+        packets += [(16012, raw(n, 1)) for n in range(10, 100)]
+        with open(f"{scene.folder}/sky.pcap", "wb") as file:
+            file.write(pcap(packets))
+        path = f"{scene.folder}/blocks"
+        shape = ("--format", "raw", "--payload", 500, "--streams", 2)
+        receiver = scene.receive(transport, *shape, "--block", 10, "--blocks", 32, "--file", path, "--once")
+        sent = scene.send(transport, *shape, "--pcap", f"{scene.folder}/sky.pcap", "--rate", 5).end()
+        equal(sent["unusable"], 2, "unusable")
+        equal([s["sent"] for s in sent["streams"]], [250, 91], "sent")
+        first, second = receiver.end()["streams"]
+        for stream, packets in ((first, 250), (second, 91)):
+            equal([stream[name] for name in ("received", "missing", "gap", "late", "duplicate", "invalid", "overrun")],
+                  [packets, 0, 0, 0, 0, 0, 0], "received, missing, gap, late, double, invalid, overrun")
+        jumps = [d for d in receiver.documents() if d.get("event") == "jump"]
+        equal([(d["stream"], d["from"], d["to"]) for d in jumps],
+              [(0, 700_000_100, 40), (0, 140, 1 << 44)], "jumps")
+        seen = [[], []]
+        for block in blocks(path):
+            for n in (block.first + i for i in filter(block.has, range(10))):
+                check(block.packet(n - block.first) == raw(n, block.stream), f"bytes of {n}")
+                seen[block.stream].append(n)
+        equal(seen, [[n for count in counts for n in count], list(range(9, 100))], "numbers")
     return case
 
 
@@ -290,6 +325,7 @@ CASES = {
     "pcap_loop_uc": pcap_loop("uc"),
     "pcap_landing_uc": pcap_landing("uc"),
     "pcap_landing_rc": pcap_landing("rc"),
+    **{f"pcap_set_anew_{t}": pcap_set_anew(t) for t in ("udp", "tcp", "rc", "uc")},
     "pcap_again_udp": pcap_again("udp"),
     "pcap_again_uc": pcap_again("uc"),
 }

@@ -7,7 +7,7 @@ import struct
 
 from scene import check, equal, total
 
-SHAPE = {"format": "rsp", "beamlets": 61, "slices": 16, "bits": 16, "payload": 8192, "heap_packets": 1}
+SHAPE = {"format": "rsp", "beamlets": 61, "slices": 16, "bits": 16, "payload": 8192, "heap_packets": 1, "clock": 0}
 
 
 class Guest:

@@ -34,6 +34,11 @@ void add_shape_options(CLI::App& command, Shape& shape) {
       ->capture_default_str();
   command.add_option("--bits", shape.bits, "RSP: of a sample's real part, 8 or 16")
       ->capture_default_str();
+  command
+      .add_option("--clock", shape.clock,
+                  "RSP: MHz of the station's clock, 160 or 200; without: each packet says it, and "
+                  "what is sent without a capture has 200")
+      ->type_name("MHZ");
   command.add_option("--payload", shape.payload, "SPEAD and raw: bytes behind the header")
       ->capture_default_str();
   command.add_option("--heap-packets", shape.heap_packets, "SPEAD: packets of a heap")

@@ -3,19 +3,21 @@
 //
 //   sender                                            receiver
 //   {"weft_stream": 1, transport, shape, group,
-//    first, fixed, resumed_from, streams, ends}  ->
+//    first, fixed, anew, resumed_from,
+//    streams, ends}                              ->
 //                                                <-   {packets_per_block, ..., ends: [{...}...]}
 //   (both connect their data paths)
 //   {"connected": true}                          ->
 //                                                <-   {"go": true, first: [number...]}
 //   ... data ...
-//   {"end": [number...]}                         ->
+//   {"end": [number...], goes_on}                ->
 //                                                <-   {"counts": [{...}...]}
 //
 // "first" is what the sender would like to begin with, and then what it does begin with; with
-// "fixed" it gets its wish. A receiver that refuses answers {"error": sentence}, and so does one
-// that gives a stream to another sender, while data flows. A connection that breaks before "end"
-// means that the other side is gone.
+// "fixed" it gets its wish. "anew" are streams whose count begins anew: what lies between is
+// nobody's packets. A receiver that refuses answers {"error": sentence}, and so does one that gives
+// a stream to another sender, while data flows. A connection that breaks before "end" means that
+// the other side is gone.
 #pragma once
 
 #include <netinet/in.h>
@@ -30,7 +32,8 @@ namespace weft::stream {
 
 NLOHMANN_JSON_SERIALIZE_ENUM(Format,
                              {{Format::rsp, "rsp"}, {Format::spead, "spead"}, {Format::raw, "raw"}})
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Shape, format, beamlets, slices, bits, payload, heap_packets)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Shape, format, beamlets, slices, bits, payload, heap_packets,
+                                   clock)
 
 enum class Transport : uint8_t { tcp, udp, rc, uc };
 NLOHMANN_JSON_SERIALIZE_ENUM(Transport, {{Transport::tcp, "tcp"},

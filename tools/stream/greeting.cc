@@ -4,6 +4,7 @@
 
 #include "bench/clock.h"
 #include "bench/failure.h"
+#include "stream/continuity.h"
 #include "stream/sender.h"
 #include "stream/stop.h"
 #include "stream/verbs_device.h"
@@ -56,7 +57,8 @@ void Sender::adopt_first_numbers(const std::vector<uint64_t>& first) {
   for (uint32_t i = 0; i < streams_.size(); ++i) {
     Stream& s = streams_[i];
     if (s.begun) {
-      s.skipped += first[i] > s.next ? first[i] - s.next : 0;
+      // Numbers of its own are not the clock's: nothing is skipped where they jump.
+      if (!own_numbers_ && first[i] > s.next) s.skipped += first[i] - s.next;
       if (options_.packets > 0 && first[i] >= s.last) s.done = true;
     } else {
       s.begun = true;
@@ -66,7 +68,25 @@ void Sender::adopt_first_numbers(const std::vector<uint64_t>& first) {
       if (clock_.paced()) s.base = clock_.due_before(now);
     }
     s.next = first[i];
+    if (own_numbers_) s.end = first[i];
+    s.jumps = false;
   }
+}
+
+// Whether a stream jumps further than an outage explains.
+bool Sender::counts_anew(const Stream& s, uint64_t first) {
+  return s.jumps && (first < s.end || first - s.end > Continuity::kLongestOutage);
+}
+
+// Where each stream goes on, as far as it counts on.
+std::vector<uint64_t> Sender::numbers_after_jump() {
+  std::vector<uint64_t> numbers;
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    const Stream& s = streams_[i];
+    const uint64_t next = source_->own_number(i).value_or(s.end);
+    numbers.push_back(s.jumps && !counts_anew(s, next) ? next : s.end);
+  }
+  return numbers;
 }
 
 void Sender::greet(Control& control) {
@@ -82,7 +102,14 @@ void Sender::greet(Control& control) {
   }
   hello["streams"] = names;
   if (ever_connected_) hello["resumed_from"] = were_at;
-  if (own_numbers_) hello["fixed"] = true;
+  if (own_numbers_) {
+    hello["fixed"] = true;
+    auto anew = nlohmann::json::array();
+    for (uint32_t i = 0; i < streams_.size(); ++i) {
+      anew.push_back(counts_anew(streams_[i], hello["first"][i]));
+    }
+    hello["anew"] = anew;
+  }
   control.send(hello);
   const nlohmann::json answer = control.receive(kAnswerMs);
   if (answer.contains("error") && answer.value("again", false)) {
@@ -98,6 +125,7 @@ void Sender::greet(Control& control) {
   if (!go.contains("go")) throw bench::Failure{"the receiver: " + go.dump()};
   block_ = answer.at("packets_per_block");
   hold_ = answer.value("hold", 0U);
+  ring_ = uint64_t{block_} * answer.at("blocks").get<uint32_t>();
   for (Stream& s : streams_) s.landed.clear();
   adopt_first_numbers(go.at("first").get<std::vector<uint64_t>>());
 }

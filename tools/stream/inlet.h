@@ -1,6 +1,7 @@
 // The receiver's end of a transport: brings what arrives to its lane.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -51,6 +52,8 @@ class Inlet {
   virtual void wait(int most_ms) = 0;
   // Takes what has come, some of it at least. False when there was nothing.
   virtual bool take(int64_t now_ns) = 0;
+  // A stream has been silent, or ends: what waits for more of it is judged now.
+  virtual void settle(uint32_t, int64_t) {}
   // What senders that are circuits have to be told, a document for each stream.
   virtual std::vector<nlohmann::json> circuits() const { return {}; }
   // What the kernel dropped because nobody took it.
@@ -66,6 +69,8 @@ struct InletOptions {
                                       // empty: senders say hello
   std::string library;                // the libibverbs
   int waker = -1;                     // a descriptor that ends wait(); -1: none
+  // Takes events of streams. Unset: nobody wants to know.
+  std::function<void(const nlohmann::json&)> tell;
 };
 
 std::unique_ptr<Inlet> make_socket_inlet(const InletOptions& options, Lanes& lanes);

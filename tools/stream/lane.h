@@ -4,21 +4,36 @@
 #include <deque>
 #include <limits>
 #include <optional>
+#include <string>
 
+#include "stream/continuity.h"
 #include "stream/ledger.h"
 
 namespace weft::stream {
 
+// Why a packet is none of its stream's, for people.
+struct InvalidPacket {
+  std::string reason;
+  std::string header;  // its first bytes, in hexadecimal
+};
+
 struct Lane {
   Lane(BlockStore& its_store, const LedgerRules& rules)
-      : store(its_store), ledger(its_store, rules) {}
+      : store(its_store),
+        ledger(its_store, rules),
+        continuity(uint64_t{its_store.blocks()} * its_store.packets()) {}
 
   BlockStore& store;
   Ledger ledger;
+  Continuity continuity;
+  // The first packet that was invalid.
+  std::optional<InvalidPacket> first_invalid;
   // The sender that feeds it; 0: none.
   uint64_t session = 0;
   // How far the sender says that it got; what is on its way may still come.
   std::optional<uint64_t> end;
+  // Where it will go on behind that; what lies between is missing.
+  std::optional<uint64_t> goes_on;
   int64_t last_arrival_ns = 0;
   // When its last sender was through; long ago at first.
   int64_t ended_ns = std::numeric_limits<int64_t>::min() / 2;

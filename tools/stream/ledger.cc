@@ -30,6 +30,15 @@ void Ledger::begin(uint64_t first, std::optional<uint64_t> resumed_from) {
   } else if (!ever_ && resumed_from && first > *resumed_from) {
     counts_.gap += first - *resumed_from;
   }
+  start(first);
+}
+
+void Ledger::begin_anew(uint64_t first) {
+  if (running_) finish(std::nullopt);
+  start(first);
+}
+
+void Ledger::start(uint64_t first) {
   ++counts_.sessions;
   running_ = true;
   ever_ = true;
@@ -44,7 +53,7 @@ bool Ledger::all_here(uint64_t end) const {
   if (rules_.hold == 0) return true;
   const uint64_t from = std::max(first_, base_ * packets_);
   uint64_t here = 0;
-  for (const Open& open : open_) here += open.received;
+  for (const Open& open : open_) here += open.came;
   return from + here >= end;
 }
 
@@ -61,7 +70,7 @@ uint64_t Ledger::complete_number(uint64_t low, unsigned bits) const {
   return candidate;
 }
 
-Arrival Ledger::arrive(uint64_t number) {
+Arrival Ledger::arrive(uint64_t number, bool flagged) {
   const uint64_t block = block_of(number);
   if (number < first_ || block < base_) {
     if (store_.has(number)) {
@@ -74,29 +83,34 @@ Arrival Ledger::arrive(uint64_t number) {
   if (block >= end_of_open()) advance(block);
   Open& open = open_[block - base_];
   const uint64_t i = number % packets_;
-  uint8_t& byte = open.valid[i / 8];
   const auto bit = static_cast<uint8_t>(1U << (i % 8));
-  if ((byte & bit) != 0) {
+  if ((open.seen[i / 8] & bit) != 0) {
     ++counts_.duplicate;
     return Arrival::duplicate;
   }
-  byte |= bit;
-  ++open.received;
+  open.seen[i / 8] |= bit;
+  ++open.came;
   if (number < next_) {
     ++counts_.out_of_order;
   } else {
     next_ = number + 1;
   }
+  if (flagged) {
+    ++counts_.flagged;
+    return Arrival::flagged;
+  }
   if (open.overrun) {
     ++counts_.overrun;
     return Arrival::overrun;
   }
+  open.valid[i / 8] |= bit;
+  ++open.received;
   ++counts_.received;
   return Arrival::taken;
 }
 
 void Ledger::settle() {
-  while (!open_.empty() && open_.front().received == packets_) close_oldest(next_);
+  while (!open_.empty() && open_.front().came == packets_) close_oldest(next_);
 }
 
 // Writes came further than memory was made ready for: whether they got into blocks before `to` that
@@ -122,24 +136,27 @@ void Ledger::lead(uint64_t block) {
 }
 
 // A packet of the block's next turn is here already, or the sender was here before the memory was
-// made ready. With credit neither can be: the Write did not bring what it said.
-void Ledger::take_out_what_was_overwritten(Open& open) {
+// made ready. With credit neither can be: the Write did not bring what it said. And what its sender
+// says is not valid is told by its header alone.
+void Ledger::look_at_what_lies_there(Open& open) {
   for (uint32_t i = 0; i < packets_; ++i) {
     const uint64_t number = base_ * packets_ + i;
     uint8_t& byte = open.valid[i / 8];
     const auto bit = static_cast<uint8_t>(1U << (i % 8));
     if ((byte & bit) == 0) continue;
-    const std::optional<uint64_t> found = in_place(number);
-    if (found == number) continue;
+    const Header found = in_place(number);
+    if (found.is(number) && found.verdict == Verdict::good) continue;
     byte &= static_cast<uint8_t>(~bit);
     --open.received;
     --counts_.received;
-    if (rules_.credit) {
+    if (found.is(number)) {
+      ++counts_.flagged;
+    } else if (rules_.credit) {
       ++counts_.invalid;
+      --open.came;
     } else {
       // It went elsewhere while its memory was led away, or a later one came.
       ++counts_.overrun;
-      ++open.overwritten;
     }
   }
 }
@@ -165,9 +182,10 @@ void Ledger::open_next() {
     open = std::move(spare_.back());
     spare_.pop_back();
   }
+  open.seen.assign((packets_ + 7) / 8, 0);
   open.valid.assign((packets_ + 7) / 8, 0);
+  open.came = 0;
   open.received = 0;
-  open.overwritten = 0;
   open.overrun = !store_.is_free(block);
   if (rules_.guard > 0 && !rules_.credit) {
     if (block >= led_) {
@@ -199,10 +217,13 @@ uint64_t Ledger::extend() {
 void Ledger::look_for_stragglers(Open& open, uint64_t end) {
   for (uint32_t i = 0; i < packets_; ++i) {
     const uint64_t number = base_ * packets_ + i;
-    uint8_t& byte = open.valid[i / 8];
     const auto bit = static_cast<uint8_t>(1U << (i % 8));
-    if ((byte & bit) != 0 || number < first_ || number >= end || !recover(number)) continue;
-    byte |= bit;
+    if ((open.seen[i / 8] & bit) != 0 || number < first_ || number >= end || !recover(number)) {
+      continue;
+    }
+    open.seen[i / 8] |= bit;
+    open.valid[i / 8] |= bit;
+    ++open.came;
     ++open.received;
     ++counts_.recovered;
     ++counts_.received;
@@ -216,11 +237,9 @@ void Ledger::close_oldest(uint64_t end) {
   const uint64_t from = std::max(first_, base_ * packets_);
   const uint64_t to = std::min(end, (base_ + 1) * packets_);
   const uint64_t sent = to > from ? to - from : 0;
-  if (!open.overrun && in_place) take_out_what_was_overwritten(open);
-  if (open.received + open.overwritten < sent && !open.overrun && recover)
-    look_for_stragglers(open, to);
-  const uint64_t came = uint64_t{open.received} + open.overwritten;
-  if (came < sent) counts_.missing += sent - came;
+  if (!open.overrun && in_place) look_at_what_lies_there(open);
+  if (open.came < sent && !open.overrun && recover) look_for_stragglers(open, to);
+  if (open.came < sent) counts_.missing += sent - open.came;
   if (open.received > 0 && !open.overrun) {
     store_.publish(base_, open.valid, open.received);
     ++counts_.blocks;

@@ -21,6 +21,8 @@ struct Counts {
   uint64_t overrun = 0;       // came, and their block's memory was still being read
   uint64_t recovered = 0;     // of the received: found by their trailer
   uint64_t invalid = 0;       // no packets of this stream
+  uint64_t flagged = 0;       // came, and their sender says that their samples are not valid
+  uint64_t foreign = 0;       // of another station, board or clock than the stream's
   uint64_t gap = 0;           // between a sender's end and the next one's begin
   uint64_t gap_sent = 0;      // of these: sent to a receiver that had no time to publish them
   uint64_t sessions = 0;      // senders that began
@@ -38,7 +40,7 @@ struct LedgerRules {
   bool credit = false;
 };
 
-enum class Arrival : uint8_t { taken, duplicate, late, overrun, invalid };
+enum class Arrival : uint8_t { taken, flagged, duplicate, late, overrun };
 
 class Ledger {
  public:
@@ -46,9 +48,9 @@ class Ledger {
 
   // Says whether packet `number` of a block that closes lies in its place after all. Unset: never.
   std::function<bool(uint64_t)> recover;
-  // The number of the packet that lies in the place of packet `number`: where Writes land unasked,
+  // The header of the packet that lies in the place of packet `number`: where Writes land unasked,
   // a sender may have come round before this thread looked. Unset: it is always the right one.
-  std::function<std::optional<uint64_t>(uint64_t)> in_place;
+  InPlace in_place;
 
   // A receiver before this one published packets before `end`, and none behind. Before any sender.
   void follow(uint64_t end);
@@ -58,9 +60,12 @@ class Ledger {
   // A sender begins with packet `first`. `resumed_from`: how far it says that it was, of a sender
   // that lost its receiver.
   void begin(uint64_t first, std::optional<uint64_t> resumed_from);
+  // Its count begins anew with `first`: what lies between is nobody's packets.
+  void begin_anew(uint64_t first);
   bool running() const { return running_; }
   // Accounts for a packet. Only one that is `taken` goes to its place, if it is not there already.
-  Arrival arrive(uint64_t number);
+  // `flagged`: its samples are not valid.
+  Arrival arrive(uint64_t number, bool flagged = false);
   // Publishes the oldest blocks if they are complete: to be called when what arrived is in place.
   void settle();
   // The number whose low bits these are, closest to the newest packet's.
@@ -80,25 +85,28 @@ class Ledger {
   uint64_t extend();
 
   const Counts& counts() const { return counts_; }
-  void count_invalid() { ++counts_.invalid; }
+  void count_invalid(uint64_t packets = 1) { counts_.invalid += packets; }
+  void count_foreign() { ++counts_.foreign; }
   void count_late() { ++counts_.late; }
 
  private:
   static constexpr uint64_t kFarthestEnd = uint64_t{1} << 32;
   struct Open {
-    std::vector<uint8_t> valid;
+    std::vector<uint8_t> seen;   // a bit for each packet that came
+    std::vector<uint8_t> valid;  // of these, what consumers get
+    uint32_t came = 0;
     uint32_t received = 0;
-    uint32_t overwritten = 0;  // found at the end, when a later packet lay in their place
     bool overrun = false;
   };
   uint64_t block_of(uint64_t number) const { return number / packets_; }
   uint64_t end_of_open() const { return base_ + open_.size(); }
   void advance(uint64_t block);
+  void start(uint64_t first);
   void open_next();
   void lead_up_to(uint64_t block);
   void close_oldest(uint64_t end);
   void look_for_stragglers(Open& open, uint64_t end);
-  void take_out_what_was_overwritten(Open& open);
+  void look_at_what_lies_there(Open& open);
   void look_for_damage(uint64_t to);
   void look_for_damage_in(uint64_t block);
   void lead(uint64_t block);

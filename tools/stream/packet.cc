@@ -1,5 +1,9 @@
 #include "stream/packet.h"
 
+#include <fmt/format.h>
+
+#include <array>
+
 #include "base/bytes.h"
 #include "bench/failure.h"
 
@@ -9,10 +13,16 @@ namespace {
 // --- LOFAR RSP, version 3; all fields little-endian
 constexpr uint32_t kRspHeader = 16;
 constexpr uint8_t kRspVersion = 3;
-constexpr uint8_t kClock200MHz = 0x80;  // of the first byte of source information
-constexpr uint8_t kBitMode = 0x03;      // of the second one: 0 is 16 bit, 1 is 8 bit
-constexpr uint32_t kBoards = 4;         // of a station, each with a stream of its own
-constexpr uint32_t kParts = 4;          // of a sample: two polarisations, real and imaginary
+// Of the first byte of source information.
+constexpr uint8_t kClock200MHz = 0x80;
+constexpr uint8_t kSamplesNotValid = 0x40;
+constexpr uint8_t kBoard = 0x1f;
+constexpr uint32_t kUnsetTime = 0xffffffff;
+constexpr uint32_t kUsualClock = 200;        // MHz
+constexpr uint64_t kSamplesPerSlice = 1024;  // the filter bank makes one time slice of them
+constexpr uint8_t kBitMode = 0x03;           // of the second one: 0 is 16 bit, 1 is 8 bit
+constexpr uint32_t kBoards = 4;              // of a station, each with a stream of its own
+constexpr uint32_t kParts = 4;               // of a sample: two polarisations, real and imaginary
 
 // --- SPEAD-64-48; all fields big-endian
 constexpr uint32_t kSpeadItems = 5;
@@ -53,37 +63,62 @@ uint8_t bit_mode(const Shape& shape) {
   return shape.bits == 16 ? 0 : 1;
 }
 
-// The slice that is the first to begin in second `second`, or later. A second has 195312.5 of them.
-uint64_t first_slice_of(uint64_t second) {
-  return (second * kSampleClock + kSamplesPerSlice / 2) / kSamplesPerSlice;
+uint64_t hertz(uint32_t megahertz) {
+  return uint64_t{megahertz} * 1'000'000;
+}
+uint32_t clock_of(const Shape& shape) {
+  return shape.clock != 0 ? shape.clock : kUsualClock;
 }
 
-void write_rsp_time(uint64_t slice, std::byte* p) {
-  const uint64_t second = slice * kSamplesPerSlice / kSampleClock;
+// The slice that is the first to begin in second `second`, or later. A second has 195312.5 of them
+// at 200 MHz, and 156250 at 160 MHz.
+uint64_t first_slice_of(uint64_t second, uint32_t clock) {
+  return (second * hertz(clock) + kSamplesPerSlice / 2) / kSamplesPerSlice;
+}
+
+uint32_t rsp_clock(const std::byte* p) {
+  return (get_little<uint8_t>(p + 1) & kClock200MHz) != 0 ? 200 : 160;
+}
+void write_rsp_time(uint64_t slice, uint32_t clock, std::byte* p) {
+  const uint64_t second = slice * kSamplesPerSlice / hertz(clock);
   put_little(p + 8, static_cast<uint32_t>(second));
-  put_little(p + 12, static_cast<uint32_t>(slice - first_slice_of(second)));
+  put_little(p + 12, static_cast<uint32_t>(slice - first_slice_of(second, clock)));
 }
 uint64_t rsp_slice(const std::byte* p) {
-  return first_slice_of(get_little<uint32_t>(p + 8)) + get_little<uint32_t>(p + 12);
+  return first_slice_of(get_little<uint32_t>(p + 8), rsp_clock(p)) + get_little<uint32_t>(p + 12);
 }
 
 void write_rsp(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
+  const uint32_t clock = clock_of(shape);
   put_little(p, kRspVersion);
-  put_little(p + 1, static_cast<uint8_t>(kClock200MHz | stream % kBoards));
+  put_little(p + 1, static_cast<uint8_t>((clock == 200 ? kClock200MHz : 0) | stream % kBoards));
   put_little(p + 2, bit_mode(shape));
   put_little(p + 3, uint8_t{0});
   put_little(p + 4, static_cast<uint16_t>(1 + stream / kBoards));
   put_little(p + 6, static_cast<uint8_t>(shape.beamlets));
   put_little(p + 7, static_cast<uint8_t>(shape.slices));
-  write_rsp_time(number * shape.slices, p);
+  write_rsp_time(number * shape.slices, clock, p);
 }
 
-std::optional<uint64_t> number_of_rsp(const Shape& shape, const std::byte* p) {
-  if (get_little<uint8_t>(p) != kRspVersion) return std::nullopt;
-  if ((get_little<uint8_t>(p + 2) & kBitMode) != bit_mode(shape)) return std::nullopt;
-  if (get_little<uint8_t>(p + 6) != shape.beamlets) return std::nullopt;
-  if (get_little<uint8_t>(p + 7) != shape.slices) return std::nullopt;
-  return rsp_slice(p) / shape.slices;
+Header read_rsp(const Shape& shape, const std::byte* p) {
+  if (get_little<uint8_t>(p) != kRspVersion) return {.verdict = Verdict::wrong_kind};
+  if ((get_little<uint8_t>(p + 2) & kBitMode) != bit_mode(shape) ||
+      get_little<uint8_t>(p + 6) != shape.beamlets || get_little<uint8_t>(p + 7) != shape.slices) {
+    return {.verdict = Verdict::wrong_shape};
+  }
+  const uint32_t clock = rsp_clock(p);
+  const auto second = get_little<uint32_t>(p + 8);
+  const uint64_t slices =
+      first_slice_of(uint64_t{second} + 1, clock) - first_slice_of(second, clock);
+  if (second == kUnsetTime || get_little<uint32_t>(p + 12) >= slices) {
+    return {.verdict = Verdict::no_time};
+  }
+  const auto source = get_little<uint8_t>(p + 1);
+  return {.verdict = (source & kSamplesNotValid) != 0 ? Verdict::flagged : Verdict::good,
+          .number = rsp_slice(p) / shape.slices,
+          .origin = {.station = get_little<uint16_t>(p + 4),
+                     .board = static_cast<uint8_t>(source & kBoard),
+                     .clock = clock}};
 }
 
 void write_spead(const Shape& shape, uint64_t number, std::byte* p) {
@@ -109,11 +144,11 @@ void advance_spead(const Shape& shape, uint64_t by, std::byte* p) {
   }
 }
 
-std::optional<uint64_t> number_of_spead(const Shape& shape, const std::byte* p) {
+Header read_spead(const Shape& shape, const std::byte* p) {
   const uint64_t start = get_big(p);
-  if ((start & ~uint64_t{0xffff}) != kSpeadStart) return std::nullopt;
+  if ((start & ~uint64_t{0xffff}) != kSpeadStart) return {.verdict = Verdict::wrong_kind};
   const uint64_t items = start & 0xffff;
-  if (items != kSpeadItems) return std::nullopt;
+  if (items != kSpeadItems) return {.verdict = Verdict::wrong_shape};
   std::optional<uint64_t> heap;
   std::optional<uint64_t> offset;
   for (uint64_t i = 0; i < items; ++i) {
@@ -127,16 +162,55 @@ std::optional<uint64_t> number_of_spead(const Shape& shape, const std::byte* p) 
         offset = value;
         break;
       case kPayloadLength:
-        if (value != shape.payload) return std::nullopt;
+        if (value != shape.payload) return {.verdict = Verdict::wrong_shape};
         break;
       default:
         break;
     }
   }
-  if (!heap || !offset || *offset % shape.payload != 0) return std::nullopt;
+  if (!heap || !offset || *offset % shape.payload != 0) return {.verdict = Verdict::wrong_shape};
   const uint64_t part = *offset / shape.payload;
-  if (part >= shape.heap_packets) return std::nullopt;
-  return *heap * shape.heap_packets + part;
+  if (part >= shape.heap_packets) return {.verdict = Verdict::wrong_shape};
+  return {.verdict = Verdict::good, .number = *heap * shape.heap_packets + part, .origin = {}};
+}
+
+Header read_of_format(const Shape& shape, ConstPacket packet) {
+  switch (shape.format) {
+    case Format::rsp:
+      return read_rsp(shape, packet.data());
+    case Format::spead:
+      return read_spead(shape, packet.data());
+    case Format::raw:
+      break;
+  }
+  return {.verdict = Verdict::good, .number = get_big(packet.data()), .origin = {}};
+}
+
+std::string explain_rsp(const Shape& shape, const std::byte* p) {
+  const auto version = get_little<uint8_t>(p);
+  if (version != kRspVersion) return fmt::format("version {}, not {}", version, kRspVersion);
+  constexpr std::array<uint32_t, 4> kBits{16, 8, 4, 0};
+  const uint32_t bits = kBits[get_little<uint8_t>(p + 2) & kBitMode];
+  if (bits != shape.bits) return fmt::format("{} bits, not {} (--bits)", bits, shape.bits);
+  const auto beamlets = get_little<uint8_t>(p + 6);
+  if (beamlets != shape.beamlets) {
+    return fmt::format("{} beamlets, not {} (--beamlets)", beamlets, shape.beamlets);
+  }
+  const auto slices = get_little<uint8_t>(p + 7);
+  if (slices != shape.slices)
+    return fmt::format("{} slices, not {} (--slices)", slices, shape.slices);
+  return fmt::format("second {} and slice {}: its board has no time", get_little<uint32_t>(p + 8),
+                     get_little<uint32_t>(p + 12));
+}
+
+std::string explain_spead(const Shape& shape, const std::byte* p) {
+  const uint64_t start = get_big(p);
+  if ((start & ~uint64_t{0xffff}) != kSpeadStart) return "it does not begin as SPEAD-64-48 does";
+  const uint64_t items = start & 0xffff;
+  if (items != kSpeadItems) return fmt::format("{} items, not {}", items, kSpeadItems);
+  return fmt::format(
+      "a part that is none of a heap of {} with {} bytes each (--heap-packets, --payload)",
+      shape.heap_packets, shape.payload);
 }
 
 }  // namespace
@@ -171,6 +245,9 @@ uint32_t Shape::payload_bytes() const {
 
 void Shape::check() const {
   if (bits != 8 && bits != 16) throw bench::Failure{"samples have 8 or 16 bits"};
+  if (clock != 0 && clock != 160 && clock != 200) {
+    throw bench::Failure{"a station's clock has 160 or 200 MHz"};
+  }
   if (beamlets == 0 || beamlets > 255 || slices == 0 || slices > 255) {
     throw bench::Failure{"a packet has 1 to 255 beamlets and 1 to 255 slices"};
   }
@@ -180,7 +257,8 @@ void Shape::check() const {
 }
 
 double rsp_packets_per_second(const Shape& shape) {
-  return static_cast<double>(kSampleClock) / static_cast<double>(kSamplesPerSlice) / shape.slices;
+  return static_cast<double>(hertz(clock_of(shape))) / static_cast<double>(kSamplesPerSlice) /
+         shape.slices;
 }
 
 void write_header(const Shape& shape, uint32_t stream, uint64_t number, Packet packet) {
@@ -199,7 +277,8 @@ void write_header(const Shape& shape, uint32_t stream, uint64_t number, Packet p
 void advance(const Shape& shape, uint64_t by, Packet packet) {
   switch (shape.format) {
     case Format::rsp:
-      write_rsp_time(rsp_slice(packet.data()) + by * shape.slices, packet.data());
+      write_rsp_time(rsp_slice(packet.data()) + by * shape.slices, rsp_clock(packet.data()),
+                     packet.data());
       return;
     case Format::spead:
       advance_spead(shape, by, packet.data());
@@ -209,17 +288,31 @@ void advance(const Shape& shape, uint64_t by, Packet packet) {
   }
 }
 
+Header read_header(const Shape& shape, ConstPacket packet) {
+  if (packet.size() != shape.packet_bytes()) return {.verdict = Verdict::wrong_size};
+  Header header = read_of_format(shape, packet);
+  if (header.has_number() && header.number >= kMostNumber) header.verdict = Verdict::no_time;
+  return header;
+}
+
 std::optional<uint64_t> number_of(const Shape& shape, ConstPacket packet) {
-  if (packet.size() != shape.packet_bytes()) return std::nullopt;
+  const Header header = read_header(shape, packet);
+  return header.has_number() ? std::optional{header.number} : std::nullopt;
+}
+
+std::string explain(const Shape& shape, ConstPacket packet) {
+  if (packet.size() != shape.packet_bytes()) {
+    return fmt::format("{} bytes, not {}", packet.size(), shape.packet_bytes());
+  }
   switch (shape.format) {
     case Format::rsp:
-      return number_of_rsp(shape, packet.data());
+      return explain_rsp(shape, packet.data());
     case Format::spead:
-      return number_of_spead(shape, packet.data());
+      return explain_spead(shape, packet.data());
     case Format::raw:
       break;
   }
-  return get_big(packet.data());
+  return fmt::format("the number {}", get_big(packet.data()));
 }
 
 }  // namespace weft::stream

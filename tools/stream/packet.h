@@ -1,5 +1,5 @@
-// What packets of a stream look like, and the number that each one carries. docs/streams.md has the
-// bytes.
+// What packets of a stream look like, and what a receiver reads in their headers: the number, and
+// who sent them. docs/streams.md has the bytes.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +27,8 @@ struct Shape {
   uint32_t beamlets = 61;
   uint32_t slices = 16;
   uint32_t bits = 16;
+  // RSP: MHz of the station's sample clock, 160 or 200; 0: each packet says it.
+  uint32_t clock = 0;
   // SPEAD and raw.
   uint32_t payload = 8192;
   uint32_t heap_packets = 1;  // SPEAD: packets of a heap
@@ -39,17 +41,46 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-// The station's sample clock, and the samples that its filter bank makes one time slice of.
-inline constexpr uint64_t kSampleClock = 200'000'000;
-inline constexpr uint64_t kSamplesPerSlice = 1024;
-// Packets a second that a station sends.
+// Packets a second that a station sends; with the clock of 200 MHz where the shape has none.
 double rsp_packets_per_second(const Shape& shape);
+
+// Who sent a packet, as far as its header tells: of RSP the station, its board and its clock. All
+// packets of a stream have the same.
+struct Origin {
+  uint16_t station = 0;
+  uint8_t board = 0;
+  uint32_t clock = 0;  // MHz
+  friend bool operator==(const Origin&, const Origin&) = default;
+};
+
+enum class Verdict : uint8_t {
+  good,
+  flagged,      // it has a number, but its sender says that its samples are not valid
+  wrong_size,   // longer or shorter than the shape
+  wrong_kind,   // not of this format or version
+  wrong_shape,  // of other samples or fields than were asked for
+  no_time,      // a number that is nobody's clock. RSP: no time, or more slices than a second has
+};
+// Numbers of packets are below it; more is nobody's clock.
+inline constexpr uint64_t kMostNumber = uint64_t{1} << 62;
+
+struct Header {
+  Verdict verdict = Verdict::wrong_size;
+  uint64_t number = 0;  // of good and flagged ones
+  Origin origin;        // of these
+  bool has_number() const { return verdict <= Verdict::flagged; }
+  bool is(uint64_t n) const { return has_number() && number == n; }
+};
 
 // Writes the header of packet `number` of a stream into its first header_bytes().
 void write_header(const Shape& shape, uint32_t stream, uint64_t number, Packet packet);
 // Makes a packet the one that comes `by` numbers later; a multiple of a heap's packets.
 void advance(const Shape& shape, uint64_t by, Packet packet);
-// The number in a packet's header. Nothing when it is no packet of this shape.
+// What the header of a packet says. Any bytes may come.
+Header read_header(const Shape& shape, ConstPacket packet);
+// The number in it. Nothing when it is no packet of this shape.
 std::optional<uint64_t> number_of(const Shape& shape, ConstPacket packet);
+// Why a packet is none of this shape, for people: what it has, and what was asked for.
+std::string explain(const Shape& shape, ConstPacket packet);
 
 }  // namespace weft::stream

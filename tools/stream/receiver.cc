@@ -19,6 +19,7 @@ constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kHouseNs = 20 * kMs;      // between two looks at what takes its time
 constexpr int64_t kStragglers = 300 * kMs;  // silence after which nothing is on its way any more
 constexpr int kWaitMs = 20;
+constexpr uint64_t kInvalidInVain = 100;  // packets, of a stream of which none was received
 
 LedgerRules rules_of(const ReceiverOptions& options) {
   const bool landing = options.inlet.transport >= Transport::rc;
@@ -39,11 +40,11 @@ Lanes make_lanes(Ring& ring, const LedgerRules& rules) {
 }
 
 nlohmann::json as_json(const Counts& c) {
-  return {{"received", c.received},   {"missing", c.missing},   {"late", c.late},
-          {"duplicate", c.duplicate}, {"overrun", c.overrun},   {"out_of_order", c.out_of_order},
-          {"recovered", c.recovered}, {"invalid", c.invalid},   {"gap", c.gap},
-          {"gap_sent", c.gap_sent},   {"sessions", c.sessions}, {"blocks", c.blocks},
-          {"damaged", c.damaged}};
+  return {{"received", c.received},   {"missing", c.missing}, {"late", c.late},
+          {"duplicate", c.duplicate}, {"overrun", c.overrun}, {"out_of_order", c.out_of_order},
+          {"recovered", c.recovered}, {"invalid", c.invalid}, {"flagged", c.flagged},
+          {"foreign", c.foreign},     {"gap", c.gap},         {"gap_sent", c.gap_sent},
+          {"sessions", c.sessions},   {"blocks", c.blocks},   {"damaged", c.damaged}};
 }
 
 }  // namespace
@@ -55,8 +56,10 @@ Receiver::Receiver(const ReceiverOptions& options)
       lanes_(make_lanes(ring_, rules_of(options))),
       waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       report_(options.report),
-      served_(lanes_.size()) {
+      served_(lanes_.size()),
+      told_of_invalid_(lanes_.size()) {
   options_.inlet.waker = waker_.get();
+  options_.inlet.tell = [this](const nlohmann::json& event) { report_.tell(event); };
   inlet_ = make_inlet(options_.inlet, lanes_, ring_);
   sink_ = make_sink(options.sink, ring_);
   for (uint32_t i = 0; i < lanes_.size(); ++i) {
@@ -105,6 +108,8 @@ void Receiver::note_end(std::unique_ptr<End> event) {
       Lane& lane = lanes_[r->guest.streams[i]];
       if (lane.session == event->session && lane.ledger.may_end(event->end[i])) {
         lane.end = event->end[i];
+        const uint64_t on = i < event->goes_on.size() ? event->goes_on[i] : 0;
+        if (on >= *lane.end && lane.ledger.may_end(on)) lane.goes_on = on;
       }
     }
     r->end_seen_ns = bench::now_ns();
@@ -155,9 +160,16 @@ void Receiver::begin(Begin& event) {
     const uint64_t before = lane.ledger.next();
     const uint64_t wish = event.wishes[i];
     first.push_back(event.fixed ? wish : lane.ledger.may_begin(wish));
-    lane.ledger.begin(first[i], event.resumed_from[i]);
+    if (event.anew[i]) {
+      lane.ledger.begin_anew(first[i]);
+      report_.tell(
+          {{"event", "jump"}, {"stream", guest.streams[i]}, {"from", before}, {"to", first[i]}});
+    } else {
+      lane.ledger.begin(first[i], event.resumed_from[i]);
+    }
     lane.session = guest.session;
     lane.end.reset();
+    lane.goes_on.reset();
     lane.last_arrival_ns = bench::now_ns();
     const Counts& counts = lane.ledger.counts();
     if (const uint64_t more = counts.gap - counted.gap; more > 0) {
@@ -201,19 +213,45 @@ bool Receiver::through(const Running& running, int64_t now_ns) const {
 }
 
 void Receiver::close(Running& running) {
+  for (const uint32_t stream : running.guest.streams) {
+    if (lanes_[stream].session == running.guest.session) inlet_->settle(stream, bench::now_ns());
+  }
   inlet_->end(running.guest);
   auto counts = nlohmann::json::array();
   for (const uint32_t stream : running.guest.streams) {
     Lane& lane = lanes_[stream];
     if (lane.session == running.guest.session) {
-      lane.ledger.finish(lane.end);
+      lane.ledger.finish(lane.goes_on ? lane.goes_on : lane.end);
       lane.session = 0;
       lane.ended_ns = bench::now_ns();
-      if (lane.end) served_[stream] = true;
+      if (lane.end && !lane.goes_on) served_[stream] = true;
     }
     counts.push_back(as_json(lane.ledger.counts()));
   }
   if (running.end) running.end->counts.set_value(counts);
+}
+
+// Of a sender that says neither hello nor goodbye.
+void Receiver::end_silent(size_t stream, int64_t now_ns) {
+  Lane& lane = lanes_[stream];
+  if (!lane.ledger.running() && !lane.continuity.any_waits()) return;
+  inlet_->settle(static_cast<uint32_t>(stream), now_ns);
+  lane.ledger.finish(std::nullopt);
+  lane.continuity.end();
+  lane.ended_ns = now_ns;
+  served_[stream] = true;
+}
+
+// Where nothing of a stream is of use, somebody has to be told why.
+void Receiver::tell_of_invalid(size_t stream) {
+  const Lane& lane = lanes_[stream];
+  if (lane.ledger.counts().received > 0 || !lane.first_invalid || told_of_invalid_[stream]) return;
+  told_of_invalid_[stream] = true;
+  report_.tell({{"event", "invalid"},
+                {"stream", stream},
+                {"packets", lane.ledger.counts().invalid},
+                {"reason", lane.first_invalid->reason},
+                {"header", lane.first_invalid->header}});
 }
 
 void Receiver::keep_house(int64_t now_ns) {
@@ -231,11 +269,8 @@ void Receiver::keep_house(int64_t now_ns) {
     lane.store.look_after_consumer();
     // Of senders that do not say hello.
     if (lane.ledger.running()) note_first_begin();
-    if (lane.session == 0 && lane.ledger.running() && now_ns - lane.last_arrival_ns > idle_ns) {
-      lane.ledger.finish(std::nullopt);
-      lane.ended_ns = now_ns;
-      served_[i] = true;
-    }
+    if (lane.session == 0 && now_ns - lane.last_arrival_ns > idle_ns) end_silent(i, now_ns);
+    if (lane.ledger.counts().invalid >= kInvalidInVain) tell_of_invalid(i);
   }
   const std::lock_guard lock{mutex_};
   for (auto v = visits_.begin(); v != visits_.end();) {
@@ -306,7 +341,11 @@ int Receiver::run() {
   }
   for (auto& r : running_) close(*r);
   running_.clear();
-  for (Lane& lane : lanes_) lane.ledger.finish(std::nullopt);
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    inlet_->settle(static_cast<uint32_t>(i), bench::now_ns());
+    lanes_[i].ledger.finish(std::nullopt);
+    if (lanes_[i].ledger.counts().invalid > 0) tell_of_invalid(i);
+  }
   std::optional<bench::Failure> failure;
   try {
     if (sink_) sink_->finish();

@@ -43,13 +43,15 @@ class Receiver {
     Guest guest;
     Control* control = nullptr;  // alive as long as the sender's end is not posted
     std::vector<uint64_t> wishes;
-    bool fixed = false;  // it cannot begin with others
+    bool fixed = false;      // it cannot begin with others
+    std::vector<bool> anew;  // whose count begins anew
     std::vector<std::optional<uint64_t>> resumed_from;
     std::promise<std::vector<uint64_t>> first;
   };
   struct End {
     uint64_t session = 0;
-    std::vector<uint64_t> end;  // empty: the sender is gone without a word
+    std::vector<uint64_t> end;      // empty: the sender is gone without a word
+    std::vector<uint64_t> goes_on;  // with these, at once; empty: it does not
     std::promise<nlohmann::json> counts;
   };
   struct Visit {  // a control connection
@@ -78,6 +80,8 @@ class Receiver {
   void make_room_for(const Guest& guest);
   void note_end(std::unique_ptr<End> event);
   void keep_house(int64_t now_ns);
+  void end_silent(size_t stream, int64_t now_ns);
+  void tell_of_invalid(size_t stream);
   bool through(const Running& running, int64_t now_ns) const;
   void close(Running& running);
   bool all_served() const;
@@ -99,6 +103,7 @@ class Receiver {
 
   std::vector<std::unique_ptr<Running>> running_;  // of the lanes' thread
   std::vector<bool> served_;                       // streams that had a sender that ended
+  std::vector<bool> told_of_invalid_;              // streams
   std::optional<int64_t> first_begin_ns_;          // of any sender
   double cpu_before_ = 0;                          // until then
   std::atomic<uint64_t> sessions_{0};

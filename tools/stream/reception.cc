@@ -16,8 +16,7 @@ namespace {
 
 constexpr int kHelloMs = 5'000;
 constexpr int kDoorMs = 100;
-constexpr size_t kMostVisits = 64;                   // and one for each stream
-constexpr uint64_t kMostNumber = uint64_t{1} << 62;  // of a packet; more is nobody's clock
+constexpr size_t kMostVisits = 64;  // and one for each stream
 
 uint64_t wish_of(const nlohmann::json& number) {
   const auto wish = number.get<uint64_t>();
@@ -81,7 +80,10 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
   if (hello.at("transport") != own) {
     throw bench::Failure{"this receiver takes --transport " + own.get<std::string>()};
   }
-  if (hello.at("shape").get<Shape>() != options_.ring.shape) {
+  Shape shape = hello.at("shape");
+  // Each packet says its clock itself, where nobody asks for one.
+  if (shape.clock == 0 || options_.ring.shape.clock == 0) shape.clock = options_.ring.shape.clock;
+  if (shape != options_.ring.shape) {
     throw bench::Failure{"this receiver takes packets of another shape: " +
                          nlohmann::json(options_.ring.shape).dump()};
   }
@@ -128,6 +130,7 @@ void Receiver::serve_sender(Control& control, const nlohmann::json& hello, bool&
     const nlohmann::json told =
         hello.contains("resumed_from") ? hello.at("resumed_from").at(i) : nlohmann::json{};
     event->wishes.push_back(wish_of(hello.at("first").at(i)));
+    event->anew.push_back(hello.contains("anew") && hello.at("anew").at(i).get<bool>());
     event->resumed_from.push_back(told.is_null() ? std::nullopt
                                                  : std::optional<uint64_t>(wish_of(told)));
   }
@@ -156,7 +159,9 @@ void Receiver::serve_sender(Control& control, const nlohmann::json& hello, bool&
   std::future<nlohmann::json> counts = end->counts.get_future();
   try {
     control.send({{"go", true}, {"first", agreed}});
-    end->end = control.receive(-1).at("end").get<std::vector<uint64_t>>();
+    const nlohmann::json word = control.receive(-1);
+    end->end = word.at("end").get<std::vector<uint64_t>>();
+    end->goes_on = word.value("goes_on", std::vector<uint64_t>{});
   } catch (const std::exception&) {
     // It is gone, maybe to come again.
     end->end.clear();

@@ -172,12 +172,11 @@ bool BlockStore::lead(uint64_t block) {
   return !away;
 }
 
-bool BlockStore::holds_what_it_says(
-    uint64_t block, const std::function<std::optional<uint64_t>(uint64_t)>& in_place) const {
+bool BlockStore::holds_what_it_says(uint64_t block, const InPlace& in_place) const {
   const weft_stream_block& h = headers_[block % blocks_];
   for (uint32_t i = 0; i < packets_; ++i) {
     const uint64_t number = h.number * packets_ + i;
-    if ((h.valid[i / 8] >> (i % 8) & 1) != 0 && in_place(number) != number) return false;
+    if ((h.valid[i / 8] >> (i % 8) & 1) != 0 && !in_place(number).is(number)) return false;
   }
   return true;
 }

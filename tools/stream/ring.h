@@ -31,6 +31,9 @@ struct RingSpec {
 
 class Ring;
 
+// What lies in the place of a packet number.
+using InPlace = std::function<Header(uint64_t)>;
+
 // The blocks of one stream. Block b lives in the memory of slot b % blocks().
 class BlockStore {
  public:
@@ -51,8 +54,7 @@ class BlockStore {
   // Where lead() led it.
   bool is_led_here(uint64_t block) const { return !slots_[block % blocks_].led_away; }
   // Whether all packets of the published block in the memory of `block` lie there still.
-  bool holds_what_it_says(uint64_t block,
-                          const std::function<std::optional<uint64_t>(uint64_t)>& in_place) const;
+  bool holds_what_it_says(uint64_t block, const InPlace& in_place) const;
   // What lies there may not be whole any more.
   void mark_damaged(uint64_t block);
   bool is_damaged(uint64_t block) const { return headers_[block % blocks_].damaged != 0; }

@@ -94,6 +94,10 @@ bool Sender::too_late_to_land(Stream& s, uint64_t number) const {
   return number < open * block_ || !s.landed.insert(number).second;
 }
 
+bool Sender::is_jump(const Stream& s, uint64_t number) const {
+  return ring_ != 0 && (number + ring_ < s.end || number >= s.end + ring_);
+}
+
 // Builds and sends up to `most` packets; how many it were.
 uint32_t Sender::send_some(uint32_t i, uint32_t most) {
   Stream& s = streams_[i];
@@ -101,6 +105,10 @@ uint32_t Sender::send_some(uint32_t i, uint32_t most) {
     const auto number = source_->own_number(i);
     if (!number) {
       s.done = true;
+      return 0;
+    }
+    if (is_jump(s, *number)) {
+      s.jumps = true;
       return 0;
     }
     s.next = *number;
@@ -215,6 +223,7 @@ Sender::Ending Sender::stream_out() {
     int64_t wake = now + kLookNs;
     for (uint32_t i = 0; i < streams_.size(); ++i) {
       if (!streams_[i].done) wake = std::min(wake, serve(i, now));
+      if (streams_[i].jumps) return Ending::jump;
     }
     (void)outlet_->progress();
     show_now_and_then(now);
@@ -227,7 +236,7 @@ Sender::Ending Sender::stream_out() {
   return Ending::complete;
 }
 
-void Sender::say_goodbye() {
+void Sender::say_goodbye(bool more) {
   const auto all_left_within = [this](int64_t ns) {
     const int64_t until = bench::now_ns() + ns;
     bool all = outlet_->progress();
@@ -248,7 +257,9 @@ void Sender::say_goodbye() {
   if (!control_) return;
   std::vector<uint64_t> end;
   for (const Stream& s : streams_) end.push_back(s.end);
-  control_->send({{"end", end}});
+  nlohmann::json word = {{"end", end}};
+  if (more) word["goes_on"] = numbers_after_jump();
+  control_->send(word);
   counts_ = control_->receive(kAnswerMs).value("counts", nlohmann::json{});
 }
 
@@ -259,9 +270,10 @@ int Sender::run() {
   bool parted = true;  // with the receiver's knowledge
   while (!complete && find_receiver()) {
     try {
-      complete = stream_out() == Ending::complete;
-      if (!complete) throw bench::Failure{"it closed the control connection"};
-      say_goodbye();
+      const Ending ending = stream_out();
+      complete = ending == Ending::complete;
+      if (ending == Ending::lost) throw bench::Failure{"it closed the control connection"};
+      say_goodbye(ending == Ending::jump);
     } catch (const bench::Failure& failure) {
       report_.tell({{"event", "lost"}, {"reason", failure.what()}});
       // The data path may break before the word comes why.

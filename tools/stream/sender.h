@@ -55,13 +55,17 @@ class Sender {
     std::set<uint64_t> landed;  // numbers in the blocks that the receiver keeps open
     bool done = false;
     bool begun = false;
+    bool jumps = false;  // the next number does not go on from those of this session
   };
-  enum class Ending : uint8_t { complete, lost };
+  // `jump`: what comes next of a stream takes a session of its own.
+  enum class Ending : uint8_t { complete, jump, lost };
 
   std::unique_ptr<Outlet> make_outlet() const;
   // Until it is connected or the run is over: false.
   bool find_receiver();
   void greet(Control& control);
+  static bool counts_anew(const Stream& s, uint64_t first);
+  std::vector<uint64_t> numbers_after_jump();
   void adopt_first_numbers(const std::vector<uint64_t>& first);
   std::vector<uint64_t> wished_numbers();
   Ending stream_out();
@@ -79,9 +83,12 @@ class Sender {
   // Whether the receiver closed the control connection. Throws std::runtime_error when it sent
   // this sender away.
   bool receiver_is_gone(int patience_ms);
+  // Whether a number is further from those sent than the receiver's memory reaches.
+  bool is_jump(const Stream& s, uint64_t number) const;
   // Whether the receiver has no place for it any more. Of sources with numbers of their own.
   bool too_late_to_land(Stream& s, uint64_t number) const;
-  void say_goodbye();
+  // `more`: a session of its own follows at once.
+  void say_goodbye(bool more);
   bool over(int64_t now_ns) const;
   void show_now_and_then(int64_t now_ns);
   Snapshot snapshot() const;
@@ -100,6 +107,7 @@ class Sender {
   uint64_t train_ = 1;  // packets of a stream that leave at once
   uint32_t block_ = 1;  // packets of the receiver's blocks
   uint32_t hold_ = 0;   // of these stay open behind the newest one
+  uint64_t ring_ = 0;   // packets of the receiver's memory; 0: nobody told
   uint64_t connections_ = 0;
   Faults faults_before_;          // before the first packet
   std::optional<Faults> faults_;  // and from then on to the last one

@@ -10,24 +10,27 @@
 
 #include "bench/clock.h"
 #include "bench/failure.h"
-#include "stream/inlet.h"
+#include "stream/intake.h"
 
 namespace weft::stream {
 namespace {
 
-constexpr size_t kAtOnce = 64;                // datagrams of a call
-constexpr size_t kPiece = 512 << 10;          // bytes that are read of a TCP connection
-constexpr int kPatienceMs = 2;                // between two looks at consumers that hold up
-constexpr int kConnectMs = 5'000;             // for all of a sender's connections
-constexpr int kUdpBuffer = 64 << 20;          // asked for, of all sockets together
-constexpr int kSmallestBuffer = 4 << 20;      // of each
-constexpr int64_t kStragglers = 300'000'000;  // ns in which packets of a sender that ended come
+constexpr size_t kAtOnce = 64;            // datagrams of a call
+constexpr size_t kPiece = 512 << 10;      // bytes that are read of a TCP connection
+constexpr int kPatienceMs = 2;            // between two looks at consumers that hold up
+constexpr int kConnectMs = 5'000;         // for all of a sender's connections
+constexpr int kUdpBuffer = 64 << 20;      // asked for, of all sockets together
+constexpr int kSmallestBuffer = 4 << 20;  // of each
 constexpr uint32_t kWaker = ~uint32_t{0};
 
 class SocketInlet : public Inlet {
  public:
   SocketInlet(const InletOptions& options, Lanes& lanes)
       : options_(options), lanes_(lanes), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+    const bool reliable = options.transport == Transport::tcp;
+    for (uint32_t i = 0; i < lanes.size(); ++i) {
+      intakes_.emplace_back(options, i, lanes[i], reliable);
+    }
     if (!epoll_.valid()) throw bench::system_failure("epoll_create1");
     if (options.waker >= 0) watch(options.waker, kWaker);
   }
@@ -46,6 +49,13 @@ class SocketInlet : public Inlet {
     }
     return any;
   }
+  void begin(const Guest& guest) override {
+    for (const uint32_t stream : guest.streams) intakes_[stream].begin();
+  }
+  void settle(uint32_t stream, int64_t now_ns) override {
+    intakes_[stream].settle(now_ns);
+    lanes_[stream].ledger.settle();
+  }
 
  protected:
   void watch(int fd, uint32_t stream) {
@@ -60,6 +70,7 @@ class SocketInlet : public Inlet {
 
   const InletOptions options_;
   Lanes& lanes_;
+  std::deque<Intake> intakes_;  // of the lanes
   bool held_up_ = false;
 
  private:
@@ -73,27 +84,23 @@ class UdpInlet final : public SocketInlet {
   UdpInlet(const InletOptions& options, Lanes& lanes);
   nlohmann::json offer(Guest& guest) override;
   void connect(Guest&) override {}
-  void begin(const Guest&) override {}
   void end(const Guest&) override {}
   uint64_t dropped_by_kernel() override;
 
  private:
   bool take_from(uint32_t stream, int64_t now_ns) override;
-  bool believable(uint32_t stream, uint64_t number);
 
   std::vector<port::Fd> sockets_;
   const size_t room_;  // for a datagram, and a byte more to see that one is too long
   std::vector<std::byte> scratch_;
   std::array<mmsghdr, kAtOnce> headers_{};
   std::array<iovec, kAtOnce> places_{};
-  std::vector<uint64_t> doubtful_;  // of each stream, the last number that was far off
 };
 
 UdpInlet::UdpInlet(const InletOptions& options, Lanes& lanes)
     : SocketInlet(options, lanes),
       room_((options.shape.packet_bytes() + 1 + 63) / 64 * 64),
-      scratch_(kAtOnce * room_),
-      doubtful_(lanes.size()) {
+      scratch_(kAtOnce * room_) {
   for (size_t i = 0; i < kAtOnce; ++i) {
     places_[i] = {scratch_.data() + i * room_, options.shape.packet_bytes() + 1};
     headers_[i].msg_hdr.msg_iov = &places_[i];
@@ -132,40 +139,13 @@ uint64_t UdpInlet::dropped_by_kernel() {
   return sum;
 }
 
-// Anybody can send a datagram: one number far away from all others does not end a stream.
-bool UdpInlet::believable(uint32_t stream, uint64_t number) {
-  const Ledger& ledger = lanes_[stream].ledger;
-  const BlockStore& store = lanes_[stream].store;
-  const uint64_t ring = uint64_t{store.blocks()} * store.packets();
-  const uint64_t next = ledger.next();
-  if (!ledger.running() || (number < next + ring && number + ring >= next)) return true;
-  // A second one that follows is a witness.
-  return number - std::exchange(doubtful_[stream], number) - 1 < kAtOnce;
-}
-
 bool UdpInlet::take_from(uint32_t stream, int64_t now_ns) {
   Lane& lane = lanes_[stream];
   const int n = ::recvmmsg(sockets_[stream].get(), headers_.data(), kAtOnce, MSG_DONTWAIT, nullptr);
   for (int i = 0; i < n; ++i) {
     const mmsghdr& m = headers_[static_cast<size_t>(i)];
     const ConstPacket packet{scratch_.data() + static_cast<size_t>(i) * room_, m.msg_len};
-    const auto number = number_of(options_.shape, packet);
-    if (!number || !believable(stream, *number)) {
-      lane.ledger.count_invalid();
-      continue;
-    }
-    if (!lane.ledger.running()) {
-      if (now_ns - lane.ended_ns < kStragglers && *number < lane.ledger.next()) {
-        lane.ledger.count_late();
-        continue;
-      }
-      // Of a sender without a control connection.
-      lane.ledger.begin(*number, std::nullopt);
-    }
-    if (lane.ledger.arrive(*number) == Arrival::taken) {
-      std::memcpy(lane.store.place(*number), packet.data(), packet.size());
-    }
-    lane.last_arrival_ns = now_ns;
+    (void)intakes_[stream].take(packet, now_ns);
   }
   lane.ledger.settle();
   return n > 0;
@@ -231,6 +211,7 @@ void TcpInlet::connect(Guest& guest) {
 }
 
 void TcpInlet::begin(const Guest& guest) {
+  SocketInlet::begin(guest);
   const auto& ends = static_cast<const TcpEnds&>(*guest.kept);
   for (size_t i = 0; i < guest.streams.size(); ++i) {
     Feed& feed = feeds_[guest.streams[i]];
@@ -256,19 +237,10 @@ bool TcpInlet::unpack(uint32_t stream, int64_t now_ns) {
   lane.blocked = false;
   for (; feed.end - feed.begin >= size; feed.begin += size) {
     const ConstPacket packet{feed.bytes.data() + feed.begin, size};
-    const auto number = number_of(options_.shape, packet);
-    if (!number) {
-      lane.ledger.count_invalid();
-      continue;
-    }
-    if (!lane.ledger.has_room(*number)) {
+    if (!intakes_[stream].take(packet, now_ns)) {
       lane.blocked = true;
       break;
     }
-    if (lane.ledger.arrive(*number) == Arrival::taken) {
-      std::memcpy(lane.store.place(*number), packet.data(), size);
-    }
-    lane.last_arrival_ns = now_ns;
     lane.ledger.settle();
   }
   return !lane.blocked;

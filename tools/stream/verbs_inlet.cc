@@ -67,6 +67,7 @@ class VerbsInlet final : public Inlet {
   void end(const Guest& guest) override;
   void wait(int most_ms) override;
   bool take(int64_t now_ns) override;
+  void settle(uint32_t stream, int64_t now_ns) override;
   std::vector<nlohmann::json> circuits() const override;
 
  private:
@@ -89,7 +90,8 @@ class VerbsInlet final : public Inlet {
   void landed(Feed& feed, const ibv_wc& wc, int64_t now_ns);
   bool account_for(const Feed& feed, const ibv_wc& wc, int64_t now_ns);
   uint64_t number_of(const Lane& lane, const Mark& mark, int64_t now_ns) const;
-  static std::optional<uint64_t> number_from_circuit(Lane& lane, const Mark& mark);
+  bool account_for_circuit(const Feed& feed, const Mark& mark, int64_t now_ns);
+  void believe(uint32_t stream, const Continuity::Judgement& judgement, int64_t now_ns);
   void give_credit(Feed& feed);
   bool intact(const Lane& lane, uint64_t number) const;
 
@@ -171,8 +173,8 @@ std::vector<nlohmann::json> VerbsInlet::circuits() const {
 
 void VerbsInlet::look_in_place(Lane& lane) const {
   lane.ledger.in_place = [this, &lane](uint64_t number) {
-    return stream::number_of(options_.shape,
-                             ConstPacket{lane.store.place(number), options_.shape.packet_bytes()});
+    return read_header(options_.shape,
+                       ConstPacket{lane.store.place(number), options_.shape.packet_bytes()});
   };
 }
 
@@ -257,27 +259,62 @@ uint64_t VerbsInlet::number_of(const Lane& lane, const Mark& mark, int64_t now_n
   if (!lane.ledger.in_place || (usual && now_ns - lane.last_arrival_ns < kSilenceNs)) return near;
   uint64_t candidate = near;
   for (unsigned turn = 0; turn < kMostTurns; ++turn, candidate += uint64_t{1} << kMarkBits) {
-    if (lane.ledger.in_place(candidate) == candidate) return candidate;
+    if (lane.ledger.in_place(candidate).is(candidate)) return candidate;
   }
   return near;
 }
 
 // A circuit says nothing before its first packet, nor when it begins anew: the header in the slot
 // has the whole number. Slots repeat with the low bits (the ring's size divides 2^24).
-std::optional<uint64_t> VerbsInlet::number_from_circuit(Lane& lane, const Mark& mark) {
+bool VerbsInlet::account_for_circuit(const Feed& feed, const Mark& mark, int64_t now_ns) {
+  Lane& lane = lanes_[feed.lane];
   Ledger& ledger = lane.ledger;
   const uint64_t near = ledger.complete_number(mark.number, kMarkBits);
-  const uint64_t ring = uint64_t{lane.store.blocks()} * lane.store.packets();
-  const uint64_t next = ledger.next();
-  if (ledger.running() && near + ring >= next && near < next + ring) return near;
-  const auto told = ledger.in_place(mark.number);
-  const bool known = told && (*told & ((uint64_t{1} << kMarkBits) - 1)) == mark.number;
-  if (!known) return std::nullopt;
-  // Further ahead, within reach of the immediate, is an outage; all else another beginning.
-  const bool goes_on = ledger.running() && *told == near && near >= next;
-  // What lies in a block that is published, as after a silence in it, is late.
-  if (!goes_on) ledger.begin(ledger.may_begin(*told), std::nullopt);
-  return told;
+  if (ledger.running() && lane.continuity.goes_on(near, ledger.next())) {
+    lane.continuity.went_on();
+    ledger.count_invalid(lane.continuity.take_given_up());
+    (void)ledger.arrive(near);
+    lane.last_arrival_ns = now_ns;
+    return true;
+  }
+  const Header told = ledger.in_place(mark.number);
+  const bool known =
+      told.has_number() && (told.number & ((uint64_t{1} << kMarkBits) - 1)) == mark.number;
+  if (!known) return false;
+  const auto next = ledger.running() ? std::optional{ledger.next()} : std::nullopt;
+  const Continuity::Judgement judgement = lane.continuity.judge(told, next);
+  ledger.count_invalid(lane.continuity.take_given_up());
+  if (judgement.answer == Continuity::Answer::foreign) ledger.count_foreign();
+  if (judgement.answer == Continuity::Answer::believed) believe(feed.lane, judgement, now_ns);
+  lane.last_arrival_ns = now_ns;
+  return true;
+}
+
+// The packets lie in their places already.
+void VerbsInlet::believe(uint32_t stream, const Continuity::Judgement& judgement, int64_t now_ns) {
+  Lane& lane = lanes_[stream];
+  Ledger& ledger = lane.ledger;
+  if (!ledger.running()) {
+    // What lies in a block that is published, as after a silence in it, is late.
+    ledger.begin(ledger.may_begin(judgement.first), std::nullopt);
+  } else if (judgement.anew) {
+    const uint64_t from = ledger.next();
+    ledger.begin_anew(judgement.first);
+    if (options_.tell) {
+      options_.tell(
+          {{"event", "jump"}, {"stream", stream}, {"from", from}, {"to", judgement.first}});
+    }
+  }
+  for (const Continuity::Taken& t : lane.continuity.taken()) (void)ledger.arrive(t.number);
+  lane.last_arrival_ns = now_ns;
+}
+
+void VerbsInlet::settle(uint32_t stream, int64_t now_ns) {
+  Lane& lane = lanes_[stream];
+  const auto next = lane.ledger.running() ? std::optional{lane.ledger.next()} : std::nullopt;
+  const auto judgement = lane.continuity.settle(next, lane.end);
+  lane.ledger.count_invalid(lane.continuity.take_given_up());
+  if (judgement) believe(stream, *judgement, now_ns);
 }
 
 // What a Write has to be, whoever sent it.
@@ -290,10 +327,10 @@ bool VerbsInlet::account_for(const Feed& feed, const ibv_wc& wc, int64_t now_ns)
   if (wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM || wc.byte_len != bytes || mark.packets > feed.group) {
     return false;
   }
-  const std::optional<uint64_t> first =
-      options_.circuits.empty() ? number_of(lane, mark, now_ns) : number_from_circuit(lane, mark);
-  if (!first || *first / packets != (*first + mark.packets - 1) / packets) return false;
-  for (uint32_t i = 0; i < mark.packets; ++i) (void)lane.ledger.arrive(*first + i);
+  if (!options_.circuits.empty()) return account_for_circuit(feed, mark, now_ns);
+  const uint64_t first = number_of(lane, mark, now_ns);
+  if (first / packets != (first + mark.packets - 1) / packets) return false;
+  for (uint32_t i = 0; i < mark.packets; ++i) (void)lane.ledger.arrive(first + i);
   lane.last_arrival_ns = now_ns;
   return true;
 }

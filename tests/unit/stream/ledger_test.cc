@@ -48,6 +48,10 @@ struct Bench {
   Ledger ledger;
 };
 
+Header header_of(uint64_t number) {
+  return {.verdict = Verdict::good, .number = number, .origin = {}};
+}
+
 std::set<uint64_t> range(uint64_t from, uint64_t to, const std::set<uint64_t>& without = {}) {
   std::set<uint64_t> numbers;
   for (uint64_t n = from; n < to; ++n) {
@@ -231,9 +235,7 @@ TEST(Ledger, FindsPacketsByTheirTrailers) {
 TEST(Ledger, WhatALaterTurnOverwroteIsNotShown) {
   Bench b{{.hold = 1, .guard = 2}, true};
   std::map<uint64_t, uint64_t> found{{2, 66}, {5, 1}};
-  b.ledger.in_place = [&](uint64_t n) -> std::optional<uint64_t> {
-    return found.contains(n) ? found[n] : n;
-  };
+  b.ledger.in_place = [&](uint64_t n) { return header_of(found.contains(n) ? found[n] : n); };
   b.ledger.begin(0, std::nullopt);
   b.arrive(0, 12);
   b.ledger.finish(12);
@@ -243,9 +245,58 @@ TEST(Ledger, WhatALaterTurnOverwroteIsNotShown) {
   EXPECT_EQ(b.ledger.counts().received, 10U);
 }
 
+TEST(Ledger, WhatItsSenderCallsNotValidCameAndIsNotShown) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 8, {3});
+  EXPECT_EQ(b.ledger.arrive(3, true), Arrival::flagged);
+  EXPECT_EQ(b.ledger.arrive(3, true), Arrival::duplicate);
+  b.ledger.settle();
+  EXPECT_EQ(b.take(), range(0, 8, {3}));
+  EXPECT_EQ(b.ledger.counts().flagged, 1U);
+  EXPECT_EQ(b.ledger.counts().missing, 0U);
+  EXPECT_EQ(b.ledger.counts().received, 7U);
+}
+
+TEST(Ledger, WhatLiesInPlaceAndIsNotValidIsNotShown) {
+  Bench b{{.hold = 0, .guard = 2, .credit = true}, true};
+  b.ledger.in_place = [](uint64_t n) {
+    Header header = header_of(n);
+    if (n == 5) header.verdict = Verdict::flagged;
+    return header;
+  };
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 12);
+  b.ledger.finish(12);
+  EXPECT_EQ(b.take(), range(0, 12, {5}));
+  EXPECT_EQ(b.ledger.counts().flagged, 1U);
+  EXPECT_EQ(b.ledger.counts().missing, 0U);
+  EXPECT_EQ(b.ledger.counts().invalid, 0U);
+}
+
+TEST(Ledger, ACountThatBeginsAnewLeavesNoGap) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(1'000'000, std::nullopt);
+  b.arrive(1'000'000, 1'000'020);
+  b.ledger.begin_anew(3);
+  EXPECT_EQ(b.take(), range(1'000'000, 1'000'020));
+  b.arrive(3, 20);
+  b.ledger.finish(20);
+  EXPECT_EQ(b.take(), range(3, 20));
+  b.ledger.begin_anew(uint64_t{1} << 40);
+  b.arrive(uint64_t{1} << 40, (uint64_t{1} << 40) + 4);
+  b.ledger.finish(std::nullopt);
+  const Counts& c = b.ledger.counts();
+  EXPECT_EQ(c.received, 20U + 17 + 4);
+  EXPECT_EQ(c.sessions, 3U);
+  EXPECT_EQ(c.gap, 0U);
+  EXPECT_EQ(c.missing, 0U);
+  EXPECT_EQ(c.late, 0U);
+}
+
 TEST(Ledger, WithCreditAWriteThatBroughtSomethingElseIsInvalid) {
   Bench b{{.hold = 0, .guard = 2, .credit = true}, true};
-  b.ledger.in_place = [](uint64_t n) -> std::optional<uint64_t> { return n == 5 ? 1 : n; };
+  b.ledger.in_place = [](uint64_t n) { return header_of(n == 5 ? 1 : n); };
   b.ledger.begin(0, std::nullopt);
   b.arrive(0, 12);
   b.ledger.finish(12);
@@ -257,9 +308,7 @@ TEST(Ledger, WithCreditAWriteThatBroughtSomethingElseIsInvalid) {
 TEST(Ledger, MemoryThatIsLedAwayTooLateShowsTheDamage) {
   Bench b{{.hold = 1, .guard = 2}, true};
   bool late = false;
-  b.ledger.in_place = [&](uint64_t n) -> std::optional<uint64_t> {
-    return late && n == 3 ? n + 64 : n;
-  };
+  b.ledger.in_place = [&](uint64_t n) { return header_of(late && n == 3 ? n + 64 : n); };
   b.ledger.begin(0, std::nullopt);
   b.arrive(0, 40);
   // The sender is a turn ahead, and this thread has seen nothing of it.
@@ -272,9 +321,7 @@ TEST(Ledger, MemoryThatIsLedAwayTooLateShowsTheDamage) {
 TEST(Ledger, AJumpPastTheGuardShowsWhatIsDamagedAndNothingElse) {
   Bench b{{.hold = 1, .guard = 2}, true};
   std::set<uint64_t> overwritten;
-  b.ledger.in_place = [&](uint64_t n) -> std::optional<uint64_t> {
-    return overwritten.contains(n) ? n + 64 : n;
-  };
+  b.ledger.in_place = [&](uint64_t n) { return header_of(overwritten.contains(n) ? n + 64 : n); };
   b.ledger.begin(0, std::nullopt);
   b.arrive(0, 32);  // blocks 0 to 3, which the consumer holds; memory is ready up to block 5
   overwritten = {20, 21};

@@ -76,6 +76,65 @@ TEST(RspPacket, OfAnotherKindIsNone) {
   EXPECT_EQ(number_of(shape, packet), std::nullopt);
 }
 
+// A second of the 160 MHz clock has 156250 slices, each as long as 1024 samples.
+TEST(RspPacket, OfTheSlowerClock) {
+  const Shape shape{.clock = 160};
+  EXPECT_NEAR(rsp_packets_per_second(shape), 156'250.0 / 16, 1e-9);
+  std::vector<std::byte> packet(shape.packet_bytes());
+  write_header(shape, 1, 9'765, packet);  // slices 156240 to 156255
+  EXPECT_EQ(header(shape, 1, 9'766),      // slice 156256 is number 6 of second 1
+            (std::vector<uint8_t>{3, 0x01, 0, 0, 1, 0, 61, 16, 1, 0, 0, 0, 6, 0, 0, 0}));
+  for (uint64_t n = 16'000'000'000'000 - 5; n < 16'000'000'000'000 + 40'000; ++n) {
+    write_header(shape, 1, n, packet);
+    const Header read = read_header(Shape{}, packet);
+    ASSERT_TRUE(read.is(n)) << n;
+    ASSERT_EQ(read.origin.clock, 160U);
+  }
+}
+
+TEST(RspPacket, TellsWhoSentItAndWhetherItsSamplesAreValid) {
+  const Shape shape;
+  std::vector<std::byte> packet(shape.packet_bytes());
+  write_header(shape, 6, 77, packet);
+  Header read = read_header(shape, packet);
+  EXPECT_EQ(read.verdict, Verdict::good);
+  EXPECT_EQ(read.origin, (Origin{.station = 2, .board = 2, .clock = 200}));
+  packet[1] |= std::byte{0x40};
+  read = read_header(shape, packet);
+  EXPECT_EQ(read.verdict, Verdict::flagged);
+  EXPECT_TRUE(read.is(77));
+}
+
+// An even second has slices 0 to 195312, an odd one 0 to 195311.
+TEST(RspPacket, MoreSlicesThanASecondHasAreNoTime) {
+  const Shape shape;
+  for (const uint32_t second : {1'600'000'000U, 1'600'000'001U}) {
+    const uint32_t most = second % 2 == 0 ? 195'313 : 195'312;
+    for (const uint32_t slice : {most - 1, most, 0xffffffffU}) {
+      std::vector<uint8_t> bytes{3, 0x80, 0, 0, 1, 0, 61, 16};
+      for (const uint32_t word : {second, slice}) {
+        for (unsigned i = 0; i < 4; ++i) bytes.push_back(static_cast<uint8_t>(word >> (8 * i)));
+      }
+      EXPECT_EQ(read_header(shape, packet_with(shape, bytes)).verdict,
+                slice < most ? Verdict::good : Verdict::no_time)
+          << second << " " << slice;
+    }
+  }
+}
+
+TEST(RspPacket, SaysWhatItHasInsteadOfWhatWasAskedFor) {
+  const Shape shape;
+  const auto said = [&](std::vector<uint8_t> bytes) {
+    bytes.resize(16);
+    return explain(shape, packet_with(shape, bytes));
+  };
+  EXPECT_EQ(said({2}), "version 2, not 3");
+  EXPECT_EQ(said({3, 0x80, 1}), "8 bits, not 16 (--bits)");
+  EXPECT_EQ(said({3, 0x80, 0, 0, 1, 0, 122}), "122 beamlets, not 61 (--beamlets)");
+  EXPECT_EQ(said({3, 0x80, 0, 0, 1, 0, 61, 8}), "8 slices, not 16 (--slices)");
+  EXPECT_EQ(explain(shape, std::vector<std::byte>(100)), "100 bytes, not 7824");
+}
+
 // The bytes of the SPEAD document: magic 'S', version 4, item identifiers of 2 bytes and addresses
 // of 6, the number of items; then counter, size, offset and length as immediate values.
 TEST(SpeadPacket, Bytes) {
@@ -116,6 +175,7 @@ TEST(RawPacket, Bytes) {
 TEST(Shape, RefusesWhatNoPacketHas) {
   EXPECT_NO_THROW(Shape{}.check());
   EXPECT_THROW((Shape{.bits = 12}.check()), bench::Failure);
+  EXPECT_THROW((Shape{.clock = 180}.check()), bench::Failure);
   EXPECT_THROW((Shape{.beamlets = 256}.check()), bench::Failure);
   EXPECT_THROW((Shape{.slices = 0}.check()), bench::Failure);
   EXPECT_THROW((Shape{.format = Format::raw, .payload = 65'500}.check()), bench::Failure);

@@ -192,6 +192,7 @@ TEST_F(Pcap, AFileThatIsCutOffHasWhatWasWholeBefore) {
   }
 }
 
+// As the sockets of a receiver: by port, whichever of them is in the file first.
 TEST_F(Pcap, AStreamForEachPort) {
   const auto source = open(capture({
                                ethernet(ip(udp(raw(10), 2))),
@@ -200,9 +201,27 @@ TEST_F(Pcap, AStreamForEachPort) {
                                ethernet(ip(udp(raw(11), 2))),
                            }),
                            2);
-  EXPECT_EQ(numbers(*source, 0), (Numbers{10, 11}));
-  EXPECT_EQ(numbers(*source, 1), (Numbers{20}));
+  EXPECT_EQ(numbers(*source, 0), (Numbers{20}));
+  EXPECT_EQ(numbers(*source, 1), (Numbers{10, 11}));
   EXPECT_EQ(source->unusable(), 1U);
+}
+
+TEST_F(Pcap, NumbersFromNowhereAreUnusableAndACountThatBeginsAnewIsNot) {
+  std::vector<Bytes> frames;
+  Numbers expected;
+  const auto add = [&](uint64_t number) {
+    frames.push_back(ethernet(ip(udp(raw(number)))));
+    expected.push_back(number);
+  };
+  frames.push_back(ethernet(ip(udp(raw(uint64_t{1} << 50)))));
+  for (uint64_t n = 0; n < 20; ++n) add(900'000'000 + n);
+  frames.push_back(ethernet(ip(udp(raw(3)))));
+  for (uint64_t n = 20; n < 40; ++n) add(900'000'000 + n);
+  for (uint64_t n = 0; n < 20; ++n) add(n);             // set anew
+  for (uint64_t n = 0; n < 5; ++n) add(1'000'000 + n);  // behind an outage, at the end of the file
+  const auto source = open(capture(frames));
+  EXPECT_EQ(numbers(*source), expected);
+  EXPECT_EQ(source->unusable(), 2U);
 }
 
 TEST_F(Pcap, WhatIsNoCaptureIsRefused) {
@@ -214,6 +233,9 @@ TEST_F(Pcap, WhatIsNoCaptureIsRefused) {
   EXPECT_EQ(refusal(capture({}, {.link = 105})),
             ": its kind of link, 105, is not known; capture on an Ethernet interface");
   EXPECT_EQ(refusal(capture({})), " has packets of this shape for fewer streams");
+  EXPECT_EQ(
+      refusal(capture({ethernet(ip(udp({1, 2, 3})))})),
+      " has packets of this shape for fewer streams; the first that is none: 3 bytes, not 28");
 }
 
 }  // namespace
