@@ -1,9 +1,7 @@
 // A lock for sections of a few dozen instructions: no system call when free, polite to the other
-// hardware thread when not. After a bounded number of turns it yields, because its holder may have
-// lost the CPU.
+// hardware thread when not. Its holder may have lost the CPU: then a waiter yields, and after some
+// turns of that it sleeps, for a thread with a real-time priority yields to nobody below it.
 #pragma once
-
-#include <sched.h>
 
 #include <atomic>
 
@@ -17,24 +15,38 @@ inline void cpu_relax() {
 #endif
 }
 
+// What a thread does that looks for something again and again which another thread of unknown
+// class and processor is about to do: spins, yields, sleeps. One for each wait; errno stays, and
+// nothing in it is a cancellation point.
+class Backoff {
+ public:
+  // Between two looks.
+  void pause() {
+    if (++turns_ % kSpins != 0) {
+      cpu_relax();
+    } else {
+      let_others_run();
+    }
+  }
+
+ private:
+  static constexpr unsigned kSpins = 200;
+  void let_others_run();
+  unsigned turns_ = 0;
+};
+
 class Spinlock {
  public:
   void lock() {
-    for (int turns = 0; locked_.exchange(true, std::memory_order_acquire);) {
-      do {
-        if (++turns > 200) {
-          turns = 0;
-          sched_yield();
-        } else {
-          cpu_relax();
-        }
-      } while (locked_.load(std::memory_order_relaxed));
-    }
+    if (try_lock()) [[likely]]
+      return;
+    wait();
   }
   bool try_lock() { return !locked_.exchange(true, std::memory_order_acquire); }
   void unlock() { locked_.store(false, std::memory_order_release); }
 
  private:
+  void wait();
   std::atomic<bool> locked_{false};
 };
 

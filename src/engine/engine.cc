@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include <ctime>
 
 #include "base/log.h"
-#include "base/spinlock.h"
 #include "config/options.h"
 #include "port/calls.h"
 
@@ -68,13 +68,12 @@ Hold::~Hold() {
   Engine& e = token_.engine_;
   do {
     e.before_release(token_);
-    e.held_.store(false, std::memory_order_seq_cst);
-  } while (e.doorbells_.any() && !e.held_.exchange(true, std::memory_order_seq_cst));
+    e.held_.unlock();
+  } while (e.doorbells_.any() && e.held_.try_lock());
 }
 
 std::optional<Hold> Engine::try_hold() {
-  if (held_.load(std::memory_order_seq_cst) || waiters_.load(std::memory_order_seq_cst) > 0 ||
-      held_.exchange(true, std::memory_order_seq_cst)) {
+  if (held_.held() || waiters_.load(std::memory_order_seq_cst) > 0 || !held_.try_lock()) {
     return {};
   }
   return Hold{*this};
@@ -82,15 +81,7 @@ std::optional<Hold> Engine::try_hold() {
 
 Hold Engine::hold() {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
-  for (int turns = 0; held_.exchange(true, std::memory_order_seq_cst);) {
-    do {
-      if (++turns > 1000) {
-        sched_yield();
-      } else {
-        cpu_relax();
-      }
-    } while (held_.load(std::memory_order_relaxed));
-  }
+  held_.lock();
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   return Hold{*this};
 }
@@ -222,22 +213,41 @@ void Engine::retire_memory() {
 bool Engine::progress(Ask ask) {
   auto h = try_hold();
   if (!h) {
-    // The holder may have lost its processor to this very loop (both programs spin, and there are
-    // no more processors): after a while it is let through.
-    static thread_local unsigned refused = 0;
-    if (++refused % kYieldAfter == 0) sched_yield();
-    return false;
+    if (!waits_for_holder()) return false;
+    h.emplace(hold());
   }
   const Time now = h->token().now();
   watch_poller(now);
   gathers_since_ = now;
   poller_ = this_thread();
+  meet_poller();
   if (ask == Ask::all) ask_all();
   const bool moved = turn(h->token());
   counters().polls.add();
   if (moved) counters().polls_with_work.add();
   if (hot_ != nullptr && hot_hits_ >= kApartAfter) set_apart(*hot_);
   return moved;
+}
+
+// A poll was refused its turn. The holder may have lost its processor to the very loop that this is
+// called from (both programs spin, and there are no more processors): after a while it is let
+// through. A yield by a thread with a real-time priority is none to a holder below it; that one
+// runs when such a thread waits.
+bool Engine::waits_for_holder() {
+  static thread_local unsigned refused = 0;
+  if (++refused % kYieldAfter != 0) return false;
+  if (schedule_of(0).real_time()) return true;
+  sched_yield();
+  return false;
+}
+
+// Once for each thread and engine: does a thread poll that the helper has to stand above?
+void Engine::meet_poller() {
+  static thread_local uint64_t met = 0;  // a bit for each engine
+  const uint64_t bit = uint64_t{1} << (number_ % 64);
+  if ((met & bit) != 0) return;
+  met |= bit;
+  schedule_.serve_caller();
 }
 
 bool Engine::turn(Token& token) {

@@ -23,10 +23,12 @@
 #include "engine/deadlines.h"
 #include "engine/doorbells.h"
 #include "engine/helper_policy.h"
+#include "engine/helper_schedule.h"
 #include "engine/source.h"
 #include "engine/wake_up_time.h"
 #include "mpa/tx_batch.h"
 #include "port/fd.h"
+#include "port/pi_mutex.h"
 #include "port/tcp_stream.h"
 #include "stats/blocks.h"
 
@@ -190,6 +192,8 @@ class Engine {
   void spend_reserve(Token& token);
   void renew_reserve();
   static void say_no_memory();
+  static bool waits_for_holder();
+  void meet_poller();
   bool turn(Token& token);
   void ask_all();
   void set_apart(Source& source);
@@ -229,7 +233,7 @@ class Engine {
   port::Fd timer_;
   port::Fd wake_;
 
-  std::atomic<bool> held_{false};
+  port::PiMutex held_;
   std::atomic<int> waiters_{0};  // for set-up and tear-down: pollers stand back
   Doorbells doorbells_;
 
@@ -280,6 +284,7 @@ class Engine {
   HeldPolicy held_policy_;
   std::atomic<bool> deaf_{false};  // the helper was told of the sockets, and is not told again yet
   std::atomic<bool> stop_{false};
+  HelperSchedule schedule_;
   std::thread helper_;
 };
 

@@ -2,12 +2,9 @@
 // the sockets when nobody polls.
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -33,26 +30,6 @@ constexpr unsigned kInVain = 8;
 
 timespec to_timespec(int64_t ns) {
   return {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-}
-
-// The helper works for microseconds at a time, often beside a program that spins and a peer that
-// does, on as many processors: with a short slice the scheduler lets it in at its wake-up instead
-// of after a slice of theirs. Linux 6.12 and later; others refuse or ignore it, and so do we.
-void ask_for_short_slices() {
-  // One of another class, as under chrt(1), keeps it.
-  if (::sched_getscheduler(0) != SCHED_OTHER) return;
-  struct {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-  } attributes{};
-  static_assert(sizeof attributes == 48);
-  attributes.size = sizeof attributes;
-  attributes.nice = ::getpriority(PRIO_PROCESS, 0);
-  attributes.runtime = 100'000;  // ns, the least
-  (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 bool add(int set, int fd, uint32_t events, uint64_t what) {
@@ -90,7 +67,10 @@ void Engine::start_helper() {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  helper_ = std::thread([this] { helper_main(); });
+  helper_ = std::thread([this, maker = schedule_of(0)] {
+    schedule_.begin(maker);
+    helper_main();
+  });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -181,7 +161,6 @@ void Engine::helper_main() {
   std::snprintf(name, sizeof name, "weft/%u", number_);
   (void)::prctl(PR_SET_NAME, name);
   (void)::prctl(PR_SET_TIMERSLACK, 1UL);
-  ask_for_short_slices();
   while (!stop_.load()) {
     epoll_event events[3];
     const int n = ::epoll_wait(outer_.get(), events, 3, -1);

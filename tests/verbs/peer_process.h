@@ -24,10 +24,11 @@ class PeerProcess {
  public:
   static constexpr size_t kMemory = 1 << 20;
 
-  // `more`: what the peer does besides, with its queue pair and memory, before it sleeps.
+  // `more`: what the peer does besides, with its queue pair and memory, before it sleeps. `first`:
+  // before it opens the device.
   explicit PeerProcess(
       const std::function<void(ibv_qp*, const ibv_mr*)>& more = [](ibv_qp*, const ibv_mr*) {},
-      const QpOptions& options = {})
+      const QpOptions& options = {}, const std::function<void()>& first = [] {})
       : options_(options) {
     check(socketpair(AF_UNIX, SOCK_STREAM, 0, talk_) == 0, "socketpair");
     pid_ = fork();
@@ -38,6 +39,7 @@ class PeerProcess {
     }
     close(talk_[0]);
     try {
+      first();
       live(more);
     } catch (const std::exception& e) {
       (void)!write(STDERR_FILENO, e.what(), std::strlen(e.what()));

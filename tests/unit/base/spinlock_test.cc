@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "tests/support/scheduling.h"
 
 namespace weft {
 namespace {
@@ -41,6 +44,24 @@ TEST(Spinlock, OneAtATime) {
   for (auto& t : threads) t.join();
   EXPECT_EQ(counter, kThreads * kTurns);
   EXPECT_EQ(torn, 0U);
+}
+
+// A holder of an ordinary class does not run when a waiter with a real-time priority yields: the
+// waiter has to sleep.
+TEST(Spinlock, AWaiterSleepsAfterAWhile) {
+  Spinlock lock;
+  lock.lock();
+  std::atomic<pid_t> id{0};
+  std::thread waiter([&] {
+    id = test::this_thread_id();
+    lock.lock();
+    lock.unlock();
+  });
+  ASSERT_TRUE(test::comes_true([&] { return id != 0; }));
+  const long before = test::times_asleep(id);
+  EXPECT_TRUE(test::comes_true([&] { return test::times_asleep(id) > before + 3; }));
+  lock.unlock();
+  waiter.join();
 }
 
 }  // namespace

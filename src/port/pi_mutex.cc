@@ -1,0 +1,65 @@
+#include "port/pi_mutex.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/spinlock.h"
+
+namespace weft::port {
+namespace {
+
+constexpr int kSpins = 1000;  // before a waiter sleeps
+
+constinit thread_local uint32_t t_id = 0;
+
+// The child's one thread has another number than its parent's.
+void forget_after_fork() {
+  static const int hooked = ::pthread_atfork(nullptr, nullptr, [] { t_id = 0; });
+  (void)hooked;  // fails without memory alone: then a child that waits spins instead of sleeping
+}
+
+uint32_t ask_kernel() {
+  forget_after_fork();
+  t_id = static_cast<uint32_t>(::syscall(SYS_gettid));
+  return t_id;
+}
+
+}  // namespace
+
+uint32_t thread_id() {
+  return t_id != 0 ? t_id : ask_kernel();
+}
+
+void PiMutex::lock() {
+  for (int turns = 0; turns < kSpins; ++turns) {
+    if (!held() && try_lock()) return;
+    cpu_relax();
+  }
+  const int error = errno;
+  for (Backoff backoff;
+       ::syscall(SYS_futex, &word_, FUTEX_LOCK_PI_PRIVATE, 0, nullptr, nullptr, 0) != 0;) {
+    if (errno == EINTR || errno == EAGAIN) continue;
+    // A kernel or a filter of system calls that has none of it.
+    if (try_lock()) break;
+    backoff.pause();
+  }
+  errno = error;
+  // The kernel has written the word; what the last holder did comes before what this thread does.
+  (void)word_.load(std::memory_order_seq_cst);
+}
+
+void PiMutex::hand_over() {
+  const int error = errno;
+  // For whoever the kernel gives it to.
+  (void)word_.fetch_or(FUTEX_WAITERS, std::memory_order_seq_cst);
+  if (::syscall(SYS_futex, &word_, FUTEX_UNLOCK_PI_PRIVATE, 0, nullptr, nullptr, 0) != 0) {
+    word_.store(0, std::memory_order_seq_cst);  // no waiter of the kernel's
+  }
+  errno = error;
+}
+
+}  // namespace weft::port
