@@ -1,10 +1,12 @@
 #include "cm/dial.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "base/log.h"
 #include "cm/farewell.h"
+#include "engine/silence.h"
 
 namespace weft::cm {
 
@@ -74,10 +76,31 @@ void Dial::connect(Token& token) {
   tcp_ = std::move(*tcp);
   state_ = State::connecting;
   token.engine().rewatch(token, *this, tcp_.fd(), false, true);
-  token.engine().set_deadline(token, *this, until_);
+  watch(token);
+}
+
+// Until the dial is over, or somebody should look at it.
+void Dial::watch(Token& token) {
+  const Time look_at = silence_told_ ? Time::never() : token.now() + engine::kSilence;
+  token.engine().set_deadline(token, *this, std::min(until_, look_at));
+}
+
+// A peer that takes its time for a Reply has acknowledged the Request; a first segment of TCP is
+// answered by a kernel.
+void Dial::look_for_answers(Token& token) {
+  const unsigned enough = state_ == State::connecting ? 1 : engine::kSilentAfterResends;
+  if (handler_ != nullptr && tcp_.unacknowledged().resent >= enough) {
+    silence_told_ = true;
+    engine::report_silence(token, stats::Silence::connecting, plan_.to);
+  }
+  watch(token);
 }
 
 void Dial::on_deadline(Token& token) {
+  if (state_ != State::failed_at_start && token.now() < until_) {
+    look_for_answers(token);
+    return;
+  }
   if (state_ != State::failed_at_start) {
     fail(token, DialEnd::timed_out, {.kind = DialFailure::Kind::timed_out, .error = ETIMEDOUT});
     return;

@@ -67,6 +67,8 @@ class Dial final : public engine::Source {
       : handler_(&handler), plan_(std::move(plan)), initiator_(plan_.offer) {}
 
   void connect(engine::Token& token);
+  void watch(engine::Token& token);
+  void look_for_answers(engine::Token& token);
   void connected(engine::Token& token);
   void read_reply(engine::Token& token);
   // The connection with what was agreed; nothing is left to watch here.
@@ -83,6 +85,7 @@ class Dial final : public engine::Source {
   State state_ = State::connecting;
   Time until_;
   int start_error_ = 0;
+  bool silence_told_ = false;
 };
 
 }  // namespace weft::cm

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "engine/silence.h"
+
 namespace weft::engine {
 namespace {
 
@@ -87,9 +89,23 @@ void StreamDriver::on_deadline(Token& token) {
     on_no_memory(token);
     return;
   }
+  if (token.now() >= look_at_) look_for_acknowledgements(token);
   if (owner_ != nullptr) owner_->visiting(token);
   stream_.tick(token.now());
   settle(token);
+}
+
+// A path that drops large packets, or a host that is gone, would not show for a quarter of an hour.
+void StreamDriver::look_for_acknowledgements(Token& token) {
+  look_at_ = Time::never();
+  const port::TcpStream::Unacknowledged u = tcp_.unacknowledged();
+  if (owner_ == nullptr || gone_ || stream_.ended() || !u.any) return;
+  if (u.resent < kSilentAfterResends) {
+    look_at_ = token.now() + kSilence;
+    return;
+  }
+  silence_told_ = true;
+  report_silence(token, stats::Silence::stream, tcp_.peer());
 }
 
 void StreamDriver::on_idle(Token& token) {
@@ -147,7 +163,7 @@ void StreamDriver::settle_now(Token& token, bool all) {
   grant_wish(token);
   if (gone_) return;
   token.engine().want_read(token, *this, stream_.wants_bytes());
-  token.engine().set_deadline(token, *this, stream_.deadline());
+  token.engine().set_deadline(token, *this, std::min(stream_.deadline(), look_at_));
   if (const Time at = stream_.settles_at(); !at.is_never()) token.engine().closes_at(token, at);
   // What a program that is done with it has left to say, such as which messages have arrived, does
   // not end with the process.
@@ -267,6 +283,7 @@ void StreamDriver::send(Token& token, bool all) {
     token.engine().counters().send_calls.add();
     if (t.bytes > 0) batch_->consumed(t.bytes);
     sent += t.bytes;
+    if (look_at_.is_never() && !silence_told_ && t.bytes > 0) look_at_ = token.now() + kSilence;
     if (t.error == EFAULT) {
       stream_.own_memory_lost(false);
       batch_->clear();

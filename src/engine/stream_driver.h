@@ -70,6 +70,7 @@ class StreamDriver final : public Source {
   bool receive_bounced(Token& token, size_t& moved, bool& drained);
   bool take(Token& token, const port::TcpStream::Transfer& t);
   void grant_wish(Token& token);
+  void look_for_acknowledgements(Token& token);
 
   StreamOwner* owner_;
   port::TcpStream tcp_;
@@ -77,6 +78,9 @@ class StreamDriver final : public Source {
   std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take
   bool blocked_ = false;                 // waiting for the socket to turn writable
   bool large_ = false;  // FPDUs have been large lately: read little into the bounce buffer
+  // When to look whether the peer acknowledges what it was sent; never where all is said of that.
+  Time look_at_ = Time::never();
+  bool silence_told_ = false;
   bool gone_ = false;
   bool broken_ = false;  // left in the middle for want of memory: nothing of it moves any more
 };

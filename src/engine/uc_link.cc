@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/silence.h"
+
 namespace weft::engine {
 
 UcLink& UcLink::start(Token& token, DatagramDriver& driver, UcLinkOwner& owner,
@@ -77,7 +79,16 @@ void UcLink::on_deadline(Token& token) {
     connection_.tick(token.now());
   };
   token.engine().guard(token, tick, [&] { on_no_memory(token); });
+  look_for_answers(token);
   settle(token);
+}
+
+void UcLink::look_for_answers(Token& token) {
+  if (ended_ || owner_ == nullptr || silence_told_) return;
+  if (token.now() < connection_.unanswered_since() + kSilence) return;
+  silence_told_ = true;
+  const wdp::Endpoint& to = connection_.path().to;
+  report_silence(token, stats::Silence::datagrams, port::Address::from_gid(to.address, to.port));
 }
 
 void UcLink::on_idle(Token&) {

@@ -74,12 +74,14 @@ class UcLink final : public Source, public DatagramSpeaker {
   void own_memory_lost(Token& token) override;
   void settled(Token& token) override;
   void end(Token& token);
+  void look_for_answers(Token& token);
   void carry_counts();
 
   DatagramDriver& driver_;
   UcLinkOwner* owner_;
   wdp::UcConnection connection_;
   bool ended_ = false;
+  bool silence_told_ = false;
   stats::EngineBlock& engine_;
   stats::QpBlock* counters_;
   DropTally drops_;

@@ -1,6 +1,8 @@
 #include "port/tcp_stream.h"
 
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -220,6 +222,19 @@ uint32_t TcpStream::emss() const {
   socklen_t length = sizeof info;
   if (::getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return 536;
   return info.tcpi_snd_mss;
+}
+
+TcpStream::Unacknowledged TcpStream::unacknowledged() const {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  int bytes = 0;
+  if (::ioctl(fd(), SIOCOUTQ, &bytes) != 0 ||
+      ::getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+    return {};
+  }
+  // A first segment, which has no bytes, counts there alone.
+  return {.any = bytes > 0 || info.tcpi_unacked > 0,
+          .resent = info.tcpi_unacked > 0 ? info.tcpi_retransmits : 0U};
 }
 
 void TcpStream::choose_congestion_control() const {

@@ -69,6 +69,13 @@ class TcpStream {
   // Leaves bbr where that helps: same host or a round trip under a millisecond (datapath.md 1, R1).
   void choose_congestion_control() const;
 
+  // What was sent, and the peer's kernel has not acknowledged. Two system calls.
+  struct Unacknowledged {
+    bool any = false;
+    unsigned resent = 0;  // times in a row that the oldest of it was sent again
+  };
+  Unacknowledged unacknowledged() const;
+
   // While nothing is on its way: a peer whose kernel does not answer the question whether it is
   // there for so long is lost, and transfers fail with ETIMEDOUT. Otherwise a host that lost its
   // power would be waited for for ever. (For what is on its way the kernel's own retries count.)

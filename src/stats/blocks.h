@@ -93,6 +93,7 @@ struct EngineCounters {
   std::array<Cell, kBringUpRefusals> bring_up_refused;
   std::array<Cell, kBringUpAnswers> bring_up_answer;
   Cell bring_ups_given_up;
+  std::array<Cell, kSilences> peer_silent;
   // Datagrams.
   Cell datagrams_sent;
   Cell datagrams_received;

@@ -50,6 +50,10 @@ enum class DialEnd : uint8_t {
 };
 inline constexpr size_t kDialEnds = static_cast<size_t>(DialEnd::no_memory) + 1;
 
+// A connection on which the peer answers nothing.
+enum class Silence : uint8_t { connecting, stream, datagrams };
+inline constexpr size_t kSilences = static_cast<size_t>(Silence::datagrams) + 1;
+
 // Why rdma_cm says no to a Request.
 enum class CmRejection : uint8_t { by_program, channel_gone, id_gone, no_memory };
 inline constexpr size_t kCmRejections = static_cast<size_t>(CmRejection::no_memory) + 1;

@@ -235,6 +235,9 @@ void add_connection_rows(Visitor& t) {
   t.family(&E::accept_paused, "accept_paused", "Times that peers had to wait in the kernel's queue",
            kPauses);
   t.family(&E::start_refused, "start_refused", "Connections closed without a Reply", kStarts);
+  constexpr Words kSilent[] = {{"connecting", "while TCP or the MPA start-up made it"},
+                               {"stream", "RC, with data on its way"},
+                               {"datagrams", "UC"}};
   t.one(&E::dials, "dials", "TCP connections begun");
   t.one(&E::dials_connected, "dials_connected", "Of these, with a Reply that says yes");
   t.one(&E::dials_without_extension, "dials_without_extension",
@@ -250,6 +253,8 @@ void add_connection_rows(Visitor& t) {
            "Answers of the other side that put off a bring-up by number", kAnswers);
   t.one(&E::bring_ups_given_up, "bring_ups_given_up",
         "Queue pairs that found no connection in time");
+  t.family(&E::peer_silent, "peer_silent",
+           "Connections on which the peer answered nothing for 3 s or more", kSilent);
 }
 
 void add_datagram_rows(Visitor& t) {

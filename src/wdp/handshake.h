@@ -108,6 +108,8 @@ class Handshake {
 
   Time deadline() const;
   void tick(Time now);
+  // Since when it calls, and the peer says nothing; never where it is not so.
+  Time unanswered_since() const { return state_ == State::req_sent ? tries_since_ : Time::never(); }
 
   State state() const { return state_; }
   Failure failure() const { return failure_; }

@@ -175,6 +175,7 @@ void SessionControl::ask(Time now, bool again) {
   // Each KA has a number of its own, also where there are several in a millisecond.
   const uint32_t clock = clock_ms(now);
   again = again && asking();
+  if (heard_ >= asks_since_) asks_since_ = now;
   keepalive_clock_ = keepalive_clock_ == 0 || static_cast<int32_t>(clock - keepalive_clock_) > 0
                          ? clock
                          : keepalive_clock_ + 1;

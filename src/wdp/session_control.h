@@ -60,6 +60,10 @@ class SessionControl final : public ErrorReporter {
   // answer to any of its KAs is one to it; else those asked before count no more.
   void ask(Time now, bool again);
   bool asking() const { return !keepalive_sent_.is_never(); }
+  // Since when it asks, and nothing at all comes from the peer; never where it is not so.
+  Time unanswered_since() const {
+    return alive() && heard_ < asks_since_ ? asks_since_ : Time::never();
+  }
   // From the KA that was answered last to its answer.
   Duration answer_took() const { return answer_took_; }
 
@@ -93,6 +97,7 @@ class SessionControl final : public ErrorReporter {
 
   Time now_;  // of the last call that told it
   Time heard_;
+  Time asks_since_;  // the first question after that, of a KA
   Time keepalive_at_;
   uint32_t keepalives_ = 0;              // sent without an answer
   Time keepalive_sent_ = Time::never();  // the last one, while none is answered

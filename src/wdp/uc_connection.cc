@@ -142,6 +142,11 @@ void UcConnection::tick(Time now) {
   if (speaks()) session_->tick(now);
 }
 
+Time UcConnection::unanswered_since() const {
+  if (speaks()) return session_->unanswered_since();
+  return handshake_ != nullptr ? handshake_->unanswered_since() : Time::never();
+}
+
 // --- the end
 
 void UcConnection::close(Time now) {

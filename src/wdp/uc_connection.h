@@ -62,6 +62,10 @@ class UcConnection {
   // Null before there is one.
   UcSession* session() { return session_ ? &*session_ : nullptr; }
   const UcSession* session() const { return session_ ? &*session_ : nullptr; }
+  // Since when the peer answers nothing, though it is called or asked; never where it is not so.
+  Time unanswered_since() const;
+  // Once it is being set up.
+  const Path& path() const { return session_ ? session_->parameters().path : handshake_->path(); }
   // Nothing will be sent any more, and its token may go into quarantine.
   bool gone() const;
   const DropCounts& drops() const { return drops_; }

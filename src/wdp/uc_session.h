@@ -94,6 +94,8 @@ class UcSession final : private SendWindow::Waiter {
   // Those that came, copies not counted.
   uint64_t unique() const { return receive_path_.psns().unique(); }
   const Rtt& rtt() const { return rtt_; }
+  // See SessionControl.
+  Time unanswered_since() const { return control_.unanswered_since(); }
 
  private:
   static constexpr Duration kLinger = 1s;

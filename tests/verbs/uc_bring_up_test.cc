@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/counted.h"
 #include "tests/verbs/endpoint.h"
 #include "tests/verbs/raw_datagrams.h"
 
@@ -73,6 +74,9 @@ TEST(UcBringUp, the_higher_number_waits_as_long_as_it_is_called) {
 // wire.md 13: "if bring-up fails, WRs complete RETRY_EXC_ERR and QP -> ERR (better than silent
 // loss)"; 14.3 has it try for 10 s from RTS on at least.
 TEST(UcBringUp, a_peer_that_never_answers_is_given_up) {
+  const Adapter counting;  // from the first one on
+  const Counted silent("peer_silent");
+  testing::internal::CaptureStderr();
   for (const uint16_t port : {RawDatagrams::kLow, RawDatagrams::kHigh}) {
     Side side;
     RawDatagrams peer(own_gid(side.a), port);
@@ -92,6 +96,12 @@ TEST(UcBringUp, a_peer_that_never_answers_is_given_up) {
     ASSERT_EQ(ibv_query_qp(side.qp.get(), &attr, IBV_QP_STATE, &init), 0);
     EXPECT_EQ(attr.qp_state, IBV_QPS_ERR);
   }
+  // The user has been told meanwhile; once, for it is one peer.
+  const std::string words = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(silent.grown().contains("datagrams"));
+  const size_t at = words.find("answers nothing over UDP");
+  EXPECT_NE(at, std::string::npos) << words;
+  EXPECT_EQ(words.find("answers nothing over UDP", at + 1), std::string::npos) << words;
 }
 
 // The kernel's buffer is not as large as what may be posted: its own answers hold it back as

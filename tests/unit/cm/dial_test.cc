@@ -190,6 +190,50 @@ TEST_F(DialTest, AReplyThatNobodyCanLiveWithGetsTheRtrBeforeTheTerminate) {
   EXPECT_TRUE(ended_);
 }
 
+// A firewall that drops what begins a connection looks like this, and so does a listener whose
+// queue is full: one of the backlog and one beyond it are let in.
+TEST_F(DialTest, APeerThatDoesNotAnswerIsToldOfOnce) {
+  std::vector<port::TcpStream> queue;
+  for (int i = 0; i < 2; ++i) {
+    auto tcp = port::TcpStream::connect({}, listener_->local());
+    ASSERT_TRUE(tcp.ok());
+    pollfd p{.fd = tcp->fd(), .events = POLLOUT, .revents = 0};
+    ASSERT_EQ(::poll(&p, 1, 20'000), 1);
+    queue.push_back(std::move(*tcp));
+  }
+  testing::internal::CaptureStderr();
+  Dial& d = dial(true);
+  const auto silent = [&] {
+    return engine_->counters().peer_silent[static_cast<size_t>(stats::Silence::connecting)].value();
+  };
+  const auto until = std::chrono::steady_clock::now() + 25s;
+  while (silent() == 0 && std::chrono::steady_clock::now() < until) engine_->progress();
+  cancel(d);
+  const std::string words = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(silent(), 1U);
+  EXPECT_EQ(handler_.told, 0);
+  EXPECT_NE(words.find("warning: " + listener_->local().to_string() +
+                       " does not answer an attempt to connect over TCP"),
+            std::string::npos)
+      << words;
+  EXPECT_NE(words.find("firewall"), std::string::npos) << words;
+}
+
+// One that takes its time has acknowledged the Request.
+TEST_F(DialTest, APeerThatThinksAboutItIsNotSilent) {
+  Dial& d = dial(true);
+  accept();
+  ASSERT_EQ(hear(kRequest).size(), kRequest);
+  {
+    auto h = engine_->hold();
+    d.on_deadline(h.token());  // as after 3 s
+    EXPECT_EQ(
+        engine_->counters().peer_silent[static_cast<size_t>(stats::Silence::connecting)].value(),
+        0U);
+  }
+  cancel(d);
+}
+
 // A process that did not run meanwhile still sends them, and gives the peer time to wake up.
 TEST_F(DialTest, KicksThatComeLatePutOffTheEnd) {
   Dial& d = dial(true);

@@ -6,7 +6,9 @@ namespace weft::wdp {
 namespace {
 
 TEST_F(HandshakeTest, ReqRepRtu) {
+  EXPECT_TRUE(a.unanswered_since().is_never());
   connect();
+  EXPECT_EQ(a.unanswered_since(), now);
   EXPECT_EQ(a.state(), State::req_sent);
   const Said req = one(a, CtlType::req);
   EXPECT_GE(req.bytes.size(), WdpCtl::kMinRequest);
@@ -32,6 +34,8 @@ TEST_F(HandshakeTest, ReqRepRtu) {
   now = now + 3ms;
   hear(a, rep);
   EXPECT_EQ(a.state(), State::established);
+  EXPECT_TRUE(a.unanswered_since().is_never());
+  EXPECT_TRUE(b.unanswered_since().is_never()) << "who was called waits for nobody";
   const Said rtu = one(a, CtlType::rtu);
   EXPECT_EQ(rtu.ctl.token, SessionToken{0xb2});
   hear(b, rtu);

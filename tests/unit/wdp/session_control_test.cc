@@ -49,6 +49,22 @@ TEST_F(SessionControlTest, SilenceIsAskedAboutFiveTimesAndThenIsTheEnd) {
   EXPECT_TRUE(session->gone());
 }
 
+TEST_F(SessionControlTest, KnowsSinceWhenNothingIsAnswered) {
+  EXPECT_TRUE(session->unanswered_since().is_never());
+  ASSERT_EQ(wait(20s).size(), 1U);
+  const Time asked = now;
+  EXPECT_EQ(session->unanswered_since(), asked);
+  const WdpCtl again = wait(20s).at(0);
+  EXPECT_EQ(session->unanswered_since(), asked);
+  hear({.type = CtlType::kaa, .xid = again.xid});
+  EXPECT_TRUE(session->unanswered_since().is_never());
+  ASSERT_EQ(wait(20s).size(), 1U);
+  EXPECT_EQ(session->unanswered_since(), now);
+  later(1ms);
+  give(cut(write(1, 10, 0)));  // whatever comes is an answer
+  EXPECT_TRUE(session->unanswered_since().is_never());
+}
+
 TEST_F(SessionControlTest, WhateverComesPutsItOff) {
   later(9s);
   give(cut(write(1, 10, 0)));
