@@ -53,7 +53,7 @@ std::optional<nlohmann::json> Control::next() {
   return document;
 }
 
-bool Control::send_text(std::string text) {
+bool Control::send_text(const std::string& text) {
   unsent_ += text;
   return flush();
 }

@@ -65,7 +65,7 @@ class Control {
 
   // Sends, and keeps what the socket does not take. False: the connection broke.
   bool send(const nlohmann::json& document) { return send_text(document.dump() + "\n"); }
-  bool send_text(std::string text);
+  bool send_text(const std::string& text);
   bool flush();
   bool unsent() const { return !unsent_.empty(); }
 

@@ -77,7 +77,7 @@ class Datagrams {
   void took(const UdpEnd::Came& datagram);
   // What the peer has heard of a round; waits for what was overtaken, unless it is `all`.
   nlohmann::json heard(uint32_t all);
-  nlohmann::json have_sent(const nlohmann::json& question, uint32_t all);
+  nlohmann::json have_sent(const nlohmann::json& what, uint32_t all);
   unsigned tries(const DatagramFacts& way) const {
     return way.lost * 50 > way.sent ? kTriesWithLoss : kTries;
   }

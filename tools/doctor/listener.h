@@ -23,9 +23,9 @@ class Listener {
   // Hears what happens, in sentences.
   using Say = std::function<void(const std::string&)>;
 
-  // Takes `port` on TCP and UDP (0: any), and another one as programs on weft do. Throws Failed,
-  // with a sentence that names who holds the port.
-  Listener(uint16_t port, Say say);
+  // Takes port `number` on TCP and UDP (0: any), and another one as programs on weft do. Throws
+  // Failed, with a sentence that names who holds the port.
+  Listener(uint16_t number, Say say);
 
   uint16_t port() const { return doors_[0].number; }
   uint16_t program_port() const { return doors_[1].number; }
@@ -53,7 +53,7 @@ class Listener {
   };
   using Visitors = std::list<Visitor>;
 
-  static Door open_door(uint16_t port);
+  static Door open_door(uint16_t number);
   static Door any_door();
   int time_left(Time end) const;
   void let_in(Door& door);
