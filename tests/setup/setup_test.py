@@ -25,7 +25,7 @@ FAKES = {
           case $argument in
             indextargets) [ ! -e "$STATE/lists" ] || echo /var/lib/apt/lists/x_Packages; exit 0 ;;
             update) touch "$STATE/lists"; echo update >>"$STATE/asked"; exit 0 ;;
-            install) found=1 ;;
+            install) [ ! -e "$STATE/broken" ] || exit 100; found=1 ;;
             -*) ;;
             *) if [ "${found-}" ]; then echo "$argument" >>"$STATE/asked"; echo "$argument" >>"$STATE/installed"; fi ;;
           esac
@@ -105,6 +105,14 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(1, done.returncode)
         self.assertIn("there is no package libcli11-dev here: weft cannot be built without it", done.stderr)
         self.assertIn("cmake", self.read("asked"))
+
+    def test_what_there_is_not_is_named_also_when_apt_get_fails(self):
+        self.write("known", [p for p in self.everything if p != "chromium"])
+        self.write("broken", [])
+        done = self.run_setup()
+        self.assertEqual(1, done.returncode)
+        self.assertIn("apt-get could not install g++", done.stderr)
+        self.assertIn("there is no package chromium here", done.stderr)
 
     def test_the_sanitizers_are_those_of_the_clang_that_comes(self):
         self.write("clang", ["19"])
