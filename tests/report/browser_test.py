@@ -17,7 +17,7 @@ import example
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SMALLEST_TEXT = 9        # pixels, the size of the font in a drawing
 SMALLEST_WORDS = 12      # and in the text of the page
-TELEPHONE, WINDOW = 400, 1100  # pixels across
+SMALL_TELEPHONE, TELEPHONE, WINDOW = 320, 400, 1100  # pixels across
 TOUCH = 1.5              # pixels that boxes of text may share: they have a margin of their own
 
 # What the page is asked, by the page itself. It goes into a copy alone.
@@ -106,7 +106,7 @@ def of_words(seen):
 def of_drawing(drawing):
     """The same of a drawing."""
     svg, texts, found = drawing["svg"], [text for text in drawing["texts"] if text["text"]], []
-    if svg["width"] < 150 or svg["height"] < 100:
+    if svg["width"] < 130 or svg["height"] < 100:
         found.append(f"{svg['width']} x {svg['height']} pixels")
     if drawing["curves"] < 3:
         found.append("hardly anything is drawn")
@@ -141,16 +141,18 @@ def the_sample():
     return pathlib.Path(__file__, "../../../docs/sample-report.html").resolve().read_text(encoding="utf-8")
 
 
+def page_of(lines):
+    with tempfile.TemporaryDirectory() as folder:
+        results = example.write(pathlib.Path(folder, "results.jsonl"), lines)
+        result = example.weft("report", results, "-o", f"{folder}/report")
+        assert result.returncode == 0, result.stderr
+        return pathlib.Path(folder, "report", "index.html").read_text(encoding="utf-8")
+
+
 class BrowserTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        results = example.write(pathlib.Path(cls.folder.name, "results.jsonl"), example.everything())
-        output = pathlib.Path(cls.folder.name, "report")
-        result = example.weft("report", results, "-o", str(output))
-        assert result.returncode == 0, result.stderr
-        cls.page = (output / "index.html").read_text(encoding="utf-8")
+        cls.page = page_of(example.everything())
         cls.seen = look(cls.page, WINDOW)
 
     def test_every_figure_is_readable(self):
@@ -163,6 +165,10 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(complaints(seen), [])
         self.assertGreater(len(seen["scrolls"]), 10)
 
+    def test_with_power_too(self):
+        """The words at the axes are other, longer ones."""
+        self.assertEqual(complaints(look(page_of(example.metered(example.everything())), TELEPHONE)), [])
+
     def test_labels_of_the_axes_are_text(self):
         texts = {figure["id"]: {text["text"] for drawing in figure["drawings"] for text in drawing["texts"]} for figure in self.seen["figures"]}
         for name, words in {"figure-3": ("time (s)", "TCP sockets"), "figure-10": ("goodput (Gb/s)", "8k", "2M", "UC Write"),
@@ -170,7 +176,7 @@ class BrowserTest(unittest.TestCase):
             self.assertLessEqual(set(words), texts[name])
 
     def test_so_is_the_sample_in_the_docs(self):
-        for width in (WINDOW, TELEPHONE):
+        for width in (WINDOW, TELEPHONE, SMALL_TELEPHONE):
             with self.subTest(width):
                 seen = look(the_sample(), width)
                 self.assertEqual({figure["id"] for figure in seen["figures"]}, {figure["id"] for figure in self.seen["figures"]})

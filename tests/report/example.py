@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import unittest
@@ -88,6 +89,14 @@ def everything():
                 lines.append(fastest(transport, 6 + 0.5 * repetition if transport == "uc" else 2, repetition, 0.25 if transport == "uc" else 0.5, group))
         lines.append(disk("dd", 10, repetition))
     return lines
+
+
+def metered(lines):
+    """The same lines with power, which has nothing to do with their CPU."""
+    chance = random.Random(len(lines))
+    return [dict(line, watts=line["cpus"] and chance.uniform(1, 400)) if line["kind"] == "sample" else
+            dict(line, energy={"watts": 20, "of": "package"},
+                 figures=dict(line["figures"], watts=chance.uniform(1, 400), gbps_per_w=10 ** chance.uniform(-3, 3))) for line in lines]
 
 
 def write(path, lines):

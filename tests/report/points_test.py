@@ -31,14 +31,6 @@ def scattered(seed):
     return lines
 
 
-def metered(lines):
-    """The same with power that has nothing to do with the CPU."""
-    chance = random.Random(len(lines))
-    return [dict(line, watts=line["cpus"] and chance.uniform(1, 400)) if line["kind"] == "sample" else
-            dict(line, energy={"watts": 20, "of": "package"},
-                 figures=dict(line["figures"], watts=chance.uniform(1, 400), gbps_per_w=10 ** chance.uniform(-3, 3))) for line in lines]
-
-
 class PointsTest(unittest.TestCase):
     def look(self, lines, *words):
         with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +58,7 @@ class PointsTest(unittest.TestCase):
                 self.check(scattered(seed))
 
     def test_of_power(self):
-        self.check(metered(scattered(4)))
+        self.check(example.metered(scattered(4)))
 
     def test_of_transports_in_another_order(self):
         """What is drawn last is what an axis that was settled too early cuts off."""

@@ -27,6 +27,7 @@ matplotlib.rcParams.update({
 Drawn = collections.namedtuple("Drawn", "figures caption rows")
 
 MORE, LESS = "more is better", "less is better"
+SMALL = 9.5  # points, of legends
 
 WATTS = "receiver's and sender's power (W)"
 CPU = "CPU of the receiver (s/GB)"
@@ -65,14 +66,14 @@ def cost(results):
 
 def panels(count, height=3.3):
     """(figures, the axes of each). Each is small enough to be read on a telephone: the page puts as many in a row as fit."""
-    width = 4.6 if count < 3 else 2.3  # inches
+    width = 4.2 if count < 3 else 2.1  # inches
     figures = [Figure(figsize=(width, height)) for _ in range(count)]
     return figures, [figure.subplots() for figure in figures]
 
 
 def put_legend(axes):
     """Below the axis, for more curves than leave room among them."""
-    axes.legend(fontsize=9, ncols=3, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), columnspacing=1.2, handlelength=1.6)
+    axes.legend(fontsize=SMALL, ncols=3, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), columnspacing=1.2, handlelength=1.6)
 
 
 def from_zero(axes, room=1.0):
@@ -113,7 +114,7 @@ def bars(axes, spreads, label, better, names=kept.TRANSPORTS):
     axes.set_yticks(list(places), [names[transport] for transport in spreads])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel(f"{label}, {better}")
+    axes.set_xlabel(f"{label}\n{better}")
 
 
 def draw_spreads(axes, points, colour, label, style="-"):

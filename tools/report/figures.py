@@ -6,7 +6,7 @@ import groups as alike
 import paper_numbers as paper
 import results as kept
 from drawing import (bars, colour_of, COLOURS, cost, draw_by_size, draw_spreads, draw_trace, Drawn, from_zero, GOODPUT, label_values, LESS,
-                     line_style, MORE, number, panels, put_legend, size_name, told, trace_value)
+                     line_style, MORE, number, panels, put_legend, size_name, SMALL, told, trace_value)
 from figures_streams import disk, streams, streams_net, sustained
 
 
@@ -111,7 +111,7 @@ def two_peaks(results, first, second):
         place.set_ylabel(text)
         from_zero(place, room=1.3)  # for the legend
         if place.get_lines():
-            place.legend(fontsize=9, ncols=2, loc="upper center")
+            place.legend(fontsize=SMALL, ncols=2, loc="upper center")
         else:
             place.text(0.5, 0.5, "no rates in these samples", ha="center", transform=place.transAxes)
     figure_name, _, unit = cost(results)

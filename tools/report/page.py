@@ -10,7 +10,7 @@ STYLE = """
 body { font: 16px/1.5 'DejaVu Sans', sans-serif; color: #222; background: #fff; max-width: 980px; margin: 2em auto; padding: 0 1em; }
 h1 { line-height: 1.2; } h2 { margin-top: 2.2em; border-top: 1px solid #ccc; padding-top: 0.8em; }
 figure { margin: 1em 0; } figcaption, .note { color: #444; font-size: 0.92em; }
-.drawings { display: flex; flex-wrap: wrap; gap: 0.6em; margin-bottom: 0.6em; } .drawings svg { min-width: 0; max-width: 100%; height: auto; }
+.drawings { display: flex; flex-wrap: wrap; gap: 0.6em; margin-bottom: 0.6em; } .drawings svg { flex: 1 1 auto; min-width: 0; max-width: min(100%, 30em); height: auto; }
 .scrolls { overflow-x: auto; margin: 1em 0; } .scrolls:focus { outline: 2px solid #0072B2; }
 table { border-collapse: collapse; font-size: 0.88em; width: 100%; } .wide { min-width: 46em; }
 th, td { text-align: left; padding: 0.3em 0.8em 0.3em 0; border-bottom: 1px solid #ddd; vertical-align: top; overflow-wrap: break-word; }
@@ -19,7 +19,7 @@ code { background: #f3f3f3; padding: 0.1em 0.3em; overflow-wrap: anywhere; } .mi
 .unmetered { background: #eef3f8; padding: 0.8em 1em; }
 @media (max-width: 600px) {
   body { margin: 1em auto; } h1 { font-size: 1.5em; } h2 { font-size: 1.25em; }
-  .drawings svg { width: 100%; } .drawings svg.small { width: calc(50% - 0.3em); }
+  .drawings svg { width: 100%; max-width: 100%; } .drawings svg.small { flex: none; width: calc(50% - 0.3em); }
 }
 """
 
