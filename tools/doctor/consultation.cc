@@ -61,14 +61,15 @@ Consultation::Consultation(const port::Address& to, std::chrono::milliseconds pa
 
 nlohmann::json Consultation::ask(const nlohmann::json& question) {
   if (!control_.send(question)) throw Failed("the connection broke");
-  for (;;) {
+  for (bool open = true;; open = control_.fetch()) {
     if (auto answer = control_.next()) {
       if (answer->contains("error")) throw Failed(answer->value("error", std::string{"an error"}));
       return *answer;
     }
+    // It may have said why.
+    if (!open) throw Failed("it closed the connection");
     if (control_.unsent() && !control_.flush()) throw Failed("the connection broke");
     if (!wait_readable(control_.fd(), kPatience)) throw Failed("it does not answer");
-    if (!control_.fetch()) throw Failed("it closed the connection");
   }
 }
 
