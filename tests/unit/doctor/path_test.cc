@@ -104,6 +104,23 @@ TEST(Path, AGoodOne) {
   expect(*report, "udp-back", "ok", "up to 9000 bytes");
 }
 
+TEST(Path, OneOfIpv6DropsLargePackets) {
+  const auto report = apart([]() -> std::optional<std::vector<Finding>> {
+    const test::TwoHosts hosts;
+    if (!hosts.made() || !hosts.narrow(9000) ||
+        !hosts.filter_far(test::TwoHosts::Hook::input, "meta length \\> 4000 drop")) {
+      return std::nullopt;
+    }
+    return examine_far(hosts, "fe80::2%wire");
+  });
+  if (!report) GTEST_SKIP() << kSkip;
+  expect(*report, "address", "ok", "[fe80::2]");
+  expect(*report, "tcp-there", "problem", "those of 4000 bytes pass");
+  expect(*report, "udp-there", "problem", "packets of more than 4000 bytes vanish");
+  expect(*report, "tcp-back", "ok", "packets of 9000 bytes");
+  expect(*report, "udp-back", "ok", "up to 9000 bytes");
+}
+
 TEST(Path, ItsMiddleDropsLargePacketsAndSaysNothing) {
   const auto report = apart([]() -> std::optional<std::vector<Finding>> {
     const test::NarrowPath path(false);
