@@ -41,7 +41,14 @@ int ConnectionId::bind_socket(const port::Address& at) {
   bound_ = std::move(*bound);
   source_ = at;
   source_.set_port(bound_.local().port());
+  any_port_ = at.port() == 0;
   return 0;
+}
+
+// As the kernel's rdma_cm does. The dial goes out by this very socket, so that it is no descriptor
+// more. Where none is to be had, of a descriptor or a port, the dial takes what there is then.
+void ConnectionId::take_port(Token&) {
+  (void)bind_socket(source_);
 }
 
 int ConnectionId::start_listening(Token& token, int backlog) {

@@ -55,6 +55,12 @@ int DatagramId::queue_pair_attributes(QpState state, verbs::QpType, verbs::QpAtt
   }
 }
 
+// The one that its questions come from: all of this process have one socket, and the peer sees its
+// port.
+void DatagramId::take_port(Token& token) {
+  source_.set_port(Inquiries::on(token).own_port(token));
+}
+
 // --- asking
 
 int DatagramId::connect(verbs::QueuePair* pair, const ConnectionParameters& parameters) {
