@@ -6,7 +6,8 @@
 #include <cerrno>
 
 #include "base/log.h"
-#include "device/gid_table.h"
+#include "config/options.h"
+#include "device/device.h"
 #include "port/udp_bind.h"
 
 namespace weft::cm {
@@ -32,7 +33,11 @@ bool ConnectionId::on_device() const {
   // programs build on that: libfabric binds "localhost" to find out whether there is RDMA, and
   // where that is on a device it tells its peers 127.0.0.1 (mpi.md 2.3).
   const Addresses a = addresses();
-  return a.destination.valid() || !device::is_loopback(a.source_gid);
+  if (a.destination.valid() || !device::is_loopback(a.source_gid)) return true;
+  // Not so where loopback is what the device itself comes with: nobody else can be meant. The
+  // kernel's siw on `lo` is like that.
+  const device::Device d = device::device_of_host(config::options());
+  return !d.gids.empty() && device::is_loopback(d.gids.front().gid);
 }
 
 int ConnectionId::bind_socket(const port::Address& at) {
