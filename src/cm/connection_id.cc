@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "cm/port_taken.h"
 #include "config/options.h"
 #include "device/device.h"
 #include "port/udp_bind.h"
@@ -42,7 +43,10 @@ bool ConnectionId::on_device() const {
 
 int ConnectionId::bind_socket(const port::Address& at) {
   auto bound = port::TcpListener::bind(at, one_family_);
-  if (!bound.ok()) return bound.error().code;
+  if (!bound.ok()) {
+    if (bound.error().code == EADDRINUSE && at.port() != 0) say_tcp_port_taken(at);
+    return bound.error().code;
+  }
   bound_ = std::move(*bound);
   source_ = at;
   source_.set_port(bound_.local().port());
@@ -64,7 +68,10 @@ int ConnectionId::start_listening(Token& token, int backlog) {
   if (type_of_service_) bound_.set_type_of_service(*type_of_service_);
   const auto started =
       bound_.start(backlog > 0 ? std::max(backlog, kLeastBacklog) : kDefaultBacklog);
-  if (!started.ok()) return started.error().code;
+  if (!started.ok()) {
+    if (started.error().code == EADDRINUSE) say_tcp_port_taken(source_);
+    return started.error().code;
+  }
   listener_ = &Listener::start(token, *this, std::move(bound_));
   // wire.md 9.1: "A PS_TCP listener binds UDP as well, for UC; where that port is taken ... it
   // serves RC alone and says so."

@@ -73,6 +73,27 @@ TEST(CmLoopback, IsOnTheDeviceWhereThereIsNoOtherAddress) {
   if (!here) GTEST_SKIP() << "no network of its own can be made here";
 }
 
+// On InfiniBand a server listens on one number by TCP and by rdma_cm.
+TEST(CmPort, ThatASocketOfThisProcessHasIsRefusedWithASentence) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto bind_both = [](bool by_udp) {
+    const int own = socket(AF_INET, by_udp ? SOCK_DGRAM : SOCK_STREAM, 0);
+    sockaddr_in at = loopback();
+    socklen_t size = sizeof at;
+    if (bind(own, any_of(at), size) != 0 || getsockname(own, any_of(at), &size) != 0) _exit(2);
+    if (!by_udp && listen(own, 1) != 0) _exit(3);
+    const OwnedChannel channel{rdma_create_event_channel()};
+    rdma_cm_id* id = nullptr;
+    if (rdma_create_id(channel.get(), &id, nullptr, by_udp ? RDMA_PS_UDP : RDMA_PS_TCP) != 0) {
+      _exit(4);
+    }
+    _exit(rdma_bind_addr(id, any_of(at)) == -1 && errno == EADDRINUSE ? 0 : 5);
+  };
+  EXPECT_EXIT(bind_both(false), testing::ExitedWithCode(0),
+              "TCP port [0-9]+ is taken, by a socket of this process .descriptor [0-9]+.");
+  EXPECT_EXIT(bind_both(true), testing::ExitedWithCode(0), "UDP port [0-9]+ is taken");
+}
+
 TEST_F(CmId, AnAddressThatOthersReachIsOnTheDevice) {
   ibv_context** devices = rdma_get_devices(nullptr);
   ASSERT_NE(devices, nullptr);
