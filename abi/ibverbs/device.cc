@@ -13,6 +13,7 @@
 #include "abi/ibverbs/errors.h"
 #include "abi/ibverbs/file_hook.h"
 #include "abi/ibverbs/objects.h"
+#include "abi/ibverbs/signal_hook.h"
 #include "cm/core.h"
 #include "config/options.h"
 #include "device/device.h"
@@ -123,6 +124,7 @@ int ibv_get_device_index(ibv_device*) {
 ibv_context* ibv_open_device(ibv_device* device) try {
   verbs::Adapter* adapter = cm::adapter();
   if (adapter == nullptr) return refuse_object(EMFILE);
+  hook_signals();
   auto c = std::make_unique<AbiContext>(*adapter, device::query_device(config::options()));
   if (!c->core.events().valid()) {
     return refuse_object(EMFILE, "cannot open weft0: no file descriptor is left (ulimit -n)");

@@ -1,8 +1,6 @@
 #include "abi/ibverbs/file_hook.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <link.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,11 +14,9 @@
 #include <exception>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "abi/ibverbs/imports.h"
+#include "abi/ibverbs/loaded_objects.h"
 #include "abi/ibverbs/query.h"
-#include "base/log.h"
 #include "config/options.h"
 #include "device/device.h"
 #include "port/fd.h"
@@ -183,66 +179,11 @@ bool is_concerned(const char* path) {
   return file.starts_with("libuc") || file.starts_with("libmca");
 }
 
-std::vector<std::string> concerned_libraries() {
-  std::vector<std::string> paths;
-  ::dl_iterate_phdr(
-      [](dl_phdr_info* object, size_t, void* to) {
-        try {
-          if (is_concerned(object->dlpi_name)) {
-            static_cast<std::vector<std::string>*>(to)->emplace_back(object->dlpi_name);
-          }
-          return 0;
-        } catch (const std::bad_alloc&) {
-          return 1;  // no exception may pass through the loader
-        }
-      },
-      &paths);
-  return paths;
-}
-
-// Waits until whoever loads it has finished, because relocation would undo what is done here, and
-// keeps it loaded.
-class Pin {
- public:
-  explicit Pin(const std::string& path)
-      : handle_(::dlopen(path.c_str(), RTLD_NOLOAD | RTLD_LAZY)) {}
-  ~Pin() {
-    if (handle_ != nullptr) ::dlclose(handle_);
-  }
-  Pin(const Pin&) = delete;
-  Pin& operator=(const Pin&) = delete;
-
-  const link_map* map() const { return static_cast<const link_map*>(handle_); }
-
- private:
-  void* handle_;
-};
-
-void hook(const link_map& library) {
-  ::dl_iterate_phdr(
-      [](dl_phdr_info* object, size_t, void* of) {
-        const auto& wanted = *static_cast<const link_map*>(of);
-        if (object->dlpi_addr != wanted.l_addr ||
-            std::strcmp(object->dlpi_name, wanted.l_name) != 0) {
-          return 0;
-        }
-        replace_imports(*object, replacement_of);
-        return 1;
-      },
-      const_cast<link_map*>(&library));
-}
-
 }  // namespace
 
 void hook_files() noexcept try {
   if (config::options().no_hook) return;
-  for (const std::string& path : concerned_libraries()) {
-    const Pin library{path};
-    // Unloaded meanwhile.
-    if (library.map() == nullptr) continue;
-    hook(*library.map());
-    WEFT_LOG(debug, "%s finds the device file of weft0", path.c_str());
-  }
+  replace_in_objects(is_concerned, replacement_of);
 } catch (const std::exception&) {
   // No memory: UCX finds no device then, and goes without.
 }

@@ -5,6 +5,7 @@
 
 #include "abi/ibverbs/errors.h"
 #include "abi/ibverbs/objects.h"
+#include "abi/ibverbs/signal_hook.h"
 
 namespace weft::abi {
 namespace {
@@ -76,6 +77,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova
                          unsigned requested) try {
   AbiContext& c = context_of(pd);
   if (!c.alive()) return refuse_dead_object();
+  hook_signals();  // of what was loaded since the device was opened
   auto mr = std::make_unique<AbiMr>();
   const auto region = c.core.adapter().memory().add(object(pd).core, address, length,
                                                     zero_based(requested, iova), rights(requested));

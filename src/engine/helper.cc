@@ -62,10 +62,12 @@ Result<Ok, port::SystemError> make_engine_fds(EngineFds& fds) {
 }
 
 void Engine::start_helper() {
-  // Signals are the program's: none of them is ever delivered to this thread.
+  // Signals are the program's: none of them is ever delivered to this thread, but for those that it
+  // brings upon itself. Blocked, they would end the process before any handler runs.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, own);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   helper_ = std::thread([this, maker = schedule_of(0)] {
     schedule_.begin(maker);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "config/options.h"
 #include "port/adapter_port.h"
+#include "port/memory_faults.h"
 #include "verbs/queue_pair.h"
 #include "verbs/uc_transport.h"
 
@@ -71,6 +72,7 @@ Adapter::Adapter()
           has_fixed_numbers()) {}
 
 bool Adapter::start() {
+  port::catch_memory_faults();
   const unsigned wanted = engines_wanted();
   counters_ = std::make_unique<observe::CounterMemory>(wanted, config::options().counters);
   for (unsigned i = 0; i < wanted; ++i) {

@@ -1,0 +1,120 @@
+#include "base/guarded.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include "tests/support/fault_catcher.h"
+
+namespace weft {
+namespace {
+
+// Three pages; the one in the middle cannot be reached.
+class Hole {
+ public:
+  explicit Hole(int protection)
+      : begin_(static_cast<std::byte*>(::mmap(nullptr, 3 * page(), PROT_READ | PROT_WRITE,
+                                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    std::memset(begin_, 0x5a, 3 * page());
+    ::mprotect(begin_ + page(), page(), protection);
+  }
+  ~Hole() { ::munmap(begin_, 3 * page()); }
+  Hole(const Hole&) = delete;
+  Hole& operator=(const Hole&) = delete;
+
+  static size_t page() { return static_cast<size_t>(::getpagesize()); }
+  std::byte* before() const { return begin_ + page(); }      // its end
+  std::byte* behind() const { return begin_ + 2 * page(); }  // its beginning
+
+ private:
+  std::byte* begin_;
+};
+
+class Guarded : public testing::TestWithParam<GuardedCopy> {
+  const test::FaultCatcher faults_;
+};
+INSTANTIATE_TEST_SUITE_P(Ways, Guarded, testing::Values(copy_guarded, copy_guarded_anywhere),
+                         [](const auto& p) {
+                           return p.param == copy_guarded ? "Best" : "Anywhere";
+                         });
+
+std::vector<std::byte> pattern(size_t n) {
+  std::vector<std::byte> v(n);
+  for (size_t i = 0; i < n; ++i) v[i] = static_cast<std::byte>(i * 7 + (i >> 8) + 1);
+  return v;
+}
+
+TEST_P(Guarded, CopiesEveryLengthAndNothingElse) {
+  const auto from = pattern(1000);
+  for (size_t n = 0; n <= 600; ++n) {
+    for (const size_t at : {size_t{0}, size_t{1}, size_t{9}, size_t{63}}) {
+      std::vector<std::byte> to(n + 200, std::byte{0xcc});
+      ASSERT_TRUE(GetParam()(&to[at + 1], &from[at], n));
+      ASSERT_EQ(std::memcmp(&to[at + 1], &from[at], n), 0) << n;
+      for (size_t i = 0; i < to.size(); ++i) {
+        if (i <= at || i > at + n) {
+          ASSERT_EQ(to[i], std::byte{0xcc}) << n << ' ' << i;
+        }
+      }
+    }
+  }
+  const auto large = pattern(100'000);
+  std::vector<std::byte> to(large.size());
+  ASSERT_TRUE(GetParam()(to.data(), large.data(), large.size()));
+  EXPECT_TRUE(to == large);
+}
+
+TEST_P(Guarded, SaysThatOneByteCannotBeRead) {
+  const Hole hole(PROT_NONE);
+  std::vector<std::byte> to(2000);
+  for (size_t n = 1; n < 1500; n += 1 + n / 40) {
+    EXPECT_TRUE(GetParam()(to.data(), hole.before() - n, n)) << n;
+    EXPECT_TRUE(GetParam()(to.data(), hole.behind(), n)) << n;
+    EXPECT_FALSE(GetParam()(to.data(), hole.before() - n + 1, n)) << n;
+    EXPECT_FALSE(GetParam()(to.data(), hole.behind() - 1, n)) << n;
+  }
+}
+
+TEST_P(Guarded, SaysThatOneByteCannotBeWritten) {
+  const auto from = pattern(2000);
+  for (const int protection : {PROT_NONE, PROT_READ}) {
+    const Hole hole(protection);
+    for (size_t n = 1; n < 1500; n += 1 + n / 40) {
+      EXPECT_TRUE(GetParam()(hole.before() - n, from.data(), n)) << n;
+      EXPECT_EQ(std::memcmp(hole.before() - n, from.data(), n), 0) << n;
+      EXPECT_FALSE(GetParam()(hole.before() - n + 1, from.data(), n)) << n;
+      EXPECT_FALSE(GetParam()(hole.behind() - 1, from.data(), n)) << n;
+    }
+  }
+}
+
+TEST_P(Guarded, SignalsAreAsBeforeAfterAFault) {
+  sigset_t before;
+  sigset_t after;
+  const Hole hole(PROT_NONE);
+  std::byte b{};
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &before);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(GetParam()(&b, hole.before(), 1));
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &after);
+  for (int n = 1; n < 32; ++n) EXPECT_EQ(sigismember(&before, n), sigismember(&after, n)) << n;
+}
+
+TEST_P(Guarded, ExchangesAsTheProcessorDoes) {
+  uint64_t word = 5;
+  uint64_t expected = 4;
+  EXPECT_EQ(compare_exchange_guarded(&word, expected, 9), Exchange::other_value);
+  EXPECT_EQ(expected, 5U);
+  EXPECT_EQ(word, 5U);
+  EXPECT_EQ(compare_exchange_guarded(&word, expected, 9), Exchange::done);
+  EXPECT_EQ(word, 9U);
+  const Hole hole(PROT_READ);
+  EXPECT_EQ(compare_exchange_guarded(reinterpret_cast<uint64_t*>(hole.before()), expected, 9),
+            Exchange::unreachable);
+}
+
+}  // namespace
+}  // namespace weft
