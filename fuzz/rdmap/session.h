@@ -69,7 +69,7 @@ class Session {
   void abort();
   void leave();
   void local_operations_fail() { host_.local_result = rdmap::Status::window_bind; }
-  void own_memory_lost() { stream_.own_memory_lost(false); }
+  void own_memory_lost() { stream_.source_lost(source_.data()); }
   void set_rnr(uint8_t retry, uint8_t timer) { stream_.set_rnr(retry, timer); }
   void trim() { stream_.trim(); }
 

@@ -41,7 +41,6 @@ rdmap::StreamConfig config_for(Start start, uint8_t agreed) {
                                 .ird = kReads,
                                 .ord = kReads},
                         .initiator = !is_responder(start) && !bit(3),
-                        .crc_first = bit(4),
                         .llp_completion = bit(5),
                         .big_fpdu = bit(6),
                         .rnr_retry = static_cast<uint8_t>(bit(7) ? 1 : 7)};

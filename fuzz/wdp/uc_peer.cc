@@ -109,7 +109,7 @@ void UcPeer::give_in_two_steps(Bytes datagram) {
   const auto front = exact(datagram, std::min(datagram.size(), WdpData::kLook));
   if (!session_->direct(front, datagram.size(), places)) return give(datagram);
   FUZZ_CHECK(!crc_);
-  wdp::place(datagram.subspan(WdpData::kSize), places);
+  FUZZ_CHECK(wdp::place(datagram.subspan(WdpData::kSize), places));
   session_->direct_received(now_);
 }
 

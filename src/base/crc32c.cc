@@ -5,6 +5,8 @@
 #include <array>
 #include <vector>
 
+#include "base/guarded.h"
+
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #endif
@@ -122,16 +124,16 @@ const char* crc32c_engine() {
   return engines().name;
 }
 
-void copy_with_crc(std::byte* to, Bytes from, Crc32c& crc) {
-  // 16 KB stay in the first-level cache between the copy and the CRC.
+bool copy_with_crc(std::byte* to, Bytes from, Crc32c& crc) {
   constexpr size_t kBlock = 16 * 1024;
   while (!from.empty()) {
     const Bytes block = from.first(from.size() < kBlock ? from.size() : kBlock);
-    std::memcpy(to, block.data(), block.size());
+    if (!copy_guarded(to, block.data(), block.size())) return false;
     crc.update(Bytes{to, block.size()});
     to += block.size();
     from = from.subspan(block.size());
   }
+  return true;
 }
 
 }  // namespace weft

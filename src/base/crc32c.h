@@ -38,7 +38,8 @@ struct Crc32cEngine {
 };
 std::span<const Crc32cEngine> crc32c_engines();
 
-// Copies and computes in one call; the bytes are still in cache for the second of the two.
-void copy_with_crc(std::byte* to, Bytes from, Crc32c& crc);
+// Copies from memory that may change meanwhile, and computes the CRC of what arrived, in blocks
+// that stay in the first-level cache. False where the memory is gone (base/guarded.h).
+[[nodiscard]] bool copy_with_crc(std::byte* to, Bytes from, Crc32c& crc);
 
 }  // namespace weft

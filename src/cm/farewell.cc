@@ -20,7 +20,7 @@ void write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
   wire::TaggedHeader{.control = {.tagged = true, .last = true, .opcode = wire::Opcode::write},
                      .stag = Stag{1}}
       .encode(header);
-  writer.write(batch, header, {});
+  writer.write(batch, header);
 }
 
 void write_rtr(mpa::Rtr rtr, mpa::FpduWriter& writer, mpa::TxBatch& batch) {
@@ -35,10 +35,10 @@ void write_rtr(mpa::Rtr rtr, mpa::FpduWriter& writer, mpa::TxBatch& batch) {
                            .msn = Msn{1}}
           .encode(header);
       wire::ReadRequest{.source_stag = Stag{1}}.encode(header + wire::UntaggedHeader::kSize);
-      writer.write(batch, header, {});
+      writer.write(batch, header);
       break;
     case mpa::Rtr::fpdu:
-      writer.write(batch, {}, {});
+      writer.write(batch, {});
       break;
     case mpa::Rtr::none:
       break;
@@ -52,7 +52,7 @@ void write_terminate(wire::TermError error, mpa::FpduWriter& writer, mpa::TxBatc
                        .msn = Msn{1}}
       .encode(message);
   const size_t size = wire::Terminate{.error = error}.encode(message + wire::UntaggedHeader::kSize);
-  writer.write(batch, Bytes{message, wire::UntaggedHeader::kSize + size}, {});
+  writer.write(batch, Bytes{message, wire::UntaggedHeader::kSize + size});
 }
 
 }  // namespace

@@ -8,7 +8,6 @@ rdmap::StreamConfig stream_settings(const mpa::Parameters& parameters, bool init
   const config::Options& o = config::options();
   return {.mpa = parameters,
           .initiator = initiator,
-          .crc_first = o.crc_first,
           .llp_completion = o.completion == config::CompletionRule::llp,
           .big_fpdu = o.big_fpdu,
           .rnr_wait = o.rnr_wait,

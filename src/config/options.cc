@@ -220,10 +220,6 @@ std::vector<OptionInfo> make_table() {
           "LID of the port; 0 takes the low 16 bits of the first IPv4 address, which is "
           "what peers resolve."),
       word<&O::crc>("crc", "Whether MPA asks for CRC32C on every FPDU; off leaves it to the peer."),
-      word<&O::crc_first>(
-          "crc_first",
-          "Whether the CRC of an FPDU is checked before its bytes are placed, at the cost of one "
-          "more copy."),
       word<&O::ext>(
           "ext",
           "Whether weft offers its extensions (immediate data, atomics, completion at the peer) to "

@@ -42,7 +42,6 @@ struct Options {
   std::string ip;
   uint16_t lid = 0;
   bool crc = true;
-  bool crc_first = false;
   Extensions ext = Extensions::automatic;
   CompletionRule completion = CompletionRule::delivered;
   bool big_fpdu = false;

@@ -22,6 +22,8 @@ class Ulp {
   // Its first look at a segment that is in order; takes what it needs to place it.
   virtual Verdict open(const Segment& s) = 0;
   virtual Verdict where(const Segment& s, size_t offset, size_t length, PieceList& places) = 0;
+  // The memory that where() named cannot be reached: whose fault it is, and why the stream ends.
+  virtual wire::TermError unreachable(const Segment& s) = 0;
   virtual Verdict deliver(const Segment& s) = 0;
 };
 
@@ -36,6 +38,7 @@ class SegmentReceiver final : public mpa::UlpduSink {
   Verdict where(size_t offset, size_t length, PieceList& places) override {
     return ulp_.where(segment_, offset, length, places);
   }
+  wire::TermError unreachable() override { return ulp_.unreachable(segment_); }
   Verdict deliver() override;
 
   // The segment that the last call was about: what a Terminate quotes. `valid` once its header was

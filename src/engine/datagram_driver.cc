@@ -108,7 +108,7 @@ void DatagramDriver::posted(Token& token, DatagramSpeaker& speaker) {
 }
 
 void DatagramDriver::let_go(Token& token, DatagramSpeaker& speaker, bool leaves) {
-  if (filler_ == &speaker) train_.detach();
+  if (filler_ == &speaker) (void)train_.detach();
   if (!leaves) return;
   if (waits_for_ == &speaker) {
     waits_for_ = nullptr;
@@ -178,7 +178,7 @@ void DatagramDriver::on_deadline(Token& token) {
 }
 
 void DatagramDriver::on_memory_retired(Token&) {
-  train_.detach();
+  (void)train_.detach();
 }
 
 // Whoever was being served is left in the middle, and knows best what to end for it. What was only

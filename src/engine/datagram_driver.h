@@ -186,6 +186,7 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   void call_paced(Token& token);
   bool next_train(Token& token);
   void push_train(Token& token);
+  void source_lost(Token& token);
   void train_gone(Token& token, bool sent);
   void refused_as_too_big(Token& token, size_t size);
   void end_if_unused(Token& token);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <new>
 #include <utility>
 
+#include "base/guarded.h"
 #include "engine/datagram_driver.h"
 #include "engine/uc_link.h"
 
@@ -33,6 +35,22 @@ constexpr Duration kReceiveWait = 10ms;
 
 bool is_large(const UdpSocket::Received& r) {
   return r.bytes >= kLarge && r.segment == r.bytes;
+}
+
+// After the kernel could not: a handler of the program's may have made them accessible by now, for
+// the next datagram; this one is lost.
+bool reachable(const PieceList& places) {
+  constexpr uintptr_t kPage = 4096;  // the least of any machine
+  for (const IoVec& v : places.pieces()) {
+    const auto begin = reinterpret_cast<uintptr_t>(v.iov_base);
+    for (uintptr_t at = begin; at < begin + v.iov_len; at = (at / kPage + 1) * kPage) {
+      // A word of this page: written as it is.
+      auto* word = reinterpret_cast<uint64_t*>(at / sizeof(uint64_t) * sizeof(uint64_t));
+      uint64_t zero = 0;
+      if (compare_exchange_guarded(word, zero, 0) == Exchange::unreachable) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -130,7 +148,15 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
   const auto r = socket_.receive_into({pieces.data(), 1 + places.pieces().size()});
   auto& counters = token.engine().counters();
   counters.receive_calls.add();
-  // EFAULT: the program has unmapped its region. The datagram is lost.
+  if (r.error == EFAULT && !reachable(places)) {
+    // The program has unmapped its region (docs/design/06).
+    UcLink* link = link_of(&connection);
+    current_ = link;
+    connection.direct_unreachable(token.now());
+    current_ = nullptr;
+    if (link != nullptr) look_at(*link);
+    return 0;
+  }
   if (r.would_block || r.error != 0) return 0;
   if (r.bytes != header.size() + places.bytes() ||
       !std::equal(header.begin(), header.end(), seen.begin())) {

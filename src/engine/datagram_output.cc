@@ -89,6 +89,7 @@ bool DatagramDriver::next_train(Token& token) {
 }
 
 void DatagramDriver::push_train(Token& token) {
+  if (train_.lost()) return source_lost(token);
   const wdp::Path& path = train_.path();
   const uint32_t scope = interface_of(path.from, path.to.address);
   const port::Address to = socket_.address_of(path.to.address, path.to.port, scope);
@@ -123,10 +124,9 @@ void DatagramDriver::push_train(Token& token) {
   } else if (r.too_big) {
     refused_as_too_big(token, std::min(train_.segment_size(), train_.bytes() - sent_));
   } else if (r.error == EFAULT) {
-    // The program unmapped memory that is registered (design.md decision 10).
-    DatagramSpeaker* s = filler_;
-    train_gone(token, false);
-    if (s != nullptr) s->own_memory_lost(token);
+    // Copied here the bytes are there after all, once a handler of the program's has made them
+    // accessible; or they are gone.
+    if (!train_.detach()) source_lost(token);
   } else if (r.error != 0) {
     // No route, no permission: lost on its way, as anywhere further on. Of what goes one by one the
     // next datagram may fare better.
@@ -136,6 +136,13 @@ void DatagramDriver::push_train(Token& token) {
     sent_ += gone;
     if (sent_ >= train_.bytes()) train_gone(token, true);
   }
+}
+
+// The program has unmapped memory that is registered (docs/design/06).
+void DatagramDriver::source_lost(Token& token) {
+  DatagramSpeaker* s = filler_;
+  train_gone(token, false);
+  if (s != nullptr) s->own_memory_lost(token);
 }
 
 // `sent`: its requests are complete.

@@ -178,8 +178,9 @@ size_t StreamDriver::receive(Token& token) {
   size_t moved = 0;
   bool drained = false;
   while (moved < kBudget && !drained && stream_.wants_bytes()) {
-    const bool going = stream_.direct() ? receive_direct(token, moved, drained)
-                                        : receive_bounced(token, moved, drained);
+    const bool going = stream_.direct() && !std::exchange(unreachable_, false)
+                           ? receive_direct(token, moved, drained)
+                           : receive_bounced(token, moved, drained);
     if (!going) {
       token.engine().moved(token, large_ ? moved : 0);
       return moved;
@@ -205,8 +206,8 @@ bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {
   return true;
 }
 
-// The rest of a large FPDU, straight to its place, and the beginning of the next one in the same
-// call.
+// The rest of a large FPDU, straight to where it is wanted, and the beginning of the next one in
+// the same call.
 bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
   PieceList places;
   if (!stream_.direct_places(places, token.now())) return true;
@@ -214,13 +215,20 @@ bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
   std::array<IoVec, PieceList::kMost + 1> pieces;
   const auto end = std::copy(places.pieces().begin(), places.pieces().end(), pieces.begin());
   *end = {tail.data(), tail.size()};
+  const bool in_place = stream_.in_place();
   const auto t = tcp_.receive({pieces.data(), places.pieces().size() + 1});
+  if (t.error == EFAULT && in_place) {
+    // Its bytes are in the socket yet. Copied from the bounce buffer they find the memory after
+    // all, once a handler of the program's has made it accessible; or it is gone.
+    unreachable_ = true;
+    return true;
+  }
   if (!take(token, t)) return false;
   moved += t.bytes;
   drained = t.bytes < places.bytes() + tail.size();
   const size_t direct = std::min(t.bytes, places.bytes());
-  token.engine().counters().bytes_received_in_place.add(direct);
-  token.engine().counters().bytes_received_copied.add(t.bytes - direct);
+  token.engine().counters().bytes_received_in_place.add(in_place ? direct : 0);
+  token.engine().counters().bytes_received_copied.add(t.bytes - (in_place ? direct : 0));
   stream_.direct_received(direct, token.now());
   if (t.bytes > direct) stream_.received(tail.first(t.bytes - direct), token.now());
   large_ = true;
@@ -237,11 +245,6 @@ bool StreamDriver::take(Token& token, const port::TcpStream::Transfer& t) {
   if (t.end) {
     token.engine().want_read(token, *this, false);
     stream_.peer_closed(token.now());
-    return false;
-  }
-  if (t.error == EFAULT) {
-    // The program unmapped memory that is registered (design.md decision 10).
-    stream_.own_memory_lost(true);
     return false;
   }
   if (t.error != 0) {
@@ -276,6 +279,8 @@ void StreamDriver::send(Token& token, bool all) {
       token.engine().counters().bytes_sent_in_place.add(batch_->bytes() - copied);
     }
     if (batch_->empty()) {
+      // Nothing was to be said, or what detach() could not reach is next.
+      if (batch_->lost() != nullptr) stream_.source_lost(batch_->lost());
       token.engine().give_batch(token, std::move(batch_));
       return;
     }
@@ -285,9 +290,12 @@ void StreamDriver::send(Token& token, bool all) {
     sent += t.bytes;
     if (look_at_.is_never() && !silence_told_ && t.bytes > 0) look_at_ = token.now() + kSilence;
     if (t.error == EFAULT) {
-      stream_.own_memory_lost(false);
-      batch_->clear();
-    } else if (t.error != 0) {
+      // Copied here the bytes are there after all, once a handler of the program's has made them
+      // accessible; or the batch ends before them.
+      batch_->detach();
+      continue;
+    }
+    if (t.error != 0) {
       batch_->clear();
       // What the peer said before the reset, a Terminate perhaps, is still there to be read.
       receive(token);
@@ -299,8 +307,10 @@ void StreamDriver::send(Token& token, bool all) {
       token.engine().want_write(token, *this, true);
       if (stream_.ended()) batch_->detach();
       return;
-    } else {
+    } else if (batch_->lost() == nullptr) {
       stream_.llp_took_all(token.now());
+    } else {
+      continue;
     }
     token.engine().give_batch(token, std::move(batch_));
   }

@@ -81,6 +81,7 @@ class StreamDriver final : public Source {
   // When to look whether the peer acknowledges what it was sent; never where all is said of that.
   Time look_at_ = Time::never();
   bool silence_told_ = false;
+  bool unreachable_ = false;  // the kernel could not reach the place of what is next
   bool gone_ = false;
   bool broken_ = false;  // left in the middle for want of memory: nothing of it moves any more
 };

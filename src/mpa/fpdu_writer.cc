@@ -1,9 +1,14 @@
 #include "mpa/fpdu_writer.h"
 
 #include "base/crc32c.h"
+#include "base/guarded.h"
 
 namespace weft::mpa {
 namespace {
+
+// Above this size an FPDU is summed block by block as it is copied; a smaller one is still in the
+// first-level cache when all of it is there.
+constexpr size_t kSumsWhileCopying = 4096;
 
 size_t total(std::span<const IoVec> payload) {
   size_t n = 0;
@@ -50,8 +55,7 @@ size_t markers_within(uint64_t at, size_t n) {
 
 }  // namespace
 
-bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces,
-                      Payload kind) const {
+bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces) const {
   const size_t frame = wire::fpdu_size(header + payload);
   if (markers_ != nullptr) {
     const size_t marked =
@@ -60,64 +64,68 @@ bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_
   }
   // Where FPDUs have filled whole segments the next one begins a segment.
   if (segment_ != 0 && !batch.empty() && batch.bytes() % segment_ + frame > segment_) return false;
-  if (copies(payload, kind)) return batch.has_room(frame, 0, frame);
+  if (copies(payload)) return batch.has_room(frame, 0, frame);
   return batch.has_room(header + kOverhead, pieces, frame);
 }
 
-void FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payload, Payload kind) {
-  ++fpdus_;
-  if (markers_ != nullptr) {
-    write_with_markers(batch, header, payload);
-    return;
-  }
+bool FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payload) {
   const size_t payload_size = total(payload);
   const size_t ulpdu = header.size() + payload_size;
-  const size_t pad = wire::fpdu_pad(ulpdu);
-  const TxBatch::Mark start = batch.mark();
-  if (copies(payload_size, kind)) {
-    std::byte* p = batch.stage(wire::fpdu_size(ulpdu));
-    const std::byte* const begin = p;
-    p = put_start(p, ulpdu, header);
-    if (!crc_ || payload_size < kCopyBelow) {
-      for (const IoVec& v : payload) p = put(p, v.iov_base, v.iov_len);
-      std::memset(p, 0, pad);
-      p += pad;
-      store_le32(p, crc_ ? crc32c(Bytes{begin, p}) : 0);
-      return;
-    }
-    Crc32c sum;
-    sum.update(Bytes{begin, p});
-    for (const IoVec& v : payload) {
-      copy_with_crc(p, Bytes{static_cast<const std::byte*>(v.iov_base), v.iov_len}, sum);
-      p += v.iov_len;
-    }
-    std::memset(p, 0, pad);
-    sum.update(Bytes{p, pad});
-    store_le32(p + pad, sum.value());
-    return;
+  bool written = true;
+  if (markers_ != nullptr) {
+    written = write_with_markers(batch, header, payload, ulpdu);
+  } else if (copies(payload_size)) {
+    written = write_copy(batch, header, payload, ulpdu);
+  } else {
+    put_start(batch.stage(wire::kFpduLengthSize + header.size()), ulpdu, header);
+    for (const IoVec& v : payload) batch.refer(v.iov_base, v.iov_len);
+    const size_t trailer = wire::fpdu_pad(ulpdu) + wire::kFpduCrcSize;
+    std::memset(batch.stage(trailer), 0, trailer);
   }
-  put_start(batch.stage(wire::kFpduLengthSize + header.size()), ulpdu, header);
-  for (const IoVec& v : payload) batch.refer(v.iov_base, v.iov_len);
-  if (pad != 0) std::memset(batch.stage(pad), 0, pad);
-  uint32_t crc = 0;
-  if (crc_) {
-    Crc32c sum;
-    batch.each_since(start, [&](Bytes piece) { sum.update(piece); });
-    crc = sum.value();
-  }
-  store_le32(batch.stage(wire::kFpduCrcSize), crc);
+  if (written) ++fpdus_;
+  return written;
 }
 
-void FpduWriter::write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload) {
+bool FpduWriter::write_copy(TxBatch& batch, Bytes header, std::span<const IoVec> payload,
+                            size_t ulpdu) {
+  const size_t size = wire::fpdu_size(ulpdu);
+  const size_t pad = wire::fpdu_pad(ulpdu);
+  std::byte* const begin = batch.stage(size);
+  std::byte* p = put_start(begin, ulpdu, header);
+  Crc32c sum;
+  const bool sums = crc_ && ulpdu >= kSumsWhileCopying;
+  if (sums) sum.update(Bytes{begin, p});
+  for (const IoVec& v : payload) {
+    const Bytes from{static_cast<const std::byte*>(v.iov_base), v.iov_len};
+    if (!(sums ? copy_with_crc(p, from, sum) : copy_guarded(p, from.data(), from.size()))) {
+      batch.unstage(size);
+      return false;
+    }
+    p += v.iov_len;
+  }
+  std::memset(p, 0, pad);
+  if (sums) {
+    sum.update(Bytes{p, pad});
+  } else if (crc_) {
+    sum.update(Bytes{begin, p + pad});
+  }
+  store_le32(p + pad, crc_ ? sum.value() : 0);
+  return true;
+}
+
+bool FpduWriter::write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload,
+                                    size_t ulpdu) {
   uint64_t& position = markers_->position;
   std::vector<std::byte>& scratch = markers_->scratch;
-  const size_t ulpdu = header.size() + total(payload);
   const size_t pad = wire::fpdu_pad(ulpdu);
   scratch.resize(wire::fpdu_size(ulpdu));
   std::byte* p = scratch.data();
   store_be(p, static_cast<uint16_t>(ulpdu));
   p = put(p + wire::kFpduLengthSize, header.data(), header.size());
-  for (const IoVec& v : payload) p = put(p, v.iov_base, v.iov_len);
+  for (const IoVec& v : payload) {
+    if (!copy_guarded(p, v.iov_base, v.iov_len)) return false;
+    p += v.iov_len;
+  }
   std::memset(p, 0, pad + wire::kFpduCrcSize);
 
   // RFC 5044 section 4.3: a marker points back to the ULPDU_Length field of its FPDU; one that
@@ -148,6 +156,7 @@ void FpduWriter::write_with_markers(TxBatch& batch, Bytes header, std::span<cons
   position += marked;
   // All sizes on the stream are multiples of four, so a marker never splits the CRC field.
   if (crc_) store_le32(out + marked_crc, crc32c(Bytes{out, marked_crc}));
+  return true;
 }
 
 }  // namespace weft::mpa

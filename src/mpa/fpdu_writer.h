@@ -16,7 +16,9 @@ namespace weft::mpa {
 class FpduWriter {
  public:
   // Payloads under this size are copied beside their header: cheaper than one more piece for the
-  // kernel (datapath.md R3).
+  // kernel (datapath.md R3). With CRC all are: memory that a program has posted, or a peer reads,
+  // may change at any time (wire.md 4.9), and what was summed has to be what leaves
+  // (docs/design/06).
   static constexpr size_t kCopyBelow = 4096;
   // Staging that an FPDU with a copied payload may need beyond its payload.
   static constexpr size_t kOverhead = 128;
@@ -30,32 +32,26 @@ class FpduWriter {
   // cuts no FPDU; 0: it may (RFC 5044 section 5.1). Without markers.
   void keep_whole_in(uint32_t segment) { segment_ = segment; }
 
-  // Whose memory a payload is in. That of a work request stays as it is until the request is
-  // complete. What a Read Response is made of may change at any time, by the program or by other
-  // messages (wire.md 4.9), also between the CRC and the socket: with CRC it is copied first, or
-  // the change would look like damage on the way and end the stream.
-  enum class Payload : uint8_t { held, may_change };
-
   // Does an FPDU with this header and payload fit into the batch?
-  bool fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces,
-            Payload kind = Payload::held) const;
+  bool fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces) const;
 
   // Appends one FPDU. `header` is copied, `payload` copied or referred to (see kCopyBelow). fits()
-  // said yes.
-  void write(TxBatch& batch, Bytes header, std::span<const IoVec> payload,
-             Payload kind = Payload::held);
+  // said yes. False, with nothing appended, where memory of the payload is gone (base/guarded.h).
+  [[nodiscard]] bool write(TxBatch& batch, Bytes header, std::span<const IoVec> payload);
+  // One whose payload is none.
+  void write(TxBatch& batch, Bytes header) { (void)write(batch, header, {}); }
   // FPDUs so far, modulo 2^32.
   uint32_t fpdus() const { return fpdus_; }
 
  private:
-  bool copies(size_t payload, Payload kind) const {
-    return payload < kCopyBelow || (kind == Payload::may_change && crc_);
-  }
+  bool copies(size_t payload) const { return crc_ || payload < kCopyBelow; }
   struct Markers {
     uint64_t position = 0;  // bytes of the stream since start-up
     std::vector<std::byte> scratch;
   };
-  void write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload);
+  bool write_copy(TxBatch& batch, Bytes header, std::span<const IoVec> payload, size_t ulpdu);
+  bool write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload,
+                          size_t ulpdu);
 
   bool crc_ = true;
   uint32_t segment_ = 0;

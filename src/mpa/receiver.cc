@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/crc32c.h"
+#include "base/guarded.h"
+
 namespace weft::mpa {
 
 using wire::kFpduCrcSize;
@@ -10,16 +13,7 @@ using wire::kFpduLengthSize;
 Verdict Receiver::received(Bytes bytes) {
   while (!bytes.empty()) {
     if (state_ == State::direct) {
-      PieceList places;
-      if (Verdict v = direct_places(places); !v.ok()) return v;
-      size_t n = 0;
-      for (const IoVec& piece : places.pieces()) {
-        const size_t now = std::min(piece.iov_len, bytes.size() - n);
-        std::memcpy(piece.iov_base, bytes.data() + n, now);
-        n += now;
-      }
-      if (Verdict v = direct_received(n); !v.ok()) return v;
-      bytes = bytes.subspan(n);
+      if (Verdict v = place_part(bytes); !v.ok()) return v;
       continue;
     }
     if (!kept_.empty()) {
@@ -34,43 +28,52 @@ Verdict Receiver::received(Bytes bytes) {
         bytes = bytes.subspan(size);
         continue;
       }
-      if (size >= direct_from_ && bytes.size() > kFpduLengthSize &&
+      if (goes_to_its_place(size) && bytes.size() > kFpduLengthSize &&
           bytes.size() >= kFpduLengthSize + sink_.header_size(bytes[kFpduLengthSize])) {
         return start_direct(bytes, ulpdu);
       }
     }
-    kept_.assign(bytes.begin(), bytes.end());
+    keep(bytes);
     return Ok{};
   }
   return Ok{};
 }
 
-// Adds to the kept part of an FPDU no more than it lacks, and handles it when it is complete.
+// Adds to the kept part of an FPDU.
+void Receiver::keep(Bytes bytes) {
+  kept_.append(bytes);
+  if (kept_.size() < kFpduLengthSize) return;
+  const size_t size = wire::fpdu_size(load_be<uint16_t>(kept_.bytes().data()));
+  if (!crc_ || size < kDirectFrom) return;
+  kept_.reserve(size);
+  kept_size_ = size;
+}
+
+// Adds to it no more than it lacks, and handles it when it is complete.
 Verdict Receiver::gather_kept(Bytes& bytes) {
-  auto take = [&](size_t n) {
-    n = std::min(n, bytes.size());
-    kept_.insert(kept_.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(n));
+  auto take_up_to = [&](size_t size) {
+    const size_t n = std::min(size - std::min(size, kept_.size()), bytes.size());
+    if (n > 0) keep(bytes.first(n));
     bytes = bytes.subspan(n);
+    return kept_.size() >= size;
   };
-  if (kept_.size() < kFpduLengthSize) {
-    take(kFpduLengthSize - kept_.size());
-    if (kept_.size() < kFpduLengthSize) return Ok{};
-  }
-  const size_t ulpdu = load_be<uint16_t>(kept_.data());
+  if (!take_up_to(kFpduLengthSize)) return Ok{};
+  const size_t ulpdu = load_be<uint16_t>(kept_.bytes().data());
   const size_t size = wire::fpdu_size(ulpdu);
-  if (size >= direct_from_) {
-    if (kept_.size() == kFpduLengthSize) take(1);
-    if (kept_.size() == kFpduLengthSize) return Ok{};
-    const size_t head = kFpduLengthSize + sink_.header_size(kept_[kFpduLengthSize]);
-    if (kept_.size() < head) take(head - kept_.size());
-    if (kept_.size() < head) return Ok{};
-    const Verdict v = start_direct(kept_, ulpdu);
+  if (goes_to_its_place(size)) {
+    if (!take_up_to(kFpduLengthSize + 1)) return Ok{};
+    const size_t head = kFpduLengthSize + sink_.header_size(kept_.bytes()[kFpduLengthSize]);
+    if (!take_up_to(head)) return Ok{};
+    const Verdict v = start_direct(kept_.bytes(), ulpdu);
     kept_.clear();
     return v;
   }
-  take(size - kept_.size());
-  if (kept_.size() < size) return Ok{};
-  const Verdict v = whole(kept_);
+  return take_up_to(size) ? whole_kept() : Verdict{Ok{}};
+}
+
+Verdict Receiver::whole_kept() {
+  kept_size_ = 0;
+  const Verdict v = whole(kept_.bytes());
   kept_.clear();
   return v;
 }
@@ -78,8 +81,7 @@ Verdict Receiver::gather_kept(Bytes& bytes) {
 Verdict Receiver::whole(Bytes fpdu) {
   const size_t ulpdu = load_be<uint16_t>(fpdu.data());
   const Bytes covered = fpdu.first(fpdu.size() - kFpduCrcSize);
-  // RFC 5044 section 4.4: nothing of an FPDU with a wrong CRC is delivered; here it is not even
-  // placed.
+  // RFC 5044 section 6: an FPDU with a wrong CRC does not even go to DDP, so nothing is placed.
   if (crc_ && crc32c(covered) != load_le32(fpdu.data() + covered.size())) {
     return fail(wire::term::kMpaCrc.because(wire::Refusal::crc));
   }
@@ -108,11 +110,15 @@ Verdict Receiver::place(size_t offset, Bytes payload) {
   PieceList places;
   if (Verdict v = sink_.where(offset, payload.size(), places); !v.ok()) return v;
   for (const IoVec& piece : places.pieces()) {
-    std::memcpy(piece.iov_base, payload.data(), piece.iov_len);
+    if (!copy_guarded(piece.iov_base, payload.data(), piece.iov_len)) {
+      return fail(sink_.unreachable());
+    }
     payload = payload.subspan(piece.iov_len);
   }
   return Ok{};
 }
+
+// --- without CRC
 
 Verdict Receiver::start_direct(Bytes part, size_t ulpdu) {
   const size_t header = sink_.header_size(part[kFpduLengthSize]);
@@ -121,12 +127,24 @@ Verdict Receiver::start_direct(Bytes part, size_t ulpdu) {
   payload_size_ = static_cast<uint32_t>(ulpdu - header);
   payload_have_ = trailer_have_ = 0;
   trailer_size_ = static_cast<uint32_t>(wire::fpdu_pad(ulpdu) + kFpduCrcSize);
-  sum_ = Crc32c{};
-  if (crc_) sum_.update(part.first(kFpduLengthSize + header));
   return received(part.subspan(kFpduLengthSize + header));
 }
 
+// What came into the bounce buffer though it is wanted in its place.
+Verdict Receiver::place_part(Bytes& bytes) {
+  const size_t payload = std::min<size_t>(bytes.size(), payload_size_ - payload_have_);
+  if (Verdict v = place(payload_have_, bytes.first(payload)); !v.ok()) return v;
+  const size_t trailer = std::min<size_t>(bytes.size() - payload, trailer_size_ - trailer_have_);
+  bytes = bytes.subspan(payload + trailer);
+  return direct_received(payload + trailer);
+}
+
 Verdict Receiver::direct_places(PieceList& places) {
+  if (state_ != State::direct) {
+    const MutableBytes rest = kept_.rest(kept_size_);
+    (void)places.add(rest.data(), rest.size());
+    return Ok{};
+  }
   if (payload_have_ < payload_size_) {
     if (Verdict v = sink_.where(payload_have_, payload_size_ - payload_have_, places); !v.ok()) {
       return v;
@@ -138,26 +156,16 @@ Verdict Receiver::direct_places(PieceList& places) {
 }
 
 Verdict Receiver::direct_received(size_t n) {
-  if (payload_have_ < payload_size_ && n > 0) {
-    const size_t payload = std::min<size_t>(n, payload_size_ - payload_have_);
-    if (crc_) {
-      PieceList places;
-      if (Verdict v = sink_.where(payload_have_, payload, places); !v.ok()) return v;
-      for (const IoVec& piece : places.pieces()) {
-        sum_.update(Bytes{static_cast<const std::byte*>(piece.iov_base), piece.iov_len});
-      }
-    }
-    payload_have_ += static_cast<uint32_t>(payload);
-    n -= payload;
+  if (state_ != State::direct) {
+    kept_.filled(n);
+    return kept_.size() == kept_size_ ? whole_kept() : Verdict{Ok{}};
   }
-  trailer_have_ += static_cast<uint32_t>(n);
+  const size_t payload = std::min<size_t>(n, payload_size_ - payload_have_);
+  payload_have_ += static_cast<uint32_t>(payload);
+  trailer_have_ += static_cast<uint32_t>(n - payload);
   if (payload_have_ < payload_size_ || trailer_have_ < trailer_size_) return Ok{};
-  const size_t pad = trailer_size_ - kFpduCrcSize;
-  if (crc_) sum_.update(Bytes{trailer_}.first(pad));
+  // RFC 5044 section 4.4: without CRC its field is there, and not looked at.
   state_ = State::gather;
-  if (crc_ && load_le32(trailer_.data() + pad) != sum_.value()) {
-    return fail(wire::term::kMpaCrc.because(wire::Refusal::crc));
-  }
   return deliver();
 }
 

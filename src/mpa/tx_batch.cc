@@ -1,5 +1,9 @@
 #include "mpa/tx_batch.h"
 
+#include <algorithm>
+
+#include "base/guarded.h"
+
 namespace weft::mpa {
 
 TxBatch::TxBatch() : staging_(std::make_unique_for_overwrite<std::byte[]>(kStaging)) {
@@ -21,6 +25,13 @@ std::byte* TxBatch::stage(size_t n) {
   return p;
 }
 
+void TxBatch::unstage(size_t n) {
+  used_ -= n;
+  bytes_ -= n;
+  pieces_.back().iov_len -= n;
+  if (pieces_.back().iov_len == 0) pieces_.pop_back();
+}
+
 void TxBatch::refer(const void* p, size_t n) {
   if (n == 0) return;
   pieces_.push_back({const_cast<void*>(p), n});
@@ -30,7 +41,9 @@ void TxBatch::refer(const void* p, size_t n) {
 void TxBatch::consumed(size_t n) {
   bytes_ -= n;
   if (bytes_ == 0) {
+    const void* const lost = lost_;
     clear();
+    lost_ = lost;
     return;
   }
   while (n >= pieces_[first_].iov_len) n -= pieces_[first_++].iov_len;
@@ -41,6 +54,7 @@ void TxBatch::consumed(size_t n) {
 void TxBatch::clear() {
   pieces_.clear();
   detached_ = {};
+  lost_ = nullptr;
   used_ = first_ = bytes_ = 0;
 }
 
@@ -52,21 +66,21 @@ void TxBatch::detach() {
       last < detached_.data() + detached_.size()) {
     return;
   }
-  std::vector<std::byte> own;
-  own.reserve(bytes_);
+  std::vector<std::byte> own(bytes_);
+  size_t have = 0;
   for (const IoVec& v : pieces()) {
-    const auto* p = static_cast<const std::byte*>(v.iov_base);
-    own.insert(own.end(), p, p + v.iov_len);
+    if (!copy_guarded(own.data() + have, v.iov_base, v.iov_len)) {
+      lost_ = v.iov_base;
+      break;
+    }
+    have += v.iov_len;
   }
+  own.resize(have);
   detached_ = std::move(own);
-  pieces_.assign(1, {detached_.data(), detached_.size()});
+  bytes_ = have;
   first_ = 0;
-}
-
-TxBatch::Mark TxBatch::mark() const {
-  // The next staged byte may extend the last piece, so the mark stands at that piece's end.
-  if (pieces_.size() == first_) return {pieces_.size(), 0};
-  return {pieces_.size() - 1, pieces_.back().iov_len};
+  pieces_.clear();
+  if (have > 0) pieces_.push_back({detached_.data(), have});
 }
 
 }  // namespace weft::mpa

@@ -37,34 +37,28 @@ class TxBatch {
   }
   // `n` more bytes of staging, part of the batch from now on; has_room() said yes.
   std::byte* stage(size_t n);
+  // Takes back the last `n` bytes, which stage() gave out.
+  void unstage(size_t n);
   void refer(const void* p, size_t n);
 
-  // The kernel took the first `n` bytes. When it took all, the batch is empty and clean.
+  // The kernel took the first `n` bytes. When it took all, the batch is empty and clean, but for
+  // lost().
   void consumed(size_t n);
   void clear();
   // Copies what it still refers to, so that the memory's owner may have it back. A batch that waits
-  // for the socket does this when a region is deregistered or a work request flushed.
+  // for the socket does this when a region is deregistered or a work request flushed. Where memory
+  // is gone already, the batch ends before it: see lost().
   void detach();
-
-  // The bytes from `mark` to the end, piece by piece: f(Bytes). For the CRC.
-  struct Mark {
-    size_t piece;
-    size_t offset;
-  };
-  Mark mark() const;
-  template <class F>
-  void each_since(Mark m, F&& f) const {
-    for (size_t i = m.piece, skip = m.offset; i < pieces_.size(); ++i, skip = 0) {
-      const IoVec& v = pieces_[i];
-      f(Bytes{static_cast<const std::byte*>(v.iov_base) + skip, v.iov_len - skip});
-    }
-  }
+  // Memory that could not be reached; null where there was none. The bytes before it are the last
+  // that can be sent.
+  const void* lost() const { return lost_; }
 
  private:
   std::unique_ptr<std::byte[]> staging_;
   size_t used_ = 0;
   std::vector<IoVec> pieces_;
   std::vector<std::byte> detached_;
+  const void* lost_ = nullptr;
   size_t first_ = 0;  // pieces before it are with the kernel
   size_t bytes_ = 0;
 };

@@ -24,6 +24,8 @@ class UlpduSink {
   // piece that comes, because memory may have been deregistered meanwhile. Appends to `places`
   // exactly `length` bytes.
   virtual Verdict where(size_t offset, size_t length, PieceList& places) = 0;
+  // The memory that where() named cannot be reached. Why the stream ends.
+  virtual wire::TermError unreachable() = 0;
   // All payload is placed and the CRC was right.
   virtual Verdict deliver() = 0;
 };

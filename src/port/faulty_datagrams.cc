@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/guarded.h"
 #include "port/cut.h"
 #include "port/faults.h"
 
@@ -91,7 +92,7 @@ void FaultyDatagrams::tell_lost(const UdpSocket::Train& train, size_t offset, si
   cut_.clear();
   cut(train.pieces, offset, std::min(size, front.size()), cut_);
   for (const IoVec& v : cut_) {
-    std::memcpy(front.data() + n, v.iov_base, v.iov_len);
+    if (!copy_guarded(front.data() + n, v.iov_base, v.iov_len)) break;
     n += v.iov_len;
   }
   log_->lost("out", *train.to, size, {front.data(), n});
@@ -100,12 +101,13 @@ void FaultyDatagrams::tell_lost(const UdpSocket::Train& train, size_t offset, si
 void FaultyDatagrams::hold_out(const UdpSocket::Train& train, size_t offset, size_t size, Time due,
                                const DatagramFate::Copy& copy) {
   HeldOut held{.to = *train.to, .train = train};
-  held.bytes.reserve(size);
+  held.bytes.resize(size);
   cut_.clear();
   cut(train.pieces, offset, size, cut_);
+  std::byte* to = held.bytes.data();
   for (const IoVec& v : cut_) {
-    const auto* p = static_cast<const std::byte*>(v.iov_base);
-    held.bytes.insert(held.bytes.end(), p, p + v.iov_len);
+    if (!copy_guarded(to, v.iov_base, v.iov_len)) return;  // lost
+    to += v.iov_len;
   }
   copy.damage(held.bytes);
   held.train.segment = 0;

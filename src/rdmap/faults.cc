@@ -15,6 +15,9 @@ wire::TermError write_fault(MemoryFault fault) {
       return term::kTaggedNotOnStream.because(Refusal::write_not_on_stream);
     case MemoryFault::wraps:
       return term::kTaggedToWrap.because(Refusal::write_wrap);
+    // Nothing in RFC 5041 section 8.2 is nearer: what is named ends before these bytes.
+    case MemoryFault::gone:
+      return term::kTaggedBounds.because(Refusal::write_gone);
     case MemoryFault::invalid_stag:
     case MemoryFault::cannot_invalidate:
       break;
@@ -32,6 +35,8 @@ wire::TermError read_fault(MemoryFault fault) {
       return term::kProtectionNotOnStream.because(Refusal::read_not_on_stream);
     case MemoryFault::wraps:
       return term::kProtectionToWrap.because(Refusal::read_wrap);
+    case MemoryFault::gone:
+      return term::kProtectionBounds.because(Refusal::read_gone);
     case MemoryFault::invalid_stag:
     case MemoryFault::cannot_invalidate:
       break;

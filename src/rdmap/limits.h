@@ -17,7 +17,6 @@ namespace weft::rdmap {
 struct StreamConfig {
   mpa::Parameters mpa;
   bool initiator = false;
-  bool crc_first = false;       // option crc_first
   bool llp_completion = false;  // option completion=llp
   bool big_fpdu = false;        // option big_fpdu: 64 KiB FPDUs towards any peer
   uint32_t emss = 1448;         // bytes of TCP payload per segment

@@ -25,7 +25,8 @@ enum class MemoryFault : uint8_t {
   access,
   not_on_stream,
   wraps,
-  cannot_invalidate
+  cannot_invalidate,
+  gone,  // registered, and not there any more (base/guarded.h)
 };
 
 // Implemented by the adapter, per queue pair, for rights depend on its protection domain. Engine

@@ -214,8 +214,7 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
                .local_pieces(w, read.received + static_cast<uint32_t>(offset),
                              static_cast<uint32_t>(length), Access::local_write, places)
                .ok()) {
-        send_path_.blame(read.request, Status::local_protection);
-        return fail(term::kLocalCatastrophic.because(Refusal::own_sink_memory));
+        return fail(lose_sink(read));
       }
       return Ok{};
     }
@@ -239,8 +238,12 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
 Verdict ReceivePath::receive_pieces(const Receive& r, uint64_t offset, size_t length,
                                     PieceList& places) {
   if (rdmap::receive_pieces(consumer_.memory(), r, offset, length, places).ok()) return Ok{};
-  // Our own program's fault, but the peer's request is what fails: it sees a remote operation
-  // error, as on InfiniBand.
+  return lose_receive(r);
+}
+
+// Our own program's fault, but the peer's request is what fails: it sees a remote operation error,
+// as on InfiniBand.
+Verdict ReceivePath::lose_receive(const Receive& r) {
   own_fault_ = true;
   return fail_receive(r, Status::local_protection,
                       term::kOperationCatastrophicStream.because(Refusal::own_receive_memory));
@@ -259,16 +262,17 @@ ReceivePath::Quote ReceivePath::quote_waiting() const {
   return {.segment = &a.first, .request = a.data};
 }
 
-bool ReceivePath::blame_own_memory(const Segment& s) {
-  if (wire::is_send(s.control.opcode) && message_.active && !message_.early) {
-    message_.active = false;
-    consumer_.receive_done(*message_.receive, Status::local_protection, Arrival{});
-    return true;
-  }
-  const OutboundRead* read = send_path_.reads().oldest();
-  if (s.control.opcode != Opcode::read_response || read == nullptr) return false;
-  send_path_.blame(read->request, Status::local_protection);
-  return true;
+// The request that wanted these bytes.
+wire::TermError ReceivePath::lose_sink(const OutboundRead& read) {
+  send_path_.blame(read.request, Status::local_protection);
+  return term::kLocalCatastrophic.because(Refusal::own_sink_memory);
+}
+
+wire::TermError ReceivePath::unreachable(const Segment& s) {
+  if (s.control.opcode == Opcode::write) return write_fault(MemoryFault::gone);
+  if (s.control.opcode == Opcode::read_response) return lose_sink(*send_path_.reads().oldest());
+  message_.active = false;
+  return lose_receive(*message_.receive).error();
 }
 
 std::optional<Receive> ReceivePath::abandon_receive() {

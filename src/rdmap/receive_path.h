@@ -28,6 +28,7 @@ class ReceivePath final : public ddp::Ulp {
   Verdict check(const ddp::Segment& s) override;
   Verdict open(const ddp::Segment& s) override;
   Verdict where(const ddp::Segment& s, size_t offset, size_t length, PieceList& places) override;
+  wire::TermError unreachable(const ddp::Segment& s) override;
   Verdict deliver(const ddp::Segment& s) override;
 
   // Receives were posted: early arrivals may go on. True when one did.
@@ -59,10 +60,6 @@ class ReceivePath final : public ddp::Ulp {
   // Of the message that waits longest; only while one does.
   Quote quote_waiting() const;
 
-  // The kernel could not reach the place of `s`, which is arriving. False when the peer named it:
-  // a Write's.
-  bool blame_own_memory(const ddp::Segment& s);
-
   // The last failure was that of a receive of our own, not of the peer.
   bool own_fault() const { return own_fault_; }
 
@@ -91,6 +88,8 @@ class ReceivePath final : public ddp::Ulp {
   Verdict open_send(const ddp::Segment& s);
   Verdict open_control(const ddp::Segment& s, size_t size);
   Verdict receive_pieces(const Receive& r, uint64_t offset, size_t length, PieceList& places);
+  Verdict lose_receive(const Receive& r);
+  wire::TermError lose_sink(const OutboundRead& read);
 
   Verdict deliver_write(const ddp::Segment& s);
   Verdict deliver_read_response(const ddp::Segment& s);

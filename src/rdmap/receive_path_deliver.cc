@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/guarded.h"
 #include "rdmap/faults.h"
 #include "rdmap/receive_path.h"
 
@@ -197,27 +198,26 @@ Verdict ReceivePath::accept_atomic(Bytes payload) {
     return fail(term::kOperationCatastrophicStream.because(Refusal::atomic_misaligned));
   }
 
-  // Atomic also against the program's own threads and the other engines. RFC 7306 section 5.
+  const auto changed = [&](uint64_t old) {
+    if (!add) {
+      return ((old ^ request.compare) & request.compare_mask) != 0
+                 ? old
+                 : (old & ~request.add_swap_mask) | (request.add_swap & request.add_swap_mask);
+    }
+    if (request.add_swap_mask == 0) return old + request.add_swap;
+    // Each 1 of the mask is the top bit of a field; no carry leaves it.
+    const uint64_t tops = request.add_swap_mask;
+    return ((old & ~tops) + (request.add_swap & ~tops)) ^ ((old ^ request.add_swap) & tops);
+  };
+  // Atomic also against the program's own threads and the other engines. RFC 7306 section 5. The
+  // first value is a guess.
   auto* target = reinterpret_cast<uint64_t*>(*p);
-  uint64_t old = __atomic_load_n(target, __ATOMIC_SEQ_CST);
-  for (;;) {
-    uint64_t fresh = old;
-    if (add) {
-      if (request.add_swap_mask == 0) {
-        fresh = old + request.add_swap;
-      } else {
-        // Each 1 of the mask is the top bit of a field; no carry leaves it.
-        const uint64_t tops = request.add_swap_mask;
-        fresh = ((old & ~tops) + (request.add_swap & ~tops)) ^ ((old ^ request.add_swap) & tops);
-      }
-    } else if (((old ^ request.compare) & request.compare_mask) == 0) {
-      fresh = (old & ~request.add_swap_mask) | (request.add_swap & request.add_swap_mask);
-    }
-    if (__atomic_compare_exchange_n(target, &old, fresh, false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST)) {
-      break;
-    }
+  uint64_t old = 0;
+  Exchange outcome = Exchange::other_value;
+  while (outcome == Exchange::other_value) {
+    outcome = compare_exchange_guarded(target, old, changed(old));
   }
+  if (outcome == Exchange::unreachable) return fail(read_fault(MemoryFault::gone));
   inbound_.push_back(
       {.atomic = true, .response = {.request_id = request.request_id, .original = old}});
   return Ok{};
@@ -232,12 +232,11 @@ Verdict ReceivePath::deliver_atomic_response() {
   const SendWqe& w = consumer_.send_queue().at(read->request);
   PieceList places;
   if (!send_path_.local_pieces(w, 0, kAtomicBytes, Access::local_write, places).ok()) {
-    send_path_.blame(read->request, Status::local_protection);
-    return fail(term::kLocalCatastrophic.because(Refusal::own_sink_memory));
+    return fail(lose_sink(*read));
   }
   const auto* from = reinterpret_cast<const std::byte*>(&response.original);
   for (const IoVec& piece : places.pieces()) {
-    std::memcpy(piece.iov_base, from, piece.iov_len);
+    if (!copy_guarded(piece.iov_base, from, piece.iov_len)) return fail(lose_sink(*read));
     from += piece.iov_len;
   }
   send_path_.answered();
@@ -297,7 +296,10 @@ Verdict ReceivePath::accept_early_send(EarlyArrival& a, const Receive& r) {
   }
   const std::byte* from = a.data.data();
   for (const IoVec& piece : places.pieces()) {
-    std::memcpy(piece.iov_base, from, piece.iov_len);
+    if (!copy_guarded(piece.iov_base, from, piece.iov_len)) {
+      if (!a.complete) message_.active = false;
+      return lose_receive(r);
+    }
     from += piece.iov_len;
   }
   return a.complete ? complete_send(a.first, r, a.data.size()) : Verdict{Ok{}};

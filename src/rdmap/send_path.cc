@@ -191,6 +191,23 @@ void SendPath::blame(uint64_t request, Status status) {
   if (request >= queue_.head() && request < next_) queue_.at(request).status = status;
 }
 
+void SendPath::blame_source(const void* address) {
+  const auto* at = static_cast<const std::byte*>(address);
+  for (uint64_t i = queue_.head(); i <= next_ && i < queue_.tail(); ++i) {
+    SendWqe& w = queue_.at(i);
+    if (has_response(w.operation) || is_local(w.operation)) continue;
+    PieceList pieces;
+    bool its = !local_pieces(w, 0, w.length, Access::local_read, pieces).ok();
+    for (const IoVec& v : pieces.pieces()) {
+      const auto* begin = static_cast<const std::byte*>(v.iov_base);
+      its |= at >= begin && at < begin + v.iov_len;
+    }
+    if (!its) continue;
+    w.status = Status::local_protection;
+    return;
+  }
+}
+
 void SendPath::blame_waiting(Status status) {
   for (uint64_t i = queue_.head(); i < next_; ++i) {
     SendWqe& w = queue_.at(i);

@@ -68,6 +68,8 @@ class SendPath {
   // Gives the first request that is not complete `status`, so that the flush reports it so.
   void blame_oldest(Status status);
   void blame(uint64_t request, Status status);
+  // The first that is not complete and sends from `address`, or from memory that is deregistered.
+  void blame_source(const void* address);
   // The one whose message the peer does not take.
   void blame_waiting(Status status);
 
@@ -96,6 +98,7 @@ class SendPath {
   bool blocked(const SendWqe& w);
   Status acceptable(const SendWqe& w);
   void poison(Status status);
+  void lose_source(SendWqe& w);
   bool covers(const SendWqe& w, uint64_t index) const;
   bool want_ack(const SendWqe& w);
   void ask(uint64_t message);

@@ -60,9 +60,12 @@ bool SendPath::write_fpdu(FpduWriter& writer, TxBatch& batch) {
     if (empty_writes_ == 0 && !std::exchange(started_, false) && !start()) return false;
     if (empty_writes_ > 0) return write_empty_write(writer, batch);
   }
-  const bool written = write_request(queue_.at(next_), writer, batch);
-  if (written) ++fpdus_;
-  return written;
+  if (write_request(queue_.at(next_), writer, batch)) {
+    ++fpdus_;
+    return true;
+  }
+  // Its memory is gone, and those before it are to be covered.
+  return poison_ && owes_empty_write() && write_empty_write(writer, batch);
 }
 
 bool SendPath::write_request(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
@@ -88,7 +91,7 @@ bool SendPath::write_empty_write(FpduWriter& writer, TxBatch& batch) {
                .stag = Stag{1},
                .to = TaggedOffset{0}}
       .encode(header);
-  writer.write(batch, header, {});
+  writer.write(batch, header);
   counters().sent(Kind::write);
   ++messages_;
   if (empty_write_ack_) ask(messages_);
@@ -107,12 +110,11 @@ bool SendPath::write_payload(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
   if (offset_ == 0 && place_ != nullptr) {
     pieces.add(place_, n);
   } else if (!local_pieces(w, offset_, n, Access::local_read, pieces).ok()) {
-    // Deregistered in the middle of the message: the stream cannot go on.
-    w.status = Status::local_protection;
-    failed_ = true;
+    lose_source(w);
     return false;
   }
   if (last && !tagged) credit_.sent(w.length);
+  const uint64_t asked_at = ack_wanted_at_;
   std::byte header[UntaggedHeader::kSize];
   const bool message_ends_here = last && w.operation != Operation::write_immediate;
   const wire::Control control{.tagged = tagged,
@@ -133,7 +135,11 @@ bool SendPath::write_payload(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
                    .mo = MessageOffset{offset_}}
         .encode(header);
   }
-  writer.write(batch, Bytes{header, header_size}, pieces.pieces());
+  if (!writer.write(batch, Bytes{header, header_size}, pieces.pieces())) {
+    ack_wanted_at_ = asked_at;
+    lose_source(w);
+    return false;
+  }
   offset_ += n;
   bytes_since_ack_ += n;
   in_message_ = true;
@@ -151,6 +157,16 @@ bool SendPath::write_payload(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
   return true;
 }
 
+// Its memory was deregistered, or is gone. In the middle of a message the stream cannot go on.
+void SendPath::lose_source(SendWqe& w) {
+  if (!in_message_) {
+    poison(Status::local_protection);
+    return;
+  }
+  w.status = Status::local_protection;
+  failed_ = true;
+}
+
 bool SendPath::write_immediate(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
   if (!writer.fits(batch, UntaggedHeader::kSize, wire::Immediate::kSize, 0)) return false;
   std::byte header[UntaggedHeader::kSize + wire::Immediate::kSize];
@@ -161,7 +177,7 @@ bool SendPath::write_immediate(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
                  .msn = send_msn_}
       .encode(header);
   wire::Immediate{w.immediate}.encode(header + UntaggedHeader::kSize);
-  writer.write(batch, header, {});
+  writer.write(batch, header);
   ++messages_;
   send_msn_ = next(send_msn_);
   immediate_left_ = false;
@@ -184,7 +200,7 @@ bool SendPath::write_read_request(SendWqe& w, FpduWriter& writer, TxBatch& batch
                     .source_stag = w.remote_stag,
                     .source_to = w.remote_to}
       .encode(header + UntaggedHeader::kSize);
-  writer.write(batch, header, {});
+  writer.write(batch, header);
   counters().sent(Kind::read);
   read_msn_ = next(read_msn_);
   ++messages_;
@@ -201,7 +217,7 @@ void SendPath::write_rtr_read(FpduWriter& writer, TxBatch& batch) {
       .encode(header);
   wire::ReadRequest{.sink_stag = read.sink, .source_stag = Stag{1}}.encode(header +
                                                                            UntaggedHeader::kSize);
-  writer.write(batch, header, {});
+  writer.write(batch, header);
   counters().sent(Kind::read);
   read_msn_ = next(read_msn_);
   ++messages_;
@@ -229,7 +245,7 @@ bool SendPath::write_atomic_request(SendWqe& w, FpduWriter& writer, TxBatch& bat
     request.add_swap_mask = request.compare_mask = UINT64_MAX;
   }
   request.encode(header + UntaggedHeader::kSize);
-  writer.write(batch, header, {});
+  writer.write(batch, header);
   counters().sent(Kind::atomic);
   read_msn_ = next(read_msn_);
   ++messages_;

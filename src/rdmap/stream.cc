@@ -28,8 +28,7 @@ Stream::Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Ti
       receiver_(segments_),
       response_payload_(max_payload(config, TaggedHeader::kSize)) {
   const mpa::Parameters& p = config.mpa;
-  receiver_.configure(p.crc, config.crc_first,
-                      !config.initiator && p.peer_to_peer && p.rtr == mpa::Rtr::fpdu);
+  receiver_.configure(p.crc, !config.initiator && p.peer_to_peer && p.rtr == mpa::Rtr::fpdu);
   writer_.configure(p.crc, p.send_markers);
   writer_.keep_whole_in(fpdu_segment(config));
   if (!config.initiator) {
@@ -70,6 +69,7 @@ void Stream::direct_received(size_t n, Time now) {
   const uint64_t before = receiver_.fpdus();
   const Verdict v = receiver_.direct_received(n);
   counters().fpdus_received.add(receiver_.fpdus() - before);
+  receive_path_.forget_place();
   after_input(v, now);
 }
 
@@ -149,13 +149,10 @@ void Stream::connection_lost() {
   if (!told) end(StreamEnd::Kind::lost, term::kMpaConnectionLost);
 }
 
-void Stream::own_memory_lost(bool receiving) {
+void Stream::source_lost(const void* address) {
   if (!input_live()) return;
-  // On the way in it is the receive that waits for the message, or the read.
-  if (!receiving || !receive_path_.blame_own_memory(segments_.segment())) {
-    send_path_.blame_oldest(Status::local_protection);
-  }
-  // The bytes that the kernel would not touch are missing from the stream: no FPDU can follow them.
+  send_path_.blame_source(address);
+  // The bytes are missing from the stream: no FPDU can follow them.
   finish(StreamEnd::Kind::local_error, term::kLocalCatastrophic);
 }
 

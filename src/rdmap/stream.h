@@ -40,14 +40,17 @@ class Stream {
   // The next bytes belong straight in their place (see mpa::Receiver); otherwise hand them to
   // received().
   bool direct() const { return input_live() && !leaving_ && receiver_.direct(); }
+  // Are these places in memory of the program's? The kernel may not reach it (EFAULT), and then the
+  // bytes go to received().
+  bool in_place() const { return receiver_.in_place(); }
   // Appends where; false when the stream just ended over it.
   bool direct_places(PieceList& places, Time now);
   void direct_received(size_t n, Time now);
   void received(Bytes bytes, Time now);
   void peer_closed(Time now);
   void connection_lost();
-  // The kernel could not reach memory of the program's that a request or a receive named (EFAULT).
-  void own_memory_lost(bool receiving);
+  // Memory of the program's that was to be sent is gone, in the middle of an FPDU.
+  void source_lost(const void* address);
 
   // --- bytes out
   enum class Output : uint8_t {
@@ -164,6 +167,7 @@ class Stream {
   void write_rtr(mpa::TxBatch& batch);
   bool write_delivered(mpa::TxBatch& batch);
   bool write_response(mpa::TxBatch& batch, Time now);
+  void refuse_read(const InboundRead& read, wire::TermError error, Time now);
   bool write_read_response(InboundRead& read, mpa::TxBatch& batch, Time now);
   void write_terminate(mpa::TxBatch& batch);
 

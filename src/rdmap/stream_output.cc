@@ -113,7 +113,7 @@ void Stream::write_rtr(mpa::TxBatch& batch) {
       send_path_.write_rtr_read(writer_, batch);
       break;
     case mpa::Rtr::fpdu:
-      writer_.write(batch, {}, {});
+      writer_.write(batch, {});
       break;
     case mpa::Rtr::none:
       break;
@@ -129,7 +129,7 @@ bool Stream::write_delivered(mpa::TxBatch& batch) {
                .stag = Stag{stag},
                .to = TaggedOffset{delivery_.run()}}
       .encode(header);
-  writer_.write(batch, header, {});
+  writer_.write(batch, header);
   if (delivery_.is_waiting()) counters().rnr_sent.add();
   delivery_.sent();
   return true;
@@ -146,7 +146,7 @@ bool Stream::write_response(mpa::TxBatch& batch, Time now) {
                  .msn = atomic_response_msn_}
       .encode(header);
   answer.response.encode(header + UntaggedHeader::kSize);
-  writer_.write(batch, header, {});
+  writer_.write(batch, header);
   atomic_response_msn_ = next(atomic_response_msn_);
   inbound_.pop_front();
   return true;
@@ -155,8 +155,7 @@ bool Stream::write_response(mpa::TxBatch& batch, Time now) {
 bool Stream::write_read_response(InboundRead& read, mpa::TxBatch& batch, Time now) {
   const wire::ReadRequest& r = read.request;
   const uint32_t n = std::min(r.size - read.sent, response_payload_);
-  constexpr auto kSource = mpa::FpduWriter::Payload::may_change;
-  if (!writer_.fits(batch, TaggedHeader::kSize, n, 1, kSource)) return false;
+  if (!writer_.fits(batch, TaggedHeader::kSize, n, 1)) return false;
   PieceList pieces;
   if (n > 0) {
     // Looked up for every FPDU: the region may have been deregistered since the request was
@@ -164,16 +163,7 @@ bool Stream::write_read_response(InboundRead& read, mpa::TxBatch& batch, Time no
     const auto p =
         consumer_.memory().remote(r.source_stag, r.source_to + read.sent, n, Access::remote_read);
     if (!p.ok()) {
-      wire::Terminate t{.error = read_fault(p.error()), .has_segment_length = true};
-      count_refusal(t.error);
-      t.segment_length = static_cast<uint16_t>(read.headers.size());
-      t.ddp_header_size = UntaggedHeader::kSize;
-      t.rdmap_header_size = wire::ReadRequest::kSize;
-      std::copy_n(read.headers.begin(), UntaggedHeader::kSize, t.ddp_header.begin());
-      std::copy_n(read.headers.begin() + UntaggedHeader::kSize, wire::ReadRequest::kSize,
-                  t.rdmap_header.begin());
-      begin_terminate(t, now);
-      end(StreamEnd::Kind::protocol_error, t.error);
+      refuse_read(read, read_fault(p.error()), now);
       return false;
     }
     pieces.add(*p, n);
@@ -184,12 +174,29 @@ bool Stream::write_read_response(InboundRead& read, mpa::TxBatch& batch, Time no
                .stag = r.sink_stag,
                .to = r.sink_to + read.sent}
       .encode(header);
-  writer_.write(batch, header, pieces.pieces(), kSource);
+  if (!writer_.write(batch, header, pieces.pieces())) {
+    refuse_read(read, read_fault(MemoryFault::gone), now);
+    return false;
+  }
   counters().sent(stats::Kind::read, n);
   read.sent += n;
   in_response_ = !last;
   if (last) inbound_.pop_front();
   return true;
+}
+
+// In the middle of its answer.
+void Stream::refuse_read(const InboundRead& read, wire::TermError error, Time now) {
+  wire::Terminate t{.error = error, .has_segment_length = true};
+  count_refusal(t.error);
+  t.segment_length = static_cast<uint16_t>(read.headers.size());
+  t.ddp_header_size = UntaggedHeader::kSize;
+  t.rdmap_header_size = wire::ReadRequest::kSize;
+  std::copy_n(read.headers.begin(), UntaggedHeader::kSize, t.ddp_header.begin());
+  std::copy_n(read.headers.begin() + UntaggedHeader::kSize, wire::ReadRequest::kSize,
+              t.rdmap_header.begin());
+  begin_terminate(t, now);
+  end(StreamEnd::Kind::protocol_error, t.error);
 }
 
 void Stream::write_terminate(mpa::TxBatch& batch) {
@@ -203,7 +210,7 @@ void Stream::write_terminate(mpa::TxBatch& batch) {
   const size_t size = own_terminate_->encode(message + UntaggedHeader::kSize);
   const Bytes whole{message, UntaggedHeader::kSize + size};
   if (!writer_.fits(batch, whole.size(), 0, 0)) return;
-  writer_.write(batch, whole, {});
+  writer_.write(batch, whole);
   terminate_written_ = true;
   stats::count(engine_counters().terminate_sent, wire::index_of(own_terminate_->error));
   config_.counters.qp->terminate({.received = false, .error = own_terminate_->error});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/guarded.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_start.h"
 
@@ -50,7 +51,9 @@ bool FrameCutter::take(Input& input) {
     const Bytes run = input.next(wanted);
     const size_t room = in_head ? run.size() : keep_ - std::min(keep_, head_.size());
     const Bytes copied = run.first(std::min(run.size(), room));
-    head_.insert(head_.end(), copied.begin(), copied.end());
+    // The program may have unmapped it meanwhile: zeros stand for it then.
+    head_.resize(head_.size() + copied.size());
+    (void)copy_guarded(head_.data() + head_.size() - copied.size(), copied.data(), copied.size());
     seen_ += run.size();
     if (in_head && seen_ == size_at() && !read_size()) give_up();
     if (opaque_ ? input.empty() : seen_ == expected_) return true;

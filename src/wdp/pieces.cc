@@ -1,28 +1,27 @@
 #include "wdp/pieces.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "base/guarded.h"
 
 namespace weft::wdp {
 
-void place(Bytes bytes, const PieceList& places) {
-  const std::byte* from = bytes.data();
-  for (const IoVec& v : places.pieces()) {
-    std::memcpy(v.iov_base, from, v.iov_len);
-    from += v.iov_len;
-  }
+bool place(Bytes bytes, const PieceList& places) {
+  return place(bytes, {}, places);
 }
 
-void place(Bytes first, Bytes rest, const PieceList& places) {
+bool place(Bytes first, Bytes rest, const PieceList& places) {
   for (const IoVec& v : places.pieces()) {
     auto* to = static_cast<std::byte*>(v.iov_base);
     const size_t n = std::min(v.iov_len, first.size());
-    if (n > 0) std::memcpy(to, first.data(), n);
-    first = first.subspan(n);
     const size_t more = v.iov_len - n;
-    if (more > 0) std::memcpy(to + n, rest.data(), more);
+    if (!copy_guarded(to, first.data(), n) || !copy_guarded(to + n, rest.data(), more)) {
+      return false;
+    }
+    first = first.subspan(n);
     rest = rest.subspan(more);
   }
+  return true;
 }
 
 }  // namespace weft::wdp

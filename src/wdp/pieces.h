@@ -6,9 +6,10 @@
 
 namespace weft::wdp {
 
-// Copies `bytes` into the places, which have room for exactly so many.
-void place(Bytes bytes, const PieceList& places);
+// Copies `bytes` into the places, which have room for exactly so many. False where one of them is
+// gone (base/guarded.h).
+[[nodiscard]] bool place(Bytes bytes, const PieceList& places);
 // The same of `first` and what follows it.
-void place(Bytes first, Bytes rest, const PieceList& places);
+[[nodiscard]] bool place(Bytes first, Bytes rest, const PieceList& places);
 
 }  // namespace weft::wdp

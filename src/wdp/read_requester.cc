@@ -108,7 +108,7 @@ void ReadRequester::ask(Train& train, Range range, Time now) {
                   .imm_or_read = read.id.value(),
                   .to = read.to};
   const IoVec piece{payload, sizeof payload};
-  writer_.write(train, d, {&piece, 1}, UcWriter::Payload::may_change);
+  (void)writer_.write(train, d, {&piece, 1});
   outstanding_ += range.end - range.begin;
   if (ranges_.empty()) {
     measured_bytes_ = 0;
@@ -154,12 +154,10 @@ Result<Ok, WdpDrop> ReadRequester::received(const WdpData& d, Bytes payload, boo
     PieceList places;
     if (!local_pieces(consumer_.memory(), consumer_.send_queue().at(read.request), d.mo.value(),
                       d.payload_size(), Access::local_write, places)
-             .ok()) {
-      own_memory_gone_ = true;
-      finish(read, Status::local_protection);
-      return fail(WdpDrop::own_memory);
+             .ok() ||
+        !place(payload, places)) {
+      return fail(lose_sink(read));
     }
-    place(payload, places);
   }
   counters_.bytes_placed += d.payload_size();
   if (read.stride == 0) {
@@ -170,6 +168,18 @@ Result<Ok, WdpDrop> ReadRequester::received(const WdpData& d, Bytes payload, boo
   measure(d.payload_size(), now);
   progress(read, d, now);
   return Ok{};
+}
+
+// The memory that its bytes were to go to is gone.
+WdpDrop ReadRequester::lose_sink(Read& read) {
+  own_memory_gone_ = true;
+  finish(read, Status::local_protection);
+  return WdpDrop::own_memory;
+}
+
+Result<Ok, WdpDrop> ReadRequester::unreachable(const WdpData& d) {
+  const auto read = admit(d);
+  return fail(read.ok() ? lose_sink(**read) : read.error());
 }
 
 void ReadRequester::progress(Read& read, const WdpData& d, Time now) {

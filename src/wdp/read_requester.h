@@ -43,6 +43,8 @@ class ReadRequester {
                                      Time now);
   // Where the payload goes, when received() would take it. Changes nothing.
   bool direct(const wire::WdpData& d, PieceList& places);
+  // The places that direct() named cannot be reached. Always fails.
+  Result<Ok, wire::WdpDrop> unreachable(const wire::WdpData& d);
   // The peer refuses it (ERR). False when there is no such Read.
   bool refused(ReadId id);
 
@@ -109,6 +111,7 @@ class ReadRequester {
   void forget_ranges(const Read& read);
   bool has_ranges(const Read& read, const std::vector<Range>& list) const;
   void finish(Read& read, rdmap::Status status);
+  wire::WdpDrop lose_sink(Read& read);
   Duration timeout() const;
   void measure(uint32_t bytes, Time now);
 

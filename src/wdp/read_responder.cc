@@ -91,7 +91,11 @@ bool ReadResponder::write_segment(Answer& a, Msn msn, Train& train) {
                   .stride = a.stride,
                   .imm_or_read = r.imm_or_read,
                   .to = TaggedOffset{a.next}};
-  writer_.write(train, d, pieces.pieces(), UcWriter::Payload::may_change);
+  if (!writer_.write(train, d, pieces.pieces())) {
+    errors_.report(rdmap::read_fault(rdmap::MemoryFault::gone), r);
+    a.done = true;
+    return true;
+  }
   in_train_ = r;
   a.next += n;
   a.done = a.next >= a.end;
@@ -100,7 +104,7 @@ bool ReadResponder::write_segment(Answer& a, Msn msn, Train& train) {
 
 void ReadResponder::own_memory_lost() {
   if (!in_train_) return;
-  errors_.report(rdmap::read_fault(rdmap::MemoryFault::bounds), *in_train_);
+  errors_.report(rdmap::read_fault(rdmap::MemoryFault::gone), *in_train_);
   if (!answers_.empty() && answers_.front().request.imm_or_read == in_train_->imm_or_read) {
     queued_ -= answers_.front().asked;
     answers_.pop_front();

@@ -70,12 +70,16 @@ Result<Ok, WdpDrop> SendAssembly::open(const WdpData& d, PieceList& places) {
   if (receive_pieces(consumer_.memory(), *receive_, d.mo.value(), d.payload_size(), places).ok()) {
     return Ok{};
   }
-  // Our own program's fault: the receive says so.
+  return fail(unreachable());
+}
+
+// Our own program's fault.
+WdpDrop SendAssembly::unreachable() {
   open_ = has_receive_ = false;
   refused_ = WdpDrop::own_memory;
   ++counters_.messages_incomplete;
   consumer_.receive_done(*receive_, Status::local_protection, {});
-  return fail(refused_);
+  return refused_;
 }
 
 bool SendAssembly::placed(const WdpData& d) {

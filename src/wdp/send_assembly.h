@@ -28,6 +28,8 @@ class SendAssembly {
 
   // Opens a newer message, or finds that this one cannot be had; then says where the payload goes.
   Result<Ok, wire::WdpDrop> open(const wire::WdpData& d, PieceList& places);
+  // The places that open() named cannot be reached: the receive says so.
+  wire::WdpDrop unreachable();
   // The payload of open()'s segment is in its place. True when the message is complete.
   bool placed(const wire::WdpData& d);
   // Hands the complete message over; rdmap::MemoryFault where the STag that it invalidates is not

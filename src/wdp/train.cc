@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/guarded.h"
+
 namespace weft::wdp {
 
 Train::Train() : staging_(std::make_unique_for_overwrite<std::byte[]>(kStaging)) {}
@@ -38,6 +40,12 @@ std::byte* Train::stage(size_t n) {
   return p;
 }
 
+void Train::unstage(size_t n) {
+  used_ -= n;
+  pieces_.back().iov_len -= n;
+  if (pieces_.back().iov_len == 0) pieces_.pop_back();
+}
+
 void Train::refer(const void* p, size_t n) {
   if (n > 0) pieces_.push_back({const_cast<void*>(p), n});
 }
@@ -47,20 +55,24 @@ void Train::clear() {
   detached_ = {};
   used_ = datagrams_ = segment_ = bytes_ = 0;
   most_ = SIZE_MAX;
-  closed_ = false;
+  closed_ = lost_ = false;
 }
 
-void Train::detach() {
-  if (empty() || !detached_.empty()) return;
-  std::vector<std::byte> own;
-  own.reserve(bytes_);
+bool Train::detach() {
+  if (empty() || !detached_.empty()) return !lost_;
+  std::vector<std::byte> own(bytes_);
+  std::byte* to = own.data();
   for (const IoVec& v : pieces_) {
-    const auto* p = static_cast<const std::byte*>(v.iov_base);
-    own.insert(own.end(), p, p + v.iov_len);
+    if (!copy_guarded(to, v.iov_base, v.iov_len)) {
+      lost_ = true;
+      break;
+    }
+    to += v.iov_len;
   }
   detached_ = std::move(own);
   pieces_.assign(1, {detached_.data(), detached_.size()});
   closed_ = true;
+  return !lost_;
 }
 
 }  // namespace weft::wdp

@@ -39,17 +39,23 @@ class Train {
   void limit(size_t bytes) { most_ = bytes; }
   // May a datagram of so many bytes follow on this path? The first one may have any size.
   bool takes(size_t size, const Path& path) const;
-  // Begins it; takes() said yes. Exactly so many bytes are then to be staged and referred to.
+  // Begins it; takes() said yes. Exactly so many bytes are to be staged and referred to, right
+  // before or after.
   void begin(size_t size, const Path& path);
   std::byte* stage(size_t n);
+  // Takes back the last `n` bytes, which stage() gave out, and which do not belong to a datagram
+  // that was begun.
+  void unstage(size_t n);
   void refer(const void* p, size_t n);
   // Nothing may follow any more.
   void close() { closed_ = true; }
 
   void clear();
   // Copies what it still refers to, so that the memory's owner may have it back. A train that waits
-  // for the socket does this when a region is deregistered or a work request flushed.
-  void detach();
+  // for the socket does this when a region is deregistered or a work request flushed. False, and
+  // lost(), where memory is gone already: the train cannot be sent.
+  bool detach();
+  bool lost() const { return lost_; }
 
   // Calls f(std::span<const IoVec>) for each datagram: where UDP_SEGMENT cannot be had.
   template <class F>
@@ -88,6 +94,7 @@ class Train {
   size_t bytes_ = 0;
   size_t most_ = SIZE_MAX;
   bool closed_ = false;
+  bool lost_ = false;
 };
 
 }  // namespace weft::wdp

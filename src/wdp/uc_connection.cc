@@ -74,6 +74,10 @@ void UcConnection::direct_received(Time now) {
   session_->direct_received(now);
 }
 
+void UcConnection::direct_unreachable(Time now) {
+  session_->direct_unreachable(now);
+}
+
 void UcConnection::received_ctl(Bytes datagram, Time now) {
   const auto c = WdpCtl::parse(datagram);
   if (!c.ok()) return drops_.count(c.error());

@@ -33,6 +33,8 @@ class UcConnection {
   // The same in two steps, for data that can go straight to its place: see UcSession::direct().
   bool direct(Bytes front, size_t size, PieceList& places);
   void direct_received(Time now);
+  // Instead: the places cannot be reached, and the payload is lost.
+  void direct_unreachable(Time now);
   // A REQ that belongs to the handshake that there is: it came again, or two queue pairs call each
   // other.
   void requested_again(const wire::WdpCtl& req, size_t size, bool validated, Time now);

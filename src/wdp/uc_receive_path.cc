@@ -45,6 +45,18 @@ void UcReceivePath::direct_received(const WdpData& d, Time now) {
   if (const auto v = accept(d, {.in_place = true}, now); !v.ok()) counters_.drops.count(v.error());
 }
 
+void UcReceivePath::direct_unreachable(const WdpData& d) {
+  Verdict v = Ok{};
+  if (d.opcode == Opcode::write) {
+    v = lose_target(d);
+  } else if (d.opcode == Opcode::read_response) {
+    v = requester_.unreachable(d);
+  } else {
+    v = fail(sends_.unreachable());
+  }
+  counters_.drops.count(v.error());
+}
+
 UcReceivePath::Verdict UcReceivePath::accept(const WdpData& d, const Source& source, Time now) {
   // Before placement: a late copy must never overwrite newer data (wire.md 9.2 rule 2).
   if (const auto v = psns_.check(d.psn); !v) return fail(v.error());
@@ -118,33 +130,39 @@ UcReceivePath::Verdict UcReceivePath::target(const WdpData& d, PieceList& places
   return Ok{};
 }
 
-void UcReceivePath::put(const Source& source, const PieceList& places) {
-  if (!source.in_place) place(source.payload, places);
+bool UcReceivePath::put(const Source& source, const PieceList& places) {
+  if (!source.in_place && !place(source.payload, places)) return false;
   counters_.bytes_placed += places.bytes();
+  return true;
 }
 
-void UcReceivePath::put_write(const Source& source, const PieceList& places) {
-  put(source, places);
+UcReceivePath::Verdict UcReceivePath::put_write(const WdpData& d, const Source& source,
+                                                const PieceList& places) {
+  if (!put(source, places)) return lose_target(d);
   counters_.write_bytes_placed += places.bytes();
+  return Ok{};
+}
+
+// The program has unmapped it.
+UcReceivePath::Verdict UcReceivePath::lose_target(const WdpData& d) {
+  errors_.report(rdmap::write_fault(rdmap::MemoryFault::gone), d);
+  return fail(WdpDrop::protection);
 }
 
 UcReceivePath::Verdict UcReceivePath::write(const WdpData& d, const Source& source, Time now) {
   PieceList places;
   if (const auto v = target(d, places); !v) return v;
-  if (!d.flags.immediate) {
-    put_write(source, places);
-    return Ok{};
-  }
+  if (!d.flags.immediate) return put_write(d, source, places);
   Psn last = d.psn;
   if (d.segment_count() == 1) {
     // Complete in itself: no context.
     if (messages_.closed(d.msn)) return fail(WdpDrop::superseded);
-    put_write(source, places);
+    if (const auto v = put_write(d, source, places); !v) return v;
     messages_.close(d.msn);
   } else {
     const auto context = writes_.find(d, messages_);
     if (!context.ok()) return fail(context.error());
-    put_write(source, places);
+    if (const auto v = put_write(d, source, places); !v) return v;
     if (!writes_.placed(**context, d, messages_)) return Ok{};
     last = (*context)->last;
   }
@@ -192,7 +210,7 @@ UcReceivePath::Verdict UcReceivePath::hold(const WdpData& d, const Source& sourc
 UcReceivePath::Verdict UcReceivePath::send_in_turn(const WdpData& d, const Source& source) {
   PieceList places;
   if (const auto v = sends_.open(d, places); !v) return v;
-  put(source, places);
+  if (!put(source, places)) return fail(sends_.unreachable());
   if (!sends_.placed(d)) return Ok{};
   const auto delivered = sends_.deliver();
   if (delivered.ok()) return Ok{};

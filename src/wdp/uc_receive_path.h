@@ -35,6 +35,8 @@ class UcReceivePath {
   bool direct(const wire::WdpData& d, PieceList& places);
   // `d` was the header of the last direct(), and the payload is where that said.
   void direct_received(const wire::WdpData& d, Time now);
+  // Instead: what that said cannot be reached, and the payload is lost.
+  void direct_unreachable(const wire::WdpData& d);
 
   Time deadline() const { return resequencer_.deadline(); }
   void tick(Time now);
@@ -65,8 +67,9 @@ class UcReceivePath {
   Verdict send_in_turn(const wire::WdpData& d, const Source& source);
   Verdict hold(const wire::WdpData& d, const Source& source, Time now);
   Verdict target(const wire::WdpData& d, PieceList& places);
-  void put(const Source& source, const PieceList& places);
-  void put_write(const Source& source, const PieceList& places);
+  bool put(const Source& source, const PieceList& places);
+  Verdict put_write(const wire::WdpData& d, const Source& source, const PieceList& places);
+  Verdict lose_target(const wire::WdpData& d);
   void begin_anew();
   void deliver_immediate(const wire::WdpData& d);
   void drain();

@@ -150,9 +150,7 @@ bool UcSendPath::write_segment(SendWqe& w, Train& train) {
   if (!writer_.fits(train, n)) return false;
   PieceList pieces;
   if (!local_pieces(consumer_.memory(), w, offset_, n, Access::local_read, pieces).ok()) {
-    // Deregistered in the middle of the message: the peer never gets the rest.
-    drop_message();
-    poison(Status::local_protection);
+    lose_source();
     return false;
   }
   if (!in_message_) {
@@ -175,11 +173,20 @@ bool UcSendPath::write_segment(SendWqe& w, Train& train) {
   } else if (w.operation == Operation::send_invalidate) {
     d.stag = w.remote_stag;
   }
-  writer_.write(train, d, pieces.pieces(), UcWriter::Payload::held);
+  if (!writer_.write(train, d, pieces.pieces())) {
+    lose_source();
+    return false;
+  }
   in_train_ = true;
   offset_ += n;
   if (d.last) finish_message();
   return true;
+}
+
+// Deregistered or gone, perhaps in the middle of the message: the peer never gets the rest.
+void UcSendPath::lose_source() {
+  drop_message();
+  poison(Status::local_protection);
 }
 
 void UcSendPath::finish_message() {

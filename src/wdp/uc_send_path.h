@@ -57,6 +57,7 @@ class UcSendPath {
   bool execute(rdmap::SendWqe& w);
   rdmap::Status acceptable(const rdmap::SendWqe& w);
   bool write_segment(rdmap::SendWqe& w, Train& train);
+  void lose_source();
   void finish_message();
   void drop_message();
   void poison(rdmap::Status status);

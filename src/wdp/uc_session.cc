@@ -75,6 +75,13 @@ void UcSession::direct_received(Time now) {
   settle(now);
 }
 
+void UcSession::direct_unreachable(Time now) {
+  ++counters_.datagrams_received;
+  control_.heard(now);
+  receive_path_.direct_unreachable(direct_);
+  settle(now);
+}
+
 void UcSession::received(const wire::WdpCtl& ctl, Time now) {
   handle(control_.received(ctl, receive_path_.psns(), now));
   if (window_->is_open_question(question_) && !control_.asking()) {

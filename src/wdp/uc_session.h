@@ -41,6 +41,8 @@ class UcSession final : private SendWindow::Waiter {
   // is a CRC: it decides before anything is placed, or a damaged header could name another place.
   bool direct(Bytes front, size_t size, PieceList& places);
   void direct_received(Time now);
+  // Instead: the places cannot be reached, and the payload is lost.
+  void direct_unreachable(Time now);
 
   // --- trains out
   bool ready(Time now);

@@ -15,11 +15,6 @@ class UcWriter {
   explicit UcWriter(const UcParameters& parameters)
       : parameters_(parameters), next_psn_(parameters.first_psn) {}
 
-  // Whose memory a payload is in. That of a work request stays as it is until the kernel has it.
-  // What a Read Response is made of may change at any time, also between the CRC and the socket:
-  // with CRC it is copied first, or the change would look like damage.
-  enum class Payload : uint8_t { held, may_change };
-
   // wire.md 8.2: MSN +1 per message. A Send or Write of ours begins, and is over.
   Msn begin_message() {
     inside_ = true;
@@ -38,14 +33,17 @@ class UcWriter {
   bool fits(const Train& train, uint32_t payload) const {
     return train.takes(wire::WdpData::kSize + payload, parameters_.path);
   }
-  // fits() said yes. Indices, token, PSN and F_CRC of `d` are filled in here.
-  void write(Train& train, wire::WdpData d, std::span<const IoVec> payload, Payload kind);
+  // fits() said yes. Indices, token, PSN and F_CRC of `d` are filled in here. With CRC the payload
+  // is copied, for its memory may change at any time: what was summed has to be what leaves. False,
+  // with nothing written, where that memory is gone (base/guarded.h).
+  [[nodiscard]] bool write(Train& train, wire::WdpData d, std::span<const IoVec> payload);
 
   Psn next_psn() const { return next_psn_; }
   // PSNs used so far.
   uint64_t written() const { return written_; }
 
  private:
+  bool copy(std::span<const IoVec> payload, std::byte* header) const;
   Msn take_msn() {
     const Msn msn = next_msn_;
     next_msn_ = next(next_msn_);

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/guarded.h"
 #include "wdp/pieces.h"
 #include "wire/grh.h"
 #include "wire/wdp_crc.h"
@@ -66,7 +67,10 @@ Result<Ok, WdpDrop> UdQueue::accept(const WdpUd& ud, Bytes datagram, const UdRec
     consumer_.receive_done(*receive_, Status::local_protection, {.multicast = ud.multicast()});
     return fail(WdpDrop::own_memory);
   }
-  place(grh, payload, places);
+  if (!place(grh, payload, places)) {
+    consumer_.receive_done(*receive_, Status::local_protection, {.multicast = ud.multicast()});
+    return fail(WdpDrop::own_memory);
+  }
   ++counters_.messages_received;
   consumer_.receive_done(*receive_, Status::success,
                          {.solicited = ud.solicited,
@@ -120,9 +124,11 @@ bool UdQueue::write(SendWqe& w, Train& train) {
     return false;
   }
   const QKey key = (to->q_key.value() & kOwnQKey) != 0 ? parameters_.q_key : to->q_key;
-  train.begin(size, to->path);
-  const bool copies = w.length < Train::kCopyBelow;
-  std::byte* const header = train.stage(WdpUd::kSize + (copies ? w.length : 0));
+  // With CRC all are copied: what was summed has to be what leaves, whatever the program writes
+  // there meanwhile.
+  const bool copies = parameters_.crc || w.length < Train::kCopyBelow;
+  const size_t staged = WdpUd::kSize + (copies ? w.length : 0);
+  std::byte* const header = train.stage(staged);
   WdpUd{.flags = {.crc = parameters_.crc, .immediate = immediate},
         .q_key = key,
         .source = parameters_.own_qpn,
@@ -132,20 +138,25 @@ bool UdQueue::write(SendWqe& w, Train& train) {
         .length = static_cast<uint16_t>(w.length),
         .imm = immediate ? w.immediate : 0}
       .encode(header);
-  msn_ = next(msn_);
   Crc32c crc;
   if (parameters_.crc) crc = wire::wdp_crc_of_header({header, WdpUd::kSize});
   std::byte* at = header + WdpUd::kSize;
   for (const IoVec& v : pieces.pieces()) {
-    if (copies) {
-      std::memcpy(at, v.iov_base, v.iov_len);
-      at += v.iov_len;
-    } else {
+    if (!copies) {
       train.refer(v.iov_base, v.iov_len);
+      continue;
     }
-    if (parameters_.crc) crc.update(bytes_of(v));
+    if (!(parameters_.crc ? copy_with_crc(at, bytes_of(v), crc)
+                          : copy_guarded(at, v.iov_base, v.iov_len))) {
+      train.unstage(staged);
+      poison(Status::local_protection);
+      return false;
+    }
+    at += v.iov_len;
   }
   if (parameters_.crc) wire::store_wdp_crc(header, crc.value());
+  train.begin(size, to->path);
+  msn_ = next(msn_);
   ++counters_.messages_sent;
   ++next_;
   return true;

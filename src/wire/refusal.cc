@@ -49,6 +49,8 @@ constexpr Row kRows[] = {
     {Refusal::write_not_on_stream, "write_not_on_stream",
      "a Write to a region of another protection domain or a window of another queue pair"},
     {Refusal::write_wrap, "write_wrap", "a Write whose offset wraps"},
+    {Refusal::write_gone, "write_gone",
+     "a Write to registered memory that the program has unmapped or protected"},
     {Refusal::no_receive_in_time, "no_receive_in_time",
      "a plain peer's Send found no receive within option rnr_wait"},
     {Refusal::receive_too_short, "receive_too_short", "a Send longer than its receive"},
@@ -66,6 +68,8 @@ constexpr Row kRows[] = {
      "a Read or an Atomic of a region of another protection domain or a window of another queue "
      "pair"},
     {Refusal::read_wrap, "read_wrap", "a Read or an Atomic whose offset wraps"},
+    {Refusal::read_gone, "read_gone",
+     "a Read or an Atomic of registered memory that the program has unmapped or protected"},
     {Refusal::reads_beyond_ird, "reads_beyond_ird",
      "more Reads and Atomics at once than were agreed on"},
     {Refusal::atomic_code, "atomic_code", "an Atomic that is neither FetchAdd nor CmpSwap"},

@@ -40,6 +40,7 @@ enum class Refusal : uint8_t {
   write_access,
   write_not_on_stream,
   write_wrap,
+  write_gone,
   // Send.
   no_receive_in_time,
   receive_too_short,
@@ -52,6 +53,7 @@ enum class Refusal : uint8_t {
   read_access,
   read_not_on_stream,
   read_wrap,
+  read_gone,
   reads_beyond_ird,
   atomic_code,
   atomic_misaligned,

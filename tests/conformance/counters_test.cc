@@ -1,11 +1,14 @@
 // Every reason to refuse what a peer sends has a counter of its own (design.md decision 11), and
 // what a stream says and hears is counted as it is on the wire.
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <functional>
 #include <set>
 
 #include "tests/conformance/answers.h"
+#include "tests/support/fault_catcher.h"
 
 namespace weft::conformance {
 namespace {
@@ -85,6 +88,23 @@ std::vector<Offence> against_headers() {
   };
 }
 
+// The program has taken away the memory of the open region.
+class Gone {
+ public:
+  explicit Gone(Peer& p)
+      : memory_(::mmap(nullptr, Peer::kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    EXPECT_NE(memory_, MAP_FAILED);
+    p.host.regions.at(p.open).base = static_cast<std::byte*>(memory_);
+  }
+  ~Gone() { ::munmap(memory_, Peer::kSize); }
+  Gone(const Gone&) = delete;
+  Gone& operator=(const Gone&) = delete;
+
+ private:
+  const test::FaultCatcher faults_;
+  void* memory_;
+};
+
 std::vector<Offence> against_memory() {
   const auto write = [](Stag Peer::*stag, uint64_t ahead) {
     return [=](Peer& p) { p.hears(tagged({.stag = p.*stag, .to = p.to + ahead}, Buffer(16))); };
@@ -107,6 +127,22 @@ std::vector<Offence> against_memory() {
       {Refusal::read_not_on_stream, true, read(&Peer::foreign, 0)},
       {Refusal::read_wrap, true,
        [](Peer& p) { p.hears(test::read_request(1, reading(p.open, UINT64_MAX - 2, 8))); }},
+      {Refusal::write_gone, true,
+       [=](Peer& p) {
+         const Gone memory(p);
+         write(&Peer::open, 0)(p);
+       }},
+      {Refusal::read_gone, true,
+       [=](Peer& p) {
+         const Gone memory(p);
+         read(&Peer::open, 0)(p);
+         p.says();
+       }},
+      {Refusal::read_gone, true,
+       [](Peer& p) {
+         const Gone memory(p);
+         p.hears(test::atomic_request(1, adding(p.open, p.to)));
+       }},
       {Refusal::invalidate_not_allowed, true,
        [](Peer& p) { p.hears(untagged({.op = Opcode::send_inv, .word = p.foreign.value()})); }},
       {Refusal::invalidate_impossible, true,

@@ -50,7 +50,7 @@ need("5044 4.4", MUST, "The CRC is CRC32C over the FPDU from its length to its p
      "crc.covers_* markers.responder",
      "FpduWriter.TheExamplesOfTheWireReference Receiver.AnyDamagedByteIsFound")
 need("5044 4.4", MUST, "By default a connection uses the CRC; only the administrator turns it off", "initiator.crc reply.crc")
-need("5044 6", MUST, "The CRC is verified before the ULPDU goes to DDP, that is before it is placed", "crc.covers_* crc.large_write*")
+need("5044 6", MUST, "The CRC is verified before the ULPDU goes to DDP, that is before it is placed", "crc.covers_* crc.large_write")
 need("5044 4.4", MUST, "The CRC is stored as iSCSI does it, its least significant byte first", "fpdu.sent", "ExampleE3.Send")
 need("5044 4.4", MUST, "Where the CRC is on, an FPDU with a wrong one is not delivered, and the stream ends",
      "crc.wrong* crc.large_wrong crc.first_wrong",

@@ -178,12 +178,12 @@ TEST(Ending, TheReceiveOfAnUnfinishedMessageIsFlushed) {
   EXPECT_EQ(r->wr_id, 5U);
 }
 
-TEST(Ending, OwnMemoryThatTheKernelCannotReach) {
+TEST(Ending, OwnMemoryThatIsGone) {
   Pair p;
   Buffer from = pattern_bytes(100, 1);
   Buffer to(100);
   p.a.host.post(writing(p.b, to), {segment(p.a.host, from)});
-  p.a.stream.own_memory_lost(false);
+  p.a.stream.source_lost(from.data() + 99);
   p.drive();
   EXPECT_EQ(p.a.host.sent.at(0).status, Status::local_protection);
   EXPECT_EQ(p.a.host.end->kind, Kind::local_error);

@@ -21,7 +21,7 @@ PairOptions slow(uint64_t seed) {
   o.link.window = 60'000;
   o.link.jitter = 20us;
   o.mpa.extension = seed % 2 == 0;
-  o.crc_first = seed % 3 == 0;
+  o.mpa.crc = seed % 3 == 0;
   return o;
 }
 Duration some_time(uint64_t seed) {

@@ -21,7 +21,6 @@ PairOptions with_seed(uint64_t seed) {
   o.mpa.extension = seed % 5 != 0;
   o.mpa.crc = seed % 7 != 0;
   o.mpa.send_markers = seed % 11 == 0 && !o.mpa.extension;
-  o.crc_first = seed % 6 == 0;
   return o;
 }
 

@@ -26,7 +26,6 @@ PairOptions any_pair(uint64_t seed) {
   o.mpa.crc = sim::draw_below(random, 4) != 0;
   o.mpa.ird = static_cast<uint16_t>(1 + sim::draw_below(random, 16));
   o.mpa.ord = static_cast<uint16_t>(1 + sim::draw_below(random, o.mpa.ird));
-  o.crc_first = sim::draw_below(random, 4) == 0;
   o.big_fpdu = sim::draw_below(random, 4) == 0;
   o.llp_completion = sim::draw_below(random, 6) == 0;
   return o;

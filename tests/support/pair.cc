@@ -7,7 +7,6 @@ namespace weft::test {
 rdmap::StreamConfig Side::config(const PairOptions& o, bool initiator) {
   rdmap::StreamConfig c{.mpa = o.mpa,
                         .initiator = initiator,
-                        .crc_first = o.crc_first,
                         .llp_completion = o.llp_completion,
                         .big_fpdu = o.big_fpdu,
                         .emss = o.emss,

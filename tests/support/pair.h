@@ -23,7 +23,6 @@ struct PairOptions {
   uint64_t seed = 1;
   sim::StreamOptions link;
   mpa::Parameters mpa{.extension = true, .ird = 16, .ord = 16};
-  bool crc_first = false;
   bool llp_completion = false;
   bool big_fpdu = false;
   uint8_t rnr_retry = 7;

@@ -20,13 +20,13 @@ void Traffic::expect_complete() const {
   back_->expect_complete();
 }
 
-void Traffic::expect_sound(Damage damage) const {
+void Traffic::expect_sound() const {
   {
     SCOPED_TRACE("from the Initiator to the Responder");
-    forth_->expect_sound(damage);
+    forth_->expect_sound();
   }
   SCOPED_TRACE("from the Responder to the Initiator");
-  back_->expect_sound(damage);
+  back_->expect_sound();
 }
 
 const Traffic::Flow& Traffic::flow(const Side& side) const {

@@ -25,13 +25,6 @@ struct TrafficOptions {
   bool unsignaled = true;
 };
 
-// How a run that broke off may have ended.
-enum class Damage : uint8_t {
-  none,         // requests may be missing, bytes are right or were not written
-  header_byte,  // a byte of the stream was wrong: a placed FPDU that failed its CRC may have left
-                // bytes in any region
-};
-
 class Traffic {
  public:
   Traffic(Pair& pair, const TrafficOptions& options);
@@ -45,7 +38,7 @@ class Traffic {
   // The run broke off: what completed well did so in order and is done; nothing completed twice;
   // nothing else happened; a side that knows of the end has completed all its requests one way or
   // the other.
-  void expect_sound(Damage damage) const;
+  void expect_sound() const;
   // Requests that `side` has posted by now, and those that completed well.
   size_t posted(const Side& side) const;
   size_t succeeded(const Side& side) const;

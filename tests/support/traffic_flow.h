@@ -16,7 +16,7 @@ class Traffic::Flow {
   Flow(Pair& pair, Side& from, Side& to, const TrafficOptions& options, uint64_t salt);
 
   void expect_complete() const;
-  void expect_sound(Damage damage) const;
+  void expect_sound() const;
 
   bool of(const Side& side) const { return &side == &from_; }
   size_t posted() const { return posted_; }
@@ -64,7 +64,7 @@ class Traffic::Flow {
 
   // What came of it (traffic_check.cc).
   void expect_arrival(size_t i) const;
-  void expect_done(const Request& r, Damage damage) const;
+  void expect_done(const Request& r) const;
 
   sim::Scheduler& scheduler_;
   Side& from_;

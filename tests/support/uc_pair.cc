@@ -106,7 +106,7 @@ bool UcSide::receive_direct(Bytes datagram) {
   PieceList places;
   const Bytes front = datagram.first(std::min(datagram.size(), wire::WdpData::kLook));
   if (!session.direct(front, datagram.size(), places)) return false;
-  wdp::place(datagram.subspan(wire::WdpData::kSize), places);
+  EXPECT_TRUE(wdp::place(datagram.subspan(wire::WdpData::kSize), places));
   session.direct_received(scheduler_.now());
   return true;
 }

@@ -145,7 +145,7 @@ TEST(CopyWithCrc, CopiesAndAddsToTheCrc) {
     Buffer to(n + 2, std::byte{0xee});
     Crc32c crc;
     crc.update(from_hex("00 22"));
-    copy_with_crc(to.data() + 1, Bytes{from}.first(n), crc);
+    EXPECT_TRUE(copy_with_crc(to.data() + 1, Bytes{from}.first(n), crc));
     EXPECT_TRUE(std::equal(from.begin(), from.begin() + static_cast<ptrdiff_t>(n), to.begin() + 1));
     EXPECT_EQ(to.front(), std::byte{0xee});
     EXPECT_EQ(to.back(), std::byte{0xee});

@@ -88,7 +88,6 @@ TEST(Parse, EachKindOfValue_IsTaken) {
   EXPECT_EQ(o.ip, "fe80::1%eth1");
   EXPECT_EQ(o.lid, 0xbfff);
   EXPECT_FALSE(o.crc);
-  EXPECT_TRUE(o.crc_first);
   EXPECT_EQ(o.ext, Extensions::off);
   EXPECT_EQ(o.completion, CompletionRule::llp);
   EXPECT_TRUE(o.big_fpdu);
@@ -166,7 +165,7 @@ TEST(Parse, EmptyValue_MeansNotSet) {
 }
 
 TEST(Table, EnvironmentNameIsWeftAndCapitals) {
-  EXPECT_EQ(info_of("crc_first").env, "WEFT_CRC_FIRST");
+  EXPECT_EQ(info_of("big_fpdu").env, "WEFT_BIG_FPDU");
   EXPECT_EQ(info_of("p2p").env, "WEFT_P2P");
 }
 

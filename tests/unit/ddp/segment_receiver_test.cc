@@ -22,6 +22,10 @@ class NotingUlp final : public Ulp {
     places.add(place.data() + offset, length);
     return note('w', s);
   }
+  wire::TermError unreachable(const Segment& s) override {
+    (void)note('u', s).ok();
+    return term::kOperationUnspecified;
+  }
   Verdict deliver(const Segment& s) override { return note('d', s); }
 
   std::string calls;

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 
+#include "port/memory_faults.h"
 #include "port/tcp_listener.h"
 #include "tests/support/frames.h"
 #include "tests/support/host.h"
@@ -207,9 +208,10 @@ TEST_F(StreamDriverTest, AResetIsALoss) {
   EXPECT_EQ(host_a.end->kind, rdmap::StreamEnd::Kind::lost);
 }
 
-// design.md decision 10: memory that the program unmapped while it was registered. With CRC it is
-// this process that reads it, and the signal is the program's.
+// docs/design/06: memory that the program unmapped while it was registered. Without CRC it is the
+// kernel that misses it.
 TEST_F(StreamDriverTest, MemoryThatTheKernelCannotReach) {
+  port::catch_memory_faults();
   constexpr size_t kSize = 1 << 20;
   void* gone = ::mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(gone, MAP_FAILED);

@@ -40,6 +40,7 @@ class Sink final : public UlpduSink {
     places.add(place.data() + offset + half, length - half);
     return Ok{};
   }
+  wire::TermError unreachable() override { return term::kTaggedBounds; }
   Verdict deliver() override {
     if (refuse_deliver) return fail(term::kUntaggedMsnRange);
     Buffer whole = header;
@@ -59,7 +60,7 @@ class Sink final : public UlpduSink {
 };
 
 struct Bench {
-  Bench(bool crc, bool crc_first, bool empty = false) { receiver.configure(crc, crc_first, empty); }
+  explicit Bench(bool crc, bool empty = false) { receiver.configure(crc, empty); }
   Sink sink;
   Receiver receiver{sink};
 };
@@ -110,7 +111,7 @@ TEST(Receiver, EveryCutOfSeveralSmallFpdus) {
   const Buffer stream = stream_of(ulpdus);
   for (size_t first = 0; first <= stream.size(); ++first) {
     for (size_t second = first; second <= stream.size(); ++second) {
-      Bench s(true, false);
+      Bench s(true);
 
       const size_t sizes[] = {first, second - first, stream.size()};
       Bytes rest{stream};
@@ -127,11 +128,11 @@ TEST(Receiver, EveryCutOfSeveralSmallFpdus) {
 }
 
 TEST(Receiver, ByteByByte) {
-  for (const bool crc_first : {false, true}) {
+  for (const bool crc : {false, true}) {
     std::vector<Buffer> ulpdus = {pattern(14, 1), pattern(20'000, 2), pattern(1000, 3),
                                   pattern(65'535, 4)};
     ulpdus[1][0] = std::byte{0xee};  // the longer of the two headers
-    Bench s(true, crc_first);
+    Bench s(crc);
     EXPECT_TRUE(feed(s.receiver, stream_of(ulpdus), [] { return 1; }).ok());
     EXPECT_TRUE(s.sink.ulpdus == ulpdus);
     EXPECT_TRUE(s.receiver.at_boundary());
@@ -147,7 +148,7 @@ TEST(Receiver, AnyCutOfAnyFpdus) {
       const size_t most = i % 3 == 0 ? wire::kMaxUlpdu - 14 : 2000;
       ulpdus.push_back(pattern(14 + random.next() % most, seed * 100 + static_cast<uint64_t>(i)));
     }
-    Bench s(seed % 2 == 0, seed % 3 == 0);
+    Bench s(seed % 2 == 0);
     const size_t piece = seed % 5 == 0 ? 200'000 : 3000;
     EXPECT_TRUE(
         feed(s.receiver, stream_of(ulpdus), [&] { return 1 + random.next() % piece; }).ok());
@@ -156,27 +157,36 @@ TEST(Receiver, AnyCutOfAnyFpdus) {
   }
 }
 
-TEST(Receiver, DirectFromTheHeaderOfALargeFpduOn) {
+TEST(Receiver, WithoutCrcDirectFromTheHeaderOfALargeFpduOn) {
   const Buffer frame = make_fpdu(pattern(30'000, 1));
-  Bench s(true, false);
+  Bench s(false);
   ASSERT_TRUE(s.receiver.received(Bytes{frame}.first(15)).ok());
   EXPECT_FALSE(s.receiver.direct()) << "the header is not whole";
   ASSERT_TRUE(s.receiver.received(Bytes{frame}.subspan(15, 1)).ok());
-  EXPECT_TRUE(s.receiver.direct());
+  EXPECT_TRUE(s.receiver.direct() && s.receiver.in_place());
   EXPECT_FALSE(s.receiver.at_boundary());
   PieceList places;
   ASSERT_TRUE(s.receiver.direct_places(places).ok());
   EXPECT_EQ(places.bytes(), frame.size() - 16) << "trailer included, header not";
 }
 
-TEST(Receiver, CrcFirstIsNeverDirect) {
+// RFC 5044 section 6: the CRC is verified before the ULPDU goes to DDP.
+TEST(Receiver, WithCrcNothingIsLookedAtBeforeTheCrcIsKnown) {
   const Buffer frame = make_fpdu(pattern(60'000, 1));
-  Bench s(true, true);
-  ASSERT_TRUE(s.receiver.received(Bytes{frame}.first(frame.size() - 1)).ok());
-  EXPECT_FALSE(s.receiver.direct());
-  EXPECT_EQ(s.sink.begun, 0) << "nothing is looked at before the CRC is known";
+  Bench s(true);
+  ASSERT_TRUE(s.receiver.received(Bytes{frame}.first(1000)).ok());
+  EXPECT_TRUE(s.receiver.direct()) << "the rest has its place";
+  EXPECT_FALSE(s.receiver.in_place()) << "which is nobody's but the receiver's";
+  PieceList places;
+  ASSERT_TRUE(s.receiver.direct_places(places).ok());
+  ASSERT_EQ(places.bytes(), frame.size() - 1000);
+  ASSERT_EQ(places.pieces().size(), 1U);
+  std::memcpy(places.pieces()[0].iov_base, frame.data() + 1000, frame.size() - 1001);
+  ASSERT_TRUE(s.receiver.direct_received(frame.size() - 1001).ok());
+  EXPECT_EQ(s.sink.begun, 0);
   ASSERT_TRUE(s.receiver.received(Bytes{frame}.last(1)).ok());
   EXPECT_EQ(s.sink.ulpdus.size(), 1U);
+  EXPECT_FALSE(s.receiver.direct());
 }
 
 // RFC 5044 section 4.4: an FPDU with a bad CRC MUST NOT be delivered.
@@ -187,7 +197,7 @@ TEST(Receiver, AnyDamagedByteIsFound) {
   for (size_t i = second; i < stream.size(); ++i) {
     Buffer damaged = stream;
     damaged[i] ^= std::byte{0x10};
-    Bench s(true, false);
+    Bench s(true);
     const Verdict v = s.receiver.received(damaged);
     // A damaged length may make it wait for bytes that never come; then nothing is delivered
     // either.
@@ -199,25 +209,23 @@ TEST(Receiver, AnyDamagedByteIsFound) {
   }
 }
 
-TEST(Receiver, ALargeDamagedFpduIsPlacedAtMostAndNotDelivered) {
+TEST(Receiver, ALargeDamagedFpduIsNotPlaced) {
   Buffer frame = make_fpdu(pattern(50'000, 1));
   frame[30'000] ^= std::byte{1};
-  for (const bool crc_first : {false, true}) {
-    Bench s(true, crc_first);
-    SeededRandom random(7);
-    const Verdict v = feed(s.receiver, frame, [&] { return 1 + random.next() % 5000; });
-    EXPECT_EQ(error_of(v), term::kMpaCrc);
-    EXPECT_TRUE(s.sink.ulpdus.empty());
-    EXPECT_EQ(s.sink.begun, crc_first ? 0 : 1);
-    EXPECT_EQ(s.receiver.fpdus(), 0U);
-  }
+  Bench s(true);
+  SeededRandom random(7);
+  const Verdict v = feed(s.receiver, frame, [&] { return 1 + random.next() % 5000; });
+  EXPECT_EQ(error_of(v), term::kMpaCrc);
+  EXPECT_TRUE(s.sink.ulpdus.empty());
+  EXPECT_EQ(s.sink.begun, 0);
+  EXPECT_EQ(s.receiver.fpdus(), 0U);
 }
 
 TEST(Receiver, WithoutCrcTheFieldIsNotLookedAt) {
   for (const size_t n : {size_t{100}, size_t{40'000}}) {
     Buffer frame = make_fpdu(pattern(n, 1));
     std::fill(frame.end() - 4, frame.end(), std::byte{0x5a});
-    Bench s(false, false);
+    Bench s(false);
     EXPECT_TRUE(feed(s.receiver, frame, [] { return 10'000; }).ok());
     EXPECT_EQ(s.sink.ulpdus.size(), 1U);
   }
@@ -228,7 +236,7 @@ TEST(Receiver, ThePadIsNotChecked) {
   for (const size_t n : {size_t{15}, size_t{20'015}}) {
     const Buffer u = pattern(n, 1);
     const Buffer pad(wire::fpdu_pad(n), std::byte{0x5a});
-    Bench s(true, false);
+    Bench s(true);
     EXPECT_TRUE(feed(s.receiver, make_fpdu(u, pad), [] { return 10'000; }).ok());
     EXPECT_EQ(s.sink.ulpdus, std::vector<Buffer>{u});
   }
@@ -238,28 +246,28 @@ TEST(Receiver, ThePadIsNotChecked) {
 TEST(Receiver, AnEmptyUlpduOpensAStreamThatAgreedOnIt) {
   const Buffer empty = make_fpdu({});
   const Buffer frame = make_fpdu(pattern(20, 1));
-  Bench agreed(true, false, true);
+  Bench agreed(true, true);
   EXPECT_TRUE(agreed.receiver.received(empty).ok());
   EXPECT_EQ(agreed.receiver.fpdus(), 1U);
   EXPECT_EQ(agreed.sink.begun, 0);
   EXPECT_TRUE(agreed.receiver.received(frame).ok());
   EXPECT_EQ(error_of(agreed.receiver.received(empty)), term::kMpaLength) << "the first FPDU only";
 
-  Bench later(true, false, true);
+  Bench later(true, true);
   EXPECT_TRUE(later.receiver.received(frame).ok());
   EXPECT_EQ(error_of(later.receiver.received(empty)), term::kMpaLength);
 
-  Bench never(true, false, false);
+  Bench never(true);
   EXPECT_EQ(error_of(never.receiver.received(empty)), term::kMpaLength);
 
   Buffer damaged = empty;
   damaged[7] ^= std::byte{1};
-  Bench bad(true, false, true);
+  Bench bad(true, true);
   EXPECT_EQ(error_of(bad.receiver.received(damaged)), term::kMpaCrc);
 }
 
 TEST(Receiver, AUlpduShorterThanItsHeaderGoesUpAsItIs) {
-  Bench s(true, false);
+  Bench s(true);
   // The sink's business: it knows what is missing.
   s.sink.refuse_begin = true;
   EXPECT_EQ(error_of(s.receiver.received(make_fpdu(pattern(3, 1)))), term::kTaggedInvalidStag);
@@ -269,13 +277,13 @@ TEST(Receiver, AUlpduShorterThanItsHeaderGoesUpAsItIs) {
 TEST(Receiver, WhatTheSinkRefusesEndsIt) {
   for (const size_t n : {size_t{50}, size_t{20'000}}) {
     const Buffer frame = make_fpdu(pattern(n, 1));
-    Bench begin(true, false);
+    Bench begin(true);
     begin.sink.refuse_begin = true;
     EXPECT_EQ(error_of(feed(begin.receiver, frame, [] { return 7000; })), term::kTaggedInvalidStag);
-    Bench where(true, false);
+    Bench where(true);
     where.sink.refuse_where = true;
     EXPECT_EQ(error_of(feed(where.receiver, frame, [] { return 7000; })), term::kTaggedBounds);
-    Bench deliver(true, false);
+    Bench deliver(true);
     deliver.sink.refuse_deliver = true;
     EXPECT_EQ(error_of(feed(deliver.receiver, frame, [] { return 7000; })),
               term::kUntaggedMsnRange);
@@ -285,7 +293,7 @@ TEST(Receiver, WhatTheSinkRefusesEndsIt) {
 
 TEST(Receiver, MemoryThatGoesAwayMeanwhileIsNoticed) {
   const Buffer frame = make_fpdu(pattern(40'000, 1));
-  Bench s(true, false);
+  Bench s(false);
   ASSERT_TRUE(feed(s.receiver, Bytes{frame}.first(9000), [] { return 4000; }).ok());
   ASSERT_TRUE(s.receiver.direct());
   s.sink.refuse_where = true;
@@ -298,7 +306,7 @@ TEST(Receiver, AFinIsCleanOnlyBetweenFpdus) {
     const Buffer frame = make_fpdu(pattern(n, 1));
     for (size_t cut : {size_t{0}, size_t{1}, size_t{2}, size_t{10}, size_t{17}, frame.size() / 2,
                        frame.size() - 1, frame.size()}) {
-      Bench s(true, false);
+      Bench s(true);
       ASSERT_TRUE(feed(s.receiver, Bytes{frame}.first(cut), [] { return 5000; }).ok());
       EXPECT_EQ(s.receiver.at_boundary(), cut == 0 || cut == frame.size()) << cut;
     }
@@ -307,7 +315,7 @@ TEST(Receiver, AFinIsCleanOnlyBetweenFpdus) {
 
 TEST(Receiver, TrimKeepsWhatIsNeeded) {
   const Buffer frame = make_fpdu(pattern(3000, 1));
-  Bench s(true, false);
+  Bench s(true);
   ASSERT_TRUE(s.receiver.received(Bytes{frame}.first(1000)).ok());
   s.receiver.trim();
   ASSERT_TRUE(s.receiver.received(Bytes{frame}.subspan(1000)).ok());

@@ -24,12 +24,6 @@ void stage(TxBatch& batch, Bytes bytes) {
   std::memcpy(batch.stage(bytes.size()), bytes.data(), bytes.size());
 }
 
-Buffer since(const TxBatch& batch, TxBatch::Mark mark) {
-  Buffer all;
-  batch.each_since(mark, [&](Bytes piece) { all.insert(all.end(), piece.begin(), piece.end()); });
-  return all;
-}
-
 TEST(TxBatch, StagedBytesOfOneRunAreOnePiece) {
   TxBatch batch;
   EXPECT_TRUE(batch.empty());
@@ -108,30 +102,6 @@ TEST(TxBatch, RoomEndsWithStagingPiecesOrBytes) {
   bytes.refer(large.data(), large.size() - 10);
   EXPECT_TRUE(bytes.has_room(1, 1, 10));
   EXPECT_FALSE(bytes.has_room(1, 1, 11));
-}
-
-TEST(TxBatch, AMarkNamesWhatComesAfterIt) {
-  TxBatch batch;
-  const Buffer payload = pattern(50, 3);
-  const auto begin = batch.mark();
-  stage(batch, pattern(16, 1));
-  const auto middle = batch.mark();
-  stage(batch, pattern(8, 2));
-  batch.refer(payload.data(), payload.size());
-  const auto end = batch.mark();
-  stage(batch, pattern(4, 4));
-  EXPECT_EQ(since(batch, begin), bytes_of(batch));
-  EXPECT_EQ(since(batch, middle), test::join({pattern(8, 2), payload, pattern(4, 4)}));
-  EXPECT_EQ(since(batch, end), pattern(4, 4));
-}
-
-TEST(TxBatch, AMarkBehindConsumedBytesIsRight) {
-  TxBatch batch;
-  stage(batch, pattern(16, 1));
-  batch.consumed(6);
-  const auto mark = batch.mark();
-  stage(batch, pattern(9, 2));
-  EXPECT_EQ(since(batch, mark), pattern(9, 2));
 }
 
 TEST(TxBatch, DetachedBytesAreItsOwn) {

@@ -55,12 +55,12 @@ TEST(Stream, AResetIsALoss) {
   EXPECT_FALSE(p.stream.wants_bytes());
 }
 
-TEST(Stream, MemoryThatTheKernelCannotReach) {
+TEST(Stream, MemoryThatIsGoneInTheMiddleOfAnFpdu) {
   ScriptPeer p;
   Buffer data = pattern_bytes(10, 1);
   post_send(p, data);
   p.says();
-  p.stream.own_memory_lost(false);
+  p.stream.source_lost(data.data());
   EXPECT_EQ(p.host.end->kind, Kind::local_error);
   EXPECT_EQ(p.host.sent.at(0).status, Status::local_protection);
   EXPECT_EQ(names(p.says()), "") << "no FPDU can follow the bytes that are missing";
@@ -69,7 +69,9 @@ TEST(Stream, MemoryThatTheKernelCannotReach) {
 // --- bytes in
 
 TEST(Stream, DirectPlacesAreAskedForAnew) {
-  ScriptPeer p;
+  rdmap::StreamConfig config = test::script_config();
+  config.mpa.crc = false;  // then they are in the program's memory
+  ScriptPeer p(config);
   Buffer memory(40'000);
   const Stag stag = p.host.add_region(memory);
   const Buffer frame = test::make_fpdu(
