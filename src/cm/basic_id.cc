@@ -102,6 +102,7 @@ int BasicId::resolve_address(const port::Address& source, const port::Address& d
   here->set_port(source_.valid() ? source_.port() : uint16_t{0});
   source_ = *here;
   destination_ = there;
+  if (source_.port() == 0) take_port(h.token());
   take(Step::resolve_address);
   report(h.token(), EventKind::addr_resolved);
   return 0;

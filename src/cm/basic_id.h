@@ -52,6 +52,9 @@ class BasicId : public Id, protected engine::Source {
   // --- the kinds. Engine holder.
   // Keeps the port of `at`, or one of the system's choice, and sets source_. 0, or an errno value.
   virtual int bind_socket(const port::Address& at) = 0;
+  // source_ has an address and no port, for a peer that is known: takes one that the program can
+  // ask for, if there is one to be had.
+  virtual void take_port(engine::Token& token) = 0;
   virtual int start_listening(engine::Token& token, int backlog) = 0;
   // The Id is destroyed: ends what is under way.
   virtual void stop(engine::Token& token) = 0;

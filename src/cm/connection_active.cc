@@ -42,7 +42,6 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
     if (program_leads_) pair_->cm_managed = true;
   }
   if (pair_ != nullptr) pair_->observe(h.token(), this);
-  bound_.close();  // the dial takes the port over
   take(Step::connect);
   set_under_way(true);
   refusals_until_ = h.token().now() + kRefusalStands;
@@ -57,11 +56,13 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
 void ConnectionId::start_dial(Token& token) {
   dial_ = &Dial::start(token, *this,
                        {.from = source_,
+                        .any_port = any_port_,
                         .to = destination_,
                         .offer = offer(),
                         .private_data = parameters_.private_data,
                         .timeout = config::options().connect_timeout,
-                        .type_of_service = type_of_service_});
+                        .type_of_service = type_of_service_},
+                       bound_.release());
 }
 
 void ConnectionId::stop_dial(Token& token) {

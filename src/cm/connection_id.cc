@@ -6,7 +6,9 @@
 #include <cerrno>
 
 #include "base/log.h"
-#include "device/gid_table.h"
+#include "cm/port_taken.h"
+#include "config/options.h"
+#include "device/device.h"
 #include "port/udp_bind.h"
 
 namespace weft::cm {
@@ -32,16 +34,30 @@ bool ConnectionId::on_device() const {
   // programs build on that: libfabric binds "localhost" to find out whether there is RDMA, and
   // where that is on a device it tells its peers 127.0.0.1 (mpi.md 2.3).
   const Addresses a = addresses();
-  return a.destination.valid() || !device::is_loopback(a.source_gid);
+  if (a.destination.valid() || !device::is_loopback(a.source_gid)) return true;
+  // Not so where loopback is what the device itself comes with: nobody else can be meant. The
+  // kernel's siw on `lo` is like that.
+  const device::Device d = device::device_of_host(config::options());
+  return !d.gids.empty() && device::is_loopback(d.gids.front().gid);
 }
 
 int ConnectionId::bind_socket(const port::Address& at) {
   auto bound = port::TcpListener::bind(at, one_family_);
-  if (!bound.ok()) return bound.error().code;
+  if (!bound.ok()) {
+    if (bound.error().code == EADDRINUSE && at.port() != 0) say_tcp_port_taken(at);
+    return bound.error().code;
+  }
   bound_ = std::move(*bound);
   source_ = at;
   source_.set_port(bound_.local().port());
+  any_port_ = at.port() == 0;
   return 0;
+}
+
+// As the kernel's rdma_cm does. The dial goes out by this very socket, so that it is no descriptor
+// more. Where none is to be had, of a descriptor or a port, the dial takes what there is then.
+void ConnectionId::take_port(Token&) {
+  (void)bind_socket(source_);
 }
 
 int ConnectionId::start_listening(Token& token, int backlog) {
@@ -52,7 +68,10 @@ int ConnectionId::start_listening(Token& token, int backlog) {
   if (type_of_service_) bound_.set_type_of_service(*type_of_service_);
   const auto started =
       bound_.start(backlog > 0 ? std::max(backlog, kLeastBacklog) : kDefaultBacklog);
-  if (!started.ok()) return started.error().code;
+  if (!started.ok()) {
+    if (started.error().code == EADDRINUSE) say_tcp_port_taken(source_);
+    return started.error().code;
+  }
   listener_ = &Listener::start(token, *this, std::move(bound_));
   // wire.md 9.1: "A PS_TCP listener binds UDP as well, for UC; where that port is taken ... it
   // serves RC alone and says so."

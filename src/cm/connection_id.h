@@ -45,6 +45,7 @@ class ConnectionId final : public BasicId,
 
   // BasicId
   int bind_socket(const port::Address& at) override;
+  void take_port(engine::Token& token) override;
   int start_listening(engine::Token& token, int backlog) override;
   void stop(engine::Token& token) override;
   void caught_up(engine::Token& token) override;
@@ -99,7 +100,8 @@ class ConnectionId final : public BasicId,
   void ended(engine::Token& token);
 
   // Of the home's holder.
-  port::TcpListener bound_;  // keeps the port that bind() promised
+  port::TcpListener bound_;  // keeps the port that bind() or resolve_address() promised
+  bool any_port_ = false;    // the program did not choose it
   Dial* dial_ = nullptr;     // none in the pauses between two
   Time refusals_until_;
   Duration pause_{};

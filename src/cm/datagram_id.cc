@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "cm/call_outcome.h"
+#include "cm/port_taken.h"
 #include "port/udp_bind.h"
 #include "wdp/multicast.h"
 #include "wire/wdp_ud.h"
@@ -22,7 +23,10 @@ int DatagramId::bind_socket(const port::Address& at) {
   // Groups are joined, and nothing is bound to one.
   if (wdp::is_multicast(at.gid())) return EADDRNOTAVAIL;
   auto bound = port::bind_udp(at, one_family_);
-  if (!bound.ok()) return bound.error().code;
+  if (!bound.ok()) {
+    if (bound.error().code == EADDRINUSE) say_udp_port_taken(at);
+    return bound.error().code;
+  }
   bound_ = std::move(*bound);
   const port::Address name = port::Address::of_socket(bound_.get());
   if (!name.valid()) return errno;
@@ -53,6 +57,12 @@ int DatagramId::queue_pair_attributes(QpState state, verbs::QpType, verbs::QpAtt
     default:
       return EINVAL;
   }
+}
+
+// The one that its questions come from: all of this process have one socket, and the peer sees its
+// port.
+void DatagramId::take_port(Token& token) {
+  source_.set_port(Inquiries::on(token).own_port(token));
 }
 
 // --- asking

@@ -35,6 +35,7 @@ class DatagramId final : public BasicId, private DatagramListenerHandler, privat
 
   // BasicId
   int bind_socket(const port::Address& at) override;
+  void take_port(engine::Token& token) override;
   int start_listening(engine::Token& token, int backlog) override;
   void stop(engine::Token& token) override;
   // DatagramListenerHandler

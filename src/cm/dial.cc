@@ -43,12 +43,12 @@ DialEnd end_for(int error) {
 
 }  // namespace
 
-Dial& Dial::start(Token& token, DialHandler& handler, DialPlan plan) {
+Dial& Dial::start(Token& token, DialHandler& handler, DialPlan plan, port::Fd bound) {
   auto owned = std::unique_ptr<Dial>{new Dial(handler, std::move(plan))};
   Dial& dial = *owned;
   dial.until_ = token.now() + dial.plan_.timeout;
   token.engine().add(token, std::move(owned), -1, false, false);
-  dial.connect(token);
+  dial.connect(token, std::move(bound));
   return dial;
 }
 
@@ -62,10 +62,21 @@ void Dial::cancel(Token& token) {
   tcp_.close();
 }
 
-void Dial::connect(Token& token) {
+Result<port::TcpStream, port::SystemError> Dial::socket_to_peer(port::Fd bound) {
+  auto tcp = bound.valid()
+                 ? port::TcpStream::connect_from(std::move(bound), plan_.to, plan_.type_of_service)
+                 : port::TcpStream::connect(plan_.from, plan_.to, plan_.type_of_service);
+  if (tcp.ok() || !plan_.any_port) return tcp;
+  // An earlier connection between the two ports is in TIME-WAIT, or somebody has the port by now.
+  if (tcp.error().code != EADDRNOTAVAIL && tcp.error().code != EADDRINUSE) return tcp;
+  plan_.from.set_port(0);
+  return port::TcpStream::connect(plan_.from, plan_.to, plan_.type_of_service);
+}
+
+void Dial::connect(Token& token, port::Fd bound) {
   initiator_ = mpa::Initiator{plan_.offer};
   token.engine().counters().dials.add();
-  auto tcp = port::TcpStream::connect(plan_.from, plan_.to, plan_.type_of_service);
+  auto tcp = socket_to_peer(std::move(bound));
   if (!tcp.ok()) {
     // Told at the next turn: the caller is not ready to hear it.
     state_ = State::failed_at_start;
@@ -226,7 +237,7 @@ bool Dial::fall_back(Token& token, bool no_reply_came) {
            plan_.offer.revision == 1 ? "with MPA revision 1" : "without weft's extension");
   token.engine().rewatch(token, *this, -1, false, false);
   tcp_.close();
-  connect(token);
+  connect(token, {});
   return true;
 }
 

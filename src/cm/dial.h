@@ -10,7 +10,8 @@
 namespace weft::cm {
 
 struct DialPlan {
-  port::Address from;  // port 0: the kernel's choice
+  port::Address from;     // port 0: the kernel's choice
+  bool any_port = false;  // where this port cannot be had towards that peer another one will do
   port::Address to;
   mpa::Offer offer;
   std::vector<std::byte> private_data;
@@ -45,8 +46,9 @@ class DialHandler {
 class Dial final : public engine::Source {
  public:
   // Starts to dial on the engine, which owns the dial. The handler is called later, never from
-  // inside this call.
-  static Dial& start(engine::Token& token, DialHandler& handler, DialPlan plan);
+  // inside this call. `bound`: a socket that is bound to plan.from, for the first try.
+  static Dial& start(engine::Token& token, DialHandler& handler, DialPlan plan,
+                     port::Fd bound = {});
   // No outcome is wanted any more: closes and goes away, as soon as the peer can bear it.
   void cancel(engine::Token& token);
   // Is the Request out (wire.md 14.3)? Before that a dial gives way to one that comes in.
@@ -66,7 +68,8 @@ class Dial final : public engine::Source {
   Dial(DialHandler& handler, DialPlan plan)
       : handler_(&handler), plan_(std::move(plan)), initiator_(plan_.offer) {}
 
-  void connect(engine::Token& token);
+  void connect(engine::Token& token, port::Fd bound);
+  Result<port::TcpStream, port::SystemError> socket_to_peer(port::Fd bound);
   void watch(engine::Token& token);
   void look_for_answers(engine::Token& token);
   void connected(engine::Token& token);

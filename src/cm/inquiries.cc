@@ -20,18 +20,27 @@ Inquiries& Inquiries::on(Token& token) {
   return *own;
 }
 
+Result<engine::DatagramDriver*, port::SystemError> Inquiries::driver(Token& token) {
+  if (driver_ != nullptr) return driver_;
+  auto udp = port::bind_udp(port::Address::any(AF_INET6, 0));
+  if (!udp.ok() && udp.error().code == EAFNOSUPPORT) {
+    udp = port::bind_udp(port::Address::any(AF_INET, 0));
+  }
+  if (!udp.ok()) return fail(udp.error());
+  driver_ = &engine::DatagramDriver::start(
+      token, *this, port::UdpSocket{std::move(*udp), engine::DatagramDriver::kBuffer});
+  return driver_;
+}
+
+uint16_t Inquiries::own_port(Token& token) {
+  const auto d = driver(token);
+  return d.ok() ? port::Address::of_socket((*d)->socket().fd()).port() : uint16_t{0};
+}
+
 Result<SessionToken, port::SystemError> Inquiries::ask(Token& token, Inquirer& inquirer,
                                                        const wdp::Offer& offer,
                                                        const wdp::Path& path, uint32_t interface) {
-  if (driver_ == nullptr) {
-    auto udp = port::bind_udp(port::Address::any(AF_INET6, 0));
-    if (!udp.ok() && udp.error().code == EAFNOSUPPORT) {
-      udp = port::bind_udp(port::Address::any(AF_INET, 0));
-    }
-    if (!udp.ok()) return fail(udp.error());
-    driver_ = &engine::DatagramDriver::start(
-        token, *this, port::UdpSocket{std::move(*udp), engine::DatagramDriver::kBuffer});
-  }
+  if (const auto d = driver(token); !d.ok()) return fail(d.error());
   driver_->set_interface(path.from, interface);
   const SessionToken question = driver_->port().ask(offer, path, token.now());
   open_[question] = &inquirer;

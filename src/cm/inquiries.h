@@ -22,6 +22,8 @@ class Inquiries final : private engine::DatagramOwner {
   // Those of the adapter that the engine is of. Never destroyed; a child of fork(2) has its own.
   static Inquiries& on(engine::Token& token);
 
+  // The UDP port that questions come from; 0 when there is no socket to be had.
+  uint16_t own_port(engine::Token& token);
   // Throws std::bad_alloc. Errors: of the socket.
   Result<SessionToken, port::SystemError> ask(engine::Token& token, Inquirer& inquirer,
                                               const wdp::Offer& offer, const wdp::Path& path,
@@ -29,6 +31,8 @@ class Inquiries final : private engine::DatagramOwner {
   void forget(engine::Token& token, SessionToken question);
 
  private:
+  // The socket, from the first time on that it is needed.
+  Result<engine::DatagramDriver*, port::SystemError> driver(engine::Token& token);
   void answered(engine::Token& token, engine::DatagramDriver& driver, SessionToken question,
                 const wdp::Handshake& handshake) override;
 

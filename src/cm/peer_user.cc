@@ -43,13 +43,13 @@ bool speaks_for(const verbs::Context& context, const port::TcpStream& tcp, Qpn p
     return true;
   }
   if (!*caller) return !own_address;
-  if (!(*caller)->held) return false;
+  if (!(*caller)->held()) return false;
   const uid_t user = (*caller)->user;
   if (user == 0 || user == ::geteuid()) return true;
   port::Address its_port = from;
   its_port.set_port(port_of(peer));
   const auto owner = port::tcp_owner(its_port, {}, true);
-  if (owner.ok() && *owner && **owner == **caller) return true;
+  if (owner.ok() && *owner && (*owner)->held() && (*owner)->user == user) return true;
   say_refused(from, user, peer, owner.ok() ? *owner : std::nullopt);
   return false;
 }

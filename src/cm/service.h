@@ -118,7 +118,7 @@ class Id {
 
   virtual int bind(const port::Address& at) = 0;
   // Bound to an address of this host, not to a wildcard; a connection without a peer not to a
-  // loopback address either.
+  // loopback address either, unless the device's first address is one.
   virtual bool on_device() const = 0;
   // `source` may be an empty address. The answer comes as an event; errors are those of the
   // arguments.

@@ -1,5 +1,6 @@
 // The memory that holds the counters of a process, as its owner and its readers see it. Pages of
-// 4 KiB; numbers in the machine's own order, for both are on one machine.
+// 4 KiB, whatever the system's are; numbers in the machine's own order, for both are on one
+// machine.
 //
 //   page 0          CounterHeader, with the device's counters
 //   page 1 + e      EngineBlock of engine e

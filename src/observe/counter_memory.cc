@@ -121,16 +121,19 @@ bool CounterMemory::still_ours() const {
 }
 
 std::byte* CounterMemory::map(size_t offset, size_t size) {
-  void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(),
-                   static_cast<off_t>(offset));
+  // The system's pages may be larger than the layout's, up to 64 KiB: then what is mapped begins in
+  // the middle of one that is mapped elsewhere, too.
+  const size_t before = offset % static_cast<size_t>(::getpagesize());
+  void* p = ::mmap(nullptr, before + size, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(),
+                   static_cast<off_t>(offset - before));
   if (p == MAP_FAILED) return nullptr;
   // Pages that could not be had would bring SIGBUS at the first word written to them.
   if (offset == 0 && ::fallocate(file_.get(), 0, 0, static_cast<off_t>(size)) != 0) {
     ::munmap(p, size);
     return nullptr;
   }
-  mappings_.push_back({static_cast<std::byte*>(p), size, true});
-  return mappings_.back().start;
+  mappings_.push_back({static_cast<std::byte*>(p), before + size, true});
+  return mappings_.back().start + before;
 }
 
 std::byte* CounterMemory::own_memory(size_t size) {

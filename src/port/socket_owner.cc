@@ -1,5 +1,6 @@
 #include "port/socket_owner.h"
 
+#include <dirent.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "port/calls.h"
@@ -84,7 +86,7 @@ Answer by_netlink(const Address& local, const Address& remote) {
   const bool asked =
       remote.valid() ? m.id.idiag_dport == htons(remote.port()) : m.idiag_state == kListen;
   if (!asked) return std::optional<SocketOwner>{};
-  return std::optional{SocketOwner{.user = m.idiag_uid, .held = m.idiag_inode != 0}};
+  return std::optional{SocketOwner{.user = m.idiag_uid, .inode = m.idiag_inode}};
 }
 
 // --- /proc
@@ -175,7 +177,7 @@ Found found_in(std::string_view text, const Address& local, const Address& remot
     if (!at || !to || !state || !user || !inode) continue;
     const Fit f = fit(*at, *to, static_cast<unsigned>(*state), here.size() > 8 + 5, local, remote);
     if (f > best.fit) {
-      best = {f, {.user = static_cast<uid_t>(*user), .held = *inode != 0}};
+      best = {f, {.user = static_cast<uid_t>(*user), .inode = *inode}};
     }
   }
   return best;
@@ -209,6 +211,21 @@ Answer by_proc(const Address& local, const Address& remote) {
 }
 
 }  // namespace
+
+std::optional<int> own_descriptor(const SocketOwner& socket) {
+  const std::string wanted = "socket:[" + std::to_string(socket.inode) + "]";
+  return calls::through_libc([&]() -> std::optional<int> {
+    const std::unique_ptr<DIR, int (*)(DIR*)> all{::opendir("/proc/self/fd"), ::closedir};
+    while (const dirent* entry = all != nullptr ? ::readdir(all.get()) : nullptr) {
+      std::array<char, 64> target{};
+      const ssize_t n =
+          ::readlinkat(::dirfd(all.get()), entry->d_name, target.data(), target.size());
+      if (n <= 0 || std::string_view{target.data(), static_cast<size_t>(n)} != wanted) continue;
+      if (const auto fd = number(entry->d_name, 10)) return static_cast<int>(*fd);
+    }
+    return {};
+  });
+}
 
 std::optional<SocketOwner> tcp_owner_in(std::string_view proc_net_tcp, const Address& local,
                                         const Address& remote) {

@@ -14,8 +14,11 @@
 namespace weft::port {
 
 struct SocketOwner {
-  uid_t user = 0;     // as the caller's user namespace numbers it
-  bool held = false;  // by a process. What the kernel only brings to its end shows user 0
+  uid_t user = 0;      // as the caller's user namespace numbers it
+  uint64_t inode = 0;  // the socket's number, as in "socket:[4711]" of /proc/PID/fd
+
+  // By a process? What the kernel only brings to its end, or has not handed out yet, is user 0's.
+  bool held() const { return inode != 0; }
   friend bool operator==(const SocketOwner&, const SocketOwner&) = default;
 };
 
@@ -26,6 +29,9 @@ struct SocketOwner {
 // kernel tells this process nothing.
 Result<std::optional<SocketOwner>, SystemError> tcp_owner(const Address& local,
                                                           const Address& remote, bool thorough);
+
+// A descriptor of this process that is this socket; nothing where another process has it.
+std::optional<int> own_descriptor(const SocketOwner& socket);
 
 // From the text of /proc/net/tcp or /proc/net/tcp6. Lines that do not parse are passed over. Pure.
 std::optional<SocketOwner> tcp_owner_in(std::string_view proc_net_tcp, const Address& local,

@@ -26,6 +26,8 @@ class TcpListener {
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
   void close() { fd_.reset(); }
+  // Of one that was bound alone: the socket, to connect from there.
+  Fd release() { return std::move(fd_); }
 
  private:
   Fd fd_;

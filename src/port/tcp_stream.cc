@@ -48,7 +48,6 @@ Result<TcpStream, SystemError> TcpStream::connect(const Address& from, const Add
                                                   std::optional<uint8_t> tos) {
   Fd fd = raise(Fd{::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
   if (!fd.valid()) return fail(SystemError{errno, "socket"});
-  if (tos) port::set_type_of_service(fd, *tos);
   if (from.valid() && (!from.is_any() || from.port() != 0)) {
     // Without this the bind would take a port from the whole host before the destination is known,
     // and run out.
@@ -58,7 +57,13 @@ Result<TcpStream, SystemError> TcpStream::connect(const Address& from, const Add
       set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
     if (::bind(fd.get(), from.get(), from.length) != 0) return fail(SystemError{errno, "bind"});
   }
-  TcpStream stream{std::move(fd)};
+  return connect_from(std::move(fd), to, tos);
+}
+
+Result<TcpStream, SystemError> TcpStream::connect_from(Fd bound, const Address& to,
+                                                       std::optional<uint8_t> tos) {
+  if (tos) port::set_type_of_service(bound, *tos);
+  TcpStream stream{std::move(bound)};
   if (stream.tap() != nullptr) stream.tap()->connects();
   if (calls::connect(stream.fd(), to.get(), to.length) != 0 && errno != EINPROGRESS) {
     return fail(SystemError{errno, "connect"});

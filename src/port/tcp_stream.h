@@ -36,6 +36,9 @@ class TcpStream {
   // known: ask connect_result().
   static Result<TcpStream, SystemError> connect(const Address& from, const Address& to,
                                                 std::optional<uint8_t> tos = {});
+  // The same with a socket that is bound already.
+  static Result<TcpStream, SystemError> connect_from(Fd bound, const Address& to,
+                                                     std::optional<uint8_t> tos = {});
   // A connection of a socket with itself on this address: what is sent comes back.
   static Result<TcpStream, SystemError> to_itself(const Gid& address);
   // 0 when connected, else the errno.

@@ -143,6 +143,49 @@ TEST_F(CmConnect, BothSidesKnowTheAddresses) {
   EXPECT_NE(rdma_get_src_port(client.get()), 0);
 }
 
+// rdma_resolve_addr(3): "the specified rdma_cm_id will be bound to a local device", and the
+// kernel's rdma_cm gives it a port with that. It is the connection's, which the peer sees.
+TEST_F(CmConnect, TheSourcePortIsKnownBeforeTheConnection) {
+  listener = listen_on(passive.get());
+  client = resolved(active.get(), port_of(listener));
+  const OwnedId other = resolved(active.get(), port_of(listener));
+  const uint16_t promised = port_of(client);
+  EXPECT_NE(promised, 0);
+  EXPECT_NE(port_of(other), promised) << "one for each";
+  ASSERT_OK(create_qp(client.get()));
+  ASSERT_OK(rdma_connect(client.get(), nullptr));
+  const OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server.reset(request->id);
+  EXPECT_EQ(ntohs(rdma_get_dst_port(server.get())), promised);
+  ASSERT_OK(create_qp(server.get()));
+  ASSERT_OK(rdma_accept(server.get(), nullptr));
+  expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
+  EXPECT_EQ(port_of(client), promised);
+}
+
+// A port that was had before the peer's was known may be in TIME-WAIT towards it.
+TEST_F(CmConnect, ManyConnectionsOneAfterTheOtherHaveAPortEach) {
+  listener = listen_on(passive.get());
+  for (int round = 0; round < 100; ++round) {
+    client = resolved(active.get(), port_of(listener));
+    EXPECT_NE(port_of(client), 0);
+    ASSERT_OK(create_qp(client.get()));
+    ASSERT_OK(rdma_connect(client.get(), nullptr));
+    OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+    ASSERT_NE(request, nullptr);
+    server.reset(request->id);
+    request.reset();
+    ASSERT_OK(create_qp(server.get()));
+    ASSERT_OK(rdma_accept(server.get(), nullptr));
+    expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
+    expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED);
+    client.reset();  // closes first, and so waits
+    expect_event(passive.get(), RDMA_CM_EVENT_DISCONNECTED);
+    server.reset();
+  }
+}
+
 TEST_F(CmConnect, Ipv6) {
   OwnedId l = make_id(passive.get());
   sockaddr_in6 at{};

@@ -1,5 +1,6 @@
 // Ids: addresses, options and what belongs to them, without a connection.
 #include "tests/abi/cm_fixture.h"
+#include "tests/verbs/own_network.h"
 
 namespace weft::test {
 namespace {
@@ -14,8 +15,18 @@ TEST_F(CmId, PortIsTheSystemsChoiceWhereTheProgramMakesNone) {
   EXPECT_ERRNO(EINVAL, rdma_bind_addr(id.get(), any_of(at))) << "twice";
 }
 
+// Whether GID 0 of the device is a loopback address of IPv4.
+bool device_is_on_loopback() {
+  ibv_context** devices = rdma_get_devices(nullptr);
+  ibv_gid gid{};
+  const bool found = devices != nullptr && ibv_query_gid(devices[0], 1, 0, &gid) == 0;
+  rdma_free_devices(devices);
+  return found && gid.raw[11] == 0xff && gid.raw[12] == 127;
+}
+
 // The kernel's rdma_cm does so, and libfabric tells peers the address that it finds on a device.
-TEST_F(CmId, LoopbackAloneIsOnNoDevice) {
+TEST_F(CmId, LoopbackIsOnNoDeviceThatHasAnotherAddress) {
+  if (device_is_on_loopback()) GTEST_SKIP() << "no IPv4 address on this host but that of loopback";
   const OwnedId id = make_id(active.get());
   sockaddr_in at = loopback();
   ASSERT_OK(rdma_bind_addr(id.get(), any_of(at)));
@@ -24,6 +35,63 @@ TEST_F(CmId, LoopbackAloneIsOnNoDevice) {
   ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
   expect_event(active.get(), RDMA_CM_EVENT_ADDR_RESOLVED);
   EXPECT_NE(id->verbs, nullptr) << "towards a peer it is";
+}
+
+// As siw of the kernel, on `lo`: programs bind 127.0.0.1, look for the device, and find it.
+void expect_device_on_loopback() {
+  const auto check = [](bool good, const char* what) {
+    if (!good) throw std::runtime_error(what);
+  };
+  const OwnedChannel channel{rdma_create_event_channel()};
+  rdma_cm_id* made = nullptr;
+  check(channel != nullptr && rdma_create_id(channel.get(), &made, nullptr, RDMA_PS_TCP) == 0,
+        "no id");
+  const OwnedId id{made};
+  sockaddr_in at = loopback();
+  check(rdma_bind_addr(id.get(), any_of(at)) == 0, "rdma_bind_addr");
+  check(id->verbs != nullptr && id->pd != nullptr && id->port_num == 1, "no device");
+  check(rdma_listen(id.get(), 1) == 0, "rdma_listen");
+  sockaddr_in wildcard{};
+  wildcard.sin_family = AF_INET;
+  check(rdma_create_id(channel.get(), &made, nullptr, RDMA_PS_TCP) == 0, "no id");
+  const OwnedId any{made};
+  check(rdma_bind_addr(any.get(), any_of(wildcard)) == 0, "rdma_bind_addr");
+  check(any->verbs == nullptr, "a wildcard is on no device");
+}
+
+TEST(CmLoopback, IsOnTheDeviceWhereItIsTheFirstAddress) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(with({{"WEFT_IP", "127.0.0.1"}}, expect_device_on_loopback),
+              testing::ExitedWithCode(0), "");
+}
+
+TEST(CmLoopback, IsOnTheDeviceWhereThereIsNoOtherAddress) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  bool here = true;
+  EXPECT_EXIT(in_own_network("ip link set lo up", {}, expect_device_on_loopback), EndsWell{here},
+              "");
+  if (!here) GTEST_SKIP() << "no network of its own can be made here";
+}
+
+// On InfiniBand a server listens on one number by TCP and by rdma_cm.
+TEST(CmPort, ThatASocketOfThisProcessHasIsRefusedWithASentence) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto bind_both = [](bool by_udp) {
+    const int own = socket(AF_INET, by_udp ? SOCK_DGRAM : SOCK_STREAM, 0);
+    sockaddr_in at = loopback();
+    socklen_t size = sizeof at;
+    if (bind(own, any_of(at), size) != 0 || getsockname(own, any_of(at), &size) != 0) _exit(2);
+    if (!by_udp && listen(own, 1) != 0) _exit(3);
+    const OwnedChannel channel{rdma_create_event_channel()};
+    rdma_cm_id* id = nullptr;
+    if (rdma_create_id(channel.get(), &id, nullptr, by_udp ? RDMA_PS_UDP : RDMA_PS_TCP) != 0) {
+      _exit(4);
+    }
+    _exit(rdma_bind_addr(id, any_of(at)) == -1 && errno == EADDRINUSE ? 0 : 5);
+  };
+  EXPECT_EXIT(bind_both(false), testing::ExitedWithCode(0),
+              "TCP port [0-9]+ is taken, by a socket of this process .descriptor [0-9]+.");
+  EXPECT_EXIT(bind_both(true), testing::ExitedWithCode(0), "UDP port [0-9]+ is taken");
 }
 
 TEST_F(CmId, AnAddressThatOthersReachIsOnTheDevice) {

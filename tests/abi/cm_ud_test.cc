@@ -48,6 +48,8 @@ TEST_F(CmUd, EstablishedSaysWhoThePeerIs) {
   take_request();
   EXPECT_EQ(datagram_data(*request), asked);
   EXPECT_EQ(request->listen_id, listener.get());
+  EXPECT_NE(port_of(client), 0);
+  EXPECT_EQ(rdma_get_dst_port(server.get()), rdma_get_src_port(client.get()));
   ASSERT_OK(create_qp(server.get(), IBV_QPT_UD));
   const auto answered = bytes(136, 2);
   rdma_conn_param p = parameters(answered);

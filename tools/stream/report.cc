@@ -1,6 +1,8 @@
 #include "stream/report.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +12,7 @@
 #include "bench/failure.h"
 #include "bench/usage.h"
 #include "measure/report.h"
+#include "port/fd.h"
 #include "stream/live_view.h"
 
 namespace weft::stream {
@@ -58,8 +61,12 @@ uint64_t bytes_of(const Snapshot& s, size_t stream) {
 
 void write_atomically(const std::string& path, const std::string& text) {
   const std::string fresh = path + ".new";
-  FILE* file = std::fopen(fresh.c_str(), "w");
+  // A new file: in a folder where others write, too, one of them may have left a link there.
+  (void)::unlink(fresh.c_str());
+  port::Fd fd{::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)};
+  FILE* file = fd.valid() ? ::fdopen(fd.get(), "w") : nullptr;
   if (file == nullptr) throw bench::system_failure(fresh);
+  (void)fd.release();  // the stream's
   const bool written = std::fputs(text.c_str(), file) >= 0;
   if (std::fclose(file) != 0 || !written) throw bench::system_failure(fresh);
   if (std::rename(fresh.c_str(), path.c_str()) != 0) throw bench::system_failure(path);

@@ -1,6 +1,7 @@
 #include "stream/ring.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <climits>
@@ -12,15 +13,17 @@
 namespace weft::stream {
 namespace {
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kPage = 4096;                     // of the structs that consumers see
 constexpr uint64_t kMostBlocks = uint64_t{1} << 48;  // of a stream; more is nobody's clock
 
 static_assert(sizeof(weft_stream_state) == kPage);
 static_assert(sizeof(weft_stream_block) == WEFT_STREAM_BLOCK_HEADER);
 static_assert(sizeof(weft_stream_ring) <= kPage);
 
-constexpr uint64_t pages(uint64_t bytes) {
-  return (bytes + kPage - 1) / kPage * kPage;
+// What is mapped by itself begins at a page of the system's, which some have of 64 KiB.
+uint64_t whole_pages(uint64_t bytes) {
+  const auto page = static_cast<uint64_t>(::getpagesize());
+  return (bytes + page - 1) / page * page;
 }
 
 void wake(uint32_t& word) {
@@ -102,9 +105,9 @@ Ring::Ring(const RingSpec& spec) : spec_(spec) {
   h.bits = spec.shape.bits;
   h.streams_offset = kPage;
   h.headers_offset = h.streams_offset + uint64_t{spec.streams} * sizeof(weft_stream_state);
-  h.data_offset =
-      h.headers_offset + uint64_t{spec.streams} * spec.blocks * sizeof(weft_stream_block);
-  h.block_bytes = pages(uint64_t{spec.packets_per_block} * spec.slot_bytes);
+  h.data_offset = whole_pages(h.headers_offset +
+                              uint64_t{spec.streams} * spec.blocks * sizeof(weft_stream_block));
+  h.block_bytes = whole_pages(uint64_t{spec.packets_per_block} * spec.slot_bytes);
   const uint64_t data = h.block_bytes * spec.blocks * spec.streams;
   h.size = h.data_offset + data;
   h.session = static_cast<uint64_t>(wall_ns());

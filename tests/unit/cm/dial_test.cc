@@ -277,6 +277,38 @@ TEST_F(DialTest, WhyItCameToNothingIsCounted) {
                  DialFailure::Kind::refused);
 }
 
+// A port that the program has been told of before there was a connection, and somebody else has
+// now.
+TEST_F(DialTest, AnotherPortWillDoWhereTheProgramDidNotChooseIt) {
+  const auto other =
+      port::TcpListener::listen(port::Address::from_gid(Gid::from_ipv4(0x7f000001), 0), 1);
+  ASSERT_TRUE(other.ok());
+  const DialPlan chosen{.from = other->local(), .to = listener_->local(), .timeout = 30s};
+  expect_failure(chosen, DialEnd::unreachable, DialFailure::Kind::unreachable);
+  DialPlan any = chosen;
+  any.any_port = true;
+  {
+    auto h = engine_->hold();
+    Dial::start(h.token(), handler_, any);
+  }
+  accept();
+  EXPECT_NE(peer_->peer().port(), other->local().port());
+}
+
+// The port is held by the socket that dials, from before it is known where to.
+TEST_F(DialTest, ABoundSocketIsTheOneThatDials) {
+  auto bound = port::TcpListener::bind(port::Address::from_gid(Gid::from_ipv4(0x7f000001), 0));
+  ASSERT_TRUE(bound.ok());
+  const port::Address from = bound->local();
+  {
+    auto h = engine_->hold();
+    Dial::start(h.token(), handler_, {.from = from, .to = listener_->local(), .timeout = 30s},
+                bound->release());
+  }
+  accept();
+  EXPECT_EQ(peer_->peer().port(), from.port());
+}
+
 TEST_F(DialTest, WithoutMemoryItComesToNothing) {
   Dial& d = dial(true);
   accept();

@@ -21,8 +21,9 @@ using test::kSomeUser;
 Address loopback(uint16_t port = 0) {
   return Address::from_gid(Gid::from_ipv4(INADDR_LOOPBACK), port);
 }
-SocketOwner user(uid_t u) {
-  return {.user = u, .held = true};
+// A socket that a process has.
+SocketOwner user(uid_t u, uint64_t inode = 1) {
+  return {.user = u, .inode = inode};
 }
 
 // A listener and a connection to it.
@@ -50,7 +51,7 @@ void expect(const Owner& found, const std::optional<SocketOwner>& wanted) {
   ASSERT_EQ(found->has_value(), wanted.has_value());
   if (!wanted) return;
   EXPECT_EQ((**found).user, wanted->user);
-  EXPECT_EQ((**found).held, wanted->held);
+  EXPECT_EQ((**found).held(), wanted->held());
 }
 
 // What holds however the kernel is asked.
@@ -60,7 +61,7 @@ void expect_own_sockets() {
   expect(tcp_owner(from, p.target, true), user(::geteuid()));
   expect(tcp_owner(p.target, {}, true), user(::geteuid()));
   // The other end, which nobody has accepted yet, is the kernel's alone.
-  expect(tcp_owner(p.target, from, true), SocketOwner{.user = 0, .held = false});
+  expect(tcp_owner(p.target, from, true), SocketOwner{});
   // A wildcard listens on every address, a connection is between two and no others.
   expect(tcp_owner(Address::from_gid(Gid::from_ipv4(0x7f000002), p.target.port()), {}, true),
          user(::geteuid()));
@@ -110,7 +111,7 @@ TEST(SocketOwner, AClosedSocketIsHeldByNobody) {
   const Address from = p.connect();
   const auto accepted = p.listener.accept();
   p.caller.reset();
-  expect(tcp_owner(from, p.target, true), SocketOwner{.user = 0, .held = false});
+  expect(tcp_owner(from, p.target, true), SocketOwner{});
 }
 
 TEST(SocketOwner, OtherUsersHaveTheirs) {
@@ -123,6 +124,19 @@ TEST(SocketOwner, OtherUsersHaveTheirs) {
   std::optional<Pair> theirs;
   as_user(kOtherUser, [&] { theirs.emplace(); });
   expect(tcp_owner(theirs->target, {}, true), user(kOtherUser));
+}
+
+TEST(SocketOwner, KnowsTheDescriptorsOfThisProcess) {
+  Pair p;
+  const Address from = p.connect();
+  const auto listens = tcp_owner(p.target, {}, true);
+  ASSERT_TRUE(listens.ok() && *listens);
+  EXPECT_EQ(own_descriptor(**listens), p.listener.fd());
+  const auto calls = tcp_owner(from, p.target, true);
+  ASSERT_TRUE(calls.ok() && *calls);
+  EXPECT_EQ(own_descriptor(**calls), p.caller.get());
+  p.caller.reset();
+  EXPECT_EQ(own_descriptor(**calls), std::nullopt);
 }
 
 // In a child: what is refused stays refused.
@@ -181,8 +195,8 @@ TEST(TcpOwnerIn, ConnectionsByAllFourNumbers) {
   const std::string text = kHead + line("0100007F:1F90", "0100007F:C350", "01", 7, 100) +
                            line("0100007F:C350", "0100007F:1F90", "01", 8, 101) +
                            line("0100007F:C351", "0100007F:1F90", "05", 0, 0);
-  EXPECT_EQ(tcp_owner_in(text, loopback(0xc350), loopback(0x1f90)), user(8));
-  EXPECT_EQ(tcp_owner_in(text, loopback(0x1f90), loopback(0xc350)), user(7));
+  EXPECT_EQ(tcp_owner_in(text, loopback(0xc350), loopback(0x1f90)), user(8, 101));
+  EXPECT_EQ(tcp_owner_in(text, loopback(0x1f90), loopback(0xc350)), user(7, 100));
   EXPECT_EQ(tcp_owner_in(text, loopback(0xc351), loopback(0x1f90)), SocketOwner{});
   EXPECT_EQ(tcp_owner_in(text, loopback(0xc350), loopback(0x1f91)), std::nullopt);
   EXPECT_EQ(tcp_owner_in(text, loopback(0x1f90), {}), std::nullopt) << "nobody listens";
@@ -192,9 +206,9 @@ TEST(TcpOwnerIn, ConnectionsByAllFourNumbers) {
 TEST(TcpOwnerIn, TheListenerThatWouldGetTheConnection) {
   const std::string text = kHead + line("00000000:1F90", "00000000:0000", "0A", 1, 100) +
                            line("0200007F:1F90", "00000000:0000", "0A", 2, 101);
-  EXPECT_EQ(tcp_owner_in(text, loopback(0x1f90), {}), user(1));
+  EXPECT_EQ(tcp_owner_in(text, loopback(0x1f90), {}), user(1, 100));
   const Address two = Address::from_gid(Gid::from_ipv4(0x7f000002), 0x1f90);
-  EXPECT_EQ(tcp_owner_in(text, two, {}), user(2));
+  EXPECT_EQ(tcp_owner_in(text, two, {}), user(2, 101));
   Gid six{};
   six.raw[15] = 1;
   EXPECT_EQ(tcp_owner_in(text, Address::from_gid(six, 0x1f90), {}), std::nullopt)
@@ -209,14 +223,14 @@ TEST(TcpOwnerIn, Ipv6AndMappedAddresses) {
                                 "0000000000000000FFFF00000100007F:C350", "01", 4, 101) +
                            line("B80D0120000000000000000001000000:1F92",
                                 "B80D0120000000000000000002000000:C350", "01", 5, 102);
-  EXPECT_EQ(tcp_owner_in(text, loopback(0x1f90), {}), user(3)) << "for both families";
-  EXPECT_EQ(tcp_owner_in(text, loopback(0x1f91), loopback(0xc350)), user(4));
+  EXPECT_EQ(tcp_owner_in(text, loopback(0x1f90), {}), user(3, 100)) << "for both families";
+  EXPECT_EQ(tcp_owner_in(text, loopback(0x1f91), loopback(0xc350)), user(4, 101));
   Gid one{{0x20, 0x01, 0x0d, 0xb8}};
   Gid two = one;
   one.raw[15] = 1;
   two.raw[15] = 2;
   EXPECT_EQ(tcp_owner_in(text, Address::from_gid(one, 0x1f92), Address::from_gid(two, 0xc350)),
-            user(5));
+            user(5, 102));
 }
 
 TEST(TcpOwnerIn, LinesThatDoNotParseArePassedOver) {

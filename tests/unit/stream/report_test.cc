@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -160,6 +162,25 @@ TEST_F(StreamReport, TheLiveViewHasTheShareOfAStream) {
     EXPECT_EQ(said.find(" W\n") != std::string::npos, metered) << said;
     EXPECT_EQ(said.find("  10.0     - [") == std::string::npos, metered) << said;
   }
+}
+
+// Somebody else may write to the folder, and know the name.
+TEST(WriteAtomically, FollowsNoLink) {
+  std::string folder = ::testing::TempDir() + "weft-report-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto text = [&](const char* name) {
+    std::stringstream all;
+    all << std::ifstream(folder + name).rdbuf();
+    return all.str();
+  };
+  std::ofstream(folder + "/victim") << "mine";
+  ASSERT_EQ(::symlink((folder + "/victim").c_str(), (folder + "/counters.new").c_str()), 0);
+  write_atomically(folder + "/counters", "packets 5\n");
+  EXPECT_EQ(text("/counters"), "packets 5\n");
+  write_atomically(folder + "/counters", "packets 6\n");
+  EXPECT_EQ(text("/counters"), "packets 6\n");
+  EXPECT_EQ(text("/victim"), "mine");
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(StreamReport, TheLiveViewSaysWhatWentWrong) {
