@@ -103,6 +103,7 @@ void Handshake::connect(const Offer& offer, const Path& path, Qpn destination, b
   destination_ = destination;
   xid_ = Xid{static_cast<uint32_t>(random_.next())};
   state_ = State::req_sent;
+  waits_until_ = Time::never();
   start_trying(now);
   say_request(now);
 }
@@ -281,10 +282,12 @@ Handshake::Verdict Handshake::received(const WdpCtl& c, size_t size, Time now) {
       return on_cookie(c, now);
     case CtlType::wait:
       if (state_ == State::req_sent) {
-        // "WAIT pushes the next try and the deadline."
+        // "WAIT pushes the next try and the deadline." The parser has refused more than 30 s.
         const Duration more = std::chrono::milliseconds{c.reason};
+        if (waits_until_.is_never()) waits_until_ = now + kMostWaiting;
         start_trying(now + more);
         next_try_ = now + more;
+        fails_at_ = std::min(fails_at_, waits_until_);
       }
       return Ok{};
     case CtlType::rej:

@@ -57,6 +57,9 @@ inline constexpr Duration kHandshakeFails = 12700ms;
 inline constexpr std::array<Duration, 3> kRtuTries = {0ms, 100ms, 300ms};
 // While the application makes up its mind.
 inline constexpr uint32_t kWaitMs = 1000;
+// From a peer's first WAIT on, however many follow: an application that has not made up its mind by
+// then is given up. Each may ask for 30 s.
+inline constexpr Duration kMostWaiting = std::chrono::minutes{10};
 
 class Handshake {
  public:
@@ -171,8 +174,9 @@ class Handshake {
   Time tries_since_;
   Time next_try_ = Time::never();
   Time fails_at_ = Time::never();
-  Time said_at_ = Time::never();  // REQ or REP, the first of its kind
-  bool repeated_ = false;         // which of them was heard is not known
+  Time waits_until_ = Time::never();  // for a peer that says WAIT, at most
+  Time said_at_ = Time::never();      // REQ or REP, the first of its kind
+  bool repeated_ = false;             // which of them was heard is not known
   std::optional<Duration> rtt_;
 };
 

@@ -225,6 +225,25 @@ TEST_F(HandshakeTest, WaitPushesTheNextTryAndTheDeadline) {
   EXPECT_EQ(now - heard, 12700ms + std::chrono::milliseconds{kWaitMs});
 }
 
+// Nobody is held for ever by a peer that says WAIT again and again.
+TEST_F(HandshakeTest, WaitIsBelievedForTenMinutes) {
+  connect();
+  const Said req = one(a, CtlType::req);
+  request(req);
+  b.requested_again(req.bytes.size(), false, now);
+  Said wait = one(b, CtlType::wait);
+  wait.ctl.reason = WdpCtl::kMaxWaitMs;
+  const Time first = now;
+  while (a.state() == State::req_sent) {
+    ASSERT_LE(now - first, 11min);
+    ASSERT_TRUE(a.received(wait.ctl, wait.bytes.size(), now).ok());
+    now = a.deadline();
+    a.tick(now);
+  }
+  EXPECT_EQ(a.failure(), Failure::timeout);
+  EXPECT_EQ(now - first, kMostWaiting);
+}
+
 TEST_F(HandshakeTest, ACookieIsReturnedAtOnce) {
   connect();
   const Said req = one(a, CtlType::req);
