@@ -149,7 +149,8 @@ void SendPath::covered(uint64_t run) {
 void SendPath::receiver_not_ready(uint8_t timer_code, Time now) {
   if (config_.rnr_retry == 7) return;  // for ever
   if (covered_ == messages_) return;   // there is no message that could wait
-  rnr_deadline_ = now + rnr_time(timer_code) * (config_.rnr_retry + 1);
+  // A peer that says so again of the same message gets no more time by that.
+  rnr_deadline_ = std::min(rnr_deadline_, now + rnr_time(timer_code) * (config_.rnr_retry + 1));
 }
 
 void SendPath::answered() {

@@ -84,6 +84,9 @@ TEST_F(SendPathTest, TheRnrDeadlineIsRetriesTimesTheTimer) {
   const Time now = Time::from_ns(5000);
   path->receiver_not_ready(12, now);
   EXPECT_EQ(path->rnr_deadline(), now + std::chrono::microseconds{3 * 640});
+  path->receiver_not_ready(31, now + std::chrono::microseconds{500});
+  EXPECT_EQ(path->rnr_deadline(), now + std::chrono::microseconds{3 * 640})
+      << "to say so again brings no more time";
   path->receiver_ready();
   EXPECT_TRUE(path->rnr_deadline().is_never());
   path->receiver_not_ready(12, now);
