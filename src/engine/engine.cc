@@ -22,6 +22,10 @@ constexpr Duration kLingerMost = 10us;
 constexpr size_t kBatchesKept = 8;
 constexpr unsigned kYieldAfter = 2000;  // turns refused, about 100 us
 constexpr int kEventsPerPoll = 64;
+// A turn that has taken longer looks at fewer sockets in the next one, for whoever waits for the
+// engine waits for the end of a turn. epoll goes round: it tells of the others then.
+constexpr Duration kTurnMost = 500us;
+constexpr int kDeadlinesPerTurn = 64;
 constexpr unsigned kHotPolls = 16;    // of one busy connection, before all are asked again
 constexpr unsigned kApartPolls = 64;  // and of one that has been alone for long
 constexpr Duration kHotPause = 50us;  // without a byte: no longer busy
@@ -259,12 +263,13 @@ bool Engine::turn(Token& token) {
 }
 
 bool Engine::run_deadlines(Token& token) {
-  bool any = false;
-  while (Source* s = deadlines_.expire(token.now())) {
+  // What is left is over already: the next turn follows at once.
+  int done = 0;
+  while (Source* s = done < kDeadlinesPerTurn ? deadlines_.expire(token.now()) : nullptr) {
     visit(token, *s, [&] { s->on_deadline(token); });
-    any = true;
+    ++done;
   }
-  return any;
+  return done > 0;
 }
 
 // From now on the next look asks every source.
@@ -325,7 +330,7 @@ bool Engine::poll_sockets(Token& token) {
   hot_polls_ = 0;
   counters().epoll_wait_calls.add();
   std::array<epoll_event, kEventsPerPoll> events;
-  const int n = look_at(inner_.get(), events.data(), kEventsPerPoll);
+  const int n = look_at(inner_.get(), events.data(), events_most_);
   if (n > 0) {
     auto* first = static_cast<Source*>(events[0].data.ptr);
     const bool alone = n == 1 && (events[0].events & EPOLLIN) != 0 && first->tries_receive() &&
@@ -358,6 +363,10 @@ bool Engine::poll_sockets(Token& token) {
     if (s == nullptr) break;
     visit(token, *s, [&] { s->on_ready(token, true, false); });
   }
+  if (n > 1 || events_most_ < kEventsPerPoll) {
+    const bool long_turn = clock() - token.now() > kTurnMost;
+    events_most_ = long_turn ? std::max(n / 2, 1) : std::min(2 * events_most_, kEventsPerPoll);
+  }
   return moved || n > 0;
 }
 
@@ -379,6 +388,7 @@ Engine::Engine(unsigned number, EngineFds fds, stats::EngineBlock* block)
       timer_(std::move(fds.timer)),
       wake_(std::move(fds.wake)),
       patience_(config::options().takeover),
+      events_most_(kEventsPerPoll),
       bounce_(std::make_unique_for_overwrite<std::byte[]>(kBounce)),
       policy_(config::options().takeover),
       spin_policy_(config::options().spin),

@@ -253,6 +253,7 @@ class Engine {
   Time hot_moved_;                               // when it last did
   unsigned hot_polls_ = 0;                       // since all were asked
   unsigned hot_hits_ = 0;                        // times that it moved while it was hot
+  int events_most_;                              // sockets that the next turn looks at
   size_t moved_bytes_ = 0;                       // in the helper's turn
   uint64_t room_taken_ = 0;                      // ever
   IntrusiveList<Source, SourcesTag> graveyard_;  // owned, until the turn is over

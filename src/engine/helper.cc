@@ -236,7 +236,8 @@ size_t Engine::take_over(Token& token, bool for_sleeper) {
   bool all = false;
   counters().helper_turns.add();
   ask_all();
-  for (int i = 0; i < kTakeOverTurns; ++i) {
+  // Until somebody waits for it.
+  for (int i = 0; i < kTakeOverTurns && waiters_.load(std::memory_order_relaxed) == 0; ++i) {
     token.now_ = clock();
     serve_doorbells(token);
     moved_bytes_ = 0;

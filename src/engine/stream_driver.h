@@ -78,6 +78,7 @@ class StreamDriver final : public Source {
   std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take
   bool blocked_ = false;                 // waiting for the socket to turn writable
   bool large_ = false;  // FPDUs have been large lately: read little into the bounce buffer
+  bool tiny_ = true;    // or so small that a whole buffer of them takes long
   // When to look whether the peer acknowledges what it was sent; never where all is said of that.
   Time look_at_ = Time::never();
   bool silence_told_ = false;

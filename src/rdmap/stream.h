@@ -37,6 +37,8 @@ class Stream {
   // --- bytes in
   // False: leave bytes in the socket for now.
   bool wants_bytes() const;
+  // Whole ones, since the stream began.
+  uint64_t fpdus_received() const { return receiver_.fpdus(); }
   // The next bytes belong straight in their place (see mpa::Receiver); otherwise hand them to
   // received().
   bool direct() const { return input_live() && !leaving_ && receiver_.direct(); }

@@ -5,10 +5,13 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "port/memory_faults.h"
 #include "port/tcp_listener.h"
+#include "tests/support/fpdu.h"
 #include "tests/support/frames.h"
 #include "tests/support/host.h"
 
@@ -121,6 +124,38 @@ class StreamDriverTest : public ::testing::Test {
   StreamDriver* a = nullptr;
   StreamDriver* b = nullptr;
 };
+
+// The smallest FPDUs, Writes of nothing: a megabyte of them is 52428, and whoever waits for the
+// engine does not wait for them all.
+TEST_F(StreamDriverTest, AVisitTakesSoManyFpdusInAndNoMore) {
+  const Buffer one = test::make_fpdu(test::tagged({.stag = Stag{0}, .to = 0}));
+  ASSERT_EQ(one.size(), 20U);
+  Buffer many;
+  for (int i = 0; i < 50'000; ++i) many.insert(many.end(), one.begin(), one.end());
+  // As much as the kernel allows, so that more is there than a visit is to take.
+  const int room = 1 << 20;
+  ASSERT_EQ(::setsockopt(passive.fd(), SOL_SOCKET, SO_RCVBUF, &room, sizeof room), 0);
+  size_t sent = 0;
+  int waiting = 0;
+  while (sent < many.size() && static_cast<size_t>(waiting) < 9000 * one.size()) {
+    const IoVec rest{many.data() + sent, many.size() - sent};
+    sent += active.send({&rest, 1}).bytes;
+    ASSERT_EQ(::ioctl(passive.fd(), FIONREAD, &waiting), 0);
+  }
+  sent -= sent % one.size();
+  with_engine([&](Token& t) {
+    const int fd = passive.fd();
+    auto driver = std::make_unique<StreamDriver>(owner_b, std::move(passive), host_b, config(false),
+                                                 1, t.now());
+    b = driver.get();
+    engine->add(t, std::move(driver), fd, true, false);
+    b->start(t, {});
+    b->on_ready(t, true, false);
+    EXPECT_GT(b->stream().fpdus_received(), 0U);
+    EXPECT_LE(b->stream().fpdus_received(), 8192U);
+  });
+  EXPECT_TRUE(until([&] { return b->stream().fpdus_received() == sent / one.size(); }));
+}
 
 TEST_F(StreamDriverTest, LargeTransfersBothWays) {
   {
