@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
+
+#include "base/nearest_word.h"
 
 namespace weft::config {
 namespace {
@@ -319,12 +322,51 @@ std::vector<OptionInfo> make_table() {
   };
 }
 
-std::string refusal(const OptionInfo& info, std::string_view given) {
+// "on|off|1" as "on, off or 1".
+std::string plain_list(std::string list) {
+  const size_t last = list.rfind('|');
+  if (last == std::string::npos) return list;
+  list.replace(last, 1, " or ");
+  for (size_t at = list.find('|'); at != std::string::npos; at = list.find('|', at)) {
+    list.replace(at, 1, ", ");
+  }
+  return list;
+}
+
+// Why a value is not accepted.
+std::string fault_of(const OptionInfo& info, std::string_view given) {
   std::string s = info.env + "=" + std::string(given) + " is not accepted: ";
-  if (info.complaint != nullptr) return s + info.complaint(given) + "; the option is ignored";
-  s += std::string(info.name) + " is " + info.accepted;
+  if (info.complaint != nullptr) return s + info.complaint(given);
+  s += std::string(info.name) + " is " + plain_list(info.accepted);
   if (!info.unit.empty()) s += " " + std::string(info.unit);
-  return s + "; the default " + info.default_text + " is kept";
+  return s;
+}
+
+std::string refusal(const OptionInfo& info, std::string_view given) {
+  if (info.complaint != nullptr) return fault_of(info, given) + "; the option is ignored";
+  return fault_of(info, given) + "; the default " + info.default_text + " is kept";
+}
+
+// Seeds of the simulator, and how the guest of tests/interop runs.
+constexpr std::array<std::string_view, 2> kOfTests = {"WEFT_SIM_SEED", "WEFT_GUEST_ACCEL"};
+
+const OptionInfo* find_option(std::string_view env) {
+  for (const OptionInfo& info : table()) {
+    if (info.env == env) return &info;
+  }
+  return nullptr;
+}
+
+bool may_be_option(std::string_view name) {
+  return name.starts_with("WEFT_") && !name.starts_with("WEFT_SDP_") &&
+         std::find(kOfTests.begin(), kOfTests.end(), name) == kOfTests.end();
+}
+
+std::string nearest_option(std::string_view name) {
+  std::vector<std::string> known;
+  for (const OptionInfo& info : table()) known.push_back(info.env);
+  const std::string nearest = nearest_word(name, known);
+  return nearest.empty() ? "`weft info --options` lists them" : "did you mean " + nearest + "?";
 }
 
 Options load() {
@@ -365,15 +407,21 @@ std::vector<std::string> unknown_variables(const char* const* environment) {
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const std::string_view variable = *environment;
     const std::string_view name = variable.substr(0, variable.find('='));
-    if (!name.starts_with("WEFT_") || name.starts_with("WEFT_SDP_")) continue;
-    bool known = false;
-    for (const OptionInfo& info : table()) known = known || info.env == name;
-    if (known) continue;
-    sentences.push_back(
-        std::string(name) +
-        " is not an option of weft and is ignored; `weft info --options` lists them");
+    if (!may_be_option(name) || find_option(name) != nullptr) continue;
+    sentences.push_back(std::string(name) + " is not an option of weft and is ignored; " +
+                        nearest_option(name));
   }
   return sentences;
+}
+
+std::string objection(std::string_view name, std::string_view value) {
+  if (!may_be_option(name)) return {};
+  const OptionInfo* info = find_option(name);
+  if (info == nullptr) {
+    return std::string(name) + " is not an option of weft; " + nearest_option(name);
+  }
+  Options ignored;
+  return value.empty() || info->set(ignored, value) ? std::string() : fault_of(*info, value);
 }
 
 const Options& options() {

@@ -96,8 +96,13 @@ std::string value_of(const Options& options, const OptionInfo& info);
 Options parse(const std::function<const char*(const char*)>& getenv,
               std::vector<std::string>* complaints);
 
+// What is wrong with the variable `name` of the environment, which has this value: the name is no
+// option's, or the value is not accepted. Empty where nothing is. Pure.
+// WEFT_SDP_ belongs to the socket library, and tests of this project have two of their own.
+std::string objection(std::string_view name, std::string_view value);
+
 // A sentence for each WEFT_ variable of `environment` (environ(7); may be null) that names no
-// option. Pure. WEFT_SDP_ belongs to the socket library and is passed over.
+// option. Pure.
 std::vector<std::string> unknown_variables(const char* const* environment);
 
 // The options of this process: read from the environment at the first call, which also sets the log

@@ -71,7 +71,7 @@ class PlacesTest(unittest.TestCase):
                     process.kill()
                     process.wait()
                     process.stderr.close()
-                self.assertEqual(process.returncode, 130, said)
+                self.assertEqual(process.returncode, 128 + ending, said)
                 self.assertIn("ended early", said)
                 until = time.monotonic() + 60
                 while processes_in(inside) and time.monotonic() < until:

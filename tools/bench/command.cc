@@ -16,6 +16,7 @@
 #include "bench/report.h"
 #include "bench/result_lines.h"
 #include "bench/side.h"
+#include "cli/command_line.h"
 #include "measure/energy_option.h"
 #include "weft/launch.h"
 #include "weft/script.h"
@@ -107,11 +108,20 @@ void measure(Run& run, const SuiteOptions& options, const Setting& setting,
   }
 }
 
+[[noreturn]] void refuse_names(CaseChoice choice) {
+  const std::string given = choice.only.empty() ? "" : choice.only.front();
+  choice.only.clear();
+  std::vector<std::string> names;
+  for (const Spec& spec : make_cases(choice)) names.push_back(spec.name);
+  cli::wrong_usage(fmt::format("--only: no case is called '{}'{}; 'weft bench {} --list' has them",
+                               given, cli::did_you_mean(given, names), name_of(choice.suite)));
+}
+
 Network network_of(const SuiteOptions& options) {
   if (options.cases.suite == Suite::loss) return lossy_network(options.mtu);
   if (options.netns) return veth_network(options.mtu, options.offloads);
-  if (options.offloads != Offloads::unchanged) throw Failure{"--offloads is for --netns"};
-  if (options.mtu != 0) throw Failure{"--mtu is for --netns"};
+  if (options.offloads != Offloads::unchanged) cli::wrong_usage("--offloads is for --netns");
+  if (options.mtu != 0) cli::wrong_usage("--mtu is for --netns");
   return loopback_network();
 }
 
@@ -131,9 +141,7 @@ int run_suite(SuiteOptions options) {
     for (const Spec& spec : specs) fmt::print("{}\n", spec.name);
     return 0;
   }
-  if (specs.empty())
-    throw Failure{fmt::format("no case is named so; see 'weft bench {} --list'",
-                              name_of(options.cases.suite))};
+  if (specs.empty()) refuse_names(options.cases);
   if (options.library.empty()) {
     options.library = tools::own_library_folder() + "/" + tools::kLibraries[0];
   }
@@ -181,10 +189,10 @@ int run_suite(SuiteOptions options) {
 
 void add_method_options(CLI::App& command, SuiteOptions& options) {
   command.add_option("--repetitions", options.repetitions, "How often each case runs")
-      ->check(CLI::Range(1U, 1000U))
+      ->check(cli::between(1U, 1000U))
       ->capture_default_str();
   command.add_option("--seconds", options.seconds, "How long it runs each time")
-      ->check(CLI::Range(0.01, 600.0))
+      ->check(cli::between(0.01, 600.0))
       ->capture_default_str();
   command
       .add_option("--only", options.cases.only,
@@ -195,7 +203,7 @@ void add_method_options(CLI::App& command, SuiteOptions& options) {
   command.add_flag("--quick", options.quick,
                    "2 repetitions of 0.1 s: whether it runs, not how fast");
   command.add_option("--mtu", options.mtu, "MTU between the namespaces, instead of 1500")
-      ->check(CLI::Range(1280U, 65535U));
+      ->check(cli::between(1280U, 65535U));
   command.add_flag("--no-pin", options.no_pin, "Do not pin the sides to CPUs");
   command.add_flag("--priority", options.priority,
                    "Let the sides go before all other processes, on a busy machine (as root)");
@@ -209,7 +217,12 @@ void add_method_options(CLI::App& command, SuiteOptions& options) {
       .add_option("--jsonl", options.jsonl,
                   "Also append a line of JSON for each repetition to this file")
       ->type_name("FILE");
-  command.footer(
+  const std::string suite = name_of(options.cases.suite);
+  cli::set_examples(
+      command,
+      {{fmt::format("weft bench {} --quick", suite), "whether it runs"},
+       {fmt::format("weft bench {} --list", suite), "the names of its cases"},
+       {fmt::format("weft bench {} --jsonl results.jsonl", suite), "kept, for compare and report"}},
       "Exit status: 0 when everything was measured, whether or not the targets are met; 1 when a\n"
       "case failed or its data was damaged. docs/performance.md explains the figures.");
 }
@@ -221,8 +234,8 @@ void add_sizes_option(CLI::App& command, SuiteOptions& options, const char* usua
                   fmt::format("{}, bytes or with K or M ({})", what, usual))
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(uint64_t{1}, kLargestMessage));
+      ->transform(cli::size())
+      ->check(cli::between(uint64_t{1}, kLargestMessage));
 }
 
 void add_netns_option(CLI::App& command, SuiteOptions& options) {
@@ -231,7 +244,7 @@ void add_netns_option(CLI::App& command, SuiteOptions& options) {
   command
       .add_option("--offloads", options.offloads,
                   "With --netns: switch checksum, TSO, GSO and GRO of the devices on or off")
-      ->transform(CLI::CheckedTransformer(
+      ->transform(cli::one_of(
           std::map<std::string, Offloads>{{"on", Offloads::on}, {"off", Offloads::off}}));
 }
 
@@ -245,14 +258,14 @@ void add_loss_options(CLI::App& command, SuiteOptions& options) {
   command.add_option("--losses", options.cases.losses, "Packets lost, percent (0,0.1,1,3,10)")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(cli::between(0.0, 100.0));
   command
       .add_option("--by", options.cases.loss_by,
                   "Who loses them: fault (WEFT_FAULT in both sides) or nft (the network)")
-      ->transform(CLI::CheckedTransformer(
+      ->transform(cli::one_of(
           std::map<std::string, LossBy>{{"fault", LossBy::fault}, {"nft", LossBy::nft}}));
   command.add_option("--gbps", options.cases.gbps, "Offered by UC Writes and Sends, Gb/s")
-      ->check(CLI::Range(0.001, 1000.0))
+      ->check(cli::between(0.001, 1000.0))
       ->capture_default_str();
 }
 
@@ -260,8 +273,8 @@ void add_chunk_options(CLI::App& command, SuiteOptions& options) {
   command
       .add_option("--write-size", options.cases.piece,
                   "Bytes of each Write, or of each send(2) over TCP (16K)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(uint64_t{1}, kLargestMessage));
+      ->transform(cli::size())
+      ->check(cli::between(uint64_t{1}, kLargestMessage));
   options.one_core = true;
   command.add_flag("--one-core,!--two-cores", options.one_core,
                    "Both sides on one CPU together (as it is without this), or on one each");
@@ -293,8 +306,8 @@ void add_suites(CLI::App& bench, int& status) {
       .add_option("--udp-sizes", uc->cases.udp_sizes, "Datagrams of plain UDP, bytes (8K,65000)")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(uint64_t{1}, kLargestDatagram));
+      ->transform(cli::size())
+      ->check(cli::between(uint64_t{1}, kLargestDatagram));
   add_netns_option(uc_command, *uc);
   add_polling_option(uc_command, *uc);
 
@@ -345,6 +358,10 @@ void add_bench_command(CLI::App& weft, int& status) {
                             "Measure what the paper's figures need, for 'weft report'", "paper.py",
                             tools::words_of_weft(WEFT_VERSION));
   add_side_command(*command, status);
+  cli::set_examples(*command,
+                    {{"weft bench rc", "reliable connections against raw TCP"},
+                     {"weft bench uc --quick", "whether UC runs, in seconds"},
+                     {"weft bench compare before.jsonl after.jsonl", "two kept results"}});
 }
 
 }  // namespace weft::bench

@@ -10,6 +10,7 @@
 
 #include "bench/compare.h"
 #include "bench/failure.h"
+#include "cli/command_line.h"
 
 namespace weft::bench {
 namespace {
@@ -134,10 +135,13 @@ void add_compare_command(CLI::App& bench, int& status) {
   command
       ->add_option("--least", options->least_percent,
                    "Differences of the medians below so many percent count as none")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(cli::between(0.0, 100.0))
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
-  command->footer(
+  cli::set_examples(
+      *command,
+      {{"weft bench compare before.jsonl after.jsonl", "what became better or worse"},
+       {"weft bench compare --least 3 before.jsonl after.jsonl", "by 3 percent at least"}},
       "B is better or worse where the ranges from smallest to largest value do not touch.\n"
       "Exit status: 0 when nothing is worse, 1 when something is, or fails or is missing in B\n"
       "alone, 3 when there is nothing to compare. docs/report.md explains it.");

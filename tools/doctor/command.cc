@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/command_line.h"
 #include "doctor/checks.h"
 #include "doctor/examination.h"
 #include "doctor/listener.h"
@@ -138,16 +139,6 @@ int listen(const Options& options) {
   }
 }
 
-constexpr const char* kFooter =
-    "Examples:\n"
-    "  weft doctor                        look at this host\n"
-    "  weft doctor --listen               on one host, and then on the other one:\n"
-    "  weft doctor --peer 192.0.2.7       examine the way between the two\n"
-    "  weft doctor --local-port 18515     who holds the port that a program cannot have?\n"
-    "\n"
-    "Exit status: 0 when all was looked at and nothing stops a connection; 1 when something does,\n"
-    "or could not be tested; 2 for wrong usage. Notes do not count. See docs/doctor.md.";
-
 }  // namespace
 
 void add_doctor_command(CLI::App& weft, int& status) {
@@ -167,12 +158,12 @@ void add_doctor_command(CLI::App& weft, int& status) {
               "--port", options->port,
               fmt::format("TCP and UDP port of the doctor that listens (default {})", kDoctorPort))
           ->type_name("PORT")
-          ->check(CLI::Range(1, 65535));
+          ->check(cli::between(1, 65535));
   command
       ->add_option("--for", options->life,
                    fmt::format("With --listen: end after so long (default {})", kLife))
       ->type_name("SECONDS")
-      ->check(CLI::Range(1, 7 * 24 * 3600))
+      ->check(cli::between(1, 7 * 24 * 3600))
       ->needs(listen_flag);
   CLI::Option* connect =
       command
@@ -180,7 +171,7 @@ void add_doctor_command(CLI::App& weft, int& status) {
                        "Also connect to this TCP port of the peer, and close: a server that takes "
                        "one client, such as perftest's, takes this for it and ends")
           ->type_name("PORT")
-          ->check(CLI::Range(1, 65535))
+          ->check(cli::between(1, 65535))
           ->needs(peer);
   CLI::Option* local =
       command
@@ -188,10 +179,18 @@ void add_doctor_command(CLI::App& weft, int& status) {
                        "Also say who holds this port of this host, for a program that gets "
                        "\"Address already in use\"")
           ->type_name("PORT")
-          ->check(CLI::Range(1, 65535));
+          ->check(cli::between(1, 65535));
   CLI::Option* json = command->add_flag("--json", options->json, "Print JSON");
   for (CLI::Option* other : {connect, local, json}) other->excludes(listen_flag);
-  command->footer(kFooter);
+  cli::set_examples(
+      *command,
+      {{"weft doctor", "look at this host"},
+       {"weft doctor --listen", "on one host, and then on the other one:"},
+       {"weft doctor --peer 192.0.2.7", "examine the way between the two"},
+       {"weft doctor --local-port 18515", "who holds the port that a program cannot have?"}},
+      "Exit status: 0 when all was looked at and nothing stops a connection; 1 when something "
+      "does,\n"
+      "or could not be tested; 2 for wrong usage. Notes do not count. See docs/doctor.md.");
   command->callback([options, port, &status] {
     if (port->count() != 0 && options->peer.empty() && !options->listen) {
       throw CLI::RequiresError("--port", "--peer or --listen");

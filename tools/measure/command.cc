@@ -14,6 +14,8 @@
 #include <cstring>
 #include <memory>
 
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "measure/energy_option.h"
 #include "measure/meter.h"
 #include "port/fd.h"
@@ -91,6 +93,7 @@ Child start(const std::string& path, const std::vector<std::string>& command,
   Child child{.pid = ::fork()};
   if (child.pid == 0) {
     signals.restore();
+    cli::restore_sigpipe();
     become(path, command, to);
   }
   to.reset();
@@ -200,12 +203,10 @@ int measure(const MeasureOptions& options) {
 }  // namespace
 
 void add_measure_command(CLI::App& weft, const std::vector<std::string>& program, int& status) {
-  CLI::App* command = weft.add_subcommand(
-      "measure",
-      "Run a command, and say what CPU, memory and energy it took: weft measure [OPTIONS] -- "
-      "COMMAND [ARGUMENT]...");
+  CLI::App* command =
+      weft.add_subcommand("measure", "Run a command, and say what CPU, memory and energy it took");
+  cli::set_usage(*command, "-- COMMAND [ARGUMENT]...");
   auto options = std::make_shared<MeasureOptions>();
-  options->command = program;
   command->add_flag("--json", options->json, "Report as JSON");
   command
       ->add_option("-o,--output", options->output,
@@ -219,7 +220,7 @@ void add_measure_command(CLI::App& weft, const std::vector<std::string>& program
       ->add_option("--interval", options->interval_ms,
                    "Look at processes and meters so often, in milliseconds")
       ->type_name("MS")
-      ->check(CLI::Range(10U, 10'000U))
+      ->check(cli::between(10U, 10'000U))
       ->capture_default_str();
   CLI::Option* bytes =
       command
@@ -227,7 +228,7 @@ void add_measure_command(CLI::App& weft, const std::vector<std::string>& program
                        "What the command moves, bytes or with K, M, G (powers of 1024): for Gb/s, "
                        "Gb/s per W and CPU s/GB")
           ->type_name("N")
-          ->transform(CLI::AsSizeValue(false));
+          ->transform(cli::size());
   command
       ->add_option("--network", options->network,
                    "Count what this interface receives (or sends, with :tx) instead")
@@ -237,14 +238,19 @@ void add_measure_command(CLI::App& weft, const std::vector<std::string>& program
   command->add_option("--sysfs", options->sysfs, "Where sysfs is mounted")
       ->type_name("DIR")
       ->capture_default_str();
-  command->footer(
+  cli::set_examples(
+      *command,
+      {{"weft measure -- make -j4", "CPU, memory and energy of a command and its children"},
+       {"weft measure --bytes 40G -- PROGRAM", "and what a gigabyte of these cost"},
+       {"weft measure --json -o use.json -- PROGRAM", "for programs"}},
       "The command runs as it would without: its standard streams are its own, and signals sent "
       "to\n"
       "'weft measure' reach it. The exit status is the command's, 128 and the signal's number "
       "where\n"
       "one ended it; 127: not found, 126: found, but it cannot be executed, 125: 'weft measure'\n"
       "itself could not do its part. docs/measuring.md explains the figures.");
-  command->callback([options, &status] {
+  command->callback([options, &program, &status] {
+    options->command = program;
     if (options->command.empty()) throw CLI::RequiredError("COMMAND");
     status = measure(*options);
   });

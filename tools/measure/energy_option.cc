@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "cli/command_line.h"
+
 namespace weft::measure {
 
 void add_energy_option(CLI::App& command, std::vector<EnergyChoice>& choice,
@@ -16,7 +18,7 @@ void add_energy_option(CLI::App& command, std::vector<EnergyChoice>& choice,
                       without + " when not given")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->transform(CLI::CheckedTransformer(names));
+      ->transform(cli::one_of(names));
 }
 
 }  // namespace weft::measure

@@ -8,22 +8,26 @@ import json
 import os
 import pathlib
 import platform
-import signal
+import re
 import subprocess
 import sys
 import time
 
+import command_line
 import disk_run
 import ladder
 import places
 import results as kept
 import streams_run
 
-EPILOG = """Each turn runs every step once; the turns are the repetitions. Numbers of streams far beyond the one
+EXAMPLES = (("weft bench paper -o results.jsonl", "all of it, 20 minutes, as root"),
+            ("weft bench paper --only lofar --budget 5 -o results.jsonl", "a part, without root"),
+            ("weft bench paper --list", "the steps"))
+REMARKS = """Each turn runs every step once; the turns are the repetitions. Numbers of streams far beyond the one
 that broke a transport are run in the first turn alone; a number between the last that held and the
 first that did not is tried each turn. When the budget is used up, what is there is kept, and a second
 call with the same file adds to it. Exit status: 0 when every step ran at least once, 1 when one
-failed or never ran, 2 for wrong usage. docs/report.md explains it."""
+failed or never ran, 2 for wrong usage, 130 or 143 when a signal ended it early. docs/report.md explains it."""
 
 SIZES = [8192 << i for i in range(9)]  # 8 kB to 2 MB
 OFFLOAD_RC, OFFLOAD_UC, OFFLOAD_UDP = "256K", "64K", "65000"
@@ -69,7 +73,7 @@ def reason_of(status, said):
     """What a run of `weft bench --json` says of what failed, all of it; None when nothing did."""
     if status == 0:
         return None
-    sentences = [line.removeprefix("weft bench: ") for line in said.splitlines() if line.strip() and not line.startswith("weft bench: note:")]
+    sentences = [re.sub(r"^weft bench( \w+)?: ", "", line) for line in said.splitlines() if line.strip() and not line.startswith("weft bench: note:")]
     return "; ".join(sentences) or f"status {status}"
 
 
@@ -303,7 +307,7 @@ def parts(text):
     words = text.split(",")
     for word in words:
         if word not in PARTS:
-            raise argparse.ArgumentTypeError(f"'{word}' is none of {', '.join(PARTS)}")
+            raise argparse.ArgumentTypeError(f"'{word}' is none of {', '.join(PARTS)}{command_line.did_you_mean(word, PARTS)}")
     return words
 
 
@@ -315,8 +319,7 @@ def mtu(text):
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="weft bench paper", description="Measure what the figures of the paper need: docs/report.md", epilog=EPILOG,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line.Parser("weft bench paper", "Measure what the figures of the paper need: docs/report.md", EXAMPLES, REMARKS)
     parser.add_argument("--weft", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--version-of-weft", dest="version", required=True, help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", metavar="RESULTS.jsonl", help="append the results to this file")
@@ -351,11 +354,6 @@ def parse(arguments):
     return options
 
 
-def stop(*_):
-    """As Ctrl-C: the sides of a stream must not stay behind."""
-    raise KeyboardInterrupt
-
-
 def main(arguments):
     options = parse(arguments)
     veth = places.Veth(options.mtu)
@@ -374,8 +372,6 @@ def main(arguments):
         print(f"weft bench paper: {error}", file=sys.stderr)
         return 1
     progress = Progress(steps, options.budget * 60)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, stop)
     try:
         with veth if any(part in OVER_VETH for part in options.only) else contextlib.nullcontext():
             run_all(steps, options.repetitions, options.budget * 60, progress)
@@ -383,13 +379,13 @@ def main(arguments):
         progress.close()
         print(f"weft bench paper: {failure}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except command_line.Stopped as stopped:
         progress.close()
         print(f"{options.output}: ended early; what was measured is kept", file=sys.stderr)
-        return 130
+        return stopped.status
     progress.close()
     return tell(steps, options.output)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line.run("weft bench paper", main)

@@ -6,18 +6,20 @@ import pathlib
 import shlex
 import sys
 
+import command_line
 import results as kept
 
-EPILOG = """With --measure, 'weft bench paper' (root) runs first and adds its results to DIR/results.jsonl:
+EXAMPLES = (("weft report results.jsonl -o page", "a page from kept results"),
+            ("weft report --measure -o page", "measures first, 20 minutes, as root"))
+REMARKS = """With --measure, 'weft bench paper' (root) runs first and adds its results to DIR/results.jsonl:
 weft report --measure -o DIR, or with words for it, weft report --measure --paper "--budget 10" -o DIR.
 Results come from 'weft bench paper -o RESULTS.jsonl' or 'weft bench SUITE --jsonl RESULTS.jsonl'.
-Exit status: 0 when the page was written, 1 when it could not be or a measurement failed or never ran, 2 for wrong usage, 130 when
-measuring was ended early. docs/report.md explains it."""
+Exit status: 0 when the page was written, 1 when it could not be or a measurement failed or never ran, 2 for wrong usage, 130 or 143 when
+a signal ended it early. docs/report.md explains it."""
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="weft report", description="Make a page with the paper's figures, from kept results", epilog=EPILOG,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line.Parser("weft report", "Make a page with the paper's figures, from kept results", EXAMPLES, REMARKS)
     parser.add_argument("--weft", help=argparse.SUPPRESS)
     parser.add_argument("--version-of-weft", dest="version", default="unknown", help=argparse.SUPPRESS)
     parser.add_argument("results", nargs="*", metavar="RESULTS.jsonl", help="files of results; all count together")
@@ -90,7 +92,7 @@ def main(arguments):
     options = parse(arguments)
     try:
         status, measured = measure(options) if options.measure else (0, True)
-        if status == 130 or not measured:
+        if status > 128 or not measured:
             return status
         results = read(options)
         folder = pathlib.Path(options.output)
@@ -106,4 +108,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line.run("weft report", main)

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "bench/failure.h"
+#include "cli/command_line.h"
 #include "measure/energy_option.h"
 #include "stream/receiver.h"
 #include "stream/sender.h"
@@ -26,7 +27,7 @@ const std::map<std::string, Transport> kTransports{
 
 void add_shape_options(CLI::App& command, Shape& shape) {
   command.add_option("--format", shape.format, "What packets look like: rsp, spead or raw")
-      ->transform(CLI::CheckedTransformer(kFormats).description(""))
+      ->transform(cli::one_of(kFormats))
       ->default_str("rsp");
   command.add_option("--beamlets", shape.beamlets, "RSP: beamlets of a packet")
       ->capture_default_str();
@@ -47,7 +48,7 @@ void add_shape_options(CLI::App& command, Shape& shape) {
 
 void add_transport_options(CLI::App& command, Transport& transport, std::string& library) {
   command.add_option("--transport", transport, "tcp, udp, rc or uc")
-      ->transform(CLI::CheckedTransformer(kTransports).description(""))
+      ->transform(cli::one_of(kTransports))
       ->default_str("uc");
   command.add_option("--library", library, "Use this libibverbs.so.1 instead of weft's")
       ->type_name("PATH");
@@ -60,6 +61,14 @@ void add_report_options(CLI::App& command, ReportOptions& report) {
                   "Keep the counters in this file, as Prometheus reads them")
       ->type_name("FILE");
   measure::add_energy_option(command, report.energy, "the first of them but ipmi that can be read");
+}
+
+void check_shape(const Shape& shape) {
+  try {
+    shape.check();
+  } catch (const bench::Failure& failure) {
+    cli::wrong_usage(failure.what());
+  }
 }
 
 void complete(std::string& library, ReportOptions& report) {
@@ -86,14 +95,14 @@ struct SendCommand {
 
 int send(SendCommand& c) {
   SenderOptions& o = c.options;
-  o.outlet.shape.check();
+  check_shape(o.outlet.shape);
   if (o.receiver.empty() == o.udp_receiver.empty()) {
-    throw bench::Failure{"name the receiver: ADDRESS, or --plain-udp ADDRESS:PORT"};
+    cli::wrong_usage("name the receiver: ADDRESS, or --plain-udp ADDRESS:PORT");
   }
   if (!o.udp_receiver.empty()) {
     o.outlet.transport = Transport::udp;
     if (o.udp_receiver.find(':') == std::string::npos) {
-      throw bench::Failure{"--plain-udp takes ADDRESS:PORT"};
+      cli::wrong_usage("--plain-udp takes ADDRESS:PORT");
     }
     o.outlet.address = o.udp_receiver.substr(0, o.udp_receiver.find(':'));
   }
@@ -124,7 +133,7 @@ void add_send_command(CLI::App& parent, int& status) {
   add_transport_options(*command, o.outlet.transport, o.outlet.library);
   add_shape_options(*command, o.outlet.shape);
   command->add_option("--streams", o.outlet.streams, "How many streams")
-      ->check(CLI::Range(1U, 4096U))
+      ->check(cli::between(1U, 4096U))
       ->capture_default_str();
   command->add_option("--first-stream", o.first_stream, "What the receiver calls the first one")
       ->capture_default_str();
@@ -132,7 +141,7 @@ void add_send_command(CLI::App& parent, int& status) {
       ->add_option("--rate", c->rate_mbps,
                    "Mb/s of each stream; 0: as fast as it goes; without: that of LOFAR's sample "
                    "clock, 764 Mb/s")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(cli::between(0.0, 1e6));
   command->add_option("--duration", o.duration, "Seconds; without: until a signal");
   command->add_option("--packets", o.packets, "Of each stream; without: no limit");
   c->first_given =
@@ -144,10 +153,10 @@ void add_send_command(CLI::App& parent, int& status) {
   command->add_flag("--loop", o.source.loop,
                     "Begin a file again at its end; numbers and times of a capture go on");
   command->add_option("--packets-per-write", o.outlet.group, "rc and uc: packets of an RDMA Write")
-      ->check(CLI::Range(1U, kMostInWrite))
+      ->check(cli::between(1U, kMostInWrite))
       ->capture_default_str();
   command->add_option("--tick", o.tick_us, "Microseconds between two wake-ups, at least")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(cli::between(0.0, 1e6))
       ->capture_default_str();
   command
       ->add_option("--max-late", o.max_late_ms,
@@ -156,28 +165,35 @@ void add_send_command(CLI::App& parent, int& status) {
   command->add_option("--delay", o.delay, "Seconds between being connected and the first packet");
   command->add_option("--bind", o.outlet.own_address, "Send from this address");
   add_report_options(*command, o.report);
+  cli::set_examples(
+      *command,
+      {{"weft stream send 192.0.2.7 --streams 4 --duration 60",
+        "a minute at LOFAR's pace, over UC"},
+       {"weft stream send 192.0.2.7 --transport tcp --rate 0", "as fast as TCP goes"},
+       {"weft stream send 192.0.2.7 --file samples.raw --loop", "samples from a file"}},
+      "docs/streams.md explains it.");
   command->callback([c, &status] { status = send(*c); });
 }
 
 void expect_circuits(ReceiverOptions& o) {
-  if (o.inlet.transport != Transport::uc) throw bench::Failure{"--static is for --transport uc"};
+  if (o.inlet.transport != Transport::uc) cli::wrong_usage("--static is for --transport uc");
   auto& from = o.inlet.circuits;
   if (from.size() == 1) from.resize(o.ring.streams, from[0]);
   if (from.size() != o.ring.streams) {
-    throw bench::Failure{"--static takes one address, or one for each stream"};
+    cli::wrong_usage("--static takes one address, or one for each stream");
   }
   // So a packet's place follows from the bits of its number that the immediate has.
   if (!std::has_single_bit(o.ring.blocks * o.ring.packets_per_block)) {
-    throw bench::Failure{"--static needs --blocks and --block that are powers of two"};
+    cli::wrong_usage("--static needs --blocks and --block that are powers of two");
   }
   if (o.inlet.udp_port == 0) o.inlet.udp_port = kStaticPort;
   // As WEFT_UC_PORT (docs/options.md), of which weft's library would only warn.
   const auto port = o.inlet.udp_port;
   if (port < 1024 || (port >= 24576 && port < 32768) || port > 65534) {
-    throw bench::Failure{fmt::format(
+    cli::wrong_usage(fmt::format(
         "--udp-port {}: with --static it is as WEFT_UC_PORT: 1024 to 24575, or 32768 to "
         "65534",
-        port)};
+        port));
   }
   ::setenv("WEFT_UC", "static", 1);
   // All streams at one port, however many CPUs there are.
@@ -189,17 +205,17 @@ void expect_circuits(ReceiverOptions& o) {
 
 int receive(ReceiverOptions& o) {
   o.ring.shape = o.inlet.shape;
-  o.inlet.shape.check();
+  check_shape(o.inlet.shape);
   o.ring.slot_bytes = slot_bytes_for(o.inlet.shape.packet_bytes());
   o.ring.landing = o.inlet.transport == Transport::uc || o.inlet.transport == Transport::rc;
   if (o.hold + o.ring.blocks / 4 + 2 > o.ring.blocks) {
-    throw bench::Failure{"--hold leaves too few blocks; take more --blocks"};
+    cli::wrong_usage("--hold leaves too few blocks; take more --blocks");
   }
   const int sinks =
       (o.ring.name.empty() ? 0 : 1) + (o.sink.file.empty() ? 0 : 1) + (o.sink.to_stdout ? 1 : 0);
-  if (sinks > 1) throw bench::Failure{"--ring, --file and --stdout exclude each other"};
+  if (sinks > 1) cli::wrong_usage("--ring, --file and --stdout exclude each other");
   if (o.sink.to_stdout && o.report.json) {
-    throw bench::Failure{"--stdout leaves no place for --json; --prometheus has the counters, too"};
+    cli::wrong_usage("--stdout leaves no place for --json; --prometheus has the counters, too");
   }
   if (!o.inlet.circuits.empty()) expect_circuits(o);
   complete(o.inlet.library, o.report);
@@ -227,14 +243,14 @@ void add_recv_command(CLI::App& parent, int& status) {
                    "or from one for each stream; says what they have to be told")
       ->type_name("ADDRESS");
   command->add_option("--block", o.ring.packets_per_block, "Packets of a block")
-      ->check(CLI::Range(1U, WEFT_STREAM_MOST_PACKETS))
+      ->check(cli::between(1U, WEFT_STREAM_MOST_PACKETS))
       ->capture_default_str();
   command->add_option("--blocks", o.ring.blocks, "Blocks of each stream's ring")
-      ->check(CLI::Range(4U, 992U))
+      ->check(cli::between(4U, 992U))
       ->capture_default_str();
   command
       ->add_option("--hold", o.hold, "udp and uc: blocks that wait for packets that were overtaken")
-      ->check(CLI::Range(0U, 256U))
+      ->check(cli::between(0U, 256U))
       ->capture_default_str();
   command->add_option("--ring", o.ring.name, "Show the ring to other programs as /dev/shm/NAME")
       ->type_name("NAME");
@@ -253,6 +269,12 @@ void add_recv_command(CLI::App& parent, int& status) {
                    "udp without control, and --static: milliseconds of silence that end a sender")
       ->capture_default_str();
   add_report_options(*command, o.report);
+  cli::set_examples(
+      *command,
+      {{"weft stream recv --streams 4 --ring sky", "into shared memory"},
+       {"weft stream recv --file blocks --once", "into a file, one sender"},
+       {"weft stream recv --transport udp --udp-port 4346", "also from senders without control"}},
+      "docs/streams.md explains it.");
   command->callback([options, &status] { status = receive(*options); });
 }
 
@@ -264,7 +286,10 @@ void add_stream_command(CLI::App& weft, int& status) {
   command->require_subcommand(1);
   add_send_command(*command, status);
   add_recv_command(*command, status);
-  command->footer("docs/streams.md explains it.");
+  cli::set_examples(*command,
+                    {{"weft stream recv --streams 4", "waits for senders"},
+                     {"weft stream send 192.0.2.7 --streams 4", "on another machine: sends to it"}},
+                    "docs/streams.md explains it.");
 }
 
 }  // namespace weft::stream

@@ -12,9 +12,9 @@ namespace weft::tools {
 // `weft run`, `trace` and `measure` alone: the words after the first "--", or from the first word
 // on that is neither an option of these nor its value. So no option of the program is ever taken
 // for one of weft's.
-std::vector<std::string> take_program(std::vector<std::string>& arguments);
+std::vector<std::string> take_program(const CLI::App& weft, std::vector<std::string>& arguments);
 
-// `program` is what take_program() gave.
+// `program` holds what take_program() gave when the command runs.
 void add_run_command(CLI::App& weft, const std::vector<std::string>& program, int& status);
 void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, int& status);
 void add_info_command(CLI::App& weft, int& status);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "cli/command_line.h"
 #include "weft/commands.h"
 
 namespace weft::tools {
@@ -169,9 +170,10 @@ std::string options_as_markdown() {
       "src/config/options.cc. -->\n\n"
       "Options are environment variables of the program that runs on weft. `weft run --env "
       "NAME=VALUE -- PROGRAM` sets\n"
-      "one, `weft info --options` prints the values that hold now. A value that is not accepted is "
-      "reported, and the\n"
-      "default is kept.\n\n"
+      "one, `weft info --options` prints the values that hold now. `weft run` refuses a name or a "
+      "value "
+      "that does not\n"
+      "exist. A program that was started otherwise reports it, and the default is kept.\n\n"
       "| variable | accepted | default | what it does |\n"
       "|---|---|---|---|\n";
   for (const config::OptionInfo& info : config::table()) {
@@ -192,6 +194,9 @@ void add_info_command(CLI::App& weft, int& status) {
   command->add_flag("--markdown", wanted->markdown, "Print the options as docs/options.md has them")
       ->needs(options)
       ->excludes(json);
+  cli::set_examples(*command, {{"weft info", "the device, its GIDs and its limits"},
+                               {"weft info --options", "every option with its value"},
+                               {"weft info --options --json", "the same for programs"}});
   command->callback([wanted, &status] { status = info(*wanted); });
 }
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/fault_spec.h"
+#include "config/options.h"
 
 namespace weft::tools {
 namespace {
@@ -58,17 +58,22 @@ Result<Ok, Refusal> set_requested(const std::vector<std::string>& assignments, L
 std::string current_value(const LaunchPlan& plan, const Environment& inherited,
                           const std::string& name) {
   const auto set = plan.environment.find(name);
-  return set != plan.environment.end() ? set->second : inherited(name).value_or("");
+  if (set != plan.environment.end()) return set->second;
+  const auto found = inherited.find(name);
+  return found != inherited.end() ? found->second : "";
 }
 
-// Whoever wants faults and gets none would take the result for a good one.
-std::optional<Refusal> check_faults(const LaunchPlan& plan, const Environment& inherited) {
-  const std::string text = current_value(plan, inherited, "WEFT_FAULT");
-  const auto spec = FaultSpec::parse(text);
-  if (spec) return std::nullopt;
-  return Refusal{kStatusOwnFailure,
-                 fmt::format("WEFT_FAULT={}: {}. Correct it, or unset it to run without faults",
-                             text, spec.error())};
+// An option that is not taken would change what the program's results mean: a run without the
+// faults that were asked for looks like a good one.
+std::optional<Refusal> check_options(const LaunchPlan& plan, const Environment& inherited) {
+  Environment all = plan.environment;
+  all.insert(inherited.begin(), inherited.end());
+  for (const auto& [name, value] : all) {
+    const std::string objection = config::objection(name, value);
+    if (objection.empty()) continue;
+    return Refusal{kStatusOwnFailure, objection + " Correct it, or unset it"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -98,7 +103,7 @@ Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
   LaunchPlan plan;
   if (auto refusal = check_libraries(library_folder)) return fail(*refusal);
   if (auto set = set_requested(request.environment, plan); !set) return fail(set.error());
-  if (auto refusal = check_faults(plan, inherited)) return fail(*refusal);
+  if (auto refusal = check_options(plan, inherited)) return fail(*refusal);
 
   const std::string path_given = current_value(plan, inherited, "PATH");
   const std::string search_path = path_given.empty() ? kDefaultSearchPath : path_given;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,9 +38,9 @@ std::string own_library_folder();
 // separates both kinds of list by colons.
 std::string put_in_front(const std::string& first, const std::string& list);
 
-// Decides how to start `request`, whose libraries lie in `library_folder`. `inherited` gives the
-// value of an environment variable, or nothing. Changes nothing.
-using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+// Decides how to start `request` in the environment `inherited`; weft's libraries lie in
+// `library_folder`. Changes nothing.
+using Environment = std::map<std::string, std::string>;
 Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
                                         const std::string& library_folder,
                                         const Environment& inherited);

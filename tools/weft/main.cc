@@ -4,6 +4,8 @@
 #include <exception>
 
 #include "bench/command.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "doctor/command.h"
 #include "measure/command.h"
 #include "stream/command.h"
@@ -12,14 +14,21 @@
 
 namespace {
 
-int run_command_line(std::vector<std::string> arguments) {
-  const std::vector<std::string> program = weft::tools::take_program(arguments);
-  CLI::App weft{"weft, an RDMA network adapter made of software", "weft"};
-  weft.set_version_flag("--version", "weft " WEFT_VERSION, "Print the version and exit");
-  weft.require_subcommand(1);
-  weft.footer("'weft COMMAND --help' explains each command.");
+using weft::cli::chosen_name;
 
+constexpr const char* kHelp = "help";
+
+int run_command_line(std::vector<std::string> arguments) {
+  std::vector<std::string> program;  // that is to be run, with its arguments
   int status = 0;
+  CLI::App weft{"weft, an RDMA network adapter made of software", "weft"};
+  weft.set_version_flag("-V,--version", "weft " WEFT_VERSION, "Print the version and exit");
+  weft.require_subcommand(1);
+  weft.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  weft::cli::set_examples(weft,
+                          {{"weft run -- ib_write_bw", "a server, on weft's libraries"},
+                           {"weft run -- ib_write_bw 192.0.2.7", "its client, on another machine"},
+                           {"weft help stream send", "what a command does, and its options"}});
   weft::tools::add_run_command(weft, program, status);
   weft::tools::add_trace_command(weft, program, status);
   weft::tools::add_info_command(weft, status);
@@ -31,12 +40,20 @@ int run_command_line(std::vector<std::string> arguments) {
   weft::tools::add_script_command(weft, status, "report",
                                   "Make a page with the paper's figures, from kept results",
                                   "report.py", weft::tools::words_of_weft(WEFT_VERSION));
+  weft.add_subcommand(kHelp, "Explain a command: weft help COMMAND");
   try {
+    if (!arguments.empty() && arguments.front() == kHelp) {
+      arguments = weft::cli::words_for_help(weft, {arguments.begin() + 1, arguments.end()});
+    }
+    program = weft::tools::take_program(weft, arguments);
     // CLI11 takes its words from the back.
     weft.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    weft::cli::finish_output();
   } catch (const CLI::ParseError& error) {
-    // 0 for --help and --version; 2, the shell's number for wrong usage, for all else.
-    return weft.exit(error) == 0 ? 0 : 2;
+    return weft::cli::report(weft, error);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", chosen_name(weft).c_str(), error.what());
+    return 1;
   }
   return status;
 }
@@ -44,6 +61,7 @@ int run_command_line(std::vector<std::string> arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  weft::cli::end_quietly_on_closed_pipe();
   try {
     return run_command_line({argv + 1, argv + argc});
   } catch (const std::exception& error) {

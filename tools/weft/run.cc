@@ -7,16 +7,13 @@
 #include <memory>
 #include <string_view>
 
+#include "cli/command_line.h"
 #include "weft/commands.h"
 #include "weft/start.h"
 
 namespace weft::tools {
 namespace {
 
-// Options of the commands that take a program whose value is the next word.
-constexpr std::array<std::string_view, 11> kWithValue = {
-    "--env",      "-o",      "--output",  "--snap",   "--size", "--samples",
-    "--interval", "--bytes", "--network", "--energy", "--sysfs"};
 constexpr std::array<std::string_view, 3> kTakingProgram = {"run", "trace", "measure"};
 
 struct RunOptions {
@@ -36,18 +33,26 @@ int run(const RunOptions& options) {
   return execute(kWho, *plan, options.request);
 }
 
+// Whether `word` is an option whose value is the next word.
+bool takes_next(const CLI::App& command, const std::string& word) {
+  const auto options = command.get_options();
+  return std::any_of(options.begin(), options.end(), [&word](const CLI::Option* option) {
+    return option->check_name(word) && option->get_items_expected_max() > 0;
+  });
+}
+
 }  // namespace
 
-std::vector<std::string> take_program(std::vector<std::string>& arguments) {
+std::vector<std::string> take_program(const CLI::App& weft, std::vector<std::string>& arguments) {
   if (arguments.empty() ||
       std::ranges::find(kTakingProgram, arguments.front()) == kTakingProgram.end()) {
     return {};
   }
+  const CLI::App& command = *weft.get_subcommand(arguments.front());
   for (auto word = arguments.begin() + 1; word != arguments.end(); ++word) {
     const bool separator = *word == "--";
     if (word->starts_with('-') && !separator) {
-      const bool with_value = std::ranges::find(kWithValue, *word) != kWithValue.end();
-      if (with_value && word + 1 != arguments.end()) ++word;
+      if (takes_next(command, *word) && word + 1 != arguments.end()) ++word;
       continue;
     }
     std::vector<std::string> program(separator ? word + 1 : word, arguments.end());
@@ -58,10 +63,9 @@ std::vector<std::string> take_program(std::vector<std::string>& arguments) {
 }
 
 void add_run_command(CLI::App& weft, const std::vector<std::string>& program, int& status) {
-  CLI::App* command = weft.add_subcommand(
-      "run", "Start a program on weft's libraries: weft run [OPTIONS] -- PROGRAM [ARGUMENT]...");
+  CLI::App* command = weft.add_subcommand("run", "Start a program on weft's libraries");
+  cli::set_usage(*command, "-- PROGRAM [ARGUMENT]...");
   auto options = std::make_shared<RunOptions>();
-  options->request.command = program;
   command
       ->add_option("--env", options->request.environment,
                    "Set an environment variable for the program; may be repeated")
@@ -69,13 +73,17 @@ void add_run_command(CLI::App& weft, const std::vector<std::string>& program, in
       ->allow_extra_args(false);
   command->add_flag("--show", options->show_only,
                     "Print the variables and the path that would be used, and start nothing");
-  command->footer(
-      "The program's exit status is the program's own. 127: not found, 126: found, but it cannot\n"
-      "be executed, 125: weft's libraries are missing, or WEFT_FAULT or --env cannot be read, 2:\n"
-      "wrong options. Options of weft itself are environment variables, as in\n"
-      "  weft run --env WEFT_FAULT=loss:0.01 -- ib_write_bw -c UC -D 5 192.0.2.7\n"
-      "'weft info --options' lists them.");
-  command->callback([options, &status] {
+  cli::set_examples(
+      *command,
+      {{"weft run -- ib_write_bw 192.0.2.7", "a client of the server there"},
+       {"weft run --env WEFT_CRC=off -- rping -s", "with an option of weft"},
+       {"weft run --env WEFT_FAULT=loss:0.01 -- ib_write_bw -c UC", "with faults on purpose"}},
+      "Options of weft are environment variables; 'weft info --options' lists them.\n"
+      "The exit status is the program's. 127: the program was not found. 126: it cannot be\n"
+      "executed. 125: weft's libraries are missing, --env cannot be read, or a WEFT_ variable is\n"
+      "not an option or has a value that is not accepted. 2: wrong words.");
+  command->callback([options, &program, &status] {
+    options->request.command = program;
     if (options->request.command.empty()) throw CLI::RequiredError("PROGRAM");
     status = run(*options);
   });

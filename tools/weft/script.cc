@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "cli/output.h"
 #include "weft/launch.h"
 
 namespace weft::tools {
@@ -29,6 +30,7 @@ int become_script(const std::string& script, const std::vector<std::string>& wor
   argv.reserve(all.size() + 1);
   for (std::string& word : all) argv.push_back(word.data());
   argv.push_back(nullptr);
+  cli::restore_sigpipe();
   ::execv(kPython, argv.data());
   fmt::print(stderr, "weft: {}: {}; remedy: apt-get install python3\n", kPython,
              std::strerror(errno));

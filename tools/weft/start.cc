@@ -6,13 +6,22 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
+
+#include "cli/output.h"
 
 namespace weft::tools {
 namespace {
 
-std::optional<std::string> inherited_variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+Environment inherited_environment() {
+  Environment all;
+  for (const char* const* variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    all.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return all;
 }
 
 }  // namespace
@@ -41,7 +50,7 @@ void say(const char* who, const std::string& sentence) {
 }
 
 Result<LaunchPlan, int> plan_and_tell(const char* who, const LaunchRequest& request) {
-  auto plan = plan_launch(request, own_library_folder(), inherited_variable);
+  auto plan = plan_launch(request, own_library_folder(), inherited_environment());
   if (!plan) {
     say(who, plan.error().sentence);
     return fail(plan.error().status);
@@ -59,6 +68,7 @@ int execute(const char* who, const LaunchPlan& plan, const LaunchRequest& reques
     arguments.push_back(const_cast<char*>(argument.c_str()));  // execvp(3) does not write to them
   }
   arguments.push_back(nullptr);
+  cli::restore_sigpipe();
   execvp(plan.path.c_str(), arguments.data());
   return say_exec_error(who, plan.path, errno);
 }

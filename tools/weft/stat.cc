@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "cli/command_line.h"
 #include "weft/commands.h"
 
 namespace weft::tools {
@@ -94,14 +95,18 @@ void add_stat_command(CLI::App& weft, int& status) {
       ->add_option("--watch", options->watch,
                    "Go on until the last of them is gone: what moved, each so many seconds")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.01, 86400.0))
+      ->check(cli::between(0.01, 86400.0))
       ->excludes(prometheus);
   command
       ->add_flag("--markdown", options->markdown,
                  "Print the table of all counters as docs/counters.md has it")
       ->excludes(json)
       ->excludes(prometheus);
-  command->footer(
+  cli::set_examples(
+      *command,
+      {{"weft stat", "all programs of this user"},
+       {"weft stat --watch 1 ib_write_bw", "what moved, each second"},
+       {"weft stat --prometheus", "for a collector"}},
       "Sees processes of the same user, root those of all; docs/counters.md has what each counter "
       "means.\nExit status: 0 when a process was found, 1 when none was, 2: wrong options.");
   command->callback([options, &status] { status = stat(*options); });

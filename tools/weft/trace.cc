@@ -14,6 +14,7 @@
 #include <iterator>
 #include <memory>
 
+#include "cli/command_line.h"
 #include "weft/commands.h"
 #include "weft/held_signals.h"
 #include "weft/start.h"
@@ -118,12 +119,10 @@ int trace(TraceOptions& options) {
 }  // namespace
 
 void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, int& status) {
-  CLI::App* command = weft.add_subcommand(
-      "trace",
-      "Run a program and record what it sends and gets: weft trace [OPTIONS] -- PROGRAM "
-      "[ARGUMENT]...");
+  CLI::App* command =
+      weft.add_subcommand("trace", "Run a program and record what it sends and receives");
+  cli::set_usage(*command, "-- PROGRAM [ARGUMENT]...");
   auto options = std::make_shared<TraceOptions>();
-  options->request.command = program;
   command
       ->add_option("-o,--output", options->file,
                    "The capture file; %p stands for the number of the process")
@@ -135,18 +134,22 @@ void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, 
           "Keep at most N bytes of each frame (MPA start-up frame, FPDU or datagram); 0 keeps "
           "all")
       ->type_name("N")
-      ->check(CLI::Range(0, 65535))
+      ->check(cli::between(0, 65535))
       ->capture_default_str();
   command->add_option("--size", options->size, "End a file at so many MiB")
       ->type_name("MIB")
-      ->check(CLI::Range(1, 1'048'576))
+      ->check(cli::between(1, 1'048'576))
       ->capture_default_str();
   command
       ->add_option("--env", options->request.environment,
                    "Set an environment variable for the program; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  command->footer(
+  cli::set_examples(
+      *command,
+      {{"weft trace -- rping -c -a 192.0.2.7", "into weft-PID.pcapng, for Wireshark"},
+       {"weft trace -o /tmp/%p.pcapng -- PROGRAM", "into a file of this name"},
+       {"weft trace --snap 128 --size 64 -- PROGRAM", "beginnings of frames, 64 MiB at most"}},
       "Each process that the program consists of writes a file of its own, with mode 0600, as "
       "long\n"
       "as it has connections or datagrams on weft; a name that is taken gets a number. At the end\n"
@@ -154,7 +157,8 @@ void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, 
       "status is the program's, 128 and the signal's number where one ended it, or one of 'weft "
       "run\n"
       "--help'.");
-  command->callback([options, &status] {
+  command->callback([options, &program, &status] {
+    options->request.command = program;
     if (options->request.command.empty()) throw CLI::RequiredError("PROGRAM");
     status = trace(*options);
   });

@@ -129,9 +129,10 @@ TEST(Parse, WrongValue_KeepsTheDefaultAndNamesWhatIsAccepted) {
   EXPECT_FALSE(o.crc) << "a wrong neighbour must not keep a right value out";
   EXPECT_THAT(
       complaints,
-      ElementsAre("WEFT_IDENTITY=roce is not accepted: identity is ib|iwarp|ib-lid; the default "
-                  "ib is kept",
-                  "WEFT_SPIN=fast is not accepted: spin is 0..100000 us; the default 50 is kept"));
+      ElementsAre(
+          "WEFT_IDENTITY=roce is not accepted: identity is ib, iwarp or ib-lid; the default "
+          "ib is kept",
+          "WEFT_SPIN=fast is not accepted: spin is 0..100000 us; the default 50 is kept"));
 }
 
 TEST(Parse, WrongFault_SaysWhatIsWrongWithIt) {
@@ -202,6 +203,26 @@ TEST(UnknownVariables, NamesThoseThatAreNoOptions) {
   EXPECT_THAT(unknown_variables(environment), ElementsAre(HasSubstr("WEFT_SPIM is not an option"),
                                                           HasSubstr("WEFT_ is not an option")));
   EXPECT_THAT(unknown_variables(nullptr), IsEmpty());
+}
+
+TEST(UnknownVariables, NameTheNearestOption) {
+  const char* const environment[] = {"WEFT_SPIM=10", "WEFT_PEANUTS=1", nullptr};
+  EXPECT_THAT(unknown_variables(environment),
+              ElementsAre("WEFT_SPIM is not an option of weft and is ignored; did you mean "
+                          "WEFT_SPIN?",
+                          "WEFT_PEANUTS is not an option of weft and is ignored; `weft info "
+                          "--options` lists them"));
+}
+
+TEST(Objection, IsAboutNamesAndValuesOfOptionsAlone) {
+  EXPECT_EQ(objection("WEFT_CRCC", "off"),
+            "WEFT_CRCC is not an option of weft; did you mean WEFT_CRC?");
+  EXPECT_EQ(objection("WEFT_CRC", "of"), "WEFT_CRC=of is not accepted: crc is on, off, 1 or 0");
+  EXPECT_THAT(objection("WEFT_FAULT", "los:1"), HasSubstr("no fault is called 'los:1'"));
+  for (const char* good : {"on", "off", ""}) EXPECT_EQ(objection("WEFT_CRC", good), "") << good;
+  for (const char* other : {"PATH", "WEFT_SDP_CONFIG", "WEFT_SIM_SEED", "MYWEFT_CRCC"}) {
+    EXPECT_EQ(objection(other, "x"), "") << other;
+  }
 }
 
 // The process's own options are read once, so each of these needs a process of its own.

@@ -43,16 +43,11 @@ class PlanTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   Result<LaunchPlan, Refusal> plan(const LaunchRequest& request) {
-    return plan_launch(
-        request, folder_, [this](const std::string& name) -> std::optional<std::string> {
-          const auto found = inherited_.find(name);
-          return found == inherited_.end() ? std::nullopt
-                                           : std::optional<std::string>(found->second);
-        });
+    return plan_launch(request, folder_, inherited_);
   }
 
   std::string folder_;
-  std::map<std::string, std::string> inherited_;
+  Environment inherited_;
 };
 
 TEST_F(PlanTest, SetsLibraryPathAlone) {
@@ -102,14 +97,30 @@ TEST_F(PlanTest, FaultsThatCannotBeReadAreRefused) {
   const auto asked = plan({{"WEFT_FAULT=los:0.1"}, {"/bin/true"}});
   ASSERT_FALSE(asked.ok());
   EXPECT_EQ(asked.error().status, kStatusOwnFailure);
-  EXPECT_THAT(asked.error().sentence,
-              HasSubstr("WEFT_FAULT=los:0.1: no fault is called 'los:0.1'; there are loss ("));
+  EXPECT_THAT(
+      asked.error().sentence,
+      HasSubstr(
+          "WEFT_FAULT=los:0.1 is not accepted: no fault is called 'los:0.1'; there are loss ("));
   EXPECT_THAT(asked.error().sentence, HasSubstr("unset it"));
   inherited_["WEFT_FAULT"] = "delay:3";
   EXPECT_FALSE(plan({{}, {"/bin/true"}}).ok());
   inherited_["WEFT_FAULT"] = "delay:3ms";
   EXPECT_TRUE(plan({{}, {"/bin/true"}}).ok());
   EXPECT_TRUE(plan({{"WEFT_FAULT="}, {"/bin/true"}}).ok());
+}
+
+TEST_F(PlanTest, OptionsThatDoNotExistAreRefused) {
+  const auto misspelt = plan({{"WEFT_CRCC=off"}, {"/bin/true"}});
+  ASSERT_FALSE(misspelt.ok());
+  EXPECT_EQ(misspelt.error().status, kStatusOwnFailure);
+  EXPECT_THAT(misspelt.error().sentence, HasSubstr("did you mean WEFT_CRC?"));
+  EXPECT_FALSE(plan({{"WEFT_CRC=maybe"}, {"/bin/true"}}).ok());
+  inherited_["WEFT_CRC"] = "maybe";
+  EXPECT_FALSE(plan({{}, {"/bin/true"}}).ok());
+  EXPECT_TRUE(plan({{"WEFT_CRC=off"}, {"/bin/true"}}).ok())
+      << "--env comes before what is inherited";
+  inherited_ = {{"WEFT_SDP_CONFIG", "x"}, {"SWEFT_CRC", "x"}};
+  EXPECT_TRUE(plan({{}, {"/bin/true"}}).ok());
 }
 
 TEST_F(PlanTest, DamagedProgramIsLeftToTheKernel) {
@@ -132,8 +143,7 @@ TEST_F(PlanTest, MissingLibraryIsNamed) {
 
 TEST_F(PlanTest, FolderThatLoaderWouldSplit) {
   for (const char* name : {"a:b", "a;b", "a b", "a$b"}) {
-    const auto p = plan_launch({{}, {"sh"}}, folder_ + "/" + name,
-                               [](const std::string&) { return std::nullopt; });
+    const auto p = plan_launch({{}, {"sh"}}, folder_ + "/" + name, {});
     ASSERT_FALSE(p.ok()) << name;
     EXPECT_THAT(p.error().sentence, HasSubstr("move weft")) << name;
   }

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Asks every command that `weft --help` and the help of its commands name: help, wrong words, a closed pipe.
+
+    commands_test.py --weft BUILD/bin/weft
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+WEFT = pathlib.Path()
+PATIENCE = 120  # seconds, of a command that ends at once
+
+
+def call(*words, **rest):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
+    return subprocess.run([str(WEFT), *words], env=environment, text=True, capture_output=True, check=False, stdin=subprocess.DEVNULL,
+                          timeout=PATIENCE, **rest)
+
+
+def into_closed_pipe(*words):
+    """(status, standard error) of a command whose standard output nobody reads any more."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        ended = subprocess.run([str(WEFT), *words], stdin=subprocess.DEVNULL, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False,
+                               timeout=PATIENCE)
+    finally:
+        os.close(write_end)
+    return ended.returncode, ended.stderr
+
+
+def named_in(text):
+    """The commands in a --help."""
+    part = re.search(r"^Subcommands:\n((?:  .*\n)+)", text, re.MULTILINE)
+    return re.findall(r"^  (\S+)", part[1], re.MULTILINE) if part else []
+
+
+def all_commands():
+    """The help of each command, by its words; () is weft itself."""
+    found, unseen = {}, [()]
+    while unseen:
+        words = unseen.pop(0)
+        found[words] = call(*words, "--help")
+        unseen += [(*words, name) for name in named_in(found[words].stdout) if name != "help"]
+    return found
+
+
+def options_in(text):
+    return re.findall(r"^  (?:-\w[ ,A-Z.a-z]*)?(--[a-z][a-z-]{3,})", text.partition("Examples:")[0], re.MULTILINE)
+
+
+class CommandsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.commands = all_commands()
+
+    def each(self):
+        return [(words, " ".join(("weft", *words)), result.stdout) for words, result in self.commands.items()]
+
+    def expect_refused(self, result, name, *sentences):
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertTrue(result.stderr.startswith(f"{name}: "), result.stderr)
+        self.assertIn(f"\nUsage: {name}", result.stderr)
+        self.assertIn(f"'{name} --help'", result.stderr)
+        for sentence in sentences:
+            self.assertIn(sentence, result.stderr)
+
+    def test_all_are_found(self):
+        for words in (("run",), ("stat",), ("bench", "rc"), ("bench", "paper"), ("stream", "send"), ("report",)):
+            self.assertIn(words, self.commands)
+
+    def test_help_has_examples(self):
+        for words, name, text in self.each():
+            with self.subTest(command=name):
+                self.assertEqual((self.commands[words].returncode, self.commands[words].stderr), (0, ""))
+                self.assertEqual(call("help", *words).stdout, text)
+                self.assertRegex(text, rf"(?i)\busage: {name}\b")
+                examples = re.findall(rf"^  ({re.escape(name)}\b.*?)  +# \S", text.partition("Examples:")[2], re.MULTILINE)
+                self.assertGreaterEqual(len(examples), 2, text)
+                # What an example names exists.
+                for option in re.findall(r"--[a-z-]{4,}", " ".join(example.partition(" -- ")[0] for example in examples)):
+                    self.assertTrue(named_in(text) or option in options_in(text), option)
+
+    def test_unknown_option_is_named_with_the_nearest(self):
+        for words, name, text in self.each():
+            with self.subTest(command=name):
+                self.expect_refused(call(*words, "--no-such-word"), name, "unknown option '--no-such-word'")
+                option = max(options_in(text), key=len)
+                wrong = option[:-2] + option[-1]  # a letter is missing
+                self.expect_refused(call(*words, wrong, "x"), name, f"unknown option '{wrong}'; did you mean '{option}'?")
+
+    def test_unknown_command_is_named_with_the_nearest(self):
+        for words, name, text in self.each():
+            with self.subTest(command=name):
+                for command in named_in(text):
+                    wrong = command + "x"
+                    self.expect_refused(call(*words, wrong), name, f"'{wrong}' is not a command; did you mean '{command}'?")
+                if named_in(text):
+                    self.expect_refused(call(*words), name, "a command is missing: ")
+                    self.expect_refused(call(*words, "quite-another"), name, "'quite-another' is not a command: it is one of ")
+
+    def test_values_are_named_with_those_that_there_are(self):
+        self.expect_refused(call("stream", "send", "--format", "rsq", "127.0.0.1"), "weft stream send",
+                            "--format: 'rsq' is not raw, rsp or spead; did you mean 'rsp'?")
+        self.expect_refused(call("stream", "recv", "--blocks", "3"), "weft stream recv", "--blocks: 3 is not in 4..992")
+        self.expect_refused(call("stream", "recv", "--blocks", "many"), "weft stream recv", "'many' is not a whole number in 4..992")
+        self.expect_refused(call("bench", "rc", "--sizes", "4X"), "weft bench rc", "'4X' is not a number of bytes")
+        self.expect_refused(call("bench", "rc", "--energy", "batery"), "weft bench rc", "did you mean 'battery'?")
+        self.expect_refused(call("bench", "paper", "--only", "lofra", "-o", "x"), "weft bench paper", "did you mean 'lofar'?")
+        self.expect_refused(call("stream", "send", "--bits", "12", "127.0.0.1"), "weft stream send", "samples have 8 or 16 bits")
+        self.expect_refused(call("measure", "--interval", "5", "--", "true"), "weft measure", "--interval: 5 is not in 10..10000")
+
+    def test_version(self):
+        self.assertRegex(call("-V").stdout, r"^weft \d+\.\d+\.\d+\n$")
+        self.assertEqual(call("-V").stdout, call("--version").stdout)
+
+    def test_closed_pipe_ends_them_without_a_word(self):
+        for words in self.commands:
+            with self.subTest(words=words):
+                self.assertEqual(into_closed_pipe(*words, "--help"), (-signal.SIGPIPE, ""))
+        for words in (("info",), ("info", "--options"), ("info", "--options", "--json"), ("stat", "--markdown"), ("bench", "rc", "--list"),
+                      ("bench", "paper", "--list"), ("doctor",), ("--version",)):
+            with self.subTest(words=words):
+                self.assertEqual(into_closed_pipe(*words), (-signal.SIGPIPE, ""))
+
+    def test_closed_pipe_where_the_parent_ignores_it(self):
+        # As under systemd, which starts services so.
+        before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGPIPE, before)
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        self.addCleanup(os.close, write_end)
+        ended = subprocess.run([str(WEFT), "info", "--options"], stdout=write_end, stderr=subprocess.PIPE, text=True, check=False,
+                               timeout=PATIENCE, restore_signals=False)
+        self.assertEqual((ended.returncode, ended.stderr), (-signal.SIGPIPE, ""))
+
+    def test_full_disk_is_an_error(self):
+        for words, name in ((("info",), "weft info"), (("bench", "rc", "--list"), "weft bench rc"), (("bench", "paper", "--list"), "weft bench paper")):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                ended = subprocess.run([str(WEFT), *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE)
+            self.assertEqual(ended.returncode, 1, words)
+            self.assertRegex(ended.stderr, rf"^{name}: (standard output: )?No space left on device\n$")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--weft", type=pathlib.Path, required=True)
+    options, rest = parser.parse_known_args()
+    WEFT = options.weft.resolve()
+    unittest.main(argv=[sys.argv[0], *rest])
