@@ -118,6 +118,14 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) try {
                          "address handle: it leads nowhere; give a GID (is_global, grh.dgid), or a "
                          "LID on a host with an IPv4 address");
   }
+  if (!resolved->of_one_family()) {
+    const Gid& theirs = resolved->path.to.address;
+    return refuse_object(EINVAL,
+                         "address handle: its own GID (sgid_index %u) is %s, and the destination's "
+                         "is %s: choose the sgid_index of an %s address",
+                         v.global ? v.sgid_index : 0, resolved->path.from.to_string().c_str(),
+                         theirs.to_string().c_str(), theirs.is_ipv4() ? "IPv4" : "IPv6");
+  }
   auto* ah = new AbiAh{};
   ah->context = pd->context;
   ah->pd = pd;

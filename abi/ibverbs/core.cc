@@ -11,6 +11,7 @@ class ProcessCore final : public Core {
   cm::Service& connections() override { return cm::service(); }
   verbs::QueuePair* pair_of(ibv_qp* qp) override { return object(qp).core.get(); }
   verbs::Context& context_of(ibv_context* context) override { return object(context).core; }
+  bool alive(ibv_context* context) override { return object(context).alive(); }
   void to_qp_attr(const verbs::QpAttributes& from, ibv_qp_attr& to) override {
     abi::to_qp_attr(from, to);
   }

@@ -14,6 +14,8 @@ class Core {
   // What is behind the structs.
   virtual verbs::QueuePair* pair_of(ibv_qp* qp) = 0;
   virtual verbs::Context& context_of(ibv_context* context) = 0;
+  // AbiContext::alive().
+  virtual bool alive(ibv_context* context) = 0;
   virtual void to_qp_attr(const verbs::QpAttributes& from, ibv_qp_attr& to) = 0;
   virtual ibv_ah_attr to_ah_attr(const verbs::AddressVector& from) = 0;
 

@@ -121,7 +121,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
   if (q.core.in_use()) {
     return refuse(EBUSY, "completion queue: queue pairs use it; destroy them first");
   }
-  if (cq->channel != nullptr) object(cq->channel).core.forget(q.core);
+  if (cq->channel != nullptr) object(cq->channel).core->forget(q.core);
   forget_events(c.core, cq);
   wait_for_acknowledgements(cq->mutex, cq->cond, cq->comp_events_completed, q.core.announced());
   wait_for_acknowledgements(cq->mutex, cq->cond, cq->async_events_completed, q.async_delivered);

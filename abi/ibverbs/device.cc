@@ -122,10 +122,10 @@ int ibv_get_device_index(ibv_device*) {
 }
 
 ibv_context* ibv_open_device(ibv_device* device) try {
-  verbs::Adapter* adapter = cm::adapter();
-  if (adapter == nullptr) return refuse_object(EMFILE);
+  const auto adapter = cm::adapter();
+  if (!adapter.ok()) return refuse_object(adapter.error().code);
   hook_signals();
-  auto c = std::make_unique<AbiContext>(*adapter, device::query_device(config::options()));
+  auto c = std::make_unique<AbiContext>(**adapter, device::query_device(config::options()));
   if (!c->core.events().valid()) {
     return refuse_object(EMFILE, "cannot open weft0: no file descriptor is left (ulimit -n)");
   }
@@ -143,7 +143,7 @@ ibv_context* ibv_open_device(ibv_device* device) try {
   return refuse_object(ENOMEM);
 }
 
-int ibv_close_device(ibv_context* context) {
+int ibv_close_device(ibv_context* context) try {
   AbiContext& c = object(context);
   if (!c.alive()) return 0;
   {
@@ -154,8 +154,11 @@ int ibv_close_device(ibv_context* context) {
       (void)qp.core->modify({.state = verbs::QpState::err}, verbs::qp_mask::kState).ok();
     });
   }
+  c.core.events().end();
   c.drop_ref();
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 // Another process's objects, by a descriptor of the kernel's driver: weft has none.

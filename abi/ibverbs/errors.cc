@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <mutex>
+#include <new>
 #include <set>
 
 #include "base/log.h"
@@ -11,13 +12,16 @@
 namespace weft::abi {
 namespace {
 
-// Is this the first refusal of its kind? A kind has its own text.
-bool first(const char* why) {
+// Is this the first refusal of its kind? A kind has its own text. Without memory to keep it none
+// is.
+bool first(const char* why) try {
   static std::mutex lock;
   static auto& said =
       *new std::set<const void*>;  // exit handlers of programs are refused things, too
   const std::lock_guard guard{lock};
   return said.insert(why).second;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 void say(const char* why, va_list arguments) {
@@ -78,8 +82,9 @@ int refuse_dead() {
   static std::atomic_flag said = ATOMIC_FLAG_INIT;
   if (!said.test_and_set()) {
     WEFT_LOG(warn,
-             "the parent process opened this device: after fork() a child must open its own with "
-             "ibv_open_device");
+             "the device is gone: the parent process opened it, and after fork() a child must open "
+             "its own; or this process has closed weft's descriptors (closefrom(3)?) and must open "
+             "it again with ibv_open_device");
   }
   return refuse(EIO);
 }

@@ -36,8 +36,8 @@ inline Nothing refuse_object(verbs::Errc e) {
   return refuse_object(to_errno(e));
 }
 
-// The object came through fork(2) from the parent process; says so, once. EIO, as of a device that
-// was unplugged.
+// The object came through fork(2) from the parent process, or the program has closed the
+// descriptors that it stood on; says so, once. EIO, as of a device that was unplugged.
 int refuse_dead();
 inline Nothing refuse_dead_object() {
   refuse_dead();

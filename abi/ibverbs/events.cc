@@ -86,13 +86,29 @@ void count_delivery(const ibv_async_event& e) {
   }
 }
 
-bool take_event(AbiContext& context, ibv_async_event& out) {
-  return context.core.events()
+bool take_event(verbs::AsyncEvents& events, ibv_async_event& out) {
+  return events
       .try_pop([&](const verbs::AsyncEvent& e) {
         out = translate(e);
         count_delivery(out);
       })
       .has_value();
+}
+
+// The object that the caller sleeps in is gone. Other providers' threads are inside read(2) then,
+// on a descriptor that is closed: they hear nothing more, and programs that end in another thread
+// count on it. False for a descriptor that does not block. Lets go of the share in it.
+template <class Shared>
+bool waits_for_ever(std::shared_ptr<Shared>& sleeping_in) {
+  if (!sleeping_in->over() || sleeping_in->nonblocking()) return false;
+  sleeping_in.reset();
+  return true;
+}
+// Until a signal whose handler ends calls comes, or the thread is cancelled.
+int hear_nothing_more() {
+  while (::poll(nullptr, 0, -1) == 0 || port::signals_restart_calls()) {
+  }
+  return -1;
 }
 
 void acknowledge(pthread_mutex_t& mutex, pthread_cond_t& changed, uint32_t& acknowledged,
@@ -128,11 +144,11 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) try {
   AbiContext& c = object(context);
   if (!c.alive()) return refuse_dead_object();
   auto channel = std::make_unique<AbiChannel>(c);
-  if (!channel->core.valid()) {
+  if (!channel->core->valid()) {
     return refuse_object(EMFILE, "completion channel: no file descriptor is left (ulimit -n)");
   }
   channel->context = context;
-  channel->fd = channel->core.fd();
+  channel->fd = channel->core->fd();
   c.add_ref();
   return channel.release();
 } catch (const std::bad_alloc&) {
@@ -148,6 +164,7 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   if (busy) {
     return refuse(EBUSY, "completion channel: completion queues use it; destroy them first");
   }
+  object(channel).core->end();
   delete &object(channel);
   c.drop_ref();
   return 0;
@@ -159,8 +176,11 @@ int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) 
     refuse_dead();
     return -1;
   }
-  const auto next = object(channel).core.next();
+  // From here on the program may destroy the channel.
+  std::shared_ptr<verbs::CompletionChannel> core = object(channel).core;
+  const auto next = core->next();
   if (!next.ok()) {
+    if (waits_for_ever(core)) return hear_nothing_more();
     refuse(next.error());
     return -1;
   }
@@ -179,18 +199,26 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* out) {
     refuse_dead();
     return -1;
   }
+  // From here on the program may close the device.
+  verbs::Adapter& adapter = c.core.adapter();
+  std::shared_ptr<verbs::AsyncEvents> events = c.core.shared_events();
   for (;;) {
-    if (take_event(c, *out)) return 0;
-    if (c.core.events().nonblocking()) {
-      c.core.adapter().progress();
-      if (take_event(c, *out)) return 0;
-      refuse(EAGAIN);
+    if (take_event(*events, *out)) return 0;
+    if (waits_for_ever(events)) return hear_nothing_more();
+    if (events->nonblocking()) {
+      adapter.progress();
+      if (take_event(*events, *out)) return 0;
+      refuse(events->over() ? EBADF : EAGAIN);
       return -1;
     }
     // Threads sleep here for the life of a program. They are no help in running the engine: that
     // would wake them for every packet.
-    pollfd fd{.fd = context->async_fd, .events = POLLIN, .revents = 0};
+    pollfd fd{.fd = events->fd(), .events = POLLIN, .revents = 0};
     if (::poll(&fd, 1, -1) < 0 && !(errno == EINTR && port::signals_restart_calls())) return -1;
+    if ((fd.revents & POLLNVAL) != 0) {
+      refuse(EBADF);
+      return -1;
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "abi/ibverbs/enums.h"
 #include "abi/ibverbs/errors.h"
+#include "abi/ibverbs/post_refusal.h"
 
 namespace weft::abi {
 
@@ -15,11 +16,12 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) try {
     return refuse_object(EINVAL, "memory window: type %d; there are 1 and 2", t);
   }
   auto mw = std::make_unique<AbiMw>();
-  const auto stag = c.core.adapter().memory().reserve_window();
-  if (!stag.ok()) return refuse_object(stag.error());
+  const auto window = c.core.adapter().memory().reserve_window();
+  if (!window.ok()) return refuse_object(window.error());
   mw->context = pd->context;
   mw->pd = pd;
-  mw->rkey = stag->value();
+  mw->rkey = window->stag.value();
+  mw->id = window->id;
   mw->handle = next_handle();
   mw->type = type;
   mw->domain = &object(pd).core;
@@ -38,13 +40,24 @@ int dealloc_mw(ibv_mw* mw) {
   return 0;
 }
 
-int make_bind(const ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
+int make_bind(ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
               verbs::BindRequest& out) {
-  if (info.mr == nullptr && (info.addr != 0 || info.length != 0)) return EINVAL;
-  if (info.mr != nullptr && info.mr->pd != mw.pd) return EPERM;
+  if (info.mr == nullptr && (info.addr != 0 || info.length != 0)) {
+    return refuse(EINVAL, "memory window: a bind of %lu bytes names no memory region",
+                  static_cast<unsigned long>(info.length));
+  }
+  if (info.mr != nullptr && info.mr->pd != mw.pd) {
+    return refuse(EPERM, "memory window: its pd is another than that of the memory region");
+  }
   // A key of another index would be another window's.
-  if ((fresh_key ^ mw.rkey) > 0xff) return EINVAL;
-  out = {.old_stag = Stag{mw.rkey},
+  if ((fresh_key ^ mw.rkey) > 0xff) {
+    return refuse(EINVAL,
+                  "memory window: key 0x%x; it may differ from its rkey 0x%x in the last 8 bits "
+                  "alone (ibv_inc_rkey)",
+                  fresh_key, mw.rkey);
+  }
+  out = {.window = object(&mw).id,
+         .old_stag = Stag{mw.rkey},
          .fresh_stag = Stag{fresh_key},
          .lkey = Stag{info.mr == nullptr ? 0 : info.mr->lkey},
          .address = info.addr,
@@ -52,6 +65,14 @@ int make_bind(const ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info
          .access = info.mw_access_flags,
          .type_2 = mw.type == IBV_MW_TYPE_2};
   return 0;
+}
+
+int make_type_2_bind(ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
+                     verbs::BindRequest& out) {
+  if (mw.type != IBV_MW_TYPE_2) {
+    return refuse(EINVAL, "memory window: IBV_WR_BIND_MW is for type 2; ibv_bind_mw binds type 1");
+  }
+  return make_bind(mw, fresh_key, info, out);
 }
 
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
@@ -68,14 +89,20 @@ int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   if (const int e = make_bind(*mw, fresh.value(), bind->bind_info, request); e != 0) {
     return refuse(e);
   }
-  verbs::QueuePair::Posting posting{*object(qp).core};
-  const auto added =
-      posting.add_bind(request, bind->wr_id, (bind->send_flags & IBV_SEND_SIGNALED) != 0,
-                       (bind->send_flags & IBV_SEND_FENCE) != 0);
-  if (!added.ok()) return refuse(added.error());
-  posting.commit();
-  mw->rkey = fresh.value();
-  return 0;
+  verbs::PostFault fault;
+  {
+    verbs::QueuePair::Posting posting{*object(qp).core};
+    const auto added =
+        posting.add_bind(request, bind->wr_id, (bind->send_flags & IBV_SEND_SIGNALED) != 0,
+                         (bind->send_flags & IBV_SEND_FENCE) != 0);
+    if (added.ok()) {
+      posting.commit();
+      mw->rkey = fresh.value();
+      return 0;
+    }
+    fault = posting.fault();
+  }
+  return refuse_send(*qp, fault);
 }
 
 }  // namespace weft::abi

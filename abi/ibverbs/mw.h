@@ -11,8 +11,12 @@ int dealloc_mw(ibv_mw* mw);
 // Type 1: posts the bind and gives the window its next key.
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
 
-// What a queue pair is to do; 0, or EINVAL or EPERM when rdma-core would not post it.
-int make_bind(const ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
+// What a queue pair is to do; 0, or EINVAL or EPERM, with a sentence, when rdma-core would not post
+// it.
+int make_bind(ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
               verbs::BindRequest& out);
+// The same for a work request (IBV_WR_BIND_MW, ibv_wr_bind_mw), which is for type 2 alone.
+int make_type_2_bind(ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
+                     verbs::BindRequest& out);
 
 }  // namespace weft::abi

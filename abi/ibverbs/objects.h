@@ -15,6 +15,7 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -43,8 +44,9 @@ struct AbiContext : verbs_context {
   AbiContext(verbs::Adapter& adapter, device::Device device)
       : verbs_context{}, core(adapter, std::move(device)) {}
 
-  // False in a child of fork(2) that has got the object from its parent: the adapter behind it has
-  // neither threads nor sockets there (design.md 6).
+  // False in a child of fork(2) that has got the object from its parent, and in a program that has
+  // closed weft's descriptors and opened the device again: the adapter behind it has neither
+  // threads nor sockets (design.md 6).
   bool alive() const { return &core.adapter() == verbs::Adapter::existing(); }
   void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void drop_ref();
@@ -82,6 +84,7 @@ struct AbiMr : ibv_mr {
 // The domain is kept beside `pd`, for a parent domain may go before what was made in it.
 struct AbiMw : ibv_mw {
   verbs::ProtectionDomain* domain = nullptr;
+  verbs::WindowId id;
 };
 
 struct AbiAh : ibv_ah {
@@ -90,14 +93,15 @@ struct AbiAh : ibv_ah {
 };
 
 struct AbiChannel : ibv_comp_channel {
-  explicit AbiChannel(AbiContext& c) : ibv_comp_channel{}, core(c.core) {}
-  verbs::CompletionChannel core;
+  explicit AbiChannel(AbiContext& c)
+      : ibv_comp_channel{}, core(std::make_shared<verbs::CompletionChannel>(c.core.adapter())) {}
+  std::shared_ptr<verbs::CompletionChannel> core;  // with threads that sleep in it
 };
 
 struct AbiCq : ibv_cq_ex {
   AbiCq(AbiContext& c, uint32_t entries, AbiChannel* ch, bool timestamps)
       : ibv_cq_ex{},
-        core(c.core, entries, ch == nullptr ? nullptr : &ch->core, ibv_cq_ex_to_cq(this),
+        core(c.core, entries, ch == nullptr ? nullptr : ch->core.get(), ibv_cq_ex_to_cq(this),
              timestamps) {}
   verbs::CompletionQueue core;
   uint32_t async_delivered = 0;  // under the lock of the context's events
@@ -124,7 +128,8 @@ struct WrBuilder {
   bool has_data = false;
   std::array<verbs::LocalSegment, device::kMaxSge> segments;
   std::array<std::byte, device::kMaxInline> inlined;
-  int error = 0;  // the first one; nothing is posted then
+  int error = 0;           // the first one; nothing is posted then
+  verbs::PostFault fault;  // of the queue pair's rules, if it is one of these
 };
 
 struct AbiQp : ibv_qp_ex, ListHook<OpenQps> {

@@ -5,6 +5,7 @@
 #include "abi/ibverbs/enums.h"
 #include "abi/ibverbs/errors.h"
 #include "abi/ibverbs/mw.h"
+#include "abi/ibverbs/post_refusal.h"
 #include "abi/ibverbs/qp.h"
 #include "abi/ibverbs/receive.h"
 
@@ -24,10 +25,8 @@ int from(const verbs::Outcome<Ok>& outcome) {
 
 int add_bind(Posting& posting, const ibv_send_wr& wr) {
   const auto& b = wr.bind_mw;
-  // Type 1 windows have a call of their own, ibv_bind_mw.
-  if (b.mw->type != IBV_MW_TYPE_2) return EINVAL;
   verbs::BindRequest request;
-  if (const int e = make_bind(*b.mw, b.rkey, b.bind_info, request); e != 0) return e;
+  if (const int e = make_type_2_bind(*b.mw, b.rkey, b.bind_info, request); e != 0) return e;
   return from(
       posting.add_bind(request, wr.wr_id, has(wr, IBV_SEND_SIGNALED), has(wr, IBV_SEND_FENCE)));
 }
@@ -89,15 +88,20 @@ int add(Posting& posting, const ibv_send_wr& wr, bool datagrams) {
                        .inlined = has(wr, IBV_SEND_INLINE),
                        .segments = as_segments(wr.sg_list),
                        .count = static_cast<uint32_t>(wr.num_sge)};
-  if (!set_operation(wr, opcode, r)) return EINVAL;
+  if (!set_operation(wr, opcode, r)) {
+    return refuse(EINVAL, "send request: opcode %d; no queue pair has it", opcode);
+  }
   if (datagrams) {
-    if (wr.wr.ud.ah == nullptr) return EINVAL;
+    if (wr.wr.ud.ah == nullptr)
+      return refuse(EINVAL, "send request of UD: no address handle (wr.ud.ah)");
     r.handle = &object(wr.wr.ud.ah).core;
     r.remote_qpn = Qpn{wr.wr.ud.remote_qpn & 0xffffff};
     r.remote_q_key = QKey{wr.wr.ud.remote_qkey};
   }
   // A service of raw packets that the device does not claim.
-  if (has(wr, IBV_SEND_IP_CSUM)) return EINVAL;
+  if (has(wr, IBV_SEND_IP_CSUM)) {
+    return refuse(EINVAL, "send request: IBV_SEND_IP_CSUM is for raw packets");
+  }
   return from(posting.add(r));
 }
 
@@ -109,6 +113,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     return refuse_dead();
   }
   int error = 0;
+  verbs::PostFault fault;
   {
     Posting posting{*object(qp).core};
     const bool datagrams = qp->qp_type == IBV_QPT_UD;
@@ -116,17 +121,13 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
       error = add(posting, *wr, datagrams);
       if (error != 0) break;
     }
+    if (error != 0) fault = posting.fault();
     posting.commit();
   }
   if (error == 0) return 0;
   *bad_wr = wr;
-  if (error != EINVAL) return refuse(error);  // a full queue is no mistake
-  const verbs::QueuePair& core = *object(qp).core;
-  return refuse(error,
-                "queue pair 0x%06x, state %d, does not take this send request: opcode %d, %d "
-                "segments (at most %u; inline %u bytes)",
-                qp->qp_num, static_cast<int>(core.state()), number_of(wr->opcode), wr->num_sge,
-                core.limits().max_send_sge, core.limits().max_inline);
+  // Others have said why.
+  return fault.rule == verbs::PostFault::Rule::none ? refuse(error) : refuse_send(*qp, fault);
 }
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
@@ -140,13 +141,7 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
         return core.post_receive(requests, count, posted);
       });
   if (error != EINVAL) return error;
-  return refuse(
-      error,
-      "queue pair 0x%06x, state %d%s, does not take this receive request: %d segments (at "
-      "most %u)",
-      qp->qp_num, static_cast<int>(core.state()),
-      core.srq() == nullptr ? "" : " with a shared receive queue", (*bad_wr)->num_sge,
-      core.limits().max_recv_sge);
+  return refuse_receive(*qp, core.receive_fault(static_cast<uint32_t>((*bad_wr)->num_sge)));
 }
 
 }  // namespace weft::abi

@@ -50,10 +50,20 @@ Nothing explain(verbs::Errc e, const ibv_qp_init_attr& attr) {
                  device::kMaxInline);
         return refuse_object(EINVAL);
       }
-      return refuse_object(EINVAL,
-                           "queue pair: %u send and %u receive requests (limit %u), %u and %u "
-                           "segments (%u)",
-                           cap.max_send_wr, cap.max_recv_wr, device::kMaxQpWr, cap.max_send_sge,
+      if (cap.max_send_wr > device::kMaxQpWr) {
+        return refuse_object(EINVAL, "queue pair: cap.max_send_wr is %u; the device has at most %u",
+                             cap.max_send_wr, device::kMaxQpWr);
+      }
+      if (cap.max_recv_wr > device::kMaxQpWr && attr.srq == nullptr) {
+        return refuse_object(EINVAL, "queue pair: cap.max_recv_wr is %u; the device has at most %u",
+                             cap.max_recv_wr, device::kMaxQpWr);
+      }
+      if (cap.max_send_sge > device::kMaxSge) {
+        return refuse_object(EINVAL,
+                             "queue pair: cap.max_send_sge is %u; the device has at most %u",
+                             cap.max_send_sge, device::kMaxSge);
+      }
+      return refuse_object(EINVAL, "queue pair: cap.max_recv_sge is %u; the device has at most %u",
                            cap.max_recv_sge, device::kMaxSge);
     case verbs::Errc::not_supported:
       return refuse_object(EOPNOTSUPP, kType, static_cast<int>(attr.qp_type));
@@ -173,7 +183,7 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
   return object(qp).builder != nullptr ? &object(qp) : nullptr;
 }
 
-int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) {
+int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) try {
   if (!object(qp->context).alive()) return refuse_dead();
   const auto mask = static_cast<uint32_t>(attr_mask);
   if ((mask & ~kModifyMask) != 0) return refuse(EOPNOTSUPP);
@@ -189,6 +199,8 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) {
   }
   if ((mask & IBV_QP_STATE) != 0) qp->state = attr->qp_state;
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
@@ -246,10 +258,12 @@ int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) try {
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
-int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
+int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) try {
   if (!object(qp->context).alive()) return refuse(EIO);
   const auto done = object(qp).core->detach_multicast(to_gid(*gid));
   return done.ok() ? 0 : refuse(to_errno(done.error()));
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 }  // extern "C"

@@ -42,10 +42,15 @@ int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
     return refuse_dead();
   }
   verbs::SharedReceiveQueue& queue = object(srq).core;
-  return post_receives(wr, bad_wr,
-                       [&](const verbs::ReceiveRequest* requests, size_t count, size_t& posted) {
-                         return queue.post(requests, count, posted);
-                       });
+  const int error = post_receives(
+      wr, bad_wr, [&](const verbs::ReceiveRequest* requests, size_t count, size_t& posted) {
+        return queue.post(requests, count, posted);
+      });
+  if (error != EINVAL) return error;
+  return refuse(EINVAL,
+                "shared receive queue: a receive of %d segments; it was made for at most %u "
+                "(max_sge)",
+                (*bad_wr)->num_sge, queue.most_segments());
 }
 
 }  // namespace weft::abi

@@ -8,6 +8,7 @@
 
 #include "abi/ibverbs/errors.h"
 #include "abi/ibverbs/mw.h"
+#include "abi/ibverbs/post_refusal.h"
 #include "abi/ibverbs/qp.h"
 #include "abi/ibverbs/receive.h"
 #include "device/device.h"
@@ -31,8 +32,15 @@ constexpr uint64_t kUdOperations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WIT
 void note(WrBuilder& b, int error) {
   if (b.error == 0) b.error = error;
 }
+void note(WrBuilder& b, const verbs::PostFault& fault) {
+  if (b.error == 0) b.fault = fault;
+  note(b, EINVAL);
+}
+// What the queue pair says of a request.
 void note(WrBuilder& b, const verbs::Outcome<Ok>& outcome) {
-  if (!outcome.ok()) note(b, to_errno(outcome.error()));
+  if (outcome.ok()) return;
+  if (b.error == 0) b.fault = b.posting->fault();
+  note(b, to_errno(outcome.error()));
 }
 
 bool signaled(const AbiQp& qp) {
@@ -90,9 +98,12 @@ void keep_data(WrBuilder& b) {
 // Data without an operation is an error of the program.
 void give_data(AbiQp& qp, const verbs::LocalSegment* segments, size_t count, bool inlined) {
   WrBuilder& b = *qp.builder;
-  if (!b.open || count > device::kMaxSge) {
+  if (!b.open) return note(b, EINVAL);
+  if (count > device::kMaxSge) {
     b.open = false;
-    return note(b, EINVAL);
+    return note(b, {.rule = verbs::PostFault::Rule::segments,
+                    .asked = count,
+                    .limit = qp.core->limits().max_send_sge});
   }
   b.request.segments = segments;
   b.request.count = static_cast<uint32_t>(count);
@@ -145,9 +156,8 @@ void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_in
   finish(qp);
   WrBuilder& b = *qp.builder;
   if (!started(b)) return;
-  if (mw->type != IBV_MW_TYPE_2) return note(b, EINVAL);
   verbs::BindRequest request;
-  if (const int e = make_bind(*mw, rkey, *info, request); e != 0) return note(b, e);
+  if (const int e = make_type_2_bind(*mw, rkey, *info, request); e != 0) return note(b, e);
   note(b, b.posting->add_bind(request, qp.wr_id, signaled(qp), fenced(qp)));
 }
 
@@ -189,15 +199,20 @@ void wr_set_sge_list(ibv_qp_ex* qp, size_t count, const ibv_sge* list) {
   give_data(object(qp), as_segments(list), count, false);
 }
 
+void inline_too_long(AbiQp& qp, size_t length) {
+  qp.builder->open = false;
+  note(*qp.builder, {.rule = verbs::PostFault::Rule::inline_length,
+                     .asked = length,
+                     .limit = qp.core->limits().max_inline});
+}
+
 void wr_set_inline_data_list(ibv_qp_ex* base, size_t count, const ibv_data_buf* list) {
   AbiQp& qp = object(base);
   std::array<std::byte, device::kMaxInline> gathered;
   size_t length = 0;
   for (size_t i = 0; i < count; ++i) {
-    if (list[i].length > gathered.size() - length) {
-      qp.builder->open = false;
-      return note(*qp.builder, EINVAL);
-    }
+    if (list[i].length > gathered.size() - length)
+      return inline_too_long(qp, length + list[i].length);
     if (list[i].length > 0) std::memcpy(&gathered[length], list[i].addr, list[i].length);
     length += list[i].length;
   }
@@ -208,10 +223,7 @@ void wr_set_inline_data_list(ibv_qp_ex* base, size_t count, const ibv_data_buf* 
 
 void wr_set_inline_data(ibv_qp_ex* base, void* address, size_t length) {
   AbiQp& qp = object(base);
-  if (length > device::kMaxInline) {
-    qp.builder->open = false;
-    return note(*qp.builder, EINVAL);
-  }
+  if (length > device::kMaxInline) return inline_too_long(qp, length);
   const verbs::LocalSegment segment{.address = reinterpret_cast<uintptr_t>(address),
                                     .length = static_cast<uint32_t>(length)};
   give_data(qp, &segment, 1, true);
@@ -230,6 +242,7 @@ void wr_start(ibv_qp_ex* base) {
   b.posting.emplace(*qp.core);
   b.open = false;
   b.error = 0;
+  b.fault = {};
 }
 
 int wr_complete(ibv_qp_ex* base) {
@@ -243,7 +256,9 @@ int wr_complete(ibv_qp_ex* base) {
   b.lock.unlock();
   // Not under the lock: this may send, and nobody is to wait for that.
   if (due) qp.core->ring();
-  return error == 0 ? 0 : refuse(error);
+  if (error == 0) return 0;
+  const bool said = b.fault.rule == verbs::PostFault::Rule::none;
+  return said ? refuse(error) : refuse_send(qp.qp_base, b.fault);
 }
 
 void wr_abort(ibv_qp_ex* base) {

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "abi/rdmacm/ids.h"
 
@@ -118,7 +119,7 @@ using namespace weft::abi;
 extern "C" {
 
 int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hints,
-                     rdma_addrinfo** res) {
+                     rdma_addrinfo** res) try {
   if (service == nullptr && node == nullptr && hints == nullptr) return refuse(EINVAL);
   // Addresses of InfiniBand itself: there is no such network.
   if (hints != nullptr && (hints->ai_flags & RAI_FAMILY) != 0 && hints->ai_family == AF_IB) {
@@ -139,6 +140,8 @@ int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo*
   }
   *res = r;
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 void rdma_freeaddrinfo(rdma_addrinfo* res) {

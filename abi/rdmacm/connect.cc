@@ -73,9 +73,11 @@ class ShownState {
   ibv_qp_state before_ = IBV_QPS_RESET;
 };
 
-int reject(rdma_cm_id* id, const void* private_data, uint8_t length) {
+int reject(rdma_cm_id* id, const void* private_data, uint8_t length) try {
   return result(object(id).core.reject(
       {static_cast<const std::byte*>(private_data), private_data != nullptr ? length : 0U}));
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 }  // namespace
@@ -110,12 +112,14 @@ int rdma_connect(rdma_cm_id* id, rdma_conn_param* conn_param) try {
   return refuse(ENOMEM);
 }
 
-int rdma_establish(rdma_cm_id* id) {
+int rdma_establish(rdma_cm_id* id) try {
   if (id->qp != nullptr) return refuse("rdma_establish", "the id has a queue pair of its own");
   return result(object(id).core.establish());
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
-int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** id) {
+int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** id) try {
   CmId& l = object(listen);
   if (!l.sync) return refuse(EINVAL);
   if (l.event != nullptr) {
@@ -142,6 +146,8 @@ int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** id) {
   *id = event->id;
   (*id)->event = event;
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 int rdma_accept(rdma_cm_id* id, rdma_conn_param* conn_param) try {
@@ -188,7 +194,7 @@ int rdma_notify(rdma_cm_id* id, ibv_event_type) {
   return id->verbs == nullptr ? refuse(EINVAL) : 0;
 }
 
-int rdma_disconnect(rdma_cm_id* id) {
+int rdma_disconnect(rdma_cm_id* id) try {
   if (id->verbs == nullptr) return refuse("rdma_disconnect", "the id is on no device");
   CmId& i = object(id);
   const ShownState shown{i, IBV_QPS_ERR};
@@ -199,6 +205,8 @@ int rdma_disconnect(rdma_cm_id* id) {
   }
   // Disconnected before, and told: no event comes for this one.
   return !sync || i.core.silent() ? 0 : complete(i);
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 // --- enhanced connection establishment: a vendor's business, checked and never sent

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 
 #include "abi/rdmacm/ids.h"
 
@@ -54,7 +55,10 @@ bool open() {
 
 const SharedDevice* shared_device() {
   const std::lock_guard guard{g_lock};
-  if (g_device.verbs == nullptr && !open()) return nullptr;
+  // One that stands on descriptors that the program has closed is replaced. Its struct stays: ids
+  // of the program point there.
+  if (g_device.verbs != nullptr && the_core().alive(g_device.verbs)) return &g_device;
+  if (!open()) return nullptr;
   return &g_device;
 }
 
@@ -64,13 +68,16 @@ using namespace weft::abi;
 
 extern "C" {
 
-ibv_context** rdma_get_devices(int* num_devices) {
+ibv_context** rdma_get_devices(int* num_devices) try {
   const SharedDevice* d = shared_device();
   auto** list =
       d == nullptr ? nullptr : static_cast<ibv_context**>(std::calloc(2, sizeof(ibv_context*)));
   if (list != nullptr) list[0] = d->verbs;
   if (num_devices != nullptr) *num_devices = list != nullptr ? 1 : 0;
   return list;
+} catch (const std::bad_alloc&) {
+  errno = ENOMEM;
+  return nullptr;
 }
 
 void rdma_free_devices(ibv_context** list) {

@@ -1,6 +1,8 @@
 // Endpoints: an Id with all that belongs to it, made at one go from what rdma_getaddrinfo says.
 #include <rdma/rdma_verbs.h>
 
+#include <new>
+
 #include "abi/rdmacm/ids.h"
 
 namespace weft::abi {
@@ -42,7 +44,7 @@ using namespace weft::abi;
 extern "C" {
 
 int rdma_create_ep(rdma_cm_id** id, rdma_addrinfo* res, ibv_pd* pd,
-                   ibv_qp_init_attr* qp_init_attr) {
+                   ibv_qp_init_attr* qp_init_attr) try {
   rdma_cm_id* fresh = nullptr;
   if (create_id(nullptr, &fresh, nullptr, static_cast<rdma_port_space>(res->ai_port_space),
                 static_cast<ibv_qp_type>(res->ai_qp_type)) != 0) {
@@ -58,6 +60,8 @@ int rdma_create_ep(rdma_cm_id** id, rdma_addrinfo* res, ibv_pd* pd,
   }
   *id = fresh;
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 void rdma_destroy_ep(rdma_cm_id* id) {

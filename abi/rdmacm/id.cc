@@ -61,7 +61,7 @@ int take_device(CmId& id) {
   update_addresses(id);
   if (id.verbs != nullptr) return 0;
   const SharedDevice* d = shared_device();
-  if (d == nullptr) return ENODEV;
+  if (d == nullptr) return errno;
   id.verbs = d->verbs;
   if (id.pd == nullptr) id.pd = d->pd;
   id.port_num = device::kPort;
@@ -143,16 +143,18 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
                    ps == RDMA_PS_IPOIB || ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC);
 }
 
-int rdma_destroy_id(rdma_cm_id* id) {
+int rdma_destroy_id(rdma_cm_id* id) try {
   CmId& i = object(id);
   if (i.event != nullptr) rdma_ack_cm_event(i.event);
   i.event = nullptr;
   if (const int error = i.core.destroy(); error != 0) return refuse(error);
   free_id(&i);
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
-int rdma_bind_addr(rdma_cm_id* id, sockaddr* addr) {
+int rdma_bind_addr(rdma_cm_id* id, sockaddr* addr) try {
   const port::Address at = to_address(addr);
   if (!at.valid()) return refuse("rdma_bind_addr", "the address is neither IPv4 nor IPv6");
   CmId& i = object(id);
@@ -163,6 +165,8 @@ int rdma_bind_addr(rdma_cm_id* id, sockaddr* addr) {
     return 0;
   }
   return result(take_device(i));
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 int rdma_resolve_addr(rdma_cm_id* id, sockaddr* src_addr, sockaddr* dst_addr, int) try {
@@ -211,7 +215,7 @@ __be16 rdma_get_dst_port(rdma_cm_id* id) {
   return port_of(id->route.addr.dst_addr);
 }
 
-int rdma_set_option(rdma_cm_id* id, int level, int optname, void* optval, size_t optlen) {
+int rdma_set_option(rdma_cm_id* id, int level, int optname, void* optval, size_t optlen) try {
   CmId& i = object(id);
   using Name = cm::IdOption::Name;
   if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH) {
@@ -247,6 +251,8 @@ int rdma_set_option(rdma_cm_id* id, int level, int optname, void* optval, size_t
     option.value = *static_cast<const uint8_t*>(optval);
   }
   return result(i.core.set_option(option));
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) try {

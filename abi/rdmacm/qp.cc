@@ -1,6 +1,8 @@
 // Queue pairs, completion queues and shared receive queues that belong to an Id.
 #include <rdma/rdma_verbs.h>
 
+#include <new>
+
 #include "abi/rdmacm/ids.h"
 
 namespace weft::abi {
@@ -75,7 +77,7 @@ using namespace weft::abi;
 
 extern "C" {
 
-int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* qp_attr, int* qp_attr_mask) {
+int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* qp_attr, int* qp_attr_mask) try {
   verbs::QpAttributes a;
   uint32_t mask = 0;
   const auto state = static_cast<verbs::QpState>(qp_attr->qp_state);
@@ -88,9 +90,11 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* qp_attr, int* qp_attr_mask) {
   the_core().to_qp_attr(a, *qp_attr);
   *qp_attr_mask = static_cast<int>(mask);
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
-int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) {
+int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) try {
   if (id->qp != nullptr || id->verbs == nullptr) {
     return refuse("rdma_create_qp",
                   id->qp != nullptr ? "the id has a queue pair already"
@@ -127,6 +131,8 @@ int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) {
   id->pd = qp->pd;
   id->qp = qp;
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* qp_init_attr) {

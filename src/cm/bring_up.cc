@@ -85,7 +85,12 @@ void BringUpService::abandon(Token& token, verbs::QueuePair& qp) {
   if (port == nullptr) return;
   std::erase_if(port->parked, [&](const Parked& p) {
     if (p.request.destination_qpn != qp.number()) return false;
-    refuse(token, *p.answer, p.request, Wfrc::Code::not_ready, BringUpRefusal::qp_left);
+    token.engine().guard(
+        token,
+        [&] {
+          refuse(token, *p.answer, p.request, Wfrc::Code::not_ready, BringUpRefusal::qp_left);
+        },
+        [&] { p.answer->reject(token, {}); });
     return true;
   });
 }

@@ -4,7 +4,7 @@
 
 namespace weft::cm {
 
-verbs::Adapter* adapter() {
+Result<verbs::Adapter*, port::SystemError> adapter() {
   return verbs::Adapter::get([] { return std::unique_ptr<verbs::BringUp>{new BringUpService}; });
 }
 

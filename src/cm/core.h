@@ -5,8 +5,8 @@
 
 namespace weft::cm {
 
-// The adapter of this process, with the connection managers installed. Made at the first call;
-// nullptr when the system refuses what it takes (the log says what). Any thread.
-verbs::Adapter* adapter();
+// The adapter of this process, with the connection managers installed; verbs::Adapter::get() has
+// the errors. Any thread. Throws std::bad_alloc.
+Result<verbs::Adapter*, port::SystemError> adapter();
 
 }  // namespace weft::cm

@@ -93,8 +93,8 @@ int EventChannel::wait() {
   }
   pollfd p{.fd = fd(), .events = POLLIN, .revents = 0};
   // The caller looks again after a signal whose handler restarts calls.
-  if (::poll(&p, 1, -1) >= 0 || (errno == EINTR && port::signals_restart_calls())) return 0;
-  return errno;
+  if (::poll(&p, 1, -1) < 0 && !(errno == EINTR && port::signals_restart_calls())) return errno;
+  return (p.revents & POLLNVAL) != 0 ? EBADF : 0;
 }
 
 bool EventChannel::push(std::unique_ptr<Event>& event) {

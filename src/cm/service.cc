@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 
@@ -18,9 +19,9 @@ namespace {
 class ProcessService final : public Service {
  public:
   int create_channel(std::shared_ptr<Channel>& channel) override {
-    verbs::Adapter* a = adapter();
-    if (a == nullptr) return EMFILE;
-    auto fresh = std::make_shared<EventChannel>(*a);
+    const auto a = adapter();
+    if (!a.ok()) return a.error().code;
+    auto fresh = std::make_shared<EventChannel>(**a);
     if (!fresh->valid()) return EMFILE;
     channel = std::move(fresh);
     return 0;
@@ -31,14 +32,14 @@ class ProcessService final : public Service {
       say_unsupported("rdma_cm's port space RDMA_PS_IB");
       return EOPNOTSUPP;
     }
-    verbs::Adapter* a = adapter();
-    if (a == nullptr) return EMFILE;
+    const auto a = adapter();
+    if (!a.ok()) return a.error().code;
     auto& own = static_cast<EventChannel&>(channel);
     if (!own.alive()) return EIO;
     if (space == PortSpace::tcp) {
-      id = ConnectionId::create(*a, own.shared_from_this());
+      id = ConnectionId::create(**a, own.shared_from_this());
     } else {
-      id = DatagramId::create(*a, own.shared_from_this());
+      id = DatagramId::create(**a, own.shared_from_this());
     }
     return 0;
   }
@@ -54,14 +55,12 @@ class ProcessService final : public Service {
   }
 
   void say_unsupported(const char* what) override {
-    const std::lock_guard guard{lock_};
-    if (!said_.insert(what).second) return;
+    if (!first(what)) return;
     WEFT_LOG(warn, "%s: not supported; use RDMA_PS_TCP or RDMA_PS_UDP", what);
   }
 
   void say_refusal(const char* call, const char* why) override {
-    const std::lock_guard guard{lock_};
-    if (said_.insert(call).second) {
+    if (first(call)) {
       WEFT_LOG(warn, "%s: %s", call, why);
     } else {
       WEFT_LOG(info, "%s: %s", call, why);
@@ -69,6 +68,14 @@ class ProcessService final : public Service {
   }
 
  private:
+  // Without memory to keep it none is.
+  bool first(const char* what) try {
+    const std::lock_guard guard{lock_};
+    return said_.insert(what).second;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+
   std::mutex lock_;
   std::set<std::string> said_;
 };

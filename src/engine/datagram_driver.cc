@@ -108,7 +108,7 @@ void DatagramDriver::posted(Token& token, DatagramSpeaker& speaker) {
 }
 
 void DatagramDriver::let_go(Token& token, DatagramSpeaker& speaker, bool leaves) {
-  if (filler_ == &speaker) (void)train_.detach();
+  if (filler_ == &speaker) keep_train();
   if (!leaves) return;
   if (waits_for_ == &speaker) {
     waits_for_ = nullptr;
@@ -178,7 +178,23 @@ void DatagramDriver::on_deadline(Token& token) {
 }
 
 void DatagramDriver::on_memory_retired(Token&) {
-  (void)train_.detach();
+  keep_train();
+}
+
+// The memory that it refers to is the program's again. Where there is none for a copy of it the
+// train is lost, as datagrams are.
+void DatagramDriver::keep_train() {
+  try {
+    (void)train_.detach();
+  } catch (const std::bad_alloc&) {
+    drop_train();
+  }
+}
+
+void DatagramDriver::drop_train() {
+  train_.clear();
+  filler_ = nullptr;
+  sent_ = 0;
 }
 
 // Whoever was being served is left in the middle, and knows best what to end for it. What was only
@@ -186,11 +202,7 @@ void DatagramDriver::on_memory_retired(Token&) {
 void DatagramDriver::on_no_memory(Token& token) {
   inside_ = false;
   token.engine().set_deadline(token, *this, token.now() + kNextTry);
-  if (std::exchange(filling_, false)) {
-    train_.clear();
-    filler_ = nullptr;
-    sent_ = 0;
-  }
+  if (std::exchange(filling_, false)) drop_train();
   DatagramSpeaker* speaker = std::exchange(current_, nullptr);
   if (speaker != nullptr) speaker->on_no_memory(token);
 }

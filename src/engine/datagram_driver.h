@@ -188,6 +188,8 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   void push_train(Token& token);
   void source_lost(Token& token);
   void train_gone(Token& token, bool sent);
+  void keep_train();
+  void drop_train();
   void refused_as_too_big(Token& token, size_t size);
   void end_if_unused(Token& token);
 

@@ -209,7 +209,8 @@ void Engine::give_batch(Token&, std::unique_ptr<mpa::TxBatch> batch) {
 
 void Engine::retire_memory() {
   Hold h = hold();
-  sources_.for_each([&](Source& s) { s.on_memory_retired(h.token()); });
+  sources_.for_each(
+      [&](Source& s) { visit(h.token(), s, [&] { s.on_memory_retired(h.token()); }); });
 }
 
 // --- a turn
@@ -376,7 +377,11 @@ Result<std::unique_ptr<Engine>, port::SystemError> Engine::create(unsigned numbe
                                                                   stats::EngineBlock* block) {
   EngineFds fds;
   if (auto made = make_engine_fds(fds); !made.ok()) return fail(made.error());
-  return std::unique_ptr<Engine>{new Engine(number, std::move(fds), block)};
+  std::unique_ptr<Engine> engine{new Engine(number, std::move(fds), block)};
+  if (const int error = engine->start_helper(); error != 0) {
+    return fail(port::SystemError{error, "pthread_create"});
+  }
+  return engine;
 }
 
 Engine::Engine(unsigned number, EngineFds fds, stats::EngineBlock* block)
@@ -396,7 +401,6 @@ Engine::Engine(unsigned number, EngineFds fds, stats::EngineBlock* block)
       rest_policy_(config::options().coalesce) {
   batches_.reserve(kBatchesKept);
   renew_reserve();
-  start_helper();
 }
 
 }  // namespace weft::engine

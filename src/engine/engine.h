@@ -17,13 +17,13 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "engine/deadlines.h"
 #include "engine/doorbells.h"
 #include "engine/helper_policy.h"
 #include "engine/helper_schedule.h"
+#include "engine/helper_thread.h"
 #include "engine/source.h"
 #include "engine/wake_up_time.h"
 #include "mpa/tx_batch.h"
@@ -66,6 +66,7 @@ Result<Ok, port::SystemError> make_engine_fds(EngineFds& fds);
 class Engine {
  public:
   // Makes the epoll sets and starts the helper. Fails with the errno of what could not be had.
+  // Throws std::bad_alloc.
   // `block`: where it counts; nullptr: in memory of its own.
   static Result<std::unique_ptr<Engine>, port::SystemError> create(
       unsigned number, stats::EngineBlock* block = nullptr);
@@ -88,8 +89,8 @@ class Engine {
 
   // Sleeps until `ready()` is true, which must come with `fd` turning readable; spins first as long
   // as that has paid. The thread hears the sockets itself, until they have woken it in vain several
-  // times. 0, or the errno that ended the wait: EINTR after a signal, ETIMEDOUT after `timeout`
-  // (negative: none).
+  // times. 0, or the errno that ended the wait: EINTR after a signal, EBADF where the program has
+  // closed `fd` (or descriptors of the engine), ETIMEDOUT after `timeout` (negative: none).
   int wait(int fd, const std::function<bool()>& ready, Duration timeout);
 
   // Programs that sleep on a descriptor of their own until something is published: while there are
@@ -171,6 +172,11 @@ class Engine {
 
   // After fork(2), in the child: nothing of this engine may be used again.
   void abandon_in_child();
+  // Are its descriptors its own? Programs close those that they have not opened, as daemons do
+  // (closefrom(3)), and the numbers may be other files by now. Any thread.
+  bool intact() const;
+  // They are not: nothing of this engine may be used again. Ends the helper, and closes nothing.
+  void abandon_lost();
 
   unsigned number() const { return number_; }
   // Written by the holder; read by anybody.
@@ -183,7 +189,7 @@ class Engine {
  private:
   friend class Hold;
   Engine(unsigned number, EngineFds fds, stats::EngineBlock* block);
-  void start_helper();
+  int start_helper();
 
   template <class Work>
   void visit(Token& token, Source& source, Work&& work) {
@@ -286,7 +292,7 @@ class Engine {
   std::atomic<bool> deaf_{false};  // the helper was told of the sockets, and is not told again yet
   std::atomic<bool> stop_{false};
   HelperSchedule schedule_;
-  std::thread helper_;
+  HelperThread helper_;
 };
 
 }  // namespace weft::engine

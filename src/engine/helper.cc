@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
+#include <thread>
 
 #include "engine/engine.h"
 #include "port/signals.h"
@@ -32,12 +32,28 @@ timespec to_timespec(int64_t ns) {
   return {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
 }
 
-bool add(int set, int fd, uint32_t events, uint64_t what) {
+// Edges, so that neither needs to be read.
+constexpr uint32_t kEdge = EPOLLIN | EPOLLET;
+// The sockets are heard once for each time they are armed.
+constexpr uint32_t kArmed = EPOLLIN | EPOLLONESHOT;
+
+bool control(int set, int operation, int fd, uint32_t events, uint64_t what) {
   epoll_event e{};
   e.events = events;
   e.data.u64 = what;
-  return ::epoll_ctl(set, EPOLL_CTL_ADD, fd, &e) == 0;
+  return ::epoll_ctl(set, operation, fd, &e) == 0;
 }
+
+// A thread that can be cancelled where it says so, and nowhere else: one that holds the engine must
+// finish its turn.
+class Cancelable {
+ public:
+  explicit Cancelable(int state) { pthread_setcancelstate(state, &before); }
+  ~Cancelable() { pthread_setcancelstate(before, nullptr); }
+  Cancelable(const Cancelable&) = delete;
+  Cancelable& operator=(const Cancelable&) = delete;
+  int before = PTHREAD_CANCEL_ENABLE;
+};
 
 }  // namespace
 
@@ -51,29 +67,32 @@ Result<Ok, port::SystemError> make_engine_fds(EngineFds& fds) {
   if (!fds.timer.valid()) return fail(SystemError{errno, "timerfd_create"});
   fds.wake = port::raise(Fd{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)});
   if (!fds.wake.valid()) return fail(SystemError{errno, "eventfd"});
-  // Edges, so that neither needs to be read. The sockets are heard once for each time they are
-  // armed.
-  if (!add(fds.outer.get(), fds.timer.get(), EPOLLIN | EPOLLET, kTimerRang) ||
-      !add(fds.outer.get(), fds.wake.get(), EPOLLIN | EPOLLET, kWoken) ||
-      !add(fds.outer.get(), fds.inner.get(), EPOLLIN | EPOLLONESHOT, kSocketsMoved)) {
+  const int set = fds.outer.get();
+  if (!control(set, EPOLL_CTL_ADD, fds.timer.get(), kEdge, kTimerRang) ||
+      !control(set, EPOLL_CTL_ADD, fds.wake.get(), kEdge, kWoken) ||
+      !control(set, EPOLL_CTL_ADD, fds.inner.get(), kArmed, kSocketsMoved)) {
     return fail(SystemError{errno, "epoll_ctl"});
   }
   return Ok{};
 }
 
-void Engine::start_helper() {
-  // Signals are the program's: none of them is ever delivered to this thread, but for those that it
-  // brings upon itself. Blocked, they would end the process before any handler runs.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, own);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  helper_ = std::thread([this, maker = schedule_of(0)] {
-    schedule_.begin(maker);
-    helper_main();
-  });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+int Engine::start_helper() {
+  struct Start {
+    Engine& engine;
+    const Schedule maker;
+  };
+  auto start = std::make_unique<Start>(Start{*this, schedule_of(0)});
+  const auto main = [](void* argument) -> void* {
+    std::unique_ptr<Start> begun{static_cast<Start*>(argument)};
+    Engine& engine = begun->engine;
+    engine.schedule_.begin(begun->maker);
+    begun.reset();
+    engine.helper_main();
+    return nullptr;
+  };
+  const int error = helper_.start(main, start.get());
+  if (error == 0) (void)start.release();
+  return error;
 }
 
 Engine::~Engine() {
@@ -81,7 +100,7 @@ Engine::~Engine() {
   const uint64_t one = 1;
   // An eventfd takes a write of 1 as long as it is not at its limit of 2^64 - 2.
   [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
-  if (helper_.joinable()) helper_.join();
+  helper_.join();
   {
     Hold h = hold();
     sources_.for_each([&](Source& s) { remove(h.token(), s); });
@@ -98,6 +117,21 @@ void Engine::abandon_in_child() {
   // it.
 }
 
+// An epoll set knows its members by number and file: three that it takes for its own under their
+// numbers are they. Being told of them once more does no harm.
+bool Engine::intact() const {
+  const int set = outer_.get();
+  return control(set, EPOLL_CTL_MOD, timer_.get(), kEdge, kTimerRang) &&
+         control(set, EPOLL_CTL_MOD, wake_.get(), kEdge, kWoken) &&
+         control(set, EPOLL_CTL_MOD, inner_.get(), kArmed, kSocketsMoved);
+}
+
+// The helper sleeps in a set that is in nobody's reach any more.
+void Engine::abandon_lost() {
+  stop_.store(true);
+  helper_.cancel_and_join();
+}
+
 // Called by any thread.
 void Engine::HelperTimer::operator()(Time when) const {
   engine.counters().timer_calls.add_shared();
@@ -107,10 +141,7 @@ void Engine::HelperTimer::operator()(Time when) const {
 }
 
 void Engine::arm_inner() {
-  epoll_event e{};
-  e.events = EPOLLIN | EPOLLONESHOT;
-  e.data.u64 = kSocketsMoved;
-  (void)::epoll_ctl(outer_.get(), EPOLL_CTL_MOD, inner_.get(), &e);
+  (void)control(outer_.get(), EPOLL_CTL_MOD, inner_.get(), kArmed, kSocketsMoved);
 }
 
 void Engine::hear_sockets() {
@@ -163,10 +194,15 @@ void Engine::helper_main() {
   std::snprintf(name, sizeof name, "weft/%u", number_);
   (void)::prctl(PR_SET_NAME, name);
   (void)::prctl(PR_SET_TIMERSLACK, 1UL);
+  const Cancelable whole{PTHREAD_CANCEL_DISABLE};
   while (!stop_.load()) {
     epoll_event events[3];
-    const int n = ::epoll_wait(outer_.get(), events, 3, -1);
-    if (n < 0 && errno != EINTR) return;  // the set is gone: abandoned after a fork
+    int n = 0;
+    {
+      const Cancelable here{PTHREAD_CANCEL_ENABLE};
+      n = ::epoll_wait(outer_.get(), events, 3, -1);
+    }
+    if (n < 0 && errno != EINTR) return;  // the set is gone: the program has closed it
     counters().helper_wakeups.add();      // by this thread alone
     bool rang = false;
     for (int i = 0; i < n; ++i) {
@@ -292,13 +328,8 @@ bool Engine::spin(const std::function<bool()>& ready) {
 }
 
 // Programs cancel threads that wait (pthread_cancel(3)), which unwinds them out of poll(2) and out
-// of nothing else in here: a thread that holds the engine must finish its turn.
+// of nothing else in here.
 int Engine::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
-  struct Cancelable {
-    explicit Cancelable(int state) { pthread_setcancelstate(state, &before); }
-    ~Cancelable() { pthread_setcancelstate(before, nullptr); }
-    int before = PTHREAD_CANCEL_ENABLE;
-  };
   // On its way out, whichever it is, the thread counts as asleep no more, and the helper learns
   // that it has to listen.
   struct Asleep {
@@ -347,6 +378,8 @@ int Engine::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
             !(errno == EINTR && port::signals_restart_calls())) {
           return errno;
         }
+        // Else it would come back at once, again and again.
+        if (((fds[0].revents | fds[1].revents) & POLLNVAL) != 0) return EBADF;
       }
     }
     progress(Ask::all);

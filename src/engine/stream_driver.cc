@@ -47,9 +47,13 @@ void StreamDriver::start(Token& token, Bytes early) {
       [&] { on_no_memory(token); });
 }
 
-void StreamDriver::detach() {
+void StreamDriver::disown() {
   owner_ = nullptr;
   stream_.detach();
+}
+
+void StreamDriver::detach() {
+  disown();
   // The work requests' memory goes back to the program.
   if (batch_) batch_->detach();
 }
@@ -137,8 +141,8 @@ void StreamDriver::on_no_memory(Token& token) {
 }
 
 void StreamDriver::break_off(Token& token) {
-  gone_ = true;  // for what the owner may ask for meanwhile
-  if (batch_) batch_->detach();
+  gone_ = true;                 // for what the owner may ask for meanwhile
+  if (batch_) batch_->clear();  // there is no connection for it
   if (owner_ != nullptr) owner_->visiting(token);
   try {
     if (!stream_.ended()) stream_.connection_lost();

@@ -40,7 +40,10 @@ class StreamDriver final : public Source {
   void settle(Token& token, bool all = false);
   // The program has posted send requests: sends them, now or together with those that follow.
   void posted(Token& token);
-  // The owner goes away; the driver stays until its Terminate and FIN are out.
+  // Nobody is told of anything any more.
+  void disown();
+  // The owner goes away; the driver stays until its Terminate and FIN are out. Throws
+  // std::bad_alloc: then the owner is gone all the same.
   void detach();
 
   void on_ready(Token& token, bool readable, bool writable) override;

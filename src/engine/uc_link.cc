@@ -63,7 +63,8 @@ void UcLink::leave(Token& token) {
   carry_counts();
   count_in(engine_.gone);  // the block of the queue pair goes with it
   driver_.let_go(token, *this, false);
-  connection_.abort(0, token.now());
+  token.engine().guard(
+      token, [&] { connection_.abort(0, token.now()); }, [&] { end(token); });
   // One that nobody ever called has no peer to be told.
   if (connection_.handshake() == nullptr && connection_.session() == nullptr) {
     end(token);

@@ -25,6 +25,13 @@ Status status_of(wire::TermError error) {
 
 namespace {
 
+// RFC 7306 has no error of its own for an address that is no multiple of 8; a responder of
+// InfiniBand calls it, and more requests than were agreed, an invalid request.
+Status status_of_atomic(wire::TermError error) {
+  return error == wire::term::kOperationCatastrophicStream ? Status::remote_invalid_request
+                                                           : status_of(error);
+}
+
 // Which of the outstanding reads and atomics a Terminate with the header `header` means. A sink is
 // one read's alone, and right in whatever way the peer came to its quotation. The MSN is not: siw
 // puts the read's size there, which may well be the MSN of another (wire.md 5.2). It answers in
@@ -50,7 +57,7 @@ void apply_blame(const wire::Terminate& t, bool extension, SendPath& send_path) 
     if (header.qn == kReadRequestQueue) {
       const OutboundRead* read = read_meant(t, header, send_path.reads());
       if (read != nullptr && read->request != OutboundRead::kNoRequest) {
-        send_path.blame(read->request, status);
+        send_path.blame(read->request, read->atomic ? status_of_atomic(t.error) : status);
         return;
       }
     }

@@ -1,7 +1,11 @@
 #include "verbs/adapter.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 
 #include "base/log.h"
 #include "config/options.h"
@@ -13,8 +17,6 @@
 namespace weft::verbs {
 namespace {
 
-using namespace std::chrono_literals;
-constexpr Duration kNumberRest = 2s;  // wire.md 12
 constexpr unsigned kCoresPerEngine = 4;
 
 std::mutex g_lock;
@@ -37,6 +39,41 @@ bool has_fixed_numbers() {
   return o.uc == config::UcBringUp::none && o.uc_port != 0;
 }
 
+// For the port that is opened next; 0: any. May be none, where there are too many.
+size_t port_wished(size_t ports) {
+  return has_fixed_numbers() ? std::min<size_t>(config::options().uc_port + ports, UINT16_MAX) : 0;
+}
+
+void say_no_port(const port::SystemError& why, size_t ports) {
+  if (const size_t wish = port_wished(ports); wish != 0) {
+    WEFT_LOG(error, "port %zu is not to be had: %s. See WEFT_UC_PORT", wish,
+             why.to_string().c_str());
+    return;
+  }
+  WEFT_LOG(error,
+           "no port number is free on both TCP and UDP: %s. See "
+           "/proc/sys/net/ipv4/ip_local_port_range and `ulimit -n`",
+           why.to_string().c_str());
+}
+
+// Would `used` be less than a quarter of what the process may have open?
+bool descriptors_abound(size_t used) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && used < limit.rlim_cur / 4;
+}
+
+const char* remedy(int error) {
+  switch (error) {
+    case EMFILE:
+      return "Raise the limit on open files (ulimit -n)";
+    case EAGAIN:
+      return "Raise the limit on threads (ulimit -u, pids.max of the container) or on memory "
+             "(ulimit -v, -l)";
+    default:
+      return "Free resources of this system";
+  }
+}
+
 void child_after_fork() {
   if (Adapter* parents = g_adapter.exchange(nullptr)) parents->abandon_in_child();
 }
@@ -47,10 +84,18 @@ Adapter* Adapter::existing() {
   return g_adapter.load(std::memory_order_acquire);
 }
 
-Adapter* Adapter::get(const std::function<std::unique_ptr<BringUp>()>& make_bring_up) {
-  if (Adapter* a = existing()) return a;
+Result<Adapter*, port::SystemError> Adapter::get(
+    const std::function<std::unique_ptr<BringUp>()>& make_bring_up) {
+  if (Adapter* a = existing(); a != nullptr && a->intact()) return a;
   const std::lock_guard guard{g_lock};
-  if (Adapter* a = existing()) return a;
+  if (Adapter* a = existing()) {
+    if (a->intact()) return a;
+    WEFT_LOG(warn,
+             "this program has closed descriptors of weft's (closefrom(3)?): the device is opened "
+             "anew, and what was made with it before is dead");
+    g_adapter.store(nullptr, std::memory_order_release);
+    a->abandon_lost();
+  }
   static const int hooked = pthread_atfork([] { g_lock.lock(); }, [] { g_lock.unlock(); },
                                            [] {
                                              g_lock.unlock();
@@ -58,7 +103,7 @@ Adapter* Adapter::get(const std::function<std::unique_ptr<BringUp>()>& make_brin
                                            });
   if (hooked != 0) WEFT_LOG(warn, "pthread_atfork failed: a forked child must not use this device");
   auto fresh = std::unique_ptr<Adapter>{new Adapter};
-  if (!fresh->start()) return nullptr;
+  if (const auto started = fresh->start(); !started.ok()) return fail(started.error());
   fresh->bring_up_ = make_bring_up();
   g_adapter.store(fresh.get(), std::memory_order_release);
   return fresh.release();
@@ -71,20 +116,21 @@ Adapter::Adapter()
           },
           has_fixed_numbers()) {}
 
-bool Adapter::start() {
+Result<Ok, port::SystemError> Adapter::start() {
   port::catch_memory_faults();
   const unsigned wanted = engines_wanted();
   counters_ = std::make_unique<observe::CounterMemory>(wanted, config::options().counters);
+  numbers_.resize(wanted);
   for (unsigned i = 0; i < wanted; ++i) {
     auto e = engine::Engine::create(i, &counters_->engine(i));
     if (!e.ok()) {
-      WEFT_LOG(error, "the adapter cannot start: %s. Raise the limit on open files (ulimit -n)",
-               e.error().to_string().c_str());
-      return false;
+      WEFT_LOG(error, "the adapter cannot start: %s. %s", e.error().to_string().c_str(),
+               remedy(e.error().code));
+      return fail(e.error());
     }
     engines_.push_back(std::move(*e));
   }
-  return true;
+  return Ok{};
 }
 
 void Adapter::prefer(engine::Engine* engine) {
@@ -113,22 +159,11 @@ int Adapter::wait(int fd, const std::function<bool()>& ready, Duration timeout) 
   return engines_[0]->wait(fd, ready, timeout);
 }
 
-Outcome<AdapterPort*> Adapter::open_port(engine::Engine& engine) {
-  const size_t wish = has_fixed_numbers() ? config::options().uc_port + ports_.size() : 0;
-  auto claim = port::claim_port(static_cast<uint16_t>(std::min<size_t>(wish, UINT16_MAX)));
-  if (!claim.ok() && wish != 0) {
-    WEFT_LOG(error, "port %zu is not to be had: %s. See WEFT_UC_PORT", wish,
-             claim.error().to_string().c_str());
-  } else if (!claim.ok()) {
-    WEFT_LOG(error,
-             "no port number is free on both TCP and UDP: %s. See "
-             "/proc/sys/net/ipv4/ip_local_port_range "
-             "and `ulimit -n`",
-             claim.error().to_string().c_str());
-  }
+Result<AdapterPort*, port::SystemError> Adapter::open_port(engine::Engine& engine) {
+  auto claim = port::claim_port(static_cast<uint16_t>(port_wished(ports_.size())));
   if (!claim.ok()) {
     counters_->device().ports_refused.add_shared();
-    return fail(Errc::system);
+    return fail(claim.error());
   }
   counters_->device().ports_opened.add_shared();
   auto p = std::make_unique<AdapterPort>();
@@ -136,8 +171,28 @@ Outcome<AdapterPort*> Adapter::open_port(engine::Engine& engine) {
   p->engine = &engine;
   p->udp = std::move(claim->udp);
   p->tcp = std::move(claim->tcp);
+  ports_.reserve(ports_.size() + 1);
+  numbers_[engine.number()].add_port(p->number);
   ports_.push_back(std::move(p));
   return ports_.back().get();
+}
+
+// A port takes two descriptors and is open for good. One that is opened only because the numbers
+// there are have to rest is not worth the last descriptors of a program that makes and destroys
+// queue pairs fast.
+Result<Qpn, port::SystemError> Adapter::find_number(engine::Engine& engine, AdapterPort*& opened) {
+  NumberPool& pool = numbers_[engine.number()];
+  const Time now = engine::Engine::clock();
+  if (const auto number = pool.take(now)) return *number;
+  if (pool.resting() == 0 || descriptors_abound(2 * ports_.size())) {
+    const auto port = open_port(engine);
+    if (port.ok()) {
+      opened = *port;
+      return *pool.take(now);
+    }
+    if (pool.resting() == 0) return fail(port.error());
+  }
+  return *pool.take_resting();
 }
 
 Outcome<Qpn> Adapter::reserve_number(engine::Engine& engine) {
@@ -145,31 +200,12 @@ Outcome<Qpn> Adapter::reserve_number(engine::Engine& engine) {
   Qpn number;
   {
     const std::lock_guard guard{lock_};
-    const int64_t now = engine::Engine::clock().ns();
-    AdapterPort* best = nullptr;
-    size_t best_index = 0;
-    for (auto& p : ports_) {
-      if (p->engine != &engine) continue;
-      // Least recently used first; index 0 is the port itself, 255 multicast.
-      for (size_t i = 1; i <= 254; ++i) {
-        if (p->taken[i]) continue;
-        if (p->released_at[i] != 0 && now - p->released_at[i] < Duration{kNumberRest}.count())
-          continue;
-        if (best == nullptr || p->released_at[i] < best->released_at[best_index]) {
-          best = p.get();
-          best_index = i;
-        }
-      }
-      if (best != nullptr && best->released_at[best_index] == 0) break;
+    const auto found = find_number(engine, opened);
+    if (!found.ok()) {
+      say_no_port(found.error(), ports_.size());
+      return fail(Errc::system);
     }
-    if (best == nullptr) {
-      auto p = open_port(engine);
-      if (!p.ok()) return fail(p.error());
-      opened = best = *p;
-      best_index = 1;
-    }
-    best->taken.set(best_index);
-    number = make_qpn(best->number, static_cast<uint8_t>(best_index));
+    number = *found;
   }
   if (opened != nullptr && bring_up_ != nullptr) {
     auto h = engine.hold();
@@ -190,12 +226,11 @@ void Adapter::publish(engine::Token&, QueuePair& qp) {
   port_with(qp.number())->pairs[index_of(qp.number())] = &qp;
 }
 
-void Adapter::release_number(engine::Token&, Qpn qpn) {
+void Adapter::release_number(engine::Token&, Qpn qpn, bool known) {
   const std::lock_guard guard{lock_};
   AdapterPort& p = *port_with(qpn);
   p.pairs[index_of(qpn)] = nullptr;
-  p.taken.reset(index_of(qpn));
-  p.released_at[index_of(qpn)] = engine::Engine::clock().ns();
+  numbers_[p.engine->number()].give_back(qpn, known, engine::Engine::clock());
 }
 
 engine::Engine* Adapter::engine_of(Qpn qpn) {
@@ -235,6 +270,15 @@ Result<wdp::PortOwner::Callee, wire::RejReason> Adapter::called(engine::Token& t
 
 void Adapter::flush_at_exit() {
   for (auto& e : engines_) e->flush_at_exit();
+}
+
+bool Adapter::intact() const {
+  return std::all_of(engines_.begin(), engines_.end(), [](const auto& e) { return e->intact(); });
+}
+
+// Threads of the program may be inside, and objects of it point here: it is never destroyed.
+void Adapter::abandon_lost() {
+  for (auto& e : engines_) e->abandon_lost();
 }
 
 void Adapter::abandon_in_child() {

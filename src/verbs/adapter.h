@@ -1,9 +1,10 @@
 // The adapter of this process: its engines, its registered memory, its queue pair numbers. One for
-// the life of the process; after fork(2) the child gets a fresh one and the parent's is dead there.
+// the life of the process, but for two cases: after fork(2) the child gets a fresh one and the
+// parent's is dead there; and a program that has closed its descriptors gets a fresh one when it
+// opens the device again.
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include "port/tcp_listener.h"
 #include "verbs/memory_table.h"
 #include "verbs/multicast_groups.h"
+#include "verbs/number_pool.h"
 #include "verbs/types.h"
 
 namespace weft::verbs {
@@ -31,9 +33,6 @@ struct AdapterPort {
   engine::DatagramDriver* datagrams = nullptr;  // of the engine's holder, once it is needed
   port::TcpListener tcp;
   std::array<QueuePair*, 256> pairs{};  // by index; of the holder of `engine`
-  // Under the adapter's lock.
-  std::bitset<256> taken;
-  std::array<int64_t, 256> released_at{};  // ns; 0: never used
 };
 
 // Brings queue pairs up by (GID, QPN). Implemented above verbs (wire.md 13, 14).
@@ -52,9 +51,12 @@ class Adapter final : private engine::DatagramOwner {
  public:
   static constexpr unsigned kMostEngines = 8;
 
-  // The one of this process; made at the first call, with what `make_bring_up` gives. nullptr when
-  // the system refuses what it takes; the log says what. Programs come in through cm::adapter().
-  static Adapter* get(const std::function<std::unique_ptr<BringUp>()>& make_bring_up);
+  // The one of this process; made at the first call, with what `make_bring_up` gives, and anew
+  // where the program has closed the descriptors of the one before, which is dead then. Where the
+  // system refuses what it takes, the call that was refused, and the log says what would help.
+  // Throws std::bad_alloc. Programs come in through cm::adapter().
+  static Result<Adapter*, port::SystemError> get(
+      const std::function<std::unique_ptr<BringUp>()>& make_bring_up);
   // The one there is, or nullptr. For exit and fork.
   static Adapter* existing();
 
@@ -92,8 +94,9 @@ class Adapter final : private engine::DatagramOwner {
   Outcome<Qpn> reserve_number(engine::Engine& engine);
   // Holder of its engine: the queue pair is found by its number from now on.
   void publish(engine::Token& token, QueuePair& qp);
-  // Holder of its engine. The number is not given out again for two seconds (wire.md 12).
-  void release_number(engine::Token& token, Qpn qpn);
+  // Holder of its engine. `known`: a peer may know the number, which is not given out again for two
+  // seconds then (wire.md 12).
+  void release_number(engine::Token& token, Qpn qpn, bool known);
   // The engine on which a queue pair of this number would be; nullptr when the number is not of
   // this process.
   engine::Engine* engine_of(Qpn qpn);
@@ -107,16 +110,20 @@ class Adapter final : private engine::DatagramOwner {
   // Says what was put off, before the process exits.
   void flush_at_exit();
   void abandon_in_child();
+  // Engine::intact() and Engine::abandon_lost() of all engines.
+  bool intact() const;
+  void abandon_lost();
 
  private:
   Adapter();
-  bool start();
+  Result<Ok, port::SystemError> start();
   // engine::DatagramOwner: of the ports of queue pairs
   Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
                                                          engine::DatagramDriver& driver,
                                                          const wire::WdpCtl& req,
                                                          const wdp::Endpoint& from) override;
-  Outcome<AdapterPort*> open_port(engine::Engine& engine);
+  Result<AdapterPort*, port::SystemError> open_port(engine::Engine& engine);
+  Result<Qpn, port::SystemError> find_number(engine::Engine& engine, AdapterPort*& opened);
   AdapterPort* port_with(Qpn qpn);
 
   std::unique_ptr<observe::CounterMemory> counters_;  // the engines count in it
@@ -126,6 +133,7 @@ class Adapter final : private engine::DatagramOwner {
   std::unique_ptr<BringUp> bring_up_;
   std::mutex lock_;
   std::vector<std::unique_ptr<AdapterPort>> ports_;
+  std::vector<NumberPool> numbers_;  // by engine
   std::atomic<size_t> turn_{0};
 };
 

@@ -5,6 +5,7 @@
 #include "config/options.h"
 #include "wdp/multicast.h"
 #include "wire/wdp_common.h"
+#include "wire/wdp_ud.h"
 
 namespace weft::verbs {
 namespace {
@@ -19,9 +20,12 @@ size_t payload(size_t mtu, const Gid& to) {
   return std::min(mtu > headers ? mtu - headers : 0, wire::kMaxUdpPayload);
 }
 
-// UDP payload of a UD message. wire.md 10: in big mode IP cuts up what is larger than the link.
-size_t room(size_t mtu, const Gid& to) {
-  return config::options().ud_big ? wire::kMaxUdpPayload : payload(mtu, to);
+// UDP payload of a UD message. An adapter refuses what is longer than its MTU, though the link may
+// have room for some more. wire.md 10: in big mode IP cuts up what is
+// larger than the link.
+size_t room(uint32_t mtu, const Gid& to) {
+  if (config::options().ud_big) return wire::kMaxUdpPayload;
+  return wire::WdpUd::kSize + device::bytes_of(device::ud_mtu(mtu, to.is_ipv4()));
 }
 
 // InfiniBand's static rate (IBTA 12.1, PathRecord:Rate; ibv_rate), in Gb/s. 0 is the port's own.

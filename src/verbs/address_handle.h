@@ -14,10 +14,12 @@ struct AddressHandle {
   // The port that a datagram was seen to come from, where a NAT has changed it; else 0.
   uint16_t observed_port = 0;
   uint32_t interface = 0;  // of path.from
-  // UDP payload of a UD message: of the link, on the host's own addresses too, so that what a
-  // program finds out there holds for others; with the option ud_big all that UDP has.
+  // UDP payload of a UD message: header and as much as the MTU of the link has room for in
+  // InfiniBand's sizes, on the host's own addresses too, so that what a program finds out there
+  // holds for others; with the option ud_big all that UDP has.
   size_t room = 0;
 
+  bool of_one_family() const { return path.from.is_ipv4() == path.to.address.is_ipv4(); }
   wdp::Path to(Qpn qpn) const {
     wdp::Path p = path;
     p.to.port = observed_port != 0 ? observed_port : port_of(qpn);
@@ -25,7 +27,8 @@ struct AddressHandle {
   }
 };
 
-// Nothing when it leads nowhere.
+// Nothing when it leads nowhere. Whether the families of its ends agree is for the caller to see:
+// no datagram leads from IPv4 to IPv6.
 std::optional<AddressHandle> resolve(const Context& context, const AddressVector& vector);
 
 // An address of this host.

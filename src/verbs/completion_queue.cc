@@ -36,17 +36,18 @@ Result<CompletionQueue*, int> CompletionChannel::next() {
     return *cq;
   }
   if (events_.nonblocking()) {
-    context_.adapter().progress();
+    adapter_.progress();
     if (auto cq = pop()) return *cq;
-    return fail(EAGAIN);
+    return fail(over() ? EBADF : EAGAIN);
   }
   waits_inside_.store(true, std::memory_order_relaxed);
   for (;;) {
-    const int error = context_.adapter().wait(
-        events_.fd(), [this] { return !events_.empty(); }, Duration{-1});
+    const int error = adapter_.wait(
+        events_.fd(), [this] { return !events_.empty() || over(); }, Duration{-1});
     if (error != 0) return fail(int{error});
     // Another thread may have been quicker.
     if (auto cq = pop()) return *cq;
+    if (over()) return fail(EBADF);
   }
 }
 

@@ -14,21 +14,27 @@
 
 namespace weft::verbs {
 
+class Adapter;
 class Context;
 class CompletionQueue;
 
 // Where completion queues leave word. The program may sleep in next(), or poll the descriptor
-// itself.
+// itself. It may also destroy the channel while a thread of its own sleeps there: whoever calls
+// next() shares the channel meanwhile, and nothing in it belongs to the device that it is of.
 class CompletionChannel {
  public:
-  explicit CompletionChannel(Context& context) : context_(context) {}
+  explicit CompletionChannel(Adapter& adapter) : adapter_(adapter) {}
   bool valid() const { return events_.valid(); }
   int fd() const { return events_.fd(); }
-  Context& context() const { return context_; }
+  bool nonblocking() const { return events_.nonblocking(); }
 
   // The next queue that has something. Waits as the descriptor says: forever, or not at all when
-  // the program made it non-blocking. Errors as errno of read(2): EAGAIN, EINTR.
+  // the program made it non-blocking. Errors as errno of read(2): EAGAIN, EINTR, EBADF (the program
+  // has closed the descriptor, or the channel is over).
   Result<CompletionQueue*, int> next();
+  // No queue uses the channel any more, and the program destroys it. Any thread.
+  void end() { events_.end(); }
+  bool over() const { return events_.over(); }
   // The program sleeps inside next(), so that nobody else needs to listen for it.
   bool waits_inside() const { return waits_inside_.load(std::memory_order_relaxed); }
 
@@ -40,7 +46,7 @@ class CompletionChannel {
  private:
   std::optional<CompletionQueue*> pop();
 
-  Context& context_;
+  Adapter& adapter_;
   EventQueue<CompletionQueue*> events_;
   std::atomic<bool> waits_inside_{false};
 };

@@ -1,6 +1,8 @@
 // An open device: its asynchronous events and what it showed of the host when it was opened.
 #pragma once
 
+#include <memory>
+
 #include "device/device.h"
 #include "verbs/event_fd.h"
 #include "verbs/types.h"
@@ -16,6 +18,10 @@ struct AsyncEvent {
   friend bool operator==(const AsyncEvent&, const AsyncEvent&) = default;
 };
 
+// A thread that waits for the next one shares the queue: the program may close the device
+// meanwhile.
+using AsyncEvents = EventQueue<AsyncEvent>;
+
 class Context {
  public:
   explicit Context(Adapter& adapter, device::Device device)
@@ -23,7 +29,8 @@ class Context {
 
   Adapter& adapter() const { return adapter_; }
   const device::Device& device() const { return device_; }
-  EventQueue<AsyncEvent>& events() { return events_; }
+  AsyncEvents& events() { return *events_; }
+  std::shared_ptr<AsyncEvents> shared_events() const { return events_; }
 
   // The host's address of an address vector; nothing when it leads nowhere.
   std::optional<Gid> destination(const AddressVector& av) const {
@@ -37,7 +44,7 @@ class Context {
  private:
   Adapter& adapter_;
   const device::Device device_;
-  EventQueue<AsyncEvent> events_;
+  const std::shared_ptr<AsyncEvents> events_ = std::make_shared<AsyncEvents>();
 };
 
 }  // namespace weft::verbs

@@ -50,16 +50,17 @@ class EventQueue {
   void push(Event e) {
     {
       const std::lock_guard guard{lock_};
+      if (over_) return;
       add(std::move(e));
     }
     fd_.signal();
   }
-  // False, and nothing: there is one like it that nobody has taken.
+  // False, and nothing: there is one like it that nobody has taken, or nobody will take any.
   bool push_once(Event e) {
     {
       const std::lock_guard guard{lock_};
       const auto waiting = events_.begin() + static_cast<ptrdiff_t>(first_);
-      if (std::find(waiting, events_.end(), e) != events_.end()) return false;
+      if (over_ || std::find(waiting, events_.end(), e) != events_.end()) return false;
       add(std::move(e));
     }
     fd_.signal();
@@ -68,6 +69,23 @@ class EventQueue {
   bool empty() const {
     const std::lock_guard guard{lock_};
     return first_ == events_.size();
+  }
+  // The program destroys what the queue belongs to. What is in it is gone, nothing more comes in,
+  // and the descriptor stays readable: threads that sleep on it come back and find it over(). They
+  // share the queue, which lives until the last of them has left. Not for events that own
+  // something.
+  void end() {
+    {
+      const std::lock_guard guard{lock_};
+      events_.clear();
+      first_ = 0;
+      over_ = true;
+    }
+    fd_.signal();
+  }
+  bool over() const {
+    const std::lock_guard guard{lock_};
+    return over_;
   }
   // The oldest event, if there is one. `taken` hears of it before any remove_if() can come in
   // between.
@@ -124,6 +142,7 @@ class EventQueue {
   mutable std::mutex lock_;
   std::vector<Event> events_;
   size_t first_ = 0;  // those before it are taken
+  bool over_ = false;
 };
 
 }  // namespace weft::verbs

@@ -43,6 +43,8 @@ Outcome<Stag> MemoryTable::allocate() {
   // Fresh indices until enough rest, then the one that was free longest: a stale STag finds nothing
   // for a long time.
   const size_t resting = free_.size() - free_first_;
+  // Giving an index back must not need memory.
+  if (free_.capacity() <= free_.size() + taken_) free_.reserve(2 * (free_.size() + taken_) + 64);
   uint32_t index = 0;
   if (fresh_left_ > 0 && resting < kResting) {
     --fresh_left_;
@@ -57,6 +59,7 @@ Outcome<Stag> MemoryTable::allocate() {
   if (chunk.load(std::memory_order_relaxed) == nullptr) {
     chunk.store(new Chunk{}, std::memory_order_release);
   }
+  ++taken_;
   const auto key = counted_ ? 0 : static_cast<uint32_t>(random_.next() & 0xff);
   return Stag{index << 8 | key};
 }
@@ -67,6 +70,7 @@ void MemoryTable::free_index(Stag stag) {
     free_first_ = 0;
   }
   free_.push_back(index_of(stag));
+  --taken_;
 }
 
 namespace {
@@ -178,30 +182,44 @@ void MemoryTable::reclaim(Region* region) {
 
 // --- windows
 
-Outcome<Stag> MemoryTable::reserve_window() {
+Outcome<Window> MemoryTable::reserve_window() {
   const std::lock_guard guard{lock_};
-  return allocate();
+  const auto stag = allocate();
+  if (!stag.ok()) return fail(stag.error());
+  const WindowId id{++last_window_};
+  try {
+    windows_[index_of(*stag)] = id;
+  } catch (const std::bad_alloc&) {
+    free_index(*stag);
+    throw;
+  }
+  return Window{*stag, id};
 }
 
 void MemoryTable::release_window(Stag stag) {
   std::vector<Region*> retired;
+  Region* window = nullptr;
   {
     const std::lock_guard guard{lock_};
-    Region* r = slot(stag).exchange(nullptr, std::memory_order_acq_rel);
-    if (r != nullptr) {
-      r->parent->windows.fetch_sub(1, std::memory_order_acq_rel);
-      retire(r);
-    }
+    windows_.erase(index_of(stag));
+    window = slot(stag).exchange(nullptr, std::memory_order_acq_rel);
+    if (window != nullptr) window->parent->windows.fetch_sub(1, std::memory_order_acq_rel);
     retired = take_retired();
   }
   quiesce_();
   const std::lock_guard guard{lock_};
   free_index(stag);
+  delete window;
   for (Region* r : retired) delete r;
 }
 
-Outcome<Ok> MemoryTable::bind_window(Stag old, Stag fresh, const Region& bounds) {
+Outcome<Ok> MemoryTable::bind_window(WindowId id, Stag old, Stag fresh, const Region& bounds) {
   const std::lock_guard guard{lock_};
+  // Binds wait in send queues. Meanwhile the program may have deallocated the window, and the index
+  // may be somebody else's.
+  const auto window = windows_.find(index_of(old));
+  if (window == windows_.end() || window->second != id) return fail(Errc::invalid);
+  make_room_to_retire();
   Region* r = nullptr;
   if (bounds.length > 0) {
     // Another thread may be taking the region back: it is unpublished then, and only not freed yet.
@@ -232,10 +250,16 @@ Result<Ok, MemoryFault> MemoryTable::invalidate(Stag stag) {
   Region* r = find(stag);
   if (r == nullptr) return fail(MemoryFault::invalid_stag);
   if (!r->window) return fail(MemoryFault::cannot_invalidate);
+  make_room_to_retire();
   slot(stag).store(nullptr, std::memory_order_release);
   r->parent->windows.fetch_sub(1, std::memory_order_acq_rel);
   retire(r);
   return Ok{};
+}
+
+// Where that throws nothing has changed yet.
+void MemoryTable::make_room_to_retire() {
+  if (retired_.size() == retired_.capacity()) retired_.reserve(2 * retired_.size() + 16);
 }
 
 void MemoryTable::retire(Region* window) {

@@ -10,14 +10,25 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "base/random.h"
+#include "base/strong.h"
 #include "rdmap/memory.h"
 #include "verbs/protection_domain.h"
 #include "verbs/types.h"
 
 namespace weft::verbs {
+
+// Tells a memory window from every other of this process, those before it at its index as well.
+using WindowId = StrongNumber<struct WindowIdTag, uint64_t>;
+
+// A window that a program has allocated; it opens on nothing until it is bound.
+struct Window {
+  Stag stag;
+  WindowId id;
+};
 
 // A memory region or a bound memory window. Immutable once published, but for the count.
 struct Region {
@@ -57,12 +68,14 @@ class MemoryTable {
   Outcome<Region*> replace(Region* region, ProtectionDomain& pd, void* address, uint64_t length,
                            uint64_t iova, uint32_t flags);
 
-  // Reserves an STag for a window, and gives it back. Any thread; release not by a holder.
-  Outcome<Stag> reserve_window();
+  // Reserves an STag for a window, and gives it back. Any thread; release not by a holder. Binds of
+  // the window that still wait in a send queue fail from its release on.
+  Outcome<Window> reserve_window();
   void release_window(Stag stag);
-  // Engine holder: publishes a window under `fresh`, whose index is the one of `old`, and
-  // unpublishes `old`. A `length` of 0 unbinds. Errors: invalid (the region is being deregistered).
-  Outcome<Ok> bind_window(Stag old, Stag fresh, const Region& bounds);
+  // Engine holder: publishes the window `id` under `fresh`, whose index is the one of `old`, and
+  // unpublishes `old`. A `length` of 0 unbinds. Errors: invalid (the window was released, or the
+  // region is being deregistered).
+  Outcome<Ok> bind_window(WindowId id, Stag old, Stag fresh, const Region& bounds);
   // Engine holder: makes a window's STag invalid; its owner still has to release it. Regions are
   // their owner's alone to take back: those of user space are no fast-register ones.
   Result<Ok, rdmap::MemoryFault> invalidate(Stag stag);
@@ -105,7 +118,8 @@ class MemoryTable {
   Outcome<Stag> allocate();  // under lock_
   void free_index(Stag stag);
   void reclaim(Region* region);
-  void retire(Region* window);          // under lock_
+  void make_room_to_retire();           // under lock_
+  void retire(Region* window);          // under lock_; there is room
   std::vector<Region*> take_retired();  // under lock_
   void free_retired();
 
@@ -115,6 +129,9 @@ class MemoryTable {
   std::array<std::atomic<Chunk*>, kIndices / kChunk> chunks_{};
   std::vector<uint32_t> free_;  // indices that were used before, oldest first
   size_t free_first_ = 0;
+  size_t taken_ = 0;  // indices, for each of which there is room in free_
+  std::unordered_map<uint32_t, WindowId> windows_;  // by index
+  uint64_t last_window_ = 0;
   uint32_t next_index_;
   uint32_t fresh_left_;
   std::atomic<size_t> count_{0};

@@ -12,13 +12,14 @@
 namespace weft::verbs {
 
 Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
+  // Receives are the shared queue's, and so are their limits (ibv_create_qp(3)).
+  if (init.srq != nullptr) init.limits.max_recv_wr = init.limits.max_recv_sge = 0;
   const QpLimits& l = init.limits;
   if (l.max_send_wr > device::kMaxQpWr || l.max_recv_wr > device::kMaxQpWr ||
       l.max_send_sge > device::kMaxSge || l.max_recv_sge > device::kMaxSge ||
       l.max_inline > device::kMaxInline) {
     return fail(Errc::invalid);
   }
-  if (init.srq != nullptr) init.limits.max_recv_wr = init.limits.max_recv_sge = 0;
   // A slot has room for so much in any case, and rdma_xclient sends inline without having asked for
   // it.
   init.limits.max_inline = std::max(init.limits.max_inline, rdmap::SendQueue::kLeastRoom);
@@ -68,8 +69,10 @@ QueuePair::~QueuePair() {
     if (observer_ != nullptr) std::exchange(observer_, nullptr)->pair_gone(h.token());
     if (srq_ != nullptr) srq_->forget(*this);
     engine_.forget(h.token(), *this);
-    adapter_.release_number(h.token(), number_);
-    adapter_.counters().release(engine_.number(), *counters_);
+    adapter_.release_number(h.token(), number_, known_);
+    if (counters_ != stats::nowhere().qp) {
+      adapter_.counters().release(engine_.number(), *counters_);
+    }
     sent_.clear();
     received_.clear();
   }

@@ -65,8 +65,28 @@ struct SendRequest {
   QKey remote_q_key;
 };
 
+// Why a queue pair does not take a request: the rule, and the number beside its limit.
+struct PostFault {
+  enum class Rule : uint8_t {
+    none,
+    full,              // `asked` and `limit`: requests
+    state,             // `asked`: the QpState
+    segments,          // their number, and max_send_sge or max_recv_sge
+    message_length,    // bytes
+    inline_length,     // bytes, and max_inline
+    inline_operation,  // what a response comes to cannot be inline
+    operation,         // of another type of queue pair
+    atomic_length,     // bytes, and those that an atomic needs
+    shared_receives,   // they are the shared queue's
+  };
+  Rule rule = Rule::none;
+  uint64_t asked = 0;
+  uint64_t limit = 0;
+};
+
 // What a bind asks for (memory windows). `window` 0 length unbinds.
 struct BindRequest {
+  WindowId window;
   Stag old_stag;
   Stag fresh_stag;
   Stag lkey;  // of the region
@@ -117,7 +137,7 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
     Posting(const Posting&) = delete;
     Posting& operator=(const Posting&) = delete;
     // Errors: invalid (state, too many segments, inline too long, message too long), no_memory
-    // (queue full).
+    // (queue full); fault() says more.
     Outcome<Ok> add(const SendRequest& request);
     Outcome<Ok> add_bind(const BindRequest& bind, uint64_t wr_id, bool signaled, bool fence);
     Outcome<Ok> add_local_invalidate(Stag stag, uint64_t wr_id, bool signaled, bool fence);
@@ -125,20 +145,27 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
     // The first half of it, for callers with locks of their own: true when QueuePair::ring() is due
     // after they let go.
     bool publish();
+    // Of the last request that was refused.
+    const PostFault& fault() const { return fault_; }
 
    private:
-    rdmap::SendWqe* reserve(Outcome<Ok>& why);
+    Failure<Errc> refuse(const PostFault& fault);
+    rdmap::SendWqe* reserve();
     QueuePair& qp_;
+    PostFault fault_;
     uint32_t added_ = 0;
     bool locked_ = true;
   };
   void ring() { engine_.ring(*this); }
-  // Errors: invalid (state, srq, too many segments), no_memory (full).
+  // Errors: invalid (state, srq, too many segments), no_memory (full); receive_fault() says more.
   Outcome<Ok> post_receive(const ReceiveRequest* requests, size_t count, size_t& posted);
+  // Of a receive that was refused.
+  PostFault receive_fault(uint32_t segments) const;
 
   // --- control; any thread
-  // As ibv_modify_qp. Errors: invalid.
+  // As ibv_modify_qp. Errors: invalid; no_memory (then it is in error where it had left INIT).
   Outcome<Ok> modify(const QpAttributes& attributes, uint32_t mask);
+  // As ibv_query_qp: what was set, and of a connection what was agreed on.
   QpAttributes query();
   // UD: hears what comes to this multicast group, or no longer. Errors: invalid (type, no group,
   // not attached), system.
@@ -237,7 +264,11 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
                                                   uint32_t need) const;
   Status bind(const BindRequest& b);
   bool supports(const SendRequest& r) const;
-  void set_state(QpState s) { state_.store(s, std::memory_order_release); }
+  PostFault fault_of(const SendRequest& r, uint64_t length) const;
+  void set_state(QpState s) {
+    known_ |= s != QpState::reset && s != QpState::init;
+    state_.store(s, std::memory_order_release);
+  }
   Outcome<Ok> apply(engine::Token& token, const QpAttributes& a, uint32_t mask);
   Outcome<Ok> check_attributes(const QpAttributes& a, uint32_t mask) const;
   bool check_families(const AddressVector& av) const;
@@ -282,6 +313,7 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
   bool lost_room_ = false;          // in this visit
   bool last_wqe_told_ = false;      // since RESET
   bool heard_in_rtr_ = false;       // since RESET
+  bool known_ = false;              // a peer may have been told the number, and spoken to it
   void add(std::vector<CompletionQueue::Entry>& to, CompletionQueue& queue,
            const CompletionQueue::Entry& entry);
 

@@ -101,8 +101,8 @@ Status QueuePair::bind(const BindRequest& b) {
     bounds.window_qp = b.type_2 ? number_ : Qpn{};
     bounds.parent = parent;
   }
-  return adapter_.memory().bind_window(b.old_stag, b.fresh_stag, bounds).ok() ? Status::success
-                                                                              : Status::window_bind;
+  const auto bound = adapter_.memory().bind_window(b.window, b.old_stag, b.fresh_stag, bounds);
+  return bound.ok() ? Status::success : Status::window_bind;
 }
 
 }  // namespace weft::verbs

@@ -1,5 +1,7 @@
 // The way through the states (InfiniBand 10.3.1, wire.md 6, 13).
 
+#include <cinttypes>
+
 #include "base/log.h"
 #include "device/device.h"
 #include "verbs/qp_transitions.h"
@@ -18,18 +20,35 @@ constexpr uint32_t kQpAccess = access::kRemoteWrite | access::kRemoteRead | acce
 
 Outcome<Ok> QueuePair::check_attributes(const QpAttributes& a, uint32_t mask) const {
   const auto set = [mask](uint32_t bit) { return (mask & bit) != 0; };
-  const bool wrong =
-      (set(qp_mask::kPort) && a.port != device::kPort) ||
-      (set(qp_mask::kPkeyIndex) && a.pkey_index != 0) ||
-      (set(qp_mask::kAccess) && (a.access & ~(kQpAccess | access::kOptionalRange)) != 0) ||
-      (set(qp_mask::kPathMtu) && (a.path_mtu < 1 || a.path_mtu > 5)) ||
-      (set(qp_mask::kMaxQpRdAtomic) && a.max_rd_atomic > device::kMaxReads) ||
-      (set(qp_mask::kMaxDestRdAtomic) && a.max_dest_rd_atomic > device::kMaxReads) ||
-      (set(qp_mask::kTimeout) && a.timeout > 31) || (set(qp_mask::kRetryCnt) && a.retry_cnt > 7) ||
-      (set(qp_mask::kRnrRetry) && a.rnr_retry > 7) ||
-      (set(qp_mask::kMinRnrTimer) && a.min_rnr_timer > 31) ||
-      (set(qp_mask::kDestQpn) && a.dest_qpn.value() > 0xffffff);
-  if (wrong) return fail(Errc::invalid);
+  const struct {
+    uint32_t bit;
+    const char* name;
+    uint64_t value, least, most;
+  } ranges[] = {
+      {qp_mask::kPort, "port_num", a.port, device::kPort, device::kPort},
+      {qp_mask::kPkeyIndex, "pkey_index", a.pkey_index, 0, 0},
+      {qp_mask::kPathMtu, "path_mtu", a.path_mtu, 1, 5},
+      {qp_mask::kMaxQpRdAtomic, "max_rd_atomic", a.max_rd_atomic, 0, device::kMaxReads},
+      {qp_mask::kMaxDestRdAtomic, "max_dest_rd_atomic", a.max_dest_rd_atomic, 0, device::kMaxReads},
+      {qp_mask::kTimeout, "timeout", a.timeout, 0, 31},
+      {qp_mask::kRetryCnt, "retry_cnt", a.retry_cnt, 0, 7},
+      {qp_mask::kRnrRetry, "rnr_retry", a.rnr_retry, 0, 7},
+      {qp_mask::kMinRnrTimer, "min_rnr_timer", a.min_rnr_timer, 0, 31},
+      {qp_mask::kDestQpn, "dest_qp_num", a.dest_qpn.value(), 0, 0xffffff},
+  };
+  for (const auto& r : ranges) {
+    if (!set(r.bit) || (r.value >= r.least && r.value <= r.most)) continue;
+    WEFT_LOG_REFUSAL("queue pair 0x%06x: %s is %" PRIu64 "; %" PRIu64 " to %" PRIu64
+                     " are possible",
+                     number_.value(), r.name, r.value, r.least, r.most);
+    return fail(Errc::invalid);
+  }
+  constexpr uint32_t kPossible = kQpAccess | access::kOptionalRange;
+  if (set(qp_mask::kAccess) && (a.access & ~kPossible) != 0) {
+    WEFT_LOG_REFUSAL("queue pair 0x%06x: qp_access_flags 0x%x; those of 0x%x are possible",
+                     number_.value(), a.access, kPossible);
+    return fail(Errc::invalid);
+  }
   // The device does not claim IBV_DEVICE_AUTO_PATH_MIG.
   if (set(qp_mask::kAltPath) || (set(qp_mask::kPathMigState) && a.path_mig_state != 0)) {
     WEFT_LOG(info,
@@ -40,8 +59,16 @@ Outcome<Ok> QueuePair::check_attributes(const QpAttributes& a, uint32_t mask) co
   }
   if (set(qp_mask::kAv)) {
     const AddressVector& av = a.av;
-    if (av.port != 0 && av.port != device::kPort) return fail(Errc::invalid);
-    if (av.global && context_.source(av.sgid_index) == nullptr) return fail(Errc::invalid);
+    if (av.port != 0 && av.port != device::kPort) {
+      WEFT_LOG_REFUSAL("queue pair 0x%06x: ah_attr.port_num is %u; the device has port %u",
+                       number_.value(), av.port, device::kPort);
+      return fail(Errc::invalid);
+    }
+    if (av.global && context_.source(av.sgid_index) == nullptr) {
+      WEFT_LOG_REFUSAL("queue pair 0x%06x: sgid_index is %u; the GID table has %zu entries",
+                       number_.value(), av.sgid_index, context_.device().gids.size());
+      return fail(Errc::invalid);
+    }
     if (!context_.destination(av)) {
       WEFT_LOG(info,
                "queue pair 0x%06x: the address vector leads nowhere: neither a GID nor a LID that "
@@ -93,7 +120,13 @@ void QueuePair::store_attributes(const QpAttributes& a, uint32_t mask) {
 
 Outcome<Ok> QueuePair::modify(const QpAttributes& a, uint32_t mask) {
   auto h = engine_.hold();
-  auto outcome = apply(h.token(), a, mask);
+  Outcome<Ok> outcome{fail(Errc::no_memory)};
+  // What has begun without memory for it does not come about by itself later.
+  engine_.guard(
+      h.token(), [&] { outcome = apply(h.token(), a, mask); },
+      [&] {
+        if (state() > QpState::init) leave_service(h.token());
+      });
   publish(h.token());
   return outcome;
 }
@@ -136,6 +169,7 @@ QpAttributes QueuePair::query() {
   auto h = engine_.hold();
   QpAttributes a = attributes_;
   a.state = a.cur_state = state();
+  transport_->tell_agreed(a);
   return a;
 }
 

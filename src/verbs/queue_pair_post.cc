@@ -33,33 +33,55 @@ bool QueuePair::supports(const SendRequest& r) const {
   return false;
 }
 
-rdmap::SendWqe* QueuePair::Posting::reserve(Outcome<Ok>& why) {
+Failure<Errc> QueuePair::Posting::refuse(const PostFault& fault) {
+  fault_ = fault;
+  return fail(fault.rule == PostFault::Rule::full ? Errc::no_memory : Errc::invalid);
+}
+
+// nullptr, and fault_ says why.
+rdmap::SendWqe* QueuePair::Posting::reserve() {
   // InfiniBand 10.3.1: requests may be posted from RTS on; in SQD they wait, in ERR they are
   // flushed.
-  if (qp_.state() < QpState::rts) {
-    why = fail(Errc::invalid);
+  const QpState state = qp_.state();
+  if (state < QpState::rts) {
+    fault_ = {.rule = PostFault::Rule::state, .asked = static_cast<uint64_t>(state)};
     return nullptr;
   }
   rdmap::SendWqe* w = qp_.send_queue_.reserve(added_);
-  if (w == nullptr) why = fail(Errc::no_memory);
+  if (w == nullptr) fault_ = {.rule = PostFault::Rule::full, .limit = qp_.limits_.max_send_wr};
   return w;
 }
 
+PostFault QueuePair::fault_of(const SendRequest& r, uint64_t length) const {
+  using Rule = PostFault::Rule;
+  // Inline data are copied, and need no room for their segments.
+  const uint32_t segments = r.inlined ? device::kMaxSge : limits_.max_send_sge;
+  if (r.count > segments) return {.rule = Rule::segments, .asked = r.count, .limit = segments};
+  if (length > rdmap::kMostMessage) {
+    return {.rule = Rule::message_length, .asked = length, .limit = rdmap::kMostMessage};
+  }
+  if (r.inlined && length > limits_.max_inline) {
+    return {.rule = Rule::inline_length, .asked = length, .limit = limits_.max_inline};
+  }
+  if (r.inlined && rdmap::has_response(r.operation)) return {.rule = Rule::inline_operation};
+  if (!supports(r)) return {.rule = Rule::operation};
+  if (rdmap::is_atomic(r.operation) && length < rdmap::kAtomicBytes) {
+    return {.rule = Rule::atomic_length, .asked = length, .limit = rdmap::kAtomicBytes};
+  }
+  return {};
+}
+
 Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
-  if (r.count > qp_.limits_.max_send_sge && !(r.inlined && r.count <= device::kMaxSge)) {
-    return fail(Errc::invalid);
-  }
   uint64_t length = 0;
-  for (uint32_t i = 0; i < r.count; ++i) length += r.segments[i].length;
-  if (length > rdmap::kMostMessage) return fail(Errc::invalid);
-  if (r.inlined && (length > qp_.limits_.max_inline || rdmap::has_response(r.operation))) {
-    return fail(Errc::invalid);
+  // A count beyond the limit may be no count at all: nothing is read then.
+  if (r.count <= device::kMaxSge) {
+    for (uint32_t i = 0; i < r.count; ++i) length += r.segments[i].length;
   }
-  if (!qp_.supports(r)) return fail(Errc::invalid);
-  if (rdmap::is_atomic(r.operation) && length < rdmap::kAtomicBytes) return fail(Errc::invalid);
-  Outcome<Ok> why{Ok{}};
-  rdmap::SendWqe* w = reserve(why);
-  if (w == nullptr) return why;
+  if (const PostFault fault = qp_.fault_of(r, length); fault.rule != PostFault::Rule::none) {
+    return refuse(fault);
+  }
+  rdmap::SendWqe* w = reserve();
+  if (w == nullptr) return refuse(fault_);
   *w = {
       .wr_id = r.wr_id,
       .operation = r.operation,
@@ -97,10 +119,9 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
 
 Outcome<Ok> QueuePair::Posting::add_bind(const BindRequest& bind, uint64_t wr_id, bool signaled,
                                          bool fence) {
-  if (qp_.type_ == QpType::ud) return fail(Errc::invalid);
-  Outcome<Ok> why{Ok{}};
-  rdmap::SendWqe* w = reserve(why);
-  if (w == nullptr) return why;
+  if (qp_.type_ == QpType::ud) return refuse({.rule = PostFault::Rule::operation});
+  rdmap::SendWqe* w = reserve();
+  if (w == nullptr) return refuse(fault_);
   *w = {.wr_id = wr_id,
         .operation = rdmap::Operation::bind_window,
         .signaled = signaled || qp_.signal_all_,
@@ -113,10 +134,9 @@ Outcome<Ok> QueuePair::Posting::add_bind(const BindRequest& bind, uint64_t wr_id
 
 Outcome<Ok> QueuePair::Posting::add_local_invalidate(Stag stag, uint64_t wr_id, bool signaled,
                                                      bool fence) {
-  if (qp_.type_ == QpType::ud) return fail(Errc::invalid);
-  Outcome<Ok> why{Ok{}};
-  rdmap::SendWqe* w = reserve(why);
-  if (w == nullptr) return why;
+  if (qp_.type_ == QpType::ud) return refuse({.rule = PostFault::Rule::operation});
+  rdmap::SendWqe* w = reserve();
+  if (w == nullptr) return refuse(fault_);
   *w = {.wr_id = wr_id,
         .operation = rdmap::Operation::local_invalidate,
         .signaled = signaled || qp_.signal_all_,
@@ -135,6 +155,16 @@ bool QueuePair::Posting::publish() {
 
 void QueuePair::Posting::commit() {
   if (publish()) qp_.ring();
+}
+
+PostFault QueuePair::receive_fault(uint32_t segments) const {
+  using Rule = PostFault::Rule;
+  if (srq_ != nullptr) return {.rule = Rule::shared_receives};
+  if (state() == QpState::reset) return {.rule = Rule::state};
+  if (segments > limits_.max_recv_sge) {
+    return {.rule = Rule::segments, .asked = segments, .limit = limits_.max_recv_sge};
+  }
+  return {.rule = Rule::full, .limit = limits_.max_recv_wr};
 }
 
 Outcome<Ok> QueuePair::post_receive(const ReceiveRequest* requests, size_t count, size_t& posted) {

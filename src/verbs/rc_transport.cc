@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "device/device.h"
 
 namespace weft::verbs {
 namespace {
@@ -19,6 +20,7 @@ void RcTransport::connect(engine::Token& token, port::TcpStream tcp, rdmap::Stre
                           Bytes early) {
   engine::Engine& engine = qp_.engine();
   peer_gone_ = giving_up_ = false;
+  agreed_ = {.ird = config.mpa.ird, .ord = config.mpa.ord};
   config.rnr_retry = qp_.attributes().rnr_retry;
   config.min_rnr_timer = qp_.attributes().min_rnr_timer;
   tcp.choose_congestion_control();
@@ -55,16 +57,35 @@ void RcTransport::close(engine::Token& token) {
 
 void RcTransport::drop(engine::Token& token, bool abort) {
   if (driver_ == nullptr) return;
+  agreed_.reset();
   engine::StreamDriver* d = std::exchange(driver_, nullptr);
   // IB tells the peer nothing, and a Terminate would.
-  if (abort && qp_.cm_managed) {
-    d->stream().abort(token.now());
-  } else {
-    d->stream().leave(token.now());
-  }
-  d->detach();
+  const auto part = [&] {
+    if (abort && qp_.cm_managed) {
+      d->stream().abort(token.now());
+    } else {
+      d->stream().leave(token.now());
+    }
+    d->detach();
+  };
+  qp_.engine().guard(token, part, [&] {
+    d->disown();
+    d->on_no_memory(token);
+  });
   d->stream().count_in(qp_.engine().counter_block().gone);  // may outlive this queue pair
   d->settle(token);
+}
+
+// By number both sides offer what the device has, and what the program has set holds within that;
+// rdma_cm has set what was asked for, before the peer had said what it can do.
+void RcTransport::tell_agreed(QpAttributes& a) const {
+  if (!agreed_) return;
+  const auto most = [](uint16_t n) {
+    return static_cast<uint8_t>(std::min<uint32_t>(n, device::kMaxReads));
+  };
+  a.max_rd_atomic = std::min(a.max_rd_atomic, most(agreed_->ord));
+  a.max_dest_rd_atomic =
+      qp_.cm_managed ? most(agreed_->ird) : std::min(a.max_dest_rd_atomic, most(agreed_->ird));
 }
 
 std::optional<uint64_t> RcTransport::abandon_receive() {

@@ -25,6 +25,7 @@ class RcTransport final : public Transport,
   void drop(engine::Token& token, bool abort) override;
   void stopped(engine::Token&) override { peer_gone_ = giving_up_ = false; }
   std::optional<uint64_t> abandon_receive() override;
+  void tell_agreed(QpAttributes& attributes) const override;
 
  private:
   // rdmap::Consumer
@@ -42,7 +43,13 @@ class RcTransport final : public Transport,
 
   void await_lost_peer(engine::Token& token);
 
+  struct ReadLimits {
+    uint16_t ird;
+    uint16_t ord;
+  };
+
   engine::StreamDriver* driver_ = nullptr;  // owned by the engine
+  std::optional<ReadLimits> agreed_;        // with the peer of the connection
   engine::Token* token_ = nullptr;          // of the turn that calls into the stream
   bool peer_gone_ = false;                  // IB-style: the stream is over and the program not told
   bool giving_up_ = false;                  // and the time runs until a request finds out

@@ -39,6 +39,9 @@ class Transport {
   // The queue pair is in error, or reset: requests of the program's are not looked at any more, nor
   // its receives.
   virtual void stopped(engine::Token& token) = 0;
+  // In place of what the program asked for, what its peer and it agreed on; nothing changes where
+  // there is no connection.
+  virtual void tell_agreed(QpAttributes&) const {}
   // wr_id of the receive that a half-arrived message holds.
   virtual std::optional<uint64_t> abandon_receive() = 0;
 };

@@ -11,11 +11,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/abi/sleeper.h"
 
 // For calls that return an errno value, and for those that return an object.
 #define EXPECT_REFUSED(error, call) EXPECT_EQ(call, error)
@@ -146,22 +147,6 @@ inline ibv_wc next_completion(ibv_cq* cq) {
   wc.status = IBV_WC_GENERAL_ERR;
   wc.wr_id = ~uint64_t{0};
   return wc;
-}
-
-// Waits until a thread of this process sleeps in the kernel; false when it is `done` before.
-inline bool falls_asleep(const std::atomic<pid_t>& thread, const std::atomic<bool>& done) {
-  while (!done.load()) {
-    if (thread.load() != 0) {
-      std::ifstream stat{"/proc/self/task/" + std::to_string(thread.load()) + "/stat"};
-      std::string line;
-      std::getline(stat, line);
-      // "tid (name) S ...": the name may have anything in it.
-      const size_t end = line.rfind(')');
-      if (end != std::string::npos && line.compare(end, 3, ") S") == 0) return true;
-    }
-    std::this_thread::yield();
-  }
-  return false;
 }
 
 // Runs `call` in a thread; once that sleeps, does what wakes it.

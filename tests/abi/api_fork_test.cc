@@ -1,9 +1,9 @@
 // fork(2): the child's copy of the parent's objects is dead and says so; a device of its own works
 // (design.md 6).
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/abi/api_fixture.h"
+#include "tests/abi/in_child.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define WEFT_TSAN 1
@@ -15,21 +15,6 @@
 
 namespace weft::test {
 namespace {
-
-// Runs `child` in a child process; its result is the line of the check that failed, or 0.
-template <class Child>
-int in_child(Child&& child) {
-  const pid_t pid = fork();
-  if (pid == 0) _exit(child());
-  int status = 0;
-  EXPECT_EQ(waitpid(pid, &status, 0), pid);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-// Which check failed, in the eight bits that an exit code has.
-#define CHECK_IN_CHILD(n, condition) \
-  do {                               \
-    if (!(condition)) return n;      \
-  } while (false)
 
 class ForkTest : public PairTest {
  protected:

@@ -122,6 +122,121 @@ TEST_F(MemoryTest, WindowTypes) {
   EXPECT_NO_OBJECT(EINVAL, ibv_alloc_mw(pd.get(), static_cast<ibv_mw_type>(3)));
 }
 
+class WindowTest : public PairTest {
+ protected:
+  int bind(const Side& by, ibv_mw* mw, uint32_t key, uint64_t wr_id) {
+    ibv_send_wr wr{};
+    wr.wr_id = wr_id;
+    wr.opcode = IBV_WR_BIND_MW;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.bind_mw = {
+        mw, key, {a.mr.get(), a.address(), 4096, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ}};
+    return by.post(wr);
+  }
+  // What b gets when it writes through `key`.
+  ibv_wc_status write_by(uint32_t key) {
+    ibv_sge from = b.sge(0, 8);
+    ibv_send_wr wr{};
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.sg_list = &from;
+    wr.num_sge = 1;
+    wr.wr.rdma = {.remote_addr = a.address(), .rkey = key};
+    EXPECT_EQ(b.post(wr), 0);
+    return next_completion(b.cq.get()).status;
+  }
+  // One Write over the connection: it is there.
+  void connected() { ASSERT_EQ(write_by(a.mr->rkey), IBV_WC_SUCCESS); }
+};
+
+// In SQD requests wait, and the program may give up what they are about.
+TEST_F(WindowTest, ABindThatWaitsWhileItsWindowGoes) {
+  connected();
+  ibv_mw* mw = ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2);
+  ASSERT_NE(mw, nullptr);
+  ASSERT_EQ(to_state(a.qp.get(), IBV_QPS_SQD), 0);
+  const uint32_t key = ibv_inc_rkey(mw->rkey);
+  ASSERT_EQ(bind(a, mw, key, 7), 0);
+  EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  ASSERT_EQ(to_state(a.qp.get(), IBV_QPS_RTS), 0);
+  const ibv_wc wc = next_completion(a.cq.get());
+  EXPECT_EQ(wc.wr_id, 7U);
+  EXPECT_EQ(wc.status, IBV_WC_MW_BIND_ERR) << ibv_wc_status_str(wc.status);
+  EXPECT_EQ(ibv_dereg_mr(a.mr.release()), 0) << "nothing opens on it";
+}
+
+// The peer of another queue pair is asked, for the bind that failed has ended its own.
+TEST_F(WindowTest, TheKeyOfAWindowThatIsGoneIsDead) {
+  connected();
+  ibv_mw* mw = ibv_alloc_mw(pd.get(), IBV_MW_TYPE_1);
+  ASSERT_NE(mw, nullptr);
+  ASSERT_EQ(to_state(a.qp.get(), IBV_QPS_SQD), 0);
+  ibv_mw_bind request{};
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.bind_info = {a.mr.get(), a.address(), 4096, IBV_ACCESS_REMOTE_WRITE};
+  ASSERT_EQ(ibv_bind_mw(a.qp.get(), mw, &request), 0);
+  const uint32_t key = mw->rkey;
+  EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  ASSERT_EQ(to_state(a.qp.get(), IBV_QPS_RTS), 0);
+  EXPECT_EQ(next_completion(a.cq.get()).status, IBV_WC_MW_BIND_ERR);
+  fill(a.memory.data(), 8, 1);
+  fill(b.memory.data(), 8, 2);
+  EXPECT_NE(write_by(key), IBV_WC_SUCCESS);
+  EXPECT_TRUE(filled(a.memory.data(), 8, 1)) << "the peer wrote through it";
+}
+
+// The region goes first: busy only while a window is bound.
+TEST_F(WindowTest, ABindThatWaitsWhileItsRegionGoes) {
+  connected();
+  const Owned<ibv_mw> mw{ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2)};
+  ASSERT_NE(mw, nullptr);
+  ASSERT_EQ(to_state(a.qp.get(), IBV_QPS_SQD), 0);
+  ASSERT_EQ(bind(a, mw.get(), ibv_inc_rkey(mw->rkey), 7), 0);
+  EXPECT_EQ(ibv_dereg_mr(a.mr.release()), 0);
+  ASSERT_EQ(to_state(a.qp.get(), IBV_QPS_RTS), 0);
+  EXPECT_EQ(next_completion(a.cq.get()).status, IBV_WC_MW_BIND_ERR);
+}
+
+// Each of two queue pairs has one waiting; the window goes when the first was carried out.
+TEST_F(WindowTest, BindsThatWaitOnTwoQueuePairs) {
+  connected();
+  ibv_mw* mw = ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2);
+  ASSERT_NE(mw, nullptr);
+  const uint32_t first = ibv_inc_rkey(mw->rkey);
+  ASSERT_EQ(to_state(a.qp.get(), IBV_QPS_SQD), 0);
+  ASSERT_EQ(to_state(b.qp.get(), IBV_QPS_SQD), 0);
+  ASSERT_EQ(bind(a, mw, first, 7), 0);
+  ASSERT_EQ(bind(b, mw, ibv_inc_rkey(first), 8), 0);
+  ASSERT_EQ(to_state(a.qp.get(), IBV_QPS_RTS), 0);
+  EXPECT_EQ(next_completion(a.cq.get()).status, IBV_WC_SUCCESS);
+  EXPECT_REFUSED(EBUSY, ibv_dereg_mr(a.mr.get()));
+  EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  ASSERT_EQ(to_state(b.qp.get(), IBV_QPS_RTS), 0);
+  const ibv_wc wc = next_completion(b.cq.get());
+  EXPECT_EQ(wc.wr_id, 8U);
+  EXPECT_EQ(wc.status, IBV_WC_MW_BIND_ERR);
+  EXPECT_EQ(ibv_dereg_mr(a.mr.release()), 0);
+}
+
+TEST_F(MemoryTest, NoAddressHandleLeadsFromOneFamilyToAnother) {
+  ibv_ah_attr attr{};
+  attr.port_num = 1;
+  attr.is_global = 1;
+  ibv_gid own{};
+  ASSERT_EQ(ibv_query_gid(context.get(), 1, 0, &own), 0);
+  const bool ipv4 = own.raw[10] == 0xff;
+  const ibv_gid v4{.raw = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 9}};
+  const ibv_gid v6{.raw = {0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9}};
+  attr.grh.dgid = ipv4 ? v6 : v4;
+  testing::internal::CaptureStderr();
+  EXPECT_NO_OBJECT(EINVAL, ibv_create_ah(pd.get(), &attr));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find(ipv4 ? "2001:db8::9" : "192.0.2.9"), std::string::npos) << said;
+  attr.grh.dgid = ipv4 ? v4 : v6;
+  const Owned<ibv_ah> ah{ibv_create_ah(pd.get(), &attr)};
+  EXPECT_NE(ah, nullptr);
+}
+
 TEST_F(MemoryTest, AddressesThatLeadNowhere) {
   ibv_ah_attr attr{};
   attr.port_num = 1;

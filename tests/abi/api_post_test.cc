@@ -44,6 +44,117 @@ TEST_F(RefusalTest, TooEarly) {
   EXPECT_REFUSED(EINVAL, post_send(send));
 }
 
+// Of the sentences of `post`, which is refused, the first one that has all of `words` in it.
+template <class Post>
+void expect_says(Post&& post, std::initializer_list<const char*> words) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(post(), EINVAL);
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* word : words)
+    EXPECT_NE(said.find(word), std::string::npos) << word << ": " << said;
+}
+
+// Level warning has the first of each kind: this needs a process that has said none.
+void each_refusal_says_which_limit() {
+  const Owned<ibv_context> context = open_device();
+  const Owned<ibv_pd> pd{ibv_alloc_pd(context.get())};
+  const Owned<ibv_cq> cq{ibv_create_cq(context.get(), 100, nullptr, nullptr, 0)};
+  const auto make = [&](ibv_qp_type type, auto change) {
+    ibv_qp_init_attr attr = rc_attributes(cq.get());
+    attr.qp_type = type;
+    change(attr);
+    return Owned<ibv_qp>{ibv_create_qp(pd.get(), &attr)};
+  };
+  const auto nothing = [](auto&) {};
+  const Owned<ibv_qp> qp = make(IBV_QPT_RC, nothing);
+  const Owned<ibv_qp> ud = make(IBV_QPT_UD, nothing);
+  std::array<uint8_t, 128> data{};
+  std::array<ibv_sge, 31> sges{};
+  for (ibv_sge& s : sges) s = {.addr = reinterpret_cast<uintptr_t>(data.data()), .length = 1};
+  const auto send = [&](ibv_qp* to, auto change) {
+    return [&sges, to, change] {
+      ibv_send_wr wr{};
+      wr.opcode = IBV_WR_SEND;
+      wr.sg_list = sges.data();
+      wr.num_sge = 1;
+      change(wr);
+      ibv_send_wr* bad = nullptr;
+      return ibv_post_send(to, &wr, &bad);
+    };
+  };
+  const auto receive = [&](ibv_qp* to, int count) {
+    return [&sges, to, count] {
+      ibv_recv_wr wr{};
+      wr.sg_list = sges.data();
+      wr.num_sge = count;
+      ibv_recv_wr* bad = nullptr;
+      return ibv_post_recv(to, &wr, &bad);
+    };
+  };
+  expect_says(receive(qp.get(), 1), {"RESET", "INIT"});
+  expect_says(send(qp.get(), nothing), {"RESET", "RTS"});
+  ASSERT_EQ(to_init(qp.get()), 0);
+  ASSERT_EQ(to_rtr(qp.get(), 0x345601), 0);
+  ASSERT_EQ(to_rts(qp.get()), 0);
+  expect_says(receive(qp.get(), 5), {"5 segments", "at most 4", "max_recv_sge"});
+  const auto five = send(qp.get(), [](auto& w) { w.num_sge = 5; });
+  expect_says(five, {"5 segments", "at most 4", "max_send_sge"});
+  expect_says(send(qp.get(),
+                   [&](auto& w) {
+                     sges[0].length = 65;
+                     w.send_flags = IBV_SEND_INLINE;
+                   }),
+              {"65 bytes", "at most 64", "max_inline_data"});
+  expect_says(send(qp.get(),
+                   [&](auto& w) {
+                     sges[0].length = sges[1].length = 1U << 31;
+                     w.num_sge = 2;
+                   }),
+              {"4294967296 bytes", "at most 2147483648"});
+  expect_says(send(qp.get(),
+                   [&](auto& w) {
+                     sges[0].length = 7;
+                     w.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+                   }),
+              {"7 bytes", "needs 8"});
+  expect_says(send(qp.get(), [](auto& w) { w.opcode = static_cast<ibv_wr_opcode>(77); }), {"77"});
+  expect_says(send(ud.get(), nothing), {"address handle"});
+  // Again and again: nothing is said of it at this level.
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(five(), EINVAL);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+
+  const auto not_made = [&](auto change) {
+    return [&make, change] { return make(IBV_QPT_RC, change) == nullptr ? errno : 0; };
+  };
+  expect_says(not_made([](auto& a) { a.cap.max_send_wr = 16385; }),
+              {"max_send_wr is 16385", "16384"});
+  expect_says(not_made([](auto& a) { a.cap.max_recv_wr = 16386; }),
+              {"max_recv_wr is 16386", "16384"});
+  expect_says(not_made([](auto& a) { a.cap.max_send_sge = 31; }), {"max_send_sge is 31", "30"});
+  expect_says(not_made([](auto& a) { a.cap.max_recv_sge = 32; }), {"max_recv_sge is 32", "30"});
+
+  const Owned<ibv_qp> other = make(IBV_QPT_RC, nothing);
+  ASSERT_EQ(to_init(other.get()), 0);
+  expect_says(
+      [&] {
+        ibv_qp_attr attr = rtr_attributes(context.get(), 0x345601);
+        attr.max_dest_rd_atomic = 17;
+        return ibv_modify_qp(other.get(), &attr, kRtrMask);
+      },
+      {"max_dest_rd_atomic is 17", "0 to 16"});
+}
+
+TEST(Refusals, SayWhichLimitWithBothNumbers) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        each_refusal_says_which_limit();
+        std::exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST_F(RefusalTest, Requests) {
   make_ready();
   std::array<uint8_t, 128> data;

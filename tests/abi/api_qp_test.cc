@@ -266,6 +266,24 @@ TEST_F(SrqTest, Limits) {
   EXPECT_EQ(a.srq_limit, 5U);
 }
 
+// ibv_create_qp(3): max_recv_wr and max_recv_sge "are ignored ... if the QP is to be associated
+// with an SRQ".
+TEST_F(SrqTest, AQueuePairThatHasOneHasNoReceiveLimitsOfItsOwn) {
+  const Owned<ibv_srq> srq{create_srq(1, 1)};
+  ASSERT_NE(srq, nullptr);
+  for (const auto& [wr, sge] : {std::pair{16385U, 1U}, {1U, 31U}, {1U << 31, 1U << 31}}) {
+    ibv_qp_init_attr attr = rc_attributes(cq.get());
+    attr.cap.max_recv_wr = wr;
+    attr.cap.max_recv_sge = sge;
+    EXPECT_NO_OBJECT(EINVAL, ibv_create_qp(pd.get(), &attr));
+    attr.srq = srq.get();
+    const Owned<ibv_qp> qp{ibv_create_qp(pd.get(), &attr)};
+    EXPECT_NE(qp, nullptr) << wr << " and " << sge;
+    EXPECT_EQ(attr.cap.max_recv_wr, 0U);
+    EXPECT_EQ(attr.cap.max_recv_sge, 0U);
+  }
+}
+
 TEST_F(SrqTest, OtherTypes) {
   ibv_srq_init_attr_ex a{};
   a.attr = {.max_wr = 4, .max_sge = 1};

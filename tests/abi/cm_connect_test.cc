@@ -111,6 +111,10 @@ TEST_F(CmConnect, ReadDepthsAreNegotiated) {
   ASSERT_EQ(ibv_query_qp(server->qp, &a, IBV_QP_MAX_QP_RD_ATOMIC, &init), 0);
   EXPECT_EQ(a.max_rd_atomic, 2);
   EXPECT_EQ(a.max_dest_rd_atomic, 5);
+  // It asked for 9 before its peer could say that it serves 5.
+  ASSERT_EQ(ibv_query_qp(client->qp, &a, IBV_QP_MAX_QP_RD_ATOMIC, &init), 0);
+  EXPECT_EQ(a.max_rd_atomic, 5);
+  EXPECT_EQ(a.max_dest_rd_atomic, established->param.conn.responder_resources);
 }
 
 TEST_F(CmConnect, MoreReadsThanTheDeviceServesAreRefused) {

@@ -47,7 +47,7 @@ class Ports {
 // What the heap may grow by without anything being lost: malloc counts what threads keep in their
 // caches as given out, and queues and tables grow with the largest crowd that they have seen.
 inline constexpr size_t kHeapNoise = 131'072;
-inline constexpr size_t kHeapOfPort = 16'384;
+inline constexpr size_t kHeapOfPort = 24'576;
 
 struct Counts {
   size_t descriptors;  // without those of ports

@@ -36,7 +36,7 @@ class TwoHosts {
            enter_near();
   }
   // Afterwards this thread is near.
-  bool narrow(int mtu) const {
+  bool set_mtu(int mtu) const {
     const std::string set = "ip link set wire mtu " + std::to_string(mtu);
     return enter_far() && run(set) && enter_near() && run(set);
   }

@@ -42,7 +42,8 @@ device::Device one_address() {
 // A queue pair that has been told of nobody, and a peer that asks for it.
 class Parked {
  public:
-  Parked() : here_(*adapter(), one_address()), pd_(here_), cq_(here_, 16, nullptr, nullptr, false) {
+  Parked()
+      : here_(**adapter(), one_address()), pd_(here_), cq_(here_, 16, nullptr, nullptr, false) {
     verbs::QpInit init{
         .context = &here_,
         .pd = &pd_,

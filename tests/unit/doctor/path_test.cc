@@ -91,7 +91,7 @@ constexpr const char* kSkip = "no namespaces and firewalls can be made here";
 TEST(Path, AGoodOne) {
   const auto report = apart([]() -> std::optional<std::vector<Finding>> {
     const test::TwoHosts hosts;
-    if (!hosts.made() || !hosts.narrow(9000)) return std::nullopt;
+    if (!hosts.made() || !hosts.set_mtu(9000)) return std::nullopt;
     return examine_far(hosts, kFar);
   });
   if (!report) GTEST_SKIP() << kSkip;
@@ -107,7 +107,7 @@ TEST(Path, AGoodOne) {
 TEST(Path, OneOfIpv6DropsLargePackets) {
   const auto report = apart([]() -> std::optional<std::vector<Finding>> {
     const test::TwoHosts hosts;
-    if (!hosts.made() || !hosts.narrow(9000) ||
+    if (!hosts.made() || !hosts.set_mtu(9000) ||
         !hosts.filter_far(test::TwoHosts::Hook::input, "meta length \\> 4000 drop")) {
       return std::nullopt;
     }
@@ -154,7 +154,7 @@ TEST(Path, ItsMiddleSaysWhatItDrops) {
 TEST(Path, OneWayDropsLargePackets) {
   const auto report = apart([]() -> std::optional<std::vector<Finding>> {
     const test::TwoHosts hosts;
-    if (!hosts.made() || !hosts.narrow(9000) ||
+    if (!hosts.made() || !hosts.set_mtu(9000) ||
         !hosts.filter_far(test::TwoHosts::Hook::input, "meta length \\> 1400 drop")) {
       return std::nullopt;
     }

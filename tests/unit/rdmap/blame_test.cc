@@ -115,6 +115,20 @@ TEST_F(Blame, TheOldestRequestWhereNoReadIsNamed) {
   EXPECT_EQ(blamed(header), (std::vector{Status::remote_access, kFlushed, kFlushed, kFlushed}));
 }
 
+// A responder of InfiniBand calls an atomic's misaligned address an invalid request.
+TEST_F(Blame, AnAtomicThatCannotBe) {
+  host_.post({.wr_id = ++posted_,
+              .operation = Operation::fetch_add,
+              .signaled = true,
+              .remote_stag = Stag{7},
+              .remote_to = TaggedOffset{4}},
+             {test::segment(host_, memory_)});
+  while (path_.ready()) EXPECT_TRUE(path_.write_fpdu(writer_, batch_));
+  const auto header = test::untagged({.op = wire::Opcode::atomic_request, .qn = 1, .msn = 3});
+  EXPECT_EQ(blamed(header, term::kOperationCatastrophicStream),
+            (std::vector{kFlushed, kFlushed, kFlushed, kFlushed, Status::remote_invalid_request}));
+}
+
 TEST_F(Blame, TheOldestRequestWithoutAnyHeader) {
   EXPECT_EQ(blamed({}, term::kMpaCrc), (std::vector{Status::fatal, kFlushed, kFlushed, kFlushed}));
 }

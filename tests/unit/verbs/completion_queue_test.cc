@@ -32,7 +32,7 @@ class CompletionQueueTest : public VerbsTest {
     pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
     return ::poll(&p, 1, 0) == 1;
   }
-  CompletionChannel channel{context};
+  CompletionChannel channel{adapter()};
 };
 
 TEST_F(CompletionQueueTest, InOrderThroughManyRounds) {

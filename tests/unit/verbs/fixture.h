@@ -18,9 +18,9 @@ using test::Buffer;
 using test::pattern;
 
 inline Adapter& adapter() {
-  Adapter* a = Adapter::get([] { return std::unique_ptr<BringUp>{}; });
-  if (a == nullptr) std::abort();  // no descriptors left: nothing here could work
-  return *a;
+  const auto a = Adapter::get([] { return std::unique_ptr<BringUp>{}; });
+  if (!a.ok()) std::abort();  // no descriptors left: nothing here could work
+  return **a;
 }
 
 class VerbsTest : public ::testing::Test {

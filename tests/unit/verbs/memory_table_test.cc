@@ -201,14 +201,15 @@ TEST_F(MemoryTableTest, IndicesAreUsedAgainAfterALongRest) {
   for (int i = 0; i < 100'000; ++i) {
     const auto w = table.reserve_window();
     ASSERT_TRUE(w.ok());
-    if (i == 0) first = w->value() >> 8;
+    const uint32_t index = w->stag.value() >> 8;
+    if (i == 0) first = index;
     if (i < 65'536) {
-      ASSERT_TRUE(indices.insert(w->value() >> 8).second) << i;
+      ASSERT_TRUE(indices.insert(index).second) << i;
     } else if (i == 65'536) {
-      EXPECT_EQ(w->value() >> 8, first) << "the one that rested longest";
+      EXPECT_EQ(index, first) << "the one that rested longest";
     }
-    indices.insert(w->value() >> 8);
-    table.release_window(*w);
+    indices.insert(index);
+    table.release_window(w->stag);
   }
   EXPECT_EQ(indices.size(), 65'536U);
 }
@@ -219,14 +220,17 @@ class Windows : public MemoryTableTest {
  protected:
   Windows() : region(add(memory, access::kLocalWrite | access::kMwBind)) {}
   ~Windows() override { EXPECT_TRUE(table.remove(region).ok()); }
-  void bind(Stag old, Stag fresh, uint64_t offset, uint64_t length) {
+  Outcome<Ok> try_bind(WindowId id, Stag old, Stag fresh, uint64_t offset, uint64_t length) {
     const Region bounds{.base = memory.data() + offset,
                         .iova = 0x5000,
                         .length = length,
                         .access = access::kRemoteRead,
                         .pd = &pd,
                         .parent = region};
-    EXPECT_TRUE(table.bind_window(old, fresh, bounds).ok());
+    return table.bind_window(id, old, fresh, bounds);
+  }
+  void bind(const Window& w, Stag old, Stag fresh, uint64_t offset, uint64_t length) {
+    EXPECT_TRUE(try_bind(w.id, old, fresh, offset, length).ok());
   }
   Region* region;
 };
@@ -234,20 +238,21 @@ class Windows : public MemoryTableTest {
 TEST_F(Windows, BoundReboundAndUnbound) {
   const auto first = table.reserve_window();
   ASSERT_TRUE(first.ok());
-  EXPECT_EQ(table.find(*first), nullptr) << "it opens on nothing yet";
-  bind(*first, *first, 100, 50);
-  ASSERT_NE(table.find(*first), nullptr);
-  EXPECT_EQ(*table.find(*first)->resolve(0x5000, 50, access::kRemoteRead), memory.data() + 100);
+  const Stag first_stag = first->stag;
+  EXPECT_EQ(table.find(first_stag), nullptr) << "it opens on nothing yet";
+  bind(*first, first_stag, first_stag, 100, 50);
+  ASSERT_NE(table.find(first_stag), nullptr);
+  EXPECT_EQ(*table.find(first_stag)->resolve(0x5000, 50, access::kRemoteRead), memory.data() + 100);
 
-  const Stag second = MemoryTable::next_key(*first);
-  EXPECT_EQ(second.value() >> 8, first->value() >> 8);
-  EXPECT_NE(second, *first);
-  bind(*first, second, 200, 50);
-  EXPECT_EQ(table.find(*first), nullptr);
+  const Stag second = MemoryTable::next_key(first_stag);
+  EXPECT_EQ(second.value() >> 8, first_stag.value() >> 8);
+  EXPECT_NE(second, first_stag);
+  bind(*first, first_stag, second, 200, 50);
+  EXPECT_EQ(table.find(first_stag), nullptr);
   EXPECT_EQ(table.find(second)->base, memory.data() + 200);
 
   const Stag third = MemoryTable::next_key(second);
-  bind(second, third, 0, 0);
+  bind(*first, second, third, 0, 0);
   EXPECT_EQ(table.find(second), nullptr);
   EXPECT_EQ(table.find(third), nullptr);
   table.release_window(third);
@@ -261,14 +266,14 @@ TEST_F(Windows, KeysWrapWithinTheirByte) {
 TEST_F(Windows, ARegionWithWindowsStays) {
   const auto w = table.reserve_window();
   ASSERT_TRUE(w.ok());
-  bind(*w, *w, 0, 10);
+  bind(*w, w->stag, w->stag, 0, 10);
   const auto busy = table.remove(region);
   ASSERT_FALSE(busy.ok());
   EXPECT_EQ(busy.error(), Errc::busy);
   EXPECT_EQ(table.find(region->stag), region);
   EXPECT_FALSE(table.replace(region, pd, memory.data(), 10, 0, 0).ok());
-  table.release_window(*w);
-  EXPECT_EQ(table.find(*w), nullptr);
+  table.release_window(w->stag);
+  EXPECT_EQ(table.find(w->stag), nullptr);
 }
 
 // Threads that take regions back wait until no holder uses them any more; a bind that looked the
@@ -281,14 +286,14 @@ TEST_F(MemoryTableTest, NoWindowOpensOnARegionThatIsGoing) {
   const auto bind = [&] {
     const Region bounds{
         .base = memory.data(), .length = 10, .pd = &pd, .window = true, .parent = region};
-    bound = table.bind_window(*w, *w, bounds);
+    bound = table.bind_window(w->id, w->stag, w->stag, bounds);
   };
   region = add(memory, access::kLocalWrite | access::kMwBind);
   while_quiescing = bind;
   ASSERT_TRUE(table.remove(region).ok());
   ASSERT_TRUE(bound.has_value());
   EXPECT_FALSE(bound->ok());
-  EXPECT_EQ(table.find(*w), nullptr);
+  EXPECT_EQ(table.find(w->stag), nullptr);
 
   region = add(memory, access::kLocalWrite | access::kMwBind);
   while_quiescing = bind;
@@ -296,18 +301,18 @@ TEST_F(MemoryTableTest, NoWindowOpensOnARegionThatIsGoing) {
   ASSERT_TRUE(fresh.ok());
   EXPECT_FALSE(bound->ok());
   ASSERT_TRUE(table.remove(*fresh).ok());
-  table.release_window(*w);
+  table.release_window(w->stag);
 }
 
 // Each bind leaves the window before it behind, which a holder cannot free.
 TEST_F(Windows, OldOnesAreFreedOnTheWay) {
   const auto first = table.reserve_window();
   ASSERT_TRUE(first.ok());
-  Stag stag = *first;
+  Stag stag = first->stag;
   size_t most = 0;
   for (int i = 0; i < 10'000; ++i) {
     const Stag fresh = MemoryTable::next_key(stag);
-    bind(stag, fresh, 0, 10);
+    bind(*first, stag, fresh, 0, 10);
     stag = fresh;
     table.tidy();
     most = std::max(most, table.retired());
@@ -321,11 +326,56 @@ TEST_F(Windows, OldOnesAreFreedOnTheWay) {
 TEST_F(Windows, AnInvalidatedWindowLetsItsRegionGo) {
   const auto w = table.reserve_window();
   ASSERT_TRUE(w.ok());
-  bind(*w, *w, 0, 10);
-  EXPECT_TRUE(table.invalidate(*w).ok());
-  EXPECT_EQ(table.find(*w), nullptr);
+  bind(*w, w->stag, w->stag, 0, 10);
+  EXPECT_TRUE(table.invalidate(w->stag).ok());
+  EXPECT_EQ(table.find(w->stag), nullptr);
   EXPECT_EQ(region->windows.load(), 0U);
-  table.release_window(*w);
+  table.release_window(w->stag);
+}
+
+// A bind waits in a send queue while the program deallocates its window, and the index goes to
+// another one, or to a region.
+TEST_F(Windows, ABindThatComesAfterItsWindowFails) {
+  const auto w = table.reserve_window();
+  ASSERT_TRUE(w.ok());
+  const Stag fresh = MemoryTable::next_key(w->stag);
+  table.release_window(w->stag);
+  EXPECT_FALSE(try_bind(w->id, w->stag, fresh, 0, 10).ok());
+  EXPECT_EQ(table.find(fresh), nullptr);
+  EXPECT_EQ(region->windows.load(), 0U);
+
+  const auto at_its_index = [&](Stag s) { return s.value() >> 8 == w->stag.value() >> 8; };
+  std::optional<Window> next;
+  for (int i = 0; i < 70'000 && !next; ++i) {
+    const auto another = table.reserve_window();
+    ASSERT_TRUE(another.ok());
+    if (at_its_index(another->stag)) {
+      next = *another;
+    } else {
+      table.release_window(another->stag);
+    }
+  }
+  ASSERT_TRUE(next.has_value());
+  bind(*next, next->stag, next->stag, 100, 20);
+  EXPECT_FALSE(try_bind(w->id, w->stag, fresh, 0, 10).ok());
+  EXPECT_FALSE(try_bind(w->id, w->stag, fresh, 0, 0).ok()) << "nor is it another's to unbind";
+  ASSERT_NE(table.find(next->stag), nullptr);
+  EXPECT_EQ(table.find(next->stag)->base, memory.data() + 100);
+  table.release_window(next->stag);
+
+  Region* another = nullptr;
+  for (int i = 0; i < 70'000 && another == nullptr; ++i) {
+    Region* r = add(memory, access::kLocalWrite);
+    if (at_its_index(r->stag)) {
+      another = r;
+    } else {
+      ASSERT_TRUE(table.remove(r).ok());
+    }
+  }
+  ASSERT_NE(another, nullptr);
+  EXPECT_FALSE(try_bind(w->id, w->stag, fresh, 0, 10).ok());
+  EXPECT_EQ(table.find(another->stag), another);
+  ASSERT_TRUE(table.remove(another).ok());
 }
 
 // One thread registers and deregisters, others look up, as engine holders do.

@@ -83,7 +83,7 @@ TEST_F(QueuePairTest, AReservedNumberIsNobodys) {
   ASSERT_TRUE(number.ok());
   auto h = engine.hold();
   EXPECT_EQ(adapter().find(h.token(), *number), nullptr);
-  adapter().release_number(h.token(), *number);
+  adapter().release_number(h.token(), *number, false);
 }
 
 // Posting frees what earlier binds have left behind.
@@ -98,12 +98,13 @@ TEST_F(QueuePairTest, ManyBindsLeaveLittleBehind) {
   auto qp = make();
   to_rts(*qp);
   connect(*qp);
-  Stag stag = *window;
+  Stag stag = window->stag;
   for (int i = 0; i < 3000; ++i) {
     const Stag fresh = MemoryTable::next_key(stag);
     QueuePair::Posting posting{*qp};
     ASSERT_TRUE(posting
-                    .add_bind({.old_stag = stag,
+                    .add_bind({.window = window->id,
+                               .old_stag = stag,
                                .fresh_stag = fresh,
                                .lkey = (*region)->stag,
                                .address = reinterpret_cast<uintptr_t>(memory.data()),
