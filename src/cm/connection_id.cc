@@ -47,10 +47,10 @@ int ConnectionId::bind_socket(const port::Address& at) {
     if (bound.error().code == EADDRINUSE && at.port() != 0) say_tcp_port_taken(at);
     return bound.error().code;
   }
+  any_port_ = at.port() == 0;  // before `at`, which may be source_ itself, gets one
   bound_ = std::move(*bound);
   source_ = at;
   source_.set_port(bound_.local().port());
-  any_port_ = at.port() == 0;
   return 0;
 }
 

@@ -237,6 +237,9 @@ bool Dial::fall_back(Token& token, bool no_reply_came) {
            plan_.offer.revision == 1 ? "with MPA revision 1" : "without weft's extension");
   token.engine().rewatch(token, *this, -1, false, false);
   tcp_.close();
+  // The peer may still have the connection that was closed: a SYN between the same ports would be
+  // taken for one of it.
+  if (plan_.any_port) plan_.from.set_port(0);
   connect(token, {});
   return true;
 }

@@ -142,7 +142,7 @@ class KeepingTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             options = paper.parse(["--weft", str(example.WEFT), "--version-of-weft", "1", "-o", f"{folder}/r.jsonl", "--quick"])
             made = paper.bench_step(options, "sweep", "nothing", "rc", "--only", "no-such-case")
-            self.assertIn("no case is named so", made.run(0))
+            self.assertIn("no case is called", made.run(0))
 
     def test_a_line_that_a_killed_writer_left_is_ended(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -216,7 +216,7 @@ def refused(scene):
     for words, why in ((("--transport", "udp"), "--transport uc"), (("--blocks", 12), "powers of two"),
                        (("--streams", 3, "--static", "127.0.0.2"), "one for each stream"), (("--udp-port", 80), "WEFT_UC_PORT")):
         process = scene.start([weft, "stream", "recv", "--port", 0, "--static", "127.0.0.1", "--duration", 20, *words])
-        process.end(status=1)
+        process.end(status=2)
         check(any(why in line for line in process.errors), f"no '{why}' in {process.errors}")
     expect(scene, free_port())
     sender = scene.send("uc", "--packets", 1)

@@ -390,7 +390,7 @@ def _(t):
 
 
 @case("request.twice", "5044 7.1.2", "Behind the Request there are FPDUs only",
-      ("closed", "Terminate 2/0/02, closed", "Terminate 2/0/03, closed"), options={"WEFT_CRC_FIRST": "on"},
+      ("closed", "Terminate 2/0/02, closed", "Terminate 2/0/03, closed"),
       weft="Terminate 2/0/02, closed", siw=("Terminate 0/2/05, reset", "siw looks at the header before it has the CRC, and closes "
                                             "over what it has not read"))
 def _(t):
