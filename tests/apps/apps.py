@@ -222,7 +222,7 @@ class Product:
 FINDING = re.compile(r"(?:ERROR|WARNING): \w+Sanitizer:.*|.*: runtime error: .*")
 
 
-UDADDYS_PORT = "7174"
+FIXED_PORTS = {"udaddy": "7174", "dtest": "15828", "dtestx": "15828"}  # of programs that take none
 START_SECONDS = 60  # until a server listens
 
 
@@ -272,8 +272,8 @@ class Process:
             while self.members() < servers and self.process.poll() is None and time.monotonic() < until:
                 time.sleep(0.02)
             return
-        udaddys = UDADDYS_PORT if "udaddy" in map(os.path.basename, words) else None
-        port = next((value for name, value in zip(words, words[1:]) if name in ("-p", "-B") and value.isdigit()), udaddys)
+        fixed = next((FIXED_PORTS[name] for name in map(os.path.basename, words) if name in FIXED_PORTS), None)
+        port = fixed or next((value for name, value in zip(words, words[1:]) if name in ("-p", "-B") and value.isdigit()), None)
         if port:
             self.listens(int(port), until)
 

@@ -1,5 +1,6 @@
 """Which programs are run, with which options, and what makes a run good."""
 
+import os
 import re
 
 import middleware
@@ -81,6 +82,14 @@ def connections():
                good=wants(r"rdma_client: end 0"))
     yield Case("rdma_xclient.rc", "rdma_xserver -p {port} -c r", "rdma_xclient -s {addr} -p {port} -c r",
                good=wants(r"end 0"))
+
+
+def udapl():
+    """uDAPL: Writes, Sends and Reads by DAPL's provider that connects by TCP and verbs; dtestx has immediate data and atomics."""
+    environment = (f"DAT_OVERRIDE={os.path.dirname(os.path.abspath(__file__))}/dat.conf",)
+    for name, program in {"dtest.plain": "dtest -P weft -b 65536", "dtest.burst": "dtest -P weft -w -B 100 -b 65536",
+                          "dtestx.plain": "dtestx -P weft"}.items():
+        yield Case(name, program, program + " -h {addr}", good=wants(r"PASSED"), environment=environment)
 
 
 def with_faults():
@@ -170,4 +179,4 @@ def under_sanitizers():
 
 
 def all_cases():
-    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *jumbo(), *connections(), *perftest(), *with_faults(), *middleware.cases()]
+    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *jumbo(), *connections(), *udapl(), *perftest(), *with_faults(), *middleware.cases()]
