@@ -56,7 +56,7 @@ class UcTest(unittest.TestCase):
         self.assertIn("64 KB, CPU of the receiver", result.stdout)
 
     def test_mtu_needs_namespaces(self):
-        self.assertEqual(bench("--mtu", "9000", suite="uc").returncode, 1)
+        self.assertEqual(bench("--mtu", "9000", suite="uc").returncode, 2)
 
 
 class UdTest(unittest.TestCase):

@@ -119,7 +119,7 @@ class KeptTest(unittest.TestCase):
 
     def test_offloads_take_namespaces(self):
         result = bench("--quick", "--offloads", "off", suite="rc")
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 2)
         self.assertIn("--netns", result.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, "namespaces take root")

@@ -82,7 +82,7 @@ class OffloadsTest(unittest.TestCase):
 
     def test_only_between_namespaces(self):
         result = bench("--offloads", "off", "--quick", "--only", "tcp/64K")
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 2)
         self.assertIn("--netns", result.stderr)
 
 

@@ -140,7 +140,7 @@ class OptionsTest(unittest.TestCase):
 
     def test_unknown_case(self):
         result = bench("--only", "swim")
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 2)
         self.assertIn("--list", result.stderr)
 
     def test_size_that_is_none(self):
