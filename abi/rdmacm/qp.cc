@@ -122,8 +122,8 @@ int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) try {
   if (attr->recv_cq == nullptr) attr->recv_cq = id->recv_cq;
   if (id->srq != nullptr && attr->srq == nullptr) attr->srq = id->srq;
   ibv_qp* qp = create_near(*id, *attr);
-  int error = qp == nullptr ? errno : begin(*id, *qp);
-  if (error != 0) {
+  const int error = qp == nullptr ? errno : begin(*id, *qp);
+  if (qp == nullptr || error != 0) {
     if (qp != nullptr) ibv_destroy_qp(qp);
     destroy_cqs(*id);
     return refuse(error);

@@ -28,6 +28,7 @@ std::vector<const CLI::App*> visible_commands(const CLI::App& command) {
 
 std::vector<std::string> names_of(const std::vector<const CLI::App*>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const CLI::App* command : commands) names.push_back(command->get_name());
   return names;
 }
@@ -97,7 +98,7 @@ std::optional<Complaint> unexpected_word(const std::vector<const CLI::App*>& com
 
 // CLI11's own sentences, where they are none.
 std::string sentence_of(const CLI::App& command, const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   constexpr std::string_view kNotConverted = "Could not convert: ";
   if (text.starts_with(kNotConverted)) {
     std::string rest = text.substr(kNotConverted.size());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <thread>
 
 #include "port/tcp_listener.h"
@@ -23,7 +24,7 @@ class NobodyCares final : public DialHandler {
     ++told;
     kind = failure.kind;
   }
-  int told = 0;
+  std::atomic<int> told{0};  // by whoever holds the engine
   DialFailure::Kind kind{};
 };
 
