@@ -91,8 +91,10 @@ int Engine::start_helper() {
     return nullptr;
   };
   const int error = helper_.start(main, start.get());
-  if (error == 0) (void)start.release();
-  return error;
+  if (error != 0) return error;
+  (void)start.release();
+  schedule_.wait_until_begun();
+  return 0;
 }
 
 Engine::~Engine() {

@@ -84,6 +84,12 @@ const Schedule& schedule_at_load() {
 
 void HelperSchedule::begin(const Schedule& maker) {
   helper_.store(static_cast<pid_t>(::syscall(SYS_gettid)), std::memory_order_release);
+  choose(maker);
+  begun_.store(true, std::memory_order_release);
+  begun_.notify_all();
+}
+
+void HelperSchedule::choose(const Schedule& maker) {
   const Schedule& process = schedule_at_load();
   // Refused where the process has lost all of these since; then it keeps what it has.
   if (process.cpus_size > 0 && process.cpus != maker.cpus) {

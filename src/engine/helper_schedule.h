@@ -36,6 +36,9 @@ class HelperSchedule {
   // By the helper, before all else. `maker`: the thread that has made it. Takes the processors that
   // the process had when it was loaded, and the class that is wanted.
   void begin(const Schedule& maker);
+  // By the maker: sleeps until that is done. A maker with a real-time priority that never sleeps
+  // would not let the helper begin on its own processor, where it is made.
+  void wait_until_begun() const { begun_.wait(false, std::memory_order_acquire); }
 
   // Any thread: the calling one relies on the helper. One with a real-time priority may spin on its
   // memory on the helper's processor, so that the helper has to stand above it. One system call,
@@ -46,8 +49,10 @@ class HelperSchedule {
   int priority() const { return priority_.load(std::memory_order_relaxed); }
 
  private:
+  void choose(const Schedule& maker);
   void raise_above(int priority);
 
+  std::atomic<bool> begun_{false};
   std::atomic<pid_t> helper_{0};
   std::atomic<int> priority_{0};
   std::mutex raising_;

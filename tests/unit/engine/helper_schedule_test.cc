@@ -3,8 +3,11 @@
 #include "engine/helper_schedule.h"
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "engine_fixture.h"
@@ -73,6 +76,26 @@ TEST(HelperSchedule, StandsAboveAMakerWithARealTimePriority) {
   EXPECT_EQ(helper.priority, 51);
   // None is above it.
   EXPECT_EQ(of_helper_made_by([] { ASSERT_TRUE(become_fifo(99)); }).priority, 99);
+}
+
+// On one processor, where a maker that never sleeps would keep a helper of its own priority from
+// raising itself.
+TEST(HelperSchedule, StandsThereWhenTheEngineIsMade) {
+  if (!test::real_time_is_allowed()) GTEST_SKIP() << "no real-time priorities are allowed here";
+  std::thread([] {
+    keep_to_one_processor();
+    ASSERT_TRUE(become_fifo(50));
+    std::set<pid_t> before;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+      before.insert(std::stoi(task.path().filename()));
+    const auto engine = std::move(*Engine::create(kNumber));
+    int above = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      const pid_t thread = std::stoi(task.path().filename());
+      if (!before.contains(thread) && schedule_of(thread).priority == 51) ++above;
+    }
+    EXPECT_EQ(above, 1);
+  }).join();
 }
 
 // So that the kernel gives it none for that of its maker.
