@@ -290,7 +290,8 @@ class Process:
 
 
 def run_programs(case, place, product, environment, started):
-    values = {"addr": place.address, "network": place.network, "port": str(free_port()), "folder": product.folder()}
+    values = {"addr": place.address, "network": place.network, "port": str(free_port()), "folder": product.folder(),
+              "sources": os.path.dirname(os.path.abspath(__file__))}
     if case.compiled:
         values["program"] = product.compile(*case.compiled)
     fill = lambda words, side: [w.format(**values, own=place.own(side)) for w in words]

@@ -42,7 +42,8 @@ def transport(case):
 
 
 def shown(words):
-    values = {"addr": "SERVER", "own": "OWN", "port": "P", "folder": "FOLDER", "network": "NETWORK", "program": "PROGRAM"}
+    values = {"addr": "SERVER", "own": "OWN", "port": "P", "folder": "FOLDER", "network": "NETWORK", "program": "PROGRAM",
+              "sources": "tests/apps"}
     return " ".join(w.format(**values) for w in words)
 
 

@@ -7,7 +7,7 @@ class Case:
     """A server and its clients, or a program alone. In commands {addr} is the server's address,
     {own} the address of the one who runs it, {network} the network of both, {port} a port that is free on TCP and UDP,
     {folder} one where anybody may write and both sides see the same, with a program {folder}/rsh that runs commands on the server's
-    side when that is a remote_shell.py {folder}/shell."""
+    side when that is a remote_shell.py {folder}/shell, {sources} the folder of this file."""
 
     def __init__(self, name, server, client=None, clients=1, good=None, server_is_killed=False, seconds=120, stagger=0.0,
                  environment=(), servers=1, compiled=None, needs=(), mtu=None, ipv6=False, full=False):

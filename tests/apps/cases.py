@@ -1,6 +1,5 @@
 """Which programs are run, with which options, and what makes a run good."""
 
-import os
 import re
 
 import middleware
@@ -86,7 +85,7 @@ def connections():
 
 def udapl():
     """uDAPL: Writes, Sends and Reads by DAPL's provider that connects by TCP and verbs; dtestx has immediate data and atomics."""
-    environment = (f"DAT_OVERRIDE={os.path.dirname(os.path.abspath(__file__))}/dat.conf",)
+    environment = ("DAT_OVERRIDE={sources}/dat.conf",)
     for name, program in {"dtest.plain": "dtest -P weft -b 65536", "dtest.burst": "dtest -P weft -w -B 100 -b 65536",
                           "dtestx.plain": "dtestx -P weft"}.items():
         yield Case(name, program, program + " -h {addr}", good=wants(r"PASSED"), environment=environment)
