@@ -2,7 +2,7 @@
 // those it receives.
 
 #include "tests/conformance/peer.h"
-#include "tests/support/wire_examples.h"
+#include "tests/support/spec_example.h"
 
 namespace weft::conformance {
 namespace {
@@ -31,7 +31,7 @@ TEST(Frames, SendAsSiwAcceptedIt) {
   ScriptPeer p(test::script_config(false));
   Named m(p.host, Stag{7}, 0, from_hex("00 00 7f 00 00 00 10 00 11 22 33 44 00 00 00 40"));
   p.host.post({.operation = Operation::send}, {{0, 16, Stag{7}}});
-  EXPECT_EQ(to_hex(p.says_bytes()), to_hex(from_hex(test::kE3Send)));
+  EXPECT_EQ(to_hex(p.says_bytes()), to_hex(test::example("E3 Send")));
 }
 
 TEST(Frames, WriteAsSiwSendsIt) {
@@ -42,15 +42,15 @@ TEST(Frames, WriteAsSiwSendsIt) {
                .remote_stag = Stag{0x55667788},
                .remote_to = TaggedOffset{0x7f0000008000}},
               {{0, 64, Stag{7}}});
-  EXPECT_EQ(to_hex(p.says_bytes()), to_hex(test::e6_write()));
+  EXPECT_EQ(to_hex(p.says_bytes()), to_hex(test::example("E6 Write")));
 }
 
 TEST(Frames, ReadResponseAsSiwAcceptedIt) {
   // E4 is the request, E5 the answer.
   ScriptPeer p(test::script_config(false));
   Named m(p.host, Stag{0x11223344}, 0x7f0000001000, rping_bytes());
-  p.hears_bytes(from_hex(test::kE4ReadRequest));
-  EXPECT_EQ(to_hex(p.says_bytes()), to_hex(test::e5_read_response()));
+  p.hears_bytes(test::example("E4 Read Request"));
+  EXPECT_EQ(to_hex(p.says_bytes()), to_hex(test::example("E5 Read Response")));
 }
 
 TEST(Frames, WriteWithImmediate) {
@@ -62,7 +62,7 @@ TEST(Frames, WriteWithImmediate) {
                .remote_to = TaggedOffset{0x1000},
                .immediate = 0x01020304},
               {{0, 8, Stag{7}}});
-  const Buffer both = test::join({from_hex(test::kE9Write), from_hex(test::kE9Immediate)});
+  const Buffer both = test::join({test::example("E9 Write"), test::example("E9 Immediate")});
   EXPECT_EQ(to_hex(p.says_bytes()), to_hex(both));
 }
 
@@ -71,7 +71,7 @@ TEST(Frames, WriteWithImmediateArrives) {
   ScriptPeer p;
   Named m(p.host, Stag{0x55667700}, 0x1000, Buffer(8));
   p.host.post_receive(4, {});
-  p.hears_bytes(test::join({from_hex(test::kE9Write), from_hex(test::kE9Immediate)}));
+  p.hears_bytes(test::join({test::example("E9 Write"), test::example("E9 Immediate")}));
   EXPECT_EQ(m.memory, test::from_text("weftdata"));
   ASSERT_EQ(p.host.received.size(), 1U);
   EXPECT_EQ(p.host.received[0].arrival.immediate, 0x01020304U);
@@ -86,8 +86,8 @@ TEST(Frames, AtomicAndItsAnswer) {
   const uint64_t old_value = 0x2222;
   std::memcpy(aligned, &old_value, 8);
   p.host.regions[Stag{0x55667700}] = {aligned, 0x2000, 8, 15};
-  p.hears_bytes(from_hex(test::kE10AtomicRequest));
-  EXPECT_EQ(to_hex(p.says_bytes()), to_hex(from_hex(test::kE10AtomicResponse)));
+  p.hears_bytes(test::example("E10 Atomic Request"));
+  EXPECT_EQ(to_hex(p.says_bytes()), to_hex(test::example("E10 Atomic Response")));
   uint64_t now = 0;
   std::memcpy(&now, aligned, 8);
   EXPECT_EQ(now, 0x1111U);
@@ -197,7 +197,7 @@ TEST(Frames, TheUlpWordOfOtherOpcodesIsIgnored) {
 TEST(Frames, ThePadOfSiw) {
   ScriptPeer p(test::script_config(false));
   Named m(p.host, Stag{0x55667788}, 0x7f0000008000, Buffer(64));
-  p.hears_bytes(from_hex(test::kE7Write));
+  p.hears_bytes(test::example("E7 Write"));
   EXPECT_FALSE(p.host.end);
   EXPECT_EQ((Buffer{m.memory.begin(), m.memory.begin() + 28}),
             test::from_text("rdma-ping-0: ABCDEFGHIJKLMNO"));

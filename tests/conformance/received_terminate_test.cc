@@ -2,7 +2,7 @@
 // request that gets it (wire.md 5.5).
 
 #include "tests/conformance/peer.h"
-#include "tests/support/wire_examples.h"
+#include "tests/support/spec_example.h"
 
 namespace weft::conformance {
 namespace {
@@ -157,18 +157,18 @@ TEST(ReceivedTerminate, SiwsWithoutAHeader) {
 
 // wire.md E8 (K): what siw really sent.
 TEST(ReceivedTerminate, TheCapturedFrames) {
-  const auto heard = [](const char* frame) {
+  const auto heard = [](std::string_view example) {
     Requester p(false);
-    p.hears_bytes(test::from_hex(frame));
+    p.hears_bytes(test::example(example));
     EXPECT_TRUE(p.host.end);
     return p.statuses();
   };
-  EXPECT_EQ(heard(test::kE8SiwNoBuffer), "2 receiver-not-ready retry exceeded; 3 flushed; ");
-  EXPECT_EQ(heard(test::kE8WeftNoBuffer), "2 receiver-not-ready retry exceeded; 3 flushed; ");
-  EXPECT_EQ(heard(test::kE8SiwBadCrc), "2 fatal error; 3 flushed; ");
-  EXPECT_EQ(heard(test::kE8SiwOpcode8), "2 remote operation error; 3 flushed; ");
+  EXPECT_EQ(heard("E8 siw no buffer"), "2 receiver-not-ready retry exceeded; 3 flushed; ");
+  EXPECT_EQ(heard("E8 weft no buffer"), "2 receiver-not-ready retry exceeded; 3 flushed; ");
+  EXPECT_EQ(heard("E8 siw bad CRC"), "2 fatal error; 3 flushed; ");
+  EXPECT_EQ(heard("E8 siw opcode 8"), "2 remote operation error; 3 flushed; ");
   // siw reports the read's size as its MSN: then it is the oldest one.
-  EXPECT_EQ(heard(test::kE8SiwBadReadStag), "2 remote access error; 3 flushed; ");
+  EXPECT_EQ(heard("E8 siw bad Read STag"), "2 remote access error; 3 flushed; ");
 }
 
 // wire.md 5.5: the WR blamed: by the read's MSN, else the oldest that is not complete.
@@ -244,7 +244,7 @@ TEST(ReceivedTerminate, SiwsMsnIsTheSizeOfTheRead) {
 }
 
 TEST(ReceivedTerminate, HeadersThatAreCutOffDoNoHarm) {
-  const Buffer whole = test::from_hex(test::kE8SiwBadReadStag);
+  const Buffer whole = test::example("E8 siw bad Read STag");
   const Buffer ulpdu{whole.begin() + 2, whole.end() - 4};
   for (size_t n = 22; n <= ulpdu.size(); ++n) {
     Requester p(false);

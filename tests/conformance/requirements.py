@@ -31,7 +31,7 @@ MUST, SHOULD = "MUST", "SHOULD"
 # --- RFC 5044, MPA: FPDUs
 
 need("5044 4.1", MUST, "An FPDU is ULPDU_Length, ULPDU, pad to a multiple of four and the CRC field",
-     "fpdu.good* fpdu.sent fpdu.sent.initiator", "FpduWriter.TheExamplesOfTheWireReference")
+     "fpdu.good* fpdu.sent fpdu.sent.initiator", "FpduWriter.TheExamplesOfTheSpecification")
 need("5044 4.1", MUST, "ULPDU_Length counts the ULPDU alone: no length field, pad, CRC or markers", "fpdu.pad_* fpdu.sent",
      "Fpdu.PadMakesAMultipleOfFourWithTheLeastBytes")
 need("5044 4.1", MUST, "Pad is sent as zero", "fpdu.sent_pad", "FpduWriter.EveryPadIsZero")
@@ -48,7 +48,7 @@ need("5044 4.3", MUST, "FPDUPTR points back to the ULPDU_Length of the FPDU, and
 need("5044 7.1.1", "MAY", "A receiver may do without markers: M=0 in its frame", "initiator.m request.good")
 need("5044 4.4", MUST, "The CRC is CRC32C over the FPDU from its length to its pad, markers in it included",
      "crc.covers_* markers.responder",
-     "FpduWriter.TheExamplesOfTheWireReference Receiver.AnyDamagedByteIsFound")
+     "FpduWriter.TheExamplesOfTheSpecification Receiver.AnyDamagedByteIsFound")
 need("5044 4.4", MUST, "By default a connection uses the CRC; only the administrator turns it off", "initiator.crc reply.crc")
 need("5044 6", MUST, "The CRC is verified before the ULPDU goes to DDP, that is before it is placed", "crc.covers_* crc.large_write")
 need("5044 4.4", MUST, "The CRC is stored as iSCSI does it, its least significant byte first", "fpdu.sent", "ExampleE3.Send")
@@ -260,7 +260,7 @@ need("5040 4.1", MUST, "The field of the STag is reserved in Sends that invalida
 need("5040 4.8", MUST, "A Terminate: queue 2, MSN 1, MO 0, L", "terminate.header", "Stream.ATerminateOfOurs")
 need("5040 4.8", MUST, "A Terminate: layer, error type, code, M, D, R as laid out",
      "terminate.layout terminate.bits terminate.read_bits",
-     "Answers.TheExampleOfTheWireReference")
+     "Answers.TheExampleOfTheSpecification")
 need("5040 4.8", SHOULD, "M and D are set, and the DDP header follows, for an error of one segment",
      "terminate.quotes_untagged terminate.quotes_tagged terminate.length",
      "TerminateEncode.HeadersOfEverySize")

@@ -45,7 +45,7 @@ TEST(Answers, SendWithoutReceive) {
 }
 
 // wire.md E8: the bytes that weft sends for it, as published. 16 bytes of payload, ULPDU 34.
-TEST(Answers, TheExampleOfTheWireReference) {
+TEST(Answers, TheExampleOfTheSpecification) {
   test::ScriptPeer p(test::script_config(false));
   p.hears(untagged({}, Buffer(16)));
   p.later(std::chrono::seconds{10});

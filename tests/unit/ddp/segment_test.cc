@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/fpdu.h"
-#include "tests/support/wire_examples.h"
+#include "tests/support/spec_example.h"
 
 namespace weft::ddp {
 namespace {
@@ -17,7 +17,7 @@ Buffer ulpdu_of(const Buffer& frame) {
 }
 
 TEST(Segment, Untagged) {
-  const Buffer u = ulpdu_of(from_hex(test::kE4ReadRequest));
+  const Buffer u = ulpdu_of(test::example("E4 Read Request"));
   Segment s;
   s.read(Bytes{u}.first(18), u.size());
   EXPECT_FALSE(s.control.tagged);
@@ -32,7 +32,7 @@ TEST(Segment, Untagged) {
 }
 
 TEST(Segment, Tagged) {
-  const Buffer u = ulpdu_of(test::e6_write());
+  const Buffer u = ulpdu_of(test::example("E6 Write"));
   Segment s;
   s.read(Bytes{u}.first(14), u.size());
   EXPECT_TRUE(s.control.tagged);

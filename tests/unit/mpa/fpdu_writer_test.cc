@@ -7,13 +7,12 @@
 #include "base/crc32c.h"
 #include "base/random.h"
 #include "tests/support/fpdu.h"
-#include "tests/support/wire_examples.h"
+#include "tests/support/spec_example.h"
 
 namespace weft::mpa {
 namespace {
 
 using test::Buffer;
-using test::from_hex;
 using test::pattern;
 using test::to_hex;
 
@@ -50,10 +49,9 @@ Buffer written(FpduWriter& w, Bytes header, std::span<const IoVec> payload) {
   return bytes_of(batch);
 }
 
-TEST(FpduWriter, TheExamplesOfTheWireReference) {
-  // wire.md E3 and E9
-  for (const char* example : {test::kE3Send, test::kE9Write, test::kE9Immediate}) {
-    const Buffer frame = from_hex(example);
+TEST(FpduWriter, TheExamplesOfTheSpecification) {
+  for (const char* name : {"E3 Send", "E9 Write", "E9 Immediate"}) {
+    const Buffer frame = test::example(name);
     const test::SplitFpdu parts = test::split_fpdu(frame);
     FpduWriter w = writer(true);
     EXPECT_EQ(to_hex(written(w, parts.ulpdu, {})), to_hex(frame));

@@ -5,7 +5,7 @@
 
 #include "mpa/startup.h"
 #include "tests/support/hex.h"
-#include "tests/support/wire_examples.h"
+#include "tests/support/spec_example.h"
 
 namespace weft::mpa {
 

@@ -7,7 +7,7 @@ namespace {
 
 TEST(Initiator, TheRequestSaysWhatIsOffered) {
   const Initiator plain({.crc = true, .extension = false, .ird = 1, .ord = 1});
-  EXPECT_EQ(to_hex(plain.request({})), to_hex(from_hex(test::kE2Request)));
+  EXPECT_EQ(to_hex(plain.request({})), to_hex(test::example("E2 Request")));
 
   for (int bits = 0; bits < 8; ++bits) {
     const Offer offer{.crc = (bits & 1) != 0,
@@ -34,7 +34,7 @@ TEST(Initiator, TheRequestSaysWhatIsOffered) {
 
 TEST(Initiator, ARevision1RequestHasNoBlockAndNoExtension) {
   const Initiator i({.revision = 1, .extension = true, .peer_to_peer = true});
-  EXPECT_EQ(to_hex(i.request(from_text("hello weft"))), to_hex(from_hex(test::kE2Rev1Request)));
+  EXPECT_EQ(to_hex(i.request(from_text("hello weft"))), to_hex(test::example("E2 Rev 1 Request")));
 }
 
 TEST(Initiator, TheReplyInAnySplit) {
@@ -184,14 +184,14 @@ TEST(Initiator, ARejectionIsTheApplicationsAnswer) {
   ASSERT_TRUE(o.rejected && !o.accepted && !o.refused && !o.retry_revision_1);
   EXPECT_EQ(o.rejected->private_data, pattern(33, 1));
   // siw refuses markers so.
-  EXPECT_TRUE(answered({}, from_hex(test::kE2MarkerRefused)).rejected);
+  EXPECT_TRUE(answered({}, test::example("E2 marker refusal")).rejected);
   // Also in an older revision: a retry would show the listener a second request (wire.md 2.3).
   EXPECT_TRUE(
       answered({}, {.kind = MpaStart::Kind::reply, .rejected = true, .revision = 1}).rejected);
 }
 
 TEST(Initiator, AFrameThatIsNoneIsRefused) {
-  Buffer reply = from_hex(test::kE2Reply);
+  Buffer reply = test::example("E2 Reply");
   reply[0] = std::byte{'X'};
   const Buffer garbage = pattern(20, 1);
   for (const Buffer& bytes : {reply, garbage}) {

@@ -25,10 +25,10 @@ TEST(Responder, WhatTheRequestSays) {
 
 TEST(Responder, TheAnswerToSiwsOwnRequests) {
   // wire.md E2
-  const auto a = accepting(from_hex(test::kE2Request), {.extension = false, .ird = 16, .ord = 16});
-  EXPECT_EQ(to_hex(a.reply.bytes), to_hex(from_hex(test::kE2Reply)));
-  const auto rev1 = accepting(from_hex(test::kE2Rev1Request), {.ird = 5, .ord = 6});
-  EXPECT_EQ(to_hex(rev1.reply.bytes), to_hex(from_hex(test::kE2Rev1Reply)));
+  const auto a = accepting(test::example("E2 Request"), {.extension = false, .ird = 16, .ord = 16});
+  EXPECT_EQ(to_hex(a.reply.bytes), to_hex(test::example("E2 Reply")));
+  const auto rev1 = accepting(test::example("E2 Rev 1 Request"), {.ird = 5, .ord = 6});
+  EXPECT_EQ(to_hex(rev1.reply.bytes), to_hex(test::example("E2 Rev 1 Reply")));
   EXPECT_EQ(rev1.reply.parameters.revision, 1);
   EXPECT_EQ(rev1.reply.parameters.ird, 5);
   EXPECT_EQ(rev1.reply.parameters.ord, 6);
@@ -114,10 +114,10 @@ TEST(Responder, PicksOneRtrKind) {
 
 TEST(Responder, ReservedBitsAreNotEchoed) {
   // siw echoes 0x08 and 0x04 (wire.md 2.6).
-  Buffer request = from_hex(test::kE2Request);
+  Buffer request = test::example("E2 Request");
   request[16] |= std::byte{0x0c};
   const auto a = accepting(request, {.extension = false, .ird = 1, .ord = 1});
-  EXPECT_EQ(to_hex(a.reply.bytes), to_hex(from_hex(test::kE2Reply)));
+  EXPECT_EQ(to_hex(a.reply.bytes), to_hex(test::example("E2 Reply")));
 }
 
 TEST(Responder, ARejectionKeepsRevisionAndBlock) {

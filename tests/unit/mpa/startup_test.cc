@@ -45,7 +45,7 @@ TEST(FrameReader, Errors) {
     EXPECT_FALSE(f.ok());
     return f.ok() ? std::string{} : std::string{to_string(f.error())};
   };
-  const Buffer request = from_hex(test::kE2Request);
+  const Buffer request = test::example("E2 Request");
   const auto kind = MpaStart::Kind::request;
   EXPECT_EQ(error(kind, request, [](Buffer& b) { b[3] ^= std::byte{1}; }),
             "the peer does not speak MPA");

@@ -1,10 +1,10 @@
-// The worked examples E1 to E10 of wire.md part V: each is decoded, looked at field by field, and
-// encoded again from those fields, byte for byte and CRC included.
+// The worked examples E1 to E10 of docs/spec/examples.md: each is decoded, looked at field by
+// field, and encoded again from those fields, byte for byte and CRC included.
 
 #include <gtest/gtest.h>
 
 #include "tests/support/fpdu.h"
-#include "tests/support/wire_examples.h"
+#include "tests/support/spec_example.h"
 #include "wire/ddp_header.h"
 #include "wire/mpa_start.h"
 #include "wire/rdmap_messages.h"
@@ -14,7 +14,6 @@ namespace weft::wire {
 namespace {
 
 using test::Buffer;
-using test::from_hex;
 using test::make_fpdu;
 using test::split_fpdu;
 using test::to_hex;
@@ -48,7 +47,7 @@ Buffer encode_start(const Start& s) {
 }
 
 TEST(ExampleE1, RequestOfSiw) {
-  const Buffer b = from_hex(test::kE1Request);
+  const Buffer b = test::example("E1 Request");
   const Start s = parse_start(Kind::request, b);
   EXPECT_TRUE(s.frame.enhanced);
   EXPECT_FALSE(s.frame.crc || s.frame.markers || s.frame.extension_requested);
@@ -59,8 +58,8 @@ TEST(ExampleE1, RequestOfSiw) {
 }
 
 TEST(ExampleE2, RequestAndReplyWithCrc) {
-  const Buffer request = from_hex(test::kE2Request);
-  const Buffer reply = from_hex(test::kE2Reply);
+  const Buffer request = test::example("E2 Request");
+  const Buffer reply = test::example("E2 Reply");
   const Start q = parse_start(Kind::request, request);
   const Start r = parse_start(Kind::reply, reply);
   EXPECT_TRUE(q.frame.crc && q.frame.enhanced);
@@ -72,13 +71,13 @@ TEST(ExampleE2, RequestAndReplyWithCrc) {
 
 TEST(ExampleE2, PeerToPeerBlocks) {
   struct Row {
-    const char* hex;
+    const char* name;
     bool write, read;
   };
-  for (const Row& row :
-       {Row{test::kE2BlockWriteOrRead, true, true}, Row{test::kE2BlockWrite, true, false},
-        Row{test::kE2BlockRead, false, true}}) {
-    const MpaEnhanced e = MpaEnhanced::parse(from_hex(row.hex).data());
+  for (const Row& row : {Row{"E2 block Write or Read", true, true},
+                         Row{"E2 block Write", true, false}, Row{"E2 block Read", false, true}}) {
+    const Buffer block = test::example(row.name);
+    const MpaEnhanced e = MpaEnhanced::parse(block.data());
     EXPECT_TRUE(e.peer_to_peer);
     EXPECT_FALSE(e.rtr_fpdu);
     EXPECT_EQ(e.rtr_write, row.write);
@@ -87,13 +86,13 @@ TEST(ExampleE2, PeerToPeerBlocks) {
     MpaEnhanced{
         .peer_to_peer = true, .rtr_write = row.write, .rtr_read = row.read, .ird = 1, .ord = 1}
         .encode(again.data());
-    EXPECT_EQ(to_hex(again), row.hex);
+    EXPECT_EQ(to_hex(again), to_hex(block));
   }
 }
 
 TEST(ExampleE2, MarkersAreRefused) {
-  const Buffer request = from_hex(test::kE2MarkerRequest);
-  const Buffer reply = from_hex(test::kE2MarkerRefused);
+  const Buffer request = test::example("E2 marker Request");
+  const Buffer reply = test::example("E2 marker refusal");
   const Start q = parse_start(Kind::request, request);
   const Start r = parse_start(Kind::reply, reply);
   EXPECT_TRUE(q.frame.markers);
@@ -106,8 +105,8 @@ TEST(ExampleE2, MarkersAreRefused) {
 }
 
 TEST(ExampleE2, Revision1) {
-  const Buffer request = from_hex(test::kE2Rev1Request);
-  const Buffer reply = from_hex(test::kE2Rev1Reply);
+  const Buffer request = test::example("E2 Rev 1 Request");
+  const Buffer reply = test::example("E2 Rev 1 Reply");
   const Start q = parse_start(Kind::request, request);
   const Start r = parse_start(Kind::reply, reply);
   EXPECT_EQ(q.frame.revision, 1);
@@ -178,7 +177,7 @@ TaggedHeader tagged(Opcode opcode, uint32_t stag, uint64_t to) {
 }
 
 TEST(ExampleE3, Send) {
-  const Buffer frame = from_hex(test::kE3Send);
+  const Buffer frame = test::example("E3 Send");
   const Bytes ulpdu = ulpdu_of(frame);
   ASSERT_EQ(ulpdu.size(), 34U);
   expect_untagged(UntaggedHeader::parse(ulpdu.data()), Opcode::send, kSendQueue);
@@ -188,7 +187,7 @@ TEST(ExampleE3, Send) {
 }
 
 TEST(ExampleE4, ReadRequestOfSiw) {
-  const Buffer frame = from_hex(test::kE4ReadRequest);
+  const Buffer frame = test::example("E4 Read Request");
   const Bytes ulpdu = ulpdu_of(frame);
   ASSERT_EQ(ulpdu.size(), min_ulpdu(Opcode::read_request));
   expect_untagged(UntaggedHeader::parse(ulpdu.data()), Opcode::read_request, kReadRequestQueue);
@@ -205,7 +204,7 @@ TEST(ExampleE4, ReadRequestOfSiw) {
 }
 
 TEST(ExampleE5, ReadResponse) {
-  const Buffer frame = test::e5_read_response();
+  const Buffer frame = test::example("E5 Read Response");
   const Bytes ulpdu = ulpdu_of(frame);
   ASSERT_EQ(ulpdu.size(), 78U);
   const TaggedHeader h = TaggedHeader::parse(ulpdu.data());
@@ -218,7 +217,7 @@ TEST(ExampleE5, ReadResponse) {
 }
 
 TEST(ExampleE6, WriteOfSiw) {
-  const Buffer frame = test::e6_write();
+  const Buffer frame = test::example("E6 Write");
   const Bytes ulpdu = ulpdu_of(frame);
   ASSERT_EQ(ulpdu.size(), 78U);
   const TaggedHeader h = TaggedHeader::parse(ulpdu.data());
@@ -231,7 +230,7 @@ TEST(ExampleE6, WriteOfSiw) {
 }
 
 TEST(ExampleE7, WriteOfSiwWithDirtyPad) {
-  const Buffer frame = from_hex(test::kE7Write);
+  const Buffer frame = test::example("E7 Write");
   const test::SplitFpdu f = split_fpdu(frame);
   EXPECT_EQ(f.crc_field, f.crc);
   ASSERT_EQ(f.ulpdu.size(), 43U);
@@ -271,7 +270,7 @@ void expect_the_send_to_blame(const Terminate& t) {
 }
 
 TEST(ExampleE8, WeftTerminatesASendWithoutABuffer) {
-  const Buffer frame = from_hex(test::kE8WeftNoBuffer);
+  const Buffer frame = test::example("E8 weft no buffer");
   for (const bool extension : {false, true}) {
     const Terminate t = Terminate::parse(terminate_of(frame), extension, true);
     EXPECT_EQ(t.error, term::kUntaggedNoBuffer);
@@ -289,7 +288,7 @@ TEST(ExampleE8, WeftTerminatesASendWithoutABuffer) {
 }
 
 TEST(ExampleE8, SiwTerminatesASendWithoutABuffer) {
-  const Buffer frame = from_hex(test::kE8SiwNoBuffer);
+  const Buffer frame = test::example("E8 siw no buffer");
   const Terminate t = Terminate::parse(terminate_of(frame), false, true);
   EXPECT_EQ(t.error, term::kUntaggedNoBuffer);
   EXPECT_EQ(t.segment_length, 0x40) << "siw counts the payload alone";
@@ -297,24 +296,24 @@ TEST(ExampleE8, SiwTerminatesASendWithoutABuffer) {
   // Said again by weft it differs in three places only: nibbles, header bits, segment length.
   Terminate same = t;
   same.segment_length = 34;
-  EXPECT_EQ(to_hex(encoded_terminate(same)), to_hex(from_hex(test::kE8WeftNoBuffer)));
+  EXPECT_EQ(to_hex(encoded_terminate(same)), to_hex(test::example("E8 weft no buffer")));
 }
 
 TEST(ExampleE8, SiwTerminatesForABadCrc) {
-  const Terminate t = Terminate::parse(terminate_of(from_hex(test::kE8SiwBadCrc)), false, true);
+  const Terminate t = Terminate::parse(terminate_of(test::example("E8 siw bad CRC")), false, true);
   EXPECT_EQ(t.error, term::kMpaCrc);
   EXPECT_FALSE(t.has_segment_length);
   EXPECT_EQ(t.ddp_header_size, 0);
 }
 
 TEST(ExampleE8, SiwTerminatesForOpcode8) {
-  const Terminate t = Terminate::parse(terminate_of(from_hex(test::kE8SiwOpcode8)), false, true);
+  const Terminate t = Terminate::parse(terminate_of(test::example("E8 siw opcode 8")), false, true);
   EXPECT_EQ(t.error, term::kOperationUnexpectedOpcode);
   EXPECT_EQ(t.ddp_header_size, 0);
 }
 
 TEST(ExampleE8, SiwTerminatesAReadOfABadStag) {
-  const Buffer frame = from_hex(test::kE8SiwBadReadStag);
+  const Buffer frame = test::example("E8 siw bad Read STag");
   const Terminate t = Terminate::parse(terminate_of(frame), false, true);
   EXPECT_EQ(t.error, term::kProtectionInvalidStag);
   ASSERT_EQ(t.ddp_header_size, UntaggedHeader::kSize);
@@ -330,7 +329,7 @@ TEST(ExampleE8, SiwTerminatesAReadOfABadStag) {
 }
 
 TEST(ExampleE9, WriteAndImmediate) {
-  const Buffer write = from_hex(test::kE9Write);
+  const Buffer write = test::example("E9 Write");
   Bytes ulpdu = ulpdu_of(write);
   ASSERT_EQ(ulpdu.size(), 22U);
   const TaggedHeader h = TaggedHeader::parse(ulpdu.data());
@@ -341,7 +340,7 @@ TEST(ExampleE9, WriteAndImmediate) {
       to_hex(tagged_fpdu(tagged(Opcode::write, 0x55667700, 0x1000), test::from_text("weftdata"))),
       to_hex(write));
 
-  const Buffer immediate = from_hex(test::kE9Immediate);
+  const Buffer immediate = test::example("E9 Immediate");
   ulpdu = ulpdu_of(immediate);
   ASSERT_EQ(ulpdu.size(), min_ulpdu(Opcode::immediate));
   expect_untagged(UntaggedHeader::parse(ulpdu.data()), Opcode::immediate, kSendQueue);
@@ -352,7 +351,7 @@ TEST(ExampleE9, WriteAndImmediate) {
 }
 
 TEST(ExampleE10, AtomicRequestAndResponse) {
-  const Buffer request = from_hex(test::kE10AtomicRequest);
+  const Buffer request = test::example("E10 Atomic Request");
   Bytes ulpdu = ulpdu_of(request);
   ASSERT_EQ(ulpdu.size(), min_ulpdu(Opcode::atomic_request));
   expect_untagged(UntaggedHeader::parse(ulpdu.data()), Opcode::atomic_request, kReadRequestQueue);
@@ -377,7 +376,7 @@ TEST(ExampleE10, AtomicRequestAndResponse) {
       to_hex(untagged_fpdu(untagged(Opcode::atomic_request, kReadRequestQueue), encoded(same))),
       to_hex(request));
 
-  const Buffer response = from_hex(test::kE10AtomicResponse);
+  const Buffer response = test::example("E10 Atomic Response");
   ulpdu = ulpdu_of(response);
   ASSERT_EQ(ulpdu.size(), min_ulpdu(Opcode::atomic_response));
   expect_untagged(UntaggedHeader::parse(ulpdu.data()), Opcode::atomic_response,

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/hex.h"
-#include "tests/support/wire_examples.h"
+#include "tests/support/spec_example.h"
 
 namespace weft::wire {
 namespace {
@@ -15,7 +15,7 @@ using Kind = MpaStart::Kind;
 using Error = MpaStart::Error;
 
 Buffer frame(Kind kind, uint8_t flags, uint8_t revision, uint16_t length) {
-  Buffer b = from_hex(kind == Kind::request ? test::kE1Request : test::kE2Reply);
+  Buffer b = test::example(kind == Kind::request ? "E1 Request" : "E2 Reply");
   b.resize(MpaStart::kSize);
   b[16] = std::byte{flags};
   b[17] = std::byte{revision};
