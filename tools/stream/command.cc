@@ -11,8 +11,10 @@
 #include "cli/command_line.h"
 #include "measure/energy_option.h"
 #include "stream/receiver.h"
+#include "stream/sample_time.h"
 #include "stream/sender.h"
 #include "stream/stop.h"
+#include "stream/utc.h"
 #include "stream/verbs_device.h"
 #include "stream/write_format.h"
 #include "weft/launch.h"
@@ -86,16 +88,55 @@ void lead_library(const std::string& address) {
   ::setenv("WEFT_TAKEOVER", "10000", 0);
 }
 
+int64_t time_option(const std::string& name, const std::string& text) {
+  const auto ns = parse_utc(text);
+  if (!ns) {
+    cli::wrong_usage(fmt::format("{} {}: a time is as 2026-11-25T09:30:00.5, in UTC", name, text));
+  }
+  return *ns;
+}
+
 struct SendCommand {
   SenderOptions options;
   double rate_mbps = -1;
+  std::string start;
+  CLI::Option* streams_given = nullptr;
   uint64_t first = 0;
   CLI::Option* first_given = nullptr;
 };
 
+// Where packets come from.
+void complete_source(SendCommand& c) {
+  SourceOptions& source = c.options.source;
+  const Shape& shape = c.options.outlet.shape;
+  const int sources = (source.file.empty() ? 0 : 1) + (source.pcap.empty() ? 0 : 1) +
+                      (source.recordings.empty() ? 0 : 1);
+  if (sources > 1) cli::wrong_usage("--file, --pcap and --recording exclude each other");
+  if (!source.recordings.empty()) {
+    const auto files = static_cast<uint32_t>(source.recordings.size());
+    if (c.streams_given->count() > 0 && c.options.outlet.streams != files) {
+      cli::wrong_usage(fmt::format("--streams {}, and {} recordings: a stream has a file each",
+                                   c.options.outlet.streams, files));
+    }
+    c.options.outlet.streams = files;
+  }
+  if (c.start.empty()) return;
+  if (source.pcap.empty() && source.recordings.empty()) {
+    cli::wrong_usage("--start is for --pcap and --recording");
+  }
+  if (source.pcap.empty() && !tells_time(shape)) {
+    cli::wrong_usage(
+        fmt::format("--start needs packets that tell their time: those of --format {} "
+                    "do not, but a capture of them does (--pcap)",
+                    name_of(shape.format)));
+  }
+  source.start = time_option("--start", c.start);
+}
+
 int send(SendCommand& c) {
   SenderOptions& o = c.options;
   check_shape(o.outlet.shape);
+  complete_source(c);
   if (o.receiver.empty() == o.udp_receiver.empty()) {
     cli::wrong_usage("name the receiver: ADDRESS, or --plain-udp ADDRESS:PORT");
   }
@@ -108,6 +149,7 @@ int send(SendCommand& c) {
   }
   const bool verbs = o.outlet.transport == Transport::rc || o.outlet.transport == Transport::uc;
   if (!verbs) o.outlet.group = 1;
+  o.own_pace = c.rate_mbps < 0;
   if (c.rate_mbps < 0) {
     o.packets_per_second = rsp_packets_per_second(o.outlet.shape);
   } else {
@@ -132,15 +174,17 @@ void add_send_command(CLI::App& parent, int& status) {
       ->type_name("ADDRESS:PORT");
   add_transport_options(*command, o.outlet.transport, o.outlet.library);
   add_shape_options(*command, o.outlet.shape);
-  command->add_option("--streams", o.outlet.streams, "How many streams")
-      ->check(cli::between(1U, 4096U))
-      ->capture_default_str();
+  c->streams_given = command
+                         ->add_option("--streams", o.outlet.streams,
+                                      "How many streams; of recordings: as many as there are files")
+                         ->check(cli::between(1U, 4096U))
+                         ->capture_default_str();
   command->add_option("--first-stream", o.first_stream, "What the receiver calls the first one")
       ->capture_default_str();
   command
       ->add_option("--rate", c->rate_mbps,
-                   "Mb/s of each stream; 0: as fast as it goes; without: that of LOFAR's sample "
-                   "clock, 764 Mb/s")
+                   "Mb/s of each stream; 0: as fast as it goes; without: that of the packets of a "
+                   "capture or recording, and else of LOFAR's sample clock, 764 Mb/s")
       ->check(cli::between(0.0, 1e6));
   command->add_option("--duration", o.duration, "Seconds; without: until a signal");
   command->add_option("--packets", o.packets, "Of each stream; without: no limit");
@@ -148,8 +192,20 @@ void add_send_command(CLI::App& parent, int& status) {
       command->add_option("--first", c->first, "Number of the first packet; without: by the clock");
   command->add_option("--file", o.source.file, "Take the samples from this file")
       ->type_name("FILE");
-  command->add_option("--pcap", o.source.pcap, "Take the packets from this capture")
+  command
+      ->add_option("--pcap", o.source.pcap,
+                   "Take the packets from this capture, which may be compressed (.zst)")
       ->type_name("FILE");
+  command
+      ->add_option("--recording", o.source.recordings,
+                   "Take the packets from these files, one for each stream: packets one after the "
+                   "other, with their headers, as recorders of LOFAR's lanes write them; .zst too")
+      ->type_name("FILE");
+  command
+      ->add_option("--start", c->start,
+                   "Begin a capture or recording with the packets of this moment: UTC, "
+                   "as 2026-11-25T09:30:00")
+      ->type_name("TIME");
   command->add_flag("--loop", o.source.loop,
                     "Begin a file again at its end; numbers and times of a capture go on");
   command->add_option("--packets-per-write", o.outlet.group, "rc and uc: packets of an RDMA Write")
@@ -170,7 +226,9 @@ void add_send_command(CLI::App& parent, int& status) {
       {{"weft stream send 192.0.2.7 --streams 4 --duration 60",
         "a minute at LOFAR's pace, over UC"},
        {"weft stream send 192.0.2.7 --transport tcp --rate 0", "as fast as TCP goes"},
-       {"weft stream send 192.0.2.7 --file samples.raw --loop", "samples from a file"}},
+       {"weft stream send 192.0.2.7 --file samples.raw --loop", "samples from a file"},
+       {"weft stream send 192.0.2.7 --recording lane0.zst lane1.zst --start 2026-11-25T09:30:00",
+        "two recorded lanes, from that time on, as fast as they came"}},
       "docs/streams.md explains it.");
   command->callback([c, &status] { status = send(*c); });
 }

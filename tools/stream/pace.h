@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace weft::stream {
 
@@ -24,6 +26,24 @@ class PacketClock {
   double per_second_ = 0;
   int64_t origin_ns_ = 0;
   uint64_t base_ = 0;
+};
+
+// When packets are due that bring their times along: as they followed each other, each stream by
+// its own clock.
+class OwnPace {
+ public:
+  explicit OwnPace(size_t streams) : offsets_(streams) {}
+  // What is of `time_ns` is due at `now_ns`: in all streams, or in one whose clock was set anew.
+  void begin(int64_t time_ns, int64_t now_ns) {
+    offsets_.assign(offsets_.size(), now_ns - time_ns);
+  }
+  void begin_anew(size_t stream, int64_t time_ns, int64_t now_ns) {
+    offsets_[stream] = now_ns - time_ns;
+  }
+  int64_t due_ns(size_t stream, int64_t time_ns) const { return time_ns + offsets_[stream]; }
+
+ private:
+  std::vector<int64_t> offsets_;
 };
 
 // Sleeps until then, of the clock of bench::now_ns().

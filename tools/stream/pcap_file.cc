@@ -83,20 +83,23 @@ Result<PcapFile, std::string> PcapFile::open(ConstPacket bytes) {
     return fail(": its kind of link, " + std::to_string(link) +
                 ", is not known; capture on an Ethernet interface");
   }
+  const bool nano = start.word(0, swapped) == kNano;
   start.skip(kFileHeader);
-  return PcapFile{start.rest(), link, swapped};
+  return PcapFile{start.rest(), link, swapped, nano};
 }
 
 std::optional<PcapFile::Record> PcapFile::next() {
   Bytes b{rest_};
   if (b.size() < kRecordHeader) return std::nullopt;
+  const int64_t time_ns = int64_t{b.word(0, swapped_)} * 1'000'000'000 +
+                          int64_t{b.word(4, swapped_)} * (nano_ ? 1 : 1000);
   const uint32_t captured = b.word(8, swapped_);
   b.skip(kRecordHeader);
   if (b.size() < captured) return std::nullopt;
   const ConstPacket frame = b.rest().first(captured);
   b.skip(captured);
   rest_ = b.rest();
-  return Record{datagram_of(Bytes{frame}, link_)};
+  return Record{.time_ns = time_ns, .datagram = datagram_of(Bytes{frame}, link_)};
 }
 
 }  // namespace weft::stream

@@ -20,6 +20,7 @@ struct UdpDatagram {
 class PcapFile {
  public:
   struct Record {
+    int64_t time_ns;                      // when it was captured: since 1970
     std::optional<UdpDatagram> datagram;  // nothing when it is none, or was not kept whole
   };
 
@@ -29,12 +30,13 @@ class PcapFile {
   std::optional<Record> next();
 
  private:
-  PcapFile(ConstPacket rest, uint32_t link, bool swapped)
-      : rest_(rest), link_(link), swapped_(swapped) {}
+  PcapFile(ConstPacket rest, uint32_t link, bool swapped, bool nano)
+      : rest_(rest), link_(link), swapped_(swapped), nano_(nano) {}
 
   ConstPacket rest_;
   uint32_t link_;
   bool swapped_;
+  bool nano_;  // its times are in nanoseconds, not in microseconds
 };
 
 }  // namespace weft::stream

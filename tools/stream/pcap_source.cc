@@ -1,94 +1,55 @@
 // Packets of a capture, with the numbers that they have.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <vector>
 
 #include "bench/failure.h"
-#include "stream/continuity.h"
 #include "stream/pcap_file.h"
+#include "stream/recording/lane_of_packets.h"
+#include "stream/sample_time.h"
 #include "stream/source.h"
+#include "stream/utc.h"
 
 namespace weft::stream {
 namespace {
 
-// Numbers of a receiver's ring, as `weft stream recv` has it where nobody asked for another one.
-constexpr uint64_t kUsualRing = 16 * 256;
-
-// The packets of one destination port that belong to its stream: without those whose numbers come
-// from nowhere, and those of other senders.
-class Lane {
- public:
-  void add(const Header& header, ConstPacket packet) {
-    const auto next = next_ ? std::optional{*next_} : std::nullopt;
-    const Continuity::Judgement judgement = continuity_.judge(header, next);
-    switch (judgement.answer) {
-      case Continuity::Answer::foreign:
-        ++unusable_;
-        break;
-      case Continuity::Answer::goes_on:
-        take(header.number, packet);
-        break;
-      case Continuity::Answer::wait:
-        hold(judgement.held, packet);
-        break;
-      case Continuity::Answer::believed:
-        hold(judgement.held, packet);
-        believe(judgement);
-        break;
-    }
-    unusable_ += continuity_.take_given_up();
-  }
-  void finish() {
-    // Nobody forges packets of a file: what most agree about at its end is as good.
-    const auto last = next_ ? std::optional{next_.value() + Continuity::kLongestOutage} : next_;
-    if (const auto judgement = continuity_.settle(next_, last)) believe(*judgement);
-    unusable_ += continuity_.take_given_up();
-  }
-  std::vector<ConstPacket>& packets() { return packets_; }
-  uint64_t unusable() const { return unusable_; }
-
- private:
-  void hold(HeldPacket name, ConstPacket packet) { held_[name] = packet; }
-  void believe(const Continuity::Judgement& judgement) {
-    if (judgement.anew) next_.reset();
-    for (const Continuity::Taken& t : continuity_.taken()) take(t.number, held_[t.held]);
-  }
-  void take(uint64_t number, ConstPacket packet) {
-    packets_.push_back(packet);
-    next_ = std::max(next_.value_or(0), number + 1);
-  }
-
-  Continuity continuity_{kUsualRing};
-  std::array<ConstPacket, Continuity::kMostHeld> held_{};
-  std::optional<uint64_t> next_;
-  std::vector<ConstPacket> packets_;
-  uint64_t unusable_ = 0;
+struct Captured {
+  ConstPacket packet;
+  int64_t time_ns = 0;  // when it was captured
 };
+using Lane = LaneOfPackets<Captured>;
 
 class PcapSource final : public Source {
  public:
   PcapSource(const SourceOptions& options, const Shape& shape, uint32_t streams)
       : shape_(shape),
         loop_(options.loop),
+        start_(options.start),
         file_(options.pcap),
         queues_(streams),
         turns_(streams),
-        ahead_(streams) {
+        ahead_(streams),
+        passes_(streams) {
     auto capture = PcapFile::open(file_.bytes());
     if (!capture.ok()) throw bench::Failure{options.pcap + capture.error()};
     read_all(*capture);
     for (const auto& queue : queues_) {
+      if (queue.empty() && last_before_start_) {
+        throw bench::Failure{options.pcap + " ends before --start: its last packet is of " +
+                             utc_text(*last_before_start_, 6)};
+      }
       if (queue.empty()) {
         throw bench::Failure{
             options.pcap + " has packets of this shape for fewer streams" +
             (why_unusable_.empty() ? "" : "; the first that is none: " + why_unusable_)};
       }
-      const auto [least, most] =
-          std::minmax_element(queue.begin(), queue.end(), [&](ConstPacket a, ConstPacket b) {
-            return *stream::number_of(shape_, a) < *stream::number_of(shape_, b);
+      const auto [least, most] = std::minmax_element(
+          queue.begin(), queue.end(), [&](const Captured& a, const Captured& b) {
+            return *number_of(shape_, a.packet) < *number_of(shape_, b.packet);
           });
-      const uint64_t span = *number_of(shape_, *most) - *number_of(shape_, *least) + 1;
+      const uint64_t span =
+          *number_of(shape_, most->packet) - *number_of(shape_, least->packet) + 1;
+      note_times(queue);
       // One whose count begins anew within the file does so again in the next pass.
       if (span > Continuity::kLongestOutage) continue;
       pass_ = std::max(pass_,
@@ -97,17 +58,24 @@ class PcapSource final : public Source {
   }
 
   bool has_own_numbers() const override { return true; }
+  bool has_own_times() const override { return true; }
+  std::optional<int64_t> own_time_ns(uint32_t stream) override {
+    if (!own_number(stream)) return std::nullopt;
+    const Captured& next = queues_[stream][turns_[stream]];
+    return time_of(next) + passes_[stream] * pass_ns_;
+  }
   std::optional<uint64_t> own_number(uint32_t stream) override {
     const auto& queue = queues_[stream];
     if (turns_[stream] == queue.size()) {
       if (!loop_) return std::nullopt;
       turns_[stream] = 0;
       ahead_[stream] += pass_;
+      ++passes_[stream];
     }
-    return *number_of(shape_, queue[turns_[stream]]) + ahead_[stream];
+    return *number_of(shape_, queue[turns_[stream]].packet) + ahead_[stream];
   }
   bool fill(uint32_t stream, uint64_t, Packet packet) override {
-    const ConstPacket from = queues_[stream][turns_[stream]++];
+    const ConstPacket from = queues_[stream][turns_[stream]++].packet;
     std::copy(from.begin(), from.end(), packet.begin());
     if (ahead_[stream] != 0) advance(shape_, ahead_[stream], packet);
     return true;
@@ -130,7 +98,12 @@ class PcapSource final : public Source {
         ++unusable_;
         continue;
       }
-      lanes[datagram->port].add(header, datagram->payload);
+      const Captured captured{.packet = datagram->payload, .time_ns = record->time_ns};
+      if (start_ && time_of(captured) < *start_) {
+        last_before_start_ = time_of(captured);
+        continue;
+      }
+      lanes[datagram->port].add(header, captured);
     }
     size_t stream = 0;
     for (auto& [port, lane] : lanes) {
@@ -145,15 +118,34 @@ class PcapSource final : public Source {
     }
   }
 
+  // By its own header, or else by the clock of who captured it.
+  int64_t time_of(const Captured& captured) const {
+    return sample_time_ns(shape_, captured.packet).value_or(captured.time_ns);
+  }
+  // A pass lasts as long as from the first packet to the last one, and once more from one packet to
+  // the next.
+  void note_times(const std::deque<Captured>& queue) {
+    const auto [first, last] = std::minmax_element(
+        queue.begin(), queue.end(),
+        [&](const Captured& a, const Captured& b) { return time_of(a) < time_of(b); });
+    const int64_t span = time_of(*last) - time_of(*first);
+    const auto gaps = static_cast<int64_t>(std::max<size_t>(queue.size() - 1, 1));
+    pass_ns_ = std::max(pass_ns_, span + span / gaps);
+  }
+
   const Shape shape_;
   const bool loop_;
+  const std::optional<int64_t> start_;
   const MappedFile file_;
-  std::vector<std::vector<ConstPacket>> queues_;
+  std::vector<std::deque<Captured>> queues_;
   std::vector<size_t> turns_;
   // Numbers go on when a file begins again: by those of the longest stream, so that all stay
   // together.
   uint64_t pass_ = 0;
   std::vector<uint64_t> ahead_;
+  std::vector<int64_t> passes_;
+  int64_t pass_ns_ = 0;
+  std::optional<int64_t> last_before_start_;
   uint64_t unusable_ = 0;
   std::string why_unusable_;  // of the first datagram that is
 };

@@ -8,6 +8,7 @@
 #include "bench/clock.h"
 #include "bench/failure.h"
 #include "measure/own_usage.h"
+#include "stream/continuity.h"
 #include "stream/counters.h"
 #include "stream/stop.h"
 
@@ -53,6 +54,7 @@ Sender::Sender(const SenderOptions& options)
   clock_ = PacketClock{options_.packets_per_second, bench::now_ns() - (wall - midnight),
                        station_number(options_.outlet.shape, midnight)};
   if (own_numbers_) options_.outlet.group = 1;
+  if (options_.own_pace && source_->has_own_times()) own_pace_.emplace(streams_.size());
   if (options_.outlet.transport == Transport::uc && options_.outlet.group == 1 && !own_numbers_) {
     const double due = kTrainTicks * options_.tick_us * 1e-6 * options_.packets_per_second;
     train_ = std::clamp(static_cast<uint64_t>(due), uint64_t{1}, uint64_t{kTrain});
@@ -75,6 +77,10 @@ bool Sender::over(int64_t now_ns) const {
 
 int64_t Sender::due_ns(uint32_t i, uint64_t number) const {
   const Stream& s = streams_[i];
+  if (own_pace_) {
+    const auto time = source_->own_time_ns(i);
+    return time ? own_pace_->due_ns(i, *time) + s.stagger_ns : 0;
+  }
   // Of packets with numbers of their own, the clock counts the packets.
   const int64_t due = clock_.due_ns(own_numbers_ ? s.base + s.sent + s.passed : number - s.shift);
   return due + s.stagger_ns;
@@ -188,6 +194,19 @@ uint32_t Sender::send_what_is_due(uint32_t i, uint32_t packets) {
   return sent;
 }
 
+// Without a control connection no session ends where a count begins anew.
+void Sender::follow_clock_set_anew(uint32_t i, int64_t now_ns) {
+  if (!own_pace_ || ring_ != 0) return;
+  const Stream& s = streams_[i];
+  const auto number = source_->own_number(i);
+  const auto time = source_->own_time_ns(i);
+  if (!number || !time || s.sent == 0) return;
+  if (*number + Continuity::kLongestOutage < s.end ||
+      *number > s.end + Continuity::kLongestOutage) {
+    own_pace_->begin_anew(i, *time, now_ns);
+  }
+}
+
 int64_t Sender::serve(uint32_t i, int64_t now_ns) {
   Stream& s = streams_[i];
   if (!clock_.paced()) {
@@ -197,6 +216,7 @@ int64_t Sender::serve(uint32_t i, int64_t now_ns) {
   }
   skip_what_is_too_old(i, now_ns);
   while (!s.done) {
+    follow_clock_set_anew(i, now_ns);
     uint64_t n = together(s, s.next);
     const int64_t due = due_ns(i, s.next + n - 1);
     if (due > now_ns) return due;
@@ -285,6 +305,7 @@ int Sender::run() {
   }
   Snapshot s = snapshot();
   report_.show_last(s);
+  if (!source_->error().empty()) throw bench::Failure{source_->error()};
   if (!ever_connected_) throw bench::Failure{"no receiver was found"};
   return parted ? 0 : 1;
 }
@@ -315,6 +336,7 @@ Snapshot Sender::snapshot() const {
     s.facts["sending_s"] = bench::seconds_between(sending_since_ns_, sent_until_ns_);
   }
   if (!counts_.is_null()) s.facts["receiver"] = counts_;
+  if (const std::string error = source_->error(); !error.empty()) s.facts["error"] = error;
   for (size_t i = 0; i < streams_.size(); ++i) {
     const Stream& stream = streams_[i];
     const uint64_t bytes = stream.sent * options_.outlet.shape.packet_bytes();

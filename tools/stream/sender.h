@@ -19,6 +19,7 @@ struct SenderOptions {
   std::string udp_receiver;  // the same, of plain UDP to a port for each stream, and no control
   uint32_t first_stream = 0;
   double packets_per_second = 0;  // of each stream; 0: as fast as it goes
+  bool own_pace = false;          // that of the packets, where the source knows their times
   std::optional<uint64_t> first;  // number; else by the clock
   double duration = 0;            // seconds; 0: for ever
   uint64_t packets = 0;           // of each stream; 0: no limit
@@ -78,6 +79,8 @@ class Sender {
   uint64_t together(const Stream& s, uint64_t number) const;
   void skip_what_is_too_old(uint32_t i, int64_t now_ns);
   int64_t due_ns(uint32_t i, uint64_t number) const;
+  void follow_clock_set_anew(uint32_t i, int64_t now_ns);
+  void set_own_pace(const std::vector<uint64_t>& first, int64_t now_ns);
   // The first number of a stream that is not due yet.
   uint64_t due_before(const Stream& s, int64_t now_ns) const;
   // Whether the receiver closed the control connection. Throws std::runtime_error when it sent
@@ -100,6 +103,7 @@ class Sender {
   std::optional<Control> control_;
   std::vector<Stream> streams_;
   PacketClock clock_;
+  std::optional<OwnPace> own_pace_;
   Lateness lateness_;
   std::vector<Lateness> lateness_of_;  // each stream
   bool ever_connected_ = false;

@@ -3,13 +3,18 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "bench/failure.h"
 #include "port/fd.h"
+#include "stream/recording/byte_input.h"
+#include "stream/recording/recording_source.h"
 #include "stream/synthetic.h"
 
 namespace weft::stream {
@@ -68,10 +73,31 @@ class FileSource final : public Source {
   std::vector<size_t> at_;
 };
 
+void write_all(const port::Fd& file, std::span<const std::byte> bytes, const std::string& where) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno != EINTR) throw bench::system_failure(where);
+    if (n > 0) bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+port::Fd decompressed(const std::string& path) {
+  const char* told = std::getenv("TMPDIR");
+  const std::string folder = told != nullptr ? told : "/var/tmp";
+  port::Fd file{::open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600)};
+  const std::string where = folder + ", where " + path + " is decompressed (TMPDIR names another)";
+  if (!file.valid()) throw bench::system_failure(where);
+  const auto input = open_input(path);
+  std::vector<std::byte> piece(1 << 20);
+  while (const size_t n = input->read(piece)) write_all(file, std::span{piece}.first(n), where);
+  return file;
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) {
-  const port::Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const port::Fd fd = is_compressed(path) ? decompressed(path)
+                                          : port::Fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat st {};
   if (!fd.valid() || ::fstat(fd.get(), &st) != 0) throw bench::system_failure(path);
   if (st.st_size == 0) throw bench::Failure{path + " is empty"};
@@ -88,6 +114,7 @@ MappedFile::~MappedFile() {
 std::unique_ptr<Source> make_source(const SourceOptions& options, const Shape& shape,
                                     uint32_t first_stream, uint32_t streams) {
   if (!options.pcap.empty()) return make_pcap_source(options, shape, streams);
+  if (!options.recordings.empty()) return make_recording_source(options, shape);
   if (!options.file.empty())
     return std::make_unique<FileSource>(options, shape, first_stream, streams);
   return std::make_unique<SyntheticSource>(shape, first_stream);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "stream/packet.h"
 
@@ -21,16 +22,24 @@ class Source {
   // Nothing when there is none left.
   virtual std::optional<uint64_t> own_number(uint32_t) { return std::nullopt; }
   virtual bool has_own_numbers() const { return false; }
+  // When that packet was taken, in ns since 1970, of sources that know; nothing when none is left.
+  virtual std::optional<int64_t> own_time_ns(uint32_t) { return std::nullopt; }
+  virtual bool has_own_times() const { return false; }
   // Writes packet `number`, header and all; false when there are no more data. Of a source with
   // numbers of its own: the next packet, and turns to the one behind it.
   virtual bool fill(uint32_t stream, uint64_t number, Packet packet) = 0;
   // What came from outside and is no packet of this shape.
   virtual uint64_t unusable() const { return 0; }
+  // Why it ended before its end, for people; empty when it did not.
+  virtual std::string error() const { return {}; }
 };
 
 struct SourceOptions {
-  std::string file;   // payload, the same for each stream
-  std::string pcap;   // packets: the UDP datagrams of a capture; a stream for each destination port
+  std::string file;  // payload, the same for each stream
+  std::string pcap;  // packets: the UDP datagrams of a capture; a stream for each destination port
+  std::vector<std::string> recordings;  // packets one after the other: a file for each stream
+  // Packets of captures and recordings that were taken before are left out: ns since 1970.
+  std::optional<int64_t> start;
   bool loop = false;  // files begin again at their end
 };
 
@@ -40,7 +49,8 @@ std::unique_ptr<Source> make_source(const SourceOptions& options, const Shape& s
 std::unique_ptr<Source> make_pcap_source(const SourceOptions& options, const Shape& shape,
                                          uint32_t streams);
 
-// A file, as bytes in memory.
+// A file, as bytes in memory; one whose name ends in ".zst" is decompressed, into a file without a
+// name in TMPDIR or /var/tmp.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);

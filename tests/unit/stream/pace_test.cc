@@ -67,5 +67,17 @@ TEST(Lateness, OfNothing) {
   EXPECT_EQ(Lateness{}.quantile_us(0.5), 0);
 }
 
+TEST(OwnPace, EachStreamGoesByItsOwnClockFromWhereAllBegan) {
+  OwnPace pace{2};
+  pace.begin(1'000, 50'000);
+  EXPECT_EQ(pace.due_ns(0, 1'000), 50'000);
+  EXPECT_EQ(pace.due_ns(1, 1'700), 50'700);
+  pace.begin_anew(1, 3, 60'000);
+  EXPECT_EQ(pace.due_ns(1, 8), 60'005);
+  EXPECT_EQ(pace.due_ns(0, 2'000), 51'000);
+  pace.begin(5'000, 90'000);
+  EXPECT_EQ(pace.due_ns(1, 5'001), 90'001);
+}
+
 }  // namespace
 }  // namespace weft::stream

@@ -136,6 +136,13 @@ TEST_F(Pcap, EachKindOfLinkByteOrderAndClock) {
   }
 }
 
+TEST_F(Pcap, TimesAreThoseOfTheCapture) {
+  for (const bool nano : {false, true}) {
+    const auto source = open(capture({ethernet(ip(udp(raw(7))))}, {.nano = nano}));
+    EXPECT_EQ(source->own_time_ns(0), 1'600'000'000'000'000'000 + (nano ? 999'999 : 999'999'000));
+  }
+}
+
 TEST_F(Pcap, TagsOptionsAndPaddingAreNoPartOfADatagram) {
   const Bytes tag = big(0x8100, 2) + big(5, 2);
   const Bytes outer = big(0x88a8, 2) + big(6, 2);

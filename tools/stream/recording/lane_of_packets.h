@@ -1,0 +1,70 @@
+// The packets of one lane of a capture or recording that belong to its stream: without those whose
+// numbers come from nowhere, and those of other senders.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "stream/continuity.h"
+
+namespace weft::stream {
+
+// `Kept` is what stands for a packet while it waits and afterwards: its bytes, or where they are.
+template <class Kept>
+class LaneOfPackets {
+ public:
+  void add(const Header& header, Kept packet) {
+    const Continuity::Judgement judgement = continuity_.judge(header, next_);
+    switch (judgement.answer) {
+      case Continuity::Answer::foreign:
+        ++unusable_;
+        break;
+      case Continuity::Answer::goes_on:
+        take(header.number, std::move(packet));
+        break;
+      case Continuity::Answer::wait:
+        held_[judgement.held] = std::move(packet);
+        break;
+      case Continuity::Answer::believed:
+        held_[judgement.held] = std::move(packet);
+        believe(judgement);
+        break;
+    }
+    unusable_ += continuity_.take_given_up();
+  }
+  void finish() {
+    // Nobody forges packets of a file: what most agree about at its end is as good.
+    const auto last = next_ ? std::optional{*next_ + Continuity::kLongestOutage} : next_;
+    if (const auto judgement = continuity_.settle(next_, last)) believe(*judgement);
+    unusable_ += continuity_.take_given_up();
+  }
+  // Those that were found and not yet fetched, in the order in which they are to be sent.
+  std::deque<Kept>& packets() { return packets_; }
+  uint64_t unusable() const { return unusable_; }
+
+ private:
+  // Numbers of a receiver's ring, as `weft stream recv` has it where nobody asked for another one.
+  static constexpr uint64_t kUsualRing = uint64_t{16} * 256;
+
+  void believe(const Continuity::Judgement& judgement) {
+    if (judgement.anew) next_.reset();
+    for (const Continuity::Taken& t : continuity_.taken()) {
+      take(t.number, std::move(held_[t.held]));
+    }
+  }
+  void take(uint64_t number, Kept packet) {
+    packets_.push_back(std::move(packet));
+    next_ = std::max(next_.value_or(0), number + 1);
+  }
+
+  Continuity continuity_{kUsualRing};
+  std::array<Kept, Continuity::kMostHeld> held_{};
+  std::optional<uint64_t> next_;
+  std::deque<Kept> packets_;
+  uint64_t unusable_ = 0;
+};
+
+}  // namespace weft::stream
