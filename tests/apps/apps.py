@@ -188,9 +188,10 @@ class Product:
             shutil.copy(f"{build}/lib/weft/{lib}", f"{self.root}/lib/weft/{lib}")
 
     def folder(self):
-        """A folder where everybody may write, with a remote shell."""
+        """A folder where everybody may write, with a remote shell and what starts programs of uDAPL."""
         folder = captures.open_folder(self.root)
-        shutil.copy(f"{HERE}/remote_shell.py", folder)
+        for name in ("remote_shell.py", "over_dapl.sh"):
+            shutil.copy(f"{HERE}/{name}", folder)
         with open(f"{folder}/rsh", "w", encoding="ascii") as f:
             f.write(f'#!/bin/sh\nexec python3 {folder}/remote_shell.py {folder}/shell "$@"\n')
         os.chmod(f"{folder}/rsh", 0o755)
@@ -290,8 +291,7 @@ class Process:
 
 
 def run_programs(case, place, product, environment, started):
-    values = {"addr": place.address, "network": place.network, "port": str(free_port()), "folder": product.folder(),
-              "sources": os.path.dirname(os.path.abspath(__file__))}
+    values = {"addr": place.address, "network": place.network, "port": str(free_port()), "folder": product.folder()}
     if case.compiled:
         values["program"] = product.compile(*case.compiled)
     fill = lambda words, side: [w.format(**values, own=place.own(side)) for w in words]

@@ -42,8 +42,7 @@ def transport(case):
 
 
 def shown(words):
-    values = {"addr": "SERVER", "own": "OWN", "port": "P", "folder": "FOLDER", "network": "NETWORK", "program": "PROGRAM",
-              "sources": "tests/apps"}
+    values = {"addr": "SERVER", "own": "OWN", "port": "P", "folder": "FOLDER", "network": "NETWORK", "program": "PROGRAM"}
     return " ".join(w.format(**values) for w in words)
 
 

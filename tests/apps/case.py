@@ -7,7 +7,7 @@ class Case:
     """A server and its clients, or a program alone. In commands {addr} is the server's address,
     {own} the address of the one who runs it, {network} the network of both, {port} a port that is free on TCP and UDP,
     {folder} one where anybody may write and both sides see the same, with a program {folder}/rsh that runs commands on the server's
-    side when that is a remote_shell.py {folder}/shell, {sources} the folder of this file."""
+    side when that is a remote_shell.py {folder}/shell, and {folder}/over_dapl.sh."""
 
     def __init__(self, name, server, client=None, clients=1, good=None, server_is_killed=False, seconds=120, stagger=0.0,
                  environment=(), servers=1, compiled=None, needs=(), mtu=None, ipv6=False, full=False):
@@ -21,7 +21,8 @@ class Case:
         self.seconds = seconds
         self.environment = environment  # variables for both sides; with the words that commands have
         self.compiled = compiled  # a compiler and the source of {program}, a program of our own
-        self.needs = (self.server[0], *((self.client[0],) if client else ()), *((compiled[0],) if compiled else ()), *needs)
+        first = [words[0] for words in (self.server, self.client) if words and not words[0].startswith("{")]
+        self.needs = (*first, *((compiled[0],) if compiled else ()), *needs)
         self.mtu = mtu  # of the link, between namespaces only
         self.ipv6 = ipv6  # only where both sides have an address of IPv6 that others reach
         self.full = full  # takes long, and what it asks others ask too: ./check --full alone runs it
