@@ -1,5 +1,5 @@
 // Moves datagrams between one UDP socket and all that speaks WDP through it: UC connections, UD
-// queue pairs, and the wdp::Port that finds out whom a datagram is for (docs/design/07).
+// queue pairs, and the wdp::Port that finds out whom a datagram is for (docs/design/09).
 //
 //   socket ─ trains ─► DatagramDriver ─► wdp::Port ─► UcConnection (in a UcLink), UdQueue
 //   socket ◄─ trains ─ DatagramDriver ◄─ DatagramSpeaker: one train each, by turns

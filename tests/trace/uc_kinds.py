@@ -19,7 +19,7 @@ REQ, REP, RTU, REJ, DREQ, DREP, KA, KAA, PROBE, PROBEA, ERR = 1, 2, 3, 4, 7, 8, 
 WRITE, READ_REQUEST, READ_RESPONSE, SEND = range(4)
 # Opcode, and whether there is an immediate.
 KINDS = {"write": (WRITE, False), "write_with_imm": (WRITE, True), "send": (SEND, False), "send_with_imm": (SEND, True), "refused": (WRITE, False)}
-# A keepalive asks when half of a window is under way, which is 4 MiB at most (docs/design/07).
+# A keepalive asks when half of a window is under way, which is 4 MiB at most (docs/design/11).
 MUCH = 3 << 20
 
 
