@@ -14,10 +14,11 @@ import os
 import re
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../citations")]
 import evidence  # noqa: E402
 import requirements  # noqa: E402
-import sections  # noqa: E402
+import rfc_sections  # noqa: E402
 
 PAGE = os.path.join(evidence.ROOT, "docs/compliance.md")
 TITLES = {"5044": "MPA", "6581": "enhanced start-up", "5041": "DDP", "5040": "RDMAP", "7306": "atomics, immediate data",
@@ -112,8 +113,8 @@ def strangers(quoted):
     """Sections that no RFC has."""
     named = [(s, f"a requirement ({r.sentence})") for r in requirements.ALL for s in [r.section]]
     named += [(c.rfc, f"the case {c.name}") for c in evidence.CASES.values()]
-    named += [(s, ", ".join(sorted(paths))) for s, paths in quoted.items() if s.split()[0] in sections.CHILDREN]
-    return [f"{who}: RFC {s} does not exist" for s, who in named if not sections.exists(*s.split())]
+    named += [(s, ", ".join(sorted(paths))) for s, paths in quoted.items() if s.split()[0] in rfc_sections.CHILDREN]
+    return [f"{who}: RFC {s} does not exist" for s, who in named if not rfc_sections.exists(*s.split())]
 
 
 def make():
