@@ -151,7 +151,7 @@ int send(SendCommand& c) {
   if (!verbs) o.outlet.group = 1;
   o.own_pace = c.rate_mbps < 0;
   if (c.rate_mbps < 0) {
-    o.packets_per_second = rsp_packets_per_second(o.outlet.shape);
+    o.packets_per_second = o.outlet.shape.packets_per_second();
   } else {
     o.packets_per_second = c.rate_mbps * 1e6 / 8 / o.outlet.shape.packet_bytes();
   }

@@ -20,8 +20,10 @@ std::string in_hex(ConstPacket packet) {
   return text;
 }
 
-nlohmann::json as_json(const Origin& origin) {
-  return {{"station", origin.station}, {"board", origin.board}, {"clock", origin.clock}};
+nlohmann::json as_json(const std::vector<std::pair<std::string, uint64_t>>& numbers) {
+  auto json = nlohmann::json::object();
+  for (const auto& [name, value] : numbers) json[name] = value;
+  return json;
 }
 
 }  // namespace
@@ -42,16 +44,16 @@ void Intake::begin() {
 bool Intake::take(ConstPacket packet, int64_t now_ns) {
   Ledger& ledger = lane_.ledger;
   const Header header = read_header(shape_, packet);
+  if (header.verdict == Verdict::foreign) {
+    refuse_foreign(header);
+    return true;
+  }
   if (!header.has_number()) {
     refuse(packet);
     return true;
   }
   if (!ledger.running() && now_ns - lane_.ended_ns < kStragglers && header.number < ledger.next()) {
     ledger.count_late();
-    return true;
-  }
-  if (shape_.clock != 0 && header.origin.clock != 0 && header.origin.clock != shape_.clock) {
-    refuse_foreign(header);
     return true;
   }
   const bool flagged = header.verdict == Verdict::flagged;
@@ -126,7 +128,9 @@ void Intake::hold(HeldPacket name, ConstPacket packet) {
 void Intake::refuse(ConstPacket packet) {
   lane_.ledger.count_invalid();
   if (!lane_.first_invalid) {
-    lane_.first_invalid = {.reason = explain(shape_, packet), .header = in_hex(packet)};
+    lane_.first_invalid = {.reason = explain(shape_, packet),
+                           .fields = as_json(fields_of(shape_.format, packet)),
+                           .header = in_hex(packet)};
   }
 }
 
@@ -134,9 +138,9 @@ void Intake::refuse_foreign(const Header& header) {
   lane_.ledger.count_foreign();
   if (std::exchange(told_foreign_, true) || !tell_) return;
   nlohmann::json event = {{"event", "foreign"}, {"stream", stream_}, {"number", header.number}};
-  event["from"] = as_json(header.origin);
+  event["from"] = as_json(facts_of(shape_.format, header.origin));
   if (const auto& own = lane_.continuity.origin()) {
-    event["stream_is"] = as_json(*own);
+    event["stream_is"] = as_json(facts_of(shape_.format, *own));
   } else {
     event["stream_is"] = {{"clock", shape_.clock}};
   }

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -14,7 +15,8 @@ namespace weft::stream {
 // Why a packet is none of its stream's, for people.
 struct InvalidPacket {
   std::string reason;
-  std::string header;  // its first bytes, in hexadecimal
+  nlohmann::json fields;  // the numbers of its header, by their names
+  std::string header;     // its first bytes, in hexadecimal
 };
 
 struct Lane {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace weft::stream {
 
@@ -38,17 +40,17 @@ struct Shape {
   uint32_t packet_bytes() const { return header_bytes() + payload_bytes(); }
   // Throws bench::Failure for a shape that no packet has.
   void check() const;
+  // Packets a second of a stream, as its instrument sends it.
+  double packets_per_second() const;
+  // Whether a receiver that asks for this shape takes what a sender of that one sends.
+  bool takes(const Shape& sent) const;
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-// Packets a second that a station sends; with the clock of 200 MHz where the shape has none.
-double rsp_packets_per_second(const Shape& shape);
-
-// Who sent a packet, as far as its header tells: of RSP the station, its board and its clock. All
-// packets of a stream have the same.
+// Who sent a packet, as far as its header tells. All packets of a stream have the same.
 struct Origin {
-  uint16_t station = 0;
-  uint8_t board = 0;
+  uint32_t station = 0;
+  uint32_t unit = 0;   // a part of it that sends for itself, as RSP's boards
   uint32_t clock = 0;  // MHz
   friend bool operator==(const Origin&, const Origin&) = default;
 };
@@ -56,6 +58,7 @@ struct Origin {
 enum class Verdict : uint8_t {
   good,
   flagged,      // it has a number, but its sender says that its samples are not valid
+  foreign,      // it has a number, but comes from another source than was asked for
   wrong_size,   // longer or shorter than the shape
   wrong_kind,   // not of this format or version
   wrong_shape,  // of other samples or fields than were asked for
@@ -66,7 +69,7 @@ inline constexpr uint64_t kMostNumber = uint64_t{1} << 62;
 
 struct Header {
   Verdict verdict = Verdict::wrong_size;
-  uint64_t number = 0;  // of good and flagged ones
+  uint64_t number = 0;  // of good, flagged and foreign ones
   Origin origin;        // of these
   bool has_number() const { return verdict <= Verdict::flagged; }
   bool is(uint64_t n) const { return has_number() && number == n; }
@@ -82,5 +85,9 @@ Header read_header(const Shape& shape, ConstPacket packet);
 std::optional<uint64_t> number_of(const Shape& shape, ConstPacket packet);
 // Why a packet is none of this shape, for people: what it has, and what was asked for.
 std::string explain(const Shape& shape, ConstPacket packet);
+// The numbers of a header by the names that its format has for them. Any bytes may come.
+std::vector<std::pair<std::string, uint64_t>> fields_of(Format format, ConstPacket packet);
+// An origin's facts by the names that its format has for them.
+std::vector<std::pair<std::string, uint64_t>> facts_of(Format format, const Origin& origin);
 
 }  // namespace weft::stream

@@ -89,12 +89,8 @@ class PcapSource final : public Source {
       const auto& datagram = record->datagram;
       const Header header = datagram ? read_header(shape_, datagram->payload)
                                      : Header{.verdict = Verdict::wrong_kind};
-      const bool other_clock = shape_.clock != 0 && header.origin.clock != shape_.clock;
-      if (!header.has_number() || other_clock) {
-        if (datagram && why_unusable_.empty()) {
-          why_unusable_ =
-              other_clock ? "another clock (--clock)" : explain(shape_, datagram->payload);
-        }
+      if (!header.has_number()) {
+        if (datagram && why_unusable_.empty()) why_unusable_ = explain(shape_, datagram->payload);
         ++unusable_;
         continue;
       }

@@ -251,6 +251,7 @@ void Receiver::tell_of_invalid(size_t stream) {
                 {"stream", stream},
                 {"packets", lane.ledger.counts().invalid},
                 {"reason", lane.first_invalid->reason},
+                {"fields", lane.first_invalid->fields},
                 {"header", lane.first_invalid->header}});
 }
 

@@ -36,7 +36,7 @@ int64_t wall_ns() {
 }
 
 uint64_t station_number(const Shape& shape, int64_t ns) {
-  return static_cast<uint64_t>(static_cast<double>(ns) * 1e-9 * rsp_packets_per_second(shape));
+  return static_cast<uint64_t>(static_cast<double>(ns) * 1e-9 * shape.packets_per_second());
 }
 
 Sender::Sender(const SenderOptions& options)

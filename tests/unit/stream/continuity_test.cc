@@ -100,7 +100,7 @@ TEST(Continuity, NumbersThatNeverAgreeDoNotPileUp) {
 }
 
 TEST(Continuity, TheFirstOriginHoldsUntilTheStreamEnds) {
-  const Origin own{.station = 1, .board = 2, .clock = 200};
+  const Origin own{.station = 1, .unit = 2, .clock = 200};
   Continuity c{kRing};
   c.begin();
   ASSERT_EQ(c.judge(header_of(10, own), 10).answer, Answer::goes_on);

@@ -160,6 +160,8 @@ TEST(Intake, BoardsWithoutTimeAreInvalid) {
   ASSERT_TRUE(b.lane.first_invalid);
   EXPECT_EQ(b.lane.first_invalid->reason.substr(0, 17), "second 4294967295");
   EXPECT_EQ(b.lane.first_invalid->header.substr(0, 11), "03 80 01 00");
+  EXPECT_EQ(b.lane.first_invalid->fields.at("second"), 0xffffffff);
+  EXPECT_EQ(b.lane.first_invalid->fields.at("beamlets"), 2);
 }
 
 TEST(Intake, SamplesThatTheirBoardCallsBadAreNotShown) {

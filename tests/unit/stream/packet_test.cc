@@ -28,7 +28,7 @@ std::vector<std::byte> packet_with(const Shape& shape, const std::vector<uint8_t
 TEST(RspPacket, HasTheSizeOfAStationsPackets) {
   EXPECT_EQ(Shape{}.packet_bytes(), 7824U);
   EXPECT_EQ((Shape{.beamlets = 122, .bits = 8}.packet_bytes()), 7824U);
-  EXPECT_NEAR(rsp_packets_per_second(Shape{}) * 7824 * 8, 764.06e6, 0.01e6);
+  EXPECT_NEAR(Shape{}.packets_per_second() * 7824 * 8, 764.06e6, 0.01e6);
 }
 
 // 1600000000 s are 312500000000000 slices of 1024 samples at 200 MHz; one slice later stands in the
@@ -79,7 +79,7 @@ TEST(RspPacket, OfAnotherKindIsNone) {
 // A second of the 160 MHz clock has 156250 slices, each as long as 1024 samples.
 TEST(RspPacket, OfTheSlowerClock) {
   const Shape shape{.clock = 160};
-  EXPECT_NEAR(rsp_packets_per_second(shape), 156'250.0 / 16, 1e-9);
+  EXPECT_NEAR(shape.packets_per_second(), 156'250.0 / 16, 1e-9);
   std::vector<std::byte> packet(shape.packet_bytes());
   write_header(shape, 1, 9'765, packet);  // slices 156240 to 156255
   EXPECT_EQ(header(shape, 1, 9'766),      // slice 156256 is number 6 of second 1
@@ -98,7 +98,7 @@ TEST(RspPacket, TellsWhoSentItAndWhetherItsSamplesAreValid) {
   write_header(shape, 6, 77, packet);
   Header read = read_header(shape, packet);
   EXPECT_EQ(read.verdict, Verdict::good);
-  EXPECT_EQ(read.origin, (Origin{.station = 2, .board = 2, .clock = 200}));
+  EXPECT_EQ(read.origin, (Origin{.station = 2, .unit = 2, .clock = 200}));
   packet[1] |= std::byte{0x40};
   read = read_header(shape, packet);
   EXPECT_EQ(read.verdict, Verdict::flagged);

@@ -1,0 +1,44 @@
+// What a receiver and a sender have to know of a format of packets, and nothing else of weft knows.
+// A format is a file of this folder: the table of its header's fields, and how they make a number.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "stream/format/field.h"
+#include "stream/packet.h"
+
+namespace weft::stream {
+
+struct FormatRules {
+  const char* name;
+  // What Origin::unit is of this format; null: it tells none.
+  const char* unit;
+  // Fields of the header that have the same place in every packet.
+  std::span<const Field> fields;
+
+  uint32_t (*header_bytes)(const Shape&);
+  uint32_t (*payload_bytes)(const Shape&);
+  // Throws bench::Failure for a shape that no packet has.
+  void (*check)(const Shape&);
+  // Packets a second of a stream as its instrument sends it.
+  double (*packets_per_second)(const Shape&);
+
+  // The packet has packet_bytes(). These four are as the functions of packet.h that have their
+  // names.
+  Header (*read)(const Shape&, const std::byte* packet);
+  void (*write)(const Shape&, uint32_t stream, uint64_t number, std::byte* packet);
+  void (*advance)(const Shape&, uint64_t by, std::byte* packet);
+  std::string (*explain)(const Shape&, const std::byte* packet);
+};
+
+extern const FormatRules kRsp;
+extern const FormatRules kSpead;
+extern const FormatRules kRaw;
+
+const FormatRules& rules_of(Format format);
+
+// Packets a second of a LOFAR station: what a format without a pace of its own has.
+double station_pace(const Shape& shape);
+
+}  // namespace weft::stream

@@ -1,0 +1,161 @@
+// Beamlets of a LOFAR station, as its Remote Station Processing boards send them ("Station Data
+// Cookbook", LOFAR-ASTRON-MAN-064).
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "bench/failure.h"
+#include "stream/format/format.h"
+
+namespace weft::stream {
+namespace {
+
+constexpr auto kLittle = ByteOrder::little;
+constexpr Field kVersion{"version", 0, 1, kLittle, 0, 8, "3"};
+constexpr Field kBoard{"board", 1, 1, kLittle, 0, 5, "of the station, a stream each"};
+constexpr Field kNotValid{"error", 1, 1, kLittle, 6, 1, "1: the samples are not valid"};
+constexpr Field kIs200MHz{"clock", 1, 1, kLittle, 7, 1, "0: 160 MHz, 1: 200 MHz"};
+constexpr Field kBitMode{"bit_mode", 2, 1, kLittle, 0, 2, "0: samples of 16 bits, 1: of 8"};
+constexpr Field kConfiguration{"configuration", 3, 1, kLittle, 0, 8, ""};
+constexpr Field kStation{"station", 4, 2, kLittle, 0, 16, ""};
+constexpr Field kBeamlets{"beamlets", 6, 1, kLittle, 0, 8, ""};
+constexpr Field kSlices{"slices", 7, 1, kLittle, 0, 8, "of each beamlet, one after the other"};
+constexpr Field kSecond{"second", 8, 4, kLittle, 0, 32, "since 1970; all ones: no time"};
+constexpr Field kSlice{"slice", 12, 4, kLittle, 0, 32, "the first one's, in that second"};
+constexpr std::array kFields{kVersion, kBoard,    kNotValid, kIs200MHz, kBitMode, kConfiguration,
+                             kStation, kBeamlets, kSlices,   kSecond,   kSlice};
+
+constexpr uint32_t kHeader = 16;
+constexpr uint8_t kTheVersion = 3;
+constexpr uint32_t kUsualClock = 200;        // MHz
+constexpr uint64_t kSamplesPerSlice = 1024;  // the filter bank makes one time slice of them
+constexpr uint32_t kBoards = 4;              // of a station, each with a stream of its own
+constexpr uint32_t kParts = 4;               // of a sample: two polarisations, real and imaginary
+constexpr std::array<uint32_t, 4> kBits{16, 8, 4, 0};  // by bit mode
+
+uint64_t bit_mode(const Shape& shape) {
+  return shape.bits == 16 ? 0 : 1;
+}
+
+uint64_t hertz(uint32_t megahertz) {
+  return uint64_t{megahertz} * 1'000'000;
+}
+uint32_t clock_of(const Shape& shape) {
+  return shape.clock != 0 ? shape.clock : kUsualClock;
+}
+uint32_t clock_in(const std::byte* p) {
+  return kIs200MHz.get(p) != 0 ? 200 : 160;
+}
+
+// The slice that is the first to begin in second `second`, or later. A second has 195312.5 of them
+// at 200 MHz, and 156250 at 160 MHz.
+uint64_t first_slice_of(uint64_t second, uint32_t clock) {
+  return (second * hertz(clock) + kSamplesPerSlice / 2) / kSamplesPerSlice;
+}
+
+void write_time(uint64_t slice, uint32_t clock, std::byte* p) {
+  const uint64_t second = slice * kSamplesPerSlice / hertz(clock);
+  kSecond.put(p, second);
+  kSlice.put(p, slice - first_slice_of(second, clock));
+}
+uint64_t slice_in(const std::byte* p) {
+  return first_slice_of(kSecond.get(p), clock_in(p)) + kSlice.get(p);
+}
+
+uint32_t header_bytes(const Shape&) {
+  return kHeader;
+}
+uint32_t payload_bytes(const Shape& shape) {
+  return shape.beamlets * shape.slices * kParts * (shape.bits / 8);
+}
+
+void check(const Shape& shape) {
+  if (shape.bits != 8 && shape.bits != 16) throw bench::Failure{"samples have 8 or 16 bits"};
+  if (shape.clock != 0 && shape.clock != 160 && shape.clock != 200) {
+    throw bench::Failure{"a station's clock has 160 or 200 MHz"};
+  }
+  if (shape.beamlets == 0 || shape.beamlets > 255 || shape.slices == 0 || shape.slices > 255) {
+    throw bench::Failure{"a packet has 1 to 255 beamlets and 1 to 255 slices"};
+  }
+}
+
+void write(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
+  const uint32_t clock = clock_of(shape);
+  std::memset(p, 0, kHeader);
+  kVersion.put(p, kTheVersion);
+  kBoard.put(p, stream % kBoards);
+  kIs200MHz.put(p, clock == 200 ? 1 : 0);
+  kBitMode.put(p, bit_mode(shape));
+  kStation.put(p, 1 + stream / kBoards);
+  kBeamlets.put(p, shape.beamlets);
+  kSlices.put(p, shape.slices);
+  write_time(number * shape.slices, clock, p);
+}
+
+void advance(const Shape& shape, uint64_t by, std::byte* p) {
+  write_time(slice_in(p) + by * shape.slices, clock_in(p), p);
+}
+
+bool has_time(const std::byte* p, uint32_t clock) {
+  const uint64_t second = kSecond.get(p);
+  const uint64_t slices = first_slice_of(second + 1, clock) - first_slice_of(second, clock);
+  return second != kSecond.most() && kSlice.get(p) < slices;
+}
+
+Header read(const Shape& shape, const std::byte* p) {
+  if (kVersion.get(p) != kTheVersion) return {.verdict = Verdict::wrong_kind};
+  if (kBitMode.get(p) != bit_mode(shape) || kBeamlets.get(p) != shape.beamlets ||
+      kSlices.get(p) != shape.slices) {
+    return {.verdict = Verdict::wrong_shape};
+  }
+  const uint32_t clock = clock_in(p);
+  if (!has_time(p, clock)) return {.verdict = Verdict::no_time};
+  return {.verdict = shape.clock != 0 && shape.clock != clock ? Verdict::foreign
+                     : kNotValid.get(p) != 0                  ? Verdict::flagged
+                                                              : Verdict::good,
+          .number = slice_in(p) / shape.slices,
+          .origin = {.station = static_cast<uint32_t>(kStation.get(p)),
+                     .unit = static_cast<uint32_t>(kBoard.get(p)),
+                     .clock = clock}};
+}
+
+std::string explain(const Shape& shape, const std::byte* p) {
+  if (kVersion.get(p) != kTheVersion) {
+    return fmt::format("version {}, not {}", kVersion.get(p), kTheVersion);
+  }
+  const uint32_t bits = kBits[kBitMode.get(p)];
+  if (bits != shape.bits) return fmt::format("{} bits, not {} (--bits)", bits, shape.bits);
+  if (kBeamlets.get(p) != shape.beamlets) {
+    return fmt::format("{} beamlets, not {} (--beamlets)", kBeamlets.get(p), shape.beamlets);
+  }
+  if (kSlices.get(p) != shape.slices) {
+    return fmt::format("{} slices, not {} (--slices)", kSlices.get(p), shape.slices);
+  }
+  if (!has_time(p, clock_in(p))) {
+    return fmt::format("second {} and slice {}: its board has no time", kSecond.get(p),
+                       kSlice.get(p));
+  }
+  return fmt::format("a clock of {} MHz, not {} (--clock)", clock_in(p), shape.clock);
+}
+
+}  // namespace
+
+double station_pace(const Shape& shape) {
+  return static_cast<double>(hertz(clock_of(shape))) / static_cast<double>(kSamplesPerSlice) /
+         shape.slices;
+}
+
+constinit const FormatRules kRsp{.name = "rsp",
+                                 .unit = "board",
+                                 .fields = kFields,
+                                 .header_bytes = header_bytes,
+                                 .payload_bytes = payload_bytes,
+                                 .check = check,
+                                 .packets_per_second = station_pace,
+                                 .read = read,
+                                 .write = write,
+                                 .advance = advance,
+                                 .explain = explain};
+
+}  // namespace weft::stream
