@@ -270,7 +270,7 @@ class Engine {
   std::array<std::unique_ptr<std::byte[]>, 16> reserve_;
   bool reserve_spent_ = true;
 
-  // The hot one, once it has left the epoll set (docs/design/02). Changed by the holder.
+  // The hot one, once it has left the epoll set (docs/design/19). Changed by the holder.
   std::atomic<Source*> apart_{nullptr};
 
   // Who looks after the sockets.

@@ -1,4 +1,4 @@
-// What the kernel's scheduler is told of an engine's helper thread (docs/design/02, "What the
+// What the kernel's scheduler is told of an engine's helper thread (docs/design/18, "What the
 // scheduler is told"). A thread begins with the class and processors of the one that makes it, and
 // those that suit a thread which spins on its memory starve the one that is to fill that memory.
 #pragma once

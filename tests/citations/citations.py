@@ -29,7 +29,7 @@ SKIPPED = ("fuzz/corpus/", "docs/sample-report.html")
 NUMBER = r"\d+(?:\.\d+)*"
 DOTTED = r"\d+(?:\.\d+)+"
 # The first number, and further ones that cannot be anything else.
-LIST = rf"({NUMBER}(?:(?:, and |, | and | to ){DOTTED})*)"
+LIST = rf"({NUMBER}(?:(?:, and |, | and | to )(?:{DOTTED}|\d+(?=[,;:)]|\.(?!\d)|$)))*)"
 SPEC = re.compile(rf"\bspec/([a-z][a-z-]*)(?:\.md\b(?:\]\([^)]*\))?)?(?:,? (?:sections? )?{LIST})?")
 NOTE = re.compile(r'\bdesign/(\d\d)(?:-[\w-]+\.md)?(?:\]\([^)]*\))?(?:, "([^"]+)")?')
 NOTE_LINK = re.compile(r'\[[^]]*\]\((?:\.\./)?(?:design/)?(\d\d)-[\w-]+\.md\)(?:, "([^"]+)")?')

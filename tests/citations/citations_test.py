@@ -10,6 +10,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 # In pieces, so that the check of this tree does not take them for citations of its own.
 SPEC, NOTE, RFC, ELSEWHERE = "spec" + "/mpa", "design" + "/02", "RF" + "C", "wire" + ".md"
+PAGE = "docs/" + "spec" + "/rd.md"
 
 CLEAN = {
     "docs/spec/mpa.md": "# MPA\n\n## 1. Frames\n\nSee section 1.2 and (1.1).\n\n### 1.1 Layout\n\n```\n## 9. no heading\n```\n\n### 1.2 CRC\n",
@@ -47,6 +48,8 @@ class CitationsTest(unittest.TestCase):
     def test_every_section_of_a_list(self):
         for text in ("1.1, 1.3", "1.1 and 1.3", "1.1, 1.2, and 1.3", "1.1 to 1.3"):
             self.dangles("src/c.h:1: docs/spec/mpa.md has no section 1.3", {"src/c.h": f"// {SPEC} {text}\n"})
+        self.dangles("src/c.h:1: docs/spec/mpa.md has no section 3", {"src/c.h": f"// As told ({SPEC} 1.1, 3).\n"})
+        self.assertEqual(self.run_on({"src/c.h": f"// {SPEC} 1.1, 3 ms later\n"}).stdout, "")
 
     def test_a_citation_that_is_broken_by_a_line_end(self):
         self.dangles("src/c.h:1: docs/spec/mpa.md has no section 2", {"src/c.h": f"// see {SPEC}\n//   2, which\n"})
@@ -55,7 +58,7 @@ class CitationsTest(unittest.TestCase):
         self.dangles("src/c.h:1: docs/spec/mpa.md has no section 9", {"src/c.h": f"// {SPEC} 9\n"})
 
     def test_a_document_that_is_not_there(self):
-        self.dangles("tools/c.py:1: there is no docs/spec/rd.md", {"tools/c.py": "# " + "spec" + "/rd 1.1\n"})
+        self.dangles(f"tools/c.py:1: there is no {PAGE}", {"tools/c.py": "# " + "spec" + "/rd 1.1\n"})
 
     def test_a_note_and_its_titles(self):
         self.dangles("src/c.h:1: there is no design note 07", {"src/c.h": "// " + "design" + "/07\n"})
@@ -79,14 +82,14 @@ class CitationsTest(unittest.TestCase):
 
     def test_links_and_sections_within_the_documents(self):
         self.dangles("README.md:1: the link leads to docs/faq.md, which is not there", {"README.md": "[FAQ](docs/faq.md)\n"})
-        self.dangles("docs/spec/rd.md:3: docs/spec/rd.md has no section 2", {"docs/spec/rd.md": "## 1. One\n\nSee section 2.\n"})
-        self.dangles("docs/spec/rd.md:3: docs/spec/rd.md has no section 1.1", {"docs/spec/rd.md": "## 1. One\n\nFirst (1.1).\n"})
-        self.dangles("docs/spec/rd.md:1: docs/spec/mpa.md has no section 5", {"docs/spec/rd.md": "[mpa.md](mpa.md) section 5\n"})
+        self.dangles(f"{PAGE}:3: {PAGE} has no section 2", {PAGE: "## 1. One\n\nSee section 2.\n"})
+        self.dangles(f"{PAGE}:3: {PAGE} has no section 1.1", {PAGE: "## 1. One\n\nFirst (1.1).\n"})
+        self.dangles(f"{PAGE}:1: docs/spec/mpa.md has no section 5", {PAGE: "[mpa.md](mpa.md) section 5\n"})
 
     def test_numbers_of_sections(self):
-        self.dangles("docs/spec/rd.md:2: section 1 is there twice", {"docs/spec/rd.md": "## 1. One\n## 1. Two\n"})
-        self.dangles("docs/spec/rd.md:1: section 1.1 is a heading of level 2\ndocs/spec/rd.md:1: section 1.1 stands outside of section 1",
-                     {"docs/spec/rd.md": "## 1.1 One\n"})
+        self.dangles(f"{PAGE}:2: section 1 is there twice", {PAGE: "## 1. One\n## 1. Two\n"})
+        self.dangles(f"{PAGE}:1: section 1.1 is a heading of level 2\n{PAGE}:1: section 1.1 stands outside of section 1",
+                     {PAGE: "## 1.1 One\n"})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// A socket that is busy alone leaves the epoll set while the program polls it (docs/design/02), and
+// A socket that is busy alone leaves the epoll set while the program polls it (docs/design/19), and
 // is heard all the same: by the program, by the helper when the program stops, by threads that
 // sleep.
 
