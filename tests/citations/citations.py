@@ -12,6 +12,9 @@ Citations are
 
 and, inside of docs/spec, "section 2.3" and "(2.3)" of the same document. A page that is only cited by its bare name
 and a number, such as a specification that is kept elsewhere, is no citation: it is an error.
+
+What docs/spec and docs/design name in backquotes is there, too: files of the sources, constants, options, counters.
+And docs/spec/errors.md has every reason to end a stream.
 """
 
 import bisect
@@ -42,6 +45,11 @@ ELSEWHERE = re.compile(r"(?<![\w/-])(wire|abi|datapath|mpi|sdp|design|interop)" 
 OWN = re.compile(rf"(?<![\w/])(?<!RFC \d{{4}} )sections? {LIST}|\(({DOTTED})(?:, {DOTTED})*[);]")
 HEADING = re.compile(r"^(#{2,5}) (\d+(?:\.\d+)*)\.? (\S.*)$", re.M)
 TITLE = re.compile(r"^#+ (?:\d[\d.]* )?(.+?)\s*$|^(?:[*-] )?\*\*([^*]+?)\.?\*\*", re.M)
+CODE = re.compile(r"`([^`\n]+)`")
+A_FILE = re.compile(r"(?:[a-z_]+/)+[\w.]+\.(?:h|cc|py|lua|txt)")
+A_CONSTANT = re.compile(r"(?:\w+::)*(k[A-Z]\w+)")
+AN_OPTION = re.compile(r"(WEFT_[A-Z_]+)(?:=.*)?")
+A_COUNTER = re.compile(r"((?:start_|reply_)?refused|dial_failed|accept_paused|terminate_sent|terminate_received|stream_end)\.(\w+|\*)")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 LEADER = re.compile(r"^[ \t]*(?://+!?|#+(?!#)|--+|\*+/?|\||;)?[ \t]*")
 
@@ -80,10 +88,18 @@ class Checker:
             self.read_spec(path)
         for path in sorted((root / "docs/design").glob("[0-9][0-9]-*.md")):
             self.read_note(path)
+        self.counters = self.words("docs/counters.md", r"^\| `([\w.]+)` \|")
+        self.options = self.words("docs/options.md", r"^\| `(\w+)` \|")
+        self.constants = {name for tree in ("src", "abi") for p in sorted((root / tree).rglob("*")) if p.suffix in (".h", ".cc")
+                          for name in re.findall(r"\bk[A-Z]\w+", p.read_text(encoding="utf-8"))}
         self.pages = {path.name for path in (root / "docs").rglob("*.md")}
 
     def error(self, place, sentence):
         self.errors.append(f"{place}: {sentence}")
+
+    def words(self, page, pattern):
+        path = self.root / page
+        return set(re.findall(pattern, path.read_text(encoding="utf-8"), re.M)) if path.exists() else set()
 
     def read_spec(self, path):
         text = FENCE.sub(lambda m: "\n" * m.group(0).count("\n"), path.read_text(encoding="utf-8"))
@@ -149,6 +165,26 @@ class Checker:
             if not (folder / target).exists():
                 self.error(page.place(m.start()), f"the link leads to {target}, which is not there")
 
+    def check_code(self, page):
+        for m in CODE.finditer(page.text):
+            word, place = m.group(1), page.place(m.start())
+            option, counter, constant = (p.fullmatch(word) for p in (AN_OPTION, A_COUNTER, A_CONSTANT))
+            if A_FILE.fullmatch(word) and not any((self.root / top / word).exists() for top in ("", "src", "tools")):
+                self.error(place, f"there is no file {word}")
+            elif option and option.group(1) not in self.options:
+                self.error(place, f"there is no option {option.group(1)}")
+            elif counter and not any(c == word or counter.group(2) == "*" and c.startswith(counter.group(1) + ".") for c in self.counters):
+                self.error(place, f"there is no counter {word}")
+            elif constant and constant.group(1) not in self.constants:
+                self.error(place, f"there is no constant {word}")
+
+    def check_reasons(self, page):
+        named = set(CODE.findall(page.text))
+        for counter in sorted(self.counters):
+            family, _, reason = counter.partition(".")
+            if family == "refused" and reason != "other" and reason not in named:
+                self.error(f"{page.path}:1", f"the reason {counter} has no row")
+
     def check(self, path):
         relative = str(path.relative_to(self.root))
         if relative.startswith(SKIPPED):
@@ -171,6 +207,10 @@ class Checker:
             self.check_links(page, path.parent)
             if relative.startswith("docs/spec/"):
                 self.check_own(page)
+            if relative.startswith(("docs/spec/", "docs/design/")):
+                self.check_code(page)
+            if relative == "docs/spec/errors.md":
+                self.check_reasons(page)
 
     def check_all(self):
         paths = {p for pattern in TOP for p in self.root.glob(pattern)}

@@ -86,6 +86,15 @@ class CitationsTest(unittest.TestCase):
         self.dangles(f"{PAGE}:3: {PAGE} has no section 1.1", {PAGE: "## 1. One\n\nFirst (1.1).\n"})
         self.dangles(f"{PAGE}:1: docs/spec/mpa.md has no section 5", {PAGE: "[mpa.md](mpa.md) section 5\n"})
 
+    def test_names_of_the_sources(self):
+        tree = {"docs/counters.md": "| `refused.crc` | so many |\n", "docs/options.md": "| `WEFT_CRC` | on |\n", "src/mpa/a.h": "kMost = 1\n",
+                "docs/spec/errors.md": "## 1. All\n`crc`, `refused.crc`, `refused.*`, `mpa/a.h`, `mpa::kMost`, `WEFT_CRC=off`\n"}
+        self.assertEqual(self.run_on(tree).stdout, "")
+        for word, sentence in (("`refused.msn`", "counter refused.msn"), ("`mpa/b.h`", "file mpa/b.h"), ("`mpa::kLeast`", "constant mpa::kLeast"),
+                               ("`WEFT_EXT`", "option WEFT_EXT")):
+            self.dangles(f"{PAGE}:1: there is no {sentence}", {**tree, PAGE: word + "\n"})
+        self.dangles("docs/spec/errors.md:1: the reason refused.crc has no row", {**tree, "docs/spec/errors.md": "## 1. All\n"})
+
     def test_numbers_of_sections(self):
         self.dangles(f"{PAGE}:2: section 1 is there twice", {PAGE: "## 1. One\n## 1. Two\n"})
         self.dangles(f"{PAGE}:1: section 1.1 is a heading of level 2\n{PAGE}:1: section 1.1 stands outside of section 1",
