@@ -1,8 +1,12 @@
 #include "wdp/multicast.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <set>
+#include <sstream>
+
+#include "tests/support/spec_example.h"
 
 namespace weft::wdp {
 namespace {
@@ -57,6 +61,25 @@ TEST(Multicast, PortsLieBelowTheEphemeralOnesAndSpread) {
 // CRC32C of 00 x 10, ff ff e0 01 02 03, computed apart from this code.
 TEST(Multicast, ThePortIsTheOneThatEveryMemberComputes) {
   EXPECT_EQ(multicast_endpoint(Gid::from_ipv4(0xe0010203), true).port, 24576 + 0xecd40942 % 8192);
+}
+
+// MGID, family of the member, IP group, UDP port: docs/spec/examples-wdp.md, computed apart from
+// this code.
+TEST(Multicast, TheGroupsOfTheSpecification) {
+  std::istringstream rows(test::example_text("multicast groups"));
+  std::string mgid;
+  std::string family;
+  std::string group;
+  uint16_t port = 0;
+  int n = 0;
+  for (; rows >> mgid >> family >> group >> port; ++n) {
+    Gid gid;
+    ASSERT_EQ(inet_pton(AF_INET6, mgid.c_str(), gid.raw.data()), 1) << mgid;
+    const Endpoint e = multicast_endpoint(gid, family == "IPv4");
+    EXPECT_EQ(e.address.to_string(), group) << mgid << " " << family;
+    EXPECT_EQ(e.port, port) << mgid << " " << family;
+  }
+  EXPECT_EQ(n, 7);
 }
 
 TEST(Multicast, KnowsMulticastFromHosts) {

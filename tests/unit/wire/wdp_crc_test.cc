@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/wdp_examples.h"
+#include "tests/support/spec_example.h"
 
 namespace weft::wire {
 namespace {
 
 using test::Buffer;
-using test::from_hex;
 using test::to_hex;
 
 TEST(WdpCrc, FieldIsAtOffset12LeastSignificantByteFirst) {
@@ -47,7 +46,7 @@ TEST(WdpCrc, HeaderAndPayloadMayComeInPieces) {
 }
 
 TEST(WdpCrc, EveryFlippedBitIsSeen) {
-  Buffer b = from_hex(test::kE12Send);
+  Buffer b = test::example("E12");
   ASSERT_TRUE(wdp_crc_matches(b));
   for (size_t bit = 0; bit < b.size() * 8; ++bit) {
     b[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);

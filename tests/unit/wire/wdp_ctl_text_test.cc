@@ -2,14 +2,14 @@
 
 #include <set>
 
-#include "tests/support/wdp_examples.h"
+#include "tests/support/spec_example.h"
 #include "wire/wdp_ctl.h"
 
 namespace weft::wire {
 namespace {
 
 TEST(WdpCtlText, Request) {
-  EXPECT_EQ(WdpCtl::parse(test::e13_request())->to_string(),
+  EXPECT_EQ(WdpCtl::parse(test::example("E13"))->to_string(),
             "REQ attempt 0: from 9 to 0 token 0x00000000 own 0xa1b2c3d4 QPN 0xc35009 to 0x000000 "
             "XID 0x5eed0001 UC IRD 4 ORD 4 max 1472 first PSN 4096 features 0x1f cookie "
             "0x0000000000000000, 2 bytes private data, 0 bytes TLVs, 256 bytes in all");
