@@ -26,6 +26,7 @@ import cases_guests  # noqa: E402
 import cases_load  # noqa: E402
 import cases_loss  # noqa: E402
 import cases_options  # noqa: E402
+import cases_outputs  # noqa: E402
 import cases_recordings  # noqa: E402
 import cases_restart  # noqa: E402
 import cases_tutorial  # noqa: E402
@@ -33,7 +34,7 @@ import scene  # noqa: E402
 
 CASES = {name: case
          for cases in (cases_circuits, cases_data, cases_counts, cases_endurance, cases_load, cases_loss, cases_options, cases_guests,
-                       cases_restart, cases_files, cases_recordings, cases_tutorial)
+                       cases_restart, cases_files, cases_outputs, cases_recordings, cases_tutorial)
          for name, case in cases.CASES.items()}
 
 

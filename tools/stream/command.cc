@@ -10,6 +10,7 @@
 #include "bench/failure.h"
 #include "cli/command_line.h"
 #include "measure/energy_option.h"
+#include "stream/output/file_layout.h"
 #include "stream/receiver.h"
 #include "stream/sample_time.h"
 #include "stream/sender.h"
@@ -26,6 +27,12 @@ const std::map<std::string, Format> kFormats{
     {"rsp", Format::rsp}, {"spead", Format::spead}, {"raw", Format::raw}};
 const std::map<std::string, Transport> kTransports{
     {"tcp", Transport::tcp}, {"udp", Transport::udp}, {"rc", Transport::rc}, {"uc", Transport::uc}};
+
+const std::map<std::string, Layout> kLayouts{{"blocks", Layout::blocks},
+                                             {"packets", Layout::packets},
+                                             {"dada", Layout::dada},
+                                             {"guppi", Layout::guppi},
+                                             {"vdif", Layout::vdif}};
 
 void add_shape_options(CLI::App& command, Shape& shape) {
   command.add_option("--format", shape.format, "What packets look like: rsp, spead or raw")
@@ -65,12 +72,18 @@ void add_report_options(CLI::App& command, ReportOptions& report) {
   measure::add_energy_option(command, report.energy, "the first of them but ipmi that can be read");
 }
 
-void check_shape(const Shape& shape) {
+// What bench::Failure says is wrong with the command.
+template <class F>
+void check_usage(F&& f) {
   try {
-    shape.check();
+    f();
   } catch (const bench::Failure& failure) {
     cli::wrong_usage(failure.what());
   }
+}
+
+void check_shape(const Shape& shape) {
+  check_usage([&] { shape.check(); });
 }
 
 void complete(std::string& library, ReportOptions& report) {
@@ -261,7 +274,58 @@ void expect_circuits(ReceiverOptions& o) {
   ::setenv("WEFT_UC_PORT", std::to_string(o.inlet.udp_port).c_str(), 1);
 }
 
-int receive(ReceiverOptions& o) {
+struct ReceiveCommand {
+  ReceiverOptions options;
+  std::string start;
+  std::vector<std::string> rotation;
+};
+
+// What is written, and where.
+void complete_sink(ReceiveCommand& c) {
+  SinkOptions& sink = c.options.sink;
+  for (const std::string& text : c.rotation) {
+    if (!parse_rotation(text, sink.rotation)) {
+      cli::wrong_usage(
+          fmt::format("--rotate {}: a time as 10s, 5min or 1h, or a size as 500MB or "
+                      "2GiB",
+                      text));
+    }
+  }
+  if (!c.start.empty()) sink.start = time_option("--start", c.start);
+  const FileName name{sink.file};
+  if (const std::string unknown = name.unknown(); !unknown.empty()) {
+    cli::wrong_usage(fmt::format("--file {}: {} is none of {{stream}}, {{number}} and {{time}}",
+                                 sink.file, unknown));
+  }
+  const bool one_file = sink.layout == Layout::blocks;
+  if (!one_file && c.options.ring.streams > 1 && !name.tells_stream()) {
+    cli::wrong_usage(
+        fmt::format("--file {}: each stream has files of its own, so that {{stream}} "
+                    "has to be in the name",
+                    sink.file));
+  }
+  if (one_file && name.tells_stream()) {
+    cli::wrong_usage("--file: blocks of all streams are in one file; {stream} is for --as");
+  }
+  if (sink.rotation.any() && !name.tells_number() && !name.tells_time()) {
+    cli::wrong_usage(
+        fmt::format("--file {}: with --rotate {{number}} or {{time}} has to be in the "
+                    "name",
+                    sink.file));
+  }
+  if (one_file && !sink.rotation.any() && (name.tells_number() || name.tells_time())) {
+    cli::wrong_usage("--file: {number} and {time} are for --rotate and --as");
+  }
+  if (!sink.header.empty() && sink.layout != Layout::dada && sink.layout != Layout::guppi) {
+    cli::wrong_usage("--header is for --as dada and guppi");
+  }
+  check_usage([&] {
+    if (!one_file) (void)make_file_layout(sink.layout, c.options.inlet.shape, {});
+  });
+}
+
+int receive(ReceiveCommand& c) {
+  ReceiverOptions& o = c.options;
   o.ring.shape = o.inlet.shape;
   check_shape(o.inlet.shape);
   o.ring.slot_bytes = slot_bytes_for(o.inlet.shape.packet_bytes());
@@ -275,6 +339,7 @@ int receive(ReceiverOptions& o) {
   if (o.sink.to_stdout && o.report.json) {
     cli::wrong_usage("--stdout leaves no place for --json; --prometheus has the counters, too");
   }
+  complete_sink(c);
   if (!o.inlet.circuits.empty()) expect_circuits(o);
   complete(o.inlet.library, o.report);
   lead_library(o.inlet.address);
@@ -284,8 +349,8 @@ int receive(ReceiverOptions& o) {
 void add_recv_command(CLI::App& parent, int& status) {
   CLI::App* command =
       parent.add_subcommand("recv", "Receive streams into a ring of blocks with validity maps");
-  const auto options = std::make_shared<ReceiverOptions>();
-  ReceiverOptions& o = *options;
+  const auto c = std::make_shared<ReceiveCommand>();
+  ReceiverOptions& o = c->options;
   add_transport_options(*command, o.inlet.transport, o.inlet.library);
   add_shape_options(*command, o.inlet.shape);
   command->add_option("--streams", o.ring.streams, "How many streams")->capture_default_str();
@@ -315,8 +380,33 @@ void add_recv_command(CLI::App& parent, int& status) {
   CLI::Option* file =
       command
           ->add_option("--file", o.sink.file,
-                       "Write blocks to this file, behind those that it has, or to a device")
+                       "Write blocks to this file, behind those that it has, or to a device; with "
+                       "--as or --rotate a name of files, in which {stream}, {number} and {time} "
+                       "may be")
           ->type_name("PATH");
+  command
+      ->add_option("--as", o.sink.layout,
+                   "What the files are: blocks, or for each stream packets (a recording), dada, "
+                   "guppi or vdif")
+      ->transform(cli::one_of(kLayouts))
+      ->default_str("blocks")
+      ->needs(file);
+  command
+      ->add_option("--rotate", c->rotation,
+                   "Begin another file after such a time or size, as 10s or 1GB; twice: what comes "
+                   "first. A file has its name when it is whole, and .part behind it before")
+      ->type_name("TIME|SIZE")
+      ->needs(file);
+  command
+      ->add_option("--header", o.sink.header,
+                   "dada and guppi: keywords and values for the headers of files")
+      ->type_name("FILE")
+      ->needs(file);
+  command
+      ->add_option("--start", c->start,
+                   "Write nothing that was taken before this moment: UTC, as 2026-11-25T09:30:00")
+      ->type_name("TIME")
+      ->needs(file);
   command->add_flag("--overwrite", o.sink.overwrite, "Start the file anew, whatever it holds")
       ->needs(file);
   command->add_flag("--stdout", o.sink.to_stdout, "Write packets to standard output");
@@ -331,9 +421,12 @@ void add_recv_command(CLI::App& parent, int& status) {
       *command,
       {{"weft stream recv --streams 4 --ring sky", "into shared memory"},
        {"weft stream recv --file blocks --once", "into a file, one sender"},
+       {"weft stream recv --streams 4 --as dada --file '{time}_{stream}.dada' --rotate 10s "
+        "--header sky.hdr",
+        "PSRDADA's files, of 10 seconds each"},
        {"weft stream recv --transport udp --udp-port 4346", "also from senders without control"}},
       "docs/streams.md explains it.");
-  command->callback([options, &status] { status = receive(*options); });
+  command->callback([c, &status] { status = receive(*c); });
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ Receiver::Receiver(const ReceiverOptions& options)
   options_.inlet.waker = waker_.get();
   options_.inlet.tell = [this](const nlohmann::json& event) { report_.tell(event); };
   inlet_ = make_inlet(options_.inlet, lanes_, ring_);
-  sink_ = make_sink(options.sink, ring_);
+  options_.sink.tell = options_.inlet.tell;
+  sink_ = make_sink(options_.sink, ring_);
   for (uint32_t i = 0; i < lanes_.size(); ++i) {
     const auto end = sink_ ? sink_->end_before(i) : ring_.end_before(i);
     if (end) lanes_[i].ledger.follow(*end);
@@ -81,6 +82,7 @@ Receiver::~Receiver() {
   }
   running_.clear();
   for (Visit& v : visits_) v.thread.join();
+  sink_.reset();  // it may have something to report
 }
 
 void Receiver::handle_events() {

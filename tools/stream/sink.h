@@ -2,17 +2,26 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "stream/output/output_options.h"
 #include "stream/ring.h"
 
 namespace weft::stream {
 
 struct SinkOptions {
-  std::string file;        // a file or a device: blocks with their headers; empty: none
+  std::string file;  // a file or a device, or a name of files (FileName); empty: none
+  Layout layout = Layout::blocks;
   bool overwrite = false;  // a file that is there already is started anew; else blocks are added
+  Rotation rotation;
+  std::string header;            // a file of keywords for DADA and GUPPI; empty: none
+  std::optional<int64_t> start;  // what was taken before is not written: ns since 1970
+  // Is told of each file that is whole; by any thread.
+  std::function<void(const nlohmann::json&)> tell;
   bool to_stdout = false;  // packets one after the other, zeroes for missing ones
 };
 

@@ -43,7 +43,8 @@ ThreadSink::Job* ThreadSink::take() {
     turn_ = stream + 1;
     jobs.push_back(
         {.stream = stream, .block = block, .data = store.data_of(block), .position = position_});
-    position_ += size_of(*block);
+    jobs.back().bytes = size_of(jobs.back());
+    position_ += jobs.back().bytes;
     return &jobs.back();
   }
   return nullptr;
@@ -70,7 +71,7 @@ void ThreadSink::done(Job& job) {
   auto& jobs = unreleased_[stream];
   while (!jobs.empty() && jobs.front().done) {
     settle(jobs.front());
-    bytes_ += size_of(*jobs.front().block);
+    bytes_ += jobs.front().bytes;
     ring_.stream(stream).release();
     jobs.pop_front();
   }

@@ -28,16 +28,18 @@ class ThreadSink : public Sink {
     const weft_stream_block* block;
     const std::byte* data;
     uint64_t position;  // where its bytes begin among those of all blocks
+    uint64_t bytes = 0;
     bool done = false;
   };
 
   // To be called when the derived class is whole.
   void start();
   void stop();
-  // How much becomes of a block. One thread at a time.
-  virtual uint64_t size_of(const weft_stream_block& block) const = 0;
-  // Several threads at a time; throws bench::Failure.
-  virtual void write(const Job& job) = 0;
+  // How many bytes become of a block: once for each, in the order of their positions. One thread
+  // at a time.
+  virtual uint64_t size_of(const Job& job) = 0;
+  // Several threads at a time; throws bench::Failure. May say that it were other bytes.
+  virtual void write(Job& job) = 0;
   // Right before the block is released. One thread at a time.
   virtual void settle(const Job& /*job*/) {}
   // After the last block.

@@ -43,8 +43,8 @@ class GatedSink final : public ThreadSink {
   }
 
  private:
-  uint64_t size_of(const weft_stream_block& block) const override { return 100 + block.number; }
-  void write(const Job& job) override {
+  uint64_t size_of(const Job& job) override { return 100 + job.block->number; }
+  void write(Job& job) override {
     const uint64_t number = job.block->number;
     std::unique_lock lock{mutex_};
     inside_[number] = job.position;

@@ -95,8 +95,6 @@ class Pass {
     const Header header = read_header(shape_, packet);
     if (!header.has_number()) {
       refuse(explain(shape_, packet));
-    } else if (shape_.clock != 0 && header.origin.clock != shape_.clock) {
-      refuse("another clock (--clock)");
     } else if (!is_before_start(packet)) {
       lane_.add(header, std::move(packet));
     }

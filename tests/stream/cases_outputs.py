@@ -1,0 +1,299 @@
+"""Cases about the files of `recv --as` and `--rotate`: what other programs of the field read, each byte of it; which name a file has before it
+is whole and afterwards; what is left of a receiver that was killed."""
+
+import os
+import struct
+import time
+
+from cases_recordings import FORM, SECOND, SMALL, utc, write
+from lofar import ns_of, number_at, rsp
+from scene import SECONDS, blocks, check, equal
+
+BLOCK = 32
+BEAMLETS = 12
+SLICES = 16
+SAMPLE = 4  # bytes of a beamlet's slice: X and Y, real and imaginary, of 8 bits
+PAYLOAD = BEAMLETS * SLICES * SAMPLE
+
+
+def lane(stream, first=None, count=600):
+    """Packets by their numbers, with holes, across a second's boundary."""
+    first = number_at(SECOND) - 300 + 5 * stream if first is None else first
+    gone = {first + 50, first + 51, first + 127, *range(first + 200, first + 200 + 3 * BLOCK)}
+    return {n: rsp(n, stream=stream, **FORM) for n in range(first, first + count) if n not in gone}
+
+
+def recorded(scene, name, packets):
+    return write(f"{scene.folder}/{name}", b"".join(packets.values()))
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def keywords(header):
+    """Of a DADA file."""
+    lines = header.rstrip(b"\0").decode("ascii").splitlines()
+    return dict(line.split(None, 1) for line in lines)
+
+
+def by_time(packet):
+    """The samples of a packet in the order of slices and beamlets."""
+    data = packet[16:]
+    return b"".join(data[(b * SLICES + s) * SAMPLE:][:SAMPLE] for s in range(SLICES) for b in range(BEAMLETS))
+
+
+def check_dada(path, packets, stream):
+    data = read(path)
+    k = keywords(data[:4096])
+    first, last = min(packets), max(packets)
+    begin = ns_of(first)
+    equal(k["UTC_START"], time.strftime("%Y-%m-%d-%H:%M:%S", time.gmtime(begin // 10**9)), "UTC_START")
+    equal(int(k["PICOSECONDS"]), begin % 10**9 * 1000, "PICOSECONDS")
+    for name, value in (("HDR_SIZE", 4096), ("OBS_OFFSET", 0), ("FILE_SIZE", len(data) - 4096), ("NBIT", 8), ("NPOL", 2), ("NDIM", 2), ("NCHAN", BEAMLETS),
+                        ("STREAM", stream), ("STATION_ID", 6848), ("PACKETS_MISSING", last - first + 1 - len(packets))):
+        equal(k[name], str(value), name)
+    equal((k["SOURCE"], k["TELESCOPE"]), ("B0329+54", "LOFAR"), "SOURCE and TELESCOPE")
+    expected = b"".join(by_time(packets[n]) if n in packets else bytes(PAYLOAD) for n in range(first, last + 1))
+    check(data[4096:] == expected, f"samples of {path}")
+
+
+def check_packets(path, packets, stream):
+    del stream
+    check(read(path) == b"".join(packets.values()), f"packets of {path}")
+
+
+def check_guppi(path, packets, stream):
+    data, at = read(path), 0
+    first_block = min(packets) // BLOCK
+    seen = set()
+    while at < len(data):
+        end = data.index(b"END" + b" " * 77, at)
+        cards = {data[i:i + 8].decode().strip(): data[i + 10:i + 80].decode().strip().strip("'").strip() for i in range(at, end, 80)}
+        at = end + 80
+        if cards["DIRECTIO"] == "1":
+            at = -(-at // 512) * 512
+        size = int(cards["BLOCSIZE"])
+        equal(size, BLOCK * PAYLOAD, "BLOCSIZE")
+        equal((cards["OBSNCHAN"], cards["NPOL"], cards["NBITS"], cards["STREAM"], cards["SRC_NAME"]), (str(BEAMLETS), "4", "8", str(stream), "B0329+54"), "a header")
+        numbers = range(first_block * BLOCK + int(cards["PKTIDX"]), first_block * BLOCK + int(cards["PKTIDX"]) + BLOCK)
+        here = [packets.get(n) for n in numbers]
+        equal(int(cards["NDROP"]), here.count(None), "NDROP")
+        run = SLICES * SAMPLE
+        expected = b"".join(p[16 + c * run:][:run] if p else bytes(run) for c in range(BEAMLETS) for p in here)
+        check(data[at:at + size] == expected, f"samples of packets {numbers}")
+        seen |= set(numbers)
+        at += size
+    check(set(packets) <= seen, "packets that are in no block")
+
+
+def check_vdif(path, packets, stream):
+    data = read(path)
+    first, last = min(packets), max(packets)
+    frame = 32 + SLICES * 16 * SAMPLE  # 12 beamlets become 16
+    equal(len(data), (last - first + 1) * frame, "bytes of VDIF")
+    numbers = iter(range(first, last + 1))
+    second_before, frame_before = None, None
+    for at in range(0, len(data), frame):
+        n = next(numbers)
+        words = struct.unpack_from("<8I", data, at)
+        equal(words[0] >> 31, int(n not in packets), f"invalid of {n}")
+        second, count = words[0] & (1 << 30) - 1, words[1] & 0xFFFFFF
+        check(second_before is None or (second, count) == (second_before, frame_before + 1) or
+              (count == 0 and second == second_before + 1 and frame_before in (12206, 12207)), f"frame {count} of second {second}")
+        second_before, frame_before = second, count
+        equal((words[2], words[3]), (1 << 29 | 5 << 24 | frame // 8, 1 << 31 | 7 << 26 | stream << 16 | 6848), f"words of {n}")
+        if n in packets:
+            samples = by_time(packets[n])
+            row = BEAMLETS * SAMPLE
+            expected = b"".join(bytes(x ^ 0x80 for x in samples[s * row:][:row]) + b"\x80" * 4 * SAMPLE for s in range(SLICES))
+        else:
+            expected = bytes(frame - 32)
+        check(data[at + 32:at + frame] == expected, f"samples of {n}")
+
+
+CHECKS = {"dada": check_dada, "packets": check_packets, "guppi": check_guppi, "vdif": check_vdif}
+
+
+def layout(kind, transport):
+    """Two streams with holes, each in its file; the receiver tells of each."""
+    def case(scene):
+        lanes = [lane(s) for s in range(2)]
+        header = write(f"{scene.folder}/sky.hdr", b"SOURCE B0329+54  # of PSRDADA\nSRC_NAME B0329+54\n")
+        words = ("--header", header) if kind in ("dada", "guppi") else ()
+        receiver = scene.receive(transport, *SMALL, "--streams", 2, "--block", BLOCK, "--as", kind, "--file", f"{scene.folder}/{{stream}}.{kind}", "--once", *words)
+        scene.send(transport, *SMALL, "--recording", *(recorded(scene, f"lane{s}", packets) for s, packets in enumerate(lanes))).end()
+        got = receiver.end()
+        equal([s["received"] for s in got["streams"]], [len(packets) for packets in lanes], "received")
+        told = {d["stream"]: d for d in receiver.documents() if d.get("event") == "file"}
+        equal(sorted(told), [0, 1], "streams whose file is told of")
+        for s, packets in enumerate(lanes):
+            path = f"{scene.folder}/{s}.{kind}"
+            CHECKS[kind](path, packets, s)
+            equal((told[s]["path"], told[s]["packets"], told[s]["bytes"]), (path, len(packets), os.path.getsize(path)), "what was told")
+            check(not os.path.exists(f"{path}.part"), f"{path}.part is left")
+        equal(got["written"], sum(t["bytes"] for t in told.values()), "written")
+    return case
+
+
+def again(scene):
+    """What was received as a recording can be sent as one."""
+    packets = lane(0)
+    receiver = scene.receive("tcp", *SMALL, "--as", "packets", "--file", f"{scene.folder}/copy", "--once")
+    scene.send("tcp", *SMALL, "--recording", recorded(scene, "lane", packets)).end()
+    receiver.end()
+    receiver = scene.receive("uc", *SMALL, "--as", "packets", "--file", f"{scene.folder}/copy2", "--once")
+    scene.send("uc", *SMALL, "--recording", f"{scene.folder}/copy").end()
+    receiver.end()
+    check(read(f"{scene.folder}/copy2") == b"".join(packets.values()), "the second copy")
+
+
+def watch(folder, sender):
+    """Files that had their names while a sender ran, and what was in them then."""
+    seen = {}
+    while True:
+        ended = sender.process.poll() is not None
+        for name in sorted(os.listdir(folder)):
+            if not name.endswith(".part") and name not in seen:
+                seen[name] = read(f"{folder}/{name}")
+        if ended:
+            return seen
+        time.sleep(0.01)
+
+
+def rotated(kind, rotate):
+    """A file that has its name is whole: nothing comes to it any more. All of them together have all packets."""
+    def case(scene):
+        first = number_at(SECOND) // BLOCK * BLOCK
+        packets = lane(0, first, 1800)
+        out = f"{scene.folder}/out"
+        os.mkdir(out)
+        receiver = scene.receive("tcp", *SMALL, "--block", BLOCK, "--as", kind, "--rotate", rotate, "--file", f"{out}/{{number}}_{{time}}", "--once")
+        sender = scene.send("tcp", *SMALL, "--recording", recorded(scene, "lane", packets), "--rate", 40)
+        early = watch(out, sender)
+        sender.end()
+        receiver.end()
+        names = sorted(os.listdir(out))
+        check(len(names) > 3 and early, f"{names} at the end, {sorted(early)} before")
+        for name, data in early.items():
+            check(read(f"{out}/{name}") == data, f"{name} was not whole")
+        told = [d["path"] for d in receiver.documents() if d.get("event") == "file"]
+        equal(told, [f"{out}/{name}" for name in names], "files that were told of")
+        if kind == "dada":
+            data, offset = b"", 0
+            for name in names:
+                file = read(f"{out}/{name}")
+                equal(int(keywords(file[:4096])["OBS_OFFSET"]), offset, "OBS_OFFSET")
+                offset += len(file) - 4096
+                data += file[4096:]
+            expected = b"".join(by_time(packets[n]) if n in packets else bytes(PAYLOAD) for n in range(first, max(packets) + 1))
+            check(data == expected, "samples of all files")
+        else:
+            found = [b.first + i for name in names for b in blocks(f"{out}/{name}") for i in filter(b.has, range(BLOCK))]
+            equal(found, list(packets), "numbers in all files")
+        for name in names:
+            size = os.path.getsize(f"{out}/{name}")
+            check(rotate.endswith("s") or size <= 250_000, f"{name} has {size} bytes")
+    return case
+
+
+def killed(kind):
+    """What a receiver that was killed had written can be read, under its name with .part; its successor begins the next file."""
+    def case(scene):
+        first = number_at(SECOND) // BLOCK * BLOCK
+        packets = {n: rsp(n, **FORM) for n in range(first, first + 6000)}
+        out = f"{scene.folder}/out"
+        os.mkdir(out)
+        words = (*SMALL, "--block", BLOCK, "--as", kind, "--rotate", "700kB", "--file", f"{out}/{{number}}")
+        receiver = scene.receive("tcp", *words)
+        sender = scene.send("tcp", *SMALL, "--recording", recorded(scene, "lane", packets), "--rate", 20)
+        receiver.wait_for("a file", lambda d: d.get("event") == "file")
+        receiver.kill()
+        receiver.process.wait()
+        sender.kill()
+        names = sorted(os.listdir(out))
+        equal([name.endswith(".part") for name in names], [False] * (len(names) - 1) + [True], f"the last one alone is no whole one, of {names}")
+        number = first
+        for name in names:
+            path = f"{out}/{name}"
+            if kind == "blocks":
+                for b in blocks(path):
+                    # Of three writers, one may not have come to its end.
+                    check(b.first == number or (b.first > number and name.endswith(".part")), f"block of {b.first} behind {number}")
+                    for i in range(BLOCK):
+                        check(bytes(b.packet(i)) == packets[b.first + i], f"packet {b.first + i}")
+                    number = b.first + BLOCK
+                continue
+            data = read(path)
+            if name.endswith(".part") and len(data) < 4096:
+                continue  # killed within its header
+            equal(keywords(data[:4096])["HDR_VERSION"], "1.0", "HDR_VERSION")
+            for at in range(4096, len(data), PAYLOAD):
+                piece = data[at:at + PAYLOAD]
+                check(piece == by_time(packets[number])[:len(piece)], f"samples of {number}")
+                number += len(piece) == PAYLOAD
+        check(number > first, "nothing is there")
+        receiver = scene.receive("tcp", *words, "--once")
+        scene.send("tcp", *SMALL, "--recording", f"{scene.folder}/lane", "--packets", 64).end()
+        receiver.end()
+        added = sorted(set(os.listdir(out)) - set(names))
+        equal(added, [f"{len(names):04}"], "files of the successor")
+    return case
+
+
+def start(kind):
+    """Nothing is kept that was taken before: of blocks, the whole one that has the moment is."""
+    def case(scene):
+        first = number_at(SECOND) // BLOCK * BLOCK
+        packets = {n: rsp(n, **FORM) for n in range(first, first + 600)}
+        moment = first + 10 * BLOCK + 7
+        path = f"{scene.folder}/out"
+        receiver = scene.receive("tcp", *SMALL, "--block", BLOCK, "--as", kind, "--file", path, "--start", utc(ns_of(moment)), "--once")
+        scene.send("tcp", *SMALL, "--recording", recorded(scene, "lane", packets)).end()
+        equal(receiver.end()["streams"][0]["received"], 600, "received")
+        if kind == "blocks":
+            equal([b.first for b in blocks(path)], list(range(first + 10 * BLOCK, first + 600, BLOCK)), "blocks")
+        else:
+            check_packets(path, {n: p for n, p in packets.items() if n >= moment}, 0)
+    return case
+
+
+def refused(scene):
+    """Options that go together with no file, and files that are there."""
+    there = write(f"{scene.folder}/there", b"of last night")
+    receive = [f"{scene.build}/bin/weft", "stream", "recv", "--transport", "tcp", "--bind", "127.0.0.1", "--port", 0]
+    for words, part in ((("--as", "dada", "--file", there, "--streams", 2), "{stream} has to be in the name"),
+                        (("--file", "a{number}"), "{number} and {time} are for"),
+                        (("--file", "a", "--rotate", "10s"), "{number} or {time} has to be in the name"),
+                        (("--file", "a{time}", "--rotate", "10"), "a time as 10s"),
+                        (("--file", "a{lane}", "--as", "dada"), "{lane} is none of"),
+                        (("--file", "a{stream}{time}", "--rotate", "1s"), "{stream} is for --as"),
+                        (("--file", "a", "--header", there), "--header is for"),
+                        (("--file", "a", "--start", "now"), "a time is as"),
+                        (("--as", "guppi", "--file", "a", "--format", "raw"), "order of the samples")):
+        receiver = scene.start([*receive, *words])
+        receiver.end(status=2)
+        check(any(part in line for line in receiver.errors), f"{words}: {receiver.errors}")
+    receiver = scene.receive("tcp", *SMALL, "--as", "packets", "--file", there)
+    sender = scene.send("tcp", *SMALL, "--recording", recorded(scene, "lane", lane(0)))
+    said = receiver.end(status=1)
+    sender.kill()
+    check("is there already" in said.get("error", ""), said)
+    equal(read(there), b"of last night", "the file that was there")
+
+
+CASES = {
+    **{f"output_dada_{t}": layout("dada", t) for t in ("udp", "tcp", "rc", "uc")},
+    **{f"output_{kind}_{t}": layout(kind, t) for kind in ("packets", "guppi", "vdif") for t in ("tcp", "uc")},
+    "output_again": again,
+    "rotate_dada_size": rotated("dada", "250kB"),
+    "rotate_dada_time": rotated("dada", "0.03s"),
+    "rotate_blocks_size": rotated("blocks", "250kB"),
+    "rotate_blocks_time": rotated("blocks", "0.03s"),
+    "rotate_killed_dada": killed("dada"),
+    "rotate_killed_blocks": killed("blocks"),
+    "output_start_blocks": start("blocks"),
+    "output_start_packets": start("packets"),
+    "output_refused": refused,
+}

@@ -1,0 +1,59 @@
+// A block of a stream as what writes files sees it: its packets, those that are missing, and when
+// they were taken.
+#pragma once
+
+#include <weft/stream_ring.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "stream/packet.h"
+#include "stream/sample_time.h"
+
+namespace weft::stream {
+
+class BlockView {
+ public:
+  // Packets before `start_ns` count as missing. All is referred to.
+  BlockView(const Shape& shape, const weft_stream_block& block, const std::byte* data,
+            std::optional<int64_t> start_ns = {});
+
+  const Shape& shape() const { return shape_; }
+  uint32_t stream() const { return block_.stream; }
+  uint64_t first() const { return block_.number * block_.packets; }  // number
+  uint32_t packets() const { return block_.packets; }
+  bool has(uint32_t i) const {
+    return i >= begin_ && !spoilt_ && (block_.valid[i / 8] >> (i % 8) & 1) != 0;
+  }
+  ConstPacket packet(uint32_t i) const {
+    return {data_ + uint64_t{i} * block_.slot_bytes, block_.packet_bytes};
+  }
+  ConstPacket payload(uint32_t i) const { return packet(i).subspan(shape_.header_bytes()); }
+  // The first packet that is here, and behind the last one; both packets(), or 0, where none is.
+  uint32_t first_here() const;
+  uint32_t end_here() const;
+  uint32_t here() const;
+  // When packet `i` was taken: ns since 1970. Of packets that do not tell, when the block was
+  // published.
+  int64_t time_ns(uint32_t i) const { return time_ns_ + static_cast<int64_t>(i) * packet_ns_; }
+  // From one packet to the next; 0: nobody knows.
+  int64_t packet_ns() const { return packet_ns_; }
+  // Of the first packet in the block's memory.
+  const Origin& origin() const { return origin_; }
+  // The receiver found packets of a later block here: none of them counts. Looked at by who has
+  // read the packets, before the block is released.
+  bool is_damaged() const { return __atomic_load_n(&block_.damaged, __ATOMIC_ACQUIRE) != 0; }
+  void spoil() { spoilt_ = true; }
+
+ private:
+  const Shape& shape_;
+  const weft_stream_block& block_;
+  const std::byte* data_;
+  uint32_t begin_ = 0;
+  bool spoilt_ = false;
+  int64_t time_ns_ = 0;
+  int64_t packet_ns_ = 0;
+  Origin origin_;
+};
+
+}  // namespace weft::stream

@@ -1,0 +1,79 @@
+#include "stream/output/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "bench/failure.h"
+
+namespace weft::stream {
+namespace {
+
+// So many bytes at most wait in memory to be written by the kernel: ending a file takes no longer.
+constexpr uint64_t kUnwritten = 8 << 20;
+
+bool is_there(const std::string& path) {
+  struct stat st {};
+  return ::lstat(path.c_str(), &st) == 0;
+}
+
+}  // namespace
+
+bool OutputFile::exists(const std::string& name) {
+  return is_there(name) || is_there(name + ".part");
+}
+
+OutputFile::OutputFile(std::string name, bool overwrite)
+    : name_(std::move(name)), part_(name_ + ".part"), overwrite_(overwrite) {
+  const std::string remedy = ": name another one ({time} and {number} in it do), or --overwrite";
+  if (!overwrite_ && is_there(name_)) throw bench::Failure{name_ + " is there already" + remedy};
+  struct stat st {};
+  if (::stat(name_.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+    throw bench::Failure{name_ + " is no regular file: only blocks are written there"};
+  }
+  const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (overwrite_ ? O_TRUNC : O_EXCL);
+  fd_ = port::Fd{::open(part_.c_str(), flags, 0644)};
+  if (fd_.valid()) return;
+  if (errno != EEXIST) throw bench::system_failure(part_);
+  throw bench::Failure{part_ + " is what a receiver left that was killed, or is being written" +
+                       remedy};
+}
+
+void OutputFile::write(std::span<const std::byte> bytes, uint64_t at) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (n < 0 && errno != EINTR) throw bench::system_failure(part_);
+    if (n <= 0) continue;
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    at += static_cast<uint64_t>(n);
+  }
+}
+
+void OutputFile::append(std::span<const std::byte> bytes) {
+  write(bytes, size_);
+  size_ += bytes.size();
+  if (size_ - on_its_way_ < kUnwritten) return;
+  // A wish: what it cannot do, the end of the file does.
+  (void)::sync_file_range(fd_.get(), static_cast<off_t>(on_its_way_),
+                          static_cast<off_t>(size_ - on_its_way_), SYNC_FILE_RANGE_WRITE);
+  on_its_way_ = size_;
+}
+
+void OutputFile::rewrite_begin(std::span<const std::byte> bytes) {
+  write(bytes, 0);
+}
+
+void OutputFile::finish() {
+  const unsigned flags = overwrite_ ? 0 : RENAME_NOREPLACE;
+  int moved = ::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, name_.c_str(), flags);
+  // Some file systems know no flags.
+  if (moved != 0 && errno == EINVAL && !is_there(name_)) {
+    moved = ::rename(part_.c_str(), name_.c_str());
+  }
+  if (moved != 0) throw bench::system_failure(name_ + " (what was received is in " + part_ + ")");
+}
+
+}  // namespace weft::stream
