@@ -3,7 +3,7 @@
 --   tshark -X lua_script:wdp.lua -r FILE -Y wdp
 --
 -- or put it into the folder of personal Lua plugins that Wireshark names under Help > About > Folders. Section numbers
--- are those of weft's wire reference. It knows datagrams by their first bytes, on any port; where another protocol takes
+-- are those of docs/spec/wdp.md and its parts. It knows datagrams by their first bytes, on any port; where another protocol takes
 -- them first: -o udp.try_heuristic_first:TRUE, or -d udp.port==PORT,wdp, which shows bad ones as well.
 --
 -- What a receiver would drop has the reason in wdp.drop, by the name that weft counts it under.

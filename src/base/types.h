@@ -7,7 +7,7 @@
 
 namespace weft {
 
-// Steering tag (RFC 5040 section 1.2): 24-bit index, 8-bit key. Never 0 when issued by weft. As on
+// Steering tag (RFC 5041 section 2.3): 24-bit index, 8-bit key. Never 0 when issued by weft. As on
 // InfiniBand one number serves as lkey and rkey.
 using Stag = StrongNumber<struct StagTag, uint32_t>;
 
@@ -20,7 +20,7 @@ using Msn = StrongNumber<struct MsnTag, uint32_t>;
 // Message offset of RFC 5041: place of a segment's payload in its untagged message.
 using MessageOffset = StrongNumber<struct MessageOffsetTag, uint32_t>;
 
-// Queue number of RFC 5041, RFC 5040 section 5 and RFC 7306.
+// Queue number of RFC 5041, RFC 5040 section 4.1 and RFC 7306.
 using QueueNumber = StrongNumber<struct QueueNumberTag, uint32_t>;
 inline constexpr QueueNumber kSendQueue{0};
 inline constexpr QueueNumber kReadRequestQueue{1};

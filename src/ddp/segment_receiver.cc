@@ -11,7 +11,7 @@ Verdict SegmentReceiver::begin(Bytes start, size_t ulpdu) {
     return fail(wire::term::kMpaLength.because(Refusal::header_cut));
   segment_.read(start, ulpdu);
   const wire::Control& c = segment_.control;
-  // RFC 5041 section 7.1 and 7.2: DDP version 1 only.
+  // RFC 5041 sections 4.1 and 7.2: DDP version 1 only.
   if (c.ddp_version != wire::kDdpVersion) {
     return fail((c.tagged ? wire::term::kTaggedVersion : wire::term::kUntaggedVersion)
                     .because(Refusal::ddp_version));

@@ -9,7 +9,7 @@ namespace weft::ddp {
 
 class UntaggedQueue {
  public:
-  // `first`: RFC 5041 section 5.3 begins at 1.
+  // `first`: RFC 5041 section 4.3 begins at 1.
   explicit UntaggedQueue(Msn first = Msn{1}) : msn_(first) {}
 
   // RFC 5041 section 7.1: the MSN must be the next one and the offset must continue the message.

@@ -15,7 +15,7 @@ wire::TermError write_fault(MemoryFault fault) {
       return term::kTaggedNotOnStream.because(Refusal::write_not_on_stream);
     case MemoryFault::wraps:
       return term::kTaggedToWrap.because(Refusal::write_wrap);
-    // Nothing in RFC 5041 section 8.2 is nearer: what is named ends before these bytes.
+    // Nothing in RFC 5041 section 7.2 is nearer: what is named ends before these bytes.
     case MemoryFault::gone:
       return term::kTaggedBounds.because(Refusal::write_gone);
     case MemoryFault::invalid_stag:

@@ -6,7 +6,7 @@
 
 namespace weft::rdmap {
 
-// A Write's target: tagged buffer errors of DDP (RFC 5041 section 8.2), but rights are RDMAP's (RFC
+// A Write's target: tagged buffer errors of DDP (RFC 5041 section 7.2), but rights are RDMAP's (RFC
 // 5040 section 7.2).
 wire::TermError write_fault(MemoryFault fault);
 // The source of a Read, the target of an atomic: protection errors of RDMAP.

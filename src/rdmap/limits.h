@@ -73,8 +73,8 @@ inline constexpr uint64_t kSendCredit = 4U << 20;
 inline constexpr uint32_t kBigPayload = 61440;
 static_assert(kBigPayload + wire::UntaggedHeader::kSize <= wire::kMaxUlpdu);
 
-// Largest payload per FPDU with this header. RFC 5044 section 5: an FPDU fits the EMSS, rounded
-// down to 8 as siw does (wire.md 3.1); with markers section 4.3 takes its share.
+// Largest payload per FPDU with this header. RFC 5044 section 5.1: an FPDU fits the EMSS, rounded
+// down to 8 as siw does (wire.md 3.1); with markers section 4.5 takes its share.
 uint32_t max_payload(const StreamConfig& config, size_t header);
 // What TCP puts into a segment, where an FPDU is to be whole in one; 0 where that is no matter. A
 // receiver may need it: siw finds the CRC wrong when TCP has cut pad and CRC (wire.md 2.5 rule 8).

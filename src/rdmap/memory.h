@@ -10,7 +10,7 @@
 
 namespace weft::rdmap {
 
-// Rights to a registered region (RFC 5040 section 1.2, verbs access flags).
+// Rights to a registered region (RFC 5041 section 8.3.1, verbs access flags).
 enum class Access : uint8_t {
   local_read = 0,
   local_write = 1,

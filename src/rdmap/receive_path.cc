@@ -14,7 +14,7 @@ using wire::Refusal;
 
 namespace {
 
-// RFC 5040 section 5.1, RFC 7306 section 4: which untagged queue carries which message.
+// RFC 5040 section 4.1, RFC 7306 section 4: which untagged queue carries which message.
 QueueNumber queue_of(Opcode op) {
   switch (op) {
     case Opcode::read_request:
@@ -97,7 +97,7 @@ Verdict ReceivePath::open(const Segment& s) {
   }
 }
 
-// RFC 5041 section 5.1: STag, bounds and rights are checked for every segment before a byte of it
+// RFC 5041 section 7.1: STag, bounds and rights are checked for every segment before a byte of it
 // is placed.
 Verdict ReceivePath::open_write(const Segment& s) {
   // Messages do not interleave (wire.md 4.5). Of plain peers it is tolerated, as siw does; of a
@@ -105,11 +105,11 @@ Verdict ReceivePath::open_write(const Segment& s) {
   if (message_.active && config_.mpa.extension) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::write_inside_send));
   }
-  // RFC 5041 section 5: no message is longer than 2^32 - 1 bytes.
+  // RFC 5041 section 5.2: no message is longer than 2^32 - 1 bytes.
   if (write_length_ + s.payload > UINT32_MAX) {
     return fail(term::kTaggedBounds.because(Refusal::message_too_long));
   }
-  // A message of no bytes names no memory: its STag is not looked at (RFC 5040 section 5.4 /
+  // A message of no bytes names no memory: its STag is not looked at (RFC 5041 section 5.2,
   // wire.md 5.4).
   if (s.payload == 0) return Ok{};
   const auto p = consumer_.memory().remote(s.stag, s.to, s.payload, Access::remote_write);

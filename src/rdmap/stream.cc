@@ -32,7 +32,7 @@ Stream::Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Ti
   writer_.configure(p.crc, p.send_markers);
   writer_.keep_whole_in(fpdu_segment(config));
   if (!config.initiator) {
-    // RFC 5044 section 7.1.3 and RFC 6581 section 9: the Responder sends nothing before the
+    // RFC 5044 section 7.1.2 and RFC 6581 section 9: the Responder sends nothing before the
     // Initiator's first FPDU.
     silent_ = true;
     // Linux siw has no peer-to-peer model and sends nothing unasked: when its program waits for the

@@ -10,7 +10,7 @@ inline constexpr size_t kFpduLengthSize = 2;
 inline constexpr size_t kFpduCrcSize = 4;
 inline constexpr size_t kMaxUlpdu = 65535;
 
-// RFC 5044 section 4.3: pad so that length field, ULPDU and pad together are a multiple of four.
+// RFC 5044 section 4.1: pad so that length field, ULPDU and pad together are a multiple of four.
 constexpr size_t fpdu_pad(size_t ulpdu) {
   return (0U - (kFpduLengthSize + ulpdu)) & 3U;
 }

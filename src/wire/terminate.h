@@ -19,7 +19,7 @@ namespace weft::wire {
 
 enum class Layer : uint8_t { rdmap = 0, ddp = 1, llp = 2 };
 
-// Layer, error type and code: RFC 5040 section 4.8, RFC 5041 section 8.2, RFC 5044 section 8
+// Layer, error type and code: RFC 5040 section 4.8, RFC 5041 section 7.2, RFC 5044 section 8
 // (wire.md 5.3). `why` is not on the wire: it tells this side's counters which check it was.
 struct TermError {
   Layer layer{};

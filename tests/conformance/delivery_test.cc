@@ -27,7 +27,7 @@ TEST(Rules, MessagesOfNoBytesAreOneSegment) {
   EXPECT_EQ(p.host.received[0].arrival.length, 0U);
 }
 
-// RFC 5040 section 5.4, wire.md 5.4: a Write of no bytes never checks its STag.
+// RFC 5041 section 5.2, wire.md 5.4: a Write of no bytes never checks its STag.
 TEST(Rules, AnEmptyWriteChecksNothing) {
   for (const bool extension : {true, false}) {
     Peer p(extension);
@@ -38,7 +38,7 @@ TEST(Rules, AnEmptyWriteChecksNothing) {
 }
 
 TEST(Rules, SegmentsOfAWriteStandForThemselves) {
-  // RFC 5041 section 5.1: each is checked and placed by its own STag and TO.
+  // RFC 5041 section 7.1: each is checked and placed by its own STag and TO.
   Peer p(false);
   p.hears({tagged({.stag = p.open, .to = p.to + 100, .last = false}, pattern_bytes(50, 3)),
            tagged({.stag = p.write_only, .to = p.to + 150}, pattern_bytes(50, 4))});

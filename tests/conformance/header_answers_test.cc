@@ -57,7 +57,7 @@ TEST(Answers, AnEmptyUlpdu) {
   expect_terminate(p, term::kMpaLength, Quoted::nothing, {});
 }
 
-// RFC 5041 section 7.1 and 7.2: DV other than 1.
+// RFC 5041 sections 4.1 and 7.2: DV other than 1.
 TEST(Answers, DdpVersion) {
   for (const unsigned version : {0U, 2U, 3U}) {
     const auto with_version = [&](Buffer u) {
@@ -74,7 +74,7 @@ TEST(Answers, DdpVersion) {
   }
 }
 
-// RFC 5040 section 7.2: RV other than 1.
+// RFC 5040 sections 4.1 and 4.8: RV other than 1.
 TEST(Answers, RdmapVersion) {
   for (const unsigned version : {0U, 2U, 3U}) {
     const auto with_version = [&](Buffer u) {

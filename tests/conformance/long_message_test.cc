@@ -1,4 +1,4 @@
-// RFC 5041 section 5: no message is longer than 2^32 - 1 bytes, also where there is room for it.
+// RFC 5041 section 5.2: no message is longer than 2^32 - 1 bytes, also where there is room for it.
 
 #include <functional>
 

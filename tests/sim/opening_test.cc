@@ -1,4 +1,4 @@
-// Who may speak first (wire.md 2.4, 2.5; RFC 5044 section 7.1.3, RFC 6581 section 9).
+// Who may speak first (wire.md 2.4, 2.5; RFC 5044 section 7.1.2, RFC 6581 section 9).
 
 #include <gtest/gtest.h>
 

@@ -48,7 +48,7 @@ static_assert(!CallableWith<decltype([](Msn m) { return next(m); }), MessageOffs
 static_assert(!CallableWith<decltype([](Qpn q) { return port_of(q); }), Stag>);
 static_assert(!CallableWith<decltype([](Qpn q) { return port_of(q); }), uint32_t>);
 
-// RFC 5040 section 5 and RFC 7306; wire.md 4.4.
+// RFC 5040 section 4.1 and RFC 7306; wire.md 4.4.
 static_assert(kSendQueue.value() == 0 && kReadRequestQueue.value() == 1 &&
               kTerminateQueue.value() == 2 && kAtomicResponseQueue.value() == 3);
 

@@ -22,7 +22,7 @@ wire::TermError refused(const UntaggedQueue& q, const Segment& s) {
   return v.ok() ? wire::TermError{} : v.error();
 }
 
-// RFC 5041 section 5.3: MSN starts at 1 and grows by one for each message.
+// RFC 5041 section 4.3: MSN starts at 1 and grows by one for each message.
 TEST(UntaggedQueue, StartsAtOne) {
   const UntaggedQueue q;
   EXPECT_TRUE(q.check(segment(1, 0, 10, true)).ok());

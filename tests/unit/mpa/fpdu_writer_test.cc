@@ -61,7 +61,7 @@ TEST(FpduWriter, TheExamplesOfTheSpecification) {
   }
 }
 
-// RFC 5044 section 4.3: PAD makes the length a multiple of four and is sent as zero.
+// RFC 5044 section 4.1: PAD makes the length a multiple of four and is sent as zero.
 TEST(FpduWriter, EveryPadIsZero) {
   for (size_t n = 14; n < 22; ++n) {
     FpduWriter w = writer(true);

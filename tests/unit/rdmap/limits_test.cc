@@ -17,8 +17,8 @@ TEST(MaxPayload, AsSiwAtAnMssOf1448) {
   EXPECT_EQ(max_payload(config(1448), wire::UntaggedHeader::kSize), 1424U);
 }
 
-// RFC 5044 section 5: the FPDU fits the EMSS; the payload is a multiple of four, so that no pad is
-// needed.
+// RFC 5044 section 5.1: the FPDU fits the EMSS; the payload is a multiple of four, so that no pad
+// is needed.
 TEST(MaxPayload, TheFpduFitsAnyEmss) {
   for (uint32_t emss = 536; emss < 66'000; emss += 1 + emss / 50) {
     for (const size_t header : {wire::TaggedHeader::kSize, wire::UntaggedHeader::kSize}) {
@@ -57,7 +57,7 @@ TEST(FpduSegment, IsTcpsWhereFpdusFitIt) {
   EXPECT_EQ(fpdu_segment(c), 0U);
 }
 
-// RFC 5044 section 4.3: markers take their share of the segment, wherever the FPDU begins in the
+// RFC 5044 section 4.5: markers take their share of the segment, wherever the FPDU begins in the
 // stream.
 TEST(MaxPayload, MarkersTakeTheirShare) {
   for (const uint32_t emss : {536U, 1448U, 8948U, 65'483U}) {

@@ -9,7 +9,7 @@
 namespace weft::rdmap {
 namespace {
 
-// RFC 5044 section 7.1.3: the Responder MUST NOT send any FPDU before it has received one.
+// RFC 5044 section 7.1.2: the Responder MUST NOT send any FPDU before it has received one.
 TEST(Stream, AResponderIsSilentUntilTheFirstFpdu) {
   ScriptPeer p(responder());
   Buffer data = pattern_bytes(10, 1);
