@@ -18,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../support"), os.path.join(HERE, "../apps")]
 import captures  # noqa: E402
 import cases_circuits  # noqa: E402
+import cases_consumers  # noqa: E402
 import cases_counts  # noqa: E402
 import cases_data  # noqa: E402
 import cases_endurance  # noqa: E402
@@ -33,7 +34,7 @@ import cases_tutorial  # noqa: E402
 import scene  # noqa: E402
 
 CASES = {name: case
-         for cases in (cases_circuits, cases_data, cases_counts, cases_endurance, cases_load, cases_loss, cases_options, cases_guests,
+         for cases in (cases_circuits, cases_consumers, cases_data, cases_counts, cases_endurance, cases_load, cases_loss, cases_options, cases_guests,
                        cases_restart, cases_files, cases_outputs, cases_recordings, cases_tutorial)
          for name, case in cases.CASES.items()}
 
