@@ -239,21 +239,21 @@ need("5041 7.1", MUST, "Untagged: the message fits its buffer", "send.too_long s
      "Answers.SendLongerThanItsReceive")
 need("5041 7.2", MUST, "Errors have the numbers of the RFC: 1/1/xx tagged, 1/2/xx untagged",
      "write.unknown_stag send.qn_4 terminate.layout",
-     "TermError.NumbersOfWireMd53")
+     "TermError.NumbersOfTheSpecification")
 
 # --- RFC 5040, RDMAP
 
 need("5040 4.1", MUST, "The version is 1; another one is an error", "rdmap.rv_*", "Answers.RdmapVersion")
 need("5040 4.1", MUST, "Each message has its opcode, its model and its queue",
      "sent.* reader.request* opcode.write_untagged opcode.send_tagged "
-     "opcode.response_untagged opcode.request_tagged", "Opcode.TableOfWireMd44")
+     "opcode.response_untagged opcode.request_tagged", "Opcode.TheTableOfTheSpecification")
 need("5040 4.1", MUST, "Reserved bits of the control field are sent as 0", "ddp.sent_untagged",
      exception="where weft's extension was agreed on, one of them asks for a Delivered (wire.md 4.10); towards others all are 0")
 need("5040 4.1", MUST, "Opcodes that the RFCs do not define are not used", "opcode.12* opcode.13* opcode.14*",
      exception="12 to 14 are weft's own where its extension was agreed on (wire.md 2.7), and unexpected elsewhere")
 need("5040 4.4", MUST, "A Read Request: queue 1, L, MO 0, a header of 28 bytes and nothing behind it",
      "reader.request* read.trailing read.qn_0",
-     "Answers.ControlMessagesHaveTheirExactSize ReadRequest.LayoutOfWireMd46")
+     "Answers.ControlMessagesHaveTheirExactSize ReadRequest.LayoutOfTheSpecification")
 need("5040 4.1", MUST, "The field of the STag is reserved in Sends that invalidate nothing: sent as 0, ignored",
      "send.word_ignored sent.plain sent.se",
      "Frames.TheUlpWordOfOtherOpcodesIsIgnored")
@@ -344,9 +344,9 @@ need("7306 5.1.2", MUST, "CmpSwap compares under one mask and swaps under anothe
      "ReceivePathTest.AtomicOperations")
 need("7306 5.2.1", MUST, "An Atomic Request: queue 1, in one MSN space with Read Requests, 52 bytes",
      "atomic.sent_add atomic.sent_swap atomic.in_order",
-     "AtomicRequest.LayoutOfWireMd48")
+     "AtomicRequest.LayoutOfTheSpecification")
 need("7306 5.2.2", MUST, "An Atomic Response: queue 3, MSN from 1, the request's identifier",
-     "atomic.response atomic.unasked", "AtomicResponse.LayoutOfWireMd48")
+     "atomic.response atomic.unasked", "AtomicResponse.LayoutOfTheSpecification")
 need("7306 5.3", MUST, "An atomic is one towards the other atomics of the device", "",
      "Atomics.additions_of_two_queue_pairs_are_all_counted Atomics.a_value_is_swapped_once")
 need("7306 5.4", MUST, "Atomics and Reads are answered in their order, and count against the IRD together",

@@ -53,7 +53,7 @@ TEST(Control, DefaultsAreVersion1) {
   EXPECT_EQ(to_hex(b), "41 53");
 }
 
-TEST(TaggedHeader, LayoutOfWireMd42) {
+TEST(TaggedHeader, LayoutOfTheSpecification) {
   const Buffer b = from_hex("81 42 | 01 02 03 04 | 11 12 13 14 15 16 17 18");
   ASSERT_EQ(b.size(), TaggedHeader::kSize);
   const TaggedHeader h = TaggedHeader::parse(b.data());
@@ -68,7 +68,7 @@ TEST(TaggedHeader, LayoutOfWireMd42) {
   EXPECT_TRUE(TaggedHeader{}.control.tagged);
 }
 
-TEST(UntaggedHeader, LayoutOfWireMd43) {
+TEST(UntaggedHeader, LayoutOfTheSpecification) {
   const Buffer b = from_hex("41 46 | 01 02 03 04 | 11 12 13 14 | 21 22 23 24 | 31 32 33 34");
   ASSERT_EQ(b.size(), UntaggedHeader::kSize);
   const UntaggedHeader h = UntaggedHeader::parse(b.data());
@@ -106,7 +106,7 @@ TEST(DdpHeader, ToStringNamesEveryField) {
             "untagged (Send with Immediate, AW DV 1 RV 1) QN 3 MSN 4 MO 5 ULP word 0xcafef00d");
 }
 
-TEST(MinUlpdu, ColumnOfWireMd44) {
+TEST(MinUlpdu, ColumnOfTheSpecification) {
   const size_t expected[] = {14, 46, 14, 18, 18, 18, 18, 22, 26, 26, 70, 30, 18, 18, 14, 18};
   for (uint8_t op = 0; op < 16; ++op) {
     EXPECT_EQ(min_ulpdu(static_cast<Opcode>(op)), expected[op]) << unsigned{op};

@@ -5,6 +5,9 @@
 #include <set>
 #include <string>
 
+#include "tests/support/spec_example.h"
+#include "wire/ddp_header.h"
+
 namespace weft::wire {
 namespace {
 
@@ -35,7 +38,7 @@ constexpr Row kRows[] = {
     {15, "unassigned opcode", ""},
 };
 
-TEST(Opcode, TableOfWireMd44) {
+TEST(Opcode, WhatEachIs) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.opcode);
     const auto op = static_cast<Opcode>(row.opcode);
@@ -49,6 +52,22 @@ TEST(Opcode, TableOfWireMd44) {
     EXPECT_EQ(send_carries_immediate(op), says('m'));
     EXPECT_EQ(is_request(op), says('r'));
     EXPECT_EQ(needs_extension(op), says('x'));
+  }
+}
+
+// docs/spec/rdmap.md, section 1.4: name, model and least ULPDU of each.
+TEST(Opcode, TheTableOfTheSpecification) {
+  const auto table = test::table_on("rdmap.md", "opcode");
+  ASSERT_EQ(table.size(), std::size(kRows));
+  for (size_t i = 0; i < table.size(); ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_EQ(table[i].size(), 6U);
+    EXPECT_EQ(table[i][0], std::to_string(i));
+    if (i == 15) continue;
+    const auto op = static_cast<Opcode>(i);
+    EXPECT_EQ(table[i][1].substr(0, table[i][1].find(" (")), to_string(op));
+    EXPECT_EQ(table[i][2], is_tagged(op) ? "1" : "0");
+    EXPECT_EQ(table[i][5], std::to_string(min_ulpdu(op)));
   }
 }
 

@@ -20,7 +20,7 @@ std::string encoded(const Message& m) {
   return to_hex(b);
 }
 
-TEST(ReadRequest, LayoutOfWireMd46) {
+TEST(ReadRequest, LayoutOfTheSpecification) {
   const Buffer b = from_hex(
       "01 02 03 04 | 11 12 13 14 15 16 17 18 | 21 22 23 24 | 31 32 33 34 | 41 42 43 44 45 46 47 "
       "48");
@@ -45,7 +45,7 @@ TEST(Immediate, FirstFourBytesCountTheRestIsZero) {
   EXPECT_EQ(encoded(Immediate{0x01020304}), "01 02 03 04 00 00 00 00");
 }
 
-TEST(AtomicRequest, LayoutOfWireMd48) {
+TEST(AtomicRequest, LayoutOfTheSpecification) {
   const Buffer b = from_hex(
       "00 00 00 02 | 01 02 03 04 | 11 12 13 14 | 21 22 23 24 25 26 27 28 | 31 32 33 34 35 36 37 38"
       "41 42 43 44 45 46 47 48 | 51 52 53 54 55 56 57 58 | 61 62 63 64 65 66 67 68");
@@ -76,7 +76,7 @@ TEST(AtomicRequest, CodeIsTheLowFourBitsOfItsWord) {
   EXPECT_EQ(static_cast<int>(AtomicRequest::Code::compare_swap), 2);
 }
 
-TEST(AtomicResponse, LayoutOfWireMd48) {
+TEST(AtomicResponse, LayoutOfTheSpecification) {
   const Buffer b = from_hex("01 02 03 04 | 11 12 13 14 15 16 17 18");
   ASSERT_EQ(b.size(), AtomicResponse::kSize);
   const AtomicResponse r = AtomicResponse::parse(b.data());

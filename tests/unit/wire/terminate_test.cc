@@ -86,7 +86,7 @@ TEST_P(GuessLayout, Row) {
   EXPECT_EQ(Terminate::guess_layout(r.first, r.code, r.control, r.started), r.layout) << r.why;
 }
 INSTANTIATE_TEST_SUITE_P(
-    WireMd52, GuessLayout,
+    Specification, GuessLayout,
     testing::Values(
         LayoutRow{"RFC header bits decide", 0x21, 0x02, 0xc0, true, Layout::rfc},
         LayoutRow{"each of them: M", 0x21, 0x02, 0x80, true, Layout::rfc},
@@ -253,7 +253,7 @@ TEST(TerminateParse, EveryThreeByteStartInEveryModeIsAnErrorThatCanBePrinted) {
 
 // --- names and numbers
 
-TEST(TermError, NumbersOfWireMd53) {
+TEST(TermError, NumbersOfTheSpecification) {
   struct Row {
     TermError error;
     int layer, etype, code;

@@ -37,7 +37,7 @@ Buffer encoded(const WdpAck& a) {
   return b;
 }
 
-TEST(WdpAck, LayoutOfWireMd111) {
+TEST(WdpAck, LayoutOfTheSpecification) {
   const Buffer b = ack_bytes();
   const auto a = WdpAck::parse(b);
   ASSERT_TRUE(a.ok()) << to_string(a.error());

@@ -24,7 +24,7 @@ std::string encoded(const WdpCommon& c) {
   return to_hex(b);
 }
 
-TEST(WdpCommon, LayoutOfWireMd81) {
+TEST(WdpCommon, LayoutOfTheSpecification) {
   const auto c = WdpCommon::parse(from_hex(kCommon));
   ASSERT_TRUE(c.ok());
   EXPECT_EQ(c->wdp_class, WdpClass::rd);

@@ -49,7 +49,7 @@ Buffer encoded(const WdpCtl& c) {
   return b;
 }
 
-TEST(WdpCtl, LayoutOfWireMd91) {
+TEST(WdpCtl, LayoutOfTheSpecification) {
   const Buffer b = rep_bytes();
   ASSERT_EQ(b.size(), WdpCtl::kSize);
   const auto c = WdpCtl::parse(b);
@@ -229,7 +229,7 @@ TEST(WdpCtl, WaitIs30SecondsAtMost) {
   }
 }
 
-TEST(CtlFeatures, BitsOfWireMd91) {
+TEST(CtlFeatures, BitsOfTheSpecification) {
   for (uint32_t bits = 0; bits < 64; ++bits) {
     const CtlFeatures f = CtlFeatures::from_bits(bits);
     EXPECT_EQ(f.bits(), bits & 0x1f);

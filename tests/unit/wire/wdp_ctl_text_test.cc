@@ -64,7 +64,7 @@ TEST(WdpCtlText, NumbersHaveNames) {
   EXPECT_STREQ(to_string(RejReason{0xffffffff}), "unknown reason");
 }
 
-TEST(WdpCtlText, ReasonsOfWireMd91) {
+TEST(WdpCtlText, ReasonsOfTheSpecification) {
   // "1 no listener, 2 application, 3 version, 4 service mismatch, 5 no resources, 6 bad parameters,
   // 7 critical TLV, 8 not ready (retry), 9 role conflict, 10 QPN unknown"
   const RejReason reasons[] = {RejReason::no_listener,   RejReason::application,

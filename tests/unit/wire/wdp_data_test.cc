@@ -33,7 +33,7 @@ Buffer encoded(const WdpData& d) {
   return b;
 }
 
-TEST(WdpData, LayoutOfWireMd82) {
+TEST(WdpData, LayoutOfTheSpecification) {
   const Buffer header = from_hex(kSend);
   ASSERT_EQ(header.size(), WdpData::kSize);
   // DDP control 0x11: flow open, and neither tagged nor last. 32 of 80 bytes.
@@ -225,7 +225,7 @@ TEST(WdpData, PlaceInTheMessageFromAnySegment) {
   EXPECT_EQ(read.payload_size(), 8U);
 }
 
-TEST(WdpStride, FiguresOfWireMd82) {
+TEST(WdpStride, FiguresOfTheSpecification) {
   EXPECT_EQ(wdp_stride(1500 - 20 - 8), 1424);
   EXPECT_EQ(wdp_stride(1500 - 40 - 8), 1392) << "1404 floored";
   EXPECT_EQ(wdp_stride(9000 - 20 - 8), 8912);

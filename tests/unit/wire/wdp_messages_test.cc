@@ -23,7 +23,7 @@ Buffer encoded(const Message& m) {
   return b;
 }
 
-TEST(WdpReadRange, LayoutOfWireMd93) {
+TEST(WdpReadRange, LayoutOfTheSpecification) {
   const Buffer b = from_hex("01 02 03 04 | 11 12 13 14");
   ASSERT_EQ(b.size(), WdpReadRange::kSize);
   const WdpReadRange r = WdpReadRange::parse(b.data());
@@ -34,7 +34,7 @@ TEST(WdpReadRange, LayoutOfWireMd93) {
   EXPECT_EQ(WdpReadRange::kMaxUcRange, 1024U * 1024U);
 }
 
-TEST(WdpResponse, LayoutOfWireMd112) {
+TEST(WdpResponse, LayoutOfTheSpecification) {
   const Buffer b = from_hex("05 09 01 07 | 11 12 13 14 | 21 22 23 24");
   ASSERT_EQ(b.size(), WdpResponse::kSize);
   const WdpResponse r = WdpResponse::parse(b.data());

@@ -11,7 +11,7 @@ using test::Buffer;
 using test::from_hex;
 using test::to_hex;
 
-TEST(WdpTlv, LayoutOfWireMd91) {
+TEST(WdpTlv, LayoutOfTheSpecification) {
   // "u16 type(b15 = critical) u16 len, value, pad4"
   const Buffer b = from_hex(
       "92 34 00 05 | 01 02 03 04 05 00 00 00 | 12 35 00 00 | 00 07 00 04 "

@@ -37,7 +37,7 @@ Why dropped(Bytes b) {
   return u.ok() ? Why{} : Why{u.error()};
 }
 
-TEST(WdpUd, LayoutOfWireMd10) {
+TEST(WdpUd, LayoutOfTheSpecification) {
   const Buffer header = from_hex(kSend);
   ASSERT_EQ(header.size(), WdpUd::kSize);
   const auto u = WdpUd::parse(with_payload(header, 6));

@@ -28,7 +28,7 @@ std::string encoded(const Wfrc& w) {
   return to_hex(b);
 }
 
-TEST(Wfrc, LayoutOfWireMd141) {
+TEST(Wfrc, LayoutOfTheSpecification) {
   const Buffer b = from_hex(kBlock);
   ASSERT_EQ(b.size(), Wfrc::kSize);
   const auto w = Wfrc::parse(b);
