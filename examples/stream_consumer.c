@@ -39,7 +39,7 @@ static int part(uint64_t i) {
 }
 
 static void fill_table(uint32_t bits) {
-  const uint32_t bytes = bits / 8;
+  const uint32_t bytes = bits < 8 ? 1 : bits / 8;
   for (uint32_t i = 0; i < TABLE; ++i)
     table[i] = (uint8_t)((uint32_t)part(i / bytes) >> (8 * (i % bytes)));
 }

@@ -54,7 +54,7 @@ struct weft_stream_ring {
   uint32_t packet_bytes;      /* with its header */
   uint32_t header_bytes;      /* of each packet, before its payload */
   uint32_t slot_bytes;        /* from one packet to the next; at least packet_bytes */
-  uint32_t bits;              /* of a sample's real part: 8 or 16 */
+  uint32_t bits;              /* of a sample's real part, as --bits */
   uint32_t ended;             /* not 0 when the receiver has ended; what is published stays */
   uint64_t size;              /* of the file */
   uint64_t streams_offset;    /* of the first struct weft_stream_state */

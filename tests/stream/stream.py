@@ -23,6 +23,7 @@ import cases_counts  # noqa: E402
 import cases_data  # noqa: E402
 import cases_endurance  # noqa: E402
 import cases_files  # noqa: E402
+import cases_formats  # noqa: E402
 import cases_guests  # noqa: E402
 import cases_load  # noqa: E402
 import cases_loss  # noqa: E402
@@ -35,12 +36,12 @@ import scene  # noqa: E402
 
 CASES = {name: case
          for cases in (cases_circuits, cases_consumers, cases_data, cases_counts, cases_endurance, cases_load, cases_loss, cases_options, cases_guests,
-                       cases_restart, cases_files, cases_outputs, cases_recordings, cases_tutorial)
+                       cases_restart, cases_files, cases_formats, cases_outputs, cases_recordings, cases_tutorial)
          for name, case in cases.CASES.items()}
 
 
 # They send what a receiver has to take as it comes, and count with all of it.
-NOT_HELD_BACK = re.compile("udp|pace|circuit|sink|read_blocks|samples_(fast|raw)")
+NOT_HELD_BACK = re.compile("udp|format|pace|circuit|sink|read_blocks|samples_(fast|raw)")
 
 
 def small_sockets():

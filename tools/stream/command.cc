@@ -14,6 +14,7 @@
 #include "stream/receiver.h"
 #include "stream/sample_time.h"
 #include "stream/sender.h"
+#include "stream/shape_options.h"
 #include "stream/stop.h"
 #include "stream/utc.h"
 #include "stream/verbs_device.h"
@@ -23,8 +24,6 @@
 namespace weft::stream {
 namespace {
 
-const std::map<std::string, Format> kFormats{
-    {"rsp", Format::rsp}, {"spead", Format::spead}, {"raw", Format::raw}};
 const std::map<std::string, Transport> kTransports{
     {"tcp", Transport::tcp}, {"udp", Transport::udp}, {"rc", Transport::rc}, {"uc", Transport::uc}};
 
@@ -33,27 +32,6 @@ const std::map<std::string, Layout> kLayouts{{"blocks", Layout::blocks},
                                              {"dada", Layout::dada},
                                              {"guppi", Layout::guppi},
                                              {"vdif", Layout::vdif}};
-
-void add_shape_options(CLI::App& command, Shape& shape) {
-  command.add_option("--format", shape.format, "What packets look like: rsp, spead or raw")
-      ->transform(cli::one_of(kFormats))
-      ->default_str("rsp");
-  command.add_option("--beamlets", shape.beamlets, "RSP: beamlets of a packet")
-      ->capture_default_str();
-  command.add_option("--slices", shape.slices, "RSP: time slices of a packet")
-      ->capture_default_str();
-  command.add_option("--bits", shape.bits, "RSP: of a sample's real part, 8 or 16")
-      ->capture_default_str();
-  command
-      .add_option("--clock", shape.clock,
-                  "RSP: MHz of the station's clock, 160 or 200; without: each packet says it, and "
-                  "what is sent without a capture has 200")
-      ->type_name("MHZ");
-  command.add_option("--payload", shape.payload, "SPEAD and raw: bytes behind the header")
-      ->capture_default_str();
-  command.add_option("--heap-packets", shape.heap_packets, "SPEAD: packets of a heap")
-      ->capture_default_str();
-}
 
 void add_transport_options(CLI::App& command, Transport& transport, std::string& library) {
   command.add_option("--transport", transport, "tcp, udp, rc or uc")
@@ -80,10 +58,6 @@ void check_usage(F&& f) {
   } catch (const bench::Failure& failure) {
     cli::wrong_usage(failure.what());
   }
-}
-
-void check_shape(const Shape& shape) {
-  check_usage([&] { shape.check(); });
 }
 
 void complete(std::string& library, ReportOptions& report) {
@@ -148,7 +122,6 @@ void complete_source(SendCommand& c) {
 
 int send(SendCommand& c) {
   SenderOptions& o = c.options;
-  check_shape(o.outlet.shape);
   complete_source(c);
   if (o.receiver.empty() == o.udp_receiver.empty()) {
     cli::wrong_usage("name the receiver: ADDRESS, or --plain-udp ADDRESS:PORT");
@@ -186,7 +159,7 @@ void add_send_command(CLI::App& parent, int& status) {
                    "for control: to any program")
       ->type_name("ADDRESS:PORT");
   add_transport_options(*command, o.outlet.transport, o.outlet.library);
-  add_shape_options(*command, o.outlet.shape);
+  const auto shape = std::make_shared<ShapeOptions>(*command, o.outlet.shape);
   c->streams_given = command
                          ->add_option("--streams", o.outlet.streams,
                                       "How many streams; of recordings: as many as there are files")
@@ -243,7 +216,10 @@ void add_send_command(CLI::App& parent, int& status) {
        {"weft stream send 192.0.2.7 --recording lane0.zst lane1.zst --start 2026-11-25T09:30:00",
         "two recorded lanes, from that time on, as fast as they came"}},
       "docs/streams.md explains it.");
-  command->callback([c, &status] { status = send(*c); });
+  command->callback([c, shape, &status] {
+    shape->complete();
+    status = send(*c);
+  });
 }
 
 void expect_circuits(ReceiverOptions& o) {
@@ -327,7 +303,6 @@ void complete_sink(ReceiveCommand& c) {
 int receive(ReceiveCommand& c) {
   ReceiverOptions& o = c.options;
   o.ring.shape = o.inlet.shape;
-  check_shape(o.inlet.shape);
   o.ring.slot_bytes = slot_bytes_for(o.inlet.shape.packet_bytes());
   o.ring.landing = o.inlet.transport == Transport::uc || o.inlet.transport == Transport::rc;
   if (o.hold + o.ring.blocks / 4 + 2 > o.ring.blocks) {
@@ -352,7 +327,7 @@ void add_recv_command(CLI::App& parent, int& status) {
   const auto c = std::make_shared<ReceiveCommand>();
   ReceiverOptions& o = c->options;
   add_transport_options(*command, o.inlet.transport, o.inlet.library);
-  add_shape_options(*command, o.inlet.shape);
+  const auto shape = std::make_shared<ShapeOptions>(*command, o.inlet.shape);
   command->add_option("--streams", o.ring.streams, "How many streams")->capture_default_str();
   command->add_option("--port", o.control_port, "Where senders say hello (TCP)")
       ->capture_default_str();
@@ -426,7 +401,10 @@ void add_recv_command(CLI::App& parent, int& status) {
         "PSRDADA's files, of 10 seconds each"},
        {"weft stream recv --transport udp --udp-port 4346", "also from senders without control"}},
       "docs/streams.md explains it.");
-  command->callback([c, &status] { status = receive(*c); });
+  command->callback([c, shape, &status] {
+    shape->complete();
+    status = receive(*c);
+  });
 }
 
 }  // namespace

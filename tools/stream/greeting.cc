@@ -156,8 +156,9 @@ bool Sender::find_receiver() {
       if (plain) {
         outlet_ = make_outlet();
         auto ends = nlohmann::json::array();
+        const bool one_port = options_.outlet.shape.names_streams();
         for (uint32_t i = 0; i < streams_.size(); ++i)
-          ends.push_back({{"port", ntohs(to.sin_port) + i}});
+          ends.push_back({{"port", ntohs(to.sin_port) + (one_port ? 0 : i)}});
         outlet_->connect({{"ends", ends}});
         adopt_first_numbers(wished_numbers());
         return true;

@@ -42,8 +42,15 @@ void Intake::begin() {
 }
 
 bool Intake::take(ConstPacket packet, int64_t now_ns) {
+  return take(read_header(shape_, packet), packet, now_ns);
+}
+
+bool Intake::take(Header header, ConstPacket packet, int64_t now_ns) {
   Ledger& ledger = lane_.ledger;
-  const Header header = read_header(shape_, packet);
+  // A counter of few bits begins again and again.
+  if (header.bits < 64 && ledger.running()) {
+    header.number = ledger.complete_number(header.number, header.bits);
+  }
   if (header.verdict == Verdict::foreign) {
     refuse_foreign(header);
     return true;
@@ -129,7 +136,7 @@ void Intake::refuse(ConstPacket packet) {
   lane_.ledger.count_invalid();
   if (!lane_.first_invalid) {
     lane_.first_invalid = {.reason = explain(shape_, packet),
-                           .fields = as_json(fields_of(shape_.format, packet)),
+                           .fields = as_json(fields_of(shape_, packet)),
                            .header = in_hex(packet)};
   }
 }
@@ -139,6 +146,7 @@ void Intake::refuse_foreign(const Header& header) {
   if (std::exchange(told_foreign_, true) || !tell_) return;
   nlohmann::json event = {{"event", "foreign"}, {"stream", stream_}, {"number", header.number}};
   event["from"] = as_json(facts_of(shape_.format, header.origin));
+  if (header.stream) event["from"]["stream"] = *header.stream;
   if (const auto& own = lane_.continuity.origin()) {
     event["stream_is"] = as_json(facts_of(shape_.format, *own));
   } else {

@@ -19,12 +19,15 @@ class Intake {
   void begin();
   // False where it found no room: it has to be offered again.
   bool take(ConstPacket packet, int64_t now_ns);
+  // The same, of a packet whose header was read.
+  bool take(Header header, ConstPacket packet, int64_t now_ns);
+  // Counts a packet that is not of this stream, and tells of the first one.
+  void refuse_foreign(const Header& header);
   // Nothing more comes for now.
   void settle(int64_t now_ns);
 
  private:
   void refuse(ConstPacket packet);
-  void refuse_foreign(const Header& header);
   void hold(HeldPacket name, ConstPacket packet);
   void believe(const Continuity::Judgement& judgement);
   void place_believed(int64_t now_ns);

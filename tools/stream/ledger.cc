@@ -63,11 +63,7 @@ bool Ledger::has_room(uint64_t number) const {
 }
 
 uint64_t Ledger::complete_number(uint64_t low, unsigned bits) const {
-  const uint64_t turn = uint64_t{1} << bits;
-  const uint64_t candidate = (next_ & ~(turn - 1)) | low;
-  if (candidate + turn / 2 < next_) return candidate + turn;
-  if (candidate > next_ + turn / 2 && candidate >= turn) return candidate - turn;
-  return candidate;
+  return closest_number(next_, low, bits);
 }
 
 Arrival Ledger::arrive(uint64_t number, bool flagged) {

@@ -54,6 +54,14 @@ bool Shape::takes(const Shape& sent) const {
   return same == *this;
 }
 
+uint64_t closest_number(uint64_t next, uint64_t low, unsigned bits) {
+  const uint64_t turn = uint64_t{1} << bits;
+  const uint64_t candidate = (next & ~(turn - 1)) | low;
+  if (candidate + turn / 2 < next) return candidate + turn;
+  if (candidate > next + turn / 2 && candidate >= turn) return candidate - turn;
+  return candidate;
+}
+
 void write_header(const Shape& shape, uint32_t stream, uint64_t number, Packet packet) {
   rules_of(shape.format).write(shape, stream, number, packet.data());
 }
@@ -81,9 +89,9 @@ std::string explain(const Shape& shape, ConstPacket packet) {
   return rules_of(shape.format).explain(shape, packet.data());
 }
 
-std::vector<std::pair<std::string, uint64_t>> fields_of(Format format, ConstPacket packet) {
+std::vector<std::pair<std::string, uint64_t>> fields_of(const Shape& shape, ConstPacket packet) {
   std::vector<std::pair<std::string, uint64_t>> fields;
-  for (const Field& field : rules_of(format).fields) {
+  for (const Field& field : rules_of(shape.format).fields(shape)) {
     if (field.end() <= packet.size()) fields.emplace_back(field.name, field.get(packet.data()));
   }
   return fields;

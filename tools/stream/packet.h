@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "stream/format/field.h"
+
 namespace weft::stream {
 
 using Packet = std::span<std::byte>;
@@ -18,9 +20,25 @@ using ConstPacket = std::span<const std::byte>;
 enum class Format : uint8_t {
   rsp = 1,    // LOFAR's Remote Station Processing boards
   spead = 2,  // SPEAD-64-48, each packet a part of a heap
-  raw = 3,    // a counter of 8 bytes, big-endian, and data
+  raw = 3,    // a header of any kind that has a counter
 };
 const char* name_of(Format format);
+
+// Where a header has a number of which its format leaves the place open.
+struct Place {
+  uint32_t at = 0;     // byte of the header
+  uint32_t bytes = 0;  // of the word, 1 to 8; 0: nobody has told
+  ByteOrder order = ByteOrder::big;
+  uint32_t shift = 0;  // of the number's lowest bit in the word
+  uint64_t step = 1;   // the number is what stands there, divided by this
+  uint32_t bits = 0;   // of the number; 0: all of the word from `shift` on
+
+  bool told() const { return bytes != 0; }
+  uint32_t end() const { return at + bytes; }
+  friend bool operator==(const Place&, const Place&) = default;
+};
+// "OFFSET:BYTES[:ORDER[:SHIFT[:STEP[:BITS]]]]", as 0:8:be:16:1. Throws bench::Failure.
+Place place_of(const std::string& text);
 
 // The shape of a stream's packets, the same on both sides.
 struct Shape {
@@ -34,6 +52,12 @@ struct Shape {
   // SPEAD and raw.
   uint32_t payload = 8192;
   uint32_t heap_packets = 1;  // SPEAD: packets of a heap
+  // Raw: bytes before the payload; 0: as many as the numbers need.
+  uint32_t header = 0;
+  // Raw: the packet's number; untold: the first 8 bytes.
+  Place number;
+  // Raw: which of the receiver's streams it is of; untold: each stream has a port.
+  Place stream_number;
 
   uint32_t header_bytes() const;
   uint32_t payload_bytes() const;
@@ -42,6 +66,8 @@ struct Shape {
   void check() const;
   // Packets a second of a stream, as its instrument sends it.
   double packets_per_second() const;
+  // Whether packets say which stream they are of, so that one port serves all.
+  bool names_streams() const { return stream_number.told(); }
   // Whether a receiver that asks for this shape takes what a sender of that one sends.
   bool takes(const Shape& sent) const;
   friend bool operator==(const Shape&, const Shape&) = default;
@@ -71,9 +97,19 @@ struct Header {
   Verdict verdict = Verdict::wrong_size;
   uint64_t number = 0;  // of good, flagged and foreign ones
   Origin origin;        // of these
+  // Of what names its stream.
+  std::optional<uint64_t> stream;
+  // The bits that `number` has, the lowest ones; 64: all. A counter of fewer begins again.
+  uint32_t bits = 64;
+
   bool has_number() const { return verdict <= Verdict::flagged; }
-  bool is(uint64_t n) const { return has_number() && number == n; }
+  bool is(uint64_t n) const {
+    return has_number() && number == (bits < 64 ? n % (uint64_t{1} << bits) : n);
+  }
 };
+
+// The number whose low bits these are, closest to `next`. `bits`: below 64.
+uint64_t closest_number(uint64_t next, uint64_t low, unsigned bits);
 
 // Writes the header of packet `number` of a stream into its first header_bytes().
 void write_header(const Shape& shape, uint32_t stream, uint64_t number, Packet packet);
@@ -86,7 +122,7 @@ std::optional<uint64_t> number_of(const Shape& shape, ConstPacket packet);
 // Why a packet is none of this shape, for people: what it has, and what was asked for.
 std::string explain(const Shape& shape, ConstPacket packet);
 // The numbers of a header by the names that its format has for them. Any bytes may come.
-std::vector<std::pair<std::string, uint64_t>> fields_of(Format format, ConstPacket packet);
+std::vector<std::pair<std::string, uint64_t>> fields_of(const Shape& shape, ConstPacket packet);
 // An origin's facts by the names that its format has for them.
 std::vector<std::pair<std::string, uint64_t>> facts_of(Format format, const Origin& origin);
 

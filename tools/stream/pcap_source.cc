@@ -16,6 +16,7 @@ namespace {
 struct Captured {
   ConstPacket packet;
   int64_t time_ns = 0;  // when it was captured
+  uint64_t number = 0;  // in this pass, when it has its place in a stream
 };
 using Lane = LaneOfPackets<Captured>;
 
@@ -44,11 +45,9 @@ class PcapSource final : public Source {
             (why_unusable_.empty() ? "" : "; the first that is none: " + why_unusable_)};
       }
       const auto [least, most] = std::minmax_element(
-          queue.begin(), queue.end(), [&](const Captured& a, const Captured& b) {
-            return *number_of(shape_, a.packet) < *number_of(shape_, b.packet);
-          });
-      const uint64_t span =
-          *number_of(shape_, most->packet) - *number_of(shape_, least->packet) + 1;
+          queue.begin(), queue.end(),
+          [&](const Captured& a, const Captured& b) { return a.number < b.number; });
+      const uint64_t span = most->number - least->number + 1;
       note_times(queue);
       // One whose count begins anew within the file does so again in the next pass.
       if (span > Continuity::kLongestOutage) continue;
@@ -72,7 +71,7 @@ class PcapSource final : public Source {
       ahead_[stream] += pass_;
       ++passes_[stream];
     }
-    return *number_of(shape_, queue[turns_[stream]].packet) + ahead_[stream];
+    return queue[turns_[stream]].number + ahead_[stream];
   }
   bool fill(uint32_t stream, uint64_t, Packet packet) override {
     const ConstPacket from = queues_[stream][turns_[stream]++].packet;
@@ -84,7 +83,8 @@ class PcapSource final : public Source {
 
  private:
   void read_all(PcapFile& capture) {
-    std::map<uint16_t, Lane> lanes;  // by destination port, as a receiver's sockets
+    // By what packets say, or else by destination port, as a receiver's sockets.
+    std::map<uint64_t, Lane> lanes;
     while (const auto record = capture.next()) {
       const auto& datagram = record->datagram;
       const Header header = datagram ? read_header(shape_, datagram->payload)
@@ -99,18 +99,31 @@ class PcapSource final : public Source {
         last_before_start_ = time_of(captured);
         continue;
       }
-      lanes[datagram->port].add(header, captured);
+      lanes[header.stream.value_or(datagram->port)].add(header, captured);
     }
     size_t stream = 0;
-    for (auto& [port, lane] : lanes) {
+    for (auto& [name, lane] : lanes) {
       lane.finish();
       unusable_ += lane.unusable();
       if (lane.packets().empty()) continue;
       if (stream < queues_.size()) {
-        queues_[stream++] = std::move(lane.packets());
+        queues_[stream] = std::move(lane.packets());
+        number(queues_[stream++]);
       } else {
         unusable_ += lane.packets().size();
       }
+    }
+  }
+
+  // A counter of few bits goes on when it comes round.
+  void number(std::deque<Captured>& queue) const {
+    uint64_t next = 0;
+    for (Captured& captured : queue) {
+      const Header header = read_header(shape_, captured.packet);
+      captured.number = next != 0 && header.bits < 64
+                            ? closest_number(next, header.number, header.bits)
+                            : header.number;
+      next = captured.number + 1;
     }
   }
 

@@ -88,9 +88,11 @@ class UdpInlet final : public SocketInlet {
   uint64_t dropped_by_kernel() override;
 
  private:
-  bool take_from(uint32_t stream, int64_t now_ns) override;
+  bool take_from(uint32_t socket, int64_t now_ns) override;
+  void take_of_any(ConstPacket packet, int64_t now_ns);
 
-  std::vector<port::Fd> sockets_;
+  std::vector<port::Fd>
+      sockets_;        // a stream each, or one of all whose packets say which they are of
   const size_t room_;  // for a datagram, and a byte more to see that one is too long
   std::vector<std::byte> scratch_;
   std::array<mmsghdr, kAtOnce> headers_{};
@@ -106,8 +108,9 @@ UdpInlet::UdpInlet(const InletOptions& options, Lanes& lanes)
     headers_[i].msg_hdr.msg_iov = &places_[i];
     headers_[i].msg_hdr.msg_iovlen = 1;
   }
-  const int buffer = std::max(kUdpBuffer / static_cast<int>(lanes.size()), kSmallestBuffer);
-  for (uint32_t i = 0; i < lanes.size(); ++i) {
+  const size_t sockets = options.shape.names_streams() ? 1 : lanes.size();
+  const int buffer = std::max(kUdpBuffer / static_cast<int>(sockets), kSmallestBuffer);
+  for (uint32_t i = 0; i < sockets; ++i) {
     const int port = options.udp_port == 0 ? 0 : options.udp_port + static_cast<int>(i);
     port::Fd fd =
         bound_socket(options.address, static_cast<uint16_t>(port), SOCK_DGRAM | SOCK_NONBLOCK);
@@ -123,7 +126,7 @@ UdpInlet::UdpInlet(const InletOptions& options, Lanes& lanes)
 nlohmann::json UdpInlet::offer(Guest& guest) {
   auto answer = nlohmann::json::array();
   for (const uint32_t stream : guest.streams) {
-    answer.push_back({{"port", own_port(sockets_[stream])}});
+    answer.push_back({{"port", own_port(sockets_[stream % sockets_.size()])}});
   }
   return answer;
 }
@@ -139,15 +142,31 @@ uint64_t UdpInlet::dropped_by_kernel() {
   return sum;
 }
 
-bool UdpInlet::take_from(uint32_t stream, int64_t now_ns) {
-  Lane& lane = lanes_[stream];
-  const int n = ::recvmmsg(sockets_[stream].get(), headers_.data(), kAtOnce, MSG_DONTWAIT, nullptr);
+// Of a socket whose packets say which stream they are of.
+void UdpInlet::take_of_any(ConstPacket packet, int64_t now_ns) {
+  const Header header = read_header(options_.shape, packet);
+  const uint64_t stream = header.stream.value_or(0);
+  if (stream >= lanes_.size()) {
+    intakes_[0].refuse_foreign(header);
+    return;
+  }
+  (void)intakes_[stream].take(header, packet, now_ns);
+  lanes_[stream].ledger.settle();
+}
+
+bool UdpInlet::take_from(uint32_t socket, int64_t now_ns) {
+  const bool of_any = options_.shape.names_streams();
+  const int n = ::recvmmsg(sockets_[socket].get(), headers_.data(), kAtOnce, MSG_DONTWAIT, nullptr);
   for (int i = 0; i < n; ++i) {
     const mmsghdr& m = headers_[static_cast<size_t>(i)];
     const ConstPacket packet{scratch_.data() + static_cast<size_t>(i) * room_, m.msg_len};
-    (void)intakes_[stream].take(packet, now_ns);
+    if (of_any) {
+      take_of_any(packet, now_ns);
+    } else {
+      (void)intakes_[socket].take(packet, now_ns);
+    }
   }
-  lane.ledger.settle();
+  if (!of_any) lanes_[socket].ledger.settle();
   return n > 0;
 }
 

@@ -1,5 +1,6 @@
 #include "stream/synthetic.h"
 
+#include <algorithm>
 #include <array>
 
 namespace weft::stream {
@@ -34,7 +35,8 @@ int part(uint64_t i) {
 }  // namespace
 
 Synthetic::Synthetic(const Shape& shape) : payload_(shape.payload_bytes()) {
-  const size_t bytes = shape.bits / 8;
+  // Samples of less than a byte are the bytes of 8 bits.
+  const size_t bytes = std::max(shape.bits / 8, 1U);
   table_.resize(kTable + payload_);
   for (size_t at = 0; at < table_.size(); ++at) {
     const size_t in_turn = at % kTable;

@@ -66,6 +66,7 @@ struct Bench {
   }
   const Counts& counts() const { return lane.ledger.counts(); }
 
+  std::vector<uint64_t> shown;
   Shape shape;
   Ring ring;
   Lane lane;
@@ -195,6 +196,22 @@ TEST(Intake, AnotherStationOrClockIsToldOnceAndCounted) {
   ASSERT_EQ(b.events.size(), 1U);
   EXPECT_EQ(b.events[0].at("event"), "foreign");
   EXPECT_EQ(b.events[0].at("from").at("station"), 99);
+}
+
+// A counter of 16 bits comes round in the middle of a stream: it goes on.
+TEST(Intake, ACounterOfFewBitsComesRound) {
+  Bench b{{.format = Format::raw, .payload = 24, .number = place_of("0:2")}};
+  for (uint64_t n = 65'500; n < 65'580; ++n) {
+    b.offer(n);
+    if (n == 65'550) b.offer(65'530);  // overtaken across the turn, and there already
+    if (n % 8 == 7) b.shown = b.shown + b.take();
+  }
+  b.end();
+  EXPECT_EQ(b.shown + b.take(), range(65'500, 65'580));
+  EXPECT_EQ(b.counts().sessions, 1U);
+  EXPECT_EQ(b.counts().duplicate, 1U);
+  EXPECT_EQ(b.counts().missing + b.counts().invalid, 0U);
+  EXPECT_TRUE(b.events.empty());
 }
 
 // Whatever comes, each packet is in one account, and a stream that is good again is taken again

@@ -51,6 +51,37 @@ TEST(RspPacket, OfEightBits) {
             (std::vector<uint8_t>{3, 0x80, 1, 0, 1, 0, 122, 16, 0, 0, 0, 0, 0, 0, 0, 0}));
 }
 
+// A board of 4 bits sends 244 beamlets, in as many bytes as 122 of 8 bits.
+TEST(RspPacket, OfFourBits) {
+  const Shape shape{.beamlets = 244, .bits = 4};
+  EXPECT_NO_THROW(shape.check());
+  EXPECT_EQ(shape.packet_bytes(), 7824U);
+  EXPECT_EQ(header(shape, 0, 0),
+            (std::vector<uint8_t>{3, 0x80, 2, 0, 1, 0, 244, 16, 0, 0, 0, 0, 0, 0, 0, 0}));
+  // Its bit mode is not that of 8 bits.
+  EXPECT_EQ(explain({.beamlets = 244, .bits = 8},
+                    packet_with({.beamlets = 244, .bits = 8}, header(shape, 0, 0))),
+            "4 bits, not 8 (--bits)");
+}
+
+// Version 2 came before the bit modes: its byte 2 says nothing. Versions 3 and 4 have them.
+TEST(RspPacket, OfEachVersion) {
+  for (const uint8_t version : {1, 2, 3, 4, 5}) {
+    for (const uint32_t bits : {4U, 8U, 16U}) {
+      const Shape shape{.bits = bits};
+      auto bytes = header(shape, 0, 77);
+      bytes[0] = version;
+      const bool taken = version == 2 ? bits == 16 : version == 3 || version == 4;
+      EXPECT_EQ(number_of(shape, packet_with(shape, bytes)).has_value(), taken)
+          << unsigned{version} << " " << bits;
+    }
+  }
+  auto bytes = header(Shape{}, 0, 77);
+  bytes[0] = 2;
+  bytes[2] = 0x57;  // its configuration
+  EXPECT_EQ(number_of(Shape{}, packet_with(Shape{}, bytes)), 77U);
+}
+
 TEST(RspPacket, TimeGoesOnWithoutHolesAndTwins) {
   const Shape shape;
   std::vector<std::byte> packet(shape.packet_bytes());
@@ -66,9 +97,9 @@ TEST(RspPacket, OfAnotherKindIsNone) {
   std::vector<std::byte> packet(shape.packet_bytes());
   write_header(shape, 1, 77, packet);
   ASSERT_EQ(number_of(shape, packet), 77U);
-  for (const size_t field : {0, 2, 6, 7}) {
+  for (const size_t field : {0U, 2U, 6U, 7U}) {
     std::vector<std::byte> other = packet;
-    other[field] ^= std::byte{1};
+    other[field] ^= field == 0 ? std::byte{6} : std::byte{1};  // version 5
     EXPECT_EQ(number_of(shape, other), std::nullopt) << field;
   }
   EXPECT_EQ(number_of(shape, ConstPacket{packet}.first(packet.size() - 1)), std::nullopt);
@@ -128,7 +159,7 @@ TEST(RspPacket, SaysWhatItHasInsteadOfWhatWasAskedFor) {
     bytes.resize(16);
     return explain(shape, packet_with(shape, bytes));
   };
-  EXPECT_EQ(said({2}), "version 2, not 3");
+  EXPECT_EQ(said({1}), "version 1, not 2 to 4");
   EXPECT_EQ(said({3, 0x80, 1}), "8 bits, not 16 (--bits)");
   EXPECT_EQ(said({3, 0x80, 0, 0, 1, 0, 122}), "122 beamlets, not 61 (--beamlets)");
   EXPECT_EQ(said({3, 0x80, 0, 0, 1, 0, 61, 8}), "8 slices, not 16 (--slices)");
@@ -170,6 +201,62 @@ TEST(RawPacket, Bytes) {
   const Shape shape{.format = Format::raw, .payload = 8};
   EXPECT_EQ(header(shape, 3, 0x0102030405060708), (std::vector<uint8_t>{1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(number_of(shape, packet_with(shape, {1, 2, 3, 4, 5, 6, 7, 8})), 0x0102030405060708U);
+}
+
+// As VTP has it: the lowest byte first.
+TEST(RawPacket, CountsInTheOrderThatWasTold) {
+  const Shape shape{.format = Format::raw, .payload = 8, .number = place_of("0:8:le")};
+  EXPECT_EQ(header(shape, 3, 0x0102030405060708), (std::vector<uint8_t>{8, 7, 6, 5, 4, 3, 2, 1}));
+}
+
+// A header of two words: packets begin at every 16th sample of a 38 bit counter above 18 bits of
+// other things, and the stream is in the lowest 6.
+TEST(RawPacket, HasItsNumbersWhereTheyWereTold) {
+  const Shape shape{.format = Format::raw,
+                    .payload = 8,
+                    .header = 16,
+                    .number = place_of("8:8:be:18:16:38"),
+                    .stream_number = place_of("8:8:be:0:1:6")};
+  EXPECT_NO_THROW(shape.check());
+  EXPECT_EQ(shape.header_bytes(), 16U);
+  EXPECT_TRUE(shape.names_streams());
+  // 5 x 16 x 2^18 + 33
+  const std::vector<uint8_t> expected{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x40, 0, 33};
+  EXPECT_EQ(header(shape, 33, 5), expected);
+  auto bytes = expected;
+  bytes[8] = 0x7f;   // a version above the counter
+  bytes[14] = 0xff;  // a channel below it
+  Header read = read_header(shape, packet_with(shape, bytes));
+  EXPECT_TRUE(read.is(5));
+  EXPECT_EQ(read.stream, 33U);
+  // 38 bits in steps of 16 are 34 bits of numbers, and then it begins again.
+  EXPECT_TRUE(read.is((uint64_t{7} << 34) + 5));
+  EXPECT_FALSE(read.is((uint64_t{7} << 33) + 5));
+  auto packet = packet_with(shape, bytes);
+  advance(shape, 1000, packet);
+  EXPECT_EQ(number_of(shape, packet), 1005U);
+  EXPECT_EQ(packet[8], std::byte{0x7f});
+  EXPECT_EQ(packet[14], std::byte{0xff});
+}
+
+TEST(RawPacket, RefusesPlacesThatNoHeaderHas) {
+  for (const char* const text :
+       {"", "0", "0:", ":8", "0:0", "8:be", "0:8:me", "0:8:be:", "0:8:be:0:1:64:0", "0:8:be:-1",
+        "0x10:8", "0:8 ", "70000:8", "0:8:be:0:99999999999999999999"}) {
+    EXPECT_THROW(place_of(text), bench::Failure) << text;
+  }
+  for (const char* const text :
+       {"0:9", "0:2:be:16", "0:2:be:8:1:9", "0:8:be:0:0", "0:1:be:0:256", "65530:8"}) {
+    EXPECT_THROW((Shape{.format = Format::raw, .payload = 8, .number = place_of(text)}.check()),
+                 bench::Failure)
+        << text;
+  }
+  EXPECT_THROW(
+      (Shape{.format = Format::raw, .payload = 8, .header = 15, .number = place_of("8:8")}.check()),
+      bench::Failure);
+  EXPECT_EQ(
+      place_of("4:3:le:2:5:7"),
+      (Place{.at = 4, .bytes = 3, .order = ByteOrder::little, .shift = 2, .step = 5, .bits = 7}));
 }
 
 TEST(Shape, RefusesWhatNoPacketHas) {

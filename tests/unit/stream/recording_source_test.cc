@@ -166,7 +166,7 @@ TEST_F(Recording, HeadersThatAreNoneAreUnusableAndTheRestIsSent) {
 
 TEST_F(Recording, WhatIsNoRecordingIsRefused) {
   EXPECT_EQ(refusal(file("a", Bytes(5 * shape_.packet_bytes(), std::byte{0xaa}))),
-            " has no packets of this shape; the first that is none: version 170, not 3");
+            " has no packets of this shape; the first that is none: version 170, not 2 to 4");
   EXPECT_EQ(refusal(file("b", Bytes(5))),
             " has no packets of this shape; the first that is none: the file ends within a packet");
   EXPECT_EQ(refusal(folder_ + "/none"), ": No such file or directory");

@@ -2,8 +2,8 @@
 // A format is a file of this folder: the table of its header's fields, and how they make a number.
 #pragma once
 
-#include <span>
 #include <string>
+#include <vector>
 
 #include "stream/format/field.h"
 #include "stream/packet.h"
@@ -14,8 +14,8 @@ struct FormatRules {
   const char* name;
   // What Origin::unit is of this format; null: it tells none.
   const char* unit;
-  // Fields of the header that have the same place in every packet.
-  std::span<const Field> fields;
+  // The table: fields that have the same place in every packet of a shape.
+  std::vector<Field> (*fields)(const Shape&);
 
   uint32_t (*header_bytes)(const Shape&);
   uint32_t (*payload_bytes)(const Shape&);

@@ -1,7 +1,12 @@
-// A counter and data.
+// A header of any kind, of which the user says where the number is: what CASPER's boards and others
+// send.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <charconv>
+#include <cstring>
 
 #include "bench/failure.h"
 #include "stream/format/format.h"
@@ -9,36 +14,146 @@
 namespace weft::stream {
 namespace {
 
-constexpr Field kNumber{"number", 0, 8, ByteOrder::big, 0, 64, "of the packet"};
-constexpr std::array kFields{kNumber};
+constexpr Place kUsualNumber{.at = 0, .bytes = 8};
 
-uint32_t header_bytes(const Shape&) {
-  return kNumber.end();
+const Place& number_place(const Shape& shape) {
+  return shape.number.told() ? shape.number : kUsualNumber;
+}
+// The row that the table of this shape would have.
+Field field_at(const Place& place, std::string_view name) {
+  const uint32_t rest = 8 * place.bytes - place.shift;
+  return {.name = name,
+          .at = place.at,
+          .bytes = place.bytes,
+          .order = place.order,
+          .shift = place.shift,
+          .bits = place.bits != 0 ? place.bits : rest,
+          .meaning = {}};
+}
+// Of the numbers that fit into a place: how many bits, where these are all that it loses.
+uint32_t bits_of(const Place& place) {
+  if (!std::has_single_bit(place.step)) return 64;
+  const uint32_t bits = field_at(place, {}).bits;
+  const auto lost = static_cast<uint32_t>(std::countr_zero(place.step));
+  return bits == 64 ? 64 : bits - lost;
+}
+
+void check_place(const Place& place, const char* option) {
+  const Field field = field_at(place, {});
+  if (place.bytes > 8 || place.shift >= 8 * place.bytes || place.step == 0 ||
+      field.shift + field.bits > 8 * field.bytes) {
+    throw bench::Failure{fmt::format(
+        "{}: a number is in a word of 1 to 8 bytes, from a bit of it on, in steps of 1 or more",
+        option)};
+  }
+  if (place.step > field.most()) {
+    throw bench::Failure{
+        fmt::format("{}: {} bits have no step of {}", option, field.bits, place.step)};
+  }
+}
+
+std::vector<Field> fields(const Shape& shape) {
+  std::vector<Field> rows{field_at(number_place(shape), "number")};
+  if (shape.stream_number.told()) rows.push_back(field_at(shape.stream_number, "stream"));
+  return rows;
+}
+
+uint32_t header_bytes(const Shape& shape) {
+  const uint32_t needed = std::max(number_place(shape).end(), shape.stream_number.end());
+  return shape.header != 0 ? shape.header : needed;
 }
 uint32_t payload_bytes(const Shape& shape) {
   return shape.payload;
 }
+
 void check(const Shape& shape) {
   if (shape.payload == 0) throw bench::Failure{"a packet cannot be empty"};
+  check_place(number_place(shape), "--number");
+  if (shape.stream_number.told()) check_place(shape.stream_number, "--stream-number");
+  if (std::max(number_place(shape).end(), shape.stream_number.end()) > header_bytes(shape)) {
+    throw bench::Failure{"--header: the numbers are in the header"};
+  }
 }
-void write(const Shape&, uint32_t, uint64_t number, std::byte* p) {
-  kNumber.put(p, number);
+
+void write(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
+  std::memset(p, 0, header_bytes(shape));
+  field_at(number_place(shape), "number").put(p, number * number_place(shape).step);
+  if (shape.stream_number.told()) {
+    field_at(shape.stream_number, "stream").put(p, stream * shape.stream_number.step);
+  }
 }
-void advance(const Shape&, uint64_t by, std::byte* p) {
-  kNumber.put(p, kNumber.get(p) + by);
+
+void advance(const Shape& shape, uint64_t by, std::byte* p) {
+  const Field field = field_at(number_place(shape), "number");
+  field.put(p, field.get(p) + by * number_place(shape).step);
 }
-Header read(const Shape&, const std::byte* p) {
-  return {.verdict = Verdict::good, .number = kNumber.get(p), .origin = {}};
+
+Header read(const Shape& shape, const std::byte* p) {
+  const Place& place = number_place(shape);
+  Header header{.verdict = Verdict::good,
+                .number = field_at(place, {}).get(p) / place.step,
+                .origin = {},
+                .stream = {},
+                .bits = bits_of(place)};
+  if (const Place& stream = shape.stream_number; stream.told()) {
+    header.stream = field_at(stream, {}).get(p) / stream.step;
+  }
+  return header;
 }
-std::string explain(const Shape&, const std::byte* p) {
-  return fmt::format("the number {}", kNumber.get(p));
+
+std::string explain(const Shape& shape, const std::byte* p) {
+  return fmt::format("the number {}", read(shape, p).number);
+}
+
+std::vector<std::string_view> parts_of(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t colon = text.find(':');
+    parts.push_back(text.substr(0, colon));
+    if (colon == std::string_view::npos) return parts;
+    text.remove_prefix(colon + 1);
+  }
+}
+
+std::optional<uint64_t> number_in(std::string_view text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<Place> place_in(const std::vector<std::string_view>& parts) {
+  constexpr size_t kOrder = 2;
+  constexpr uint64_t kMost = 65'536;  // of what is no step
+  std::array<uint64_t, 6> numbers{0, 0, 0, 0, 1, 0};
+  if (parts.size() < 2 || parts.size() > numbers.size()) return std::nullopt;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i == kOrder) continue;
+    const auto number = number_in(parts[i]);
+    if (!number || (i != 4 && *number > kMost)) return std::nullopt;
+    numbers[i] = *number;
+  }
+  const std::string_view order = parts.size() > kOrder ? parts[kOrder] : "be";
+  if ((order != "be" && order != "le") || numbers[1] == 0) return std::nullopt;
+  return Place{.at = static_cast<uint32_t>(numbers[0]),
+               .bytes = static_cast<uint32_t>(numbers[1]),
+               .order = order == "le" ? ByteOrder::little : ByteOrder::big,
+               .shift = static_cast<uint32_t>(numbers[3]),
+               .step = numbers[4],
+               .bits = static_cast<uint32_t>(numbers[5])};
 }
 
 }  // namespace
 
+Place place_of(const std::string& text) {
+  if (const auto place = place_in(parts_of(text))) return *place;
+  throw bench::Failure{
+      fmt::format("'{}' is not OFFSET:BYTES[:be|le[:SHIFT[:STEP[:BITS]]]], as 0:8:be:16:1", text)};
+}
+
 constinit const FormatRules kRaw{.name = "raw",
                                  .unit = nullptr,
-                                 .fields = kFields,
+                                 .fields = fields,
                                  .header_bytes = header_bytes,
                                  .payload_bytes = payload_bytes,
                                  .check = check,

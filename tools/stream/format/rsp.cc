@@ -2,6 +2,7 @@
 // Cookbook", LOFAR-ASTRON-MAN-064).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -12,11 +13,11 @@ namespace weft::stream {
 namespace {
 
 constexpr auto kLittle = ByteOrder::little;
-constexpr Field kVersion{"version", 0, 1, kLittle, 0, 8, "3"};
+constexpr Field kVersion{"version", 0, 1, kLittle, 0, 8, "2 (16 bits alone), 3 or 4"};
 constexpr Field kBoard{"board", 1, 1, kLittle, 0, 5, "of the station, a stream each"};
 constexpr Field kNotValid{"error", 1, 1, kLittle, 6, 1, "1: the samples are not valid"};
 constexpr Field kIs200MHz{"clock", 1, 1, kLittle, 7, 1, "0: 160 MHz, 1: 200 MHz"};
-constexpr Field kBitMode{"bit_mode", 2, 1, kLittle, 0, 2, "0: samples of 16 bits, 1: of 8"};
+constexpr Field kBitMode{"bit_mode", 2, 1, kLittle, 0, 2, "samples of 0: 16 bits, 1: 8, 2: 4"};
 constexpr Field kConfiguration{"configuration", 3, 1, kLittle, 0, 8, ""};
 constexpr Field kStation{"station", 4, 2, kLittle, 0, 16, ""};
 constexpr Field kBeamlets{"beamlets", 6, 1, kLittle, 0, 8, ""};
@@ -27,7 +28,9 @@ constexpr std::array kFields{kVersion, kBoard,    kNotValid, kIs200MHz, kBitMode
                              kStation, kBeamlets, kSlices,   kSecond,   kSlice};
 
 constexpr uint32_t kHeader = 16;
-constexpr uint8_t kTheVersion = 3;
+constexpr uint64_t kOldest = 2;  // version; it has no bit mode
+constexpr uint64_t kUsual = 3;
+constexpr uint64_t kNewest = 4;
 constexpr uint32_t kUsualClock = 200;        // MHz
 constexpr uint64_t kSamplesPerSlice = 1024;  // the filter bank makes one time slice of them
 constexpr uint32_t kBoards = 4;              // of a station, each with a stream of its own
@@ -35,7 +38,13 @@ constexpr uint32_t kParts = 4;               // of a sample: two polarisations, 
 constexpr std::array<uint32_t, 4> kBits{16, 8, 4, 0};  // by bit mode
 
 uint64_t bit_mode(const Shape& shape) {
-  return shape.bits == 16 ? 0 : 1;
+  return static_cast<uint64_t>(std::find(kBits.begin(), kBits.end(), shape.bits) - kBits.begin());
+}
+bool is_known(uint64_t version) {
+  return version >= kOldest && version <= kNewest;
+}
+uint32_t bits_in(const std::byte* p) {
+  return kVersion.get(p) == kOldest ? 16 : kBits[kBitMode.get(p)];
 }
 
 uint64_t hertz(uint32_t megahertz) {
@@ -63,15 +72,21 @@ uint64_t slice_in(const std::byte* p) {
   return first_slice_of(kSecond.get(p), clock_in(p)) + kSlice.get(p);
 }
 
+std::vector<Field> fields(const Shape&) {
+  return {kFields.begin(), kFields.end()};
+}
+
 uint32_t header_bytes(const Shape&) {
   return kHeader;
 }
 uint32_t payload_bytes(const Shape& shape) {
-  return shape.beamlets * shape.slices * kParts * (shape.bits / 8);
+  return shape.beamlets * shape.slices * kParts * shape.bits / 8;
 }
 
 void check(const Shape& shape) {
-  if (shape.bits != 8 && shape.bits != 16) throw bench::Failure{"samples have 8 or 16 bits"};
+  if (shape.bits != 4 && shape.bits != 8 && shape.bits != 16) {
+    throw bench::Failure{"samples have 4, 8 or 16 bits"};
+  }
   if (shape.clock != 0 && shape.clock != 160 && shape.clock != 200) {
     throw bench::Failure{"a station's clock has 160 or 200 MHz"};
   }
@@ -83,7 +98,7 @@ void check(const Shape& shape) {
 void write(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
   const uint32_t clock = clock_of(shape);
   std::memset(p, 0, kHeader);
-  kVersion.put(p, kTheVersion);
+  kVersion.put(p, kUsual);
   kBoard.put(p, stream % kBoards);
   kIs200MHz.put(p, clock == 200 ? 1 : 0);
   kBitMode.put(p, bit_mode(shape));
@@ -104,8 +119,8 @@ bool has_time(const std::byte* p, uint32_t clock) {
 }
 
 Header read(const Shape& shape, const std::byte* p) {
-  if (kVersion.get(p) != kTheVersion) return {.verdict = Verdict::wrong_kind};
-  if (kBitMode.get(p) != bit_mode(shape) || kBeamlets.get(p) != shape.beamlets ||
+  if (!is_known(kVersion.get(p))) return {.verdict = Verdict::wrong_kind};
+  if (bits_in(p) != shape.bits || kBeamlets.get(p) != shape.beamlets ||
       kSlices.get(p) != shape.slices) {
     return {.verdict = Verdict::wrong_shape};
   }
@@ -121,11 +136,12 @@ Header read(const Shape& shape, const std::byte* p) {
 }
 
 std::string explain(const Shape& shape, const std::byte* p) {
-  if (kVersion.get(p) != kTheVersion) {
-    return fmt::format("version {}, not {}", kVersion.get(p), kTheVersion);
+  if (!is_known(kVersion.get(p))) {
+    return fmt::format("version {}, not {} to {}", kVersion.get(p), kOldest, kNewest);
   }
-  const uint32_t bits = kBits[kBitMode.get(p)];
-  if (bits != shape.bits) return fmt::format("{} bits, not {} (--bits)", bits, shape.bits);
+  if (bits_in(p) != shape.bits) {
+    return fmt::format("{} bits, not {} (--bits)", bits_in(p), shape.bits);
+  }
   if (kBeamlets.get(p) != shape.beamlets) {
     return fmt::format("{} beamlets, not {} (--beamlets)", kBeamlets.get(p), shape.beamlets);
   }
@@ -148,7 +164,7 @@ double station_pace(const Shape& shape) {
 
 constinit const FormatRules kRsp{.name = "rsp",
                                  .unit = "board",
-                                 .fields = kFields,
+                                 .fields = fields,
                                  .header_bytes = header_bytes,
                                  .payload_bytes = payload_bytes,
                                  .check = check,

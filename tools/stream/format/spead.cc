@@ -48,6 +48,10 @@ uint64_t name_of_item(uint64_t item) {
   return (item & ~kImmediate) >> kValueBits;
 }
 
+std::vector<Field> fields(const Shape&) {
+  return {kFields.begin(), kFields.end()};
+}
+
 uint32_t header_bytes(const Shape&) {
   return kItems.end() + kItemBytes * kOurItems;
 }
@@ -130,7 +134,7 @@ std::string explain(const Shape& shape, const std::byte* p) {
 
 constinit const FormatRules kSpead{.name = "spead",
                                    .unit = nullptr,
-                                   .fields = kFields,
+                                   .fields = fields,
                                    .header_bytes = header_bytes,
                                    .payload_bytes = payload_bytes,
                                    .check = check,

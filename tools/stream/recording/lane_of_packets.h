@@ -16,7 +16,11 @@ namespace weft::stream {
 template <class Kept>
 class LaneOfPackets {
  public:
-  void add(const Header& header, Kept packet) {
+  void add(Header header, Kept packet) {
+    // A counter of few bits begins again and again.
+    if (header.bits < 64 && next_) {
+      header.number = closest_number(*next_, header.number, header.bits);
+    }
     const Continuity::Judgement judgement = continuity_.judge(header, next_);
     switch (judgement.answer) {
       case Continuity::Answer::foreign:
