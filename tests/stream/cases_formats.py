@@ -44,7 +44,7 @@ KINDS = {
     "rsp_version_4": of_rsp(version=4, bits=4, beamlets=244),
     # A counter of samples above a word of other things, and the board in that word; one port for both boards.
     "raw_places": Kind(
-        ("--format", "raw", "--payload", 900, "--header", 24, "--number", "8:8:be:16:256", "--stream-number", "3:1"), 2, 1,
+        ("--format", "raw", "--payload", 900, "--header-bytes", 24, "--number", "8:8:be:16:256", "--stream-number", "3:1"), 2, 1,
         lambda stream, i: raw(struct.pack(">BBBBIQQ", 9, 8, 7, stream, 3, (5000 + i) * 256 << 16 | 0xabcd, 1), 900, stream, i),
         lambda i: 5000 + i),
     # A 16 bit counter, the lowest byte first, that comes round.

@@ -31,7 +31,7 @@ ShapeOptions::ShapeOptions(CLI::App& command, Shape& shape) : shape_(shape) {
   command.add_option("--heap-packets", shape.heap_packets, "SPEAD: packets of a heap")
       ->capture_default_str();
   command
-      .add_option("--header", shape.header,
+      .add_option("--header-bytes", shape.header,
                   "raw: bytes of the header; without: as many as the numbers need")
       ->type_name("BYTES");
   command

@@ -71,7 +71,7 @@ void check(const Shape& shape) {
   check_place(number_place(shape), "--number");
   if (shape.stream_number.told()) check_place(shape.stream_number, "--stream-number");
   if (std::max(number_place(shape).end(), shape.stream_number.end()) > header_bytes(shape)) {
-    throw bench::Failure{"--header: the numbers are in the header"};
+    throw bench::Failure{"--header-bytes: the numbers are in the header"};
   }
 }
 
