@@ -17,6 +17,7 @@
 #include "bench/result_lines.h"
 #include "bench/side.h"
 #include "cli/command_line.h"
+#include "cli/stop.h"
 #include "measure/energy_option.h"
 #include "weft/launch.h"
 #include "weft/script.h"
@@ -99,9 +100,13 @@ void measure(Run& run, const SuiteOptions& options, const Setting& setting,
   for (unsigned turn = 0; turn < options.repetitions; ++turn) {
     for (CaseResult& c : run.cases) {
       if (turn >= repetitions_of(c.spec, options)) continue;
+      if (cli::stop_asked()) return;
       progress.step(c.spec.name);
       const std::string began = utc_time(std::time(nullptr));
-      c.repetitions.push_back(run_once(c.spec, seconds_of(c.spec, options), setting));
+      Measurement measured = run_once(c.spec, seconds_of(c.spec, options), setting);
+      // The signal may have cut it off.
+      if (cli::stop_asked()) return;
+      c.repetitions.push_back(std::move(measured));
       run.energy = setting.meter.energy();
       if (kept) kept->append(result_line(run, c.spec, turn, c.repetitions.back(), began));
     }
@@ -153,6 +158,7 @@ int run_suite(SuiteOptions options) {
     fmt::print(stderr, "weft bench: note: {}\n", *sentence);
   }
   if (options.priority && ::geteuid() != 0) throw Failure{"--priority has to be run as root"};
+  cli::catch_stop_signals();
   const Network network = network_of(options);
   if (options.energy.empty()) options.energy = {measure::EnergyChoice::first_quick};
   PhaseMeter meter{{}, options.energy};
@@ -178,12 +184,17 @@ int run_suite(SuiteOptions options) {
   std::optional<ResultFile> kept;
   if (!options.jsonl.empty()) kept.emplace(options.jsonl);
   measure(run, options, setting, kept);
+  run.ended_early = std::any_of(run.cases.begin(), run.cases.end(), [&](const CaseResult& c) {
+    return c.repetitions.size() < repetitions_of(c.spec, options);
+  });
+  std::erase_if(run.cases, [](const CaseResult& c) { return c.repetitions.empty(); });
   run.machine.load_after = load_average();
   fmt::print("{}", options.json ? as_json(run).dump(2) + "\n" : as_text(run));
   const auto failed = failures(run.cases);
   if (options.json) {
     for (const std::string& sentence : failed) fmt::print(stderr, "weft bench: {}\n", sentence);
   }
+  if (run.ended_early) return 128 + cli::stop_signal();
   return failed.empty() ? 0 : 1;
 }
 
@@ -224,7 +235,9 @@ void add_method_options(CLI::App& command, SuiteOptions& options) {
        {fmt::format("weft bench {} --list", suite), "the names of its cases"},
        {fmt::format("weft bench {} --jsonl results.jsonl", suite), "kept, for compare and report"}},
       "Exit status: 0 when everything was measured, whether or not the targets are met; 1 when a\n"
-      "case failed or its data was damaged. docs/performance.md explains the figures.");
+      "case failed or its data was damaged; 130 or 143 when SIGINT or SIGTERM ended it early, with "
+      "a\n"
+      "report of the repetitions until then. docs/performance.md explains the figures.");
 }
 
 void add_sizes_option(CLI::App& command, SuiteOptions& options, const char* usual,

@@ -19,6 +19,7 @@
 #include "bench/failure.h"
 #include "bench/side.h"
 #include "bench/work.h"
+#include "cli/stop.h"
 
 namespace weft::bench {
 namespace {
@@ -153,7 +154,7 @@ class Side {
 };
 
 void hear_both(Side& initiator, Side& target, int64_t until, PhaseMeter& meter, Measurement& m) {
-  while (!initiator.reported() || !target.reported()) {
+  while (!cli::stop_asked() && (!initiator.reported() || !target.reported())) {
     std::array<pollfd, 2> fds{{{.fd = initiator.reported() ? -1 : initiator.fd(), .events = POLLIN},
                                {.fd = target.reported() ? -1 : target.fd(), .events = POLLIN}}};
     const int64_t left = until - now_ns();

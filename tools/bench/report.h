@@ -29,6 +29,7 @@ struct Run {
   measure::Measured<measure::SourceEnergy> energy =
       fail(measure::Unmeasured{"nothing ran", "run a case"});
   std::vector<CaseResult> cases;
+  bool ended_early = false;  // by a signal: repetitions are missing
 };
 
 std::string as_text(const Run& run);

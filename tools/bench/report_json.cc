@@ -93,6 +93,7 @@ nlohmann::json as_json(const Run& run) {
   json["cases"] = cases;
   json["targets"] = targets;
   json["failures"] = failures(run.cases);
+  json["ended_early"] = run.ended_early;
   return json;
 }
 

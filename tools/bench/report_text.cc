@@ -221,6 +221,7 @@ std::string as_text(const Run& run) {
                      latencies(run) + rest(run) + targets(run);
   const auto failed = failures(run.cases);
   if (!failed.empty()) text += "\n";
+  if (run.ended_early) text += "\nA signal ended this run early: repetitions are missing.\n";
   for (const std::string& sentence : failed) text += sentence + "\n";
   return text;
 }

@@ -4,14 +4,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/signalfd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 
 #include "cli/command_line.h"
+#include "cli/stop.h"
 #include "doctor/checks.h"
 #include "doctor/examination.h"
 #include "doctor/listener.h"
@@ -96,18 +95,10 @@ int examine(const Options& options) {
   return all_well(findings) ? 0 : 1;
 }
 
+// Throws nothing: a listener goes on if nobody reads what it says.
 void say(const std::string& sentence) {
-  fmt::print("{}\n", sentence);
+  std::puts(sentence.c_str());
   std::fflush(stdout);
-}
-
-// Readable once a signal asks this process to end.
-port::Fd ending_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, s);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  return port::Fd{signalfd(-1, &signals, SFD_CLOEXEC)};
 }
 
 std::vector<std::string> own_addresses() {
@@ -119,7 +110,7 @@ std::vector<std::string> own_addresses() {
 }
 
 int listen(const Options& options) {
-  const port::Fd stop = ending_signals();
+  cli::catch_stop_signals();
   try {
     Listener listener(options.port, say);
     const std::vector<std::string> own = own_addresses();
@@ -131,7 +122,7 @@ int listen(const Options& options) {
         own.empty() ? "ADDRESS" : own.front(),
         listener.port() == kDoctorPort ? "" : fmt::format(" --port {}", listener.port())));
     if (own.size() > 1) say(fmt::format("This host's addresses: {}", fmt::join(own, ", ")));
-    listener.run(stop.get(), std::chrono::seconds{options.life});
+    listener.run(cli::stop_descriptor(), std::chrono::seconds{options.life});
     return 0;
   } catch (const Failed& failed) {
     fmt::print(stderr, "weft doctor --listen: {}\n", failed.what());
@@ -190,7 +181,9 @@ void add_doctor_command(CLI::App& weft, int& status) {
        {"weft doctor --local-port 18515", "who holds the port that a program cannot have?"}},
       "Exit status: 0 when all was looked at and nothing stops a connection; 1 when something "
       "does,\n"
-      "or could not be tested; 2 for wrong usage. Notes do not count. See docs/doctor.md.");
+      "or could not be tested; 2 for wrong usage. Notes do not count. --listen ends with 0 at a "
+      "signal.\n"
+      "See docs/doctor.md.");
   command->callback([options, port, &status] {
     if (port->count() != 0 && options->peer.empty() && !options->listen) {
       throw CLI::RequiresError("--port", "--peer or --listen");

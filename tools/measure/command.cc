@@ -110,21 +110,6 @@ Child start(const std::string& path, const std::vector<std::string>& command,
   return child;
 }
 
-bool has_ended(pid_t pid) {
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
-         info.si_pid == pid;
-}
-
-void wait_and_pass_on(pid_t pid, const tools::HeldSignals& signals) {
-  while (!has_ended(pid)) {
-    const siginfo_t signal = signals.next();
-    // What somebody sends to this process is meant for the command. What the terminal sends has
-    // reached it already.
-    if (signal.si_signo != SIGCHLD && signal.si_code <= 0) ::kill(pid, signal.si_signo);
-  }
-}
-
 // Whether that was possible. Throws nothing when it was not, as fmt::print would.
 bool print(const Report& report, bool json, std::FILE* to) {
   // Names of threads and words of the command need not be UTF-8.
@@ -186,7 +171,12 @@ int measure(const MeasureOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   meter.watch(child.pid, child.had_bytes);
-  wait_and_pass_on(child.pid, signals);
+  const int asked = signals.wait_for(child.pid);
+  if (asked != 0) {
+    say(kWho, fmt::format("{} (process {}) has not ended by signal {}, and goes on; the report is "
+                          "of the time until now",
+                          options.command.front(), child.pid, asked));
+  }
   Report report = meter.end();
   report.command = options.command;
   if (!print(report, options.json, *output ? output->get() : stderr)) {
@@ -197,7 +187,7 @@ int measure(const MeasureOptions& options) {
                    .c_str(),
                stderr);
   }
-  return report.exit_status;
+  return asked != 0 ? 128 + asked : report.exit_status;
 }
 
 }  // namespace
@@ -245,7 +235,9 @@ void add_measure_command(CLI::App& weft, const std::vector<std::string>& program
        {"weft measure --json -o use.json -- PROGRAM", "for programs"}},
       "The command runs as it would without: its standard streams are its own, and signals sent "
       "to\n"
-      "'weft measure' reach it. The exit status is the command's, 128 and the signal's number "
+      "'weft measure' reach it. If it has not ended a second after SIGINT or SIGTERM, it goes on\n"
+      "alone: the report is of the time until then, and the status 130 or 143. Else the exit "
+      "status is the command's, 128 and the signal's number "
       "where\n"
       "one ended it; 127: not found, 126: found, but it cannot be executed, 125: 'weft measure'\n"
       "itself could not do its part. docs/measuring.md explains the figures.");

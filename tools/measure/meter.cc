@@ -205,9 +205,7 @@ Report Meter::end() {
   look(now);
   rusage usage{};
   int status = 0;
-  while (wait4(root_, &status, 0, &usage) < 0 && errno == EINTR) {
-  }
-  add(usage);
+  if (wait4(root_, &status, WNOHANG, &usage) == root_) add(usage);
   // One look for both, so that each process is either counted with the living or waited for,
   // whenever it ends.
   auto [living, names] = tree_.survivors();

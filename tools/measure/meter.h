@@ -42,8 +42,8 @@ class Meter {
   // The command runs, in a process that had `had_bytes` of memory before it became the command. A
   // thread looks at it from now on.
   void watch(pid_t root, uint64_t had_bytes);
-  // The command has ended, but was not waited for: that is done here. Nothing in the report about
-  // the command line.
+  // The command has ended, but was not waited for: that is done here. Or it goes on, and is among
+  // the survivors. Nothing in the report about the command line.
   Report end();
 
  private:

@@ -3,7 +3,9 @@
 #include "weft/stat.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -51,6 +53,8 @@ void show(const StatOptions& options, const FoundProcesses& found) {
 }
 
 int watch(const StatOptions& options, FoundProcesses before) {
+  // A signal is its usual end, and all is written that was seen.
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { ::_exit(kFound); });
   const std::chrono::duration<double> pause{options.watch};
   // Until a signal comes, or the last of them is gone.
   for (;;) {
@@ -108,7 +112,9 @@ void add_stat_command(CLI::App& weft, int& status) {
        {"weft stat --watch 1 ib_write_bw", "what moved, each second"},
        {"weft stat --prometheus", "for a collector"}},
       "Sees processes of the same user, root those of all; docs/counters.md has what each counter "
-      "means.\nExit status: 0 when a process was found, 1 when none was, 2: wrong options.");
+      "means.\nExit status: 0 when a process was found, also if a signal ended --watch; 1 when "
+      "none "
+      "was; 2: wrong\noptions.");
   command->callback([options, &status] { status = stat(*options); });
 }
 

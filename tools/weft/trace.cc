@@ -48,19 +48,15 @@ int run_to_end(const LaunchPlan& plan, const LaunchRequest& request) {
     if (getppid() != self) _exit(kStatusOwnFailure);
     _exit(execute(kWho, plan, request));
   }
-  for (;;) {
-    const siginfo_t signal = signals.next();
-    if (signal.si_signo != SIGCHLD) {
-      // What somebody sends to this process is meant for the program. What the terminal sends has
-      // reached it already.
-      if (signal.si_code <= 0) kill(child, signal.si_signo);
-      continue;
-    }
-    int status = 0;
-    const pid_t ended = waitpid(child, &status, WNOHANG);
-    if (ended < 0) return kStatusOwnFailure;
-    if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (const int asked = signals.wait_for(child); asked != 0) {
+    say(kWho, fmt::format("{} has not ended by signal {}, and is killed", request.command.front(),
+                          asked));
+    kill(child, SIGKILL);
+    return 128 + asked;
   }
+  int status = 0;
+  if (waitpid(child, &status, 0) < 0) return kStatusOwnFailure;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 std::string size_of(const std::string& file) {
@@ -153,7 +149,9 @@ void add_trace_command(CLI::App& weft, const std::vector<std::string>& program, 
       "Each process that the program consists of writes a file of its own, with mode 0600, as "
       "long\n"
       "as it has connections or datagrams on weft; a name that is taken gets a number. At the end\n"
-      "the files are named on standard error; packaging/wireshark decodes the datagrams. The exit\n"
+      "the files are named on standard error; packaging/wireshark decodes the datagrams. Signals\n"
+      "are passed on; a program that has not ended a second after SIGINT or SIGTERM is killed. The "
+      "exit\n"
       "status is the program's, 128 and the signal's number where one ended it, or one of 'weft "
       "run\n"
       "--help'.");

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -141,6 +142,27 @@ class CommandTest(Measured):
         process = self.start(command=["sh", "-c", "echo ready; exec sleep 1000"])
         process.terminate()
         self.assertEqual(process.wait(timeout=60), 128 + signal.SIGTERM)
+
+    def test_a_command_that_does_not_end_by_a_signal_is_left_alone(self):
+        code = ("import signal, sys\n"
+                "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+                "print('ready', flush=True)\n"
+                "sys.stdin.read()")
+        holder, gate = os.pipe()
+        self.addCleanup(os.close, gate)  # then the command ends
+        process = subprocess.Popen(self.arguments("-o", self.root / "report", "--", sys.executable, "-c", code), stdin=holder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        os.close(holder)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.terminate()
+        self.assertEqual(process.wait(timeout=60), 128 + signal.SIGTERM)
+        said = process.stderr.readline()
+        self.assertIn("goes on", said)
+        number = int(re.search(r"process (\d+)", said)[1])
+        self.assertIn(str(number), (self.root / "report").read_text())
+        os.kill(number, 0)
 
     def test_dispositions_are_inherited(self):
         code = ("import signal\n"

@@ -78,6 +78,18 @@ class TraceTest(installed.Installed):
             self.assertEqual(process.wait(20), 9, name)
             process.stdout.close()
 
+    def test_a_program_that_does_not_end_by_a_signal_is_killed(self):
+        process = subprocess.Popen([str(self.weft), "trace", "-o", str(self.pattern), "--", "sh", "-c",
+                                    "trap '' TERM; echo ready; while :; do sleep 0.05; done"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.terminate()
+        # The pipe ends when the program is gone.
+        said = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, said[0]), (128 + signal.SIGTERM, ""))
+        self.assertIn("is killed", said[1])
+        self.assertIn("no file", said[1])
+
     def test_ignored_signals_stay_ignored(self):
         # As nohup has it, and those who start many programs and wait for none.
         ignore = [f"signal.signal(signal.{name}, signal.SIG_IGN)" for name in ("SIGHUP", "SIGCHLD")]
