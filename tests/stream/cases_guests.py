@@ -4,8 +4,9 @@ import json
 import signal
 import socket
 import struct
+import time
 
-from scene import check, equal, total
+from scene import SECONDS, check, equal, total
 
 SHAPE = {"format": "rsp", "beamlets": 61, "slices": 16, "bits": 16, "payload": 8192, "heap_packets": 1, "clock": 0}
 
@@ -110,7 +111,64 @@ def second_receiver(scene):
     still_works(scene, receiver, "udp", 1)
 
 
+def other_settings(scene):
+    """A sender that has a setting otherwise ends at once. Both sides name the option, with the value of each."""
+    receiver = scene.receive("udp", "--streams", 2, "--once")
+    for transport, words, sentence in (("tcp", (), "the receiver has --transport udp, the sender --transport tcp"),
+                                       ("udp", ("--bits", 8, "--beamlets", 122), "the receiver has --beamlets 61 --bits 16, the sender --beamlets 122 --bits 8"),
+                                       ("udp", ("--header-bytes", 16, "--number", "2:6"),
+                                        "the receiver has --header-bytes 0 no --number, the sender --header-bytes 16 --number 2:6:be:0:1:0"),
+                                       ("udp", ("--streams", 3), "the receiver has --streams 2, and the sender has a stream 2")):
+        sender = scene.send(transport, *words)
+        sender.end(status=1)
+        check(any(f"weft stream send: the receiver refuses this sender: {sentence}" in line for line in sender.errors), f"{words}: {sender.errors}")
+        told = receiver.wait_for(sentence, lambda d, s=sentence: d.get("event") == "refused" and s in d["reason"])
+        equal(told["sender"], "127.0.0.1", "sender")
+    still_works(scene, receiver, "udp", 2)
+
+
+def line_of(process, sentence):
+    """Waits until the process has said this on standard error."""
+    until = time.monotonic() + SECONDS
+    while not any(sentence in line for line in list(process.errors)):
+        if process.process.poll() is not None or time.monotonic() > until:
+            process.readers[1].join(SECONDS)
+            check(any(sentence in line for line in process.errors), f"'{sentence}' is not in {process.errors}")
+        time.sleep(0.02)
+
+
+def sentences(scene):
+    """What happens to the streams stands on standard error of both sides, as sentences."""
+    weft = f"{scene.build}/bin/weft"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    words = (f"127.0.0.1:{port}", "--transport", "udp", "--bind", "127.0.0.1", "--rate", 100, "--first", 1000)
+    first = scene.start([weft, "stream", "send", *words, "--streams", 2])
+    line_of(first, f"weft stream send: no receiver at 127.0.0.1:{port}: Connection refused. Trying again")
+    receiver = scene.start([weft, "stream", "recv", "--transport", "udp", "--bind", "127.0.0.1", "--port", port, "--streams", 2])
+    line_of(receiver, f"weft stream recv: listening for senders on TCP port {port}")
+    line_of(first, "weft stream send: connected to the receiver at 127.0.0.1: streams 0 to 1")
+    line_of(receiver, "weft stream recv: a sender at 127.0.0.1 has connected: streams 0 to 1")
+    first.kill()
+    line_of(receiver, "weft stream recv: lost the sender at 127.0.0.1, which said no goodbye: streams 0 to 1")
+    second = scene.start([weft, "stream", "send", *words])
+    line_of(receiver, "weft stream recv: a sender at 127.0.0.1 has connected: stream 0")
+    scene.start([weft, "stream", "send", *words, "--bits", 8]).end(status=1)
+    line_of(receiver, "weft stream recv: refused a sender at 127.0.0.1: the receiver has --bits 16, the sender --bits 8")
+    second.kill(signal.SIGTERM)
+    second.end()
+    line_of(receiver, "weft stream recv: the sender at 127.0.0.1 has ended: stream 0")
+    third = scene.start([weft, "stream", "send", *words])
+    line_of(third, "connected to the receiver")
+    receiver.kill(signal.SIGTERM)
+    receiver.end()
+    line_of(third, "weft stream send: lost the receiver: it closed the control connection")
+    check(not any("unmeasured" in line for process in scene.started for line in process.errors), "nobody asked for power")
+
+
 CASES = {
+    "refused": other_settings,
+    "sentences": sentences,
     "second_receiver": second_receiver,
     "taken_place": taken_place,
     "first_again": first_again,

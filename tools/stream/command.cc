@@ -1,21 +1,23 @@
 #include "stream/command.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <memory>
 
 #include "bench/failure.h"
 #include "cli/command_line.h"
+#include "cli/stop.h"
 #include "measure/energy_option.h"
 #include "stream/output/file_layout.h"
 #include "stream/receiver.h"
 #include "stream/sample_time.h"
 #include "stream/sender.h"
 #include "stream/shape_options.h"
-#include "stream/stop.h"
 #include "stream/utc.h"
 #include "stream/verbs_device.h"
 #include "stream/write_format.h"
@@ -60,10 +62,60 @@ void check_usage(F&& f) {
   }
 }
 
+bool is_ipv4(const std::string& address) {
+  in_addr parsed{};
+  return ::inet_pton(AF_INET, address.c_str(), &parsed) == 1;
+}
+
+// --bind: an address that this host has now. Later on it may come and go.
+void check_own_address(const std::string& address) {
+  if (address.empty()) return;
+  if (!is_ipv4(address))
+    cli::wrong_usage(fmt::format("--bind: '{}' is not an IPv4 address", address));
+  try {
+    (void)bound_socket(address, 0, SOCK_DGRAM);
+  } catch (const bench::Failure& failure) {
+    throw bench::Failure{fmt::format("--bind {}: {}. 'ip address' lists the addresses of this host",
+                                     address, failure.what())};
+  }
+}
+
+// An address, or what may be the name of a host.
+bool may_be_host(const std::string& host) {
+  constexpr const char* kOfNames =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+  if (host.empty() || host.find_first_not_of(kOfNames) != std::string::npos) return false;
+  return host.find_first_not_of("0123456789.") != std::string::npos || is_ipv4(host);
+}
+
+// Where a receiver is. resolve() finds out later whether there is such a host.
+void check_place(const char* option, const std::string& place, bool with_port) {
+  const size_t colon = place.find(':');
+  const std::string port = colon == std::string::npos ? "" : place.substr(colon + 1);
+  const std::string expected = with_port ? "ADDRESS:PORT" : "ADDRESS or ADDRESS:PORT";
+  const bool digits = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  if (std::count(place.begin(), place.end(), ':') > 1) {
+    cli::wrong_usage(
+        fmt::format("{}: '{}' is not {}. Streams go over IPv4", option, place, expected));
+  }
+  if (with_port && colon == std::string::npos) {
+    cli::wrong_usage(fmt::format("{}: '{}' is not {}", option, place, expected));
+  }
+  if (const std::string host = place.substr(0, colon); !may_be_host(host)) {
+    cli::wrong_usage(
+        fmt::format("{}: '{}' is neither an IPv4 address nor the name of a host", option, host));
+  }
+  if (colon != std::string::npos && (!digits || std::stoi(port) < 1 || std::stoi(port) > 65535)) {
+    cli::wrong_usage(
+        fmt::format("{}: '{}' is not {}: a port is 1 to 65535", option, place, expected));
+  }
+}
+
 void complete(std::string& library, ReportOptions& report) {
   if (library.empty()) library = tools::own_library_folder() + "/" + tools::kLibraries[0];
   report.live = !report.json && ::isatty(STDERR_FILENO) == 1;
-  catch_stop_signals();
+  cli::catch_stop_signals();
 }
 
 // What weft's library is told, unless the user told it something else.
@@ -126,11 +178,10 @@ int send(SendCommand& c) {
   if (o.receiver.empty() == o.udp_receiver.empty()) {
     cli::wrong_usage("name the receiver: ADDRESS, or --plain-udp ADDRESS:PORT");
   }
+  if (!o.receiver.empty()) check_place("receiver", o.receiver, false);
   if (!o.udp_receiver.empty()) {
     o.outlet.transport = Transport::udp;
-    if (o.udp_receiver.find(':') == std::string::npos) {
-      cli::wrong_usage("--plain-udp takes ADDRESS:PORT");
-    }
+    check_place("--plain-udp", o.udp_receiver, true);
     o.outlet.address = o.udp_receiver.substr(0, o.udp_receiver.find(':'));
   }
   const bool verbs = o.outlet.transport == Transport::rc || o.outlet.transport == Transport::uc;
@@ -142,8 +193,10 @@ int send(SendCommand& c) {
     o.packets_per_second = c.rate_mbps * 1e6 / 8 / o.outlet.shape.packet_bytes();
   }
   if (c.first_given->count() > 0) o.first = c.first;
+  check_own_address(o.outlet.own_address);
   complete(o.outlet.library, o.report);
   lead_library(o.outlet.own_address);
+  o.report.who = "weft stream send";
   return Sender{o}.run();
 }
 
@@ -215,7 +268,11 @@ void add_send_command(CLI::App& parent, int& status) {
        {"weft stream send 192.0.2.7 --file samples.raw --loop", "samples from a file"},
        {"weft stream send 192.0.2.7 --recording lane0.zst lane1.zst --start 2026-11-25T09:30:00",
         "two recorded lanes, from that time on, as fast as they came"}},
-      "docs/streams.md explains it.");
+      "SIGINT or SIGTERM ends it within a second, with its report. Exit status: 0 when the "
+      "receiver\n"
+      "knows of all that was sent, 1 when it does not, 2 for wrong usage; 130 or 143 when it had "
+      "to\n"
+      "be cut off. docs/streams.md explains it.");
   command->callback([c, shape, &status] {
     shape->complete();
     status = send(*c);
@@ -316,8 +373,10 @@ int receive(ReceiveCommand& c) {
   }
   complete_sink(c);
   if (!o.inlet.circuits.empty()) expect_circuits(o);
+  check_own_address(o.inlet.address);
   complete(o.inlet.library, o.report);
   lead_library(o.inlet.address);
+  o.report.who = "weft stream recv";
   return Receiver{o}.run();
 }
 
@@ -400,6 +459,10 @@ void add_recv_command(CLI::App& parent, int& status) {
         "--header sky.hdr",
         "PSRDADA's files, of 10 seconds each"},
        {"weft stream recv --transport udp --udp-port 4346", "also from senders without control"}},
+      "SIGINT or SIGTERM ends it within a second, with its report. Exit status: 0, 1 when a file "
+      "or a\n"
+      "pipe did not take what was received, 2 for wrong usage; 130 or 143 when it had to be cut "
+      "off.\n"
       "docs/streams.md explains it.");
   command->callback([c, shape, &status] {
     shape->complete();

@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "bench/clock.h"
 #include "bench/failure.h"
 #include "bench/internet.h"
+#include "cli/stop.h"
 
 namespace weft::stream {
 namespace {
@@ -30,7 +32,7 @@ void Control::send(const nlohmann::json& document) {
   const std::string text = document.dump() + "\n";
   for (size_t at = 0; at < text.size();) {
     const ssize_t n = ::send(fd(), text.data() + at, text.size() - at, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EINTR && !cli::stop_asked()) continue;
     if (n < 0) throw bench::system_failure("the other side of the control connection is gone");
     at += static_cast<size_t>(n);
   }
@@ -48,7 +50,8 @@ nlohmann::json Control::receive(int most_ms) {
     }
     if (unread_.size() > kLongestLine) throw bench::Failure{"the other side talks too much"};
     pollfd p{.fd = fd(), .events = POLLIN, .revents = 0};
-    const int64_t left = std::max<int64_t>((until - bench::now_ns() + 999'999) / 1'000'000, 0);
+    const int64_t left =
+        std::max<int64_t>((cli::wait_until(until) - bench::now_ns() + 999'999) / 1'000'000, 0);
     const int ready = ::poll(&p, 1, most_ms < 0 ? -1 : static_cast<int>(left));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0) throw bench::Failure{"the other side does not answer"};
@@ -111,7 +114,10 @@ sockaddr_in resolve(const std::string& where, uint16_t usual_port) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
-    throw bench::Failure{where + ": " + ::gai_strerror(error)};
+    const std::string sentence = "'" + host + "': " + ::gai_strerror(error);
+    // A name server that does not answer may do so later. One that knows no such host will not.
+    if (error == EAI_AGAIN) throw bench::Failure{sentence};
+    throw std::runtime_error{sentence + ". Name the receiver's host as ADDRESS[:PORT]"};
   }
   const sockaddr_in address = *reinterpret_cast<const sockaddr_in*>(found->ai_addr);
   ::freeaddrinfo(found);
@@ -121,7 +127,8 @@ sockaddr_in resolve(const std::string& where, uint16_t usual_port) {
 Control connect_control(const sockaddr_in& to, const std::string& own_address) {
   port::Fd fd = bound_socket(own_address, 0, SOCK_STREAM);
   if (::connect(fd.get(), bench::generic(to), sizeof to) != 0) {
-    throw bench::system_failure("no receiver at " + text_of(to));
+    throw bench::system_failure("no receiver at " + text_of(to) + ":" +
+                                std::to_string(ntohs(to.sin_port)));
   }
   Control control{std::move(fd)};
   control.notice_when_gone();

@@ -75,7 +75,8 @@ class Control {
   std::string unread_;
 };
 
-// "ADDRESS" or "ADDRESS:PORT", IPv4 or a name.
+// "ADDRESS" or "ADDRESS:PORT", IPv4 or a name. Throws std::runtime_error for a host that does not
+// exist.
 sockaddr_in resolve(const std::string& where, uint16_t usual_port);
 Control connect_control(const sockaddr_in& to, const std::string& own_address);
 

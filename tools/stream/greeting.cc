@@ -1,12 +1,12 @@
 // How a sender finds its receiver: what it asks for, what it gets, and who else may take it.
 #include <algorithm>
 #include <ctime>
+#include <numeric>
 
 #include "bench/clock.h"
 #include "bench/failure.h"
 #include "stream/continuity.h"
 #include "stream/sender.h"
-#include "stream/stop.h"
 #include "stream/verbs_device.h"
 
 namespace weft::stream {
@@ -105,18 +105,21 @@ std::vector<uint64_t> Sender::numbers_after_jump() {
   return numbers;
 }
 
+// As the receiver calls them.
+std::vector<uint32_t> Sender::own_streams() const {
+  std::vector<uint32_t> names(streams_.size());
+  std::iota(names.begin(), names.end(), options_.first_stream);
+  return names;
+}
+
 void Sender::greet(Control& control) {
   nlohmann::json hello = {
       {"weft_stream", kControlVersion}, {"transport", options_.outlet.transport},
       {"shape", options_.outlet.shape}, {"group", options_.outlet.group},
       {"first", wished_numbers()},      {"ends", outlet_->ends()}};
-  std::vector<uint32_t> names;
   std::vector<uint64_t> were_at;
-  for (uint32_t i = 0; i < streams_.size(); ++i) {
-    names.push_back(options_.first_stream + i);
-    were_at.push_back(streams_[i].next);
-  }
-  hello["streams"] = names;
+  for (const Stream& s : streams_) were_at.push_back(s.next);
+  hello["streams"] = own_streams();
   if (ever_connected_) hello["resumed_from"] = were_at;
   if (own_numbers_) {
     hello["fixed"] = true;
@@ -133,7 +136,8 @@ void Sender::greet(Control& control) {
   }
   if (answer.contains("error")) {
     // Asked again, it would say the same.
-    throw std::runtime_error{"the receiver: " + answer["error"].get<std::string>()};
+    throw std::runtime_error{"the receiver refuses this sender: " +
+                             answer["error"].get<std::string>()};
   }
   outlet_->connect(answer);
   control.send({{"connected", true}});
@@ -171,6 +175,9 @@ bool Sender::find_receiver() {
       greet(control);
       control_.emplace(std::move(control));
       ++connections_;
+      report_.tell({{"event", "connected"},
+                    {"receiver", options_.outlet.address},
+                    {"stream_numbers", own_streams()}});
       return true;
     } catch (const bench::Failure& failure) {
       outlet_.reset();

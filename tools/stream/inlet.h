@@ -23,9 +23,10 @@ struct Ends {
 struct Guest {
   uint64_t session = 0;
   std::vector<uint32_t> streams;
-  uint32_t group = 1;  // packets of a Write
-  std::string own_address;
-  nlohmann::json ends;  // what the sender told of its own
+  uint32_t group = 1;       // packets of a Write
+  std::string address;      // of the sender
+  std::string own_address;  // that the sender has connected to
+  nlohmann::json ends;      // what the sender told of its own
   std::shared_ptr<Ends> kept;
 };
 

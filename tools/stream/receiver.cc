@@ -1,16 +1,18 @@
 #include "stream/receiver.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 
 #include "bench/clock.h"
 #include "bench/failure.h"
+#include "cli/stop.h"
 #include "measure/own_usage.h"
 #include "stream/counters.h"
-#include "stream/stop.h"
 
 namespace weft::stream {
 namespace {
@@ -198,6 +200,8 @@ void Receiver::begin(Begin& event) {
   running_.push_back(std::make_unique<Running>(
       Running{.guest = guest, .control = event.control, .end = nullptr, .end_seen_ns = 0}));
   event.first.set_value(std::move(first));
+  report_.tell(
+      {{"event", "connected"}, {"sender", guest.address}, {"stream_numbers", guest.streams}});
 }
 
 // Whether all that the sender sent is here, or nothing more is to be expected.
@@ -230,7 +234,13 @@ void Receiver::close(Running& running) {
     }
     counts.push_back(as_json(lane.ledger.counts()));
   }
-  if (running.end) running.end->counts.set_value(counts);
+  if (!running.end) return;
+  running.end->counts.set_value(counts);
+  // The sender of a capture whose numbers jump comes again at once.
+  if (!running.end->goes_on.empty()) return;
+  report_.tell({{"event", running.end->end.empty() ? "lost" : "ended"},
+                {"sender", running.guest.address},
+                {"stream_numbers", running.guest.streams}});
 }
 
 // Of a sender that says neither hello nor goodbye.
@@ -326,7 +336,7 @@ int Receiver::run() {
   int64_t shown = start;
   for (const nlohmann::json& circuit : inlet_->circuits()) report_.tell(circuit);
   report_.tell({{"event", "listening"}, {"port", own_port(door_)}});
-  for (int64_t now = start; !stop_asked(); now = bench::now_ns()) {
+  for (int64_t now = start; !cli::stop_asked(); now = bench::now_ns()) {
     if (!inlet_->take(now)) inlet_->wait(kWaitMs);
     if (posted_.exchange(false)) handle_events();
     if (now - house < kHouseNs) continue;
@@ -367,8 +377,10 @@ int Receiver::run() {
     s.idle_cpu_s = cpu_before_;
   }
   report_.show_last(s);
-  if (failure) throw bench::Failure{*failure};
-  return 0;
+  if (!failure) return 0;
+  // Said here: after a signal the sink's threads may keep this process from returning.
+  std::fputs(fmt::format("{}: {}\n", options_.report.who, failure->what()).c_str(), stderr);
+  return 1;
 }
 
 }  // namespace weft::stream

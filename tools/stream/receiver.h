@@ -69,8 +69,11 @@ class Receiver {
 
   void listen();
   void serve(Control& control);
-  // `known`: it is one that this receiver takes.
-  void serve_sender(Control& control, const nlohmann::json& hello, bool& known);
+  // What it means for the sender if serve_sender() throws: it does not come again, or it does, or
+  // it is gone itself.
+  enum class Refusal : uint8_t { for_good, for_now, none };
+  void serve_sender(Control& control, const nlohmann::json& hello, Refusal& refusal);
+  void tell_of_refusal(const std::string& sender, const std::string& reason);
   Guest guest_of(const nlohmann::json& hello) const;
   void post(Event event);
 
@@ -100,6 +103,7 @@ class Receiver {
   std::vector<Event> events_;  // in the order in which they came
   std::list<Visit> visits_;
   bool closed_ = false;
+  std::string last_refusal_;
 
   std::vector<std::unique_ptr<Running>> running_;  // of the lanes' thread
   std::vector<bool> served_;                       // streams that had a sender that ended

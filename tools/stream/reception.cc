@@ -1,4 +1,5 @@
 // How a receiver receives its guests: the threads of control connections.
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <system_error>
 
 #include "bench/failure.h"
+#include "cli/stop.h"
 #include "stream/receiver.h"
 #include "stream/write_format.h"
 
@@ -22,6 +24,34 @@ uint64_t wish_of(const nlohmann::json& number) {
   const auto wish = number.get<uint64_t>();
   if (wish >= kMostNumber) throw bench::Failure{"a packet number that no stream has"};
   return wish;
+}
+
+// What a shape has, as the option that says so: "--bits 8", "--number 0:8:be:16:1:0".
+std::string option_of(const std::string& name, const nlohmann::json& value) {
+  std::string option = "--" + (name == "header" ? "header-bytes" : name);
+  std::replace(option.begin(), option.end(), '_', '-');
+  if (value.is_string()) return option + " " + value.get<std::string>();
+  if (!value.is_object()) return option + " " + value.dump();
+  const Place place = value;
+  if (!place.told()) return "no " + option;
+  return fmt::format("{} {}:{}:{}:{}:{}:{}", option, place.at, place.bytes,
+                     nlohmann::json(place.order).get<std::string>(), place.shift, place.step,
+                     place.bits);
+}
+
+// Where two shapes differ, as options of either side: "--bits 8", "--bits 16".
+std::pair<std::string, std::string> different_options(const Shape& ours, const Shape& theirs) {
+  const auto options = [](const nlohmann::json& one, const nlohmann::json& other) {
+    std::string text;
+    for (const auto& [name, value] : one.items()) {
+      if (other.at(name) == value) continue;
+      // 0: each packet says its clock.
+      if (name == "clock" && (value == 0 || other.at(name) == 0)) continue;
+      text += (text.empty() ? "" : " ") + option_of(name, value);
+    }
+    return text;
+  };
+  return {options(ours, theirs), options(theirs, ours)};
 }
 
 }  // namespace
@@ -57,16 +87,28 @@ void Receiver::listen() {
 void Receiver::serve(Control& control) {
   try {
     const nlohmann::json hello = control.receive(kHelloMs);
-    bool known = false;
+    auto refusal = Refusal::for_good;
     try {
-      serve_sender(control, hello, known);
+      serve_sender(control, hello, refusal);
     } catch (const std::exception& error) {
-      // What a receiver could not do for a sender that it takes, it may be able to do later.
-      control.send({{"error", error.what()}, {"again", known}});
+      if (refusal == Refusal::none) return;
+      const bool ending = stop_ || cli::stop_asked();
+      const std::string reason = ending ? "it is about to end" : error.what();
+      if (!ending) tell_of_refusal(control.peer_address(), reason);
+      control.send({{"error", reason}, {"again", ending || refusal == Refusal::for_now}});
     }
   } catch (const std::exception&) {
     // The guest is gone, and with it the one who would want to know.
   }
+}
+
+// Once: a sender that is refused may try again and again.
+void Receiver::tell_of_refusal(const std::string& sender, const std::string& reason) {
+  {
+    const std::lock_guard lock{mutex_};
+    if (std::exchange(last_refusal_, sender + reason) == sender + reason) return;
+  }
+  report_.tell({{"event", "refused"}, {"sender", sender}, {"reason", reason}});
 }
 
 Guest Receiver::guest_of(const nlohmann::json& hello) const {
@@ -78,11 +120,15 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
   }
   const nlohmann::json own = options_.inlet.transport;
   if (hello.at("transport") != own) {
-    throw bench::Failure{"this receiver takes --transport " + own.get<std::string>()};
+    throw bench::Failure{
+        fmt::format("the receiver has --transport {}, the sender --transport {}. Give both sides "
+                    "the same option",
+                    own.get<std::string>(), hello.at("transport").get<std::string>())};
   }
-  if (!options_.ring.shape.takes(hello.at("shape"))) {
-    throw bench::Failure{"this receiver takes packets of another shape: " +
-                         nlohmann::json(options_.ring.shape).dump()};
+  if (const Shape sent = hello.at("shape"); !options_.ring.shape.takes(sent)) {
+    const auto [ours, theirs] = different_options(options_.ring.shape, sent);
+    throw bench::Failure{fmt::format(
+        "the receiver has {}, the sender {}. Give both sides the same options", ours, theirs)};
   }
   Guest guest;
   guest.group = std::max(hello.value("group", 1U), 1U);
@@ -91,7 +137,10 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
   for (const auto& stream : hello.at("streams")) {
     const auto i = stream.get<uint32_t>();
     if (i >= lanes_.size()) {
-      throw bench::Failure{"this receiver takes " + std::to_string(lanes_.size()) + " streams"};
+      throw bench::Failure{fmt::format(
+          "the receiver has --streams {}, and the sender has a stream {}. Raise --streams of the "
+          "receiver, or lower --streams or --first-stream of the sender",
+          lanes_.size(), i)};
     }
     if (!seen.insert(i).second) throw bench::Failure{"a stream is named twice"};
     guest.streams.push_back(i);
@@ -115,11 +164,12 @@ void Receiver::post(Event event) {
   (void)!::write(waker_.get(), &one, sizeof one);
 }
 
-void Receiver::serve_sender(Control& control, const nlohmann::json& hello, bool& known) {
+void Receiver::serve_sender(Control& control, const nlohmann::json& hello, Refusal& refusal) {
   auto event = std::make_unique<Begin>();
   Guest& guest = event->guest;
   guest = guest_of(hello);
   const uint64_t session = guest.session = ++sessions_;
+  guest.address = control.peer_address();
   guest.own_address = control.own_address();
   event->control = &control;
   event->fixed = hello.value("fixed", false);
@@ -131,24 +181,25 @@ void Receiver::serve_sender(Control& control, const nlohmann::json& hello, bool&
     event->resumed_from.push_back(told.is_null() ? std::nullopt
                                                  : std::optional<uint64_t>(wish_of(told)));
   }
-  nlohmann::json ends;
-  try {
-    ends = inlet_->offer(guest);
-  } catch (const bench::Failure&) {
-    known = true;
-    throw;
-  }
+  // What a receiver cannot do for a sender that it takes, it may be able to do later.
+  refusal = Refusal::for_now;
+  const nlohmann::json ends = inlet_->offer(guest);
+  refusal = Refusal::none;
   control.send({{"packets_per_block", ring_.spec().packets_per_block},
                 {"blocks", ring_.spec().blocks},
                 {"hold", ordered(options_.inlet.transport) ? 0 : options_.hold},
                 {"slot_bytes", ring_.spec().slot_bytes},
                 {"block_bytes", ring_.header().block_bytes},
                 {"ends", ends}});
+  refusal = Refusal::for_good;
   inlet_->connect(guest);
+  refusal = Refusal::none;
   (void)control.receive(kHelloMs);
+  refusal = Refusal::for_good;
   std::future<std::vector<uint64_t>> first = event->first.get_future();
   post(std::move(event));
   const std::vector<uint64_t> agreed = first.get();
+  refusal = Refusal::none;
 
   // From here on the session runs: whatever happens, its end has to be posted.
   auto end = std::make_unique<End>();

@@ -11,8 +11,10 @@
 
 #include "bench/failure.h"
 #include "bench/usage.h"
+#include "cli/stop.h"
 #include "measure/report.h"
 #include "port/fd.h"
+#include "stream/events.h"
 #include "stream/live_view.h"
 
 namespace weft::stream {
@@ -53,6 +55,12 @@ std::optional<double> known(const measure::Measured<double>& value) {
   return value ? std::optional{*value} : std::nullopt;
 }
 
+// Throws nothing: if one output takes no more, the others still get their account.
+void put(FILE* to, const std::string& text) {
+  (void)!std::fwrite(text.data(), 1, text.size(), to);
+  std::fflush(to);
+}
+
 uint64_t bytes_of(const Snapshot& s, size_t stream) {
   return stream < s.streams.size() ? s.streams[stream].value("bytes", uint64_t{0}) : 0;
 }
@@ -75,13 +83,14 @@ void write_atomically(const std::string& path, const std::string& text) {
 Report::Report(ReportOptions options)
     : options_(std::move(options)), energy_(choice_of(options_), options_.roots) {
   energy_.begin();
+  cli::set_last_words([this] { say_latest(); });
   writer_ = std::thread{[this] { write_lines(); }};
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape): the thread can be joined, and the lock taken
 Report::~Report() {
+  cli::set_last_words({});
   stop();
-  erase();
 }
 
 void Report::stop() {
@@ -118,6 +127,7 @@ void Report::write_lines() {
 void Report::show(const Snapshot& now) {
   {
     const std::lock_guard lock{mutex_};
+    latest_ = now;
     if (!queue_.empty()) return;
   }
   enqueue([this, now] { show_now(now); });
@@ -128,8 +138,30 @@ void Report::tell(const nlohmann::json& event) {
 }
 
 void Report::show_last(const Snapshot& now) {
+  {
+    const std::lock_guard lock{mutex_};
+    latest_ = now;
+  }
   stop();
   show_last_now(now);
+  const std::lock_guard lock{mutex_};
+  latest_.reset();
+}
+
+// The last words of a side that is cut off: what it counted when it last looked.
+void Report::say_latest() {
+  const std::lock_guard lock{mutex_};
+  if (!latest_) return;
+  nlohmann::json json = latest_->facts;
+  json["side"] = latest_->side;
+  json["seconds"] = latest_->seconds;
+  json["bytes"] = latest_->bytes;
+  json["streams"] = latest_->streams;
+  json["cut_off"] = true;
+  put(options_.json ? stdout : stderr,
+      options_.json ? line_of(json)
+                    : fmt::format("{}: cut off by a signal; counted in the first {:.1f} s: {}",
+                                  options_.who, latest_->seconds, line_of(json)));
 }
 
 // A full disk is no reason to lose packets.
@@ -138,13 +170,14 @@ void Report::keep_for_prometheus(const Snapshot& now) {
   try {
     write_prometheus(now);
   } catch (const bench::Failure& failure) {
-    if (!std::exchange(warned_, true)) fmt::print(stderr, "weft stream: {}\n", failure.what());
+    if (!std::exchange(warned_, true))
+      put(stderr, fmt::format("{}: {}\n", options_.who, failure.what()));
   }
 }
 
 void Report::erase() {
   if (lines_ == 0) return;
-  fmt::print(stderr, "\x1b[{}A\x1b[J", lines_);
+  put(stderr, fmt::format("\x1b[{}A\x1b[J", lines_));
   lines_ = 0;
 }
 
@@ -174,11 +207,13 @@ nlohmann::json Report::energy_json(double gigabits) const {
           {"gbps_per_w", gigabits / *best->joules}};
 }
 
-// From the start to the end of the program, of the machine.
+// Of the machine, over the whole run. Why there is no figure is said only if --energy asked for
+// one.
 std::string Report::energy_text() const {
   const auto best = measure::best_of(energy_.results());
-  if (best) return fmt::format("{:.1f} W", *best->watts);
-  return fmt::format("power unmeasured: {}: {}", best.error().reason, best.error().remedy);
+  if (best) return fmt::format("; {:.1f} W", *best->watts);
+  if (options_.energy.empty()) return "";
+  return fmt::format("; power unmeasured: {}: {}", best.error().reason, best.error().remedy);
 }
 
 // CPU of this side, power of the machine.
@@ -186,7 +221,7 @@ std::string Report::load_text(const Snapshot& now, double took) const {
   const double cpu = took > 0 ? (now.cpu_s - before_.cpu_s) / took * 100 : 0.0;
   const auto watts = energy_.watts();
   std::string text = fmt::format("CPU {:.0f} %  ", cpu);
-  text += watts ? fmt::format("{:.1f} W", *watts) : "power unmeasured";
+  if (watts) text += fmt::format("{:.1f} W", *watts);
   return text;
 }
 
@@ -210,8 +245,7 @@ void Report::show_now(Snapshot now) {
   energy_.sample();
   add_shares(now, known(energy_.watts()));
   if (options_.json) {
-    fmt::print("{}", line_of(as_json(now)));
-    std::fflush(stdout);
+    put(stdout, line_of(as_json(now)));
   }
   if (options_.live) draw(now);
   keep_for_prometheus(now);
@@ -220,24 +254,18 @@ void Report::show_now(Snapshot now) {
 
 void Report::tell_now(const nlohmann::json& event) {
   if (options_.json) {
-    fmt::print("{}", line_of(event));
-    std::fflush(stdout);
+    put(stdout, line_of(event));
     return;
   }
   erase();
-  std::string text;
-  for (const auto& [name, value] : event.items()) {
-    if (name != "event") text += fmt::format(" {} {}", name, value.dump());
-  }
-  fmt::print(stderr, "weft stream: {}:{}\n", event.value("event", ""), text);
+  put(stderr, fmt::format("{}: {}\n", options_.who, sentence_of(event)));
 }
 
 void Report::draw(const Snapshot& now) {
   erase();
   const double took = now.seconds - before_.seconds;
   const std::string text = live_view(now, before_, load_text(now, took), terminal_size());
-  fmt::print(stderr, "{}", text);
-  std::fflush(stderr);
+  put(stderr, text);
   lines_ = static_cast<unsigned>(std::count(text.begin(), text.end(), '\n'));
 }
 
@@ -274,6 +302,9 @@ void Report::show_last_now(Snapshot now) {
   const auto best = measure::best_of(energy_.results());
   add_shares(now, best ? known(best->watts) : std::nullopt);
   keep_for_prometheus(now);
+  // The table stays. Its rates are those of the whole run.
+  if (options_.live) draw(now);
+  lines_ = 0;
   nlohmann::json json = as_json(now);
   const double gb = static_cast<double>(now.bytes) * 1e-9;
   json["final"] = true;
@@ -285,8 +316,7 @@ void Report::show_last_now(Snapshot now) {
   json["energy"] = energy_json(8 * gb);
   json["cpu_s_per_gb"] = gb > 0 ? nlohmann::json(cpu_s / gb) : nlohmann::json(nullptr);
   if (options_.json) {
-    fmt::print("{}", line_of(json));
-    std::fflush(stdout);
+    put(stdout, line_of(json));
     return;
   }
   std::string text = fmt::format("weft stream {}: {:.3f} GB in {:.1f} s, {:.3f} Gb/s", now.side, gb,
@@ -308,7 +338,7 @@ void Report::show_last_now(Snapshot now) {
     if (value.is_number_unsigned() && value != 0)
       text += fmt::format(", {} {}", name, value.dump());
   }
-  fmt::print(stderr, "{}; {}\n", text, energy_text());
+  put(stderr, text + energy_text() + "\n");
 }
 
 }  // namespace weft::stream

@@ -17,6 +17,7 @@
 namespace weft::stream {
 
 struct ReportOptions {
+  std::string who = "weft stream";  // in front of what is said on stderr
   bool json = false;
   bool live = false;                          // on stderr, refreshed in place
   std::string prometheus;                     // a file, written anew each second
@@ -62,6 +63,7 @@ class Report {
   void show_last_now(Snapshot now);
   void keep_for_prometheus(const Snapshot& now);
   void draw(const Snapshot& now);
+  void say_latest();
   void erase();
   void write_prometheus(const Snapshot& now) const;
   nlohmann::json as_json(const Snapshot& now) const;
@@ -80,6 +82,7 @@ class Report {
   std::condition_variable more_;
   std::deque<std::function<void()>> queue_;
   bool stopping_ = false;
+  std::optional<Snapshot> latest_;  // until the last one is shown
 
   std::thread writer_;
 };

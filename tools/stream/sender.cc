@@ -7,10 +7,10 @@
 
 #include "bench/clock.h"
 #include "bench/failure.h"
+#include "cli/stop.h"
 #include "measure/own_usage.h"
 #include "stream/continuity.h"
 #include "stream/counters.h"
-#include "stream/stop.h"
 
 namespace weft::stream {
 namespace {
@@ -67,7 +67,7 @@ Sender::Sender(const SenderOptions& options)
 }
 
 bool Sender::over(int64_t now_ns) const {
-  if (stop_asked()) return true;
+  if (cli::stop_asked()) return true;
   if (options_.duration > 0 &&
       now_ns - start_ns_ >= static_cast<int64_t>(options_.duration * 1e9)) {
     return true;
@@ -260,7 +260,7 @@ void Sender::say_goodbye(bool more) {
   const auto all_left_within = [this](int64_t ns) {
     const int64_t until = bench::now_ns() + ns;
     bool all = outlet_->progress();
-    for (; !all && bench::now_ns() < until; all = outlet_->progress()) {
+    for (; !all && bench::now_ns() < cli::wait_until(until); all = outlet_->progress()) {
       sleep_until(bench::now_ns() + kHeldUpNs);
     }
     return all;

@@ -10,6 +10,7 @@
 
 #include "bench/clock.h"
 #include "bench/failure.h"
+#include "cli/stop.h"
 #include "stream/intake.h"
 
 namespace weft::stream {
@@ -170,6 +171,17 @@ bool UdpInlet::take_from(uint32_t socket, int64_t now_ns) {
   return n > 0;
 }
 
+// Until `fd` is readable. A receiver that is to end does not wait for a sender that does not come.
+void await(int fd, int64_t until) {
+  constexpr int kLookMs = 50;
+  pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+  while (::poll(&p, 1, kLookMs) <= 0) {
+    if (cli::stop_asked() || bench::now_ns() > until) {
+      throw bench::Failure{"the sender does not connect"};
+    }
+  }
+}
+
 struct TcpEnds final : Ends {
   port::Fd door;
   std::vector<port::Fd> connections;
@@ -210,15 +222,12 @@ nlohmann::json TcpInlet::offer(Guest& guest) {
 void TcpInlet::connect(Guest& guest) {
   auto& ends = static_cast<TcpEnds&>(*guest.kept);
   const int64_t until = bench::now_ns() + int64_t{kConnectMs} * 1'000'000;
-  const auto left_ms = [until] {
-    return static_cast<int>(std::max<int64_t>((until - bench::now_ns()) / 1'000'000, 1));
-  };
   for (size_t i = 0; i < ends.connections.size(); ++i) {
-    pollfd p{.fd = ends.door.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&p, 1, left_ms()) <= 0) throw bench::Failure{"the sender does not connect"};
+    await(ends.door.get(), until);
     port::Fd fd{::accept4(ends.door.get(), nullptr, nullptr, SOCK_CLOEXEC)};
-    const int left = left_ms();
-    const timeval patience{.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
+    await(fd.get(), until);
+    // What is four bytes comes at once.
+    const timeval patience{.tv_sec = 0, .tv_usec = 100'000};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     uint32_t place = 0;
     if (::recv(fd.get(), &place, sizeof place, MSG_WAITALL) != sizeof place ||

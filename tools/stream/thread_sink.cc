@@ -1,8 +1,13 @@
 #include "stream/thread_sink.h"
 
+#include <fmt/format.h>
+
 #include <climits>
 
+#include "bench/clock.h"
 #include "bench/failure.h"
+#include "cli/stop.h"
+#include "stream/pace.h"
 
 namespace weft::stream {
 
@@ -15,16 +20,39 @@ void ThreadSink::start() {
   for (unsigned i = 0; i < count_; ++i) threads_.emplace_back([this] { work(); });
 }
 
-void ThreadSink::stop() {
+void ThreadSink::ask_to_stop() {
   stopping_ = true;
   uint32_t& signal = ring_.header().signal;
   __atomic_add_fetch(&signal, 1, __ATOMIC_SEQ_CST);
   ::syscall(SYS_futex, &signal, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void ThreadSink::stop() {
+  ask_to_stop();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
 
+// A slow disk, or a pipe that nobody reads, may take for ever what it has. A signal that ends the
+// receiver does not wait for it.
+void ThreadSink::wait_for_threads() {
+  constexpr int64_t kLookNs = 2'000'000;
+  while (ended_ < threads_.size()) {
+    const int64_t now = bench::now_ns();
+    if (now >= cli::wait_until(INT64_MAX)) {
+      uint64_t left = 0;
+      for (uint32_t i = 0; i < ring_.spec().streams; ++i) left += ring_.stream(i).filled();
+      throw bench::Failure{fmt::format(
+          "{} blocks were received and not written: what they are written to takes too long",
+          left)};
+    }
+    sleep_until(now + kLookNs);
+  }
+}
+
 void ThreadSink::finish() {
+  ask_to_stop();
+  wait_for_threads();
   stop();
   if (failed()) throw bench::Failure{error_};
   flush();
@@ -88,6 +116,7 @@ void ThreadSink::work() {
     if (!failed_) error_ = failure.what();
     failed_ = true;
   }
+  ++ended_;
 }
 
 }  // namespace weft::stream

@@ -46,6 +46,8 @@ class ThreadSink : public Sink {
   virtual void flush() {}
 
  private:
+  void ask_to_stop();
+  void wait_for_threads();
   Job* take();
   Job* next();
   void done(Job& job);
@@ -55,6 +57,7 @@ class ThreadSink : public Sink {
   const unsigned count_;
   std::vector<std::thread> threads_;
   std::atomic<bool> stopping_{false};
+  std::atomic<unsigned> ended_{0};  // threads
   std::atomic<bool> failed_{false};
   std::atomic<uint64_t> bytes_{0};
 

@@ -1,8 +1,10 @@
 // Packets by RDMA Writes to their places in the receiver's ring.
 #include <arpa/inet.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "base/crc32c.h"
 #include "bench/failure.h"
@@ -126,7 +128,12 @@ nlohmann::json VerbsOutlet::ends() {
 
 void VerbsOutlet::connect(const nlohmann::json& answer) {
   if (answer.at("slot_bytes") != slot_bytes_) {
-    throw bench::Failure{"the receiver's ring has slots of another size"};
+    // Asked again, it would have the same.
+    throw std::runtime_error{
+        fmt::format("the receiver's ring has slots of {} bytes, and this sender's packets need {}. "
+                    "Run the same "
+                    "version of weft on both sides",
+                    answer.at("slot_bytes").dump(), slot_bytes_)};
   }
   packets_per_block_ = answer.at("packets_per_block");
   blocks_ = answer.at("blocks");

@@ -158,7 +158,7 @@ TEST_F(StreamReport, TheLiveViewHasTheShareOfAStream) {
     const std::string said = ::testing::internal::GetCapturedStderr();
     EXPECT_NE(said.find("2.000 Gb/s  \n  CPU 20 %  "), std::string::npos) << said;
     EXPECT_NE(said.find("  10.0"), std::string::npos) << said;
-    EXPECT_EQ(said.find("power unmeasured") == std::string::npos, metered) << said;
+    EXPECT_EQ(said.find("unmeasured"), std::string::npos) << said;
     EXPECT_EQ(said.find(" W\n") != std::string::npos, metered) << said;
     EXPECT_EQ(said.find("  10.0     - [") == std::string::npos, metered) << said;
   }
@@ -200,6 +200,41 @@ TEST_F(StreamReport, TheLiveViewSaysWhatWentWrong) {
   EXPECT_NE(said.find("  kernel_drops 7  invalid 8  damaged 2\n"), std::string::npos) << said;
   for (const char* name : {"kernel_drops", "invalid", "damaged"}) {
     EXPECT_EQ(said_of(0, 0, 0).find(name), std::string::npos) << name;
+  }
+}
+
+TEST_F(StreamReport, TheTableStaysAtTheEnd) {
+  auto live = options();
+  live.live = true;
+  ::testing::internal::CaptureStderr();
+  {
+    Report report{live};
+    report.show(snapshot(1, 250'000'000));
+    report.show_last(snapshot(2, 500'000'000));
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  const size_t last_erased = said.rfind("\x1b[J");
+  ASSERT_NE(last_erased, std::string::npos) << said;
+  EXPECT_NE(said.find("stream", last_erased), std::string::npos) << said;
+  EXPECT_GT(said.find("0.500 GB in", last_erased), said.find("gap", last_erased)) << said;
+}
+
+TEST_F(StreamReport, WhyPowerIsUnmeasuredIsForThoseWhoAsk) {
+  for (const bool asked : {false, true}) {
+    auto wanted = options();
+    if (asked) wanted.energy = {measure::EnergyChoice::powercap};
+    wanted.roots.sysfs = "/nowhere";
+    ::testing::internal::CaptureStderr();
+    {
+      Report report{wanted};
+      report.show(snapshot(1, 1));
+      report.show_last(snapshot(2, 2));
+    }
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    const size_t first = said.find("power unmeasured");
+    EXPECT_EQ(first != std::string::npos, asked) << said;
+    // Once.
+    EXPECT_EQ(said.find("unmeasured"), said.rfind("unmeasured")) << said;
   }
 }
 

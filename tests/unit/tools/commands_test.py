@@ -117,6 +117,24 @@ class CommandsTest(unittest.TestCase):
         self.expect_refused(call("stream", "send", "--bits", "12", "127.0.0.1"), "weft stream send", "samples have 8 or 16 bits")
         self.expect_refused(call("measure", "--interval", "5", "--", "true"), "weft measure", "--interval: 5 is not in 10..10000")
 
+    def test_where_a_stream_goes_is_looked_at_first(self):
+        for words, sentence in ((("999.1.2.3",), "'999.1.2.3' is neither an IPv4 address nor the name of a host"),
+                                (("two words",), "'two words' is neither"),
+                                ((":4347",), "'' is neither"),
+                                (("192.0.2.1:", ), "a port is 1 to 65535"),
+                                (("192.0.2.1:65536",), "a port is 1 to 65535"),
+                                (("2001:db8::1",), "Streams go over IPv4"),
+                                (("--plain-udp", "192.0.2.1"), "--plain-udp: '192.0.2.1' is not ADDRESS:PORT"),
+                                (("192.0.2.1", "--bind", "eth0"), "--bind: 'eth0' is not an IPv4 address")):
+            with self.subTest(words):
+                self.expect_refused(call("stream", "send", *words), "weft stream send", sentence)
+        # An address of the documentation, which no host has.
+        for words in (("send", "192.0.2.1"), ("recv",)):
+            with self.subTest(words):
+                result = call("stream", *words, "--bind", "192.0.2.77")
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("--bind 192.0.2.77: ", result.stderr)
+
     def test_version(self):
         self.assertRegex(call("-V").stdout, r"^weft \d+\.\d+\.\d+\n$")
         self.assertEqual(call("-V").stdout, call("--version").stdout)

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "bench/failure.h"
-#include "stream/stop.h"
+#include "cli/stop.h"
 
 namespace weft::stream {
 
@@ -63,7 +63,7 @@ size_t ReadAhead::read(std::span<std::byte> to) {
       std::unique_lock lock{mutex_};
       const auto ready = [&] { return !pieces_.empty() || ended_; };
       while (!changed_.wait_for(lock, std::chrono::milliseconds{50}, ready)) {
-        if (stop_asked()) return done;
+        if (cli::stop_asked()) return done;
       }
       if (pieces_.empty()) {
         if (!error_.empty()) throw bench::Failure{error_};

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "bench/failure.h"
+#include "cli/stop.h"
 #include "stream/recording/byte_input.h"
 #include "stream/recording/lane_of_packets.h"
 #include "stream/recording/read_ahead.h"
@@ -181,6 +182,7 @@ class RecordingSource final : public Source {
     return std::make_unique<Pass>(path, shape_, options_.start);
   }
   std::string why_empty(const Pass& pass) const {
+    if (cli::stop_asked()) return ": a signal came before its first packet";
     if (const auto last = pass.last_time()) {
       return " ends before --start: its last packet is of " + utc_text(*last, 6);
     }
