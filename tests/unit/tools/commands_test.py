@@ -114,7 +114,7 @@ class CommandsTest(unittest.TestCase):
         self.expect_refused(call("bench", "rc", "--sizes", "4X"), "weft bench rc", "'4X' is not a number of bytes")
         self.expect_refused(call("bench", "rc", "--energy", "batery"), "weft bench rc", "did you mean 'battery'?")
         self.expect_refused(call("bench", "paper", "--only", "lofra", "-o", "x"), "weft bench paper", "did you mean 'lofar'?")
-        self.expect_refused(call("stream", "send", "--bits", "12", "127.0.0.1"), "weft stream send", "samples have 8 or 16 bits")
+        self.expect_refused(call("stream", "send", "--bits", "12", "127.0.0.1"), "weft stream send", "samples have 4, 8 or 16 bits")
         self.expect_refused(call("measure", "--interval", "5", "--", "true"), "weft measure", "--interval: 5 is not in 10..10000")
 
     def test_where_a_stream_goes_is_looked_at_first(self):
