@@ -51,8 +51,9 @@ class HelperPolicy {
 // How closely a program is watched that polls. One that polls and polls does what the helper would.
 // To be woken up in vain costs the processor, which is the program's or its peer's; so does each
 // call that sets the timer where a hypervisor has to set it: 16 us, a thousand times a second
-// (docs/performance.md). But what comes in after the last poll has to find room in its socket:
-// where much comes, and where patience is long by itself, it is as always. Engine holder only.
+// (docs/performance-notes.md). But what comes in after the last poll has to find room in its
+// socket: where much comes, and where patience is long by itself, it is as always. Engine holder
+// only.
 class SteadyPolicy {
  public:
   // All the room of a socket, in the parts that it is counted in.

@@ -19,7 +19,7 @@ class TxBatch {
   static constexpr size_t kStaging = 256 * 1024;
   static constexpr size_t kMostPieces = 1000;  // IOV_MAX is 1024
   // Half of this costs a large transfer a sixth of its rate: more calls, and more of them cut by
-  // a full socket (docs/performance.md).
+  // a full socket (docs/performance-notes.md).
   static constexpr size_t kMostBytes = 1024 * 1024;
 
   TxBatch();

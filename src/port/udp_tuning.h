@@ -12,7 +12,7 @@ namespace weft::port {
 // Whether the kernel is to put what comes from one peer together to trains (UDP_GRO). Where each
 // datagram comes alone, with nothing before the next, as in a ping-pong, there is nothing to put
 // together, and to be told so costs a line of memory that the sender's processor has just written:
-// 0.2 us a datagram (docs/performance.md, "Round trips"). Value type.
+// 0.2 us a datagram (docs/performance-notes.md, "The round trip of UD"). Value type.
 class GroSwitch {
  public:
   bool wanted() const { return wanted_; }
