@@ -36,12 +36,54 @@ def of_rsp(version=3, streams=2, **form):
     return Kind(options, streams, streams, make, lambda i: RSP_FIRST + i)
 
 
+def spead(items, payload, address_bits=48):
+    """`items`: (name, value), or (name, address, False)."""
+    words = [(not rest) << 63 | name << address_bits | value for name, value, *rest in items]
+    return struct.pack(f">BBBBHH{len(words)}Q", 0x53, 4, 8 - address_bits // 8, address_bits // 8, 0, len(words), *words) + payload
+
+
+def made_up(packet, room, payload):
+    """A SPEAD packet as it is kept: with null items behind its own, and zeroes behind a short payload."""
+    items = struct.unpack_from(">H", packet, 6)[0]
+    front = packet[:6] + struct.pack(">H", room) + packet[8:8 + 8 * items] + (1 << 63).to_bytes(8, "big") * (room - items)
+    return front + packet[8 + 8 * items:].ljust(payload, b"\0")
+
+
+def digitiser(stream, i):
+    """As MeerKAT's: eight items, and a heap that is one packet."""
+    return spead([(1, 3000 + i), (2, 1024), (3, 0), (4, 1024), (0x1600, i * 4096), (0x3101, stream), (0x3102, 0), (0x3300, 0, False)],
+                 samples(i, 1024, stream))
+
+
+def f_engine(stream, i):
+    """Heaps of four packets, the last one shorter, whose counters tell no order; the engine is an item, and one port serves all. A
+    packet that does not begin its heap has fewer items, in another order."""
+    heap, part = divmod(i, 4)
+    size = 500 if part < 3 else 92
+    needed = [(0x4101, stream), (4, size), (0x1600, (700 + heap) * 2048), (3, part * 500), (2, 1592)]
+    items = [(1, heap * 7919 % 1000), *needed, (0x4103, 64), (0x4300, 0, False)] if part == 0 else [*needed[::-1], (1, heap * 7919 % 1000)]
+    return spead(items, samples(i, size, stream))
+
+
 KINDS = {
     "rsp_16_bit": of_rsp(),
     "rsp_8_bit": of_rsp(bits=8, beamlets=122),
     "rsp_4_bit": of_rsp(bits=4, beamlets=244),
     "rsp_version_2": of_rsp(version=2),
     "rsp_version_4": of_rsp(version=4, bits=4, beamlets=244),
+    "spead_digitiser": Kind(("--format", "spead", "--payload", 1024), 2, 2, digitiser, lambda i: 3000 + i,
+                            lambda packet: made_up(packet, 15, 1024)),
+    "spead_64_40": Kind(
+        ("--format", "spead", "--payload", 600, "--address-bits", 40, "--items", 5), 1, 1,
+        lambda stream, i: spead([(2, 600), (0x333333, 9), (1, 77 + i), (3, 0), (4, 600)], samples(i, 600), 40), lambda i: 77 + i),
+    "spead_heaps": Kind(
+        ("--format", "spead", "--payload", 500, "--heap-packets", 4, "--items", 11, "--number", "0x1600:2048", "--stream-number", "0x4101"),
+        2, 1, f_engine, lambda i: 2800 + i, lambda packet: made_up(packet, 11, 500)),
+    # A stride of heap counters.
+    "spead_stride": Kind(
+        ("--format", "spead", "--payload", 600, "--number", "1:16"), 1, 1,
+        lambda stream, i: spead([(1, 16 * (400 + i) + 5), (2, 600), (3, 0), (4, 600), (0x1000, 0, False)], samples(i, 600)),
+        lambda i: 400 + i, lambda packet: made_up(packet, 15, 600)),
     # A counter of samples above a word of other things, and the board in that word; one port for both boards.
     "raw_places": Kind(
         ("--format", "raw", "--payload", 900, "--header-bytes", 24, "--number", "8:8:be:16:256", "--stream-number", "3:1"), 2, 1,
@@ -124,4 +166,18 @@ def format_of(kind):
     return case
 
 
-CASES = {f"format_{name}": format_of(kind) for name, kind in KINDS.items()}
+def spead_control(scene):
+    """Descriptors and stream control are no data, and nothing is wrong with them; a packet that is none says why."""
+    port = free_ports(1)
+    receiver = scene.receive("udp", "--format", "spead", "--payload", 1024, "--udp-port", port, "--block", BLOCK, "--once")
+    descriptor = spead([(1, 1), (2, 300), (3, 0), (4, 300), (5, 0, False), (5, 60, False)], samples(1, 300))
+    stop = spead([(1, 9), (2, 0), (3, 0), (4, 0), (6, 2)], b"")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        for packet in (descriptor, *(digitiser(0, i) for i in range(40)), spead([(1, 3040), (3, 0), (4, 9)], samples(1, 9)), stop):
+            out.sendto(packet, ("127.0.0.1", port))
+    got = receiver.end()["streams"][0]
+    equal({name: got[name] for name in ("received", "missing", "control", "invalid")}, {"received": 40, "missing": 0, "control": 2, "invalid": 1},
+          "counters")
+
+
+CASES = {f"format_{name}": format_of(kind) for name, kind in KINDS.items()} | {"format_spead_control": spead_control}

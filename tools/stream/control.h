@@ -35,7 +35,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Format,
 NLOHMANN_JSON_SERIALIZE_ENUM(ByteOrder, {{ByteOrder::big, "be"}, {ByteOrder::little, "le"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Place, at, bytes, order, shift, step, bits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Shape, format, beamlets, slices, bits, payload,
-                                                heap_packets, clock, header, number, stream_number)
+                                                heap_packets, clock, header, number, stream_number,
+                                                address_bits, items)
 
 enum class Transport : uint8_t { tcp, udp, rc, uc };
 NLOHMANN_JSON_SERIALIZE_ENUM(Transport, {{Transport::tcp, "tcp"},

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace weft::stream {
@@ -53,6 +52,10 @@ bool Intake::take(Header header, ConstPacket packet, int64_t now_ns) {
   }
   if (header.verdict == Verdict::foreign) {
     refuse_foreign(header);
+    return true;
+  }
+  if (header.verdict == Verdict::control) {
+    ledger.count_control();
     return true;
   }
   if (!header.has_number()) {
@@ -121,7 +124,7 @@ void Intake::place_believed(int64_t now_ns) {
 bool Intake::place(uint64_t number, bool flagged, ConstPacket packet, int64_t now_ns) {
   if (reliable_ && !lane_.ledger.has_room(number)) return false;
   if (lane_.ledger.arrive(number, flagged) == Arrival::taken) {
-    std::memcpy(lane_.store.place(number), packet.data(), packet.size());
+    copy_packet(shape_, packet, lane_.store.place(number));
   }
   lane_.last_arrival_ns = now_ns;
   return true;

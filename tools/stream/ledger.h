@@ -23,6 +23,7 @@ struct Counts {
   uint64_t invalid = 0;       // no packets of this stream
   uint64_t flagged = 0;       // came, and their sender says that their samples are not valid
   uint64_t foreign = 0;       // of another station, board or clock than the stream's
+  uint64_t control = 0;       // of the sender's, that are not meant to have samples
   uint64_t gap = 0;           // between a sender's end and the next one's begin
   uint64_t gap_sent = 0;      // of these: sent to a receiver that had no time to publish them
   uint64_t sessions = 0;      // senders that began
@@ -87,6 +88,7 @@ class Ledger {
   const Counts& counts() const { return counts_; }
   void count_invalid(uint64_t packets = 1) { counts_.invalid += packets; }
   void count_foreign() { ++counts_.foreign; }
+  void count_control() { ++counts_.control; }
   void count_late() { ++counts_.late; }
 
  private:

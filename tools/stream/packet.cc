@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "bench/failure.h"
 #include "stream/format/format.h"
 
@@ -70,9 +72,21 @@ void advance(const Shape& shape, uint64_t by, Packet packet) {
   rules_of(shape.format).advance(shape, by, packet.data());
 }
 
+void copy_packet(const Shape& shape, ConstPacket from, std::byte* to) {
+  const FormatRules& rules = rules_of(shape.format);
+  if (rules.copy != nullptr && from.size() != shape.packet_bytes()) {
+    rules.copy(shape, from, to);
+  } else {
+    std::memcpy(to, from.data(), from.size());
+  }
+}
+
 Header read_header(const Shape& shape, ConstPacket packet) {
-  if (packet.size() != shape.packet_bytes()) return {.verdict = Verdict::wrong_size};
-  Header header = rules_of(shape.format).read(shape, packet.data());
+  const FormatRules& rules = rules_of(shape.format);
+  if (rules.copy == nullptr && packet.size() != shape.packet_bytes()) {
+    return {.verdict = Verdict::wrong_size};
+  }
+  Header header = rules.read(shape, packet);
   if (header.has_number() && header.number >= kMostNumber) header.verdict = Verdict::no_time;
   return header;
 }
@@ -83,10 +97,11 @@ std::optional<uint64_t> number_of(const Shape& shape, ConstPacket packet) {
 }
 
 std::string explain(const Shape& shape, ConstPacket packet) {
-  if (packet.size() != shape.packet_bytes()) {
+  const FormatRules& rules = rules_of(shape.format);
+  if (rules.copy == nullptr && packet.size() != shape.packet_bytes()) {
     return fmt::format("{} bytes, not {}", packet.size(), shape.packet_bytes());
   }
-  return rules_of(shape.format).explain(shape, packet.data());
+  return rules.explain(shape, packet);
 }
 
 std::vector<std::pair<std::string, uint64_t>> fields_of(const Shape& shape, ConstPacket packet) {

@@ -19,14 +19,14 @@ using ConstPacket = std::span<const std::byte>;
 
 enum class Format : uint8_t {
   rsp = 1,    // LOFAR's Remote Station Processing boards
-  spead = 2,  // SPEAD-64-48, each packet a part of a heap
+  spead = 2,  // each packet a part of a heap
   raw = 3,    // a header of any kind that has a counter
 };
 const char* name_of(Format format);
 
 // Where a header has a number of which its format leaves the place open.
 struct Place {
-  uint32_t at = 0;     // byte of the header
+  uint32_t at = 0;     // byte of the header; SPEAD: the item's name
   uint32_t bytes = 0;  // of the word, 1 to 8; 0: nobody has told
   ByteOrder order = ByteOrder::big;
   uint32_t shift = 0;  // of the number's lowest bit in the word
@@ -37,8 +37,9 @@ struct Place {
   uint32_t end() const { return at + bytes; }
   friend bool operator==(const Place&, const Place&) = default;
 };
-// "OFFSET:BYTES[:ORDER[:SHIFT[:STEP[:BITS]]]]", as 0:8:be:16:1. Throws bench::Failure.
-Place place_of(const std::string& text);
+// "OFFSET:BYTES[:ORDER[:SHIFT[:STEP[:BITS]]]]", as 0:8:be:16:1, or of SPEAD "ITEM[:STEP]", as
+// 0x1600:4096. Throws bench::Failure.
+Place place_of(Format format, const std::string& text);
 
 // The shape of a stream's packets, the same on both sides.
 struct Shape {
@@ -54,10 +55,13 @@ struct Shape {
   uint32_t heap_packets = 1;  // SPEAD: packets of a heap
   // Raw: bytes before the payload; 0: as many as the numbers need.
   uint32_t header = 0;
-  // Raw: the packet's number; untold: the first 8 bytes.
+  // Raw: the packet's number; untold: the first 8 bytes. SPEAD: the heap's; untold: its counter.
   Place number;
-  // Raw: which of the receiver's streams it is of; untold: each stream has a port.
+  // Raw and SPEAD: which of the receiver's streams it is of; untold: each stream has a port.
   Place stream_number;
+  // SPEAD: bits of an item's value, 40 or 48, and items that a packet has at most.
+  uint32_t address_bits = 48;
+  uint32_t items = 15;
 
   uint32_t header_bytes() const;
   uint32_t payload_bytes() const;
@@ -88,6 +92,7 @@ enum class Verdict : uint8_t {
   wrong_size,   // longer or shorter than the shape
   wrong_kind,   // not of this format or version
   wrong_shape,  // of other samples or fields than were asked for
+  control,      // it is not meant to have samples
   no_time,      // a number that is nobody's clock. RSP: no time, or more slices than a second has
 };
 // Numbers of packets are below it; more is nobody's clock.
@@ -113,6 +118,8 @@ uint64_t closest_number(uint64_t next, uint64_t low, unsigned bits);
 
 // Writes the header of packet `number` of a stream into its first header_bytes().
 void write_header(const Shape& shape, uint32_t stream, uint64_t number, Packet packet);
+// Copies a packet that has a number to where packet_bytes() are kept.
+void copy_packet(const Shape& shape, ConstPacket from, std::byte* to);
 // Makes a packet the one that comes `by` numbers later; a multiple of a heap's packets.
 void advance(const Shape& shape, uint64_t by, Packet packet);
 // What the header of a packet says. Any bytes may come.

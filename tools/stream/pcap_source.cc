@@ -75,7 +75,7 @@ class PcapSource final : public Source {
   }
   bool fill(uint32_t stream, uint64_t, Packet packet) override {
     const ConstPacket from = queues_[stream][turns_[stream]++].packet;
-    std::copy(from.begin(), from.end(), packet.begin());
+    copy_packet(shape_, from, packet.data());
     if (ahead_[stream] != 0) advance(shape_, ahead_[stream], packet);
     return true;
   }

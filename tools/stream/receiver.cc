@@ -42,11 +42,12 @@ Lanes make_lanes(Ring& ring, const LedgerRules& rules) {
 }
 
 nlohmann::json as_json(const Counts& c) {
-  return {{"received", c.received},   {"missing", c.missing}, {"late", c.late},
-          {"duplicate", c.duplicate}, {"overrun", c.overrun}, {"out_of_order", c.out_of_order},
-          {"recovered", c.recovered}, {"invalid", c.invalid}, {"flagged", c.flagged},
-          {"foreign", c.foreign},     {"gap", c.gap},         {"gap_sent", c.gap_sent},
-          {"sessions", c.sessions},   {"blocks", c.blocks},   {"damaged", c.damaged}};
+  return {{"received", c.received},   {"missing", c.missing},   {"late", c.late},
+          {"duplicate", c.duplicate}, {"overrun", c.overrun},   {"out_of_order", c.out_of_order},
+          {"recovered", c.recovered}, {"invalid", c.invalid},   {"flagged", c.flagged},
+          {"foreign", c.foreign},     {"control", c.control},   {"gap", c.gap},
+          {"gap_sent", c.gap_sent},   {"sessions", c.sessions}, {"blocks", c.blocks},
+          {"damaged", c.damaged}};
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ TEST(Intake, AnotherStationOrClockIsToldOnceAndCounted) {
 
 // A counter of 16 bits comes round in the middle of a stream: it goes on.
 TEST(Intake, ACounterOfFewBitsComesRound) {
-  Bench b{{.format = Format::raw, .payload = 24, .number = place_of("0:2")}};
+  Bench b{{.format = Format::raw, .payload = 24, .number = place_of(Format::raw, "0:2")}};
   for (uint64_t n = 65'500; n < 65'580; ++n) {
     b.offer(n);
     if (n == 65'550) b.offer(65'530);  // overtaken across the turn, and there already

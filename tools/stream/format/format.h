@@ -24,12 +24,14 @@ struct FormatRules {
   // Packets a second of a stream as its instrument sends it.
   double (*packets_per_second)(const Shape&);
 
-  // The packet has packet_bytes(). These four are as the functions of packet.h that have their
-  // names.
-  Header (*read)(const Shape&, const std::byte* packet);
+  // As the functions of packet.h that have their names. A packet that is read or explained has
+  // packet_bytes(), unless packets of this format say how large they are: then any.
+  Header (*read)(const Shape&, ConstPacket packet);
   void (*write)(const Shape&, uint32_t stream, uint64_t number, std::byte* packet);
   void (*advance)(const Shape&, uint64_t by, std::byte* packet);
-  std::string (*explain)(const Shape&, const std::byte* packet);
+  std::string (*explain)(const Shape&, ConstPacket packet);
+  // Of packets that say how large they are; null: all have packet_bytes().
+  void (*copy)(const Shape&, ConstPacket from, std::byte* to) = nullptr;
 };
 
 extern const FormatRules kRsp;

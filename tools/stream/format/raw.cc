@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 
 #include "bench/failure.h"
@@ -88,7 +87,8 @@ void advance(const Shape& shape, uint64_t by, std::byte* p) {
   field.put(p, field.get(p) + by * number_place(shape).step);
 }
 
-Header read(const Shape& shape, const std::byte* p) {
+Header read(const Shape& shape, ConstPacket packet) {
+  const std::byte* p = packet.data();
   const Place& place = number_place(shape);
   Header header{.verdict = Verdict::good,
                 .number = field_at(place, {}).get(p) / place.step,
@@ -101,55 +101,11 @@ Header read(const Shape& shape, const std::byte* p) {
   return header;
 }
 
-std::string explain(const Shape& shape, const std::byte* p) {
-  return fmt::format("the number {}", read(shape, p).number);
-}
-
-std::vector<std::string_view> parts_of(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const size_t colon = text.find(':');
-    parts.push_back(text.substr(0, colon));
-    if (colon == std::string_view::npos) return parts;
-    text.remove_prefix(colon + 1);
-  }
-}
-
-std::optional<uint64_t> number_in(std::string_view text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<Place> place_in(const std::vector<std::string_view>& parts) {
-  constexpr size_t kOrder = 2;
-  constexpr uint64_t kMost = 65'536;  // of what is no step
-  std::array<uint64_t, 6> numbers{0, 0, 0, 0, 1, 0};
-  if (parts.size() < 2 || parts.size() > numbers.size()) return std::nullopt;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i == kOrder) continue;
-    const auto number = number_in(parts[i]);
-    if (!number || (i != 4 && *number > kMost)) return std::nullopt;
-    numbers[i] = *number;
-  }
-  const std::string_view order = parts.size() > kOrder ? parts[kOrder] : "be";
-  if ((order != "be" && order != "le") || numbers[1] == 0) return std::nullopt;
-  return Place{.at = static_cast<uint32_t>(numbers[0]),
-               .bytes = static_cast<uint32_t>(numbers[1]),
-               .order = order == "le" ? ByteOrder::little : ByteOrder::big,
-               .shift = static_cast<uint32_t>(numbers[3]),
-               .step = numbers[4],
-               .bits = static_cast<uint32_t>(numbers[5])};
+std::string why_none(const Shape& shape, ConstPacket packet) {
+  return fmt::format("the number {}", read(shape, packet).number);
 }
 
 }  // namespace
-
-Place place_of(const std::string& text) {
-  if (const auto place = place_in(parts_of(text))) return *place;
-  throw bench::Failure{
-      fmt::format("'{}' is not OFFSET:BYTES[:be|le[:SHIFT[:STEP[:BITS]]]], as 0:8:be:16:1", text)};
-}
 
 constinit const FormatRules kRaw{.name = "raw",
                                  .unit = nullptr,
@@ -161,6 +117,6 @@ constinit const FormatRules kRaw{.name = "raw",
                                  .read = read,
                                  .write = write,
                                  .advance = advance,
-                                 .explain = explain};
+                                 .explain = why_none};
 
 }  // namespace weft::stream

@@ -118,7 +118,8 @@ bool has_time(const std::byte* p, uint32_t clock) {
   return second != kSecond.most() && kSlice.get(p) < slices;
 }
 
-Header read(const Shape& shape, const std::byte* p) {
+Header read(const Shape& shape, ConstPacket packet) {
+  const std::byte* p = packet.data();
   if (!is_known(kVersion.get(p))) return {.verdict = Verdict::wrong_kind};
   if (bits_in(p) != shape.bits || kBeamlets.get(p) != shape.beamlets ||
       kSlices.get(p) != shape.slices) {
@@ -135,7 +136,8 @@ Header read(const Shape& shape, const std::byte* p) {
                      .clock = clock}};
 }
 
-std::string explain(const Shape& shape, const std::byte* p) {
+std::string why_none(const Shape& shape, ConstPacket packet) {
+  const std::byte* p = packet.data();
   if (!is_known(kVersion.get(p))) {
     return fmt::format("version {}, not {} to {}", kVersion.get(p), kOldest, kNewest);
   }
@@ -172,6 +174,6 @@ constinit const FormatRules kRsp{.name = "rsp",
                                  .read = read,
                                  .write = write,
                                  .advance = advance,
-                                 .explain = explain};
+                                 .explain = why_none};
 
 }  // namespace weft::stream

@@ -1,0 +1,81 @@
+// How a user says where a number is.
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "bench/failure.h"
+#include "stream/packet.h"
+
+namespace weft::stream {
+namespace {
+
+constexpr uint64_t kMost = uint64_t{1} << 24;  // of what is no step
+constexpr uint32_t kItemBytes = 8;
+
+std::vector<std::string_view> parts_of(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t colon = text.find(':');
+    parts.push_back(text.substr(0, colon));
+    if (colon == std::string_view::npos) return parts;
+    text.remove_prefix(colon + 1);
+  }
+}
+
+// Decimal, or hexadecimal behind 0x.
+std::optional<uint64_t> number_in(std::string_view text) {
+  const bool hexadecimal = text.starts_with("0x");
+  if (hexadecimal) text.remove_prefix(2);
+  uint64_t value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<Place> place_in_header(const std::vector<std::string_view>& parts) {
+  constexpr size_t kOrder = 2;
+  constexpr size_t kStep = 4;
+  std::array<uint64_t, 6> numbers{0, 0, 0, 0, 1, 0};
+  if (parts.size() < 2 || parts.size() > numbers.size()) return std::nullopt;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i == kOrder) continue;
+    const auto number = number_in(parts[i]);
+    if (!number || (i != kStep && *number > kMost)) return std::nullopt;
+    numbers[i] = *number;
+  }
+  const std::string_view order = parts.size() > kOrder ? parts[kOrder] : "be";
+  if ((order != "be" && order != "le") || numbers[1] == 0) return std::nullopt;
+  return Place{.at = static_cast<uint32_t>(numbers[0]),
+               .bytes = static_cast<uint32_t>(numbers[1]),
+               .order = order == "le" ? ByteOrder::little : ByteOrder::big,
+               .shift = static_cast<uint32_t>(numbers[3]),
+               .step = numbers[kStep],
+               .bits = static_cast<uint32_t>(numbers[5])};
+}
+
+std::optional<Place> item(const std::vector<std::string_view>& parts) {
+  if (parts.size() > 2) return std::nullopt;
+  const auto name = number_in(parts[0]);
+  const auto step = parts.size() > 1 ? number_in(parts[1]) : std::optional<uint64_t>{1};
+  if (!name || *name >= kMost || !step) return std::nullopt;
+  return Place{.at = static_cast<uint32_t>(*name), .bytes = kItemBytes, .step = *step};
+}
+
+}  // namespace
+
+Place place_of(Format format, const std::string& text) {
+  const auto parts = parts_of(text);
+  const auto place = format == Format::spead ? item(parts) : place_in_header(parts);
+  if (place) return *place;
+  throw bench::Failure{fmt::format(
+      "'{}' is not {}", text,
+      format == Format::spead ? "ITEM[:STEP], as 0x1600:4096"
+                              : "OFFSET:BYTES[:be|le[:SHIFT[:STEP[:BITS]]]], as 0:8:be:16:1")};
+}
+
+}  // namespace weft::stream
