@@ -5,7 +5,8 @@ in `code` to a file or folder.
     links.py ROOT      prints every broken one as FILE:LINE: sentence; status 1 if there is one
 
 Anchors are made from headings as GitHub makes them. Links to other hosts are not followed. A path counts when it begins
-with a folder of the project's top; it may have * and {a,b}; NAME, LAYER, SOURCE and SUBJECT stand for any. Pages that tell
+with a folder of the project's top, or with one of src/ and ends as a source does (then it may also be relative to the
+page); it may have * and {a,b}; NAME, LAYER, SOURCE and SUBJECT stand for any. Pages that tell
 of another time, the changelog and the design notes, may name what has gone since.
 """
 
@@ -89,6 +90,14 @@ def paths(text: str) -> Iterator[Tuple[int, str]]:
                 yield from ((number, path) for path in expanded(code))
 
 
+def of_src(root: pathlib.Path, text: str) -> Iterator[Tuple[int, str]]:
+    layers = {p.name for p in (root / "src").iterdir() if p.is_dir()} if (root / "src").is_dir() else set()
+    for number, line in prose(text):
+        for code in CODE.findall(line):
+            if re.fullmatch(r"\w+/\S+\.(h|cc)", code) and code.split("/")[0] in layers:
+                yield number, code
+
+
 def complaints(root: pathlib.Path) -> Iterator[str]:
     known: Dict[pathlib.Path, Set[str]] = {}
 
@@ -102,6 +111,8 @@ def complaints(root: pathlib.Path) -> Iterator[str]:
         if not name.startswith(OF_ANOTHER_TIME):
             yield from (f"{name}:{number}: there is no '{path}'"
                         for number, path in paths(text) if not glob.glob(str(root / path)))
+            yield from (f"{name}:{number}: there is no 'src/{path}'"
+                        for number, path in of_src(root, text) if not any((p / path).exists() for p in (root / "src", page.parent)))
         for number, target in links(text):
             place = f"{name}:{number}"
             path, _, anchor = target.partition("#")

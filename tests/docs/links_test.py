@@ -15,6 +15,9 @@ SOUND = {
                  "```\n[fenced](none.md)\n# Not a heading\n```\n[source](docs/a.c), `docs/a.{md,c}`, `docs/*.c`, `docs/NAME.c`, `elsewhere/a.c`\n",
     "docs/a.md": "# One\n## Of `weft run`: two, of them\n## One\n[again](a.md#one-1)\n[up]: ../README.md#top\n",
     "docs/a.c": "int a;\n",
+    "src/wire/a.h": "int b;\n",
+    "fuzz/wire/own.cc": "int c;\n",
+    "fuzz/b.md": "`wire/a.h`, `wire/own.cc`, `else/where.h`, `wire/NAME`\n",
     "CHANGELOG.md": "`docs/gone.c`\n",
     "build/c.md": "[generated](none.md)\n",
 }
@@ -62,6 +65,9 @@ class LinksTest(unittest.TestCase):
 
     def test_one_of_several_paths_in_code(self):
         self.expect("docs/b.md", "`docs/a.{c,h}`\n", "docs/b.md:1: there is no 'docs/a.h'")
+
+    def test_a_source_below_src(self):
+        self.expect("docs/b.md", "`wire/a.h`, `wire/gone.h`\n", "docs/b.md:1: there is no 'src/wire/gone.h'")
 
     def test_a_tree_without_pages_is_no_success(self):
         with tempfile.TemporaryDirectory() as folder:
