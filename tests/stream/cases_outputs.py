@@ -5,6 +5,7 @@ import os
 import struct
 import time
 
+from cases_files import mounted
 from cases_recordings import FORM, SECOND, SMALL, utc, write
 from lofar import ns_of, number_at, rsp
 from scene import SECONDS, blocks, check, equal
@@ -275,12 +276,33 @@ def refused(scene):
         receiver = scene.start([*receive, *words])
         receiver.end(status=2)
         check(any(part in line for line in receiver.errors), f"{words}: {receiver.errors}")
-    receiver = scene.receive("tcp", *SMALL, "--as", "packets", "--file", there)
-    sender = scene.send("tcp", *SMALL, "--recording", recorded(scene, "lane", lane(0)))
-    said = receiver.end(status=1)
-    sender.kill()
-    check("is there already" in said.get("error", ""), said)
+    write(f"{scene.folder}/half.part", b"of last night")
+    # Before anything has come.
+    for words, part in ((("--as", "packets", "--file", there), "there is there already"),
+                        (("--as", "packets", "--file", f"{scene.folder}/half"), "half.part is what a receiver left"),
+                        (("--as", "dada", "--file", f"{scene.folder}/none/{{time}}"), "none: No such file"),
+                        (("--rotate", "1s", "--file", f"{scene.folder}/none/{{number}}"), "none: No such file"),
+                        (("--as", "dada", "--file", f"{scene.folder}/a", "--header", f"{scene.folder}/none"), "none: No such file")):
+        receiver = scene.start([*receive, *words])
+        receiver.end(status=1)
+        check(any(part in line for line in receiver.errors), f"{words}: {receiver.errors}")
     equal(read(there), b"of last night", "the file that was there")
+
+
+def disk_full(scene):
+    """The receiver ends with status 1 and says why; what came before is in NAME.part."""
+    packets = lane(0)
+    with mounted(scene, "-t", "tmpfs", "-o", "size=300k", "none") as folder:
+        receiver = scene.receive("tcp", *SMALL, "--block", BLOCK, "--as", "dada", "--file", f"{folder}/sky.dada")
+        sender = scene.send("tcp", *SMALL, "--recording", recorded(scene, "lane", packets))
+        last = receiver.end(status=1)
+        sender.kill()
+        check(last.get("final") and "No space left" in last.get("error", ""), f"it said last {last}")
+        equal(os.listdir(folder), ["sky.dada.part"], "files")
+        data = read(f"{folder}/sky.dada.part")
+        first = min(packets)
+        expected = b"".join(by_time(packets[n]) if n in packets else bytes(PAYLOAD) for n in range(first, max(packets) + 1))
+        check(len(data) > 200_000 and expected.startswith(data[4096:]), f"samples in {len(data)} bytes")
 
 
 CASES = {
@@ -296,4 +318,5 @@ CASES = {
     "output_start_blocks": start("blocks"),
     "output_start_packets": start("packets"),
     "output_refused": refused,
+    "output_disk_full": disk_full,
 }

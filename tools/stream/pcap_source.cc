@@ -61,7 +61,8 @@ class PcapSource final : public Source {
   std::optional<int64_t> own_time_ns(uint32_t stream) override {
     if (!own_number(stream)) return std::nullopt;
     const Captured& next = queues_[stream][turns_[stream]];
-    return time_of(next) + passes_[stream] * pass_ns_;
+    const auto time = sample_time_ns(shape_, next.packet, ahead_[stream]);
+    return time ? *time : next.time_ns + passes_[stream] * pass_ns_;
   }
   std::optional<uint64_t> own_number(uint32_t stream) override {
     const auto& queue = queues_[stream];
@@ -131,8 +132,8 @@ class PcapSource final : public Source {
   int64_t time_of(const Captured& captured) const {
     return sample_time_ns(shape_, captured.packet).value_or(captured.time_ns);
   }
-  // A pass lasts as long as from the first packet to the last one, and once more from one packet to
-  // the next.
+  // Where packets tell no time, a pass lasts as long as from the first one to the last one, and
+  // once more from one to the next.
   void note_times(const std::deque<Captured>& queue) {
     const auto [first, last] = std::minmax_element(
         queue.begin(), queue.end(),

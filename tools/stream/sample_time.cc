@@ -43,4 +43,11 @@ std::optional<int64_t> sample_time_ns(const Shape& shape, ConstPacket packet) {
   return static_cast<int64_t>(first + word(packet, kSlice)) * slice_ns(header.origin.clock);
 }
 
+std::optional<int64_t> sample_time_ns(const Shape& shape, ConstPacket packet, uint64_t by) {
+  const auto time = sample_time_ns(shape, packet);
+  if (!time) return std::nullopt;
+  const uint32_t clock = read_header(shape, packet).origin.clock;
+  return *time + static_cast<int64_t>(by) * packet_ns(shape, clock);
+}
+
 }  // namespace weft::stream

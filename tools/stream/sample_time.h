@@ -15,5 +15,7 @@ int64_t packet_ns(const Shape& shape, uint32_t clock);
 // Nanoseconds since 1970 (UTC, without leap seconds) of the first sample of a packet that has a
 // number. Nothing where packets do not tell.
 std::optional<int64_t> sample_time_ns(const Shape& shape, ConstPacket packet);
+// The same of the packet that comes `by` numbers later.
+std::optional<int64_t> sample_time_ns(const Shape& shape, ConstPacket packet, uint64_t by);
 
 }  // namespace weft::stream

@@ -55,6 +55,9 @@ TEST(FileName, KnowsWhatIsInIt) {
   EXPECT_TRUE(FileName{"{time}"}.tells_time());
   EXPECT_EQ(FileName{"{time}{lane}"}.unknown(), "{lane}");
   EXPECT_EQ(FileName{"a{b"}.unknown(), "");
+  EXPECT_EQ(FileName{"{stream}.dada"}.folder().of(1, 0, 0), ".");
+  EXPECT_EQ(FileName{"/sky"}.folder().of(1, 0, 0), "/");
+  EXPECT_EQ(FileName{"/data/{stream}/a{time}"}.folder().of(1, 0, 0), "/data/1");
   EXPECT_EQ(FileName{"{stream}-{number}-{time}"}.unknown(), "");
 }
 

@@ -143,6 +143,24 @@ TEST_F(Pcap, TimesAreThoseOfTheCapture) {
   }
 }
 
+TEST_F(Pcap, APassMoreIsLaterByWhatAPassLasts) {
+  Bytes file =
+      capture({ethernet(ip(udp(raw(7)))), ethernet(ip(udp(raw(8)))), ethernet(ip(udp(raw(9))))});
+  const size_t record = 16 + ethernet(ip(udp(raw(7)))).size();
+  for (size_t i = 0; i < 3; ++i) {  // 1 ms from each to the next
+    const Bytes us = little(static_cast<uint32_t>(1000 * i));
+    std::copy(us.begin(), us.end(), file.begin() + static_cast<ptrdiff_t>(24 + i * record + 4));
+  }
+  open(file);
+  const auto source = make_pcap_source({.pcap = path_, .loop = true}, shape_, 1);
+  std::vector<std::byte> packet(shape_.packet_bytes());
+  for (int64_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(source->own_number(0), 7 + static_cast<uint64_t>(i));
+    EXPECT_EQ(source->own_time_ns(0), 1'600'000'000'000'000'000 + i * 1'000'000);
+    EXPECT_TRUE(source->fill(0, 0, packet));
+  }
+}
+
 TEST_F(Pcap, TagsOptionsAndPaddingAreNoPartOfADatagram) {
   const Bytes tag = big(0x8100, 2) + big(5, 2);
   const Bytes outer = big(0x88a8, 2) + big(6, 2);

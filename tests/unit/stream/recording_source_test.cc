@@ -229,6 +229,26 @@ TEST_F(Recording, ALoopGoesOnInTimeByTheLongestOne) {
   EXPECT_EQ(numbers(*source, 120, 1), range(kFirst, 120));
 }
 
+TEST_F(Recording, PacketsOfOtherFormatsHaveNumbersAndNoTimes) {
+  const Shape raw{.format = Format::raw, .payload = 50};
+  Bytes all;
+  for (uint64_t n = 70; n < 90; ++n) {
+    Bytes p(raw.packet_bytes(), static_cast<std::byte>(n));
+    write_header(raw, 0, n, p);
+    append(all, p);
+  }
+  const auto source = make_recording_source({.recordings = {file("a", all)}}, raw);
+  EXPECT_FALSE(source->has_own_times());
+  EXPECT_EQ(source->own_time_ns(0), std::nullopt);
+  Bytes got(raw.packet_bytes());
+  for (uint64_t n = 70; n < 90; ++n) {
+    ASSERT_EQ(source->own_number(0), n);
+    ASSERT_TRUE(source->fill(0, n, got));
+    EXPECT_EQ(got[30], static_cast<std::byte>(n));
+  }
+  EXPECT_EQ(source->own_number(0), std::nullopt);
+}
+
 TEST_F(Recording, APipeIsAsGood) {
   const std::string path = folder_ + "/pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);

@@ -139,7 +139,7 @@ class Files : public ::testing::Test {
 };
 
 TEST_F(Files, DadaIsSamplesWithoutAGapFromTheFirstPacketToTheLast) {
-  for (const uint32_t bits : {16U, 8U}) {
+  for (const uint32_t bits : {16U, 8U, 4U}) {
     shape_.bits = bits;
     const std::string name = "a" + std::to_string(bits);
     open(Layout::dada, name);
@@ -166,7 +166,7 @@ TEST_F(Files, DadaIsSamplesWithoutAGapFromTheFirstPacketToTheLast) {
     EXPECT_EQ(k["NDIM"] + k["NPOL"] + k["NCHAN"], "223");
     EXPECT_EQ(k["TSAMP"], "5.12");
     EXPECT_EQ(k["RESOLUTION"], std::to_string(3 * bits / 2));
-    EXPECT_EQ(k["BYTES_PER_SECOND"], bits == 16 ? "4687500" : "2343750");
+    EXPECT_EQ(k["BYTES_PER_SECOND"], std::to_string(1'171'875 * bits / 4));
     EXPECT_EQ(k["PACKETS_MISSING"], "18");
     ASSERT_EQ(told_.size(), 1U);
     EXPECT_EQ(told_[0]["packets"], 18);
@@ -426,7 +426,7 @@ TEST_F(Files, GuppiIsBlocksOfChannels) {
 }
 
 TEST_F(Files, VdifIsAFrameForEachPacketAndSaysWhichAreMissing) {
-  for (const uint32_t bits : {16U, 8U}) {
+  for (const uint32_t bits : {16U, 8U, 4U}) {
     shape_.bits = bits;
     const std::string name = "v" + std::to_string(bits);
     open(Layout::vdif, name);
@@ -460,7 +460,9 @@ TEST_F(Files, VdifIsAFrameForEachPacketAndSaysWhichAreMissing) {
       for (size_t slice = 0; slice < 16; ++slice) {
         for (size_t beamlet = 0; beamlet < 4; ++beamlet) {
           for (size_t k = 0; k < bytes; ++k) {
-            const std::byte high = bits == 8 || k % 2 == 1 ? std::byte{0x80} : std::byte{0};
+            const std::byte high = bits == 4                 ? std::byte{0x88}
+                                   : bits == 8 || k % 2 == 1 ? std::byte{0x80}
+                                                             : std::byte{0};
             std::byte expected =
                 beamlet == 3 ? high : sample(number, (beamlet * 16 + slice) * bytes + k) ^ high;
             if (missing) expected = std::byte{0};

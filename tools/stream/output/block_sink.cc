@@ -73,7 +73,11 @@ class BlockSink final : public ThreadSink {
  public:
   BlockSink(const SinkOptions& options, Ring& ring)
       : ThreadSink(ring, kWriters), options_(options), shape_(ring.spec().shape) {
-    if (!rotates()) open_to_add(ring);
+    if (rotates()) {
+      OutputFile::check_names(names_, 1, options.overwrite);
+    } else {
+      open_to_add(ring);
+    }
     start();
   }
   ~BlockSink() override { stop(); }

@@ -20,16 +20,39 @@ bool is_there(const std::string& path) {
   return ::lstat(path.c_str(), &st) == 0;
 }
 
+constexpr const char* kRemedy = ": name another one ({time} and {number} in it do), or --overwrite";
+[[noreturn]] void refuse(const std::string& name) {
+  throw bench::Failure{name + " is there already" + kRemedy};
+}
+[[noreturn]] void refuse_part(const std::string& part) {
+  throw bench::Failure{part + " is what a receiver left that was killed, or is being written" +
+                       kRemedy};
+}
+
 }  // namespace
 
 bool OutputFile::exists(const std::string& name) {
   return is_there(name) || is_there(name + ".part");
 }
 
+void OutputFile::check_names(const FileName& name, uint32_t streams, bool overwrite) {
+  const FileName folder = name.folder();
+  for (uint32_t stream = 0; stream < streams; ++stream) {
+    // What a time names is not known yet, and with a number another one is taken.
+    if (!folder.tells_time()) {
+      const std::string path = folder.of(stream, 0, 0);
+      if (::access(path.c_str(), W_OK | X_OK) != 0) throw bench::system_failure(path);
+    }
+    if (name.tells_time() || name.tells_number() || overwrite) continue;
+    const std::string first = name.of(stream, 0, 0);
+    if (is_there(first)) refuse(first);
+    if (is_there(first + ".part")) refuse_part(first + ".part");
+  }
+}
+
 OutputFile::OutputFile(std::string name, bool overwrite)
     : name_(std::move(name)), part_(name_ + ".part"), overwrite_(overwrite) {
-  const std::string remedy = ": name another one ({time} and {number} in it do), or --overwrite";
-  if (!overwrite_ && is_there(name_)) throw bench::Failure{name_ + " is there already" + remedy};
+  if (!overwrite_ && is_there(name_)) refuse(name_);
   struct stat st {};
   if (::stat(name_.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
     throw bench::Failure{name_ + " is no regular file: only blocks are written there"};
@@ -37,9 +60,8 @@ OutputFile::OutputFile(std::string name, bool overwrite)
   const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (overwrite_ ? O_TRUNC : O_EXCL);
   fd_ = port::Fd{::open(part_.c_str(), flags, 0644)};
   if (fd_.valid()) return;
-  if (errno != EEXIST) throw bench::system_failure(part_);
-  throw bench::Failure{part_ + " is what a receiver left that was killed, or is being written" +
-                       remedy};
+  if (errno == EEXIST) refuse_part(part_);
+  throw bench::system_failure(part_);
 }
 
 void OutputFile::write(std::span<const std::byte> bytes, uint64_t at) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "port/fd.h"
+#include "stream/output/output_options.h"
 
 namespace weft::stream {
 
@@ -16,6 +17,9 @@ class OutputFile {
  public:
   // Whether a file of this name, whole or not, is there.
   static bool exists(const std::string& name);
+  // Whether files of these names can be made: throws bench::Failure where their folder is not there
+  // or cannot be written, or, unless they are overwritten, a file has the name that all begin with.
+  static void check_names(const FileName& name, uint32_t streams, bool overwrite);
   // `overwrite`: in the place of one that is there; else it is left alone and this one fails.
   OutputFile(std::string name, bool overwrite);
 

@@ -51,6 +51,12 @@ std::string FileName::of(uint32_t stream, uint64_t number, int64_t time_ns) cons
   return name;
 }
 
+FileName FileName::folder() const {
+  const size_t end = pattern_.rfind('/');
+  if (end == std::string::npos) return FileName{"."};
+  return FileName{pattern_.substr(0, end == 0 ? 1 : end)};
+}
+
 std::string FileName::unknown() const {
   std::string rest = pattern_;
   for (const char* word : {"{stream}", "{number}", "{time}"}) replace_all(rest, word, "");

@@ -36,6 +36,8 @@ class FileName {
   bool tells_stream() const { return has("{stream}"); }
   bool tells_number() const { return has("{number}"); }
   bool tells_time() const { return has("{time}"); }
+  // That of the folder; "." where there is none in it.
+  FileName folder() const;
   // What stands in braces and is none of these; empty: nothing does.
   std::string unknown() const;
 

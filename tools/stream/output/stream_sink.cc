@@ -14,6 +14,7 @@ class StreamSink final : public ThreadSink {
  public:
   StreamSink(const SinkOptions& options, Ring& ring)
       : ThreadSink(ring, 1), start_(options.start), shape_(ring.spec().shape) {
+    OutputFile::check_names(FileName{options.file}, ring.spec().streams, options.overwrite);
     const HeaderFile header = options.header.empty() ? HeaderFile{} : HeaderFile{options.header};
     const StreamFilesOptions files{
         .name = FileName{options.file},

@@ -150,10 +150,7 @@ class RecordingSource final : public Source {
   std::optional<int64_t> own_time_ns(uint32_t stream) override {
     const Bytes* packet = next(stream);
     if (packet == nullptr) return std::nullopt;
-    const auto time = sample_time_ns(shape_, *packet);
-    if (!time) return std::nullopt;
-    const uint32_t clock = read_header(shape_, *packet).origin.clock;
-    return *time + static_cast<int64_t>(lanes_[stream].ahead) * packet_ns(shape_, clock);
+    return sample_time_ns(shape_, *packet, lanes_[stream].ahead);
   }
   bool fill(uint32_t stream, uint64_t, Packet packet) override {
     const Bytes* from = next(stream);
