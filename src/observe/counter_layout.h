@@ -18,7 +18,7 @@ namespace weft::observe {
 
 inline constexpr size_t kPage = 4096;
 inline constexpr uint64_t kMagic = 0x74617473'74666577U;  // "weftstat"
-inline constexpr uint32_t kLayout = 1;
+inline constexpr uint32_t kLayout = 2;
 // What the memory is called where /proc/PID/fd shows it.
 inline constexpr const char* kMemoryName = "weft-counters";
 
@@ -38,7 +38,7 @@ static_assert(sizeof(stats::EngineBlock) <= kPage);
 
 // The queue pairs of two engines never share a page, nor therefore a cache line.
 struct alignas(64) QpPage {
-  static constexpr size_t kBlocks = 19;
+  static constexpr size_t kBlocks = 17;
   uint32_t engine;
   uint32_t number;
   alignas(64) std::array<stats::QpBlock, kBlocks> blocks;

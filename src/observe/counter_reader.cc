@@ -86,7 +86,8 @@ bool read_engine(const View& view, const Sizes& sizes, unsigned number, Snapshot
       for (const stats::QpBlock& qp : page.blocks) {
         Snapshot::QueuePair found{.qpn = qp.qpn.load(std::memory_order_acquire),
                                   .engine = number,
-                                  .last_terminate = qp.last_terminate.load()};
+                                  .last_terminate = qp.last_terminate.load(),
+                                  .peer = qp.peer.value()};
         if (found.qpn == 0) continue;
         found.values.resize(stats::row_count(stats::Scope::queue_pair));
         stats::add_values(qp.counters, found.values);

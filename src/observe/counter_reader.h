@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -20,7 +21,8 @@ struct Snapshot {
   struct QueuePair {
     uint32_t qpn = 0;
     unsigned engine = 0;
-    uint32_t last_terminate = 0;  // stats::LastTerminate::pack(), or 0
+    uint32_t last_terminate = 0;      // stats::LastTerminate::pack(), or 0
+    std::optional<stats::Peer> peer;  // of its connection, if there is one; never of UD
     std::vector<uint64_t> values;
   };
   int64_t started_ns = 0;  // CLOCK_REALTIME

@@ -10,6 +10,7 @@ void retire(QpBlock& block, EngineBlock& engine) {
   static_assert(sizeof(QpCounters) % sizeof(Cell) == 0);
   for (size_t i = 0; i < sizeof(QpCounters) / sizeof(Cell); ++i) from[i].move_to(to[i]);
   block.last_terminate.store(0, std::memory_order_relaxed);
+  block.peer.clear();
   block.qpn.store(0, std::memory_order_release);
   engine.sequence.store(before + 2, std::memory_order_release);
 }

@@ -10,8 +10,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <optional>
 
+#include "base/gid.h"
 #include "stats/cell.h"
 #include "stats/reasons.h"
 #include "wire/refusal.h"
@@ -151,17 +154,55 @@ struct LastTerminate {
   }
 };
 
+// Where the other end of a connection is.
+struct Peer {
+  Gid address;
+  uint16_t port = 0;  // of TCP for RC, of UDP for UC
+};
+
+// The peer of a queue pair. One thread writes, any process reads.
+class PeerCell {
+ public:
+  void set(const Peer& peer) {
+    const auto words = peer.address.words();
+    clear();
+    // A reader that sees a new word sees the cleared state, too.
+    for (size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_release);
+    turn_ = (turn_ + 1) & kTurns;
+    state_.store(kThere | turn_ << 16 | peer.port, std::memory_order_release);
+  }
+  void clear() { state_.store(0, std::memory_order_relaxed); }
+  // Nothing if there is no connection, or if it changes just now.
+  std::optional<Peer> value() const {
+    const uint32_t state = state_.load(std::memory_order_acquire);
+    if ((state & kThere) == 0) return {};
+    std::array<uint64_t, 2> words{};
+    for (size_t i = 0; i < words.size(); ++i) words[i] = words_[i].load(std::memory_order_acquire);
+    if (state_.load(std::memory_order_relaxed) != state) return {};
+    return Peer{.address = {std::bit_cast<std::array<uint8_t, 16>>(words)},
+                .port = static_cast<uint16_t>(state)};
+  }
+
+ private:
+  static constexpr uint32_t kThere = 1U << 31;
+  static constexpr uint32_t kTurns = (1U << 15) - 1;
+  std::array<std::atomic<uint64_t>, 2> words_{};
+  std::atomic<uint32_t> state_{0};  // kThere, the turn, the port; 0: none
+  uint32_t turn_ = 0;               // the writer's
+};
+
 // A queue pair's place in the shared memory.
 struct QpBlock {
   std::atomic<uint32_t> qpn{0};             // 0: free
   std::atomic<uint32_t> last_terminate{0};  // LastTerminate::pack(), or 0
   QpCounters counters;
+  PeerCell peer;
 
   void terminate(const LastTerminate& t) {
     last_terminate.store(t.pack(), std::memory_order_relaxed);
   }
 };
-static_assert(sizeof(QpBlock) == 208);
+static_assert(sizeof(QpBlock) == 232);
 
 // An engine's place in it.
 struct EngineBlock {

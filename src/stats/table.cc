@@ -1,5 +1,7 @@
 #include "stats/table.h"
 
+#include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -382,6 +384,20 @@ void add_values(const EngineCounters& block, std::span<uint64_t> values) {
 }
 void add_values(const DeviceCounters& block, std::span<uint64_t> values) {
   add_block(block, values);
+}
+
+const char* Row::unit() const {
+  // The noun that the name begins with.
+  static constexpr std::array<std::pair<std::string_view, const char*>, 5> kNouns{
+      {{"bytes_", "bytes"},
+       {"messages_", "messages"},
+       {"fpdus_", "FPDUs"},
+       {"datagrams_", "datagrams"},
+       {"datagram_", "datagrams"}}};
+  for (const auto& [noun, unit] : kNouns) {
+    if (family.starts_with(noun)) return unit;
+  }
+  return "times";
 }
 
 // FNV-1a over names and places.

@@ -22,6 +22,8 @@ struct Row {
   std::string about;     // what all of the family have in common
   size_t offset = 0;     // of the cell in the block of its scope, bytes
 
+  // What it counts: "bytes", "messages", "FPDUs", "datagrams" or "times".
+  const char* unit() const;
   // "refused.crc"
   std::string name() const { return kind.empty() ? family : family + "." + kind; }
 };

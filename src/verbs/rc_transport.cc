@@ -29,6 +29,9 @@ void RcTransport::connect(engine::Token& token, port::TcpStream tcp, rdmap::Stre
   if (rdmap::fpdu_segment(config) != 0) tcp.keep_calls_apart();
   config.counters = {&qp_.counters(), &engine.counter_block()};
   engine.counters().streams_opened.add();
+  if (const port::Address peer = tcp.peer(); peer.length != 0) {
+    qp_.counters().peer.set({.address = peer.gid(), .port = peer.port()});
+  }
   SystemRandom random;
   const int fd = tcp.fd();
   token_ = &token;
@@ -58,6 +61,7 @@ void RcTransport::close(engine::Token& token) {
 void RcTransport::drop(engine::Token& token, bool abort) {
   if (driver_ == nullptr) return;
   agreed_.reset();
+  qp_.counters().peer.clear();
   engine::StreamDriver* d = std::exchange(driver_, nullptr);
   // IB tells the peer nothing, and a Terminate would.
   const auto part = [&] {
@@ -142,6 +146,7 @@ void RcTransport::stream_ready() {
 void RcTransport::stream_ended(const rdmap::StreamEnd& end) {
   using Kind = rdmap::StreamEnd::Kind;
   engine::Token& token = *token_;
+  qp_.counters().peer.clear();
   if (!qp_.cm_managed && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
     qp_.keep_orphan();
     peer_gone_ = true;

@@ -58,6 +58,7 @@ bool UcTransport::accept(engine::Token& token, engine::DatagramDriver& driver,
 void UcTransport::leave_link(engine::Token& token) {
   end_.reset();
   send_failed_ = false;
+  qp_.counters().peer.clear();
   if (link_ != nullptr) std::exchange(link_, nullptr)->leave(token);
 }
 
@@ -109,6 +110,8 @@ void UcTransport::fail_posted(engine::Token& token) {
 
 void UcTransport::stream_ready() {
   engine::Token& token = link_->driver().token();
+  const wdp::Endpoint& to = link_->connection().path().to;
+  qp_.counters().peer.set({.address = to.address, .port = to.port});
   times_ = {};
   qp_.wake_at(token, Time::never());
   auto& session = *link_->connection().session();
@@ -160,6 +163,7 @@ void UcTransport::visited(engine::Token& token, engine::UcLink& link) {
 void UcTransport::stream_over(engine::Token& token) {
   using Kind = rdmap::StreamEnd::Kind;
   const rdmap::StreamEnd end = *std::exchange(end_, {});
+  qp_.counters().peer.clear();
   // InfiniBand knows no end of a connection: the queue pair stays as it is, until there is
   // something to be sent to nobody.
   if (!qp_.cm_managed && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
@@ -175,6 +179,7 @@ void UcTransport::stream_over(engine::Token& token) {
 void UcTransport::link_lost(engine::Token& token, engine::UcLink& link) {
   if (&link != link_) return;
   qp_.keep_orphan();  // while there is a session that holds it
+  qp_.counters().peer.clear();
   link_ = nullptr;
   qp_.give_up_connection(token);
 }

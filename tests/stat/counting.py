@@ -61,6 +61,13 @@ class Scene:
             command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command]
         return subprocess.run(command, text=True, capture_output=True, check=False, timeout=SECONDS)
 
+    def watch(self, *words):
+        """`weft stat` that goes on."""
+        command = [f"{self.product.root}/bin/weft", "stat", *map(str, words)]
+        if os.geteuid() == 0:
+            command = ["setpriv", f"--reuid={apps.NOBODY}", f"--regid={apps.NOBODY}", "--clear-groups", *command]
+        return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
     def counters(self, process):
         """Of a process that is there: a dictionary as in the JSON, or None while it does not count yet."""
         result = self.stat("--json", "--all", process.process.pid)
@@ -95,6 +102,28 @@ def judge(process):
         check(device[name] <= device["polls" if name == "polls_with_work" else "helper_wakeups"], f"{name}: {process}")
 
 
+def check_peer(scene, process, other):
+    """Its one queue pair is connected: with side `other`, of which it names an address and a port."""
+    peer = process["queue_pairs"][0]["peer"]
+    said = subprocess.run([*scene.place.enter(other), "hostname", "-I"], text=True, capture_output=True, check=True, timeout=SECONDS)
+    there = {"127.0.0.1", *said.stdout.split()}
+    check(peer is not None and peer["address"] in there and 0 < peer["port"] < 65536, f"{peer} is not of {there}")
+
+
+def check_rates(looks, pid):
+    """Each look but the first has what moved since the one before, a second."""
+    of_process = [p for look in looks for p in look["processes"] if p["pid"] == pid]
+    check(len(of_process) > 1 and "seconds" not in of_process[0], f"{of_process[:1]}")
+    moved = 0
+    for before, now in zip(of_process, of_process[1:]):
+        for name, rate in now["device_per_second"].items():
+            more = now["device"][name] - before["device"].get(name, 0)
+            check(more > 0 and abs(rate * now["seconds"] - more) < 0.5, f"{name}: {rate} a second in {now['seconds']} s, {more} more")
+        for pair in now["queue_pairs"]:
+            moved += pair["per_second"].get("bytes_sent.write", 0) > 0
+    check(moved > 0, f"nothing moved: {of_process}")
+
+
 # --- cases
 
 def perftest(scene):
@@ -118,20 +147,49 @@ def perftest(scene):
         check(side["program"] == "ib_write_bw" and side["device"]["streams_opened"] == 1, f"one stream: {side}")
         check(len(side["queue_pairs"]) == 1 and side["queue_pairs"][0]["last_terminate"] is None, f"one queue pair: {side}")
         check(side["device"]["queue_pairs_hidden"] == 0, f"hidden queue pairs: {side}")
+    check_peer(scene, at_server, 1)
+    check_peer(scene, at_client, 0)
     check(came["dials"] + went["dials"] == came["connections_accepted"] + went["connections_accepted"] == 1, "one connection")
 
     pid = client.process.pid
     text = scene.stat().stdout
-    check(re.search(rf"^{pid} ib_write_bw, since ", text, re.M) and re.search(r"^    bytes_sent\.write +\d{7,}$", text, re.M), text)
+    check(re.search(rf"^{pid} ib_write_bw, since ", text, re.M) and re.search(r"^    bytes_sent\.write +\d{7,} bytes$", text, re.M), text)
+    check(re.search(rf"^  queue pair 0x[0-9a-f]{{6}} \(engine 0\), peer [0-9.]+ port \d+$", text, re.M), text)
     metrics = scene.stat("--prometheus", "ib_write_bw").stdout
     check(re.search(rf'^weft_device_bytes_sent_total{{pid="{pid}",program="ib_write_bw",kind="write"}} \d+$', metrics, re.M), metrics)
     check(re.search(rf'^weft_qp_fpdus_sent_total{{pid="{pid}",program="ib_write_bw",engine="0",qpn="0x[0-9a-f]{{6}}"}} \d+$',
                     metrics, re.M), metrics)
+    watcher = scene.watch("--json", "--watch", "0.1", "ib_write_bw")
     watched = scene.stat("--watch", "0.1", pid)  # ends with the program
-    check(watched.returncode == 0 and re.search(r"^    messages_sent\.write +\d+ +\+\d+$", watched.stdout, re.M), watched.stdout)
+    check(watched.returncode == 0 and re.search(r"^    messages_sent\.write +\d+ +\+\d+  \d+\.\d messages/s$", watched.stdout, re.M) and
+          re.search(r"^    bytes_sent\.write +\d+ +\+\d+  \d+\.\d [kMG]B/s$", watched.stdout, re.M), watched.stdout)
+    out, _ = watcher.communicate(timeout=SECONDS)
+    check(watcher.returncode == 0, out)
+    check_rates([json.loads(line) for line in out.splitlines()], pid)
     check(client.wait(scene.until) == 0 and server.wait(scene.until) == 0, "the programs failed")
     gone = scene.stat(pid)
     check(gone.returncode == 1 and gone.stderr == f"weft stat: there is no process {pid}\n", f"{gone}")
+
+
+def watching(scene):
+    """--watch needs no number, and goes on until a signal ends it, which is no failure; what stands behind it may be a program."""
+    command = ["ib_write_bw", "-c", "UC", "-p", str(apps.free_port()), "-D", "6"]
+    server, client = scene.pair(command, [*command, scene.place.address])
+    for side, process in ((0, server), (1, client)):
+        check_peer(scene, scene.wait_for(process, "a peer", lambda c: c["queue_pairs"] and c["queue_pairs"][0]["peer"]), 1 - side)
+    for words, ending in ((("--watch",), signal.SIGINT), (("--watch", "ib_write_bw"), signal.SIGTERM), (("--watch", "0.05", client.process.pid), signal.SIGTERM)):
+        watcher = scene.watch(*words)
+        try:
+            lines = iter(watcher.stdout.readline, "")
+            check(any(re.search(r"\d messages/s$", line) for line in lines), f"{words}: no rate")
+            watcher.send_signal(ending)
+            check(watcher.wait(SECONDS) == 0, f"{words}: status {watcher.returncode}")
+        finally:
+            watcher.kill()
+            watcher.wait()
+            watcher.stdout.close()
+    check(scene.stat("--watch", "0").returncode == 2, "a pause of nothing")
+    check(client.wait(scene.until) == 0 and server.wait(scene.until) == 0, "the programs failed")
 
 
 def rping(scene):
@@ -142,6 +200,8 @@ def rping(scene):
     at_server = scene.counters(server)
     judge(at_client)
     judge(at_server)
+    check_peer(scene, at_client, 0)
+    check_peer(scene, at_server, 1)
     # Each ping is a Read and a Write of the server's.
     check(at_server["device"]["messages_sent.read"] > 5 and at_server["device"]["messages_sent.write"] > 5, f"{at_server}")
     check(at_client["device"]["messages_received.read"] > 5 and at_client["device"]["bytes_sent.read"] > 0, f"{at_client}")
@@ -155,6 +215,7 @@ def rping(scene):
     ended = lambda c: sum(n for name, n in c["device"].items() if name.startswith("stream_end.")) == 1
     after = scene.wait_for(server, "the end of the stream", ended)
     judge(after)
+    check(all(pair["peer"] is None for pair in after["queue_pairs"]), f"a peer that is gone: {after['queue_pairs']}")
     for name, value in at_server["device"].items():
         check(after["device"][name] >= value, f"{name} has become smaller: {at_server} {after}")
 
@@ -242,7 +303,7 @@ def datagrams(case):
     return run
 
 
-CASES = {"perftest": ("ib_write_bw", perftest), "rping": ("rping", rping), "refused": ("rping", refused),
+CASES = {"perftest": ("ib_write_bw", perftest), "watching": ("ib_write_bw", watching), "rping": ("rping", rping), "refused": ("rping", refused),
          "hidden": ("rping", hidden), "faults": ("rping", faults), "others": ("rping", others),
          **{name: (datagram_cases.PYTHON, datagrams(case)) for name, case in datagram_cases.CASES.items()}}
 ON_THIS_HOST_ALONE = ("hidden", "others")

@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "cli/command_line.h"
 #include "weft/commands.h"
@@ -28,6 +30,7 @@ struct StatOptions {
 // Something was found, or not; also what the shell gets.
 constexpr int kFound = 0;
 constexpr int kNoneFound = 1;
+constexpr double kUsualPause = 1;  // seconds, of --watch
 
 FoundProcesses look(const StatOptions& options) {
   FoundProcesses found = find_counting(options.wanted);
@@ -38,11 +41,13 @@ FoundProcesses look(const StatOptions& options) {
   return found;
 }
 
-void show(const StatOptions& options, const FoundProcesses& found) {
+using Clock = std::chrono::steady_clock;
+
+void show(const StatOptions& options, const FoundProcesses& found, const LookBefore& before = {}) {
   if (options.json) {
     const int indent = options.watch > 0 ? -1 : 2;  // watched: a document on each line
     // Names of programs need not be UTF-8.
-    fmt::print("{}\n", counters_as_json(found.processes, options.all)
+    fmt::print("{}\n", counters_as_json(found.processes, options.all, before)
                            .dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (options.prometheus) {
     fmt::print("{}", counters_as_prometheus(found.processes, options.all));
@@ -56,15 +61,19 @@ int watch(const StatOptions& options, FoundProcesses before) {
   // A signal is its usual end, and all is written that was seen.
   for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { ::_exit(kFound); });
   const std::chrono::duration<double> pause{options.watch};
+  auto looked = Clock::now();
   // Until a signal comes, or the last of them is gone.
   for (;;) {
     std::this_thread::sleep_for(pause);
     FoundProcesses now = find_counting(options.wanted);
+    const auto then = std::exchange(looked, Clock::now());
+    const LookBefore last{.processes = before.processes,
+                          .seconds = std::chrono::duration<double>(looked - then).count()};
     if (now.processes.empty()) return kFound;
     if (options.json) {
-      show(options, now);
+      show(options, now, last);
     } else {
-      fmt::print("{}", changes_as_text(before.processes, now.processes));
+      fmt::print("{}", changes_as_text(last, now.processes));
       std::fflush(stdout);
     }
     before = std::move(now);
@@ -82,6 +91,22 @@ int stat(const StatOptions& options) {
   return options.watch > 0 ? watch(options, std::move(found)) : kFound;
 }
 
+// What stands behind --watch: seconds, or a process, or nothing ("true" for CLI11).
+void take_pause(StatOptions& options, std::string given) {
+  options.watch = kUsualPause;
+  if (given.empty() || given == "true") return;
+  double seconds = 0;
+  if (!CLI::detail::lexical_cast(given, seconds)) {
+    options.wanted.insert(options.wanted.begin(), given);
+    return;
+  }
+  const auto pauses = cli::between(0.01, 86400.0);
+  if (const std::string wrong = pauses(given); !wrong.empty()) {
+    throw CLI::ValidationError("--watch", wrong);
+  }
+  options.watch = seconds;
+}
+
 }  // namespace
 
 void add_stat_command(CLI::App& weft, int& status) {
@@ -95,12 +120,15 @@ void add_stat_command(CLI::App& weft, int& status) {
       command->add_flag("--prometheus", options->prometheus, "Print the text format of Prometheus")
           ->excludes(json);
   command->add_flag("--all", options->all, "Also counters that stand at 0");
-  command
-      ->add_option("--watch", options->watch,
-                   "Go on until the last of them is gone: what moved, each so many seconds")
-      ->type_name("SECONDS")
-      ->check(cli::between(0.01, 86400.0))
-      ->excludes(prometheus);
+  auto given = std::make_shared<std::string>();
+  CLI::Option* watch =
+      command
+          ->add_option("--watch", *given,
+                       "Go on until the last of them is gone: what moved, and how much that is a "
+                       "second; each so many seconds, or each second")
+          ->type_name("[SECONDS]")
+          ->expected(0, 1)
+          ->excludes(prometheus);
   command
       ->add_flag("--markdown", options->markdown,
                  "Print the table of all counters as docs/counters.md has it")
@@ -109,13 +137,17 @@ void add_stat_command(CLI::App& weft, int& status) {
   cli::set_examples(
       *command,
       {{"weft stat", "all programs of this user"},
-       {"weft stat --watch 1 ib_write_bw", "what moved, each second"},
+       {"weft stat --watch", "what moved, each second"},
+       {"weft stat --watch 10 ib_write_bw", "of one program, each 10 seconds"},
        {"weft stat --prometheus", "for a collector"}},
       "Sees processes of the same user, root those of all; docs/counters.md has what each counter "
       "means.\nExit status: 0 when a process was found, also if a signal ended --watch; 1 when "
       "none "
       "was; 2: wrong\noptions.");
-  command->callback([options, &status] { status = stat(*options); });
+  command->callback([options, given, watch, &status] {
+    if (watch->count() > 0) take_pause(*options, *given);
+    status = stat(*options);
+  });
 }
 
 }  // namespace weft::tools

@@ -9,14 +9,22 @@
 
 namespace weft::tools {
 
+// The processes that an earlier look found, and how long ago.
+struct LookBefore {
+  std::span<const CountingProcess> processes;
+  double seconds = 0;
+};
+
 // `zeros`: counters that stand at 0 are printed too.
 std::string counters_as_text(std::span<const CountingProcess> processes, bool zeros);
-nlohmann::json counters_as_json(std::span<const CountingProcess> processes, bool zeros);
+// With a look before this one also what was counted a second since then.
+nlohmann::json counters_as_json(std::span<const CountingProcess> processes, bool zeros,
+                                const LookBefore& before = {});
 // The text format of Prometheus, version 0.0.4.
 std::string counters_as_prometheus(std::span<const CountingProcess> processes, bool zeros);
-// What moved from `before` to `now`, with how much; of processes that are in both.
-std::string changes_as_text(std::span<const CountingProcess> before,
-                            std::span<const CountingProcess> now);
+// What moved since the look before, by how much, and how much that is a second; of processes that
+// are in both.
+std::string changes_as_text(const LookBefore& before, std::span<const CountingProcess> now);
 // docs/counters.md: the table, the same everywhere.
 std::string counters_as_markdown();
 

@@ -50,8 +50,59 @@ nlohmann::json terminate_json(uint32_t packed) {
 void add_values(std::string& text, const char* indent, Values values, bool zeros) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] == 0 && !zeros) continue;
-    text += fmt::format("{}{:<42} {:>20}\n", indent, stats::table()[i].name(), values[i]);
+    const Row& row = stats::table()[i];
+    text += fmt::format("{}{:<42} {:>20} {}\n", indent, row.name(), values[i], row.unit());
   }
+}
+
+std::string peer_text(const std::optional<stats::Peer>& peer) {
+  if (!peer) return "";
+  return fmt::format(", peer {} port {}", peer->address.to_string(), peer->port);
+}
+nlohmann::json peer_json(const std::optional<stats::Peer>& peer) {
+  if (!peer) return nullptr;
+  return {{"address", peer->address.to_string()}, {"port", peer->port}};
+}
+
+// Of a counter that only grows. Where it is smaller now, it is another one's that began at 0.
+uint64_t moved(Values before, Values now, size_t i) {
+  const uint64_t old = i < before.size() && before[i] <= now[i] ? before[i] : 0;
+  return now[i] - old;
+}
+
+// "838.9 MB/s", "12.5 messages/s"
+std::string rate_text(double per_second, const Row& row) {
+  const std::string unit = row.unit();
+  if (unit != "bytes") return fmt::format("{:.1f} {}/s", per_second, unit);
+  const char* const prefixes[] = {"", "k", "M", "G"};
+  size_t prefix = 0;
+  while (per_second >= 1000 && prefix < 3) {
+    per_second /= 1000;
+    ++prefix;
+  }
+  return fmt::format("{:.1f} {}B/s", per_second, prefixes[prefix]);
+}
+
+nlohmann::json rates_json(Values before, Values now, double seconds) {
+  auto rates = nlohmann::json::object();
+  for (size_t i = 0; i < now.size(); ++i) {
+    const uint64_t more = moved(before, now, i);
+    if (more > 0) rates[stats::table()[i].name()] = static_cast<double>(more) / seconds;
+  }
+  return rates;
+}
+
+// The same process as it was at an earlier look, or null.
+const Snapshot* same_process(std::span<const CountingProcess> before, const CountingProcess& now) {
+  const auto old = std::find_if(before.begin(), before.end(), [&](const CountingProcess& b) {
+    return b.pid == now.pid && b.counters.started_ns == now.counters.started_ns;
+  });
+  return old == before.end() ? nullptr : &old->counters;
+}
+Values values_of(const Snapshot& s, uint32_t qpn) {
+  const auto found = std::find_if(s.queue_pairs.begin(), s.queue_pairs.end(),
+                                  [&](const auto& q) { return q.qpn == qpn; });
+  return found == s.queue_pairs.end() ? Values{} : Values{found->values};
 }
 
 nlohmann::json values_json(Values values, bool zeros) {
@@ -132,18 +183,17 @@ std::string prometheus_family(const std::string& metric, std::span<const Row> ro
   return fmt::format("# HELP {} {}\n# TYPE {} counter\n", metric, rows[0].about, metric) + lines;
 }
 
-void add_changes(std::string& text, Values before, Values now) {
-  for (size_t i = 0; i < now.size(); ++i) {
-    const uint64_t old = i < before.size() ? before[i] : 0;
-    if (now[i] == old) continue;
-    text += fmt::format("    {:<42} {:>20} {:>+16}\n", stats::table()[i].name(), now[i],
-                        static_cast<int64_t>(now[i] - old));
-  }
-}
-
-void add_changes(std::string& text, const std::string& what, Values before, Values now) {
+void add_changes(std::string& text, const std::string& what, Values before, Values now,
+                 double seconds) {
   std::string lines;
-  add_changes(lines, before, now);
+  for (size_t i = 0; i < now.size(); ++i) {
+    const uint64_t more = moved(before, now, i);
+    if (more == 0) continue;
+    const Row& row = stats::table()[i];
+    lines +=
+        fmt::format("    {:<42} {:>20} {:>16}  {}\n", row.name(), now[i], fmt::format("+{}", more),
+                    rate_text(static_cast<double>(more) / seconds, row));
+  }
   if (!lines.empty()) text += "  " + what + "\n" + lines;
 }
 
@@ -173,7 +223,8 @@ std::string counters_as_text(std::span<const CountingProcess> processes, bool ze
       add_values(text, "    ", s.engines[e], zeros);
     }
     for (const Snapshot::QueuePair& qp : s.queue_pairs) {
-      text += fmt::format("  queue pair {} (engine {})\n", qpn_text(qp.qpn), qp.engine);
+      text += fmt::format("  queue pair {} (engine {}){}\n", qpn_text(qp.qpn), qp.engine,
+                          peer_text(qp.peer));
       add_values(text, "    ", qp.values, zeros);
       if (qp.last_terminate == 0) continue;
       text += fmt::format("    last Terminate: {}\n", terminate_text(qp.last_terminate));
@@ -182,27 +233,41 @@ std::string counters_as_text(std::span<const CountingProcess> processes, bool ze
   return text;
 }
 
-nlohmann::json counters_as_json(std::span<const CountingProcess> processes, bool zeros) {
+nlohmann::json counters_as_json(std::span<const CountingProcess> processes, bool zeros,
+                                const LookBefore& before) {
   auto list = nlohmann::json::array();
   for (const CountingProcess& p : processes) {
     const Snapshot& s = p.counters;
-    auto engines = nlohmann::json::array();
+    const Snapshot* const was = same_process(before.processes, p);
+    nlohmann::json json = {{"pid", p.pid},
+                           {"program", p.program},
+                           {"started", started_text(s.started_ns)},
+                           {"device", values_json(s.device, zeros)},
+                           {"engines", nlohmann::json::array()},
+                           {"queue_pairs", nlohmann::json::array()}};
+    if (was != nullptr) {
+      json["seconds"] = before.seconds;
+      json["device_per_second"] = rates_json(was->device, s.device, before.seconds);
+    }
     for (size_t e = 0; e < s.engines.size(); ++e) {
-      engines.push_back({{"engine", e}, {"counters", values_json(s.engines[e], zeros)}});
+      nlohmann::json engine = {{"engine", e}, {"counters", values_json(s.engines[e], zeros)}};
+      if (was != nullptr) {
+        engine["per_second"] = rates_json(was->engines[e], s.engines[e], before.seconds);
+      }
+      json["engines"].push_back(std::move(engine));
     }
-    auto pairs = nlohmann::json::array();
     for (const Snapshot::QueuePair& qp : s.queue_pairs) {
-      pairs.push_back({{"qpn", qpn_text(qp.qpn)},
-                       {"engine", qp.engine},
-                       {"last_terminate", terminate_json(qp.last_terminate)},
-                       {"counters", values_json(qp.values, zeros)}});
+      nlohmann::json pair = {{"qpn", qpn_text(qp.qpn)},
+                             {"engine", qp.engine},
+                             {"peer", peer_json(qp.peer)},
+                             {"last_terminate", terminate_json(qp.last_terminate)},
+                             {"counters", values_json(qp.values, zeros)}};
+      if (was != nullptr) {
+        pair["per_second"] = rates_json(values_of(*was, qp.qpn), qp.values, before.seconds);
+      }
+      json["queue_pairs"].push_back(std::move(pair));
     }
-    list.push_back({{"pid", p.pid},
-                    {"program", p.program},
-                    {"started", started_text(s.started_ns)},
-                    {"device", values_json(s.device, zeros)},
-                    {"engines", engines},
-                    {"queue_pairs", pairs}});
+    list.push_back(std::move(json));
   }
   return {{"processes", list}};
 }
@@ -226,26 +291,21 @@ std::string counters_as_prometheus(std::span<const CountingProcess> processes, b
   return text;
 }
 
-std::string changes_as_text(std::span<const CountingProcess> before,
-                            std::span<const CountingProcess> now) {
+std::string changes_as_text(const LookBefore& before, std::span<const CountingProcess> now) {
   std::string text;
   for (const CountingProcess& p : now) {
-    const auto old = std::find_if(before.begin(), before.end(), [&](const CountingProcess& b) {
-      return b.pid == p.pid && b.counters.started_ns == p.counters.started_ns;
-    });
-    if (old == before.end()) continue;
-    const Snapshot& was = old->counters;
+    const Snapshot* const was = same_process(before.processes, p);
+    if (was == nullptr) continue;
     const Snapshot& is = p.counters;
+    const double seconds = before.seconds;
     std::string lines;
-    add_changes(lines, "device", was.device, is.device);
+    add_changes(lines, "device", was->device, is.device, seconds);
     for (size_t e = 0; is.engines.size() > 1 && e < is.engines.size(); ++e) {
-      add_changes(lines, fmt::format("engine {}", e), was.engines[e], is.engines[e]);
+      add_changes(lines, fmt::format("engine {}", e), was->engines[e], is.engines[e], seconds);
     }
     for (const Snapshot::QueuePair& qp : is.queue_pairs) {
-      const auto its = std::find_if(was.queue_pairs.begin(), was.queue_pairs.end(),
-                                    [&](const auto& q) { return q.qpn == qp.qpn; });
-      add_changes(lines, "queue pair " + qpn_text(qp.qpn),
-                  its == was.queue_pairs.end() ? Values{} : Values{its->values}, qp.values);
+      add_changes(lines, "queue pair " + qpn_text(qp.qpn) + peer_text(qp.peer),
+                  values_of(*was, qp.qpn), qp.values, seconds);
     }
     text += heading(p) + lines;
   }
@@ -263,7 +323,8 @@ std::string counters_as_markdown() {
       "meaning from version to version.\n\n"
       "    weft stat                      # all processes of this user; root sees everybody's\n"
       "    weft stat 4711 ib_write_bw     # by number, by name\n"
-      "    weft stat --watch 1            # what moved, each second\n"
+      "    weft stat --watch              # what moved, by how much, and how much a second\n"
+      "    weft stat --watch 10 4711      # the same, each 10 seconds, of one process\n"
       "    weft stat --json --all         # for programs; --all has counters that stand at 0, too\n"
       "    weft stat --prometheus         # text format of Prometheus: `weft_device_NAME_total`, "
       "`weft_engine_...`, `weft_qp_...`\n\n"
@@ -271,7 +332,16 @@ std::string counters_as_markdown() {
       "point stands the kind; for Prometheus it is the\n"
       "label `kind`. What stands below for a queue pair is also known of its engine, and what "
       "stands for an engine also of the device, each as\n"
-      "a sum. A queue pair shows its last Terminate besides.\n\n"
+      "a sum. A queue pair shows its last Terminate besides, and the address and port of its peer "
+      "while it is connected (TCP's port for RC, UDP's for UC; UD has no peer).\n\n"
+      "`--watch` looks again and again, each second unless told otherwise, until the last process "
+      "is gone or a signal comes (status 0). The first look prints all, those after it what moved: "
+      "the value, what came to it, and that divided by the time between the two looks. With "
+      "`--json` each look is a line. In it a process has `seconds`, the time since the look "
+      "before, "
+      "and `device_per_second`; engines and queue pairs have `per_second`. These hold the counters "
+      "that moved, in the unit of the counter a second. `peer` is `{\"address\", \"port\"}` or "
+      "null.\n\n"
       "The numbers are in a memory file of the process (`/memfd:weft-counters` among its "
       "descriptors). Whoever may look into the process as a\n"
       "debugger may read them, also across PID namespaces; nothing is left of them when it ends, "
@@ -280,11 +350,12 @@ std::string counters_as_markdown() {
       "(prctl(2), PR_SET_DUMPABLE); both count all the\n"
       "same. What the numbers of one engine and its queue pairs say was true at one moment.\n";
   for (const Scope scope : {Scope::queue_pair, Scope::engine, Scope::device}) {
-    text += fmt::format("\n## Of a{} {}\n\n| counter | what one more of it means |\n|---|---|\n",
-                        scope == Scope::engine ? "n" : "", name_of(scope));
+    text += fmt::format(
+        "\n## Of a{} {}\n\n| counter | unit | what one more of it means |\n|---|---|---|\n",
+        scope == Scope::engine ? "n" : "", name_of(scope));
     for (const Row& row : stats::table()) {
       if (row.scope != scope) continue;
-      text += fmt::format("| `{}` | {} |\n", row.name(), row.sentence);
+      text += fmt::format("| `{}` | {} | {} |\n", row.name(), row.unit(), row.sentence);
     }
   }
   return text;

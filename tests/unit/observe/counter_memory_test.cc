@@ -56,6 +56,7 @@ TEST(CounterMemory, ShowsWhatIsCounted) {
   m.engine(1).counters.polls.add(7);
   stats::QpBlock& a = m.acquire(0, number(1));
   stats::QpBlock& b = m.acquire(1, number(2));
+  a.peer.set({.address = Gid::from_ipv4(0xc0000207), .port = 18515});
   a.counters.sent(Kind::send, 11);
   b.counters.sent(Kind::send, 13);
   b.terminate({.received = true, .error = wire::term::kMpaCrc});
@@ -72,6 +73,10 @@ TEST(CounterMemory, ShowsWhatIsCounted) {
   EXPECT_EQ(s.queue_pairs[0].engine, 0U);
   EXPECT_EQ(value_of(s.queue_pairs[0].values, "bytes_sent.send"), 11U);
   EXPECT_EQ(s.queue_pairs[0].last_terminate, 0U);
+  ASSERT_TRUE(s.queue_pairs[0].peer);
+  EXPECT_EQ(s.queue_pairs[0].peer->address, Gid::from_ipv4(0xc0000207));
+  EXPECT_EQ(s.queue_pairs[0].peer->port, 18515);
+  EXPECT_FALSE(s.queue_pairs[1].peer);
   EXPECT_EQ(s.queue_pairs[1].engine, 1U);
   EXPECT_EQ(value_of(s.queue_pairs[1].values, "bytes_sent.send"), 13U);
   EXPECT_EQ(stats::LastTerminate::unpack(s.queue_pairs[1].last_terminate).error,
@@ -201,8 +206,8 @@ TEST(CounterMemory, KeepsToTheLimitOnFileSizes) {
     return status;
   };
   EXPECT_EQ(in_child(kPage, false, 0), 0) << "no room for a header: all in memory of its own";
-  // Header, engine, and a page of 19 queue pairs: the others count for their engine.
-  EXPECT_EQ(in_child(3 * kPage, true, 41), 0);
+  // Header, engine, and a page of 17 queue pairs: the others count for their engine.
+  EXPECT_EQ(in_child(3 * kPage, true, 43), 0);
   EXPECT_EQ(in_child(RLIM_INFINITY, true, 0), 0);
 }
 

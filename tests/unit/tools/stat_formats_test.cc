@@ -69,13 +69,23 @@ std::vector<std::string> lines_of(const std::string& text) {
 TEST(StatText, SaysWhatIsNotZero) {
   const std::string text = counters_as_text(std::vector{one()}, false);
   EXPECT_THAT(text, HasSubstr("4711 rping, since 2023-11-14T22:13:20Z, 1 engine, 1 queue pair\n"));
-  EXPECT_TRUE(std::regex_search(text, std::regex("\n +messages_sent\\.write +3\n")));
-  EXPECT_TRUE(std::regex_search(text, std::regex("\n +fpdus_sent +18446744073709551615\n")));
-  EXPECT_TRUE(std::regex_search(text, std::regex("\n +polls +17\n")));
+  EXPECT_TRUE(std::regex_search(text, std::regex("\n +messages_sent\\.write +3 messages\n")));
+  EXPECT_TRUE(std::regex_search(text, std::regex("\n +fpdus_sent +18446744073709551615 FPDUs\n")));
+  EXPECT_TRUE(std::regex_search(text, std::regex("\n +polls +17 times\n")));
   EXPECT_THAT(text, HasSubstr("  queue pair 0x0c0101 (engine 0)\n"));
   EXPECT_THAT(text, HasSubstr("last Terminate: received, MPA: CRC mismatch (2/0/02)\n"));
   EXPECT_THAT(text, Not(HasSubstr("messages_sent.send")));
   EXPECT_THAT(text, Not(HasSubstr("  engine 0\n"))) << "the device says the same";
+}
+
+TEST(StatText, ThePeerOfAConnection) {
+  CountingProcess p = one();
+  p.counters.queue_pairs[0].peer = {.address = Gid::from_ipv4(0xc0000207), .port = 18515};
+  EXPECT_THAT(counters_as_text(std::vector{p}, false),
+              HasSubstr("  queue pair 0x0c0101 (engine 0), peer 192.0.2.7 port 18515\n"));
+  const auto json = counters_as_json(std::vector{p}, false)["processes"][0]["queue_pairs"][0];
+  EXPECT_EQ(json["peer"]["address"], "192.0.2.7");
+  EXPECT_EQ(json["peer"]["port"], 18515);
 }
 
 TEST(StatText, AllHasEachCounter) {
@@ -88,7 +98,7 @@ TEST(StatText, AllHasEachCounter) {
 TEST(StatText, SeveralEngines) {
   const std::string text = counters_as_text(std::vector{one(), with_two_engines()}, false);
   EXPECT_THAT(text, HasSubstr("4712 rping, since 2023-11-14T22:13:20Z, 2 engines, 1 queue pair\n"));
-  EXPECT_TRUE(std::regex_search(text, std::regex("  engine 1\n +polls +5\n")));
+  EXPECT_TRUE(std::regex_search(text, std::regex("  engine 1\n +polls +5 times\n")));
 }
 
 TEST(StatJson, HasTheSame) {
@@ -104,6 +114,8 @@ TEST(StatJson, HasTheSame) {
   const auto& pair = p["queue_pairs"][0];
   EXPECT_EQ(pair["qpn"], "0x0c0101");
   EXPECT_EQ(pair["engine"], 0);
+  EXPECT_TRUE(pair["peer"].is_null());
+  EXPECT_FALSE(pair.contains("per_second"));
   EXPECT_EQ(pair["counters"]["fpdus_sent"], UINT64_MAX);
   EXPECT_EQ(pair["last_terminate"]["received"], true);
   EXPECT_EQ(pair["last_terminate"]["error"], "mpa_crc");
@@ -167,28 +179,69 @@ TEST(StatChanges, WhatMovedAndByHowMuch) {
   now.counters.queue_pairs[0].values = values(Scope::queue_pair, {{"messages_sent.write", 10}});
   now.counters.queue_pairs.push_back(
       {.qpn = 0x0c0102, .values = values(Scope::queue_pair, {{"rnr_sent", 4}})});
-  const std::string text = changes_as_text(std::vector{before}, std::vector{now});
-  EXPECT_TRUE(std::regex_search(text, std::regex("device\n +messages_sent\\.write +10 +\\+7\n")));
-  EXPECT_TRUE(std::regex_search(text, std::regex("0x0c0102\n +rnr_sent +4 +\\+4\n")))
+  now.counters.queue_pairs[0].peer = {.address = Gid::from_ipv4(0xc0000207), .port = 18515};
+  const std::vector was{before};
+  const LookBefore look{.processes = was, .seconds = 2};
+  const std::string text = changes_as_text(look, std::vector{now});
+  EXPECT_TRUE(std::regex_search(
+      text, std::regex("device\n +messages_sent\\.write +10 +\\+7  3\\.5 messages/s\n")))
+      << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("0x0c0102\n +rnr_sent +4 +\\+4  2\\.0 times/s\n")))
       << "a new one began at 0";
   EXPECT_THAT(text, Not(HasSubstr("polls")));
+  EXPECT_THAT(text, HasSubstr("  queue pair 0x0c0101, peer 192.0.2.7 port 18515\n"));
+
+  const auto json = counters_as_json(std::vector{now}, false, look)["processes"][0];
+  EXPECT_EQ(json["seconds"], 2);
+  EXPECT_EQ(json["device_per_second"], (nlohmann::json{{"messages_sent.write", 3.5}}));
+  EXPECT_EQ(json["queue_pairs"][1]["per_second"], (nlohmann::json{{"rnr_sent", 2.0}}));
+}
+
+TEST(StatChanges, BytesASecondHaveAPrefix) {
+  const CountingProcess before = one();
+  CountingProcess now = one();
+  const std::vector was{before};
+  for (const auto& [bytes, rate] :
+       std::map<uint64_t, std::string>{{998, "499.0 B/s"},
+                                       {24'000, "12.0 kB/s"},
+                                       {2'500'000'000, "1.2 GB/s"},
+                                       {5'000'000'000'000, "2500.0 GB/s"}}) {
+    now.counters.device = values(Scope::device, {{"bytes_sent.write", bytes}});
+    EXPECT_THAT(changes_as_text({.processes = was, .seconds = 2}, std::vector{now}),
+                HasSubstr("  " + rate + "\n"));
+  }
+}
+
+// A queue pair that went, and another one that has its number.
+TEST(StatChanges, NothingIsLess) {
+  const CountingProcess before = one();
+  CountingProcess now = one();
+  now.counters.queue_pairs[0].values = values(Scope::queue_pair, {{"messages_sent.write", 1}});
+  const std::vector was{before};
+  EXPECT_TRUE(
+      std::regex_search(changes_as_text({.processes = was, .seconds = 1}, std::vector{now}),
+                        std::regex(" +messages_sent\\.write +1 +\\+1  1\\.0 messages/s\n")));
 }
 
 // Another process may have the number by now, and one that has just come has nothing to compare.
 TEST(StatChanges, OnlyOfTheSameProcess) {
   CountingProcess again = one();
   again.counters.started_ns += 1;
-  EXPECT_EQ(changes_as_text(std::vector{one()}, std::vector{again}), "");
+  const std::vector was{one()};
+  const LookBefore look{.processes = was, .seconds = 1};
+  EXPECT_EQ(changes_as_text(look, std::vector{again}), "");
   EXPECT_EQ(changes_as_text({}, std::vector{one()}), "");
-  EXPECT_EQ(lines_of(changes_as_text(std::vector{one()}, std::vector{one()})).size(), 1U);
+  EXPECT_EQ(lines_of(changes_as_text(look, std::vector{one()})).size(), 1U);
+  EXPECT_FALSE(
+      counters_as_json(std::vector{again}, false, look)["processes"][0].contains("seconds"));
 }
 
 TEST(StatMarkdown, HasEachCounterOnce) {
   const std::vector<std::string> lines = lines_of(counters_as_markdown());
   for (const stats::Row& row : stats::table()) {
-    EXPECT_EQ(
-        std::count(lines.begin(), lines.end(), "| `" + row.name() + "` | " + row.sentence + " |"),
-        1)
+    EXPECT_EQ(std::count(lines.begin(), lines.end(),
+                         "| `" + row.name() + "` | " + row.unit() + " | " + row.sentence + " |"),
+              1)
         << row.name();
   }
 }
