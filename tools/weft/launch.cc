@@ -71,7 +71,8 @@ std::optional<Refusal> check_options(const LaunchPlan& plan, const Environment& 
   for (const auto& [name, value] : all) {
     const std::string objection = config::objection(name, value);
     if (objection.empty()) continue;
-    return Refusal{kStatusOwnFailure, objection + " Correct it, or unset it"};
+    const char* end = objection.ends_with('?') ? "" : ".";
+    return Refusal{kStatusOwnFailure, objection + end + " Correct it, or unset it"};
   }
   return std::nullopt;
 }

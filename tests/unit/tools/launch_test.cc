@@ -114,7 +114,10 @@ TEST_F(PlanTest, OptionsThatDoNotExistAreRefused) {
   ASSERT_FALSE(misspelt.ok());
   EXPECT_EQ(misspelt.error().status, kStatusOwnFailure);
   EXPECT_THAT(misspelt.error().sentence, HasSubstr("did you mean WEFT_CRC?"));
-  EXPECT_FALSE(plan({{"WEFT_CRC=maybe"}, {"/bin/true"}}).ok());
+  EXPECT_THAT(misspelt.error().sentence, HasSubstr("WEFT_CRC? Correct it"));
+  const auto refused = plan({{"WEFT_CRC=maybe"}, {"/bin/true"}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().sentence, HasSubstr("or 0. Correct it"));
   inherited_["WEFT_CRC"] = "maybe";
   EXPECT_FALSE(plan({{}, {"/bin/true"}}).ok());
   EXPECT_TRUE(plan({{"WEFT_CRC=off"}, {"/bin/true"}}).ok())
