@@ -239,14 +239,15 @@ std::vector<OptionInfo> make_table() {
           "may send first."),
       number<&O::private_data, 0, 255>(
           "private_data", "bytes",
-          "Most private data that rdma_connect and rdma_accept take; Linux siw takes 252, and a "
-          "peer that is not weft is given no more in a Reply: the kernel of siw's host would not "
-          "survive it."),
+          "Most private data that rdma_connect and rdma_accept take. Linux siw takes 252; a longer "
+          "Reply would crash the kernel of its host, so a peer that is not weft is never sent more "
+          "than 252."),
       word<&O::peer_check>(
           "peer_check",
-          "What must equal the GID that a QP was told to expect: the peer's address, or, for "
-          "peers behind NAT, the GID that the peer claims. With user a peer on this host also has "
-          "to be of this process's user, of root, or of the user whose port is in its QPN."),
+          "What a peer must show that connects to a QP by number: user and address want the source "
+          "address of the expected GID; gid takes the GID that the peer claims, for peers behind "
+          "NAT. user also wants a peer on this host to be of this process's user, of root, or of "
+          "the user that holds the port in its QPN."),
       number<&O::connect_timeout, 1, 3'600'000>(
           "connect_timeout", "ms", "How long rdma_connect waits for the peer's MPA Reply."),
       number<&O::rnr_wait, 0, 3'600'000>(
@@ -255,70 +256,68 @@ std::vector<OptionInfo> make_table() {
           "the stream is terminated."),
       number<&O::responder_wait, 0, 3'600'000>(
           "responder_wait", "ms",
-          "How long the side that was connected to waits for the first message of a plain iWARP "
-          "peer before its own go out all the same; 0 is for ever, as RFC 5044 has it, and hangs "
-          "programs whose server speaks first to a Linux siw."),
+          "How long the passive side waits for the first message of a plain iWARP peer before it "
+          "sends its own. 0 waits for ever, as RFC 5044 says, and hangs programs whose server "
+          "speaks first to a Linux siw."),
       number<&O::engines, 0, 8>("engines", "",
                                 "Engines of a process; 0 takes one for every 4 CPUs."),
-      number<&O::spin, 0, 100'000>(
-          "spin", "us", "Most time that a blocking wait looks for events before it sleeps."),
+      number<&O::spin, 0, 100'000>("spin", "us",
+                                   "How long a blocking wait looks for events before it sleeps."),
       number<&O::takeover, 1, 1'000'000>(
           "takeover", "us",
-          "Most time after the program's last poll before the helper thread takes over; four "
-          "times that, 4 ms at most, when the program has polled for 50 ms without a pause and few "
-          "datagrams came in but answers."),
+          "Delay before the helper thread takes over from a program that has stopped polling. It "
+          "grows to four times this value, at most 4 ms, while the program polls steadily (for 50 "
+          "ms or more) and receives few datagrams but answers."),
       number<&O::coalesce, 0, 10'000>(
           "coalesce", "us",
-          "How long the helper thread rests between two looks at the sockets while much comes in "
-          "that no thread of the program waits for; 0: never."),
-      word<&O::congestion>(
-          "congestion",
-          "TCP congestion control of weft's streams; auto replaces bbr for peers on this host or "
-          "close by, keep leaves the host's choice."),
+          "How long the helper thread rests between two looks at the sockets while much arrives "
+          "and no thread of the program waits for it. 0: never."),
+      word<&O::congestion>("congestion",
+                           "TCP congestion control of weft's streams. auto replaces bbr for peers "
+                           "on this host or close by, keep leaves the host's choice."),
       word<&O::uc>(
           "uc",
-          "How a UC queue pair that is told its peer's number comes to it: by a handshake, or "
-          "not at all (static), as circuits want it; see docs/uc.md."),
+          "How a UC queue pair that is told its peer's number reaches the peer: by a handshake, or "
+          "without one (static), as senders built in hardware need it; see docs/uc.md."),
       of_queue_pairs(number<&O::uc_port, 0, 65534>(
           "uc_port", "",
           "With WEFT_UC=static: the port of the first 254 queue pairs, numbered from 1; memory "
-          "keys are then 0x100, 0x200 and so on. So a circuit can know them beforehand; who wants "
-          "to forge, too. 0: any.")),
+          "keys are then 0x100, 0x200 and so on. A sender built in hardware can know them "
+          "beforehand, and so can an attacker. 0: any.")),
       word<&O::datagram_crc>("datagram_crc",
-                             "Whether data of UC and UD carry a CRC32C, besides the checksum of "
-                             "UDP; of UC either side "
-                             "turns it on for both."),
-      word<&O::ud_big>(
-          "ud_big",
-          "Whether UD messages may be larger than the MTU, up to 65475 bytes; IP cuts them up."),
+                             "Whether data of UC and UD carry a CRC32C besides the checksum of "
+                             "UDP. For UC either side turns it on for both."),
+      word<&O::ud_big>("ud_big",
+                       "Whether UD messages may be larger than the MTU, up to 65475 bytes; IP then "
+                       "fragments them."),
       real<&O::rate, 1000>(
           "rate", "Gb/s",
-          "Most that a UC or UD queue pair sends, headers of WDP included; 0: as fast as can be."),
+          "Most that a UC or UD queue pair sends, headers of WDP included; 0: no limit."),
       word<&O::counters>("counters",
                          "Whether `weft stat` of the same user may read what this process counts; "
                          "it costs one file descriptor."),
       word<&O::no_hook>(
           "no_hook",
           "Whether weft leaves UCX and Open MPI to look for the kernel's device file "
-          "/dev/infiniband/uverbs0 themselves: without that file UCX then finds no weft0."),
+          "/dev/infiniband/uverbs0 by themselves. Without that file UCX then finds no weft0."),
       text<&O::trace>(
           "trace", "a file name, %p in it is the process's number",
           "The capture file that records what passes over each connection and in datagrams, "
           "for Wireshark; empty records nothing. A name that is taken gets a number."),
       number<&O::trace_snap, 0, 65535>(
           "trace_snap", "bytes",
-          "Most bytes of each MPA frame and of each datagram that the trace keeps; 0 keeps all, in "
-          "segments as the kernel took and gave them."),
+          "Most bytes of each MPA frame and of each datagram that the trace keeps. 0 keeps "
+          "everything, in segments as the kernel took and gave them."),
       number<&O::trace_size, 1, 1'048'576>("trace_size", "MiB",
-                                           "Largest size of a trace; there it ends."),
+                                           "Largest size of a trace; at that size it ends."),
       faults("fault",
-             "What is to go wrong on purpose, such as loss:0.01,delay:1ms,split:0.1,seed:7; empty "
-             "leaves everything as it is."),
+             "Faults on purpose, such as loss:0.01,delay:1ms,split:0.1,seed:7; empty: none. See "
+             "docs/faults.md."),
       text<&O::fault_log>(
           "fault_log", "a file name, %p in it is the process's number",
-          "The file that gets a line for each datagram that WEFT_FAULT loses: which way, the other "
-          "end, bytes, and the first 64 of these; see docs/faults.md."),
-      word<&O::log>("log", "The least important sentences that are written to standard error."),
+          "The file that gets a line for each datagram that WEFT_FAULT loses: direction, other "
+          "end, size, and its first 64 bytes; see docs/faults.md."),
+      word<&O::log>("log", "The least important messages that are written to standard error."),
   };
 }
 
