@@ -5,6 +5,7 @@ import os
 import struct
 import time
 
+from cases_data import knows_direct
 from cases_files import mounted
 from cases_recordings import FORM, SECOND, SMALL, utc, write
 from lofar import ns_of, number_at, rsp
@@ -174,7 +175,8 @@ def rotated(kind, rotate):
         sender = scene.send("tcp", *SMALL, "--recording", recorded(scene, "lane", packets), "--rate", 40)
         early = watch(out, sender)
         sender.end()
-        receiver.end()
+        got = receiver.end()
+        equal(got.get("direct"), knows_direct(f"{scene.folder}/lane") if kind == "blocks" else None, "past the page cache")
         names = sorted(os.listdir(out))
         check(len(names) > 3 and early, f"{names} at the end, {sorted(early)} before")
         for name, data in early.items():

@@ -1,7 +1,9 @@
 """Cases about recordings and captures that are sent again: of LOFAR's lanes as their recorders leave them, compressed too, from a moment on,
 at the pace that the packets had."""
 
+import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -142,6 +144,25 @@ def damaged(scene):
     equal(receiver.end()["streams"][0]["received"], 200, "received")
 
 
+def from_pipe(scene):
+    """A recording may be a pipe; a sender that waits for it ends when it is asked to, and all that came through is sent."""
+    first = number_at(SECOND)
+    packets = {n: rsp(n, **FORM) for n in range(first, first + 100)}
+    pipe = f"{scene.folder}/pipe"
+    os.mkfifo(pipe)
+    path = f"{scene.folder}/blocks"
+    receiver = scene.receive("tcp", *SMALL, "--block", 20, "--file", path, "--once")
+    sender = scene.send("tcp", *SMALL, "--recording", pipe)
+    with open(pipe, "wb") as file:
+        file.write(b"".join(packets.values()))
+        file.flush()
+        receiver.wait_for("blocks", lambda d: d.get("streams") and d["streams"][0]["received"] >= 20)
+        sender.kill(signal.SIGTERM)
+        sent = sender.end()["streams"][0]["sent"]
+    receiver.end()
+    compare(path, [dict(list(packets.items())[:sent])], 20)
+
+
 def refused(scene):
     """Options that go together with no recording."""
     path = write(f"{scene.folder}/lane", rsp(number_at(SECOND), **FORM))
@@ -164,5 +185,6 @@ CASES = {
     "pcap_pace_200": own_pace("pcap", 200),
     "pcap_pace_of_capture": pace_of_capture,
     "recording_damaged": damaged,
+    "recording_from_pipe": from_pipe,
     "recording_refused": refused,
 }

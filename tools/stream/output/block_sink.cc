@@ -81,7 +81,10 @@ class BlockSink final : public ThreadSink {
     start();
   }
   ~BlockSink() override { stop(); }
-  std::optional<bool> direct() const override { return direct_; }
+  std::optional<bool> direct() const override {
+    const std::lock_guard lock{mutex_};
+    return direct_;
+  }
   std::optional<uint64_t> end_before(uint32_t stream) const override {
     const auto found = ends_before_.find(stream);
     return found == ends_before_.end() ? std::nullopt : std::optional{found->second};
@@ -133,6 +136,7 @@ class BlockSink final : public ThreadSink {
     const auto before = files_.empty() ? files_.end() : std::prev(files_.end());
     files_[job.position] =
         std::make_unique<File>(OutputFile{name, options_.overwrite}, job.position, view.time_ns(0));
+    direct_ = files_.rbegin()->second->writer().direct();
     if (before != files_.end() && before->second->settled()) end_file(before);
   }
   void end_file(std::map<uint64_t, std::unique_ptr<File>>::iterator file) {
@@ -174,9 +178,9 @@ class BlockSink final : public ThreadSink {
   const Shape shape_;
   const FileName names_{options_.file};
   std::map<uint32_t, uint64_t> ends_before_;
-  std::optional<bool> direct_;
 
-  std::mutex mutex_;                                 // of what follows
+  mutable std::mutex mutex_;  // of what follows
+  std::optional<bool> direct_;
   std::map<uint64_t, std::unique_ptr<File>> files_;  // by the position of their first block
   uint64_t number_ = 0;
 };

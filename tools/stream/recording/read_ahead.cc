@@ -21,35 +21,25 @@ ReadAhead::~ReadAhead() {
   thread_.join();
 }
 
-// False at the end. What was read before an error is there.
-bool ReadAhead::fill(std::vector<std::byte>& piece, std::string& error) {
-  piece.resize(kPiece);
-  size_t size = 0;
-  bool more = true;
-  try {
-    while (more && size < kPiece) {
-      const size_t n = input_->read(std::span{piece}.subspan(size));
-      more = n > 0;
-      size += n;
-    }
-  } catch (const bench::Failure& failure) {
-    error = failure.what();
-    more = false;
-  }
-  piece.resize(size);
-  return more;
-}
-
+// What comes is handed on at once: the other end of a pipe may wait before it writes more.
 void ReadAhead::work() {
+  std::vector<std::byte> buffer(kPiece);
   bool more = true;
   while (more) {
-    std::vector<std::byte> piece;
+    size_t n = 0;
     std::string error;
-    more = fill(piece, error);
+    try {
+      n = input_->read(buffer);
+    } catch (const bench::Failure& failure) {
+      error = failure.what();
+    }
+    more = n > 0;
+    const auto begin = buffer.begin();
     std::unique_lock lock{mutex_};
-    changed_.wait(lock, [&] { return stopping_ || pieces_.size() < kPieces; });
+    changed_.wait(lock, [&] { return stopping_ || ahead_ < kMostAhead; });
     if (stopping_) return;
-    if (!piece.empty()) pieces_.push_back(std::move(piece));
+    if (more) pieces_.emplace_back(begin, begin + static_cast<ptrdiff_t>(n));
+    ahead_ += n;
     error_ = error;
     ended_ = !more;
     changed_.notify_all();
@@ -71,6 +61,7 @@ size_t ReadAhead::read(std::span<std::byte> to) {
       }
       piece_ = std::move(pieces_.front());
       pieces_.pop_front();
+      ahead_ -= piece_.size();
       at_ = 0;
       changed_.notify_all();
     }

@@ -25,11 +25,10 @@ class ReadAhead {
   size_t read(std::span<std::byte> to);
 
  private:
-  static constexpr size_t kPiece = 1 << 20;
-  static constexpr size_t kPieces = 8;
+  static constexpr size_t kPiece = 256 << 10;
+  static constexpr size_t kMostAhead = 8 << 20;
 
   void work();
-  bool fill(std::vector<std::byte>& piece, std::string& error);
 
   const std::unique_ptr<ByteInput> input_;
   std::vector<std::byte> piece_;  // that is being read out
@@ -38,6 +37,7 @@ class ReadAhead {
   std::mutex mutex_;  // of what follows, up to the blank line
   std::condition_variable changed_;
   std::deque<std::vector<std::byte>> pieces_;
+  size_t ahead_ = 0;  // bytes in them
   bool ended_ = false;
   bool stopping_ = false;
   std::string error_;
