@@ -311,9 +311,11 @@ void Engine::bring_back() {
 
 bool Engine::poll_sockets(Token& token) {
   // One connection alone is busy: its socket is asked without epoll. Others are not kept waiting
-  // for it: as soon as it pauses, and every few polls, all are asked.
+  // for it: as soon as it pauses, and every few polls, all are asked. One whose output waits for
+  // room is asked through epoll: each recv(2) takes the socket's lock, and whose it is decides
+  // which processor sends next (design/20).
   bool moved = false;
-  if (hot_ != nullptr) {
+  if (hot_ != nullptr && !hot_->wants_write_) {
     const bool apart = apart_.load(std::memory_order_relaxed) == hot_;
     const Duration pause = token.now() - hot_moved_;
     const bool all = ++hot_polls_ >= (apart ? kApartPolls : kHotPolls) || pause >= kHotPause;

@@ -280,4 +280,8 @@ void TcpStream::choose_congestion_control() const {
   if (!set_congestion(fd(), "cubic")) (void)set_congestion(fd(), "reno");
 }
 
+void TcpStream::limit_unsent(int bytes) const {
+  set_option(fd(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
+}
+
 }  // namespace weft::port

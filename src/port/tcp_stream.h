@@ -71,6 +71,9 @@ class TcpStream {
   void set_type_of_service(uint8_t tos) const { port::set_type_of_service(fd_, tos); }
   // Leaves bbr where that helps: same host or a round trip under a millisecond (datapath.md 1, R1).
   void choose_congestion_control() const;
+  // From now on send() takes nothing while so many bytes wait in the socket for the peer's window
+  // or the congestion window (TCP_NOTSENT_LOWAT). What is on its way is not counted. design/20.
+  void limit_unsent(int bytes) const;
 
   // What was sent, and the peer's kernel has not acknowledged. Two system calls.
   struct Unacknowledged {

@@ -13,6 +13,9 @@ constexpr Duration kLostPeerMost = 1s;
 // A host that answers nothing, not even TCP. Far longer than retries take on InfiniBand: networks
 // that carry TCP have longer pauses than those that carry no other.
 constexpr Duration kSilentPeer = 30s;
+// Bytes. What waits in the socket for the window leaves on the processor on which acknowledgements
+// come in, beside what this thread sends, and they overtake each other: design/20.
+constexpr int kUnsentMost = 16 * 1024;
 
 }  // namespace
 
@@ -24,6 +27,7 @@ void RcTransport::connect(engine::Token& token, port::TcpStream tcp, rdmap::Stre
   config.rnr_retry = qp_.attributes().rnr_retry;
   config.min_rnr_timer = qp_.attributes().min_rnr_timer;
   tcp.choose_congestion_control();
+  tcp.limit_unsent(kUnsentMost);
   tcp.give_up_after(kSilentPeer);
   config.emss = tcp.emss();
   if (rdmap::fpdu_segment(config) != 0) tcp.keep_calls_apart();

@@ -27,7 +27,10 @@ class Reader final : public Source {
   void on_ready(Token&, bool readable, bool) override {
     if (readable) (void)read();
   }
-  bool try_receive(Token&) override { return read(); }
+  bool try_receive(Token&) override {
+    ++asked;
+    return read();
+  }
   bool tries_receive() const override { return true; }
   void on_deadline(Token&) override {}
   void on_doorbell(Token&) override {}
@@ -41,6 +44,7 @@ class Reader final : public Source {
   }
   const int fd;
   std::atomic<int> got{0};
+  std::atomic<int> asked{0};  // without epoll
 };
 
 // Is the descriptor in any epoll set of this process? As the kernel says, proc(5).
@@ -190,6 +194,32 @@ TEST_F(BusySocket, InterestAndEndAreKept) {
   EXPECT_FALSE(watched(pairs[0].ends[0]));
   pairs[0].write();
   for (int i = 0; i < 1000; ++i) engine->progress();
+}
+
+TEST_F(BusySocket, ItIsNotAskedDirectlyWhileItsOutputWaitsForRoom) {
+  Pair& busy = pairs[0];
+  while (::send(busy.ends[0], "12345678", 8, MSG_DONTWAIT) > 0) {
+  }
+  make_busy();
+  {
+    Hold h = engine->hold();
+    engine->want_write(h.token(), *busy.reader, true);
+  }
+  const auto asked = [&] {
+    const int before = busy.reader->asked;
+    for (int i = 0; i < 1000; ++i) {
+      const int got = busy.reader->got;
+      busy.write();
+      while (busy.reader->got == got) engine->progress();
+    }
+    return busy.reader->asked - before;
+  };
+  EXPECT_EQ(asked(), 0) << "epoll tells of what comes";
+  {
+    Hold h = engine->hold();
+    engine->want_write(h.token(), *busy.reader, false);
+  }
+  EXPECT_GT(asked(), 0);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "port/tcp_stream.h"
 
 #include <gtest/gtest.h>
+#include <linux/tcp.h>
 #include <poll.h>
 #include <sys/mman.h>
 
@@ -20,10 +21,13 @@ using test::pattern;
 
 constexpr Gid kLoopback = Gid::from_ipv4(INADDR_LOOPBACK);
 
+bool ready_within(int fd, short events, int ms) {
+  pollfd p{.fd = fd, .events = events, .revents = 0};
+  return ::poll(&p, 1, ms) == 1;
+}
 // Until the socket is ready for `events`; ten seconds are a failure.
 bool ready(int fd, short events) {
-  pollfd p{.fd = fd, .events = events, .revents = 0};
-  return ::poll(&p, 1, 10'000) == 1;
+  return ready_within(fd, events, 10'000);
 }
 
 struct Connected {
@@ -75,6 +79,33 @@ TEST(TcpStream, BytesGoThroughInOrder) {
   const auto t = c.a.send(pieces);
   EXPECT_EQ(t.bytes, 71'003U);
   EXPECT_EQ(receive_all(c.b, 71'003), test::join({one, two, three}));
+}
+
+// Bytes that the socket takes while the peer reads nothing.
+size_t taken_without_a_reader(const TcpStream& s) {
+  Buffer bytes = pattern(1 << 20, 7);
+  const IoVec all = piece(bytes);
+  size_t taken = 0;
+  // What is on its way to the peer is acknowledged by its kernel, and makes room once more.
+  while (ready_within(s.fd(), POLLOUT, 300)) taken += s.send({&all, 1}).bytes;
+  return taken;
+}
+
+TEST(TcpStream, ALimitOfWhatIsNotSentIsKept) {
+  const Connected free;
+  const Connected limited;
+  constexpr int kLimit = 16 * 1024;
+  limited.a.limit_unsent(kLimit);
+  const size_t before = taken_without_a_reader(free.a);
+  const size_t after = taken_without_a_reader(limited.a);
+  // The peers take the same into their windows; what is beyond them waits in the sender's socket.
+  EXPECT_LT(after, before);
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  ASSERT_EQ(::getsockopt(limited.a.fd(), IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+  constexpr uint32_t kOnePiece = 64 * 1024;  // the limit is looked at before each
+  EXPECT_LT(info.tcpi_notsent_bytes, kLimit + kOnePiece);
+  EXPECT_EQ(receive_all(limited.b, after).size(), after);
 }
 
 TEST(TcpStream, AReceiveScatters) {
