@@ -54,6 +54,7 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
 }
 
 void ConnectionId::start_dial(Token& token) {
+  bound_udp_.reset();
   dial_ = &Dial::start(token, *this,
                        {.from = source_,
                         .any_port = any_port_,

@@ -37,6 +37,7 @@ wdp::Offer ConnectionId::datagram_offer(const engine::DatagramDriver& driver,
 
 void ConnectionId::call(Token& token) {
   bound_.close();  // its datagrams go by the queue pair's own port
+  bound_udp_.reset();
   verbs::UcTransport& uc = *pair_->uc();
   const wdp::Path path{.to = {.address = destination_.gid(), .port = destination_.port()},
                        .from = source_.gid(),

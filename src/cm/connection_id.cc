@@ -9,6 +9,7 @@
 #include "cm/port_taken.h"
 #include "config/options.h"
 #include "device/device.h"
+#include "port/both_ports.h"
 #include "port/udp_bind.h"
 
 namespace weft::cm {
@@ -41,23 +42,39 @@ bool ConnectionId::on_device() const {
   return !d.gids.empty() && device::is_loopback(d.gids.front().gid);
 }
 
+// A number that the kernel chooses is one that UDP has, too: a listener needs both.
 int ConnectionId::bind_socket(const port::Address& at) {
+  if (at.port() == 0) {
+    if (auto both = port::bind_both(at, one_family_); both.ok()) {
+      bound_udp_ = std::move(both->udp);
+      take_bound(at, std::move(both->tcp));
+      return 0;
+    }
+  }
+  return bind_tcp(at);
+}
+
+int ConnectionId::bind_tcp(const port::Address& at) {
   auto bound = port::TcpListener::bind(at, one_family_);
   if (!bound.ok()) {
     if (bound.error().code == EADDRINUSE && at.port() != 0) say_tcp_port_taken(at);
     return bound.error().code;
   }
+  take_bound(at, std::move(*bound));
+  return 0;
+}
+
+void ConnectionId::take_bound(const port::Address& at, port::TcpListener bound) {
   any_port_ = at.port() == 0;  // before `at`, which may be source_ itself, gets one
-  bound_ = std::move(*bound);
+  bound_ = std::move(bound);
   source_ = at;
   source_.set_port(bound_.local().port());
-  return 0;
 }
 
 // As the kernel's rdma_cm does. The dial goes out by this very socket, so that it is no descriptor
 // more. Where none is to be had, of a descriptor or a port, the dial takes what there is then.
 void ConnectionId::take_port(Token&) {
-  (void)bind_socket(source_);
+  (void)bind_tcp(source_);
 }
 
 int ConnectionId::start_listening(Token& token, int backlog) {
@@ -75,20 +92,24 @@ int ConnectionId::start_listening(Token& token, int backlog) {
   listener_ = &Listener::start(token, *this, std::move(bound_));
   // wire.md 9.1: "A PS_TCP listener binds UDP as well, for UC; where that port is taken ... it
   // serves RC alone and says so."
-  auto udp = port::bind_udp(source_, one_family_);
-  if (!udp.ok()) {
-    WEFT_LOG(warn, "rdma_listen: UDP port %u: %s; RC alone is served there, and no UC",
-             source_.port(), udp.error().to_string().c_str());
-    return 0;
+  if (!bound_udp_.valid()) {
+    auto udp = port::bind_udp(source_, one_family_);
+    if (!udp.ok()) {
+      WEFT_LOG(warn, "rdma_listen: UDP port %u: %s; RC alone is served there, and no UC",
+               source_.port(), udp.error().to_string().c_str());
+      return 0;
+    }
+    bound_udp_ = std::move(*udp);
   }
   datagram_listener_ =
-      &DatagramListener::start(token, *this, wire::CtlService::uc, std::move(*udp));
+      &DatagramListener::start(token, *this, wire::CtlService::uc, std::move(bound_udp_));
   return 0;
 }
 
 void ConnectionId::stop(Token& token) {
   set_under_way(false);
   bound_.close();
+  bound_udp_.reset();
   if (listener_ != nullptr) std::exchange(listener_, nullptr)->stop(token);
   if (datagram_listener_ != nullptr) std::exchange(datagram_listener_, nullptr)->stop(token);
   stop_dial(token);

@@ -72,6 +72,8 @@ class ConnectionId final : public BasicId,
   void on_deadline(engine::Token& token) override;
   void on_no_memory(engine::Token& token) override;
 
+  int bind_tcp(const port::Address& at);
+  void take_bound(const port::Address& at, port::TcpListener bound);
   // Active side
   void start_dial(engine::Token& token);
   void stop_dial(engine::Token& token);
@@ -101,6 +103,7 @@ class ConnectionId final : public BasicId,
 
   // Of the home's holder.
   port::TcpListener bound_;  // keeps the port that bind() or resolve_address() promised
+  port::Fd bound_udp_;       // the same number on UDP, where the kernel chose it for bind()
   bool any_port_ = false;    // the program did not choose it
   Dial* dial_ = nullptr;     // none in the pauses between two
   Time refusals_until_;

@@ -1,4 +1,5 @@
 // Ids: addresses, options and what belongs to them, without a connection.
+#include "tests/abi/cm_child.h"
 #include "tests/abi/cm_fixture.h"
 #include "tests/verbs/own_network.h"
 
@@ -92,6 +93,47 @@ TEST(CmPort, ThatASocketOfThisProcessHasIsRefusedWithASentence) {
   EXPECT_EXIT(bind_both(false), testing::ExitedWithCode(0),
               "TCP port [0-9]+ is taken, by a socket of this process .descriptor [0-9]+.");
   EXPECT_EXIT(bind_both(true), testing::ExitedWithCode(0), "UDP port [0-9]+ is taken");
+}
+
+// A listener is found by TCP, for RC, and by UDP, for UC. Another process holds all numbers on UDP
+// but two, and none on TCP: one is left for the device, the other for the listener.
+TEST(CmPort, TheSystemsChoiceIsFreeOnTcpAndUdp) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  constexpr uint16_t kFirst = 40000;
+  constexpr uint16_t kFree = 40028;
+  bool here = true;
+  const auto listen_beside = [] {
+    const Child other([](int ready) {
+      for (uint16_t port = kFirst; port < kFree; ++port) {
+        sockaddr_in at = loopback(port);
+        at.sin_addr.s_addr = htonl(INADDR_ANY);
+        if (bind(socket(AF_INET, SOCK_DGRAM, 0), any_of(at), sizeof at) != 0) _exit(2);
+      }
+      tell(ready);
+    });
+    other.await();
+    const auto check = [](bool good, const char* what) {
+      if (!good) throw std::runtime_error(what);
+    };
+    const OwnedChannel channel{rdma_create_event_channel()};
+    rdma_cm_id* made = nullptr;
+    check(channel != nullptr && rdma_create_id(channel.get(), &made, nullptr, RDMA_PS_TCP) == 0,
+          "no id");
+    const OwnedId id{made};
+    sockaddr_in at = loopback();
+    check(rdma_bind_addr(id.get(), any_of(at)) == 0, "rdma_bind_addr");
+    check(rdma_listen(id.get(), 1) == 0, "rdma_listen");
+    const uint16_t port = ntohs(rdma_get_src_port(id.get()));
+    check(port >= kFree, "a number that another process has on UDP");
+    sockaddr_in same = loopback(port);
+    check(errno_of(bind(socket(AF_INET, SOCK_DGRAM, 0), any_of(same), sizeof same)) == EADDRINUSE,
+          "the listener has no UDP");
+  };
+  EXPECT_EXIT(in_own_network("ip link set lo up && "
+                             "echo 40000 40029 >/proc/sys/net/ipv4/ip_local_port_range",
+                             {{"WEFT_ENGINES", "1"}}, listen_beside),
+              EndsWell{here}, "");
+  if (!here) GTEST_SKIP() << "no network of its own can be made here";
 }
 
 TEST_F(CmId, AnAddressThatOthersReachIsOnTheDevice) {

@@ -13,6 +13,8 @@ Exit status: 0 all good, 1 something failed, 77 nothing could be run (a program 
 """
 
 import argparse
+import contextlib
+import errno
 import os
 import random
 import re
@@ -223,7 +225,33 @@ class Product:
 FINDING = re.compile(r"(?:ERROR|WARNING): \w+Sanitizer:.*|.*: runtime error: .*")
 
 
+def fixed_port_of(words):
+    return next((FIXED_PORTS[name] for name in map(os.path.basename, words) if name in FIXED_PORTS), None)
+
+
+@contextlib.contextmanager
+def alone_at_fixed_port(place, words):
+    """A program whose port is always the same runs once at a time in this host's network, whoever runs tests there. The lock is an
+    abstract address, which belongs to the network and goes with its holder."""
+    port = fixed_port_of(words)
+    if port is None or isinstance(place, Namespaces):
+        yield
+        return
+    with socket.socket(socket.AF_UNIX) as lock:
+        until = time.monotonic() + FIXED_PORT_SECONDS
+        while True:
+            try:
+                lock.bind(f"\0weft-tests-port-{port}")
+                break
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or time.monotonic() > until:
+                    raise Failed(f"port {port} is not to be had alone: {error}") from error
+            time.sleep(0.05)
+        yield
+
+
 FIXED_PORTS = {"udaddy": "7174", "dtest": "15828", "dtestx": "15828"}  # of programs that take none
+FIXED_PORT_SECONDS = 240  # for other runs of tests on this host
 START_SECONDS = 60  # until a server listens
 
 
@@ -273,8 +301,7 @@ class Process:
             while self.members() < servers and self.process.poll() is None and time.monotonic() < until:
                 time.sleep(0.02)
             return
-        fixed = next((FIXED_PORTS[name] for name in map(os.path.basename, words) if name in FIXED_PORTS), None)
-        port = fixed or next((value for name, value in zip(words, words[1:]) if name in ("-p", "-B") and value.isdigit()), None)
+        port = fixed_port_of(words) or next((value for name, value in zip(words, words[1:]) if name in ("-p", "-B") and value.isdigit()), None)
         if port:
             self.listens(int(port), until)
 
@@ -327,7 +354,8 @@ def run_programs(case, place, product, environment, started):
 
 def run_case(case, place, product, environment=()):
     started = []
-    return attempt(case.name, place.name, lambda: run_programs(case, place, product, environment, started), started)
+    with alone_at_fixed_port(place, case.server):
+        return attempt(case.name, place.name, lambda: run_programs(case, place, product, environment, started), started)
 
 
 def run_again_with_trace(name, place, product, run):

@@ -110,6 +110,11 @@ def only_file(folder):
 
 def traced(case, place, product, started):
     """The files of the client, and of each server."""
+    with apps.alone_at_fixed_port(place, case.server):
+        return run_traced(case, place, product, started)
+
+
+def run_traced(case, place, product, started):
     port, folders, processes = str(apps.free_port()), [], []
     for side, program in [*((0, case.server) for _ in range(case.servers)), (1, case.client)]:
         folders.append(product.folder())
