@@ -1,4 +1,5 @@
-// When the first sample of a packet was taken, as far as packets of a format say so.
+// When the first sample of a packet was taken, as far as packets of a format say so: those whose
+// numbers are a clock.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +9,24 @@
 
 namespace weft::stream {
 
-// Whether packets of this shape say it. RSP's do; those of other formats have a number alone.
+// So many packets last so many nanoseconds.
+struct PacketPeriod {
+  int64_t ns = 0;  // 0: nobody knows
+  int64_t packets = 1;
+
+  bool known() const { return ns != 0; }
+  // How long `n` packets last; cut off.
+  int64_t times(int64_t n) const { return n / packets * ns + n % packets * ns / packets; }
+  // The packet that lasts when `passed` ns have passed since the begin of packet 0.
+  int64_t packet_after(int64_t passed) const;
+};
+
+// Whether packets of this shape say it.
 bool tells_time(const Shape& shape);
-// From one packet to the next, in ns: exact, for a slice lasts 5120 or 6400 ns. `clock`: MHz.
-int64_t packet_ns(const Shape& shape, uint32_t clock);
+// From one packet to the next, of those that say it.
+PacketPeriod period_of(const Shape& shape, const Origin& origin);
 // Nanoseconds since 1970 (UTC, without leap seconds) of the first sample of a packet that has a
-// number. Nothing where packets do not tell.
-std::optional<int64_t> sample_time_ns(const Shape& shape, ConstPacket packet);
-// The same of the packet that comes `by` numbers later.
-std::optional<int64_t> sample_time_ns(const Shape& shape, ConstPacket packet, uint64_t by);
+// number, and of the one that comes `by` numbers later. Nothing where packets do not tell.
+std::optional<int64_t> sample_time_ns(const Shape& shape, ConstPacket packet, uint64_t by = 0);
 
 }  // namespace weft::stream

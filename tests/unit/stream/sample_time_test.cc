@@ -33,14 +33,28 @@ TEST(SampleTime, OfSlicesWithinTheirSecond) {
 
 TEST(SampleTime, GoesOnByThePeriodOfPackets) {
   const Shape shape{.slices = 16};
-  EXPECT_EQ(packet_ns(shape, 200), 81'920);
-  EXPECT_EQ(packet_ns(shape, 160), 102'400);
+  EXPECT_EQ(period_of(shape, {.clock = 200}).ns, 81'920);
+  EXPECT_EQ(period_of(shape, {.clock = 160}).ns, 102'400);
   std::vector<std::byte> packet(shape.packet_bytes());
   const uint64_t number = 19'531'250'000'000;
   write_header(shape, 0, number, packet);
   EXPECT_EQ(sample_time_ns(shape, packet), static_cast<int64_t>(number) * 81'920);
   advance(shape, 12'345, packet);
   EXPECT_EQ(sample_time_ns(shape, packet), static_cast<int64_t>(number + 12'345) * 81'920);
+}
+
+TEST(PacketPeriod, IsCutOffAndLosesNothing) {
+  const PacketPeriod third{.ns = 1'000'000'000, .packets = 3};
+  EXPECT_EQ(third.times(1), 333'333'333);
+  EXPECT_EQ(third.times(2), 666'666'666);
+  EXPECT_EQ(third.times(3'000'000'000), 1'000'000'000'000'000'000);
+  EXPECT_EQ(third.packet_after(333'333'332), 0);
+  EXPECT_EQ(third.packet_after(333'333'333), 1);
+  EXPECT_EQ(third.packet_after(666'666'666), 2);
+  EXPECT_EQ(third.packet_after(1'000'000'000), 3);
+  const PacketPeriod whole{.ns = 81'920};
+  EXPECT_EQ(whole.times(12'207), 999'997'440);
+  EXPECT_EQ(whole.packet_after(999'997'439), 12'206);
 }
 
 TEST(SampleTime, IsNotMadeUp) {

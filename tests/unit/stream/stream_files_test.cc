@@ -264,13 +264,15 @@ TEST_F(Files, FilesFollowEachOtherWithoutAGapBySize) {
 TEST_F(Files, ByTimeTheyBeginAtItsMultiples) {
   shape_.slices = 255;  // a block is 10.4448 ms
   const uint64_t first =
-      static_cast<uint64_t>(1'600'000'000'000'000'000 / packet_ns(shape_, 200)) / kBlock * kBlock;
+      static_cast<uint64_t>(1'600'000'000'000'000'000 / period_of(shape_, {.clock = 200}).ns) /
+      kBlock * kBlock;
   open(Layout::packets, "{time}", {.ns = 30'000'000});
   for (uint64_t i = 0; i < 10; ++i) add(first + i * kBlock);
   files_->finish();
   std::map<int64_t, std::string> expected;  // the first block of each 30 ms
   for (uint64_t i = 0; i < 10; ++i) {
-    const int64_t time = static_cast<int64_t>(first + i * kBlock) * packet_ns(shape_, 200);
+    const int64_t time =
+        static_cast<int64_t>(first + i * kBlock) * period_of(shape_, {.clock = 200}).ns;
     expected.emplace(time / 30'000'000, utc_text(time, 3));
   }
   std::set<std::string> wanted;

@@ -7,6 +7,7 @@
 
 #include "stream/format/field.h"
 #include "stream/packet.h"
+#include "stream/sample_time.h"
 
 namespace weft::stream {
 
@@ -32,6 +33,12 @@ struct FormatRules {
   std::string (*explain)(const Shape&, ConstPacket packet);
   // Of packets that say how large they are; null: all have packet_bytes().
   void (*copy)(const Shape&, ConstPacket from, std::byte* to) = nullptr;
+
+  // When the first sample of a packet that has a number was taken: ns since 1970. Null: packets do
+  // not tell.
+  int64_t (*time_ns)(const Shape&, const std::byte* packet) = nullptr;
+  // From one packet of such a format to the next, of this origin.
+  PacketPeriod (*period)(const Shape&, const Origin&) = nullptr;
 };
 
 extern const FormatRules kRsp;

@@ -157,6 +157,16 @@ std::string why_none(const Shape& shape, ConstPacket packet) {
   return fmt::format("a clock of {} MHz, not {} (--clock)", clock_in(p), shape.clock);
 }
 
+int64_t slice_ns(uint32_t clock) {
+  return static_cast<int64_t>(kSamplesPerSlice) * 1000 / clock;
+}
+int64_t time_ns(const Shape&, const std::byte* p) {
+  return static_cast<int64_t>(slice_in(p)) * slice_ns(clock_in(p));
+}
+PacketPeriod period(const Shape& shape, const Origin& origin) {
+  return {.ns = slice_ns(origin.clock) * shape.slices};
+}
+
 }  // namespace
 
 double station_pace(const Shape& shape) {
@@ -174,6 +184,8 @@ constinit const FormatRules kRsp{.name = "rsp",
                                  .read = read,
                                  .write = write,
                                  .advance = advance,
-                                 .explain = why_none};
+                                 .explain = why_none,
+                                 .time_ns = time_ns,
+                                 .period = period};
 
 }  // namespace weft::stream

@@ -10,8 +10,8 @@ BlockView::BlockView(const Shape& shape, const weft_stream_block& block, const s
   const Header header = read_header(shape_, packet(i));
   origin_ = header.origin;
   if (const auto time = sample_time_ns(shape_, packet(i))) {
-    packet_ns_ = stream::packet_ns(shape_, origin_.clock);
-    time_ns_ = *time - static_cast<int64_t>(i) * packet_ns_;
+    period_ = period_of(shape_, origin_);
+    time_ns_ = *time - period_.times(i);
   }
   if (!start_ns) return;
   while (begin_ < packets() && time_ns(begin_) < *start_ns) ++begin_;

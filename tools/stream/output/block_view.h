@@ -35,9 +35,8 @@ class BlockView {
   uint32_t here() const;
   // When packet `i` was taken: ns since 1970. Of packets that do not tell, when the block was
   // published.
-  int64_t time_ns(uint32_t i) const { return time_ns_ + static_cast<int64_t>(i) * packet_ns_; }
-  // From one packet to the next; 0: nobody knows.
-  int64_t packet_ns() const { return packet_ns_; }
+  int64_t time_ns(uint32_t i) const { return time_ns_ + period_.times(i); }
+  const PacketPeriod& period() const { return period_; }
   // Of the first packet in the block's memory.
   const Origin& origin() const { return origin_; }
   // The receiver found packets of a later block here: none of them counts. Looked at by who has
@@ -52,7 +51,7 @@ class BlockView {
   uint32_t begin_ = 0;
   bool spoilt_ = false;
   int64_t time_ns_ = 0;
-  int64_t packet_ns_ = 0;
+  PacketPeriod period_;
   Origin origin_;
 };
 

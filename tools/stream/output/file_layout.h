@@ -23,11 +23,11 @@ struct FileFacts {
   uint64_t file = 0;           // of this receiver and stream, from 0 on
   uint64_t observation = 0;    // number of the first packet that goes on up to this file
   int64_t observation_ns = 0;  // when it was taken
-  int64_t packet_ns = 0;       // 0: nobody knows
-  uint64_t first = 0;          // number of the file's first packet
-  uint64_t packets = 0;        // in the file, so far
-  uint64_t missing = 0;        // between these
-  uint64_t most_bytes = 0;     // that it may have; 0: any
+  PacketPeriod period;
+  uint64_t first = 0;       // number of the file's first packet
+  uint64_t packets = 0;     // in the file, so far
+  uint64_t missing = 0;     // between these
+  uint64_t most_bytes = 0;  // that it may have; 0: any
 };
 
 class FileLayout {

@@ -53,7 +53,7 @@ void StreamFiles::open(const BlockView& block, uint32_t first) {
   begin_ns_ = block.time_ns(first);
   facts_.stream = block.stream();
   facts_.origin = block.origin();
-  facts_.packet_ns = block.packet_ns();
+  facts_.period = block.period();
   facts_.first = written_ = block.first() + first;
   facts_.packets = facts_.missing = 0;
   if (!observing_) {

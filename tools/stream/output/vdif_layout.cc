@@ -88,12 +88,12 @@ class VdifLayout final : public FileLayout {
     const size_t at = out.size();
     out.resize(at + size);
     const auto passed = static_cast<int64_t>(number - facts.observation);
-    const int64_t time = facts.observation_ns + passed * facts.packet_ns;
+    const int64_t time = facts.observation_ns + facts.period.times(passed);
     const int64_t second = time / kSecond;
     const Epoch epoch = epoch_of(facts.observation_ns / kSecond);
     const auto since = static_cast<uint32_t>(second - epoch.begin);
     // Of those that begin in this second.
-    const auto frame = static_cast<uint32_t>((time - second * kSecond) / facts.packet_ns);
+    const auto frame = static_cast<uint32_t>(facts.period.packet_after(time - second * kSecond));
     const auto channels = static_cast<uint32_t>(std::countr_zero(2 * beamlets));
     const std::array<uint32_t, 8> words{
         (valid ? 0 : 1U << 31) | since, epoch.number << 24 | frame,
