@@ -116,14 +116,13 @@ void add_work_rows(Visitor& t) {
   t.one(&E::helper_turns, "helper_turns", "Of these, times that it took the sockets over");
   t.one(&E::send_calls, "send_calls", "System calls that sent");
   t.one(&E::receive_calls, "receive_calls", "System calls that received");
-  t.one(&E::epoll_wait_calls, "epoll_wait_calls",
-        "System calls of turns that asked epoll for events");
+  t.one(&E::epoll_wait_calls, "epoll_wait_calls", "Calls of epoll_wait(2)");
   t.one(&E::epoll_ctl_calls, "epoll_ctl_calls", "System calls that changed an epoll set");
   t.one(&E::timer_calls, "timer_calls", "System calls that set the timer of the helper thread");
-  t.one(&E::sends_cut, "sends_cut", "Sends of which the socket took a part, or nothing");
+  t.one(&E::sends_cut, "sends_cut", "Sends of which the socket accepted a part only, or nothing");
   t.one(&E::out_of_memory, "out_of_memory",
-        "Times that there was no memory for what had to be done; mostly a connection ended by it");
-  t.one(&E::receives_empty, "receives_empty", "Receives that found nothing");
+        "Times that memory ran out; in most cases a connection ended by it");
+  t.one(&E::receives_empty, "receives_empty", "Receive calls that found nothing");
   t.one(&E::bytes_sent_copied, "bytes_sent_copied",
         "Bytes, headers included, that were copied on their way to TCP");
   t.one(&E::bytes_sent_in_place, "bytes_sent_in_place",
@@ -137,10 +136,10 @@ void add_work_rows(Visitor& t) {
 void add_stream_rows(Visitor& t) {
   using E = EngineCounters;
   constexpr Words kEnds[] = {{"peer_closed", "the peer closed between two FPDUs"},
-                             {"closed", "in good order, by this side"},
-                             {"terminated", "by a Terminate of the peer"},
-                             {"protocol_error", "over what the peer sent"},
-                             {"local_error", "over a work request of this side"},
+                             {"closed", "this side closed in good order"},
+                             {"terminated", "the peer sent a Terminate"},
+                             {"protocol_error", "the peer violated the protocol"},
+                             {"local_error", "a work request of this side failed"},
                              {"lost", "the connection broke"}};
   // Names are those of rdmap::Status; verbs/ checks their number.
   constexpr Words kErrors[] = {{"local_length", "local length error"},
@@ -157,12 +156,13 @@ void add_stream_rows(Visitor& t) {
                                {"general", "general error"}};
   t.one(&E::streams_opened, "streams_opened", "Connections that became RDMAP streams");
   t.family(&E::stream_end, "stream_end", "Streams that ended", kEnds);
-  t.one(&E::kicks, "kicks",
-        "Empty Writes because a plain iWARP peer had not answered (its driver may sleep over the "
-        "first FPDU)");
+  t.one(
+      &E::kicks, "kicks",
+      "Empty RDMA Writes to a plain iWARP peer that had not answered (its driver may overlook the "
+      "first FPDU)");
   t.one(&E::early_arrivals, "early_arrivals",
-        "Messages that had to be kept because they came before their receive, or behind such a "
-        "one");
+        "Messages that weft kept because they came before their receive, or behind such a "
+        "message");
   t.family(&E::refused, "refused", "Streams ended by this side", [](size_t i) {
     const auto why = static_cast<wire::Refusal>(i);
     return Words{wire::counter_name(why), wire::to_string(why)};
@@ -181,7 +181,7 @@ void add_connection_rows(Visitor& t) {
   constexpr Words kPauses[] = {{"half_open", "256 connections had not sent their Request yet"},
                                {"backlog", "1024 requests waited for the program to look at them"},
                                {"no_descriptor", "no file descriptor was left"},
-                               {"no_memory", "there was no memory for a connection"}};
+                               {"no_memory", "no memory for a connection"}};
   constexpr Words kStarts[] = {
       {"bad_key", "the peer does not speak MPA"},
       {"bad_revision", "MPA revision is neither 1 nor 2"},
@@ -194,13 +194,13 @@ void add_connection_rows(Visitor& t) {
       {"reply_unsent", "the connection broke under the Reply"},
       {"no_memory", "there was no memory, and too little of the Request was there to reject it"}};
   constexpr Words kDials[] = {{"nobody_listens", "nobody listens there"},
-                              {"unreachable", "the kernel knows no way, or has no port left"},
+                              {"unreachable", "the kernel has no route, or no port left"},
                               {"timed_out", "no answer in time"},
-                              {"rejected", "the peer's Reply says no"},
+                              {"rejected", "the peer's Reply rejects"},
                               {"no_reply", "the peer closed before its Reply"},
-                              {"bad_reply", "the Reply could not be lived with"},
+                              {"bad_reply", "the Reply was not acceptable"},
                               {"to_itself", "the kernel connected the socket with itself"},
-                              {"no_memory", "there was no memory for it"}};
+                              {"no_memory", "no memory"}};
   constexpr Words kReplies[] = {
       {"bad_key", "the peer does not speak MPA"},
       {"bad_revision", "MPA revision is neither 1 nor 2"},
@@ -211,7 +211,7 @@ void add_connection_rows(Visitor& t) {
   constexpr Words kRejections[] = {{"by_program", "the program called rdma_reject"},
                                    {"channel_gone", "the program destroyed its event channel"},
                                    {"id_gone", "the program destroyed the id"},
-                                   {"no_memory", "there was no memory for it"}};
+                                   {"no_memory", "no memory"}};
   constexpr Words kBringUps[] = {
       {"no_block", "the private data is no WFRC block"},
       {"other_version", "another version of WFRC"},
@@ -221,38 +221,40 @@ void add_connection_rows(Visitor& t) {
       {"duplicate", "a late copy of the Request that connected it; not answered"},
       {"not_your_peer", "the queue pair was told of another peer"},
       {"other_user", "another user of this host called in the peer's place (security.md)"},
-      {"role_conflict", "this side's own connection goes first"},
-      {"parked_too_many", "256 Requests wait for queue pairs to get ready"},
-      {"parked_too_long", "the queue pair did not get ready within 30 s"},
+      {"role_conflict", "this side's own connection takes precedence"},
+      {"parked_too_many", "256 Requests wait for queue pairs that are not ready"},
+      {"parked_too_long", "the queue pair was not ready within 30 s"},
       {"qp_left", "the queue pair was reset or destroyed"},
-      {"no_memory", "there was no memory for it"}};
-  constexpr Words kAnswers[] = {{"other", "yes without a WFRC block, or no without a known reason"},
-                                {"not_ready", "the queue pair is not ready"},
-                                {"no_such_qp", "there is no such queue pair"},
-                                {"not_your_peer", "it was told of another peer"},
-                                {"role_conflict", "the other side's own connection goes first"},
-                                {"bad_parameters", "it did not understand"},
-                                {"qp_in_error", "the queue pair is in error or connected"}};
-  t.one(&E::connections_accepted, "connections_accepted", "TCP connections taken in");
-  t.family(&E::accept_paused, "accept_paused", "Times that peers had to wait in the kernel's queue",
-           kPauses);
+      {"no_memory", "no memory"}};
+  constexpr Words kAnswers[] = {
+      {"other", "accepted without a WFRC block, or rejected without a known reason"},
+      {"not_ready", "the queue pair is not ready"},
+      {"no_such_qp", "there is no such queue pair"},
+      {"not_your_peer", "it was told of another peer"},
+      {"role_conflict", "the peer's own connection takes precedence"},
+      {"bad_parameters", "it did not understand"},
+      {"qp_in_error", "the queue pair is in error or connected"}};
+  t.one(&E::connections_accepted, "connections_accepted", "TCP connections accepted");
+  t.family(&E::accept_paused, "accept_paused",
+           "Times that callers had to wait in the kernel's queue", kPauses);
   t.family(&E::start_refused, "start_refused", "Connections closed without a Reply", kStarts);
   constexpr Words kSilent[] = {{"connecting", "while TCP or the MPA start-up made it"},
                                {"stream", "RC, with data on its way"},
                                {"datagrams", "UC"}};
-  t.one(&E::dials, "dials", "TCP connections begun");
-  t.one(&E::dials_connected, "dials_connected", "Of these, with a Reply that says yes");
+  t.one(&E::dials, "dials", "Connection attempts over TCP");
+  t.one(&E::dials_connected, "dials_connected", "Of these, those whose Reply accepts");
   t.one(&E::dials_without_extension, "dials_without_extension",
-        "Dials again without weft's extension, because no Reply came");
-  t.one(&E::dials_with_revision_1, "dials_with_revision_1", "Dials again with MPA revision 1");
-  t.family(&E::dial_failed, "dial_failed", "Dials that came to nothing", kDials);
-  t.family(&E::reply_refused, "reply_refused", "Replies that could not be lived with", kReplies);
+        "Attempts repeated without weft's extension, because no Reply came");
+  t.one(&E::dials_with_revision_1, "dials_with_revision_1",
+        "Attempts repeated with MPA revision 1");
+  t.family(&E::dial_failed, "dial_failed", "Connection attempts over TCP that failed", kDials);
+  t.family(&E::reply_refused, "reply_refused", "Replies that were not acceptable", kReplies);
   t.family(&E::cm_rejected, "cm_rejected", "Requests for an rdma_cm listener that were rejected",
            kRejections);
   t.family(&E::bring_up_refused, "bring_up_refused",
            "Requests for a queue pair by its number that were refused", kBringUps);
   t.family(&E::bring_up_answer, "bring_up_answer",
-           "Answers of the other side that put off a bring-up by number", kAnswers);
+           "Answers of the peer that delay a bring-up by number", kAnswers);
   t.one(&E::bring_ups_given_up, "bring_ups_given_up",
         "Queue pairs that found no connection in time");
   t.family(&E::peer_silent, "peer_silent",
@@ -262,21 +264,23 @@ void add_connection_rows(Visitor& t) {
 void add_datagram_rows(Visitor& t) {
   using E = EngineCounters;
   t.one(&E::datagrams_sent, "datagrams_sent", "Datagrams handed to UDP");
-  t.one(&E::datagrams_received, "datagrams_received", "Datagrams that came");
-  t.one(&E::datagrams_unsent, "datagrams_unsent", "Datagrams refused by the kernel: no route, say");
+  t.one(&E::datagrams_received, "datagrams_received", "Datagrams received");
+  t.one(&E::datagrams_unsent, "datagrams_unsent",
+        "Datagrams that the kernel refused, for instance for want of a route");
   t.one(&E::datagrams_too_big, "datagrams_too_big", "Datagrams larger than the path carries");
   t.one(&E::socket_overruns, "socket_overruns",
-        "Datagrams that found no room in a socket's buffer, as the kernel counts: of a socket, a "
-        "train as one. Those of UC are in datagrams_lost as well, each by itself");
+        "Datagrams that found no room in a socket's buffer, as the kernel counts: a train is one. "
+        "Those of UC are also in datagrams_lost, each by itself");
   t.one(&E::gro_switches, "gro_switches",
-        "Times that UDP_GRO was turned off, datagrams coming one by one, or on, for rows of them");
+        "Times that UDP_GRO was turned off (single datagrams) or on (trains)");
   t.family(&E::datagram_dropped, "datagram_dropped", "Datagrams dropped", [](size_t i) {
     const auto why = static_cast<wire::WdpDrop>(i);
     return Words{wire::counter_name(why), wire::to_string(why)};
   });
-  constexpr Words kCalls[] = {{"other_reason", "the peer gave a reason that has no name"},
-                              {"bad_answer", "the peer's yes could not be lived with"},
-                              {"timed_out", "no answer within 12.7 s"}};
+  constexpr Words kCalls[] = {
+      {"other_reason", "the peer gave an unknown reason"},
+      {"bad_answer", "the peer accepted with parameters that are not acceptable"},
+      {"timed_out", "no answer within 12.7 s"}};
   const auto rejection = [](size_t i) {
     const auto why = static_cast<wire::RejReason>(i + 1);
     return Words{wire::counter_name(why), wire::to_string(why)};
@@ -291,10 +295,11 @@ void add_datagram_rows(Visitor& t) {
   t.one(&E::uc_reads_failed, "uc_reads_failed", "UC: RDMA Reads given up");
   t.one(&E::uc_ranges_repeated, "uc_ranges_repeated",
         "UC: ranges of RDMA Reads that were asked for again");
-  t.one(&E::uc_errors_sent, "uc_errors_sent", "UC: reports to the peer that it may not do that");
-  t.one(&E::uc_errors_received, "uc_errors_received", "UC: such reports of the peer");
+  t.one(&E::uc_errors_sent, "uc_errors_sent",
+        "UC: reports to the peer that a message is not allowed");
+  t.one(&E::uc_errors_received, "uc_errors_received", "UC: such reports from the peer");
   t.one(&E::uc_paths_narrowed, "uc_paths_narrowed",
-        "UC: times that a probe found that the path carries less than its two ends do");
+        "UC: times that a probe found a path narrower than its two ends");
 }
 
 void add_device_rows(Visitor& t) {
@@ -323,8 +328,8 @@ void add_device_rows(Visitor& t) {
       {"reordered_in", "copies of received ones that others might overtake"},
       {"corrupted_out", "copies of sent ones of which bits were flipped"},
       {"corrupted_in", "copies of received ones of which bits were flipped"},
-      {"overflowed_out", "copies of sent ones that were lost, for too many were held back"},
-      {"overflowed_in", "copies of received ones that were lost, for too many were held back"},
+      {"overflowed_out", "copies of sent ones lost because too many were held back"},
+      {"overflowed_in", "copies of received ones lost because too many were held back"},
       {"unsent", "copies that were held back and that the kernel would not send then"},
       {"stream_split", "calls on TCP that moved a part only"},
       {"stream_delayed", "times that TCP was kept waiting"}};
