@@ -41,7 +41,13 @@ extern "C" {
 #define WEFT_STREAM_RECEIVER 0xffffffffu /* `consumer`: the receiver itself, for a moment */
 
 /* What a packet looks like; docs/streams.md has the bytes. */
-enum weft_stream_format { WEFT_STREAM_RSP = 1, WEFT_STREAM_SPEAD = 2, WEFT_STREAM_RAW = 3 };
+enum weft_stream_format {
+  WEFT_STREAM_RSP = 1,
+  WEFT_STREAM_SPEAD = 2,
+  WEFT_STREAM_RAW = 3,
+  WEFT_STREAM_VDIF = 4,
+  WEFT_STREAM_LOFAR2 = 5
+};
 
 /* The first bytes of the file. Constant while the receiver runs, but for `ended`. */
 struct weft_stream_ring {

@@ -65,6 +65,25 @@ def f_engine(stream, i):
     return spead(items, samples(i, size, stream))
 
 
+EPOCH_53 = 9678 * 86_400  # 2026-07-01, in seconds since 2000
+
+
+def vdif(rate, number, thread, payload, *, legacy=False, station=0x4548):
+    """A frame of that number, with two bits a sample in eight channels."""
+    second, frame = divmod(number, rate)
+    size = (16 if legacy else 32) + len(payload)
+    words = [second - EPOCH_53 | legacy << 30, 53 << 24 | frame, 3 << 24 | size // 8, 1 << 26 | thread << 16 | station]
+    return struct.pack("<4I", *words) + (b"" if legacy else struct.pack("<4I", 0xacabfeed, 1, 2, 3)) + payload
+
+
+def lofar2(number, station, first_beamlet, payload):
+    """Four blocks of 20 beamlets."""
+    return struct.pack(">BBIHHBIHHBHHQ", 98, 5, 654321, station, 0x1234, 0x56, 0, 1024, first_beamlet, 4, 20, 5120, 4 * number) + payload
+
+
+FRAME_FIRST = (EPOCH_53 + 77) * 40 + 7  # of 40 a second: some seconds pass
+LOFAR2_FIRST = 84_000_000_000_000
+
 KINDS = {
     "rsp_16_bit": of_rsp(),
     "rsp_8_bit": of_rsp(bits=8, beamlets=122),
@@ -84,6 +103,15 @@ KINDS = {
         ("--format", "spead", "--payload", 600, "--number", "1:16"), 1, 1,
         lambda stream, i: spead([(1, 16 * (400 + i) + 5), (2, 600), (3, 0), (4, 600), (0x1000, 0, False)], samples(i, 600)),
         lambda i: 400 + i, lambda packet: made_up(packet, 15, 600)),
+    "vdif": Kind(("--format", "vdif", "--payload", 1000, "--frames-per-second", 40), 2, 2,
+                 lambda stream, i: vdif(40, FRAME_FIRST + i, 5, samples(i, 1000, stream)), lambda i: FRAME_FIRST + i),
+    # All threads at one port, with headers of 16 bytes, behind VTP's sequence number, which counts them together.
+    "vdif_threads": Kind(
+        ("--format", "vdif", "--payload", 1000, "--frames-per-second", 40, "--legacy", "--vtp", "--stream-number", "thread"), 3, 1,
+        lambda stream, i: struct.pack("<Q", 3 * i + stream) + vdif(40, FRAME_FIRST + i, stream, samples(i, 1000, stream), legacy=True),
+        lambda i: FRAME_FIRST + i),
+    "lofar2": Kind(("--format", "lofar2", "--beamlets", 20), 2, 2,
+                   lambda stream, i: lofar2(LOFAR2_FIRST + i, 2001, 20 * stream, samples(i, 320, stream)), lambda i: LOFAR2_FIRST + i),
     # A counter of samples above a word of other things, and the board in that word; one port for both boards.
     "raw_places": Kind(
         ("--format", "raw", "--payload", 900, "--header-bytes", 24, "--number", "8:8:be:16:256", "--stream-number", "3:1"), 2, 1,

@@ -30,13 +30,16 @@
 
 namespace weft::stream {
 
-NLOHMANN_JSON_SERIALIZE_ENUM(Format,
-                             {{Format::rsp, "rsp"}, {Format::spead, "spead"}, {Format::raw, "raw"}})
+NLOHMANN_JSON_SERIALIZE_ENUM(Format, {{Format::rsp, "rsp"},
+                                      {Format::spead, "spead"},
+                                      {Format::raw, "raw"},
+                                      {Format::vdif, "vdif"},
+                                      {Format::lofar2, "lofar2"}})
 NLOHMANN_JSON_SERIALIZE_ENUM(ByteOrder, {{ByteOrder::big, "be"}, {ByteOrder::little, "le"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Place, at, bytes, order, shift, step, bits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Shape, format, beamlets, slices, bits, payload,
                                                 heap_packets, clock, header, number, stream_number,
-                                                address_bits, items)
+                                                address_bits, items, frames_per_second, legacy, vtp)
 
 enum class Transport : uint8_t { tcp, udp, rc, uc };
 NLOHMANN_JSON_SERIALIZE_ENUM(Transport, {{Transport::tcp, "tcp"},

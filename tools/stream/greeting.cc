@@ -40,7 +40,7 @@ std::vector<uint64_t> Sender::wished_numbers() {
     } else if (clock_.paced()) {
       wish = std::max(s.next, due_before(s, now));
     } else if (!s.begun) {
-      wish = station_number(options_.outlet.shape, wall_ns());
+      wish = options_.outlet.shape.number_at(wall_ns());
     }
     wishes.push_back(wish);
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bench/failure.h"
@@ -22,6 +23,10 @@ const FormatRules& rules_of(Format format) {
       return kSpead;
     case Format::raw:
       break;
+    case Format::vdif:
+      return kVdif;
+    case Format::lofar2:
+      return kLofar2;
   }
   return kRaw;
 }
@@ -47,6 +52,11 @@ void Shape::check() const {
 
 double Shape::packets_per_second() const {
   return rules_of(format).packets_per_second(*this);
+}
+
+uint64_t Shape::number_at(int64_t ns) const {
+  const double s = static_cast<double>(ns) * 1e-9 - static_cast<double>(rules_of(format).begins_s);
+  return static_cast<uint64_t>(std::max(s, 0.0) * packets_per_second());
 }
 
 bool Shape::takes(const Shape& sent) const {

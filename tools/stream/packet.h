@@ -18,9 +18,11 @@ using Packet = std::span<std::byte>;
 using ConstPacket = std::span<const std::byte>;
 
 enum class Format : uint8_t {
-  rsp = 1,    // LOFAR's Remote Station Processing boards
-  spead = 2,  // each packet a part of a heap
-  raw = 3,    // a header of any kind that has a counter
+  rsp = 1,     // LOFAR's Remote Station Processing boards
+  spead = 2,   // each packet a part of a heap
+  raw = 3,     // a header of any kind that has a counter
+  vdif = 4,    // frames of VLBI
+  lofar2 = 5,  // LOFAR 2.0's Station Digital Processor
 };
 const char* name_of(Format format);
 
@@ -38,30 +40,35 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 // "OFFSET:BYTES[:ORDER[:SHIFT[:STEP[:BITS]]]]", as 0:8:be:16:1, or of SPEAD "ITEM[:STEP]", as
-// 0x1600:4096. Throws bench::Failure.
+// 0x1600:4096, or of VDIF "thread". Throws bench::Failure.
 Place place_of(Format format, const std::string& text);
 
 // The shape of a stream's packets, the same on both sides.
 struct Shape {
   Format format = Format::rsp;
-  // RSP: beamlets x slices x 2 polarisations x (real, imaginary) of so many bits.
+  // RSP and LOFAR 2.0: beamlets x slices x 2 polarisations x (real, imaginary) of so many bits.
   uint32_t beamlets = 61;
   uint32_t slices = 16;
   uint32_t bits = 16;
-  // RSP: MHz of the station's sample clock, 160 or 200; 0: each packet says it.
+  // The same: MHz of the station's sample clock, 160 or 200; 0: each packet says it.
   uint32_t clock = 0;
-  // SPEAD and raw.
+  // SPEAD, raw and VDIF.
   uint32_t payload = 8192;
   uint32_t heap_packets = 1;  // SPEAD: packets of a heap
   // Raw: bytes before the payload; 0: as many as the numbers need.
   uint32_t header = 0;
   // Raw: the packet's number; untold: the first 8 bytes. SPEAD: the heap's; untold: its counter.
   Place number;
-  // Raw and SPEAD: which of the receiver's streams it is of; untold: each stream has a port.
+  // Raw, SPEAD and, told in any way, VDIF's thread: which of the receiver's streams it is of;
+  // untold: each stream has a port.
   Place stream_number;
   // SPEAD: bits of an item's value, 40 or 48, and items that a packet has at most.
   uint32_t address_bits = 48;
   uint32_t items = 15;
+  // VDIF: frames of a stream in a second; headers of 16 bytes; VTP's sequence number before each.
+  uint32_t frames_per_second = 0;
+  bool legacy = false;
+  bool vtp = false;
 
   uint32_t header_bytes() const;
   uint32_t payload_bytes() const;
@@ -70,6 +77,8 @@ struct Shape {
   void check() const;
   // Packets a second of a stream, as its instrument sends it.
   double packets_per_second() const;
+  // The number of the packet that is due at this time, in ns since 1970.
+  uint64_t number_at(int64_t ns) const;
   // Whether packets say which stream they are of, so that one port serves all.
   bool names_streams() const { return stream_number.told(); }
   // Whether a receiver that asks for this shape takes what a sender of that one sends.

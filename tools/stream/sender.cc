@@ -35,10 +35,6 @@ int64_t wall_ns() {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
-uint64_t station_number(const Shape& shape, int64_t ns) {
-  return static_cast<uint64_t>(static_cast<double>(ns) * 1e-9 * shape.packets_per_second());
-}
-
 Sender::Sender(const SenderOptions& options)
     : options_(options),
       report_(options.report),
@@ -52,7 +48,7 @@ Sender::Sender(const SenderOptions& options)
   const int64_t wall = wall_ns();
   const int64_t midnight = wall / kDayNs * kDayNs;
   clock_ = PacketClock{options_.packets_per_second, bench::now_ns() - (wall - midnight),
-                       station_number(options_.outlet.shape, midnight)};
+                       options_.outlet.shape.number_at(midnight)};
   if (own_numbers_) options_.outlet.group = 1;
   if (options_.own_pace && source_->has_own_times()) own_pace_.emplace(streams_.size());
   if (options_.outlet.transport == Transport::uc && options_.outlet.group == 1 && !own_numbers_) {

@@ -32,8 +32,6 @@ struct SenderOptions {
 inline constexpr int kAnswerMs = 15'000;  // for the receiver's words
 // The wall clock.
 int64_t wall_ns();
-// What a station's packet of that time would be.
-uint64_t station_number(const Shape& shape, int64_t ns);
 
 class Sender {
  public:

@@ -7,26 +7,33 @@ namespace weft::stream {
 namespace {
 
 const std::map<std::string, Format> kFormats{
-    {"rsp", Format::rsp}, {"spead", Format::spead}, {"raw", Format::raw}};
+    {"rsp", Format::rsp},   {"spead", Format::spead},   {"raw", Format::raw},
+    {"vdif", Format::vdif}, {"lofar2", Format::lofar2},
+};
 
 }  // namespace
 
 ShapeOptions::ShapeOptions(CLI::App& command, Shape& shape) : shape_(shape) {
-  command.add_option("--format", shape.format, "What packets look like: rsp, spead or raw")
+  command
+      .add_option("--format", shape.format,
+                  "What packets look like: rsp, spead, raw, vdif or lofar2")
       ->transform(cli::one_of(kFormats))
       ->default_str("rsp");
-  command.add_option("--beamlets", shape.beamlets, "RSP: beamlets of a packet")
-      ->capture_default_str();
-  command.add_option("--slices", shape.slices, "RSP: time slices of a packet")
-      ->capture_default_str();
-  command.add_option("--bits", shape.bits, "RSP: of a sample's real part, 4, 8 or 16")
-      ->capture_default_str();
+  beamlets_ = command.add_option("--beamlets", shape.beamlets,
+                                 "RSP and LOFAR 2.0: beamlets of a packet; without: 61, and of "
+                                 "LOFAR 2.0 488");
+  slices_ = command.add_option("--slices", shape.slices,
+                               "RSP and LOFAR 2.0: time slices of a packet; without: 16 and 4");
+  bits_ = command.add_option("--bits", shape.bits,
+                             "RSP, LOFAR 2.0: of a sample's real part, 4, 8 or 16; without: 16 and "
+                             "8. VDIF: what a sender writes");
   command
       .add_option("--clock", shape.clock,
-                  "RSP: MHz of the station's clock, 160 or 200; without: each packet says it, and "
+                  "RSP and LOFAR 2.0: MHz of the station's clock, 160 or 200; without: each packet "
+                  "says it, and "
                   "what is sent without a capture has 200")
       ->type_name("MHZ");
-  command.add_option("--payload", shape.payload, "SPEAD and raw: bytes behind the header")
+  command.add_option("--payload", shape.payload, "SPEAD, raw and VDIF: bytes behind the header")
       ->capture_default_str();
   command.add_option("--heap-packets", shape.heap_packets, "SPEAD: packets of a heap")
       ->capture_default_str();
@@ -37,6 +44,9 @@ ShapeOptions::ShapeOptions(CLI::App& command, Shape& shape) : shape_(shape) {
   command
       .add_option("--address-bits", shape.address_bits, "SPEAD: bits of an item's value, 40 or 48")
       ->capture_default_str();
+  command.add_option("--frames-per-second", shape.frames_per_second, "VDIF: of a stream");
+  command.add_flag("--legacy", shape.legacy, "VDIF: headers have 16 bytes, not 32");
+  command.add_flag("--vtp", shape.vtp, "VDIF: VTP's sequence number is before each frame");
   command
       .add_option("--header-bytes", shape.header,
                   "raw: bytes of the header; without: as many as the numbers need")
@@ -49,12 +59,18 @@ ShapeOptions::ShapeOptions(CLI::App& command, Shape& shape) : shape_(shape) {
       ->type_name("PLACE");
   command
       .add_option("--stream-number", stream_number_,
-                  "raw and SPEAD: where the header has the stream's number, as --number; all "
-                  "streams come to one port")
+                  "raw and SPEAD: where the header has the stream's number, as --number; VDIF: "
+                  "thread. All streams come to one port")
       ->type_name("PLACE");
 }
 
 void ShapeOptions::complete() {
+  if (shape_.format == Format::lofar2) {
+    // What its stations send.
+    if (beamlets_->count() == 0) shape_.beamlets = 488;
+    if (slices_->count() == 0) shape_.slices = 4;
+    if (bits_->count() == 0) shape_.bits = 8;
+  }
   try {
     if (!number_.empty()) shape_.number = place_of(shape_.format, number_);
     if (!stream_number_.empty()) shape_.stream_number = place_of(shape_.format, stream_number_);

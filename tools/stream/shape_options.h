@@ -18,6 +18,9 @@ class ShapeOptions {
 
  private:
   Shape& shape_;
+  CLI::Option* beamlets_;
+  CLI::Option* slices_;
+  CLI::Option* bits_;
   std::string number_;
   std::string stream_number_;
 };

@@ -31,7 +31,7 @@ TEST(Field, IsReadAndWrittenInItsOrderAndItsBits) {
 class Formats : public ::testing::TestWithParam<Format> {};
 
 TEST_P(Formats, TablesHaveEachBitOnceAndInsideTheHeader) {
-  const Shape shape{.format = GetParam()};
+  const Shape shape{.format = GetParam(), .frames_per_second = 25'600, .vtp = true};
   std::set<std::string_view> names;
   std::vector<std::byte> taken(shape.header_bytes());
   for (const Field& field : rules_of(GetParam()).fields(shape)) {
@@ -44,14 +44,16 @@ TEST_P(Formats, TablesHaveEachBitOnceAndInsideTheHeader) {
 }
 
 TEST_P(Formats, HeadersAreToldByName) {
-  const Shape shape{.format = GetParam()};
+  const Shape shape{.format = GetParam(), .frames_per_second = 25'600, .vtp = true};
   std::vector<std::byte> packet(shape.packet_bytes());
   write_header(shape, 3, 77, packet);
   EXPECT_EQ(fields_of(shape, packet).size(), rules_of(GetParam()).fields(shape).size());
   EXPECT_TRUE(fields_of(shape, {}).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Formats, ::testing::Values(Format::rsp, Format::spead, Format::raw),
+INSTANTIATE_TEST_SUITE_P(All, Formats,
+                         ::testing::Values(Format::rsp, Format::spead, Format::raw, Format::vdif,
+                                           Format::lofar2),
                          [](const auto& its) { return name_of(its.param); });
 
 }  // namespace

@@ -412,6 +412,118 @@ TEST(RawPacket, RefusesPlacesThatNoHeaderHas) {
       (Place{.at = 4, .bytes = 3, .order = ByteOrder::little, .shift = 2, .step = 5, .bits = 7}));
 }
 
+constexpr Shape kFrames{
+    .format = Format::vdif, .bits = 2, .payload = 8000, .frames_per_second = 25'600};
+// 2026-07-01T00:00:10, frame 3: 9678 days and 10 seconds after 2000 began.
+constexpr uint64_t kInJuly = uint64_t{9678ULL * 86'400 + 10} * 25'600 + 3;
+
+// Words of 4 bytes, little-endian: second, epoch and frame, length / 8, bits - 1 and thread and
+// station.
+TEST(VdifPacket, Bytes) {
+  const std::vector<uint8_t> expected{10, 0, 0, 0, 3, 0, 0, 53, 0xec, 3, 0, 0, 1, 0, 5, 4,
+                                      0,  0, 0, 0, 0, 0, 0, 0,  0,    0, 0, 0, 0, 0, 0, 0};
+  EXPECT_NO_THROW(kFrames.check());
+  EXPECT_EQ(kFrames.packet_bytes(), 8032U);
+  EXPECT_EQ(header(kFrames, 5, kInJuly), expected);
+  const Header read = read_header(kFrames, packet_with(kFrames, expected));
+  EXPECT_TRUE(read.is(kInJuly));
+  EXPECT_EQ(read.origin, (Origin{.station = 1, .unit = 5}));
+  EXPECT_EQ(read.stream, std::nullopt);
+  // The number of a moment counts from 2000, too: this was at 1782864010 s since 1970.
+  EXPECT_EQ(kFrames.number_at(1'782'864'010'000'000'000), kInJuly - 3);
+}
+
+TEST(VdifPacket, OfAnyEpochHasTheSameNumber) {
+  auto bytes = header(kFrames, 5, kInJuly);
+  // Since January, 181 days before.
+  const uint32_t second = 181 * 86'400 + 10;
+  for (unsigned i = 0; i < 4; ++i) bytes[i] = static_cast<uint8_t>(second >> (8 * i));
+  bytes[7] = 52;
+  auto packet = packet_with(kFrames, bytes);
+  EXPECT_EQ(number_of(kFrames, packet), kInJuly);
+  // One that is made later keeps its epoch: 25599 frames later is the last but one of the next
+  // second.
+  advance(kFrames, 25'599, packet);
+  EXPECT_EQ(number_of(kFrames, packet), kInJuly + 25'599);
+  EXPECT_EQ(packet[7], std::byte{52});
+  EXPECT_EQ(packet[4], std::byte{2});
+}
+
+TEST(VdifPacket, LegacyAndBehindVtp) {
+  Shape shape = kFrames;
+  shape.legacy = true;
+  shape.vtp = true;
+  shape.stream_number = place_of(Format::vdif, "thread");
+  EXPECT_EQ(shape.packet_bytes(), 8U + 16 + 8000);
+  const auto made = header(shape, 9, kInJuly);
+  // A frame of 1002 x 8 bytes.
+  EXPECT_EQ(std::vector<uint8_t>(made.begin() + 8, made.end()),
+            (std::vector<uint8_t>{10, 0, 0, 0x40, 3, 0, 0, 53, 0xea, 3, 0, 0, 1, 0, 9, 4}));
+  uint64_t sequence = 0;
+  for (unsigned i = 0; i < 8; ++i) sequence |= uint64_t{made[i]} << (8 * i);
+  EXPECT_EQ(sequence, kInJuly);
+  const Header read = read_header(shape, packet_with(shape, made));
+  EXPECT_TRUE(read.is(kInJuly));
+  EXPECT_EQ(read.stream, 9U);
+}
+
+TEST(VdifPacket, OfAnotherKindIsNone) {
+  const auto with = [](size_t at, uint8_t value) {
+    auto bytes = header(kFrames, 5, kInJuly);
+    bytes[at] = value;
+    return packet_with(kFrames, bytes);
+  };
+  EXPECT_EQ(read_header(kFrames, with(3, 0x40)).verdict, Verdict::wrong_shape);
+  EXPECT_EQ(explain(kFrames, with(3, 0x40)), "a header of 16 bytes (--legacy)");
+  EXPECT_EQ(explain(kFrames, with(8, 0xea)), "a frame of 8016 bytes, not 8032 (--payload, --vtp)");
+  // Frame 25603 of 25600.
+  auto late = header(kFrames, 5, kInJuly);
+  late[5] = 100;
+  EXPECT_EQ(read_header(kFrames, packet_with(kFrames, late)).verdict, Verdict::no_time);
+  EXPECT_EQ(explain(kFrames, packet_with(kFrames, late)),
+            "frame 25603 of a second of 25600 (--frames-per-second)");
+  // Samples that are not valid.
+  EXPECT_EQ(read_header(kFrames, with(3, 0x80)).verdict, Verdict::flagged);
+  EXPECT_TRUE(read_header(kFrames, with(3, 0x80)).is(kInJuly));
+  EXPECT_THROW((Shape{.format = Format::vdif}.check()), bench::Failure);
+  EXPECT_THROW((Shape{.format = Format::vdif, .payload = 8001, .frames_per_second = 1}.check()),
+               bench::Failure);
+  EXPECT_THROW(place_of(Format::vdif, "0:8"), bench::Failure);
+  EXPECT_THROW(place_of(Format::rsp, "0:8"), bench::Failure);
+}
+
+constexpr Shape kLofar2Shape{.format = Format::lofar2, .beamlets = 488, .slices = 4, .bits = 8};
+
+// All fields big-endian; a block is 5120 ns.
+TEST(Lofar2Packet, Bytes) {
+  const std::vector<uint8_t> expected{'b', 5, 0, 0, 0, 0,    0,    4,    0, 0, 0, 0, 0, 0, 0, 0,
+                                      0,   0, 0, 4, 1, 0xe8, 0x14, 0x00, 0, 1, 2, 3, 4, 5, 6, 8};
+  EXPECT_NO_THROW(kLofar2Shape.check());
+  EXPECT_EQ(kLofar2Shape.packet_bytes(), 32U + 7808);
+  EXPECT_EQ(header(kLofar2Shape, 3, 0x0001020304050608 / 4), expected);
+  auto bytes = expected;
+  bytes[31] = 11;  // a packet may begin with any block
+  bytes[18] = 12;  // its first beamlet
+  const Header read = read_header(kLofar2Shape, packet_with(kLofar2Shape, bytes));
+  EXPECT_TRUE(read.is(0x0001020304050608 / 4));
+  EXPECT_EQ(read.origin, (Origin{.station = 4, .unit = 12, .clock = 200}));
+}
+
+TEST(Lofar2Packet, OfAnotherKindIsNone) {
+  const auto said = [](size_t at, uint8_t value, uint32_t clock = 0) {
+    Shape shape = kLofar2Shape;
+    shape.clock = clock;
+    auto bytes = header(kLofar2Shape, 0, 77);
+    bytes[at] = value;
+    EXPECT_FALSE(number_of(shape, packet_with(shape, bytes)));
+    return explain(shape, packet_with(shape, bytes));
+  };
+  EXPECT_EQ(said(0, 'S'), "the marker 0x53, not 0x62");
+  EXPECT_EQ(said(19, 3), "3 blocks, not 4 (--slices)");
+  EXPECT_EQ(said(21, 0), "256 beamlets, not 488 (--beamlets)");
+  EXPECT_EQ(said(22, 0x19, 200), "slices of 6400 ns, not of a clock of 200 MHz (--clock)");
+}
+
 TEST(Shape, RefusesWhatNoPacketHas) {
   EXPECT_NO_THROW(Shape{}.check());
   EXPECT_THROW((Shape{.bits = 12}.check()), bench::Failure);
@@ -426,8 +538,11 @@ TEST(Shape, RefusesWhatNoPacketHas) {
 TEST(Packets, AreMadeLaterOnes) {
   for (const Shape& shape :
        {Shape{}, Shape{.format = Format::spead, .payload = 64, .heap_packets = 4},
-        Shape{.format = Format::raw, .payload = 16}}) {
+        Shape{.format = Format::raw, .payload = 16},
+        Shape{.format = Format::vdif, .payload = 16, .frames_per_second = 25'600, .vtp = true},
+        kLofar2Shape}) {
     for (const uint64_t by : {4ULL, 12'208ULL, 1'000'000ULL}) {
+      // Of VDIF: in 2024.
       const uint64_t number = 19'531'250'000'003;
       std::vector<std::byte> packet(shape.packet_bytes(), std::byte{0x5a});
       std::vector<std::byte> later = packet;

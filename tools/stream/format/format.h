@@ -15,6 +15,8 @@ struct FormatRules {
   const char* name;
   // What Origin::unit is of this format; null: it tells none.
   const char* unit;
+  // When packet 0 was due, in seconds since 1970.
+  int64_t begins_s = 0;
   // The table: fields that have the same place in every packet of a shape.
   std::vector<Field> (*fields)(const Shape&);
 
@@ -44,6 +46,8 @@ struct FormatRules {
 extern const FormatRules kRsp;
 extern const FormatRules kSpead;
 extern const FormatRules kRaw;
+extern const FormatRules kVdif;
+extern const FormatRules kLofar2;
 
 const FormatRules& rules_of(Format format);
 

@@ -66,16 +66,27 @@ std::optional<Place> item(const std::vector<std::string_view>& parts) {
   return Place{.at = static_cast<uint32_t>(*name), .bytes = kItemBytes, .step = *step};
 }
 
+[[noreturn]] void refuse(const std::string& text, const char* what_it_is) {
+  throw bench::Failure{fmt::format("'{}' is not {}", text, what_it_is)};
+}
+
 }  // namespace
 
 Place place_of(Format format, const std::string& text) {
-  const auto parts = parts_of(text);
-  const auto place = format == Format::spead ? item(parts) : place_in_header(parts);
-  if (place) return *place;
-  throw bench::Failure{fmt::format(
-      "'{}' is not {}", text,
-      format == Format::spead ? "ITEM[:STEP], as 0x1600:4096"
-                              : "OFFSET:BYTES[:be|le[:SHIFT[:STEP[:BITS]]]], as 0:8:be:16:1")};
+  switch (format) {
+    case Format::raw:
+      if (const auto place = place_in_header(parts_of(text))) return *place;
+      refuse(text, "OFFSET:BYTES[:be|le[:SHIFT[:STEP[:BITS]]]], as 0:8:be:16:1");
+    case Format::spead:
+      if (const auto place = item(parts_of(text))) return *place;
+      refuse(text, "ITEM[:STEP], as 0x1600:4096");
+    case Format::vdif:
+      // Where VDIF has it.
+      if (text == "thread") return {.at = 0, .bytes = 4};
+      refuse(text, "thread");
+    default:
+      throw bench::Failure{"packets of this format have their numbers in one place"};
+  }
 }
 
 }  // namespace weft::stream
