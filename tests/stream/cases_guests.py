@@ -116,8 +116,8 @@ def other_settings(scene):
     receiver = scene.receive("udp", "--streams", 2, "--once")
     for transport, words, sentence in (("tcp", (), "the receiver has --transport udp, the sender --transport tcp"),
                                        ("udp", ("--bits", 8, "--beamlets", 122), "the receiver has --beamlets 61 --bits 16, the sender --beamlets 122 --bits 8"),
-                                       ("udp", ("--header-bytes", 16, "--number", "2:6"),
-                                        "the receiver has --header-bytes 0 no --number, the sender --header-bytes 16 --number 2:6:be:0:1:0"),
+                                       ("udp", ("--format", "raw", "--header-bytes", 16, "--number", "2:6"),
+                                        "the receiver has --format rsp --header-bytes 0 no --number, the sender --format raw --header-bytes 16 --number 2:6:be"),
                                        ("udp", ("--streams", 3), "the receiver has --streams 2, and the sender has a stream 2")):
         sender = scene.send(transport, *words)
         sender.end(status=1)

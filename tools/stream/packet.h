@@ -42,6 +42,7 @@ struct Place {
 // "OFFSET:BYTES[:ORDER[:SHIFT[:STEP[:BITS]]]]", as 0:8:be:16:1, or of SPEAD "ITEM[:STEP]", as
 // 0x1600:4096, or of VDIF "thread". Throws bench::Failure.
 Place place_of(Format format, const std::string& text);
+std::string text_of(Format format, const Place& place);
 
 // The shape of a stream's packets, the same on both sides.
 struct Shape {

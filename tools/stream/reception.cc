@@ -26,17 +26,16 @@ uint64_t wish_of(const nlohmann::json& number) {
   return wish;
 }
 
-// What a shape has, as the option that says so: "--bits 8", "--number 0:8:be:16:1:0".
-std::string option_of(const std::string& name, const nlohmann::json& value) {
+// What a shape has, as the option that says so: "--bits 8", "--number 0:8:be:16:1".
+std::string option_of(Format format, const std::string& name, const nlohmann::json& value) {
   std::string option = "--" + (name == "header" ? "header-bytes" : name);
   std::replace(option.begin(), option.end(), '_', '-');
   if (value.is_string()) return option + " " + value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? option : "no " + option;
   if (!value.is_object()) return option + " " + value.dump();
   const Place place = value;
   if (!place.told()) return "no " + option;
-  return fmt::format("{} {}:{}:{}:{}:{}:{}", option, place.at, place.bytes,
-                     nlohmann::json(place.order).get<std::string>(), place.shift, place.step,
-                     place.bits);
+  return option + " " + text_of(format, place);
 }
 
 // Where two shapes differ, as options of either side: "--bits 8", "--bits 16".
@@ -47,7 +46,7 @@ std::pair<std::string, std::string> different_options(const Shape& ours, const S
       if (other.at(name) == value) continue;
       // 0: each packet says its clock.
       if (name == "clock" && (value == 0 || other.at(name) == 0)) continue;
-      text += (text.empty() ? "" : " ") + option_of(name, value);
+      text += (text.empty() ? "" : " ") + option_of(one.at("format"), name, value);
     }
     return text;
   };

@@ -334,6 +334,14 @@ TEST(SpeadPacket, OfAnotherKindIsNone) {
   }
 }
 
+TEST(Places, AreToldAsTheyAreGiven) {
+  for (const char* const text : {"0:8:be", "2:6:le", "0:8:be:16:1", "8:4:le:2:16:20"}) {
+    EXPECT_EQ(text_of(Format::raw, place_of(Format::raw, text)), text);
+  }
+  EXPECT_EQ(text_of(Format::spead, place_of(Format::spead, "0x1600:4096")), "0x1600:4096");
+  EXPECT_EQ(text_of(Format::vdif, place_of(Format::vdif, "thread")), "thread");
+}
+
 TEST(SpeadPacket, RefusesItemsThatNoPacketHas) {
   for (const char* const text : {"", "x", "0x", "1:", "1:2:3", "0x1600:-1", "99999999"}) {
     EXPECT_THROW(place_of(Format::spead, text), bench::Failure) << text;

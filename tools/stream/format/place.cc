@@ -89,4 +89,16 @@ Place place_of(Format format, const std::string& text) {
   }
 }
 
+std::string text_of(Format format, const Place& place) {
+  if (format == Format::vdif) return "thread";
+  if (format == Format::spead) return fmt::format("{:#x}:{}", place.at, place.step);
+  std::string text = fmt::format("{}:{}:{}", place.at, place.bytes,
+                                 place.order == ByteOrder::little ? "le" : "be");
+  if (place.shift != 0 || place.step != 1 || place.bits != 0) {
+    text += fmt::format(":{}:{}", place.shift, place.step);
+  }
+  if (place.bits != 0) text += fmt::format(":{}", place.bits);
+  return text;
+}
+
 }  // namespace weft::stream
