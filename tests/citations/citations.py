@@ -40,6 +40,7 @@ RFC = re.compile(rf"\bRFC[ -]?(\d{{3,5}})(?:(?:,)? sections ({NUMBER}(?:(?:, and
                  rf"|(?:,)? section {LIST}| ({DOTTED}(?:(?:, and |, | and | to ){DOTTED})*)"
                  rf"|(?:,)?(?: appendix)? ([A-Z]\.\d+))")
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+MOST_OF_A_NOTE = 6000  # bytes: two pages
 # In two parts, so that this file does not find itself.
 ELSEWHERE = re.compile(r"(?<![\w/-])(wire|abi|datapath|mpi|sdp|design|interop)" r"\.md\b(\W{1,3}(?:section |part )?\d)?")
 OWN = re.compile(rf"(?<![\w/])(?<!RFC \d{{4}} )sections? {LIST}|\(({DOTTED})(?:, {DOTTED})*[);]")
@@ -121,6 +122,8 @@ class Checker:
         if number in self.notes:
             self.error(f"docs/design/{path.name}:1", f"there are two notes with the number {number}")
         titles = self.notes[number] = set()
+        if path.stat().st_size > MOST_OF_A_NOTE:
+            self.error(f"docs/design/{path.name}:1", f"a note has two pages, {MOST_OF_A_NOTE} bytes, at most; cut it into subjects")
         for m in TITLE.finditer(path.read_text(encoding="utf-8")):
             titles.add((m.group(1) or m.group(2)).strip().rstrip("."))
 

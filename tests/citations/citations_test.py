@@ -66,6 +66,10 @@ class CitationsTest(unittest.TestCase):
         self.dangles('docs/p.md:1: design note 02 has no title "Another"',
                      {"docs/p.md": '[02](design/02-who-listens.md), "Another"\n'})
 
+    def test_a_note_has_two_pages(self):
+        self.dangles("docs/design/04-long.md:1: a note has two pages, 6000 bytes, at most; cut it into subjects",
+                     {"docs/design/04-long.md": "# 04 Long\n" + "Much of it.\n" * 600})
+
     def test_rfcs(self):
         self.dangles("src/c.h:1: RFC 5044 has no section 4.6", {"src/c.h": f"// {RFC} 5044 section 4.6\n"})
         self.dangles("src/c.h:1: RFC 5044 has no section 11", {"src/c.h": f"// {RFC} 5044 sections 4 and 11\n"})
