@@ -139,6 +139,34 @@ def layout(kind, transport):
     return case
 
 
+def frames(transport):
+    """VDIF in, behind VTP's numbers, and VDIF out: frames as they came, and invalid ones for those that did not."""
+    def case(scene):
+        def frame(n):
+            second, count = divmod(n, 1000)
+            header = struct.pack("<8I", second, 40 << 24 | count, 1 << 29 | 3 << 24 | (32 + 512) // 8, 1 << 26 | 77 << 16 | 0x4566, n & 0xFFFFFF, n * 7 & 0xFFFF, 0, 9)
+            return header + bytes((n * 37 + i * 11 + (i >> 8)) & 255 for i in range(512))
+        first = 12_345_000 - 150
+        numbers = [n for n in range(first, first + 400) if n not in (first + 3, first + 149, first + 150, first + 151)]
+        lane_ = write(f"{scene.folder}/lane", b"".join(n.to_bytes(8, "little") + frame(n) for n in numbers))
+        words = ("--format", "vdif", "--payload", 512, "--bits", 2, "--frames-per-second", 1000, "--vtp")
+        receiver = scene.receive(transport, *words, "--block", BLOCK, "--as", "vdif", "--file", f"{scene.folder}/out.vdif", "--once")
+        sent = scene.send(transport, *words, "--recording", lane_).end()
+        check(sent["sending_s"] >= 0.399 * 0.999, f"400 frames, 1000 a second, left within {sent['sending_s']} s")
+        equal(receiver.end()["streams"][0]["received"], len(numbers), "received")
+        data = read(f"{scene.folder}/out.vdif")
+        equal(len(data), 400 * 544, "bytes")
+        for n in range(first, first + 400):
+            got = data[(n - first) * 544:][:544]
+            if n in numbers:
+                check(got == frame(n), f"frame {n}")
+                continue
+            second, count = divmod(n, 1000)
+            equal(struct.unpack_from("<4I", got), (1 << 31 | second, 40 << 24 | count, 1 << 29 | 3 << 24 | 544 // 8, 1 << 26 | 77 << 16 | 0x4566), f"header of {n}")
+            check(not any(got[32:]), f"data of {n}")
+    return case
+
+
 def again(scene):
     """What was received as a recording can be sent as one."""
     packets = lane(0)
@@ -310,6 +338,7 @@ def disk_full(scene):
 CASES = {
     **{f"output_dada_{t}": layout("dada", t) for t in ("udp", "tcp", "rc", "uc")},
     **{f"output_{kind}_{t}": layout(kind, t) for kind in ("packets", "guppi", "vdif") for t in ("tcp", "uc")},
+    **{f"output_vdif_of_vdif_{t}": frames(t) for t in ("tcp", "uc")},
     "output_again": again,
     "rotate_dada_size": rotated("dada", "250kB"),
     "rotate_dada_time": rotated("dada", "0.03s"),

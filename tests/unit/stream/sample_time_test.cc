@@ -57,6 +57,23 @@ TEST(PacketPeriod, IsCutOffAndLosesNothing) {
   EXPECT_EQ(whole.packet_after(999'997'439), 12'206);
 }
 
+TEST(SampleTime, OfVdifAndLofar2) {
+  const Shape vdif{.format = Format::vdif, .payload = 64, .frames_per_second = 24'000};
+  std::vector<std::byte> frame(vdif.packet_bytes());
+  const uint64_t second = 650'000'000;  // since 2000
+  write_header(vdif, 0, second * 24'000 + 7, frame);
+  const int64_t begin = (946'684'800 + int64_t{second}) * kSecond;
+  EXPECT_EQ(sample_time_ns(vdif, frame), begin + 291'666);
+  EXPECT_EQ(sample_time_ns(vdif, frame, 24'000), begin + 291'666 + kSecond);
+
+  const Shape lofar2{.format = Format::lofar2, .beamlets = 488, .slices = 4, .bits = 8};
+  std::vector<std::byte> packet(lofar2.packet_bytes());
+  const uint64_t number = 78'125'000'000'000;
+  write_header(lofar2, 0, number, packet);
+  EXPECT_EQ(sample_time_ns(lofar2, packet), static_cast<int64_t>(number) * 4 * 5120);
+  EXPECT_EQ(sample_time_ns(lofar2, packet, 3), static_cast<int64_t>(number + 3) * 4 * 5120);
+}
+
 TEST(SampleTime, IsNotMadeUp) {
   const Shape rsp_shape;
   EXPECT_EQ(sample_time_ns(rsp_shape, rsp(rsp_shape, 0xffffffff, 0, 200)), std::nullopt);

@@ -478,11 +478,74 @@ TEST_F(Files, VdifIsAFrameForEachPacketAndSaysWhichAreMissing) {
   }
 }
 
+// Of frames that are VDIF already, with VTP's number before them or without.
+TEST_F(Files, VdifOfVdifIsTheFramesThatCameAndMarksThoseThatDidNot) {
+  for (const bool vtp : {false, true}) {
+    shape_ = {
+        .format = Format::vdif, .bits = 2, .payload = 64, .frames_per_second = 24'000, .vtp = vtp};
+    const auto frame = [&](uint64_t number) {
+      Bytes p(shape_.packet_bytes());
+      for (size_t i = 0; i < p.size(); ++i) p[i] = static_cast<std::byte>(number * 31 + i * 7);
+      write_header(shape_, 5, number, p);
+      const size_t begin = vtp ? 8 : 0;
+      p[begin + 11] |= std::byte{3};                   // channels
+      p[begin + 17] = static_cast<std::byte>(number);  // extended data of each frame
+      return p;
+    };
+    const std::string name = vtp ? "vtp" : "plain";
+    open(Layout::vdif, name);
+    // The last 4 of a second, and the first ones of the next; without the second and the sixth.
+    const uint64_t first = uint64_t{650'000'000} * 24'000 - 4;
+    weft_stream_block block{};
+    block.number = first / 4;
+    block.packets = 8;
+    ASSERT_EQ(first % 8, 4U);
+    block.number = first / 8;
+    block.packet_bytes = block.slot_bytes = shape_.packet_bytes();
+    block.valid[0] = 0b1101'0000;
+    Bytes data(size_t{16} * block.slot_bytes);
+    for (uint32_t i = 0; i < 16; ++i) {
+      const Bytes p = frame(first - 4 + i);
+      std::memcpy(&data[size_t{i} * block.slot_bytes], p.data(), p.size());
+    }
+    BlockView view{shape_, block, data.data()};
+    files_->add(view);
+    weft_stream_block next = block;
+    ++next.number;
+    next.valid[0] = 0b0000'1101;
+    BlockView next_view{shape_, next, data.data() + size_t{8} * block.slot_bytes};
+    files_->add(next_view);
+    files_->finish();
+    const Bytes file = read(name);
+    const size_t size = 32 + 64;
+    ASSERT_EQ(file.size(), 8 * size);
+    for (uint64_t i = 0; i < 8; ++i) {
+      const bool missing = i == 1 || i == 5;
+      Bytes expected = frame(first + i - (missing ? 1 : 0));
+      if (missing) advance(shape_, 1, expected);
+      expected.erase(expected.begin(), expected.begin() + (vtp ? 8 : 0));
+      if (missing) {
+        std::fill(expected.begin() + 32, expected.end(), std::byte{0});
+        expected[3] |= std::byte{0x80};
+      }
+      EXPECT_EQ(Bytes(file.begin() + static_cast<ptrdiff_t>(i * size),
+                      file.begin() + static_cast<ptrdiff_t>((i + 1) * size)),
+                expected)
+          << i;
+      // Word 1: the frame within its second.
+      EXPECT_EQ(static_cast<unsigned>(file[i * size + 4]) |
+                    static_cast<unsigned>(file[i * size + 5]) << 8,
+                i < 4 ? 23'996 + i : i - 4);
+    }
+  }
+}
+
 TEST_F(Files, LayoutsThatNeedToKnowTheSamplesAreForRspAlone) {
   const Shape raw{.format = Format::raw, .payload = 100};
   EXPECT_THROW(make_file_layout(Layout::guppi, raw, {}), bench::Failure);
   EXPECT_THROW(make_file_layout(Layout::vdif, raw, {}), bench::Failure);
   EXPECT_NE(make_file_layout(Layout::packets, raw, {}), nullptr);
+  EXPECT_THROW(make_file_layout(Layout::guppi, {.format = Format::vdif}, {}), bench::Failure);
 }
 
 }  // namespace

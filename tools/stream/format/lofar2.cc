@@ -117,6 +117,15 @@ std::string why_none(const Shape& shape, ConstPacket packet) {
   return fmt::format("the block {}", kSerial.get(p));
 }
 
+// What a header says that a slice lasts, whether or not a station has such a clock.
+int64_t time_ns(const Shape&, const std::byte* p) {
+  return static_cast<int64_t>(kSerial.get(p) * kPeriod.get(p));
+}
+PacketPeriod period(const Shape& shape, const Origin& origin) {
+  if (origin.clock == 0) return {};
+  return {.ns = static_cast<int64_t>(period_ns(origin.clock) * shape.slices)};
+}
+
 }  // namespace
 
 constinit const FormatRules kLofar2{.name = "lofar2",
@@ -129,6 +138,8 @@ constinit const FormatRules kLofar2{.name = "lofar2",
                                     .read = read,
                                     .write = write,
                                     .advance = advance,
-                                    .explain = why_none};
+                                    .explain = why_none,
+                                    .time_ns = time_ns,
+                                    .period = period};
 
 }  // namespace weft::stream

@@ -42,6 +42,8 @@ constexpr uint32_t kLengthUnit = 8;  // bytes
 constexpr uint32_t kThreads = 1024;
 constexpr uint32_t kOurStation = 1;
 
+constexpr int64_t kBegins = 946'684'800;  // the first epoch: seconds since 1970
+constexpr int64_t kSecondNs = 1'000'000'000;
 // Seconds from the first epoch to each.
 constexpr auto kEpochs = [] {
   using namespace std::chrono;
@@ -155,11 +157,21 @@ std::string why_none(const Shape& shape, ConstPacket packet) {
                      shape.frames_per_second);
 }
 
+int64_t time_ns(const Shape& shape, const std::byte* p) {
+  const std::byte* const frame = p + bytes_before_frame(shape);
+  const auto second = static_cast<int64_t>(kEpochs[kEpoch.get(frame)] + kSecond.get(frame));
+  return (kBegins + second) * kSecondNs +
+         static_cast<int64_t>(kFrame.get(frame)) * kSecondNs / shape.frames_per_second;
+}
+PacketPeriod period(const Shape& shape, const Origin&) {
+  return {.ns = kSecondNs, .packets = shape.frames_per_second};
+}
+
 }  // namespace
 
 constinit const FormatRules kVdif{.name = "vdif",
                                   .unit = "thread",
-                                  .begins_s = 946'684'800,
+                                  .begins_s = kBegins,
                                   .fields = fields,
                                   .header_bytes = header_bytes,
                                   .payload_bytes = payload_bytes,
@@ -168,6 +180,8 @@ constinit const FormatRules kVdif{.name = "vdif",
                                   .read = read,
                                   .write = write,
                                   .advance = advance,
-                                  .explain = why_none};
+                                  .explain = why_none,
+                                  .time_ns = time_ns,
+                                  .period = period};
 
 }  // namespace weft::stream

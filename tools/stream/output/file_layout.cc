@@ -8,8 +8,9 @@ namespace weft::stream {
 
 std::unique_ptr<FileLayout> make_file_layout(Layout layout, const Shape& shape,
                                              const HeaderFile& header) {
-  const bool needs_samples = layout == Layout::guppi || layout == Layout::vdif;
-  if (needs_samples && shape.format != Format::rsp) {
+  const bool knows_samples = shape.format == Format::rsp;
+  if ((layout == Layout::guppi && !knows_samples) ||
+      (layout == Layout::vdif && !knows_samples && shape.format != Format::vdif)) {
     throw bench::Failure{fmt::format(
         "--as {} has to know the order of the samples, which packets of --format {} do not tell",
         layout == Layout::guppi ? "guppi" : "vdif", name_of(shape.format))};
@@ -20,7 +21,7 @@ std::unique_ptr<FileLayout> make_file_layout(Layout layout, const Shape& shape,
     case Layout::guppi:
       return make_guppi_layout(header);
     case Layout::vdif:
-      return make_vdif_layout();
+      return make_vdif_layout(shape);
     default:
       return make_packets_layout();
   }

@@ -64,7 +64,7 @@ std::unique_ptr<FileLayout> make_file_layout(Layout layout, const Shape& shape,
 std::unique_ptr<FileLayout> make_packets_layout();
 std::unique_ptr<FileLayout> make_dada_layout(const HeaderFile& header);
 std::unique_ptr<FileLayout> make_guppi_layout(const HeaderFile& header);
-std::unique_ptr<FileLayout> make_vdif_layout();
+std::unique_ptr<FileLayout> make_vdif_layout(const Shape& shape);
 
 // --- samples of RSP's packets: of each beamlet, of each slice, one of both polarisations
 // Bytes of such a sample.

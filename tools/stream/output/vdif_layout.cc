@@ -1,6 +1,6 @@
-// VDIF (release 1.1.1): a frame for each packet. Beamlets are channels, two each, for X and Y; VDIF
-// has a power of two of them, and those behind the last beamlet are nought. Packets that are
-// missing are frames that say they are invalid.
+// VDIF (release 1.1.1): a frame for each packet. Of RSP's packets beamlets are channels, two each,
+// for X and Y; VDIF has a power of two of them, and those behind the last beamlet are nought.
+// Packets that are missing are frames that say they are invalid.
 #include <array>
 #include <bit>
 #include <chrono>
@@ -110,9 +110,53 @@ class VdifLayout final : public FileLayout {
   }
 };
 
+// Frames that are VDIF already: as they came, without what VTP has before them. One that is missing
+// has the header of the last one that came, with its own time.
+class FramesLayout final : public FileLayout {
+ public:
+  void add(const FileFacts& facts, const BlockView& block, uint32_t from, uint32_t to,
+           Bytes& out) override {
+    for (uint32_t i = from; i < to; ++i) {
+      const uint64_t number = block.first() + i;
+      if (!block.has(i)) {
+        add_missing(facts, number, 1, out);
+        continue;
+      }
+      const ConstPacket packet = block.packet(i);
+      const ConstPacket frame = packet.subspan(before_frame(facts.shape));
+      out.insert(out.end(), frame.begin(), frame.end());
+      last_.assign(packet.begin(), packet.begin() + facts.shape.header_bytes());
+      last_number_ = number;
+    }
+  }
+  void add_missing(const FileFacts& facts, uint64_t number, uint64_t packets, Bytes& out) override {
+    const size_t before = before_frame(facts.shape);
+    for (uint64_t i = 0; i < packets; ++i, ++number) {
+      // None came, where the file's first block turned out to be damaged.
+      if (last_.empty()) {
+        last_.resize(facts.shape.header_bytes());
+        write_header(facts.shape, facts.stream, number, last_);
+        last_number_ = number;
+      }
+      Bytes header = last_;
+      if (number > last_number_) advance(facts.shape, number - last_number_, header);
+      header[before + 3] |= std::byte{0x80};  // the highest bit of the first word: invalid
+      out.insert(out.end(), header.begin() + static_cast<ptrdiff_t>(before), header.end());
+      out.resize(out.size() + facts.shape.payload_bytes());
+    }
+  }
+
+ private:
+  static size_t before_frame(const Shape& shape) { return shape.vtp ? 8 : 0; }
+
+  Bytes last_;  // header
+  uint64_t last_number_ = 0;
+};
+
 }  // namespace
 
-std::unique_ptr<FileLayout> make_vdif_layout() {
+std::unique_ptr<FileLayout> make_vdif_layout(const Shape& shape) {
+  if (shape.format == Format::vdif) return std::make_unique<FramesLayout>();
   return std::make_unique<VdifLayout>();
 }
 
