@@ -208,4 +208,71 @@ def spead_control(scene):
           "counters")
 
 
-CASES = {f"format_{name}": format_of(kind) for name, kind in KINDS.items()} | {"format_spead_control": spead_control}
+def to_group(source, group, port, packet):
+    """A datagram by the loopback's interface, from one of its addresses."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind((source, 0))
+        s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
+        s.sendto(packet, (group, port))
+
+
+def counter(stream, i):
+    return raw(struct.pack(">Q", 3000 + i), 600, stream, i)
+
+
+def multicast(scene):
+    """A group for each stream, all at one port; datagrams of others that this machine has joined, or to another group, are nobody's."""
+    kind = Kind(("--format", "raw", "--payload", 600), 2, 2, counter, lambda i: 3000 + i)
+    port = free_ports(1)
+    groups = [f"239.{port >> 8}.{port & 255}.{stream + 1}" for stream in range(3)]
+    receiver, path = receive(scene, kind, "udp", "--udp-port", port, "--group", f"{groups[0]}+1")
+    for stream, packet in packets_of(kind):
+        to_group("127.0.0.1", groups[stream], port, packet)
+        to_group("127.0.0.1", groups[2], port, packet)
+    compare(kind, receiver.end(), path)
+
+
+def multicast_source(scene):
+    """A group of one source: what comes from another one does not come."""
+    kind = Kind(("--format", "raw", "--payload", 600), 1, 1, counter, lambda i: 3000 + i)
+    port = free_ports(1)
+    group = f"232.{port >> 8}.{port & 255}.1"
+    receiver, path = receive(scene, kind, "udp", "--udp-port", port, "--group", f"{group}@127.0.0.2")
+    for _, packet in packets_of(kind):
+        to_group("127.0.0.3", group, port, counter(7, 5))
+        to_group("127.0.0.2", group, port, packet)
+    compare(kind, receiver.end(), path)
+
+
+def multicast_both(scene):
+    """weft's sender sends to the groups that the receiver tells it, or, knowing nothing of weft's, to one that it is told."""
+    words = ("--format", "raw", "--payload", 600)
+    for groups in ("239.77.1.1", "239.77.1.1+2"):
+        receiver = scene.receive("udp", *words, "--streams", 3, "--group", groups, "--once")
+        sent = scene.send("udp", *words, "--streams", 3, "--packets", 200, "--rate", 5).end()
+        got = receiver.end()
+        equal((total(sent, "sent"), total(got, "received"), total(got, "missing")), (600, 600, 0), f"sent, received, missing over {groups}")
+    port = free_ports(1)
+    receiver = scene.receive("udp", *words, "--udp-port", port, "--group", "239.77.1.1", "--once")
+    scene.start([f"{scene.build}/bin/weft", "stream", "send", "--plain-udp", f"239.77.1.1:{port}", "--bind", "127.0.0.1", "--ttl", 0,
+                 *words, "--packets", 200, "--rate", 5]).end()
+    got = receiver.end()
+    equal((total(got, "received"), total(got, "missing")), (200, 0), "received, missing of plain UDP")
+
+
+def multicast_refused(scene):
+    """Groups that nobody can join say so."""
+    for words, why in ((("--group", "192.0.2.1"), "224.0.0.0 to 239.255.255.255"), (("--group", "239.1.1.1+2", "--streams", 2), "3 groups for 2 streams"),
+                       (("--group", "239.1.1.1", "--transport", "tcp"), "for --transport udp")):
+        command = scene.start([f"{scene.build}/bin/weft", "stream", "recv", *(() if "tcp" in words else ("--transport", "udp")), *words])
+        command.end(status=2)
+        check(any(why in line for line in command.errors), f"no '{why}' in {command.errors}")
+
+
+CASES = {f"format_{name}": format_of(kind) for name, kind in KINDS.items()} | {
+    "format_spead_control": spead_control,
+    "udp_multicast": multicast,
+    "udp_multicast_source": multicast_source,
+    "udp_multicast_both": multicast_both,
+    "multicast_refused": multicast_refused,
+}

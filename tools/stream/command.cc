@@ -194,6 +194,7 @@ int send(SendCommand& c) {
   }
   if (c.first_given->count() > 0) o.first = c.first;
   check_own_address(o.outlet.own_address);
+  o.outlet.interface = o.outlet.own_address;
   complete(o.outlet.library, o.report);
   lead_library(o.outlet.own_address);
   o.report.who = "weft stream send";
@@ -258,7 +259,11 @@ void add_send_command(CLI::App& parent, int& status) {
                    "udp and uc: skip packets that are later than so many milliseconds; 0: never")
       ->capture_default_str();
   command->add_option("--delay", o.delay, "Seconds between being connected and the first packet");
-  command->add_option("--bind", o.outlet.own_address, "Send from this address");
+  command->add_option("--bind", o.outlet.own_address,
+                      "Send from this address, and multicast by its interface");
+  command->add_option("--ttl", o.outlet.hops, "Hops that packets to a multicast group pass")
+      ->check(cli::between(0, 255))
+      ->capture_default_str();
   add_report_options(*command, o.report);
   cli::set_examples(
       *command,
@@ -311,7 +316,26 @@ struct ReceiveCommand {
   ReceiverOptions options;
   std::string start;
   std::vector<std::string> rotation;
+  std::vector<std::string> groups;
 };
+
+// Throws bench::Failure.
+void join_groups(ReceiveCommand& c) {
+  InletOptions& inlet = c.options.inlet;
+  for (const std::string& text : c.groups) {
+    const auto some = groups_of(text);
+    inlet.groups.insert(inlet.groups.end(), some.begin(), some.end());
+  }
+  if (inlet.groups.empty()) return;
+  if (inlet.transport != Transport::udp) throw bench::Failure{"--group is for --transport udp"};
+  const size_t groups = inlet.groups.size();
+  if (!inlet.shape.names_streams() && groups != 1 && groups != c.options.ring.streams) {
+    throw bench::Failure{fmt::format(
+        "--group: {} groups for {} streams; it takes one, or one for each, or any number where "
+        "packets name their stream (--stream-number)",
+        groups, c.options.ring.streams)};
+  }
+}
 
 // What is written, and where.
 void complete_sink(ReceiveCommand& c) {
@@ -374,6 +398,7 @@ int receive(ReceiveCommand& c) {
   complete_sink(c);
   if (!o.inlet.circuits.empty()) expect_circuits(o);
   check_own_address(o.inlet.address);
+  check_usage([&] { join_groups(c); });
   complete(o.inlet.library, o.report);
   lead_library(o.inlet.address);
   o.report.who = "weft stream recv";
@@ -390,7 +415,13 @@ void add_recv_command(CLI::App& parent, int& status) {
   command->add_option("--streams", o.ring.streams, "How many streams")->capture_default_str();
   command->add_option("--port", o.control_port, "Where senders say hello (TCP)")
       ->capture_default_str();
-  command->add_option("--bind", o.inlet.address, "Listen at this address only");
+  command->add_option("--bind", o.inlet.address,
+                      "Listen at this address only, and join groups by its interface");
+  command
+      ->add_option("--group", c->groups,
+                   "udp: join this multicast group, or with +N the N behind it, too; one for all "
+                   "streams, or one each, all at --udp-port")
+      ->type_name("ADDRESS[+N][@SOURCE]");
   command->add_option("--udp-port", o.inlet.udp_port,
                       "udp: the first stream's port, the others behind it; takes senders without "
                       "control, too. With --static: the port for circuits (4348)");
@@ -458,7 +489,13 @@ void add_recv_command(CLI::App& parent, int& status) {
        {"weft stream recv --streams 4 --as dada --file '{time}_{stream}.dada' --rotate 10s "
         "--header sky.hdr",
         "PSRDADA's files, of 10 seconds each"},
-       {"weft stream recv --transport udp --udp-port 4346", "also from senders without control"}},
+       {"weft stream recv --transport udp --udp-port 4346", "also from senders without control"},
+       {"weft stream recv --transport udp --udp-port 7148 --group 239.2.1.150+3 --streams 4 "
+        "--format spead",
+        "MeerKAT's digitisers, a multicast group each"},
+       {"weft stream recv --transport udp --udp-port 50000 --format vdif --vtp "
+        "--frames-per-second 15625",
+        "VDIF of 1 Gb/s"}},
       "SIGINT or SIGTERM ends it within a second, with its report. Exit status: 0, 1 when a file "
       "or a\n"
       "pipe did not take what was received, 2 for wrong usage; 130 or 143 when it had to be cut "

@@ -171,6 +171,7 @@ bool Sender::find_receiver() {
       options_.outlet.address = control.peer_address();
       // Data takes the way of the control connection, whatever the machine's usual route is.
       prefer_address(control.own_address());
+      options_.outlet.interface = control.own_address();
       outlet_ = make_outlet();
       greet(control);
       control_.emplace(std::move(control));

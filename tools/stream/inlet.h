@@ -7,6 +7,7 @@
 
 #include "stream/control.h"
 #include "stream/lane.h"
+#include "stream/multicast.h"
 
 namespace weft::stream {
 
@@ -64,8 +65,11 @@ class Inlet {
 struct InletOptions {
   Transport transport = Transport::uc;
   Shape shape;
-  std::string address;                // to listen at; empty: all
-  uint16_t udp_port = 0;              // of the first stream's socket; 0: any, as the sender is told
+  std::string address;    // to listen at; empty: all
+  uint16_t udp_port = 0;  // of the first stream's socket; 0: any, as the sender is told
+  // UDP: multicast groups to join, by the interface of `address`. As many as there are streams: one
+  // each, all at udp_port; else all of them for every socket.
+  std::vector<Group> groups;
   std::vector<std::string> circuits;  // UC: addresses of senders that are circuits, of each stream;
                                       // empty: senders say hello
   std::string library;                // the libibverbs

@@ -18,6 +18,8 @@ struct OutletOptions {
   std::string library;      // the libibverbs
   std::string own_address;  // to send from; empty: as routes say
   std::string address;      // of the receiver
+  std::string interface;    // multicast leaves by that of this address; empty: as routes say
+  int hops = 1;             // that multicast passes
 };
 
 // All functions throw bench::Failure; one that has thrown is of no more use. Streams are counted

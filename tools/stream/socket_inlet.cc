@@ -91,6 +91,9 @@ class UdpInlet final : public SocketInlet {
  private:
   bool take_from(uint32_t socket, int64_t now_ns) override;
   void take_of_any(ConstPacket packet, int64_t now_ns);
+  // Each stream has a group of its own.
+  bool group_each() const { return !options_.shape.names_streams() && options_.groups.size() > 1; }
+  port::Fd socket_of(uint32_t i) const;
 
   std::vector<port::Fd>
       sockets_;        // a stream each, or one of all whose packets say which they are of
@@ -112,9 +115,7 @@ UdpInlet::UdpInlet(const InletOptions& options, Lanes& lanes)
   const size_t sockets = options.shape.names_streams() ? 1 : lanes.size();
   const int buffer = std::max(kUdpBuffer / static_cast<int>(sockets), kSmallestBuffer);
   for (uint32_t i = 0; i < sockets; ++i) {
-    const int port = options.udp_port == 0 ? 0 : options.udp_port + static_cast<int>(i);
-    port::Fd fd =
-        bound_socket(options.address, static_cast<uint16_t>(port), SOCK_DGRAM | SOCK_NONBLOCK);
+    port::Fd fd = socket_of(i);
     // Beyond the system's limit where this process may (CAP_NET_ADMIN).
     if (::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer) != 0) {
       ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
@@ -124,10 +125,36 @@ UdpInlet::UdpInlet(const InletOptions& options, Lanes& lanes)
   }
 }
 
+port::Fd UdpInlet::socket_of(uint32_t i) const {
+  constexpr int kType = SOCK_DGRAM | SOCK_NONBLOCK;
+  // Groups that have a port in common are told apart by the address.
+  if (group_each()) {
+    const Group& group = options_.groups[i];
+    port::Fd fd = bound_socket(group.address, options_.udp_port, kType);
+    join(fd, group, options_.address);
+    return fd;
+  }
+  const int port = options_.udp_port == 0 ? 0 : options_.udp_port + static_cast<int>(i);
+  if (options_.groups.empty()) {
+    return bound_socket(options_.address, static_cast<uint16_t>(port), kType);
+  }
+  // One that is bound to the interface's address hears no group.
+  port::Fd fd = bound_socket("", static_cast<uint16_t>(port), kType);
+  // Nor what others of this machine have joined.
+  const int off = 0;
+  ::setsockopt(fd.get(), IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof off);
+  for (const Group& group : options_.groups) join(fd, group, options_.address);
+  return fd;
+}
+
 nlohmann::json UdpInlet::offer(Guest& guest) {
   auto answer = nlohmann::json::array();
   for (const uint32_t stream : guest.streams) {
-    answer.push_back({{"port", own_port(sockets_[stream % sockets_.size()])}});
+    nlohmann::json end = {{"port", own_port(sockets_[stream % sockets_.size()])}};
+    if (!options_.groups.empty()) {
+      end["group"] = options_.groups[group_each() ? stream : 0].address;
+    }
+    answer.push_back(std::move(end));
   }
   return answer;
 }

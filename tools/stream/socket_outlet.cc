@@ -18,6 +18,7 @@
 #include "port/faults.h"
 #include "port/udp_socket.h"
 #include "stream/counters.h"
+#include "stream/multicast.h"
 #include "stream/outlet.h"
 
 namespace weft::stream {
@@ -27,9 +28,11 @@ constexpr int kUdpBuffer = 4 << 20;
 constexpr int kNoRoomMs = 10;
 constexpr uint32_t kTrain = 65507;  // bytes of the largest datagram over IPv4
 
-port::Fd connected(const OutletOptions& options, uint16_t port, int type) {
+port::Fd connected(const OutletOptions& options, const std::string& address, uint16_t port,
+                   int type) {
   port::Fd fd = bound_socket(options.own_address, 0, type);
-  const sockaddr_in to = bench::address_of(options.address, port);
+  if (is_multicast(address)) leave_by(fd, options.interface, options.hops);
+  const sockaddr_in to = bench::address_of(address, port);
   if (::connect(fd.get(), bench::generic(to), sizeof to) != 0) {
     throw bench::system_failure("connecting a stream");
   }
@@ -47,10 +50,11 @@ class UdpOutlet final : public Outlet {
   }
   void connect(const nlohmann::json& answer) override {
     for (const auto& end : answer.at("ends")) {
-      port::Fd fd = connected(options_, end.at("port"), SOCK_DGRAM);
+      const std::string address = end.value("group", options_.address);
+      port::Fd fd = connected(options_, address, end.at("port"), SOCK_DGRAM);
       ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kUdpBuffer, sizeof kUdpBuffer);
       if (faults_wanted()) {
-        faulty_.emplace_back(std::move(fd), options_.address, end.at("port"));
+        faulty_.emplace_back(std::move(fd), address, end.at("port"));
       } else {
         sockets_.push_back(std::move(fd));
       }
@@ -201,7 +205,7 @@ class TcpOutlet final : public Outlet {
 void TcpOutlet::connect(const nlohmann::json& answer) {
   const uint16_t port = answer.at("ends").at(0).at("port");
   for (uint32_t i = 0; i < ways_.size(); ++i) {
-    ways_[i].fd = connected(options_, port, SOCK_STREAM);
+    ways_[i].fd = connected(options_, options_.address, port, SOCK_STREAM);
     const int on = 1;
     ::setsockopt(ways_[i].fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const uint32_t place = htonl(i);
