@@ -1,6 +1,5 @@
 #include "stream/command.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "cli/command_line.h"
 #include "cli/stop.h"
 #include "measure/energy_option.h"
+#include "stream/address_options.h"
 #include "stream/output/file_layout.h"
 #include "stream/receiver.h"
 #include "stream/sample_time.h"
@@ -59,56 +59,6 @@ void check_usage(F&& f) {
     f();
   } catch (const bench::Failure& failure) {
     cli::wrong_usage(failure.what());
-  }
-}
-
-bool is_ipv4(const std::string& address) {
-  in_addr parsed{};
-  return ::inet_pton(AF_INET, address.c_str(), &parsed) == 1;
-}
-
-// --bind: an address that this host has now. Later on it may come and go.
-void check_own_address(const std::string& address) {
-  if (address.empty()) return;
-  if (!is_ipv4(address))
-    cli::wrong_usage(fmt::format("--bind: '{}' is not an IPv4 address", address));
-  try {
-    (void)bound_socket(address, 0, SOCK_DGRAM);
-  } catch (const bench::Failure& failure) {
-    throw bench::Failure{fmt::format("--bind {}: {}. 'ip address' lists the addresses of this host",
-                                     address, failure.what())};
-  }
-}
-
-// An address, or what may be the name of a host.
-bool may_be_host(const std::string& host) {
-  constexpr const char* kOfNames =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
-  if (host.empty() || host.find_first_not_of(kOfNames) != std::string::npos) return false;
-  return host.find_first_not_of("0123456789.") != std::string::npos || is_ipv4(host);
-}
-
-// Where a receiver is. resolve() finds out later whether there is such a host.
-void check_place(const char* option, const std::string& place, bool with_port) {
-  const size_t colon = place.find(':');
-  const std::string port = colon == std::string::npos ? "" : place.substr(colon + 1);
-  const std::string expected = with_port ? "ADDRESS:PORT" : "ADDRESS or ADDRESS:PORT";
-  const bool digits = !port.empty() && port.size() <= 5 &&
-                      port.find_first_not_of("0123456789") == std::string::npos;
-  if (std::count(place.begin(), place.end(), ':') > 1) {
-    cli::wrong_usage(
-        fmt::format("{}: '{}' is not {}. Streams go over IPv4", option, place, expected));
-  }
-  if (with_port && colon == std::string::npos) {
-    cli::wrong_usage(fmt::format("{}: '{}' is not {}", option, place, expected));
-  }
-  if (const std::string host = place.substr(0, colon); !may_be_host(host)) {
-    cli::wrong_usage(
-        fmt::format("{}: '{}' is neither an IPv4 address nor the name of a host", option, host));
-  }
-  if (colon != std::string::npos && (!digits || std::stoi(port) < 1 || std::stoi(port) > 65535)) {
-    cli::wrong_usage(
-        fmt::format("{}: '{}' is not {}: a port is 1 to 65535", option, place, expected));
   }
 }
 

@@ -1,0 +1,69 @@
+#include "stream/address_options.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "bench/failure.h"
+#include "bench/internet.h"
+#include "cli/command_line.h"
+#include "port/fd.h"
+
+namespace weft::stream {
+namespace {
+
+bool is_ipv4(const std::string& address) {
+  in_addr parsed{};
+  return ::inet_pton(AF_INET, address.c_str(), &parsed) == 1;
+}
+
+// An address, or what may be the name of a host.
+bool may_be_host(const std::string& host) {
+  constexpr const char* kOfNames =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+  if (host.empty() || host.find_first_not_of(kOfNames) != std::string::npos) return false;
+  return host.find_first_not_of("0123456789.") != std::string::npos || is_ipv4(host);
+}
+
+bool is_port(const std::string& text) {
+  uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, port);
+  return error == std::errc{} && stopped == end && port != 0;
+}
+
+}  // namespace
+
+void check_own_address(const std::string& address) {
+  if (address.empty()) return;
+  if (!is_ipv4(address)) {
+    cli::wrong_usage(fmt::format("--bind: '{}' is not an IPv4 address", address));
+  }
+  const port::Fd any{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  const sockaddr_in at = bench::address_of(address, 0);
+  if (::bind(any.get(), bench::generic(at), sizeof at) == 0 || errno != EADDRNOTAVAIL) return;
+  throw bench::Failure{fmt::format(
+      "--bind {}: this host has no such address; 'ip address' lists those that it has", address)};
+}
+
+void check_place(const char* option, const std::string& place, bool with_port) {
+  const auto refuse = [&](const char* why) {
+    cli::wrong_usage(fmt::format("{}: '{}' is not {}{}", option, place,
+                                 with_port ? "ADDRESS:PORT" : "ADDRESS or ADDRESS:PORT", why));
+  };
+  if (std::count(place.begin(), place.end(), ':') > 1) refuse(". Streams go over IPv4");
+  const size_t colon = place.find(':');
+  if (with_port && colon == std::string::npos) refuse("");
+  if (const std::string host = place.substr(0, colon); !may_be_host(host)) {
+    cli::wrong_usage(
+        fmt::format("{}: '{}' is neither an IPv4 address nor the name of a host", option, host));
+  }
+  if (colon != std::string::npos && !is_port(place.substr(colon + 1))) {
+    refuse(": a port is 1 to 65535");
+  }
+}
+
+}  // namespace weft::stream
