@@ -8,7 +8,7 @@ import zlib
 from cases_outputs import BLOCK, PAYLOAD, by_time, keywords, lane, read, recorded
 from cases_recordings import FORM, SECOND, SMALL
 from lofar import ns_of, number_at, rsp
-from scene import EXAMPLES, SECONDS, Skipped, check, equal
+from scene import EXAMPLES, ROOMY, SECONDS, Skipped, check, equal
 
 
 def attached(scene, words):
@@ -27,7 +27,7 @@ def as_dada(transport):
         first = number_at(SECOND) - 300
         before = first - (1 << 25)
         nights = [lane(0), {n: rsp(n, **FORM) for n in range(before, before + 300)}]
-        receiver = scene.receive(transport, *SMALL, "--block", BLOCK, "--ring", scene.ring, "--once")
+        receiver = scene.receive(transport, *SMALL, "--block", BLOCK, *ROOMY, "--ring", scene.ring, "--once")
         consumer = attached(scene, [f"{scene.build}/bin/dada_consumer", scene.ring, 0, f"{scene.folder}/night"])
         scene.send(transport, *SMALL, "--recording", recorded(scene, "lane", {**nights[0], **nights[1]})).end()
         receiver.end()
@@ -65,7 +65,7 @@ def in_python(transport):
     def case(scene):
         python = python_with_numpy()
         lanes = [lane(s) for s in range(2)]
-        receiver = scene.receive(transport, *SMALL, "--streams", 2, "--block", BLOCK, "--ring", scene.ring, "--once")
+        receiver = scene.receive(transport, *SMALL, "--streams", 2, "--block", BLOCK, *ROOMY, "--ring", scene.ring, "--once")
         consumer = attached(scene, [python, f"{EXAMPLES}/stream_ring.py", scene.ring, f"{scene.build}/bin/libstream_ring.so"])
         scene.send(transport, *SMALL, "--recording", *(recorded(scene, f"lane{s}", packets) for s, packets in enumerate(lanes))).end()
         got = receiver.end()["streams"]

@@ -9,7 +9,7 @@ from cases_data import knows_direct
 from cases_files import mounted
 from cases_recordings import FORM, SECOND, SMALL, utc, write
 from lofar import ns_of, number_at, rsp
-from scene import SECONDS, blocks, check, equal
+from scene import ROOMY, SECONDS, blocks, check, equal
 
 BLOCK = 32
 BEAMLETS = 12
@@ -124,7 +124,7 @@ def layout(kind, transport):
         lanes = [lane(s) for s in range(2)]
         header = write(f"{scene.folder}/sky.hdr", b"SOURCE B0329+54  # of PSRDADA\nSRC_NAME B0329+54\n")
         words = ("--header", header) if kind in ("dada", "guppi") else ()
-        receiver = scene.receive(transport, *SMALL, "--streams", 2, "--block", BLOCK, "--as", kind, "--file", f"{scene.folder}/{{stream}}.{kind}", "--once", *words)
+        receiver = scene.receive(transport, *SMALL, "--streams", 2, "--block", BLOCK, *ROOMY, "--as", kind, "--file", f"{scene.folder}/{{stream}}.{kind}", "--once", *words)
         scene.send(transport, *SMALL, "--recording", *(recorded(scene, f"lane{s}", packets) for s, packets in enumerate(lanes))).end()
         got = receiver.end()
         equal([s["received"] for s in got["streams"]], [len(packets) for packets in lanes], "received")

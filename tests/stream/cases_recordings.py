@@ -9,7 +9,7 @@ import time
 
 from cases_data import pcap
 from lofar import ns_of, number_at, rsp
-from scene import SECONDS, Skipped, blocks, check, equal
+from scene import ROOMY, SECONDS, Skipped, blocks, check, equal
 
 SECOND = 1_700_000_001
 SMALL = ("--bits", 8, "--beamlets", 12)
@@ -58,7 +58,7 @@ def replayed(transport):
             files.append(write(f"{scene.folder}/lane{s}", b"".join(packets)))
         files[2] = compressed(files[2])
         path = f"{scene.folder}/blocks"
-        receiver = scene.receive(transport, *SMALL, "--streams", 3, "--block", 32, "--file", path, "--once")
+        receiver = scene.receive(transport, *SMALL, "--streams", 3, "--block", 32, *ROOMY, "--file", path, "--once")
         sent = scene.send(transport, *SMALL, "--recording", *files).end()
         equal(sent["unusable"], 2, "unusable")
         equal([s["sent"] for s in sent["streams"]], [len(lane) for lane in lanes], "sent")

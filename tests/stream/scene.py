@@ -16,6 +16,8 @@ from read_blocks import blocks, ranges  # noqa: E402,F401
 
 SECONDS = 60
 PACKET = 7824  # bytes of LOFAR's packets
+# Of a ring that holds all that a case sends: over udp and uc nothing waits for a consumer that has no CPU.
+ROOMY = ("--blocks", 64)
 
 
 class Failed(Exception):
