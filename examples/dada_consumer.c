@@ -57,13 +57,14 @@ static void make_header(struct dada_reader* r, const uint8_t* packet, uint64_t n
   memset(r->header, 0, sizeof r->header);
   snprintf(r->header, sizeof r->header,
            "HEADER           DADA\nHDR_VERSION      1.0\nHDR_SIZE         %d\n"
+           "DADA_VERSION     1.0\n"
            "UTC_START        %s\nPICOSECONDS      %" PRId64
            "\nOBS_OFFSET       0\n"
            "NBIT             %u\nNDIM             2\nNPOL             2\nNCHAN            %u\n"
            "ORDER            TFP\nTSAMP            %.4g\nRESOLUTION       %u\n"
            "BYTES_PER_SECOND %.0f\nTELESCOPE        LOFAR\nINSTRUMENT       LOFAR_RSP\n"
            "STATION_ID       %u\nCLOCK            %u\nSTREAM           %u\n"
-           "FIRST_PACKET     %" PRIu64 "\n",
+           "FIRST_PACKET     %" PRIu64 "\n# end of header\n",
            HEADER, utc, ns % 1000000000 * 1000, r->ring->bits, packet[6], 1024.0 / clock, slice,
            slice * (clock * 1e6 / 1024), packet[4] | (unsigned)packet[5] << 8, clock,
            r->stream.stream, number);

@@ -54,7 +54,7 @@ void Sender::adopt_first_numbers(const std::vector<uint64_t>& first) {
   if (options_.first && !ever_connected_ && clock_.paced()) {
     clock_ = PacketClock{options_.packets_per_second, now, *options_.first};
   }
-  set_own_pace(first, now);
+  plan_own_pace(first);
   for (uint32_t i = 0; i < streams_.size(); ++i) {
     Stream& s = streams_[i];
     if (s.begun) {
@@ -75,18 +75,25 @@ void Sender::adopt_first_numbers(const std::vector<uint64_t>& first) {
 }
 
 // Where a stream was set anew, its clock was; where there was no receiver, all stood still.
-void Sender::set_own_pace(const std::vector<uint64_t>& first, int64_t now_ns) {
+void Sender::plan_own_pace(const std::vector<uint64_t>& first) {
+  pace_begins_ = true;
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    if (streams_[i].jumps) pace_begins_ = false;
+    streams_[i].set_anew = counts_anew(streams_[i], first[i]);
+  }
+}
+
+// The next packets leave now.
+void Sender::begin_own_pace(int64_t now_ns) {
   if (!own_pace_) return;
-  bool jump = false;
   std::optional<int64_t> earliest;
   for (uint32_t i = 0; i < streams_.size(); ++i) {
     const auto time = source_->own_time_ns(i);
-    jump = jump || streams_[i].jumps;
     if (!time) continue;
     earliest = std::min(earliest.value_or(*time), *time);
-    if (counts_anew(streams_[i], first[i])) own_pace_->begin_anew(i, *time, now_ns);
+    if (streams_[i].set_anew) own_pace_->begin_anew(i, *time, now_ns);
   }
-  if (!jump && earliest) own_pace_->begin(*earliest, now_ns);
+  if (pace_begins_ && earliest) own_pace_->begin(*earliest, now_ns);
 }
 
 // Whether a stream jumps further than an outage explains.

@@ -235,6 +235,7 @@ Sender::Ending Sender::stream_out() {
   if (!ever_connected_) faults_before_ = faults_so_far();
   if (!ever_connected_) sending_since_ns_ = bench::now_ns();
   ever_connected_ = true;
+  begin_own_pace(bench::now_ns());
   for (int64_t now = bench::now_ns(); !over(now); now = bench::now_ns()) {
     int64_t wake = now + kLookNs;
     for (uint32_t i = 0; i < streams_.size(); ++i) {

@@ -54,7 +54,8 @@ class Sender {
     std::set<uint64_t> landed;  // numbers in the blocks that the receiver keeps open
     bool done = false;
     bool begun = false;
-    bool jumps = false;  // the next number does not go on from those of this session
+    bool set_anew = false;  // its count begins anew in this session
+    bool jumps = false;     // the next number does not go on from those of this session
   };
   // `jump`: what comes next of a stream takes a session of its own.
   enum class Ending : uint8_t { complete, jump, lost };
@@ -79,7 +80,8 @@ class Sender {
   void skip_what_is_too_old(uint32_t i, int64_t now_ns);
   int64_t due_ns(uint32_t i, uint64_t number) const;
   void follow_clock_set_anew(uint32_t i, int64_t now_ns);
-  void set_own_pace(const std::vector<uint64_t>& first, int64_t now_ns);
+  void plan_own_pace(const std::vector<uint64_t>& first);
+  void begin_own_pace(int64_t now_ns);
   // The first number of a stream that is not due yet.
   uint64_t due_before(const Stream& s, int64_t now_ns) const;
   // Whether the receiver closed the control connection. Throws std::runtime_error when it sent
@@ -103,6 +105,7 @@ class Sender {
   std::vector<Stream> streams_;
   PacketClock clock_;
   std::optional<OwnPace> own_pace_;
+  bool pace_begins_ = true;  // in this session
   Lateness lateness_;
   std::vector<Lateness> lateness_of_;  // each stream
   bool ever_connected_ = false;

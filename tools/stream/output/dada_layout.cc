@@ -34,7 +34,7 @@ std::string header_text(const Keywords& keywords) {
   for (const auto& [keyword, value] : keywords.all()) {
     text += fmt::format("{:<16} {}\n", keyword, value);
   }
-  return text;
+  return text + "# end of header\n";  // some readers look for it
 }
 
 // Beamlet by beamlet becomes slice by slice.
@@ -96,6 +96,7 @@ class DadaLayout final : public FileLayout {
     k.set("ORDER", "TFP");
     k.set("STATION_ID", std::to_string(facts.origin.station));
     k.set("CLOCK", std::to_string(facts.origin.clock));
+    k.propose("BW", fmt::format("{}", shape.beamlets * facts.origin.clock / 1024.0));
     k.propose("TELESCOPE", "LOFAR");
     k.propose("INSTRUMENT", "LOFAR_RSP");
   }
@@ -107,6 +108,7 @@ class DadaLayout final : public FileLayout {
     k.set("HEADER", "DADA");
     k.set("HDR_VERSION", "1.0");
     k.set("HDR_SIZE", std::to_string(kHeaderBytes));
+    k.set("DADA_VERSION", "1.0");
     k.add(header_);
     k.set("HEADER", "DADA");
     k.set("HDR_VERSION", "1.0");

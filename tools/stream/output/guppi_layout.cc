@@ -109,13 +109,15 @@ class GuppiLayout final : public FileLayout {
     k.set("DIRECTIO", direct ? "1" : "0");
     write(k, direct, out);
   }
+  // With DIRECTIO cards fill the header up to such a multiple, and not zeroes, so that readers that
+  // know nothing of it find the data, too.
   static void write(const Keywords& keywords, bool direct, Bytes& out) {
     std::string text;
     for (const auto& [keyword, value] : keywords.all()) text += card(keyword, value);
-    // Readers do not agree whether a header that ends at such a multiple is padded.
-    if (direct && (text.size() + kCard) % kDirectIo == 0) text += card("SPARE", "0");
+    for (unsigned i = 0; direct && (text.size() + kCard) % kDirectIo != 0; ++i) {
+      text += card(fmt::format("SPARE{:02}", i), "0");
+    }
     text += fmt::format("{:<80}", "END");
-    if (direct) text.resize((text.size() + kDirectIo - 1) / kDirectIo * kDirectIo, '\0');
     const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
     out.insert(out.end(), bytes, bytes + text.size());
   }
