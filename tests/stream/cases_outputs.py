@@ -150,7 +150,7 @@ def frames(transport):
         numbers = [n for n in range(first, first + 400) if n not in (first + 3, first + 149, first + 150, first + 151)]
         lane_ = write(f"{scene.folder}/lane", b"".join(n.to_bytes(8, "little") + frame(n) for n in numbers))
         words = ("--format", "vdif", "--payload", 512, "--bits", 2, "--frames-per-second", 1000, "--vtp")
-        receiver = scene.receive(transport, *words, "--block", BLOCK, "--as", "vdif", "--file", f"{scene.folder}/out.vdif", "--once")
+        receiver = scene.receive(transport, *words, "--block", BLOCK, *ROOMY, "--as", "vdif", "--file", f"{scene.folder}/out.vdif", "--once")
         sent = scene.send(transport, *words, "--recording", lane_).end()
         check(sent["sending_s"] >= 0.399 - 1e-6, f"400 frames, 1000 a second, left within {sent['sending_s']} s")
         equal(receiver.end()["streams"][0]["received"], len(numbers), "received")
@@ -179,11 +179,11 @@ def again(scene):
     check(read(f"{scene.folder}/copy2") == b"".join(packets.values()), "the second copy")
 
 
-def watch(folder, sender):
-    """Files that had their names while a sender ran, and what was in them then."""
+def watch(folder, receiver):
+    """Files that had their names while a receiver ran, and what was in them then."""
     seen = {}
     while True:
-        ended = sender.process.poll() is not None
+        ended = receiver.process.poll() is not None
         for name in sorted(os.listdir(folder)):
             if not name.endswith(".part") and name not in seen:
                 seen[name] = read(f"{folder}/{name}")
@@ -201,7 +201,7 @@ def rotated(kind, rotate):
         os.mkdir(out)
         receiver = scene.receive("tcp", *SMALL, "--block", BLOCK, "--as", kind, "--rotate", rotate, "--file", f"{out}/{{number}}_{{time}}", "--once")
         sender = scene.send("tcp", *SMALL, "--recording", recorded(scene, "lane", packets), "--rate", 40)
-        early = watch(out, sender)
+        early = watch(out, receiver)
         sender.end()
         got = receiver.end()
         equal(got.get("direct"), knows_direct(f"{scene.folder}/lane") if kind == "blocks" else None, "past the page cache")
