@@ -96,7 +96,7 @@ class BlockSink final : public ThreadSink {
   bool rotates() const { return options_.rotation.any(); }
   void open_to_add(Ring& ring) {
     const std::string& path = options_.file;
-    port::Fd fd{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
+    port::Fd fd{::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)};
     struct stat st {};
     if (!fd.valid() || ::fstat(fd.get(), &st) != 0) throw bench::system_failure(path);
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
