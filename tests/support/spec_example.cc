@@ -83,17 +83,6 @@ Block block_named(std::string_view name, bool is_text) {
                            std::to_string(found.size()) + " times");
 }
 
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells;
-  std::istringstream in(line.substr(1));
-  for (std::string cell; std::getline(in, cell, '|');) {
-    const size_t from = cell.find_first_not_of(' ');
-    const size_t to = cell.find_last_not_of(' ');
-    cells.push_back(from == std::string::npos ? "" : cell.substr(from, to - from + 1));
-  }
-  return cells;
-}
-
 }  // namespace
 
 std::vector<SpecExample> examples_on(std::string_view page) {
@@ -110,27 +99,6 @@ Buffer example(std::string_view name) {
 
 std::string example_text(std::string_view name) {
   return block_named(name, true).text;
-}
-
-std::vector<std::vector<std::string>> table_on(std::string_view page, std::string_view first_cell) {
-  std::ifstream file(fs::path(WEFT_SPEC_DIR) / page);
-  std::vector<std::vector<std::string>> rows;
-  bool found = false;
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("|")) {
-      if (found) break;
-      continue;
-    }
-    if (found) {
-      rows.push_back(cells_of(line));
-    } else if (cells_of(line).front() == first_cell) {
-      found = std::getline(file, line) && line.starts_with("|-");
-    }
-  }
-  if (rows.empty()) {
-    throw std::runtime_error("no table '" + std::string(first_cell) + "' on " + std::string(page));
-  }
-  return rows;
 }
 
 }  // namespace weft::test

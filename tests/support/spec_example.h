@@ -30,10 +30,6 @@ Buffer example(std::string_view name);
 // The lines behind the name of a block that is marked as text.
 std::string example_text(std::string_view name);
 
-// The rows of the first table on the page whose heading begins with this cell, without the heading.
-// Cells are without blanks around them. Throws where there is none.
-std::vector<std::vector<std::string>> table_on(std::string_view page, std::string_view first_cell);
-
 // The 64 bytes that E5 and E6 carry, as rping makes them.
 inline std::string rping_payload() {
   std::string text = "rdma-ping-0: ";
