@@ -163,7 +163,7 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port
   ibv_ah_attr attr;
   if (ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) != 0) return nullptr;
   ibv_ah* ah = ibv_create_ah(pd, &attr);
-  // Behind a NAT the sender is not at the port that its number says (wire.md 10).
+  // Behind a NAT the sender is not at the port that its number says (spec/wdp-ud 3.3).
   if (ah != nullptr) object(ah).core.observed_port = observed_port(*wc);
   return ah;
 }

@@ -23,7 +23,7 @@ namespace weft::abi {
 namespace {
 
 // The rest of rdma-core's verbs_device. libmlx5, libefa and their like look behind the ibv_device
-// of any device for their own operations (mpi.md 1.1): there must be something, and nothing of
+// of any device for their own operations (spec/abi 1.3): there must be something, and nothing of
 // theirs.
 struct ProviderOperations {
   const char* name;

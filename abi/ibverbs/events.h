@@ -6,7 +6,7 @@
 namespace weft::abi {
 
 // Waits until the program has acknowledged what it was given. It may acknowledge more than that:
-// fio counts completions instead of events (abi.md 5).
+// fio counts completions instead of events (spec/abi 4.3).
 void wait_for_acknowledgements(pthread_mutex_t& mutex, pthread_cond_t& changed,
                                const uint32_t& acknowledged, uint32_t delivered);
 

@@ -1,10 +1,10 @@
 // The files of weft0 that are not there.
 //
 // UCX takes a device only when the kernel's file of it, /dev/infiniband/<dev_name>, is a character
-// device that may be read and written (mpi.md 2.1). It asks the C library, and no answer of
+// device that may be read and written (spec/abi 6.1). It asks the C library, and no answer of
 // libibverbs reaches it. It also reads there which kind of address a GID is, and without an answer
 // takes RoCE v1. So weft puts functions of its own in the place of those that these libraries
-// import, in their global offset tables (mpi.md 2.8 a): for paths of weft0 they answer as the
+// import, in their global offset tables (spec/abi 6.1): for paths of weft0 they answer as the
 // kernel would, all else they pass on. Only libraries called libuc* and libmca* are touched, which
 // are UCX and what Open MPI shares between its components. The option no_hook leaves everything as
 // it is; then the file has to be made by hand: `mkdir /dev/infiniband; ln -s /dev/null

@@ -46,7 +46,7 @@ struct AbiContext : verbs_context {
 
   // False in a child of fork(2) that has got the object from its parent, and in a program that has
   // closed weft's descriptors and opened the device again: the adapter behind it has neither
-  // threads nor sockets (design.md 6).
+  // threads nor sockets (spec/abi 7).
   bool alive() const { return &core.adapter() == verbs::Adapter::existing(); }
   void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void drop_ref();

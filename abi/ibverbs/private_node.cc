@@ -1,7 +1,7 @@
 // The names of node IBVERBS_PRIVATE_34: what rdma-core's libraries share with their providers
 // (libmlx5, libefa, ...). Programs such as perftest are linked to providers, and those do not load
-// without these names (abi.md 1). No provider ever works on weft: registration is swallowed here,
-// so that none gets a device and none of the rest is reached in earnest. What is called
+// without these names (spec/abi 1.3). No provider ever works on weft: registration is swallowed
+// here, so that none gets a device and none of the rest is reached in earnest. What is called
 // nevertheless says EOPNOTSUPP. The names that must work, ibv_query_gid_type and ibv_wr_opcode_str,
 // are elsewhere.
 #include <cerrno>

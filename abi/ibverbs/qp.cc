@@ -44,7 +44,7 @@ Nothing explain(verbs::Errc e, const ibv_qp_init_attr& attr) {
   const ibv_qp_cap& cap = attr.cap;
   switch (e) {
     case verbs::Errc::invalid:
-      // libfabric asks for more and more until it is refused: no news to the user (mpi.md 2.3).
+      // libfabric asks for more and more until it is refused: no news to the user (spec/abi 4.5).
       if (cap.max_inline_data > device::kMaxInline) {
         WEFT_LOG(info, "queue pair: %u inline bytes (limit %u)", cap.max_inline_data,
                  device::kMaxInline);

@@ -24,7 +24,7 @@ constexpr uint64_t kRcOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RD
                                    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
                                    IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
 
-// wire.md 9.3, 10. Of UC no atomics, of UD Sends alone.
+// spec/wdp-uc 2.2, spec/wdp-ud 4. Of UC no atomics, of UD Sends alone.
 constexpr uint64_t kUcOperations = kRcOperations & ~uint64_t{IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD};
 constexpr uint64_t kUdOperations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;

@@ -1,7 +1,7 @@
-// The FPDU receiver in each state that the stream can leave it in (wire.md 3.3). First byte: Start.
-// Second: CRC, RTR of kind B. Then steps, from which a stream of FPDUs is made: good ones, damaged
-// ones, raw bytes. It is received twice, in pieces of any size and all at once, and what was
-// delivered must be the same.
+// The FPDU receiver in each state that the stream can leave it in (spec/mpa 3.3). First byte:
+// Start. Second: CRC, RTR of kind B. Then steps, from which a stream of FPDUs is made: good ones,
+// damaged ones, raw bytes. It is received twice, in pieces of any size and all at once, and what
+// was delivered must be the same.
 
 #include "base/crc32c.h"
 #include "fuzz/support/input.h"

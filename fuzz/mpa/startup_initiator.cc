@@ -1,6 +1,6 @@
 // An Initiator that waits for the Reply, in each state that its own offer and the beginning of the
-// Reply can bring it to (wire.md 2.3, 2.4). First byte: Start. Second: the offer. Third: how many
-// bytes of sizes follow. The rest is what the peer says next.
+// Reply can bring it to (spec/mpa 2.3.3, 2.4). First byte: Start. Second: the offer. Third: how
+// many bytes of sizes follow. The rest is what the peer says next.
 
 #include "fuzz/mpa/pieces.h"
 #include "mpa/startup.h"
@@ -100,7 +100,7 @@ void check_same(const Run& a, const Run& b) {
   FUZZ_CHECK(a.outcome->rejected.has_value() == b.outcome->rejected.has_value());
   FUZZ_CHECK(a.outcome->retry_revision_1 == b.outcome->retry_revision_1);
   if (a.outcome->refused) FUZZ_CHECK(a.outcome->refused->error == b.outcome->refused->error);
-  // What follows the Reply is the stream's (wire.md 2.5 rule 4); after an error there is none.
+  // What follows the Reply is the stream's (spec/mpa 2.5.4); after an error there is none.
   if (!a.outcome->refused) FUZZ_CHECK(fuzz::same(a.rest, b.rest));
   if (a.outcome->accepted) {
     FUZZ_CHECK(equal(a.outcome->accepted->parameters, b.outcome->accepted->parameters));

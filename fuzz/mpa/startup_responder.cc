@@ -1,5 +1,5 @@
 // A Responder that waits for the Request, in each state that the beginning of a Request can bring
-// it to, and its answers (wire.md 2.3, 2.4). First byte: Start. Second and third: what this side
+// it to, and its answers (spec/mpa 2.3.3, 2.4). First byte: Start. Second and third: what this side
 // can do. Fourth: how many bytes of sizes follow. The rest is what the peer says next.
 
 #include "fuzz/mpa/pieces.h"
@@ -76,7 +76,7 @@ void check_same(const Run& a, const Run& b) {
   FUZZ_CHECK(a.request->ird == b.request->ird && a.request->ord == b.request->ord);
 }
 
-// wire.md 2.3: the same revision, the same S and its block, R only when asked for.
+// spec/mpa 2.3.4: the same revision, the same S and its block, R only when asked for.
 std::optional<wire::MpaEnhanced> check_reply(const Run& run, Bytes stream, Bytes reply,
                                              bool rejected, size_t private_data) {
   FUZZ_CHECK(reply.size() >= wire::MpaStart::kSize);

@@ -1,5 +1,5 @@
-// Hears what a stream says and holds it against what it may say to any peer (wire.md 2.4, 3, 4.5,
-// 4.10, 5.5).
+// Hears what a stream says and holds it against what it may say to any peer (spec/mpa 2.4, spec/mpa
+// 3, spec/rdmap 2.2, spec/rdmap 4, spec/errors 4).
 #pragma once
 
 #include <deque>
@@ -41,7 +41,7 @@ class Listener {
   const rdmap::StreamConfig config_;
   test::Buffer rest_;      // of an FPDU
   uint64_t position_ = 0;  // in the stream, markers included
-  // The message that is being said: nothing may come in between (wire.md 4.5).
+  // The message that is being said: nothing may come in between (spec/rdmap 2.2).
   std::optional<test::Frame> open_;
   std::array<uint32_t, 4> msn_{1, 1, 1, 1};
   uint64_t frames_ = 0;

@@ -269,7 +269,7 @@ void Session::listen(size_t most) {
       listener_.listen({static_cast<const std::byte*>(v.iov_base), n}, heard_);
       taken += n;
     }
-    // A Responder may say nothing before the first FPDU but why it was none (wire.md 2.4).
+    // A Responder may say nothing before the first FPDU but why it was none (spec/mpa 2.4).
     const bool spoken_to = host_.ready || (closing_ && heard_ >= wire::fpdu_size(0));
     FUZZ_CHECK(config_.initiator || spoken_to || stream_.ended());
     FUZZ_CHECK(!shut_ && taken > 0);

@@ -9,7 +9,7 @@ using Region = Session::Region;
 namespace {
 
 constexpr uint16_t kReads = 3;
-// Tagged buffer, base or bounds (wire.md 5.3), without headers.
+// Tagged buffer, base or bounds (spec/errors 2), without headers.
 constexpr std::array kTerminate = {std::byte{0x11}, std::byte{0x01}, std::byte{0}, std::byte{0}};
 constexpr size_t kLarge = 20'000;  // its FPDU is received straight to its place
 

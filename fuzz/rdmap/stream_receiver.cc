@@ -1,5 +1,6 @@
 // A whole RDMAP stream against a peer that says anything, from each state that a peer can bring it
-// to (wire.md part I). First byte: Start. Second: what the start-up agreed on. Then steps.
+// to (docs/spec/mpa.md, rdmap.md). First byte: Start. Second: what the start-up agreed on. Then
+// steps.
 
 #include "base/log.h"
 #include "fuzz/rdmap/start.h"

@@ -354,7 +354,7 @@ bool Strangers::reached(Start start) {
 
 void Strangers::check() {
   for (const Account& a : accounts_) FUZZ_CHECK(a.proven || a.went <= 3 * a.came);
-  // wire.md part IV: "Over 128 half-open per port: COOKIE only", but for those who have one.
+  // spec/wdp 4.3: Over 128 half-open per port: COOKIE only, but for those who have one.
   bool any = false;
   for (const Account& a : accounts_) any = any || a.cookie != HandshakeCookie{};
   FUZZ_CHECK(any || node_.port.half_open() <= wdp::RequestGate::kMostHalfOpen);

@@ -1,6 +1,6 @@
-// A port with a listener and calling queue pairs against strangers that say anything (wire.md 9.1,
-// 13, part IV). First byte: Start. Then steps. What must hold above all: who has not shown that it
-// is where it says gets three times at most what it sent.
+// A port with a listener and calling queue pairs against strangers that say anything (spec/wdp 4,
+// spec/addressing 3, spec/threats 4). First byte: Start. Then steps. What must hold above all: who
+// has not shown that it is where it says gets three times at most what it sent.
 
 #include "base/log.h"
 #include "fuzz/wdp/strangers.h"

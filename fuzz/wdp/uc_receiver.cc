@@ -1,5 +1,5 @@
 // A UC session against a peer that says anything, from each state that a peer can bring it to
-// (wire.md 9.2, 9.3, part IV). First byte: Start. Second: CRC. Then steps.
+// (spec/wdp-uc 3, spec/wdp-uc 5, spec/threats 2). First byte: Start. Second: CRC. Then steps.
 
 #include "base/log.h"
 #include "fuzz/wdp/uc_start.h"

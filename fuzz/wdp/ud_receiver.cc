@@ -1,5 +1,5 @@
-// UD queue pairs behind a port, against anybody (wire.md 10, part IV), from each state that they
-// can be in. First byte: Start. Then steps. Nothing is ever said in answer.
+// UD queue pairs behind a port, against anybody (spec/wdp-ud 3, spec/threats 4), from each state
+// that they can be in. First byte: Start. Then steps. Nothing is ever said in answer.
 
 #include "base/log.h"
 #include "fuzz/support/input.h"

@@ -1,4 +1,4 @@
-// DDP segment headers (wire.md 4.1 to 4.4). Input: a ULPDU.
+// DDP segment headers (spec/rdmap 1.1 to 1.4). Input: a ULPDU.
 
 #include "wire/ddp_header.h"
 

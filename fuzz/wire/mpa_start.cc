@@ -1,4 +1,4 @@
-// MPA start-up frames (wire.md 2.1, 2.2). Input: a frame, and what follows it.
+// MPA start-up frames (spec/mpa 2.1, 2.2). Input: a frame, and what follows it.
 
 #include "wire/mpa_start.h"
 

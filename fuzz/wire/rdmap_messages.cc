@@ -1,4 +1,4 @@
-// RDMAP headers behind the untagged DDP header (wire.md 4.6 to 4.8). Input: those bytes; every
+// RDMAP headers behind the untagged DDP header (spec/rdmap 1.5 to 1.7). Input: those bytes; every
 // message that fits is tried.
 
 #include "wire/rdmap_messages.h"

@@ -1,4 +1,4 @@
-// Terminate in both layouts (wire.md 5.1, 5.2). Input: what follows the untagged DDP header.
+// Terminate in both layouts (spec/errors 1.1, 1.2). Input: what follows the untagged DDP header.
 
 #include "wire/terminate.h"
 

@@ -1,4 +1,4 @@
-// RDACK (wire.md 11.1). Input: a datagram, tried as it is and, so that more than its CRC and its
+// RDACK (spec/wdp-rd 4). Input: a datagram, tried as it is and, so that more than its CRC and its
 // length is looked at, with as many SACK words as it has room for and with a CRC that is right.
 
 #include "wire/wdp_ack.h"

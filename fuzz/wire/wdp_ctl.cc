@@ -1,4 +1,4 @@
-// CTL messages of WDP (wire.md 9.1). Input: a datagram, tried as it is and, so that more than its
+// CTL messages of WDP (spec/wdp 3). Input: a datagram, tried as it is and, so that more than its
 // CRC and its length is looked at, with these two made right.
 
 #include "wire/wdp_ctl.h"

@@ -1,6 +1,6 @@
-// Data headers of WDP, UC and RD, with the payloads that have a form (wire.md 8.2, 9.3, 11.2).
-// Input: a datagram. It is tried as it is and, so that headers get past the check of the length,
-// with as many bytes behind the header as that says.
+// Data headers of WDP, UC and RD, with the payloads that have a form (spec/wdp-uc 2.1, spec/wdp-uc
+// 5, spec/wdp-rd 6). Input: a datagram. It is tried as it is and, so that headers get past the
+// check of the length, with as many bytes behind the header as that says.
 
 #include "wire/wdp_data.h"
 

@@ -1,4 +1,5 @@
-// UD headers of WDP (wire.md 10). Input: a datagram, tried as it is and with its true length in it.
+// UD headers of WDP (spec/wdp-ud 2). Input: a datagram, tried as it is and with its true length in
+// it.
 
 #include "wire/wdp_ud.h"
 

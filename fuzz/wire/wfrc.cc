@@ -1,4 +1,4 @@
-// WFRC blocks (wire.md 14.1). Input: MPA private data.
+// WFRC blocks (spec/addressing 5.1). Input: MPA private data.
 
 #include "wire/wfrc.h"
 

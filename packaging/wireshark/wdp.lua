@@ -2,8 +2,7 @@
 --
 --   tshark -X lua_script:wdp.lua -r FILE -Y wdp
 --
--- or put it into the folder of personal Lua plugins that Wireshark names under Help > About > Folders. Section numbers
--- are those of docs/spec/wdp.md and its parts. It knows datagrams by their first bytes, on any port; where another protocol takes
+-- or put it into the folder of personal Lua plugins that Wireshark names under Help > About > Folders. Sections are those of docs/spec. It knows datagrams by their first bytes, on any port; where another protocol takes
 -- them first: -o udp.try_heuristic_first:TRUE, or -d udp.port==PORT,wdp, which shows bad ones as well.
 --
 -- What a receiver would drop has the reason in wdp.drop, by the name that weft counts it under.
@@ -35,7 +34,7 @@ local function say_dropped(tree, reason)
   item:add_proto_expert_info(kind, names.drops[reason])
 end
 
--- --- The first 16 bytes (8.1)
+-- --- The first 16 bytes (spec/wdp 2.2)
 
 local function show_common(v, tree, base_offset, class)
   local o = base_offset
@@ -69,7 +68,7 @@ local function show_crc(v, tree, class)
   return status
 end
 
--- --- UC and RD data (8.2), the messages of 9.3 and 11.2
+-- --- UC and RD data (spec/wdp-uc 2), the messages of spec/wdp-uc 5 and spec/wdp-rd 6
 
 local function show_control(v, tree, o, class)
   local ddp = v:add(tree, "ddp", o, 1)
@@ -104,7 +103,7 @@ local function show_data_header(v, tree, o, class)
       v:add(tree, "imm", o + 36, 4)
     end
     v:add(tree, "to", o + 40, 8)
-    -- 11.2: RD has the Q_Key in the upper half of the TO of what is not tagged.
+    -- spec/wdp-rd 3: RD has the Q_Key in the upper half of the TO of what is not tagged.
     if class == 3 and opcode >= 3 and opcode <= 6 then v:add(tree, "q_key", o + 40, 4) end
   end
 end
@@ -170,7 +169,7 @@ local function show_data(v, tree, class)
   return reason, info
 end
 
--- --- UD (10)
+-- --- UD (spec/wdp-ud 2)
 
 local function show_ud(v, tree)
   v:add(tree, "source_qpn", 8, 4)
@@ -188,7 +187,7 @@ local function show_ud(v, tree)
   return reason, info
 end
 
--- --- RDACK (11.1)
+-- --- RDACK (spec/wdp-rd 4)
 
 local function show_ack(v, tree, crc)
   v:add(tree, "ack.cum", 8, 4)
@@ -216,7 +215,7 @@ local function show_ack(v, tree, crc)
   return reason, string.format("RDACK up to %u, %u more, window %u KiB", cum, held, v:u32(28))
 end
 
--- --- CTL (9.1)
+-- --- CTL (spec/wdp 3.1)
 
 local function show_features(v, tree)
   local features = v:add(tree, "ctl.features", 44, 4)

@@ -3,7 +3,7 @@
 
 local names = ...
 
--- --- CRC32C (8): over the whole payload, bytes 12 to 15 taken as 0, stored least significant byte first
+-- --- CRC32C (spec/wdp 2.3): over the whole payload, bytes 12 to 15 taken as 0, stored least significant byte first
 
 -- Lua 5.1 and 5.2 have a library for it, 5.3 and later an operator that the others cannot read.
 local xor = (bit32 and bit32.bxor) or (bit and bit.bxor) or load("return function(a, b) return a ~ b end")()
@@ -55,7 +55,7 @@ end
 
 local function has_flag(bits, flag) return math.floor(bits / flag) % 2 == 1 end
 
--- --- UC and RD data (8.2), the messages of 9.3 and 11.2
+-- --- UC and RD data (spec/wdp-uc 2), the messages of spec/wdp-uc 5 and spec/wdp-rd 6
 
 local LEGAL = {
   [1] = { [0] = true, true, true, true, true, true, true },
@@ -94,7 +94,7 @@ local function check_data(v, class)
   return nil
 end
 
--- --- UD (10)
+-- --- UD (spec/wdp-ud 2)
 
 local function check_ud(v)
   if v.size < 32 then return "too_short" end
@@ -111,7 +111,7 @@ local function check_ud(v)
   return nil
 end
 
--- --- RDACK (11.1)
+-- --- RDACK (spec/wdp-rd 4)
 
 local function check_ack(v, crc)
   if v.size < 36 then return "too_short" end
@@ -124,7 +124,7 @@ local function check_ack(v, crc)
   return nil
 end
 
--- --- CTL (9.1)
+-- --- CTL (spec/wdp 3.1)
 
 local OWN = { [7] = 4, [9] = 4, [10] = 12, [13] = 48 }
 local function padded(n) return n + (4 - n % 4) % 4 end

@@ -37,7 +37,7 @@ inline void store_be(std::byte* p, T v) {
   if constexpr (std::endian::native == std::endian::little) v = byte_swap(v);
   std::memcpy(p, &v, sizeof v);
 }
-// CRC fields alone are little-endian (wire.md 3.2).
+// CRC fields alone are little-endian (spec/mpa 3.2).
 inline uint32_t load_le32(const std::byte* p) {
   uint32_t v;
   std::memcpy(&v, p, sizeof v);

@@ -114,7 +114,7 @@ std::span<const Crc32cEngine> crc32c_engines() {
 }
 
 void Crc32c::update(Bytes bytes) {
-  // Under 256 bytes the CRC instruction in a loop beats ISA-L's folding by 2.5 (datapath.md 5).
+  // Under 256 bytes the CRC instruction in a loop beats ISA-L's folding by 2.5 (design/16).
   constexpr size_t kShort = 256;
   const Engines& e = engines();
   state_ = (bytes.size() < kShort ? e.short_crc : e.long_crc)(state_, bytes.data(), bytes.size());

@@ -1,4 +1,4 @@
-// CRC32C as MPA and WDP use it (wire.md 3.2): polynomial 0x1EDC6F41 reflected, init and final xor
+// CRC32C as MPA and WDP use it (spec/mpa 3.2): polynomial 0x1EDC6F41 reflected, init and final xor
 // all ones.
 #pragma once
 

@@ -1,5 +1,5 @@
 // What is to go wrong on purpose, as people write it: WEFT_FAULT, and what tests give to the
-// simulator (design.md decision 12). Datagrams are lost, doubled, late and damaged; TCP carries all
+// simulator (docs/faults.md). Datagrams are lost, doubled, late and damaged; TCP carries all
 // bytes in order whatever the network does, so streams know delays and odd cuts alone.
 //
 //   loss:0.01,burst:4,reorder:0.05,seed:7

@@ -1,5 +1,5 @@
 // GID: a port's address. On weft it is an IP address: IPv6, or IPv4 in its mapped form
-// ::ffff:a.b.c.d (wire.md 12).
+// ::ffff:a.b.c.d (spec/addressing 1).
 #pragma once
 
 #include <array>

@@ -12,7 +12,7 @@ namespace weft {
 using IoVec = ::iovec;
 
 // Pieces of memory that one segment's payload is placed in or taken from: at most one per SGE
-// (design.md decision 13).
+// (spec/abi 2.6).
 class PieceList {
  public:
   static constexpr size_t kMost = 32;

@@ -27,27 +27,27 @@ inline constexpr QueueNumber kReadRequestQueue{1};
 inline constexpr QueueNumber kTerminateQueue{2};
 inline constexpr QueueNumber kAtomicResponseQueue{3};
 
-// Queue pair number, 24 bits: port << 8 | index (wire.md section 12).
+// Queue pair number, 24 bits: port << 8 | index (spec/addressing 2.1).
 using Qpn = StrongNumber<struct QpnTag, uint32_t>;
 
-// Packet sequence number of WDP (wire.md 8.1), +1 per datagram of a session, modulo 2^32. An RD
+// Packet sequence number of WDP (spec/wdp 2.2), +1 per datagram of a session, modulo 2^32. An RD
 // channel's is called CSN; it stands in the same field and has the same arithmetic.
 using Psn = StrongNumber<struct PsnTag, uint32_t>;
 using Csn = Psn;
 
-// What a WDP receiver makes its peer put into every datagram (wire.md 8.1). 0 is none.
+// What a WDP receiver makes its peer put into every datagram (spec/wdp 2.2). 0 is none.
 using SessionToken = StrongNumber<struct SessionTokenTag, uint32_t>;
 
-// Names one WDP handshake, probe or keepalive (wire.md 9.1).
+// Names one WDP handshake, probe or keepalive (spec/wdp 3.1).
 using Xid = StrongNumber<struct XidTag, uint32_t>;
 
-// What a WDP listener gives out so that the next REQ proves its address (wire.md 9.1). 0 is none.
+// What a WDP listener gives out so that the next REQ proves its address (spec/wdp 4.4). 0 is none.
 using HandshakeCookie = StrongNumber<struct HandshakeCookieTag, uint64_t>;
 
-// RID: names a Read or Atomic of WDP (wire.md 9.3, 11.2).
+// RID: names a Read or Atomic of WDP (spec/wdp-uc 5.1, spec/wdp-rd 3).
 using ReadId = StrongNumber<struct ReadIdTag, uint32_t>;
 
-// Queue key of UD and RD (wire.md 10, 11.2).
+// Queue key of UD and RD (spec/wdp-ud 2, spec/wdp-rd 3).
 using QKey = StrongNumber<struct QKeyTag, uint32_t>;
 
 constexpr Msn next(Msn m) {
@@ -60,7 +60,7 @@ constexpr Psn operator+(Psn p, uint32_t n) {
   return Psn{p.value() + n};
 }
 // How far `to` is ahead of `from`, negative when it is behind: serial arithmetic modulo 2^32
-// (wire.md 8). These numbers wrap, so that < says nothing about what came first.
+// (spec/wdp 2.4). These numbers wrap, so that < says nothing about what came first.
 constexpr int32_t distance(Psn from, Psn to) {
   return static_cast<int32_t>(to.value() - from.value());
 }

@@ -93,7 +93,7 @@ void Acceptor::rest(Token& token, stats::AcceptPause why) {
 }
 
 // The connection that was about to be taken waits: one that closes without a Reply would be dialed
-// again without weft's extension (wire.md 2.3).
+// again without weft's extension (spec/mpa 2.3.4).
 void Acceptor::on_no_memory(Token& token) {
   rest(token, stats::AcceptPause::no_memory);
 }

@@ -9,7 +9,7 @@ namespace weft::cm {
 
 class Acceptor final : public engine::Source, private AnswerHandler {
  public:
-  static constexpr size_t kMostHalfOpen = 256;  // wire.md part IV
+  static constexpr size_t kMostHalfOpen = 256;  // spec/threats 3
 
   // The engine owns it. `listener` stays its owner's and must outlive the acceptor.
   static Acceptor& start(engine::Token& token, AnswerHandler& handler,

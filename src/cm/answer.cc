@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using stats::StartRefusal;
-constexpr Duration kRequestWithin = 5s;  // wire.md 2.8
+constexpr Duration kRequestWithin = 5s;  // spec/mpa 2.8
 constexpr Duration kLinger = 1s;
 constexpr Duration kReplySettles = 50ms;
 constexpr size_t kMostOfAPlainPeer = 256;  // PD_Length
@@ -72,7 +72,7 @@ void Answer::on_ready(Token& token, bool readable, bool) {
   }
   if (!*request) return;
   if (!bytes.empty()) {
-    // wire.md 2.5 rule 1: nothing may follow the Request before the Reply.
+    // spec/mpa 2.5.1: nothing may follow the Request before the Reply.
     gone(token, StartRefusal::bytes_behind_request);
     return;
   }

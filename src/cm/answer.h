@@ -1,5 +1,5 @@
 // The passive side of a start-up: an accepted TCP connection until its MPA Request is there and
-// somebody said yes or no (wire.md 2.8).
+// somebody said yes or no (spec/mpa 2.8).
 #pragma once
 
 #include "cm/started.h"
@@ -49,7 +49,7 @@ class Answer final : public engine::Source {
   Time begun() const { return begun_; }
   // Closes it as one whose Request is late, for others wait.
   void crowd_out(engine::Token& token) { gone(token, stats::StartRefusal::request_late); }
-  // That the peer bears in a Reply: a kernel with siw dies of more (wire.md 2.6).
+  // That the peer bears in a Reply: a kernel with siw dies of more (spec/siw 2.7).
   size_t most_private_data() const;
   const port::TcpStream& tcp() const { return tcp_; }
   // The handler's own.

@@ -17,7 +17,7 @@ using engine::Token;
 using stats::BringUpRefusal;
 using wire::Wfrc;
 
-// wire.md 14.3
+// spec/addressing 5.4
 constexpr Duration kPassivePatience = 1s;
 constexpr Duration kDialTimeout = 10s;
 
@@ -68,8 +68,8 @@ void Attempt::begin(Token& token) {
   }
 }
 
-// wire.md 13.1: the side with the lower number does, or where both are equal that with the lower
-// GID.
+// spec/addressing 4: the side with the lower number does, or where both are equal that with the
+// lower GID.
 bool Attempt::dials() const {
   const Qpn peer = qp_.attributes().dest_qpn;
   return qp_.number() != peer ? qp_.number() < peer : local_ < remote_;
@@ -152,7 +152,8 @@ void Attempt::connected(Token& token, Started&& started, bool initiator, uint64_
              started.early);
 }
 
-// Both ends are one: a TCP connection of a socket with itself carries the stream (wire.md 13.1).
+// Both ends are one: a TCP connection of a socket with itself carries the stream (spec/addressing
+// 4).
 void Attempt::connect_to_self(Token& token) {
   auto tcp = port::TcpStream::to_itself(local_);
   if (!tcp.ok()) {
@@ -214,7 +215,7 @@ void Attempt::dial_failed(Token& token, Dial&, DialFailure&& failure) {
 void Attempt::request_came(Token& token, Answer& answer, const Wfrc& request) {
   if (dial_ != nullptr && dial_->request_sent()) {
     // Two connections: the one of the side that was to dial wins, else the larger nonce
-    // (wire.md 14.3).
+    // (spec/addressing 5.5).
     const bool theirs_wins =
         request.fallback != fallback_ ? !request.fallback : request.nonce > nonce_;
     if (!theirs_wins) {

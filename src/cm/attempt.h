@@ -1,4 +1,4 @@
-// The IB-style bring-up of one queue pair (wire.md 13.1, 14):
+// The IB-style bring-up of one queue pair (spec/addressing 4, spec/addressing 5):
 //
 //   RTR --lower QPN--> dialing --Reply code 0--> connected
 //    |                    ^  \--refused, code 1, 2--> waiting 10 .. 500 ms --> dialing

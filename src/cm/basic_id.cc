@@ -136,7 +136,8 @@ int BasicId::set_option(const IdOption& option) {
       type_of_service_ = static_cast<uint8_t>(option.value);
       return 0;
     case IdOption::Name::reuse_address:
-      // weft's sockets share addresses as far as the kernel lets them, asked or not (wire.md 12).
+      // weft's sockets share addresses as far as the kernel lets them, asked or not
+      // (spec/addressing 2.2).
       return option.value != 0 || state_ == IdState::idle ? 0 : EINVAL;
     case IdOption::Name::one_family:
       if (state_ != IdState::idle) return EINVAL;

@@ -17,7 +17,7 @@ using engine::Token;
 using stats::BringUpRefusal;
 using wire::Wfrc;
 
-// wire.md 14.1
+// spec/addressing 5.2
 constexpr Duration kParkFor = 30s;
 constexpr size_t kMostParked = 256;
 

@@ -1,5 +1,5 @@
 // IB-style bring-up of RC queue pairs: the program exchanges (GID or LID, QPN) by itself and calls
-// modify_qp; here the two sides find each other over TCP (wire.md 13.1, 14).
+// modify_qp; here the two sides find each other over TCP (spec/addressing 4, spec/addressing 5).
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The private data of the IB-style bring-up (wire.md 14.2), and the answer no with it.
+// The private data of the IB-style bring-up (spec/addressing 5.1), and the answer no with it.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// UC: connections over datagrams. The handshake is the queue pair's transport's (wire.md 9.1); here
+// UC: connections over datagrams. The handshake is the queue pair's transport's (spec/wdp 4); here
 // is what rdma_cm makes of it.
 #include <algorithm>
 #include <cerrno>

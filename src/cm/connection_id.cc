@@ -33,7 +33,7 @@ bool ConnectionId::on_device() const {
   if (!BasicId::on_device()) return false;
   // The kernel's rdma_cm takes a loopback address for a kind of wildcard until there is a peer, and
   // programs build on that: libfabric binds "localhost" to find out whether there is RDMA, and
-  // where that is on a device it tells its peers 127.0.0.1 (mpi.md 2.3).
+  // where that is on a device it tells its peers 127.0.0.1 (spec/abi 4.4).
   const Addresses a = addresses();
   if (a.destination.valid() || !device::is_loopback(a.source_gid)) return true;
   // Not so where loopback is what the device itself comes with: nobody else can be meant. The
@@ -90,8 +90,8 @@ int ConnectionId::start_listening(Token& token, int backlog) {
     return started.error().code;
   }
   listener_ = &Listener::start(token, *this, std::move(bound_));
-  // wire.md 9.1: "A PS_TCP listener binds UDP as well, for UC; where that port is taken ... it
-  // serves RC alone and says so."
+  // spec/wdp 4.9: A PS_TCP listener binds UDP as well, for UC; where that port is taken ... it
+  // serves RC alone and says so.
   if (!bound_udp_.valid()) {
     auto udp = port::bind_udp(source_, one_family_);
     if (!udp.ok()) {

@@ -18,7 +18,7 @@ namespace mask = verbs::qp_mask;
 
 // InfiniBand's rdma_cm says TIMEWAIT_EXIT when the queue pair's number may be used again. Some
 // programs free a connection only then. TCP needs no such pause; this is the one that weft gives
-// its numbers (wire.md 12). iWARP has no such event.
+// its numbers (spec/addressing 2). iWARP has no such event.
 constexpr Duration kTimeWait = 2s;
 
 // What rdma_cm uses where the program says nothing: the ack timeout of Ethernet, 4.096 us * 2^18.

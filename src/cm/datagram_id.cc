@@ -209,7 +209,7 @@ int DatagramId::join_multicast(const port::Address& group, void* join) {
   }
   DatagramPeer members{
       .address = vector_to(group.gid()), .qpn = wire::kMulticastQpn, .q_key = kDefaultQKey};
-  // wire.md 10: "TTL 1 by default."
+  // spec/wdp-ud 5.3: TTL 1 by default.
   members.address.hop_limit = 1;
   report(h.token(), EventKind::multicast_join, 0, {.qpn = members.qpn}, members, join);
   return 0;

@@ -1,4 +1,4 @@
-// A listening Id's UDP socket: who calls there (wire.md 9.1), and the answers.
+// A listening Id's UDP socket: who calls there (spec/wdp 4.9), and the answers.
 #pragma once
 
 #include "cm/started.h"

@@ -54,7 +54,7 @@ Dial& Dial::start(Token& token, DialHandler& handler, DialPlan plan, port::Fd bo
 
 void Dial::cancel(Token& token) {
   if (state_ == State::awaiting_reply && plan_.fallbacks && plan_.offer.peer_to_peer) {
-    // The Reply may be on its way, and with it the duty to send the RTR (wire.md 2.5 rule 6).
+    // The Reply may be on its way, and with it the duty to send the RTR (spec/mpa 2.5.6).
     handler_ = nullptr;
     return;
   }
@@ -140,7 +140,7 @@ void Dial::connected(Token& token) {
     return;
   }
   // On one host the kernel may pick the target as the source port, and the socket talks to itself
-  // (wire.md 14.3).
+  // (spec/addressing 5.4).
   const port::Address local = tcp_.local();
   const port::Address peer = tcp_.peer();
   if (local.port() == peer.port() && local.gid() == peer.gid()) {

@@ -1,5 +1,5 @@
 // The active side of a start-up: TCP connect, MPA Request, Reply; and again with less when the peer
-// does not understand (wire.md 2.3).
+// does not understand (spec/mpa 2.3.4).
 #pragma once
 
 #include "cm/started.h"
@@ -51,7 +51,7 @@ class Dial final : public engine::Source {
                      port::Fd bound = {});
   // No outcome is wanted any more: closes and goes away, as soon as the peer can bear it.
   void cancel(engine::Token& token);
-  // Is the Request out (wire.md 14.3)? Before that a dial gives way to one that comes in.
+  // Is the Request out (spec/addressing 5.5)? Before that a dial gives way to one that comes in.
   bool request_sent() const { return state_ == State::awaiting_reply; }
   const DialPlan& plan() const { return plan_; }
   // Where the connection starts; known once it is connected.

@@ -3,7 +3,7 @@
 //
 // A peer that was promised an RTR frame gets it first, kicks follow, and the connection is closed a
 // while later: a kernel with siw dies of one that closes between the MPA Reply and the RTR, or
-// before it has noticed that (wire.md 2.5 rules 5 and 6).
+// before it has noticed that (spec/siw 2.5, 2.6).
 #pragma once
 
 #include <optional>

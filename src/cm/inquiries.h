@@ -1,5 +1,5 @@
 // Who has which QPN and Q_Key: the questions of this process about UD queue pairs of others, all of
-// them by one socket (CTL service 4, wire.md 9.1).
+// them by one socket (CTL service 4, spec/wdp 4.8).
 #pragma once
 
 #include <map>

@@ -19,8 +19,8 @@ void Listener::stop(Token& token) {
   token.engine().remove(token, *this);
 }
 
-// wire.md 2.3: whoever hears no Reply tries again without weft's extension, and there a request is
-// complete before it has arrived. So want of memory is a rejection, and not a connection that
+// spec/mpa 2.3.4: whoever hears no Reply tries again without weft's extension, and there a request
+// is complete before it has arrived. So want of memory is a rejection, and not a connection that
 // closes.
 void Listener::request_came(Token& token, Answer& answer, const mpa::Responder::Request& request) {
   token.engine().guard(

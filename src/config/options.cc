@@ -142,7 +142,8 @@ OptionInfo number(std::string_view name, std::string_view unit, std::string_view
   return finished(std::move(info));
 }
 
-// wire.md 12: neither the ports of the system nor those of multicast groups are queue pairs'.
+// spec/addressing 2.2: neither the ports of the system nor those of multicast groups are queue
+// pairs'.
 OptionInfo of_queue_pairs(OptionInfo info) {
   info.accepted = "0, 1024..24575, 32768..65534";
   info.set = [](Options& options, std::string_view given) {

@@ -18,22 +18,22 @@
 
 namespace weft::config {
 
-// What the device says it is (design.md 2); the wire is iWARP in each case.
+// What the device says it is (spec/abi 2.1); the wire is iWARP in each case.
 enum class Identity : uint8_t { ib, iwarp, ib_lid };
-// Whether an MPA Request asks for the extension bit X (wire.md 2.7).
+// Whether an MPA Request asks for the extension bit X (spec/mpa 2.7).
 enum class Extensions : uint8_t { automatic, off };
-// When a Send or Write is complete (wire.md 4.10): at the peer, or when the kernel has its last
+// When a Send or Write is complete (spec/rdmap 4.4): at the peer, or when the kernel has its last
 // byte.
 enum class CompletionRule : uint8_t { delivered, llp };
 // TCP congestion control of weft's streams; automatic leaves bbr for peers on this host or close
 // by.
 enum class Congestion : uint8_t { automatic, keep, cubic, reno, bbr };
-// What the passive side of an IB-style bring-up compares with the GID it expects (wire.md 14.1).
-// user: the address and, on one host, who has the socket (cm/peer_user.h).
+// What the passive side of an IB-style bring-up compares with the GID it expects
+// (spec/addressing 5.6). user: the address and, on one host, who has the socket (cm/peer_user.h).
 enum class PeerCheck : uint8_t { user, address, gid };
 
-// How a UC queue pair that is told its peer's number comes to it (wire.md 13, and 9.1 "Static
-// session").
+// How a UC queue pair that is told its peer's number comes to it (spec/addressing 3, spec/wdp-uc
+// 6).
 enum class UcBringUp : uint8_t { handshake, none };
 
 // A value type. The defaults are the field initialisers; the sentences are in the table.

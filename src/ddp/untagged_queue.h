@@ -1,5 +1,5 @@
 // Where one untagged queue stands on a stream that keeps order: which message, which byte of it
-// comes next (RFC 5041 section 5.3; wire.md 4.5).
+// comes next (RFC 5041 section 5.3; spec/rdmap 2.1).
 #pragma once
 
 #include "ddp/segment.h"

@@ -1,5 +1,5 @@
 // The one device, weft0, and its one port: what it says it is, what it can do, and by which
-// addresses it is reached (design.md 2 and 13, abi.md 2). The structs are weft's own; abi/
+// addresses it is reached (spec/abi 2). The structs are weft's own; abi/
 // translates them.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace weft::device {
 inline constexpr std::string_view kDeviceName = "weft0";
 inline constexpr uint8_t kPort = 1;
 
-// Limits that verbs enforces: one above is refused (design.md 13).
+// Limits that verbs enforces: one above is refused (spec/abi 2.6).
 inline constexpr uint32_t kMaxQpWr = 16'384;
 inline constexpr uint32_t kMaxSge = 30;
 inline constexpr uint32_t kMaxCqe = 4'194'304;
@@ -58,8 +58,8 @@ struct DeviceAttributes {
   std::string_view firmware;  // weft's version
   uint64_t node_guid = 0;     // host byte order
   uint64_t system_image_guid = 0;
-  // Nobody's: perftest, UCX and libfabric change their ways for the vendors that they know (abi.md
-  // 0.8).
+  // Nobody's: perftest, UCX and libfabric change their ways for the vendors that they know
+  // (spec/abi 2.2).
   uint32_t vendor_id = 0x776674;  // "wft"
   uint32_t vendor_part_id = 1;
   uint32_t hardware_version = 1;
@@ -113,7 +113,7 @@ inline constexpr uint32_t kCapabilityCm = 1U << 16;
 inline constexpr uint32_t kCapabilityIpBasedGids = 1U << 26;
 
 // The largest UD payload of a link, as an IB MTU: what is left of `link_mtu` after the IP, UDP and
-// WDP headers (wire.md 10). Never below 256.
+// WDP headers (spec/wdp-ud 4). Never below 256.
 Mtu ud_mtu(uint32_t link_mtu, bool ipv4);
 
 // A picture of the device at one moment; addresses that come or go later do not change it, and no
@@ -126,7 +126,7 @@ struct Device {
 
   // The table's entry for an address, or nullptr.
   const GidEntry* find(const Gid& gid) const;
-  // The address behind a LID (abi.md 0.5): the upper half of the first IPv4 address with `lid` as
+  // The address behind a LID (spec/abi 2.5): the upper half of the first IPv4 address with `lid` as
   // its lower half; the port's own LID is that address itself. Nothing for LID 0 or without an IPv4
   // address.
   std::optional<Gid> resolve_lid(uint16_t lid) const;

@@ -1,5 +1,5 @@
-// The GID table: which addresses of this host the port shows, and in which order (abi.md 2, wire.md
-// 12).
+// The GID table: which addresses of this host the port shows, and in which order (spec/abi 2.4,
+// spec/addressing 2).
 #pragma once
 
 #include <cstddef>

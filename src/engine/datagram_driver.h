@@ -85,7 +85,7 @@ class DatagramOwner {
 // Engine holder only.
 class DatagramDriver final : public Source, private wdp::PortOwner {
  public:
-  // Of what is asked of the kernel for each socket and direction (datapath.md 2).
+  // Of what is asked of the kernel for each socket and direction (design/17).
   static constexpr size_t kBuffer = size_t{4} << 20;
 
   // Gives the driver to the engine and begins to listen.

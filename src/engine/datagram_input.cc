@@ -19,7 +19,7 @@ using port::UdpSocket;
 // Bytes that come in before the other sockets have their turn.
 constexpr size_t kBudget = size_t{256} << 10;
 // Datagrams above this size that come alone, as on loopback, are worth two system calls: they go
-// straight to their places. Those of trains are not (datapath.md R7).
+// straight to their places. Those of trains are not (design/17).
 constexpr size_t kLarge = 16'000;
 // Between those of a Write or Read come small ones, which say how far it is: after a large one so
 // many are looked at.

@@ -117,7 +117,7 @@ void DatagramDriver::push_train(Token& token) {
   if (sent_ >= train_.bytes()) {
     train_gone(token, true);
   } else if (r.would_block) {
-    // wire.md 9.2: "ENOBUFS/EAGAIN: wait for writability (do not drop)."
+    // spec/wdp 2.7: ENOBUFS/EAGAIN: wait for writability (do not drop).
     blocked_ = true;
     counters.sends_cut.add();
     token.engine().want_write(token, *this, true);

@@ -1,4 +1,4 @@
-// An engine owns a set of connections and runs them (design.md decisions 6 and 7). Whoever holds it
+// An engine owns a set of connections and runs them (design/15). Whoever holds it
 // runs it: the program's own thread inside post_send and poll_cq, else a helper thread that sleeps
 // in epoll_wait. Never two at once; nobody waits for another one's I/O.
 //
@@ -137,7 +137,7 @@ class Engine {
   // poll, or this thread may be about to sleep, for then nobody might send them soon.
   bool gather(Token& token, Source& source);
   // The source has output that can wait until the engine falls idle, 50 us at most while the
-  // program polls (wire.md 4.10).
+  // program polls (spec/rdmap 4).
   void defer(Token& token, Source& source);
 
   std::unique_ptr<mpa::TxBatch> take_batch(Token&);

@@ -1,6 +1,5 @@
 // When the helper thread takes over, and how long a thread spins before it sleeps: small
-// controllers that learn from what came of their last decisions (design.md 5, datapath.md R9 and
-// R10).
+// controllers that learn from what came of their last decisions (design/02, design/15).
 #pragma once
 
 #include <algorithm>

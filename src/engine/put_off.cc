@@ -8,7 +8,7 @@ namespace weft::engine {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr Duration kDeferMost = 50us;    // wire.md 4.10
+constexpr Duration kDeferMost = 50us;    // spec/rdmap 4.3
 constexpr Duration kDeferIdle = 45us;    // less, as soon as nothing else comes in
 constexpr Duration kPollsWithin = 50us;  // between two polls of a program that polls
 constexpr uint64_t kPollsOn = 16;        // by a thread that could sleep instead: it polls on

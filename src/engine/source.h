@@ -48,7 +48,7 @@ class Source : public ListHook<struct ReadyTag>,
   // The descriptor is readable, writable or broken.
   virtual void on_ready(Token& token, bool readable, bool writable) = 0;
   // Looks for bytes without having been told that there are any; true when there were. Cheaper than
-  // asking epoll first, when one connection alone is busy (datapath.md R10).
+  // asking epoll first, when one connection alone is busy (design/15).
   virtual bool try_receive(Token&) { return false; }
   // Does try_receive() look at all?
   virtual bool tries_receive() const { return false; }
@@ -56,7 +56,7 @@ class Source : public ListHook<struct ReadyTag>,
   virtual void on_broken(Token&) {}
   // The deadline that was set with Engine::set_deadline() has passed; it is cleared.
   virtual void on_deadline(Token& token) = 0;
-  // Another thread rang: there is work for this source (design.md decision 7).
+  // Another thread rang: there is work for this source (design/15).
   virtual void on_doorbell(Token& token) = 0;
   // What was gathered since Engine::gather() is to go out.
   virtual void on_gathered(Token&) {}

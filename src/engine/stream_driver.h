@@ -1,5 +1,5 @@
-// Moves the bytes of one RDMAP stream between the core and its TCP connection (datapath.md R3 to
-// R5). Knows sizes and sockets, nothing of work requests.
+// Moves the bytes of one RDMAP stream between the core and its TCP connection (design/16). Knows
+// sizes and sockets, nothing of work requests.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // A UC connection on a datagram socket: its deadlines, its turn to send, and its life after the
-// queue pair has gone, until the peer knows and the token has rested (wire.md 9.1).
+// queue pair has gone, until the peer knows and the token has rested (spec/wdp 5.2).
 #pragma once
 
 #include "engine/datagram_driver.h"

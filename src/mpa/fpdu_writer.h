@@ -1,5 +1,5 @@
 // Frames ULPDUs as FPDUs into a batch: length, pad, CRC (RFC 5044 section 4) and, towards a peer
-// that asked for them, markers (section 4.3, wire.md 3.4).
+// that asked for them, markers (section 4.3, spec/mpa 3.4).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace weft::mpa {
 class FpduWriter {
  public:
   // Payloads under this size are copied beside their header: cheaper than one more piece for the
-  // kernel (datapath.md R3). With CRC all are: memory that a program has posted, or a peer reads,
-  // may change at any time (wire.md 4.9), and what was summed has to be what leaves
+  // kernel (design/16). With CRC all are: memory that a program has posted, or a peer reads,
+  // may change at any time (spec/rdmap 3.5), and what was summed has to be what leaves
   // (docs/design/06).
   static constexpr size_t kCopyBelow = 4096;
   // Staging that an FPDU with a copied payload may need beyond its payload.

@@ -1,4 +1,4 @@
-// What two MPA peers agreed on at start-up, and what each side brings to it (wire.md 2).
+// What two MPA peers agreed on at start-up, and what each side brings to it (spec/mpa 2).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Parameters {
   uint8_t revision = 2;
   bool crc = true;            // both directions
   bool send_markers = false;  // the peer asked for them
-  bool extension = false;     // X (wire.md 2.7)
+  bool extension = false;     // X (spec/mpa 2.7)
   bool peer_to_peer = false;  // A agreed
   Rtr rtr = Rtr::none;        // the frame that opens the stream when peer_to_peer
   uint16_t ird = 0;           // inbound reads and atomics that we serve at once
@@ -37,6 +37,6 @@ struct Offer {
 };
 
 inline constexpr uint16_t kMostIrdOrd =
-    128;  // what Linux siw can do; more makes it give up (wire.md 2.3)
+    128;  // what Linux siw can do; more makes it give up (spec/mpa 2.3.3)
 
 }  // namespace weft::mpa

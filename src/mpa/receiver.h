@@ -1,4 +1,4 @@
-// Takes the byte stream apart into FPDUs (RFC 5044 section 4; wire.md 3.3), any way it was cut.
+// Takes the byte stream apart into FPDUs (RFC 5044 section 4; spec/mpa 3.3), any way it was cut.
 //
 //            +-- FPDU lies whole in the bounce buffer: CRC, begin, copy, deliver
 //   bytes ---+-- first part of an FPDU: kept. The rest of a large one is received straight behind
@@ -25,7 +25,7 @@ namespace weft::mpa {
 class Receiver {
  public:
   // From this size on the rest of an FPDU is received straight to where it is wanted. Below it, a
-  // copy from a warm buffer is cheaper than one more system call (datapath.md 3).
+  // copy from a warm buffer is cheaper than one more system call (design/16).
   static constexpr size_t kDirectFrom = 16 * 1024;
 
   explicit Receiver(UlpduSink& sink) : sink_(sink) {}

@@ -128,7 +128,7 @@ Initiator::Outcome Initiator::judge(FrameReader::Frame& reply) const {
   Parameters p{.revision = std::min(offer_.revision, reply.start.revision),
                .crc = offer_.crc || reply.start.crc,
                .send_markers = reply.start.markers,
-               // siw echoes XR, so XA alone is an agreement (wire.md 2.7).
+               // siw echoes XR, so XA alone is an agreement (spec/mpa 2.7).
                .extension = offer_.extension && enhanced && reply.start.extension_accepted &&
                             !reply.start.extension_requested,
                .ird = offer_.ird,
@@ -189,7 +189,7 @@ Responder::Reply Responder::accept(const Offer& limits, Bytes private_data) cons
                .ord = limits.ord};
   std::optional<MpaEnhanced> answer;
   if (enhanced_) {
-    // RFC 6581 section 9.1; never an ORD above the request's IRD (wire.md 2.3).
+    // RFC 6581 section 9.1; never an ORD above the request's IRD (spec/mpa 2.3.3).
     if (const auto ord = negotiated(enhanced_->ord)) p.ird = std::min(*ord, limits.ird);
     if (const auto ird = negotiated(enhanced_->ird)) p.ord = std::min(*ird, limits.ord);
     answer = MpaEnhanced{.ird = p.ird, .ord = p.ord};
@@ -198,7 +198,7 @@ Responder::Reply Responder::accept(const Offer& limits, Bytes private_data) cons
     if (!negotiated(enhanced_->ird)) answer->ord = MpaEnhanced::kNotNegotiated;
     if (enhanced_->peer_to_peer) {
       p.peer_to_peer = answer->peer_to_peer = true;
-      // An Initiator that names no kind gets the Write, as from siw (wire.md 2.4).
+      // An Initiator that names no kind gets the Write, as from siw (spec/mpa 2.4).
       if (enhanced_->rtr_write || (!enhanced_->rtr_read && !enhanced_->rtr_fpdu)) {
         p.rtr = Rtr::write;
         answer->rtr_write = true;

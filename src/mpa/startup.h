@@ -1,4 +1,4 @@
-// MPA start-up without I/O: RFC 5044 section 7.1, RFC 6581 (wire.md 2).
+// MPA start-up without I/O: RFC 5044 section 7.1, RFC 6581 (spec/mpa 2).
 //
 //   Initiator:  IDLE --request()--> bytes out --received()--> more | accepted | rejected | error
 //   Responder:  received() --> more | request there | error;  accept() or reject() --> bytes out
@@ -70,7 +70,7 @@ class Initiator {
     std::optional<Accepted> accepted;
     std::optional<Rejected> rejected;
     std::optional<Refused> refused;
-    // The peer answered with revision 1: try once more on a new connection (wire.md 2.3).
+    // The peer answered with revision 1: try once more on a new connection (spec/mpa 2.3.4).
     bool retry_revision_1 = false;
   };
   // Nothing while the Reply is incomplete.
@@ -95,7 +95,7 @@ class Responder {
     bool extension = false;
   };
   using Error = FrameReader::Error;
-  // Nothing while the Request is incomplete. On error: close without a reply (wire.md 2.1).
+  // Nothing while the Request is incomplete. On error: close without a reply (spec/mpa 2.1).
   Result<std::optional<Request>, Error> received(Bytes& bytes);
 
   struct Reply {

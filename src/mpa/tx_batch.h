@@ -1,6 +1,6 @@
 // What goes to the kernel in one sendmsg: headers and small payloads in a staging area, large
 // payloads by reference. Many FPDUs share a batch, for a send call costs more than the FPDU
-// (datapath.md 4).
+// (design/16).
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The conversation between MPA and the layer above it about one ULPDU (design.md 2):
+// The conversation between MPA and the layer above it about one ULPDU (design/14):
 // begin - where - where .. - deliver, or an error in between that ends the stream.
 #pragma once
 

@@ -45,7 +45,7 @@ struct alignas(64) QpPage {
 };
 static_assert(sizeof(QpPage) <= kPage);
 
-// As many queue pairs as the device has (design.md decision 13).
+// As many queue pairs as the device has (spec/abi 2.6).
 inline constexpr size_t kMostQueuePairs = 65536;
 inline constexpr size_t kMostQpPages = (kMostQueuePairs + QpPage::kBlocks - 1) / QpPage::kBlocks;
 

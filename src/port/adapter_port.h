@@ -1,4 +1,4 @@
-// Claims one port number on UDP and TCP (wire.md 12). The UDP bind is the lock: without
+// Claims one port number on UDP and TCP (spec/addressing 2.2). The UDP bind is the lock: without
 // SO_REUSEADDR a second process cannot have it.
 #pragma once
 

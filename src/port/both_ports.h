@@ -1,4 +1,4 @@
-// One port number on TCP and UDP that the kernel chooses, for a listener of rdma_cm (wire.md 9.1).
+// One port number on TCP and UDP that the kernel chooses, for a listener of rdma_cm (spec/wdp 4.9).
 #pragma once
 
 #include "port/tcp_listener.h"

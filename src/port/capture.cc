@@ -111,7 +111,7 @@ void Capture::packet(const trace::Packet& packet) {
   if (stopped_ || !(file_.valid() || open())) return;
   if (write(packet)) return;
   if (errno == EFAULT && packet.kept > 0) {
-    // The program has unmapped its memory (design.md decision 10), after the kernel had the bytes.
+    // The program has unmapped its memory (design/06), after the kernel had the bytes.
     trace::Packet bare = packet;
     bare.kept = 0;
     if (write(bare)) return;

@@ -1,5 +1,5 @@
 // A file descriptor with one owner. weft's descriptors sit above 1023 where the limit allows, so
-// that programs that use select(2) keep the low ones (design.md decision 13).
+// that programs that use select(2) keep the low ones (spec/abi 5).
 #pragma once
 
 #include <utility>

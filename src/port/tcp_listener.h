@@ -11,7 +11,7 @@ class TcpListener {
  public:
   TcpListener() = default;
   // Port 0: the kernel's choice. With SO_REUSEADDR, for the sake of connections in TIME-WAIT
-  // (wire.md 12).
+  // (spec/addressing 2.2).
   static Result<TcpListener, SystemError> listen(const Address& at, int backlog);
   // Binds without listening yet, so that the port is known and ours. The IPv6 wildcard means both
   // families, unless `only_ipv6`.

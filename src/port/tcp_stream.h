@@ -69,7 +69,7 @@ class TcpStream {
   // TCP payload per segment now, for sizing FPDUs towards peers that want one per segment.
   uint32_t emss() const;
   void set_type_of_service(uint8_t tos) const { port::set_type_of_service(fd_, tos); }
-  // Leaves bbr where that helps: same host or a round trip under a millisecond (datapath.md 1, R1).
+  // Leaves bbr where that helps: same host or a round trip under a millisecond (design/16).
   void choose_congestion_control() const;
   // From now on send() takes nothing while so many bytes wait in the socket for the peer's window
   // or the congestion window (TCP_NOTSENT_LOWAT). What is on its way is not counted. design/20.

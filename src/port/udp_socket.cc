@@ -96,7 +96,7 @@ void UdpSocket::switch_gro_off() {
 // There is no word for it in a datagram's control messages, over IPv4. Few sockets have both kinds.
 void UdpSocket::allow_fragments(bool on) {
   if (std::exchange(fragments_, on) == on) return;
-  // PROBE sets DF and leaves the size to us: wire.md 9.1 finds the path's MTU by its own probes.
+  // PROBE sets DF and leaves the size to us: spec/wdp 5.4 finds the path's MTU by its own probes.
   set_option(fd_.get(), IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE);
   if (family_ == AF_INET6) {
     set_option(fd_.get(), IPPROTO_IPV6, IPV6_MTU_DISCOVER,

@@ -1,6 +1,6 @@
 // A UDP socket that carries the datagrams of many peers: trains of equal datagrams leave in one
 // system call and arrive in one, where kernel, route and device can do that (UDP_SEGMENT, UDP_GRO;
-// datapath.md 2, R6 and R7).
+// design/17).
 #pragma once
 
 #include <memory>
@@ -44,7 +44,7 @@ class Segmentation {
 class UdpSocket {
  public:
   // In one system call: datagrams, and bytes of all (above these the kernel cuts them without help
-  // of the device, and the receiver gets them one by one; wire.md 8.2).
+  // of the device, and the receiver gets them one by one; spec/wdp 2.7).
   static constexpr size_t kMostSegments = 64;
   static constexpr size_t kMostBytes = 65'493;
   static constexpr size_t kMostBytesIpv6 = 65'473;

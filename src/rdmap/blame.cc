@@ -34,7 +34,7 @@ Status status_of_atomic(wire::TermError error) {
 
 // Which of the outstanding reads and atomics a Terminate with the header `header` means. A sink is
 // one read's alone, and right in whatever way the peer came to its quotation. The MSN is not: siw
-// puts the read's size there, which may well be the MSN of another (wire.md 5.2). It answers in
+// puts the read's size there, which may well be the MSN of another (spec/errors 1.2). It answers in
 // order, and so it means the oldest.
 const OutboundRead* read_meant(const wire::Terminate& t, const wire::UntaggedHeader& header,
                                OutboundReads& reads) {
@@ -62,7 +62,7 @@ void apply_blame(const wire::Terminate& t, bool extension, SendPath& send_path) 
       }
     }
   }
-  // A weft peer has said what it covers: the first request behind that is meant (wire.md 4.10).
+  // A weft peer has said what it covers: the first request behind that is meant (spec/rdmap 4.4).
   if (extension) {
     send_path.blame_waiting(status);
   } else {

@@ -1,4 +1,4 @@
-// Whose fault a Terminate of the peer is: which work request gets which status (wire.md 5.5).
+// Whose fault a Terminate of the peer is: which work request gets which status (spec/errors 4).
 #pragma once
 
 #include "rdmap/send_path.h"

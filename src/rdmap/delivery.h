@@ -1,4 +1,4 @@
-// What this side owes its peer in Delivered messages (wire.md 4.10): how far the peer's requests
+// What this side owes its peer in Delivered messages (spec/rdmap 4.1): how far the peer's requests
 // are placed, accepted and consumed without a gap, and whether the peer waits to hear of it.
 #pragma once
 

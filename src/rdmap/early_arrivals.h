@@ -1,5 +1,5 @@
-// Messages that came before there was a receive for them, and the requests behind them (design.md 4
-// rule 1). In order of arrival; nothing overtakes, except Writes, which need no receive.
+// Messages that came before there was a receive for them, and the requests behind them
+// (spec/rdmap 4.7). In order of arrival; nothing overtakes, except Writes, which need no receive.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which Terminate answers which memory fault (wire.md 5.4).
+// Which Terminate answers which memory fault (spec/errors 3).
 #pragma once
 
 #include "rdmap/memory.h"

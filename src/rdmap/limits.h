@@ -29,19 +29,19 @@ struct StreamConfig {
   stats::Where counters = stats::nowhere();
 };
 
-// Ending: how long a stream waits for its Terminate to go out and for the peer's FIN (wire.md 5.5,
-// 6), and, closing in good order, for a peer that takes no bytes.
+// Ending: how long a stream waits for its Terminate to go out and for the peer's FIN (spec/errors
+// 4, spec/rdmap 5), and, closing in good order, for a peer that takes no bytes.
 inline constexpr Duration kLinger = std::chrono::seconds{1};
 inline constexpr Duration kDrainStuck = std::chrono::seconds{10};
 
-// siw may sleep over the Initiator's first FPDU until another segment comes (wire.md 2.5 rule 5).
+// siw may sleep over the Initiator's first FPDU until another segment comes (spec/mpa 2.5.5).
 // So long after it a kick, an empty Write, goes out, unless something was received.
 inline constexpr std::array<Duration, 4> kKickAfter = {
     std::chrono::milliseconds{5}, std::chrono::milliseconds{20}, std::chrono::milliseconds{80},
     std::chrono::milliseconds{320}};
 
 // A kernel with siw dies of a connection that closes, or is terminated, between the Reply and the
-// RTR or too soon after it (wire.md 2.5 rule 6). Three kicks go out before: of an RTR that siw
+// RTR or too soon after it (spec/mpa 2.5.6). Three kicks go out before: of an RTR that siw
 // sleeps over it dies as well.
 inline constexpr Duration kRtrSettles = std::chrono::milliseconds{150};
 
@@ -51,7 +51,7 @@ inline constexpr Duration kRtrSettles = std::chrono::milliseconds{150};
 inline constexpr Duration kFinSettles = std::chrono::milliseconds{20};
 
 // Towards a plain peer that has said nothing yet, from the Initiator's first FPDU to its FIN. siw
-// may have slept over what came (wire.md 2.5 rule 5), and loses it when the FIN is what wakes it:
+// may have slept over what came (spec/mpa 2.5.5), and loses it when the FIN is what wakes it:
 // two kicks go out before.
 inline constexpr Duration kUnheardSettles = std::chrono::milliseconds{50};
 
@@ -65,7 +65,7 @@ constexpr Duration rnr_time(uint8_t code) {
 }
 
 // Send payload that may be on its way without being covered by a Delivered, and that a receiver
-// keeps for want of a receive (wire.md 4.10).
+// keeps for want of a receive (spec/rdmap 4.6).
 inline constexpr uint64_t kSendCredit = 4U << 20;
 
 // Payload of one FPDU between two wefts: 15 pages, so that each FPDU of a message that begins on a
@@ -74,10 +74,10 @@ inline constexpr uint32_t kBigPayload = 61440;
 static_assert(kBigPayload + wire::UntaggedHeader::kSize <= wire::kMaxUlpdu);
 
 // Largest payload per FPDU with this header. RFC 5044 section 5.1: an FPDU fits the EMSS, rounded
-// down to 8 as siw does (wire.md 3.1); with markers section 4.5 takes its share.
+// down to 8 as siw does (spec/mpa 3.1); with markers section 4.5 takes its share.
 uint32_t max_payload(const StreamConfig& config, size_t header);
 // What TCP puts into a segment, where an FPDU is to be whole in one; 0 where that is no matter. A
-// receiver may need it: siw finds the CRC wrong when TCP has cut pad and CRC (wire.md 2.5 rule 8).
+// receiver may need it: siw finds the CRC wrong when TCP has cut pad and CRC (spec/mpa 2.5.8).
 uint32_t fpdu_segment(const StreamConfig& config);
 
 }  // namespace weft::rdmap

@@ -15,7 +15,7 @@ struct OutboundRead {
   uint64_t request = kNoRequest;                      // index in the send queue
   Msn msn;                                            // of the request, on queue 1
   bool atomic = false;
-  Stag sink;                // one-shot, known to this stream alone (wire.md 4.6)
+  Stag sink;                // one-shot, known to this stream alone (spec/rdmap 1.5)
   uint32_t length = 0;      // bytes wanted
   uint32_t received = 0;    // bytes placed
   uint32_t request_id = 0;  // atomics

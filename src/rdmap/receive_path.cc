@@ -48,7 +48,7 @@ ReceivePath::ReceivePath(Consumer& consumer, const StreamConfig& config, SendPat
 // segment is unexpected.
 Verdict ReceivePath::check(const Segment& s) {
   const Opcode op = s.control.opcode;
-  // A Terminate ends the stream both ways: what stands behind it is not looked at (wire.md 5.5).
+  // A Terminate ends the stream both ways: what stands behind it is not looked at (spec/errors 4).
   if (terminate_) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::behind_terminate));
   }
@@ -100,7 +100,7 @@ Verdict ReceivePath::open(const Segment& s) {
 // RFC 5041 section 7.1: STag, bounds and rights are checked for every segment before a byte of it
 // is placed.
 Verdict ReceivePath::open_write(const Segment& s) {
-  // Messages do not interleave (wire.md 4.5). Of plain peers it is tolerated, as siw does; of a
+  // Messages do not interleave (spec/rdmap 2.2). Of plain peers it is tolerated, as siw does; of a
   // weft peer it would break the count of what is delivered.
   if (message_.active && config_.mpa.extension) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::write_inside_send));
@@ -110,7 +110,7 @@ Verdict ReceivePath::open_write(const Segment& s) {
     return fail(term::kTaggedBounds.because(Refusal::message_too_long));
   }
   // A message of no bytes names no memory: its STag is not looked at (RFC 5041 section 5.2,
-  // wire.md 5.4).
+  // spec/rdmap 2.4).
   if (s.payload == 0) return Ok{};
   const auto p = consumer_.memory().remote(s.stag, s.to, s.payload, Access::remote_write);
   if (!p.ok()) return fail(write_fault(p.error()));
@@ -131,7 +131,7 @@ Verdict ReceivePath::open_read_response(const Segment& s) {
 }
 
 Verdict ReceivePath::open_control(const Segment& s, size_t size) {
-  // Nothing untagged may stand inside a Send (wire.md 4.5); it would have to be parked behind a
+  // Nothing untagged may stand inside a Send (spec/rdmap 2.2); it would have to be parked behind a
   // message without end.
   if (message_.active && s.qn != kAtomicResponseQueue) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::request_inside_send));
@@ -155,7 +155,7 @@ Verdict ReceivePath::open_send(const Segment& s) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::opcode_changed));
   }
   if (message_.early) {
-    // A weft peer keeps to the credit, but for one message that is larger (wire.md 4.10).
+    // A weft peer keeps to the credit, but for one message that is larger (spec/rdmap 4.6).
     if (config_.mpa.extension && early_full() && early_.size() > 1) {
       return fail(term::kUntaggedNoBuffer.because(Refusal::credit_exceeded));
     }
@@ -189,7 +189,7 @@ EarlyArrival& ReceivePath::park(EarlyArrival::Kind kind, const Segment& s) {
   const bool first = early_.empty();
   config_.counters.engine->counters.early_arrivals.add();
   EarlyArrival& a = early_.add(kind, s);
-  // The sender must tell "no receive" from "slow path", and be told at once (wire.md 4.10).
+  // The sender must tell "no receive" from "slow path", and be told at once (spec/rdmap 4.5).
   if (first && config_.mpa.extension) delivery_.waiting(true);
   return a;
 }

@@ -1,5 +1,5 @@
 // The other half of a stream: judges every segment that comes, says where its payload belongs, and
-// delivers messages in order (RFC 5040 sections 5 to 7, wire.md 4.9).
+// delivers messages in order (RFC 5040 sections 5 to 7, spec/rdmap 3.2).
 #pragma once
 
 #include <algorithm>
@@ -34,8 +34,7 @@ class ReceivePath final : public ddp::Ulp {
   // Receives were posted: early arrivals may go on. True when one did.
   Result<bool, wire::TermError> receives_posted();
   bool waits_for_receive() const { return !early_.empty(); }
-  // A plain peer filled the room for early arrivals: leave the rest in the socket (design.md 4 rule
-  // 1).
+  // A plain peer filled the room for early arrivals: leave the rest in the socket (spec/rdmap 4.7).
   bool full() const { return !config_.mpa.extension && early_full(); }
 
   // The receive of a message that will never be complete, so that it can be flushed.

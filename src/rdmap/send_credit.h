@@ -1,5 +1,5 @@
-// How much Send payload is on its way without being covered by the peer (wire.md 4.10). Kept apart
-// from the send queue, whose slots may be free again long before.
+// How much Send payload is on its way without being covered by the peer (spec/rdmap 4.6). Kept
+// apart from the send queue, whose slots may be free again long before.
 #pragma once
 
 #include <algorithm>

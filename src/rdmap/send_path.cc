@@ -76,7 +76,7 @@ bool SendPath::start() {
 bool SendPath::blocked(const SendWqe& w) {
   if (w.fence && reads_.outstanding() > 0) return true;
   if (has_response(w.operation) && reads_.full() && reads_.limit() > 0) return true;
-  // wire.md 4.10: at most the credit beyond what is covered, or one message where it is larger.
+  // spec/rdmap 4.6: at most the credit beyond what is covered, or one message where it is larger.
   if (!config_.mpa.extension || !is_send(w.operation) || credit_.used() == 0 ||
       credit_.used() + w.length <= kSendCredit) {
     return false;
@@ -160,7 +160,7 @@ void SendPath::answered() {
   SendWqe& w = queue_.at(request);
   w.answered = true;
   // The peer answers nothing before all messages ahead of it are placed and consumed
-  // (wire.md 4.9, 4.10), so the answer covers them. Requests that did not ask to be covered would
+  // (spec/rdmap 3.3, 4.4), so the answer covers them. Requests that did not ask to be covered would
   // otherwise keep this one from completing.
   if (waits_for_delivered_) covered(w.last_message);
   complete();

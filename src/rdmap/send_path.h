@@ -1,5 +1,5 @@
 // The requester's half of a stream: takes work requests from the send queue, cuts them into FPDUs,
-// and completes them in order (RFC 5040 section 5.5, wire.md 4.9 and 4.10).
+// and completes them in order (RFC 5040 section 5.5, spec/rdmap 3.4, 4).
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class SendPath {
   // Is there an FPDU that could go out now, were there room? Carries out local operations on the
   // way.
   bool ready();
-  // Inside a message, whose FPDUs must follow each other (wire.md 4.5)?
+  // Inside a message, whose FPDUs must follow each other (spec/rdmap 2.2)?
   bool in_message() const { return in_message_; }
   // See Stream::may_gather().
   bool may_gather() const;

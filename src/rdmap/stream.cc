@@ -14,13 +14,13 @@ using wire::TaggedHeader;
 namespace {
 using namespace std::chrono_literals;
 
-constexpr Duration kOpeningWriteAfter = 10ms;  // wire.md 2.4
+constexpr Duration kOpeningWriteAfter = 10ms;  // spec/mpa 2.4
 }  // namespace
 
 Stream::Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Time now)
     : consumer_(consumer),
       config_(config),
-      // The RTR read has its place even where no other read is allowed (wire.md 2.4).
+      // The RTR read has its place even where no other read is allowed (spec/mpa 2.4).
       inbound_(std::max<size_t>(config.mpa.ird, config.mpa.rtr == mpa::Rtr::read ? 1 : 0)),
       send_path_(consumer, config_, seed),
       receive_path_(consumer, config_, send_path_, inbound_, delivery_),
@@ -37,14 +37,14 @@ Stream::Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Ti
     silent_ = true;
     // Linux siw has no peer-to-peer model and sends nothing unasked: when its program waits for the
     // server to speak, both would wait for ever. By then it has surely taken the Reply in
-    // (wire.md 2.5 rule 2).
+    // (spec/mpa 2.5.2).
     if (!p.extension && !p.peer_to_peer && config.responder_wait > Duration{}) {
       speak_at_ = now + config.responder_wait;
     }
   } else if (p.peer_to_peer) {
     rtr_pending_ = true;
   } else {
-    // A server that speaks first waits for an FPDU that no program posted (wire.md 2.4).
+    // A server that speaks first waits for an FPDU that no program posted (spec/mpa 2.4).
     opening_write_at_ = p.extension ? now : now + kOpeningWriteAfter;
   }
 }
@@ -85,7 +85,7 @@ void Stream::received(Bytes bytes, Time now) {
 void Stream::after_input(const Verdict& v, Time now) {
   received_any_ = true;
   if (!config_.mpa.extension) fin_settles_at_ = now + kFinSettles;
-  kick_at_ = Time::never();  // but the peer may speak without having seen the RTR (wire.md 2.4)
+  kick_at_ = Time::never();  // but the peer may speak without having seen the RTR (spec/mpa 2.4)
   if (silent_ && receiver_.fpdus() > 0) end_silence();
   if (const auto report = receive_path_.take_report()) {
     send_path_.covered(report->run);
@@ -105,8 +105,8 @@ void Stream::after_input(const Verdict& v, Time now) {
     fail_stream(v.error(), last_segment(), now);
     return;
   }
-  // A plain peer knows no "not ready": its Send waits for a receive, but not for ever (design.md 4
-  // rule 1).
+  // A plain peer knows no "not ready": its Send waits for a receive, but not for ever
+  // (spec/rdmap 4.7).
   if (config_.mpa.extension || !receive_path_.waits_for_receive()) {
     receive_wanted_until_ = Time::never();
   } else if (receive_wanted_until_.is_never()) {
@@ -132,7 +132,7 @@ void Stream::peer_closed(Time now) {
     connection_lost();
     return;
   }
-  // It may still listen: the FPDU that is on its way is sent to its end (wire.md 6).
+  // It may still listen: the FPDU that is on its way is sent to its end (spec/rdmap 5.4).
   parting_ = true;
   linger_until_ = now + kLinger;
   finish(state_ == State::closing ? StreamEnd::Kind::closed : StreamEnd::Kind::peer_closed, {});
@@ -299,7 +299,8 @@ Stream::Wish Stream::wish() const {
     if (linger_over_) return Wish::reset;
     return own_terminate_ && !terminate_written_ ? Wish::none : Wish::shutdown_write;
   }
-  // Closing over unread bytes would turn into a reset and take the Terminate with it (wire.md 5.5).
+  // Closing over unread bytes would turn into a reset and take the Terminate with it (spec/errors
+  // 4).
   return peer_fin_ || linger_over_ ? Wish::close : Wish::none;
 }
 

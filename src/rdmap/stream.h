@@ -1,5 +1,5 @@
 // One RDMAP stream over one MPA connection: the protocol core of an RC queue pair (RFC 5040;
-// wire.md part I, section 6). No I/O, no threads, no clock: bytes, time and posted work come in;
+// docs/spec/mpa.md, rdmap.md). No I/O, no threads, no clock: bytes, time and posted work come in;
 // bytes, completions and a deadline go out.
 //
 //                  +------------------------- Stream --------------------------+
@@ -57,7 +57,7 @@ class Stream {
   // --- bytes out
   enum class Output : uint8_t {
     none,
-    deferrable,  // a Delivered that may wait for company (wire.md 4.10)
+    deferrable,  // a Delivered that may wait for company (spec/rdmap 4.3)
     ready,
   };
   Output output();
@@ -205,11 +205,11 @@ class Stream {
   bool parting_ = false;      // ended by the peer's FIN: what was begun may still go out
   bool linger_over_ = false;  // the peer takes nothing any more
 
-  Time opening_write_at_ = Time::never();  // unasked zero-length Write of wire.md 2.4
+  Time opening_write_at_ = Time::never();  // unasked zero-length Write of spec/mpa 2.4
   Time speak_at_ = Time::never();          // silent_ ends; see responder_wait
-  Time kick_at_ = Time::never();           // wire.md 2.5 rule 5
+  Time kick_at_ = Time::never();           // spec/mpa 2.5.5
   Time first_fpdu_at_;
-  Time rtr_settles_at_ = Time::never();  // wire.md 2.5 rule 6
+  Time rtr_settles_at_ = Time::never();  // spec/mpa 2.5.6
   Time fin_settles_at_ = Time::never();  // see kFinSettles; counts once the stream is closing
   uint8_t kicks_ = 0;
   Time linger_until_ = Time::never();

@@ -1,5 +1,5 @@
 // What a stream says, and in which order: answers and requests by turns, never one message inside
-// another (wire.md 4.5, 4.9).
+// another (spec/rdmap 2.2, 3.1).
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ using wire::TaggedHeader;
 using wire::UntaggedHeader;
 
 namespace {
-constexpr uint32_t kMostResponsesInRow = 4;  // while own requests wait (wire.md 4.5)
+constexpr uint32_t kMostResponsesInRow = 4;  // while own requests wait (spec/rdmap 2.2)
 }  // namespace
 
 Stream::Output Stream::output() {
@@ -34,8 +34,8 @@ Stream::Output Stream::output() {
                                                                            : Output::deferrable;
 }
 
-// Before our FIN the peer is told how far it came, asked or not (wire.md 4.10): what is not covered
-// by then fails.
+// Before our FIN the peer is told how far it came, asked or not (spec/rdmap 4.3): what is not
+// covered by then fails.
 bool Stream::owes_delivered() const {
   return config_.mpa.extension && (delivery_.due() != Delivery::Due::nothing ||
                                    (state_ == State::closing && delivery_.untold()));
@@ -201,7 +201,7 @@ void Stream::refuse_read(const InboundRead& read, wire::TermError error, Time no
 
 void Stream::write_terminate(mpa::TxBatch& batch) {
   if (!own_terminate_ || terminate_written_ || !rtr_settled()) return;
-  // What is covered tells the peer which of its requests is to blame (wire.md 4.10).
+  // What is covered tells the peer which of its requests is to blame (spec/rdmap 4.3).
   if (config_.mpa.extension) write_delivered(batch);
   std::byte message[UntaggedHeader::kSize + wire::Terminate::kMaxSize];
   UntaggedHeader{

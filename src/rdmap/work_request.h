@@ -17,7 +17,7 @@ struct LocalSegment {
 };
 static_assert(sizeof(LocalSegment) == 16);
 
-inline constexpr uint32_t kMostSegments = 30;  // per WR (design.md decision 13)
+inline constexpr uint32_t kMostSegments = 30;  // per WR (spec/abi 2.6)
 inline constexpr uint32_t kAtomicBytes = 8;
 inline constexpr uint64_t kMostMessage = 1U << 31;  // bytes
 
@@ -88,7 +88,7 @@ struct SendWqe {
   uint64_t compare_add = 0;
   uint64_t swap = 0;
   uint64_t last_message =
-      0;  // engine: ordinal of its last request message on the stream (wire.md 4.10)
+      0;  // engine: ordinal of its last request message on the stream (spec/rdmap 4.1)
 
   std::byte* payload() { return reinterpret_cast<std::byte*>(this + 1); }
   const std::byte* payload() const { return reinterpret_cast<const std::byte*>(this + 1); }

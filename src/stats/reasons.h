@@ -7,7 +7,7 @@
 
 namespace weft::stats {
 
-// A connection that came in ends without a Reply of the application's (wire.md 2).
+// A connection that came in ends without a Reply of the application's (spec/mpa 2).
 enum class StartRefusal : uint8_t {
   bad_key,
   bad_revision,
@@ -58,7 +58,7 @@ inline constexpr size_t kSilences = static_cast<size_t>(Silence::datagrams) + 1;
 enum class CmRejection : uint8_t { by_program, channel_gone, id_gone, no_memory };
 inline constexpr size_t kCmRejections = static_cast<size_t>(CmRejection::no_memory) + 1;
 
-// Why an IB-style bring-up is refused here (wire.md 14).
+// Why an IB-style bring-up is refused here (spec/addressing 5.2).
 enum class BringUpRefusal : uint8_t {
   no_block,
   other_version,
@@ -79,7 +79,7 @@ inline constexpr size_t kBringUpRefusals = static_cast<size_t>(BringUpRefusal::n
 // What the other side said to ours: codes 1 to 6 of WFRC; 0 is for what is no such answer.
 inline constexpr size_t kBringUpAnswers = 7;
 
-// What a call over datagrams failed by (wire.md 9.1): the reasons of wire::RejReason, which begin
+// What a call over datagrams failed by (spec/wdp 3.5): the reasons of wire::RejReason, which begin
 // with 1, and behind them what is none of these.
 inline constexpr size_t kRejReasons = 10;
 enum class CallEnd : uint8_t { other_reason = kRejReasons, bad_answer, timed_out };

@@ -25,7 +25,7 @@ class QueuePair;
 class Adapter;
 
 // A port number that this process owns on TCP and UDP: the upper 16 bits of up to 254 queue pair
-// numbers (wire.md 12).
+// numbers (spec/addressing 2.2).
 struct AdapterPort {
   uint16_t number = 0;
   engine::Engine* engine = nullptr;
@@ -35,7 +35,8 @@ struct AdapterPort {
   std::array<QueuePair*, 256> pairs{};  // by index; of the holder of `engine`
 };
 
-// Brings queue pairs up by (GID, QPN). Implemented above verbs (wire.md 13, 14).
+// Brings queue pairs up by (GID, QPN). Implemented above verbs (spec/addressing 3, spec/addressing
+// 5).
 class BringUp {
  public:
   virtual ~BringUp() = default;
@@ -95,7 +96,7 @@ class Adapter final : private engine::DatagramOwner {
   // Holder of its engine: the queue pair is found by its number from now on.
   void publish(engine::Token& token, QueuePair& qp);
   // Holder of its engine. `known`: a peer may know the number, which is not given out again for two
-  // seconds then (wire.md 12).
+  // seconds then (spec/addressing 2.3).
   void release_number(engine::Token& token, Qpn qpn, bool known);
   // The engine on which a queue pair of this number would be; nullptr when the number is not of
   // this process.

@@ -21,7 +21,7 @@ size_t payload(size_t mtu, const Gid& to) {
 }
 
 // UDP payload of a UD message. An adapter refuses what is longer than its MTU, though the link may
-// have room for some more. wire.md 10: in big mode IP cuts up what is
+// have room for some more. spec/wdp-ud 4: in big mode IP cuts up what is
 // larger than the link.
 size_t room(uint32_t mtu, const Gid& to) {
   if (config::options().ud_big) return wire::kMaxUdpPayload;
@@ -54,7 +54,7 @@ std::optional<AddressHandle> resolve(const Context& context, const AddressVector
   // router.
   const bool limited = v.global && v.hop_limit > 1;
   const double rate = gbps_of(v.static_rate);
-  // wire.md 10: a group has a port of its own, and whoever sends to it needs no other number.
+  // spec/wdp-ud 5.1: a group has a port of its own, and whoever sends to it needs no other number.
   if (wdp::is_multicast(*destination)) {
     const wdp::Endpoint group = wdp::multicast_endpoint(*destination, source->gid.is_ipv4());
     return AddressHandle{.path = {.to = {.address = group.address},

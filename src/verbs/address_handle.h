@@ -1,4 +1,4 @@
-// Where datagrams of an address vector go on this network (wire.md 10, 12).
+// Where datagrams of an address vector go on this network (spec/wdp-ud 3.3, spec/addressing 1).
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// How long two queue pairs that know each other's number try to find each other (wire.md 14.3),
-// over TCP and over UDP alike.
+// How long two queue pairs that know each other's number try to find each other
+// (spec/addressing 5.4), over TCP and over UDP alike.
 #pragma once
 
 #include <algorithm>

@@ -15,7 +15,7 @@ static_assert(device::kMaxMr == MemoryTable::kMostEntries,
 
 Result<std::byte*, MemoryFault> Region::resolve(uint64_t address, uint64_t size,
                                                 uint32_t need) const {
-  // Order as in wire.md part IV: rights, then bounds with 64-bit unsigned arithmetic.
+  // Order as in spec/rdmap 2.6: rights, then bounds with 64-bit unsigned arithmetic.
   if ((access & need) != need) return fail(MemoryFault::access);
   if (address + size < address) return fail(MemoryFault::wraps);
   if (address < iova || address - iova > length || size > length - (address - iova)) {

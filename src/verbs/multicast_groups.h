@@ -1,5 +1,5 @@
 // The multicast groups that queue pairs of this process are attached to: one socket for each group
-// and engine (wire.md 10). Who else on this host has joined has a socket of his own.
+// and engine (spec/wdp-ud 5.2). Who else on this host has joined has a socket of his own.
 #pragma once
 
 #include <map>

@@ -7,7 +7,7 @@ namespace weft::verbs {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr Duration kRest = 2s;  // wire.md 12
+constexpr Duration kRest = 2s;  // spec/addressing 2.3
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// The queue pair numbers of an engine's ports that are free (wire.md 12). A number that a peer may
-// know rests for two seconds when its queue pair is gone: what was under way to that one is not for
-// another. Not thread-safe.
+// The queue pair numbers of an engine's ports that are free (spec/addressing 2.3). A number that a
+// peer may know rests for two seconds when its queue pair is gone: what was under way to that one
+// is not for another. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -115,7 +115,7 @@ Outcome<Ok> QueuePair::detach_multicast(const Gid& mgid) {
 }
 
 // In error at once, as librdmacm's programs find it. But what was posted before still goes out, and
-// receives are there for what is under way (wire.md 6, CLOSING); all the rest is flushed behind it.
+// receives are there for what is under way (spec/rdmap 5.3); all the rest is flushed behind it.
 void QueuePair::disconnect(engine::Token& token) {
   if (!connected()) {
     enter_error(token);
@@ -251,7 +251,7 @@ void QueuePair::flush_sends() {
   }
 }
 
-// design.md 4 rule 4: all that is posted completes, in order, also what is posted later.
+// spec/rdmap 5.2: all that is posted completes, in order, also what is posted later.
 void QueuePair::flush() {
   flush_sends();
   if (!orphan_) keep_orphan();

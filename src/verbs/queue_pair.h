@@ -189,7 +189,7 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
   // flushed.
   void fail_connection(engine::Token& token, Status status);
   void observe(engine::Token&, ConnectionObserver* observer) { observer_ = observer; }
-  // The nonce of the last bring-up, to tell late duplicates (wire.md 14.3).
+  // The nonce of the last bring-up, to tell late duplicates (spec/addressing 5.7).
   uint64_t last_nonce = 0;
   // rdma_cm connects it; the IB-style bring-up leaves it alone.
   bool cm_managed = false;

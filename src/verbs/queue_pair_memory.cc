@@ -60,7 +60,7 @@ Result<Ok, rdmap::MemoryFault> QueuePair::invalidate(Stag stag) {
     return fail(rdmap::MemoryFault::not_on_stream);
   }
   // Type 1 windows and regions are their owner's alone to take back (InfiniBand 10.6.2;
-  // wire.md 5.4, "other").
+  // spec/rdmap 2.5).
   if (r->window_qp == Qpn{}) return fail(rdmap::MemoryFault::cannot_invalidate);
   return adapter_.memory().invalidate(stag);
 }

@@ -1,4 +1,4 @@
-// The way through the states (InfiniBand 10.3.1, wire.md 6, 13).
+// The way through the states (InfiniBand 10.3.1, spec/rdmap 5.2).
 
 #include <cinttypes>
 

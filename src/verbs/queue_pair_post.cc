@@ -19,7 +19,7 @@ QueuePair::Posting::~Posting() {
   if (locked_) qp_.send_lock_.unlock();
 }
 
-// What the type of the queue pair can do: of UC no atomics (wire.md 9.3), of UD Sends alone.
+// What the type of the queue pair can do: of UC no atomics (spec/wdp-uc 2.2), of UD Sends alone.
 bool QueuePair::supports(const SendRequest& r) const {
   switch (type_) {
     case QpType::rc:

@@ -103,7 +103,7 @@ std::optional<uint64_t> RcTransport::abandon_receive() {
 }
 
 // InfiniBand knows no end of a connection: a queue pair whose peer is gone stays as it is, until a
-// request has waited for an answer as long as its retries take (wire.md 6; here at most a second).
+// request has waited for an answer as long as its retries take (spec/rdmap 5.5).
 void RcTransport::await_lost_peer(engine::Token& token) {
   const rdmap::SendQueue& requests = qp_.send_queue();
   if (giving_up_ || requests.head() == requests.tail()) return;
@@ -157,7 +157,7 @@ void RcTransport::stream_ended(const rdmap::StreamEnd& end) {
     await_lost_peer(token);
     return;
   }
-  // wire.md 6: FIN or RST inside an FPDU. A peer that is gone between two has just left.
+  // spec/rdmap 5.4: FIN or RST inside an FPDU. A peer that is gone between two has just left.
   const bool inside_fpdu = end.kind == Kind::lost && driver_->stream().inside_fpdu();
   // First what needs no memory. What does may not find it, and then all of this comes again.
   qp_.enter_error(token);

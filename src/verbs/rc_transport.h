@@ -1,4 +1,4 @@
-// RC: one RDMAP stream over TCP (wire.md part I).
+// RC: one RDMAP stream over TCP (docs/spec/mpa.md, rdmap.md).
 #pragma once
 
 #include "engine/stream_driver.h"

@@ -95,7 +95,7 @@ enum class EventType : uint8_t {
 
 // Where a queue pair's packets go.
 struct AddressVector {
-  bool global = false;  // GRH present: the GID counts, not the LID (abi.md 0.5)
+  bool global = false;  // GRH present: the GID counts, not the LID (spec/abi 2.5)
   Gid dgid;
   uint8_t sgid_index = 0;
   uint8_t hop_limit = 0;

@@ -1,4 +1,4 @@
-// Two UC queue pairs that know each other's number find each other (wire.md 13, 14.3).
+// Two UC queue pairs that know each other's number find each other (spec/addressing 6, 5.4).
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ using wdp::UcConnection;
 using wire::RejReason;
 
 using namespace std::chrono_literals;
-constexpr Duration kPassivePatience = 1s;  // wire.md 14.3
+constexpr Duration kPassivePatience = 1s;  // spec/addressing 6.1
 
 // Is this the peer's word for ever, unless its program changes its mind?
 bool is_final(RejReason reason) {
@@ -55,8 +55,8 @@ void UcTransport::changed(engine::Token& token, QpState from) {
   link_->settle(token);
 }
 
-// wire.md 13.1: the side with the lower number does, or where both are equal that with the lower
-// GID; a queue pair that is its own peer calls itself.
+// spec/addressing 4: the side with the lower number does, or where both are equal that with the
+// lower GID; a queue pair that is its own peer calls itself.
 bool UcTransport::calls() const {
   const Qpn peer = qp_.attributes().dest_qpn;
   if (qp_.number() != peer) return qp_.number() < peer;
@@ -75,7 +75,7 @@ void UcTransport::call_peer(engine::Token& token) {
   call(token, driver_, offer(driver_, path), path, peer, true);
 }
 
-// wire.md 13.1: "Fully equal = loopback to itself": there is nobody to shake hands with.
+// spec/addressing 4: Fully equal = loopback to itself: there is nobody to shake hands with.
 void UcTransport::call_itself(engine::Token& token, const wdp::Path& path) {
   const wdp::Offer o = offer(driver_, path);
   start_link(token, driver_);
@@ -94,7 +94,7 @@ void UcTransport::call_itself(engine::Token& token, const wdp::Path& path) {
                        path.to);
 }
 
-// wire.md 9.1, "Static session": nothing is exchanged. What InfiniBand has a program tell a UC
+// spec/wdp-uc 6: nothing is exchanged. What InfiniBand has a program tell a UC
 // queue pair is all there is: the token is the number of the queue pair that a datagram is for. The
 // first PSN that comes is the first, whatever the attributes say, and the peer may send from any
 // port.
@@ -132,9 +132,9 @@ void UcTransport::call_again(engine::Token& token) {
   qp_.wake_at(token, times_.next_try(token.now(), driver_.random().next()));
 }
 
-// wire.md 14.3: a passive side that sees nothing of its peer for a second calls, too: what stands
-// between the two may let one of them begin alone. Where both call, on_request() of wdp::Handshake
-// finds out who goes on.
+// spec/addressing 6.1: a passive side that sees nothing of its peer for a second calls, too: what
+// stands between the two may let one of them begin alone. Where both call, on_request() of
+// wdp::Handshake finds out who goes on.
 void UcTransport::wait_to_be_called(engine::Token& token) {
   calls_from_ = token.now() + kPassivePatience;
   qp_.wake_at(token, std::min(calls_from_, times_.give_up_at()));
@@ -179,8 +179,9 @@ Result<wdp::PortOwner::Callee, RejReason> UcTransport::called(engine::Token& tok
   if (!to || req.source != qp_.attributes().dest_qpn || from.address != to->path.to.address) {
     return fail(RejReason::bad_parameters);
   }
-  // wire.md 12: the port in the number is bound as long as its process lives, and whoever calls
-  // does so from there (9.1). So no other user of the peer's host can call as the peer.
+  // spec/addressing 6.2: the port in the number is bound as long as its process lives, and whoever
+  // calls does so from there (spec/addressing 5.6). So no other user of the peer's host can call as
+  // the peer.
   if (config::options().peer_check == config::PeerCheck::user && from.port != port_of(req.source)) {
     WEFT_LOG_REFUSAL(
         "queue pair 0x%06x: QPN 0x%06x calls from UDP port %u of %s, which is not in its number: "

@@ -100,7 +100,7 @@ void UcTransport::posted(engine::Token& token) {
   }
 }
 
-// Better than silent loss (wire.md 13).
+// Better than silent loss (spec/addressing 6.4).
 void UcTransport::fail_posted(engine::Token& token) {
   const rdmap::SendQueue& requests = qp_.send_queue();
   if (requests.head() < requests.tail()) qp_.fail_connection(token, Status::retry_exceeded);
@@ -120,7 +120,7 @@ void UcTransport::stream_ready() {
   if (qp_.observer() != nullptr) qp_.observer()->stream_ready(token);
 }
 
-// wire.md 9.2 rule 9: an event at the one whose Write or Send it was, and nothing ends.
+// spec/wdp-uc 3.9: an event at the one whose Write or Send it was, and nothing ends.
 void UcTransport::remote_error(wire::TermError error) {
   // A peer may say so as often as it likes, and a program need not look.
   if (!qp_.raise_event_once(EventType::qp_access_err)) return;

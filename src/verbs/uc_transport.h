@@ -1,5 +1,5 @@
-// UC: a WDP connection over UDP (wire.md 9), and how two queue pairs that know each other's number
-// come to it (13, 14.3).
+// UC: a WDP connection over UDP (spec/wdp-uc 1), and how two queue pairs that know each other's
+// number come to it (spec/addressing 3, 6.3).
 //
 //   RTR --lower QPN--> calling --REP--> open --DREQ, no keepalive--> the peer is gone
 //    |                    ^ \--REJ 8, 10, timeout--> waiting 10 .. 500 ms --> calling

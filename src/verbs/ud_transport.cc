@@ -23,7 +23,7 @@ void UdTransport::start(engine::Token& token) {
   for (const device::GidEntry& g : gids) driver_.set_interface(g.gid, g.ifindex);
 }
 
-// wire.md 8: "Don't-fragment set ... except in "big UD" mode". UC shares the socket, and finds out
+// spec/wdp 5.4: DF is set except in big UD mode. UC shares the socket, and finds out
 // what its path carries.
 bool UdTransport::fragments() const {
   return config::options().ud_big;

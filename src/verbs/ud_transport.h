@@ -1,4 +1,4 @@
-// UD: datagrams to anybody, from anybody (wire.md 10).
+// UD: datagrams to anybody, from anybody (spec/wdp-ud 1).
 #pragma once
 
 #include "engine/datagram_driver.h"

@@ -21,8 +21,8 @@ void Demux::remove(SessionToken token, Time now) {
   if (sessions_.erase(token) != 0) quarantine_.push_back({token, now + kTimeWait});
 }
 
-// wire.md 9.2 rule 1: "Demux by token (unique per socket); check class and source address. didx
-// must equal the QP's index, or be 0 for sessions accepted by a listener." The class is the
+// spec/wdp 2.5: Demux by token (unique per socket); check class and source address. didx
+// must equal the QP's index, or be 0 for sessions accepted by a listener. The class is the
 // session's to check.
 Result<UcConnection*, WdpDrop> Demux::find(const wire::WdpCommon& common,
                                            const Endpoint& from) const {
@@ -48,7 +48,7 @@ const Demux::Request* Demux::find(const RequestKey& key) const {
   return it == requests_.end() ? nullptr : &it->second;
 }
 
-// wire.md 10: QN is the full QPN; that its low byte is didx the parser has seen to.
+// spec/wdp 2.5: QN is the full QPN; that its low byte is didx the parser has seen to.
 Result<UdQueue*, WdpDrop> Demux::find(const wire::WdpUd& ud) const {
   const auto it = queues_.find(ud.destination);
   if (it == queues_.end()) return fail(WdpDrop::no_such_qp);

@@ -1,5 +1,6 @@
-// Whom a datagram on a socket is for (wire.md 8.1, 9.2 rule 1, 10): sessions by their token, which
-// is unique on a socket; UD queue pairs by the QN; REQs by what names their handshake.
+// Whom a datagram on a socket is for (spec/wdp 2.2, spec/wdp-uc 3.1, spec/wdp-uc 3): sessions by
+// their token, which is unique on a socket; UD queue pairs by the QN; REQs by what names their
+// handshake.
 #pragma once
 
 #include <deque>
@@ -34,8 +35,8 @@ class Demux {
   Result<UcConnection*, wire::WdpDrop> find(const wire::WdpCommon& common,
                                             const Endpoint& from) const;
 
-  // --- handshakes that were asked for (wire.md 9.1: "keys the half-open entry by (source IP, port,
-  // src token, XID)")
+  // --- handshakes that were asked for (spec/wdp 4.3: keys the half-open entry by (source IP, port,
+  // src token, XID))
   struct RequestKey {
     Endpoint from;
     SessionToken token;

@@ -1,4 +1,4 @@
-// Tells the peer what it may not do (ERR, wire.md 9.1 and 9.2 rule 9). Nothing ends over it.
+// Tells the peer what it may not do (ERR, spec/wdp 5.3, spec/wdp-uc 3.9). Nothing ends over it.
 #pragma once
 
 #include "wire/terminate.h"

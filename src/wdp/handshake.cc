@@ -48,7 +48,7 @@ WdpCtl Handshake::message(CtlType type) const {
 
 void Handshake::say(const WdpCtl& c) {
   const size_t size = c.size();
-  // wire.md part IV: "never draws more than 3x its size before address validation".
+  // spec/threats 4: never draws more than 3x its size before address validation.
   if (!active_ && !validated_ && went_ + size > 3 * came_) return;
   went_ += size;
   outbox_.say(c);
@@ -83,7 +83,7 @@ void Handshake::take_round_trip(Time now) {
 
 void Handshake::say_reply(Time now) {
   WdpCtl c = message(CtlType::rep);
-  // wire.md 2.3: what we serve is what the peer asks for at most, and the other way round.
+  // spec/mpa 2.3.3: what we serve is what the peer asks for at most, and the other way round.
   c.ird = std::min(offer_.ird, peer_.ord);
   c.ord = std::min(offer_.ord, peer_.ird);
   c.private_data = offer_.private_data;
@@ -196,7 +196,7 @@ void Handshake::accept(const Offer& offer, Time now) {
   path_.rate = offer.rate;
   state_ = State::rep_sent;
   start_trying(now);
-  // wire.md 9.1: "REP is resent on a timer only once the peer's address is validated by a cookie".
+  // spec/wdp 4.3: REP is resent on a timer only once the peer's address is validated by a cookie.
   if (!validated_ || resolves()) next_try_ = Time::never();
   // "a repeated REQ gets the same answer for 2 s"
   if (resolves()) fails_at_ = now + kTimeWait;
@@ -221,8 +221,8 @@ void Handshake::withdraw() {
   fail_with(Failure::withdrawn);
 }
 
-// Two queue pairs that call each other (wire.md 9.1): "compare (QPN, XID) of the two REQs; lower
-// one proceeds, other side drops its own REQ and answers; both use tokens already announced".
+// Two queue pairs that call each other (spec/wdp 4.6): compare (QPN, XID) of the two REQs; lower
+// one proceeds, other side drops its own REQ and answers; both use tokens already announced.
 Handshake::Verdict Handshake::on_request(const WdpCtl& c, size_t size, Time now) {
   const bool crossing = state_ == State::req_sent && ib_style_ && c.ib_style &&
                         c.source == destination_ && c.destination == offer_.own_qpn &&

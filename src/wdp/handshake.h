@@ -1,4 +1,4 @@
-// How two sides of WDP come to a session (wire.md 9.1). One of these on each side; it plays either
+// How two sides of WDP come to a session (spec/wdp 4). One of these on each side; it plays either
 // part, and where two queue pairs call each other at once it finds out which.
 //
 //   active                                    passive
@@ -102,7 +102,7 @@ class Handshake {
 
   // --- what comes. Token and address were right; types REQ to WAIT.
   Result<Ok, wire::WdpDrop> received(const wire::WdpCtl& c, size_t size, Time now);
-  // Valid data, or CTL of an established session: counts as RTU (wire.md 9.1).
+  // Valid data, or CTL of an established session: counts as RTU (spec/wdp 4.3).
   void confirmed(Time now);
 
   // --- what goes

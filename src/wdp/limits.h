@@ -11,22 +11,22 @@ namespace weft::wdp {
 
 using namespace std::chrono_literals;
 
-// wire.md 9.2 rule 2.
+// spec/wdp-uc 3.2.
 inline constexpr uint32_t kPsnWindow = 4096;
 inline constexpr int32_t kMostPsnJump = 1 << 20;  // more than this is no outage
 inline constexpr uint32_t kResyncAfter = 16;      // datagrams
 
-// wire.md 9.2 rule 3: the bounds within which reordering does no harm.
+// spec/wdp-uc 3.3: the bounds within which reordering does no harm.
 inline constexpr size_t kMostHeld = 128;
 inline constexpr size_t kMostHeldBytes = 1 << 20;
 inline constexpr Duration kHoldFor = 250us;
 
-// wire.md 9.2 rules 4 and 6, part IV: contexts of 256 KiB of bitmap at most.
+// spec/wdp-uc 3.4, 3.6: contexts of 256 KiB of bitmap at most.
 inline constexpr int32_t kMsnWindow = 1024;
 inline constexpr size_t kMostContexts = 16;
 inline constexpr uint32_t kMostSegmentsOfMessage = 1 << 21;
 
-// wire.md 9.3.
+// spec/wdp-uc 5.
 inline constexpr Duration kLeastReadTimeout = 10ms;
 inline constexpr Duration kMostReadTimeout = 1s;  // before it doubles
 inline constexpr Duration kMostDoubledTimeout = 4s;
@@ -39,7 +39,7 @@ constexpr bool is_close_by(Duration round_trip) {
   return round_trip < kCloseBy;
 }
 
-// wire.md 9.1.
+// spec/wdp 5.
 inline constexpr Duration kKeepaliveAfter = 10s;
 inline constexpr Duration kKeepaliveEvery = 1s;
 inline constexpr uint32_t kKeepaliveTries = 5;

@@ -1,4 +1,4 @@
-// Which messages of a session are over: the last 1024 MSNs (wire.md 9.2 rule 4). What is over stays
+// Which messages of a session are over: the last 1024 MSNs (spec/wdp-uc 3.4). What is over stays
 // over, whatever still comes of it.
 #pragma once
 

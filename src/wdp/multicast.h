@@ -1,5 +1,5 @@
-// Where a multicast group of InfiniBand is on an IP network (wire.md 10). Every member computes the
-// same from the MGID alone.
+// Where a multicast group of InfiniBand is on an IP network (spec/wdp-ud 5.1). Every member
+// computes the same from the MGID alone.
 #pragma once
 
 #include <cstdint>

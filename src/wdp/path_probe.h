@@ -1,4 +1,4 @@
-// Finds out what the path carries (wire.md 9.1, PROBE): tries the largest size first, while data
+// Finds out what the path carries (spec/wdp 5.4, PROBE): tries the largest size first, while data
 // already uses it, and goes down one step where only small datagrams come through.
 //
 //   round 1: [size]            answered: the path carries it, and that is all

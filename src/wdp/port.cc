@@ -15,7 +15,7 @@ using wire::WdpUd;
 
 namespace {
 
-// An answer leaves from the address that the question came to (wire.md 9.1).
+// An answer leaves from the address that the question came to (spec/wdp 4.3).
 Path back_to(const UdReception& how) {
   return {.to = how.from, .from = how.to};
 }
@@ -87,7 +87,7 @@ void Port::received_by_group(Bytes datagram, const UdReception& how) {
 UcConnection* Port::request(Bytes datagram, const UdReception& how, Time now) {
   const auto req = WdpCtl::parse(datagram);
   if (!req.ok()) return drop(req.error());
-  // wire.md 9.1: "duplicate REQ repeats the last answer"
+  // spec/wdp 4.3: duplicate REQ repeats the last answer
   const auto key = Demux::key_of(*req, how.from);
   if (const auto* refusal = refusals_.find(key); refusal != nullptr) {
     // What asks may be a smaller copy: part IV counts for each.
@@ -125,7 +125,7 @@ UcConnection* Port::call(const WdpCtl& req, size_t size, const UdReception& how,
   UcConnection& connection = *callee->connection;
   if (const Handshake* own = connection.handshake()) {
     // Its handshake answers its own peer alone: what comes from elsewhere is not to draw anything
-    // there (wire.md part IV).
+    // there (spec/threats).
     if (how.from.address != own->path().to.address) {
       answer(RequestGate::rejection(req, RejReason::bad_parameters), how);
       return nullptr;

@@ -1,5 +1,5 @@
 // All that one UDP socket of WDP is, without the socket: sessions, handshakes, UD queue pairs, and
-// whom a datagram is for (wire.md 8, 9.1, 10, part IV). Datagrams and time come in; what is to be
+// whom a datagram is for (spec/wdp 2.5). Datagrams and time come in; what is to be
 // sent goes out, of the port itself by fill(), of a connection by its own fill().
 //
 //                      ┌ unknown, REQ in another version ─► REJ, 10 a second
@@ -26,8 +26,9 @@ class PortOwner {
   // accept() or reject(). UC and UD resolution come here, see peer().service.
   virtual std::optional<wire::RejReason> requested(const Demux::RequestKey& key,
                                                    const Handshake& handshake) = 0;
-  // A queue pair calls a queue pair (wire.md 13). Which one answers, and with what; its token is
-  // filled in by the port. Where the one that is called calls itself, its own offer counts.
+  // A queue pair calls a queue pair (spec/addressing 6.2). Which one answers, and with what; its
+  // token is filled in by the port. Where the one that is called calls itself, its own offer
+  // counts.
   struct Callee {
     UcConnection* connection = nullptr;
     Offer offer;
@@ -67,7 +68,7 @@ class Port {
   // What requested() told of. False: it is not there any more, or it is a question for tell().
   bool accept(const Demux::RequestKey& key, UcConnection& connection, Offer offer, Time now);
   bool reject(const Demux::RequestKey& key, wire::RejReason reason, Bytes private_data);
-  // `parameters` have the token. `from`: 0 for what may be any (wire.md 9.1, static sessions).
+  // `parameters` have the token. `from`: 0 for what may be any (spec/wdp-uc 6, static sessions).
   void start_static(UcConnection& connection, const UcParameters& parameters, const Endpoint& from,
                     Time now);
   // It is gone(), or its owner has no more use for it. Its token rests for 2 s.

@@ -22,8 +22,8 @@ bool PsnWindow::seen(Psn psn) const {
   return (bits_[psn.value() / 64 % kWords] & bit(psn)) != 0;
 }
 
-// wire.md 9.2 rule 2: "PSN jump ...: drop unless it persists for 16 datagrams (resync), so one
-// forged datagram cannot blind the window". Whatever is further ahead than the window would make
+// spec/wdp-uc 3.2: PSN jump ...: drop unless it persists for 16 datagrams (resync), so one
+// forged datagram cannot blind the window. Whatever is further ahead than the window would make
 // all that is good too old. After an outage the peer's numbers go on, and what is between is lost;
 // after more than an outage they begin anew.
 bool PsnWindow::far(Psn psn) {

@@ -1,4 +1,4 @@
-// Which datagrams of a session have come: the last 4096 PSNs (wire.md 9.2 rule 2). Keeps
+// Which datagrams of a session have come: the last 4096 PSNs (spec/wdp-uc 3.2). Keeps
 // duplicates and late copies from memory, and forged ones from moving the window away.
 #pragma once
 

@@ -20,8 +20,8 @@ void ReadRequester::note_horizon(const Range& range, const WdpData& d, Time now)
   horizon_ = {.order = range.order, .offset = d.mo.value(), .since = now};
 }
 
-// wire.md 9.3: "or earlier when the PSN shows that later datagrams of the response came (9.2 rule
-// 3's bound passed), ask again, only for missing ranges".
+// spec/wdp-uc 5.5: or earlier when the PSN shows that later datagrams of the response came (the
+// bound of spec/wdp-uc 3.3 has passed), ask again, only for missing ranges.
 void ReadRequester::judge_horizon(Time now) {
   const Horizon h = *horizon_;
   if (now < h.since + kHoldFor) return;
@@ -98,7 +98,7 @@ bool ReadRequester::has_ranges(const Read& read, const std::vector<Range>& list)
 }
 
 Duration ReadRequester::timeout() const {
-  // wire.md 9.3: what is under way takes its time to come, besides.
+  // spec/wdp-uc 5.5: what is under way takes its time to come, besides.
   const double ns = static_cast<double>(outstanding_) / bytes_per_ns_;
   return rtt_.read_timeout() + std::min(Duration{static_cast<int64_t>(ns)}, kMostReadTimeout);
 }

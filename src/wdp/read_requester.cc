@@ -52,7 +52,7 @@ ReadRequester::Read* ReadRequester::next_to_ask() const {
   return nullptr;
 }
 
-// wire.md 9.3: "a quarter of the own SO_RCVBUF (nothing else paces it)".
+// spec/wdp-uc 5.4: a quarter of the own SO_RCVBUF (nothing else paces it).
 uint64_t ReadRequester::budget() const {
   return std::max<uint64_t>(parameters_.receive_buffer / 4, parameters_.stride());
 }
@@ -232,8 +232,8 @@ void ReadRequester::forget_ranges(const Read& read) {
   std::erase_if(again_, of_read);
 }
 
-// wire.md 9.3: "STRIDE must not change within one RID", so they get another one. What came of them
-// comes again.
+// spec/wdp-uc 5.2: STRIDE must not change within one RID, so they get another one. What came of
+// them comes again.
 void ReadRequester::path_narrowed() {
   for (const auto& r : reads_) {
     if (r->asked == 0 || (r->stride != 0 && r->stride <= parameters_.stride())) continue;

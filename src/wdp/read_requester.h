@@ -1,4 +1,4 @@
-// Reads of a UC queue pair, and their recovery (wire.md 9.3). A Read is asked for in ranges; what
+// Reads of a UC queue pair, and their recovery (spec/wdp-uc 5). A Read is asked for in ranges; what
 // does not come is asked for again, range by range, until everything is there or the retries are
 // used up, which fails that Read and nothing else.
 //
@@ -6,7 +6,7 @@
 //                                        ▲ its lost segments become ranges of their own
 //
 // That a segment is lost is seen in two ways: what the responder sent later has come, and 250 us
-// have passed since (the bound of 9.2 rule 3); or nothing new came for a time.
+// have passed since (the bound of spec/wdp-uc 3.3); or nothing new came for a time.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The other side of UC Reads (wire.md 9.3): answers ranges in the order of their requests. Keeps
-// nothing but where each answer stands, and the last requests it knows.
+// The other side of UC Reads (spec/wdp-uc 5.3): answers ranges in the order of their requests.
+// Keeps nothing but where each answer stands, and the last requests it knows.
 #pragma once
 
 #include <array>

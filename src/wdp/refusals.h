@@ -1,7 +1,7 @@
-// REQs that a port has refused of late, and the REJ that each got (wire.md 9.1: "duplicate REQ
-// repeats the last answer"). A copy that the network brings late is no new call: the first might
+// REQs that a port has refused of late, and the REJ that each got (spec/wdp 4.3: duplicate REQ
+// repeats the last answer). A copy that the network brings late is no new call: the first might
 // take the place of the second, which its caller has made since, and a program would hear of it
-// twice. wire.md 9.1 has the passive side keep no state after a REJ; this is little, and forgets.
+// twice. spec/wdp 4.3 has the passive side keep no state after a REJ; this is little, and forgets.
 #pragma once
 
 #include <algorithm>

@@ -29,7 +29,7 @@ wire::CookieSubject subject_of(const WdpCtl& req, const Endpoint& from) {
 
 // What nobody behind the gate could accept.
 std::optional<RejReason> fault_of(const WdpCtl& req) {
-  // wire.md 9.1: "unknown critical TLV -> REJ 7". None is known.
+  // spec/wdp 3.3: unknown critical TLV -> REJ 7. None is known.
   if (wire::has_critical_tlv(req.tlvs)) return RejReason::critical_tlv;
   // A queue pair that is called makes a session, and rdma_cm's question is none.
   const bool asks = req.service == wire::CtlService::ud_resolution;

@@ -1,4 +1,4 @@
-// What a port does with REQs before anybody keeps state for them (wire.md 9.1, part IV): beyond 128
+// What a port does with REQs before anybody keeps state for them (spec/wdp 4.3, 4.4): beyond 128
 // half-open handshakes it asks for a cookie, which costs it nothing. One for each port.
 #pragma once
 
@@ -32,7 +32,7 @@ class RequestGate {
 
   // The REJ that answers a REQ for which there is nobody.
   static wire::WdpCtl rejection(const wire::WdpCtl& req, wire::RejReason reason);
-  // The answer to a REQ in another version of WDP (wire.md 16); at most 10 a second.
+  // The answer to a REQ in another version of WDP (spec/wdp 6.1); at most 10 a second.
   std::optional<wire::WdpCtl> other_version(Bytes datagram, Time now);
 
  private:

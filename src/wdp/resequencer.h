@@ -1,4 +1,4 @@
-// Keeps order among what takes a receive (wire.md 9.2 rule 3): whatever stands behind a PSN gap
+// Keeps order among what takes a receive (spec/wdp-uc 3.3): whatever stands behind a PSN gap
 // waits until the gap is filled or given up. Given up it is when 128 things or 1 MiB wait, or when
 // it is 250 us old: the network does not deliver later than that what it has not lost.
 //

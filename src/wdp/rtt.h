@@ -19,7 +19,7 @@ class Rtt {
   }
   bool known() const { return smoothed_ > Duration{0}; }
   Duration smoothed() const { return smoothed_; }
-  // wire.md 9.3: "clamp(4*SRTT, 10 ms, 1 s)". Before anything is known: 10 times the least.
+  // spec/wdp-uc 5.5: clamp(4*SRTT, 10 ms, 1 s). Before anything is known: 10 times the least.
   Duration read_timeout() const {
     if (!known()) return kLeastReadTimeout * 10;
     return std::clamp(smoothed_ * 4, kLeastReadTimeout, kMostReadTimeout);

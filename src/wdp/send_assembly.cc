@@ -33,8 +33,8 @@ void SendAssembly::give_up() {
   ++counters_.messages_incomplete;
 }
 
-// wire.md 9.2 rule 7: "First segment of a newer MSN opens it with the next WQE, or re-uses the WQE
-// of the incomplete older message".
+// spec/wdp-uc 3.7: First segment of a newer MSN opens it with the next WQE, or re-uses the WQE
+// of the incomplete older message.
 Result<Ok, WdpDrop> SendAssembly::begin(const WdpData& d) {
   give_up();
   known_ = true;
@@ -96,7 +96,7 @@ Result<Ok, rdmap::MemoryFault> SendAssembly::deliver() {
             .length = header_.mlen};
   if (a.has_immediate) a.immediate = header_.imm_or_read;
   if (a.invalidated) {
-    // wire.md 9.2 rule 8; RFC 5040 section 5.3: the STag is invalid before the ULP learns of it.
+    // spec/wdp-uc 3.8; RFC 5040 section 5.3: the STag is invalid before the ULP learns of it.
     a.invalidated_stag = header_.stag;
     if (const auto done = consumer_.memory().invalidate(header_.stag); !done.ok()) {
       ++counters_.messages_incomplete;

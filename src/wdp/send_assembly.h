@@ -1,4 +1,4 @@
-// The Send that is arriving at a UC queue pair (wire.md 9.2 rule 7). There is one at a time: a
+// The Send that is arriving at a UC queue pair (spec/wdp-uc 3.7). There is one at a time: a
 // newer message takes the receive of an older one that is incomplete, and nobody hears of the older
 // one.
 #pragma once
@@ -42,7 +42,7 @@ class SendAssembly {
   // The peer begins anew.
   void restart();
   // Writes and Reads may follow a Send for so long that the numbers of Sends come round again: one
-  // that has left the window of messages is not the newest any more (wire.md 9.2 rule 4).
+  // that has left the window of messages is not the newest any more (spec/wdp-uc 3.4).
   void forget_stale(const MsnWindow& messages) {
     if (known_ && distance(header_.msn, messages.highest()) >= kMsnWindow) restart();
   }

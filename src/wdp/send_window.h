@@ -1,5 +1,5 @@
 // Keeps a sender from running away from a peer close by: buffers do not help against a sender that
-// is faster, a window does (datapath.md 2). A KA behind what was sent asks how far the peer has
+// is faster, a window does (design/11). A KA behind what was sent asks how far the peer has
 // come; its KAA says: that far. UC does not stop for what is lost, so a wait is short, and a path
 // on which answers do not come, or take long, is sent to without a window. Then a question now and
 // then finds out whether that is still so: the peer, or this program, may only have had no

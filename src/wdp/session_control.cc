@@ -152,7 +152,7 @@ void SessionControl::disconnect(uint32_t reason, Time now) {
   say_dreq(now);
 }
 
-// wire.md 9.1: "DREQ: 3 tries 100 ms apart, then gone."
+// spec/wdp 5.2: DREQ: 3 tries 100 ms apart, then gone.
 void SessionControl::say_dreq(Time now) {
   WdpCtl c = message(CtlType::dreq);
   c.reason = reason_;
@@ -220,7 +220,7 @@ SessionControl::Event SessionControl::tick(Time now) {
     }
   }
   if (now < keepalive_at_) return Event::none;
-  // wire.md 9.1: "after 10 s without receiving; 5 tries 1 s apart; then DISCONNECTED"
+  // spec/wdp 5.1: after 10 s without receiving; 5 tries 1 s apart; then DISCONNECTED
   if (keepalives_ == 0 && now < heard_ + kKeepaliveAfter) {
     keepalive_at_ = heard_ + kKeepaliveAfter;
     return Event::none;

@@ -1,4 +1,4 @@
-// CTL of a session that stands (wire.md 9.1): keepalive, teardown, ERR, probes of the path.
+// CTL of a session that stands (spec/wdp 5): keepalive, teardown, ERR, probes of the path.
 //
 //   open ──disconnect()──► closing ──DREP, DREQ, or 3 tries──► time_wait ──2 s──► gone
 //     │ DREQ                                                      ▲
@@ -53,7 +53,7 @@ class SessionControl final : public ErrorReporter {
   // The highest PSN that the peer which leaves has used; all up to it has come.
   Psn peer_last() const { return peer_last_; }
   void peer_is_gone(Time now) { begin_time_wait(now); }
-  // wire.md 9.2 rule 9: at most 10 a second.
+  // spec/wdp 5.3: at most 10 a second.
   void report(wire::TermError error, const wire::WdpData& about) override;
 
   // A KA out of turn: how far has the peer come? `again`: the question is the one before, and an

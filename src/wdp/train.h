@@ -1,5 +1,5 @@
 // What goes to the kernel in one sendmsg: one datagram, or a train of them for UDP_SEGMENT, all of
-// one size but the last, which may be shorter (wire.md 8.2). Headers and small payloads stand in a
+// one size but the last, which may be shorter (spec/wdp 2.7). Headers and small payloads stand in a
 // staging area, large payloads are referred to.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace weft::wdp {
 class Train {
  public:
   static constexpr size_t kMostDatagrams = 64;
-  // Above these the kernel cuts the train up in software (measured, wire.md 8.2).
+  // Above these the kernel cuts the train up in software (measured, spec/wdp 2.7).
   static constexpr size_t kMostBytes = 65493;
   static constexpr size_t kMostBytesIpv6 = 65473;
   // Payloads below are copied beside their header: cheaper than one more piece for the kernel.

@@ -62,7 +62,7 @@ void UcConnection::received(Bytes datagram, Time now) {
   if (!session_) return drops_.count(WdpDrop::unknown_token);
   const uint64_t before = session_->counters().datagrams_received;
   session_->received(datagram, now);
-  // wire.md 9.1: "Any valid data with the right token counts as RTU."
+  // spec/wdp 4.3: Any valid data with the right token counts as RTU.
   if (session_->counters().datagrams_received > before) confirm(now);
 }
 
@@ -106,7 +106,7 @@ void UcConnection::requested_again(const WdpCtl& req, size_t size, bool validate
 // --- trains out
 
 // Until the peer has shown that it is where it says, the handshake alone counts what goes there
-// (wire.md part IV).
+// (spec/threats 4).
 bool UcConnection::speaks() const {
   return session_ && session_->is_open();
 }

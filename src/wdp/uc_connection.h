@@ -1,5 +1,5 @@
-// A UC queue pair's whole life with its peer: handshake, session, end (wire.md 9). What the owner
-// of a socket has one of for each UC queue pair.
+// A UC queue pair's whole life with its peer: handshake, session, end (spec/wdp 4, spec/wdp 5).
+// What the owner of a socket has one of for each UC queue pair.
 //
 //   connect()  ─► Handshake (active)  ─REP─►  UcSession, open
 //   accept()   ─► Handshake (passive) ─REP─►  UcSession ─RTU, data─► open

@@ -15,7 +15,7 @@ namespace weft::wdp {
 //                 can be ends a session.
 class UcConsumer : public rdmap::Consumer {
  public:
-  // The peer could not do what a Write or Send of ours asked for (ERR, wire.md 9.2 rule 9). An
+  // The peer could not do what a Write or Send of ours asked for (ERR, spec/wdp-uc 3.9). An
   // asynchronous event; nothing has ended.
   virtual void remote_error(wire::TermError error) = 0;
   // A request was at fault; where it stands in the send queue yet it has its status. No other is

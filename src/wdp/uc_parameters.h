@@ -1,5 +1,5 @@
 // What a UC session has to know: the outcome of the handshake, or the configuration of a static
-// session (wire.md 9.1).
+// session (spec/wdp 4.7).
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct UcParameters {
   SessionToken own_token;   // in every datagram that is for us
   Qpn own_qpn;
   Qpn peer_qpn;
-  bool from_listener = false;  // a didx of 0 is taken, too (wire.md 9.2 rule 1)
+  bool from_listener = false;  // a didx of 0 is taken, too (spec/wdp-uc 3.1)
 
   Psn first_psn;                      // that we send
   std::optional<Psn> peer_first_psn;  // none in a static session: the first that comes begins
@@ -33,7 +33,7 @@ struct UcParameters {
   // UDP payload that fits the path and the peer.
   size_t max_payload = 1472;
   // What fits into the own socket's buffer: Reads keep a quarter of it under way at most
-  // (wire.md 9.3).
+  // (spec/wdp-uc 5.4).
   size_t receive_buffer = 4 << 20;
   uint8_t retry_count = 7;  // of a Read: expiries that bring nothing
   // What may be under way of our Sends and Writes to a peer close by (send_window.h); 0: anything.
@@ -44,7 +44,7 @@ struct UcParameters {
   // Find out whether the path carries max_payload, and settle for less where it does not.
   bool probes_path = false;
 
-  // No CTL in either direction, and no Reads: wire.md 9.1, "Static session".
+  // No CTL in either direction, and no Reads: spec/wdp-uc 6.
   bool is_static = false;
 
   uint8_t own_index() const { return index_of(own_qpn); }

@@ -58,7 +58,7 @@ void UcReceivePath::direct_unreachable(const WdpData& d) {
 }
 
 UcReceivePath::Verdict UcReceivePath::accept(const WdpData& d, const Source& source, Time now) {
-  // Before placement: a late copy must never overwrite newer data (wire.md 9.2 rule 2).
+  // Before placement: a late copy must never overwrite newer data (spec/wdp-uc 3.2).
   if (const auto v = psns_.check(d.psn); !v) return fail(v.error());
   if (psns_.took_jump()) begin_anew();
   const bool newest = !psns_.started() || distance(psns_.highest(), d.psn) > 0;
@@ -114,7 +114,7 @@ UcReceivePath::Verdict UcReceivePath::dispatch(const WdpData& d, const Source& s
 
 // The whole message has to fit, so that its other segments do.
 UcReceivePath::Verdict UcReceivePath::target(const WdpData& d, PieceList& places) {
-  // A message of no bytes names no memory (wire.md 5.4).
+  // A message of no bytes names no memory (spec/rdmap 2.4).
   if (d.mlen == 0) return Ok{};
   if (d.to.value() < d.mo.value()) {
     errors_.report(wire::term::kTaggedToWrap, d);

@@ -1,5 +1,5 @@
 // The receiving half of a UC session: what becomes of a data datagram whose token, address and CRC
-// are right (wire.md 9.2). Wrong ones are dropped and counted; none of them ends anything.
+// are right (spec/wdp-uc 3). Wrong ones are dropped and counted; none of them ends anything.
 //
 //   PSN window ─ MSN window ┬─ Write                     place
 //                           ├─ Write with immediate      place, note the segment ─┐ complete
@@ -25,7 +25,7 @@ class UcReceivePath {
   UcReceivePath(UcConsumer& consumer, const UcParameters& parameters, ReadRequester& requester,
                 ReadResponder& responder, ErrorReporter& errors, UcCounters& counters);
 
-  // `d` has passed the hard checks of wire.md 8.2; `payload` is what stands behind its header.
+  // `d` has passed the hard checks of spec/wdp-uc 2.3; `payload` is what stands behind its header.
   void received(const wire::WdpData& d, Bytes payload, Time now);
 
   // The same in two steps, for who can take the payload out of the kernel straight to its place

@@ -21,7 +21,7 @@ bool has_immediate(const SendWqe& w) {
   return w.operation == Operation::write_immediate || w.operation == Operation::send_immediate;
 }
 
-// wire.md 8.2: immediate data is a flag on every segment, no opcode of its own.
+// spec/wdp-uc 2.2: immediate data is a flag on every segment, no opcode of its own.
 Opcode opcode_of(const SendWqe& w) {
   switch (w.operation) {
     case Operation::write:
@@ -34,9 +34,9 @@ Opcode opcode_of(const SendWqe& w) {
   }
 }
 
-// A shorter last segment ends the train (wire.md 8.2). Messages of a few datagrams that follow each
-// other are cut evenly where they can be, so that several share one: a system call costs both sides
-// more than a datagram does.
+// A shorter last segment ends the train (spec/wdp 2.7). Messages of a few datagrams that follow
+// each other are cut evenly where they can be, so that several share one: a system call costs both
+// sides more than a datagram does.
 uint16_t even_stride(uint32_t length, uint16_t most) {
   constexpr uint32_t kFew = 16;
   const uint32_t least = (length + most - 1) / most;
@@ -103,7 +103,7 @@ bool UcSendPath::execute(SendWqe& w) {
 // Errors that the request carries in itself, found before its first datagram goes out.
 Status UcSendPath::acceptable(const SendWqe& w) {
   const bool read = w.operation == Operation::read;
-  // wire.md 9.3: Reads are idempotent, atomics are not; UC has none.
+  // spec/wdp-uc 2.2: Reads are idempotent, atomics are not; UC has none.
   if (rdmap::is_atomic(w.operation)) return Status::local_qp_operation;
   if (read && (!parameters_.reads || parameters_.ord == 0)) {
     WEFT_LOG(warn, "RDMA Read is not possible on this connection: the peer did not agree to any");
@@ -115,7 +115,7 @@ Status UcSendPath::acceptable(const SendWqe& w) {
   }
   const uint16_t stride = parameters_.stride();
   if (stride == 0) return Status::local_length;
-  // No receiver keeps track of more (wire.md part IV). Plain Writes need nobody to.
+  // No receiver keeps track of more (spec/wdp-uc 4.4). Plain Writes need nobody to.
   const bool tracked = read || has_immediate(w) || rdmap::is_send(w.operation);
   if (tracked && (uint64_t{w.length} + stride - 1) / stride > kMostSegmentsOfMessage) {
     return Status::local_length;

@@ -1,6 +1,6 @@
 // The requesting half of a UC session: takes work requests from the send queue, cuts messages into
 // datagrams, and completes requests in order. A Write or Send is complete when the kernel has its
-// datagrams (wire.md 9.2: "WR completes when the last segment is handed to the kernel"); a Read
+// datagrams (spec/wdp-uc 4.1: WR completes when the last segment is handed to the kernel); a Read
 // when its last byte is placed, or when it is given up, and neither ends the session.
 #pragma once
 

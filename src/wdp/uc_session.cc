@@ -40,7 +40,7 @@ void UcSession::received(Bytes datagram, Time now) {
     counters_.drops.count(WdpDrop::wrong_class);
     return;
   }
-  // wire.md 8: the CRC covers the whole datagram. It is looked at before anything is placed, for
+  // spec/wdp 2.3: the CRC covers the whole datagram. It is looked at before anything is placed, for
   // the datagram lies here in one piece (part IV).
   if (parameters_.crc && !d->flags.crc) {
     counters_.drops.count(WdpDrop::crc_missing);

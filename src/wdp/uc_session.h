@@ -1,6 +1,6 @@
-// A UC session that stands: the protocol core of a UC queue pair (wire.md 9.2, 9.3). No I/O, no
-// threads, no clock: datagrams, time and posted work come in; trains of datagrams, completions and
-// a deadline go out.
+// A UC session that stands: the protocol core of a UC queue pair (spec/wdp-uc 3, spec/wdp-uc 5). No
+// I/O, no threads, no clock: datagrams, time and posted work come in; trains of datagrams,
+// completions and a deadline go out.
 //
 //                   +------------------------- UcSession ---------------------------+
 //   datagrams in -> | UcReceivePath  (windows, Resequencer, Send- and WriteAssembly)| -> Consumer:

@@ -15,7 +15,7 @@ class UcWriter {
   explicit UcWriter(const UcParameters& parameters)
       : parameters_(parameters), next_psn_(parameters.first_psn) {}
 
-  // wire.md 8.2: MSN +1 per message. A Send or Write of ours begins, and is over.
+  // spec/wdp-uc 2.1: MSN +1 per message. A Send or Write of ours begins, and is over.
   Msn begin_message() {
     inside_ = true;
     aside_.reset();
@@ -23,7 +23,7 @@ class UcWriter {
   }
   void end_message() { inside_ = false; }
   // For what is said about Reads, also in the middle of a long message of ours. There it all bears
-  // one MSN, or the long message would fall out of the peer's window of 1024 (wire.md 9.2 rule 4)
+  // one MSN, or the long message would fall out of the peer's window of 1024 (spec/wdp-uc 3.4)
   // before its end. Nobody puts Read Requests and Responses together by their MSN.
   Msn aside() {
     if (!inside_) return take_msn();

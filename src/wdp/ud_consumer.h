@@ -23,7 +23,7 @@ struct UdArrival {
   uint32_t length = 0;     // the 40 bytes of the GRH included
   uint32_t immediate = 0;
   Qpn source;     // as the sender told it
-  Endpoint from;  // as the kernel saw it: for the address handle of an answer (wire.md 10)
+  Endpoint from;  // as the kernel saw it: for the address handle of an answer (spec/wdp-ud 3.3)
 };
 
 // Implemented by the adapter. All calls come from the engine holder, from inside a call into the

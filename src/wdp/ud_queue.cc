@@ -44,7 +44,7 @@ bool UdQueue::next_receive() {
 
 Result<Ok, WdpDrop> UdQueue::accept(const WdpUd& ud, Bytes datagram, const UdReception& how) {
   if (ud.flags.crc && !wire::wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
-  // wire.md 10: "deliver to all attached QPs ... except the sender itself (same IP and QPN)".
+  // spec/wdp-ud 3.1: deliver to all attached QPs ... except the sender itself (same IP and QPN).
   if (ud.multicast() && how.from_own_address && ud.source == parameters_.own_qpn) {
     return fail(WdpDrop::own_multicast);
   }
@@ -167,7 +167,7 @@ void UdQueue::poison(Status status) {
   complete();
 }
 
-// wire.md 10, 15: "UD WR complete when LLP took it".
+// spec/wdp-ud 4: UD WR complete when LLP took it.
 void UdQueue::llp_took_all() {
   llp_took_ = next_;
   complete();

@@ -1,5 +1,5 @@
-// The protocol core of a UD queue pair (wire.md 10): a message is a datagram, a datagram takes a
-// receive, nobody is remembered and nothing is answered.
+// The protocol core of a UD queue pair (spec/wdp-ud 5.2): a message is a datagram, a datagram takes
+// a receive, nobody is remembered and nothing is answered.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Writes with immediate that are arriving at a UC queue pair (wire.md 9.2 rule 6): which of their
+// Writes with immediate that are arriving at a UC queue pair (spec/wdp-uc 3.6): which of their
 // segments are placed. At most 16 at a time; one more gives up the oldest.
 #pragma once
 

@@ -1,5 +1,5 @@
 // DDP segment headers with the RDMAP control byte in them (RFC 5041 section 4, RFC 5040
-// section 4.1; wire.md 4.1 to 4.3).
+// section 4.1; spec/rdmap 1.1 to 1.3).
 //
 //   tagged, 14 bytes                          untagged, 18 bytes
 //   +-+-+-------+--+ +--+--+---------+       +-+-+-------+--+ +--+--+---------+
@@ -10,7 +10,7 @@
 //   |        Tagged Offset (64)      |       |  Queue Number | MSN | MO (32 each)
 //   +--------------------------------+       +--------------------------------+
 //
-// Reserved bits are sent 0 and ignored on receive (AW apart: wire.md 4.10).
+// Reserved bits are sent 0 and ignored on receive (AW apart: spec/rdmap 4.2).
 #pragma once
 
 #include <string>
@@ -98,7 +98,7 @@ constexpr size_t ddp_header_size(bool tagged) {
   return tagged ? TaggedHeader::kSize : UntaggedHeader::kSize;
 }
 
-// The least ULPDU that an opcode can have (wire.md 4.4).
+// The least ULPDU that an opcode can have (spec/rdmap 1.4).
 size_t min_ulpdu(Opcode op);
 
 }  // namespace weft::wire

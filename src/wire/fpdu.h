@@ -1,5 +1,5 @@
-// FPDU geometry: RFC 5044 section 4 (wire.md 3.1, 3.4). The ULPDU is what stands between length and
-// pad.
+// FPDU geometry: RFC 5044 section 4 (spec/mpa 3.1, 3.4). The ULPDU is what stands between length
+// and pad.
 #pragma once
 
 #include "base/bytes.h"

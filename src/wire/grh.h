@@ -1,5 +1,6 @@
-// Global routing header as UD receivers find it in front of their data (InfiniBand 8.3; wire.md
-// 10). It never is on weft's wire: the receiver makes it from what it knows of the datagram.
+// Global routing header as UD receivers find it in front of their data (InfiniBand 8.3;
+// spec/wdp-ud 3.2). It never is on weft's wire: the receiver makes it from what it knows of the
+// datagram.
 //
 //    0                                       4         6         7         8        24        40
 //   +-----+---------------+-----------------+---------+---------+---------+---------+---------+

@@ -1,5 +1,5 @@
 // MPA start-up frames: RFC 5044 section 7.1 and, for the enhanced block, RFC 6581 sections 6 and 9
-// (wire.md 2.1, 2.2).
+// (spec/mpa 2.1, 2.2).
 //
 //    0                16       17       18              20
 //   +----------------+--------+--------+---------------+---------------

@@ -1,4 +1,5 @@
-// RDMAP opcodes: RFC 5040 section 4.1, RFC 7306 section 4, and weft's own 12 to 14 (wire.md 4.4).
+// RDMAP opcodes: RFC 5040 section 4.1, RFC 7306 section 4, and weft's own 12 to 14
+// (spec/rdmap 1.4).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ enum class Opcode : uint8_t {
   immediate_se = 9,
   atomic_request = 10,
   atomic_response = 11,
-  // Only where both sides agreed on the X extension (wire.md 2.7).
+  // Only where both sides agreed on the X extension (spec/mpa 2.7).
   send_imm = 12,
   send_se_imm = 13,
   delivered = 14,
@@ -50,7 +51,7 @@ constexpr bool invalidates(Opcode op) {
 constexpr bool send_carries_immediate(Opcode op) {
   return op == Opcode::send_imm || op == Opcode::send_se_imm;
 }
-// A message that the sender waits to see covered by a Delivered (wire.md 4.10).
+// A message that the sender waits to see covered by a Delivered (spec/rdmap 4.1).
 constexpr bool is_request(Opcode op) {
   return op == Opcode::write || op == Opcode::read_request || is_send(op) || is_immediate(op) ||
          op == Opcode::atomic_request;

@@ -1,6 +1,6 @@
 // RDMAP headers that follow the untagged DDP header: Read Request (RFC 5040 section 4.4), Immediate
-// Data and Atomics (RFC 7306 sections 5 and 6). Fields stand in wire order; wire.md 4.6 to 4.8 has
-// the offsets.
+// Data and Atomics (RFC 7306 sections 5 and 6). Fields stand in wire order; spec/rdmap 1.5 to 1.7
+// has the offsets.
 #pragma once
 
 #include <string>
@@ -33,7 +33,7 @@ struct ReadRequest {
   std::string to_string() const;
 };
 
-// Eight opaque bytes; weft uses the first four (wire.md 4.7).
+// Eight opaque bytes; weft uses the first four (spec/rdmap 1.6).
 struct Immediate {
   static constexpr size_t kSize = 8;
   uint32_t value = 0;  // as a big-endian number; verbs carries imm_data in wire order already
@@ -95,7 +95,7 @@ struct AtomicResponse {
 };
 
 // STag of an opcode-14 segment that reports a message waiting for a receive: 0x100 | min_rnr_timer
-// code (wire.md 4.10).
+// code (spec/rdmap 4.5).
 inline constexpr uint32_t kDeliveredWaiting = 0x100;
 
 }  // namespace weft::wire

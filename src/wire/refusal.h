@@ -1,5 +1,5 @@
 // Which check of the receiving side ended a stream. Finer than the Terminate that answers it, for
-// several checks have the same answer (wire.md 5.4). Each has a counter, so that a user sees what
+// several checks have the same answer (spec/errors 3). Each has a counter, so that a user sees what
 // the peer did.
 #pragma once
 
@@ -10,12 +10,12 @@ namespace weft::wire {
 
 enum class Refusal : uint8_t {
   other,
-  // FPDU (wire.md 3.3).
+  // FPDU (spec/mpa 3.3).
   crc,
   empty_ulpdu,
   header_cut,
   ulpdu_too_short,
-  // DDP and RDMAP headers (wire.md 4.1 to 4.5).
+  // DDP and RDMAP headers (spec/rdmap 1, 2.1, 2.2).
   ddp_version,
   rdmap_version,
   queue_number,
@@ -30,11 +30,11 @@ enum class Refusal : uint8_t {
   terminate_malformed,
   delivered_malformed,
   delivered_beyond_sent,
-  // Messages do not interleave (wire.md 4.5).
+  // Messages do not interleave (spec/rdmap 2.2).
   write_inside_send,
   request_inside_send,
   request_malformed,
-  // Write (wire.md 5.4).
+  // Write (spec/errors 3).
   write_invalid_stag,
   write_bounds,
   write_access,

@@ -1,4 +1,4 @@
-// All errors that a Terminate can name (wire.md 5.3), numbered, so that each has a counter.
+// All errors that a Terminate can name (spec/errors 2), numbered, so that each has a counter.
 #pragma once
 
 #include <cstddef>

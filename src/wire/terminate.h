@@ -1,5 +1,5 @@
-// Terminate message: RFC 5040 section 4.8 (wire.md 5.1), and the layout that Linux siw sends
-// instead (wire.md 5.2).
+// Terminate message: RFC 5040 section 4.8 (spec/errors 1.1), and the layout that Linux siw sends
+// instead (spec/errors 1.2).
 //
 //   +-------+-------+---------------+-+-+-+-------------------------+
 //   | Layer | EType |  Error Code   |M|D|R|        reserved         |
@@ -20,7 +20,7 @@ namespace weft::wire {
 enum class Layer : uint8_t { rdmap = 0, ddp = 1, llp = 2 };
 
 // Layer, error type and code: RFC 5040 section 4.8, RFC 5041 section 7.2, RFC 5044 section 8
-// (wire.md 5.3). `why` is not on the wire: it tells this side's counters which check it was.
+// (spec/errors 2). `why` is not on the wire: it tells this side's counters which check it was.
 struct TermError {
   Layer layer{};
   uint8_t etype = 0;

@@ -23,7 +23,7 @@ Result<WdpAck, WdpDrop> WdpAck::parse(Bytes datagram) {
   if (!common) return fail(common.error());
   if (common->wdp_class != WdpClass::rd_ack) return fail(WdpDrop::wrong_class);
   if (datagram.size() < kSize) return fail(WdpDrop::too_short);
-  // wire.md 8: "Class CTL and RDACK: mandatory".
+  // spec/wdp 2.3: Class CTL and RDACK: mandatory.
   if (!common->flags.crc) return fail(WdpDrop::crc_missing);
   if (!wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
   if (common->didx != kPortIndex || common->sidx != kPortIndex) {

@@ -1,4 +1,4 @@
-// RDACK, class 4: what an RD channel has received (wire.md 11.1). Not acknowledged itself.
+// RDACK, class 4: what an RD channel has received (spec/wdp-rd 4). Not acknowledged itself.
 //
 //    0        1         2        3        4               8               12
 //   +--------+----+----+--------+--------+---------------+---------------+---------------+

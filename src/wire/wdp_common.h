@@ -1,4 +1,4 @@
-// The first 16 bytes of every WDP datagram (wire.md 8.1). Enough to find whom it is for.
+// The first 16 bytes of every WDP datagram (spec/wdp 2.2). Enough to find whom it is for.
 //
 //    0          1            2        3        4               8               12
 //   +----+-----+-----+------+--------+--------+---------------+---------------+---------------+
@@ -19,7 +19,7 @@ namespace weft::wire {
 inline constexpr uint8_t kWdpMagic = 0xd;
 inline constexpr uint8_t kWdpVersion = 1;
 
-// Index bytes (wire.md 8.1): 1 to 254 are queue pairs.
+// Index bytes (spec/wdp 2.2): 1 to 254 are queue pairs.
 inline constexpr uint8_t kPortIndex = 0;  // the port itself: a listener, an RD channel
 inline constexpr uint8_t kMulticastIndex = 255;
 

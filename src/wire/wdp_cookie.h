@@ -1,4 +1,4 @@
-// The cookie of a WDP listener that keeps no state (wire.md 9.1, part IV): SipHash over what names
+// The cookie of a WDP listener that keeps no state (spec/wdp 4.4): SipHash over what names
 // the handshake. Only the listener that made it reads it, so the layout is its own affair.
 //
 //    0                        16          18                22                26

@@ -1,7 +1,7 @@
-// CRC32C of WDP datagrams (wire.md 8): 4 bytes at offset 12 in every class, computed over the whole
-// UDP payload with these bytes taken as zero, stored least significant byte first as MPA does.
-// CTL and RDACK always carry it; their codecs compute and check it. Data carry it where F_CRC is
-// set; the functions here are for whoever moves the payload, which is seldom in one piece.
+// CRC32C of WDP datagrams (spec/wdp 2.3): 4 bytes at offset 12 in every class, computed over the
+// whole UDP payload with these bytes taken as zero, stored least significant byte first as MPA
+// does. CTL and RDACK always carry it; their codecs compute and check it. Data carry it where F_CRC
+// is set; the functions here are for whoever moves the payload, which is seldom in one piece.
 #pragma once
 
 #include "base/bytes.h"

@@ -90,7 +90,7 @@ Result<WdpCtl, WdpDrop> WdpCtl::parse(Bytes datagram) {
   if (!common) return fail(common.error());
   if (common->wdp_class != WdpClass::ctl) return fail(WdpDrop::wrong_class);
   if (datagram.size() < kSize) return fail(WdpDrop::too_short);
-  // wire.md 8: "Class CTL and RDACK: mandatory".
+  // spec/wdp 2.3: Class CTL and RDACK: mandatory.
   if (!common->flags.crc) return fail(WdpDrop::crc_missing);
   if (!wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
   const std::byte* p = datagram.data();
@@ -100,7 +100,7 @@ Result<WdpCtl, WdpDrop> WdpCtl::parse(Bytes datagram) {
   c.attempt = std::to_integer<uint8_t>(p[9]);
   c.length = load_be<uint16_t>(p + 10);
   if (c.length != datagram.size()) return fail(WdpDrop::length_mismatch);
-  // The answers may be three times as long (wire.md part IV), so a REQ must not be short.
+  // The answers may be three times as long (spec/threats 4), so a REQ must not be short.
   if (c.type == CtlType::req && c.length < kMinRequest) return fail(WdpDrop::request_not_padded);
   c.didx = common->didx;
   c.sidx = common->sidx;

@@ -1,4 +1,4 @@
-// CTL, class 0: set-up, teardown, keepalive and path MTU probes of WDP (wire.md 9.1).
+// CTL, class 0: set-up, teardown, keepalive and path MTU probes of WDP (spec/wdp 3).
 //
 //    0        1         2        3        4               8    9    10         12
 //   +--------+----+----+--------+--------+---------------+----+----+----------+---------------+
@@ -78,7 +78,7 @@ struct CtlFeatures {
 
   static CtlFeatures from_bits(uint32_t bits);
   uint32_t bits() const;
-  // wire.md 9.1: the AND of both counts, of data_crc the OR.
+  // spec/wdp 3.4: the AND of both counts, of data_crc the OR.
   static CtlFeatures agreed(CtlFeatures a, CtlFeatures b);
   friend constexpr bool operator==(const CtlFeatures&, const CtlFeatures&) = default;
 };
@@ -135,7 +135,7 @@ struct WdpCtl {
   static size_t own_size(CtlType type);
 };
 
-// The XID of a REQ in another version of WDP, to be answered by REJ in this one (wire.md 16).
+// The XID of a REQ in another version of WDP, to be answered by REJ in this one (spec/wdp 6.1).
 // Nothing when the datagram is something else, or too short to be answered by 64 bytes.
 std::optional<Xid> other_version_request(Bytes datagram);
 

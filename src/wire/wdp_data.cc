@@ -14,8 +14,8 @@ constexpr uint8_t kLast = 0x40;
 constexpr uint8_t kWriteSe = 0x20;
 constexpr uint8_t kFlowOpen = 0x10;
 
-// Messages that have one length, or whole records, and are not segmented: Atomics (wire.md 8.2:
-// "Atomic Request: 100") and RESP (wire.md 11.2).
+// Messages that have one length, or whole records, and are not segmented: Atomics (spec/wdp-uc 2.2:
+// Atomic Request: 100) and RESP (spec/wdp-rd 3).
 bool legal_message_length(const WdpData& d) {
   switch (d.opcode) {
     case Opcode::atomic_request:
@@ -29,7 +29,7 @@ bool legal_message_length(const WdpData& d) {
   }
 }
 
-// wire.md 8.2 and 9.3: one datagram of 56 bytes, L set; STRIDE may be 0 and MO any place in the
+// spec/wdp-uc 2.3, 5.3: one datagram of 56 bytes, L set; STRIDE may be 0 and MO any place in the
 // Read from which the range does not leave it. Only a Read of nothing has an empty range.
 Result<Ok, WdpDrop> check_read_request(const WdpData& d, Bytes front, size_t size) {
   static_assert(WdpData::kLook == WdpData::kSize + WdpReadRange::kSize);
@@ -108,7 +108,7 @@ Result<WdpData, WdpDrop> WdpData::parse(Bytes front, size_t size) {
   if (!wdp_has_opcode(d.wdp_class, d.opcode)) return fail(WdpDrop::bad_opcode);
   if (((ddp & kTagged) != 0) != is_tagged(d.opcode)) return fail(WdpDrop::tag_mismatch);
   if (d.stride > kMaxStride) return fail(WdpDrop::bad_stride);
-  // wire.md 11.2: RESP belongs to the channel.
+  // spec/wdp-rd 6: RESP belongs to the channel.
   if (d.opcode == Opcode::terminate && (d.didx != kPortIndex || d.sidx != kPortIndex)) {
     return fail(WdpDrop::index_mismatch);
   }

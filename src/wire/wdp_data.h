@@ -1,4 +1,5 @@
-// Data header of WDP, UC (class 1) and RD (class 3): wire.md 8.2. One datagram is one DDP segment.
+// Data header of WDP, UC (class 1) and RD (class 3): spec/wdp-uc 2.1. One datagram is one DDP
+// segment.
 //
 //    0        1         2        3        4               8               12
 //   +--------+----+----+--------+--------+---------------+---------------+---------------+
@@ -52,8 +53,8 @@ struct WdpData {
   uint32_t imm_or_read = 0;  // IMM with F_IMM, RID of Read and Atomic
   TaggedOffset to;           // of this segment; of the whole Read in its request
 
-  // Takes the whole datagram, for its length is among the hard checks of wire.md 8.2; all of them
-  // are made here. F_CRC is not looked at: see wdp_crc.h.
+  // Takes the whole datagram, for its length is among the hard checks of spec/wdp-uc 2.3; all of
+  // them are made here. F_CRC is not looked at: see wdp_crc.h.
   static Result<WdpData, WdpDrop> parse(Bytes datagram) { return parse(datagram, datagram.size()); }
   // The same for who has not all of it in one place yet: the first kLook bytes of `size`, or all.
   static constexpr size_t kLook = 56;
@@ -70,10 +71,10 @@ struct WdpData {
     return is_solicited(opcode) || (opcode == Opcode::write && flags.immediate && write_se);
   }
   ReadId read_id() const { return ReadId{imm_or_read}; }
-  // RD: the Q_Key rides in the upper half of a Send's TO (wire.md 11.2).
+  // RD: the Q_Key rides in the upper half of a Send's TO (spec/wdp-rd 3).
   QKey q_key() const { return QKey{static_cast<uint32_t>(to.value() >> 32)}; }
 
-  // Place in the message, known from any segment (wire.md 8.2). A Read Request is one segment,
+  // Place in the message, known from any segment (spec/wdp-uc 2.2). A Read Request is one segment,
   // whatever its STRIDE.
   uint32_t segment_count() const {
     if (opcode == Opcode::read_request || mlen <= stride) return 1;
@@ -86,11 +87,12 @@ struct WdpData {
   uint32_t payload_size() const;
 };
 
-// Opcodes that a class has (wire.md 8.2, 11.2): Atomics and RESP, which is opcode 7, are RD's.
+// Opcodes that a class has (spec/wdp-uc 2.2, spec/wdp-rd 6): Atomics and RESP, which is opcode 7,
+// are RD's.
 bool wdp_has_opcode(WdpClass c, Opcode op);
 
 // The largest STRIDE with which a segment fits into UDP datagrams of `udp_payload` bytes: a
-// multiple of 16, 0 where none fits (wire.md 8.2).
+// multiple of 16, 0 where none fits (spec/wdp-uc 2.4).
 constexpr uint16_t wdp_stride(size_t udp_payload) {
   if (udp_payload < WdpData::kSize) return 0;
   const size_t most = (udp_payload - WdpData::kSize) & ~size_t{15};

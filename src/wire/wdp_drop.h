@@ -1,5 +1,5 @@
 // Why a WDP datagram is dropped. WDP answers bad datagrams with silence, so a counter for each
-// reason is all that tells (wire.md 8 to 11, part IV). The parsers of this layer give the reasons
+// reason is all that tells (spec/wdp 2.6). The parsers of this layer give the reasons
 // of the first half; those of the second half are found by the rules for receiving and are named
 // here so that all of them count in one table.
 #pragma once
@@ -10,7 +10,7 @@
 namespace weft::wire {
 
 enum class WdpDrop : uint8_t {
-  // Any class (wire.md 8, 8.1, 16).
+  // Any class (spec/wdp 2.2, 2.3).
   too_short,
   not_wdp,
   other_version,
@@ -19,7 +19,7 @@ enum class WdpDrop : uint8_t {
   crc_missing,
   bad_crc,
   length_mismatch,
-  // Data and UD headers (wire.md 8.2, 10).
+  // Data and UD headers (spec/wdp-uc 2.1, spec/wdp-ud 2).
   ddp_version,
   rdmap_version,
   bad_opcode,
@@ -31,7 +31,7 @@ enum class WdpDrop : uint8_t {
   message_length,
   read_range,
   index_mismatch,
-  // CTL (wire.md 9.1).
+  // CTL (spec/wdp 3.6).
   unknown_ctl_type,
   request_not_padded,
   private_data_too_long,
@@ -39,10 +39,10 @@ enum class WdpDrop : uint8_t {
   bad_tlv,
   zero_token,
   wait_too_long,
-  // RDACK (wire.md 11.1).
+  // RDACK (spec/wdp-rd 4).
   too_many_sack_words,
 
-  // Whom it is for (wire.md 9.1, 9.2 rule 1, 10).
+  // Whom it is for (spec/wdp 2.5).
   unknown_token,
   wrong_address,
   wrong_index,
@@ -52,7 +52,7 @@ enum class WdpDrop : uint8_t {
   own_multicast,
   stale_handshake,
   unwanted_ctl,
-  // UC (wire.md 9.2).
+  // UC (spec/wdp-uc 3).
   duplicate,
   stale_psn,
   psn_jump,
@@ -66,7 +66,7 @@ enum class WdpDrop : uint8_t {
   protection,
   own_memory,
   not_negotiated,
-  // UC Read (wire.md 9.3).
+  // UC Read (spec/wdp-uc 5).
   stale_read,
   duplicate_segment,
   repeated_read,

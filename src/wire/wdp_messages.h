@@ -1,5 +1,5 @@
-// What WDP messages carry behind the data header: the range of a Read Request (wire.md 9.3) and the
-// records of a RESP message (wire.md 11.2). Atomics carry the headers of rdmap_messages.h.
+// What WDP messages carry behind the data header: the range of a Read Request (spec/wdp-uc 5.1) and
+// the records of a RESP message (spec/wdp-rd 6). Atomics carry the headers of rdmap_messages.h.
 //
 //   Read Request                    RESP record
 //   +------------------------+      +------+------+------+-------+--------------+--------------+

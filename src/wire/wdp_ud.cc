@@ -38,7 +38,7 @@ Result<WdpUd, WdpDrop> WdpUd::parse(const WdpCommon& common, Bytes datagram) {
   u.length = load_be<uint16_t>(p + 26);
   u.imm = load_be<uint32_t>(p + 28);
   if (datagram.size() != kSize + u.length) return fail(WdpDrop::length_mismatch);
-  // wire.md 10: "didx and QN low byte must agree, else drop".
+  // spec/wdp-ud 2: didx and QN low byte must agree, else drop.
   if (common.didx != index_of(u.destination)) return fail(WdpDrop::index_mismatch);
   return u;
 }

@@ -1,4 +1,4 @@
-// UD header of WDP, class 2 (wire.md 10). One message is one datagram.
+// UD header of WDP, class 2 (spec/wdp-ud 2). One message is one datagram.
 //
 //    0        1         2        3        4               8               12
 //   +--------+----+----+--------+--------+---------------+---------------+---------------+

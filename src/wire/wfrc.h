@@ -1,5 +1,5 @@
 // WFRC block: the private data with which weft brings up an RC queue pair by (GID, QPN), as
-// modify_qp knows them (wire.md 14.1). Request and Reply carry the same block.
+// modify_qp knows them (spec/addressing 5.1). Request and Reply carry the same block.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct Wfrc {
   };
 
   uint8_t version = kVersion;
-  bool fallback = false;  // sent by the side that should have waited (wire.md 14.3)
+  bool fallback = false;  // sent by the side that should have waited (spec/addressing 5.5)
   Code code{};
   Qpn source_qpn;
   Qpn destination_qpn;

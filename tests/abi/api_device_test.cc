@@ -52,8 +52,8 @@ TEST(DeviceList, SomethingStandsBehindTheDevice) {
   ibv_free_device_list(list);
 }
 
-// Programs fork after they have looked at the list (abi.md 5). Other tests of this process may have
-// opened the device before, so what counts is the difference.
+// Programs fork after they have looked at the list (spec/abi 4.1). Other tests of this process may
+// have opened the device before, so what counts is the difference.
 TEST(DeviceList, StartsNothing) {
   ibv_free_device_list(ibv_get_device_list(nullptr));
   const size_t threads = entries("/proc/self/task");

@@ -1,5 +1,5 @@
 // fork(2): the child's copy of the parent's objects is dead and says so; a device of its own works
-// (design.md 6).
+// (spec/abi 7).
 #include <unistd.h>
 
 #include "tests/abi/api_fixture.h"

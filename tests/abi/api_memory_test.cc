@@ -254,7 +254,7 @@ TEST_F(MemoryTest, AddressesThatLeadNowhere) {
   EXPECT_NE(ah, nullptr);
 }
 
-// A datagram's header: IPv4 in the last 20 bytes of the 40 (wire.md 10).
+// A datagram's header: IPv4 in the last 20 bytes of the 40 (spec/wdp-ud 3.2).
 class ReplyTest : public MemoryTest {
  protected:
   void SetUp() override {

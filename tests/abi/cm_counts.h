@@ -34,7 +34,7 @@ inline size_t raise_descriptor_limit() {
 
 // The ports that queue pairs' numbers are from: each stays with the process and holds two sockets
 // and a table. Numbers rest for two seconds, so there are more ports the faster pairs come and go
-// (wire.md 12).
+// (spec/addressing 2.3).
 class Ports {
  public:
   void see(const ibv_qp* qp) { seen_.insert(qp->qp_num >> 8); }

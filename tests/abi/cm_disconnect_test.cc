@@ -32,7 +32,7 @@ class CmDisconnect : public CmTest {
     peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in to = loopback(port_of(listener));
     ASSERT_EQ(connect(peer, any_of(to), sizeof to), 0);
-    // wire.md 2.1: revision 1, with CRC, without private data.
+    // spec/mpa 2.1: revision 1, with CRC, without private data.
     const char request[21] = "MPA ID Req Frame\x40\x01\x00\x00";
     ASSERT_EQ(send(peer, request, 20, 0), 20);
     const OwnedEvent e = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -93,7 +93,7 @@ TEST_F(CmDisconnect, PutsTheQueuePairIntoErrorAtOnce) {
   EXPECT_OK(rdma_dereg_mr(there));
 }
 
-// wire.md 6: a peer that is gone between two FPDUs has left, by RST as by FIN.
+// spec/rdmap 5.4: a peer that is gone between two FPDUs has left, by RST as by FIN.
 TEST_F(CmDisconnect, AResetBetweenFpdusIsNoFault) {
   connect_by_hand();
   reset_peer();
@@ -102,7 +102,7 @@ TEST_F(CmDisconnect, AResetBetweenFpdusIsNoFault) {
   EXPECT_FALSE(has_async_event(server));
 }
 
-// wire.md 6: "FIN/RST inside an FPDU = LLP error: QP_FATAL event additionally."
+// spec/rdmap 5.4: FIN or RST inside an FPDU gives IBV_EVENT_QP_FATAL.
 TEST_F(CmDisconnect, TheEndInsideAnFpduIsFatal) {
   connect_by_hand();
   const char beginning[] = {0, 0x22, 0x41, 0x43, 0};

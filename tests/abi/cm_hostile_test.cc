@@ -1,6 +1,6 @@
 // A bare TCP socket at a listener of librdmacm: start-up frames that are cut, wrong or random, and
 // bytes that are no stream behind a good one. The program sees requests that are whole, and nothing
-// else; the next connection is as good as the first (wire.md 2.1, 2.5, 5.5).
+// else; the next connection is as good as the first (spec/mpa 2.1, 2.5, spec/errors 4).
 
 #include <algorithm>
 #include <iterator>
@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// wire.md 2.1, 2.2: revision 2, CRC, enhanced block with IRD 4 and ORD 4, then `data`.
+// spec/mpa 2.1, 2.2: revision 2, CRC, enhanced block with IRD 4 and ORD 4, then `data`.
 Bytes request(const Bytes& data) {
   Bytes b{'M', 'P', 'A', ' ', 'I', 'D', ' ', 'R', 'e', 'q', ' ', 'F', 'r', 'a', 'm', 'e'};
   const auto n = static_cast<uint8_t>(4 + data.size());

@@ -82,7 +82,7 @@ TEST_F(CmMulticast, ThreeReceiversHearItUntilTheyLeave) {
   EXPECT_EQ(mail[0]->receive(), bytes(600, 9));
   EXPECT_EQ(mail[2]->receive(), bytes(600, 9));
   EXPECT_TRUE(mail[1]->empty());
-  // wire.md 10: all "except the sender itself".
+  // spec/wdp-ud 5.2: all except the sender itself.
   EXPECT_TRUE(own.empty());
   // With another key nobody hears it.
   own.send(ah.get(), joined->param.ud.qp_num, 0x1111, bytes(100, 1));

@@ -130,7 +130,7 @@ class Link {
       if (!ended_) post_send();
       return;
     }
-    // rdma_cm tells of the end; what is open is flushed (wire.md 6).
+    // rdma_cm tells of the end; what is open is flushed (spec/rdmap 5.4).
     if (wc.status != IBV_WC_WR_FLUSH_ERR) fault("a send's status:", wc.status);
     sends_failed_ = true;
   }

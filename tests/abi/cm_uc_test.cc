@@ -96,7 +96,7 @@ TEST_F(CmUc, AListenerTakesRcAndUcAtOnce) {
   exchange(uc_server.get(), uc_client.get(), 3);
 }
 
-// wire.md 9.1: "where that port is taken it serves RC alone and says so", whoever looks at the log.
+// spec/wdp 4.9: where that port is taken it serves RC alone and says so, whoever looks at the log.
 TEST_F(CmUc, AListenerWhosePortIsTakenSaysThatItServesRcAlone) {
   // A port that is free for TCP, and taken for UDP: not the first one always.
   int taken = -1;
@@ -251,7 +251,7 @@ TEST_F(CmUc, AnAnswerIsDestroyedBeforeThePeerHasIt) {
   accept();
   forget(server);
   // The peer has the answer, and was never told that nobody is there any more: its keepalives find
-  // out (wire.md 9.1).
+  // out (spec/wdp 4.1).
   expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
   const OwnedEvent e = late_event(active.get(), 60);
   ASSERT_NE(e, nullptr);

@@ -1,5 +1,5 @@
 // Parts of tests that need a process of their own. A child of fork(2) has an adapter of its own
-// (design.md 6).
+// (spec/abi 7).
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The structs that programs and libraries share (abi.md 5, "ABI-frozen structures"), as Debian's
+// The structs that programs and libraries share (spec/abi 3.1), as Debian's
 // headers lay them out. A header that disagrees belongs to another rdma-core, whose programs weft
 // does not serve. Two structs have grown at their ends by rdma-core 56, which is in order: a
 // program says how large its ibv_port_attr is, and asks for the operation at the end of ibv_qp_ex

@@ -1,4 +1,4 @@
-// What the tests of wire.md 5.4 share: an offence, and the Terminate that answers it.
+// What the tests of spec/errors 3 share: an offence, and the Terminate that answers it.
 #pragma once
 
 #include <functional>

@@ -29,7 +29,7 @@ HEAD = """# What the RFCs ask for
 
 Each MUST and SHOULD of RFC 5040 (RDMAP), 5041 (DDP), 5044 (MPA),
 6581 (start-up with IRD, ORD and peer-to-peer) and 7306 (atomics, immediate data) that concerns what goes over
-the wire, as far as wire.md names it, in our words, with its section. Rules for IPsec, for SCTP and for interfaces inside a host are left out.
+the wire, as far as docs/spec names it, in our words, with its section. Rules for IPsec, for SCTP and for interfaces inside a host are left out.
 
 * **tested**: the named cases ([conformance.md](conformance.md)) ask a running weft over TCP; names in *italics* are tests of
   GoogleTest, `trace.` before them those of ctest that look at a capture.

@@ -1,4 +1,4 @@
-// Every reason to refuse what a peer sends has a counter of its own (design.md decision 11), and
+// Every reason to refuse what a peer sends has a counter of its own (spec/errors 3), and
 // what a stream says and hears is counted as it is on the wire.
 
 #include <sys/mman.h>
@@ -324,7 +324,7 @@ TEST(Counters, MessagesThatGo) {
   EXPECT_EQ(sum(c.messages_received), 0U);
 }
 
-// wire.md 4.10
+// spec/rdmap 4
 TEST(Counters, ReceiverNotReady) {
   Peer p;
   p.hears({untagged({.msn = 1}), untagged({.msn = 2}), untagged({.msn = 3})});
@@ -341,7 +341,7 @@ TEST(Counters, ReceiverNotReady) {
   EXPECT_EQ(p.qp_counters.counters.rnr_received.value(), 1U);
 }
 
-// wire.md 2.5 rule 5
+// spec/mpa 2.5.5
 TEST(Counters, Kicks) {
   Peer p(false);
   p.host.post({.operation = rdmap::Operation::send}, {});

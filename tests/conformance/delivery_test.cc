@@ -1,4 +1,4 @@
-// The rules of wire.md 4.5 to 4.10 for messages that are in order: what is placed, when it is
+// The rules of spec/rdmap 2 to 4 for messages that are in order: what is placed, when it is
 // delivered, what it counts.
 
 #include "tests/conformance/peer.h"
@@ -27,7 +27,7 @@ TEST(Rules, MessagesOfNoBytesAreOneSegment) {
   EXPECT_EQ(p.host.received[0].arrival.length, 0U);
 }
 
-// RFC 5041 section 5.2, wire.md 5.4: a Write of no bytes never checks its STag.
+// RFC 5041 section 5.2, spec/rdmap 2.4: a Write of no bytes never checks its STag.
 TEST(Rules, AnEmptyWriteChecksNothing) {
   for (const bool extension : {true, false}) {
     Peer p(extension);

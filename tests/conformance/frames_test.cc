@@ -1,5 +1,5 @@
-// The bytes that a stream sends, against the examples of wire.md part V, and what it ignores in
-// those it receives.
+// The bytes that a stream sends, against the examples of docs/spec/examples.md, and what it ignores
+// in those it receives.
 
 #include "tests/conformance/peer.h"
 #include "tests/support/spec_example.h"
@@ -93,7 +93,7 @@ TEST(Frames, AtomicAndItsAnswer) {
   EXPECT_EQ(now, 0x1111U);
 }
 
-// wire.md 2.4: STag any but zero, TO 0, no payload.
+// spec/mpa 2.4: STag any but zero, TO 0, no payload.
 TEST(Frames, TheRtrFrames) {
   const auto first_of = [](mpa::Rtr rtr) {
     rdmap::StreamConfig c = test::script_config(false);
@@ -116,7 +116,7 @@ TEST(Frames, TheRtrFrames) {
           "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 00 00 00 00 00")));
 }
 
-// wire.md 4.10
+// spec/rdmap 4
 TEST(Frames, DeliveredAndAw) {
   rdmap::StreamConfig c = test::script_config();
   c.mpa.crc = false;
@@ -182,7 +182,7 @@ TEST(Frames, ReservedBitsAreIgnored) {
   }
 }
 
-// wire.md 4.3: the word is for Invalidate STag and immediate; otherwise ignored.
+// spec/rdmap 1.3: the word is for Invalidate STag and immediate; otherwise ignored.
 TEST(Frames, TheUlpWordOfOtherOpcodesIsIgnored) {
   Peer p;
   p.hears(untagged({.word = 0xffffffff}, pattern_bytes(8, 4)));
@@ -193,7 +193,7 @@ TEST(Frames, TheUlpWordOfOtherOpcodesIsIgnored) {
                p.host.received.at(0).arrival.invalidated);
 }
 
-// wire.md 3.1, E7 (K): siw's pad is not zero.
+// spec/siw 3.2, spec/examples 7: siw's pad is not zero.
 TEST(Frames, ThePadOfSiw) {
   ScriptPeer p(test::script_config(false));
   Named m(p.host, Stag{0x55667788}, 0x7f0000008000, Buffer(64));
@@ -216,7 +216,7 @@ TEST(Frames, EveryPadValueOfEveryLength) {
   }
 }
 
-// wire.md 3.2: CRC off: the field is ignored.
+// spec/mpa 3.2: CRC off: the field is ignored.
 TEST(Frames, WithoutCrcTheFieldIsIgnored) {
   rdmap::StreamConfig c = test::script_config();
   c.mpa.crc = false;
@@ -237,7 +237,7 @@ TEST(Frames, TheLargestFpdu) {
   EXPECT_TRUE(memory == data);
 }
 
-// wire.md 4.4, last column: exactly the least size is enough.
+// spec/rdmap 1.4, last column: exactly the least size is enough.
 TEST(Frames, TheLeastUlpduOfEachOpcode) {
   Peer p;
   for (uint64_t i = 0; i < 4; ++i) p.host.post_receive(i, {});

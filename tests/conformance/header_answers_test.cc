@@ -1,5 +1,5 @@
-// wire.md 5.4, row by row: which Terminate answers which violation, byte by byte. Here those of the
-// FPDU and of its headers: length, version, opcode, queue, MSN and offset.
+// spec/errors 3, row by row: which Terminate answers which violation, byte by byte. Here those of
+// the FPDU and of its headers: length, version, opcode, queue, MSN and offset.
 
 #include "tests/conformance/answers.h"
 
@@ -18,8 +18,8 @@ TEST(Answers, CrcMismatch) {
   }
 }
 
-// The ULPDU is shorter than its opcode needs (wire.md 4.4); the header alone cut short is the same
-// error.
+// The ULPDU is shorter than its opcode needs (spec/rdmap 1.4); the header alone cut short is the
+// same error.
 TEST(Answers, UlpduTooShortForItsOpcode) {
   struct Row {
     Opcode op;
@@ -187,7 +187,7 @@ TEST(Answers, ReadRequestMsn) {
   expect_terminate(p, term::kUntaggedMsnRange, Quoted::ddp, u);
 }
 
-// wire.md 4.6: L=1, MO=0 and no more payload than the header.
+// spec/rdmap 1.5: L=1, MO=0 and no more payload than the header.
 TEST(Answers, ControlMessagesHaveTheirExactSize) {
   answers(
       [](Peer& p) {

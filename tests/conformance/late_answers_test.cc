@@ -1,5 +1,5 @@
-// wire.md 5.4, continued: answers to what is found late, when bytes are placed or a message waits,
-// and what gets no answer.
+// spec/errors 3, continued: answers to what is found late, when bytes are placed or a message
+// waits, and what gets no answer.
 
 #include <functional>
 
@@ -71,7 +71,7 @@ TEST(LateAnswers, OwnReceiveThatIsNotThere) {
   }
 }
 
-// wire.md 4.10: a weft peer that sends more than its credit without a receive for it.
+// spec/rdmap 4.6: a weft peer that sends more than its credit without a receive for it.
 TEST(LateAnswers, MoreThanTheCredit) {
   Peer p;
   p.hears(untagged({.msn = 1}));
@@ -127,7 +127,7 @@ TEST(LateAnswers, MessagesThatWaitedForAReceive) {
   }
 }
 
-// wire.md 5.4, 5.5: a Terminate with wrong QN, MSN, MO or size is not answered.
+// spec/errors 3, spec/errors 4: a Terminate with wrong QN, MSN, MO or size is not answered.
 TEST(LateAnswers, ATerminateThatIsWrongItself) {
   const Buffer body = test::from_hex("20 02 00 00");
   const Buffer wrong[] = {
@@ -152,7 +152,7 @@ TEST(LateAnswers, ATerminateThatIsWrongItself) {
   }
 }
 
-// wire.md 5.4: a Terminate while terminating: there is one of ours, and its reason stays.
+// spec/errors 3: a Terminate while terminating: there is one of ours, and its reason stays.
 TEST(LateAnswers, ATerminateWhileTerminating) {
   for (const bool before_ours_is_out : {true, false}) {
     Peer p;

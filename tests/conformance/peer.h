@@ -16,7 +16,7 @@ using test::untagged;
 using wire::Opcode;
 namespace term = wire::term;
 
-// What of the offending segment a Terminate quotes (wire.md 5.1).
+// What of the offending segment a Terminate quotes (spec/errors 1.1).
 enum class Quoted : uint8_t { nothing, ddp, ddp_and_rdmap };
 
 // A stream with memory of every kind, and one receive of 64 bytes.
@@ -58,7 +58,7 @@ struct Peer : test::ScriptPeer {
   Buffer before_;
 };
 
-// wire.md 5.1, written out: the ULPDU of a Terminate about `offender`.
+// spec/errors 1.1, written out: the ULPDU of a Terminate about `offender`.
 inline Buffer terminate_ulpdu(wire::TermError e, Quoted quoted, const Buffer& offender) {
   Buffer u = test::from_hex("41 47 00 00 00 00 00 00 00 02 00 00 00 01 00 00 00 00");
   const auto byte = [](unsigned v) { return static_cast<std::byte>(v); };
@@ -83,7 +83,7 @@ inline uint64_t sum(std::span<const stats::Cell> family) {
   return n;
 }
 
-// The one Terminate, and the one reason for it, are counted (design.md decision 11).
+// The one Terminate, and the one reason for it, are counted (spec/errors 3).
 inline void expect_counted(const test::ScriptPeer& p, wire::TermError e) {
   const stats::EngineCounters& c = p.engine_counters.counters;
   EXPECT_EQ(c.terminate_sent[wire::index_of(e)].value(), 1U);
@@ -96,7 +96,7 @@ inline void expect_counted(const test::ScriptPeer& p, wire::TermError e) {
 }
 
 // The stream has ended over `offender` and says so in exactly these bytes. Between wefts a
-// Delivered comes first (wire.md 4.10).
+// Delivered comes first (spec/rdmap 4).
 inline void expect_terminate(test::ScriptPeer& p, wire::TermError e, Quoted quoted,
                              const Buffer& offender) {
   ASSERT_TRUE(p.host.end) << "the stream goes on";

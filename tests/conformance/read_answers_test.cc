@@ -1,4 +1,4 @@
-// wire.md 5.4, row by row: which Terminate answers which violation, byte by byte. Here those of
+// spec/errors 3, row by row: which Terminate answers which violation, byte by byte. Here those of
 // Reads and Atomics, and of their responses.
 
 #include "tests/conformance/answers.h"
@@ -34,7 +34,7 @@ TEST(Answers, AtomicOnWhatItMustNotTouch) {
   answers_weft([&](Peer& p) { return add(p.read_only, p.to); }, term::kProtectionAccess, kAll);
   answers_weft([&](Peer& p) { return add(p.write_only, p.to); }, term::kProtectionAccess, kAll);
   answers_weft([&](Peer& p) { return add(p.foreign, p.to); }, term::kProtectionNotOnStream, kAll);
-  // RFC 7306 section 8.2: misaligned 0/2/07. wire.md 4.8: bad AOpCode 0/2/06.
+  // RFC 7306 section 8.2: misaligned 0/2/07. spec/rdmap 1.7: bad AOpCode 0/2/06.
   for (uint64_t off = 1; off < 8; ++off) {
     answers_weft([&](Peer& p) { return add(p.open, p.to + off); },
                  term::kOperationCatastrophicStream, Quoted::ddp);
@@ -102,7 +102,7 @@ struct Reader : Peer {
   wire::ReadRequest request;
 };
 
-// wire.md 4.5: from exactly the sink's STag and TO, contiguous, exactly the size, L on the last.
+// spec/rdmap 2.3: from exactly the sink's STag and TO, contiguous, exactly the size, L on the last.
 TEST(Answers, ReadResponseThatWasNotAskedFor) {
   answers(
       [](Peer& p) {

@@ -1,5 +1,5 @@
-// Terminates of the peer: both layouts (wire.md 5.2), the status that each code gives, and the
-// request that gets it (wire.md 5.5).
+// Terminates of the peer: both layouts (spec/errors 1.2), the status that each code gives, and the
+// request that gets it (spec/errors 4.2).
 
 #include "tests/conformance/peer.h"
 #include "tests/support/spec_example.h"
@@ -35,8 +35,8 @@ struct Row {
   wire::TermError error;
   const char* status;
 };
-// wire.md 5.5: RDMAP/1 and DDP tagged: access; DDP untagged 02: RNR, 05: invalid request; RDMAP/2:
-// operation; others fatal, general.
+// spec/errors 4.3: RDMAP/1 and DDP tagged: access; DDP untagged 02: RNR, 05: invalid request;
+// RDMAP/2: operation; others fatal, general.
 constexpr Row kRows[] = {
     {{wire::Layer::rdmap, 0, 0x00}, "general error"},
     {{wire::Layer::rdmap, 0, 0xff}, "general error"},
@@ -71,8 +71,8 @@ constexpr Row kRows[] = {
     {{wire::Layer::llp, 0, 0x06}, "fatal error"},
 };
 
-// The whole of what siw sends instead (wire.md 5.2): nibbles swapped, header bits reversed, length
-// of the payload alone.
+// The whole of what siw sends instead (spec/errors 1.2): nibbles swapped, header bits reversed,
+// length of the payload alone.
 Buffer siw_terminate(wire::TermError e, const Buffer& quoted) {
   Buffer body;
   body.push_back(static_cast<std::byte>(e.etype << 4 | static_cast<unsigned>(e.layer)));
@@ -122,7 +122,7 @@ TEST(ReceivedTerminate, BothLayoutsWithAQuotedHeader) {
   }
 }
 
-// wire.md 5.2: without headers the first byte and the code decide.
+// spec/errors 1.2: without headers the first byte and the code decide.
 TEST(ReceivedTerminate, SiwsWithoutAHeader) {
   struct Bare {
     const char* bytes;
@@ -155,7 +155,7 @@ TEST(ReceivedTerminate, SiwsWithoutAHeader) {
   EXPECT_EQ(weft.host.end->error, (wire::TermError{wire::Layer::llp, 0, 0x06}));
 }
 
-// wire.md E8 (K): what siw really sent.
+// spec/examples 8: what siw really sent.
 TEST(ReceivedTerminate, TheCapturedFrames) {
   const auto heard = [](std::string_view example) {
     Requester p(false);
@@ -171,7 +171,7 @@ TEST(ReceivedTerminate, TheCapturedFrames) {
   EXPECT_EQ(heard("E8 siw bad Read STag"), "2 remote access error; 3 flushed; ");
 }
 
-// wire.md 5.5: the WR blamed: by the read's MSN, else the oldest that is not complete.
+// spec/errors 4.2: the WR blamed: by the read's MSN, else the oldest that is not complete.
 TEST(ReceivedTerminate, WhoIsToBlame) {
   Requester read(true);
   wire::Terminate t{.error = term::kProtectionInvalidStag,
@@ -185,7 +185,7 @@ TEST(ReceivedTerminate, WhoIsToBlame) {
   read.hears(test::terminate(t));
   EXPECT_EQ(read.statuses(), "1 flushed; 2 remote access error; 3 flushed; ");
 
-  // A Delivered before the Terminate leaves the first request that is not covered (wire.md 4.10).
+  // A Delivered before the Terminate leaves the first request that is not covered (spec/rdmap 4.3).
   Requester write(true);
   write.hears({test::delivered(1), test::terminate({.error = term::kTaggedBounds})});
   EXPECT_EQ(write.statuses(), "1 success; 2 remote access error; 3 flushed; ");
@@ -214,7 +214,7 @@ struct Reader : test::ScriptPeer {
   std::vector<test::Frame> requests;
 };
 
-// What siw says of a read that it cannot answer: its MSN is the size (wire.md 5.2). With
+// What siw says of a read that it cannot answer: its MSN is the size (spec/errors 1.2). With
 // `rdmap_header` it quotes the Read Request as well, sink STag and all.
 Buffer siw_terminate_of_read(const Buffer& request, bool rdmap_header) {
   const size_t quoted = rdmap_header ? 46 : 18;

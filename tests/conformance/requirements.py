@@ -1,4 +1,4 @@
-"""What the RFCs ask for, as far as wire.md names it, and what shows that weft does it.
+"""What the RFCs ask for, as far as docs/spec names it, and what shows that weft does it.
 
 need(SECTION, LEVEL, SENTENCE, CASES): CASES are names of cases in live/, with * for what differs. More of it: `tests`,
 GoogleTest's Suite.Name, or trace.CASE of tests/trace; `exception`, why weft does something else. What has neither case nor
@@ -248,9 +248,9 @@ need("5040 4.1", MUST, "Each message has its opcode, its model and its queue",
      "sent.* reader.request* opcode.write_untagged opcode.send_tagged "
      "opcode.response_untagged opcode.request_tagged", "Opcode.TheTableOfTheSpecification")
 need("5040 4.1", MUST, "Reserved bits of the control field are sent as 0", "ddp.sent_untagged",
-     exception="where weft's extension was agreed on, one of them asks for a Delivered (wire.md 4.10); towards others all are 0")
+     exception="where weft's extension was agreed on, one of them asks for a Delivered (spec/rdmap 4.2); towards others all are 0")
 need("5040 4.1", MUST, "Opcodes that the RFCs do not define are not used", "opcode.12* opcode.13* opcode.14*",
-     exception="12 to 14 are weft's own where its extension was agreed on (wire.md 2.7), and unexpected elsewhere")
+     exception="12 to 14 are weft's own where its extension was agreed on (spec/mpa 2.7), and unexpected elsewhere")
 need("5040 4.4", MUST, "A Read Request: queue 1, L, MO 0, a header of 28 bytes and nothing behind it",
      "reader.request* read.trailing read.qn_0",
      "Answers.ControlMessagesHaveTheirExactSize ReadRequest.LayoutOfTheSpecification")
@@ -332,7 +332,7 @@ need("5042 6.2.1", MUST, "A read opens no more of the program's memory than its 
 # --- RFC 7306
 
 need("7306 4.1", MUST, "Opcodes 8 to 11 are understood where both sides know RFC 7306", "immediate.8 atomic.fetch_add",
-     exception="they are taken where weft's extension bit was agreed on in the start-up frames (wire.md 2.7); an RNIC "
+     exception="they are taken where weft's extension bit was agreed on in the start-up frames (spec/mpa 2.7); an RNIC "
      "that knows RFC 7306 but not the bit "
      "is taken for one that does not, since the RFC has no way to ask")
 need("7306 4.1", MUST, "They are unexpected opcodes elsewhere", "opcode.8 opcode.9 opcode.10 opcode.11")

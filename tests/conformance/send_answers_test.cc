@@ -1,4 +1,4 @@
-// wire.md 5.4, row by row: which Terminate answers which violation, byte by byte. Here those of
+// spec/errors 3, row by row: which Terminate answers which violation, byte by byte. Here those of
 // Writes and Sends.
 
 #include "tests/conformance/answers.h"
@@ -33,7 +33,7 @@ TEST(Answers, WriteThatEndsWithItsBuffer) {
   EXPECT_FALSE(p.host.end);
 }
 
-// design.md 4 rule 1: a plain peer's Send without a receive, once the time is over.
+// spec/rdmap 4.7: a plain peer's Send without a receive, once the time is over.
 TEST(Answers, SendWithoutReceive) {
   Peer p(false);
   p.hears(untagged({.msn = 1}));
@@ -44,7 +44,7 @@ TEST(Answers, SendWithoutReceive) {
   expect_terminate(p, term::kUntaggedNoBuffer, Quoted::ddp, u);
 }
 
-// wire.md E8: the bytes that weft sends for it, as published. 16 bytes of payload, ULPDU 34.
+// spec/examples 8: the bytes that weft sends for it. 16 bytes of payload, ULPDU 34.
 TEST(Answers, TheExampleOfTheSpecification) {
   test::ScriptPeer p(test::script_config(false));
   p.hears(untagged({}, Buffer(16)));
@@ -83,7 +83,7 @@ TEST(Answers, SendWithInvalidateOfABadStag) {
   answers([&](Peer& p) { return send(p.foreign); }, term::kProtectionCannotInvalidate, Quoted::ddp);
 }
 
-// wire.md 5.4: local SGE fault while sending.
+// spec/errors 3: local SGE fault while sending.
 TEST(Answers, OwnMemoryThatIsNotThere) {
   for (const bool extension : {true, false}) {
     Peer p(extension);
@@ -96,7 +96,7 @@ TEST(Answers, OwnMemoryThatIsNotThere) {
   }
 }
 
-// wire.md 4.5: messages are never interleaved.
+// spec/rdmap 2.2: messages are never interleaved.
 TEST(Answers, MessagesInsideASend) {
   const auto inside = [](bool extension, const Buffer& u, wire::TermError error, Quoted quoted) {
     Peer p(extension);

@@ -1,7 +1,7 @@
 """What weft and siw really say to each other: weft's own capture (docs/tracing.md), taken apart by tshark's dissectors, and
 what tcpdump hears of it at the guest's network card, with the headers of the two kernels.
 
-The numbers in comments are sections of wire.md.
+Comments cite docs/spec.
 """
 
 import os
@@ -15,7 +15,7 @@ from sides import Failed, dissect
 BYTES = 100_001
 PRIVATE_DATA = 12  # what interop_peer says unless told otherwise
 ENHANCED_BLOCK = 4
-S, C, XR, XA = 0x10, 0x40, 0x01, 0x02  # 2.1
+S, C, XR, XA = 0x10, 0x40, 0x01, 0x02  # spec/mpa 2.1
 RESPONDER_WAIT = 90 * 10**6  # ns; weft's are 100 ms, less what its clock and the kernel's differ by
 EMSS = 1448  # of Ethernet's 1500 bytes, without the headers of IPv4 and TCP, and TCP's timestamps
 
@@ -29,7 +29,7 @@ def complaints(file, serving, crc):
         raw = f.read()
     request, reply = flags(raw, b"MPA ID Req Frame"), flags(raw, b"MPA ID Rep Frame")
     on = C if crc else 0
-    # 7: siw asks for no CRC, and takes what weft's Reply says; as Responder it copies. 2.7: it echoes the bit XR.
+    # spec/siw 2.11: siw asks for no CRC, and takes what weft's Reply says; as Responder it copies. spec/siw 2.8: it echoes the bit XR.
     expected = {"siw": (S | on | XR, S | on | XR), "weft": (S, S | on)}[serving]
     if (request, reply) != expected:
         yield f"flags of Request and Reply {request:#x}, {reply:#x}, and not {expected[0]:#x}, {expected[1]:#x}"
@@ -38,21 +38,21 @@ def complaints(file, serving, crc):
     if [s.is_request for s in capture.start_ups] != [True, False]:
         yield f"start-up frames: {capture.start_ups}"
     for s in capture.start_ups:
-        # 2.6: rdma_cm puts nothing in front of a program's private data.
+        # spec/siw 2.7: rdma_cm puts nothing in front of a program's private data.
         if s.revision != 2 or s.private_data != ENHANCED_BLOCK + PRIVATE_DATA:
             yield f"revision {s.revision}, {s.private_data} bytes of private data"
     ways = [(s.source, s.target) for s in capture.start_ups]
     if sorted(capture.fpdus) != sorted(ways):
         yield f"FPDUs between {list(capture.fpdus)}"
         return
-    # 2.4, 2.5: the Initiator speaks first.
+    # spec/mpa 2.4, 2.5: the Initiator speaks first.
     if capture.times[ways[0]][0] > capture.times[ways[1]][0]:
         yield "the Responder spoke first"
     for way in ways:
         fpdus = capture.fpdus[way]
         if {f.crc_checked for f in fpdus} != {crc}:
             yield f"{way}: FPDUs with a CRC that counts, and without"
-        # 7: no opcode of weft's own, nor any that it did not agree on.
+        # spec/siw 4.4: no opcode of weft's own, nor any that it did not agree on.
         if not {f.opcode for f in fpdus} <= {0, 1, 2, 3}:
             yield f"{way}: opcodes {sorted({f.opcode for f in fpdus})}"
 

@@ -65,7 +65,7 @@ def brief(chosen):
     return [run for run in chosen if len(run.case.cpus) == 1 or first(run.case.name)]
 
 
-# wire.md 2.5 rule 6. weft leaves siw 150 ms and three kicks to see the RTR. An emulated guest may be left without a CPU for
+# spec/siw 2.6. weft leaves siw 150 ms and three kicks to see the RTR. An emulated guest may be left without a CPU for
 # longer, and no peer can help that: the run is made once more, in a fresh guest; but
 # once in all runs, for weft can be at fault as well.
 DIED_OF_AN_END = "kernel BUG at drivers/infiniband/core/iwcm.c"

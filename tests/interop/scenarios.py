@@ -1,6 +1,6 @@
 """Conversations of two interop_peers, written out word by word; peer/main.cc says what the words mean.
 
-The numbers in comments are sections of wire.md.
+Comments cite docs/spec.
 """
 
 from programs import Case, other
@@ -92,21 +92,21 @@ def openings():
     yield Case("talk.nothing_said", talk(f"request {ACCEPT} {CLOSED}", f"resolve {CONNECT} {CLOSE}"), crc=("on",))
     yield Case("talk.server_closes", talk(f"request recv:1000 {ACCEPT} {answer} {CLOSE}",
                                           f"resolve recv:500 {CONNECT} {ask} {CLOSED}"), crc=("on",))
-    # 2.5 rule 5: siw may sleep over the first message.
+    # spec/siw 2.5: siw may sleep over the first message.
     yield Case("talk.reconnected", talk(serves, asks, times=20), crc=("on",))
-    # 2.5 rule 7: what was sent before the end arrives; receives that are left are flushed.
+    # spec/siw 6.1: what was sent before the end arrives; receives that are left are flushed.
     # siw itself drops what its program did not wait for.
     for serving, waits in ("siw", ""), ("weft", "repeat:10:done"):
         yield Case("talk.sent_and_closed",
                    talk(f"request repeat:20:recv:5000 {ACCEPT} repeat:10:got:5000 {CLOSED.replace('drop', '')} "
                         "repeat:10:received:flushed drop", f"resolve {CONNECT} repeat:10:send:5000 {waits} {CLOSE}"),
                    servers=(serving,), crc=("on",))
-    # 2.5 rules 5 and 7: nor is a first message lost that siw sleeps over while the end comes.
+    # spec/siw 2.5, 6.1: nor is a first message lost that siw sleeps over while the end comes.
     for name, ends in ("closed", CLOSE), ("dropped", "drop sleep:150"):
         yield Case(f"talk.one_message_and_{name}", talk(f"request recv:10 {ACCEPT} got:10 {CLOSED}",
                                                         f"resolve {CONNECT} send:10 done {ends}", times=10),
                    servers=("siw",), crc=("on",))
-    # 2.4; 2.5 rule 6: a kernel with siw may die of an end right after the RTR frame.
+    # spec/mpa 2.4; spec/siw 2.6: a kernel with siw may die of an end right after the RTR frame.
     yield Case("p2p.client_first", talk(serves, asks), options=P2P, servers=("siw",))
     yield Case("p2p.server_first", talk(*server_first), options=P2P, servers=("siw",), crc=("on",))
     for name, script in {
@@ -135,8 +135,8 @@ def refusals():
         world.succeed(world.start(other(serving), script))
 
     yield Case("nobody_listens", nobody_listens, crc=("on",))
-    # 2.6: siw takes 252 bytes next to the enhanced block, and its own programs are safe up to 251.
-    # 2.3, 7: beyond that siw resets the Request, and takes it in MPA revision 1, which has no block; then its listeners have no IRD.
+    # spec/siw 2.7: siw takes 252 bytes next to the enhanced block, and its own programs are safe up to 251.
+    # spec/siw 2.7, 2.13: beyond that siw resets the Request, and takes it in MPA revision 1, which has no block; then its listeners have no IRD.
     yield Case("private_data.253", talk(f"request:253 recv:10 {ACCEPT} got:10 disconnected drop",
                                         "resolve connect:253 established send:10 done read:50 done:remote_operation "
                                         "disconnected drop", weft_says=REVISION_1),
@@ -154,21 +154,21 @@ def refusals():
 
 
 def data():
-    # 3.1: siw leaves stale bytes in the pad. All remainders by four; below and above one FPDU.
+    # spec/siw 3.2: siw leaves stale bytes in the pad. All remainders by four; below and above one FPDU.
     for n in (0, 1, 2, 3, 1425, 100_001, 1_048_576):
         yield Case(f"remote.{n}", talk(f"request recv:1 {ACCEPT} got:1 was_written:{n} send:1 done {CLOSED}",
                                        f"resolve recv:1 {CONNECT} read:{n} done was_read:{n} write:{n} done send:1 done "
                                        f"got:1 {CLOSE}"), crc=("on", "off") if n == 1425 else ("on",))
-    # 2.3: reads up to the limit that was agreed on, all at once, with Writes and Sends between.
+    # spec/mpa 2.3: reads up to the limit that was agreed on, all at once, with Writes and Sends between.
     yield Case("remote.many", talk(f"request repeat:16:recv:7 {ACCEPT} repeat:16:got:7 send:1 done {CLOSED}",
                                    f"resolve recv:1 {CONNECT} repeat:16:read:30001,send:7 repeat:32:done was_read:30001 "
                                    f"got:1 {CLOSE}"), crc=("on",))
-    # 7: siw reads into one place at a time; weft reads into several, at once.
+    # spec/siw 4.3: siw reads into one place at a time; weft reads into several, at once.
     reads = "read_scattered:100001 done was_scattered:100001 send:1 done"
     for serving, server, client in (("siw", "got:1", reads), ("weft", reads, "got:1")):
         yield Case("remote.scattered", talk(f"request recv:1 {ACCEPT} {server} {CLOSED}",
                                             f"resolve recv:1 {CONNECT} {client} {CLOSE}"), servers=(serving,), crc=("on",))
-    # 7, 2.3: an IRD of 0, with which everything is possible but a Read, to which weft says no. siw's Reply has the IRD that
+    # spec/siw 2.13: an IRD of 0, with which everything is possible but a Read, to which weft says no. siw's Reply has the IRD that
     # the Request wants, whatever its program says; its Request has none where the program wants none.
     moves, hears = "write:100 done send:9 done", "got:9 was_written:100"
     refused = f"{moves} read:50 done:local_qp received:flushed disconnected drop"
@@ -179,7 +179,7 @@ def data():
                                        weft_says="the peer allows no inbound reads"), servers=("weft",), crc=("on",))
     yield Case("send.kinds", talk(f"request repeat:2:recv:100 {ACCEPT} got:100 got:50 {CLOSED}",
                                   f"resolve {CONNECT} send:100 send_se:50 done done {CLOSE}"), crc=("on",))
-    # 4.5: what a Send invalidates is gone when it is delivered; siw's program is not told of it, but who reads there is.
+    # spec/rdmap 2.5: what a Send invalidates is gone when it is delivered; siw's program is not told of it, but who reads there is.
     # siw leaves receives alone when its own answer to a Read ends the connection.
     invalidates = "send_inv:9 done read:50 done:remote_access"
     yield Case("send.invalidate", talk(f"request recv:9 {ACCEPT} got:9 disconnected drop",

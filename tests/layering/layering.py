@@ -20,12 +20,12 @@ TEXT_TREES = SOURCE_TREES + ("cmake", "scripts", ".ci")
 LONG_FILE = 400      # printed as a note: needs a reason
 TOO_LONG_FILE = 700  # a defect
 
-# The protocol core is sans-IO (design.md, decision 5): bytes, time and randomness are handed in.
+# The protocol core is sans-IO (design/14): bytes, time and randomness are handed in.
 SANS_IO_LAYERS = {"wire", "mpa", "ddp", "rdmap", "wdp"}
 SANS_IO_HEADERS = re.compile(r"(sys/(?!uio\.h$|types\.h$).*|unistd\.h|fcntl\.h|poll\.h|time\.h|random)")
 SANS_IO_CALLS = re.compile(r"\b(\w*_clock::now|random_device|getrandom|clock_gettime|getenv)\b")
 
-# Sockets live in port, threads and epoll in engine (design.md 3). Each exception has its reason.
+# Sockets live in port, threads and epoll in engine (design/14). Each exception has its reason.
 SOCKET_HEADERS = re.compile(r"(sys/socket\.h|sys/un\.h|netdb\.h|ifaddrs\.h|(net|netinet|netpacket|arpa|linux)/.*)")
 SOCKET_EXCEPTIONS = {
     "device": (re.compile(r"(ifaddrs\.h|net/if\.h|netinet/in\.h|netpacket/packet\.h|"
@@ -42,7 +42,7 @@ THREAD_EXCEPTIONS = {
     "port/pi_mutex.cc": (re.compile(r"pthread\.h"),
                          "pthread_atfork(3): the thread of a child has a number of its own"),
     "verbs/adapter.cc": (re.compile(r"pthread\.h"),
-                         "pthread_atfork(3): after fork the child closes its copies (design.md 6)"),
+                         "pthread_atfork(3): after fork the child closes its copies (spec/abi 7)"),
 }
 
 VERBS_HEADERS = re.compile(r"(infiniband|rdma)/.*")

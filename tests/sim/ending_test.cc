@@ -1,4 +1,4 @@
-// The ways in which streams end when the other side does not help (wire.md 5.5, 6).
+// The ways in which streams end when the other side does not help (spec/errors 4, spec/rdmap 5).
 
 #include <gtest/gtest.h>
 

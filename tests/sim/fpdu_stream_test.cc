@@ -1,6 +1,6 @@
-// FPDUs over a simulated TCP: the least that MPA relies on, with the framing of wire.md 3.3 written
-// out by hand. However the stream is cut, every ULPDU comes out as it went in; a damaged byte is
-// seen before anything behind it is believed.
+// FPDUs over a simulated TCP: the least that MPA relies on, with the framing of spec/mpa 3.3
+// written out by hand. However the stream is cut, every ULPDU comes out as it went in; a damaged
+// byte is seen before anything behind it is believed.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Who may speak first (wire.md 2.4, 2.5; RFC 5044 section 7.1.2, RFC 6581 section 9).
+// Who may speak first (spec/mpa 2.4, 2.5; RFC 5044 section 7.1.2, RFC 6581 section 9).
 
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ TEST(Opening, TheRtrReadLeavesTheReadsAlone) {
   }
 }
 
-// siw may sleep over our first FPDU until another segment comes (wire.md 2.5 rule 5).
+// siw may sleep over our first FPDU until another segment comes (spec/mpa 2.5.5).
 TEST(Opening, AKickWakesASleepingPeer) {
   Pair p{opened_by(false, mpa::Rtr::none)};
   Buffer data = pattern_bytes(10, 1);

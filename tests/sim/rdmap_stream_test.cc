@@ -71,7 +71,7 @@ TEST(RdmapStream, send_takes_one_receive_and_keeps_to_its_length) {
     p.drive(std::chrono::seconds{1});
     if (late) {
       EXPECT_TRUE(p.b.host.received.empty());
-      // wire.md 4.10: between wefts a Send is complete when it is consumed.
+      // spec/rdmap 4.4: between wefts a Send is complete when it is consumed.
       EXPECT_EQ(p.a.host.sent.empty(), o.mpa.extension);
       post();
       p.b.receives_posted();

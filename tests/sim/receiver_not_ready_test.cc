@@ -1,4 +1,4 @@
-// Sends that come before their receive (design.md 4 rule 1, wire.md 4.10): held, reported, bounded,
+// Sends that come before their receive (design/04, spec/rdmap 4.5 to 4.7): held, reported, bounded,
 // and never lost.
 
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@ import captures
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"  # pyverbs is built for Debian's
 SEGMENTS = 12  # datagrams of a large message
-CONTEXTS = 16  # Writes with immediate that a receiver keeps track of at a time (wire.md 9.2 rule 6)
+CONTEXTS = 16  # Writes with immediate that a receiver keeps track of at a time (spec/wdp-uc 3.6)
 
 
 def installed():
@@ -33,7 +33,7 @@ def check(right, sentence, *sides):
 
 
 def stride(place):
-    return 65456 if place.name == "host" else 1424  # of UC (wire.md 8.2)
+    return 65456 if place.name == "host" else 1424  # of UC (spec/wdp-uc 2.4)
 
 
 def said(scene, process):
@@ -61,7 +61,7 @@ def run(scene, kind, plan, at_sender="", at_receiver="", environment=()):
 
 
 class Dropped(NamedTuple):
-    """A datagram of UC's data, as the fault log has it (wire.md 8.2)."""
+    """A datagram of UC's data, as the fault log has it (spec/wdp-uc 2.2)."""
 
     psn: int
     msn: int
@@ -127,7 +127,7 @@ def on_the_way(receiver, sender):
 def uc_lost(scene):
     """Loss and reordering at the sender: each gap is counted, and each message that lacks something."""
     large = SEGMENTS * stride(scene.place)
-    # The small Writes push the large messages out of the receiver's window (wire.md 9.2 rule 4): then they are given up.
+    # The small Writes push the large messages out of the receiver's window (spec/wdp-uc 3.4): then they are given up.
     plan = {"receives": 400, "messages": [["write", 50, large], ["write_with_imm", 100, large], ["send", 100, large],
                                           ["write", 1300, 64], ["send", 50, 64]]}
     receiver, sender, seen = run(scene, "uc", plan, at_sender="loss:0.03,reorder:0.1,seed:11,way:out")
@@ -150,7 +150,7 @@ def uc_lost(scene):
 
 
 def uc_copies(scene):
-    """Doubles at the receiver, and some so late that Sends do not wait for them (wire.md 9.2 rule 3): each copy is counted."""
+    """Doubles at the receiver, and some so late that Sends do not wait for them (spec/wdp-uc 3.3): each copy is counted."""
     large = SEGMENTS * stride(scene.place)
     plan = {"receives": 200, "messages": [["write_with_imm", 100, large], ["send", 100, large]]}
     receiver, sender, seen = run(scene, "uc", plan, at_receiver="duplicate:0.05,reorder:0.05,reorder_delay:2ms,seed:12,way:in")

@@ -131,7 +131,7 @@ def kernel_drops(scene):
 
 def anew(scene):
     """A circuit that is reset counts from elsewhere, ahead or behind: another session, not losses. The library follows the
-    datagrams' own numbers, which jump, too, after 16 of them (wire.md 9.2): 3 packets, before the session begins."""
+    datagrams' own numbers, which jump, too, after 16 of them (spec/wdp-uc 3.2): 3 packets, before the session begins."""
     port = free_port()
     receiver = expect(scene, port, "--idle", 60000)
     circuit(scene, port, first=FIRST, packets=300, rate=1000).end()

@@ -82,7 +82,7 @@ class BringUp::Side final : public wdp::PortOwner {
             .ird = o.ird,
             .ord = o.ord,
             .max_payload = static_cast<uint16_t>(o.max_payload),
-            // wire.md 9.1: either of them may want it.
+            // spec/wdp 4.6: either of them may want it.
             .features = {.data_crc = o.crc && (first_ || up_.options_.seed % 2 == 0),
                          .immediate = o.immediate,
                          .uc_read = o.reads,
@@ -162,7 +162,7 @@ class BringUp::Side final : public wdp::PortOwner {
     }
     pump();
   }
-  // wire.md 14.3: whoever is refused calls again, and whoever was called waits.
+  // spec/addressing 6.3: whoever is refused calls again, and whoever was called waits.
   void look() {
     Connection* c = current();
     if (c == nullptr || c->connection.state() != UcConnection::State::failed) return;
@@ -196,7 +196,7 @@ class BringUp::Side final : public wdp::PortOwner {
         c->connection.llp_took_all(now());
       }
     }
-    // wire.md part IV. Who calls speaks unasked, and a session's peer is where it says.
+    // spec/threats 4. Who calls speaks unasked, and a session's peer is where it says.
     if (!calls_ && session() == nullptr && went_ > 3 * came_) drew_too_much_ = true;
   }
 

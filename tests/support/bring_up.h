@@ -1,6 +1,6 @@
-// How two UC queue pairs come to a session, over a simulated path (wire.md 9.1, 13): one calls a
-// listener, one calls another by its number, or both call at once. Who is called may take its time,
-// and who is refused for now calls again. Collects what must not be:
+// How two UC queue pairs come to a session, over a simulated path (spec/wdp 4, spec/addressing 6):
+// one calls a listener, one calls another by its number, or both call at once. Who is called may
+// take its time, and who is refused for now calls again. Collects what must not be:
 //   one side alone has a session at the end, or one of them two; they do not agree on it; a program
 //   hears of a call twice; an address that has shown nothing draws more than three times what it
 //   sent; nothing was lost, and there is no session.

@@ -1,5 +1,5 @@
-// An FPDU taken apart and put together by hand, as wire.md 3.1 describes it, for tests that look at
-// single bytes.
+// An FPDU taken apart and put together by hand, as spec/mpa 3.1 describes it, for tests that look
+// at single bytes.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -63,7 +63,7 @@ void Side::grant_wish() {
   if (wish != Wish::close && wish != Wish::reset) return;
   closed = true;
   was_reset = wish == Wish::reset;
-  // Bytes that nobody read turn a close into a reset (wire.md 5.5).
+  // Bytes that nobody read turn a close into a reset (spec/errors 4).
   if (was_reset || end_.readable() > 0) {
     end_.reset();
   } else {

@@ -29,7 +29,7 @@ struct PairOptions {
   uint8_t min_rnr_timer = 12;
   uint32_t emss = 1448;
   uint32_t send_capacity = 256;
-  // Deliveries that may wait for company do so for this long (wire.md 4.10).
+  // Deliveries that may wait for company do so for this long (spec/rdmap 4.3).
   Duration defer = std::chrono::microseconds{50};
   // What is to be different on one side: called for each with what the rest gives.
   std::function<void(rdmap::StreamConfig& config, bool initiator)> tune;

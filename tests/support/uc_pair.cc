@@ -17,7 +17,7 @@ constexpr wdp::Endpoint kB{Gid::from_ipv4(0x0a000002), 40000};
 
 sim::DatagramOptions with_checksum(const UcPairOptions& o) {
   sim::DatagramOptions link = o.link;
-  if (!o.crc) link.checksum = true;  // wire.md 8: without CRC, UDP's checksum is mandatory
+  if (!o.crc) link.checksum = true;  // spec/wdp 2.3: without CRC, UDP's checksum is mandatory
   return link;
 }
 
@@ -83,7 +83,7 @@ void UcSide::pump() {
 
 void UcSide::receive(Bytes datagram) {
   const auto common = wire::WdpCommon::parse(datagram);
-  // What demux does: token and index (wire.md 9.2 rule 1).
+  // What demux does: token and index (spec/wdp 2.5).
   const wdp::UcParameters& own = session.parameters();
   if (!common.ok() || common->token != own.own_token ||
       (common->didx != own.own_index() && !(own.from_listener && common->didx == 0))) {

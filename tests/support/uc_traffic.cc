@@ -68,7 +68,7 @@ void UcTraffic::check_last_words() {
   if (certain && words_heard_ != words_.size()) wrong_.emplace_back("last words did not arrive");
 }
 
-// What is lost is known exactly once the sender has said how far it came (wire.md 9.1, DREQ).
+// What is lost is known exactly once the sender has said how far it came (spec/wdp 5.1, DREQ).
 void UcTraffic::check_lost(UcSide& sender, UcSide& receiver) {
   const auto& end = receiver.host().end;
   if (!end || end->kind != rdmap::StreamEnd::Kind::peer_closed) return;

@@ -32,7 +32,7 @@ struct UcTrafficOptions {
   // What the path does, so that it is known what must come of it.
   bool deaf = false;        // for so long that keepalives are lost, too: sessions may end
   bool lossy = false;       // datagrams may be lost: messages may be incomplete
-  bool disorderly = false;  // reordering beyond the bounds of wire.md 9.2
+  bool disorderly = false;  // reordering beyond the bounds of spec/wdp-uc 3.3
   bool scarce = false;      // receives come late, are too few or too small
 };
 

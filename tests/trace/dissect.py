@@ -12,7 +12,7 @@ from typing import NamedTuple, Optional
 PROTOCOLS = {"frame", "eth", "ethertype", "raw", "ip", "ipv6", "tcp", "iwarp_mpa", "iwarp_ddp_rdmap", "data"}
 
 # Of what the dissectors remark these are no faults. They know RFC 5044 alone: RFC 6581 brought revision 2 and the flag S, and
-# weft asks for its extension in another reserved bit (wire.md 2.1). And connections begin and end.
+# weft asks for its extension in another reserved bit (spec/mpa 2.1). And connections begin and end.
 NO_FAULTS = {
     "Rev field is NOT set to one as required by RFC 5044",
     "Res field is NOT set to zero as required by RFC 5044",

@@ -28,7 +28,7 @@ def messages_of(fpdus):
 
 
 def without_first_empty_write(messages):
-    """An Initiator may begin with an empty Write, so that the Responder may speak (wire.md 2.4)."""
+    """An Initiator may begin with an empty Write, so that the Responder may speak (spec/mpa 2.4)."""
     return messages[1:] if messages[:1] == [(traffic.WRITE, 0)] else messages
 
 
@@ -56,7 +56,7 @@ def judge(capture, crc):
     for way in ways:
         for fpdu in capture.fpdus.get(way, []):
             check(fpdu.crc_checked == crc, f"CRC of {fpdu} was {'' if fpdu.crc_checked else 'not '}checked")
-            check(crc or fpdu.crc == 0, f"without CRC its field is 0 (wire.md 3.2), and not {fpdu.crc:#x}")
+            check(crc or fpdu.crc == 0, f"without CRC its field is 0 (spec/mpa 3.2), and not {fpdu.crc:#x}")
     return ways
 
 

@@ -121,7 +121,7 @@ def every_opcode(product, started):
     answers = messages_of(capture.fpdus[responder])
     check([m.opcode for m in without_first_empty_write(answers)]
           == [t.READ_RESPONSE, t.ATOMIC_RESPONSE, t.ATOMIC_RESPONSE, t.TERMINATE], f"the responder's messages are {answers}")
-    # wire.md 5.4: a Write to an unknown STag is DDP, tagged buffer, invalid STag.
+    # spec/errors 3: a Write to an unknown STag is DDP, tagged buffer, invalid STag.
     error = next(f.error for f in capture.fpdus[responder] if f.opcode == t.TERMINATE)
     check(error == (1, 1, 0), f"the Terminate says {error}")
     check({f.opcode for fpdus in capture.fpdus.values() for f in fpdus} == set(range(15)), "not every opcode was there")
@@ -221,7 +221,7 @@ LARGE = 100_000
 
 
 def one_fpdu_in_one_segment(product, place, started):
-    """RFC 5044 5.1, wire.md 2.5 rule 8, towards a plain iWARP peer: an FPDU is no longer than a segment of TCP, and each
+    """RFC 5044 5.1, spec/mpa 2.5.8, towards a plain iWARP peer: an FPDU is no longer than a segment of TCP, and each
     segment begins with one, also where messages follow each other without a pause."""
     for mtu, emss in ((1500, 1448), (1495, 1443)):
         place.set_mtu(mtu)

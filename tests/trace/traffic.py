@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-# Names of opcodes (wire.md 4.4). tshark knows those of RFC 5040 and 7306; the last three are weft's own, to it they are
+# Names of opcodes (spec/rdmap 1.4). tshark knows those of RFC 5040 and 7306; the last three are weft's own, to it they are
 # reserved: it prints their number and what every FPDU has, and nothing of what they mean.
 WRITE, READ_REQUEST, READ_RESPONSE, SEND, SEND_INVALIDATE, SEND_SE, SEND_SE_INVALIDATE, TERMINATE = range(8)
 IMMEDIATE, IMMEDIATE_SE, ATOMIC_REQUEST, ATOMIC_RESPONSE = range(8, 12)

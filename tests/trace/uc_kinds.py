@@ -28,7 +28,7 @@ class Case(datagrams.Case):
         super().__init__("uc_kinds", PYTHON, "", ())
 
     def run(self, place, product, started):
-        stride = 65456 if place.name == "host" else 1424  # wire.md 8.2
+        stride = 65456 if place.name == "host" else 1424  # spec/wdp-uc 2.4
         # How many, and how long. Reads come last: all else that was said has been heard when they are answered.
         posted = [("write", 3, 2 * stride + 5), ("write_with_imm", 4, 2 * stride + 6), ("send", 5, 2 * stride + 7), ("send_with_imm", 6, stride),
                   ("send_with_imm", 2, 1), ("write", 1, MUCH), ("refused", 1, 100), ("write_with_imm", 1, 0), ("read", 3, stride + 8)]
@@ -74,7 +74,7 @@ def said(process, until):
 
 def has_drep(file):
     with open(file, "rb") as f:
-        # wire.md 9.1: magic, CTL with a CRC, type, and length 64.
+        # spec/wdp 3.1: magic, CTL with a CRC, type, and length 64.
         return re.search(rb"\xd1\x08.{6}" + bytes([DREP]) + rb".\0\x40", f.read(), re.DOTALL) is not None
 
 
@@ -90,7 +90,7 @@ def judge(posted, stride, has_probes, sender, receiver):
     (source,), (peer,) = ({s for s, p in data[0] if (field(p, "rdmap.opcode") == READ_RESPONSE) == answers} for answers in (False, True))
     check(source != peer, "the two sides have one address")
 
-    # wire.md 8.2: of each message so many datagrams, each with its offset.
+    # spec/wdp-uc 2.1: of each message so many datagrams, each with its offset.
     wanted = collections.Counter()
     for kind, count, length in posted:
         if kind != "read":

@@ -1,6 +1,6 @@
 // Which Terminate answers which memory, by the adapter's own rules: protection domains, rights of
-// the region and of the queue pair, windows, invalidation (wire.md 5.4). A raw peer asks, so that
-// the code that goes over the wire is seen.
+// the region and of the queue pair, windows, invalidation (spec/rdmap 2.4 to 2.6). A raw peer asks,
+// so that the code that goes over the wire is seen.
 
 #include <functional>
 
@@ -171,7 +171,7 @@ TEST_F(AdapterMemory, atomics) {
   }
 }
 
-// wire.md 5.4: 0/1/09 for what belongs to somebody else, 0/2/09 for all else. Of this program's
+// spec/rdmap 2.5: 0/1/09 for what belongs to somebody else, 0/2/09 for all else. Of this program's
 // memory only a window of type 2 can be invalidated; regions never (InfiniBand 10.6.2).
 TEST_F(AdapterMemory, invalidations_from_afar) {
   const Row rows[] = {

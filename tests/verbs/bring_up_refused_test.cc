@@ -1,4 +1,4 @@
-// The answers of a bring-up by number (wire.md 14.1, 14.3) to Requests that come at the wrong
+// The answers of a bring-up by number (spec/addressing 5.2, 5.5) to Requests that come at the wrong
 // moment, and what is made of the other side's answers. Each has its counter.
 
 #include "tests/support/counted.h"

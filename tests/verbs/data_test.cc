@@ -169,9 +169,9 @@ TEST_P(DataTest, every_byte_and_the_bytes_around) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DataTest, testing::Range<uint64_t>(1, 9));
 
-// wire.md 4.9: nothing keeps a program from writing to memory that a peer reads. What the peer gets
-// then is old and new mixed, but whole words of either, and the connection goes on: a CRC that was
-// made of other bytes than those that were sent would end it.
+// spec/rdmap 3.5: nothing keeps a program from writing to memory that a peer reads. What the peer
+// gets then is old and new mixed, but whole words of either, and the connection goes on: a CRC that
+// was made of other bytes than those that were sent would end it.
 TEST(ReadWhileChanging, MovesOnWithOldOrNewWords) {
   constexpr size_t kWords = 32768;
   constexpr int kReads = 300;

@@ -1,5 +1,5 @@
 // fork(2) of a program with UC and UD queue pairs: the child's copies are dead and say so, the
-// child may have queue pairs of its own, and the parent's go on (design.md 6).
+// child may have queue pairs of its own, and the parent's go on (spec/abi 7).
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -211,7 +211,7 @@ TEST_F(DatagramOptions, reads_are_exact_over_a_path_that_loses_doubles_and_reord
               ::testing::ExitedWithCode(0), "");
 }
 
-// wire.md 9.1, "Static session": nothing is exchanged before the data.
+// spec/wdp-uc 6: nothing is exchanged before the data.
 void without_a_handshake() {
   Side a;
   Side b;
@@ -238,7 +238,7 @@ TEST_F(DatagramOptions, uc_static_needs_no_handshake) {
   EXPECT_EXIT(with({{"WEFT_UC", "static"}}, without_a_handshake), ::testing::ExitedWithCode(0), "");
 }
 
-// A sender that is a circuit: it fills in the 48 bytes of wire.md 8.2 and hears nothing.
+// A sender that is a circuit: it fills in the 48 bytes of spec/wdp-uc 2 and hears nothing.
 class Circuit {
  public:
   explicit Circuit(const Side& to) : fd_(::socket(AF_INET6, SOCK_DGRAM, 0)), to_(to) {}
@@ -300,7 +300,7 @@ void a_circuit_sends() {
   std::vector<uint8_t> data(1424);
   for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<uint8_t>(i * 13 + (i >> 8) + 1);
   // Its first number is any; after a reset it begins anew, far behind, and the 16th datagram of
-  // those shows that it means it (wire.md 9.2 rule 2).
+  // those shows that it means it (spec/wdp-uc 3.2).
   circuit.write(0xfffffff0, 7, 0, data);
   circuit.write(0xfffffff1, 8, 1424, data);
   check(b.one().imm_data == htonl(7) && b.one().imm_data == htonl(8), "the immediates");

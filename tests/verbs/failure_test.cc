@@ -202,7 +202,7 @@ TEST(Failure, a_peer_killed_at_any_moment) {
         if (wc.status == IBV_WC_SUCCESS) {
           ASSERT_FALSE(failed);
         } else {
-          // The first one not covered is blamed, the rest flushed (wire.md 6).
+          // The first one not covered is blamed, the rest flushed (spec/rdmap 5.5).
           EXPECT_EQ(wc.status, failed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR);
           failed = true;
         }

@@ -19,8 +19,8 @@ using HostileStart = HostilePeer;
 
 // --- a queue pair that waits for the Request
 
-// wire.md 2.1: wrong key, revision 0 or above 2, PD_Length above 512: closed without a Reply. Other
-// private data than WFRC: nobody waits for it.
+// spec/mpa 2.1: wrong key, revision 0 or above 2, PD_Length above 512: closed without a Reply.
+// Other private data than WFRC: nobody waits for it.
 TEST_F(HostileStart, requests_that_are_none) {
   const QpPtr q = t.waiting_qp();
   const Buffer good = t.request(q);
@@ -53,7 +53,7 @@ TEST_F(HostileStart, requests_that_are_none) {
   t.expect_untouched();
 }
 
-// The block names another queue pair, or none: refused, with a Reply (wire.md 14.1).
+// The block names another queue pair, or none: refused, with a Reply (spec/addressing 5.2).
 TEST_F(HostileStart, requests_for_somebody_else) {
   const Counted refusals("bring_up_refused");
   const QpPtr q = t.waiting_qp();
@@ -76,7 +76,8 @@ TEST_F(HostileStart, requests_for_somebody_else) {
   t.expect_untouched();
 }
 
-// wire.md 14.1: the address that TCP knows counts, and not the GID that the caller claims to have.
+// spec/addressing 5.6: the address that TCP knows counts, and not the GID that the caller claims to
+// have.
 TEST_F(HostileStart, a_caller_with_the_gid_of_another) {
   ibv_gid expected{};  // ::ffff:127.0.0.2
   expected.raw[10] = expected.raw[11] = 0xff;
@@ -145,7 +146,7 @@ TEST_F(HostileStart, callers_that_say_nothing) {
 }
 
 // Part IV: what waits for a queue pair to be ready is bounded; the oldest goes, and is told so
-// (wire.md 14.1).
+// (spec/addressing 5.2).
 // How many of them have an answer, as soon as there are so many.
 size_t answered(std::vector<RawPeer>& peers, size_t expected) {
   size_t n = 0;
@@ -237,7 +238,7 @@ Buffer answer_to(Target& t, RawListener& listener, const std::function<Buffer(ui
   return answer.value_or(Buffer{});
 }
 
-// wire.md 2.1, 2.3, 2.4: Terminate, then close.
+// spec/mpa 2.1, 2.3, 2.4: Terminate, then close.
 TEST_F(HostileStart, replies_that_cannot_be_lived_with) {
   RawListener listener(t.gid);
   const uint32_t own = static_cast<uint32_t>(listener.port()) << 8 | 1;
@@ -274,7 +275,7 @@ TEST_F(HostileStart, replies_that_cannot_be_lived_with) {
     const Buffer answer = answer_to(t, listener, row.reply, false);
     auto frames = parse_stream(answer);
     if (row.error == term::kMpaInsufficientIrd) {
-      // wire.md 2.5 rule 6: the RTR frame that the Reply names, and kicks, come before the end.
+      // spec/mpa 2.5.6: the RTR frame that the Reply names, and kicks, come before the end.
       ASSERT_GE(frames.size(), 2U);
       while (frames.size() > 1) {
         ASSERT_EQ(names({frames.front()}), "RDMA Write");
@@ -310,7 +311,7 @@ TEST_F(HostileStart, replies_cut_or_random) {
   }
 }
 
-// wire.md 2.5 rule 4: FPDUs that arrive with the Reply are taken.
+// spec/mpa 2.5.4: FPDUs that arrive with the Reply are taken.
 TEST_F(HostileStart, a_reply_with_an_fpdu_behind_it) {
   RawListener listener(t.gid);
   const uint32_t own = static_cast<uint32_t>(listener.port()) << 8 | 1;

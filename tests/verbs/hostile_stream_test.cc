@@ -127,7 +127,8 @@ const Bad kBad[] = {
      }},
 };
 
-// wire.md 5.5, 6: in each case the stream ends within bounded time and no request is left over.
+// spec/errors 4, spec/rdmap 5: in each case the stream ends within bounded time and no request is
+// left over.
 TEST_F(HostileStream, anything_at_every_point_of_the_stream) {
   SeededRandom random{13};
   for (const Point point : kPoints) {

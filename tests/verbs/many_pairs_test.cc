@@ -89,7 +89,7 @@ TEST(ManyPairs, ten_thousand_connections_leave_nothing_behind) {
     ASSERT_EQ(target[0], source[0]);
   };
   // A port stays with the process, with a socket for TCP and one for UDP; numbers rest for two
-  // seconds, so there are more of them the faster pairs come and go (wire.md 12).
+  // seconds, so there are more of them the faster pairs come and go (spec/addressing 2.3).
   const auto beside_ports = [&] { return entries("/proc/self/fd") - 2 * ports.size(); };
   for (int i = 0; i < 300; ++i) once();
   const size_t fds = beside_ports();

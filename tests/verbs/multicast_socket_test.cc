@@ -1,5 +1,5 @@
 // Multicast groups as sockets of others see them: what reaches members, and what is sent to a group
-// (wire.md 10, part IV).
+// (spec/wdp-ud 5.2).
 
 #include <gtest/gtest.h>
 #include <netinet/ip.h>
@@ -123,7 +123,7 @@ TEST(MulticastSocket, only_messages_to_the_group_reach_its_members) {
   EXPECT_TRUE(member.hears(2, make_qpn(50'000, 2).value()));
 }
 
-// wire.md 10: "TTL 1 by default". What single hosts are sent has another.
+// spec/wdp-ud 5.3: TTL 1 by default. What single hosts are sent has another.
 TEST(MulticastSocket, a_group_has_the_handles_hop_limit_or_1) {
   Member sender;
   const ibv_gid here = own_gid(sender.a);

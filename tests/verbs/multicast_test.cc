@@ -1,5 +1,5 @@
 // Groups by the verbs alone: whoever is attached hears what a queue pair of the host sends there
-// (wire.md 10). Over IPv4 or IPv6, as the first GID is.
+// (spec/wdp-ud 5). Over IPv4 or IPv6, as the first GID is.
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST(Multicast, a_group_of_two_names_is_heard_once_as_long_as_one_of_them_is_att
   EXPECT_TRUE(member.silent());
 }
 
-// wire.md 10: "except the sender itself (same IP and QPN)".
+// spec/wdp-ud 5.2: except the sender itself (same IP and QPN).
 TEST(Multicast, a_sender_does_not_hear_itself) {
   const ibv_gid g = any_group();
   Member a;

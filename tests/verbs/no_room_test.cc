@@ -1,5 +1,5 @@
 // ENOBUFS: the kernel has no memory for a datagram just now. As with a full socket, what is to be
-// sent waits (wire.md 9.2: "do not drop").
+// sent waits (spec/wdp 2.7: do not drop).
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// UC over a path that carries less than its ends send: wire.md 9.1, PROBE. All that the far side
+// UC over a path that carries less than its ends send: spec/wdp 5.4, PROBE. All that the far side
 // does is to lend memory and to post receives.
 
 #include <gtest/gtest.h>

@@ -39,7 +39,7 @@ class RawDatagrams {
   };
 
   // On a port of the system's choice, or on the first free one from `port` on: who has the lower
-  // number calls (wire.md 13.1), and queue pairs have numbers of the ephemeral ports.
+  // number calls (spec/addressing 4), and queue pairs have numbers of the ephemeral ports.
   static constexpr uint16_t kLow = 12'000;
   static constexpr uint16_t kHigh = 61'000;
   explicit RawDatagrams(const ibv_gid& gid, uint16_t port = 0) {

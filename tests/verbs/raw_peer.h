@@ -152,8 +152,8 @@ class RawPeer {
 };
 
 // A socket that listens on a port above those that the system gives away, so that a queue pair of
-// this process has the lower number and dials, or from kLow on below them, and is dialled (wire.md
-// 13.1).
+// this process has the lower number and dials, or from kLow on below them, and is dialled
+// (spec/addressing 4).
 class RawListener {
  public:
   static constexpr uint16_t kLow = 12'000;
@@ -206,7 +206,7 @@ inline Gid gid_of(const ibv_gid& raw) {
   std::memcpy(g.raw.data(), raw.raw, sizeof raw.raw);
   return g;
 }
-// wire.md 14.1: from queue pair `from` to `to`, both on the host of `gid`.
+// spec/addressing 5.1: from queue pair `from` to `to`, both on the host of `gid`.
 inline Buffer request_frame(const ibv_gid& gid, uint32_t from, uint32_t to, uint64_t nonce,
                             bool extension = true) {
   return start_frame({.kind = wire::MpaStart::Kind::request, .extension_requested = extension},

@@ -105,7 +105,7 @@ struct Target {
     EXPECT_TRUE(sink == source);
   }
 
-  // A port stays with the process, with a socket for TCP and one for UDP (wire.md 12).
+  // A port stays with the process, with a socket for TCP and one for UDP (spec/addressing 2.2).
   size_t descriptors() const { return entries("/proc/self/fd") - 2 * ports.size(); }
   static size_t threads() { return entries("/proc/self/task"); }
 

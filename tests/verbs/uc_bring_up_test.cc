@@ -1,5 +1,5 @@
 // How two UC queue pairs that know each other's number find each other, and what becomes of it
-// where they cannot (wire.md 13, 14.3): one of them against a bare socket.
+// where they cannot (spec/addressing 6): one of them against a bare socket.
 
 #include <gtest/gtest.h>
 
@@ -71,8 +71,8 @@ TEST(UcBringUp, the_higher_number_waits_as_long_as_it_is_called) {
   }
 }
 
-// wire.md 13: "if bring-up fails, WRs complete RETRY_EXC_ERR and QP -> ERR (better than silent
-// loss)"; 14.3 has it try for 10 s from RTS on at least.
+// spec/addressing 6.3: if bring-up fails, WRs complete RETRY_EXC_ERR and QP -> ERR (better than
+// silent loss); 14.3 has it try for 10 s from RTS on at least.
 TEST(UcBringUp, a_peer_that_never_answers_is_given_up) {
   const Adapter counting;  // from the first one on
   const Counted silent("peer_silent");
@@ -129,7 +129,7 @@ TEST(UcBringUp, to_itself_as_fast_as_it_goes) {
   }
 }
 
-// wire.md 9.2 rule 9: an ERR is an event at the one whose Write it was. A peer may say ERR as often
+// spec/wdp-uc 3.9: an ERR is an event at the one whose Write it was. A peer may say ERR as often
 // as it likes; what it makes the program keep is one event.
 TEST(UcBringUp, a_peer_that_refuses_without_end_is_one_event) {
   Side side;

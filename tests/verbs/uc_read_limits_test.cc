@@ -1,5 +1,5 @@
 // What bounds a Read over UC: the room that its own socket has, and the tries that the program
-// allows (wire.md 9.3, 13).
+// allows (spec/wdp-uc 5.4, spec/addressing 3).
 
 #include <gtest/gtest.h>
 
@@ -130,7 +130,7 @@ TEST_P(UcReadTriesAsTold, are_as_many_as_the_program_says) {
 
 INSTANTIATE_TEST_SUITE_P(Counts, UcReadTriesAsTold, testing::Values(1, 3));
 
-// wire.md 9.3: "WC RETRY_EXC_ERR for that WR; QP stays RTS, later WRs continue".
+// spec/wdp-uc 5.5: WC RETRY_EXC_ERR for that WR; QP stays RTS, later WRs continue.
 TEST_F(UcReadTries, used_up_end_one_read_and_nothing_else) {
   connect_with(7);
   const Counted failed("uc_reads_failed");

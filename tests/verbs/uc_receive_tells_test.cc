@@ -1,5 +1,5 @@
-// UC: what a receive tells besides its bytes. The key that the message took back (wire.md 9.2
-// rule 8), the immediate, and whether the sender asked for an event (8.2, "Solicited").
+// UC: what a receive tells besides its bytes. The key that the message took back (spec/wdp-uc 3.8),
+// the immediate, and whether the sender asked for an event (spec/wdp-uc 2.2).
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -175,7 +175,7 @@ TEST(UcReceiveTells, which_window_is_closed) {
   EXPECT_EQ(c.b.received().wc_flags, 0U);
 }
 
-// wire.md 9.2 rule 9, InfiniBand 10.6.2: only a window of type 2 of this queue pair's can be taken
+// spec/wdp-uc 3.9, InfiniBand 10.6.2: only a window of type 2 of this queue pair's can be taken
 // back from afar. The receive serves the next message.
 TEST(UcReceiveTells, nothing_of_what_is_not_the_peers_to_take_back) {
   Connected c;
@@ -260,7 +260,7 @@ class UcHalfSent : public testing::Test {
   const Buffer written = pattern(kStride, 5);
 };
 
-// wire.md 9.2 rule 8: "Send with Invalidate: invalidate at completion only."
+// spec/wdp-uc 3.8: Send with Invalidate: invalidate at completion only.
 TEST_F(UcHalfSent, a_window_is_open_until_all_of_the_message_is_there) {
   b.receive(1);
   say_half(1, 0);

@@ -1,5 +1,5 @@
 // UC by number: Sends, Writes and Reads over UDP, what is refused, and a peer that goes away
-// (wire.md 9, 13).
+// (spec/wdp-uc 1, spec/addressing 6).
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ TEST(UnreliableConnection, it_has_no_atomics) {
   EXPECT_EQ(c.a.send(wr, 0, 8), EINVAL);
 }
 
-// wire.md 9.2 rule 9: an event at the sender, and nothing ends.
+// spec/wdp-uc 3.9: an event at the sender, and nothing ends.
 TEST(UnreliableConnection, a_write_without_the_right_is_told_and_ends_nothing) {
   Connected c{kUc, IBV_ACCESS_LOCAL_WRITE};
   const Counted sent("uc_errors_sent");
@@ -143,7 +143,7 @@ TEST(UnreliableConnection, a_write_without_the_right_is_told_and_ends_nothing) {
   EXPECT_EQ(c.b.one().status, IBV_WC_SUCCESS);
 }
 
-// wire.md 9.2 rule 7: no receive, or one that is too small: the message is dropped.
+// spec/wdp-uc 3.7: no receive, or one that is too small: the message is dropped.
 TEST(UnreliableConnection, a_send_without_room_is_dropped_and_the_next_one_comes) {
   Connected c;
   ASSERT_EQ(c.a.send(plain(IBV_WR_SEND), 0, 100), 0);
@@ -170,7 +170,8 @@ TEST(UnreliableConnection, to_itself) {
   EXPECT_EQ(std::memcmp(s.memory.data(), &s.memory[500'000], 1000), 0);
 }
 
-// The other side takes its time to get ready: REJ 8, and the call is repeated (wire.md 14.3).
+// The other side takes its time to get ready: REJ 8, and the call is repeated
+// (spec/addressing 6.3).
 TEST(UnreliableConnection, waits_for_a_peer_that_is_not_ready) {
   Side a;
   Side b;

@@ -1,4 +1,5 @@
-// UD: many queue pairs on one socket (wire.md 10, 12), and a queue pair that hears from many.
+// UD: many queue pairs on one socket (spec/wdp-ud 1, spec/addressing 2), and a queue pair that
+// hears from many.
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// UD: who gets a datagram, what of it, and what becomes of those that nobody gets (wire.md 10).
+// UD: who gets a datagram, what of it, and what becomes of those that nobody gets (spec/wdp-ud 3).
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -138,8 +138,8 @@ class RawUdp {
   uint16_t port_ = 0;
 };
 
-// wire.md 10: the sender's number says on which port it is, and behind a NAT it comes from another
-// one. Only who answers what came knows that.
+// spec/wdp-ud 3.3: the sender's number says on which port it is, and behind a NAT it comes from
+// another one. Only who answers what came knows that.
 TEST(UnreliableDatagram, an_answer_goes_to_the_port_that_the_datagram_came_from) {
   Ud b;
   const ibv_gid gid = own_gid(b.a);
@@ -196,8 +196,8 @@ TEST(UnreliableDatagram, a_lid_leads_there_as_well) {
   EXPECT_TRUE(b.same(0, a, 0, 64));
 }
 
-// wire.md 10: a wrong Q_Key, no receive, too long for it: dropped, and nobody is told. What the
-// next good message brings shows that the others are gone.
+// spec/wdp-ud 3.1: a wrong Q_Key, no receive, too long for it: dropped, and nobody is told. What
+// the next good message brings shows that the others are gone.
 TEST(UnreliableDatagram, what_does_not_fit_is_dropped_and_the_receive_stays) {
   Ud a;
   Ud b;

@@ -133,7 +133,7 @@ TEST_F(InjectedFaults, WhatComesTwiceIsWhatWasDoubled) {
   EXPECT_EQ(window_.unique(), kDatagrams);
 }
 
-// wire.md 8: the CRC finds what the UDP checksum, which was computed behind the damage, cannot.
+// spec/wdp 2.3: the CRC finds what the UDP checksum, which was computed behind the damage, cannot.
 TEST_F(InjectedFaults, WhatIsDamagedIsFoundAndMissing) {
   run("corrupt:0.03,seed:5", "corrupt:0.03,loss:0.01,way:in,seed:6");
   const uint64_t damaged =

@@ -45,7 +45,7 @@ UcPairOptions with(uint64_t seed, const FaultSpec& faults) {
   return o;
 }
 
-// Reordering that stays within 128 datagrams, 1 MiB and 250 us (wire.md 9.2 rule 3).
+// Reordering that stays within 128 datagrams, 1 MiB and 250 us (spec/wdp-uc 3.3).
 Duration within_bounds(const UcPairOptions& o) {
   return std::min<Duration>(200us, o.link.spacing * 100);
 }

@@ -11,7 +11,7 @@ struct Profile {
   const char* name;
   UcPairOptions (*pair)(uint64_t seed);
   UcTrafficOptions (*traffic)(uint64_t seed);
-  // Losses know nothing of each other: next to no Read may fail over them (wire.md 9.3).
+  // Losses know nothing of each other: next to no Read may fail over them (spec/wdp-uc 5.5).
   bool reads_finish = false;
   // The sessions come about by a handshake over the same path.
   bool handshake = false;

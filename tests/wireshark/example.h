@@ -40,7 +40,7 @@ Example example(const std::string& name, const wire::WdpAck& ack);
 // What `header`, 48 bytes of UC, shows where an ERR quotes it.
 void put_quoted(Example& e, const wire::WdpData& header);
 
-// All kinds of messages of wire.md parts II and III.
+// All kinds of messages of docs/spec/wdp.md and its parts.
 std::vector<Example> all_examples();
 
 }  // namespace weft::test

@@ -113,7 +113,7 @@ CongestionFact gather_congestion() {
   return fact;
 }
 
-// wire.md 12: never privileged, never the ports of multicast, never the last one.
+// spec/addressing 2.2: never privileged, never the ports of multicast, never the last one.
 bool weft_may_use(uint32_t port) {
   return port >= 1024 && (port < 24576 || port > 32767) && port != 65535;
 }

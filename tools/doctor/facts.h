@@ -25,7 +25,7 @@ struct CongestionFact {
   std::vector<std::string> usable;  // of cubic and reno: those that this user may choose
 };
 
-// The ports that bind(0) hands out, without those that weft never uses (wire.md 12).
+// The ports that bind(0) hands out, without those that weft never uses (spec/addressing 2.2).
 struct PortFact {
   uint16_t low = 0;
   uint16_t high = 0;
@@ -33,9 +33,9 @@ struct PortFact {
   uint32_t in_use = 0;  // of the usable ones, by anyone in this network namespace
 };
 
-// What a datagram socket asks for in each direction (datapath.md 2): on a fast link a burst that
+// What a datagram socket asks for in each direction (design/17): on a fast link a burst that
 // the program does not read at once fills it, and a Read has a quarter of it on its way
-// (wire.md 9.3).
+// (spec/wdp-uc 5.4).
 inline constexpr uint64_t kDatagramBuffer = 4 << 20;
 
 // Bytes that the kernel gave for it, to this user; without its own book-keeping, which is as much

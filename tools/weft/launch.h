@@ -1,4 +1,4 @@
-// How a program is given weft's libraries instead of the system's (abi.md 4): by LD_LIBRARY_PATH,
+// How a program is given weft's libraries instead of the system's (spec/abi 5): by LD_LIBRARY_PATH,
 // which its children inherit, and by LD_PRELOAD where a DT_RPATH would win over that.
 #pragma once
 
@@ -45,8 +45,8 @@ Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
                                         const std::string& library_folder,
                                         const Environment& inherited);
 
-// Raises the soft limit of open files to the hard one: each connected QP is a descriptor (design.md
-// 1, decision 13). A sentence when the kernel refuses.
+// Raises the soft limit of open files to the hard one: each connected QP is a descriptor (spec/abi
+// 5). A sentence when the kernel refuses.
 std::optional<std::string> raise_descriptor_limit();
 
 }  // namespace weft::tools

@@ -1,4 +1,4 @@
-"""RFC 7306: Immediate Data and Atomics, where both sides agreed on them by weft's extension bit (wire.md 2.7)."""
+"""RFC 7306: Immediate Data and Atomics, where both sides agreed on them by weft's extension bit (spec/mpa 2.7)."""
 
 import struct
 
@@ -6,7 +6,7 @@ import wire
 from case import case, seen
 from wire import C, S, XA, XR
 
-NONE = {"siw": ("no extension", "siw has nothing of RFC 7306 (wire.md 2.7)")}
+NONE = {"siw": ("no extension", "siw has nothing of RFC 7306 (spec/siw 4.4)")}
 ALL_ONES = 2**64 - 1
 FETCH_ADD, COMPARE_SWAP = 0, 2
 

@@ -29,8 +29,8 @@ def offence(name, rfc, sentence, ulpdus, error, siw=None, untouched=True, both=T
 
 # --- tagged buffers
 
-WRAP = ("1/0/00", "siw has no error of its own for it (wire.md 5.4)")
-NO_RIGHT = ("1/1/00", "for siw an STag without the right is none (wire.md 5.4)")
+WRAP = ("1/0/00", "siw has no error of its own for it (spec/siw 4.2)")
+NO_RIGHT = ("1/1/00", "for siw an STag without the right is none (spec/siw 4.2)")
 
 offence("write.unknown_stag", "5041 7.1", "The STag of a segment must be valid",
         lambda t: [wire.write(t.keys["rw"] ^ 0x5500, t.to, DATA)], "1/1/00")
@@ -159,7 +159,7 @@ for dv in (0, 2, 3):
     offence(f"send.dv_{dv}", "5041 7.1", "The DDP version of an untagged segment is 1", lambda t,
             dv=dv: [wire.send(1, DATA, dv=dv)],
             "1/2/06", both=False)
-TOO_LONG = "siw calls it a message without a buffer (wire.md 5.4)"
+TOO_LONG = "siw calls it a message without a buffer (spec/siw 4.1)"
 
 
 def long_message(name, sentence, ulpdus):

@@ -7,7 +7,7 @@ from case import case, seen
 from cases_ddp import DATA, told
 from cases_fpdu import in_both_roles
 
-SWAPPED = "siw lays it out by bit-fields of the processor (wire.md 5.2)"
+SWAPPED = "siw lays it out by bit-fields of the processor (spec/errors 1.2)"
 
 
 def terminate_of(t, *ulpdus):
@@ -36,7 +36,7 @@ def _(t):
 
 
 @case("terminate.length", "5040 4.8", "The length is the DDP segment's", "34",
-      siw=("16", "siw has the payload's length (wire.md 5.2)"))
+      siw=("16", "siw has the payload's length (spec/errors 1.2)"))
 def _(t):
     return str(struct.unpack(">H", terminate_of(t, wire.send(2, DATA)).payload[4:6])[0])
 
@@ -56,7 +56,7 @@ def _(t):
 
 
 @case("terminate.quotes_read", "5040 4.8", "Of a Read Request the RDMAP header follows, too", "right",
-      siw=("MSN 64", "siw has the size in place of the MSN (wire.md 5.2)"))
+      siw=("MSN 64", "siw has the size in place of the MSN (spec/errors 1.2)"))
 def _(t):
     ulpdu = t.read(offset=65536)
     quoted = terminate_of(t, ulpdu).payload[6:]
@@ -93,7 +93,7 @@ def _(t):
 
 
 @case("terminate.not_reset", "5040 6.2.1", "A Terminate reaches a peer that is still sending", "Terminate 1/1/00, closed",
-      siw=("Terminate 1/1/00, reset", "siw closes over what it has not read; its Terminate may be lost (wire.md 5.5)",
+      siw=("Terminate 1/1/00, reset", "siw closes over what it has not read; its Terminate may be lost (spec/siw 6.3)",
            False))
 def _(t):
     c = t.connected()
@@ -130,7 +130,7 @@ def quoted(ulpdu, size, bits):
 
 
 def received(name, ulpdu):
-    """wire.md 5.1: the layouts that weft sends, which siw reads in its own way (5.2)."""
+    """The layouts that weft sends (spec/errors 1.1), which siw reads in its own way (spec/siw 5.1)."""
     @in_both_roles(name, "5040 4.8", "A Terminate is taken with the headers that it has, and not answered",
                    "closed; DISCONNECTED; flushed")
     def _(t, c):

@@ -41,7 +41,7 @@ def damaged(name, sentence, at, siw):
         return seen(c.end(), t.got(), t.placed())
 
 
-EARLY = ("Terminate 2/0/02, closed; flushed; 29 bytes placed", "siw places before it has the CRC (wire.md 3.2)")
+EARLY = ("Terminate 2/0/02, closed; flushed; 29 bytes placed", "siw places before it has the CRC (spec/siw 3.4)")
 damaged("crc.covers_header", "The CRC covers the DDP header", 5,
         ("Terminate 1/1/00, closed; flushed; nothing placed", "siw looks at the header before it has the CRC"))
 damaged("crc.covers_payload", "The CRC covers the payload", 30, EARLY)
@@ -113,7 +113,7 @@ def bytewise(frame):
 
 
 OVER_EACH_OTHER = ("Terminate 2/0/02, closed; flushed",
-                   "siw puts each piece of pad and CRC over the one before it, and finds the CRC wrong (wire.md 2.5, 8)")
+                   "siw puts each piece of pad and CRC over the one before it, and finds the CRC wrong (spec/siw 3.1)")
 apart("fpdu.bytewise", "TCP may cut an FPDU anywhere", 20, bytewise, siw=OVER_EACH_OTHER)
 apart("fpdu.bytewise_to_crc", "TCP may cut an FPDU anywhere: each byte before the CRC comes alone", 20,
       lambda f: [*bytewise(f[:-4]), f[-4:]])
@@ -174,7 +174,7 @@ def _(t, c):
 
 
 @case("fpdu.sent_pad", "5044 4.1", "Pad is sent as 0", "zero",
-      siw=("stale bytes", "siw leaves what was there (wire.md 3.1)"))
+      siw=("stale bytes", "siw leaves what was there (spec/siw 3.2)"))
 def _(t):
     c = t.connected()
     for n in range(1, 5):
@@ -197,7 +197,7 @@ def _(t):
     return f"{sum(len(f.payload) for f in frames)} bytes, {'each FPDU fits' if longest <= room else f'FPDUs of {longest} for {room}'}"
 
 
-MARKERS = {"siw": "siw has no markers (wire.md 7)"}
+MARKERS = {"siw": "siw has no markers (spec/siw 2.12)"}
 
 
 def with_markers(name, sentence, expects, make):
@@ -227,7 +227,7 @@ with_markers("markers.initiator", "Towards a peer that asked for it a marker is 
 
 @case("markers.by_reply", "5044 7.1.1", "A Reply with M=1 gets a connection, in which the Initiator sends markers",
       "ESTABLISHED",
-      siw=("REJECTED", "siw has no markers, and gives up (wire.md 7)"))
+      siw=("REJECTED", "siw has no markers, and gives up (spec/siw 2.12)"))
 def _(t):
     t.calling(M | C | S)
     return t.event()

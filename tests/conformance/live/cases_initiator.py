@@ -9,7 +9,7 @@ from cases_responder import PIECES
 from peer import PeerError
 from wire import A, B, C, C_WRITE, D_READ, M, R, S
 
-NEVER_ASKS = {"siw": "siw never asks for the peer-to-peer model (wire.md 7)"}
+NEVER_ASKS = {"siw": "siw never asks for the peer-to-peer model (spec/siw 2.10)"}
 PLAIN = {"WEFT_EXT": "off"}
 P2P = {"WEFT_P2P": "on", "WEFT_EXT": "off"}
 NOT_THERE = "iw_cm copies private data that siw does not have"
@@ -40,7 +40,7 @@ request_has("initiator.no_kinds", "6581 9.2", "Without A there is no RTR frame i
             lambda r: "some" if not r.rtr & A and (r.rtr or r.kinds) else "none")
 request_has("initiator.reserved", "5044 7.1.1", "Reserved bits of the Request's flags are 0", "00",
             lambda r: f"{r.flags & 0x0F:02x}",
-            differs={"weft": ("01", "it asks for weft's extension (wire.md 2.7); option ext=off does not")})
+            differs={"weft": ("01", "it asks for weft's extension (spec/mpa 2.7); option ext=off does not")})
 request_has("initiator.reserved_plain", "5044 7.1.1", "Reserved bits of the Request's flags are 0", "00",
             lambda r: f"{r.flags & 0x0F:02x}", options=PLAIN)
 request_has("initiator.ird_ord", "6581 9.1", "The Request has the IRD and ORD that the program wants", "IRD 4 ORD 2",
@@ -73,7 +73,7 @@ def _(t):
     return t.event()
 
 
-GLUED = ("no connection", "siw takes no FPDU that comes with the Reply (wire.md 2.5 rule 2)")
+GLUED = ("no connection", "siw takes no FPDU that comes with the Reply (spec/siw 2.2)")
 
 
 def with_fpdu(name, sentence, cut, **more):
@@ -86,7 +86,7 @@ def with_fpdu(name, sentence, cut, **more):
         return seen(event, t.got(b"early"))
 
 
-# wire.md 2.5 rule 4
+# spec/mpa 2.5.4
 with_fpdu("initiator.reply_and_fpdu", "An FPDU that comes in one piece with the Reply is taken", lambda r, f: [r + f], siw=GLUED)
 with_fpdu("initiator.reply_and_half", "TCP may cut a Reply and the FPDU behind it anywhere",
           lambda r, f: [r[:9], r[9:] + f[:7], f[7:]], siw=GLUED)
@@ -110,7 +110,7 @@ def _(t):
 
 
 def reply_with(name, data, **more):
-    """wire.md 2.6"""
+    """spec/mpa 2.6"""
     @case(name, "5044 7.1.1", "Up to 512 bytes of private data are taken, the enhanced block among them",
           "right", **more)
     def _(t):
@@ -265,7 +265,7 @@ def _(t):
     return seen(*said, f"{t.done()} {t.done()}")
 
 
-# wire.md 7: 0 is what siw has in a Reply that says no, and what its listeners have in revision 1.
+# spec/siw 2.13: 0 is what siw has in a Reply that says no, and what its listeners have in revision 1.
 @case("initiator.no_ird", "6581 9.1", "A Reply with an IRD of 0 allows no Read Request; what needs none is sent",
       ("Send; no Read Request, local-QP-operation-error", "Send; not posted"), weft="Send; no Read Request, local-QP-operation-error",
       siw="Send; not posted")
@@ -322,7 +322,7 @@ crc_rules("crc.by_request", "5044 7.1.1", "C=1 in the Request turns the CRC on, 
 crc_rules("crc.by_reply", "5044 7.1.1", "C=1 in the Reply turns the CRC on, for both directions", ON, as_initiator(C | S),
           options=NO_CRC)
 crc_rules("crc.by_own_request", "5044 7.1.1", "C=1 in the own Request turns the CRC on, whatever the Reply says", ON,
-          as_initiator(S), skips={"siw": "siw's Request has C=0 (wire.md 7)"})
+          as_initiator(S), skips={"siw": "siw's Request has C=0 (spec/siw 2.11)"})
 crc_rules("crc.off", "5044 4.4", "Where neither asked for it the CRC is not checked; the field is there",
           (OFF, OFF.replace("CRC 0", "CRC right")), lambda t: t.connected(S), options=NO_CRC, weft=OFF, siw=OFF)
 crc_rules("crc.off_initiator", "5044 4.4", "Where neither asked for it the CRC is not checked; the field is there",
@@ -364,7 +364,7 @@ def _(t):
     return seen(c.end(), outcome(t.event()))
 
 
-# wire.md 2.5 rule 6: siw's kernel dies of an end between its Reply and the RTR.
+# spec/siw 2.6: siw's kernel dies of an end between its Reply and the RTR.
 @case("p2p.ird_too_small", "6581 9.1", "An Initiator that cannot serve the Responder's ORD ends the connection",
       ("Write of 0 bytes; Terminate 2/0/06, closed; no connection", "Terminate 2/0/06, closed; no connection"),
       weft="Write of 0 bytes; Terminate 2/0/06, closed; no connection",

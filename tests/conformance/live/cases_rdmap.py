@@ -317,7 +317,7 @@ bad_response("reader.too_long_later", "A response is not longer than the request
              untouched=False)
 offence("reader.unasked", "5041 7.1", "A response that nobody asked for ends the stream",
         lambda t: [wire.tagged(READ_RESPONSE, t.keys["rw"], t.to, DATA)], "1/1/00",
-        siw=("1/0/00", "siw has no read to which it could belong (wire.md 5.4)"))
+        siw=("1/0/00", "siw has no read to which it could belong (spec/siw 4.3)"))
 
 
 @case("reader.sink_is_closed", "5042 6.2.1", "The sink's STag is no way into the program's memory by a Write",

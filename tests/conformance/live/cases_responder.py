@@ -10,7 +10,7 @@ from wire import A, B, C, C_WRITE, D_READ, M, R, S
 GONE = "no Reply, closed"
 RESET = ("no Reply, reset", "siw closes over what it has not read, which TCP makes a reset of", False)
 TAKEN = "rev 2 C S"
-TOO_LONG = "siw takes up to 256 bytes of private data (wire.md 2.6)"
+TOO_LONG = "siw takes up to 256 bytes of private data (spec/siw 2.7)"
 
 
 def refused(why):
@@ -35,7 +35,7 @@ for byte in (0, 7, 15):
 asked("request.reply_key", "5044 7.1.1", "A Reply in place of the Request ends the connection",
       wire.start_frame(wire.REPLY_KEY, C | S, wire.block()), GONE, **refused("bad_key"))
 asked("request.rev_0", "5044 7.1.1", "A revision that the receiver does not know ends the connection", changed(17, 0), GONE,
-      siw=("rev 0 C S without its block", "siw takes revision 0 (wire.md 7)"), **refused("bad_revision"))
+      siw=("rev 0 C S without its block", "siw takes revision 0 (spec/siw 2.9)"), **refused("bad_revision"))
 for rev in (3, 255):
     asked(f"request.rev_{rev}", "5044 7.1.1", "A revision that the receiver does not know ends the connection",
           changed(17, rev), GONE, **refused("bad_revision"))
@@ -53,7 +53,7 @@ asked("request.length_512", "5044 7.1.1", "512 bytes of private data are taken",
       siw=(RESET[0], TOO_LONG))
 asked("request.length_256", "5044 7.1.1", "Up to 512 bytes of private data are taken",
       wire.request(C, data=wire.pattern(256, 1), rev=1), "rev 1 C")
-# wire.md 2.6: up to here siw takes them, and from there on it does not, next to the enhanced block and without it.
+# spec/siw 2.7: up to here siw takes them, and from there on it does not, next to the enhanced block and without it.
 asked("request.data_252", "5044 7.1.1", "Up to 512 bytes of private data are taken, the enhanced block among them",
       wire.request(data=wire.pattern(252, 1)), TAKEN)
 asked("request.data_253", "5044 7.1.1", "Up to 512 bytes of private data are taken, the enhanced block among them",
@@ -64,21 +64,21 @@ for n in (0, 3):
     asked(f"request.block_cut_{n}", "6581 6", "A Request that announces the enhanced block and has less is no Request",
           wire.start_frame(wire.REQUEST_KEY, C | S, bytes(n)), GONE, **refused("enhanced_block_missing"),
           siw=("rev 2 C R S without its block, closed", "siw rejects with the Request's flags, and so with a block that it does not "
-               "send either (wire.md 2.6)"))
+               "send either (spec/siw 2.8)"))
 asked("request.reserved", "5044 7.1.1", "Reserved bits of the flags are ignored", changed(16, C | S | 0x0C), TAKEN)
 asked("request.r", "5044 7.1.1", "The R bit of a Request is ignored", changed(16, C | S | R), TAKEN,
-      siw=("rev 2 C R S, open", "siw's Reply has the flags of the Request (wire.md 2.6), R too"))
+      siw=("rev 2 C R S, open", "siw's Reply has the flags of the Request (spec/siw 2.8), R too"))
 asked("reply.no_crc", "5044 7.1.1", "Where neither side asks for the CRC the Reply has C=0", wire.request(S), "rev 2 S",
       options={"WEFT_CRC": "off"})
 asked("reply.crc", "5044 4.4", "By default a connection uses the CRC, also where the Request does not ask for it", wire.request(S),
       TAKEN, siw=("rev 2 S", "siw asks for no CRC unless its module is told to"))
 asked("request.markers", "5044 7.1.1", "A Request with M=1 gets a connection, in which this side sends markers",
       wire.request(M | C | S), TAKEN,
-      siw=("rev 2 C R S, closed", "siw has no markers and rejects (wire.md 7)"))
+      siw=("rev 2 C R S, closed", "siw has no markers and rejects (spec/siw 2.12)"))
 
 
 @case("reply.reserved", "5044 7.1.1", "Reserved bits of the Reply's flags are 0, whatever the Request had", "00",
-      siw=("0c", "siw's Reply has the reserved bits of the Request (wire.md 2.6)"))
+      siw=("0c", "siw's Reply has the reserved bits of the Request (spec/siw 2.8)"))
 def _(t):
     t.answered(changed(16, C | S | 0x0C))
     return f"{t.reply.flags & 0x0C:02x}"
@@ -107,7 +107,7 @@ def _(t):
 
 
 def reply_has(name, verb, n, *expects, **more):
-    """wire.md 2.6: next to the enhanced block 252 bytes are the most that siw takes, and its kernel dies of more."""
+    """spec/siw 2.7: next to the enhanced block 252 bytes are the most that siw takes, and its kernel dies of more."""
     @case(name, "5044 7.1.1", "The Reply has the program's private data, if the program may give so much",
           expects, options={"WEFT_PRIVATE_DATA": "255"}, **more)
     def _(t):
@@ -129,7 +129,7 @@ def reply_has(name, verb, n, *expects, **more):
         return seen(*said, f"{len(reply.data)} bytes {'right' if reply.data == data else 'wrong'}" if reply else "no Reply")
 
 
-EIGHT_BITS = "siw counts private data and block in 8 bits (wire.md 2.6)"
+EIGHT_BITS = "siw counts private data and block in 8 bits (spec/siw 2.7)"
 NOT_TAKEN = "not taken; 0 bytes right"
 reply_has("private_data.accept_252", "accept", 252, "252 bytes right", siw=("0 bytes wrong", EIGHT_BITS))
 reply_has("private_data.accept_253", "accept", 253, "253 bytes right", NOT_TAKEN, weft=NOT_TAKEN, counts="private_data_refused",
@@ -175,7 +175,7 @@ negotiated("ird_ord.none", "An IRD of 0 allows no Read Request of the Responder'
 for name, asks, expects in (("ird", {"ird": 0x3FFF, "ord": 4}, "ORD 3fff"), ("ord", {"ird": 4, "ord": 0x3FFF}, "IRD 3fff")):
     negotiated(f"ird_ord.no_{name}", "0x3FFF leaves the number to the programs, and is answered with 0x3FFF", expects,
                lambda r, name=name: f"ORD {r.ord:x}" if name == "ird" else f"IRD {r.ird:x}",
-               siw=("ORD 8" if name == "ird" else "IRD 80", "siw takes it for a number (wire.md 2.2)"), **asks)
+               siw=("ORD 8" if name == "ird" else "IRD 80", "siw takes it for a number (spec/siw 2.13)"), **asks)
 
 
 # --- peer to peer, and who speaks first
@@ -186,7 +186,7 @@ def kinds(reply):
 
 
 def ready(t, c):
-    """Sends the RTR frame that the Reply names: a kernel with siw does not survive an end before it (wire.md 2.5 rule 6)."""
+    """Sends the RTR frame that the Reply names: a kernel with siw does not survive an end before it (spec/mpa 2.5.6)."""
     if t.reply.rtr & A:
         if t.reply.kinds & C_WRITE:
             c.says_ulpdus(wire.write(1, 0))
@@ -231,7 +231,7 @@ def before_first(t, c, seconds=0.3):
     return seen("silent" if silent else "not silent", c.describe(frame) if frame else "nothing")
 
 
-SPEAKS = "siw's Responder does not wait for the first FPDU (wire.md 2.4)"
+SPEAKS = "siw's Responder does not wait for the first FPDU (spec/siw 2.4)"
 
 
 @case("responder.silent", "5044 7.1.2", "The Responder sends no FPDU before it has one of the Initiator", "silent; Send",

@@ -30,7 +30,7 @@ class PeerDied(Exception):
 
 class Peer:
     """One running peer. `patience`: seconds for what must come, `quick` for what comes at once, in full operation.
-    `swapped`: it lays the first byte of a Terminate out as siw does (wire.md 5.2). `read_counters`: tells what it counts, where it
+    `swapped`: it lays the first byte of a Terminate out as siw does (spec/errors 1.2). `read_counters`: tells what it counts, where it
     does (counted.py)."""
 
     def __init__(self, name, address, port, own_address, patience, quick, swapped=False, read_counters=None):

@@ -45,7 +45,7 @@ TEST(Bytes, AnyAlignmentWillDo) {
 }
 
 TEST(Bytes, LittleEndianIsForTheCrcField) {
-  // wire.md 3.2: value 0x8A9136AA stands on the wire as aa 36 91 8a.
+  // spec/mpa 3.2: value 0x8A9136AA stands on the wire as aa 36 91 8a.
   std::array<std::byte, 4> b{};
   store_le32(b.data(), 0x8a9136aa);
   EXPECT_EQ(to_hex(b), "aa 36 91 8a");

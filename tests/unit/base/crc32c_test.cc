@@ -14,7 +14,7 @@ using test::Buffer;
 using test::from_hex;
 using test::pattern;
 
-// The definition, one bit at a time (wire.md 3.2), to check the fast ones against.
+// The definition, one bit at a time (spec/mpa 3.2), to check the fast ones against.
 uint32_t reference(uint32_t state, Bytes bytes) {
   for (const std::byte b : bytes) {
     state ^= std::to_integer<uint32_t>(b);
@@ -41,7 +41,7 @@ Buffer counting(bool up) {
   return b;
 }
 
-// RFC 3720 B.4, as wire.md part V gives them: the CRC field as it stands on the wire.
+// RFC 3720 B.4 (spec/examples 11): the CRC field as it stands on the wire.
 TEST(Crc32c, Rfc3720Vectors) {
   EXPECT_EQ(wire_field(crc32c(filled(0x00))), "aa 36 91 8a");
   EXPECT_EQ(wire_field(crc32c(filled(0xff))), "43 ab a8 62");

@@ -41,7 +41,7 @@ TEST(Gid, LinkLocalIsFe80Slash10) {
 }
 
 TEST(Gid, OrdersByBytesFromTheFirst) {
-  // wire.md 13.1 compares GIDs so: the first byte that differs decides.
+  // spec/addressing 1 compares GIDs so: the first byte that differs decides.
   EXPECT_LT(Gid::from_ipv4(0x7f000001), Gid::from_ipv4(0x7f000002));
   EXPECT_LT(Gid::from_ipv4(0x0a0000ff), Gid::from_ipv4(0x0a000100));
   EXPECT_LT(Gid::from_ipv4(0xffffffff), ipv6({0x20, 0x01}, 0));

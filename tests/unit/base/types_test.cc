@@ -48,12 +48,12 @@ static_assert(!CallableWith<decltype([](Msn m) { return next(m); }), MessageOffs
 static_assert(!CallableWith<decltype([](Qpn q) { return port_of(q); }), Stag>);
 static_assert(!CallableWith<decltype([](Qpn q) { return port_of(q); }), uint32_t>);
 
-// RFC 5040 section 4.1 and RFC 7306; wire.md 4.4.
+// RFC 5040 section 4.1 and RFC 7306; spec/rdmap 1.4.
 static_assert(kSendQueue.value() == 0 && kReadRequestQueue.value() == 1 &&
               kTerminateQueue.value() == 2 && kAtomicResponseQueue.value() == 3);
 
 TEST(Msn, WrapsThroughZero) {
-  // wire.md 4.5: modulo 2^32, 0 is a legal value after the wrap.
+  // spec/rdmap 2.1: modulo 2^32, 0 is a legal value after the wrap.
   EXPECT_EQ(next(Msn{1}), Msn{2});
   EXPECT_EQ(next(Msn{0xffffffff}), Msn{0});
   EXPECT_EQ(next(Msn{0}), Msn{1});
@@ -65,7 +65,7 @@ TEST(Psn, WrapsThroughZero) {
 }
 
 TEST(Serial, DistanceIsModulo2To32) {
-  // wire.md 8: serial arithmetic for PSN and MSN.
+  // spec/wdp 2.4: serial arithmetic for PSN and MSN.
   struct Row {
     uint32_t from, to;
     int32_t distance;
@@ -91,7 +91,7 @@ TEST(Offsets, MoveByBytes) {
 }
 
 TEST(Qpn, IsPortAndIndex) {
-  // wire.md E12: QPN 40000/2 is 9c4002.
+  // Example E12: QPN 40000/2 is 9c4002.
   EXPECT_EQ(make_qpn(40000, 2), Qpn{0x9c4002});
   EXPECT_EQ(port_of(Qpn{0x9c4002}), 40000);
   EXPECT_EQ(index_of(Qpn{0x9c4002}), 2);

@@ -86,7 +86,7 @@ class AcceptorTest : public testing::Test {
     }));
     ASSERT_EQ(got, 20U) << "closed without a Reply";
     EXPECT_EQ(std::string_view(reply, 16), "MPA ID Rep Frame");
-    EXPECT_NE(reply[16] & 0x20, 0) << "R: rejected (wire.md 2.1)";
+    EXPECT_NE(reply[16] & 0x20, 0) << "R: rejected (spec/mpa 2.1)";
   }
   uint64_t accepted() const { return engine_->counters().connections_accepted.value(); }
   uint64_t paused(AcceptPause why) const {
@@ -103,7 +103,7 @@ class AcceptorTest : public testing::Test {
   Acceptor* acceptor_ = nullptr;
 };
 
-// wire.md part IV: the rest waits in the kernel's queue, and gets in when one has left.
+// spec/threats 3: the rest waits in the kernel's queue, and gets in when one has left.
 TEST_F(AcceptorTest, TakesNoMoreThan256ThatSayNothing) {
   constexpr uint64_t kMost = Acceptor::kMostHalfOpen;
   std::vector<port::TcpStream> callers;
@@ -195,8 +195,8 @@ TEST_F(AcceptorTest, RestsWhereThereIsNoMemoryAndGoesOn) {
   EXPECT_TRUE(soon([&] { return program_.came == 1; }));
 }
 
-// wire.md 2.3: whoever hears no Reply dials again without weft's extension, and there a request is
-// complete before it has arrived. So want of memory never closes a connection.
+// spec/mpa 2.3.4: whoever hears no Reply dials again without weft's extension, and there a request
+// is complete before it has arrived. So want of memory never closes a connection.
 TEST_F(AcceptorTest, AConnectionForWhichThereIsNoMemoryWaits) {
   port::TcpStream caller;
   {

@@ -41,7 +41,7 @@ class Parked final : public AnswerHandler {
   std::atomic<Answer*> answer{nullptr};  // the engine's own thread may be the one to set it
 };
 
-// wire.md 14.1: a parked Request waits for a bounded time, and then has an answer.
+// spec/addressing 5.2: a parked Request waits for a bounded time, and then has an answer.
 TEST(Answer, AParkedRequestIsAnsweredWhenItsTimeIsOver) {
   auto engine = engine::Engine::create(0);
   ASSERT_TRUE(engine.ok());
@@ -75,7 +75,7 @@ TEST(Answer, AParkedRequestIsAnsweredWhenItsTimeIsOver) {
   EXPECT_EQ(handler.came, 1);
   EXPECT_EQ(handler.overdue, 1);
   EXPECT_EQ(handler.gone, 0);
-  EXPECT_NE(reply[16] & 0x20, 0) << "R: rejected (wire.md 2.1)";
+  EXPECT_NE(reply[16] & 0x20, 0) << "R: rejected (spec/mpa 2.1)";
 }
 
 // The connection broke while the program made up its mind.
@@ -191,7 +191,7 @@ TEST_F(NoMemory, WhoHasSaidHowToAnswerIsRejected) {
   const std::string reply = heard_by_who_said("MPA ID Req Frame\x50\x02\x00\x08\x00"sv);
   ASSERT_EQ(reply.size(), 24U);
   EXPECT_EQ(reply.substr(0, 16), "MPA ID Rep Frame");
-  EXPECT_EQ(reply[16] & 0x30, 0x30) << "R: rejected, S: enhanced (wire.md 2.1)";
+  EXPECT_EQ(reply[16] & 0x30, 0x30) << "R: rejected, S: enhanced (spec/mpa 2.1)";
   EXPECT_EQ(reply[17], 2) << "revision";
   EXPECT_EQ(closed_without_reply, 0U);
   EXPECT_EQ(handler.counted, 1);

@@ -121,7 +121,7 @@ class Parked {
   void expect_rejection(const std::string& reply) {
     ASSERT_GE(reply.size(), kFixed);
     EXPECT_EQ(reply.substr(0, 16), "MPA ID Rep Frame");
-    EXPECT_NE(reply[16] & 0x20, 0) << "R: rejected (wire.md 2.1)";
+    EXPECT_NE(reply[16] & 0x20, 0) << "R: rejected (spec/mpa 2.1)";
   }
 
  private:
@@ -135,7 +135,7 @@ class Parked {
   uint64_t refusals_ = 0;  // before
 };
 
-// wire.md 14.1: "park ... max 30 s". Then it is told that the queue pair is not ready.
+// spec/addressing 5.2: park ... max 30 s. Then it is told that the queue pair is not ready.
 void waits_for_30_seconds() {
   Parked p;
   p.is_taken_in();

@@ -135,7 +135,7 @@ std::vector<uint8_t> reply(uint8_t ird_high, uint8_t ord_high) {
   return bytes;
 }
 
-// wire.md 2.5 rule 6: a kernel with siw dies of a connection that closes between its Reply and the
+// spec/mpa 2.5.6: a kernel with siw dies of a connection that closes between its Reply and the
 // RTR, or right behind that.
 TEST_F(DialTest, GivenUpBeforeTheReplyItStillSendsTheRtrAndClosesLater) {
   struct Kind {
@@ -273,7 +273,7 @@ TEST_F(DialTest, WhyItCameToNothingIsCounted) {
                   .to = port::Address::from_gid(Gid::from_ipv4(0xc0000201), 9),
                   .timeout = 30s},
                  DialEnd::unreachable, DialFailure::Kind::unreachable);
-  // wire.md 14.3: what the kernel does where it picks the target as the source.
+  // spec/addressing 5.4: what the kernel does where it picks the target as the source.
   expect_failure({.from = free, .to = free, .timeout = 30s}, DialEnd::to_itself,
                  DialFailure::Kind::refused);
 }

@@ -22,7 +22,7 @@ class Poor final : public ListenerHandler {
   int came = 0;
 };
 
-// wire.md 2.3: a close without a Reply would be taken for a peer that does not know weft's
+// spec/mpa 2.3.4: a close without a Reply would be taken for a peer that does not know weft's
 // extension.
 TEST(Listener, WantOfMemoryIsARejection) {
   auto engine = engine::Engine::create(0);
@@ -58,7 +58,7 @@ TEST(Listener, WantOfMemoryIsARejection) {
   auto h = (*engine)->hold();
   EXPECT_EQ(handler.came, 1);
   EXPECT_EQ(std::string_view(reply, 16), "MPA ID Rep Frame");
-  EXPECT_NE(reply[16] & 0x20, 0) << "R: rejected (wire.md 2.1)";
+  EXPECT_NE(reply[16] & 0x20, 0) << "R: rejected (spec/mpa 2.1)";
   const stats::EngineCounters& counted = (*engine)->counters();
   EXPECT_EQ(counted.cm_rejected[static_cast<size_t>(CmRejection::no_memory)].value(), 1U);
   EXPECT_EQ(counted.start_refused[static_cast<size_t>(StartRefusal::no_memory)].value(), 0U)

@@ -53,7 +53,7 @@ TEST(UntaggedQueue, AMessageEndsBeforeItsOffsetWraps) {
   EXPECT_EQ(refused(q, segment(1, at, UINT32_MAX - at + 1, true)), term::kUntaggedTooLong);
 }
 
-// wire.md 4.5: the MSN wraps modulo 2^32, and 0 is a legal value then.
+// spec/rdmap 2.1: the MSN wraps modulo 2^32, and 0 is a legal value then.
 TEST(UntaggedQueue, TheMsnWraps) {
   UntaggedQueue q{Msn{0xfffffffe}};
   for (const uint32_t msn : {0xfffffffeU, 0xffffffffU, 0U, 1U, 2U}) {

@@ -217,13 +217,13 @@ TEST_F(DatagramDriverTest, SoDoWritesWithImmediate) {
   EXPECT_EQ(engine->counters().bytes_received_in_place.value(), 3 * target.size() - 65'456);
 }
 
-// wire.md part IV: what lies in one piece is checked before it is placed.
+// spec/threats 2: what lies in one piece is checked before it is placed.
 TEST_F(DatagramDriverTest, LargeDatagramsWithACrcAreCheckedFirst) {
   crc = true;
   EXPECT_EQ(in_place_of_large_datagrams(1), 0);
 }
 
-// wire.md 9.1: DREQ; what stays of the link ends by itself.
+// spec/wdp 5.2: DREQ; what stays of the link ends by itself.
 TEST_F(DatagramDriverTest, WhoLeavesTellsThePeer) {
   Side& a = side();
   Side& b = side();

@@ -77,7 +77,7 @@ struct StreamDriverEnd : testing::Test {
 };
 
 // siw's Terminate is followed by a reset when more of ours arrives behind the fault, a kick for
-// one. The next send fails, and what came before the reset still has to be heard (wire.md 5.5).
+// one. The next send fails, and what came before the reset still has to be heard (spec/errors 4).
 TEST_F(StreamDriverEnd, ATerminateInFrontOfAResetIsHeard) {
   Buffer sink(10);
   {

@@ -340,8 +340,8 @@ TEST_F(Blocked, ATerminateThatDoesNotGetOutEndsInAReset) {
   EXPECT_NE(p.revents & (POLLHUP | POLLERR | POLLRDHUP), 0);
 }
 
-// wire.md 6: after the peer's FIN the FPDU that is on its way is sent to its end. Whole FPDUs come,
-// then ours.
+// spec/rdmap 5.4: after the peer's FIN the FPDU that is on its way is sent to its end. Whole FPDUs
+// come, then ours.
 TEST_F(Blocked, AfterThePeersFinTheLastFpduIsWhole) {
   passive.shut_write();
   ASSERT_TRUE(until([&] { return host_a.end.has_value(); }));

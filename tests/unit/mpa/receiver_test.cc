@@ -231,7 +231,7 @@ TEST(Receiver, WithoutCrcTheFieldIsNotLookedAt) {
   }
 }
 
-// wire.md 3.1: siw sends stale bytes as pad.
+// spec/siw 3.2: siw sends stale bytes as pad.
 TEST(Receiver, ThePadIsNotChecked) {
   for (const size_t n : {size_t{15}, size_t{20'015}}) {
     const Buffer u = pattern(n, 1);
@@ -242,7 +242,7 @@ TEST(Receiver, ThePadIsNotChecked) {
   }
 }
 
-// wire.md 3.1: ULPDU_Length 0 is legal only as RTR of kind B.
+// spec/mpa 3.1: ULPDU_Length 0 is legal only as RTR of kind B.
 TEST(Receiver, AnEmptyUlpduOpensAStreamThatAgreedOnIt) {
   const Buffer empty = make_fpdu({});
   const Buffer frame = make_fpdu(pattern(20, 1));

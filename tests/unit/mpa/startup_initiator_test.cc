@@ -23,7 +23,7 @@ TEST(Initiator, TheRequestSaysWhatIsOffered) {
     ASSERT_TRUE(p.block);
     EXPECT_EQ(p.block->ird, 7);
     EXPECT_EQ(p.block->ord, 9);
-    // wire.md 2.4: with A every RTR kind that it can send.
+    // spec/mpa 2.4: with A every RTR kind that it can send.
     EXPECT_EQ(p.block->peer_to_peer, offer.peer_to_peer);
     EXPECT_EQ(p.block->rtr_fpdu, offer.peer_to_peer);
     EXPECT_EQ(p.block->rtr_write, offer.peer_to_peer);
@@ -55,7 +55,7 @@ TEST(Initiator, TheReplyInAnySplit) {
   }
 }
 
-// wire.md 2.3: CRC is on in both directions when one of the two asks for it.
+// spec/mpa 2.3.1: CRC is on in both directions when one of the two asks for it.
 TEST(Initiator, CrcIsOnWhenOneOfTheTwoWantsIt) {
   for (const bool own : {false, true}) {
     for (const bool peer : {false, true}) {
@@ -72,7 +72,7 @@ TEST(Initiator, MarkersAreSentToAPeerThatAsksForThem) {
   EXPECT_FALSE(answered({}, {.kind = MpaStart::Kind::reply}).accepted->parameters.send_markers);
 }
 
-// wire.md 2.7: siw echoes XR=1, XA=0, and so echoes of any kind prove nothing.
+// spec/mpa 2.7: siw echoes XR=1, XA=0, and so echoes of any kind prove nothing.
 TEST(Initiator, TheExtensionNeedsXaAloneAndOwnRequest) {
   const auto agreed = [](bool offered, bool accepted, bool echoed, uint8_t revision = 2) {
     return answered({.revision = revision, .extension = offered}, {.kind = MpaStart::Kind::reply,
@@ -89,7 +89,7 @@ TEST(Initiator, TheExtensionNeedsXaAloneAndOwnRequest) {
   EXPECT_FALSE(agreed(true, true, false, 1)) << "a Request of revision 1 asks for nothing";
 }
 
-// RFC 6581 section 9.1, wire.md 2.3: final ORD = min(own, Reply's IRD); the IRD must hold the
+// RFC 6581 section 9.1, spec/mpa 2.3.3: final ORD = min(own, Reply's IRD); the IRD must hold the
 // Reply's ORD.
 TEST(Initiator, IrdAndOrdFollowTheReply) {
   const auto parameters = [](uint16_t ird, uint16_t ord, uint16_t their_ird, uint16_t their_ord) {
@@ -118,7 +118,7 @@ TEST(Initiator, AReplyWithoutBlockLeavesTheOwnNumbers) {
   EXPECT_FALSE(o.accepted->parameters.peer_to_peer);
 }
 
-// wire.md 2.4: every combination of the Reply's B, C and D.
+// spec/mpa 2.4: every combination of the Reply's B, C and D.
 TEST(Initiator, TheRtrKindIsTheRespondersChoice) {
   for (int bits = 0; bits < 8; ++bits) {
     const MpaEnhanced block{.peer_to_peer = true,
@@ -154,7 +154,7 @@ TEST(Initiator, AResponderMayDeclinePeerToPeer) {
   EXPECT_FALSE(o.accepted->parameters.peer_to_peer);
 }
 
-// wire.md 2.3
+// spec/mpa 2.3.4
 TEST(Initiator, ARevision1ReplyAsksForAnotherTry) {
   const auto o = answered({}, {.kind = MpaStart::Kind::reply, .revision = 1});
   EXPECT_TRUE(o.retry_revision_1);
@@ -185,7 +185,7 @@ TEST(Initiator, ARejectionIsTheApplicationsAnswer) {
   EXPECT_EQ(o.rejected->private_data, pattern(33, 1));
   // siw refuses markers so.
   EXPECT_TRUE(answered({}, test::example("E2 marker refusal")).rejected);
-  // Also in an older revision: a retry would show the listener a second request (wire.md 2.3).
+  // Also in an older revision: a retry would show the listener a second request (spec/mpa 2.3.4).
   EXPECT_TRUE(
       answered({}, {.kind = MpaStart::Kind::reply, .rejected = true, .revision = 1}).rejected);
 }

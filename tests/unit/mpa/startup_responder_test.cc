@@ -24,7 +24,7 @@ TEST(Responder, WhatTheRequestSays) {
 }
 
 TEST(Responder, TheAnswerToSiwsOwnRequests) {
-  // wire.md E2
+  // spec/examples 2
   const auto a = accepting(test::example("E2 Request"), {.extension = false, .ird = 16, .ord = 16});
   EXPECT_EQ(to_hex(a.reply.bytes), to_hex(test::example("E2 Reply")));
   const auto rev1 = accepting(test::example("E2 Rev 1 Request"), {.ird = 5, .ord = 6});
@@ -50,7 +50,7 @@ TEST(Responder, EveryFlagCombination) {
     EXPECT_FALSE(a.sent.start.markers);
     EXPECT_EQ(p.extension, limits.extension && request.extension_requested);
     EXPECT_EQ(a.sent.start.extension_accepted, p.extension);
-    EXPECT_FALSE(a.sent.start.extension_requested) << "XR=0 tells weft from an echo (wire.md 2.7)";
+    EXPECT_FALSE(a.sent.start.extension_requested) << "XR=0 tells weft from an echo (spec/mpa 2.7)";
     EXPECT_FALSE(a.sent.start.rejected);
     EXPECT_EQ(a.sent.start.revision, 2);
     EXPECT_TRUE(a.sent.block) << "the same S as the Request";
@@ -65,7 +65,7 @@ TEST(Responder, ARevision2RequestWithoutBlockGetsNone) {
   EXPECT_EQ(a.reply.parameters.ord, 4);
 }
 
-// wire.md 2.3: ird = min(o, Li), ord = min(i, Lo), and never an ORD above the Request's IRD.
+// spec/mpa 2.3.3: ird = min(o, Li), ord = min(i, Lo), and never an ORD above the Request's IRD.
 TEST(Responder, IrdAndOrd) {
   for (const uint16_t i : {0, 1, 7, 16, 200}) {
     for (const uint16_t o : {0, 1, 7, 16, 200}) {
@@ -87,7 +87,7 @@ TEST(Responder, IrdAndOrd) {
   EXPECT_EQ(a.sent.block->ord, MpaEnhanced::kNotNegotiated);
 }
 
-// wire.md 2.4: C, D, B, and C for one that names none.
+// spec/mpa 2.4: C, D, B, and C for one that names none.
 TEST(Responder, PicksOneRtrKind) {
   for (int bits = 0; bits < 8; ++bits) {
     const MpaEnhanced block{.peer_to_peer = true,
@@ -113,7 +113,7 @@ TEST(Responder, PicksOneRtrKind) {
 }
 
 TEST(Responder, ReservedBitsAreNotEchoed) {
-  // siw echoes 0x08 and 0x04 (wire.md 2.6).
+  // siw echoes 0x08 and 0x04 (spec/siw 2.8).
   Buffer request = test::example("E2 Request");
   request[16] |= std::byte{0x0c};
   const auto a = accepting(request, {.extension = false, .ird = 1, .ord = 1});

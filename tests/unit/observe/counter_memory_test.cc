@@ -280,7 +280,7 @@ TEST(CounterReader, ReadsAnotherProcess) {
   EXPECT_EQ(error_of(read_process(pid)), ReadError::none_there) << "nothing is left of it";
 }
 
-// design.md 6: the child of a fork has the descriptor until it closes it, and none of the numbers.
+// spec/abi 7: the child of a fork has the descriptor until it closes it, and none of the numbers.
 TEST(CounterReader, AForkedChildShowsNothingOfItsParents) {
   CounterMemory m(1, true);
   stats::QpBlock& qp = m.acquire(0, number(1));

@@ -15,7 +15,7 @@ int bind_udp(uint16_t port) {
   return ::bind(fd.get(), at.get(), at.length) == 0 ? 0 : errno;
 }
 
-// wire.md 12: ports 0..1023, 24576..32767 and 65535 are never used.
+// spec/addressing 2.2: ports 0..1023, 24576..32767 and 65535 are never used.
 TEST(ClaimPort, NumbersFitAQueuePairNumber) {
   std::set<uint16_t> numbers;
   std::vector<PortClaim> claims;

@@ -51,7 +51,7 @@ TEST(Fd, ReleaseGivesItAway) {
   fd.reset();
 }
 
-// design.md decision 13: select(2) needs the numbers below 1024.
+// spec/abi 5: select(2) needs the numbers below 1024.
 TEST(Raise, MovesAbove1023WhereTheLimitAllows) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);

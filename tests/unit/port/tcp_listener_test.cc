@@ -47,7 +47,7 @@ TEST(TcpListener, BoundFirstListeningLater) {
   EXPECT_EQ(accepted->local().port(), at.port());
 }
 
-// wire.md 12: wildcard, dual-stack where IPv6 exists.
+// spec/addressing 2.2: wildcard, dual-stack where IPv6 exists.
 TEST(TcpListener, TheIpv6WildcardHearsIpv4) {
   const auto l = TcpListener::listen(Address::any(AF_INET6, 0), 4);
   if (!l.ok()) GTEST_SKIP() << "no IPv6 on this host: " << l.error().to_string();

@@ -184,7 +184,7 @@ TEST(TcpStream, WritingToAClosedPeerIsAnErrorAndNoSignal) {
   EXPECT_TRUE(error == EPIPE || error == ECONNRESET) << error;
 }
 
-// design.md decision 10: the kernel's own EFAULT in a send or receive.
+// design/06: the kernel's own EFAULT in a send or receive.
 TEST(TcpStream, MemoryThatIsNotThere) {
   const Connected c;
   constexpr size_t kPage = 4096;

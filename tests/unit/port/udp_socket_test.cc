@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Udp, ::testing::Values(AF_INET, AF_INET6),
                            return family.param == AF_INET ? "Ipv4" : "DualStack";
                          });
 
-// wire.md 8: "Don't-fragment set ... except in "big UD" mode": what shares a socket with that mode
+// spec/wdp 5.4: DF is set except in big UD mode: what shares a socket with that mode
 // keeps it.
 TEST_P(Udp, EachTrainSaysWhetherItsDatagramsMayBeCutUp) {
   Buffer data = pattern(100, 3);

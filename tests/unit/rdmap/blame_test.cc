@@ -14,7 +14,7 @@ using wire::Layer;
 using wire::TermError;
 namespace term = wire::term;
 
-// wire.md 5.5
+// spec/errors 4
 TEST(StatusOf, EveryClassOfError) {
   EXPECT_EQ(status_of(term::kProtectionInvalidStag), Status::remote_access);
   EXPECT_EQ(status_of(term::kProtectionCannotInvalidate), Status::remote_access);
@@ -87,7 +87,8 @@ TEST_F(Blame, AReadByItsMsn) {
   EXPECT_EQ(blamed(header), (std::vector{kFlushed, kFlushed, Status::remote_access, kFlushed}));
 }
 
-// siw puts the read's size where the MSN belongs (wire.md 5.2), and that may be another read's MSN.
+// siw puts the read's size where the MSN belongs (spec/errors 1.2), and that may be another read's
+// MSN.
 TEST_F(Blame, TheOldestReadWhateverMsnSiwSays) {
   const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 2});
   wire::Terminate t = about(header);

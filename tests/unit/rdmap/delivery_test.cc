@@ -29,8 +29,8 @@ TEST(Delivery, AwMakesItDueAndSendingMakesItUndue) {
   EXPECT_EQ(d.due(), Due::soon);
 }
 
-// wire.md 4.10: the sender is told at once that a message waits, and when it got its receive, asked
-// or not.
+// spec/rdmap 4.5: the sender is told at once that a message waits, and when it got its receive,
+// asked or not.
 TEST(Delivery, WaitingIsSaidAtOnce) {
   Delivery d;
   d.waiting(true);

@@ -8,7 +8,7 @@ namespace {
 using Fault = MemoryFault;
 namespace term = wire::term;
 
-// wire.md 5.4, row by row.
+// spec/errors 3, row by row.
 TEST(Faults, OfAWrite) {
   EXPECT_EQ(write_fault(Fault::invalid_stag), term::kTaggedInvalidStag);
   EXPECT_EQ(write_fault(Fault::bounds), term::kTaggedBounds);

@@ -11,7 +11,7 @@ StreamConfig config(uint32_t emss, bool extension = false, bool markers = false)
   return {.mpa = {.send_markers = markers, .extension = extension}, .emss = emss};
 }
 
-// wire.md 3.1: at an MSS of 1448 siw sends Write payloads of 1428 and Send payloads of 1424 bytes.
+// spec/mpa 3.1: at an MSS of 1448 siw sends Write payloads of 1428 and Send payloads of 1424 bytes.
 TEST(MaxPayload, AsSiwAtAnMssOf1448) {
   EXPECT_EQ(max_payload(config(1448), wire::TaggedHeader::kSize), 1428U);
   EXPECT_EQ(max_payload(config(1448), wire::UntaggedHeader::kSize), 1424U);

@@ -43,7 +43,8 @@ TEST(OutboundReads, FoundByMsn) {
   EXPECT_EQ(reads.find(Msn{5}), nullptr);
 }
 
-// wire.md 4.6: one-shot sink STags, none of which a registration ever gets (verbs/memory_table.h).
+// spec/rdmap 1.5: one-shot sink STags, none of which a registration ever gets
+// (verbs/memory_table.h).
 TEST(OutboundReads, EachReadHasASinkOfItsOwn) {
   OutboundReads reads(2, 0xdeadbeef);
   std::set<Stag> seen;
@@ -65,7 +66,7 @@ TEST(OutboundReads, AtomicsHaveIdsOfTheirOwn) {
   EXPECT_NE(first, second);
 }
 
-// A Responder may choose the RTR read and allow no other (wire.md 2.4).
+// A Responder may choose the RTR read and allow no other (spec/mpa 2.4).
 TEST(OutboundReads, TheRtrReadHasRoomWhereNoReadIsAllowed) {
   OutboundReads reads(0, 1);
   EXPECT_TRUE(reads.full());

@@ -1,11 +1,11 @@
-// Messages that come before their receive, and what waits behind them (wire.md 4.10).
+// Messages that come before their receive, and what waits behind them (spec/rdmap 4.5).
 
 #include "tests/unit/rdmap/receive_path_fixture.h"
 
 namespace weft::rdmap {
 namespace {
 
-// wire.md 4.10: nothing behind a message that waits is covered, and Writes are placed all the same.
+// spec/rdmap 4: nothing behind a message that waits is covered, and Writes are placed all the same.
 TEST_F(ReceivePathTest, WhatStandsBehindAnEarlyArrivalIsNotCovered) {
   Buffer memory(64);
   Buffer inbox(64);

@@ -45,7 +45,7 @@ TEST_F(ReceivePathTest, EveryMessageOfTheRunCounts) {
   EXPECT_EQ(parts->inbound.size(), 2U);
 }
 
-// wire.md 4.7: the length of the Write right before it on the stream, else 0.
+// spec/rdmap 1.6: the length of the Write right before it on the stream, else 0.
 TEST_F(ReceivePathTest, AnImmediateTellsTheLengthOfTheWriteBeforeIt) {
   Buffer memory(64);
   const Stag stag = host.add_region(memory);
@@ -98,7 +98,7 @@ TEST_F(ReceivePathTest, NothingIsHeardBehindATerminate) {
   EXPECT_TRUE(host.received.empty());
 }
 
-// --- atomics (RFC 7306 section 5, wire.md 4.8)
+// --- atomics (RFC 7306 section 5, spec/rdmap 1.7)
 
 struct AtomicRow {
   wire::AtomicRequest request;

@@ -9,7 +9,7 @@ TEST_F(SendPathTest, WritesAndSendsCompleteWhenCovered) {
   for (int i = 0; i < 3; ++i) post({.operation = Operation::write, .signaled = true}, small);
   say();
   path->llp_took_all();
-  EXPECT_EQ(completed(), Ids{}) << "what the kernel has the peer may not (wire.md 4.10)";
+  EXPECT_EQ(completed(), Ids{}) << "what the kernel has the peer may not (spec/rdmap 4.4)";
   path->covered(2);
   EXPECT_EQ(completed(), (Ids{1, 2}));
   path->covered(1);
@@ -53,8 +53,8 @@ TEST_F(SendPathTest, AReadHoldsBackWhatIsBehindIt) {
   EXPECT_EQ(completed(), (Ids{1, 2}));
 }
 
-// wire.md 4.9: a peer answers nothing before all ahead of it is placed and consumed. Without this,
-// requests that ask for no report would keep the read behind them from completing for ever.
+// spec/rdmap 3.3: a peer answers nothing before all ahead of it is placed and consumed. Without
+// this, requests that ask for no report would keep the read behind them from completing for ever.
 TEST_F(SendPathTest, AnAnswerCoversWhatIsAheadOfIt) {
   Buffer sink(10);
   post({.operation = Operation::write}, small);

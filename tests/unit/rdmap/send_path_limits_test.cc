@@ -27,7 +27,8 @@ TEST_F(SendPathTest, AFenceWaitsForReads) {
 
 // --- credit for Sends
 
-// wire.md 4.10: at most 4 MiB of Sends, or one message where it is larger, beyond what is covered.
+// spec/rdmap 4.6: at most 4 MiB of Sends, or one message where it is larger, beyond what is
+// covered.
 TEST_F(SendPathTest, TheSendCredit) {
   Buffer mib(1 << 20);
   for (int i = 0; i < 6; ++i) post({.operation = Operation::send}, mib);

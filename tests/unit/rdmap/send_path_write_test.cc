@@ -35,7 +35,7 @@ TEST_F(SendPathTest, EveryOperationHasItsOpcode) {
   }
 }
 
-// wire.md 4.2, 4.3, 4.5
+// spec/rdmap 1.2, 1.3, 2.1
 TEST_F(SendPathTest, AWriteIsCutIntoContiguousSegments) {
   config.mpa.extension = false;
   configure(false);
@@ -82,7 +82,7 @@ TEST_F(SendPathTest, AMessageOfNoBytesIsOneSegment) {
   }
   const auto frames = say();
   EXPECT_EQ(names(frames), "RDMA Write, Send, RDMA Write, Immediate Data")
-      << "the Write goes out also when it is empty (wire.md 4.7)";
+      << "the Write goes out also when it is empty (spec/rdmap 1.6)";
   for (const Frame& f : frames) EXPECT_TRUE(f.control.last);
 }
 
@@ -98,7 +98,7 @@ TEST_F(SendPathTest, ImmediatesAndStagsAreWhereTheyBelong) {
   EXPECT_EQ(frames[3].msn, 3U) << "an Immediate is a message of queue 0";
 }
 
-// wire.md 4.6
+// spec/rdmap 1.5
 TEST_F(SendPathTest, AReadRequestExposesNoLkey) {
   Buffer sink(500);
   post({.operation = Operation::read, .remote_stag = Stag{0x77}, .remote_to = TaggedOffset{0x1234}},
@@ -114,8 +114,8 @@ TEST_F(SendPathTest, AReadRequestExposesNoLkey) {
   EXPECT_FALSE(host->regions.contains(r.sink_stag));
 }
 
-// wire.md 4.8: a plain add has mask 0, a plain compare and swap has both masks all ones. RFC 7306
-// section 5.2.1: the compare mask of an add is all ones, too.
+// spec/rdmap 1.7: a plain add has mask 0, a plain compare and swap has both masks all ones. RFC
+// 7306 section 5.2.1: the compare mask of an add is all ones, too.
 TEST_F(SendPathTest, AtomicRequests) {
   Buffer result(8);
   post({.operation = Operation::fetch_add,
@@ -156,7 +156,7 @@ TEST_F(SendPathTest, EmptyWritesComplateNothingAndCount) {
   path->add_empty_write(false);
   const auto frames = say();
   ASSERT_EQ(frames.size(), 1U);
-  EXPECT_EQ(frames[0].stag, Stag{1}) << "any but zero (wire.md 2.4)";
+  EXPECT_EQ(frames[0].stag, Stag{1}) << "any but zero (spec/mpa 2.4)";
   EXPECT_EQ(frames[0].to, 0U);
   EXPECT_TRUE(frames[0].payload.empty() && frames[0].control.last);
   EXPECT_EQ(path->messages(), 1U);

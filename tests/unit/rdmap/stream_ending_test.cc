@@ -111,7 +111,7 @@ TEST(Stream, CloseIsPatientWhileRequestsMoveOn) {
   EXPECT_EQ(p.stream.wish(), Wish::shutdown_write);
 }
 
-// wire.md 4.10: a Delivered goes out before FIN; what is not covered by then fails on the other
+// spec/rdmap 4.3: a Delivered goes out before FIN; what is not covered by then fails on the other
 // side.
 TEST(Stream, TheFinComesBehindTheDelivered) {
   for (const bool asked : {true, false}) {

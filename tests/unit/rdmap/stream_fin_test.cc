@@ -54,7 +54,7 @@ TEST(StreamFin, APeerThatIsQuietOrClosesItselfNeedsNoWaiting) {
   EXPECT_EQ(closes.stream.wish(), Wish::shutdown_write);
 }
 
-// wire.md 2.5 rule 5: siw may sleep over the first FPDU, and loses it when a FIN is what wakes it.
+// spec/mpa 2.5.5: siw may sleep over the first FPDU, and loses it when a FIN is what wakes it.
 TEST(StreamFin, APlainPeerThatHasSaidNothingIsKickedFirst) {
   for (const bool leaves : {false, true}) {
     ScriptPeer p(script_config(false));
@@ -100,7 +100,7 @@ TEST(StreamFin, WeftGetsItAtOnce) {
   EXPECT_EQ(p.stream.wish(), Wish::shutdown_write);
 }
 
-// wire.md 2.5 rule 6: siw's kernel dies of an end that comes too soon after the RTR.
+// spec/mpa 2.5.6: siw's kernel dies of an end that comes too soon after the RTR.
 TEST(StreamFin, ATerminateWaitsUntilTheRtrHasSettled) {
   StreamConfig c = script_config(false);
   c.mpa.peer_to_peer = true;

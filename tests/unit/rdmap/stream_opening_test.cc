@@ -59,7 +59,7 @@ TEST(Stream, AResponderThatAbortsSaysNothing) {
   EXPECT_EQ(p.stream.wish(), Wish::close);
 }
 
-// wire.md 2.4: the frame that was agreed on is the very first one.
+// spec/mpa 2.4: the frame that was agreed on is the very first one.
 TEST(Stream, TheRtrFrameComesFirst) {
   for (const auto& [rtr, expected] : {std::pair{mpa::Rtr::write, "RDMA Write, Send"},
                                       std::pair{mpa::Rtr::read, "RDMA Read Request, Send"},
@@ -118,7 +118,7 @@ TEST(Stream, OnlyAResponderTakesAnEmptyFpdu) {
   EXPECT_TRUE(passive.host.ready);
 }
 
-// wire.md 2.4: a server that speaks first waits for an FPDU that no program posted.
+// spec/mpa 2.4: a server that speaks first waits for an FPDU that no program posted.
 TEST(Stream, AnIdleInitiatorOpensWithAnEmptyWrite) {
   ScriptPeer weft(script_config(true));
   weft.later(0s);
@@ -142,7 +142,7 @@ TEST(Stream, AnInitiatorWithWorkNeedsNoEmptyWrite) {
   EXPECT_EQ(names(p.says()), "");
 }
 
-// wire.md 2.5 rule 5: 5, 20, 80 and 320 ms after the first FPDU, until a byte comes.
+// spec/mpa 2.5.5: 5, 20, 80 and 320 ms after the first FPDU, until a byte comes.
 TEST(Stream, KicksAPeerThatSaysNothing) {
   ScriptPeer p(script_config(false));
   Buffer data = pattern_bytes(10, 1);

@@ -36,7 +36,7 @@ struct Source {
   Stag stag;
 };
 
-// wire.md 4.5, 4.6: starting exactly at the sink's STag and TO, contiguous, L on the last.
+// spec/rdmap 2.3, 1.5: starting exactly at the sink's STag and TO, contiguous, L on the last.
 TEST(StreamOutput, AReadIsAnsweredFromItsSinkOn) {
   ScriptPeer p(script_config(false));
   Source s(p, 5000);
@@ -62,7 +62,7 @@ TEST(StreamOutput, AReadOfNoBytesChecksNoStag) {
   EXPECT_EQ(frames[0].stag, Stag{9});
 }
 
-// wire.md 4.8: responses in request order, among themselves and relative to Read Responses.
+// spec/rdmap 1.7: responses in request order, among themselves and relative to Read Responses.
 TEST(StreamOutput, AnswersComeInTheOrderOfTheRequests) {
   ScriptPeer p;
   Source s(p, 64);
@@ -128,7 +128,8 @@ TEST(StreamOutput, AMessageInProgressIsFinishedWhenRequestsAreHeld) {
   EXPECT_TRUE(p.stream.requests_idle());
 }
 
-// wire.md 4.5: at most 4 responses in a row while own requests wait, and no message inside another.
+// spec/rdmap 2.2: at most 4 responses in a row while own requests wait, and no message inside
+// another.
 TEST(StreamOutput, AnswersAndRequestsByTurns) {
   StreamConfig c = script_config(false);
   c.mpa.ird = 16;
@@ -173,7 +174,7 @@ TEST(StreamOutput, ADeliveredMayWaitUnlessItIsUrgent) {
   EXPECT_EQ(p.stream.output(), Output::ready) << "a message waits: said at once";
 }
 
-// wire.md 4.10: one per pass over the stream is enough.
+// spec/rdmap 4.3: one per pass over the stream is enough.
 TEST(StreamOutput, OneDeliveredForAll) {
   ScriptPeer p;
   for (int i = 0; i < 20; ++i) p.hears(tagged({.stag = Stag{1}, .ack_wanted = true}));
@@ -251,7 +252,7 @@ TEST(StreamOutput, ARegionThatGoesInTheMiddleOfAnAnswer) {
   EXPECT_EQ(p.host.end->kind, StreamEnd::Kind::protocol_error);
 }
 
-// wire.md 4.10: the WR to blame is then the first one that is not covered.
+// spec/rdmap 4.4: the WR to blame is then the first one that is not covered.
 TEST(StreamOutput, ADeliveredBeforeTheTerminate) {
   ScriptPeer p;
   p.hears({tagged({.stag = Stag{1}}), tagged({.stag = Stag{1}}),

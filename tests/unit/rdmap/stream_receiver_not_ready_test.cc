@@ -9,7 +9,7 @@
 namespace weft::rdmap {
 namespace {
 
-// design.md 4 rule 1: a plain peer gets a Terminate after rnr_wait.
+// spec/rdmap 4.7: a plain peer gets a Terminate after rnr_wait.
 TEST(Stream, APlainPeersSendWaitsForAReceiveButNotForEver) {
   ScriptPeer p(script_config(false));
   const Buffer message = untagged({.msn = 1}, pattern_bytes(12, 1));

@@ -23,7 +23,7 @@ TEST(Stream, ATerminateOfOurs) {
   EXPECT_EQ(names(p.says()), "");
   EXPECT_EQ(p.stream.wish(), Wish::shutdown_write);
   p.stream.write_side_shut(p.now);
-  EXPECT_EQ(p.stream.wish(), Wish::none) << "what still comes is drained (wire.md 5.5)";
+  EXPECT_EQ(p.stream.wish(), Wish::none) << "what still comes is drained (spec/errors 4)";
   EXPECT_TRUE(p.stream.wants_bytes());
   p.hears_bytes(pattern_bytes(1000, 3));
   EXPECT_EQ(p.stream.wish(), Wish::none);
@@ -42,7 +42,7 @@ TEST(Stream, ATerminateDoesNotWaitLongerThanASecondForTheFin) {
   EXPECT_EQ(p.stream.wish(), Wish::close);
 }
 
-// wire.md 5.5: if it cannot finish within 1 s, RST.
+// spec/errors 4: if it cannot finish within 1 s, RST.
 TEST(Stream, ATerminateThatDoesNotGetOutEndsInAReset) {
   ScriptPeer unsent;
   unsent.hears(tagged({.stag = Stag{0xbad}}, pattern_bytes(8, 1)));
@@ -83,7 +83,7 @@ TEST(Stream, WhatStandsBehindATerminateIsNotDone) {
   EXPECT_EQ(names(p.says()), "");
 }
 
-// wire.md 5.4: a Terminate that is wrong itself is not answered either.
+// spec/errors 3: a Terminate that is wrong itself is not answered either.
 TEST(Stream, AWrongTerminateEndsItQuietly) {
   const Buffer good = test::terminate({.error = term::kMpaCrc});
   Buffer wrong_queue = good;

@@ -17,7 +17,7 @@ TEST(Stream, AFinBetweenFpdusIsAnEnd) {
   EXPECT_EQ(p.stream.wish(), Wish::close);
 }
 
-// wire.md 6: nothing more is answered.
+// spec/rdmap 5.4: nothing more is answered.
 TEST(Stream, ReadRequestsBeforeAFinMayStayUnanswered) {
   for (const bool in_time : {true, false}) {
     ScriptPeer p;

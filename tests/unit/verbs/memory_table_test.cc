@@ -47,7 +47,7 @@ std::optional<MemoryFault> fault(const Region& r, uint64_t address, uint64_t siz
   return p.error();
 }
 
-// wire.md part IV, 5 and 6
+// spec/rdmap 2.6: rights and bounds
 TEST_F(MemoryTableTest, RightsBoundsAndWrapping) {
   Region* r = add(memory, access::kLocalWrite | access::kRemoteRead, 0x10000);
   EXPECT_EQ(*r->resolve(0x10000, 8192, access::kRemoteRead), memory.data());

@@ -25,7 +25,7 @@ TEST(NumberPool, APortHasItsNumbersInOrder) {
   EXPECT_FALSE(pool.take(at(1h)));
 }
 
-// wire.md 12: "least recently used first, never within 2 s of release".
+// spec/addressing 2.3: least recently used first, never within 2 s of release.
 TEST(NumberPool, WhatAPeerMayKnowRests) {
   NumberPool pool;
   pool.add_port(5000);

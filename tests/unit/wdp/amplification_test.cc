@@ -1,4 +1,4 @@
-// wire.md part IV: "an unvalidated REQ never draws more than 3x its size", and nothing else draws
+// spec/threats 4: an unvalidated REQ never draws more than 3x its size, and nothing else draws
 // more either. Each kind of datagram is said to a port in three ways:
 //
 //   stranger     to a port whose program takes, or refuses, whoever calls, with 512 bytes of

@@ -1,4 +1,4 @@
-// Two queue pairs that call each other (wire.md 9.1).
+// Two queue pairs that call each other (spec/wdp 4.6).
 
 #include "tests/unit/wdp/handshake_fixture.h"
 
@@ -13,7 +13,7 @@ struct CrossingTest : HandshakeTest {
   }
 };
 
-// wire.md 9.1: "lower one proceeds, other side drops its own REQ and answers".
+// spec/wdp 4.6: lower one proceeds, other side drops its own REQ and answers.
 TEST_F(CrossingTest, TheLowerQueuePairsRequestWins) {
   const Endpoint at_b{Gid::from_ipv4(0x0a000002), 40000};
   a.connect(offer(true), {.to = at_b}, make_qpn(40000, 5), true, now);

@@ -1,4 +1,4 @@
-// Both parts of wire.md 9.1 against each other, message by message.
+// Both parts of spec/wdp 4 against each other, message by message.
 
 #include "tests/unit/wdp/handshake_fixture.h"
 
@@ -49,7 +49,7 @@ TEST_F(HandshakeTest, ReqRepRtu) {
   EXPECT_EQ(pa.peer_first_psn, Psn{200});
   EXPECT_EQ(pb.peer_first_psn, Psn{100});
   EXPECT_EQ(pa.first_psn, Psn{100});
-  // wire.md 2.3, as on TCP: who asks for less decides.
+  // spec/mpa 2.3.3, as on TCP: who asks for less decides.
   EXPECT_EQ(pa.ord, 3);
   EXPECT_EQ(pb.ird, 3);
   EXPECT_EQ(pa.ird, 4);
@@ -303,7 +303,7 @@ TEST_F(HandshakeTest, WithACookieTheRepIsRepeatedByATimer) {
   EXPECT_EQ(b.failure(), Failure::timeout);
 }
 
-// wire.md part IV.
+// spec/threats.
 TEST_F(HandshakeTest, AnUnknownAddressGetsAtMostThreeTimesWhatItSent) {
   connect();
   const Said req = one(a, CtlType::req);

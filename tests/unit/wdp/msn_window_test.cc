@@ -22,7 +22,7 @@ TEST(MsnWindow, KnowsTheNewest) {
   EXPECT_EQ(w.highest(), Msn{80});
 }
 
-// wire.md 9.2 rule 4: "MSN <= max-1024 is stale".
+// spec/wdp-uc 3.4: MSN <= max-1024 is stale.
 TEST(MsnWindow, OlderThan1024IsStale) {
   MsnWindow w;
   w.note(Msn{5000});

@@ -18,7 +18,7 @@ Gid gid(std::initializer_list<uint8_t> head, std::initializer_list<uint8_t> tail
   return g;
 }
 
-// wire.md 10.
+// spec/wdp-ud 5.1.
 TEST(Multicast, AnIpv4GroupIsReadFromEitherForm) {
   const Gid group = Gid::from_ipv4(0xe0010203);
   const Gid roce = gid({0xff, 0x0e}, {0xff, 0xff, 0xe0, 1, 2, 3});

@@ -1,4 +1,4 @@
-// Queue pairs that call queue pairs (wire.md 9.1, 13).
+// Queue pairs that call queue pairs (spec/wdp 4.6, spec/addressing 6.2).
 
 #include "tests/unit/wdp/port_fixture.h"
 
@@ -97,7 +97,7 @@ TEST_F(CallTest, WhatIsLostIsRepeated) {
   expect_open();
 }
 
-// wire.md 9.1: "duplicate REQ repeats the last answer". The copy of a call that was refused must
+// spec/wdp 4.3: duplicate REQ repeats the last answer. The copy of a call that was refused must
 // not take the place of the one that its caller has made since: nobody there knows of it any more.
 TEST_F(CallTest, ALateCopyOfACallThatWasRefusedBeginsNothing) {
   b.not_ready = true;
@@ -128,7 +128,7 @@ TEST_F(CallTest, ALateCopyOfACallThatWasRefusedBeginsNothing) {
   expect_open();
 }
 
-// wire.md 9.1, service 4: "The REP ends it (no RTU, no session)", so that whoever asks so need not
+// spec/wdp 4.8, service 4: The REP ends it (no RTU, no session), so that whoever asks so need not
 // show that he is where he says.
 TEST_F(CallTest, AQuestionIsNoCall) {
   const auto ask = [](WdpCtl& c) {
@@ -155,7 +155,7 @@ TEST_F(CallTest, AStrangersCallIsRefused) {
   EXPECT_EQ(two->connection.state(), UcConnection::State::setting_up);
 }
 
-// wire.md part IV: who sends from elsewhere draws an answer to itself, and none to the peer.
+// spec/threats 4: who sends from elsewhere draws an answer to itself, and none to the peer.
 TEST_F(CallTest, ACallFromElsewhereIsNotThatOfThePeer) {
   a_calls();
   const auto req = a.said(now);
@@ -207,7 +207,7 @@ TEST_F(CallTest, WhatASessionSaysMeansNothingBeforeThereIsOne) {
   expect_open();
 }
 
-// wire.md 9.1: there was no handshake, and a late answer to another one does not begin one.
+// spec/wdp 3.6: there was no handshake, and a late answer to another one does not begin one.
 TEST_F(CallTest, AHandshakeMeansNothingToAStaticSession) {
   auto& p = b.add_peer();
   const UcParameters parameters{.path = {.to = kA},

@@ -60,7 +60,7 @@ TEST_F(RejectionTest, WhatTheProgramSaysLater) {
   EXPECT_EQ(b.port.rejections().total(), 2U);
 }
 
-// wire.md 9.1: "duplicate REQ repeats the last answer", private data and all. The program hears of
+// spec/wdp 4.3: duplicate REQ repeats the last answer, private data and all. The program hears of
 // the call once.
 TEST_F(RejectionTest, TheSameIsSaidToACopyOfTheRequest) {
   const auto twice = [&](const Buffer& req, RejReason why) {

@@ -15,8 +15,8 @@ TEST_F(PortTest, AListenerIsCalledAndDataGoBothWays) {
   EXPECT_EQ(a.port.drops().total() + b.port.drops().total(), 0U);
 }
 
-// wire.md 9.1: "the address pair observed in the handshake is the session's address pair (so NAT'd
-// .. source ports work)"; 9.2 rule 1: the caller's didx must be its index all the same.
+// spec/wdp 4.1: the address pair observed in the handshake is the session's address pair (so NAT'd
+// .. source ports work); spec/wdp-uc 3.1: the caller's didx must be its index all the same.
 TEST_F(PortTest, ANatBeforeTheCallerDoesNoHarm) {
   const Endpoint outside{Gid::from_ipv4(0xc0000201), 1234};
   caller = &call();
@@ -45,7 +45,7 @@ TEST_F(PortTest, ANatBeforeTheCallerDoesNoHarm) {
   EXPECT_EQ(a.port.drops().total(), 0U);
 }
 
-// wire.md 9.1: "duplicate REQ repeats the last answer".
+// spec/wdp 4.3: duplicate REQ repeats the last answer.
 TEST_F(PortTest, ACopyOfAReqBeginsNothing) {
   caller = &call();
   const auto req = a.said(now);
@@ -97,7 +97,7 @@ TEST_F(PortTest, WithoutAListenerTheAnswerIsRej) {
   EXPECT_EQ(b.port.half_open(), 0U);
 }
 
-// wire.md 9.2 rule 1, and 9.1: "data from another address is dropped even with the right token".
+// spec/wdp 2.5: data from another address is dropped even with the right token.
 TEST_F(PortTest, WhatIsNotForASessionIsDropped) {
   stand();
   caller->host.host.post({.operation = Operation::send}, {test::segment(caller->host.host, text)});
@@ -122,8 +122,8 @@ TEST_F(PortTest, WhatIsNotForASessionIsDropped) {
   EXPECT_EQ(callee->host.host.received.size(), 1U);
 }
 
-// wire.md 9.2 rule 1: "didx must equal the QP's index, or be 0 for sessions accepted by a
-// listener". Who has called has a socket of its own.
+// spec/wdp 2.5: didx must equal the QP's index, or be 0 for sessions accepted by a
+// listener. Who has called has a socket of its own.
 TEST_F(PortTest, TheIndexOfAListenerIsForWhomItHasAccepted) {
   stand();
   callee->host.host.post({.operation = Operation::send}, {test::segment(callee->host.host, text)});
@@ -160,7 +160,7 @@ TEST_F(PortTest, ATokenRestsForTwoSeconds) {
   EXPECT_EQ(b.port.demux().fresh_token(random, now + 2s), token);
 }
 
-// wire.md part IV: all 32 bits of a token have to be guessed.
+// spec/threats 5: all 32 bits of a token have to be guessed.
 TEST_F(PortTest, TokensAreHardToPredict) {
   SystemRandom random;
   std::set<uint32_t> tokens;
@@ -207,7 +207,7 @@ TEST_F(PortTest, AForgedGoodbyeEndsNothing) {
   EXPECT_NE(callee->connection.state(), UcConnection::State::open);
 }
 
-// wire.md part IV: the passive side says no more than three times what came before the peer has
+// spec/threats 4: the passive side says no more than three times what came before the peer has
 // shown that it is there; that includes keepalives and probes.
 TEST_F(PortTest, AForgedReqDrawsThreeTimesItsSizeAtMost) {
   const Buffer req = request(5, 77, [](WdpCtl& c) { c.max_payload = 8972; });
@@ -258,7 +258,7 @@ TEST_F(PortTest, ACallMayBeWithdrawn) {
 
 // --- many strangers
 
-// wire.md part IV: "Over 128 half-open per port: COOKIE only."
+// spec/wdp 4.3: Over 128 half-open per port: COOKIE only.
 TEST_F(PortTest, ManyStrangersGetCookiesAndLeaveNothing) {
   for (uint32_t i = 0; i < 1000; ++i) b.hear(request(i + 1, i), kStranger, now);
   EXPECT_EQ(b.requests.size(), RequestGate::kMostHalfOpen);
@@ -293,7 +293,7 @@ TEST_F(PortTest, RubbishIsCountedAndNothingElse) {
   EXPECT_EQ(b.port.drops().of(WdpDrop::unknown_class), 1U);
   EXPECT_EQ(b.port.drops().of(WdpDrop::unknown_token), 1U);
   EXPECT_TRUE(b.said(now).empty());
-  // wire.md 16.
+  // spec/wdp 6.1.
   Buffer other = request(5, 77);
   other[0] = std::byte{0xd2};
   for (int i = 0; i < 30; ++i) b.hear(other, kA, now);

@@ -1,4 +1,4 @@
-// UD at a port: rdma_cm's questions, queue pairs and groups (wire.md 9.1, 10).
+// UD at a port: rdma_cm's questions, queue pairs and groups (spec/wdp 4.8, spec/wdp-ud 3).
 
 #include "tests/unit/wdp/port_fixture.h"
 
@@ -149,8 +149,8 @@ TEST_F(PortTest, UdIsFoundByItsFullQueuePairNumber) {
   EXPECT_EQ(b.port.drops().of(WdpDrop::no_such_qp), 2U);
 }
 
-// wire.md 10: "Receivers deliver to all attached QPs with matching Q_Key"; part IV: "Multicast
-// receivers accept only class 2".
+// spec/wdp-ud 5.2: Receivers deliver to all attached QPs with matching Q_Key; spec/threats 6:
+// Multicast receivers accept only class 2.
 TEST_F(PortTest, AGroupsDatagramsGoToAllThatAreAttached) {
   const Gid group = Gid::from_ipv4(0xef000001);
   UdTarget targets[3];

@@ -90,7 +90,7 @@ TEST(PsnWindow, CountsWhatWasPassedOver) {
   EXPECT_EQ(w.lost(), 8U + 2 * kPsnWindow + 1);
 }
 
-// wire.md 9.2 rule 2.
+// spec/wdp-uc 3.2.
 TEST(PsnWindow, AFarJumpIsFollowedWhenItPersists) {
   PsnWindow w(Psn{0});
   take(w, 0);

@@ -1,4 +1,4 @@
-// UC Reads of which something is lost: wire.md 9.3.
+// UC Reads of which something is lost: spec/wdp-uc 5.5.
 
 #include "tests/unit/wdp/read_requester_fixture.h"
 

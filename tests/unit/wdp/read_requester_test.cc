@@ -1,4 +1,4 @@
-// The requester's side of UC Reads: wire.md 9.3. What becomes of what is lost:
+// The requester's side of UC Reads: spec/wdp-uc 5.4. What becomes of what is lost:
 // read_recovery_test.cc.
 
 #include "tests/unit/wdp/read_requester_fixture.h"
@@ -164,8 +164,8 @@ TEST_F(ReadRequesterTest, OwnMemoryThatGoesAwayIsTheQueuePairsError) {
   EXPECT_EQ(completed().back(), (std::pair<uint64_t, Status>{3, Status::success}));
 }
 
-// wire.md 9.3: "STRIDE must not change within one RID". The end of this one came, for it is short;
-// what is before it never will.
+// spec/wdp-uc 5.2: STRIDE must not change within one RID. The end of this one came, for it is
+// short; what is before it never will.
 TEST_F(ReadRequesterTest, WhatIsTooLargeForThePathIsAskedForAnew) {
   post(900);
   const auto r = requests();

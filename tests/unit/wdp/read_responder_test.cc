@@ -1,4 +1,4 @@
-// The responder's side of UC Reads: wire.md 9.3.
+// The responder's side of UC Reads: spec/wdp-uc 5.3.
 
 #include "wdp/read_responder.h"
 
@@ -184,7 +184,7 @@ TEST_F(ReadResponderTest, ForeignMemoryIsNotReadAndThePeerIsTold) {
   EXPECT_EQ(load_be<uint32_t>(c[1].offending.data() + 36), 2U);
 }
 
-// wire.md 9.2 rule 3: what is untagged waits behind a gap. So a Read sees the Write before it.
+// spec/wdp-uc 3.3: what is untagged waits behind a gap. So a Read sees the Write before it.
 TEST_F(ReadResponderTest, ARequestThatOvertookAWriteWaitsForIt) {
   const auto overtaken = cut(write(++msn, 100, 0));
   ask({.length = 100, .range = 100});

@@ -34,7 +34,7 @@ TEST_F(RequestGateTest, AdmitsWhileThereIsRoom) {
   EXPECT_FALSE(a.validated);
 }
 
-// wire.md part IV: "Over 128 half-open per port: COOKIE only."
+// spec/wdp 4.3: Over 128 half-open per port: COOKIE only.
 TEST_F(RequestGateTest, AsksForACookieBeyond128) {
   auto a = gate.judge(req, kFrom, RequestGate::kMostHalfOpen, now);
   EXPECT_FALSE(a.admitted);
@@ -125,8 +125,8 @@ TEST_F(RequestGateTest, NoAnswerIsMoreThanThreeTimesTheQuestion) {
   EXPECT_LE(RequestGate::rejection(req, RejReason::no_listener).size(), WdpCtl::kMinRequest);
 }
 
-// wire.md 16: "REJ reason 3 in our version with off 28 = XID copied if datagram >= 32, at most
-// 10/s".
+// spec/wdp 6.1: REJ reason 3 in our version with off 28 = XID copied if datagram >= 32, at most
+// 10/s.
 TEST_F(RequestGateTest, AnotherVersionIsToldSoTenTimesASecond) {
   Buffer d(32);
   d[0] = std::byte{0xd2};

@@ -23,7 +23,7 @@ TEST(Rtt, LaterOnesAreSmoothed) {
   EXPECT_NEAR(static_cast<double>(r.smoothed().count()), 1e6, 1e4);
 }
 
-// wire.md 9.3: "RTO = clamp(4*SRTT, 10 ms, 1 s)".
+// spec/wdp-uc 5.5: RTO = clamp(4*SRTT, 10 ms, 1 s).
 TEST(Rtt, TheReadTimeoutIsFourTimesItWithinBounds) {
   EXPECT_EQ(Rtt(50us).read_timeout(), 10ms);
   EXPECT_EQ(Rtt(5ms).read_timeout(), 20ms);

@@ -1,4 +1,4 @@
-// Sends: wire.md 9.2 rules 3, 7 and 8.
+// Sends: spec/wdp-uc 3.3, 3.7, 3.8.
 
 #include "wdp/send_assembly.h"
 

@@ -1,4 +1,4 @@
-// CTL of a session that stands: wire.md 9.1.
+// CTL of a session that stands: spec/wdp 5.
 
 #include "wdp/session_control.h"
 

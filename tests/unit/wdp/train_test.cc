@@ -44,7 +44,7 @@ TEST(Train, OneDatagramMayBeAsLargeAsUdpAllows) {
   EXPECT_TRUE(t.takes(1, kPath));
 }
 
-// wire.md 8.2: "the short last segment of one message must end a train".
+// spec/wdp 2.7: the short last segment of one message must end a train.
 TEST(Train, TakesDatagramsOfOneSizeAndAShorterOneLast) {
   Train t;
   std::vector<Buffer> all;

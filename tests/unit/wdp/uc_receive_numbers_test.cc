@@ -1,5 +1,5 @@
 // Numbers that jump: PSNs and MSNs of a peer that starts over, of forgeries and of what comes late
-// (wire.md 9.2 rules 2 and 4).
+// (spec/wdp-uc 3.2, 3.4).
 
 #include "tests/unit/wdp/uc_receive_fixture.h"
 

@@ -1,4 +1,4 @@
-// Writes, and what is true of every data datagram: wire.md 9.2 rules 1, 2, 4, 5 and 9.
+// Writes, and what is true of every data datagram: spec/wdp-uc 3.1, 3.2, 3.4, 3.5, 3.9.
 
 #include "wdp/uc_receive_path.h"
 
@@ -114,7 +114,7 @@ TEST_F(UcReceiveTest, RightsAreThoseOfRemoteWrite) {
   EXPECT_EQ(drops(WdpDrop::protection), 1U);
 }
 
-// wire.md 5.4: "Zero-length Write and Read never checks the STag".
+// spec/rdmap 2.4: a message without payload never checks its STag.
 TEST_F(UcReceiveTest, AWriteOfNothingNamesNoMemory) {
   Message m = write(1, 0, 0);
   m.stag = Stag{0xdead};
@@ -122,7 +122,7 @@ TEST_F(UcReceiveTest, AWriteOfNothingNamesNoMemory) {
   EXPECT_EQ(counters().drops.total(), 0U);
 }
 
-// wire.md 9.2 rule 9, 9.1: at most 10 ERR a second.
+// spec/wdp 5.3: at most 10 ERR a second.
 TEST_F(UcReceiveTest, ThePeerHearsOfItTenTimesASecond) {
   Message m = write(1, 100, 0);
   m.stag = Stag{0xdead};

@@ -82,7 +82,7 @@ TEST_F(UcSendPathTest, CompleteWhenTheKernelHasIt) {
   EXPECT_EQ(completed(), (Ids{1, 2}));
 }
 
-// wire.md 8.2: "whole messages or runs of equal-size segments of several messages".
+// spec/wdp 2.7: whole messages or runs of equal-size segments of several messages.
 TEST_F(UcSendPathTest, MessagesOfOneSizeShareATrain) {
   for (int i = 0; i < 70; ++i) post({.operation = Operation::send}, small);
   EXPECT_EQ(train().size(), 64U);

@@ -1,4 +1,4 @@
-// UD queue pairs (wire.md 10): a message, a datagram, a receive.
+// UD queue pairs (spec/wdp-ud 3.1): a message, a datagram, a receive.
 
 #include "wdp/ud_queue.h"
 
@@ -115,7 +115,7 @@ struct UdQueueTest : ::testing::Test {
   Buffer room = pattern_bytes(200, 2);
 };
 
-// wire.md 10: "first 40 bytes GRH, then payload; WC.byte_len includes 40".
+// spec/wdp-ud 3.2: first 40 bytes GRH, then payload; WC.byte_len includes 40.
 TEST_F(UdQueueTest, AMessageTakesAReceiveWithItsGrh) {
   post_receive(9, room);
   WdpUd ud = to_us();

@@ -1,4 +1,4 @@
-// Writes with immediate: wire.md 9.2 rule 6.
+// Writes with immediate: spec/wdp-uc 3.6.
 
 #include "wdp/write_assembly.h"
 

@@ -12,7 +12,7 @@ using test::from_hex;
 using test::to_hex;
 
 TEST(Control, EachField) {
-  // wire.md 4.1
+  // spec/rdmap 1.1
   const auto parse = [](const char* hex) { return Control::parse(from_hex(hex).data()); };
   EXPECT_TRUE(parse("80 00").tagged);
   EXPECT_FALSE(parse("7f ff").tagged);

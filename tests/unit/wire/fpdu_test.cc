@@ -9,7 +9,8 @@ TEST(Fpdu, PadAndSizeOfUlpdusFromTheExamples) {
   struct Row {
     size_t ulpdu, pad, size;
   };
-  // wire.md 3.1 and part V: RTR kind B, E3, E4, E5, E7, E8, E9, E10; siw's full segment.
+  // spec/mpa 3.1 and docs/spec/examples.md: RTR kind B, E3, E4, E5, E7, E8, E9, E10; siw's full
+  // segment.
   const Row rows[] = {{0, 2, 8},   {34, 0, 40}, {46, 0, 52},    {78, 0, 84}, {43, 3, 52},
                       {42, 0, 48}, {22, 0, 28}, {26, 0, 32},    {70, 0, 76}, {30, 0, 36},
                       {14, 0, 20}, {18, 0, 24}, {1442, 0, 1448}};
@@ -28,13 +29,13 @@ TEST(Fpdu, PadMakesAMultipleOfFourWithTheLeastBytes) {
 }
 
 TEST(Fpdu, BoundForAReceiver) {
-  // wire.md 3.3: 65535 + 9.
+  // spec/mpa 3.3: 65535 + 9.
   EXPECT_EQ(kMaxFpdu, 65535U + 9U);
   for (size_t n = 65532; n <= kMaxUlpdu; ++n) EXPECT_LE(fpdu_size(n), kMaxFpdu);
 }
 
 TEST(Fpdu, MarkerGeometry) {
-  // RFC 5044 section 4.3; wire.md 3.4.
+  // RFC 5044 section 4.3; spec/mpa 3.4.
   EXPECT_EQ(kMarkerSpacing, 512U);
   EXPECT_EQ(kMarkerSize, 4U);
 }

@@ -36,7 +36,7 @@ Buffer encoded(const MpaStart& f) {
 }
 
 TEST(MpaStart, EachFlagBitInARequest) {
-  // wire.md 2.1
+  // spec/mpa 2.1
   EXPECT_TRUE(parsed(Kind::request, 0x80).markers);
   EXPECT_TRUE(parsed(Kind::request, 0x40).crc);
   EXPECT_FALSE(parsed(Kind::request, 0x20).rejected) << "R is ignored in a Request";
@@ -54,7 +54,7 @@ TEST(MpaStart, EachFlagBitInAReply) {
 }
 
 TEST(MpaStart, AnEchoedExtensionRequestIsNoAcceptance) {
-  // wire.md 2.7: siw echoes XR=1, XA=0.
+  // spec/mpa 2.7: siw echoes XR=1, XA=0.
   EXPECT_FALSE(parsed(Kind::reply, 0x51).extension_accepted);
 }
 
@@ -140,7 +140,7 @@ TEST(MpaStart, ToString) {
 }
 
 TEST(MpaEnhanced, EachBit) {
-  // wire.md 2.2
+  // spec/mpa 2.2
   const auto parse = [](const char* hex) { return MpaEnhanced::parse(from_hex(hex).data()); };
   EXPECT_TRUE(parse("80 00 00 00").peer_to_peer);
   EXPECT_TRUE(parse("40 00 00 00").rtr_fpdu);

@@ -11,9 +11,9 @@
 namespace weft::wire {
 namespace {
 
-// wire.md 4.4 row by row. Letters: t tagged, s Send, i Immediate Data, e solicited, v invalidates,
-// m Send that carries an immediate, r request that a Delivered counts (4.10), x needs the
-// extension.
+// spec/rdmap 1.4 row by row. Letters: t tagged, s Send, i Immediate Data, e solicited, v
+// invalidates, m Send that carries an immediate, r request that a Delivered counts (4.10), x needs
+// the extension.
 struct Row {
   int opcode;
   const char* name;

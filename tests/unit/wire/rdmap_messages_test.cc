@@ -38,7 +38,7 @@ TEST(ReadRequest, LayoutOfTheSpecification) {
 }
 
 TEST(Immediate, FirstFourBytesCountTheRestIsZero) {
-  // wire.md 4.7
+  // spec/rdmap 1.6
   const Buffer b = from_hex("01 02 03 04 a5 a6 a7 a8");
   ASSERT_EQ(b.size(), Immediate::kSize);
   EXPECT_EQ(Immediate::parse(b.data()).value, 0x01020304U);
@@ -86,7 +86,7 @@ TEST(AtomicResponse, LayoutOfTheSpecification) {
 }
 
 TEST(Delivered, WaitingStandsAboveTheTimerCodes) {
-  // wire.md 4.10: 0x100 | min_rnr_timer code, and the codes are five bits.
+  // spec/rdmap 4.5: 0x100 | min_rnr_timer code, and the codes are five bits.
   static_assert(kDeliveredWaiting == 0x100);
   EXPECT_EQ(kDeliveredWaiting & 0x1f, 0U);
 }

@@ -35,7 +35,7 @@ Terminate with_headers(TermError error, Bytes ddp, Bytes rdmap) {
   return t;
 }
 
-// --- encode: wire.md 5.1
+// --- encode: spec/errors 1.1
 
 TEST(TerminateEncode, ErrorAlone) {
   Terminate t;
@@ -72,7 +72,7 @@ TEST(TerminateEncode, HeadersOfEverySize) {
   EXPECT_EQ(from_hex(largest).size(), Terminate::kMaxSize);
 }
 
-// --- which layout: the decoder of wire.md 5.2, row by row
+// --- which layout: the decoder of spec/errors 1.2, row by row
 
 struct LayoutRow {
   const char* why;
@@ -209,7 +209,7 @@ TEST(TerminateParse, WhatIsCutOffIsLeftOut) {
 }
 
 TEST(TerminateParse, SiwSaysRWhereNoHeaderFollows) {
-  // wire.md 5.2: R for RDMAP protection errors in general; here on a Write.
+  // spec/errors 1.2: R for RDMAP protection errors in general; here on a Write.
   const Buffer b = from_hex("10 02 07 00 00 00 c1 40 01 02 03 04 11 12 13 14 15 16 17 18");
   const Terminate t = Terminate::parse(b, false, true);
   EXPECT_EQ(t.error, term::kProtectionAccess);

@@ -16,7 +16,7 @@ using test::from_hex;
 using test::to_hex;
 using Why = std::optional<WdpDrop>;
 
-// wire.md 11.1, every field with bytes of its own.
+// spec/wdp-rd 4, every field with bytes of its own.
 Buffer ack_bytes() {
   Buffer b = from_hex(
       "d1 48 00 00 | 01 02 03 04 | 11 12 13 14 | 00 00 00 00 | 21 22 23 24 | 31 32 33 34 |"
@@ -107,7 +107,7 @@ TEST(WdpAck, MoreThan32WordsAreDropped) {
 }
 
 TEST(WdpAck, CrcIsMandatory) {
-  // wire.md 8: "Class CTL and RDACK: mandatory".
+  // spec/wdp 2.3: Class CTL and RDACK: mandatory.
   Buffer b = ack_bytes();
   b[1] = std::byte{0x40};
   EXPECT_EQ(dropped(b), WdpDrop::crc_missing);

@@ -44,7 +44,7 @@ TEST(SipHash, VectorsOfItsAuthors) {
 }
 
 TEST(WdpCookie, SubjectIsAddressPortTokenAndXid) {
-  // wire.md part IV: "SipHash(secret .., src IP, port, token, XID)".
+  // spec/wdp 4.4: SipHash(secret .., src IP, port, token, XID).
   Buffer b(CookieSubject::kSize + 1, std::byte{0xee});
   subject().encode(b.data());
   EXPECT_EQ(to_hex(b),

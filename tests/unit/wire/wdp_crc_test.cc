@@ -11,7 +11,7 @@ using test::Buffer;
 using test::to_hex;
 
 TEST(WdpCrc, FieldIsAtOffset12LeastSignificantByteFirst) {
-  // wire.md 8
+  // spec/wdp 2.3
   Buffer b = test::pattern(20, 1);
   store_wdp_crc(b.data(), 0x11223344);
   EXPECT_EQ(to_hex(Bytes{b}.subspan(12, 4)), "44 33 22 11");

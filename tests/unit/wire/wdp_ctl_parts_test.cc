@@ -1,4 +1,4 @@
-// What follows a CTL message's reason: the type's own, private data, TLVs, padding (wire.md 9.1).
+// What follows a CTL message's reason: the type's own, private data, TLVs, padding (spec/wdp 3.1).
 
 #include <gtest/gtest.h>
 

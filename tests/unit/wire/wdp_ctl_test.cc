@@ -16,7 +16,7 @@ using test::from_hex;
 using test::to_hex;
 using Why = std::optional<WdpDrop>;
 
-// wire.md 9.1, every field with bytes of its own. A REP, for it may be of any length.
+// spec/wdp 3.1, every field with bytes of its own. A REP, for it may be of any length.
 Buffer rep_bytes() {
   Buffer b = from_hex(
       "d1 08 17 1b | 01 02 03 04 | 02 05 00 40 | 00 00 00 00 | 11 12 13 14 | 00 15 16 17 |"
@@ -80,7 +80,7 @@ TEST(WdpCtl, LayoutOfTheSpecification) {
 }
 
 TEST(WdpCtl, EveryType) {
-  // wire.md 9.1, table of types; all others are dropped.
+  // spec/wdp 3.2, table of types; all others are dropped.
   constexpr CtlType kTypes[] = {CtlType::req,    CtlType::rep,  CtlType::rtu,   CtlType::rej,
                                 CtlType::cookie, CtlType::wait, CtlType::dreq,  CtlType::drep,
                                 CtlType::ka,     CtlType::kaa,  CtlType::probe, CtlType::probea,
@@ -155,7 +155,7 @@ TEST(WdpCtl, RequestsAre256BytesAtLeast) {
 }
 
 TEST(WdpCtl, CrcIsMandatory) {
-  // wire.md 8: "Class CTL and RDACK: mandatory".
+  // spec/wdp 2.3: Class CTL and RDACK: mandatory.
   Buffer b = rep_bytes();
   b[1] = std::byte{0x00};
   EXPECT_EQ(dropped(b), WdpDrop::crc_missing);
@@ -251,7 +251,7 @@ TEST(CtlFeatures, AgreedIsTheAndAndOfTheCrcTheOr) {
 }
 
 TEST(OtherVersionRequest, GivesTheXid) {
-  // wire.md 16
+  // spec/wdp 6.1
   Buffer b = message(CtlType::req);
   store_be<uint32_t>(b.data() + 28, 0x1c1d1e1f);
   EXPECT_FALSE(other_version_request(b)) << "this version";

@@ -1,4 +1,4 @@
-// The hard checks of wire.md 8.2: "drop (count, never NAK in UC) if any fails".
+// The hard checks of spec/wdp-uc 2.3: drop (count, never NAK in UC) if any fails.
 
 #include <gtest/gtest.h>
 
@@ -93,7 +93,8 @@ TEST(WdpDataChecks, Versions) {
 }
 
 TEST(WdpDataChecks, EveryOpcodeInBothClasses) {
-  // wire.md 8.2: "0,1,2,3,4,5,6 as 4.4; 10,11 RD only"; 11.2: RESP is opcode 7 of class 3.
+  // spec/wdp-uc 2.2: 0,1,2,3,4,5,6 as spec/rdmap 1.4; 10,11 RD only; spec/wdp-rd 6: RESP is opcode
+  // 7 of class 3.
   for (uint8_t op = 0; op < 16; ++op) {
     const auto o = static_cast<Opcode>(op);
     for (const WdpClass c : {WdpClass::uc, WdpClass::rd}) {
@@ -168,7 +169,7 @@ TEST(WdpDataChecks, LastIsTheEndOfTheMessage) {
 }
 
 TEST(WdpDataChecks, ReadRequestIs56Bytes) {
-  // wire.md 8.2: "Read Request: exactly 56", "STRIDE may be 0, MO is free, L=1".
+  // spec/wdp-uc 2.3: a Read Request has exactly 56 bytes; STRIDE may be 0, MO is free, L=1.
   for (const WdpClass c : {WdpClass::uc, WdpClass::rd}) {
     WdpData d = data(Opcode::read_request, 5000, 0, 77, c);
     d.last = true;
@@ -222,7 +223,8 @@ TEST(WdpDataChecks, ReadRangeStaysInsideTheRead) {
 }
 
 TEST(WdpDataChecks, AtomicsHaveOneLength) {
-  // wire.md 8.2: "Atomic Request: 100"; 11.2: "MLEN 52", "its 12 bytes".
+  // spec/wdp-uc 2.2: an Atomic Request has 100 bytes; spec/wdp-rd 3: MLEN is 52, the response has
+  // 12 bytes.
   struct Row {
     Opcode op;
     uint32_t size;
@@ -249,7 +251,7 @@ TEST(WdpDataChecks, AtomicsAreOneDatagram) {
 }
 
 TEST(WdpDataChecks, RespIsWholeRecordsOfTheChannel) {
-  // wire.md 11.2: "didx=sidx=0", "payload = n x 12-byte records".
+  // spec/wdp-rd 6: didx and sidx are 0, the payload is records of 12 bytes.
   for (uint32_t n = 0; n < 61; ++n) {
     EXPECT_EQ(dropped(data(Opcode::terminate, n, 1424, 0, WdpClass::rd), n),
               n % 12 == 0 ? Why{} : Why{WdpDrop::message_length})

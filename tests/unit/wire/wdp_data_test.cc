@@ -15,7 +15,7 @@ using test::Buffer;
 using test::from_hex;
 using test::to_hex;
 
-// wire.md 8.2, every field with bytes of its own: the middle segment of three of a Send.
+// spec/wdp-uc 2, every field with bytes of its own: the middle segment of three of a Send.
 constexpr char kSend[] =
     "d1 37 07 09 | 01 02 03 04 | 11 12 13 14 | 00 00 00 00 | 21 22 23 24 | 00 00 00 20 |"
     "00 00 00 50 | 11 44 00 20 | 31 32 33 34 | 41 42 43 44 | 51 52 53 54 55 56 57 58";
@@ -58,7 +58,7 @@ TEST(WdpData, LayoutOfTheSpecification) {
   EXPECT_EQ(d->imm_or_read, 0x41424344U);
   EXPECT_EQ(d->read_id(), ReadId{0x41424344});
   EXPECT_EQ(d->to, TaggedOffset{0x5152535455565758});
-  EXPECT_EQ(d->q_key(), QKey{0x51525354}) << "wire.md 11.2: upper 32 bits of TO";
+  EXPECT_EQ(d->q_key(), QKey{0x51525354}) << "spec/wdp-rd 3: upper 32 bits of TO";
   EXPECT_EQ(d->segment_count(), 3U);
   EXPECT_EQ(d->segment_index(), 1U);
   EXPECT_EQ(d->payload_size(), 32U);
@@ -122,7 +122,7 @@ TEST(WdpData, RoundTrips) {
 }
 
 TEST(WdpData, ReservedBitsAreIgnoredAndSentAsZero) {
-  // wire.md 16: "set reserved bits in data: ignore".
+  // spec/wdp-uc 2.1: set reserved bits in data: ignore.
   Buffer b = with_payload(from_hex(kSend), 32);
   const auto plain = WdpData::parse(b);
   b[28] |= std::byte{0x0c};
@@ -169,8 +169,8 @@ TEST(WdpData, EachControlBitOfAWrite) {
 }
 
 TEST(WdpData, ImmediateAndSolicitedByOpcode) {
-  // wire.md 8.2: F_IMM of a Write or Send; "Solicited: Send 5/6; Write-with-Imm solicited = F_IMM
-  // with DDP reserved bit 5 set".
+  // spec/wdp-uc 2.2: F_IMM of a Write or Send; solicited are Sends 5 and 6, and a Write that has
+  // F_IMM and DDP reserved bit 5.
   for (uint8_t op = 0; op < 16; ++op) {
     WdpData d;
     d.opcode = static_cast<Opcode>(op);

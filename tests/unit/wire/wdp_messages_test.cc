@@ -64,7 +64,7 @@ TEST(WdpMessages, RoundTrip) {
 }
 
 TEST(WdpResponse, DelayDoublesAndEndsAtTheLongestOfInfiniBand) {
-  // wire.md 11.2: 2^n * 10 us.
+  // spec/wdp-rd 6: 2^n * 10 us.
   WdpResponse r;
   uint32_t expected = 10;
   for (unsigned n = 0; n < 256; ++n) {

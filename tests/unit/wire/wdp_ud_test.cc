@@ -15,7 +15,7 @@ using test::from_hex;
 using test::to_hex;
 using Why = std::optional<WdpDrop>;
 
-// wire.md 10, every field with bytes of its own.
+// spec/wdp-ud 2, every field with bytes of its own.
 constexpr char kSend[] =
     "d1 2c 17 13 | 01 02 03 04 | 00 11 12 13 | 00 00 00 00 | 00 15 16 17 | 21 22 23 24 |"
     "41 45 00 06 | 31 32 33 34";
@@ -89,7 +89,7 @@ TEST(WdpUd, LengthMustEqualTheDatagrams) {
   store_be<uint16_t>(b.data() + 26, 7);
   EXPECT_EQ(dropped(b), Why{});
 
-  // wire.md 10: up to 65 475 bytes; an empty message is one, too.
+  // spec/wdp-ud 4: up to 65 475 bytes; an empty message is one, too.
   EXPECT_EQ(WdpUd::kMaxPayload, 65'475U);
   for (const size_t n : {size_t{0}, WdpUd::kMaxPayload}) {
     b = with_payload(from_hex(kSend), n);

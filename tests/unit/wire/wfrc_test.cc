@@ -13,7 +13,7 @@ using test::Buffer;
 using test::from_hex;
 using test::to_hex;
 
-// wire.md 14.1, every field with bytes of its own.
+// spec/addressing 5.1, every field with bytes of its own.
 constexpr char kBlock[] =
     "57 46 52 43 | 01 | 01 | 00 04 | 00 9c 40 02 | 00 c3 50 07 | 01 02 03 04 | 11 12 13 14"
     "21 22 23 24 25 26 27 28"
