@@ -51,7 +51,4 @@ extern const FormatRules kLofar2;
 
 const FormatRules& rules_of(Format format);
 
-// Packets a second of a LOFAR station: what a format without a pace of its own has.
-double station_pace(const Shape& shape);
-
 }  // namespace weft::stream

@@ -1,13 +1,13 @@
 // Beamlets of a LOFAR 2.0 station, as its Station Digital Processor sends them. Its interface
-// document is not public; this is after ASTRON's firmware and station control, of which drafts are
+// document is not public: nobody has compared this table with it, or with a packet of a station
 // (docs/streams.md says what follows from that).
 #include <fmt/format.h>
 
 #include <array>
 #include <cstring>
 
-#include "bench/failure.h"
 #include "stream/format/format.h"
+#include "stream/format/station.h"
 
 namespace weft::stream {
 namespace {
@@ -31,17 +31,11 @@ constexpr std::array kFields{kMarker, kVersion,      kObservation, kStation,  kS
 constexpr uint32_t kHeader = 32;
 constexpr uint64_t kTheMarker = 'b';
 constexpr uint64_t kOurVersion = 5;
-constexpr uint32_t kParts = 4;  // of a sample: two polarisations, real and imaginary
-constexpr uint32_t kUsualClock = 200;
-constexpr uint64_t kSamplesPerSlice = 1024;
 
-uint64_t period_ns(uint32_t clock) {
-  return kSamplesPerSlice * 1000 / clock;
-}
 // MHz; 0 where the slices are of no clock that a station has.
 uint32_t clock_in(const std::byte* p) {
   for (const uint32_t clock : {200U, 160U}) {
-    if (kPeriod.get(p) == period_ns(clock)) return clock;
+    if (kPeriod.get(p) == static_cast<uint64_t>(slice_ns(clock))) return clock;
   }
   return 0;
 }
@@ -52,22 +46,8 @@ std::vector<Field> fields(const Shape&) {
 uint32_t header_bytes(const Shape&) {
   return kHeader;
 }
-uint32_t payload_bytes(const Shape& shape) {
-  return shape.beamlets * shape.slices * kParts * shape.bits / 8;
-}
-
 void check(const Shape& shape) {
-  if (shape.bits != 4 && shape.bits != 8 && shape.bits != 16) {
-    throw bench::Failure{"samples have 4, 8 or 16 bits"};
-  }
-  if (shape.clock != 0 && shape.clock != 160 && shape.clock != 200) {
-    throw bench::Failure{"a station's clock has 160 or 200 MHz"};
-  }
-  if (shape.beamlets == 0 || shape.beamlets > kBeamlets.most() || shape.slices == 0 ||
-      shape.slices > kBlocks.most()) {
-    throw bench::Failure{fmt::format("a packet has 1 to {} beamlets and 1 to {} slices",
-                                     kBeamlets.most(), kBlocks.most())};
-  }
+  check_station(shape, kBeamlets.most(), kBlocks.most());
 }
 
 void write(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
@@ -77,7 +57,7 @@ void write(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
   kStation.put(p, 1 + stream);
   kBlocks.put(p, shape.slices);
   kBeamlets.put(p, shape.beamlets);
-  kPeriod.put(p, period_ns(shape.clock != 0 ? shape.clock : kUsualClock));
+  kPeriod.put(p, static_cast<uint64_t>(slice_ns(station_clock(shape))));
   kSerial.put(p, number * shape.slices);
 }
 
@@ -123,7 +103,7 @@ int64_t time_ns(const Shape&, const std::byte* p) {
 }
 PacketPeriod period(const Shape& shape, const Origin& origin) {
   if (origin.clock == 0) return {};
-  return {.ns = static_cast<int64_t>(period_ns(origin.clock) * shape.slices)};
+  return {.ns = slice_ns(origin.clock) * shape.slices};
 }
 
 }  // namespace
@@ -132,7 +112,7 @@ constinit const FormatRules kLofar2{.name = "lofar2",
                                     .unit = "beamlet_index",
                                     .fields = fields,
                                     .header_bytes = header_bytes,
-                                    .payload_bytes = payload_bytes,
+                                    .payload_bytes = station_payload_bytes,
                                     .check = check,
                                     .packets_per_second = station_pace,
                                     .read = read,

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 
-#include "bench/failure.h"
 #include "stream/format/format.h"
+#include "stream/format/station.h"
 
 namespace weft::stream {
 namespace {
@@ -31,10 +31,7 @@ constexpr uint32_t kHeader = 16;
 constexpr uint64_t kOldest = 2;  // version; it has no bit mode
 constexpr uint64_t kUsual = 3;
 constexpr uint64_t kNewest = 4;
-constexpr uint32_t kUsualClock = 200;        // MHz
-constexpr uint64_t kSamplesPerSlice = 1024;  // the filter bank makes one time slice of them
-constexpr uint32_t kBoards = 4;              // of a station, each with a stream of its own
-constexpr uint32_t kParts = 4;               // of a sample: two polarisations, real and imaginary
+constexpr uint32_t kBoards = 4;  // of a station, each with a stream of its own
 constexpr std::array<uint32_t, 4> kBits{16, 8, 4, 0};  // by bit mode
 
 uint64_t bit_mode(const Shape& shape) {
@@ -49,9 +46,6 @@ uint32_t bits_in(const std::byte* p) {
 
 uint64_t hertz(uint32_t megahertz) {
   return uint64_t{megahertz} * 1'000'000;
-}
-uint32_t clock_of(const Shape& shape) {
-  return shape.clock != 0 ? shape.clock : kUsualClock;
 }
 uint32_t clock_in(const std::byte* p) {
   return kIs200MHz.get(p) != 0 ? 200 : 160;
@@ -79,24 +73,12 @@ std::vector<Field> fields(const Shape&) {
 uint32_t header_bytes(const Shape&) {
   return kHeader;
 }
-uint32_t payload_bytes(const Shape& shape) {
-  return shape.beamlets * shape.slices * kParts * shape.bits / 8;
-}
-
 void check(const Shape& shape) {
-  if (shape.bits != 4 && shape.bits != 8 && shape.bits != 16) {
-    throw bench::Failure{"samples have 4, 8 or 16 bits"};
-  }
-  if (shape.clock != 0 && shape.clock != 160 && shape.clock != 200) {
-    throw bench::Failure{"a station's clock has 160 or 200 MHz"};
-  }
-  if (shape.beamlets == 0 || shape.beamlets > 255 || shape.slices == 0 || shape.slices > 255) {
-    throw bench::Failure{"a packet has 1 to 255 beamlets and 1 to 255 slices"};
-  }
+  check_station(shape, kBeamlets.most(), kSlices.most());
 }
 
 void write(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
-  const uint32_t clock = clock_of(shape);
+  const uint32_t clock = station_clock(shape);
   std::memset(p, 0, kHeader);
   kVersion.put(p, kUsual);
   kBoard.put(p, stream % kBoards);
@@ -157,9 +139,6 @@ std::string why_none(const Shape& shape, ConstPacket packet) {
   return fmt::format("a clock of {} MHz, not {} (--clock)", clock_in(p), shape.clock);
 }
 
-int64_t slice_ns(uint32_t clock) {
-  return static_cast<int64_t>(kSamplesPerSlice) * 1000 / clock;
-}
 int64_t time_ns(const Shape&, const std::byte* p) {
   return static_cast<int64_t>(slice_in(p)) * slice_ns(clock_in(p));
 }
@@ -169,16 +148,11 @@ PacketPeriod period(const Shape& shape, const Origin& origin) {
 
 }  // namespace
 
-double station_pace(const Shape& shape) {
-  return static_cast<double>(hertz(clock_of(shape))) / static_cast<double>(kSamplesPerSlice) /
-         shape.slices;
-}
-
 constinit const FormatRules kRsp{.name = "rsp",
                                  .unit = "board",
                                  .fields = fields,
                                  .header_bytes = header_bytes,
-                                 .payload_bytes = payload_bytes,
+                                 .payload_bytes = station_payload_bytes,
                                  .check = check,
                                  .packets_per_second = station_pace,
                                  .read = read,

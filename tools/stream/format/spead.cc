@@ -13,6 +13,7 @@
 
 #include "bench/failure.h"
 #include "stream/format/format.h"
+#include "stream/format/station.h"
 
 namespace weft::stream {
 namespace {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "stream/format/station.h"
 #include "stream/output/file_layout.h"
 #include "stream/utc.h"
 
@@ -85,7 +86,7 @@ class DadaLayout final : public FileLayout {
   static void describe_samples(const FileFacts& facts, Keywords& k) {
     const Shape& shape = facts.shape;
     const uint32_t slice = shape.beamlets * sample_bytes(shape);
-    const double slice_us = 1024.0 / facts.origin.clock;
+    const double slice_us = static_cast<double>(slice_ns(facts.origin.clock)) / 1e3;
     k.set("NBIT", std::to_string(shape.bits));
     k.set("NDIM", "2");
     k.set("NPOL", "2");
@@ -96,7 +97,7 @@ class DadaLayout final : public FileLayout {
     k.set("ORDER", "TFP");
     k.set("STATION_ID", std::to_string(facts.origin.station));
     k.set("CLOCK", std::to_string(facts.origin.clock));
-    k.propose("BW", fmt::format("{}", shape.beamlets * facts.origin.clock / 1024.0));
+    k.propose("BW", fmt::format("{}", shape.beamlets * channel_mhz(facts.origin.clock)));
     k.propose("TELESCOPE", "LOFAR");
     k.propose("INSTRUMENT", "LOFAR_RSP");
   }

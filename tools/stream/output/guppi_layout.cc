@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "bench/failure.h"
+#include "stream/format/station.h"
 #include "stream/output/file_layout.h"
 #include "stream/utc.h"
 
@@ -64,7 +65,7 @@ class GuppiLayout final : public FileLayout {
   void add_header(const FileFacts& facts, const BlockView& block, size_t data, Bytes& out) {
     const Shape& shape = facts.shape;
     const DayTime start = day_time(facts.observation_ns);
-    const double bandwidth = facts.origin.clock / 1024.0;  // of a channel, MHz
+    const double bandwidth = channel_mhz(facts.origin.clock);
     const uint32_t lost = block.packets() - block.here();
     const uint64_t so_far = facts.packets + facts.missing + block.packets();
     Keywords k;
@@ -87,7 +88,7 @@ class GuppiLayout final : public FileLayout {
     k.set("OBSNCHAN", std::to_string(shape.beamlets));
     k.set("NPOL", "4");  // two, each of two parts
     k.set("NBITS", std::to_string(shape.bits));
-    k.set("TBIN", fmt::format("{}", 1024e-6 / facts.origin.clock));
+    k.set("TBIN", fmt::format("{}", static_cast<double>(slice_ns(facts.origin.clock)) / 1e9));
     k.set("OVERLAP", "0");
     k.set("BLOCSIZE", std::to_string(data));
     k.set("STT_IMJD", std::to_string(start.mjd));

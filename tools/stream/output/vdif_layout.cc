@@ -1,34 +1,18 @@
 // VDIF (release 1.1.1): a frame for each packet. Of RSP's packets beamlets are channels, two each,
 // for X and Y; VDIF has a power of two of them, and those behind the last beamlet are nought.
 // Packets that are missing are frames that say they are invalid.
-#include <array>
+#include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
 
+#include "stream/format/vdif_header.h"
 #include "stream/output/file_layout.h"
-#include "stream/utc.h"
 
 namespace weft::stream {
 namespace {
 
-constexpr size_t kHeader = 32;
 constexpr int64_t kSecond = 1'000'000'000;
-
-// Half years since 2000, and when one began: seconds since 1970.
-struct Epoch {
-  uint32_t number;
-  int64_t begin;
-};
-Epoch epoch_of(int64_t second) {
-  using namespace std::chrono;
-  const year_month_day day{floor<days>(sys_seconds{seconds{second}})};
-  const bool late = day.month() >= July;
-  const sys_days begin{day.year() / (late ? July : January) / 1};
-  const int years = static_cast<int>(day.year()) - 2000;
-  return {.number = static_cast<uint32_t>(2 * years + (late ? 1 : 0)) % 64,
-          .begin = sys_seconds{begin}.time_since_epoch().count()};
-}
+constexpr uint64_t kOurVersion = 1;
 
 // VDIF's samples are offset binary: nought is the highest bit alone. Of 4 bits, two are in a byte.
 uint64_t nought_of(const Shape& shape) {
@@ -60,7 +44,7 @@ void put(const Shape& shape, const std::byte* from, std::byte* to) {
 }
 
 size_t frame_bytes(const Shape& shape) {
-  return kHeader + size_t{shape.slices} * std::bit_ceil(shape.beamlets) * sample_bytes(shape);
+  return vdif::kHeader + size_t{shape.slices} * std::bit_ceil(shape.beamlets) * sample_bytes(shape);
 }
 
 class VdifLayout final : public FileLayout {
@@ -72,7 +56,7 @@ class VdifLayout final : public FileLayout {
            Bytes& out) override {
     for (uint32_t i = from; i < to; ++i) {
       std::byte* frame = add_frame(facts, block.first() + i, block.has(i), out);
-      if (block.has(i)) put_samples(facts.shape, block.payload(i).data(), frame + kHeader);
+      if (block.has(i)) put_samples(facts.shape, block.payload(i).data(), frame + vdif::kHeader);
     }
   }
   void add_missing(const FileFacts& facts, uint64_t number, uint64_t packets, Bytes& out) override {
@@ -90,20 +74,24 @@ class VdifLayout final : public FileLayout {
     const auto passed = static_cast<int64_t>(number - facts.observation);
     const int64_t time = facts.observation_ns + facts.period.times(passed);
     const int64_t second = time / kSecond;
-    const Epoch epoch = epoch_of(facts.observation_ns / kSecond);
-    const auto since = static_cast<uint32_t>(second - epoch.begin);
+    // The same for all of an observation.
+    const int64_t began = std::max(facts.observation_ns / kSecond - vdif::kBegins, int64_t{0});
+    const uint64_t epoch = vdif::epoch_at(static_cast<uint64_t>(began));
+    std::byte* const frame = out.data() + at;
+    vdif::kInvalid.put(frame, valid ? 0 : 1);
+    vdif::kSecond.put(frame, static_cast<uint64_t>(second - vdif::kBegins) - vdif::kEpochs[epoch]);
+    vdif::kEpoch.put(frame, epoch);
     // Of those that begin in this second.
-    const auto frame = static_cast<uint32_t>(facts.period.packet_after(time - second * kSecond));
-    const auto channels = static_cast<uint32_t>(std::countr_zero(2 * beamlets));
-    const std::array<uint32_t, 8> words{
-        (valid ? 0 : 1U << 31) | since, epoch.number << 24 | frame,
-        1U << 29 | channels << 24 | static_cast<uint32_t>(size / 8),
-        1U << 31 | (shape.bits - 1) << 26 | (facts.stream % 1024) << 16 | facts.origin.station};
-    std::byte* to = out.data() + at;
-    for (const uint32_t word : words) {
-      for (unsigned i = 0; i < 4; ++i) *to++ = static_cast<std::byte>(word >> (8 * i));
-    }
-    return out.data() + at;
+    vdif::kFrame.put(frame,
+                     static_cast<uint64_t>(facts.period.packet_after(time - second * kSecond)));
+    vdif::kVersion.put(frame, kOurVersion);
+    vdif::kChannels.put(frame, static_cast<uint64_t>(std::countr_zero(2 * beamlets)));
+    vdif::kLength.put(frame, size / vdif::kLengthUnit);
+    vdif::kComplex.put(frame, 1);
+    vdif::kBits.put(frame, shape.bits - 1);
+    vdif::kThread.put(frame, facts.stream);
+    vdif::kStation.put(frame, facts.origin.station);
+    return frame;
   }
   static void put_samples(const Shape& shape, const std::byte* from, std::byte* to) {
     by_sample_bytes(shape, [&](auto size) { put<size>(shape, from, to); });
@@ -140,14 +128,14 @@ class FramesLayout final : public FileLayout {
       }
       Bytes header = last_;
       if (number > last_number_) advance(facts.shape, number - last_number_, header);
-      header[before + 3] |= std::byte{0x80};  // the highest bit of the first word: invalid
+      vdif::kInvalid.put(header.data() + before, 1);
       out.insert(out.end(), header.begin() + static_cast<ptrdiff_t>(before), header.end());
       out.resize(out.size() + facts.shape.payload_bytes());
     }
   }
 
  private:
-  static size_t before_frame(const Shape& shape) { return shape.vtp ? 8 : 0; }
+  static size_t before_frame(const Shape& shape) { return shape.vtp ? vdif::kSequence.end() : 0; }
 
   Bytes last_;  // header
   uint64_t last_number_ = 0;
