@@ -19,7 +19,9 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr Duration kLingerMost = 10us;
-constexpr size_t kBatchesKept = 8;
+// A stream whose output waits has a batch of its own; one that goes on takes back what it has just
+// given.
+constexpr size_t kBatchesKept = 2;
 constexpr unsigned kYieldAfter = 2000;  // turns refused, about 100 us
 constexpr int kEventsPerPoll = 64;
 // A turn that has taken longer looks at fewer sockets in the next one, for whoever waits for the

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <ostream>
@@ -48,6 +49,17 @@ class Ports {
 // caches as given out, and queues and tables grow with the largest crowd that they have seen.
 inline constexpr size_t kHeapNoise = 131'072;
 inline constexpr size_t kHeapOfPort = 24'576;
+// An engine keeps two batches for output (mpa/tx_batch.h): as many as had to wait for room in their
+// sockets at one time, which may be none at first.
+inline size_t heap_of_batches() {
+  constexpr size_t kBatch = 288 * 1024;
+  const auto engines = static_cast<size_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN) / 4, 1L));
+  return 2 * kBatch * engines;
+}
+// By how much it may have grown when so many ports have come.
+inline size_t heap_growth(size_t ports) {
+  return kHeapNoise + heap_of_batches() + kHeapOfPort * ports;
+}
 
 struct Counts {
   size_t descriptors;  // without those of ports

@@ -109,8 +109,7 @@ class CmKill : public testing::Test {
     }
     EXPECT_LE(after.descriptors, before.descriptors) << "before: " << before;
     EXPECT_EQ(after.threads, before.threads);
-    EXPECT_LE(after.heap,
-              before.heap + kHeapNoise + kHeapOfPort * (survivor.ports().size() - ports_before))
+    EXPECT_LE(after.heap, before.heap + heap_growth(survivor.ports().size() - ports_before))
         << "before: " << before << "; after: " << after;
   }
 

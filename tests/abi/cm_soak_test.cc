@@ -124,7 +124,7 @@ TEST_F(CmSoak, TenThousandConnectionsLeaveNothingBehind) {
   EXPECT_LE(after.descriptors, before.descriptors + kClosing);
   EXPECT_EQ(after.threads, before.threads);
   // Sixteen bytes kept of each connection would be seen.
-  EXPECT_LE(after.heap, before.heap + kHeapNoise + kHeapOfPort * (ports.size() - ports_before))
+  EXPECT_LE(after.heap, before.heap + heap_growth(ports.size() - ports_before))
       << "before: " << before << "; after: " << after << "; " << ports.size() - ports_before
       << " more ports";
 }
@@ -193,7 +193,7 @@ TEST_F(CmSoak, AThousandConnectionsAtOnce) {
   const Counts after = Counts::now(ports);
   EXPECT_LE(after.descriptors, before.descriptors + kClosing);
   EXPECT_EQ(after.threads, before.threads);
-  EXPECT_LE(after.heap, before.heap + kHeapNoise + kHeapOfPort * (ports.size() - ports_before))
+  EXPECT_LE(after.heap, before.heap + heap_growth(ports.size() - ports_before))
       << "before: " << before << "; after: " << after;
 }
 
