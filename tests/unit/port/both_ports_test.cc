@@ -13,7 +13,9 @@ namespace {
 TEST(BothPorts, OneNumberOnTcpAndUdp) {
   for (const int family : {AF_INET, AF_INET6}) {
     const auto both = bind_both(Address::any(family, 0));
-    if (!both.ok() && family == AF_INET6) GTEST_SKIP() << "a host without IPv6";
+    if (family == AF_INET6 && !both.ok() && both.error().code == EAFNOSUPPORT) {
+      GTEST_SKIP() << "no IPv6 on this host: " << both.error().to_string();
+    }
     ASSERT_TRUE(both.ok()) << both.error().to_string();
     const uint16_t number = both->tcp.local().port();
     EXPECT_NE(number, 0);
@@ -35,7 +37,7 @@ TEST(BothPorts, EachHasANumberOfItsOwn) {
 }
 
 TEST(BothPorts, AnAddressThatIsNotThisHosts) {
-  const auto both = bind_both(Address::from_gid(Gid::from_ipv4(0xc0000201), 0));
+  const auto both = bind_both(Address::from_gid(Gid::from_ipv4(0xcb007101), 0));
   ASSERT_FALSE(both.ok());
   EXPECT_EQ(both.error().code, EADDRNOTAVAIL);
 }
