@@ -38,24 +38,28 @@ TEST_F(CmId, LoopbackIsOnNoDeviceThatHasAnotherAddress) {
   EXPECT_NE(id->verbs, nullptr) << "towards a peer it is";
 }
 
-// As siw of the kernel, on `lo`: programs bind 127.0.0.1, look for the device, and find it.
-void expect_device_on_loopback() {
-  const auto check = [](bool good, const char* what) {
-    if (!good) throw std::runtime_error(what);
-  };
-  const OwnedChannel channel{rdma_create_event_channel()};
+// In the process of a death test.
+void check(bool good, const char* what) {
+  if (!good) throw std::runtime_error(what);
+}
+OwnedId id_of(const OwnedChannel& channel) {
   rdma_cm_id* made = nullptr;
   check(channel != nullptr && rdma_create_id(channel.get(), &made, nullptr, RDMA_PS_TCP) == 0,
         "no id");
-  const OwnedId id{made};
+  return OwnedId{made};
+}
+
+// As siw of the kernel, on `lo`: programs bind 127.0.0.1, look for the device, and find it.
+void expect_device_on_loopback() {
+  const OwnedChannel channel{rdma_create_event_channel()};
+  const OwnedId id = id_of(channel);
   sockaddr_in at = loopback();
   check(rdma_bind_addr(id.get(), any_of(at)) == 0, "rdma_bind_addr");
   check(id->verbs != nullptr && id->pd != nullptr && id->port_num == 1, "no device");
   check(rdma_listen(id.get(), 1) == 0, "rdma_listen");
   sockaddr_in wildcard{};
   wildcard.sin_family = AF_INET;
-  check(rdma_create_id(channel.get(), &made, nullptr, RDMA_PS_TCP) == 0, "no id");
-  const OwnedId any{made};
+  const OwnedId any = id_of(channel);
   check(rdma_bind_addr(any.get(), any_of(wildcard)) == 0, "rdma_bind_addr");
   check(any->verbs == nullptr, "a wildcard is on no device");
 }
@@ -112,14 +116,8 @@ TEST(CmPort, TheSystemsChoiceIsFreeOnTcpAndUdp) {
       tell(ready);
     });
     other.await();
-    const auto check = [](bool good, const char* what) {
-      if (!good) throw std::runtime_error(what);
-    };
     const OwnedChannel channel{rdma_create_event_channel()};
-    rdma_cm_id* made = nullptr;
-    check(channel != nullptr && rdma_create_id(channel.get(), &made, nullptr, RDMA_PS_TCP) == 0,
-          "no id");
-    const OwnedId id{made};
+    const OwnedId id = id_of(channel);
     sockaddr_in at = loopback();
     check(rdma_bind_addr(id.get(), any_of(at)) == 0, "rdma_bind_addr");
     check(rdma_listen(id.get(), 1) == 0, "rdma_listen");
