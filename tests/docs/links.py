@@ -5,9 +5,9 @@ in `code` to a file or folder.
     links.py ROOT      prints every broken one as FILE:LINE: sentence; status 1 if there is one
 
 Anchors are made from headings as GitHub makes them. Links to other hosts are not followed. A path counts when it begins
-with a folder of the project's top, or with one of src/ and ends as a source does (then it may also be relative to the
-page); it may have * and {a,b}; NAME, LAYER, SOURCE and SUBJECT stand for any. Pages that tell
-of another time, the changelog and the design notes, may name what has gone since.
+with a folder of the project's top, or with one of src/ or tools/ and ends as a source does (then it may also be relative to the
+page); it may have * and {a,b}; NAME, LAYER, SOURCE and SUBJECT stand for any. The
+changelog may name what has gone since.
 """
 
 import glob
@@ -29,7 +29,8 @@ CODE = re.compile(r"`([^`]+)`")
 SOURCE = re.compile(r"(?:abi|cmake|docs|examples|fuzz|include|packaging|scripts|sim|src|tests|tools)/\S*")
 PLACEHOLDER = re.compile(r"NAME|LAYER|SOURCE|SUBJECT")
 BRACES = re.compile(r"\{([^{}]*)\}")
-OF_ANOTHER_TIME = ("CHANGELOG.md", "docs/design/")
+OF_ANOTHER_TIME = ("CHANGELOG.md",)
+TOPS = ("src", "tools")
 ELSEWHERE = re.compile(r"^[a-z][a-z0-9+.-]*:", re.I)
 
 
@@ -91,7 +92,7 @@ def paths(text: str) -> Iterator[Tuple[int, str]]:
 
 
 def of_src(root: pathlib.Path, text: str) -> Iterator[Tuple[int, str]]:
-    layers = {p.name for p in (root / "src").iterdir() if p.is_dir()} if (root / "src").is_dir() else set()
+    layers = {p.name for top in TOPS for p in (root / top).glob("*") if p.is_dir()}
     for number, line in prose(text):
         for code in CODE.findall(line):
             if re.fullmatch(r"\w+/\S+\.(h|cc)", code) and code.split("/")[0] in layers:
@@ -111,8 +112,8 @@ def complaints(root: pathlib.Path) -> Iterator[str]:
         if not name.startswith(OF_ANOTHER_TIME):
             yield from (f"{name}:{number}: there is no '{path}'"
                         for number, path in paths(text) if not glob.glob(str(root / path)))
-            yield from (f"{name}:{number}: there is no 'src/{path}'"
-                        for number, path in of_src(root, text) if not any((p / path).exists() for p in (root / "src", page.parent)))
+            yield from (f"{name}:{number}: no folder of sources has '{path}'"
+                        for number, path in of_src(root, text) if not any((p / path).exists() for p in (*(root / top for top in TOPS), page.parent)))
         for number, target in links(text):
             place = f"{name}:{number}"
             path, _, anchor = target.partition("#")

@@ -67,7 +67,7 @@ class LinksTest(unittest.TestCase):
         self.expect("docs/b.md", "`docs/a.{c,h}`\n", "docs/b.md:1: there is no 'docs/a.h'")
 
     def test_a_source_below_src(self):
-        self.expect("docs/b.md", "`wire/a.h`, `wire/gone.h`\n", "docs/b.md:1: there is no 'src/wire/gone.h'")
+        self.expect("docs/b.md", "`wire/a.h`, `wire/gone.h`\n", "docs/b.md:1: no folder of sources has 'wire/gone.h'")
 
     def test_a_tree_without_pages_is_no_success(self):
         with tempfile.TemporaryDirectory() as folder:
