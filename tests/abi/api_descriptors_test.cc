@@ -9,6 +9,7 @@
 
 #include "tests/abi/api_fixture.h"
 #include "tests/abi/in_child.h"
+#include "tests/support/sanitizer.h"
 
 namespace weft::test {
 namespace {
@@ -95,7 +96,7 @@ bool is_null_device(int fd) {
 class ClosedDescriptors : public testing::Test {
  protected:
   void SetUp() override {
-#ifdef __SANITIZE_THREAD__
+#ifdef WEFT_TSAN
     GTEST_SKIP() << "ThreadSanitizer does not let a child of a program with threads start any";
 #endif
   }

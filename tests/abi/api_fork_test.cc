@@ -4,14 +4,7 @@
 
 #include "tests/abi/api_fixture.h"
 #include "tests/abi/in_child.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define WEFT_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEFT_TSAN 1
-#endif
-#endif
+#include "tests/support/sanitizer.h"
 
 namespace weft::test {
 namespace {

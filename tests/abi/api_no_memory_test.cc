@@ -3,14 +3,7 @@
 #include <sys/wait.h>
 
 #include "tests/abi/api_fixture.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define WEFT_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define WEFT_SANITIZER 1
-#endif
-#endif
+#include "tests/support/sanitizer.h"
 
 namespace weft::test {
 namespace {

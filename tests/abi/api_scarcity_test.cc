@@ -3,6 +3,7 @@
 #include "tests/abi/api_fixture.h"
 #include "tests/abi/in_child.h"
 #include "tests/abi/scarcity.h"
+#include "tests/support/sanitizer.h"
 
 namespace weft::test {
 namespace {
@@ -19,7 +20,7 @@ ibv_context* try_open() {
 
 // As under RLIMIT_NPROC, pids.max or RLIMIT_AS.
 TEST(NoThread, TheDeviceDoesNotOpenAndLaterItDoes) {
-#ifdef __SANITIZE_THREAD__
+#ifdef WEFT_TSAN
   GTEST_SKIP() << "ThreadSanitizer does not let a child of a program with threads start any";
 #endif
   EXPECT_EQ(in_child([] {

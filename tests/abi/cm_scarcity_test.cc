@@ -6,6 +6,7 @@
 #include "tests/abi/cm_fixture.h"
 #include "tests/abi/in_child.h"
 #include "tests/abi/scarcity.h"
+#include "tests/support/sanitizer.h"
 
 namespace weft::test {
 namespace {
@@ -25,7 +26,7 @@ int try_endpoint(uint16_t port) {
 }
 
 TEST(CmNoThread, EachFirstCallSaysSo) {
-#ifdef __SANITIZE_THREAD__
+#ifdef WEFT_TSAN
   GTEST_SKIP() << "ThreadSanitizer does not let a child of a program with threads start any";
 #endif
   EXPECT_EQ(

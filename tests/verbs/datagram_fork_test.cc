@@ -4,15 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/sanitizer.h"
 #include "tests/verbs/endpoint.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define WEFT_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEFT_TSAN 1
-#endif
-#endif
 
 namespace weft::test {
 namespace {

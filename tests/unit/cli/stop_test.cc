@@ -1,5 +1,6 @@
 // Each test runs a command of its own: a child process, which a signal asks to stop.
 #include "cli/stop.h"
+#include "tests/support/sanitizer.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -11,14 +12,6 @@
 #include <csignal>
 #include <functional>
 #include <string>
-
-#if defined(__SANITIZE_THREAD__)
-#define WEFT_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEFT_TSAN 1
-#endif
-#endif
 
 #ifdef WEFT_TSAN
 // A second's sleep of ThreadSanitizer in each _exit() would be taken for a command that goes on.
