@@ -6,6 +6,9 @@
 #include <csetjmp>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
@@ -165,6 +168,32 @@ fault:
   return false;
 }
 
+// From so many bytes on the processor's own instruction is faster where it does not fetch the lines
+// that it is about to overwrite: half of the time, for memory that is not in the cache. AMD's is
+// slower for places that are not aligned.
+constexpr size_t kByInstruction = 4096;
+const bool g_has_fast_instruction = [] {
+  constexpr unsigned kErms = 1U << 9;  // Enhanced REP MOVSB: CPUID 7, EBX
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  __builtin_cpu_init();
+  return __builtin_cpu_is("intel") != 0 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+         (b & kErms) != 0;
+}();
+
+inline bool copy_by_instruction(std::byte* to, const std::byte* from, size_t n) {
+  asm goto("movq %0, %%rdi\n movq %1, %%rsi\n movq %2, %%rcx\n" WEFT_GUARDED("rep movsb\n")
+           :
+           : "r"(to), "r"(from), "r"(n)
+           : "rdi", "rsi", "rcx", "memory"
+           : fault);
+  return true;
+fault:
+  return false;
+}
+
 }  // namespace
 
 bool copy_guarded(void* to, const void* from, size_t n) {
@@ -172,6 +201,7 @@ bool copy_guarded(void* to, const void* from, size_t n) {
   look_at(to, n);
   auto* t = static_cast<std::byte*>(to);
   const auto* f = static_cast<const std::byte*>(from);
+  if (n >= kByInstruction && g_has_fast_instruction) return copy_by_instruction(t, f, n);
   if (n > 64) return copy_long(t, f, n);
   return n > 16 ? copy_up_to_64(t, f, n) : copy_up_to_16(t, f, n);
 }
