@@ -13,24 +13,26 @@
 namespace weft {
 namespace {
 
-// Three pages; the one in the middle cannot be reached.
+// Memory with a page in the middle that cannot be reached.
 class Hole {
  public:
   explicit Hole(int protection)
-      : begin_(static_cast<std::byte*>(::mmap(nullptr, 3 * page(), PROT_READ | PROT_WRITE,
-                                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-    std::memset(begin_, 0x5a, 3 * page());
-    ::mprotect(begin_ + page(), page(), protection);
+      : begin_(static_cast<std::byte*>(
+            ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    std::memset(begin_, 0x5a, size());
+    ::mprotect(before(), page(), protection);
   }
-  ~Hole() { ::munmap(begin_, 3 * page()); }
+  ~Hole() { ::munmap(begin_, size()); }
   Hole(const Hole&) = delete;
   Hole& operator=(const Hole&) = delete;
 
-  static size_t page() { return static_cast<size_t>(::getpagesize()); }
-  std::byte* before() const { return begin_ + page(); }      // its end
-  std::byte* behind() const { return begin_ + 2 * page(); }  // its beginning
+  std::byte* before() const { return begin_ + kSide * page(); }        // its end
+  std::byte* behind() const { return begin_ + (kSide + 1) * page(); }  // its beginning
 
  private:
+  static constexpr size_t kSide = 20;  // pages
+  static size_t page() { return static_cast<size_t>(::getpagesize()); }
+  static size_t size() { return (2 * kSide + 1) * page(); }
   std::byte* begin_;
 };
 
@@ -48,9 +50,18 @@ std::vector<std::byte> pattern(size_t n) {
   return v;
 }
 
+// Up to the largest payload of an FPDU; each way of copying is for other ones.
+std::vector<size_t> lengths() {
+  std::vector<size_t> all{4095, 4096, 4097, 5000, 16'384, 61'440};
+  for (size_t n = 1; n < 1500; n += 1 + n / 40) all.push_back(n);
+  return all;
+}
+
 TEST_P(Guarded, CopiesEveryLengthAndNothingElse) {
-  const auto from = pattern(1000);
-  for (size_t n = 0; n <= 600; ++n) {
+  const auto from = pattern(70'000);
+  auto all = lengths();
+  for (size_t n = 0; n <= 600; ++n) all.push_back(n);
+  for (const size_t n : all) {
     for (const size_t at : {size_t{0}, size_t{1}, size_t{9}, size_t{63}}) {
       std::vector<std::byte> to(n + 200, std::byte{0xcc});
       ASSERT_TRUE(GetParam()(&to[at + 1], &from[at], n));
@@ -70,8 +81,8 @@ TEST_P(Guarded, CopiesEveryLengthAndNothingElse) {
 
 TEST_P(Guarded, SaysThatOneByteCannotBeRead) {
   const Hole hole(PROT_NONE);
-  std::vector<std::byte> to(2000);
-  for (size_t n = 1; n < 1500; n += 1 + n / 40) {
+  std::vector<std::byte> to(70'000);
+  for (const size_t n : lengths()) {
     EXPECT_TRUE(GetParam()(to.data(), hole.before() - n, n)) << n;
     EXPECT_TRUE(GetParam()(to.data(), hole.behind(), n)) << n;
     EXPECT_FALSE(GetParam()(to.data(), hole.before() - n + 1, n)) << n;
@@ -80,10 +91,10 @@ TEST_P(Guarded, SaysThatOneByteCannotBeRead) {
 }
 
 TEST_P(Guarded, SaysThatOneByteCannotBeWritten) {
-  const auto from = pattern(2000);
+  const auto from = pattern(70'000);
   for (const int protection : {PROT_NONE, PROT_READ}) {
     const Hole hole(protection);
-    for (size_t n = 1; n < 1500; n += 1 + n / 40) {
+    for (const size_t n : lengths()) {
       EXPECT_TRUE(GetParam()(hole.before() - n, from.data(), n)) << n;
       EXPECT_EQ(std::memcmp(hole.before() - n, from.data(), n), 0) << n;
       EXPECT_FALSE(GetParam()(hole.before() - n + 1, from.data(), n)) << n;
