@@ -104,7 +104,7 @@ def write(path, lines):
     return str(path)
 
 
-def weft(*words, timeout=150, **more):
+def weft(*words, timeout=280, **more):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")} | more
     return subprocess.run([str(WEFT), *words], env=environment, text=True, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=timeout)
 
