@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -61,9 +62,15 @@ class MeterTest : public ::testing::Test {
       (void)!::read(from.get(), &none, 1);
       ::_exit(3);
     }
+    command_ = pid;
     return pid;
   }
-  void end_command() { to_command_.reset(); }
+  // Leaves it to the meter to take its status, which end() does without waiting.
+  void end_command() {
+    to_command_.reset();
+    siginfo_t how{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(command_), &how, WEXITED | WNOWAIT), 0);
+  }
   std::string samples_file() const { return sys_.root() + "/samples"; }
   // Once a look has written so many. It does that at its end.
   std::vector<nlohmann::json> samples(size_t number) const {
@@ -83,6 +90,7 @@ class MeterTest : public ::testing::Test {
   FakeTree proc_;
   FakeTree sys_;
   port::Fd to_command_;
+  pid_t command_ = -1;
 };
 
 TEST_F(MeterTest, ACounterThatBeginsAnewHasNoRateAndNoSum) {
