@@ -20,7 +20,7 @@ class BringUpTimes {
   }
   Time give_up_at() const { return give_up_at_; }
 
-  // When to try again: with a quarter of jitter, so that many pairs do not knock in step.
+  // When to try again: with a quarter of jitter, so that many pairs do not try in step.
   Time next_try(Time now, uint64_t random) {
     pause_ = pause_ == Duration{} ? kFirstPause : std::min(pause_ * 2, kLongestPause);
     const auto jitter = static_cast<int64_t>(random % static_cast<uint64_t>(pause_.count() / 4));

@@ -136,12 +136,12 @@ void QueuePair::fail_connection(engine::Token& token, Status status) {
 }
 
 void QueuePair::drop_connection(engine::Token& token, bool abort) {
-  keep_orphan();
+  keep_unfinished_receive();
   transport_->drop(token, abort);
 }
 
-void QueuePair::keep_orphan() {
-  if (const auto r = transport_->abandon_receive()) orphan_ = r;
+void QueuePair::keep_unfinished_receive() {
+  if (const auto r = transport_->abandon_receive()) unfinished_receive_ = r;
 }
 
 void QueuePair::on_deadline(engine::Token& token) {
@@ -215,11 +215,11 @@ bool QueuePair::raise_event_once(EventType type) {
 void QueuePair::enter_error(engine::Token& token) {
   set_state(QpState::err);
   attributes_.state = QpState::err;
-  keep_orphan();
+  keep_unfinished_receive();
   transport_->stopped(token);
   receive_wanted_.exchange(true);  // posts from now on ring, and are flushed
   flush();
-  if (srq_ != nullptr && !std::exchange(last_wqe_told_, true)) {
+  if (srq_ != nullptr && !std::exchange(last_wqe_reported_, true)) {
     raise_event(EventType::qp_last_wqe_reached);
   }
 }
@@ -254,10 +254,10 @@ void QueuePair::flush_sends() {
 // spec/rdmap 5.2: all that is posted completes, in order, also what is posted later.
 void QueuePair::flush() {
   flush_sends();
-  if (!orphan_) keep_orphan();
-  if (orphan_) {
-    receive_done({.wr_id = *orphan_}, Status::flushed, {});
-    orphan_.reset();
+  if (!unfinished_receive_) keep_unfinished_receive();
+  if (unfinished_receive_) {
+    receive_done({.wr_id = *unfinished_receive_}, Status::flushed, {});
+    unfinished_receive_.reset();
   }
   rdmap::Receive r;
   while (srq_ == nullptr && receive_queue_.take(r)) receive_done(r, Status::flushed, {});
@@ -268,8 +268,8 @@ void QueuePair::reset(engine::Token& token) {
   if (adapter_.bring_up() != nullptr) adapter_.bring_up()->abandon(token, *this);
   drop_connection(token, false);
   transport_->stopped(token);
-  orphan_.reset();
-  completion_lost_ = last_wqe_told_ = heard_in_rtr_ = false;
+  unfinished_receive_.reset();
+  completion_lost_ = last_wqe_reported_ = received_in_rtr_ = false;
   cm_managed = false;
   engine_.set_deadline(token, *this, Time::never());
   while (send_queue_.head() < send_queue_.tail()) send_queue_.free_head();

@@ -197,7 +197,7 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
   void* bring_up_data = nullptr;
 
   // --- for the shared receive queue
-  void leave_bell() { engine_.leave(*this); }
+  void ring_later() { engine_.leave(*this); }
 
   // --- for its transport; engine holder
   Adapter& adapter() const { return adapter_; }
@@ -223,7 +223,7 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
   // Asks for Transport::on_deadline().
   void wake_at(engine::Token& token, Time when) { engine_.set_deadline(token, *this, when); }
   // The half-arrived message that a transport about to go holds a receive for.
-  void keep_orphan();
+  void keep_unfinished_receive();
   void enter_error(engine::Token& token);
   // A request of UC or UD was at fault (InfiniBand's SQE): it and those behind it complete,
   // receives go on, until the program goes back to RTS.
@@ -308,11 +308,12 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
   QpAttributes attributes_;
   std::unique_ptr<Transport> transport_;
   ConnectionObserver* observer_ = nullptr;
-  std::optional<uint64_t> orphan_;  // wr_id of the receive whose message a gone peer did not finish
+  std::optional<uint64_t>
+      unfinished_receive_;          // wr_id of the receive whose message a gone peer did not finish
   bool completion_lost_ = false;    // its queue was full
   bool lost_room_ = false;          // in this visit
-  bool last_wqe_told_ = false;      // since RESET
-  bool heard_in_rtr_ = false;       // since RESET
+  bool last_wqe_reported_ = false;  // since RESET
+  bool received_in_rtr_ = false;    // since RESET
   bool known_ = false;              // a peer may have been told the number, and spoken to it
   void add(std::vector<CompletionQueue::Entry>& to, CompletionQueue& queue,
            const CompletionQueue::Entry& entry);

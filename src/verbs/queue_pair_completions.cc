@@ -40,7 +40,7 @@ void QueuePair::receive_done(const rdmap::Receive& r, Status status, const rdmap
     c.imm_or_rkey = a.invalidated_stag.value();
   }
   // InfiniBand 11.6.3.2: a message has come before the program knows that the peer is ready.
-  if (state() == QpState::rtr && !std::exchange(heard_in_rtr_, true)) {
+  if (state() == QpState::rtr && !std::exchange(received_in_rtr_, true)) {
     raise_event(EventType::comm_est);
   }
   receive_done(c, a.solicited);

@@ -152,7 +152,7 @@ void RcTransport::stream_ended(const rdmap::StreamEnd& end) {
   engine::Token& token = *token_;
   qp_.counters().peer.clear();
   if (!qp_.cm_managed && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
-    qp_.keep_orphan();
+    qp_.keep_unfinished_receive();
     peer_gone_ = true;
     await_lost_peer(token);
     return;

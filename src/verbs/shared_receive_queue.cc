@@ -41,7 +41,7 @@ Outcome<Ok> SharedReceiveQueue::post(const ReceiveRequest* requests, size_t coun
     // out.
     const std::lock_guard guard{waiting_lock_};
     for (QueuePair* qp : waiting_) {
-      qp->leave_bell();
+      qp->ring_later();
       if (std::find(engines.begin(), end, &qp->engine()) == end) *end++ = &qp->engine();
     }
     waiting_.clear();

@@ -167,7 +167,7 @@ void UcTransport::stream_over(engine::Token& token) {
   // InfiniBand knows no end of a connection: the queue pair stays as it is, until there is
   // something to be sent to nobody.
   if (!qp_.cm_managed && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
-    qp_.keep_orphan();
+    qp_.keep_unfinished_receive();
     leave_link(token);
     peer_gone_ = true;
     return fail_posted(token);
@@ -178,7 +178,7 @@ void UcTransport::stream_over(engine::Token& token) {
 
 void UcTransport::link_lost(engine::Token& token, engine::UcLink& link) {
   if (&link != link_) return;
-  qp_.keep_orphan();  // while there is a session that holds it
+  qp_.keep_unfinished_receive();  // while there is a session that holds it
   qp_.counters().peer.clear();
   link_ = nullptr;
   qp_.give_up_connection(token);

@@ -42,7 +42,7 @@ void UdTransport::changed(engine::Token& token, QpState from) {
 void UdTransport::stopped(engine::Token& token) {
   driver_.let_go(token, *this, true);
   if (!queue_) return;
-  carry_counts();
+  add_counts();
   driver_.port().demux().remove(qp_.number());
   if (!groups_.empty()) qp_.adapter().groups().stopping(token, *this);
   queue_.reset();
@@ -110,13 +110,13 @@ void UdTransport::send_failed() {
   driver_.look_at(*this);
 }
 
-void UdTransport::carry_counts() {
+void UdTransport::add_counts() {
   if (!queue_) return;
   tally_.carry(queue_->counters(), qp_.counters().counters, qp_.engine().counters());
 }
 
 void UdTransport::settled(engine::Token& token) {
-  carry_counts();
+  add_counts();
   if (std::exchange(failed_, false)) qp_.enter_send_error();
   qp_.visited(token);
 }

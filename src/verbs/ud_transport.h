@@ -62,7 +62,7 @@ class UdTransport final : public Transport,
   void on_no_memory(engine::Token&) override { driver_.look_at(*this); }
 
   void start(engine::Token& token);
-  void carry_counts();
+  void add_counts();
 
   engine::DatagramDriver& driver_;
   std::optional<wdp::UdQueue> queue_;
