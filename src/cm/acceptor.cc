@@ -16,7 +16,7 @@ constexpr Duration kRest = 100ms;
 constexpr Duration kSilence = 1s;
 
 // What it has said is about to be looked at.
-bool has_spoken(const Answer& a) {
+bool has_spoken(const PassiveStart& a) {
   return port::calls::readable(a.tcp().fd());
 }
 
@@ -24,7 +24,8 @@ bool has_spoken(const Answer& a) {
 
 using engine::Token;
 
-Acceptor& Acceptor::start(Token& token, AnswerHandler& handler, const port::TcpListener& listener) {
+Acceptor& Acceptor::start(Token& token, PassiveStartHandler& handler,
+                          const port::TcpListener& listener) {
   auto owned = std::unique_ptr<Acceptor>{new Acceptor(handler, listener)};
   Acceptor& a = *owned;
   token.engine().add(token, std::move(owned), listener.fd(), true, false);
@@ -32,7 +33,7 @@ Acceptor& Acceptor::start(Token& token, AnswerHandler& handler, const port::TcpL
 }
 
 void Acceptor::stop(Token& token) {
-  for (Answer* a : half_open_) a->drop(token);
+  for (PassiveStart* a : half_open_) a->drop(token);
   half_open_.clear();
   accepted_.reset();
   token.engine().remove(token, *this);
@@ -64,7 +65,7 @@ void Acceptor::on_ready(Token& token, bool, bool) {
       }
       return;
     }
-    half_open_.push_back(&Answer::start(token, *this, std::move(*accepted_)));
+    half_open_.push_back(&PassiveStart::start(token, *this, std::move(*accepted_)));
     accepted_.reset();
   }
 }
@@ -73,15 +74,15 @@ void Acceptor::on_ready(Token& token, bool, bool) {
 bool Acceptor::make_room(Token& token) {
   std::array<Gid, kMostHalfOpen> hosts;
   std::transform(half_open_.begin(), half_open_.end(), hosts.begin(),
-                 [](const Answer* a) { return a->tcp().peer().gid(); });
-  Answer& a = *half_open_[oldest_of_the_most({hosts.data(), half_open_.size()})];
+                 [](const PassiveStart* a) { return a->tcp().peer().gid(); });
+  PassiveStart& a = *half_open_[oldest_of_the_most({hosts.data(), half_open_.size()})];
   full_until_ = a.begun() + kSilence;
   if (token.now() >= full_until_ && has_spoken(a)) full_until_ = token.now() + kRest;
   if (token.now() < full_until_) {
     token.engine().set_deadline(token, *this, full_until_);
     return false;
   }
-  a.crowd_out(token);
+  a.evict(token);
   return true;
 }
 
@@ -114,20 +115,21 @@ void Acceptor::pause(Token& token, bool on) {
   if (!paused_ && accepted_) token.engine().set_deadline(token, *this, token.now());
 }
 
-void Acceptor::left(Token& token, Answer& answer) {
-  std::erase(half_open_, &answer);
+void Acceptor::left(Token& token, PassiveStart& start) {
+  std::erase(half_open_, &start);
   listen_or_not(token);
   if (!paused_ && accepted_) token.engine().set_deadline(token, *this, token.now());
 }
 
-void Acceptor::request_came(Token& token, Answer& answer, const mpa::Responder::Request& request) {
-  left(token, answer);
-  answer.hand_over(handler_);
-  handler_.request_came(token, answer, request);
+void Acceptor::request_came(Token& token, PassiveStart& start,
+                            const mpa::Responder::Request& request) {
+  left(token, start);
+  start.hand_over(handler_);
+  handler_.request_came(token, start, request);
 }
 
-void Acceptor::answer_gone(Token& token, Answer& answer) {
-  left(token, answer);
+void Acceptor::start_gone(Token& token, PassiveStart& start) {
+  left(token, start);
 }
 
 }  // namespace weft::cm

@@ -61,7 +61,7 @@ Addresses BasicId::addresses() const {
 int BasicId::bind(const port::Address& at) {
   if (!alive()) return EIO;
   const auto h = hold_home();
-  if (!can(Step::bind)) return misplaced(Step::bind);
+  if (!can(Step::bind)) return wrong_state(Step::bind);
   if (const int error = bind_socket(at); error != 0) return error;
   take(Step::bind);
   return 0;
@@ -76,7 +76,7 @@ bool BasicId::on_device() const {
 int BasicId::resolve_address(const port::Address& source, const port::Address& destination) {
   if (!alive()) return EIO;
   auto h = hold_home();
-  if (!can(Step::resolve_address)) return misplaced(Step::resolve_address);
+  if (!can(Step::resolve_address)) return wrong_state(Step::resolve_address);
   if (state_ == IdState::idle && source.valid()) {
     if (source.family() != destination.family()) return two_families(source, destination);
     if (source.port() != 0) {
@@ -111,7 +111,7 @@ int BasicId::resolve_address(const port::Address& source, const port::Address& d
 int BasicId::resolve_route() {
   if (!alive()) return EIO;
   auto h = hold_home();
-  if (!can(Step::resolve_route)) return misplaced(Step::resolve_route);
+  if (!can(Step::resolve_route)) return wrong_state(Step::resolve_route);
   take(Step::resolve_route);
   report(h.token(), EventKind::route_resolved);
   return 0;
@@ -120,7 +120,7 @@ int BasicId::resolve_route() {
 int BasicId::listen(int backlog) {
   if (!alive()) return EIO;
   auto h = hold_home();
-  if (!can(Step::listen)) return misplaced(Step::listen);
+  if (!can(Step::listen)) return wrong_state(Step::listen);
   if (const int error = start_listening(h.token(), backlog); error != 0) return error;
   take(Step::listen);
   return 0;
@@ -152,7 +152,7 @@ int BasicId::set_option(const IdOption& option) {
 
 // --- refusals
 
-int BasicId::misplaced(Step step) const {
+int BasicId::wrong_state(Step step) const {
   WEFT_LOG_REFUSAL("%s: the id is %s, and has to be %s", to_string(step), to_string(state_),
                    states_for(step).c_str());
   return EINVAL;

@@ -73,7 +73,7 @@ class BasicId : public Id, protected engine::Source {
   // The step has its place in the table.
   void take(Step step) { state_ = *after(state_, step); }
   // EINVAL, with a sentence.
-  int misplaced(Step step) const;
+  int wrong_state(Step step) const;
   int on_no_device(const char* call) const;
   int too_long(Step step, size_t private_data) const;
   int above(Step step, size_t private_data, size_t most, const char* limit) const;
@@ -85,7 +85,7 @@ class BasicId : public Id, protected engine::Source {
   verbs::AddressVector vector_to(const Gid& gid) const;
 
   // --- of a listener
-  // Its child, which waits for the program's answer.
+  // Its child, which waits for the program's start.
   void begin_request(BasicId& child, const port::Address& local, const port::Address& peer) const;
   // Tells the program. False: nobody hears it any more, and the child stays the caller's.
   bool announce(engine::Token& token, BasicId& child, std::vector<std::byte> private_data);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "cm/attempt.h"
 #include "cm/bring_up_block.h"
 #include "cm/crowd.h"
 #include "cm/peer_user.h"
+#include "cm/rc_bring_up.h"
 #include "config/options.h"
 
 namespace weft::cm {
@@ -21,22 +21,22 @@ using wire::Wfrc;
 constexpr Duration kParkFor = 30s;
 constexpr size_t kMostParked = 256;
 
-Attempt* attempt_of(verbs::QueuePair& qp) {
-  return static_cast<Attempt*>(qp.bring_up_data);
+RcBringUp* bring_up_of(verbs::QueuePair& qp) {
+  return static_cast<RcBringUp*>(qp.bring_up_data);
 }
 
 // Does the Request come from the peer that the queue pair was told of?
-bool from_peer(const verbs::QueuePair& qp, const Answer& answer, const Wfrc& request) {
+bool from_peer(const verbs::QueuePair& qp, const PassiveStart& start, const Wfrc& request) {
   const auto expected = qp.context().destination(qp.attributes().av);
   if (!expected || qp.attributes().dest_qpn != request.source_qpn) return false;
   if (config::options().peer_check == config::PeerCheck::gid)
     return *expected == request.source_gid;
-  return *expected == answer.tcp().peer().gid();
+  return *expected == start.tcp().peer().gid();
 }
 
-bool of_its_user(const verbs::QueuePair& qp, const Answer& answer) {
+bool of_its_user(const verbs::QueuePair& qp, const PassiveStart& start) {
   return config::options().peer_check != config::PeerCheck::user ||
-         speaks_for(qp.context(), answer.tcp(), qp.attributes().dest_qpn);
+         speaks_for(qp.context(), start.tcp(), qp.attributes().dest_qpn);
 }
 
 }  // namespace
@@ -62,109 +62,108 @@ void BringUpService::state_changed(Token& token, verbs::QueuePair& qp) {
   // No queue pair has the number 0: rdma_cm told the program to say so, and will connect it
   // (rdma_init_qp_attr).
   if (qp.attributes().dest_qpn == Qpn{}) return;
-  if (attempt_of(qp) == nullptr && qp.state() == verbs::QpState::rtr) Attempt::start(token, qp);
-  if (Attempt* a = attempt_of(qp); a != nullptr && qp.state() == verbs::QpState::rts) {
+  if (bring_up_of(qp) == nullptr && qp.state() == verbs::QpState::rtr) RcBringUp::start(token, qp);
+  if (RcBringUp* a = bring_up_of(qp); a != nullptr && qp.state() == verbs::QpState::rts) {
     a->send_side_ready(token);
   }
-  if (attempt_of(qp) == nullptr) return;
+  if (bring_up_of(qp) == nullptr) return;
   PortState* port = state_of(port_of(qp.number()));
   if (port == nullptr) return;
   // Requests that came early.
-  std::vector<Parked> waiting;
-  std::erase_if(port->parked, [&](const Parked& p) {
+  std::vector<ParkedRequest> waiting;
+  std::erase_if(port->parked, [&](const ParkedRequest& p) {
     if (p.request.destination_qpn != qp.number()) return false;
     waiting.push_back(p);
     return true;
   });
-  for (const Parked& p : waiting) judge(token, *port, *p.answer, p.request);
+  for (const ParkedRequest& p : waiting) judge(token, *port, *p.start, p.request);
 }
 
 void BringUpService::abandon(Token& token, verbs::QueuePair& qp) {
-  if (Attempt* a = attempt_of(qp)) a->cancel(token);
+  if (RcBringUp* a = bring_up_of(qp)) a->cancel(token);
   PortState* port = state_of(port_of(qp.number()));
   if (port == nullptr) return;
-  std::erase_if(port->parked, [&](const Parked& p) {
+  std::erase_if(port->parked, [&](const ParkedRequest& p) {
     if (p.request.destination_qpn != qp.number()) return false;
     token.engine().guard(
         token,
-        [&] {
-          refuse(token, *p.answer, p.request, Wfrc::Code::not_ready, BringUpRefusal::qp_left);
-        },
-        [&] { p.answer->reject(token, {}); });
+        [&] { refuse(token, *p.start, p.request, Wfrc::Code::not_ready, BringUpRefusal::qp_left); },
+        [&] { p.start->reject(token, {}); });
     return true;
   });
 }
 
-void BringUpService::request_came(Token& token, Answer& answer,
+void BringUpService::request_came(Token& token, PassiveStart& start,
                                   const mpa::Responder::Request& request) {
   const auto block = Wfrc::parse(request.private_data);
-  PortState* port = state_of(answer.tcp().local().port());
+  PortState* port = state_of(start.tcp().local().port());
   if (!block || port == nullptr || block->version != Wfrc::kVersion) {
-    refuse(token, answer, block.value_or(Wfrc{}), Wfrc::Code::bad_parameters,
+    refuse(token, start, block.value_or(Wfrc{}), Wfrc::Code::bad_parameters,
            block ? BringUpRefusal::other_version : BringUpRefusal::no_block);
     return;
   }
-  answer.tag = port;
-  judge(token, *port, answer, *block);
+  start.tag = port;
+  judge(token, *port, start, *block);
 }
 
-void BringUpService::judge(Token& token, PortState& port, Answer& answer, const Wfrc& request) {
+void BringUpService::judge(Token& token, PortState& port, PassiveStart& start,
+                           const Wfrc& request) {
   verbs::QueuePair* qp = port_of(request.destination_qpn) == port.port->number
                              ? port.port->pairs[index_of(request.destination_qpn)]
                              : nullptr;
   if (qp == nullptr || qp->type() != verbs::QpType::rc || qp->cm_managed) {
-    refuse(token, answer, request, Wfrc::Code::no_such_qp, BringUpRefusal::no_such_qp);
+    refuse(token, start, request, Wfrc::Code::no_such_qp, BringUpRefusal::no_such_qp);
     return;
   }
   if (qp->state() == verbs::QpState::err) {
-    refuse(token, answer, request, Wfrc::Code::qp_in_error, BringUpRefusal::qp_in_error);
+    refuse(token, start, request, Wfrc::Code::qp_in_error, BringUpRefusal::qp_in_error);
     return;
   }
   if (qp->state() < verbs::QpState::rtr) {
-    park(token, port, answer, request);
+    park(token, port, start, request);
     return;
   }
-  if (!from_peer(*qp, answer, request)) {
-    refuse(token, answer, request, Wfrc::Code::not_your_peer, BringUpRefusal::not_your_peer);
+  if (!from_peer(*qp, start, request)) {
+    refuse(token, start, request, Wfrc::Code::not_your_peer, BringUpRefusal::not_your_peer);
     return;
   }
-  if (!of_its_user(*qp, answer)) {
-    refuse(token, answer, request, Wfrc::Code::not_your_peer, BringUpRefusal::other_user);
+  if (!of_its_user(*qp, start)) {
+    refuse(token, start, request, Wfrc::Code::not_your_peer, BringUpRefusal::other_user);
     return;
   }
-  Attempt* attempt = attempt_of(*qp);
-  if (attempt == nullptr) {
-    // In RDMA mode already. A late copy of the Request that brought it there deserves no answer.
+  RcBringUp* bring_up = bring_up_of(*qp);
+  if (bring_up == nullptr) {
+    // In RDMA mode already. A late copy of the Request that brought it there gets no answer.
     if (request.nonce == qp->last_nonce) {
       stats::count(token.engine().counters().bring_up_refused, BringUpRefusal::duplicate);
-      answer.drop(token);
+      start.drop(token);
     } else {
-      refuse(token, answer, request, Wfrc::Code::qp_in_error, BringUpRefusal::already_connected);
+      refuse(token, start, request, Wfrc::Code::qp_in_error, BringUpRefusal::already_connected);
     }
     return;
   }
-  attempt->request_came(token, answer, request);
+  bring_up->request_came(token, start, request);
 }
 
-void BringUpService::park(Token& token, PortState& port, Answer& answer, const Wfrc& request) {
+void BringUpService::park(Token& token, PortState& port, PassiveStart& start, const Wfrc& request) {
   if (port.parked.size() >= kMostParked) {
     std::array<Gid, kMostParked> hosts;
     std::transform(port.parked.begin(), port.parked.end(), hosts.begin(),
-                   [](const Parked& p) { return p.answer->tcp().peer().gid(); });
+                   [](const ParkedRequest& p) { return p.start->tcp().peer().gid(); });
     const auto who = port.parked.begin() + static_cast<ptrdiff_t>(oldest_of_the_most(hosts));
-    refuse(token, *who->answer, who->request, Wfrc::Code::not_ready,
+    refuse(token, *who->start, who->request, Wfrc::Code::not_ready,
            BringUpRefusal::parked_too_many);
     port.parked.erase(who);
   }
-  port.parked.push_back({&answer, request});
-  answer.wait_until(token, token.now() + kParkFor);
+  port.parked.push_back({&start, request});
+  start.wait_until(token, token.now() + kParkFor);
 }
 
-void BringUpService::answer_overdue(Token& token, Answer& answer) {
-  auto* port = static_cast<PortState*>(answer.tag);
-  std::erase_if(port->parked, [&](const Parked& p) {
-    if (p.answer != &answer) return false;
-    refuse(token, answer, p.request, Wfrc::Code::not_ready, BringUpRefusal::parked_too_long);
+void BringUpService::start_overdue(Token& token, PassiveStart& start) {
+  auto* port = static_cast<PortState*>(start.tag);
+  std::erase_if(port->parked, [&](const ParkedRequest& p) {
+    if (p.start != &start) return false;
+    refuse(token, start, p.request, Wfrc::Code::not_ready, BringUpRefusal::parked_too_long);
     return true;
   });
 }
@@ -173,10 +172,10 @@ void BringUpService::count_no_memory(Token& token) {
   stats::count(token.engine().counters().bring_up_refused, BringUpRefusal::no_memory);
 }
 
-void BringUpService::answer_gone(Token&, Answer& answer) {
-  auto* port = static_cast<PortState*>(answer.tag);
+void BringUpService::start_gone(Token&, PassiveStart& start) {
+  auto* port = static_cast<PortState*>(start.tag);
   if (port != nullptr) {
-    std::erase_if(port->parked, [&](const Parked& p) { return p.answer == &answer; });
+    std::erase_if(port->parked, [&](const ParkedRequest& p) { return p.start == &start; });
   }
 }
 

@@ -12,7 +12,7 @@
 namespace weft::cm {
 
 // All of the process's adapter ports and those who wait at them.
-class BringUpService final : public verbs::BringUp, private AnswerHandler {
+class BringUpService final : public verbs::BringUp, private PassiveStartHandler {
  public:
   void port_opened(engine::Token& token, verbs::AdapterPort& port) override;
   void state_changed(engine::Token& token, verbs::QueuePair& qp) override;
@@ -20,21 +20,21 @@ class BringUpService final : public verbs::BringUp, private AnswerHandler {
 
  private:
   // A Request for a queue pair that is not ready for it yet.
-  struct Parked {
-    Answer* answer;
+  struct ParkedRequest {
+    PassiveStart* start;
     wire::Wfrc request;
   };
   struct PortState {
     verbs::AdapterPort* port;
-    std::vector<Parked> parked;
+    std::vector<ParkedRequest> parked;
   };
-  void request_came(engine::Token& token, Answer& answer,
+  void request_came(engine::Token& token, PassiveStart& start,
                     const mpa::Responder::Request& request) override;
-  void answer_gone(engine::Token& token, Answer& answer) override;
-  void answer_overdue(engine::Token& token, Answer& answer) override;
+  void start_gone(engine::Token& token, PassiveStart& start) override;
+  void start_overdue(engine::Token& token, PassiveStart& start) override;
   void count_no_memory(engine::Token& token) override;
-  void judge(engine::Token& token, PortState& port, Answer& answer, const wire::Wfrc& request);
-  void park(engine::Token& token, PortState& port, Answer& answer, const wire::Wfrc& request);
+  void judge(engine::Token& token, PortState& port, PassiveStart& start, const wire::Wfrc& request);
+  void park(engine::Token& token, PortState& port, PassiveStart& start, const wire::Wfrc& request);
   PortState* state_of(uint16_t number);
 
   std::mutex lock_;  // of the list; its elements belong to the holder of their engine

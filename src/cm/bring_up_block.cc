@@ -12,7 +12,7 @@ std::vector<std::byte> encode(const Wfrc& block) {
   return bytes;
 }
 
-void refuse(Token& token, Answer& answer, const Wfrc& request, Wfrc::Code code,
+void refuse(Token& token, PassiveStart& start, const Wfrc& request, Wfrc::Code code,
             BringUpRefusal why) {
   Wfrc reply = request;
   reply.version = Wfrc::kVersion;
@@ -21,7 +21,7 @@ void refuse(Token& token, Answer& answer, const Wfrc& request, Wfrc::Code code,
   std::swap(reply.source_gid, reply.destination_gid);
   const auto bytes = encode(reply);  // may find no memory, which is a reason of its own
   stats::count(token.engine().counters().bring_up_refused, why);
-  answer.reject(token, bytes);
+  start.reject(token, bytes);
 }
 
 }  // namespace weft::cm

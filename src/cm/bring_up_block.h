@@ -1,9 +1,9 @@
-// The private data of the IB-style bring-up (spec/addressing 5.1), and the answer no with it.
+// The private data of the IB-style bring-up (spec/addressing 5.1), and the refusal with it.
 #pragma once
 
 #include <vector>
 
-#include "cm/answer.h"
+#include "cm/passive_start.h"
 #include "stats/reasons.h"
 #include "wire/wfrc.h"
 
@@ -11,8 +11,8 @@ namespace weft::cm {
 
 std::vector<std::byte> encode(const wire::Wfrc& block);
 
-// Counts why, and answers `request` with `code`. The answer is gone after this. Engine holder.
-void refuse(engine::Token& token, Answer& answer, const wire::Wfrc& request, wire::Wfrc::Code code,
-            stats::BringUpRefusal why);
+// Counts why, and answers `request` with `code`. The start is gone after this. Engine holder.
+void refuse(engine::Token& token, PassiveStart& start, const wire::Wfrc& request,
+            wire::Wfrc::Code code, stats::BringUpRefusal why);
 
 }  // namespace weft::cm

@@ -12,7 +12,7 @@
 // status -ECONNREFUSED, as one of RC has.
 #pragma once
 
-#include "cm/dial_outcome.h"
+#include "cm/active_start_outcome.h"
 #include "wdp/handshake.h"
 
 namespace weft::cm {

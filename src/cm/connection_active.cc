@@ -1,9 +1,9 @@
-// The side that connects: dial, and what comes of it.
+// The side that connects: its start-up, and the outcome.
 #include <cerrno>
 
+#include "cm/active_start_outcome.h"
 #include "cm/connection_id.h"
-#include "cm/dial_outcome.h"
-#include "cm/farewell.h"
+#include "cm/lingering_close.h"
 #include "config/options.h"
 
 namespace weft::cm {
@@ -26,7 +26,7 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   if (const int e = too_long(Step::connect, parameters.private_data.size()); e != 0) return e;
   {
     const auto h = hold_home();
-    if (!can(Step::connect)) return misplaced(Step::connect);
+    if (!can(Step::connect)) return wrong_state(Step::connect);
     parameters_ = parameters;
   }
   if (pair != nullptr && !ready_pair(*pair)) return EINVAL;
@@ -48,31 +48,34 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   pause_ = kFirstPause;
   h.token().engine().guard(
       h.token(),
-      [&] { pair_ != nullptr && pair_->uc() != nullptr ? call(h.token()) : start_dial(h.token()); },
+      [&] {
+        pair_ != nullptr && pair_->uc() != nullptr ? call(h.token())
+                                                   : begin_active_start(h.token());
+      },
       [&] { on_no_memory(h.token()); });
   return 0;
 }
 
-void ConnectionId::start_dial(Token& token) {
+void ConnectionId::begin_active_start(Token& token) {
   bound_udp_.reset();
-  dial_ = &Dial::start(token, *this,
-                       {.from = source_,
-                        .any_port = any_port_,
-                        .to = destination_,
-                        .offer = offer(),
-                        .private_data = parameters_.private_data,
-                        .timeout = config::options().connect_timeout,
-                        .type_of_service = type_of_service_},
-                       bound_.release());
+  active_start_ = &ActiveStart::start(token, *this,
+                                      {.from = source_,
+                                       .any_port = any_port_,
+                                       .to = destination_,
+                                       .offer = offer(),
+                                       .private_data = parameters_.private_data,
+                                       .timeout = config::options().connect_timeout,
+                                       .type_of_service = type_of_service_},
+                                      bound_.release());
 }
 
-void ConnectionId::stop_dial(Token& token) {
-  if (dial_ != nullptr) std::exchange(dial_, nullptr)->cancel(token);
+void ConnectionId::cancel_active_start(Token& token) {
+  if (active_start_ != nullptr) std::exchange(active_start_, nullptr)->cancel(token);
   token.engine().set_deadline(token, *this, Time::never());
 }
 
-void ConnectionId::dial_connected(Token& token, Dial&, Started&& started) {
-  dial_ = nullptr;
+void ConnectionId::start_connected(Token& token, ActiveStart&, Started&& started) {
+  active_start_ = nullptr;
   set_under_way(false);
   source_.set_port(started.tcp.local().port());
   negotiated(started.parameters.ird, started.parameters.ord);
@@ -87,7 +90,7 @@ void ConnectionId::dial_connected(Token& token, Dial&, Started&& started) {
   }
   if (pair_->state() == verbs::QpState::err || pair_->state() == verbs::QpState::reset) {
     // The program took it out of service meanwhile.
-    Farewell::give_up(token, std::move(started));
+    LingeringClose::give_up(token, std::move(started));
     fail_connect(token, EventKind::connect_error, -ECONNABORTED);
     return;
   }
@@ -97,9 +100,9 @@ void ConnectionId::dial_connected(Token& token, Dial&, Started&& started) {
   join(token, pair_, std::move(started), true);
 }
 
-void ConnectionId::dial_failed(Token& token, Dial&, DialFailure&& failure) {
-  dial_ = nullptr;
-  if (failure.kind == DialFailure::Kind::refused && token.now() + pause_ < refusals_until_) {
+void ConnectionId::start_failed(Token& token, ActiveStart&, ActiveStartFailure&& failure) {
+  active_start_ = nullptr;
+  if (failure.kind == ActiveStartFailure::Kind::refused && token.now() + pause_ < refusals_until_) {
     token.engine().set_deadline(token, *this, token.now() + pause_);
     pause_ *= 2;
     return;
@@ -113,7 +116,7 @@ void ConnectionId::fail_connect(Token& token, EventKind kind, int status,
   set_under_way(false);
   take(Step::failure);
   if (verbs::QueuePair* pair = pair_) {
-    let_go_of_pair(token);
+    release_pair(token);
     pair->fail_connection(token, verbs::Status::flushed);
   }
   report(token, kind, status, {.private_data = std::move(private_data)});
@@ -124,7 +127,7 @@ int ConnectionId::establish() {
   Qpn qpn;
   {
     const auto h = hold_home();
-    if (!can(Step::establish)) return misplaced(Step::establish);
+    if (!can(Step::establish)) return wrong_state(Step::establish);
     qpn = parameters_.qpn;
   }
   engine::Engine& target = engine_for(nullptr, qpn);
@@ -133,15 +136,15 @@ int ConnectionId::establish() {
     auto h = hold_home();
     if (!can(Step::establish)) return EINVAL;  // the peer went away
     take(Step::establish);
-    if (tether_ == nullptr) return 0;  // of UC: it works already
+    if (parked_connection_ == nullptr) return 0;  // of UC: it works already
     if (&target == &h.token().engine()) {
       verbs::QueuePair* pair = program_pair(h.token(), qpn, verbs::QpType::rc);
       if (pair != nullptr) {
-        join(h.token(), pair, std::exchange(tether_, nullptr)->release(h.token()), true);
+        join(h.token(), pair, std::exchange(parked_connection_, nullptr)->release(h.token()), true);
       }
       return 0;
     }
-    started = std::exchange(tether_, nullptr)->release(h.token());
+    started = std::exchange(parked_connection_, nullptr)->release(h.token());
     home_.store(&target, std::memory_order_release);
   }
   auto h = hold_home();

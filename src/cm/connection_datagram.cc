@@ -93,7 +93,7 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   }
   if (pair != nullptr && !ready_pair(*pair)) return EINVAL;
   auto h = hold_home();
-  if (!can(Step::answer)) return misplaced(Step::accept);
+  if (!can(Step::answer)) return wrong_state(Step::accept);
   parameters_ = parameters;
   pair_ = own;
   program_leads_ = pair == nullptr;
@@ -113,7 +113,7 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   if (there) return 0;
   set_under_way(false);
   take(Step::failure);
-  let_go_of_pair(h.token());
+  release_pair(h.token());
   own->fail_connection(h.token(), verbs::Status::flushed);
   return ECONNRESET;
 }

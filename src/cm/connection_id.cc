@@ -71,8 +71,8 @@ void ConnectionId::take_bound(const port::Address& at, port::TcpListener bound) 
   source_.set_port(bound_.local().port());
 }
 
-// As the kernel's rdma_cm does. The dial goes out by this very socket, so that it is no descriptor
-// more. Where none is to be had, of a descriptor or a port, the dial takes what there is then.
+// As the kernel's rdma_cm does. The connection goes out by this very socket, so that it takes no
+// other descriptor. Without a descriptor or a port, connecting takes what there is then.
 void ConnectionId::take_port(Token&) {
   (void)bind_tcp(source_);
 }
@@ -112,17 +112,17 @@ void ConnectionId::stop(Token& token) {
   bound_udp_.reset();
   if (listener_ != nullptr) std::exchange(listener_, nullptr)->stop(token);
   if (datagram_listener_ != nullptr) std::exchange(datagram_listener_, nullptr)->stop(token);
-  stop_dial(token);
+  cancel_active_start(token);
   // Who wants to connect is not left waiting.
-  if (answer_ != nullptr || call_) {
+  if (passive_start_ != nullptr || call_) {
     stats::count(token.engine().counters().cm_rejected, stats::CmRejection::id_gone);
   }
-  if (answer_ != nullptr) std::exchange(answer_, nullptr)->reject(token, {});
+  if (passive_start_ != nullptr) std::exchange(passive_start_, nullptr)->reject(token, {});
   if (call_) call_->reject(token, wire::RejReason::application, {});
   call_.reset();
-  if (tether_ != nullptr) std::exchange(tether_, nullptr)->close(token);
+  if (parked_connection_ != nullptr) std::exchange(parked_connection_, nullptr)->close(token);
   if (verbs::QueuePair* pair = pair_) {
-    let_go_of_pair(token);
+    release_pair(token);
     if (state_ == IdState::connected) {
       pair->disconnect(token);
     } else if (on_its_way() && pair->uc() != nullptr) {

@@ -1,28 +1,28 @@
 // An Id of RDMA_PS_TCP: a listener, or one end of a connection of RC over TCP or of UC over UDP.
 // The home is the queue pair's engine once there is one.
 //
-//   active:   RC  Dial --> Started --+--> QueuePair::connect()
+//   active:   RC  ActiveStart --> Started --+--> QueuePair::connect()
 //             UC  UcTransport::call() --> its handshake, which tells the observer
-//   passive:  RC  Answer (parked) ---+--> Tether, while the program has no queue pair for it
+//   passive:  RC  PassiveStart (parked) -----+--> ParkedConnection, until there is a queue pair
 //             UC  DatagramCall (waiting) --> UcTransport::accept()
 //   listener: Listener, DatagramListener --> children
 #pragma once
 
-#include "cm/answer.h"
+#include "cm/active_start.h"
 #include "cm/basic_id.h"
 #include "cm/datagram_listener.h"
-#include "cm/dial.h"
 #include "cm/listener.h"
-#include "cm/tether.h"
+#include "cm/parked_connection.h"
+#include "cm/passive_start.h"
 
 namespace weft::cm {
 
 class ConnectionId final : public BasicId,
-                           private DialHandler,
-                           private AnswerHandler,
+                           private ActiveStartHandler,
+                           private PassiveStartHandler,
                            private ListenerHandler,
                            private DatagramListenerHandler,
-                           private TetherHandler,
+                           private ParkedConnectionHandler,
                            private verbs::ConnectionObserver {
  public:
   // Deleted by destroy().
@@ -49,20 +49,21 @@ class ConnectionId final : public BasicId,
   int start_listening(engine::Token& token, int backlog) override;
   void stop(engine::Token& token) override;
   void caught_up(engine::Token& token) override;
-  // DialHandler
-  void dial_connected(engine::Token& token, Dial& dial, Started&& started) override;
-  void dial_failed(engine::Token& token, Dial& dial, DialFailure&& failure) override;
-  // AnswerHandler, of a child that waits for the program
-  void request_came(engine::Token&, Answer&, const mpa::Responder::Request&) override {}
-  void answer_gone(engine::Token& token, Answer& answer) override;
+  // ActiveStartHandler
+  void start_connected(engine::Token& token, ActiveStart& start, Started&& started) override;
+  void start_failed(engine::Token& token, ActiveStart& start,
+                    ActiveStartFailure&& failure) override;
+  // PassiveStartHandler, of a child that waits for the program
+  void request_came(engine::Token&, PassiveStart&, const mpa::Responder::Request&) override {}
+  void start_gone(engine::Token& token, PassiveStart& start) override;
   // ListenerHandler
-  void connection_requested(engine::Token& token, Answer& answer,
+  void connection_requested(engine::Token& token, PassiveStart& start,
                             const mpa::Responder::Request& request) override;
   // DatagramListenerHandler
   std::optional<wire::RejReason> datagram_requested(engine::Token& token, const DatagramCall& call,
                                                     const wdp::Handshake& handshake) override;
-  // TetherHandler
-  void tether_broke(engine::Token& token) override;
+  // ParkedConnectionHandler
+  void parked_connection_lost(engine::Token& token) override;
   // verbs::ConnectionObserver. The stream of RC is there when join() is through.
   void stream_ready(engine::Token& token) override;
   void stream_ended(engine::Token& token, const rdmap::StreamEnd& end) override;
@@ -75,8 +76,8 @@ class ConnectionId final : public BasicId,
   int bind_tcp(const port::Address& at);
   void take_bound(const port::Address& at, port::TcpListener bound);
   // Active side
-  void start_dial(engine::Token& token);
-  void stop_dial(engine::Token& token);
+  void begin_active_start(engine::Token& token);
+  void cancel_active_start(engine::Token& token);
   void fail_connect(engine::Token& token, EventKind kind, int status,
                     std::vector<std::byte> private_data = {});
   void call(engine::Token& token);
@@ -97,7 +98,7 @@ class ConnectionId final : public BasicId,
   verbs::QueuePair* program_pair(engine::Token& token, Qpn qpn, verbs::QpType type) const;
   void join(engine::Token& token, verbs::QueuePair* pair, Started&& started, bool initiator);
   void negotiated(uint32_t ird, uint32_t ord);
-  void let_go_of_pair(engine::Token& token);
+  void release_pair(engine::Token& token);
   // The end
   void ended(engine::Token& token);
 
@@ -105,14 +106,14 @@ class ConnectionId final : public BasicId,
   port::TcpListener bound_;  // keeps the port that bind() or resolve_address() promised
   port::Fd bound_udp_;       // the same number on UDP, where the kernel chose it for bind()
   bool any_port_ = false;    // the program did not choose it
-  Dial* dial_ = nullptr;     // none in the pauses between two
+  ActiveStart* active_start_ = nullptr;  // none in the pauses between two
   Time refusals_until_;
   Duration pause_{};
-  Answer* answer_ = nullptr;
+  PassiveStart* passive_start_ = nullptr;
   std::optional<DatagramCall> call_;  // UC: who waits for the program's answer
   Listener* listener_ = nullptr;
   DatagramListener* datagram_listener_ = nullptr;
-  Tether* tether_ = nullptr;
+  ParkedConnection* parked_connection_ = nullptr;
   verbs::QueuePair* pair_ = nullptr;
   bool program_leads_ = false;  // UC: the queue pair is the program's business
 };

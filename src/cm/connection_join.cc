@@ -151,8 +151,9 @@ void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started,
   if (type_of_service_) started.tcp.set_type_of_service(*type_of_service_);
   if (pair == nullptr) {
     token.engine().guard(
-        token, [&] { tether_ = &Tether::start(token, *this, std::move(started)); },
-        [&] { tether_broke(token); });
+        token,
+        [&] { parked_connection_ = &ParkedConnection::start(token, *this, std::move(started)); },
+        [&] { parked_connection_lost(token); });
     return;
   }
   pair_ = pair;
@@ -162,7 +163,7 @@ void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started,
                 started.early);
 }
 
-void ConnectionId::let_go_of_pair(Token& token) {
+void ConnectionId::release_pair(Token& token) {
   if (pair_ != nullptr) std::exchange(pair_, nullptr)->observe(token, nullptr);
 }
 
@@ -172,19 +173,19 @@ int ConnectionId::disconnect() {
   if (!alive()) return EIO;
   auto h = hold_home();
   Token& token = h.token();
-  if (!can(Step::disconnect)) return misplaced(Step::disconnect);
+  if (!can(Step::disconnect)) return wrong_state(Step::disconnect);
   switch (state_) {
     case IdState::accepting:
     case IdState::connecting:
-      stop_dial(token);
+      cancel_active_start(token);
       fail_connect(token, EventKind::connect_error, -ECONNABORTED);
       return 0;
     case IdState::connected:
     case IdState::responded:
       take(Step::disconnect);
       set_under_way(true);
-      if (tether_ != nullptr) {
-        std::exchange(tether_, nullptr)->close(token);
+      if (parked_connection_ != nullptr) {
+        std::exchange(parked_connection_, nullptr)->close(token);
         ended(token);
       } else if (pair_ != nullptr) {
         pair_->disconnect(token);
@@ -202,7 +203,7 @@ int ConnectionId::disconnect() {
 void ConnectionId::ended(Token& token) {
   take(Step::stream_ended);
   set_under_way(false);
-  let_go_of_pair(token);
+  release_pair(token);
   report(token, EventKind::disconnected);
   if (config::options().identity != config::Identity::iwarp) {
     token.engine().set_deadline(token, *this, token.now() + kTimeWait);
@@ -217,30 +218,30 @@ void ConnectionId::stream_ended(Token& token, const rdmap::StreamEnd&) {
   }
 }
 
-void ConnectionId::tether_broke(Token& token) {
-  tether_ = nullptr;
+void ConnectionId::parked_connection_lost(Token& token) {
+  parked_connection_ = nullptr;
   if (can(Step::stream_ended)) ended(token);
 }
 
 void ConnectionId::pair_gone(Token& token) {
   pair_ = nullptr;
   if (on_its_way()) {
-    stop_dial(token);
+    cancel_active_start(token);
     fail_connect(token, EventKind::connect_error, -ECONNABORTED);
   } else if (can(Step::stream_ended)) {
     ended(token);
   }
 }
 
-// A dial that could not be begun again, a call or its answer.
+// No memory to connect again, to call over UC, or to answer such a call.
 void ConnectionId::on_no_memory(Token& token) {
-  if (on_its_way() && dial_ == nullptr) {
+  if (on_its_way() && active_start_ == nullptr) {
     fail_connect(token, EventKind::unreachable, -ENOMEM);
   }
 }
 
 void ConnectionId::on_deadline(Token& token) {
-  if (state_ == IdState::connecting) start_dial(token);
+  if (state_ == IdState::connecting) begin_active_start(token);
   if (state_ == IdState::closed) report(token, EventKind::timewait_exit);
 }
 

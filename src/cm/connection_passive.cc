@@ -1,5 +1,5 @@
 // The side that is connected to: requests come to a listener as children, and wait for the
-// program's answer.
+// program's start.
 #include <algorithm>
 #include <cerrno>
 
@@ -21,22 +21,22 @@ uint8_t reads(std::optional<uint16_t> told) {
 
 using engine::Token;
 
-void ConnectionId::connection_requested(Token& token, Answer& answer,
+void ConnectionId::connection_requested(Token& token, PassiveStart& start,
                                         const mpa::Responder::Request& request) {
   // First what may find no memory: after that nothing is left half done.
   Made made = make_child(token);
   // What one side may have outstanding the other has to serve.
   made->parameters_ = {.responder_resources = reads(request.ord),
                        .initiator_depth = reads(request.ird)};
-  begin_request(*made, answer.tcp().local(), answer.tcp().peer());
-  made->answer_ = &answer;
+  begin_request(*made, start.tcp().local(), start.tcp().peer());
+  made->passive_start_ = &start;
   if (!announce(token, *made, request.private_data)) {
     stats::count(token.engine().counters().cm_rejected, stats::CmRejection::channel_gone);
-    answer.reject(token, {});
+    start.reject(token, {});
     return;
   }
   // Whoever takes the event has to get the engine before he can do anything to the child.
-  answer.hand_over(*made.release());
+  start.hand_over(*made.release());
   if (crowded()) {
     stats::count(token.engine().counters().accept_paused, stats::AcceptPause::backlog);
     listener_->pause(token, true);
@@ -52,8 +52,8 @@ void ConnectionId::caught_up(Token& token) {
   if (listener_ != nullptr) listener_->pause(token, false);
 }
 
-void ConnectionId::answer_gone(Token& token, Answer&) {
-  answer_ = nullptr;
+void ConnectionId::start_gone(Token& token, PassiveStart&) {
+  passive_start_ = nullptr;
   if (channel_->withdraw_request(*this)) {
     // The program never heard of it.
     token.engine().forget(token, *this);
@@ -76,7 +76,8 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
   {
     const auto h = hold_home();
     deserted = state_ == IdState::deserted;
-    if (!deserted && (!can(Step::accept) || answer_ == nullptr)) return misplaced(Step::accept);
+    if (!deserted && (!can(Step::accept) || passive_start_ == nullptr))
+      return wrong_state(Step::accept);
     if (const int e = too_long_for_peer(Step::accept, parameters.private_data); e != 0) return e;
     parameters_ = parameters;
   }
@@ -91,9 +92,9 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
   std::optional<Started> started;
   {
     auto h = hold_home();
-    if (answer_ != nullptr) {
-      started = answer_->accept(h.token(), offer(), parameters.private_data);
-      answer_ = nullptr;
+    if (passive_start_ != nullptr) {
+      started = passive_start_->accept(h.token(), offer(), parameters.private_data);
+      passive_start_ = nullptr;
       if (!started) take(Step::peer_gone);
     }
     if (started && &target == &h.token().engine()) {
@@ -132,8 +133,8 @@ void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& star
 }
 
 int ConnectionId::too_long_for_peer(Step step, Bytes private_data) const {
-  if (answer_ == nullptr) return 0;
-  return above(step, private_data.size(), answer_->most_private_data(),
+  if (passive_start_ == nullptr) return 0;
+  return above(step, private_data.size(), passive_start_->most_private_data(),
                "the peer is not weft, and may be siw");
 }
 
@@ -141,11 +142,11 @@ int ConnectionId::reject(Bytes private_data) {
   if (!alive()) return EIO;
   if (const int e = too_long(Step::reject, private_data.size()); e != 0) return e;
   auto h = hold_home();
-  if (!can(Step::reject)) return misplaced(Step::reject);
+  if (!can(Step::reject)) return wrong_state(Step::reject);
   if (const int e = too_long_for_peer(Step::reject, private_data); e != 0) return e;
-  if (answer_ != nullptr) {
+  if (passive_start_ != nullptr) {
     stats::count(h.token().engine().counters().cm_rejected, stats::CmRejection::by_program);
-    std::exchange(answer_, nullptr)->reject(h.token(), private_data);
+    std::exchange(passive_start_, nullptr)->reject(h.token(), private_data);
   }
   if (call_) {
     stats::count(h.token().engine().counters().cm_rejected, stats::CmRejection::by_program);

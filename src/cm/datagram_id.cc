@@ -72,7 +72,7 @@ int DatagramId::connect(verbs::QueuePair* pair, const ConnectionParameters& para
   if (const int e = too_long(Step::connect, parameters.private_data.size()); e != 0) return e;
   const Qpn own = pair != nullptr ? pair->number() : parameters.qpn;
   auto h = hold_home();
-  if (!can(Step::connect)) return misplaced(Step::connect);
+  if (!can(Step::connect)) return wrong_state(Step::connect);
   parameters_ = parameters;
   take(Step::connect);
   set_under_way(true);
@@ -172,7 +172,7 @@ int DatagramId::accept(verbs::QueuePair* pair, const ConnectionParameters& param
     return EINVAL;
   }
   auto h = hold_home();
-  if (!can(Step::accept) || !call_) return misplaced(Step::accept);
+  if (!can(Step::accept) || !call_) return wrong_state(Step::accept);
   take(Step::accept);
   std::exchange(call_, {})->tell(h.token(), offer);
   return 0;
@@ -182,7 +182,7 @@ int DatagramId::reject(Bytes private_data) {
   if (!alive()) return EIO;
   if (const int e = too_long(Step::reject, private_data.size()); e != 0) return e;
   auto h = hold_home();
-  if (!can(Step::reject) || !call_) return misplaced(Step::reject);
+  if (!can(Step::reject) || !call_) return wrong_state(Step::reject);
   stats::count(h.token().engine().counters().cm_rejected, stats::CmRejection::by_program);
   take(Step::reject);
   std::exchange(call_, {})->reject(h.token(), wire::RejReason::application, private_data);
@@ -228,7 +228,7 @@ int DatagramId::leave_multicast(void* join) {
 int DatagramId::disconnect() {
   if (!alive()) return EIO;
   auto h = hold_home();
-  if (!can(Step::disconnect)) return misplaced(Step::disconnect);
+  if (!can(Step::disconnect)) return wrong_state(Step::disconnect);
   if (state_ == IdState::connecting) {
     if (question_) Inquiries::on(h.token()).forget(h.token(), *std::exchange(question_, {}));
     fail_connect(h.token(), EventKind::connect_error, -ECONNABORTED);

@@ -20,7 +20,7 @@ class DatagramId final : public BasicId, private DatagramListenerHandler, privat
   static DatagramId* create(verbs::Adapter& adapter, std::shared_ptr<EventChannel> channel);
 
   int connect(verbs::QueuePair* pair, const ConnectionParameters& parameters) override;
-  int establish() override { return misplaced(Step::establish); }
+  int establish() override { return wrong_state(Step::establish); }
   int accept(verbs::QueuePair* pair, const ConnectionParameters& parameters) override;
   int reject(Bytes private_data) override;
   int disconnect() override;

@@ -12,7 +12,7 @@ namespace weft::cm {
 
 class DatagramListener;
 
-// Somebody who waits for an answer. Exactly one of these is called, by the engine's holder. Value
+// Somebody who waits for an start. Exactly one of these is called, by the engine's holder. Value
 // type.
 struct DatagramCall {
   DatagramListener* listener = nullptr;

@@ -22,12 +22,13 @@ void Listener::stop(Token& token) {
 // spec/mpa 2.3.4: whoever hears no Reply tries again without weft's extension, and there a request
 // is complete before it has arrived. So want of memory is a rejection, and not a connection that
 // closes.
-void Listener::request_came(Token& token, Answer& answer, const mpa::Responder::Request& request) {
+void Listener::request_came(Token& token, PassiveStart& start,
+                            const mpa::Responder::Request& request) {
   token.engine().guard(
-      token, [&] { handler_.connection_requested(token, answer, request); },
+      token, [&] { handler_.connection_requested(token, start, request); },
       [&] {
         count_no_memory(token);
-        answer.reject(token, {});
+        start.reject(token, {});
       });
 }
 

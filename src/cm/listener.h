@@ -9,13 +9,13 @@ namespace weft::cm {
 class ListenerHandler {
  public:
   virtual ~ListenerHandler() = default;
-  // A peer wants to connect. The handler answers now, or hands the answer over to whom it may
+  // A peer wants to connect. The handler answers now, or hands the start over to whom it may
   // concern. What it has no memory for it begins before that.
-  virtual void connection_requested(engine::Token& token, Answer& answer,
+  virtual void connection_requested(engine::Token& token, PassiveStart& start,
                                     const mpa::Responder::Request& request) = 0;
 };
 
-class Listener final : public engine::Source, private AnswerHandler {
+class Listener final : public engine::Source, private PassiveStartHandler {
  public:
   // The engine owns it. `tcp` is listening.
   static Listener& start(engine::Token& token, ListenerHandler& handler, port::TcpListener tcp);
@@ -32,9 +32,9 @@ class Listener final : public engine::Source, private AnswerHandler {
  private:
   Listener(ListenerHandler& handler, port::TcpListener tcp)
       : handler_(handler), tcp_(std::move(tcp)) {}
-  void request_came(engine::Token& token, Answer& answer,
+  void request_came(engine::Token& token, PassiveStart& start,
                     const mpa::Responder::Request& request) override;
-  void answer_gone(engine::Token&, Answer&) override {}
+  void start_gone(engine::Token&, PassiveStart&) override {}
 
   ListenerHandler& handler_;
   port::TcpListener tcp_;

@@ -22,17 +22,17 @@ using stats::AcceptPause;
 using stats::CmRejection;
 using stats::StartRefusal;
 
-class Program final : public AnswerHandler {
+class Program final : public PassiveStartHandler {
  public:
-  void request_came(Token& token, Answer& answer, const mpa::Responder::Request&) override {
+  void request_came(Token& token, PassiveStart& start, const mpa::Responder::Request&) override {
     ++came;
     if (poor) throw std::bad_alloc{};
-    answer.reject(token, {});
+    start.reject(token, {});
   }
-  void answer_gone(Token&, Answer&) override { ++gone; }
+  void start_gone(Token&, PassiveStart&) override { ++gone; }
   void count_no_memory(Token& token) override {
     ++counted;
-    AnswerHandler::count_no_memory(token);
+    PassiveStartHandler::count_no_memory(token);
   }
   // Looked at beside the engine's own thread.
   std::atomic<int> came{0};
@@ -195,8 +195,8 @@ TEST_F(AcceptorTest, RestsWhereThereIsNoMemoryAndGoesOn) {
   EXPECT_TRUE(soon([&] { return program_.came == 1; }));
 }
 
-// spec/mpa 2.3.4: whoever hears no Reply dials again without weft's extension, and there a request
-// is complete before it has arrived. So want of memory never closes a connection.
+// spec/mpa 2.3.4: whoever hears no Reply connects again without weft's extension, and there a
+// request is complete before it has arrived. So want of memory never closes a connection.
 TEST_F(AcceptorTest, AConnectionForWhichThereIsNoMemoryWaits) {
   port::TcpStream caller;
   {

@@ -40,9 +40,9 @@ device::Device one_address() {
 }
 
 // A queue pair that has been told of nobody, and a peer that asks for it.
-class Parked {
+class ParkedRequest {
  public:
-  Parked()
+  ParkedRequest()
       : here_(**adapter(), one_address()), pd_(here_), cq_(here_, 16, nullptr, nullptr, false) {
     verbs::QpInit init{
         .context = &here_,
@@ -137,7 +137,7 @@ class Parked {
 
 // spec/addressing 5.2: park ... max 30 s. Then it is told that the queue pair is not ready.
 void waits_for_30_seconds() {
-  Parked p;
+  ParkedRequest p;
   p.is_taken_in();
   p.asks();
   p.turns();
@@ -165,7 +165,7 @@ TEST(BringUp, ARequestWaitsFor30SecondsForItsQueuePair) {
 
 // There is memory for the fixed part of the Request, and none for its private data.
 TEST(BringUp, ARequestForWhichThereIsNoMemoryIsRejected) {
-  Parked p;
+  ParkedRequest p;
   p.is_taken_in();
   {
     auto h = p.engine().hold();  // the engine's own thread does not look before that

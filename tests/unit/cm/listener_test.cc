@@ -15,7 +15,7 @@ using stats::StartRefusal;
 
 class Poor final : public ListenerHandler {
  public:
-  void connection_requested(Token&, Answer&, const mpa::Responder::Request&) override {
+  void connection_requested(Token&, PassiveStart&, const mpa::Responder::Request&) override {
     ++came;
     throw std::bad_alloc{};
   }

@@ -1,4 +1,4 @@
-#include "cm/dial_outcome.h"
+#include "cm/active_start_outcome.h"
 
 #include <cerrno>
 
@@ -29,9 +29,9 @@ FailureEvent unreachable(int error) {
 
 }  // namespace
 
-FailureEvent failure_event(const DialFailure& failure, config::Identity identity) {
+FailureEvent failure_event(const ActiveStartFailure& failure, config::Identity identity) {
   const bool iwarp = identity == config::Identity::iwarp;
-  using Kind = DialFailure::Kind;
+  using Kind = ActiveStartFailure::Kind;
   switch (failure.kind) {
     case Kind::rejected:
       return {EventKind::rejected, iwarp ? -ECONNREFUSED : kConsumerDefined};

@@ -1,4 +1,4 @@
-#include "cm/dial_outcome.h"
+#include "cm/active_start_outcome.h"
 
 #include <gtest/gtest.h>
 
@@ -16,13 +16,13 @@ void PrintTo(const FailureEvent& e, std::ostream* out) {
 namespace {
 
 using config::Identity;
-using Kind = DialFailure::Kind;
+using Kind = ActiveStartFailure::Kind;
 
 FailureEvent event(Kind kind, int error, Identity identity) {
   return failure_event({.kind = kind, .error = error}, identity);
 }
 
-TEST(DialOutcome, RejectionHasTheReasonOfTheTransport) {
+TEST(ActiveStartOutcome, RejectionHasTheReasonOfTheTransport) {
   EXPECT_EQ(event(Kind::rejected, ECONNREFUSED, Identity::ib),
             (FailureEvent{EventKind::rejected, 28}));
   EXPECT_EQ(event(Kind::rejected, ECONNREFUSED, Identity::ib_lid),
@@ -31,14 +31,14 @@ TEST(DialOutcome, RejectionHasTheReasonOfTheTransport) {
             (FailureEvent{EventKind::rejected, -ECONNREFUSED}));
 }
 
-TEST(DialOutcome, NobodyListening) {
+TEST(ActiveStartOutcome, NobodyListening) {
   EXPECT_EQ(event(Kind::refused, ECONNREFUSED, Identity::ib),
             (FailureEvent{EventKind::rejected, 8}));
   EXPECT_EQ(event(Kind::refused, ECONNREFUSED, Identity::iwarp),
             (FailureEvent{EventKind::rejected, -ECONNREFUSED}));
 }
 
-TEST(DialOutcome, PeerThatDiesInTheMiddleRejects) {
+TEST(ActiveStartOutcome, PeerThatDiesInTheMiddleRejects) {
   for (const int error : {ECONNRESET, EPIPE}) {
     EXPECT_EQ(event(Kind::protocol, error, Identity::ib),
               (FailureEvent{EventKind::rejected, -ECONNRESET}));
@@ -47,12 +47,12 @@ TEST(DialOutcome, PeerThatDiesInTheMiddleRejects) {
             (FailureEvent{EventKind::rejected, -ECONNRESET}));
 }
 
-TEST(DialOutcome, PeerThatSpeaksSomethingElse) {
+TEST(ActiveStartOutcome, PeerThatSpeaksSomethingElse) {
   EXPECT_EQ(event(Kind::protocol, EPROTO, Identity::ib),
             (FailureEvent{EventKind::connect_error, -EPROTO}));
 }
 
-TEST(DialOutcome, NoAnswerAndNoWay) {
+TEST(ActiveStartOutcome, NoAnswerAndNoWay) {
   EXPECT_EQ(event(Kind::timed_out, ETIMEDOUT, Identity::ib),
             (FailureEvent{EventKind::unreachable, -ETIMEDOUT}));
   EXPECT_EQ(event(Kind::unreachable, ENETUNREACH, Identity::ib),
@@ -61,7 +61,7 @@ TEST(DialOutcome, NoAnswerAndNoWay) {
             (FailureEvent{EventKind::unreachable, -EHOSTUNREACH}));
 }
 
-TEST(DialOutcome, WhatIsMissingHereIsNotThePeersFault) {
+TEST(ActiveStartOutcome, WhatIsMissingHereIsNotThePeersFault) {
   for (const int error : {EMFILE, ENFILE, EADDRINUSE, EADDRNOTAVAIL}) {
     EXPECT_EQ(event(Kind::unreachable, error, Identity::ib),
               (FailureEvent{EventKind::connect_error, -error}));

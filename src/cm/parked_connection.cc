@@ -1,8 +1,8 @@
-#include "cm/tether.h"
+#include "cm/parked_connection.h"
 
 #include <array>
 
-#include "cm/farewell.h"
+#include "cm/lingering_close.h"
 
 namespace weft::cm {
 namespace {
@@ -14,25 +14,26 @@ constexpr size_t kMostEarly = 64 * 1024;
 
 using engine::Token;
 
-Tether& Tether::start(Token& token, TetherHandler& handler, Started started) {
-  auto owned = std::unique_ptr<Tether>{new Tether(handler, std::move(started))};
-  Tether& t = *owned;
+ParkedConnection& ParkedConnection::start(Token& token, ParkedConnectionHandler& handler,
+                                          Started started) {
+  auto owned = std::unique_ptr<ParkedConnection>{new ParkedConnection(handler, std::move(started))};
+  ParkedConnection& t = *owned;
   const int fd = t.started_.tcp.fd();
   token.engine().add(token, std::move(owned), fd, true, false);
   return t;
 }
 
-Started Tether::release(Token& token) {
+Started ParkedConnection::release(Token& token) {
   token.engine().remove(token, *this);
   return std::move(started_);
 }
 
-void Tether::close(Token& token) {
+void ParkedConnection::close(Token& token) {
   token.engine().remove(token, *this);
-  Farewell::give_up(token, std::move(started_));
+  LingeringClose::give_up(token, std::move(started_));
 }
 
-void Tether::on_ready(Token& token, bool readable, bool) {
+void ParkedConnection::on_ready(Token& token, bool readable, bool) {
   if (!readable) return;
   std::array<std::byte, 4096> buffer;
   const IoVec piece{buffer.data(), buffer.size()};
@@ -41,7 +42,7 @@ void Tether::on_ready(Token& token, bool readable, bool) {
   if (t.end || t.error != 0) {
     started_.owes_rtr = false;  // nobody waits for it any more
     close(token);
-    handler_.tether_broke(token);
+    handler_.parked_connection_lost(token);
     return;
   }
   started_.early.insert(started_.early.end(), buffer.begin(),

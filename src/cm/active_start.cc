@@ -1,11 +1,11 @@
-#include "cm/dial.h"
+#include "cm/active_start.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "base/log.h"
-#include "cm/farewell.h"
+#include "cm/lingering_close.h"
 #include "engine/silence.h"
 
 namespace weft::cm {
@@ -43,16 +43,17 @@ DialEnd end_for(int error) {
 
 }  // namespace
 
-Dial& Dial::start(Token& token, DialHandler& handler, DialPlan plan, port::Fd bound) {
-  auto owned = std::unique_ptr<Dial>{new Dial(handler, std::move(plan))};
-  Dial& dial = *owned;
-  dial.until_ = token.now() + dial.plan_.timeout;
+ActiveStart& ActiveStart::start(Token& token, ActiveStartHandler& handler, ActiveStartPlan plan,
+                                port::Fd bound) {
+  auto owned = std::unique_ptr<ActiveStart>{new ActiveStart(handler, std::move(plan))};
+  ActiveStart& start = *owned;
+  start.until_ = token.now() + start.plan_.timeout;
   token.engine().add(token, std::move(owned), -1, false, false);
-  dial.connect(token, std::move(bound));
-  return dial;
+  start.connect(token, std::move(bound));
+  return start;
 }
 
-void Dial::cancel(Token& token) {
+void ActiveStart::cancel(Token& token) {
   if (state_ == State::awaiting_reply && plan_.fallbacks && plan_.offer.peer_to_peer) {
     // The Reply may be on its way, and with it the duty to send the RTR (spec/mpa 2.5.6).
     handler_ = nullptr;
@@ -62,7 +63,7 @@ void Dial::cancel(Token& token) {
   tcp_.close();
 }
 
-Result<port::TcpStream, port::SystemError> Dial::socket_to_peer(port::Fd bound) {
+Result<port::TcpStream, port::SystemError> ActiveStart::socket_to_peer(port::Fd bound) {
   auto tcp = bound.valid()
                  ? port::TcpStream::connect_from(std::move(bound), plan_.to, plan_.type_of_service)
                  : port::TcpStream::connect(plan_.from, plan_.to, plan_.type_of_service);
@@ -73,7 +74,7 @@ Result<port::TcpStream, port::SystemError> Dial::socket_to_peer(port::Fd bound) 
   return port::TcpStream::connect(plan_.from, plan_.to, plan_.type_of_service);
 }
 
-void Dial::connect(Token& token, port::Fd bound) {
+void ActiveStart::connect(Token& token, port::Fd bound) {
   initiator_ = mpa::Initiator{plan_.offer};
   token.engine().counters().dials.add();
   auto tcp = socket_to_peer(std::move(bound));
@@ -90,15 +91,15 @@ void Dial::connect(Token& token, port::Fd bound) {
   watch(token);
 }
 
-// Until the dial is over, or somebody should look at it.
-void Dial::watch(Token& token) {
+// Until the start-up is over, or silence is to be reported.
+void ActiveStart::watch(Token& token) {
   const Time look_at = silence_told_ ? Time::never() : token.now() + engine::kSilence;
   token.engine().set_deadline(token, *this, std::min(until_, look_at));
 }
 
 // A peer that takes its time for a Reply has acknowledged the Request; a first segment of TCP is
 // answered by a kernel.
-void Dial::look_for_answers(Token& token) {
+void ActiveStart::look_for_answers(Token& token) {
   const unsigned enough = state_ == State::connecting ? 1 : engine::kSilentAfterResends;
   if (handler_ != nullptr && tcp_.unacknowledged().resent >= enough) {
     silence_told_ = true;
@@ -107,22 +108,23 @@ void Dial::look_for_answers(Token& token) {
   watch(token);
 }
 
-void Dial::on_deadline(Token& token) {
+void ActiveStart::on_deadline(Token& token) {
   if (state_ != State::failed_at_start && token.now() < until_) {
     look_for_answers(token);
     return;
   }
   if (state_ != State::failed_at_start) {
-    fail(token, DialEnd::timed_out, {.kind = DialFailure::Kind::timed_out, .error = ETIMEDOUT});
+    fail(token, DialEnd::timed_out,
+         {.kind = ActiveStartFailure::Kind::timed_out, .error = ETIMEDOUT});
     return;
   }
   fail(token, end_for(start_error_),
-       {.kind = start_error_ == ECONNREFUSED ? DialFailure::Kind::refused
-                                             : DialFailure::Kind::unreachable,
+       {.kind = start_error_ == ECONNREFUSED ? ActiveStartFailure::Kind::refused
+                                             : ActiveStartFailure::Kind::unreachable,
         .error = start_error_});
 }
 
-void Dial::on_ready(Token& token, bool readable, bool writable) {
+void ActiveStart::on_ready(Token& token, bool readable, bool writable) {
   if (state_ == State::connecting && writable) {
     connected(token);
   } else if (state_ == State::awaiting_reply && readable) {
@@ -130,12 +132,12 @@ void Dial::on_ready(Token& token, bool readable, bool writable) {
   }
 }
 
-void Dial::connected(Token& token) {
+void ActiveStart::connected(Token& token) {
   if (const int error = tcp_.connect_result(); error != 0) {
     fail(token, end_for(error),
-         {.kind = error == ECONNREFUSED ? DialFailure::Kind::refused
-                  : error == ETIMEDOUT  ? DialFailure::Kind::timed_out
-                                        : DialFailure::Kind::unreachable,
+         {.kind = error == ECONNREFUSED ? ActiveStartFailure::Kind::refused
+                  : error == ETIMEDOUT  ? ActiveStartFailure::Kind::timed_out
+                                        : ActiveStartFailure::Kind::unreachable,
           .error = error});
     return;
   }
@@ -145,7 +147,8 @@ void Dial::connected(Token& token) {
   const port::Address peer = tcp_.peer();
   if (local.port() == peer.port() && local.gid() == peer.gid()) {
     tcp_.reset();
-    fail(token, DialEnd::to_itself, {.kind = DialFailure::Kind::refused, .error = ECONNREFUSED});
+    fail(token, DialEnd::to_itself,
+         {.kind = ActiveStartFailure::Kind::refused, .error = ECONNREFUSED});
     return;
   }
   const auto request = initiator_.request(plan_.private_data);
@@ -161,7 +164,7 @@ void Dial::connected(Token& token) {
   token.engine().want_read(token, *this, true);
 }
 
-void Dial::read_reply(Token& token) {
+void ActiveStart::read_reply(Token& token) {
   std::array<std::byte, 4096> buffer;
   const IoVec piece{buffer.data(), buffer.size()};
   const auto t = tcp_.receive({&piece, 1});
@@ -174,7 +177,7 @@ void Dial::read_reply(Token& token) {
   if (auto outcome = initiator_.received(bytes)) judge(token, std::move(*outcome), bytes);
 }
 
-Started Dial::hand_over(Token& token, const mpa::Parameters& agreed) {
+Started ActiveStart::hand_over(Token& token, const mpa::Parameters& agreed) {
   token.engine().rewatch(token, *this, -1, false, false);
   return {.tcp = std::move(tcp_),
           .parameters = agreed,
@@ -183,7 +186,7 @@ Started Dial::hand_over(Token& token, const mpa::Parameters& agreed) {
           .owes_rtr = agreed.rtr != mpa::Rtr::none && !agreed.extension};
 }
 
-void Dial::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
+void ActiveStart::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
   if (outcome.accepted) {
     token.engine().counters().dials_connected.add();
     Started started = hand_over(token, outcome.accepted->parameters);
@@ -191,15 +194,15 @@ void Dial::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
     started.early = {rest.begin(), rest.end()};
     token.engine().remove(token, *this);
     if (handler_ != nullptr) {
-      handler_->dial_connected(token, *this, std::move(started));
+      handler_->start_connected(token, *this, std::move(started));
     } else {
-      Farewell::give_up(token, std::move(started));
+      LingeringClose::give_up(token, std::move(started));
     }
     return;
   }
   if (outcome.rejected) {
     fail(token, DialEnd::rejected,
-         {.kind = DialFailure::Kind::rejected,
+         {.kind = ActiveStartFailure::Kind::rejected,
           .error = ECONNREFUSED,
           .private_data = std::move(outcome.rejected->private_data)});
     return;
@@ -209,19 +212,19 @@ void Dial::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
     stats::count(token.engine().counters().reply_refused, why(*outcome.refused));
     // RFC 6581 section 9.1: say why before closing.
     const mpa::Parameters& p = outcome.refused->parameters;
-    Farewell::give_up(token, hand_over(token, p), outcome.refused->error);
+    LingeringClose::give_up(token, hand_over(token, p), outcome.refused->error);
   }
-  fail(token, DialEnd::bad_reply, {.kind = DialFailure::Kind::protocol, .error = EPROTO});
+  fail(token, DialEnd::bad_reply, {.kind = ActiveStartFailure::Kind::protocol, .error = EPROTO});
 }
 
 // The peer closed, or reset, before a whole Reply was there.
-void Dial::no_reply(Token& token, int error) {
+void ActiveStart::no_reply(Token& token, int error) {
   if (!initiator_.reply_started() && fall_back(token, true)) return;
   fail(token, DialEnd::no_reply,
-       {.kind = DialFailure::Kind::protocol, .error = error != 0 ? error : ECONNRESET});
+       {.kind = ActiveStartFailure::Kind::protocol, .error = error != 0 ? error : ECONNRESET});
 }
 
-bool Dial::fall_back(Token& token, bool no_reply_came) {
+bool ActiveStart::fall_back(Token& token, bool no_reply_came) {
   if (handler_ == nullptr || !plan_.fallbacks || plan_.offer.revision == 1) return false;
   if (no_reply_came && plan_.offer.extension) {
     plan_.offer.extension = false;
@@ -244,15 +247,15 @@ bool Dial::fall_back(Token& token, bool no_reply_came) {
   return true;
 }
 
-void Dial::on_no_memory(Token& token) {
-  fail(token, DialEnd::no_memory, {.kind = DialFailure::Kind::unreachable, .error = ENOMEM});
+void ActiveStart::on_no_memory(Token& token) {
+  fail(token, DialEnd::no_memory, {.kind = ActiveStartFailure::Kind::unreachable, .error = ENOMEM});
 }
 
-void Dial::fail(Token& token, DialEnd why, DialFailure&& failure) {
+void ActiveStart::fail(Token& token, DialEnd why, ActiveStartFailure&& failure) {
   stats::count(token.engine().counters().dial_failed, why);
   token.engine().remove(token, *this);
   tcp_.close();
-  if (handler_ != nullptr) handler_->dial_failed(token, *this, std::move(failure));
+  if (handler_ != nullptr) handler_->start_failed(token, *this, std::move(failure));
 }
 
 }  // namespace weft::cm

@@ -9,7 +9,7 @@
 
 namespace weft::cm {
 
-struct DialPlan {
+struct ActiveStartPlan {
   port::Address from;     // port 0: the kernel's choice
   bool any_port = false;  // where this port cannot be had towards that peer another one will do
   port::Address to;
@@ -21,9 +21,9 @@ struct DialPlan {
                           // without a Reply
 };
 
-struct DialFailure {
+struct ActiveStartFailure {
   enum class Kind : uint8_t {
-    refused,      // nobody listens there, or the dial reached itself
+    refused,      // nobody listens there, or the socket connected to itself
     unreachable,  // no route, no answer from the host
     timed_out,
     rejected,  // the peer's application said no; private data is its reason
@@ -34,26 +34,28 @@ struct DialFailure {
   std::vector<std::byte> private_data;
 };
 
-class Dial;
-// Hears of the outcome once; the dial is gone afterwards. Engine holder.
-class DialHandler {
+class ActiveStart;
+// Hears of the outcome once; the start is gone afterwards. Engine holder.
+class ActiveStartHandler {
  public:
-  virtual ~DialHandler() = default;
-  virtual void dial_connected(engine::Token& token, Dial& dial, Started&& started) = 0;
-  virtual void dial_failed(engine::Token& token, Dial& dial, DialFailure&& failure) = 0;
+  virtual ~ActiveStartHandler() = default;
+  virtual void start_connected(engine::Token& token, ActiveStart& start, Started&& started) = 0;
+  virtual void start_failed(engine::Token& token, ActiveStart& start,
+                            ActiveStartFailure&& failure) = 0;
 };
 
-class Dial final : public engine::Source {
+class ActiveStart final : public engine::Source {
  public:
-  // Starts to dial on the engine, which owns the dial. The handler is called later, never from
+  // Begins on the engine, which owns the start. The handler is called later, never from
   // inside this call. `bound`: a socket that is bound to plan.from, for the first try.
-  static Dial& start(engine::Token& token, DialHandler& handler, DialPlan plan,
-                     port::Fd bound = {});
+  static ActiveStart& start(engine::Token& token, ActiveStartHandler& handler, ActiveStartPlan plan,
+                            port::Fd bound = {});
   // No outcome is wanted any more: closes and goes away, as soon as the peer can bear it.
   void cancel(engine::Token& token);
-  // Is the Request out (spec/addressing 5.5)? Before that a dial gives way to one that comes in.
+  // Is the Request out (spec/addressing 5.5)? Before that it gives way to a connection that comes
+  // in.
   bool request_sent() const { return state_ == State::awaiting_reply; }
-  const DialPlan& plan() const { return plan_; }
+  const ActiveStartPlan& plan() const { return plan_; }
   // Where the connection starts; known once it is connected.
   port::Address local() const { return tcp_.local(); }
 
@@ -65,7 +67,7 @@ class Dial final : public engine::Source {
 
  private:
   enum class State : uint8_t { connecting, awaiting_reply, failed_at_start };
-  Dial(DialHandler& handler, DialPlan plan)
+  ActiveStart(ActiveStartHandler& handler, ActiveStartPlan plan)
       : handler_(&handler), plan_(std::move(plan)), initiator_(plan_.offer) {}
 
   void connect(engine::Token& token, port::Fd bound);
@@ -79,10 +81,10 @@ class Dial final : public engine::Source {
   void judge(engine::Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest);
   void no_reply(engine::Token& token, int error);
   bool fall_back(engine::Token& token, bool no_reply_came);
-  void fail(engine::Token& token, stats::DialEnd why, DialFailure&& failure);
+  void fail(engine::Token& token, stats::DialEnd why, ActiveStartFailure&& failure);
 
-  DialHandler* handler_;  // nullptr: cancelled
-  DialPlan plan_;
+  ActiveStartHandler* handler_;  // nullptr: cancelled
+  ActiveStartPlan plan_;
   mpa::Initiator initiator_;
   port::TcpStream tcp_;
   State state_ = State::connecting;

@@ -15,7 +15,7 @@
 
 namespace weft::cm {
 
-class Farewell final : public engine::Source {
+class LingeringClose final : public engine::Source {
  public:
   // Closes now, or when it is time; where there is an error to report, a Terminate says so first.
   static void give_up(engine::Token& token, Started started,
@@ -27,7 +27,7 @@ class Farewell final : public engine::Source {
   void abandon_in_child() override { tcp_.close(); }
 
  private:
-  Farewell(Started& started, std::optional<wire::TermError> error);
+  LingeringClose(Started& started, std::optional<wire::TermError> error);
   void begin(engine::Token& token, mpa::Rtr rtr);
   void close(engine::Token& token);
   void drain();

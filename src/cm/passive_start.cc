@@ -1,4 +1,4 @@
-#include "cm/answer.h"
+#include "cm/passive_start.h"
 
 #include <array>
 #include <utility>
@@ -34,9 +34,10 @@ StartRefusal why(mpa::Responder::Error e) {
 
 using engine::Token;
 
-Answer& Answer::start(Token& token, AnswerHandler& handler, port::TcpStream&& tcp) {
-  auto owned = std::unique_ptr<Answer>{new Answer(handler)};
-  Answer& a = *owned;
+PassiveStart& PassiveStart::start(Token& token, PassiveStartHandler& handler,
+                                  port::TcpStream&& tcp) {
+  auto owned = std::unique_ptr<PassiveStart>{new PassiveStart(handler)};
+  PassiveStart& a = *owned;
   const int fd = tcp.fd();
   token.engine().add(token, std::move(owned), fd, true, false);
   // A deadline finds its place also without memory (engine/deadlines.h).
@@ -46,7 +47,7 @@ Answer& Answer::start(Token& token, AnswerHandler& handler, port::TcpStream&& tc
   return a;
 }
 
-void Answer::on_ready(Token& token, bool readable, bool) {
+void PassiveStart::on_ready(Token& token, bool readable, bool) {
   if (!readable) return;
   std::array<std::byte, 1024> buffer;
   const IoVec piece{buffer.data(), buffer.size()};
@@ -85,26 +86,26 @@ void Answer::on_ready(Token& token, bool readable, bool) {
 // Said as a rejection, and not by closing: see Listener::request_came(). But a Reply has the
 // revision of its Request, and an enhanced block where that has one: a peer that has not said that
 // much cannot be answered.
-void Answer::on_no_memory(Token& token) {
+void PassiveStart::on_no_memory(Token& token) {
   const auto asked = responder_.asked();
   if (state_ == State::rejected || !asked) return gone(token, StartRefusal::no_memory);
   plain_ = !asked->extension_requested || asked->revision != 2;
   handler_->count_no_memory(token);
   reject(token, {});
-  handler_->answer_gone(token, *this);
+  handler_->start_gone(token, *this);
 }
 
-void Answer::wait_until(Token& token, Time when) {
+void PassiveStart::wait_until(Token& token, Time when) {
   token.engine().set_deadline(token, *this, when);
 }
 
-void Answer::on_deadline(Token& token) {
+void PassiveStart::on_deadline(Token& token) {
   switch (state_) {
     case State::reading:
       gone(token, StartRefusal::request_late);
       break;
     case State::parked:
-      handler_->answer_overdue(token, *this);
+      handler_->start_overdue(token, *this);
       break;
     case State::rejected:
       if (std::exchange(shut_, true)) {
@@ -117,31 +118,32 @@ void Answer::on_deadline(Token& token) {
   }
 }
 
-void Answer::gone(Token& token, StartRefusal why) {
+void PassiveStart::gone(Token& token, StartRefusal why) {
   const bool told = state_ == State::rejected;
   if (!told) stats::count(token.engine().counters().start_refused, why);
   drop(token);
-  if (!told) handler_->answer_gone(token, *this);
+  if (!told) handler_->start_gone(token, *this);
 }
 
-void Answer::drop(Token& token) {
+void PassiveStart::drop(Token& token) {
   token.engine().remove(token, *this);
   tcp_.close();
 }
 
-bool Answer::write(const std::vector<std::byte>& frame) {
+bool PassiveStart::write(const std::vector<std::byte>& frame) {
   const IoVec piece{const_cast<std::byte*>(frame.data()), frame.size()};
   // A socket that has sent nothing yet takes half a kilobyte at once, or is broken.
   return tcp_.send({&piece, 1}).bytes == frame.size();
 }
 
-size_t Answer::most_private_data() const {
+size_t PassiveStart::most_private_data() const {
   const auto asked = responder_.asked();
   if (!plain_ || !asked) return wire::MpaStart::kMaxPrivateData;
   return kMostOfAPlainPeer - (asked->enhanced ? wire::MpaEnhanced::kSize : 0);
 }
 
-std::optional<Started> Answer::accept(Token& token, const mpa::Offer& limits, Bytes private_data) {
+std::optional<Started> PassiveStart::accept(Token& token, const mpa::Offer& limits,
+                                            Bytes private_data) {
   const auto reply = responder_.accept(limits, private_data);
   const bool written = write(reply.bytes);
   token.engine().remove(token, *this);
@@ -156,7 +158,7 @@ std::optional<Started> Answer::accept(Token& token, const mpa::Offer& limits, By
   return s;
 }
 
-void Answer::reject(Token& token, Bytes private_data) {
+void PassiveStart::reject(Token& token, Bytes private_data) {
   bool written = false;
   token.engine().guard(
       token, [&] { written = write(responder_.reject(private_data)); }, [] {});

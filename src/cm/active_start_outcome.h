@@ -1,4 +1,4 @@
-// Which event a failed dial becomes, and with which status. Pure.
+// Which event a failed active start becomes, and with which status. Pure.
 //
 //   what happened                      event          status: identity ib, ib-lid   iwarp
 //   the peer's application rejected    REJECTED       28, consumer defined          -ECONNREFUSED
@@ -13,7 +13,7 @@
 // except that InfiniBand has no word for a host that is known to be down.
 #pragma once
 
-#include "cm/dial.h"
+#include "cm/active_start.h"
 #include "cm/service.h"
 #include "config/options.h"
 
@@ -24,6 +24,6 @@ struct FailureEvent {
   int status = 0;
 };
 
-FailureEvent failure_event(const DialFailure& failure, config::Identity identity);
+FailureEvent failure_event(const ActiveStartFailure& failure, config::Identity identity);
 
 }  // namespace weft::cm

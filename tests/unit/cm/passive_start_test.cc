@@ -1,4 +1,4 @@
-#include "cm/answer.h"
+#include "cm/passive_start.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -15,16 +15,16 @@ using namespace std::chrono_literals;
 using engine::Token;
 
 // Lets the request wait, and says no when its time is over.
-class Patient final : public AnswerHandler {
+class Patient final : public PassiveStartHandler {
  public:
-  void request_came(Token& token, Answer& answer, const mpa::Responder::Request&) override {
+  void request_came(Token& token, PassiveStart& start, const mpa::Responder::Request&) override {
     ++came;
-    answer.wait_until(token, token.now() + 1ms);
+    start.wait_until(token, token.now() + 1ms);
   }
-  void answer_gone(Token&, Answer&) override { ++gone; }
-  void answer_overdue(Token& token, Answer& answer) override {
+  void start_gone(Token&, PassiveStart&) override { ++gone; }
+  void start_overdue(Token& token, PassiveStart& start) override {
     ++overdue;
-    answer.reject(token, {});
+    start.reject(token, {});
   }
   int came = 0;
   int gone = 0;
@@ -32,17 +32,17 @@ class Patient final : public AnswerHandler {
 };
 
 // Lets it wait for the test's word.
-class Parked final : public AnswerHandler {
+class ParkedRequest final : public PassiveStartHandler {
  public:
-  void request_came(Token&, Answer& came, const mpa::Responder::Request&) override {
-    answer = &came;
+  void request_came(Token&, PassiveStart& came, const mpa::Responder::Request&) override {
+    start = &came;
   }
-  void answer_gone(Token&, Answer&) override { answer = nullptr; }
-  std::atomic<Answer*> answer{nullptr};  // the engine's own thread may be the one to set it
+  void start_gone(Token&, PassiveStart&) override { start = nullptr; }
+  std::atomic<PassiveStart*> start{nullptr};  // the engine's own thread may be the one to set it
 };
 
-// spec/addressing 5.2: a parked Request waits for a bounded time, and then has an answer.
-TEST(Answer, AParkedRequestIsAnsweredWhenItsTimeIsOver) {
+// spec/addressing 5.2: a parked Request waits for a bounded time, and then has an start.
+TEST(PassiveStart, AParkedRequestIsAnsweredWhenItsTimeIsOver) {
   auto engine = engine::Engine::create(0);
   ASSERT_TRUE(engine.ok());
   const auto listener =
@@ -57,7 +57,7 @@ TEST(Answer, AParkedRequestIsAnsweredWhenItsTimeIsOver) {
   Patient handler;
   {
     auto h = (*engine)->hold();
-    Answer::start(h.token(), handler, std::move(*accepted));
+    PassiveStart::start(h.token(), handler, std::move(*accepted));
   }
   char request[21] = "MPA ID Req Frame\x40\x01\x00\x00";
   const IoVec whole{request, 20};
@@ -79,20 +79,20 @@ TEST(Answer, AParkedRequestIsAnsweredWhenItsTimeIsOver) {
 }
 
 // The connection broke while the program made up its mind.
-TEST(Answer, AReplyThatCannotBeSentIsCounted) {
+TEST(PassiveStart, AReplyThatCannotBeSentIsCounted) {
   auto engine = engine::Engine::create(0);
   ASSERT_TRUE(engine.ok());
   const auto listener =
       port::TcpListener::listen(port::Address::from_gid(Gid::from_ipv4(0x7f000001), 0), 2);
   ASSERT_TRUE(listener.ok());
-  Parked handler;
+  ParkedRequest handler;
   const auto call = [&] {
     auto peer = port::TcpStream::connect({}, listener->local());
     EXPECT_TRUE(peer.ok());
     pollfd p{.fd = listener->fd(), .events = POLLIN, .revents = 0};
     EXPECT_EQ(::poll(&p, 1, 10'000), 1);
     auto h = (*engine)->hold();
-    Answer::start(h.token(), handler, std::move(*listener->accept()));
+    PassiveStart::start(h.token(), handler, std::move(*listener->accept()));
     char request[21] = "MPA ID Req Frame\x40\x01\x00\x00";
     const IoVec whole{request, 20};
     EXPECT_EQ(peer->send({&whole, 1}).bytes, 20U);
@@ -103,20 +103,20 @@ TEST(Answer, AReplyThatCannotBeSentIsCounted) {
     return (*engine)->counters().start_refused[i].value();
   };
   for (const bool yes : {true, false}) {
-    handler.answer = nullptr;
+    handler.start = nullptr;
     const port::TcpStream peer = call();
     const auto until = std::chrono::steady_clock::now() + 10s;
-    while (handler.answer == nullptr && std::chrono::steady_clock::now() < until)
+    while (handler.start == nullptr && std::chrono::steady_clock::now() < until)
       (*engine)->progress();
-    ASSERT_NE(handler.answer, nullptr);
+    ASSERT_NE(handler.start, nullptr);
     auto h = (*engine)->hold();
-    Answer& answer = *handler.answer;
-    ::shutdown(answer.tcp().fd(), SHUT_WR);
+    PassiveStart& start = *handler.start;
+    ::shutdown(start.tcp().fd(), SHUT_WR);
     if (yes) {
-      EXPECT_FALSE(answer.accept(h.token(), {}, {}));
+      EXPECT_FALSE(start.accept(h.token(), {}, {}));
       EXPECT_EQ(unsent(), 1U);
     } else {
-      answer.reject(h.token(), {});
+      start.reject(h.token(), {});
       EXPECT_EQ(unsent(), 2U);
     }
   }
@@ -125,10 +125,10 @@ TEST(Answer, AReplyThatCannotBeSentIsCounted) {
 // There is no memory for a Request of which only the first bytes are there.
 class NoMemory : public testing::Test {
  protected:
-  class Handler final : public AnswerHandler {
+  class Handler final : public PassiveStartHandler {
    public:
-    void request_came(Token&, Answer&, const mpa::Responder::Request&) override { ++came; }
-    void answer_gone(Token&, Answer&) override { ++gone; }
+    void request_came(Token&, PassiveStart&, const mpa::Responder::Request&) override { ++came; }
+    void start_gone(Token&, PassiveStart&) override { ++gone; }
     void count_no_memory(Token&) override { ++counted; }
     int came = 0;
     int gone = 0;
@@ -153,9 +153,9 @@ class NoMemory : public testing::Test {
     EXPECT_EQ(::poll(&in, 1, 10'000), 1);
     {
       auto h = (*engine)->hold();
-      Answer& answer = Answer::start(h.token(), handler, std::move(*accepted));
-      answer.on_ready(h.token(), true, false);
-      answer.on_no_memory(h.token());  // as the engine says it
+      PassiveStart& start = PassiveStart::start(h.token(), handler, std::move(*accepted));
+      start.on_ready(h.token(), true, false);
+      start.on_no_memory(h.token());  // as the engine says it
     }
     const auto i = static_cast<size_t>(stats::StartRefusal::no_memory);
     closed_without_reply = (*engine)->counters().start_refused[i].value();

@@ -9,19 +9,19 @@
 
 namespace weft::cm {
 
-class Answer;
+class PassiveStart;
 // Engine holder calls.
-class AnswerHandler {
+class PassiveStartHandler {
  public:
-  virtual ~AnswerHandler() = default;
-  // The Request is there. Answer it now or later by accept() or reject(); until then the connection
-  // is parked.
-  virtual void request_came(engine::Token& token, Answer& answer,
+  virtual ~PassiveStartHandler() = default;
+  // The Request is there. PassiveStart it now or later by accept() or reject(); until then the
+  // connection is parked.
+  virtual void request_came(engine::Token& token, PassiveStart& start,
                             const mpa::Responder::Request& request) = 0;
-  // It went away before it was answered, or before it said anything. The answer is gone afterwards.
-  virtual void answer_gone(engine::Token& token, Answer& answer) = 0;
-  // The time of Answer::wait_until() is over: answer it now.
-  virtual void answer_overdue(engine::Token&, Answer&) {}
+  // It went away before it was answered, or before it said anything. The start is gone afterwards.
+  virtual void start_gone(engine::Token& token, PassiveStart& start) = 0;
+  // The time of PassiveStart::wait_until() is over: answer it now.
+  virtual void start_overdue(engine::Token&, PassiveStart&) {}
   // There was no memory for a Request, and it is rejected: counts that among the handler's own
   // reasons. The default is rdma_cm's.
   virtual void count_no_memory(engine::Token& token) {
@@ -29,26 +29,27 @@ class AnswerHandler {
   }
 };
 
-class Answer final : public engine::Source {
+class PassiveStart final : public engine::Source {
  public:
   // The engine owns it. The Request must be there within 5 s. Where there is no memory (bad_alloc),
   // `tcp` stays the caller's.
-  static Answer& start(engine::Token& token, AnswerHandler& handler, port::TcpStream&& tcp);
+  static PassiveStart& start(engine::Token& token, PassiveStartHandler& handler,
+                             port::TcpStream&& tcp);
 
-  // Both after request_came(); the answer is gone afterwards. accept() gives the connection, or
+  // Both after request_came(); the start is gone afterwards. accept() gives the connection, or
   // nothing when it broke.
   std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits, Bytes private_data);
   void reject(engine::Token& token, Bytes private_data);
-  // Parked: the handler wants to hear when it is still parked then.
+  // ParkedRequest: the handler wants to hear when it is still parked then.
   void wait_until(engine::Token& token, Time when);
   // Closes without a word.
   void drop(engine::Token& token);
   // Another handler for what is to come.
-  void hand_over(AnswerHandler& handler) { handler_ = &handler; }
+  void hand_over(PassiveStartHandler& handler) { handler_ = &handler; }
   bool parked() const { return state_ == State::parked; }
   Time begun() const { return begun_; }
   // Closes it as one whose Request is late, for others wait.
-  void crowd_out(engine::Token& token) { gone(token, stats::StartRefusal::request_late); }
+  void evict(engine::Token& token) { gone(token, stats::StartRefusal::request_late); }
   // That the peer bears in a Reply: a kernel with siw dies of more (spec/siw 2.7).
   size_t most_private_data() const;
   const port::TcpStream& tcp() const { return tcp_; }
@@ -63,11 +64,11 @@ class Answer final : public engine::Source {
 
  private:
   enum class State : uint8_t { reading, parked, rejected };
-  explicit Answer(AnswerHandler& handler) : handler_(&handler) {}
+  explicit PassiveStart(PassiveStartHandler& handler) : handler_(&handler) {}
   void gone(engine::Token& token, stats::StartRefusal why);
   bool write(const std::vector<std::byte>& frame);
 
-  AnswerHandler* handler_;
+  PassiveStartHandler* handler_;
   port::TcpStream tcp_;
   mpa::Responder responder_;
   Time begun_;

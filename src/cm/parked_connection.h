@@ -8,22 +8,24 @@
 
 namespace weft::cm {
 
-class Tether;
+class ParkedConnection;
 // Engine holder calls.
-class TetherHandler {
+class ParkedConnectionHandler {
  public:
-  virtual ~TetherHandler() = default;
-  // The peer closed, or the connection broke. The tether is gone.
-  virtual void tether_broke(engine::Token& token) = 0;
+  virtual ~ParkedConnectionHandler() = default;
+  // The peer closed, or the connection broke. The parked connection is gone.
+  virtual void parked_connection_lost(engine::Token& token) = 0;
 };
 
-class Tether final : public engine::Source {
+class ParkedConnection final : public engine::Source {
  public:
   // The engine owns it.
-  static Tether& start(engine::Token& token, TetherHandler& handler, Started started);
-  // Gives the connection back, with what the peer has sent meanwhile. The tether is gone.
+  static ParkedConnection& start(engine::Token& token, ParkedConnectionHandler& handler,
+                                 Started started);
+  // Gives the connection back, with what the peer has sent meanwhile. The parked connection is
+  // gone.
   Started release(engine::Token& token);
-  // Closes. The tether is gone.
+  // Closes. The parked connection is gone.
   void close(engine::Token& token);
 
   void on_ready(engine::Token& token, bool readable, bool writable) override;
@@ -32,9 +34,9 @@ class Tether final : public engine::Source {
   void abandon_in_child() override { started_.tcp.close(); }
 
  private:
-  Tether(TetherHandler& handler, Started started)
+  ParkedConnection(ParkedConnectionHandler& handler, Started started)
       : handler_(handler), started_(std::move(started)) {}
-  TetherHandler& handler_;
+  ParkedConnectionHandler& handler_;
   Started started_;
 };
 

@@ -1,4 +1,4 @@
-#include "cm/dial.h"
+#include "cm/active_start.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -17,23 +17,23 @@ using engine::Token;
 
 using stats::DialEnd;
 
-class NobodyCares final : public DialHandler {
+class NobodyCares final : public ActiveStartHandler {
  public:
-  void dial_connected(Token&, Dial&, Started&&) override { ++told; }
-  void dial_failed(Token&, Dial&, DialFailure&& failure) override {
+  void start_connected(Token&, ActiveStart&, Started&&) override { ++told; }
+  void start_failed(Token&, ActiveStart&, ActiveStartFailure&& failure) override {
     ++told;
     kind = failure.kind;
   }
   std::atomic<int> told{0};  // by whoever holds the engine
-  DialFailure::Kind kind{};
+  ActiveStartFailure::Kind kind{};
 };
 
-// Both ends of a dial: weft's engine on one side, bare bytes on the other.
+// Both ends of a start-up: weft's engine on one side, bare bytes on the other.
 // Length, tagged and last, RDMA Write.
 const std::vector<std::byte> kEmptyWrite{std::byte{0}, std::byte{14}, std::byte{0xc1},
                                          std::byte{0x40}};
 
-class DialTest : public testing::Test {
+class ActiveStartTest : public testing::Test {
  protected:
   void SetUp() override {
     auto e = engine::Engine::create(0);
@@ -43,21 +43,21 @@ class DialTest : public testing::Test {
     ASSERT_TRUE(l.ok());
     listener_.emplace(std::move(*l));
   }
-  Dial& dial(bool peer_to_peer) {
+  ActiveStart& begin(bool peer_to_peer) {
     auto h = engine_->hold();
-    return Dial::start(
+    return ActiveStart::start(
         h.token(), handler_,
         {.to = listener_->local(),
          .offer = {.extension = false, .peer_to_peer = peer_to_peer, .ird = 1, .ord = 1},
          .timeout = 30s});
   }
-  // A dial that comes to nothing: how it was counted, once, and told.
-  void expect_failure(const DialPlan& plan, DialEnd counted, DialFailure::Kind told) {
+  // A start-up that fails: how it was counted, once, and told.
+  void expect_failure(const ActiveStartPlan& plan, DialEnd counted, ActiveStartFailure::Kind told) {
     const uint64_t before = failed(counted);
     const int heard = handler_.told;
     {
       auto h = engine_->hold();
-      Dial::start(h.token(), handler_, plan);
+      ActiveStart::start(h.token(), handler_, plan);
     }
     const auto until = std::chrono::steady_clock::now() + 10s;
     while (handler_.told == heard && std::chrono::steady_clock::now() < until) engine_->progress();
@@ -76,7 +76,7 @@ class DialTest : public testing::Test {
     ASSERT_TRUE(tcp);
     peer_.emplace(std::move(*tcp));
   }
-  void cancel(Dial& d) {
+  void cancel(ActiveStart& d) {
     auto h = engine_->hold();
     d.cancel(h.token());
   }
@@ -137,7 +137,7 @@ std::vector<uint8_t> reply(uint8_t ird_high, uint8_t ord_high) {
 
 // spec/mpa 2.5.6: a kernel with siw dies of a connection that closes between its Reply and the
 // RTR, or right behind that.
-TEST_F(DialTest, GivenUpBeforeTheReplyItStillSendsTheRtrAndClosesLater) {
+TEST_F(ActiveStartTest, GivenUpBeforeTheReplyItStillSendsTheRtrAndClosesLater) {
   struct Kind {
     uint8_t ird_high;  // A, B
     uint8_t ord_high;  // C, D
@@ -145,7 +145,7 @@ TEST_F(DialTest, GivenUpBeforeTheReplyItStillSendsTheRtrAndClosesLater) {
     uint8_t opcode;
   };
   for (const Kind& k : {Kind{0xc0, 0, 8, 0}, Kind{0x80, 0x80, 20, 0}, Kind{0x80, 0x40, 52, 1}}) {
-    Dial& d = dial(true);
+    ActiveStart& d = begin(true);
     accept();
     ASSERT_EQ(hear(kRequest).size(), kRequest);
     cancel(d);
@@ -166,8 +166,8 @@ TEST_F(DialTest, GivenUpBeforeTheReplyItStillSendsTheRtrAndClosesLater) {
 }
 
 // The same rule, and RFC 6581 section 9.1: the Reply's ORD of 0x2001 is more than there is.
-TEST_F(DialTest, AReplyThatNobodyCanLiveWithGetsTheRtrBeforeTheTerminate) {
-  dial(true);
+TEST_F(ActiveStartTest, AReplyThatNobodyCanLiveWithGetsTheRtrBeforeTheTerminate) {
+  begin(true);
   accept();
   ASSERT_EQ(hear(kRequest).size(), kRequest);
   const auto before = std::chrono::steady_clock::now();
@@ -193,7 +193,7 @@ TEST_F(DialTest, AReplyThatNobodyCanLiveWithGetsTheRtrBeforeTheTerminate) {
 
 // A firewall that drops what begins a connection looks like this, and so does a listener whose
 // queue is full: one of the backlog and one beyond it are let in.
-TEST_F(DialTest, APeerThatDoesNotAnswerIsToldOfOnce) {
+TEST_F(ActiveStartTest, APeerThatDoesNotAnswerIsToldOfOnce) {
   std::vector<port::TcpStream> queue;
   for (int i = 0; i < 2; ++i) {
     auto tcp = port::TcpStream::connect({}, listener_->local());
@@ -203,7 +203,7 @@ TEST_F(DialTest, APeerThatDoesNotAnswerIsToldOfOnce) {
     queue.push_back(std::move(*tcp));
   }
   testing::internal::CaptureStderr();
-  Dial& d = dial(true);
+  ActiveStart& d = begin(true);
   const auto silent = [&] {
     return engine_->counters().peer_silent[static_cast<size_t>(stats::Silence::connecting)].value();
   };
@@ -221,8 +221,8 @@ TEST_F(DialTest, APeerThatDoesNotAnswerIsToldOfOnce) {
 }
 
 // One that takes its time has acknowledged the Request.
-TEST_F(DialTest, APeerThatThinksAboutItIsNotSilent) {
-  Dial& d = dial(true);
+TEST_F(ActiveStartTest, APeerThatThinksAboutItIsNotSilent) {
+  ActiveStart& d = begin(true);
   accept();
   ASSERT_EQ(hear(kRequest).size(), kRequest);
   {
@@ -236,8 +236,8 @@ TEST_F(DialTest, APeerThatThinksAboutItIsNotSilent) {
 }
 
 // A process that did not run meanwhile still sends them, and gives the peer time to wake up.
-TEST_F(DialTest, KicksThatComeLatePutOffTheEnd) {
-  Dial& d = dial(true);
+TEST_F(ActiveStartTest, KicksThatComeLatePutOffTheEnd) {
+  ActiveStart& d = begin(true);
   accept();
   ASSERT_EQ(hear(kRequest).size(), kRequest);
   cancel(d);
@@ -254,8 +254,8 @@ TEST_F(DialTest, KicksThatComeLatePutOffTheEnd) {
   EXPECT_GE(std::chrono::steady_clock::now() - before, rdmap::kRtrSettles - rdmap::kKickAfter[2]);
 }
 
-TEST_F(DialTest, GivenUpWithoutAnRtrToSendItClosesAtOnce) {
-  Dial& d = dial(false);
+TEST_F(ActiveStartTest, GivenUpWithoutAnRtrToSendItClosesAtOnce) {
+  ActiveStart& d = begin(false);
   accept();
   ASSERT_EQ(hear(kRequest).size(), kRequest);
   cancel(d);
@@ -264,54 +264,55 @@ TEST_F(DialTest, GivenUpWithoutAnRtrToSendItClosesAtOnce) {
   EXPECT_EQ(handler_.told, 0);
 }
 
-TEST_F(DialTest, WhyItCameToNothingIsCounted) {
+TEST_F(ActiveStartTest, WhyItCameToNothingIsCounted) {
   const port::Address free = listener_->local();
   listener_.reset();
-  expect_failure({.to = free, .timeout = 30s}, DialEnd::nobody_listens, DialFailure::Kind::refused);
+  expect_failure({.to = free, .timeout = 30s}, DialEnd::nobody_listens,
+                 ActiveStartFailure::Kind::refused);
   // No way leads from the loopback address to another host.
   expect_failure({.from = port::Address::from_gid(Gid::from_ipv4(0x7f000001), 0),
                   .to = port::Address::from_gid(Gid::from_ipv4(0xc0000201), 9),
                   .timeout = 30s},
-                 DialEnd::unreachable, DialFailure::Kind::unreachable);
+                 DialEnd::unreachable, ActiveStartFailure::Kind::unreachable);
   // spec/addressing 5.4: what the kernel does where it picks the target as the source.
   expect_failure({.from = free, .to = free, .timeout = 30s}, DialEnd::to_itself,
-                 DialFailure::Kind::refused);
+                 ActiveStartFailure::Kind::refused);
 }
 
 // A port that the program has been told of before there was a connection, and somebody else has
 // now.
-TEST_F(DialTest, AnotherPortWillDoWhereTheProgramDidNotChooseIt) {
+TEST_F(ActiveStartTest, AnotherPortWillDoWhereTheProgramDidNotChooseIt) {
   const auto other =
       port::TcpListener::listen(port::Address::from_gid(Gid::from_ipv4(0x7f000001), 0), 1);
   ASSERT_TRUE(other.ok());
-  const DialPlan chosen{.from = other->local(), .to = listener_->local(), .timeout = 30s};
-  expect_failure(chosen, DialEnd::unreachable, DialFailure::Kind::unreachable);
-  DialPlan any = chosen;
+  const ActiveStartPlan chosen{.from = other->local(), .to = listener_->local(), .timeout = 30s};
+  expect_failure(chosen, DialEnd::unreachable, ActiveStartFailure::Kind::unreachable);
+  ActiveStartPlan any = chosen;
   any.any_port = true;
   {
     auto h = engine_->hold();
-    Dial::start(h.token(), handler_, any);
+    ActiveStart::start(h.token(), handler_, any);
   }
   accept();
   EXPECT_NE(peer_->peer().port(), other->local().port());
 }
 
-// The port is held by the socket that dials, from before it is known where to.
-TEST_F(DialTest, ABoundSocketIsTheOneThatDials) {
+// The port is held by the socket that connects, from before it is known where to.
+TEST_F(ActiveStartTest, ABoundSocketIsTheOneThatConnects) {
   auto bound = port::TcpListener::bind(port::Address::from_gid(Gid::from_ipv4(0x7f000001), 0));
   ASSERT_TRUE(bound.ok());
   const port::Address from = bound->local();
   {
     auto h = engine_->hold();
-    Dial::start(h.token(), handler_, {.from = from, .to = listener_->local(), .timeout = 30s},
-                bound->release());
+    ActiveStart::start(h.token(), handler_,
+                       {.from = from, .to = listener_->local(), .timeout = 30s}, bound->release());
   }
   accept();
   EXPECT_EQ(peer_->peer().port(), from.port());
 }
 
-TEST_F(DialTest, WithoutMemoryItComesToNothing) {
-  Dial& d = dial(true);
+TEST_F(ActiveStartTest, WithoutMemoryItComesToNothing) {
+  ActiveStart& d = begin(true);
   accept();
   {
     auto h = engine_->hold();
@@ -324,8 +325,8 @@ TEST_F(DialTest, WithoutMemoryItComesToNothing) {
 }
 
 // No second try for nobody.
-TEST_F(DialTest, GivenUpItDoesNotFallBack) {
-  Dial& d = dial(true);
+TEST_F(ActiveStartTest, GivenUpItDoesNotFallBack) {
+  ActiveStart& d = begin(true);
   accept();
   ASSERT_EQ(hear(kRequest).size(), kRequest);
   cancel(d);

@@ -1,4 +1,4 @@
-#include "cm/farewell.h"
+#include "cm/lingering_close.h"
 
 #include <algorithm>
 #include <array>
@@ -59,28 +59,28 @@ void write_terminate(wire::TermError error, mpa::FpduWriter& writer, mpa::TxBatc
 
 using engine::Token;
 
-Farewell::Farewell(Started& started, std::optional<wire::TermError> error)
+LingeringClose::LingeringClose(Started& started, std::optional<wire::TermError> error)
     : tcp_(std::move(started.tcp)), error_(error) {
   writer_.configure(started.parameters.crc, started.parameters.send_markers);
 }
 
-void Farewell::give_up(Token& token, Started started, std::optional<wire::TermError> error) {
+void LingeringClose::give_up(Token& token, Started started, std::optional<wire::TermError> error) {
   if (!started.owes_rtr) {
-    Farewell{started, error}.close(token);
+    LingeringClose{started, error}.close(token);
     return;
   }
   token.engine().guard(
       token,
       [&] {
-        auto owned = std::unique_ptr<Farewell>{new Farewell(started, error)};
-        Farewell& f = *owned;
+        auto owned = std::unique_ptr<LingeringClose>{new LingeringClose(started, error)};
+        LingeringClose& f = *owned;
         token.engine().add(token, std::move(owned), -1, false, false);
         f.begin(token, started.parameters.rtr);
       },
       [&] { started.tcp.close(); });
 }
 
-void Farewell::begin(Token& token, mpa::Rtr rtr) {
+void LingeringClose::begin(Token& token, mpa::Rtr rtr) {
   begun_ = token.now();
   token.engine().set_deadline(token, *this, next());
   token.engine().closes_at(token, begun_ + rdmap::kRtrSettles);
@@ -89,7 +89,7 @@ void Farewell::begin(Token& token, mpa::Rtr rtr) {
   say(batch);
 }
 
-void Farewell::close(Token& token) {
+void LingeringClose::close(Token& token) {
   if (error_) {
     mpa::TxBatch batch;
     write_terminate(*error_, writer_, batch);
@@ -102,7 +102,7 @@ void Farewell::close(Token& token) {
 }
 
 // What is left unread would make a reset of the end, which may overtake the Terminate.
-void Farewell::drain() {
+void LingeringClose::drain() {
   std::array<std::byte, 4096> unread;
   const IoVec piece{unread.data(), unread.size()};
   for (int i = 0; i < kMostDrained && tcp_.receive({&piece, 1}).bytes > 0; ++i) {
@@ -110,19 +110,19 @@ void Farewell::drain() {
 }
 
 // A fresh socket takes a frame at once, or is broken.
-void Farewell::say(mpa::TxBatch& batch) {
+void LingeringClose::say(mpa::TxBatch& batch) {
   (void)tcp_.send(batch.pieces());
 }
 
 // A kick that comes late, where the process did not run, puts off the end: the peer may have slept
 // until then.
-Time Farewell::next() const {
+Time LingeringClose::next() const {
   if (kicks_ < kKicks) return begun_ + rdmap::kKickAfter[kicks_];
   return std::max(begun_ + rdmap::kRtrSettles,
                   kicked_ + (rdmap::kRtrSettles - rdmap::kKickAfter[kKicks - 1]));
 }
 
-void Farewell::on_deadline(Token& token) {
+void LingeringClose::on_deadline(Token& token) {
   if (kicks_ == kKicks) {
     close(token);
     token.engine().remove(token, *this);

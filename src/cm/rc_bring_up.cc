@@ -1,10 +1,10 @@
-#include "cm/attempt.h"
+#include "cm/rc_bring_up.h"
 
 #include <algorithm>
 
 #include "base/log.h"
 #include "cm/bring_up_block.h"
-#include "cm/farewell.h"
+#include "cm/lingering_close.h"
 #include "cm/stream_settings.h"
 #include "config/options.h"
 #include "device/device.h"
@@ -19,7 +19,7 @@ using wire::Wfrc;
 
 // spec/addressing 5.4
 constexpr Duration kPassivePatience = 1s;
-constexpr Duration kDialTimeout = 10s;
+constexpr Duration kStartTimeout = 10s;
 
 uint64_t random64() {
   SystemRandom random;
@@ -45,9 +45,9 @@ mpa::Offer offer_for(const verbs::QueuePair& qp) {
 
 }  // namespace
 
-Attempt& Attempt::start(Token& token, verbs::QueuePair& qp) {
-  auto owned = std::unique_ptr<Attempt>{new Attempt(qp)};
-  Attempt& a = *owned;
+RcBringUp& RcBringUp::start(Token& token, verbs::QueuePair& qp) {
+  auto owned = std::unique_ptr<RcBringUp>{new RcBringUp(qp)};
+  RcBringUp& a = *owned;
   qp.bring_up_data = &a;
   token.engine().add(token, std::move(owned), -1, false, false);
   token.engine().guard(
@@ -55,14 +55,14 @@ Attempt& Attempt::start(Token& token, verbs::QueuePair& qp) {
   return a;
 }
 
-void Attempt::begin(Token& token) {
+void RcBringUp::begin(Token& token) {
   if (!plan_route()) {
     // modify_qp has checked the address vector, so this cannot be; and if it is, it has an end.
     retry(token);
   } else if (qp_.number() == qp_.attributes().dest_qpn && local_ == remote_) {
     connect_to_self(token);
-  } else if (dials()) {
-    dial(token, false);
+  } else if (is_active_side()) {
+    connect(token, false);
   } else {
     token.engine().set_deadline(token, *this, token.now() + kPassivePatience);
   }
@@ -70,12 +70,12 @@ void Attempt::begin(Token& token) {
 
 // spec/addressing 4: the side with the lower number does, or where both are equal that with the
 // lower GID.
-bool Attempt::dials() const {
+bool RcBringUp::is_active_side() const {
   const Qpn peer = qp_.attributes().dest_qpn;
   return qp_.number() != peer ? qp_.number() < peer : local_ < remote_;
 }
 
-bool Attempt::plan_route() {
+bool RcBringUp::plan_route() {
   const verbs::AddressVector& av = qp_.attributes().av;
   const auto destination = qp_.context().destination(av);
   const device::GidEntry* source = qp_.context().source(av.global ? av.sgid_index : 0);
@@ -86,7 +86,7 @@ bool Attempt::plan_route() {
   return true;
 }
 
-Wfrc Attempt::block() const {
+Wfrc RcBringUp::block() const {
   const verbs::QpAttributes& a = qp_.attributes();
   return {.fallback = fallback_,
           .source_qpn = qp_.number(),
@@ -98,44 +98,44 @@ Wfrc Attempt::block() const {
           .destination_gid = remote_};
 }
 
-void Attempt::dial(Token& token, bool fallback) {
+void RcBringUp::connect(Token& token, bool fallback) {
   fallback_ = fallback;
   nonce_ = random64();
-  dial_ = &Dial::start(
+  active_start_ = &ActiveStart::start(
       token, *this,
       {.from = port::Address::from_gid(local_, 0, scope_),
        .to = port::Address::from_gid(remote_, port_of(qp_.attributes().dest_qpn), scope_),
        .offer = offer_for(qp_),
        .private_data = encode(block()),
-       .timeout = kDialTimeout,
+       .timeout = kStartTimeout,
        .fallbacks = false});
 }
 
-void Attempt::send_side_ready(Token& token) {
+void RcBringUp::send_side_ready(Token& token) {
   times_.send_side_ready(token.now(), qp_.attributes());
 }
 
-void Attempt::cancel(Token& token) {
-  if (dial_ != nullptr) std::exchange(dial_, nullptr)->cancel(token);
+void RcBringUp::cancel(Token& token) {
+  if (active_start_ != nullptr) std::exchange(active_start_, nullptr)->cancel(token);
   qp_.bring_up_data = nullptr;
   token.engine().remove(token, *this);
 }
 
-void Attempt::on_deadline(Token& token) {
+void RcBringUp::on_deadline(Token& token) {
   if (token.now() >= times_.give_up_at()) {
     give_up(token);
-  } else if (dial_ == nullptr && plan_route()) {
-    dial(token, !dials());
-  } else if (dial_ == nullptr) {
+  } else if (active_start_ == nullptr && plan_route()) {
+    connect(token, !is_active_side());
+  } else if (active_start_ == nullptr) {
     retry(token);
   }
 }
 
-void Attempt::retry(Token& token) {
+void RcBringUp::retry(Token& token) {
   token.engine().set_deadline(token, *this, times_.next_try(token.now(), random64()));
 }
 
-void Attempt::give_up(Token& token) {
+void RcBringUp::give_up(Token& token) {
   WEFT_LOG(info, "queue pair 0x%06x: no connection to QPN 0x%06x at %s; giving up",
            qp_.number().value(), qp_.attributes().dest_qpn.value(), remote_.to_string().c_str());
   verbs::QueuePair& qp = qp_;
@@ -144,7 +144,7 @@ void Attempt::give_up(Token& token) {
   qp.fail_connection(token, verbs::Status::retry_exceeded);
 }
 
-void Attempt::connected(Token& token, Started&& started, bool initiator, uint64_t nonce) {
+void RcBringUp::connected(Token& token, Started&& started, bool initiator, uint64_t nonce) {
   verbs::QueuePair& qp = qp_;
   qp.last_nonce = nonce;
   cancel(token);
@@ -154,7 +154,7 @@ void Attempt::connected(Token& token, Started&& started, bool initiator, uint64_
 
 // Both ends are one: a TCP connection of a socket with itself carries the stream (spec/addressing
 // 4).
-void Attempt::connect_to_self(Token& token) {
+void RcBringUp::connect_to_self(Token& token) {
   auto tcp = port::TcpStream::to_itself(local_);
   if (!tcp.ok()) {
     WEFT_LOG(info, "queue pair 0x%06x: cannot connect to itself: %s", qp_.number().value(),
@@ -171,12 +171,12 @@ void Attempt::connect_to_self(Token& token) {
   connected(token, std::move(started), true, random64());
 }
 
-void Attempt::dial_connected(Token& token, Dial&, Started&& started) {
-  dial_ = nullptr;
+void RcBringUp::start_connected(Token& token, ActiveStart&, Started&& started) {
+  active_start_ = nullptr;
   const auto reply = Wfrc::parse(started.private_data);
   if (!reply || reply->code != Wfrc::Code::ok) {
     // Somebody else's server took the connection: the port has changed hands.
-    Farewell::give_up(token, std::move(started));
+    LingeringClose::give_up(token, std::move(started));
     count_answer(token, Wfrc::Code::ok);
     retry(token);
     return;
@@ -184,14 +184,14 @@ void Attempt::dial_connected(Token& token, Dial&, Started&& started) {
   connected(token, std::move(started), true, nonce_);
 }
 
-void Attempt::dial_failed(Token& token, Dial&, DialFailure&& failure) {
-  dial_ = nullptr;
+void RcBringUp::start_failed(Token& token, ActiveStart&, ActiveStartFailure&& failure) {
+  active_start_ = nullptr;
   const auto reply = Wfrc::parse(failure.private_data);
-  if (failure.kind == DialFailure::Kind::rejected && reply) {
+  if (failure.kind == ActiveStartFailure::Kind::rejected && reply) {
     count_answer(token, reply->code);
     switch (reply->code) {
       case Wfrc::Code::role_conflict:
-        // The peer's own connection won; should it not come, dial again.
+        // The peer's own connection won; should it not come, connect again.
         token.engine().set_deadline(token, *this, token.now() + kPassivePatience);
         return;
       case Wfrc::Code::not_your_peer:
@@ -212,22 +212,22 @@ void Attempt::dial_failed(Token& token, Dial&, DialFailure&& failure) {
   retry(token);
 }
 
-void Attempt::request_came(Token& token, Answer& answer, const Wfrc& request) {
-  if (dial_ != nullptr && dial_->request_sent()) {
-    // Two connections: the one of the side that was to dial wins, else the larger nonce
+void RcBringUp::request_came(Token& token, PassiveStart& start, const Wfrc& request) {
+  if (active_start_ != nullptr && active_start_->request_sent()) {
+    // Two connections: that of the active side wins, else the larger nonce
     // (spec/addressing 5.5).
     const bool theirs_wins =
         request.fallback != fallback_ ? !request.fallback : request.nonce > nonce_;
     if (!theirs_wins) {
-      refuse(token, answer, request, Wfrc::Code::role_conflict, BringUpRefusal::role_conflict);
+      refuse(token, start, request, Wfrc::Code::role_conflict, BringUpRefusal::role_conflict);
       return;
     }
   }
-  if (dial_ != nullptr) std::exchange(dial_, nullptr)->cancel(token);
+  if (active_start_ != nullptr) std::exchange(active_start_, nullptr)->cancel(token);
   Wfrc reply = block();
   reply.nonce = request.nonce;
   reply.fallback = false;
-  auto started = answer.accept(token, offer_for(qp_), encode(reply));
+  auto started = start.accept(token, offer_for(qp_), encode(reply));
   if (!started) {
     retry(token);
     return;
