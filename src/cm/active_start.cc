@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "cm/lingering_close.h"
-#include "engine/silence.h"
+#include "drive/silence.h"
 
 namespace weft::cm {
 
@@ -93,17 +93,17 @@ void ActiveStart::connect(Token& token, port::Fd bound) {
 
 // Until the start-up is over, or silence is to be reported.
 void ActiveStart::watch(Token& token) {
-  const Time look_at = silence_told_ ? Time::never() : token.now() + engine::kSilence;
+  const Time look_at = silence_told_ ? Time::never() : token.now() + drive::kSilence;
   token.engine().set_deadline(token, *this, std::min(until_, look_at));
 }
 
 // A peer that takes its time for a Reply has acknowledged the Request; a first segment of TCP is
 // answered by a kernel.
 void ActiveStart::look_for_answers(Token& token) {
-  const unsigned enough = state_ == State::connecting ? 1 : engine::kSilentAfterResends;
+  const unsigned enough = state_ == State::connecting ? 1 : drive::kSilentAfterResends;
   if (handler_ != nullptr && tcp_.unacknowledged().resent >= enough) {
     silence_told_ = true;
-    engine::report_silence(token, stats::Silence::connecting, plan_.to);
+    drive::report_silence(token, stats::Silence::connecting, plan_.to);
   }
   watch(token);
 }

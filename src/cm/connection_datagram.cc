@@ -25,7 +25,7 @@ uint8_t reads(uint16_t told) {
 
 using engine::Token;
 
-wdp::Offer ConnectionId::datagram_offer(const engine::DatagramDriver& driver,
+wdp::Offer ConnectionId::datagram_offer(const drive::DatagramDriver& driver,
                                         const wdp::Path& path) const {
   wdp::Offer o = pair_->uc()->offer(driver, path);
   o.traffic_class = type_of_service_.value_or(0);

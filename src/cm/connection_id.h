@@ -89,7 +89,7 @@ class ConnectionId final : public BasicId,
   int too_long_for_peer(Step step, Bytes private_data) const;
   // Both
   bool on_its_way() const { return state_ == IdState::connecting || state_ == IdState::accepting; }
-  wdp::Offer datagram_offer(const engine::DatagramDriver& driver, const wdp::Path& path) const;
+  wdp::Offer datagram_offer(const drive::DatagramDriver& driver, const wdp::Path& path) const;
   mpa::Offer offer() const;
   bool ready_pair(verbs::QueuePair& pair) const;
   void fill_attributes(verbs::QpState state, verbs::QpType type, verbs::QpAttributes& attributes,

@@ -12,12 +12,12 @@ DatagramListener& DatagramListener::start(Token& token, DatagramListenerHandler&
   DatagramListener& l = *owned;
   // Without a descriptor of its own: the driver watches the socket.
   token.engine().add(token, std::move(owned), -1, false, false);
-  l.driver_ = &engine::DatagramDriver::start(
-      token, l, port::UdpSocket{std::move(udp), engine::DatagramDriver::kBuffer});
+  l.driver_ = &drive::DatagramDriver::start(
+      token, l, port::UdpSocket{std::move(udp), drive::DatagramDriver::kBuffer});
   return l;
 }
 
-std::optional<wire::RejReason> DatagramListener::requested(Token& token, engine::DatagramDriver&,
+std::optional<wire::RejReason> DatagramListener::requested(Token& token, drive::DatagramDriver&,
                                                            const wdp::Demux::RequestKey& key,
                                                            const wdp::Handshake& handshake) {
   if (handler_ == nullptr) return wire::RejReason::no_listener;

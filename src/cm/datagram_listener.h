@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cm/started.h"
-#include "engine/datagram_driver.h"
+#include "drive/datagram_driver.h"
 
 namespace weft::verbs {
 class UcTransport;
@@ -36,14 +36,14 @@ class DatagramListenerHandler {
                                                             const wdp::Handshake& handshake) = 0;
 };
 
-class DatagramListener final : public engine::Source, private engine::DatagramOwner {
+class DatagramListener final : public engine::Source, private drive::DatagramOwner {
  public:
   // The engine owns it. `udp` is bound.
   static DatagramListener& start(engine::Token& token, DatagramListenerHandler& handler,
                                  wire::CtlService service, port::Fd udp);
   // Nobody is listened to any more; those who wait can still be answered, and sessions live on.
   void stop(engine::Token& token);
-  engine::DatagramDriver& driver() { return *driver_; }
+  drive::DatagramDriver& driver() { return *driver_; }
 
   void on_ready(engine::Token&, bool, bool) override {}
   void on_deadline(engine::Token&) override {}
@@ -54,7 +54,7 @@ class DatagramListener final : public engine::Source, private engine::DatagramOw
   friend struct DatagramCall;
   DatagramListener(DatagramListenerHandler& handler, wire::CtlService service)
       : handler_(&handler), service_(service) {}
-  std::optional<wire::RejReason> requested(engine::Token& token, engine::DatagramDriver& driver,
+  std::optional<wire::RejReason> requested(engine::Token& token, drive::DatagramDriver& driver,
                                            const wdp::Demux::RequestKey& key,
                                            const wdp::Handshake& handshake) override;
   void call_over(engine::Token& token);
@@ -62,7 +62,7 @@ class DatagramListener final : public engine::Source, private engine::DatagramOw
 
   DatagramListenerHandler* handler_;  // nullptr: stopped
   const wire::CtlService service_;
-  engine::DatagramDriver* driver_ = nullptr;
+  drive::DatagramDriver* driver_ = nullptr;
   size_t waiting_ = 0;
 };
 

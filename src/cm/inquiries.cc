@@ -20,15 +20,15 @@ Inquiries& Inquiries::on(Token& token) {
   return *own;
 }
 
-Result<engine::DatagramDriver*, port::SystemError> Inquiries::driver(Token& token) {
+Result<drive::DatagramDriver*, port::SystemError> Inquiries::driver(Token& token) {
   if (driver_ != nullptr) return driver_;
   auto udp = port::bind_udp(port::Address::any(AF_INET6, 0));
   if (!udp.ok() && udp.error().code == EAFNOSUPPORT) {
     udp = port::bind_udp(port::Address::any(AF_INET, 0));
   }
   if (!udp.ok()) return fail(udp.error());
-  driver_ = &engine::DatagramDriver::start(
-      token, *this, port::UdpSocket{std::move(*udp), engine::DatagramDriver::kBuffer});
+  driver_ = &drive::DatagramDriver::start(
+      token, *this, port::UdpSocket{std::move(*udp), drive::DatagramDriver::kBuffer});
   return driver_;
 }
 
@@ -54,7 +54,7 @@ void Inquiries::forget(Token& token, SessionToken question) {
   driver_->settle(token);
 }
 
-void Inquiries::answered(Token& token, engine::DatagramDriver&, SessionToken question,
+void Inquiries::answered(Token& token, drive::DatagramDriver&, SessionToken question,
                          const wdp::Handshake& handshake) {
   const auto it = open_.find(question);
   if (it == open_.end()) return;

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "engine/datagram_driver.h"
+#include "drive/datagram_driver.h"
 
 namespace weft::cm {
 
@@ -17,7 +17,7 @@ class Inquirer {
 };
 
 // Holder of the first engine alone.
-class Inquiries final : private engine::DatagramOwner {
+class Inquiries final : private drive::DatagramOwner {
  public:
   // Those of the adapter that the engine is of. Never destroyed; a child of fork(2) has its own.
   static Inquiries& on(engine::Token& token);
@@ -32,11 +32,11 @@ class Inquiries final : private engine::DatagramOwner {
 
  private:
   // The socket, from the first time on that it is needed.
-  Result<engine::DatagramDriver*, port::SystemError> driver(engine::Token& token);
-  void answered(engine::Token& token, engine::DatagramDriver& driver, SessionToken question,
+  Result<drive::DatagramDriver*, port::SystemError> driver(engine::Token& token);
+  void answered(engine::Token& token, drive::DatagramDriver& driver, SessionToken question,
                 const wdp::Handshake& handshake) override;
 
-  engine::DatagramDriver* driver_ = nullptr;  // once it is needed
+  drive::DatagramDriver* driver_ = nullptr;  // once it is needed
   std::map<SessionToken, Inquirer*> open_;
 };
 

@@ -19,9 +19,6 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr Duration kLingerMost = 10us;
-// A stream whose output waits has a batch of its own; one that goes on takes back what it has just
-// given.
-constexpr size_t kBatchesKept = 2;
 constexpr unsigned kYieldAfter = 2000;  // turns refused, about 100 us
 constexpr int kEventsPerPoll = 64;
 // A turn that has taken longer looks at fewer sockets in the next one, for whoever waits for the
@@ -195,18 +192,6 @@ void Engine::want_write(Token&, Source& s, bool on) {
 }
 void Engine::want_read(Token&, Source& s, bool on) {
   update_interest(s, on, s.wants_write_);
-}
-
-std::unique_ptr<mpa::TxBatch> Engine::take_batch(Token&) {
-  if (batches_.empty()) return std::make_unique<mpa::TxBatch>();
-  auto b = std::move(batches_.back());
-  batches_.pop_back();
-  return b;
-}
-
-void Engine::give_batch(Token&, std::unique_ptr<mpa::TxBatch> batch) {
-  batch->clear();
-  if (batches_.size() < kBatchesKept) batches_.push_back(std::move(batch));
 }
 
 void Engine::retire_memory() {
@@ -403,7 +388,6 @@ Engine::Engine(unsigned number, EngineFds fds, stats::EngineBlock* block)
       spin_policy_(config::options().spin),
       linger_policy_(std::min<Duration>(config::options().spin, kLingerMost)),
       rest_policy_(config::options().coalesce) {
-  batches_.reserve(kBatchesKept);
   renew_reserve();
 }
 

@@ -24,12 +24,12 @@
 #include "engine/helper_policy.h"
 #include "engine/helper_schedule.h"
 #include "engine/helper_thread.h"
+#include "engine/local_data.h"
 #include "engine/source.h"
 #include "engine/wake_up_time.h"
-#include "mpa/tx_batch.h"
 #include "port/fd.h"
 #include "port/pi_mutex.h"
-#include "port/tcp_stream.h"
+#include "port/system_error.h"
 #include "stats/blocks.h"
 
 namespace weft::engine {
@@ -140,8 +140,11 @@ class Engine {
   // program polls (spec/rdmap 4).
   void defer(Token& token, Source& source);
 
-  std::unique_ptr<mpa::TxBatch> take_batch(Token&);
-  void give_batch(Token&, std::unique_ptr<mpa::TxBatch> batch);
+  // What the sources of one kind share here (LocalData::get()).
+  template <class T>
+  T& local(Token&) {
+    return local_data_.get<T>();
+  }
   // The bounce buffer that all connections share; contents last until the next call that reads a
   // socket.
   static constexpr size_t kBounce = 256 * 1024;
@@ -263,7 +266,7 @@ class Engine {
   size_t moved_bytes_ = 0;                       // in the helper's turn
   uint64_t room_taken_ = 0;                      // ever
   IntrusiveList<Source, SourcesTag> graveyard_;  // owned, until the turn is over
-  std::vector<std::unique_ptr<mpa::TxBatch>> batches_;
+  LocalData local_data_;
   std::unique_ptr<std::byte[]> bounce_;
   // Less than malloc maps apart, so that what is set free is there for small pieces.
   static constexpr size_t kReserve = size_t{16} << 10;

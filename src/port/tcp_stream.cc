@@ -15,10 +15,6 @@
 
 namespace weft::port {
 
-std::string SystemError::to_string() const {
-  return std::string(call) + ": " + std::strerror(code);
-}
-
 namespace {
 
 bool set_congestion(int fd, const char* name) {

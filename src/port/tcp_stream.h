@@ -10,16 +10,10 @@
 #include "port/address.h"
 #include "port/faulty_stream.h"
 #include "port/fd.h"
+#include "port/system_error.h"
 #include "port/tcp_tap.h"
 
 namespace weft::port {
-
-// errno of a failed system call, for messages and for the ABI edge.
-struct SystemError {
-  int code = 0;
-  const char* call = "";
-  std::string to_string() const;
-};
 
 // The byte for the IP header (RFC 2474), in the packets to come of a TCP socket. Accepted ones have
 // that of their listener.

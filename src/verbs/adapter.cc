@@ -245,21 +245,21 @@ QueuePair* Adapter::find(engine::Token& token, Qpn qpn) {
   return p != nullptr && p->engine == &token.engine() ? p->pairs[index_of(qpn)] : nullptr;
 }
 
-engine::DatagramDriver& Adapter::datagrams(engine::Token& token, Qpn qpn) {
+drive::DatagramDriver& Adapter::datagrams(engine::Token& token, Qpn qpn) {
   AdapterPort* p = nullptr;
   {
     const std::lock_guard guard{lock_};
     p = port_with(qpn);
   }
   if (p->datagrams == nullptr) {
-    port::UdpSocket socket{std::move(p->udp), engine::DatagramDriver::kBuffer};
-    p->datagrams = &engine::DatagramDriver::start(token, *this, std::move(socket));
+    port::UdpSocket socket{std::move(p->udp), drive::DatagramDriver::kBuffer};
+    p->datagrams = &drive::DatagramDriver::start(token, *this, std::move(socket));
   }
   return *p->datagrams;
 }
 
 Result<wdp::PortOwner::Callee, wire::RejReason> Adapter::called(engine::Token& token,
-                                                                engine::DatagramDriver&,
+                                                                drive::DatagramDriver&,
                                                                 const wire::WdpCtl& req,
                                                                 const wdp::Endpoint& from) {
   QueuePair* qp = find(token, req.destination);

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/datagram_driver.h"
+#include "drive/datagram_driver.h"
 #include "engine/engine.h"
 #include "observe/counter_memory.h"
 #include "port/tcp_listener.h"
@@ -30,7 +30,7 @@ struct AdapterPort {
   uint16_t number = 0;
   engine::Engine* engine = nullptr;
   port::Fd udp;  // bound: the lock on the number; moves into `datagrams`
-  engine::DatagramDriver* datagrams = nullptr;  // of the engine's holder, once it is needed
+  drive::DatagramDriver* datagrams = nullptr;  // of the engine's holder, once it is needed
   port::TcpListener tcp;
   std::array<QueuePair*, 256> pairs{};  // by index; of the holder of `engine`
 };
@@ -48,7 +48,7 @@ class BringUp {
   virtual void abandon(engine::Token& token, QueuePair& qp) = 0;
 };
 
-class Adapter final : private engine::DatagramOwner {
+class Adapter final : private drive::DatagramOwner {
  public:
   static constexpr unsigned kMostEngines = 8;
 
@@ -106,7 +106,7 @@ class Adapter final : private engine::DatagramOwner {
   QueuePair* find(engine::Token& token, Qpn qpn);
 
   // Holder of its engine: the driver of the UDP port that the number is on. Throws std::bad_alloc.
-  engine::DatagramDriver& datagrams(engine::Token& token, Qpn qpn);
+  drive::DatagramDriver& datagrams(engine::Token& token, Qpn qpn);
 
   // Says what was put off, before the process exits.
   void flush_at_exit();
@@ -118,9 +118,9 @@ class Adapter final : private engine::DatagramOwner {
  private:
   Adapter();
   Result<Ok, port::SystemError> start();
-  // engine::DatagramOwner: of the ports of queue pairs
+  // drive::DatagramOwner: of the ports of queue pairs
   Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
-                                                         engine::DatagramDriver& driver,
+                                                         drive::DatagramDriver& driver,
                                                          const wire::WdpCtl& req,
                                                          const wdp::Endpoint& from) override;
   Result<AdapterPort*, port::SystemError> open_port(engine::Engine& engine);

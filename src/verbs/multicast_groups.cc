@@ -111,7 +111,7 @@ void GroupReceiver::receive(engine::Token& token) {
     if (r.error != 0) continue;
     counters.bytes_received_copied.add(r.bytes);
     token.engine().moved(token, r.bytes);
-    token.engine().took_room(token, engine::room_of(socket_, r.bytes));
+    token.engine().took_room(token, drive::room_of(socket_, r.bytes));
     deliver(token, bounce.first(std::min(r.bytes, bounce.size())), r);
   }
   token.engine().again(token, *this);
@@ -127,7 +127,7 @@ bool GroupReceiver::is_own_address(const Gid& address) const {
 }
 
 void GroupReceiver::deliver(engine::Token& token, Bytes bytes, const port::UdpSocket::Received& r) {
-  wdp::UdReception how = engine::reception_of(r);
+  wdp::UdReception how = drive::reception_of(r);
   how.to = group_.address;
   how.from_own_address = is_own_address(how.from.address);
   overruns_.look_soon(token.now());
@@ -181,7 +181,7 @@ GroupReceiver* MulticastGroups::receiver(engine::Token& token, const device::Dev
     return nullptr;
   }
   auto owned = std::make_unique<GroupReceiver>(
-      token, port::UdpSocket{std::move(*fd), engine::DatagramDriver::kBuffer}, place.group);
+      token, port::UdpSocket{std::move(*fd), drive::DatagramDriver::kBuffer}, place.group);
   if (!owned->join(device, place.interface)) return nullptr;
   GroupReceiver* r = owned.get();
   {

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "engine/datagram_tally.h"
-#include "engine/overrun_count.h"
+#include "drive/datagram_tally.h"
+#include "drive/overrun_count.h"
 #include "engine/source.h"
 #include "port/udp_socket.h"
 #include "verbs/types.h"
@@ -71,8 +71,8 @@ class GroupReceiver final : public engine::Source, private wdp::PortOwner {
   const wdp::Endpoint group_;
   SystemRandom random_;
   wdp::Port port_;
-  engine::OverrunCount overruns_;
-  engine::DropTally drops_;
+  drive::OverrunCount overruns_;
+  drive::DropTally drops_;
   std::set<uint32_t> joined_;  // interfaces
   std::map<UdTransport*, std::set<Gid>> members_;
 };

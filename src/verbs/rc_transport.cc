@@ -40,8 +40,8 @@ void RcTransport::connect(engine::Token& token, port::TcpStream tcp, rdmap::Stre
   const int fd = tcp.fd();
   token_ = &token;
   const auto make = [&] {
-    auto driver = std::make_unique<engine::StreamDriver>(
-        static_cast<engine::StreamOwner&>(*this), std::move(tcp),
+    auto driver = std::make_unique<drive::StreamDriver>(
+        static_cast<drive::StreamOwner&>(*this), std::move(tcp),
         static_cast<rdmap::Consumer&>(*this), config, static_cast<uint32_t>(random.next()),
         token.now());
     driver_ = driver.get();
@@ -66,7 +66,7 @@ void RcTransport::drop(engine::Token& token, bool abort) {
   if (driver_ == nullptr) return;
   agreed_.reset();
   qp_.counters().peer.clear();
-  engine::StreamDriver* d = std::exchange(driver_, nullptr);
+  drive::StreamDriver* d = std::exchange(driver_, nullptr);
   // IB tells the peer nothing, and a Terminate would.
   const auto part = [&] {
     if (abort && qp_.cm_managed) {

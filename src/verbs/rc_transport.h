@@ -1,14 +1,14 @@
 // RC: one RDMAP stream over TCP (docs/spec/mpa.md, rdmap.md).
 #pragma once
 
-#include "engine/stream_driver.h"
+#include "drive/stream_driver.h"
 #include "verbs/serves.h"
 
 namespace weft::verbs {
 
 class RcTransport final : public Transport,
                           private Serves<rdmap::Consumer>,
-                          private engine::StreamOwner {
+                          private drive::StreamOwner {
  public:
   explicit RcTransport(QueuePair& qp) : Serves(qp) {}
 
@@ -36,7 +36,7 @@ class RcTransport final : public Transport,
   Status execute(rdmap::SendWqe& wqe) override { return qp_.execute(wqe); }
   void stream_ready() override;
   void stream_ended(const rdmap::StreamEnd& end) override;
-  // engine::StreamOwner
+  // drive::StreamOwner
   void visiting(engine::Token& token) override { token_ = &token; }
   void visited(engine::Token& token) override;
   void driver_gone(engine::Token&) override { driver_ = nullptr; }
@@ -48,11 +48,11 @@ class RcTransport final : public Transport,
     uint16_t ord;
   };
 
-  engine::StreamDriver* driver_ = nullptr;  // owned by the engine
-  std::optional<ReadLimits> agreed_;        // with the peer of the connection
-  engine::Token* token_ = nullptr;          // of the turn that calls into the stream
-  bool peer_gone_ = false;                  // IB-style: the stream is over and the program not told
-  bool giving_up_ = false;                  // and the time runs until a request finds out
+  drive::StreamDriver* driver_ = nullptr;  // owned by the engine
+  std::optional<ReadLimits> agreed_;       // with the peer of the connection
+  engine::Token* token_ = nullptr;         // of the turn that calls into the stream
+  bool peer_gone_ = false;                 // IB-style: the stream is over and the program not told
+  bool giving_up_ = false;                 // and the time runs until a request finds out
 };
 
 }  // namespace weft::verbs

@@ -10,7 +10,7 @@ using wdp::UcConnection;
 
 // --- the connection
 
-wdp::Offer UcTransport::offer(const engine::DatagramDriver& driver, const wdp::Path& path) const {
+wdp::Offer UcTransport::offer(const drive::DatagramDriver& driver, const wdp::Path& path) const {
   const bool own_host = stays_on_host(qp_.context(), path);
   // The kernel tells twice of what it lets in.
   const size_t room = driver.socket().receive_buffer() / 2;
@@ -33,21 +33,20 @@ wdp::Offer UcTransport::offer(const engine::DatagramDriver& driver, const wdp::P
           .probes_path = !own_host};
 }
 
-void UcTransport::start_link(engine::Token& token, engine::DatagramDriver& driver) {
+void UcTransport::start_link(engine::Token& token, drive::DatagramDriver& driver) {
   peer_gone_ = send_failed_ = false;
   end_.reset();
-  link_ = &engine::UcLink::start(token, driver, *this, *this);
+  link_ = &drive::UcLink::start(token, driver, *this, *this);
   link_->count_in(qp_.counters());
 }
 
-void UcTransport::call(engine::Token& token, engine::DatagramDriver& driver,
-                       const wdp::Offer& offer, const wdp::Path& path, Qpn destination,
-                       bool ib_style) {
+void UcTransport::call(engine::Token& token, drive::DatagramDriver& driver, const wdp::Offer& offer,
+                       const wdp::Path& path, Qpn destination, bool ib_style) {
   start_link(token, driver);
   link_->connect(token, offer, path, destination, ib_style);
 }
 
-bool UcTransport::accept(engine::Token& token, engine::DatagramDriver& driver,
+bool UcTransport::accept(engine::Token& token, drive::DatagramDriver& driver,
                          const wdp::Demux::RequestKey& key, const wdp::Offer& offer) {
   start_link(token, driver);
   if (link_->accept(token, key, offer)) return true;
@@ -145,7 +144,7 @@ void UcTransport::receive_done(const rdmap::Receive& r, Status status, const rdm
   if (qp_.out_of_receives()) link_->driver().wait_for_receives(*link_);
 }
 
-void UcTransport::visited(engine::Token& token, engine::UcLink& link) {
+void UcTransport::visited(engine::Token& token, drive::UcLink& link) {
   if (&link != link_) return;
   if (std::exchange(send_failed_, false)) {
     // Later requests may be in the train, and their memory is the program's again.
@@ -176,7 +175,7 @@ void UcTransport::stream_over(engine::Token& token) {
   if (qp_.observer() != nullptr) qp_.observer()->stream_ended(token, end);
 }
 
-void UcTransport::link_lost(engine::Token& token, engine::UcLink& link) {
+void UcTransport::link_lost(engine::Token& token, drive::UcLink& link) {
   if (&link != link_) return;
   qp_.keep_unfinished_receive();  // while there is a session that holds it
   qp_.counters().peer.clear();

@@ -6,7 +6,7 @@
 //    \--higher QPN--> called by the peer; after a second without, calling as well
 #pragma once
 
-#include "engine/uc_link.h"
+#include "drive/uc_link.h"
 #include "verbs/bring_up_times.h"
 #include "verbs/serves.h"
 
@@ -14,21 +14,21 @@ namespace weft::verbs {
 
 class UcTransport final : public Transport,
                           private Serves<wdp::UcConsumer>,
-                          private engine::UcLinkOwner {
+                          private drive::UcLinkOwner {
  public:
   // `driver`: of the queue pair's own port.
-  UcTransport(QueuePair& qp, engine::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
+  UcTransport(QueuePair& qp, drive::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
 
   // --- for rdma_cm. Any driver on the queue pair's engine; it tells the ConnectionObserver.
   // What the queue pair brings to a handshake over this path, on that driver's socket.
-  wdp::Offer offer(const engine::DatagramDriver& driver, const wdp::Path& path) const;
-  void call(engine::Token& token, engine::DatagramDriver& driver, const wdp::Offer& offer,
+  wdp::Offer offer(const drive::DatagramDriver& driver, const wdp::Path& path) const;
+  void call(engine::Token& token, drive::DatagramDriver& driver, const wdp::Offer& offer,
             const wdp::Path& path, Qpn destination, bool ib_style);
   // Of one that called the driver's port. False: it is not there any more.
-  bool accept(engine::Token& token, engine::DatagramDriver& driver,
+  bool accept(engine::Token& token, drive::DatagramDriver& driver,
               const wdp::Demux::RequestKey& key, const wdp::Offer& offer);
-  engine::UcLink* link() const { return link_; }
-  engine::DatagramDriver& driver() const { return driver_; }
+  drive::UcLink* link() const { return link_; }
+  drive::DatagramDriver& driver() const { return driver_; }
 
   // A queue pair calls this one: see wdp::PortOwner.
   Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
@@ -59,11 +59,11 @@ class UcTransport final : public Transport,
   void remote_error(wire::TermError error) override;
   void send_failed() override;
   void window_opened() override { link_->driver().look_at(*link_); }
-  // engine::UcLinkOwner
-  void visited(engine::Token& token, engine::UcLink& link) override;
-  void link_lost(engine::Token& token, engine::UcLink& link) override;
+  // drive::UcLinkOwner
+  void visited(engine::Token& token, drive::UcLink& link) override;
+  void link_lost(engine::Token& token, drive::UcLink& link) override;
 
-  void start_link(engine::Token& token, engine::DatagramDriver& driver);
+  void start_link(engine::Token& token, drive::DatagramDriver& driver);
   bool calls() const;
   void call_peer(engine::Token& token);
   void start_static(engine::Token& token);
@@ -76,8 +76,8 @@ class UcTransport final : public Transport,
   void leave_link(engine::Token& token);
   void fail_posted(engine::Token& token);
 
-  engine::DatagramDriver& driver_;
-  engine::UcLink* link_ = nullptr;       // owned by the engine
+  drive::DatagramDriver& driver_;
+  drive::UcLink* link_ = nullptr;        // owned by the engine
   std::optional<rdmap::StreamEnd> end_;  // said in this visit
   bool send_failed_ = false;             // likewise
   bool peer_gone_ = false;  // IB-style: the connection is over and the program not told

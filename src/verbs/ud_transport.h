@@ -1,21 +1,21 @@
 // UD: datagrams to anybody, from anybody (spec/wdp-ud 1).
 #pragma once
 
-#include "engine/datagram_driver.h"
+#include "drive/datagram_driver.h"
 #include "verbs/serves.h"
 
 namespace weft::verbs {
 
 class UdTransport final : public Transport,
                           private Serves<wdp::UdConsumer>,
-                          private engine::DatagramSpeaker {
+                          private drive::DatagramSpeaker {
  public:
   // `driver`: of the queue pair's own port.
-  UdTransport(QueuePair& qp, engine::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
+  UdTransport(QueuePair& qp, drive::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
 
   // Null before RTR, and in error.
   wdp::UdQueue* queue() { return queue_ ? &*queue_ : nullptr; }
-  engine::DatagramDriver& driver() const { return driver_; }
+  drive::DatagramDriver& driver() const { return driver_; }
 
   // --- multicast. Errors: invalid, system.
   Outcome<Ok> attach(engine::Token& token, const Gid& mgid);
@@ -49,7 +49,7 @@ class UdTransport final : public Transport,
   }
   void receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) override;
   void send_failed() override;
-  // engine::DatagramSpeaker
+  // drive::DatagramSpeaker
   bool ready(engine::Token&) override { return queue_ && queue_->ready(); }
   void fill(engine::Token&, wdp::Train& train) override { queue_->fill(train); }
   bool fragments() const override;
@@ -64,9 +64,9 @@ class UdTransport final : public Transport,
   void start(engine::Token& token);
   void add_counts();
 
-  engine::DatagramDriver& driver_;
+  drive::DatagramDriver& driver_;
   std::optional<wdp::UdQueue> queue_;
-  engine::UdTally tally_;
+  drive::UdTally tally_;
   bool failed_ = false;
   std::vector<Gid> groups_;  // attached to
 };

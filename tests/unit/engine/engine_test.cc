@@ -215,15 +215,8 @@ TEST_F(EngineTest, RetiringMemoryAsksEverySource) {
   EXPECT_EQ(diary.now().retired, 2);
 }
 
-TEST_F(EngineTest, BatchesAreKeptAndClean) {
+TEST_F(EngineTest, TheBounceBufferIsThereForWhoeverHoldsIt) {
   Hold h = engine->hold();
-  auto batch = engine->take_batch(h.token());
-  batch->stage(100);
-  mpa::TxBatch* first = batch.get();
-  engine->give_batch(h.token(), std::move(batch));
-  batch = engine->take_batch(h.token());
-  EXPECT_EQ(batch.get(), first);
-  EXPECT_TRUE(batch->empty());
   EXPECT_EQ(engine->bounce(h.token()).size(), Engine::kBounce);
 }
 

@@ -11,7 +11,9 @@
 #include "port/address.h"
 #include "stats/reasons.h"
 
-namespace weft::engine {
+namespace weft::drive {
+
+using engine::Token;
 
 // From what was sent until somebody looks whether it was answered.
 inline constexpr Duration kSilence = std::chrono::seconds{3};
@@ -42,4 +44,4 @@ class SilentPeers {
 // of that peer a moment ago.
 void report_silence(Token& token, stats::Silence what, const port::Address& peer);
 
-}  // namespace weft::engine
+}  // namespace weft::drive

@@ -15,15 +15,17 @@
 
 #include "base/random.h"
 #include "config/options.h"
-#include "engine/datagram_tally.h"
+#include "drive/datagram_tally.h"
+#include "drive/overrun_count.h"
+#include "drive/pacer.h"
 #include "engine/engine.h"
-#include "engine/overrun_count.h"
-#include "engine/pacer.h"
 #include "engine/source.h"
 #include "port/udp_socket.h"
 #include "wdp/port.h"
 
-namespace weft::engine {
+namespace weft::drive {
+
+using engine::Token;
 
 class DatagramDriver;
 class UcLink;
@@ -83,7 +85,7 @@ class DatagramOwner {
 };
 
 // Engine holder only.
-class DatagramDriver final : public Source, private wdp::PortOwner {
+class DatagramDriver final : public engine::Source, private wdp::PortOwner {
  public:
   // Of what is asked of the kernel for each socket and direction (design/17).
   static constexpr size_t kBuffer = size_t{4} << 20;
@@ -230,4 +232,4 @@ class DatagramDriver final : public Source, private wdp::PortOwner {
   bool spoke_ = false;  // something was sent since something came
 };
 
-}  // namespace weft::engine
+}  // namespace weft::drive

@@ -1,7 +1,7 @@
 // Streams over real sockets of the loopback interface. The engine's helper thread may move them, so
 // everything that the test looks at is looked at while it holds the engine.
 
-#include "engine/stream_driver.h"
+#include "drive/stream_driver.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -14,10 +14,12 @@
 #include "tests/support/frames.h"
 #include "tests/support/host.h"
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
+using engine::Engine;
+using engine::Hold;
 using rdmap::Operation;
 using rdmap::Status;
 using test::Buffer;
@@ -363,4 +365,4 @@ TEST_F(Blocked, AfterThePeersFinNobodyWaitsForLong) {
 }
 
 }  // namespace
-}  // namespace weft::engine
+}  // namespace weft::drive

@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "engine/datagram_driver.h"
+#include "drive/datagram_driver.h"
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 // Bytes that go out in one visit before other sockets have their turn.
@@ -171,4 +171,4 @@ void DatagramDriver::refused_as_too_big(Token& token, size_t size) {
   train_gone(token, true);
 }
 
-}  // namespace weft::engine
+}  // namespace weft::drive

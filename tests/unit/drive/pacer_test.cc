@@ -1,10 +1,10 @@
-#include "engine/pacer.h"
+#include "drive/pacer.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
@@ -102,4 +102,4 @@ TEST(Pacer, NoRateIsNoDelay) {
 }
 
 }  // namespace
-}  // namespace weft::engine
+}  // namespace weft::drive

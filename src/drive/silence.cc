@@ -1,4 +1,4 @@
-#include "engine/silence.h"
+#include "drive/silence.h"
 
 #include <algorithm>
 #include <string>
@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 SilentPeers& of_process() {
@@ -71,4 +71,4 @@ void report_silence(Token& token, stats::Silence what, const port::Address& peer
              peer.gid().to_string().c_str());
 }
 
-}  // namespace weft::engine
+}  // namespace weft::drive

@@ -1,8 +1,8 @@
-#include "engine/datagram_tally.h"
+#include "drive/datagram_tally.h"
 
 #include <utility>
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 using wire::WdpDrop;
@@ -104,4 +104,4 @@ void UdTally::carry(const wdp::UdCounters& now, stats::QpCounters& qp,
   drops_.carry(now.drops, engine);
 }
 
-}  // namespace weft::engine
+}  // namespace weft::drive

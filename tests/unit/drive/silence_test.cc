@@ -1,21 +1,23 @@
 // Peers that answer nothing.
 
-#include "engine/silence.h"
+#include "drive/silence.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
 #include <unistd.h>
 
-#include "engine/stream_driver.h"
+#include "drive/stream_driver.h"
 #include "port/tcp_listener.h"
 #include "tests/support/host.h"
 #include "tests/support/narrow_path.h"
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
+using engine::Engine;
+using engine::Hold;
 
 Gid peer(uint32_t i) {
   return Gid::from_ipv4(0xc0000200 + i);
@@ -175,4 +177,4 @@ TEST(Silence, LargePacketsVanish) {
 }
 
 }  // namespace
-}  // namespace weft::engine
+}  // namespace weft::drive

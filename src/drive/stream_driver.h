@@ -9,7 +9,9 @@
 #include "port/tcp_stream.h"
 #include "rdmap/stream.h"
 
-namespace weft::engine {
+namespace weft::drive {
+
+using engine::Token;
 
 // Who stands behind a stream: the queue pair.
 class StreamOwner {
@@ -23,7 +25,7 @@ class StreamOwner {
   virtual void driver_gone(Token& token) = 0;
 };
 
-class StreamDriver final : public Source {
+class StreamDriver final : public engine::Source {
  public:
   StreamDriver(StreamOwner& owner, port::TcpStream tcp, rdmap::Consumer& consumer,
                const rdmap::StreamConfig& config, uint32_t seed, Time now);
@@ -90,4 +92,4 @@ class StreamDriver final : public Source {
   bool broken_ = false;  // left in the middle for want of memory: nothing of it moves any more
 };
 
-}  // namespace weft::engine
+}  // namespace weft::drive

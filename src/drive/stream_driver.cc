@@ -1,4 +1,4 @@
-#include "engine/stream_driver.h"
+#include "drive/stream_driver.h"
 
 #include <algorithm>
 #include <array>
@@ -6,9 +6,10 @@
 #include <new>
 #include <utility>
 
-#include "engine/silence.h"
+#include "drive/batch_pool.h"
+#include "drive/silence.h"
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 // Bytes that one connection may bring in before the others have their turn.
@@ -285,7 +286,7 @@ void StreamDriver::send(Token& token, bool all) {
         token.engine().defer(token, *this);
         return;
       }
-      batch_ = token.engine().take_batch(token);
+      batch_ = BatchPool::of(token).take();
       stream_.fill(*batch_, token.now());
       const size_t copied = batch_->staged();
       token.engine().counters().bytes_sent_copied.add(copied);
@@ -294,7 +295,7 @@ void StreamDriver::send(Token& token, bool all) {
     if (batch_->empty()) {
       // Nothing was to be said, or what detach() could not reach is next.
       if (batch_->lost() != nullptr) stream_.source_lost(batch_->lost());
-      token.engine().give_batch(token, std::move(batch_));
+      BatchPool::of(token).give(std::move(batch_));
       return;
     }
     const auto t = tcp_.send(batch_->pieces());
@@ -325,7 +326,7 @@ void StreamDriver::send(Token& token, bool all) {
     } else {
       continue;
     }
-    token.engine().give_batch(token, std::move(batch_));
+    BatchPool::of(token).give(std::move(batch_));
   }
 }
 
@@ -343,7 +344,7 @@ void StreamDriver::grant_wish(Token& token) {
   if (wish != Wish::close && wish != Wish::reset) return;
   gone_ = true;
   StreamOwner* owner = std::exchange(owner_, nullptr);
-  if (batch_) token.engine().give_batch(token, std::move(batch_));
+  if (batch_) BatchPool::of(token).give(std::move(batch_));
   token.engine().remove(token, *this);
   if (wish == Wish::reset) {
     tcp_.reset();
@@ -356,4 +357,4 @@ void StreamDriver::grant_wish(Token& token) {
   }
 }
 
-}  // namespace weft::engine
+}  // namespace weft::drive

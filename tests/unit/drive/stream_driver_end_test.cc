@@ -5,15 +5,17 @@
 
 #include <atomic>
 
-#include "engine/stream_driver.h"
+#include "drive/stream_driver.h"
 #include "port/tcp_listener.h"
 #include "tests/support/frames.h"
 #include "tests/support/host.h"
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
+using engine::Engine;
+using engine::Hold;
 
 using rdmap::Operation;
 using rdmap::Status;
@@ -116,4 +118,4 @@ TEST_F(StreamDriverEnd, WhoHasNoMemoryToHearOfItIsToldAgain) {
 }
 
 }  // namespace
-}  // namespace weft::engine
+}  // namespace weft::drive

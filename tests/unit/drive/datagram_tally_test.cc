@@ -1,4 +1,4 @@
-#include "engine/datagram_tally.h"
+#include "drive/datagram_tally.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "tests/support/uc_pair.h"
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
@@ -263,4 +263,4 @@ TEST_F(HandshakeTallyTest, WhatAPortSaidCountsOnce) {
 }
 
 }  // namespace
-}  // namespace weft::engine
+}  // namespace weft::drive

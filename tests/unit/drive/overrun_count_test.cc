@@ -1,6 +1,6 @@
 // A real socket with little room, and a clock of the test's own.
 
-#include "engine/overrun_count.h"
+#include "drive/overrun_count.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 
 #include "tests/support/hex.h"
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
@@ -112,4 +112,4 @@ TEST_F(OverrunCountTest, TheKernelsNumberWraps) {
 }
 
 }  // namespace
-}  // namespace weft::engine
+}  // namespace weft::drive

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "base/guarded.h"
-#include "engine/datagram_driver.h"
-#include "engine/uc_link.h"
+#include "drive/datagram_driver.h"
+#include "drive/uc_link.h"
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
@@ -238,4 +238,4 @@ void DatagramDriver::wait_no_longer(Token& token) {
   deliver(token, rest, rest_how_);
 }
 
-}  // namespace weft::engine
+}  // namespace weft::drive

@@ -8,7 +8,7 @@
 
 #include "base/time.h"
 
-namespace weft::engine {
+namespace weft::drive {
 
 // One for each sender. Value type; engine holder only.
 class Pacer {
@@ -41,4 +41,4 @@ class Pacer {
   Time next_;
 };
 
-}  // namespace weft::engine
+}  // namespace weft::drive

@@ -2,10 +2,10 @@
 // queue pair has gone, until the peer knows and the token has rested (spec/wdp 5.2).
 #pragma once
 
-#include "engine/datagram_driver.h"
-#include "engine/datagram_tally.h"
+#include "drive/datagram_driver.h"
+#include "drive/datagram_tally.h"
 
-namespace weft::engine {
+namespace weft::drive {
 
 // The queue pair behind a link.
 class UcLinkOwner {
@@ -19,7 +19,7 @@ class UcLinkOwner {
 };
 
 // Engine holder only. Owned by the engine.
-class UcLink final : public Source, public DatagramSpeaker {
+class UcLink final : public engine::Source, public DatagramSpeaker {
  public:
   // The link is on the driver's engine; both outlive the call of leave().
   static UcLink& start(Token& token, DatagramDriver& driver, UcLinkOwner& owner,
@@ -89,4 +89,4 @@ class UcLink final : public Source, public DatagramSpeaker {
   HandshakeTally handshake_;
 };
 
-}  // namespace weft::engine
+}  // namespace weft::drive

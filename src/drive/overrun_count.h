@@ -10,7 +10,7 @@
 #include "port/udp_socket.h"
 #include "stats/blocks.h"
 
-namespace weft::engine {
+namespace weft::drive {
 
 // Asks a socket now and then what it had no room for, and counts it: as long as something comes,
 // and once more behind it. Engine holder only.
@@ -42,4 +42,4 @@ class OverrunCount {
   uint32_t switches_ = 0;
 };
 
-}  // namespace weft::engine
+}  // namespace weft::drive

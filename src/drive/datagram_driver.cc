@@ -1,9 +1,9 @@
-#include "engine/datagram_driver.h"
+#include "drive/datagram_driver.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
@@ -30,7 +30,8 @@ wdp::UdReception reception_of(const UdpSocket::Received& r) {
 
 uint64_t room_of(const UdpSocket& socket, size_t bytes) {
   constexpr size_t kEach = 768;  // the kernel's own, of a small one
-  return (bytes + kEach) * SteadyPolicy::kRoom / std::max<size_t>(socket.receive_buffer(), 1);
+  return (bytes + kEach) * engine::SteadyPolicy::kRoom /
+         std::max<size_t>(socket.receive_buffer(), 1);
 }
 
 // --- somebody to answer for the socket
@@ -240,4 +241,4 @@ void DatagramDriver::settle_now(Token& token) {
   end_if_unused(token);
 }
 
-}  // namespace weft::engine
+}  // namespace weft::drive

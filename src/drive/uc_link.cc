@@ -1,10 +1,10 @@
-#include "engine/uc_link.h"
+#include "drive/uc_link.h"
 
 #include <utility>
 
-#include "engine/silence.h"
+#include "drive/silence.h"
 
-namespace weft::engine {
+namespace weft::drive {
 
 UcLink& UcLink::start(Token& token, DatagramDriver& driver, UcLinkOwner& owner,
                       wdp::UcConsumer& consumer) {
@@ -143,4 +143,4 @@ void UcLink::on_no_memory(Token& token) {
   if (owner != nullptr) owner->link_lost(token, *this);
 }
 
-}  // namespace weft::engine
+}  // namespace weft::drive

@@ -7,7 +7,7 @@
 #include "wdp/uc_session.h"
 #include "wdp/ud_queue.h"
 
-namespace weft::engine {
+namespace weft::drive {
 
 class DropTally {
  public:
@@ -60,4 +60,4 @@ class UdTally {
   DropTally drops_;
 };
 
-}  // namespace weft::engine
+}  // namespace weft::drive

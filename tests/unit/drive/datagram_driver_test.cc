@@ -1,20 +1,22 @@
 // UC connections over real UDP sockets of the loopback interface. The engine's helper thread may
 // move them, so everything that the test looks at is looked at while it holds the engine.
 
-#include "engine/datagram_driver.h"
+#include "drive/datagram_driver.h"
 
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <new>
 
-#include "engine/uc_link.h"
+#include "drive/uc_link.h"
 #include "tests/support/uc_host.h"
 
-namespace weft::engine {
+namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
+using engine::Engine;
+using engine::Hold;
 using rdmap::Operation;
 using test::Buffer;
 using test::pattern_bytes;
@@ -322,4 +324,4 @@ TEST_F(DatagramDriverTest, StrangersAreCounted) {
 }
 
 }  // namespace
-}  // namespace weft::engine
+}  // namespace weft::drive
