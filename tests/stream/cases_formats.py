@@ -117,6 +117,9 @@ KINDS = {
         ("--format", "raw", "--payload", 900, "--header-bytes", 24, "--number", "8:8:be:16:256", "--stream-number", "3:1"), 2, 1,
         lambda stream, i: raw(struct.pack(">BBBBIQQ", 9, 8, 7, stream, 3, (5000 + i) * 256 << 16 | 0xabcd, 1), 900, stream, i),
         lambda i: 5000 + i),
+    # A counter of 8 bytes, the lowest one first, as VTP's; nobody has told that, and it is seen.
+    "raw_little": Kind(("--format", "raw", "--payload", 900), 1, 1, lambda stream, i: raw(struct.pack("<Q", 40 + i), 900, stream, i),
+                       lambda i: 40 + i),
     # A 16 bit counter, the lowest byte first, that comes round.
     "raw_turns": Kind(
         ("--format", "raw", "--payload", 900, "--number", "2:2:le"), 1, 1,

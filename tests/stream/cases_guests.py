@@ -116,8 +116,7 @@ def other_settings(scene):
     receiver = scene.receive("udp", "--streams", 2, "--once")
     for transport, words, sentence in (("tcp", (), "the receiver has --transport udp, the sender --transport tcp"),
                                        ("udp", ("--bits", 8, "--beamlets", 122), "the receiver has --beamlets 61 --bits 16, the sender --beamlets 122 --bits 8"),
-                                       ("udp", ("--format", "raw", "--header-bytes", 16, "--number", "2:6"),
-                                        "the receiver has --format rsp --header-bytes 0 no --number, the sender --format raw --header-bytes 16 --number 2:6:be"),
+                                       ("udp", ("--format", "raw", "--number", "2:6"), "the receiver has --format rsp, the sender --format raw"),
                                        ("udp", ("--streams", 3), "the receiver has --streams 2, and the sender has a stream 2")):
         sender = scene.send(transport, *words)
         sender.end(status=1)
@@ -125,6 +124,18 @@ def other_settings(scene):
         told = receiver.wait_for(sentence, lambda d, s=sentence: d.get("event") == "refused" and s in d["reason"])
         equal(told["sender"], "127.0.0.1", "sender")
     still_works(scene, receiver, "udp", 2)
+
+
+def settings_of_others(scene):
+    """Options that the format does not look at are nobody's business, and those that differ are named without them."""
+    raw = ("--format", "raw", "--payload", 900)
+    receiver = scene.receive("udp", *raw, "--number", "0:8:le", "--bits", 8, "--items", 5, "--vtp", "--once")
+    refused = scene.send("udp", *raw, "--header-bytes", 16, "--number", "2:6", "--beamlets", 12)
+    refused.end(status=1)
+    sentence = "the receiver has --header-bytes 8 --number 0:8:le, the sender --header-bytes 16 --number 2:6:be. Give both sides the same options"
+    check(any(sentence in line for line in refused.errors), f"said {refused.errors}")
+    scene.send("udp", *raw, "--number", "0:8:le", "--slices", 4, "--clock", 160, "--packets", 100, "--rate", 20).end()
+    equal(total(receiver.end(), "received"), 100, "received")
 
 
 def line_of(process, sentence):
@@ -168,6 +179,7 @@ def sentences(scene):
 
 CASES = {
     "refused": other_settings,
+    "unused_settings": settings_of_others,
     "sentences": sentences,
     "second_receiver": second_receiver,
     "taken_place": taken_place,

@@ -67,9 +67,14 @@ std::string gap(const json& e) {
                      std::max<uint64_t>(number(e, "to"), 1) - 1, number(e, "sent"));
 }
 std::string foreign(const json& e) {
-  return fmt::format("stream {}: packets of another sender are not taken ({}; the stream has {})",
+  const std::string is = origin_text(e.value("stream_is", json::object()));
+  return fmt::format("stream {}: packets of another sender are not taken ({}{})",
                      number(e, "stream"), origin_text(e.value("from", json::object())),
-                     origin_text(e.value("stream_is", json::object())));
+                     is.empty() ? "" : "; the stream has " + is);
+}
+std::string learned(const json& e) {
+  return fmt::format("stream {}: its packets are read as with --number {}", number(e, "stream"),
+                     text(e, "number"));
 }
 std::string jump(const json& e) {
   return fmt::format("stream {}: the count begins anew, at {} instead of {}", number(e, "stream"),
@@ -92,7 +97,8 @@ std::string sentence_of(const json& event) {
       {"listening", listening}, {"circuit", circuit}, {"waiting", waiting},
       {"connected", connected}, {"ended", ended},     {"lost", lost},
       {"refused", refused},     {"gap", gap},         {"file", file},
-      {"foreign", foreign},     {"jump", jump},       {"invalid", invalid}};
+      {"foreign", foreign},     {"jump", jump},       {"invalid", invalid},
+      {"learned", learned}};
   const std::string name = text(event, "event");
   if (const auto teller = kTellers.find(name); teller != kTellers.end()) {
     return teller->second(event);

@@ -24,6 +24,7 @@ struct Ends {
 struct Guest {
   uint64_t session = 0;
   std::vector<uint32_t> streams;
+  Shape shape;              // of its packets
   uint32_t group = 1;       // packets of a Write
   std::string address;      // of the sender
   std::string own_address;  // that the sender has connected to

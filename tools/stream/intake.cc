@@ -28,20 +28,49 @@ nlohmann::json as_json(const std::vector<std::pair<std::string, uint64_t>>& numb
 }  // namespace
 
 Intake::Intake(const InletOptions& options, uint32_t stream, Lane& lane, bool reliable)
-    : shape_(options.shape),
+    : told_(options.shape),
+      shape_(learned(options.shape, {})),
       tell_(options.tell),
       stream_(stream),
       lane_(lane),
       reliable_(reliable) {}
 
-void Intake::begin() {
+void Intake::begin(const Shape& shape) {
+  // What waits came of somebody else.
+  lane_.ledger.count_invalid(std::exchange(unread_, {}).size());
+  lane_.undecided = false;
+  shape_ = shape;
   lane_.continuity.begin();
   lane_.ledger.count_invalid(lane_.continuity.take_given_up());
   told_foreign_ = false;
 }
 
+bool Intake::comes_behind_its_end(int64_t now_ns) const {
+  return !lane_.ledger.running() && now_ns - lane_.ended_ns < kStragglers;
+}
+
+// Packets of a stream that does not run yet, of a sender that nobody announced.
+bool Intake::has_to_learn(ConstPacket packet, int64_t now_ns) const {
+  return told_.is_open() && lane_.session == 0 && !lane_.ledger.running() &&
+         !comes_behind_its_end(now_ns) && packet.size() == told_.packet_bytes();
+}
+
+// Where these begin no stream, the next ones show it again.
+void Intake::learn(int64_t now_ns) {
+  lane_.undecided = false;
+  const auto unread = std::exchange(unread_, {});
+  if (unread.empty()) return;
+  shape_ = learned(told_, std::vector<ConstPacket>(unread.begin(), unread.end()));
+  for (const auto& packet : unread) (void)take(read_header(shape_, packet), packet, now_ns);
+}
+
 bool Intake::take(ConstPacket packet, int64_t now_ns) {
-  return take(read_header(shape_, packet), packet, now_ns);
+  if (!has_to_learn(packet, now_ns)) return take(read_header(shape_, packet), packet, now_ns);
+  unread_.emplace_back(packet.begin(), packet.end());
+  lane_.undecided = true;
+  lane_.last_arrival_ns = now_ns;
+  if (unread_.size() == kPacketsToLearn) learn(now_ns);
+  return true;
 }
 
 bool Intake::take(Header header, ConstPacket packet, int64_t now_ns) {
@@ -62,7 +91,7 @@ bool Intake::take(Header header, ConstPacket packet, int64_t now_ns) {
     refuse(packet);
     return true;
   }
-  if (!ledger.running() && now_ns - lane_.ended_ns < kStragglers && header.number < ledger.next()) {
+  if (comes_behind_its_end(now_ns) && header.number < ledger.next()) {
     ledger.count_late();
     return true;
   }
@@ -91,6 +120,7 @@ bool Intake::take(Header header, ConstPacket packet, int64_t now_ns) {
 }
 
 void Intake::settle(int64_t now_ns) {
+  learn(now_ns);
   Ledger& ledger = lane_.ledger;
   const auto next = ledger.running() ? std::optional{ledger.next()} : std::nullopt;
   const auto judgement = lane_.continuity.settle(next, lane_.end);
@@ -106,6 +136,7 @@ void Intake::believe(const Continuity::Judgement& judgement) {
     // Of a sender without a control connection.
     ledger.begin(ledger.may_begin(judgement.first), std::nullopt);
     told_foreign_ = false;
+    tell_what_was_learned();
   } else if (judgement.anew) {
     const uint64_t from = ledger.next();
     ledger.begin_anew(judgement.first);
@@ -113,6 +144,14 @@ void Intake::believe(const Continuity::Judgement& judgement) {
       tell_({{"event", "jump"}, {"stream", stream_}, {"from", from}, {"to", judgement.first}});
     }
   }
+}
+
+// Where it is not what one would read without it.
+void Intake::tell_what_was_learned() const {
+  if (!tell_ || shape_ == learned(told_, {})) return;
+  tell_({{"event", "learned"},
+         {"stream", stream_},
+         {"number", text_of(shape_.format, shape_.number)}});
 }
 
 void Intake::place_believed(int64_t now_ns) {
@@ -152,7 +191,8 @@ void Intake::refuse_foreign(const Header& header) {
   if (header.stream) event["from"]["stream"] = *header.stream;
   if (const auto& own = lane_.continuity.origin()) {
     event["stream_is"] = as_json(facts_of(shape_.format, *own));
-  } else {
+  } else if (shape_.clock != 0) {
+    // Nothing of it has come: this was asked for.
     event["stream_is"] = {{"clock", shape_.clock}};
   }
   tell_(event);

@@ -15,8 +15,9 @@ class Intake {
   // believed, and it can be held up: nothing is taken that finds no room.
   Intake(const InletOptions& options, uint32_t stream, Lane& lane, bool reliable);
 
-  // A sender has said with which number it begins; its lane has begun.
-  void begin();
+  // A sender has said with which number it begins, and what its packets look like; its lane has
+  // begun.
+  void begin(const Shape& shape);
   // False where it found no room: it has to be offered again.
   bool take(ConstPacket packet, int64_t now_ns);
   // The same, of a packet whose header was read.
@@ -33,13 +34,21 @@ class Intake {
   void place_believed(int64_t now_ns);
   bool place(uint64_t number, bool flagged, ConstPacket packet, int64_t now_ns);
 
-  const Shape shape_;
+  bool comes_behind_its_end(int64_t now_ns) const;
+  // Whether a packet's header can only be read when others have come.
+  bool has_to_learn(ConstPacket packet, int64_t now_ns) const;
+  void learn(int64_t now_ns);
+  void tell_what_was_learned() const;
+
+  const Shape told_;
+  Shape shape_;  // with what the sender has said, or its packets have shown
   const std::function<void(const nlohmann::json&)> tell_;
   const uint32_t stream_;
   Lane& lane_;
   const bool reliable_;
-  std::vector<std::vector<std::byte>> held_;  // by name
-  bool told_foreign_ = false;                 // of this session
+  std::vector<std::vector<std::byte>> held_;    // by name
+  std::vector<std::vector<std::byte>> unread_;  // packets that wait for learn()
+  bool told_foreign_ = false;                   // of this session
 };
 
 }  // namespace weft::stream

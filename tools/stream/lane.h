@@ -28,6 +28,8 @@ struct Lane {
   BlockStore& store;
   Ledger ledger;
   Continuity continuity;
+  // Packets wait in its intake until there are enough to tell how they are to be read.
+  bool undecided = false;
   // The first packet that was invalid.
   std::optional<InvalidPacket> first_invalid;
   // The sender that feeds it; 0: none.

@@ -80,6 +80,8 @@ class Ledger {
   bool may_end(uint64_t end) const { return end >= first_ && end < next_ + kFarthestEnd; }
   // Whether every packet before `end` came that still can.
   bool all_here(uint64_t end) const;
+  // The first number of the sender that runs, or ran last.
+  uint64_t first() const { return first_; }
   // The number behind the newest packet.
   uint64_t next() const { return next_; }
   // With credit: makes memory ready as far as it is free; the first number that has none.

@@ -59,11 +59,27 @@ uint64_t Shape::number_at(int64_t ns) const {
   return static_cast<uint64_t>(std::max(s, 0.0) * packets_per_second());
 }
 
+bool Shape::is_open() const {
+  return rules_of(format).learn != nullptr && !number.told() && !names_streams();
+}
+
+Shape Shape::essentials() const {
+  return rules_of(format).essentials(*this);
+}
+
 bool Shape::takes(const Shape& sent) const {
-  Shape same = sent;
+  if (format != sent.format) return false;
+  const Shape ours = closed_by(sent).essentials();
+  Shape theirs = sent.essentials();
   // Each packet says its clock itself, where nobody asks for one.
-  if (clock == 0 || sent.clock == 0) same.clock = clock;
-  return same == *this;
+  if (ours.clock == 0 || theirs.clock == 0) theirs.clock = ours.clock;
+  return theirs == ours;
+}
+
+Shape Shape::closed_by(const Shape& sent) const {
+  Shape closed = learned(*this, {});
+  if (is_open()) closed.number.order = sent.essentials().number.order;
+  return closed;
 }
 
 uint64_t closest_number(uint64_t next, uint64_t low, unsigned bits) {
@@ -114,6 +130,10 @@ std::string explain(const Shape& shape, ConstPacket packet) {
   return rules.explain(shape, packet);
 }
 
+Shape learned(const Shape& shape, std::span<const ConstPacket> first) {
+  return shape.is_open() ? rules_of(shape.format).learn(shape, first) : shape;
+}
+
 std::vector<std::pair<std::string, uint64_t>> fields_of(const Shape& shape, ConstPacket packet) {
   std::vector<std::pair<std::string, uint64_t>> fields;
   for (const Field& field : rules_of(shape.format).fields(shape)) {
@@ -123,9 +143,11 @@ std::vector<std::pair<std::string, uint64_t>> fields_of(const Shape& shape, Cons
 }
 
 std::vector<std::pair<std::string, uint64_t>> facts_of(Format format, const Origin& origin) {
-  std::vector<std::pair<std::string, uint64_t>> facts{{"station", origin.station}};
-  if (const char* const unit = rules_of(format).unit) facts.emplace_back(unit, origin.unit);
-  facts.emplace_back("clock", origin.clock);
+  std::vector<std::pair<std::string, uint64_t>> facts;
+  if (const char* const unit = rules_of(format).unit) {
+    facts = {{"station", origin.station}, {unit, origin.unit}};
+  }
+  if (origin.clock != 0) facts.emplace_back("clock", origin.clock);
   return facts;
 }
 

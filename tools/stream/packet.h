@@ -1,5 +1,5 @@
 // What packets of a stream look like, and what a receiver reads in their headers: the number, and
-// who sent them. docs/streams.md has the bytes.
+// who sent them. docs/streams-reference.md has the bytes.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,8 @@ struct Shape {
   uint32_t heap_packets = 1;  // SPEAD: packets of a heap
   // Raw: bytes before the payload; 0: as many as the numbers need.
   uint32_t header = 0;
-  // Raw: the packet's number; untold: the first 8 bytes. SPEAD: the heap's; untold: its counter.
+  // Raw: the packet's number; untold: the first 8 bytes, big-endian unless packets show that they
+  // are not. SPEAD: the heap's; untold: its counter.
   Place number;
   // Raw, SPEAD and, told in any way, VDIF's thread: which of the receiver's streams it is of;
   // untold: each stream has a port.
@@ -80,10 +81,16 @@ struct Shape {
   double packets_per_second() const;
   // The number of the packet that is due at this time, in ns since 1970.
   uint64_t number_at(int64_t ns) const;
+  // Whether there is something that nobody has told and packets show: raw's order of bytes.
+  bool is_open() const;
+  // What a receiver looks at, with what nobody has told filled in. All else is as in no shape.
+  Shape essentials() const;
   // Whether packets say which stream they are of, so that one port serves all.
   bool names_streams() const { return stream_number.told(); }
   // Whether a receiver that asks for this shape takes what a sender of that one sends.
   bool takes(const Shape& sent) const;
+  // This shape, with what it leaves open as it is in one that it takes.
+  Shape closed_by(const Shape& sent) const;
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
@@ -138,6 +145,11 @@ Header read_header(const Shape& shape, ConstPacket packet);
 std::optional<uint64_t> number_of(const Shape& shape, ConstPacket packet);
 // Why a packet is none of this shape, for people: what it has, and what was asked for.
 std::string explain(const Shape& shape, ConstPacket packet);
+// How many packets show what an open shape leaves open.
+inline constexpr size_t kPacketsToLearn = 8;
+// A shape that leaves nothing open: with what the first packets of a stream show, which have its
+// size. Where they show nothing, or there are none, it is the usual.
+Shape learned(const Shape& shape, std::span<const ConstPacket> first);
 // The numbers of a header by the names that its format has for them. Any bytes may come.
 std::vector<std::pair<std::string, uint64_t>> fields_of(const Shape& shape, ConstPacket packet);
 // An origin's facts by the names that its format has for them.

@@ -23,17 +23,15 @@ using Lane = LaneOfPackets<Captured>;
 class PcapSource final : public Source {
  public:
   PcapSource(const SourceOptions& options, const Shape& shape, uint32_t streams)
-      : shape_(shape),
+      : file_(options.pcap),
+        shape_(learned(shape, first_packets(open(options.pcap), shape))),
         loop_(options.loop),
         start_(options.start),
-        file_(options.pcap),
         queues_(streams),
         turns_(streams),
         ahead_(streams),
         passes_(streams) {
-    auto capture = PcapFile::open(file_.bytes());
-    if (!capture.ok()) throw bench::Failure{options.pcap + capture.error()};
-    read_all(*capture);
+    read_all(open(options.pcap));
     for (const auto& queue : queues_) {
       if (queue.empty() && last_before_start_) {
         throw bench::Failure{options.pcap + " ends before --start: its last packet is of " +
@@ -56,6 +54,7 @@ class PcapSource final : public Source {
     }
   }
 
+  Shape shape() const override { return shape_; }
   bool has_own_numbers() const override { return true; }
   bool has_own_times() const override { return true; }
   std::optional<int64_t> own_time_ns(uint32_t stream) override {
@@ -83,7 +82,26 @@ class PcapSource final : public Source {
   uint64_t unusable() const override { return unusable_; }
 
  private:
-  void read_all(PcapFile& capture) {
+  PcapFile open(const std::string& path) const {
+    auto capture = PcapFile::open(file_.bytes());
+    if (!capture.ok()) throw bench::Failure{path + capture.error()};
+    return *capture;
+  }
+  // Of one port, such as have the size.
+  static std::vector<ConstPacket> first_packets(PcapFile capture, const Shape& shape) {
+    std::vector<ConstPacket> first;
+    std::optional<uint16_t> port;
+    while (first.size() < kPacketsToLearn) {
+      const auto record = capture.next();
+      if (!record) break;
+      const auto& datagram = record->datagram;
+      if (!datagram || datagram->payload.size() != shape.packet_bytes()) continue;
+      if (!port) port = datagram->port;
+      if (datagram->port == *port) first.push_back(datagram->payload);
+    }
+    return first;
+  }
+  void read_all(PcapFile capture) {
     // By what packets say, or else by destination port, as a receiver's sockets.
     std::map<uint64_t, Lane> lanes;
     while (const auto record = capture.next()) {
@@ -143,10 +161,10 @@ class PcapSource final : public Source {
     pass_ns_ = std::max(pass_ns_, span + span / gaps);
   }
 
+  const MappedFile file_;
   const Shape shape_;
   const bool loop_;
   const std::optional<int64_t> start_;
-  const MappedFile file_;
   std::vector<std::deque<Captured>> queues_;
   std::vector<size_t> turns_;
   // Numbers go on when a file begins again: by those of the longest stream, so that all stay

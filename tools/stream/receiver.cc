@@ -247,7 +247,7 @@ void Receiver::close(Running& running) {
 // Of a sender that says neither hello nor goodbye.
 void Receiver::end_silent(size_t stream, int64_t now_ns) {
   Lane& lane = lanes_[stream];
-  if (!lane.ledger.running() && !lane.continuity.any_waits()) return;
+  if (!lane.ledger.running() && !lane.continuity.any_waits() && !lane.undecided) return;
   inlet_->settle(static_cast<uint32_t>(stream), now_ns);
   lane.ledger.finish(std::nullopt);
   lane.continuity.end();

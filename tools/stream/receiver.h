@@ -69,12 +69,11 @@ class Receiver {
 
   void listen();
   void serve(Control& control);
-  // What it means for the sender if serve_sender() throws: it does not come again, or it does, or
-  // it is gone itself.
-  enum class Refusal : uint8_t { for_good, for_now, none };
-  void serve_sender(Control& control, const nlohmann::json& hello, Refusal& refusal);
+  void serve_sender(Control& control);
+  void refuse(Control& control, const std::string& reason, bool again);
   void tell_of_refusal(const std::string& sender, const std::string& reason);
   Guest guest_of(const nlohmann::json& hello) const;
+  std::unique_ptr<Begin> begin_of(Control& control, const nlohmann::json& hello);
   void post(Event event);
 
   void handle_events();

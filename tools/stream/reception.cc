@@ -39,7 +39,13 @@ std::string option_of(Format format, const std::string& name, const nlohmann::js
 }
 
 // Where two shapes differ, as options of either side: "--bits 8", "--bits 16".
-std::pair<std::string, std::string> different_options(const Shape& ours, const Shape& theirs) {
+std::pair<std::string, std::string> different_options(const Shape& asked, const Shape& sent) {
+  if (asked.format != sent.format) {
+    return {fmt::format("--format {}", name_of(asked.format)),
+            fmt::format("--format {}", name_of(sent.format))};
+  }
+  const Shape ours = asked.closed_by(sent).essentials();
+  const Shape theirs = sent.essentials();
   const auto options = [](const nlohmann::json& one, const nlohmann::json& other) {
     std::string text;
     for (const auto& [name, value] : one.items()) {
@@ -51,6 +57,23 @@ std::pair<std::string, std::string> different_options(const Shape& ours, const S
     return text;
   };
   return {options(ours, theirs), options(theirs, ours)};
+}
+
+// A sender is not taken, and is told why. `again`: it may come again.
+struct Refusal {
+  std::string reason;
+  bool again;
+};
+enum class Refused : uint8_t { for_good, for_now };
+
+// Where `step` throws, the sender is refused.
+template <typename Step>
+auto or_refuse(Refused how, Step step) {
+  try {
+    return step();
+  } catch (const std::exception& error) {
+    throw Refusal{error.what(), how == Refused::for_now};
+  }
 }
 
 }  // namespace
@@ -85,19 +108,21 @@ void Receiver::listen() {
 
 void Receiver::serve(Control& control) {
   try {
-    const nlohmann::json hello = control.receive(kHelloMs);
-    auto refusal = Refusal::for_good;
-    try {
-      serve_sender(control, hello, refusal);
-    } catch (const std::exception& error) {
-      if (refusal == Refusal::none) return;
-      const bool ending = stop_ || cli::stop_asked();
-      const std::string reason = ending ? "it is about to end" : error.what();
-      if (!ending) tell_of_refusal(control.peer_address(), reason);
-      control.send({{"error", reason}, {"again", ending || refusal == Refusal::for_now}});
-    }
+    serve_sender(control);
+  } catch (const Refusal& refusal) {
+    refuse(control, refusal.reason, refusal.again);
   } catch (const std::exception&) {
     // The guest is gone, and with it the one who would want to know.
+  }
+}
+
+void Receiver::refuse(Control& control, const std::string& reason, bool again) {
+  const bool ending = stop_ || cli::stop_asked();
+  try {
+    if (!ending) tell_of_refusal(control.peer_address(), reason);
+    control.send({{"error", ending ? "it is about to end" : reason}, {"again", ending || again}});
+  } catch (const bench::Failure&) {
+    // It did not wait for that.
   }
 }
 
@@ -111,11 +136,15 @@ void Receiver::tell_of_refusal(const std::string& sender, const std::string& rea
 }
 
 Guest Receiver::guest_of(const nlohmann::json& hello) const {
-  if (hello.value("weft_stream", 0) != kControlVersion) {
-    throw bench::Failure{"this receiver speaks version 1 of weft stream"};
+  if (const int version = hello.value("weft_stream", 0); version != kControlVersion) {
+    throw bench::Failure{
+        fmt::format("the receiver speaks version {} of weft stream, the sender version {}. Run the "
+                    "same version of weft on both sides",
+                    kControlVersion, version)};
   }
   if (!options_.inlet.circuits.empty()) {
-    throw bench::Failure{"this receiver takes packets of circuits alone (--static)"};
+    throw bench::Failure{
+        "the receiver has --static, which takes circuits alone. Start it without --static"};
   }
   const nlohmann::json own = options_.inlet.transport;
   if (hello.at("transport") != own) {
@@ -124,12 +153,15 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
                     "the same option",
                     own.get<std::string>(), hello.at("transport").get<std::string>())};
   }
-  if (const Shape sent = hello.at("shape"); !options_.ring.shape.takes(sent)) {
-    const auto [ours, theirs] = different_options(options_.ring.shape, sent);
+  const Shape& asked = options_.ring.shape;
+  const Shape sent = hello.at("shape");
+  if (!asked.takes(sent)) {
+    const auto [ours, theirs] = different_options(asked, sent);
     throw bench::Failure{fmt::format(
         "the receiver has {}, the sender {}. Give both sides the same options", ours, theirs)};
   }
   Guest guest;
+  guest.shape = asked.closed_by(sent);
   guest.group = std::max(hello.value("group", 1U), 1U);
   guest.ends = hello.at("ends");
   std::set<uint32_t> seen;
@@ -163,11 +195,11 @@ void Receiver::post(Event event) {
   (void)!::write(waker_.get(), &one, sizeof one);
 }
 
-void Receiver::serve_sender(Control& control, const nlohmann::json& hello, Refusal& refusal) {
+std::unique_ptr<Receiver::Begin> Receiver::begin_of(Control& control, const nlohmann::json& hello) {
   auto event = std::make_unique<Begin>();
   Guest& guest = event->guest;
   guest = guest_of(hello);
-  const uint64_t session = guest.session = ++sessions_;
+  guest.session = ++sessions_;
   guest.address = control.peer_address();
   guest.own_address = control.own_address();
   event->control = &control;
@@ -180,25 +212,27 @@ void Receiver::serve_sender(Control& control, const nlohmann::json& hello, Refus
     event->resumed_from.push_back(told.is_null() ? std::nullopt
                                                  : std::optional<uint64_t>(wish_of(told)));
   }
+  return event;
+}
+
+void Receiver::serve_sender(Control& control) {
+  const nlohmann::json hello = control.receive(kHelloMs);
+  auto event = or_refuse(Refused::for_good, [&] { return begin_of(control, hello); });
+  Guest& guest = event->guest;
+  const uint64_t session = guest.session;
   // What a receiver cannot do for a sender that it takes, it may be able to do later.
-  refusal = Refusal::for_now;
-  const nlohmann::json ends = inlet_->offer(guest);
-  refusal = Refusal::none;
+  const nlohmann::json ends = or_refuse(Refused::for_now, [&] { return inlet_->offer(guest); });
   control.send({{"packets_per_block", ring_.spec().packets_per_block},
                 {"blocks", ring_.spec().blocks},
                 {"hold", ordered(options_.inlet.transport) ? 0 : options_.hold},
                 {"slot_bytes", ring_.spec().slot_bytes},
                 {"block_bytes", ring_.header().block_bytes},
                 {"ends", ends}});
-  refusal = Refusal::for_good;
-  inlet_->connect(guest);
-  refusal = Refusal::none;
+  or_refuse(Refused::for_good, [&] { inlet_->connect(guest); });
   (void)control.receive(kHelloMs);
-  refusal = Refusal::for_good;
   std::future<std::vector<uint64_t>> first = event->first.get_future();
   post(std::move(event));
-  const std::vector<uint64_t> agreed = first.get();
-  refusal = Refusal::none;
+  const auto agreed = or_refuse(Refused::for_good, [&] { return first.get(); });
 
   // From here on the session runs: whatever happens, its end has to be posted.
   auto end = std::make_unique<End>();

@@ -177,7 +177,8 @@ void Report::keep_for_prometheus(const Snapshot& now) {
 
 void Report::erase() {
   if (lines_ == 0) return;
-  put(stderr, fmt::format("\x1b[{}A\x1b[J", lines_));
+  // The terminal's echo of Ctrl-C leaves the cursor behind it.
+  put(stderr, fmt::format("\r\x1b[{}A\x1b[J", lines_));
   lines_ = 0;
 }
 

@@ -43,6 +43,7 @@ Sender::Sender(const SenderOptions& options)
       streams_(options.outlet.streams),
       lateness_of_(options.outlet.streams),
       own_numbers_(source_->has_own_numbers()) {
+  options_.outlet.shape = source_->shape();
   // Numbers go on wherever a sender begins, as long as the day lasts: the first packet of the day
   // has the number that a station's would have, whose clock began in 1970.
   const int64_t wall = wall_ns();

@@ -51,7 +51,7 @@ class SocketInlet : public Inlet {
     return any;
   }
   void begin(const Guest& guest) override {
-    for (const uint32_t stream : guest.streams) intakes_[stream].begin();
+    for (const uint32_t stream : guest.streams) intakes_[stream].begin(guest.shape);
   }
   void settle(uint32_t stream, int64_t now_ns) override {
     intakes_[stream].settle(now_ns);

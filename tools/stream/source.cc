@@ -23,7 +23,8 @@ namespace {
 class SyntheticSource final : public Source {
  public:
   SyntheticSource(const Shape& shape, uint32_t first_stream)
-      : shape_(shape), first_stream_(first_stream), synthetic_(shape) {}
+      : shape_(learned(shape, {})), first_stream_(first_stream), synthetic_(shape_) {}
+  Shape shape() const override { return shape_; }
   bool fill(uint32_t i, uint64_t number, Packet packet) override {
     const uint32_t stream = first_stream_ + i;
     write_header(shape_, stream, number, packet);
@@ -42,7 +43,7 @@ class FileSource final : public Source {
  public:
   FileSource(const SourceOptions& options, const Shape& shape, uint32_t first_stream,
              uint32_t streams)
-      : shape_(shape),
+      : shape_(learned(shape, {})),
         first_stream_(first_stream),
         loop_(options.loop),
         file_(options.file),
@@ -51,6 +52,7 @@ class FileSource final : public Source {
       throw bench::Failure{options.file + " does not fill one packet"};
     }
   }
+  Shape shape() const override { return shape_; }
   // What is left at the end and fills no packet is not sent.
   bool fill(uint32_t stream, uint64_t number, Packet packet) override {
     const size_t size = shape_.payload_bytes();

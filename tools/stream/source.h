@@ -18,6 +18,8 @@ class Source {
   Source& operator=(const Source&) = delete;
   virtual ~Source() = default;
 
+  // Of its packets, with nothing left open.
+  virtual Shape shape() const = 0;
   // Of sources whose packets bring their numbers along: the one of the stream's next packet.
   // Nothing when there is none left.
   virtual std::optional<uint64_t> own_number(uint32_t) { return std::nullopt; }

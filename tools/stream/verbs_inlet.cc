@@ -86,7 +86,7 @@ class VerbsInlet final : public Inlet {
   static uint32_t receives_of(size_t lanes);
   void post_receives(ibv_qp* qp, uint32_t count);
   void expect_circuits();
-  void look_in_place(Lane& lane) const;
+  static void look_in_place(Lane& lane, const Shape& shape);
   void landed(Feed& feed, const ibv_wc& wc, int64_t now_ns);
   bool account_for(const Feed& feed, const ibv_wc& wc, int64_t now_ns);
   uint64_t number_of(const Lane& lane, const Mark& mark, int64_t now_ns) const;
@@ -144,7 +144,7 @@ void VerbsInlet::expect_circuits() {
     ibv_qp* qp = circuits_.add(
         device_.create({.reliable = false, .sends = 1, .receives = receives_, .send_pieces = 1}));
     post_receives(qp, receives_);
-    look_in_place(lanes_[i]);
+    look_in_place(lanes_[i], options_.shape);
     feeds_[qp->qp_num] = {.lane = i, .qp = qp};
     device_.connect(qp, VerbsDevice::address_of_circuit(options_.circuits[i]));
   }
@@ -171,10 +171,9 @@ std::vector<nlohmann::json> VerbsInlet::circuits() const {
   return told;
 }
 
-void VerbsInlet::look_in_place(Lane& lane) const {
-  lane.ledger.in_place = [this, &lane](uint64_t number) {
-    return read_header(options_.shape,
-                       ConstPacket{lane.store.place(number), options_.shape.packet_bytes()});
+void VerbsInlet::look_in_place(Lane& lane, const Shape& shape) {
+  lane.ledger.in_place = [&lane, shape](uint64_t number) {
+    return read_header(shape, ConstPacket{lane.store.place(number), shape.packet_bytes()});
   };
 }
 
@@ -225,7 +224,7 @@ void VerbsInlet::begin(const Guest& guest) {
     Feed feed{.lane = stream, .qp = ends.qps[i], .group = guest.group};
     Lane& lane = lanes_[stream];
     lane.ledger.recover = nullptr;
-    look_in_place(lane);
+    look_in_place(lane, guest.shape);
     if (reliable_) {
       feed.credit_place = ends.credits[i].place;
       feed.credit_key = ends.credits[i].key;

@@ -72,6 +72,10 @@ TEST(StreamEvents, OfAStreamAreSentences) {
                          {"stream_is", {{"clock", 160}}}}),
             "stream 1: packets of another sender are not taken (board 0, clock 200, station 3; the "
             "stream has clock 160)");
+  EXPECT_EQ(sentence_of({{"event", "foreign"}, {"stream", 0}, {"from", {{"stream", 9}}}}),
+            "stream 0: packets of another sender are not taken (stream 9)");
+  EXPECT_EQ(sentence_of({{"event", "learned"}, {"stream", 1}, {"number", "0:8:le"}}),
+            "stream 1: its packets are read as with --number 0:8:le");
   EXPECT_EQ(sentence_of({{"event", "invalid"},
                          {"stream", 0},
                          {"packets", 100},

@@ -196,6 +196,24 @@ TEST(Intake, AnotherStationOrClockIsToldOnceAndCounted) {
   ASSERT_EQ(b.events.size(), 1U);
   EXPECT_EQ(b.events[0].at("event"), "foreign");
   EXPECT_EQ(b.events[0].at("from").at("station"), 99);
+  EXPECT_EQ(b.events[0].at("stream_is"),
+            (nlohmann::json{{"station", 1}, {"board", 0}, {"clock", 200}}));
+}
+
+// Before anything of the stream is there, it is told what was asked for, and nothing made up.
+TEST(Intake, AStrangerBeforeTheStreamIsToldWithoutAnOrigin) {
+  Bench rsp{Shape{.beamlets = 2, .slices = 16, .bits = 8, .clock = 160}};
+  auto p = rsp.packet(7);
+  p[1] |= std::byte{0x80};  // 200 MHz
+  rsp.offer(p);
+  ASSERT_EQ(rsp.events.size(), 1U);
+  EXPECT_EQ(rsp.events[0].at("stream_is"), (nlohmann::json{{"clock", 160}}));
+
+  Bench raw;
+  raw.intake.refuse_foreign({.verdict = Verdict::good, .number = 7, .origin = {}, .stream = 9});
+  ASSERT_EQ(raw.events.size(), 1U);
+  EXPECT_EQ(raw.events[0].at("from"), (nlohmann::json{{"stream", 9}}));
+  EXPECT_FALSE(raw.events[0].contains("stream_is"));
 }
 
 // A counter of 16 bits comes round in the middle of a stream: it goes on.
@@ -212,6 +230,83 @@ TEST(Intake, ACounterOfFewBitsComesRound) {
   EXPECT_EQ(b.counts().duplicate, 1U);
   EXPECT_EQ(b.counts().missing + b.counts().invalid, 0U);
   EXPECT_TRUE(b.events.empty());
+}
+
+std::vector<std::byte> little_packet(const Bench& b, uint64_t number) {
+  std::vector<std::byte> p = b.packet(number);
+  std::reverse(p.begin(), p.begin() + 8);
+  return p;
+}
+
+// As VTP counts. Nobody has told the order of bytes, and a second sender has the other one.
+TEST(Intake, ACounterShowsTheOrderOfItsBytes) {
+  Bench b;
+  // Its low byte is the high one of the other order, and comes round: a ring's numbers look like
+  // any.
+  for (uint64_t n = 1000; n < 1048; ++n) b.offer(little_packet(b, n));
+  b.end();
+  EXPECT_EQ(b.counts().received, 48U);
+  EXPECT_EQ(b.counts().missing + b.counts().invalid, 0U);
+  EXPECT_EQ(b.lane.store.unreleased()->number, 1000 / kPackets);
+  ASSERT_EQ(b.events.size(), 1U);
+  EXPECT_EQ(b.events[0],
+            (nlohmann::json{{"event", "learned"}, {"stream", 0}, {"number", "0:8:le"}}));
+  while (b.lane.store.unreleased() != nullptr) b.lane.store.release();
+  for (uint64_t n = 2000; n < 2024; ++n) b.offer(n);
+  b.end();
+  EXPECT_EQ(b.take(), range(2000, 2024));
+  EXPECT_EQ(b.counts().invalid, 0U);
+  EXPECT_EQ(b.events.size(), 1U);
+}
+
+// Packets that show nothing do not decide for those behind them.
+TEST(Intake, RubbishBeforeACounterShowsNothing) {
+  Bench b;
+  for (uint64_t n = 0; n < kPacketsToLearn; ++n) {
+    b.offer(b.packet((n * 0x9e37'79b9'7f4a'7c15) >> 3));
+  }
+  for (uint64_t n = 1000; n < 1048; ++n) b.offer(little_packet(b, n));
+  b.end();
+  EXPECT_EQ(b.counts().received, 48U);
+  EXPECT_EQ(b.counts().invalid, kPacketsToLearn);
+}
+
+// What comes right behind a sender's end is read as that sender's.
+TEST(Intake, StragglersOfACounterAreLate) {
+  Bench b;
+  for (uint64_t n = 1000; n < 1040; ++n) {
+    if (n != 1020) b.offer(little_packet(b, n));
+  }
+  b.end();
+  b.lane.ended_ns = b.now;
+  b.offer(little_packet(b, 1020));
+  EXPECT_FALSE(b.lane.undecided);
+  EXPECT_EQ(b.counts().late, 1U);
+  EXPECT_EQ(b.counts().sessions, 1U);
+}
+
+// A sender that says hello says the order, too; packets that wait were somebody else's.
+TEST(Intake, ASenderThatSaysHelloIsReadAsItSays) {
+  Bench b;
+  for (uint64_t n = 500; n < 503; ++n) b.offer(n);
+  Shape little = b.shape;
+  little.number = place_of(Format::raw, "0:8:le");
+  b.lane.session = 1;
+  b.lane.ledger.begin(16, std::nullopt);
+  b.intake.begin(little);
+  for (uint64_t n = 16; n < 24; ++n) b.offer(little_packet(b, n));
+  EXPECT_EQ(b.counts().received, 8U);
+  EXPECT_EQ(b.counts().invalid, 3U);
+}
+
+// Fewer than it takes to be sure.
+TEST(Intake, AFewPacketsAreReadWhenNothingMoreComes) {
+  Bench b;
+  for (uint64_t n = 16; n < 19; ++n) b.offer(n);
+  EXPECT_TRUE(b.lane.undecided);
+  b.end();
+  EXPECT_FALSE(b.lane.undecided);
+  EXPECT_EQ(b.take(), range(16, 19));
 }
 
 // Whatever comes, each packet is in one account, and a stream that is good again is taken again

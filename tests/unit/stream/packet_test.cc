@@ -542,6 +542,94 @@ TEST(Shape, RefusesWhatNoPacketHas) {
   EXPECT_THROW((Shape{.beamlets = 255, .slices = 255}.check()), bench::Failure);
 }
 
+// Options of other formats change nothing, and those of this one do.
+TEST(Shape, IsTakenByWhatItsFormatLooksAt) {
+  const Shape raw{.format = Format::raw, .payload = 900};
+  EXPECT_TRUE(raw.takes({.format = Format::raw,
+                         .beamlets = 122,
+                         .slices = 4,
+                         .bits = 8,
+                         .clock = 160,
+                         .payload = 900,
+                         .heap_packets = 4,
+                         .header = 8,
+                         .number = place_of(Format::raw, "0:8:be"),
+                         .address_bits = 40,
+                         .items = 3,
+                         .frames_per_second = 40,
+                         .legacy = true,
+                         .vtp = true}));
+  EXPECT_FALSE(raw.takes({.format = Format::raw, .payload = 904}));
+  EXPECT_FALSE(raw.takes({.format = Format::raw, .payload = 900, .header = 16}));
+  EXPECT_FALSE(raw.takes(
+      {.format = Format::raw, .payload = 900, .number = place_of(Format::raw, "0:8:be:0:2")}));
+  EXPECT_FALSE(raw.takes({.format = Format::spead, .payload = 900}));
+
+  const Shape rsp{.beamlets = 122, .bits = 8};
+  EXPECT_TRUE(rsp.takes({.beamlets = 122, .bits = 8, .payload = 1, .header = 9, .vtp = true}));
+  EXPECT_TRUE(rsp.takes({.beamlets = 122, .bits = 8, .clock = 160}));
+  EXPECT_FALSE(rsp.takes({.beamlets = 61, .bits = 8}));
+  EXPECT_FALSE((Shape{.clock = 200}.takes({.clock = 160})));
+
+  const Shape spead{.format = Format::spead, .payload = 64};
+  EXPECT_TRUE(spead.takes({.format = Format::spead,
+                           .beamlets = 2,
+                           .bits = 4,
+                           .payload = 64,
+                           .number = place_of(Format::spead, "1")}));
+  EXPECT_FALSE(spead.takes({.format = Format::spead, .payload = 64, .heap_packets = 2}));
+  EXPECT_FALSE(spead.takes({.format = Format::spead, .payload = 64, .items = 9}));
+
+  const Shape vdif{.format = Format::vdif, .payload = 64, .frames_per_second = 40};
+  EXPECT_TRUE(vdif.takes({.format = Format::vdif,
+                          .bits = 2,
+                          .clock = 160,
+                          .payload = 64,
+                          .items = 3,
+                          .frames_per_second = 40}));
+  EXPECT_FALSE(
+      vdif.takes({.format = Format::vdif, .payload = 64, .frames_per_second = 40, .legacy = true}));
+}
+
+// The order of bytes, and nothing else, is left open where nobody has told of the number.
+TEST(RawPacket, OfEitherOrderIsTakenWhereNobodyHasTold) {
+  const Shape open{.format = Format::raw, .payload = 16};
+  Shape little = open;
+  little.number = place_of(Format::raw, "0:8:le");
+  EXPECT_TRUE(open.is_open());
+  EXPECT_FALSE(little.is_open());
+  EXPECT_TRUE(open.takes(little));
+  EXPECT_EQ(open.closed_by(little), little);
+  EXPECT_FALSE(little.takes(open));
+  EXPECT_FALSE(little.takes(learned(open, {})));
+  EXPECT_FALSE(learned(open, {}).takes(little));
+  EXPECT_TRUE(open.takes(open));
+  EXPECT_EQ(open.closed_by(open).number, place_of(Format::raw, "0:8:be"));
+}
+
+TEST(RawPacket, ShowsTheOrderOfItsCounter) {
+  const Shape open{.format = Format::raw, .payload = 16};
+  for (const char* const place : {"0:8:be", "0:8:le"}) {
+    Shape written = open;
+    written.number = place_of(Format::raw, place);
+    // The numbers of some boards: from 0, of samples, of a clock, and with one that was overtaken.
+    for (const auto& [first, step] : {std::pair<uint64_t, uint64_t>{0, 1},
+                                      {250, 1},
+                                      {uint64_t{1} << 40, 4096},
+                                      {1'700'000'000'000'000'000, 81'920}}) {
+      std::vector<std::vector<std::byte>> packets(kPacketsToLearn);
+      for (size_t i = 0; i < packets.size(); ++i) {
+        packets[i].resize(written.packet_bytes());
+        write_header(written, 0, first + (i ^ 1) * step, packets[i]);
+      }
+      const std::vector<ConstPacket> seen(packets.begin(), packets.end());
+      EXPECT_EQ(learned(open, seen), written) << place << " from " << first;
+      // Who was told is not taught.
+      EXPECT_EQ(learned(written, seen), written);
+    }
+  }
+}
+
 // As a capture that begins again: across seconds, and with slices that begin no packet of ours.
 TEST(Packets, AreMadeLaterOnes) {
   for (const Shape& shape :

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -133,6 +134,28 @@ TEST_F(Pcap, EachKindOfLinkByteOrderAndClock) {
       EXPECT_EQ(read(kRawIp, a, b), (Numbers{7, 8}));
       EXPECT_EQ(read(kIpv4, a, b), (Numbers{7, 8}));
     }
+  }
+}
+
+// Nobody has told the order of the counter's bytes; datagrams of other sizes come before it.
+TEST_F(Pcap, PacketsShowTheOrderOfTheirCounter) {
+  for (const bool is_little : {false, true}) {
+    std::vector<Bytes> frames{ethernet(ip(udp(Bytes(99, 1))))};
+    for (uint64_t n = 250; n < 280; ++n) {
+      Bytes packet = raw(n);
+      if (is_little) std::reverse(packet.begin(), packet.begin() + 8);
+      frames.push_back(ethernet(ip(udp(packet))));
+    }
+    const auto source = open(capture(frames));
+    EXPECT_EQ(source->shape().number.order, is_little ? ByteOrder::little : ByteOrder::big);
+    EXPECT_FALSE(source->shape().is_open());
+    EXPECT_EQ(source->unusable(), 1U);
+    std::vector<std::byte> packet(shape_.packet_bytes());
+    for (uint64_t n = 250; n < 280; ++n) {
+      ASSERT_EQ(source->own_number(0), n);
+      ASSERT_TRUE(source->fill(0, n, packet));
+    }
+    EXPECT_EQ(source->own_number(0), std::nullopt);
   }
 }
 

@@ -90,6 +90,36 @@ class Recording : public ::testing::Test {
   const std::string folder_ = ::testing::TempDir() + "weft-recording-" + std::to_string(::getpid());
 };
 
+// Nobody has told the order of the counter's bytes; one file has fewer packets than it takes to see
+// it, and what the first one shows is so in all.
+TEST_F(Recording, PacketsShowTheOrderOfTheirCounter) {
+  const Shape open{.format = Format::raw, .payload = 20};
+  for (const char* const place : {"0:8:be", "0:8:le"}) {
+    Shape written = open;
+    written.number = place_of(Format::raw, place);
+    std::vector<std::string> paths;
+    for (const uint64_t count : {30, 1}) {
+      Bytes all;
+      for (uint64_t n = 250; n < 250 + count; ++n) {
+        Bytes p(written.packet_bytes(), static_cast<std::byte>(n * 7));
+        write_header(written, 0, n, p);
+        append(all, p);
+      }
+      paths.push_back(file(std::to_string(count), all));
+    }
+    const auto source = make_recording_source({.recordings = paths, .start = {}}, open);
+    EXPECT_EQ(source->shape(), written);
+    Bytes got(written.packet_bytes());
+    for (uint64_t n = 250; n < 280; ++n) {
+      ASSERT_EQ(source->own_number(0), n) << place;
+      ASSERT_TRUE(source->fill(0, n, got));
+    }
+    EXPECT_EQ(source->own_number(0), std::nullopt);
+    EXPECT_EQ(source->own_number(1), 250U);
+    EXPECT_EQ(source->unusable(), 0U);
+  }
+}
+
 TEST_F(Recording, EachByteOfALanePerStreamPlainOrCompressed) {
   const auto source =
       open({file("a", packets(kFirst, 300)), file("b.zst", compressed(packets(kFirst + 50, 400)))});

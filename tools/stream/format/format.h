@@ -2,6 +2,7 @@
 // A format is a file of this folder: the table of its header's fields, and how they make a number.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace weft::stream {
 
 struct FormatRules {
   const char* name;
-  // What Origin::unit is of this format; null: it tells none.
+  // What Origin::unit is of this format; null: it tells neither station nor unit.
   const char* unit;
   // When packet 0 was due, in seconds since 1970.
   int64_t begins_s = 0;
@@ -24,6 +25,8 @@ struct FormatRules {
   uint32_t (*payload_bytes)(const Shape&);
   // Throws bench::Failure for a shape that no packet has.
   void (*check)(const Shape&);
+  // As Shape::essentials().
+  Shape (*essentials)(const Shape&);
   // Packets a second of a stream as its instrument sends it.
   double (*packets_per_second)(const Shape&);
 
@@ -33,6 +36,8 @@ struct FormatRules {
   void (*write)(const Shape&, uint32_t stream, uint64_t number, std::byte* packet);
   void (*advance)(const Shape&, uint64_t by, std::byte* packet);
   std::string (*explain)(const Shape&, ConstPacket packet);
+  // What the first packets of a stream show of a shape that is open; null: none is.
+  Shape (*learn)(const Shape&, std::span<const ConstPacket> first) = nullptr;
   // Of packets that say how large they are; null: all have packet_bytes().
   void (*copy)(const Shape&, ConstPacket from, std::byte* to) = nullptr;
 

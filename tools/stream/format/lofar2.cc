@@ -1,6 +1,7 @@
 // Beamlets of a LOFAR 2.0 station, as its Station Digital Processor sends them. Its interface
-// document is not public: nobody has compared this table with it, or with a packet of a station
-// (docs/streams.md says what follows from that).
+// document is not public. This table is partly from memory: sizes and order of the fields are those
+// that weft's authors remember of the software around the stations. Nobody has compared it with the
+// document, or with a packet of a station.
 #include <fmt/format.h>
 
 #include <array>
@@ -114,6 +115,7 @@ constinit const FormatRules kLofar2{.name = "lofar2",
                                     .header_bytes = header_bytes,
                                     .payload_bytes = station_payload_bytes,
                                     .check = check,
+                                    .essentials = station_essentials,
                                     .packets_per_second = station_pace,
                                     .read = read,
                                     .write = write,

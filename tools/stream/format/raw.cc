@@ -75,6 +75,14 @@ void check(const Shape& shape) {
   }
 }
 
+Shape essentials(const Shape& shape) {
+  return {.format = Format::raw,
+          .payload = shape.payload,
+          .header = header_bytes(shape),
+          .number = number_place(shape),
+          .stream_number = shape.stream_number};
+}
+
 void write(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
   std::memset(p, 0, header_bytes(shape));
   field_at(number_place(shape), "number").put(p, number * number_place(shape).step);
@@ -102,6 +110,30 @@ Header read(const Shape& shape, ConstPacket packet) {
   return header;
 }
 
+// A counter goes on in small steps in the order that its bytes have, and in large ones in the
+// other.
+Shape learn(const Shape& shape, std::span<const ConstPacket> first) {
+  constexpr uint64_t kSmall = uint64_t{1} << 24;
+  const auto small_steps = [&](ByteOrder order) {
+    Place place = kUsualNumber;
+    place.order = order;
+    const Field field = field_at(place, {});
+    uint64_t count = 0;
+    for (size_t i = 1; i < first.size(); ++i) {
+      const uint64_t a = field.get(first[i - 1].data());
+      const uint64_t b = field.get(first[i].data());
+      if (std::max(a, b) - std::min(a, b) < kSmall) ++count;
+    }
+    return count;
+  };
+  Shape known = shape;
+  known.number = kUsualNumber;
+  if (small_steps(ByteOrder::little) > small_steps(ByteOrder::big)) {
+    known.number.order = ByteOrder::little;
+  }
+  return known;
+}
+
 std::string why_none(const Shape& shape, ConstPacket packet) {
   return fmt::format("the number {}", read(shape, packet).number);
 }
@@ -114,10 +146,12 @@ constinit const FormatRules kRaw{.name = "raw",
                                  .header_bytes = header_bytes,
                                  .payload_bytes = payload_bytes,
                                  .check = check,
+                                 .essentials = essentials,
                                  .packets_per_second = station_pace,
                                  .read = read,
                                  .write = write,
                                  .advance = advance,
-                                 .explain = why_none};
+                                 .explain = why_none,
+                                 .learn = learn};
 
 }  // namespace weft::stream

@@ -138,6 +138,18 @@ void check(const Shape& shape) {
   }
 }
 
+Shape essentials(const Shape& shape) {
+  return {.format = Format::spead,
+          .payload = shape.payload,
+          .heap_packets = shape.heap_packets,
+          .number = {.at = static_cast<uint32_t>(number_item(shape)),
+                     .bytes = kItemBytes,
+                     .step = shape.number.step},
+          .stream_number = shape.stream_number,
+          .address_bits = shape.address_bits,
+          .items = shape.items};
+}
+
 void write(const Shape& shape, uint32_t stream, uint64_t number, std::byte* p) {
   const uint64_t heap = number / shape.heap_packets;
   const uint64_t part = number % shape.heap_packets;
@@ -260,6 +272,7 @@ constinit const FormatRules kSpead{.name = "spead",
                                    .header_bytes = header_bytes,
                                    .payload_bytes = payload_bytes,
                                    .check = check,
+                                   .essentials = essentials,
                                    .packets_per_second = station_pace,
                                    .read = read,
                                    .write = write,

@@ -34,6 +34,14 @@ void check_station(const Shape& shape, uint64_t most_beamlets, uint64_t most_sli
   }
 }
 
+Shape station_essentials(const Shape& shape) {
+  return {.format = shape.format,
+          .beamlets = shape.beamlets,
+          .slices = shape.slices,
+          .bits = shape.bits,
+          .clock = shape.clock};
+}
+
 double station_pace(const Shape& shape) {
   constexpr double kHertz = 1e6;
   return station_clock(shape) * kHertz / static_cast<double>(kSamplesPerSlice) / shape.slices;

@@ -25,6 +25,8 @@ uint32_t station_payload_bytes(const Shape& shape);
 // Throws bench::Failure for samples or a clock that no station has, or for more beamlets and slices
 // than its packets can count.
 void check_station(const Shape& shape, uint64_t most_beamlets, uint64_t most_slices);
+// What a receiver looks at.
+Shape station_essentials(const Shape& shape);
 // Packets a second of a station; also what a format without a pace of its own has.
 double station_pace(const Shape& shape);
 

@@ -49,6 +49,15 @@ void check(const Shape& shape) {
   }
 }
 
+Shape essentials(const Shape& shape) {
+  return {.format = Format::vdif,
+          .payload = shape.payload,
+          .stream_number = shape.stream_number,
+          .frames_per_second = shape.frames_per_second,
+          .legacy = shape.legacy,
+          .vtp = shape.vtp};
+}
+
 double packets_per_second(const Shape& shape) {
   return shape.frames_per_second;
 }
@@ -134,6 +143,7 @@ constinit const FormatRules kVdif{.name = "vdif",
                                   .header_bytes = header_bytes,
                                   .payload_bytes = payload_bytes,
                                   .check = check,
+                                  .essentials = essentials,
                                   .packets_per_second = packets_per_second,
                                   .read = read,
                                   .write = write,

@@ -70,6 +70,8 @@ class Pass {
     return lane_.packets().empty() ? nullptr : &lane_.packets().front();
   }
   void pop() { lane_.packets().pop_front(); }
+  // Of its packets, with nothing left open once there is a front().
+  const Shape& shape() const { return shape_; }
   uint64_t unusable() const { return unusable_ + lane_.unusable(); }
   const std::string& why_unusable() const { return why_unusable_; }
   std::optional<int64_t> last_time() const { return last_time_; }
@@ -93,6 +95,18 @@ class Pass {
       end();
       return;
     }
+    if (shape_.is_open()) {
+      unread_.push_back(std::move(packet));
+      if (unread_.size() == kPacketsToLearn) learn();
+    } else {
+      sort_in(std::move(packet));
+    }
+  }
+  void learn() {
+    shape_ = learned(shape_, std::vector<ConstPacket>(unread_.begin(), unread_.end()));
+    for (Bytes& packet : std::exchange(unread_, {})) sort_in(std::move(packet));
+  }
+  void sort_in(Bytes packet) {
     const Header header = read_header(shape_, packet);
     if (!header.has_number()) {
       refuse(explain(shape_, packet));
@@ -110,13 +124,15 @@ class Pass {
     ++unusable_;
   }
   void end() {
+    if (shape_.is_open()) learn();
     lane_.finish();
     ended_ = true;
   }
 
-  const Shape shape_;
+  Shape shape_;
   const std::optional<int64_t> start_;
   ReadAhead bytes_;
+  std::vector<Bytes> unread_;  // packets that wait for learn()
   LaneOfPackets<Bytes> lane_;
   bool ended_ = false;
   uint64_t unusable_ = 0;
@@ -128,6 +144,7 @@ class RecordingSource final : public Source {
  public:
   RecordingSource(const SourceOptions& options, const Shape& shape)
       : options_(options), shape_(shape), lanes_(options.recordings.size()) {
+    // What the first file's packets show is so in all.
     for (size_t i = 0; i < lanes_.size(); ++i) {
       const std::string& path = options_.recordings[i];
       if (options_.loop && !is_regular(path)) {
@@ -136,10 +153,12 @@ class RecordingSource final : public Source {
       lanes_[i].pass = open(path);
       if (lanes_[i].pass->front() == nullptr)
         throw bench::Failure{path + why_empty(*lanes_[i].pass)};
+      shape_ = lanes_[i].pass->shape();
     }
     if (options_.loop) measure_passes();
   }
 
+  Shape shape() const override { return shape_; }
   bool has_own_numbers() const override { return true; }
   bool has_own_times() const override { return tells_time(shape_); }
   std::optional<uint64_t> own_number(uint32_t stream) override {
@@ -223,7 +242,7 @@ class RecordingSource final : public Source {
   }
 
   const SourceOptions options_;
-  const Shape shape_;
+  Shape shape_;
   std::vector<Lane> lanes_;
   uint64_t pass_ = 0;
   std::string error_;
