@@ -2,9 +2,11 @@
 is whole and afterwards; what is left of a receiver that was killed."""
 
 import os
+import signal
 import struct
 import time
 
+from cases_circuits import free_port
 from cases_data import knows_direct
 from cases_files import mounted
 from cases_recordings import FORM, SECOND, SMALL, utc, write
@@ -319,6 +321,32 @@ def refused(scene):
     equal(read(there), b"of last night", "the file that was there")
 
 
+def ends(transport):
+    """Where a sender ends, the receiver goes on, and the file is whole; the next sender's is another observation. A station that knows nothing
+    of weft ends by its silence."""
+    def case(scene):
+        nights = [lane(0), lane(0, number_at(SECOND + 5))]
+        plain = transport == "plain"
+        port = free_port()
+        words = ("--udp-port", port, "--idle", 300) if plain else ()
+        receiver = scene.receive("udp" if plain else transport, *SMALL, "--block", BLOCK, *ROOMY, *words, "--as", "dada", "--file", f"{scene.folder}/{{number}}",
+                                 "--header", write(f"{scene.folder}/sky.hdr", b"SOURCE B0329+54\n"))
+        for i, packets in enumerate(nights):
+            path = recorded(scene, f"lane{i}", packets)
+            if plain:
+                scene.start([f"{scene.build}/bin/weft", "stream", "send", "--plain-udp", f"127.0.0.1:{port}", "--max-late", 0, "--json", *SMALL,
+                             "--recording", path]).end()
+            else:
+                scene.send(transport, *SMALL, "--recording", path).end()
+            told = receiver.wait_for("a whole file", lambda d, i=i: d.get("event") == "file" and d["path"].endswith(f"{i:04}"))
+            equal(told["packets"], len(packets), "packets of the file")
+            check_dada(told["path"], packets, 0)
+        receiver.kill(signal.SIGTERM)
+        receiver.end()
+        equal(sorted(name for name in os.listdir(scene.folder) if name.startswith("0")), ["0000", "0001"], "files")
+    return case
+
+
 def disk_full(scene):
     """The receiver ends with status 1 and says why; what came before is in NAME.part."""
     packets = lane(0)
@@ -350,4 +378,6 @@ CASES = {
     "output_start_packets": start("packets"),
     "output_refused": refused,
     "output_disk_full": disk_full,
+    **{f"output_ends_{t}": ends(t) for t in ("tcp", "uc")},
+    "output_ends_plain_udp": ends("plain"),
 }

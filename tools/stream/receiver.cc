@@ -231,7 +231,7 @@ void Receiver::close(Running& running) {
       lane.ledger.finish(lane.goes_on ? lane.goes_on : lane.end);
       lane.session = 0;
       lane.ended_ns = bench::now_ns();
-      if (lane.end && !lane.goes_on) served_[stream] = true;
+      if (lane.end && !lane.goes_on) note_served(stream);
     }
     counts.push_back(as_json(lane.ledger.counts()));
   }
@@ -252,7 +252,13 @@ void Receiver::end_silent(size_t stream, int64_t now_ns) {
   lane.ledger.finish(std::nullopt);
   lane.continuity.end();
   lane.ended_ns = now_ns;
+  note_served(static_cast<uint32_t>(stream));
+}
+
+// Its sender has ended, and did not break off.
+void Receiver::note_served(uint32_t stream) {
   served_[stream] = true;
+  if (sink_) sink_->end_stream(stream);
 }
 
 // Where nothing of a stream is of use, somebody has to be told why.

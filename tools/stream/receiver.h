@@ -82,6 +82,7 @@ class Receiver {
   void make_room_for(const Guest& guest);
   void note_end(std::unique_ptr<End> event);
   void keep_house(int64_t now_ns);
+  void note_served(uint32_t stream);
   void end_silent(size_t stream, int64_t now_ns);
   void tell_of_invalid(size_t stream);
   bool through(const Running& running, int64_t now_ns) const;

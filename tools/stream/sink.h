@@ -31,6 +31,9 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
   virtual ~Sink() = default;
+  // The sender of a stream has ended, and all that it sent is published: by the thread that
+  // publishes.
+  virtual void end_stream(uint32_t /*stream*/) {}
   // To be called when nothing more will be published: returns when all is written. Throws
   // bench::Failure when that did not work, then or before.
   virtual void finish() = 0;

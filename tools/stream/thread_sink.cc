@@ -12,7 +12,11 @@
 namespace weft::stream {
 
 ThreadSink::ThreadSink(Ring& ring, unsigned threads)
-    : ring_(ring), count_(threads), unreleased_(ring.spec().streams) {
+    : ring_(ring),
+      count_(threads),
+      unreleased_(ring.spec().streams),
+      taken_(ring.spec().streams),
+      ends_(ring.spec().streams) {
   for (uint32_t i = 0; i < ring.spec().streams; ++i) ring.stream(i).attach();
 }
 
@@ -20,11 +24,15 @@ void ThreadSink::start() {
   for (unsigned i = 0; i < count_; ++i) threads_.emplace_back([this] { work(); });
 }
 
-void ThreadSink::ask_to_stop() {
-  stopping_ = true;
+void ThreadSink::wake() {
   uint32_t& signal = ring_.header().signal;
   __atomic_add_fetch(&signal, 1, __ATOMIC_SEQ_CST);
   ::syscall(SYS_futex, &signal, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void ThreadSink::ask_to_stop() {
+  stopping_ = true;
+  wake();
 }
 
 void ThreadSink::stop() {
@@ -58,17 +66,46 @@ void ThreadSink::finish() {
   flush();
 }
 
+void ThreadSink::end_stream(uint32_t stream) {
+  {
+    const std::lock_guard lock{mutex_};
+    const uint64_t published =
+        taken_[stream] + ring_.stream(stream).filled() - unreleased_[stream].size();
+    ends_[stream].push_back(published);
+  }
+  wake();
+}
+
+// Takes note of it.
+bool ThreadSink::is_over(uint32_t stream) {
+  const std::lock_guard lock{mutex_};
+  auto& ends = ends_[stream];
+  if (ends.empty() || taken_[stream] < ends.front() || !unreleased_[stream].empty()) return false;
+  ends.pop_front();
+  return true;
+}
+
+// Without the lock: who publishes does not wait for a disk. Nobody takes a block meanwhile.
+void ThreadSink::end_what_is_over() {
+  for (uint32_t stream = 0; stream < ring_.spec().streams; ++stream) {
+    while (is_over(stream)) over(stream);
+  }
+}
+
 // The next block that nobody has; nothing when there is none at this moment.
 ThreadSink::Job* ThreadSink::take() {
   const std::lock_guard lock{mutex_};
   const uint32_t streams = ring_.spec().streams;
   for (uint32_t i = 0; i < streams; ++i) {
     const uint32_t stream = (turn_ + i) % streams;
+    // Behind that end comes another sender's.
+    if (!ends_[stream].empty() && ends_[stream].front() == taken_[stream]) continue;
     BlockStore& store = ring_.stream(stream);
     auto& jobs = unreleased_[stream];
     const weft_stream_block* block = store.unreleased(jobs.size());
     if (block == nullptr) continue;
     turn_ = stream + 1;
+    ++taken_[stream];
     jobs.push_back(
         {.stream = stream, .block = block, .data = store.data_of(block), .position = position_});
     jobs.back().bytes = size_of(jobs.back());
@@ -84,6 +121,7 @@ ThreadSink::Job* ThreadSink::next() {
   while (!failed_) {
     const bool last = stopping_;
     const uint32_t seen = __atomic_load_n(&ring_.header().signal, __ATOMIC_ACQUIRE);
+    end_what_is_over();
     if (Job* job = take(); job != nullptr) return job;
     if (last) break;
     const timespec t{.tv_sec = 0, .tv_nsec = 100'000'000};
@@ -103,6 +141,8 @@ void ThreadSink::done(Job& job) {
     ring_.stream(stream).release();
     jobs.pop_front();
   }
+  // Another thread may wait for this.
+  if (jobs.empty() && !ends_[stream].empty()) wake();
 }
 
 void ThreadSink::work() {

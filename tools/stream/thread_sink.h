@@ -18,6 +18,7 @@ class ThreadSink : public Sink {
   ThreadSink(Ring& ring, unsigned threads);
   // Destructors of derived classes call stop(): the threads use what they have.
   ~ThreadSink() override = default;
+  void end_stream(uint32_t stream) override;
   void finish() override;
   bool failed() const override { return failed_; }
   uint64_t bytes() const override { return bytes_; }
@@ -42,12 +43,18 @@ class ThreadSink : public Sink {
   virtual void write(Job& job) = 0;
   // Right before the block is released. One thread at a time.
   virtual void settle(const Job& /*job*/) {}
+  // The last block of a sender that has ended is released, and no later one is taken before this
+  // returns. Throws bench::Failure. One thread at a time.
+  virtual void over(uint32_t /*stream*/) {}
   // After the last block.
   virtual void flush() {}
 
  private:
   void ask_to_stop();
   void wait_for_threads();
+  void wake();
+  bool is_over(uint32_t stream);
+  void end_what_is_over();
   Job* take();
   Job* next();
   void done(Job& job);
@@ -65,6 +72,8 @@ class ThreadSink : public Sink {
 
   std::mutex mutex_;                         // of what follows
   std::vector<std::deque<Job>> unreleased_;  // of each stream, in its order
+  std::vector<uint64_t> taken_;              // blocks of each stream
+  std::vector<std::deque<uint64_t>> ends_;   // as many of them were published when a sender ended
   uint32_t turn_ = 0;
   uint64_t position_ = 0;
   std::string error_;

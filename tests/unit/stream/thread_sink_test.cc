@@ -37,6 +37,11 @@ class GatedSink final : public ThreadSink {
     all_ = true;
     changed_.notify_all();
   }
+  // As many blocks as were settled each time that a sender was over.
+  std::vector<size_t> overs() {
+    const std::lock_guard lock{mutex_};
+    return overs_;
+  }
   std::vector<uint64_t> settled() {
     const std::lock_guard lock{mutex_};
     return settled_;
@@ -58,17 +63,64 @@ class GatedSink final : public ThreadSink {
     settled_.push_back(job.block->number);
   }
 
+  void over(uint32_t) override {
+    const std::lock_guard lock{mutex_};
+    overs_.push_back(settled_.size());
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<uint64_t, uint64_t> inside_;
   std::set<uint64_t> open_;
   std::set<uint64_t> broken_;
   std::vector<uint64_t> settled_;
+  std::vector<size_t> overs_;
   bool all_ = false;
 };
 
 void until(const std::function<bool()>& holds) {
   while (!holds()) std::this_thread::yield();
+}
+
+TEST(ThreadSink, KnowsWhenTheLastBlockOfASenderIsWritten) {
+  Ring ring{spec_of("", false)};
+  GatedSink sink{ring, 1};
+  BlockStore& store = ring.stream(0);
+  for (uint64_t block = 0; block < 3; ++block) store.publish(block, {0xff}, 8);
+  sink.waiting(1);
+  sink.end_stream(0);
+  sink.let(0);
+  sink.let(1);
+  until([&] { return sink.settled().size() == 2; });
+  EXPECT_TRUE(sink.overs().empty());
+  store.publish(3, {0xff}, 8);  // of the next sender
+  sink.let(2);
+  until([&] { return !sink.overs().empty(); });
+  EXPECT_EQ(sink.overs(), (std::vector<size_t>{3}));
+  sink.open_all();
+  until([&] { return sink.settled().size() == 4; });
+  sink.end_stream(0);  // all of it is written already
+  until([&] { return sink.overs().size() == 2; });
+  EXPECT_EQ(sink.overs(), (std::vector<size_t>{3, 4}));
+}
+
+TEST(ThreadSink, KnowsTheEndsOfSendersThatItIsBehind) {
+  for (const unsigned threads : {1U, 3U}) {
+    Ring ring{spec_of("", false)};
+    GatedSink sink{ring, threads};
+    BlockStore& store = ring.stream(0);
+    store.publish(0, {0xff}, 8);
+    sink.waiting(1);
+    store.publish(1, {0xff}, 8);
+    sink.end_stream(0);
+    store.publish(2, {0xff}, 8);
+    sink.end_stream(0);
+    sink.end_stream(0);  // one that sent nothing
+    store.publish(3, {0xff}, 8);
+    sink.open_all();
+    until([&] { return sink.settled().size() == 4; });
+    EXPECT_EQ(sink.overs(), (std::vector<size_t>{2, 3, 3}));
+  }
 }
 
 TEST(ThreadSink, WritesSeveralBlocksAtATimeAndReleasesThemInOrder) {

@@ -142,12 +142,16 @@ uint64_t StreamFiles::add(BlockView& block) {
   return bytes_ - before;
 }
 
+void StreamFiles::end_observation() {
+  observing_ = false;
+  close();
+}
+
 void StreamFiles::finish() {
-  if (!file_) return;
-  if (::fdatasync(file_->fd().get()) != 0 && errno != EINVAL) {
+  if (file_ && ::fdatasync(file_->fd().get()) != 0 && errno != EINVAL) {
     throw bench::system_failure(file_->name());
   }
-  close();
+  end_observation();
 }
 
 }  // namespace weft::stream

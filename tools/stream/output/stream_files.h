@@ -27,7 +27,9 @@ class StreamFiles {
 
   // Blocks come in the order in which they were published. How many bytes were written.
   uint64_t add(BlockView& block);
-  // Nothing more comes: the last file is whole, and the disk has it.
+  // The observation is over: its last file is whole. What comes is another one.
+  void end_observation();
+  // Nothing more comes: the same, and the disk has it.
   void finish();
 
  private:

@@ -36,6 +36,7 @@ class StreamSink final : public ThreadSink {
     BlockView view{shape_, *job.block, job.data, start_};
     job.bytes = files_[job.stream]->add(view);
   }
+  void over(uint32_t stream) override { files_[stream]->end_observation(); }
   void flush() override {
     for (const auto& files : files_) files->finish();
   }
