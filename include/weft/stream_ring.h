@@ -1,6 +1,6 @@
 /* The ring that `weft stream recv --ring NAME` leaves in shared memory (/dev/shm/NAME), for
- * programs that take blocks out of it: C11 and C++. Needs no library. docs/streams.md explains it;
- * examples/stream_consumer.c uses it.
+ * programs that take blocks out of it: C11 and C++. Needs no library. docs/streams-reference.md
+ * explains it; examples/stream_consumer.c uses it.
  *
  * A stream is a row of packets, each with a number. Packet n belongs to block n / packets_per_block
  * and lies there in slot n % packets_per_block. Each stream has its own blocks and one consumer.
@@ -40,7 +40,7 @@ extern "C" {
 #define WEFT_STREAM_BLOCK_HEADER 4096u
 #define WEFT_STREAM_RECEIVER 0xffffffffu /* `consumer`: the receiver itself, for a moment */
 
-/* What a packet looks like; docs/streams.md has the bytes. */
+/* What a packet looks like; docs/streams-reference.md has the bytes. */
 enum weft_stream_format {
   WEFT_STREAM_RSP = 1,
   WEFT_STREAM_SPEAD = 2,
@@ -118,7 +118,8 @@ struct weft_stream {
   uint32_t stream;
 };
 
-/* Whether all parts that the header tells of lie inside the file, one behind the other. */
+/* Whether all parts that the header tells of lie inside the file, one behind the other, each from
+ * the begin of a page on. */
 static inline int weft_stream_fits(const struct weft_stream_ring* r) {
   const uint64_t slots = (uint64_t)r->streams * r->blocks;
   if (r->streams == 0 || r->streams > 65536 || r->blocks == 0 ||
@@ -137,6 +138,11 @@ static inline int weft_stream_fits(const struct weft_stream_ring* r) {
          r->data_offset >= r->headers_offset + slots * sizeof(struct weft_stream_block) &&
          r->block_bytes >= (uint64_t)r->packets_per_block * r->slot_bytes &&
          r->block_bytes <= (r->size - r->data_offset) / slots;
+}
+
+/* A part of a ring that fits: it is aligned for whatever is kept there. */
+static inline void* weft_stream_part(const struct weft_stream_ring* ring, uint64_t offset) {
+  return (char*)(uintptr_t)ring + offset;
 }
 
 /* Who lives holds a lock of the file (F_OFD_SETLK, for writing): the receiver that of byte 0, a
@@ -177,7 +183,8 @@ struct weft_stream_own {
 };
 #define WEFT_STREAM_OWN_BYTES 131072u /* a multiple of all page sizes */
 static inline struct weft_stream_own* weft_stream_own_of(const struct weft_stream_ring* ring) {
-  return (struct weft_stream_own*)((char*)(uintptr_t)ring - WEFT_STREAM_OWN_BYTES);
+  void* own = (char*)(uintptr_t)ring - WEFT_STREAM_OWN_BYTES;
+  return (struct weft_stream_own*)own;
 }
 
 /* Lets go of a ring and of its streams. */
@@ -279,7 +286,8 @@ static inline int weft_stream_alive(const struct weft_stream_ring* ring) {
 static inline int weft_stream_attach(struct weft_stream_ring* ring, uint32_t stream,
                                      struct weft_stream* out) {
   struct weft_stream_own* own = weft_stream_own_of(ring);
-  struct weft_stream_state* all = (struct weft_stream_state*)((char*)ring + ring->streams_offset);
+  struct weft_stream_state* all =
+      (struct weft_stream_state*)weft_stream_part(ring, ring->streams_offset);
   int tries = 300;
   if (own->fd < 0) {
     errno = EBADF;
@@ -337,7 +345,7 @@ static inline const struct weft_stream_block* weft_stream_front(const struct wef
   const struct weft_stream_block* blocks;
   const uint64_t tail = __atomic_load_n(&s->state->tail, __ATOMIC_ACQUIRE);
   if (tail >= __atomic_load_n(&s->state->head, __ATOMIC_ACQUIRE)) return NULL;
-  blocks = (const struct weft_stream_block*)((const char*)s->ring + s->ring->headers_offset);
+  blocks = (const struct weft_stream_block*)weft_stream_part(s->ring, s->ring->headers_offset);
   return &blocks[s->stream * s->ring->blocks + s->state->order[tail % s->ring->blocks]];
 }
 
@@ -345,7 +353,7 @@ static inline const struct weft_stream_block* weft_stream_front(const struct wef
 static inline const uint8_t* weft_stream_packet(const struct weft_stream* s,
                                                 const struct weft_stream_block* b, uint32_t i) {
   const struct weft_stream_block* blocks =
-      (const struct weft_stream_block*)((const char*)s->ring + s->ring->headers_offset);
+      (const struct weft_stream_block*)weft_stream_part(s->ring, s->ring->headers_offset);
   if ((b->valid[i / 8] >> (i % 8) & 1) == 0) return NULL;
   return (const uint8_t*)s->ring + s->ring->data_offset +
          (uint64_t)(b - blocks) * s->ring->block_bytes + (uint64_t)i * s->ring->slot_bytes;
