@@ -4,9 +4,10 @@
  * was written for PSRDADA calls dada_open() where it waited for a header block, dada_next() where
  * it opened a data block, and needs nothing of PSRDADA.
  *
- * Samples are in the order of time, channel and polarisation (docs/streams.md has the header and
- * each byte, under DADA). What is missing is zeroes. This program writes each observation into a
- * file, PREFIX.0000.dada and so on. Any C compiler, no library; in weft's folder:
+ * Samples are in the order of time, channel and polarisation (docs/streams-reference.md has the
+ * header and each byte, under DADA). What is missing is zeroes. This program writes each
+ * observation into a file, PREFIX.0000.dada and so on. Any C compiler, no library; in weft's
+ * folder:
  *
  *   cc -O2 -I include -o dada_consumer examples/dada_consumer.c
  *   build/release/bin/weft stream recv --ring sky --once &

@@ -1,9 +1,9 @@
 /* What an FPGA has to do to feed `weft stream recv --static`, as a program: LOFAR packets by RDMA
- * Writes over UDP, with nothing of weft and no word from the receiver. docs/streams.md has the
- * datagrams byte by byte, and the commands of both sides.
- * to= comes first, an address. port= index= stag=: as the receiver says; block= blocks=: as it was
- * told. mtu=, rate= (packets a second), packets=, first= (number; without: by the clock), stream=.
- * Exit status 1: the system did not send all datagrams; 2: no packet can be cut so. */
+ * Writes over UDP, with nothing of weft and no word from the receiver. docs/streams-reference.md
+ * has the datagrams byte by byte, and the commands of both sides. to= comes first, an address.
+ * port= index= stag=: as the receiver says; block= blocks=: as it was told. mtu=, rate= (packets a
+ * second), packets=, first= (number; without: by the clock), stream=. Exit status 1: the system did
+ * not send all datagrams; 2: no packet can be cut so. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@ Nothing but Python is needed; your own program does as show() does:
           packet = block.packet(i)            # its bytes with the header, or None: it is missing
           number = block.first + i
 
-docs/streams.md has the bytes of packets, include/weft/stream_ring.h those of a block's header.
+docs/streams-reference.md has the bytes of packets, include/weft/stream_ring.h those of a block's header.
 """
 
 import collections

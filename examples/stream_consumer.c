@@ -1,6 +1,6 @@
 /* Takes blocks out of the ring of `weft stream recv --ring NAME` and compares every byte of every
- * packet with what `weft stream send` makes by its formula (docs/streams.md): samples of a
- * telescope, of --file or of --pcap are all "wrong" to it. Any C compiler, no library; in weft's
+ * packet with what `weft stream send` makes by its formula (docs/streams-reference.md): samples of
+ * a telescope, of --file or of --pcap are all "wrong" to it. Any C compiler, no library; in weft's
  * folder, on the machine that receives:
  *
  *   cc -O2 -I include -o stream_consumer examples/stream_consumer.c

@@ -15,7 +15,7 @@ It needs numpy (Debian: python3-numpy), and the small library that the first com
           power = (block.samples()[block.here].astype("int32") ** 2).sum()
 
 A block, and all arrays of it, are good until the loop goes on; what is to be kept longer has to be copied. A program that is too slow loses whole
-blocks, and the stream goes on. docs/streams.md has the bytes of packets, include/weft/stream_ring.h those of the ring.
+blocks, and the stream goes on. docs/streams-reference.md has the bytes of packets, include/weft/stream_ring.h those of the ring.
 """
 
 import ctypes

@@ -11,7 +11,7 @@ PART = 65536  # bytes after which the samples repeat
 
 
 def table():
-    """Of samples of 16 bits, as docs/streams.md has the formula."""
+    """Of samples of 16 bits, as docs/streams-reference.md has the formula."""
     words = []
     for i in range(PART // 2):
         x = (i + 1) * 0x9E3779B97F4A7C15 & (1 << 64) - 1

@@ -16,9 +16,9 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 ENOUGH = 20_000  # datagrams of a try
 
 
-def section(title):
-    """The page's text from this heading to the next one."""
-    with open(f"{SOURCE}/docs/streams.md", encoding="utf-8") as file:
+def section(title, page="streams"):
+    """A page's text from this heading to the next one."""
+    with open(f"{SOURCE}/docs/{page}.md", encoding="utf-8") as file:
         return re.split(r"^## ", file.read().split(f"\n## {title}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
 
 
@@ -154,7 +154,7 @@ def tutorial(scene):
 
 def tutorial_circuits(scene):
     """The commands for boards: a receiver, and the reference sender at two addresses."""
-    text = section("Packets from an FPGA")
+    text = section("Packets from an FPGA", "streams-reference")
     receive, build, *send = indented(text)
     equal([words.split()[0] for words in (receive, build, *send)], ["weft", "cc", "./fpga_sender", "./fpga_sender"], "the commands")
     page = Page(scene)

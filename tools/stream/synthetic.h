@@ -1,5 +1,5 @@
 // Samples by a formula: noise, and a tone that stands in each beamlet and goes on from packet to
-// packet. Everybody can compute what each byte of each packet should be (docs/streams.md;
+// packet. Everybody can compute what each byte of each packet should be (docs/streams-reference.md;
 // examples/stream_consumer.c does it in C).
 #pragma once
 

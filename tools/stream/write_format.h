@@ -1,5 +1,6 @@
 // What a sender of RDMA Writes says beside the packets: the immediate of each Write, and the
-// trailers of packets that share one. docs/streams.md has it for those who build a sender.
+// trailers of packets that share one. docs/streams-reference.md has it for those who build a
+// sender.
 #pragma once
 
 #include <cstddef>

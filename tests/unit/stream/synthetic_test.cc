@@ -14,7 +14,7 @@ int16_t sample(ConstPacket payload, size_t part) {
                               static_cast<uint16_t>(payload[2 * part + 1]) << 8);
 }
 
-// The first parts of the table, computed by hand from the formula in docs/streams.md.
+// The first parts of the table, computed by hand from the formula in docs/streams-reference.md.
 TEST(Synthetic, FirstSamples) {
   const Synthetic synthetic{Shape{}};
   const ConstPacket p = synthetic.payload(0, 0);

@@ -1,5 +1,5 @@
-// What a file of one stream looks like: its header, and what becomes of packets. docs/streams.md
-// has the bytes.
+// What a file of one stream looks like: its header, and what becomes of packets.
+// docs/streams-reference.md has the bytes.
 #pragma once
 
 #include <memory>
