@@ -7,7 +7,7 @@
 
 namespace weft::cm {
 
-class Acceptor final : public engine::Source, private PassiveStartHandler {
+class Acceptor final : public engine::EventHandler, private PassiveStartHandler {
  public:
   static constexpr size_t kMostHalfOpen = 256;  // spec/threats 3
 

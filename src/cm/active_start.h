@@ -44,7 +44,7 @@ class ActiveStartHandler {
                             ActiveStartFailure&& failure) = 0;
 };
 
-class ActiveStart final : public engine::Source {
+class ActiveStart final : public engine::EventHandler {
  public:
   // Begins on the engine, which owns the start. The handler is called later, never from
   // inside this call. `bound`: a socket that is bound to plan.from, for the first try.

@@ -19,7 +19,7 @@
 
 namespace weft::cm {
 
-class BasicId : public Id, protected engine::Source {
+class BasicId : public Id, protected engine::EventHandler {
  public:
   void set_owner(void* owner) override { owner_ = owner; }
   void* owner() const override { return owner_; }
@@ -61,7 +61,7 @@ class BasicId : public Id, protected engine::Source {
   // The program has taken so many requests that others may come.
   virtual void caught_up(engine::Token&) {}
 
-  // engine::Source, without a descriptor
+  // engine::EventHandler, without a descriptor
   void on_ready(engine::Token&, bool, bool) override {}
   void on_deadline(engine::Token&) override {}
   void on_doorbell(engine::Token& token) override { caught_up(token); }

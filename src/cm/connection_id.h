@@ -69,7 +69,7 @@ class ConnectionId final : public BasicId,
   void stream_ended(engine::Token& token, const rdmap::StreamEnd& end) override;
   void call_failed(engine::Token& token, const wdp::Handshake& handshake) override;
   void pair_gone(engine::Token& token) override;
-  // engine::Source
+  // engine::EventHandler
   void on_deadline(engine::Token& token) override;
   void on_no_memory(engine::Token& token) override;
 

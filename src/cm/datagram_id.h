@@ -43,7 +43,7 @@ class DatagramId final : public BasicId, private DatagramListenerHandler, privat
                                                     const wdp::Handshake& handshake) override;
   // Inquirer
   void answered(engine::Token& token, const wdp::Handshake& handshake) override;
-  // engine::Source
+  // engine::EventHandler
   void on_no_memory(engine::Token& token) override;
 
   void ask(engine::Token& token, Qpn own);

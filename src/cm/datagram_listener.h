@@ -36,7 +36,7 @@ class DatagramListenerHandler {
                                                             const wdp::Handshake& handshake) = 0;
 };
 
-class DatagramListener final : public engine::Source, private drive::DatagramOwner {
+class DatagramListener final : public engine::EventHandler, private drive::DatagramOwner {
  public:
   // The engine owns it. `udp` is bound.
   static DatagramListener& start(engine::Token& token, DatagramListenerHandler& handler,

@@ -15,7 +15,7 @@
 
 namespace weft::cm {
 
-class LingeringClose final : public engine::Source {
+class LingeringClose final : public engine::EventHandler {
  public:
   // Closes now, or when it is time; where there is an error to report, a Terminate says so first.
   static void give_up(engine::Token& token, Started started,

@@ -15,7 +15,7 @@ class ListenerHandler {
                                     const mpa::Responder::Request& request) = 0;
 };
 
-class Listener final : public engine::Source, private PassiveStartHandler {
+class Listener final : public engine::EventHandler, private PassiveStartHandler {
  public:
   // The engine owns it. `tcp` is listening.
   static Listener& start(engine::Token& token, ListenerHandler& handler, port::TcpListener tcp);

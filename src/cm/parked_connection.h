@@ -17,7 +17,7 @@ class ParkedConnectionHandler {
   virtual void parked_connection_lost(engine::Token& token) = 0;
 };
 
-class ParkedConnection final : public engine::Source {
+class ParkedConnection final : public engine::EventHandler {
  public:
   // The engine owns it.
   static ParkedConnection& start(engine::Token& token, ParkedConnectionHandler& handler,

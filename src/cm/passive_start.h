@@ -29,7 +29,7 @@ class PassiveStartHandler {
   }
 };
 
-class PassiveStart final : public engine::Source {
+class PassiveStart final : public engine::EventHandler {
  public:
   // The engine owns it. The Request must be there within 5 s. Where there is no memory (bad_alloc),
   // `tcp` stays the caller's.

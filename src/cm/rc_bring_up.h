@@ -16,7 +16,7 @@
 namespace weft::cm {
 
 // Connects one queue pair. Owned by the engine; the queue pair points to it (bring_up_data).
-class RcBringUp final : public engine::Source, private ActiveStartHandler {
+class RcBringUp final : public engine::EventHandler, private ActiveStartHandler {
  public:
   static RcBringUp& start(engine::Token& token, verbs::QueuePair& qp);
   // The queue pair reached RTS: from now on the patience runs.

@@ -95,32 +95,35 @@ uint32_t DatagramDriver::interface_of(const Gid& local, const Gid& remote) const
   return it != interfaces_.end() ? it->second : 0;
 }
 
-void DatagramDriver::look_at(DatagramSpeaker& speaker) {
-  speaking_.push_back(speaker);
-  settling_.push_back(speaker);
+void DatagramDriver::schedule(DatagramSender& sender) {
+  sending_.push_back(sender);
+  settling_.push_back(sender);
 }
 
-void DatagramDriver::posted(Token& token, DatagramSpeaker& speaker) {
-  look_at(speaker);
+void DatagramDriver::posted(Token& token, DatagramSender& sender) {
+  schedule(sender);
   // The first since the program's last poll goes out at once; those behind it are a burst.
   const uint64_t polls = token.engine().counters().polls.value();
   if (std::exchange(posted_at_poll_, polls) == polls && token.engine().gather(token, *this)) return;
   settle(token);
 }
 
-void DatagramDriver::let_go(Token& token, DatagramSpeaker& speaker, bool leaves) {
-  if (filler_ == &speaker) keep_train();
-  if (!leaves) return;
-  if (waits_for_ == &speaker) {
+void DatagramDriver::detach_memory(DatagramSender& sender) {
+  if (filler_ == &sender) keep_train();
+}
+
+void DatagramDriver::remove(Token& token, DatagramSender& sender) {
+  detach_memory(sender);
+  if (waits_for_ == &sender) {
     waits_for_ = nullptr;
     waits_until_ = token.now();
     token.engine().set_deadline(token, *this, waits_until_);
   }
-  if (filler_ == &speaker) filler_ = nullptr;
-  if (current_ == &speaker) current_ = nullptr;
-  speaker.ListHook<SpeakingTag>::unlink();
-  speaker.ListHook<SettlingTag>::unlink();
-  speaker.ListHook<PacedTag>::unlink();
+  if (filler_ == &sender) filler_ = nullptr;
+  if (current_ == &sender) current_ = nullptr;
+  sender.ListHook<SendingTag>::unlink();
+  sender.ListHook<SettlingTag>::unlink();
+  sender.ListHook<PacedTag>::unlink();
 }
 
 void DatagramDriver::leave(Token& token, wdp::UcConnection& connection) {
@@ -136,7 +139,7 @@ void DatagramDriver::close(Token& token) {
 
 void DatagramDriver::end_if_unused(Token& token) {
   if (owner_ != nullptr || !links_.empty() || !socket_.valid()) return;
-  overruns_.look(socket_, token.engine().counters());
+  overruns_.poll(socket_, token.engine().counters());
   token.engine().remove(token, *this);
   socket_.close();
 }
@@ -169,7 +172,7 @@ void DatagramDriver::on_deadline(Token& token) {
     const Visit visit{*this, token};
     port_.tick(token.now());
   }
-  overruns_.when_due(socket_, token.now(), token.engine().counters());
+  overruns_.poll_if_due(socket_, token.now(), token.engine().counters());
   if (token.now() >= waits_until_) wait_no_longer(token);
   if (token.now() >= socket_.held_until()) {
     socket_.release_held();
@@ -204,8 +207,8 @@ void DatagramDriver::on_no_memory(Token& token) {
   inside_ = false;
   token.engine().set_deadline(token, *this, token.now() + kNextTry);
   if (std::exchange(filling_, false)) drop_train();
-  DatagramSpeaker* speaker = std::exchange(current_, nullptr);
-  if (speaker != nullptr) speaker->on_no_memory(token);
+  DatagramSender* sender = std::exchange(current_, nullptr);
+  if (sender != nullptr) sender->on_no_memory(token);
 }
 
 void DatagramDriver::settle(Token& token) {
@@ -220,15 +223,15 @@ void DatagramDriver::settle_now(Token& token) {
     send(token);
     while (!settling_.empty()) {
       // Each once; who has something to say after that has its turn in the next round.
-      while (DatagramSpeaker* s = settling_.pop_front()) {
+      while (DatagramSender* s = settling_.pop_front()) {
         current_ = s;
         s->settled(token);
         current_ = nullptr;
       }
       send(token);
     }
-    drops_.carry(port_.drops(), token.engine().counters());
-    rejections_.carry(port_.rejections(), token.engine().counters());
+    drops_.publish(port_.drops(), token.engine().counters());
+    rejections_.publish(port_.rejections(), token.engine().counters());
     Time held = socket_.held_until();
     // What has come and is held back is not taken before the socket is read again.
     if (!waits_until_.is_never()) held = std::max(held, waits_until_);

@@ -1,8 +1,8 @@
-// Moves datagrams between one UDP socket and all that speaks WDP through it: UC connections, UD
+// Moves datagrams between one UDP socket and all that sends WDP through it: UC connections, UD
 // queue pairs, and the wdp::Port that finds out whom a datagram is for (docs/design/09).
 //
 //   socket ─ trains ─► DatagramDriver ─► wdp::Port ─► UcConnection (in a UcLink), UdQueue
-//   socket ◄─ trains ─ DatagramDriver ◄─ DatagramSpeaker: one train each, by turns
+//   socket ◄─ trains ─ DatagramDriver ◄─ DatagramSender: one train each, in rotation
 //
 // An adapter port has one for all its queue pairs. Anybody with a UDP socket of his own (a listener
 // of rdma_cm) may have another: start() it, serve its DatagramOwner, and make UcLinks on it.
@@ -19,7 +19,7 @@
 #include "drive/overrun_count.h"
 #include "drive/pacer.h"
 #include "engine/engine.h"
-#include "engine/source.h"
+#include "engine/event_handler.h"
 #include "port/udp_socket.h"
 #include "wdp/port.h"
 
@@ -37,21 +37,21 @@ wdp::UdReception reception_of(const port::UdpSocket::Received& r);
 uint64_t room_of(const port::UdpSocket& socket, size_t bytes);
 
 // Who sends through a driver. Engine holder calls, from inside a visit of the driver.
-class DatagramSpeaker : public ListHook<struct SpeakingTag>,
-                        public ListHook<struct SettlingTag>,
-                        public ListHook<struct PacedTag> {
+class DatagramSender : public ListHook<struct SendingTag>,
+                       public ListHook<struct SettlingTag>,
+                       public ListHook<struct PacedTag> {
  public:
-  DatagramSpeaker() : pacer_(config::options().rate) {}
-  DatagramSpeaker(const DatagramSpeaker&) = delete;
-  DatagramSpeaker& operator=(const DatagramSpeaker&) = delete;
-  virtual ~DatagramSpeaker() = default;
+  DatagramSender() : pacer_(config::options().rate) {}
+  DatagramSender(const DatagramSender&) = delete;
+  DatagramSender& operator=(const DatagramSender&) = delete;
+  virtual ~DatagramSender() = default;
 
   // See wdp::UcConnection, wdp::UdQueue.
   virtual bool ready(Token& token) = 0;
   virtual void fill(Token& token, wdp::Train& train) = 0;
   // What it would say next is no data, and does not wait for its pace.
   virtual bool urgent(Token&) { return false; }
-  // May IP cut up what it says?
+  // May IP cut up what it sends?
   virtual bool fragments() const { return false; }
   virtual void llp_took_all(Token& token) = 0;
   virtual void path_carries(Token& token, size_t max_payload) = 0;
@@ -85,7 +85,7 @@ class DatagramOwner {
 };
 
 // Engine holder only.
-class DatagramDriver final : public engine::Source, private wdp::PortOwner {
+class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner {
  public:
   // Of what is asked of the kernel for each socket and direction (design/17).
   static constexpr size_t kBuffer = size_t{4} << 20;
@@ -105,24 +105,26 @@ class DatagramDriver final : public engine::Source, private wdp::PortOwner {
   // of IPv6 from any of its addresses of IPv6. Also learnt from what comes in.
   void set_interface(const Gid& local, uint32_t interface);
 
-  // The speaker may have something to say, and is to be settled; or has nothing to say, and is to
+  // The sender may have something to say, and is to be settled; or has nothing to say, and is to
   // be settled. Takes effect with settle().
-  void look_at(DatagramSpeaker& speaker);
-  void settle_only(DatagramSpeaker& speaker) { settling_.push_back(speaker); }
+  void schedule(DatagramSender& sender);
+  void schedule_settling(DatagramSender& sender) { settling_.push_back(sender); }
   // Sends what there is to send, settles, sees to deadlines. To be called after anything was done
-  // to the port or to a speaker; has no effect inside a visit, which ends with it anyway.
+  // to the port or to a sender; has no effect inside a visit, which ends with it anyway.
   void settle(Token& token);
-  // The speaker's program has posted requests: sends them now, or together with those that follow.
-  void posted(Token& token, DatagramSpeaker& speaker);
-  // The speaker refers to memory that goes back to the program: what waits for the socket is kept
-  // as a copy. With `leaves` it will not be called any more.
-  void let_go(Token& token, DatagramSpeaker& speaker, bool leaves);
+  // The sender's program has posted requests: sends them now, or together with those that follow.
+  void posted(Token& token, DatagramSender& sender);
+  // The sender refers to memory that goes back to the program: what waits for the socket is kept
+  // as a copy.
+  void detach_memory(DatagramSender& sender);
+  // The same, and the sender is not called any more.
+  void remove(Token& token, DatagramSender& sender);
   // A program has used up its receives and needs a moment to post more, while the socket is better
   // at keeping what comes than the protocol, which would drop it. For a short time nothing is read,
   // for anybody; once only until receives_posted().
-  void wait_for_receives(DatagramSpeaker& speaker);
-  bool waits_for(const DatagramSpeaker& speaker) const { return speaker.lacks_receives_; }
-  void receives_posted(Token& token, DatagramSpeaker& speaker);
+  void wait_for_receives(DatagramSender& sender);
+  bool waits_for(const DatagramSender& sender) const { return sender.lacks_receives_; }
+  void receives_posted(Token& token, DatagramSender& sender);
   // Nobody answers for the socket any more. The driver goes with the last of its links.
   void close(Token& token);
 
@@ -201,24 +203,24 @@ class DatagramDriver final : public engine::Source, private wdp::PortOwner {
   wdp::Port port_;
   std::unordered_map<wdp::UcConnection*, UcLink*> links_;
   std::map<Gid, uint32_t> interfaces_;  // of addresses of IPv6
-  IntrusiveList<DatagramSpeaker, SpeakingTag> speaking_;
-  IntrusiveList<DatagramSpeaker, SettlingTag> settling_;
-  IntrusiveList<DatagramSpeaker, PacedTag> paced_;  // would speak, and may not yet
+  IntrusiveList<DatagramSender, SendingTag> sending_;
+  IntrusiveList<DatagramSender, SettlingTag> settling_;
+  IntrusiveList<DatagramSender, PacedTag> paced_;  // would speak, and may not yet
   Time paced_until_ = Time::never();
 
-  Token* token_ = nullptr;              // of the visit
-  bool inside_ = false;                 // a visit
-  DatagramSpeaker* current_ = nullptr;  // that is being called
+  Token* token_ = nullptr;             // of the visit
+  bool inside_ = false;                // a visit
+  DatagramSender* current_ = nullptr;  // that is being called
 
   wdp::Train train_;
-  bool filling_ = false;                  // train_ is not complete
-  DatagramSpeaker* filler_ = nullptr;     // whose train it is; nullptr: the port's, or it has left
-  bool fragments_ = false;                // IP may cut up its datagrams
-  size_t sent_ = 0;                       // bytes of train_ that the kernel has
-  std::vector<IoVec> rest_;               // what it has not
-  port::Segmentation segmentation_;       // of what is nobody's
-  bool blocked_ = false;                  // waiting for the socket to turn writable
-  DatagramSpeaker* waits_for_ = nullptr;  // to post receives
+  bool filling_ = false;                 // train_ is not complete
+  DatagramSender* filler_ = nullptr;     // whose train it is; nullptr: the port's, or it has left
+  bool fragments_ = false;               // IP may cut up its datagrams
+  size_t sent_ = 0;                      // bytes of train_ that the kernel has
+  std::vector<IoVec> rest_;              // what it has not
+  port::Segmentation segmentation_;      // of what is nobody's
+  bool blocked_ = false;                 // waiting for the socket to turn writable
+  DatagramSender* waits_for_ = nullptr;  // to post receives
   Time waits_until_ = Time::never();
   std::vector<std::byte> rest_in_;  // of the train that was being delivered
   port::UdpSocket::Received rest_how_;

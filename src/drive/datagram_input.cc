@@ -154,7 +154,7 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
     current_ = link;
     connection.direct_unreachable(token.now());
     current_ = nullptr;
-    if (link != nullptr) look_at(*link);
+    if (link != nullptr) schedule(*link);
     return 0;
   }
   if (r.would_block || r.error != 0) return 0;
@@ -164,14 +164,14 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
   }
   note_size(r);
   refusals_ = 0;
-  overruns_.look_soon(token.now());
+  overruns_.poll_soon(token.now());
   counters.datagrams_received.add();
   counters.bytes_received_in_place.add(places.bytes());
   UcLink* link = link_of(&connection);
   current_ = link;
   connection.direct_received(token.now());
   current_ = nullptr;
-  if (link != nullptr) look_at(*link);
+  if (link != nullptr) schedule(*link);
   return r.bytes;
 }
 
@@ -193,7 +193,7 @@ void DatagramDriver::deliver(Token& token, Bytes bytes, const UdpSocket::Receive
   const wdp::UdReception how = reception_of(r);
   const size_t segment = std::max<size_t>(r.segment, 1);
   auto& counters = token.engine().counters();
-  overruns_.look_soon(token.now());
+  overruns_.poll_soon(token.now());
   // Of the datagram before: those of a train are for one mostly.
   const wdp::UcConnection* connection = nullptr;
   UcLink* link = nullptr;
@@ -204,7 +204,7 @@ void DatagramDriver::deliver(Token& token, Bytes bytes, const UdpSocket::Receive
     try {
       wdp::UcConnection* const reached = port_.received(datagram, how, token.now());
       if (std::exchange(connection, reached) != reached) link = link_of(reached);
-      if (reached != nullptr && link != nullptr) look_at(*link);
+      if (reached != nullptr && link != nullptr) schedule(*link);
     } catch (const std::bad_alloc&) {
       current_ = link_for(datagram, how.from);
       throw;
@@ -217,15 +217,15 @@ void DatagramDriver::deliver(Token& token, Bytes bytes, const UdpSocket::Receive
 
 // --- receives that are used up
 
-void DatagramDriver::wait_for_receives(DatagramSpeaker& speaker) {
-  if (std::exchange(speaker.lacks_receives_, true) || !waits_until_.is_never()) return;
-  waits_for_ = &speaker;
+void DatagramDriver::wait_for_receives(DatagramSender& sender) {
+  if (std::exchange(sender.lacks_receives_, true) || !waits_until_.is_never()) return;
+  waits_for_ = &sender;
   waits_until_ = token_->now() + kReceiveWait;
 }
 
-void DatagramDriver::receives_posted(Token& token, DatagramSpeaker& speaker) {
-  speaker.lacks_receives_ = false;
-  if (waits_for_ == &speaker) wait_no_longer(token);
+void DatagramDriver::receives_posted(Token& token, DatagramSender& sender) {
+  sender.lacks_receives_ = false;
+  if (waits_for_ == &sender) wait_no_longer(token);
 }
 
 void DatagramDriver::wait_no_longer(Token& token) {

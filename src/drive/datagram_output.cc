@@ -34,12 +34,12 @@ void cut_front(std::span<const IoVec> pieces, size_t skip, std::vector<IoVec>& o
 void DatagramDriver::call_paced(Token& token) {
   if (paced_until_.is_never() || token.now() < paced_until_) return;
   paced_until_ = Time::never();
-  while (DatagramSpeaker* s = paced_.pop_front()) speaking_.push_back(*s);
+  while (DatagramSender* s = paced_.pop_front()) sending_.push_back(*s);
 }
 
 void DatagramDriver::send(Token& token) {
   call_paced(token);
-  if (speaking_.empty() && train_.empty() && !port_.ready()) return;  // as after most receives
+  if (sending_.empty() && train_.empty() && !port_.ready()) return;  // as after most receives
   size_t sent = 0;
   while (!blocked_ && socket_.valid()) {
     if (sent >= kSendBudget) {
@@ -54,7 +54,7 @@ void DatagramDriver::send(Token& token) {
   }
 }
 
-// The port's own first: they are few, and somebody waits for each. Then one train of each speaker
+// The port's own first: they are few, and somebody waits for each. Then one train of each sender
 // by turns. False when nobody has anything to say.
 bool DatagramDriver::next_train(Token& token) {
   sent_ = 0;
@@ -63,7 +63,7 @@ bool DatagramDriver::next_train(Token& token) {
   filling_ = true;
   while (train_.empty() && port_.ready()) port_.fill(train_);
   while (train_.empty()) {
-    DatagramSpeaker* s = speaking_.pop_front();
+    DatagramSender* s = sending_.pop_front();
     if (s == nullptr) break;
     settling_.push_back(*s);
     if (s->pacer_.waits() && token.now() < s->pacer_.next() && !s->urgent(token)) {
@@ -82,7 +82,7 @@ bool DatagramDriver::next_train(Token& token) {
     }
     filler_ = s;
     fragments_ = s->fragments();
-    speaking_.push_back(*s);
+    sending_.push_back(*s);
   }
   filling_ = false;
   return !train_.empty();
@@ -140,14 +140,14 @@ void DatagramDriver::push_train(Token& token) {
 
 // The program has unmapped memory that is registered (docs/design/06).
 void DatagramDriver::source_lost(Token& token) {
-  DatagramSpeaker* s = filler_;
+  DatagramSender* s = filler_;
   train_gone(token, false);
   if (s != nullptr) s->own_memory_lost(token);
 }
 
 // `sent`: its requests are complete.
 void DatagramDriver::train_gone(Token& token, bool sent) {
-  DatagramSpeaker* s = std::exchange(filler_, nullptr);
+  DatagramSender* s = std::exchange(filler_, nullptr);
   if (s != nullptr && s->pacer_.paces(train_.path().rate)) {
     s->pacer_.sent(train_.bytes(), token.now(), train_.path().rate);
   }

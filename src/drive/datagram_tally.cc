@@ -8,13 +8,13 @@ namespace {
 using wire::WdpDrop;
 
 // What was lost may have been late only, and then there is less of it: cells wrap.
-void carry_one(uint64_t now, uint64_t& before, stats::Cell& to) {
+void publish_one(uint64_t now, uint64_t& before, stats::Cell& to) {
   if (now != before) to.add(now - std::exchange(before, now));
 }
 
 }  // namespace
 
-void DropTally::carry(const wdp::DropCounts& now, stats::EngineCounters& to) {
+void DropTally::publish(const wdp::DropCounts& now, stats::EngineCounters& to) {
   if (now.total() == before_.total()) return;
   for (size_t i = 0; i < wire::kWdpDropCount; ++i) {
     const auto why = static_cast<WdpDrop>(i);
@@ -25,7 +25,7 @@ void DropTally::carry(const wdp::DropCounts& now, stats::EngineCounters& to) {
   before_ = now;
 }
 
-void RejTally::carry(const wdp::RejCounts& now, stats::EngineCounters& to) {
+void RejTally::publish(const wdp::RejCounts& now, stats::EngineCounters& to) {
   if (now.total() == before_.total()) return;  // as nearly always
   for (size_t i = 0; i < wire::kRejReasons; ++i) {
     const auto why = static_cast<wire::RejReason>(i + 1);
@@ -34,7 +34,7 @@ void RejTally::carry(const wdp::RejCounts& now, stats::EngineCounters& to) {
   before_ = now;
 }
 
-void HandshakeTally::carry(const wdp::Handshake& handshake, stats::EngineCounters& to) {
+void HandshakeTally::publish(const wdp::Handshake& handshake, stats::EngineCounters& to) {
   if (const auto why = handshake.rejected_by_us(); why && !std::exchange(rejected_, true)) {
     stats::count(to.wdp_rejected, static_cast<size_t>(*why) - 1);
   }
@@ -64,11 +64,11 @@ void count_failed_call(const wdp::Handshake& call, stats::EngineCounters& to) {
   }
 }
 
-void UcTally::carry(const wdp::UcSession& session, stats::QpCounters& qp,
-                    stats::EngineCounters& engine) {
+void UcTally::publish(const wdp::UcSession& session, stats::QpCounters& qp,
+                      stats::EngineCounters& engine) {
   const wdp::UcCounters& now = session.counters();
   const auto one = [&](uint64_t wdp::UcCounters::*member, stats::Cell& to) {
-    carry_one(now.*member, before_.*member, to);
+    publish_one(now.*member, before_.*member, to);
   };
   using C = wdp::UcCounters;
   one(&C::datagrams_sent, qp.fpdus_sent);
@@ -87,21 +87,21 @@ void UcTally::carry(const wdp::UcSession& session, stats::QpCounters& qp,
   one(&C::paths_narrowed, engine.uc_paths_narrowed);
   one(&C::errors_sent, engine.uc_errors_sent);
   one(&C::errors_received, engine.uc_errors_received);
-  carry_one(session.lost(), lost_, qp.datagrams_lost);
+  publish_one(session.lost(), lost_, qp.datagrams_lost);
   const uint64_t copies = now.drops.of(WdpDrop::duplicate) - before_.drops.of(WdpDrop::duplicate);
   if (copies > 0) {
     qp.datagrams_duplicate.add(copies);
     before_.drops = now.drops;
   }
-  drops_.carry(now.drops, engine);
+  drops_.publish(now.drops, engine);
 }
 
-void UdTally::carry(const wdp::UdCounters& now, stats::QpCounters& qp,
-                    stats::EngineCounters& engine) {
-  carry_one(now.messages_sent, sent_, qp.fpdus_sent);
-  carry_one(now.messages_received, received_, qp.fpdus_received);
-  carry_one(now.drops.of(WdpDrop::no_receive), unreceived_, qp.messages_unreceived);
-  drops_.carry(now.drops, engine);
+void UdTally::publish(const wdp::UdCounters& now, stats::QpCounters& qp,
+                      stats::EngineCounters& engine) {
+  publish_one(now.messages_sent, sent_, qp.fpdus_sent);
+  publish_one(now.messages_received, received_, qp.fpdus_received);
+  publish_one(now.drops.of(WdpDrop::no_receive), unreceived_, qp.messages_unreceived);
+  drops_.publish(now.drops, engine);
 }
 
 }  // namespace weft::drive

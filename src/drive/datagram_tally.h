@@ -11,7 +11,7 @@ namespace weft::drive {
 
 class DropTally {
  public:
-  void carry(const wdp::DropCounts& now, stats::EngineCounters& to);
+  void publish(const wdp::DropCounts& now, stats::EngineCounters& to);
 
  private:
   wdp::DropCounts before_;
@@ -19,7 +19,7 @@ class DropTally {
 
 class RejTally {
  public:
-  void carry(const wdp::RejCounts& now, stats::EngineCounters& to);
+  void publish(const wdp::RejCounts& now, stats::EngineCounters& to);
 
  private:
   wdp::RejCounts before_;
@@ -28,7 +28,7 @@ class RejTally {
 // Of a connection's handshake, which may be looked at again and again.
 class HandshakeTally {
  public:
-  void carry(const wdp::Handshake& handshake, stats::EngineCounters& to);
+  void publish(const wdp::Handshake& handshake, stats::EngineCounters& to);
 
  private:
   bool rejected_ = false;
@@ -41,7 +41,7 @@ void count_failed_call(const wdp::Handshake& call, stats::EngineCounters& to);
 
 class UcTally {
  public:
-  void carry(const wdp::UcSession& session, stats::QpCounters& qp, stats::EngineCounters& engine);
+  void publish(const wdp::UcSession& session, stats::QpCounters& qp, stats::EngineCounters& engine);
 
  private:
   wdp::UcCounters before_;
@@ -51,7 +51,7 @@ class UcTally {
 
 class UdTally {
  public:
-  void carry(const wdp::UdCounters& now, stats::QpCounters& qp, stats::EngineCounters& engine);
+  void publish(const wdp::UdCounters& now, stats::QpCounters& qp, stats::EngineCounters& engine);
 
  private:
   uint64_t sent_ = 0;

@@ -17,14 +17,14 @@ namespace weft::drive {
 class OverrunCount {
  public:
   // Something came in.
-  void look_soon(Time now) {
+  void poll_soon(Time now) {
     if (at_.is_never()) at_ = now + kEvery;
   }
   Time due() const { return at_; }
-  void when_due(const port::UdpSocket& socket, Time now, stats::EngineCounters& counters) {
-    if (now >= at_) look(socket, counters);
+  void poll_if_due(const port::UdpSocket& socket, Time now, stats::EngineCounters& counters) {
+    if (now >= at_) poll(socket, counters);
   }
-  void look(const port::UdpSocket& socket, stats::EngineCounters& counters) {
+  void poll(const port::UdpSocket& socket, stats::EngineCounters& counters) {
     at_ = Time::never();
     count(socket.overruns(), counters);
     const uint32_t switches = socket.gro_switches();

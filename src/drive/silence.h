@@ -7,7 +7,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "engine/source.h"
+#include "engine/event_handler.h"
 #include "port/address.h"
 #include "stats/reasons.h"
 

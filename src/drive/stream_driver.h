@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "engine/engine.h"
-#include "engine/source.h"
+#include "engine/event_handler.h"
 #include "port/tcp_stream.h"
 #include "rdmap/stream.h"
 
@@ -25,7 +25,7 @@ class StreamOwner {
   virtual void driver_gone(Token& token) = 0;
 };
 
-class StreamDriver final : public engine::Source {
+class StreamDriver final : public engine::EventHandler {
  public:
   StreamDriver(StreamOwner& owner, port::TcpStream tcp, rdmap::Consumer& consumer,
                const rdmap::StreamConfig& config, uint32_t seed, Time now);

@@ -43,7 +43,7 @@ bool UcLink::accept(Token& token, const wdp::Demux::RequestKey& key, const wdp::
 
 void UcLink::settle(Token& token) {
   if (ended_) return;
-  driver_.look_at(*this);
+  driver_.schedule(*this);
   driver_.settle(token);
 }
 
@@ -60,9 +60,9 @@ void UcLink::close(Token& token) {
 void UcLink::leave(Token& token) {
   if (ended_) return;
   owner_ = nullptr;
-  carry_counts();
+  publish_counts();
   count_in(engine_.gone);  // the block of the queue pair goes with it
-  driver_.let_go(token, *this, false);
+  driver_.detach_memory(*this);
   token.engine().guard(
       token, [&] { connection_.abort(0, token.now()); }, [&] { end(token); });
   // One that nobody ever called has no peer to be told.
@@ -106,31 +106,31 @@ void UcLink::own_memory_lost(Token& token) {
 
 void UcLink::settled(Token& token) {
   if (ended_) return;
-  carry_counts();
+  publish_counts();
   if (owner_ != nullptr) owner_->visited(token, *this);
   if (ended_) return;
   // Its requests may have been flushed, and their memory is the program's again.
   if (auto* session = connection_.session(); session != nullptr && session->ended()) {
-    driver_.let_go(token, *this, false);
+    driver_.detach_memory(*this);
   }
   if (owner_ == nullptr && connection_.gone()) return end(token);
   token.engine().set_deadline(token, *this, connection_.deadline());
 }
 
-void UcLink::carry_counts() {
-  drops_.carry(connection_.drops(), engine_.counters);
-  if (const auto* h = connection_.handshake()) handshake_.carry(*h, engine_.counters);
+void UcLink::publish_counts() {
+  drops_.publish(connection_.drops(), engine_.counters);
+  if (const auto* h = connection_.handshake()) handshake_.publish(*h, engine_.counters);
   if (const auto* session = connection_.session()) {
-    tally_.carry(*session, counters_->counters, engine_.counters);
+    tally_.publish(*session, counters_->counters, engine_.counters);
   }
 }
 
 void UcLink::end(Token& token) {
   if (std::exchange(ended_, true)) return;
-  carry_counts();
+  publish_counts();
   // It is there until it is buried, and other sessions may call it when their window opens.
   if (auto* session = connection_.session()) session->detach();
-  driver_.let_go(token, *this, true);
+  driver_.remove(token, *this);
   driver_.leave(token, connection_);  // which may be the end of the driver
   token.engine().remove(token, *this);
 }

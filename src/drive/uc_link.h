@@ -19,7 +19,7 @@ class UcLinkOwner {
 };
 
 // Engine holder only. Owned by the engine.
-class UcLink final : public engine::Source, public DatagramSpeaker {
+class UcLink final : public engine::EventHandler, public DatagramSender {
  public:
   // The link is on the driver's engine; both outlive the call of leave().
   static UcLink& start(Token& token, DatagramDriver& driver, UcLinkOwner& owner,
@@ -56,7 +56,7 @@ class UcLink final : public engine::Source, public DatagramSpeaker {
   void on_idle(Token& token) override;
   void abandon_in_child() override {}
 
-  // DatagramSpeaker, Source
+  // DatagramSender, EventHandler
   void on_no_memory(Token& token) override;
 
  private:
@@ -75,7 +75,7 @@ class UcLink final : public engine::Source, public DatagramSpeaker {
   void settled(Token& token) override;
   void end(Token& token);
   void look_for_answers(Token& token);
-  void carry_counts();
+  void publish_counts();
 
   DatagramDriver& driver_;
   UcLinkOwner* owner_;

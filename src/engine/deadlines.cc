@@ -4,13 +4,13 @@
 
 namespace weft::engine {
 
-void Deadlines::place(size_t slot, Source* s) {
+void Deadlines::place(size_t slot, EventHandler* s) {
   heap_[slot] = s;
   s->deadline_slot_ = slot;
 }
 
 void Deadlines::up(size_t slot) {
-  Source* s = heap_[slot];
+  EventHandler* s = heap_[slot];
   while (slot > 0) {
     const size_t parent = (slot - 1) / 2;
     if (heap_[parent]->deadline_ <= s->deadline_) break;
@@ -21,7 +21,7 @@ void Deadlines::up(size_t slot) {
 }
 
 void Deadlines::down(size_t slot) {
-  Source* s = heap_[slot];
+  EventHandler* s = heap_[slot];
   for (;;) {
     size_t child = 2 * slot + 1;
     if (child >= heap_.size()) break;
@@ -41,10 +41,10 @@ void Deadlines::grow_early() try {
   return;  // there is room yet
 }
 
-void Deadlines::set(Source& s, Time when) {
+void Deadlines::set(EventHandler& s, Time when) {
   if (when == s.deadline_) return;
   // First what may find no memory.
-  if (s.deadline_slot_ == Source::kNoSlot) {
+  if (s.deadline_slot_ == EventHandler::kNoSlot) {
     heap_.push_back(&s);
     s.deadline_slot_ = heap_.size() - 1;
     grow_early();
@@ -52,8 +52,8 @@ void Deadlines::set(Source& s, Time when) {
   s.deadline_ = when;
   if (when.is_never()) {
     const size_t slot = s.deadline_slot_;
-    s.deadline_slot_ = Source::kNoSlot;
-    Source* last = heap_.back();
+    s.deadline_slot_ = EventHandler::kNoSlot;
+    EventHandler* last = heap_.back();
     heap_.pop_back();
     if (last == &s) return;
     place(slot, last);
@@ -65,9 +65,9 @@ void Deadlines::set(Source& s, Time when) {
   down(s.deadline_slot_);
 }
 
-Source* Deadlines::expire(Time now) {
+EventHandler* Deadlines::expire(Time now) {
   if (heap_.empty() || heap_.front()->deadline_ > now) return nullptr;
-  Source* s = heap_.front();
+  EventHandler* s = heap_.front();
   set(*s, Time::never());
   return s;
 }

@@ -1,35 +1,35 @@
-// Work that threads leave for whoever holds the engine: a lock-free stack of sources, each in it at
-// most once.
+// Work that threads leave for whoever holds the engine: a lock-free stack of handlers, each in it
+// at most once.
 #pragma once
 
 #include <atomic>
 
-#include "engine/source.h"
+#include "engine/event_handler.h"
 
 namespace weft::engine {
 
 class Doorbells {
  public:
   // Any thread.
-  void ring(Source& s) {
+  void ring(EventHandler& s) {
     if (s.rung_.exchange(true, std::memory_order_seq_cst)) return;
-    Source* head = head_.load(std::memory_order_relaxed);
+    EventHandler* head = head_.load(std::memory_order_relaxed);
     do {
       s.next_rung_ = head;
     } while (!head_.compare_exchange_weak(head, &s, std::memory_order_seq_cst,
                                           std::memory_order_relaxed));
   }
   bool any() const { return head_.load(std::memory_order_seq_cst) != nullptr; }
-  // Holder: calls f(source) for each that rang, oldest last. A source may ring again meanwhile.
+  // Holder: calls f(handler) for each that rang, oldest last. A handler may ring again meanwhile.
   template <class F>
   void drain(F&& f) {
     if (!any()) return;
-    Source* s = head_.exchange(nullptr, std::memory_order_acq_rel);
+    EventHandler* s = head_.exchange(nullptr, std::memory_order_acq_rel);
     while (s != nullptr) {
-      Source* following = s->next_rung_;
+      EventHandler* following = s->next_rung_;
       s->next_rung_ = nullptr;
-      // An exchange, so that what f() reads of the source is not older: a ringer that still saw the
-      // bell rung has published its work before.
+      // An exchange, so that what f() reads of the handler is not older: a ringer that still saw
+      // the bell rung has published its work before.
       s->rung_.exchange(false, std::memory_order_seq_cst);
       f(*s);
       s = following;
@@ -37,7 +37,7 @@ class Doorbells {
   }
 
  private:
-  std::atomic<Source*> head_{nullptr};
+  std::atomic<EventHandler*> head_{nullptr};
 };
 
 }  // namespace weft::engine

@@ -39,7 +39,7 @@ int look_at(int set, epoll_event* events, int most) {
   return static_cast<int>(::syscall(SYS_epoll_pwait, set, events, most, 0, nullptr, size_t{8}));
 }
 
-epoll_event event_for(Source* s, bool read, bool write) {
+epoll_event event_for(EventHandler* s, bool read, bool write) {
   epoll_event e{};
   e.events = (read ? uint32_t{EPOLLIN} : 0U) | (write ? uint32_t{EPOLLOUT} : 0U);
   e.data.ptr = s;
@@ -89,13 +89,13 @@ Hold Engine::hold() {
   return Hold{*this};
 }
 
-void Engine::ring(Source& source) {
+void Engine::ring(EventHandler& handler) {
   if (auto h = try_hold()) {
     watch_sockets(h->token());
-    visit(h->token(), source, [&] { source.on_doorbell(h->token()); });
+    visit(h->token(), handler, [&] { handler.on_doorbell(h->token()); });
     return;
   }
-  leave(source);
+  leave(handler);
   // The holder may have looked at the bells for the last time just before.
   knock();
 }
@@ -119,22 +119,23 @@ void Engine::before_release(Token& token) {
 }
 
 void Engine::serve_doorbells(Token& token) {
-  doorbells_.drain([&](Source& s) { visit(token, s, [&] { s.on_doorbell(token); }); });
+  doorbells_.drain([&](EventHandler& s) { visit(token, s, [&] { s.on_doorbell(token); }); });
 }
 
 void Engine::bury() {
-  graveyard_.for_each([](Source& s) { delete &s; });
+  graveyard_.for_each([](EventHandler& s) { delete &s; });
 }
 
-// --- sources
+// --- handlers
 
-void Engine::add(Token& token, std::unique_ptr<Source> source, int fd, bool read, bool write) {
-  Source& s = *source.release();  // owned through sources_ from now on
-  sources_.push_back(s);
+void Engine::add(Token& token, std::unique_ptr<EventHandler> handler, int fd, bool read,
+                 bool write) {
+  EventHandler& s = *handler.release();  // owned through handlers_ from now on
+  handlers_.push_back(s);
   rewatch(token, s, fd, read, write);
 }
 
-void Engine::rewatch(Token&, Source& s, int fd, bool read, bool write) {
+void Engine::rewatch(Token&, EventHandler& s, int fd, bool read, bool write) {
   if (apart_.load(std::memory_order_relaxed) == &s) {
     apart_.store(nullptr, std::memory_order_relaxed);
   } else if (s.fd_ >= 0) {
@@ -155,26 +156,26 @@ void Engine::rewatch(Token&, Source& s, int fd, bool read, bool write) {
   }
 }
 
-void Engine::forget(Token& token, Source& source) {
-  rewatch(token, source, -1, false, false);
-  if (hot_ == &source) hot_ = nullptr;
-  deadlines_.set(source, Time::never());
+void Engine::forget(Token& token, EventHandler& handler) {
+  rewatch(token, handler, -1, false, false);
+  if (hot_ == &handler) hot_ = nullptr;
+  deadlines_.set(handler, Time::never());
   // So that no bell of it is left behind.
-  doorbells_.drain([&](Source& s) {
-    if (&s != &source) visit(token, s, [&] { s.on_doorbell(token); });
+  doorbells_.drain([&](EventHandler& s) {
+    if (&s != &handler) visit(token, s, [&] { s.on_doorbell(token); });
   });
-  source.ListHook<ReadyTag>::unlink();
-  source.ListHook<DeferredTag>::unlink();
-  source.ListHook<GatheringTag>::unlink();
-  source.ListHook<SourcesTag>::unlink();
+  handler.ListHook<ReadyTag>::unlink();
+  handler.ListHook<DeferredTag>::unlink();
+  handler.ListHook<GatheringTag>::unlink();
+  handler.ListHook<HandlersTag>::unlink();
 }
 
-void Engine::remove(Token& token, Source& source) {
-  forget(token, source);
-  graveyard_.push_back(source);
+void Engine::remove(Token& token, EventHandler& handler) {
+  forget(token, handler);
+  graveyard_.push_back(handler);
 }
 
-void Engine::update_interest(Source& s, bool read, bool write) {
+void Engine::update_interest(EventHandler& s, bool read, bool write) {
   if (s.fd_ < 0 || (s.wants_read_ == read && s.wants_write_ == write)) return;
   s.wants_read_ = read;
   s.wants_write_ = write;
@@ -187,17 +188,17 @@ void Engine::update_interest(Source& s, bool read, bool write) {
   (void)::epoll_ctl(inner_.get(), EPOLL_CTL_MOD, s.fd_, &e);
 }
 
-void Engine::want_write(Token&, Source& s, bool on) {
+void Engine::want_write(Token&, EventHandler& s, bool on) {
   update_interest(s, s.wants_read_, on);
 }
-void Engine::want_read(Token&, Source& s, bool on) {
+void Engine::want_read(Token&, EventHandler& s, bool on) {
   update_interest(s, on, s.wants_write_);
 }
 
 void Engine::retire_memory() {
   Hold h = hold();
-  sources_.for_each(
-      [&](Source& s) { visit(h.token(), s, [&] { s.on_memory_retired(h.token()); }); });
+  handlers_.for_each(
+      [&](EventHandler& s) { visit(h.token(), s, [&] { s.on_memory_retired(h.token()); }); });
 }
 
 // --- a turn
@@ -253,14 +254,14 @@ bool Engine::turn(Token& token) {
 bool Engine::run_deadlines(Token& token) {
   // What is left is over already: the next turn follows at once.
   int done = 0;
-  while (Source* s = done < kDeadlinesPerTurn ? deadlines_.expire(token.now()) : nullptr) {
+  while (EventHandler* s = done < kDeadlinesPerTurn ? deadlines_.expire(token.now()) : nullptr) {
     visit(token, *s, [&] { s->on_deadline(token); });
     ++done;
   }
   return done > 0;
 }
 
-// From now on the next look asks every source.
+// From now on the next look asks every handler.
 void Engine::ask_all() {
   hot_ = nullptr;
   bring_back();
@@ -269,16 +270,16 @@ void Engine::ask_all() {
 // A socket in the epoll set has the kernel call back for every packet, through both sets: time that
 // a program which polls the socket itself has no use for. Whoever goes to sleep on the set
 // calls ask_all() first; while anybody sleeps or is about to, nothing leaves it.
-void Engine::set_apart(Source& source) {
-  if (apart_.load(std::memory_order_relaxed) != nullptr || source.wants_write_ ||
-      !source.wants_read_ || sleepers_.load(std::memory_order_seq_cst) > 0) {
+void Engine::set_apart(EventHandler& handler) {
+  if (apart_.load(std::memory_order_relaxed) != nullptr || handler.wants_write_ ||
+      !handler.wants_read_ || sleepers_.load(std::memory_order_seq_cst) > 0) {
     return;
   }
   counters().epoll_ctl_calls.add();
-  apart_.store(&source, std::memory_order_seq_cst);
+  apart_.store(&handler, std::memory_order_seq_cst);
   // expect_sleeper() counts first and looks at apart_ then.
   if (expected_sleepers_.load(std::memory_order_seq_cst) > 0 ||
-      ::epoll_ctl(inner_.get(), EPOLL_CTL_DEL, source.fd_, nullptr) != 0) {
+      ::epoll_ctl(inner_.get(), EPOLL_CTL_DEL, handler.fd_, nullptr) != 0) {
     apart_.store(nullptr, std::memory_order_relaxed);
     return;
   }
@@ -288,7 +289,7 @@ void Engine::set_apart(Source& source) {
 
 // A socket that is readable by then is reported at once.
 void Engine::bring_back() {
-  Source* s = apart_.load(std::memory_order_relaxed);
+  EventHandler* s = apart_.load(std::memory_order_relaxed);
   if (s == nullptr) return;
   apart_.store(nullptr, std::memory_order_relaxed);
   counters().epoll_ctl_calls.add();
@@ -307,7 +308,7 @@ bool Engine::poll_sockets(Token& token) {
     const Duration pause = token.now() - hot_moved_;
     const bool all = ++hot_polls_ >= (apart ? kApartPolls : kHotPolls) || pause >= kHotPause;
     if (apart || !all) {
-      Source& hot = *hot_;
+      EventHandler& hot = *hot_;
       visit(token, hot, [&] { moved = hot.try_receive(token); });
       if (moved) {
         hot_moved_ = token.now();
@@ -322,7 +323,7 @@ bool Engine::poll_sockets(Token& token) {
   std::array<epoll_event, kEventsPerPoll> events;
   const int n = look_at(inner_.get(), events.data(), events_most_);
   if (n > 0) {
-    auto* first = static_cast<Source*>(events[0].data.ptr);
+    auto* first = static_cast<EventHandler*>(events[0].data.ptr);
     const bool alone = n == 1 && (events[0].events & EPOLLIN) != 0 && first->tries_receive() &&
                        apart_.load(std::memory_order_relaxed) == nullptr;
     if (!alone) {
@@ -333,10 +334,10 @@ bool Engine::poll_sockets(Token& token) {
     }
     hot_moved_ = token.now();
   }
-  // A source that goes away in this loop is in the graveyard until the turn is over, with its
+  // A handler that goes away in this loop is in the graveyard until the turn is over, with its
   // descriptor gone from it.
   for (int i = 0; i < n; ++i) {
-    auto* s = static_cast<Source*>(events[static_cast<size_t>(i)].data.ptr);
+    auto* s = static_cast<EventHandler*>(events[static_cast<size_t>(i)].data.ptr);
     if (s->fd_ < 0) continue;
     const uint32_t e = events[static_cast<size_t>(i)].events;
     const bool broken = (e & (EPOLLERR | EPOLLHUP)) != 0;
@@ -349,7 +350,7 @@ bool Engine::poll_sockets(Token& token) {
   // One more round for those that had more than their budget; what is left then is there at the
   // next turn.
   for (size_t left = static_cast<size_t>(std::max(n, 0)); left > 0; --left) {
-    Source* s = ready_.pop_front();
+    EventHandler* s = ready_.pop_front();
     if (s == nullptr) break;
     visit(token, *s, [&] { s->on_ready(token, true, false); });
   }

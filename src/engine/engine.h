@@ -21,11 +21,11 @@
 
 #include "engine/deadlines.h"
 #include "engine/doorbells.h"
+#include "engine/event_handler.h"
 #include "engine/helper_policy.h"
 #include "engine/helper_schedule.h"
 #include "engine/helper_thread.h"
 #include "engine/local_data.h"
-#include "engine/source.h"
 #include "engine/wake_up_time.h"
 #include "port/fd.h"
 #include "port/pi_mutex.h"
@@ -56,7 +56,7 @@ class Hold {
 
 // The descriptors of an engine.
 struct EngineFds {
-  port::Fd inner;  // epoll set of the sources
+  port::Fd inner;  // epoll set of the handlers
   port::Fd outer;  // epoll set that the helper sleeps on: inner, timer, wake
   port::Fd timer;
   port::Fd wake;
@@ -76,10 +76,10 @@ class Engine {
   // Waits for the holder to finish its turn. For set-up and tear-down, not for the data path.
   Hold hold();
 
-  // Any thread: `source` has work. Does it now, or leaves it for the holder.
-  void ring(Source& source);
+  // Any thread: `handler` has work. Does it now, or leaves it for the holder.
+  void ring(EventHandler& handler);
   // The two halves of it: leaves work for the holder; makes sure that there is one.
-  void leave(Source& source) { doorbells_.ring(source); }
+  void leave(EventHandler& handler) { doorbells_.ring(handler); }
   void knock();
 
   // One visit to everything that is ready. Any thread; does nothing when somebody else is at it.
@@ -101,46 +101,46 @@ class Engine {
   void forget_sleeper() { expected_sleepers_.fetch_sub(1, std::memory_order_relaxed); }
 
   // --- holder only
-  // Takes over the source and watches `fd` for it.
-  void add(Token& token, std::unique_ptr<Source> source, int fd, bool read, bool write);
-  // Stops watching. The source is deleted when the turn is over.
-  void remove(Token& token, Source& source);
-  // Lets go of a source that somebody else owns: no bell, deadline or descriptor of it is left
+  // Takes over the handler and watches `fd` for it.
+  void add(Token& token, std::unique_ptr<EventHandler> handler, int fd, bool read, bool write);
+  // Stops watching. The handler is deleted when the turn is over.
+  void remove(Token& token, EventHandler& handler);
+  // Lets go of a handler that somebody else owns: no bell, deadline or descriptor of it is left
   // behind.
-  void forget(Token& token, Source& source);
-  // Watches another descriptor for the source; -1: none.
-  void rewatch(Token& token, Source& source, int fd, bool read, bool write);
-  // The source used up its byte budget on the way out, and waits for epoll to say that there is
+  void forget(Token& token, EventHandler& handler);
+  // Watches another descriptor for the handler; -1: none.
+  void rewatch(Token& token, EventHandler& handler, int fd, bool read, bool write);
+  // The handler used up its byte budget on the way out, and waits for epoll to say that there is
   // room.
-  void more_to_send(Token& token, Source& source) {
-    want_write(token, source, true);
+  void more_to_send(Token& token, EventHandler& handler) {
+    want_write(token, handler, true);
     ask_all();
   }
   // A connection that the program is done with will be closed then; the process does not exit
   // before.
   void closes_at(Token&, Time when) { exit_not_before_ = std::max(exit_not_before_, when); }
-  // `bytes` came in over the source that is visited.
+  // `bytes` came in over the handler that is visited.
   void moved(Token&, size_t bytes) { moved_bytes_ += bytes; }
   // What came in would have taken so much of its socket's room, in parts of SteadyPolicy::kRoom,
   // and more of it may come uncalled for. Not of TCP, which holds its peers back.
   void took_room(Token&, uint64_t parts) { room_taken_ += parts; }
-  void want_write(Token& token, Source& source, bool on);
-  void want_read(Token& token, Source& source, bool on);
-  void set_deadline(Token&, Source& source, Time when) { deadlines_.set(source, when); }
-  // The source used up its byte budget: look at it again in this turn, after the others.
-  void again(Token&, Source& source) {
-    ready_.push_back(source);
+  void want_write(Token& token, EventHandler& handler, bool on);
+  void want_read(Token& token, EventHandler& handler, bool on);
+  void set_deadline(Token&, EventHandler& handler, Time when) { deadlines_.set(handler, when); }
+  // The handler used up its byte budget: look at it again in this turn, after the others.
+  void again(Token&, EventHandler& handler) {
+    ready_.push_back(handler);
     ask_all();
   }
   // The program posts small requests one by one and polls between them: more will come before the
   // next turn, and one system call for all is cheaper than one for each. False when it does not
   // poll, or this thread may be about to sleep, for then nobody might send them soon.
-  bool gather(Token& token, Source& source);
-  // The source has output that can wait until the engine falls idle, 50 us at most while the
+  bool gather(Token& token, EventHandler& handler);
+  // The handler has output that can wait until the engine falls idle, 50 us at most while the
   // program polls (spec/rdmap 4).
-  void defer(Token& token, Source& source);
+  void defer(Token& token, EventHandler& handler);
 
-  // What the sources of one kind share here (LocalData::get()).
+  // What the handlers of one kind share here (LocalData::get()).
   template <class T>
   T& local(Token&) {
     return local_data_.get<T>();
@@ -166,7 +166,7 @@ class Engine {
     }
   }
 
-  // Any thread: after this no source refers to user memory that was retired before the call.
+  // Any thread: after this no handler refers to user memory that was retired before the call.
   void retire_memory();
 
   // Says what was put off, and waits for connections that close in a moment. Does not wait for a
@@ -195,8 +195,8 @@ class Engine {
   int start_helper();
 
   template <class Work>
-  void visit(Token& token, Source& source, Work&& work) {
-    guard(token, std::forward<Work>(work), [&] { source.on_no_memory(token); });
+  void visit(Token& token, EventHandler& handler, Work&& work) {
+    guard(token, std::forward<Work>(work), [&] { handler.on_no_memory(token); });
   }
   void spend_reserve(Token& token);
   void renew_reserve();
@@ -205,7 +205,7 @@ class Engine {
   void meet_poller();
   bool turn(Token& token);
   void ask_all();
-  void set_apart(Source& source);
+  void set_apart(EventHandler& handler);
   void bring_back();
   void before_release(Token& token);
   void serve_doorbells(Token& token);
@@ -215,7 +215,7 @@ class Engine {
   void flush_gathered(Token& token);
   bool defer_is_over(Token& token, bool moved) const;
   void flush_deferred(Token& token);
-  void update_interest(Source& source, bool read, bool write);
+  void update_interest(EventHandler& handler, bool read, bool write);
   void watch_program(Time now, Duration patience);
   void watch_poller(Time now);
   void watch_sockets(Token& token);
@@ -237,7 +237,7 @@ class Engine {
   const unsigned number_;
   const std::unique_ptr<stats::EngineBlock> own_counter_block_;
   stats::EngineBlock& counter_block_;
-  port::Fd inner_;  // the sources
+  port::Fd inner_;  // the handlers
   port::Fd outer_;  // what the helper sleeps on: inner_, timer_, wake_
   port::Fd timer_;
   port::Fd wake_;
@@ -248,24 +248,24 @@ class Engine {
 
   // Holder's.
   Deadlines deadlines_;
-  IntrusiveList<Source, SourcesTag> sources_;
-  IntrusiveList<Source, ReadyTag> ready_;
-  IntrusiveList<Source, GatheringTag> gathering_;
+  IntrusiveList<EventHandler, HandlersTag> handlers_;
+  IntrusiveList<EventHandler, ReadyTag> ready_;
+  IntrusiveList<EventHandler, GatheringTag> gathering_;
   Time gathers_since_;            // the program's last poll, or when a long burst went out
   const void* poller_ = nullptr;  // the thread that polled last
   SteadyPolicy steady_policy_;
   Duration patience_;  // with a program that has polled as it did last
-  IntrusiveList<Source, DeferredTag> deferred_;
+  IntrusiveList<EventHandler, DeferredTag> deferred_;
   Time deferred_until_ = Time::never();
   Time exit_not_before_;
-  Source* hot_ = nullptr;                        // the only one that moves
-  Time hot_moved_;                               // when it last did
-  unsigned hot_polls_ = 0;                       // since all were asked
-  unsigned hot_hits_ = 0;                        // times that it moved while it was hot
-  int events_most_;                              // sockets that the next turn looks at
-  size_t moved_bytes_ = 0;                       // in the helper's turn
-  uint64_t room_taken_ = 0;                      // ever
-  IntrusiveList<Source, SourcesTag> graveyard_;  // owned, until the turn is over
+  EventHandler* hot_ = nullptr;                         // the only one that moves
+  Time hot_moved_;                                      // when it last did
+  unsigned hot_polls_ = 0;                              // since all were asked
+  unsigned hot_hits_ = 0;                               // times that it moved while it was hot
+  int events_most_;                                     // sockets that the next turn looks at
+  size_t moved_bytes_ = 0;                              // in the helper's turn
+  uint64_t room_taken_ = 0;                             // ever
+  IntrusiveList<EventHandler, HandlersTag> graveyard_;  // owned, until the turn is over
   LocalData local_data_;
   std::unique_ptr<std::byte[]> bounce_;
   // Less than malloc maps apart, so that what is set free is there for small pieces.
@@ -274,7 +274,7 @@ class Engine {
   bool reserve_spent_ = true;
 
   // The hot one, once it has left the epoll set (docs/design/19). Changed by the holder.
-  std::atomic<Source*> apart_{nullptr};
+  std::atomic<EventHandler*> apart_{nullptr};
 
   // Who looks after the sockets.
   struct HelperTimer {

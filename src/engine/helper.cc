@@ -105,12 +105,12 @@ Engine::~Engine() {
   helper_.join();
   {
     Hold h = hold();
-    sources_.for_each([&](Source& s) { remove(h.token(), s); });
+    handlers_.for_each([&](EventHandler& s) { remove(h.token(), s); });
   }
 }
 
 void Engine::abandon_in_child() {
-  sources_.for_each([](Source& s) { s.abandon_in_child(); });
+  handlers_.for_each([](EventHandler& s) { s.abandon_in_child(); });
   inner_.reset();
   outer_.reset();
   timer_.reset();

@@ -1,4 +1,4 @@
-// What the sources of one kind share on an engine, such as a pool of their buffers. The engine
+// What the handlers of one kind share on an engine, such as a pool of their buffers. The engine
 // knows no more of it than that it goes when the engine goes.
 #pragma once
 

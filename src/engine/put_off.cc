@@ -36,27 +36,27 @@ bool Engine::is_about_to_sleep() const {
              kPollsOn;
 }
 
-bool Engine::gather(Token& token, Source& source) {
+bool Engine::gather(Token& token, EventHandler& handler) {
   if (is_about_to_sleep() || sleepers_.load(std::memory_order_relaxed) > 0) return false;
   if (token.now() - gathers_since_ > kPollsWithin) {
     // In the middle of a burst: what has gathered goes out now, and what follows gathers again.
-    if (source.ListHook<GatheringTag>::linked()) gathers_since_ = token.now();
-    source.ListHook<GatheringTag>::unlink();
+    if (handler.ListHook<GatheringTag>::linked()) gathers_since_ = token.now();
+    handler.ListHook<GatheringTag>::unlink();
     return false;
   }
-  gathering_.push_back(source);
+  gathering_.push_back(handler);
   return true;
 }
 
 void Engine::flush_gathered(Token& token) {
-  while (Source* s = gathering_.pop_front()) {
+  while (EventHandler* s = gathering_.pop_front()) {
     visit(token, *s, [&] { s->on_gathered(token); });
   }
 }
 
-void Engine::defer(Token& token, Source& source) {
+void Engine::defer(Token& token, EventHandler& handler) {
   if (deferred_.empty()) deferred_until_ = token.now() + kDeferMost;
-  deferred_.push_back(source);
+  deferred_.push_back(handler);
 }
 
 // Something is put off. `moved`: in this turn something came in.
@@ -65,7 +65,7 @@ bool Engine::defer_is_over(Token& token, bool moved) const {
 }
 
 void Engine::flush_deferred(Token& token) {
-  while (Source* s = deferred_.pop_front()) {
+  while (EventHandler* s = deferred_.pop_front()) {
     visit(token, *s, [&] { s->on_idle(token); });
   }
   deferred_until_ = Time::never();

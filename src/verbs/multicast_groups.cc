@@ -81,13 +81,13 @@ void GroupReceiver::on_ready(engine::Token& token, bool readable, bool) {
 }
 
 void GroupReceiver::close(engine::Token& token) {
-  overruns_.look(socket_, token.engine().counters());
+  overruns_.poll(socket_, token.engine().counters());
   socket_.close();
 }
 
 // What a fault has held back is due, or the count of what had no room.
 void GroupReceiver::on_deadline(engine::Token& token) {
-  overruns_.when_due(socket_, token.now(), token.engine().counters());
+  overruns_.poll_if_due(socket_, token.now(), token.engine().counters());
   socket_.release_held();
   on_ready(token, true, false);
 }
@@ -130,7 +130,7 @@ void GroupReceiver::deliver(engine::Token& token, Bytes bytes, const port::UdpSo
   wdp::UdReception how = drive::reception_of(r);
   how.to = group_.address;
   how.from_own_address = is_own_address(how.from.address);
-  overruns_.look_soon(token.now());
+  overruns_.poll_soon(token.now());
   const size_t segment = std::max<size_t>(r.segment, 1);
   do {
     const Bytes datagram = bytes.first(std::min(segment, bytes.size()));
@@ -142,7 +142,7 @@ void GroupReceiver::deliver(engine::Token& token, Bytes bytes, const port::UdpSo
 }
 
 void GroupReceiver::settle_members(engine::Token& token) {
-  drops_.carry(port_.drops(), token.engine().counters());
+  drops_.publish(port_.drops(), token.engine().counters());
   for (const auto& [member, mgids] : members_) member->driver().settle(token);
 }
 

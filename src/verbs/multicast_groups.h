@@ -10,7 +10,7 @@
 
 #include "drive/datagram_tally.h"
 #include "drive/overrun_count.h"
-#include "engine/source.h"
+#include "engine/event_handler.h"
 #include "port/udp_socket.h"
 #include "verbs/types.h"
 #include "wdp/port.h"
@@ -25,7 +25,7 @@ class UdTransport;
 
 // A group's socket, and the WDP port behind it, which knows the group's members and nobody else.
 // Owned by the engine; its holder calls.
-class GroupReceiver final : public engine::Source, private wdp::PortOwner {
+class GroupReceiver final : public engine::EventHandler, private wdp::PortOwner {
  public:
   // `socket` is bound to the group.
   GroupReceiver(engine::Token& token, port::UdpSocket socket, const wdp::Endpoint& group);

@@ -108,7 +108,7 @@ class ConnectionObserver {
   virtual void pair_gone(engine::Token& token) = 0;
 };
 
-class QueuePair final : private rdmap::Memory, private engine::Source {
+class QueuePair final : private rdmap::Memory, private engine::EventHandler {
  public:
   // Errors: invalid (limits), no_memory, not_supported (type). On success the limits are those
   // granted.
@@ -245,7 +245,7 @@ class QueuePair final : private rdmap::Memory, private engine::Source {
   Result<std::byte*, rdmap::MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
                                                 rdmap::Access need) override;
   Result<Ok, rdmap::MemoryFault> invalidate(Stag stag) override;
-  // engine::Source: the queue pair's own doorbell; it has no descriptor.
+  // engine::EventHandler: the queue pair's own doorbell; it has no descriptor.
   void on_ready(engine::Token&, bool, bool) override {}
   void on_deadline(engine::Token& token) override;
   void on_doorbell(engine::Token& token) override;

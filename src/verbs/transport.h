@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "engine/source.h"
+#include "engine/event_handler.h"
 #include "rdmap/consumer.h"
 #include "verbs/types.h"
 

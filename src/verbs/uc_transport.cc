@@ -130,7 +130,7 @@ void UcTransport::remote_error(wire::TermError error) {
 // Its status stands in the queue; the rest of the visit is done first.
 void UcTransport::send_failed() {
   send_failed_ = true;
-  link_->driver().look_at(*link_);
+  link_->driver().schedule(*link_);
 }
 
 void UcTransport::receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) {
@@ -148,7 +148,7 @@ void UcTransport::visited(engine::Token& token, drive::UcLink& link) {
   if (&link != link_) return;
   if (std::exchange(send_failed_, false)) {
     // Later requests may be in the train, and their memory is the program's again.
-    link_->driver().let_go(token, *link_, false);
+    link_->driver().detach_memory(*link_);
     qp_.enter_send_error();
   }
   if (end_) {

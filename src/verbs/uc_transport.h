@@ -58,7 +58,7 @@ class UcTransport final : public Transport,
   void stream_ended(const rdmap::StreamEnd& end) override { end_ = end; }
   void remote_error(wire::TermError error) override;
   void send_failed() override;
-  void window_opened() override { link_->driver().look_at(*link_); }
+  void window_opened() override { link_->driver().schedule(*link_); }
   // drive::UcLinkOwner
   void visited(engine::Token& token, drive::UcLink& link) override;
   void link_lost(engine::Token& token, drive::UcLink& link) override;

@@ -35,12 +35,12 @@ void UdTransport::changed(engine::Token& token, QpState from) {
   if (from == QpState::sqe) queue_->resume();
   queue_->set_q_key(QKey{qp_.attributes().qkey});
   queue_->hold(qp_.state() == QpState::sqd);
-  driver_.look_at(*this);
+  driver_.schedule(*this);
   driver_.settle(token);
 }
 
 void UdTransport::stopped(engine::Token& token) {
-  driver_.let_go(token, *this, true);
+  driver_.remove(token, *this);
   if (!queue_) return;
   add_counts();
   driver_.port().demux().remove(qp_.number());
@@ -99,7 +99,7 @@ void UdTransport::receive_done(const rdmap::Receive& r, Status status, const wdp
   if (a.from.port != port_of(a.source)) c.source_port = a.from.port;
   qp_.count_received(stats::Kind::send, a.length, status);
   qp_.receive_done(c, a.solicited);
-  driver_.settle_only(*this);  // the receive may have been taken in another visit
+  driver_.schedule_settling(*this);  // the receive may have been taken in another visit
   // The sockets of groups are nobody's own, and do not wait for one of their members.
   if (!a.multicast && qp_.out_of_receives()) driver_.wait_for_receives(*this);
 }
@@ -107,12 +107,12 @@ void UdTransport::receive_done(const rdmap::Receive& r, Status status, const wdp
 // Its status stands in the queue; the rest of the visit is done first.
 void UdTransport::send_failed() {
   failed_ = true;
-  driver_.look_at(*this);
+  driver_.schedule(*this);
 }
 
 void UdTransport::add_counts() {
   if (!queue_) return;
-  tally_.carry(queue_->counters(), qp_.counters().counters, qp_.engine().counters());
+  tally_.publish(queue_->counters(), qp_.counters().counters, qp_.engine().counters());
 }
 
 void UdTransport::settled(engine::Token& token) {

@@ -8,7 +8,7 @@ namespace weft::verbs {
 
 class UdTransport final : public Transport,
                           private Serves<wdp::UdConsumer>,
-                          private drive::DatagramSpeaker {
+                          private drive::DatagramSender {
  public:
   // `driver`: of the queue pair's own port.
   UdTransport(QueuePair& qp, drive::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
@@ -44,12 +44,12 @@ class UdTransport final : public Transport,
     qp_.send_done(wqe, status);
   }
   bool take_receive(rdmap::Receive& out) override {
-    driver_.settle_only(*this);  // to be counted, whatever comes of it
+    driver_.schedule_settling(*this);  // to be counted, whatever comes of it
     return qp_.take_receive(out);
   }
   void receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) override;
   void send_failed() override;
-  // drive::DatagramSpeaker
+  // drive::DatagramSender
   bool ready(engine::Token&) override { return queue_ && queue_->ready(); }
   void fill(engine::Token&, wdp::Train& train) override { queue_->fill(train); }
   bool fragments() const override;
@@ -59,7 +59,7 @@ class UdTransport final : public Transport,
   void own_memory_lost(engine::Token&) override { queue_->own_memory_lost(); }
   void settled(engine::Token& token) override;
   // What was to be sent is tried again; what came is lost.
-  void on_no_memory(engine::Token&) override { driver_.look_at(*this); }
+  void on_no_memory(engine::Token&) override { driver_.schedule(*this); }
 
   void start(engine::Token& token);
   void add_counts();

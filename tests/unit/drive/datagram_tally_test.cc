@@ -41,18 +41,18 @@ struct UcTallyTest : DatagramTallyTest {
                       {segment(p.a.host(), from)});
       if (!often) continue;
       p.drive(100us);
-      look(p.b);
+      publish(p.b);
     }
     p.drive();
     p.a.close();
     p.drive();
-    look(p.b);
+    publish(p.b);
     expected = p.b.counters();
     lost = p.b.session.lost();
     sent = p.a.counters().datagrams_sent;
   }
-  void look(const test::UcSide& side) {
-    tally.carry(side.session, *qp, *engine);
+  void publish(const test::UcSide& side) {
+    tally.publish(side.session, *qp, *engine);
     most_lost = std::max(most_lost, qp->datagrams_lost.value());
     EXPECT_EQ(qp->datagrams_lost.value(), side.session.lost());
   }
@@ -115,11 +115,11 @@ TEST_F(DatagramTallyTest, OfUdCarriesMessagesAndThoseWithoutAReceive) {
   now.messages_received = 7;
   now.drops.count(WdpDrop::no_receive);
   now.drops.count(WdpDrop::wrong_q_key);
-  tally.carry(now, *qp, *engine);
-  tally.carry(now, *qp, *engine);
+  tally.publish(now, *qp, *engine);
+  tally.publish(now, *qp, *engine);
   now.messages_received = 8;
   now.drops.count(WdpDrop::no_receive);
-  tally.carry(now, *qp, *engine);
+  tally.publish(now, *qp, *engine);
   EXPECT_EQ(qp->fpdus_sent.value(), 5U);
   EXPECT_EQ(qp->fpdus_received.value(), 8U);
   EXPECT_EQ(qp->messages_unreceived.value(), 2U);
@@ -132,9 +132,9 @@ TEST_F(DatagramTallyTest, OfTwoSocketsAddsUpInTheEngine) {
   DropTally two;
   wdp::DropCounts drops;
   drops.count(WdpDrop::unknown_token);
-  one.carry(drops, *engine);
-  two.carry(drops, *engine);
-  two.carry(drops, *engine);
+  one.publish(drops, *engine);
+  two.publish(drops, *engine);
+  two.publish(drops, *engine);
   EXPECT_EQ(dropped(WdpDrop::unknown_token), 2U);
 }
 
@@ -168,9 +168,9 @@ struct HandshakeTallyTest : DatagramTallyTest {
     wire::WdpCtl answer;
   };
   // As a link does, again and again.
-  void look(const Call& call) {
+  void publish(const Call& call) {
     HandshakeTally tally;
-    for (int i = 0; i < 3; ++i) tally.carry(call.handshake, *engine);
+    for (int i = 0; i < 3; ++i) tally.publish(call.handshake, *engine);
   }
   uint64_t rejected() const { return sum(engine->wdp_rejected); }
   uint64_t failed() const { return sum(engine->wdp_call_failed); }
@@ -188,17 +188,17 @@ struct HandshakeTallyTest : DatagramTallyTest {
 TEST_F(HandshakeTallyTest, EachReasonOfThePeerCountsOnce) {
   for (uint32_t reason = 1; reason <= wire::kRejReasons; ++reason) {
     Call call;
-    look(call);
+    publish(call);
     EXPECT_EQ(failed(), reason - 1) << "it is under way";
     call.hears(wire::CtlType::rej, reason);
-    look(call);
+    publish(call);
     EXPECT_EQ(engine->wdp_call_failed[reason - 1].value(), 1U) << reason;
     EXPECT_EQ(failed(), reason);
   }
   for (const uint32_t none : {0U, 11U, ~0U}) {
     Call call;
     call.hears(wire::CtlType::rej, none);
-    look(call);
+    publish(call);
   }
   EXPECT_EQ(failed(stats::CallEnd::other_reason), 3U);
   EXPECT_EQ(failed(), wire::kRejReasons + 3);
@@ -208,13 +208,13 @@ TEST_F(HandshakeTallyTest, EachReasonOfThePeerCountsOnce) {
 TEST_F(HandshakeTallyTest, CallsWithoutAnAnswerAndWithABadOne) {
   Call silent;
   silent.handshake.tick(silent.now + 60s);
-  look(silent);
+  publish(silent);
   EXPECT_EQ(failed(stats::CallEnd::timed_out), 1U);
   Call bad;
   bad.answer.source_token = SessionToken{9};
   bad.answer.max_payload = 1;
   bad.hears(wire::CtlType::rep);
-  look(bad);
+  publish(bad);
   EXPECT_EQ(failed(stats::CallEnd::bad_answer), 1U);
   EXPECT_EQ(failed(), 2U);
   // It told the peer so.
@@ -226,7 +226,7 @@ TEST_F(HandshakeTallyTest, CallsWithoutAnAnswerAndWithABadOne) {
 TEST_F(HandshakeTallyTest, ACallThatIsWithdrawnDidNotFail) {
   Call call;
   call.handshake.withdraw();
-  look(call);
+  publish(call);
   EXPECT_EQ(failed() + rejected(), 0U);
 }
 
@@ -240,10 +240,10 @@ TEST_F(HandshakeTallyTest, AnAnswerThatIsWithdrawnIsARejection) {
   wdp::Handshake called{random};
   called.requested(req, {.to = {Gid::from_ipv4(0x7f000001), 50000}, .from = {}}, 256, false);
   HandshakeTally tally;
-  tally.carry(called, *engine);
+  tally.publish(called, *engine);
   EXPECT_EQ(rejected(), 0U);
   called.withdraw();
-  for (int i = 0; i < 3; ++i) tally.carry(called, *engine);
+  for (int i = 0; i < 3; ++i) tally.publish(called, *engine);
   EXPECT_EQ(engine->wdp_rejected[static_cast<size_t>(wire::RejReason::application) - 1].value(),
             1U);
   EXPECT_EQ(rejected(), 1U);
@@ -255,8 +255,8 @@ TEST_F(HandshakeTallyTest, WhatAPortSaidCountsOnce) {
   RejTally tally;
   for (uint32_t reason = 1; reason <= wire::kRejReasons; ++reason) {
     said.count(static_cast<wire::RejReason>(reason));
-    tally.carry(said, *engine);
-    tally.carry(said, *engine);
+    tally.publish(said, *engine);
+    tally.publish(said, *engine);
     EXPECT_EQ(engine->wdp_rejected[reason - 1].value(), 1U) << reason;
     EXPECT_EQ(rejected(), reason);
   }

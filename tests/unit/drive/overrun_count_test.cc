@@ -33,7 +33,7 @@ struct OverrunCountTest : ::testing::Test {
       ASSERT_EQ(::send(sender.get(), data.data(), data.size(), 0), ssize_t{1000}) << errno;
     }
   }
-  void when_due() { count.when_due(socket, now, *counters); }
+  void poll_if_due() { count.poll_if_due(socket, now, *counters); }
   uint64_t counted() const { return counters->socket_overruns.value(); }
 
   port::Fd sender{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
@@ -47,22 +47,22 @@ TEST_F(OverrunCountTest, NobodyAsksBeforeSomethingCame) {
   overrun();
   EXPECT_TRUE(count.due().is_never());
   now = now + 10s;
-  when_due();
+  poll_if_due();
   EXPECT_EQ(counted(), 0U);
 }
 
 TEST_F(OverrunCountTest, AsksTwentyMillisecondsAfterSomethingCame) {
   overrun();
-  count.look_soon(now);
+  count.poll_soon(now);
   EXPECT_EQ(count.due(), now + 20ms);
   now = now + 19ms;
-  when_due();
+  poll_if_due();
   EXPECT_EQ(counted(), 0U);
   // What comes meanwhile puts nothing off.
-  count.look_soon(now);
+  count.poll_soon(now);
   now = now + 1ms;
   EXPECT_EQ(count.due(), now);
-  when_due();
+  poll_if_due();
   EXPECT_GT(counted(), 0U);
   EXPECT_EQ(counted(), socket.overruns());
   EXPECT_TRUE(count.due().is_never());
@@ -71,17 +71,17 @@ TEST_F(OverrunCountTest, AsksTwentyMillisecondsAfterSomethingCame) {
 // What finds no room is behind something that came, and that is read later: so a look behind each
 // thing that came sees it, and nobody asks for ever.
 TEST_F(OverrunCountTest, AsksOnceMoreBehindTheLastThatCame) {
-  count.look_soon(now);
+  count.poll_soon(now);
   now = now + 20ms;
-  when_due();
+  poll_if_due();
   EXPECT_EQ(counted(), 0U);
   overrun();
   now = now + 1s;
-  when_due();
+  poll_if_due();
   EXPECT_EQ(counted(), 0U) << "nothing has come since";
-  count.look_soon(now);
+  count.poll_soon(now);
   now = count.due();
-  when_due();
+  poll_if_due();
   EXPECT_EQ(counted(), socket.overruns());
   EXPECT_TRUE(count.due().is_never());
 }
@@ -89,15 +89,15 @@ TEST_F(OverrunCountTest, AsksOnceMoreBehindTheLastThatCame) {
 TEST_F(OverrunCountTest, CountsEachOnce) {
   for (int look = 0; look < 3; ++look) {
     overrun();
-    count.look_soon(now);
+    count.poll_soon(now);
     now = count.due();
-    when_due();
+    poll_if_due();
     EXPECT_EQ(counted(), socket.overruns());
   }
   // Whoever looks in between leaves nothing to be asked later.
   overrun();
-  count.look_soon(now);
-  count.look(socket, *counters);
+  count.poll_soon(now);
+  count.poll(socket, *counters);
   EXPECT_EQ(counted(), socket.overruns());
   EXPECT_TRUE(count.due().is_never());
 }

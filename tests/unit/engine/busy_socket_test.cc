@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Reads what comes, when it is told to and when it is asked.
-class Reader final : public Source {
+class Reader final : public EventHandler {
  public:
   explicit Reader(int socket) : fd(socket) {}
   void on_ready(Token&, bool readable, bool) override {

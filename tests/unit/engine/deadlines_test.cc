@@ -11,7 +11,7 @@
 namespace weft::engine {
 namespace {
 
-class Sleeper final : public Source {
+class Sleeper final : public EventHandler {
  public:
   void on_ready(Token&, bool, bool) override {}
   void on_deadline(Token&) override {}
@@ -69,12 +69,12 @@ TEST(Deadlines, BehavesLikeASortedList) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     SeededRandom random(seed);
     Deadlines d;
-    std::vector<std::unique_ptr<Sleeper>> sources;
-    for (int i = 0; i < 60; ++i) sources.push_back(std::make_unique<Sleeper>());
-    std::map<Source*, int64_t> when;
+    std::vector<std::unique_ptr<Sleeper>> handlers;
+    for (int i = 0; i < 60; ++i) handlers.push_back(std::make_unique<Sleeper>());
+    std::map<EventHandler*, int64_t> when;
     int64_t now = 0;
     for (int step = 0; step < 5000; ++step) {
-      Source* s = sources[random.next() % sources.size()].get();
+      EventHandler* s = handlers[random.next() % handlers.size()].get();
       switch (random.next() % 4) {
         case 0:
         case 1: {
@@ -91,11 +91,11 @@ TEST(Deadlines, BehavesLikeASortedList) {
         default: {
           now += static_cast<int64_t>(random.next() % 10);
           std::multiset<int64_t> due;
-          for (const auto& [source, t] : when) {
+          for (const auto& [handler, t] : when) {
             if (t <= now) due.insert(t);
           }
           int64_t last = INT64_MIN;
-          while (Source* expired = d.expire(at(now))) {
+          while (EventHandler* expired = d.expire(at(now))) {
             ASSERT_TRUE(when.contains(expired));
             ASSERT_GE(when[expired], last) << "in order";
             last = when[expired];
@@ -107,7 +107,7 @@ TEST(Deadlines, BehavesLikeASortedList) {
       }
       ASSERT_EQ(d.size(), when.size());
       int64_t least = INT64_MAX;
-      for (const auto& [source, t] : when) least = std::min(least, t);
+      for (const auto& [handler, t] : when) least = std::min(least, t);
       ASSERT_EQ(d.earliest(), at(least)) << "seed " << seed << " step " << step;
     }
   }

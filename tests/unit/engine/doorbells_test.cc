@@ -10,7 +10,7 @@
 namespace weft::engine {
 namespace {
 
-class Door final : public Source {
+class Door final : public EventHandler {
  public:
   void on_ready(Token&, bool, bool) override {}
   void on_deadline(Token&) override {}
@@ -29,11 +29,11 @@ TEST(Doorbells, EachIsServedOnce) {
   bells.ring(b);
   bells.ring(a);
   EXPECT_TRUE(bells.any());
-  std::multiset<Source*> served;
-  bells.drain([&](Source& s) { served.insert(&s); });
-  EXPECT_EQ(served, (std::multiset<Source*>{&a, &b}));
+  std::multiset<EventHandler*> served;
+  bells.drain([&](EventHandler& s) { served.insert(&s); });
+  EXPECT_EQ(served, (std::multiset<EventHandler*>{&a, &b}));
   EXPECT_FALSE(bells.any());
-  bells.drain([](Source&) { FAIL(); });
+  bells.drain([](EventHandler&) { FAIL(); });
 }
 
 TEST(Doorbells, OneMayRingAgainWhileItIsServed) {
@@ -41,12 +41,12 @@ TEST(Doorbells, OneMayRingAgainWhileItIsServed) {
   Door a;
   bells.ring(a);
   int times = 0;
-  bells.drain([&](Source& s) {
+  bells.drain([&](EventHandler& s) {
     if (++times == 1) bells.ring(s);
   });
   EXPECT_EQ(times, 1) << "at the next look";
   EXPECT_TRUE(bells.any());
-  bells.drain([&](Source&) { ++times; });
+  bells.drain([&](EventHandler&) { ++times; });
   EXPECT_EQ(times, 2);
 }
 
@@ -70,7 +70,7 @@ TEST(Doorbells, NoBellIsLostBetweenThreads) {
     });
   }
   const auto answer = [&] {
-    bells.drain([](Source& s) {
+    bells.drain([](EventHandler& s) {
       auto& d = static_cast<Door&>(s);
       d.seen = d.work.load(std::memory_order_relaxed);
     });

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Has something to say at a time, after which the process may end.
-class Parting final : public Source {
+class Parting final : public EventHandler {
  public:
   void on_ready(Token&, bool, bool) override {}
   void on_deadline(Token&) override { said = true; }

@@ -17,7 +17,7 @@ namespace weft::engine {
 using namespace std::chrono_literals;
 
 // Counts what it hears, for another thread to wait for.
-class Listener final : public Source {
+class Listener final : public EventHandler {
  public:
   struct Heard {
     int ready = 0;
@@ -106,11 +106,11 @@ class EngineTest : public ::testing::Test {
   }
   Listener& add(bool watch_socket) {
     auto l = std::make_unique<Listener>(diary);
-    Listener& source = *l;
-    source.fd = watch_socket ? sockets[0] : -1;
+    Listener& handler = *l;
+    handler.fd = watch_socket ? sockets[0] : -1;
     Hold h = engine->hold();
-    engine->add(h.token(), std::move(l), source.fd, watch_socket, false);
-    return source;
+    engine->add(h.token(), std::move(l), handler.fd, watch_socket, false);
+    return handler;
   }
   void write_byte() { ASSERT_EQ(::send(sockets[1], "x", 1, 0), 1); }
 

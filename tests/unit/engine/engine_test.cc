@@ -161,7 +161,7 @@ TEST_F(EngineTest, ForgottenSourcesHearNothingMore) {
 
 TEST_F(EngineTest, ForgottenSourcesBelongToTheirOwner) {
   Listener& s = add(true);
-  std::unique_ptr<Source> mine;
+  std::unique_ptr<EventHandler> mine;
   {
     Hold h = engine->hold();
     engine->forget(h.token(), s);

@@ -31,7 +31,7 @@ class EngineWait : public ::testing::Test {
 };
 
 // Tells when its socket turns readable.
-class Ear final : public Source {
+class Ear final : public EventHandler {
  public:
   explicit Ear(std::promise<void>& heard) : heard_(heard) {}
   void on_ready(Token& token, bool, bool) override {
@@ -77,7 +77,7 @@ TEST_F(EngineWait, ACanceledThreadCountsNoMore) {
 }
 
 // Answers each byte, but puts the answer off until its engine falls idle.
-class Deferrer final : public Source {
+class Deferrer final : public EventHandler {
  public:
   explicit Deferrer(int socket) : socket_(socket) {}
   void on_ready(Token& token, bool, bool) override {
@@ -132,7 +132,7 @@ TEST_F(EngineWait, WhatIsPutOffGoesOutWhoeverListens) {
 }
 
 // Answers each byte at once, and publishes an event for '!'.
-class Answerer final : public Source {
+class Answerer final : public EventHandler {
  public:
   Answerer(int socket, const port::Fd& event, std::atomic<bool>& published)
       : socket_(socket), event_(event), published_(published) {}

@@ -1,4 +1,4 @@
-// What sources share on an engine.
+// What handlers share on an engine.
 #include "engine/local_data.h"
 
 #include <gtest/gtest.h>

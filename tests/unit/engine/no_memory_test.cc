@@ -1,5 +1,5 @@
-// A source that finds no memory in the middle of something is told so and can end; the engine, its
-// other sources and the process go on.
+// A handler that finds no memory in the middle of something is told so and can end; the engine, its
+// other handlers and the process go on.
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 enum class Call : uint8_t { ready, deadline, doorbell, gathered, idle };
 
-class Poor final : public Source {
+class Poor final : public EventHandler {
  public:
   explicit Poor(int event) : fd(event) {}
   void on_ready(Token&, bool, bool) override {
@@ -60,7 +60,7 @@ class NoMemory : public ::testing::Test {
     engine = std::move(*made);
     fd = ::eventfd(0, EFD_CLOEXEC);
     auto owned = std::make_unique<Poor>(fd);
-    source = owned.get();
+    handler = owned.get();
     Hold h = engine->hold();
     engine->add(h.token(), std::move(owned), fd, true, false);
   }
@@ -86,11 +86,11 @@ class NoMemory : public ::testing::Test {
         ring();
         return;
       case Call::doorbell:
-        engine->ring(*source);
+        engine->ring(*handler);
         return;
       case Call::deadline: {
         Hold h = engine->hold();
-        engine->set_deadline(h.token(), *source, h.token().now());
+        engine->set_deadline(h.token(), *handler, h.token().now());
         return;
       }
       case Call::gathered:
@@ -98,12 +98,12 @@ class NoMemory : public ::testing::Test {
         for (bool gathers = false; !gathers;) {
           engine->progress();
           Hold h = engine->hold();
-          gathers = engine->gather(h.token(), *source);
+          gathers = engine->gather(h.token(), *handler);
         }
         return;
       case Call::idle: {
         Hold h = engine->hold();
-        engine->defer(h.token(), *source);
+        engine->defer(h.token(), *handler);
         return;
       }
     }
@@ -111,29 +111,29 @@ class NoMemory : public ::testing::Test {
 
   std::unique_ptr<Engine> engine;
   int fd = -1;
-  Poor* source = nullptr;
+  Poor* handler = nullptr;
 };
 
 TEST_F(NoMemory, IsToldToTheSourceWhateverItWasDoing) {
   for (const Call call :
        {Call::ready, Call::deadline, Call::doorbell, Call::gathered, Call::idle}) {
     SCOPED_TRACE(static_cast<int>(call));
-    const int before = source->told;
-    source->poor_in = call;
-    source->poor = true;
+    const int before = handler->told;
+    handler->poor_in = call;
+    handler->poor = true;
     cause(call);
-    until([&] { return source->told > before; });
-    source->poor = false;
-    const int done = source->done;
+    until([&] { return handler->told > before; });
+    handler->poor = false;
+    const int done = handler->done;
     cause(call);
-    until([&] { return source->done > done; });
+    until([&] { return handler->done > done; });
   }
   EXPECT_GE(engine->counters().out_of_memory.value(), 5U);
 }
 
 TEST_F(NoMemory, LetsTheSourceLeave) {
-  source->poor = true;
-  source->leaves = true;
+  handler->poor = true;
+  handler->leaves = true;
   ring();
   until([&] { return engine->counters().out_of_memory.value() == 1; });
   // Its descriptor is not watched any more, and nothing of it is touched (AddressSanitizer).
@@ -143,15 +143,15 @@ TEST_F(NoMemory, LetsTheSourceLeave) {
 }
 
 TEST_F(NoMemory, NotEvenForTheEndLeavesTheProcessAlive) {
-  source->poor = true;
-  source->poor_to_the_end = true;
+  handler->poor = true;
+  handler->poor_to_the_end = true;
   for (int i = 1; i <= 20; ++i) {
     ring();
-    until([&] { return source->told >= i; });
+    until([&] { return handler->told >= i; });
   }
-  source->poor = source->poor_to_the_end = false;
+  handler->poor = handler->poor_to_the_end = false;
   ring();
-  until([&] { return source->done > 0; });
+  until([&] { return handler->done > 0; });
 }
 
 }  // namespace

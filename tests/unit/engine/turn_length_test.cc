@@ -14,7 +14,7 @@ namespace {
 class TurnLength : public EngineTest {};
 
 // Counts by turns: each has a time of its own.
-class Sleeper final : public Source {
+class Sleeper final : public EventHandler {
  public:
   using Count = std::map<int64_t, size_t>;
   explicit Sleeper(Count& count) : count_(count) {}
@@ -34,9 +34,9 @@ TEST_F(TurnLength, ManyDeadlinesAtOnceAreSeveralTurns) {
     Hold h = engine->hold();
     for (size_t i = 0; i < kMany; ++i) {
       auto s = std::make_unique<Sleeper>(count);
-      Source& source = *s;
+      EventHandler& handler = *s;
       engine->add(h.token(), std::move(s), -1, false, false);
-      engine->set_deadline(h.token(), source, h.token().now());
+      engine->set_deadline(h.token(), handler, h.token().now());
     }
   }
   const auto done = [&] {
@@ -51,7 +51,7 @@ TEST_F(TurnLength, ManyDeadlinesAtOnceAreSeveralTurns) {
 }
 
 // Has always more, and tells how often it was asked.
-class Fountain final : public Source {
+class Fountain final : public EventHandler {
  public:
   explicit Fountain(std::function<void(int)> asked) : asked_(std::move(asked)) {}
   void on_ready(Token&, bool, bool) override { asked_(++times_); }

@@ -35,15 +35,15 @@ class Token {
   mutable Time now_;
 };
 
-class Source : public ListHook<struct ReadyTag>,
-               public ListHook<struct SourcesTag>,
-               public ListHook<struct DeferredTag>,
-               public ListHook<struct GatheringTag> {
+class EventHandler : public ListHook<struct ReadyTag>,
+                     public ListHook<struct HandlersTag>,
+                     public ListHook<struct DeferredTag>,
+                     public ListHook<struct GatheringTag> {
  public:
-  Source() = default;
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-  virtual ~Source() = default;
+  EventHandler() = default;
+  EventHandler(const EventHandler&) = delete;
+  EventHandler& operator=(const EventHandler&) = delete;
+  virtual ~EventHandler() = default;
 
   // The descriptor is readable, writable or broken.
   virtual void on_ready(Token& token, bool readable, bool writable) = 0;
@@ -56,7 +56,7 @@ class Source : public ListHook<struct ReadyTag>,
   virtual void on_broken(Token&) {}
   // The deadline that was set with Engine::set_deadline() has passed; it is cleared.
   virtual void on_deadline(Token& token) = 0;
-  // Another thread rang: there is work for this source (design/15).
+  // Another thread rang: there is work for this handler (design/15).
   virtual void on_doorbell(Token& token) = 0;
   // What was gathered since Engine::gather() is to go out.
   virtual void on_gathered(Token&) {}
@@ -64,7 +64,7 @@ class Source : public ListHook<struct ReadyTag>,
   virtual void on_idle(Token&) {}
   // A region is about to be deregistered: refer to no user memory after this.
   virtual void on_memory_retired(Token&) {}
-  // One of the above found no memory and was left in the middle: end what this source is for, with
+  // One of the above found no memory and was left in the middle: end what this handler is for, with
   // as little memory as can be.
   virtual void on_no_memory(Token&) {}
   // After fork(2), in the child: the descriptors are to be closed, nothing is to be sent.
@@ -78,7 +78,7 @@ class Source : public ListHook<struct ReadyTag>,
   size_t deadline_slot_ = kNoSlot;
   Time deadline_ = Time::never();
   std::atomic<bool> rung_{false};
-  Source* next_rung_ = nullptr;
+  EventHandler* next_rung_ = nullptr;
   int fd_ = -1;
   bool wants_write_ = false;
   bool wants_read_ = false;
