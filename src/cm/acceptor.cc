@@ -28,7 +28,7 @@ Acceptor& Acceptor::start(Token& token, PassiveStartHandler& handler,
                           const port::TcpListener& listener) {
   auto owned = std::unique_ptr<Acceptor>{new Acceptor(handler, listener)};
   Acceptor& a = *owned;
-  token.engine().add(token, std::move(owned), listener.fd(), true, false);
+  token.runtime().add(token, std::move(owned), listener.fd(), true, false);
   return a;
 }
 
@@ -36,7 +36,7 @@ void Acceptor::stop(Token& token) {
   for (PassiveStart* a : half_open_) a->drop(token);
   half_open_.clear();
   accepted_.reset();
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
 }
 
 void Acceptor::on_ready(Token& token, bool, bool) {
@@ -45,7 +45,7 @@ void Acceptor::on_ready(Token& token, bool, bool) {
     // The rest waits in the kernel's queue until one of these has spoken or run out of time.
     listen_or_not(token);
     if (paused_) return;
-    stats::EngineCounters& counters = token.engine().counters();
+    stats::EngineCounters& counters = token.runtime().counters();
     if (half_open_.size() >= kMostHalfOpen) {
       // For one in each turn: whether more are waiting is known then.
       if (std::exchange(made_room, true)) return;
@@ -79,7 +79,7 @@ bool Acceptor::make_room(Token& token) {
   full_until_ = a.begun() + kSilence;
   if (token.now() >= full_until_ && has_spoken(a)) full_until_ = token.now() + kRest;
   if (token.now() < full_until_) {
-    token.engine().set_deadline(token, *this, full_until_);
+    token.runtime().set_deadline(token, *this, full_until_);
     return false;
   }
   a.evict(token);
@@ -88,9 +88,9 @@ bool Acceptor::make_room(Token& token) {
 
 // Do not spin on it.
 void Acceptor::rest(Token& token, stats::AcceptPause why) {
-  stats::count(token.engine().counters().accept_paused, why);
-  token.engine().want_read(token, *this, false);
-  token.engine().set_deadline(token, *this, token.now() + kRest);
+  stats::count(token.runtime().counters().accept_paused, why);
+  token.runtime().want_read(token, *this, false);
+  token.runtime().set_deadline(token, *this, token.now() + kRest);
 }
 
 // The connection that was about to be taken waits: one that closes without a Reply would be dialed
@@ -106,19 +106,19 @@ void Acceptor::on_deadline(Token& token) {
 
 void Acceptor::listen_or_not(Token& token) {
   const bool full = half_open_.size() >= kMostHalfOpen && token.now() < full_until_;
-  token.engine().want_read(token, *this, !paused_ && !full);
+  token.runtime().want_read(token, *this, !paused_ && !full);
 }
 
 void Acceptor::pause(Token& token, bool on) {
   paused_ = on;
   listen_or_not(token);
-  if (!paused_ && accepted_) token.engine().set_deadline(token, *this, token.now());
+  if (!paused_ && accepted_) token.runtime().set_deadline(token, *this, token.now());
 }
 
 void Acceptor::left(Token& token, PassiveStart& start) {
   std::erase(half_open_, &start);
   listen_or_not(token);
-  if (!paused_ && accepted_) token.engine().set_deadline(token, *this, token.now());
+  if (!paused_ && accepted_) token.runtime().set_deadline(token, *this, token.now());
 }
 
 void Acceptor::request_came(Token& token, PassiveStart& start,

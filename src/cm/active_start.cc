@@ -48,7 +48,7 @@ ActiveStart& ActiveStart::start(Token& token, ActiveStartHandler& handler, Activ
   auto owned = std::unique_ptr<ActiveStart>{new ActiveStart(handler, std::move(plan))};
   ActiveStart& start = *owned;
   start.until_ = token.now() + start.plan_.timeout;
-  token.engine().add(token, std::move(owned), -1, false, false);
+  token.runtime().add(token, std::move(owned), -1, false, false);
   start.connect(token, std::move(bound));
   return start;
 }
@@ -59,7 +59,7 @@ void ActiveStart::cancel(Token& token) {
     handler_ = nullptr;
     return;
   }
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
   tcp_.close();
 }
 
@@ -76,25 +76,25 @@ Result<port::TcpStream, port::SystemError> ActiveStart::socket_to_peer(port::Fd 
 
 void ActiveStart::connect(Token& token, port::Fd bound) {
   initiator_ = mpa::Initiator{plan_.offer};
-  token.engine().counters().dials.add();
+  token.runtime().counters().dials.add();
   auto tcp = socket_to_peer(std::move(bound));
   if (!tcp.ok()) {
     // Told at the next turn: the caller is not ready to hear it.
     state_ = State::failed_at_start;
     start_error_ = tcp.error().code;
-    token.engine().set_deadline(token, *this, token.now());
+    token.runtime().set_deadline(token, *this, token.now());
     return;
   }
   tcp_ = std::move(*tcp);
   state_ = State::connecting;
-  token.engine().rewatch(token, *this, tcp_.fd(), false, true);
+  token.runtime().rewatch(token, *this, tcp_.fd(), false, true);
   watch(token);
 }
 
 // Until the start-up is over, or silence is to be reported.
 void ActiveStart::watch(Token& token) {
   const Time look_at = silence_told_ ? Time::never() : token.now() + drive::kSilence;
-  token.engine().set_deadline(token, *this, std::min(until_, look_at));
+  token.runtime().set_deadline(token, *this, std::min(until_, look_at));
 }
 
 // A peer that takes its time for a Reply has acknowledged the Request; a first segment of TCP is
@@ -160,8 +160,8 @@ void ActiveStart::connected(Token& token) {
     return;
   }
   state_ = State::awaiting_reply;
-  token.engine().want_write(token, *this, false);
-  token.engine().want_read(token, *this, true);
+  token.runtime().want_write(token, *this, false);
+  token.runtime().want_read(token, *this, true);
 }
 
 void ActiveStart::read_reply(Token& token) {
@@ -178,7 +178,7 @@ void ActiveStart::read_reply(Token& token) {
 }
 
 Started ActiveStart::hand_over(Token& token, const mpa::Parameters& agreed) {
-  token.engine().rewatch(token, *this, -1, false, false);
+  token.runtime().rewatch(token, *this, -1, false, false);
   return {.tcp = std::move(tcp_),
           .parameters = agreed,
           .private_data = {},
@@ -188,11 +188,11 @@ Started ActiveStart::hand_over(Token& token, const mpa::Parameters& agreed) {
 
 void ActiveStart::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
   if (outcome.accepted) {
-    token.engine().counters().dials_connected.add();
+    token.runtime().counters().dials_connected.add();
     Started started = hand_over(token, outcome.accepted->parameters);
     started.private_data = std::move(outcome.accepted->private_data);
     started.early = {rest.begin(), rest.end()};
-    token.engine().remove(token, *this);
+    token.runtime().remove(token, *this);
     if (handler_ != nullptr) {
       handler_->start_connected(token, *this, std::move(started));
     } else {
@@ -209,7 +209,7 @@ void ActiveStart::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes r
   }
   if (outcome.retry_revision_1 && fall_back(token, false)) return;
   if (outcome.refused) {
-    stats::count(token.engine().counters().reply_refused, why(*outcome.refused));
+    stats::count(token.runtime().counters().reply_refused, why(*outcome.refused));
     // RFC 6581 section 9.1: say why before closing.
     const mpa::Parameters& p = outcome.refused->parameters;
     LingeringClose::give_up(token, hand_over(token, p), outcome.refused->error);
@@ -233,12 +233,12 @@ bool ActiveStart::fall_back(Token& token, bool no_reply_came) {
     plan_.offer.extension = false;
     plan_.offer.peer_to_peer = false;
   }
-  stats::EngineCounters& counters = token.engine().counters();
+  stats::EngineCounters& counters = token.runtime().counters();
   (plan_.offer.revision == 1 ? counters.dials_with_revision_1 : counters.dials_without_extension)
       .add();
   WEFT_LOG(info, "%s does not take the MPA Request; trying again %s", plan_.to.to_string().c_str(),
            plan_.offer.revision == 1 ? "with MPA revision 1" : "without weft's extension");
-  token.engine().rewatch(token, *this, -1, false, false);
+  token.runtime().rewatch(token, *this, -1, false, false);
   tcp_.close();
   // The peer may still have the connection that was closed: a SYN between the same ports would be
   // taken for one of it.
@@ -252,8 +252,8 @@ void ActiveStart::on_no_memory(Token& token) {
 }
 
 void ActiveStart::fail(Token& token, DialEnd why, ActiveStartFailure&& failure) {
-  stats::count(token.engine().counters().dial_failed, why);
-  token.engine().remove(token, *this);
+  stats::count(token.runtime().counters().dial_failed, why);
+  token.runtime().remove(token, *this);
   tcp_.close();
   if (handler_ != nullptr) handler_->start_failed(token, *this, std::move(failure));
 }

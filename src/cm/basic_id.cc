@@ -196,7 +196,7 @@ void BasicId::report(engine::Token& token, EventKind kind, int status,
     }
     (void)channel_->push(e);
   };
-  token.engine().guard(token, queue, queue);
+  token.runtime().guard(token, queue, queue);
 }
 
 void BasicId::set_under_way(bool on) {
@@ -284,7 +284,7 @@ bool BasicId::announce(engine::Token& token, BasicId& child, std::vector<std::by
   requests_.fetch_add(1, std::memory_order_relaxed);
   bool pushed = false;
   const auto push = [&] { pushed = channel_->push(e); };
-  token.engine().guard(token, push, push);
+  token.runtime().guard(token, push, push);
   if (!pushed) request_left();
   return pushed;
 }
@@ -330,7 +330,7 @@ int BasicId::destroy() {
   await_acknowledgements();
   {
     auto h = hold_home();
-    h.token().engine().forget(h.token(), *this);
+    h.token().runtime().forget(h.token(), *this);
   }
   delete this;
   return 0;

@@ -85,7 +85,7 @@ void BringUpService::abandon(Token& token, verbs::QueuePair& qp) {
   if (port == nullptr) return;
   std::erase_if(port->parked, [&](const ParkedRequest& p) {
     if (p.request.destination_qpn != qp.number()) return false;
-    token.engine().guard(
+    token.runtime().guard(
         token,
         [&] { refuse(token, *p.start, p.request, Wfrc::Code::not_ready, BringUpRefusal::qp_left); },
         [&] { p.start->reject(token, {}); });
@@ -135,7 +135,7 @@ void BringUpService::judge(Token& token, PortState& port, PassiveStart& start,
   if (bring_up == nullptr) {
     // In RDMA mode already. A late copy of the Request that brought it there gets no answer.
     if (request.nonce == qp->last_nonce) {
-      stats::count(token.engine().counters().bring_up_refused, BringUpRefusal::duplicate);
+      stats::count(token.runtime().counters().bring_up_refused, BringUpRefusal::duplicate);
       start.drop(token);
     } else {
       refuse(token, start, request, Wfrc::Code::qp_in_error, BringUpRefusal::already_connected);
@@ -169,7 +169,7 @@ void BringUpService::start_overdue(Token& token, PassiveStart& start) {
 }
 
 void BringUpService::count_no_memory(Token& token) {
-  stats::count(token.engine().counters().bring_up_refused, BringUpRefusal::no_memory);
+  stats::count(token.runtime().counters().bring_up_refused, BringUpRefusal::no_memory);
 }
 
 void BringUpService::start_gone(Token&, PassiveStart& start) {

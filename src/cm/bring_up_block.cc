@@ -20,7 +20,7 @@ void refuse(Token& token, PassiveStart& start, const Wfrc& request, Wfrc::Code c
   std::swap(reply.source_qpn, reply.destination_qpn);
   std::swap(reply.source_gid, reply.destination_gid);
   const auto bytes = encode(reply);  // may find no memory, which is a reason of its own
-  stats::count(token.engine().counters().bring_up_refused, why);
+  stats::count(token.runtime().counters().bring_up_refused, why);
   start.reject(token, bytes);
 }
 

@@ -46,7 +46,7 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   set_under_way(true);
   refusals_until_ = h.token().now() + kRefusalStands;
   pause_ = kFirstPause;
-  h.token().engine().guard(
+  h.token().runtime().guard(
       h.token(),
       [&] {
         pair_ != nullptr && pair_->uc() != nullptr ? call(h.token())
@@ -71,7 +71,7 @@ void ConnectionId::begin_active_start(Token& token) {
 
 void ConnectionId::cancel_active_start(Token& token) {
   if (active_start_ != nullptr) std::exchange(active_start_, nullptr)->cancel(token);
-  token.engine().set_deadline(token, *this, Time::never());
+  token.runtime().set_deadline(token, *this, Time::never());
 }
 
 void ConnectionId::start_connected(Token& token, ActiveStart&, Started&& started) {
@@ -103,7 +103,7 @@ void ConnectionId::start_connected(Token& token, ActiveStart&, Started&& started
 void ConnectionId::start_failed(Token& token, ActiveStart&, ActiveStartFailure&& failure) {
   active_start_ = nullptr;
   if (failure.kind == ActiveStartFailure::Kind::refused && token.now() + pause_ < refusals_until_) {
-    token.engine().set_deadline(token, *this, token.now() + pause_);
+    token.runtime().set_deadline(token, *this, token.now() + pause_);
     pause_ *= 2;
     return;
   }
@@ -137,7 +137,7 @@ int ConnectionId::establish() {
     if (!can(Step::establish)) return EINVAL;  // the peer went away
     take(Step::establish);
     if (parked_connection_ == nullptr) return 0;  // of UC: it works already
-    if (&target == &h.token().engine()) {
+    if (&target == &h.token().runtime()) {
       verbs::QueuePair* pair = program_pair(h.token(), qpn, verbs::QpType::rc);
       if (pair != nullptr) {
         join(h.token(), pair, std::exchange(parked_connection_, nullptr)->release(h.token()), true);

@@ -66,7 +66,7 @@ std::optional<wire::RejReason> ConnectionId::datagram_requested(Token& token,
                 port::Address::from_gid(path.to.address, path.to.port, source_.scope()));
   made->call_ = call;
   if (!announce(token, *made, copy(req.private_data))) {
-    stats::count(token.engine().counters().cm_rejected, stats::CmRejection::channel_gone);
+    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
     return wire::RejReason::application;
   }
   (void)made.release();
@@ -103,7 +103,7 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   set_under_way(true);
   const DatagramCall call = *std::exchange(call_, {});
   bool there = false;
-  h.token().engine().guard(
+  h.token().runtime().guard(
       h.token(),
       [&] {
         there = call.accept(h.token(), *pair_->uc(),

@@ -115,7 +115,7 @@ void ConnectionId::stop(Token& token) {
   cancel_active_start(token);
   // Who wants to connect is not left waiting.
   if (passive_start_ != nullptr || call_) {
-    stats::count(token.engine().counters().cm_rejected, stats::CmRejection::id_gone);
+    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::id_gone);
   }
   if (passive_start_ != nullptr) std::exchange(passive_start_, nullptr)->reject(token, {});
   if (call_) call_->reject(token, wire::RejReason::application, {});

@@ -150,7 +150,7 @@ verbs::QueuePair* ConnectionId::program_pair(Token& token, Qpn qpn, verbs::QpTyp
 void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started, bool initiator) {
   if (type_of_service_) started.tcp.set_type_of_service(*type_of_service_);
   if (pair == nullptr) {
-    token.engine().guard(
+    token.runtime().guard(
         token,
         [&] { parked_connection_ = &ParkedConnection::start(token, *this, std::move(started)); },
         [&] { parked_connection_lost(token); });
@@ -206,7 +206,7 @@ void ConnectionId::ended(Token& token) {
   release_pair(token);
   report(token, EventKind::disconnected);
   if (config::options().identity != config::Identity::iwarp) {
-    token.engine().set_deadline(token, *this, token.now() + kTimeWait);
+    token.runtime().set_deadline(token, *this, token.now() + kTimeWait);
   }
 }
 

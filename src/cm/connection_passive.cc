@@ -31,20 +31,20 @@ void ConnectionId::connection_requested(Token& token, PassiveStart& start,
   begin_request(*made, start.tcp().local(), start.tcp().peer());
   made->passive_start_ = &start;
   if (!announce(token, *made, request.private_data)) {
-    stats::count(token.engine().counters().cm_rejected, stats::CmRejection::channel_gone);
+    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
     start.reject(token, {});
     return;
   }
   // Whoever takes the event has to get the engine before he can do anything to the child.
   start.hand_over(*made.release());
   if (crowded()) {
-    stats::count(token.engine().counters().accept_paused, stats::AcceptPause::backlog);
+    stats::count(token.runtime().counters().accept_paused, stats::AcceptPause::backlog);
     listener_->pause(token, true);
   }
 }
 
 ConnectionId::Made ConnectionId::make_child(Token& token) {
-  return Made{new ConnectionId(adapter_, channel_, token.engine()),
+  return Made{new ConnectionId(adapter_, channel_, engine::Engine::of(token)),
               [](ConnectionId* id) { delete id; }};
 }
 
@@ -56,7 +56,7 @@ void ConnectionId::start_gone(Token& token, PassiveStart&) {
   passive_start_ = nullptr;
   if (channel_->withdraw_request(*this)) {
     // The program never heard of it.
-    token.engine().forget(token, *this);
+    token.runtime().forget(token, *this);
     delete this;
     return;
   }
@@ -97,7 +97,7 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
       passive_start_ = nullptr;
       if (!started) take(Step::peer_gone);
     }
-    if (started && &target == &h.token().engine()) {
+    if (started && &target == &h.token().runtime()) {
       accepted(h.token(), pair, std::move(*started));
       return 0;
     }
@@ -145,11 +145,11 @@ int ConnectionId::reject(Bytes private_data) {
   if (!can(Step::reject)) return wrong_state(Step::reject);
   if (const int e = too_long_for_peer(Step::reject, private_data); e != 0) return e;
   if (passive_start_ != nullptr) {
-    stats::count(h.token().engine().counters().cm_rejected, stats::CmRejection::by_program);
+    stats::count(h.token().runtime().counters().cm_rejected, stats::CmRejection::by_program);
     std::exchange(passive_start_, nullptr)->reject(h.token(), private_data);
   }
   if (call_) {
-    stats::count(h.token().engine().counters().cm_rejected, stats::CmRejection::by_program);
+    stats::count(h.token().runtime().counters().cm_rejected, stats::CmRejection::by_program);
     call_->reject(h.token(), wire::RejReason::application, private_data);
     call_.reset();
   }

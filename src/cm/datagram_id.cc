@@ -76,7 +76,7 @@ int DatagramId::connect(verbs::QueuePair* pair, const ConnectionParameters& para
   parameters_ = parameters;
   take(Step::connect);
   set_under_way(true);
-  h.token().engine().guard(
+  h.token().runtime().guard(
       h.token(), [&] { ask(h.token(), own); }, [&] { on_no_memory(h.token()); });
   return 0;
 }
@@ -142,14 +142,15 @@ std::optional<wire::RejReason> DatagramId::datagram_requested(Token& token,
                                                               const wdp::Handshake& handshake) {
   if (crowded()) return wire::RejReason::no_resources;
   std::unique_ptr<DatagramId, void (*)(DatagramId*)> made{
-      new DatagramId(adapter_, channel_, token.engine()), [](DatagramId* id) { delete id; }};
+      new DatagramId(adapter_, channel_, engine::Engine::of(token)),
+      [](DatagramId* id) { delete id; }};
   const wdp::Path& path = handshake.path();
   begin_request(*made, port::Address::from_gid(path.from, source_.port(), source_.scope()),
                 port::Address::from_gid(path.to.address, path.to.port, source_.scope()));
   made->call_ = call;
   const Bytes asked = handshake.peer().private_data;
   if (!announce(token, *made, {asked.begin(), asked.end()})) {
-    stats::count(token.engine().counters().cm_rejected, stats::CmRejection::channel_gone);
+    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
     return wire::RejReason::application;
   }
   (void)made.release();
@@ -183,7 +184,7 @@ int DatagramId::reject(Bytes private_data) {
   if (const int e = too_long(Step::reject, private_data.size()); e != 0) return e;
   auto h = hold_home();
   if (!can(Step::reject) || !call_) return wrong_state(Step::reject);
-  stats::count(h.token().engine().counters().cm_rejected, stats::CmRejection::by_program);
+  stats::count(h.token().runtime().counters().cm_rejected, stats::CmRejection::by_program);
   take(Step::reject);
   std::exchange(call_, {})->reject(h.token(), wire::RejReason::application, private_data);
   return 0;
@@ -244,7 +245,7 @@ void DatagramId::stop(Token& token) {
   if (listener_ != nullptr) std::exchange(listener_, nullptr)->stop(token);
   if (question_) Inquiries::on(token).forget(token, *std::exchange(question_, {}));
   if (call_) {
-    stats::count(token.engine().counters().cm_rejected, stats::CmRejection::id_gone);
+    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::id_gone);
     std::exchange(call_, {})->reject(token, wire::RejReason::application, {});
   }
 }

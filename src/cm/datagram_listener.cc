@@ -11,7 +11,7 @@ DatagramListener& DatagramListener::start(Token& token, DatagramListenerHandler&
   auto owned = std::unique_ptr<DatagramListener>{new DatagramListener(handler, service)};
   DatagramListener& l = *owned;
   // Without a descriptor of its own: the driver watches the socket.
-  token.engine().add(token, std::move(owned), -1, false, false);
+  token.runtime().add(token, std::move(owned), -1, false, false);
   l.driver_ = &drive::DatagramDriver::start(
       token, l, port::UdpSocket{std::move(udp), drive::DatagramDriver::kBuffer});
   return l;
@@ -42,7 +42,7 @@ void DatagramListener::stop(Token& token) {
 void DatagramListener::end_if_unused(Token& token) {
   if (handler_ != nullptr || waiting_ != 0) return;
   driver_->close(token);
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
 }
 
 bool DatagramCall::accept(Token& token, verbs::UcTransport& uc, const wdp::Offer& offer) const {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "engine/engine.h"
 #include "port/udp_bind.h"
 
 namespace weft::cm {
@@ -15,7 +16,7 @@ Inquiries& Inquiries::on(Token& token) {
   static std::mutex lock;
   static auto& all = *new std::map<const engine::Engine*, std::unique_ptr<Inquiries>>;
   const std::lock_guard guard{lock};
-  auto& own = all[&token.engine()];
+  auto& own = all[&engine::Engine::of(token)];
   if (own == nullptr) own = std::make_unique<Inquiries>();
   return *own;
 }

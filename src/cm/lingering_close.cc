@@ -69,12 +69,12 @@ void LingeringClose::give_up(Token& token, Started started, std::optional<wire::
     LingeringClose{started, error}.close(token);
     return;
   }
-  token.engine().guard(
+  token.runtime().guard(
       token,
       [&] {
         auto owned = std::unique_ptr<LingeringClose>{new LingeringClose(started, error)};
         LingeringClose& f = *owned;
-        token.engine().add(token, std::move(owned), -1, false, false);
+        token.runtime().add(token, std::move(owned), -1, false, false);
         f.begin(token, started.parameters.rtr);
       },
       [&] { started.tcp.close(); });
@@ -82,8 +82,8 @@ void LingeringClose::give_up(Token& token, Started started, std::optional<wire::
 
 void LingeringClose::begin(Token& token, mpa::Rtr rtr) {
   begun_ = token.now();
-  token.engine().set_deadline(token, *this, next());
-  token.engine().closes_at(token, begun_ + rdmap::kRtrSettles);
+  token.runtime().set_deadline(token, *this, next());
+  token.runtime().closes_at(token, begun_ + rdmap::kRtrSettles);
   mpa::TxBatch batch;
   write_rtr(rtr, writer_, batch);
   say(batch);
@@ -94,7 +94,7 @@ void LingeringClose::close(Token& token) {
     mpa::TxBatch batch;
     write_terminate(*error_, writer_, batch);
     say(batch);
-    stats::count(token.engine().counters().terminate_sent, wire::index_of(*error_));
+    stats::count(token.runtime().counters().terminate_sent, wire::index_of(*error_));
     tcp_.shut_write();
     drain();
   }
@@ -125,15 +125,15 @@ Time LingeringClose::next() const {
 void LingeringClose::on_deadline(Token& token) {
   if (kicks_ == kKicks) {
     close(token);
-    token.engine().remove(token, *this);
+    token.runtime().remove(token, *this);
     return;
   }
-  token.engine().counters().kicks.add();
+  token.runtime().counters().kicks.add();
   // First: what follows needs memory.
   ++kicks_;
   kicked_ = token.now();
-  token.engine().set_deadline(token, *this, next());
-  if (kicks_ == kKicks) token.engine().closes_at(token, next());
+  token.runtime().set_deadline(token, *this, next());
+  if (kicks_ == kKicks) token.runtime().closes_at(token, next());
   mpa::TxBatch batch;
   write_empty_write(writer_, batch);
   say(batch);

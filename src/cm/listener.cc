@@ -8,7 +8,7 @@ Listener& Listener::start(Token& token, ListenerHandler& handler, port::TcpListe
   auto owned = std::unique_ptr<Listener>{new Listener(handler, std::move(tcp))};
   Listener& l = *owned;
   // Without a descriptor of its own: the acceptor watches the socket.
-  token.engine().add(token, std::move(owned), -1, false, false);
+  token.runtime().add(token, std::move(owned), -1, false, false);
   l.acceptor_ = &Acceptor::start(token, l, l.tcp_);
   return l;
 }
@@ -16,7 +16,7 @@ Listener& Listener::start(Token& token, ListenerHandler& handler, port::TcpListe
 void Listener::stop(Token& token) {
   acceptor_->stop(token);
   tcp_.close();
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
 }
 
 // spec/mpa 2.3.4: whoever hears no Reply tries again without weft's extension, and there a request
@@ -24,7 +24,7 @@ void Listener::stop(Token& token) {
 // closes.
 void Listener::request_came(Token& token, PassiveStart& start,
                             const mpa::Responder::Request& request) {
-  token.engine().guard(
+  token.runtime().guard(
       token, [&] { handler_.connection_requested(token, start, request); },
       [&] {
         count_no_memory(token);

@@ -19,17 +19,17 @@ ParkedConnection& ParkedConnection::start(Token& token, ParkedConnectionHandler&
   auto owned = std::unique_ptr<ParkedConnection>{new ParkedConnection(handler, std::move(started))};
   ParkedConnection& t = *owned;
   const int fd = t.started_.tcp.fd();
-  token.engine().add(token, std::move(owned), fd, true, false);
+  token.runtime().add(token, std::move(owned), fd, true, false);
   return t;
 }
 
 Started ParkedConnection::release(Token& token) {
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
   return std::move(started_);
 }
 
 void ParkedConnection::close(Token& token) {
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
   LingeringClose::give_up(token, std::move(started_));
 }
 
@@ -47,7 +47,7 @@ void ParkedConnection::on_ready(Token& token, bool readable, bool) {
   }
   started_.early.insert(started_.early.end(), buffer.begin(),
                         buffer.begin() + static_cast<ptrdiff_t>(t.bytes));
-  if (started_.early.size() >= kMostEarly) token.engine().want_read(token, *this, false);
+  if (started_.early.size() >= kMostEarly) token.runtime().want_read(token, *this, false);
 }
 
 }  // namespace weft::cm

@@ -39,9 +39,9 @@ PassiveStart& PassiveStart::start(Token& token, PassiveStartHandler& handler,
   auto owned = std::unique_ptr<PassiveStart>{new PassiveStart(handler)};
   PassiveStart& a = *owned;
   const int fd = tcp.fd();
-  token.engine().add(token, std::move(owned), fd, true, false);
+  token.runtime().add(token, std::move(owned), fd, true, false);
   // A deadline finds its place also without memory (engine/deadlines.h).
-  token.engine().set_deadline(token, a, token.now() + kRequestWithin);
+  token.runtime().set_deadline(token, a, token.now() + kRequestWithin);
   a.tcp_ = std::move(tcp);
   a.begun_ = token.now();
   return a;
@@ -79,7 +79,7 @@ void PassiveStart::on_ready(Token& token, bool readable, bool) {
   }
   state_ = State::parked;
   plain_ = !(*request)->extension;
-  token.engine().set_deadline(token, *this, Time::never());
+  token.runtime().set_deadline(token, *this, Time::never());
   handler_->request_came(token, *this, **request);
 }
 
@@ -96,7 +96,7 @@ void PassiveStart::on_no_memory(Token& token) {
 }
 
 void PassiveStart::wait_until(Token& token, Time when) {
-  token.engine().set_deadline(token, *this, when);
+  token.runtime().set_deadline(token, *this, when);
 }
 
 void PassiveStart::on_deadline(Token& token) {
@@ -112,7 +112,7 @@ void PassiveStart::on_deadline(Token& token) {
         drop(token);
       } else {
         tcp_.shut_write();
-        token.engine().set_deadline(token, *this, token.now() + kLinger);
+        token.runtime().set_deadline(token, *this, token.now() + kLinger);
       }
       break;
   }
@@ -120,13 +120,13 @@ void PassiveStart::on_deadline(Token& token) {
 
 void PassiveStart::gone(Token& token, StartRefusal why) {
   const bool told = state_ == State::rejected;
-  if (!told) stats::count(token.engine().counters().start_refused, why);
+  if (!told) stats::count(token.runtime().counters().start_refused, why);
   drop(token);
   if (!told) handler_->start_gone(token, *this);
 }
 
 void PassiveStart::drop(Token& token) {
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
   tcp_.close();
 }
 
@@ -146,9 +146,9 @@ std::optional<Started> PassiveStart::accept(Token& token, const mpa::Offer& limi
                                             Bytes private_data) {
   const auto reply = responder_.accept(limits, private_data);
   const bool written = write(reply.bytes);
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
   if (!written) {
-    stats::count(token.engine().counters().start_refused, StartRefusal::reply_unsent);
+    stats::count(token.runtime().counters().start_refused, StartRefusal::reply_unsent);
     tcp_.close();
     return {};
   }
@@ -160,10 +160,10 @@ std::optional<Started> PassiveStart::accept(Token& token, const mpa::Offer& limi
 
 void PassiveStart::reject(Token& token, Bytes private_data) {
   bool written = false;
-  token.engine().guard(
+  token.runtime().guard(
       token, [&] { written = write(responder_.reject(private_data)); }, [] {});
   if (!written) {
-    stats::count(token.engine().counters().start_refused, StartRefusal::reply_unsent);
+    stats::count(token.runtime().counters().start_refused, StartRefusal::reply_unsent);
     drop(token);
     return;
   }
@@ -172,13 +172,13 @@ void PassiveStart::reject(Token& token, Bytes private_data) {
   if (plain_) {
     // siw forgets a Reply that it has not read when the FIN comes.
     const Time when = token.now() + kReplySettles;
-    token.engine().set_deadline(token, *this, when);
-    token.engine().closes_at(token, when);
+    token.runtime().set_deadline(token, *this, when);
+    token.runtime().closes_at(token, when);
     return;
   }
   tcp_.shut_write();
   shut_ = true;
-  token.engine().set_deadline(token, *this, token.now() + kLinger);
+  token.runtime().set_deadline(token, *this, token.now() + kLinger);
 }
 
 }  // namespace weft::cm

@@ -25,7 +25,7 @@ class PassiveStartHandler {
   // There was no memory for a Request, and it is rejected: counts that among the handler's own
   // reasons. The default is rdma_cm's.
   virtual void count_no_memory(engine::Token& token) {
-    stats::count(token.engine().counters().cm_rejected, stats::CmRejection::no_memory);
+    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::no_memory);
   }
 };
 

@@ -29,7 +29,7 @@ uint64_t random64() {
 void count_answer(Token& token, Wfrc::Code code) {
   static_assert(static_cast<size_t>(Wfrc::Code::qp_in_error) + 1 == stats::kBringUpAnswers);
   const Wfrc::Code known = code <= Wfrc::Code::qp_in_error ? code : Wfrc::Code::ok;
-  stats::count(token.engine().counters().bring_up_answer, known);
+  stats::count(token.runtime().counters().bring_up_answer, known);
 }
 
 // What both sides bring to the start-up. The program's ORD is not known before RTS; the peer's IRD
@@ -49,8 +49,8 @@ RcBringUp& RcBringUp::start(Token& token, verbs::QueuePair& qp) {
   auto owned = std::unique_ptr<RcBringUp>{new RcBringUp(qp)};
   RcBringUp& a = *owned;
   qp.bring_up_data = &a;
-  token.engine().add(token, std::move(owned), -1, false, false);
-  token.engine().guard(
+  token.runtime().add(token, std::move(owned), -1, false, false);
+  token.runtime().guard(
       token, [&] { a.begin(token); }, [&] { a.retry(token); });
   return a;
 }
@@ -64,7 +64,7 @@ void RcBringUp::begin(Token& token) {
   } else if (is_active_side()) {
     connect(token, false);
   } else {
-    token.engine().set_deadline(token, *this, token.now() + kPassivePatience);
+    token.runtime().set_deadline(token, *this, token.now() + kPassivePatience);
   }
 }
 
@@ -118,7 +118,7 @@ void RcBringUp::send_side_ready(Token& token) {
 void RcBringUp::cancel(Token& token) {
   if (active_start_ != nullptr) std::exchange(active_start_, nullptr)->cancel(token);
   qp_.bring_up_data = nullptr;
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
 }
 
 void RcBringUp::on_deadline(Token& token) {
@@ -132,14 +132,14 @@ void RcBringUp::on_deadline(Token& token) {
 }
 
 void RcBringUp::retry(Token& token) {
-  token.engine().set_deadline(token, *this, times_.next_try(token.now(), random64()));
+  token.runtime().set_deadline(token, *this, times_.next_try(token.now(), random64()));
 }
 
 void RcBringUp::give_up(Token& token) {
   WEFT_LOG(info, "queue pair 0x%06x: no connection to QPN 0x%06x at %s; giving up",
            qp_.number().value(), qp_.attributes().dest_qpn.value(), remote_.to_string().c_str());
   verbs::QueuePair& qp = qp_;
-  token.engine().counters().bring_ups_given_up.add();
+  token.runtime().counters().bring_ups_given_up.add();
   cancel(token);
   qp.fail_connection(token, verbs::Status::retry_exceeded);
 }
@@ -192,7 +192,7 @@ void RcBringUp::start_failed(Token& token, ActiveStart&, ActiveStartFailure&& fa
     switch (reply->code) {
       case Wfrc::Code::role_conflict:
         // The peer's own connection won; should it not come, connect again.
-        token.engine().set_deadline(token, *this, token.now() + kPassivePatience);
+        token.runtime().set_deadline(token, *this, token.now() + kPassivePatience);
         return;
       case Wfrc::Code::not_your_peer:
       case Wfrc::Code::bad_parameters:

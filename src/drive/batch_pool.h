@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/runtime.h"
 #include "mpa/tx_batch.h"
 
 namespace weft::drive {
@@ -16,7 +16,7 @@ class BatchPool {
  public:
   BatchPool() { batches_.reserve(kKept); }
   // The pool of the engine that is held.
-  static BatchPool& of(engine::Token& token) { return token.engine().local<BatchPool>(token); }
+  static BatchPool& of(engine::Token& token) { return token.runtime().local<BatchPool>(token); }
 
   // An empty one. Throws std::bad_alloc.
   std::unique_ptr<mpa::TxBatch> take() {

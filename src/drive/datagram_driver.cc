@@ -28,10 +28,9 @@ wdp::UdReception reception_of(const UdpSocket::Received& r) {
           .hop_limit = r.hop_limit != 0 ? r.hop_limit : uint8_t{64}};
 }
 
-uint64_t room_of(const UdpSocket& socket, size_t bytes) {
+void count_unsolicited(Token& token, const UdpSocket& socket, size_t bytes) {
   constexpr size_t kEach = 768;  // the kernel's own, of a small one
-  return (bytes + kEach) * engine::SteadyPolicy::kRoom /
-         std::max<size_t>(socket.receive_buffer(), 1);
+  token.runtime().unsolicited(token, bytes + kEach, socket.receive_buffer());
 }
 
 // --- somebody to answer for the socket
@@ -64,7 +63,7 @@ Result<wdp::PortOwner::Callee, wire::RejReason> DatagramDriver::called(const wir
 
 void DatagramDriver::answered(SessionToken question, const wdp::Handshake& handshake) {
   if (owner_ == nullptr) return;
-  count_failed_call(handshake, token_->engine().counters());
+  count_failed_call(handshake, token_->runtime().counters());
   owner_->answered(*token_, *this, question, handshake);
 }
 
@@ -80,7 +79,7 @@ DatagramDriver::~DatagramDriver() = default;
 DatagramDriver& DatagramDriver::start(Token& token, DatagramOwner& owner, UdpSocket socket) {
   auto owned = std::unique_ptr<DatagramDriver>{new DatagramDriver(token, owner, std::move(socket))};
   DatagramDriver& driver = *owned;
-  token.engine().add(token, std::move(owned), driver.socket_.fd(), true, false);
+  token.runtime().add(token, std::move(owned), driver.socket_.fd(), true, false);
   return driver;
 }
 
@@ -103,8 +102,9 @@ void DatagramDriver::schedule(DatagramSender& sender) {
 void DatagramDriver::posted(Token& token, DatagramSender& sender) {
   schedule(sender);
   // The first since the program's last poll goes out at once; those behind it are a burst.
-  const uint64_t polls = token.engine().counters().polls.value();
-  if (std::exchange(posted_at_poll_, polls) == polls && token.engine().gather(token, *this)) return;
+  const uint64_t polls = token.runtime().counters().polls.value();
+  if (std::exchange(posted_at_poll_, polls) == polls && token.runtime().gather(token, *this))
+    return;
   settle(token);
 }
 
@@ -117,7 +117,7 @@ void DatagramDriver::remove(Token& token, DatagramSender& sender) {
   if (waits_for_ == &sender) {
     waits_for_ = nullptr;
     waits_until_ = token.now();
-    token.engine().set_deadline(token, *this, waits_until_);
+    token.runtime().set_deadline(token, *this, waits_until_);
   }
   if (filler_ == &sender) filler_ = nullptr;
   if (current_ == &sender) current_ = nullptr;
@@ -139,18 +139,18 @@ void DatagramDriver::close(Token& token) {
 
 void DatagramDriver::end_if_unused(Token& token) {
   if (owner_ != nullptr || !links_.empty() || !socket_.valid()) return;
-  overruns_.poll(socket_, token.engine().counters());
-  token.engine().remove(token, *this);
+  overruns_.poll(socket_, token.runtime().counters());
+  token.runtime().remove(token, *this);
   socket_.close();
 }
 
 // --- what the engine calls
 
 void DatagramDriver::on_ready(Token& token, bool readable, bool writable) {
-  if (writable && std::exchange(blocked_, false)) token.engine().want_write(token, *this, false);
+  if (writable && std::exchange(blocked_, false)) token.runtime().want_write(token, *this, false);
   if (readable && rests(token)) {
     // Most programs post receives before anything more comes; who does not is told of it once.
-    token.engine().want_read(token, *this, false);
+    token.runtime().want_read(token, *this, false);
   } else if (readable) {
     receive(token, kMostReceives);
   }
@@ -172,7 +172,7 @@ void DatagramDriver::on_deadline(Token& token) {
     const Visit visit{*this, token};
     port_.tick(token.now());
   }
-  overruns_.poll_if_due(socket_, token.now(), token.engine().counters());
+  overruns_.poll_if_due(socket_, token.now(), token.runtime().counters());
   if (token.now() >= waits_until_) wait_no_longer(token);
   if (token.now() >= socket_.held_until()) {
     socket_.release_held();
@@ -205,7 +205,7 @@ void DatagramDriver::drop_train() {
 // to be sent is tried again.
 void DatagramDriver::on_no_memory(Token& token) {
   inside_ = false;
-  token.engine().set_deadline(token, *this, token.now() + kNextTry);
+  token.runtime().set_deadline(token, *this, token.now() + kNextTry);
   if (std::exchange(filling_, false)) drop_train();
   DatagramSender* sender = std::exchange(current_, nullptr);
   if (sender != nullptr) sender->on_no_memory(token);
@@ -213,7 +213,7 @@ void DatagramDriver::on_no_memory(Token& token) {
 
 void DatagramDriver::settle(Token& token) {
   if (inside_ || !socket_.valid()) return;
-  token.engine().guard(
+  token.runtime().guard(
       token, [&] { settle_now(token); }, [&] { on_no_memory(token); });
 }
 
@@ -230,16 +230,16 @@ void DatagramDriver::settle_now(Token& token) {
       }
       send(token);
     }
-    drops_.publish(port_.drops(), token.engine().counters());
-    rejections_.publish(port_.rejections(), token.engine().counters());
+    drops_.publish(port_.drops(), token.runtime().counters());
+    rejections_.publish(port_.rejections(), token.runtime().counters());
     Time held = socket_.held_until();
     // What has come and is held back is not taken before the socket is read again.
     if (!waits_until_.is_never()) held = std::max(held, waits_until_);
-    token.engine().set_deadline(
+    token.runtime().set_deadline(
         token, *this,
         std::min({port_.deadline(), waits_until_, held, paced_until_, overruns_.due()}));
     // What a fault holds back is on its way: it does not end with the process.
-    if (!held.is_never()) token.engine().closes_at(token, held + kLeaving);
+    if (!held.is_never()) token.runtime().closes_at(token, held + kLeaving);
   }
   end_if_unused(token);
 }

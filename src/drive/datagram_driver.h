@@ -18,8 +18,8 @@
 #include "drive/datagram_tally.h"
 #include "drive/overrun_count.h"
 #include "drive/pacer.h"
-#include "engine/engine.h"
 #include "engine/event_handler.h"
+#include "engine/runtime.h"
 #include "port/udp_socket.h"
 #include "wdp/port.h"
 
@@ -33,8 +33,8 @@ class UcLink;
 // What WDP wants to know of a datagram besides its bytes.
 wdp::UdReception reception_of(const port::UdpSocket::Received& r);
 
-// What `bytes` in one datagram or train take of the socket's room, in parts of SteadyPolicy::kRoom.
-uint64_t room_of(const port::UdpSocket& socket, size_t bytes);
+// `bytes` came uncalled for in one datagram or train: Runtime::unsolicited().
+void count_unsolicited(Token& token, const port::UdpSocket& socket, size_t bytes);
 
 // Who sends through a driver. Engine holder calls, from inside a visit of the driver.
 class DatagramSender : public ListHook<struct SendingTag>,

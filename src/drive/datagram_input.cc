@@ -69,28 +69,28 @@ size_t DatagramDriver::receive(Token& token, size_t calls) {
   for (; calls > 0 && moved < kBudget && waits_until_.is_never(); --calls) {
     const auto bytes = receive_one(token);
     if (!bytes) {
-      token.engine().counters().receives_empty.add();
-      token.engine().moved(token, moved);
+      token.runtime().counters().receives_empty.add();
+      token.runtime().received(token, moved);
       return came;
     }
     if (*bytes == 0) continue;
     // A small datagram behind one of ours is an answer, and the next will be.
     if (!std::exchange(spoke_, false) || *bytes > kAnswer) {
-      token.engine().took_room(token, room_of(socket_, *bytes));
+      count_unsolicited(token, socket_, *bytes);
     }
     ++came;
     moved += *bytes;
   }
-  token.engine().moved(token, moved);
+  token.runtime().received(token, moved);
   if ((calls == 0 && came <= 1) || !waits_until_.is_never()) return came;
-  token.engine().again(token, *this);
+  token.runtime().again(token, *this);
   return came;
 }
 
 // Nothing: there was none. 0: what came has no bytes, or it was only the news that some datagram of
 // ours could not be delivered.
 std::optional<size_t> DatagramDriver::receive_one(Token& token) {
-  auto& counters = token.engine().counters();
+  auto& counters = token.runtime().counters();
   if (likely_ > 0 && socket_.can_look() && (no_looks_ == 0 || --no_looks_ == 0)) {
     std::array<std::byte, wire::WdpData::kLook> front;
     const auto next = socket_.look(front);
@@ -108,7 +108,7 @@ std::optional<size_t> DatagramDriver::receive_one(Token& token) {
     }
   }
   // Afresh each time, for what was delivered may have used it.
-  const MutableBytes bounce = token.engine().bounce(token);
+  const MutableBytes bounce = token.runtime().bounce(token);
   const auto r = socket_.receive(bounce);
   counters.receive_calls.add();
   if (r.would_block) return {};
@@ -146,7 +146,7 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
   pieces[0] = {header.data(), header.size()};
   std::copy(places.pieces().begin(), places.pieces().end(), pieces.begin() + 1);
   const auto r = socket_.receive_into({pieces.data(), 1 + places.pieces().size()});
-  auto& counters = token.engine().counters();
+  auto& counters = token.runtime().counters();
   counters.receive_calls.add();
   if (r.error == EFAULT && !reachable(places)) {
     // The program has unmapped its region (docs/design/06).
@@ -192,7 +192,7 @@ void DatagramDriver::deliver(Token& token, Bytes bytes, const UdpSocket::Receive
   if (r.to.is_link_local()) set_interface(r.to, r.interface);
   const wdp::UdReception how = reception_of(r);
   const size_t segment = std::max<size_t>(r.segment, 1);
-  auto& counters = token.engine().counters();
+  auto& counters = token.runtime().counters();
   overruns_.poll_soon(token.now());
   // Of the datagram before: those of a train are for one mostly.
   const wdp::UcConnection* connection = nullptr;
@@ -231,7 +231,7 @@ void DatagramDriver::receives_posted(Token& token, DatagramSender& sender) {
 void DatagramDriver::wait_no_longer(Token& token) {
   waits_for_ = nullptr;
   waits_until_ = Time::never();
-  token.engine().want_read(token, *this, true);
+  token.runtime().want_read(token, *this, true);
   if (rest_in_.empty()) return;
   const Visit visit{*this, token};
   const auto rest = std::exchange(rest_in_, {});

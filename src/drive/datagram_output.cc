@@ -45,7 +45,7 @@ void DatagramDriver::send(Token& token) {
     if (sent >= kSendBudget) {
       // The others have their turn; epoll says at once that there is room.
       blocked_ = true;
-      token.engine().more_to_send(token, *this);
+      token.runtime().more_to_send(token, *this);
       return;
     }
     if (train_.empty() && !next_train(token)) return;
@@ -98,7 +98,7 @@ void DatagramDriver::push_train(Token& token) {
     cut_front(pieces, sent_, rest_);
     pieces = rest_;
   }
-  auto& counters = token.engine().counters();
+  auto& counters = token.runtime().counters();
   const auto r = socket_.send({.to = &to,
                                .from = path.from,
                                .interface = scope,
@@ -120,7 +120,7 @@ void DatagramDriver::push_train(Token& token) {
     // spec/wdp 2.7: ENOBUFS/EAGAIN: wait for writability (do not drop).
     blocked_ = true;
     counters.sends_cut.add();
-    token.engine().want_write(token, *this, true);
+    token.runtime().want_write(token, *this, true);
   } else if (r.too_big) {
     refused_as_too_big(token, std::min(train_.segment_size(), train_.bytes() - sent_));
   } else if (r.error == EFAULT) {
@@ -161,7 +161,7 @@ void DatagramDriver::train_gone(Token& token, bool sent) {
 
 // The message is lost, later ones are cut smaller.
 void DatagramDriver::refused_as_too_big(Token& token, size_t size) {
-  token.engine().counters().datagrams_too_big.add();
+  token.runtime().counters().datagrams_too_big.add();
   const auto* step = std::find_if(kSteps.begin(), kSteps.end(), [&](size_t s) { return s < size; });
   if (filler_ != nullptr && step != kSteps.end()) {
     current_ = filler_;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "engine/engine.h"
+#include "engine/runtime.h"
 
 namespace weft::drive {
 namespace {
@@ -59,7 +59,7 @@ bool SilentPeers::worth_a_warning(const Gid& peer, Time now) {
 }
 
 void report_silence(Token& token, stats::Silence what, const port::Address& peer) {
-  stats::count(token.engine().counters().peer_silent, what);
+  stats::count(token.runtime().counters().peer_silent, what);
   if (!log::enabled(log::Level::warn)) return;
   const bool worth = of_process().worth_a_warning(peer.gid(), token.now());
   const log::Level level = worth ? log::Level::warn : log::Level::info;

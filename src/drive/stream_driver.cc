@@ -38,7 +38,7 @@ StreamDriver::StreamDriver(StreamOwner& owner, port::TcpStream tcp, rdmap::Consu
 StreamDriver::~StreamDriver() = default;
 
 void StreamDriver::start(Token& token, Bytes early) {
-  token.engine().guard(
+  token.runtime().guard(
       token,
       [&] {
         if (!early.empty()) stream_.received(early, token.now());
@@ -60,7 +60,7 @@ void StreamDriver::detach() {
 }
 
 void StreamDriver::posted(Token& token) {
-  if (gone_ || broken_ || (stream_.may_gather() && token.engine().gather(token, *this))) return;
+  if (gone_ || broken_ || (stream_.may_gather() && token.runtime().gather(token, *this))) return;
   settle(token);
 }
 
@@ -69,7 +69,7 @@ void StreamDriver::on_ready(Token& token, bool readable, bool writable) {
   if (owner_ != nullptr) owner_->visiting(token);
   if (writable && blocked_) {
     blocked_ = false;
-    token.engine().want_write(token, *this, false);
+    token.runtime().want_write(token, *this, false);
   }
   if (readable) receive(token);
   settle(token);
@@ -134,10 +134,10 @@ void StreamDriver::on_memory_retired(Token&) {
 void StreamDriver::on_no_memory(Token& token) {
   if (gone_) return;
   if (!std::exchange(broken_, true)) {
-    token.engine().rewatch(token, *this, -1, false, false);
+    token.runtime().rewatch(token, *this, -1, false, false);
     tcp_.reset();
   }
-  token.engine().set_deadline(token, *this, token.now() + kNextTry);
+  token.runtime().set_deadline(token, *this, token.now() + kNextTry);
   break_off(token);
 }
 
@@ -154,12 +154,12 @@ void StreamDriver::break_off(Token& token) {
     throw;
   }
   StreamOwner* owner = std::exchange(owner_, nullptr);
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
   if (owner != nullptr) owner->driver_gone(token);
 }
 
 void StreamDriver::settle(Token& token, bool all) {
-  token.engine().guard(
+  token.runtime().guard(
       token, [&] { settle_now(token, all); }, [&] { on_no_memory(token); });
 }
 
@@ -172,12 +172,12 @@ void StreamDriver::settle_now(Token& token, bool all) {
   if (gone_) return;
   grant_wish(token);
   if (gone_) return;
-  token.engine().want_read(token, *this, stream_.wants_bytes());
-  token.engine().set_deadline(token, *this, std::min(stream_.deadline(), look_at_));
-  if (const Time at = stream_.settles_at(); !at.is_never()) token.engine().closes_at(token, at);
+  token.runtime().want_read(token, *this, stream_.wants_bytes());
+  token.runtime().set_deadline(token, *this, std::min(stream_.deadline(), look_at_));
+  if (const Time at = stream_.settles_at(); !at.is_never()) token.runtime().closes_at(token, at);
   // What a program that is done with it has left to say, such as which messages have arrived, does
   // not end with the process.
-  if (owner_ == nullptr && batch_) token.engine().closes_at(token, token.now() + kLastWords);
+  if (owner_ == nullptr && batch_) token.runtime().closes_at(token, token.now() + kLastWords);
   if (owner_ != nullptr) owner_->visited(token);
 }
 
@@ -193,24 +193,24 @@ size_t StreamDriver::receive(Token& token) {
                            ? receive_direct(token, moved, drained)
                            : receive_bounced(token, moved, drained);
     if (!going) {
-      token.engine().moved(token, large_ ? moved : 0);
+      token.runtime().received(token, large_ ? moved : 0);
       return moved;
     }
   }
-  token.engine().moved(token, large_ ? moved : 0);
-  if (!drained && stream_.wants_bytes()) token.engine().again(token, *this);
+  token.runtime().received(token, large_ ? moved : 0);
+  if (!drained && stream_.wants_bytes()) token.runtime().again(token, *this);
   return moved;
 }
 
 bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {
-  MutableBytes bounce = token.engine().bounce(token);
+  MutableBytes bounce = token.runtime().bounce(token);
   if (large_) bounce = bounce.first(kTail);
   if (tiny_) bounce = bounce.first(kTinyRead);
   const IoVec all{bounce.data(), bounce.size()};
   const auto t = tcp_.receive({&all, 1});
   if (!take(token, t)) return false;
   moved += t.bytes;
-  token.engine().counters().bytes_received_copied.add(t.bytes);
+  token.runtime().counters().bytes_received_copied.add(t.bytes);
   drained = t.bytes < bounce.size();
   large_ = false;
   const uint64_t before = stream_.fpdus_received();
@@ -225,7 +225,7 @@ bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {
 bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
   PieceList places;
   if (!stream_.direct_places(places, token.now())) return true;
-  const MutableBytes tail = token.engine().bounce(token).first(kTail);
+  const MutableBytes tail = token.runtime().bounce(token).first(kTail);
   std::array<IoVec, PieceList::kMost + 1> pieces;
   const auto end = std::copy(places.pieces().begin(), places.pieces().end(), pieces.begin());
   *end = {tail.data(), tail.size()};
@@ -241,8 +241,8 @@ bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
   moved += t.bytes;
   drained = t.bytes < places.bytes() + tail.size();
   const size_t direct = std::min(t.bytes, places.bytes());
-  token.engine().counters().bytes_received_in_place.add(in_place ? direct : 0);
-  token.engine().counters().bytes_received_copied.add(t.bytes - (in_place ? direct : 0));
+  token.runtime().counters().bytes_received_in_place.add(in_place ? direct : 0);
+  token.runtime().counters().bytes_received_copied.add(t.bytes - (in_place ? direct : 0));
   stream_.direct_received(direct, token.now());
   if (t.bytes > direct) stream_.received(tail.first(t.bytes - direct), token.now());
   large_ = true;
@@ -251,13 +251,13 @@ bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
 
 // False when nothing came: the stream knows why.
 bool StreamDriver::take(Token& token, const port::TcpStream::Transfer& t) {
-  token.engine().counters().receive_calls.add();
+  token.runtime().counters().receive_calls.add();
   if (t.would_block) {
-    token.engine().counters().receives_empty.add();
+    token.runtime().counters().receives_empty.add();
     return false;
   }
   if (t.end) {
-    token.engine().want_read(token, *this, false);
+    token.runtime().want_read(token, *this, false);
     stream_.peer_closed(token.now());
     return false;
   }
@@ -276,21 +276,21 @@ void StreamDriver::send(Token& token, bool all) {
     if (sent >= kSendBudget) {
       // The others have their turn; epoll says at once that there is room.
       blocked_ = true;
-      token.engine().more_to_send(token, *this);
+      token.runtime().more_to_send(token, *this);
       return;
     }
     if (!batch_) {
       const auto output = stream_.output();
       if (output == rdmap::Stream::Output::none) return;
       if (output == rdmap::Stream::Output::deferrable && !all) {
-        token.engine().defer(token, *this);
+        token.runtime().defer(token, *this);
         return;
       }
       batch_ = BatchPool::of(token).take();
       stream_.fill(*batch_, token.now());
       const size_t copied = batch_->staged();
-      token.engine().counters().bytes_sent_copied.add(copied);
-      token.engine().counters().bytes_sent_in_place.add(batch_->bytes() - copied);
+      token.runtime().counters().bytes_sent_copied.add(copied);
+      token.runtime().counters().bytes_sent_in_place.add(batch_->bytes() - copied);
     }
     if (batch_->empty()) {
       // Nothing was to be said, or what detach() could not reach is next.
@@ -299,7 +299,7 @@ void StreamDriver::send(Token& token, bool all) {
       return;
     }
     const auto t = tcp_.send(batch_->pieces());
-    token.engine().counters().send_calls.add();
+    token.runtime().counters().send_calls.add();
     if (t.bytes > 0) batch_->consumed(t.bytes);
     sent += t.bytes;
     if (look_at_.is_never() && !silence_told_ && t.bytes > 0) look_at_ = token.now() + kSilence;
@@ -317,8 +317,8 @@ void StreamDriver::send(Token& token, bool all) {
     } else if (!batch_->empty()) {
       // A batch that the kernel took in part will not go further before there is room.
       blocked_ = true;
-      token.engine().counters().sends_cut.add();
-      token.engine().want_write(token, *this, true);
+      token.runtime().counters().sends_cut.add();
+      token.runtime().want_write(token, *this, true);
       if (stream_.ended()) batch_->detach();
       return;
     } else if (batch_->lost() == nullptr) {
@@ -345,7 +345,7 @@ void StreamDriver::grant_wish(Token& token) {
   gone_ = true;
   StreamOwner* owner = std::exchange(owner_, nullptr);
   if (batch_) BatchPool::of(token).give(std::move(batch_));
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
   if (wish == Wish::reset) {
     tcp_.reset();
   } else {

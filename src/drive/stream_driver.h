@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "engine/engine.h"
 #include "engine/event_handler.h"
+#include "engine/runtime.h"
 #include "port/tcp_stream.h"
 #include "rdmap/stream.h"
 
@@ -35,7 +35,7 @@ class StreamDriver final : public engine::EventHandler {
   const port::TcpStream& tcp() const { return tcp_; }
 
   // Bytes that came behind the start-up frame, and the first output. Call once, after
-  // Engine::add().
+  // Runtime::add().
   void start(Token& token, Bytes early);
   // Sends, sees to deadlines and wishes, and tells the owner. To be called after anything was done
   // to the stream. With `all`, also what could wait for company goes out.

@@ -11,7 +11,7 @@ UcLink& UcLink::start(Token& token, DatagramDriver& driver, UcLinkOwner& owner,
   auto owned = std::unique_ptr<UcLink>{new UcLink(token, driver, owner, consumer)};
   UcLink& link = *owned;
   driver.enter(link.connection_, link);
-  token.engine().add(token, std::move(owned), -1, false, false);
+  token.runtime().add(token, std::move(owned), -1, false, false);
   return link;
 }
 
@@ -63,7 +63,7 @@ void UcLink::leave(Token& token) {
   publish_counts();
   count_in(engine_.gone);  // the block of the queue pair goes with it
   driver_.detach_memory(*this);
-  token.engine().guard(
+  token.runtime().guard(
       token, [&] { connection_.abort(0, token.now()); }, [&] { end(token); });
   // One that nobody ever called has no peer to be told.
   if (connection_.handshake() == nullptr && connection_.session() == nullptr) {
@@ -79,7 +79,7 @@ void UcLink::on_deadline(Token& token) {
     const DatagramDriver::Visit visit{driver_, token};
     connection_.tick(token.now());
   };
-  token.engine().guard(token, tick, [&] { on_no_memory(token); });
+  token.runtime().guard(token, tick, [&] { on_no_memory(token); });
   look_for_answers(token);
   settle(token);
 }
@@ -114,7 +114,7 @@ void UcLink::settled(Token& token) {
     driver_.detach_memory(*this);
   }
   if (owner_ == nullptr && connection_.gone()) return end(token);
-  token.engine().set_deadline(token, *this, connection_.deadline());
+  token.runtime().set_deadline(token, *this, connection_.deadline());
 }
 
 void UcLink::publish_counts() {
@@ -132,7 +132,7 @@ void UcLink::end(Token& token) {
   if (auto* session = connection_.session()) session->detach();
   driver_.remove(token, *this);
   driver_.leave(token, connection_);  // which may be the end of the driver
-  token.engine().remove(token, *this);
+  token.runtime().remove(token, *this);
 }
 
 // Nothing is said for it any more; the peer finds out by its keepalives.

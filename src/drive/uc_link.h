@@ -64,7 +64,7 @@ class UcLink final : public engine::EventHandler, public DatagramSender {
       : driver_(driver),
         owner_(&owner),
         connection_(consumer, driver.random(), driver.port().windows()),
-        engine_(token.engine().counter_block()),
+        engine_(token.runtime().counter_block()),
         counters_(&engine_.gone) {}
   bool ready(Token& token) override { return connection_.ready(token.now()); }
   void fill(Token& token, wdp::Train& train) override { connection_.fill(train, token.now()); }

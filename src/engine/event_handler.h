@@ -1,5 +1,5 @@
-// What an engine looks after: a connection, a listener, a start-up. All calls come from the
-// engine's holder.
+// What a runtime looks after: a connection, a listener, a start-up. The holder of the engine makes
+// all calls.
 #pragma once
 
 #include <atomic>
@@ -11,27 +11,28 @@
 
 namespace weft::engine {
 
-class Engine;
+class Runtime;
 
-// Proof that the caller holds the engine. Made by Hold alone; functions that only a holder may call
-// take one.
+// Proof that the caller holds the engine. Made by a runtime alone; functions that only the holder
+// may call take one.
 class Token {
  public:
   Token(const Token&) = delete;
   Token& operator=(const Token&) = delete;
-  Engine& engine() const { return engine_; }
-  // The time of this turn; read once, when somebody asks, good for all it does.
+  Runtime& runtime() const { return runtime_; }
+  // The time of this turn: the clock is read at the first call.
   Time now() const {
     if (now_ == Time{}) now_ = clock();
     return now_;
   }
 
  private:
-  friend class Engine;
   friend class Hold;
-  explicit Token(Engine& e) : engine_(e) {}
+  friend class Runtime;
+  explicit Token(Runtime& runtime, Time now = {}) : runtime_(runtime), now_(now) {}
   static Time clock();
-  Engine& engine_;
+
+  Runtime& runtime_;
   mutable Time now_;
 };
 
@@ -54,26 +55,27 @@ class EventHandler : public ListHook<struct ReadyTag>,
   virtual bool tries_receive() const { return false; }
   // The descriptor is broken or closed on both sides; on_ready() follows.
   virtual void on_broken(Token&) {}
-  // The deadline that was set with Engine::set_deadline() has passed; it is cleared.
+  // The deadline that was set with Runtime::set_deadline() has passed; it is cleared.
   virtual void on_deadline(Token& token) = 0;
   // Another thread rang: there is work for this handler (design/15).
   virtual void on_doorbell(Token& token) = 0;
-  // What was gathered since Engine::gather() is to go out.
+  // What was gathered since Runtime::gather() is to go out.
   virtual void on_gathered(Token&) {}
-  // The holder is about to sleep or to leave the engine alone for long: say what was put off.
+  // The holder is about to sleep or to leave the engine alone for long: send what was deferred.
   virtual void on_idle(Token&) {}
   // A region is about to be deregistered: refer to no user memory after this.
   virtual void on_memory_retired(Token&) {}
   // One of the above found no memory and was left in the middle: end what this handler is for, with
   // as little memory as can be.
   virtual void on_no_memory(Token&) {}
-  // After fork(2), in the child: the descriptors are to be closed, nothing is to be sent.
+  // After fork(2), in the child: close the descriptors, send nothing.
   virtual void abandon_in_child() = 0;
 
  private:
-  friend class Engine;
   friend class Deadlines;
   friend class Doorbells;
+  friend class Runtime;
+  friend class SocketSet;
   static constexpr size_t kNoSlot = SIZE_MAX;
   size_t deadline_slot_ = kNoSlot;
   Time deadline_ = Time::never();

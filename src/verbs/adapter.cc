@@ -242,7 +242,7 @@ engine::Engine* Adapter::engine_of(Qpn qpn) {
 QueuePair* Adapter::find(engine::Token& token, Qpn qpn) {
   const std::lock_guard guard{lock_};
   const AdapterPort* p = port_with(qpn);
-  return p != nullptr && p->engine == &token.engine() ? p->pairs[index_of(qpn)] : nullptr;
+  return p != nullptr && p->engine == &token.runtime() ? p->pairs[index_of(qpn)] : nullptr;
 }
 
 drive::DatagramDriver& Adapter::datagrams(engine::Token& token, Qpn qpn) {

@@ -77,31 +77,31 @@ void GroupReceiver::stopping(UdTransport& member) {
 
 void GroupReceiver::on_ready(engine::Token& token, bool readable, bool) {
   if (readable) receive(token);
-  token.engine().set_deadline(token, *this, std::min(socket_.held_until(), overruns_.due()));
+  token.runtime().set_deadline(token, *this, std::min(socket_.held_until(), overruns_.due()));
 }
 
 void GroupReceiver::close(engine::Token& token) {
-  overruns_.poll(socket_, token.engine().counters());
+  overruns_.poll(socket_, token.runtime().counters());
   socket_.close();
 }
 
 // What a fault has held back is due, or the count of what had no room.
 void GroupReceiver::on_deadline(engine::Token& token) {
-  overruns_.poll_if_due(socket_, token.now(), token.engine().counters());
+  overruns_.poll_if_due(socket_, token.now(), token.runtime().counters());
   socket_.release_held();
   on_ready(token, true, false);
 }
 
 // The datagram is lost, or those members have it that came before. What was due is due again.
 void GroupReceiver::on_no_memory(engine::Token& token) {
-  token.engine().set_deadline(token, *this, token.now() + kNextTry);
+  token.runtime().set_deadline(token, *this, token.now() + kNextTry);
   settle_members(token);
 }
 
 void GroupReceiver::receive(engine::Token& token) {
-  auto& counters = token.engine().counters();
+  auto& counters = token.runtime().counters();
   for (int i = 0; i < kMostReceives; ++i) {
-    const MutableBytes bounce = token.engine().bounce(token);
+    const MutableBytes bounce = token.runtime().bounce(token);
     const auto r = socket_.receive(bounce);
     counters.receive_calls.add();
     if (r.would_block) {
@@ -110,11 +110,11 @@ void GroupReceiver::receive(engine::Token& token) {
     }
     if (r.error != 0) continue;
     counters.bytes_received_copied.add(r.bytes);
-    token.engine().moved(token, r.bytes);
-    token.engine().took_room(token, drive::room_of(socket_, r.bytes));
+    token.runtime().received(token, r.bytes);
+    drive::count_unsolicited(token, socket_, r.bytes);
     deliver(token, bounce.first(std::min(r.bytes, bounce.size())), r);
   }
-  token.engine().again(token, *this);
+  token.runtime().again(token, *this);
 }
 
 // A process's contexts know the addresses of the times when they were opened.
@@ -135,14 +135,14 @@ void GroupReceiver::deliver(engine::Token& token, Bytes bytes, const port::UdpSo
   do {
     const Bytes datagram = bytes.first(std::min(segment, bytes.size()));
     bytes = bytes.subspan(datagram.size());
-    token.engine().counters().datagrams_received.add();
+    token.runtime().counters().datagrams_received.add();
     port_.received_by_group(datagram, how);
   } while (!bytes.empty());
   settle_members(token);
 }
 
 void GroupReceiver::settle_members(engine::Token& token) {
-  drops_.publish(port_.drops(), token.engine().counters());
+  drops_.publish(port_.drops(), token.runtime().counters());
   for (const auto& [member, mgids] : members_) member->driver().settle(token);
 }
 
@@ -155,7 +155,7 @@ std::vector<MulticastGroups::Place> MulticastGroups::places(engine::Token& token
   for (const device::GidEntry& e : device.gids) {
     const wdp::Endpoint group = wdp::multicast_endpoint(mgid, e.gid.is_ipv4());
     if (group.address.is_ipv4() != e.gid.is_ipv4()) continue;
-    all.insert({&token.engine(), group, stays_on_link(group.address) ? e.ifindex : 0});
+    all.insert({&engine::Engine::of(token), group, stays_on_link(group.address) ? e.ifindex : 0});
   }
   return {all.begin(), all.end()};
 }
@@ -188,7 +188,7 @@ GroupReceiver* MulticastGroups::receiver(engine::Token& token, const device::Dev
     const std::lock_guard guard{lock_};
     receivers_[place] = r;
   }
-  token.engine().add(token, std::move(owned), r->fd(), true, false);
+  token.runtime().add(token, std::move(owned), r->fd(), true, false);
   return r;
 }
 
@@ -215,7 +215,7 @@ void MulticastGroups::detach(engine::Token& token, UdTransport& member, const Gi
       const std::lock_guard guard{lock_};
       receivers_.erase(place);
     }
-    token.engine().remove(token, *r);
+    token.runtime().remove(token, *r);
     r->close(token);
   }
 }
@@ -229,11 +229,11 @@ void MulticastGroups::each_of(engine::Engine& engine, F&& f) {
 }
 
 void MulticastGroups::started(engine::Token& token, UdTransport& member) {
-  each_of(token.engine(), [&](GroupReceiver& r) { r.started(member); });
+  each_of(engine::Engine::of(token), [&](GroupReceiver& r) { r.started(member); });
 }
 
 void MulticastGroups::stopping(engine::Token& token, UdTransport& member) {
-  each_of(token.engine(), [&](GroupReceiver& r) { r.stopping(member); });
+  each_of(engine::Engine::of(token), [&](GroupReceiver& r) { r.stopping(member); });
 }
 
 }  // namespace weft::verbs

@@ -10,7 +10,7 @@
 
 #include "drive/datagram_tally.h"
 #include "drive/overrun_count.h"
-#include "engine/event_handler.h"
+#include "engine/engine.h"
 #include "port/udp_socket.h"
 #include "verbs/types.h"
 #include "wdp/port.h"

@@ -197,7 +197,7 @@ class QueuePair final : private rdmap::Memory, private engine::EventHandler {
   void* bring_up_data = nullptr;
 
   // --- for the shared receive queue
-  void ring_later() { engine_.leave(*this); }
+  void ring_later() { engine_.enqueue(*this); }
 
   // --- for its transport; engine holder
   Adapter& adapter() const { return adapter_; }

@@ -46,7 +46,7 @@ Outcome<Ok> SharedReceiveQueue::post(const ReceiveRequest* requests, size_t coun
     }
     waiting_.clear();
   }
-  std::for_each(engines.begin(), end, [](engine::Engine* e) { e->knock(); });
+  std::for_each(engines.begin(), end, [](engine::Engine* e) { e->wake(); });
   return outcome;
 }
 

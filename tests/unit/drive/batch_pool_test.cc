@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/engine.h"
+
 namespace weft::drive {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "drive/uc_link.h"
+#include "engine/engine.h"
 #include "tests/support/uc_host.h"
 
 namespace weft::drive {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "drive/stream_driver.h"
+#include "engine/engine.h"
 #include "port/tcp_listener.h"
 #include "tests/support/host.h"
 #include "tests/support/narrow_path.h"

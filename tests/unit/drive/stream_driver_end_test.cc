@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "drive/stream_driver.h"
+#include "engine/engine.h"
 #include "port/tcp_listener.h"
 #include "tests/support/frames.h"
 #include "tests/support/host.h"

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "engine/engine.h"
 #include "port/memory_faults.h"
 #include "port/tcp_listener.h"
 #include "tests/support/fpdu.h"
@@ -196,7 +197,7 @@ TEST_F(StreamDriverTest, SmallMessagesByTheThousand) {
       host_a.post({.wr_id = posted++, .operation = Operation::send, .signaled = posted % 8 == 0},
                   {local});
     }
-    engine->leave(*a);
+    engine->enqueue(*a);
     return host_b.received.size() == kCount && host_a.sent.size() >= kCount - 8;
   }));
 }

@@ -63,9 +63,9 @@ bool watched(int fd) {
   return found;
 }
 
-class BusySocket : public ::testing::Test {
+class BusySocketTest : public ::testing::Test {
  protected:
-  BusySocket() {
+  BusySocketTest() {
     auto e = Engine::create(0);
     EXPECT_TRUE(e.ok());
     if (e.ok()) engine = std::move(*e);
@@ -77,7 +77,7 @@ class BusySocket : public ::testing::Test {
       engine->add(h.token(), std::move(reader), p.ends[0], true, false);
     }
   }
-  ~BusySocket() override {
+  ~BusySocketTest() override {
     engine.reset();
     for (Pair& p : pairs) {
       ::close(p.ends[0]);
@@ -116,7 +116,7 @@ class BusySocket : public ::testing::Test {
   Pair pairs[2];
 };
 
-TEST_F(BusySocket, TheHelperHearsItWhenTheProgramStopsPolling) {
+TEST_F(BusySocketTest, TheHelperHearsItWhenTheProgramStopsPolling) {
   make_busy();
   await_unpolled(pairs[0], 1);
   EXPECT_TRUE(watched(pairs[0].ends[0]));
@@ -124,7 +124,7 @@ TEST_F(BusySocket, TheHelperHearsItWhenTheProgramStopsPolling) {
 
 // A program that goes on polling when nothing comes any more asks the set, which has the socket
 // again, and changes nothing there from then on.
-TEST_F(BusySocket, ItComesBackOnceWhenItIsSilent) {
+TEST_F(BusySocketTest, ItComesBackOnceWhenItIsSilent) {
   make_busy();
   for (const Time end = Engine::clock() + 5ms; Engine::clock() < end;) engine->progress();
   engine->progress();
@@ -134,7 +134,7 @@ TEST_F(BusySocket, ItComesBackOnceWhenItIsSilent) {
   EXPECT_EQ(engine->counters().epoll_ctl_calls.value(), changes);
 }
 
-TEST_F(BusySocket, OthersAreHeardMeanwhile) {
+TEST_F(BusySocketTest, OthersAreHeardMeanwhile) {
   make_busy();
   pairs[1].write();
   while (pairs[1].reader->got == 0) engine->progress();
@@ -147,7 +147,7 @@ TEST_F(BusySocket, OthersAreHeardMeanwhile) {
   }
 }
 
-TEST_F(BusySocket, ASleeperHearsIt) {
+TEST_F(BusySocketTest, ASleeperHearsIt) {
   make_busy();
   const port::Fd event{::eventfd(0, EFD_CLOEXEC)};
   const int before = pairs[0].reader->got;
@@ -161,7 +161,7 @@ TEST_F(BusySocket, ASleeperHearsIt) {
   writer.join();
 }
 
-TEST_F(BusySocket, ItStaysInTheSetForThoseWhoAreAboutToSleep) {
+TEST_F(BusySocketTest, ItStaysInTheSetForThoseWhoAreAboutToSleep) {
   make_busy();
   engine->expect_sleeper();
   EXPECT_TRUE(watched(pairs[0].ends[0]));
@@ -174,7 +174,7 @@ TEST_F(BusySocket, ItStaysInTheSetForThoseWhoAreAboutToSleep) {
   engine->forget_sleeper();
 }
 
-TEST_F(BusySocket, InterestAndEndAreKept) {
+TEST_F(BusySocketTest, InterestAndEndAreKept) {
   make_busy();
   Reader& reader = *pairs[0].reader;
   {
@@ -196,7 +196,7 @@ TEST_F(BusySocket, InterestAndEndAreKept) {
   for (int i = 0; i < 1000; ++i) engine->progress();
 }
 
-TEST_F(BusySocket, ItIsNotAskedDirectlyWhileItsOutputWaitsForRoom) {
+TEST_F(BusySocketTest, ItIsNotAskedDirectlyWhileItsOutputWaitsForRoom) {
   Pair& busy = pairs[0];
   while (::send(busy.ends[0], "12345678", 8, MSG_DONTWAIT) > 0) {
   }

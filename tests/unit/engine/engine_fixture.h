@@ -61,14 +61,14 @@ class Listener final : public EventHandler {
       while (::recv(fd, &byte, 1, MSG_DONTWAIT) == 1) {
       }
     }
-    if (ask_again) token.engine().again(token, *this);
+    if (ask_again) token.runtime().again(token, *this);
     diary_.note([](Heard& h) { ++h.ready; });
   }
   void on_deadline(Token&) override {
     diary_.note([](Heard& h) { ++h.deadline; });
   }
   void on_doorbell(Token& token) override {
-    if (remove_on_bell) token.engine().remove(token, *this);
+    if (remove_on_bell) token.runtime().remove(token, *this);
     diary_.note([](Heard& h) { ++h.doorbell; });
   }
   void on_gathered(Token&) override {

@@ -19,7 +19,7 @@ TEST_F(EngineTest, OneHolderAtATime) {
     std::thread([&] { EXPECT_FALSE(engine->try_hold()); }).join();
   }
   Hold second = engine->hold();
-  EXPECT_EQ(&second.token().engine(), engine.get());
+  EXPECT_EQ(&second.token().runtime(), engine.get());
   // Read once, good for the whole turn.
   const Time now = second.token().now();
   EXPECT_LE(now, Engine::clock());
@@ -146,7 +146,7 @@ TEST_F(EngineTest, ForgottenSourcesHearNothingMore) {
   {
     Hold h = engine->hold();
     engine->set_deadline(h.token(), own, h.token().now() + 1ms);
-    engine->leave(own);
+    engine->enqueue(own);
     engine->forget(h.token(), own);
   }
   // Something else is heard, so the engine is alive.

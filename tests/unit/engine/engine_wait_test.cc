@@ -35,7 +35,7 @@ class Ear final : public EventHandler {
  public:
   explicit Ear(std::promise<void>& heard) : heard_(heard) {}
   void on_ready(Token& token, bool, bool) override {
-    token.engine().want_read(token, *this, false);
+    token.runtime().want_read(token, *this, false);
     heard_.set_value();
   }
   void on_deadline(Token&) override {}
@@ -84,7 +84,7 @@ class Deferrer final : public EventHandler {
     char byte = 0;
     if (::recv(socket_, &byte, 1, MSG_DONTWAIT) != 1) return;
     ++owed_;
-    token.engine().defer(token, *this);
+    token.runtime().defer(token, *this);
   }
   void on_idle(Token&) override {
     for (; owed_ > 0; --owed_) (void)::send(socket_, "y", 1, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -33,7 +33,7 @@ class Poor final : public EventHandler {
   void on_no_memory(Token& token) override {
     ++told;
     if (poor_to_the_end) throw std::bad_alloc{};
-    if (leaves) token.engine().remove(token, *this);
+    if (leaves) token.runtime().remove(token, *this);
   }
   void abandon_in_child() override {}
 

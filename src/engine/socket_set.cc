@@ -1,0 +1,72 @@
+#include "engine/socket_set.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "port/calls.h"
+
+namespace weft::engine {
+namespace {
+
+// epoll_wait(2) that does not wait, and is no cancellation point (see port/calls.h).
+int epoll_now(int set, epoll_event* events, int most) {
+  if constexpr (port::calls::kThroughLibc) {
+    return port::calls::through_libc([&] { return ::epoll_wait(set, events, most, 0); });
+  }
+  return static_cast<int>(::syscall(SYS_epoll_pwait, set, events, most, 0, nullptr, size_t{8}));
+}
+
+}  // namespace
+
+bool SocketSet::control(int operation, EventHandler& handler) {
+  counters_.epoll_ctl_calls.add();
+  epoll_event e{};
+  e.events = (handler.wants_read_ ? uint32_t{EPOLLIN} : 0U) |
+             (handler.wants_write_ ? uint32_t{EPOLLOUT} : 0U);
+  e.data.ptr = &handler;
+  return ::epoll_ctl(set_.get(), operation, handler.fd_, &e) == 0;
+}
+
+void SocketSet::watch(EventHandler& handler, int fd, bool read, bool write) {
+  if (outside() == &handler) {
+    outside_.store(nullptr, std::memory_order_relaxed);
+  } else if (handler.fd_ >= 0) {
+    (void)control(EPOLL_CTL_DEL, handler);
+  }
+  handler.fd_ = fd;
+  handler.wants_read_ = read;
+  handler.wants_write_ = write;
+  if (fd < 0) return;
+  if (!control(EPOLL_CTL_ADD, handler)) {
+    WEFT_LOG(error,
+             "descriptor %d cannot be watched: %s; its connection will not move. Remedy: raise "
+             "fs.epoll.max_user_watches",
+             fd, std::strerror(errno));
+  }
+}
+
+void SocketSet::update(EventHandler& handler, bool read, bool write) {
+  if (handler.fd_ < 0 || (handler.wants_read_ == read && handler.wants_write_ == write)) return;
+  handler.wants_read_ = read;
+  handler.wants_write_ = write;
+  if (outside() == &handler) {
+    put_back();
+  } else {
+    (void)control(EPOLL_CTL_MOD, handler);
+  }
+}
+
+void SocketSet::put_back() {
+  EventHandler* const handler = outside();
+  if (handler == nullptr) return;
+  outside_.store(nullptr, std::memory_order_relaxed);
+  (void)control(EPOLL_CTL_ADD, *handler);
+}
+
+int SocketSet::poll(std::span<epoll_event> events) {
+  counters_.epoll_wait_calls.add();
+  return epoll_now(set_.get(), events.data(), static_cast<int>(events.size()));
+}
+
+}  // namespace weft::engine
