@@ -1,10 +1,13 @@
 """Cases about counters and reports."""
 
 import re
+import signal
 import socket
 import struct
+import time
 
-from scene import check, equal, total
+from cases_circuits import free_port
+from scene import SECONDS, at_sockets, check, equal, total
 
 
 def plain_udp(scene):
@@ -33,6 +36,28 @@ def plain_udp(scene):
     got = receiver.end()["streams"][0]
     names = ("received", "missing", "out_of_order", "duplicate", "late", "invalid", "overrun")
     equal({n: got[n] for n in names}, dict(zip(names, (29, 1, 1, 2, 1, 2, 0))), "counters")
+
+
+def stopped_while_packets_come(scene):
+    """A receiver that is kept from running for longer than --idle finds that nobody was silent: what came meanwhile is of the same session."""
+    port = free_port()
+    receiver = scene.receive("udp", "--udp-port", port, "--format", "raw", "--payload", 92, "--block", 10, "--idle", 2000, "--once")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        def send(first, last):
+            for n in range(first, last):
+                out.sendto(struct.pack(">Q", n) + bytes(92), ("127.0.0.1", port))
+        send(100, 200)
+        until = time.monotonic() + SECONDS
+        while at_sockets(receiver).waiting > 0:
+            check(time.monotonic() < until, "the receiver does not read")
+            time.sleep(0.01)
+        receiver.kill(signal.SIGSTOP)
+        send(200, 300)
+        time.sleep(2.5)
+        receiver.kill(signal.SIGCONT)
+    got = receiver.end()["streams"][0]
+    names = ("received", "missing", "late", "sessions")
+    equal({n: got[n] for n in names}, dict(zip(names, (200, 0, 0, 1))), "counters")
 
 
 def prometheus(scene):
@@ -73,6 +98,7 @@ def last_line(scene):
 
 CASES = {
     "plain_udp": plain_udp,
+    "udp_receiver_stopped": stopped_while_packets_come,
     "prometheus": prometheus,
     "last_line": last_line,
 }

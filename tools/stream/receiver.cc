@@ -21,6 +21,7 @@ constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kHouseNs = 20 * kMs;      // between two looks at what takes its time
 constexpr int64_t kStragglers = 300 * kMs;  // silence after which nothing is on its way any more
 constexpr int kWaitMs = 20;
+constexpr int64_t kStallNs = 100 * kMs;   // after so long this thread was kept from running
 constexpr uint64_t kInvalidInVain = 100;  // packets, of a stream of which none was received
 
 LedgerRules rules_of(const ReceiverOptions& options) {
@@ -205,6 +206,11 @@ void Receiver::begin(Begin& event) {
       {{"event", "connected"}, {"sender", guest.address}, {"stream_numbers", guest.streams}});
 }
 
+// While this thread did not run, nobody was silent: what came then waits in the transport.
+int64_t Receiver::quiet_since_of(const Lane& lane) const {
+  return std::max(lane.last_arrival_ns, resumed_ns_);
+}
+
 // Whether all that the sender sent is here, or nothing more is to be expected.
 bool Receiver::through(const Running& running, int64_t now_ns) const {
   if (!running.end) return false;
@@ -213,7 +219,7 @@ bool Receiver::through(const Running& running, int64_t now_ns) const {
     if (lane.session != running.guest.session) continue;
     if (lane.end && lane.ledger.all_here(*lane.end)) continue;
     // A sender that paused and then ends says so while its last packets are on their way.
-    const int64_t quiet_since = std::max(lane.last_arrival_ns, running.end_seen_ns);
+    const int64_t quiet_since = std::max(quiet_since_of(lane), running.end_seen_ns);
     if (lane.blocked || now_ns - quiet_since < kStragglers) return false;
   }
   return true;
@@ -289,7 +295,7 @@ void Receiver::keep_house(int64_t now_ns) {
     lane.store.look_after_consumer();
     // Of senders that do not say hello.
     if (lane.ledger.running()) note_first_begin();
-    if (lane.session == 0 && now_ns - lane.last_arrival_ns > idle_ns) end_silent(i, now_ns);
+    if (lane.session == 0 && now_ns - quiet_since_of(lane) > idle_ns) end_silent(i, now_ns);
     if (lane.ledger.counts().invalid >= kInvalidInVain) tell_of_invalid(i);
   }
   const std::lock_guard lock{mutex_};
@@ -341,9 +347,12 @@ int Receiver::run() {
   const int64_t until = start + static_cast<int64_t>(options_.duration * 1e9);
   int64_t house = start;
   int64_t shown = start;
+  int64_t last_turn = start;
   for (const nlohmann::json& circuit : inlet_->circuits()) report_.tell(circuit);
   report_.tell({{"event", "listening"}, {"port", own_port(door_)}});
   for (int64_t now = start; !cli::stop_asked(); now = bench::now_ns()) {
+    if (now - last_turn > kStallNs) resumed_ns_ = now;
+    last_turn = now;
     if (!inlet_->take(now)) inlet_->wait(kWaitMs);
     if (posted_.exchange(false)) handle_events();
     if (now - house < kHouseNs) continue;
