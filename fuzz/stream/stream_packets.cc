@@ -123,8 +123,12 @@ class Bench {
     return p;
   }
 
-  void offer(const std::vector<std::byte>& p) {
+  // Any bytes.
+  void offer_any(const std::vector<std::byte>& p) {
     look_at(p);
+    offer(p);
+  }
+  void offer(const std::vector<std::byte>& p) {
     ++offered_;
     const uint64_t first = lane_.ledger.first();
     const uint64_t next = lane_.ledger.next();
@@ -220,23 +224,23 @@ void take_step(Bench& bench, Input& input, uint64_t& next) {
       break;
     case Step::bytes: {
       const Bytes bytes = input.take(input.u8());
-      bench.offer(fuzz::exact(bytes, bytes.size()));
+      bench.offer_any(fuzz::exact(bytes, bytes.size()));
       break;
     }
     case Step::damaged: {
       auto p = bench.packet(next++);
       p[input.u8() % p.size()] ^= static_cast<std::byte>(input.u8());
-      bench.offer(p);
+      bench.offer_any(p);
       break;
     }
     case Step::cut: {
       auto p = bench.packet(next++);
       p.resize(input.u8());
-      bench.offer(p);
+      bench.offer_any(p);
       break;
     }
     case Step::nowhere:
-      bench.offer(bench.packet(number_of(input)));
+      bench.offer_any(bench.packet(number_of(input)));
       break;
     case Step::set_anew:
       next = number_of(input);
