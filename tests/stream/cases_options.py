@@ -1,6 +1,7 @@
 """Cases about options that other cases do without."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -223,7 +224,24 @@ def fifty(transport):
     return case
 
 
+def options_page(scene):
+    """The page's tables of options have those of the two commands, and no other ones."""
+    with open(f"{EXAMPLES}/../docs/streams-reference.md", encoding="utf-8") as file:
+        section = file.read().split("\n## Options\n", 1)[1].split("\n## ", 1)[0]
+    tables, title = {}, ""
+    for line in filter(lambda line: line.startswith("|"), section.splitlines()):
+        cell = line.split(" | ")[0]
+        if not cell.startswith("| `") or cell.startswith("| `weft"):
+            title = cell if cell.strip("| -") else title
+        tables.setdefault(title.strip("| `"), set()).update(re.findall(r"--[a-z][a-z-]*", cell))
+    shared = tables["both sides"] | tables["packets, the same on both sides"]
+    for command in ("recv", "send"):
+        said = set(re.findall(r"^ +(?:-\w, ?)?(--[a-z][a-z-]*)", scene.run(f"{scene.build}/bin/weft", "stream", command, "--help"), re.MULTILINE)) - {"--help"}
+        equal(sorted(shared | tables[f"weft stream {command}"]), sorted(said), f"options of {command} on the page, and by --help")
+
+
 CASES = {
+    "options_page": options_page,
     "at_full_speed": at_full_speed,
     "fifty_tcp": fifty("tcp"),
     "fifty_udp": fifty("udp"),

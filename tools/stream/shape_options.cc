@@ -54,7 +54,8 @@ ShapeOptions::ShapeOptions(CLI::App& command, Shape& shape) : shape_(shape) {
   command
       .add_option("--number", number_,
                   "raw: where the header has the packet's number: OFFSET:BYTES, and "
-                  "then be or le, shift, step, bits, as 0:8:be:16:1; without: 0:8. SPEAD: which "
+                  "then be or le, shift, step, bits, as 0:8:be:16:1; without: 0:8, in the order "
+                  "that packets show. SPEAD: which "
                   "item has the heap's, and its step, as 0x1600:4096; without: the heap counter")
       ->type_name("PLACE");
   command
