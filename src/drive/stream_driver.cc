@@ -60,7 +60,9 @@ void StreamDriver::detach() {
 }
 
 void StreamDriver::posted(Token& token) {
-  if (gone_ || broken_ || (stream_.may_gather() && token.runtime().gather(token, *this))) return;
+  if (gone_ || broken_) return;
+  const bool burst = burst_.posted(token.runtime().counters().polls.value());
+  if (stream_.may_gather(burst) && token.runtime().gather(token, *this)) return;
   settle(token);
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "drive/post_burst.h"
 #include "engine/event_handler.h"
 #include "engine/runtime.h"
 #include "port/tcp_stream.h"
@@ -80,6 +81,7 @@ class StreamDriver final : public engine::EventHandler {
   StreamOwner* owner_;
   port::TcpStream tcp_;
   rdmap::Stream stream_;
+  PostBurst burst_;
   std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take
   bool blocked_ = false;                 // waiting for the socket to turn writable
   bool large_ = false;  // FPDUs have been large lately: read little into the bounce buffer

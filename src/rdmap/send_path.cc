@@ -219,13 +219,17 @@ void SendPath::blame_waiting(Status status) {
   blame_oldest(status);
 }
 
-bool SendPath::may_gather() const {
-  constexpr uint64_t kMostWaiting = 256;  // requests
-  constexpr uint32_t kSmall = 1024;       // bytes
-  constexpr uint64_t kUnderWay = 4;       // requests that the program waits for
-  if (!waits_for_delivered_ || in_message_ || ack_wanted_at_ < covered_ + kUnderWay) return false;
+bool SendPath::may_gather(bool burst) const {
+  constexpr uint64_t kMostWaiting = 256;      // requests
+  constexpr uint64_t kMostBytes = 64 * 1024;  // if all are as long as the last one
+  constexpr uint64_t kUnderWay = 4;           // requests that the program waits for
+  if (!waits_for_delivered_ || in_message_) return false;
   const uint64_t tail = queue_.tail();
-  return tail - next_ < kMostWaiting && tail > next_ && queue_.at(tail - 1).length <= kSmall;
+  const uint64_t waiting = tail - next_;
+  if (waiting == 0 || waiting >= kMostWaiting) return false;
+  const SendWqe& last = queue_.at(tail - 1);
+  if (waiting * last.length > kMostBytes) return false;
+  return ack_wanted_at_ >= covered_ + kUnderWay || (burst && !last.signaled);
 }
 
 bool SendPath::drained() const {

@@ -23,7 +23,7 @@ class SendPath {
   // Inside a message, whose FPDUs must follow each other (spec/rdmap 2.2)?
   bool in_message() const { return in_message_; }
   // See Stream::may_gather().
-  bool may_gather() const;
+  bool may_gather(bool burst) const;
   // Writes one FPDU. False when the batch has no room for it or there is none.
   bool write_fpdu(mpa::FpduWriter& writer, mpa::TxBatch& batch);
   // The kernel has everything that was written so far.

@@ -65,9 +65,9 @@ class Stream {
   void fill(mpa::TxBatch& batch, Time now);
   // Small requests wait, and enough is under way that the program will look for completions: what
   // waits may gather company.
-  bool may_gather() const {
+  bool may_gather(bool burst) const {
     return state_ == State::open && !in_response_ && inbound_.empty() &&
-           delivery_.due() != Delivery::Due::now && send_path_.may_gather();
+           delivery_.due() != Delivery::Due::now && send_path_.may_gather(burst);
   }
   // The kernel has all that fill() wrote.
   void llp_took_all(Time now);

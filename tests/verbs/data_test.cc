@@ -229,5 +229,51 @@ TEST(ReadWhileChanging, MovesOnWithOldOrNewWords) {
   EXPECT_GT(fresh, 0U) << "the reads never saw a change";
 }
 
+// Many requests that nobody asks about are sent together. A program that then looks at its memory,
+// and at no completion queue, gets them all.
+TEST(BurstTest, UnsignaledWritesArriveWithoutAPoll) {
+  const Adapter left;
+  const Adapter right;
+  constexpr size_t kEach = 3000;
+  constexpr size_t kCount = 50;
+  Memory here{left, kEach * kCount, 11};
+  const Memory there{right, kEach * kCount, 12};
+  const CqPtr left_cq = left.cq(64);
+  const CqPtr right_cq = right.cq(64);
+  const QpPtr a = make_qp(left, left_cq.get());
+  const QpPtr b = make_qp(right, right_cq.get());
+  connect(a.get(), own_gid(left), b.get(), own_gid(right));
+  for (uint8_t round = 0; round < 10; ++round) {
+    for (size_t i = 0; i < here.bytes.size(); ++i)
+      here.bytes[i] = static_cast<uint8_t>(i * 7 + round);
+    ibv_wc wc;
+    EXPECT_EQ(ibv_poll_cq(left_cq.get(), 1, &wc), 0);
+    for (size_t i = 0; i < kCount; ++i) {
+      ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(here.bytes.data() + i * kEach),
+                  .length = kEach,
+                  .lkey = here.mr->lkey};
+      ibv_send_wr wr{};
+      wr.opcode = IBV_WR_RDMA_WRITE;
+      wr.sg_list = &sge;
+      wr.num_sge = 1;
+      wr.wr.rdma.remote_addr = reinterpret_cast<uintptr_t>(there.bytes.data() + i * kEach);
+      wr.wr.rdma.rkey = there.mr->rkey;
+      ibv_send_wr* bad = nullptr;
+      int posted = ibv_post_send(a.get(), &wr, &bad);
+      // The queue takes 64.
+      for (; posted == ENOMEM; posted = ibv_post_send(a.get(), &wr, &bad)) {
+        (void)ibv_poll_cq(left_cq.get(), 1, &wc);
+      }
+      ASSERT_EQ(posted, 0);
+    }
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    while (std::memcmp(here.bytes.data(), there.bytes.data(), here.bytes.size()) != 0 &&
+           std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    ASSERT_EQ(here.bytes, there.bytes) << "round " << int{round};
+  }
+}
+
 }  // namespace
 }  // namespace weft::test
