@@ -53,6 +53,8 @@ class ReceivePath final : public ddp::Ulp {
   struct Quote {
     const ddp::Segment* segment = nullptr;
     Bytes request;
+    // The Terminate that says so to the peer (RFC 5040 section 4.8).
+    wire::Terminate answer(wire::TermError error) const;
   };
   // Of `s`, which is the last segment that came.
   Quote quote(const ddp::Segment& s) const;

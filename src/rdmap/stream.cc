@@ -10,50 +10,32 @@ namespace weft::rdmap {
 namespace term = wire::term;
 using wire::Opcode;
 using wire::TaggedHeader;
+using wire::UntaggedHeader;
 
 namespace {
-using namespace std::chrono_literals;
-
-constexpr Duration kOpeningWriteAfter = 10ms;  // spec/mpa 2.4
+constexpr uint32_t kMostResponsesInRow = 4;  // while own requests wait (spec/rdmap 2.2)
 }  // namespace
 
 Stream::Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Time now)
     : consumer_(consumer),
       config_(config),
-      // The RTR read has its place even where no other read is allowed (spec/mpa 2.4).
-      inbound_(std::max<size_t>(config.mpa.ird, config.mpa.rtr == mpa::Rtr::read ? 1 : 0)),
+      opening_(config_, now),
+      responses_(consumer, config_),
       send_path_(consumer, config_, seed),
-      receive_path_(consumer, config_, send_path_, inbound_, delivery_),
+      receive_path_(consumer, config_, send_path_, responses_.requests(), delivery_),
       segments_(receive_path_),
-      receiver_(segments_),
-      response_payload_(max_payload(config, TaggedHeader::kSize)) {
+      receiver_(segments_) {
   const mpa::Parameters& p = config.mpa;
   receiver_.configure(p.crc, !config.initiator && p.peer_to_peer && p.rtr == mpa::Rtr::fpdu);
   writer_.configure(p.crc, p.send_markers);
   writer_.keep_whole_in(fpdu_segment(config));
-  if (!config.initiator) {
-    // RFC 5044 section 7.1.2 and RFC 6581 section 9: the Responder sends nothing before the
-    // Initiator's first FPDU.
-    silent_ = true;
-    // Linux siw has no peer-to-peer model and sends nothing unasked: when its program waits for the
-    // server to speak, both would wait for ever. By then it has surely taken the Reply in
-    // (spec/mpa 2.5.2).
-    if (!p.extension && !p.peer_to_peer && config.responder_wait > Duration{}) {
-      speak_at_ = now + config.responder_wait;
-    }
-  } else if (p.peer_to_peer) {
-    rtr_pending_ = true;
-  } else {
-    // A server that speaks first waits for an FPDU that no program posted (spec/mpa 2.4).
-    opening_write_at_ = p.extension ? now : now + kOpeningWriteAfter;
-  }
 }
 
 // --- bytes in
 
 bool Stream::wants_bytes() const {
-  if (state_ == State::terminating || leaving_) return !peer_fin_;  // to be discarded
-  return input_live() && !receive_path_.full();
+  if (takes_input()) return !receive_path_.full();
+  return !over() && !ending_.peer_fin();  // to be discarded
 }
 
 bool Stream::direct_places(PieceList& places, Time now) {
@@ -65,7 +47,7 @@ bool Stream::direct_places(PieceList& places, Time now) {
 }
 
 void Stream::direct_received(size_t n, Time now) {
-  if (!input_live()) return;
+  if (!ending_.live()) return;
   const uint64_t before = receiver_.fpdus();
   const Verdict v = receiver_.direct_received(n);
   counters().fpdus_received.add(receiver_.fpdus() - before);
@@ -74,7 +56,7 @@ void Stream::direct_received(size_t n, Time now) {
 }
 
 void Stream::received(Bytes bytes, Time now) {
-  if (!input_live() || leaving_) return;
+  if (!takes_input()) return;
   const uint64_t before = receiver_.fpdus();
   const Verdict v = receiver_.received(bytes);
   counters().fpdus_received.add(receiver_.fpdus() - before);
@@ -83,10 +65,9 @@ void Stream::received(Bytes bytes, Time now) {
 }
 
 void Stream::after_input(const Verdict& v, Time now) {
-  received_any_ = true;
-  if (!config_.mpa.extension) fin_settles_at_ = now + kFinSettles;
-  kick_at_ = Time::never();  // but the peer may speak without having seen the RTR (spec/mpa 2.4)
-  if (silent_ && receiver_.fpdus() > 0) end_silence();
+  opening_.received();
+  if (!config_.mpa.extension) ending_.fin_not_before(now + kFinSettles);
+  if (opening_.silent() && receiver_.fpdus() > 0) end_silence();
   if (const auto report = receive_path_.take_report()) {
     send_path_.covered(report->run);
     if (report->waits_with_timer) {
@@ -116,41 +97,35 @@ void Stream::after_input(const Verdict& v, Time now) {
 }
 
 void Stream::end_silence() {
-  speak_at_ = Time::never();
-  if (!std::exchange(silent_, false)) return;
-  if (state_ == State::open) consumer_.stream_ready();
+  if (!opening_.end_silence()) return;
+  if (ending_.state() == Ending::State::open) consumer_.stream_ready();
 }
 
 void Stream::peer_closed(Time now) {
-  peer_fin_ = true;
-  if (!input_live()) return;
-  if (leaving_) {
-    if (shutdown_done_) finish(StreamEnd::Kind::closed, {});
-    return;
-  }
-  if (!receiver_.at_boundary()) {
+  if (takes_input() && !receiver_.at_boundary()) {
     connection_lost();
     return;
   }
   // It may still listen: the FPDU that is on its way is sent to its end (spec/rdmap 5.4).
-  parting_ = true;
-  linger_until_ = now + kLinger;
-  finish(state_ == State::closing ? StreamEnd::Kind::closed : StreamEnd::Kind::peer_closed, {});
+  const bool live = ending_.live();
+  const bool closing = ending_.closing();
+  ending_.on(Ending::Event::peer_fin, now);
+  if (live && ended())
+    tell_end(closing ? StreamEnd::Kind::closed : StreamEnd::Kind::peer_closed, {});
 }
 
 void Stream::connection_lost() {
-  if (state_ == State::closing && shutdown_done_) {
-    finish(StreamEnd::Kind::closed,
-           {});  // all was said; the peer closed without listening to the end
-    return;
-  }
-  const bool told = !input_live();
-  state_ = State::ended;
-  if (!told) end(StreamEnd::Kind::lost, term::kMpaConnectionLost);
+  const bool live = ending_.live();
+  // All was said; the peer closed without listening to the end.
+  const bool said = ending_.closing() && ending_.shut();
+  ending_.end();
+  if (!live) return;
+  tell_end(said ? StreamEnd::Kind::closed : StreamEnd::Kind::lost,
+           said ? wire::TermError{} : term::kMpaConnectionLost);
 }
 
 void Stream::source_lost(const void* address) {
-  if (!input_live()) return;
+  if (!ending_.live()) return;
   send_path_.blame_source(address);
   // The bytes are missing from the stream: no FPDU can follow them.
   finish(StreamEnd::Kind::local_error, term::kLocalCatastrophic);
@@ -158,7 +133,7 @@ void Stream::source_lost(const void* address) {
 
 // --- ways to end
 
-void Stream::end(StreamEnd::Kind kind, wire::TermError error) {
+void Stream::tell_end(StreamEnd::Kind kind, wire::TermError error) {
   if (std::exchange(consumer_gone_, true)) return;
   stats::count(engine_counters().stream_end, kind);
   untold_ = {.kind = kind, .error = error};
@@ -172,8 +147,8 @@ void Stream::tell_again() {
 }
 
 void Stream::finish(StreamEnd::Kind kind, wire::TermError error) {
-  state_ = State::ended;
-  end(kind, error);
+  ending_.end();
+  tell_end(kind, error);
 }
 
 ReceivePath::Quote Stream::last_segment() const {
@@ -193,57 +168,35 @@ void Stream::fail_stream(wire::TermError error, const ReceivePath::Quote& about,
     finish(StreamEnd::Kind::lost, error);
     return;
   }
-  wire::Terminate t{.error = error};
-  const bool about_segment = error.layer != wire::Layer::llp && error != term::kLocalCatastrophic &&
-                             error != term::kOperationVersion &&
-                             error != term::kOperationUnexpectedOpcode &&
-                             error != term::kTaggedVersion && error != term::kUntaggedVersion;
-  if (about_segment && s != nullptr) {
-    t.has_segment_length = true;
-    t.segment_length = s->ulpdu;
-    const Bytes header = s->header_bytes();
-    t.ddp_header_size = static_cast<uint8_t>(header.size());
-    std::copy(header.begin(), header.end(), t.ddp_header.begin());
-    // Of a Read Request alone: RFC 5040 section 4.8, RFC 7306 section 8.1.
-    if (error.layer == wire::Layer::rdmap && s->control.opcode == Opcode::read_request) {
-      t.rdmap_header_size = static_cast<uint8_t>(about.request.size());
-      std::copy(about.request.begin(), about.request.end(), t.rdmap_header.begin());
-    }
-  }
-  begin_terminate(t, now);
   const bool own = error == term::kLocalCatastrophic || receive_path_.own_fault();
-  end(own ? StreamEnd::Kind::local_error : StreamEnd::Kind::protocol_error, error);
+  terminate(about.answer(error),
+            own ? StreamEnd::Kind::local_error : StreamEnd::Kind::protocol_error, now);
 }
 
-void Stream::begin_terminate(const wire::Terminate& t, Time now) {
-  if (shutdown_done_) {
-    state_ = State::ended;  // our FIN is out, and nothing can follow it
-    return;
-  }
-  state_ = State::terminating;
+void Stream::terminate(const wire::Terminate& t, StreamEnd::Kind kind, Time now) {
   own_terminate_ = std::make_unique<wire::Terminate>(t);
-  linger_until_ = now + kLinger;
+  ending_.on(Ending::Event::failed, now);
+  opening_.stop();
+  tell_end(kind, t.error);
 }
 
 void Stream::on_terminate(const wire::Terminate& t, Time now) {
-  state_ = State::terminating;  // with nothing of our own to say
-  linger_until_ = now + kLinger;
+  ending_.on(Ending::Event::terminated, now);
+  opening_.stop();
   stats::count(engine_counters().terminate_received, wire::index_of(t.error));
   config_.counters.qp->terminate({.received = true, .error = t.error});
   apply_blame(t, config_.mpa.extension, send_path_);
-  end(StreamEnd::Kind::terminated, t.error);
+  tell_end(StreamEnd::Kind::terminated, t.error);
 }
 
 // One of our own requests cannot be carried out.
 void Stream::check_own_requests(Time now) {
-  if (!input_live() || leaving_) return;
-  if (!send_path_.failed()) return;
-  begin_terminate({.error = term::kLocalCatastrophic}, now);
-  end(StreamEnd::Kind::local_error, term::kLocalCatastrophic);
+  if (!takes_input() || !send_path_.failed()) return;
+  terminate({.error = term::kLocalCatastrophic}, StreamEnd::Kind::local_error, now);
 }
 
 void Stream::receives_posted(Time now) {
-  if (!input_live() || leaving_) return;
+  if (!takes_input()) return;
   const auto moved = receive_path_.receives_posted();
   if (!moved.ok()) {
     fail_stream(moved.error(), receive_path_.quote_waiting(), now);
@@ -254,99 +207,64 @@ void Stream::receives_posted(Time now) {
   }
 }
 
-void Stream::begin_closing(Time now) {
-  state_ = State::closing;
-  linger_until_ = now + kLinger;
-  if (now >= fin_settles_at_) fin_settles_at_ = Time::never();
-}
-
 void Stream::close(Time now) {
-  if (!input_live() || state_ == State::closing) return;
-  begin_closing(now);
-  opening_write_at_ = Time::never();
+  if (ending_.state() != Ending::State::open) return;
+  ending_.on(Ending::Event::close, now);
+  opening_.skip_write();
   send_path_.close();
 }
 
 void Stream::leave(Time now) {
   consumer_gone_ = true;
-  if (!input_live()) return;
-  leaving_ = drain_over_ = true;
-  begin_closing(now);
-  opening_write_at_ = receive_wanted_until_ = Time::never();
+  if (ended()) return;
+  ending_.on(Ending::Event::leave, now);
+  opening_.stop();
+  receive_wanted_until_ = Time::never();
 }
 
 void Stream::abort(Time now) {
   consumer_gone_ = true;
-  if (!input_live()) return;
-  if (silent_) {
-    state_ = State::ended;  // no FPDU may go out yet
+  if (ended()) return;
+  if (opening_.silent()) {
+    ending_.end();  // no FPDU may go out yet
     return;
   }
-  begin_terminate({.error = term::kLocalCatastrophic}, now);
+  terminate({.error = term::kLocalCatastrophic}, StreamEnd::Kind::local_error, now);
 }
 
 Stream::Wish Stream::wish() const {
-  if (!rtr_settled() && state_ != State::ended) return Wish::none;
-  if (state_ == State::ended) return linger_over_ && !shutdown_done_ ? Wish::reset : Wish::close;
-  if (state_ == State::closing) {
-    // After leave() the send queue is gone: drain_over_ comes first.
-    const bool drained =
-        drain_over_ || (send_path_.drained() && inbound_.empty() && !owes_delivered());
-    return !shutdown_done_ && drained && fin_at().is_never() ? Wish::shutdown_write : Wish::none;
-  }
-  if (state_ != State::terminating) return Wish::none;
-  if (!shutdown_done_) {
-    if (linger_over_) return Wish::reset;
-    return own_terminate_ && !terminate_written_ ? Wish::none : Wish::shutdown_write;
-  }
-  // Closing over unread bytes would turn into a reset and take the Terminate with it (spec/errors
-  // 4).
-  return peer_fin_ || linger_over_ ? Wish::close : Wish::none;
+  if (!rtr_settled() && !over()) return Wish::none;
+  // After leave() the send queue is gone: only a stream that drains looks at it.
+  const bool said = ending_.state() == Ending::State::draining && send_path_.drained() &&
+                    responses_.empty() && !owes_delivered();
+  return ending_.wish(said);
 }
 
 void Stream::write_side_shut(Time now) {
-  shutdown_done_ = true;
-  kick_at_ = Time::never();
-  if (state_ != State::closing) return;
-  linger_until_ = now + kLinger;
-  if (leaving_ && peer_fin_) finish(StreamEnd::Kind::closed, {});
+  opening_.stop_kicks();
+  ending_.on(Ending::Event::shut, now);
 }
 
 // --- time
 
 Time Stream::deadline() const {
-  // Only what tick() acts on: a deadline that stays in the past would keep its keeper busy for
-  // ever.
-  if (state_ == State::ended) return parting_ && !linger_over_ ? linger_until_ : Time::never();
-  if (!input_live())
-    return std::min({linger_until_, rtr_settles_at_, waking_peer() ? kick_at_ : Time::never()});
-  if (leaving_) return std::min({linger_until_, rtr_settles_at_, fin_at(), kick_at_});
-  return std::min({fin_at(), opening_write_at_, speak_at_, kick_at_, linger_until_, rtr_settles_at_,
-                   receive_wanted_until_, send_path_.rnr_deadline()});
+  if (over()) return ending_.deadline();
+  const Time own = std::min(ending_.deadline(), opening_.deadline(ending_.live() || waking_peer()));
+  return takes_input() ? std::min({own, receive_wanted_until_, send_path_.rnr_deadline()}) : own;
 }
 
 void Stream::tick(Time now) {
-  if (now >= rtr_settles_at_) rtr_settles_at_ = Time::never();
-  if (now >= fin_settles_at_) fin_settles_at_ = Time::never();
-  if (now >= linger_until_) {
-    linger_until_ = Time::never();
-    if (state_ == State::closing) {
-      drain_timed_out(now);
-    } else {
-      linger_over_ = true;
-    }
+  opening_.settle(now);
+  if (const auto kind = ending_.tick(now)) {
+    tell_end(*kind, *kind == StreamEnd::Kind::lost ? term::kMpaConnectionLost : wire::TermError{});
   }
-  if ((input_live() || waking_peer()) && now >= kick_at_) {
+  if ((ending_.live() || waking_peer()) && opening_.kick_due(now)) {
     engine_counters().kicks.add();
     send_path_.add_empty_write(false);
-    schedule_kick();
   }
-  if (!input_live() || leaving_) return;
-  if (now >= speak_at_) end_silence();
-  if (now >= opening_write_at_) {
-    opening_write_at_ = Time::never();
-    if (!sent_fpdu_ && !send_path_.ready()) send_path_.add_empty_write(false);
-  }
+  if (!takes_input()) return;
+  if (opening_.silence_due(now)) end_silence();
+  if (opening_.write_due(now) && !send_path_.ready()) send_path_.add_empty_write(false);
   if (now >= receive_wanted_until_) {
     receive_wanted_until_ = Time::never();
     fail_stream(term::kUntaggedNoBuffer.because(wire::Refusal::no_receive_in_time),
@@ -355,26 +273,158 @@ void Stream::tick(Time now) {
   }
   if (now >= send_path_.rnr_deadline()) {
     send_path_.blame_waiting(Status::rnr_retry_exceeded);
-    begin_terminate({.error = term::kLocalCatastrophic}, now);
-    end(StreamEnd::Kind::local_error, term::kLocalCatastrophic);
+    terminate({.error = term::kLocalCatastrophic}, StreamEnd::Kind::local_error, now);
   }
 }
 
-void Stream::drain_timed_out(Time now) {
-  if (shutdown_done_) {
-    finish(StreamEnd::Kind::closed, {});
-  } else if (drain_over_) {
-    linger_over_ = true;
-    finish(StreamEnd::Kind::lost, term::kMpaConnectionLost);
-  } else {
-    drain_over_ = true;
-    linger_until_ = now + kDrainStuck;
+// --- bytes out: answers and requests by turns, never one message inside another (spec/rdmap 2.2,
+// 3.1)
+
+Stream::Output Stream::output() {
+  if (ending_.terminating()) {
+    const bool due = ending_.state() == Ending::State::terminate_due;
+    return (waking_peer() ? owes_kick() : due) ? Output::ready : Output::none;
+  }
+  if (over() || opening_.silent() || ending_.shut()) return Output::none;
+  if (ending_.leaving()) {
+    return owes_delivered() || owes_kick() ? Output::ready : Output::none;
+  }
+  if (opening_.owes_rtr() || !responses_.empty() || send_path_.ready() || send_path_.failed()) {
+    return Output::ready;
+  }
+  if (!owes_delivered()) return Output::none;
+  return ending_.closing() || delivery_.due() == Delivery::Due::now ? Output::ready
+                                                                    : Output::deferrable;
+}
+
+// Before our FIN the peer is told how far it came, asked or not (spec/rdmap 4.3): what is not
+// covered by then fails.
+bool Stream::owes_delivered() const {
+  return config_.mpa.extension &&
+         (delivery_.due() != Delivery::Due::nothing || (ending_.closing() && delivery_.untold()));
+}
+
+void Stream::fill(mpa::TxBatch& batch, Time now) {
+  const uint32_t before = writer_.fpdus();
+  write_output(batch, now);
+  counters().fpdus_sent.add(writer_.fpdus() - before);
+}
+
+void Stream::write_output(mpa::TxBatch& batch, Time now) {
+  if (ending_.terminating()) {
+    if (waking_peer() && owes_kick()) send_path_.write_empty_write(writer_, batch);
+    write_terminate(batch, now);
+    return;
+  }
+  if (over() || opening_.silent() || ending_.shut()) return;
+  if (ending_.leaving()) {
+    if (owes_delivered()) write_delivered(batch);
+    if (owes_kick()) send_path_.write_empty_write(writer_, batch);
+    return;
+  }
+  write_messages(batch, now);
+  check_own_requests(now);
+  // The stream may have failed over what it was about to say.
+  if (ending_.terminating()) write_terminate(batch, now);
+  if (!batch.empty() && opening_.wrote(now)) ending_.fin_not_before(now + kUnheardSettles);
+}
+
+void Stream::write_messages(mpa::TxBatch& batch, Time now) {
+  if (opening_.owes_rtr()) {
+    write_rtr(batch);
+    opening_.rtr_written(now);
+  }
+  if (owes_delivered() && !write_delivered(batch)) return;
+  for (;;) {
+    if (responses_.in_message()) {
+      if (!write_response(batch, now)) return;
+      continue;
+    }
+    if (send_path_.in_message()) {
+      if (!send_path_.write_fpdu(writer_, batch)) return;
+      continue;
+    }
+    const bool requests = send_path_.ready();
+    if (!responses_.empty() && (!requests || responses_in_row_ < kMostResponsesInRow)) {
+      ++responses_in_row_;
+      if (!write_response(batch, now)) return;
+    } else if (requests) {
+      responses_in_row_ = 0;
+      if (!send_path_.write_fpdu(writer_, batch)) return;
+    } else {
+      return;
+    }
   }
 }
 
-void Stream::schedule_kick() {
-  kick_at_ = kicks_ < kKickAfter.size() ? first_fpdu_at_ + kKickAfter[kicks_] : Time::never();
-  ++kicks_;
+void Stream::write_rtr(mpa::TxBatch& batch) {
+  switch (config_.mpa.rtr) {
+    case mpa::Rtr::write:
+      send_path_.add_empty_write(false);
+      send_path_.write_fpdu(writer_, batch);
+      break;
+    case mpa::Rtr::read:
+      send_path_.write_rtr_read(writer_, batch);
+      break;
+    case mpa::Rtr::fpdu:
+      writer_.write(batch, {});
+      break;
+    case mpa::Rtr::none:
+      break;
+  }
+}
+
+bool Stream::write_delivered(mpa::TxBatch& batch) {
+  if (!writer_.fits(batch, TaggedHeader::kSize, 0, 0)) return false;
+  std::byte header[TaggedHeader::kSize];
+  const uint32_t stag =
+      delivery_.is_waiting() ? wire::kDeliveredWaiting | (config_.min_rnr_timer & 31U) : 0;
+  TaggedHeader{.control = {.tagged = true, .last = true, .opcode = Opcode::delivered},
+               .stag = Stag{stag},
+               .to = TaggedOffset{delivery_.run()}}
+      .encode(header);
+  writer_.write(batch, header);
+  if (delivery_.is_waiting()) counters().rnr_sent.add();
+  delivery_.sent();
+  return true;
+}
+
+bool Stream::write_response(mpa::TxBatch& batch, Time now) {
+  const auto written = responses_.write(writer_, batch);
+  if (written == ResponsePath::Written::refused) {
+    const wire::Terminate t = responses_.refusal();
+    count_refusal(t.error);
+    terminate(t, StreamEnd::Kind::protocol_error, now);
+  }
+  return written == ResponsePath::Written::yes;
+}
+
+void Stream::write_terminate(mpa::TxBatch& batch, Time now) {
+  if (ending_.state() != Ending::State::terminate_due || !rtr_settled()) return;
+  // What is covered tells the peer which of its requests is to blame (spec/rdmap 4.3).
+  if (config_.mpa.extension) write_delivered(batch);
+  std::byte message[UntaggedHeader::kSize + wire::Terminate::kMaxSize];
+  UntaggedHeader{
+      .control = {.last = true, .opcode = Opcode::terminate}, .qn = kTerminateQueue, .msn = Msn{1}}
+      .encode(message);
+  const size_t size = own_terminate_->encode(message + UntaggedHeader::kSize);
+  const Bytes whole{message, UntaggedHeader::kSize + size};
+  if (!writer_.fits(batch, whole.size(), 0, 0)) return;
+  writer_.write(batch, whole);
+  ending_.on(Ending::Event::terminate_written, now);
+  stats::count(engine_counters().terminate_sent, wire::index_of(own_terminate_->error));
+  config_.counters.qp->terminate({.received = false, .error = own_terminate_->error});
+}
+
+void Stream::llp_took_all(Time now) {
+  if (!takes_input()) return;
+  // Closing is patient as long as own requests move on; answers alone could go on for ever.
+  if (ending_.closing() && send_path_.fpdus() != drained_fpdus_) {
+    drained_fpdus_ = send_path_.fpdus();
+    ending_.on(Ending::Event::moved, now);
+  }
+  send_path_.llp_took_all();
+  check_own_requests(now);
 }
 
 }  // namespace weft::rdmap

@@ -2,19 +2,13 @@
 // docs/spec/mpa.md, rdmap.md). No I/O, no threads, no clock: bytes, time and posted work come in;
 // bytes, completions and a deadline go out.
 //
-//                  +------------------------- Stream --------------------------+
-//   bytes in  ---> | mpa::Receiver -> ddp::SegmentReceiver -> ReceivePath      | ---> Consumer:
-//   receives, stream events
-//                  |                       InboundReads, Delivery | SendPath   |
-//   bytes out <--- | mpa::FpduWriter <------ fill() <-----------+             | <--- Consumer: send
-//   queue
-//                  +-----------------------------------------------------------+
+//                  +-------------------------- Stream --------------------------+
+//   bytes in  ---> | mpa::Receiver -> ddp::SegmentReceiver -> ReceivePath       | ---> receives
+//                  |                    requests of the peer:  |  |: Delivery   |
+//   bytes out <--- | mpa::FpduWriter <- fill() <- ResponsePath, SendPath        | <--- send queue
+//                  +------------------------------------------------------------+
 //
-//   states:  open --close()--> closing --FIN--> ended
-//            any --error, Terminate--> terminating --Terminate is out--> ended
-//
-//   A Responder is silent until the Initiator's first FPDU has come, or a plain Initiator had time
-//   enough for it.
+//   Opening says who may speak first, Ending who has said FIN or Terminate.
 #pragma once
 
 #include <array>
@@ -22,7 +16,10 @@
 #include <optional>
 
 #include "mpa/receiver.h"
+#include "rdmap/ending.h"
+#include "rdmap/opening.h"
 #include "rdmap/receive_path.h"
+#include "rdmap/response_path.h"
 #include "rdmap/send_path.h"
 
 namespace weft::rdmap {
@@ -41,7 +38,7 @@ class Stream {
   uint64_t fpdus_received() const { return receiver_.fpdus(); }
   // The next bytes belong straight in their place (see mpa::Receiver); otherwise hand them to
   // received().
-  bool direct() const { return input_live() && !leaving_ && receiver_.direct(); }
+  bool direct() const { return takes_input() && receiver_.direct(); }
   // Are these places in memory of the program's? The kernel may not reach it (EFAULT), and then the
   // bytes go to received().
   bool in_place() const { return receiver_.in_place(); }
@@ -66,7 +63,7 @@ class Stream {
   // Small requests wait, and enough is under way that the program will look for completions: what
   // waits may gather company.
   bool may_gather(bool burst) const {
-    return state_ == State::open && !in_response_ && inbound_.empty() &&
+    return ending_.state() == Ending::State::open && responses_.empty() &&
            delivery_.due() != Delivery::Due::now && send_path_.may_gather(burst);
   }
   // The kernel has all that fill() wrote.
@@ -109,59 +106,50 @@ class Stream {
   }
 
   // What the owner of the connection should do once all output is with the kernel.
-  enum class Wish : uint8_t { none, shutdown_write, close, reset };
+  using Wish = Ending::Wish;
   Wish wish() const;
-  // When the FIN may go out that waits for nothing else; never when none waits.
-  Time fin_at() const {
-    return state_ == State::closing && !shutdown_done_ && !peer_fin_ ? fin_settles_at_
-                                                                     : Time::never();
-  }
   // The process had better not exit before: the peer has to digest what it got. Never when nothing
   // is to be waited for.
   Time settles_at() const {
-    const Time fin = fin_at();
-    const Time rtr = rtr_settled() || state_ == State::ended ? Time::never() : rtr_settles_at_;
+    const Time fin = ending_.fin_at();
+    const Time rtr = rtr_settled() || over() ? Time::never() : opening_.rtr_settles_at();
     return fin.is_never() || rtr.is_never() ? std::min(fin, rtr) : std::max(fin, rtr);
   }
   // shutdown_write was carried out. Nothing is sent any more.
   void write_side_shut(Time now);
 
-  bool ended() const { return state_ >= State::terminating; }
+  bool ended() const { return !ending_.live(); }
   // Nothing that is still to be sent can arrive.
-  bool hopeless() const { return (state_ == State::ended && !parting_) || linger_over_; }
+  bool hopeless() const { return ending_.hopeless(); }
   const mpa::Parameters& parameters() const { return config_.mpa; }
   // The stream fell idle: give back what memory can be had.
   void trim() {
     receiver_.trim();
     receive_path_.trim();
     send_path_.trim();
-    inbound_.trim();
+    responses_.trim();
   }
 
  private:
-  enum class State : uint8_t { open, closing, terminating, ended };
-
-  bool input_live() const { return state_ < State::terminating; }
+  bool takes_input() const { return ending_.live() && !ending_.leaving(); }
+  bool over() const { return ended() && !ending_.terminating(); }
   stats::QpCounters& counters() const { return config_.counters.qp->counters; }
   stats::EngineCounters& engine_counters() const { return config_.counters.engine->counters; }
   void after_input(const Verdict& v, Time now);
   void end_silence();
   void count_refusal(wire::TermError error);
-  void begin_closing(Time now);
-  void end(StreamEnd::Kind kind, wire::TermError error);
+  void tell_end(StreamEnd::Kind kind, wire::TermError error);
   void finish(StreamEnd::Kind kind, wire::TermError error);
   ReceivePath::Quote last_segment() const;
   void fail_stream(wire::TermError error, const ReceivePath::Quote& about, Time now);
-  void begin_terminate(const wire::Terminate& t, Time now);
+  void terminate(const wire::Terminate& t, StreamEnd::Kind kind, Time now);
   void on_terminate(const wire::Terminate& t, Time now);
   void check_own_requests(Time now);
-  void schedule_kick();
-  bool rtr_settled() const { return rtr_settles_at_.is_never() || peer_fin_; }
-  void drain_timed_out(Time now);
+  bool rtr_settled() const { return opening_.rtr_settled() || ending_.peer_fin(); }
   bool owes_delivered() const;
-  // While leaving: what was said before must not be slept over.
   // The Terminate waits for the RTR to settle, and kicks go on meanwhile.
-  bool waking_peer() const { return state_ == State::terminating && !rtr_settled(); }
+  bool waking_peer() const { return ending_.terminating() && !rtr_settled(); }
+  // What was said before must not be slept over.
   bool owes_kick() const { return !config_.mpa.extension && send_path_.owes_empty_write(); }
 
   void write_output(mpa::TxBatch& batch, Time now);
@@ -169,52 +157,27 @@ class Stream {
   void write_rtr(mpa::TxBatch& batch);
   bool write_delivered(mpa::TxBatch& batch);
   bool write_response(mpa::TxBatch& batch, Time now);
-  void refuse_read(const InboundRead& read, wire::TermError error, Time now);
-  bool write_read_response(InboundRead& read, mpa::TxBatch& batch, Time now);
-  void write_terminate(mpa::TxBatch& batch);
+  void write_terminate(mpa::TxBatch& batch, Time now);
 
   Consumer& consumer_;
   StreamConfig config_;
   bool consumer_gone_ = false;
   std::optional<StreamEnd> untold_;  // while the consumer is told of it
-  State state_ = State::open;
-  bool silent_ = false;  // Responder: nothing may be sent before the first FPDU has come
 
+  Opening opening_;
+  Ending ending_;
   Delivery delivery_;
-  InboundReads inbound_;
+  ResponsePath responses_;
   SendPath send_path_;
   ReceivePath receive_path_;
   ddp::SegmentReceiver segments_;
   mpa::Receiver receiver_;
   mpa::FpduWriter writer_;
 
-  const uint32_t response_payload_;
-  bool in_response_ = false;  // the Read Response at the head of inbound_ is cut in the middle
   uint32_t responses_in_row_ = 0;
-  Msn atomic_response_msn_{1};
-  bool rtr_pending_ = false;
-  bool sent_fpdu_ = false;
-  bool received_any_ = false;
-  bool peer_fin_ = false;
-
-  std::unique_ptr<wire::Terminate> own_terminate_;
-  bool terminate_written_ = false;
-  bool shutdown_done_ = false;
-  bool leaving_ = false;
-  bool drain_over_ = false;   // closing: no more waiting for answers
-  bool parting_ = false;      // ended by the peer's FIN: what was begun may still go out
-  bool linger_over_ = false;  // the peer takes nothing any more
-
-  Time opening_write_at_ = Time::never();  // unasked zero-length Write of spec/mpa 2.4
-  Time speak_at_ = Time::never();          // silent_ ends; see responder_wait
-  Time kick_at_ = Time::never();           // spec/mpa 2.5.5
-  Time first_fpdu_at_;
-  Time rtr_settles_at_ = Time::never();  // spec/mpa 2.5.6
-  Time fin_settles_at_ = Time::never();  // see kFinSettles; counts once the stream is closing
-  uint8_t kicks_ = 0;
-  Time linger_until_ = Time::never();
-  uint64_t drained_fpdus_ = 0;  // closing: own requests' FPDUs when progress was last seen
+  uint64_t drained_fpdus_ = 0;  // draining: own requests' FPDUs when progress was last seen
   Time receive_wanted_until_ = Time::never();  // plain peer's Send waits for a receive
+  std::unique_ptr<wire::Terminate> own_terminate_;
 };
 
 }  // namespace weft::rdmap

@@ -20,11 +20,11 @@ TEST(StreamFin, APlainPeerThatHasJustSpokenGetsItLater) {
       p.stream.close(p.now);
     }
     EXPECT_EQ(p.stream.wish(), Wish::none);
-    EXPECT_EQ(p.stream.fin_at(), p.now + 15ms);
+    EXPECT_EQ(p.stream.settles_at(), p.now + 15ms);
     EXPECT_EQ(p.stream.deadline(), p.now + 15ms);
     p.later(15ms);
     EXPECT_EQ(p.stream.wish(), Wish::shutdown_write);
-    EXPECT_TRUE(p.stream.fin_at().is_never());
+    EXPECT_TRUE(p.stream.settles_at().is_never());
   }
 }
 
@@ -69,7 +69,7 @@ TEST(StreamFin, APlainPeerThatHasSaidNothingIsKickedFirst) {
     }
     std::vector<Duration> kicks;
     while (p.stream.wish() == Wish::none && p.now < first + 1s) {
-      EXPECT_EQ(p.stream.fin_at(), first + 50ms);
+      EXPECT_EQ(p.stream.settles_at(), first + 50ms);
       EXPECT_LE(p.stream.deadline(), first + 50ms);
       p.later(1ms);
       if (!p.says().empty()) kicks.push_back(p.now - first);

@@ -1,4 +1,4 @@
-// What a stream says, and in which order (src/rdmap/stream_output.cc).
+// What a stream says, and in which order.
 
 #include <gtest/gtest.h>
 
