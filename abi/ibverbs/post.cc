@@ -116,7 +116,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   verbs::PostFault fault;
   {
     Posting posting{*object(qp).core};
-    const bool datagrams = qp->qp_type == IBV_QPT_UD;
+    const bool datagrams = object(qp).core->traits().addressed;
     for (; wr != nullptr; wr = wr->next) {
       error = add(posting, *wr, datagrams);
       if (error != 0) break;

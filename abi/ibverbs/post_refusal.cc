@@ -15,17 +15,6 @@ const char* state_word(uint64_t state) {
   return state < kWords.size() ? kWords[state] : "unknown";
 }
 
-const char* type_word(ibv_qp_type type) {
-  switch (type) {
-    case IBV_QPT_RC:
-      return "RC";
-    case IBV_QPT_UC:
-      return "UC";
-    default:
-      return "UD";
-  }
-}
-
 }  // namespace
 
 int refuse_send(const ibv_qp& qp, const verbs::PostFault& f) {
@@ -60,7 +49,7 @@ int refuse_send(const ibv_qp& qp, const verbs::PostFault& f) {
       return refuse(EINVAL,
                     "queue pair 0x%06x: it is %s, which does not have this operation, or lacks the "
                     "address handle (wr.ud.ah) of one that is UD",
-                    number, type_word(qp.qp_type));
+                    number, verbs::find_type(qp.qp_type)->name);
     case Rule::atomic_length:
       return refuse(EINVAL,
                     "queue pair 0x%06x: an atomic with %" PRIu64

@@ -24,13 +24,9 @@ static_assert(static_cast<int>(verbs::QpType::rc) == IBV_QPT_RC &&
 
 constexpr char kType[] = "queue pair: type %d is not supported; RC (2), UC (3) and UD (4) are";
 
-// 0 for the types that the core knows, supported or not.
 int check_type(int type) {
+  if (verbs::find_type(type) != nullptr) return 0;
   switch (type) {
-    case IBV_QPT_RC:
-    case IBV_QPT_UC:
-    case IBV_QPT_UD:
-      return 0;
     case IBV_QPT_RAW_PACKET:
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:

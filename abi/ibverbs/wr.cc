@@ -18,16 +18,21 @@ namespace {
 
 using rdmap::Operation;
 
-constexpr uint64_t kRcOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-                                   IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                                   IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
-                                   IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
-
-// spec/wdp-uc 2.2, spec/wdp-ud 4. Of UC no atomics, of UD Sends alone.
-constexpr uint64_t kUcOperations = kRcOperations & ~uint64_t{IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                                             IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD};
-constexpr uint64_t kUdOperations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+constexpr struct {
+  Operation operation;
+  uint64_t bit;
+} kOperations[] = {
+    {Operation::write, IBV_QP_EX_WITH_RDMA_WRITE},
+    {Operation::write_immediate, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM},
+    {Operation::send, IBV_QP_EX_WITH_SEND},
+    {Operation::send_immediate, IBV_QP_EX_WITH_SEND_WITH_IMM},
+    {Operation::send_invalidate, IBV_QP_EX_WITH_SEND_WITH_INV},
+    {Operation::read, IBV_QP_EX_WITH_RDMA_READ},
+    {Operation::compare_swap, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP},
+    {Operation::fetch_add, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD},
+    {Operation::local_invalidate, IBV_QP_EX_WITH_LOCAL_INV},
+    {Operation::bind_window, IBV_QP_EX_WITH_BIND_MW},
+};
 
 void note(WrBuilder& b, int error) {
   if (b.error == 0) b.error = error;
@@ -108,7 +113,7 @@ void give_data(AbiQp& qp, const verbs::LocalSegment* segments, size_t count, boo
   b.request.segments = segments;
   b.request.count = static_cast<uint32_t>(count);
   b.request.inlined = inlined;
-  if (qp.qp_base.qp_type != IBV_QPT_UD || b.request.handle != nullptr) return finish(qp);
+  if (!qp.core->traits().addressed || b.request.handle != nullptr) return finish(qp);
   b.has_data = true;
   keep_data(b);
 }
@@ -174,7 +179,7 @@ void wr_atomic_write(ibv_qp_ex* qp, uint32_t, uint64_t, const void*) {
 void wr_set_ud_addr(ibv_qp_ex* base, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
   AbiQp& qp = object(base);
   WrBuilder& b = *qp.builder;
-  if (qp.qp_base.qp_type != IBV_QPT_UD) return unsupported(base);
+  if (!qp.core->traits().addressed) return unsupported(base);
   if (!b.open || ah == nullptr) {
     b.open = false;
     return note(b, EINVAL);
@@ -273,16 +278,12 @@ void wr_abort(ibv_qp_ex* base) {
 }  // namespace
 
 uint64_t builder_operations(ibv_qp_type type) {
-  switch (type) {
-    case IBV_QPT_RC:
-      return kRcOperations;
-    case IBV_QPT_UC:
-      return kUcOperations;
-    case IBV_QPT_UD:
-      return kUdOperations;
-    default:
-      return 0;
+  const verbs::QpTypeTraits* traits = verbs::find_type(type);
+  uint64_t all = 0;
+  for (const auto& o : kOperations) {
+    if (traits != nullptr && traits->has(o.operation)) all |= o.bit;
   }
+  return all;
 }
 
 void set_builder(AbiQp& qp, std::unique_ptr<WrBuilder> builder) {

@@ -58,7 +58,7 @@ void BringUpService::port_opened(Token& token, verbs::AdapterPort& port) {
 }
 
 void BringUpService::state_changed(Token& token, verbs::QueuePair& qp) {
-  if (qp.cm_managed || qp.type() != verbs::QpType::rc || qp.connected()) return;
+  if (qp.cm_managed || qp.transport().stream_adopter() == nullptr || qp.connected()) return;
   // No queue pair has the number 0: rdma_cm told the program to say so, and will connect it
   // (rdma_init_qp_attr).
   if (qp.attributes().dest_qpn == Qpn{}) return;
@@ -111,7 +111,7 @@ void BringUpService::judge(Token& token, PortState& port, PassiveStart& start,
   verbs::QueuePair* qp = port_of(request.destination_qpn) == port.port->number
                              ? port.port->pairs[index_of(request.destination_qpn)]
                              : nullptr;
-  if (qp == nullptr || qp->type() != verbs::QpType::rc || qp->cm_managed) {
+  if (qp == nullptr || qp->transport().stream_adopter() == nullptr || qp->cm_managed) {
     refuse(token, start, request, Wfrc::Code::no_such_qp, BringUpRefusal::no_such_qp);
     return;
   }

@@ -37,7 +37,7 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   pair_ = pair;
   program_leads_ = false;
   if (pair_ == nullptr) {
-    pair_ = program_pair(h.token(), parameters.qpn, verbs::QpType::uc);
+    pair_ = program_pair(h.token(), parameters.qpn, Way::datagrams);
     program_leads_ = pair_ != nullptr;
     if (program_leads_) pair_->cm_managed = true;
   }
@@ -49,8 +49,8 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   h.token().runtime().guard(
       h.token(),
       [&] {
-        pair_ != nullptr && pair_->uc() != nullptr ? call(h.token())
-                                                   : begin_active_start(h.token());
+        pair_ != nullptr&& caller_of(*pair_) != nullptr ? call(h.token())
+                                                        : begin_active_start(h.token());
       },
       [&] { on_no_memory(h.token()); });
   return 0;
@@ -138,7 +138,7 @@ int ConnectionId::establish() {
     take(Step::establish);
     if (parked_connection_ == nullptr) return 0;  // of UC: it works already
     if (&target == &h.token().runtime()) {
-      verbs::QueuePair* pair = program_pair(h.token(), qpn, verbs::QpType::rc);
+      verbs::QueuePair* pair = program_pair(h.token(), qpn, Way::stream);
       if (pair != nullptr) {
         join(h.token(), pair, std::exchange(parked_connection_, nullptr)->release(h.token()), true);
       }
@@ -148,7 +148,7 @@ int ConnectionId::establish() {
     home_.store(&target, std::memory_order_release);
   }
   auto h = hold_home();
-  join(h.token(), program_pair(h.token(), qpn, verbs::QpType::rc), std::move(started), true);
+  join(h.token(), program_pair(h.token(), qpn, Way::stream), std::move(started), true);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// UC: connections over datagrams. The handshake is the queue pair's transport's (spec/wdp 4); here
+// Connections over datagrams (UC). The handshake is the queue pair's transport's (spec/wdp 4); here
 // is what rdma_cm makes of it.
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include "cm/connection_id.h"
 #include "config/options.h"
 #include "device/device.h"
-#include "verbs/uc_transport.h"
+#include "drive/uc_link.h"
 
 namespace weft::cm {
 namespace {
@@ -27,7 +27,7 @@ using engine::Token;
 
 wdp::Offer ConnectionId::datagram_offer(const drive::DatagramDriver& driver,
                                         const wdp::Path& path) const {
-  wdp::Offer o = pair_->uc()->offer(driver, path);
+  wdp::Offer o = caller_of(*pair_)->offer(driver, path);
   o.traffic_class = type_of_service_.value_or(0);
   o.ird = parameters_.responder_resources;
   o.ord = parameters_.initiator_depth;
@@ -38,18 +38,18 @@ wdp::Offer ConnectionId::datagram_offer(const drive::DatagramDriver& driver,
 void ConnectionId::call(Token& token) {
   bound_.close();  // its datagrams go by the queue pair's own port
   bound_udp_.reset();
-  verbs::UcTransport& uc = *pair_->uc();
+  verbs::DatagramCaller& caller = *caller_of(*pair_);
   const wdp::Path path{.to = {.address = destination_.gid(), .port = destination_.port()},
                        .from = source_.gid(),
                        .traffic_class = type_of_service_.value_or(0)};
   source_.set_port(port_of(pair_->number()));
-  uc.driver().set_interface(path.from,
-                            source_.scope() != 0 ? source_.scope() : destination_.scope());
-  wdp::Offer offer = datagram_offer(uc.driver(), path);
+  caller.driver().set_interface(path.from,
+                                source_.scope() != 0 ? source_.scope() : destination_.scope());
+  wdp::Offer offer = datagram_offer(caller.driver(), path);
   // The side that accepts has none to say: rdma_accept(3).
   offer.retry_count = std::min<uint8_t>(parameters_.retry_count, 7);
   // "dst QPN ... 0 = listener on that port"
-  uc.call(token, uc.driver(), offer, path, Qpn{}, false);
+  caller.call(token, caller.driver(), offer, path, Qpn{}, false);
 }
 
 // --- the side that is connected to
@@ -84,9 +84,9 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   verbs::QueuePair* own = pair;
   if (own == nullptr) {
     auto h = hold_home();
-    own = program_pair(h.token(), parameters.qpn, verbs::QpType::uc);
+    own = program_pair(h.token(), parameters.qpn, Way::datagrams);
   }
-  if (own == nullptr || own->uc() == nullptr || &own->engine() != home_.load()) {
+  if (own == nullptr || caller_of(*own) == nullptr || &own->engine() != home_.load()) {
     WEFT_LOG_REFUSAL(
         "rdma_accept: the peer asks for UC: give the id a UC queue pair by rdma_create_qp first");
     return EINVAL;
@@ -106,7 +106,7 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   h.token().runtime().guard(
       h.token(),
       [&] {
-        there = call.accept(h.token(), *pair_->uc(),
+        there = call.accept(h.token(), *caller_of(*pair_),
                             datagram_offer(call.listener->driver(), call.path));
       },
       [&] { call.reject(h.token(), wire::RejReason::no_resources, {}); });
@@ -122,8 +122,8 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
 
 // The peer's REP, or its RTU.
 void ConnectionId::stream_ready(Token& token) {
-  if (pair_ == nullptr || pair_->uc() == nullptr || !on_its_way()) return;
-  const wdp::UcConnection& c = pair_->uc()->link()->connection();
+  if (pair_ == nullptr || caller_of(*pair_) == nullptr || !on_its_way()) return;
+  const wdp::UcConnection& c = caller_of(*pair_)->link()->connection();
   const wdp::UcParameters& agreed = c.session()->parameters();
   negotiated(agreed.ird, agreed.ord);
   ConnectionParameters told = parameters_;

@@ -125,7 +125,7 @@ void ConnectionId::stop(Token& token) {
     release_pair(token);
     if (state_ == IdState::connected) {
       pair->disconnect(token);
-    } else if (on_its_way() && pair->uc() != nullptr) {
+    } else if (on_its_way() && caller_of(*pair) != nullptr) {
       pair->fail_connection(token, verbs::Status::flushed);
     }
   }

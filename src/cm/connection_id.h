@@ -92,10 +92,15 @@ class ConnectionId final : public BasicId,
   wdp::Offer datagram_offer(const drive::DatagramDriver& driver, const wdp::Path& path) const;
   mpa::Offer offer() const;
   bool ready_pair(verbs::QueuePair& pair) const;
-  void fill_attributes(verbs::QpState state, verbs::QpType type, verbs::QpAttributes& attributes,
-                       uint32_t& mask) const;
+  void fill_attributes(verbs::QpState state, const verbs::QpTypeTraits& traits,
+                       verbs::QpAttributes& attributes, uint32_t& mask) const;
   engine::Engine& engine_for(verbs::QueuePair* pair, Qpn qpn) const;
-  verbs::QueuePair* program_pair(engine::Token& token, Qpn qpn, verbs::QpType type) const;
+  enum class Way : uint8_t { stream, datagrams };
+  verbs::QueuePair* program_pair(engine::Token& token, Qpn qpn, Way way) const;
+  // nullptr: it does not connect over datagrams.
+  static verbs::DatagramCaller* caller_of(const verbs::QueuePair& pair) {
+    return pair.transport().datagram_caller();
+  }
   void join(engine::Token& token, verbs::QueuePair* pair, Started&& started, bool initiator);
   void negotiated(uint32_t ird, uint32_t ord);
   void release_pair(engine::Token& token);

@@ -47,18 +47,17 @@ void ConnectionId::negotiated(uint32_t ird, uint32_t ord) {
 
 // --- the queue pair's way to RTS
 
-void ConnectionId::fill_attributes(QpState state, verbs::QpType type, verbs::QpAttributes& a,
-                                   uint32_t& m) const {
-  const bool rc = type == verbs::QpType::rc;
+// With what the type of the queue pair has to have set, and nothing else.
+void ConnectionId::fill_attributes(QpState state, const verbs::QpTypeTraits& traits,
+                                   verbs::QpAttributes& a, uint32_t& m) const {
   a.state = state;
-  m = mask::kState;
   switch (state) {
     case QpState::init:
       a.port = device::kPort;
       a.pkey_index = 0;
       a.access =
           verbs::access::kRemoteWrite | verbs::access::kRemoteRead | verbs::access::kRemoteAtomic;
-      m |= mask::kPort | mask::kPkeyIndex | mask::kAccess;
+      m = mask::kState | traits.find(QpState::reset, state)->required;
       return;
     case QpState::rtr:
       a.av = vector_to(destination_.gid());
@@ -69,8 +68,7 @@ void ConnectionId::fill_attributes(QpState state, verbs::QpType type, verbs::QpA
       a.rq_psn = 0;
       a.max_dest_rd_atomic = parameters_.responder_resources;
       a.min_rnr_timer = 0;
-      m |= mask::kAv | mask::kPathMtu | mask::kDestQpn | mask::kRqPsn;
-      if (rc) m |= mask::kMaxDestRdAtomic | mask::kMinRnrTimer;
+      m = mask::kState | traits.find(QpState::init, state)->required;
       return;
     default:
       a.timeout = ack_timeout_.value_or(kAckTimeout);
@@ -78,8 +76,7 @@ void ConnectionId::fill_attributes(QpState state, verbs::QpType type, verbs::QpA
       a.rnr_retry = kRnrRetry;
       a.sq_psn = 0;
       a.max_rd_atomic = parameters_.initiator_depth;
-      m |= mask::kSqPsn;
-      if (rc) m |= mask::kTimeout | mask::kRetryCnt | mask::kRnrRetry | mask::kMaxQpRdAtomic;
+      m = mask::kState | traits.find(QpState::rtr, QpState::rts)->required;
   }
 }
 
@@ -98,15 +95,18 @@ int ConnectionId::queue_pair_attributes(QpState state, verbs::QpType type,
                      to_string(state_));
     return EINVAL;
   }
-  fill_attributes(state, program_leads_ && pair_ != nullptr ? pair_->type() : type, attributes, m);
+  const verbs::QpTypeTraits* traits =
+      program_leads_ && pair_ != nullptr ? &pair_->traits() : verbs::find_type(type);
+  if (traits == nullptr) return EINVAL;
+  fill_attributes(state, *traits, attributes, m);
   return 0;
 }
 
 // Before there is a connection: what the program posts waits for it.
 bool ConnectionId::ready_pair(verbs::QueuePair& pair) const {
-  if (pair.type() == verbs::QpType::ud) {
-    WEFT_LOG_REFUSAL("queue pair 0x%06x: it is UD, and connects by an id of RDMA_PS_UDP",
-                     pair.number().value());
+  if (pair.traits().addressed) {
+    WEFT_LOG_REFUSAL("queue pair 0x%06x: it is %s, and connects by an id of RDMA_PS_UDP",
+                     pair.number().value(), pair.traits().name);
     return false;
   }
   if (device_ == nullptr || pair.state() == QpState::reset || pair.state() == QpState::err) {
@@ -122,7 +122,7 @@ bool ConnectionId::ready_pair(verbs::QueuePair& pair) const {
     if (pair.state() >= state) continue;
     verbs::QpAttributes a;
     uint32_t m = 0;
-    fill_attributes(state, pair.type(), a, m);
+    fill_attributes(state, pair.traits(), a, m);
     if (!pair.modify(a, m).ok()) return false;
   }
   return true;
@@ -136,13 +136,15 @@ engine::Engine& ConnectionId::engine_for(verbs::QueuePair* pair, Qpn qpn) const 
 
 // The queue pair that the program sees to itself, if the connection is for one: some programs name
 // a number only to have one.
-verbs::QueuePair* ConnectionId::program_pair(Token& token, Qpn qpn, verbs::QpType type) const {
+verbs::QueuePair* ConnectionId::program_pair(Token& token, Qpn qpn, Way way) const {
   verbs::QueuePair* pair = adapter_.find(token, qpn);
-  if (pair == nullptr || pair->type() != type || pair->connected() ||
-      pair->state() == QpState::reset || pair->state() == QpState::err) {
+  if (pair == nullptr || pair->connected() || pair->state() == QpState::reset ||
+      pair->state() == QpState::err) {
     return nullptr;
   }
-  return pair;
+  const bool fits = way == Way::stream ? pair->transport().stream_adopter() != nullptr
+                                       : caller_of(*pair) != nullptr;
+  return fits ? pair : nullptr;
 }
 
 // --- together
@@ -159,8 +161,13 @@ void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started,
   pair_ = pair;
   pair->cm_managed = true;
   pair->observe(token, this);
-  pair->connect(token, std::move(started.tcp), stream_settings(started.parameters, initiator),
-                started.early);
+  if (auto* adopter = pair->transport().stream_adopter()) {
+    adopter->adopt(token, {.tcp = std::move(started.tcp),
+                           .config = stream_settings(started.parameters, initiator),
+                           .early = started.early});
+  } else {
+    pair->fail_connection(token, verbs::Status::local_qp_operation);
+  }
 }
 
 void ConnectionId::release_pair(Token& token) {

@@ -81,7 +81,7 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
     if (const int e = too_long_for_peer(Step::accept, parameters.private_data); e != 0) return e;
     parameters_ = parameters;
   }
-  if (pair != nullptr && pair->type() != verbs::QpType::rc) {
+  if (pair != nullptr && pair->transport().stream_adopter() == nullptr) {
     WEFT_LOG_REFUSAL("rdma_accept: the peer asks for RC; queue pair 0x%06x is of another type",
                      pair->number().value());
     return EINVAL;
@@ -128,7 +128,7 @@ void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& star
   // something first, and a program that is slow to come back would be taken for one that is not
   // there. What is posted waits for that FPDU by itself.
   report(token, EventKind::established, 0, std::move(told));
-  join(token, pair != nullptr ? pair : program_pair(token, parameters_.qpn, verbs::QpType::rc),
+  join(token, pair != nullptr ? pair : program_pair(token, parameters_.qpn, Way::stream),
        std::move(started), false);
 }
 

@@ -1,6 +1,6 @@
 #include "cm/datagram_listener.h"
 
-#include "verbs/uc_transport.h"
+#include "verbs/transport.h"
 
 namespace weft::cm {
 
@@ -45,8 +45,9 @@ void DatagramListener::end_if_unused(Token& token) {
   token.runtime().remove(token, *this);
 }
 
-bool DatagramCall::accept(Token& token, verbs::UcTransport& uc, const wdp::Offer& offer) const {
-  const bool there = uc.accept(token, listener->driver(), key, offer);
+bool DatagramCall::accept(Token& token, verbs::DatagramCaller& caller,
+                          const wdp::Offer& offer) const {
+  const bool there = caller.accept(token, listener->driver(), key, offer);
   listener->call_over(token);
   return there;
 }

@@ -5,7 +5,7 @@
 #include "drive/datagram_driver.h"
 
 namespace weft::verbs {
-class UcTransport;
+class DatagramCaller;
 }
 
 namespace weft::cm {
@@ -20,7 +20,7 @@ struct DatagramCall {
   wdp::Path path;  // back to the caller
 
   // False: the caller is not there any more, as far as that is known.
-  bool accept(engine::Token& token, verbs::UcTransport& uc, const wdp::Offer& offer) const;
+  bool accept(engine::Token& token, verbs::DatagramCaller& caller, const wdp::Offer& offer) const;
   void tell(engine::Token& token, const wdp::Offer& offer) const;
   void reject(engine::Token& token, wire::RejReason reason, Bytes private_data) const;
 };

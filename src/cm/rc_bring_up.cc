@@ -148,8 +148,10 @@ void RcBringUp::connected(Token& token, Started&& started, bool initiator, uint6
   verbs::QueuePair& qp = qp_;
   qp.last_nonce = nonce;
   cancel(token);
-  qp.connect(token, std::move(started.tcp), stream_settings(started.parameters, initiator),
-             started.early);
+  qp.transport().stream_adopter()->adopt(token,
+                                         {.tcp = std::move(started.tcp),
+                                          .config = stream_settings(started.parameters, initiator),
+                                          .early = started.early});
 }
 
 // Both ends are one: a TCP connection of a socket with itself carries the stream (spec/addressing

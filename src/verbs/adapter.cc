@@ -12,7 +12,6 @@
 #include "port/adapter_port.h"
 #include "port/memory_faults.h"
 #include "verbs/queue_pair.h"
-#include "verbs/uc_transport.h"
 
 namespace weft::verbs {
 namespace {
@@ -263,9 +262,9 @@ Result<wdp::PortOwner::Callee, wire::RejReason> Adapter::called(engine::Token& t
                                                                 const wire::WdpCtl& req,
                                                                 const wdp::Endpoint& from) {
   QueuePair* qp = find(token, req.destination);
-  UcTransport* uc = qp != nullptr ? qp->uc() : nullptr;
-  if (uc == nullptr) return fail(wire::RejReason::qpn_unknown);
-  return uc->called(token, req, from);
+  DatagramCaller* caller = qp != nullptr ? qp->transport().datagram_caller() : nullptr;
+  if (caller == nullptr) return fail(wire::RejReason::qpn_unknown);
+  return caller->called(token, req, from);
 }
 
 void Adapter::flush_at_exit() {

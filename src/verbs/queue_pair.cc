@@ -4,14 +4,12 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "verbs/rc_transport.h"
-#include "verbs/uc_transport.h"
-#include "verbs/ud_transport.h"
-#include "wdp/ud_consumer.h"
 
 namespace weft::verbs {
 
 Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
+  const QpTypeTraits* traits = find_type(init.type);
+  if (traits == nullptr) return fail(Errc::not_supported);
   // Receives are the shared queue's, and so are their limits (ibv_create_qp(3)).
   if (init.srq != nullptr) init.limits.max_recv_wr = init.limits.max_recv_sge = 0;
   const QpLimits& l = init.limits;
@@ -25,18 +23,18 @@ Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
   init.limits.max_inline = std::max(init.limits.max_inline, rdmap::SendQueue::kLeastRoom);
   Adapter& adapter = init.context->adapter();
   engine::Engine& engine = adapter.next_engine();
-  std::unique_ptr<QueuePair> qp{new QueuePair(init, engine)};
+  std::unique_ptr<QueuePair> qp{new QueuePair(init, *traits, engine)};
   const auto number = adapter.reserve_number(engine);
   if (!number.ok()) return fail(number.error());
   qp->number_ = *number;
   qp->counters_ = &adapter.counters().acquire(engine.number(), *number);
   auto h = engine.hold();
-  qp->transport_ = make_transport(h.token(), *qp);
+  qp->transport_ = traits->make_transport(h.token(), *qp);
   adapter.publish(h.token(), *qp);
   return qp;
 }
 
-QueuePair::QueuePair(const QpInit& init, engine::Engine& engine)
+QueuePair::QueuePair(const QpInit& init, const QpTypeTraits& traits, engine::Engine& engine)
     : context_(*init.context),
       adapter_(init.context->adapter()),
       engine_(engine),
@@ -44,12 +42,12 @@ QueuePair::QueuePair(const QpInit& init, engine::Engine& engine)
       send_cq_(*init.send_cq),
       recv_cq_(*init.recv_cq),
       srq_(init.srq),
-      type_(init.type),
+      traits_(traits),
       limits_(init.limits),
       signal_all_(init.signal_all),
       owner_(init.owner),
       send_queue_(init.limits.max_send_wr, init.limits.max_send_sge, init.limits.max_inline,
-                  init.type == QpType::ud ? sizeof(wdp::UdDestination) : 0),
+                  traits.slot_extra),
       receive_queue_(init.limits.max_recv_wr, init.limits.max_recv_sge) {
   pd_.add_ref();
   send_cq_.add_ref();
@@ -64,7 +62,7 @@ QueuePair::~QueuePair() {
     if (transport_ != nullptr) {
       drop_connection(h.token(), false);
       transport_->stopped(h.token());
-      if (UdTransport* u = ud()) u->leave_groups(h.token());
+      transport_->destroyed(h.token());
     }
     if (observer_ != nullptr) std::exchange(observer_, nullptr)->pair_gone(h.token());
     if (srq_ != nullptr) srq_->forget(*this);
@@ -86,31 +84,18 @@ QueuePair::~QueuePair() {
 
 // --- connection
 
-void QueuePair::connect(engine::Token& token, port::TcpStream tcp, rdmap::StreamConfig config,
-                        Bytes early) {
-  // UC and UD have no stream.
-  if (type_ != QpType::rc) return fail_connection(token, Status::local_qp_operation);
-  static_cast<RcTransport&>(*transport_).connect(token, std::move(tcp), config, early);
-}
-
-UcTransport* QueuePair::uc() const {
-  return type_ == QpType::uc ? static_cast<UcTransport*>(transport_.get()) : nullptr;
-}
-
-UdTransport* QueuePair::ud() const {
-  return type_ == QpType::ud ? static_cast<UdTransport*>(transport_.get()) : nullptr;
-}
-
 Outcome<Ok> QueuePair::attach_multicast(const Gid& mgid) {
-  if (ud() == nullptr) return fail(Errc::invalid);
+  GroupMember* member = transport_->group_member();
+  if (member == nullptr) return fail(Errc::invalid);
   auto h = engine_.hold();
-  return ud()->attach(h.token(), mgid);
+  return member->attach(h.token(), mgid);
 }
 
 Outcome<Ok> QueuePair::detach_multicast(const Gid& mgid) {
-  if (ud() == nullptr) return fail(Errc::invalid);
+  GroupMember* member = transport_->group_member();
+  if (member == nullptr) return fail(Errc::invalid);
   auto h = engine_.hold();
-  if (!ud()->detach(h.token(), mgid)) return fail(Errc::invalid);
+  if (!member->detach(h.token(), mgid)) return fail(Errc::invalid);
   return Ok{};
 }
 

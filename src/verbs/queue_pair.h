@@ -4,6 +4,7 @@
 //   post_send --> SendQueue ---\               /--> CompletionQueue
 //   post_recv --> ReceiveQueue --> Transport ---> state, events
 //                                  (RC: a TCP stream; UC: a WDP connection; UD: datagrams)
+// What its type allows is a row of qp_types.h.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,6 @@
 
 #include "base/spinlock.h"
 #include "engine/engine.h"
-#include "port/tcp_stream.h"
 #include "rdmap/consumer.h"
 #include "rdmap/send_queue.h"
 #include "rdmap/stream.h"
@@ -22,6 +22,7 @@
 #include "verbs/address_handle.h"
 #include "verbs/completion_queue.h"
 #include "verbs/protection_domain.h"
+#include "verbs/qp_types.h"
 #include "verbs/receive_queue.h"
 #include "verbs/shared_receive_queue.h"
 #include "verbs/transport.h"
@@ -29,16 +30,13 @@
 
 namespace weft::verbs {
 
-class UcTransport;
-class UdTransport;
-
 struct QpInit {
   Context* context = nullptr;
   ProtectionDomain* pd = nullptr;
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* recv_cq = nullptr;
   SharedReceiveQueue* srq = nullptr;
-  QpType type = QpType::rc;
+  QpType type{};
   QpLimits limits;
   bool signal_all = false;
   void* owner = nullptr;  // the ABI's object, for events
@@ -116,7 +114,7 @@ class QueuePair final : private rdmap::Memory, private engine::EventHandler {
   ~QueuePair() override;
 
   Qpn number() const { return number_; }
-  QpType type() const { return type_; }
+  const QpTypeTraits& traits() const { return traits_; }
   Context& context() const { return context_; }
   ProtectionDomain& pd() const { return pd_; }
   engine::Engine& engine() const { return engine_; }
@@ -175,13 +173,7 @@ class QueuePair final : private rdmap::Memory, private engine::EventHandler {
 
   // --- for the connection managers; engine holder
   const QpAttributes& attributes() const { return attributes_; }
-  // Goes to RTS over a connection whose start-up is done. `early`: bytes that came behind the
-  // start-up frame.
-  // Of RC alone.
-  void connect(engine::Token& token, port::TcpStream tcp, rdmap::StreamConfig config, Bytes early);
-  // That of a UC queue pair, else nullptr.
-  UcTransport* uc() const;
-  UdTransport* ud() const;
+  Transport& transport() const { return *transport_; }
   bool connected() const { return transport_->connected(); }
   // Orderly close: the queue pair is in error, but what is posted by now still goes out.
   void disconnect(engine::Token& token);
@@ -235,7 +227,7 @@ class QueuePair final : private rdmap::Memory, private engine::EventHandler {
   bool raise_event_once(EventType type);
 
  private:
-  QueuePair(const QpInit& init, engine::Engine& engine);
+  QueuePair(const QpInit& init, const QpTypeTraits& traits, engine::Engine& engine);
 
   // rdmap::Memory
   Result<std::byte*, rdmap::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
@@ -290,7 +282,7 @@ class QueuePair final : private rdmap::Memory, private engine::EventHandler {
   CompletionQueue& send_cq_;
   CompletionQueue& recv_cq_;
   SharedReceiveQueue* const srq_;
-  const QpType type_;
+  const QpTypeTraits& traits_;
   const QpLimits limits_;
   const bool signal_all_;
   void* const owner_;

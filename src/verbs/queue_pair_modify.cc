@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "verbs/qp_transitions.h"
 #include "verbs/queue_pair.h"
 
 namespace weft::verbs {
@@ -135,7 +134,7 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
   const QpState from = state();
   const QpState to = (mask & qp_mask::kState) != 0 ? a.state : from;
   if ((mask & qp_mask::kCurState) != 0 && a.cur_state != from) return fail(Errc::invalid);
-  if (!transition_allowed(type_, from, to, mask)) return fail(Errc::invalid);
+  if (!traits_.allows(from, to, mask)) return fail(Errc::invalid);
   if (auto good = check_attributes(a, mask); !good.ok()) return good;
   store_attributes(a, mask);
   BringUp* bring_up = adapter_.bring_up();

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "device/device.h"
+#include "verbs/destination.h"
 #include "verbs/queue_pair.h"
-#include "wdp/ud_consumer.h"
 
 namespace weft::verbs {
 
@@ -19,18 +19,8 @@ QueuePair::Posting::~Posting() {
   if (locked_) qp_.send_lock_.unlock();
 }
 
-// What the type of the queue pair can do: of UC no atomics (spec/wdp-uc 2.2), of UD Sends alone.
 bool QueuePair::supports(const SendRequest& r) const {
-  switch (type_) {
-    case QpType::rc:
-      return r.handle == nullptr;
-    case QpType::uc:
-      return r.handle == nullptr && !rdmap::is_atomic(r.operation);
-    case QpType::ud:
-      return r.handle != nullptr && (r.operation == rdmap::Operation::send ||
-                                     r.operation == rdmap::Operation::send_immediate);
-  }
-  return false;
+  return traits_.has(r.operation) && traits_.addressed == (r.handle != nullptr);
 }
 
 Failure<Errc> QueuePair::Posting::refuse(const PostFault& fault) {
@@ -99,12 +89,7 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
       .compare_add = r.compare_add,
       .swap = r.swap};
   if (r.handle != nullptr) {
-    static_assert(alignof(wdp::UdDestination) <= 8 && sizeof(wdp::UdDestination) % 8 == 0,
-                  "it stands at the end of a slot");
-    new (qp_.send_queue_.extra_of(*w)) wdp::UdDestination{.path = r.handle->to(r.remote_qpn),
-                                                          .qpn = r.remote_qpn,
-                                                          .q_key = r.remote_q_key,
-                                                          .room = r.handle->room};
+    store_destination(qp_.send_queue_.extra_of(*w), *r.handle, r.remote_qpn, r.remote_q_key);
   }
   if (r.inlined) {
     std::byte* p = w->payload();
@@ -121,7 +106,8 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
 
 Outcome<Ok> QueuePair::Posting::add_bind(const BindRequest& bind, uint64_t wr_id, bool signaled,
                                          bool fence) {
-  if (qp_.type_ == QpType::ud) return refuse({.rule = PostFault::Rule::operation});
+  if (!qp_.traits_.has(rdmap::Operation::bind_window))
+    return refuse({.rule = PostFault::Rule::operation});
   rdmap::SendWqe* w = reserve();
   if (w == nullptr) return refuse(fault_);
   *w = {.wr_id = wr_id,
@@ -136,7 +122,8 @@ Outcome<Ok> QueuePair::Posting::add_bind(const BindRequest& bind, uint64_t wr_id
 
 Outcome<Ok> QueuePair::Posting::add_local_invalidate(Stag stag, uint64_t wr_id, bool signaled,
                                                      bool fence) {
-  if (qp_.type_ == QpType::ud) return refuse({.rule = PostFault::Rule::operation});
+  if (!qp_.traits_.has(rdmap::Operation::bind_window))
+    return refuse({.rule = PostFault::Rule::operation});
   rdmap::SendWqe* w = reserve();
   if (w == nullptr) return refuse(fault_);
   *w = {.wr_id = wr_id,

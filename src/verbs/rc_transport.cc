@@ -19,8 +19,9 @@ constexpr int kUnsentMost = 16 * 1024;
 
 }  // namespace
 
-void RcTransport::connect(engine::Token& token, port::TcpStream tcp, rdmap::StreamConfig config,
-                          Bytes early) {
+void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
+  port::TcpStream& tcp = stream.tcp;
+  rdmap::StreamConfig& config = stream.config;
   engine::Engine& engine = qp_.engine();
   peer_gone_ = giving_up_ = false;
   agreed_ = {.ird = config.mpa.ird, .ord = config.mpa.ord};
@@ -53,7 +54,7 @@ void RcTransport::connect(engine::Token& token, port::TcpStream tcp, rdmap::Stre
   });
   if (driver_ == nullptr) return;
   if (qp_.state() == QpState::sqd) driver_->stream().hold_requests(true);
-  driver_->start(token, early);
+  driver_->start(token, stream.early);
 }
 
 void RcTransport::close(engine::Token& token) {

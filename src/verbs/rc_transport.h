@@ -7,14 +7,13 @@
 namespace weft::verbs {
 
 class RcTransport final : public Transport,
+                          private StreamAdopter,
                           private Serves<rdmap::Consumer>,
                           private drive::StreamOwner {
  public:
   explicit RcTransport(QueuePair& qp) : Serves(qp) {}
 
-  // See QueuePair::connect().
-  void connect(engine::Token& token, port::TcpStream tcp, rdmap::StreamConfig config, Bytes early);
-
+  StreamAdopter* stream_adopter() override { return this; }
   void posted(engine::Token& token) override;
   void changed(engine::Token& token, QpState from) override;
   void on_deadline(engine::Token& token) override;
@@ -28,6 +27,7 @@ class RcTransport final : public Transport,
   void tell_agreed(QpAttributes& attributes) const override;
 
  private:
+  void adopt(engine::Token& token, EstablishedStream&& stream) override;
   // rdmap::Consumer
   void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) override {
     qp_.receive_done(r, status, a);

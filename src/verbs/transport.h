@@ -1,16 +1,77 @@
-// How a queue pair reaches its peer, or its peers: one kind for each type of queue pair.
+// How a queue pair reaches its peer, or its peers: one kind for each type of queue pair
+// (qp_types.h).
 #pragma once
 
 #include <memory>
 #include <optional>
 
 #include "engine/event_handler.h"
+#include "port/tcp_stream.h"
 #include "rdmap/consumer.h"
+#include "rdmap/limits.h"
 #include "verbs/types.h"
+#include "wdp/port.h"
+
+namespace weft::drive {
+class DatagramDriver;
+class UcLink;
+}  // namespace weft::drive
 
 namespace weft::verbs {
 
 class QueuePair;
+
+// A stream whose MPA start-up is done.
+struct EstablishedStream {
+  port::TcpStream tcp;
+  rdmap::StreamConfig config;
+  Bytes early;  // bytes that came behind the start-up frame; read during the call
+};
+
+// Of a transport whose connection is a stream that others start. Engine holder.
+class StreamAdopter {
+ public:
+  // The stream is the queue pair's from now on.
+  virtual void adopt(engine::Token& token, EstablishedStream&& stream) = 0;
+
+ protected:
+  ~StreamAdopter() = default;
+};
+
+// Of a transport whose connection begins with a handshake of WDP, on any driver of the queue pair's
+// engine. What comes of it the ConnectionObserver hears. Engine holder.
+class DatagramCaller {
+ public:
+  // What the queue pair brings to a handshake over this path, on that driver's socket.
+  virtual wdp::Offer offer(const drive::DatagramDriver& driver, const wdp::Path& path) const = 0;
+  virtual void call(engine::Token& token, drive::DatagramDriver& driver, const wdp::Offer& offer,
+                    const wdp::Path& path, Qpn destination, bool ib_style) = 0;
+  // Of one that called the driver's port. False: it is not there any more.
+  virtual bool accept(engine::Token& token, drive::DatagramDriver& driver,
+                      const wdp::Demux::RequestKey& key, const wdp::Offer& offer) = 0;
+  // A queue pair calls this one by its number: see wdp::PortOwner.
+  virtual Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
+                                                                 const wire::WdpCtl& req,
+                                                                 const wdp::Endpoint& from) = 0;
+  // nullptr: there is no connection, and none is being set up.
+  virtual drive::UcLink* link() const = 0;
+  // That of the queue pair's own port.
+  virtual drive::DatagramDriver& driver() const = 0;
+
+ protected:
+  ~DatagramCaller() = default;
+};
+
+// Of a transport that hears multicast groups. Errors: invalid (no group), system. Engine holder.
+class GroupMember {
+ public:
+  virtual Outcome<Ok> attach(engine::Token& token, const Gid& mgid) = 0;
+  // False: it was not attached.
+  virtual bool detach(engine::Token& token, const Gid& mgid) = 0;
+
+ protected:
+  ~GroupMember() = default;
+};
 
 // Engine holder only. Owned by its queue pair.
 class Transport {
@@ -19,6 +80,11 @@ class Transport {
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
+
+  // What this kind can do besides; nullptr: it cannot.
+  virtual StreamAdopter* stream_adopter() { return nullptr; }
+  virtual DatagramCaller* datagram_caller() { return nullptr; }
+  virtual GroupMember* group_member() { return nullptr; }
 
   // The bell rang: requests were posted, or receives that somebody waits for.
   virtual void posted(engine::Token& token) = 0;
@@ -39,14 +105,13 @@ class Transport {
   // The queue pair is in error, or reset: requests of the program's are not looked at any more, nor
   // its receives.
   virtual void stopped(engine::Token& token) = 0;
+  // The queue pair is destroyed; it is stopped already. Last call.
+  virtual void destroyed(engine::Token&) {}
   // In place of what the program asked for, what its peer and it agreed on; nothing changes where
   // there is no connection.
   virtual void tell_agreed(QpAttributes&) const {}
   // wr_id of the receive that a half-arrived message holds.
   virtual std::optional<uint64_t> abandon_receive() = 0;
 };
-
-// The one for the type of `qp`. Throws std::bad_alloc.
-std::unique_ptr<Transport> make_transport(engine::Token& token, QueuePair& qp);
 
 }  // namespace weft::verbs

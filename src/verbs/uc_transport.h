@@ -13,28 +13,14 @@
 namespace weft::verbs {
 
 class UcTransport final : public Transport,
+                          private DatagramCaller,
                           private Serves<wdp::UcConsumer>,
                           private drive::UcLinkOwner {
  public:
   // `driver`: of the queue pair's own port.
   UcTransport(QueuePair& qp, drive::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
 
-  // --- for rdma_cm. Any driver on the queue pair's engine; it tells the ConnectionObserver.
-  // What the queue pair brings to a handshake over this path, on that driver's socket.
-  wdp::Offer offer(const drive::DatagramDriver& driver, const wdp::Path& path) const;
-  void call(engine::Token& token, drive::DatagramDriver& driver, const wdp::Offer& offer,
-            const wdp::Path& path, Qpn destination, bool ib_style);
-  // Of one that called the driver's port. False: it is not there any more.
-  bool accept(engine::Token& token, drive::DatagramDriver& driver,
-              const wdp::Demux::RequestKey& key, const wdp::Offer& offer);
-  drive::UcLink* link() const { return link_; }
-  drive::DatagramDriver& driver() const { return driver_; }
-
-  // A queue pair calls this one: see wdp::PortOwner.
-  Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
-                                                         const wire::WdpCtl& req,
-                                                         const wdp::Endpoint& from);
-
+  DatagramCaller* datagram_caller() override { return this; }
   void posted(engine::Token& token) override;
   void changed(engine::Token& token, QpState from) override;
   void on_deadline(engine::Token& token) override;
@@ -47,6 +33,17 @@ class UcTransport final : public Transport,
   std::optional<uint64_t> abandon_receive() override;
 
  private:
+  // DatagramCaller
+  wdp::Offer offer(const drive::DatagramDriver& driver, const wdp::Path& path) const override;
+  void call(engine::Token& token, drive::DatagramDriver& driver, const wdp::Offer& offer,
+            const wdp::Path& path, Qpn destination, bool ib_style) override;
+  bool accept(engine::Token& token, drive::DatagramDriver& driver,
+              const wdp::Demux::RequestKey& key, const wdp::Offer& offer) override;
+  Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
+                                                         const wire::WdpCtl& req,
+                                                         const wdp::Endpoint& from) override;
+  drive::UcLink* link() const override { return link_; }
+  drive::DatagramDriver& driver() const override { return driver_; }
   // wdp::UcConsumer
   void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) override;
   void send_done(const rdmap::SendWqe& wqe, Status status) override {

@@ -78,7 +78,7 @@ bool UdTransport::detach(engine::Token& token, const Gid& mgid) {
   return true;
 }
 
-void UdTransport::leave_groups(engine::Token& token) {
+void UdTransport::destroyed(engine::Token& token) {
   while (!groups_.empty()) detach(token, Gid{groups_.back()});
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "drive/datagram_driver.h"
+#include "verbs/destination.h"
 #include "verbs/serves.h"
 
 namespace weft::verbs {
 
 class UdTransport final : public Transport,
+                          private GroupMember,
                           private Serves<wdp::UdConsumer>,
                           private drive::DatagramSender {
  public:
@@ -17,13 +19,9 @@ class UdTransport final : public Transport,
   wdp::UdQueue* queue() { return queue_ ? &*queue_ : nullptr; }
   drive::DatagramDriver& driver() const { return driver_; }
 
-  // --- multicast. Errors: invalid, system.
-  Outcome<Ok> attach(engine::Token& token, const Gid& mgid);
-  // False: it was not attached.
-  bool detach(engine::Token& token, const Gid& mgid);
-  void leave_groups(engine::Token& token);
   const Context& context() const { return qp_.context(); }
 
+  GroupMember* group_member() override { return this; }
   void posted(engine::Token& token) override;
   void changed(engine::Token& token, QpState from) override;
   // There is no connection.
@@ -32,12 +30,16 @@ class UdTransport final : public Transport,
   void close(engine::Token&) override {}
   void drop(engine::Token&, bool) override {}
   void stopped(engine::Token& token) override;
+  void destroyed(engine::Token& token) override;
   std::optional<uint64_t> abandon_receive() override;
 
  private:
+  // GroupMember
+  Outcome<Ok> attach(engine::Token& token, const Gid& mgid) override;
+  bool detach(engine::Token& token, const Gid& mgid) override;
   // wdp::UdConsumer
   Result<const wdp::UdDestination*, Status> destination(const rdmap::SendWqe& w) override {
-    return std::launder(reinterpret_cast<const wdp::UdDestination*>(qp_.send_queue().extra_of(w)));
+    return &destination_in(qp_.send_queue().extra_of(w));
   }
   void send_done(const rdmap::SendWqe& wqe, Status status) override {
     qp_.count_sent(wqe, status);

@@ -26,6 +26,7 @@ class QueuePairTest : public VerbsTest {
         .pd = &domain,
         .send_cq = &cq,
         .recv_cq = &cq,
+        .type = QpType::rc,
         .limits = {.max_send_wr = 64, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1}};
     auto qp = QueuePair::create(init);
     EXPECT_TRUE(qp.ok());
@@ -52,8 +53,10 @@ class QueuePairTest : public VerbsTest {
     auto tcp = port::TcpStream::to_itself(kHere);
     ASSERT_TRUE(tcp.ok());
     auto h = qp.engine().hold();
-    qp.connect(h.token(), std::move(*tcp),
-               {.mpa = {.extension = true, .ird = 1, .ord = 1}, .initiator = true}, {});
+    qp.transport().stream_adopter()->adopt(
+        h.token(), {.tcp = std::move(*tcp),
+                    .config = {.mpa = {.extension = true, .ird = 1, .ord = 1}, .initiator = true},
+                    .early = {}});
   }
 
   Context here;

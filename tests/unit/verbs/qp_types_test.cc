@@ -1,4 +1,4 @@
-#include "verbs/qp_transitions.h"
+#include "verbs/qp_types.h"
 
 #include <gtest/gtest.h>
 
@@ -54,11 +54,11 @@ constexpr Row kRows[] = {
     {"ud sqe rts", QpType::ud, sqe, rts, 0, kCurState | kQkey},
 };
 
-TEST(QpTransitions, EachRow) {
+TEST(QpTypes, EachTransition) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
     const auto allowed = [&](uint32_t mask) {
-      return transition_allowed(row.type, row.from, row.to, mask | kState);
+      return find_type(row.type)->allows(row.from, row.to, mask | kState);
     };
     EXPECT_TRUE(allowed(row.required));
     EXPECT_TRUE(allowed(row.required | row.optional));
@@ -73,9 +73,9 @@ TEST(QpTransitions, EachRow) {
   }
 }
 
-TEST(QpTransitions, NoOtherWay) {
+TEST(QpTypes, NoOtherWay) {
   constexpr QpState kStates[] = {reset, init, rtr, rts, sqd, sqe, err};
-  for (const QpType type : {QpType::rc, QpType::uc, QpType::ud}) {
+  for (const QpTypeTraits& type : qp_types()) {
     for (const QpState from : kStates) {
       for (const QpState to : kStates) {
         if (to == reset || to == err) continue;
@@ -93,22 +93,69 @@ TEST(QpTransitions, NoOtherWay) {
         }
         if (known) continue;
         for (const uint32_t mask : {0U, kAll}) {
-          EXPECT_FALSE(transition_allowed(type, from, to, mask | kState))
-              << static_cast<int>(from) << " to " << static_cast<int>(to);
+          EXPECT_FALSE(type.allows(from, to, mask | kState))
+              << type.name << ": " << static_cast<int>(from) << " to " << static_cast<int>(to);
         }
       }
     }
   }
 }
 
-TEST(QpTransitions, ResetAndErrorFromEverywhere) {
+TEST(QpTypes, ResetAndErrorFromEverywhere) {
   for (const QpState from : {reset, init, rtr, rts, sqd, sqe, err}) {
     for (const QpState to : {reset, err}) {
-      EXPECT_TRUE(transition_allowed(QpType::rc, from, to, kState));
-      EXPECT_TRUE(transition_allowed(QpType::rc, from, to, kState | kCurState));
-      EXPECT_FALSE(transition_allowed(QpType::rc, from, to, kState | kAccess));
+      for (const QpTypeTraits& type : qp_types()) {
+        EXPECT_TRUE(type.allows(from, to, kState)) << type.name;
+        EXPECT_TRUE(type.allows(from, to, kState | kCurState)) << type.name;
+        EXPECT_FALSE(type.allows(from, to, kState | kAccess)) << type.name;
+      }
     }
   }
+}
+
+// InfiniBand 11.4.1.1, table 95 (which operation goes with which type), as weft has it:
+// spec/wdp-uc 2.2, spec/wdp-ud 4.
+TEST(QpTypes, EachOperation) {
+  using enum rdmap::Operation;
+  const struct {
+    rdmap::Operation operation;
+    bool rc, uc, ud;
+  } rows[] = {
+      {send, true, true, true},
+      {send_immediate, true, true, true},
+      {send_invalidate, true, true, false},
+      {write, true, true, false},
+      {write_immediate, true, true, false},
+      {read, true, true, false},
+      {fetch_add, true, false, false},
+      {compare_swap, true, false, false},
+      {local_invalidate, true, true, false},
+      {bind_window, true, true, false},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(static_cast<int>(row.operation));
+    EXPECT_EQ(find_type(QpType::rc)->has(row.operation), row.rc);
+    EXPECT_EQ(find_type(QpType::uc)->has(row.operation), row.uc);
+    EXPECT_EQ(find_type(QpType::ud)->has(row.operation), row.ud);
+  }
+}
+
+// A slot has room for a destination exactly where each send names one.
+TEST(QpTypes, EachRowIsComplete) {
+  for (const QpTypeTraits& type : qp_types()) {
+    SCOPED_TRACE(type.name);
+    EXPECT_EQ(find_type(type.type), &type);
+    EXPECT_NE(*type.name, 0);
+    EXPECT_NE(type.make_transport, nullptr);
+    EXPECT_EQ(type.addressed, type.slot_extra != 0);
+    for (const QpTransition& t : type.transitions) {
+      EXPECT_EQ(type.find(t.from, t.to), &t) << "a transition stands there twice";
+      EXPECT_EQ(t.required & t.optional, 0U);
+    }
+  }
+  EXPECT_EQ(find_type(0), nullptr);
+  EXPECT_EQ(find_type(8), nullptr);  // IBV_QPT_RAW_PACKET
+  EXPECT_EQ(find_type(256 + 2), nullptr);
 }
 
 }  // namespace

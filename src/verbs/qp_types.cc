@@ -1,0 +1,129 @@
+#include "verbs/qp_types.h"
+
+#include <algorithm>
+#include <array>
+
+#include "verbs/destination.h"
+#include "verbs/rc_transport.h"
+#include "verbs/uc_transport.h"
+#include "verbs/ud_transport.h"
+
+namespace weft::verbs {
+namespace {
+
+using namespace qp_mask;
+using enum QpState;
+using rdmap::Operation;
+
+// --- operations
+
+constexpr uint32_t kSends = bit_of(Operation::send) | bit_of(Operation::send_immediate);
+constexpr uint32_t kAtomics = bit_of(Operation::fetch_add) | bit_of(Operation::compare_swap);
+constexpr uint32_t kConnected = kSends | bit_of(Operation::send_invalidate) |
+                                bit_of(Operation::write) | bit_of(Operation::write_immediate) |
+                                bit_of(Operation::read) | bit_of(Operation::local_invalidate) |
+                                bit_of(Operation::bind_window);
+
+// --- transitions
+
+constexpr std::array<QpTransition, 9> kRc = {{
+    {reset, init, kPkeyIndex | kPort | kAccess, 0},
+    {init, init, 0, kPkeyIndex | kPort | kAccess},
+    {init, rtr, kAv | kPathMtu | kDestQpn | kRqPsn | kMaxDestRdAtomic | kMinRnrTimer,
+     kAltPath | kAccess | kPkeyIndex},
+    {rtr, rts, kTimeout | kRetryCnt | kRnrRetry | kSqPsn | kMaxQpRdAtomic,
+     kCurState | kAltPath | kAccess | kMinRnrTimer | kPathMigState},
+    {rts, rts, 0, kCurState | kAccess | kAltPath | kPathMigState | kMinRnrTimer},
+    {rts, sqd, 0, kEnSqdNotify},
+    {sqd, rts, 0, kCurState | kAccess | kAltPath | kPathMigState | kMinRnrTimer},
+    {sqd, sqd, 0,
+     kPort | kAv | kTimeout | kRetryCnt | kRnrRetry | kMaxQpRdAtomic | kMaxDestRdAtomic | kAltPath |
+         kCurState | kAccess | kPkeyIndex | kMinRnrTimer | kPathMigState},
+    {sqe, rts, 0, 0},
+}};
+
+constexpr std::array<QpTransition, 9> kUc = {{
+    {reset, init, kPkeyIndex | kPort | kAccess, 0},
+    {init, init, 0, kPkeyIndex | kPort | kAccess},
+    {init, rtr, kAv | kPathMtu | kDestQpn | kRqPsn, kAltPath | kAccess | kPkeyIndex},
+    {rtr, rts, kSqPsn, kCurState | kAltPath | kAccess | kPathMigState},
+    {rts, rts, 0, kCurState | kAccess | kAltPath | kPathMigState},
+    {rts, sqd, 0, kEnSqdNotify},
+    {sqd, rts, 0, kCurState | kAccess | kAltPath | kPathMigState},
+    {sqd, sqd, 0, kPort | kAv | kAltPath | kCurState | kAccess | kPkeyIndex | kPathMigState},
+    {sqe, rts, 0, kCurState | kAccess},
+}};
+
+constexpr std::array<QpTransition, 9> kUd = {{
+    {reset, init, kPkeyIndex | kPort | kQkey, 0},
+    {init, init, 0, kPkeyIndex | kPort | kQkey},
+    {init, rtr, 0, kPkeyIndex | kQkey},
+    {rtr, rts, kSqPsn, kCurState | kQkey},
+    {rts, rts, 0, kCurState | kQkey},
+    {rts, sqd, 0, kEnSqdNotify},
+    {sqd, rts, 0, kCurState | kQkey},
+    {sqd, sqd, 0, kPkeyIndex | kQkey},
+    {sqe, rts, 0, kCurState | kQkey},
+}};
+
+// --- transports
+
+std::unique_ptr<Transport> make_rc(engine::Token&, QueuePair& qp) {
+  return std::make_unique<RcTransport>(qp);
+}
+// On the UDP port that the queue pair's number names.
+template <class T>
+std::unique_ptr<Transport> make_on_port(engine::Token& token, QueuePair& qp) {
+  return std::make_unique<T>(qp, qp.adapter().datagrams(token, qp.number()));
+}
+
+// UC has no atomics (spec/wdp-uc 2.2), UD has Sends alone (spec/wdp-ud 4).
+constexpr std::array<QpTypeTraits, 3> kTypes = {{
+    {.type = QpType::rc,
+     .name = "RC",
+     .operations = kConnected | kAtomics,
+     .transitions = kRc,
+     .make_transport = make_rc},
+    {.type = QpType::uc,
+     .name = "UC",
+     .operations = kConnected,
+     .transitions = kUc,
+     .make_transport = make_on_port<UcTransport>},
+    {.type = QpType::ud,
+     .name = "UD",
+     .operations = kSends,
+     .addressed = true,
+     .slot_extra = kDestinationBytes,
+     .transitions = kUd,
+     .make_transport = make_on_port<UdTransport>},
+}};
+
+}  // namespace
+
+const QpTransition* QpTypeTraits::find(QpState from, QpState to) const {
+  const auto it = std::find_if(transitions.begin(), transitions.end(),
+                               [&](const QpTransition& t) { return t.from == from && t.to == to; });
+  return it != transitions.end() ? &*it : nullptr;
+}
+
+bool QpTypeTraits::allows(QpState from, QpState to, uint32_t mask) const {
+  mask &= ~kState;
+  // To RESET or ERR nothing else may be said; the current state may be repeated.
+  if (to == reset || to == err) return (mask & ~kCurState) == 0;
+  const QpTransition* t = find(from, to);
+  return t != nullptr && (mask & t->required) == t->required &&
+         (mask & ~(t->required | t->optional)) == 0;
+}
+
+const QpTypeTraits* find_type(int number) {
+  const auto it = std::find_if(kTypes.begin(), kTypes.end(), [&](const QpTypeTraits& t) {
+    return static_cast<int>(t.type) == number;
+  });
+  return it != kTypes.end() ? &*it : nullptr;
+}
+
+std::span<const QpTypeTraits> qp_types() {
+  return kTypes;
+}
+
+}  // namespace weft::verbs
