@@ -49,6 +49,7 @@ class ParkedRequest {
         .pd = &pd_,
         .send_cq = &cq_,
         .recv_cq = &cq_,
+        .type = verbs::QpType::rc,
         .limits = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
     auto qp = verbs::QueuePair::create(init);
     EXPECT_TRUE(qp.ok());
