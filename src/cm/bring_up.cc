@@ -7,6 +7,7 @@
 #include "cm/crowd.h"
 #include "cm/peer_user.h"
 #include "cm/rc_bring_up.h"
+#include "cm/uc_bring_up.h"
 #include "config/options.h"
 
 namespace weft::cm {
@@ -20,10 +21,6 @@ using wire::Wfrc;
 // spec/addressing 5.2
 constexpr Duration kParkFor = 30s;
 constexpr size_t kMostParked = 256;
-
-RcBringUp* bring_up_of(verbs::QueuePair& qp) {
-  return static_cast<RcBringUp*>(qp.bring_up_data);
-}
 
 // Does the Request come from the peer that the queue pair was told of?
 bool from_peer(const verbs::QueuePair& qp, const PassiveStart& start, const Wfrc& request) {
@@ -57,18 +54,40 @@ void BringUpService::port_opened(Token& token, verbs::AdapterPort& port) {
   Acceptor::start(token, *this, port.tcp);
 }
 
-void BringUpService::state_changed(Token& token, verbs::QueuePair& qp) {
-  if (qp.cm_managed || qp.transport().stream_adopter() == nullptr || qp.connected()) return;
+BringUpService::PairState* BringUpService::state_of(const verbs::QueuePair& qp) {
+  const std::lock_guard guard{lock_};
+  const auto it = pairs_.find(qp.number());
+  return it != pairs_.end() ? &it->second : nullptr;
+}
+
+BringUpService::PairState& BringUpService::make_state(const verbs::QueuePair& qp) {
+  const std::lock_guard guard{lock_};
+  return pairs_[qp.number()];
+}
+
+void BringUpService::bring_up_begun(verbs::QueuePair& pair, PairBringUp& bring_up) {
+  state_of(pair)->trying = &bring_up;
+}
+
+void BringUpService::bring_up_over(verbs::QueuePair& pair, uint64_t nonce) {
+  PairState* state = state_of(pair);
+  state->trying = nullptr;
+  if (nonce != 0) state->nonce = nonce;
+}
+
+void BringUpService::state_changed(Token& token, verbs::QueuePair& qp, verbs::QpState from) {
   // No queue pair has the number 0: rdma_cm told the program to say so, and will connect it
   // (rdma_init_qp_attr).
-  if (qp.attributes().dest_qpn == Qpn{}) return;
-  if (bring_up_of(qp) == nullptr && qp.state() == verbs::QpState::rtr) RcBringUp::start(token, qp);
-  if (RcBringUp* a = bring_up_of(qp); a != nullptr && qp.state() == verbs::QpState::rts) {
-    a->send_side_ready(token);
+  if (qp.cm_managed() || qp.attributes().dest_qpn == Qpn{}) return;
+  const PairState& pair = make_state(qp);
+  if (pair.trying == nullptr && qp.state() == verbs::QpState::rtr && !qp.connected()) {
+    begin(token, qp);
   }
-  if (bring_up_of(qp) == nullptr) return;
+  if (pair.trying != nullptr && qp.state() == verbs::QpState::rts && from == verbs::QpState::rtr) {
+    pair.trying->send_side_ready(token);
+  }
   PortState* port = state_of(port_of(qp.number()));
-  if (port == nullptr) return;
+  if (pair.trying == nullptr || port == nullptr) return;
   // Requests that came early.
   std::vector<ParkedRequest> waiting;
   std::erase_if(port->parked, [&](const ParkedRequest& p) {
@@ -79,8 +98,29 @@ void BringUpService::state_changed(Token& token, verbs::QueuePair& qp) {
   for (const ParkedRequest& p : waiting) judge(token, *port, *p.start, p.request);
 }
 
+// By what the transport can take over. UC's bring-up is the queue pair's observer, and has to wait
+// where an id of rdma_cm still is.
+void BringUpService::begin(Token& token, verbs::QueuePair& qp) {
+  if (qp.transport().stream_adopter() != nullptr) {
+    RcBringUp::start(token, *this, qp);
+  } else if (qp.transport().datagram_caller() != nullptr && qp.observer() == nullptr) {
+    UcBringUp::start(token, *this, qp);
+  }
+}
+
+Result<wdp::PortOwner::Callee, wire::RejReason> BringUpService::called(Token& token,
+                                                                       verbs::QueuePair& qp,
+                                                                       const wire::WdpCtl& req,
+                                                                       const wdp::Endpoint& from) {
+  return UcBringUp::called(token, *this, qp, make_state(qp).trying != nullptr, req, from);
+}
+
 void BringUpService::abandon(Token& token, verbs::QueuePair& qp) {
-  if (RcBringUp* a = bring_up_of(qp)) a->cancel(token);
+  if (const PairState* pair = state_of(qp)) {
+    if (pair->trying != nullptr) pair->trying->cancel(token);
+    const std::lock_guard guard{lock_};
+    pairs_.erase(qp.number());
+  }
   PortState* port = state_of(port_of(qp.number()));
   if (port == nullptr) return;
   std::erase_if(port->parked, [&](const ParkedRequest& p) {
@@ -111,7 +151,7 @@ void BringUpService::judge(Token& token, PortState& port, PassiveStart& start,
   verbs::QueuePair* qp = port_of(request.destination_qpn) == port.port->number
                              ? port.port->pairs[index_of(request.destination_qpn)]
                              : nullptr;
-  if (qp == nullptr || qp->transport().stream_adopter() == nullptr || qp->cm_managed) {
+  if (qp == nullptr || qp->transport().stream_adopter() == nullptr || qp->cm_managed()) {
     refuse(token, start, request, Wfrc::Code::no_such_qp, BringUpRefusal::no_such_qp);
     return;
   }
@@ -131,10 +171,10 @@ void BringUpService::judge(Token& token, PortState& port, PassiveStart& start,
     refuse(token, start, request, Wfrc::Code::not_your_peer, BringUpRefusal::other_user);
     return;
   }
-  RcBringUp* bring_up = bring_up_of(*qp);
-  if (bring_up == nullptr) {
+  const PairState* pair = state_of(*qp);
+  if (pair == nullptr || pair->trying == nullptr) {
     // In RDMA mode already. A late copy of the Request that brought it there gets no answer.
-    if (request.nonce == qp->last_nonce) {
+    if (pair != nullptr && request.nonce == pair->nonce) {
       stats::count(token.runtime().counters().bring_up_refused, BringUpRefusal::duplicate);
       start.drop(token);
     } else {
@@ -142,7 +182,7 @@ void BringUpService::judge(Token& token, PortState& port, PassiveStart& start,
     }
     return;
   }
-  bring_up->request_came(token, start, request);
+  pair->trying->request_came(token, start, request);
 }
 
 void BringUpService::park(Token& token, PortState& port, PassiveStart& start, const Wfrc& request) {

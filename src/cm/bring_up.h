@@ -1,22 +1,28 @@
-// IB-style bring-up of RC queue pairs: the program exchanges (GID or LID, QPN) by itself and calls
-// modify_qp; here the two sides find each other over TCP (spec/addressing 4, spec/addressing 5).
+// Bring-up by number: the program exchanges (GID or LID, QPN) by itself and calls modify_qp; here
+// the two sides find each other, over TCP (spec/addressing 5) or by datagrams (spec/addressing 6).
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "cm/acceptor.h"
-#include "verbs/queue_pair.h"
-#include "wire/wfrc.h"
+#include "cm/pair_bring_up.h"
 
 namespace weft::cm {
 
 // All of the process's adapter ports and those who wait at them.
-class BringUpService final : public verbs::BringUp, private PassiveStartHandler {
+class BringUpService final : public verbs::BringUp,
+                             private PassiveStartHandler,
+                             private PairBringUpOwner {
  public:
   void port_opened(engine::Token& token, verbs::AdapterPort& port) override;
-  void state_changed(engine::Token& token, verbs::QueuePair& qp) override;
+  void state_changed(engine::Token& token, verbs::QueuePair& qp, verbs::QpState from) override;
   void abandon(engine::Token& token, verbs::QueuePair& qp) override;
+  Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token, verbs::QueuePair& qp,
+                                                         const wire::WdpCtl& req,
+                                                         const wdp::Endpoint& from) override;
 
  private:
   // A Request for a queue pair that is not ready for it yet.
@@ -24,10 +30,18 @@ class BringUpService final : public verbs::BringUp, private PassiveStartHandler 
     PassiveStart* start;
     wire::Wfrc request;
   };
+  struct PairState {
+    PairBringUp* trying = nullptr;
+    uint64_t nonce = 0;  // of the Request that connected it, to tell late copies
+  };
   struct PortState {
     verbs::AdapterPort* port;
     std::vector<ParkedRequest> parked;
   };
+  // PairBringUpOwner
+  void bring_up_begun(verbs::QueuePair& pair, PairBringUp& bring_up) override;
+  void bring_up_over(verbs::QueuePair& pair, uint64_t nonce) override;
+  // PassiveStartHandler
   void request_came(engine::Token& token, PassiveStart& start,
                     const mpa::Responder::Request& request) override;
   void start_gone(engine::Token& token, PassiveStart& start) override;
@@ -35,9 +49,14 @@ class BringUpService final : public verbs::BringUp, private PassiveStartHandler 
   void count_no_memory(engine::Token& token) override;
   void judge(engine::Token& token, PortState& port, PassiveStart& start, const wire::Wfrc& request);
   void park(engine::Token& token, PortState& port, PassiveStart& start, const wire::Wfrc& request);
+  void begin(engine::Token& token, verbs::QueuePair& qp);
   PortState* state_of(uint16_t number);
+  // nullptr: nothing was tried yet.
+  PairState* state_of(const verbs::QueuePair& qp);
+  PairState& make_state(const verbs::QueuePair& qp);
 
-  std::mutex lock_;  // of the list; its elements belong to the holder of their engine
+  std::mutex lock_;  // of the list and the map; their elements belong to the holder of their engine
+  std::map<Qpn, PairState> pairs_;  // from the first try on until abandon()
   std::vector<std::unique_ptr<PortState>> ports_;
 };
 

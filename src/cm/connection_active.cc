@@ -39,7 +39,7 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   if (pair_ == nullptr) {
     pair_ = program_pair(h.token(), parameters.qpn, Way::datagrams);
     program_leads_ = pair_ != nullptr;
-    if (program_leads_) pair_->cm_managed = true;
+    if (program_leads_) pair_->set_cm_managed(h.token());
   }
   if (pair_ != nullptr) pair_->observe(h.token(), this);
   take(Step::connect);

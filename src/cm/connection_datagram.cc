@@ -97,7 +97,7 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   parameters_ = parameters;
   pair_ = own;
   program_leads_ = pair == nullptr;
-  pair_->cm_managed = true;
+  pair_->set_cm_managed(h.token());
   pair_->observe(h.token(), this);
   take(Step::answer);
   set_under_way(true);

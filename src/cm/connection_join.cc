@@ -116,7 +116,7 @@ bool ConnectionId::ready_pair(verbs::QueuePair& pair) const {
   }
   {
     auto h = pair.engine().hold();
-    pair.cm_managed = true;
+    pair.set_cm_managed(h.token());
   }
   for (const QpState state : {QpState::rtr, QpState::rts}) {
     if (pair.state() >= state) continue;
@@ -159,7 +159,7 @@ void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started,
     return;
   }
   pair_ = pair;
-  pair->cm_managed = true;
+  pair->set_cm_managed(token);
   pair->observe(token, this);
   if (auto* adopter = pair->transport().stream_adopter()) {
     adopter->adopt(token, {.tcp = std::move(started.tcp),

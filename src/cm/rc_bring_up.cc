@@ -45,14 +45,13 @@ mpa::Offer offer_for(const verbs::QueuePair& qp) {
 
 }  // namespace
 
-RcBringUp& RcBringUp::start(Token& token, verbs::QueuePair& qp) {
-  auto owned = std::unique_ptr<RcBringUp>{new RcBringUp(qp)};
-  RcBringUp& a = *owned;
-  qp.bring_up_data = &a;
+void RcBringUp::start(Token& token, PairBringUpOwner& owner, verbs::QueuePair& pair) {
+  auto owned = std::unique_ptr<RcBringUp>{new RcBringUp(owner, pair)};
+  RcBringUp& b = *owned;
   token.runtime().add(token, std::move(owned), -1, false, false);
+  owner.bring_up_begun(pair, b);
   token.runtime().guard(
-      token, [&] { a.begin(token); }, [&] { a.retry(token); });
-  return a;
+      token, [&] { b.begin(token); }, [&] { b.retry(token); });
 }
 
 void RcBringUp::begin(Token& token) {
@@ -117,8 +116,7 @@ void RcBringUp::send_side_ready(Token& token) {
 
 void RcBringUp::cancel(Token& token) {
   if (active_start_ != nullptr) std::exchange(active_start_, nullptr)->cancel(token);
-  qp_.bring_up_data = nullptr;
-  token.runtime().remove(token, *this);
+  end(token);
 }
 
 void RcBringUp::on_deadline(Token& token) {
@@ -146,8 +144,8 @@ void RcBringUp::give_up(Token& token) {
 
 void RcBringUp::connected(Token& token, Started&& started, bool initiator, uint64_t nonce) {
   verbs::QueuePair& qp = qp_;
-  qp.last_nonce = nonce;
-  cancel(token);
+  if (active_start_ != nullptr) std::exchange(active_start_, nullptr)->cancel(token);
+  end(token, nonce);
   qp.transport().stream_adopter()->adopt(token,
                                          {.tcp = std::move(started.tcp),
                                           .config = stream_settings(started.parameters, initiator),

@@ -8,31 +8,24 @@
 #pragma once
 
 #include "cm/active_start.h"
-#include "cm/passive_start.h"
-#include "verbs/bring_up_times.h"
-#include "verbs/queue_pair.h"
-#include "wire/wfrc.h"
+#include "cm/pair_bring_up.h"
 
 namespace weft::cm {
 
-// Connects one queue pair. Owned by the engine; the queue pair points to it (bring_up_data).
-class RcBringUp final : public engine::EventHandler, private ActiveStartHandler {
+// Connects one queue pair, and hands the stream to its transport.
+class RcBringUp final : public PairBringUp, private ActiveStartHandler {
  public:
-  static RcBringUp& start(engine::Token& token, verbs::QueuePair& qp);
-  // The queue pair reached RTS: from now on the patience runs.
-  void send_side_ready(engine::Token& token);
-  void cancel(engine::Token& token);
-  // A Request for this queue pair came, and its addresses fit. Takes it or refuses it.
-  void request_came(engine::Token& token, PassiveStart& start, const wire::Wfrc& request);
+  // It may be over when this returns.
+  static void start(engine::Token& token, PairBringUpOwner& owner, verbs::QueuePair& pair);
+  void send_side_ready(engine::Token& token) override;
+  void cancel(engine::Token& token) override;
+  void request_came(engine::Token& token, PassiveStart& start, const wire::Wfrc& request) override;
 
-  void on_ready(engine::Token&, bool, bool) override {}
   void on_deadline(engine::Token& token) override;
-  void on_doorbell(engine::Token&) override {}
   void on_no_memory(engine::Token& token) override { retry(token); }
-  void abandon_in_child() override {}
 
  private:
-  explicit RcBringUp(verbs::QueuePair& qp) : qp_(qp) {}
+  using PairBringUp::PairBringUp;
   void begin(engine::Token& token);
   bool plan_route();
   bool is_active_side() const;
@@ -46,14 +39,12 @@ class RcBringUp final : public engine::EventHandler, private ActiveStartHandler 
                     ActiveStartFailure&& failure) override;
   wire::Wfrc block() const;
 
-  verbs::QueuePair& qp_;
   Gid local_;
   Gid remote_;
   uint32_t scope_ = 0;
   ActiveStart* active_start_ = nullptr;
   bool fallback_ = false;
   uint64_t nonce_ = 0;
-  verbs::BringUpTimes times_;
 };
 
 }  // namespace weft::cm

@@ -262,9 +262,10 @@ Result<wdp::PortOwner::Callee, wire::RejReason> Adapter::called(engine::Token& t
                                                                 const wire::WdpCtl& req,
                                                                 const wdp::Endpoint& from) {
   QueuePair* qp = find(token, req.destination);
-  DatagramCaller* caller = qp != nullptr ? qp->transport().datagram_caller() : nullptr;
-  if (caller == nullptr) return fail(wire::RejReason::qpn_unknown);
-  return caller->called(token, req, from);
+  if (qp == nullptr || qp->transport().datagram_caller() == nullptr || bring_up_ == nullptr) {
+    return fail(wire::RejReason::qpn_unknown);
+  }
+  return bring_up_->called(token, *qp, req, from);
 }
 
 void Adapter::flush_at_exit() {

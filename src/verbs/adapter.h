@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "observe/counter_memory.h"
 #include "port/tcp_listener.h"
+#include "verbs/bring_up.h"
 #include "verbs/memory_table.h"
 #include "verbs/multicast_groups.h"
 #include "verbs/number_pool.h"
@@ -33,19 +34,6 @@ struct AdapterPort {
   drive::DatagramDriver* datagrams = nullptr;  // of the engine's holder, once it is needed
   port::TcpListener tcp;
   std::array<QueuePair*, 256> pairs{};  // by index; of the holder of `engine`
-};
-
-// Brings queue pairs up by (GID, QPN). Implemented above verbs (spec/addressing 3, spec/addressing
-// 5).
-class BringUp {
- public:
-  virtual ~BringUp() = default;
-  // Engine holder, all of them.
-  virtual void port_opened(engine::Token& token, AdapterPort& port) = 0;
-  // The queue pair reached RTR, RTS: connect it.
-  virtual void state_changed(engine::Token& token, QueuePair& qp) = 0;
-  // It is reset, in error or about to be destroyed: stop trying.
-  virtual void abandon(engine::Token& token, QueuePair& qp) = 0;
 };
 
 class Adapter final : private drive::DatagramOwner {

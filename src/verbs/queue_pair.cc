@@ -255,7 +255,7 @@ void QueuePair::reset(engine::Token& token) {
   transport_->stopped(token);
   unfinished_receive_.reset();
   completion_lost_ = last_wqe_reported_ = received_in_rtr_ = false;
-  cm_managed = false;
+  cm_managed_ = false;
   engine_.set_deadline(token, *this, Time::never());
   while (send_queue_.head() < send_queue_.tail()) send_queue_.free_head();
   rdmap::Receive r;

@@ -100,7 +100,8 @@ class ConnectionObserver {
   virtual ~ConnectionObserver() = default;
   virtual void stream_ready(engine::Token& token) = 0;
   virtual void stream_ended(engine::Token& token, const rdmap::StreamEnd& end) = 0;
-  // UC: the peer said no, or nothing; see failure() and peer().
+  // The peer said no, or nothing; see failure() and peer(). The connection that was to be made goes
+  // after this.
   virtual void call_failed(engine::Token&, const wdp::Handshake&) {}
   // The program destroys the queue pair. Last call.
   virtual void pair_gone(engine::Token& token) = 0;
@@ -181,12 +182,9 @@ class QueuePair final : private rdmap::Memory, private engine::EventHandler {
   // flushed.
   void fail_connection(engine::Token& token, Status status);
   void observe(engine::Token&, ConnectionObserver* observer) { observer_ = observer; }
-  // The nonce of the last bring-up, to tell late duplicates (spec/addressing 5.7).
-  uint64_t last_nonce = 0;
-  // rdma_cm connects it; the IB-style bring-up leaves it alone.
-  bool cm_managed = false;
-  // What the bring-up keeps with the queue pair; its own.
-  void* bring_up_data = nullptr;
+  // rdma_cm connects it, and the bring-up by number leaves it alone, until RESET.
+  bool cm_managed() const { return cm_managed_; }
+  void set_cm_managed(engine::Token&) { cm_managed_ = true; }
 
   // --- for the shared receive queue
   void ring_later() { engine_.enqueue(*this); }
@@ -306,7 +304,8 @@ class QueuePair final : private rdmap::Memory, private engine::EventHandler {
   bool lost_room_ = false;          // in this visit
   bool last_wqe_reported_ = false;  // since RESET
   bool received_in_rtr_ = false;    // since RESET
-  bool known_ = false;              // a peer may have been told the number, and spoken to it
+  bool cm_managed_ = false;
+  bool known_ = false;  // a peer may have been told the number, and spoken to it
   void add(std::vector<CompletionQueue::Entry>& to, CompletionQueue& queue,
            const CompletionQueue::Entry& entry);
 

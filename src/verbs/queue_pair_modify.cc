@@ -78,7 +78,7 @@ Outcome<Ok> QueuePair::check_attributes(const QpAttributes& a, uint32_t mask) co
     }
     // With the number 0 it is rdma_cm that connects, from an address that may be in no table.
     const Qpn peer = set(qp_mask::kDestQpn) ? a.dest_qpn : attributes_.dest_qpn;
-    if (!cm_managed && peer != Qpn{} && !check_families(av)) return fail(Errc::invalid);
+    if (!cm_managed_ && peer != Qpn{} && !check_families(av)) return fail(Errc::invalid);
   }
   return Ok{};
 }
@@ -159,7 +159,7 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
   transport_->changed(token, from);
   if (to == QpState::sqd) check_drained();
   if ((to == QpState::rtr || to == QpState::rts) && from != to && bring_up != nullptr) {
-    bring_up->state_changed(token, *this);
+    bring_up->state_changed(token, *this, from);
   }
   return Ok{};
 }

@@ -4,54 +4,37 @@
 
 #include "base/log.h"
 #include "device/device.h"
+#include "verbs/rc_path.h"
 
 namespace weft::verbs {
 namespace {
 
 using namespace std::chrono_literals;
 constexpr Duration kLostPeerMost = 1s;
-// A host that answers nothing, not even TCP. Far longer than retries take on InfiniBand: networks
-// that carry TCP have longer pauses than those that carry no other.
-constexpr Duration kSilentPeer = 30s;
-// Bytes. What waits in the socket for the window leaves on the processor on which acknowledgements
-// come in, beside what this thread sends, and they overtake each other: design/20.
-constexpr int kUnsentMost = 16 * 1024;
 
 }  // namespace
 
 void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
-  port::TcpStream& tcp = stream.tcp;
-  rdmap::StreamConfig& config = stream.config;
   engine::Engine& engine = qp_.engine();
+  rdmap::StreamConfig& config = stream.config;
   peer_gone_ = giving_up_ = false;
   agreed_ = {.ird = config.mpa.ird, .ord = config.mpa.ord};
   config.rnr_retry = qp_.attributes().rnr_retry;
   config.min_rnr_timer = qp_.attributes().min_rnr_timer;
-  tcp.choose_congestion_control();
-  tcp.limit_unsent(kUnsentMost);
-  tcp.give_up_after(kSilentPeer);
-  config.emss = tcp.emss();
-  if (rdmap::fpdu_segment(config) != 0) tcp.keep_calls_apart();
   config.counters = {&qp_.counters(), &engine.counter_block()};
   engine.counters().streams_opened.add();
-  if (const port::Address peer = tcp.peer(); peer.length != 0) {
+  if (const port::Address peer = stream.tcp.peer(); peer.length != 0) {
     qp_.counters().peer.set({.address = peer.gid(), .port = peer.port()});
   }
-  SystemRandom random;
-  const int fd = tcp.fd();
   token_ = &token;
-  const auto make = [&] {
-    auto driver = std::make_unique<drive::StreamDriver>(
-        static_cast<drive::StreamOwner&>(*this), std::move(tcp),
-        static_cast<rdmap::Consumer&>(*this), config, static_cast<uint32_t>(random.next()),
-        token.now());
-    driver_ = driver.get();
-    engine.add(token, std::move(driver), fd, true, false);
-  };
-  engine.guard(token, make, [&] {
-    driver_ = nullptr;
-    qp_.give_up_connection(token);
-  });
+  const RcPathUsers users{static_cast<drive::StreamOwner&>(*this),
+                          static_cast<rdmap::Consumer&>(*this)};
+  engine.guard(
+      token, [&] { driver_ = &open_rc_path(token, stream, users); },
+      [&] {
+        driver_ = nullptr;
+        qp_.give_up_connection(token);
+      });
   if (driver_ == nullptr) return;
   if (qp_.state() == QpState::sqd) driver_->stream().hold_requests(true);
   driver_->start(token, stream.early);
@@ -70,7 +53,7 @@ void RcTransport::drop(engine::Token& token, bool abort) {
   drive::StreamDriver* d = std::exchange(driver_, nullptr);
   // IB tells the peer nothing, and a Terminate would.
   const auto part = [&] {
-    if (abort && qp_.cm_managed) {
+    if (abort && qp_.cm_managed()) {
       d->stream().abort(token.now());
     } else {
       d->stream().leave(token.now());
@@ -94,7 +77,7 @@ void RcTransport::tell_agreed(QpAttributes& a) const {
   };
   a.max_rd_atomic = std::min(a.max_rd_atomic, most(agreed_->ord));
   a.max_dest_rd_atomic =
-      qp_.cm_managed ? most(agreed_->ird) : std::min(a.max_dest_rd_atomic, most(agreed_->ird));
+      qp_.cm_managed() ? most(agreed_->ird) : std::min(a.max_dest_rd_atomic, most(agreed_->ird));
 }
 
 std::optional<uint64_t> RcTransport::abandon_receive() {
@@ -152,7 +135,7 @@ void RcTransport::stream_ended(const rdmap::StreamEnd& end) {
   using Kind = rdmap::StreamEnd::Kind;
   engine::Token& token = *token_;
   qp_.counters().peer.clear();
-  if (!qp_.cm_managed && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
+  if (!qp_.cm_managed() && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
     qp_.keep_unfinished_receive();
     peer_gone_ = true;
     await_lost_peer(token);

@@ -38,8 +38,8 @@ class StreamAdopter {
   ~StreamAdopter() = default;
 };
 
-// Of a transport whose connection begins with a handshake of WDP, on any driver of the queue pair's
-// engine. What comes of it the ConnectionObserver hears. Engine holder.
+// Of a transport whose connection is a session of WDP. The handshake may be on any driver of the
+// queue pair's engine. The ConnectionObserver hears of its outcome. Engine holder.
 class DatagramCaller {
  public:
   // What the queue pair brings to a handshake over this path, on that driver's socket.
@@ -49,10 +49,13 @@ class DatagramCaller {
   // Of one that called the driver's port. False: it is not there any more.
   virtual bool accept(engine::Token& token, drive::DatagramDriver& driver,
                       const wdp::Demux::RequestKey& key, const wdp::Offer& offer) = 0;
-  // A queue pair calls this one by its number: see wdp::PortOwner.
-  virtual Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
-                                                                 const wire::WdpCtl& req,
-                                                                 const wdp::Endpoint& from) = 0;
+  // A connection that waits for a peer that calls the queue pair's own port, in place of the one
+  // there was.
+  virtual wdp::UcConnection& expect_call(engine::Token& token) = 0;
+  // A session that needs no handshake, on the queue pair's own port. `from`: where its datagrams
+  // come from.
+  virtual void adopt(engine::Token& token, const wdp::UcParameters& session,
+                     const wdp::Endpoint& from) = 0;
   // nullptr: there is no connection, and none is being set up.
   virtual drive::UcLink* link() const = 0;
   // That of the queue pair's own port.

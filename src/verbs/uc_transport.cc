@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "config/options.h"
 #include "device/device.h"
+#include "verbs/address_handle.h"
 
 namespace weft::verbs {
 
@@ -54,6 +55,18 @@ bool UcTransport::accept(engine::Token& token, drive::DatagramDriver& driver,
   return false;
 }
 
+wdp::UcConnection& UcTransport::expect_call(engine::Token& token) {
+  leave_link(token);
+  start_link(token, driver_);
+  return link_->connection();
+}
+
+void UcTransport::adopt(engine::Token& token, const wdp::UcParameters& session,
+                        const wdp::Endpoint& from) {
+  start_link(token, driver_);
+  link_->start_session(token, session, from);
+}
+
 void UcTransport::leave_link(engine::Token& token) {
   end_.reset();
   send_failed_ = false;
@@ -68,8 +81,15 @@ void UcTransport::drop(engine::Token& token, bool) {
 void UcTransport::stopped(engine::Token& token) {
   leave_link(token);
   peer_gone_ = false;
-  times_ = {};
-  qp_.wake_at(token, Time::never());
+}
+
+void UcTransport::changed(engine::Token& token, QpState from) {
+  if (link_ == nullptr) return;
+  if (auto* session = link_->connection().session()) {
+    session->hold_requests(qp_.state() == QpState::sqd);
+    if (from == QpState::sqe) session->resume_requests();
+  }
+  link_->settle(token);
 }
 
 bool UcTransport::draining() const {
@@ -111,8 +131,6 @@ void UcTransport::stream_ready() {
   engine::Token& token = link_->driver().token();
   const wdp::Endpoint& to = link_->connection().path().to;
   qp_.counters().peer.set({.address = to.address, .port = to.port});
-  times_ = {};
-  qp_.wake_at(token, Time::never());
   auto& session = *link_->connection().session();
   session.hold_requests(qp_.state() == QpState::sqd);
   if (qp_.state() == QpState::sqe) session.stop_requests();
@@ -159,13 +177,20 @@ void UcTransport::visited(engine::Token& token, drive::UcLink& link) {
   qp_.visited(token);
 }
 
+void UcTransport::call_failed(engine::Token& token) {
+  if (qp_.observer() != nullptr) {
+    qp_.observer()->call_failed(token, *link_->connection().handshake());
+  }
+  leave_link(token);
+}
+
 void UcTransport::stream_over(engine::Token& token) {
   using Kind = rdmap::StreamEnd::Kind;
   const rdmap::StreamEnd end = *std::exchange(end_, {});
   qp_.counters().peer.clear();
   // InfiniBand knows no end of a connection: the queue pair stays as it is, until there is
   // something to be sent to nobody.
-  if (!qp_.cm_managed && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
+  if (!qp_.cm_managed() && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
     qp_.keep_unfinished_receive();
     leave_link(token);
     peer_gone_ = true;

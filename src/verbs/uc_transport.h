@@ -1,13 +1,7 @@
-// UC: a WDP connection over UDP (spec/wdp-uc 1), and how two queue pairs that know each other's
-// number come to it (spec/addressing 3, 6.3).
-//
-//   RTR --lower QPN--> calling --REP--> open --DREQ, no keepalive--> the peer is gone
-//    |                    ^ \--REJ 8, 10, timeout--> waiting 10 .. 500 ms --> calling
-//    \--higher QPN--> called by the peer; after a second without, calling as well
+// UC: a WDP connection over UDP (spec/wdp-uc 1).
 #pragma once
 
 #include "drive/uc_link.h"
-#include "verbs/bring_up_times.h"
 #include "verbs/serves.h"
 
 namespace weft::verbs {
@@ -23,7 +17,6 @@ class UcTransport final : public Transport,
   DatagramCaller* datagram_caller() override { return this; }
   void posted(engine::Token& token) override;
   void changed(engine::Token& token, QpState from) override;
-  void on_deadline(engine::Token& token) override;
   bool connected() const override { return link_ != nullptr; }
   bool draining() const override;
   bool idle() const override;
@@ -39,9 +32,9 @@ class UcTransport final : public Transport,
             const wdp::Path& path, Qpn destination, bool ib_style) override;
   bool accept(engine::Token& token, drive::DatagramDriver& driver,
               const wdp::Demux::RequestKey& key, const wdp::Offer& offer) override;
-  Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
-                                                         const wire::WdpCtl& req,
-                                                         const wdp::Endpoint& from) override;
+  wdp::UcConnection& expect_call(engine::Token& token) override;
+  void adopt(engine::Token& token, const wdp::UcParameters& session,
+             const wdp::Endpoint& from) override;
   drive::UcLink* link() const override { return link_; }
   drive::DatagramDriver& driver() const override { return driver_; }
   // wdp::UcConsumer
@@ -61,14 +54,7 @@ class UcTransport final : public Transport,
   void link_lost(engine::Token& token, drive::UcLink& link) override;
 
   void start_link(engine::Token& token, drive::DatagramDriver& driver);
-  bool calls() const;
-  void call_peer(engine::Token& token);
-  void start_static(engine::Token& token);
-  void call_itself(engine::Token& token, const wdp::Path& path);
   void call_failed(engine::Token& token);
-  void call_again(engine::Token& token);
-  void wait_to_be_called(engine::Token& token);
-  void give_up(engine::Token& token);
   void stream_over(engine::Token& token);
   void leave_link(engine::Token& token);
   void fail_posted(engine::Token& token);
@@ -78,9 +64,6 @@ class UcTransport final : public Transport,
   std::optional<rdmap::StreamEnd> end_;  // said in this visit
   bool send_failed_ = false;             // likewise
   bool peer_gone_ = false;  // IB-style: the connection is over and the program not told
-  // IB-style bring-up.
-  BringUpTimes times_;
-  Time calls_from_ = Time::never();  // though it is the peer's to call
 };
 
 }  // namespace weft::verbs

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/support/counted.h"
 #include "tests/verbs/endpoint.h"
 #include "tests/verbs/raw_datagrams.h"
@@ -69,6 +71,34 @@ TEST(UcBringUp, the_higher_number_waits_as_long_as_it_is_called) {
     const auto heard = peer.hear(100);
     EXPECT_FALSE(heard && heard->ctl(wire::CtlType::req)) << "it calls";
   }
+}
+
+// spec/rdmap 5.5: InfiniBand knows no end of a connection, and a queue pair whose peer is gone
+// stays as it is. So a peer of the same address and number can call it anew.
+TEST(UcBringUp, a_peer_that_left_calls_anew) {
+  Side side;
+  const ibv_gid gid = own_gid(side.a);
+  std::optional<RawDatagrams> peer{std::in_place, gid, RawDatagrams::kLow};
+  const uint16_t port = peer->port();
+  side.bring_up(peer->qpn());
+  const Qpn number{side.qp->qp_num};
+  peer->call(gid, port_of(number), number);
+  const auto rep = peer->answered();
+  ASSERT_EQ(side.send(300), 0);
+  (void)peer->hear(wire::Opcode::send);
+
+  wire::WdpCtl goodbye = peer->message(wire::CtlType::dreq, number);
+  goodbye.token = rep.ctl(wire::CtlType::rep)->source_token;
+  peer->say(goodbye, rep.from);
+  (void)peer->hear(wire::CtlType::drep);
+
+  peer.emplace(gid, port);
+  ASSERT_EQ(peer->port(), port);
+  peer->call(gid, port_of(number), number);
+  (void)peer->answered();
+  ASSERT_EQ(side.send(200), 0);
+  const auto sent = peer->hear(wire::Opcode::send);
+  EXPECT_EQ(std::memcmp(sent.bytes.data() + wire::WdpData::kSize, side.memory.data(), 200), 0);
 }
 
 // spec/addressing 6.3: if bring-up fails, WRs complete RETRY_EXC_ERR and QP -> ERR (better than

@@ -8,12 +8,12 @@
 #include "base/time.h"
 #include "verbs/types.h"
 
-namespace weft::verbs {
+namespace weft::cm {
 
 class BringUpTimes {
  public:
   // RTS: from now on the patience runs.
-  void send_side_ready(Time now, const QpAttributes& a) {
+  void send_side_ready(Time now, const verbs::QpAttributes& a) {
     const Duration ack =
         std::chrono::nanoseconds{4096} * (int64_t{1} << a.timeout) * (a.retry_cnt + 1);
     give_up_at_ = now + std::max<Duration>(kLeast, ack);
@@ -46,4 +46,4 @@ class BringUpTimes {
   Time hard_failure_since_ = Time::never();
 };
 
-}  // namespace weft::verbs
+}  // namespace weft::cm

@@ -1,7 +1,7 @@
 // When a queue pair that looks for its peer tries again, and when it gives up (spec/addressing
 // 5.4).
 
-#include "verbs/bring_up_times.h"
+#include "cm/bring_up_times.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "tests/support/spec_section.h"
 #include "verbs/number_pool.h"
 
-namespace weft::verbs {
+namespace weft::cm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -43,7 +43,7 @@ TEST(BringUpTimes, ThePatienceIsThatOfTheRetriesAndTenSecondsAtLeast) {
   const auto patience = [](uint8_t timeout, uint8_t retries) {
     BringUpTimes times;
     EXPECT_TRUE(times.give_up_at().is_never());
-    QpAttributes a;
+    verbs::QpAttributes a;
     a.timeout = timeout;
     a.retry_cnt = retries;
     times.send_side_ready(kStart, a);
@@ -79,8 +79,8 @@ TEST(AddressingSpec, HasTheNumbersOfTheCode) {
     EXPECT_NE(test::section_text("addressing", section).find(words), std::string::npos)
         << section << " does not say: " << words;
   };
-  expect("2.1", "1 to " + std::to_string(NumberPool::kOfAPort) + " | queue pairs");
-  expect("2.2", "A port has " + std::to_string(NumberPool::kOfAPort) + " numbers");
+  expect("2.1", "1 to " + std::to_string(verbs::NumberPool::kOfAPort) + " | queue pairs");
+  expect("2.2", "A port has " + std::to_string(verbs::NumberPool::kOfAPort) + " numbers");
   expect("3", "up to " + std::to_string(device::kMaxReads));
   expect("3", "offer IRD and ORD " + std::to_string(device::kMaxReads));
   expect("5.4", "after 10, 20, 40 .. 500 ms, each with up to a quarter more");
@@ -89,4 +89,4 @@ TEST(AddressingSpec, HasTheNumbersOfTheCode) {
 }
 
 }  // namespace
-}  // namespace weft::verbs
+}  // namespace weft::cm

@@ -1,0 +1,54 @@
+// The bring-up by number of one queue pair, as long as it tries: what RC's and UC's have in common.
+#pragma once
+
+#include "cm/bring_up_times.h"
+#include "cm/passive_start.h"
+#include "engine/engine.h"
+#include "verbs/queue_pair.h"
+#include "wire/wfrc.h"
+
+namespace weft::cm {
+
+class PairBringUp;
+
+// Who keeps them. Engine holder.
+class PairBringUpOwner {
+ public:
+  virtual void bring_up_begun(verbs::QueuePair& pair, PairBringUp& bring_up) = 0;
+  // It tries no more: the queue pair is connected, or never will be. `nonce`: of the Request that
+  // connected it, else 0.
+  virtual void bring_up_over(verbs::QueuePair& pair, uint64_t nonce) = 0;
+
+ protected:
+  ~PairBringUpOwner() = default;
+};
+
+// Owned by the engine. Engine holder.
+class PairBringUp : public engine::EventHandler {
+ public:
+  // The queue pair reached RTS: from now on the patience runs.
+  virtual void send_side_ready(engine::Token& token) = 0;
+  // Stops trying. It is gone afterwards.
+  virtual void cancel(engine::Token& token) = 0;
+  // A Request for this queue pair came by TCP, and its addresses fit. Takes it or refuses it.
+  virtual void request_came(engine::Token& token, PassiveStart& start,
+                            const wire::Wfrc& request) = 0;
+
+  void on_ready(engine::Token&, bool, bool) override {}
+  void on_doorbell(engine::Token&) override {}
+  void abandon_in_child() override {}
+
+ protected:
+  PairBringUp(PairBringUpOwner& owner, verbs::QueuePair& pair) : owner_(owner), qp_(pair) {}
+  // Last call to it.
+  void end(engine::Token& token, uint64_t nonce = 0) {
+    owner_.bring_up_over(qp_, nonce);
+    token.runtime().remove(token, *this);
+  }
+
+  PairBringUpOwner& owner_;
+  verbs::QueuePair& qp_;
+  BringUpTimes times_;
+};
+
+}  // namespace weft::cm

@@ -1,0 +1,30 @@
+// How two queue pairs that know each other's GID and number come together (spec/addressing 3 to 6).
+// What does it stands above verbs.
+#pragma once
+
+#include "engine/event_handler.h"
+#include "verbs/types.h"
+#include "wdp/port.h"
+
+namespace weft::verbs {
+
+class QueuePair;
+struct AdapterPort;
+
+// Engine holder, all of them.
+class BringUp {
+ public:
+  virtual ~BringUp() = default;
+  virtual void port_opened(engine::Token& token, AdapterPort& port) = 0;
+  // The queue pair came from state `from` to RTR or RTS: connect it.
+  virtual void state_changed(engine::Token& token, QueuePair& qp, QpState from) = 0;
+  // It is reset, in error or about to be destroyed: stop trying.
+  virtual void abandon(engine::Token& token, QueuePair& qp) = 0;
+  // A peer calls it by a datagram: see wdp::PortOwner.
+  virtual Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
+                                                                 QueuePair& qp,
+                                                                 const wire::WdpCtl& req,
+                                                                 const wdp::Endpoint& from) = 0;
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,37 @@
+#include "verbs/rc_path.h"
+
+namespace weft::verbs {
+namespace {
+
+using namespace std::chrono_literals;
+// A host that answers nothing, not even TCP. Far longer than retries take on InfiniBand: networks
+// that carry TCP have longer pauses than those that carry no other.
+constexpr Duration kSilentPeer = 30s;
+// Bytes. What waits in the socket for the window leaves on the processor on which acknowledgements
+// come in, beside what this thread sends, and they overtake each other: design/20.
+constexpr int kUnsentMost = 16 * 1024;
+
+void prepare(port::TcpStream& tcp, rdmap::StreamConfig& config) {
+  tcp.choose_congestion_control();
+  tcp.limit_unsent(kUnsentMost);
+  tcp.give_up_after(kSilentPeer);
+  config.emss = tcp.emss();
+  if (rdmap::fpdu_segment(config) != 0) tcp.keep_calls_apart();
+}
+
+}  // namespace
+
+drive::StreamDriver& open_rc_path(engine::Token& token, EstablishedStream& stream,
+                                  const RcPathUsers& users) {
+  prepare(stream.tcp, stream.config);
+  SystemRandom random;
+  const int fd = stream.tcp.fd();
+  auto owned = std::make_unique<drive::StreamDriver>(
+      users.owner, std::move(stream.tcp), users.consumer, stream.config,
+      static_cast<uint32_t>(random.next()), token.now());
+  drive::StreamDriver& driver = *owned;
+  token.runtime().add(token, std::move(owned), fd, true, false);
+  return driver;
+}
+
+}  // namespace weft::verbs
