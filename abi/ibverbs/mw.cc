@@ -91,7 +91,7 @@ int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   }
   verbs::PostFault fault;
   {
-    verbs::QueuePair::Posting posting{*object(qp).core};
+    verbs::SendPosting posting{*object(qp).core};
     const auto added =
         posting.add_bind(request, bind->wr_id, (bind->send_flags & IBV_SEND_SIGNALED) != 0,
                          (bind->send_flags & IBV_SEND_FENCE) != 0);

@@ -29,6 +29,7 @@
 #include "verbs/memory_table.h"
 #include "verbs/protection_domain.h"
 #include "verbs/queue_pair.h"
+#include "verbs/send_posting.h"
 #include "verbs/shared_receive_queue.h"
 
 namespace weft::abi {
@@ -121,7 +122,7 @@ struct AbiSrq : ibv_srq {
 // ibv_wr_start to ibv_wr_complete.
 struct WrBuilder {
   Spinlock lock;
-  std::optional<verbs::QueuePair::Posting> posting;
+  std::optional<verbs::SendPosting> posting;
   verbs::SendRequest request;
   bool open = false;  // the request waits for its data, or a datagram for its address
   // Of a datagram whose data came before its address.

@@ -13,7 +13,7 @@ namespace weft::abi {
 namespace {
 
 using rdmap::Operation;
-using Posting = verbs::QueuePair::Posting;
+using Posting = verbs::SendPosting;
 
 bool has(const ibv_send_wr& wr, unsigned flag) {
   return (wr.send_flags & flag) != 0;

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
+#include "verbs/qp_attributes.h"
 
 namespace weft::verbs {
 
@@ -35,51 +36,64 @@ Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
 }
 
 QueuePair::QueuePair(const QpInit& init, const QpTypeTraits& traits, engine::Engine& engine)
-    : context_(*init.context),
-      adapter_(init.context->adapter()),
-      engine_(engine),
-      pd_(*init.pd),
-      send_cq_(*init.send_cq),
-      recv_cq_(*init.recv_cq),
-      srq_(init.srq),
+    : init_(init),
       traits_(traits),
-      limits_(init.limits),
-      signal_all_(init.signal_all),
-      owner_(init.owner),
+      engine_(engine),
       send_queue_(init.limits.max_send_wr, init.limits.max_send_sge, init.limits.max_inline,
                   traits.slot_extra),
-      receive_queue_(init.limits.max_recv_wr, init.limits.max_recv_sge) {
-  pd_.add_ref();
-  send_cq_.add_ref();
-  recv_cq_.add_ref();
-  if (srq_ != nullptr) srq_->add_ref();
+      receives_(*this, init.srq, init.limits),
+      completions_(*init.send_cq, *init.recv_cq) {
+  pd().add_ref();
+  send_cq().add_ref();
+  recv_cq().add_ref();
+  if (srq() != nullptr) srq()->add_ref();
 }
 
 QueuePair::~QueuePair() {
   if (number_ != Qpn{}) {
     auto h = engine_.hold();
-    if (adapter_.bring_up() != nullptr) adapter_.bring_up()->abandon(h.token(), *this);
+    abandon_bring_up(h.token());
     if (transport_ != nullptr) {
       drop_connection(h.token(), false);
       transport_->stopped(h.token());
       transport_->destroyed(h.token());
     }
     if (observer_ != nullptr) std::exchange(observer_, nullptr)->pair_gone(h.token());
-    if (srq_ != nullptr) srq_->forget(*this);
+    receives_.leave();
     engine_.forget(h.token(), *this);
-    adapter_.release_number(h.token(), number_, known_);
+    adapter().release_number(h.token(), number_, known_);
     if (counters_ != stats::nowhere().qp) {
-      adapter_.counters().release(engine_.number(), *counters_);
+      adapter().counters().release(engine_.number(), *counters_);
     }
-    sent_.clear();
-    received_.clear();
+    completions_.clear();
   }
-  send_cq_.purge(number_);
-  recv_cq_.purge(number_);
-  if (srq_ != nullptr) srq_->drop_ref();
-  send_cq_.drop_ref();
-  recv_cq_.drop_ref();
-  pd_.drop_ref();
+  send_cq().purge(number_);
+  recv_cq().purge(number_);
+  if (srq() != nullptr) srq()->drop_ref();
+  send_cq().drop_ref();
+  recv_cq().drop_ref();
+  pd().drop_ref();
+}
+
+// --- receives of the program
+
+PostFault QueuePair::receive_fault(uint32_t segments) const {
+  using Rule = PostFault::Rule;
+  if (srq() != nullptr) return {.rule = Rule::shared_receives};
+  if (state() == QpState::reset) return {.rule = Rule::state};
+  if (segments > limits().max_recv_sge) {
+    return {.rule = Rule::segments, .asked = segments, .limit = limits().max_recv_sge};
+  }
+  return {.rule = Rule::full, .limit = limits().max_recv_wr};
+}
+
+Outcome<Ok> QueuePair::post_receive(const ReceiveRequest* requests, size_t count, size_t& posted) {
+  posted = 0;
+  if (srq() != nullptr || state() == QpState::reset) return fail(Errc::invalid);
+  auto outcome = receives_.post(requests, count, posted);
+  // A message may wait for it, or a flush.
+  if (posted > 0 && (receives_.wanted() || state() == QpState::err)) ring();
+  return outcome;
 }
 
 // --- connection
@@ -126,11 +140,11 @@ void QueuePair::drop_connection(engine::Token& token, bool abort) {
 }
 
 void QueuePair::keep_unfinished_receive() {
-  if (const auto r = transport_->abandon_receive()) unfinished_receive_ = r;
+  if (const auto r = transport_->abandon_receive()) since_reset_.unfinished_receive = r;
 }
 
 void QueuePair::on_deadline(engine::Token& token) {
-  if (std::exchange(completion_lost_, false)) {
+  if (std::exchange(since_reset_.completion_lost, false)) {
     WEFT_LOG(warn, "queue pair 0x%06x: a completion found no room in its queue; it is in error now",
              number_.value());
     raise_event(EventType::qp_fatal);
@@ -153,7 +167,7 @@ void QueuePair::give_up_connection(engine::Token& token) {
 }
 
 void QueuePair::on_doorbell(engine::Token& token) {
-  if (receive_wanted_.load(std::memory_order_relaxed)) receive_wanted_.exchange(false);
+  receives_.heard();
   if (state() == QpState::err && !draining()) {
     flush();
   } else {
@@ -168,31 +182,43 @@ void QueuePair::visited(engine::Token& token) {
   publish(token);
 }
 
-// --- what the transport asks and says
+// --- completions
 
-bool QueuePair::take_receive(rdmap::Receive& out) {
-  if (srq_ != nullptr) return srq_->take(out, *this);
-  if (receive_queue_.take(out)) return true;
-  // Said before the last look, so that a post in between is either seen here or rings.
-  receive_wanted_.exchange(true);
-  if (!receive_queue_.take(out)) return false;
-  receive_wanted_.store(false, std::memory_order_relaxed);
-  return true;
+void QueuePair::receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) {
+  // InfiniBand 11.6.3.2: a message has come before the program knows that the peer is ready.
+  if (state() == QpState::rtr && !std::exchange(since_reset_.received_in_rtr, true)) {
+    raise_event(EventType::comm_est);
+  }
+  receive_done(completion_of(r, status, a), a.solicited);
 }
 
-bool QueuePair::out_of_receives() {
-  if (srq_ != nullptr) return srq_->empty_for(*this);
-  if (!receive_queue_.empty()) return false;
-  receive_wanted_.exchange(true);  // as in take_receive()
-  return receive_queue_.empty();
+void QueuePair::receive_done(Completion c, bool solicited) {
+  c.qpn = number_;
+  count_error(c.status);
+  completions_.received(c, solicited);
 }
 
-void QueuePair::raise_event(EventType type) {
-  context_.events().push({type, owner_});
+void QueuePair::send_done(const rdmap::SendWqe& wqe, Status status) {
+  if (status == Status::success && !wqe.signaled) return;
+  count_error(status);
+  Completion c = completion_of(wqe, status);
+  c.qpn = number_;
+  completions_.sent(c);
 }
 
-bool QueuePair::raise_event_once(EventType type) {
-  return context_.events().push_once({type, owner_});
+void QueuePair::count_error(Status status) {
+  if (status == Status::success) return;
+  counters_->counters.completion_errors.add();
+  static_assert(stats::kErrorStatuses == static_cast<size_t>(Status::general));
+  stats::count(engine_.counters().completion_error, static_cast<size_t>(status) - 1);
+}
+
+void QueuePair::publish(engine::Token& token) {
+  if (completions_.publish() || state() == QpState::err) return;
+  // A program that waits for what was lost would wait for ever. Not here, in the middle of the
+  // stream's visit.
+  since_reset_.completion_lost = true;
+  engine_.set_deadline(token, *this, token.now());
 }
 
 // --- states
@@ -202,9 +228,9 @@ void QueuePair::enter_error(engine::Token& token) {
   attributes_.state = QpState::err;
   keep_unfinished_receive();
   transport_->stopped(token);
-  receive_wanted_.exchange(true);  // posts from now on ring, and are flushed
+  receives_.want();  // posts from now on ring, and are flushed
   flush();
-  if (srq_ != nullptr && !std::exchange(last_wqe_reported_, true)) {
+  if (srq() != nullptr && !std::exchange(since_reset_.last_wqe_reported, true)) {
     raise_event(EventType::qp_last_wqe_reached);
   }
 }
@@ -217,10 +243,14 @@ void QueuePair::enter_send_error() {
   flush_sends();
 }
 
+void QueuePair::abandon_bring_up(engine::Token& token) {
+  if (BringUp* bring_up = adapter().bring_up()) bring_up->abandon(token, *this);
+}
+
 // Into error by the program's wish, or over a fault that the peer has no part in.
 void QueuePair::leave_service(engine::Token& token) {
   const bool was_connected = connected();
-  if (adapter_.bring_up() != nullptr) adapter_.bring_up()->abandon(token, *this);
+  abandon_bring_up(token);
   drop_connection(token, true);
   enter_error(token);
   if (was_connected && observer_ != nullptr) {
@@ -239,32 +269,29 @@ void QueuePair::flush_sends() {
 // spec/rdmap 5.2: all that is posted completes, in order, also what is posted later.
 void QueuePair::flush() {
   flush_sends();
-  if (!unfinished_receive_) keep_unfinished_receive();
-  if (unfinished_receive_) {
-    receive_done({.wr_id = *unfinished_receive_}, Status::flushed, {});
-    unfinished_receive_.reset();
+  if (!since_reset_.unfinished_receive) keep_unfinished_receive();
+  if (since_reset_.unfinished_receive) {
+    receive_done({.wr_id = *since_reset_.unfinished_receive}, Status::flushed, {});
+    since_reset_.unfinished_receive.reset();
   }
   rdmap::Receive r;
-  while (srq_ == nullptr && receive_queue_.take(r)) receive_done(r, Status::flushed, {});
+  while (receives_.take_own(r)) receive_done(r, Status::flushed, {});
 }
 
 void QueuePair::reset(engine::Token& token) {
   const bool was_connected = connected();
-  if (adapter_.bring_up() != nullptr) adapter_.bring_up()->abandon(token, *this);
+  abandon_bring_up(token);
   drop_connection(token, false);
   transport_->stopped(token);
-  unfinished_receive_.reset();
-  completion_lost_ = last_wqe_reported_ = received_in_rtr_ = false;
-  cm_managed_ = false;
+  since_reset_ = {};
   engine_.set_deadline(token, *this, Time::never());
   while (send_queue_.head() < send_queue_.tail()) send_queue_.free_head();
   rdmap::Receive r;
-  while (receive_queue_.take(r)) {
+  while (receives_.take_own(r)) {
   }
-  sent_.clear();
-  received_.clear();
-  send_cq_.purge(number_);
-  recv_cq_.purge(number_);
+  completions_.clear();
+  send_cq().purge(number_);
+  recv_cq().purge(number_);
   attributes_ = QpAttributes{};
   set_state(QpState::reset);
   if (was_connected && observer_ != nullptr) {
@@ -278,6 +305,63 @@ void QueuePair::check_drained() {
   if (!transport_->idle()) return;
   attributes_.sq_draining = false;
   if (attributes_.en_sqd_async_notify) raise_event(EventType::sq_drained);
+}
+
+// --- the program's way through the states (InfiniBand 10.3.1, spec/rdmap 5.2)
+
+Outcome<Ok> QueuePair::modify(const QpAttributes& a, uint32_t mask) {
+  auto h = engine_.hold();
+  Outcome<Ok> outcome{fail(Errc::no_memory)};
+  // What has begun without memory for it does not come about by itself later.
+  engine_.guard(
+      h.token(), [&] { outcome = apply(h.token(), a, mask); },
+      [&] {
+        if (state() > QpState::init) leave_service(h.token());
+      });
+  publish(h.token());
+  return outcome;
+}
+
+Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32_t mask) {
+  const QpState from = state();
+  const QpState to = (mask & qp_mask::kState) != 0 ? a.state : from;
+  if ((mask & qp_mask::kCurState) != 0 && a.cur_state != from) return fail(Errc::invalid);
+  if (!traits_.allows(from, to, mask)) return fail(Errc::invalid);
+  if (auto good = check_attributes(*this, a, mask); !good.ok()) return good;
+  store_attributes(attributes_, a, mask);
+  BringUp* bring_up = adapter().bring_up();
+  switch (to) {
+    case QpState::reset:
+      reset(token);
+      return Ok{};
+    case QpState::err:
+      // After disconnect() it cuts short what still goes out.
+      if (from != QpState::err || draining()) leave_service(token);
+      return Ok{};
+    case QpState::sqd:
+      if (from != QpState::sqd) attributes_.sq_draining = true;
+      break;
+    default:
+      break;
+  }
+  // What was posted by now in SQE, and rang too late.
+  if (from == QpState::sqe) flush_sends();
+  attributes_.state = to;
+  set_state(to);
+  transport_->changed(token, from);
+  if (to == QpState::sqd) check_drained();
+  if ((to == QpState::rtr || to == QpState::rts) && from != to && bring_up != nullptr) {
+    bring_up->state_changed(token, *this, from);
+  }
+  return Ok{};
+}
+
+QpAttributes QueuePair::query() {
+  auto h = engine_.hold();
+  QpAttributes a = attributes_;
+  a.state = a.cur_state = state();
+  transport_->tell_agreed(a);
+  return a;
 }
 
 }  // namespace weft::verbs

@@ -33,7 +33,7 @@ class RcTransport final : public Transport,
     qp_.receive_done(r, status, a);
   }
   void send_done(const rdmap::SendWqe& wqe, Status status) override { qp_.send_done(wqe, status); }
-  Status execute(rdmap::SendWqe& wqe) override { return qp_.execute(wqe); }
+  Status execute(rdmap::SendWqe& wqe) override { return qp_.memory().execute(wqe); }
   void stream_ready() override;
   void stream_ended(const rdmap::StreamEnd& end) override;
   // drive::StreamOwner

@@ -12,7 +12,7 @@ class Serves : public Consumer {
   explicit Serves(QueuePair& qp) : qp_(qp) {}
   rdmap::Memory& memory() final { return qp_.memory(); }
   rdmap::SendQueue& send_queue() final { return qp_.send_queue(); }
-  bool take_receive(rdmap::Receive& out) override { return qp_.take_receive(out); }
+  bool take_receive(rdmap::Receive& out) override { return qp_.receives().take(out); }
 
   QueuePair& qp_;
 };

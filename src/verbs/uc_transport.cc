@@ -112,7 +112,7 @@ void UcTransport::posted(engine::Token& token) {
   if (peer_gone_) {
     fail_posted(token);
   } else if (link_ != nullptr) {
-    if (link_->driver().waits_for(*link_) && !qp_.out_of_receives()) {
+    if (link_->driver().waits_for(*link_) && !qp_.receives().out()) {
       link_->driver().receives_posted(token, *link_);
     }
     link_->posted(token);
@@ -154,12 +154,12 @@ void UcTransport::send_failed() {
 void UcTransport::receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) {
   // The bytes of Writes are counted as they are placed.
   if (a.write_with_immediate) {
-    qp_.count_received(stats::Kind::write, 0, status);
+    count_received(qp_.counters().counters, stats::Kind::write, 0, status);
   } else {
-    qp_.count_received(stats::Kind::send, a.length, status);
+    count_received(qp_.counters().counters, stats::Kind::send, a.length, status);
   }
   qp_.receive_done(r, status, a);
-  if (qp_.out_of_receives()) link_->driver().wait_for_receives(*link_);
+  if (qp_.receives().out()) link_->driver().wait_for_receives(*link_);
 }
 
 void UcTransport::visited(engine::Token& token, drive::UcLink& link) {

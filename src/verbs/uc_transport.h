@@ -2,6 +2,7 @@
 #pragma once
 
 #include "drive/uc_link.h"
+#include "verbs/message_counts.h"
 #include "verbs/serves.h"
 
 namespace weft::verbs {
@@ -40,10 +41,10 @@ class UcTransport final : public Transport,
   // wdp::UcConsumer
   void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) override;
   void send_done(const rdmap::SendWqe& wqe, Status status) override {
-    qp_.count_sent(wqe, status);
+    count_sent(qp_.counters().counters, wqe, status);
     qp_.send_done(wqe, status);
   }
-  Status execute(rdmap::SendWqe& wqe) override { return qp_.execute(wqe); }
+  Status execute(rdmap::SendWqe& wqe) override { return qp_.memory().execute(wqe); }
   void stream_ready() override;
   void stream_ended(const rdmap::StreamEnd& end) override { end_ = end; }
   void remote_error(wire::TermError error) override;

@@ -50,7 +50,7 @@ void UdTransport::stopped(engine::Token& token) {
 
 void UdTransport::posted(engine::Token& token) {
   if (!queue_) return;
-  if (driver_.waits_for(*this) && !qp_.out_of_receives()) driver_.receives_posted(token, *this);
+  if (driver_.waits_for(*this) && !qp_.receives().out()) driver_.receives_posted(token, *this);
   driver_.posted(token, *this);
 }
 
@@ -97,11 +97,11 @@ void UdTransport::receive_done(const rdmap::Receive& r, Status status, const wdp
   }
   if (a.from.address.is_ipv4()) c.source_lid = static_cast<uint16_t>(a.from.address.ipv4());
   if (a.from.port != port_of(a.source)) c.source_port = a.from.port;
-  qp_.count_received(stats::Kind::send, a.length, status);
+  count_received(qp_.counters().counters, stats::Kind::send, a.length, status);
   qp_.receive_done(c, a.solicited);
   driver_.schedule_settling(*this);  // the receive may have been taken in another visit
   // The sockets of groups are nobody's own, and do not wait for one of their members.
-  if (!a.multicast && qp_.out_of_receives()) driver_.wait_for_receives(*this);
+  if (!a.multicast && qp_.receives().out()) driver_.wait_for_receives(*this);
 }
 
 // Its status stands in the queue; the rest of the visit is done first.

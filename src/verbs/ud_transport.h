@@ -3,6 +3,7 @@
 
 #include "drive/datagram_driver.h"
 #include "verbs/destination.h"
+#include "verbs/message_counts.h"
 #include "verbs/serves.h"
 
 namespace weft::verbs {
@@ -42,12 +43,12 @@ class UdTransport final : public Transport,
     return &destination_in(qp_.send_queue().extra_of(w));
   }
   void send_done(const rdmap::SendWqe& wqe, Status status) override {
-    qp_.count_sent(wqe, status);
+    count_sent(qp_.counters().counters, wqe, status);
     qp_.send_done(wqe, status);
   }
   bool take_receive(rdmap::Receive& out) override {
     driver_.schedule_settling(*this);  // to be counted, whatever comes of it
-    return qp_.take_receive(out);
+    return qp_.receives().take(out);
   }
   void receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) override;
   void send_failed() override;

@@ -3,6 +3,7 @@
 #include "verbs/queue_pair.h"
 
 #include "tests/unit/verbs/fixture.h"
+#include "verbs/send_posting.h"
 
 namespace weft::verbs {
 namespace {
@@ -104,7 +105,7 @@ TEST_F(QueuePairTest, ManyBindsLeaveLittleBehind) {
   Stag stag = window->stag;
   for (int i = 0; i < 3000; ++i) {
     const Stag fresh = MemoryTable::next_key(stag);
-    QueuePair::Posting posting{*qp};
+    SendPosting posting{*qp};
     ASSERT_TRUE(posting
                     .add_bind({.window = window->id,
                                .old_stag = stag,

@@ -1,35 +1,37 @@
-// The way in: requests and receives of the program enter the queues. Any thread; no allocation, no
-// system call but the send.
+#include "verbs/send_posting.h"
 
 #include <cstring>
 
 #include "device/device.h"
+#include "verbs/adapter.h"
 #include "verbs/destination.h"
-#include "verbs/queue_pair.h"
 
 namespace weft::verbs {
+namespace {
 
-QueuePair::Posting::Posting(QueuePair& qp) : qp_(qp) {
+bool supports(const QpTypeTraits& type, const SendRequest& r) {
+  return type.has(r.operation) && type.addressed == (r.handle != nullptr);
+}
+
+}  // namespace
+
+SendPosting::SendPosting(QueuePair& qp) : qp_(qp) {
   // Here nothing is held yet. What binds leave behind is no more than what posts ask for.
-  qp_.adapter_.memory().tidy();
-  qp_.send_lock_.lock();
+  qp_.adapter().memory().tidy();
+  qp_.send_lock().lock();
 }
 
-QueuePair::Posting::~Posting() {
-  if (locked_) qp_.send_lock_.unlock();
+SendPosting::~SendPosting() {
+  if (locked_) qp_.send_lock().unlock();
 }
 
-bool QueuePair::supports(const SendRequest& r) const {
-  return traits_.has(r.operation) && traits_.addressed == (r.handle != nullptr);
-}
-
-Failure<Errc> QueuePair::Posting::refuse(const PostFault& fault) {
+Failure<Errc> SendPosting::refuse(const PostFault& fault) {
   fault_ = fault;
   return fail(fault.rule == PostFault::Rule::full ? Errc::no_memory : Errc::invalid);
 }
 
 // nullptr, and fault_ says why.
-rdmap::SendWqe* QueuePair::Posting::reserve() {
+rdmap::SendWqe* SendPosting::reserve() {
   // InfiniBand 10.3.1: requests may be posted from RTS on; in SQD they wait, in ERR they are
   // flushed.
   const QpState state = qp_.state();
@@ -37,39 +39,40 @@ rdmap::SendWqe* QueuePair::Posting::reserve() {
     fault_ = {.rule = PostFault::Rule::state, .asked = static_cast<uint64_t>(state)};
     return nullptr;
   }
-  rdmap::SendWqe* w = qp_.send_queue_.reserve(added_);
-  if (w == nullptr) fault_ = {.rule = PostFault::Rule::full, .limit = qp_.limits_.max_send_wr};
+  rdmap::SendWqe* w = qp_.send_queue().reserve(added_);
+  if (w == nullptr) fault_ = {.rule = PostFault::Rule::full, .limit = qp_.limits().max_send_wr};
   return w;
 }
 
 // For every request, and nearly always nothing.
-[[gnu::always_inline]] inline PostFault QueuePair::fault_of(const SendRequest& r,
-                                                            uint64_t length) const {
+[[gnu::always_inline]] inline PostFault SendPosting::fault_of(const SendRequest& r,
+                                                              uint64_t length) const {
   using Rule = PostFault::Rule;
+  const QpLimits& limits = qp_.limits();
   // Inline data are copied, and need no room for their segments.
-  const uint32_t segments = r.inlined ? device::kMaxSge : limits_.max_send_sge;
+  const uint32_t segments = r.inlined ? device::kMaxSge : limits.max_send_sge;
   if (r.count > segments) return {.rule = Rule::segments, .asked = r.count, .limit = segments};
   if (length > rdmap::kMostMessage) {
     return {.rule = Rule::message_length, .asked = length, .limit = rdmap::kMostMessage};
   }
-  if (r.inlined && length > limits_.max_inline) {
-    return {.rule = Rule::inline_length, .asked = length, .limit = limits_.max_inline};
+  if (r.inlined && length > limits.max_inline) {
+    return {.rule = Rule::inline_length, .asked = length, .limit = limits.max_inline};
   }
   if (r.inlined && rdmap::has_response(r.operation)) return {.rule = Rule::inline_operation};
-  if (!supports(r)) return {.rule = Rule::operation};
+  if (!supports(qp_.traits(), r)) return {.rule = Rule::operation};
   if (rdmap::is_atomic(r.operation) && length < rdmap::kAtomicBytes) {
     return {.rule = Rule::atomic_length, .asked = length, .limit = rdmap::kAtomicBytes};
   }
   return {};
 }
 
-Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
+Outcome<Ok> SendPosting::add(const SendRequest& r) {
   uint64_t length = 0;
   // A count beyond the limit may be no count at all: nothing is read then.
   if (r.count <= device::kMaxSge) {
     for (uint32_t i = 0; i < r.count; ++i) length += r.segments[i].length;
   }
-  if (const PostFault fault = qp_.fault_of(r, length); fault.rule != PostFault::Rule::none) {
+  if (const PostFault fault = fault_of(r, length); fault.rule != PostFault::Rule::none) {
     return refuse(fault);
   }
   rdmap::SendWqe* w = reserve();
@@ -77,7 +80,7 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
   *w = {
       .wr_id = r.wr_id,
       .operation = r.operation,
-      .signaled = r.signaled || qp_.signal_all_,
+      .signaled = r.signaled || qp_.signal_all(),
       .fence = r.fence,
       .solicited = r.solicited,
       .inlined = r.inlined,
@@ -89,7 +92,7 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
       .compare_add = r.compare_add,
       .swap = r.swap};
   if (r.handle != nullptr) {
-    store_destination(qp_.send_queue_.extra_of(*w), *r.handle, r.remote_qpn, r.remote_q_key);
+    store_destination(qp_.send_queue().extra_of(*w), *r.handle, r.remote_qpn, r.remote_q_key);
   }
   if (r.inlined) {
     std::byte* p = w->payload();
@@ -104,15 +107,15 @@ Outcome<Ok> QueuePair::Posting::add(const SendRequest& r) {
   return Ok{};
 }
 
-Outcome<Ok> QueuePair::Posting::add_bind(const BindRequest& bind, uint64_t wr_id, bool signaled,
-                                         bool fence) {
-  if (!qp_.traits_.has(rdmap::Operation::bind_window))
+Outcome<Ok> SendPosting::add_bind(const BindRequest& bind, uint64_t wr_id, bool signaled,
+                                  bool fence) {
+  if (!qp_.traits().has(rdmap::Operation::bind_window))
     return refuse({.rule = PostFault::Rule::operation});
   rdmap::SendWqe* w = reserve();
   if (w == nullptr) return refuse(fault_);
   *w = {.wr_id = wr_id,
         .operation = rdmap::Operation::bind_window,
-        .signaled = signaled || qp_.signal_all_,
+        .signaled = signaled || qp_.signal_all(),
         .fence = fence};
   static_assert(sizeof(BindRequest) <= 48, "the room that SendQueue keeps for a bind");
   std::memcpy(w->payload(), &bind, sizeof bind);
@@ -120,55 +123,30 @@ Outcome<Ok> QueuePair::Posting::add_bind(const BindRequest& bind, uint64_t wr_id
   return Ok{};
 }
 
-Outcome<Ok> QueuePair::Posting::add_local_invalidate(Stag stag, uint64_t wr_id, bool signaled,
-                                                     bool fence) {
-  if (!qp_.traits_.has(rdmap::Operation::bind_window))
+Outcome<Ok> SendPosting::add_local_invalidate(Stag stag, uint64_t wr_id, bool signaled,
+                                              bool fence) {
+  if (!qp_.traits().has(rdmap::Operation::bind_window))
     return refuse({.rule = PostFault::Rule::operation});
   rdmap::SendWqe* w = reserve();
   if (w == nullptr) return refuse(fault_);
   *w = {.wr_id = wr_id,
         .operation = rdmap::Operation::local_invalidate,
-        .signaled = signaled || qp_.signal_all_,
+        .signaled = signaled || qp_.signal_all(),
         .fence = fence,
         .remote_stag = stag};
   ++added_;
   return Ok{};
 }
 
-bool QueuePair::Posting::publish() {
-  if (added_ > 0) qp_.send_queue_.publish(added_);
-  qp_.send_lock_.unlock();
+bool SendPosting::publish() {
+  if (added_ > 0) qp_.send_queue().publish(added_);
+  qp_.send_lock().unlock();
   locked_ = false;
   return added_ > 0;
 }
 
-void QueuePair::Posting::commit() {
+void SendPosting::commit() {
   if (publish()) qp_.ring();
-}
-
-PostFault QueuePair::receive_fault(uint32_t segments) const {
-  using Rule = PostFault::Rule;
-  if (srq_ != nullptr) return {.rule = Rule::shared_receives};
-  if (state() == QpState::reset) return {.rule = Rule::state};
-  if (segments > limits_.max_recv_sge) {
-    return {.rule = Rule::segments, .asked = segments, .limit = limits_.max_recv_sge};
-  }
-  return {.rule = Rule::full, .limit = limits_.max_recv_wr};
-}
-
-Outcome<Ok> QueuePair::post_receive(const ReceiveRequest* requests, size_t count, size_t& posted) {
-  posted = 0;
-  if (srq_ != nullptr || state() == QpState::reset) return fail(Errc::invalid);
-  Outcome<Ok> outcome{Ok{}};
-  receive_lock_.lock();
-  for (; posted < count; ++posted) {
-    outcome = receive_queue_.post(requests[posted]);
-    if (!outcome.ok()) break;
-  }
-  receive_lock_.unlock();
-  // A message may wait for it, or a flush.
-  if (posted > 0 && receive_wanted()) engine_.ring(*this);
-  return outcome;
 }
 
 }  // namespace weft::verbs

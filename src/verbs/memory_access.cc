@@ -1,33 +1,39 @@
-// Memory, as this queue pair may use it, and the requests that change the table of it.
+#include "verbs/memory_access.h"
 
 #include <cstring>
 
 #include "verbs/queue_pair.h"
+#include "verbs/send_request.h"
 
 namespace weft::verbs {
 
-Result<std::byte*, rdmap::MemoryFault> QueuePair::local(Stag lkey, uint64_t address,
-                                                        uint64_t length, rdmap::Access need) {
-  return local_in(pd_, lkey, address, length, static_cast<uint32_t>(need));
+MemoryTable& MemoryAccess::table() const {
+  return qp_.adapter().memory();
+}
+
+Result<std::byte*, rdmap::MemoryFault> MemoryAccess::local(Stag lkey, uint64_t address,
+                                                           uint64_t length, rdmap::Access need) {
+  return local_in(qp_.pd(), lkey, address, length, static_cast<uint32_t>(need));
 }
 
 // InfiniBand 10.2.9.4: the receives of a shared queue are in its domain.
-Result<std::byte*, rdmap::MemoryFault> QueuePair::receive_buffer(Stag lkey, uint64_t address,
-                                                                 uint64_t length) {
-  return local_in(srq_ != nullptr ? srq_->pd() : pd_, lkey, address, length, access::kLocalWrite);
+Result<std::byte*, rdmap::MemoryFault> MemoryAccess::receive_buffer(Stag lkey, uint64_t address,
+                                                                    uint64_t length) {
+  return local_in(qp_.srq() != nullptr ? qp_.srq()->pd() : qp_.pd(), lkey, address, length,
+                  access::kLocalWrite);
 }
 
-Result<std::byte*, rdmap::MemoryFault> QueuePair::local_in(const ProtectionDomain& pd, Stag lkey,
-                                                           uint64_t address, uint64_t length,
-                                                           uint32_t need) const {
-  const Region* r = adapter_.memory().find(lkey);
+Result<std::byte*, rdmap::MemoryFault> MemoryAccess::local_in(const ProtectionDomain& pd, Stag lkey,
+                                                              uint64_t address, uint64_t length,
+                                                              uint32_t need) const {
+  const Region* r = table().find(lkey);
   if (r == nullptr || r->window) return fail(rdmap::MemoryFault::invalid_stag);
   if (r->pd != &pd) return fail(rdmap::MemoryFault::not_on_stream);
   return r->resolve(address, length, need);
 }
 
-Result<std::byte*, rdmap::MemoryFault> QueuePair::remote(Stag stag, TaggedOffset to,
-                                                         uint64_t length, rdmap::Access need) {
+Result<std::byte*, rdmap::MemoryFault> MemoryAccess::remote(Stag stag, TaggedOffset to,
+                                                            uint64_t length, rdmap::Access need) {
   static constexpr auto flag = [](rdmap::Access a) -> uint32_t {
     switch (a) {
       case rdmap::Access::remote_write:
@@ -43,47 +49,47 @@ Result<std::byte*, rdmap::MemoryFault> QueuePair::remote(Stag stag, TaggedOffset
     }
     return 0;
   };
-  const Region* r = adapter_.memory().find(stag);
+  const Region* r = table().find(stag);
   if (r == nullptr) return fail(rdmap::MemoryFault::invalid_stag);
-  if (r->pd != &pd_ || (r->window_qp != Qpn{} && r->window_qp != number_)) {
+  if (r->pd != &qp_.pd() || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
     return fail(rdmap::MemoryFault::not_on_stream);
   }
   // The queue pair's own rights come before the region's.
-  if ((attributes_.access & flag(need)) == 0) return fail(rdmap::MemoryFault::access);
+  if ((qp_.attributes().access & flag(need)) == 0) return fail(rdmap::MemoryFault::access);
   return r->resolve(to.value(), length, flag(need));
 }
 
-Result<Ok, rdmap::MemoryFault> QueuePair::invalidate(Stag stag) {
-  const Region* r = adapter_.memory().find(stag);
+Result<Ok, rdmap::MemoryFault> MemoryAccess::invalidate(Stag stag) {
+  const Region* r = table().find(stag);
   if (r == nullptr) return fail(rdmap::MemoryFault::invalid_stag);
-  if (r->pd != &pd_ || (r->window_qp != Qpn{} && r->window_qp != number_)) {
+  if (r->pd != &qp_.pd() || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
     return fail(rdmap::MemoryFault::not_on_stream);
   }
   // Type 1 windows and regions are their owner's alone to take back (InfiniBand 10.6.2;
   // spec/rdmap 2.5).
   if (r->window_qp == Qpn{}) return fail(rdmap::MemoryFault::cannot_invalidate);
-  return adapter_.memory().invalidate(stag);
+  return table().invalidate(stag);
 }
 
-Status QueuePair::execute(rdmap::SendWqe& wqe) {
+Status MemoryAccess::execute(rdmap::SendWqe& wqe) {
   if (wqe.operation == rdmap::Operation::bind_window) {
     BindRequest b;
     std::memcpy(&b, wqe.payload(), sizeof b);
     return bind(b);
   }
-  const Region* r = adapter_.memory().find(wqe.remote_stag);
-  if (r == nullptr || r->pd != &pd_ || r->window_qp != number_) {
+  const Region* r = table().find(wqe.remote_stag);
+  if (r == nullptr || r->pd != &qp_.pd() || r->window_qp != qp_.number()) {
     return Status::window_bind;
   }
-  return adapter_.memory().invalidate(wqe.remote_stag).ok() ? Status::success : Status::window_bind;
+  return table().invalidate(wqe.remote_stag).ok() ? Status::success : Status::window_bind;
 }
 
-Status QueuePair::bind(const BindRequest& b) {
+Status MemoryAccess::bind(const BindRequest& b) {
   Region bounds;
-  bounds.pd = &pd_;
+  bounds.pd = &qp_.pd();
   if (b.length > 0) {
-    Region* parent = adapter_.memory().find(b.lkey);
-    if (parent == nullptr || parent->window || parent->pd != &pd_ ||
+    Region* parent = table().find(b.lkey);
+    if (parent == nullptr || parent->window || parent->pd != &qp_.pd() ||
         (parent->access & access::kMwBind) == 0) {
       return Status::window_bind;
     }
@@ -98,10 +104,10 @@ Status QueuePair::bind(const BindRequest& b) {
     bounds.iova = (b.access & access::kZeroBased) != 0 ? 0 : b.address;
     bounds.length = b.length;
     bounds.access = b.access;
-    bounds.window_qp = b.type_2 ? number_ : Qpn{};
+    bounds.window_qp = b.type_2 ? qp_.number() : Qpn{};
     bounds.parent = parent;
   }
-  const auto bound = adapter_.memory().bind_window(b.window, b.old_stag, b.fresh_stag, bounds);
+  const auto bound = table().bind_window(b.window, b.old_stag, b.fresh_stag, bounds);
   return bound.ok() ? Status::success : Status::window_bind;
 }
 

@@ -1,0 +1,41 @@
+// Memory as one queue pair may use it: the protocol asks by STag or lkey, and gets a place or a
+// fault. Also the requests that change the table of memory.
+#pragma once
+
+#include "rdmap/memory.h"
+#include "rdmap/work_request.h"
+#include "verbs/memory_table.h"
+
+namespace weft::verbs {
+
+class ProtectionDomain;
+class QueuePair;
+struct BindRequest;
+
+// Owns nothing: the rights are the queue pair's, the regions are the table's. Engine holder.
+class MemoryAccess final : public rdmap::Memory {
+ public:
+  explicit MemoryAccess(const QueuePair& qp) : qp_(qp) {}
+
+  Result<std::byte*, rdmap::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
+                                               rdmap::Access need) override;
+  Result<std::byte*, rdmap::MemoryFault> receive_buffer(Stag lkey, uint64_t address,
+                                                        uint64_t length) override;
+  Result<std::byte*, rdmap::MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
+                                                rdmap::Access need) override;
+  Result<Ok, rdmap::MemoryFault> invalidate(Stag stag) override;
+
+  // A request of the program's that is local: bind_window, local_invalidate.
+  Status execute(rdmap::SendWqe& wqe);
+
+ private:
+  MemoryTable& table() const;
+  Result<std::byte*, rdmap::MemoryFault> local_in(const ProtectionDomain& pd, Stag lkey,
+                                                  uint64_t address, uint64_t length,
+                                                  uint32_t need) const;
+  Status bind(const BindRequest& b);
+
+  const QueuePair& qp_;
+};
+
+}  // namespace weft::verbs
