@@ -1,28 +1,42 @@
-// Sockets of an Id, and its end. Connecting: connection_active.cc and connection_passive.cc, over
-// datagrams connection_datagram.cc; what all have in common, and disconnecting: connection_join.cc.
 #include "cm/connection_id.h"
 
 #include <algorithm>
 #include <cerrno>
 
 #include "base/log.h"
-#include "cm/port_taken.h"
+#include "cm/active_start_outcome.h"
+#include "cm/call_outcome.h"
+#include "cm/lingering_close.h"
+#include "cm/stream_settings.h"
 #include "config/options.h"
 #include "device/device.h"
-#include "port/both_ports.h"
-#include "port/udp_bind.h"
+#include "drive/uc_link.h"
+#include "stats/reasons.h"
+#include "verbs/context.h"
 
 namespace weft::cm {
 namespace {
 
-// Connections that the kernel completes before the engine takes them: programs say 0 or 3, and mean
-// "some". A short queue would cost the peers a second, for TCP drops what does not fit.
-constexpr int kLeastBacklog = 128;
-constexpr int kDefaultBacklog = 1024;  // as the kernel's rdma_cm
+using namespace std::chrono_literals;
+
+// InfiniBand's rdma_cm says TIMEWAIT_EXIT when the queue pair's number may be used again. Some
+// programs free a connection only then. TCP needs no such pause; this is the one that weft gives
+// its numbers (spec/addressing 2). iWARP has no such event.
+constexpr Duration kTimeWait = 2s;
+
+uint8_t reads(std::optional<uint16_t> told) {
+  return static_cast<uint8_t>(
+      std::min<uint32_t>(told.value_or(device::kMaxReads), device::kMaxReads));
+}
+
+std::vector<std::byte> copy(Bytes b) {
+  return {b.begin(), b.end()};
+}
 
 }  // namespace
 
 using engine::Token;
+using verbs::QpState;
 
 ConnectionId* ConnectionId::create(verbs::Adapter& adapter, std::shared_ptr<EventChannel> channel) {
   // Queue pairs take the engines by turns; who has none yet does not disturb the order.
@@ -42,84 +56,48 @@ bool ConnectionId::on_device() const {
   return !d.gids.empty() && device::is_loopback(d.gids.front().gid);
 }
 
-// A number that the kernel chooses is one that UDP has, too: a listener needs both.
+// --- its port, listening
+
 int ConnectionId::bind_socket(const port::Address& at) {
-  if (at.port() == 0) {
-    if (auto both = port::bind_both(at, one_family_); both.ok()) {
-      bound_udp_ = std::move(both->udp);
-      take_bound(at, std::move(both->tcp));
-      return 0;
-    }
-  }
-  return bind_tcp(at);
+  return keep(at, port_.bind(at, one_family_));
 }
 
-int ConnectionId::bind_tcp(const port::Address& at) {
-  auto bound = port::TcpListener::bind(at, one_family_);
-  if (!bound.ok()) {
-    if (bound.error().code == EADDRINUSE && at.port() != 0) say_tcp_port_taken(at);
-    return bound.error().code;
-  }
-  take_bound(at, std::move(*bound));
-  return 0;
-}
-
-void ConnectionId::take_bound(const port::Address& at, port::TcpListener bound) {
-  any_port_ = at.port() == 0;  // before `at`, which may be source_ itself, gets one
-  bound_ = std::move(bound);
+// `at` may be source_ itself.
+int ConnectionId::keep(const port::Address& at, int error) {
+  if (error != 0) return error;
   source_ = at;
-  source_.set_port(bound_.local().port());
+  source_.set_port(port_.number());
+  return 0;
 }
 
 // As the kernel's rdma_cm does. The connection goes out by this very socket, so that it takes no
 // other descriptor. Without a descriptor or a port, connecting takes what there is then.
 void ConnectionId::take_port(Token&) {
-  (void)bind_tcp(source_);
+  (void)keep(source_, port_.bind_tcp(source_, one_family_));
 }
 
 int ConnectionId::start_listening(Token& token, int backlog) {
-  if (!bound_.valid()) {
+  if (!port_.valid()) {
     const port::Address at = source_.valid() ? source_ : port::Address::any(AF_INET, 0);
     if (const int error = bind_socket(at); error != 0) return error;
   }
-  if (type_of_service_) bound_.set_type_of_service(*type_of_service_);
-  const auto started =
-      bound_.start(backlog > 0 ? std::max(backlog, kLeastBacklog) : kDefaultBacklog);
-  if (!started.ok()) {
-    if (started.error().code == EADDRINUSE) say_tcp_port_taken(source_);
-    return started.error().code;
+  if (const int error = port_.listen(source_, backlog, type_of_service_); error != 0) return error;
+  listener_ = &Listener::start(token, *this, port_.take_listener());
+  if (port::Fd udp = port_.take_udp(source_, one_family_); udp.valid()) {
+    datagram_listener_ =
+        &DatagramListener::start(token, *this, wire::CtlService::uc, std::move(udp));
   }
-  listener_ = &Listener::start(token, *this, std::move(bound_));
-  // spec/wdp 4.9: A PS_TCP listener binds UDP as well, for UC; where that port is taken ... it
-  // serves RC alone and says so.
-  if (!bound_udp_.valid()) {
-    auto udp = port::bind_udp(source_, one_family_);
-    if (!udp.ok()) {
-      WEFT_LOG(warn, "rdma_listen: UDP port %u: %s; RC alone is served there, and no UC",
-               source_.port(), udp.error().to_string().c_str());
-      return 0;
-    }
-    bound_udp_ = std::move(*udp);
-  }
-  datagram_listener_ =
-      &DatagramListener::start(token, *this, wire::CtlService::uc, std::move(bound_udp_));
   return 0;
 }
 
 void ConnectionId::stop(Token& token) {
   set_under_way(false);
-  bound_.close();
-  bound_udp_.reset();
+  port_.close();
   if (listener_ != nullptr) std::exchange(listener_, nullptr)->stop(token);
   if (datagram_listener_ != nullptr) std::exchange(datagram_listener_, nullptr)->stop(token);
-  cancel_active_start(token);
+  start_.cancel(token);
   // Who wants to connect is not left waiting.
-  if (passive_start_ != nullptr || call_) {
-    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::id_gone);
-  }
-  if (passive_start_ != nullptr) std::exchange(passive_start_, nullptr)->reject(token, {});
-  if (call_) call_->reject(token, wire::RejReason::application, {});
-  call_.reset();
+  request_.reject(token, stats::CmRejection::id_gone, {});
   if (parked_connection_ != nullptr) std::exchange(parked_connection_, nullptr)->close(token);
   if (verbs::QueuePair* pair = pair_) {
     release_pair(token);
@@ -129,6 +107,535 @@ void ConnectionId::stop(Token& token) {
       pair->fail_connection(token, verbs::Status::flushed);
     }
   }
+}
+
+// --- what both sides bring to the connection
+
+mpa::Offer ConnectionId::offer() const {
+  const config::Options& o = config::options();
+  return {.crc = o.crc,
+          .extension = o.ext != config::Extensions::off,
+          .peer_to_peer = o.p2p,
+          .ird = parameters_.responder_resources,
+          .ord = parameters_.initiator_depth};
+}
+
+wdp::Offer ConnectionId::datagram_offer(const drive::DatagramDriver& driver,
+                                        const wdp::Path& path) const {
+  wdp::Offer o = caller_of(*pair_)->offer(driver, path);
+  o.traffic_class = type_of_service_.value_or(0);
+  o.ird = parameters_.responder_resources;
+  o.ord = parameters_.initiator_depth;
+  o.private_data = parameters_.private_data;
+  return o;
+}
+
+void ConnectionId::negotiated(uint32_t ird, uint32_t ord) {
+  parameters_.responder_resources = static_cast<uint8_t>(std::min(ird, device::kMaxReads));
+  parameters_.initiator_depth = static_cast<uint8_t>(std::min(ord, device::kMaxReads));
+}
+
+int ConnectionId::queue_pair_attributes(QpState state, verbs::QpType type,
+                                        verbs::QpAttributes& attributes, uint32_t& m) const {
+  if (!alive()) return EIO;
+  const auto h = hold_home();
+  if (device_ == nullptr) return on_no_device("rdma_init_qp_attr");
+  if (state != QpState::init && state != QpState::rtr && state != QpState::rts) return EINVAL;
+  // Who the peer is, and what it can do, is known from its first word on.
+  const bool met = state_ == IdState::requested || state_ == IdState::deserted ||
+                   state_ == IdState::responded || state_ == IdState::accepting ||
+                   state_ == IdState::connected;
+  if (state != QpState::init && !met) {
+    WEFT_LOG_REFUSAL("rdma_init_qp_attr: the id is %s: for RTR and RTS it has to know its peer",
+                     to_string(state_));
+    return EINVAL;
+  }
+  const verbs::QpTypeTraits* traits =
+      program_leads_ && pair_ != nullptr ? &pair_->traits() : verbs::find_type(type);
+  if (traits == nullptr) return EINVAL;
+  fill_attributes(setup(), state, *traits, attributes, m);
+  return 0;
+}
+
+PairSetup ConnectionId::setup() const {
+  return {.parameters = parameters_,
+          .to_peer = destination_.valid() ? vector_to(destination_.gid()) : verbs::AddressVector{},
+          .path_mtu = static_cast<uint8_t>(device_->device().port.active_mtu),
+          .ack_timeout = ack_timeout_};
+}
+
+bool ConnectionId::ready_pair(verbs::QueuePair& pair) const {
+  return may_connect(pair, device_ != nullptr) && bring_to_rts(pair, setup());
+}
+
+engine::Engine& ConnectionId::engine_for(verbs::QueuePair* pair, Qpn qpn) const {
+  if (pair != nullptr) return pair->engine();
+  engine::Engine* e = qpn != Qpn{} ? adapter_.engine_of(qpn) : nullptr;
+  return e != nullptr ? *e : *home_.load(std::memory_order_acquire);
+}
+
+// --- the side that connects
+
+int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& parameters) {
+  if (!alive()) return EIO;
+  if (const int e = too_long(Step::connect, parameters.private_data.size()); e != 0) return e;
+  {
+    const auto h = hold_home();
+    if (!can(Step::connect)) return wrong_state(Step::connect);
+    parameters_ = parameters;
+  }
+  if (pair != nullptr && !ready_pair(*pair)) return EINVAL;
+  // Nothing is under way yet, so that the home can be changed.
+  engine::Engine& target = engine_for(pair, parameters.qpn);
+  home_.store(&target, std::memory_order_release);
+  auto h = hold_home();
+  pair_ = pair;
+  program_leads_ = false;
+  if (pair_ == nullptr) {
+    pair_ = program_pair(adapter_, h.token(), parameters.qpn, Way::datagrams);
+    program_leads_ = pair_ != nullptr;
+    if (program_leads_) pair_->set_cm_managed(h.token());
+  }
+  if (pair_ != nullptr) pair_->observe(h.token(), this);
+  take(Step::connect);
+  set_under_way(true);
+  h.token().runtime().guard(
+      h.token(),
+      [&] {
+        pair_ != nullptr&& caller_of(*pair_) != nullptr ? call(h.token()) : start_stream(h.token());
+      },
+      [&] { on_no_memory(h.token()); });
+  return 0;
+}
+
+void ConnectionId::start_stream(Token& token) {
+  const bool any_port = port_.any();
+  start_.begin(token,
+               {.from = source_,
+                .any_port = any_port,
+                .to = destination_,
+                .offer = offer(),
+                .private_data = parameters_.private_data,
+                .timeout = config::options().connect_timeout,
+                .type_of_service = type_of_service_},
+               port_.take_socket());
+}
+
+void ConnectionId::call(Token& token) {
+  port_.close();  // its datagrams go by the queue pair's own port
+  verbs::DatagramCaller& caller = *caller_of(*pair_);
+  const wdp::Path path{.to = {.address = destination_.gid(), .port = destination_.port()},
+                       .from = source_.gid(),
+                       .traffic_class = type_of_service_.value_or(0)};
+  source_.set_port(port_of(pair_->number()));
+  caller.driver().set_interface(path.from,
+                                source_.scope() != 0 ? source_.scope() : destination_.scope());
+  wdp::Offer offer = datagram_offer(caller.driver(), path);
+  // The side that accepts has none to say: rdma_accept(3).
+  offer.retry_count = std::min<uint8_t>(parameters_.retry_count, 7);
+  // "dst QPN ... 0 = listener on that port"
+  caller.call(token, caller.driver(), offer, path, Qpn{}, false);
+}
+
+void ConnectionId::stream_started(Token& token, Started&& started) {
+  set_under_way(false);
+  source_.set_port(started.tcp.local().port());
+  negotiated(started.parameters.ird, started.parameters.ord);
+  ConnectionParameters told = parameters_;
+  told.private_data = std::move(started.private_data);
+  told.qpn = {};
+  if (pair_ == nullptr) {
+    take(Step::reply_for_program);
+    report(token, EventKind::connect_response, 0, std::move(told));
+    join(token, nullptr, std::move(started), true);
+    return;
+  }
+  if (pair_->state() == verbs::QpState::err || pair_->state() == verbs::QpState::reset) {
+    // The program took it out of service meanwhile.
+    LingeringClose::give_up(token, std::move(started));
+    fail_connect(token, EventKind::connect_error, -ECONNABORTED);
+    return;
+  }
+  take(Step::reply);
+  // Before the connection works, for it may also end at once.
+  report(token, EventKind::established, 0, std::move(told));
+  join(token, pair_, std::move(started), true);
+}
+
+void ConnectionId::stream_not_started(Token& token, ActiveStartFailure&& failure) {
+  const FailureEvent e = failure_event(failure, config::options().identity);
+  fail_connect(token, e.kind, e.status, std::move(failure.private_data));
+}
+
+void ConnectionId::no_memory_to_start(Token& token) {
+  fail_connect(token, EventKind::unreachable, -ENOMEM);
+}
+
+void ConnectionId::fail_connect(Token& token, EventKind kind, int status,
+                                std::vector<std::byte> private_data) {
+  set_under_way(false);
+  take(Step::failure);
+  if (verbs::QueuePair* pair = pair_) {
+    release_pair(token);
+    pair->fail_connection(token, verbs::Status::flushed);
+  }
+  report(token, kind, status, {.private_data = std::move(private_data)});
+}
+
+int ConnectionId::establish() {
+  if (!alive()) return EIO;
+  Qpn qpn;
+  {
+    const auto h = hold_home();
+    if (!can(Step::establish)) return wrong_state(Step::establish);
+    qpn = parameters_.qpn;
+  }
+  engine::Engine& target = engine_for(nullptr, qpn);
+  Started started;
+  {
+    auto h = hold_home();
+    if (!can(Step::establish)) return EINVAL;  // the peer went away
+    take(Step::establish);
+    if (parked_connection_ == nullptr) return 0;  // of UC: it works already
+    if (&target == &h.token().runtime()) {
+      verbs::QueuePair* pair = program_pair(adapter_, h.token(), qpn, Way::stream);
+      if (pair != nullptr) {
+        join(h.token(), pair, std::exchange(parked_connection_, nullptr)->release(h.token()), true);
+      }
+      return 0;
+    }
+    started = std::exchange(parked_connection_, nullptr)->release(h.token());
+    home_.store(&target, std::memory_order_release);
+  }
+  auto h = hold_home();
+  join(h.token(), program_pair(adapter_, h.token(), qpn, Way::stream), std::move(started), true);
+  return 0;
+}
+
+// --- the side that is connected to: requests come to a listener as children, and wait for the
+// program's answer
+
+void ConnectionId::connection_requested(Token& token, PassiveStart& start,
+                                        const mpa::Responder::Request& request) {
+  // First what may find no memory: after that nothing is left half done.
+  Made made = make_child(token);
+  // What one side may have outstanding the other has to serve.
+  made->parameters_ = {.responder_resources = reads(request.ord),
+                       .initiator_depth = reads(request.ird)};
+  begin_request(*made, start.tcp().local(), start.tcp().peer());
+  made->request_ = PendingRequest{start};
+  if (!announce(token, *made, request.private_data)) {
+    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
+    start.reject(token, {});
+    return;
+  }
+  // Whoever takes the event has to get the engine before he can do anything to the child.
+  start.hand_over(*made.release());
+  if (crowded()) {
+    stats::count(token.runtime().counters().accept_paused, stats::AcceptPause::backlog);
+    listener_->pause(token, true);
+  }
+}
+
+std::optional<wire::RejReason> ConnectionId::datagram_requested(Token& token,
+                                                                const DatagramCall& call,
+                                                                const wdp::Handshake& handshake) {
+  if (crowded()) return wire::RejReason::no_resources;
+  const wire::WdpCtl& req = handshake.peer();
+  Made made = make_child(token);
+  made->parameters_ = {.responder_resources = reads(req.ord), .initiator_depth = reads(req.ird)};
+  const wdp::Path& path = handshake.path();
+  begin_request(*made, port::Address::from_gid(path.from, source_.port(), source_.scope()),
+                port::Address::from_gid(path.to.address, path.to.port, source_.scope()));
+  made->request_ = PendingRequest{call};
+  if (!announce(token, *made, copy(req.private_data))) {
+    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
+    return wire::RejReason::application;
+  }
+  (void)made.release();
+  return {};
+}
+
+ConnectionId::Made ConnectionId::make_child(Token& token) {
+  return Made{new ConnectionId(adapter_, channel_, engine::Engine::of(token)),
+              [](ConnectionId* id) { delete id; }};
+}
+
+void ConnectionId::caught_up(Token& token) {
+  if (listener_ != nullptr) listener_->pause(token, false);
+}
+
+void ConnectionId::start_gone(Token& token, PassiveStart&) {
+  request_.gone();
+  if (channel_->withdraw_request(*this)) {
+    // The program never heard of it.
+    token.runtime().forget(token, *this);
+    delete this;
+    return;
+  }
+  if (can(Step::peer_gone)) take(Step::peer_gone);
+}
+
+// The session is on the listener's socket, so the queue pair has to be on the listener's engine.
+void ConnectionId::prefer_home(bool on) const {
+  if (!alive()) return;
+  const auto h = hold_home();
+  verbs::Adapter::prefer(on && request_.by_datagram() ? home_.load(std::memory_order_acquire)
+                                                      : nullptr);
+}
+
+int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& parameters) {
+  if (!alive()) return EIO;
+  if (const int e = too_long(Step::accept, parameters.private_data.size()); e != 0) return e;
+  bool by_datagram;
+  {
+    const auto h = hold_home();
+    by_datagram = request_.by_datagram();
+  }
+  if (by_datagram) return accept_call(pair, parameters);
+  bool deserted;
+  {
+    const auto h = hold_home();
+    deserted = state_ == IdState::deserted;
+    if (!deserted && (!can(Step::accept) || !request_.waits())) return wrong_state(Step::accept);
+    if (const int e = too_long_for_peer(Step::accept, parameters.private_data); e != 0) return e;
+    parameters_ = parameters;
+  }
+  if (pair != nullptr && pair->transport().stream_adopter() == nullptr) {
+    WEFT_LOG_REFUSAL("rdma_accept: the peer asks for RC; queue pair 0x%06x is of another type",
+                     pair->number().value());
+    return EINVAL;
+  }
+  if (pair != nullptr && !ready_pair(*pair)) return deserted ? ECONNRESET : EINVAL;
+  if (deserted) return no_peer(pair);
+  engine::Engine& target = engine_for(pair, parameters.qpn);
+  std::optional<Started> started;
+  {
+    auto h = hold_home();
+    if (request_.waits()) {
+      started = request_.accept(h.token(), offer(), parameters.private_data);
+      if (!started) take(Step::peer_gone);
+    }
+    if (started && &target == &h.token().runtime()) {
+      accepted(h.token(), pair, std::move(*started));
+      return 0;
+    }
+    if (started) home_.store(&target, std::memory_order_release);
+  }
+  if (!started) return no_peer(pair);
+  auto h = hold_home();
+  accepted(h.token(), pair, std::move(*started));
+  return 0;
+}
+
+int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters& parameters) {
+  verbs::QueuePair* own = pair;
+  if (own == nullptr) {
+    auto h = hold_home();
+    own = program_pair(adapter_, h.token(), parameters.qpn, Way::datagrams);
+  }
+  if (own == nullptr || caller_of(*own) == nullptr || &own->engine() != home_.load()) {
+    WEFT_LOG_REFUSAL(
+        "rdma_accept: the peer asks for UC: give the id a UC queue pair by rdma_create_qp first");
+    return EINVAL;
+  }
+  if (pair != nullptr && !ready_pair(*pair)) return EINVAL;
+  auto h = hold_home();
+  if (!can(Step::answer)) return wrong_state(Step::accept);
+  parameters_ = parameters;
+  pair_ = own;
+  program_leads_ = pair == nullptr;
+  pair_->set_cm_managed(h.token());
+  pair_->observe(h.token(), this);
+  take(Step::answer);
+  set_under_way(true);
+  const DatagramCall call = request_.take_call();
+  bool there = false;
+  h.token().runtime().guard(
+      h.token(),
+      [&] {
+        there = call.accept(h.token(), *caller_of(*pair_),
+                            datagram_offer(call.listener->driver(), call.path));
+      },
+      [&] { call.reject(h.token(), wire::RejReason::no_resources, {}); });
+  if (there) return 0;
+  set_under_way(false);
+  take(Step::failure);
+  release_pair(h.token());
+  own->fail_connection(h.token(), verbs::Status::flushed);
+  return ECONNRESET;
+}
+
+// Whoever asked is gone. What the program posted for him comes back.
+int ConnectionId::no_peer(verbs::QueuePair* pair) {
+  if (pair != nullptr) {
+    auto h = pair->engine().hold();
+    pair->fail_connection(h.token(), verbs::Status::flushed);
+  }
+  return ECONNRESET;
+}
+
+void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& started) {
+  take(Step::accept);
+  negotiated(started.parameters.ird, started.parameters.ord);
+  ConnectionParameters told = parameters_;
+  told.private_data.clear();
+  told.qpn = {};
+  // At once, and not with the peer's first FPDU: an iWARP initiator may wait for this side to do
+  // something first, and a program that is slow to come back would be taken for one that is not
+  // there. What is posted waits for that FPDU by itself.
+  report(token, EventKind::established, 0, std::move(told));
+  join(token, pair != nullptr ? pair : program_pair(adapter_, token, parameters_.qpn, Way::stream),
+       std::move(started), false);
+}
+
+int ConnectionId::too_long_for_peer(Step step, Bytes private_data) const {
+  const auto most = request_.most_private_data();
+  return most ? above(step, private_data.size(), *most, "the peer is not weft, and may be siw") : 0;
+}
+
+int ConnectionId::reject(Bytes private_data) {
+  if (!alive()) return EIO;
+  if (const int e = too_long(Step::reject, private_data.size()); e != 0) return e;
+  auto h = hold_home();
+  if (!can(Step::reject)) return wrong_state(Step::reject);
+  if (const int e = too_long_for_peer(Step::reject, private_data); e != 0) return e;
+  request_.reject(h.token(), stats::CmRejection::by_program, private_data);
+  take(Step::reject);
+  return 0;
+}
+
+// --- a connection and its queue pair
+
+void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started, bool initiator) {
+  if (type_of_service_) started.tcp.set_type_of_service(*type_of_service_);
+  if (pair == nullptr) {
+    token.runtime().guard(
+        token,
+        [&] { parked_connection_ = &ParkedConnection::start(token, *this, std::move(started)); },
+        [&] { parked_connection_lost(token); });
+    return;
+  }
+  pair_ = pair;
+  pair->set_cm_managed(token);
+  pair->observe(token, this);
+  if (auto* adopter = pair->transport().stream_adopter()) {
+    adopter->adopt(token, {.tcp = std::move(started.tcp),
+                           .config = stream_settings(started.parameters, initiator),
+                           .early = started.early});
+  } else {
+    pair->fail_connection(token, verbs::Status::local_qp_operation);
+  }
+}
+
+void ConnectionId::release_pair(Token& token) {
+  if (pair_ != nullptr) std::exchange(pair_, nullptr)->observe(token, nullptr);
+}
+
+// The peer's REP, or its RTU.
+void ConnectionId::stream_ready(Token& token) {
+  if (pair_ == nullptr || caller_of(*pair_) == nullptr || !on_its_way()) return;
+  const wdp::UcConnection& c = caller_of(*pair_)->link()->connection();
+  const wdp::UcParameters& agreed = c.session()->parameters();
+  negotiated(agreed.ird, agreed.ord);
+  ConnectionParameters told = parameters_;
+  told.private_data.clear();
+  told.qpn = agreed.peer_qpn;
+  const bool active = state_ == IdState::connecting;
+  if (active && c.handshake() != nullptr) {
+    told.private_data = copy(c.handshake()->peer().private_data);
+  }
+  set_under_way(false);
+  if (active && program_leads_) {
+    take(Step::reply_for_program);
+    report(token, EventKind::connect_response, 0, std::move(told));
+  } else {
+    take(Step::reply);
+    report(token, EventKind::established, 0, std::move(told));
+  }
+}
+
+void ConnectionId::call_failed(Token& token, const wdp::Handshake& handshake) {
+  if (!on_its_way()) return;
+  const FailureEvent e = uc_failure(handshake, config::options().identity);
+  fail_connect(token, e.kind, e.status, copy(handshake.peer().private_data));
+}
+
+// --- the end
+
+int ConnectionId::disconnect() {
+  if (!alive()) return EIO;
+  auto h = hold_home();
+  Token& token = h.token();
+  if (!can(Step::disconnect)) return wrong_state(Step::disconnect);
+  switch (state_) {
+    case IdState::accepting:
+    case IdState::connecting:
+      start_.cancel(token);
+      fail_connect(token, EventKind::connect_error, -ECONNABORTED);
+      return 0;
+    case IdState::connected:
+    case IdState::responded:
+      take(Step::disconnect);
+      set_under_way(true);
+      if (parked_connection_ != nullptr) {
+        std::exchange(parked_connection_, nullptr)->close(token);
+        ended(token);
+      } else if (pair_ != nullptr) {
+        pair_->disconnect(token);
+        // A pair that had no connection any more says nothing.
+        if (state_ == IdState::closing && !pair_->connected()) ended(token);
+      } else {
+        ended(token);
+      }
+      return 0;
+    default:
+      return 0;  // it is over, or will be
+  }
+}
+
+void ConnectionId::ended(Token& token) {
+  take(Step::stream_ended);
+  set_under_way(false);
+  release_pair(token);
+  report(token, EventKind::disconnected);
+  if (config::options().identity != config::Identity::iwarp) {
+    token.runtime().set_deadline(token, *this, token.now() + kTimeWait);
+  }
+}
+
+void ConnectionId::stream_ended(Token& token, const rdmap::StreamEnd&) {
+  if (can(Step::stream_ended)) {
+    ended(token);
+  } else if (on_its_way()) {
+    fail_connect(token, EventKind::unreachable, -ENOMEM);  // or else the call had failed
+  }
+}
+
+void ConnectionId::parked_connection_lost(Token& token) {
+  parked_connection_ = nullptr;
+  if (can(Step::stream_ended)) ended(token);
+}
+
+void ConnectionId::pair_gone(Token& token) {
+  pair_ = nullptr;
+  if (on_its_way()) {
+    start_.cancel(token);
+    fail_connect(token, EventKind::connect_error, -ECONNABORTED);
+  } else if (can(Step::stream_ended)) {
+    ended(token);
+  }
+}
+
+// No memory to connect again, to call over UC, or to answer such a call.
+void ConnectionId::on_no_memory(Token& token) {
+  if (on_its_way() && !start_.connecting()) {
+    fail_connect(token, EventKind::unreachable, -ENOMEM);
+  }
+}
+
+void ConnectionId::on_deadline(Token& token) {
+  if (state_ == IdState::closed) report(token, EventKind::timewait_exit);
 }
 
 }  // namespace weft::cm

@@ -1,24 +1,29 @@
 // An Id of RDMA_PS_TCP: a listener, or one end of a connection of RC over TCP or of UC over UDP.
 // The home is the queue pair's engine once there is one.
 //
-//   active:   RC  ActiveStart --> Started --+--> QueuePair::connect()
-//             UC  UcTransport::call() --> its handshake, which tells the observer
-//   passive:  RC  PassiveStart (parked) -----+--> ParkedConnection, until there is a queue pair
-//             UC  DatagramCall (waiting) --> UcTransport::accept()
+//   active:   RC  RetryingStart --> Started -----------+--> StreamAdopter::adopt()
+//             UC  DatagramCaller::call() --> its handshake, which tells the observer
+//   passive:  RC  PendingRequest (a PassiveStart) ------+--> ParkedConnection, until there is a
+//   pair
+//             UC  PendingRequest (a DatagramCall) --> DatagramCaller::accept()
 //   listener: Listener, DatagramListener --> children
 #pragma once
 
-#include "cm/active_start.h"
 #include "cm/basic_id.h"
+#include "cm/bound_port.h"
 #include "cm/datagram_listener.h"
 #include "cm/listener.h"
+#include "cm/pair_setup.h"
 #include "cm/parked_connection.h"
-#include "cm/passive_start.h"
+#include "cm/pending_request.h"
+#include "cm/retrying_start.h"
 
 namespace weft::cm {
 
+// Above 400 lines with its source: each function is a step of one machine (id_state.h), and the two
+// sides share what it owns. The parts: design/22.
 class ConnectionId final : public BasicId,
-                           private ActiveStartHandler,
+                           private RetryingStartHandler,
                            private PassiveStartHandler,
                            private ListenerHandler,
                            private DatagramListenerHandler,
@@ -49,10 +54,10 @@ class ConnectionId final : public BasicId,
   int start_listening(engine::Token& token, int backlog) override;
   void stop(engine::Token& token) override;
   void caught_up(engine::Token& token) override;
-  // ActiveStartHandler
-  void start_connected(engine::Token& token, ActiveStart& start, Started&& started) override;
-  void start_failed(engine::Token& token, ActiveStart& start,
-                    ActiveStartFailure&& failure) override;
+  // RetryingStartHandler
+  void stream_started(engine::Token& token, Started&& started) override;
+  void stream_not_started(engine::Token& token, ActiveStartFailure&& failure) override;
+  void no_memory_to_start(engine::Token& token) override;
   // PassiveStartHandler, of a child that waits for the program
   void request_came(engine::Token&, PassiveStart&, const mpa::Responder::Request&) override {}
   void start_gone(engine::Token& token, PassiveStart& start) override;
@@ -73,11 +78,9 @@ class ConnectionId final : public BasicId,
   void on_deadline(engine::Token& token) override;
   void on_no_memory(engine::Token& token) override;
 
-  int bind_tcp(const port::Address& at);
-  void take_bound(const port::Address& at, port::TcpListener bound);
+  int keep(const port::Address& at, int error);
   // Active side
-  void begin_active_start(engine::Token& token);
-  void cancel_active_start(engine::Token& token);
+  void start_stream(engine::Token& token);
   void fail_connect(engine::Token& token, EventKind kind, int status,
                     std::vector<std::byte> private_data = {});
   void call(engine::Token& token);
@@ -92,15 +95,8 @@ class ConnectionId final : public BasicId,
   wdp::Offer datagram_offer(const drive::DatagramDriver& driver, const wdp::Path& path) const;
   mpa::Offer offer() const;
   bool ready_pair(verbs::QueuePair& pair) const;
-  void fill_attributes(verbs::QpState state, const verbs::QpTypeTraits& traits,
-                       verbs::QpAttributes& attributes, uint32_t& mask) const;
+  PairSetup setup() const;
   engine::Engine& engine_for(verbs::QueuePair* pair, Qpn qpn) const;
-  enum class Way : uint8_t { stream, datagrams };
-  verbs::QueuePair* program_pair(engine::Token& token, Qpn qpn, Way way) const;
-  // nullptr: it does not connect over datagrams.
-  static verbs::DatagramCaller* caller_of(const verbs::QueuePair& pair) {
-    return pair.transport().datagram_caller();
-  }
   void join(engine::Token& token, verbs::QueuePair* pair, Started&& started, bool initiator);
   void negotiated(uint32_t ird, uint32_t ord);
   void release_pair(engine::Token& token);
@@ -108,14 +104,9 @@ class ConnectionId final : public BasicId,
   void ended(engine::Token& token);
 
   // Of the home's holder.
-  port::TcpListener bound_;  // keeps the port that bind() or resolve_address() promised
-  port::Fd bound_udp_;       // the same number on UDP, where the kernel chose it for bind()
-  bool any_port_ = false;    // the program did not choose it
-  ActiveStart* active_start_ = nullptr;  // none in the pauses between two
-  Time refusals_until_;
-  Duration pause_{};
-  PassiveStart* passive_start_ = nullptr;
-  std::optional<DatagramCall> call_;  // UC: who waits for the program's answer
+  BoundPort port_;
+  RetryingStart start_{*this};
+  PendingRequest request_;  // of a child: who waits for the program's answer
   Listener* listener_ = nullptr;
   DatagramListener* datagram_listener_ = nullptr;
   ParkedConnection* parked_connection_ = nullptr;

@@ -133,7 +133,7 @@ TEST_F(CmFailure, ListenerMayComeALittleLate) {
     const bool quiet = quiet_for(active.get(), 20);
     EXPECT_OK(rdma_listen(late.get(), 0));
     // The last try comes between 172 and 300 ms, as late as timers are (kRefusalStands in
-    // cm/connection_active.cc).
+    // cm/retrying_start.cc).
     if (steady_clock::now() - begun > 150ms) return false;
     EXPECT_TRUE(quiet);
     return true;

@@ -1,0 +1,50 @@
+// A peer that waits for the program's answer: by an MPA Request (RC), or by a REQ of WDP (UC).
+#pragma once
+
+#include <optional>
+
+#include "cm/datagram_listener.h"
+#include "cm/passive_start.h"
+
+namespace weft::cm {
+
+// Engine holder.
+class PendingRequest {
+ public:
+  // Nobody waits.
+  PendingRequest() = default;
+  explicit PendingRequest(PassiveStart& start) : start_(&start) {}
+  explicit PendingRequest(const DatagramCall& call) : call_(call) {}
+
+  bool waits() const { return start_ != nullptr || call_; }
+  bool by_datagram() const { return call_.has_value(); }
+  // Bytes of private data that the answer may have, where the peer is the limit.
+  std::optional<size_t> most_private_data() const {
+    return start_ != nullptr ? std::optional{start_->most_private_data()} : std::nullopt;
+  }
+
+  // What comes after this is told to another handler.
+  void hand_over(PassiveStartHandler& handler) { start_->hand_over(handler); }
+  // The peer has gone away.
+  void gone() { *this = {}; }
+  // Yes, over TCP. Nothing: the peer has gone away. Nobody waits afterwards.
+  std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits,
+                                Bytes private_data) {
+    return std::exchange(start_, nullptr)->accept(token, limits, private_data);
+  }
+  // By datagrams: the answer is the caller's from now on.
+  DatagramCall take_call() { return *std::exchange(call_, {}); }
+  // No, and counts why. Nobody waits afterwards.
+  void reject(engine::Token& token, stats::CmRejection why, Bytes private_data) {
+    if (!waits()) return;
+    stats::count(token.runtime().counters().cm_rejected, why);
+    if (start_ != nullptr) std::exchange(start_, nullptr)->reject(token, private_data);
+    if (call_) take_call().reject(token, wire::RejReason::application, private_data);
+  }
+
+ private:
+  PassiveStart* start_ = nullptr;
+  std::optional<DatagramCall> call_;
+};
+
+}  // namespace weft::cm
