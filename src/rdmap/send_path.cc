@@ -1,6 +1,7 @@
 #include "rdmap/send_path.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "rdmap/pieces.h"
@@ -30,15 +31,14 @@ SendPath::SendPath(Consumer& consumer, const StreamConfig& config, uint32_t seed
     : consumer_(consumer),
       queue_(consumer.send_queue()),
       config_(config),
-      waits_for_delivered_(config.mpa.extension && !config.llp_completion),
-      tagged_payload_(max_payload(config, wire::TaggedHeader::kSize)),
-      untagged_payload_(max_payload(config, wire::UntaggedHeader::kSize)),
+      coverage_(config.mpa.extension, config.mpa.extension && !config.llp_completion,
+                queue_.capacity()),
+      requests_(consumer, config, coverage_, seed),
       next_(queue_.head()),
-      llp_took_(next_),
-      reads_(config.mpa.ord, seed) {}
+      llp_took_(next_) {}
 
 bool SendPath::ready() {
-  if (in_message_ || empty_writes_ > 0) return true;
+  if (in_message() || empty_writes_ > 0) return true;
   return start();
 }
 
@@ -51,7 +51,7 @@ bool SendPath::start() {
     if (is_local(w.operation)) {
       w.answered = true;
       const Status done = consumer_.execute(w);
-      w.last_message = messages_;
+      w.last_message = coverage_.messages();
       if (done != Status::success) {
         poison(done);
         return empty_writes_ > 0;
@@ -74,13 +74,9 @@ bool SendPath::start() {
 }
 
 bool SendPath::blocked(const SendWqe& w) {
-  if (w.fence && reads_.outstanding() > 0) return true;
-  if (has_response(w.operation) && reads_.full() && reads_.limit() > 0) return true;
-  // spec/rdmap 4.6: at most the credit beyond what is covered, or one message where it is larger.
-  if (!config_.mpa.extension || !is_send(w.operation) || credit_.used() == 0 ||
-      credit_.used() + w.length <= kSendCredit) {
-    return false;
-  }
+  if (w.fence && reads().outstanding() > 0) return true;
+  if (has_response(w.operation) && reads().full() && reads().limit() > 0) return true;
+  if (!is_send(w.operation) || coverage_.has_credit(w.length)) return false;
   // Perhaps nobody asked yet: half the credit was not reached, and this message is larger than the
   // rest of it.
   want_all_covered();
@@ -97,7 +93,7 @@ Status SendPath::acceptable(const SendWqe& w) {
              name(w.operation));
     return Status::local_qp_operation;
   }
-  if (has_response(w.operation) && reads_.limit() == 0) {
+  if (has_response(w.operation) && reads().limit() == 0) {
     WEFT_LOG(warn,
              "RDMA Read is not possible on this connection: the peer allows no inbound reads (its "
              "IRD is 0)");
@@ -123,9 +119,43 @@ void SendPath::poison(Status status) {
 }
 
 void SendPath::want_all_covered() {
-  if (config_.mpa.extension && ack_wanted_at_ < messages_ && !empty_write_ack_) {
-    add_empty_write(true);
+  if (coverage_.unasked() && !empty_write_ack_) add_empty_write(true);
+}
+
+bool SendPath::write_fpdu(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
+  using Written = RequestWriter::Written;
+  if (!in_message()) {
+    if (empty_writes_ == 0 && !std::exchange(started_, false) && !start()) return false;
+    if (empty_writes_ > 0) return write_empty_write(writer, batch);
   }
+  SendWqe& w = queue_.at(next_);
+  const Written written = requests_.write(w, next_, place_, writer, batch);
+  if (written == Written::no_room) return false;
+  if (written == Written::lost) {
+    lose_source(w);
+    // Those before it are to be covered.
+    return poison_ && owes_empty_write() && write_empty_write(writer, batch);
+  }
+  ++fpdus_;
+  if (written == Written::message) ++next_;
+  return true;
+}
+
+// Its memory was deregistered, or is gone. In the middle of a message the stream cannot go on.
+void SendPath::lose_source(SendWqe& w) {
+  if (!in_message()) {
+    poison(Status::local_protection);
+    return;
+  }
+  w.status = Status::local_protection;
+  failed_ = true;
+}
+
+bool SendPath::write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
+  if (!requests_.write_empty(empty_write_ack_, writer, batch)) return false;
+  empty_write_ack_ = false;
+  --empty_writes_;
+  return true;
 }
 
 Result<Ok, MemoryFault> SendPath::local_pieces(const SendWqe& w, uint32_t offset, uint32_t length,
@@ -135,40 +165,38 @@ Result<Ok, MemoryFault> SendPath::local_pieces(const SendWqe& w, uint32_t offset
 
 void SendPath::llp_took_all() {
   llp_took_ = next_;
-  if (!waits_for_delivered_) complete();
+  if (!coverage_.awaited()) complete();
 }
 
 void SendPath::covered(uint64_t run) {
-  if (run <= covered_) return;
+  if (!coverage_.cover(run)) return;
   rnr_deadline_ = Time::never();
-  covered_ = run;
-  credit_.covered(run);
   complete();
 }
 
 void SendPath::receiver_not_ready(uint8_t timer_code, Time now) {
-  if (config_.rnr_retry == 7) return;  // for ever
-  if (covered_ == messages_) return;   // there is no message that could wait
+  if (config_.rnr_retry == 7) return;                       // for ever
+  if (coverage_.covered() == coverage_.messages()) return;  // there is no message that could wait
   // A peer that says so again of the same message gets no more time by that.
   rnr_deadline_ = std::min(rnr_deadline_, now + rnr_time(timer_code) * (config_.rnr_retry + 1));
 }
 
 void SendPath::answered() {
-  const uint64_t request = reads_.oldest()->request;
-  reads_.pop_oldest();
+  const uint64_t request = reads().oldest()->request;
+  reads().pop_oldest();
   if (request == OutboundRead::kNoRequest) return;
   SendWqe& w = queue_.at(request);
   w.answered = true;
   // The peer answers nothing before all messages ahead of it are placed and consumed
   // (spec/rdmap 3.3, 4.4), so the answer covers them. Requests that did not ask to be covered would
   // otherwise keep this one from completing.
-  if (waits_for_delivered_) covered(w.last_message);
+  if (coverage_.awaited()) covered(w.last_message);
   complete();
 }
 
 bool SendPath::covers(const SendWqe& w, uint64_t index) const {
   if (has_response(w.operation) || is_local(w.operation)) return w.answered;
-  return waits_for_delivered_ ? w.last_message <= covered_ : index < llp_took_;
+  return coverage_.awaited() ? w.last_message <= coverage_.covered() : index < llp_took_;
 }
 
 void SendPath::complete() {
@@ -212,7 +240,7 @@ void SendPath::blame_source(const void* address) {
 void SendPath::blame_waiting(Status status) {
   for (uint64_t i = queue_.head(); i < next_; ++i) {
     SendWqe& w = queue_.at(i);
-    if (is_local(w.operation) || w.last_message <= covered_) continue;
+    if (is_local(w.operation) || w.last_message <= coverage_.covered()) continue;
     w.status = status;
     return;
   }
@@ -223,17 +251,17 @@ bool SendPath::may_gather(bool burst) const {
   constexpr uint64_t kMostWaiting = 256;      // requests
   constexpr uint64_t kMostBytes = 64 * 1024;  // if all are as long as the last one
   constexpr uint64_t kUnderWay = 4;           // requests that the program waits for
-  if (!waits_for_delivered_ || in_message_) return false;
+  if (!coverage_.awaited() || in_message()) return false;
   const uint64_t tail = queue_.tail();
   const uint64_t waiting = tail - next_;
   if (waiting == 0 || waiting >= kMostWaiting) return false;
   const SendWqe& last = queue_.at(tail - 1);
   if (waiting * last.length > kMostBytes) return false;
-  return ack_wanted_at_ >= covered_ + kUnderWay || (burst && !last.signaled);
+  return coverage_.asked() >= coverage_.covered() + kUnderWay || (burst && !last.signaled);
 }
 
 bool SendPath::drained() const {
-  return queue_.head() == end() && reads_.outstanding() == 0 && empty_writes_ == 0;
+  return queue_.head() == end() && requests_.reads().outstanding() == 0 && empty_writes_ == 0;
 }
 
 }  // namespace weft::rdmap

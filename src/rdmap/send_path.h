@@ -1,5 +1,5 @@
-// The requester's half of a stream: takes work requests from the send queue, cuts them into FPDUs,
-// and completes them in order (RFC 5040 section 5.5, spec/rdmap 3.4, 4).
+// The requester's half of a stream: takes work requests from the send queue in order, has them
+// written, and completes them in order (RFC 5040 section 5.5, spec/rdmap 3.4, 4).
 #pragma once
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 
 #include "mpa/fpdu_writer.h"
 #include "rdmap/consumer.h"
+#include "rdmap/coverage.h"
 #include "rdmap/limits.h"
-#include "rdmap/outbound_reads.h"
-#include "rdmap/send_credit.h"
+#include "rdmap/request_writer.h"
 
 namespace weft::rdmap {
 
@@ -21,7 +21,7 @@ class SendPath {
   // way.
   bool ready();
   // Inside a message, whose FPDUs must follow each other (spec/rdmap 2.2)?
-  bool in_message() const { return in_message_; }
+  bool in_message() const { return requests_.in_message(); }
   // See Stream::may_gather().
   bool may_gather(bool burst) const;
   // Writes one FPDU. False when the batch has no room for it or there is none.
@@ -35,10 +35,12 @@ class SendPath {
     empty_write_ack_ = empty_write_ack_ || ack_wanted;
   }
   // One is due, and not inside a message. Needs no send queue.
-  bool owes_empty_write() const { return empty_writes_ > 0 && !in_message_; }
+  bool owes_empty_write() const { return empty_writes_ > 0 && !in_message(); }
   bool write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch);
   // The RTR read of RFC 6581: takes QN 1 MSN 1 and one ORD slot.
-  void write_rtr_read(mpa::FpduWriter& writer, mpa::TxBatch& batch);
+  void write_rtr_read(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
+    requests_.write_rtr_read(writer, batch);
+  }
 
   // The peer's Delivered: its run has this length, at most messages().
   void covered(uint64_t run);
@@ -49,11 +51,11 @@ class SendPath {
   Time rnr_deadline() const { return rnr_deadline_; }
 
   void trim() {
-    credit_.trim();
-    reads_.trim();
+    coverage_.trim();
+    reads().trim();
   }
 
-  OutboundReads& reads() { return reads_; }
+  OutboundReads& reads() { return requests_.reads(); }
   // The response to the oldest read or atomic is placed.
   void answered();
   // Pieces of local memory where bytes [offset, offset + length) of a request's payload live.
@@ -75,7 +77,7 @@ class SendPath {
 
   // No request is on its way, and after close() none is to go any more.
   bool drained() const;
-  uint64_t messages() const { return messages_; }
+  uint64_t messages() const { return coverage_.messages(); }
   // FPDUs of requests so far.
   uint64_t fpdus() const { return fpdus_; }
   // Asks the peer to cover everything sent so far, if it was not asked yet.
@@ -90,7 +92,7 @@ class SendPath {
   // No request is begun while paused. Those begun before ask to be covered.
   void pause(bool on) { paused_ = on; }
   // Every request that was begun is complete.
-  bool idle() const { return queue_.head() == next_ && !in_message_; }
+  bool idle() const { return queue_.head() == next_ && !in_message(); }
 
  private:
   bool start();
@@ -100,47 +102,24 @@ class SendPath {
   void poison(Status status);
   void lose_source(SendWqe& w);
   bool covers(const SendWqe& w, uint64_t index) const;
-  bool want_ack(const SendWqe& w);
-  void ask(uint64_t message);
-  void finish_message(SendWqe& w);
-  bool write_request(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  bool write_payload(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  bool write_immediate(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  bool write_read_request(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  bool write_atomic_request(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  stats::QpCounters& counters() const { return config_.counters.qp->counters; }
 
   Consumer& consumer_;
   SendQueue& queue_;
   const StreamConfig& config_;
-  const bool waits_for_delivered_;  // else a request is complete when the kernel has it
-  const uint32_t tagged_payload_;
-  const uint32_t untagged_payload_;
+  Coverage coverage_;
+  RequestWriter requests_;
 
   bool started_ = false;        // start() said yes, and nothing was written since
   std::byte* place_ = nullptr;  // of the request next_, when it lies in one piece; set by start()
   uint64_t next_ = 0;           // request being sent, or to be sent next
-  bool in_message_ = false;
-  bool immediate_left_ = false;  // the Write is out, its Immediate is not
-  uint32_t offset_ = 0;          // payload bytes of the request in FPDUs already
-
-  Msn send_msn_{1};
-  Msn read_msn_{1};
-  uint64_t fpdus_ = 0;
-  uint64_t messages_ = 0;       // request messages sent, those of no work request included
-  uint64_t covered_ = 0;        // of them, covered by the peer
-  uint64_t ack_wanted_at_ = 0;  // the last message that carried AW
   uint64_t llp_took_ = 0;       // requests before this index are with the kernel
+  uint64_t fpdus_ = 0;
   uint32_t empty_writes_ = 0;
   bool empty_write_ack_ = false;
 
-  SendCredit credit_;
-  uint64_t bytes_since_ack_ = 0;
-
-  OutboundReads reads_;
   Time rnr_deadline_ = Time::never();
-  std::optional<Status>
-      poison_;  // how the request next_ will fail once those before it are complete
+  // How the request next_ will fail once those before it are complete.
+  std::optional<Status> poison_;
   bool failed_ = false;
   bool closing_ = false;
   bool paused_ = false;

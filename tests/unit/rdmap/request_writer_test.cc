@@ -1,4 +1,4 @@
-// The messages that a send path writes (src/rdmap/send_path_write.cc).
+// The messages that requests become.
 
 #include "tests/unit/rdmap/send_path_fixture.h"
 

@@ -1,9 +1,8 @@
-// The second half of SendPath: requests as FPDUs.
+#include "rdmap/request_writer.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "rdmap/send_path.h"
+#include "rdmap/pieces.h"
 #include "wire/rdmap_messages.h"
 
 namespace weft::rdmap {
@@ -29,97 +28,71 @@ Opcode send_opcode(const SendWqe& w) {
 
 }  // namespace
 
-bool SendPath::want_ack(const SendWqe& w) {
-  if (!config_.mpa.extension) return false;
-  // Signaled requests wait for it. Of the others, enough that neither the queue nor the credit runs
-  // dry unheard.
-  const uint64_t unasked = messages_ + 1 - ack_wanted_at_;
-  const bool for_queue = waits_for_delivered_ && (w.signaled || unasked * 2 >= queue_.capacity() ||
-                                                  bytes_since_ack_ >= kSendCredit / 2);
-  const bool wanted = for_queue || credit_.used() >= kSendCredit / 2;
-  if (wanted) ask(messages_ + 1);
-  return wanted;
-}
+RequestWriter::RequestWriter(Consumer& consumer, const StreamConfig& config, Coverage& coverage,
+                             uint32_t seed)
+    : consumer_(consumer),
+      config_(config),
+      coverage_(coverage),
+      tagged_payload_(max_payload(config, TaggedHeader::kSize)),
+      untagged_payload_(max_payload(config, UntaggedHeader::kSize)),
+      reads_(config.mpa.ord, seed) {}
 
-// That message carries AW.
-void SendPath::ask(uint64_t message) {
-  ack_wanted_at_ = message;
-  bytes_since_ack_ = 0;
-  credit_.asked(message);
-}
-
-void SendPath::finish_message(SendWqe& w) {
-  w.last_message = messages_;
-  in_message_ = false;
-  offset_ = 0;
-  ++next_;
-}
-
-bool SendPath::write_fpdu(FpduWriter& writer, TxBatch& batch) {
-  if (!in_message_) {
-    if (empty_writes_ == 0 && !std::exchange(started_, false) && !start()) return false;
-    if (empty_writes_ > 0) return write_empty_write(writer, batch);
-  }
-  if (write_request(queue_.at(next_), writer, batch)) {
-    ++fpdus_;
-    return true;
-  }
-  // Its memory is gone, and those before it are to be covered.
-  return poison_ && owes_empty_write() && write_empty_write(writer, batch);
-}
-
-bool SendPath::write_request(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
+RequestWriter::Written RequestWriter::write(SendWqe& w, uint64_t index, std::byte* place,
+                                            FpduWriter& writer, TxBatch& batch) {
   if (immediate_left_) return write_immediate(w, writer, batch);
   switch (w.operation) {
     case Operation::read:
-      return write_read_request(w, writer, batch);
+      return write_read(w, index, writer, batch);
     case Operation::fetch_add:
     case Operation::compare_swap:
-      return write_atomic_request(w, writer, batch);
+      return write_atomic(w, index, writer, batch);
     default:
-      return write_payload(w, writer, batch);
+      return write_payload(w, place, writer, batch);
   }
 }
 
-bool SendPath::write_empty_write(FpduWriter& writer, TxBatch& batch) {
+RequestWriter::Written RequestWriter::finish(SendWqe& w) {
+  w.last_message = coverage_.messages();
+  in_message_ = false;
+  offset_ = 0;
+  return Written::message;
+}
+
+bool RequestWriter::write_empty(bool asks, FpduWriter& writer, TxBatch& batch) {
   if (!writer.fits(batch, TaggedHeader::kSize, 0, 0)) return false;
+  const bool ack_wanted = asks && config_.mpa.extension;
   std::byte header[TaggedHeader::kSize];
-  TaggedHeader{.control = {.tagged = true,
-                           .last = true,
-                           .ack_wanted = empty_write_ack_ && config_.mpa.extension,
-                           .opcode = Opcode::write},
-               .stag = Stag{1},
-               .to = TaggedOffset{0}}
+  TaggedHeader{
+      .control = {.tagged = true, .last = true, .ack_wanted = ack_wanted, .opcode = Opcode::write},
+      .stag = Stag{1},
+      .to = TaggedOffset{0}}
       .encode(header);
   writer.write(batch, header);
   counters().sent(Kind::write);
-  ++messages_;
-  if (empty_write_ack_) ask(messages_);
-  empty_write_ack_ = false;
-  --empty_writes_;
+  coverage_.sent_message(ack_wanted);
   return true;
 }
 
-bool SendPath::write_payload(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
+RequestWriter::Written RequestWriter::write_payload(SendWqe& w, std::byte* place,
+                                                    FpduWriter& writer, TxBatch& batch) {
   const bool tagged = is_write(w.operation);
   const size_t header_size = wire::ddp_header_size(tagged);
   const uint32_t n = std::min(w.length - offset_, tagged ? tagged_payload_ : untagged_payload_);
   const bool last = offset_ + n == w.length;
-  if (!writer.fits(batch, header_size, n, std::max<size_t>(w.segments, 1))) return false;
+  if (!writer.fits(batch, header_size, n, std::max<size_t>(w.segments, 1))) return Written::no_room;
   PieceList pieces;
-  if (offset_ == 0 && place_ != nullptr) {
-    pieces.add(place_, n);
-  } else if (!local_pieces(w, offset_, n, Access::local_read, pieces).ok()) {
-    lose_source(w);
-    return false;
+  if (offset_ == 0 && place != nullptr) {
+    pieces.add(place, n);
+  } else if (!local_pieces(consumer_.memory(), w, offset_, n, Access::local_read, pieces).ok()) {
+    return Written::lost;
   }
-  if (last && !tagged) credit_.sent(w.length);
-  const uint64_t asked_at = ack_wanted_at_;
+  const uint32_t send_bytes = tagged ? 0 : w.length;
   std::byte header[UntaggedHeader::kSize];
   const bool message_ends_here = last && w.operation != Operation::write_immediate;
+  const bool asks = message_ends_here && coverage_.asks(w.signaled, send_bytes);
   const wire::Control control{.tagged = tagged,
                               .last = last,
-                              .ack_wanted = message_ends_here && want_ack(w),
+                              .ack_wanted = asks,
                               .opcode = tagged ? Opcode::write : send_opcode(w)};
   if (tagged) {
     TaggedHeader{.control = control, .stag = w.remote_stag, .to = w.remote_to + offset_}.encode(
@@ -135,60 +108,46 @@ bool SendPath::write_payload(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
                    .mo = MessageOffset{offset_}}
         .encode(header);
   }
-  if (!writer.write(batch, Bytes{header, header_size}, pieces.pieces())) {
-    ack_wanted_at_ = asked_at;
-    lose_source(w);
-    return false;
-  }
+  if (!writer.write(batch, Bytes{header, header_size}, pieces.pieces())) return Written::lost;
   offset_ += n;
-  bytes_since_ack_ += n;
+  coverage_.sent_payload(n);
   in_message_ = true;
   const Kind kind = tagged ? Kind::write : Kind::send;
   counters().sent(kind, n);
-  if (!last) return true;
+  if (!last) return Written::part;
   counters().sent(kind);
-  ++messages_;
+  coverage_.sent_message(asks, send_bytes);
   if (!tagged) send_msn_ = next(send_msn_);
-  if (w.operation == Operation::write_immediate) {
-    immediate_left_ = true;
-  } else {
-    finish_message(w);
-  }
-  return true;
+  if (message_ends_here) return finish(w);
+  immediate_left_ = true;
+  return Written::part;
 }
 
-// Its memory was deregistered, or is gone. In the middle of a message the stream cannot go on.
-void SendPath::lose_source(SendWqe& w) {
-  if (!in_message_) {
-    poison(Status::local_protection);
-    return;
-  }
-  w.status = Status::local_protection;
-  failed_ = true;
-}
-
-bool SendPath::write_immediate(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
-  if (!writer.fits(batch, UntaggedHeader::kSize, wire::Immediate::kSize, 0)) return false;
+RequestWriter::Written RequestWriter::write_immediate(SendWqe& w, FpduWriter& writer,
+                                                      TxBatch& batch) {
+  if (!writer.fits(batch, UntaggedHeader::kSize, wire::Immediate::kSize, 0))
+    return Written::no_room;
+  const bool asks = coverage_.asks(w.signaled, 0);
   std::byte header[UntaggedHeader::kSize + wire::Immediate::kSize];
   UntaggedHeader{.control = {.last = true,
-                             .ack_wanted = want_ack(w),
+                             .ack_wanted = asks,
                              .opcode = w.solicited ? Opcode::immediate_se : Opcode::immediate},
                  .qn = kSendQueue,
                  .msn = send_msn_}
       .encode(header);
   wire::Immediate{w.immediate}.encode(header + UntaggedHeader::kSize);
   writer.write(batch, header);
-  ++messages_;
+  coverage_.sent_message(asks);
   send_msn_ = next(send_msn_);
   immediate_left_ = false;
-  finish_message(w);
-  return true;
+  return finish(w);
 }
 
-bool SendPath::write_read_request(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
+RequestWriter::Written RequestWriter::write_read(SendWqe& w, uint64_t index, FpduWriter& writer,
+                                                 TxBatch& batch) {
   constexpr size_t kSize = UntaggedHeader::kSize + wire::ReadRequest::kSize;
-  if (!writer.fits(batch, kSize, 0, 0)) return false;
-  const OutboundRead& read = reads_.add_read(next_, read_msn_, w.length);
+  if (!writer.fits(batch, kSize, 0, 0)) return Written::no_room;
+  const OutboundRead& read = reads_.add_read(index, read_msn_, w.length);
   std::byte header[kSize];
   UntaggedHeader{.control = {.last = true, .opcode = Opcode::read_request},
                  .qn = kReadRequestQueue,
@@ -203,12 +162,11 @@ bool SendPath::write_read_request(SendWqe& w, FpduWriter& writer, TxBatch& batch
   writer.write(batch, header);
   counters().sent(Kind::read);
   read_msn_ = next(read_msn_);
-  ++messages_;
-  finish_message(w);
-  return true;
+  coverage_.sent_message(false);
+  return finish(w);
 }
 
-void SendPath::write_rtr_read(FpduWriter& writer, TxBatch& batch) {
+void RequestWriter::write_rtr_read(FpduWriter& writer, TxBatch& batch) {
   const OutboundRead& read = reads_.add_read(OutboundRead::kNoRequest, read_msn_, 0);
   std::byte header[UntaggedHeader::kSize + wire::ReadRequest::kSize];
   UntaggedHeader{.control = {.last = true, .opcode = Opcode::read_request},
@@ -220,13 +178,14 @@ void SendPath::write_rtr_read(FpduWriter& writer, TxBatch& batch) {
   writer.write(batch, header);
   counters().sent(Kind::read);
   read_msn_ = next(read_msn_);
-  ++messages_;
+  coverage_.sent_message(false);
 }
 
-bool SendPath::write_atomic_request(SendWqe& w, FpduWriter& writer, TxBatch& batch) {
+RequestWriter::Written RequestWriter::write_atomic(SendWqe& w, uint64_t index, FpduWriter& writer,
+                                                   TxBatch& batch) {
   constexpr size_t kSize = UntaggedHeader::kSize + wire::AtomicRequest::kSize;
-  if (!writer.fits(batch, kSize, 0, 0)) return false;
-  const OutboundRead& read = reads_.add_atomic(next_, read_msn_);
+  if (!writer.fits(batch, kSize, 0, 0)) return Written::no_room;
+  const OutboundRead& read = reads_.add_atomic(index, read_msn_);
   std::byte header[kSize];
   UntaggedHeader{.control = {.last = true, .opcode = Opcode::atomic_request},
                  .qn = kReadRequestQueue,
@@ -248,9 +207,8 @@ bool SendPath::write_atomic_request(SendWqe& w, FpduWriter& writer, TxBatch& bat
   writer.write(batch, header);
   counters().sent(Kind::atomic);
   read_msn_ = next(read_msn_);
-  ++messages_;
-  finish_message(w);
-  return true;
+  coverage_.sent_message(false);
+  return finish(w);
 }
 
 }  // namespace weft::rdmap
