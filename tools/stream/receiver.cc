@@ -82,7 +82,10 @@ Receiver::~Receiver() {
     // Nobody answers them any more: their promises break, and their threads end.
     closed_ = true;
     events_.clear();
-    for (const Visit& v : visits_) v.control->shut();
+    // Who has an answer already still has to say it.
+    for (const Visit& v : visits_) {
+      if (!v.answered) v.control->shut();
+    }
   }
   running_.clear();
   for (Visit& v : visits_) v.thread.join();
@@ -225,6 +228,15 @@ bool Receiver::through(const Running& running, int64_t now_ns) const {
   return true;
 }
 
+// Its thread tells the sender.
+void Receiver::answer(Running& running, nlohmann::json counts) {
+  const std::lock_guard lock{mutex_};
+  for (Visit& v : visits_) {
+    if (v.control.get() == running.control) v.answered = true;
+  }
+  running.end->counts.set_value(std::move(counts));
+}
+
 void Receiver::close(Running& running) {
   for (const uint32_t stream : running.guest.streams) {
     if (lanes_[stream].session == running.guest.session) inlet_->settle(stream, bench::now_ns());
@@ -242,7 +254,7 @@ void Receiver::close(Running& running) {
     counts.push_back(as_json(lane.ledger.counts()));
   }
   if (!running.end) return;
-  running.end->counts.set_value(counts);
+  answer(running, std::move(counts));
   // The sender of a capture whose numbers jump comes again at once.
   if (!running.end->goes_on.empty()) return;
   report_.tell({{"event", running.end->end.empty() ? "lost" : "ended"},

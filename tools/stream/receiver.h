@@ -57,6 +57,7 @@ class Receiver {
   struct Visit {  // a control connection
     std::unique_ptr<Control> control;
     std::thread thread;
+    bool answered = false;  // the sender's end: its thread says that and is over
     std::atomic<bool> over{false};
   };
   struct Running {  // a sender's session
@@ -87,6 +88,7 @@ class Receiver {
   void tell_of_invalid(size_t stream);
   int64_t quiet_since_of(const Lane& lane) const;
   bool through(const Running& running, int64_t now_ns) const;
+  void answer(Running& running, nlohmann::json counts);
   void close(Running& running);
   bool all_served() const;
   Snapshot snapshot() const;
