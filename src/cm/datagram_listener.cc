@@ -1,5 +1,6 @@
 #include "cm/datagram_listener.h"
 
+#include "port/udp_socket.h"
 #include "verbs/transport.h"
 
 namespace weft::cm {
@@ -13,7 +14,7 @@ DatagramListener& DatagramListener::start(Token& token, DatagramListenerHandler&
   // Without a descriptor of its own: the driver watches the socket.
   token.runtime().add(token, std::move(owned), -1, false, false);
   l.driver_ = &drive::DatagramDriver::start(
-      token, l, port::UdpSocket{std::move(udp), drive::DatagramDriver::kBuffer});
+      token, l, std::make_unique<port::UdpSocket>(std::move(udp), drive::DatagramDriver::kBuffer));
   return l;
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "port/udp_bind.h"
+#include "port/udp_socket.h"
 
 namespace weft::cm {
 
@@ -29,13 +30,14 @@ Result<drive::DatagramDriver*, port::SystemError> Inquiries::driver(Token& token
   }
   if (!udp.ok()) return fail(udp.error());
   driver_ = &drive::DatagramDriver::start(
-      token, *this, port::UdpSocket{std::move(*udp), drive::DatagramDriver::kBuffer});
+      token, *this,
+      std::make_unique<port::UdpSocket>(std::move(*udp), drive::DatagramDriver::kBuffer));
   return driver_;
 }
 
 uint16_t Inquiries::own_port(Token& token) {
   const auto d = driver(token);
-  return d.ok() ? port::Address::of_socket((*d)->socket().fd()).port() : uint16_t{0};
+  return d.ok() ? port::Address::of_socket((*d)->properties().fd).port() : uint16_t{0};
 }
 
 Result<SessionToken, port::SystemError> Inquiries::ask(Token& token, Inquirer& inquirer,

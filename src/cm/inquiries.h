@@ -5,6 +5,7 @@
 #include <map>
 
 #include "drive/datagram_driver.h"
+#include "port/system_error.h"
 
 namespace weft::cm {
 

@@ -7,7 +7,7 @@ namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
-using port::UdpSocket;
+using port::DatagramPort;
 
 // Until what was left for want of memory is tried again.
 constexpr Duration kNextTry = 10ms;
@@ -15,22 +15,22 @@ constexpr Duration kLeaving = 1ms;  // from its deadline until a datagram has le
 // System calls in one visit: four trains, or as many small datagrams.
 constexpr size_t kMostReceives = 64;
 
-static_assert(wdp::Train::kMostBytes <= UdpSocket::kMostBytes &&
-              wdp::Train::kMostBytesIpv6 <= UdpSocket::kMostBytesIpv6 &&
-              wdp::Train::kMostDatagrams <= UdpSocket::kMostSegments);
+static_assert(wdp::Train::kMostBytes <= DatagramPort::kMostBytes &&
+              wdp::Train::kMostBytesIpv6 <= DatagramPort::kMostBytesIpv6 &&
+              wdp::Train::kMostDatagrams <= DatagramPort::kMostSegments);
 
 }  // namespace
 
-wdp::UdReception reception_of(const UdpSocket::Received& r) {
+wdp::UdReception reception_of(const DatagramPort::Received& r) {
   return {.from = {.address = r.from.gid(), .port = r.from.port()},
           .to = r.to,
           .traffic_class = r.tos,
           .hop_limit = r.hop_limit != 0 ? r.hop_limit : uint8_t{64}};
 }
 
-void count_unsolicited(Token& token, const UdpSocket& socket, size_t bytes) {
+void count_unsolicited(Token& token, size_t receive_buffer, size_t bytes) {
   constexpr size_t kEach = 768;  // the kernel's own, of a small one
-  token.runtime().unsolicited(token, bytes + kEach, socket.receive_buffer());
+  token.runtime().unsolicited(token, bytes + kEach, receive_buffer);
 }
 
 // --- somebody to answer for the socket
@@ -69,17 +69,21 @@ void DatagramDriver::answered(SessionToken question, const wdp::Handshake& hands
 
 // --- its life
 
-DatagramDriver::DatagramDriver(Token& token, DatagramOwner& owner, UdpSocket socket)
+DatagramDriver::DatagramDriver(Token& token, DatagramOwner& owner,
+                               std::unique_ptr<DatagramPort> socket)
     : owner_(&owner),
       socket_(std::move(socket)),
+      properties_(socket_->properties()),
+      random_(token.runtime().random(token)),
       port_(static_cast<wdp::PortOwner&>(*this), random_, token.now()) {}
 
 DatagramDriver::~DatagramDriver() = default;
 
-DatagramDriver& DatagramDriver::start(Token& token, DatagramOwner& owner, UdpSocket socket) {
+DatagramDriver& DatagramDriver::start(Token& token, DatagramOwner& owner,
+                                      std::unique_ptr<DatagramPort> socket) {
   auto owned = std::unique_ptr<DatagramDriver>{new DatagramDriver(token, owner, std::move(socket))};
   DatagramDriver& driver = *owned;
-  token.runtime().add(token, std::move(owned), driver.socket_.fd(), true, false);
+  token.runtime().add(token, std::move(owned), driver.properties_.fd, true, false);
   return driver;
 }
 
@@ -132,16 +136,21 @@ void DatagramDriver::leave(Token& token, wdp::UcConnection& connection) {
   if (owner_ == nullptr && !inside_) end_if_unused(token);
 }
 
+void DatagramDriver::close_socket() {
+  socket_->close();
+  open_ = false;
+}
+
 void DatagramDriver::close(Token& token) {
   owner_ = nullptr;
   if (!inside_) end_if_unused(token);
 }
 
 void DatagramDriver::end_if_unused(Token& token) {
-  if (owner_ != nullptr || !links_.empty() || !socket_.valid()) return;
-  overruns_.poll(socket_, token.runtime().counters());
+  if (owner_ != nullptr || !links_.empty() || !open_) return;
+  overruns_.poll(*socket_, token.runtime().counters());
   token.runtime().remove(token, *this);
-  socket_.close();
+  close_socket();
 }
 
 // --- what the engine calls
@@ -162,7 +171,7 @@ void DatagramDriver::on_ready(Token& token, bool readable, bool writable) {
 bool DatagramDriver::try_receive(Token& token) {
   const bool moved = receive(token, 1) > 0;
   // What a fault holds back has come and has a deadline, which nothing else would see to.
-  if (!moved && socket_.held_until().is_never()) return false;
+  if (!moved && socket_->held_until().is_never()) return false;
   settle(token);
   return moved;
 }
@@ -172,10 +181,9 @@ void DatagramDriver::on_deadline(Token& token) {
     const Visit visit{*this, token};
     port_.tick(token.now());
   }
-  overruns_.poll_if_due(socket_, token.now(), token.runtime().counters());
+  overruns_.poll_if_due(*socket_, token.now(), token.runtime().counters());
   if (token.now() >= waits_until_) wait_no_longer(token);
-  if (token.now() >= socket_.held_until()) {
-    socket_.release_held();
+  if (token.now() >= socket_->held_until()) {
     receive(token, kMostReceives);
   }
   settle(token);
@@ -212,7 +220,7 @@ void DatagramDriver::on_no_memory(Token& token) {
 }
 
 void DatagramDriver::settle(Token& token) {
-  if (inside_ || !socket_.valid()) return;
+  if (inside_ || !open_) return;
   token.runtime().guard(
       token, [&] { settle_now(token); }, [&] { on_no_memory(token); });
 }
@@ -232,7 +240,7 @@ void DatagramDriver::settle_now(Token& token) {
     }
     drops_.publish(port_.drops(), token.runtime().counters());
     rejections_.publish(port_.rejections(), token.runtime().counters());
-    Time held = socket_.held_until();
+    Time held = socket_->held_until();
     // What has come and is held back is not taken before the socket is read again.
     if (!waits_until_.is_never()) held = std::max(held, waits_until_);
     token.runtime().set_deadline(

@@ -13,14 +13,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/random.h"
 #include "config/options.h"
 #include "drive/datagram_tally.h"
 #include "drive/overrun_count.h"
 #include "drive/pacer.h"
 #include "engine/event_handler.h"
 #include "engine/runtime.h"
-#include "port/udp_socket.h"
+#include "port/datagram_port.h"
 #include "wdp/port.h"
 
 namespace weft::drive {
@@ -31,10 +30,11 @@ class DatagramDriver;
 class UcLink;
 
 // What WDP wants to know of a datagram besides its bytes.
-wdp::UdReception reception_of(const port::UdpSocket::Received& r);
+wdp::UdReception reception_of(const port::DatagramPort::Received& r);
 
-// `bytes` came uncalled for in one datagram or train: Runtime::unsolicited().
-void count_unsolicited(Token& token, const port::UdpSocket& socket, size_t bytes);
+// `bytes` came uncalled for in one datagram or train, into a socket with such a buffer:
+// Runtime::unsolicited().
+void count_unsolicited(Token& token, size_t receive_buffer, size_t bytes);
 
 // Who sends through a driver. Engine holder calls, from inside a visit of the driver.
 class DatagramSender : public ListHook<struct SendingTag>,
@@ -91,12 +91,13 @@ class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner
   static constexpr size_t kBuffer = size_t{4} << 20;
 
   // Gives the driver to the engine and begins to listen.
-  static DatagramDriver& start(Token& token, DatagramOwner& owner, port::UdpSocket socket);
+  static DatagramDriver& start(Token& token, DatagramOwner& owner,
+                               std::unique_ptr<port::DatagramPort> socket);
   ~DatagramDriver() override;
 
   // What is called there takes effect with the next settle().
   wdp::Port& port() { return port_; }
-  const port::UdpSocket& socket() const { return socket_; }
+  const port::DatagramPort::Properties& properties() const { return properties_; }
   Random& random() { return random_; }
   // Of the visit that calls into a consumer.
   Token& token() { return *token_; }
@@ -136,7 +137,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner
   void on_gathered(Token& token) override { settle(token); }
   void on_memory_retired(Token& token) override;
   void on_no_memory(Token& token) override;
-  void abandon_in_child() override { socket_.close(); }
+  void abandon_in_child() override { close_socket(); }
 
  private:
   friend class UcLink;
@@ -159,7 +160,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner
     const bool outer_;
     Token* const before_;
   };
-  DatagramDriver(Token& token, DatagramOwner& owner, port::UdpSocket socket);
+  DatagramDriver(Token& token, DatagramOwner& owner, std::unique_ptr<port::DatagramPort> socket);
 
   // wdp::PortOwner
   std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey& key,
@@ -173,17 +174,18 @@ class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner
   void enter(wdp::UcConnection& connection, UcLink& link) { links_[&connection] = &link; }
   void leave(Token& token, wdp::UcConnection& connection);
 
+  void close_socket();
   bool rests(const Token& token) const;
   size_t receive(Token& token, size_t calls);
   UcLink* link_of(wdp::UcConnection* connection) const;
   UcLink* link_for(Bytes datagram, const wdp::Endpoint& from) const;
   std::optional<size_t> receive_one(Token& token);
-  void note_size(const port::UdpSocket::Received& r);
-  wdp::UcConnection* direct_for(Bytes front, const port::UdpSocket::Received& r,
+  void note_size(const port::DatagramPort::Received& r);
+  wdp::UcConnection* direct_for(Bytes front, const port::DatagramPort::Received& r,
                                 PieceList& places) const;
   size_t receive_in_place(Token& token, wdp::UcConnection& connection, const PieceList& places,
                           Bytes seen);
-  void deliver(Token& token, Bytes bytes, const port::UdpSocket::Received& r);
+  void deliver(Token& token, Bytes bytes, const port::DatagramPort::Received& r);
   void wait_no_longer(Token& token);
   void settle_now(Token& token);
   void send(Token& token);
@@ -198,8 +200,10 @@ class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner
   void end_if_unused(Token& token);
 
   DatagramOwner* owner_;
-  port::UdpSocket socket_;
-  SystemRandom random_;
+  const std::unique_ptr<port::DatagramPort> socket_;
+  const port::DatagramPort::Properties properties_;
+  bool open_ = true;  // the socket
+  Random& random_;
   wdp::Port port_;
   std::unordered_map<wdp::UcConnection*, UcLink*> links_;
   std::map<Gid, uint32_t> interfaces_;  // of addresses of IPv6
@@ -223,7 +227,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner
   DatagramSender* waits_for_ = nullptr;  // to post receives
   Time waits_until_ = Time::never();
   std::vector<std::byte> rest_in_;  // of the train that was being delivered
-  port::UdpSocket::Received rest_how_;
+  port::DatagramPort::Received rest_how_;
   unsigned likely_ = 0;    // the next datagrams that may well be large and come alone
   unsigned refusals_ = 0;  // large ones that were looked at in vain, since the last that was not
   unsigned no_looks_ = 0;  // until they are looked at again

@@ -14,7 +14,7 @@ namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
-using port::UdpSocket;
+using port::DatagramPort;
 
 // Bytes that come in before the other sockets have their turn.
 constexpr size_t kBudget = size_t{256} << 10;
@@ -33,7 +33,7 @@ constexpr size_t kAnswer = 4096;
 // For a program to post receives.
 constexpr Duration kReceiveWait = 10ms;
 
-bool is_large(const UdpSocket::Received& r) {
+bool is_large(const DatagramPort::Received& r) {
   return r.bytes >= kLarge && r.segment == r.bytes;
 }
 
@@ -76,7 +76,7 @@ size_t DatagramDriver::receive(Token& token, size_t calls) {
     if (*bytes == 0) continue;
     // A small datagram behind one of ours is an answer, and the next will be.
     if (!std::exchange(spoke_, false) || *bytes > kAnswer) {
-      count_unsolicited(token, socket_, *bytes);
+      count_unsolicited(token, properties_.receive_buffer, *bytes);
     }
     ++came;
     moved += *bytes;
@@ -91,25 +91,25 @@ size_t DatagramDriver::receive(Token& token, size_t calls) {
 // ours could not be delivered.
 std::optional<size_t> DatagramDriver::receive_one(Token& token) {
   auto& counters = token.runtime().counters();
-  if (likely_ > 0 && socket_.can_look() && (no_looks_ == 0 || --no_looks_ == 0)) {
-    std::array<std::byte, wire::WdpData::kLook> front;
-    const auto next = socket_.look(front);
+  std::array<std::byte, wire::WdpData::kLook> front;
+  const bool look = likely_ > 0 && (no_looks_ == 0 || --no_looks_ == 0);
+  if (const auto next = look ? socket_->look(front) : std::nullopt) {
     counters.receive_calls.add();
-    if (next.would_block) return {};
-    if (next.error != 0) return 0;
+    if (next->would_block) return {};
+    if (next->error != 0) return 0;
     PieceList places;
-    const Bytes seen = Bytes{front}.first(std::min(next.bytes, front.size()));
-    if (auto* connection = direct_for(seen, next, places)) {
+    const Bytes seen = Bytes{front}.first(std::min(next->bytes, front.size()));
+    if (auto* connection = direct_for(seen, *next, places)) {
       return receive_in_place(token, *connection, places, seen);
     }
-    if (is_large(next) && ++refusals_ >= kRefusals) {
+    if (is_large(*next) && ++refusals_ >= kRefusals) {
       refusals_ = 0;
       no_looks_ = kLooksOff;
     }
   }
   // Afresh each time, for what was delivered may have used it.
   const MutableBytes bounce = token.runtime().bounce(token);
-  const auto r = socket_.receive(bounce);
+  const auto r = socket_->receive(bounce);
   counters.receive_calls.add();
   if (r.would_block) return {};
   if (r.error != 0) return 0;
@@ -119,7 +119,7 @@ std::optional<size_t> DatagramDriver::receive_one(Token& token) {
   return r.bytes;
 }
 
-void DatagramDriver::note_size(const UdpSocket::Received& r) {
+void DatagramDriver::note_size(const DatagramPort::Received& r) {
   if (is_large(r)) {
     likely_ = kLikely;
   } else if (likely_ > 0) {
@@ -128,7 +128,7 @@ void DatagramDriver::note_size(const UdpSocket::Received& r) {
 }
 
 // Whom a datagram is for, and where its payload belongs, when it can go there at once.
-wdp::UcConnection* DatagramDriver::direct_for(Bytes front, const UdpSocket::Received& r,
+wdp::UcConnection* DatagramDriver::direct_for(Bytes front, const DatagramPort::Received& r,
                                               PieceList& places) const {
   if (r.segment != r.bytes) return nullptr;
   const auto common = wire::WdpCommon::parse(front);
@@ -145,7 +145,7 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
   std::array<IoVec, 1 + PieceList::kMost> pieces;
   pieces[0] = {header.data(), header.size()};
   std::copy(places.pieces().begin(), places.pieces().end(), pieces.begin() + 1);
-  const auto r = socket_.receive_into({pieces.data(), 1 + places.pieces().size()});
+  const auto r = socket_->receive_into({pieces.data(), 1 + places.pieces().size()});
   auto& counters = token.runtime().counters();
   counters.receive_calls.add();
   if (r.error == EFAULT && !reachable(places)) {
@@ -188,7 +188,7 @@ UcLink* DatagramDriver::link_of(wdp::UcConnection* connection) const {
   return it != links_.end() ? it->second : nullptr;
 }
 
-void DatagramDriver::deliver(Token& token, Bytes bytes, const UdpSocket::Received& r) {
+void DatagramDriver::deliver(Token& token, Bytes bytes, const DatagramPort::Received& r) {
   if (r.to.is_link_local()) set_interface(r.to, r.interface);
   const wdp::UdReception how = reception_of(r);
   const size_t segment = std::max<size_t>(r.segment, 1);

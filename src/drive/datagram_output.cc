@@ -41,7 +41,7 @@ void DatagramDriver::send(Token& token) {
   call_paced(token);
   if (sending_.empty() && train_.empty() && !port_.ready()) return;  // as after most receives
   size_t sent = 0;
-  while (!blocked_ && socket_.valid()) {
+  while (!blocked_ && open_) {
     if (sent >= kSendBudget) {
       // The others have their turn; epoll says at once that there is room.
       blocked_ = true;
@@ -92,22 +92,24 @@ void DatagramDriver::push_train(Token& token) {
   if (train_.lost()) return source_lost(token);
   const wdp::Path& path = train_.path();
   const uint32_t scope = interface_of(path.from, path.to.address);
-  const port::Address to = socket_.address_of(path.to.address, path.to.port, scope);
+  const port::Address to =
+      properties_.ipv6 ? port::Address::from_gid_as_ipv6(path.to.address, path.to.port, scope)
+                       : port::Address::from_gid(path.to.address, path.to.port, scope);
   std::span<const IoVec> pieces = train_.pieces();
   if (sent_ > 0) {
     cut_front(pieces, sent_, rest_);
     pieces = rest_;
   }
   auto& counters = token.runtime().counters();
-  const auto r = socket_.send({.to = &to,
-                               .from = path.from,
-                               .interface = scope,
-                               .tos = path.traffic_class,
-                               .hop_limit = path.hop_limit,
-                               .fragments = fragments_,
-                               .segment = train_.segment_size(),
-                               .pieces = pieces},
-                              filler_ != nullptr ? filler_->segmentation_ : segmentation_);
+  const auto r = socket_->send({.to = &to,
+                                .from = path.from,
+                                .interface = scope,
+                                .tos = path.traffic_class,
+                                .hop_limit = path.hop_limit,
+                                .fragments = fragments_,
+                                .segment = train_.segment_size(),
+                                .pieces = pieces},
+                               filler_ != nullptr ? filler_->segmentation_ : segmentation_);
   counters.send_calls.add();
   sent_ += r.bytes;
   if (r.bytes > 0) {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/time.h"
-#include "port/udp_socket.h"
+#include "port/datagram_port.h"
 #include "stats/blocks.h"
 
 namespace weft::drive {
@@ -21,14 +21,14 @@ class OverrunCount {
     if (at_.is_never()) at_ = now + kEvery;
   }
   Time due() const { return at_; }
-  void poll_if_due(const port::UdpSocket& socket, Time now, stats::EngineCounters& counters) {
-    if (now >= at_) poll(socket, counters);
+  void poll_if_due(const port::DatagramPort& port, Time now, stats::EngineCounters& counters) {
+    if (now >= at_) poll(port, counters);
   }
-  void poll(const port::UdpSocket& socket, stats::EngineCounters& counters) {
+  void poll(const port::DatagramPort& port, stats::EngineCounters& counters) {
     at_ = Time::never();
-    count(socket.overruns(), counters);
-    const uint32_t switches = socket.gro_switches();
-    counters.gro_switches.add(switches - std::exchange(switches_, switches));
+    const port::DatagramPort::Losses losses = port.losses();
+    count(losses.overruns, counters);
+    counters.gro_switches.add(losses.gro_switches - std::exchange(switches_, losses.gro_switches));
   }
   // The socket says so many since it was made. It wraps.
   void count(uint32_t all, stats::EngineCounters& counters) {

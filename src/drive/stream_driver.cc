@@ -31,9 +31,10 @@ constexpr Duration kLastWords = std::chrono::milliseconds{2};
 
 }  // namespace
 
-StreamDriver::StreamDriver(StreamOwner& owner, port::TcpStream tcp, rdmap::Consumer& consumer,
-                           const rdmap::StreamConfig& config, uint32_t seed, Time now)
-    : owner_(&owner), tcp_(std::move(tcp)), stream_(consumer, config, seed, now) {}
+StreamDriver::StreamDriver(StreamOwner& owner, std::unique_ptr<port::ByteStream> bytes,
+                           rdmap::Consumer& consumer, const rdmap::StreamConfig& config,
+                           uint32_t seed, Time now)
+    : owner_(&owner), bytes_(std::move(bytes)), stream_(consumer, config, seed, now) {}
 
 StreamDriver::~StreamDriver() = default;
 
@@ -110,14 +111,14 @@ void StreamDriver::on_deadline(Token& token) {
 // A path that drops large packets, or a host that is gone, would not show for a quarter of an hour.
 void StreamDriver::look_for_acknowledgements(Token& token) {
   look_at_ = Time::never();
-  const port::TcpStream::Unacknowledged u = tcp_.unacknowledged();
+  const port::ByteStream::Unacknowledged u = bytes_->unacknowledged();
   if (owner_ == nullptr || gone_ || stream_.ended() || !u.any) return;
   if (u.resent < kSilentAfterResends) {
     look_at_ = token.now() + kSilence;
     return;
   }
   silence_told_ = true;
-  report_silence(token, stats::Silence::stream, tcp_.peer());
+  report_silence(token, stats::Silence::stream, bytes_->peer());
 }
 
 void StreamDriver::on_idle(Token& token) {
@@ -137,7 +138,7 @@ void StreamDriver::on_no_memory(Token& token) {
   if (gone_) return;
   if (!std::exchange(broken_, true)) {
     token.runtime().rewatch(token, *this, -1, false, false);
-    tcp_.reset();
+    bytes_->reset();
   }
   token.runtime().set_deadline(token, *this, token.now() + kNextTry);
   break_off(token);
@@ -209,7 +210,7 @@ bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {
   if (large_) bounce = bounce.first(kTail);
   if (tiny_) bounce = bounce.first(kTinyRead);
   const IoVec all{bounce.data(), bounce.size()};
-  const auto t = tcp_.receive({&all, 1});
+  const auto t = bytes_->receive({&all, 1});
   if (!take(token, t)) return false;
   moved += t.bytes;
   token.runtime().counters().bytes_received_copied.add(t.bytes);
@@ -232,7 +233,7 @@ bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
   const auto end = std::copy(places.pieces().begin(), places.pieces().end(), pieces.begin());
   *end = {tail.data(), tail.size()};
   const bool in_place = stream_.in_place();
-  const auto t = tcp_.receive({pieces.data(), places.pieces().size() + 1});
+  const auto t = bytes_->receive({pieces.data(), places.pieces().size() + 1});
   if (t.error == EFAULT && in_place) {
     // Its bytes are in the socket yet. Copied from the bounce buffer they find the memory after
     // all, once a handler of the program's has made it accessible; or it is gone.
@@ -252,7 +253,7 @@ bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
 }
 
 // False when nothing came: the stream knows why.
-bool StreamDriver::take(Token& token, const port::TcpStream::Transfer& t) {
+bool StreamDriver::take(Token& token, const port::ByteStream::Transfer& t) {
   token.runtime().counters().receive_calls.add();
   if (t.would_block) {
     token.runtime().counters().receives_empty.add();
@@ -300,7 +301,7 @@ void StreamDriver::send(Token& token, bool all) {
       BatchPool::of(token).give(std::move(batch_));
       return;
     }
-    const auto t = tcp_.send(batch_->pieces());
+    const auto t = bytes_->send(batch_->pieces());
     token.runtime().counters().send_calls.add();
     if (t.bytes > 0) batch_->consumed(t.bytes);
     sent += t.bytes;
@@ -339,7 +340,7 @@ void StreamDriver::grant_wish(Token& token) {
   if ((batch_ || blocked_) && wish != Wish::reset && !(wish == Wish::close && stream_.hopeless()))
     return;
   if (wish == Wish::shutdown_write) {
-    tcp_.shut_write();
+    bytes_->shut_write();
     stream_.write_side_shut(token.now());
     wish = stream_.wish();
   }
@@ -349,9 +350,9 @@ void StreamDriver::grant_wish(Token& token) {
   if (batch_) BatchPool::of(token).give(std::move(batch_));
   token.runtime().remove(token, *this);
   if (wish == Wish::reset) {
-    tcp_.reset();
+    bytes_->reset();
   } else {
-    tcp_.close();
+    bytes_->close();
   }
   if (owner != nullptr) {
     owner->visited(token);

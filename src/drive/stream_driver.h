@@ -1,5 +1,5 @@
-// Moves the bytes of one RDMAP stream between the core and its TCP connection (design/16). Knows
-// sizes and sockets, nothing of work requests.
+// Moves the bytes of one RDMAP stream between the core and its connection (design/16). Knows
+// sizes and readiness, nothing of work requests.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include "drive/post_burst.h"
 #include "engine/event_handler.h"
 #include "engine/runtime.h"
-#include "port/tcp_stream.h"
+#include "port/byte_stream.h"
 #include "rdmap/stream.h"
 
 namespace weft::drive {
@@ -28,12 +28,13 @@ class StreamOwner {
 
 class StreamDriver final : public engine::EventHandler {
  public:
-  StreamDriver(StreamOwner& owner, port::TcpStream tcp, rdmap::Consumer& consumer,
-               const rdmap::StreamConfig& config, uint32_t seed, Time now);
+  StreamDriver(StreamOwner& owner, std::unique_ptr<port::ByteStream> bytes,
+               rdmap::Consumer& consumer, const rdmap::StreamConfig& config, uint32_t seed,
+               Time now);
   ~StreamDriver() override;
 
   rdmap::Stream& stream() { return stream_; }
-  const port::TcpStream& tcp() const { return tcp_; }
+  const port::ByteStream& bytes() const { return *bytes_; }
 
   // Bytes that came behind the start-up frame, and the first output. Call once, after
   // Runtime::add().
@@ -65,7 +66,7 @@ class StreamDriver final : public engine::EventHandler {
   void on_idle(Token& token) override;
   void on_memory_retired(Token& token) override;
   void on_no_memory(Token& token) override;
-  void abandon_in_child() override { tcp_.close(); }
+  void abandon_in_child() override { bytes_->close(); }
 
  private:
   void settle_now(Token& token, bool all);
@@ -74,12 +75,12 @@ class StreamDriver final : public engine::EventHandler {
   size_t receive(Token& token);
   bool receive_direct(Token& token, size_t& moved, bool& drained);
   bool receive_bounced(Token& token, size_t& moved, bool& drained);
-  bool take(Token& token, const port::TcpStream::Transfer& t);
+  bool take(Token& token, const port::ByteStream::Transfer& t);
   void grant_wish(Token& token);
   void look_for_acknowledgements(Token& token);
 
   StreamOwner* owner_;
-  port::TcpStream tcp_;
+  const std::unique_ptr<port::ByteStream> bytes_;
   rdmap::Stream stream_;
   PostBurst burst_;
   std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take

@@ -52,7 +52,7 @@ Result<std::unique_ptr<Engine>, port::SystemError> Engine::create(unsigned numbe
 }
 
 Engine::Engine(unsigned number, port::Fd sockets, Watch::Fds fds, stats::EngineBlock* block)
-    : Runtime(block),
+    : Runtime(block, std::make_unique<SystemRandom>()),
       number_(number),
       sockets_(std::move(sockets), counters()),
       watch_(std::move(fds), sockets_.set(), counters()),

@@ -1,5 +1,5 @@
 // What handlers may ask of the one that runs them: an Engine, with threads and epoll, or the
-// simulator (sim/runtime.h), with virtual time. Token::runtime() gives it. Design/21.
+// simulator (sim/host/runtime.h), with virtual time. Token::runtime() gives it. Design/21.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/random.h"
 #include "engine/event_handler.h"
 #include "engine/helper_policy.h"
 #include "engine/local_data.h"
@@ -91,15 +92,19 @@ class Runtime {
     guard(token, std::forward<Work>(work), [&] { handler.on_no_memory(token); });
   }
 
+  // For tokens, sequence numbers and pauses; lives as long as the runtime.
+  Random& random(Token&) { return *random_; }
+
   // Written by the holder; read by anybody.
   stats::EngineBlock& counter_block() { return counter_block_; }
   stats::EngineCounters& counters() { return counter_block_.counters; }
 
  protected:
   // `block`: where it counts; nullptr: in memory of its own.
-  explicit Runtime(stats::EngineBlock* block)
+  Runtime(stats::EngineBlock* block, std::unique_ptr<Random> random)
       : own_counter_block_(block == nullptr ? std::make_unique<stats::EngineBlock>() : nullptr),
         counter_block_(block == nullptr ? *own_counter_block_ : *block),
+        random_(std::move(random)),
         bounce_(std::make_unique_for_overwrite<std::byte[]>(kBounce)),
         reserve_(counter_block_.counters.out_of_memory) {}
 
@@ -108,6 +113,15 @@ class Runtime {
   static void set_now(Token& token, Time now) { token.now_ = now; }
   MemoryReserve& reserve() { return reserve_; }
   uint64_t unsolicited() const { return unsolicited_; }
+  // Of a handler, for the runtime that watches it.
+  static int fd_of(const EventHandler& handler) { return handler.fd_; }
+  static bool wants_read(const EventHandler& handler) { return handler.wants_read_; }
+  static bool wants_write(const EventHandler& handler) { return handler.wants_write_; }
+  static void set_watched(EventHandler& handler, int fd, bool read, bool write) {
+    handler.fd_ = fd;
+    handler.wants_read_ = read;
+    handler.wants_write_ = write;
+  }
   // Since the last call.
   size_t take_received() { return std::exchange(received_bytes_, 0); }
 
@@ -117,6 +131,7 @@ class Runtime {
 
   const std::unique_ptr<stats::EngineBlock> own_counter_block_;
   stats::EngineBlock& counter_block_;
+  const std::unique_ptr<Random> random_;
   const std::unique_ptr<std::byte[]> bounce_;
   MemoryReserve reserve_;
   LocalData local_data_;

@@ -7,7 +7,7 @@
 #include "base/io_vec.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "port/address.h"
+#include "port/byte_stream.h"
 #include "port/faulty_stream.h"
 #include "port/fd.h"
 #include "port/system_error.h"
@@ -19,7 +19,7 @@ namespace weft::port {
 // that of their listener.
 void set_type_of_service(const Fd& socket, uint8_t tos);
 
-class TcpStream {
+class TcpStream final : public ByteStream {
  public:
   TcpStream() = default;
   // Takes over a connected socket, as from TcpListener.
@@ -38,28 +38,20 @@ class TcpStream {
   // 0 when connected, else the errno.
   int connect_result() const;
 
-  // What came of a transfer: bytes moved, or why none were.
-  struct Transfer {
-    size_t bytes = 0;
-    int error = 0;  // errno; 0 also at the end of the stream
-    bool would_block = false;
-    bool end = false;  // peer's FIN (receive only)
-  };
-  Transfer send(std::span<const IoVec> pieces) const;
+  Transfer send(std::span<const IoVec> pieces) const override;
   // From now on no segment has the end of what one call sends and the beginning of the next one's.
   void keep_calls_apart() { calls_apart_ = true; }
-  Transfer receive(std::span<const IoVec> pieces) const;
+  Transfer receive(std::span<const IoVec> pieces) const override;
 
-  void shut_write() const;
-  // Closes with a RST instead of a FIN.
-  void reset();
-  void close() {
+  void shut_write() const override;
+  void reset() override;
+  void close() override {
     hooks_.reset();
     fd_.reset();
   }
 
   Address local() const { return Address::of_socket(fd()); }
-  Address peer() const;
+  Address peer() const override;
   // TCP payload per segment now, for sizing FPDUs towards peers that want one per segment.
   uint32_t emss() const;
   void set_type_of_service(uint8_t tos) const { port::set_type_of_service(fd_, tos); }
@@ -69,12 +61,8 @@ class TcpStream {
   // or the congestion window (TCP_NOTSENT_LOWAT). What is on its way is not counted. design/20.
   void limit_unsent(int bytes) const;
 
-  // What was sent, and the peer's kernel has not acknowledged. Two system calls.
-  struct Unacknowledged {
-    bool any = false;
-    unsigned resent = 0;  // times in a row that the oldest of it was sent again
-  };
-  Unacknowledged unacknowledged() const;
+  // Two system calls.
+  Unacknowledged unacknowledged() const override;
 
   // While nothing is on its way: a peer whose kernel does not answer the question whether it is
   // there for so long is lost, and transfers fail with ETIMEDOUT. Otherwise a host that lost its
@@ -82,7 +70,7 @@ class TcpStream {
   // At least 6 s.
   void give_up_after(Duration silence) const;
 
-  int fd() const { return fd_.get(); }
+  int fd() const override { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
 
   // As if the option fault said so; for tests. nothing() ends it.

@@ -252,7 +252,8 @@ UdpSocket::Received UdpSocket::receive_now(MutableBytes buffer) {
   return receive_pieces({&place, 1}, 0);
 }
 
-UdpSocket::Received UdpSocket::look(MutableBytes front) {
+std::optional<UdpSocket::Received> UdpSocket::look(MutableBytes front) {
+  if (hooks_) return {};
   const IoVec place{front.data(), front.size()};
   return receive_pieces({&place, 1}, MSG_PEEK | MSG_TRUNC);
 }

@@ -13,7 +13,7 @@
 #include "base/io_vec.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "port/address.h"
+#include "port/datagram_port.h"
 #include "port/fd.h"
 #include "port/tcp_stream.h"
 #include "port/udp_tuning.h"
@@ -25,97 +25,44 @@ class FaultLog;
 class FaultyDatagrams;
 class UdpTap;
 
-// Whether the kernel cuts trains for a destination: found out by trying, and asked again after a
-// while, for routes and devices change. One per peer, or one for all. Value type.
-class Segmentation {
- public:
-  bool worth_trying() { return !refused_ || ++trains_since_ % kRetryEvery == 0; }
-  void worked() { refused_ = false; }
-  void failed() { refused_ = true; }
-  bool refused() const { return refused_; }
-
- private:
-  static constexpr uint32_t kRetryEvery = 4096;
-  bool refused_ = false;
-  uint32_t trains_since_ = 0;
-};
-
 // Holder of the engine alone, but for what is const.
-class UdpSocket {
+class UdpSocket final : public DatagramPort {
  public:
-  // In one system call: datagrams, and bytes of all (above these the kernel cuts them without help
-  // of the device, and the receiver gets them one by one; spec/wdp 2.7).
-  static constexpr size_t kMostSegments = 64;
-  static constexpr size_t kMostBytes = 65'493;
-  static constexpr size_t kMostBytesIpv6 = 65'473;
-
   UdpSocket();
   UdpSocket(UdpSocket&&) noexcept;
   UdpSocket& operator=(UdpSocket&&) noexcept;
-  ~UdpSocket();
+  ~UdpSocket() override;
   // Takes over a socket that is bound; IPv4, or IPv6 that may be dual-stack. Asks for
   // `buffer` bytes in both directions; the kernel's limits may give less.
   UdpSocket(Fd fd, size_t buffer);
 
-  // What send() is to do. Refers to everything; the call copies.
-  struct Train {
-    const Address* to = nullptr;
-    Gid from;                // of this host; zero: the kernel's choice
-    uint32_t interface = 0;  // with a link-local `from`
-    uint8_t tos = 0;         // type of service or traffic class, with the ECN bits
-    uint8_t hop_limit = 0;   // 0: the kernel's choice
-    bool fragments = false;  // IP may cut its datagrams up (option ud_big); else DF is set
-    size_t segment = 0;      // bytes of each datagram but the last, which may be shorter
-    std::span<const IoVec> pieces;
-  };
-  struct Sent {
-    size_t bytes = 0;          // of whole datagrams that the kernel has
-    bool would_block = false;  // the rest has no room: wait until the socket is writable
-    bool too_big = false;      // the next one is larger than the path allows (EMSGSIZE)
-    int error = 0;             // errno of anything else; a datagram is gone and the socket is well
-  };
-  Sent send(const Train& train, Segmentation& segmentation) {
+  Sent send(const Train& train, Segmentation& segmentation) override {
     if (hooks_) [[unlikely]]
       return send_hooked(train, segmentation);
     return send_now(train, segmentation);
   }
 
-  // What one call brought: a datagram, or a train of them from one peer.
-  struct Received {
-    size_t bytes = 0;    // 0 and would_block: nothing there
-    size_t segment = 0;  // bytes of each datagram but the last
-    bool would_block = false;
-    bool truncated = false;  // larger than the buffer; its end is lost
-    int error = 0;
-    Address from;
-    Gid to;                  // the local address that it was sent to
-    uint32_t interface = 0;  // that it came in by
-    uint8_t tos = 0;
-    uint8_t hop_limit = 0;  // 0: the kernel did not tell
-  };
-  Received receive(MutableBytes buffer) {
+  Received receive(MutableBytes buffer) override {
     if (hooks_) [[unlikely]]
       return receive_hooked(buffer);
     return receive_now(buffer);
   }
 
-  // In two steps, for who wants a large datagram where it belongs instead of in a buffer: look()
-  // shows how the next one or the next train begins, and leaves it there; `bytes` is the size of
-  // all. receive_into() takes it, cut up over `pieces`, and tells of it what look() did not: how
-  // many bytes there are now. Not where faults or records are on.
-  bool can_look() const { return !hooks_; }
-  Received look(MutableBytes front);
-  Received receive_into(std::span<const IoVec> pieces);
+  std::optional<Received> look(MutableBytes front) override;
+  Received receive_into(std::span<const IoVec> pieces) override;
 
-  // Faults on purpose (option fault, docs/faults.md) may hold datagrams back. send() and receive()
-  // see to those that are due; who calls neither for a while sets a deadline for held_until(),
-  // never without faults, and then calls release_held() and receive().
-  Time held_until() const;
+  // Faults on purpose (option fault, docs/faults.md) may hold datagrams back.
+  Time held_until() const override;
+  // Sends those that are due, for who does not receive.
   void release_held();
   // As if the options fault, fault_log and trace said so; for tests.
   void inject(const FaultSpec& spec, FaultLog* log = nullptr);
   void record(Capture& capture);
 
+  Losses losses() const override { return {.overruns = overruns(), .gro_switches = gro_switches_}; }
+  Properties properties() const override {
+    return {.fd = fd(), .ipv6 = family_ == AF_INET6, .receive_buffer = receive_buffer_};
+  }
   // Datagrams that the socket had no room for since it was made, or that were damaged on their way
   // (SO_MEMINFO); it wraps. A system call: to be told with each datagram (SO_RXQ_OVFL) costs more.
   uint32_t overruns() const;
@@ -134,7 +81,7 @@ class UdpSocket {
 
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
-  void close() { fd_.reset(); }
+  void close() override { fd_.reset(); }
   Address local() const { return Address::of_socket(fd()); }
 
  private:

@@ -11,6 +11,7 @@
 #include "config/options.h"
 #include "port/adapter_port.h"
 #include "port/memory_faults.h"
+#include "port/udp_socket.h"
 #include "verbs/queue_pair.h"
 
 namespace weft::verbs {
@@ -251,7 +252,8 @@ drive::DatagramDriver& Adapter::datagrams(engine::Token& token, Qpn qpn) {
     p = port_with(qpn);
   }
   if (p->datagrams == nullptr) {
-    port::UdpSocket socket{std::move(p->udp), drive::DatagramDriver::kBuffer};
+    auto socket =
+        std::make_unique<port::UdpSocket>(std::move(p->udp), drive::DatagramDriver::kBuffer);
     p->datagrams = &drive::DatagramDriver::start(token, *this, std::move(socket));
   }
   return *p->datagrams;

@@ -111,7 +111,7 @@ void GroupReceiver::receive(engine::Token& token) {
     if (r.error != 0) continue;
     counters.bytes_received_copied.add(r.bytes);
     token.runtime().received(token, r.bytes);
-    drive::count_unsolicited(token, socket_, r.bytes);
+    drive::count_unsolicited(token, socket_.receive_buffer(), r.bytes);
     deliver(token, bounce.first(std::min(r.bytes, bounce.size())), r);
   }
   token.runtime().again(token, *this);

@@ -27,8 +27,8 @@ drive::StreamDriver& open_rc_path(engine::Token& token, EstablishedStream& strea
   SystemRandom random;
   const int fd = stream.tcp.fd();
   auto owned = std::make_unique<drive::StreamDriver>(
-      users.owner, std::move(stream.tcp), users.consumer, stream.config,
-      static_cast<uint32_t>(random.next()), token.now());
+      users.owner, std::make_unique<port::TcpStream>(std::move(stream.tcp)), users.consumer,
+      stream.config, static_cast<uint32_t>(random.next()), token.now());
   drive::StreamDriver& driver = *owned;
   token.runtime().add(token, std::move(owned), fd, true, false);
   return driver;

@@ -14,7 +14,7 @@ using wdp::UcConnection;
 wdp::Offer UcTransport::offer(const drive::DatagramDriver& driver, const wdp::Path& path) const {
   const bool own_host = stays_on_host(qp_.context(), path);
   // The kernel tells twice of what it lets in.
-  const size_t room = driver.socket().receive_buffer() / 2;
+  const size_t room = driver.properties().receive_buffer / 2;
   return {.own_qpn = qp_.number(),
           .first_psn = Psn{static_cast<uint32_t>(driver_.random().next())},
           .ird = device::kMaxReads,

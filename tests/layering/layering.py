@@ -45,6 +45,14 @@ THREAD_EXCEPTIONS = {
                          "pthread_atfork(3): after fork the child closes its copies (spec/abi 7)"),
 }
 
+# What a layer may not see of one that it depends on.
+HIDDEN_HEADERS = {
+    "drive": (re.compile(r"engine/(engine|hold|helper|helper_.*|sleepers|sockets?_?.*|watch)\.h|"
+                         r"port/(tcp_stream|udp_socket)\.h"),
+              "a driver knows engine::Runtime, port::ByteStream and port::DatagramPort, so that it runs in sim/ as "
+              "well (design/21)"),
+}
+
 VERBS_HEADERS = re.compile(r"(infiniband|rdma)/.*")
 
 # In two parts, so that this file does not find itself.
@@ -168,6 +176,8 @@ def check_include(place: str, layer: Layer, inside: str, quote: str, header: str
         elif first != own and first not in layer.depends:
             report.error(place, f'includes "{header}", but layer {own} does not declare '
                                 f"DEPENDS {first}")
+        elif own in HIDDEN_HEADERS and HIDDEN_HEADERS[own][0].fullmatch(header):
+            report.error(place, f'includes "{header}"; {HIDDEN_HEADERS[own][1]}')
         elif not (root / "src" / header).is_file():
             report.error(place, f'includes "{header}", which does not exist under src/')
         if first in layer.depends:

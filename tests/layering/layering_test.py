@@ -116,6 +116,14 @@ class LayeringTest(unittest.TestCase):
         self.expect_errors({"src/port/stream.cc": "#include <thread>\n#include <sys/epoll.h>\n"},
                            "includes <thread>", "includes <sys/epoll.h>")
 
+    def test_drivers_see_interfaces_alone(self):
+        drive = {"src/engine/engine.h": "", "src/engine/runtime.h": "", "src/port/udp_socket.h": "",
+                 "src/drive/CMakeLists.txt": "weft_layer(drive DEPENDS engine port)"}
+        self.expect_errors({**drive, "src/drive/uc_link.cc": '#include "engine/engine.h"\n#include "engine/runtime.h"\n'
+                                                             '#include "port/udp_socket.h"\n'},
+                           'includes "engine/engine.h"; a driver knows engine::Runtime',
+                           'includes "port/udp_socket.h"; a driver knows')
+
     def test_core_calls_no_operating_system(self):
         self.expect_errors({"src/wire/fpdu.h": "#include <unistd.h>\n"
                                                "auto t = std::chrono::steady_clock::now();\n"},

@@ -51,9 +51,9 @@ TEST(Ending, ATerminateBehindAFullWindowEndsInAReset) {
     d.p.drive(100ms);
     ASSERT_TRUE(d.p.a.host.end);
     EXPECT_EQ(d.p.a.host.sent.at(0).status, Status::flushed);
-    EXPECT_FALSE(d.p.a.closed);
+    EXPECT_FALSE(d.p.a.closed());
     d.p.drive(1s);
-    EXPECT_TRUE(d.p.a.closed && d.p.a.was_reset);
+    EXPECT_TRUE(d.p.a.closed() && d.p.a.was_reset());
     d.p.b.deaf(false);
     d.p.drive();
     ASSERT_TRUE(d.p.b.host.end);
@@ -70,7 +70,7 @@ TEST(Ending, ACloseBehindAFullWindowEndsInTheEnd) {
     d.p.drive(10s);
     ASSERT_TRUE(d.p.a.host.end);
     EXPECT_EQ(d.p.a.host.end->kind, Kind::lost);
-    EXPECT_TRUE(d.p.a.closed && d.p.a.was_reset);
+    EXPECT_TRUE(d.p.a.closed() && d.p.a.was_reset());
   }
 }
 
@@ -80,7 +80,7 @@ TEST(Ending, ALeaveBehindAFullWindowEndsInAReset) {
     d.p.a.leave();
     EXPECT_EQ(d.p.a.host.sent.at(0).status, Status::flushed);
     d.p.drive(2s);
-    EXPECT_TRUE(d.p.a.closed && d.p.a.was_reset);
+    EXPECT_TRUE(d.p.a.closed() && d.p.a.was_reset());
   }
 }
 
@@ -88,7 +88,7 @@ TEST(Ending, AnAbortBehindAFullWindowEndsInAReset) {
   DeafPeer d(true);
   d.p.a.abort();
   d.p.drive(2s);
-  EXPECT_TRUE(d.p.a.closed && d.p.a.was_reset);
+  EXPECT_TRUE(d.p.a.closed() && d.p.a.was_reset());
 }
 
 TEST(Ending, ADeafPeerThatComesBackInTimeGetsItAll) {
@@ -156,7 +156,7 @@ TEST(Ending, BothCloseAtOnce) {
     ASSERT_TRUE(p.a.host.end && p.b.host.end);
     EXPECT_EQ(p.a.host.end->kind, Kind::closed);
     EXPECT_EQ(p.b.host.end->kind, Kind::closed);
-    EXPECT_TRUE(p.a.closed && p.b.closed);
+    EXPECT_TRUE(p.a.closed() && p.b.closed());
   }
 }
 
@@ -187,7 +187,7 @@ TEST(Ending, OwnMemoryThatIsGone) {
   p.drive();
   EXPECT_EQ(p.a.host.sent.at(0).status, Status::local_protection);
   EXPECT_EQ(p.a.host.end->kind, Kind::local_error);
-  EXPECT_TRUE(p.a.closed);
+  EXPECT_TRUE(p.a.closed());
   EXPECT_TRUE(p.b.host.end);
 }
 

@@ -19,6 +19,8 @@ PairOptions any_pair(uint64_t seed) {
   o.link.window = sim::draw_below(random, 2) == 0 ? 30'000 : 1 << 20;
   o.link.short_write = sim::draw_below(random, 2) == 0 ? 0.2 : 0;
   o.mpa.extension = sim::draw_below(random, 3) != 0;
+  o.gather = sim::draw_below(random, 2) == 0 ? 0.5 : 0;
+  o.unasked = sim::draw_below(random, 2) == 0 ? 0.5 : 0;
   return o;
 }
 
@@ -97,7 +99,7 @@ TEST(Faults, FinAndResetAtAnyTime) {
     p.drive();
     t.expect_sound();
     ASSERT_TRUE(p.a.host.end && p.b.host.end);
-    EXPECT_TRUE(p.a.closed && p.b.closed);
+    EXPECT_TRUE(p.a.closed() && p.b.closed());
   }
 }
 
@@ -116,7 +118,7 @@ TEST(Faults, SilenceAtAnyTime) {
     p.drive();
     t.expect_sound();
     EXPECT_TRUE(p.a.host.end);
-    EXPECT_TRUE(p.a.closed && p.b.closed);
+    EXPECT_TRUE(p.a.closed() && p.b.closed());
   }
 }
 
@@ -139,7 +141,7 @@ TEST(Faults, CloseFromEitherSideWhileTrafficRuns) {
     p.drive();
     t.expect_sound();
     ASSERT_TRUE(p.a.host.end && p.b.host.end);
-    EXPECT_TRUE(p.a.closed && p.b.closed);
+    EXPECT_TRUE(p.a.closed() && p.b.closed());
     if (seed % 5 != 0) {
       EXPECT_EQ(first.host.end->kind, Kind::closed);
       EXPECT_GE(t.succeeded(first), posted) << "what was posted before goes through";
@@ -161,7 +163,7 @@ TEST(Faults, AbortAndLeaveWhileTrafficRuns) {
     t.expect_sound();
     EXPECT_FALSE(first.host.end) << "its owner is gone and hears nothing";
     ASSERT_TRUE(other.host.end);
-    EXPECT_TRUE(p.a.closed && p.b.closed);
+    EXPECT_TRUE(p.a.closed() && p.b.closed());
   }
 }
 

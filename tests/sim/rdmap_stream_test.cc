@@ -223,7 +223,7 @@ TEST(RdmapStream, orderly_close_delivers_what_was_posted) {
   ASSERT_TRUE(p.a.host.end && p.b.host.end);
   EXPECT_EQ(p.a.host.end->kind, rdmap::StreamEnd::Kind::closed);
   EXPECT_EQ(p.b.host.end->kind, rdmap::StreamEnd::Kind::peer_closed);
-  EXPECT_TRUE(p.a.closed && p.b.closed);
+  EXPECT_TRUE(p.a.closed() && p.b.closed());
 }
 
 TEST(RdmapStream, sender_gives_up_when_no_receive_comes) {

@@ -263,7 +263,7 @@ TEST(ReceiverNotReady, APlainPeerIsToldAfterTheWait) {
   size_t blamed = 0;
   for (const auto& d : p.a.host.sent) blamed += d.status == Status::rnr_retry_exceeded;
   EXPECT_EQ(blamed, 1U);
-  EXPECT_TRUE(p.a.closed && p.b.closed);
+  EXPECT_TRUE(p.a.closed() && p.b.closed());
 }
 
 TEST(ReceiverNotReady, APlainPeerMayBeSlowForLongerThanTheWait) {

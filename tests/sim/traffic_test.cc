@@ -28,6 +28,8 @@ PairOptions any_pair(uint64_t seed) {
   o.mpa.ord = static_cast<uint16_t>(1 + sim::draw_below(random, o.mpa.ird));
   o.big_fpdu = sim::draw_below(random, 4) == 0;
   o.llp_completion = sim::draw_below(random, 6) == 0;
+  o.gather = sim::draw_below(random, 2) == 0 ? 0.5 : 0;
+  o.unasked = sim::draw_below(random, 2) == 0 ? 0.5 : 0;
   return o;
 }
 
@@ -95,8 +97,8 @@ TEST(Traffic, PeerToPeerOpenedAndClosed) {
     p.drive();
     ASSERT_TRUE(p.a.host.end && p.b.host.end);
     EXPECT_EQ(first.host.end->kind, rdmap::StreamEnd::Kind::closed);
-    EXPECT_TRUE(p.a.closed && p.b.closed);
-    EXPECT_FALSE(p.a.was_reset || p.b.was_reset);
+    EXPECT_TRUE(p.a.closed() && p.b.closed());
+    EXPECT_FALSE(p.a.was_reset() || p.b.was_reset());
   }
 }
 

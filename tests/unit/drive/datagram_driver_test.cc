@@ -10,6 +10,7 @@
 
 #include "drive/uc_link.h"
 #include "engine/engine.h"
+#include "port/udp_socket.h"
 #include "tests/support/uc_host.h"
 
 namespace weft::drive {
@@ -25,11 +26,11 @@ using wdp::UcConnection;
 
 const Gid kHere = Gid::from_ipv4(INADDR_LOOPBACK);
 
-port::UdpSocket bound() {
+std::unique_ptr<port::UdpSocket> bound() {
   port::Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   const auto at = port::Address::from_gid(kHere, 0);
   EXPECT_EQ(::bind(fd.get(), at.get(), at.length), 0);
-  return port::UdpSocket{std::move(fd), DatagramDriver::kBuffer};
+  return std::make_unique<port::UdpSocket>(std::move(fd), DatagramDriver::kBuffer);
 }
 
 struct Owner final : UcLinkOwner {
@@ -82,7 +83,8 @@ class DatagramDriverTest : public ::testing::Test {
     return false;
   }
   wdp::Offer offer(uint32_t number, const DatagramDriver& driver) const {
-    return {.own_qpn = make_qpn(driver.socket().local().port(), static_cast<uint8_t>(number)),
+    return {.own_qpn = make_qpn(port::Address::of_socket(driver.properties().fd).port(),
+                                static_cast<uint8_t>(number)),
             .first_psn = Psn{number * 1000},
             .ird = 4,
             .ord = 4,
@@ -95,8 +97,10 @@ class DatagramDriverTest : public ::testing::Test {
       Hold h = engine->hold();
       Token& t = h.token();
       a.link = &UcLink::start(t, *active, a.owner, a.host);
-      const wdp::Path path{.to = {.address = kHere, .port = passive->socket().local().port()},
-                           .from = kHere};
+      const wdp::Path path{
+          .to = {.address = kHere,
+                 .port = port::Address::of_socket(passive->properties().fd).port()},
+          .from = kHere};
       a.link->connect(t, offer(n, *active), path, Qpn{}, false);
     }
     ASSERT_TRUE(until([&] { return !listener.calls.empty(); }));
@@ -267,8 +271,9 @@ TEST_F(DatagramDriverTest, WhoeverIsNotListenedToIsRefused) {
   Side& a = side();
   Hold h = engine->hold();
   a.link = &UcLink::start(h.token(), *passive, a.owner, a.host);
-  const wdp::Path path{.to = {.address = kHere, .port = active->socket().local().port()},
-                       .from = kHere};
+  const wdp::Path path{
+      .to = {.address = kHere, .port = port::Address::of_socket(active->properties().fd).port()},
+      .from = kHere};
   a.link->connect(h.token(), offer(1, *passive), path, Qpn{}, false);
   { const Hold let_go = std::move(h); }
   ASSERT_TRUE(until([&] { return a.link->connection().state() == UcConnection::State::failed; }));
@@ -282,8 +287,8 @@ TEST_F(DatagramDriverTest, WhatAFaultHoldsBackComesByItself) {
   const FaultSpec late = *FaultSpec::parse("delay:1ms,way:in");
   {
     Hold h = engine->hold();
-    port::UdpSocket socket = bound();
-    socket.inject(late);
+    auto socket = bound();
+    socket->inject(late);
     passive = &DatagramDriver::start(h.token(), listener, std::move(socket));
   }
   Side& a = side();
@@ -310,13 +315,13 @@ TEST_F(DatagramDriverTest, WhatAFaultHoldsBackComesByItself) {
 
 // What is no WDP, of a version that is not ours, or for nobody, is counted and nothing else.
 TEST_F(DatagramDriverTest, StrangersAreCounted) {
-  port::UdpSocket stranger = bound();
-  const auto to = passive->socket().local();
+  const auto stranger = bound();
+  const auto to = port::Address::of_socket(passive->properties().fd);
   port::Segmentation segmentation;
   Buffer data = pattern_bytes(100, 9);
   data[0] = std::byte{0x77};
   const IoVec piece{data.data(), data.size()};
-  ASSERT_EQ(stranger.send({.to = &to, .segment = 100, .pieces = {&piece, 1}}, segmentation).bytes,
+  ASSERT_EQ(stranger->send({.to = &to, .segment = 100, .pieces = {&piece, 1}}, segmentation).bytes,
             100U);
   const auto& dropped = engine->counters().datagram_dropped;
   ASSERT_TRUE(

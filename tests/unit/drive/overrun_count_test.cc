@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "port/udp_socket.h"
 #include "tests/support/hex.h"
 
 namespace weft::drive {

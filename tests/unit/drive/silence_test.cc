@@ -87,7 +87,7 @@ struct Streams {
     Hold h = engine->hold();
     const int fd = tcp.fd();
     auto driver = std::make_unique<StreamDriver>(
-        owner, std::move(tcp), host,
+        owner, std::make_unique<port::TcpStream>(std::move(tcp)), host,
         rdmap::StreamConfig{.mpa = {.extension = true, .ird = 4, .ord = 4}, .initiator = initiator},
         1, h.token().now());
     StreamDriver* d = driver.get();

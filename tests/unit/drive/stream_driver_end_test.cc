@@ -52,7 +52,7 @@ struct StreamDriverEnd : testing::Test {
   StreamDriver& start(Hold& h) {
     const int fd = ours.fd();
     auto owned = std::make_unique<StreamDriver>(
-        owner, std::move(ours), host,
+        owner, std::make_unique<port::TcpStream>(std::move(ours)), host,
         rdmap::StreamConfig{.mpa = {.extension = false, .ird = 4, .ord = 4}, .initiator = true}, 1,
         h.token().now());
     StreamDriver& driver = *owned;

@@ -65,8 +65,8 @@ class StreamDriverTest : public ::testing::Test {
                       const rdmap::StreamConfig& c) {
     Hold h = engine->hold();
     const int fd = tcp.fd();
-    auto driver =
-        std::make_unique<StreamDriver>(owner, std::move(tcp), host, c, 1, h.token().now());
+    auto driver = std::make_unique<StreamDriver>(
+        owner, std::make_unique<port::TcpStream>(std::move(tcp)), host, c, 1, h.token().now());
     StreamDriver& d = *driver;
     engine->add(h.token(), std::move(driver), fd, true, false);
     d.start(h.token(), {});
@@ -147,8 +147,9 @@ TEST_F(StreamDriverTest, AVisitTakesSoManyFpdusInAndNoMore) {
   sent -= sent % one.size();
   with_engine([&](Token& t) {
     const int fd = passive.fd();
-    auto driver = std::make_unique<StreamDriver>(owner_b, std::move(passive), host_b, config(false),
-                                                 1, t.now());
+    auto driver = std::make_unique<StreamDriver>(
+        owner_b, std::make_unique<port::TcpStream>(std::move(passive)), host_b, config(false), 1,
+        t.now());
     b = driver.get();
     engine->add(t, std::move(driver), fd, true, false);
     b->start(t, {});
