@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 
 #include "tests/verbs/endpoint.h"
@@ -21,8 +22,8 @@ uint8_t* g_memory = nullptr;
 // Right above it: the kernel gives out the highest addresses first, and what is mapped later comes
 // to stand here when both are unmapped.
 constexpr size_t kDecoy = 16 << 20;
-volatile sig_atomic_t g_calls = 0;
-volatile sig_atomic_t g_as_wanted = 0;
+std::atomic<int> g_calls{0};  // handlers run in any thread; free of locks
+std::atomic<int> g_as_wanted{0};
 
 struct Device {
   Device() : qp(make_qp(a, cq.get())), mr(a.reg(memory(), kMemory)) {
