@@ -2,16 +2,16 @@
 #pragma once
 
 #include "drive/stream_driver.h"
-#include "verbs/serves.h"
+#include "verbs/consumer_base.h"
 
 namespace weft::verbs {
 
 class RcTransport final : public Transport,
                           private StreamAdopter,
-                          private Serves<rdmap::Consumer>,
+                          private ConsumerBase<rdmap::Consumer>,
                           private drive::StreamOwner {
  public:
-  explicit RcTransport(QueuePair& qp) : Serves(qp) {}
+  explicit RcTransport(QueuePair& qp) : ConsumerBase(qp) {}
 
   StreamAdopter* stream_adopter() override { return this; }
   void posted(engine::Token& token) override;

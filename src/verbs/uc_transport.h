@@ -2,18 +2,18 @@
 #pragma once
 
 #include "drive/uc_link.h"
+#include "verbs/consumer_base.h"
 #include "verbs/message_counts.h"
-#include "verbs/serves.h"
 
 namespace weft::verbs {
 
 class UcTransport final : public Transport,
                           private DatagramCaller,
-                          private Serves<wdp::UcConsumer>,
+                          private ConsumerBase<wdp::UcConsumer>,
                           private drive::UcLinkOwner {
  public:
   // `driver`: of the queue pair's own port.
-  UcTransport(QueuePair& qp, drive::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
+  UcTransport(QueuePair& qp, drive::DatagramDriver& driver) : ConsumerBase(qp), driver_(driver) {}
 
   DatagramCaller* datagram_caller() override { return this; }
   void posted(engine::Token& token) override;

@@ -2,19 +2,19 @@
 #pragma once
 
 #include "drive/datagram_driver.h"
+#include "verbs/consumer_base.h"
 #include "verbs/destination.h"
 #include "verbs/message_counts.h"
-#include "verbs/serves.h"
 
 namespace weft::verbs {
 
 class UdTransport final : public Transport,
                           private GroupMember,
-                          private Serves<wdp::UdConsumer>,
+                          private ConsumerBase<wdp::UdConsumer>,
                           private drive::DatagramSender {
  public:
   // `driver`: of the queue pair's own port.
-  UdTransport(QueuePair& qp, drive::DatagramDriver& driver) : Serves(qp), driver_(driver) {}
+  UdTransport(QueuePair& qp, drive::DatagramDriver& driver) : ConsumerBase(qp), driver_(driver) {}
 
   // Null before RTR, and in error.
   wdp::UdQueue* queue() { return queue_ ? &*queue_ : nullptr; }

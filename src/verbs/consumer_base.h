@@ -7,9 +7,9 @@ namespace weft::verbs {
 
 // `Consumer`: rdmap::Consumer or one that asks for the same and more.
 template <class Consumer>
-class Serves : public Consumer {
+class ConsumerBase : public Consumer {
  protected:
-  explicit Serves(QueuePair& qp) : qp_(qp) {}
+  explicit ConsumerBase(QueuePair& qp) : qp_(qp) {}
   rdmap::Memory& memory() final { return qp_.memory(); }
   rdmap::SendQueue& send_queue() final { return qp_.send_queue(); }
   bool take_receive(rdmap::Receive& out) override { return qp_.receives().take(out); }
