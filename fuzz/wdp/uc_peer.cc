@@ -88,7 +88,7 @@ void UcPeer::give(Bytes datagram) {
   last_.assign(datagram.begin(), datagram.end());
   const auto copy = exact(datagram, datagram.size());
   const auto common = WdpCommon::parse(copy);
-  // What the port sees to before (port_test.cc, uc_listener).
+  // What the port sees to before (wdp_socket_test.cc, uc_listener).
   if (!common.ok() || common->token != kOwnToken) return;
   if (common->wdp_class == WdpClass::ctl) {
     const auto c = WdpCtl::parse(copy);

@@ -108,10 +108,8 @@ void BringUpService::begin(Token& token, verbs::QueuePair& qp) {
   }
 }
 
-Result<wdp::PortOwner::Callee, wire::RejReason> BringUpService::called(Token& token,
-                                                                       verbs::QueuePair& qp,
-                                                                       const wire::WdpCtl& req,
-                                                                       const wdp::Endpoint& from) {
+Result<wdp::WdpSocketOwner::Callee, wire::RejReason> BringUpService::called(
+    Token& token, verbs::QueuePair& qp, const wire::WdpCtl& req, const wdp::Endpoint& from) {
   return UcBringUp::called(token, *this, qp, make_state(qp).trying != nullptr, req, from);
 }
 

@@ -20,9 +20,10 @@ class BringUpService final : public verbs::BringUp,
   void port_opened(engine::Token& token, verbs::AdapterPort& port) override;
   void state_changed(engine::Token& token, verbs::QueuePair& qp, verbs::QpState from) override;
   void abandon(engine::Token& token, verbs::QueuePair& qp) override;
-  Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token, verbs::QueuePair& qp,
-                                                         const wire::WdpCtl& req,
-                                                         const wdp::Endpoint& from) override;
+  Result<wdp::WdpSocketOwner::Callee, wire::RejReason> called(engine::Token& token,
+                                                              verbs::QueuePair& qp,
+                                                              const wire::WdpCtl& req,
+                                                              const wdp::Endpoint& from) override;
 
  private:
   // A Request for a queue pair that is not ready for it yet.

@@ -174,10 +174,9 @@ void UcBringUp::give_up(Token& token) {
   qp.fail_connection(token, verbs::Status::retry_exceeded);
 }
 
-Result<wdp::PortOwner::Callee, RejReason> UcBringUp::called(Token& token, PairBringUpOwner& owner,
-                                                            verbs::QueuePair& pair, bool trying,
-                                                            const wire::WdpCtl& req,
-                                                            const wdp::Endpoint& from) {
+Result<wdp::WdpSocketOwner::Callee, RejReason> UcBringUp::called(
+    Token& token, PairBringUpOwner& owner, verbs::QueuePair& pair, bool trying,
+    const wire::WdpCtl& req, const wdp::Endpoint& from) {
   if (pair.cm_managed()) return fail(RejReason::qpn_unknown);
   // An id of rdma_cm has not let go of it yet.
   if (!trying && pair.observer() != nullptr) return fail(RejReason::qpn_unknown);
@@ -205,11 +204,11 @@ Result<wdp::PortOwner::Callee, RejReason> UcBringUp::called(Token& token, PairBr
     // Both call: the port finds out which one gives in.
     const bool calling = connection.state() == UcConnection::State::setting_up &&
                          connection.handshake() != nullptr && connection.handshake()->active();
-    if (calling) return wdp::PortOwner::Callee{&connection, offer};
+    if (calling) return wdp::WdpSocketOwner::Callee{&connection, offer};
   }
   // A peer that was lost calls anew.
   if (!trying) add(token, owner, pair);
-  return wdp::PortOwner::Callee{&caller.expect_call(token), offer};
+  return wdp::WdpSocketOwner::Callee{&caller.expect_call(token), offer};
 }
 
 }  // namespace weft::cm

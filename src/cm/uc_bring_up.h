@@ -16,11 +16,9 @@ class UcBringUp final : public PairBringUp, private verbs::ConnectionObserver {
   static void start(engine::Token& token, PairBringUpOwner& owner, verbs::QueuePair& pair);
   // The peer calls; `trying`: the queue pair has one of these. Gives the connection that is to
   // answer.
-  static Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
-                                                                PairBringUpOwner& owner,
-                                                                verbs::QueuePair& pair, bool trying,
-                                                                const wire::WdpCtl& req,
-                                                                const wdp::Endpoint& from);
+  static Result<wdp::WdpSocketOwner::Callee, wire::RejReason> called(
+      engine::Token& token, PairBringUpOwner& owner, verbs::QueuePair& pair, bool trying,
+      const wire::WdpCtl& req, const wdp::Endpoint& from);
   void send_side_ready(engine::Token& token) override;
   void cancel(engine::Token& token) override;
   // Nothing comes by TCP.

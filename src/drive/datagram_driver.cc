@@ -35,9 +35,9 @@ void count_unsolicited(Token& token, size_t receive_buffer, size_t bytes) {
 
 // --- somebody to answer for the socket
 
-Result<wdp::PortOwner::Callee, wire::RejReason> DatagramOwner::called(Token&, DatagramDriver&,
-                                                                      const wire::WdpCtl&,
-                                                                      const wdp::Endpoint&) {
+Result<wdp::WdpSocketOwner::Callee, wire::RejReason> DatagramOwner::called(Token&, DatagramDriver&,
+                                                                           const wire::WdpCtl&,
+                                                                           const wdp::Endpoint&) {
   return fail(wire::RejReason::qpn_unknown);
 }
 
@@ -55,8 +55,8 @@ std::optional<wire::RejReason> DatagramDriver::requested(const wdp::Demux::Reque
   return owner_->requested(*token_, *this, key, handshake);
 }
 
-Result<wdp::PortOwner::Callee, wire::RejReason> DatagramDriver::called(const wire::WdpCtl& req,
-                                                                       const wdp::Endpoint& from) {
+Result<wdp::WdpSocketOwner::Callee, wire::RejReason> DatagramDriver::called(
+    const wire::WdpCtl& req, const wdp::Endpoint& from) {
   if (owner_ == nullptr) return fail(wire::RejReason::qpn_unknown);
   return owner_->called(*token_, *this, req, from);
 }
@@ -75,7 +75,7 @@ DatagramDriver::DatagramDriver(Token& token, DatagramOwner& owner,
       socket_(std::move(socket)),
       properties_(socket_->properties()),
       random_(token.runtime().random(token)),
-      port_(static_cast<wdp::PortOwner&>(*this), random_, token.now()) {}
+      port_(static_cast<wdp::WdpSocketOwner&>(*this), random_, token.now()) {}
 
 DatagramDriver::~DatagramDriver() = default;
 

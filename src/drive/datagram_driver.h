@@ -1,7 +1,7 @@
 // Moves datagrams between one UDP socket and all that sends WDP through it: UC connections, UD
-// queue pairs, and the wdp::Port that finds out whom a datagram is for (docs/design/09).
+// queue pairs, and the wdp::WdpSocket that finds out whom a datagram is for (docs/design/09).
 //
-//   socket ─ trains ─► DatagramDriver ─► wdp::Port ─► UcConnection (in a UcLink), UdQueue
+//   socket ─ trains ─► DatagramDriver ─► wdp::WdpSocket ─► UcConnection (in a UcLink), UdQueue
 //   socket ◄─ trains ─ DatagramDriver ◄─ DatagramSender: one train each, in rotation
 //
 // An adapter port has one for all its queue pairs. Anybody with a UDP socket of his own (a listener
@@ -20,7 +20,7 @@
 #include "engine/event_handler.h"
 #include "engine/runtime.h"
 #include "port/datagram_port.h"
-#include "wdp/port.h"
+#include "wdp/wdp_socket.h"
 
 namespace weft::drive {
 
@@ -68,15 +68,15 @@ class DatagramSender : public ListHook<struct SendingTag>,
   bool lacks_receives_ = false;
 };
 
-// Who answers for a socket where nobody is connected yet: as wdp::PortOwner. The defaults know
-// nobody. Called from inside a visit; may call of the driver's port what PortOwner says.
+// Who answers for a socket where nobody is connected yet: as wdp::WdpSocketOwner. The defaults know
+// nobody. Called from inside a visit; may call of the driver's port what WdpSocketOwner says.
 class DatagramOwner {
  public:
   virtual ~DatagramOwner() = default;
-  virtual Result<wdp::PortOwner::Callee, wire::RejReason> called(Token& token,
-                                                                 DatagramDriver& driver,
-                                                                 const wire::WdpCtl& req,
-                                                                 const wdp::Endpoint& from);
+  virtual Result<wdp::WdpSocketOwner::Callee, wire::RejReason> called(Token& token,
+                                                                      DatagramDriver& driver,
+                                                                      const wire::WdpCtl& req,
+                                                                      const wdp::Endpoint& from);
   virtual std::optional<wire::RejReason> requested(Token& token, DatagramDriver& driver,
                                                    const wdp::Demux::RequestKey& key,
                                                    const wdp::Handshake& handshake);
@@ -85,7 +85,7 @@ class DatagramOwner {
 };
 
 // Engine holder only.
-class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner {
+class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocketOwner {
  public:
   // Of what is asked of the kernel for each socket and direction (design/17).
   static constexpr size_t kBuffer = size_t{4} << 20;
@@ -96,7 +96,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner
   ~DatagramDriver() override;
 
   // What is called there takes effect with the next settle().
-  wdp::Port& port() { return port_; }
+  wdp::WdpSocket& port() { return port_; }
   const port::DatagramPort::Properties& properties() const { return properties_; }
   Random& random() { return random_; }
   // Of the visit that calls into a consumer.
@@ -162,7 +162,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner
   };
   DatagramDriver(Token& token, DatagramOwner& owner, std::unique_ptr<port::DatagramPort> socket);
 
-  // wdp::PortOwner
+  // wdp::WdpSocketOwner
   std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey& key,
                                            const wdp::Handshake& handshake) override;
   Result<Callee, wire::RejReason> called(const wire::WdpCtl& req,
@@ -204,7 +204,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::PortOwner
   const port::DatagramPort::Properties properties_;
   bool open_ = true;  // the socket
   Random& random_;
-  wdp::Port port_;
+  wdp::WdpSocket port_;
   std::unordered_map<wdp::UcConnection*, UcLink*> links_;
   std::map<Gid, uint32_t> interfaces_;  // of addresses of IPv6
   IntrusiveList<DatagramSender, SendingTag> sending_;

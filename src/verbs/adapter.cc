@@ -259,10 +259,10 @@ drive::DatagramDriver& Adapter::datagrams(engine::Token& token, Qpn qpn) {
   return *p->datagrams;
 }
 
-Result<wdp::PortOwner::Callee, wire::RejReason> Adapter::called(engine::Token& token,
-                                                                drive::DatagramDriver&,
-                                                                const wire::WdpCtl& req,
-                                                                const wdp::Endpoint& from) {
+Result<wdp::WdpSocketOwner::Callee, wire::RejReason> Adapter::called(engine::Token& token,
+                                                                     drive::DatagramDriver&,
+                                                                     const wire::WdpCtl& req,
+                                                                     const wdp::Endpoint& from) {
   QueuePair* qp = find(token, req.destination);
   if (qp == nullptr || qp->transport().datagram_caller() == nullptr || bring_up_ == nullptr) {
     return fail(wire::RejReason::qpn_unknown);

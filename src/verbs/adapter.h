@@ -107,10 +107,10 @@ class Adapter final : private drive::DatagramOwner {
   Adapter();
   Result<Ok, port::SystemError> start();
   // drive::DatagramOwner: of the ports of queue pairs
-  Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
-                                                         drive::DatagramDriver& driver,
-                                                         const wire::WdpCtl& req,
-                                                         const wdp::Endpoint& from) override;
+  Result<wdp::WdpSocketOwner::Callee, wire::RejReason> called(engine::Token& token,
+                                                              drive::DatagramDriver& driver,
+                                                              const wire::WdpCtl& req,
+                                                              const wdp::Endpoint& from) override;
   Result<AdapterPort*, port::SystemError> open_port(engine::Engine& engine);
   Result<Qpn, port::SystemError> find_number(engine::Engine& engine, AdapterPort*& opened);
   AdapterPort* port_with(Qpn qpn);

@@ -4,7 +4,7 @@
 
 #include "engine/event_handler.h"
 #include "verbs/types.h"
-#include "wdp/port.h"
+#include "wdp/wdp_socket.h"
 
 namespace weft::verbs {
 
@@ -20,11 +20,9 @@ class BringUp {
   virtual void state_changed(engine::Token& token, QueuePair& qp, QpState from) = 0;
   // It is reset, in error or about to be destroyed: stop trying.
   virtual void abandon(engine::Token& token, QueuePair& qp) = 0;
-  // A peer calls it by a datagram: see wdp::PortOwner.
-  virtual Result<wdp::PortOwner::Callee, wire::RejReason> called(engine::Token& token,
-                                                                 QueuePair& qp,
-                                                                 const wire::WdpCtl& req,
-                                                                 const wdp::Endpoint& from) = 0;
+  // A peer calls it by a datagram: see wdp::WdpSocketOwner.
+  virtual Result<wdp::WdpSocketOwner::Callee, wire::RejReason> called(
+      engine::Token& token, QueuePair& qp, const wire::WdpCtl& req, const wdp::Endpoint& from) = 0;
 };
 
 }  // namespace weft::verbs

@@ -13,7 +13,7 @@
 #include "engine/engine.h"
 #include "port/udp_socket.h"
 #include "verbs/types.h"
-#include "wdp/port.h"
+#include "wdp/wdp_socket.h"
 
 namespace weft::device {
 struct Device;
@@ -25,7 +25,7 @@ class UdTransport;
 
 // A group's socket, and the WDP port behind it, which knows the group's members and nobody else.
 // Owned by the engine; its holder calls.
-class GroupReceiver final : public engine::EventHandler, private wdp::PortOwner {
+class GroupReceiver final : public engine::EventHandler, private wdp::WdpSocketOwner {
  public:
   // `socket` is bound to the group.
   GroupReceiver(engine::Token& token, port::UdpSocket socket, const wdp::Endpoint& group);
@@ -52,7 +52,7 @@ class GroupReceiver final : public engine::EventHandler, private wdp::PortOwner 
   void abandon_in_child() override { socket_.close(); }
 
  private:
-  // wdp::PortOwner, of a port that nobody can call.
+  // wdp::WdpSocketOwner, of a port that nobody can call.
   std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey&,
                                            const wdp::Handshake&) override {
     return wire::RejReason::no_listener;
@@ -70,7 +70,7 @@ class GroupReceiver final : public engine::EventHandler, private wdp::PortOwner 
   port::UdpSocket socket_;
   const wdp::Endpoint group_;
   SystemRandom random_;
-  wdp::Port port_;
+  wdp::WdpSocket port_;
   drive::OverrunCount overruns_;
   drive::DropTally drops_;
   std::set<uint32_t> joined_;  // interfaces

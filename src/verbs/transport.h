@@ -10,7 +10,7 @@
 #include "rdmap/consumer.h"
 #include "rdmap/limits.h"
 #include "verbs/types.h"
-#include "wdp/port.h"
+#include "wdp/wdp_socket.h"
 
 namespace weft::drive {
 class DatagramDriver;

@@ -3,7 +3,7 @@
 #include <list>
 
 #include "base/draw.h"
-#include "wdp/port.h"
+#include "wdp/wdp_socket.h"
 
 namespace weft::test {
 namespace {
@@ -25,7 +25,7 @@ sim::DatagramOptions with_checksum(const UcPairOptions& o) {
 }  // namespace
 
 // A queue pair, its port, and what the adapter and a program do for them.
-class BringUp::Side final : public wdp::PortOwner {
+class BringUp::Side final : public wdp::WdpSocketOwner {
  public:
   Side(BringUp& up, sim::DatagramEnd& end, bool first)
       : up_(up),
@@ -101,7 +101,7 @@ class BringUp::Side final : public wdp::PortOwner {
     port_.connect(add().connection, offer(), {.to = to}, peer, !to_listener, now());
   }
 
-  // wdp::PortOwner
+  // wdp::WdpSocketOwner
   std::optional<RejReason> requested(const wdp::Demux::RequestKey& key,
                                      const wdp::Handshake&) override {
     if (up_.how_ != How::listener || first_) return RejReason::no_listener;
@@ -204,7 +204,7 @@ class BringUp::Side final : public wdp::PortOwner {
   sim::DatagramEnd& end_;
   const bool first_;
   SeededRandom random_;
-  wdp::Port port_;
+  wdp::WdpSocket port_;
   std::vector<std::unique_ptr<Connection>> connections_;
   const Time ready_at_;
   bool calls_ = false;

@@ -5,11 +5,11 @@
 #include <list>
 
 #include "tests/support/uc_host.h"
-#include "wdp/port.h"
+#include "wdp/wdp_socket.h"
 
 namespace weft::test {
 
-class WdpNode final : public wdp::PortOwner {
+class WdpNode final : public wdp::WdpSocketOwner {
  public:
   WdpNode(const wdp::Endpoint& where, uint64_t seed, Time now)
       : random_(seed), address(where), port(*this, random_, now) {}
@@ -67,7 +67,7 @@ class WdpNode final : public wdp::PortOwner {
     for (Peer& p : peers) p.connection.tick(now);
   }
 
-  // wdp::PortOwner
+  // wdp::WdpSocketOwner
   std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey& key,
                                            const wdp::Handshake& handshake) override {
     const Bytes d = handshake.peer().private_data;
@@ -106,7 +106,7 @@ class WdpNode final : public wdp::PortOwner {
 
  public:
   const wdp::Endpoint address;
-  wdp::Port port;
+  wdp::WdpSocket port;
   std::list<Peer> peers;
 };
 

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "tests/unit/wdp/port_fixture.h"
+#include "tests/unit/wdp/wdp_socket_fixture.h"
 #include "wire/wdp_crc.h"
 #include "wire/wdp_data.h"
 #include "wire/wdp_ud.h"

@@ -1,6 +1,6 @@
 // Sessions from one socket to one socket share what may be under way (send_window.h).
 
-#include "tests/unit/wdp/port_fixture.h"
+#include "tests/unit/wdp/wdp_socket_fixture.h"
 
 namespace weft::wdp {
 namespace {

@@ -1,6 +1,6 @@
 // UD at a port: rdma_cm's questions, queue pairs and groups (spec/wdp 4.8, spec/wdp-ud 3).
 
-#include "tests/unit/wdp/port_fixture.h"
+#include "tests/unit/wdp/wdp_socket_fixture.h"
 
 namespace weft::wdp {
 namespace {

@@ -1,9 +1,9 @@
 // All that one UDP socket of WDP is, without the socket: sessions, handshakes, UD queue pairs, and
 // whom a datagram is for (spec/wdp 2.5). Datagrams and time come in; what is to be
-// sent goes out, of the port itself by fill(), of a connection by its own fill().
+// sent goes out, of the socket itself by fill(), of a connection by its own fill().
 //
 //                      ┌ unknown, REQ in another version ─► REJ, 10 a second
-//   received() ─ class ┼ REQ ─ Refusals, RequestGate ─ PortOwner: listener, or queue pair called
+//   received() ─ class ┼ REQ ─ Refusals, RequestGate ─ owner: listener, or queue pair called
 //                      │                                                        ─► Handshake
 //                      ├ CTL, UC: token, address, index ──► UcConnection
 //                      └ UD: QN ──────────────────────────► UdQueue
@@ -17,17 +17,17 @@
 
 namespace weft::wdp {
 
-// Implemented by the adapter. Called from inside received(), and may call nothing of the port then
-// but what it says here.
-class PortOwner {
+// Implemented by the adapter. Called from inside received(), and may call nothing of the socket
+// then but what it says here.
+class WdpSocketOwner {
  public:
-  virtual ~PortOwner() = default;
-  // Somebody calls the listener: its REQ is in `handshake.peer()`. Nothing: the port keeps it until
-  // accept() or reject(). UC and UD resolution come here, see peer().service.
+  virtual ~WdpSocketOwner() = default;
+  // Somebody calls the listener: its REQ is in `handshake.peer()`. Nothing: the socket keeps it
+  // until accept() or reject(). UC and UD resolution come here, see peer().service.
   virtual std::optional<wire::RejReason> requested(const Demux::RequestKey& key,
                                                    const Handshake& handshake) = 0;
   // A queue pair calls a queue pair (spec/addressing 6.2). Which one answers, and with what; its
-  // token is filled in by the port. Where the one that is called calls itself, its own offer
+  // token is filled in by the socket. Where the one that is called calls itself, its own offer
   // counts.
   struct Callee {
     UcConnection* connection = nullptr;
@@ -35,17 +35,17 @@ class PortOwner {
   };
   virtual Result<Callee, wire::RejReason> called(const wire::WdpCtl& req, const Endpoint& from) = 0;
   // What ask() asked: established, then QPN and Q_Key are in `handshake.peer()`, or failed. The
-  // port forgets it after this.
+  // socket forgets it after this.
   virtual void answered(SessionToken question, const Handshake& handshake) = 0;
 };
 
 // Engine holder only.
-class Port {
+class WdpSocket {
  public:
-  Port(PortOwner& owner, Random& random, Time now)
+  WdpSocket(WdpSocketOwner& owner, Random& random, Time now)
       : owner_(owner), random_(random), gate_(random, now) {}
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
+  WdpSocket(const WdpSocket&) = delete;
+  WdpSocket& operator=(const WdpSocket&) = delete;
 
   // --- datagrams in
   // The connection that it was for, if any: it may have something to say, another deadline, another
@@ -62,7 +62,7 @@ class Port {
   bool ready() const { return !answers_.empty(); }
   void fill(Train& train);
 
-  // --- connections. The port keeps a pointer until remove().
+  // --- connections. The socket keeps a pointer until remove().
   void connect(UcConnection& connection, Offer offer, const Path& path, Qpn destination,
                bool ib_style, Time now);
   // What requested() told of. False: it is not there any more, or it is a question for tell().
@@ -90,7 +90,7 @@ class Port {
   size_t half_open() const { return demux_.half_open(); }
   // Of datagrams that belong to nobody.
   const DropCounts& drops() const { return drops_; }
-  // Said by the port; a connection says its own (UcConnection::handshake()).
+  // Said by the socket; a connection says its own (UcConnection::handshake()).
   const RejCounts& rejections() const { return rejections_; }
 
  private:
@@ -129,7 +129,7 @@ class Port {
     return nullptr;
   }
 
-  PortOwner& owner_;
+  WdpSocketOwner& owner_;
   Random& random_;
   RequestGate gate_;
   Demux demux_;

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "tests/unit/wdp/port_fixture.h"
+#include "tests/unit/wdp/wdp_socket_fixture.h"
 
 namespace weft::wdp {
 namespace {

@@ -1,6 +1,6 @@
 // What a port counts of the REJs that it says: each once, by its reason.
 
-#include "tests/unit/wdp/port_fixture.h"
+#include "tests/unit/wdp/wdp_socket_fixture.h"
 #include "wire/wdp_tlv.h"
 
 namespace weft::wdp {

@@ -1,4 +1,4 @@
-#include "wdp/port.h"
+#include "wdp/wdp_socket.h"
 
 #include <algorithm>
 #include <utility>
@@ -34,7 +34,7 @@ bool is_request(Bytes datagram) {
 
 // --- datagrams in
 
-UcConnection* Port::received(Bytes datagram, const UdReception& how, Time now) {
+UcConnection* WdpSocket::received(Bytes datagram, const UdReception& how, Time now) {
   const auto common = WdpCommon::parse(datagram);
   if (!common.ok()) {
     if (common.error() == WdpDrop::other_version) {
@@ -71,7 +71,7 @@ UcConnection* Port::received(Bytes datagram, const UdReception& how, Time now) {
   return *found;
 }
 
-void Port::received_by_group(Bytes datagram, const UdReception& how) {
+void WdpSocket::received_by_group(Bytes datagram, const UdReception& how) {
   const auto ud = WdpUd::parse(datagram);
   if (!ud.ok()) {
     drops_.count(ud.error());
@@ -84,7 +84,7 @@ void Port::received_by_group(Bytes datagram, const UdReception& how) {
 
 // --- REQs
 
-UcConnection* Port::request(Bytes datagram, const UdReception& how, Time now) {
+UcConnection* WdpSocket::request(Bytes datagram, const UdReception& how, Time now) {
   const auto req = WdpCtl::parse(datagram);
   if (!req.ok()) return drop(req.error());
   // spec/wdp 4.3: duplicate REQ repeats the last answer
@@ -115,8 +115,8 @@ UcConnection* Port::request(Bytes datagram, const UdReception& how, Time now) {
   return nullptr;
 }
 
-UcConnection* Port::call(const WdpCtl& req, size_t size, const UdReception& how, bool validated,
-                         Time now) {
+UcConnection* WdpSocket::call(const WdpCtl& req, size_t size, const UdReception& how,
+                              bool validated, Time now) {
   auto callee = owner_.called(req, how.from);
   if (!callee.ok()) {
     refuse(req, callee.error(), how);
@@ -147,7 +147,7 @@ UcConnection* Port::call(const WdpCtl& req, size_t size, const UdReception& how,
   return &connection;
 }
 
-void Port::listen(const WdpCtl& req, size_t size, const UdReception& how, bool validated) {
+void WdpSocket::listen(const WdpCtl& req, size_t size, const UdReception& how, bool validated) {
   if (waiting_.size() - told_.size() >= kMostWaiting || told_.size() >= kMostTold) {
     return refuse(req, RejReason::no_resources, how);
   }
@@ -163,24 +163,24 @@ void Port::listen(const WdpCtl& req, size_t size, const UdReception& how, bool v
 
 // --- answers
 
-void Port::refuse(const WdpCtl& req, RejReason reason, const UdReception& how) {
+void WdpSocket::refuse(const WdpCtl& req, RejReason reason, const UdReception& how) {
   const WdpCtl rej = RequestGate::rejection(req, reason);
   answer(rej, how);
   refusals_.remember(Demux::key_of(req, how.from), {reason, encoded(rej)});
 }
 
-bool Port::say(Answer answer) {
+bool WdpSocket::say(Answer answer) {
   if (answers_.size() >= kMostAnswers) return false;
   answers_.push_back(std::move(answer));
   return true;
 }
 
-void Port::answer(const WdpCtl& c, const UdReception& how) {
+void WdpSocket::answer(const WdpCtl& c, const UdReception& how) {
   const bool said = say({back_to(how), encoded(c)});
   if (said && c.type == CtlType::rej) rejections_.count(static_cast<RejReason>(c.reason));
 }
 
-void Port::answer(Handshake& handshake) {
+void WdpSocket::answer(Handshake& handshake) {
   while (handshake.ready()) {
     Train train;
     handshake.fill(train);
@@ -198,7 +198,7 @@ void Port::answer(Handshake& handshake) {
   }
 }
 
-void Port::fill(Train& train) {
+void WdpSocket::fill(Train& train) {
   if (!train.empty() || answers_.empty()) return;
   const Answer& a = answers_.front();
   train.begin(a.datagram.size(), a.path);
@@ -209,7 +209,7 @@ void Port::fill(Train& train) {
 
 // --- questions about UD queue pairs
 
-SessionToken Port::ask(Offer offer, const Path& path, Time now) {
+SessionToken WdpSocket::ask(Offer offer, const Path& path, Time now) {
   offer.service = wire::CtlService::ud_resolution;
   offer.token = demux_.fresh_token(random_, now);
   // Not anybody else's as long as it is asked.
@@ -221,11 +221,11 @@ SessionToken Port::ask(Offer offer, const Path& path, Time now) {
   return offer.token;
 }
 
-void Port::forget(SessionToken question, Time now) {
+void WdpSocket::forget(SessionToken question, Time now) {
   if (questions_.erase(question) != 0) demux_.remove(question, now);
 }
 
-void Port::settle(SessionToken question, Time now) {
+void WdpSocket::settle(SessionToken question, Time now) {
   const auto it = questions_.find(question);
   answer(*it->second);
   const auto state = it->second->state();
@@ -235,7 +235,7 @@ void Port::settle(SessionToken question, Time now) {
   owner_.answered(question, *done);
 }
 
-bool Port::tell(const Demux::RequestKey& key, const Offer& offer, Time now) {
+bool WdpSocket::tell(const Demux::RequestKey& key, const Offer& offer, Time now) {
   const auto it = waiting_.find(key);
   if (it == waiting_.end()) return false;
   if (it->second->peer().service != wire::CtlService::ud_resolution) return false;
@@ -247,13 +247,13 @@ bool Port::tell(const Demux::RequestKey& key, const Offer& offer, Time now) {
   return true;
 }
 
-Time Port::deadline() const {
+Time WdpSocket::deadline() const {
   Time first = Time::never();
   for (const auto& [token, h] : questions_) first = std::min(first, h->deadline());
   return told_.empty() ? first : std::min(first, told_.front().until);
 }
 
-void Port::tick(Time now) {
+void WdpSocket::tick(Time now) {
   std::vector<SessionToken> due;
   for (const auto& [token, h] : questions_) {
     if (now >= h->deadline()) due.push_back(token);
@@ -271,22 +271,23 @@ void Port::tick(Time now) {
 
 // --- connections
 
-void Port::enter(UcConnection& connection, SessionToken token, const Endpoint& from, Qpn own_qpn,
-                 bool or_zero) {
+void WdpSocket::enter(UcConnection& connection, SessionToken token, const Endpoint& from,
+                      Qpn own_qpn, bool or_zero) {
   demux_.add(
       token,
       {.connection = &connection, .from = from, .index = index_of(own_qpn), .or_zero = or_zero});
   connections_[&connection] = {.token = token, .request = {}};
 }
 
-void Port::connect(UcConnection& connection, Offer offer, const Path& path, Qpn destination,
-                   bool ib_style, Time now) {
+void WdpSocket::connect(UcConnection& connection, Offer offer, const Path& path, Qpn destination,
+                        bool ib_style, Time now) {
   offer.token = demux_.fresh_token(random_, now);
   enter(connection, offer.token, path.to, offer.own_qpn, false);
   connection.connect(offer, path, destination, ib_style, now);
 }
 
-bool Port::accept(const Demux::RequestKey& key, UcConnection& connection, Offer offer, Time now) {
+bool WdpSocket::accept(const Demux::RequestKey& key, UcConnection& connection, Offer offer,
+                       Time now) {
   const auto it = waiting_.find(key);
   if (it == waiting_.end()) return false;
   // A question is no call: it makes no session.
@@ -303,7 +304,7 @@ bool Port::accept(const Demux::RequestKey& key, UcConnection& connection, Offer 
   return true;
 }
 
-bool Port::reject(const Demux::RequestKey& key, RejReason reason, Bytes private_data) {
+bool WdpSocket::reject(const Demux::RequestKey& key, RejReason reason, Bytes private_data) {
   const auto it = waiting_.find(key);
   if (it == waiting_.end() || it->second->state() != Handshake::State::req_received) return false;
   it->second->reject(reason, private_data);
@@ -313,14 +314,14 @@ bool Port::reject(const Demux::RequestKey& key, RejReason reason, Bytes private_
   return true;
 }
 
-void Port::start_static(UcConnection& connection, const UcParameters& parameters,
-                        const Endpoint& from, Time now) {
+void WdpSocket::start_static(UcConnection& connection, const UcParameters& parameters,
+                             const Endpoint& from, Time now) {
   enter(connection, parameters.own_token, from, parameters.own_qpn, true);
   connection.start_static(parameters, now);
 }
 
 // Once an RTU or data have come its REQ is not half-open any more.
-void Port::look_at(UcConnection& connection) {
+void WdpSocket::look_at(UcConnection& connection) {
   if (demux_.half_open() == 0) return;
   const auto it = connections_.find(&connection);
   if (it == connections_.end() || !it->second.request) return;
@@ -329,7 +330,7 @@ void Port::look_at(UcConnection& connection) {
   }
 }
 
-void Port::remove(UcConnection& connection, Time now) {
+void WdpSocket::remove(UcConnection& connection, Time now) {
   const auto it = connections_.find(&connection);
   if (it == connections_.end()) return;
   if (it->second.request) demux_.remove(*it->second.request);

@@ -1,6 +1,6 @@
 // Queue pairs that call queue pairs (spec/wdp 4.6, spec/addressing 6.2).
 
-#include "tests/unit/wdp/port_fixture.h"
+#include "tests/unit/wdp/wdp_socket_fixture.h"
 
 namespace weft::wdp {
 namespace {
