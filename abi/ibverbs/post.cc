@@ -12,7 +12,7 @@
 namespace weft::abi {
 namespace {
 
-using rdmap::Operation;
+using work::Operation;
 using Posting = verbs::SendPosting;
 
 bool has(const ibv_send_wr& wr, unsigned flag) {

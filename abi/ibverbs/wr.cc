@@ -16,7 +16,7 @@
 namespace weft::abi {
 namespace {
 
-using rdmap::Operation;
+using work::Operation;
 
 constexpr struct {
   Operation operation;

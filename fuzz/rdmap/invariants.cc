@@ -4,7 +4,7 @@
 
 namespace weft::fuzz {
 
-using rdmap::Status;
+using work::Status;
 
 void Session::check() {
   if (host_.end) {

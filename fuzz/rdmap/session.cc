@@ -2,12 +2,12 @@
 
 namespace weft::fuzz {
 
-using rdmap::Access;
-using rdmap::Operation;
-using rdmap::Status;
 using rdmap::Stream;
 using test::Buffer;
 using wire::Opcode;
+using work::Access;
+using work::Operation;
+using work::Status;
 using namespace std::chrono_literals;
 
 namespace {
@@ -209,13 +209,13 @@ void Session::post_receive(size_t size) {
 void Session::post(const Post& p) {
   if (ended_ || gone_ || host_.send_queue().reserve(0) == nullptr) return;
   const bool into = has_response(p.operation);
-  const auto size = static_cast<uint32_t>(is_atomic(p.operation) ? rdmap::kAtomicBytes : p.size);
-  rdmap::SendWqe w{.wr_id = posted_++,
-                   .operation = p.operation,
-                   .signaled = p.signaled,
-                   .fence = p.fence,
-                   .remote_stag = Stag{0x4711},
-                   .remote_to = TaggedOffset{64}};
+  const auto size = static_cast<uint32_t>(is_atomic(p.operation) ? work::kAtomicBytes : p.size);
+  work::SendWqe w{.wr_id = posted_++,
+                  .operation = p.operation,
+                  .signaled = p.signaled,
+                  .fence = p.fence,
+                  .remote_stag = Stag{0x4711},
+                  .remote_to = TaggedOffset{64}};
   if (is_local(p.operation)) {
     host_.post(w);
   } else if (p.inlined && !into) {

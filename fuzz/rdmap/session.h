@@ -57,7 +57,7 @@ class Session {
   static constexpr size_t kMostReceives = 12;
   void post_receive(size_t size);
   struct Post {
-    rdmap::Operation operation{};
+    work::Operation operation{};
     size_t size = 0;
     bool signaled = true;
     bool fence = false;
@@ -68,7 +68,7 @@ class Session {
   void close();
   void abort();
   void leave();
-  void local_operations_fail() { host_.local_result = rdmap::Status::window_bind; }
+  void local_operations_fail() { host_.local_result = work::Status::window_bind; }
   void own_memory_lost() { stream_.source_lost(source_.data()); }
   void set_rnr(uint8_t retry, uint8_t timer) { stream_.set_rnr(retry, timer); }
   void trim() { stream_.trim(); }

@@ -2,8 +2,8 @@
 
 namespace weft::fuzz {
 
-using rdmap::Operation;
 using wire::Opcode;
+using work::Operation;
 using Region = Session::Region;
 
 namespace {

@@ -12,8 +12,8 @@ using weft::Bytes;
 using weft::Duration;
 using weft::fuzz::Input;
 using weft::fuzz::Session;
-using weft::rdmap::Operation;
 using weft::wire::Opcode;
+using weft::work::Operation;
 using Region = Session::Region;
 
 // What a step does: the low bits of its first byte. New ones at the end, or the corpus changes its

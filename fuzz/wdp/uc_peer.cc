@@ -6,7 +6,7 @@
 
 namespace weft::fuzz {
 
-using rdmap::Access;
+using work::Access;
 
 namespace {
 

@@ -15,16 +15,16 @@
 
 namespace weft::fuzz {
 
-using rdmap::Arrival;
-using rdmap::Operation;
-using rdmap::Receive;
-using rdmap::SendWqe;
-using rdmap::Status;
 using wire::Opcode;
 using wire::WdpClass;
 using wire::WdpCommon;
 using wire::WdpCtl;
 using wire::WdpData;
+using work::Arrival;
+using work::Operation;
+using work::Receive;
+using work::SendWqe;
+using work::Status;
 
 class UcPeer {
  public:
@@ -76,7 +76,7 @@ class UcPeer {
 
   // --- the program
   void post_receive(size_t size);
-  void post(rdmap::Operation op, size_t size, bool bad_key);
+  void post(work::Operation op, size_t size, bool bad_key);
   void deregister(Region r);
   // The memory of a request of its own.
   void withdraw(uint64_t request);
@@ -125,8 +125,8 @@ class UcPeer {
   void note(const wire::WdpData& d);
   Stag stag(Region r);
   void judge(Bytes datagram);
-  void received(const rdmap::Receive& r, rdmap::Status status, const rdmap::Arrival& a);
-  void sent(const rdmap::SendWqe& w);
+  void received(const work::Receive& r, work::Status status, const work::Arrival& a);
+  void sent(const work::SendWqe& w);
   bool answers_probe(wire::CtlType type) const {
     return type == wire::CtlType::probea && probe_.has_value();
   }

@@ -11,9 +11,9 @@ using weft::Duration;
 using weft::fuzz::Input;
 using weft::fuzz::Start;
 using weft::fuzz::UcPeer;
-using weft::rdmap::Operation;
 using weft::wire::CtlType;
 using weft::wire::Opcode;
+using weft::work::Operation;
 using Region = UcPeer::Region;
 
 // New ones at the end, or the corpus changes its meaning.

@@ -3,10 +3,10 @@
 namespace weft::fuzz {
 
 using namespace std::chrono_literals;
-using rdmap::Operation;
 using wdp::PathProbe;
 using wire::CtlType;
 using wire::Opcode;
+using work::Operation;
 using Region = UcPeer::Region;
 
 namespace {

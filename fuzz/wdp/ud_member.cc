@@ -4,10 +4,10 @@
 
 namespace weft::fuzz {
 
-using rdmap::Receive;
-using rdmap::Status;
 using wire::Grh;
 using wire::WdpUd;
+using work::Receive;
+using work::Status;
 
 // --- the program
 
@@ -31,7 +31,7 @@ void UdMember::post_send(uint8_t bits, size_t size) {
   if ((bits & 1) == 0) host_.regions[key] = {a.data(), address, size, 1};
   host_.post(
       {.wr_id = posted_sends_++,
-       .operation = (bits & 4) != 0 ? rdmap::Operation::send_immediate : rdmap::Operation::send,
+       .operation = (bits & 4) != 0 ? work::Operation::send_immediate : work::Operation::send,
        .signaled = true,
        .remote_to = TaggedOffset{(bits & 2) != 0 ? 0U : 1U}},
       {{address, static_cast<uint32_t>(size), key}});

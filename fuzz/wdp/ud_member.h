@@ -55,15 +55,15 @@ class UdMember final : public wdp::UdConsumer {
   }
 
   // wdp::UdConsumer
-  rdmap::Memory& memory() override { return host_.memory(); }
-  rdmap::SendQueue& send_queue() override { return host_.send_queue(); }
-  Result<const wdp::UdDestination*, rdmap::Status> destination(const rdmap::SendWqe& w) override {
-    if (w.remote_to.value() == 0) return fail(rdmap::Status::local_qp_operation);
+  work::Memory& memory() override { return host_.memory(); }
+  work::SendQueue& send_queue() override { return host_.send_queue(); }
+  Result<const wdp::UdDestination*, work::Status> destination(const work::SendWqe& w) override {
+    if (w.remote_to.value() == 0) return fail(work::Status::local_qp_operation);
     return &to_;
   }
-  bool take_receive(rdmap::Receive& out) override { return host_.take_receive(out); }
-  void receive_done(const rdmap::Receive& r, rdmap::Status s, const wdp::UdArrival& a) override;
-  void send_done(const rdmap::SendWqe& w, rdmap::Status) override {
+  bool take_receive(work::Receive& out) override { return host_.take_receive(out); }
+  void receive_done(const work::Receive& r, work::Status s, const wdp::UdArrival& a) override;
+  void send_done(const work::SendWqe& w, work::Status) override {
     FUZZ_CHECK(w.wr_id == done_sends_++);
   }
   void send_failed() override {

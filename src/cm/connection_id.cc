@@ -604,7 +604,7 @@ void ConnectionId::ended(Token& token) {
   }
 }
 
-void ConnectionId::stream_ended(Token& token, const rdmap::StreamEnd&) {
+void ConnectionId::stream_ended(Token& token, const work::StreamEnd&) {
   if (can(Step::stream_ended)) {
     ended(token);
   } else if (on_its_way()) {

@@ -71,7 +71,7 @@ class ConnectionId final : public BasicId,
   void parked_connection_lost(engine::Token& token) override;
   // verbs::ConnectionObserver. The stream of RC is there when join() is through.
   void stream_ready(engine::Token& token) override;
-  void stream_ended(engine::Token& token, const rdmap::StreamEnd& end) override;
+  void stream_ended(engine::Token& token, const work::StreamEnd& end) override;
   void call_failed(engine::Token& token, const wdp::Handshake& handshake) override;
   void pair_gone(engine::Token& token) override;
   // engine::EventHandler

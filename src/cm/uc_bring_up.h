@@ -35,7 +35,7 @@ class UcBringUp final : public PairBringUp, private verbs::ConnectionObserver {
   static UcBringUp& add(engine::Token& token, PairBringUpOwner& owner, verbs::QueuePair& pair);
   // verbs::ConnectionObserver
   void stream_ready(engine::Token& token) override { cancel(token); }
-  void stream_ended(engine::Token& token, const rdmap::StreamEnd&) override { cancel(token); }
+  void stream_ended(engine::Token& token, const work::StreamEnd&) override { cancel(token); }
   void call_failed(engine::Token& token, const wdp::Handshake& handshake) override;
   void pair_gone(engine::Token& token) override { cancel(token); }
 

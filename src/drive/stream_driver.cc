@@ -32,7 +32,7 @@ constexpr Duration kLastWords = std::chrono::milliseconds{2};
 }  // namespace
 
 StreamDriver::StreamDriver(StreamOwner& owner, std::unique_ptr<port::ByteStream> bytes,
-                           rdmap::Consumer& consumer, const rdmap::StreamConfig& config,
+                           work::Consumer& consumer, const rdmap::StreamConfig& config,
                            uint32_t seed, Time now)
     : owner_(&owner), bytes_(std::move(bytes)), stream_(consumer, config, seed, now) {}
 

@@ -29,7 +29,7 @@ class StreamOwner {
 class StreamDriver final : public engine::EventHandler {
  public:
   StreamDriver(StreamOwner& owner, std::unique_ptr<port::ByteStream> bytes,
-               rdmap::Consumer& consumer, const rdmap::StreamConfig& config, uint32_t seed,
+               work::Consumer& consumer, const rdmap::StreamConfig& config, uint32_t seed,
                Time now);
   ~StreamDriver() override;
 

@@ -6,29 +6,29 @@ namespace weft::rdmap {
 
 using wire::Layer;
 
-Status status_of(wire::TermError error) {
+work::Status status_of(wire::TermError error) {
   namespace term = wire::term;
-  if (error == term::kUntaggedNoBuffer) return Status::rnr_retry_exceeded;
-  if (error == term::kUntaggedTooLong) return Status::remote_invalid_request;
+  if (error == term::kUntaggedNoBuffer) return work::Status::rnr_retry_exceeded;
+  if (error == term::kUntaggedTooLong) return work::Status::remote_invalid_request;
   switch (error.layer) {
     case Layer::rdmap:
-      if (error.etype == 1) return Status::remote_access;
-      if (error.etype == 2) return Status::remote_operation;
-      return Status::general;
+      if (error.etype == 1) return work::Status::remote_access;
+      if (error.etype == 2) return work::Status::remote_operation;
+      return work::Status::general;
     case Layer::ddp:
-      return error.etype == 1 ? Status::remote_access : Status::fatal;
+      return error.etype == 1 ? work::Status::remote_access : work::Status::fatal;
     case Layer::llp:
       break;
   }
-  return Status::fatal;
+  return work::Status::fatal;
 }
 
 namespace {
 
 // RFC 7306 has no error of its own for an address that is no multiple of 8; a responder of
 // InfiniBand calls it, and more requests than were agreed, an invalid request.
-Status status_of_atomic(wire::TermError error) {
-  return error == wire::term::kOperationCatastrophicStream ? Status::remote_invalid_request
+work::Status status_of_atomic(wire::TermError error) {
+  return error == wire::term::kOperationCatastrophicStream ? work::Status::remote_invalid_request
                                                            : status_of(error);
 }
 
@@ -51,7 +51,7 @@ const OutboundRead* read_meant(const wire::Terminate& t, const wire::UntaggedHea
 }  // namespace
 
 void apply_blame(const wire::Terminate& t, bool extension, SendPath& send_path) {
-  const Status status = status_of(t.error);
+  const work::Status status = status_of(t.error);
   if (t.ddp_header_size == wire::UntaggedHeader::kSize) {
     const auto header = wire::UntaggedHeader::parse(t.ddp_header.data());
     if (header.qn == kReadRequestQueue) {

@@ -107,13 +107,13 @@ Time Ending::deadline() const {
   return std::min(wait_until_, fin_at());
 }
 
-std::optional<StreamEnd::Kind> Ending::tick(Time now) {
+std::optional<work::StreamEnd::Kind> Ending::tick(Time now) {
   if (now >= fin_at_) fin_at_ = Time::never();
   if (now < wait_until_) return {};
   const State before = state_;
   on(Event::waited, now);
   if (before == state_ || state_ != State::ended) return {};
-  return given_up_ ? StreamEnd::Kind::lost : StreamEnd::Kind::closed;
+  return given_up_ ? work::StreamEnd::Kind::lost : work::StreamEnd::Kind::closed;
 }
 
 }  // namespace weft::rdmap

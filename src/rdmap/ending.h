@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/time.h"
-#include "rdmap/consumer.h"
+#include "work/consumer.h"
 
 namespace weft::rdmap {
 
@@ -71,7 +71,7 @@ class Ending {
 
   Time deadline() const;
   // What the end was, when this was it.
-  std::optional<StreamEnd::Kind> tick(Time now);
+  std::optional<work::StreamEnd::Kind> tick(Time now);
 
  private:
   State state_ = State::open;

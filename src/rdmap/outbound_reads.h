@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/fixed_ring.h"
-#include "rdmap/send_queue.h"
 #include "wire/terminate.h"
+#include "work/send_queue.h"
 
 namespace weft::rdmap {
 

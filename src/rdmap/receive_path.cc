@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "rdmap/faults.h"
-#include "rdmap/pieces.h"
+#include "work/faults.h"
+#include "work/pieces.h"
 
 namespace weft::rdmap {
 
@@ -36,7 +36,7 @@ size_t request_size(Opcode op) {
 
 }  // namespace
 
-ReceivePath::ReceivePath(Consumer& consumer, const StreamConfig& config, SendPath& send_path,
+ReceivePath::ReceivePath(work::Consumer& consumer, const StreamConfig& config, SendPath& send_path,
                          InboundReads& inbound, Delivery& delivery)
     : consumer_(consumer),
       config_(config),
@@ -112,7 +112,7 @@ Verdict ReceivePath::open_write(const Segment& s) {
   // A message of no bytes names no memory: its STag is not looked at (RFC 5041 section 5.2,
   // spec/rdmap 2.4).
   if (s.payload == 0) return Ok{};
-  const auto p = consumer_.memory().remote(s.stag, s.to, s.payload, Access::remote_write);
+  const auto p = consumer_.memory().remote(s.stag, s.to, s.payload, work::Access::remote_write);
   if (!p.ok()) return fail(write_fault(p.error()));
   opened_ = *p;
   return Ok{};
@@ -144,7 +144,7 @@ Verdict ReceivePath::open_control(const Segment& s, size_t size) {
 
 Verdict ReceivePath::open_send(const Segment& s) {
   if (!message_.active) {
-    if (message_.receive == nullptr) message_.receive = std::make_unique<Receive>();
+    if (message_.receive == nullptr) message_.receive = std::make_unique<work::Receive>();
     message_.early = !early_.empty() || !consumer_.take_receive(*message_.receive);
     message_.active = true;
     message_.opcode = s.control.opcode;
@@ -160,7 +160,7 @@ Verdict ReceivePath::open_send(const Segment& s) {
       return fail(term::kUntaggedNoBuffer.because(Refusal::credit_exceeded));
     }
     // No request of a program is longer.
-    if (early_.back().data.size() + s.payload > kMostMessage) {
+    if (early_.back().data.size() + s.payload > work::kMostMessage) {
       return fail(term::kUntaggedTooLong.because(Refusal::message_too_long));
     }
     early_.extend(s.payload);
@@ -169,7 +169,7 @@ Verdict ReceivePath::open_send(const Segment& s) {
   // RFC 5041 section 7.1: a message longer than its buffer.
   if (message_.placed + s.payload > message_.receive->length) {
     message_.active = false;
-    return fail_receive(*message_.receive, Status::local_length,
+    return fail_receive(*message_.receive, work::Status::local_length,
                         term::kUntaggedTooLong.because(Refusal::receive_too_short));
   }
   return Ok{};
@@ -180,8 +180,9 @@ bool ReceivePath::early_full() const {
          (!config_.mpa.extension && early_.bytes() >= kSendCredit);
 }
 
-Verdict ReceivePath::fail_receive(const Receive& r, Status status, wire::TermError error) {
-  consumer_.receive_done(r, status, Arrival{});
+Verdict ReceivePath::fail_receive(const work::Receive& r, work::Status status,
+                                  wire::TermError error) {
+  consumer_.receive_done(r, status, work::Arrival{});
   return fail(error);
 }
 
@@ -201,7 +202,8 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
         places.add(opened_ + offset, length);
         return Ok{};
       }
-      const auto p = consumer_.memory().remote(s.stag, s.to + offset, length, Access::remote_write);
+      const auto p =
+          consumer_.memory().remote(s.stag, s.to + offset, length, work::Access::remote_write);
       if (!p.ok()) return fail(write_fault(p.error()));
       places.add(*p, length);
       return Ok{};
@@ -209,10 +211,10 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
     case Opcode::read_response: {
       const OutboundRead& read = *send_path_.reads().oldest();
       // The RTR read wants no bytes, so a response with bytes belongs to a request.
-      const SendWqe& w = consumer_.send_queue().at(read.request);
+      const work::SendWqe& w = consumer_.send_queue().at(read.request);
       if (!send_path_
                .local_pieces(w, read.received + static_cast<uint32_t>(offset),
-                             static_cast<uint32_t>(length), Access::local_write, places)
+                             static_cast<uint32_t>(length), work::Access::local_write, places)
                .ok()) {
         return fail(lose_sink(read));
       }
@@ -235,17 +237,17 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
   return v;
 }
 
-Verdict ReceivePath::receive_pieces(const Receive& r, uint64_t offset, size_t length,
+Verdict ReceivePath::receive_pieces(const work::Receive& r, uint64_t offset, size_t length,
                                     PieceList& places) {
-  if (rdmap::receive_pieces(consumer_.memory(), r, offset, length, places).ok()) return Ok{};
+  if (work::receive_pieces(consumer_.memory(), r, offset, length, places).ok()) return Ok{};
   return lose_receive(r);
 }
 
 // Our own program's fault, but the peer's request is what fails: it sees a remote operation error,
 // as on InfiniBand.
-Verdict ReceivePath::lose_receive(const Receive& r) {
+Verdict ReceivePath::lose_receive(const work::Receive& r) {
   own_fault_ = true;
-  return fail_receive(r, Status::local_protection,
+  return fail_receive(r, work::Status::local_protection,
                       term::kOperationCatastrophicStream.because(Refusal::own_receive_memory));
 }
 
@@ -284,18 +286,18 @@ wire::Terminate ReceivePath::Quote::answer(wire::TermError error) const {
 
 // The request that wanted these bytes.
 wire::TermError ReceivePath::lose_sink(const OutboundRead& read) {
-  send_path_.blame(read.request, Status::local_protection);
+  send_path_.blame(read.request, work::Status::local_protection);
   return term::kLocalCatastrophic.because(Refusal::own_sink_memory);
 }
 
 wire::TermError ReceivePath::unreachable(const Segment& s) {
-  if (s.control.opcode == Opcode::write) return write_fault(MemoryFault::gone);
+  if (s.control.opcode == Opcode::write) return write_fault(work::MemoryFault::gone);
   if (s.control.opcode == Opcode::read_response) return lose_sink(*send_path_.reads().oldest());
   message_.active = false;
   return lose_receive(*message_.receive).error();
 }
 
-std::optional<Receive> ReceivePath::abandon_receive() {
+std::optional<work::Receive> ReceivePath::abandon_receive() {
   if (!std::exchange(message_.active, false) || message_.early) return {};
   return *message_.receive;
 }

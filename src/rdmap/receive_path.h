@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "ddp/segment_receiver.h"
-#include "rdmap/consumer.h"
 #include "rdmap/delivery.h"
 #include "rdmap/early_arrivals.h"
 #include "rdmap/inbound_reads.h"
 #include "rdmap/limits.h"
 #include "rdmap/send_path.h"
+#include "work/consumer.h"
 
 namespace weft::rdmap {
 
@@ -22,7 +22,7 @@ using mpa::Verdict;
 
 class ReceivePath final : public ddp::Ulp {
  public:
-  ReceivePath(Consumer& consumer, const StreamConfig& config, SendPath& send_path,
+  ReceivePath(work::Consumer& consumer, const StreamConfig& config, SendPath& send_path,
               InboundReads& inbound, Delivery& delivery);
 
   Verdict check(const ddp::Segment& s) override;
@@ -38,7 +38,7 @@ class ReceivePath final : public ddp::Ulp {
   bool full() const { return !config_.mpa.extension && early_full(); }
 
   // The receive of a message that will never be complete, so that it can be flushed.
-  std::optional<Receive> abandon_receive();
+  std::optional<work::Receive> abandon_receive();
 
   void trim() {
     early_.trim();
@@ -79,8 +79,8 @@ class ReceivePath final : public ddp::Ulp {
     bool active = false;
     bool early = false;
     wire::Opcode opcode{};
-    uint64_t placed = 0;               // bytes before the current segment
-    std::unique_ptr<Receive> receive;  // half a kilobyte: only where Sends come
+    uint64_t placed = 0;                     // bytes before the current segment
+    std::unique_ptr<work::Receive> receive;  // half a kilobyte: only where Sends come
   };
   static constexpr size_t kControlSize = wire::Terminate::kMaxSize;
 
@@ -88,8 +88,8 @@ class ReceivePath final : public ddp::Ulp {
   Verdict open_read_response(const ddp::Segment& s);
   Verdict open_send(const ddp::Segment& s);
   Verdict open_control(const ddp::Segment& s, size_t size);
-  Verdict receive_pieces(const Receive& r, uint64_t offset, size_t length, PieceList& places);
-  Verdict lose_receive(const Receive& r);
+  Verdict receive_pieces(const work::Receive& r, uint64_t offset, size_t length, PieceList& places);
+  Verdict lose_receive(const work::Receive& r);
   wire::TermError lose_sink(const OutboundRead& read);
 
   Verdict deliver_write(const ddp::Segment& s);
@@ -99,19 +99,20 @@ class ReceivePath final : public ddp::Ulp {
   Verdict deliver_request(const ddp::Segment& s);
   Verdict deliver_atomic_response();
 
-  Verdict complete_send(const ddp::Segment& s, const Receive& r, uint64_t length);
-  void complete_immediate(const ddp::Segment& s, const Receive& r, Bytes payload, uint32_t length);
+  Verdict complete_send(const ddp::Segment& s, const work::Receive& r, uint64_t length);
+  void complete_immediate(const ddp::Segment& s, const work::Receive& r, Bytes payload,
+                          uint32_t length);
   Verdict accept_read(const ddp::Segment& s, Bytes payload);
   Verdict accept_atomic(Bytes payload);
-  Verdict accept_early(EarlyArrival& a, const Receive& r);
-  Verdict accept_early_send(EarlyArrival& a, const Receive& r);
+  Verdict accept_early(EarlyArrival& a, const work::Receive& r);
+  Verdict accept_early_send(EarlyArrival& a, const work::Receive& r);
   EarlyArrival& park(EarlyArrival::Kind kind, const ddp::Segment& s);
   bool early_full() const;
-  Verdict fail_receive(const Receive& r, Status status, wire::TermError error);
+  Verdict fail_receive(const work::Receive& r, work::Status status, wire::TermError error);
 
   stats::QpCounters& counters() const { return config_.counters.qp->counters; }
 
-  Consumer& consumer_;
+  work::Consumer& consumer_;
   const StreamConfig& config_;
   SendPath& send_path_;
   InboundReads& inbound_;

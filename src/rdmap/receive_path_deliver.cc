@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/guarded.h"
-#include "rdmap/faults.h"
 #include "rdmap/receive_path.h"
+#include "work/faults.h"
 
 namespace weft::rdmap {
 
@@ -92,28 +92,28 @@ Verdict ReceivePath::deliver_send(const Segment& s) {
   return Ok{};
 }
 
-Verdict ReceivePath::complete_send(const Segment& s, const Receive& r, uint64_t length) {
+Verdict ReceivePath::complete_send(const Segment& s, const work::Receive& r, uint64_t length) {
   const Opcode op = s.control.opcode;
-  Arrival a{.solicited = wire::is_solicited(op),
-            .has_immediate = wire::send_carries_immediate(op),
-            .invalidated = wire::invalidates(op),
-            .length = static_cast<uint32_t>(length)};
+  work::Arrival a{.solicited = wire::is_solicited(op),
+                  .has_immediate = wire::send_carries_immediate(op),
+                  .invalidated = wire::invalidates(op),
+                  .length = static_cast<uint32_t>(length)};
   if (a.has_immediate) a.immediate = s.ulp_word;
   if (a.invalidated) {
     // RFC 5040 section 5.3: the STag is invalid before the ULP learns of the Send.
     a.invalidated_stag = Stag{s.ulp_word};
     if (const auto done = consumer_.memory().invalidate(a.invalidated_stag); !done.ok()) {
-      return fail_receive(r, Status::flushed, invalidate_fault(done.error()));
+      return fail_receive(r, work::Status::flushed, invalidate_fault(done.error()));
     }
   }
-  consumer_.receive_done(r, Status::success, a);
+  consumer_.receive_done(r, work::Status::success, a);
   return Ok{};
 }
 
 Verdict ReceivePath::deliver_immediate(const Segment& s) {
   const uint32_t length = std::exchange(preceding_write_, 0);
   const Bytes payload = Bytes{control_}.first(wire::Immediate::kSize);
-  Receive r;
+  work::Receive r;
   if (early_.empty() && consumer_.take_receive(r)) {
     complete_immediate(s, r, payload, length);
     delivery_.accepted(s.control.ack_wanted);
@@ -130,14 +130,14 @@ Verdict ReceivePath::deliver_immediate(const Segment& s) {
   return Ok{};
 }
 
-void ReceivePath::complete_immediate(const Segment& s, const Receive& r, Bytes payload,
+void ReceivePath::complete_immediate(const Segment& s, const work::Receive& r, Bytes payload,
                                      uint32_t length) {
-  consumer_.receive_done(r, Status::success,
-                         Arrival{.write_with_immediate = true,
-                                 .solicited = wire::is_solicited(s.control.opcode),
-                                 .has_immediate = true,
-                                 .length = length,
-                                 .immediate = wire::Immediate::parse(payload.data()).value});
+  consumer_.receive_done(r, work::Status::success,
+                         work::Arrival{.write_with_immediate = true,
+                                       .solicited = wire::is_solicited(s.control.opcode),
+                                       .has_immediate = true,
+                                       .length = length,
+                                       .immediate = wire::Immediate::parse(payload.data()).value});
 }
 
 Verdict ReceivePath::deliver_request(const Segment& s) {
@@ -170,7 +170,7 @@ Verdict ReceivePath::accept_read(const Segment& s, Bytes payload) {
   const auto request = wire::ReadRequest::parse(payload.data());
   if (request.size > 0) {
     const auto p = consumer_.memory().remote(request.source_stag, request.source_to, request.size,
-                                             Access::remote_read);
+                                             work::Access::remote_read);
     if (!p.ok()) return fail(read_fault(p.error()));
   }
   InboundRead& read = inbound_.push_back({.request = request});
@@ -189,12 +189,12 @@ Verdict ReceivePath::accept_atomic(Bytes payload) {
   if (!add && request.code != wire::AtomicRequest::Code::compare_swap) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::atomic_code));
   }
-  const auto p =
-      consumer_.memory().remote(request.stag, request.to, kAtomicBytes, Access::remote_atomic);
+  const auto p = consumer_.memory().remote(request.stag, request.to, work::kAtomicBytes,
+                                           work::Access::remote_atomic);
   if (!p.ok()) return fail(read_fault(p.error()));
   // RFC 7306 section 8.2: it is the address that counts, not the offset; a zero-based region may
   // start anywhere.
-  if (reinterpret_cast<uintptr_t>(*p) % kAtomicBytes != 0) {
+  if (reinterpret_cast<uintptr_t>(*p) % work::kAtomicBytes != 0) {
     return fail(term::kOperationCatastrophicStream.because(Refusal::atomic_misaligned));
   }
 
@@ -217,7 +217,7 @@ Verdict ReceivePath::accept_atomic(Bytes payload) {
   while (outcome == Exchange::other_value) {
     outcome = compare_exchange_guarded(target, old, changed(old));
   }
-  if (outcome == Exchange::unreachable) return fail(read_fault(MemoryFault::gone));
+  if (outcome == Exchange::unreachable) return fail(read_fault(work::MemoryFault::gone));
   inbound_.push_back(
       {.atomic = true, .response = {.request_id = request.request_id, .original = old}});
   return Ok{};
@@ -229,9 +229,9 @@ Verdict ReceivePath::deliver_atomic_response() {
   if (read == nullptr || !read->atomic || read->request_id != response.request_id) {
     return fail(term::kOperationUnspecified.because(Refusal::atomic_response_unasked));
   }
-  const SendWqe& w = consumer_.send_queue().at(read->request);
+  const work::SendWqe& w = consumer_.send_queue().at(read->request);
   PieceList places;
-  if (!send_path_.local_pieces(w, 0, kAtomicBytes, Access::local_write, places).ok()) {
+  if (!send_path_.local_pieces(w, 0, work::kAtomicBytes, work::Access::local_write, places).ok()) {
     return fail(lose_sink(*read));
   }
   const auto* from = reinterpret_cast<const std::byte*>(&response.original);
@@ -247,7 +247,7 @@ Result<bool, wire::TermError> ReceivePath::receives_posted() {
   bool moved = false;
   while (!early_.empty()) {
     EarlyArrival& a = early_.front();
-    Receive r;
+    work::Receive r;
     const bool takes_receive =
         a.kind == EarlyArrival::Kind::send || a.kind == EarlyArrival::Kind::immediate;
     if (takes_receive && !consumer_.take_receive(r)) break;
@@ -265,7 +265,7 @@ Result<bool, wire::TermError> ReceivePath::receives_posted() {
   return moved;
 }
 
-Verdict ReceivePath::accept_early(EarlyArrival& a, const Receive& r) {
+Verdict ReceivePath::accept_early(EarlyArrival& a, const work::Receive& r) {
   switch (a.kind) {
     case EarlyArrival::Kind::read_request:
       return accept_read(a.first, a.data);
@@ -280,14 +280,14 @@ Verdict ReceivePath::accept_early(EarlyArrival& a, const Receive& r) {
   return accept_early_send(a, r);
 }
 
-Verdict ReceivePath::accept_early_send(EarlyArrival& a, const Receive& r) {
+Verdict ReceivePath::accept_early_send(EarlyArrival& a, const work::Receive& r) {
   if (!a.complete) {
     message_.early = false;
     *message_.receive = r;
   }
   PieceList places;
   Verdict v = a.data.size() > r.length
-                  ? fail_receive(r, Status::local_length,
+                  ? fail_receive(r, work::Status::local_length,
                                  term::kUntaggedTooLong.because(Refusal::receive_too_short))
                   : receive_pieces(r, 0, a.data.size(), places);
   if (!v.ok()) {

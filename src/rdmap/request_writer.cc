@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "rdmap/pieces.h"
 #include "wire/rdmap_messages.h"
+#include "work/pieces.h"
 
 namespace weft::rdmap {
 namespace {
@@ -15,11 +15,11 @@ using wire::Opcode;
 using wire::TaggedHeader;
 using wire::UntaggedHeader;
 
-Opcode send_opcode(const SendWqe& w) {
+Opcode send_opcode(const work::SendWqe& w) {
   switch (w.operation) {
-    case Operation::send_immediate:
+    case work::Operation::send_immediate:
       return w.solicited ? Opcode::send_se_imm : Opcode::send_imm;
-    case Operation::send_invalidate:
+    case work::Operation::send_invalidate:
       return w.solicited ? Opcode::send_se_inv : Opcode::send_inv;
     default:
       return w.solicited ? Opcode::send_se : Opcode::send;
@@ -28,8 +28,8 @@ Opcode send_opcode(const SendWqe& w) {
 
 }  // namespace
 
-RequestWriter::RequestWriter(Consumer& consumer, const StreamConfig& config, Coverage& coverage,
-                             uint32_t seed)
+RequestWriter::RequestWriter(work::Consumer& consumer, const StreamConfig& config,
+                             Coverage& coverage, uint32_t seed)
     : consumer_(consumer),
       config_(config),
       coverage_(coverage),
@@ -37,21 +37,21 @@ RequestWriter::RequestWriter(Consumer& consumer, const StreamConfig& config, Cov
       untagged_payload_(max_payload(config, UntaggedHeader::kSize)),
       reads_(config.mpa.ord, seed) {}
 
-RequestWriter::Written RequestWriter::write(SendWqe& w, uint64_t index, std::byte* place,
+RequestWriter::Written RequestWriter::write(work::SendWqe& w, uint64_t index, std::byte* place,
                                             FpduWriter& writer, TxBatch& batch) {
   if (immediate_left_) return write_immediate(w, writer, batch);
   switch (w.operation) {
-    case Operation::read:
+    case work::Operation::read:
       return write_read(w, index, writer, batch);
-    case Operation::fetch_add:
-    case Operation::compare_swap:
+    case work::Operation::fetch_add:
+    case work::Operation::compare_swap:
       return write_atomic(w, index, writer, batch);
     default:
       return write_payload(w, place, writer, batch);
   }
 }
 
-RequestWriter::Written RequestWriter::finish(SendWqe& w) {
+RequestWriter::Written RequestWriter::finish(work::SendWqe& w) {
   w.last_message = coverage_.messages();
   in_message_ = false;
   offset_ = 0;
@@ -73,7 +73,7 @@ bool RequestWriter::write_empty(bool asks, FpduWriter& writer, TxBatch& batch) {
   return true;
 }
 
-RequestWriter::Written RequestWriter::write_payload(SendWqe& w, std::byte* place,
+RequestWriter::Written RequestWriter::write_payload(work::SendWqe& w, std::byte* place,
                                                     FpduWriter& writer, TxBatch& batch) {
   const bool tagged = is_write(w.operation);
   const size_t header_size = wire::ddp_header_size(tagged);
@@ -83,12 +83,13 @@ RequestWriter::Written RequestWriter::write_payload(SendWqe& w, std::byte* place
   PieceList pieces;
   if (offset_ == 0 && place != nullptr) {
     pieces.add(place, n);
-  } else if (!local_pieces(consumer_.memory(), w, offset_, n, Access::local_read, pieces).ok()) {
+  } else if (!local_pieces(consumer_.memory(), w, offset_, n, work::Access::local_read, pieces)
+                  .ok()) {
     return Written::lost;
   }
   const uint32_t send_bytes = tagged ? 0 : w.length;
   std::byte header[UntaggedHeader::kSize];
-  const bool message_ends_here = last && w.operation != Operation::write_immediate;
+  const bool message_ends_here = last && w.operation != work::Operation::write_immediate;
   const bool asks = message_ends_here && coverage_.asks(w.signaled, send_bytes);
   const wire::Control control{.tagged = tagged,
                               .last = last,
@@ -99,8 +100,8 @@ RequestWriter::Written RequestWriter::write_payload(SendWqe& w, std::byte* place
         header);
   } else {
     uint32_t word = 0;
-    if (w.operation == Operation::send_invalidate) word = w.remote_stag.value();
-    if (w.operation == Operation::send_immediate) word = w.immediate;
+    if (w.operation == work::Operation::send_invalidate) word = w.remote_stag.value();
+    if (w.operation == work::Operation::send_immediate) word = w.immediate;
     UntaggedHeader{.control = control,
                    .ulp_word = word,
                    .qn = kSendQueue,
@@ -123,7 +124,7 @@ RequestWriter::Written RequestWriter::write_payload(SendWqe& w, std::byte* place
   return Written::part;
 }
 
-RequestWriter::Written RequestWriter::write_immediate(SendWqe& w, FpduWriter& writer,
+RequestWriter::Written RequestWriter::write_immediate(work::SendWqe& w, FpduWriter& writer,
                                                       TxBatch& batch) {
   if (!writer.fits(batch, UntaggedHeader::kSize, wire::Immediate::kSize, 0))
     return Written::no_room;
@@ -143,8 +144,8 @@ RequestWriter::Written RequestWriter::write_immediate(SendWqe& w, FpduWriter& wr
   return finish(w);
 }
 
-RequestWriter::Written RequestWriter::write_read(SendWqe& w, uint64_t index, FpduWriter& writer,
-                                                 TxBatch& batch) {
+RequestWriter::Written RequestWriter::write_read(work::SendWqe& w, uint64_t index,
+                                                 FpduWriter& writer, TxBatch& batch) {
   constexpr size_t kSize = UntaggedHeader::kSize + wire::ReadRequest::kSize;
   if (!writer.fits(batch, kSize, 0, 0)) return Written::no_room;
   const OutboundRead& read = reads_.add_read(index, read_msn_, w.length);
@@ -181,8 +182,8 @@ void RequestWriter::write_rtr_read(FpduWriter& writer, TxBatch& batch) {
   coverage_.sent_message(false);
 }
 
-RequestWriter::Written RequestWriter::write_atomic(SendWqe& w, uint64_t index, FpduWriter& writer,
-                                                   TxBatch& batch) {
+RequestWriter::Written RequestWriter::write_atomic(work::SendWqe& w, uint64_t index,
+                                                   FpduWriter& writer, TxBatch& batch) {
   constexpr size_t kSize = UntaggedHeader::kSize + wire::AtomicRequest::kSize;
   if (!writer.fits(batch, kSize, 0, 0)) return Written::no_room;
   const OutboundRead& read = reads_.add_atomic(index, read_msn_);
@@ -193,7 +194,7 @@ RequestWriter::Written RequestWriter::write_atomic(SendWqe& w, uint64_t index, F
       .encode(header);
   wire::AtomicRequest request{
       .request_id = read.request_id, .stag = w.remote_stag, .to = w.remote_to};
-  if (w.operation == Operation::fetch_add) {
+  if (w.operation == work::Operation::fetch_add) {
     request.code = wire::AtomicRequest::Code::fetch_add;
     request.add_swap = w.compare_add;   // mask 0: a plain 64-bit add
     request.compare_mask = UINT64_MAX;  // not looked at: RFC 7306 section 5.2.1

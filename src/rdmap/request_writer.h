@@ -3,17 +3,18 @@
 #pragma once
 
 #include "mpa/fpdu_writer.h"
-#include "rdmap/consumer.h"
 #include "rdmap/coverage.h"
 #include "rdmap/limits.h"
 #include "rdmap/outbound_reads.h"
+#include "work/consumer.h"
 
 namespace weft::rdmap {
 
 // Engine holder only. What the arguments of the constructor refer to has to stay.
 class RequestWriter {
  public:
-  RequestWriter(Consumer& consumer, const StreamConfig& config, Coverage& coverage, uint32_t seed);
+  RequestWriter(work::Consumer& consumer, const StreamConfig& config, Coverage& coverage,
+                uint32_t seed);
 
   // Inside a message, whose FPDUs must follow each other (spec/rdmap 2.2)?
   bool in_message() const { return in_message_; }
@@ -29,7 +30,7 @@ class RequestWriter {
     message,  // with this one it is out
     lost,     // its memory is not there any more
   };
-  Written write(SendWqe& w, uint64_t index, std::byte* place, mpa::FpduWriter& writer,
+  Written write(work::SendWqe& w, uint64_t index, std::byte* place, mpa::FpduWriter& writer,
                 mpa::TxBatch& batch);
   // A zero-length Write outside of any request. False when there is no room.
   bool write_empty(bool asks, mpa::FpduWriter& writer, mpa::TxBatch& batch);
@@ -37,14 +38,17 @@ class RequestWriter {
   void write_rtr_read(mpa::FpduWriter& writer, mpa::TxBatch& batch);
 
  private:
-  Written write_payload(SendWqe& w, std::byte* place, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  Written write_immediate(SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  Written write_read(SendWqe& w, uint64_t index, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  Written write_atomic(SendWqe& w, uint64_t index, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  Written finish(SendWqe& w);
+  Written write_payload(work::SendWqe& w, std::byte* place, mpa::FpduWriter& writer,
+                        mpa::TxBatch& batch);
+  Written write_immediate(work::SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
+  Written write_read(work::SendWqe& w, uint64_t index, mpa::FpduWriter& writer,
+                     mpa::TxBatch& batch);
+  Written write_atomic(work::SendWqe& w, uint64_t index, mpa::FpduWriter& writer,
+                       mpa::TxBatch& batch);
+  Written finish(work::SendWqe& w);
   stats::QpCounters& counters() const { return config_.counters.qp->counters; }
 
-  Consumer& consumer_;
+  work::Consumer& consumer_;
   const StreamConfig& config_;
   Coverage& coverage_;
   const uint32_t tagged_payload_;  // of an FPDU

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ddp/segment.h"
-#include "rdmap/faults.h"
+#include "work/faults.h"
 
 namespace weft::rdmap {
 
@@ -12,7 +12,7 @@ using wire::TaggedHeader;
 using wire::UntaggedHeader;
 
 // The RTR read has its place even where no other read is allowed (spec/mpa 2.4).
-ResponsePath::ResponsePath(Consumer& consumer, const StreamConfig& config)
+ResponsePath::ResponsePath(work::Consumer& consumer, const StreamConfig& config)
     : consumer_(consumer),
       config_(config),
       payload_(max_payload(config, TaggedHeader::kSize)),
@@ -48,8 +48,8 @@ ResponsePath::Written ResponsePath::write_read(InboundRead& answer, mpa::FpduWri
   if (n > 0) {
     // Looked up for every FPDU: the region may have been deregistered since the request was
     // accepted.
-    const auto p =
-        consumer_.memory().remote(r.source_stag, r.source_to + answer.sent, n, Access::remote_read);
+    const auto p = consumer_.memory().remote(r.source_stag, r.source_to + answer.sent, n,
+                                             work::Access::remote_read);
     if (!p.ok()) return refuse(p.error());
     pieces.add(*p, n);
   }
@@ -59,7 +59,7 @@ ResponsePath::Written ResponsePath::write_read(InboundRead& answer, mpa::FpduWri
                .stag = r.sink_stag,
                .to = r.sink_to + answer.sent}
       .encode(header);
-  if (!writer.write(batch, header, pieces.pieces())) return refuse(MemoryFault::gone);
+  if (!writer.write(batch, header, pieces.pieces())) return refuse(work::MemoryFault::gone);
   config_.counters.qp->counters.sent(stats::Kind::read, n);
   answer.sent += n;
   in_message_ = !last;
@@ -67,7 +67,7 @@ ResponsePath::Written ResponsePath::write_read(InboundRead& answer, mpa::FpduWri
   return Written::yes;
 }
 
-ResponsePath::Written ResponsePath::refuse(MemoryFault fault) {
+ResponsePath::Written ResponsePath::refuse(work::MemoryFault fault) {
   refused_ = read_fault(fault);
   return Written::refused;
 }

@@ -3,17 +3,17 @@
 #pragma once
 
 #include "mpa/fpdu_writer.h"
-#include "rdmap/consumer.h"
 #include "rdmap/inbound_reads.h"
 #include "rdmap/limits.h"
 #include "wire/terminate.h"
+#include "work/consumer.h"
 
 namespace weft::rdmap {
 
 class ResponsePath {
  public:
   // Both have to stay.
-  ResponsePath(Consumer& consumer, const StreamConfig& config);
+  ResponsePath(work::Consumer& consumer, const StreamConfig& config);
 
   // Accepted and not answered yet.
   InboundReads& requests() { return requests_; }
@@ -35,9 +35,9 @@ class ResponsePath {
  private:
   Written write_atomic(const InboundRead& answer, mpa::FpduWriter& writer, mpa::TxBatch& batch);
   Written write_read(InboundRead& answer, mpa::FpduWriter& writer, mpa::TxBatch& batch);
-  Written refuse(MemoryFault fault);
+  Written refuse(work::MemoryFault fault);
 
-  Consumer& consumer_;
+  work::Consumer& consumer_;
   const StreamConfig& config_;
   const uint32_t payload_;  // of an FPDU
   InboundReads requests_;

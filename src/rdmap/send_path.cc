@@ -4,21 +4,22 @@
 #include <utility>
 
 #include "base/log.h"
-#include "rdmap/pieces.h"
 #include "wire/rdmap_messages.h"
+#include "work/pieces.h"
 
 namespace weft::rdmap {
 namespace {
 
-bool needs_extension(Operation op) {
-  return op == Operation::write_immediate || op == Operation::send_immediate || is_atomic(op);
+bool needs_extension(work::Operation op) {
+  return op == work::Operation::write_immediate || op == work::Operation::send_immediate ||
+         is_atomic(op);
 }
 
-const char* name(Operation op) {
+const char* name(work::Operation op) {
   switch (op) {
-    case Operation::write_immediate:
+    case work::Operation::write_immediate:
       return "RDMA Write with immediate";
-    case Operation::send_immediate:
+    case work::Operation::send_immediate:
       return "Send with immediate";
     default:
       return "atomic";
@@ -27,7 +28,7 @@ const char* name(Operation op) {
 
 }  // namespace
 
-SendPath::SendPath(Consumer& consumer, const StreamConfig& config, uint32_t seed)
+SendPath::SendPath(work::Consumer& consumer, const StreamConfig& config, uint32_t seed)
     : consumer_(consumer),
       queue_(consumer.send_queue()),
       config_(config),
@@ -46,13 +47,13 @@ bool SendPath::ready() {
 bool SendPath::start() {
   started_ = false;
   while (!poison_ && !paused_ && next_ < end()) {
-    SendWqe& w = queue_.at(next_);
+    work::SendWqe& w = queue_.at(next_);
     if (blocked(w)) return empty_writes_ > 0;
     if (is_local(w.operation)) {
       w.answered = true;
-      const Status done = consumer_.execute(w);
+      const work::Status done = consumer_.execute(w);
       w.last_message = coverage_.messages();
-      if (done != Status::success) {
+      if (done != work::Status::success) {
         poison(done);
         return empty_writes_ > 0;
       }
@@ -62,7 +63,7 @@ bool SendPath::start() {
       complete();
       continue;
     }
-    if (const Status s = acceptable(w); s != Status::success) {
+    if (const work::Status s = acceptable(w); s != work::Status::success) {
       poison(s);
       return empty_writes_ > 0;
     }
@@ -73,7 +74,7 @@ bool SendPath::start() {
   return empty_writes_ > 0;
 }
 
-bool SendPath::blocked(const SendWqe& w) {
+bool SendPath::blocked(const work::SendWqe& w) {
   if (w.fence && reads().outstanding() > 0) return true;
   if (has_response(w.operation) && reads().full() && reads().limit() > 0) return true;
   if (!is_send(w.operation) || coverage_.has_credit(w.length)) return false;
@@ -84,35 +85,36 @@ bool SendPath::blocked(const SendWqe& w) {
 }
 
 // Errors that the request carries in itself, found before its first byte goes out.
-Status SendPath::acceptable(const SendWqe& w) {
+work::Status SendPath::acceptable(const work::SendWqe& w) {
   if (needs_extension(w.operation) && !config_.mpa.extension) {
     WEFT_LOG(warn,
              "%s is not possible on this connection: plain iWARP has none, and the peer did not "
              "agree to "
              "weft's extension. Run weft on both sides (and leave WEFT_EXT=auto)",
              name(w.operation));
-    return Status::local_qp_operation;
+    return work::Status::local_qp_operation;
   }
   if (has_response(w.operation) && reads().limit() == 0) {
     WEFT_LOG(warn,
              "RDMA Read is not possible on this connection: the peer allows no inbound reads (its "
              "IRD is 0)");
-    return Status::local_qp_operation;
+    return work::Status::local_qp_operation;
   }
   place_ = nullptr;
-  const Access need = has_response(w.operation) ? Access::local_write : Access::local_read;
+  const work::Access need =
+      has_response(w.operation) ? work::Access::local_write : work::Access::local_read;
   PieceList pieces;
-  const uint32_t length = is_atomic(w.operation) ? kAtomicBytes : w.length;
-  if (!local_pieces(w, 0, length, need, pieces).ok()) return Status::local_protection;
+  const uint32_t length = is_atomic(w.operation) ? work::kAtomicBytes : w.length;
+  if (!local_pieces(w, 0, length, need, pieces).ok()) return work::Status::local_protection;
   // Whoever calls start() writes the first FPDU before anybody may deregister it.
   if (pieces.pieces().size() == 1) {
     place_ = static_cast<std::byte*>(pieces.pieces().front().iov_base);
   }
-  return Status::success;
+  return work::Status::success;
 }
 
 // The request fails, but those before it may still succeed: it is reported when its turn comes.
-void SendPath::poison(Status status) {
+void SendPath::poison(work::Status status) {
   poison_ = status;
   want_all_covered();
   complete();
@@ -128,7 +130,7 @@ bool SendPath::write_fpdu(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
     if (empty_writes_ == 0 && !std::exchange(started_, false) && !start()) return false;
     if (empty_writes_ > 0) return write_empty_write(writer, batch);
   }
-  SendWqe& w = queue_.at(next_);
+  work::SendWqe& w = queue_.at(next_);
   const Written written = requests_.write(w, next_, place_, writer, batch);
   if (written == Written::no_room) return false;
   if (written == Written::lost) {
@@ -142,12 +144,12 @@ bool SendPath::write_fpdu(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
 }
 
 // Its memory was deregistered, or is gone. In the middle of a message the stream cannot go on.
-void SendPath::lose_source(SendWqe& w) {
+void SendPath::lose_source(work::SendWqe& w) {
   if (!in_message()) {
-    poison(Status::local_protection);
+    poison(work::Status::local_protection);
     return;
   }
-  w.status = Status::local_protection;
+  w.status = work::Status::local_protection;
   failed_ = true;
 }
 
@@ -158,9 +160,10 @@ bool SendPath::write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
   return true;
 }
 
-Result<Ok, MemoryFault> SendPath::local_pieces(const SendWqe& w, uint32_t offset, uint32_t length,
-                                               Access need, PieceList& out) {
-  return rdmap::local_pieces(consumer_.memory(), w, offset, length, need, out);
+Result<Ok, work::MemoryFault> SendPath::local_pieces(const work::SendWqe& w, uint32_t offset,
+                                                     uint32_t length, work::Access need,
+                                                     PieceList& out) {
+  return work::local_pieces(consumer_.memory(), w, offset, length, need, out);
 }
 
 void SendPath::llp_took_all() {
@@ -185,7 +188,7 @@ void SendPath::answered() {
   const uint64_t request = reads().oldest()->request;
   reads().pop_oldest();
   if (request == OutboundRead::kNoRequest) return;
-  SendWqe& w = queue_.at(request);
+  work::SendWqe& w = queue_.at(request);
   w.answered = true;
   // The peer answers nothing before all messages ahead of it are placed and consumed
   // (spec/rdmap 3.3, 4.4), so the answer covers them. Requests that did not ask to be covered would
@@ -194,16 +197,16 @@ void SendPath::answered() {
   complete();
 }
 
-bool SendPath::covers(const SendWqe& w, uint64_t index) const {
+bool SendPath::covers(const work::SendWqe& w, uint64_t index) const {
   if (has_response(w.operation) || is_local(w.operation)) return w.answered;
   return coverage_.awaited() ? w.last_message <= coverage_.covered() : index < llp_took_;
 }
 
 void SendPath::complete() {
   for (uint64_t head = queue_.head(); head < next_; ++head) {
-    SendWqe& w = queue_.at(head);
+    work::SendWqe& w = queue_.at(head);
     if (!covers(w, head)) return;
-    consumer_.send_done(w, Status::success);
+    consumer_.send_done(w, work::Status::success);
     queue_.free_head();
   }
   if (poison_ && queue_.head() == next_) {
@@ -212,34 +215,34 @@ void SendPath::complete() {
   }
 }
 
-void SendPath::blame_oldest(Status status) {
+void SendPath::blame_oldest(work::Status status) {
   if (queue_.head() < queue_.tail()) queue_.at(queue_.head()).status = status;
 }
 
-void SendPath::blame(uint64_t request, Status status) {
+void SendPath::blame(uint64_t request, work::Status status) {
   if (request >= queue_.head() && request < next_) queue_.at(request).status = status;
 }
 
 void SendPath::blame_source(const void* address) {
   const auto* at = static_cast<const std::byte*>(address);
   for (uint64_t i = queue_.head(); i <= next_ && i < queue_.tail(); ++i) {
-    SendWqe& w = queue_.at(i);
+    work::SendWqe& w = queue_.at(i);
     if (has_response(w.operation) || is_local(w.operation)) continue;
     PieceList pieces;
-    bool its = !local_pieces(w, 0, w.length, Access::local_read, pieces).ok();
+    bool its = !local_pieces(w, 0, w.length, work::Access::local_read, pieces).ok();
     for (const IoVec& v : pieces.pieces()) {
       const auto* begin = static_cast<const std::byte*>(v.iov_base);
       its |= at >= begin && at < begin + v.iov_len;
     }
     if (!its) continue;
-    w.status = Status::local_protection;
+    w.status = work::Status::local_protection;
     return;
   }
 }
 
-void SendPath::blame_waiting(Status status) {
+void SendPath::blame_waiting(work::Status status) {
   for (uint64_t i = queue_.head(); i < next_; ++i) {
-    SendWqe& w = queue_.at(i);
+    work::SendWqe& w = queue_.at(i);
     if (is_local(w.operation) || w.last_message <= coverage_.covered()) continue;
     w.status = status;
     return;
@@ -255,7 +258,7 @@ bool SendPath::may_gather(bool burst) const {
   const uint64_t tail = queue_.tail();
   const uint64_t waiting = tail - next_;
   if (waiting == 0 || waiting >= kMostWaiting) return false;
-  const SendWqe& last = queue_.at(tail - 1);
+  const work::SendWqe& last = queue_.at(tail - 1);
   if (waiting * last.length > kMostBytes) return false;
   return coverage_.asked() >= coverage_.covered() + kUnderWay || (burst && !last.signaled);
 }

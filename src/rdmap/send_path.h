@@ -6,16 +6,16 @@
 #include <optional>
 
 #include "mpa/fpdu_writer.h"
-#include "rdmap/consumer.h"
 #include "rdmap/coverage.h"
 #include "rdmap/limits.h"
 #include "rdmap/request_writer.h"
+#include "work/consumer.h"
 
 namespace weft::rdmap {
 
 class SendPath {
  public:
-  SendPath(Consumer& consumer, const StreamConfig& config, uint32_t seed);
+  SendPath(work::Consumer& consumer, const StreamConfig& config, uint32_t seed);
 
   // Is there an FPDU that could go out now, were there room? Carries out local operations on the
   // way.
@@ -59,8 +59,8 @@ class SendPath {
   // The response to the oldest read or atomic is placed.
   void answered();
   // Pieces of local memory where bytes [offset, offset + length) of a request's payload live.
-  Result<Ok, MemoryFault> local_pieces(const SendWqe& wqe, uint32_t offset, uint32_t length,
-                                       Access need, PieceList& out);
+  Result<Ok, work::MemoryFault> local_pieces(const work::SendWqe& wqe, uint32_t offset,
+                                             uint32_t length, work::Access need, PieceList& out);
   // Completes what can be, from the head of the queue.
   void complete();
 
@@ -68,12 +68,12 @@ class SendPath {
   // is well.
   bool failed() const { return failed_; }
   // Gives the first request that is not complete `status`, so that the flush reports it so.
-  void blame_oldest(Status status);
-  void blame(uint64_t request, Status status);
+  void blame_oldest(work::Status status);
+  void blame(uint64_t request, work::Status status);
   // The first that is not complete and sends from `address`, or from memory that is deregistered.
   void blame_source(const void* address);
   // The one whose message the peer does not take.
-  void blame_waiting(Status status);
+  void blame_waiting(work::Status status);
 
   // No request is on its way, and after close() none is to go any more.
   bool drained() const;
@@ -97,14 +97,14 @@ class SendPath {
  private:
   bool start();
   uint64_t end() const { return std::min(end_, queue_.tail()); }
-  bool blocked(const SendWqe& w);
-  Status acceptable(const SendWqe& w);
-  void poison(Status status);
-  void lose_source(SendWqe& w);
-  bool covers(const SendWqe& w, uint64_t index) const;
+  bool blocked(const work::SendWqe& w);
+  work::Status acceptable(const work::SendWqe& w);
+  void poison(work::Status status);
+  void lose_source(work::SendWqe& w);
+  bool covers(const work::SendWqe& w, uint64_t index) const;
 
-  Consumer& consumer_;
-  SendQueue& queue_;
+  work::Consumer& consumer_;
+  work::SendQueue& queue_;
   const StreamConfig& config_;
   Coverage coverage_;
   RequestWriter requests_;
@@ -119,7 +119,7 @@ class SendPath {
 
   Time rnr_deadline_ = Time::never();
   // How the request next_ will fail once those before it are complete.
-  std::optional<Status> poison_;
+  std::optional<work::Status> poison_;
   bool failed_ = false;
   bool closing_ = false;
   bool paused_ = false;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "rdmap/blame.h"
-#include "rdmap/faults.h"
+#include "work/faults.h"
 
 namespace weft::rdmap {
 
@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kMostResponsesInRow = 4;  // while own requests wait (spec/rdmap 2.2)
 }  // namespace
 
-Stream::Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Time now)
+Stream::Stream(work::Consumer& consumer, const StreamConfig& config, uint32_t seed, Time now)
     : consumer_(consumer),
       config_(config),
       opening_(config_, now),
@@ -111,7 +111,7 @@ void Stream::peer_closed(Time now) {
   const bool closing = ending_.closing();
   ending_.on(Ending::Event::peer_fin, now);
   if (live && ended())
-    tell_end(closing ? StreamEnd::Kind::closed : StreamEnd::Kind::peer_closed, {});
+    tell_end(closing ? work::StreamEnd::Kind::closed : work::StreamEnd::Kind::peer_closed, {});
 }
 
 void Stream::connection_lost() {
@@ -120,7 +120,7 @@ void Stream::connection_lost() {
   const bool said = ending_.closing() && ending_.shut();
   ending_.end();
   if (!live) return;
-  tell_end(said ? StreamEnd::Kind::closed : StreamEnd::Kind::lost,
+  tell_end(said ? work::StreamEnd::Kind::closed : work::StreamEnd::Kind::lost,
            said ? wire::TermError{} : term::kMpaConnectionLost);
 }
 
@@ -128,12 +128,12 @@ void Stream::source_lost(const void* address) {
   if (!ending_.live()) return;
   send_path_.blame_source(address);
   // The bytes are missing from the stream: no FPDU can follow them.
-  finish(StreamEnd::Kind::local_error, term::kLocalCatastrophic);
+  finish(work::StreamEnd::Kind::local_error, term::kLocalCatastrophic);
 }
 
 // --- ways to end
 
-void Stream::tell_end(StreamEnd::Kind kind, wire::TermError error) {
+void Stream::tell_end(work::StreamEnd::Kind kind, wire::TermError error) {
   if (std::exchange(consumer_gone_, true)) return;
   stats::count(engine_counters().stream_end, kind);
   untold_ = {.kind = kind, .error = error};
@@ -146,7 +146,7 @@ void Stream::tell_again() {
   untold_.reset();
 }
 
-void Stream::finish(StreamEnd::Kind kind, wire::TermError error) {
+void Stream::finish(work::StreamEnd::Kind kind, wire::TermError error) {
   ending_.end();
   tell_end(kind, error);
 }
@@ -165,15 +165,15 @@ void Stream::fail_stream(wire::TermError error, const ReceivePath::Quote& about,
   const ddp::Segment* s = about.segment;
   // A Terminate is never answered, not even a wrong one (RFC 5040 section 7).
   if (s != nullptr && s->control.opcode == Opcode::terminate) {
-    finish(StreamEnd::Kind::lost, error);
+    finish(work::StreamEnd::Kind::lost, error);
     return;
   }
   const bool own = error == term::kLocalCatastrophic || receive_path_.own_fault();
   terminate(about.answer(error),
-            own ? StreamEnd::Kind::local_error : StreamEnd::Kind::protocol_error, now);
+            own ? work::StreamEnd::Kind::local_error : work::StreamEnd::Kind::protocol_error, now);
 }
 
-void Stream::terminate(const wire::Terminate& t, StreamEnd::Kind kind, Time now) {
+void Stream::terminate(const wire::Terminate& t, work::StreamEnd::Kind kind, Time now) {
   own_terminate_ = std::make_unique<wire::Terminate>(t);
   ending_.on(Ending::Event::failed, now);
   opening_.stop();
@@ -186,13 +186,13 @@ void Stream::on_terminate(const wire::Terminate& t, Time now) {
   stats::count(engine_counters().terminate_received, wire::index_of(t.error));
   config_.counters.qp->terminate({.received = true, .error = t.error});
   apply_blame(t, config_.mpa.extension, send_path_);
-  tell_end(StreamEnd::Kind::terminated, t.error);
+  tell_end(work::StreamEnd::Kind::terminated, t.error);
 }
 
 // One of our own requests cannot be carried out.
 void Stream::check_own_requests(Time now) {
   if (!takes_input() || !send_path_.failed()) return;
-  terminate({.error = term::kLocalCatastrophic}, StreamEnd::Kind::local_error, now);
+  terminate({.error = term::kLocalCatastrophic}, work::StreamEnd::Kind::local_error, now);
 }
 
 void Stream::receives_posted(Time now) {
@@ -229,7 +229,7 @@ void Stream::abort(Time now) {
     ending_.end();  // no FPDU may go out yet
     return;
   }
-  terminate({.error = term::kLocalCatastrophic}, StreamEnd::Kind::local_error, now);
+  terminate({.error = term::kLocalCatastrophic}, work::StreamEnd::Kind::local_error, now);
 }
 
 Stream::Wish Stream::wish() const {
@@ -256,7 +256,8 @@ Time Stream::deadline() const {
 void Stream::tick(Time now) {
   opening_.settle(now);
   if (const auto kind = ending_.tick(now)) {
-    tell_end(*kind, *kind == StreamEnd::Kind::lost ? term::kMpaConnectionLost : wire::TermError{});
+    tell_end(*kind,
+             *kind == work::StreamEnd::Kind::lost ? term::kMpaConnectionLost : wire::TermError{});
   }
   if ((ending_.live() || waking_peer()) && opening_.kick_due(now)) {
     engine_counters().kicks.add();
@@ -272,8 +273,8 @@ void Stream::tick(Time now) {
     return;
   }
   if (now >= send_path_.rnr_deadline()) {
-    send_path_.blame_waiting(Status::rnr_retry_exceeded);
-    terminate({.error = term::kLocalCatastrophic}, StreamEnd::Kind::local_error, now);
+    send_path_.blame_waiting(work::Status::rnr_retry_exceeded);
+    terminate({.error = term::kLocalCatastrophic}, work::StreamEnd::Kind::local_error, now);
   }
 }
 
@@ -394,7 +395,7 @@ bool Stream::write_response(mpa::TxBatch& batch, Time now) {
   if (written == ResponsePath::Written::refused) {
     const wire::Terminate t = responses_.refusal();
     count_refusal(t.error);
-    terminate(t, StreamEnd::Kind::protocol_error, now);
+    terminate(t, work::StreamEnd::Kind::protocol_error, now);
   }
   return written == ResponsePath::Written::yes;
 }

@@ -27,7 +27,7 @@ namespace weft::rdmap {
 class Stream {
  public:
   // `seed` makes sink STags hard to guess. The consumer must outlive the stream or call detach().
-  Stream(Consumer& consumer, const StreamConfig& config, uint32_t seed, Time now);
+  Stream(work::Consumer& consumer, const StreamConfig& config, uint32_t seed, Time now);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
@@ -99,7 +99,7 @@ class Stream {
   void tell_again();
   // What it still does counts there.
   void count_in(stats::QpBlock& block) { config_.counters.qp = &block; }
-  std::optional<Receive> abandon_receive() { return receive_path_.abandon_receive(); }
+  std::optional<work::Receive> abandon_receive() { return receive_path_.abandon_receive(); }
   void set_rnr(uint8_t rnr_retry, uint8_t min_rnr_timer) {
     config_.rnr_retry = rnr_retry;
     config_.min_rnr_timer = min_rnr_timer;
@@ -138,11 +138,11 @@ class Stream {
   void after_input(const Verdict& v, Time now);
   void end_silence();
   void count_refusal(wire::TermError error);
-  void tell_end(StreamEnd::Kind kind, wire::TermError error);
-  void finish(StreamEnd::Kind kind, wire::TermError error);
+  void tell_end(work::StreamEnd::Kind kind, wire::TermError error);
+  void finish(work::StreamEnd::Kind kind, wire::TermError error);
   ReceivePath::Quote last_segment() const;
   void fail_stream(wire::TermError error, const ReceivePath::Quote& about, Time now);
-  void terminate(const wire::Terminate& t, StreamEnd::Kind kind, Time now);
+  void terminate(const wire::Terminate& t, work::StreamEnd::Kind kind, Time now);
   void on_terminate(const wire::Terminate& t, Time now);
   void check_own_requests(Time now);
   bool rtr_settled() const { return opening_.rtr_settled() || ending_.peer_fin(); }
@@ -159,10 +159,10 @@ class Stream {
   bool write_response(mpa::TxBatch& batch, Time now);
   void write_terminate(mpa::TxBatch& batch, Time now);
 
-  Consumer& consumer_;
+  work::Consumer& consumer_;
   StreamConfig config_;
   bool consumer_gone_ = false;
-  std::optional<StreamEnd> untold_;  // while the consumer is told of it
+  std::optional<work::StreamEnd> untold_;  // while the consumer is told of it
 
   Opening opening_;
   Ending ending_;

@@ -105,9 +105,9 @@ enum class InjectedFault : uint8_t {
 };
 inline constexpr size_t kInjectedFaults = static_cast<size_t>(InjectedFault::stream_delayed) + 1;
 
-// Why a stream is over: as rdmap::StreamEnd::Kind.
+// Why a stream is over: as work::StreamEnd::Kind.
 inline constexpr size_t kStreamEnds = 6;
-// As rdmap::Status, from the one behind success on.
+// As work::Status, from the one behind success on.
 inline constexpr size_t kErrorStatuses = 12;
 
 }  // namespace weft::stats

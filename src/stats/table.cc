@@ -141,7 +141,7 @@ void add_stream_rows(Visitor& t) {
                              {"protocol_error", "the peer violated the protocol"},
                              {"local_error", "a work request of this side failed"},
                              {"lost", "the connection broke"}};
-  // Names are those of rdmap::Status; verbs/ checks their number.
+  // Names are those of work::Status; verbs/ checks their number.
   constexpr Words kErrors[] = {{"local_length", "local length error"},
                                {"local_qp_operation", "local queue pair operation error"},
                                {"local_protection", "local protection error"},

@@ -6,20 +6,20 @@
 namespace weft::verbs {
 namespace {
 
-WcOpcode opcode_of(rdmap::Operation op) {
+WcOpcode opcode_of(work::Operation op) {
   switch (op) {
-    case rdmap::Operation::write:
-    case rdmap::Operation::write_immediate:
+    case work::Operation::write:
+    case work::Operation::write_immediate:
       return WcOpcode::rdma_write;
-    case rdmap::Operation::read:
+    case work::Operation::read:
       return WcOpcode::rdma_read;
-    case rdmap::Operation::fetch_add:
+    case work::Operation::fetch_add:
       return WcOpcode::fetch_add;
-    case rdmap::Operation::compare_swap:
+    case work::Operation::compare_swap:
       return WcOpcode::comp_swap;
-    case rdmap::Operation::local_invalidate:
+    case work::Operation::local_invalidate:
       return WcOpcode::local_inv;
-    case rdmap::Operation::bind_window:
+    case work::Operation::bind_window:
       return WcOpcode::bind_mw;
     default:
       return WcOpcode::send;
@@ -28,14 +28,14 @@ WcOpcode opcode_of(rdmap::Operation op) {
 
 }  // namespace
 
-Completion completion_of(const rdmap::SendWqe& wqe, Status status) {
+Completion completion_of(const work::SendWqe& wqe, Status status) {
   return {.wr_id = wqe.wr_id,
           .status = status,
           .opcode = opcode_of(wqe.operation),
           .byte_len = wqe.length};
 }
 
-Completion completion_of(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) {
+Completion completion_of(const work::Receive& r, Status status, const work::Arrival& a) {
   Completion c{.wr_id = r.wr_id,
                .status = status,
                .opcode = a.write_with_immediate ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv,

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "rdmap/consumer.h"
 #include "verbs/completion_queue.h"
+#include "work/consumer.h"
 
 namespace weft::verbs {
 
@@ -34,7 +34,7 @@ class CompletionBatch {
 };
 
 // What a request or a receive says of its end, but for the number of the queue pair.
-Completion completion_of(const rdmap::SendWqe& wqe, Status status);
-Completion completion_of(const rdmap::Receive& r, Status status, const rdmap::Arrival& a);
+Completion completion_of(const work::SendWqe& wqe, Status status);
+Completion completion_of(const work::Receive& r, Status status, const work::Arrival& a);
 
 }  // namespace weft::verbs

@@ -1,8 +1,8 @@
 // Who follows the life of a queue pair's connection: rdma_cm, or the bring-up by number.
 #pragma once
 
-#include "rdmap/consumer.h"
 #include "wdp/handshake.h"
+#include "work/consumer.h"
 
 namespace weft::engine {
 class Token;
@@ -15,7 +15,7 @@ class ConnectionObserver {
  public:
   virtual ~ConnectionObserver() = default;
   virtual void stream_ready(engine::Token& token) = 0;
-  virtual void stream_ended(engine::Token& token, const rdmap::StreamEnd& end) = 0;
+  virtual void stream_ended(engine::Token& token, const work::StreamEnd& end) = 0;
   // The peer said no, or nothing; see failure() and peer(). The connection that was to be made goes
   // after this.
   virtual void call_failed(engine::Token&, const wdp::Handshake&) {}

@@ -5,14 +5,14 @@
 
 namespace weft::verbs {
 
-// `Consumer`: rdmap::Consumer or one that asks for the same and more.
+// `Consumer`: work::Consumer or one that asks for the same and more.
 template <class Consumer>
 class ConsumerBase : public Consumer {
  protected:
   explicit ConsumerBase(QueuePair& qp) : qp_(qp) {}
-  rdmap::Memory& memory() final { return qp_.memory(); }
-  rdmap::SendQueue& send_queue() final { return qp_.send_queue(); }
-  bool take_receive(rdmap::Receive& out) override { return qp_.receives().take(out); }
+  work::Memory& memory() final { return qp_.memory(); }
+  work::SendQueue& send_queue() final { return qp_.send_queue(); }
+  bool take_receive(work::Receive& out) override { return qp_.receives().take(out); }
 
   QueuePair& qp_;
 };

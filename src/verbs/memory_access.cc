@@ -11,68 +11,68 @@ MemoryTable& MemoryAccess::table() const {
   return qp_.adapter().memory();
 }
 
-Result<std::byte*, rdmap::MemoryFault> MemoryAccess::local(Stag lkey, uint64_t address,
-                                                           uint64_t length, rdmap::Access need) {
+Result<std::byte*, work::MemoryFault> MemoryAccess::local(Stag lkey, uint64_t address,
+                                                          uint64_t length, work::Access need) {
   return local_in(qp_.pd(), lkey, address, length, static_cast<uint32_t>(need));
 }
 
 // InfiniBand 10.2.9.4: the receives of a shared queue are in its domain.
-Result<std::byte*, rdmap::MemoryFault> MemoryAccess::receive_buffer(Stag lkey, uint64_t address,
-                                                                    uint64_t length) {
+Result<std::byte*, work::MemoryFault> MemoryAccess::receive_buffer(Stag lkey, uint64_t address,
+                                                                   uint64_t length) {
   return local_in(qp_.srq() != nullptr ? qp_.srq()->pd() : qp_.pd(), lkey, address, length,
                   access::kLocalWrite);
 }
 
-Result<std::byte*, rdmap::MemoryFault> MemoryAccess::local_in(const ProtectionDomain& pd, Stag lkey,
-                                                              uint64_t address, uint64_t length,
-                                                              uint32_t need) const {
+Result<std::byte*, work::MemoryFault> MemoryAccess::local_in(const ProtectionDomain& pd, Stag lkey,
+                                                             uint64_t address, uint64_t length,
+                                                             uint32_t need) const {
   const Region* r = table().find(lkey);
-  if (r == nullptr || r->window) return fail(rdmap::MemoryFault::invalid_stag);
-  if (r->pd != &pd) return fail(rdmap::MemoryFault::not_on_stream);
+  if (r == nullptr || r->window) return fail(work::MemoryFault::invalid_stag);
+  if (r->pd != &pd) return fail(work::MemoryFault::not_on_stream);
   return r->resolve(address, length, need);
 }
 
-Result<std::byte*, rdmap::MemoryFault> MemoryAccess::remote(Stag stag, TaggedOffset to,
-                                                            uint64_t length, rdmap::Access need) {
-  static constexpr auto flag = [](rdmap::Access a) -> uint32_t {
+Result<std::byte*, work::MemoryFault> MemoryAccess::remote(Stag stag, TaggedOffset to,
+                                                           uint64_t length, work::Access need) {
+  static constexpr auto flag = [](work::Access a) -> uint32_t {
     switch (a) {
-      case rdmap::Access::remote_write:
+      case work::Access::remote_write:
         return access::kRemoteWrite;
-      case rdmap::Access::remote_read:
+      case work::Access::remote_read:
         return access::kRemoteRead;
-      case rdmap::Access::remote_atomic:
+      case work::Access::remote_atomic:
         return access::kRemoteAtomic;
-      case rdmap::Access::local_write:
+      case work::Access::local_write:
         return access::kLocalWrite;
-      case rdmap::Access::local_read:
+      case work::Access::local_read:
         break;
     }
     return 0;
   };
   const Region* r = table().find(stag);
-  if (r == nullptr) return fail(rdmap::MemoryFault::invalid_stag);
+  if (r == nullptr) return fail(work::MemoryFault::invalid_stag);
   if (r->pd != &qp_.pd() || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
-    return fail(rdmap::MemoryFault::not_on_stream);
+    return fail(work::MemoryFault::not_on_stream);
   }
   // The queue pair's own rights come before the region's.
-  if ((qp_.attributes().access & flag(need)) == 0) return fail(rdmap::MemoryFault::access);
+  if ((qp_.attributes().access & flag(need)) == 0) return fail(work::MemoryFault::access);
   return r->resolve(to.value(), length, flag(need));
 }
 
-Result<Ok, rdmap::MemoryFault> MemoryAccess::invalidate(Stag stag) {
+Result<Ok, work::MemoryFault> MemoryAccess::invalidate(Stag stag) {
   const Region* r = table().find(stag);
-  if (r == nullptr) return fail(rdmap::MemoryFault::invalid_stag);
+  if (r == nullptr) return fail(work::MemoryFault::invalid_stag);
   if (r->pd != &qp_.pd() || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
-    return fail(rdmap::MemoryFault::not_on_stream);
+    return fail(work::MemoryFault::not_on_stream);
   }
   // Type 1 windows and regions are their owner's alone to take back (InfiniBand 10.6.2;
   // spec/rdmap 2.5).
-  if (r->window_qp == Qpn{}) return fail(rdmap::MemoryFault::cannot_invalidate);
+  if (r->window_qp == Qpn{}) return fail(work::MemoryFault::cannot_invalidate);
   return table().invalidate(stag);
 }
 
-Status MemoryAccess::execute(rdmap::SendWqe& wqe) {
-  if (wqe.operation == rdmap::Operation::bind_window) {
+Status MemoryAccess::execute(work::SendWqe& wqe) {
+  if (wqe.operation == work::Operation::bind_window) {
     BindRequest b;
     std::memcpy(&b, wqe.payload(), sizeof b);
     return bind(b);

@@ -2,9 +2,9 @@
 // fault. Also the requests that change the table of memory.
 #pragma once
 
-#include "rdmap/memory.h"
-#include "rdmap/work_request.h"
 #include "verbs/memory_table.h"
+#include "work/memory.h"
+#include "work/work_request.h"
 
 namespace weft::verbs {
 
@@ -13,26 +13,26 @@ class QueuePair;
 struct BindRequest;
 
 // Owns nothing: the rights are the queue pair's, the regions are the table's. Engine holder.
-class MemoryAccess final : public rdmap::Memory {
+class MemoryAccess final : public work::Memory {
  public:
   explicit MemoryAccess(const QueuePair& qp) : qp_(qp) {}
 
-  Result<std::byte*, rdmap::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
-                                               rdmap::Access need) override;
-  Result<std::byte*, rdmap::MemoryFault> receive_buffer(Stag lkey, uint64_t address,
-                                                        uint64_t length) override;
-  Result<std::byte*, rdmap::MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
-                                                rdmap::Access need) override;
-  Result<Ok, rdmap::MemoryFault> invalidate(Stag stag) override;
+  Result<std::byte*, work::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
+                                              work::Access need) override;
+  Result<std::byte*, work::MemoryFault> receive_buffer(Stag lkey, uint64_t address,
+                                                       uint64_t length) override;
+  Result<std::byte*, work::MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
+                                               work::Access need) override;
+  Result<Ok, work::MemoryFault> invalidate(Stag stag) override;
 
   // A request of the program's that is local: bind_window, local_invalidate.
-  Status execute(rdmap::SendWqe& wqe);
+  Status execute(work::SendWqe& wqe);
 
  private:
   MemoryTable& table() const;
-  Result<std::byte*, rdmap::MemoryFault> local_in(const ProtectionDomain& pd, Stag lkey,
-                                                  uint64_t address, uint64_t length,
-                                                  uint32_t need) const;
+  Result<std::byte*, work::MemoryFault> local_in(const ProtectionDomain& pd, Stag lkey,
+                                                 uint64_t address, uint64_t length,
+                                                 uint32_t need) const;
   Status bind(const BindRequest& b);
 
   const QueuePair& qp_;

@@ -8,7 +8,7 @@
 
 namespace weft::verbs {
 
-using rdmap::MemoryFault;
+using work::MemoryFault;
 
 static_assert(device::kMaxMr == MemoryTable::kMostEntries,
               "the device promises as many regions and windows as the table has room for");

@@ -14,9 +14,9 @@
 
 #include "base/random.h"
 #include "base/strong.h"
-#include "rdmap/memory.h"
 #include "verbs/protection_domain.h"
 #include "verbs/types.h"
+#include "work/memory.h"
 
 namespace weft::verbs {
 
@@ -44,8 +44,8 @@ struct Region {
 
   // The process's address of [address, address + length), or why not. `need` 0: any registered
   // memory will do.
-  Result<std::byte*, rdmap::MemoryFault> resolve(uint64_t address, uint64_t size,
-                                                 uint32_t need) const;
+  Result<std::byte*, work::MemoryFault> resolve(uint64_t address, uint64_t size,
+                                                uint32_t need) const;
 };
 
 class MemoryTable {
@@ -77,7 +77,7 @@ class MemoryTable {
   Outcome<Ok> bind_window(WindowId id, Stag old, Stag fresh, const Region& bounds);
   // Engine holder: makes a window's STag invalid; its owner still has to release it. Regions are
   // their owner's alone to take back: those of user space are no fast-register ones.
-  Result<Ok, rdmap::MemoryFault> invalidate(Stag stag);
+  Result<Ok, work::MemoryFault> invalidate(Stag stag);
   // Frees windows that holders have unpublished, once there are many. Any thread, not a holder.
   void tidy() {
     if (retired_count_.load(std::memory_order_relaxed) > kMostRetired) free_retired();

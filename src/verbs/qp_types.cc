@@ -13,7 +13,7 @@ namespace {
 
 using namespace qp_mask;
 using enum QpState;
-using rdmap::Operation;
+using work::Operation;
 
 // --- operations
 

@@ -22,7 +22,7 @@ struct QpTransition {
   uint32_t optional = 0;
 };
 
-constexpr uint32_t bit_of(rdmap::Operation op) {
+constexpr uint32_t bit_of(work::Operation op) {
   return uint32_t{1} << static_cast<unsigned>(op);
 }
 
@@ -39,7 +39,7 @@ struct QpTypeTraits {
   // For the queue pair's life. Throws std::bad_alloc.
   std::unique_ptr<Transport> (*make_transport)(engine::Token& token, QueuePair& qp) = nullptr;
 
-  bool has(rdmap::Operation op) const { return (operations & bit_of(op)) != 0; }
+  bool has(work::Operation op) const { return (operations & bit_of(op)) != 0; }
   // nullptr: there is no such transition.
   const QpTransition* find(QpState from, QpState to) const;
   // Is `mask` right for going from `from` to `to`? It has all that is required, and nothing that is

@@ -21,7 +21,7 @@ Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
   }
   // A slot has room for so much in any case, and rdma_xclient sends inline without having asked for
   // it.
-  init.limits.max_inline = std::max(init.limits.max_inline, rdmap::SendQueue::kLeastRoom);
+  init.limits.max_inline = std::max(init.limits.max_inline, work::SendQueue::kLeastRoom);
   Adapter& adapter = init.context->adapter();
   engine::Engine& engine = adapter.next_engine();
   std::unique_ptr<QueuePair> qp{new QueuePair(init, *traits, engine)};
@@ -162,7 +162,7 @@ void QueuePair::give_up_connection(engine::Token& token) {
   drop_connection(token, true);
   fail_connection(token, Status::retry_exceeded);
   if (observer_ != nullptr) {
-    observer_->stream_ended(token, {.kind = rdmap::StreamEnd::Kind::local_error});
+    observer_->stream_ended(token, {.kind = work::StreamEnd::Kind::local_error});
   }
 }
 
@@ -184,7 +184,7 @@ void QueuePair::visited(engine::Token& token) {
 
 // --- completions
 
-void QueuePair::receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) {
+void QueuePair::receive_done(const work::Receive& r, Status status, const work::Arrival& a) {
   // InfiniBand 11.6.3.2: a message has come before the program knows that the peer is ready.
   if (state() == QpState::rtr && !std::exchange(since_reset_.received_in_rtr, true)) {
     raise_event(EventType::comm_est);
@@ -198,7 +198,7 @@ void QueuePair::receive_done(Completion c, bool solicited) {
   completions_.received(c, solicited);
 }
 
-void QueuePair::send_done(const rdmap::SendWqe& wqe, Status status) {
+void QueuePair::send_done(const work::SendWqe& wqe, Status status) {
   if (status == Status::success && !wqe.signaled) return;
   count_error(status);
   Completion c = completion_of(wqe, status);
@@ -254,13 +254,13 @@ void QueuePair::leave_service(engine::Token& token) {
   drop_connection(token, true);
   enter_error(token);
   if (was_connected && observer_ != nullptr) {
-    observer_->stream_ended(token, {.kind = rdmap::StreamEnd::Kind::closed});
+    observer_->stream_ended(token, {.kind = work::StreamEnd::Kind::closed});
   }
 }
 
 void QueuePair::flush_sends() {
   while (send_queue_.head() < send_queue_.tail()) {
-    const rdmap::SendWqe& w = send_queue_.at(send_queue_.head());
+    const work::SendWqe& w = send_queue_.at(send_queue_.head());
     send_done(w, w.status == Status::success ? Status::flushed : w.status);
     send_queue_.free_head();
   }
@@ -274,7 +274,7 @@ void QueuePair::flush() {
     receive_done({.wr_id = *since_reset_.unfinished_receive}, Status::flushed, {});
     since_reset_.unfinished_receive.reset();
   }
-  rdmap::Receive r;
+  work::Receive r;
   while (receives_.take_own(r)) receive_done(r, Status::flushed, {});
 }
 
@@ -286,7 +286,7 @@ void QueuePair::reset(engine::Token& token) {
   since_reset_ = {};
   engine_.set_deadline(token, *this, Time::never());
   while (send_queue_.head() < send_queue_.tail()) send_queue_.free_head();
-  rdmap::Receive r;
+  work::Receive r;
   while (receives_.take_own(r)) {
   }
   completions_.clear();
@@ -295,7 +295,7 @@ void QueuePair::reset(engine::Token& token) {
   attributes_ = QpAttributes{};
   set_state(QpState::reset);
   if (was_connected && observer_ != nullptr) {
-    observer_->stream_ended(token, {.kind = rdmap::StreamEnd::Kind::closed});
+    observer_->stream_ended(token, {.kind = work::StreamEnd::Kind::closed});
   }
 }
 

@@ -14,7 +14,6 @@
 
 #include "base/spinlock.h"
 #include "engine/engine.h"
-#include "rdmap/send_queue.h"
 #include "stats/blocks.h"
 #include "verbs/adapter.h"
 #include "verbs/completion_batch.h"
@@ -25,6 +24,7 @@
 #include "verbs/receives.h"
 #include "verbs/send_request.h"
 #include "verbs/transport.h"
+#include "work/send_queue.h"
 
 namespace weft::verbs {
 
@@ -100,12 +100,12 @@ class QueuePair final : private engine::EventHandler {
   stats::QpBlock& counters() const { return *counters_; }
   ConnectionObserver* observer() const { return observer_; }
   MemoryAccess& memory() { return memory_; }
-  rdmap::SendQueue& send_queue() { return send_queue_; }
+  work::SendQueue& send_queue() { return send_queue_; }
   Receives& receives() { return receives_; }
-  void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a);
+  void receive_done(const work::Receive& r, Status status, const work::Arrival& a);
   // The same, with all that a completion can say; `qpn` is filled in.
   void receive_done(Completion completion, bool solicited);
-  void send_done(const rdmap::SendWqe& wqe, Status status);
+  void send_done(const work::SendWqe& wqe, Status status);
   // Completions of this visit go to their queues.
   void publish(engine::Token& token);
   // The same, and sees whether SQD is reached.
@@ -170,7 +170,7 @@ class QueuePair final : private engine::EventHandler {
 
   std::atomic<QpState> state_{QpState::reset};
   Spinlock send_lock_;
-  rdmap::SendQueue send_queue_;
+  work::SendQueue send_queue_;
   Receives receives_;
 
   // Engine holder's.

@@ -11,7 +11,7 @@ namespace weft::verbs {
 // What the two ends of the way belong to.
 struct RcPathUsers {
   drive::StreamOwner& owner;
-  rdmap::Consumer& consumer;
+  work::Consumer& consumer;
 };
 
 // The driver of the established stream, which its engine owns. It has not begun: start() does. The

@@ -28,7 +28,7 @@ void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
   }
   token_ = &token;
   const RcPathUsers users{static_cast<drive::StreamOwner&>(*this),
-                          static_cast<rdmap::Consumer&>(*this)};
+                          static_cast<work::Consumer&>(*this)};
   engine.guard(
       token, [&] { driver_ = &open_rc_path(token, stream, users); },
       [&] {
@@ -89,7 +89,7 @@ std::optional<uint64_t> RcTransport::abandon_receive() {
 // InfiniBand knows no end of a connection: a queue pair whose peer is gone stays as it is, until a
 // request has waited for an answer as long as its retries take (spec/rdmap 5.5).
 void RcTransport::await_lost_peer(engine::Token& token) {
-  const rdmap::SendQueue& requests = qp_.send_queue();
+  const work::SendQueue& requests = qp_.send_queue();
   if (giving_up_ || requests.head() == requests.tail()) return;
   giving_up_ = true;
   const QpAttributes& a = qp_.attributes();
@@ -131,8 +131,8 @@ void RcTransport::stream_ready() {
   if (qp_.observer() != nullptr) qp_.observer()->stream_ready(*token_);
 }
 
-void RcTransport::stream_ended(const rdmap::StreamEnd& end) {
-  using Kind = rdmap::StreamEnd::Kind;
+void RcTransport::stream_ended(const work::StreamEnd& end) {
+  using Kind = work::StreamEnd::Kind;
   engine::Token& token = *token_;
   qp_.counters().peer.clear();
   if (!qp_.cm_managed() && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {

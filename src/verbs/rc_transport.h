@@ -8,7 +8,7 @@ namespace weft::verbs {
 
 class RcTransport final : public Transport,
                           private StreamAdopter,
-                          private ConsumerBase<rdmap::Consumer>,
+                          private ConsumerBase<work::Consumer>,
                           private drive::StreamOwner {
  public:
   explicit RcTransport(QueuePair& qp) : ConsumerBase(qp) {}
@@ -28,14 +28,14 @@ class RcTransport final : public Transport,
 
  private:
   void adopt(engine::Token& token, EstablishedStream&& stream) override;
-  // rdmap::Consumer
-  void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) override {
+  // work::Consumer
+  void receive_done(const work::Receive& r, Status status, const work::Arrival& a) override {
     qp_.receive_done(r, status, a);
   }
-  void send_done(const rdmap::SendWqe& wqe, Status status) override { qp_.send_done(wqe, status); }
-  Status execute(rdmap::SendWqe& wqe) override { return qp_.memory().execute(wqe); }
+  void send_done(const work::SendWqe& wqe, Status status) override { qp_.send_done(wqe, status); }
+  Status execute(work::SendWqe& wqe) override { return qp_.memory().execute(wqe); }
   void stream_ready() override;
-  void stream_ended(const rdmap::StreamEnd& end) override;
+  void stream_ended(const work::StreamEnd& end) override;
   // drive::StreamOwner
   void visiting(engine::Token& token) override { token_ = &token; }
   void visited(engine::Token& token) override;

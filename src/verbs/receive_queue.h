@@ -8,8 +8,8 @@
 #include <memory>
 #include <new>
 
-#include "rdmap/work_request.h"
 #include "verbs/types.h"
+#include "work/work_request.h"
 
 namespace weft::verbs {
 
@@ -52,7 +52,7 @@ class ReceiveQueue {
     return Ok{};
   }
   // Consumer. False when there is none.
-  bool take(rdmap::Receive& out) {
+  bool take(work::Receive& out) {
     const uint64_t head = head_.load(std::memory_order_relaxed);
     if (head == tail_.load(std::memory_order_acquire)) return false;
     Slot& s = at(head);

@@ -14,7 +14,7 @@ Outcome<Ok> Receives::post(const ReceiveRequest* requests, size_t count, size_t&
   return outcome;
 }
 
-bool Receives::take(rdmap::Receive& out) {
+bool Receives::take(work::Receive& out) {
   if (shared_ != nullptr) return shared_->take(out, owner_);
   if (own_.take(out)) return true;
   // Said before the last look, so that a post in between is either seen here or rings.

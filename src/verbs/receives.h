@@ -29,9 +29,9 @@ class Receives {
   }
 
   // --- engine holder
-  bool take(rdmap::Receive& out);
+  bool take(work::Receive& out);
   // Of the own queue alone, without waiting for one.
-  bool take_own(rdmap::Receive& out) { return shared_ == nullptr && own_.take(out); }
+  bool take_own(work::Receive& out) { return shared_ == nullptr && own_.take(out); }
   // None is left; the next post will ring.
   bool out();
   // The next post rings in any case.

@@ -31,7 +31,7 @@ Failure<Errc> SendPosting::refuse(const PostFault& fault) {
 }
 
 // nullptr, and fault_ says why.
-rdmap::SendWqe* SendPosting::reserve() {
+work::SendWqe* SendPosting::reserve() {
   // InfiniBand 10.3.1: requests may be posted from RTS on; in SQD they wait, in ERR they are
   // flushed.
   const QpState state = qp_.state();
@@ -39,7 +39,7 @@ rdmap::SendWqe* SendPosting::reserve() {
     fault_ = {.rule = PostFault::Rule::state, .asked = static_cast<uint64_t>(state)};
     return nullptr;
   }
-  rdmap::SendWqe* w = qp_.send_queue().reserve(added_);
+  work::SendWqe* w = qp_.send_queue().reserve(added_);
   if (w == nullptr) fault_ = {.rule = PostFault::Rule::full, .limit = qp_.limits().max_send_wr};
   return w;
 }
@@ -52,16 +52,16 @@ rdmap::SendWqe* SendPosting::reserve() {
   // Inline data are copied, and need no room for their segments.
   const uint32_t segments = r.inlined ? device::kMaxSge : limits.max_send_sge;
   if (r.count > segments) return {.rule = Rule::segments, .asked = r.count, .limit = segments};
-  if (length > rdmap::kMostMessage) {
-    return {.rule = Rule::message_length, .asked = length, .limit = rdmap::kMostMessage};
+  if (length > work::kMostMessage) {
+    return {.rule = Rule::message_length, .asked = length, .limit = work::kMostMessage};
   }
   if (r.inlined && length > limits.max_inline) {
     return {.rule = Rule::inline_length, .asked = length, .limit = limits.max_inline};
   }
-  if (r.inlined && rdmap::has_response(r.operation)) return {.rule = Rule::inline_operation};
+  if (r.inlined && work::has_response(r.operation)) return {.rule = Rule::inline_operation};
   if (!supports(qp_.traits(), r)) return {.rule = Rule::operation};
-  if (rdmap::is_atomic(r.operation) && length < rdmap::kAtomicBytes) {
-    return {.rule = Rule::atomic_length, .asked = length, .limit = rdmap::kAtomicBytes};
+  if (work::is_atomic(r.operation) && length < work::kAtomicBytes) {
+    return {.rule = Rule::atomic_length, .asked = length, .limit = work::kAtomicBytes};
   }
   return {};
 }
@@ -75,22 +75,21 @@ Outcome<Ok> SendPosting::add(const SendRequest& r) {
   if (const PostFault fault = fault_of(r, length); fault.rule != PostFault::Rule::none) {
     return refuse(fault);
   }
-  rdmap::SendWqe* w = reserve();
+  work::SendWqe* w = reserve();
   if (w == nullptr) return refuse(fault_);
-  *w = {
-      .wr_id = r.wr_id,
-      .operation = r.operation,
-      .signaled = r.signaled || qp_.signal_all(),
-      .fence = r.fence,
-      .solicited = r.solicited,
-      .inlined = r.inlined,
-      .segments = static_cast<uint8_t>(r.inlined ? 0 : r.count),
-      .length = rdmap::is_atomic(r.operation) ? rdmap::kAtomicBytes : static_cast<uint32_t>(length),
-      .remote_stag = r.remote_stag,
-      .remote_to = r.remote_to,
-      .immediate = r.immediate,
-      .compare_add = r.compare_add,
-      .swap = r.swap};
+  *w = {.wr_id = r.wr_id,
+        .operation = r.operation,
+        .signaled = r.signaled || qp_.signal_all(),
+        .fence = r.fence,
+        .solicited = r.solicited,
+        .inlined = r.inlined,
+        .segments = static_cast<uint8_t>(r.inlined ? 0 : r.count),
+        .length = work::is_atomic(r.operation) ? work::kAtomicBytes : static_cast<uint32_t>(length),
+        .remote_stag = r.remote_stag,
+        .remote_to = r.remote_to,
+        .immediate = r.immediate,
+        .compare_add = r.compare_add,
+        .swap = r.swap};
   if (r.handle != nullptr) {
     store_destination(qp_.send_queue().extra_of(*w), *r.handle, r.remote_qpn, r.remote_q_key);
   }
@@ -109,12 +108,12 @@ Outcome<Ok> SendPosting::add(const SendRequest& r) {
 
 Outcome<Ok> SendPosting::add_bind(const BindRequest& bind, uint64_t wr_id, bool signaled,
                                   bool fence) {
-  if (!qp_.traits().has(rdmap::Operation::bind_window))
+  if (!qp_.traits().has(work::Operation::bind_window))
     return refuse({.rule = PostFault::Rule::operation});
-  rdmap::SendWqe* w = reserve();
+  work::SendWqe* w = reserve();
   if (w == nullptr) return refuse(fault_);
   *w = {.wr_id = wr_id,
-        .operation = rdmap::Operation::bind_window,
+        .operation = work::Operation::bind_window,
         .signaled = signaled || qp_.signal_all(),
         .fence = fence};
   static_assert(sizeof(BindRequest) <= 48, "the room that SendQueue keeps for a bind");
@@ -125,12 +124,12 @@ Outcome<Ok> SendPosting::add_bind(const BindRequest& bind, uint64_t wr_id, bool 
 
 Outcome<Ok> SendPosting::add_local_invalidate(Stag stag, uint64_t wr_id, bool signaled,
                                               bool fence) {
-  if (!qp_.traits().has(rdmap::Operation::bind_window))
+  if (!qp_.traits().has(work::Operation::bind_window))
     return refuse({.rule = PostFault::Rule::operation});
-  rdmap::SendWqe* w = reserve();
+  work::SendWqe* w = reserve();
   if (w == nullptr) return refuse(fault_);
   *w = {.wr_id = wr_id,
-        .operation = rdmap::Operation::local_invalidate,
+        .operation = work::Operation::local_invalidate,
         .signaled = signaled || qp_.signal_all(),
         .fence = fence,
         .remote_stag = stag};

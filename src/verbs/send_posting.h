@@ -30,7 +30,7 @@ class SendPosting {
  private:
   Failure<Errc> refuse(const PostFault& fault);
   PostFault fault_of(const SendRequest& r, uint64_t length) const;
-  rdmap::SendWqe* reserve();
+  work::SendWqe* reserve();
 
   QueuePair& qp_;
   PostFault fault_;

@@ -11,7 +11,7 @@ struct AddressHandle;
 // Pointers are read during the call only.
 struct SendRequest {
   uint64_t wr_id = 0;
-  rdmap::Operation operation{};
+  work::Operation operation{};
   bool signaled = false;
   bool fence = false;
   bool solicited = false;

@@ -57,7 +57,7 @@ Outcome<Ok> SharedReceiveQueue::set_limit(uint32_t limit) {
   return Ok{};
 }
 
-bool SharedReceiveQueue::take_and_check(rdmap::Receive& out) {
+bool SharedReceiveQueue::take_and_check(work::Receive& out) {
   bool reached = false;
   {
     const std::lock_guard guard{lock_};
@@ -71,7 +71,7 @@ bool SharedReceiveQueue::take_and_check(rdmap::Receive& out) {
   return true;
 }
 
-bool SharedReceiveQueue::take(rdmap::Receive& out, QueuePair& qp) {
+bool SharedReceiveQueue::take(work::Receive& out, QueuePair& qp) {
   if (take_and_check(out)) return true;
   const std::lock_guard guard{waiting_lock_};
   // A post may have slipped in between; whoever posts next looks at `waiting_` under the same lock.

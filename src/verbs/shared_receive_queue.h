@@ -32,7 +32,7 @@ class SharedReceiveQueue {
   Outcome<Ok> set_limit(uint32_t limit);
 
   // Engine holder. When there is none, `qp` is woken by the next post.
-  bool take(rdmap::Receive& out, QueuePair& qp);
+  bool take(work::Receive& out, QueuePair& qp);
   // The same question without taking one.
   bool empty_for(QueuePair& qp);
   void forget(QueuePair& qp);
@@ -42,7 +42,7 @@ class SharedReceiveQueue {
   bool in_use() const { return refs_.load(std::memory_order_relaxed) > 0; }
 
  private:
-  bool take_and_check(rdmap::Receive& out);
+  bool take_and_check(work::Receive& out);
   void let_wait(QueuePair& qp);
 
   ProtectionDomain& pd_;

@@ -7,10 +7,10 @@
 
 #include "engine/event_handler.h"
 #include "port/tcp_stream.h"
-#include "rdmap/consumer.h"
 #include "rdmap/limits.h"
 #include "verbs/types.h"
 #include "wdp/wdp_socket.h"
+#include "work/consumer.h"
 
 namespace weft::drive {
 class DatagramDriver;

@@ -7,7 +7,7 @@
 #include "base/gid.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "rdmap/work_request.h"
+#include "work/work_request.h"
 
 namespace weft::verbs {
 
@@ -23,8 +23,8 @@ enum class Errc : uint8_t {
 template <class T>
 using Outcome = Result<T, Errc>;
 
-using Status = rdmap::Status;
-using rdmap::LocalSegment;
+using Status = work::Status;
+using work::LocalSegment;
 
 // Access flags of a registration, a window or a queue pair.
 namespace access {

@@ -121,7 +121,7 @@ void UcTransport::posted(engine::Token& token) {
 
 // Better than silent loss (spec/addressing 6.4).
 void UcTransport::fail_posted(engine::Token& token) {
-  const rdmap::SendQueue& requests = qp_.send_queue();
+  const work::SendQueue& requests = qp_.send_queue();
   if (requests.head() < requests.tail()) qp_.fail_connection(token, Status::retry_exceeded);
 }
 
@@ -151,7 +151,7 @@ void UcTransport::send_failed() {
   link_->driver().schedule(*link_);
 }
 
-void UcTransport::receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) {
+void UcTransport::receive_done(const work::Receive& r, Status status, const work::Arrival& a) {
   // The bytes of Writes are counted as they are placed.
   if (a.write_with_immediate) {
     count_received(qp_.counters().counters, stats::Kind::write, 0, status);
@@ -185,8 +185,8 @@ void UcTransport::call_failed(engine::Token& token) {
 }
 
 void UcTransport::stream_over(engine::Token& token) {
-  using Kind = rdmap::StreamEnd::Kind;
-  const rdmap::StreamEnd end = *std::exchange(end_, {});
+  using Kind = work::StreamEnd::Kind;
+  const work::StreamEnd end = *std::exchange(end_, {});
   qp_.counters().peer.clear();
   // InfiniBand knows no end of a connection: the queue pair stays as it is, until there is
   // something to be sent to nobody.

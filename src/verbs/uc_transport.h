@@ -39,14 +39,14 @@ class UcTransport final : public Transport,
   drive::UcLink* link() const override { return link_; }
   drive::DatagramDriver& driver() const override { return driver_; }
   // wdp::UcConsumer
-  void receive_done(const rdmap::Receive& r, Status status, const rdmap::Arrival& a) override;
-  void send_done(const rdmap::SendWqe& wqe, Status status) override {
+  void receive_done(const work::Receive& r, Status status, const work::Arrival& a) override;
+  void send_done(const work::SendWqe& wqe, Status status) override {
     count_sent(qp_.counters().counters, wqe, status);
     qp_.send_done(wqe, status);
   }
-  Status execute(rdmap::SendWqe& wqe) override { return qp_.memory().execute(wqe); }
+  Status execute(work::SendWqe& wqe) override { return qp_.memory().execute(wqe); }
   void stream_ready() override;
-  void stream_ended(const rdmap::StreamEnd& end) override { end_ = end; }
+  void stream_ended(const work::StreamEnd& end) override { end_ = end; }
   void remote_error(wire::TermError error) override;
   void send_failed() override;
   void window_opened() override { link_->driver().schedule(*link_); }
@@ -61,10 +61,10 @@ class UcTransport final : public Transport,
   void fail_posted(engine::Token& token);
 
   drive::DatagramDriver& driver_;
-  drive::UcLink* link_ = nullptr;        // owned by the engine
-  std::optional<rdmap::StreamEnd> end_;  // said in this visit
-  bool send_failed_ = false;             // likewise
-  bool peer_gone_ = false;  // IB-style: the connection is over and the program not told
+  drive::UcLink* link_ = nullptr;       // owned by the engine
+  std::optional<work::StreamEnd> end_;  // said in this visit
+  bool send_failed_ = false;            // likewise
+  bool peer_gone_ = false;              // IB-style: the connection is over and the program not told
 };
 
 }  // namespace weft::verbs

@@ -84,7 +84,7 @@ void UdTransport::destroyed(engine::Token& token) {
 
 // --- what the queue asks and says
 
-void UdTransport::receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) {
+void UdTransport::receive_done(const work::Receive& r, Status status, const wdp::UdArrival& a) {
   Completion c{.wr_id = r.wr_id,
                .status = status,
                .opcode = WcOpcode::recv,

@@ -39,18 +39,18 @@ class UdTransport final : public Transport,
   Outcome<Ok> attach(engine::Token& token, const Gid& mgid) override;
   bool detach(engine::Token& token, const Gid& mgid) override;
   // wdp::UdConsumer
-  Result<const wdp::UdDestination*, Status> destination(const rdmap::SendWqe& w) override {
+  Result<const wdp::UdDestination*, Status> destination(const work::SendWqe& w) override {
     return &destination_in(qp_.send_queue().extra_of(w));
   }
-  void send_done(const rdmap::SendWqe& wqe, Status status) override {
+  void send_done(const work::SendWqe& wqe, Status status) override {
     count_sent(qp_.counters().counters, wqe, status);
     qp_.send_done(wqe, status);
   }
-  bool take_receive(rdmap::Receive& out) override {
+  bool take_receive(work::Receive& out) override {
     driver_.schedule_settling(*this);  // to be counted, whatever comes of it
     return qp_.receives().take(out);
   }
-  void receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) override;
+  void receive_done(const work::Receive& r, Status status, const wdp::UdArrival& a) override;
   void send_failed() override;
   // drive::DatagramSender
   bool ready(engine::Token&) override { return queue_ && queue_->ready(); }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "rdmap/pieces.h"
+#include "work/pieces.h"
 
 namespace weft::wdp {
 

@@ -6,8 +6,8 @@
 
 namespace weft::wdp {
 
-using rdmap::Status;
 using wire::WdpData;
+using work::Status;
 
 // Only what was asked for once tells where the responder is: of a range that was asked for twice
 // nobody knows which request a segment answers.

@@ -8,13 +8,13 @@
 
 namespace weft::wdp {
 
-using rdmap::Access;
-using rdmap::SendWqe;
-using rdmap::Status;
 using wire::Opcode;
 using wire::WdpData;
 using wire::WdpDrop;
 using wire::WdpReadRange;
+using work::Access;
+using work::SendWqe;
+using work::Status;
 
 ReadRequester::ReadRequester(UcConsumer& consumer, const UcParameters& parameters, UcWriter& writer,
                              Rtt& rtt, UcCounters& counters, uint32_t seed)

@@ -32,7 +32,7 @@ class ReadRequester {
   bool full() const { return reads_.size() >= parameters_.ord; }
   size_t outstanding() const { return reads_.size(); }
   // `request`: index in the send queue.
-  void add(uint64_t request, const rdmap::SendWqe& w);
+  void add(uint64_t request, const work::SendWqe& w);
 
   // --- datagrams out
   bool ready() const;
@@ -110,7 +110,7 @@ class ReadRequester {
   bool split(Range& range, uint32_t limit);
   void forget_ranges(const Read& read);
   bool has_ranges(const Read& read, const std::vector<Range>& list) const;
-  void finish(Read& read, rdmap::Status status);
+  void finish(Read& read, work::Status status);
   wire::WdpDrop lose_sink(Read& read);
   Duration timeout() const;
   void measure(uint32_t bytes, Time now);

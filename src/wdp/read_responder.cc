@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "rdmap/faults.h"
+#include "work/faults.h"
 
 namespace weft::wdp {
 
-using rdmap::Access;
 using wire::Opcode;
 using wire::WdpData;
 using wire::WdpDrop;
 using wire::WdpReadRange;
+using work::Access;
 
 bool ReadResponder::known(const Known& k) const {
   const size_t n = std::min(remembered_, last_.size());
@@ -32,7 +32,7 @@ Result<Ok, WdpDrop> ReadResponder::received(const WdpData& d, Bytes payload) {
   if (d.mlen > 0) {
     const auto p = consumer_.memory().remote(d.stag, d.to, d.mlen, Access::remote_read);
     if (!p.ok()) {
-      errors_.report(rdmap::read_fault(p.error()), d);
+      errors_.report(work::read_fault(p.error()), d);
       return fail(WdpDrop::protection);
     }
   }
@@ -77,7 +77,7 @@ bool ReadResponder::write_segment(Answer& a, Msn msn, Train& train) {
     // Looked up again: the region may have been deregistered since the request came.
     const auto p = consumer_.memory().remote(r.stag, r.to + a.next, n, Access::remote_read);
     if (!p.ok()) {
-      errors_.report(rdmap::read_fault(p.error()), r);
+      errors_.report(work::read_fault(p.error()), r);
       a.done = true;
       return true;
     }
@@ -92,7 +92,7 @@ bool ReadResponder::write_segment(Answer& a, Msn msn, Train& train) {
                   .imm_or_read = r.imm_or_read,
                   .to = TaggedOffset{a.next}};
   if (!writer_.write(train, d, pieces.pieces())) {
-    errors_.report(rdmap::read_fault(rdmap::MemoryFault::gone), r);
+    errors_.report(work::read_fault(work::MemoryFault::gone), r);
     a.done = true;
     return true;
   }
@@ -104,7 +104,7 @@ bool ReadResponder::write_segment(Answer& a, Msn msn, Train& train) {
 
 void ReadResponder::own_memory_lost() {
   if (!in_train_) return;
-  errors_.report(rdmap::read_fault(rdmap::MemoryFault::gone), *in_train_);
+  errors_.report(work::read_fault(work::MemoryFault::gone), *in_train_);
   if (!answers_.empty() && answers_.front().request.imm_or_read == in_train_->imm_or_read) {
     queued_ -= answers_.front().asked;
     answers_.pop_front();

@@ -6,10 +6,10 @@
 
 namespace weft::wdp {
 
-using rdmap::Arrival;
-using rdmap::Status;
 using wire::WdpData;
 using wire::WdpDrop;
+using work::Arrival;
+using work::Status;
 
 bool SendAssembly::agrees(const WdpData& d) const {
   return d.opcode == header_.opcode && d.mlen == header_.mlen && d.stride == header_.stride &&
@@ -23,7 +23,7 @@ bool SendAssembly::waits_for(const WdpData& d) const {
 
 bool SendAssembly::next_receive() {
   if (has_receive_) return true;
-  if (receive_ == nullptr) receive_ = std::make_unique<rdmap::Receive>();
+  if (receive_ == nullptr) receive_ = std::make_unique<work::Receive>();
   return has_receive_ = consumer_.take_receive(*receive_);
 }
 
@@ -87,7 +87,7 @@ bool SendAssembly::placed(const WdpData& d) {
   return came_.full();
 }
 
-Result<Ok, rdmap::MemoryFault> SendAssembly::deliver() {
+Result<Ok, work::MemoryFault> SendAssembly::deliver() {
   open_ = false;
   refused_ = WdpDrop::superseded;
   Arrival a{.solicited = header_.solicited(),
@@ -109,7 +109,7 @@ Result<Ok, rdmap::MemoryFault> SendAssembly::deliver() {
   return Ok{};
 }
 
-bool SendAssembly::take_receive(rdmap::Receive& out) {
+bool SendAssembly::take_receive(work::Receive& out) {
   give_up();
   if (!has_receive_) return consumer_.take_receive(out);
   has_receive_ = false;
@@ -122,7 +122,7 @@ void SendAssembly::restart() {
   known_ = false;
 }
 
-std::optional<rdmap::Receive> SendAssembly::abandon_receive() {
+std::optional<work::Receive> SendAssembly::abandon_receive() {
   give_up();
   if (!std::exchange(has_receive_, false)) return {};
   return *receive_;

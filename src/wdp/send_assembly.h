@@ -32,13 +32,13 @@ class SendAssembly {
   wire::WdpDrop unreachable();
   // The payload of open()'s segment is in its place. True when the message is complete.
   bool placed(const wire::WdpData& d);
-  // Hands the complete message over; rdmap::MemoryFault where the STag that it invalidates is not
+  // Hands the complete message over; work::MemoryFault where the STag that it invalidates is not
   // the peer's to invalidate. The receive is kept for the next message then.
-  Result<Ok, rdmap::MemoryFault> deliver();
+  Result<Ok, work::MemoryFault> deliver();
 
   // An immediate takes the receive of an incomplete Send, which is thereby given up (rule 6); else
   // the next one. False when there is none.
-  bool take_receive(rdmap::Receive& out);
+  bool take_receive(work::Receive& out);
   // The peer begins anew.
   void restart();
   // Writes and Reads may follow a Send for so long that the numbers of Sends come round again: one
@@ -47,7 +47,7 @@ class SendAssembly {
     if (known_ && distance(header_.msn, messages.highest()) >= kMsnWindow) restart();
   }
   // The receive of a message that will never be complete, so that it can be flushed.
-  std::optional<rdmap::Receive> abandon_receive();
+  std::optional<work::Receive> abandon_receive();
   void trim() {
     if (open_) return;
     came_.release();
@@ -68,7 +68,7 @@ class SendAssembly {
   wire::WdpData header_;     // of its first segment that came
   SegmentMap came_;
   bool has_receive_ = false;
-  std::unique_ptr<rdmap::Receive> receive_;  // half a kilobyte: only where Sends come
+  std::unique_ptr<work::Receive> receive_;  // half a kilobyte: only where Sends come
 };
 
 }  // namespace weft::wdp

@@ -1,19 +1,19 @@
 // What a UC session needs from the queue pair that it serves, besides what every RDMAP needs.
 #pragma once
 
-#include "rdmap/consumer.h"
+#include "work/consumer.h"
 
 namespace weft::wdp {
 
 // Implemented by the adapter. All calls come from the engine holder, from inside a call into the
-// session. Of rdmap::Consumer's:
+// session. Of work::Consumer's:
 //   send_done     may bring another status than success for a Read (retry_exceeded, remote_access)
 //                 while the session goes on.
 //   stream_ready  requests may go out from now on.
 //   stream_ended  peer_closed: DREQ; lost: keepalives were not answered; local_error: a request
 //                 of our own was at fault while the session was being closed. Nothing a peer's data
 //                 can be ends a session.
-class UcConsumer : public rdmap::Consumer {
+class UcConsumer : public work::Consumer {
  public:
   // The peer could not do what a Write or Send of ours asked for (ERR, spec/wdp-uc 3.9). An
   // asynchronous event; nothing has ended.

@@ -2,17 +2,17 @@
 
 #include <utility>
 
-#include "rdmap/faults.h"
 #include "wdp/pieces.h"
 #include "wdp/read_requester.h"
 #include "wdp/read_responder.h"
+#include "work/faults.h"
 
 namespace weft::wdp {
 
-using rdmap::Access;
 using wire::Opcode;
 using wire::WdpData;
 using wire::WdpDrop;
+using work::Access;
 
 namespace {
 
@@ -123,7 +123,7 @@ UcReceivePath::Verdict UcReceivePath::target(const WdpData& d, PieceList& places
   const TaggedOffset base{d.to.value() - d.mo.value()};
   const auto p = consumer_.memory().remote(d.stag, base, d.mlen, Access::remote_write);
   if (!p.ok()) {
-    errors_.report(rdmap::write_fault(p.error()), d);
+    errors_.report(work::write_fault(p.error()), d);
     return fail(WdpDrop::protection);
   }
   places.add(*p + d.mo.value(), d.payload_size());
@@ -145,7 +145,7 @@ UcReceivePath::Verdict UcReceivePath::put_write(const WdpData& d, const Source& 
 
 // The program has unmapped it.
 UcReceivePath::Verdict UcReceivePath::lose_target(const WdpData& d) {
-  errors_.report(rdmap::write_fault(rdmap::MemoryFault::gone), d);
+  errors_.report(work::write_fault(work::MemoryFault::gone), d);
   return fail(WdpDrop::protection);
 }
 
@@ -172,7 +172,7 @@ UcReceivePath::Verdict UcReceivePath::write(const WdpData& d, const Source& sour
 }
 
 void UcReceivePath::deliver_immediate(const WdpData& d) {
-  rdmap::Receive receive;
+  work::Receive receive;
   if (!sends_.take_receive(receive)) {
     // "No WQE: message silently lost, counter."
     ++counters_.messages_without_receive;
@@ -180,7 +180,7 @@ void UcReceivePath::deliver_immediate(const WdpData& d) {
     return;
   }
   ++counters_.messages_complete;
-  consumer_.receive_done(receive, rdmap::Status::success,
+  consumer_.receive_done(receive, work::Status::success,
                          {.write_with_immediate = true,
                           .solicited = d.solicited(),
                           .has_immediate = true,
@@ -214,7 +214,7 @@ UcReceivePath::Verdict UcReceivePath::send_in_turn(const WdpData& d, const Sourc
   if (!sends_.placed(d)) return Ok{};
   const auto delivered = sends_.deliver();
   if (delivered.ok()) return Ok{};
-  errors_.report(rdmap::invalidate_fault(delivered.error()), d);
+  errors_.report(work::invalidate_fault(delivered.error()), d);
   return fail(WdpDrop::protection);
 }
 

@@ -8,12 +8,12 @@
 
 namespace weft::wdp {
 
-using rdmap::Access;
-using rdmap::Operation;
-using rdmap::SendWqe;
-using rdmap::Status;
 using wire::Opcode;
 using wire::WdpData;
+using work::Access;
+using work::Operation;
+using work::SendWqe;
+using work::Status;
 
 namespace {
 
@@ -74,7 +74,7 @@ bool UcSendPath::start() {
         reads_.full()) {
       return false;
     }
-    if (rdmap::is_local(w.operation)) {
+    if (work::is_local(w.operation)) {
       if (!execute(w)) return false;
       continue;
     }
@@ -104,7 +104,7 @@ bool UcSendPath::execute(SendWqe& w) {
 Status UcSendPath::acceptable(const SendWqe& w) {
   const bool read = w.operation == Operation::read;
   // spec/wdp-uc 2.2: Reads are idempotent, atomics are not; UC has none.
-  if (rdmap::is_atomic(w.operation)) return Status::local_qp_operation;
+  if (work::is_atomic(w.operation)) return Status::local_qp_operation;
   if (read && (!parameters_.reads || parameters_.ord == 0)) {
     WEFT_LOG(warn, "RDMA Read is not possible on this connection: the peer did not agree to any");
     return Status::local_qp_operation;
@@ -116,7 +116,7 @@ Status UcSendPath::acceptable(const SendWqe& w) {
   const uint16_t stride = parameters_.stride();
   if (stride == 0) return Status::local_length;
   // No receiver keeps track of more (spec/wdp-uc 4.4). Plain Writes need nobody to.
-  const bool tracked = read || has_immediate(w) || rdmap::is_send(w.operation);
+  const bool tracked = read || has_immediate(w) || work::is_send(w.operation);
   if (tracked && (uint64_t{w.length} + stride - 1) / stride > kMostSegmentsOfMessage) {
     return Status::local_length;
   }
@@ -167,7 +167,7 @@ bool UcSendPath::write_segment(SendWqe& w, Train& train) {
             .opcode = opcode_of(w),
             .stride = stride_};
   if (immediate) d.imm_or_read = w.immediate;
-  if (rdmap::is_write(w.operation)) {
+  if (work::is_write(w.operation)) {
     d.stag = w.remote_stag;
     d.to = w.remote_to + offset_;
   } else if (w.operation == Operation::send_invalidate) {
@@ -232,7 +232,7 @@ void UcSendPath::complete() {
   if (stopped_) return;
   for (uint64_t head = queue_.head(); head < next_; ++head) {
     SendWqe& w = queue_.at(head);
-    const bool by_answer = rdmap::has_response(w.operation) || rdmap::is_local(w.operation);
+    const bool by_answer = work::has_response(w.operation) || work::is_local(w.operation);
     if (by_answer ? !w.answered : head >= llp_took_) return;
     consumer_.send_done(w, w.status);
     queue_.free_head();

@@ -54,16 +54,16 @@ class UcSendPath {
  private:
   uint64_t end() const { return end_ < queue_.tail() ? end_ : queue_.tail(); }
   bool start();
-  bool execute(rdmap::SendWqe& w);
-  rdmap::Status acceptable(const rdmap::SendWqe& w);
-  bool write_segment(rdmap::SendWqe& w, Train& train);
+  bool execute(work::SendWqe& w);
+  work::Status acceptable(const work::SendWqe& w);
+  bool write_segment(work::SendWqe& w, Train& train);
   void lose_source();
   void finish_message();
   void drop_message();
-  void poison(rdmap::Status status);
+  void poison(work::Status status);
 
   UcConsumer& consumer_;
-  rdmap::SendQueue& queue_;
+  work::SendQueue& queue_;
   const UcParameters& parameters_;
   UcWriter& writer_;
   ReadRequester& reads_;
@@ -79,7 +79,7 @@ class UcSendPath {
   Msn msn_;                // of it
   uint32_t offset_ = 0;    // bytes of it that are in datagrams
   // How the request next_ will fail once those before it are complete.
-  std::optional<rdmap::Status> poison_;
+  std::optional<work::Status> poison_;
   bool failed_ = false;
   bool stopped_ = false;
 };

@@ -7,10 +7,10 @@
 
 namespace weft::wdp {
 
-using rdmap::StreamEnd;
 using wire::Opcode;
 using wire::WdpData;
 using wire::WdpDrop;
+using work::StreamEnd;
 
 UcSession::UcSession(UcConsumer& consumer, const UcParameters& parameters, Random& random,
                      SendWindows& windows, Time now)

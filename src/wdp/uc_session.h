@@ -83,7 +83,7 @@ class UcSession final : private SendWindow::Waiter {
     consumer_gone_ = true;
     Waiter::unlink();
   }
-  std::optional<rdmap::Receive> abandon_receive() { return receive_path_.abandon_receive(); }
+  std::optional<work::Receive> abandon_receive() { return receive_path_.abandon_receive(); }
   // Nothing is left to do; the token may be used anew (it was kept for 2 s).
   bool gone() const { return control_.state() == SessionControl::State::gone; }
   bool ended() const { return !stands() && !peer_leaves(); }
@@ -119,7 +119,7 @@ class UcSession final : private SendWindow::Waiter {
   void refused();
   void look_at_probe();
   void narrow(size_t max_payload);
-  void end(rdmap::StreamEnd::Kind kind, wire::TermError error = {});
+  void end(work::StreamEnd::Kind kind, wire::TermError error = {});
 
   UcConsumer& consumer_;
   UcParameters parameters_;

@@ -1,8 +1,8 @@
 // What the UD protocol needs from the queue pair that it serves.
 #pragma once
 
-#include "rdmap/consumer.h"
 #include "wdp/endpoint.h"
+#include "work/consumer.h"
 
 namespace weft::wdp {
 
@@ -31,15 +31,15 @@ struct UdArrival {
 class UdConsumer {
  public:
   virtual ~UdConsumer() = default;
-  virtual rdmap::Memory& memory() = 0;
-  virtual rdmap::SendQueue& send_queue() = 0;
+  virtual work::Memory& memory() = 0;
+  virtual work::SendQueue& send_queue() = 0;
   // Good until the next call. Or the status to complete the request with where its address handle
   // is none.
-  virtual Result<const UdDestination*, rdmap::Status> destination(const rdmap::SendWqe& w) = 0;
-  virtual bool take_receive(rdmap::Receive& out) = 0;
-  virtual void receive_done(const rdmap::Receive& receive, rdmap::Status status,
+  virtual Result<const UdDestination*, work::Status> destination(const work::SendWqe& w) = 0;
+  virtual bool take_receive(work::Receive& out) = 0;
+  virtual void receive_done(const work::Receive& receive, work::Status status,
                             const UdArrival& arrival) = 0;
-  virtual void send_done(const rdmap::SendWqe& w, rdmap::Status status) = 0;
+  virtual void send_done(const work::SendWqe& w, work::Status status) = 0;
   // A request was at fault and stands at the head of the send queue with its status. No other is
   // begun until UdQueue::resume(): they are to be flushed (InfiniBand's SQE).
   virtual void send_failed() = 0;

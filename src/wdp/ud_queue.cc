@@ -11,13 +11,13 @@
 
 namespace weft::wdp {
 
-using rdmap::Access;
-using rdmap::Operation;
-using rdmap::SendWqe;
-using rdmap::Status;
 using wire::Grh;
 using wire::WdpDrop;
 using wire::WdpUd;
+using work::Access;
+using work::Operation;
+using work::SendWqe;
+using work::Status;
 
 namespace {
 
@@ -38,7 +38,7 @@ void UdQueue::received(const WdpUd& ud, Bytes datagram, const UdReception& how) 
 
 bool UdQueue::next_receive() {
   if (has_receive_) return true;
-  if (receive_ == nullptr) receive_ = std::make_unique<rdmap::Receive>();
+  if (receive_ == nullptr) receive_ = std::make_unique<work::Receive>();
   return has_receive_ = consumer_.take_receive(*receive_);
 }
 
@@ -83,7 +83,7 @@ Result<Ok, WdpDrop> UdQueue::accept(const WdpUd& ud, Bytes datagram, const UdRec
   return Ok{};
 }
 
-std::optional<rdmap::Receive> UdQueue::abandon_receive() {
+std::optional<work::Receive> UdQueue::abandon_receive() {
   if (!std::exchange(has_receive_, false)) return {};
   return *receive_;
 }

@@ -61,27 +61,27 @@ class UdQueue {
   void set_q_key(QKey key) { parameters_.q_key = key; }
   QKey q_key() const { return parameters_.q_key; }
   // The receive that was taken for a message that did not fit.
-  std::optional<rdmap::Receive> abandon_receive();
+  std::optional<work::Receive> abandon_receive();
   const UdCounters& counters() const { return counters_; }
 
  private:
   bool next_receive();
   Result<Ok, wire::WdpDrop> accept(const wire::WdpUd& ud, Bytes datagram, const UdReception& how);
-  bool write(rdmap::SendWqe& w, Train& train);
-  void poison(rdmap::Status status);
+  bool write(work::SendWqe& w, Train& train);
+  void poison(work::Status status);
   void complete();
 
   UdConsumer& consumer_;
-  rdmap::SendQueue& queue_;
+  work::SendQueue& queue_;
   UdParameters parameters_;
   uint64_t next_;      // request to be sent next
   uint64_t llp_took_;  // requests before this index are with the kernel
   Msn msn_{1};
   bool held_ = false;
-  std::optional<rdmap::Status> poison_;
+  std::optional<work::Status> poison_;
   bool failed_ = false;
   bool has_receive_ = false;  // taken, and not used yet
-  std::unique_ptr<rdmap::Receive> receive_;
+  std::unique_ptr<work::Receive> receive_;
   UdCounters counters_;
 };
 

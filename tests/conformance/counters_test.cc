@@ -159,7 +159,7 @@ std::vector<Offence> against_memory() {
        [](Peer& p) {
          Buffer into(32);
          const auto sink = test::segment(p.host, into);
-         p.host.post({.operation = rdmap::Operation::read}, {sink});
+         p.host.post({.operation = work::Operation::read}, {sink});
          const auto request = wire::ReadRequest::parse(p.says().at(0).payload.data());
          p.host.regions.erase(sink.lkey);
          p.hears(tagged({.op = Opcode::read_response, .stag = request.sink_stag}, Buffer(32)));
@@ -202,7 +202,7 @@ std::vector<Offence> against_order() {
       {Refusal::read_response_misfit, true,
        [](Peer& p) {
          Buffer into(32);
-         p.host.post({.operation = rdmap::Operation::read}, {test::segment(p.host, into)});
+         p.host.post({.operation = work::Operation::read}, {test::segment(p.host, into)});
          const auto request = wire::ReadRequest::parse(p.says().at(0).payload.data());
          p.hears(tagged({.op = Opcode::read_response, .stag = request.sink_stag}, Buffer(33)));
        }},
@@ -298,12 +298,12 @@ TEST(Counters, MessagesThatGo) {
   Buffer from = pattern_bytes(100'000, 4);
   Buffer into(64);
   const auto source = test::segment(p.host, from);
-  p.host.post({.operation = rdmap::Operation::write, .remote_stag = Stag{5}}, {source});
-  p.host.post({.operation = rdmap::Operation::write_immediate, .remote_stag = Stag{5}},
+  p.host.post({.operation = work::Operation::write, .remote_stag = Stag{5}}, {source});
+  p.host.post({.operation = work::Operation::write_immediate, .remote_stag = Stag{5}},
               {{source.address, 70, source.lkey}});
-  p.host.post({.operation = rdmap::Operation::send}, {{source.address, 50, source.lkey}});
-  p.host.post({.operation = rdmap::Operation::read}, {test::segment(p.host, into)});
-  p.host.post({.operation = rdmap::Operation::fetch_add},
+  p.host.post({.operation = work::Operation::send}, {{source.address, 50, source.lkey}});
+  p.host.post({.operation = work::Operation::read}, {test::segment(p.host, into)});
+  p.host.post({.operation = work::Operation::fetch_add},
               {{test::address_of(into).value(), 8, p.host.add_region(into)}});
   const auto frames = p.says();
   EXPECT_EQ(of(c.messages_sent, Kind::write), 2U) << "the Immediate belongs to its Write";
@@ -333,7 +333,7 @@ TEST(Counters, ReceiverNotReady) {
   p.says();
   EXPECT_EQ(p.qp_counters.counters.rnr_sent.value(), 1U) << "one report for all that wait";
 
-  p.host.post({.operation = rdmap::Operation::send}, {});
+  p.host.post({.operation = work::Operation::send}, {});
   p.says();
   p.hears(test::delivered(0, wire::kDeliveredWaiting | 5));
   EXPECT_EQ(p.qp_counters.counters.rnr_received.value(), 1U);
@@ -344,7 +344,7 @@ TEST(Counters, ReceiverNotReady) {
 // spec/mpa 2.5.5
 TEST(Counters, Kicks) {
   Peer p(false);
-  p.host.post({.operation = rdmap::Operation::send}, {});
+  p.host.post({.operation = work::Operation::send}, {});
   p.says();
   p.later(std::chrono::milliseconds{100});
   p.says();
@@ -352,7 +352,7 @@ TEST(Counters, Kicks) {
 }
 
 TEST(Counters, HowAStreamEnds) {
-  using End = rdmap::StreamEnd::Kind;
+  using End = work::StreamEnd::Kind;
   const std::pair<End, std::function<void(Peer&)>> rows[] = {
       {End::peer_closed, [](Peer& p) { p.stream.peer_closed(p.now); }},
       {End::closed,
@@ -366,7 +366,7 @@ TEST(Counters, HowAStreamEnds) {
       {End::protocol_error, [](Peer& p) { p.hears(untagged({.msn = 9})); }},
       {End::local_error,
        [](Peer& p) {
-         p.host.post({.operation = rdmap::Operation::send}, {{p.to, 8, Peer::kUnknown}});
+         p.host.post({.operation = work::Operation::send}, {{p.to, 8, Peer::kUnknown}});
          p.says();
        }},
       {End::lost, [](Peer& p) { p.stream.connection_lost(); }},

@@ -6,10 +6,10 @@
 namespace weft::conformance {
 namespace {
 
-using rdmap::Operation;
-using rdmap::Status;
 using test::delivered;
 using test::names;
+using work::Operation;
+using work::Status;
 
 wire::ReadRequest reading(const Peer& p, uint32_t size, uint64_t offset = 0) {
   return {.sink_stag = Stag{5},

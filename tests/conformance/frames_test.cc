@@ -7,10 +7,10 @@
 namespace weft::conformance {
 namespace {
 
-using rdmap::Operation;
 using test::from_hex;
 using test::ScriptPeer;
 using test::to_hex;
+using work::Operation;
 
 // 16 bytes of a test's memory under the STag and the address that an example names.
 struct Named {

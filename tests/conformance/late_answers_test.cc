@@ -9,8 +9,8 @@
 namespace weft::conformance {
 namespace {
 
-using rdmap::Status;
-using rdmap::StreamEnd;
+using work::Status;
+using work::StreamEnd;
 
 // RFC 5044 section 8: also where the payload went straight to its place before its CRC was there.
 // It is not delivered: no completion, and nothing behind it.

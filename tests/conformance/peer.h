@@ -8,12 +8,12 @@
 
 namespace weft::conformance {
 
-using rdmap::Access;
 using test::Buffer;
 using test::pattern_bytes;
 using test::tagged;
 using test::untagged;
 using wire::Opcode;
+using work::Access;
 namespace term = wire::term;
 
 // What of the offending segment a Terminate quotes (spec/errors 1.1).

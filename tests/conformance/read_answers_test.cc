@@ -85,7 +85,7 @@ TEST(Answers, MoreReadsThanTheIrd) {
 // A stream with a Read of 32 bytes out; `sink` is what it asked for.
 struct Reader : Peer {
   explicit Reader(bool extension) : Peer(extension), into(32) {
-    host.post({.wr_id = 8, .operation = rdmap::Operation::read, .signaled = true},
+    host.post({.wr_id = 8, .operation = work::Operation::read, .signaled = true},
               {test::segment(host, into)});
     const auto frames = says();
     EXPECT_EQ(test::names(frames), "RDMA Read Request");
@@ -147,7 +147,7 @@ TEST(Answers, ReadResponseThatWasNotAskedFor) {
     Reader good(extension);
     good.hears({good.response(16, false), good.response(16, true, 16)});
     EXPECT_FALSE(good.host.end);
-    EXPECT_EQ(good.host.sent.at(0).status, rdmap::Status::success);
+    EXPECT_EQ(good.host.sent.at(0).status, work::Status::success);
     const Buffer again = good.response(32);
     good.hears(again);
     expect_terminate(good, term::kTaggedInvalidStag, Quoted::ddp, again);
@@ -159,7 +159,7 @@ TEST(Answers, AtomicResponseThatWasNotAskedFor) {
                term::kOperationUnspecified, Quoted::ddp);
   Peer p;
   Buffer into(8);
-  p.host.post({.operation = rdmap::Operation::fetch_add}, {test::segment(p.host, into)});
+  p.host.post({.operation = work::Operation::fetch_add}, {test::segment(p.host, into)});
   const auto request = wire::AtomicRequest::parse(p.says().at(0).payload.data());
   const Buffer u =
       untagged({.op = Opcode::atomic_response, .qn = 3},

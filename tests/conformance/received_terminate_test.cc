@@ -7,9 +7,9 @@
 namespace weft::conformance {
 namespace {
 
-using rdmap::Operation;
-using rdmap::Status;
-using rdmap::StreamEnd;
+using work::Operation;
+using work::Status;
+using work::StreamEnd;
 
 // A Write, a Read (MSN 1), a Send; none of them complete.
 struct Requester : test::ScriptPeer {
@@ -24,7 +24,7 @@ struct Requester : test::ScriptPeer {
   std::string statuses() const {
     std::string text;
     for (const auto& d : host.sent)
-      text += std::to_string(d.wr_id) + " " + rdmap::to_string(d.status) + "; ";
+      text += std::to_string(d.wr_id) + " " + work::to_string(d.status) + "; ";
     return text;
   }
   Buffer data;
@@ -206,7 +206,7 @@ struct Reader : test::ScriptPeer {
     std::string text;
     for (const auto& d : host.sent) {
       if (d.status == Status::flushed) continue;
-      text += std::to_string(d.wr_id) + " " + rdmap::to_string(d.status) + "; ";
+      text += std::to_string(d.wr_id) + " " + work::to_string(d.status) + "; ";
     }
     return text;
   }

@@ -65,11 +65,11 @@ TEST(Answers, SendLongerThanItsReceive) {
     p.hears(u);
     expect_terminate(p, term::kUntaggedTooLong, Quoted::ddp, u);
     ASSERT_EQ(p.host.received.size(), 1U);
-    EXPECT_EQ(p.host.received[0].status, rdmap::Status::local_length) << "the receive is spent";
+    EXPECT_EQ(p.host.received[0].status, work::Status::local_length) << "the receive is spent";
   }
   Peer fits;
   fits.hears(untagged({}, pattern_bytes(64, 3)));
-  EXPECT_EQ(fits.host.received.at(0).status, rdmap::Status::success);
+  EXPECT_EQ(fits.host.received.at(0).status, work::Status::success);
 }
 
 // RFC 5040 section 7.2
@@ -87,12 +87,12 @@ TEST(Answers, SendWithInvalidateOfABadStag) {
 TEST(Answers, OwnMemoryThatIsNotThere) {
   for (const bool extension : {true, false}) {
     Peer p(extension);
-    p.host.post({.operation = rdmap::Operation::send}, {{p.to, 8, Peer::kUnknown}});
+    p.host.post({.operation = work::Operation::send}, {{p.to, 8, Peer::kUnknown}});
     const auto frames = p.says();
     ASSERT_EQ(test::names(frames), extension ? "Delivered, Terminate" : "Terminate");
     EXPECT_EQ(test::to_hex(frames.back().ulpdu),
               test::to_hex(terminate_ulpdu(term::kLocalCatastrophic, Quoted::nothing, {})));
-    EXPECT_EQ(p.host.sent.at(0).status, rdmap::Status::local_protection);
+    EXPECT_EQ(p.host.sent.at(0).status, work::Status::local_protection);
   }
 }
 

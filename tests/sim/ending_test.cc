@@ -8,11 +8,11 @@ namespace weft::test {
 namespace {
 
 using namespace std::chrono_literals;
-using rdmap::Operation;
-using rdmap::Status;
-using Kind = rdmap::StreamEnd::Kind;
+using work::Operation;
+using work::Status;
+using Kind = work::StreamEnd::Kind;
 
-rdmap::SendWqe writing(Side& to, Buffer& memory, uint64_t wr_id = 1, bool signaled = true) {
+work::SendWqe writing(Side& to, Buffer& memory, uint64_t wr_id = 1, bool signaled = true) {
   return {.wr_id = wr_id,
           .operation = Operation::write,
           .signaled = signaled,

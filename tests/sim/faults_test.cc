@@ -10,7 +10,7 @@ namespace weft::test {
 namespace {
 
 using namespace std::chrono_literals;
-using Kind = rdmap::StreamEnd::Kind;
+using Kind = work::StreamEnd::Kind;
 
 PairOptions any_pair(uint64_t seed) {
   SeededRandom random(seed * 31);

@@ -9,9 +9,9 @@ namespace weft::test {
 namespace {
 
 using namespace std::chrono_literals;
-using rdmap::Operation;
-using rdmap::Status;
-using Kind = rdmap::StreamEnd::Kind;
+using work::Operation;
+using work::Status;
+using Kind = work::StreamEnd::Kind;
 
 constexpr size_t kSize = 2'000'000;
 
@@ -97,7 +97,7 @@ TEST(Memory, ASinkOfAReadGoesAway) {
     Pair p{slow(seed)};
     Buffer source = pattern_bytes(kSize, 1);
     Buffer sink(kSize);
-    const rdmap::LocalSegment local = segment(p.a.host, sink);
+    const work::LocalSegment local = segment(p.a.host, sink);
     p.a.host.post({.operation = Operation::read,
                    .signaled = true,
                    .remote_stag = p.b.host.add_region(source),
@@ -124,7 +124,7 @@ TEST(Memory, AReceiveGoesAway) {
     Pair p{slow(seed)};
     Buffer from = pattern_bytes(kSize, 1);
     Buffer box(kSize);
-    const rdmap::LocalSegment local = segment(p.b.host, box);
+    const work::LocalSegment local = segment(p.b.host, box);
     p.b.host.post_receive(3, {local});
     p.a.host.post({.operation = Operation::send, .signaled = true}, {segment(p.a.host, from)});
     Buffer then;
@@ -148,7 +148,7 @@ TEST(Memory, ASourceOfASendGoesAway) {
     Buffer from = pattern_bytes(kSize, 1);
     Buffer box(kSize);
     p.b.host.post_receive(3, {segment(p.b.host, box)});
-    const rdmap::LocalSegment local = segment(p.a.host, from);
+    const work::LocalSegment local = segment(p.a.host, from);
     p.a.host.post({.operation = Operation::send, .signaled = true}, {local});
     p.scheduler.after(some_time(seed), [&] {
       p.a.deregister(local.lkey);
@@ -177,11 +177,11 @@ TEST(Memory, InvalidationIsInOrder) {
     Buffer from = pattern_bytes(20'000, 1);
     Buffer to(20'000);
     const Stag stag = p.b.host.add_region(to);
-    const rdmap::SendWqe write{.wr_id = 1,
-                               .operation = Operation::write,
-                               .signaled = true,
-                               .remote_stag = stag,
-                               .remote_to = address_of(to)};
+    const work::SendWqe write{.wr_id = 1,
+                              .operation = Operation::write,
+                              .signaled = true,
+                              .remote_stag = stag,
+                              .remote_to = address_of(to)};
     const auto local = segment(p.a.host, from);
     p.b.host.post_receive(3, {});
     p.a.host.post(write, {local});

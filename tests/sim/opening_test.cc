@@ -8,8 +8,8 @@ namespace weft::test {
 namespace {
 
 using namespace std::chrono_literals;
-using rdmap::Operation;
-using rdmap::Status;
+using work::Operation;
+using work::Status;
 
 // A Send of B's, posted before anything was said.
 struct ServerSpeaksFirst {

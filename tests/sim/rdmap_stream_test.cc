@@ -7,9 +7,9 @@
 namespace weft::test {
 namespace {
 
-using rdmap::Operation;
-using rdmap::Status;
 using sim::Segmentation;
+using work::Operation;
+using work::Status;
 
 PairOptions with_seed(uint64_t seed) {
   PairOptions o{.seed = seed};
@@ -166,7 +166,7 @@ TEST(RdmapStream, a_wrong_key_ends_the_stream_and_blames_the_write) {
   Pair p;
   Buffer from = pattern_bytes(100, 1);
   Buffer to(100);
-  const rdmap::LocalSegment s = segment(p.a.host, from);
+  const work::LocalSegment s = segment(p.a.host, from);
   p.a.host.post({.wr_id = 1,
                  .operation = Operation::write,
                  .signaled = true,
@@ -186,8 +186,8 @@ TEST(RdmapStream, a_wrong_key_ends_the_stream_and_blames_the_write) {
   EXPECT_EQ(p.a.host.sent[1].status, Status::remote_access);
   EXPECT_EQ(p.a.host.sent[2].status, Status::flushed);
   ASSERT_TRUE(p.a.host.end && p.b.host.end);
-  EXPECT_EQ(p.a.host.end->kind, rdmap::StreamEnd::Kind::terminated);
-  EXPECT_EQ(p.b.host.end->kind, rdmap::StreamEnd::Kind::protocol_error);
+  EXPECT_EQ(p.a.host.end->kind, work::StreamEnd::Kind::terminated);
+  EXPECT_EQ(p.b.host.end->kind, work::StreamEnd::Kind::protocol_error);
   EXPECT_EQ(p.b.host.end->error, wire::term::kTaggedInvalidStag);
 }
 
@@ -221,8 +221,8 @@ TEST(RdmapStream, orderly_close_delivers_what_was_posted) {
   p.drive();
   EXPECT_EQ(to, from);
   ASSERT_TRUE(p.a.host.end && p.b.host.end);
-  EXPECT_EQ(p.a.host.end->kind, rdmap::StreamEnd::Kind::closed);
-  EXPECT_EQ(p.b.host.end->kind, rdmap::StreamEnd::Kind::peer_closed);
+  EXPECT_EQ(p.a.host.end->kind, work::StreamEnd::Kind::closed);
+  EXPECT_EQ(p.b.host.end->kind, work::StreamEnd::Kind::peer_closed);
   EXPECT_TRUE(p.a.closed() && p.b.closed());
 }
 

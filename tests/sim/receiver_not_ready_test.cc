@@ -9,9 +9,9 @@ namespace weft::test {
 namespace {
 
 using namespace std::chrono_literals;
-using rdmap::Operation;
-using rdmap::Status;
-using Kind = rdmap::StreamEnd::Kind;
+using work::Operation;
+using work::Status;
+using Kind = work::StreamEnd::Kind;
 
 PairOptions plain() {
   PairOptions o;

@@ -96,7 +96,7 @@ TEST(Traffic, PeerToPeerOpenedAndClosed) {
     first.close();
     p.drive();
     ASSERT_TRUE(p.a.host.end && p.b.host.end);
-    EXPECT_EQ(first.host.end->kind, rdmap::StreamEnd::Kind::closed);
+    EXPECT_EQ(first.host.end->kind, work::StreamEnd::Kind::closed);
     EXPECT_TRUE(p.a.closed() && p.b.closed());
     EXPECT_FALSE(p.a.was_reset() || p.b.was_reset());
   }
@@ -133,7 +133,7 @@ TEST(Traffic, SmallQueuesThatAskForNothing) {
              p.a.host.send_queue().tail() - p.a.host.send_queue().head() < o.send_capacity) {
         const bool read = posted % 7 == 3;
         p.a.host.post({.wr_id = posted++,
-                       .operation = read ? rdmap::Operation::read : rdmap::Operation::write,
+                       .operation = read ? work::Operation::read : work::Operation::write,
                        .remote_stag = remote,
                        .remote_to = address_of(to)},
                       {local});
@@ -144,7 +144,7 @@ TEST(Traffic, SmallQueuesThatAskForNothing) {
     }
     EXPECT_EQ(p.a.host.sent.size(), total);
     for (size_t i = 0; i < p.a.host.sent.size(); ++i)
-      EXPECT_EQ(p.a.host.sent[i].status, rdmap::Status::success);
+      EXPECT_EQ(p.a.host.sent[i].status, work::Status::success);
   }
 }
 

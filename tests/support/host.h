@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "rdmap/consumer.h"
+#include "work/consumer.h"
 
 namespace weft::test {
 
@@ -23,11 +23,11 @@ inline Buffer pattern_bytes(size_t n, uint64_t salt) {
   return b;
 }
 
-class Host final : public rdmap::Consumer, public rdmap::Memory {
+class Host final : public work::Consumer, public work::Memory {
  public:
-  explicit Host(uint32_t send_capacity = 256) : queue_(send_capacity, rdmap::kMostSegments, 256) {}
+  explicit Host(uint32_t send_capacity = 256) : queue_(send_capacity, work::kMostSegments, 256) {}
 
-  // --- memory: `rights` are rdmap::Access bits
+  // --- memory: `rights` are work::Access bits
   struct Region {
     std::byte* base;
     uint64_t iova;
@@ -44,9 +44,9 @@ class Host final : public rdmap::Consumer, public rdmap::Memory {
   std::map<Stag, Region> regions;
 
   // --- posting
-  rdmap::SendWqe& post(const rdmap::SendWqe& wqe,
-                       const std::vector<rdmap::LocalSegment>& segments = {}) {
-    rdmap::SendWqe* w = queue_.reserve(0);
+  work::SendWqe& post(const work::SendWqe& wqe,
+                      const std::vector<work::LocalSegment>& segments = {}) {
+    work::SendWqe* w = queue_.reserve(0);
     if (w == nullptr) std::abort();  // the test posts more than the queue holds
     *w = wqe;
     w->segments = static_cast<uint8_t>(segments.size());
@@ -58,8 +58,8 @@ class Host final : public rdmap::Consumer, public rdmap::Memory {
     queue_.publish(1);
     return *w;
   }
-  void post_receive(uint64_t wr_id, const std::vector<rdmap::LocalSegment>& segments) {
-    rdmap::Receive r;
+  void post_receive(uint64_t wr_id, const std::vector<work::LocalSegment>& segments) {
+    work::Receive r;
     r.wr_id = wr_id;
     r.segments = static_cast<uint32_t>(segments.size());
     for (size_t i = 0; i < segments.size(); ++i) {
@@ -68,55 +68,54 @@ class Host final : public rdmap::Consumer, public rdmap::Memory {
     }
     receives.push_back(r);
   }
-  std::deque<rdmap::Receive> receives;
+  std::deque<work::Receive> receives;
 
   // --- the diary
   struct Done {
     uint64_t wr_id;
-    rdmap::Status status;
+    work::Status status;
   };
   struct Arrived {
     uint64_t wr_id;
-    rdmap::Status status;
-    rdmap::Arrival arrival;
+    work::Status status;
+    work::Arrival arrival;
   };
   std::vector<Done> sent;
   std::vector<Arrived> received;
   std::vector<Stag> invalidated;
   bool ready = false;
-  std::optional<rdmap::StreamEnd> end;
+  std::optional<work::StreamEnd> end;
   int poor_at_end = 0;  // so often there is no memory to hear of the end
-  rdmap::Status local_result = rdmap::Status::success;
+  work::Status local_result = work::Status::success;
 
   // As a queue pair in error does.
   void flush() {
     while (queue_.head() < queue_.tail()) {
-      const rdmap::SendWqe& w = queue_.at(queue_.head());
+      const work::SendWqe& w = queue_.at(queue_.head());
       sent.push_back(
-          {w.wr_id, w.status == rdmap::Status::success ? rdmap::Status::flushed : w.status});
+          {w.wr_id, w.status == work::Status::success ? work::Status::flushed : w.status});
       queue_.free_head();
     }
   }
 
-  // rdmap::Consumer
-  rdmap::Memory& memory() override { return *this; }
-  rdmap::SendQueue& send_queue() override { return queue_; }
-  bool take_receive(rdmap::Receive& out) override {
+  // work::Consumer
+  work::Memory& memory() override { return *this; }
+  work::SendQueue& send_queue() override { return queue_; }
+  bool take_receive(work::Receive& out) override {
     if (receives.empty()) return false;
     out = receives.front();
     receives.pop_front();
     return true;
   }
-  void receive_done(const rdmap::Receive& r, rdmap::Status status,
-                    const rdmap::Arrival& a) override {
+  void receive_done(const work::Receive& r, work::Status status, const work::Arrival& a) override {
     received.push_back({r.wr_id, status, a});
   }
-  void send_done(const rdmap::SendWqe& w, rdmap::Status status) override {
+  void send_done(const work::SendWqe& w, work::Status status) override {
     sent.push_back({w.wr_id, status});
   }
-  rdmap::Status execute(rdmap::SendWqe&) override { return local_result; }
+  work::Status execute(work::SendWqe&) override { return local_result; }
   void stream_ready() override { ready = true; }
-  void stream_ended(const rdmap::StreamEnd& e) override {
+  void stream_ended(const work::StreamEnd& e) override {
     if (poor_at_end > 0) {
       --poor_at_end;
       throw std::bad_alloc{};
@@ -125,40 +124,40 @@ class Host final : public rdmap::Consumer, public rdmap::Memory {
     flush();
   }
 
-  // rdmap::Memory
-  Result<std::byte*, rdmap::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
-                                               rdmap::Access need) override {
+  // work::Memory
+  Result<std::byte*, work::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
+                                              work::Access need) override {
     return find(lkey, address, length, need);
   }
-  Result<std::byte*, rdmap::MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
-                                                rdmap::Access need) override {
+  Result<std::byte*, work::MemoryFault> remote(Stag stag, TaggedOffset to, uint64_t length,
+                                               work::Access need) override {
     return find(stag, to.value(), length, need);
   }
-  Result<Ok, rdmap::MemoryFault> invalidate(Stag stag) override {
-    if (!regions.contains(stag)) return fail(rdmap::MemoryFault::invalid_stag);
-    if (regions[stag].foreign) return fail(rdmap::MemoryFault::not_on_stream);
+  Result<Ok, work::MemoryFault> invalidate(Stag stag) override {
+    if (!regions.contains(stag)) return fail(work::MemoryFault::invalid_stag);
+    if (regions[stag].foreign) return fail(work::MemoryFault::not_on_stream);
     regions.erase(stag);
     invalidated.push_back(stag);
     return Ok{};
   }
 
  private:
-  Result<std::byte*, rdmap::MemoryFault> find(Stag stag, uint64_t address, uint64_t length,
-                                              rdmap::Access need) {
+  Result<std::byte*, work::MemoryFault> find(Stag stag, uint64_t address, uint64_t length,
+                                             work::Access need) {
     const auto it = regions.find(stag);
-    if (it == regions.end()) return fail(rdmap::MemoryFault::invalid_stag);
+    if (it == regions.end()) return fail(work::MemoryFault::invalid_stag);
     const Region& r = it->second;
-    if (r.foreign) return fail(rdmap::MemoryFault::not_on_stream);
+    if (r.foreign) return fail(work::MemoryFault::not_on_stream);
     const auto bits = static_cast<uint8_t>(need);
-    if ((r.rights & bits) != bits) return fail(rdmap::MemoryFault::access);
-    if (address + length < address) return fail(rdmap::MemoryFault::wraps);
+    if ((r.rights & bits) != bits) return fail(work::MemoryFault::access);
+    if (address + length < address) return fail(work::MemoryFault::wraps);
     if (address < r.iova || address - r.iova > r.length || length > r.length - (address - r.iova)) {
-      return fail(rdmap::MemoryFault::bounds);
+      return fail(work::MemoryFault::bounds);
     }
     return r.base + (address - r.iova);
   }
 
-  rdmap::SendQueue queue_;
+  work::SendQueue queue_;
   uint32_t next_stag_ = 0x10000;
 };
 
@@ -166,7 +165,7 @@ inline TaggedOffset address_of(const Buffer& b, size_t offset = 0) {
   return TaggedOffset{reinterpret_cast<uintptr_t>(b.data()) + offset};
 }
 // A segment over all of `b`, registered for it.
-inline rdmap::LocalSegment segment(Host& host, Buffer& b) {
+inline work::LocalSegment segment(Host& host, Buffer& b) {
   return {address_of(b).value(), static_cast<uint32_t>(b.size()), host.add_region(b)};
 }
 

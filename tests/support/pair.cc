@@ -49,7 +49,7 @@ void Side::pump() {
 // As RcTransport::drop().
 void Side::let_go() {
   gone = true;
-  if (const auto r = stream.abandon_receive()) host.receive_done(*r, rdmap::Status::flushed, {});
+  if (const auto r = stream.abandon_receive()) host.receive_done(*r, work::Status::flushed, {});
   driver_->detach();
   host.flush();
   runtime_.run([&](engine::Token& token) { driver_->settle(token); });

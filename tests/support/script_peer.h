@@ -75,7 +75,7 @@ class ScriptPeer {
     now = end;
   }
 
-  void post_receive(uint64_t wr_id, const std::vector<rdmap::LocalSegment>& segments) {
+  void post_receive(uint64_t wr_id, const std::vector<work::LocalSegment>& segments) {
     host.post_receive(wr_id, segments);
     stream.receives_posted(now);
   }

@@ -8,8 +8,8 @@
 
 namespace weft::test {
 
-using rdmap::Operation;
-using rdmap::Status;
+using work::Operation;
+using work::Status;
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 namespace weft::test {
 
-using rdmap::Operation;
+using work::Operation;
 
 Traffic::Flow::Flow(Pair& pair, Side& from, Side& to, const TrafficOptions& options, uint64_t salt)
     : scheduler_(pair.scheduler),
@@ -56,8 +56,8 @@ void Traffic::Flow::schedule() {
 }
 
 // The bytes [place, place + n) of an arena in segments of any size.
-std::vector<rdmap::LocalSegment> Traffic::Flow::cut(const Arena& arena, size_t place, size_t n) {
-  std::vector<rdmap::LocalSegment> list;
+std::vector<work::LocalSegment> Traffic::Flow::cut(const Arena& arena, size_t place, size_t n) {
+  std::vector<work::LocalSegment> list;
   size_t at = 0;
   while (at < n || sim::draw_below(random_, 4) == 0) {
     size_t part = n - at;
@@ -75,22 +75,22 @@ void Traffic::Flow::post() {
   const Request& r = requests_[posted_];
   const Arena& remote = target_;
   const bool to_sink = has_response(r.operation);
-  rdmap::SendWqe w{.wr_id = posted_,
-                   .operation = r.operation,
-                   .signaled = r.signaled,
-                   .fence = r.fence,
-                   .solicited = r.solicited,
-                   .inlined = r.inlined,
-                   .length = r.length,
-                   .remote_stag = remote.stag,
-                   .remote_to = TaggedOffset{remote.address(to_sink ? r.from : r.to)},
-                   .immediate = r.immediate,
-                   .compare_add = r.compare_add,
-                   .swap = r.swap};
+  work::SendWqe w{.wr_id = posted_,
+                  .operation = r.operation,
+                  .signaled = r.signaled,
+                  .fence = r.fence,
+                  .solicited = r.solicited,
+                  .inlined = r.inlined,
+                  .length = r.length,
+                  .remote_stag = remote.stag,
+                  .remote_to = TaggedOffset{remote.address(to_sink ? r.from : r.to)},
+                  .immediate = r.immediate,
+                  .compare_add = r.compare_add,
+                  .swap = r.swap};
   if (r.operation == Operation::send_invalidate) w.remote_stag = r.victim;
   ++posted_;
   if (r.inlined) {
-    rdmap::SendWqe& slot = from_.host.post(w);
+    work::SendWqe& slot = from_.host.post(w);
     std::copy_n(source_.at(r.from), r.length, slot.payload());
   } else if (is_local(r.operation)) {
     from_.host.post(w);

@@ -23,12 +23,12 @@ class Traffic::Flow {
   size_t succeeded() const {
     return static_cast<size_t>(
         std::count_if(from_.host.sent.begin(), from_.host.sent.end(),
-                      [](const Host::Done& d) { return d.status == rdmap::Status::success; }));
+                      [](const Host::Done& d) { return d.status == work::Status::success; }));
   }
 
  private:
   struct Request {
-    rdmap::Operation operation{};
+    work::Operation operation{};
     uint32_t length = 0;
     size_t from = 0;  // place in source_, or in sink_ of a fenced Write
     bool from_sink = false;
@@ -58,7 +58,7 @@ class Traffic::Flow {
   // When it is asked for (traffic_flow.cc).
   Time some_time() { return scheduler_.now() + sim::draw_up_to(random_, options_.spread); }
   void schedule();
-  std::vector<rdmap::LocalSegment> cut(const Arena& arena, size_t place, size_t n);
+  std::vector<work::LocalSegment> cut(const Arena& arena, size_t place, size_t n);
   void post();
   void post_receive();
 

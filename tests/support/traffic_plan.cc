@@ -4,7 +4,7 @@
 
 namespace weft::test {
 
-using rdmap::Operation;
+using work::Operation;
 
 uint32_t Traffic::Flow::draw_length() {
   if (sim::draw_chance(random_, options_.huge_share))

@@ -4,9 +4,9 @@
 
 namespace weft::test {
 
-using rdmap::Arrival;
-using rdmap::Operation;
-using rdmap::Status;
+using work::Arrival;
+using work::Operation;
+using work::Status;
 
 namespace {
 
@@ -30,7 +30,7 @@ UcTraffic::Flow::Flow(UcPair& pair, UcSide& from, UcSide& to, const UcTrafficOpt
   for (size_t i = 0; i < options.requests; ++i) plan_message(random);
   uint32_t longest = 0;
   for (const Message& m : messages_) {
-    if (rdmap::is_send(m.operation)) longest = std::max(longest, m.length);
+    if (work::is_send(m.operation)) longest = std::max(longest, m.length);
   }
   for (const Message& m : messages_) {
     if (takes_receive(m)) plan_room(random, longest);
@@ -57,7 +57,7 @@ UcTraffic::Flow::Flow(UcPair& pair, UcSide& from, UcSide& to, const UcTrafficOpt
 }
 
 bool UcTraffic::Flow::takes_receive(const Message& m) const {
-  return rdmap::is_send(m.operation) || m.operation == Operation::write_immediate;
+  return work::is_send(m.operation) || m.operation == Operation::write_immediate;
 }
 
 void UcTraffic::Flow::plan_message(Random& random) {
@@ -76,7 +76,7 @@ void UcTraffic::Flow::plan_message(Random& random) {
     ++totals_.reads;
   } else {
     m.source = sources_.place(m.length);
-    if (rdmap::is_write(m.operation)) m.target = targets_.place(m.length);
+    if (work::is_write(m.operation)) m.target = targets_.place(m.length);
     if (takes_receive(m)) ++totals_.messages;
   }
   messages_.push_back(m);
@@ -119,7 +119,7 @@ void UcTraffic::Flow::schedule(Random& random) {
 }
 
 void UcTraffic::Flow::post_room(size_t i) {
-  std::vector<rdmap::LocalSegment> segments;
+  std::vector<work::LocalSegment> segments;
   for (const auto& [place, n] : room_[i].pieces) {
     segments.push_back({rooms_.address(place), n, rooms_.stag});
   }
@@ -134,13 +134,13 @@ void UcTraffic::Flow::post(size_t i) {
   const Arena& local = read ? sinks_ : sources_;
   const size_t at = read ? m.target : m.source;
   const size_t remote = read ? m.source : m.target;
-  rdmap::SendWqe w{.wr_id = i,
-                   .operation = m.operation,
-                   .signaled = true,
-                   .solicited = m.solicited,
-                   .remote_stag = targets_.stag,
-                   .remote_to = TaggedOffset{targets_.address(remote)},
-                   .immediate = static_cast<uint32_t>(i)};
+  work::SendWqe w{.wr_id = i,
+                  .operation = m.operation,
+                  .signaled = true,
+                  .solicited = m.solicited,
+                  .remote_stag = targets_.stag,
+                  .remote_to = TaggedOffset{targets_.address(remote)},
+                  .immediate = static_cast<uint32_t>(i)};
   if (m.operation == Operation::send_invalidate) w.remote_stag = m.invalidates;
   // In two pieces, cut anywhere.
   const auto cut = static_cast<uint32_t>(m.length * (i % 7) / 7);
@@ -177,7 +177,7 @@ size_t UcTraffic::Flow::which(const Room& room, const Arrival& a) const {
   return name.size() < kNameSize ? kNone : load_be<uint32_t>(name.data());
 }
 
-void UcTraffic::Flow::arrived(const rdmap::Receive& r, Status status, const Arrival& a) {
+void UcTraffic::Flow::arrived(const work::Receive& r, Status status, const Arrival& a) {
   if (r.wr_id != next_used_ || r.wr_id >= room_.size()) {
     complain("receives complete out of order", r.wr_id);
     return;
@@ -254,7 +254,7 @@ void UcTraffic::Flow::finish() {
 void UcTraffic::Flow::check_targets() {
   for (size_t i = 0; i < messages_.size(); ++i) {
     const Message& m = messages_[i];
-    if (rdmap::is_write(m.operation)) {
+    if (work::is_write(m.operation)) {
       targets_.expect(m.target, sources_.initially(m.source, m.length));
     } else if (m.operation == Operation::read) {
       sinks_.expect(m.target, targets_.initially(m.source, m.length));

@@ -17,7 +17,7 @@ class UcTraffic::Flow {
 
  private:
   struct Message {
-    rdmap::Operation operation{};
+    work::Operation operation{};
     uint32_t length = 0;
     size_t source = 0;  // place in sources_; of a Read in targets_
     size_t target = 0;  // place in targets_; of a Read in sinks_
@@ -42,9 +42,9 @@ class UcTraffic::Flow {
   void post_room(size_t i);
   bool takes_receive(const Message& m) const;
 
-  void arrived(const rdmap::Receive& r, rdmap::Status status, const rdmap::Arrival& a);
-  size_t which(const Room& room, const rdmap::Arrival& a) const;
-  void completed(uint64_t wr_id, rdmap::Status status);
+  void arrived(const work::Receive& r, work::Status status, const work::Arrival& a);
+  size_t which(const Room& room, const work::Arrival& a) const;
+  void completed(uint64_t wr_id, work::Status status);
   Buffer content_of(const Room& room, size_t n) const;
   void check_targets();
   void check_rooms();

@@ -17,25 +17,24 @@ class UcHost final : public wdp::UcConsumer {
   int send_failures = 0;
   int windows_opened = 0;
   // Looks at what arrives before anything else happens.
-  std::function<void(const rdmap::Receive&, rdmap::Status, const rdmap::Arrival&)> on_receive;
-  std::function<void(const rdmap::SendWqe&, rdmap::Status)> on_send;
+  std::function<void(const work::Receive&, work::Status, const work::Arrival&)> on_receive;
+  std::function<void(const work::SendWqe&, work::Status)> on_send;
 
-  // rdmap::Consumer
-  rdmap::Memory& memory() override { return host.memory(); }
-  rdmap::SendQueue& send_queue() override { return host.send_queue(); }
-  bool take_receive(rdmap::Receive& out) override { return host.take_receive(out); }
-  void receive_done(const rdmap::Receive& r, rdmap::Status status,
-                    const rdmap::Arrival& a) override {
+  // work::Consumer
+  work::Memory& memory() override { return host.memory(); }
+  work::SendQueue& send_queue() override { return host.send_queue(); }
+  bool take_receive(work::Receive& out) override { return host.take_receive(out); }
+  void receive_done(const work::Receive& r, work::Status status, const work::Arrival& a) override {
     if (on_receive) on_receive(r, status, a);
     host.receive_done(r, status, a);
   }
-  void send_done(const rdmap::SendWqe& w, rdmap::Status status) override {
+  void send_done(const work::SendWqe& w, work::Status status) override {
     if (on_send) on_send(w, status);
     host.send_done(w, status);
   }
-  rdmap::Status execute(rdmap::SendWqe& w) override { return host.execute(w); }
+  work::Status execute(work::SendWqe& w) override { return host.execute(w); }
   void stream_ready() override { host.stream_ready(); }
-  void stream_ended(const rdmap::StreamEnd& e) override { host.stream_ended(e); }
+  void stream_ended(const work::StreamEnd& e) override { host.stream_ended(e); }
   // wdp::UcConsumer
   void remote_error(wire::TermError error) override { remote_errors.push_back(error); }
   void window_opened() override { ++windows_opened; }

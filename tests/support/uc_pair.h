@@ -64,7 +64,7 @@ class UcSide {
   // Moves what can be moved. To be called after anything was done to the host or the session.
   void pump();
   void receive(Bytes datagram);
-  void post_receive(uint64_t wr_id, const std::vector<rdmap::LocalSegment>& segments) {
+  void post_receive(uint64_t wr_id, const std::vector<work::LocalSegment>& segments) {
     host().post_receive(wr_id, segments);
   }
   void close() {

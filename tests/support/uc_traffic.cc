@@ -23,7 +23,7 @@ UcTraffic::~UcTraffic() = default;
 void UcTraffic::finish() {
   for (const UcSide* side : {&pair_.a, &pair_.b}) {
     const auto& end = side->consumer.host.end;
-    const bool lost = end && end->kind == rdmap::StreamEnd::Kind::lost;
+    const bool lost = end && end->kind == work::StreamEnd::Kind::lost;
     if (end && !(lost && options_.deaf)) wrong_.emplace_back("a session ended");
   }
   forth_->finish();
@@ -46,7 +46,7 @@ void UcTraffic::last_words() {
     heard_.emplace_back(words_.back().size());
   }
   a.consumer.on_send = nullptr;
-  b.consumer.on_receive = [this](const rdmap::Receive& r, rdmap::Status, const rdmap::Arrival& n) {
+  b.consumer.on_receive = [this](const work::Receive& r, work::Status, const work::Arrival& n) {
     // The flows leave receives where something was lost.
     if (r.wr_id < kLastWord) return;
     const size_t i = n.length / 700;
@@ -59,7 +59,7 @@ void UcTraffic::last_words() {
   };
   for (size_t i = 0; i < kLastWords; ++i) {
     b.post_receive(kLastWord + i, {segment(b.host(), heard_[i])});
-    a.host().post({.operation = rdmap::Operation::send}, {segment(a.host(), words_[i])});
+    a.host().post({.operation = work::Operation::send}, {segment(a.host(), words_[i])});
   }
 }
 
@@ -71,7 +71,7 @@ void UcTraffic::check_last_words() {
 // What is lost is known exactly once the sender has said how far it came (spec/wdp 5.1, DREQ).
 void UcTraffic::check_lost(UcSide& sender, UcSide& receiver) {
   const auto& end = receiver.host().end;
-  if (!end || end->kind != rdmap::StreamEnd::Kind::peer_closed) return;
+  if (!end || end->kind != work::StreamEnd::Kind::peer_closed) return;
   const uint64_t sent = sender.counters().datagrams_sent;
   const uint64_t lost = receiver.session.lost();
   const uint64_t unique = receiver.session.unique();

@@ -19,8 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using engine::Token;
-using rdmap::Operation;
-using rdmap::Status;
+using work::Operation;
+using work::Status;
 
 const port::Address kA = port::Address::from_gid(Gid::from_ipv4(0x0a000001), 50000);
 const port::Address kB = port::Address::from_gid(Gid::from_ipv4(0x0a000002), 40000);
@@ -115,7 +115,7 @@ class UcNodes {
             .max_payload = static_cast<uint16_t>(std::min<size_t>(path_.mtu, 65'504)),
             .features = {.immediate = true, .uc_read = true}};
   }
-  void post(Node& from, const rdmap::SendWqe& wqe, const rdmap::LocalSegment& segment) {
+  void post(Node& from, const work::SendWqe& wqe, const work::LocalSegment& segment) {
     from.host.host.post(wqe, {segment});
     from.runtime.run([&](Token& t) { from.link->posted(t); });
   }
@@ -276,27 +276,27 @@ class UdMember final : public drive::DatagramSender, public wdp::UdConsumer {
     node_.driver->port().demux().remove(qpn_);
   }
   Host& host() { return node_.host.host; }
-  void post(uint64_t id, const wdp::UdDestination& to, const rdmap::LocalSegment& what) {
+  void post(uint64_t id, const wdp::UdDestination& to, const work::LocalSegment& what) {
     to_ = to;
     host().post({.wr_id = id, .operation = Operation::send, .signaled = true}, {what});
     node_.runtime.run([&](Token& t) { node_.driver->posted(t, *this); });
   }
-  std::vector<std::pair<rdmap::Receive, wdp::UdArrival>> arrived;
+  std::vector<std::pair<work::Receive, wdp::UdArrival>> arrived;
 
  private:
   // wdp::UdConsumer
-  rdmap::Memory& memory() override { return host().memory(); }
-  rdmap::SendQueue& send_queue() override { return host().send_queue(); }
-  Result<const wdp::UdDestination*, Status> destination(const rdmap::SendWqe&) override {
+  work::Memory& memory() override { return host().memory(); }
+  work::SendQueue& send_queue() override { return host().send_queue(); }
+  Result<const wdp::UdDestination*, Status> destination(const work::SendWqe&) override {
     return &to_;
   }
-  bool take_receive(rdmap::Receive& out) override { return host().take_receive(out); }
-  void receive_done(const rdmap::Receive& r, Status status, const wdp::UdArrival& a) override {
+  bool take_receive(work::Receive& out) override { return host().take_receive(out); }
+  void receive_done(const work::Receive& r, Status status, const wdp::UdArrival& a) override {
     EXPECT_EQ(status, Status::success);
     arrived.emplace_back(r, a);
     node_.driver->schedule_settling(*this);
   }
-  void send_done(const rdmap::SendWqe& w, Status status) override { host().send_done(w, status); }
+  void send_done(const work::SendWqe& w, Status status) override { host().send_done(w, status); }
   void send_failed() override { ADD_FAILURE() << "a request was at fault"; }
   // drive::DatagramSender
   bool ready(Token&) override { return queue_.ready(); }

@@ -8,10 +8,10 @@ namespace weft::test {
 namespace {
 
 using namespace std::chrono_literals;
-using rdmap::Operation;
-using rdmap::SendWqe;
-using rdmap::Status;
 using wire::WdpDrop;
+using work::Operation;
+using work::SendWqe;
+using work::Status;
 
 // A side with a target, a source and room to receive.
 struct Messages : ::testing::Test {

@@ -19,10 +19,10 @@ namespace {
 using namespace std::chrono_literals;
 using engine::Engine;
 using engine::Hold;
-using rdmap::Operation;
 using test::Buffer;
 using test::pattern_bytes;
 using wdp::UcConnection;
+using work::Operation;
 
 const Gid kHere = Gid::from_ipv4(INADDR_LOOPBACK);
 
@@ -240,7 +240,7 @@ TEST_F(DatagramDriverTest, WhoLeavesTellsThePeer) {
     a.link->leave(h.token());
   }
   ASSERT_TRUE(until([&] { return b.host.host.end.has_value(); }));
-  EXPECT_EQ(b.host.host.end->kind, rdmap::StreamEnd::Kind::peer_closed);
+  EXPECT_EQ(b.host.host.end->kind, work::StreamEnd::Kind::peer_closed);
   EXPECT_FALSE(a.host.host.end.has_value());
 }
 

@@ -10,9 +10,9 @@ namespace weft::drive {
 namespace {
 
 using namespace std::chrono_literals;
-using rdmap::Operation;
 using stats::Kind;
 using wire::WdpDrop;
+using work::Operation;
 
 struct DatagramTallyTest : ::testing::Test {
   // Both are large.

@@ -99,7 +99,7 @@ struct Streams {
     Hold h = engine->hold();
     out[i] = test::pattern_bytes(bytes, i);
     in[i].resize(bytes);
-    from[i].post({.operation = rdmap::Operation::write,
+    from[i].post({.operation = work::Operation::write,
                   .signaled = true,
                   .remote_stag = to[i].add_region(in[i]),
                   .remote_to = test::address_of(in[i])},

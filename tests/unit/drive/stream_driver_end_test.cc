@@ -18,10 +18,10 @@ using namespace std::chrono_literals;
 using engine::Engine;
 using engine::Hold;
 
-using rdmap::Operation;
-using rdmap::Status;
-using rdmap::StreamEnd;
 using test::Buffer;
+using work::Operation;
+using work::Status;
+using work::StreamEnd;
 
 struct Owner final : StreamOwner {
   void visiting(Token&) override {}

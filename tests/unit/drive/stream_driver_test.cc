@@ -21,10 +21,10 @@ namespace {
 using namespace std::chrono_literals;
 using engine::Engine;
 using engine::Hold;
-using rdmap::Operation;
-using rdmap::Status;
 using test::Buffer;
 using test::pattern_bytes;
+using work::Operation;
+using work::Status;
 
 struct Owner final : StreamOwner {
   void visiting(Token&) override {}
@@ -91,7 +91,7 @@ class StreamDriverTest : public ::testing::Test {
     }
     return false;
   }
-  rdmap::SendWqe writing(test::Host& to, Buffer& memory) {
+  work::SendWqe writing(test::Host& to, Buffer& memory) {
     return {.operation = Operation::write,
             .signaled = true,
             .remote_stag = to.add_region(memory),
@@ -191,7 +191,7 @@ TEST_F(StreamDriverTest, SmallMessagesByTheThousand) {
     for (size_t i = 0; i < kCount; ++i)
       host_b.post_receive(i, {test::segment(host_b, boxes[i % boxes.size()])});
   });
-  rdmap::LocalSegment local;
+  work::LocalSegment local;
   with_engine([&](Token&) { local = test::segment(host_a, data); });
   ASSERT_TRUE(until([&] {
     while (posted < kCount && host_a.send_queue().reserve(0) != nullptr) {
@@ -222,8 +222,8 @@ TEST_F(StreamDriverTest, AnOrderlyCloseEndsBothAndTheDrivers) {
     a->settle(t);
   });
   ASSERT_TRUE(until([&] { return owner_a.gone && owner_b.gone; }));
-  EXPECT_EQ(host_a.end->kind, rdmap::StreamEnd::Kind::closed);
-  EXPECT_EQ(host_b.end->kind, rdmap::StreamEnd::Kind::peer_closed);
+  EXPECT_EQ(host_a.end->kind, work::StreamEnd::Kind::closed);
+  EXPECT_EQ(host_b.end->kind, work::StreamEnd::Kind::peer_closed);
 }
 
 TEST_F(StreamDriverTest, AnOwnerThatGoesLeavesTheDriverToFinish) {
@@ -234,7 +234,7 @@ TEST_F(StreamDriverTest, AnOwnerThatGoesLeavesTheDriverToFinish) {
     a->settle(t);
   });
   ASSERT_TRUE(until([&] { return owner_b.gone; }));
-  EXPECT_EQ(host_b.end->kind, rdmap::StreamEnd::Kind::terminated);
+  EXPECT_EQ(host_b.end->kind, work::StreamEnd::Kind::terminated);
   EXPECT_FALSE(owner_a.gone) << "nobody is told";
 }
 
@@ -243,7 +243,7 @@ TEST_F(StreamDriverTest, AResetIsALoss) {
   drive(owner_a, host_a, std::move(active), config(true));
   passive.reset();
   ASSERT_TRUE(until([&] { return owner_a.gone; }));
-  EXPECT_EQ(host_a.end->kind, rdmap::StreamEnd::Kind::lost);
+  EXPECT_EQ(host_a.end->kind, work::StreamEnd::Kind::lost);
 }
 
 // docs/design/06: memory that the program unmapped while it was registered. Without CRC it is the
@@ -266,7 +266,7 @@ TEST_F(StreamDriverTest, MemoryThatTheKernelCannotReach) {
   });
   ASSERT_TRUE(until([&] { return owner_a.gone; }));
   EXPECT_EQ(host_a.sent.at(0).status, Status::local_protection);
-  EXPECT_EQ(host_a.end->kind, rdmap::StreamEnd::Kind::local_error);
+  EXPECT_EQ(host_a.end->kind, work::StreamEnd::Kind::local_error);
 }
 
 // --- a peer that takes nothing
@@ -303,7 +303,7 @@ class Blocked : public StreamDriverTest {
     return at;
   }
   Buffer from;
-  rdmap::LocalSegment local;
+  work::LocalSegment local;
 };
 
 // docs/design/03: after a deregistration nothing refers to the memory; what is on its way was
@@ -349,7 +349,7 @@ TEST_F(Blocked, ATerminateThatDoesNotGetOutEndsInAReset) {
 TEST_F(Blocked, AfterThePeersFinTheLastFpduIsWhole) {
   passive.shut_write();
   ASSERT_TRUE(until([&] { return host_a.end.has_value(); }));
-  EXPECT_EQ(host_a.end->kind, rdmap::StreamEnd::Kind::peer_closed);
+  EXPECT_EQ(host_a.end->kind, work::StreamEnd::Kind::peer_closed);
   EXPECT_EQ(host_a.sent.at(0).status, Status::flushed);
   const Buffer got = read_raw(passive, from.size() * 2);
   EXPECT_EQ(expect_untouched(got, from), got.size());

@@ -16,28 +16,28 @@ namespace term = wire::term;
 
 // spec/errors 4
 TEST(StatusOf, EveryClassOfError) {
-  EXPECT_EQ(status_of(term::kProtectionInvalidStag), Status::remote_access);
-  EXPECT_EQ(status_of(term::kProtectionCannotInvalidate), Status::remote_access);
-  EXPECT_EQ(status_of(term::kTaggedInvalidStag), Status::remote_access);
-  EXPECT_EQ(status_of(term::kTaggedBounds), Status::remote_access);
-  EXPECT_EQ(status_of(term::kTaggedToWrap), Status::remote_access);
-  EXPECT_EQ(status_of(term::kUntaggedNoBuffer), Status::rnr_retry_exceeded);
-  EXPECT_EQ(status_of(term::kUntaggedTooLong), Status::remote_invalid_request);
-  EXPECT_EQ(status_of(term::kOperationUnexpectedOpcode), Status::remote_operation);
-  EXPECT_EQ(status_of(term::kOperationCatastrophicStream), Status::remote_operation);
-  EXPECT_EQ(status_of(term::kOperationCannotInvalidate), Status::remote_operation);
-  EXPECT_EQ(status_of(term::kLocalCatastrophic), Status::general);
-  EXPECT_EQ(status_of(term::kUntaggedMsnRange), Status::fatal);
-  EXPECT_EQ(status_of(term::kDdpCatastrophic), Status::fatal);
-  EXPECT_EQ(status_of(term::kMpaCrc), Status::fatal);
+  EXPECT_EQ(status_of(term::kProtectionInvalidStag), work::Status::remote_access);
+  EXPECT_EQ(status_of(term::kProtectionCannotInvalidate), work::Status::remote_access);
+  EXPECT_EQ(status_of(term::kTaggedInvalidStag), work::Status::remote_access);
+  EXPECT_EQ(status_of(term::kTaggedBounds), work::Status::remote_access);
+  EXPECT_EQ(status_of(term::kTaggedToWrap), work::Status::remote_access);
+  EXPECT_EQ(status_of(term::kUntaggedNoBuffer), work::Status::rnr_retry_exceeded);
+  EXPECT_EQ(status_of(term::kUntaggedTooLong), work::Status::remote_invalid_request);
+  EXPECT_EQ(status_of(term::kOperationUnexpectedOpcode), work::Status::remote_operation);
+  EXPECT_EQ(status_of(term::kOperationCatastrophicStream), work::Status::remote_operation);
+  EXPECT_EQ(status_of(term::kOperationCannotInvalidate), work::Status::remote_operation);
+  EXPECT_EQ(status_of(term::kLocalCatastrophic), work::Status::general);
+  EXPECT_EQ(status_of(term::kUntaggedMsnRange), work::Status::fatal);
+  EXPECT_EQ(status_of(term::kDdpCatastrophic), work::Status::fatal);
+  EXPECT_EQ(status_of(term::kMpaCrc), work::Status::fatal);
 }
 
 // Two reads (MSN 1 and 2) between two writes; all of them are out, none is complete.
 class Blame : public ::testing::Test {
  protected:
   Blame() {
-    for (const Operation op :
-         {Operation::write, Operation::read, Operation::read, Operation::write}) {
+    for (const work::Operation op : {work::Operation::write, work::Operation::read,
+                                     work::Operation::read, work::Operation::write}) {
       host_.post({.wr_id = ++posted_, .operation = op, .signaled = true, .remote_stag = Stag{7}},
                  {test::segment(host_, memory_)});
     }
@@ -50,14 +50,15 @@ class Blame : public ::testing::Test {
     std::copy(header.begin(), header.end(), t.ddp_header.begin());
     return t;
   }
-  std::vector<Status> blamed(const Buffer& header, TermError error = term::kProtectionInvalidStag) {
+  std::vector<work::Status> blamed(const Buffer& header,
+                                   TermError error = term::kProtectionInvalidStag) {
     return blamed(about(header, error));
   }
   // What the flush behind it says.
-  std::vector<Status> blamed(const wire::Terminate& t) {
+  std::vector<work::Status> blamed(const wire::Terminate& t) {
     apply_blame(t, false, path_);
     host_.flush();
-    std::vector<Status> all;
+    std::vector<work::Status> all;
     for (const auto& done : host_.sent) all.push_back(done.status);
     return all;
   }
@@ -71,7 +72,7 @@ class Blame : public ::testing::Test {
         t.rdmap_header.data());
     return t;
   }
-  static constexpr auto kFlushed = Status::flushed;
+  static constexpr auto kFlushed = work::Status::flushed;
 
   uint64_t posted_ = 0;
   test::Host host_;
@@ -84,7 +85,8 @@ class Blame : public ::testing::Test {
 
 TEST_F(Blame, AReadByItsMsn) {
   const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 2});
-  EXPECT_EQ(blamed(header), (std::vector{kFlushed, kFlushed, Status::remote_access, kFlushed}));
+  EXPECT_EQ(blamed(header),
+            (std::vector{kFlushed, kFlushed, work::Status::remote_access, kFlushed}));
 }
 
 // siw puts the read's size where the MSN belongs (spec/errors 1.2), and that may be another read's
@@ -93,45 +95,49 @@ TEST_F(Blame, TheOldestReadWhateverMsnSiwSays) {
   const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 2});
   wire::Terminate t = about(header);
   t.layout = wire::Terminate::Layout::siw;
-  EXPECT_EQ(blamed(t), (std::vector{kFlushed, Status::remote_access, kFlushed, kFlushed}));
+  EXPECT_EQ(blamed(t), (std::vector{kFlushed, work::Status::remote_access, kFlushed, kFlushed}));
 }
 
 // A sink belongs to one read, whatever the MSN and the layout are.
 TEST_F(Blame, AReadByItsSink) {
   EXPECT_EQ(blamed(about_the_sink_of_the_second(wire::Terminate::Layout::rfc)),
-            (std::vector{kFlushed, kFlushed, Status::remote_access, kFlushed}));
+            (std::vector{kFlushed, kFlushed, work::Status::remote_access, kFlushed}));
 }
 TEST_F(Blame, AReadByTheSinkThatSiwQuotes) {
   EXPECT_EQ(blamed(about_the_sink_of_the_second(wire::Terminate::Layout::siw)),
-            (std::vector{kFlushed, kFlushed, Status::remote_access, kFlushed}));
+            (std::vector{kFlushed, kFlushed, work::Status::remote_access, kFlushed}));
 }
 
 TEST_F(Blame, TheOldestReadWhereTheMsnIsNobodys) {
   const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 64});
-  EXPECT_EQ(blamed(header), (std::vector{kFlushed, Status::remote_access, kFlushed, kFlushed}));
+  EXPECT_EQ(blamed(header),
+            (std::vector{kFlushed, work::Status::remote_access, kFlushed, kFlushed}));
 }
 
 TEST_F(Blame, TheOldestRequestWhereNoReadIsNamed) {
   const auto header = test::tagged({.stag = Stag{7}});
-  EXPECT_EQ(blamed(header), (std::vector{Status::remote_access, kFlushed, kFlushed, kFlushed}));
+  EXPECT_EQ(blamed(header),
+            (std::vector{work::Status::remote_access, kFlushed, kFlushed, kFlushed}));
 }
 
 // A responder of InfiniBand calls an atomic's misaligned address an invalid request.
 TEST_F(Blame, AnAtomicThatCannotBe) {
   host_.post({.wr_id = ++posted_,
-              .operation = Operation::fetch_add,
+              .operation = work::Operation::fetch_add,
               .signaled = true,
               .remote_stag = Stag{7},
               .remote_to = TaggedOffset{4}},
              {test::segment(host_, memory_)});
   while (path_.ready()) EXPECT_TRUE(path_.write_fpdu(writer_, batch_));
   const auto header = test::untagged({.op = wire::Opcode::atomic_request, .qn = 1, .msn = 3});
-  EXPECT_EQ(blamed(header, term::kOperationCatastrophicStream),
-            (std::vector{kFlushed, kFlushed, kFlushed, kFlushed, Status::remote_invalid_request}));
+  EXPECT_EQ(
+      blamed(header, term::kOperationCatastrophicStream),
+      (std::vector{kFlushed, kFlushed, kFlushed, kFlushed, work::Status::remote_invalid_request}));
 }
 
 TEST_F(Blame, TheOldestRequestWithoutAnyHeader) {
-  EXPECT_EQ(blamed({}, term::kMpaCrc), (std::vector{Status::fatal, kFlushed, kFlushed, kFlushed}));
+  EXPECT_EQ(blamed({}, term::kMpaCrc),
+            (std::vector{work::Status::fatal, kFlushed, kFlushed, kFlushed}));
 }
 
 TEST_F(Blame, TheFirstOneThatIsNotCovered) {
@@ -139,7 +145,7 @@ TEST_F(Blame, TheFirstOneThatIsNotCovered) {
   ASSERT_EQ(host_.sent.size(), 1U);
   const auto header = test::tagged({.stag = Stag{7}});
   EXPECT_EQ(blamed(header),
-            (std::vector{Status::success, Status::remote_access, kFlushed, kFlushed}));
+            (std::vector{work::Status::success, work::Status::remote_access, kFlushed, kFlushed}));
 }
 
 TEST(BlameOfNothing, AnEmptyQueueTakesIt) {
@@ -160,14 +166,14 @@ TEST(BlameOfNothing, TheRtrReadIsNobodysFault) {
   mpa::FpduWriter writer;
   mpa::TxBatch batch;
   path.write_rtr_read(writer, batch);
-  host.post({.wr_id = 1, .operation = Operation::send}, {test::segment(host, memory)});
+  host.post({.wr_id = 1, .operation = work::Operation::send}, {test::segment(host, memory)});
   const auto header = test::untagged({.op = wire::Opcode::read_request, .qn = 1, .msn = 1});
   wire::Terminate t{.error = term::kProtectionInvalidStag, .ddp_header_size = 18};
   std::copy(header.begin(), header.end(), t.ddp_header.begin());
   apply_blame(t, false, path);
   host.flush();
   ASSERT_EQ(host.sent.size(), 1U);
-  EXPECT_EQ(host.sent[0].status, Status::remote_access) << "the oldest request then";
+  EXPECT_EQ(host.sent[0].status, work::Status::remote_access) << "the oldest request then";
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ class EndingTest : public ::testing::Test {
     for (const Event e : events) ending.on(e, now);
   }
   // Up to its next deadline.
-  std::optional<StreamEnd::Kind> wait() {
+  std::optional<work::StreamEnd::Kind> wait() {
     now = ending.deadline();
     return ending.tick(now);
   }
@@ -49,7 +49,7 @@ TEST_F(EndingTest, APeerThatTakesNothingIsGivenUp) {
   EXPECT_EQ(ending.state(), State::drained);
   EXPECT_EQ(ending.wish(false), Wish::shutdown_write) << "answers are not waited for any more";
   EXPECT_EQ(ending.deadline(), now + kDrainStuck);
-  EXPECT_EQ(wait(), StreamEnd::Kind::lost);
+  EXPECT_EQ(wait(), work::StreamEnd::Kind::lost);
   EXPECT_EQ(ending.wish(false), Wish::reset);
   EXPECT_TRUE(ending.hopeless());
   EXPECT_TRUE(ending.deadline().is_never());
@@ -66,7 +66,7 @@ TEST_F(EndingTest, RequestsThatMoveOnAreWaitedFor) {
 
 TEST_F(EndingTest, AFinThatIsNotAnsweredIsAnEndAllTheSame) {
   on({Event::close, Event::shut});
-  EXPECT_EQ(wait(), StreamEnd::Kind::closed);
+  EXPECT_EQ(wait(), work::StreamEnd::Kind::closed);
   EXPECT_EQ(ending.wish(true), Wish::close);
 }
 

@@ -7,26 +7,26 @@ namespace {
 
 TEST_F(SendPathTest, EveryOperationHasItsOpcode) {
   struct Row {
-    Operation operation;
+    work::Operation operation;
     bool solicited;
     const char* expected;
   };
   const Row rows[] = {
-      {Operation::write, false, "RDMA Write"},
-      {Operation::write, true, "RDMA Write"},
-      {Operation::write_immediate, false, "RDMA Write, Immediate Data"},
-      {Operation::write_immediate, true, "RDMA Write, Immediate Data with Solicited Event"},
-      {Operation::send, false, "Send"},
-      {Operation::send, true, "Send with Solicited Event"},
-      {Operation::send_immediate, false, "Send with Immediate"},
-      {Operation::send_immediate, true, "Send with Solicited Event and Immediate"},
-      {Operation::send_invalidate, false, "Send with Invalidate"},
-      {Operation::send_invalidate, true, "Send with Solicited Event and Invalidate"},
-      {Operation::read, false, "RDMA Read Request"},
-      {Operation::fetch_add, false, "Atomic Request"},
-      {Operation::compare_swap, false, "Atomic Request"},
-      {Operation::local_invalidate, false, ""},
-      {Operation::bind_window, false, ""},
+      {work::Operation::write, false, "RDMA Write"},
+      {work::Operation::write, true, "RDMA Write"},
+      {work::Operation::write_immediate, false, "RDMA Write, Immediate Data"},
+      {work::Operation::write_immediate, true, "RDMA Write, Immediate Data with Solicited Event"},
+      {work::Operation::send, false, "Send"},
+      {work::Operation::send, true, "Send with Solicited Event"},
+      {work::Operation::send_immediate, false, "Send with Immediate"},
+      {work::Operation::send_immediate, true, "Send with Solicited Event and Immediate"},
+      {work::Operation::send_invalidate, false, "Send with Invalidate"},
+      {work::Operation::send_invalidate, true, "Send with Solicited Event and Invalidate"},
+      {work::Operation::read, false, "RDMA Read Request"},
+      {work::Operation::fetch_add, false, "Atomic Request"},
+      {work::Operation::compare_swap, false, "Atomic Request"},
+      {work::Operation::local_invalidate, false, ""},
+      {work::Operation::bind_window, false, ""},
   };
   for (const Row& row : rows) {
     configure(true);
@@ -40,7 +40,9 @@ TEST_F(SendPathTest, AWriteIsCutIntoContiguousSegments) {
   config.mpa.extension = false;
   configure(false);
   Buffer data = pattern_bytes(5000, 2);
-  post({.operation = Operation::write, .remote_stag = Stag{9}, .remote_to = TaggedOffset{70'000}},
+  post({.operation = work::Operation::write,
+        .remote_stag = Stag{9},
+        .remote_to = TaggedOffset{70'000}},
        data);
   const auto frames = say();
   ASSERT_EQ(frames.size(), 4U);
@@ -64,7 +66,7 @@ TEST_F(SendPathTest, AWriteIsCutIntoContiguousSegments) {
 TEST_F(SendPathTest, ASendCountsMsnAndOffset) {
   configure(false);
   Buffer data = pattern_bytes(3000, 2);
-  for (int i = 0; i < 2; ++i) post({.operation = Operation::send}, data);
+  for (int i = 0; i < 2; ++i) post({.operation = work::Operation::send}, data);
   const auto frames = say();
   ASSERT_EQ(frames.size(), 6U);
   for (size_t i = 0; i < frames.size(); ++i) {
@@ -77,7 +79,8 @@ TEST_F(SendPathTest, ASendCountsMsnAndOffset) {
 
 TEST_F(SendPathTest, AMessageOfNoBytesIsOneSegment) {
   Buffer none;
-  for (const Operation op : {Operation::write, Operation::send, Operation::write_immediate}) {
+  for (const work::Operation op :
+       {work::Operation::write, work::Operation::send, work::Operation::write_immediate}) {
     post({.operation = op}, none);
   }
   const auto frames = say();
@@ -87,9 +90,9 @@ TEST_F(SendPathTest, AMessageOfNoBytesIsOneSegment) {
 }
 
 TEST_F(SendPathTest, ImmediatesAndStagsAreWhereTheyBelong) {
-  post({.operation = Operation::send_immediate, .immediate = 0x01020304}, small);
-  post({.operation = Operation::send_invalidate, .remote_stag = Stag{0xabcdef01}}, small);
-  post({.operation = Operation::write_immediate, .immediate = 0x0a0b0c0d}, small);
+  post({.operation = work::Operation::send_immediate, .immediate = 0x01020304}, small);
+  post({.operation = work::Operation::send_invalidate, .remote_stag = Stag{0xabcdef01}}, small);
+  post({.operation = work::Operation::write_immediate, .immediate = 0x0a0b0c0d}, small);
   const auto frames = say();
   ASSERT_EQ(frames.size(), 4U);
   EXPECT_EQ(frames[0].word, 0x01020304U);
@@ -101,7 +104,9 @@ TEST_F(SendPathTest, ImmediatesAndStagsAreWhereTheyBelong) {
 // spec/rdmap 1.5
 TEST_F(SendPathTest, AReadRequestExposesNoLkey) {
   Buffer sink(500);
-  post({.operation = Operation::read, .remote_stag = Stag{0x77}, .remote_to = TaggedOffset{0x1234}},
+  post({.operation = work::Operation::read,
+        .remote_stag = Stag{0x77},
+        .remote_to = TaggedOffset{0x1234}},
        sink);
   const auto frames = say();
   ASSERT_EQ(frames.size(), 1U);
@@ -118,12 +123,15 @@ TEST_F(SendPathTest, AReadRequestExposesNoLkey) {
 // 7306 section 5.2.1: the compare mask of an add is all ones, too.
 TEST_F(SendPathTest, AtomicRequests) {
   Buffer result(8);
-  post({.operation = Operation::fetch_add,
+  post({.operation = work::Operation::fetch_add,
         .remote_stag = Stag{7},
         .remote_to = TaggedOffset{64},
         .compare_add = 5},
        result);
-  post({.operation = Operation::compare_swap, .remote_stag = Stag{7}, .compare_add = 6, .swap = 8},
+  post({.operation = work::Operation::compare_swap,
+        .remote_stag = Stag{7},
+        .compare_add = 6,
+        .swap = 8},
        result);
   const auto frames = say();
   ASSERT_EQ(frames.size(), 2U);
@@ -143,8 +151,8 @@ TEST_F(SendPathTest, AtomicRequests) {
 }
 
 TEST_F(SendPathTest, InlineDataIsCopiedFromTheRequest) {
-  SendWqe& w =
-      host->post({.wr_id = 1, .operation = Operation::send, .inlined = true, .length = 40});
+  work::SendWqe& w =
+      host->post({.wr_id = 1, .operation = work::Operation::send, .inlined = true, .length = 40});
   const Buffer data = pattern_bytes(40, 9);
   std::memcpy(w.payload(), data.data(), data.size());
   EXPECT_EQ(say().at(0).payload, data);
@@ -168,7 +176,7 @@ TEST_F(SendPathTest, TheRtrReadTakesAnMsnAndASlot) {
   mpa::TxBatch batch;
   path->write_rtr_read(writer, batch);
   Buffer sink(10);
-  post({.operation = Operation::read}, sink);
+  post({.operation = work::Operation::read}, sink);
   EXPECT_EQ(say().size(), 0U);
   path->answered();
   EXPECT_EQ(say().at(0).msn, 2U);
@@ -177,7 +185,7 @@ TEST_F(SendPathTest, TheRtrReadTakesAnMsnAndASlot) {
 TEST_F(SendPathTest, MessagesAreNotInterleaved) {
   configure(false);
   Buffer data(4000);
-  post({.operation = Operation::write}, data);
+  post({.operation = work::Operation::write}, data);
   mpa::TxBatch batch;
   ASSERT_TRUE(path->ready() && path->write_fpdu(writer, batch));
   path->add_empty_write(false);

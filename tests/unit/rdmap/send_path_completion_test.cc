@@ -6,7 +6,7 @@ namespace weft::rdmap {
 namespace {
 
 TEST_F(SendPathTest, WritesAndSendsCompleteWhenCovered) {
-  for (int i = 0; i < 3; ++i) post({.operation = Operation::write, .signaled = true}, small);
+  for (int i = 0; i < 3; ++i) post({.operation = work::Operation::write, .signaled = true}, small);
   say();
   path->llp_took_all();
   EXPECT_EQ(completed(), Ids{}) << "what the kernel has the peer may not (spec/rdmap 4.4)";
@@ -21,8 +21,8 @@ TEST_F(SendPathTest, WritesAndSendsCompleteWhenCovered) {
 
 TEST_F(SendPathTest, TowardsAPlainPeerTheyCompleteWhenTheKernelHasThem) {
   configure(false);
-  post({.operation = Operation::write, .signaled = true}, small);
-  post({.operation = Operation::send}, small);
+  post({.operation = work::Operation::write, .signaled = true}, small);
+  post({.operation = work::Operation::send}, small);
   say();
   EXPECT_EQ(completed(), Ids{});
   path->llp_took_all();
@@ -30,7 +30,7 @@ TEST_F(SendPathTest, TowardsAPlainPeerTheyCompleteWhenTheKernelHasThem) {
 }
 
 TEST_F(SendPathTest, AWriteWithImmediateIsTwoMessages) {
-  post({.operation = Operation::write_immediate, .signaled = true}, small);
+  post({.operation = work::Operation::write_immediate, .signaled = true}, small);
   say();
   EXPECT_EQ(path->messages(), 2U);
   EXPECT_EQ(asked(), 1U);
@@ -44,8 +44,8 @@ TEST_F(SendPathTest, AWriteWithImmediateIsTwoMessages) {
 // The order of posting is the order of completion, whatever comes first.
 TEST_F(SendPathTest, AReadHoldsBackWhatIsBehindIt) {
   Buffer sink(10);
-  post({.operation = Operation::read, .signaled = true}, sink);
-  post({.operation = Operation::write, .signaled = true}, small);
+  post({.operation = work::Operation::read, .signaled = true}, sink);
+  post({.operation = work::Operation::write, .signaled = true}, small);
   say();
   cover();
   EXPECT_EQ(completed(), Ids{});
@@ -57,10 +57,10 @@ TEST_F(SendPathTest, AReadHoldsBackWhatIsBehindIt) {
 // this, requests that ask for no report would keep the read behind them from completing for ever.
 TEST_F(SendPathTest, AnAnswerCoversWhatIsAheadOfIt) {
   Buffer sink(10);
-  post({.operation = Operation::write}, small);
-  post({.operation = Operation::send}, small);
-  post({.operation = Operation::read, .signaled = true}, sink);
-  post({.operation = Operation::write, .signaled = true}, small);
+  post({.operation = work::Operation::write}, small);
+  post({.operation = work::Operation::send}, small);
+  post({.operation = work::Operation::read, .signaled = true}, sink);
+  post({.operation = work::Operation::write, .signaled = true}, small);
   say();
   path->answered();
   EXPECT_EQ(completed(), (Ids{1, 2, 3}));
@@ -69,9 +69,9 @@ TEST_F(SendPathTest, AnAnswerCoversWhatIsAheadOfIt) {
 }
 
 TEST_F(SendPathTest, LocalOperationsCompleteInTheirTurn) {
-  post({.operation = Operation::write, .signaled = true}, small);
-  post_local(Operation::local_invalidate, true);
-  post({.operation = Operation::send, .signaled = true}, small);
+  post({.operation = work::Operation::write, .signaled = true}, small);
+  post_local(work::Operation::local_invalidate, true);
+  post({.operation = work::Operation::send, .signaled = true}, small);
   EXPECT_EQ(names(say()), "RDMA Write, Send");
   EXPECT_EQ(completed(), Ids{});
   path->covered(1);
@@ -80,8 +80,8 @@ TEST_F(SendPathTest, LocalOperationsCompleteInTheirTurn) {
 
 // No message of its own asks for what stands before it.
 TEST_F(SendPathTest, ASignaledLocalOperationBehindUnsignaledRequestsCompletes) {
-  post({.operation = Operation::write}, small);
-  post_local(Operation::bind_window, true);
+  post({.operation = work::Operation::write}, small);
+  post_local(work::Operation::bind_window, true);
   EXPECT_EQ(names(say()), "RDMA Write, RDMA Write") << "the second one is empty and carries AW";
   EXPECT_EQ(asked(), 1U);
   cover();
@@ -89,22 +89,22 @@ TEST_F(SendPathTest, ASignaledLocalOperationBehindUnsignaledRequestsCompletes) {
 }
 
 TEST_F(SendPathTest, ALocalOperationThatFailsIsReportedBehindThoseBeforeIt) {
-  post({.operation = Operation::write}, small);
-  post_local(Operation::local_invalidate, true);
-  host->local_result = Status::window_bind;
+  post({.operation = work::Operation::write}, small);
+  post_local(work::Operation::local_invalidate, true);
+  host->local_result = work::Status::window_bind;
   say();
   EXPECT_FALSE(path->failed());
   cover();
   EXPECT_EQ(completed(), Ids{1});
   EXPECT_TRUE(path->failed());
-  EXPECT_EQ(host->send_queue().at(host->send_queue().head()).status, Status::window_bind);
+  EXPECT_EQ(host->send_queue().at(host->send_queue().head()).status, work::Status::window_bind);
 }
 
 // --- asking for coverage
 
 TEST_F(SendPathTest, SignaledRequestsAskUnsignaledOnesNowAndThen) {
   configure(true, 4, 64);
-  for (int i = 0; i < 64; ++i) post({.operation = Operation::write}, small);
+  for (int i = 0; i < 64; ++i) post({.operation = work::Operation::write}, small);
   say();
   EXPECT_GE(asked(), 1U);
   EXPECT_LE(asked(), 4U);
@@ -118,8 +118,8 @@ TEST_F(SendPathTest, NoCapacityIsTooSmallToAsk) {
     for (int round = 0; round < 20; ++round) {
       while (host->send_queue().tail() - host->send_queue().head() < capacity) {
         const bool local = (posted + capacity) % 5 == 0;
-        local ? (void)post_local(Operation::bind_window, false)
-              : (void)post({.operation = Operation::send}, small);
+        local ? (void)post_local(work::Operation::bind_window, false)
+              : (void)post({.operation = work::Operation::send}, small);
       }
       const uint64_t before = host->send_queue().head();
       say();
@@ -139,7 +139,8 @@ TEST_F(SendPathTest, NoCapacityIsTooSmallToAsk) {
 
 TEST_F(SendPathTest, WithoutExtensionNobodyIsAsked) {
   configure(false);
-  for (int i = 0; i < 200; ++i) post({.operation = Operation::write, .signaled = true}, small);
+  for (int i = 0; i < 200; ++i)
+    post({.operation = work::Operation::write, .signaled = true}, small);
   path->want_all_covered();
   say();
   EXPECT_EQ(asked(), 0U);
@@ -147,7 +148,7 @@ TEST_F(SendPathTest, WithoutExtensionNobodyIsAsked) {
 }
 
 TEST_F(SendPathTest, WantAllCoveredAsksOnce) {
-  post({.operation = Operation::write}, small);
+  post({.operation = work::Operation::write}, small);
   say();
   path->want_all_covered();
   path->want_all_covered();

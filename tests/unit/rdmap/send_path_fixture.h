@@ -28,11 +28,11 @@ class SendPathTest : public ::testing::Test {
     said.clear();
   }
 
-  SendWqe& post(SendWqe w, Buffer& memory) {
+  work::SendWqe& post(work::SendWqe w, Buffer& memory) {
     w.wr_id = ++posted;
     return host->post(w, {test::segment(*host, memory)});
   }
-  SendWqe& post_local(Operation op, bool signaled) {
+  work::SendWqe& post_local(work::Operation op, bool signaled) {
     return host->post({.wr_id = ++posted, .operation = op, .signaled = signaled});
   }
 
@@ -58,7 +58,7 @@ class SendPathTest : public ::testing::Test {
   std::vector<uint64_t> completed() const {
     std::vector<uint64_t> ids;
     for (const auto& d : host->sent) {
-      EXPECT_EQ(d.status, Status::success);
+      EXPECT_EQ(d.status, work::Status::success);
       ids.push_back(d.wr_id);
     }
     return ids;

@@ -8,7 +8,7 @@ namespace {
 TEST_F(SendPathTest, AtMostOrdReadsAreOut) {
   configure(true, 2);
   Buffer sink(10);
-  for (int i = 0; i < 5; ++i) post({.operation = Operation::read, .signaled = true}, sink);
+  for (int i = 0; i < 5; ++i) post({.operation = work::Operation::read, .signaled = true}, sink);
   EXPECT_EQ(say().size(), 2U);
   path->answered();
   EXPECT_EQ(say().size(), 1U);
@@ -17,9 +17,9 @@ TEST_F(SendPathTest, AtMostOrdReadsAreOut) {
 
 TEST_F(SendPathTest, AFenceWaitsForReads) {
   Buffer sink(10);
-  post({.operation = Operation::read}, sink);
-  post({.operation = Operation::write}, small);
-  post({.operation = Operation::send, .fence = true}, small);
+  post({.operation = work::Operation::read}, sink);
+  post({.operation = work::Operation::write}, small);
+  post({.operation = work::Operation::send, .fence = true}, small);
   EXPECT_EQ(names(say()), "RDMA Read Request, RDMA Write");
   path->answered();
   EXPECT_EQ(names(say()), "Send");
@@ -31,7 +31,7 @@ TEST_F(SendPathTest, AFenceWaitsForReads) {
 // covered.
 TEST_F(SendPathTest, TheSendCredit) {
   Buffer mib(1 << 20);
-  for (int i = 0; i < 6; ++i) post({.operation = Operation::send}, mib);
+  for (int i = 0; i < 6; ++i) post({.operation = work::Operation::send}, mib);
   say();
   EXPECT_EQ(path->messages(), 4U);
   EXPECT_GE(asked(), 1U) << "asked in time";
@@ -42,9 +42,9 @@ TEST_F(SendPathTest, TheSendCredit) {
 
 TEST_F(SendPathTest, OneLargerMessageGoesAlone) {
   Buffer big((4 << 20) + 1);
-  post({.operation = Operation::send}, small);
-  post({.operation = Operation::send, .signaled = true}, big);
-  post({.operation = Operation::send}, small);
+  post({.operation = work::Operation::send}, small);
+  post({.operation = work::Operation::send, .signaled = true}, big);
+  post({.operation = work::Operation::send}, small);
   say();
   EXPECT_EQ(path->messages(), 2U)
       << "the first one, and an empty Write that asks to have it covered";
@@ -60,8 +60,8 @@ TEST_F(SendPathTest, OneLargerMessageGoesAlone) {
 TEST_F(SendPathTest, WhoWaitsForCreditAsksForIt) {
   Buffer first((4 << 20) / 2 - 100);
   Buffer second((4 << 20) / 2 + 200);
-  post({.operation = Operation::send}, first);
-  post({.operation = Operation::send}, second);
+  post({.operation = work::Operation::send}, first);
+  post({.operation = work::Operation::send}, second);
   say();
   EXPECT_EQ(asked(), 1U);
   EXPECT_TRUE(said.back().control.ack_wanted);
@@ -74,7 +74,7 @@ TEST_F(SendPathTest, WhoWaitsForCreditAsksForIt) {
 TEST_F(SendPathTest, CreditIsKeptToAlsoWhereTheKernelCompletes) {
   configure(true, 4, 256, true);
   Buffer mib(1 << 20);
-  for (int i = 0; i < 6; ++i) post({.operation = Operation::send, .signaled = true}, mib);
+  for (int i = 0; i < 6; ++i) post({.operation = work::Operation::send, .signaled = true}, mib);
   say();
   path->llp_took_all();
   EXPECT_EQ(completed(), (Ids{1, 2, 3, 4})) << "completion=llp";
@@ -87,7 +87,7 @@ TEST_F(SendPathTest, CreditIsKeptToAlsoWhereTheKernelCompletes) {
 
 TEST_F(SendPathTest, WritesNeedNoCredit) {
   Buffer mib(1 << 20);
-  for (int i = 0; i < 12; ++i) post({.operation = Operation::write}, mib);
+  for (int i = 0; i < 12; ++i) post({.operation = work::Operation::write}, mib);
   say();
   EXPECT_EQ(path->messages(), 12U);
 }

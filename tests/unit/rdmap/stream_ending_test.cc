@@ -41,15 +41,15 @@ TEST(Stream, CloseDoesNotSendWhatIsPostedLater) {
   p.stream.write_side_shut(p.now);
   p.stream.peer_closed(p.now);
   ASSERT_EQ(p.host.sent.size(), 2U);
-  EXPECT_EQ(p.host.sent[0].status, Status::success);
+  EXPECT_EQ(p.host.sent[0].status, work::Status::success);
   EXPECT_EQ(p.host.sent[1].wr_id, 2U);
-  EXPECT_EQ(p.host.sent[1].status, Status::flushed);
+  EXPECT_EQ(p.host.sent[1].status, work::Status::flushed);
 }
 
 TEST(Stream, CloseWaitsForReads) {
   ScriptPeer p;
   Buffer sink(10);
-  p.host.post({.wr_id = 1, .operation = Operation::read, .signaled = true},
+  p.host.post({.wr_id = 1, .operation = work::Operation::read, .signaled = true},
               {segment(p.host, sink)});
   const auto frames = p.says();
   p.stream.close(p.now);
@@ -74,7 +74,7 @@ TEST(Stream, CloseDoesNotWaitForEver) {
   p.stream.write_side_shut(p.now);
   p.later(1s);
   EXPECT_EQ(p.host.end->kind, Kind::closed);
-  EXPECT_EQ(p.host.sent.at(0).status, Status::flushed);
+  EXPECT_EQ(p.host.sent.at(0).status, work::Status::flushed);
 }
 
 // The FIN cannot go out, because the socket takes nothing.
@@ -95,7 +95,7 @@ TEST(Stream, CloseIsPatientWhileRequestsMoveOn) {
   StreamConfig c = script_config(false);
   ScriptPeer p(c);
   Buffer data = pattern_bytes(3 << 20, 1);
-  p.host.post({.wr_id = 1, .operation = Operation::write, .signaled = true},
+  p.host.post({.wr_id = 1, .operation = work::Operation::write, .signaled = true},
               {segment(p.host, data)});
   p.stream.close(p.now);
   // Half a MiB in 900 ms.
@@ -107,7 +107,7 @@ TEST(Stream, CloseIsPatientWhileRequestsMoveOn) {
     batch.clear();
     p.stream.llp_took_all(p.now);
   }
-  EXPECT_EQ(p.host.sent[0].status, Status::success);
+  EXPECT_EQ(p.host.sent[0].status, work::Status::success);
   EXPECT_EQ(p.stream.wish(), Wish::shutdown_write);
 }
 
@@ -153,7 +153,7 @@ TEST(Stream, APeerThatClosesFirstEndsAClose) {
   p.stream.close(p.now);
   p.stream.peer_closed(p.now);
   EXPECT_EQ(p.host.end->kind, Kind::closed);
-  EXPECT_EQ(p.host.sent.at(0).status, Status::flushed);
+  EXPECT_EQ(p.host.sent.at(0).status, work::Status::flushed);
 }
 
 // --- the queue pair goes
@@ -220,7 +220,7 @@ TEST(Stream, TheConsumerMayDieOnceItLetGo) {
     auto host = std::make_unique<test::Host>();
     Buffer memory(64);
     Buffer data = pattern_bytes(10, 1);
-    host->post({.wr_id = 1, .operation = Operation::send}, {segment(*host, data)});
+    host->post({.wr_id = 1, .operation = work::Operation::send}, {segment(*host, data)});
     host->post_receive(1, {segment(*host, memory)});
     Time now = Time::from_ns(1000);
     Stream stream(*host, script_config(), 1, now);

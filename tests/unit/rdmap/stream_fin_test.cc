@@ -134,7 +134,8 @@ TEST(StreamFin, ATerminateWaitsUntilTheRtrHasSettled) {
 
   // Nor may one that the first thing the program asks for brings about.
   ScriptPeer fails(c);
-  fails.host.post({.wr_id = 1, .operation = Operation::write_immediate, .signaled = true}, {});
+  fails.host.post({.wr_id = 1, .operation = work::Operation::write_immediate, .signaled = true},
+                  {});
   EXPECT_EQ(names(fails.says()), "RDMA Write");
   fails.later(150ms);
   EXPECT_EQ(names(fails.says()), "Terminate");

@@ -18,7 +18,7 @@ using test::ScriptPeer;
 using test::segment;
 using test::tagged;
 using test::untagged;
-using Kind = StreamEnd::Kind;
+using Kind = work::StreamEnd::Kind;
 using Wish = Stream::Wish;
 using Output = Stream::Output;
 namespace term = wire::term;
@@ -31,8 +31,8 @@ inline StreamConfig responder(bool extension = true) {
 
 inline const Buffer kEmptyWrite = tagged({.stag = Stag{1}});
 
-inline SendWqe& post_send(ScriptPeer& p, Buffer& data, bool signaled = true) {
-  return p.host.post({.wr_id = 1, .operation = Operation::send, .signaled = signaled},
+inline work::SendWqe& post_send(ScriptPeer& p, Buffer& data, bool signaled = true) {
+  return p.host.post({.wr_id = 1, .operation = work::Operation::send, .signaled = signaled},
                      {segment(p.host, data)});
 }
 

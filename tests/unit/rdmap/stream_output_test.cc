@@ -85,7 +85,7 @@ TEST(StreamOutput, HeldRequestsWait) {
   Buffer data = pattern_bytes(10, 1);
   p.stream.hold_requests(true);
   EXPECT_TRUE(p.stream.requests_idle());
-  p.host.post({.wr_id = 1, .operation = Operation::send, .signaled = true},
+  p.host.post({.wr_id = 1, .operation = work::Operation::send, .signaled = true},
               {segment(p.host, data)});
   EXPECT_EQ(names(p.says()), "");
   EXPECT_TRUE(p.stream.requests_idle()) << "it was not begun";
@@ -99,7 +99,7 @@ TEST(StreamOutput, HeldRequestsWait) {
 TEST(StreamOutput, HoldingAsksForWhatNobodyAskedFor) {
   ScriptPeer p;
   Buffer data = pattern_bytes(10, 1);
-  p.host.post({.wr_id = 1, .operation = Operation::send}, {segment(p.host, data)});
+  p.host.post({.wr_id = 1, .operation = work::Operation::send}, {segment(p.host, data)});
   EXPECT_EQ(names(p.says()), "Send");
   p.stream.hold_requests(true);
   const auto frames = p.says();
@@ -113,8 +113,8 @@ TEST(StreamOutput, HoldingAsksForWhatNobodyAskedFor) {
 TEST(StreamOutput, AMessageInProgressIsFinishedWhenRequestsAreHeld) {
   ScriptPeer p(script_config(false));
   Buffer data = pattern_bytes(1'000'000, 1);
-  p.host.post({.wr_id = 1, .operation = Operation::send}, {segment(p.host, data)});
-  p.host.post({.wr_id = 2, .operation = Operation::send}, {segment(p.host, data)});
+  p.host.post({.wr_id = 1, .operation = work::Operation::send}, {segment(p.host, data)});
+  p.host.post({.wr_id = 2, .operation = work::Operation::send}, {segment(p.host, data)});
   mpa::TxBatch batch;
   p.stream.fill(batch, p.now);
   size_t first = 0;
@@ -139,7 +139,7 @@ TEST(StreamOutput, AnswersAndRequestsByTurns) {
   const auto local = segment(p.host, data);
   std::vector<Buffer> requests;
   for (uint32_t msn = 1; msn <= 10; ++msn) p.hears(s.request(msn, 2000));
-  for (int i = 0; i < 3; ++i) p.host.post({.operation = Operation::write}, {local});
+  for (int i = 0; i < 3; ++i) p.host.post({.operation = work::Operation::write}, {local});
   const auto frames = p.says();
   std::string order;
   for (const auto& f : frames) {
@@ -167,7 +167,7 @@ TEST(StreamOutput, ADeliveredMayWaitUnlessItIsUrgent) {
   p.hears(tagged({.stag = Stag{1}, .ack_wanted = true}));
   EXPECT_EQ(p.stream.output(), Output::deferrable);
   Buffer data = pattern_bytes(10, 1);
-  p.host.post({.operation = Operation::send}, {segment(p.host, data)});
+  p.host.post({.operation = work::Operation::send}, {segment(p.host, data)});
   EXPECT_EQ(p.stream.output(), Output::ready);
   EXPECT_EQ(names(p.says()), "Delivered, Send") << "it rides in front";
   p.hears(untagged({.msn = 1}));
@@ -194,7 +194,7 @@ TEST(StreamOutput, ReservedBitFourOfAPlainPeerMeansNothing) {
 TEST(StreamOutput, ADeliveredMayStandInsideAMessage) {
   ScriptPeer p;
   Buffer data(2 << 20);
-  p.host.post({.operation = Operation::write}, {segment(p.host, data)});
+  p.host.post({.operation = work::Operation::write}, {segment(p.host, data)});
   mpa::TxBatch batch;
   p.stream.fill(batch, p.now);
   batch.clear();
@@ -249,7 +249,7 @@ TEST(StreamOutput, ARegionThatGoesInTheMiddleOfAnAnswer) {
   EXPECT_EQ(test::to_hex(Bytes{t.ddp_header}.first(18)), test::to_hex(Bytes{request}.first(18)));
   EXPECT_EQ(test::to_hex(Bytes{t.rdmap_header}.first(28)),
             test::to_hex(Bytes{request}.subspan(18)));
-  EXPECT_EQ(p.host.end->kind, StreamEnd::Kind::protocol_error);
+  EXPECT_EQ(p.host.end->kind, work::StreamEnd::Kind::protocol_error);
 }
 
 // spec/rdmap 4.4: the WR to blame is then the first one that is not covered.
@@ -269,18 +269,18 @@ TEST(StreamOutput, ADeliveredBeforeTheTerminate) {
 TEST(StreamOutput, AnOwnFaultIsToldAfterThoseBeforeItAreThrough) {
   ScriptPeer p;
   Buffer data = pattern_bytes(10, 1);
-  p.host.post({.wr_id = 1, .operation = Operation::send}, {segment(p.host, data)});
-  p.host.post({.wr_id = 2, .operation = Operation::send}, {{1, 10, Stag{0xbad}}});
-  p.host.post({.wr_id = 3, .operation = Operation::send}, {segment(p.host, data)});
+  p.host.post({.wr_id = 1, .operation = work::Operation::send}, {segment(p.host, data)});
+  p.host.post({.wr_id = 2, .operation = work::Operation::send}, {{1, 10, Stag{0xbad}}});
+  p.host.post({.wr_id = 3, .operation = work::Operation::send}, {segment(p.host, data)});
   EXPECT_EQ(names(p.says()), "Send, RDMA Write") << "the Write asks to have the Send covered";
   EXPECT_FALSE(p.host.end);
   p.hears(delivered(2));
   EXPECT_EQ(names(p.says()), "Delivered, Terminate");
   ASSERT_EQ(p.host.sent.size(), 3U);
-  EXPECT_EQ(p.host.sent[0].status, Status::success);
-  EXPECT_EQ(p.host.sent[1].status, Status::local_protection);
-  EXPECT_EQ(p.host.sent[2].status, Status::flushed);
-  EXPECT_EQ(p.host.end->kind, StreamEnd::Kind::local_error);
+  EXPECT_EQ(p.host.sent[0].status, work::Status::success);
+  EXPECT_EQ(p.host.sent[1].status, work::Status::local_protection);
+  EXPECT_EQ(p.host.sent[2].status, work::Status::flushed);
+  EXPECT_EQ(p.host.end->kind, work::StreamEnd::Kind::local_error);
 }
 
 TEST(StreamOutput, WithoutCrcTheFieldsAreZero) {
@@ -288,7 +288,7 @@ TEST(StreamOutput, WithoutCrcTheFieldsAreZero) {
   c.mpa.crc = false;
   ScriptPeer p(c);
   Buffer data = pattern_bytes(5000, 1);
-  p.host.post({.operation = Operation::send}, {segment(p.host, data)});
+  p.host.post({.operation = work::Operation::send}, {segment(p.host, data)});
   EXPECT_EQ(p.says().size(), 4U);  // parse_stream checks the field
 }
 

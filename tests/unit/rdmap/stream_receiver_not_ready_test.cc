@@ -69,7 +69,7 @@ TEST(Stream, TheSenderGivesUpAfterItsRetries) {
   p.later(1us);
   ASSERT_TRUE(p.host.end);
   EXPECT_EQ(p.host.end->kind, Kind::local_error);
-  EXPECT_EQ(p.host.sent.at(0).status, Status::rnr_retry_exceeded);
+  EXPECT_EQ(p.host.sent.at(0).status, work::Status::rnr_retry_exceeded);
   EXPECT_EQ(terminate_in(p.says()).error, term::kLocalCatastrophic);
 }
 
@@ -86,7 +86,7 @@ TEST(Stream, TheSenderIsPatientOnceTheReceiveIsThere) {
   p.later(3600s);
   EXPECT_FALSE(p.host.end);
   p.hears(delivered(1));
-  EXPECT_EQ(p.host.sent.at(0).status, Status::success);
+  EXPECT_EQ(p.host.sent.at(0).status, work::Status::success);
 }
 
 TEST(Stream, NewSettingsOfTheQueuePairCount) {

@@ -65,7 +65,7 @@ TEST(Stream, ATerminateOfThePeersIsNotAnswered) {
   p.hears(test::terminate({.error = term::kUntaggedNoBuffer}));
   EXPECT_EQ(p.host.end->kind, Kind::terminated);
   ASSERT_EQ(p.host.sent.size(), 1U);
-  EXPECT_EQ(p.host.sent[0].status, Status::rnr_retry_exceeded);
+  EXPECT_EQ(p.host.sent[0].status, work::Status::rnr_retry_exceeded);
   EXPECT_EQ(names(p.says()), "");
   EXPECT_EQ(p.stream.wish(), Wish::shutdown_write);
 }

@@ -50,7 +50,7 @@ TEST(Stream, AResetIsALoss) {
   p.says();
   p.stream.connection_lost();
   EXPECT_EQ(p.host.end->kind, Kind::lost);
-  EXPECT_EQ(p.host.sent.at(0).status, Status::flushed);
+  EXPECT_EQ(p.host.sent.at(0).status, work::Status::flushed);
   EXPECT_EQ(p.stream.wish(), Wish::close);
   EXPECT_FALSE(p.stream.wants_bytes());
 }
@@ -62,7 +62,7 @@ TEST(Stream, MemoryThatIsGoneInTheMiddleOfAnFpdu) {
   p.says();
   p.stream.source_lost(data.data());
   EXPECT_EQ(p.host.end->kind, Kind::local_error);
-  EXPECT_EQ(p.host.sent.at(0).status, Status::local_protection);
+  EXPECT_EQ(p.host.sent.at(0).status, work::Status::local_protection);
   EXPECT_EQ(names(p.says()), "") << "no FPDU can follow the bytes that are missing";
 }
 

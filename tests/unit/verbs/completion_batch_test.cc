@@ -52,8 +52,8 @@ TEST_F(CompletionBatchTest, WhatIsClearedIsNeverSeen) {
 
 // InfiniBand 11.4.2.1: what a completion says of its request.
 TEST(CompletionOf, EachOperation) {
-  using enum rdmap::Operation;
-  const std::pair<rdmap::Operation, WcOpcode> rows[] = {
+  using enum work::Operation;
+  const std::pair<work::Operation, WcOpcode> rows[] = {
       {send, WcOpcode::send},
       {send_immediate, WcOpcode::send},
       {send_invalidate, WcOpcode::send},
@@ -66,7 +66,7 @@ TEST(CompletionOf, EachOperation) {
       {bind_window, WcOpcode::bind_mw},
   };
   for (const auto& [operation, opcode] : rows) {
-    rdmap::SendWqe wqe{.wr_id = 77, .operation = operation, .length = 12};
+    work::SendWqe wqe{.wr_id = 77, .operation = operation, .length = 12};
     const Completion c = completion_of(wqe, Status::remote_access);
     EXPECT_EQ(c.opcode, opcode);
     EXPECT_EQ(c.wr_id, 77U);
@@ -76,7 +76,7 @@ TEST(CompletionOf, EachOperation) {
 }
 
 TEST(CompletionOf, EachKindOfArrival) {
-  const rdmap::Receive r{.wr_id = 5, .segments = 0, .length = 0, .segment = {}};
+  const work::Receive r{.wr_id = 5, .segments = 0, .length = 0, .segment = {}};
   const Completion plain = completion_of(r, Status::success, {.length = 9});
   EXPECT_EQ(plain.opcode, WcOpcode::recv);
   EXPECT_EQ(plain.flags, 0);

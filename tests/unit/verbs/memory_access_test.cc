@@ -5,8 +5,8 @@
 namespace weft::verbs {
 namespace {
 
-using rdmap::Access;
-using rdmap::MemoryFault;
+using work::Access;
+using work::MemoryFault;
 
 class MemoryAccessTest : public PairTest {
  protected:

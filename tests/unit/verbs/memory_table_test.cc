@@ -11,8 +11,8 @@
 namespace weft::verbs {
 namespace {
 
-using rdmap::MemoryFault;
 using test::Buffer;
+using work::MemoryFault;
 
 class MemoryTableTest : public VerbsTest {
  protected:

@@ -116,9 +116,9 @@ TEST(QpTypes, ResetAndErrorFromEverywhere) {
 // InfiniBand 11.4.1.1, table 95 (which operation goes with which type), as weft has it:
 // spec/wdp-uc 2.2, spec/wdp-ud 4.
 TEST(QpTypes, EachOperation) {
-  using enum rdmap::Operation;
+  using enum work::Operation;
   const struct {
-    rdmap::Operation operation;
+    work::Operation operation;
     bool rc, uc, ud;
   } rows[] = {
       {send, true, true, true},

@@ -17,7 +17,7 @@ TEST(ReceiveQueue, TakesWhatWasPostedInOrder) {
     }
     EXPECT_EQ(q.size(), 3U);
     for (uint64_t i = 0; i < 3; ++i) {
-      rdmap::Receive r;
+      work::Receive r;
       ASSERT_TRUE(q.take(r));
       EXPECT_EQ(r.wr_id, round * 10 + i);
       EXPECT_EQ(r.segments, i);
@@ -26,7 +26,7 @@ TEST(ReceiveQueue, TakesWhatWasPostedInOrder) {
         EXPECT_EQ(r.segment[0].address, round);
       }
     }
-    rdmap::Receive none;
+    work::Receive none;
     EXPECT_FALSE(q.take(none));
     EXPECT_TRUE(q.empty());
   }
@@ -52,7 +52,7 @@ TEST(ReceiveQueue, RoomBeyond4GiB) {
   std::array<LocalSegment, 30> s;
   s.fill({.length = 0xffffffff});
   ASSERT_TRUE(q.post({.segments = s.data(), .count = 30}).ok());
-  rdmap::Receive r;
+  work::Receive r;
   ASSERT_TRUE(q.take(r));
   EXPECT_EQ(r.length, 30 * uint64_t{0xffffffff});
 }
@@ -60,7 +60,7 @@ TEST(ReceiveQueue, RoomBeyond4GiB) {
 TEST(ReceiveQueue, AQueueOfNone) {
   ReceiveQueue q(0, 0);
   EXPECT_FALSE(q.post({}).ok());
-  rdmap::Receive r;
+  work::Receive r;
   EXPECT_FALSE(q.take(r));
 }
 
@@ -78,7 +78,7 @@ TEST(ReceiveQueue, TwoThreads) {
     }
   });
   for (uint64_t i = 0; i < kCount;) {
-    rdmap::Receive r;
+    work::Receive r;
     if (!q.take(r)) {
       std::this_thread::yield();
       continue;

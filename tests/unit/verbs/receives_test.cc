@@ -21,7 +21,7 @@ TEST_F(ReceivesTest, InTheOrderInWhichTheyArePosted) {
   EXPECT_EQ(post(*qp, 8).error(), Errc::no_memory);
   auto h = qp->engine().hold();
   EXPECT_FALSE(receives.out());
-  rdmap::Receive r;
+  work::Receive r;
   for (uint64_t i = 0; i < 8; ++i) {
     ASSERT_TRUE(receives.take(r));
     EXPECT_EQ(r.wr_id, i);
@@ -34,7 +34,7 @@ TEST_F(ReceivesTest, APostRingsForWhoWaits) {
   auto qp = make();
   Receives& receives = qp->receives();
   EXPECT_FALSE(receives.wanted());
-  rdmap::Receive r;
+  work::Receive r;
   EXPECT_FALSE(receives.take(r));
   EXPECT_TRUE(receives.wanted());
   EXPECT_TRUE(receives.wanted());
@@ -53,7 +53,7 @@ TEST_F(ReceivesTest, AMessageThatFindsOneWaitsForNone) {
   auto qp = make();
   Receives& receives = qp->receives();
   ASSERT_TRUE(post(*qp, 1).ok());
-  rdmap::Receive r;
+  work::Receive r;
   EXPECT_TRUE(receives.take(r));
   EXPECT_FALSE(receives.wanted());
 }
@@ -70,7 +70,7 @@ TEST_F(ReceivesTest, OfASharedQueue) {
     EXPECT_FALSE(qp->post_receive(&request, 1, posted).ok());
     EXPECT_EQ(qp->receive_fault(0).rule, PostFault::Rule::shared_receives);
     auto h = qp->engine().hold();
-    rdmap::Receive r;
+    work::Receive r;
     EXPECT_FALSE(receives.take_own(r)) << "the shared queue's are not flushed with one queue pair";
     EXPECT_FALSE(receives.out());
     ASSERT_TRUE(receives.take(r));

@@ -25,17 +25,17 @@ TEST_F(SendPostingTest, TheRuleThatARequestBreaks) {
   auto qp = make();
   EXPECT_EQ(judged(*qp, {}).rule, Rule::state);
   to_rts(*qp);
-  EXPECT_EQ(judged(*qp, {.operation = rdmap::Operation::send}).rule, Rule::none);
+  EXPECT_EQ(judged(*qp, {.operation = work::Operation::send}).rule, Rule::none);
 
   const PostFault segments =
-      judged(*qp, {.operation = rdmap::Operation::send, .segments = two, .count = 2});
+      judged(*qp, {.operation = work::Operation::send, .segments = two, .count = 2});
   EXPECT_EQ(segments.rule, Rule::segments);
   EXPECT_EQ(segments.asked, 2U);
   EXPECT_EQ(segments.limit, 1U);
   // Inline data need no segments of their own.
   EXPECT_EQ(
       judged(*qp,
-             {.operation = rdmap::Operation::send, .inlined = true, .segments = two, .count = 2})
+             {.operation = work::Operation::send, .inlined = true, .segments = two, .count = 2})
           .rule,
       Rule::none);
 
@@ -43,18 +43,17 @@ TEST_F(SendPostingTest, TheRuleThatARequestBreaks) {
   s.length = qp->limits().max_inline + 1;
   EXPECT_EQ(
       judged(*qp,
-             {.operation = rdmap::Operation::write, .inlined = true, .segments = &s, .count = 1})
+             {.operation = work::Operation::write, .inlined = true, .segments = &s, .count = 1})
           .rule,
       Rule::inline_length);
   s.length = 8;
   EXPECT_EQ(
-      judged(*qp,
-             {.operation = rdmap::Operation::read, .inlined = true, .segments = &s, .count = 1})
+      judged(*qp, {.operation = work::Operation::read, .inlined = true, .segments = &s, .count = 1})
           .rule,
       Rule::inline_operation);
   s.length = 7;
   const PostFault atomic =
-      judged(*qp, {.operation = rdmap::Operation::fetch_add, .segments = &s, .count = 1});
+      judged(*qp, {.operation = work::Operation::fetch_add, .segments = &s, .count = 1});
   EXPECT_EQ(atomic.rule, Rule::atomic_length);
   EXPECT_EQ(atomic.asked, 7U);
   EXPECT_EQ(atomic.limit, 8U);
@@ -68,8 +67,8 @@ TEST_F(SendPostingTest, OperationsOfOtherTypes) {
     SCOPED_TRACE(type.name);
     auto qp = make(type.type);
     // Requests are judged before the state is.
-    for (int i = 0; i <= static_cast<int>(rdmap::Operation::compare_swap); ++i) {
-      const auto operation = static_cast<rdmap::Operation>(i);
+    for (int i = 0; i <= static_cast<int>(work::Operation::compare_swap); ++i) {
+      const auto operation = static_cast<work::Operation>(i);
       for (const AddressHandle* h : {static_cast<const AddressHandle*>(nullptr), &handle}) {
         const bool fits = type.has(operation) && type.addressed == (h != nullptr);
         EXPECT_EQ(
@@ -81,10 +80,10 @@ TEST_F(SendPostingTest, OperationsOfOtherTypes) {
     SendPosting posting{*qp};
     EXPECT_FALSE(posting.add_bind({}, 1, true, false).ok());
     EXPECT_EQ(posting.fault().rule,
-              type.has(rdmap::Operation::bind_window) ? Rule::state : Rule::operation);
+              type.has(work::Operation::bind_window) ? Rule::state : Rule::operation);
     EXPECT_FALSE(posting.add_local_invalidate(Stag{1}, 1, true, false).ok());
     EXPECT_EQ(posting.fault().rule,
-              type.has(rdmap::Operation::local_invalidate) ? Rule::state : Rule::operation);
+              type.has(work::Operation::local_invalidate) ? Rule::state : Rule::operation);
   }
 }
 
@@ -94,8 +93,8 @@ TEST_F(SendPostingTest, WhatIsNotCommittedIsDropped) {
   to_rts(*qp);
   {
     SendPosting posting{*qp};
-    ASSERT_TRUE(posting.add({.wr_id = 1, .operation = rdmap::Operation::send}).ok());
-    ASSERT_TRUE(posting.add({.wr_id = 2, .operation = rdmap::Operation::send}).ok());
+    ASSERT_TRUE(posting.add({.wr_id = 1, .operation = work::Operation::send}).ok());
+    ASSERT_TRUE(posting.add({.wr_id = 2, .operation = work::Operation::send}).ok());
   }
   auto h = qp->engine().hold();
   EXPECT_EQ(qp->send_queue().tail(), 0U);
@@ -106,9 +105,9 @@ TEST_F(SendPostingTest, AFullQueueTakesNoMore) {
   to_rts(*qp);
   SendPosting posting{*qp};
   for (uint32_t i = 0; i < qp->limits().max_send_wr; ++i) {
-    ASSERT_TRUE(posting.add({.wr_id = i, .operation = rdmap::Operation::send}).ok()) << i;
+    ASSERT_TRUE(posting.add({.wr_id = i, .operation = work::Operation::send}).ok()) << i;
   }
-  const auto more = posting.add({.operation = rdmap::Operation::send});
+  const auto more = posting.add({.operation = work::Operation::send});
   ASSERT_FALSE(more.ok());
   EXPECT_EQ(more.error(), Errc::no_memory);
   EXPECT_EQ(posting.fault().rule, Rule::full);

@@ -9,8 +9,8 @@
 
 namespace weft::wdp {
 
-using rdmap::Operation;
-using rdmap::Status;
+using work::Operation;
+using work::Status;
 
 struct ReadRequesterTest : UcReceiveTest {
   ReadRequesterTest() { start({.max_payload = 448, .rtt = 1ms}); }  // STRIDE 400
@@ -71,7 +71,7 @@ struct ReadRequesterTest : UcReceiveTest {
 
   Buffer sink;
   Buffer source;
-  rdmap::LocalSegment local;
+  work::LocalSegment local;
   uint64_t ids = 0;
   uint32_t msn = 0;
 };

@@ -174,7 +174,7 @@ TEST_F(ReadResponderTest, ForeignMemoryIsNotReadAndThePeerIsTold) {
   ask({.id = 2, .length = 4001, .range = 10});
   Buffer secret = pattern_bytes(50, 1);
   const Stag writable =
-      host->host.add_region(secret, static_cast<uint8_t>(rdmap::Access::remote_write));
+      host->host.add_region(secret, static_cast<uint8_t>(work::Access::remote_write));
   ask({.id = 3, .length = 10, .range = 10, .stag = writable});
   EXPECT_EQ(drops(WdpDrop::protection), 3U);
   const auto c = said();
@@ -207,7 +207,7 @@ TEST_F(ReadResponderTest, TheKernelMissesMemoryThatIsRead) {
   ask({.id = 2, .length = 10, .range = 10});
   // A request of our own that waits has nothing to do with it.
   session->hold_requests(true);
-  host->host.post({.wr_id = 5, .operation = rdmap::Operation::send}, {});
+  host->host.post({.wr_id = 5, .operation = work::Operation::send}, {});
   Train t;
   session->fill(t, now);
   EXPECT_EQ(t.datagrams(), 11U);

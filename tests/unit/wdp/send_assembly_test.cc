@@ -7,7 +7,7 @@
 namespace weft::wdp {
 namespace {
 
-using rdmap::Status;
+using work::Status;
 
 struct SendAssemblyTest : UcReceiveTest {};
 

@@ -7,9 +7,9 @@
 namespace weft::wdp {
 namespace {
 
-using rdmap::StreamEnd;
 using wire::CtlType;
 using wire::WdpCtl;
+using work::StreamEnd;
 
 struct SessionControlTest : UcReceiveTest {
   void hear(const WdpCtl& c) { session->received(c, now); }
@@ -265,7 +265,7 @@ TEST_F(SessionControlTest, WhoHasLeftIsToldNothing) {
   hear({.type = CtlType::dreq, .highest_psn = Psn{psn}});
   (void)one(CtlType::drep);
   Buffer data = pattern_bytes(10, 1);
-  host->host.post({.wr_id = 5, .operation = rdmap::Operation::send, .signaled = true},
+  host->host.post({.wr_id = 5, .operation = work::Operation::send, .signaled = true},
                   {test::segment(host->host, data)});
   hear({.type = CtlType::ka, .xid = Xid{1}});
   hear({.type = CtlType::probe, .length = 500});
@@ -277,7 +277,7 @@ TEST_F(SessionControlTest, WhoHasLeftIsToldNothing) {
   EXPECT_FALSE(session->ready(now));
   ASSERT_TRUE(host->host.end);
   ASSERT_EQ(host->host.sent.size(), 1U);
-  EXPECT_EQ(host->host.sent[0].status, rdmap::Status::flushed);
+  EXPECT_EQ(host->host.sent[0].status, work::Status::flushed);
 }
 
 // It knows.

@@ -107,7 +107,7 @@ TEST_F(UcReceiveTest, RightsAreThoseOfRemoteWrite) {
   Buffer readable = pattern_bytes(200, 3);
   const Buffer same = readable;
   Message m = write(1, 100, 0);
-  m.stag = host->host.add_region(readable, static_cast<uint8_t>(rdmap::Access::remote_read));
+  m.stag = host->host.add_region(readable, static_cast<uint8_t>(work::Access::remote_read));
   m.to = test::address_of(readable).value();
   give(cut(m));
   EXPECT_EQ(readable, same);

@@ -54,7 +54,7 @@ TEST_F(UcSendFailureTest, AFaultWhileTheSessionIsBeingClosedEndsIt) {
   session->llp_took_all(now);
   EXPECT_TRUE(session->ready(now));
   ASSERT_TRUE(host->host.end.has_value());
-  EXPECT_EQ(host->host.end->kind, rdmap::StreamEnd::Kind::local_error);
+  EXPECT_EQ(host->host.end->kind, work::StreamEnd::Kind::local_error);
   // The peer hears that it is over.
   Train t;
   session->fill(t, now);

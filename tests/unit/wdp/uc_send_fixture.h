@@ -11,13 +11,13 @@
 
 namespace weft::wdp {
 
-using rdmap::Operation;
-using rdmap::SendWqe;
-using rdmap::Status;
 using test::Buffer;
 using test::pattern_bytes;
 using wire::Opcode;
 using wire::WdpData;
+using work::Operation;
+using work::SendWqe;
+using work::Status;
 
 struct UcSendPathTest : ::testing::Test {
   UcSendPathTest() { configure({.max_payload = 248}); }  // STRIDE 192

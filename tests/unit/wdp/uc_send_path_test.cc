@@ -123,7 +123,7 @@ TEST_F(UcSendPathTest, InlineDataAndManyPiecesAreGathered) {
       host->host.post({.wr_id = 1, .operation = Operation::send, .inlined = true, .length = 5});
   const Buffer hello = pattern_bytes(5, 9);
   std::memcpy(w.payload(), hello.data(), 5);
-  std::vector<rdmap::LocalSegment> pieces;
+  std::vector<work::LocalSegment> pieces;
   const auto all = test::segment(host->host, large);
   for (uint32_t at = 0; at < 400; at += 40) pieces.push_back({all.address + at, 40, all.lkey});
   host->host.post({.wr_id = 2, .operation = Operation::send}, pieces);

@@ -11,18 +11,18 @@
 namespace weft::wdp {
 namespace {
 
-using rdmap::Operation;
-using rdmap::SendWqe;
-using rdmap::Status;
 using test::Buffer;
 using test::pattern_bytes;
 using wire::Grh;
 using wire::WdpDrop;
 using wire::WdpUd;
+using work::Operation;
+using work::SendWqe;
+using work::Status;
 
 struct UdHost final : UdConsumer {
-  rdmap::Memory& memory() override { return host.memory(); }
-  rdmap::SendQueue& send_queue() override { return host.send_queue(); }
+  work::Memory& memory() override { return host.memory(); }
+  work::SendQueue& send_queue() override { return host.send_queue(); }
   // As an address handle: the low bits of remote_to say where.
   Result<const UdDestination*, Status> destination(const SendWqe& w) override {
     if (w.remote_to.value() == 0) return fail(Status::local_qp_operation);
@@ -33,8 +33,8 @@ struct UdHost final : UdConsumer {
           .room = room};
     return &to;
   }
-  bool take_receive(rdmap::Receive& out) override { return host.take_receive(out); }
-  void receive_done(const rdmap::Receive& r, Status s, const UdArrival& a) override {
+  bool take_receive(work::Receive& out) override { return host.take_receive(out); }
+  void receive_done(const work::Receive& r, Status s, const UdArrival& a) override {
     received.push_back({r.wr_id, s, a});
   }
   void send_done(const SendWqe& w, Status s) override { host.send_done(w, s); }

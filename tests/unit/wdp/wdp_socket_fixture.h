@@ -7,7 +7,6 @@
 
 namespace weft::wdp {
 
-using rdmap::Operation;
 using test::Buffer;
 using test::pattern_bytes;
 using test::WdpNode;
@@ -15,6 +14,7 @@ using wire::CtlType;
 using wire::RejReason;
 using wire::WdpCtl;
 using wire::WdpDrop;
+using work::Operation;
 
 inline const Endpoint kA{Gid::from_ipv4(0x0a000001), 50000};
 inline const Endpoint kB{Gid::from_ipv4(0x0a000002), 7471};

@@ -102,16 +102,16 @@ TEST_F(PortTest, AQuestionIsRepeatedAndGivenUp) {
 // --- UD
 
 struct UdTarget final : UdConsumer {
-  rdmap::Memory& memory() override { return host.memory(); }
-  rdmap::SendQueue& send_queue() override { return host.send_queue(); }
-  Result<const UdDestination*, rdmap::Status> destination(const rdmap::SendWqe&) override {
-    return fail(rdmap::Status::local_qp_operation);
+  work::Memory& memory() override { return host.memory(); }
+  work::SendQueue& send_queue() override { return host.send_queue(); }
+  Result<const UdDestination*, work::Status> destination(const work::SendWqe&) override {
+    return fail(work::Status::local_qp_operation);
   }
-  bool take_receive(rdmap::Receive& out) override { return host.take_receive(out); }
-  void receive_done(const rdmap::Receive&, rdmap::Status, const UdArrival& a) override {
+  bool take_receive(work::Receive& out) override { return host.take_receive(out); }
+  void receive_done(const work::Receive&, work::Status, const UdArrival& a) override {
     arrived.push_back(a);
   }
-  void send_done(const rdmap::SendWqe&, rdmap::Status) override {}
+  void send_done(const work::SendWqe&, work::Status) override {}
   void send_failed() override {}
   test::Host host;
   std::vector<UdArrival> arrived;

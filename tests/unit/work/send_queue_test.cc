@@ -1,4 +1,4 @@
-#include "rdmap/send_queue.h"
+#include "work/send_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-namespace weft::rdmap {
+namespace weft::work {
 namespace {
 
 TEST(SendQueue, HoldsExactlyItsCapacity) {
@@ -93,4 +93,4 @@ TEST(SendQueue, TwoThreads) {
 }
 
 }  // namespace
-}  // namespace weft::rdmap
+}  // namespace weft::work

@@ -1,11 +1,11 @@
-#include "rdmap/work_request.h"
+#include "work/work_request.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 
-namespace weft::rdmap {
+namespace weft::work {
 namespace {
 
 TEST(WorkRequest, EveryOperationIsOfOneKind) {
@@ -35,4 +35,4 @@ TEST(WorkRequest, ThePayloadStandsBehindTheRequest) {
 }
 
 }  // namespace
-}  // namespace weft::rdmap
+}  // namespace weft::work

@@ -1,6 +1,6 @@
-#include "rdmap/faults.h"
+#include "work/faults.h"
 
-namespace weft::rdmap {
+namespace weft::work {
 
 namespace term = wire::term;
 using wire::Refusal;
@@ -54,4 +54,4 @@ wire::TermError invalidate_fault(MemoryFault fault) {
   }
 }
 
-}  // namespace weft::rdmap
+}  // namespace weft::work

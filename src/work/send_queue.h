@@ -10,9 +10,9 @@
 #include <memory>
 #include <new>
 
-#include "rdmap/work_request.h"
+#include "work/work_request.h"
 
-namespace weft::rdmap {
+namespace weft::work {
 
 class SendQueue {
  public:
@@ -76,4 +76,4 @@ class SendQueue {
   alignas(64) std::atomic<uint64_t> head_{0};
 };
 
-}  // namespace weft::rdmap
+}  // namespace weft::work

@@ -1,15 +1,15 @@
-// What an RDMAP stream needs from the queue pair that it serves. The narrow place between protocol
-// and adapter.
+// What a session (an RDMAP stream, a UC session of WDP) needs from the queue pair that it serves.
+// The narrow place between protocol and adapter.
 #pragma once
 
 #include <cstdint>
 
-#include "rdmap/memory.h"
-#include "rdmap/send_queue.h"
-#include "rdmap/work_request.h"
 #include "wire/terminate.h"
+#include "work/memory.h"
+#include "work/send_queue.h"
+#include "work/work_request.h"
 
-namespace weft::rdmap {
+namespace weft::work {
 
 // A message that arrived and took a receive.
 struct Arrival {
@@ -61,4 +61,4 @@ class Consumer {
   virtual void stream_ended(const StreamEnd& end) = 0;
 };
 
-}  // namespace weft::rdmap
+}  // namespace weft::work

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "base/io_vec.h"
-#include "rdmap/memory.h"
-#include "rdmap/work_request.h"
+#include "work/memory.h"
+#include "work/work_request.h"
 
-namespace weft::rdmap {
+namespace weft::work {
 
 // Where bytes [offset, offset + length) of the request's payload live. Engine holder.
 Result<Ok, MemoryFault> local_pieces(Memory& memory, const SendWqe& wqe, uint32_t offset,
@@ -15,4 +15,4 @@ Result<Ok, MemoryFault> local_pieces(Memory& memory, const SendWqe& wqe, uint32_
 Result<Ok, MemoryFault> receive_pieces(Memory& memory, const Receive& receive, uint64_t offset,
                                        size_t length, PieceList& out);
 
-}  // namespace weft::rdmap
+}  // namespace weft::work

@@ -7,7 +7,7 @@
 
 #include "base/types.h"
 
-namespace weft::rdmap {
+namespace weft::work {
 
 // A scatter/gather element: local memory, named by the STag that its registration gave.
 struct LocalSegment {
@@ -105,4 +105,4 @@ struct Receive {
   std::array<LocalSegment, kMostSegments> segment;
 };
 
-}  // namespace weft::rdmap
+}  // namespace weft::work

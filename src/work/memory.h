@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "base/types.h"
 
-namespace weft::rdmap {
+namespace weft::work {
 
 // Rights to a registered region (RFC 5041 section 8.3.1, verbs access flags).
 enum class Access : uint8_t {
@@ -49,4 +49,4 @@ class Memory {
   virtual Result<Ok, MemoryFault> invalidate(Stag stag) = 0;
 };
 
-}  // namespace weft::rdmap
+}  // namespace weft::work

@@ -1,9 +1,9 @@
-#include "rdmap/pieces.h"
+#include "work/pieces.h"
 
 #include <algorithm>
 #include <span>
 
-namespace weft::rdmap {
+namespace weft::work {
 namespace {
 
 // `find`: where so many bytes of a segment at an address live, or why the program may not.
@@ -49,4 +49,4 @@ Result<Ok, MemoryFault> receive_pieces(Memory& memory, const Receive& receive, u
                  });
 }
 
-}  // namespace weft::rdmap
+}  // namespace weft::work

@@ -1,6 +1,6 @@
-#include "rdmap/work_request.h"
+#include "work/work_request.h"
 
-namespace weft::rdmap {
+namespace weft::work {
 
 const char* to_string(Status s) {
   switch (s) {
@@ -34,4 +34,4 @@ const char* to_string(Status s) {
   return "?";
 }
 
-}  // namespace weft::rdmap
+}  // namespace weft::work

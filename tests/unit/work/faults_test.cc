@@ -1,8 +1,8 @@
-#include "rdmap/faults.h"
+#include "work/faults.h"
 
 #include <gtest/gtest.h>
 
-namespace weft::rdmap {
+namespace weft::work {
 namespace {
 
 using Fault = MemoryFault;
@@ -33,4 +33,4 @@ TEST(Faults, OfAnInvalidation) {
 }
 
 }  // namespace
-}  // namespace weft::rdmap
+}  // namespace weft::work
