@@ -1,5 +1,5 @@
-// Decides, datagram by datagram, what a FaultSpec does to it. Pure: who carries the datagrams also
-// carries this out. The simulator's links use it, and the datagram port under WEFT_FAULT.
+// Decides, datagram by datagram, what a FaultSpec does to it. Pure: the carrier of the datagrams
+// also carries this out. The simulator's links use it, and the datagram port under WEFT_FAULT.
 #pragma once
 
 #include <array>

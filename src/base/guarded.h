@@ -5,8 +5,8 @@
 // crash. docs/design/06 says why.
 //
 // All bytes that weft moves to and from memory of programs pass through these functions. They see
-// no data race either (ThreadSanitizer is not told of them): who writes to memory that a peer reads
-// or writes, or that is being sent, gets the bytes of either moment, as with an adapter.
+// no data race either (ThreadSanitizer is not told of them): a program that writes to memory that a
+// peer reads or writes, or that is being sent, gets the bytes of either moment, as with an adapter.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ void write(Level level, const char* format, ...) __attribute__((format(printf, 2
   } while (false)
 
 // For calls of the program that are refused: the first one at this place is worth a warning;
-// whoever makes one mistake again and again hears of the others from level info on.
+// a program that makes one mistake again and again hears of the others from level info on.
 #define WEFT_LOG_REFUSAL(...)                             \
   do {                                                    \
     static ::std::atomic_flag said = ATOMIC_FLAG_INIT;    \

@@ -70,7 +70,8 @@ void Acceptor::on_ready(Token& token, bool, bool) {
   }
 }
 
-// Somebody waits. Whoever has been silent for a while makes room, of the host that has the most.
+// Somebody waits. A connection that has been silent for a while makes room, of the host that has
+// the most.
 bool Acceptor::make_room(Token& token) {
   std::array<Gid, kMostHalfOpen> hosts;
   std::transform(half_open_.begin(), half_open_.end(), hosts.begin(),

@@ -1,5 +1,5 @@
 // What all Ids of rdma_cm(7) have in common: the machine of id_state.h, addresses, options, events
-// and the end. Belongs to one engine at a time, its home; whoever holds that touches it. A
+// and the end. Belongs to one engine at a time, its home; only the holder of that touches it. A
 // listener's children begin at the listener's.
 //
 //   BasicId ── ConnectionId  RDMA_PS_TCP: RC over TCP, UC over UDP

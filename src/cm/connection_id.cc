@@ -39,7 +39,7 @@ using engine::Token;
 using verbs::QpState;
 
 ConnectionId* ConnectionId::create(verbs::Adapter& adapter, std::shared_ptr<EventChannel> channel) {
-  // Queue pairs take the engines by turns; who has none yet does not disturb the order.
+  // Queue pairs take the engines by turns. An id that has none yet does not disturb the order.
   return new ConnectionId(adapter, std::move(channel), adapter.engine(0));
 }
 
@@ -329,7 +329,7 @@ void ConnectionId::connection_requested(Token& token, PassiveStart& start,
     start.reject(token, {});
     return;
   }
-  // Whoever takes the event has to get the engine before he can do anything to the child.
+  // The thread that takes the event has to get the engine before it can do anything to the child.
   start.hand_over(*made.release());
   if (crowded()) {
     stats::count(token.runtime().counters().accept_paused, stats::AcceptPause::backlog);
@@ -466,7 +466,7 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   return ECONNRESET;
 }
 
-// Whoever asked is gone. What the program posted for him comes back.
+// The peer that asked is gone. What the program posted for it comes back.
 int ConnectionId::no_peer(verbs::QueuePair* pair) {
   if (pair != nullptr) {
     auto h = pair->engine().hold();

@@ -12,8 +12,8 @@ namespace weft::cm {
 
 class DatagramListener;
 
-// Somebody who waits for an start. Exactly one of these is called, by the engine's holder. Value
-// type.
+// A caller that waits for an answer. Exactly one of its functions is called, by the engine's
+// holder. Value type.
 struct DatagramCall {
   DatagramListener* listener = nullptr;
   wdp::Demux::RequestKey key;

@@ -19,9 +19,9 @@ void Listener::stop(Token& token) {
   token.runtime().remove(token, *this);
 }
 
-// spec/mpa 2.3.4: whoever hears no Reply tries again without weft's extension, and there a request
-// is complete before it has arrived. So want of memory is a rejection, and not a connection that
-// closes.
+// spec/mpa 2.3.4: an Initiator that hears no Reply tries again without weft's extension, and there
+// a request is complete before it has arrived. So want of memory is a rejection, and not a
+// connection that closes.
 void Listener::request_came(Token& token, PassiveStart& start,
                             const mpa::Responder::Request& request) {
   token.runtime().guard(

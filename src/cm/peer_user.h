@@ -9,7 +9,7 @@
 
 namespace weft::cm {
 
-// May whoever is at the other end of `tcp` speak for queue pair `peer`? On another host: yes, for
+// May the process at the other end of `tcp` speak for queue pair `peer`? On another host: yes, for
 // nobody here can tell. On this one: where the socket belongs to this process's user, to root, or
 // to the user whose is the port that is in the number (spec/addressing 2.2: that port is bound as
 // long as the process lives, and by nobody else). A socket that no process holds speaks for nobody.

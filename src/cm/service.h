@@ -64,7 +64,7 @@ struct DatagramPeer {
   QKey q_key;
 };
 
-// Something happened to `id`. Belongs to whoever took it off its channel, until
+// Something happened to `id`. Belongs to the thread that took it off its channel, until
 // Service::acknowledge().
 struct Event {
   EventKind kind{};

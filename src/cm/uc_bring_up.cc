@@ -145,14 +145,14 @@ void UcBringUp::call_again(Token& token) {
 
 // spec/addressing 6.1: a passive side that sees nothing of its peer for a second calls, too: what
 // stands between the two may let one of them begin alone. Where both call, on_request() of
-// wdp::Handshake finds out who goes on.
+// wdp::Handshake finds out which of the two goes on.
 void UcBringUp::wait_to_be_called(Token& token) {
   calls_from_ = token.now() + kPassivePatience;
   wake_at(token, std::min(calls_from_, times_.give_up_at()));
 }
 
 void UcBringUp::call_failed(Token& token, const wdp::Handshake& h) {
-  // Whoever was called waits to be called again.
+  // A side that was called waits to be called again.
   if (!h.active()) return wait_to_be_called(token);
   const bool final = h.failure() == wdp::Handshake::Failure::bad_parameters ||
                      (h.failure() == wdp::Handshake::Failure::rejected &&

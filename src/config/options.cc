@@ -180,7 +180,7 @@ OptionInfo real(std::string_view name, std::string_view unit, std::string_view s
   return finished(std::move(info));
 }
 
-// An option that is any text; who uses it judges it.
+// An option that is any text. Its user judges it.
 template <auto Field>
 OptionInfo text(std::string_view name, std::string_view accepted, std::string_view sentence) {
   OptionInfo info{.name = name, .sentence = sentence, .accepted = std::string(accepted)};

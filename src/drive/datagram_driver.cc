@@ -158,7 +158,7 @@ void DatagramDriver::end_if_unused(Token& token) {
 void DatagramDriver::on_ready(Token& token, bool readable, bool writable) {
   if (writable && std::exchange(blocked_, false)) token.runtime().want_write(token, *this, false);
   if (readable && rests(token)) {
-    // Most programs post receives before anything more comes; who does not is told of it once.
+    // Most programs post receives before anything more comes. Another one is told of it once.
     token.runtime().want_read(token, *this, false);
   } else if (readable) {
     receive(token, kMostReceives);
@@ -209,7 +209,7 @@ void DatagramDriver::drop_train() {
   sent_ = 0;
 }
 
-// Whoever was being served is left in the middle, and knows best what to end for it. What was only
+// The sender that was being served is left in the middle, and ends what it has to. What was only
 // to be sent is tried again.
 void DatagramDriver::on_no_memory(Token& token) {
   inside_ = false;
@@ -230,7 +230,7 @@ void DatagramDriver::settle_now(Token& token) {
     const Visit visit{*this, token};
     send(token);
     while (!settling_.empty()) {
-      // Each once; who has something to say after that has its turn in the next round.
+      // Each once. A sender that has more to say has its turn in the next round.
       while (DatagramSender* s = settling_.pop_front()) {
         current_ = s;
         s->settled(token);

@@ -1,5 +1,5 @@
 // How fast a queue pair may put trains on the wire (option rate, and the static rate of an address
-// handle; spec/wdp-uc 4.3). Whoever comes late to its turn, because a timer does, may catch
+// handle; spec/wdp-uc 4.3). A sender that comes late to its turn, because a timer does, may catch
 // up for a moment, so that the mean is kept.
 #pragma once
 

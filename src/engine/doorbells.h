@@ -1,4 +1,4 @@
-// Work that threads leave for whoever holds the engine: a lock-free stack of handlers, each in it
+// Work that threads leave for the engine's holder: a lock-free stack of handlers, each in it
 // at most once.
 #pragma once
 

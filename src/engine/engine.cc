@@ -15,7 +15,7 @@ constexpr unsigned kYieldAfter = 2000;  // turns refused, about 100 us
 constexpr int kDeadlinesPerTurn = 64;
 
 constexpr Duration kExitPause = 50us;  // before the next look at an engine that is held
-// Whoever has the engine when the process exits may never let it go: this very thread may have been
+// The engine's holder at exit may never let it go: this very thread may have been
 // taken out of its own turn, by the handler of a signal that calls exit(3).
 constexpr Duration kExitPatience = 100ms;
 constexpr Duration kExitMost = 2s;  // with what goes out in those turns and is awaited once more
@@ -107,7 +107,7 @@ void Engine::before_release(Token& token) {
   serve_doorbells(token);
   reap();
   reserve().restore();
-  // What was put off in this turn is not forgotten, whoever held the engine.
+  // What was put off in this turn is not forgotten.
   // Who posts in small pieces and then computes has nothing else that sends them.
   if (output_.has_gathered()) {
     watch_.no_later_than(token, watch_.policy().patience());
@@ -225,7 +225,7 @@ bool Engine::run_deadlines(Token& token) {
 // While anybody sleeps on the set, or is about to, nothing leaves it.
 void Engine::leave_set(EventHandler& busy) {
   if (sleepers_.on_sockets(std::memory_order_seq_cst) > 0) return;
-  // expect_sleeper() counts first and looks who is outside then.
+  // expect_sleeper() counts first, and looks afterwards which sockets are outside.
   const auto may_leave = [&] { return sleepers_.expected(std::memory_order_seq_cst) == 0; };
   if (!sockets_.set().take_out(busy, may_leave)) return;
   // Nobody hears it now but by the timer.

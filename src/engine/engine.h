@@ -1,5 +1,5 @@
-// An engine owns a set of connections and runs them (design/15). Whoever holds it
-// runs it: the program's own thread inside post_send and poll_cq, else a helper thread that sleeps
+// An engine owns a set of connections and runs them (design/15). Its holder runs it: the program's
+// own thread inside post_send and poll_cq, else a helper thread that sleeps
 // in epoll_wait. Never two at once; nobody waits for another one's I/O.
 //
 // This is the order of a turn, and what threads may ask of an engine. The parts have a header each:

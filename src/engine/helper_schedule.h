@@ -27,7 +27,7 @@ struct Schedule {
 
 // 0: of the calling thread.
 Schedule schedule_of(pid_t thread) noexcept;
-// Of the process's first thread when this library was loaded: what whoever started the process
+// Of the process's first thread when this library was loaded: what the starter of the process
 // gave it (taskset(1), chrt(1), a container), before the program chose for its threads.
 const Schedule& schedule_at_load();
 

@@ -3,10 +3,10 @@
 //
 // There is no lock: the timer may wake the helper in the middle of the system call that sets it, on
 // the processor of the very thread that makes the call. So calls may reach the kernel in another
-// order than the times were agreed on. Two rules keep the earliest of them from being lost: whoever
-// has made a call looks whether an earlier time stands by then, and makes another for that; and
-// when the timer has rung nothing is taken to be set in the kernel any more, since the ring may be
-// a late call's, which took the place of a time that is still to come.
+// order than the times were agreed on. Two rules keep the earliest of them from being lost: a
+// thread that has made a call looks whether an earlier time stands by then, and makes another for
+// that; and when the timer has rung nothing is taken to be set in the kernel any more, since the
+// ring may be a late call's, which took the place of a time that is still to come.
 #pragma once
 
 #include <atomic>
@@ -35,9 +35,9 @@ class WakeUpTime {
     tell_kernel(when.ns());
   }
 
-  // One thread at a time, who knows what the time that stands was for: nobody needs to be woken up
-  // before `when`. Whoever asks for an earlier time meanwhile, and finds that the time that stands
-  // will do, has to bear with `when`.
+  // One thread at a time, which knows what the time that stands was for: nothing needs the helper
+  // before `when`. A thread that asks for an earlier time meanwhile, and finds that the time that
+  // stands will do, gets `when`.
   void put_off(Time when) {
     int64_t at = at_.load(std::memory_order_seq_cst);
     if (at >= when.ns() || !at_.compare_exchange_strong(at, when.ns(), std::memory_order_seq_cst)) {

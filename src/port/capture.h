@@ -1,5 +1,5 @@
 // The capture file of a process (option trace): every connection and datagram socket writes its
-// packets there as they pass. Each packet is in the file, for whoever reads it, before the call
+// packets there as they pass. Each packet is in the file, for its readers, before the call
 // that moved its bytes returns; so it is there when the process is killed the moment after.
 #pragma once
 

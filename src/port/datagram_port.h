@@ -74,16 +74,16 @@ class DatagramPort {
   };
   virtual Received receive(MutableBytes buffer) = 0;
 
-  // In two steps, for who wants a large datagram where it belongs instead of in a buffer: look()
-  // shows how the next one or the next train begins, and leaves it there; `bytes` is the size of
-  // all. Nothing: this port cannot, as where faults or records are on. receive_into() takes it, cut
-  // up over `pieces`, and tells of it what look() did not: how many bytes there are now.
+  // In two steps, for a driver that wants a large datagram where it belongs instead of in a buffer:
+  // look() shows how the next one or the next train begins, and leaves it there; `bytes` is the
+  // size of all. Nothing: this port cannot, as where faults or records are on. receive_into() takes
+  // it, cut up over `pieces`, and tells of it what look() did not: how many bytes there are now.
   virtual std::optional<Received> look(MutableBytes front) = 0;
   virtual Received receive_into(std::span<const IoVec> pieces) = 0;
 
   // Datagrams may be held back on purpose (option fault, docs/faults.md). send() and receive() see
-  // to those that are due; who calls neither for a while sets a deadline for this, and then calls
-  // receive(). Never: none are.
+  // to those that are due; a driver that calls neither for a while sets a deadline for this, and
+  // then calls receive(). Never: none are.
   virtual Time held_until() const = 0;
 
   struct Losses {

@@ -12,7 +12,7 @@ namespace {
 
 using stats::InjectedFault;
 
-// The start-up frame, and a Terminate that may follow it at once: whoever sends them knows that a
+// The start-up frame, and a Terminate that may follow it at once: their sender knows that a
 // fresh socket has room for them (spec/mpa 2.5).
 constexpr unsigned kWhole = 2;
 // Sends that are further apart have a pause between them.

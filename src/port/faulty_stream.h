@@ -2,8 +2,9 @@
 // that move a part only, at any byte, and waits before bytes that come or go after a pause. Never
 // loses or changes a byte, for TCP does not either.
 //
-// A wait is told as would_block by a socket that is ready, so whoever waits with level-triggered
-// epoll asks again at once. Each such call takes a nap, so that asking costs little.
+// A wait is told as would_block by a socket that is ready, so a thread that waits with
+// level-triggered epoll asks again at once. Each such call takes a nap, so that asking costs
+// little.
 #pragma once
 
 #include <memory>

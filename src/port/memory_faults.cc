@@ -21,7 +21,7 @@ constexpr int kKernelsFlags = SA_ONSTACK | SA_NODEFER | SA_RESTART;
 // What the program wants done about one of the two signals.
 struct Disposition {
   struct sigaction action {};  // as the program set it; under g_lock
-  // The same for the handler, which may interrupt whoever holds the lock.
+  // The same for the handler, which may interrupt the lock's holder.
   std::atomic<uintptr_t> handler{0};
   std::atomic<bool> once{false};  // SA_RESETHAND
 };

@@ -54,7 +54,7 @@ void PiMutex::lock() {
 
 void PiMutex::hand_over() {
   const int error = errno;
-  // For whoever the kernel gives it to.
+  // For the thread that the kernel gives it to.
   (void)word_.fetch_or(FUTEX_WAITERS, std::memory_order_seq_cst);
   if (::syscall(SYS_futex, &word_, FUTEX_UNLOCK_PI_PRIVATE, 0, nullptr, nullptr, 0) != 0) {
     word_.store(0, std::memory_order_seq_cst);  // no waiter of the kernel's

@@ -1,6 +1,6 @@
-// A lock for sections of microseconds and more, as a turn of an engine is. Whoever waits for it
-// sleeps, and lends its priority to the holder (futex(2), FUTEX_LOCK_PI, which takes no rights): a
-// thread under SCHED_FIFO waits for a holder of an ordinary class on its own processor, and no
+// A lock for sections of microseconds and more, as a turn of an engine is. A thread that waits for
+// it sleeps, and lends its priority to the holder (futex(2), FUTEX_LOCK_PI, which takes no rights):
+// a thread under SCHED_FIFO waits for a holder of an ordinary class on its own processor, and no
 // third thread comes between. Free, or held by one alone, it costs no system call.
 #pragma once
 

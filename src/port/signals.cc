@@ -26,7 +26,7 @@ bool is_fault(int signal) {
 }  // namespace
 
 bool signals_restart_calls() {
-  // Whoever asks has EINTR to pass on, and sigaction(2) fails below.
+  // The caller has EINTR to pass on, and sigaction(2) fails below.
   struct KeepErrno {
     ~KeepErrno() { errno = before; }
     const int before = errno;

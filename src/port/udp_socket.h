@@ -53,7 +53,7 @@ class UdpSocket final : public DatagramPort {
 
   // Faults on purpose (option fault, docs/faults.md) may hold datagrams back.
   Time held_until() const override;
-  // Sends those that are due, for who does not receive.
+  // Sends those that are due, without receiving.
   void release_held();
   // As if the options fault, fault_log and trace said so; for tests.
   void inject(const FaultSpec& spec, FaultLog* log = nullptr);

@@ -8,7 +8,7 @@ namespace weft::rdmap {
 
 work::Status status_of(wire::TermError error);
 // Gives the request that the Terminate is about its status; the rest is left to be flushed.
-// `extension`: of a weft peer, who has covered what was good.
+// `extension`: of a weft peer, which has covered what was good.
 void apply_blame(const wire::Terminate& t, bool extension, SendPath& send_path);
 
 }  // namespace weft::rdmap

@@ -1,4 +1,4 @@
-// How a stream ends: who has said FIN or Terminate, what is waited for, and for how long
+// How a stream ends: which side has said FIN or Terminate, what is waited for, and for how long
 // (spec/errors 4, spec/rdmap 5). No bytes: the stream writes them, and says what happened.
 //
 //   open --close--> draining --all is said--> finished --peer's FIN--> parting

@@ -1,6 +1,6 @@
-// How a stream begins: who may speak first, and what is said unasked so that the other side may
-// speak (RFC 5044 section 7.1.2, RFC 6581 section 9, spec/mpa 2.4 and 2.5). No bytes: the stream
-// writes them.
+// How a stream begins: which side may speak first, and what is said unasked so that the other side
+// may speak (RFC 5044 section 7.1.2, RFC 6581 section 9, spec/mpa 2.4 and 2.5). No bytes: the
+// stream writes them.
 #pragma once
 
 #include "base/time.h"

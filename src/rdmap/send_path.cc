@@ -106,7 +106,7 @@ work::Status SendPath::acceptable(const work::SendWqe& w) {
   PieceList pieces;
   const uint32_t length = is_atomic(w.operation) ? work::kAtomicBytes : w.length;
   if (!local_pieces(w, 0, length, need, pieces).ok()) return work::Status::local_protection;
-  // Whoever calls start() writes the first FPDU before anybody may deregister it.
+  // The caller of start() writes the first FPDU before anybody may deregister it.
   if (pieces.pieces().size() == 1) {
     place_ = static_cast<std::byte*>(pieces.pieces().front().iov_base);
   }

@@ -8,7 +8,7 @@
 //   bytes out <--- | mpa::FpduWriter <- fill() <- ResponsePath, SendPath        | <--- send queue
 //                  +------------------------------------------------------------+
 //
-//   Opening says who may speak first, Ending who has said FIN or Terminate.
+//   Opening: which side may speak first. Ending: which side has said FIN or Terminate.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The counters, grouped by who writes them. All members are cells, for table.cc gives each its name
+// The counters, grouped by their writers. All members are cells, for table.cc gives each its name
 // and tests/unit/stats checks that none is left out.
 //
 //   QpCounters      one for each queue pair; written by the holder of its engine

@@ -6,7 +6,7 @@
 
 namespace weft::stats {
 
-// Whoever writes a cell writes it alone: the engine's holder, or the one thread that the cell is
+// A cell has one writer at a time: the engine's holder, or the one thread that the cell is
 // for. So counting is a load and a store, and never a locked instruction.
 class Cell {
  public:

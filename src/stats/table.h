@@ -1,4 +1,4 @@
-// The one table of all counters: name, who counts it, and one sentence. `weft stat` prints from it,
+// The one table of all counters: name, block, and one sentence. `weft stat` prints from it,
 // docs/counters.md is made from it. Names never change their meaning.
 #pragma once
 

@@ -10,7 +10,7 @@
 
 namespace weft::trace {
 
-// What a file begins with. `comment` is for whoever opens it.
+// What a file begins with. `comment` is for its readers.
 std::vector<std::byte> file_head(std::string_view comment);
 
 // What stands before and behind the bytes of a packet: together they are its block.

@@ -54,7 +54,7 @@ std::optional<AddressHandle> resolve(const Context& context, const AddressVector
   // router.
   const bool limited = v.global && v.hop_limit > 1;
   const double rate = gbps_of(v.static_rate);
-  // spec/wdp-ud 5.1: a group has a port of its own, and whoever sends to it needs no other number.
+  // spec/wdp-ud 5.1: a group has a port of its own, and its senders need no other number.
   if (wdp::is_multicast(*destination)) {
     const wdp::Endpoint group = wdp::multicast_endpoint(*destination, source->gid.is_ipv4());
     return AddressHandle{.path = {.to = {.address = group.address},

@@ -19,7 +19,7 @@ class Context;
 class CompletionQueue;
 
 // Where completion queues leave word. The program may sleep in next(), or poll the descriptor
-// itself. It may also destroy the channel while a thread of its own sleeps there: whoever calls
+// itself. It may also destroy the channel while a thread of its own sleeps there: a caller of
 // next() shares the channel meanwhile, and nothing in it belongs to the device that it is of.
 class CompletionChannel {
  public:

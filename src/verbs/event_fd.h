@@ -2,9 +2,9 @@
 // through weft's calls: completion channels, asynchronous events, connection events. One readable
 // unit for each event in the queue.
 //
-// The unit comes when the lock is free again: whoever it wakes may have the processor at once, and
-// would wait for the lock. Who takes the event takes a unit, too, and if need be waits for it, so
-// that nobody who has seen an event goes before push() is through with the queue.
+// The unit comes when the lock is free again: the thread that it wakes may have the processor at
+// once, and would wait for the lock. Who takes the event takes a unit, too, and if need be waits
+// for it, so that nobody who has seen an event goes before push() is through with the queue.
 #pragma once
 
 #include <algorithm>

@@ -20,9 +20,9 @@ class Receives {
   // --- any thread
   // To the own queue. Errors: invalid (too many segments), no_memory (full).
   Outcome<Ok> post(const ReceiveRequest* requests, size_t count, size_t& posted);
-  // Does somebody wait for a receive? Then whoever has posted one rings.
-  // Both sides read and write the flag in one step, so that either the one who waits sees the
-  // receive, or the one who posts sees that he waits.
+  // Does a message wait for a receive? Then the thread that posted one rings.
+  // Both sides read and write the flag in one step, so that either the waiting side sees the
+  // receive, or the posting one sees that it waits.
   bool wanted() {
     bool none = false;
     return !wanted_.compare_exchange_strong(none, false);

@@ -74,7 +74,7 @@ bool SharedReceiveQueue::take_and_check(work::Receive& out) {
 bool SharedReceiveQueue::take(work::Receive& out, QueuePair& qp) {
   if (take_and_check(out)) return true;
   const std::lock_guard guard{waiting_lock_};
-  // A post may have slipped in between; whoever posts next looks at `waiting_` under the same lock.
+  // A post may have slipped in between. The next one looks at `waiting_` under the same lock.
   if (take_and_check(out)) return true;
   let_wait(qp);
   return false;

@@ -23,7 +23,7 @@ struct WdpTlv {
   static constexpr size_t kHeaderSize = 4;
 
   uint16_t type = 0;      // 15 bits
-  bool critical = false;  // C: whoever does not know it refuses the message (REJ 7)
+  bool critical = false;  // C: a receiver that does not know it refuses the message (REJ 7)
   Bytes value;            // in the bytes that it was taken from
 
   // Takes the first TLV off `tlvs`, which is not empty. bad_tlv leaves `tlvs` as it was.
@@ -34,7 +34,8 @@ struct WdpTlv {
   std::string to_string() const;
 };
 
-// Is there one that whoever knows none has to refuse? `tlvs` are those of a parsed message.
+// Is there one that a receiver which knows none has to refuse? `tlvs` are those of a parsed
+// message.
 bool has_critical_tlv(Bytes tlvs);
 
 }  // namespace weft::wire

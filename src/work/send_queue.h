@@ -1,5 +1,5 @@
 // The send queue of a queue pair: a ring of slots. Posting threads fill it under the queue pair's
-// own lock; whoever holds the engine takes requests from it in order and frees them in order.
+// own lock; the engine's holder takes requests from it in order and frees them in order.
 //
 //      head_            next (SendPath)            tail_
 //   ...|  sent, not complete  |  not yet sent        |  free ...
