@@ -75,7 +75,8 @@ DatagramDriver::DatagramDriver(Token& token, DatagramOwner& owner,
       socket_(std::move(socket)),
       properties_(socket_->properties()),
       random_(token.runtime().random(token)),
-      port_(static_cast<wdp::WdpSocketOwner&>(*this), random_, token.now()) {}
+      port_(static_cast<wdp::WdpSocketOwner&>(*this), random_, token.now()),
+      output_(*socket_, properties_, port_, current_) {}
 
 DatagramDriver::~DatagramDriver() = default;
 
@@ -87,19 +88,8 @@ DatagramDriver& DatagramDriver::start(Token& token, DatagramOwner& owner,
   return driver;
 }
 
-void DatagramDriver::set_interface(const Gid& local, uint32_t interface) {
-  if (!local.is_ipv4() && interface != 0) interfaces_[local] = interface;
-}
-
-uint32_t DatagramDriver::interface_of(const Gid& local, const Gid& remote) const {
-  const bool group = !remote.is_ipv4() && remote.raw[0] == 0xff;
-  if (!local.is_link_local() && !group) return 0;
-  const auto it = interfaces_.find(local);
-  return it != interfaces_.end() ? it->second : 0;
-}
-
 void DatagramDriver::schedule(DatagramSender& sender) {
-  sending_.push_back(sender);
+  output_.schedule(sender);
   settling_.push_back(sender);
 }
 
@@ -112,22 +102,14 @@ void DatagramDriver::posted(Token& token, DatagramSender& sender) {
   settle(token);
 }
 
-void DatagramDriver::detach_memory(DatagramSender& sender) {
-  if (filler_ == &sender) keep_train();
-}
-
 void DatagramDriver::remove(Token& token, DatagramSender& sender) {
-  detach_memory(sender);
-  if (waits_for_ == &sender) {
-    waits_for_ = nullptr;
-    waits_until_ = token.now();
-    token.runtime().set_deadline(token, *this, waits_until_);
+  if (pause_.sender == &sender) {
+    pause_ = {.until = token.now()};
+    token.runtime().set_deadline(token, *this, pause_.until);
   }
-  if (filler_ == &sender) filler_ = nullptr;
-  if (current_ == &sender) current_ = nullptr;
-  sender.ListHook<SendingTag>::unlink();
+  current_.forget(sender);
+  output_.remove(sender);
   sender.ListHook<SettlingTag>::unlink();
-  sender.ListHook<PacedTag>::unlink();
 }
 
 void DatagramDriver::leave(Token& token, wdp::UcConnection& connection) {
@@ -156,8 +138,8 @@ void DatagramDriver::end_if_unused(Token& token) {
 // --- what the engine calls
 
 void DatagramDriver::on_ready(Token& token, bool readable, bool writable) {
-  if (writable && std::exchange(blocked_, false)) token.runtime().want_write(token, *this, false);
-  if (readable && rests(token)) {
+  if (writable && output_.unblock()) token.runtime().want_write(token, *this, false);
+  if (readable && pause_.lasts(token.now())) {
     // Most programs post receives before anything more comes. Another one is told of it once.
     token.runtime().want_read(token, *this, false);
   } else if (readable) {
@@ -182,31 +164,11 @@ void DatagramDriver::on_deadline(Token& token) {
     port_.tick(token.now());
   }
   overruns_.poll_if_due(*socket_, token.now(), token.runtime().counters());
-  if (token.now() >= waits_until_) wait_no_longer(token);
+  if (token.now() >= pause_.until) wait_no_longer(token);
   if (token.now() >= socket_->held_until()) {
     receive(token, kMostReceives);
   }
   settle(token);
-}
-
-void DatagramDriver::on_memory_retired(Token&) {
-  keep_train();
-}
-
-// The memory that it refers to is the program's again. Where there is none for a copy of it the
-// train is lost, as datagrams are.
-void DatagramDriver::keep_train() {
-  try {
-    (void)train_.detach();
-  } catch (const std::bad_alloc&) {
-    drop_train();
-  }
-}
-
-void DatagramDriver::drop_train() {
-  train_.clear();
-  filler_ = nullptr;
-  sent_ = 0;
 }
 
 // The sender that was being served is left in the middle, and ends what it has to. What was only
@@ -214,9 +176,8 @@ void DatagramDriver::drop_train() {
 void DatagramDriver::on_no_memory(Token& token) {
   inside_ = false;
   token.runtime().set_deadline(token, *this, token.now() + kNextTry);
-  if (std::exchange(filling_, false)) drop_train();
-  DatagramSender* sender = std::exchange(current_, nullptr);
-  if (sender != nullptr) sender->on_no_memory(token);
+  output_.abandon_filling();
+  if (DatagramSender* sender = current_.take()) sender->on_no_memory(token);
 }
 
 void DatagramDriver::settle(Token& token) {
@@ -228,24 +189,22 @@ void DatagramDriver::settle(Token& token) {
 void DatagramDriver::settle_now(Token& token) {
   {
     const Visit visit{*this, token};
-    send(token);
+    output_.send(token, *this, settling_);
     while (!settling_.empty()) {
       // Each once. A sender that has more to say has its turn in the next round.
       while (DatagramSender* s = settling_.pop_front()) {
-        current_ = s;
-        s->settled(token);
-        current_ = nullptr;
+        current_.call(*s, [&] { s->settled(token); });
       }
-      send(token);
+      output_.send(token, *this, settling_);
     }
     drops_.publish(port_.drops(), token.runtime().counters());
     rejections_.publish(port_.rejections(), token.runtime().counters());
     Time held = socket_->held_until();
     // What has come and is held back is not taken before the socket is read again.
-    if (!waits_until_.is_never()) held = std::max(held, waits_until_);
+    if (pause_.begun()) held = std::max(held, pause_.until);
     token.runtime().set_deadline(
         token, *this,
-        std::min({port_.deadline(), waits_until_, held, paced_until_, overruns_.due()}));
+        std::min({port_.deadline(), pause_.until, held, output_.due(), overruns_.due()}));
     // What a fault holds back is on its way: it does not end with the process.
     if (!held.is_never()) token.runtime().closes_at(token, held + kLeaving);
   }

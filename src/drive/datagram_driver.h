@@ -8,23 +8,21 @@
 // of rdma_cm) may have another: start() it, serve its DatagramOwner, and make UcLinks on it.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
-#include "config/options.h"
+#include "drive/datagram_output.h"
+#include "drive/datagram_sender.h"
 #include "drive/datagram_tally.h"
+#include "drive/look_ahead.h"
 #include "drive/overrun_count.h"
-#include "drive/pacer.h"
 #include "engine/event_handler.h"
 #include "engine/runtime.h"
 #include "port/datagram_port.h"
 #include "wdp/wdp_socket.h"
 
 namespace weft::drive {
-
-using engine::Token;
 
 class DatagramDriver;
 class UcLink;
@@ -35,38 +33,6 @@ wdp::UdReception reception_of(const port::DatagramPort::Received& r);
 // `bytes` came uncalled for in one datagram or train, into a socket with such a buffer:
 // Runtime::unsolicited().
 void count_unsolicited(Token& token, size_t receive_buffer, size_t bytes);
-
-// Who sends through a driver. Engine holder calls, from inside a visit of the driver.
-class DatagramSender : public ListHook<struct SendingTag>,
-                       public ListHook<struct SettlingTag>,
-                       public ListHook<struct PacedTag> {
- public:
-  DatagramSender() : pacer_(config::options().rate) {}
-  DatagramSender(const DatagramSender&) = delete;
-  DatagramSender& operator=(const DatagramSender&) = delete;
-  virtual ~DatagramSender() = default;
-
-  // See wdp::UcConnection, wdp::UdQueue.
-  virtual bool ready(Token& token) = 0;
-  virtual void fill(Token& token, wdp::Train& train) = 0;
-  // What it would say next is no data, and does not wait for its pace.
-  virtual bool urgent(Token&) { return false; }
-  // May IP cut up what it sends?
-  virtual bool fragments() const { return false; }
-  virtual void llp_took_all(Token& token) = 0;
-  virtual void path_carries(Token& token, size_t max_payload) = 0;
-  virtual void own_memory_lost(Token& token) = 0;
-  // The visit is over: publish completions, see to the state and to the deadline.
-  virtual void settled(Token& token) = 0;
-  // It was left in the middle for want of memory: end as little as can be.
-  virtual void on_no_memory(Token& token) = 0;
-
- private:
-  friend class DatagramDriver;
-  port::Segmentation segmentation_;  // of the way to its peer
-  Pacer pacer_;
-  bool lacks_receives_ = false;
-};
 
 // Who answers for a socket where nobody is connected yet: as wdp::WdpSocketOwner. The defaults know
 // nobody. Called from inside a visit; may call of the driver's port what WdpSocketOwner says.
@@ -104,7 +70,9 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
 
   // Datagrams from a link-local address of this host leave by this interface, and those to a group
   // of IPv6 from any of its addresses of IPv6. Also learnt from what comes in.
-  void set_interface(const Gid& local, uint32_t interface);
+  void set_interface(const Gid& local, uint32_t interface) {
+    output_.set_interface(local, interface);
+  }
 
   // The sender may have something to say, and is to be settled; or has nothing to say, and is to
   // be settled. Takes effect with settle().
@@ -117,7 +85,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
   void posted(Token& token, DatagramSender& sender);
   // The sender refers to memory that goes back to the program: what waits for the socket is kept
   // as a copy.
-  void detach_memory(DatagramSender& sender);
+  void detach_memory(DatagramSender& sender) { output_.detach_memory(sender); }
   // The same, and the sender is not called any more.
   void remove(Token& token, DatagramSender& sender);
   // A program has used up its receives and needs a moment to post more, while the socket is better
@@ -135,7 +103,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
   void on_deadline(Token& token) override;
   void on_doorbell(Token& token) override { settle(token); }
   void on_gathered(Token& token) override { settle(token); }
-  void on_memory_retired(Token& token) override;
+  void on_memory_retired(Token&) override { output_.detach_memory(); }
   void on_no_memory(Token& token) override;
   void abandon_in_child() override { close_socket(); }
 
@@ -162,6 +130,19 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
   };
   DatagramDriver(Token& token, DatagramOwner& owner, std::unique_ptr<port::DatagramPort> socket);
 
+  // Nothing is read until then, for that sender's program to post receives.
+  struct ReceivePause {
+    DatagramSender* sender = nullptr;
+    Time until = Time::never();
+    bool begun() const { return !until.is_never(); }
+    bool lasts(Time now) const { return begun() && now < until; }
+  };
+  // Of the train that was being delivered when the pause began.
+  struct Undelivered {
+    std::vector<std::byte> bytes;
+    port::DatagramPort::Received how;
+  };
+
   // wdp::WdpSocketOwner
   std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey& key,
                                            const wdp::Handshake& handshake) override;
@@ -169,18 +150,14 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
                                          const wdp::Endpoint& from) override;
   void answered(SessionToken question, const wdp::Handshake& handshake) override;
 
-  // 0: routes say which one.
-  uint32_t interface_of(const Gid& local, const Gid& remote) const;
   void enter(wdp::UcConnection& connection, UcLink& link) { links_[&connection] = &link; }
   void leave(Token& token, wdp::UcConnection& connection);
 
   void close_socket();
-  bool rests(const Token& token) const;
   size_t receive(Token& token, size_t calls);
   UcLink* link_of(wdp::UcConnection* connection) const;
   UcLink* link_for(Bytes datagram, const wdp::Endpoint& from) const;
   std::optional<size_t> receive_one(Token& token);
-  void note_size(const port::DatagramPort::Received& r);
   wdp::UcConnection* direct_for(Bytes front, const port::DatagramPort::Received& r,
                                 PieceList& places) const;
   size_t receive_in_place(Token& token, wdp::UcConnection& connection, const PieceList& places,
@@ -188,15 +165,6 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
   void deliver(Token& token, Bytes bytes, const port::DatagramPort::Received& r);
   void wait_no_longer(Token& token);
   void settle_now(Token& token);
-  void send(Token& token);
-  void call_paced(Token& token);
-  bool next_train(Token& token);
-  void push_train(Token& token);
-  void source_lost(Token& token);
-  void train_gone(Token& token, bool sent);
-  void keep_train();
-  void drop_train();
-  void refused_as_too_big(Token& token, size_t size);
   void end_if_unused(Token& token);
 
   DatagramOwner* owner_;
@@ -206,36 +174,19 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
   Random& random_;
   wdp::WdpSocket port_;
   std::unordered_map<wdp::UcConnection*, UcLink*> links_;
-  std::map<Gid, uint32_t> interfaces_;  // of addresses of IPv6
-  IntrusiveList<DatagramSender, SendingTag> sending_;
   IntrusiveList<DatagramSender, SettlingTag> settling_;
-  IntrusiveList<DatagramSender, PacedTag> paced_;  // would speak, and may not yet
-  Time paced_until_ = Time::never();
 
-  Token* token_ = nullptr;             // of the visit
-  bool inside_ = false;                // a visit
-  DatagramSender* current_ = nullptr;  // that is being called
-
-  wdp::Train train_;
-  bool filling_ = false;                 // train_ is not complete
-  DatagramSender* filler_ = nullptr;     // whose train it is; nullptr: the port's, or it has left
-  bool fragments_ = false;               // IP may cut up its datagrams
-  size_t sent_ = 0;                      // bytes of train_ that the kernel has
-  std::vector<IoVec> rest_;              // what it has not
-  port::Segmentation segmentation_;      // of what is nobody's
-  bool blocked_ = false;                 // waiting for the socket to turn writable
-  DatagramSender* waits_for_ = nullptr;  // to post receives
-  Time waits_until_ = Time::never();
-  std::vector<std::byte> rest_in_;  // of the train that was being delivered
-  port::DatagramPort::Received rest_how_;
-  unsigned likely_ = 0;    // the next datagrams that may well be large and come alone
-  unsigned refusals_ = 0;  // large ones that were looked at in vain, since the last that was not
-  unsigned no_looks_ = 0;  // until they are looked at again
+  Token* token_ = nullptr;  // of the visit
+  bool inside_ = false;     // a visit
+  CurrentSender current_;
+  DatagramOutput output_;
+  LookAhead look_ahead_;
+  ReceivePause pause_;
+  Undelivered rest_;
   OverrunCount overruns_;
   DropTally drops_;
   RejTally rejections_;
   uint64_t posted_at_poll_ = UINT64_MAX;
-  bool spoke_ = false;  // something was sent since something came
 };
 
 }  // namespace weft::drive

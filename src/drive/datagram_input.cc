@@ -21,13 +21,6 @@ constexpr size_t kBudget = size_t{256} << 10;
 // Datagrams above this size that come alone, as on loopback, are worth two system calls: they go
 // straight to their places. Those of trains are not (design/17).
 constexpr size_t kLarge = 16'000;
-// Between those of a Write or Read come small ones, which say how far it is: after a large one so
-// many are looked at.
-constexpr unsigned kLikely = 4;
-// Large ones in a row that could not go to their places at once, and datagrams for which nobody
-// looks then. The first of each Send is one, for it opens the message.
-constexpr unsigned kRefusals = 4;
-constexpr unsigned kLooksOff = 64;
 // More is no answer that its asker waits for with nothing else under way.
 constexpr size_t kAnswer = 4096;
 // For a program to post receives.
@@ -55,18 +48,13 @@ bool reachable(const PieceList& places) {
 
 }  // namespace
 
-// A program has used up its receives, and it is not long ago.
-bool DatagramDriver::rests(const Token& token) const {
-  return !waits_until_.is_never() && token.now() < waits_until_;
-}
-
 // Returns how often something came; `calls`: of the system, at most.
 size_t DatagramDriver::receive(Token& token, size_t calls) {
-  if (rests(token)) return 0;
+  if (pause_.lasts(token.now())) return 0;
   const Visit visit{*this, token};
   size_t moved = 0;
   size_t came = 0;
-  for (; calls > 0 && moved < kBudget && waits_until_.is_never(); --calls) {
+  for (; calls > 0 && moved < kBudget && !pause_.begun(); --calls) {
     const auto bytes = receive_one(token);
     if (!bytes) {
       token.runtime().counters().receives_empty.add();
@@ -75,14 +63,14 @@ size_t DatagramDriver::receive(Token& token, size_t calls) {
     }
     if (*bytes == 0) continue;
     // A small datagram behind one of ours is an answer, and the next will be.
-    if (!std::exchange(spoke_, false) || *bytes > kAnswer) {
+    if (!output_.spoke_since() || *bytes > kAnswer) {
       count_unsolicited(token, properties_.receive_buffer, *bytes);
     }
     ++came;
     moved += *bytes;
   }
   token.runtime().received(token, moved);
-  if ((calls == 0 && came <= 1) || !waits_until_.is_never()) return came;
+  if ((calls == 0 && came <= 1) || pause_.begun()) return came;
   token.runtime().again(token, *this);
   return came;
 }
@@ -92,8 +80,7 @@ size_t DatagramDriver::receive(Token& token, size_t calls) {
 std::optional<size_t> DatagramDriver::receive_one(Token& token) {
   auto& counters = token.runtime().counters();
   std::array<std::byte, wire::WdpData::kLook> front;
-  const bool look = likely_ > 0 && (no_looks_ == 0 || --no_looks_ == 0);
-  if (const auto next = look ? socket_->look(front) : std::nullopt) {
+  if (const auto next = look_ahead_.pays() ? socket_->look(front) : std::nullopt) {
     counters.receive_calls.add();
     if (next->would_block) return {};
     if (next->error != 0) return 0;
@@ -102,10 +89,7 @@ std::optional<size_t> DatagramDriver::receive_one(Token& token) {
     if (auto* connection = direct_for(seen, *next, places)) {
       return receive_in_place(token, *connection, places, seen);
     }
-    if (is_large(*next) && ++refusals_ >= kRefusals) {
-      refusals_ = 0;
-      no_looks_ = kLooksOff;
-    }
+    if (is_large(*next)) look_ahead_.in_vain();
   }
   // Afresh each time, for what was delivered may have used it.
   const MutableBytes bounce = token.runtime().bounce(token);
@@ -113,18 +97,10 @@ std::optional<size_t> DatagramDriver::receive_one(Token& token) {
   counters.receive_calls.add();
   if (r.would_block) return {};
   if (r.error != 0) return 0;
-  note_size(r);
+  look_ahead_.came(is_large(r));
   counters.bytes_received_copied.add(r.bytes);
   deliver(token, bounce.first(std::min(r.bytes, bounce.size())), r);
   return r.bytes;
-}
-
-void DatagramDriver::note_size(const DatagramPort::Received& r) {
-  if (is_large(r)) {
-    likely_ = kLikely;
-  } else if (likely_ > 0) {
-    --likely_;
-  }
 }
 
 // Whom a datagram is for, and where its payload belongs, when it can go there at once.
@@ -151,9 +127,9 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
   if (r.error == EFAULT && !reachable(places)) {
     // The program has unmapped its region (docs/design/06).
     UcLink* link = link_of(&connection);
-    current_ = link;
+    current_.set(link);
     connection.direct_unreachable(token.now());
-    current_ = nullptr;
+    current_.set(nullptr);
     if (link != nullptr) schedule(*link);
     return 0;
   }
@@ -162,15 +138,15 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
       !std::equal(header.begin(), header.end(), seen.begin())) {
     return 0;
   }
-  note_size(r);
-  refusals_ = 0;
+  look_ahead_.came(is_large(r));
+  look_ahead_.in_place();
   overruns_.poll_soon(token.now());
   counters.datagrams_received.add();
   counters.bytes_received_in_place.add(places.bytes());
   UcLink* link = link_of(&connection);
-  current_ = link;
+  current_.set(link);
   connection.direct_received(token.now());
-  current_ = nullptr;
+  current_.set(nullptr);
   if (link != nullptr) schedule(*link);
   return r.bytes;
 }
@@ -206,36 +182,34 @@ void DatagramDriver::deliver(Token& token, Bytes bytes, const DatagramPort::Rece
       if (std::exchange(connection, reached) != reached) link = link_of(reached);
       if (reached != nullptr && link != nullptr) schedule(*link);
     } catch (const std::bad_alloc&) {
-      current_ = link_for(datagram, how.from);
+      current_.set(link_for(datagram, how.from));
       throw;
     }
-  } while (!bytes.empty() && waits_until_.is_never());
+  } while (!bytes.empty() && !pause_.begun());
   if (bytes.empty()) return;
-  rest_in_.assign(bytes.begin(), bytes.end());
-  rest_how_ = r;
+  rest_.bytes.assign(bytes.begin(), bytes.end());
+  rest_.how = r;
 }
 
 // --- receives that are used up
 
 void DatagramDriver::wait_for_receives(DatagramSender& sender) {
-  if (std::exchange(sender.lacks_receives_, true) || !waits_until_.is_never()) return;
-  waits_for_ = &sender;
-  waits_until_ = token_->now() + kReceiveWait;
+  if (std::exchange(sender.lacks_receives_, true) || pause_.begun()) return;
+  pause_ = {.sender = &sender, .until = token_->now() + kReceiveWait};
 }
 
 void DatagramDriver::receives_posted(Token& token, DatagramSender& sender) {
   sender.lacks_receives_ = false;
-  if (waits_for_ == &sender) wait_no_longer(token);
+  if (pause_.sender == &sender) wait_no_longer(token);
 }
 
 void DatagramDriver::wait_no_longer(Token& token) {
-  waits_for_ = nullptr;
-  waits_until_ = Time::never();
+  pause_ = {};
   token.runtime().want_read(token, *this, true);
-  if (rest_in_.empty()) return;
+  if (rest_.bytes.empty()) return;
   const Visit visit{*this, token};
-  const auto rest = std::exchange(rest_in_, {});
-  deliver(token, rest, rest_how_);
+  const Undelivered rest = std::exchange(rest_, {});
+  deliver(token, rest.bytes, rest.how);
 }
 
 }  // namespace weft::drive

@@ -1,11 +1,10 @@
-// Trains out: whose turn it is, and what the kernel makes of it.
+#include "drive/datagram_output.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 #include <utility>
-
-#include "drive/datagram_driver.h"
 
 namespace weft::drive {
 namespace {
@@ -30,52 +29,90 @@ void cut_front(std::span<const IoVec> pieces, size_t skip, std::vector<IoVec>& o
 
 }  // namespace
 
+void DatagramOutput::set_interface(const Gid& local, uint32_t interface) {
+  if (!local.is_ipv4() && interface != 0) interfaces_[local] = interface;
+}
+
+uint32_t DatagramOutput::interface_of(const Gid& local, const Gid& remote) const {
+  const bool group = !remote.is_ipv4() && remote.raw[0] == 0xff;
+  if (!local.is_link_local() && !group) return 0;
+  const auto it = interfaces_.find(local);
+  return it != interfaces_.end() ? it->second : 0;
+}
+
+void DatagramOutput::remove(DatagramSender& sender) {
+  detach_memory(sender);
+  if (filler_ == &sender) filler_ = nullptr;
+  sender.ListHook<SendingTag>::unlink();
+  sender.ListHook<PacedTag>::unlink();
+}
+
+// The memory that it refers to is the program's again. Where there is none for a copy of it the
+// train is lost, as datagrams are.
+void DatagramOutput::detach_memory() {
+  try {
+    (void)train_.detach();
+  } catch (const std::bad_alloc&) {
+    drop_train();
+  }
+}
+
+void DatagramOutput::abandon_filling() {
+  if (std::exchange(filling_, false)) drop_train();
+}
+
+void DatagramOutput::drop_train() {
+  train_.clear();
+  filler_ = nullptr;
+  sent_ = 0;
+}
+
 // Those whose turn was too early may have had to wait long enough.
-void DatagramDriver::call_paced(Token& token) {
+void DatagramOutput::call_paced(Token& token) {
   if (paced_until_.is_never() || token.now() < paced_until_) return;
   paced_until_ = Time::never();
   while (DatagramSender* s = paced_.pop_front()) sending_.push_back(*s);
 }
 
-void DatagramDriver::send(Token& token) {
+void DatagramOutput::send(Token& token, engine::EventHandler& driver, SettlingList& asked) {
   call_paced(token);
-  if (sending_.empty() && train_.empty() && !port_.ready()) return;  // as after most receives
+  if (sending_.empty() && train_.empty() && !own_.ready()) return;  // as after most receives
   size_t sent = 0;
-  while (!blocked_ && open_) {
+  while (!blocked_) {
     if (sent >= kSendBudget) {
       // The others have their turn; epoll says at once that there is room.
       blocked_ = true;
-      token.runtime().more_to_send(token, *this);
+      token.runtime().more_to_send(token, driver);
       return;
     }
-    if (train_.empty() && !next_train(token)) return;
+    if (train_.empty() && !next_train(token, asked)) return;
     sent += train_.bytes();
-    push_train(token);
+    push_train(token, driver);
   }
 }
 
-// The port's own first: they are few, and somebody waits for each. Then one train of each sender
+// WDP's own first: they are few, and somebody waits for each. Then one train of each sender
 // by turns. False when nobody has anything to say.
-bool DatagramDriver::next_train(Token& token) {
+bool DatagramOutput::next_train(Token& token, SettlingList& asked) {
   sent_ = 0;
   filler_ = nullptr;
   fragments_ = false;
   filling_ = true;
-  while (train_.empty() && port_.ready()) port_.fill(train_);
+  while (train_.empty() && own_.ready()) own_.fill(train_);
   while (train_.empty()) {
     DatagramSender* s = sending_.pop_front();
     if (s == nullptr) break;
-    settling_.push_back(*s);
+    asked.push_back(*s);
     if (s->pacer_.waits() && token.now() < s->pacer_.next() && !s->urgent(token)) {
       paced_until_ = std::min(paced_until_, s->pacer_.next());
       paced_.push_back(*s);
       continue;
     }
     train_.limit(s->pacer_.most());
-    current_ = s;
     // An empty train is an answer, too: a request was at fault, a probe was over.
-    for (int i = 0; i < 2 && train_.empty() && s->ready(token); ++i) s->fill(token, train_);
-    current_ = nullptr;
+    current_.call(*s, [&] {
+      for (int i = 0; i < 2 && train_.empty() && s->ready(token); ++i) s->fill(token, train_);
+    });
     if (train_.empty()) {
       train_.clear();
       continue;
@@ -88,7 +125,7 @@ bool DatagramDriver::next_train(Token& token) {
   return !train_.empty();
 }
 
-void DatagramDriver::push_train(Token& token) {
+void DatagramOutput::push_train(Token& token, engine::EventHandler& driver) {
   if (train_.lost()) return source_lost(token);
   const wdp::Path& path = train_.path();
   const uint32_t scope = interface_of(path.from, path.to.address);
@@ -101,15 +138,15 @@ void DatagramDriver::push_train(Token& token) {
     pieces = rest_;
   }
   auto& counters = token.runtime().counters();
-  const auto r = socket_->send({.to = &to,
-                                .from = path.from,
-                                .interface = scope,
-                                .tos = path.traffic_class,
-                                .hop_limit = path.hop_limit,
-                                .fragments = fragments_,
-                                .segment = train_.segment_size(),
-                                .pieces = pieces},
-                               filler_ != nullptr ? filler_->segmentation_ : segmentation_);
+  const auto r = socket_.send({.to = &to,
+                               .from = path.from,
+                               .interface = scope,
+                               .tos = path.traffic_class,
+                               .hop_limit = path.hop_limit,
+                               .fragments = fragments_,
+                               .segment = train_.segment_size(),
+                               .pieces = pieces},
+                              filler_ != nullptr ? filler_->segmentation_ : segmentation_);
   counters.send_calls.add();
   sent_ += r.bytes;
   if (r.bytes > 0) {
@@ -122,7 +159,7 @@ void DatagramDriver::push_train(Token& token) {
     // spec/wdp 2.7: ENOBUFS/EAGAIN: wait for writability (do not drop).
     blocked_ = true;
     counters.sends_cut.add();
-    token.runtime().want_write(token, *this, true);
+    token.runtime().want_write(token, driver, true);
   } else if (r.too_big) {
     refused_as_too_big(token, std::min(train_.segment_size(), train_.bytes() - sent_));
   } else if (r.error == EFAULT) {
@@ -141,14 +178,14 @@ void DatagramDriver::push_train(Token& token) {
 }
 
 // The program has unmapped memory that is registered (docs/design/06).
-void DatagramDriver::source_lost(Token& token) {
+void DatagramOutput::source_lost(Token& token) {
   DatagramSender* s = filler_;
   train_gone(token, false);
   if (s != nullptr) s->own_memory_lost(token);
 }
 
 // `sent`: its requests are complete.
-void DatagramDriver::train_gone(Token& token, bool sent) {
+void DatagramOutput::train_gone(Token& token, bool sent) {
   DatagramSender* s = std::exchange(filler_, nullptr);
   if (s != nullptr && s->pacer_.paces(train_.path().rate)) {
     s->pacer_.sent(train_.bytes(), token.now(), train_.path().rate);
@@ -156,19 +193,15 @@ void DatagramDriver::train_gone(Token& token, bool sent) {
   train_.clear();
   sent_ = 0;
   if (s == nullptr || !sent) return;
-  current_ = s;
-  s->llp_took_all(token);
-  current_ = nullptr;
+  current_.call(*s, [&] { s->llp_took_all(token); });
 }
 
 // The message is lost, later ones are cut smaller.
-void DatagramDriver::refused_as_too_big(Token& token, size_t size) {
+void DatagramOutput::refused_as_too_big(Token& token, size_t size) {
   token.runtime().counters().datagrams_too_big.add();
   const auto* step = std::find_if(kSteps.begin(), kSteps.end(), [&](size_t s) { return s < size; });
   if (filler_ != nullptr && step != kSteps.end()) {
-    current_ = filler_;
-    filler_->path_carries(token, *step);
-    current_ = nullptr;
+    current_.call(*filler_, [&] { filler_->path_carries(token, *step); });
   }
   train_gone(token, true);
 }
