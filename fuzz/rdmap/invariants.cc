@@ -38,7 +38,7 @@ void Session::check_memory() {
 }
 
 // Work requests complete once, in the order of posting, and none well after one that did not. One
-// at most is to blame (rdmap/consumer.h); the others are flushed.
+// at most is to blame (work/consumer.h); the others are flushed.
 void Session::check_requests() {
   FUZZ_CHECK(host_.sent.size() <= posted_);
   bool failed = false;

@@ -94,8 +94,8 @@ void Acceptor::rest(Token& token, stats::AcceptPause why) {
   token.runtime().set_deadline(token, *this, token.now() + kRest);
 }
 
-// The connection that was about to be taken waits: one that closes without a Reply would be dialed
-// again without weft's extension (spec/mpa 2.3.4).
+// The connection that was about to be taken waits: one that closes without a Reply would be
+// connected again without weft's extension (spec/mpa 2.3.4).
 void Acceptor::on_no_memory(Token& token) {
   rest(token, stats::AcceptPause::no_memory);
 }

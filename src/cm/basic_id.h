@@ -85,7 +85,7 @@ class BasicId : public Id, protected engine::EventHandler {
   verbs::AddressVector vector_to(const Gid& gid) const;
 
   // --- of a listener
-  // Its child, which waits for the program's start.
+  // Its child, which waits for the program's answer.
   void begin_request(BasicId& child, const port::Address& local, const port::Address& peer) const;
   // Tells the program. False: nobody hears it any more, and the child stays the caller's.
   bool announce(engine::Token& token, BasicId& child, std::vector<std::byte> private_data);

@@ -54,12 +54,12 @@ bool DatagramCall::accept(Token& token, verbs::DatagramCaller& caller,
 }
 
 void DatagramCall::tell(Token& token, const wdp::Offer& offer) const {
-  (void)listener->driver().port().tell(key, offer, token.now());
+  (void)listener->driver().wdp_socket().tell(key, offer, token.now());
   listener->call_over(token);
 }
 
 void DatagramCall::reject(Token& token, wire::RejReason reason, Bytes private_data) const {
-  (void)listener->driver().port().reject(key, reason, private_data);
+  (void)listener->driver().wdp_socket().reject(key, reason, private_data);
   listener->call_over(token);
 }
 

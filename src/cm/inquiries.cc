@@ -45,7 +45,7 @@ Result<SessionToken, port::SystemError> Inquiries::ask(Token& token, Inquirer& i
                                                        const wdp::Path& path, uint32_t interface) {
   if (const auto d = driver(token); !d.ok()) return fail(d.error());
   driver_->set_interface(path.from, interface);
-  const SessionToken question = driver_->port().ask(offer, path, token.now());
+  const SessionToken question = driver_->wdp_socket().ask(offer, path, token.now());
   open_[question] = &inquirer;
   driver_->settle(token);
   return question;
@@ -53,7 +53,7 @@ Result<SessionToken, port::SystemError> Inquiries::ask(Token& token, Inquirer& i
 
 void Inquiries::forget(Token& token, SessionToken question) {
   if (open_.erase(question) == 0) return;
-  driver_->port().forget(question, token.now());
+  driver_->wdp_socket().forget(question, token.now());
   driver_->settle(token);
 }
 

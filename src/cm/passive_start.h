@@ -14,7 +14,7 @@ class PassiveStart;
 class PassiveStartHandler {
  public:
   virtual ~PassiveStartHandler() = default;
-  // The Request is there. PassiveStart it now or later by accept() or reject(); until then the
+  // The Request is there. Answer it now or later by accept() or reject(); until then the
   // connection is parked.
   virtual void request_came(engine::Token& token, PassiveStart& start,
                             const mpa::Responder::Request& request) = 0;
@@ -40,7 +40,7 @@ class PassiveStart final : public engine::EventHandler {
   // nothing when it broke.
   std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits, Bytes private_data);
   void reject(engine::Token& token, Bytes private_data);
-  // ParkedRequest: the handler wants to hear when it is still parked then.
+  // Parked: the handler wants to hear when it is still parked then.
   void wait_until(engine::Token& token, Time when);
   // Closes without a word.
   void drop(engine::Token& token);

@@ -201,7 +201,7 @@ Result<wdp::WdpSocketOwner::Callee, RejReason> UcBringUp::called(
   if (drive::UcLink* link = caller.link()) {
     UcConnection& connection = link->connection();
     if (connection.state() == UcConnection::State::open) return fail(RejReason::not_ready);
-    // Both call: the port finds out which one gives in.
+    // Both call: the WdpSocket finds out which one gives in.
     const bool calling = connection.state() == UcConnection::State::setting_up &&
                          connection.handshake() != nullptr && connection.handshake()->active();
     if (calling) return wdp::WdpSocketOwner::Callee{&connection, offer};

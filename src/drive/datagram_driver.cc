@@ -75,8 +75,8 @@ DatagramDriver::DatagramDriver(Token& token, DatagramOwner& owner,
       socket_(std::move(socket)),
       properties_(socket_->properties()),
       random_(token.runtime().random(token)),
-      port_(static_cast<wdp::WdpSocketOwner&>(*this), random_, token.now()),
-      output_(*socket_, properties_, port_, current_) {}
+      wdp_socket_(static_cast<wdp::WdpSocketOwner&>(*this), random_, token.now()),
+      output_(*socket_, properties_, wdp_socket_, current_) {}
 
 DatagramDriver::~DatagramDriver() = default;
 
@@ -113,7 +113,7 @@ void DatagramDriver::remove(Token& token, DatagramSender& sender) {
 }
 
 void DatagramDriver::leave(Token& token, wdp::UcConnection& connection) {
-  port_.remove(connection, token.now());
+  wdp_socket_.remove(connection, token.now());
   links_.erase(&connection);
   if (owner_ == nullptr && !inside_) end_if_unused(token);
 }
@@ -161,7 +161,7 @@ bool DatagramDriver::try_receive(Token& token) {
 void DatagramDriver::on_deadline(Token& token) {
   {
     const Visit visit{*this, token};
-    port_.tick(token.now());
+    wdp_socket_.tick(token.now());
   }
   overruns_.poll_if_due(*socket_, token.now(), token.runtime().counters());
   if (token.now() >= pause_.until) wait_no_longer(token);
@@ -197,14 +197,14 @@ void DatagramDriver::settle_now(Token& token) {
       }
       output_.send(token, *this, settling_);
     }
-    drops_.publish(port_.drops(), token.runtime().counters());
-    rejections_.publish(port_.rejections(), token.runtime().counters());
+    drops_.publish(wdp_socket_.drops(), token.runtime().counters());
+    rejections_.publish(wdp_socket_.rejections(), token.runtime().counters());
     Time held = socket_->held_until();
     // What has come and is held back is not taken before the socket is read again.
     if (pause_.begun()) held = std::max(held, pause_.until);
     token.runtime().set_deadline(
         token, *this,
-        std::min({port_.deadline(), pause_.until, held, output_.due(), overruns_.due()}));
+        std::min({wdp_socket_.deadline(), pause_.until, held, output_.due(), overruns_.due()}));
     // What a fault holds back is on its way: it does not end with the process.
     if (!held.is_never()) token.runtime().closes_at(token, held + kLeaving);
   }

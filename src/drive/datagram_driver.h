@@ -62,7 +62,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
   ~DatagramDriver() override;
 
   // What is called there takes effect with the next settle().
-  wdp::WdpSocket& port() { return port_; }
+  wdp::WdpSocket& wdp_socket() { return wdp_socket_; }
   const port::DatagramPort::Properties& properties() const { return properties_; }
   Random& random() { return random_; }
   // Of the visit that calls into a consumer.
@@ -79,7 +79,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
   void schedule(DatagramSender& sender);
   void schedule_settling(DatagramSender& sender) { settling_.push_back(sender); }
   // Sends what there is to send, settles, sees to deadlines. To be called after anything was done
-  // to the port or to a sender; has no effect inside a visit, which ends with it anyway.
+  // to the WdpSocket or to a sender; has no effect inside a visit, which ends with it anyway.
   void settle(Token& token);
   // The sender's program has posted requests: sends them now, or together with those that follow.
   void posted(Token& token, DatagramSender& sender);
@@ -172,7 +172,7 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
   const port::DatagramPort::Properties properties_;
   bool open_ = true;  // the socket
   Random& random_;
-  wdp::WdpSocket port_;
+  wdp::WdpSocket wdp_socket_;
   std::unordered_map<wdp::UcConnection*, UcLink*> links_;
   IntrusiveList<DatagramSender, SettlingTag> settling_;
 

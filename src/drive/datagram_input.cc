@@ -109,7 +109,7 @@ wdp::UcConnection* DatagramDriver::direct_for(Bytes front, const DatagramPort::R
   if (r.segment != r.bytes) return nullptr;
   const auto common = wire::WdpCommon::parse(front);
   if (!common.ok()) return nullptr;
-  const auto found = port_.demux().find(*common, {r.from.gid(), r.from.port()});
+  const auto found = wdp_socket_.demux().find(*common, {r.from.gid(), r.from.port()});
   if (!found.ok() || *found == nullptr || !(*found)->direct(front, r.bytes, places)) return nullptr;
   return *found;
 }
@@ -155,7 +155,7 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
 UcLink* DatagramDriver::link_for(Bytes datagram, const wdp::Endpoint& from) const {
   const auto common = wire::WdpCommon::parse(datagram);
   if (!common.ok()) return nullptr;
-  const auto found = port_.demux().find(*common, from);
+  const auto found = wdp_socket_.demux().find(*common, from);
   return found.ok() ? link_of(*found) : nullptr;
 }
 
@@ -178,7 +178,7 @@ void DatagramDriver::deliver(Token& token, Bytes bytes, const DatagramPort::Rece
     const Bytes datagram = bytes.first(std::min(segment, bytes.size()));
     bytes = bytes.subspan(datagram.size());
     try {
-      wdp::UcConnection* const reached = port_.received(datagram, how, token.now());
+      wdp::UcConnection* const reached = wdp_socket_.received(datagram, how, token.now());
       if (std::exchange(connection, reached) != reached) link = link_of(reached);
       if (reached != nullptr && link != nullptr) schedule(*link);
     } catch (const std::bad_alloc&) {

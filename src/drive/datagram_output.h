@@ -65,7 +65,7 @@ class DatagramOutput {
   CurrentSender& current_;
   std::map<Gid, uint32_t> interfaces_;  // of addresses of IPv6
   IntrusiveList<DatagramSender, SendingTag> sending_;
-  IntrusiveList<DatagramSender, PacedTag> paced_;  // would speak, and may not yet
+  IntrusiveList<DatagramSender, PacedTag> paced_;  // would send, and may not yet
   Time paced_until_ = Time::never();
 
   wdp::Train train_;

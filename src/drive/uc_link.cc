@@ -19,24 +19,24 @@ UcLink::~UcLink() = default;
 
 void UcLink::connect(Token& token, const wdp::Offer& offer, const wdp::Path& path, Qpn destination,
                      bool ib_style) {
-  driver_.port().connect(connection_, offer, path, destination, ib_style, token.now());
+  driver_.wdp_socket().connect(connection_, offer, path, destination, ib_style, token.now());
   settle(token);
 }
 
 void UcLink::start_session(Token& token, wdp::UcParameters parameters, const wdp::Endpoint& from) {
   if (parameters.own_token == SessionToken{}) {
-    parameters.own_token = driver_.port().demux().fresh_token(driver_.random(), token.now());
+    parameters.own_token = driver_.wdp_socket().demux().fresh_token(driver_.random(), token.now());
     parameters.peer_token = parameters.own_token;
   }
   {
     const DatagramDriver::Visit visit{driver_, token};
-    driver_.port().start_static(connection_, parameters, from, token.now());
+    driver_.wdp_socket().start_static(connection_, parameters, from, token.now());
   }
   settle(token);
 }
 
 bool UcLink::accept(Token& token, const wdp::Demux::RequestKey& key, const wdp::Offer& offer) {
-  if (!driver_.port().accept(key, connection_, offer, token.now())) return false;
+  if (!driver_.wdp_socket().accept(key, connection_, offer, token.now())) return false;
   settle(token);
   return true;
 }
@@ -128,7 +128,7 @@ void UcLink::publish_counts() {
 void UcLink::end(Token& token) {
   if (std::exchange(ended_, true)) return;
   publish_counts();
-  // It is there until it is buried, and other sessions may call it when their window opens.
+  // It is there until the turn is over, and other sessions may call it when their window opens.
   if (auto* session = connection_.session()) session->detach();
   driver_.remove(token, *this);
   driver_.leave(token, connection_);  // which may be the end of the driver

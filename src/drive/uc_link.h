@@ -31,13 +31,13 @@ class UcLink final : public engine::EventHandler, public DatagramSender {
 
   // Where it counts; by default for the engine.
   void count_in(stats::QpBlock& block) { counters_ = &block; }
-  // Calls the peer: Port::connect().
+  // Calls the peer: WdpSocket::connect().
   void connect(Token& token, const wdp::Offer& offer, const wdp::Path& path, Qpn destination,
                bool ib_style);
   // Without a handshake: a static session, or one with itself. `parameters` without the token where
-  // it is with itself: Port::start_static().
+  // it is with itself: WdpSocket::start_static().
   void start_session(Token& token, wdp::UcParameters parameters, const wdp::Endpoint& from);
-  // Answers one that called a listener: Port::accept(). False: it is not there any more.
+  // Answers one that called a listener: WdpSocket::accept(). False: it is not there any more.
   bool accept(Token& token, const wdp::Demux::RequestKey& key, const wdp::Offer& offer);
 
   // The program has posted requests.
@@ -63,7 +63,7 @@ class UcLink final : public engine::EventHandler, public DatagramSender {
   UcLink(Token& token, DatagramDriver& driver, UcLinkOwner& owner, wdp::UcConsumer& consumer)
       : driver_(driver),
         owner_(&owner),
-        connection_(consumer, driver.random(), driver.port().windows()),
+        connection_(consumer, driver.random(), driver.wdp_socket().windows()),
         engine_(token.runtime().counter_block()),
         counters_(&engine_.gone) {}
   bool ready(Token& token) override { return connection_.ready(token.now()); }

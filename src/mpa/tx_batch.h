@@ -1,4 +1,4 @@
-// What goes to the kernel in one sendmsg: headers and small payloads in a staging area, large
+// What goes to the kernel in one system call: headers and small payloads in a staging area, large
 // payloads by reference. Many FPDUs share a batch, for a send call costs more than the FPDU
 // (design/16).
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace weft::mpa {
 
-// Owned by one stream at a time while it has bytes in it; otherwise in the engine's pool. Not
+// Owned by one stream at a time while it has bytes in it; otherwise in the drivers' pool. Not
 // thread-safe. Memory that is referred to must stay as it is until the batch is empty again.
 class TxBatch {
  public:

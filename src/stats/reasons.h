@@ -1,4 +1,5 @@
-// What can happen to a connection before it carries RDMAP. One counter for each; their names and
+// What can happen to a connection besides carrying data: how it is made, how it ends, which faults
+// were injected. One counter for each; their names and
 // sentences are in table.cc, in the same order.
 #pragma once
 
@@ -37,7 +38,7 @@ inline constexpr size_t kReplyRefusals = static_cast<size_t>(ReplyRefusal::no_ma
 enum class AcceptPause : uint8_t { half_open, backlog, no_descriptor, no_memory };
 inline constexpr size_t kAcceptPauses = static_cast<size_t>(AcceptPause::no_memory) + 1;
 
-// A dial that failed.
+// How an active start failed.
 enum class DialEnd : uint8_t {
   nobody_listens,
   unreachable,

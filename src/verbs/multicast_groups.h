@@ -23,7 +23,7 @@ namespace weft::verbs {
 
 class UdTransport;
 
-// A group's socket, and the WDP port behind it, which knows the group's members and nobody else.
+// A group's socket, and the WdpSocket behind it, which knows the group's members and nobody else.
 // Owned by the engine; its holder calls.
 class GroupReceiver final : public engine::EventHandler, private wdp::WdpSocketOwner {
  public:

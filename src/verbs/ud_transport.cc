@@ -18,7 +18,7 @@ void UdTransport::start(engine::Token& token) {
                                    .crc = config::options().datagram_crc});
   failed_ = false;
   tally_ = {};
-  driver_.port().demux().add(qp_.number(), *queue_);
+  driver_.wdp_socket().demux().add(qp_.number(), *queue_);
   if (!groups_.empty()) qp_.adapter().groups().started(token, *this);
   for (const device::GidEntry& g : gids) driver_.set_interface(g.gid, g.ifindex);
 }
@@ -43,7 +43,7 @@ void UdTransport::stopped(engine::Token& token) {
   driver_.remove(token, *this);
   if (!queue_) return;
   add_counts();
-  driver_.port().demux().remove(qp_.number());
+  driver_.wdp_socket().demux().remove(qp_.number());
   if (!groups_.empty()) qp_.adapter().groups().stopping(token, *this);
   queue_.reset();
 }

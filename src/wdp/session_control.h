@@ -32,7 +32,7 @@ class SessionControl final : public ErrorReporter {
     peer_closed,  // and what it has overtaken did not come in time
     closed,       // our own DREQ is through, or nobody answers it
     lost,         // keepalives were not answered
-    refused,      // ERR came: see error() and refused_header()
+    refused,      // ERR came: see last_error() and refused_header()
   };
 
   // All references are kept.

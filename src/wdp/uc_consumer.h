@@ -1,4 +1,5 @@
-// What a UC session needs from the queue pair that it serves, besides what every RDMAP needs.
+// What a UC session needs from the queue pair that it serves, besides what every session needs
+// (work/consumer.h).
 #pragma once
 
 #include "work/consumer.h"

@@ -49,7 +49,7 @@ class WdpSocket {
 
   // --- datagrams in
   // The connection that it was for, if any: it may have something to say, another deadline, another
-  // state. See port().ready() besides.
+  // state. See ready() besides.
   UcConnection* received(Bytes datagram, const UdReception& how, Time now);
   // From the socket of a multicast group: nothing but UD is taken there (part IV).
   void received_by_group(Bytes datagram, const UdReception& how);

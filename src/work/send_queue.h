@@ -1,7 +1,7 @@
 // The send queue of a queue pair: a ring of slots. Posting threads fill it under the queue pair's
 // own lock; the engine's holder takes requests from it in order and frees them in order.
 //
-//      head_            next (SendPath)            tail_
+//      head_            next to be sent            tail_
 //   ...|  sent, not complete  |  not yet sent        |  free ...
 #pragma once
 

@@ -21,7 +21,7 @@ LONG_FILE = 400      # printed as a note: needs a reason
 TOO_LONG_FILE = 700  # a defect
 
 # The protocol core is sans-IO (design/14): bytes, time and randomness are handed in.
-SANS_IO_LAYERS = {"wire", "mpa", "ddp", "rdmap", "wdp"}
+SANS_IO_LAYERS = {"wire", "work", "mpa", "ddp", "rdmap", "wdp"}
 SANS_IO_HEADERS = re.compile(r"(sys/(?!uio\.h$|types\.h$).*|unistd\.h|fcntl\.h|poll\.h|time\.h|random)")
 SANS_IO_CALLS = re.compile(r"\b(\w*_clock::now|random_device|getrandom|clock_gettime|getenv)\b")
 

@@ -1,5 +1,5 @@
-// A host with one WDP port, for tests that let ports talk: what they say is taken out datagram by
-// datagram, and handed to whom the test likes.
+// A host with one WdpSocket, for tests that let sockets talk: what they say is taken out datagram
+// by datagram, and handed to whom the test likes.
 #pragma once
 
 #include <list>

@@ -269,11 +269,11 @@ class UdMember final : public drive::DatagramSender, public wdp::UdConsumer {
  public:
   UdMember(Node& node, Qpn qpn)
       : node_(node), qpn_(qpn), queue_(*this, {.own_qpn = qpn, .q_key = QKey{7}}) {
-    node_.driver->port().demux().add(qpn_, queue_);
+    node_.driver->wdp_socket().demux().add(qpn_, queue_);
   }
   ~UdMember() override {
     node_.runtime.run([&](Token& t) { node_.driver->remove(t, *this); });
-    node_.driver->port().demux().remove(qpn_);
+    node_.driver->wdp_socket().demux().remove(qpn_);
   }
   Host& host() { return node_.host.host; }
   void post(uint64_t id, const wdp::UdDestination& to, const work::LocalSegment& what) {

@@ -1,4 +1,4 @@
-// What `weft doctor` looks at, gathered in one place, so that judging it (doctor_checks.h) is pure.
+// What `weft doctor` looks at, gathered in one place, so that judging it (checks.h) is pure.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ class ParkedRequest final : public PassiveStartHandler {
   std::atomic<PassiveStart*> start{nullptr};  // the engine's own thread may be the one to set it
 };
 
-// spec/addressing 5.2: a parked Request waits for a bounded time, and then has an start.
+// spec/addressing 5.2: a parked Request waits for a bounded time, and then has an answer.
 TEST(PassiveStart, AParkedRequestIsAnsweredWhenItsTimeIsOver) {
   auto engine = engine::Engine::create(0);
   ASSERT_TRUE(engine.ok());

@@ -1,4 +1,4 @@
-// Two hosts with a port each, for the tests of wdp::WdpSocket.
+// Two hosts with a socket each, for the tests of wdp::WdpSocket.
 #pragma once
 
 #include <gtest/gtest.h>
