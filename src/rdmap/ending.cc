@@ -15,7 +15,7 @@ constexpr size_t kEvents = static_cast<size_t>(Event::moved) + 1;
 
 // clang-format off
 constexpr std::array<std::array<State, kStates>, kEvents> next_states() {
-  using enum State;
+  using enum Ending::State;
   constexpr State drain = draining;
   constexpr State due = terminate_due;
   constexpr State out = terminate_out;
