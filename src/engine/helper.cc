@@ -160,7 +160,7 @@ size_t Helper::take_over(Token& token, bool for_sleeper) {
   engine_.sockets_.poll_all();
   // Until somebody waits for it.
   for (int i = 0; i < kTakeOverTurns && !engine_.is_awaited(); ++i) {
-    engine_.renew(token);
+    Engine::renew(token);
     engine_.serve_doorbells(token);
     (void)engine_.take_received();
     if (engine_.turn(token)) {
@@ -187,7 +187,7 @@ bool Helper::linger(Token& token) {
   const Duration most = linger_policy_.spin();
   if (most <= Duration{0}) return false;
   for (const Time until = Engine::clock() + most; token.now() < until;) {
-    engine_.renew(token);
+    Engine::renew(token);
     if (engine_.turn(token) || engine_.doorbells_.any()) {
       linger_policy_.result(true);
       return true;

@@ -15,6 +15,8 @@ namespace weft::port {
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
+  ByteStream(const ByteStream&) = delete;
+  ByteStream& operator=(const ByteStream&) = delete;
 
   // What came of a transfer: bytes moved, or why none were.
   struct Transfer {
@@ -43,9 +45,7 @@ class ByteStream {
 
  protected:
   ByteStream() = default;
-  ByteStream(const ByteStream&) = delete;
   ByteStream(ByteStream&&) = default;
-  ByteStream& operator=(const ByteStream&) = delete;
   ByteStream& operator=(ByteStream&&) = default;
 };
 

@@ -39,6 +39,8 @@ class DatagramPort {
   static constexpr size_t kMostBytesIpv6 = 65'473;
 
   virtual ~DatagramPort() = default;
+  DatagramPort(const DatagramPort&) = delete;
+  DatagramPort& operator=(const DatagramPort&) = delete;
 
   // What send() is to do. Refers to everything; the call copies.
   struct Train {
@@ -104,9 +106,7 @@ class DatagramPort {
 
  protected:
   DatagramPort() = default;
-  DatagramPort(const DatagramPort&) = delete;
   DatagramPort(DatagramPort&&) = default;
-  DatagramPort& operator=(const DatagramPort&) = delete;
   DatagramPort& operator=(DatagramPort&&) = default;
 };
 
