@@ -50,7 +50,7 @@ class Runtime {
   virtual void more_to_send(Token& token, EventHandler& handler) = 0;
 
   // --- output that waits
-  // The program posts small requests one by one and polls between them: more will come before the
+  // The program posts requests one by one and polls between them: more will come before the
   // next turn, and one system call for all is cheaper than one for each. False when it does not
   // poll, or this thread may be about to sleep, for then nobody might send them soon.
   virtual bool gather(Token& token, EventHandler& handler) = 0;

@@ -9,6 +9,9 @@
 //                  +------------------------------------------------------------+
 //
 //   Opening: which side may speak first. Ending: which side has said FIN or Terminate.
+//
+// Above 400 lines with its source: the order of what is said, and each way to an end, ask all
+// parts.
 #pragma once
 
 #include <array>
@@ -60,8 +63,8 @@ class Stream {
   Output output();
   // Appends FPDUs to the batch until it is full or there is nothing to say.
   void fill(mpa::TxBatch& batch, Time now);
-  // Small requests wait, and enough is under way that the program will look for completions: what
-  // waits may gather company.
+  // Requests wait, and nobody waits for them: enough is under way that the program will look for
+  // completions, or it is in the middle of a `burst` of posts. What waits may gather company.
   bool may_gather(bool burst) const {
     return ending_.state() == Ending::State::open && responses_.empty() &&
            delivery_.due() != Delivery::Due::now && send_path_.may_gather(burst);
