@@ -91,7 +91,7 @@ void UcPeer::give(Bytes datagram) {
   // What the port sees to before (wdp_socket_test.cc, uc_listener).
   if (!common.ok() || common->token != kOwnToken) return;
   if (common->wdp_class == WdpClass::ctl) {
-    const auto c = WdpCtl::parse(copy);
+    const auto c = WdpCtl::parse(*common, copy);
     if (!c.ok() || c->type <= wire::CtlType::wait) return;
     if (c->type == wire::CtlType::dreq) goodbye_ |= !session_->parameters().is_static;
     if (c->type == wire::CtlType::probea && probe_ && c->xid == probe_->xid &&
@@ -100,14 +100,17 @@ void UcPeer::give(Bytes datagram) {
     }
     session_->received(*c, now_);
   } else {
-    session_->received(copy, now_);
+    session_->received(*common, copy, now_);
   }
 }
 
 void UcPeer::give_in_two_steps(Bytes datagram) {
   PieceList places;
   const auto front = exact(datagram, std::min(datagram.size(), WdpData::kLook));
-  if (!session_->direct(front, datagram.size(), places)) return give(datagram);
+  const auto common = WdpCommon::parse(front);
+  if (!common.ok() || !session_->direct(*common, front, datagram.size(), places)) {
+    return give(datagram);
+  }
   FUZZ_CHECK(!crc_);
   FUZZ_CHECK(wdp::place(datagram.subspan(WdpData::kSize), places));
   session_->direct_received(now_);

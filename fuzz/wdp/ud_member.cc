@@ -45,7 +45,7 @@ void UdMember::hold(bool on) {
 void UdMember::fill() {
   if (train_waits()) return;
   const bool stands = held_ || failed_;
-  queue_.fill(train_);
+  queue_.fill(train_, {});
   FUZZ_CHECK(!stands || train_.empty());
   train_.each_datagram([](std::span<const IoVec> pieces) {
     std::vector<std::byte> d;
@@ -60,14 +60,14 @@ void UdMember::fill() {
 void UdMember::send() {
   fill();
   train_.clear();
-  queue_.llp_took_all();
+  queue_.llp_took_all({});
 }
 
 void UdMember::own_memory_lost() {
   fill();
   if (!train_waits()) return;
   train_.clear();
-  queue_.own_memory_lost();
+  queue_.own_memory_lost({});
 }
 
 void UdMember::resume() {

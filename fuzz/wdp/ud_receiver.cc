@@ -166,11 +166,11 @@ bool Play::reached(Start start) {
       return member_.receives() == 1 &&
              member_.queue().counters().drops.of(WdpDrop::receive_too_small) == 1;
     case Start::held:
-      return member_.requests() == 1 && !member_.queue().ready();
+      return member_.requests() == 1 && !member_.queue().ready({});
     case Start::failing:
       return member_.requests() == 2 && member_.train_waits() && !member_.failed();
     case Start::resumed:
-      return member_.requests() == 1 && member_.queue().ready();
+      return member_.requests() == 1 && member_.queue().ready({});
     default:
       return true;
   }
@@ -193,7 +193,7 @@ void Play::give(Bytes datagram, bool group) {
   if (group) {
     node_.port.received_by_group(copy, said_.how);
   } else {
-    node_.port.received(copy, said_.how, kNow);
+    node_.port.received(copy, said_.how, kNow, node_);
   }
   count(datagram, before, group);
 }

@@ -19,7 +19,7 @@ DatagramListener& DatagramListener::start(Token& token, DatagramListenerHandler&
 }
 
 std::optional<wire::RejReason> DatagramListener::requested(Token& token, drive::DatagramDriver&,
-                                                           const wdp::Demux::RequestKey& key,
+                                                           const wdp::RequestKey& key,
                                                            const wdp::Handshake& handshake) {
   if (handler_ == nullptr) return wire::RejReason::no_listener;
   if (handshake.peer().service != service_) return wire::RejReason::service_mismatch;

@@ -16,7 +16,7 @@ class DatagramListener;
 // holder. Value type.
 struct DatagramCall {
   DatagramListener* listener = nullptr;
-  wdp::Demux::RequestKey key;
+  wdp::RequestKey key;
   wdp::Path path;  // back to the caller
 
   // False: the caller is not there any more, as far as that is known.
@@ -55,7 +55,7 @@ class DatagramListener final : public engine::EventHandler, private drive::Datag
   DatagramListener(DatagramListenerHandler& handler, wire::CtlService service)
       : handler_(&handler), service_(service) {}
   std::optional<wire::RejReason> requested(engine::Token& token, drive::DatagramDriver& driver,
-                                           const wdp::Demux::RequestKey& key,
+                                           const wdp::RequestKey& key,
                                            const wdp::Handshake& handshake) override;
   void call_over(engine::Token& token);
   void end_if_unused(engine::Token& token);

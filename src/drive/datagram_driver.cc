@@ -12,6 +12,8 @@ using port::DatagramPort;
 // Until what was left for want of memory is tried again.
 constexpr Duration kNextTry = 10ms;
 constexpr Duration kLeaving = 1ms;  // from its deadline until a datagram has left
+// For a program to post receives.
+constexpr Duration kReceiveWait = 10ms;
 // System calls in one visit: four trains, or as many small datagrams.
 constexpr size_t kMostReceives = 64;
 
@@ -42,29 +44,29 @@ Result<wdp::WdpSocketOwner::Callee, wire::RejReason> DatagramOwner::called(Token
 }
 
 std::optional<wire::RejReason> DatagramOwner::requested(Token&, DatagramDriver&,
-                                                        const wdp::Demux::RequestKey&,
+                                                        const wdp::RequestKey&,
                                                         const wdp::Handshake&) {
   return wire::RejReason::no_listener;
 }
 
 void DatagramOwner::answered(Token&, DatagramDriver&, SessionToken, const wdp::Handshake&) {}
 
-std::optional<wire::RejReason> DatagramDriver::requested(const wdp::Demux::RequestKey& key,
-                                                         const wdp::Handshake& handshake) {
-  if (owner_ == nullptr) return wire::RejReason::no_listener;
-  return owner_->requested(*token_, *this, key, handshake);
+std::optional<wire::RejReason> DatagramDriver::Visit::requested(const wdp::RequestKey& key,
+                                                                const wdp::Handshake& handshake) {
+  if (driver_.owner_ == nullptr) return wire::RejReason::no_listener;
+  return driver_.owner_->requested(token_, driver_, key, handshake);
 }
 
-Result<wdp::WdpSocketOwner::Callee, wire::RejReason> DatagramDriver::called(
+Result<wdp::WdpSocketOwner::Callee, wire::RejReason> DatagramDriver::Visit::called(
     const wire::WdpCtl& req, const wdp::Endpoint& from) {
-  if (owner_ == nullptr) return fail(wire::RejReason::qpn_unknown);
-  return owner_->called(*token_, *this, req, from);
+  if (driver_.owner_ == nullptr) return fail(wire::RejReason::qpn_unknown);
+  return driver_.owner_->called(token_, driver_, req, from);
 }
 
-void DatagramDriver::answered(SessionToken question, const wdp::Handshake& handshake) {
-  if (owner_ == nullptr) return;
-  count_failed_call(handshake, token_->runtime().counters());
-  owner_->answered(*token_, *this, question, handshake);
+void DatagramDriver::Visit::answered(SessionToken question, const wdp::Handshake& handshake) {
+  if (driver_.owner_ == nullptr) return;
+  count_failed_call(handshake, token_.runtime().counters());
+  driver_.owner_->answered(token_, driver_, question, handshake);
 }
 
 // --- its life
@@ -75,7 +77,7 @@ DatagramDriver::DatagramDriver(Token& token, DatagramOwner& owner,
       socket_(std::move(socket)),
       properties_(socket_->properties()),
       random_(token.runtime().random(token)),
-      wdp_socket_(static_cast<wdp::WdpSocketOwner&>(*this), random_, token.now()),
+      wdp_socket_(random_, token.now()),
       output_(*socket_, properties_, wdp_socket_, current_) {}
 
 DatagramDriver::~DatagramDriver() = default;
@@ -104,7 +106,7 @@ void DatagramDriver::posted(Token& token, DatagramSender& sender) {
 
 void DatagramDriver::remove(Token& token, DatagramSender& sender) {
   if (pause_.sender == &sender) {
-    pause_ = {.until = token.now()};
+    pause_ = {.begun = true, .until = token.now()};
     token.runtime().set_deadline(token, *this, pause_.until);
   }
   current_.forget(sender);
@@ -114,7 +116,7 @@ void DatagramDriver::remove(Token& token, DatagramSender& sender) {
 
 void DatagramDriver::leave(Token& token, wdp::UcConnection& connection) {
   wdp_socket_.remove(connection, token.now());
-  links_.erase(&connection);
+  --links_;
   if (owner_ == nullptr && !inside_) end_if_unused(token);
 }
 
@@ -129,7 +131,7 @@ void DatagramDriver::close(Token& token) {
 }
 
 void DatagramDriver::end_if_unused(Token& token) {
-  if (owner_ != nullptr || !links_.empty() || !open_) return;
+  if (owner_ != nullptr || links_ != 0 || !open_) return;
   overruns_.poll(*socket_, token.runtime().counters());
   token.runtime().remove(token, *this);
   close_socket();
@@ -160,8 +162,8 @@ bool DatagramDriver::try_receive(Token& token) {
 
 void DatagramDriver::on_deadline(Token& token) {
   {
-    const Visit visit{*this, token};
-    wdp_socket_.tick(token.now());
+    Visit visit{*this, token};
+    wdp_socket_.tick(token.now(), visit);
   }
   overruns_.poll_if_due(*socket_, token.now(), token.runtime().counters());
   if (token.now() >= pause_.until) wait_no_longer(token);
@@ -200,8 +202,11 @@ void DatagramDriver::settle_now(Token& token) {
     drops_.publish(wdp_socket_.drops(), token.runtime().counters());
     rejections_.publish(wdp_socket_.rejections(), token.runtime().counters());
     Time held = socket_->held_until();
-    // What has come and is held back is not taken before the socket is read again.
-    if (pause_.begun()) held = std::max(held, pause_.until);
+    if (pause_.begun) {
+      if (pause_.until.is_never()) pause_.until = token.now() + kReceiveWait;
+      // What has come and is held back is not taken before the socket is read again.
+      held = std::max(held, pause_.until);
+    }
     token.runtime().set_deadline(
         token, *this,
         std::min({wdp_socket_.deadline(), pause_.until, held, output_.due(), overruns_.due()}));

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "drive/datagram_output.h"
@@ -44,14 +43,14 @@ class DatagramOwner {
                                                                       const wire::WdpCtl& req,
                                                                       const wdp::Endpoint& from);
   virtual std::optional<wire::RejReason> requested(Token& token, DatagramDriver& driver,
-                                                   const wdp::Demux::RequestKey& key,
+                                                   const wdp::RequestKey& key,
                                                    const wdp::Handshake& handshake);
   virtual void answered(Token& token, DatagramDriver& driver, SessionToken question,
                         const wdp::Handshake& handshake);
 };
 
 // Engine holder only.
-class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocketOwner {
+class DatagramDriver final : public engine::EventHandler {
  public:
   // Of what is asked of the kernel for each socket and direction (design/17).
   static constexpr size_t kBuffer = size_t{4} << 20;
@@ -65,8 +64,6 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
   wdp::WdpSocket& wdp_socket() { return wdp_socket_; }
   const port::DatagramPort::Properties& properties() const { return properties_; }
   Random& random() { return random_; }
-  // Of the visit that calls into a consumer.
-  Token& token() { return *token_; }
 
   // Datagrams from a link-local address of this host leave by this interface, and those to a group
   // of IPv6 from any of its addresses of IPv6. Also learnt from what comes in.
@@ -109,33 +106,36 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
 
  private:
   friend class UcLink;
-  // Whatever is called meanwhile, what comes of it is seen to at the end.
-  class Visit {
+  // Whatever is called meanwhile, what comes of it is seen to at the end. Answers for the socket
+  // with the token that it was made with.
+  class Visit final : public wdp::WdpSocketOwner {
    public:
-    Visit(DatagramDriver& d, Token& token) : driver_(d), outer_(d.inside_), before_(d.token_) {
+    Visit(DatagramDriver& d, Token& token) : driver_(d), token_(token), outer_(d.inside_) {
       d.inside_ = true;
-      d.token_ = &token;
     }
-    ~Visit() {
-      driver_.inside_ = outer_;
-      driver_.token_ = before_;
-    }
+    ~Visit() override { driver_.inside_ = outer_; }
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
 
+    std::optional<wire::RejReason> requested(const wdp::RequestKey& key,
+                                             const wdp::Handshake& handshake) override;
+    Result<Callee, wire::RejReason> called(const wire::WdpCtl& req,
+                                           const wdp::Endpoint& from) override;
+    void answered(SessionToken question, const wdp::Handshake& handshake) override;
+
    private:
     DatagramDriver& driver_;
+    Token& token_;
     const bool outer_;
-    Token* const before_;
   };
   DatagramDriver(Token& token, DatagramOwner& owner, std::unique_ptr<port::DatagramPort> socket);
 
   // Nothing is read until then, for that sender's program to post receives.
   struct ReceivePause {
     DatagramSender* sender = nullptr;
-    Time until = Time::never();
-    bool begun() const { return !until.is_never(); }
-    bool lasts(Time now) const { return begun() && now < until; }
+    bool begun = false;
+    Time until = Time::never();  // set when the visit is over in which it has begun
+    bool lasts(Time now) const { return begun && now < until; }
   };
   // Of the train that was being delivered when the pause began.
   struct Undelivered {
@@ -143,26 +143,21 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
     port::DatagramPort::Received how;
   };
 
-  // wdp::WdpSocketOwner
-  std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey& key,
-                                           const wdp::Handshake& handshake) override;
-  Result<Callee, wire::RejReason> called(const wire::WdpCtl& req,
-                                         const wdp::Endpoint& from) override;
-  void answered(SessionToken question, const wdp::Handshake& handshake) override;
-
-  void enter(wdp::UcConnection& connection, UcLink& link) { links_[&connection] = &link; }
+  // --- for its links
+  void enter() { ++links_; }
   void leave(Token& token, wdp::UcConnection& connection);
+  // A datagram is for this sender: whatever comes of it, also where there is no memory for it.
+  void reached(DatagramSender& sender) {
+    current_.set(&sender);
+    schedule(sender);
+  }
 
   void close_socket();
   size_t receive(Token& token, size_t calls);
-  UcLink* link_of(wdp::UcConnection* connection) const;
-  UcLink* link_for(Bytes datagram, const wdp::Endpoint& from) const;
-  std::optional<size_t> receive_one(Token& token);
-  wdp::UcConnection* direct_for(Bytes front, const port::DatagramPort::Received& r,
-                                PieceList& places) const;
-  size_t receive_in_place(Token& token, wdp::UcConnection& connection, const PieceList& places,
+  std::optional<size_t> receive_one(Token& token, Visit& visit);
+  size_t receive_in_place(Token& token, wdp::UcSession& session, const PieceList& places,
                           Bytes seen);
-  void deliver(Token& token, Bytes bytes, const port::DatagramPort::Received& r);
+  void deliver(Token& token, Visit& visit, Bytes bytes, const port::DatagramPort::Received& r);
   void wait_no_longer(Token& token);
   void settle_now(Token& token);
   void end_if_unused(Token& token);
@@ -173,11 +168,10 @@ class DatagramDriver final : public engine::EventHandler, private wdp::WdpSocket
   bool open_ = true;  // the socket
   Random& random_;
   wdp::WdpSocket wdp_socket_;
-  std::unordered_map<wdp::UcConnection*, UcLink*> links_;
+  size_t links_ = 0;
   IntrusiveList<DatagramSender, SettlingTag> settling_;
 
-  Token* token_ = nullptr;  // of the visit
-  bool inside_ = false;     // a visit
+  bool inside_ = false;  // a visit
   CurrentSender current_;
   DatagramOutput output_;
   LookAhead look_ahead_;

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <new>
 #include <utility>
 
 #include "base/guarded.h"
 #include "drive/datagram_driver.h"
-#include "drive/uc_link.h"
 
 namespace weft::drive {
 namespace {
@@ -23,8 +21,10 @@ constexpr size_t kBudget = size_t{256} << 10;
 constexpr size_t kLarge = 16'000;
 // More is no answer that its asker waits for with nothing else under way.
 constexpr size_t kAnswer = 4096;
-// For a program to post receives.
-constexpr Duration kReceiveWait = 10ms;
+
+wdp::Endpoint sender_of(const DatagramPort::Received& r) {
+  return {.address = r.from.gid(), .port = r.from.port()};
+}
 
 bool is_large(const DatagramPort::Received& r) {
   return r.bytes >= kLarge && r.segment == r.bytes;
@@ -51,11 +51,11 @@ bool reachable(const PieceList& places) {
 // Returns how often something came; `calls`: of the system, at most.
 size_t DatagramDriver::receive(Token& token, size_t calls) {
   if (pause_.lasts(token.now())) return 0;
-  const Visit visit{*this, token};
+  Visit visit{*this, token};
   size_t moved = 0;
   size_t came = 0;
-  for (; calls > 0 && moved < kBudget && !pause_.begun(); --calls) {
-    const auto bytes = receive_one(token);
+  for (; calls > 0 && moved < kBudget && !pause_.begun; --calls) {
+    const auto bytes = receive_one(token, visit);
     if (!bytes) {
       token.runtime().counters().receives_empty.add();
       token.runtime().received(token, moved);
@@ -70,14 +70,14 @@ size_t DatagramDriver::receive(Token& token, size_t calls) {
     moved += *bytes;
   }
   token.runtime().received(token, moved);
-  if ((calls == 0 && came <= 1) || pause_.begun()) return came;
+  if ((calls == 0 && came <= 1) || pause_.begun) return came;
   token.runtime().again(token, *this);
   return came;
 }
 
 // Nothing: there was none. 0: what came has no bytes, or it was only the news that some datagram of
 // ours could not be delivered.
-std::optional<size_t> DatagramDriver::receive_one(Token& token) {
+std::optional<size_t> DatagramDriver::receive_one(Token& token, Visit& visit) {
   auto& counters = token.runtime().counters();
   std::array<std::byte, wire::WdpData::kLook> front;
   if (const auto next = look_ahead_.pays() ? socket_->look(front) : std::nullopt) {
@@ -86,9 +86,10 @@ std::optional<size_t> DatagramDriver::receive_one(Token& token) {
     if (next->error != 0) return 0;
     PieceList places;
     const Bytes seen = Bytes{front}.first(std::min(next->bytes, front.size()));
-    if (auto* connection = direct_for(seen, *next, places)) {
-      return receive_in_place(token, *connection, places, seen);
-    }
+    const bool alone = next->segment == next->bytes;
+    auto* const session =
+        alone ? wdp_socket_.direct(seen, next->bytes, sender_of(*next), places) : nullptr;
+    if (session != nullptr) return receive_in_place(token, *session, places, seen);
     if (is_large(*next)) look_ahead_.in_vain();
   }
   // Afresh each time, for what was delivered may have used it.
@@ -99,23 +100,12 @@ std::optional<size_t> DatagramDriver::receive_one(Token& token) {
   if (r.error != 0) return 0;
   look_ahead_.came(is_large(r));
   counters.bytes_received_copied.add(r.bytes);
-  deliver(token, bounce.first(std::min(r.bytes, bounce.size())), r);
+  deliver(token, visit, bounce.first(std::min(r.bytes, bounce.size())), r);
   return r.bytes;
 }
 
-// Whom a datagram is for, and where its payload belongs, when it can go there at once.
-wdp::UcConnection* DatagramDriver::direct_for(Bytes front, const DatagramPort::Received& r,
-                                              PieceList& places) const {
-  if (r.segment != r.bytes) return nullptr;
-  const auto common = wire::WdpCommon::parse(front);
-  if (!common.ok()) return nullptr;
-  const auto found = wdp_socket_.demux().find(*common, {r.from.gid(), r.from.port()});
-  if (!found.ok() || *found == nullptr || !(*found)->direct(front, r.bytes, places)) return nullptr;
-  return *found;
-}
-
 // The datagram that was looked at, for nobody else reads the socket.
-size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connection,
+size_t DatagramDriver::receive_in_place(Token& token, wdp::UcSession& session,
                                         const PieceList& places, Bytes seen) {
   std::array<std::byte, wire::WdpData::kSize> header;
   std::array<IoVec, 1 + PieceList::kMost> pieces;
@@ -126,11 +116,8 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
   counters.receive_calls.add();
   if (r.error == EFAULT && !reachable(places)) {
     // The program has unmapped its region (docs/design/06).
-    UcLink* link = link_of(&connection);
-    current_.set(link);
-    connection.direct_unreachable(token.now());
+    session.direct_unreachable(token.now());
     current_.set(nullptr);
-    if (link != nullptr) schedule(*link);
     return 0;
   }
   if (r.would_block || r.error != 0) return 0;
@@ -143,49 +130,25 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcConnection& connect
   overruns_.poll_soon(token.now());
   counters.datagrams_received.add();
   counters.bytes_received_in_place.add(places.bytes());
-  UcLink* link = link_of(&connection);
-  current_.set(link);
-  connection.direct_received(token.now());
+  session.direct_received(token.now());
   current_.set(nullptr);
-  if (link != nullptr) schedule(*link);
   return r.bytes;
 }
 
-// Whose datagram it was that could not be dealt with.
-UcLink* DatagramDriver::link_for(Bytes datagram, const wdp::Endpoint& from) const {
-  const auto common = wire::WdpCommon::parse(datagram);
-  if (!common.ok()) return nullptr;
-  const auto found = wdp_socket_.demux().find(*common, from);
-  return found.ok() ? link_of(*found) : nullptr;
-}
-
-UcLink* DatagramDriver::link_of(wdp::UcConnection* connection) const {
-  const auto it = links_.find(connection);
-  return it != links_.end() ? it->second : nullptr;
-}
-
-void DatagramDriver::deliver(Token& token, Bytes bytes, const DatagramPort::Received& r) {
+void DatagramDriver::deliver(Token& token, Visit& visit, Bytes bytes,
+                             const DatagramPort::Received& r) {
   if (r.to.is_link_local()) set_interface(r.to, r.interface);
   const wdp::UdReception how = reception_of(r);
   const size_t segment = std::max<size_t>(r.segment, 1);
   auto& counters = token.runtime().counters();
   overruns_.poll_soon(token.now());
-  // Of the datagram before: those of a train are for one mostly.
-  const wdp::UcConnection* connection = nullptr;
-  UcLink* link = nullptr;
   do {
     counters.datagrams_received.add();
     const Bytes datagram = bytes.first(std::min(segment, bytes.size()));
     bytes = bytes.subspan(datagram.size());
-    try {
-      wdp::UcConnection* const reached = wdp_socket_.received(datagram, how, token.now());
-      if (std::exchange(connection, reached) != reached) link = link_of(reached);
-      if (reached != nullptr && link != nullptr) schedule(*link);
-    } catch (const std::bad_alloc&) {
-      current_.set(link_for(datagram, how.from));
-      throw;
-    }
-  } while (!bytes.empty() && !pause_.begun());
+    wdp_socket_.received(datagram, how, token.now(), visit);
+    current_.set(nullptr);
+  } while (!bytes.empty() && !pause_.begun);
   if (bytes.empty()) return;
   rest_.bytes.assign(bytes.begin(), bytes.end());
   rest_.how = r;
@@ -194,8 +157,8 @@ void DatagramDriver::deliver(Token& token, Bytes bytes, const DatagramPort::Rece
 // --- receives that are used up
 
 void DatagramDriver::wait_for_receives(DatagramSender& sender) {
-  if (std::exchange(sender.lacks_receives_, true) || pause_.begun()) return;
-  pause_ = {.sender = &sender, .until = token_->now() + kReceiveWait};
+  if (std::exchange(sender.lacks_receives_, true) || pause_.begun) return;
+  pause_ = {.sender = &sender, .begun = true};
 }
 
 void DatagramDriver::receives_posted(Token& token, DatagramSender& sender) {
@@ -207,9 +170,9 @@ void DatagramDriver::wait_no_longer(Token& token) {
   pause_ = {};
   token.runtime().want_read(token, *this, true);
   if (rest_.bytes.empty()) return;
-  const Visit visit{*this, token};
+  Visit visit{*this, token};
   const Undelivered rest = std::exchange(rest_, {});
-  deliver(token, rest.bytes, rest.how);
+  deliver(token, visit, rest.bytes, rest.how);
 }
 
 }  // namespace weft::drive

@@ -103,7 +103,8 @@ bool DatagramOutput::next_train(Token& token, SettlingList& asked) {
     DatagramSender* s = sending_.pop_front();
     if (s == nullptr) break;
     asked.push_back(*s);
-    if (s->pacer_.waits() && token.now() < s->pacer_.next() && !s->urgent(token)) {
+    if (s->pacer_.waits() && token.now() < s->pacer_.next() &&
+        !(s->source_ != nullptr && s->source_->urgent(token.now()))) {
       paced_until_ = std::min(paced_until_, s->pacer_.next());
       paced_.push_back(*s);
       continue;
@@ -111,14 +112,18 @@ bool DatagramOutput::next_train(Token& token, SettlingList& asked) {
     train_.limit(s->pacer_.most());
     // An empty train is an answer, too: a request was at fault, a probe was over.
     current_.call(*s, [&] {
-      for (int i = 0; i < 2 && train_.empty() && s->ready(token); ++i) s->fill(token, train_);
+      wdp::TrainSource* const source = s->source_;
+      if (source == nullptr) return;
+      for (int i = 0; i < 2 && train_.empty() && source->ready(token.now()); ++i) {
+        source->fill(train_, token.now());
+      }
     });
     if (train_.empty()) {
       train_.clear();
       continue;
     }
     filler_ = s;
-    fragments_ = s->fragments();
+    fragments_ = s->fragments_;
     sending_.push_back(*s);
   }
   filling_ = false;
@@ -181,7 +186,7 @@ void DatagramOutput::push_train(Token& token, engine::EventHandler& driver) {
 void DatagramOutput::source_lost(Token& token) {
   DatagramSender* s = filler_;
   train_gone(token, false);
-  if (s != nullptr) s->own_memory_lost(token);
+  if (s != nullptr) s->source_->own_memory_lost(token.now());
 }
 
 // `sent`: its requests are complete.
@@ -193,7 +198,7 @@ void DatagramOutput::train_gone(Token& token, bool sent) {
   train_.clear();
   sent_ = 0;
   if (s == nullptr || !sent) return;
-  current_.call(*s, [&] { s->llp_took_all(token); });
+  current_.call(*s, [&] { s->source_->llp_took_all(token.now()); });
 }
 
 // The message is lost, later ones are cut smaller.
@@ -201,7 +206,7 @@ void DatagramOutput::refused_as_too_big(Token& token, size_t size) {
   token.runtime().counters().datagrams_too_big.add();
   const auto* step = std::find_if(kSteps.begin(), kSteps.end(), [&](size_t s) { return s < size; });
   if (filler_ != nullptr && step != kSteps.end()) {
-    current_.call(*filler_, [&] { filler_->path_carries(token, *step); });
+    current_.call(*filler_, [&] { filler_->source_->path_carries(*step); });
   }
   train_gone(token, true);
 }

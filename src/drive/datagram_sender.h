@@ -8,43 +8,40 @@
 #include "drive/pacer.h"
 #include "engine/event_handler.h"
 #include "port/datagram_port.h"
-#include "wdp/train.h"
+#include "wdp/train_source.h"
 
 namespace weft::drive {
 
 using engine::Token;
 
-// What sends through a driver: a UcLink, a UD queue pair. Engine holder calls, from inside a visit
-// of the driver.
+// What sends through a driver: the link of a UC connection, a UD queue pair. What it says comes
+// from its source. Engine holder calls, from inside a visit of the driver.
 class DatagramSender : public ListHook<struct SendingTag>,
                        public ListHook<struct SettlingTag>,
                        public ListHook<struct PacedTag> {
  public:
-  DatagramSender() : pacer_(config::options().rate) {}
   DatagramSender(const DatagramSender&) = delete;
   DatagramSender& operator=(const DatagramSender&) = delete;
   virtual ~DatagramSender() = default;
 
-  // See wdp::UcConnection, wdp::UdQueue.
-  virtual bool ready(Token& token) = 0;
-  virtual void fill(Token& token, wdp::Train& train) = 0;
-  // What it would say next is no data, and does not wait for its pace.
-  virtual bool urgent(Token&) { return false; }
-  // May IP cut up what it sends?
-  virtual bool fragments() const { return false; }
-  virtual void llp_took_all(Token& token) = 0;
-  virtual void path_carries(Token& token, size_t max_payload) = 0;
-  virtual void own_memory_lost(Token& token) = 0;
   // The visit is over: publish completions, see to the state and to the deadline.
   virtual void settled(Token& token) = 0;
   // It was left in the middle for want of memory: end as little as can be.
   virtual void on_no_memory(Token& token) = 0;
 
+ protected:
+  // `fragments`: IP may cut up what it sends.
+  explicit DatagramSender(bool fragments) : pacer_(config::options().rate), fragments_(fragments) {}
+  // nullptr: it has nothing to say.
+  void set_source(wdp::TrainSource* source) { source_ = source; }
+
  private:
   friend class DatagramDriver;
   friend class DatagramOutput;
+  wdp::TrainSource* source_ = nullptr;
   port::Segmentation segmentation_;  // of the way to its peer
   Pacer pacer_;
+  const bool fragments_;
   bool lacks_receives_ = false;
 };
 

@@ -10,50 +10,17 @@ UcLink& UcLink::start(Token& token, DatagramDriver& driver, UcLinkOwner& owner,
                       wdp::UcConsumer& consumer) {
   auto owned = std::unique_ptr<UcLink>{new UcLink(token, driver, owner, consumer)};
   UcLink& link = *owned;
-  driver.enter(link.connection_, link);
+  driver.enter();
   token.runtime().add(token, std::move(owned), -1, false, false);
   return link;
 }
 
 UcLink::~UcLink() = default;
 
-void UcLink::connect(Token& token, const wdp::Offer& offer, const wdp::Path& path, Qpn destination,
-                     bool ib_style) {
-  driver_.wdp_socket().connect(connection_, offer, path, destination, ib_style, token.now());
-  settle(token);
-}
-
-void UcLink::start_session(Token& token, wdp::UcParameters parameters, const wdp::Endpoint& from) {
-  if (parameters.own_token == SessionToken{}) {
-    parameters.own_token = driver_.wdp_socket().demux().fresh_token(driver_.random(), token.now());
-    parameters.peer_token = parameters.own_token;
-  }
-  {
-    const DatagramDriver::Visit visit{driver_, token};
-    driver_.wdp_socket().start_static(connection_, parameters, from, token.now());
-  }
-  settle(token);
-}
-
-bool UcLink::accept(Token& token, const wdp::Demux::RequestKey& key, const wdp::Offer& offer) {
-  if (!driver_.wdp_socket().accept(key, connection_, offer, token.now())) return false;
-  settle(token);
-  return true;
-}
-
 void UcLink::settle(Token& token) {
   if (ended_) return;
   driver_.schedule(*this);
   driver_.settle(token);
-}
-
-void UcLink::close(Token& token) {
-  if (ended_) return;
-  {
-    const DatagramDriver::Visit visit{driver_, token};
-    connection_.close(token.now());
-  }
-  settle(token);
 }
 
 // What is left of the connection is between the driver and the peer.
@@ -75,11 +42,8 @@ void UcLink::leave(Token& token) {
 
 void UcLink::on_deadline(Token& token) {
   if (ended_) return;
-  const auto tick = [&] {
-    const DatagramDriver::Visit visit{driver_, token};
-    connection_.tick(token.now());
-  };
-  token.runtime().guard(token, tick, [&] { on_no_memory(token); });
+  token.runtime().guard(
+      token, [&] { connection_.tick(token.now()); }, [&] { on_no_memory(token); });
   look_for_answers(token);
   settle(token);
 }
@@ -94,14 +58,6 @@ void UcLink::look_for_answers(Token& token) {
 
 void UcLink::on_idle(Token&) {
   if (auto* session = connection_.session()) session->trim();
-}
-
-void UcLink::path_carries(Token&, size_t max_payload) {
-  if (auto* session = connection_.session()) session->path_carries(max_payload);
-}
-
-void UcLink::own_memory_lost(Token& token) {
-  if (auto* session = connection_.session()) session->own_memory_lost(token.now());
 }
 
 void UcLink::settled(Token& token) {

@@ -18,8 +18,11 @@ class UcLinkOwner {
   virtual void link_lost(Token& token, UcLink& link) = 0;
 };
 
-// Engine holder only. Owned by the engine.
-class UcLink final : public engine::EventHandler, public DatagramSender {
+// Engine holder only. Owned by the engine. What is done to the connection, or to the WdpSocket for
+// it, is done directly, and then comes settle().
+class UcLink final : public engine::EventHandler,
+                     public DatagramSender,
+                     private wdp::UcConnectionOwner {
  public:
   // The link is on the driver's engine; both outlive the call of leave().
   static UcLink& start(Token& token, DatagramDriver& driver, UcLinkOwner& owner,
@@ -31,21 +34,8 @@ class UcLink final : public engine::EventHandler, public DatagramSender {
 
   // Where it counts; by default for the engine.
   void count_in(stats::QpBlock& block) { counters_ = &block; }
-  // Calls the peer: WdpSocket::connect().
-  void connect(Token& token, const wdp::Offer& offer, const wdp::Path& path, Qpn destination,
-               bool ib_style);
-  // Without a handshake: a static session, or one with itself. `parameters` without the token where
-  // it is with itself: WdpSocket::start_static().
-  void start_session(Token& token, wdp::UcParameters parameters, const wdp::Endpoint& from);
-  // Answers one that called a listener: WdpSocket::accept(). False: it is not there any more.
-  bool accept(Token& token, const wdp::Demux::RequestKey& key, const wdp::Offer& offer);
-
-  // The program has posted requests.
-  void posted(Token& token) { driver_.posted(token, *this); }
   // Something was done to the connection.
   void settle(Token& token);
-  // Orderly end: what is posted by now goes out first.
-  void close(Token& token);
   // The owner goes away; nobody calls it or its consumer any more. The link lives until the peer
   // has been told.
   void leave(Token& token);
@@ -61,17 +51,15 @@ class UcLink final : public engine::EventHandler, public DatagramSender {
 
  private:
   UcLink(Token& token, DatagramDriver& driver, UcLinkOwner& owner, wdp::UcConsumer& consumer)
-      : driver_(driver),
+      : DatagramSender(false),
+        driver_(driver),
         owner_(&owner),
-        connection_(consumer, driver.random(), driver.wdp_socket().windows()),
+        connection_(consumer, *this, driver.random(), driver.wdp_socket().windows()),
         engine_(token.runtime().counter_block()),
-        counters_(&engine_.gone) {}
-  bool ready(Token& token) override { return connection_.ready(token.now()); }
-  void fill(Token& token, wdp::Train& train) override { connection_.fill(train, token.now()); }
-  bool urgent(Token& token) override { return connection_.urgent(token.now()); }
-  void llp_took_all(Token& token) override { connection_.llp_took_all(token.now()); }
-  void path_carries(Token& token, size_t max_payload) override;
-  void own_memory_lost(Token& token) override;
+        counters_(&engine_.gone) {
+    set_source(&connection_);
+  }
+  void reached() override { driver_.reached(*this); }
   void settled(Token& token) override;
   void end(Token& token);
   void look_for_answers(Token& token);

@@ -30,9 +30,7 @@ bool stays_on_link(const Gid& group) {
 
 GroupReceiver::GroupReceiver(engine::Token& token, port::UdpSocket socket,
                              const wdp::Endpoint& group)
-    : socket_(std::move(socket)),
-      group_(group),
-      port_(static_cast<wdp::WdpSocketOwner&>(*this), random_, token.now()) {}
+    : socket_(std::move(socket)), group_(group), port_(random_, token.now()) {}
 
 bool GroupReceiver::join(const device::Device& device, uint32_t interface) {
   const auto at = port::Address::from_gid(group_.address, group_.port);

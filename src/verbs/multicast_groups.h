@@ -25,7 +25,7 @@ class UdTransport;
 
 // A group's socket, and the WdpSocket behind it, which knows the group's members and nobody else.
 // Owned by the engine; its holder calls.
-class GroupReceiver final : public engine::EventHandler, private wdp::WdpSocketOwner {
+class GroupReceiver final : public engine::EventHandler {
  public:
   // `socket` is bound to the group.
   GroupReceiver(engine::Token& token, port::UdpSocket socket, const wdp::Endpoint& group);
@@ -52,16 +52,6 @@ class GroupReceiver final : public engine::EventHandler, private wdp::WdpSocketO
   void abandon_in_child() override { socket_.close(); }
 
  private:
-  // wdp::WdpSocketOwner, of a port that nobody can call.
-  std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey&,
-                                           const wdp::Handshake&) override {
-    return wire::RejReason::no_listener;
-  }
-  Result<Callee, wire::RejReason> called(const wire::WdpCtl&, const wdp::Endpoint&) override {
-    return fail(wire::RejReason::qpn_unknown);
-  }
-  void answered(SessionToken, const wdp::Handshake&) override {}
-
   void receive(engine::Token& token);
   void deliver(engine::Token& token, Bytes bytes, const port::UdpSocket::Received& r);
   bool is_own_address(const Gid& address) const;

@@ -48,7 +48,7 @@ class DatagramCaller {
                     const wdp::Path& path, Qpn destination, bool ib_style) = 0;
   // Of one that called the driver's port. False: it is not there any more.
   virtual bool accept(engine::Token& token, drive::DatagramDriver& driver,
-                      const wdp::Demux::RequestKey& key, const wdp::Offer& offer) = 0;
+                      const wdp::RequestKey& key, const wdp::Offer& offer) = 0;
   // A connection that waits for a peer that calls the queue pair's own port, in place of the one
   // there was.
   virtual wdp::UcConnection& expect_call(engine::Token& token) = 0;

@@ -35,8 +35,8 @@ wdp::Offer UcTransport::offer(const drive::DatagramDriver& driver, const wdp::Pa
 }
 
 void UcTransport::start_link(engine::Token& token, drive::DatagramDriver& driver) {
-  peer_gone_ = send_failed_ = false;
-  end_.reset();
+  peer_gone_ = false;
+  forget_what_was_said();
   link_ = &drive::UcLink::start(token, driver, *this, *this);
   link_->count_in(qp_.counters());
 }
@@ -44,15 +44,19 @@ void UcTransport::start_link(engine::Token& token, drive::DatagramDriver& driver
 void UcTransport::call(engine::Token& token, drive::DatagramDriver& driver, const wdp::Offer& offer,
                        const wdp::Path& path, Qpn destination, bool ib_style) {
   start_link(token, driver);
-  link_->connect(token, offer, path, destination, ib_style);
+  driver.wdp_socket().connect(link_->connection(), offer, path, destination, ib_style, token.now());
+  link_->settle(token);
 }
 
 bool UcTransport::accept(engine::Token& token, drive::DatagramDriver& driver,
-                         const wdp::Demux::RequestKey& key, const wdp::Offer& offer) {
+                         const wdp::RequestKey& key, const wdp::Offer& offer) {
   start_link(token, driver);
-  if (link_->accept(token, key, offer)) return true;
-  leave_link(token);
-  return false;
+  if (!driver.wdp_socket().accept(key, link_->connection(), offer, token.now())) {
+    leave_link(token);
+    return false;
+  }
+  link_->settle(token);
+  return true;
 }
 
 wdp::UcConnection& UcTransport::expect_call(engine::Token& token) {
@@ -64,14 +68,24 @@ wdp::UcConnection& UcTransport::expect_call(engine::Token& token) {
 void UcTransport::adopt(engine::Token& token, const wdp::UcParameters& session,
                         const wdp::Endpoint& from) {
   start_link(token, driver_);
-  link_->start_session(token, session, from);
+  driver_.wdp_socket().start_static(link_->connection(), session, from, token.now());
+  link_->settle(token);
+}
+
+void UcTransport::forget_what_was_said() {
+  ready_ = send_failed_ = false;
+  end_.reset();
 }
 
 void UcTransport::leave_link(engine::Token& token) {
-  end_.reset();
-  send_failed_ = false;
+  forget_what_was_said();
   qp_.counters().peer.clear();
   if (link_ != nullptr) std::exchange(link_, nullptr)->leave(token);
+}
+
+void UcTransport::close(engine::Token& token) {
+  link_->connection().close(token.now());
+  link_->settle(token);
 }
 
 void UcTransport::drop(engine::Token& token, bool) {
@@ -112,10 +126,9 @@ void UcTransport::posted(engine::Token& token) {
   if (peer_gone_) {
     fail_posted(token);
   } else if (link_ != nullptr) {
-    if (link_->driver().waits_for(*link_) && !qp_.receives().out()) {
-      link_->driver().receives_posted(token, *link_);
-    }
-    link_->posted(token);
+    drive::DatagramDriver& driver = link_->driver();
+    if (driver.waits_for(*link_) && !qp_.receives().out()) driver.receives_posted(token, *link_);
+    driver.posted(token, *link_);
   }
 }
 
@@ -125,16 +138,15 @@ void UcTransport::fail_posted(engine::Token& token) {
   if (requests.head() < requests.tail()) qp_.fail_connection(token, Status::retry_exceeded);
 }
 
-// --- what the connection says
+// --- what the connection says; what others are to hear of it waits for the end of the visit
 
 void UcTransport::stream_ready() {
-  engine::Token& token = link_->driver().token();
+  ready_ = true;
   const wdp::Endpoint& to = link_->connection().path().to;
   qp_.counters().peer.set({.address = to.address, .port = to.port});
   auto& session = *link_->connection().session();
   session.hold_requests(qp_.state() == QpState::sqd);
   if (qp_.state() == QpState::sqe) session.stop_requests();
-  if (qp_.observer() != nullptr) qp_.observer()->stream_ready(token);
 }
 
 // spec/wdp-uc 3.9: an event at the one whose Write or Send it was, and nothing ends.
@@ -164,6 +176,10 @@ void UcTransport::receive_done(const work::Receive& r, Status status, const work
 
 void UcTransport::visited(engine::Token& token, drive::UcLink& link) {
   if (&link != link_) return;
+  if (std::exchange(ready_, false) && qp_.observer() != nullptr) {
+    qp_.observer()->stream_ready(token);
+    if (&link != link_) return;
+  }
   if (std::exchange(send_failed_, false)) {
     // Later requests may be in the train, and their memory is the program's again.
     link_->driver().detach_memory(*link_);

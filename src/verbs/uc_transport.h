@@ -21,7 +21,7 @@ class UcTransport final : public Transport,
   bool connected() const override { return link_ != nullptr; }
   bool draining() const override;
   bool idle() const override;
-  void close(engine::Token& token) override { link_->close(token); }
+  void close(engine::Token& token) override;
   void drop(engine::Token& token, bool abort) override;
   void stopped(engine::Token& token) override;
   std::optional<uint64_t> abandon_receive() override;
@@ -31,8 +31,8 @@ class UcTransport final : public Transport,
   wdp::Offer offer(const drive::DatagramDriver& driver, const wdp::Path& path) const override;
   void call(engine::Token& token, drive::DatagramDriver& driver, const wdp::Offer& offer,
             const wdp::Path& path, Qpn destination, bool ib_style) override;
-  bool accept(engine::Token& token, drive::DatagramDriver& driver,
-              const wdp::Demux::RequestKey& key, const wdp::Offer& offer) override;
+  bool accept(engine::Token& token, drive::DatagramDriver& driver, const wdp::RequestKey& key,
+              const wdp::Offer& offer) override;
   wdp::UcConnection& expect_call(engine::Token& token) override;
   void adopt(engine::Token& token, const wdp::UcParameters& session,
              const wdp::Endpoint& from) override;
@@ -55,16 +55,19 @@ class UcTransport final : public Transport,
   void link_lost(engine::Token& token, drive::UcLink& link) override;
 
   void start_link(engine::Token& token, drive::DatagramDriver& driver);
+  void forget_what_was_said();
   void call_failed(engine::Token& token);
   void stream_over(engine::Token& token);
   void leave_link(engine::Token& token);
   void fail_posted(engine::Token& token);
 
   drive::DatagramDriver& driver_;
-  drive::UcLink* link_ = nullptr;       // owned by the engine
-  std::optional<work::StreamEnd> end_;  // said in this visit
-  bool send_failed_ = false;            // likewise
-  bool peer_gone_ = false;              // IB-style: the connection is over and the program not told
+  drive::UcLink* link_ = nullptr;  // owned by the engine
+  // What the connection has said in this visit.
+  bool ready_ = false;
+  bool send_failed_ = false;
+  std::optional<work::StreamEnd> end_;
+  bool peer_gone_ = false;  // IB-style: the connection is over and the program not told
 };
 
 }  // namespace weft::verbs

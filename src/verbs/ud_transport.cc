@@ -9,6 +9,11 @@
 
 namespace weft::verbs {
 
+// spec/wdp 5.4: DF is set except in big UD mode. UC shares the socket, and finds out
+// what its path carries.
+UdTransport::UdTransport(QueuePair& qp, drive::DatagramDriver& driver)
+    : ConsumerBase(qp), DatagramSender(config::options().ud_big), driver_(driver) {}
+
 // From RTR on there is somebody to take what comes.
 void UdTransport::start(engine::Token& token) {
   const auto& gids = qp_.context().device().gids;
@@ -16,17 +21,12 @@ void UdTransport::start(engine::Token& token) {
                  wdp::UdParameters{.own_qpn = qp_.number(),
                                    .q_key = QKey{qp_.attributes().qkey},
                                    .crc = config::options().datagram_crc});
+  set_source(&*queue_);
   failed_ = false;
   tally_ = {};
   driver_.wdp_socket().demux().add(qp_.number(), *queue_);
   if (!groups_.empty()) qp_.adapter().groups().started(token, *this);
   for (const device::GidEntry& g : gids) driver_.set_interface(g.gid, g.ifindex);
-}
-
-// spec/wdp 5.4: DF is set except in big UD mode. UC shares the socket, and finds out
-// what its path carries.
-bool UdTransport::fragments() const {
-  return config::options().ud_big;
 }
 
 void UdTransport::changed(engine::Token& token, QpState from) {
@@ -45,6 +45,7 @@ void UdTransport::stopped(engine::Token& token) {
   add_counts();
   driver_.wdp_socket().demux().remove(qp_.number());
   if (!groups_.empty()) qp_.adapter().groups().stopping(token, *this);
+  set_source(nullptr);
   queue_.reset();
 }
 

@@ -14,7 +14,7 @@ class UdTransport final : public Transport,
                           private drive::DatagramSender {
  public:
   // `driver`: of the queue pair's own port.
-  UdTransport(QueuePair& qp, drive::DatagramDriver& driver) : ConsumerBase(qp), driver_(driver) {}
+  UdTransport(QueuePair& qp, drive::DatagramDriver& driver);
 
   // Null before RTR, and in error.
   wdp::UdQueue* queue() { return queue_ ? &*queue_ : nullptr; }
@@ -53,13 +53,6 @@ class UdTransport final : public Transport,
   void receive_done(const work::Receive& r, Status status, const wdp::UdArrival& a) override;
   void send_failed() override;
   // drive::DatagramSender
-  bool ready(engine::Token&) override { return queue_ && queue_->ready(); }
-  void fill(engine::Token&, wdp::Train& train) override { queue_->fill(train); }
-  bool fragments() const override;
-  void llp_took_all(engine::Token&) override { queue_->llp_took_all(); }
-  // It was one message to one of many peers.
-  void path_carries(engine::Token&, size_t) override {}
-  void own_memory_lost(engine::Token&) override { queue_->own_memory_lost(); }
   void settled(engine::Token& token) override;
   // What was to be sent is tried again; what came is lost.
   void on_no_memory(engine::Token&) override { driver_.schedule(*this); }

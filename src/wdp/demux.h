@@ -9,12 +9,16 @@
 #include <unordered_map>
 #include <vector>
 
-#include "wdp/handshake.h"
-#include "wdp/uc_connection.h"
+#include "base/random.h"
+#include "wdp/limits.h"
+#include "wdp/request_key.h"
 #include "wdp/ud_queue.h"
 #include "wire/wdp_ud.h"
 
 namespace weft::wdp {
+
+class Handshake;
+class UcConnection;
 
 // One for each socket. Engine holder only. Does not own what it finds.
 class Demux {
@@ -35,17 +39,7 @@ class Demux {
   Result<UcConnection*, wire::WdpDrop> find(const wire::WdpCommon& common,
                                             const Endpoint& from) const;
 
-  // --- handshakes that were asked for (spec/wdp 4.3: keys the half-open entry by (source IP, port,
-  // src token, XID))
-  struct RequestKey {
-    Endpoint from;
-    SessionToken token;
-    Xid xid;
-    friend constexpr auto operator<=>(const RequestKey&, const RequestKey&) = default;
-  };
-  static RequestKey key_of(const wire::WdpCtl& req, const Endpoint& from) {
-    return {from, req.source_token, req.xid};
-  }
+  // --- handshakes that were asked for
   // Exactly one of the two is set: the application has not decided, or it has. An entry stays as
   // long as what it names, for a copy of the REQ that comes late must not begin anything.
   struct Request {

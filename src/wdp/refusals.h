@@ -23,19 +23,19 @@ class Refusals {
     wire::RejReason reason;
     std::vector<std::byte> datagram;  // the REJ
   };
-  void remember(const Demux::RequestKey& request, Refusal refusal) {
+  void remember(const RequestKey& request, Refusal refusal) {
     if (refused_.size() >= kMost) refused_.pop_front();
     refused_.emplace_back(request, std::move(refusal));
   }
   // Valid until the next remember().
-  const Refusal* find(const Demux::RequestKey& request) const {
+  const Refusal* find(const RequestKey& request) const {
     const auto it = std::find_if(refused_.begin(), refused_.end(),
                                  [&](const auto& r) { return r.first == request; });
     return it != refused_.end() ? &it->second : nullptr;
   }
 
  private:
-  std::deque<std::pair<Demux::RequestKey, Refusal>> refused_;
+  std::deque<std::pair<RequestKey, Refusal>> refused_;
 };
 
 }  // namespace weft::wdp

@@ -12,15 +12,8 @@ using wire::WdpDrop;
 
 // --- set-up
 
-void UcConnection::connect(const Offer& offer, const Path& path, Qpn destination, bool ib_style,
-                           Time now) {
-  handshake_ = std::make_unique<Handshake>(random_);
-  handshake_->connect(offer, path, destination, ib_style, now);
-}
-
-void UcConnection::accept(std::unique_ptr<Handshake> handshake, const Offer& offer, Time now) {
+void UcConnection::begin(std::unique_ptr<Handshake> handshake, Time now) {
   handshake_ = std::move(handshake);
-  handshake_->accept(offer, now);
   look_at_handshake(now);
 }
 
@@ -54,32 +47,19 @@ void UcConnection::stand() {
 
 // --- datagrams in
 
-void UcConnection::received(Bytes datagram, Time now) {
-  const auto common = WdpCommon::parse(datagram);
-  if (!common.ok()) return drops_.count(common.error());
+void UcConnection::received(const WdpCommon& common, Bytes datagram, Time now) {
+  owner_.reached();
   if (state() == State::failed) return drops_.count(WdpDrop::stale_handshake);
-  if (common->wdp_class == WdpClass::ctl) return received_ctl(datagram, now);
+  if (common.wdp_class == WdpClass::ctl) return received_ctl(common, datagram, now);
   if (!session_) return drops_.count(WdpDrop::unknown_token);
   const uint64_t before = session_->counters().datagrams_received;
-  session_->received(datagram, now);
+  session_->received(common, datagram, now);
   // spec/wdp 4.3: Any valid data with the right token counts as RTU.
   if (session_->counters().datagrams_received > before) confirm(now);
 }
 
-bool UcConnection::direct(Bytes front, size_t size, PieceList& places) {
-  return speaks() && session_->direct(front, size, places);
-}
-
-void UcConnection::direct_received(Time now) {
-  session_->direct_received(now);
-}
-
-void UcConnection::direct_unreachable(Time now) {
-  session_->direct_unreachable(now);
-}
-
-void UcConnection::received_ctl(Bytes datagram, Time now) {
-  const auto c = WdpCtl::parse(datagram);
+void UcConnection::received_ctl(const WdpCommon& common, Bytes datagram, Time now) {
+  const auto c = WdpCtl::parse(common, datagram);
   if (!c.ok()) return drops_.count(c.error());
   if (c->type <= CtlType::wait) {
     if (handshake_ == nullptr) return drops_.count(WdpDrop::unwanted_ctl);
@@ -94,6 +74,7 @@ void UcConnection::received_ctl(Bytes datagram, Time now) {
 }
 
 void UcConnection::requested_again(const WdpCtl& req, size_t size, bool validated, Time now) {
+  owner_.reached();
   if (handshake_->state() == Handshake::State::req_sent) {
     const auto v = handshake_->received(req, size, now);
     if (!v.ok()) drops_.count(v.error());
@@ -129,6 +110,14 @@ void UcConnection::fill(Train& train, Time now) {
 
 void UcConnection::llp_took_all(Time now) {
   if (session_) session_->llp_took_all(now);
+}
+
+void UcConnection::path_carries(size_t max_payload) {
+  if (session_) session_->path_carries(max_payload);
+}
+
+void UcConnection::own_memory_lost(Time now) {
+  if (session_) session_->own_memory_lost(now);
 }
 
 // --- time and state

@@ -1,50 +1,47 @@
 // A UC queue pair's whole life with its peer: handshake, session, end (spec/wdp 4, spec/wdp 5).
 // What the owner of a socket has one of for each UC queue pair.
 //
-//   connect()  ─► Handshake (active)  ─REP─►  UcSession, open
-//   accept()   ─► Handshake (passive) ─REP─►  UcSession ─RTU, data─► open
+//   calls      ─► Handshake (active)  ─REP─►  UcSession, open
+//   is called  ─► Handshake (passive) ─REP─►  UcSession ─RTU, data─► open
 //   static     ─────────────────────────────► UcSession, open
+//
+// The WdpSocket begins it and brings its datagrams, the driver of the socket takes its trains.
 #pragma once
 
 #include <memory>
 #include <optional>
 
 #include "wdp/handshake.h"
+#include "wdp/request_key.h"
+#include "wdp/train_source.h"
 #include "wdp/uc_session.h"
 
 namespace weft::wdp {
 
-class UcConnection {
+// Who gives a connection its turns.
+class UcConnectionOwner {
+ public:
+  virtual ~UcConnectionOwner() = default;
+  // A datagram is for the connection, which takes it next. Then it may have something to say,
+  // another deadline, another state.
+  virtual void reached() = 0;
+};
+
+class UcConnection final : public TrainSource {
  public:
   // `random` is kept, and so is `windows`: of the socket.
-  UcConnection(UcConsumer& consumer, Random& random, SendWindows& windows)
-      : consumer_(consumer), random_(random), windows_(windows) {}
+  UcConnection(UcConsumer& consumer, UcConnectionOwner& owner, Random& random, SendWindows& windows)
+      : consumer_(consumer), owner_(owner), random_(random), windows_(windows) {}
   UcConnection(const UcConnection&) = delete;
   UcConnection& operator=(const UcConnection&) = delete;
 
-  // --- set-up: one of these
-  void connect(const Offer& offer, const Path& path, Qpn destination, bool ib_style, Time now);
-  // `handshake` stands in req_received: a REQ came, and somebody wants it.
-  void accept(std::unique_ptr<Handshake> handshake, const Offer& offer, Time now);
-  void start_static(const UcParameters& parameters, Time now);
-
-  // --- datagrams in; token, address and index were right (demux.h)
-  void received(Bytes datagram, Time now);
-  // The same in two steps, for data that can go straight to its place: see UcSession::direct().
-  bool direct(Bytes front, size_t size, PieceList& places);
-  void direct_received(Time now);
-  // Instead: the places cannot be reached, and the payload is lost.
-  void direct_unreachable(Time now);
-  // A REQ that belongs to the handshake that there is: it came again, or two queue pairs call each
-  // other.
-  void requested_again(const wire::WdpCtl& req, size_t size, bool validated, Time now);
-
-  // --- trains out: see UcSession
-  bool ready(Time now);
-  void fill(Train& train, Time now);
-  // fill() would write control, and no data.
-  bool urgent(Time now) const;
-  void llp_took_all(Time now);
+  // --- trains out
+  bool ready(Time now) override;
+  void fill(Train& train, Time now) override;
+  bool urgent(Time now) const override;
+  void llp_took_all(Time now) override;
+  void path_carries(size_t max_payload) override;
+  void own_memory_lost(Time now) override;
 
   // --- time
   Time deadline() const;
@@ -73,15 +70,38 @@ class UcConnection {
   const DropCounts& drops() const { return drops_; }
 
  private:
-  void received_ctl(Bytes datagram, Time now);
+  friend class WdpSocket;
+  // Where it stands in the socket's Demux. The WdpSocket sees to it.
+  struct Place {
+    SessionToken token;                 // 0: nowhere
+    std::optional<RequestKey> request;  // that it has answered
+  };
+
+  // --- set-up, by the WdpSocket: one of these
+  // A call of its own, or its answer to one.
+  void begin(std::unique_ptr<Handshake> handshake, Time now);
+  void start_static(const UcParameters& parameters, Time now);
+
+  // --- datagrams in; token, address and index were right (demux.h)
+  // `common`: of the datagram.
+  void received(const wire::WdpCommon& common, Bytes datagram, Time now);
+  // A REQ that belongs to the handshake that there is: it came again, or two queue pairs call each
+  // other.
+  void requested_again(const wire::WdpCtl& req, size_t size, bool validated, Time now);
+  // Null before the handshake is through.
+  UcSession* open_session() { return speaks() ? &*session_ : nullptr; }
+
+  void received_ctl(const wire::WdpCommon& common, Bytes datagram, Time now);
   void confirm(Time now);
   void look_at_handshake(Time now);
   void stand();
   bool speaks() const;
 
   UcConsumer& consumer_;
+  UcConnectionOwner& owner_;
   Random& random_;
   SendWindows& windows_;
+  Place place_;
   std::unique_ptr<Handshake> handshake_;
   std::optional<UcSession> session_;
   DropCounts drops_;  // of what came before there was a session, or was no message of one

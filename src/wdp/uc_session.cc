@@ -8,6 +8,7 @@
 namespace weft::wdp {
 
 using wire::Opcode;
+using wire::WdpCommon;
 using wire::WdpData;
 using wire::WdpDrop;
 using work::StreamEnd;
@@ -29,9 +30,9 @@ UcSession::UcSession(UcConsumer& consumer, const UcParameters& parameters, Rando
 
 // --- datagrams in
 
-void UcSession::received(Bytes datagram, Time now) {
+void UcSession::received(const WdpCommon& common, Bytes datagram, Time now) {
   if (!active()) return;
-  const auto d = WdpData::parse(datagram);
+  const auto d = WdpData::parse(common, datagram, datagram.size());
   if (!d.ok()) {
     counters_.drops.count(d.error());
     return;
@@ -56,9 +57,9 @@ void UcSession::received(Bytes datagram, Time now) {
   settle(now);
 }
 
-bool UcSession::direct(Bytes front, size_t size, PieceList& places) {
+bool UcSession::direct(const WdpCommon& common, Bytes front, size_t size, PieceList& places) {
   if (!active()) return false;
-  const auto d = WdpData::parse(front, size);
+  const auto d = WdpData::parse(common, front, size);
   if (!d.ok() || d->wdp_class != wire::WdpClass::uc || parameters_.crc || d->flags.crc ||
       !receive_path_.direct(*d, places)) {
     places.clear();

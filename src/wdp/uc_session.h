@@ -32,30 +32,24 @@ class UcSession final : private SendWindow::Waiter {
   UcSession& operator=(const UcSession&) = delete;
 
   // --- datagrams in
-  // A data datagram, class 1.
-  void received(Bytes datagram, Time now);
+  // A data datagram, class 1. `common`: of the datagram.
+  void received(const wire::WdpCommon& common, Bytes datagram, Time now);
   void received(const wire::WdpCtl& ctl, Time now);
   // For who reads the header before the payload: `front` has the first WdpData::kLook bytes of a
   // datagram of `size` bytes, or all of it. True: the payload belongs into `places`, and then comes
   // direct_received(). False: the whole datagram belongs into received(). So it is wherever there
   // is a CRC: it decides before anything is placed, or a damaged header could name another place.
-  bool direct(Bytes front, size_t size, PieceList& places);
+  bool direct(const wire::WdpCommon& common, Bytes front, size_t size, PieceList& places);
   void direct_received(Time now);
   // Instead: the places cannot be reached, and the payload is lost.
   void direct_unreachable(Time now);
 
-  // --- trains out
+  // --- trains out: as TrainSource says, for its UcConnection
   bool ready(Time now);
-  // Adds datagrams to the train, which is empty.
   void fill(Train& train, Time now);
-  // fill() would write control, and no data.
   bool urgent(Time now) const { return control_.ready(now); }
-  // The kernel has all that fill() wrote.
   void llp_took_all(Time now);
-  // The kernel refused a datagram: the path carries this much UDP payload at most.
   void path_carries(size_t max_payload);
-  // The kernel could not reach memory of the program's (EFAULT), and the train is gone: a request
-  // named it, or the peer's Read does.
   void own_memory_lost(Time now);
 
   // --- time

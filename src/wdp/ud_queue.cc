@@ -90,12 +90,12 @@ std::optional<work::Receive> UdQueue::abandon_receive() {
 
 // --- datagrams out
 
-bool UdQueue::ready() {
-  return !poison_ && !held_ && next_ < queue_.tail();
+bool UdQueue::ready(Time) {
+  return may_send();
 }
 
-void UdQueue::fill(Train& train) {
-  while (ready() && write(queue_.at(next_), train)) {
+void UdQueue::fill(Train& train, Time) {
+  while (may_send() && write(queue_.at(next_), train)) {
   }
 }
 
@@ -168,7 +168,7 @@ void UdQueue::poison(Status status) {
 }
 
 // spec/wdp-ud 4: UD WR complete when LLP took it.
-void UdQueue::llp_took_all() {
+void UdQueue::llp_took_all(Time) {
   llp_took_ = next_;
   complete();
 }
@@ -191,7 +191,7 @@ void UdQueue::resume() {
   next_ = llp_took_ = queue_.head();
 }
 
-void UdQueue::own_memory_lost() {
+void UdQueue::own_memory_lost(Time) {
   if (llp_took_ >= queue_.tail()) return;
   next_ = llp_took_;
   poison(Status::local_protection);

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "wdp/counters.h"
-#include "wdp/train.h"
+#include "wdp/train_source.h"
 #include "wdp/ud_consumer.h"
 #include "wire/wdp_ud.h"
 
@@ -33,7 +33,7 @@ struct UdCounters {
   DropCounts drops;
 };
 
-class UdQueue {
+class UdQueue final : public TrainSource {
  public:
   UdQueue(UdConsumer& consumer, const UdParameters& parameters)
       : consumer_(consumer),
@@ -48,11 +48,14 @@ class UdQueue {
   // `ud` is parsed from `datagram`.
   void received(const wire::WdpUd& ud, Bytes datagram, const UdReception& how);
 
-  // Adds datagrams to the train as long as they go the same way and are of a size.
-  bool ready();
-  void fill(Train& train);
-  void llp_took_all();
-  void own_memory_lost();
+  // --- trains out. A train has datagrams that go the same way and are of a size.
+  bool ready(Time now) override;
+  void fill(Train& train, Time now) override;
+  bool urgent(Time) const override { return false; }
+  void llp_took_all(Time now) override;
+  // It was one message to one of many peers.
+  void path_carries(size_t) override {}
+  void own_memory_lost(Time now) override;
 
   void hold(bool on) { held_ = on; }
   // After UdConsumer::send_failed(), when all was flushed: what is posted from now on is sent.
@@ -66,6 +69,7 @@ class UdQueue {
 
  private:
   bool next_receive();
+  bool may_send() const { return !poison_ && !held_ && next_ < queue_.tail(); }
   Result<Ok, wire::WdpDrop> accept(const wire::WdpUd& ud, Bytes datagram, const UdReception& how);
   bool write(work::SendWqe& w, Train& train);
   void poison(work::Status status);

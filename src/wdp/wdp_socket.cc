@@ -34,41 +34,59 @@ bool is_request(Bytes datagram) {
 
 // --- datagrams in
 
-UcConnection* WdpSocket::received(Bytes datagram, const UdReception& how, Time now) {
+void WdpSocket::received(Bytes datagram, const UdReception& how, Time now, WdpSocketOwner& owner) {
   const auto common = WdpCommon::parse(datagram);
   if (!common.ok()) {
     if (common.error() == WdpDrop::other_version) {
       if (const auto rej = gate_.other_version(datagram, now)) answer(*rej, how);
     }
-    return drop(common.error());
+    return drops_.count(common.error());
   }
-  if (common->wdp_class == WdpClass::ud) {
-    const auto ud = WdpUd::parse(*common, datagram);
-    if (!ud.ok()) return drop(ud.error());
-    if (ud->multicast()) return drop(WdpDrop::not_for_multicast);
-    const auto queue = demux_.find(*ud);
-    if (!queue.ok()) return drop(queue.error());
-    (*queue)->received(*ud, datagram, how);
-    return nullptr;
-  }
+  if (common->wdp_class == WdpClass::ud) return received_ud(*common, datagram, how);
   if (common->wdp_class == WdpClass::ctl && is_request(datagram)) {
-    return request(datagram, how, now);
+    return request(*common, datagram, how, now, owner);
   }
-  if (const auto q = questions_.empty() ? questions_.end() : questions_.find(common->token);
-      q != questions_.end()) {
-    const auto c = WdpCtl::parse(datagram);
-    if (!c.ok()) return drop(c.error());
-    if (how.from != q->second->path().to) return drop(WdpDrop::wrong_address);
-    if (const auto v = q->second->received(*c, datagram.size(), now); !v) return drop(v.error());
-    settle(common->token, now);
-    return nullptr;
+  if (!questions_.empty() && questions_.contains(common->token)) {
+    return received_answer(*common, datagram, how, now, owner);
   }
   const auto found = demux_.find(*common, how.from);
-  if (!found.ok()) return drop(found.error());
-  if (*found == nullptr) return drop(WdpDrop::unknown_token);  // a question's, that is over
-  (*found)->received(datagram, now);
+  if (!found.ok()) return drops_.count(found.error());
+  // A question's, that is over.
+  if (*found == nullptr) return drops_.count(WdpDrop::unknown_token);
+  (*found)->received(*common, datagram, now);
   look_at(**found);
-  return *found;
+}
+
+UcSession* WdpSocket::direct(Bytes front, size_t size, const Endpoint& from, PieceList& places) {
+  const auto common = WdpCommon::parse(front);
+  if (!common.ok()) return nullptr;
+  const auto found = demux_.find(*common, from);
+  if (!found.ok() || *found == nullptr) return nullptr;
+  UcSession* const session = (*found)->open_session();
+  if (session == nullptr || !session->direct(*common, front, size, places)) return nullptr;
+  (*found)->owner_.reached();
+  return session;
+}
+
+void WdpSocket::received_ud(const WdpCommon& common, Bytes datagram, const UdReception& how) {
+  const auto ud = WdpUd::parse(common, datagram);
+  if (!ud.ok()) return drops_.count(ud.error());
+  if (ud->multicast()) return drops_.count(WdpDrop::not_for_multicast);
+  const auto queue = demux_.find(*ud);
+  if (!queue.ok()) return drops_.count(queue.error());
+  (*queue)->received(*ud, datagram, how);
+}
+
+void WdpSocket::received_answer(const WdpCommon& common, Bytes datagram, const UdReception& how,
+                                Time now, WdpSocketOwner& owner) {
+  const auto c = WdpCtl::parse(common, datagram);
+  if (!c.ok()) return drops_.count(c.error());
+  Handshake& question = *questions_.at(common.token);
+  if (how.from != question.path().to) return drops_.count(WdpDrop::wrong_address);
+  if (const auto v = question.received(*c, datagram.size(), now); !v) {
+    return drops_.count(v.error());
+  }
+  settle(common.token, now, owner);
 }
 
 void WdpSocket::received_by_group(Bytes datagram, const UdReception& how) {
@@ -84,77 +102,76 @@ void WdpSocket::received_by_group(Bytes datagram, const UdReception& how) {
 
 // --- REQs
 
-UcConnection* WdpSocket::request(Bytes datagram, const UdReception& how, Time now) {
-  const auto req = WdpCtl::parse(datagram);
-  if (!req.ok()) return drop(req.error());
+void WdpSocket::request(const WdpCommon& common, Bytes datagram, const UdReception& how, Time now,
+                        WdpSocketOwner& owner) {
+  const auto req = WdpCtl::parse(common, datagram);
+  if (!req.ok()) return drops_.count(req.error());
   // spec/wdp 4.3: duplicate REQ repeats the last answer
-  const auto key = Demux::key_of(*req, how.from);
+  const auto key = key_of(*req, how.from);
   if (const auto* refusal = refusals_.find(key); refusal != nullptr) {
     // What asks may be a smaller copy: part IV counts for each.
     const bool may = refusal->datagram.size() <= 3 * datagram.size();
     if (may && say({back_to(how), refusal->datagram})) rejections_.count(refusal->reason);
-    return nullptr;
+    return;
   }
   if (const auto* known = demux_.find(key); known != nullptr) {
     const bool validated = gate_.validated(*req, how.from, now);
     if (known->connection != nullptr) {
-      known->connection->requested_again(*req, datagram.size(), validated, now);
-      return known->connection;
+      return known->connection->requested_again(*req, datagram.size(), validated, now);
     }
     known->waiting->requested_again(datagram.size(), validated, now);
-    answer(*known->waiting);
-    return nullptr;
+    return answer(*known->waiting);
   }
   const auto admission = gate_.judge(*req, how.from, demux_.half_open(), now);
   if (!admission.admitted) {
-    answer(admission.answer, how);
-    return nullptr;
+    return answer(admission.answer, how);
   }
-  if (req->ib_style) return call(*req, datagram.size(), how, admission.validated, now);
-  listen(*req, datagram.size(), how, admission.validated);
-  return nullptr;
+  if (req->ib_style) return call(*req, datagram.size(), how, admission.validated, now, owner);
+  listen(*req, datagram.size(), how, admission.validated, owner);
 }
 
-UcConnection* WdpSocket::call(const WdpCtl& req, size_t size, const UdReception& how,
-                              bool validated, Time now) {
-  auto callee = owner_.called(req, how.from);
-  if (!callee.ok()) {
-    refuse(req, callee.error(), how);
-    return nullptr;
-  }
+void WdpSocket::call(const WdpCtl& req, size_t size, const UdReception& how, bool validated,
+                     Time now, WdpSocketOwner& owner) {
+  auto callee = owner.called(req, how.from);
+  if (!callee.ok()) return refuse(req, callee.error(), how);
   UcConnection& connection = *callee->connection;
   if (const Handshake* own = connection.handshake()) {
     // Its handshake answers its own peer alone: what comes from elsewhere is not to draw anything
     // there (spec/threats).
     if (how.from.address != own->path().to.address) {
-      answer(RequestGate::rejection(req, RejReason::bad_parameters), how);
-      return nullptr;
+      return answer(RequestGate::rejection(req, RejReason::bad_parameters), how);
     }
     // It calls itself. One of the two gives in.
     connection.requested_again(req, size, validated, now);
-    look_at(connection);
-    return &connection;
+    return look_at(connection);
   }
   auto handshake = std::make_unique<Handshake>(random_);
   handshake->requested(req, back_to(how), size, validated);
-  const auto key = Demux::key_of(req, how.from);
+  const auto key = key_of(req, how.from);
   Offer offer = std::move(callee->offer);
   offer.token = demux_.fresh_token(random_, now);
+  connection.owner_.reached();
   enter(connection, offer.token, how.from, offer.own_qpn, false);
-  connections_[&connection].request = key;
-  demux_.add(key, {.connection = &connection});
-  connection.accept(std::move(handshake), offer, now);
-  return &connection;
+  answer_call(connection, key, std::move(handshake), offer, now);
 }
 
-void WdpSocket::listen(const WdpCtl& req, size_t size, const UdReception& how, bool validated) {
+void WdpSocket::answer_call(UcConnection& connection, const RequestKey& key,
+                            std::unique_ptr<Handshake> handshake, const Offer& offer, Time now) {
+  connection.place_.request = key;
+  demux_.add(key, {.connection = &connection});
+  handshake->accept(offer, now);
+  connection.begin(std::move(handshake), now);
+}
+
+void WdpSocket::listen(const WdpCtl& req, size_t size, const UdReception& how, bool validated,
+                       WdpSocketOwner& owner) {
   if (waiting_.size() - told_.size() >= kMostWaiting || told_.size() >= kMostTold) {
     return refuse(req, RejReason::no_resources, how);
   }
-  const auto key = Demux::key_of(req, how.from);
+  const auto key = key_of(req, how.from);
   auto handshake = std::make_unique<Handshake>(random_);
   handshake->requested(req, back_to(how), size, validated);
-  if (const auto no = owner_.requested(key, *handshake)) {
+  if (const auto no = owner.requested(key, *handshake)) {
     return refuse(req, *no, how);
   }
   Handshake& h = *(waiting_[key] = std::move(handshake));
@@ -166,7 +183,7 @@ void WdpSocket::listen(const WdpCtl& req, size_t size, const UdReception& how, b
 void WdpSocket::refuse(const WdpCtl& req, RejReason reason, const UdReception& how) {
   const WdpCtl rej = RequestGate::rejection(req, reason);
   answer(rej, how);
-  refusals_.remember(Demux::key_of(req, how.from), {reason, encoded(rej)});
+  refusals_.remember(key_of(req, how.from), {reason, encoded(rej)});
 }
 
 bool WdpSocket::say(Answer answer) {
@@ -192,7 +209,7 @@ void WdpSocket::answer(Handshake& handshake) {
     // A REJ is the last that a handshake says.
     const auto reason = handshake.ready() ? std::nullopt : handshake.rejected_by_us();
     if (reason && !handshake.active()) {
-      refusals_.remember(Demux::key_of(handshake.peer(), a.path.to), {*reason, a.datagram});
+      refusals_.remember(key_of(handshake.peer(), a.path.to), {*reason, a.datagram});
     }
     if (say(std::move(a)) && reason) rejections_.count(*reason);
   }
@@ -225,17 +242,17 @@ void WdpSocket::forget(SessionToken question, Time now) {
   if (questions_.erase(question) != 0) demux_.remove(question, now);
 }
 
-void WdpSocket::settle(SessionToken question, Time now) {
+void WdpSocket::settle(SessionToken question, Time now, WdpSocketOwner& owner) {
   const auto it = questions_.find(question);
   answer(*it->second);
   const auto state = it->second->state();
   if (state != Handshake::State::established && state != Handshake::State::failed) return;
   const auto done = std::move(it->second);
   forget(question, now);
-  owner_.answered(question, *done);
+  owner.answered(question, *done);
 }
 
-bool WdpSocket::tell(const Demux::RequestKey& key, const Offer& offer, Time now) {
+bool WdpSocket::tell(const RequestKey& key, const Offer& offer, Time now) {
   const auto it = waiting_.find(key);
   if (it == waiting_.end()) return false;
   if (it->second->peer().service != wire::CtlService::ud_resolution) return false;
@@ -253,14 +270,14 @@ Time WdpSocket::deadline() const {
   return told_.empty() ? first : std::min(first, told_.front().until);
 }
 
-void WdpSocket::tick(Time now) {
+void WdpSocket::tick(Time now, WdpSocketOwner& owner) {
   std::vector<SessionToken> due;
   for (const auto& [token, h] : questions_) {
     if (now >= h->deadline()) due.push_back(token);
   }
   for (const SessionToken token : due) {
     questions_.at(token)->tick(now);
-    settle(token, now);
+    settle(token, now, owner);
   }
   // What was told is repeated for 2 s, and then nobody knows of it any more.
   for (; !told_.empty() && now >= told_.front().until; told_.pop_front()) {
@@ -276,18 +293,19 @@ void WdpSocket::enter(UcConnection& connection, SessionToken token, const Endpoi
   demux_.add(
       token,
       {.connection = &connection, .from = from, .index = index_of(own_qpn), .or_zero = or_zero});
-  connections_[&connection] = {.token = token, .request = {}};
+  connection.place_ = {.token = token, .request = {}};
 }
 
 void WdpSocket::connect(UcConnection& connection, Offer offer, const Path& path, Qpn destination,
                         bool ib_style, Time now) {
   offer.token = demux_.fresh_token(random_, now);
+  auto handshake = std::make_unique<Handshake>(random_);
+  handshake->connect(offer, path, destination, ib_style, now);
   enter(connection, offer.token, path.to, offer.own_qpn, false);
-  connection.connect(offer, path, destination, ib_style, now);
+  connection.begin(std::move(handshake), now);
 }
 
-bool WdpSocket::accept(const Demux::RequestKey& key, UcConnection& connection, Offer offer,
-                       Time now) {
+bool WdpSocket::accept(const RequestKey& key, UcConnection& connection, Offer offer, Time now) {
   const auto it = waiting_.find(key);
   if (it == waiting_.end()) return false;
   // A question is no call: it makes no session.
@@ -298,13 +316,11 @@ bool WdpSocket::accept(const Demux::RequestKey& key, UcConnection& connection, O
   waiting_.erase(it);
   offer.token = demux_.fresh_token(random_, now);
   enter(connection, offer.token, key.from, offer.own_qpn, true);
-  connections_[&connection].request = key;
-  demux_.add(key, {.connection = &connection});
-  connection.accept(std::move(handshake), offer, now);
+  answer_call(connection, key, std::move(handshake), offer, now);
   return true;
 }
 
-bool WdpSocket::reject(const Demux::RequestKey& key, RejReason reason, Bytes private_data) {
+bool WdpSocket::reject(const RequestKey& key, RejReason reason, Bytes private_data) {
   const auto it = waiting_.find(key);
   if (it == waiting_.end() || it->second->state() != Handshake::State::req_received) return false;
   it->second->reject(reason, private_data);
@@ -314,28 +330,28 @@ bool WdpSocket::reject(const Demux::RequestKey& key, RejReason reason, Bytes pri
   return true;
 }
 
-void WdpSocket::start_static(UcConnection& connection, const UcParameters& parameters,
+void WdpSocket::start_static(UcConnection& connection, UcParameters parameters,
                              const Endpoint& from, Time now) {
+  if (parameters.own_token == SessionToken{}) {
+    parameters.own_token = parameters.peer_token = demux_.fresh_token(random_, now);
+  }
   enter(connection, parameters.own_token, from, parameters.own_qpn, true);
   connection.start_static(parameters, now);
 }
 
 // Once an RTU or data have come its REQ is not half-open any more.
 void WdpSocket::look_at(UcConnection& connection) {
-  if (demux_.half_open() == 0) return;
-  const auto it = connections_.find(&connection);
-  if (it == connections_.end() || !it->second.request) return;
+  if (demux_.half_open() == 0 || !connection.place_.request) return;
   if (connection.state() != UcConnection::State::setting_up) {
-    demux_.established(*it->second.request);
+    demux_.established(*connection.place_.request);
   }
 }
 
 void WdpSocket::remove(UcConnection& connection, Time now) {
-  const auto it = connections_.find(&connection);
-  if (it == connections_.end()) return;
-  if (it->second.request) demux_.remove(*it->second.request);
-  demux_.remove(it->second.token, now);
-  connections_.erase(it);
+  const UcConnection::Place place = std::exchange(connection.place_, {});
+  if (place.token == SessionToken{}) return;
+  if (place.request) demux_.remove(*place.request);
+  demux_.remove(place.token, now);
 }
 
 }  // namespace weft::wdp

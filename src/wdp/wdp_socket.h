@@ -14,17 +14,18 @@
 #include "wdp/demux.h"
 #include "wdp/refusals.h"
 #include "wdp/request_gate.h"
+#include "wdp/uc_connection.h"
 
 namespace weft::wdp {
 
-// Implemented by the adapter. Called from inside received(), and may call nothing of the socket
-// then but what it says here.
+// Implemented by the adapter. Called from inside received() and tick(), and may call nothing of the
+// socket then but what it says here.
 class WdpSocketOwner {
  public:
   virtual ~WdpSocketOwner() = default;
   // Somebody calls the listener: its REQ is in `handshake.peer()`. Nothing: the socket keeps it
   // until accept() or reject(). UC and UD resolution come here, see peer().service.
-  virtual std::optional<wire::RejReason> requested(const Demux::RequestKey& key,
+  virtual std::optional<wire::RejReason> requested(const RequestKey& key,
                                                    const Handshake& handshake) = 0;
   // A queue pair calls a queue pair (spec/addressing 6.2). Which one answers, and with what; its
   // token is filled in by the socket. Where the one that is called calls itself, its own offer
@@ -42,21 +43,22 @@ class WdpSocketOwner {
 // Engine holder only.
 class WdpSocket {
  public:
-  WdpSocket(WdpSocketOwner& owner, Random& random, Time now)
-      : owner_(owner), random_(random), gate_(random, now) {}
+  WdpSocket(Random& random, Time now) : random_(random), gate_(random, now) {}
   WdpSocket(const WdpSocket&) = delete;
   WdpSocket& operator=(const WdpSocket&) = delete;
 
   // --- datagrams in
-  // The connection that it was for, if any: it may have something to say, another deadline, another
-  // state. See ready() besides.
-  UcConnection* received(Bytes datagram, const UdReception& how, Time now);
+  // The connection that it is for, if any, hears of it first: UcConnectionOwner::reached(). See
+  // ready() besides.
+  void received(Bytes datagram, const UdReception& how, Time now, WdpSocketOwner& owner);
+  // For who reads the header before the payload: the session whose direct() took it, or none.
+  UcSession* direct(Bytes front, size_t size, const Endpoint& from, PieceList& places);
   // From the socket of a multicast group: nothing but UD is taken there (part IV).
   void received_by_group(Bytes datagram, const UdReception& how);
 
   // --- time: of what is asked and answered about UD queue pairs
   Time deadline() const;
-  void tick(Time now);
+  void tick(Time now, WdpSocketOwner& owner);
 
   // --- trains out: questions, and answers to those with whom there is no connection
   bool ready() const { return !answers_.empty(); }
@@ -66,10 +68,11 @@ class WdpSocket {
   void connect(UcConnection& connection, Offer offer, const Path& path, Qpn destination,
                bool ib_style, Time now);
   // What requested() told of. False: it is not there any more, or it is a question for tell().
-  bool accept(const Demux::RequestKey& key, UcConnection& connection, Offer offer, Time now);
-  bool reject(const Demux::RequestKey& key, wire::RejReason reason, Bytes private_data);
-  // `parameters` have the token. `from`: 0 for what may be any (spec/wdp-uc 6, static sessions).
-  void start_static(UcConnection& connection, const UcParameters& parameters, const Endpoint& from,
+  bool accept(const RequestKey& key, UcConnection& connection, Offer offer, Time now);
+  bool reject(const RequestKey& key, wire::RejReason reason, Bytes private_data);
+  // `parameters` have the tokens, or none where the connection is with itself. `from`: 0 for what
+  // may be any (spec/wdp-uc 6, static sessions).
+  void start_static(UcConnection& connection, UcParameters parameters, const Endpoint& from,
                     Time now);
   // It is gone(), or its owner has no more use for it. Its token rests for 2 s.
   void remove(UcConnection& connection, Time now);
@@ -78,7 +81,7 @@ class WdpSocket {
   SessionToken ask(Offer offer, const Path& path, Time now);
   void forget(SessionToken question, Time now);
   // What requested() told of: the queue pair's QPN, and its Q_Key for `first_psn`.
-  bool tell(const Demux::RequestKey& key, const Offer& offer, Time now);
+  bool tell(const RequestKey& key, const Offer& offer, Time now);
 
   // --- UD
   Demux& demux() { return demux_; }
@@ -103,39 +106,36 @@ class WdpSocket {
   };
   // A question about a UD queue pair that was answered. All live equally long.
   struct Told {
-    Demux::RequestKey key;
+    RequestKey key;
     Time until;
   };
-  struct Entry {
-    SessionToken token;
-    std::optional<Demux::RequestKey> request;  // that it has answered
-  };
 
-  void settle(SessionToken question, Time now);
-  UcConnection* request(Bytes datagram, const UdReception& how, Time now);
-  UcConnection* call(const wire::WdpCtl& req, size_t size, const UdReception& how, bool validated,
-                     Time now);
-  void listen(const wire::WdpCtl& req, size_t size, const UdReception& how, bool validated);
+  void settle(SessionToken question, Time now, WdpSocketOwner& owner);
+  void received_ud(const wire::WdpCommon& common, Bytes datagram, const UdReception& how);
+  void received_answer(const wire::WdpCommon& common, Bytes datagram, const UdReception& how,
+                       Time now, WdpSocketOwner& owner);
+  void request(const wire::WdpCommon& common, Bytes datagram, const UdReception& how, Time now,
+               WdpSocketOwner& owner);
+  void call(const wire::WdpCtl& req, size_t size, const UdReception& how, bool validated, Time now,
+            WdpSocketOwner& owner);
+  void listen(const wire::WdpCtl& req, size_t size, const UdReception& how, bool validated,
+              WdpSocketOwner& owner);
   // False: there are too many already, and it is not said.
   bool say(Answer answer);
   void answer(const wire::WdpCtl& c, const UdReception& how);
   void answer(Handshake& handshake);
   void refuse(const wire::WdpCtl& req, wire::RejReason reason, const UdReception& how);
+  void answer_call(UcConnection& connection, const RequestKey& key,
+                   std::unique_ptr<Handshake> handshake, const Offer& offer, Time now);
   void enter(UcConnection& connection, SessionToken token, const Endpoint& from, Qpn own_qpn,
              bool or_zero);
   void look_at(UcConnection& connection);
-  UcConnection* drop(wire::WdpDrop why) {
-    drops_.count(why);
-    return nullptr;
-  }
 
-  WdpSocketOwner& owner_;
   Random& random_;
   RequestGate gate_;
   Demux demux_;
   SendWindows windows_;
-  std::unordered_map<UcConnection*, Entry> connections_;
-  std::map<Demux::RequestKey, std::unique_ptr<Handshake>> waiting_;  // those that were told, too
+  std::map<RequestKey, std::unique_ptr<Handshake>> waiting_;  // those that were told, too
   std::deque<Told> told_;
   std::map<SessionToken, std::unique_ptr<Handshake>> questions_;
   std::deque<Answer> answers_;

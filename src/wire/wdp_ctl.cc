@@ -88,10 +88,14 @@ size_t WdpCtl::own_size(CtlType type) {
 Result<WdpCtl, WdpDrop> WdpCtl::parse(Bytes datagram) {
   const auto common = WdpCommon::parse(datagram);
   if (!common) return fail(common.error());
-  if (common->wdp_class != WdpClass::ctl) return fail(WdpDrop::wrong_class);
+  return parse(*common, datagram);
+}
+
+Result<WdpCtl, WdpDrop> WdpCtl::parse(const WdpCommon& common, Bytes datagram) {
+  if (common.wdp_class != WdpClass::ctl) return fail(WdpDrop::wrong_class);
   if (datagram.size() < kSize) return fail(WdpDrop::too_short);
   // spec/wdp 2.3: Class CTL and RDACK: mandatory.
-  if (!common->flags.crc) return fail(WdpDrop::crc_missing);
+  if (!common.flags.crc) return fail(WdpDrop::crc_missing);
   if (!wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
   const std::byte* p = datagram.data();
   WdpCtl c;
@@ -102,9 +106,9 @@ Result<WdpCtl, WdpDrop> WdpCtl::parse(Bytes datagram) {
   if (c.length != datagram.size()) return fail(WdpDrop::length_mismatch);
   // The answers may be three times as long (spec/threats 4), so a REQ must not be short.
   if (c.type == CtlType::req && c.length < kMinRequest) return fail(WdpDrop::request_not_padded);
-  c.didx = common->didx;
-  c.sidx = common->sidx;
-  c.token = common->token;
+  c.didx = common.didx;
+  c.sidx = common.sidx;
+  c.token = common.token;
   c.source_token = SessionToken{load_be<uint32_t>(p + 16)};
   c.source = Qpn{load_be<uint32_t>(p + 20) & kQpnMask};
   c.destination = Qpn{load_be<uint32_t>(p + 24) & kQpnMask};

@@ -122,6 +122,8 @@ struct WdpCtl {
 
   // Takes the whole datagram, checks its CRC, its length and that its parts fit.
   static Result<WdpCtl, WdpDrop> parse(Bytes datagram);
+  // The same where its first bytes have been parsed already.
+  static Result<WdpCtl, WdpDrop> parse(const WdpCommon& common, Bytes datagram);
   // Writes size() bytes, CRC and all, and returns their number.
   size_t encode(std::byte* p) const;
   size_t size() const;

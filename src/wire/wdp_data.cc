@@ -74,10 +74,14 @@ bool wdp_has_opcode(WdpClass c, Opcode op) {
   }
 }
 
-Result<WdpData, WdpDrop> WdpData::parse(Bytes front, size_t size) {
-  const auto common = WdpCommon::parse(front);
+Result<WdpData, WdpDrop> WdpData::parse(Bytes datagram) {
+  const auto common = WdpCommon::parse(datagram);
   if (!common) return fail(common.error());
-  if (common->wdp_class != WdpClass::uc && common->wdp_class != WdpClass::rd) {
+  return parse(*common, datagram, datagram.size());
+}
+
+Result<WdpData, WdpDrop> WdpData::parse(const WdpCommon& common, Bytes front, size_t size) {
+  if (common.wdp_class != WdpClass::uc && common.wdp_class != WdpClass::rd) {
     return fail(WdpDrop::wrong_class);
   }
   if (front.size() < kSize) return fail(WdpDrop::too_short);
@@ -85,12 +89,12 @@ Result<WdpData, WdpDrop> WdpData::parse(Bytes front, size_t size) {
   const auto ddp = std::to_integer<uint8_t>(p[28]);
   const auto rdmap = std::to_integer<uint8_t>(p[29]);
   WdpData d;
-  d.wdp_class = common->wdp_class;
-  d.flags = common->flags;
-  d.didx = common->didx;
-  d.sidx = common->sidx;
-  d.token = common->token;
-  d.psn = Psn{common->class_word};
+  d.wdp_class = common.wdp_class;
+  d.flags = common.flags;
+  d.didx = common.didx;
+  d.sidx = common.sidx;
+  d.token = common.token;
+  d.psn = Psn{common.class_word};
   d.msn = Msn{load_be<uint32_t>(p + 16)};
   d.mo = MessageOffset{load_be<uint32_t>(p + 20)};
   d.mlen = load_be<uint32_t>(p + 24);

@@ -55,10 +55,11 @@ struct WdpData {
 
   // Takes the whole datagram, for its length is among the hard checks of spec/wdp-uc 2.3; all of
   // them are made here. F_CRC is not looked at: see wdp_crc.h.
-  static Result<WdpData, WdpDrop> parse(Bytes datagram) { return parse(datagram, datagram.size()); }
-  // The same for who has not all of it in one place yet: the first kLook bytes of `size`, or all.
+  static Result<WdpData, WdpDrop> parse(Bytes datagram);
+  // The same where `common` was parsed already, and of the datagram's `size` bytes the first kLook
+  // are in one place, or all.
   static constexpr size_t kLook = 56;
-  static Result<WdpData, WdpDrop> parse(Bytes front, size_t size);
+  static Result<WdpData, WdpDrop> parse(const WdpCommon& common, Bytes front, size_t size);
   // Writes kSize bytes, the CRC field as 0.
   void encode(std::byte* p) const;
   std::string to_string() const;

@@ -32,7 +32,7 @@ class BringUp::Side final : public wdp::WdpSocketOwner {
         end_(end),
         first_(first),
         random_(up.options_.seed * 2 + (first ? 1 : 0)),
-        port_(*this, random_, up.scheduler_.now()),
+        port_(random_, up.scheduler_.now()),
         ready_at_(up.scheduler_.now() + draw_up_to(up.random_, 300ms)),
         alarm_(up.scheduler_, [this] { on_time(); }) {
     end_.on_event([this] { pump(); });
@@ -60,8 +60,10 @@ class BringUp::Side final : public wdp::WdpSocketOwner {
   bool drew_too_much() const { return drew_too_much_; }
 
  private:
-  struct Connection {
-    Connection(Random& random, wdp::SendWindows& windows) : connection(host, random, windows) {}
+  struct Connection final : wdp::UcConnectionOwner {
+    Connection(Random& random, wdp::SendWindows& windows)
+        : connection(host, *this, random, windows) {}
+    void reached() override {}  // all are looked at
     UcHost host;
     UcConnection connection;
     bool left = false;  // the queue pair has none of it any more
@@ -102,8 +104,7 @@ class BringUp::Side final : public wdp::WdpSocketOwner {
   }
 
   // wdp::WdpSocketOwner
-  std::optional<RejReason> requested(const wdp::Demux::RequestKey& key,
-                                     const wdp::Handshake&) override {
+  std::optional<RejReason> requested(const wdp::RequestKey& key, const wdp::Handshake&) override {
     if (up_.how_ != How::listener || first_) return RejReason::no_listener;
     ++requests_;
     // A program makes up its mind.
@@ -138,7 +139,8 @@ class BringUp::Side final : public wdp::WdpSocketOwner {
   void pump() {
     while (const auto d = end_.receive()) {
       came_ += d->size();
-      port_.received(*d, {.from = from(), .to = first_ ? kFirst.address : kSecond.address}, now());
+      port_.received(*d, {.from = from(), .to = first_ ? kFirst.address : kSecond.address}, now(),
+                     *this);
     }
     look();
     say();
@@ -152,7 +154,7 @@ class BringUp::Side final : public wdp::WdpSocketOwner {
     return e;
   }
   void on_time() {
-    port_.tick(now());
+    port_.tick(now(), *this);
     for (const auto& c : connections_) {
       if (now() >= c->connection.deadline()) c->connection.tick(now());
     }

@@ -91,21 +91,21 @@ void UcSide::receive(Bytes datagram) {
     return;
   }
   if (common->wdp_class == wire::WdpClass::ctl) {
-    const auto ctl = wire::WdpCtl::parse(datagram);
+    const auto ctl = wire::WdpCtl::parse(*common, datagram);
     if (ctl.ok()) {
       session.received(*ctl, scheduler_.now());
     } else {
       ++foreign;
     }
-  } else if (!draw_chance(random_, direct_) || !receive_direct(datagram)) {
-    session.received(datagram, scheduler_.now());
+  } else if (!draw_chance(random_, direct_) || !receive_direct(*common, datagram)) {
+    session.received(*common, datagram, scheduler_.now());
   }
 }
 
-bool UcSide::receive_direct(Bytes datagram) {
+bool UcSide::receive_direct(const wire::WdpCommon& common, Bytes datagram) {
   PieceList places;
   const Bytes front = datagram.first(std::min(datagram.size(), wire::WdpData::kLook));
-  if (!session.direct(front, datagram.size(), places)) return false;
+  if (!session.direct(common, front, datagram.size(), places)) return false;
   EXPECT_TRUE(wdp::place(datagram.subspan(wire::WdpData::kSize), places));
   session.direct_received(scheduler_.now());
   return true;

@@ -85,7 +85,7 @@ class UcSide {
   void write();
   void send_train();
   void send_overtaken();
-  bool receive_direct(Bytes datagram);
+  bool receive_direct(const wire::WdpCommon& common, Bytes datagram);
 
   sim::Scheduler& scheduler_;
   sim::DatagramEnd& end_;

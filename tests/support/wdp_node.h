@@ -12,15 +12,17 @@ namespace weft::test {
 class WdpNode final : public wdp::WdpSocketOwner {
  public:
   WdpNode(const wdp::Endpoint& where, uint64_t seed, Time now)
-      : random_(seed), address(where), port(*this, random_, now) {}
+      : random_(seed), address(where), port(random_, now) {}
 
   // A queue pair that may have a connection.
-  struct Peer {
-    Peer(Random& random, wdp::SendWindows& windows) : connection(host, random, windows) {}
+  struct Peer final : wdp::UcConnectionOwner {
+    explicit Peer(WdpNode& of) : connection(host, *this, of.random_, of.port.windows()), node(of) {}
+    void reached() override { node.reached_ = &connection; }
     UcHost host;
     wdp::UcConnection connection;
+    WdpNode& node;
   };
-  Peer& add_peer() { return peers.emplace_back(random_, port.windows()); }
+  Peer& add_peer() { return peers.emplace_back(*this); }
 
   struct Datagram {
     wdp::Endpoint to;
@@ -54,8 +56,11 @@ class WdpNode final : public wdp::WdpSocketOwner {
     }
     return all;
   }
+  // The connection that it was for.
   wdp::UcConnection* hear(Bytes datagram, const wdp::Endpoint& from, Time now) {
-    return port.received(datagram, {.from = from, .to = address.address}, now);
+    reached_ = nullptr;
+    port.received(datagram, {.from = from, .to = address.address}, now, *this);
+    return reached_;
   }
   Time deadline() const {
     Time first = port.deadline();
@@ -63,12 +68,12 @@ class WdpNode final : public wdp::WdpSocketOwner {
     return first;
   }
   void tick(Time now) {
-    port.tick(now);
+    port.tick(now, *this);
     for (Peer& p : peers) p.connection.tick(now);
   }
 
   // wdp::WdpSocketOwner
-  std::optional<wire::RejReason> requested(const wdp::Demux::RequestKey& key,
+  std::optional<wire::RejReason> requested(const wdp::RequestKey& key,
                                            const wdp::Handshake& handshake) override {
     const Bytes d = handshake.peer().private_data;
     requests.push_back({key, handshake.peer().service, Buffer(d.begin(), d.end())});
@@ -85,7 +90,7 @@ class WdpNode final : public wdp::WdpSocketOwner {
   }
 
   struct Request {
-    wdp::Demux::RequestKey key;
+    wdp::RequestKey key;
     wire::CtlService service;
     Buffer private_data;
   };
@@ -103,6 +108,7 @@ class WdpNode final : public wdp::WdpSocketOwner {
 
  private:
   SeededRandom random_;
+  wdp::UcConnection* reached_ = nullptr;
 
  public:
   const wdp::Endpoint address;

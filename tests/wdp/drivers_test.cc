@@ -66,7 +66,7 @@ class Node : public drive::DatagramOwner, public drive::UcLinkOwner {
 
   // drive::DatagramOwner: accepts whoever calls.
   std::optional<wire::RejReason> requested(Token&, drive::DatagramDriver&,
-                                           const wdp::Demux::RequestKey& key,
+                                           const wdp::RequestKey& key,
                                            const wdp::Handshake&) override {
     called = key;
     return {};
@@ -81,7 +81,7 @@ class Node : public drive::DatagramOwner, public drive::UcLinkOwner {
   UcHost host;
   drive::DatagramDriver* driver = nullptr;
   drive::UcLink* link = nullptr;
-  std::optional<wdp::Demux::RequestKey> called;
+  std::optional<wdp::RequestKey> called;
   bool ended = false;
 };
 
@@ -98,12 +98,17 @@ class UcNodes {
   bool connect() {
     a.runtime.run([&](Token& t) {
       a.link = &drive::UcLink::start(t, *a.driver, a, a.host);
-      a.link->connect(t, offer(kA, 9), {.to = endpoint_of(kB), .from = kA.gid()}, Qpn{}, false);
+      a.driver->wdp_socket().connect(a.link->connection(), offer(kA, 9),
+                                     {.to = endpoint_of(kB), .from = kA.gid()}, Qpn{}, false,
+                                     t.now());
+      a.link->settle(t);
     });
     if (!scheduler.run_until([&] { return b.called.has_value(); }, 20s)) return false;
     b.runtime.run([&](Token& t) {
       b.link = &drive::UcLink::start(t, *b.driver, b, b.host);
-      EXPECT_TRUE(b.link->accept(t, *b.called, offer(kB, 5)));
+      EXPECT_TRUE(
+          b.driver->wdp_socket().accept(*b.called, b.link->connection(), offer(kB, 5), t.now()));
+      b.link->settle(t);
     });
     return scheduler.run_until([&] { return a.host.host.ready && b.host.host.ready; }, 20s);
   }
@@ -117,7 +122,7 @@ class UcNodes {
   }
   void post(Node& from, const work::SendWqe& wqe, const work::LocalSegment& segment) {
     from.host.host.post(wqe, {segment});
-    from.runtime.run([&](Token& t) { from.link->posted(t); });
+    from.runtime.run([&](Token& t) { from.driver->posted(t, *from.link); });
   }
 
  private:
@@ -252,7 +257,10 @@ TEST(UcDriver, ClosesOverABadPath) {
     WEFT_SIM_TRACE(seed);
     UcNodes n(seed, bad_path(seed));
     ASSERT_TRUE(n.connect());
-    n.a.runtime.run([&](Token& t) { n.a.link->close(t); });
+    n.a.runtime.run([&](Token& t) {
+      n.a.link->connection().close(t.now());
+      n.a.link->settle(t);
+    });
     ASSERT_TRUE(n.scheduler.run_until([&] { return n.a.ended && n.b.ended; }, 120s));
     for (Node* node : {&n.a, &n.b}) {
       node->runtime.run([&](Token& t) {
@@ -268,7 +276,11 @@ TEST(UcDriver, ClosesOverABadPath) {
 class UdMember final : public drive::DatagramSender, public wdp::UdConsumer {
  public:
   UdMember(Node& node, Qpn qpn)
-      : node_(node), qpn_(qpn), queue_(*this, {.own_qpn = qpn, .q_key = QKey{7}}) {
+      : DatagramSender(false),
+        node_(node),
+        qpn_(qpn),
+        queue_(*this, {.own_qpn = qpn, .q_key = QKey{7}}) {
+    set_source(&queue_);
     node_.driver->wdp_socket().demux().add(qpn_, queue_);
   }
   ~UdMember() override {
@@ -299,11 +311,6 @@ class UdMember final : public drive::DatagramSender, public wdp::UdConsumer {
   void send_done(const work::SendWqe& w, Status status) override { host().send_done(w, status); }
   void send_failed() override { ADD_FAILURE() << "a request was at fault"; }
   // drive::DatagramSender
-  bool ready(Token&) override { return queue_.ready(); }
-  void fill(Token&, wdp::Train& train) override { queue_.fill(train); }
-  void llp_took_all(Token&) override { queue_.llp_took_all(); }
-  void path_carries(Token&, size_t) override {}
-  void own_memory_lost(Token&) override { queue_.own_memory_lost(); }
   void settled(Token&) override { ++settles; }
   void on_no_memory(Token&) override {}
 

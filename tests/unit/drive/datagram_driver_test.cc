@@ -42,13 +42,12 @@ struct Owner final : UcLinkOwner {
 
 // Accepts whoever calls.
 struct Listener final : DatagramOwner {
-  std::optional<wire::RejReason> requested(Token&, DatagramDriver&,
-                                           const wdp::Demux::RequestKey& key,
+  std::optional<wire::RejReason> requested(Token&, DatagramDriver&, const wdp::RequestKey& key,
                                            const wdp::Handshake&) override {
     calls.push_back(key);
     return {};
   }
-  std::vector<wdp::Demux::RequestKey> calls;
+  std::vector<wdp::RequestKey> calls;
 };
 
 // One side of a connection.
@@ -101,14 +100,18 @@ class DatagramDriverTest : public ::testing::Test {
           .to = {.address = kHere,
                  .port = port::Address::of_socket(passive->properties().fd).port()},
           .from = kHere};
-      a.link->connect(t, offer(n, *active), path, Qpn{}, false);
+      active->wdp_socket().connect(a.link->connection(), offer(n, *active), path, Qpn{}, false,
+                                   t.now());
+      a.link->settle(t);
     }
     ASSERT_TRUE(until([&] { return !listener.calls.empty(); }));
     {
       Hold h = engine->hold();
       Token& t = h.token();
       b.link = &UcLink::start(t, *passive, b.owner, b.host);
-      ASSERT_TRUE(b.link->accept(t, listener.calls.back(), offer(n, *passive)));
+      ASSERT_TRUE(passive->wdp_socket().accept(listener.calls.back(), b.link->connection(),
+                                               offer(n, *passive), t.now()));
+      b.link->settle(t);
       listener.calls.clear();
     }
     ASSERT_TRUE(until([&] { return a.host.host.ready && b.host.host.ready; }));
@@ -274,7 +277,9 @@ TEST_F(DatagramDriverTest, WhoeverIsNotListenedToIsRefused) {
   const wdp::Path path{
       .to = {.address = kHere, .port = port::Address::of_socket(active->properties().fd).port()},
       .from = kHere};
-  a.link->connect(h.token(), offer(1, *passive), path, Qpn{}, false);
+  passive->wdp_socket().connect(a.link->connection(), offer(1, *passive), path, Qpn{}, false,
+                                h.token().now());
+  a.link->settle(h.token());
   { const Hold let_go = std::move(h); }
   ASSERT_TRUE(until([&] { return a.link->connection().state() == UcConnection::State::failed; }));
   const auto& handshake = *a.link->connection().handshake();

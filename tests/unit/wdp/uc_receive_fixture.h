@@ -88,14 +88,20 @@ class UcReceiveTest : public ::testing::Test {
     if (d.flags.crc) wire::seal_wdp(b);
     return b;
   }
-  void give(const Buffer& datagram) { session->received(datagram, now); }
+  void give(const Buffer& datagram) {
+    const auto common = wire::WdpCommon::parse(datagram);
+    ASSERT_TRUE(common.ok());
+    session->received(*common, datagram, now);
+  }
   void give(const std::vector<Buffer>& datagrams) {
     for (const Buffer& d : datagrams) give(d);
   }
   // The same in two steps: whether it may go straight to `places`; and there it goes.
   bool direct(const Buffer& d) {
     places.clear();
-    return session->direct(Bytes{d}.first(std::min(d.size(), WdpData::kLook)), d.size(), places);
+    const auto common = wire::WdpCommon::parse(d);
+    return session->direct(*common, Bytes{d}.first(std::min(d.size(), WdpData::kLook)), d.size(),
+                           places);
   }
   bool give_direct(const Buffer& d) {
     if (!direct(d) || places.bytes() != d.size() - WdpData::kSize) return false;

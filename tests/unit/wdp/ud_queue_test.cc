@@ -72,7 +72,7 @@ struct UdQueueTest : ::testing::Test {
   std::vector<Buffer> train() {
     std::vector<Buffer> all;
     Train t;
-    queue->fill(t);
+    queue->fill(t, {});
     path = t.path();
     t.each_datagram([&](std::span<const IoVec> pieces) {
       Buffer& d = all.emplace_back();
@@ -273,7 +273,7 @@ TEST_F(UdQueueTest, ADatagramSaysWhoseItIs) {
   EXPECT_EQ(path.to.address, Gid::from_ipv4(0x0a000002));
   EXPECT_TRUE(std::equal(hello.begin(), hello.end(), d[0].begin() + WdpUd::kSize));
   EXPECT_TRUE(host->host.sent.empty());
-  queue->llp_took_all();
+  queue->llp_took_all({});
   ASSERT_EQ(host->host.sent.size(), 1U);
   EXPECT_EQ(host->host.sent[0].status, Status::success);
   EXPECT_TRUE(queue->idle());
@@ -289,10 +289,10 @@ TEST_F(UdQueueTest, TheHighBitMeansTheOwnQKey) {
 TEST_F(UdQueueTest, WhatGoesOneWayAndIsOfASizeSharesATrain) {
   for (const uint32_t to : {2, 2, 2, 3, 3}) post(hello, to);
   EXPECT_EQ(train().size(), 3U);
-  queue->llp_took_all();
+  queue->llp_took_all({});
   EXPECT_EQ(train().size(), 2U);
   EXPECT_EQ(path.to.address, Gid::from_ipv4(0x0a000003));
-  queue->llp_took_all();
+  queue->llp_took_all({});
   EXPECT_EQ(host->host.sent.size(), 5U);
 }
 
@@ -309,7 +309,7 @@ TEST_F(UdQueueTest, WithACrcLargeAndSmallBearIt) {
     if (i == 0) {
       EXPECT_TRUE(std::equal(large.begin(), large.end(), d[0].begin() + 32));
     }
-    queue->llp_took_all();
+    queue->llp_took_all({});
   }
 }
 
@@ -319,12 +319,12 @@ TEST_F(UdQueueTest, ARequestAtFaultFailsBehindThoseBeforeItAndOnce) {
   post(large);
   EXPECT_EQ(train().size(), 1U);
   EXPECT_EQ(host->failures, 0);
-  queue->llp_took_all();
+  queue->llp_took_all({});
   EXPECT_EQ(host->failures, 1);
   ASSERT_EQ(host->host.sent.size(), 1U);
   EXPECT_EQ(host->host.send_queue().at(1).status, Status::local_length);
-  EXPECT_FALSE(queue->ready());
-  queue->llp_took_all();
+  EXPECT_FALSE(queue->ready({}));
+  queue->llp_took_all({});
   EXPECT_EQ(host->failures, 1);
 }
 
@@ -336,7 +336,7 @@ TEST_F(UdQueueTest, TheRoomIsThatOfTheWay) {
   post(longest);
   post(longer);
   EXPECT_EQ(train().size(), 1U);
-  queue->llp_took_all();
+  queue->llp_took_all({});
   EXPECT_EQ(host->host.send_queue().at(1).status, Status::local_length);
 }
 
@@ -360,13 +360,13 @@ TEST_F(UdQueueTest, AfterAFaultNothingIsSentUntilItIsResumed) {
   post(large);
   EXPECT_TRUE(train().empty());
   post(hello);
-  EXPECT_FALSE(queue->ready());
+  EXPECT_FALSE(queue->ready({}));
   host->host.flush();
   queue->resume();
-  EXPECT_FALSE(queue->ready());
+  EXPECT_FALSE(queue->ready({}));
   post(hello);
   EXPECT_EQ(train().size(), 1U);
-  queue->llp_took_all();
+  queue->llp_took_all({});
   ASSERT_EQ(host->host.sent.size(), 3U);
   EXPECT_EQ(host->host.sent[2].status, Status::success);
   // And it can fail again.
@@ -378,7 +378,7 @@ TEST_F(UdQueueTest, AfterAFaultNothingIsSentUntilItIsResumed) {
 TEST_F(UdQueueTest, HeldRequestsWait) {
   queue->hold(true);
   post(hello);
-  EXPECT_FALSE(queue->ready());
+  EXPECT_FALSE(queue->ready({}));
   EXPECT_TRUE(train().empty());
   queue->hold(false);
   EXPECT_EQ(train().size(), 1U);
@@ -387,10 +387,10 @@ TEST_F(UdQueueTest, HeldRequestsWait) {
 TEST_F(UdQueueTest, TheKernelMissesMemory) {
   post(hello);
   train();
-  queue->llp_took_all();
+  queue->llp_took_all({});
   post(hello);
   train();
-  queue->own_memory_lost();
+  queue->own_memory_lost({});
   EXPECT_EQ(host->failures, 1);
   EXPECT_EQ(host->host.send_queue().at(1).status, Status::local_protection);
 }
