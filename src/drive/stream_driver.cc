@@ -69,7 +69,6 @@ void StreamDriver::posted(Token& token) {
 
 void StreamDriver::on_ready(Token& token, bool readable, bool writable) {
   if (gone_ || broken_) return;
-  if (owner_ != nullptr) owner_->visiting(token);
   if (writable && blocked_) {
     blocked_ = false;
     token.runtime().want_write(token, *this, false);
@@ -82,14 +81,12 @@ void StreamDriver::on_ready(Token& token, bool readable, bool writable) {
 // saying so.
 void StreamDriver::on_broken(Token& token) {
   if (gone_ || broken_ || stream_.wants_bytes()) return;
-  if (owner_ != nullptr) owner_->visiting(token);
   stream_.connection_lost();
   settle(token);
 }
 
 bool StreamDriver::try_receive(Token& token) {
   if (gone_ || broken_ || !stream_.wants_bytes()) return false;
-  if (owner_ != nullptr) owner_->visiting(token);
   const bool before = stream_.ended();
   const size_t moved = receive(token);
   if (moved == 0 && stream_.ended() == before) return false;
@@ -103,7 +100,6 @@ void StreamDriver::on_deadline(Token& token) {
     return;
   }
   if (token.now() >= look_at_) look_for_acknowledgements(token);
-  if (owner_ != nullptr) owner_->visiting(token);
   stream_.tick(token.now());
   settle(token);
 }
@@ -123,7 +119,6 @@ void StreamDriver::look_for_acknowledgements(Token& token) {
 
 void StreamDriver::on_idle(Token& token) {
   if (gone_ || broken_) return;
-  if (owner_ != nullptr) owner_->visiting(token);
   settle(token, true);
   if (!gone_ && !batch_) stream_.trim();
 }
@@ -147,10 +142,8 @@ void StreamDriver::on_no_memory(Token& token) {
 void StreamDriver::break_off(Token& token) {
   gone_ = true;                 // for what the owner may ask for meanwhile
   if (batch_) batch_->clear();  // there is no connection for it
-  if (owner_ != nullptr) owner_->visiting(token);
   try {
     if (!stream_.ended()) stream_.connection_lost();
-    stream_.tell_again();
     if (owner_ != nullptr) owner_->visited(token);
   } catch (const std::bad_alloc&) {
     gone_ = false;

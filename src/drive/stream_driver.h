@@ -18,9 +18,8 @@ using engine::Token;
 class StreamOwner {
  public:
   virtual ~StreamOwner() = default;
-  // The driver is about to call into the stream on its own account.
-  virtual void visiting(Token& token) = 0;
-  // The driver has finished a visit in which completions may have come up: publish them.
+  // The driver has finished a visit in which completions may have come up, or the stream may have
+  // said that it is ready or over. Where it finds no memory (bad_alloc) it is called again.
   virtual void visited(Token& token) = 0;
   // The connection is closed and the driver about to be deleted.
   virtual void driver_gone(Token& token) = 0;
@@ -55,14 +54,8 @@ class StreamDriver final : public engine::EventHandler {
   bool tries_receive() const override { return true; }
   void on_broken(Token& token) override;
   void on_deadline(Token& token) override;
-  void on_doorbell(Token& token) override {
-    if (owner_ != nullptr) owner_->visiting(token);
-    settle(token);
-  }
-  void on_gathered(Token& token) override {
-    if (owner_ != nullptr) owner_->visiting(token);
-    settle(token);
-  }
+  void on_doorbell(Token& token) override { settle(token); }
+  void on_gathered(Token& token) override { settle(token); }
   void on_idle(Token& token) override;
   void on_memory_retired(Token& token) override;
   void on_no_memory(Token& token) override;

@@ -136,14 +136,7 @@ void Stream::source_lost(const void* address) {
 void Stream::tell_end(work::StreamEnd::Kind kind, wire::TermError error) {
   if (std::exchange(consumer_gone_, true)) return;
   stats::count(engine_counters().stream_end, kind);
-  untold_ = {.kind = kind, .error = error};
-  tell_again();
-}
-
-void Stream::tell_again() {
-  if (!untold_) return;
-  consumer_.stream_ended(*untold_);
-  untold_.reset();
+  consumer_.stream_ended({.kind = kind, .error = error});
 }
 
 void Stream::finish(work::StreamEnd::Kind kind, wire::TermError error) {

@@ -93,13 +93,7 @@ class Stream {
   // more.
   void leave(Time now);
   // The consumer goes away; the stream lives on until its Terminate and FIN are out.
-  void detach() {
-    consumer_gone_ = true;
-    untold_.reset();
-  }
-  // The consumer was told of the end, and found no memory for what comes of it (bad_alloc): tells
-  // it once more. No effect otherwise.
-  void tell_again();
+  void detach() { consumer_gone_ = true; }
   // What it still does counts there.
   void count_in(stats::QpBlock& block) { config_.counters.qp = &block; }
   std::optional<work::Receive> abandon_receive() { return receive_path_.abandon_receive(); }
@@ -165,7 +159,6 @@ class Stream {
   work::Consumer& consumer_;
   StreamConfig config_;
   bool consumer_gone_ = false;
-  std::optional<work::StreamEnd> untold_;  // while the consumer is told of it
 
   Opening opening_;
   Ending ending_;

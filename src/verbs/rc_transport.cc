@@ -1,6 +1,8 @@
 #include "verbs/rc_transport.h"
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 #include "base/log.h"
 #include "device/device.h"
@@ -17,7 +19,8 @@ constexpr Duration kLostPeerMost = 1s;
 void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
   engine::Engine& engine = qp_.engine();
   rdmap::StreamConfig& config = stream.config;
-  peer_gone_ = giving_up_ = false;
+  peer_gone_ = giving_up_ = ready_ = false;
+  end_.reset();
   agreed_ = {.ird = config.mpa.ird, .ord = config.mpa.ord};
   config.rnr_retry = qp_.attributes().rnr_retry;
   config.min_rnr_timer = qp_.attributes().min_rnr_timer;
@@ -26,7 +29,6 @@ void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
   if (const port::Address peer = stream.tcp.peer(); peer.length != 0) {
     qp_.counters().peer.set({.address = peer.gid(), .port = peer.port()});
   }
-  token_ = &token;
   const RcPathUsers users{static_cast<drive::StreamOwner&>(*this),
                           static_cast<work::Consumer&>(*this)};
   engine.guard(
@@ -41,7 +43,6 @@ void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
 }
 
 void RcTransport::close(engine::Token& token) {
-  token_ = &token;
   driver_->stream().close(token.now());
   driver_->settle(token);
 }
@@ -49,6 +50,8 @@ void RcTransport::close(engine::Token& token) {
 void RcTransport::drop(engine::Token& token, bool abort) {
   if (driver_ == nullptr) return;
   agreed_.reset();
+  ready_ = false;
+  end_.reset();
   qp_.counters().peer.clear();
   drive::StreamDriver* d = std::exchange(driver_, nullptr);
   // IB tells the peer nothing, and a Terminate would.
@@ -104,18 +107,16 @@ void RcTransport::on_deadline(engine::Token& token) {
 }
 
 void RcTransport::posted(engine::Token& token) {
-  token_ = &token;
   if (peer_gone_) {
     await_lost_peer(token);
   } else if (driver_ != nullptr) {
     driver_->stream().receives_posted(token.now());
-    if (driver_ != nullptr) driver_->posted(token);
+    driver_->posted(token);
   }
 }
 
 void RcTransport::changed(engine::Token& token, QpState) {
   if (driver_ == nullptr) return;
-  token_ = &token;
   const QpAttributes& a = qp_.attributes();
   driver_->stream().set_rnr(a.rnr_retry, a.min_rnr_timer);
   driver_->stream().hold_requests(qp_.state() == QpState::sqd);
@@ -123,17 +124,22 @@ void RcTransport::changed(engine::Token& token, QpState) {
 }
 
 void RcTransport::visited(engine::Token& token) {
-  token_ = &token;
+  if (std::exchange(ready_, false) && qp_.observer() != nullptr) {
+    qp_.observer()->stream_ready(token);
+  }
+  if (const auto end = std::exchange(end_, {})) {
+    try {
+      stream_over(token, *end);
+    } catch (const std::bad_alloc&) {
+      end_ = end;  // all of it comes again
+      throw;
+    }
+  }
   qp_.visited(token);
 }
 
-void RcTransport::stream_ready() {
-  if (qp_.observer() != nullptr) qp_.observer()->stream_ready(*token_);
-}
-
-void RcTransport::stream_ended(const work::StreamEnd& end) {
+void RcTransport::stream_over(engine::Token& token, const work::StreamEnd& end) {
   using Kind = work::StreamEnd::Kind;
-  engine::Token& token = *token_;
   qp_.counters().peer.clear();
   if (!qp_.cm_managed() && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
     qp_.keep_unfinished_receive();
@@ -143,7 +149,7 @@ void RcTransport::stream_ended(const work::StreamEnd& end) {
   }
   // spec/rdmap 5.4: FIN or RST inside an FPDU. A peer that is gone between two has just left.
   const bool inside_fpdu = end.kind == Kind::lost && driver_->stream().inside_fpdu();
-  // First what needs no memory. What does may not find it, and then all of this comes again.
+  // First what needs no memory: what does may not find it.
   qp_.enter_error(token);
   switch (end.kind) {
     case Kind::protocol_error: {

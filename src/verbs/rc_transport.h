@@ -34,13 +34,13 @@ class RcTransport final : public Transport,
   }
   void send_done(const work::SendWqe& wqe, Status status) override { qp_.send_done(wqe, status); }
   Status execute(work::SendWqe& wqe) override { return qp_.memory().execute(wqe); }
-  void stream_ready() override;
-  void stream_ended(const work::StreamEnd& end) override;
+  void stream_ready() override { ready_ = true; }
+  void stream_ended(const work::StreamEnd& end) override { end_ = end; }
   // drive::StreamOwner
-  void visiting(engine::Token& token) override { token_ = &token; }
   void visited(engine::Token& token) override;
   void driver_gone(engine::Token&) override { driver_ = nullptr; }
 
+  void stream_over(engine::Token& token, const work::StreamEnd& end);
   void await_lost_peer(engine::Token& token);
 
   struct ReadLimits {
@@ -50,9 +50,11 @@ class RcTransport final : public Transport,
 
   drive::StreamDriver* driver_ = nullptr;  // owned by the engine
   std::optional<ReadLimits> agreed_;       // with the peer of the connection
-  engine::Token* token_ = nullptr;         // of the turn that calls into the stream
-  bool peer_gone_ = false;                 // IB-style: the stream is over and the program not told
-  bool giving_up_ = false;                 // and the time runs until a request finds out
+  // What the stream has said in this visit.
+  bool ready_ = false;
+  std::optional<work::StreamEnd> end_;
+  bool peer_gone_ = false;  // IB-style: the stream is over and the program not told
+  bool giving_up_ = false;  // and the time runs until a request finds out
 };
 
 }  // namespace weft::verbs

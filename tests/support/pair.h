@@ -96,7 +96,6 @@ class Side final : private drive::StreamOwner {
   void let_go();
 
   // drive::StreamOwner
-  void visiting(engine::Token&) override {}
   void visited(engine::Token&) override {}
   void driver_gone(engine::Token&) override {}
 

@@ -61,7 +61,6 @@ bool run(const char* command) {
 }
 
 struct Owner final : StreamOwner {
-  void visiting(Token&) override {}
   void visited(Token&) override {}
   void driver_gone(Token&) override {}
 };

@@ -24,8 +24,13 @@ using work::Status;
 using work::StreamEnd;
 
 struct Owner final : StreamOwner {
-  void visiting(Token&) override {}
-  void visited(Token&) override {}
+  void visited(Token&) override {
+    if (poor > 0) {
+      --poor;
+      throw std::bad_alloc{};
+    }
+  }
+  int poor = 0;  // as often there is no memory for what comes of a visit
   void driver_gone(Token&) override { gone = true; }
   std::atomic<bool> gone{false};  // looked at beside the engine's own thread
 };
@@ -103,18 +108,18 @@ TEST_F(StreamDriverEnd, ATerminateInFrontOfAResetIsHeard) {
   EXPECT_EQ(host.send_queue().at(0).status, Status::remote_access);
 }
 
-// It is told of the end once more, with the same reason, until it could hear it.
-TEST_F(StreamDriverEnd, WhoHasNoMemoryToHearOfItIsToldAgain) {
-  host.poor_at_end = 3;
+// The owner is called once more, until it could deal with what the stream has said.
+TEST_F(StreamDriverEnd, WhoHasNoMemoryForItIsVisitedAgain) {
   {
     Hold h = engine->hold();
     start(h);
+    owner.poor = 3;
     say_terminate();
   }
   const auto until = std::chrono::steady_clock::now() + 20s;
   while (!owner.gone && std::chrono::steady_clock::now() < until) engine->progress();
   ASSERT_TRUE(owner.gone);
-  EXPECT_EQ(host.poor_at_end, 0);
+  EXPECT_EQ(owner.poor, 0);
   expect_terminated();
 }
 

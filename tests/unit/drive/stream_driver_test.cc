@@ -27,7 +27,6 @@ using work::Operation;
 using work::Status;
 
 struct Owner final : StreamOwner {
-  void visiting(Token&) override {}
   void visited(Token&) override { ++visits; }
   void driver_gone(Token&) override { gone = true; }
   int visits = 0;
