@@ -23,18 +23,6 @@ static_assert(wdp::Train::kMostBytes <= DatagramPort::kMostBytes &&
 
 }  // namespace
 
-wdp::UdReception reception_of(const DatagramPort::Received& r) {
-  return {.from = {.address = r.from.gid(), .port = r.from.port()},
-          .to = r.to,
-          .traffic_class = r.tos,
-          .hop_limit = r.hop_limit != 0 ? r.hop_limit : uint8_t{64}};
-}
-
-void count_unsolicited(Token& token, size_t receive_buffer, size_t bytes) {
-  constexpr size_t kEach = 768;  // the kernel's own, of a small one
-  token.runtime().unsolicited(token, bytes + kEach, receive_buffer);
-}
-
 // --- somebody to answer for the socket
 
 Result<wdp::WdpSocketOwner::Callee, wire::RejReason> DatagramOwner::called(Token&, DatagramDriver&,
@@ -50,6 +38,10 @@ std::optional<wire::RejReason> DatagramOwner::requested(Token&, DatagramDriver&,
 }
 
 void DatagramOwner::answered(Token&, DatagramDriver&, SessionToken, const wdp::Handshake&) {}
+
+bool DatagramOwner::group_heard(Token&, DatagramDriver&, const Gid&) {
+  return false;
+}
 
 std::optional<wire::RejReason> DatagramDriver::Visit::requested(const wdp::RequestKey& key,
                                                                 const wdp::Handshake& handshake) {
@@ -72,10 +64,12 @@ void DatagramDriver::Visit::answered(SessionToken question, const wdp::Handshake
 // --- its life
 
 DatagramDriver::DatagramDriver(Token& token, DatagramOwner& owner,
-                               std::unique_ptr<DatagramPort> socket)
+                               std::unique_ptr<DatagramPort> socket,
+                               const std::optional<Gid>& group)
     : owner_(&owner),
       socket_(std::move(socket)),
       properties_(socket_->properties()),
+      group_(group),
       random_(token.runtime().random(token)),
       wdp_socket_(random_, token.now()),
       output_(*socket_, properties_, wdp_socket_, current_) {}
@@ -83,8 +77,10 @@ DatagramDriver::DatagramDriver(Token& token, DatagramOwner& owner,
 DatagramDriver::~DatagramDriver() = default;
 
 DatagramDriver& DatagramDriver::start(Token& token, DatagramOwner& owner,
-                                      std::unique_ptr<DatagramPort> socket) {
-  auto owned = std::unique_ptr<DatagramDriver>{new DatagramDriver(token, owner, std::move(socket))};
+                                      std::unique_ptr<DatagramPort> socket,
+                                      const std::optional<Gid>& group) {
+  auto owned =
+      std::unique_ptr<DatagramDriver>{new DatagramDriver(token, owner, std::move(socket), group)};
   DatagramDriver& driver = *owned;
   token.runtime().add(token, std::move(owned), driver.properties_.fd, true, false);
   return driver;

@@ -5,10 +5,12 @@
 //   socket ◄─ trains ─ DatagramDriver ◄─ DatagramSender: one train each, in rotation
 //
 // An adapter port has one for all its queue pairs. Anybody with a UDP socket of his own (a listener
-// of rdma_cm) may have another: start() it, serve its DatagramOwner, and make UcLinks on it.
+// of rdma_cm, a multicast group) may have another: start() it, serve its DatagramOwner, and make
+// UcLinks on it.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "drive/datagram_output.h"
@@ -26,13 +28,6 @@ namespace weft::drive {
 class DatagramDriver;
 class UcLink;
 
-// What WDP wants to know of a datagram besides its bytes.
-wdp::UdReception reception_of(const port::DatagramPort::Received& r);
-
-// `bytes` came uncalled for in one datagram or train, into a socket with such a buffer:
-// Runtime::unsolicited().
-void count_unsolicited(Token& token, size_t receive_buffer, size_t bytes);
-
 // Who answers for a socket where nobody is connected yet: as wdp::WdpSocketOwner. The defaults know
 // nobody. Called from inside a visit; may call of the driver's port what WdpSocketOwner says.
 class DatagramOwner {
@@ -47,6 +42,9 @@ class DatagramOwner {
                                                    const wdp::Handshake& handshake);
   virtual void answered(Token& token, DatagramDriver& driver, SessionToken question,
                         const wdp::Handshake& handshake);
+  // Of the socket of a multicast group: datagrams have come from there, and its members take them
+  // next. Is that an address of this host?
+  virtual bool group_heard(Token& token, DatagramDriver& driver, const Gid& from);
 };
 
 // Engine holder only.
@@ -55,9 +53,11 @@ class DatagramDriver final : public engine::EventHandler {
   // Of what is asked of the kernel for each socket and direction (design/17).
   static constexpr size_t kBuffer = size_t{4} << 20;
 
-  // Gives the driver to the engine and begins to listen.
+  // Gives the driver to the engine and begins to listen. `group`: the multicast group that the
+  // socket is bound to. Its members hear what comes, and nobody is answered.
   static DatagramDriver& start(Token& token, DatagramOwner& owner,
-                               std::unique_ptr<port::DatagramPort> socket);
+                               std::unique_ptr<port::DatagramPort> socket,
+                               const std::optional<Gid>& group = {});
   ~DatagramDriver() override;
 
   // What is called there takes effect with the next settle().
@@ -128,7 +128,8 @@ class DatagramDriver final : public engine::EventHandler {
     Token& token_;
     const bool outer_;
   };
-  DatagramDriver(Token& token, DatagramOwner& owner, std::unique_ptr<port::DatagramPort> socket);
+  DatagramDriver(Token& token, DatagramOwner& owner, std::unique_ptr<port::DatagramPort> socket,
+                 const std::optional<Gid>& group);
 
   // Nothing is read until then, for that sender's program to post receives.
   struct ReceivePause {
@@ -158,6 +159,7 @@ class DatagramDriver final : public engine::EventHandler {
   size_t receive_in_place(Token& token, wdp::UcSession& session, const PieceList& places,
                           Bytes seen);
   void deliver(Token& token, Visit& visit, Bytes bytes, const port::DatagramPort::Received& r);
+  wdp::UdReception reception_of(Token& token, const port::DatagramPort::Received& r);
   void wait_no_longer(Token& token);
   void settle_now(Token& token);
   void end_if_unused(Token& token);
@@ -165,6 +167,7 @@ class DatagramDriver final : public engine::EventHandler {
   DatagramOwner* owner_;
   const std::unique_ptr<port::DatagramPort> socket_;
   const port::DatagramPort::Properties properties_;
+  const std::optional<Gid> group_;
   bool open_ = true;  // the socket
   Random& random_;
   wdp::WdpSocket wdp_socket_;

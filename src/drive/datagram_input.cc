@@ -26,6 +26,12 @@ wdp::Endpoint sender_of(const DatagramPort::Received& r) {
   return {.address = r.from.gid(), .port = r.from.port()};
 }
 
+// `bytes` came uncalled for in one datagram or train, into a socket with such a buffer.
+void count_unsolicited(Token& token, size_t receive_buffer, size_t bytes) {
+  constexpr size_t kEach = 768;  // the kernel's own, of a small one
+  token.runtime().unsolicited(token, bytes + kEach, receive_buffer);
+}
+
 bool is_large(const DatagramPort::Received& r) {
   return r.bytes >= kLarge && r.segment == r.bytes;
 }
@@ -135,10 +141,23 @@ size_t DatagramDriver::receive_in_place(Token& token, wdp::UcSession& session,
   return r.bytes;
 }
 
+// What WDP wants to know of a datagram besides its bytes.
+wdp::UdReception DatagramDriver::reception_of(Token& token, const DatagramPort::Received& r) {
+  wdp::UdReception how{.from = sender_of(r),
+                       .to = r.to,
+                       .traffic_class = r.tos,
+                       .hop_limit = r.hop_limit != 0 ? r.hop_limit : uint8_t{64}};
+  if (group_) {
+    how.to = *group_;
+    how.from_own_address = owner_ != nullptr && owner_->group_heard(token, *this, how.from.address);
+  }
+  return how;
+}
+
 void DatagramDriver::deliver(Token& token, Visit& visit, Bytes bytes,
                              const DatagramPort::Received& r) {
   if (r.to.is_link_local()) set_interface(r.to, r.interface);
-  const wdp::UdReception how = reception_of(r);
+  const wdp::UdReception how = reception_of(token, r);
   const size_t segment = std::max<size_t>(r.segment, 1);
   auto& counters = token.runtime().counters();
   overruns_.poll_soon(token.now());
@@ -146,7 +165,11 @@ void DatagramDriver::deliver(Token& token, Visit& visit, Bytes bytes,
     counters.datagrams_received.add();
     const Bytes datagram = bytes.first(std::min(segment, bytes.size()));
     bytes = bytes.subspan(datagram.size());
-    wdp_socket_.received(datagram, how, token.now(), visit);
+    if (group_) {
+      wdp_socket_.received_by_group(datagram, how);
+    } else {
+      wdp_socket_.received(datagram, how, token.now(), visit);
+    }
     current_.set(nullptr);
   } while (!bytes.empty() && !pause_.begun);
   if (bytes.empty()) return;

@@ -8,12 +8,9 @@
 #include <set>
 #include <vector>
 
-#include "drive/datagram_tally.h"
-#include "drive/overrun_count.h"
+#include "drive/datagram_driver.h"
 #include "engine/engine.h"
-#include "port/udp_socket.h"
 #include "verbs/types.h"
-#include "wdp/wdp_socket.h"
 
 namespace weft::device {
 struct Device;
@@ -23,12 +20,13 @@ namespace weft::verbs {
 
 class UdTransport;
 
-// A group's socket, and the WdpSocket behind it, which knows the group's members and nobody else.
-// Owned by the engine; its holder calls.
-class GroupReceiver final : public engine::EventHandler {
+// A group's socket and its driver, which knows the group's members and nobody else. Holder of the
+// engine.
+class GroupReceiver final : private drive::DatagramOwner, private drive::DatagramSender {
  public:
-  // `socket` is bound to the group.
-  GroupReceiver(engine::Token& token, port::UdpSocket socket, const wdp::Endpoint& group);
+  // `socket` is bound to the group. Listens until close().
+  GroupReceiver(engine::Token& token, std::unique_ptr<port::DatagramPort> socket,
+                const wdp::Endpoint& group);
 
   // By the interfaces of `device` that have the group's family and have not joined yet; by
   // `interface` alone where it is not 0. False: by none so far.
@@ -42,28 +40,19 @@ class GroupReceiver final : public engine::EventHandler {
   void started(UdTransport& member);
   void stopping(UdTransport& member);
   bool unused() const { return members_.empty(); }
-  int fd() const { return socket_.fd(); }
   void close(engine::Token& token);
-
-  void on_ready(engine::Token& token, bool readable, bool writable) override;
-  void on_deadline(engine::Token& token) override;
-  void on_doorbell(engine::Token&) override {}
-  void on_no_memory(engine::Token& token) override;
-  void abandon_in_child() override { socket_.close(); }
+  drive::DatagramDriver& driver() { return driver_; }
 
  private:
-  void receive(engine::Token& token);
-  void deliver(engine::Token& token, Bytes bytes, const port::UdpSocket::Received& r);
-  bool is_own_address(const Gid& address) const;
-  void settle_members(engine::Token& token);
+  // drive::DatagramOwner
+  bool group_heard(engine::Token& token, drive::DatagramDriver& driver, const Gid& from) override;
+  // drive::DatagramSender, of one that says nothing: what its members have heard is to be seen to.
+  void settled(engine::Token& token) override;
+  void on_no_memory(engine::Token&) override {}
 
-  port::UdpSocket socket_;
   const wdp::Endpoint group_;
-  SystemRandom random_;
-  wdp::WdpSocket port_;
-  drive::OverrunCount overruns_;
-  drive::DropTally drops_;
-  std::set<uint32_t> joined_;  // interfaces
+  drive::DatagramDriver& driver_;  // owned by the engine
+  std::set<uint32_t> joined_;      // interfaces
   std::map<UdTransport*, std::set<Gid>> members_;
 };
 
@@ -93,7 +82,7 @@ class MulticastGroups {
   void each_of(engine::Engine& engine, F&& f);
 
   std::mutex lock_;  // of the map; the receivers belong to the holders of their engines
-  std::map<Place, GroupReceiver*> receivers_;
+  std::map<Place, std::unique_ptr<GroupReceiver>> receivers_;
 };
 
 }  // namespace weft::verbs

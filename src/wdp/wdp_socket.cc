@@ -59,7 +59,7 @@ void WdpSocket::received(Bytes datagram, const UdReception& how, Time now, WdpSo
 
 UcSession* WdpSocket::direct(Bytes front, size_t size, const Endpoint& from, PieceList& places) {
   const auto common = WdpCommon::parse(front);
-  if (!common.ok()) return nullptr;
+  if (!common.ok() || common->wdp_class != WdpClass::uc) return nullptr;
   const auto found = demux_.find(*common, from);
   if (!found.ok() || *found == nullptr) return nullptr;
   UcSession* const session = (*found)->open_session();

@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "port/udp_bind.h"
+#include "port/udp_socket.h"
 #include "tests/support/hex.h"
 
 namespace weft::verbs {
@@ -29,12 +30,11 @@ TEST(GroupReceiver, CountsWhatFoundNoRoomThoughThereWasNoMemory) {
   auto fd = port::bind_group(at, 0);
   ASSERT_TRUE(fd.ok());
   ASSERT_EQ(port::join_group(fd->get(), at, Gid::from_ipv4(INADDR_LOOPBACK), 0), 0);
+  std::optional<GroupReceiver> receiver;
   {
     Hold h = engine->hold();
-    auto owned =
-        std::make_unique<GroupReceiver>(h.token(), port::UdpSocket{std::move(*fd), kSmall}, group);
-    GroupReceiver& receiver = *owned;
-    engine->add(h.token(), std::move(owned), receiver.fd(), true, false);
+    receiver.emplace(h.token(), std::make_unique<port::UdpSocket>(std::move(*fd), kSmall), group);
+    drive::DatagramDriver& driver = receiver->driver();
     // More than it has room for.
     const port::Fd sender{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const in_addr loopback{htonl(INADDR_LOOPBACK)};
@@ -45,11 +45,11 @@ TEST(GroupReceiver, CountsWhatFoundNoRoomThoughThereWasNoMemory) {
       ASSERT_EQ(::sendto(sender.get(), datagram.data(), datagram.size(), 0, at.get(), at.length),
                 static_cast<ssize_t>(datagram.size()));
     }
-    receiver.on_ready(h.token(), true, false);
+    driver.on_ready(h.token(), true, false);
     ASSERT_GT(engine->counters().datagrams_received.value(), 0U) << "some have come";
     // As the engine does: a deadline that has come is no more.
-    engine->set_deadline(h.token(), receiver, Time::never());
-    receiver.on_no_memory(h.token());
+    engine->set_deadline(h.token(), driver, Time::never());
+    driver.on_no_memory(h.token());
     ASSERT_EQ(engine->counters().socket_overruns.value(), 0U);
   }
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{20};
@@ -58,6 +58,8 @@ TEST(GroupReceiver, CountsWhatFoundNoRoomThoughThereWasNoMemory) {
     engine->progress();
   }
   EXPECT_GT(engine->counters().socket_overruns.value(), 0U);
+  Hold h = engine->hold();
+  receiver->close(h.token());
 }
 
 }  // namespace
