@@ -17,6 +17,7 @@ class Crc32c {
   uint32_t value() const { return ~state_; }
 
  private:
+  friend bool copy_with_crc(std::byte* to, Bytes from, Crc32c& crc);
   uint32_t state_ = 0xffffffffU;
 };
 
@@ -26,8 +27,8 @@ inline uint32_t crc32c(Bytes bytes) {
   return c.value();
 }
 
-// What computes the CRC of long pieces: "isa-l" or "sse4.2" or "table". For `weft doctor` and `weft
-// info`.
+// What computes the CRC of long pieces: "vpclmulqdq", "isa-l", "sse4.2" or "table". For `weft
+// doctor` and `weft info`.
 const char* crc32c_engine();
 
 // All ways to compute it that this machine has, so that tests reach the ones that crc32c() does not
@@ -38,8 +39,11 @@ struct Crc32cEngine {
 };
 std::span<const Crc32cEngine> crc32c_engines();
 
-// Copies from memory that may change meanwhile, and computes the CRC of what arrived, in blocks
-// that stay in the first-level cache. False where the memory is gone (base/guarded.h).
+// Copies from memory that may change meanwhile, and computes the CRC of what arrived. False where
+// the memory is gone (base/guarded.h); then `crc` means nothing.
 [[nodiscard]] bool copy_with_crc(std::byte* to, Bytes from, Crc32c& crc);
+// The same where the processor cannot do both in one pass: in blocks that stay in the first-level
+// cache.
+[[nodiscard]] bool copy_then_crc(std::byte* to, Bytes from, Crc32c& crc);
 
 }  // namespace weft

@@ -8,9 +8,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
+
+#include "base/guarded_asm.h"
 #endif
 
 namespace weft {
@@ -35,17 +34,6 @@ bool with_way_out(Access&& access) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   g_way_out = nullptr;
   return true;
-}
-
-// AddressSanitizer does not see the instructions below. What it would report, it reports here.
-inline void look_at(const void* p, size_t n) {
-#if defined(__SANITIZE_ADDRESS__)
-  auto* at = const_cast<char*>(static_cast<const char*>(p));
-  if (auto* bad = static_cast<volatile char*>(__asan_region_is_poisoned(at, n))) (void)*bad;
-#else
-  (void)p;
-  (void)n;
-#endif
 }
 
 }  // namespace
@@ -77,19 +65,11 @@ extern const Entry kEnd[] __asm__("__stop_weft_guarded") __attribute__((visibili
 namespace {
 
 using guarded::Entry;
+using guarded::look_at;
 
 uintptr_t target(const int32_t& field) {
   return reinterpret_cast<uintptr_t>(&field) + static_cast<uintptr_t>(intptr_t{field});
 }
-
-// Instructions between the labels 1 and 2, which do not touch the stack, may fault; then they go on
-// at label `fault`.
-#define WEFT_GUARDED(instructions)                            \
-  "1:\n" instructions                                         \
-  "2:\n"                                                      \
-  ".pushsection weft_guarded, \"a\", @progbits\n .balign 4\n" \
-  ".long 1b - ., 2b - ., %l[fault] - .\n"                     \
-  ".popsection\n"
 
 // Two pieces that may overlap, so that every length of a range takes the same instructions. The
 // loads come before the stores.
@@ -246,8 +226,6 @@ void leave_guarded(void* context) {
     siglongjmp(*g_way_out, 1);
   }
 }
-
-#undef WEFT_GUARDED
 
 #else
 

@@ -172,6 +172,9 @@ Finding check_bind(const std::string& bind_error) {
 
 Finding check_crc(const std::string& engine) {
   if (engine == "isa-l") return {Severity::ok, "crc", "CRC32C is computed by ISA-L", ""};
+  if (engine == "vpclmulqdq") {
+    return {Severity::ok, "crc", "CRC32C is computed by the processor's VPCLMULQDQ", ""};
+  }
   return {Severity::note, "crc",
           fmt::format("CRC32C is computed by '{}'; ISA-L (libisal.so.2) is faster and not there",
                       engine),

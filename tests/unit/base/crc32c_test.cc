@@ -138,19 +138,49 @@ TEST(Crc32cEngines, AllAgreeWithTheDefinition) {
   }
 }
 
-TEST(CopyWithCrc, CopiesAndAddsToTheCrc) {
-  const Buffer from = pattern(100000, 9);
-  for (const size_t n : {size_t{0}, size_t{1}, size_t{255}, size_t{256}, size_t{16383},
-                         size_t{16384}, size_t{16385}, size_t{49152}, size_t{99999}}) {
-    Buffer to(n + 2, std::byte{0xee});
+using CopyWithCrc = bool (*)(std::byte* to, Bytes from, Crc32c& crc);
+
+class CopiesWithCrc : public testing::TestWithParam<CopyWithCrc> {};
+INSTANTIATE_TEST_SUITE_P(Ways, CopiesWithCrc, testing::Values(copy_with_crc, copy_then_crc),
+                         [](const auto& p) {
+                           return p.param == copy_with_crc ? "Best" : "InBlocks";
+                         });
+
+TEST_P(CopiesWithCrc, EveryLengthAtEveryAlignment) {
+  const Buffer from = pattern(1500, 9);
+  for (size_t n = 0; n <= 1400; ++n) {
+    const size_t from_at = n % 67;
+    const size_t to_at = 1 + n % 71;
+    Buffer to(1500, std::byte{0xee});
     Crc32c crc;
     crc.update(from_hex("00 22"));
-    EXPECT_TRUE(copy_with_crc(to.data() + 1, Bytes{from}.first(n), crc));
-    EXPECT_TRUE(std::equal(from.begin(), from.begin() + static_cast<ptrdiff_t>(n), to.begin() + 1));
-    EXPECT_EQ(to.front(), std::byte{0xee});
-    EXPECT_EQ(to.back(), std::byte{0xee});
-    EXPECT_EQ(crc.value(), reference_crc(test::join({from_hex("00 22"), Bytes{from}.first(n)})))
-        << n;
+    const Bytes part = Bytes{from}.subspan(from_at, n);
+    ASSERT_TRUE(GetParam()(to.data() + to_at, part, crc));
+    Buffer expected(1500, std::byte{0xee});
+    std::copy(part.begin(), part.end(), expected.begin() + static_cast<ptrdiff_t>(to_at));
+    ASSERT_TRUE(to == expected) << n;
+    ASSERT_EQ(crc.value(), reference_crc(test::join({from_hex("00 22"), part}))) << n;
+  }
+}
+
+TEST_P(CopiesWithCrc, LongOnesInAnyPieces) {
+  SeededRandom random(21);
+  const Buffer from = pattern(100000, 9);
+  for (int round = 0; round < 60; ++round) {
+    const size_t n = random.next() % (from.size() + 1);
+    const Bytes whole = Bytes{from}.last(n);
+    Buffer to(n + 1, std::byte{0xee});
+    Crc32c crc;
+    std::byte* at = to.data();
+    for (Bytes rest = whole; !rest.empty();) {
+      const size_t piece = std::min<size_t>(rest.size(), random.next() % (n / 2 + 2));
+      ASSERT_TRUE(GetParam()(at, rest.first(piece), crc));
+      at += piece;
+      rest = rest.subspan(piece);
+    }
+    ASSERT_TRUE(std::equal(whole.begin(), whole.end(), to.begin())) << n;
+    ASSERT_EQ(to.back(), std::byte{0xee});
+    ASSERT_EQ(crc.value(), reference_crc(whole)) << n;
   }
 }
 

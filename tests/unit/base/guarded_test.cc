@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "tests/support/fault_catcher.h"
 
 namespace weft {
@@ -39,9 +40,16 @@ class Hole {
 class Guarded : public testing::TestWithParam<GuardedCopy> {
   const test::FaultCatcher faults_;
 };
-INSTANTIATE_TEST_SUITE_P(Ways, Guarded, testing::Values(copy_guarded, copy_guarded_anywhere),
+bool copy_and_sum(void* to, const void* from, size_t n) {
+  Crc32c crc;
+  return copy_with_crc(static_cast<std::byte*>(to), {static_cast<const std::byte*>(from), n}, crc);
+}
+INSTANTIATE_TEST_SUITE_P(Ways, Guarded,
+                         testing::Values(copy_guarded, copy_guarded_anywhere, copy_and_sum),
                          [](const auto& p) {
-                           return p.param == copy_guarded ? "Best" : "Anywhere";
+                           return p.param == copy_guarded            ? "Best"
+                                  : p.param == copy_guarded_anywhere ? "Anywhere"
+                                                                     : "AndSum";
                          });
 
 std::vector<std::byte> pattern(size_t n) {

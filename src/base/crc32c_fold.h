@@ -1,0 +1,24 @@
+// CRC32C by folding with VPCLMULQDQ on registers of 512 bits: where the processor has it, four
+// times as fast as its CRC instruction and faster than ISA-L below some KB; and in the same pass
+// as a copy (docs/design/01).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::fold {
+
+// Does this processor, with its system, have what the other two need? They are called only then.
+bool supported();
+
+// From so many bytes on it pays; fewer must not be given.
+inline constexpr size_t kLeast = 256;
+
+// Takes and returns the state without the final xor.
+uint32_t crc(uint32_t state, const std::byte* p, size_t n);
+
+// Copies from memory that may change or be gone, and sums what arrived. False where it is gone
+// (base/guarded.h); then `state` means nothing.
+[[nodiscard]] bool copy(uint32_t& state, std::byte* to, const std::byte* from, size_t n);
+
+}  // namespace weft::fold
