@@ -163,9 +163,6 @@ const uint8_t* dada_next(struct dada_reader* r, size_t* bytes) {
         memset(to, 0, r->payload);
       }
     }
-    /* The receiver says so when other packets may have got into it: not to be used. */
-    if (__atomic_load_n(&r->front->damaged, __ATOMIC_ACQUIRE))
-      memset(r->samples, 0, (size_t)packets * r->payload);
     release(r);
   }
   r->written += packets;

@@ -24,14 +24,14 @@ import sys
 HEADER = 4096  # bytes before each block's packets
 MAGIC_BYTES = b"weftring"
 MAGIC = int.from_bytes(MAGIC_BYTES, "little")
-FIXED = struct.Struct("<QQIIIIIIQq")  # magic, number, stream, packets, received, damaged, packet, slot, block bytes, closed
+FIXED = struct.Struct("<QQIIIIIIQq")  # magic, number, stream, packets, received, zero, packet, slot, block bytes, closed
 
 
 class Block:
     def __init__(self, header, file):
         if len(header) != HEADER:
             raise EOFError("the file ends within a header")
-        (magic, self.number, self.stream, self.packets, self.received, self.damaged, self.packet_bytes, self.slot_bytes,
+        (magic, self.number, self.stream, self.packets, self.received, _, self.packet_bytes, self.slot_bytes,
          size, self.closed_ns) = FIXED.unpack_from(header)
         if magic != MAGIC:
             raise ValueError(f"no block begins at byte {file.tell() - len(header)}")
@@ -45,7 +45,7 @@ class Block:
         return bool(self.valid[i // 8] >> i % 8 & 1)
 
     def packet(self, i):
-        """Packet number first + i; None when it is missing. Of a damaged block nothing can be relied on."""
+        """Packet number first + i; None when it is missing."""
         begin = i * self.slot_bytes
         return memoryview(self.data)[begin:begin + self.packet_bytes] if self.has(i) else None
 
@@ -85,9 +85,8 @@ def show(those, sums):
     for block in those:
         missing = block.missing()
         told = f", missing {ranges(missing)}" if missing else ""
-        print(f"stream {block.stream} block {block.number}: {block.received} of {block.packets} packets{told}"
-              f"{', damaged' if block.damaged else ''}")
-        sums.update(blocks=1, packets=block.received, missing=len(missing), damaged=int(block.damaged != 0))
+        print(f"stream {block.stream} block {block.number}: {block.received} of {block.packets} packets{told}")
+        sums.update(blocks=1, packets=block.received, missing=len(missing))
 
 
 def main():
@@ -99,7 +98,7 @@ def main():
         show(blocks(sys.argv[1], int(sys.argv[2]) if len(sys.argv) == 3 else None), sums)
     except (EOFError, ValueError) as error:  # what comes before is good
         wrong = f"{sys.argv[1]}: {error}"
-    print(", ".join(f"{name} {sums[name]}" for name in ("blocks", "packets", "missing", "damaged")))
+    print(", ".join(f"{name} {sums[name]}" for name in ("blocks", "packets", "missing")))
     sys.stdout.flush()  # before what is wrong
     sys.exit(wrong)
 

@@ -44,7 +44,7 @@ class RingHeader(ctypes.Structure):
 class BlockHeader(ctypes.Structure):
     """As struct weft_stream_block."""
     _fields_ = [("magic", ctypes.c_uint64), ("number", ctypes.c_uint64), ("stream", ctypes.c_uint32), ("packets", ctypes.c_uint32),
-                ("received", ctypes.c_uint32), ("damaged", ctypes.c_uint32), ("packet_bytes", ctypes.c_uint32), ("slot_bytes", ctypes.c_uint32),
+                ("received", ctypes.c_uint32), ("pad", ctypes.c_uint32), ("packet_bytes", ctypes.c_uint32), ("slot_bytes", ctypes.c_uint32),
                 ("block_bytes", ctypes.c_uint64), ("closed_ns", ctypes.c_int64), ("valid", ctypes.c_uint8 * 2048)]
 
 
@@ -82,10 +82,6 @@ class Block:
         offset = address - ring.address
         slots = ring.memory[offset:offset + header.packets * header.slot_bytes].reshape(header.packets, header.slot_bytes)
         self.packets = slots[:, :header.packet_bytes]  # with their headers; what is not here is anything
-
-    def damaged(self):
-        """Whether packets of a later block may have got into this one. To be asked when its data have been read."""
-        return self.header.damaged != 0
 
     def payload(self):
         """Bytes behind the packets' headers: an array of (packet, byte)."""
@@ -177,9 +173,6 @@ def look(block, sums):
         samples = block.samples()
         sums["views"] = sums["views"] and numpy.shares_memory(samples, block.ring.memory)
         power = [int((samples[block.here, :, :, p].astype("int64") ** 2).sum()) for p in (0, 1)]
-    if block.damaged():
-        sums["damaged"] += 1
-        return
     sums["crc"] = crc
     sums["packets"] += packets
     sums["missing"] += len(block.here) - packets
@@ -196,7 +189,7 @@ def main():
     with ring:
         streams = [ring.attach(i) for i in range(ring.header.streams)]
         print("attached", file=sys.stderr, flush=True)
-        sums = [{"blocks": 0, "packets": 0, "missing": 0, "damaged": 0, "crc": 0, "power": [0, 0], "views": True} for _ in streams]
+        sums = [{"blocks": 0, "packets": 0, "missing": 0, "crc": 0, "power": [0, 0], "views": True} for _ in streams]
         while True:
             alive = ring.alive()  # before the last look
             any_came = False

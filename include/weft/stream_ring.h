@@ -6,7 +6,7 @@
  * and lies there in slot n % packets_per_block. Each stream has its own blocks and one consumer.
  * The receiver publishes blocks in the order of their numbers; a block of which nothing came is not
  * published, so numbers may jump. The consumer looks at the oldest published block and releases it;
- * until then the receiver leaves its memory alone. A consumer that is too slow loses whole blocks
+ * until then nothing gets into its memory. A consumer that is too slow loses whole blocks
  * (`overrun_packets`), and the stream goes on.
  *
  *   one consumer                                    the receiver
@@ -99,9 +99,7 @@ struct weft_stream_block {
   uint32_t stream;
   uint32_t packets;  /* in a block */
   uint32_t received; /* how many of them are here */
-  uint32_t damaged; /* not 0: the receiver was kept from running for so long that packets of a later
-                       block may have got into this one before it was released; ask again before the
-                       release */
+  uint32_t pad;      /* 0 */
   uint32_t packet_bytes;
   uint32_t slot_bytes;
   uint64_t block_bytes;                        /* of the packets behind this header */

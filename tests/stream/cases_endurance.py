@@ -40,7 +40,7 @@ def account(sender, receiver, plan, last, got):
             print(f"{name}, third {i + 1}: {took:7.1f} s, {packets * plan.packet_bytes * 8e-9 / took:.5f} Gb/s, {resident / 1e6:.1f} MB resident")
     late = last["late_us"]
     print(f"late: p50 {late['p50']:.0f} us, p99 {late['p99']:.0f} us, at most {late['max']:.0f} us")
-    names = ("received", "missing", "late", "duplicate", "overrun", "invalid", "damaged")
+    names = ("received", "missing", "late", "duplicate", "overrun", "invalid")
     print(f"sent {total(last, 'sent')}, skipped {total(last, 'skipped')}; " + ", ".join(f"{name} {total(got, name)}" for name in names) +
           f"; kernel_drops {got['kernel_drops']}, lost on purpose {last['faults']['lost']}")
 

@@ -31,13 +31,14 @@ import cases_options  # noqa: E402
 import cases_outputs  # noqa: E402
 import cases_recordings  # noqa: E402
 import cases_restart  # noqa: E402
+import cases_stalls  # noqa: E402
 import cases_stop  # noqa: E402
 import cases_tutorial  # noqa: E402
 import scene  # noqa: E402
 
 CASES = {name: case
          for cases in (cases_circuits, cases_consumers, cases_data, cases_counts, cases_endurance, cases_load, cases_loss, cases_options, cases_guests,
-                       cases_restart, cases_files, cases_formats, cases_outputs, cases_recordings, cases_stop, cases_tutorial)
+                       cases_restart, cases_files, cases_formats, cases_outputs, cases_recordings, cases_stalls, cases_stop, cases_tutorial)
          for name, case in cases.CASES.items()}
 
 

@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace weft::stream {
+namespace {
+
+// Blocks that stay shut while all others may be free.
+constexpr uint64_t kTripwire = 2;
+
+}  // namespace
 
 Ledger::Ledger(BlockStore& store, const LedgerRules& rules)
     : store_(store), rules_(rules), packets_(store.packets()) {}
@@ -34,7 +40,7 @@ void Ledger::begin(uint64_t first, std::optional<uint64_t> resumed_from) {
 }
 
 void Ledger::begin_anew(uint64_t first) {
-  if (running_) finish(std::nullopt);
+  if (running_) close_all(std::nullopt);
   start(first);
 }
 
@@ -44,7 +50,11 @@ void Ledger::start(uint64_t first) {
   ever_ = true;
   first_ = next_ = first;
   base_ = led_ = block_of(first);
-  if (rules_.guard > 0 && !rules_.credit) lead_up_to(base_ + rules_.guard);
+  doubtful_ = 0;
+  if (!unasked()) return;
+  // A sender that nobody announced has begun to write.
+  for (; led_ < base_ + rules_.guard; ++led_) store_.lead(led_, true);
+  say_what_is_led();
 }
 
 bool Ledger::all_here(uint64_t end) const {
@@ -107,28 +117,12 @@ Arrival Ledger::arrive(uint64_t number, bool flagged) {
 
 void Ledger::settle() {
   while (!open_.empty() && open_.front().came == packets_) close_oldest(next_);
-}
-
-// Writes came further than memory was made ready for: whether they got into blocks before `to` that
-// consumers hold.
-void Ledger::look_for_damage(uint64_t to) {
-  const uint64_t from = std::max(led_, to > store_.blocks() ? to - store_.blocks() : 0);
-  for (uint64_t block = from; block < to; ++block) {
-    if (!store_.is_free(block) && store_.is_led_here(block)) look_for_damage_in(block);
+  if (!unasked()) return;
+  if (running_) {
+    lead_what_is_free();
+  } else {
+    store_.rest();
   }
-}
-
-// Whether Writes for `block` got into the one that a consumer holds in the same memory.
-void Ledger::look_for_damage_in(uint64_t block) {
-  if (store_.is_damaged(block) || (in_place && store_.holds_what_it_says(block, in_place))) return;
-  store_.mark_damaged(block);
-  ++counts_.damaged;
-}
-
-void Ledger::lead(uint64_t block) {
-  const bool here = store_.is_led_here(block);
-  // The peer may have been there before: from now on it cannot.
-  if (!store_.lead(block) && here && in_place) look_for_damage_in(block);
 }
 
 // A packet of the block's next turn is here already, or the sender was here before the memory was
@@ -158,7 +152,6 @@ void Ledger::look_at_what_lies_there(Open& open) {
 }
 
 void Ledger::advance(uint64_t block) {
-  if (rules_.guard > 0 && !rules_.credit && in_place && block > led_) look_for_damage(block);
   while (!open_.empty() && base_ + rules_.hold < block) close_oldest(block * packets_);
   if (open_.empty() && base_ + rules_.hold < block) {
     // Blocks of which nothing came.
@@ -168,7 +161,7 @@ void Ledger::advance(uint64_t block) {
     base_ = resume;
   }
   while (end_of_open() <= block) open_next();
-  if (rules_.guard > 0 && !rules_.credit) lead_up_to(block + rules_.guard);
+  if (unasked()) lead_up_to(block + rules_.guard);
 }
 
 void Ledger::open_next() {
@@ -183,30 +176,43 @@ void Ledger::open_next() {
   open.came = 0;
   open.received = 0;
   open.overrun = !store_.is_free(block);
-  if (rules_.guard > 0 && !rules_.credit) {
+  if (unasked()) {
     if (block >= led_) {
-      // The peer was here before this thread looked: too late to lead it anywhere.
-      led_ = block;
-      const bool here = store_.is_led_here(block);
-      if (open.overrun && here) look_for_damage_in(block);
-      open.overrun = open.overrun || !here;
-      lead_up_to(block + 1);
-    } else {
-      // Where its packets went was settled when its turn in the guard came.
-      open.overrun = !store_.is_led_here(block);
+      // The sender was here before this thread looked.
+      store_.lead(block, true);
+      led_ = block + 1;
+      say_what_is_led();
     }
+    // Where its packets went was settled when it was led.
+    open.overrun = !store_.is_led_here(block);
   }
   open_.push_back(std::move(open));
 }
 
 void Ledger::lead_up_to(uint64_t block) {
-  for (; led_ < block; ++led_) lead(led_);
+  for (; led_ < block; ++led_) store_.lead(led_);
+  say_what_is_led();
+}
+
+// Further than has to be, so that this thread may be kept from running for longer. Some stay shut:
+// who comes round writes to these first.
+void Ledger::lead_what_is_free() {
+  const uint64_t most = base_ + store_.blocks();
+  const uint64_t before = led_;
+  while (led_ + kTripwire < most && store_.is_free(led_)) store_.lead(led_++);
+  if (led_ != before) say_what_is_led();
+}
+
+// A single block that is shut gets late packets as well.
+void Ledger::say_what_is_led() {
+  const bool can_tell = led_ + 1 < base_ + store_.blocks();
+  store_.expect_nothing_for(can_tell ? std::optional{led_} : std::nullopt);
 }
 
 uint64_t Ledger::extend() {
   // Memory of open blocks is not free, though nobody reads it yet.
   const uint64_t most = std::max(base_, block_of(first_)) + store_.blocks();
-  while (led_ < most && store_.is_free(led_)) (void)store_.lead(led_++);
+  while (led_ < most && store_.is_free(led_)) store_.lead(led_++);
   return led_ * packets_;
 }
 
@@ -226,10 +232,28 @@ void Ledger::look_for_stragglers(Open& open, uint64_t end) {
   }
 }
 
+// The sender went through all blocks that are shut while this thread did not look, and on into the
+// open ones. A packet's header tells of that, but not where a datagram of it was lost.
+void Ledger::note_who_came_round() {
+  if (store_.is_ahead(base_ + store_.blocks() - 1)) doubtful_ = std::max(doubtful_, led_);
+}
+
+void Ledger::give_up(Open& open) {
+  counts_.overrun += open.received;
+  counts_.received -= open.received;
+  open.received = 0;
+  open.overrun = true;
+}
+
 // `end`: the sender got so far.
 void Ledger::close_oldest(uint64_t end) {
   Open open = std::move(open_.front());
   open_.pop_front();
+  if (unasked()) {
+    store_.settle(base_);
+    note_who_came_round();
+    if (base_ < doubtful_ && !open.overrun) give_up(open);
+  }
   const uint64_t from = std::max(first_, base_ * packets_);
   const uint64_t to = std::min(end, (base_ + 1) * packets_);
   const uint64_t sent = to > from ? to - from : 0;
@@ -240,6 +264,7 @@ void Ledger::close_oldest(uint64_t end) {
     store_.publish(base_, open.valid, open.received);
     ++counts_.blocks;
   }
+  if (unasked()) store_.settled();
   weft_stream_state& state = store_.state();
   __atomic_store_n(&state.received, counts_.received, __ATOMIC_RELAXED);
   __atomic_store_n(&state.missing, counts_.missing, __ATOMIC_RELAXED);
@@ -250,6 +275,11 @@ void Ledger::close_oldest(uint64_t end) {
 
 void Ledger::finish(std::optional<uint64_t> end) {
   if (!running_) return;
+  close_all(end);
+  if (unasked()) store_.rest();
+}
+
+void Ledger::close_all(std::optional<uint64_t> end) {
   running_ = false;
   const uint64_t to = std::max(end.value_or(next_), next_);
   // The last ones may all be missing, and one of their blocks may have trailers to show.

@@ -28,7 +28,6 @@ struct Counts {
   uint64_t gap_sent = 0;      // of these: sent to a receiver that had no time to publish them
   uint64_t sessions = 0;      // senders that began
   uint64_t blocks = 0;        // published
-  uint64_t damaged = 0;       // blocks that a late look found overwritten before their release
 };
 
 struct LedgerRules {
@@ -40,6 +39,9 @@ struct LedgerRules {
   // The sender waits for credit, so that no block is ever led away.
   bool credit = false;
 };
+
+// What lies in the place of a packet number.
+using InPlace = std::function<Header(uint64_t)>;
 
 enum class Arrival : uint8_t { taken, flagged, duplicate, late, overrun };
 
@@ -104,16 +106,20 @@ class Ledger {
   };
   uint64_t block_of(uint64_t number) const { return number / packets_; }
   uint64_t end_of_open() const { return base_ + open_.size(); }
+  // Writes land where they want.
+  bool unasked() const { return rules_.guard > 0 && !rules_.credit; }
   void advance(uint64_t block);
   void start(uint64_t first);
   void open_next();
   void lead_up_to(uint64_t block);
   void close_oldest(uint64_t end);
+  void close_all(std::optional<uint64_t> end);
   void look_for_stragglers(Open& open, uint64_t end);
   void look_at_what_lies_there(Open& open);
-  void look_for_damage(uint64_t to);
-  void look_for_damage_in(uint64_t block);
-  void lead(uint64_t block);
+  void give_up(Open& open);
+  void note_who_came_round();
+  void lead_what_is_free();
+  void say_what_is_led();
 
   BlockStore& store_;
   const LedgerRules rules_;
@@ -123,8 +129,9 @@ class Ledger {
   bool ever_ = false;
   uint64_t first_ = 0;  // of this sender
   uint64_t next_ = 0;
-  uint64_t base_ = 0;  // the oldest open block
-  uint64_t led_ = 0;   // blocks before this one are led somewhere
+  uint64_t base_ = 0;      // the oldest open block
+  uint64_t led_ = 0;       // blocks before this one are led somewhere
+  uint64_t doubtful_ = 0;  // of those before this one a later turn's Writes may have got parts
   std::deque<Open> open_;
   std::vector<Open> spare_;  // keeps memory constant
 };

@@ -27,7 +27,6 @@ std::string trouble_text(const Snapshot& s) {
   add("kernel_drops", s.facts.value("kernel_drops", uint64_t{0}));
   add("invalid", sum_of(s, "invalid"));
   add("duplicate", sum_of(s, "duplicate"));
-  add("damaged", sum_of(s, "damaged"));
   return text;
 }
 

@@ -47,8 +47,7 @@ nlohmann::json as_json(const Counts& c) {
           {"duplicate", c.duplicate}, {"overrun", c.overrun},   {"out_of_order", c.out_of_order},
           {"recovered", c.recovered}, {"invalid", c.invalid},   {"flagged", c.flagged},
           {"foreign", c.foreign},     {"control", c.control},   {"gap", c.gap},
-          {"gap_sent", c.gap_sent},   {"sessions", c.sessions}, {"blocks", c.blocks},
-          {"damaged", c.damaged}};
+          {"gap_sent", c.gap_sent},   {"sessions", c.sessions}, {"blocks", c.blocks}};
 }
 
 }  // namespace

@@ -127,6 +127,7 @@ Ring::Ring(const RingSpec& spec) : spec_(spec) {
 Ring::~Ring() {
   end(*header_, base_);
   remove_ring_file(spec_.name, file_);
+  streams_.clear();
   if (spec_.landing) ::munmap(landing_, size() - header_->data_offset);
   ::munmap(base_, size());
 }
@@ -143,7 +144,12 @@ BlockStore::BlockStore(Ring& ring, uint32_t stream)
                uint64_t{stream} * blocks_),
       data_(ring.at(ring.header_->data_offset) + uint64_t{stream} * blocks_ * block_bytes_),
       landing_(ring.landing_ + uint64_t{stream} * blocks_ * block_bytes_),
-      slots_(blocks_) {}
+      slots_(blocks_) {
+  if (ring.spec().landing) {
+    const uint64_t offset = ring.header_->data_offset + uint64_t{stream} * blocks_ * block_bytes_;
+    ways_ = std::make_unique<Landing>(landing_, blocks_, block_bytes_, ring.file_, offset);
+  }
+}
 
 std::byte* BlockStore::place(uint64_t number) const {
   return landing_ + number / packets_ % blocks_ * block_bytes_ + number % packets_ * slot_bytes_;
@@ -155,37 +161,64 @@ bool BlockStore::is_free(uint64_t block) const {
          __atomic_load_n(&state_->tail, __ATOMIC_ACQUIRE) > slot.published_as;
 }
 
-void BlockStore::map(uint32_t slot, bool away) {
-  std::byte* where = landing_ + slot * block_bytes_;
-  // One step for whoever writes there at this moment: mmap(2) with MAP_FIXED leaves no hole.
-  if (away) {
-    map_nowhere(where, block_bytes_);
+void BlockStore::lead(uint64_t block, bool came) {
+  const uint32_t slot = slot_of(block);
+  const Landing::Way way = ways_->way(slot);
+  if (way == Landing::Way::ahead || (came && way == Landing::Way::away)) return;
+  if (is_free(block)) {
+    ways_->open(slot);
   } else {
-    const uint64_t offset =
-        ring_.header_->data_offset + (uint64_t{stream_} * blocks_ + slot) * block_bytes_;
-    map_shared_at(where, ring_.file_, offset, block_bytes_);
+    ways_->lead_away(slot);
+    rests_ = false;
   }
-  slots_[slot].led_away = away;
 }
 
-bool BlockStore::lead(uint64_t block) {
-  const auto slot = static_cast<uint32_t>(block % blocks_);
-  const bool away = !is_free(block);
-  if (slots_[slot].led_away != away) map(slot, away);
-  return !away;
+bool BlockStore::is_led_here(uint64_t block) const {
+  return ways_->way(slot_of(block)) == Landing::Way::open;
 }
 
-bool BlockStore::holds_what_it_says(uint64_t block, const InPlace& in_place) const {
-  const weft_stream_block& h = headers_[block % blocks_];
-  for (uint32_t i = 0; i < packets_; ++i) {
-    const uint64_t number = h.number * packets_ + i;
-    if ((h.valid[i / 8] >> (i % 8) & 1) != 0 && !in_place(number).is(number)) return false;
+void BlockStore::expect_nothing_for(std::optional<uint64_t> block) {
+  ways_->expect_nothing_at(block ? slot_of(*block) : Landing::kNone);
+}
+
+bool BlockStore::is_ahead(uint64_t block) const {
+  return ways_->way(slot_of(block)) == Landing::Way::ahead;
+}
+
+void BlockStore::rest() {
+  if (rests_) return;
+  rests_ = true;
+  for (uint32_t slot = 0; slot < blocks_; ++slot) {
+    if (is_free(slot)) {
+      ways_->open(slot);
+    } else {
+      ways_->shut(slot);
+      rests_ = false;
+    }
   }
-  return true;
 }
 
-void BlockStore::mark_damaged(uint64_t block) {
-  __atomic_store_n(&headers_[block % blocks_].damaged, 1, __ATOMIC_RELEASE);
+// A consumer that comes meanwhile waits (weft_stream_attach()).
+bool BlockStore::claim() {
+  uint32_t nobody = 0;
+  return __atomic_compare_exchange_n(&state_->consumer, &nobody, WEFT_STREAM_RECEIVER, false,
+                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+void BlockStore::settle(uint64_t block) {
+  claimed_ = claim();
+  if (claimed_) {
+    ways_->open(slot_of(block));
+  } else {
+    ways_->shut(slot_of(block));
+    rests_ = false;
+  }
+}
+
+void BlockStore::settled() {
+  if (!std::exchange(claimed_, false)) return;
+  __atomic_store_n(&state_->tail, state_->head, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&state_->consumer, 0, __ATOMIC_SEQ_CST);
 }
 
 void BlockStore::publish(uint64_t block, const std::vector<uint8_t>& valid, uint32_t received) {
@@ -196,7 +229,7 @@ void BlockStore::publish(uint64_t block, const std::vector<uint8_t>& valid, uint
   h.stream = stream_;
   h.packets = packets_;
   h.received = received;
-  h.damaged = 0;
+  h.pad = 0;
   h.packet_bytes = ring_.header_->packet_bytes;
   h.slot_bytes = slot_bytes_;
   h.block_bytes = block_bytes_;
@@ -206,7 +239,7 @@ void BlockStore::publish(uint64_t block, const std::vector<uint8_t>& valid, uint
   state_->order[sequence % blocks_] = slot;
   slots_[slot].published_as = sequence;
   __atomic_store_n(&state_->head, sequence + 1, __ATOMIC_SEQ_CST);
-  if (release_all_for(0)) return;
+  if (claimed_ || release_all_for(0)) return;
   wake(state_->signal);
   wake(ring_.header_->signal);
 }

@@ -4,12 +4,13 @@
 #include <weft/stream_ring.h>
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "port/fd.h"
+#include "stream/landing.h"
 #include "stream/packet.h"
 
 namespace weft::stream {
@@ -31,9 +32,6 @@ struct RingSpec {
 
 class Ring;
 
-// What lies in the place of a packet number.
-using InPlace = std::function<Header(uint64_t)>;
-
 // The blocks of one stream. Block b lives in the memory of slot b % blocks().
 class BlockStore {
  public:
@@ -48,16 +46,23 @@ class BlockStore {
 
   // Whether nobody reads what lies in the memory of block `block`.
   bool is_free(uint64_t block) const;
-  // Leads what will be written for `block` to its memory, or, while a consumer reads that, to a
-  // place where it does no harm; true for the first. Of rings for landing.
-  bool lead(uint64_t block);
-  // Where lead() led it.
-  bool is_led_here(uint64_t block) const { return !slots_[block % blocks_].led_away; }
-  // Whether all packets of the published block in the memory of `block` lie there still.
-  bool holds_what_it_says(uint64_t block, const InPlace& in_place) const;
-  // What lies there may not be whole any more.
-  void mark_damaged(uint64_t block);
-  bool is_damaged(uint64_t block) const { return headers_[block % blocks_].damaged != 0; }
+  // --- rings for landing (stream/landing.h); in others nothing lands unasked
+  // Makes ready for what a peer will write for block `block`: it lands in the block's memory, or,
+  // while a consumer reads that, where it does no harm. `came`: some of it has come already, and
+  // what is led away stays so. Blocks are led one after the other.
+  void lead(uint64_t block, bool came = false);
+  // What is written for it goes to its memory.
+  bool is_led_here(uint64_t block) const;
+  // The next one to be led is `block`; a Write for it or those behind is `ahead`. Unset: nobody can
+  // tell one from a late one.
+  void expect_nothing_for(std::optional<uint64_t> block);
+  bool is_ahead(uint64_t block) const;
+  // Nothing changes what lies in the block's memory any more, or nobody reads it before settled().
+  void settle(uint64_t block);
+  void settled();
+  // No sender is there: what one that nobody announces writes lands wherever nobody reads.
+  void rest();
+
   // Shows the block to the consumer; `valid` has a bit for each packet.
   void publish(uint64_t block, const std::vector<uint8_t>& valid, uint32_t received);
 
@@ -84,9 +89,9 @@ class BlockStore {
   static constexpr uint64_t kNever = ~uint64_t{0};
   struct Slot {
     uint64_t published_as = kNever;  // its place in the order of all published ones
-    bool led_away = false;
   };
-  void map(uint32_t slot, bool away);
+  uint32_t slot_of(uint64_t block) const { return static_cast<uint32_t>(block % blocks_); }
+  bool claim();
 
   Ring& ring_;
   const uint32_t stream_;
@@ -98,6 +103,9 @@ class BlockStore {
   weft_stream_block* headers_;
   std::byte* data_;     // as consumers see it
   std::byte* landing_;  // as packets are written
+  std::unique_ptr<Landing> ways_;
+  bool rests_ = true;     // all slots are open
+  bool claimed_ = false;  // nobody reads, and nobody can begin to
   std::vector<Slot> slots_;
   bool own_consumer_ = false;  // of this process: it needs no lock
 };

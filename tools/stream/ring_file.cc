@@ -75,16 +75,21 @@ std::byte* map_shared(const port::Fd& file, uint64_t offset, uint64_t size) {
   return static_cast<std::byte*>(p);
 }
 
-void map_shared_at(std::byte* where, const port::Fd& file, uint64_t offset, uint64_t size) {
-  void* p = ::mmap(where, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
-                   file.get(), static_cast<off_t>(offset));
+void map_shared_at(std::byte* where, const port::Fd& file, uint64_t offset, uint64_t size,
+                   int protection) {
+  // One step for whoever writes there at this moment: mmap(2) with MAP_FIXED leaves no hole.
+  void* p = ::mmap(where, size, protection, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file.get(),
+                   static_cast<off_t>(offset));
   if (p == MAP_FAILED) throw bench::system_failure("memory for the ring");
 }
 
-void map_nowhere(std::byte* where, uint64_t size) {
-  void* p = ::mmap(where, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) throw bench::system_failure("memory for packets that nobody takes");
+void protect(std::byte* where, uint64_t size, int protection) {
+  if (::mprotect(where, size, protection) != 0) throw bench::system_failure("memory for the ring");
+}
+
+bool map_nowhere(std::byte* where, uint64_t size) {
+  return ::mmap(where, size, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
 }  // namespace weft::stream

@@ -18,9 +18,12 @@ void remove_ring_file(const std::string& name, const port::Fd& file);
 
 // Views of it, whose pages are there at once: packets find no page fault.
 std::byte* map_shared(const port::Fd& file, uint64_t offset, uint64_t size);
-// In place of what is mapped there.
-void map_shared_at(std::byte* where, const port::Fd& file, uint64_t offset, uint64_t size);
-// Memory of nobody's: it can be written, and nobody will read it.
-void map_nowhere(std::byte* where, uint64_t size);
+// In place of what is mapped there, which may be in use: PROT_READ, and PROT_WRITE or not.
+void map_shared_at(std::byte* where, const port::Fd& file, uint64_t offset, uint64_t size,
+                   int protection);
+void protect(std::byte* where, uint64_t size, int protection);
+// Memory of nobody's, likewise: it can be written, and nobody will read it. Whether there was any.
+// A handler of signals may call it.
+bool map_nowhere(std::byte* where, uint64_t size);
 
 }  // namespace weft::stream

@@ -305,34 +305,56 @@ TEST(Ledger, WithCreditAWriteThatBroughtSomethingElseIsInvalid) {
   EXPECT_EQ(b.ledger.counts().missing, 1U);
 }
 
-TEST(Ledger, MemoryThatIsLedAwayTooLateShowsTheDamage) {
-  Bench b{{.hold = 1, .guard = 2}, true};
-  bool late = false;
-  b.ledger.in_place = [&](uint64_t n) { return header_of(late && n == 3 ? n + 64 : n); };
-  b.ledger.begin(0, std::nullopt);
-  b.arrive(0, 40);
-  // The sender is a turn ahead, and this thread has seen nothing of it.
-  late = true;
-  b.arrive(40, 64);
-  EXPECT_EQ(b.ledger.counts().damaged, 1U);
-  EXPECT_EQ(b.store.unreleased()->damaged, 1U);
+// A byte of the sender's, wherever number `n` belongs.
+void write(Bench& b, uint64_t n) {
+  *b.store.place(n) = std::byte{1};
 }
 
-TEST(Ledger, AJumpPastTheGuardShowsWhatIsDamagedAndNothingElse) {
+TEST(Ledger, ASenderThatCameRoundLeavesNothingThatMayBeMixed) {
   Bench b{{.hold = 1, .guard = 2}, true};
-  std::set<uint64_t> overwritten;
-  b.ledger.in_place = [&](uint64_t n) { return header_of(overwritten.contains(n) ? n + 64 : n); };
+  // Every header says what it should: a later packet's first datagram was lost each time.
+  b.ledger.in_place = header_of;
   b.ledger.begin(0, std::nullopt);
-  b.arrive(0, 32);  // blocks 0 to 3, which the consumer holds; memory is ready up to block 5
-  overwritten = {20, 21};
-  (void)b.ledger.arrive(8 * 11 + 3);
-  EXPECT_EQ(b.ledger.counts().damaged, 1U);
-  for (uint64_t block = 0; block < 4; ++block) {
-    const weft_stream_block* shown = b.store.unreleased();
-    ASSERT_NE(shown, nullptr);
-    EXPECT_EQ(shown->damaged, block == 2 ? 1U : 0U) << block;
-    b.store.release();
+  b.arrive(0, 24);
+  EXPECT_EQ(b.take(), range(0, 24));
+  b.arrive(24, 28);  // makes ready as far as it can: two blocks stay shut
+  // This thread does not look, while the sender goes on through these into the fourth block again.
+  for (uint64_t n = 28; n < 3 * 8 + 64 + 4; ++n) write(b, n);
+  b.arrive(28, 48);
+  EXPECT_EQ(b.take(), range(0, 0));
+  EXPECT_EQ(b.ledger.counts().overrun, 24U);
+  EXPECT_EQ(b.ledger.counts().missing, 0U);
+}
+
+TEST(Ledger, LatePacketsCostNoBlock) {
+  Bench b{{.hold = 1, .guard = 2}, true};
+  b.ledger.in_place = header_of;
+  b.ledger.begin(0, std::nullopt);
+  for (uint64_t block = 0; block < 64; ++block) {
+    b.arrive(block * 8, block * 8 + 8, {block * 8 + 3});
+    if (block < 3) continue;
+    // Of one that was shown: nobody can know what it is.
+    const uint64_t late = (block - 2) * 8 + 3;
+    write(b, late);
+    EXPECT_EQ(b.ledger.arrive(late), Arrival::late);
+    (void)b.take();
   }
+  EXPECT_EQ(b.ledger.counts().overrun, 0U);
+  EXPECT_EQ(b.ledger.counts().late, 61U);
+}
+
+TEST(Ledger, ASenderThatNobodyAnnouncedFindsAllThatIsFree) {
+  Bench b{{.hold = 1, .guard = 2}, true};
+  b.ledger.in_place = header_of;
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 40);
+  b.ledger.finish(40);
+  const std::set<uint64_t> before = b.take();
+  b.ledger.settle();
+  for (uint64_t block = 0; block < kBlocks; ++block) EXPECT_TRUE(b.store.is_led_here(block));
+  b.ledger.begin(8000 + 24, std::nullopt);
+  b.arrive(8000 + 24, 8000 + 32);
+  EXPECT_EQ(b.take(), range(8024, 8032));
 }
 
 TEST(Ledger, ForgedNumbersBindNobody) {

@@ -22,7 +22,8 @@ int first_wrong() {
   for (uint32_t s = 0; s < spec.streams; ++s) {
     BlockStore& store = ring.stream(s);
     for (uint64_t block = 0; block < spec.blocks; ++block) {
-      if (!store.lead(block)) return 3;
+      store.lead(block);
+      if (!store.is_led_here(block)) return 3;
       std::memset(store.place(block * spec.packets_per_block), static_cast<int>(16 * s + block + 1),
                   spec.packets_per_block * spec.slot_bytes);
     }

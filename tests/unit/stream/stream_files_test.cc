@@ -51,7 +51,7 @@ class Files : public ::testing::Test {
         shape_, make_file_layout(layout, shape_, header_));
   }
   // The block that has this number first, without `missing`.
-  void add(uint64_t first, const std::set<uint32_t>& missing = {}, bool damaged = false,
+  void add(uint64_t first, const std::set<uint32_t>& missing = {},
            std::optional<int64_t> start = {}) {
     weft_stream_block block{};
     block.magic = WEFT_STREAM_MAGIC;
@@ -60,7 +60,6 @@ class Files : public ::testing::Test {
     block.packet_bytes = shape_.packet_bytes();
     block.slot_bytes = shape_.packet_bytes() + 16;
     block.block_bytes = uint64_t{kBlock} * block.slot_bytes;
-    block.damaged = damaged ? 1 : 0;
     // What lies in slots of packets that are missing is of the past.
     Bytes data(block.block_bytes, std::byte{0xee});
     for (uint32_t i = 0; i < kBlock; ++i) {
@@ -313,23 +312,10 @@ TEST_F(Files, ACountThatBeginsAnewIsAnotherObservation) {
   EXPECT_EQ(keywords(read("a.0002"))["CLOCK"], "160");
 }
 
-TEST_F(Files, OfADamagedBlockNothingCounts) {
-  open(Layout::dada, "a");
-  add(kFirst);
-  add(kFirst + 8, {}, true);
-  add(kFirst + 16);
-  files_->finish();
-  std::set<uint64_t> zero;
-  for (uint64_t i = 8; i < 16; ++i) zero.insert(kFirst + i);
-  EXPECT_EQ(dada_numbers(read("a"), kFirst), range(kFirst, 24, zero));
-  EXPECT_EQ(told_[0]["missing"], 8);
-  EXPECT_EQ(told_[0]["packets"], 16);
-}
-
 TEST_F(Files, NothingBeforeTheStart) {
   open(Layout::dada, "a");
   const int64_t start = static_cast<int64_t>(kFirst + 11) * 81'920 - 1;
-  for (uint64_t i = 0; i < 24; i += 8) add(kFirst + i, {}, false, start);
+  for (uint64_t i = 0; i < 24; i += 8) add(kFirst + i, {}, start);
   files_->finish();
   EXPECT_EQ(dada_numbers(read("a"), kFirst + 11), range(kFirst + 11, 13));
 }

@@ -153,14 +153,9 @@ class BlockSink final : public ThreadSink {
     File& file = file_of(job);
     file.writer().write(*job.block, job.data, file.place(job.position));
   }
-  // What was said while the block was on its way, its header has to have, too. For most it is
-  // there.
   void settle(const Job& job) override {
     if (job.bytes == 0) return;
     File& file = file_of(job);
-    if (__atomic_load_n(&job.block->damaged, __ATOMIC_ACQUIRE) != 0) {
-      file.writer().write_header_again(*job.block, file.place(job.position));
-    }
     const std::lock_guard lock{mutex_};
     file.settle_one();
     const auto found = std::prev(files_.upper_bound(job.position));

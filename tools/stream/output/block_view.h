@@ -22,9 +22,7 @@ class BlockView {
   uint32_t stream() const { return block_.stream; }
   uint64_t first() const { return block_.number * block_.packets; }  // number
   uint32_t packets() const { return block_.packets; }
-  bool has(uint32_t i) const {
-    return i >= begin_ && !spoilt_ && (block_.valid[i / 8] >> (i % 8) & 1) != 0;
-  }
+  bool has(uint32_t i) const { return i >= begin_ && (block_.valid[i / 8] >> (i % 8) & 1) != 0; }
   ConstPacket packet(uint32_t i) const {
     return {data_ + uint64_t{i} * block_.slot_bytes, block_.packet_bytes};
   }
@@ -39,17 +37,12 @@ class BlockView {
   const PacketPeriod& period() const { return period_; }
   // Of the first packet in the block's memory.
   const Origin& origin() const { return origin_; }
-  // The receiver found packets of a later block here: none of them counts. Looked at by who has
-  // read the packets, before the block is released.
-  bool is_damaged() const { return __atomic_load_n(&block_.damaged, __ATOMIC_ACQUIRE) != 0; }
-  void spoil() { spoilt_ = true; }
 
  private:
   const Shape& shape_;
   const weft_stream_block& block_;
   const std::byte* data_;
   uint32_t begin_ = 0;
-  bool spoilt_ = false;
   int64_t time_ns_ = 0;
   PacketPeriod period_;
   Origin origin_;

@@ -89,11 +89,6 @@ void BlockWriter::write(const weft_stream_block& block, const std::byte* data, u
   end_ = std::max(end_, end);
 }
 
-void BlockWriter::write_header_again(const weft_stream_block& block, uint64_t place) {
-  std::array<iovec, 1> again{header_of(block)};
-  write_all(fd_.get(), again, static_cast<int64_t>(begin_ + place));
-}
-
 // A header says that its data is there. Past the page cache a write goes on when the process is
 // killed; a copy into the cache ends where it is, and so the header has to come behind the data.
 void BlockWriter::put(std::array<iovec, 2> pieces, int64_t place) {

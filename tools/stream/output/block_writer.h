@@ -35,7 +35,6 @@ class BlockWriter {
   bool direct() const { return direct_; }
   // `place`: among the bytes of the blocks. Throws bench::Failure; then the file has nothing there.
   void write(const weft_stream_block& block, const std::byte* data, uint64_t place);
-  void write_header_again(const weft_stream_block& block, uint64_t place);
   // It ends behind the last block that was written. False, and errno, where that cannot be.
   bool cut();
   // The same, and the disk has it. Throws bench::Failure.

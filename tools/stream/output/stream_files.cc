@@ -106,7 +106,7 @@ bool StreamFiles::must_rotate(const BlockView& block) const {
   return file_->size() + layout_->most_bytes(facts_.shape, packets) > r.bytes;
 }
 
-uint64_t StreamFiles::add(BlockView& block) {
+uint64_t StreamFiles::add(const BlockView& block) {
   const uint64_t before = bytes_;
   if (block.here() == 0) return 0;
   if (file_) follow(block);
@@ -128,12 +128,6 @@ uint64_t StreamFiles::add(BlockView& block) {
   const uint32_t to = layout_->whole_blocks() ? block.packets() : block.end_here();
   out_.clear();
   layout_->add(facts_, block, from, to, out_);
-  if (block.is_damaged()) {
-    // What was copied may be of later packets.
-    block.spoil();
-    out_.clear();
-    layout_->add(facts_, block, from, to, out_);
-  }
   write(out_);
   facts_.packets += block.here();
   facts_.missing += (first + to - written_) - block.here();

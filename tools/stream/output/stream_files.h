@@ -26,7 +26,7 @@ class StreamFiles {
   StreamFiles(StreamFilesOptions options, const Shape& shape, std::unique_ptr<FileLayout> layout);
 
   // Blocks come in the order in which they were published. How many bytes were written.
-  uint64_t add(BlockView& block);
+  uint64_t add(const BlockView& block);
   // The observation is over: its last file is whole. What comes is another one.
   void end_observation();
   // Nothing more comes: the same, and the disk has it.

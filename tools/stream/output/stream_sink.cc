@@ -33,7 +33,7 @@ class StreamSink final : public ThreadSink {
  private:
   uint64_t size_of(const Job&) override { return 0; }  // nobody knows yet
   void write(Job& job) override {
-    BlockView view{shape_, *job.block, job.data, start_};
+    const BlockView view{shape_, *job.block, job.data, start_};
     job.bytes = files_[job.stream]->add(view);
   }
   void over(uint32_t stream) override { files_[stream]->end_observation(); }

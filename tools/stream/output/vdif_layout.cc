@@ -120,7 +120,7 @@ class FramesLayout final : public FileLayout {
   void add_missing(const FileFacts& facts, uint64_t number, uint64_t packets, Bytes& out) override {
     const size_t before = before_frame(facts.shape);
     for (uint64_t i = 0; i < packets; ++i, ++number) {
-      // None came, where the file's first block turned out to be damaged.
+      // None has come yet.
       if (last_.empty()) {
         last_.resize(facts.shape.header_bytes());
         write_header(facts.shape, facts.stream, number, last_);

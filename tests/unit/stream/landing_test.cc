@@ -1,0 +1,100 @@
+#include "stream/landing.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "stream/ring_file.h"
+
+namespace weft::stream {
+namespace {
+
+using Way = Landing::Way;
+constexpr uint32_t kSlots = 4;
+
+class LandingTest : public ::testing::Test {
+ protected:
+  LandingTest()
+      : bytes_(static_cast<uint64_t>(::getpagesize()) * 2),
+        file_(new_ring_file({}, bytes_ * kSlots)),
+        seen_(map_shared(file_, 0, bytes_ * kSlots)),
+        at_(map_shared(file_, 0, bytes_ * kSlots)),
+        landing_(at_, kSlots, bytes_, file_, 0) {}
+
+  // What a library does with a Write.
+  void write(uint32_t slot, char what) const { std::memset(at_ + slot * bytes_, what, bytes_); }
+  char seen(uint32_t slot) const {
+    const char first = static_cast<char>(seen_[slot * bytes_]);
+    for (uint64_t i = 0; i < bytes_; ++i) {
+      if (static_cast<char>(seen_[slot * bytes_ + i]) != first) return '?';
+    }
+    return first;
+  }
+
+  const uint64_t bytes_;
+  port::Fd file_;
+  std::byte* seen_;
+  std::byte* at_;
+  Landing landing_;
+};
+
+TEST_F(LandingTest, WritesDoNotReachWhatIsShut) {
+  for (uint32_t slot = 0; slot < kSlots; ++slot) write(slot, 'a');
+  landing_.shut(1);
+  for (uint32_t slot = 0; slot < kSlots; ++slot) write(slot, 'b');
+  EXPECT_EQ(seen(0), 'b');
+  EXPECT_EQ(seen(1), 'a');
+  EXPECT_EQ(seen(2), 'b');
+  EXPECT_EQ(landing_.way(1), Way::away);
+  landing_.shut(1);
+  EXPECT_EQ(landing_.way(1), Way::shut);
+  EXPECT_EQ(static_cast<char>(at_[bytes_]), 'a');
+  landing_.open(1);
+  write(1, 'c');
+  EXPECT_EQ(seen(1), 'c');
+}
+
+TEST_F(LandingTest, AWriteThatHasBegunDoesNotReachItEither) {
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> turns{0};
+  std::thread writer{[&] {
+    for (char c = 0; !stop; ++c, ++turns) write(2, c);
+  }};
+  for (int i = 0; i < 200; ++i) {
+    const uint64_t before = turns;
+    while (turns < before + 2) std::this_thread::yield();
+    landing_.shut(2);
+    const std::string kept{reinterpret_cast<const char*>(seen_ + 2 * bytes_), bytes_};
+    const uint64_t shut = turns;
+    while (turns < shut + 2) std::this_thread::yield();
+    EXPECT_EQ(std::memcmp(kept.data(), seen_ + 2 * bytes_, bytes_), 0) << i;
+    landing_.open(2);
+  }
+  stop = true;
+  writer.join();
+}
+
+TEST_F(LandingTest, TellsAWriteThatIsAheadFromALateOne) {
+  for (const uint32_t slot : {0U, 2U, 3U}) landing_.shut(slot);
+  landing_.expect_nothing_at(3);
+  write(2, 'l');
+  EXPECT_EQ(landing_.way(2), Way::away);
+  write(3, 'a');
+  EXPECT_EQ(landing_.way(3), Way::ahead);
+  write(0, 'a');
+  EXPECT_EQ(landing_.way(0), Way::ahead);
+  landing_.lead_away(0);
+  EXPECT_EQ(landing_.way(0), Way::away);
+}
+
+TEST_F(LandingTest, OtherFaultsEndTheProcess) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(std::raise(SIGSEGV), ::testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_EXIT(*reinterpret_cast<volatile char*>(8) = 1, ::testing::KilledBySignal(SIGSEGV), "");
+}
+
+}  // namespace
+}  // namespace weft::stream

@@ -1,0 +1,61 @@
+// The memory of a stream's blocks in which Writes of a peer land unasked (docs/design/24).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/spinlock.h"
+#include "port/fd.h"
+
+namespace weft::stream {
+
+// Slots of one block each. The receiver's thread opens and shuts them; a Write to one that is shut,
+// by whichever thread of the library, is led to memory of nobody's by a handler of SIGSEGV. A
+// library that is loaded later finds that handler, and asks it first (design/06).
+class Landing {
+ public:
+  // Where what is written for a slot goes.
+  enum class Way : uint8_t {
+    open,   // to its place
+    shut,   // to its place no more; the first Write finds out
+    away,   // to memory of nobody's
+    ahead,  // the same, and it was a Write for a block that was not made ready yet
+  };
+
+  // `at` shows `file` from `offset` on, `slots` times `slot_bytes`. All are open.
+  Landing(std::byte* at, uint32_t slots, uint64_t slot_bytes, const port::Fd& file,
+          uint64_t offset);
+  Landing(const Landing&) = delete;
+  Landing& operator=(const Landing&) = delete;
+  ~Landing();
+
+  // The receiver's thread. All throw bench::Failure.
+  void open(uint32_t slot);
+  void shut(uint32_t slot);
+  void lead_away(uint32_t slot);
+  Way way(uint32_t slot) const;
+  // A Write to `slot` while it is shut, and then to those behind it, is one ahead; kNone: to none.
+  void expect_nothing_at(uint32_t slot) { frontier_.store(slot, std::memory_order_relaxed); }
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  // The handler: whether `address` was in a slot that was shut, and can be written now.
+  bool gives_way_at(const void* address);
+  // Of the chain of all that there are.
+  Landing* next() const { return next_; }
+
+ private:
+  std::byte* place(uint32_t slot) const { return at_ + slot * slot_bytes_; }
+
+  std::byte* const at_;
+  const uint64_t slot_bytes_;
+  const port::Fd& file_;
+  const uint64_t offset_;
+  std::atomic<uint32_t> frontier_{kNone};
+  mutable Spinlock lock_;  // of ways_: held by a handler or by who causes no fault
+  std::vector<Way> ways_;
+  Landing* next_ = nullptr;
+};
+
+}  // namespace weft::stream
