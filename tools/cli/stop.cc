@@ -23,6 +23,7 @@ constexpr std::array kStopping = {SIGINT, SIGTERM, SIGHUP};
 // Its handler does nothing: the signal only interrupts a system call. Ignored by default.
 constexpr int kNudge = SIGURG;
 constexpr int kNudgeMs = 5;
+constexpr int64_t kTurnNs = 20'000'000;  // what a turn of the watch counts at most
 // timeout(1) signals its command and then the group of the command. A wrapper passes on a signal
 // that the terminal has sent to its command, too. Each of these pairs is one request.
 constexpr int64_t kSameRequestNs = 200'000'000;
@@ -32,6 +33,8 @@ constexpr int kLastWordsMs = 100;
 
 std::atomic<int> asked_by{0};      // the first signal
 std::atomic<int64_t> asked_ns{0};  // set after it; 0: no signal yet
+std::atomic<int64_t> turn_ns{0};   // when the watch last looked
+std::atomic<int64_t> lost_ns{0};   // since the signal, in which this process did not run
 std::atomic<bool> main_knows{false};
 int wake_watch = -1;
 pthread_t main_thread{};
@@ -60,6 +63,7 @@ void on_stop(int number) {
   if (::getpid() != owner) die_by(number);
   int none = 0;
   if (asked_by.compare_exchange_strong(none, number)) {
+    turn_ns = now;
     asked_ns = now;
     const uint64_t one = 1;
     (void)!::write(wake_watch, &one, sizeof one);
@@ -67,6 +71,11 @@ void on_stop(int number) {
     die_by(number);
   }
   errno = error;
+}
+
+// What would be lost if the watch looked now.
+int64_t lost_by(int64_t now) {
+  return lost_ns + std::max<int64_t>(now - turn_ns - kTurnNs, 0);
 }
 
 class LastWords {
@@ -90,12 +99,15 @@ LastWords& last_words() {
   return words;
 }
 
-// Sleeps until a signal has come, then sees to it that the process ends.
+// Sleeps until a signal has come, then sees to it that the process ends. A process that was
+// stopped, or got no processor, has its time afterwards.
 void watch() {
   pollfd p{.fd = wake_watch, .events = POLLIN, .revents = 0};
   while (::poll(&p, 1, -1) <= 0) {
   }
-  while (now_ns() - asked_ns < kLimitNs) {
+  for (int64_t now = asked_ns; now - asked_ns - lost_by(now) < kLimitNs; now = now_ns()) {
+    lost_ns = lost_by(now);
+    turn_ns = now;
     if (!main_knows) pthread_kill(main_thread, kNudge);
     ::poll(nullptr, 0, kNudgeMs);
   }
@@ -152,7 +164,8 @@ int stop_descriptor() {
 }
 
 int64_t wait_until(int64_t usual_ns) {
-  return stop_asked() ? std::min(usual_ns, asked_ns + kLimitNs - kAccountNs) : usual_ns;
+  if (!stop_asked()) return usual_ns;
+  return std::min(usual_ns, asked_ns + kLimitNs - kAccountNs + lost_by(now_ns()));
 }
 
 void set_last_words(std::function<void()> words) {

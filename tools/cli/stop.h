@@ -6,7 +6,8 @@
 //                      before it waits never misses a signal. The command ends by itself, with the
 //                      status that its result has.
 //   kStopLimit later   A command that has not ended is cut off: its last words are said, then the
-//                      signal ends the process. A shell sees 130, 143 or 129.
+//                      signal ends the process. A shell sees 130, 143 or 129. Time in which the
+//                      process did not run (SIGSTOP, a busy machine) does not count.
 //   second signal      The signal ends the process at once.
 //
 // A command that does not call catch_stop_signals() ends at the first signal, as any program does.

@@ -115,6 +115,29 @@ TEST(Stop, ASecondSignalEndsItAtOnce) {
   EXPECT_EQ(WTERMSIG(status), SIGINT);
 }
 
+TEST(Stop, TimeInWhichItDoesNotRunDoesNotCount) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    catch_stop_signals();
+    std::raise(SIGTERM);
+    if (!stop_asked()) ::_exit(1);
+    std::raise(SIGSTOP);
+    if (wait_until(INT64_MAX) < std::chrono::steady_clock::now().time_since_epoch() / 1ns) {
+      ::_exit(2);
+    }
+    // The watch looks meanwhile.
+    for (int i = 0; i < 20; ++i) ::poll(nullptr, 0, 10);
+    ::_exit(kByItself);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status)) << status;
+  ::poll(nullptr, 0, 2 * static_cast<int>(kStopLimit / 1ms));
+  ::kill(child, SIGCONT);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(ended_by_itself(status)) << status;
+}
+
 TEST(Stop, ACommandThatIsCutOffSaysItsLastWords) {
   const Pipe heard;
   (void)status_of([&heard] {
