@@ -11,7 +11,7 @@ from cases_data import knows_direct
 from cases_files import mounted
 from cases_recordings import FORM, SECOND, SMALL, utc, write
 from lofar import ns_of, number_at, rsp
-from scene import ROOMY, SECONDS, blocks, check, equal
+from scene import ROOMY, SECONDS, blocks, check, equal, total
 
 BLOCK = 32
 BEAMLETS = 12
@@ -275,6 +275,28 @@ def killed(kind):
     return case
 
 
+def rotate_ended(scene):
+    """The last file of blocks is whole when the last of all senders has ended, though the receiver goes on; what comes then is in the next one."""
+    first = number_at(SECOND) // BLOCK * BLOCK
+    packets = {n: rsp(n, **FORM) for n in range(first, first + 4 * BLOCK)}
+    path = recorded(scene, "lane", packets)
+    out = f"{scene.folder}/out"
+    os.mkdir(out)
+    receiver = scene.receive("tcp", *SMALL, "--streams", 2, "--block", BLOCK, "--rotate", "1GB", "--file", f"{out}/{{number}}")
+    lasting = scene.send("tcp", *SMALL, "--recording", path, "--loop", "--rate", 5)
+    receiver.wait_for("packets", lambda d: "streams" in d and total(d, "received") > 0)
+    scene.send("tcp", *SMALL, "--recording", path, "--first-stream", 1).end()
+    equal(os.listdir(out), ["0000.part"], "files while a sender goes on")
+    lasting.kill(signal.SIGINT)
+    lasting.end()
+    told = receiver.wait_for("a file", lambda d: d.get("event") == "file")
+    equal((told["path"], os.listdir(out)), (f"{out}/0000", ["0000"]), "files when all have ended")
+    scene.send("tcp", *SMALL, "--recording", path, "--first-stream", 1).end()
+    receiver.wait_for("another file", lambda d: d.get("event") == "file" and d["path"] == f"{out}/0001")
+    receiver.kill(signal.SIGTERM)
+    equal(sum(d["blocks"] for d in receiver.end()["streams"]), sum(1 for name in ("0000", "0001") for _ in blocks(f"{out}/{name}")), "blocks")
+
+
 def start(kind):
     """Nothing is kept that was taken before: of blocks, the whole one that has the moment is."""
     def case(scene):
@@ -372,6 +394,7 @@ CASES = {
     "rotate_dada_time": rotated("dada", "0.03s"),
     "rotate_blocks_size": rotated("blocks", "250kB"),
     "rotate_blocks_time": rotated("blocks", "0.03s"),
+    "rotate_ended": rotate_ended,
     "rotate_killed_dada": killed("dada"),
     "rotate_killed_blocks": killed("blocks"),
     "output_start_blocks": start("blocks"),

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "bench/failure.h"
@@ -72,7 +73,10 @@ class File {
 class BlockSink final : public ThreadSink {
  public:
   BlockSink(const SinkOptions& options, Ring& ring)
-      : ThreadSink(ring, kWriters), options_(options), shape_(ring.spec().shape) {
+      : ThreadSink(ring, kWriters),
+        options_(options),
+        shape_(ring.spec().shape),
+        flows_(ring.spec().streams) {
     if (rotates()) {
       OutputFile::check_names(names_, 1, options.overwrite);
     } else {
@@ -119,6 +123,7 @@ class BlockSink final : public ThreadSink {
     if (options_.start && view.time_ns(view.packets() - 1) < *options_.start) return 0;
     if (rotates() && (files_.empty() || must_rotate(view, bytes))) begin_file(job, view);
     files_.rbegin()->second->add(*job.block, bytes);
+    flows_[job.stream] = true;
     return bytes;
   }
   bool must_rotate(const BlockView& view, uint64_t bytes) const {
@@ -161,6 +166,13 @@ class BlockSink final : public ThreadSink {
     const auto found = std::prev(files_.upper_bound(job.position));
     if (file.settled() && std::next(found) != files_.end()) end_file(found);
   }
+  // When that was the last stream, what comes begins another file.
+  void over(uint32_t stream) override {
+    const std::lock_guard lock{mutex_};
+    flows_[stream] = false;
+    const bool all_ended = std::find(flows_.begin(), flows_.end(), true) == flows_.end();
+    if (rotates() && all_ended && !files_.empty()) end_file(std::prev(files_.end()));
+  }
   void flush() override {
     for (const auto& [position, file] : files_) {
       file->writer().flush();
@@ -178,6 +190,7 @@ class BlockSink final : public ThreadSink {
   std::optional<bool> direct_;
   std::map<uint64_t, std::unique_ptr<File>> files_;  // by the position of their first block
   uint64_t number_ = 0;
+  std::vector<bool> flows_;  // streams that have blocks in the last file, whose senders go on
 };
 
 }  // namespace
