@@ -54,6 +54,16 @@ def hostile(transport):
     return case
 
 
+def told_at_the_end(transport):
+    """A receiver that ends with its last sender first says what it has received, however long its thread takes for that."""
+    def case(scene):
+        receiver = scene.receive(transport, "--once", environment={"LD_PRELOAD": f"{scene.build}/tests/stream/slow_counts.so"})
+        sent = scene.send(transport, "--packets", 300, "--rate", 150).end()
+        equal(total(receiver.end(), "received"), total(sent, "sent"), "received")
+        check("its counts wait" in receiver.errors, "the thread was not slow")
+    return case
+
+
 def taken_place(scene):
     """Two connections that say to be the same stream."""
     receiver = scene.receive("tcp", "--streams", 2, "--once")
@@ -182,6 +192,8 @@ CASES = {
     "unused_settings": settings_of_others,
     "sentences": sentences,
     "second_receiver": second_receiver,
+    "told_at_the_end_tcp": told_at_the_end("tcp"),
+    "told_at_the_end_uc": told_at_the_end("uc"),
     "taken_place": taken_place,
     "first_again": first_again,
     "displaced_uc": displaced("uc"),
