@@ -52,6 +52,7 @@ void Ledger::start(uint64_t first) {
   base_ = led_ = block_of(first);
   doubtful_ = 0;
   if (!unasked()) return;
+  shut_the_way_round();
   // A sender that nobody announced has begun to write.
   for (; led_ < base_ + rules_.guard; ++led_) store_.lead(led_, true);
   say_what_is_led();
@@ -159,6 +160,7 @@ void Ledger::advance(uint64_t block) {
     const uint64_t from = std::max(first_, base_ * packets_);
     if (resume * packets_ > from) counts_.missing += resume * packets_ - from;
     base_ = resume;
+    if (unasked()) shut_the_way_round();
   }
   while (end_of_open() <= block) open_next();
   if (unasked()) lead_up_to(block + rules_.guard);
@@ -192,6 +194,15 @@ void Ledger::open_next() {
 void Ledger::lead_up_to(uint64_t block) {
   for (; led_ < block; ++led_) store_.lead(led_);
   say_what_is_led();
+}
+
+// Blocks are shut when they are published. These were not, and nobody else shuts them before the
+// sender may have come round.
+void Ledger::shut_the_way_round() {
+  for (uint64_t behind = 1; behind <= kTripwire; ++behind) {
+    store_.settle(base_ + store_.blocks() - behind);
+    store_.settled();
+  }
 }
 
 // Further than has to be, so that this thread may be kept from running for longer. Some stay shut:

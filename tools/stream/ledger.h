@@ -118,6 +118,7 @@ class Ledger {
   void look_at_what_lies_there(Open& open);
   void give_up(Open& open);
   void note_who_came_round();
+  void shut_the_way_round();
   void lead_what_is_free();
   void say_what_is_led();
 

@@ -326,6 +326,32 @@ TEST(Ledger, ASenderThatCameRoundLeavesNothingThatMayBeMixed) {
   EXPECT_EQ(b.ledger.counts().missing, 0U);
 }
 
+// The same before anything was published, and behind blocks of which nothing came.
+TEST(Ledger, ASenderThatComesRoundIsNoticedFromItsBeginningOn) {
+  Bench b{{.hold = 1, .guard = 2}, true};
+  b.ledger.in_place = header_of;
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 4);
+  for (uint64_t n = 4; n < 64 + 4; ++n) write(b, n);
+  b.arrive(4, 16);
+  EXPECT_EQ(b.take(), range(0, 0));
+  EXPECT_EQ(b.ledger.counts().overrun, 16U);
+}
+
+TEST(Ledger, ASenderThatComesRoundIsNoticedBehindBlocksOfWhichNothingCame) {
+  Bench b{{.hold = 1, .guard = 2}, true};
+  b.ledger.in_place = header_of;
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 24);
+  b.arrive(80, 84);  // of block 10, and none of 3 to 9
+  EXPECT_EQ(b.take(), range(0, 24));
+  b.ledger.settle();
+  for (uint64_t n = 84; n < 80 + 64 + 4; ++n) write(b, n);
+  b.arrive(84, 96);
+  EXPECT_EQ(b.take(), range(0, 0));
+  EXPECT_EQ(b.ledger.counts().overrun, 16U);
+}
+
 TEST(Ledger, LatePacketsCostNoBlock) {
   Bench b{{.hold = 1, .guard = 2}, true};
   b.ledger.in_place = header_of;
