@@ -248,6 +248,24 @@ def pcap_landing(transport):
     return case
 
 
+def pcap_overtaken(transport):
+    """Packets that were overtaken at the beginning of a capture, and of a count that is set anew, come as all others do."""
+    def case(scene):
+        packets = []
+        for first in (700_000_000, 440):
+            numbers = list(range(first, first + 100))
+            numbers[0], numbers[5] = numbers[5], numbers[0]
+            packets += [(16011, struct.pack(">Q", n) + bytes(500)) for n in numbers]
+        with open(f"{scene.folder}/sky.pcap", "wb") as file:
+            file.write(pcap(packets))
+        shape = ("--format", "raw", "--payload", 500)
+        receiver = scene.receive(transport, *shape, "--block", 200, "--once")
+        scene.send(transport, *shape, "--pcap", f"{scene.folder}/sky.pcap", "--rate", 5).end()
+        got = receiver.end()["streams"][0]
+        equal([got[name] for name in ("received", "late", "missing", "gap", "sessions")], [200, 0, 0, 0, 2], "received, late, missing, gap, sessions")
+    return case
+
+
 def pcap_set_anew(transport):
     """A capture of a board that had no time at first, and whose count was set anew twice: each packet of its own comes, numbers
     from nowhere do not, and what lies between is nobody's."""
@@ -326,6 +344,7 @@ CASES = {
     "pcap_landing_uc": pcap_landing("uc"),
     "pcap_landing_rc": pcap_landing("rc"),
     **{f"pcap_set_anew_{t}": pcap_set_anew(t) for t in ("udp", "tcp", "rc", "uc")},
+    **{f"pcap_overtaken_{t}": pcap_overtaken(t) for t in ("udp", "tcp", "rc", "uc")},
     "pcap_again_udp": pcap_again("udp"),
     "pcap_again_uc": pcap_again("uc"),
 }

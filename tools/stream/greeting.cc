@@ -34,7 +34,7 @@ std::vector<uint64_t> Sender::wished_numbers() {
     const Stream& s = streams_[i];
     uint64_t wish = s.next;
     if (own_numbers_) {
-      wish = source_->own_number(i).value_or(s.next);
+      wish = source_->lowest_own_number(i).value_or(s.next);
     } else if (!s.begun && options_.first) {
       wish = *options_.first;
     } else if (clock_.paced()) {
@@ -106,7 +106,7 @@ std::vector<uint64_t> Sender::numbers_after_jump() {
   std::vector<uint64_t> numbers;
   for (uint32_t i = 0; i < streams_.size(); ++i) {
     const Stream& s = streams_[i];
-    const uint64_t next = source_->own_number(i).value_or(s.end);
+    const uint64_t next = source_->lowest_own_number(i).value_or(s.end);
     numbers.push_back(s.jumps && !counts_anew(s, next) ? next : s.end);
   }
   return numbers;

@@ -73,6 +73,12 @@ class PcapSource final : public Source {
     }
     return queue[turns_[stream]].number + ahead_[stream];
   }
+  std::optional<uint64_t> lowest_own_number(uint32_t stream) override {
+    if (!own_number(stream)) return std::nullopt;
+    const auto& queue = queues_[stream];
+    return ahead_[stream] +
+           lowest_number(turns_[stream], queue.size(), [&](size_t i) { return queue[i].number; });
+  }
   bool fill(uint32_t stream, uint64_t, Packet packet) override {
     const ConstPacket from = queues_[stream][turns_[stream]++].packet;
     copy_packet(shape_, from, packet.data());

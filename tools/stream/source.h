@@ -24,6 +24,9 @@ class Source {
   // Nothing when there is none left.
   virtual std::optional<uint64_t> own_number(uint32_t) { return std::nullopt; }
   virtual bool has_own_numbers() const { return false; }
+  // Where a session has to begin that sends this packet and those behind it: they may have
+  // overtaken each other.
+  virtual std::optional<uint64_t> lowest_own_number(uint32_t) { return std::nullopt; }
   // When that packet was taken, in ns since 1970, of sources that know; nothing when none is left.
   virtual std::optional<int64_t> own_time_ns(uint32_t) { return std::nullopt; }
   virtual bool has_own_times() const { return false; }

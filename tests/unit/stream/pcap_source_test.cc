@@ -272,6 +272,23 @@ TEST_F(Pcap, NumbersFromNowhereAreUnusableAndACountThatBeginsAnewIsNot) {
   EXPECT_EQ(source->unusable(), 2U);
 }
 
+TEST_F(Pcap, KnowsTheLowestOfThePacketsThatAreNext) {
+  std::vector<Bytes> frames;
+  const auto add = [&](uint64_t number) { frames.push_back(ethernet(ip(udp(raw(number))))); };
+  for (const uint64_t n : {6, 2, 3, 4, 5, 7, 8, 9, 1}) add(900'000'000 + n);
+  add(900'000'010);
+  for (uint64_t n = 0; n < 20; ++n) add(n);  // set anew
+  const auto source = open(capture(frames));
+  std::array<std::byte, 28> packet{};
+  EXPECT_EQ(source->lowest_own_number(0), 900'000'002U);  // the ninth is too far behind
+  ASSERT_TRUE(source->fill(0, 0, packet));
+  EXPECT_EQ(source->lowest_own_number(0), 900'000'001U);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(source->fill(0, 0, packet));
+  EXPECT_EQ(source->lowest_own_number(0), 900'000'010U);  // what follows is of another count
+  for (int i = 0; i < 21; ++i) ASSERT_TRUE(source->fill(0, 0, packet));
+  EXPECT_EQ(source->lowest_own_number(0), std::nullopt);
+}
+
 TEST_F(Pcap, WhatIsNoCaptureIsRefused) {
   const Bytes good = capture({ethernet(ip(udp(raw(1))))});
   EXPECT_EQ(refusal(good), "none");

@@ -142,6 +142,16 @@ TEST_F(Recording, EachByteOfALanePerStreamPlainOrCompressed) {
   EXPECT_EQ(source->error(), "");
 }
 
+TEST_F(Recording, KnowsTheLowestOfThePacketsThatAreNext) {
+  Bytes all;
+  for (const uint64_t i : {5, 1, 2, 3, 4, 0, 6, 7, 8}) append(all, packet(kFirst + i));
+  const auto source = open({file("a", all)});
+  Bytes got(shape_.packet_bytes());
+  EXPECT_EQ(source->lowest_own_number(0), kFirst);
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(source->fill(0, 0, got));
+  EXPECT_EQ(source->lowest_own_number(0), kFirst + 6);
+}
+
 // A recorder that is started again adds a frame.
 TEST_F(Recording, SeveralFramesOfZstdAreOneFile) {
   Bytes all = compressed(packets(kFirst, 100));

@@ -12,6 +12,22 @@
 
 namespace weft::stream {
 
+// Numbers of a receiver's ring, as `weft stream recv` has it where nobody asked for another one.
+inline constexpr uint64_t kUsualRing = uint64_t{16} * 256;
+
+// The lowest number of packet `next` and those behind it that may have been overtaken by it.
+// `number_at(i)`: that of packet i of `count`.
+template <class NumberAt>
+uint64_t lowest_number(size_t next, size_t count, NumberAt number_at) {
+  const uint64_t first = number_at(next);
+  uint64_t lowest = first;
+  for (size_t i = next + 1; i < std::min<size_t>(count, next + Continuity::kWitnesses); ++i) {
+    const uint64_t number = number_at(i);
+    if (number + kUsualRing > first) lowest = std::min(lowest, number);
+  }
+  return lowest;
+}
+
 // `Kept` is what stands for a packet while it waits and afterwards: its bytes, or where they are.
 template <class Kept>
 class LaneOfPackets {
@@ -50,9 +66,6 @@ class LaneOfPackets {
   uint64_t unusable() const { return unusable_; }
 
  private:
-  // Numbers of a receiver's ring, as `weft stream recv` has it where nobody asked for another one.
-  static constexpr uint64_t kUsualRing = uint64_t{16} * 256;
-
   void believe(const Continuity::Judgement& judgement) {
     if (judgement.anew) next_.reset();
     for (const Continuity::Taken& t : continuity_.taken()) {

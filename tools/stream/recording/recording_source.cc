@@ -70,6 +70,12 @@ class Pass {
     return lane_.packets().empty() ? nullptr : &lane_.packets().front();
   }
   void pop() { lane_.packets().pop_front(); }
+  // Of front() and those behind it, as far as they have been read.
+  uint64_t lowest_number() {
+    const std::deque<Bytes>& packets = lane_.packets();
+    return stream::lowest_number(0, packets.size(),
+                                 [&](size_t i) { return *number_of(shape_, packets[i]); });
+  }
   // Of its packets, with nothing left open once there is a front().
   const Shape& shape() const { return shape_; }
   uint64_t unusable() const { return unusable_ + lane_.unusable(); }
@@ -165,6 +171,10 @@ class RecordingSource final : public Source {
     const Bytes* packet = next(stream);
     if (packet == nullptr) return std::nullopt;
     return *number_of(shape_, *packet) + lanes_[stream].ahead;
+  }
+  std::optional<uint64_t> lowest_own_number(uint32_t stream) override {
+    if (next(stream) == nullptr) return std::nullopt;
+    return lanes_[stream].pass->lowest_number() + lanes_[stream].ahead;
   }
   std::optional<int64_t> own_time_ns(uint32_t stream) override {
     const Bytes* packet = next(stream);
