@@ -9,6 +9,7 @@ namespace weft::bench {
 namespace {
 
 constexpr uint64_t kSmall = 64;        // bytes of a message in the rate and latency cases
+constexpr uint64_t kBareFrom = 16384;  // bytes of a message; below it batches are what counts
 constexpr uint32_t kList = 64;         // work requests of a post list
 constexpr uint32_t kQueuePairs = 500;  // of the memory case: many against what one page costs
 
@@ -34,6 +35,20 @@ void add_bandwidth(std::vector<Spec>& cases, const CaseChoice& choice) {
                          .wait = choice.bandwidth_wait,
                          .baseline = tcp_name(size)});
       }
+    }
+  }
+}
+
+// What a program gets that does nothing but move the same FPDUs.
+void add_bare_loops(std::vector<Spec>& cases, const CaseChoice& choice) {
+  for (const uint64_t size : choice.sizes) {
+    if (size < kBareFrom) continue;
+    for (const bool crc : {true, false}) {
+      cases.push_back({.name = fmt::format("bare/{}/{}", size_name(size), crc_name(crc)),
+                       .operation = Operation::tcp_fpdus,
+                       .size = size,
+                       .crc = crc,
+                       .baseline = tcp_name(size)});
     }
   }
 }
@@ -83,6 +98,7 @@ void add_latencies(std::vector<Spec>& cases) {
 std::vector<Spec> rc_cases(const CaseChoice& choice) {
   std::vector<Spec> all;
   add_bandwidth(all, choice);
+  add_bare_loops(all, choice);
   add_rates(all);
   add_latencies(all);
   all.push_back(
@@ -99,6 +115,8 @@ const char* name_of(Suite suite) {
   switch (suite) {
     case Suite::rc:
       return "rc";
+    case Suite::many:
+      return "many";
     case Suite::uc:
       return "uc";
     case Suite::ud:
@@ -114,7 +132,9 @@ const char* name_of(Suite suite) {
 std::vector<uint64_t> default_sizes(Suite suite) {
   switch (suite) {
     case Suite::rc:
-      return {64, 4096, 65536, 1048576};
+      return {64, 512, 4096, 16384, 65536, 1048576};
+    case Suite::many:
+      return {65536};
     case Suite::uc:
       return {65536, 1048576};
     case Suite::ud:
@@ -134,6 +154,9 @@ std::vector<Spec> make_cases(const CaseChoice& wanted) {
   switch (choice.suite) {
     case Suite::rc:
       all = rc_cases(choice);
+      break;
+    case Suite::many:
+      all = many_cases(choice);
       break;
     case Suite::uc:
       all = uc_cases(choice);

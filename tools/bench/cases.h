@@ -9,7 +9,7 @@
 namespace weft::bench {
 
 // What `weft bench` has a command for.
-enum class Suite : uint8_t { rc, uc, ud, loss, chunk };
+enum class Suite : uint8_t { rc, many, uc, ud, loss, chunk };
 const char* name_of(Suite suite);
 
 // How messages get lost in the loss suite: by WEFT_FAULT in both sides, or by nft(8) in the network
@@ -38,6 +38,7 @@ inline constexpr uint64_t kLargestDatagram = 65507;  // of UDP over IPv4
 std::vector<Spec> make_cases(const CaseChoice& wanted);
 // Those of one suite, without a choice by name.
 std::vector<Spec> rc_cases(const CaseChoice& choice);
+std::vector<Spec> many_cases(const CaseChoice& choice);
 std::vector<Spec> uc_cases(const CaseChoice& choice);
 std::vector<Spec> ud_cases(const CaseChoice& choice);
 std::vector<Spec> loss_cases(const CaseChoice& choice);

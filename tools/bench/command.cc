@@ -307,9 +307,17 @@ void add_suites(CLI::App& bench, int& status) {
   const auto rc = std::make_shared<SuiteOptions>();
   CLI::App& rc_command =
       add_suite(bench, status, Suite::rc, "Reliable connections against raw TCP", rc);
-  add_sizes_option(rc_command, *rc, "64,4K,64K,1M");
+  add_sizes_option(rc_command, *rc, "64,512,4K,16K,64K,1M");
   add_netns_option(rc_command, *rc);
   add_polling_option(rc_command, *rc);
+
+  const auto many = std::make_shared<SuiteOptions>();
+  CLI::App& many_command =
+      add_suite(bench, status, Suite::many,
+                "Writes over many reliable connections, against as many TCP sockets", many);
+  add_sizes_option(many_command, *many, "64K");
+  add_netns_option(many_command, *many);
+  add_polling_option(many_command, *many);
 
   const auto uc = std::make_shared<SuiteOptions>();
   CLI::App& uc_command =

@@ -99,7 +99,9 @@ std::string efficiencies(const Run& run) {
 }
 
 std::string bandwidths(const Run& run) {
-  if (run.suite != Suite::rc && run.suite != Suite::chunk) return goodputs(run);
+  if (run.suite != Suite::rc && run.suite != Suite::many && run.suite != Suite::chunk) {
+    return goodputs(run);
+  }
   return group_table(
       run, Group::bandwidth,
       {"bandwidth", "Gb/s", "min..max", "of TCP", "tx s/GB", "rx s/GB", "sum", "of TCP"},
@@ -200,7 +202,7 @@ std::string heading(const Run& run) {
       name_of(run.suite), run.path, run.repetitions, number(run.seconds), placement(run),
       run.first ? ", before all other processes" : "", run.library, m.cpu, m.cpus, m.kernel,
       m.load_before, m.load_after);
-  if (run.suite == Suite::rc || run.suite == Suite::loss || run.suite == Suite::chunk) {
+  if (run.suite != Suite::uc && run.suite != Suite::ud) {
     text += fmt::format("  raw TCP    {}; the host's default is {}\n", congestion_of(run),
                         m.congestion);
   }

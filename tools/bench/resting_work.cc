@@ -1,25 +1,12 @@
 // Connections that carry nothing: what they cost all the same.
-#include <time.h>
-
-#include <cerrno>
-
 #include "bench/clock.h"
+#include "bench/rest.h"
 #include "bench/usage.h"
 #include "bench/verbs_endpoint.h"
 #include "bench/work.h"
 
 namespace weft::bench {
 namespace {
-
-// ns after the last traffic, for what was put off and for the deadlines of the bring-up, of up to a
-// second, which run out without effect.
-constexpr int64_t kSettle = 1'200'000'000;
-
-void sleep_ns(int64_t ns) {
-  timespec left{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-  while (nanosleep(&left, &left) != 0 && errno == EINTR) {
-  }
-}
 
 // A queue pair that has worked and now rests.
 class Idle final : public Work {

@@ -10,6 +10,7 @@ namespace weft::bench {
 enum class Operation : uint8_t {
   tcp_stream,
   tcp_ping_pong,
+  tcp_fpdus,  // messages in FPDUs, by the barest loops that move them
   write,
   read,
   send,
@@ -25,6 +26,7 @@ enum class Operation : uint8_t {
 };
 NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::tcp_ping_pong, "tcp_ping_pong"},
+                                         {Operation::tcp_fpdus, "tcp_fpdus"},
                                          {Operation::write, "write"},
                                          {Operation::read, "read"},
                                          {Operation::send, "send"},
@@ -64,6 +66,7 @@ struct Spec {
   uint32_t depth = 64;  // work requests in flight
   uint32_t list = 1;    // work requests of one ibv_post_send
   uint32_t connections = 1;
+  uint32_t busy = 1;     // of the connections of a stream: those that carry messages
   std::string baseline;  // name of the case of raw sockets that it is compared with, or empty
   Service service = Service::rc;
   // Of streams that may lose messages:
@@ -75,11 +78,12 @@ struct Spec {
   uint64_t piece = 0;   // bytes of each Write, or send(2), of a chunk; its last one may have less
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spec, name, group, operation, size, crc, wait, depth, list,
-                                   connections, baseline, service, window, gbps, loss, fault,
+                                   connections, busy, baseline, service, window, gbps, loss, fault,
                                    inside, piece)
 
 inline bool is_tcp(Operation o) {
-  return o == Operation::tcp_stream || o == Operation::tcp_ping_pong || o == Operation::tcp_chunk;
+  return o == Operation::tcp_stream || o == Operation::tcp_ping_pong || o == Operation::tcp_fpdus ||
+         o == Operation::tcp_chunk;
 }
 inline bool is_udp(Operation o) {
   return o == Operation::udp_stream || o == Operation::udp_ping_pong;

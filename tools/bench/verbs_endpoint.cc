@@ -60,7 +60,8 @@ VerbsEndpoint::VerbsEndpoint(const std::string& library, const EndpointNeeds& ne
   if (needs_.wait == Wait::event) {
     channel_ = needed(verbs_.create_comp_channel(context_), "ibv_create_comp_channel");
   }
-  const auto entries = static_cast<int>(needs_.send_requests + needs_.receives);
+  const auto entries =
+      static_cast<int>(needs_.queue_pairs * needs_.send_requests + needs_.receives);
   cq_ = needed(verbs_.create_cq(context_, entries, nullptr, channel_, 0), "ibv_create_cq");
 }
 

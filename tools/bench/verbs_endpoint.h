@@ -20,9 +20,10 @@ struct EndpointNeeds {
   uint32_t send_requests = 64;
   uint32_t receives = 1;
   uint32_t inline_bytes = 0;
-  uint64_t message = 64;  // bytes; sizes the two regions
-  uint64_t slots = 0;     // of each region; 0: as many as it likes
-  bool notes = false;     // whether short messages are received, too
+  uint64_t message = 64;     // bytes; sizes the two regions
+  uint64_t slots = 0;        // of each region; 0: as many as it likes
+  uint32_t queue_pairs = 1;  // that work at the same time
+  bool notes = false;        // whether short messages are received, too
 };
 
 class VerbsEndpoint {

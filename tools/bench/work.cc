@@ -11,7 +11,9 @@ std::unique_ptr<Work> make_work(const Order& order) {
   if (may_lose(order.spec)) return make_lossy_stream(order);
   switch (order.spec.operation) {
     case Operation::tcp_stream:
-      return make_tcp_stream(order);
+      return order.spec.connections > 1 ? make_tcp_many(order) : make_tcp_stream(order);
+    case Operation::tcp_fpdus:
+      return make_tcp_fpdus(order);
     case Operation::tcp_ping_pong:
       return make_tcp_ping_pong(order);
     case Operation::udp_ping_pong:
@@ -34,7 +36,7 @@ std::unique_ptr<Work> make_work(const Order& order) {
     case Operation::udp_stream:
       break;
   }
-  return make_verbs_stream(order);
+  return order.spec.connections > 1 ? make_verbs_many(order) : make_verbs_stream(order);
 }
 
 uint64_t warm_up_messages(const Spec& spec) {

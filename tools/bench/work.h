@@ -66,8 +66,11 @@ class Work {
 std::unique_ptr<Work> make_work(const Order& order);
 // What it is made of.
 std::unique_ptr<Work> make_verbs_stream(const Order& order);
+std::unique_ptr<Work> make_verbs_many(const Order& order);
 std::unique_ptr<Work> make_verbs_ping_pong(const Order& order);
 std::unique_ptr<Work> make_tcp_stream(const Order& order);
+std::unique_ptr<Work> make_tcp_many(const Order& order);
+std::unique_ptr<Work> make_tcp_fpdus(const Order& order);
 std::unique_ptr<Work> make_tcp_ping_pong(const Order& order);
 std::unique_ptr<Work> make_udp_ping_pong(const Order& order);
 std::unique_ptr<Work> make_verbs_chunks(const Order& order);

@@ -21,7 +21,8 @@ std::vector<std::string> names_of(const std::vector<Spec>& cases) {
   return names;
 }
 
-constexpr Suite kSuites[] = {Suite::rc, Suite::uc, Suite::ud, Suite::loss, Suite::chunk};
+constexpr Suite kSuites[] = {Suite::rc, Suite::many, Suite::uc,
+                             Suite::ud, Suite::loss, Suite::chunk};
 
 CaseChoice suite_of(Suite suite) {
   CaseChoice choice;
@@ -121,6 +122,29 @@ TEST(MakeCases, ChunkOfMoreWritesThanAQueueTakesIsRefused) {
   EXPECT_THROW(make_cases(choice), Failure);
 }
 
+TEST(MakeCases, BareLoopsMoveWhatTheWritesOfTheirSizeMove) {
+  CaseChoice choice;
+  choice.sizes = {4096, 65536};
+  choice.only = {"bare/*"};
+  const auto cases = make_cases(choice);
+  EXPECT_THAT(names_of(cases), ElementsAre("tcp/64K", "bare/64K/crc", "bare/64K/no-crc"));
+  EXPECT_TRUE(cases[1].crc);
+  EXPECT_FALSE(cases[2].crc);
+}
+
+TEST(MakeCases, ManyConnectionsAreComparedWithAsManySockets) {
+  const auto cases = make_cases(suite_of(Suite::many));
+  for (const Spec& spec : cases) {
+    EXPECT_EQ(spec.connections % spec.busy, 0U) << spec.name;
+    if (spec.baseline.empty()) continue;
+    const auto baseline = std::find_if(
+        cases.begin(), cases.end(), [&](const Spec& other) { return other.name == spec.baseline; });
+    ASSERT_NE(baseline, cases.end());
+    EXPECT_EQ(baseline->connections, spec.connections) << spec.name;
+    EXPECT_EQ(baseline->busy, spec.busy) << spec.name;
+  }
+}
+
 TEST(MakeCases, UnknownNameChoosesNothing) {
   CaseChoice choice;
   choice.only = {"writes"};
@@ -141,6 +165,7 @@ TEST(Spec, SurvivesTheWayToTheOtherProcess) {
                   .depth = 7,
                   .list = 3,
                   .connections = 9,
+                  .busy = 3,
                   .baseline = "b",
                   .piece = 16384};
   const auto copy = nlohmann::json::parse(nlohmann::json(spec).dump()).get<Spec>();
@@ -149,6 +174,7 @@ TEST(Spec, SurvivesTheWayToTheOtherProcess) {
   EXPECT_EQ(copy.size, 5'000'000'000U);
   EXPECT_FALSE(copy.crc);
   EXPECT_EQ(copy.piece, 16384U);
+  EXPECT_EQ(copy.busy, 3U);
 }
 
 TEST(SizeName, IsShort) {

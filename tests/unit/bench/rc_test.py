@@ -69,7 +69,7 @@ class RcTest(unittest.TestCase):
 
     def test_bandwidth(self):
         for operation in ("write", "read", "send"):
-            for size in ("64", "4K", "64K", "1M"):
+            for size in ("64", "512", "4K", "16K", "64K", "1M"):
                 for crc in ("crc", "no-crc"):
                     with self.subTest(operation=operation, size=size, crc=crc):
                         case = self.cases[f"{operation}/{size}/{crc}"]
@@ -77,6 +77,14 @@ class RcTest(unittest.TestCase):
                         self.assertTrue(positive(case["summary"]["s_per_gb"]))
                         self.assertEqual(case["baseline"], f"tcp/{size}")
                         self.assertTrue(positive(case["of_baseline"]["gbps"]))
+
+    def test_bare_loops(self):
+        for size in ("16K", "64K", "1M"):
+            for crc in ("crc", "no-crc"):
+                with self.subTest(size=size, crc=crc):
+                    case = self.cases[f"bare/{size}/{crc}"]
+                    self.assertTrue(positive(case["summary"]["gbps"]))
+                    self.assertTrue(positive(case["of_baseline"]["gbps"]))
 
     def test_baselines_all_use_the_same_congestion_control(self):
         used = {repetition["congestion"] for name, case in self.cases.items()
@@ -104,7 +112,7 @@ class RcTest(unittest.TestCase):
         ids = [target["id"] for target in self.report["targets"]]
         self.assertEqual(ids, ["write_1m_bandwidth", "write_64k_bandwidth", "write_cpu",
                                "crc_bandwidth", "send_round_trip", "write_round_trip", "write_rate",
-                               "idle_cpu", "idle_memory"])
+                               "idle_cpu", "idle_memory", "write_4k_bandwidth"])
         for target in self.report["targets"]:
             with self.subTest(target["id"]):
                 self.assertIn(target["met"], (True, False))

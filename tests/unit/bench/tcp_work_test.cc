@@ -55,6 +55,32 @@ TEST(TcpStream, MovesItsMessagesIntact) {
   EXPECT_TRUE(ends.target_intact);
 }
 
+TEST(TcpFpdus, MovesItsMessagesIntact) {
+  for (const bool crc : {true, false}) {
+    // One FPDU, two of which the last is a short one, and more than a system call takes.
+    for (const uint64_t size : {1000U, 100'000U, 2'000'000U}) {
+      const Ends ends = run({.operation = Operation::tcp_fpdus, .size = size, .crc = crc});
+      EXPECT_GT(ends.done.messages, 0U);
+      EXPECT_GT(ends.done.seconds, 0.019);
+      EXPECT_TRUE(ends.target_intact) << size;
+    }
+  }
+}
+
+TEST(TcpMany, EachConnectionMovesItsShare) {
+  const Ends ends =
+      run({.operation = Operation::tcp_stream, .size = 100'000, .connections = 8, .busy = 8});
+  EXPECT_GT(ends.done.messages, 8U);
+  EXPECT_TRUE(ends.target_intact);
+}
+
+TEST(TcpMany, SomeMayBeIdle) {
+  const Ends ends =
+      run({.operation = Operation::tcp_stream, .size = 100'000, .connections = 6, .busy = 2});
+  EXPECT_GT(ends.done.messages, 2U);
+  EXPECT_TRUE(ends.target_intact);
+}
+
 TEST(TcpPingPong, BothSidesGetWhatWasSent) {
   for (const Wait wait : {Wait::event, Wait::poll}) {
     const Ends ends = run({.operation = Operation::tcp_ping_pong, .size = 64, .wait = wait});
