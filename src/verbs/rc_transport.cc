@@ -119,7 +119,13 @@ void RcTransport::changed(engine::Token& token, QpState) {
   if (driver_ == nullptr) return;
   const QpAttributes& a = qp_.attributes();
   driver_->stream().set_rnr(a.rnr_retry, a.min_rnr_timer);
-  driver_->stream().hold_requests(qp_.state() == QpState::sqd);
+  const bool held = qp_.state() == QpState::sqd;
+  if (held) {
+    // What gathers was posted before, and goes out.
+    driver_->settle(token);
+    if (driver_ == nullptr) return;
+  }
+  driver_->stream().hold_requests(held);
   driver_->settle(token);
 }
 
