@@ -20,6 +20,23 @@ function(weft_layer name)
   set_property(GLOBAL APPEND PROPERTY WEFT_LAYERS "${name}=${deps}")
 endfunction()
 
+# weft_tool_layer(NAME DEPENDS others... LAYERS of src... LIBRARIES ...): one static library weft_NAME for a folder of tools/ and those
+# below it. tests/layering reads DEPENDS and LAYERS likewise: a file may include its own folder, these tools and these layers.
+function(weft_tool_layer name)
+  cmake_parse_arguments(ARG "" "TARGET" "DEPENDS;LAYERS;LIBRARIES;EXCEPT" ${ARGN})
+  if(NOT ARG_TARGET)
+    set(ARG_TARGET weft_${name})
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  list(TRANSFORM ARG_EXCEPT PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  list(REMOVE_ITEM sources ${ARG_EXCEPT} none)
+  add_library(${ARG_TARGET} STATIC ${sources})
+  target_include_directories(${ARG_TARGET} PUBLIC ${PROJECT_SOURCE_DIR}/tools)
+  list(TRANSFORM ARG_DEPENDS PREPEND weft_)
+  list(TRANSFORM ARG_LAYERS PREPEND weft_)
+  target_link_libraries(${ARG_TARGET} PUBLIC ${ARG_DEPENDS} ${ARG_LAYERS} ${ARG_LIBRARIES})
+endfunction()
+
 # weft_keep_captures(TARGET LABEL): a test of this GoogleTest program that fails leaves a capture in traces/LABEL.SUITE.TEST
 # (tests/support/traced). To be called before gtest_discover_tests, which takes the launcher from this property; the time
 # limit of the tests has to be above twice the launcher's.

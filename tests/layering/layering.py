@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that the folders of src/ depend on each other only as their weft_layer(...) lines say.
+"""Checks that the folders of src/ and tools/ depend on each other only as their weft_layer(...) and weft_tool_layer(...) lines say.
 
     layering.py ROOT      prints every violation as FILE:LINE: sentence; status 1 if there is one
 
-The layers and their DEPENDS come from src/*/CMakeLists.txt. DEPENDS is not transitive: what a file
-includes, its own layer has to declare. Beyond that, each rule below says where it comes from.
+The layers and their DEPENDS come from src/*/CMakeLists.txt, those of tools from tools/*/CMakeLists.txt, with LAYERS of src/.
+Neither is transitive: what a file includes, its own layer has to declare. Beyond that, each rule below says where it comes from.
 """
 
 import pathlib
@@ -60,6 +60,7 @@ UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LAYER = re.compile(r"\bweft_layer\s*\(([^)]*)\)")
+TOOL_LAYER = re.compile(r"\bweft_tool_layer\s*\(([^)]*)\)")
 EXTERN_C = re.compile(r'\bextern\s+"C"')
 
 
@@ -67,6 +68,7 @@ class Layer(NamedTuple):
     name: str
     depends: tuple
     declared_in: pathlib.Path
+    layers: tuple = ()  # of a tool: those of src/
 
 
 class Report:
@@ -100,6 +102,19 @@ def files_below(root: pathlib.Path, trees: tuple, suffixes: set) -> Iterator[pat
                 yield path
 
 
+def declared(call: str, path: pathlib.Path) -> Layer:
+    name, *words = call.split()
+    sections: dict = {"": []}
+    section = ""
+    for word in words:
+        if word in ("DEPENDS", "LAYERS", "LIBRARIES", "TARGET", "EXCEPT"):
+            section = word
+            sections.setdefault(section, [])
+        else:
+            sections[section].append(word)
+    return Layer(name, tuple(sections.get("DEPENDS", ())), path, tuple(sections.get("LAYERS", ())))
+
+
 def read_layers(root: pathlib.Path, report: Report) -> dict:
     layers = {}
     for path in sorted((root / "src").glob("*/CMakeLists.txt")):
@@ -109,21 +124,30 @@ def read_layers(root: pathlib.Path, report: Report) -> dict:
         if len(calls) != 1:
             report.error(place, f"declares {len(calls)} layers; a folder of src/ is exactly one")
             continue
-        words = calls[0].split()
-        depends = []
-        section = ""
-        for word in words[1:]:
-            if word in ("DEPENDS", "LIBRARIES"):
-                section = word
-            elif section == "DEPENDS":
-                depends.append(word)
-        if words[0] != path.parent.name:
-            report.error(place, f"layer '{words[0]}' does not bear its folder's name")
-        layers[words[0]] = Layer(words[0], tuple(depends), path)
+        layer = declared(calls[0], path)
+        if layer.name != path.parent.name:
+            report.error(place, f"layer '{layer.name}' does not bear its folder's name")
+        layers[layer.name] = layer
     for folder in sorted((root / "src").iterdir()):
         if folder.is_dir() and folder.name not in layers:
             report.error(f"src/{folder.name}", "has no weft_layer(...) in a CMakeLists.txt")
     return layers
+
+
+def read_tools(root: pathlib.Path, report: Report) -> dict:
+    """The folders of tools/ that are layers. One without a header is what others link, or start, and declares nothing."""
+    tools = {}
+    for path in sorted((root / "tools").glob("*/CMakeLists.txt")):
+        place = str(path.relative_to(root))
+        calls = TOOL_LAYER.findall(re.sub(r"#[^\n]*", "", path.read_text()))
+        if len(calls) > 1 or (not calls and any(path.parent.rglob("*.h"))):
+            report.error(place, f"declares {len(calls)} layers; a folder of tools/ with headers is exactly one")
+        for call in calls:
+            tool = declared(call, path)
+            if tool.name != path.parent.name:
+                report.error(place, f"layer '{tool.name}' does not bear its folder's name")
+            tools[tool.name] = tool
+    return tools
 
 
 def check_declarations(root: pathlib.Path, layers: dict, report: Report) -> None:
@@ -223,6 +247,36 @@ def check_sources(root: pathlib.Path, layers: dict, report: Report) -> None:
                             f"DEPENDS {name} is declared and not used")
 
 
+def check_tools(root: pathlib.Path, tools: dict, layers: dict, report: Report) -> None:
+    used: dict = {name: set() for name in tools}
+    for tool in tools.values():
+        for name in tool.layers:
+            if name not in layers:
+                report.error(str(tool.declared_in.relative_to(root)), f"LAYERS names '{name}', which is no layer of src/")
+    for path in files_below(root, ("tools",), SOURCE_SUFFIXES):
+        relative = path.relative_to(root)
+        tool = tools.get(relative.parts[1])
+        if tool is None:
+            continue
+        for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
+            include = INCLUDE.match(line)
+            if not include or include.group(1) == "<":
+                continue
+            place, header = f"{relative}:{number}", include.group(2)
+            first = header.split("/")[0]
+            used[tool.name].add(first)
+            if "/" not in header:
+                report.error(place, f'includes "{header}"; write it as "{tool.name}/{header}"')
+            elif first in layers and first not in tool.layers:
+                report.error(place, f'includes "{header}", but {tool.name} does not declare LAYERS {first}')
+            elif first not in layers and first != tool.name and first not in tool.depends:
+                report.error(place, f'includes "{header}", but {tool.name} does not declare DEPENDS {first}')
+    for tool in tools.values():
+        for name in tool.depends + tool.layers:
+            if name not in used[tool.name]:
+                report.note(str(tool.declared_in.relative_to(root)), f"{name} is declared and not used")
+
+
 def check_extern_c(root: pathlib.Path, report: Report) -> None:
     for path in files_below(root, ("src", "tools"), SOURCE_SUFFIXES):
         for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
@@ -253,6 +307,9 @@ def check(root: pathlib.Path) -> Report:
     layers = read_layers(root, report)
     check_declarations(root, layers, report)
     check_sources(root, layers, report)
+    tools = read_tools(root, report)
+    check_declarations(root, tools, report)
+    check_tools(root, tools, layers, report)
     check_extern_c(root, report)
     check_files(root, report)
     if not layers:

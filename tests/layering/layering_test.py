@@ -24,6 +24,11 @@ CLEAN = {
     "src/engine/CMakeLists.txt": "weft_layer(engine\n  DEPENDS base port)",
     "src/engine/helper.cc": "#include <thread>\n#include <sys/epoll.h>\n"
                             '#include "base/gid.h"\n// extern "C" lives in abi/\n',
+    "tools/kit/CMakeLists.txt": "weft_tool_layer(kit LAYERS base\n  LIBRARIES x)",
+    "tools/kit/failure.h": '#pragma once\n#include "base/gid.h"\n',
+    "tools/bench/CMakeLists.txt": "weft_tool_layer(bench TARGET b EXCEPT main.cc DEPENDS kit LAYERS base)",
+    "tools/bench/part/work.cc": '#include "kit/failure.h"\n#include "base/gid.h"\n#include <thread>\n',
+    "tools/format/CMakeLists.txt": "add_library(format STATIC format.cc)",
     "abi/ibverbs/list.cc": '#include <infiniband/verbs.h>\nextern "C" int f() { return 0; }\n',
 }
 
@@ -68,6 +73,23 @@ class LayeringTest(unittest.TestCase):
     def test_include_of_missing_file(self):
         self.expect_errors({"src/wire/fpdu.h": '#include "base/gone.h"\n'},
                            "does not exist under src/")
+
+    def test_tool_includes_another(self):
+        self.expect_errors({"tools/kit/failure.h": '#include "bench/work.h"\n'},
+                           'tools/kit/failure.h:1: includes "bench/work.h", but kit does not declare DEPENDS bench')
+
+    def test_tool_includes_layer(self):
+        self.expect_errors({"tools/bench/part/work.cc": '#include "kit/failure.h"\n#include "wire/fpdu.h"\n'},
+                           'tools/bench/part/work.cc:2: includes "wire/fpdu.h", but bench does not declare LAYERS wire')
+
+    def test_tool_without_declaration(self):
+        self.expect_errors({"tools/kit/CMakeLists.txt": ""}, "declares 0 layers", "DEPENDS names 'kit', which is no layer")
+
+    def test_tools_in_a_circle(self):
+        self.expect_errors({"tools/kit/CMakeLists.txt": "weft_tool_layer(kit DEPENDS bench LAYERS base)"}, "cycle: bench -> kit -> bench")
+
+    def test_tool_names_unknown_layer(self):
+        self.expect_errors({"tools/kit/CMakeLists.txt": "weft_tool_layer(kit LAYERS base verb)"}, "LAYERS names 'verb', which is no layer of src/")
 
     def test_cycle(self):
         self.expect_errors({"src/base/CMakeLists.txt": "weft_layer(base DEPENDS wire)"},

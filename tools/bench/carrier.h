@@ -15,7 +15,7 @@ struct Received {
   uint64_t messages = 0;  // whole ones
 };
 
-// One side's end. All functions throw Failure.
+// One side's end. All functions throw kit::Failure.
 class Carrier {
  public:
   Carrier() = default;

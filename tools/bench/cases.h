@@ -42,6 +42,6 @@ std::vector<Spec> many_cases(const CaseChoice& choice);
 std::vector<Spec> uc_cases(const CaseChoice& choice);
 std::vector<Spec> ud_cases(const CaseChoice& choice);
 std::vector<Spec> loss_cases(const CaseChoice& choice);
-std::vector<Spec> chunk_cases(const CaseChoice& choice);  // throws Failure
+std::vector<Spec> chunk_cases(const CaseChoice& choice);  // throws kit::Failure
 
 }  // namespace weft::bench

@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -24,18 +24,18 @@ ssize_t persistent(Call&& call) {
 void Channel::send(const nlohmann::json& document) const {
   const std::string text = document.dump();
   if (persistent([&] { return ::send(fd(), text.data(), text.size(), MSG_NOSIGNAL); }) < 0) {
-    throw system_failure("the other process of the benchmark does not listen");
+    throw kit::system_failure("the other process of the benchmark does not listen");
   }
 }
 
 nlohmann::json Channel::receive() const {
   // MSG_TRUNC: the length of the document, not of what was read of it.
   const ssize_t length = persistent([&] { return ::recv(fd(), nullptr, 0, MSG_PEEK | MSG_TRUNC); });
-  if (length < 0) throw system_failure("cannot hear the other process of the benchmark");
-  if (length == 0) throw Failure{"the other process of the benchmark has ended"};
+  if (length < 0) throw kit::system_failure("cannot hear the other process of the benchmark");
+  if (length == 0) throw kit::Failure{"the other process of the benchmark has ended"};
   std::string text(static_cast<size_t>(length), '\0');
   if (persistent([&] { return ::recv(fd(), text.data(), text.size(), 0); }) != length) {
-    throw system_failure("cannot hear the other process of the benchmark");
+    throw kit::system_failure("cannot hear the other process of the benchmark");
   }
   return nlohmann::json::parse(text);
 }
@@ -43,7 +43,7 @@ nlohmann::json Channel::receive() const {
 std::pair<Channel, Channel> make_channel() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw system_failure("socketpair");
+    throw kit::system_failure("socketpair");
   }
   return {Channel{port::Fd{ends[0]}}, Channel{port::Fd{ends[1]}}};
 }

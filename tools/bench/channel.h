@@ -14,7 +14,7 @@ class Channel {
   Channel() = default;
   explicit Channel(port::Fd fd) : fd_(std::move(fd)) {}
 
-  // Both throw Failure when the other end is gone.
+  // Both throw kit::Failure when the other end is gone.
   void send(const nlohmann::json& document) const;
   // Sleeps until there is one.
   nlohmann::json receive() const;

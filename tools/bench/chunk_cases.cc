@@ -3,7 +3,7 @@
 
 #include "bench/cases.h"
 #include "bench/chunks.h"
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -22,7 +22,7 @@ std::vector<Spec> chunk_cases(const CaseChoice& choice) {
     tcp.piece = choice.piece;
     const uint32_t requests = requests_of_chunk(size, choice.piece);
     if (requests > kMostRequests) {
-      throw Failure{fmt::format(
+      throw kit::Failure{fmt::format(
           "a chunk of {} takes {} requests; more than {} do not fit: choose a larger --write-size",
           size_name(size), requests, kMostRequests)};
     }

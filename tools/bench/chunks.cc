@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 
 void expect_chunk(const Note& note, uint64_t chunk) {
   if (note.chunk == chunk) return;
-  throw Failure{fmt::format("a note is about chunk {} and not {}", note.chunk, chunk)};
+  throw kit::Failure{fmt::format("a note is about chunk {} and not {}", note.chunk, chunk)};
 }
 
 ChunkProof::ChunkProof(Region& sink) : sink_(sink), expected_(sink.slot_size(), sink.slots()) {

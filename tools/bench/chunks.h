@@ -18,7 +18,7 @@ inline uint32_t requests_of_chunk(uint64_t size, uint64_t piece) {
   return static_cast<uint32_t>((size + piece - 1) / piece) + 1;
 }
 
-// Throws Failure unless it is the note about this chunk.
+// Throws kit::Failure unless it is the note about this chunk.
 void expect_chunk(const Note& note, uint64_t chunk);
 
 // The target's proof. In the warm-up it looks at each chunk at the moment when its note is here,
@@ -43,17 +43,18 @@ class ChunkProof {
 // is the number of the next chunk.
 template <class Fill, class AwaitAnswer>
 Done send_chunks(const Phase& phase, uint64_t& next, Fill&& fill, AwaitAnswer&& await_answer) {
-  const int64_t start = now_ns();
+  const int64_t start = kit::now_ns();
   const int64_t end = start + phase.duration_ns;
   const uint64_t first = next;
   uint64_t answered = first;
   for (bool last = false; !last;) {
     if (next - answered == kChunkBuffers) await_answer(answered++);
-    last = phase.warm_up ? next - first + 1 >= phase.messages : now_ns() >= end;
+    last = phase.warm_up ? next - first + 1 >= phase.messages : kit::now_ns() >= end;
     fill(next++, last);
   }
   while (answered < next) await_answer(answered++);
-  return {.messages = next - first, .seconds = seconds_between(start, now_ns()), .extra = {}};
+  return {
+      .messages = next - first, .seconds = kit::seconds_between(start, kit::now_ns()), .extra = {}};
 }
 
 // The target's part: await_note(chunk) returns the next note, answer(note) sends it back.

@@ -11,16 +11,16 @@
 
 #include "bench/cases.h"
 #include "bench/compare_command.h"
-#include "bench/failure.h"
 #include "bench/processes.h"
 #include "bench/report.h"
 #include "bench/result_lines.h"
 #include "bench/side.h"
 #include "cli/command_line.h"
 #include "cli/stop.h"
+#include "kit/failure.h"
+#include "kit/launch.h"
+#include "kit/script.h"
 #include "measure/energy_option.h"
-#include "weft/launch.h"
-#include "weft/script.h"
 
 namespace weft::bench {
 namespace {
@@ -148,16 +148,17 @@ int run_suite(SuiteOptions options) {
   }
   if (specs.empty()) refuse_names(options.cases);
   if (options.library.empty()) {
-    options.library = tools::own_library_folder() + "/" + tools::kLibraries[0];
+    options.library = kit::own_library_folder() + "/" + kit::kLibraries[0];
   }
   if (::access(options.library.c_str(), R_OK) != 0) {
-    throw system_failure(options.library + ", the library to measure, cannot be read; build it");
+    throw kit::system_failure(options.library +
+                              ", the library to measure, cannot be read; build it");
   }
   // The sides inherit it; the memory case opens many connections.
-  if (const auto sentence = tools::raise_descriptor_limit()) {
+  if (const auto sentence = kit::raise_descriptor_limit()) {
     fmt::print(stderr, "weft bench: note: {}\n", *sentence);
   }
-  if (options.priority && ::geteuid() != 0) throw Failure{"--priority has to be run as root"};
+  if (options.priority && ::geteuid() != 0) throw kit::Failure{"--priority has to be run as root"};
   cli::catch_stop_signals();
   const Network network = network_of(options);
   if (options.energy.empty()) options.energy = {measure::EnergyChoice::first_quick};
@@ -375,9 +376,9 @@ void add_bench_command(CLI::App& weft, int& status) {
   command->require_subcommand(1);
   add_suites(*command, status);
   add_compare_command(*command, status);
-  tools::add_script_command(*command, status, "paper",
-                            "Measure what the paper's figures need, for 'weft report'", "paper.py",
-                            tools::words_of_weft(WEFT_VERSION));
+  kit::add_script_command(*command, status, "paper",
+                          "Measure what the paper's figures need, for 'weft report'", "paper.py",
+                          kit::words_of_weft(WEFT_VERSION));
   add_side_command(*command, status);
   cli::set_examples(*command,
                     {{"weft bench rc", "reliable connections against raw TCP"},

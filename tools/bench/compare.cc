@@ -7,8 +7,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "bench/failure.h"
 #include "bench/result_lines.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -111,13 +111,13 @@ Kept read_results(std::istream& in, const std::string& name) {
       const nlohmann::json line = nlohmann::json::parse(text);
       const std::string schema = line.at("schema");
       if (schema != kResultSchema) {
-        throw Failure{fmt::format("{}:{}: is of the schema '{}', and this weft reads '{}'", name,
-                                  number, schema, kResultSchema)};
+        throw kit::Failure{fmt::format("{}:{}: is of the schema '{}', and this weft reads '{}'",
+                                       name, number, schema, kResultSchema)};
       }
       if (line.at("kind") == "repetition") add_line(kept, line);
     } catch (const nlohmann::json::exception& error) {
-      throw Failure{fmt::format("{}:{}: not a line that 'weft bench --jsonl' wrote: {}", name,
-                                number, error.what())};
+      throw kit::Failure{fmt::format("{}:{}: not a line that 'weft bench --jsonl' wrote: {}", name,
+                                     number, error.what())};
     }
   }
   return kept;
@@ -192,7 +192,7 @@ std::vector<Broken> broken_in(const Kept& a, const Kept& b) {
 void require_figures(const Kept& a, const Kept& b, const std::vector<std::string>& figures) {
   for (const std::string& figure : figures) {
     if (!has_figure(a, figure) && !has_figure(b, figure)) {
-      throw Failure{fmt::format("no line has a figure '{}'", figure)};
+      throw kit::Failure{fmt::format("no line has a figure '{}'", figure)};
     }
   }
 }

@@ -27,8 +27,8 @@ struct Kept {
 };
 
 // Lines as result_line() makes them; those of other kinds are passed over, and so is one that its
-// writer did not get to end, with a note. Throws Failure, with `name` and the number of the line,
-// for what is none.
+// writer did not get to end, with a note. Throws kit::Failure, with `name` and the number of the
+// line, for what is none.
 Kept read_results(std::istream& in, const std::string& name);
 
 bool larger_is_better(const std::string& figure);
@@ -65,7 +65,7 @@ struct Broken {
 };
 std::vector<Broken> broken_in(const Kept& a, const Kept& b);
 
-// Throws Failure for a figure that no line of either has.
+// Throws kit::Failure for a figure that no line of either has.
 void require_figures(const Kept& a, const Kept& b, const std::vector<std::string>& figures);
 
 // The cases that only one of them has.

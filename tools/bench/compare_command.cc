@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "bench/compare.h"
-#include "bench/failure.h"
 #include "cli/command_line.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -28,7 +28,7 @@ struct CompareOptions {
 
 Kept read_file(const std::string& path) {
   std::ifstream in{path};
-  if (!in) throw system_failure(path);
+  if (!in) throw kit::system_failure(path);
   return read_results(in, path);
 }
 
@@ -113,7 +113,7 @@ int run_compare(const CompareOptions& options) {
 int run_or_say_why(const CompareOptions& options) {
   try {
     return run_compare(options);
-  } catch (const Failure& failure) {
+  } catch (const kit::Failure& failure) {
     fmt::print(stderr, "weft bench compare: {}\n", failure.what());
     return kNothingToCompare;
   }

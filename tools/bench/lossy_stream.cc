@@ -7,8 +7,8 @@
 #include <ctime>
 
 #include "bench/carrier.h"
-#include "bench/clock.h"
-#include "bench/failure.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -36,7 +36,7 @@ class Pace {
   Pace(double gbps, int64_t start) : ns_per_byte_(gbps > 0 ? 8 / gbps : 0), due_(start) {}
   void wait(uint64_t bytes) {
     if (ns_per_byte_ == 0) return;
-    const int64_t early = static_cast<int64_t>(due_) - now_ns();
+    const int64_t early = static_cast<int64_t>(due_) - kit::now_ns();
     if (early > kShortestSleep) {
       const timespec t{.tv_sec = 0, .tv_nsec = std::min<int64_t>(early, 999'999'999)};
       ::nanosleep(&t, nullptr);
@@ -89,7 +89,7 @@ void LossyStream::await_window() {
 
 Done LossyStream::initiate(const Phase& phase) {
   const uint64_t ask_every = spec_.window / kAsksInWindow;
-  const int64_t start = now_ns();
+  const int64_t start = kit::now_ns();
   const int64_t end = start + phase.duration_ns;
   Pace pace{spec_.gbps, start};
   uint64_t messages = 0;
@@ -107,12 +107,12 @@ Done LossyStream::initiate(const Phase& phase) {
     carrier_->start(ask);
     ++messages;
     if ((unseen += spec_.size) >= kBetweenLooks) {
-      now = now_ns();
+      now = kit::now_ns();
       unseen = 0;
     }
   }
   carrier_->finish();
-  return {.messages = messages, .seconds = seconds_between(start, now_ns()), .extra = {}};
+  return {.messages = messages, .seconds = kit::seconds_between(start, kit::now_ns()), .extra = {}};
 }
 
 // The initiator says by the channel that it is through; what it sent may still be on its way.
@@ -120,7 +120,8 @@ void LossyStream::serve(const Phase&) {
   const double before = own_switches();
   while (!readable(peer_->fd())) carrier_->take(peer_->fd());
   switches_ = own_switches() - before;
-  for (const int64_t until = now_ns() + kStragglers; now_ns() < until;) carrier_->take(-1);
+  for (const int64_t until = kit::now_ns() + kStragglers; kit::now_ns() < until;)
+    carrier_->take(-1);
 }
 
 std::map<std::string, double> LossyStream::extra() const {

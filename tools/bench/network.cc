@@ -10,7 +10,7 @@
 #include <cmath>
 #include <vector>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -19,7 +19,7 @@ constexpr const char* kOwnNamespace = "/proc/self/ns/net";
 
 port::Fd own_namespace() {
   port::Fd fd{::open(kOwnNamespace, O_RDONLY | O_CLOEXEC)};
-  if (!fd.valid()) throw system_failure(kOwnNamespace);
+  if (!fd.valid()) throw kit::system_failure(kOwnNamespace);
   return fd;
 }
 
@@ -27,10 +27,11 @@ port::Fd own_namespace() {
 port::Fd new_namespace() {
   const port::Fd home = own_namespace();
   if (::unshare(CLONE_NEWNET) != 0) {
-    throw system_failure("--netns makes network namespaces, for which it has to be run as root");
+    throw kit::system_failure(
+        "--netns makes network namespaces, for which it has to be run as root");
   }
   port::Fd fresh = own_namespace();
-  if (::setns(home.get(), CLONE_NEWNET) != 0) throw system_failure("setns");
+  if (::setns(home.get(), CLONE_NEWNET) != 0) throw kit::system_failure("setns");
   return fresh;
 }
 
@@ -42,7 +43,7 @@ void run_in(const port::Fd& where, std::vector<std::string> words, const char* p
   argv.push_back(nullptr);
 
   const pid_t child = ::fork();
-  if (child < 0) throw system_failure("fork");
+  if (child < 0) throw kit::system_failure("fork");
   if (child == 0) {
     if (::setns(where.get(), CLONE_NEWNET) == 0) ::execvp(argv[0], argv.data());
     ::_exit(127);
@@ -52,9 +53,10 @@ void run_in(const port::Fd& where, std::vector<std::string> words, const char* p
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-    throw Failure{fmt::format("{} is needed for this; install the package {}", words[0], package)};
+    throw kit::Failure{
+        fmt::format("{} is needed for this; install the package {}", words[0], package)};
   }
-  throw Failure{fmt::format("'{}' failed; its reason stands above", fmt::join(words, " "))};
+  throw kit::Failure{fmt::format("'{}' failed; its reason stands above", fmt::join(words, " "))};
 }
 
 // ip(8) with `arguments`, inside a namespace.
@@ -148,7 +150,7 @@ Network lossy_network(unsigned mtu) {
 
 void Network::lose(double share) const {
   if (!lossy) {
-    if (share > 0) throw Failure{"this network cannot lose packets"};
+    if (share > 0) throw kit::Failure{"this network cannot lose packets"};
     return;
   }
   drop_in(initiator.network_namespace, share);

@@ -25,13 +25,13 @@ struct Network {
   Place target;
   bool lossy = false;  // lose() may be called with more than 0
 
-  // From now on this share of all packets is lost on either way. Throws Failure.
+  // From now on this share of all packets is lost on either way. Throws kit::Failure.
   void lose(double share) const;
 };
 
 Network loopback_network();
 
-// Needs root and ip(8); throws Failure. The namespaces have no names and no files, so they are
+// Needs root and ip(8); throws kit::Failure. The namespaces have no names and no files, so they are
 // gone, and their devices with them, when the last process in them and this object are.
 // `mtu`: 0 for that of the devices. To choose `offloads` needs ethtool(8), too.
 Network veth_network(unsigned mtu, Offloads offloads = Offloads::unchanged);

@@ -15,11 +15,11 @@
 #include <cstdlib>
 #include <vector>
 
-#include "bench/clock.h"
-#include "bench/failure.h"
 #include "bench/side.h"
 #include "bench/work.h"
 #include "cli/stop.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -50,7 +50,7 @@ class Side {
     auto [ours, theirs] = make_channel();
     control_ = std::move(ours);
     pid_ = ::fork();
-    if (pid_ < 0) throw system_failure("fork");
+    if (pid_ < 0) throw kit::system_failure("fork");
     if (pid_ == 0) become_side(order, place, cpu, first, theirs, peer);
     theirs.close();
     control_.send(order);
@@ -71,7 +71,7 @@ class Side {
     nlohmann::json report;
     try {
       report = control_.receive();
-    } catch (const Failure&) {
+    } catch (const kit::Failure&) {
       reported_ = true;
       error = fmt::format("the {} {}", name_, ending());
       return false;
@@ -157,13 +157,13 @@ void hear_both(Side& initiator, Side& target, int64_t until, PhaseMeter& meter, 
   while (!cli::stop_asked() && (!initiator.reported() || !target.reported())) {
     std::array<pollfd, 2> fds{{{.fd = initiator.reported() ? -1 : initiator.fd(), .events = POLLIN},
                                {.fd = target.reported() ? -1 : target.fd(), .events = POLLIN}}};
-    const int64_t left = until - now_ns();
+    const int64_t left = until - kit::now_ns();
     if (left <= 0) break;
     const int64_t pause = meter.wants_samples() ? std::min(left, kSampleInterval) : left;
     const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(pause / 1'000'000) + 1);
     if (ready < 0) {
       if (errno == EINTR) continue;
-      throw system_failure("poll");
+      throw kit::system_failure("poll");
     }
     if (ready == 0 && meter.wants_samples()) meter.sample();
     const auto take = [&](const pollfd& fd, Side& side, SideResult& result) {
@@ -172,7 +172,7 @@ void hear_both(Side& initiator, Side& target, int64_t until, PhaseMeter& meter, 
       if (side.hear(result, meter, error)) return;
       // What the second one says is mostly that the first one has gone.
       if (m.error.empty()) m.error = error;
-      until = std::min(until, now_ns() + kGrace);
+      until = std::min(until, kit::now_ns() + kGrace);
     };
     take(fds[0], initiator, m.initiator);
     take(fds[1], target, m.target);
@@ -216,7 +216,7 @@ Measurement run_once(const Spec& spec, double seconds, const Setting& setting) {
                 .address = setting.network.target.address,
                 .library = setting.library,
                 .seconds = seconds};
-    const int64_t until = now_ns() + static_cast<int64_t>((seconds + kAllowance) * 1e9);
+    const int64_t until = kit::now_ns() + static_cast<int64_t>((seconds + kAllowance) * 1e9);
     Side target{"target",
                 order,
                 setting.network.target,
@@ -235,7 +235,7 @@ Measurement run_once(const Spec& spec, double seconds, const Setting& setting) {
     if (m.error.empty() && !(initiator.reported() && target.reported())) {
       m.error = fmt::format("no result within {:.0f} s", seconds + kAllowance);
     }
-  } catch (const Failure& failure) {
+  } catch (const kit::Failure& failure) {
     m.error = failure.what();
   }
   if (m.error.empty() && !(m.initiator.intact && m.target.intact)) {

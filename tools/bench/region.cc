@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -30,7 +30,7 @@ void write_pattern(std::byte* to, uint64_t size) {
 Region::Region(uint64_t message, uint64_t slots)
     : slot_(message), slots_(slots > 0 ? slots : std::max<uint64_t>(kUsual / message, 1)) {
   void* p = ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) throw system_failure("memory for the messages");
+  if (p == MAP_FAILED) throw kit::system_failure("memory for the messages");
   data_ = static_cast<std::byte*>(p);
 }
 

@@ -1,9 +1,9 @@
 // Connections that carry nothing: what they cost all the same.
-#include "bench/clock.h"
 #include "bench/rest.h"
-#include "bench/usage.h"
 #include "bench/verbs_endpoint.h"
 #include "bench/work.h"
+#include "kit/clock.h"
+#include "measure/own_memory.h"
 
 namespace weft::bench {
 namespace {
@@ -16,9 +16,9 @@ class Idle final : public Work {
   void clear() override { sleep_ns(kSettle); }
   Done initiate(const Phase& phase) override {
     if (phase.warm_up) return traffic_->initiate(phase);
-    const int64_t start = now_ns();
+    const int64_t start = kit::now_ns();
     sleep_ns(phase.duration_ns);
-    return {.messages = 0, .seconds = seconds_between(start, now_ns()), .extra = {}};
+    return {.messages = 0, .seconds = kit::seconds_between(start, kit::now_ns()), .extra = {}};
   }
   void serve(const Phase& phase) override {
     if (phase.warm_up) traffic_->serve(phase);
@@ -48,13 +48,13 @@ class Memory final : public Work {
   void connect(const Channel& peer) override {
     // What the first queue pair brings with it belongs to the process.
     add(peer, 0, 1);
-    const double user = resident_bytes();
-    const double kernel = kernel_bytes();
+    const double user = measure::resident_bytes();
+    const double kernel = measure::kernel_bytes();
     agree(peer);
     const uint32_t count = order_.spec.connections;
     add(peer, 1, count);
-    extra_["kernel_bytes_per_qp"] = (kernel_bytes() - kernel) / count;
-    extra_["user_bytes_per_qp"] = (resident_bytes() - user) / count;
+    extra_["kernel_bytes_per_qp"] = (measure::kernel_bytes() - kernel) / count;
+    extra_["user_bytes_per_qp"] = (measure::resident_bytes() - user) / count;
     agree(peer);
   }
   Done initiate(const Phase&) override { return {}; }

@@ -3,7 +3,7 @@
 #include <array>
 #include <ctime>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -87,7 +87,7 @@ nlohmann::json result_line(const Run& run, const Spec& spec, unsigned repetition
 }
 
 ResultFile::ResultFile(const std::string& path) : path_(path), out_(path, std::ios::app) {
-  if (!out_) throw system_failure(path);
+  if (!out_) throw kit::system_failure(path);
   if (ends_within_a_line(path)) out_ << '\n';
 }
 
@@ -95,7 +95,7 @@ void ResultFile::append(const nlohmann::json& line) {
   // A program may be named in bytes that are no UTF-8.
   out_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   out_.flush();
-  if (!out_) throw system_failure(path_);
+  if (!out_) throw kit::system_failure(path_);
 }
 
 }  // namespace weft::bench

@@ -22,7 +22,7 @@ nlohmann::json result_line(const Run& run, const Spec& spec, unsigned repetition
 // is written, so that a run that is ended early leaves what it has.
 class ResultFile {
  public:
-  // Throws Failure.
+  // Throws kit::Failure.
   explicit ResultFile(const std::string& path);
   void append(const nlohmann::json& line);
 

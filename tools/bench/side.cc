@@ -4,9 +4,9 @@
 
 #include <exception>
 
-#include "bench/failure.h"
 #include "bench/measurement.h"
 #include "bench/work.h"
+#include "kit/failure.h"
 #include "measure/own_usage.h"
 
 namespace weft::bench {
@@ -92,7 +92,7 @@ int run_side(Channel control, Channel peer) {
   } catch (const std::exception& error) {
     try {
       control.send({{"error", error.what()}});
-    } catch (const Failure&) {
+    } catch (const kit::Failure&) {
       // Whoever started this process is gone, and with it the one who would want to know.
     }
     return 1;

@@ -8,8 +8,8 @@
 #include <span>
 
 #include "bench/chunks.h"
-#include "bench/failure.h"
 #include "bench/tcp_socket.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -29,8 +29,8 @@ void receive_into(int fd, std::span<iovec> places) {
     header.msg_iovlen = places.size();
     const ssize_t n = ::recvmsg(fd, &header, MSG_WAITALL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw system_failure("recvmsg");
-    if (n == 0) throw Failure{"the peer closed the connection"};
+    if (n < 0) throw kit::system_failure("recvmsg");
+    if (n == 0) throw kit::Failure{"the peer closed the connection"};
     for (auto left = static_cast<size_t>(n); left > 0;) {
       iovec& place = places.front();
       const size_t here = std::min(left, place.iov_len);

@@ -10,11 +10,11 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "bench/clock.h"
-#include "bench/failure.h"
 #include "bench/region.h"
 #include "bench/tcp_socket.h"
 #include "bench/work.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -91,10 +91,10 @@ class TcpFpdus final : public Work {
 };
 
 Done TcpFpdus::initiate(const Phase& phase) {
-  const int64_t start = now_ns();
+  const int64_t start = kit::now_ns();
   const int64_t end = start + phase.duration_ns;
   uint64_t messages = 0;
-  while (phase.warm_up ? messages < phase.messages : now_ns() < end) {
+  while (phase.warm_up ? messages < phase.messages : kit::now_ns() < end) {
     send_message();
     ++messages;
   }
@@ -105,7 +105,7 @@ Done TcpFpdus::initiate(const Phase& phase) {
     std::byte nothing{};
     (void)receive_some(fd_.get(), &nothing, 1, Wait::event);
   }
-  return {.messages = messages, .seconds = seconds_between(start, now_ns()), .extra = {}};
+  return {.messages = messages, .seconds = kit::seconds_between(start, kit::now_ns()), .extra = {}};
 }
 
 void TcpFpdus::send_message() {
@@ -133,7 +133,7 @@ void TcpFpdus::flush() {
     header.msg_iovlen = left.size();
     const ssize_t sent = ::sendmsg(fd_.get(), &header, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) throw system_failure("sendmsg");
+    if (sent < 0) throw kit::system_failure("sendmsg");
     left = behind(left, static_cast<size_t>(sent));
   }
 }
@@ -165,12 +165,12 @@ bool TcpFpdus::receive_fpdu(std::byte* place, uint64_t size) {
     header.msg_iovlen = left.size();
     const ssize_t received = ::recvmsg(fd_.get(), &header, MSG_WAITALL);
     if (received < 0 && errno == EINTR) continue;
-    if (received < 0) throw system_failure("recvmsg");
+    if (received < 0) throw kit::system_failure("recvmsg");
     if (received == 0) return false;
     left = behind(left, static_cast<size_t>(received));
   }
   if (order_.spec.crc && crc_of(frame, {place, size}) != load_le32(frame.trailer.data())) {
-    throw Failure{"an FPDU has a wrong CRC"};
+    throw kit::Failure{"an FPDU has a wrong CRC"};
   }
   return true;
 }

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 
-#include "bench/clock.h"
 #include "bench/crowd.h"
-#include "bench/failure.h"
 #include "bench/region.h"
 #include "bench/tcp_socket.h"
 #include "bench/work.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -57,13 +57,13 @@ class TcpMany final : public Work {
 
 void TcpMany::connect(const Channel& peer) {
   epoll_ = port::Fd{::epoll_create1(EPOLL_CLOEXEC)};
-  if (!epoll_.valid()) throw system_failure("epoll_create1");
+  if (!epoll_.valid()) throw kit::system_failure("epoll_create1");
   connections_.resize(order_.spec.connections);
   for (size_t i = 0; i < connections_.size(); ++i) {
     connections_[i].fd = connect_tcp(order_, peer);
     epoll_event event{.events = EPOLLIN, .data = {.u64 = i}};
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connections_[i].fd.get(), &event) != 0) {
-      throw system_failure("epoll_ctl");
+      throw kit::system_failure("epoll_ctl");
     }
   }
   for (uint32_t i = 0; i < order_.spec.busy; ++i) busy(i).message = i;
@@ -71,11 +71,11 @@ void TcpMany::connect(const Channel& peer) {
 }
 
 Done TcpMany::initiate(const Phase& phase) {
-  const int64_t start = now_ns();
+  const int64_t start = kit::now_ns();
   const int64_t end = start + phase.duration_ns;
   uint64_t messages = 0;
   while (phase.warm_up ? messages < phase.messages
-                       : messages % kBetweenLooks != 0 || now_ns() < end) {
+                       : messages % kBetweenLooks != 0 || kit::now_ns() < end) {
     send_all(busy(sent_++).fd.get(), region_.data() + cursor_.offset(), order_.spec.size);
     cursor_.advance();
     ++messages;
@@ -87,7 +87,7 @@ Done TcpMany::initiate(const Phase& phase) {
       (void)receive_some(busy(i).fd.get(), &nothing, 1, Wait::event);
     }
   }
-  return {.messages = messages, .seconds = seconds_between(start, now_ns()), .extra = {}};
+  return {.messages = messages, .seconds = kit::seconds_between(start, kit::now_ns()), .extra = {}};
 }
 
 void TcpMany::serve(const Phase& phase) {
@@ -95,7 +95,7 @@ void TcpMany::serve(const Phase& phase) {
   std::array<epoll_event, 64> events;
   while (left > 0 && open_ > 0) {
     const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
-    if (n < 0 && errno != EINTR) throw system_failure("epoll_wait");
+    if (n < 0 && errno != EINTR) throw kit::system_failure("epoll_wait");
     for (int i = 0; i < n; ++i) left -= take(connections_[events[static_cast<size_t>(i)].data.u64]);
   }
   if (phase.warm_up) return;
@@ -112,7 +112,7 @@ uint64_t TcpMany::take(Connection& connection) {
     const ssize_t n = ::recv(connection.fd.get(), slot + connection.have, room, MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) break;
-    if (n < 0) throw system_failure("recv");
+    if (n < 0) throw kit::system_failure("recv");
     if (n == 0) {
       // Its end is told once.
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, connection.fd.get(), nullptr);

@@ -5,9 +5,9 @@
 
 #include <array>
 
-#include "bench/failure.h"
-#include "bench/internet.h"
 #include "config/options.h"
+#include "kit/failure.h"
+#include "kit/internet.h"
 
 namespace weft::bench {
 namespace {
@@ -52,17 +52,17 @@ std::string congestion_of(int fd) {
 port::Fd connect_tcp(const Order& order, const Channel& peer) {
   port::Fd fd;
   if (order.role == Role::target) {
-    const port::Fd listener = new_socket(order.address, SOCK_STREAM);
-    if (::listen(listener.get(), 1) != 0) throw system_failure("listen");
-    peer.send({{"address", order.address}, {"port", port_of(listener)}});
+    const port::Fd listener = kit::new_socket(order.address, SOCK_STREAM);
+    if (::listen(listener.get(), 1) != 0) throw kit::system_failure("listen");
+    peer.send({{"address", order.address}, {"port", kit::port_of(listener)}});
     fd = port::Fd{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
-    if (!fd.valid()) throw system_failure("accept");
+    if (!fd.valid()) throw kit::system_failure("accept");
   } else {
     const nlohmann::json where = peer.receive();
-    const sockaddr_in to = address_of(where.at("address"), where.at("port"));
-    fd = new_socket(order.address, SOCK_STREAM);
-    if (::connect(fd.get(), generic(to), sizeof to) != 0) {
-      throw system_failure("connect to " + where.at("address").get<std::string>());
+    const sockaddr_in to = kit::address_of(where.at("address"), where.at("port"));
+    fd = kit::new_socket(order.address, SOCK_STREAM);
+    if (::connect(fd.get(), kit::generic(to), sizeof to) != 0) {
+      throw kit::system_failure("connect to " + where.at("address").get<std::string>());
     }
   }
   const int on = 1;
@@ -76,7 +76,7 @@ void send_all(int fd, const std::byte* p, uint64_t n, int flags) {
     const ssize_t sent = ::send(fd, p, n, MSG_NOSIGNAL | flags);
     if (sent < 0) {
       if (errno == EINTR) continue;
-      throw system_failure("send");
+      throw kit::system_failure("send");
     }
     p += sent;
     n -= static_cast<uint64_t>(sent);
@@ -88,7 +88,7 @@ uint64_t receive_some(int fd, std::byte* p, uint64_t n, Wait wait) {
   for (;;) {
     const ssize_t received = ::recv(fd, p, n, flags);
     if (received >= 0) return static_cast<uint64_t>(received);
-    if (errno != EINTR && errno != EAGAIN) throw system_failure("recv");
+    if (errno != EINTR && errno != EAGAIN) throw kit::system_failure("recv");
   }
 }
 

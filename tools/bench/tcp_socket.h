@@ -11,7 +11,7 @@
 
 namespace weft::bench {
 
-// All throw Failure.
+// All throw kit::Failure.
 
 // One connection between the two sides, without Nagle's algorithm.
 port::Fd connect_tcp(const Order& order, const Channel& peer);

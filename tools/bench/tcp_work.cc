@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "bench/clock.h"
-#include "bench/failure.h"
 #include "bench/region.h"
 #include "bench/tcp_socket.h"
 #include "bench/work.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -29,7 +29,7 @@ class TcpStream final : public Work {
   }
 
   Done initiate(const Phase& phase) override {
-    const int64_t start = now_ns();
+    const int64_t start = kit::now_ns();
     const int64_t end = start + phase.duration_ns;
     uint64_t messages = 0;
     int64_t now = start;
@@ -41,7 +41,7 @@ class TcpStream final : public Work {
         ++messages;
         if (phase.warm_up && messages == phase.messages) break;
       }
-      now = now_ns();
+      now = kit::now_ns();
     }
     if (!phase.warm_up) {
       // As with a completion, the time ends when all is at the peer.
@@ -49,7 +49,8 @@ class TcpStream final : public Work {
       std::byte nothing{};
       (void)receive_some(fd_.get(), &nothing, 1, Wait::event);
     }
-    return {.messages = messages, .seconds = seconds_between(start, now_ns()), .extra = {}};
+    return {
+        .messages = messages, .seconds = kit::seconds_between(start, kit::now_ns()), .extra = {}};
   }
 
   void serve(const Phase& phase) override {
@@ -99,20 +100,22 @@ class TcpPingPong final : public Work {
 
   Done initiate(const Phase& phase) override {
     RoundTrips trips;
-    const int64_t start = now_ns();
+    const int64_t start = kit::now_ns();
     const int64_t end = start + phase.duration_ns;
     trips.start(start);
     uint64_t messages = 0;
     int64_t now = start;
     while (phase.warm_up ? messages < phase.messages : now < end) {
       send_message();
-      if (!receive_message()) throw Failure{"the peer closed the connection"};
+      if (!receive_message()) throw kit::Failure{"the peer closed the connection"};
       ++messages;
-      now = now_ns();
+      now = kit::now_ns();
       trips.add(now);
     }
     if (!phase.warm_up) ::shutdown(fd_.get(), SHUT_WR);
-    return {.messages = messages, .seconds = seconds_between(start, now), .extra = trips.figures()};
+    return {.messages = messages,
+            .seconds = kit::seconds_between(start, now),
+            .extra = trips.figures()};
   }
 
   void serve(const Phase& phase) override {

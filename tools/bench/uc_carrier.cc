@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "bench/carrier.h"
-#include "bench/failure.h"
 #include "bench/verbs_endpoint.h"
+#include "kit/failure.h"
 #include "observe/counter_reader.h"
 #include "stats/table.h"
 
@@ -55,7 +55,7 @@ std::optional<Counted> counted() {
 
 Received written() {
   const auto c = counted();
-  if (!c) throw Failure{"the counters of this process cannot be read (WEFT_COUNTERS=off?)"};
+  if (!c) throw kit::Failure{"the counters of this process cannot be read (WEFT_COUNTERS=off?)"};
   return c->written;
 }
 

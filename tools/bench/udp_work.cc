@@ -5,10 +5,10 @@
 #include <array>
 
 #include "bench/carrier.h"
-#include "bench/clock.h"
-#include "bench/failure.h"
-#include "bench/internet.h"
 #include "bench/region.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
+#include "kit/internet.h"
 
 namespace weft::bench {
 namespace {
@@ -27,13 +27,13 @@ void set_patience(const port::Fd& fd, int ms) {
 }
 
 port::Fd connect_udp(const Order& order, const Channel& peer) {
-  port::Fd fd = new_socket(order.address, SOCK_DGRAM);
+  port::Fd fd = kit::new_socket(order.address, SOCK_DGRAM);
   set(fd, SO_RCVBUF, kBuffer);
   set(fd, SO_SNDBUF, kBuffer);
-  peer.send({{"address", order.address}, {"port", port_of(fd)}});
+  peer.send({{"address", order.address}, {"port", kit::port_of(fd)}});
   const nlohmann::json where = peer.receive();
-  const sockaddr_in to = address_of(where.at("address"), where.at("port"));
-  if (::connect(fd.get(), generic(to), sizeof to) != 0) throw system_failure("connect");
+  const sockaddr_in to = kit::address_of(where.at("address"), where.at("port"));
+  if (::connect(fd.get(), kit::generic(to), sizeof to) != 0) throw kit::system_failure("connect");
   // Nothing is sent before both are there.
   peer.send("ready");
   (void)peer.receive();
@@ -45,7 +45,7 @@ void send_datagram(const port::Fd& fd, std::array<iovec, 2> pieces) {
   header.msg_iov = pieces.data();
   header.msg_iovlen = pieces.size();
   while (::sendmsg(fd.get(), &header, MSG_NOSIGNAL) < 0) {
-    if (errno != EINTR && errno != ENOBUFS) throw system_failure("sendmsg");
+    if (errno != EINTR && errno != ENOBUFS) throw kit::system_failure("sendmsg");
   }
 }
 
@@ -56,7 +56,7 @@ uint64_t receive_datagram(const port::Fd& fd, std::array<iovec, 2> places, int f
   header.msg_iovlen = places.size();
   const ssize_t n = ::recvmsg(fd.get(), &header, flags);
   if (n >= 0) return static_cast<uint64_t>(n);
-  if (errno != EINTR && errno != EAGAIN) throw system_failure("recvmsg");
+  if (errno != EINTR && errno != EAGAIN) throw kit::system_failure("recvmsg");
   return 0;
 }
 

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "bench/chunks.h"
-#include "bench/failure.h"
 #include "bench/verbs_endpoint.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -124,7 +124,7 @@ void VerbsChunks::look_at_completions() {
       ++sent_;
       continue;
     }
-    if (wc.byte_len != sizeof(Note)) throw Failure{"a Send has not the length of a note"};
+    if (wc.byte_len != sizeof(Note)) throw kit::Failure{"a Send has not the length of a note"};
     notes_[come_++ % notes_.size()] = endpoint_.note(wc.wr_id);
     post_receive(wc.wr_id);
   }

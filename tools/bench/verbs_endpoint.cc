@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
 
-constexpr uint8_t kPort = 1;
+using kit::needed;
+
 constexpr uint8_t kReads = 16;  // in flight, each way
-constexpr uint32_t kPsn = 0;
 constexpr uint32_t kQKey = 0x77656674;
 
 ibv_qp_type type_of(Service service) {
@@ -27,26 +27,14 @@ ibv_qp_type type_of(Service service) {
   return IBV_QPT_RC;
 }
 
-template <class T>
-T* needed(T* object, const char* what) {
-  if (object == nullptr) throw system_failure(what);
-  return object;
-}
-
-void needed(int result, const char* what) {
-  if (result == 0) return;
-  errno = result;
-  throw system_failure(what);
-}
-
 }  // namespace
 
 VerbsEndpoint::VerbsEndpoint(const std::string& library, const EndpointNeeds& needs)
     : verbs_(library),
       needs_(needs),
       source_(needs.message, needs.slots),
-      sink_(needs.message, needs.slots) {
-  open_device();
+      sink_(needs.message, needs.slots),
+      context_(kit::open_first_device(verbs_)) {
   pd_ = needed(verbs_.alloc_pd(context_), "ibv_alloc_pd");
   constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   source_mr_ = needed(verbs_.reg_mr(pd_, source_.data(), source_.size(), kAccess), "ibv_reg_mr");
@@ -78,18 +66,6 @@ VerbsEndpoint::~VerbsEndpoint() {
   if (context_ != nullptr) verbs_.close_device(context_);
 }
 
-void VerbsEndpoint::open_device() {
-  int count = 0;
-  ibv_device** list = needed(verbs_.get_device_list(&count), "ibv_get_device_list");
-  if (count == 0) {
-    verbs_.free_device_list(list);
-    throw Failure{"the library shows no device; see 'weft doctor'"};
-  }
-  context_ = verbs_.open_device(list[0]);
-  verbs_.free_device_list(list);
-  needed(context_, "ibv_open_device");
-}
-
 void VerbsEndpoint::create_queue_pair() {
   ibv_qp_init_attr init{};
   init.send_cq = cq_;
@@ -102,27 +78,9 @@ void VerbsEndpoint::create_queue_pair() {
               .max_inline_data = needs_.inline_bytes};
   ibv_qp* qp = needed(verbs_.create_qp(pd_, &init), "ibv_create_qp");
   qps_.push_back(qp);
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = kPort;
-  attr.qkey = kQKey;
-  attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-  if (needs_.service != Service::ud) attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
-  const int own = needs_.service == Service::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-  needed(verbs_.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own),
-         "ibv_modify_qp to INIT");
-}
-
-// A UD queue pair knows no peer; each request names one.
-void VerbsEndpoint::connect_datagrams(ibv_qp* qp, const ibv_ah_attr& path) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  needed(verbs_.modify_qp(qp, &attr, IBV_QP_STATE), "ibv_modify_qp to RTR");
-  attr.qp_state = IBV_QPS_RTS;
-  attr.sq_psn = kPsn;
-  needed(verbs_.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "ibv_modify_qp to RTS");
-  ibv_ah_attr copy = path;
-  ah_ = needed(verbs_.create_ah(pd_, &copy), "ibv_create_ah");
+  unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  if (needs_.service != Service::ud) access |= IBV_ACCESS_REMOTE_READ;
+  kit::to_init(verbs_, qp, access, kQKey);
 }
 
 void VerbsEndpoint::address(ibv_send_wr& request) const {
@@ -131,41 +89,13 @@ void VerbsEndpoint::address(ibv_send_wr& request) const {
   request.wr.ud.remote_qkey = kQKey;
 }
 
-void VerbsEndpoint::connect(ibv_qp* qp, const nlohmann::json& peer_gid, uint32_t peer_qpn) {
+void VerbsEndpoint::connect(ibv_qp* qp, const kit::RawGid& peer_gid, uint32_t peer_qpn) {
   peer_qpn_ = peer_qpn;
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = IBV_MTU_1024;
-  attr.dest_qp_num = peer_qpn;
-  attr.rq_psn = kPsn;
-  attr.max_dest_rd_atomic = kReads;
-  attr.min_rnr_timer = 12;
-  attr.ah_attr.is_global = 1;
-  attr.ah_attr.port_num = kPort;
-  attr.ah_attr.grh.hop_limit = 64;
-  const auto gid = peer_gid.get<std::array<uint8_t, 16>>();
-  std::copy(gid.begin(), gid.end(), attr.ah_attr.grh.dgid.raw);
-  if (needs_.service == Service::ud) {
-    connect_datagrams(qp, attr.ah_attr);
-    return;
-  }
-  const bool reliable = needs_.service == Service::rc;
-  const int both = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-  needed(verbs_.modify_qp(
-             qp, &attr, reliable ? both | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : both),
-         "ibv_modify_qp to RTR");
-  attr.qp_state = IBV_QPS_RTS;
-  attr.sq_psn = kPsn;
-  attr.timeout = 14;
-  attr.retry_cnt = 7;
-  attr.rnr_retry = 7;
-  attr.max_rd_atomic = kReads;
-  const int psn = IBV_QP_STATE | IBV_QP_SQ_PSN;
-  needed(verbs_.modify_qp(qp, &attr,
-                          reliable ? psn | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                         IBV_QP_MAX_QP_RD_ATOMIC
-                                   : psn),
-         "ibv_modify_qp to RTS");
+  kit::to_rts(verbs_, qp, peer_gid, peer_qpn, kReads);
+  if (needs_.service != Service::ud) return;
+  // It knows no peer; each request names one.
+  ibv_ah_attr path = kit::path_to(peer_gid);
+  ah_ = needed(verbs_.create_ah(pd_, &path), "ibv_create_ah");
 }
 
 void VerbsEndpoint::add_queue_pairs(const Channel& peer, uint32_t count) {
@@ -175,9 +105,7 @@ void VerbsEndpoint::add_queue_pairs(const Channel& peer, uint32_t count) {
     create_queue_pair();
     numbers.push_back(qps_.back()->qp_num);
   }
-  ibv_gid own{};
-  needed(verbs_.query_gid(context_, kPort, 0, &own), "ibv_query_gid");
-  peer.send({{"gid", std::to_array(own.raw)},
+  peer.send({{"gid", kit::own_gid(verbs_, context_)},
              {"qpns", numbers},
              {"source", reinterpret_cast<uintptr_t>(source_.data())},
              {"source_key", source_mr_->rkey},
@@ -189,7 +117,7 @@ void VerbsEndpoint::add_queue_pairs(const Channel& peer, uint32_t count) {
   remote_sink_ = theirs.at("sink");
   remote_sink_key_ = theirs.at("sink_key");
   for (uint32_t i = 0; i < count; ++i) {
-    connect(qps_[first + i], theirs.at("gid"), theirs.at("qpns").at(i));
+    connect(qps_[first + i], theirs.at("gid").get<kit::RawGid>(), theirs.at("qpns").at(i));
   }
   peer.send("in RTS");
   (void)peer.receive();
@@ -231,12 +159,12 @@ void VerbsEndpoint::post_receive(ibv_recv_wr* list) {
 
 int VerbsEndpoint::poll(uint64_t* lost) {
   const int n = ibv_poll_cq(cq_, kBatch, wc_.data());
-  if (n < 0) throw Failure{"ibv_poll_cq failed"};
+  if (n < 0) throw kit::Failure{"ibv_poll_cq failed"};
   for (int i = 0; i < n; ++i) {
     const ibv_wc& wc = wc_[static_cast<size_t>(i)];
     if (wc.status == IBV_WC_SUCCESS) continue;
     if (lost == nullptr || wc.status != IBV_WC_RETRY_EXC_ERR) {
-      throw Failure{std::string{"a completion reports: "} + verbs_.wc_status_str(wc.status)};
+      throw kit::Failure{std::string{"a completion reports: "} + verbs_.wc_status_str(wc.status)};
     }
     ++*lost;
   }
@@ -254,7 +182,8 @@ bool VerbsEndpoint::sleep(int other_fd, int most_ms) {
   }
   std::array<pollfd, 2> fds{{{.fd = channel_->fd, .events = POLLIN, .revents = 0},
                              {.fd = other_fd, .events = POLLIN, .revents = 0}}};
-  if (::poll(fds.data(), fds.size(), most_ms) < 0 && errno != EINTR) throw system_failure("poll");
+  if (::poll(fds.data(), fds.size(), most_ms) < 0 && errno != EINTR)
+    throw kit::system_failure("poll");
   if (fds[0].revents == 0) return false;
   sleep();
   return fds[1].revents == 0;
@@ -271,7 +200,7 @@ void VerbsEndpoint::sleep() {
   void* cookie = nullptr;
   if (verbs_.get_cq_event(channel_, &cq, &cookie) != 0) {
     if (errno == EINTR) return;
-    throw system_failure("ibv_get_cq_event");
+    throw kit::system_failure("ibv_get_cq_event");
   }
   verbs_.ack_cq_events(cq, 1);
   armed_ = false;

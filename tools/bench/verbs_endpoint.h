@@ -10,7 +10,7 @@
 #include "bench/note.h"
 #include "bench/region.h"
 #include "bench/spec.h"
-#include "bench/verbs_library.h"
+#include "kit/queue_pair.h"
 
 namespace weft::bench {
 
@@ -56,7 +56,7 @@ class VerbsEndpoint {
   uint64_t remote_sink() const { return remote_sink_; }
   uint32_t remote_sink_key() const { return remote_sink_key_; }
 
-  // `list` is one or more requests; throws Failure when one is refused.
+  // `list` is one or more requests; throws kit::Failure when one is refused.
   void post_send(ibv_send_wr* list, size_t qp = 0);
   void post_receive(ibv_recv_wr* list);
   // Addresses a Send to the peer's queue pair; of UD alone.
@@ -68,24 +68,22 @@ class VerbsEndpoint {
   // looks. False: the completions are not why it woke up, or not alone. Takes Wait::event.
   bool sleep(int other_fd, int most_ms);
   // What has completed, at least one: looks all the time or sleeps on the completion channel, as
-  // was asked for. Throws Failure for a completion in error. Good until the next call.
+  // was asked for. Throws kit::Failure for a completion in error. Good until the next call.
   std::span<const ibv_wc> completions(uint64_t* lost = nullptr);
 
  private:
   static constexpr int kBatch = 32;
 
-  void open_device();
   void create_queue_pair();
-  void connect(ibv_qp* qp, const nlohmann::json& peer_gid, uint32_t peer_qpn);
-  void connect_datagrams(ibv_qp* qp, const ibv_ah_attr& path);
+  void connect(ibv_qp* qp, const kit::RawGid& peer_gid, uint32_t peer_qpn);
   int poll(uint64_t* lost = nullptr);
   void sleep();
 
-  VerbsLibrary verbs_;
+  kit::VerbsLibrary verbs_;
   EndpointNeeds needs_;
   Region source_;
   Region sink_;
-  ibv_context* context_ = nullptr;
+  ibv_context* context_;
   ibv_pd* pd_ = nullptr;
   ibv_mr* source_mr_ = nullptr;
   ibv_mr* sink_mr_ = nullptr;

@@ -1,10 +1,10 @@
 // Writes that take many queue pairs by turns, some requests in flight on each.
 #include <algorithm>
 
-#include "bench/clock.h"
 #include "bench/crowd.h"
 #include "bench/verbs_endpoint.h"
 #include "bench/work.h"
+#include "kit/clock.h"
 
 namespace weft::bench {
 namespace {
@@ -79,7 +79,7 @@ void VerbsMany::look_at_completions() {
 Done VerbsMany::initiate(const Phase& phase) {
   const uint64_t signal_every = std::max(1U, spec_.depth / 4);
   const uint64_t first = cursor_.sequence();
-  const int64_t start = now_ns();
+  const int64_t start = kit::now_ns();
   const int64_t end = start + phase.duration_ns;
   // Each queue pair has a last message, which tells when all before it are there.
   uint64_t last_ones = 0;
@@ -88,7 +88,7 @@ Done VerbsMany::initiate(const Phase& phase) {
     UnderWay& queue = of(cursor_.sequence());
     while (queue.posted - queue.completed == spec_.depth) {
       look_at_completions();
-      time_over = now_ns() >= end;
+      time_over = kit::now_ns() >= end;
     }
     const bool last =
         last_ones > 0 ||
@@ -99,7 +99,7 @@ Done VerbsMany::initiate(const Phase& phase) {
   const auto all = [](const UnderWay& queue) { return queue.completed == queue.posted; };
   while (!std::all_of(under_way_.begin(), under_way_.end(), all)) look_at_completions();
   return {.messages = cursor_.sequence() - first,
-          .seconds = seconds_between(start, now_ns()),
+          .seconds = kit::seconds_between(start, kit::now_ns()),
           .extra = {}};
 }
 

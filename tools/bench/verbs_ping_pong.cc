@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "bench/clock.h"
 #include "bench/verbs_endpoint.h"
 #include "bench/work.h"
+#include "kit/clock.h"
 
 namespace weft::bench {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "bench/clock.h"
 #include "bench/verbs_endpoint.h"
 #include "bench/work.h"
+#include "kit/clock.h"
 
 namespace weft::bench {
 namespace {
@@ -112,7 +112,7 @@ void VerbsStream::post(uint64_t posted, bool signaled, bool last) {
 
 Done VerbsStream::initiate(const Phase& phase) {
   const uint64_t signal_every = std::max(spec_.list, spec_.depth / 4);
-  const int64_t start = now_ns();
+  const int64_t start = kit::now_ns();
   const int64_t end = start + phase.duration_ns;
   uint64_t posted = 0;
   uint64_t completed = 0;
@@ -126,9 +126,9 @@ Done VerbsStream::initiate(const Phase& phase) {
       posted += spec_.list;
     }
     completed = endpoint_.completions().back().wr_id + 1;
-    time_over = now_ns() >= end;
+    time_over = kit::now_ns() >= end;
   }
-  return {.messages = posted, .seconds = seconds_between(start, now_ns()), .extra = {}};
+  return {.messages = posted, .seconds = kit::seconds_between(start, kit::now_ns()), .extra = {}};
 }
 
 void VerbsStream::post_receives(uint32_t count) {

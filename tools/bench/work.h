@@ -8,8 +8,8 @@
 #include <string>
 
 #include "bench/channel.h"
-#include "bench/clock.h"
 #include "bench/spec.h"
+#include "kit/clock.h"
 
 namespace weft::bench {
 
@@ -39,7 +39,7 @@ struct Done {
   std::map<std::string, double> extra;
 };
 
-// All functions throw Failure.
+// All functions throw kit::Failure.
 class Work {
  public:
   Work() = default;
@@ -103,7 +103,7 @@ class RoundTrips {
 template <class There, class After>
 Done ping_pong(const Phase& phase, There&& there, After&& after) {
   RoundTrips trips;
-  const int64_t start = now_ns();
+  const int64_t start = kit::now_ns();
   const int64_t end = start + phase.duration_ns;
   trips.start(start);
   uint64_t messages = 0;
@@ -112,11 +112,12 @@ Done ping_pong(const Phase& phase, There&& there, After&& after) {
     ++messages;
     last = phase.warm_up ? messages >= phase.messages : now >= end;
     there(last);
-    now = now_ns();
+    now = kit::now_ns();
     trips.add(now);
     after();
   }
-  return {.messages = messages, .seconds = seconds_between(start, now), .extra = trips.figures()};
+  return {
+      .messages = messages, .seconds = kit::seconds_between(start, now), .extra = trips.figures()};
 }
 
 }  // namespace weft::bench

@@ -54,7 +54,7 @@ std::vector<Finding> examine_first(const std::vector<port::Address>& addresses,
                             "give --peer another one of its addresses to examine that"});
       }
       return findings;
-    } catch (const Failed& failed) {
+    } catch (const kit::Failure& failed) {
       why = failed.what();
     }
   }
@@ -124,7 +124,7 @@ int listen(const Options& options) {
     if (own.size() > 1) say(fmt::format("This host's addresses: {}", fmt::join(own, ", ")));
     listener.run(cli::stop_descriptor(), std::chrono::seconds{options.life});
     return 0;
-  } catch (const Failed& failed) {
+  } catch (const kit::Failure& failed) {
     fmt::print(stderr, "weft doctor --listen: {}\n", failed.what());
     return 1;
   }

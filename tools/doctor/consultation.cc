@@ -45,7 +45,7 @@ int try_connect(const port::Address& to, std::chrono::milliseconds patience) {
 port::TcpStream connect_to(const port::Address& to, std::chrono::milliseconds patience) {
   port::TcpStream stream;
   if (const int error = connect_into(stream, to, patience); error != 0) {
-    throw Failed(std::strerror(error));
+    throw kit::Failure(std::strerror(error));
   }
   return stream;
 }
@@ -54,22 +54,23 @@ Consultation::Consultation(const port::Address& to, std::chrono::milliseconds pa
     : control_(connect_to(to, patience)) {
   greeting_ = ask({{"weft_doctor", kDoctorVersion}});
   if (!greeting_.contains("token") || !greeting_["token"].is_string()) {
-    throw Failed("what listens there is no weft doctor");
+    throw kit::Failure("what listens there is no weft doctor");
   }
   token_ = greeting_["token"];
 }
 
 nlohmann::json Consultation::ask(const nlohmann::json& question) {
-  if (!control_.send(question)) throw Failed("the connection broke");
+  if (!control_.send(question)) throw kit::Failure("the connection broke");
   for (bool open = true;; open = control_.fetch()) {
     if (auto answer = control_.next()) {
-      if (answer->contains("error")) throw Failed(answer->value("error", std::string{"an error"}));
+      if (answer->contains("error"))
+        throw kit::Failure(answer->value("error", std::string{"an error"}));
       return *answer;
     }
     // It may have said why.
-    if (!open) throw Failed("it closed the connection");
-    if (control_.unsent() && !control_.flush()) throw Failed("the connection broke");
-    if (!wait_readable(control_.fd(), kPatience)) throw Failed("it does not answer");
+    if (!open) throw kit::Failure("it closed the connection");
+    if (control_.unsent() && !control_.flush()) throw kit::Failure("the connection broke");
+    if (!wait_readable(control_.fd(), kPatience)) throw kit::Failure("it does not answer");
   }
 }
 

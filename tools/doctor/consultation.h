@@ -15,7 +15,8 @@ inline constexpr std::chrono::milliseconds kPatience{20'000};
 
 class Consultation {
  public:
-  // Connects and introduces itself. Throws Failed; connect_error() of it is the kernel's reason.
+  // Connects and introduces itself. Throws kit::Failure; connect_error() of it is the kernel's
+  // reason.
   explicit Consultation(const port::Address& to, std::chrono::milliseconds patience);
 
   nlohmann::json ask(const nlohmann::json& question);
@@ -31,7 +32,7 @@ class Consultation {
   std::string token_;
 };
 
-// A connection that stands. Throws Failed with the kernel's reason.
+// A connection that stands. Throws kit::Failure with the kernel's reason.
 port::TcpStream connect_to(const port::Address& to, std::chrono::milliseconds patience);
 // The same for who expects that it may not: 0, or the errno.
 int try_connect(const port::Address& to, std::chrono::milliseconds patience);

@@ -12,14 +12,14 @@ namespace weft::doctor {
 // nlohmann's own conversions take -1, and 65537 for a number of 16 bits.
 uint64_t number_in(const nlohmann::json& value, uint64_t most) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() > most) {
-    throw Failed("a number is out of range");
+    throw kit::Failure("a number is out of range");
   }
   return value.get<uint64_t>();
 }
 
 uint64_t number_at(const nlohmann::json& document, const char* key, uint64_t most) {
   const auto at = document.find(key);
-  if (at == document.end()) throw Failed("a number is missing");
+  if (at == document.end()) throw kit::Failure("a number is missing");
   return number_in(*at, most);
 }
 
@@ -35,21 +35,15 @@ bool Control::fetch() {
     const auto t = stream_.receive({&place, 1});
     if (t.would_block) return true;
     if (t.end || t.error != 0) return false;
-    unread_.append(piece.data(), t.bytes);
+    came_.add({piece.data(), t.bytes});
     // The rest can wait until this has been looked at.
-    if (unread_.size() > kLongestLine) return true;
+    if (came_.full()) return true;
   }
 }
 
 std::optional<nlohmann::json> Control::next() {
-  const size_t end = unread_.find('\n');
-  if (std::min(end, unread_.size()) > kLongestLine) throw Failed("a line is too long");
-  if (end == std::string::npos) return std::nullopt;
-  nlohmann::json document =
-      nlohmann::json::parse(unread_.begin(), unread_.begin() + static_cast<ptrdiff_t>(end), nullptr,
-                            /*allow_exceptions=*/false);
-  unread_.erase(0, end + 1);
-  if (!document.is_object()) throw Failed("a line is no JSON object");
+  auto document = came_.next();
+  if (document && !document->is_object()) throw kit::Failure("a line is no JSON object");
   return document;
 }
 

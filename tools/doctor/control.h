@@ -27,9 +27,10 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
+#include "kit/failure.h"
+#include "kit/json_lines.h"
 #include "port/tcp_stream.h"
 
 namespace weft::doctor {
@@ -39,12 +40,7 @@ inline constexpr unsigned kDoctorVersion = 1;
 inline constexpr size_t kLongestLine = 1024;
 inline constexpr size_t kMostSizes = 64;  // of one question
 
-// A sentence: why an examination cannot go on.
-struct Failed : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// A number of a document, at most `most`. Throws Failed where it is missing or none.
+// A number of a document, at most `most`. Throws kit::Failure where it is missing or none.
 uint64_t number_at(const nlohmann::json& document, const char* key, uint64_t most);
 uint64_t number_in(const nlohmann::json& value, uint64_t most);
 // The same; `otherwise` where it is missing.
@@ -58,13 +54,13 @@ class Control {
 
   // Reads what is there. False: the other end has closed, or the connection broke.
   bool fetch();
-  // The next document that came. Throws Failed where a line is too long or no JSON object.
+  // The next document that came. Throws kit::Failure where a line is too long or no JSON object.
   std::optional<nlohmann::json> next();
   // What came behind the last document, given up to the caller.
-  std::string take_rest() { return std::exchange(unread_, {}); }
+  std::string take_rest() { return came_.take_rest(); }
 
   // Sends, and keeps what the socket does not take. False: the connection broke.
-  bool send(const nlohmann::json& document) { return send_text(document.dump() + "\n"); }
+  bool send(const nlohmann::json& document) { return send_text(kit::line_of(document)); }
   bool send_text(const std::string& text);
   bool flush();
   bool unsent() const { return !unsent_.empty(); }
@@ -75,7 +71,7 @@ class Control {
 
  private:
   port::TcpStream stream_;
-  std::string unread_;
+  kit::JsonLines came_{kLongestLine};
   std::string unsent_;
 };
 

@@ -47,7 +47,7 @@ class Datagrams {
     port::Address at = own;
     at.set_port(0);
     auto fd = port::bind_udp(at);
-    if (!fd.ok()) throw Failed("no UDP socket: " + fd.error().to_string());
+    if (!fd.ok()) throw kit::Failure("no UDP socket: " + fd.error().to_string());
     end_ = UdpEnd{std::move(*fd)};
     peer_ = {.address = to.gid(), .port = to.port(), .interface = to.scope(), .from = own.gid()};
   }
@@ -339,7 +339,7 @@ PathFacts examine(const port::Address& to, const std::string& interface) {
     examine_with(consultation, to, facts);
   } catch (const nlohmann::json::exception&) {
     facts.failed = "its answers are those of another version";
-  } catch (const Failed& failed) {
+  } catch (const kit::Failure& failed) {
     facts.failed = failed.what();
   }
   return facts;

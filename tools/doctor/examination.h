@@ -6,8 +6,8 @@
 
 namespace weft::doctor {
 
-// Takes some seconds; longer where packets vanish. Throws Failed, with the reason, where no doctor
-// answers; whatever fails later stands in `failed`.
+// Takes some seconds; longer where packets vanish. Throws kit::Failure, with the reason, where no
+// doctor answers; whatever fails later stands in `failed`.
 PathFacts examine(const port::Address& to, const std::string& interface);
 
 }  // namespace weft::doctor

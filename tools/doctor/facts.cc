@@ -19,17 +19,17 @@
 #include "device/device.h"
 #include "device/system.h"
 #include "doctor/socket.h"
-#include "weft/kernel_files.h"
-#include "weft/launch.h"
+#include "kit/kernel_files.h"
+#include "kit/launch.h"
 
 namespace weft::doctor {
 
-using tools::add_local_ports;
-using tools::kLibraries;
-using tools::names_in;
-using tools::own_library_folder;
-using tools::read_numbers;
-using tools::read_words;
+using kit::add_local_ports;
+using kit::kLibraries;
+using kit::names_in;
+using kit::own_library_folder;
+using kit::read_numbers;
+using kit::read_words;
 
 namespace {
 

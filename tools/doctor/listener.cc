@@ -39,7 +39,7 @@ uint64_t from_hex(const std::string& text) {
     words += fmt::format(". {}; choose another one with --port, on both sides",
                          check_local_port(number).sentence);
   }
-  throw Failed(words);
+  throw kit::Failure(words);
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ Listener::Visitor::Visitor(port::TcpStream stream) : control(std::move(stream)),
 Listener::Door Listener::any_door() {
   auto claim = port::claim_port();
   if (!claim.ok()) {
-    throw Failed(
+    throw kit::Failure(
         fmt::format("no port as programs on weft have them: {}", claim.error().to_string()));
   }
   return {claim->number, std::move(claim->tcp), UdpEnd{std::move(claim->udp)}};
@@ -99,7 +99,7 @@ void Listener::run(int stop, std::chrono::seconds life) {
       watched.push_back({v.control.fd(), events, 0});
     }
     if (poll(watched.data(), watched.size(), time_left(end)) < 0 && errno != EINTR) {
-      throw Failed(fmt::format("poll: {}", std::strerror(errno)));
+      throw kit::Failure(fmt::format("poll: {}", std::strerror(errno)));
     }
     if (watched[0].revents != 0) return;
     // Datagrams first: a question over TCP is about those that were sent before it.
@@ -182,13 +182,13 @@ void Listener::introduce(Visitor& v, const nlohmann::json& greeting) {
   const port::TcpStream& stream = v.control.stream();
   if (number_at(greeting, "weft_doctor", UINT32_MAX) != kDoctorVersion) {
     v.control.send({{"error", "another version of weft doctor"}, {"weft_doctor", kDoctorVersion}});
-    throw Failed("another version of weft doctor");
+    throw kit::Failure("another version of weft doctor");
   }
   const auto sessions = std::count_if(visitors_.begin(), visitors_.end(),
                                       [](const Visitor& o) { return o.session.has_value(); });
   if (static_cast<size_t>(sessions) >= kMostSessions) {
     v.control.send({{"error", "too many examine this host at the same time"}});
-    throw Failed("too many examine this host at the same time");
+    throw kit::Failure("too many examine this host at the same time");
   }
   v.session.emplace(random64(), random64());
   const port::Address local = stream.local();
@@ -205,7 +205,7 @@ void Listener::introduce(Visitor& v, const nlohmann::json& greeting) {
 // A connection that belongs to a session, and carries one segment.
 void Listener::begin_trial(Visitor& v, const nlohmann::json& request) {
   const uint64_t token = from_hex(request.at("trial").get<std::string>());
-  if (v.token != 0 || session_of(token) == nullptr) throw Failed("a trial without a session");
+  if (v.token != 0 || session_of(token) == nullptr) throw kit::Failure("a trial without a session");
   v.token = token;
   v.id = number_at(request, "id", UINT64_MAX);
   const bool gives = request.contains("give");

@@ -24,7 +24,7 @@ class Listener {
   using Say = std::function<void(const std::string&)>;
 
   // Takes port `number` on TCP and UDP (0: any), and another one as programs on weft do. Throws
-  // Failed, with a sentence that names who holds the port.
+  // kit::Failure, with a sentence that names who holds the port.
   Listener(uint16_t number, Say say);
 
   uint16_t port() const { return doors_[0].number; }

@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "base/gid.h"
-#include "weft/kernel_files.h"
+#include "kit/kernel_files.h"
 
 namespace weft::doctor {
 namespace {

@@ -91,7 +91,7 @@ class Trial {
     } else if (line.contains("taken")) {
       outcome_ = Outcome::passed;
     } else {
-      throw Failed("the other doctor says what was not asked");
+      throw kit::Failure("the other doctor says what was not asked");
     }
   }
   void take() {

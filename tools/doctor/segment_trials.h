@@ -10,7 +10,7 @@
 namespace weft::doctor {
 
 // Finds out about full segments and, where these vanish, which do not. `hint`: an IP packet that is
-// likely to pass, or 0. Throws Failed.
+// likely to pass, or 0. Throws kit::Failure.
 SegmentFacts try_segments(Consultation& consultation, const port::Address& to, Way way,
                           uint32_t hint);
 

@@ -61,20 +61,20 @@ UdpEnd::Sent Session::send_one(UdpEnd& door, const Probe& probe, size_t size, co
 
 nlohmann::json Session::send(const nlohmann::json& question) {
   if (door_ == nullptr || question.at("cookie").get<std::string>() != in_hex(cookie_)) {
-    throw Failed("the cookie was not sent to this address");
+    throw kit::Failure("the cookie was not sent to this address");
   }
   const auto round = static_cast<uint32_t>(number_at(question, "round", UINT32_MAX));
   const auto times = static_cast<uint32_t>(number_or(question, "times", kMostTimes, 1));
   const auto tos = static_cast<uint8_t>(number_or(question, "tos", UINT8_MAX, 0));
   const bool fragments = question.value("fragments", false);
   const auto& sizes = question.at("sizes");
-  if (!sizes.is_array() || sizes.size() > kMostSizes) throw Failed("too much is asked for");
+  if (!sizes.is_array() || sizes.size() > kMostSizes) throw kit::Failure("too much is asked for");
   uint32_t sent = 0;
   uint32_t id = 0;
   auto refused = nlohmann::json::array();
   for (const auto& entry : sizes) {
     const size_t size = number_in(entry, kMostDatagram);
-    if (size < kProbeHeader) throw Failed("a size that no datagram has");
+    if (size < kProbeHeader) throw kit::Failure("a size that no datagram has");
     for (uint32_t i = 0; i < times; ++i, ++id) {
       const Probe probe{.token = token_, .round = round, .id = id};
       const UdpEnd::Sent outcome = send_one(*door_, probe, size, from_, fragments, tos);
@@ -91,7 +91,7 @@ nlohmann::json Session::answer(const nlohmann::json& question, const port::TcpSt
   if (ask == "heard") return heard();
   if (ask == "send") return send(question);
   if (ask == "mtu") return {{"mtu", mtu_towards(stream.peer())}};
-  if (ask != "hail") throw Failed("a question that nobody knows");
+  if (ask != "hail") throw kit::Failure("a question that nobody knows");
   const port::Address peer = stream.peer();
   const UdpEnd::To to{.address = peer.gid(),
                       .port = static_cast<uint16_t>(number_at(question, "port", UINT16_MAX)),

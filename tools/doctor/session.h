@@ -27,7 +27,7 @@ class Session {
   void came(const UdpEnd::Came& datagram, UdpEnd& door);
 
   // Answers what is about datagrams: "heard", "hail", "send", "mtu". `stream`: by which it was
-  // asked; `door`: what it is sent from where no hail has come. Throws Failed, or nlohmann's
+  // asked; `door`: what it is sent from where no hail has come. Throws kit::Failure, or nlohmann's
   // exceptions, where the question is none.
   nlohmann::json answer(const nlohmann::json& question, const port::TcpStream& stream,
                         UdpEnd& door);

@@ -16,19 +16,19 @@
 
 #include "cli/command_line.h"
 #include "cli/output.h"
+#include "kit/held_signals.h"
+#include "kit/launch.h"
+#include "kit/program.h"
+#include "kit/start.h"
 #include "measure/energy_option.h"
 #include "measure/meter.h"
 #include "port/fd.h"
-#include "weft/held_signals.h"
-#include "weft/launch.h"
-#include "weft/program.h"
-#include "weft/start.h"
 
 namespace weft::measure {
 namespace {
 
-using tools::kStatusOwnFailure;
-using tools::say;
+using kit::kStatusOwnFailure;
+using kit::say;
 
 constexpr const char* kWho = "weft measure";
 
@@ -72,7 +72,7 @@ Result<File, std::string> open_to_write(const std::string& name) {
   const uint64_t had = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
   (void)!::write(meter.get(), &had, sizeof had);
   ::execvp(path.c_str(), words.data());
-  const int status = tools::say_exec_error(kWho, path, errno);
+  const int status = kit::say_exec_error(kWho, path, errno);
   (void)!::write(meter.get(), "", 1);
   ::_exit(status);
 }
@@ -85,7 +85,7 @@ struct Child {
 
 // Nothing but pid -1 when there can be no further process.
 Child start(const std::string& path, const std::vector<std::string>& command,
-            const tools::HeldSignals& signals) {
+            const kit::HeldSignals& signals) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
   const port::Fd from{ends[0]};
@@ -148,15 +148,15 @@ int measure(const MeasureOptions& options) {
   if (!output) return own_failure(output.error());
   setting.samples = samples->get();
   const char* search_path = std::getenv("PATH");
-  const auto path = tools::find_program(options.command.front(),
-                                        search_path != nullptr ? search_path : "/bin:/usr/bin");
+  const auto path = kit::find_program(options.command.front(),
+                                      search_path != nullptr ? search_path : "/bin:/usr/bin");
   if (!path) {
     say(kWho, path.error().sentence);
     return path.error().status;
   }
 
   Meter meter{setting};
-  const tools::HeldSignals signals;
+  const kit::HeldSignals signals;
   meter.begin();
   const Child child = start(*path, options.command, signals);
   if (child.pid < 0) return own_failure(fmt::format("fork: {}", std::strerror(errno)));

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <charconv>
 
-#include "bench/failure.h"
-#include "bench/internet.h"
 #include "cli/command_line.h"
+#include "kit/failure.h"
+#include "kit/internet.h"
 #include "port/fd.h"
 
 namespace weft::stream {
@@ -43,9 +43,9 @@ void check_own_address(const std::string& address) {
     cli::wrong_usage(fmt::format("--bind: '{}' is not an IPv4 address", address));
   }
   const port::Fd any{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  const sockaddr_in at = bench::address_of(address, 0);
-  if (::bind(any.get(), bench::generic(at), sizeof at) == 0 || errno != EADDRNOTAVAIL) return;
-  throw bench::Failure{fmt::format(
+  const sockaddr_in at = kit::address_of(address, 0);
+  if (::bind(any.get(), kit::generic(at), sizeof at) == 0 || errno != EADDRNOTAVAIL) return;
+  throw kit::Failure{fmt::format(
       "--bind {}: this host has no such address; 'ip address' lists those that it has", address)};
 }
 

@@ -7,7 +7,7 @@
 namespace weft::stream {
 
 // --bind: empty, or an IPv4 address that this host has now; later on it may come and go. Ends the
-// command as wrong usage, or throws bench::Failure.
+// command as wrong usage, or throws kit::Failure.
 void check_own_address(const std::string& address);
 
 // Where a receiver is: ADDRESS or ADDRESS:PORT, and ADDRESS:PORT alone if `with_port`. ADDRESS is

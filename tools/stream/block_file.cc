@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "port/fd.h"
 
 namespace weft::stream {
@@ -20,7 +20,7 @@ class BlockFile {
   BlockFile(const std::string& path, const weft_stream_ring& shape)
       : path_(path), shape_(shape), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     struct stat st {};
-    if (!fd_.valid() || ::fstat(fd_.get(), &st) != 0) throw bench::system_failure(path);
+    if (!fd_.valid() || ::fstat(fd_.get(), &st) != 0) throw kit::system_failure(path);
     size_ = static_cast<uint64_t>(st.st_size);
   }
 
@@ -63,7 +63,7 @@ class BlockFile {
       const ssize_t n = ::pread(fd_.get(), static_cast<char*>(to) + got, size - got,
                                 static_cast<off_t>(at + got));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) throw bench::system_failure(path_);
+      if (n < 0) throw kit::system_failure(path_);
       if (n == 0) break;
       got += static_cast<size_t>(n);
     }
@@ -90,7 +90,7 @@ class BlockFile {
     weft_stream_block first{};
     read(&first, sizeof first, 0);
     const bool blocks = first.magic == WEFT_STREAM_MAGIC && !fits(first);
-    throw bench::Failure{fmt::format(
+    throw kit::Failure{fmt::format(
         "{} holds {}, and not blocks of {} packets of {} bytes: --overwrite starts it anew, or "
         "name another file",
         path_,

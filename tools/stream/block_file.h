@@ -10,7 +10,7 @@
 namespace weft::stream {
 
 // Where the last whole block of a regular file ends, so that more can follow; 0: it has none, and
-// nothing else either. Throws bench::Failure when what it ends with is no block of this shape: the
+// nothing else either. Throws kit::Failure when what it ends with is no block of this shape: the
 // number of packets, their sizes, and the bytes of a block are compared. What is before the last
 // block is not looked at.
 uint64_t end_of_blocks(const std::string& path, const weft_stream_ring& shape);

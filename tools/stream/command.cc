@@ -8,9 +8,10 @@
 #include <cstdlib>
 #include <memory>
 
-#include "bench/failure.h"
 #include "cli/command_line.h"
 #include "cli/stop.h"
+#include "kit/failure.h"
+#include "kit/launch.h"
 #include "measure/energy_option.h"
 #include "stream/address_options.h"
 #include "stream/output/file_layout.h"
@@ -21,7 +22,6 @@
 #include "stream/utc.h"
 #include "stream/verbs_device.h"
 #include "stream/write_format.h"
-#include "weft/launch.h"
 
 namespace weft::stream {
 namespace {
@@ -52,18 +52,18 @@ void add_report_options(CLI::App& command, ReportOptions& report) {
   measure::add_energy_option(command, report.energy, "the first of them but ipmi that can be read");
 }
 
-// What bench::Failure says is wrong with the command.
+// What kit::Failure says is wrong with the command.
 template <class F>
 void check_usage(F&& f) {
   try {
     f();
-  } catch (const bench::Failure& failure) {
+  } catch (const kit::Failure& failure) {
     cli::wrong_usage(failure.what());
   }
 }
 
 void complete(std::string& library, ReportOptions& report) {
-  if (library.empty()) library = tools::own_library_folder() + "/" + tools::kLibraries[0];
+  if (library.empty()) library = kit::own_library_folder() + "/" + kit::kLibraries[0];
   report.live = !report.json && ::isatty(STDERR_FILENO) == 1;
   cli::catch_stop_signals();
 }
@@ -269,7 +269,7 @@ struct ReceiveCommand {
   std::vector<std::string> groups;
 };
 
-// Throws bench::Failure.
+// Throws kit::Failure.
 void join_groups(ReceiveCommand& c) {
   InletOptions& inlet = c.options.inlet;
   for (const std::string& text : c.groups) {
@@ -277,10 +277,10 @@ void join_groups(ReceiveCommand& c) {
     inlet.groups.insert(inlet.groups.end(), some.begin(), some.end());
   }
   if (inlet.groups.empty()) return;
-  if (inlet.transport != Transport::udp) throw bench::Failure{"--group is for --transport udp"};
+  if (inlet.transport != Transport::udp) throw kit::Failure{"--group is for --transport udp"};
   const size_t groups = inlet.groups.size();
   if (!inlet.shape.names_streams() && groups != 1 && groups != c.options.ring.streams) {
-    throw bench::Failure{fmt::format(
+    throw kit::Failure{fmt::format(
         "--group: {} groups for {} streams; it takes one, or one for each, or any number where "
         "packets name their stream (--stream-number)",
         groups, c.options.ring.streams)};

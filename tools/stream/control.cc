@@ -10,15 +10,13 @@
 #include <array>
 #include <stdexcept>
 
-#include "bench/clock.h"
-#include "bench/failure.h"
-#include "bench/internet.h"
 #include "cli/stop.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
+#include "kit/internet.h"
 
 namespace weft::stream {
 namespace {
-
-constexpr size_t kLongestLine = 4 << 20;  // of thousands of streams
 
 std::string text_of(const sockaddr_in& address) {
   std::array<char, INET_ADDRSTRLEN> text{};
@@ -29,43 +27,37 @@ std::string text_of(const sockaddr_in& address) {
 }  // namespace
 
 void Control::send(const nlohmann::json& document) {
-  const std::string text = document.dump() + "\n";
+  const std::string text = kit::line_of(document);
   for (size_t at = 0; at < text.size();) {
     const ssize_t n = ::send(fd(), text.data() + at, text.size() - at, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR && !cli::stop_asked()) continue;
-    if (n < 0) throw bench::system_failure("the other side of the control connection is gone");
+    if (n < 0) throw kit::system_failure("the other side of the control connection is gone");
     at += static_cast<size_t>(n);
   }
 }
 
 nlohmann::json Control::receive(int most_ms) {
   // Of the whole document: one that comes byte by byte is none.
-  const int64_t until = bench::now_ns() + int64_t{most_ms} * 1'000'000;
+  const int64_t until = kit::now_ns() + int64_t{most_ms} * 1'000'000;
   for (;;) {
-    if (const size_t end = unread_.find('\n'); end != std::string::npos) {
-      auto document = nlohmann::json::parse(unread_.substr(0, end), nullptr, false);
-      unread_.erase(0, end + 1);
-      if (document.is_discarded()) throw bench::Failure{"the other side does not speak JSON"};
-      return document;
-    }
-    if (unread_.size() > kLongestLine) throw bench::Failure{"the other side talks too much"};
+    if (auto document = came_.next()) return std::move(*document);
     pollfd p{.fd = fd(), .events = POLLIN, .revents = 0};
     const int64_t left =
-        std::max<int64_t>((cli::wait_until(until) - bench::now_ns() + 999'999) / 1'000'000, 0);
+        std::max<int64_t>((cli::wait_until(until) - kit::now_ns() + 999'999) / 1'000'000, 0);
     const int ready = ::poll(&p, 1, most_ms < 0 ? -1 : static_cast<int>(left));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) throw bench::Failure{"the other side does not answer"};
+    if (ready == 0) throw kit::Failure{"the other side does not answer"};
     std::array<char, 4096> piece{};
     const ssize_t n = ::recv(fd(), piece.data(), piece.size(), 0);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw bench::system_failure("the control connection broke");
-    if (n == 0) throw bench::Failure{"the other side closed the control connection"};
-    unread_.append(piece.data(), static_cast<size_t>(n));
+    if (n < 0) throw kit::system_failure("the control connection broke");
+    if (n == 0) throw kit::Failure{"the other side closed the control connection"};
+    came_.add({piece.data(), static_cast<size_t>(n)});
   }
 }
 
 bool Control::readable() const {
-  if (!unread_.empty()) return true;
+  if (!came_.empty()) return true;
   pollfd p{.fd = fd(), .events = POLLIN, .revents = 0};
   return ::poll(&p, 1, 0) > 0;
 }
@@ -74,7 +66,7 @@ std::string Control::peer_address() const {
   sockaddr_in address{};
   socklen_t length = sizeof address;
   if (::getpeername(fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    throw bench::system_failure("the control connection broke");
+    throw kit::system_failure("the control connection broke");
   }
   return text_of(address);
 }
@@ -83,7 +75,7 @@ std::string Control::own_address() const {
   sockaddr_in address{};
   socklen_t length = sizeof address;
   if (::getsockname(fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    throw bench::system_failure("the control connection broke");
+    throw kit::system_failure("the control connection broke");
   }
   return text_of(address);
 }
@@ -116,7 +108,7 @@ sockaddr_in resolve(const std::string& where, uint16_t usual_port) {
   if (const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
     const std::string sentence = "'" + host + "': " + ::gai_strerror(error);
     // A name server that does not answer may do so later. One that knows no such host will not.
-    if (error == EAI_AGAIN) throw bench::Failure{sentence};
+    if (error == EAI_AGAIN) throw kit::Failure{sentence};
     throw std::runtime_error{sentence + ". Name the receiver's host as ADDRESS[:PORT]"};
   }
   const sockaddr_in address = *reinterpret_cast<const sockaddr_in*>(found->ai_addr);
@@ -126,9 +118,9 @@ sockaddr_in resolve(const std::string& where, uint16_t usual_port) {
 
 Control connect_control(const sockaddr_in& to, const std::string& own_address) {
   port::Fd fd = bound_socket(own_address, 0, SOCK_STREAM);
-  if (::connect(fd.get(), bench::generic(to), sizeof to) != 0) {
-    throw bench::system_failure("no receiver at " + text_of(to) + ":" +
-                                std::to_string(ntohs(to.sin_port)));
+  if (::connect(fd.get(), kit::generic(to), sizeof to) != 0) {
+    throw kit::system_failure("no receiver at " + text_of(to) + ":" +
+                              std::to_string(ntohs(to.sin_port)));
   }
   Control control{std::move(fd)};
   control.notice_when_gone();
@@ -137,27 +129,27 @@ Control connect_control(const sockaddr_in& to, const std::string& own_address) {
 
 port::Fd bound_socket(const std::string& address, uint16_t port, int type) {
   port::Fd fd{::socket(AF_INET, type | SOCK_CLOEXEC, 0)};
-  if (!fd.valid()) throw bench::system_failure("socket");
+  if (!fd.valid()) throw kit::system_failure("socket");
   const int on = 1;
   if (type == SOCK_STREAM) {
     // A receiver that was killed leaves connections behind that keep its port for a minute.
     ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   }
-  const sockaddr_in own = bench::address_of(address.empty() ? "0.0.0.0" : address, port);
-  if (::bind(fd.get(), bench::generic(own), sizeof own) != 0) {
-    throw bench::system_failure("port " + std::to_string(port) + " of " + text_of(own));
+  const sockaddr_in own = kit::address_of(address.empty() ? "0.0.0.0" : address, port);
+  if (::bind(fd.get(), kit::generic(own), sizeof own) != 0) {
+    throw kit::system_failure("port " + std::to_string(port) + " of " + text_of(own));
   }
   return fd;
 }
 
 port::Fd listener(const std::string& address, uint16_t port) {
   port::Fd fd = bound_socket(address, port, SOCK_STREAM);
-  if (::listen(fd.get(), SOMAXCONN) != 0) throw bench::system_failure("listen");
+  if (::listen(fd.get(), SOMAXCONN) != 0) throw kit::system_failure("listen");
   return fd;
 }
 
 uint16_t own_port(const port::Fd& fd) {
-  return bench::port_of(fd);
+  return kit::port_of(fd);
 }
 
 }  // namespace weft::stream

@@ -25,6 +25,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "kit/json_lines.h"
 #include "port/fd.h"
 #include "stream/packet.h"
 
@@ -56,7 +57,7 @@ inline constexpr int kControlVersion = 1;
 inline constexpr uint16_t kControlPort = 4347;
 inline constexpr uint16_t kStaticPort = 4348;  // UDP, for circuits
 
-// All functions throw bench::Failure.
+// All functions throw kit::Failure.
 class Control {
  public:
   explicit Control(port::Fd fd) : fd_(std::move(fd)) {}
@@ -75,8 +76,10 @@ class Control {
   void shut() const;
 
  private:
+  static constexpr size_t kLongestLine = 4 << 20;  // of thousands of streams
+
   port::Fd fd_;
-  std::string unread_;
+  kit::JsonLines came_{kLongestLine};
 };
 
 // "ADDRESS" or "ADDRESS:PORT", IPv4 or a name. Throws std::runtime_error for a host that does not

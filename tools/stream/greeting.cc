@@ -3,8 +3,8 @@
 #include <ctime>
 #include <numeric>
 
-#include "bench/clock.h"
-#include "bench/failure.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
 #include "stream/continuity.h"
 #include "stream/sender.h"
 #include "stream/verbs_device.h"
@@ -29,7 +29,7 @@ std::unique_ptr<Outlet> Sender::make_outlet() const {
 
 std::vector<uint64_t> Sender::wished_numbers() {
   std::vector<uint64_t> wishes;
-  const int64_t now = bench::now_ns() + static_cast<int64_t>(options_.delay * 1e9);
+  const int64_t now = kit::now_ns() + static_cast<int64_t>(options_.delay * 1e9);
   for (uint32_t i = 0; i < streams_.size(); ++i) {
     const Stream& s = streams_[i];
     uint64_t wish = s.next;
@@ -48,8 +48,8 @@ std::vector<uint64_t> Sender::wished_numbers() {
 }
 
 void Sender::adopt_first_numbers(const std::vector<uint64_t>& first) {
-  if (first.size() != streams_.size()) throw bench::Failure{"an answer for other streams"};
-  const int64_t now = bench::now_ns() + static_cast<int64_t>(options_.delay * 1e9);
+  if (first.size() != streams_.size()) throw kit::Failure{"an answer for other streams"};
+  const int64_t now = kit::now_ns() + static_cast<int64_t>(options_.delay * 1e9);
   // Numbers that were given by hand: the first one is due now.
   if (options_.first && !ever_connected_ && clock_.paced()) {
     clock_ = PacketClock{options_.packets_per_second, now, *options_.first};
@@ -139,7 +139,7 @@ void Sender::greet(Control& control) {
   control.send(hello);
   const nlohmann::json answer = control.receive(kAnswerMs);
   if (answer.contains("error") && answer.value("again", false)) {
-    throw bench::Failure{"the receiver: " + answer["error"].get<std::string>()};
+    throw kit::Failure{"the receiver: " + answer["error"].get<std::string>()};
   }
   if (answer.contains("error")) {
     // Asked again, it would say the same.
@@ -149,7 +149,7 @@ void Sender::greet(Control& control) {
   outlet_->connect(answer);
   control.send({{"connected", true}});
   const nlohmann::json go = control.receive(kAnswerMs);
-  if (!go.contains("go")) throw bench::Failure{"the receiver: " + go.dump()};
+  if (!go.contains("go")) throw kit::Failure{"the receiver: " + go.dump()};
   block_ = answer.at("packets_per_block");
   hold_ = answer.value("hold", 0U);
   ring_ = uint64_t{block_} * answer.at("blocks").get<uint32_t>();
@@ -160,7 +160,7 @@ void Sender::greet(Control& control) {
 bool Sender::find_receiver() {
   const bool plain = !options_.udp_receiver.empty();
   bool told = false;
-  for (int64_t now = bench::now_ns(); !over(now); now = bench::now_ns()) {
+  for (int64_t now = kit::now_ns(); !over(now); now = kit::now_ns()) {
     try {
       const sockaddr_in to =
           resolve(plain ? options_.udp_receiver : options_.receiver, kControlPort);
@@ -187,7 +187,7 @@ bool Sender::find_receiver() {
                     {"receiver", options_.outlet.address},
                     {"stream_numbers", own_streams()}});
       return true;
-    } catch (const bench::Failure& failure) {
+    } catch (const kit::Failure& failure) {
       outlet_.reset();
       if (!told) report_.tell({{"event", "waiting"}, {"reason", failure.what()}});
       told = true;
@@ -204,7 +204,7 @@ bool Sender::receiver_is_gone(int patience_ms) {
   nlohmann::json said;
   try {
     said = control_->receive(std::max(patience_ms, 1));
-  } catch (const bench::Failure&) {
+  } catch (const kit::Failure&) {
     return true;
   }
   if (said.contains("error")) {

@@ -32,7 +32,7 @@ struct Guest {
   std::shared_ptr<Ends> kept;
 };
 
-// All functions throw bench::Failure.
+// All functions throw kit::Failure.
 class Inlet {
  public:
   Inlet() = default;

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <mutex>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/ring_file.h"
 
 namespace weft::stream {
@@ -46,7 +46,7 @@ void catch_faults() {
     (void)sigemptyset(&action.sa_mask);
     return ::sigaction(SIGSEGV, &action, &g_before) == 0;
   }();
-  if (!caught) throw bench::system_failure("a handler of SIGSEGV");
+  if (!caught) throw kit::system_failure("a handler of SIGSEGV");
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ void Landing::lead_away(uint32_t slot) {
   const std::lock_guard lock{lock_};
   if (ways_[slot] == Way::away) return;
   if (ways_[slot] != Way::ahead && !map_nowhere(place(slot), slot_bytes_)) {
-    throw bench::system_failure("memory for packets that nobody takes");
+    throw kit::system_failure("memory for packets that nobody takes");
   }
   ways_[slot] = Way::away;
 }

@@ -31,7 +31,7 @@ class Landing {
   Landing& operator=(const Landing&) = delete;
   ~Landing();
 
-  // The receiver's thread. All throw bench::Failure.
+  // The receiver's thread. All throw kit::Failure.
   void open(uint32_t slot);
   void shut(uint32_t slot);
   void lead_away(uint32_t slot);

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <charconv>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 namespace {
@@ -18,7 +18,7 @@ constexpr uint32_t kMostInARow = 4096;
 in_addr parsed(const std::string& text) {
   in_addr address{};
   if (::inet_pton(AF_INET, text.c_str(), &address) != 1) {
-    throw bench::Failure{fmt::format("'{}' is no IPv4 address", text)};
+    throw kit::Failure{fmt::format("'{}' is no IPv4 address", text)};
   }
   return address;
 }
@@ -32,7 +32,7 @@ uint32_t count_behind(const std::string& text, const std::string& whole) {
   uint32_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc{} || end != text.data() + text.size() || count >= kMostInARow) {
-    throw bench::Failure{fmt::format("'{}' is not ADDRESS[+N][@SOURCE]", whole)};
+    throw kit::Failure{fmt::format("'{}' is not ADDRESS[+N][@SOURCE]", whole)};
   }
   return count;
 }
@@ -57,7 +57,7 @@ std::vector<Group> groups_of(const std::string& text) {
   const uint32_t first = ntohl(parsed(row.substr(0, plus)).s_addr);
   if (at != std::string::npos) (void)parsed(source);
   if (!IN_MULTICAST(first) || !IN_MULTICAST(uint64_t{first} + more)) {
-    throw bench::Failure{
+    throw kit::Failure{
         fmt::format("'{}': groups have addresses from 224.0.0.0 to 239.255.255.255", text)};
   }
   std::vector<Group> groups;
@@ -79,27 +79,27 @@ void join(const port::Fd& socket, const Group& group, const std::string& interfa
   }
   if (done == 0) return;
   if (errno == ENOBUFS) {
-    throw bench::Failure{
+    throw kit::Failure{
         fmt::format("group {}: a socket may join no more; raise net.ipv4.igmp_max_memberships (and "
                     "igmp_max_msf for sources) by sysctl",
                     group.address)};
   }
   if (errno == ENODEV) {
-    throw bench::Failure{fmt::format(
+    throw kit::Failure{fmt::format(
         "group {}: no interface leads there; name one by its address with --bind", group.address)};
   }
-  throw bench::system_failure("joining group " + group.address);
+  throw kit::system_failure("joining group " + group.address);
 }
 
 void leave_by(const port::Fd& socket, const std::string& interface, int hops) {
   if (!interface.empty()) {
     const in_addr from = parsed(interface);
     if (::setsockopt(socket.get(), IPPROTO_IP, IP_MULTICAST_IF, &from, sizeof from) != 0) {
-      throw bench::system_failure("multicast by the interface of " + interface);
+      throw kit::system_failure("multicast by the interface of " + interface);
     }
   }
   if (::setsockopt(socket.get(), IPPROTO_IP, IP_MULTICAST_TTL, &hops, sizeof hops) != 0) {
-    throw bench::system_failure("the hops of multicast");
+    throw kit::system_failure("the hops of multicast");
   }
 }
 

@@ -9,7 +9,7 @@
 
 namespace weft::stream {
 
-// All functions throw bench::Failure.
+// All functions throw kit::Failure.
 
 struct Group {
   std::string address;

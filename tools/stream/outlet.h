@@ -22,7 +22,7 @@ struct OutletOptions {
   int hops = 1;             // that multicast passes
 };
 
-// All functions throw bench::Failure; one that has thrown is of no more use. Streams are counted
+// All functions throw kit::Failure; one that has thrown is of no more use. Streams are counted
 // from 0 among those of this sender.
 class Outlet {
  public:

@@ -46,7 +46,7 @@ class OwnPace {
   std::vector<int64_t> offsets_;
 };
 
-// Sleeps until then, of the clock of bench::now_ns().
+// Sleeps until then, of the clock of kit::now_ns().
 void sleep_until(int64_t ns);
 
 // How late packets were, to 1/16 of the value.

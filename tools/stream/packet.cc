@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/format/format.h"
 
 namespace weft::stream {
@@ -46,7 +46,7 @@ uint32_t Shape::payload_bytes() const {
 void Shape::check() const {
   rules_of(format).check(*this);
   if (packet_bytes() > kLargestPacket) {
-    throw bench::Failure{fmt::format("a packet has at most {} bytes", kLargestPacket)};
+    throw kit::Failure{fmt::format("a packet has at most {} bytes", kLargestPacket)};
   }
 }
 

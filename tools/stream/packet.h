@@ -40,7 +40,7 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 // "OFFSET:BYTES[:ORDER[:SHIFT[:STEP[:BITS]]]]", as 0:8:be:16:1, or of SPEAD "ITEM[:STEP]", as
-// 0x1600:4096, or of VDIF "thread". Throws bench::Failure.
+// 0x1600:4096, or of VDIF "thread". Throws kit::Failure.
 Place place_of(Format format, const std::string& text);
 std::string text_of(Format format, const Place& place);
 
@@ -75,7 +75,7 @@ struct Shape {
   uint32_t header_bytes() const;
   uint32_t payload_bytes() const;
   uint32_t packet_bytes() const { return header_bytes() + payload_bytes(); }
-  // Throws bench::Failure for a shape that no packet has.
+  // Throws kit::Failure for a shape that no packet has.
   void check() const;
   // Packets a second of a stream, as its instrument sends it.
   double packets_per_second() const;

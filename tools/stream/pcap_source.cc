@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/pcap_file.h"
 #include "stream/recording/lane_of_packets.h"
 #include "stream/sample_time.h"
@@ -34,11 +34,11 @@ class PcapSource final : public Source {
     read_all(open(options.pcap));
     for (const auto& queue : queues_) {
       if (queue.empty() && last_before_start_) {
-        throw bench::Failure{options.pcap + " ends before --start: its last packet is of " +
-                             utc_text(*last_before_start_, 6)};
+        throw kit::Failure{options.pcap + " ends before --start: its last packet is of " +
+                           utc_text(*last_before_start_, 6)};
       }
       if (queue.empty()) {
-        throw bench::Failure{
+        throw kit::Failure{
             options.pcap + " has packets of this shape for fewer streams" +
             (why_unusable_.empty() ? "" : "; the first that is none: " + why_unusable_)};
       }
@@ -90,7 +90,7 @@ class PcapSource final : public Source {
  private:
   PcapFile open(const std::string& path) const {
     auto capture = PcapFile::open(file_.bytes());
-    if (!capture.ok()) throw bench::Failure{path + capture.error()};
+    if (!capture.ok()) throw kit::Failure{path + capture.error()};
     return *capture;
   }
   // Of one port, such as have the size.

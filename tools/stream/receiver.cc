@@ -8,9 +8,9 @@
 #include <csignal>
 #include <cstdio>
 
-#include "bench/clock.h"
-#include "bench/failure.h"
 #include "cli/stop.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
 #include "measure/own_usage.h"
 #include "stream/counters.h"
 
@@ -120,7 +120,7 @@ void Receiver::note_end(std::unique_ptr<End> event) {
         if (on >= *lane.end && lane.ledger.may_end(on)) lane.goes_on = on;
       }
     }
-    r->end_seen_ns = bench::now_ns();
+    r->end_seen_ns = kit::now_ns();
     r->end = std::move(event);
     return;
   }
@@ -142,7 +142,7 @@ void Receiver::make_room_for(const Guest& guest) {
     if (!other.end) {
       try {
         other.control->send({{"error", "another sender has taken over a stream of this one"}});
-      } catch (const bench::Failure&) {
+      } catch (const kit::Failure&) {
         // It is gone.
       }
     }
@@ -153,7 +153,7 @@ void Receiver::make_room_for(const Guest& guest) {
 
 void Receiver::note_first_begin() {
   if (first_begin_ns_) return;
-  first_begin_ns_ = bench::now_ns();
+  first_begin_ns_ = kit::now_ns();
   cpu_before_ = measure::own_usage().cpu_s;
 }
 
@@ -178,7 +178,7 @@ void Receiver::begin(Begin& event) {
     lane.session = guest.session;
     lane.end.reset();
     lane.goes_on.reset();
-    lane.last_arrival_ns = bench::now_ns();
+    lane.last_arrival_ns = kit::now_ns();
     const Counts& counts = lane.ledger.counts();
     if (const uint64_t more = counts.gap - counted.gap; more > 0) {
       report_.tell({{"event", "gap"},
@@ -238,7 +238,7 @@ void Receiver::answer(Running& running, nlohmann::json counts) {
 
 void Receiver::close(Running& running) {
   for (const uint32_t stream : running.guest.streams) {
-    if (lanes_[stream].session == running.guest.session) inlet_->settle(stream, bench::now_ns());
+    if (lanes_[stream].session == running.guest.session) inlet_->settle(stream, kit::now_ns());
   }
   inlet_->end(running.guest);
   auto counts = nlohmann::json::array();
@@ -247,7 +247,7 @@ void Receiver::close(Running& running) {
     if (lane.session == running.guest.session) {
       lane.ledger.finish(lane.goes_on ? lane.goes_on : lane.end);
       lane.session = 0;
-      lane.ended_ns = bench::now_ns();
+      lane.ended_ns = kit::now_ns();
       if (lane.end && !lane.goes_on) note_served(stream);
     }
     counts.push_back(as_json(lane.ledger.counts()));
@@ -354,14 +354,14 @@ Snapshot Receiver::snapshot() const {
 }
 
 int Receiver::run() {
-  const int64_t start = bench::now_ns();
+  const int64_t start = kit::now_ns();
   const int64_t until = start + static_cast<int64_t>(options_.duration * 1e9);
   int64_t house = start;
   int64_t shown = start;
   int64_t last_turn = start;
   for (const nlohmann::json& circuit : inlet_->circuits()) report_.tell(circuit);
   report_.tell({{"event", "listening"}, {"port", own_port(door_)}});
-  for (int64_t now = start; !cli::stop_asked(); now = bench::now_ns()) {
+  for (int64_t now = start; !cli::stop_asked(); now = kit::now_ns()) {
     if (now - last_turn > kStallNs) resumed_ns_ = now;
     last_turn = now;
     if (!inlet_->take(now)) inlet_->wait(kWaitMs);
@@ -372,7 +372,7 @@ int Receiver::run() {
     if (now - shown >= 1'000'000'000) {
       shown += 1'000'000'000;
       Snapshot s = snapshot();
-      s.seconds = bench::seconds_between(start, now);
+      s.seconds = kit::seconds_between(start, now);
       report_.show(s);
     }
     if (options_.duration > 0 && now >= until) break;
@@ -382,25 +382,25 @@ int Receiver::run() {
   for (auto& r : running_) close(*r);
   running_.clear();
   for (size_t i = 0; i < lanes_.size(); ++i) {
-    inlet_->settle(static_cast<uint32_t>(i), bench::now_ns());
+    inlet_->settle(static_cast<uint32_t>(i), kit::now_ns());
     lanes_[i].ledger.finish(std::nullopt);
     if (lanes_[i].ledger.counts().invalid > 0) tell_of_invalid(i);
   }
-  std::optional<bench::Failure> failure;
+  std::optional<kit::Failure> failure;
   try {
     if (sink_) sink_->finish();
-  } catch (const bench::Failure& f) {
+  } catch (const kit::Failure& f) {
     failure = f;  // a full disk, say: the account is worth all the more
   }
   Snapshot s = snapshot();
   if (failure) s.facts["error"] = failure->what();
-  const int64_t end = bench::now_ns();
-  s.seconds = bench::seconds_between(start, end);
+  const int64_t end = kit::now_ns();
+  s.seconds = kit::seconds_between(start, end);
   if (first_begin_ns_) {
-    if (sink_) s.facts["written_seconds"] = bench::seconds_between(*first_begin_ns_, end);
+    if (sink_) s.facts["written_seconds"] = kit::seconds_between(*first_begin_ns_, end);
     int64_t last = *first_begin_ns_;
     for (const Lane& lane : lanes_) last = std::max(last, lane.last_arrival_ns);
-    s.busy_seconds = bench::seconds_between(*first_begin_ns_, last);
+    s.busy_seconds = kit::seconds_between(*first_begin_ns_, last);
     s.idle_cpu_s = cpu_before_;
   }
   report_.show_last(s);

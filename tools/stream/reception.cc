@@ -8,8 +8,8 @@
 #include <set>
 #include <system_error>
 
-#include "bench/failure.h"
 #include "cli/stop.h"
+#include "kit/failure.h"
 #include "stream/receiver.h"
 #include "stream/write_format.h"
 
@@ -22,7 +22,7 @@ constexpr size_t kMostVisits = 64;  // and one for each stream
 
 uint64_t wish_of(const nlohmann::json& number) {
   const auto wish = number.get<uint64_t>();
-  if (wish >= kMostNumber) throw bench::Failure{"a packet number that no stream has"};
+  if (wish >= kMostNumber) throw kit::Failure{"a packet number that no stream has"};
   return wish;
 }
 
@@ -121,7 +121,7 @@ void Receiver::refuse(Control& control, const std::string& reason, bool again) {
   try {
     if (!ending) tell_of_refusal(control.peer_address(), reason);
     control.send({{"error", ending ? "it is about to end" : reason}, {"again", ending || again}});
-  } catch (const bench::Failure&) {
+  } catch (const kit::Failure&) {
     // It did not wait for that.
   }
 }
@@ -137,18 +137,18 @@ void Receiver::tell_of_refusal(const std::string& sender, const std::string& rea
 
 Guest Receiver::guest_of(const nlohmann::json& hello) const {
   if (const int version = hello.value("weft_stream", 0); version != kControlVersion) {
-    throw bench::Failure{
+    throw kit::Failure{
         fmt::format("the receiver speaks version {} of weft stream, the sender version {}. Run the "
                     "same version of weft on both sides",
                     kControlVersion, version)};
   }
   if (!options_.inlet.circuits.empty()) {
-    throw bench::Failure{
+    throw kit::Failure{
         "the receiver has --static, which takes circuits alone. Start it without --static"};
   }
   const nlohmann::json own = options_.inlet.transport;
   if (hello.at("transport") != own) {
-    throw bench::Failure{
+    throw kit::Failure{
         fmt::format("the receiver has --transport {}, the sender --transport {}. Give both sides "
                     "the same option",
                     own.get<std::string>(), hello.at("transport").get<std::string>())};
@@ -157,7 +157,7 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
   const Shape sent = hello.at("shape");
   if (!asked.takes(sent)) {
     const auto [ours, theirs] = different_options(asked, sent);
-    throw bench::Failure{fmt::format(
+    throw kit::Failure{fmt::format(
         "the receiver has {}, the sender {}. Give both sides the same options", ours, theirs)};
   }
   Guest guest;
@@ -168,18 +168,18 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
   for (const auto& stream : hello.at("streams")) {
     const auto i = stream.get<uint32_t>();
     if (i >= lanes_.size()) {
-      throw bench::Failure{fmt::format(
+      throw kit::Failure{fmt::format(
           "the receiver has --streams {}, and the sender has a stream {}. Raise --streams of the "
           "receiver, or lower --streams or --first-stream of the sender",
           lanes_.size(), i)};
     }
-    if (!seen.insert(i).second) throw bench::Failure{"a stream is named twice"};
+    if (!seen.insert(i).second) throw kit::Failure{"a stream is named twice"};
     guest.streams.push_back(i);
   }
   if (guest.streams.empty() || hello.at("first").size() != guest.streams.size() ||
       !guest.ends.is_array() || guest.ends.size() != guest.streams.size() ||
       (hello.contains("resumed_from") && hello.at("resumed_from").size() != guest.streams.size())) {
-    throw bench::Failure{"a hello with holes"};
+    throw kit::Failure{"a hello with holes"};
   }
   return guest;
 }

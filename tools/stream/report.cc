@@ -9,9 +9,9 @@
 #include <map>
 #include <utility>
 
-#include "bench/failure.h"
-#include "bench/usage.h"
 #include "cli/stop.h"
+#include "kit/failure.h"
+#include "measure/own_memory.h"
 #include "measure/report.h"
 #include "port/fd.h"
 #include "stream/events.h"
@@ -73,11 +73,11 @@ void write_atomically(const std::string& path, const std::string& text) {
   (void)::unlink(fresh.c_str());
   port::Fd fd{::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)};
   FILE* file = fd.valid() ? ::fdopen(fd.get(), "w") : nullptr;
-  if (file == nullptr) throw bench::system_failure(fresh);
+  if (file == nullptr) throw kit::system_failure(fresh);
   (void)fd.release();  // the stream's
   const bool written = std::fputs(text.c_str(), file) >= 0;
-  if (std::fclose(file) != 0 || !written) throw bench::system_failure(fresh);
-  if (std::rename(fresh.c_str(), path.c_str()) != 0) throw bench::system_failure(path);
+  if (std::fclose(file) != 0 || !written) throw kit::system_failure(fresh);
+  if (std::rename(fresh.c_str(), path.c_str()) != 0) throw kit::system_failure(path);
 }
 
 Report::Report(ReportOptions options)
@@ -169,7 +169,7 @@ void Report::keep_for_prometheus(const Snapshot& now) {
   if (options_.prometheus.empty()) return;
   try {
     write_prometheus(now);
-  } catch (const bench::Failure& failure) {
+  } catch (const kit::Failure& failure) {
     if (!std::exchange(warned_, true))
       put(stderr, fmt::format("{}: {}\n", options_.who, failure.what()));
   }
@@ -191,7 +191,7 @@ nlohmann::json Report::as_json(const Snapshot& now) const {
   json["gbps"] = gbps(now.bytes - before_.bytes, took);
   json["cpu_s"] = now.cpu_s;
   json["cpu"] = took > 0 ? (now.cpu_s - before_.cpu_s) / took : 0;
-  json["resident"] = bench::resident_bytes();
+  json["resident"] = measure::resident_bytes();
   const auto watts = energy_.watts();
   json["watts"] = watts ? nlohmann::json(*watts) : nlohmann::json(nullptr);
   json["streams"] = now.streams;

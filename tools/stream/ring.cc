@@ -7,7 +7,7 @@
 #include <climits>
 #include <cstring>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/ring_file.h"
 
 namespace weft::stream {
@@ -80,14 +80,14 @@ std::vector<std::optional<uint64_t>> end_predecessor(const std::string& name, ui
 
 void RingSpec::check() const {
   if (packets_per_block == 0 || packets_per_block > WEFT_STREAM_MOST_PACKETS) {
-    throw bench::Failure{"a block has 1 to 16384 packets"};
+    throw kit::Failure{"a block has 1 to 16384 packets"};
   }
   if (blocks < 4 || blocks > std::size(weft_stream_state{}.order)) {
-    throw bench::Failure{"a ring has 4 to 992 blocks"};
+    throw kit::Failure{"a ring has 4 to 992 blocks"};
   }
-  if (streams == 0 || streams > 4096) throw bench::Failure{"there are 1 to 4096 streams"};
+  if (streams == 0 || streams > 4096) throw kit::Failure{"there are 1 to 4096 streams"};
   if (name.find('/') != std::string::npos || name.size() > 200) {
-    throw bench::Failure{"the name of a ring has no '/' and at most 200 characters"};
+    throw kit::Failure{"the name of a ring has no '/' and at most 200 characters"};
   }
 }
 

@@ -26,7 +26,7 @@ struct RingSpec {
   // taken out of their way.
   bool landing = false;
 
-  // Throws bench::Failure.
+  // Throws kit::Failure.
   void check() const;
 };
 
@@ -112,7 +112,7 @@ class BlockStore {
 
 class Ring {
  public:
-  // Takes the place of a ring of that name whose receiver is gone. Throws bench::Failure while it
+  // Takes the place of a ring of that name whose receiver is gone. Throws kit::Failure while it
   // lives.
   explicit Ring(const RingSpec& spec);
   Ring(const Ring&) = delete;

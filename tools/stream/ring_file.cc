@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <weft/stream_ring.h>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 namespace {
@@ -21,7 +21,7 @@ void lock_file(const port::Fd& file, const std::string& name) {
   if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0 && weft_stream_lock(file.get(), 0, 0) == 0) {
     return;
   }
-  throw bench::Failure{"the ring " + path_of(name) + " is that of a receiver that runs"};
+  throw kit::Failure{"the ring " + path_of(name) + " is that of a receiver that runs"};
 }
 
 port::Fd new_file(const std::string& name) {
@@ -37,11 +37,11 @@ port::Fd locked_ring_file(const std::string& name) {
   port::Fd file{::open(path_of(name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
   if (!file.valid()) {
     if (errno == ENOENT) return file;
-    throw bench::system_failure("the ring " + path_of(name));
+    throw kit::system_failure("the ring " + path_of(name));
   }
   struct stat st {};
   if (::fstat(file.get(), &st) != 0 || st.st_uid != ::geteuid()) {
-    throw bench::Failure{path_of(name) + " is a file of somebody else's"};
+    throw kit::Failure{path_of(name) + " is a file of somebody else's"};
   }
   lock_file(file, name);
   return file;
@@ -49,13 +49,13 @@ port::Fd locked_ring_file(const std::string& name) {
 
 port::Fd new_ring_file(const std::string& name, uint64_t size) {
   port::Fd file = new_file(name);
-  if (!file.valid()) throw bench::system_failure("the ring " + path_of(name));
+  if (!file.valid()) throw kit::system_failure("the ring " + path_of(name));
   // All of it now: a machine without room for it says so here, and not by a signal later.
   if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size)); error != 0) {
     if (!name.empty()) ::unlink(path_of(name).c_str());
     errno = error;
-    throw bench::system_failure("a ring of " + std::to_string(size >> 20) +
-                                " MiB (take fewer or smaller blocks, or make /dev/shm larger)");
+    throw kit::system_failure("a ring of " + std::to_string(size >> 20) +
+                              " MiB (take fewer or smaller blocks, or make /dev/shm larger)");
   }
   return file;
 }
@@ -71,7 +71,7 @@ void remove_ring_file(const std::string& name, const port::Fd& file) {
 std::byte* map_shared(const port::Fd& file, uint64_t offset, uint64_t size) {
   void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(),
                    static_cast<off_t>(offset));
-  if (p == MAP_FAILED) throw bench::system_failure("memory for the ring");
+  if (p == MAP_FAILED) throw kit::system_failure("memory for the ring");
   return static_cast<std::byte*>(p);
 }
 
@@ -80,11 +80,11 @@ void map_shared_at(std::byte* where, const port::Fd& file, uint64_t offset, uint
   // One step for whoever writes there at this moment: mmap(2) with MAP_FIXED leaves no hole.
   void* p = ::mmap(where, size, protection, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file.get(),
                    static_cast<off_t>(offset));
-  if (p == MAP_FAILED) throw bench::system_failure("memory for the ring");
+  if (p == MAP_FAILED) throw kit::system_failure("memory for the ring");
 }
 
 void protect(std::byte* where, uint64_t size, int protection) {
-  if (::mprotect(where, size, protection) != 0) throw bench::system_failure("memory for the ring");
+  if (::mprotect(where, size, protection) != 0) throw kit::system_failure("memory for the ring");
 }
 
 bool map_nowhere(std::byte* where, uint64_t size) {

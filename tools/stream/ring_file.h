@@ -1,4 +1,4 @@
-// The file in shared memory behind a ring, and views of it. All throw bench::Failure.
+// The file in shared memory behind a ring, and views of it. All throw kit::Failure.
 #pragma once
 
 #include <cstddef>

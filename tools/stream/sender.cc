@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/clock.h"
-#include "bench/failure.h"
 #include "cli/stop.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
 #include "measure/own_usage.h"
 #include "stream/continuity.h"
 #include "stream/counters.h"
@@ -48,7 +48,7 @@ Sender::Sender(const SenderOptions& options)
   // has the number that a station's would have, whose clock began in 1970.
   const int64_t wall = wall_ns();
   const int64_t midnight = wall / kDayNs * kDayNs;
-  clock_ = PacketClock{options_.packets_per_second, bench::now_ns() - (wall - midnight),
+  clock_ = PacketClock{options_.packets_per_second, kit::now_ns() - (wall - midnight),
                        options_.outlet.shape.number_at(midnight)};
   if (own_numbers_) options_.outlet.group = 1;
   if (options_.own_pace && source_->has_own_times()) own_pace_.emplace(streams_.size());
@@ -180,7 +180,7 @@ uint32_t Sender::send_what_is_due(uint32_t i, uint32_t packets) {
   int64_t due = due_ns(i, s.next);
   const uint64_t first = s.next;
   const uint32_t sent = send_some(i, packets);
-  const int64_t left = bench::now_ns();
+  const int64_t left = kit::now_ns();
   if (sent > 0) left_ns_ = left;
   for (uint32_t k = 0; k < sent; ++k) {
     // Numbers of its own: one at a time.
@@ -230,14 +230,14 @@ int64_t Sender::serve(uint32_t i, int64_t now_ns) {
 
 Sender::Ending Sender::stream_out() {
   const auto tick = static_cast<int64_t>(options_.tick_us * 1e3);
-  int64_t looked = bench::now_ns();
+  int64_t looked = kit::now_ns();
   const int64_t begin = looked + static_cast<int64_t>(options_.delay * 1e9);
   sleep_until(begin);
   if (!ever_connected_) faults_before_ = faults_so_far();
-  if (!ever_connected_) sending_since_ns_ = bench::now_ns();
+  if (!ever_connected_) sending_since_ns_ = kit::now_ns();
   ever_connected_ = true;
-  begin_own_pace(bench::now_ns());
-  for (int64_t now = bench::now_ns(); !over(now); now = bench::now_ns()) {
+  begin_own_pace(kit::now_ns());
+  for (int64_t now = kit::now_ns(); !over(now); now = kit::now_ns()) {
     int64_t wake = now + kLookNs;
     for (uint32_t i = 0; i < streams_.size(); ++i) {
       if (!streams_[i].done) wake = std::min(wake, serve(i, now));
@@ -256,20 +256,20 @@ Sender::Ending Sender::stream_out() {
 
 void Sender::say_goodbye(bool more) {
   const auto all_left_within = [this](int64_t ns) {
-    const int64_t until = bench::now_ns() + ns;
+    const int64_t until = kit::now_ns() + ns;
     bool all = outlet_->progress();
-    for (; !all && bench::now_ns() < cli::wait_until(until); all = outlet_->progress()) {
-      sleep_until(bench::now_ns() + kHeldUpNs);
+    for (; !all && kit::now_ns() < cli::wait_until(until); all = outlet_->progress()) {
+      sleep_until(kit::now_ns() + kHeldUpNs);
     }
     return all;
   };
   outlet_->end();
   if (!all_left_within(kLastWritesNs)) {
-    throw bench::Failure{"the receiver did not take the last packets"};
+    throw kit::Failure{"the receiver did not take the last packets"};
   }
   // What leaves by the clock ends with its last packet: that it has arrived, which a reliable
   // transport waits for, is no part of the rate.
-  sent_until_ns_ = left_ns_ > sending_since_ns_ ? left_ns_ : bench::now_ns();
+  sent_until_ns_ = left_ns_ > sending_since_ns_ ? left_ns_ : kit::now_ns();
   // What the faults take of the words of parting is none of the stream's.
   faults_ = faults_so_far() - faults_before_;
   if (!control_) return;
@@ -283,16 +283,16 @@ void Sender::say_goodbye(bool more) {
 
 int Sender::run() {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
-  start_ns_ = shown_ns_ = bench::now_ns();
+  start_ns_ = shown_ns_ = kit::now_ns();
   bool complete = false;
   bool parted = true;  // with the receiver's knowledge
   while (!complete && find_receiver()) {
     try {
       const Ending ending = stream_out();
       complete = ending == Ending::complete;
-      if (ending == Ending::lost) throw bench::Failure{"it closed the control connection"};
+      if (ending == Ending::lost) throw kit::Failure{"it closed the control connection"};
       say_goodbye(ending == Ending::jump);
-    } catch (const bench::Failure& failure) {
+    } catch (const kit::Failure& failure) {
       report_.tell({{"event", "lost"}, {"reason", failure.what()}});
       // The data path may break before the word comes why.
       (void)receiver_is_gone(kLastWordMs);
@@ -303,8 +303,8 @@ int Sender::run() {
   }
   Snapshot s = snapshot();
   report_.show_last(s);
-  if (!source_->error().empty()) throw bench::Failure{source_->error()};
-  if (!ever_connected_) throw bench::Failure{"no receiver was found"};
+  if (!source_->error().empty()) throw kit::Failure{source_->error()};
+  if (!ever_connected_) throw kit::Failure{"no receiver was found"};
   return parted ? 0 : 1;
 }
 
@@ -316,7 +316,7 @@ void Sender::show_now_and_then(int64_t now_ns) {
 
 Snapshot Sender::snapshot() const {
   Snapshot s{.side = "send",
-             .seconds = bench::seconds_between(start_ns_, bench::now_ns()),
+             .seconds = kit::seconds_between(start_ns_, kit::now_ns()),
              .cpu_s = measure::own_usage().cpu_s,
              .bytes = 0,
              .facts = {{"transport", options_.outlet.transport},
@@ -330,8 +330,8 @@ Snapshot Sender::snapshot() const {
   const Faults faults = faults_ ? *faults_ : faults_so_far() - faults_before_;
   s.facts["faults"] = {{"lost", faults.lost}, {"control", faults.control}};
   if (sent_until_ns_ > 0) {
-    s.facts["began_s"] = bench::seconds_between(start_ns_, sending_since_ns_);
-    s.facts["sending_s"] = bench::seconds_between(sending_since_ns_, sent_until_ns_);
+    s.facts["began_s"] = kit::seconds_between(start_ns_, sending_since_ns_);
+    s.facts["sending_s"] = kit::seconds_between(sending_since_ns_, sent_until_ns_);
   }
   if (!counts_.is_null()) s.facts["receiver"] = counts_;
   if (const std::string error = source_->error(); !error.empty()) s.facts["error"] = error;

@@ -1,7 +1,7 @@
 #include "stream/shape_options.h"
 
-#include "bench/failure.h"
 #include "cli/command_line.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 namespace {
@@ -76,7 +76,7 @@ void ShapeOptions::complete() {
     if (!number_.empty()) shape_.number = place_of(shape_.format, number_);
     if (!stream_number_.empty()) shape_.stream_number = place_of(shape_.format, stream_number_);
     shape_.check();
-  } catch (const bench::Failure& failure) {
+  } catch (const kit::Failure& failure) {
     cli::wrong_usage(failure.what());
   }
 }

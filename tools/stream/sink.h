@@ -35,7 +35,7 @@ class Sink {
   // publishes.
   virtual void end_stream(uint32_t /*stream*/) {}
   // To be called when nothing more will be published: returns when all is written. Throws
-  // bench::Failure when that did not work, then or before.
+  // kit::Failure when that did not work, then or before.
   virtual void finish() = 0;
   virtual bool failed() const = 0;
   virtual uint64_t bytes() const = 0;

@@ -8,9 +8,9 @@
 #include <array>
 #include <cstring>
 
-#include "bench/clock.h"
-#include "bench/failure.h"
 #include "cli/stop.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
 #include "stream/intake.h"
 
 namespace weft::stream {
@@ -32,7 +32,7 @@ class SocketInlet : public Inlet {
     for (uint32_t i = 0; i < lanes.size(); ++i) {
       intakes_.emplace_back(options, i, lanes[i], reliable);
     }
-    if (!epoll_.valid()) throw bench::system_failure("epoll_create1");
+    if (!epoll_.valid()) throw kit::system_failure("epoll_create1");
     if (options.waker >= 0) watch(options.waker, kWaker);
   }
   void wait(int most_ms) override {
@@ -62,7 +62,7 @@ class SocketInlet : public Inlet {
   void watch(int fd, uint32_t stream) {
     epoll_event event{.events = EPOLLIN, .data = {.u32 = stream}};
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-      throw bench::system_failure("epoll_ctl");
+      throw kit::system_failure("epoll_ctl");
     }
   }
   void ignore(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
@@ -203,8 +203,8 @@ void await(int fd, int64_t until) {
   constexpr int kLookMs = 50;
   pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
   while (::poll(&p, 1, kLookMs) <= 0) {
-    if (cli::stop_asked() || bench::now_ns() > until) {
-      throw bench::Failure{"the sender does not connect"};
+    if (cli::stop_asked() || kit::now_ns() > until) {
+      throw kit::Failure{"the sender does not connect"};
     }
   }
 }
@@ -248,7 +248,7 @@ nlohmann::json TcpInlet::offer(Guest& guest) {
 // Each connection begins with its place among the sender's streams, four bytes big-endian.
 void TcpInlet::connect(Guest& guest) {
   auto& ends = static_cast<TcpEnds&>(*guest.kept);
-  const int64_t until = bench::now_ns() + int64_t{kConnectMs} * 1'000'000;
+  const int64_t until = kit::now_ns() + int64_t{kConnectMs} * 1'000'000;
   for (size_t i = 0; i < ends.connections.size(); ++i) {
     await(ends.door.get(), until);
     port::Fd fd{::accept4(ends.door.get(), nullptr, nullptr, SOCK_CLOEXEC)};
@@ -259,7 +259,7 @@ void TcpInlet::connect(Guest& guest) {
     uint32_t place = 0;
     if (::recv(fd.get(), &place, sizeof place, MSG_WAITALL) != sizeof place ||
         ntohl(place) >= ends.connections.size() || ends.connections[ntohl(place)].valid()) {
-      throw bench::Failure{"a connection that belongs to no stream"};
+      throw kit::Failure{"a connection that belongs to no stream"};
     }
     ends.connections[ntohl(place)] = std::move(fd);
   }

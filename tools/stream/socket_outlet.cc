@@ -13,8 +13,8 @@
 #include <span>
 #include <utility>
 
-#include "bench/failure.h"
-#include "bench/internet.h"
+#include "kit/failure.h"
+#include "kit/internet.h"
 #include "port/faults.h"
 #include "port/udp_socket.h"
 #include "stream/counters.h"
@@ -32,9 +32,9 @@ port::Fd connected(const OutletOptions& options, const std::string& address, uin
                    int type) {
   port::Fd fd = bound_socket(options.own_address, 0, type);
   if (is_multicast(address)) leave_by(fd, options.interface, options.hops);
-  const sockaddr_in to = bench::address_of(address, port);
-  if (::connect(fd.get(), bench::generic(to), sizeof to) != 0) {
-    throw bench::system_failure("connecting a stream");
+  const sockaddr_in to = kit::address_of(address, port);
+  if (::connect(fd.get(), kit::generic(to), sizeof to) != 0) {
+    throw kit::system_failure("connecting a stream");
   }
   return fd;
 }
@@ -74,7 +74,7 @@ class UdpOutlet final : public Outlet {
     Faulty(port::Fd fd, const std::string& address, uint16_t port)
         : socket(std::move(fd), kUdpBuffer),
           to(port::Address::from_gid(
-              Gid::from_ipv4(ntohl(bench::address_of(address, port).sin_addr.s_addr)), port)) {}
+              Gid::from_ipv4(ntohl(kit::address_of(address, port).sin_addr.s_addr)), port)) {}
     port::UdpSocket socket;
     port::Address to;
   };
@@ -116,7 +116,7 @@ void UdpOutlet::send_with_faults(Faulty& stream, std::byte* packet) {
     if (sent.bytes > 0 || sent.error == ECONNREFUSED) return;
     if (!sent.would_block) {
       errno = sent.too_big ? EMSGSIZE : sent.error;
-      throw bench::system_failure("sending a datagram");
+      throw kit::system_failure("sending a datagram");
     }
     pollfd p{.fd = stream.socket.fd(), .events = POLLOUT, .revents = 0};
     (void)::poll(&p, 1, kNoRoomMs);
@@ -165,7 +165,7 @@ uint32_t UdpOutlet::send_some(uint32_t stream, std::span<iovec> packets) {
   // Nobody listens now: what a station sends then is lost as well.
   if (errno == ECONNREFUSED || errno == EINTR || errno == ENOBUFS || errno == EAGAIN) return 0;
   // The link's MTU is smaller than a packet, or its device cannot sum up the pieces of a train.
-  if (!std::exchange(trains_, false)) throw bench::system_failure("sending a datagram");
+  if (!std::exchange(trains_, false)) throw kit::system_failure("sending a datagram");
   return 0;
 }
 
@@ -210,7 +210,7 @@ void TcpOutlet::connect(const nlohmann::json& answer) {
     ::setsockopt(ways_[i].fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const uint32_t place = htonl(i);
     if (::send(ways_[i].fd.get(), &place, sizeof place, MSG_NOSIGNAL) != sizeof place) {
-      throw bench::system_failure("connecting a stream");
+      throw kit::system_failure("connecting a stream");
     }
   }
 }
@@ -245,7 +245,7 @@ void TcpOutlet::push(uint32_t stream) {
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return;
-      throw bench::system_failure("a stream's connection broke");
+      throw kit::system_failure("a stream's connection broke");
     }
     way.gone += static_cast<size_t>(sent);
     way.begin += way.gone / size;
@@ -267,7 +267,7 @@ bool TcpOutlet::progress() {
 Staging::Staging(uint32_t streams, uint32_t slots, uint32_t slot_bytes)
     : slots_(slots), slot_bytes_(slot_bytes), size_(uint64_t{streams} * slots * slot_bytes) {
   void* p = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) throw bench::system_failure("memory for packets");
+  if (p == MAP_FAILED) throw kit::system_failure("memory for packets");
   memory_ = static_cast<std::byte*>(p);
 }
 

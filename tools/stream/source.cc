@@ -11,7 +11,7 @@
 #include <cstring>
 #include <vector>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "port/fd.h"
 #include "stream/recording/byte_input.h"
 #include "stream/recording/recording_source.h"
@@ -49,7 +49,7 @@ class FileSource final : public Source {
         file_(options.file),
         at_(streams) {
     if (file_.bytes().size() < shape.payload_bytes()) {
-      throw bench::Failure{options.file + " does not fill one packet"};
+      throw kit::Failure{options.file + " does not fill one packet"};
     }
   }
   Shape shape() const override { return shape_; }
@@ -78,7 +78,7 @@ class FileSource final : public Source {
 void write_all(const port::Fd& file, std::span<const std::byte> bytes, const std::string& where) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(file.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno != EINTR) throw bench::system_failure(where);
+    if (n < 0 && errno != EINTR) throw kit::system_failure(where);
     if (n > 0) bytes = bytes.subspan(static_cast<size_t>(n));
   }
 }
@@ -88,7 +88,7 @@ port::Fd decompressed(const std::string& path) {
   const std::string folder = told != nullptr ? told : "/var/tmp";
   port::Fd file{::open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600)};
   const std::string where = folder + ", where " + path + " is decompressed (TMPDIR names another)";
-  if (!file.valid()) throw bench::system_failure(where);
+  if (!file.valid()) throw kit::system_failure(where);
   const auto input = open_input(path);
   std::vector<std::byte> piece(1 << 20);
   while (const size_t n = input->read(piece)) write_all(file, std::span{piece}.first(n), where);
@@ -101,11 +101,11 @@ MappedFile::MappedFile(const std::string& path) {
   const port::Fd fd = is_compressed(path) ? decompressed(path)
                                           : port::Fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat st {};
-  if (!fd.valid() || ::fstat(fd.get(), &st) != 0) throw bench::system_failure(path);
-  if (st.st_size == 0) throw bench::Failure{path + " is empty"};
+  if (!fd.valid() || ::fstat(fd.get(), &st) != 0) throw kit::system_failure(path);
+  if (st.st_size == 0) throw kit::Failure{path + " is empty"};
   const auto size = static_cast<size_t>(st.st_size);
   void* p = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (p == MAP_FAILED) throw bench::system_failure(path);
+  if (p == MAP_FAILED) throw kit::system_failure(path);
   bytes_ = {static_cast<const std::byte*>(p), size};
 }
 

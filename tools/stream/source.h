@@ -1,4 +1,4 @@
-// Where a sender's packets come from. All throw bench::Failure.
+// Where a sender's packets come from. All throw kit::Failure.
 #pragma once
 
 #include <memory>

@@ -4,9 +4,9 @@
 
 #include <climits>
 
-#include "bench/clock.h"
-#include "bench/failure.h"
 #include "cli/stop.h"
+#include "kit/clock.h"
+#include "kit/failure.h"
 #include "stream/pace.h"
 
 namespace weft::stream {
@@ -46,11 +46,11 @@ void ThreadSink::stop() {
 void ThreadSink::wait_for_threads() {
   constexpr int64_t kLookNs = 2'000'000;
   while (ended_ < threads_.size()) {
-    const int64_t now = bench::now_ns();
+    const int64_t now = kit::now_ns();
     if (now >= cli::wait_until(INT64_MAX)) {
       uint64_t left = 0;
       for (uint32_t i = 0; i < ring_.spec().streams; ++i) left += ring_.stream(i).filled();
-      throw bench::Failure{fmt::format(
+      throw kit::Failure{fmt::format(
           "{} blocks were received and not written: what they are written to takes too long",
           left)};
     }
@@ -62,7 +62,7 @@ void ThreadSink::finish() {
   ask_to_stop();
   wait_for_threads();
   stop();
-  if (failed()) throw bench::Failure{error_};
+  if (failed()) throw kit::Failure{error_};
   flush();
 }
 
@@ -151,7 +151,7 @@ void ThreadSink::work() {
       write(*job);
       done(*job);
     }
-  } catch (const bench::Failure& failure) {
+  } catch (const kit::Failure& failure) {
     const std::lock_guard lock{mutex_};
     if (!failed_) error_ = failure.what();
     failed_ = true;

@@ -39,12 +39,12 @@ class ThreadSink : public Sink {
   // How many bytes become of a block: once for each, in the order of their positions. One thread
   // at a time.
   virtual uint64_t size_of(const Job& job) = 0;
-  // Several threads at a time; throws bench::Failure. May say that it were other bytes.
+  // Several threads at a time; throws kit::Failure. May say that it were other bytes.
   virtual void write(Job& job) = 0;
   // Right before the block is released. One thread at a time.
   virtual void settle(const Job& /*job*/) {}
   // The last block of a sender that has ended is released, and no later one is taken before this
-  // returns. Throws bench::Failure. One thread at a time.
+  // returns. Throws kit::Failure. One thread at a time.
   virtual void over(uint32_t /*stream*/) {}
   // After the last block.
   virtual void flush() {}

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "bench/verbs_library.h"
+#include "kit/verbs_library.h"
 
 namespace weft::stream {
 
@@ -21,7 +21,7 @@ struct QueueNeeds {
 // (WEFT_IP).
 void prefer_address(const std::string& address);
 
-// All functions throw bench::Failure. Any thread, as libibverbs allows.
+// All functions throw kit::Failure. Any thread, as libibverbs allows.
 class VerbsDevice {
  public:
   // `entries` of the completion queue; `events`: it wakes who sleeps on event_fd().
@@ -55,7 +55,7 @@ class VerbsDevice {
   void take_event();
 
  private:
-  bench::VerbsLibrary verbs_;
+  kit::VerbsLibrary verbs_;
   ibv_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;
   ibv_comp_channel* channel_ = nullptr;

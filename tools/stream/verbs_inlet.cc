@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "base/crc32c.h"
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/inlet.h"
 #include "stream/verbs_device.h"
 #include "stream/write_format.h"
@@ -182,7 +182,7 @@ void VerbsInlet::post_receives(ibv_qp* qp, uint32_t count) {
     ibv_recv_wr* bad = nullptr;
     if (const int error = ibv_post_recv(qp, refill_.data(), &bad); error != 0) {
       errno = error;
-      throw bench::system_failure("ibv_post_recv");
+      throw kit::system_failure("ibv_post_recv");
     }
   }
 }

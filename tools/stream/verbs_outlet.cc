@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "base/crc32c.h"
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/outlet.h"
 #include "stream/verbs_device.h"
 #include "stream/write_format.h"
@@ -98,7 +98,7 @@ VerbsOutlet::VerbsOutlet(const OutletOptions& options)
                                .receives = 1,
                                .send_pieces = 1});
     }
-  } catch (const bench::Failure&) {
+  } catch (const kit::Failure&) {
     give_back();
     throw;
   }
@@ -222,7 +222,7 @@ void VerbsOutlet::post(Way& way, ibv_send_wr& wr) {
   ibv_send_wr* bad = nullptr;
   if (const int error = ibv_post_send(way.qp, &wr, &bad); error != 0) {
     errno = error;
-    throw bench::system_failure("ibv_post_send");
+    throw kit::system_failure("ibv_post_send");
   }
 }
 
@@ -246,7 +246,7 @@ bool VerbsOutlet::progress() {
   for (int i = 0; i < n; ++i) {
     const ibv_wc& wc = done_[static_cast<size_t>(i)];
     if (wc.status != IBV_WC_SUCCESS) {
-      throw bench::Failure{std::string{"a Write failed: "} + device_.why(wc.status)};
+      throw kit::Failure{std::string{"a Write failed: "} + device_.why(wc.status)};
     }
     ways_[wc.wr_id >> kTurnBits].done = wc.wr_id & ((uint64_t{1} << kTurnBits) - 1);
   }

@@ -7,10 +7,10 @@
 #include "cli/command_line.h"
 #include "cli/output.h"
 #include "doctor/command.h"
+#include "kit/script.h"
 #include "measure/command.h"
 #include "stream/command.h"
 #include "weft/commands.h"
-#include "weft/script.h"
 
 namespace {
 
@@ -37,9 +37,9 @@ int run_command_line(std::vector<std::string> arguments) {
   weft::measure::add_measure_command(weft, program, status);
   weft::bench::add_bench_command(weft, status);
   weft::stream::add_stream_command(weft, status);
-  weft::tools::add_script_command(weft, status, "report",
-                                  "Make a page with the paper's figures, from kept results",
-                                  "report.py", weft::tools::words_of_weft(WEFT_VERSION));
+  weft::kit::add_script_command(weft, status, "report",
+                                "Make a page with the paper's figures, from kept results",
+                                "report.py", weft::kit::words_of_weft(WEFT_VERSION));
   weft.add_subcommand(kHelp, "Explain a command: weft help COMMAND");
   try {
     if (!arguments.empty() && arguments.front() == kHelp) {

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "cli/command_line.h"
+#include "kit/start.h"
 #include "weft/commands.h"
-#include "weft/start.h"
 
 namespace weft::tools {
 namespace {
@@ -17,20 +17,20 @@ namespace {
 constexpr std::array<std::string_view, 3> kTakingProgram = {"run", "trace", "measure"};
 
 struct RunOptions {
-  LaunchRequest request;
+  kit::LaunchRequest request;
   bool show_only = false;
 };
 
 int run(const RunOptions& options) {
   constexpr const char* kWho = "weft run";
-  const auto plan = plan_and_tell(kWho, options.request);
+  const auto plan = kit::plan_and_tell(kWho, options.request);
   if (!plan) return plan.error();
   if (options.show_only) {
     for (const auto& [name, value] : plan->environment) fmt::print("{}={}\n", name, value);
     fmt::print("{}\n", plan->path);
     return 0;
   }
-  return execute(kWho, *plan, options.request);
+  return kit::execute(kWho, *plan, options.request);
 }
 
 // Whether `word` is an option whose value is the next word.

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <optional>
 
-#include "weft/kernel_files.h"
+#include "kit/kernel_files.h"
 
 namespace weft::tools {
 namespace {
@@ -22,7 +22,7 @@ std::optional<pid_t> as_pid(const std::string& text) {
 
 std::vector<pid_t> all_processes() {
   std::vector<pid_t> all;
-  for (const std::string& name : names_in("/proc")) {
+  for (const std::string& name : kit::names_in("/proc")) {
     if (const auto pid = as_pid(name)) all.push_back(*pid);
   }
   std::sort(all.begin(), all.end());

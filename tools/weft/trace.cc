@@ -15,9 +15,9 @@
 #include <memory>
 
 #include "cli/command_line.h"
+#include "kit/held_signals.h"
+#include "kit/start.h"
 #include "weft/commands.h"
-#include "weft/held_signals.h"
-#include "weft/start.h"
 #include "weft/trace_files.h"
 
 namespace weft::tools {
@@ -26,36 +26,36 @@ namespace {
 constexpr const char* kWho = "weft trace";
 
 struct TraceOptions {
-  LaunchRequest request;
+  kit::LaunchRequest request;
   std::string file = "weft-%p.pcapng";
   uint32_t snap = 0;
   uint32_t size = 1024;
 };
 
 // Starts the program and waits for its end. Its status, as a shell has it.
-int run_to_end(const LaunchPlan& plan, const LaunchRequest& request) {
-  const HeldSignals signals;
+int run_to_end(const kit::LaunchPlan& plan, const kit::LaunchRequest& request) {
+  const kit::HeldSignals signals;
   const pid_t self = getpid();
   const pid_t child = fork();
   if (child < 0) {
-    say(kWho, fmt::format("fork: {}", std::strerror(errno)));
-    return kStatusOwnFailure;
+    kit::say(kWho, fmt::format("fork: {}", std::strerror(errno)));
+    return kit::kStatusOwnFailure;
   }
   if (child == 0) {
     signals.restore();
     // Whoever kills this command means the program.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != self) _exit(kStatusOwnFailure);
-    _exit(execute(kWho, plan, request));
+    if (getppid() != self) _exit(kit::kStatusOwnFailure);
+    _exit(kit::execute(kWho, plan, request));
   }
   if (const int asked = signals.wait_for(child); asked != 0) {
-    say(kWho, fmt::format("{} has not ended by signal {}, and is killed", request.command.front(),
-                          asked));
+    kit::say(kWho, fmt::format("{} has not ended by signal {}, and is killed",
+                               request.command.front(), asked));
     kill(child, SIGKILL);
     return 128 + asked;
   }
   int status = 0;
-  if (waitpid(child, &status, 0) < 0) return kStatusOwnFailure;
+  if (waitpid(child, &status, 0) < 0) return kit::kStatusOwnFailure;
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -72,22 +72,23 @@ void report(const std::set<std::string>& before, const std::set<std::string>& af
   std::vector<std::string> files;
   std::ranges::set_difference(after, before, std::back_inserter(files));
   if (files.empty()) {
-    say(kWho, "no file: no process has moved a byte over a connection of weft's");
+    kit::say(kWho, "no file: no process has moved a byte over a connection of weft's");
     return;
   }
   Recorded all;
   for (const std::string& file : files) {
-    say(kWho, fmt::format("{} ({})", file, size_of(file)));
+    kit::say(kWho, fmt::format("{} ({})", file, size_of(file)));
     const Recorded one = look_into(file);
     all = {.streams = all.streams || one.streams, .datagrams = all.datagrams || one.datagrams};
   }
   if (all.streams || !all.datagrams) {
-    say(kWho, "open with Wireshark, or: tshark -Y iwarp_mpa -r FILE");
+    kit::say(kWho, "open with Wireshark, or: tshark -Y iwarp_mpa -r FILE");
   }
   if (all.datagrams) {
     std::error_code error;
     const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-    say(kWho,
+    kit::say(
+        kWho,
         fmt::format("the datagrams (WDP) need weft's dissector, as option of wireshark or tshark: "
                     "-X lua_script:{}; then: -Y wdp -r FILE",
                     dissector_of(self.string())));
@@ -97,14 +98,14 @@ void report(const std::set<std::string>& before, const std::set<std::string>& af
 int trace(TraceOptions& options) {
   const auto files = TraceFiles::named(options.file);
   if (!files) {
-    say(kWho, files.error());
-    return kStatusOwnFailure;
+    kit::say(kWho, files.error());
+    return kit::kStatusOwnFailure;
   }
   auto& environment = options.request.environment;
   environment.push_back("WEFT_TRACE=" + files->pattern());
   environment.push_back(fmt::format("WEFT_TRACE_SNAP={}", options.snap));
   environment.push_back(fmt::format("WEFT_TRACE_SIZE={}", options.size));
-  const auto plan = plan_and_tell(kWho, options.request);
+  const auto plan = kit::plan_and_tell(kWho, options.request);
   if (!plan) return plan.error();
   const std::set<std::string> before = files->present();
   const int status = run_to_end(*plan, options.request);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -119,7 +119,7 @@ TEST(MakeCases, ChunksAreComparedWithTcpThatDoesTheSame) {
 TEST(MakeCases, ChunkOfMoreWritesThanAQueueTakesIsRefused) {
   CaseChoice choice = suite_of(Suite::chunk);
   choice.piece = 64;
-  EXPECT_THROW(make_cases(choice), Failure);
+  EXPECT_THROW(make_cases(choice), kit::Failure);
 }
 
 TEST(MakeCases, BareLoopsMoveWhatTheWritesOfTheirSizeMove) {

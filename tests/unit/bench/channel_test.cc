@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -28,8 +28,8 @@ TEST(Channel, CarriesLongDocuments) {
 TEST(Channel, SaysWhenTheOtherEndIsGone) {
   auto [one, other] = make_channel();
   other.close();
-  EXPECT_THROW(one.send("anybody?"), Failure);
-  EXPECT_THROW((void)one.receive(), Failure);
+  EXPECT_THROW(one.send("anybody?"), kit::Failure);
+  EXPECT_THROW((void)one.receive(), kit::Failure);
 }
 
 }  // namespace

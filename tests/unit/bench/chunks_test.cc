@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -114,7 +114,7 @@ TEST_F(TakeChunks, WhatIsMeasuredIsLookedAtOnceAtItsEnd) {
 }
 
 TEST_F(TakeChunks, NoteAboutAnotherChunkIsRefused) {
-  EXPECT_THROW(expect_chunk({.chunk = 3, .last = 0}, 2), Failure);
+  EXPECT_THROW(expect_chunk({.chunk = 3, .last = 0}, 2), kit::Failure);
   EXPECT_NO_THROW(expect_chunk({.chunk = 2, .last = 1}, 2));
 }
 

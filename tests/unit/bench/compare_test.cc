@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::bench {
 namespace {
@@ -53,7 +53,7 @@ std::string failure_of(const std::string& text) {
   std::istringstream in{text};
   try {
     (void)read_results(in, "results");
-  } catch (const Failure& failure) {
+  } catch (const kit::Failure& failure) {
     return failure.what();
   }
   return "none";
@@ -213,7 +213,7 @@ TEST(Compare, RefusesAFigureThatNoLineHas) {
   const Kept a = rates("gbps", {1});
   const Kept b = rates("rtt_us", {1});
   require_figures(a, b, {"gbps", "rtt_us"});
-  EXPECT_THROW(require_figures(a, b, {"gbps", "gpbs"}), Failure);
+  EXPECT_THROW(require_figures(a, b, {"gbps", "gpbs"}), kit::Failure);
 }
 
 TEST(CompareText, HasARowForEach) {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "bench/compare.h"
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "tests/unit/bench/run_example.h"
 
 namespace weft::bench {
@@ -139,7 +139,7 @@ TEST(ResultFile, ThatCannotBeWrittenIsNamed) {
   try {
     const ResultFile file{"/nowhere/results.jsonl"};
     FAIL() << "opened";
-  } catch (const Failure& failure) {
+  } catch (const kit::Failure& failure) {
     EXPECT_THAT(failure.what(), HasSubstr("/nowhere/results.jsonl"));
   }
 }

@@ -91,12 +91,12 @@ TEST(Listener, SendsOnlyWhereItsCookieWasHeard) {
   const json question = {
       {"ask", "send"}, {"cookie", "0123456789abcdef"}, {"round", 1}, {"sizes", {1000}}};
   Consultation no_hail(at(port), kPatience);
-  EXPECT_THROW(no_hail.ask(question), Failed);
+  EXPECT_THROW(no_hail.ask(question), kit::Failure);
   Consultation guessed(at(port), kPatience);
   Udp udp(port);
   udp.send({.kind = Probe::Kind::hail, .token = number_of(guessed.token())}, kProbeHeader);
   EXPECT_EQ(udp.wait().size(), 1U);
-  EXPECT_THROW(guessed.ask(question), Failed);
+  EXPECT_THROW(guessed.ask(question), kit::Failure);
 }
 
 TEST(Listener, WhatItSendsForOneSessionIsBounded) {
@@ -155,7 +155,7 @@ TEST(Listener, NonsenseEndsTheConnectionAndNothingElse) {
                                                 {{"ask", "hail"}, {"port", 65536}},
                                                 {{"no", "question"}}}) {
     Consultation bad(at(listener->port()), kPatience);
-    EXPECT_THROW(bad.ask(question), Failed) << question;
+    EXPECT_THROW(bad.ask(question), kit::Failure) << question;
   }
   EXPECT_EQ(good.ask({{"ask", "heard"}}).at("count"), 0);
 }
@@ -169,7 +169,7 @@ TEST(Listener, SoManyExamineAtTheSameTimeAndNoMore) {
   try {
     const Consultation one_more(at(listener->port()), kPatience);
     ADD_FAILURE() << "was let in";
-  } catch (const Failed& failed) {
+  } catch (const kit::Failure& failed) {
     EXPECT_THAT(failed.what(), HasSubstr("too many"));
   }
   EXPECT_EQ(all.front().ask({{"ask", "heard"}}).at("count"), 0);
@@ -180,7 +180,7 @@ TEST(Listener, NamesWhoHasItsPort) {
   try {
     const Listener second(first->port(), [](const std::string&) {});
     ADD_FAILURE() << "has the port, too";
-  } catch (const Failed& failed) {
+  } catch (const kit::Failure& failed) {
     EXPECT_THAT(failed.what(), HasSubstr(std::to_string(first->port())));
     EXPECT_THAT(failed.what(), HasSubstr("(doctor_test)"));
   }
@@ -199,7 +199,7 @@ TEST(Examination, NobodyListens) {
     const Listening gone;
     port = gone->port();
   }
-  EXPECT_THROW(examine(at(port), "lo"), Failed);
+  EXPECT_THROW(examine(at(port), "lo"), kit::Failure);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 namespace {
@@ -47,7 +47,7 @@ class BlockFileTest : public testing::Test {
   std::string why() const {
     try {
       return "it ends at " + std::to_string(end());
-    } catch (const bench::Failure& failure) {
+    } catch (const kit::Failure& failure) {
       return failure.what();
     }
   }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 namespace {
@@ -19,7 +19,7 @@ TEST(Groups, OfOtherAddressesAreNone) {
   for (const char* const text :
        {"", "192.0.2.1", "223.255.255.255", "240.0.0.0", "239.255.255.255+1", "239.1.1.1+",
         "239.1.1.1+x", "239.1.1.1+4096", "239.1.1.1@", "232.1.1.1@192.0.2.256", "239.1.1", "sky"}) {
-    EXPECT_THROW(groups_of(text), bench::Failure) << text;
+    EXPECT_THROW(groups_of(text), kit::Failure) << text;
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/output/header_file.h"
 #include "stream/utc.h"
 
@@ -71,7 +71,7 @@ class HeaderFiles : public ::testing::Test {
   std::string refusal(const std::string& text) const {
     try {
       read(text);
-    } catch (const bench::Failure& failure) {
+    } catch (const kit::Failure& failure) {
       return std::string{failure.what()}.substr(path_.size());
     }
     return "none";
@@ -95,7 +95,7 @@ TEST_F(HeaderFiles, LinesOfPsrdadaAndCards) {
 TEST_F(HeaderFiles, SayWhichLineIsNone) {
   EXPECT_EQ(refusal("FREQ 150\nSOURCE\n"), ":2: a line has a keyword and a value: \"SOURCE\"");
   EXPECT_EQ(refusal("SOURCE \x80\n"), ":1: this is no line of text in ASCII");
-  EXPECT_THROW(HeaderFile{path_ + "-none"}, bench::Failure);
+  EXPECT_THROW(HeaderFile{path_ + "-none"}, kit::Failure);
 }
 
 TEST_F(HeaderFiles, KeywordsKeepTheirPlaceAndHaveTheLastValue) {

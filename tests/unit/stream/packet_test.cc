@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 namespace {
@@ -344,15 +344,15 @@ TEST(Places, AreToldAsTheyAreGiven) {
 
 TEST(SpeadPacket, RefusesItemsThatNoPacketHas) {
   for (const char* const text : {"", "x", "0x", "1:", "1:2:3", "0x1600:-1", "99999999"}) {
-    EXPECT_THROW(place_of(Format::spead, text), bench::Failure) << text;
+    EXPECT_THROW(place_of(Format::spead, text), kit::Failure) << text;
   }
   for (const char* const text : {"0", "0x8000", "5:0"}) {
     Shape shape = kHeaps;
     shape.number = place_of(Format::spead, text);
-    EXPECT_THROW(shape.check(), bench::Failure) << text;
+    EXPECT_THROW(shape.check(), kit::Failure) << text;
   }
-  EXPECT_THROW((Shape{.format = Format::spead, .items = 4}.check()), bench::Failure);
-  EXPECT_THROW((Shape{.format = Format::spead, .address_bits = 56}.check()), bench::Failure);
+  EXPECT_THROW((Shape{.format = Format::spead, .items = 4}.check()), kit::Failure);
+  EXPECT_THROW((Shape{.format = Format::spead, .address_bits = 56}.check()), kit::Failure);
 }
 
 TEST(RawPacket, Bytes) {
@@ -401,20 +401,20 @@ TEST(RawPacket, RefusesPlacesThatNoHeaderHas) {
   for (const char* const text :
        {"", "0", "0:", ":8", "0:0", "8:be", "0:8:me", "0:8:be:", "0:8:be:0:1:64:0", "0:8:be:-1",
         "0:8 ", "99999999:8", "0:8:be:0:99999999999999999999"}) {
-    EXPECT_THROW(place_of(Format::raw, text), bench::Failure) << text;
+    EXPECT_THROW(place_of(Format::raw, text), kit::Failure) << text;
   }
   for (const char* const text :
        {"0:9", "0:2:be:16", "0:2:be:8:1:9", "0:8:be:0:0", "0:1:be:0:256", "65530:8"}) {
     EXPECT_THROW(
         (Shape{.format = Format::raw, .payload = 8, .number = place_of(Format::raw, text)}.check()),
-        bench::Failure)
+        kit::Failure)
         << text;
   }
   EXPECT_THROW(
       (Shape{
           .format = Format::raw, .payload = 8, .header = 15, .number = place_of(Format::raw, "8:8")}
            .check()),
-      bench::Failure);
+      kit::Failure);
   EXPECT_EQ(
       place_of(Format::raw, "4:3:le:2:5:7"),
       (Place{.at = 4, .bytes = 3, .order = ByteOrder::little, .shift = 2, .step = 5, .bits = 7}));
@@ -493,11 +493,11 @@ TEST(VdifPacket, OfAnotherKindIsNone) {
   // Samples that are not valid.
   EXPECT_EQ(read_header(kFrames, with(3, 0x80)).verdict, Verdict::flagged);
   EXPECT_TRUE(read_header(kFrames, with(3, 0x80)).is(kInJuly));
-  EXPECT_THROW((Shape{.format = Format::vdif}.check()), bench::Failure);
+  EXPECT_THROW((Shape{.format = Format::vdif}.check()), kit::Failure);
   EXPECT_THROW((Shape{.format = Format::vdif, .payload = 8001, .frames_per_second = 1}.check()),
-               bench::Failure);
-  EXPECT_THROW(place_of(Format::vdif, "0:8"), bench::Failure);
-  EXPECT_THROW(place_of(Format::rsp, "0:8"), bench::Failure);
+               kit::Failure);
+  EXPECT_THROW(place_of(Format::vdif, "0:8"), kit::Failure);
+  EXPECT_THROW(place_of(Format::rsp, "0:8"), kit::Failure);
 }
 
 constexpr Shape kLofar2Shape{.format = Format::lofar2, .beamlets = 488, .slices = 4, .bits = 8};
@@ -534,12 +534,12 @@ TEST(Lofar2Packet, OfAnotherKindIsNone) {
 
 TEST(Shape, RefusesWhatNoPacketHas) {
   EXPECT_NO_THROW(Shape{}.check());
-  EXPECT_THROW((Shape{.bits = 12}.check()), bench::Failure);
-  EXPECT_THROW((Shape{.clock = 180}.check()), bench::Failure);
-  EXPECT_THROW((Shape{.beamlets = 256}.check()), bench::Failure);
-  EXPECT_THROW((Shape{.slices = 0}.check()), bench::Failure);
-  EXPECT_THROW((Shape{.format = Format::raw, .payload = 65'500}.check()), bench::Failure);
-  EXPECT_THROW((Shape{.beamlets = 255, .slices = 255}.check()), bench::Failure);
+  EXPECT_THROW((Shape{.bits = 12}.check()), kit::Failure);
+  EXPECT_THROW((Shape{.clock = 180}.check()), kit::Failure);
+  EXPECT_THROW((Shape{.beamlets = 256}.check()), kit::Failure);
+  EXPECT_THROW((Shape{.slices = 0}.check()), kit::Failure);
+  EXPECT_THROW((Shape{.format = Format::raw, .payload = 65'500}.check()), kit::Failure);
+  EXPECT_THROW((Shape{.beamlets = 255, .slices = 255}.check()), kit::Failure);
 }
 
 // Options of other formats change nothing, and those of this one do.

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/source.h"
 
 namespace weft::stream {
@@ -106,7 +106,7 @@ class Pcap : public ::testing::Test {
   std::string refusal(const Bytes& file) {
     try {
       open(file);
-    } catch (const bench::Failure& failure) {
+    } catch (const kit::Failure& failure) {
       return std::string{failure.what()}.substr(path_.size());
     }
     return "none";

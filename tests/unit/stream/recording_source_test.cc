@@ -12,7 +12,7 @@
 #include <fstream>
 #include <thread>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/sample_time.h"
 #include "stream/utc.h"
 
@@ -80,7 +80,7 @@ class Recording : public ::testing::Test {
   std::string refusal(const std::string& path, std::optional<int64_t> start = {}) const {
     try {
       open({path}, false, start);
-    } catch (const bench::Failure& failure) {
+    } catch (const kit::Failure& failure) {
       return std::string{failure.what()}.substr(path.size());
     }
     return "none";
@@ -295,7 +295,7 @@ TEST_F(Recording, APipeIsAsGood) {
   std::thread writer{[&] { (void)file("pipe", packets(kFirst, 5'000)); }};
   EXPECT_EQ(numbers(*open({path})), range(kFirst, 5'000));
   writer.join();
-  EXPECT_THROW(open({path}, true), bench::Failure);
+  EXPECT_THROW(open({path}, true), kit::Failure);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "ring_under_test.h"
 #include "stream/ring.h"
 
@@ -57,13 +57,13 @@ class ConsumerWithChild {
  public:
   explicit ConsumerWithChild(const std::string& name) {
     if (::pipe(orders_.data()) != 0 || ::pipe(answers_.data()) != 0) {
-      throw bench::system_failure("pipe");
+      throw kit::system_failure("pipe");
     }
     consumer_ = ::fork();
     if (consumer_ == 0) consume(name);
     ::close(orders_[0]);
     ::close(answers_[1]);
-    if (answer() != 'r') throw bench::Failure{"the consumer does not attach"};
+    if (answer() != 'r') throw kit::Failure{"the consumer does not attach"};
   }
   ConsumerWithChild(const ConsumerWithChild&) = delete;
   ConsumerWithChild& operator=(const ConsumerWithChild&) = delete;
@@ -186,7 +186,7 @@ class OtherReceiver {
   explicit OtherReceiver(
       const std::string& name, const std::function<void(Ring&)>& use = [](Ring&) {}) {
     std::array<int, 2> made{};
-    if (::pipe(made.data()) != 0) throw bench::system_failure("pipe");
+    if (::pipe(made.data()) != 0) throw kit::system_failure("pipe");
     child_ = ::fork();
     if (child_ == 0) {
       Ring ring{spec_of(name, false)};
@@ -248,7 +248,7 @@ TEST(RingLives, EndsAndAPredecessorsConsumerHearsOfIt) {
   weft_stream stream{};
   ASSERT_EQ(weft_stream_attach(seen, 0, &stream), 0);
   // While it lives, nobody takes its ring.
-  EXPECT_THROW(Ring{spec_of(name, false)}, bench::Failure);
+  EXPECT_THROW(Ring{spec_of(name, false)}, kit::Failure);
   EXPECT_EQ(weft_stream_wait(&stream, 1), 0);
   EXPECT_TRUE(weft_stream_alive(seen));
   old.kill();

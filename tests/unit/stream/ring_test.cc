@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "ring_under_test.h"
 #include "stream/ledger.h"
 
@@ -240,12 +240,12 @@ TEST(Ring, WithoutAConsumerNothingIsShut) {
 TEST(Ring, RefusesWhatCannotBe) {
   RingSpec spec = spec_of({}, false);
   spec.blocks = 3;
-  EXPECT_THROW(Ring{spec}, bench::Failure);
+  EXPECT_THROW(Ring{spec}, kit::Failure);
   spec = spec_of({}, false);
   spec.packets_per_block = WEFT_STREAM_MOST_PACKETS + 1;
-  EXPECT_THROW(Ring{spec}, bench::Failure);
+  EXPECT_THROW(Ring{spec}, kit::Failure);
   spec = spec_of("a/b", false);
-  EXPECT_THROW(Ring{spec}, bench::Failure);
+  EXPECT_THROW(Ring{spec}, kit::Failure);
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include "bench/clock.h"
-#include "bench/internet.h"
+#include "kit/clock.h"
+#include "kit/internet.h"
 #include "stream/inlet.h"
 
 namespace weft::stream {
@@ -36,14 +36,14 @@ struct UdpBench {
   void send(uint32_t stream, uint64_t number) {
     std::array<std::byte, 32> packet{};
     write_header(shape, stream, number, packet);
-    const sockaddr_in to = bench::address_of("127.0.0.1", ports[stream]);
-    ASSERT_EQ(::sendto(out.get(), packet.data(), packet.size(), 0, bench::generic(to), sizeof to),
+    const sockaddr_in to = kit::address_of("127.0.0.1", ports[stream]);
+    ASSERT_EQ(::sendto(out.get(), packet.data(), packet.size(), 0, kit::generic(to), sizeof to),
               static_cast<ssize_t>(packet.size()));
   }
   // One sleep and one look.
   void take() {
     inlet->wait(10'000);
-    (void)inlet->take(bench::now_ns());
+    (void)inlet->take(kit::now_ns());
   }
 
   const Shape shape;

@@ -11,7 +11,7 @@
 #include <map>
 #include <set>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/utc.h"
 
 namespace weft::stream {
@@ -342,9 +342,9 @@ TEST_F(Files, WhatIsThereIsLeftAlone) {
   write("0000.part");
   write("0001");
   open(Layout::packets, "a");
-  EXPECT_THROW(add(kFirst), bench::Failure);
+  EXPECT_THROW(add(kFirst), kit::Failure);
   open(Layout::packets, "0000");
-  EXPECT_THROW(add(kFirst), bench::Failure);
+  EXPECT_THROW(add(kFirst), kit::Failure);
   open(Layout::packets, "{number}");
   add(kFirst);
   files_->finish();
@@ -530,10 +530,10 @@ TEST_F(Files, VdifOfVdifIsTheFramesThatCameAndMarksThoseThatDidNot) {
 
 TEST_F(Files, LayoutsThatNeedToKnowTheSamplesAreForRspAlone) {
   const Shape raw{.format = Format::raw, .payload = 100};
-  EXPECT_THROW(make_file_layout(Layout::guppi, raw, {}), bench::Failure);
-  EXPECT_THROW(make_file_layout(Layout::vdif, raw, {}), bench::Failure);
+  EXPECT_THROW(make_file_layout(Layout::guppi, raw, {}), kit::Failure);
+  EXPECT_THROW(make_file_layout(Layout::vdif, raw, {}), kit::Failure);
   EXPECT_NE(make_file_layout(Layout::packets, raw, {}), nullptr);
-  EXPECT_THROW(make_file_layout(Layout::guppi, {.format = Format::vdif}, {}), bench::Failure);
+  EXPECT_THROW(make_file_layout(Layout::guppi, {.format = Format::vdif}, {}), kit::Failure);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <set>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "ring_under_test.h"
 
 namespace weft::stream {
@@ -56,7 +56,7 @@ class GatedSink final : public ThreadSink {
     changed_.notify_all();
     changed_.wait(lock, [&] { return all_ || open_.contains(number) || broken_.contains(number); });
     inside_.erase(number);
-    if (broken_.contains(number)) throw bench::Failure{"block " + std::to_string(number)};
+    if (broken_.contains(number)) throw kit::Failure{"block " + std::to_string(number)};
   }
   void settle(const Job& job) override {
     const std::lock_guard lock{mutex_};
@@ -186,7 +186,7 @@ TEST(ThreadSink, AFailureEndsItAndIsTold) {
   try {
     sink.finish();
     FAIL() << "nobody was told";
-  } catch (const bench::Failure& failure) {
+  } catch (const kit::Failure& failure) {
     EXPECT_STREQ(failure.what(), "block 0");
   }
   EXPECT_EQ(ring.stream(0).filled(), 2U) << "what was not written stays";

@@ -23,7 +23,7 @@ struct FormatRules {
 
   uint32_t (*header_bytes)(const Shape&);
   uint32_t (*payload_bytes)(const Shape&);
-  // Throws bench::Failure for a shape that no packet has.
+  // Throws kit::Failure for a shape that no packet has.
   void (*check)(const Shape&);
   // As Shape::essentials().
   Shape (*essentials)(const Shape&);

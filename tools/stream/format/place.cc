@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/packet.h"
 
 namespace weft::stream {
@@ -67,7 +67,7 @@ std::optional<Place> item(const std::vector<std::string_view>& parts) {
 }
 
 [[noreturn]] void refuse(const std::string& text, const char* what_it_is) {
-  throw bench::Failure{fmt::format("'{}' is not {}", text, what_it_is)};
+  throw kit::Failure{fmt::format("'{}' is not {}", text, what_it_is)};
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ Place place_of(Format format, const std::string& text) {
       if (text == "thread") return {.at = 0, .bytes = 4};
       refuse(text, "thread");
     default:
-      throw bench::Failure{"packets of this format have their numbers in one place"};
+      throw kit::Failure{"packets of this format have their numbers in one place"};
   }
 }
 

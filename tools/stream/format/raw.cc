@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstring>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/format/format.h"
 #include "stream/format/station.h"
 
@@ -42,12 +42,12 @@ void check_place(const Place& place, const char* option) {
   const Field field = field_at(place, {});
   if (place.bytes > 8 || place.shift >= 8 * place.bytes || place.step == 0 ||
       field.shift + field.bits > 8 * field.bytes) {
-    throw bench::Failure{fmt::format(
+    throw kit::Failure{fmt::format(
         "{}: a number is in a word of 1 to 8 bytes, from a bit of it on, in steps of 1 or more",
         option)};
   }
   if (place.step > field.most()) {
-    throw bench::Failure{
+    throw kit::Failure{
         fmt::format("{}: {} bits have no step of {}", option, field.bits, place.step)};
   }
 }
@@ -67,11 +67,11 @@ uint32_t payload_bytes(const Shape& shape) {
 }
 
 void check(const Shape& shape) {
-  if (shape.payload == 0) throw bench::Failure{"a packet cannot be empty"};
+  if (shape.payload == 0) throw kit::Failure{"a packet cannot be empty"};
   check_place(number_place(shape), "--number");
   if (shape.stream_number.told()) check_place(shape.stream_number, "--stream-number");
   if (std::max(number_place(shape).end(), shape.stream_number.end()) > header_bytes(shape)) {
-    throw bench::Failure{"--header-bytes: the numbers are in the header"};
+    throw kit::Failure{"--header-bytes: the numbers are in the header"};
   }
 }
 

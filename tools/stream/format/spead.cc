@@ -11,7 +11,7 @@
 #include <cstring>
 #include <optional>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/format/format.h"
 #include "stream/format/station.h"
 
@@ -118,22 +118,22 @@ uint32_t payload_bytes(const Shape& shape) {
 
 void check(const Shape& shape) {
   if (shape.heap_packets == 0 || shape.payload == 0) {
-    throw bench::Failure{"a packet cannot be empty"};
+    throw kit::Failure{"a packet cannot be empty"};
   }
   if (shape.address_bits != 40 && shape.address_bits != 48) {
-    throw bench::Failure{"--address-bits: SPEAD-64-40 and SPEAD-64-48 have 40 and 48"};
+    throw kit::Failure{"--address-bits: SPEAD-64-40 and SPEAD-64-48 have 40 and 48"};
   }
   const uint64_t most_name = (kImmediate >> shape.address_bits) - 1;
   for (const Place& place : {shape.number, shape.stream_number}) {
     if (place.told() && (place.at == kNull || place.at > most_name || place.step == 0)) {
-      throw bench::Failure{
+      throw kit::Failure{
           fmt::format("items have names from 1 to {:#x}, and steps of 1 or more", most_name)};
     }
   }
   const uint32_t own =
       5 + (number_item(shape) != kHeapCounter ? 1 : 0) + (shape.stream_number.told() ? 1 : 0);
   if (shape.items < own || shape.items > kMostItems) {
-    throw bench::Failure{
+    throw kit::Failure{
         fmt::format("--items: a packet of this shape has {} to {}", own, kMostItems)};
   }
 }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 namespace {
@@ -22,15 +22,15 @@ uint32_t station_payload_bytes(const Shape& shape) {
 
 void check_station(const Shape& shape, uint64_t most_beamlets, uint64_t most_slices) {
   if (shape.bits != 4 && shape.bits != 8 && shape.bits != 16) {
-    throw bench::Failure{"samples have 4, 8 or 16 bits"};
+    throw kit::Failure{"samples have 4, 8 or 16 bits"};
   }
   if (shape.clock != 0 && shape.clock != 160 && shape.clock != 200) {
-    throw bench::Failure{"a station's clock has 160 or 200 MHz"};
+    throw kit::Failure{"a station's clock has 160 or 200 MHz"};
   }
   if (shape.beamlets == 0 || shape.beamlets > most_beamlets || shape.slices == 0 ||
       shape.slices > most_slices) {
-    throw bench::Failure{fmt::format("a packet has 1 to {} beamlets and 1 to {} slices",
-                                     most_beamlets, most_slices)};
+    throw kit::Failure{fmt::format("a packet has 1 to {} beamlets and 1 to {} slices",
+                                   most_beamlets, most_slices)};
   }
 }
 

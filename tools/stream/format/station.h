@@ -22,7 +22,7 @@ uint32_t station_clock(const Shape& shape);
 // Of the shape's beamlets and slices: each sample has two polarisations of a real and an imaginary
 // part.
 uint32_t station_payload_bytes(const Shape& shape);
-// Throws bench::Failure for samples or a clock that no station has, or for more beamlets and slices
+// Throws kit::Failure for samples or a clock that no station has, or for more beamlets and slices
 // than its packets can count.
 void check_station(const Shape& shape, uint64_t most_beamlets, uint64_t most_slices);
 // What a receiver looks at.

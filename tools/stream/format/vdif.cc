@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/format/format.h"
 #include "stream/format/vdif_header.h"
 
@@ -36,16 +36,16 @@ uint32_t payload_bytes(const Shape& shape) {
 
 void check(const Shape& shape) {
   if (shape.frames_per_second == 0 || shape.frames_per_second > vdif::kFrame.most() + 1) {
-    throw bench::Failure{
+    throw kit::Failure{
         fmt::format("--frames-per-second: VDIF counts frames within a second, 1 to {}; packets do "
                     "not say how many there are",
                     vdif::kFrame.most() + 1)};
   }
   if (shape.payload == 0 || shape.payload % vdif::kLengthUnit != 0) {
-    throw bench::Failure{"--payload: a frame of VDIF is a multiple of 8 bytes"};
+    throw kit::Failure{"--payload: a frame of VDIF is a multiple of 8 bytes"};
   }
   if (shape.bits == 0 || shape.bits > vdif::kBits.most() + 1) {
-    throw bench::Failure{"--bits: a sample of VDIF has 1 to 32 bits"};
+    throw kit::Failure{"--bits: a sample of VDIF has 1 to 32 bits"};
   }
 }
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/block_file.h"
 #include "stream/output/block_view.h"
 #include "stream/output/block_writer.h"
@@ -48,7 +48,7 @@ class File {
   // Nothing more comes, and all is written.
   void finish(const std::function<void(const nlohmann::json&)>& tell) {
     if (!output_) return;
-    if (!writer_.cut()) throw bench::system_failure(output_->name());
+    if (!writer_.cut()) throw kit::system_failure(output_->name());
     output_->finish();
     tell({{"event", "file"},
           {"path", output_->name()},
@@ -102,9 +102,9 @@ class BlockSink final : public ThreadSink {
     const std::string& path = options_.file;
     port::Fd fd{::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)};
     struct stat st {};
-    if (!fd.valid() || ::fstat(fd.get(), &st) != 0) throw bench::system_failure(path);
+    if (!fd.valid() || ::fstat(fd.get(), &st) != 0) throw kit::system_failure(path);
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-      throw bench::Failure{path + " is written by another receiver"};
+      throw kit::Failure{path + " is written by another receiver"};
     }
     uint64_t begin = 0;
     // A device is written from its first byte on.

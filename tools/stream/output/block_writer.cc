@@ -11,7 +11,7 @@
 #include <climits>
 #include <tuple>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 namespace {
@@ -45,7 +45,7 @@ void write_all(int fd, std::span<iovec> pieces, int64_t offset) {
     const ssize_t n = offset < 0 ? ::writev(fd, pieces.data(), count)
                                  : ::pwritev(fd, pieces.data(), count, offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw bench::system_failure("writing what was received");
+    if (n < 0) throw kit::system_failure("writing what was received");
     if (offset >= 0) offset += n;
     auto left = static_cast<size_t>(n);
     while (!pieces.empty() && left >= pieces.front().iov_len) {
@@ -61,11 +61,11 @@ void write_all(int fd, std::span<iovec> pieces, int64_t offset) {
 BlockWriter::BlockWriter(const port::Fd& fd, std::string path, uint64_t begin)
     : fd_(fd), path_(std::move(path)), begin_(begin), reserved_(begin), end_(begin) {
   struct stat st {};
-  if (::fstat(fd_.get(), &st) != 0) throw bench::system_failure(path_);
+  if (::fstat(fd_.get(), &st) != 0) throw kit::system_failure(path_);
   // What else there is, a device, stays as long as it is.
   regular_ = S_ISREG(st.st_mode);
   if (regular_ && ::ftruncate(fd_.get(), static_cast<off_t>(begin_)) != 0) {
-    throw bench::system_failure(path_);
+    throw kit::system_failure(path_);
   }
   direct_ = !(regular_ && in_memory(fd_.get())) && goes_direct(fd_.get());
   reserves_ = regular_ && direct_;
@@ -81,7 +81,7 @@ void BlockWriter::write(const weft_stream_block& block, const std::byte* data, u
   reserve(end);
   try {
     put({header_of(block), piece(data, block.block_bytes)}, static_cast<int64_t>(place));
-  } catch (const bench::Failure&) {
+  } catch (const kit::Failure&) {
     take_back(place);
     throw;
   }
@@ -128,8 +128,8 @@ bool BlockWriter::cut() {
 }
 
 void BlockWriter::flush() {
-  if (!cut()) throw bench::system_failure(path_);
-  if (::fdatasync(fd_.get()) != 0 && errno != EINVAL) throw bench::system_failure(path_);
+  if (!cut()) throw kit::system_failure(path_);
+  if (::fdatasync(fd_.get()) != 0 && errno != EINVAL) throw kit::system_failure(path_);
 }
 
 }  // namespace weft::stream

@@ -16,7 +16,7 @@
 
 namespace weft::stream {
 
-// Writes all of it, from `offset` on; negative: where the descriptor stands. Throws bench::Failure.
+// Writes all of it, from `offset` on; negative: where the descriptor stands. Throws kit::Failure.
 void write_all(int fd, std::span<iovec> pieces, int64_t offset);
 iovec piece(const void* begin, size_t size);
 
@@ -33,11 +33,11 @@ class BlockWriter {
 
   // Whether blocks go past the page cache.
   bool direct() const { return direct_; }
-  // `place`: among the bytes of the blocks. Throws bench::Failure; then the file has nothing there.
+  // `place`: among the bytes of the blocks. Throws kit::Failure; then the file has nothing there.
   void write(const weft_stream_block& block, const std::byte* data, uint64_t place);
   // It ends behind the last block that was written. False, and errno, where that cannot be.
   bool cut();
-  // The same, and the disk has it. Throws bench::Failure.
+  // The same, and the disk has it. Throws kit::Failure.
   void flush();
 
  private:

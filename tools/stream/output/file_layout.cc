@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 
@@ -11,7 +11,7 @@ std::unique_ptr<FileLayout> make_file_layout(Layout layout, const Shape& shape,
   const bool knows_samples = shape.format == Format::rsp;
   if ((layout == Layout::guppi && !knows_samples) ||
       (layout == Layout::vdif && !knows_samples && shape.format != Format::vdif)) {
-    throw bench::Failure{fmt::format(
+    throw kit::Failure{fmt::format(
         "--as {} has to know the order of the samples, which packets of --format {} do not tell",
         layout == Layout::guppi ? "guppi" : "vdif", name_of(shape.format))};
   }

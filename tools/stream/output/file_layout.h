@@ -57,7 +57,7 @@ class FileLayout {
                            Bytes& /*out*/) {}
 };
 
-// Throws bench::Failure for packets that this layout cannot have.
+// Throws kit::Failure for packets that this layout cannot have.
 std::unique_ptr<FileLayout> make_file_layout(Layout layout, const Shape& shape,
                                              const HeaderFile& header);
 

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <cstring>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/format/station.h"
 #include "stream/output/file_layout.h"
 #include "stream/utc.h"

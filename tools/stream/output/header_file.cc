@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <fstream>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 namespace {
@@ -36,7 +36,7 @@ bool is_text(const std::string& line) {
 
 HeaderFile::HeaderFile(const std::string& path) {
   std::ifstream file{path};
-  if (!file) throw bench::system_failure(path);
+  if (!file) throw kit::system_failure(path);
   unsigned number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
@@ -44,14 +44,14 @@ HeaderFile::HeaderFile(const std::string& path) {
     // PSRDADA's own files end in zeroes.
     if (const size_t end = line.find('\0'); end != std::string::npos) line.resize(end);
     if (!is_text(line)) {
-      throw bench::Failure{fmt::format("{}:{}: this is no line of text in ASCII", path, number)};
+      throw kit::Failure{fmt::format("{}:{}: this is no line of text in ASCII", path, number)};
     }
     line = trimmed(line.substr(0, line.find('#')));
     if (line.empty() || line == "END") continue;
     const size_t end = line.find_first_of(" \t=");
     const std::string value = end == std::string::npos ? "" : value_of(trimmed(line.substr(end)));
     if (value.empty()) {
-      throw bench::Failure{
+      throw kit::Failure{
           fmt::format("{}:{}: a line has a keyword and a value: \"{}\"", path, number, line)};
     }
     lines_.emplace_back(line.substr(0, end), value);

@@ -12,7 +12,7 @@ class HeaderFile {
  public:
   HeaderFile() = default;
   // Lines of a keyword and its value, as PSRDADA has them ("FREQ 150.0  # MHz"), or as cards
-  // ("SRC_NAME= 'B0329+54'"). What stands behind a # is left out. Throws bench::Failure for a file
+  // ("SRC_NAME= 'B0329+54'"). What stands behind a # is left out. Throws kit::Failure for a file
   // that cannot be read, or a line that is none.
   explicit HeaderFile(const std::string& path);
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 namespace {
@@ -22,11 +22,11 @@ bool is_there(const std::string& path) {
 
 constexpr const char* kRemedy = ": name another one ({time} and {number} in it do), or --overwrite";
 [[noreturn]] void refuse(const std::string& name) {
-  throw bench::Failure{name + " is there already" + kRemedy};
+  throw kit::Failure{name + " is there already" + kRemedy};
 }
 [[noreturn]] void refuse_part(const std::string& part) {
-  throw bench::Failure{part + " is what a receiver left that was killed, or is being written" +
-                       kRemedy};
+  throw kit::Failure{part + " is what a receiver left that was killed, or is being written" +
+                     kRemedy};
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ void OutputFile::check_names(const FileName& name, uint32_t streams, bool overwr
     // What a time names is not known yet, and with a number another one is taken.
     if (!folder.tells_time()) {
       const std::string path = folder.of(stream, 0, 0);
-      if (::access(path.c_str(), W_OK | X_OK) != 0) throw bench::system_failure(path);
+      if (::access(path.c_str(), W_OK | X_OK) != 0) throw kit::system_failure(path);
     }
     if (name.tells_time() || name.tells_number() || overwrite) continue;
     const std::string first = name.of(stream, 0, 0);
@@ -55,19 +55,19 @@ OutputFile::OutputFile(std::string name, bool overwrite)
   if (!overwrite_ && is_there(name_)) refuse(name_);
   struct stat st {};
   if (::stat(name_.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
-    throw bench::Failure{name_ + " is no regular file: only blocks are written there"};
+    throw kit::Failure{name_ + " is no regular file: only blocks are written there"};
   }
   const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (overwrite_ ? O_TRUNC : O_EXCL);
   fd_ = port::Fd{::open(part_.c_str(), flags, 0644)};
   if (fd_.valid()) return;
   if (errno == EEXIST) refuse_part(part_);
-  throw bench::system_failure(part_);
+  throw kit::system_failure(part_);
 }
 
 void OutputFile::write(std::span<const std::byte> bytes, uint64_t at) {
   while (!bytes.empty()) {
     const ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (n < 0 && errno != EINTR) throw bench::system_failure(part_);
+    if (n < 0 && errno != EINTR) throw kit::system_failure(part_);
     if (n <= 0) continue;
     bytes = bytes.subspan(static_cast<size_t>(n));
     at += static_cast<uint64_t>(n);
@@ -95,7 +95,7 @@ void OutputFile::finish() {
   if (moved != 0 && errno == EINVAL && !is_there(name_)) {
     moved = ::rename(part_.c_str(), name_.c_str());
   }
-  if (moved != 0) throw bench::system_failure(name_ + " (what was received is in " + part_ + ")");
+  if (moved != 0) throw kit::system_failure(name_ + " (what was received is in " + part_ + ")");
 }
 
 }  // namespace weft::stream

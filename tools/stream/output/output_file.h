@@ -12,12 +12,12 @@
 
 namespace weft::stream {
 
-// All throw bench::Failure. One owner, one thread at a time.
+// All throw kit::Failure. One owner, one thread at a time.
 class OutputFile {
  public:
   // Whether a file of this name, whole or not, is there.
   static bool exists(const std::string& name);
-  // Whether files of these names can be made: throws bench::Failure where their folder is not there
+  // Whether files of these names can be made: throws kit::Failure where their folder is not there
   // or cannot be written, or, unless they are overwritten, a file has the name that all begin with.
   static void check_names(const FileName& name, uint32_t streams, bool overwrite);
   // `overwrite`: in the place of one that is there; else it is left alone and this one fails.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "stream/continuity.h"
 
 namespace weft::stream {
@@ -143,7 +143,7 @@ void StreamFiles::end_observation() {
 
 void StreamFiles::finish() {
   if (file_ && ::fdatasync(file_->fd().get()) != 0 && errno != EINVAL) {
-    throw bench::system_failure(file_->name());
+    throw kit::system_failure(file_->name());
   }
   end_observation();
 }

@@ -20,7 +20,7 @@ struct StreamFilesOptions {
   std::function<void(const nlohmann::json&)> tell;
 };
 
-// One thread at a time. All throw bench::Failure.
+// One thread at a time. All throw kit::Failure.
 class StreamFiles {
  public:
   StreamFiles(StreamFilesOptions options, const Shape& shape, std::unique_ptr<FileLayout> layout);

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 #include "port/fd.h"
 
 namespace weft::stream {
@@ -23,10 +23,10 @@ class PlainInput final : public ByteInput {
   PlainInput(const std::string& path, uint64_t offset)
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     struct stat st {};
-    if (!fd_.valid() || ::fstat(fd_.get(), &st) != 0) throw bench::system_failure(path);
+    if (!fd_.valid() || ::fstat(fd_.get(), &st) != 0) throw kit::system_failure(path);
     may_wait_ = !S_ISREG(st.st_mode);
     if (offset > 0 && ::lseek(fd_.get(), static_cast<off_t>(offset), SEEK_SET) < 0) {
-      throw bench::system_failure(path);
+      throw kit::system_failure(path);
     }
     if (!may_wait_) (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   }
@@ -34,7 +34,7 @@ class PlainInput final : public ByteInput {
     while (wait()) {
       const ssize_t n = ::read(fd_.get(), to.data(), to.size());
       if (n >= 0) return static_cast<size_t>(n);
-      if (errno != EINTR) throw bench::system_failure(path_);
+      if (errno != EINTR) throw kit::system_failure(path_);
     }
     return 0;
   }
@@ -59,7 +59,7 @@ class ZstdInput final : public ByteInput {
  public:
   explicit ZstdInput(const std::string& path)
       : path_(path), file_(path, 0), stream_(ZSTD_createDStream()), buffer_(ZSTD_DStreamInSize()) {
-    if (stream_ == nullptr) throw bench::Failure{path + ": no memory to decompress it"};
+    if (stream_ == nullptr) throw kit::Failure{path + ": no memory to decompress it"};
     // As the recorders' `zstd --long` has it; refused else, to protect those who have less memory.
     (void)ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, 31);
   }
@@ -74,7 +74,7 @@ class ZstdInput final : public ByteInput {
       }
       const size_t result = ZSTD_decompressStream(stream_, &out, &in_);
       if (ZSTD_isError(result) != 0) {
-        throw bench::Failure{path_ + " cannot be decompressed: " + ZSTD_getErrorName(result)};
+        throw kit::Failure{path_ + " cannot be decompressed: " + ZSTD_getErrorName(result)};
       }
       more_inside_ = out.pos == out.size;
     }

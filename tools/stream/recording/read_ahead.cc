@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "bench/failure.h"
 #include "cli/stop.h"
+#include "kit/failure.h"
 
 namespace weft::stream {
 
@@ -30,7 +30,7 @@ void ReadAhead::work() {
     std::string error;
     try {
       n = input_->read(buffer);
-    } catch (const bench::Failure& failure) {
+    } catch (const kit::Failure& failure) {
       error = failure.what();
     }
     more = n > 0;
@@ -56,7 +56,7 @@ size_t ReadAhead::read(std::span<std::byte> to) {
         if (cli::stop_asked()) return done;
       }
       if (pieces_.empty()) {
-        if (!error_.empty()) throw bench::Failure{error_};
+        if (!error_.empty()) throw kit::Failure{error_};
         return done;
       }
       piece_ = std::move(pieces_.front());

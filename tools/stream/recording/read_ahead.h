@@ -21,7 +21,7 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
   ~ReadAhead();
   // Fills `to`, and waits for it; with fewer bytes at the end, or when the program was asked to
-  // stop. Throws bench::Failure where the file cannot be read, behind what could be.
+  // stop. Throws kit::Failure where the file cannot be read, behind what could be.
   size_t read(std::span<std::byte> to);
 
  private:

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "bench/failure.h"
 #include "cli/stop.h"
+#include "kit/failure.h"
 #include "stream/recording/byte_input.h"
 #include "stream/recording/lane_of_packets.h"
 #include "stream/recording/read_ahead.h"
@@ -33,7 +33,7 @@ bool is_regular(const std::string& path) {
 // by halves, as if it were in order, and some packets before that.
 uint64_t offset_of(const std::string& path, const Shape& shape, int64_t start) {
   struct stat st {};
-  if (::stat(path.c_str(), &st) != 0) throw bench::system_failure(path);
+  if (::stat(path.c_str(), &st) != 0) throw kit::system_failure(path);
   const uint64_t count = static_cast<uint64_t>(st.st_size) / shape.packet_bytes();
   Bytes packet(shape.packet_bytes());
   const auto begins_before = [&](uint64_t i) {
@@ -64,7 +64,7 @@ class Pass {
   Pass(const std::string& path, const Shape& shape, std::optional<int64_t> start)
       : shape_(shape), start_(start), bytes_(open_input(path, begin_of(path, shape, start))) {}
 
-  // The next packet of the stream, or nothing. Throws bench::Failure where the file cannot be read.
+  // The next packet of the stream, or nothing. Throws kit::Failure where the file cannot be read.
   Bytes* front() {
     while (lane_.packets().empty() && !ended_) read_one();
     return lane_.packets().empty() ? nullptr : &lane_.packets().front();
@@ -92,7 +92,7 @@ class Pass {
     size_t size = 0;
     try {
       size = bytes_.read(packet);
-    } catch (const bench::Failure&) {
+    } catch (const kit::Failure&) {
       end();
       throw;
     }
@@ -154,11 +154,10 @@ class RecordingSource final : public Source {
     for (size_t i = 0; i < lanes_.size(); ++i) {
       const std::string& path = options_.recordings[i];
       if (options_.loop && !is_regular(path)) {
-        throw bench::Failure{path + " is no regular file: --loop cannot begin it again"};
+        throw kit::Failure{path + " is no regular file: --loop cannot begin it again"};
       }
       lanes_[i].pass = open(path);
-      if (lanes_[i].pass->front() == nullptr)
-        throw bench::Failure{path + why_empty(*lanes_[i].pass)};
+      if (lanes_[i].pass->front() == nullptr) throw kit::Failure{path + why_empty(*lanes_[i].pass)};
       shape_ = lanes_[i].pass->shape();
     }
     if (options_.loop) measure_passes();
@@ -244,7 +243,7 @@ class RecordingSource final : public Source {
       lane.pass = open(options_.recordings[stream]);
       lane.ahead += pass_;
       return lane.pass->front();
-    } catch (const bench::Failure& failure) {
+    } catch (const kit::Failure& failure) {
       lane.broken = true;
       if (error_.empty()) error_ = failure.what();
       return nullptr;

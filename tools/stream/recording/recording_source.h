@@ -5,7 +5,7 @@
 
 namespace weft::stream {
 
-// A stream for each of `options.recordings`. Throws bench::Failure.
+// A stream for each of `options.recordings`. Throws kit::Failure.
 std::unique_ptr<Source> make_recording_source(const SourceOptions& options, const Shape& shape);
 
 }  // namespace weft::stream

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::tools {
+namespace weft::kit {
 
 // The file's words: what blanks and line ends separate.
 std::optional<std::vector<std::string>> read_words(const std::string& path);
@@ -20,4 +20,4 @@ std::vector<std::string> names_in(const std::string& folder);
 // readable.
 void add_local_ports(const std::string& table, std::set<uint16_t>& ports);
 
-}  // namespace weft::tools
+}  // namespace weft::kit

@@ -1,4 +1,4 @@
-#include "weft/start.h"
+#include "kit/start.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #include "cli/output.h"
 
-namespace weft::tools {
+namespace weft::kit {
 namespace {
 
 Environment inherited_environment() {
@@ -73,4 +73,4 @@ int execute(const char* who, const LaunchPlan& plan, const LaunchRequest& reques
   return say_exec_error(who, plan.path, errno);
 }
 
-}  // namespace weft::tools
+}  // namespace weft::kit

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "weft/launch.h"
+#include "kit/launch.h"
 
-namespace weft::tools {
+namespace weft::kit {
 
 // Plans the launch of `request` and prints what the user should know, each sentence with `who`, the
 // command, in front. A status when it cannot be done.
@@ -19,4 +19,4 @@ int say_exec_error(const char* who, const std::string& path, int error);
 
 void say(const char* who, const std::string& sentence);
 
-}  // namespace weft::tools
+}  // namespace weft::kit

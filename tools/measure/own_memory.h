@@ -1,7 +1,7 @@
 // The memory that a process has.
 #pragma once
 
-namespace weft::bench {
+namespace weft::measure {
 
 // Resident memory of this process and the page tables that it needs, bytes.
 double resident_bytes();
@@ -11,4 +11,4 @@ double resident_bytes();
 // root alone reads, else typical ones.
 double kernel_bytes();
 
-}  // namespace weft::bench
+}  // namespace weft::measure

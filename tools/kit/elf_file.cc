@@ -1,11 +1,11 @@
-#include "weft/elf_file.h"
+#include "kit/elf_file.h"
 
 #include <elf.h>
 
 #include <cstring>
 #include <span>
 
-namespace weft::tools {
+namespace weft::kit {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "fields are copied as they are");
@@ -154,4 +154,4 @@ const char* describe(ElfError error) {
   return "";
 }
 
-}  // namespace weft::tools
+}  // namespace weft::kit

@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 
-namespace weft::tools {
+namespace weft::kit {
 
 enum class ElfError : uint8_t {
   not_elf,            // no ELF magic: a script, or data
@@ -38,4 +38,4 @@ Result<ElfFacts, ElfError> read_elf(Bytes file);
 // The part of a sentence that follows "PROGRAM ".
 const char* describe(ElfError error);
 
-}  // namespace weft::tools
+}  // namespace weft::kit

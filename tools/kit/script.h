@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::tools {
+namespace weft::kit {
 
 // Adds the command `name` to `parent`. Its words, --help among them, are the script's: this process
 // becomes Python with lib/weft/report/SCRIPT, `leading` and then these. `status` is set only when
@@ -16,4 +16,4 @@ void add_script_command(CLI::App& parent, int& status, const char* name, const c
 // The leading words of a script that starts this program again, as often as it needs.
 std::vector<std::string> words_of_weft(const char* version);
 
-}  // namespace weft::tools
+}  // namespace weft::kit

@@ -1,4 +1,4 @@
-#include "weft/launch.h"
+#include "kit/launch.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 
 #include "config/options.h"
 
-namespace weft::tools {
+namespace weft::kit {
 namespace {
 
 constexpr const char* kDefaultSearchPath = "/bin:/usr/bin";  // execvp(3) without PATH
@@ -167,4 +167,4 @@ std::optional<std::string> raise_descriptor_limit() {
       limit.rlim_max, std::strerror(errno));
 }
 
-}  // namespace weft::tools
+}  // namespace weft::kit

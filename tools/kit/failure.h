@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace weft::bench {
+namespace weft::kit {
 
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -17,4 +17,4 @@ inline Failure system_failure(const std::string& what) {
   return Failure{what + ": " + std::strerror(errno)};
 }
 
-}  // namespace weft::bench
+}  // namespace weft::kit

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "weft/elf_file.h"
+#include "kit/elf_file.h"
 
-namespace weft::tools {
+namespace weft::kit {
 
 // What a shell reports when it cannot start a command (POSIX, Shell Command Language 2.8.2).
 inline constexpr int kStatusNotExecutable = 126;
@@ -41,4 +41,4 @@ std::optional<Result<ElfFacts, ElfError>> inspect_program(const std::string& pat
 std::optional<std::string> secure_execution_reason(const std::string& path, unsigned effective_uid,
                                                    unsigned effective_gid);
 
-}  // namespace weft::tools
+}  // namespace weft::kit

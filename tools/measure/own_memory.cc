@@ -1,4 +1,4 @@
-#include "bench/usage.h"
+#include "measure/own_memory.h"
 
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-namespace weft::bench {
+namespace weft::measure {
 namespace {
 
 // The kilobytes behind "NAME:" in a file of the kind of /proc/self/status, as bytes; 0 when absent.
@@ -93,4 +93,4 @@ double kernel_bytes() {
   return bytes;
 }
 
-}  // namespace weft::bench
+}  // namespace weft::measure

@@ -1,4 +1,4 @@
-#include "weft/kernel_files.h"
+#include "kit/kernel_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace weft::tools {
+namespace weft::kit {
 namespace {
 
 using ::testing::ElementsAre;
@@ -83,4 +83,4 @@ TEST_F(KernelFilesTest, LocalPortsOfDamagedTable) {
 }
 
 }  // namespace
-}  // namespace weft::tools
+}  // namespace weft::kit

@@ -1,11 +1,11 @@
-#include "bench/internet.h"
+#include "kit/internet.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
-namespace weft::bench {
+namespace weft::kit {
 
 sockaddr_in address_of(const std::string& text, uint16_t port) {
   sockaddr_in address{};
@@ -34,4 +34,4 @@ uint16_t port_of(const port::Fd& socket) {
   return ntohs(own.sin_port);
 }
 
-}  // namespace weft::bench
+}  // namespace weft::kit

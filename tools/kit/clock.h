@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace weft::bench {
+namespace weft::kit {
 
 // Nanoseconds on the clock that both sides share.
 inline int64_t now_ns() {
@@ -16,4 +16,4 @@ inline double seconds_between(int64_t from_ns, int64_t to_ns) {
   return static_cast<double>(to_ns - from_ns) * 1e-9;
 }
 
-}  // namespace weft::bench
+}  // namespace weft::kit

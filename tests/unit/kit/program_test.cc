@@ -1,4 +1,4 @@
-#include "weft/program.h"
+#include "kit/program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace weft::tools {
+namespace weft::kit {
 namespace {
 
 using ::testing::HasSubstr;
@@ -154,4 +154,4 @@ TEST_F(ProgramTest, PlainProgramIsNotSecure) {
 }
 
 }  // namespace
-}  // namespace weft::tools
+}  // namespace weft::kit

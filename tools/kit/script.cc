@@ -1,4 +1,4 @@
-#include "weft/script.h"
+#include "kit/script.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 #include <system_error>
 
 #include "cli/output.h"
-#include "weft/launch.h"
+#include "kit/launch.h"
 
-namespace weft::tools {
+namespace weft::kit {
 namespace {
 
 // Debian's, for which Debian's packages are: another one in PATH may lack them.
@@ -58,4 +58,4 @@ std::vector<std::string> words_of_weft(const char* version) {
           "--version-of-weft", version};
 }
 
-}  // namespace weft::tools
+}  // namespace weft::kit

@@ -1,4 +1,4 @@
-#include "weft/launch.h"
+#include "kit/launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace weft::tools {
+namespace weft::kit {
 namespace {
 
 using ::testing::HasSubstr;
@@ -171,4 +171,4 @@ TEST(RaiseDescriptorLimit, ReachesTheHardLimit) {
 }
 
 }  // namespace
-}  // namespace weft::tools
+}  // namespace weft::kit

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace weft::bench {
+namespace weft::kit {
 
 class VerbsLibrary {
  public:
@@ -45,4 +45,4 @@ class VerbsLibrary {
   void* handle_;
 };
 
-}  // namespace weft::bench
+}  // namespace weft::kit

@@ -5,10 +5,9 @@
 
 #include <string>
 
-#include "bench/channel.h"
 #include "port/fd.h"
 
-namespace weft::bench {
+namespace weft::kit {
 
 // All throw Failure.
 sockaddr_in address_of(const std::string& text, uint16_t port);
@@ -19,4 +18,4 @@ inline const sockaddr* generic(const sockaddr_in& address) {
 port::Fd new_socket(const std::string& own_address, int type);
 uint16_t port_of(const port::Fd& socket);
 
-}  // namespace weft::bench
+}  // namespace weft::kit

@@ -11,7 +11,7 @@
 
 #include "cli/stop.h"
 
-namespace weft::tools {
+namespace weft::kit {
 
 // Those that are passed on to the program, and SIGCHLD: blocked as long as this is there.
 class HeldSignals {
@@ -88,4 +88,4 @@ class HeldSignals {
   struct sigaction child_before_ {};
 };
 
-}  // namespace weft::tools
+}  // namespace weft::kit

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "weft/program.h"
+#include "kit/program.h"
 
-namespace weft::tools {
+namespace weft::kit {
 
 // When weft itself cannot do its part, as env(1) and timeout(1) end.
 inline constexpr int kStatusOwnFailure = 125;
@@ -49,4 +49,4 @@ Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
 // 5). A sentence when the kernel refuses.
 std::optional<std::string> raise_descriptor_limit();
 
-}  // namespace weft::tools
+}  // namespace weft::kit

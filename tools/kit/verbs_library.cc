@@ -1,10 +1,10 @@
-#include "bench/verbs_library.h"
+#include "kit/verbs_library.h"
 
 #include <dlfcn.h>
 
-#include "bench/failure.h"
+#include "kit/failure.h"
 
-namespace weft::bench {
+namespace weft::kit {
 
 template <class Function>
 void VerbsLibrary::find(Function& function, const char* name) {
@@ -39,4 +39,4 @@ VerbsLibrary::VerbsLibrary(const std::string& path)
   find(wc_status_str, "ibv_wc_status_str");
 }
 
-}  // namespace weft::bench
+}  // namespace weft::kit

@@ -1,4 +1,4 @@
-#include "weft/elf_file.h"
+#include "kit/elf_file.h"
 
 #include <elf.h>
 #include <gmock/gmock.h>
@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "base/random.h"
-#include "weft/program.h"
+#include "kit/program.h"
 
-namespace weft::tools {
+namespace weft::kit {
 namespace {
 
 using ::testing::ElementsAre;
@@ -236,4 +236,4 @@ TEST(InspectProgram, NothingForWhatCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace weft::tools
+}  // namespace weft::kit

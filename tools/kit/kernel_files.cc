@@ -1,11 +1,11 @@
-#include "weft/kernel_files.h"
+#include "kit/kernel_files.h"
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 
-namespace weft::tools {
+namespace weft::kit {
 
 std::optional<std::vector<std::string>> read_words(const std::string& path) {
   std::ifstream file(path);
@@ -54,4 +54,4 @@ void add_local_ports(const std::string& table, std::set<uint16_t>& ports) {
   }
 }
 
-}  // namespace weft::tools
+}  // namespace weft::kit

@@ -1,4 +1,4 @@
-#include "weft/program.h"
+#include "kit/program.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <vector>
 
-namespace weft::tools {
+namespace weft::kit {
 namespace {
 
 constexpr int kMaxInterpreters = 4;  // execve(2): more gives ELOOP
@@ -168,4 +168,4 @@ std::optional<std::string> secure_execution_reason(const std::string& path, unsi
   return std::nullopt;
 }
 
-}  // namespace weft::tools
+}  // namespace weft::kit
