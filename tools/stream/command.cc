@@ -336,6 +336,7 @@ int receive(ReceiveCommand& c) {
   o.ring.shape = o.inlet.shape;
   o.ring.slot_bytes = slot_bytes_for(o.inlet.shape.packet_bytes());
   o.ring.landing = o.inlet.transport == Transport::uc || o.inlet.transport == Transport::rc;
+  o.ring.apart = o.inlet.transport == Transport::uc && o.inlet.circuits.empty();
   if (o.hold + o.ring.blocks / 4 + 2 > o.ring.blocks) {
     cli::wrong_usage("--hold leaves too few blocks; take more --blocks");
   }

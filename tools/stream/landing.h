@@ -24,6 +24,11 @@ class Landing {
     ahead,  // the same, and it was a Write for a block that was not made ready yet
   };
 
+  // The least distance of slots of so many bytes at which they are cheap to shut and to open: each
+  // has page tables of its own then, which are moved aside and back as a whole (design/24). `bytes`
+  // where it does not pay.
+  static uint64_t step_of(uint64_t bytes);
+
   // `at` shows `file` from `offset` on, `slots` times `slot_bytes`. All are open.
   Landing(std::byte* at, uint32_t slots, uint64_t slot_bytes, const port::Fd& file,
           uint64_t offset);
@@ -46,15 +51,25 @@ class Landing {
   Landing* next() const { return next_; }
 
  private:
+  struct Slot {
+    Way way = Way::open;
+    bool aside = false;  // its page tables are where nobody writes
+  };
   std::byte* place(uint32_t slot) const { return at_ + slot * slot_bytes_; }
+  std::byte* aside(uint32_t slot) const { return aside_ + slot * slot_bytes_; }
+  void find_room_aside();
+  void give_up_room_aside();
+  void move_aside(uint32_t slot);
+  void move_back(uint32_t slot);
 
   std::byte* const at_;
   const uint64_t slot_bytes_;
   const port::Fd& file_;
   const uint64_t offset_;
   std::atomic<uint32_t> frontier_{kNone};
-  mutable Spinlock lock_;  // of ways_: held by a handler or by who causes no fault
-  std::vector<Way> ways_;
+  std::byte* aside_ = nullptr;  // of slots with page tables of their own; as long as they are
+  mutable Spinlock lock_;       // of slots_: held by a handler or by who causes no fault
+  std::vector<Slot> slots_;
   Landing* next_ = nullptr;
 };
 

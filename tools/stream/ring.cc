@@ -15,6 +15,8 @@ namespace {
 
 constexpr uint64_t kPage = 4096;                     // of the structs that consumers see
 constexpr uint64_t kMostBlocks = uint64_t{1} << 48;  // of a stream; more is nobody's clock
+constexpr uint64_t kMostApart =
+    4096;  // blocks: each may be a mapping or two of the process's 65,530
 
 static_assert(sizeof(weft_stream_state) == kPage);
 static_assert(sizeof(weft_stream_block) == WEFT_STREAM_BLOCK_HEADER);
@@ -24,6 +26,13 @@ static_assert(sizeof(weft_stream_ring) <= kPage);
 uint64_t whole_pages(uint64_t bytes) {
   const auto page = static_cast<uint64_t>(::getpagesize());
   return (bytes + page - 1) / page * page;
+}
+
+uint64_t blocks_of(const RingSpec& spec) {
+  return uint64_t{spec.blocks} * spec.streams;
+}
+uint64_t block_bytes_of(const RingSpec& spec) {
+  return whole_pages(uint64_t{spec.packets_per_block} * spec.slot_bytes);
 }
 
 void wake(uint32_t& word) {
@@ -107,21 +116,40 @@ Ring::Ring(const RingSpec& spec) : spec_(spec) {
   h.headers_offset = h.streams_offset + uint64_t{spec.streams} * sizeof(weft_stream_state);
   h.data_offset = whole_pages(h.headers_offset +
                               uint64_t{spec.streams} * spec.blocks * sizeof(weft_stream_block));
-  h.block_bytes = whole_pages(uint64_t{spec.packets_per_block} * spec.slot_bytes);
-  const uint64_t data = h.block_bytes * spec.blocks * spec.streams;
-  h.size = h.data_offset + data;
+  const uint64_t bytes = block_bytes_of(spec);
+  h.block_bytes = spec.apart && blocks_of(spec) <= kMostApart ? Landing::step_of(bytes) : bytes;
+  h.size = h.data_offset + h.block_bytes * blocks_of(spec);
   h.session = static_cast<uint64_t>(wall_ns());
 
   if (!spec.name.empty()) ends_before_ = end_predecessor(spec.name, h.format);
-  file_ = new_ring_file(spec.name, h.size);
-  base_ = map_shared(file_, 0, h.size);
+  make_memory(h, bytes);
   header_ = reinterpret_cast<weft_stream_ring*>(base_);
   *header_ = h;
-  landing_ = spec.landing ? map_shared(file_, h.data_offset, data) : at(h.data_offset);
   streams_.reserve(spec.streams);
   for (uint32_t i = 0; i < spec.streams; ++i) streams_.emplace_back(*this, i);
   // Last: consumers look at it first.
   __atomic_store_n(&header_->magic, WEFT_STREAM_MAGIC, __ATOMIC_RELEASE);
+}
+
+void Ring::make_memory(const weft_stream_ring& h, uint64_t block_bytes) {
+  const uint64_t data = h.size - h.data_offset;
+  if (h.block_bytes == block_bytes) {
+    file_ = new_ring_file(spec_.name, h.size);
+    base_ = map_shared(file_, 0, h.size);
+    landing_ = spec_.landing ? map_shared(file_, h.data_offset, data) : at(h.data_offset);
+    return;
+  }
+  const uint64_t blocks = blocks_of(spec_);
+  const FileParts parts{
+      .first = h.data_offset, .count = blocks, .bytes = block_bytes, .step = h.block_bytes};
+  file_ = new_ring_file(spec_.name, h.size, &parts);
+  base_ = map_shared_aligned(file_, 0, h.size, h.block_bytes);
+  landing_ = map_shared_aligned(file_, h.data_offset, data, h.block_bytes);
+  populate(base_, h.data_offset);
+  for (uint64_t i = 0; i < blocks; ++i) {
+    populate(at(h.data_offset + i * h.block_bytes), block_bytes);
+    populate(landing_ + i * h.block_bytes, block_bytes);
+  }
 }
 
 Ring::~Ring() {
@@ -138,21 +166,27 @@ BlockStore::BlockStore(Ring& ring, uint32_t stream)
       blocks_(ring.spec().blocks),
       packets_(ring.spec().packets_per_block),
       slot_bytes_(ring.spec().slot_bytes),
-      block_bytes_(ring.header_->block_bytes),
+      block_bytes_(block_bytes_of(ring.spec())),
+      block_step_(ring.header_->block_bytes),
       state_(reinterpret_cast<weft_stream_state*>(ring.at(ring.header_->streams_offset)) + stream),
       headers_(reinterpret_cast<weft_stream_block*>(ring.at(ring.header_->headers_offset)) +
                uint64_t{stream} * blocks_),
-      data_(ring.at(ring.header_->data_offset) + uint64_t{stream} * blocks_ * block_bytes_),
-      landing_(ring.landing_ + uint64_t{stream} * blocks_ * block_bytes_),
+      data_(ring.at(ring.header_->data_offset) + uint64_t{stream} * blocks_ * block_step_),
+      landing_(ring.landing_ + uint64_t{stream} * blocks_ * block_step_),
       slots_(blocks_) {
   if (ring.spec().landing) {
-    const uint64_t offset = ring.header_->data_offset + uint64_t{stream} * blocks_ * block_bytes_;
-    ways_ = std::make_unique<Landing>(landing_, blocks_, block_bytes_, ring.file_, offset);
+    const uint64_t offset = ring.header_->data_offset + uint64_t{stream} * blocks_ * block_step_;
+    ways_ = std::make_unique<Landing>(landing_, blocks_, block_step_, ring.file_, offset);
   }
 }
 
 std::byte* BlockStore::place(uint64_t number) const {
-  return landing_ + number / packets_ % blocks_ * block_bytes_ + number % packets_ * slot_bytes_;
+  return landing_ + place_of(number);
+}
+
+const std::byte* BlockStore::landed(uint64_t number) const {
+  const bool elsewhere = ways_ && ways_->way(slot_of(number / packets_)) > Landing::Way::shut;
+  return (elsewhere ? landing_ : data_) + place_of(number);
 }
 
 bool BlockStore::is_free(uint64_t block) const {
@@ -299,7 +333,7 @@ const weft_stream_block* BlockStore::unreleased(uint64_t later) const {
 }
 
 const std::byte* BlockStore::data_of(const weft_stream_block* block) const {
-  return data_ + static_cast<uint64_t>(block - headers_) * block_bytes_;
+  return data_ + static_cast<uint64_t>(block - headers_) * block_step_;
 }
 
 void BlockStore::release() {

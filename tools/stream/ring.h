@@ -25,6 +25,8 @@ struct RingSpec {
   // Writes of a peer land here without being asked: a block that its consumer still reads has to be
   // taken out of their way.
   bool landing = false;
+  // Their sender asks where blocks are, so that these can lie apart and are cheap to shut.
+  bool apart = false;
 
   // Throws kit::Failure.
   void check() const;
@@ -41,8 +43,10 @@ class BlockStore {
   uint32_t packets() const { return packets_; }
   // Where packet `number` lands.
   std::byte* place(uint64_t number) const;
+  // What has landed there, at its place or elsewhere.
+  const std::byte* landed(uint64_t number) const;
   std::byte* landing() const { return landing_; }
-  uint64_t landing_bytes() const { return blocks_ * block_bytes_; }
+  uint64_t landing_bytes() const { return blocks_ * block_step_; }
 
   // Whether nobody reads what lies in the memory of block `block`.
   bool is_free(uint64_t block) const;
@@ -90,6 +94,9 @@ class BlockStore {
   struct Slot {
     uint64_t published_as = kNever;  // its place in the order of all published ones
   };
+  uint64_t place_of(uint64_t number) const {
+    return number / packets_ % blocks_ * block_step_ + number % packets_ * slot_bytes_;
+  }
   uint32_t slot_of(uint64_t block) const { return static_cast<uint32_t>(block % blocks_); }
   bool claim();
 
@@ -98,7 +105,8 @@ class BlockStore {
   const uint32_t blocks_;
   const uint32_t packets_;
   const uint32_t slot_bytes_;
-  const uint64_t block_bytes_;
+  const uint64_t block_bytes_;  // of the packets
+  const uint64_t block_step_;   // from one block to the next
   weft_stream_state* state_;
   weft_stream_block* headers_;
   std::byte* data_;     // as consumers see it
@@ -131,7 +139,7 @@ class Ring {
 
  private:
   friend class BlockStore;
-  void create_file();
+  void make_memory(const weft_stream_ring& header, uint64_t block_bytes);
   std::byte* at(uint64_t offset) const { return base_ + offset; }
 
   RingSpec spec_;

@@ -47,14 +47,22 @@ port::Fd locked_ring_file(const std::string& name) {
   return file;
 }
 
-port::Fd new_ring_file(const std::string& name, uint64_t size) {
+port::Fd new_ring_file(const std::string& name, uint64_t size, const FileParts* parts) {
   port::Fd file = new_file(name);
   if (!file.valid()) throw kit::system_failure("the ring " + path_of(name));
-  // All of it now: a machine without room for it says so here, and not by a signal later.
-  if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size)); error != 0) {
+  // Memory for it now: a machine without room for it says so here, and not by a signal later.
+  const FileParts all{.first = size};
+  const FileParts& p = parts != nullptr ? *parts : all;
+  int error = ::ftruncate(file.get(), static_cast<off_t>(size)) == 0 ? 0 : errno;
+  if (error == 0) error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(p.first));
+  for (uint64_t i = 0; error == 0 && p.bytes > 0 && i < p.count; ++i) {
+    error = ::posix_fallocate(file.get(), static_cast<off_t>(p.first + i * p.step),
+                              static_cast<off_t>(p.bytes));
+  }
+  if (error != 0) {
     if (!name.empty()) ::unlink(path_of(name).c_str());
     errno = error;
-    throw kit::system_failure("a ring of " + std::to_string(size >> 20) +
+    throw kit::system_failure("a ring of " + std::to_string((p.first + p.count * p.bytes) >> 20) +
                               " MiB (take fewer or smaller blocks, or make /dev/shm larger)");
   }
   return file;
@@ -73,6 +81,39 @@ std::byte* map_shared(const port::Fd& file, uint64_t offset, uint64_t size) {
                    static_cast<off_t>(offset));
   if (p == MAP_FAILED) throw kit::system_failure("memory for the ring");
   return static_cast<std::byte*>(p);
+}
+
+std::byte* reserve(uint64_t size, uint64_t alignment) {
+  void* p = ::mmap(nullptr, size + alignment, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw kit::system_failure("addresses for the ring");
+  auto* const begin = static_cast<std::byte*>(p);
+  const uint64_t before = (alignment - reinterpret_cast<uintptr_t>(begin) % alignment) % alignment;
+  if (before > 0) ::munmap(begin, before);
+  if (before < alignment) ::munmap(begin + before + size, alignment - before);
+  return begin + before;
+}
+
+std::byte* map_shared_aligned(const port::Fd& file, uint64_t offset, uint64_t size,
+                              uint64_t alignment) {
+  void* p = ::mmap(reserve(size, alignment), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                   file.get(), static_cast<off_t>(offset));
+  if (p == MAP_FAILED) throw kit::system_failure("memory for the ring");
+  return static_cast<std::byte*>(p);
+}
+
+void populate(std::byte* where, uint64_t size) {
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
+  if (::madvise(where, size, kPopulateWrite) == 0) return;
+  const auto page = static_cast<uint64_t>(::getpagesize());
+  for (uint64_t at = 0; at < size; at += page) {
+    (void)__atomic_fetch_or(reinterpret_cast<uint8_t*>(where + at), 0, __ATOMIC_RELAXED);
+  }
+}
+
+bool move_pages(std::byte* from, std::byte* to, uint64_t size) {
+  constexpr int kDontUnmap = 4;  // MREMAP_DONTUNMAP
+  return ::mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | kDontUnmap, to) != MAP_FAILED;
 }
 
 void map_shared_at(std::byte* where, const port::Fd& file, uint64_t offset, uint64_t size,

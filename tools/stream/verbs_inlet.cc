@@ -173,7 +173,7 @@ std::vector<nlohmann::json> VerbsInlet::circuits() const {
 
 void VerbsInlet::look_in_place(Lane& lane, const Shape& shape) {
   lane.ledger.in_place = [&lane, shape](uint64_t number) {
-    return read_header(shape, ConstPacket{lane.store.place(number), shape.packet_bytes()});
+    return read_header(shape, ConstPacket{lane.store.landed(number), shape.packet_bytes()});
   };
 }
 
@@ -242,7 +242,7 @@ void VerbsInlet::end(const Guest& guest) {
 
 // Whether the slot holds the whole packet, though nothing told of it.
 bool VerbsInlet::intact(const Lane& lane, uint64_t number) const {
-  const std::byte* slot = lane.store.place(number);
+  const std::byte* slot = lane.store.landed(number);
   const uint32_t size = options_.shape.packet_bytes();
   const Trailer trailer = read_trailer(slot + ring_.spec().slot_bytes - sizeof(Trailer));
   return trailer.number == number && trailer.crc == crc32c({slot, size});

@@ -15,13 +15,14 @@ namespace {
 using Way = Landing::Way;
 constexpr uint32_t kSlots = 4;
 
-class LandingTest : public ::testing::Test {
+// Slots of some pages, and such as have page tables of their own.
+class LandingTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   LandingTest()
-      : bytes_(static_cast<uint64_t>(::getpagesize()) * 2),
+      : bytes_(Landing::step_of(GetParam() * static_cast<uint64_t>(::getpagesize()))),
         file_(new_ring_file({}, bytes_ * kSlots)),
         seen_(map_shared(file_, 0, bytes_ * kSlots)),
-        at_(map_shared(file_, 0, bytes_ * kSlots)),
+        at_(map_shared_aligned(file_, 0, bytes_ * kSlots, bytes_)),
         landing_(at_, kSlots, bytes_, file_, 0) {}
 
   // What a library does with a Write.
@@ -41,7 +42,7 @@ class LandingTest : public ::testing::Test {
   Landing landing_;
 };
 
-TEST_F(LandingTest, WritesDoNotReachWhatIsShut) {
+TEST_P(LandingTest, WritesDoNotReachWhatIsShut) {
   for (uint32_t slot = 0; slot < kSlots; ++slot) write(slot, 'a');
   landing_.shut(1);
   for (uint32_t slot = 0; slot < kSlots; ++slot) write(slot, 'b');
@@ -57,7 +58,7 @@ TEST_F(LandingTest, WritesDoNotReachWhatIsShut) {
   EXPECT_EQ(seen(1), 'c');
 }
 
-TEST_F(LandingTest, AWriteThatHasBegunDoesNotReachItEither) {
+TEST_P(LandingTest, AWriteThatHasBegunDoesNotReachItEither) {
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> turns{0};
   std::thread writer{[&] {
@@ -77,7 +78,7 @@ TEST_F(LandingTest, AWriteThatHasBegunDoesNotReachItEither) {
   writer.join();
 }
 
-TEST_F(LandingTest, TellsAWriteThatIsAheadFromALateOne) {
+TEST_P(LandingTest, TellsAWriteThatIsAheadFromALateOne) {
   for (const uint32_t slot : {0U, 2U, 3U}) landing_.shut(slot);
   landing_.expect_nothing_at(3);
   write(2, 'l');
@@ -90,10 +91,35 @@ TEST_F(LandingTest, TellsAWriteThatIsAheadFromALateOne) {
   EXPECT_EQ(landing_.way(0), Way::away);
 }
 
-TEST_F(LandingTest, OtherFaultsEndTheProcess) {
+TEST_P(LandingTest, WhatIsOpenedAgainIsWhatItWas) {
+  for (uint32_t slot = 0; slot < kSlots; ++slot) write(slot, static_cast<char>('a' + slot));
+  landing_.shut(0);
+  landing_.lead_away(1);
+  landing_.shut(2);
+  for (uint32_t slot = 0; slot < kSlots; ++slot) write(slot, 'x');
+  landing_.shut(1);
+  for (uint32_t slot = 0; slot < kSlots; ++slot) landing_.open(slot);
+  EXPECT_EQ(std::string({seen(0), seen(1), seen(2), seen(3)}), "abcx");
+  for (uint32_t slot = 0; slot < kSlots; ++slot) write(slot, static_cast<char>('e' + slot));
+  EXPECT_EQ(std::string({seen(0), seen(1), seen(2), seen(3)}), "efgh");
+}
+
+TEST_P(LandingTest, OtherFaultsEndTheProcess) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(std::raise(SIGSEGV), ::testing::KilledBySignal(SIGSEGV), "");
   EXPECT_EXIT(*reinterpret_cast<volatile char*>(8) = 1, ::testing::KilledBySignal(SIGSEGV), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Slots, LandingTest, ::testing::Values(2, 64),
+                         [](const auto& p) { return std::to_string(p.param) + "_pages"; });
+
+TEST(Landing, SlotsOfAPageTableAreApart) {
+  if (::getpagesize() != 4096) GTEST_SKIP() << "page tables cover more than a slot here";
+  constexpr uint64_t kTable = 2 << 20;
+  EXPECT_EQ(Landing::step_of(8192), 8192U);
+  EXPECT_EQ(Landing::step_of(2'007'040), kTable);  // a usual block
+  EXPECT_EQ(Landing::step_of(kTable), kTable);
+  EXPECT_EQ(Landing::step_of(kTable + 4096), 2 * kTable);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "stream/ring.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -222,6 +223,44 @@ TEST(Ring, NoWriteReachesABlockThatIsRead) {
   ledger.settle();
   EXPECT_EQ(ledger.counts().overrun, 8U);
   EXPECT_EQ(store.data_of(block)[100], std::byte{'a'});
+}
+
+// Blocks that are far larger are shut by moving their page tables (design/24). Between them is
+// nothing, neither in memory nor for consumers.
+TEST(Ring, BlocksMayLieApart) {
+  const std::string name = own_name("apart");
+  RingSpec spec = spec_of(name, true);
+  spec.slot_bytes = 32 << 10;
+  spec.apart = true;
+  constexpr uint64_t kBytes = 256 << 10;  // of a block
+  Ring ring{spec};
+  weft_stream_ring* seen = weft_stream_open(name.c_str());
+  ASSERT_NE(seen, nullptr);
+  EXPECT_EQ(seen->block_bytes, Landing::step_of(kBytes));
+  struct stat st {};
+  ASSERT_EQ(::stat(("/dev/shm/" + name).c_str(), &st), 0);
+  EXPECT_LE(static_cast<uint64_t>(st.st_blocks) * 512, seen->data_offset + 8 * kBytes);
+
+  weft_stream stream{};
+  ASSERT_EQ(weft_stream_attach(seen, 1, &stream), 0);
+  BlockStore& store = ring.stream(1);
+  for (uint64_t block = 0; block < 12; ++block) {
+    store.lead(block);
+    land(store, block, static_cast<int>('a' + block));
+    store.settle(block);
+    store.publish(block, {0xff}, 8);
+    store.settled();
+    land(store, block + 4, 'x');  // a turn too early
+    const weft_stream_block* front = weft_stream_front(&stream);
+    ASSERT_NE(front, nullptr);
+    EXPECT_EQ(front->block_bytes, kBytes);
+    EXPECT_EQ(weft_stream_packet(&stream, front, 7)[31], 'a' + block);
+    EXPECT_EQ(*store.landed((block + 4) * 8), std::byte{'x'});
+    weft_stream_release(&stream);
+  }
+  ASSERT_EQ(::stat(("/dev/shm/" + name).c_str(), &st), 0);
+  EXPECT_LE(static_cast<uint64_t>(st.st_blocks) * 512, seen->data_offset + 8 * kBytes);
+  weft_stream_close(seen);
 }
 
 // Nobody reads: nothing has to be kept, and a Write costs what it always did.
