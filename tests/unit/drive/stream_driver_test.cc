@@ -159,6 +159,33 @@ TEST_F(StreamDriverTest, AVisitTakesSoManyFpdusInAndNoMore) {
   EXPECT_TRUE(until([&] { return b->stream().fpdus_received() == sent / one.size(); }));
 }
 
+// Nothing of the first one's place is known before it is there. The others are expected to be
+// large.
+TEST_F(StreamDriverTest, LargeFpdusThatComeWholeGoToTheirPlaces) {
+  rdmap::StreamConfig without_crc = config(false);
+  without_crc.mpa.crc = false;
+  const int fd = passive.fd();
+  b = &drive(owner_b, host_b, std::move(passive), without_crc);
+  const Buffer from = pattern_bytes(40'000, 3);
+  Buffer there(from.size());
+  const Stag stag = host_b.add_region(there);
+  Buffer fpdu =
+      test::make_fpdu(test::tagged({.stag = stag, .to = test::address_of(there).value()}, from));
+  for (uint64_t n = 1; n <= 3; ++n) {
+    with_engine([&](Token&) {
+      size_t sent = 0;
+      for (int waiting = 0; static_cast<size_t>(waiting) < fpdu.size();) {
+        const IoVec rest{fpdu.data() + sent, fpdu.size() - sent};
+        if (rest.iov_len > 0) sent += active.send({&rest, 1}).bytes;
+        ASSERT_EQ(::ioctl(fd, FIONREAD, &waiting), 0);
+      }
+    });
+    ASSERT_TRUE(until([&] { return b->stream().fpdus_received() == n; }));
+  }
+  EXPECT_TRUE(there == from);
+  EXPECT_GT(engine->counters().bytes_received_in_place.value(), 2 * 30'000U);
+}
+
 TEST_F(StreamDriverTest, LargeTransfersBothWays) {
   {
     connect();
