@@ -19,8 +19,6 @@ constexpr size_t kBudget = 1024 * 1024;
 constexpr uint64_t kFpduBudget = 4096;
 constexpr size_t kTiny = 64;
 constexpr size_t kTinyRead = 64 * 1024;
-// From this size on, on average, two calls for one that goes to its place cost less than its copy.
-constexpr size_t kLarge = 24 * 1024;
 // And take out, in one visit.
 constexpr size_t kSendBudget = 2 * 1024 * 1024;
 // Behind the rest of a large FPDU: enough to see the next header, little enough not to be worth
@@ -215,7 +213,8 @@ bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {
   const uint64_t fpdus = stream_.fpdus_received() - before;
   tiny_ = fpdus * kTiny > t.bytes;
   // Large ones that came whole were copied, and need not have been.
-  const bool came_whole = !stream_.parameters().crc && fpdus > 0 && fpdus * kLarge < t.bytes;
+  const bool came_whole =
+      !stream_.parameters().crc && fpdus > 0 && fpdus * mpa::Receiver::kDirectFrom < t.bytes;
   large_ = stream_.direct() || came_whole;
   return true;
 }

@@ -26,7 +26,7 @@ class Receiver {
  public:
   // From this size on the rest of an FPDU is received straight to where it is wanted. Below it, a
   // copy from a warm buffer is cheaper than one more system call (design/16).
-  static constexpr size_t kDirectFrom = 16 * 1024;
+  static constexpr size_t kDirectFrom = 24 * 1024;
 
   explicit Receiver(UlpduSink& sink) : sink_(sink) {}
 

@@ -6,12 +6,12 @@
 
 namespace weft::mpa {
 
-TxBatch::TxBatch() : staging_(std::make_unique_for_overwrite<std::byte[]>(kStaging)) {
+TxBatch::TxBatch() : staging_(kStaging) {
   pieces_.reserve(kMostPieces);
 }
 
 std::byte* TxBatch::stage(size_t n) {
-  std::byte* p = staging_.get() + used_;
+  std::byte* p = staging_.data() + used_;
   used_ += n;
   bytes_ += n;
   if (pieces_.size() > first_) {

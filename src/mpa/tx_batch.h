@@ -3,12 +3,12 @@
 // (design/16).
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/io_vec.h"
+#include "base/staging_area.h"
 
 namespace weft::mpa {
 
@@ -54,7 +54,7 @@ class TxBatch {
   const void* lost() const { return lost_; }
 
  private:
-  std::unique_ptr<std::byte[]> staging_;
+  StagingArea staging_;
   size_t used_ = 0;
   std::vector<IoVec> pieces_;
   std::vector<std::byte> detached_;
