@@ -16,9 +16,9 @@ namespace {
 struct Captured {
   ConstPacket packet;
   int64_t time_ns = 0;  // when it was captured
-  uint64_t number = 0;  // in this pass, when it has its place in a stream
 };
 using Lane = LaneOfPackets<Captured>;
+using Queue = std::deque<Lane::Numbered>;
 
 class PcapSource final : public Source {
  public:
@@ -42,9 +42,9 @@ class PcapSource final : public Source {
             options.pcap + " has packets of this shape for fewer streams" +
             (why_unusable_.empty() ? "" : "; the first that is none: " + why_unusable_)};
       }
-      const auto [least, most] = std::minmax_element(
-          queue.begin(), queue.end(),
-          [&](const Captured& a, const Captured& b) { return a.number < b.number; });
+      const auto [least, most] =
+          std::minmax_element(queue.begin(), queue.end(),
+                              [](const auto& a, const auto& b) { return a.number < b.number; });
       const uint64_t span = most->number - least->number + 1;
       note_times(queue);
       // One whose count begins anew within the file does so again in the next pass.
@@ -59,7 +59,7 @@ class PcapSource final : public Source {
   bool has_own_times() const override { return true; }
   std::optional<int64_t> own_time_ns(uint32_t stream) override {
     if (!own_number(stream)) return std::nullopt;
-    const Captured& next = queues_[stream][turns_[stream]];
+    const Captured& next = queues_[stream][turns_[stream]].packet;
     const auto time = sample_time_ns(shape_, next.packet, ahead_[stream]);
     return time ? *time : next.time_ns + passes_[stream] * pass_ns_;
   }
@@ -80,7 +80,7 @@ class PcapSource final : public Source {
            lowest_number(turns_[stream], queue.size(), [&](size_t i) { return queue[i].number; });
   }
   bool fill(uint32_t stream, uint64_t, Packet packet) override {
-    const ConstPacket from = queues_[stream][turns_[stream]++].packet;
+    const ConstPacket from = queues_[stream][turns_[stream]++].packet.packet;
     copy_packet(shape_, from, packet.data());
     if (ahead_[stream] != 0) advance(shape_, ahead_[stream], packet);
     return true;
@@ -132,23 +132,10 @@ class PcapSource final : public Source {
       unusable_ += lane.unusable();
       if (lane.packets().empty()) continue;
       if (stream < queues_.size()) {
-        queues_[stream] = std::move(lane.packets());
-        number(queues_[stream++]);
+        queues_[stream++] = std::move(lane.packets());
       } else {
         unusable_ += lane.packets().size();
       }
-    }
-  }
-
-  // A counter of few bits goes on when it comes round.
-  void number(std::deque<Captured>& queue) const {
-    uint64_t next = 0;
-    for (Captured& captured : queue) {
-      const Header header = read_header(shape_, captured.packet);
-      captured.number = next != 0 && header.bits < 64
-                            ? closest_number(next, header.number, header.bits)
-                            : header.number;
-      next = captured.number + 1;
     }
   }
 
@@ -158,11 +145,11 @@ class PcapSource final : public Source {
   }
   // Where packets tell no time, a pass lasts as long as from the first one to the last one, and
   // once more from one to the next.
-  void note_times(const std::deque<Captured>& queue) {
+  void note_times(const Queue& queue) {
     const auto [first, last] = std::minmax_element(
         queue.begin(), queue.end(),
-        [&](const Captured& a, const Captured& b) { return time_of(a) < time_of(b); });
-    const int64_t span = time_of(*last) - time_of(*first);
+        [&](const auto& a, const auto& b) { return time_of(a.packet) < time_of(b.packet); });
+    const int64_t span = time_of(last->packet) - time_of(first->packet);
     const auto gaps = static_cast<int64_t>(std::max<size_t>(queue.size() - 1, 1));
     pass_ns_ = std::max(pass_ns_, span + span / gaps);
   }
@@ -171,7 +158,7 @@ class PcapSource final : public Source {
   const Shape shape_;
   const bool loop_;
   const std::optional<int64_t> start_;
-  std::vector<std::deque<Captured>> queues_;
+  std::vector<Queue> queues_;
   std::vector<size_t> turns_;
   // Numbers go on when a file begins again: by those of the longest stream, so that all stay
   // together.

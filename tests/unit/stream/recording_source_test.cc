@@ -152,6 +152,24 @@ TEST_F(Recording, KnowsTheLowestOfThePacketsThatAreNext) {
   EXPECT_EQ(source->lowest_own_number(0), kFirst + 6);
 }
 
+TEST_F(Recording, ACounterOfFewBitsGoesOnWhenItComesRound) {
+  Shape shape{.format = Format::raw, .payload = 20};
+  shape.number = place_of(Format::raw, "0:2");
+  Bytes all;
+  for (uint64_t n = 65'500; n < 65'600; ++n) {
+    Bytes p(shape.packet_bytes());
+    write_header(shape, 0, n, p);
+    append(all, p);
+  }
+  const auto source = make_recording_source({.recordings = {file("a", all)}, .start = {}}, shape);
+  Bytes got(shape.packet_bytes());
+  for (uint64_t n = 65'500; n < 65'600; ++n) {
+    ASSERT_EQ(source->own_number(0), n);
+    ASSERT_TRUE(source->fill(0, n, got));
+  }
+  EXPECT_EQ(source->own_number(0), std::nullopt);
+}
+
 // A recorder that is started again adds a frame.
 TEST_F(Recording, SeveralFramesOfZstdAreOneFile) {
   Bytes all = compressed(packets(kFirst, 100));

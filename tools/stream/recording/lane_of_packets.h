@@ -32,8 +32,12 @@ uint64_t lowest_number(size_t next, size_t count, NumberAt number_at) {
 template <class Kept>
 class LaneOfPackets {
  public:
+  struct Numbered {
+    uint64_t number = 0;  // a counter of few bits goes on when it comes round
+    Kept packet;
+  };
+
   void add(Header header, Kept packet) {
-    // A counter of few bits begins again and again.
     if (header.bits < 64 && next_) {
       header.number = closest_number(*next_, header.number, header.bits);
     }
@@ -62,7 +66,7 @@ class LaneOfPackets {
     unusable_ += continuity_.take_given_up();
   }
   // Those that were found and not yet fetched, in the order in which they are to be sent.
-  std::deque<Kept>& packets() { return packets_; }
+  std::deque<Numbered>& packets() { return packets_; }
   uint64_t unusable() const { return unusable_; }
 
  private:
@@ -73,14 +77,14 @@ class LaneOfPackets {
     }
   }
   void take(uint64_t number, Kept packet) {
-    packets_.push_back(std::move(packet));
+    packets_.push_back({number, std::move(packet)});
     next_ = std::max(next_.value_or(0), number + 1);
   }
 
   Continuity continuity_{kUsualRing};
   std::array<Kept, Continuity::kMostHeld> held_{};
   std::optional<uint64_t> next_;
-  std::deque<Kept> packets_;
+  std::deque<Numbered> packets_;
   uint64_t unusable_ = 0;
 };
 

@@ -58,6 +58,8 @@ uint64_t offset_of(const std::string& path, const Shape& shape, int64_t start) {
   return (low - std::min(low, kDisorder)) * packet.size();
 }
 
+using Lane = LaneOfPackets<Bytes>;
+
 // One pass through a file.
 class Pass {
  public:
@@ -65,16 +67,15 @@ class Pass {
       : shape_(shape), start_(start), bytes_(open_input(path, begin_of(path, shape, start))) {}
 
   // The next packet of the stream, or nothing. Throws kit::Failure where the file cannot be read.
-  Bytes* front() {
+  Lane::Numbered* front() {
     while (lane_.packets().empty() && !ended_) read_one();
     return lane_.packets().empty() ? nullptr : &lane_.packets().front();
   }
   void pop() { lane_.packets().pop_front(); }
   // Of front() and those behind it, as far as they have been read.
   uint64_t lowest_number() {
-    const std::deque<Bytes>& packets = lane_.packets();
-    return stream::lowest_number(0, packets.size(),
-                                 [&](size_t i) { return *number_of(shape_, packets[i]); });
+    const auto& packets = lane_.packets();
+    return stream::lowest_number(0, packets.size(), [&](size_t i) { return packets[i].number; });
   }
   // Of its packets, with nothing left open once there is a front().
   const Shape& shape() const { return shape_; }
@@ -139,7 +140,7 @@ class Pass {
   const std::optional<int64_t> start_;
   ReadAhead bytes_;
   std::vector<Bytes> unread_;  // packets that wait for learn()
-  LaneOfPackets<Bytes> lane_;
+  Lane lane_;
   bool ended_ = false;
   uint64_t unusable_ = 0;
   std::string why_unusable_;
@@ -149,16 +150,16 @@ class Pass {
 class RecordingSource final : public Source {
  public:
   RecordingSource(const SourceOptions& options, const Shape& shape)
-      : options_(options), shape_(shape), lanes_(options.recordings.size()) {
+      : options_(options), shape_(shape), files_(options.recordings.size()) {
     // What the first file's packets show is so in all.
-    for (size_t i = 0; i < lanes_.size(); ++i) {
+    for (size_t i = 0; i < files_.size(); ++i) {
       const std::string& path = options_.recordings[i];
       if (options_.loop && !is_regular(path)) {
         throw kit::Failure{path + " is no regular file: --loop cannot begin it again"};
       }
-      lanes_[i].pass = open(path);
-      if (lanes_[i].pass->front() == nullptr) throw kit::Failure{path + why_empty(*lanes_[i].pass)};
-      shape_ = lanes_[i].pass->shape();
+      files_[i].pass = open(path);
+      if (files_[i].pass->front() == nullptr) throw kit::Failure{path + why_empty(*files_[i].pass)};
+      shape_ = files_[i].pass->shape();
     }
     if (options_.loop) measure_passes();
   }
@@ -167,36 +168,36 @@ class RecordingSource final : public Source {
   bool has_own_numbers() const override { return true; }
   bool has_own_times() const override { return tells_time(shape_); }
   std::optional<uint64_t> own_number(uint32_t stream) override {
-    const Bytes* packet = next(stream);
-    if (packet == nullptr) return std::nullopt;
-    return *number_of(shape_, *packet) + lanes_[stream].ahead;
+    const Lane::Numbered* found = next(stream);
+    if (found == nullptr) return std::nullopt;
+    return found->number + files_[stream].ahead;
   }
   std::optional<uint64_t> lowest_own_number(uint32_t stream) override {
     if (next(stream) == nullptr) return std::nullopt;
-    return lanes_[stream].pass->lowest_number() + lanes_[stream].ahead;
+    return files_[stream].pass->lowest_number() + files_[stream].ahead;
   }
   std::optional<int64_t> own_time_ns(uint32_t stream) override {
-    const Bytes* packet = next(stream);
-    if (packet == nullptr) return std::nullopt;
-    return sample_time_ns(shape_, *packet, lanes_[stream].ahead);
+    const Lane::Numbered* found = next(stream);
+    if (found == nullptr) return std::nullopt;
+    return sample_time_ns(shape_, found->packet, files_[stream].ahead);
   }
   bool fill(uint32_t stream, uint64_t, Packet packet) override {
-    const Bytes* from = next(stream);
+    const Lane::Numbered* from = next(stream);
     if (from == nullptr) return false;
-    std::copy(from->begin(), from->end(), packet.begin());
-    if (lanes_[stream].ahead != 0) advance(shape_, lanes_[stream].ahead, packet);
-    lanes_[stream].pass->pop();
+    std::copy(from->packet.begin(), from->packet.end(), packet.begin());
+    if (files_[stream].ahead != 0) advance(shape_, files_[stream].ahead, packet);
+    files_[stream].pass->pop();
     return true;
   }
   uint64_t unusable() const override {
     uint64_t sum = 0;
-    for (const Lane& lane : lanes_) sum += lane.unusable + lane.pass->unusable();
+    for (const File& file : files_) sum += file.unusable + file.pass->unusable();
     return sum;
   }
   std::string error() const override { return error_; }
 
  private:
-  struct Lane {
+  struct File {
     std::unique_ptr<Pass> pass;
     uint64_t ahead = 0;     // of the numbers in the file
     uint64_t unusable = 0;  // of passes before this one
@@ -221,10 +222,9 @@ class RecordingSource final : public Source {
       const auto pass = open(path);
       uint64_t least = kMostNumber;
       uint64_t most = 0;
-      for (const Bytes* packet = pass->front(); packet != nullptr; packet = pass->front()) {
-        const uint64_t number = *number_of(shape_, *packet);
-        least = std::min(least, number);
-        most = std::max(most, number);
+      for (const auto* next = pass->front(); next != nullptr; next = pass->front()) {
+        least = std::min(least, next->number);
+        most = std::max(most, next->number);
         pass->pop();
       }
       const uint64_t span = most - least + 1;
@@ -233,18 +233,18 @@ class RecordingSource final : public Source {
       pass_ = std::max(pass_, (span + heap - 1) / heap * heap);
     }
   }
-  const Bytes* next(uint32_t stream) {
-    Lane& lane = lanes_[stream];
-    if (lane.broken) return nullptr;
+  const Lane::Numbered* next(uint32_t stream) {
+    File& file = files_[stream];
+    if (file.broken) return nullptr;
     try {
-      const Bytes* packet = lane.pass->front();
+      const Lane::Numbered* packet = file.pass->front();
       if (packet != nullptr || !options_.loop) return packet;
-      lane.unusable += lane.pass->unusable();
-      lane.pass = open(options_.recordings[stream]);
-      lane.ahead += pass_;
-      return lane.pass->front();
+      file.unusable += file.pass->unusable();
+      file.pass = open(options_.recordings[stream]);
+      file.ahead += pass_;
+      return file.pass->front();
     } catch (const kit::Failure& failure) {
-      lane.broken = true;
+      file.broken = true;
       if (error_.empty()) error_ = failure.what();
       return nullptr;
     }
@@ -252,7 +252,7 @@ class RecordingSource final : public Source {
 
   const SourceOptions options_;
   Shape shape_;
-  std::vector<Lane> lanes_;
+  std::vector<File> files_;
   uint64_t pass_ = 0;
   std::string error_;
 };
