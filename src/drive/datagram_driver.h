@@ -7,6 +7,9 @@
 // An adapter port has one for all its queue pairs. Anybody with a UDP socket of his own (a listener
 // of rdma_cm, a multicast group) may have another: start() it, serve its DatagramOwner, and make
 // UcLinks on it.
+//
+// Above 400 lines with its source: what comes in and what goes out share the socket and its visits
+// (datagram_input.cc has the first half; DatagramOutput, LookAhead and OverrunCount are parts).
 #pragma once
 
 #include <memory>

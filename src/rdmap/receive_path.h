@@ -1,5 +1,9 @@
 // The other half of a stream: judges every segment that comes, says where its payload belongs, and
 // delivers messages in order (RFC 5040 sections 5 to 7, spec/rdmap 3.2).
+//
+// Above 400 lines with its source: each kind of message is a step of placing and a step of
+// delivery, and both ask what is outstanding. The parts with an idea of their own are Delivery,
+// EarlyArrivals and InboundReads.
 #pragma once
 
 #include <algorithm>

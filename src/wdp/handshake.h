@@ -16,6 +16,8 @@
 //
 // Before the peer has shown that it is where it says, what is sent to it is at most three times
 // what came (part IV).
+//
+// Above 400 lines with its source: it is one machine, and each message a step of it.
 #pragma once
 
 #include <optional>

@@ -7,6 +7,9 @@
 //
 // That a segment is lost is seen in two ways: what the responder sent later has come, and 250 us
 // have passed since (the bound of spec/wdp-uc 3.3); or nothing new came for a time.
+//
+// Above 400 lines with its source: asking, taking answers and asking again move the same ranges
+// between the same three lists.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,7 @@
 // `weft stream recv`: listens for senders, keeps the account of each stream, feeds the ring.
+//
+// Above 400 lines with its source: a guest is received by one thread and served by another, and
+// what these two tell each other is the class (reception.cc has the first one's part).
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,7 @@
 // `weft stream send`: keeps the packet clock of some streams, and finds its receiver again.
+//
+// Above 400 lines with its source: finding a receiver, sending and parting are three stages of one
+// run, each of which goes on with what the one before it left for every stream.
 #pragma once
 
 #include <optional>
