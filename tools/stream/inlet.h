@@ -21,7 +21,7 @@ struct Ends {
 
 // A sender that says hello.
 // NOLINTNEXTLINE(bugprone-exception-escape): of JSON, whose end does not throw
-struct Guest {
+struct ConnectedSender {
   uint64_t session = 0;
   std::vector<uint32_t> streams;
   Shape shape;              // of its packets
@@ -42,15 +42,15 @@ class Inlet {
 
   // --- in the thread of a control connection
   // Makes ready for a sender; what to tell it, a document for each of its streams.
-  virtual nlohmann::json offer(Guest& guest) = 0;
+  virtual nlohmann::json offer(ConnectedSender& sender) = 0;
   // The sender connects at this moment.
-  virtual void connect(Guest& guest) = 0;
+  virtual void connect(ConnectedSender& sender) = 0;
 
   // --- in the thread of the lanes
   // The sender's packets may come from now on. Its lanes have begun.
-  virtual void begin(const Guest& guest) = 0;
+  virtual void begin(const ConnectedSender& sender) = 0;
   // They are not wanted any more.
-  virtual void end(const Guest& guest) = 0;
+  virtual void end(const ConnectedSender& sender) = 0;
   // Sleeps until something comes, at most so long, or until `waker` turns readable.
   virtual void wait(int most_ms) = 0;
   // Takes what has come, some of it at least. False when there was nothing.

@@ -18,8 +18,8 @@ namespace weft::stream {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kHouseNs = 20 * kMs;      // between two looks at what takes its time
-constexpr int64_t kStragglers = 300 * kMs;  // silence after which nothing is on its way any more
+constexpr int64_t kHousekeepingNs = 20 * kMs;  // between two looks at what takes its time
+constexpr int64_t kStragglers = 300 * kMs;     // silence after which nothing is on its way any more
 constexpr int kWaitMs = 20;
 constexpr int64_t kStallNs = 100 * kMs;   // after so long this thread was kept from running
 constexpr uint64_t kInvalidInVain = 100;  // packets, of a stream of which none was received
@@ -54,7 +54,7 @@ nlohmann::json as_json(const Counts& c) {
 
 Receiver::Receiver(const ReceiverOptions& options)
     : options_(options),
-      door_(listener(options.inlet.address, options.control_port)),
+      listener_(listener(options.inlet.address, options.control_port)),
       ring_(options.ring),
       lanes_(make_lanes(ring_, rules_of(options))),
       waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
@@ -70,24 +70,24 @@ Receiver::Receiver(const ReceiverOptions& options)
     const auto end = sink_ ? sink_->end_before(i) : ring_.end_before(i);
     if (end) lanes_[i].ledger.follow(*end);
   }
-  porter_ = std::thread{[this] { listen(); }};
+  listening_ = std::thread{[this] { listen(); }};
 }
 
 Receiver::~Receiver() {
   stop_ = true;
-  if (porter_.joinable()) porter_.join();
+  if (listening_.joinable()) listening_.join();
   {
     const std::lock_guard lock{mutex_};
     // Nobody answers them any more: their promises break, and their threads end.
     closed_ = true;
     events_.clear();
     // Who has an answer already still has to say it.
-    for (const Visit& v : visits_) {
+    for (const Connection& v : connections_) {
       if (!v.answered) v.control->shut();
     }
   }
   running_.clear();
-  for (Visit& v : visits_) v.thread.join();
+  for (Connection& v : connections_) v.thread.join();
   sink_.reset();  // it may have something to report
 }
 
@@ -111,9 +111,9 @@ void Receiver::handle_events() {
 
 void Receiver::note_end(std::unique_ptr<End> event) {
   for (auto& r : running_) {
-    if (r->guest.session != event->session) continue;
-    for (size_t i = 0; i < event->end.size() && i < r->guest.streams.size(); ++i) {
-      Lane& lane = lanes_[r->guest.streams[i]];
+    if (r->sender.session != event->session) continue;
+    for (size_t i = 0; i < event->end.size() && i < r->sender.streams.size(); ++i) {
+      Lane& lane = lanes_[r->sender.streams[i]];
       if (lane.session == event->session && lane.ledger.may_end(event->end[i])) {
         lane.end = event->end[i];
         const uint64_t on = i < event->goes_on.size() ? event->goes_on[i] : 0;
@@ -128,12 +128,13 @@ void Receiver::note_end(std::unique_ptr<End> event) {
 
 // The last one to come has the stream. The one before it is told, so that the two do not take it
 // from each other for ever.
-void Receiver::make_room_for(const Guest& guest) {
+void Receiver::make_room_for(const ConnectedSender& sender) {
   for (size_t i = 0; i < running_.size();) {
     Running& other = *running_[i];
-    const auto& others = other.guest.streams;
+    const auto& others = other.sender.streams;
     const bool clash = std::any_of(others.begin(), others.end(), [&](uint32_t stream) {
-      return std::find(guest.streams.begin(), guest.streams.end(), stream) != guest.streams.end();
+      return std::find(sender.streams.begin(), sender.streams.end(), stream) !=
+             sender.streams.end();
     });
     if (!clash) {
       ++i;
@@ -158,12 +159,12 @@ void Receiver::note_first_begin() {
 }
 
 void Receiver::begin(Begin& event) {
-  const Guest& guest = event.guest;
+  const ConnectedSender& sender = event.sender;
   note_first_begin();
-  make_room_for(guest);
+  make_room_for(sender);
   std::vector<uint64_t> first;
-  for (size_t i = 0; i < guest.streams.size(); ++i) {
-    Lane& lane = lanes_[guest.streams[i]];
+  for (size_t i = 0; i < sender.streams.size(); ++i) {
+    Lane& lane = lanes_[sender.streams[i]];
     const Counts counted = lane.ledger.counts();
     const uint64_t before = lane.ledger.next();
     const uint64_t wish = event.wishes[i];
@@ -171,18 +172,18 @@ void Receiver::begin(Begin& event) {
     if (event.anew[i]) {
       lane.ledger.begin_anew(first[i]);
       report_.tell(
-          {{"event", "jump"}, {"stream", guest.streams[i]}, {"from", before}, {"to", first[i]}});
+          {{"event", "jump"}, {"stream", sender.streams[i]}, {"from", before}, {"to", first[i]}});
     } else {
       lane.ledger.begin(first[i], event.resumed_from[i]);
     }
-    lane.session = guest.session;
+    lane.session = sender.session;
     lane.end.reset();
     lane.goes_on.reset();
     lane.last_arrival_ns = kit::now_ns();
     const Counts& counts = lane.ledger.counts();
     if (const uint64_t more = counts.gap - counted.gap; more > 0) {
       report_.tell({{"event", "gap"},
-                    {"stream", guest.streams[i]},
+                    {"stream", sender.streams[i]},
                     {"from", before != 0 ? before : first[i] - more},
                     {"to", first[i]},
                     {"packets", more},
@@ -190,11 +191,11 @@ void Receiver::begin(Begin& event) {
     }
   }
   try {
-    inlet_->begin(guest);
+    inlet_->begin(sender);
   } catch (const std::exception&) {
-    // This guest alone has to go.
-    inlet_->end(guest);
-    for (const uint32_t stream : guest.streams) {
+    // This sender alone has to go.
+    inlet_->end(sender);
+    for (const uint32_t stream : sender.streams) {
       lanes_[stream].ledger.finish(std::nullopt);
       lanes_[stream].session = 0;
     }
@@ -202,10 +203,10 @@ void Receiver::begin(Begin& event) {
     return;
   }
   running_.push_back(std::make_unique<Running>(
-      Running{.guest = guest, .control = event.control, .end = nullptr, .end_seen_ns = 0}));
+      Running{.sender = sender, .control = event.control, .end = nullptr, .end_seen_ns = 0}));
   event.first.set_value(std::move(first));
   report_.tell(
-      {{"event", "connected"}, {"sender", guest.address}, {"stream_numbers", guest.streams}});
+      {{"event", "connected"}, {"sender", sender.address}, {"stream_numbers", sender.streams}});
 }
 
 // While this thread did not run, nobody was silent: what came then waits in the transport.
@@ -216,9 +217,9 @@ int64_t Receiver::quiet_since_of(const Lane& lane) const {
 // Whether all that the sender sent is here, or nothing more is to be expected.
 bool Receiver::through(const Running& running, int64_t now_ns) const {
   if (!running.end) return false;
-  for (const uint32_t stream : running.guest.streams) {
+  for (const uint32_t stream : running.sender.streams) {
     const Lane& lane = lanes_[stream];
-    if (lane.session != running.guest.session) continue;
+    if (lane.session != running.sender.session) continue;
     if (lane.end && lane.ledger.all_here(*lane.end)) continue;
     // A sender that paused and then ends says so while its last packets are on their way.
     const int64_t quiet_since = std::max(quiet_since_of(lane), running.end_seen_ns);
@@ -230,21 +231,21 @@ bool Receiver::through(const Running& running, int64_t now_ns) const {
 // Its thread tells the sender.
 void Receiver::answer(Running& running, nlohmann::json counts) {
   const std::lock_guard lock{mutex_};
-  for (Visit& v : visits_) {
+  for (Connection& v : connections_) {
     if (v.control.get() == running.control) v.answered = true;
   }
   running.end->counts.set_value(std::move(counts));
 }
 
 void Receiver::close(Running& running) {
-  for (const uint32_t stream : running.guest.streams) {
-    if (lanes_[stream].session == running.guest.session) inlet_->settle(stream, kit::now_ns());
+  for (const uint32_t stream : running.sender.streams) {
+    if (lanes_[stream].session == running.sender.session) inlet_->settle(stream, kit::now_ns());
   }
-  inlet_->end(running.guest);
+  inlet_->end(running.sender);
   auto counts = nlohmann::json::array();
-  for (const uint32_t stream : running.guest.streams) {
+  for (const uint32_t stream : running.sender.streams) {
     Lane& lane = lanes_[stream];
-    if (lane.session == running.guest.session) {
+    if (lane.session == running.sender.session) {
       lane.ledger.finish(lane.goes_on ? lane.goes_on : lane.end);
       lane.session = 0;
       lane.ended_ns = kit::now_ns();
@@ -257,8 +258,8 @@ void Receiver::close(Running& running) {
   // The sender of a capture whose numbers jump comes again at once.
   if (!running.end->goes_on.empty()) return;
   report_.tell({{"event", running.end->end.empty() ? "lost" : "ended"},
-                {"sender", running.guest.address},
-                {"stream_numbers", running.guest.streams}});
+                {"sender", running.sender.address},
+                {"stream_numbers", running.sender.streams}});
 }
 
 // Of a sender that says neither hello nor goodbye.
@@ -291,7 +292,7 @@ void Receiver::tell_of_invalid(size_t stream) {
                 {"header", lane.first_invalid->header}});
 }
 
-void Receiver::keep_house(int64_t now_ns) {
+void Receiver::look_after_streams(int64_t now_ns) {
   for (size_t i = 0; i < running_.size();) {
     if (through(*running_[i], now_ns)) {
       close(*running_[i]);
@@ -310,10 +311,10 @@ void Receiver::keep_house(int64_t now_ns) {
     if (lane.ledger.counts().invalid >= kInvalidInVain) tell_of_invalid(i);
   }
   const std::lock_guard lock{mutex_};
-  for (auto v = visits_.begin(); v != visits_.end();) {
+  for (auto v = connections_.begin(); v != connections_.end();) {
     if (v->over) {
       v->thread.join();
-      v = visits_.erase(v);
+      v = connections_.erase(v);
     } else {
       ++v;
     }
@@ -356,19 +357,19 @@ Snapshot Receiver::snapshot() const {
 int Receiver::run() {
   const int64_t start = kit::now_ns();
   const int64_t until = start + static_cast<int64_t>(options_.duration * 1e9);
-  int64_t house = start;
+  int64_t looked = start;
   int64_t shown = start;
   int64_t last_turn = start;
   for (const nlohmann::json& circuit : inlet_->circuits()) report_.tell(circuit);
-  report_.tell({{"event", "listening"}, {"port", own_port(door_)}});
+  report_.tell({{"event", "listening"}, {"port", own_port(listener_)}});
   for (int64_t now = start; !cli::stop_asked(); now = kit::now_ns()) {
     if (now - last_turn > kStallNs) resumed_ns_ = now;
     last_turn = now;
     if (!inlet_->take(now)) inlet_->wait(kWaitMs);
     if (posted_.exchange(false)) handle_events();
-    if (now - house < kHouseNs) continue;
-    house = now;
-    keep_house(now);
+    if (now - looked < kHousekeepingNs) continue;
+    looked = now;
+    look_after_streams(now);
     if (now - shown >= 1'000'000'000) {
       shown += 1'000'000'000;
       Snapshot s = snapshot();

@@ -1,7 +1,7 @@
 // `weft stream recv`: listens for senders, keeps the account of each stream, feeds the ring.
 //
-// Above 400 lines with its source: a guest is received by one thread and served by another, and
-// what these two tell each other is the class (reception.cc has the first one's part).
+// Above 400 lines with its source: one thread talks with a sender and another serves its streams,
+// and what these two tell each other is the class (reception.cc has the first one's part).
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ class Receiver {
  private:
   // From the threads of control connections to the one of the lanes.
   struct Begin {
-    Guest guest;
+    ConnectedSender sender;
     Control* control = nullptr;  // alive as long as the sender's end is not posted
     std::vector<uint64_t> wishes;
     bool fixed = false;      // it cannot begin with others
@@ -57,14 +57,14 @@ class Receiver {
     std::vector<uint64_t> goes_on;  // with these, at once; empty: it does not
     std::promise<nlohmann::json> counts;
   };
-  struct Visit {  // a control connection
+  struct Connection {  // a control connection
     std::unique_ptr<Control> control;
     std::thread thread;
     bool answered = false;  // the sender's end: its thread says that and is over
     std::atomic<bool> over{false};
   };
   struct Running {  // a sender's session
-    Guest guest;
+    ConnectedSender sender;
     Control* control = nullptr;
     std::unique_ptr<End> end;
     int64_t end_seen_ns = 0;
@@ -76,16 +76,16 @@ class Receiver {
   void serve_sender(Control& control);
   void refuse(Control& control, const std::string& reason, bool again);
   void tell_of_refusal(const std::string& sender, const std::string& reason);
-  Guest guest_of(const nlohmann::json& hello) const;
+  ConnectedSender sender_of(const nlohmann::json& hello) const;
   std::unique_ptr<Begin> begin_of(Control& control, const nlohmann::json& hello);
   void post(Event event);
 
   void handle_events();
   void note_first_begin();
   void begin(Begin& event);
-  void make_room_for(const Guest& guest);
+  void make_room_for(const ConnectedSender& sender);
   void note_end(std::unique_ptr<End> event);
-  void keep_house(int64_t now_ns);
+  void look_after_streams(int64_t now_ns);
   void note_served(uint32_t stream);
   void end_silent(size_t stream, int64_t now_ns);
   void tell_of_invalid(size_t stream);
@@ -97,7 +97,7 @@ class Receiver {
   Snapshot snapshot() const;
 
   ReceiverOptions options_;
-  port::Fd door_;  // before the ring: the port tells whether such a receiver runs already
+  port::Fd listener_;  // before the ring: the port tells whether such a receiver runs already
   Ring ring_;
   Lanes lanes_;
   port::Fd waker_;
@@ -107,7 +107,7 @@ class Receiver {
 
   std::mutex mutex_;           // of what follows, up to the blank line
   std::vector<Event> events_;  // in the order in which they came
-  std::list<Visit> visits_;
+  std::list<Connection> connections_;
   bool closed_ = false;
   std::string last_refusal_;
 
@@ -120,7 +120,7 @@ class Receiver {
   std::atomic<uint64_t> sessions_{0};
   std::atomic<bool> posted_{false};  // there are events
   std::atomic<bool> stop_{false};
-  std::thread porter_;
+  std::thread listening_;
 };
 
 }  // namespace weft::stream

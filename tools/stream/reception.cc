@@ -1,4 +1,4 @@
-// How a receiver receives its guests: the threads of control connections.
+// How a receiver takes senders: the threads of control connections.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -17,8 +17,8 @@ namespace weft::stream {
 namespace {
 
 constexpr int kHelloMs = 5'000;
-constexpr int kDoorMs = 100;
-constexpr size_t kMostVisits = 64;  // and one for each stream
+constexpr int kListenMs = 100;
+constexpr size_t kMostConnections = 64;  // and one for each stream
 
 uint64_t wish_of(const nlohmann::json& number) {
   const auto wish = number.get<uint64_t>();
@@ -80,28 +80,28 @@ auto or_refuse(Refused how, Step step) {
 
 void Receiver::listen() {
   while (!stop_) {
-    pollfd p{.fd = door_.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&p, 1, kDoorMs) <= 0) continue;
-    port::Fd fd{::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+    pollfd p{.fd = listener_.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&p, 1, kListenMs) <= 0) continue;
+    port::Fd fd{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
     if (!fd.valid()) {
-      // Out of descriptors, maybe: the guest still waits at the door.
-      if (errno != EAGAIN && errno != EINTR) ::poll(nullptr, 0, kDoorMs);
+      // Out of descriptors, maybe: the connection waits until there is one.
+      if (errno != EAGAIN && errno != EINTR) ::poll(nullptr, 0, kListenMs);
       continue;
     }
     const std::lock_guard lock{mutex_};
-    // The door closes on those who are too many; a sender tries again.
-    if (visits_.size() >= kMostVisits + lanes_.size()) continue;
-    Visit& visit = visits_.emplace_back();
+    // Too many are closed at once; a sender tries again.
+    if (connections_.size() >= kMostConnections + lanes_.size()) continue;
+    Connection& connection = connections_.emplace_back();
     try {
-      visit.control = std::make_unique<Control>(std::move(fd));
-      visit.control->notice_when_gone();
-      visit.thread = std::thread{[this, &visit] {
-        serve(*visit.control);
-        visit.control->shut();
-        visit.over = true;
+      connection.control = std::make_unique<Control>(std::move(fd));
+      connection.control->notice_when_gone();
+      connection.thread = std::thread{[this, &connection] {
+        serve(*connection.control);
+        connection.control->shut();
+        connection.over = true;
       }};
     } catch (const std::system_error&) {
-      visits_.pop_back();
+      connections_.pop_back();
     }
   }
 }
@@ -112,7 +112,7 @@ void Receiver::serve(Control& control) {
   } catch (const Refusal& refusal) {
     refuse(control, refusal.reason, refusal.again);
   } catch (const std::exception&) {
-    // The guest is gone, and with it the one who would want to know.
+    // The sender is gone, and with it the one who would want to know.
   }
 }
 
@@ -135,7 +135,7 @@ void Receiver::tell_of_refusal(const std::string& sender, const std::string& rea
   report_.tell({{"event", "refused"}, {"sender", sender}, {"reason", reason}});
 }
 
-Guest Receiver::guest_of(const nlohmann::json& hello) const {
+ConnectedSender Receiver::sender_of(const nlohmann::json& hello) const {
   if (const int version = hello.value("weft_stream", 0); version != kControlVersion) {
     throw kit::Failure{
         fmt::format("the receiver speaks version {} of weft stream, the sender version {}. Run the "
@@ -160,10 +160,10 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
     throw kit::Failure{fmt::format(
         "the receiver has {}, the sender {}. Give both sides the same options", ours, theirs)};
   }
-  Guest guest;
-  guest.shape = asked.closed_by(sent);
-  guest.group = std::max(hello.value("group", 1U), 1U);
-  guest.ends = hello.at("ends");
+  ConnectedSender sender;
+  sender.shape = asked.closed_by(sent);
+  sender.group = std::max(hello.value("group", 1U), 1U);
+  sender.ends = hello.at("ends");
   std::set<uint32_t> seen;
   for (const auto& stream : hello.at("streams")) {
     const auto i = stream.get<uint32_t>();
@@ -174,14 +174,15 @@ Guest Receiver::guest_of(const nlohmann::json& hello) const {
           lanes_.size(), i)};
     }
     if (!seen.insert(i).second) throw kit::Failure{"a stream is named twice"};
-    guest.streams.push_back(i);
+    sender.streams.push_back(i);
   }
-  if (guest.streams.empty() || hello.at("first").size() != guest.streams.size() ||
-      !guest.ends.is_array() || guest.ends.size() != guest.streams.size() ||
-      (hello.contains("resumed_from") && hello.at("resumed_from").size() != guest.streams.size())) {
+  if (sender.streams.empty() || hello.at("first").size() != sender.streams.size() ||
+      !sender.ends.is_array() || sender.ends.size() != sender.streams.size() ||
+      (hello.contains("resumed_from") &&
+       hello.at("resumed_from").size() != sender.streams.size())) {
     throw kit::Failure{"a hello with holes"};
   }
-  return guest;
+  return sender;
 }
 
 void Receiver::post(Event event) {
@@ -197,14 +198,14 @@ void Receiver::post(Event event) {
 
 std::unique_ptr<Receiver::Begin> Receiver::begin_of(Control& control, const nlohmann::json& hello) {
   auto event = std::make_unique<Begin>();
-  Guest& guest = event->guest;
-  guest = guest_of(hello);
-  guest.session = ++sessions_;
-  guest.address = control.peer_address();
-  guest.own_address = control.own_address();
+  ConnectedSender& sender = event->sender;
+  sender = sender_of(hello);
+  sender.session = ++sessions_;
+  sender.address = control.peer_address();
+  sender.own_address = control.own_address();
   event->control = &control;
   event->fixed = hello.value("fixed", false);
-  for (size_t i = 0; i < guest.streams.size(); ++i) {
+  for (size_t i = 0; i < sender.streams.size(); ++i) {
     const nlohmann::json told =
         hello.contains("resumed_from") ? hello.at("resumed_from").at(i) : nlohmann::json{};
     event->wishes.push_back(wish_of(hello.at("first").at(i)));
@@ -218,17 +219,17 @@ std::unique_ptr<Receiver::Begin> Receiver::begin_of(Control& control, const nloh
 void Receiver::serve_sender(Control& control) {
   const nlohmann::json hello = control.receive(kHelloMs);
   auto event = or_refuse(Refused::for_good, [&] { return begin_of(control, hello); });
-  Guest& guest = event->guest;
-  const uint64_t session = guest.session;
+  ConnectedSender& sender = event->sender;
+  const uint64_t session = sender.session;
   // What a receiver cannot do for a sender that it takes, it may be able to do later.
-  const nlohmann::json ends = or_refuse(Refused::for_now, [&] { return inlet_->offer(guest); });
+  const nlohmann::json ends = or_refuse(Refused::for_now, [&] { return inlet_->offer(sender); });
   control.send({{"packets_per_block", ring_.spec().packets_per_block},
                 {"blocks", ring_.spec().blocks},
                 {"hold", ordered(options_.inlet.transport) ? 0 : options_.hold},
                 {"slot_bytes", ring_.spec().slot_bytes},
                 {"block_bytes", ring_.header().block_bytes},
                 {"ends", ends}});
-  or_refuse(Refused::for_good, [&] { inlet_->connect(guest); });
+  or_refuse(Refused::for_good, [&] { inlet_->connect(sender); });
   (void)control.receive(kHelloMs);
   std::future<std::vector<uint64_t>> first = event->first.get_future();
   post(std::move(event));

@@ -50,8 +50,8 @@ class SocketInlet : public Inlet {
     }
     return any;
   }
-  void begin(const Guest& guest) override {
-    for (const uint32_t stream : guest.streams) intakes_[stream].begin(guest.shape);
+  void begin(const ConnectedSender& sender) override {
+    for (const uint32_t stream : sender.streams) intakes_[stream].begin(sender.shape);
   }
   void settle(uint32_t stream, int64_t now_ns) override {
     intakes_[stream].settle(now_ns);
@@ -83,9 +83,9 @@ class SocketInlet : public Inlet {
 class UdpInlet final : public SocketInlet {
  public:
   UdpInlet(const InletOptions& options, Lanes& lanes);
-  nlohmann::json offer(Guest& guest) override;
-  void connect(Guest&) override {}
-  void end(const Guest&) override {}
+  nlohmann::json offer(ConnectedSender& sender) override;
+  void connect(ConnectedSender&) override {}
+  void end(const ConnectedSender&) override {}
   uint64_t dropped_by_kernel() override;
 
  private:
@@ -147,9 +147,9 @@ port::Fd UdpInlet::socket_of(uint32_t i) const {
   return fd;
 }
 
-nlohmann::json UdpInlet::offer(Guest& guest) {
+nlohmann::json UdpInlet::offer(ConnectedSender& sender) {
   auto answer = nlohmann::json::array();
-  for (const uint32_t stream : guest.streams) {
+  for (const uint32_t stream : sender.streams) {
     nlohmann::json end = {{"port", own_port(sockets_[stream % sockets_.size()])}};
     if (!options_.groups.empty()) {
       end["group"] = options_.groups[group_each() ? stream : 0].address;
@@ -210,7 +210,7 @@ void await(int fd, int64_t until) {
 }
 
 struct TcpEnds final : Ends {
-  port::Fd door;
+  port::Fd listener;
   std::vector<port::Fd> connections;
 };
 
@@ -218,10 +218,10 @@ class TcpInlet final : public SocketInlet {
  public:
   TcpInlet(const InletOptions& options, Lanes& lanes)
       : SocketInlet(options, lanes), feeds_(lanes.size()) {}
-  nlohmann::json offer(Guest& guest) override;
-  void connect(Guest& guest) override;
-  void begin(const Guest& guest) override;
-  void end(const Guest& guest) override;
+  nlohmann::json offer(ConnectedSender& sender) override;
+  void connect(ConnectedSender& sender) override;
+  void begin(const ConnectedSender& sender) override;
+  void end(const ConnectedSender& sender) override;
   bool take(int64_t now_ns) override;
 
  private:
@@ -237,21 +237,21 @@ class TcpInlet final : public SocketInlet {
   std::vector<Feed> feeds_;
 };
 
-nlohmann::json TcpInlet::offer(Guest& guest) {
+nlohmann::json TcpInlet::offer(ConnectedSender& sender) {
   auto ends = std::make_shared<TcpEnds>();
-  ends->door = listener(guest.own_address, 0);
-  ends->connections.resize(guest.streams.size());
-  guest.kept = ends;
-  return nlohmann::json::array({{{"port", own_port(ends->door)}}});
+  ends->listener = listener(sender.own_address, 0);
+  ends->connections.resize(sender.streams.size());
+  sender.kept = ends;
+  return nlohmann::json::array({{{"port", own_port(ends->listener)}}});
 }
 
 // Each connection begins with its place among the sender's streams, four bytes big-endian.
-void TcpInlet::connect(Guest& guest) {
-  auto& ends = static_cast<TcpEnds&>(*guest.kept);
+void TcpInlet::connect(ConnectedSender& sender) {
+  auto& ends = static_cast<TcpEnds&>(*sender.kept);
   const int64_t until = kit::now_ns() + int64_t{kConnectMs} * 1'000'000;
   for (size_t i = 0; i < ends.connections.size(); ++i) {
-    await(ends.door.get(), until);
-    port::Fd fd{::accept4(ends.door.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+    await(ends.listener.get(), until);
+    port::Fd fd{::accept4(ends.listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
     await(fd.get(), until);
     // What is four bytes comes at once.
     const timeval patience{.tv_sec = 0, .tv_usec = 100'000};
@@ -265,20 +265,20 @@ void TcpInlet::connect(Guest& guest) {
   }
 }
 
-void TcpInlet::begin(const Guest& guest) {
-  SocketInlet::begin(guest);
-  const auto& ends = static_cast<const TcpEnds&>(*guest.kept);
-  for (size_t i = 0; i < guest.streams.size(); ++i) {
-    Feed& feed = feeds_[guest.streams[i]];
+void TcpInlet::begin(const ConnectedSender& sender) {
+  SocketInlet::begin(sender);
+  const auto& ends = static_cast<const TcpEnds&>(*sender.kept);
+  for (size_t i = 0; i < sender.streams.size(); ++i) {
+    Feed& feed = feeds_[sender.streams[i]];
     feed.fd = ends.connections[i].get();
     feed.bytes.resize(kPiece + options_.shape.packet_bytes());
     feed.begin = feed.end = 0;
-    watch(feed.fd, guest.streams[i]);
+    watch(feed.fd, sender.streams[i]);
   }
 }
 
-void TcpInlet::end(const Guest& guest) {
-  for (const uint32_t stream : guest.streams) {
+void TcpInlet::end(const ConnectedSender& sender) {
+  for (const uint32_t stream : sender.streams) {
     if (feeds_[stream].fd >= 0) ignore(std::exchange(feeds_[stream].fd, -1));
     lanes_[stream].blocked = false;
   }

@@ -61,10 +61,10 @@ class VerbsInlet final : public Inlet {
   ~VerbsInlet() override {
     for (ibv_mr* memory : memory_) device_.remove_memory(memory);
   }
-  nlohmann::json offer(Guest& guest) override;
-  void connect(Guest& guest) override;
-  void begin(const Guest& guest) override;
-  void end(const Guest& guest) override;
+  nlohmann::json offer(ConnectedSender& sender) override;
+  void connect(ConnectedSender& sender) override;
+  void begin(const ConnectedSender& sender) override;
+  void end(const ConnectedSender& sender) override;
   void wait(int most_ms) override;
   bool take(int64_t now_ns) override;
   void settle(uint32_t stream, int64_t now_ns) override;
@@ -187,15 +187,15 @@ void VerbsInlet::post_receives(ibv_qp* qp, uint32_t count) {
   }
 }
 
-nlohmann::json VerbsInlet::offer(Guest& guest) {
+nlohmann::json VerbsInlet::offer(ConnectedSender& sender) {
   auto ends = std::make_shared<VerbsEnds>(device_);
   auto answer = nlohmann::json::array();
-  for (size_t i = 0; i < guest.streams.size(); ++i) {
-    const uint32_t stream = guest.streams[i];
+  for (size_t i = 0; i < sender.streams.size(); ++i) {
+    const uint32_t stream = sender.streams[i];
     VerbsEnds::Credit credit;
     if (reliable_) {
-      credit = {.place = guest.ends.at(i).at("credit_address"),
-                .key = guest.ends.at(i).at("credit_key")};
+      credit = {.place = sender.ends.at(i).at("credit_address"),
+                .key = sender.ends.at(i).at("credit_key")};
     }
     ends->credits.push_back(credit);
     ibv_qp* qp = device_.create(
@@ -206,29 +206,29 @@ nlohmann::json VerbsInlet::offer(Guest& guest) {
                       {"address", reinterpret_cast<uintptr_t>(lanes_[stream].store.landing())},
                       {"key", memory_[stream]->rkey}});
   }
-  guest.kept = ends;
+  sender.kept = ends;
   return answer;
 }
 
-void VerbsInlet::connect(Guest& guest) {
-  const auto& ends = static_cast<const VerbsEnds&>(*guest.kept);
+void VerbsInlet::connect(ConnectedSender& sender) {
+  const auto& ends = static_cast<const VerbsEnds&>(*sender.kept);
   for (size_t i = 0; i < ends.qps.size(); ++i) {
-    device_.connect(ends.qps[i], guest.ends.at(i).at("qp"));
+    device_.connect(ends.qps[i], sender.ends.at(i).at("qp"));
   }
 }
 
-void VerbsInlet::begin(const Guest& guest) {
-  const auto& ends = static_cast<const VerbsEnds&>(*guest.kept);
+void VerbsInlet::begin(const ConnectedSender& sender) {
+  const auto& ends = static_cast<const VerbsEnds&>(*sender.kept);
   for (size_t i = 0; i < ends.qps.size(); ++i) {
-    const uint32_t stream = guest.streams[i];
-    Feed feed{.lane = stream, .qp = ends.qps[i], .group = guest.group};
+    const uint32_t stream = sender.streams[i];
+    Feed feed{.lane = stream, .qp = ends.qps[i], .group = sender.group};
     Lane& lane = lanes_[stream];
     lane.ledger.recover = nullptr;
-    look_in_place(lane, guest.shape);
+    look_in_place(lane, sender.shape);
     if (reliable_) {
       feed.credit_place = ends.credits[i].place;
       feed.credit_key = ends.credits[i].key;
-    } else if (guest.group > 1) {
+    } else if (sender.group > 1) {
       lane.ledger.recover = [this, &lane](uint64_t number) { return intact(lane, number); };
     }
     Feed& kept = feeds_[feed.qp->qp_num] = feed;
@@ -236,8 +236,8 @@ void VerbsInlet::begin(const Guest& guest) {
   }
 }
 
-void VerbsInlet::end(const Guest& guest) {
-  for (const ibv_qp* qp : static_cast<const VerbsEnds&>(*guest.kept).qps) feeds_.erase(qp->qp_num);
+void VerbsInlet::end(const ConnectedSender& sender) {
+  for (const ibv_qp* qp : static_cast<const VerbsEnds&>(*sender.kept).qps) feeds_.erase(qp->qp_num);
 }
 
 // Whether the slot holds the whole packet, though nothing told of it.

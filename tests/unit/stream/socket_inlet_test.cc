@@ -29,9 +29,9 @@ struct UdpBench {
     for (uint32_t i = 0; i < streams; ++i) lanes.emplace_back(ring.stream(i), LedgerRules{});
     inlet = make_socket_inlet({.transport = Transport::udp, .shape = shape, .address = "127.0.0.1"},
                               lanes);
-    Guest guest;
-    for (uint32_t i = 0; i < streams; ++i) guest.streams.push_back(i);
-    for (const auto& end : inlet->offer(guest)) ports.push_back(end.at("port"));
+    ConnectedSender sender;
+    for (uint32_t i = 0; i < streams; ++i) sender.streams.push_back(i);
+    for (const auto& end : inlet->offer(sender)) ports.push_back(end.at("port"));
   }
   void send(uint32_t stream, uint64_t number) {
     std::array<std::byte, 32> packet{};
