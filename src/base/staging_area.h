@@ -15,16 +15,16 @@ class StagingArea {
  public:
   // Throws std::bad_alloc. What is in it is not cleared.
   explicit StagingArea(size_t bytes)
-      : memory_(std::make_unique_for_overwrite<std::byte[]>(bytes + kPage)) {}
-  std::byte* data() const {
-    const auto at = reinterpret_cast<uintptr_t>(memory_.get());
-    return memory_.get() + (kPage + kBegin - at % kPage) % kPage;
-  }
+      : memory_(std::make_unique_for_overwrite<std::byte[]>(bytes + kPage)),
+        data_(memory_.get() +
+              (kPage + kBegin - reinterpret_cast<uintptr_t>(memory_.get()) % kPage) % kPage) {}
+  std::byte* data() const { return data_; }
 
  private:
   static constexpr size_t kPage = 4096;
   static constexpr size_t kBegin = kPage / 2;
   std::unique_ptr<std::byte[]> memory_;
+  std::byte* data_;
 };
 
 }  // namespace weft
