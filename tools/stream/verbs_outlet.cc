@@ -19,8 +19,9 @@ constexpr unsigned kTurnBits = 48;
 constexpr uint32_t kMore = 2;  // requests besides those that have slots
 
 // Over RC a slot is free when the receiver has told that its packets are there, which it does when
-// it looks: a few milliseconds' worth.
-constexpr uint32_t kSlotsOfRc = 4 * Staging::kSlots;
+// it looks: a few milliseconds' worth. With half as many both sides wait for a third of their time,
+// with twice as many the packets leave the cache before they are sent (docs/performance-notes.md).
+constexpr uint32_t kSlotsOfRc = 8 * Staging::kSlots;
 
 // Slots: enough for two of the largest Writes, and a multiple of each.
 uint32_t slots_for(const OutletOptions& options) {
