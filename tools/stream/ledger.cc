@@ -1,6 +1,7 @@
 #include "stream/ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::stream {
 namespace {
@@ -51,6 +52,7 @@ void Ledger::start(uint64_t first) {
   first_ = next_ = first;
   base_ = led_ = block_of(first);
   doubtful_ = 0;
+  is_behind_ = false;
   if (!unasked()) return;
   shut_the_way_round();
   // A sender that nobody announced has begun to write.
@@ -246,7 +248,12 @@ void Ledger::look_for_stragglers(Open& open, uint64_t end) {
 // The sender went through all blocks that are shut while this thread did not look, and on into the
 // open ones. A packet's header tells of that, but not where a datagram of it was lost.
 void Ledger::note_who_came_round() {
-  if (store_.is_ahead(base_ + store_.blocks() - 1)) doubtful_ = std::max(doubtful_, led_);
+  if (store_.is_ahead(base_ + store_.blocks() - 1)) is_behind_ = true;
+}
+
+// What is open now is of the sender's last turn, but for what it was writing when this thread came.
+void Ledger::caught_up() {
+  if (std::exchange(is_behind_, false)) doubtful_ = end_of_open();
 }
 
 void Ledger::give_up(Open& open) {
@@ -263,7 +270,7 @@ void Ledger::close_oldest(uint64_t end) {
   if (unasked()) {
     store_.settle(base_);
     note_who_came_round();
-    if (base_ < doubtful_ && !open.overrun) give_up(open);
+    if ((is_behind_ || base_ < doubtful_) && !open.overrun) give_up(open);
   }
   const uint64_t from = std::max(first_, base_ * packets_);
   const uint64_t to = std::min(end, (base_ + 1) * packets_);

@@ -71,6 +71,8 @@ class Ledger {
   Arrival arrive(uint64_t number, bool flagged = false);
   // Publishes the oldest blocks if they are complete: to be called when what arrived is in place.
   void settle();
+  // Where Writes land unasked: all that has come so far has arrived here.
+  void caught_up();
   // The number whose low bits these are, closest to the newest packet's.
   uint64_t complete_number(uint64_t low, unsigned bits) const;
   // Whether arrive() would have a place for it now, or not want it.
@@ -130,9 +132,10 @@ class Ledger {
   bool ever_ = false;
   uint64_t first_ = 0;  // of this sender
   uint64_t next_ = 0;
-  uint64_t base_ = 0;      // the oldest open block
-  uint64_t led_ = 0;       // blocks before this one are led somewhere
-  uint64_t doubtful_ = 0;  // of those before this one a later turn's Writes may have got parts
+  uint64_t base_ = 0;       // the oldest open block
+  uint64_t led_ = 0;        // blocks before this one are led somewhere
+  uint64_t doubtful_ = 0;   // of those before this one a later turn's Writes may have got parts
+  bool is_behind_ = false;  // the same of all, for the sender is a whole turn ahead
   std::deque<Open> open_;
   std::vector<Open> spare_;  // keeps memory constant
 };

@@ -384,7 +384,9 @@ bool VerbsInlet::take(int64_t now_ns) {
   if (n > 0) quiet_looks_ = 0;
   held_up_ = false;
   for (auto& [qpn, feed] : feeds_) {
-    lanes_[feed.lane].ledger.settle();
+    Ledger& ledger = lanes_[feed.lane].ledger;
+    ledger.settle();
+    if (static_cast<size_t>(n) < done_.size()) ledger.caught_up();
     if (reliable_) give_credit(feed);
   }
   return n > 0;

@@ -352,6 +352,25 @@ TEST(Ledger, ASenderThatComesRoundIsNoticedBehindBlocksOfWhichNothingCame) {
   EXPECT_EQ(b.ledger.counts().overrun, 16U);
 }
 
+// While this thread catches up, the sender is a turn ahead of each block that is closed.
+TEST(Ledger, NothingIsShownUntilASenderThatCameRoundIsCaughtUpWith) {
+  Bench b{{.hold = 1, .guard = 2}, true};
+  b.ledger.in_place = header_of;
+  b.ledger.begin(0, std::nullopt);
+  b.arrive(0, 4);
+  for (uint64_t n = 4; n < 64 + 4; ++n) write(b, n);
+  for (uint64_t n = 4; n < 130; n += 2) b.arrive(n, n + 2);
+  EXPECT_EQ(b.take(), range(0, 0));
+  b.ledger.caught_up();
+  for (uint64_t n = 130; n < 160; ++n) {
+    write(b, n);
+    b.arrive(n, n + 1);
+  }
+  EXPECT_EQ(b.take(), range(136, 160));
+  EXPECT_EQ(b.ledger.counts().overrun, 136U);
+  EXPECT_EQ(b.ledger.counts().missing, 0U);
+}
+
 TEST(Ledger, LatePacketsCostNoBlock) {
   Bench b{{.hold = 1, .guard = 2}, true};
   b.ledger.in_place = header_of;
