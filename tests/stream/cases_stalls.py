@@ -12,7 +12,7 @@ SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17  # of ptrace(2)
 BLOCK, BLOCKS = 32, 20  # samples are the same 512 packets later
 TURN = BLOCK * BLOCKS
 SHAPE = ("--block", BLOCK, "--blocks", BLOCKS)
-PACE = ("--rate", 150, "--first", 3200)
+PACE = ("--rate", 300, "--first", 3200)
 
 
 def trace(request, thread):
@@ -44,6 +44,14 @@ def go_on(sender, turns):
     before = max(map(sent, sender.documents()), default=0)
     begin = sent(sender.wait_for("a report", lambda d: sent(d) > before))
     sender.wait_for("more turns", lambda d: sent(d) > begin + turns * TURN)
+
+
+def stop(sender):
+    """How much it has sent. It waits for a second then, and a receiver that has much to catch up with may need more to answer."""
+    sender.kill(signal.SIGINT)
+    status = sender.process.wait(SECONDS)
+    check(status in (0, 1), f"status {status} of the sender")
+    return sent(sender.end(status))
 
 
 class Block(ctypes.Structure):
@@ -116,8 +124,7 @@ def block_in_hand(send=()):
             go_on(sender, 4)
             packets += consumer.look(*in_hand)
         consumer.release()
-        sender.kill(signal.SIGINT)
-        all_sent = sent(sender.end())
+        all_sent = stop(sender)
         while block := consumer.front():
             packets += consumer.look(*block)
             consumer.release()
@@ -134,8 +141,7 @@ def slow_consumer(scene):
     receiver.wait_for("an overrun", lambda d: "streams" in d and total(d, "overrun") > 0)
     with without_its_thread(receiver):
         go_on(sender, 4)
-    sender.kill(signal.SIGINT)
-    all_sent = sent(sender.end())
+    all_sent = stop(sender)
     seen = consumer.end()
     equal((seen["wrong"], seen["packets"]), (0, account(receiver, all_sent)), f"wrong, packets, of {seen}")
 
