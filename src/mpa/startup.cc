@@ -5,17 +5,20 @@
 namespace weft::mpa {
 namespace {
 
+using wire::HostOffer;
 using wire::MpaEnhanced;
 using wire::MpaStart;
 
 std::vector<std::byte> make_frame(MpaStart start, const std::optional<MpaEnhanced>& enhanced,
-                                  Bytes private_data) {
-  const size_t block = enhanced ? MpaEnhanced::kSize : 0;
+                                  Bytes private_data, const std::optional<HostOffer>& host = {}) {
+  const size_t block = (enhanced ? MpaEnhanced::kSize : 0) + (host ? HostOffer::kSize : 0);
   std::vector<std::byte> out(MpaStart::kSize + block + private_data.size());
   start.private_data_length = static_cast<uint16_t>(block + private_data.size());
   start.enhanced = enhanced.has_value();
+  start.host_offered = host.has_value();
   start.encode(out.data());
   if (enhanced) enhanced->encode(out.data() + MpaStart::kSize);
+  if (host) host->encode(out.data() + MpaStart::kSize + MpaEnhanced::kSize);
   std::copy(private_data.begin(), private_data.end(),
             out.begin() + static_cast<ptrdiff_t>(MpaStart::kSize + block));
   return out;
@@ -75,6 +78,11 @@ Result<std::optional<FrameReader::Frame>, FrameReader::Error> FrameReader::recei
     frame.enhanced = MpaEnhanced::parse(data.data());
     data = data.subspan(MpaEnhanced::kSize);
   }
+  if (start->host_offered) {
+    if (data.size() < HostOffer::kSize) return fail(Error::enhanced_block_missing);
+    frame.host = HostOffer::parse(data.data());
+    data = data.subspan(HostOffer::kSize);
+  }
   frame.private_data.assign(data.begin(), data.end());
   return std::optional<Frame>{std::move(frame)};
 }
@@ -86,11 +94,13 @@ std::optional<MpaStart> FrameReader::start() const {
   return *start;
 }
 
-std::vector<std::byte> Initiator::request(Bytes private_data) const {
+std::vector<std::byte> Initiator::request(Bytes private_data, bool same_host) {
   MpaStart start{.kind = MpaStart::Kind::request,
                  .crc = offer_.crc,
                  .extension_requested = offer_.extension && offer_.revision == 2,
+                 .host_requested = same_host && offer_.extension && offer_.revision == 2,
                  .revision = offer_.revision};
+  asked_host_ = start.host_requested;
   std::optional<MpaEnhanced> enhanced;
   if (offer_.revision == 2) {
     enhanced = MpaEnhanced{.peer_to_peer = offer_.peer_to_peer,
@@ -133,6 +143,10 @@ Initiator::Outcome Initiator::judge(FrameReader::Frame& reply) const {
                             !reply.start.extension_requested,
                .ird = offer_.ird,
                .ord = offer_.ord};
+  if (asked_host_ && reply.start.host_offered) {
+    o.host_offered = true;
+    o.host = reply.host;
+  }
   if (reply.enhanced && enhanced) {
     const MpaEnhanced& e = *reply.enhanced;
     if (const auto ird = negotiated(e.ird)) p.ord = std::min(offer_.ord, *ird);
@@ -180,7 +194,13 @@ Result<std::optional<Responder::Request>, Responder::Error> Responder::received(
   return std::optional<Request>{std::move(r)};
 }
 
-Responder::Reply Responder::accept(const Offer& limits, Bytes private_data) const {
+bool Responder::may_offer_host(const Offer& limits, size_t private_data) const {
+  return start_.host_requested && start_.extension_requested && limits.extension && enhanced_ &&
+         MpaEnhanced::kSize + HostOffer::kSize + private_data <= MpaStart::kMaxPrivateData;
+}
+
+Responder::Reply Responder::accept(const Offer& limits, Bytes private_data,
+                                   const std::optional<HostOffer>& host) const {
   Parameters p{.revision = start_.revision,
                .crc = limits.crc || start_.crc,
                .send_markers = start_.markers,
@@ -215,7 +235,7 @@ Responder::Reply Responder::accept(const Offer& limits, Bytes private_data) cons
                        .crc = p.crc,
                        .extension_accepted = p.extension,
                        .revision = start_.revision};
-  return {make_frame(start, answer, private_data), p};
+  return {make_frame(start, answer, private_data, host), p};
 }
 
 std::vector<std::byte> Responder::reject(Bytes private_data) const {

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "mpa/parameters.h"
+#include "wire/host_offer.h"
 #include "wire/mpa_start.h"
 #include "wire/terminate.h"
 
@@ -25,7 +26,8 @@ class FrameReader {
   struct Frame {
     wire::MpaStart start;
     std::optional<wire::MpaEnhanced> enhanced;
-    std::vector<std::byte> private_data;  // without the enhanced block
+    std::optional<wire::HostOffer> host;
+    std::vector<std::byte> private_data;  // without the blocks
   };
   enum class Error : uint8_t {
     bad_key,
@@ -50,8 +52,9 @@ class Initiator {
  public:
   explicit Initiator(const Offer& offer) : offer_(offer) {}
 
-  // The Request to send, once. Private data of at most 508 bytes.
-  std::vector<std::byte> request(Bytes private_data) const;
+  // The Request to send, once. Private data of at most 508 bytes. `same_host`: asks for memory that
+  // a Responder on this host would share (spec/same-host 2.1).
+  std::vector<std::byte> request(Bytes private_data, bool same_host = false);
 
   struct Accepted {
     Parameters parameters;
@@ -70,6 +73,10 @@ class Initiator {
     std::optional<Accepted> accepted;
     std::optional<Rejected> rejected;
     std::optional<Refused> refused;
+    // The Responder has offered memory, and waits to be told whether it is taken (spec/same-host
+    // 2.2), whatever the outcome. `host`: where it can be understood.
+    bool host_offered = false;
+    std::optional<wire::HostOffer> host = {};
     // The peer answered with revision 1: try once more on a new connection (spec/mpa 2.3.4).
     bool retry_revision_1 = false;
   };
@@ -81,6 +88,7 @@ class Initiator {
   Outcome judge(FrameReader::Frame& reply) const;
 
   Offer offer_;
+  bool asked_host_ = false;
   FrameReader reader_{wire::MpaStart::Kind::reply};
 };
 
@@ -104,7 +112,11 @@ class Responder {
   };
   // After the request came. `limits`: what this side can do; markers towards the peer are always
   // granted.
-  Reply accept(const Offer& limits, Bytes private_data) const;
+  // `host`: memory that is shared; only where may_offer_host() said so.
+  Reply accept(const Offer& limits, Bytes private_data,
+               const std::optional<wire::HostOffer>& host = {}) const;
+  // Did the Initiator ask for memory of this host, and has the Reply room to speak of it?
+  bool may_offer_host(const Offer& limits, size_t private_data) const;
   // Its fixed part says all that a rejection needs; nothing while that is incomplete.
   std::optional<wire::MpaStart> asked() const { return reader_.start(); }
   // After asked() was there.

@@ -29,6 +29,10 @@ class TxBatch {
   // Of the bytes since it was empty, those in staging.
   size_t staged() const { return used_; }
   std::span<const IoVec> pieces() const { return std::span{pieces_}.subspan(first_); }
+  // Memory of the batch's own: pieces() outside of it are referred to.
+  Bytes own() const {
+    return detached_.empty() ? Bytes{staging_.data(), kStaging} : Bytes{detached_};
+  }
 
   // Room for an FPDU with `staged` bytes in staging, `pieces` references and `bytes` in all?
   bool has_room(size_t staged, size_t pieces, size_t bytes) const {

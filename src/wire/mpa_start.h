@@ -1,9 +1,9 @@
 // MPA start-up frames: RFC 5044 section 7.1 and, for the enhanced block, RFC 6581 sections 6 and 9
-// (spec/mpa 2.1, 2.2).
+// (spec/mpa 2.1, 2.2); HR and HO: spec/same-host 2.1.
 //
 //    0                16       17       18              20
 //   +----------------+--------+--------+---------------+---------------
-//   | Key            |MCRS..XX| Rev    | PD_Length     | Private data ..
+//   | Key            |MCRSHHXX| Rev    | PD_Length     | Private data ..
 //   +----------------+--------+--------+---------------+---------------
 #pragma once
 
@@ -27,6 +27,8 @@ struct MpaStart {
   bool enhanced = false;             // S: enhanced block present
   bool extension_accepted = false;   // XA, Reply only
   bool extension_requested = false;  // XR, Request only
+  bool host_offered = false;         // HO, Reply with S and XA only: offer of memory present
+  bool host_requested = false;       // HR, Request only
   uint8_t revision = 2;
   uint16_t private_data_length = 0;  // PD_Length, the enhanced block included
 

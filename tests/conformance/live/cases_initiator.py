@@ -40,7 +40,8 @@ request_has("initiator.no_kinds", "6581 9.2", "Without A there is no RTR frame i
             lambda r: "some" if not r.rtr & A and (r.rtr or r.kinds) else "none")
 request_has("initiator.reserved", "5044 7.1.1", "Reserved bits of the Request's flags are 0", "00",
             lambda r: f"{r.flags & 0x0F:02x}",
-            differs={"weft": ("01", "it asks for weft's extension (spec/mpa 2.7); option ext=off does not")})
+            differs={"weft": ("05", "it asks for weft's extension (spec/mpa 2.7), and a peer on this host for memory "
+                                     "(spec/same-host 2.1); option ext=off does neither")})
 request_has("initiator.reserved_plain", "5044 7.1.1", "Reserved bits of the Request's flags are 0", "00",
             lambda r: f"{r.flags & 0x0F:02x}", options=PLAIN)
 request_has("initiator.ird_ord", "6581 9.1", "The Request has the IRD and ORD that the program wants", "IRD 4 ORD 2",

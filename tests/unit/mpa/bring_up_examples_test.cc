@@ -25,7 +25,7 @@ constexpr Wfrc kRequest{.source_qpn = make_qpn(40000, 2),
                         .destination_gid = Gid::from_ipv4(0xc0000202)};
 
 TEST(BringUpExamples, Request) {
-  const Initiator initiator({.peer_to_peer = true, .ird = 4, .ord = 16});
+  Initiator initiator({.peer_to_peer = true, .ird = 4, .ord = 16});
   EXPECT_EQ(to_hex(initiator.request(encoded(kRequest))), to_hex(test::example("WFRC Request")));
 }
 

@@ -6,7 +6,7 @@ namespace weft::mpa {
 namespace {
 
 TEST(Initiator, TheRequestSaysWhatIsOffered) {
-  const Initiator plain({.crc = true, .extension = false, .ird = 1, .ord = 1});
+  Initiator plain({.crc = true, .extension = false, .ird = 1, .ord = 1});
   EXPECT_EQ(to_hex(plain.request({})), to_hex(test::example("E2 Request")));
 
   for (int bits = 0; bits < 8; ++bits) {
@@ -33,7 +33,7 @@ TEST(Initiator, TheRequestSaysWhatIsOffered) {
 }
 
 TEST(Initiator, ARevision1RequestHasNoBlockAndNoExtension) {
-  const Initiator i({.revision = 1, .extension = true, .peer_to_peer = true});
+  Initiator i({.revision = 1, .extension = true, .peer_to_peer = true});
   EXPECT_EQ(to_hex(i.request(from_text("hello weft"))), to_hex(test::example("E2 Rev 1 Request")));
 }
 

@@ -113,7 +113,8 @@ TEST(Responder, PicksOneRtrKind) {
 }
 
 TEST(Responder, ReservedBitsAreNotEchoed) {
-  // siw echoes 0x08 and 0x04 (spec/siw 2.8).
+  // siw echoes 0x08 and 0x04 (spec/siw 2.8). 0x04 asks for memory of this host, and gets none
+  // without the extension.
   Buffer request = test::example("E2 Request");
   request[16] |= std::byte{0x0c};
   const auto a = accepting(request, {.extension = false, .ird = 1, .ord = 1});

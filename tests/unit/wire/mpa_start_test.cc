@@ -43,6 +43,8 @@ TEST(MpaStart, EachFlagBitInARequest) {
   EXPECT_TRUE(parsed(Kind::request, 0x10).enhanced);
   EXPECT_FALSE(parsed(Kind::request, 0x02).extension_accepted) << "XA is the Reply's";
   EXPECT_TRUE(parsed(Kind::request, 0x01).extension_requested);
+  EXPECT_TRUE(parsed(Kind::request, 0x04).host_requested);
+  EXPECT_FALSE(parsed(Kind::request, 0x1a).host_offered) << "HO is the Reply's";
 }
 
 TEST(MpaStart, EachFlagBitInAReply) {
@@ -51,6 +53,16 @@ TEST(MpaStart, EachFlagBitInAReply) {
   EXPECT_TRUE(parsed(Kind::reply, 0x20).rejected);
   EXPECT_TRUE(parsed(Kind::reply, 0x10).enhanced);
   EXPECT_TRUE(parsed(Kind::reply, 0x02).extension_accepted);
+  EXPECT_TRUE(parsed(Kind::reply, 0x1a).host_offered);
+  EXPECT_FALSE(parsed(Kind::reply, 0x04).host_requested) << "HR is the Request's";
+}
+
+TEST(MpaStart, AnOfferOfMemoryGoesWithTheExtensionAndTheBlock) {
+  // spec/same-host 2.1. A peer that echoes what it does not know offers nothing.
+  EXPECT_FALSE(parsed(Kind::reply, 0x08).host_offered);
+  EXPECT_FALSE(parsed(Kind::reply, 0x18).host_offered);
+  EXPECT_FALSE(parsed(Kind::reply, 0x0a).host_offered);
+  EXPECT_FALSE(parsed(Kind::reply, 0x1a, 1).host_offered);
 }
 
 TEST(MpaStart, AnEchoedExtensionRequestIsNoAcceptance) {
@@ -63,10 +75,11 @@ TEST(MpaStart, NoFlagStandsForAnother) {
     for (int bit = 0; bit < 8; ++bit) {
       const MpaStart f = parsed(kind, static_cast<uint8_t>(1 << bit));
       const int set = f.markers + f.crc + f.rejected + f.enhanced + f.extension_accepted +
-                      f.extension_requested;
+                      f.extension_requested + f.host_offered + f.host_requested;
       EXPECT_LE(set, 1) << "bit " << bit;
     }
-    EXPECT_EQ(to_hex(encoded(parsed(kind, 0x0c))), to_hex(frame(kind, 0x00, 2, 4)))
+    const uint8_t reserved = kind == Kind::request ? 0x08 : 0x04;
+    EXPECT_EQ(to_hex(encoded(parsed(kind, reserved))), to_hex(frame(kind, 0x00, 2, 4)))
         << "reserved bits are ignored and sent as zero";
   }
 }
@@ -78,7 +91,7 @@ TEST(MpaStart, EnhancedBlockNeedsRevision2) {
 
 TEST(MpaStart, EncodesWhatItParsed) {
   for (const Kind kind : {Kind::request, Kind::reply}) {
-    const int defined = kind == Kind::request ? 0xd1 : 0xf3;
+    const int defined = kind == Kind::request ? 0xd5 : 0xf3;
     for (int flags = 0; flags < 256; ++flags) {
       if ((flags & ~defined) != 0) continue;
       const Buffer b = frame(kind, static_cast<uint8_t>(flags), 2, 300);
