@@ -47,6 +47,11 @@ struct Words<Congestion> {
                                                               {"bbr", Congestion::bbr}});
 };
 template <>
+struct Words<SameHost> {
+  static constexpr auto all = std::to_array<std::pair<std::string_view, SameHost>>(
+      {{"on", SameHost::on}, {"ring", SameHost::ring}, {"off", SameHost::off}});
+};
+template <>
 struct Words<UcBringUp> {
   static constexpr auto all = std::to_array<std::pair<std::string_view, UcBringUp>>(
       {{"handshake", UcBringUp::handshake}, {"static", UcBringUp::none}});
@@ -276,6 +281,12 @@ std::vector<OptionInfo> make_table() {
       word<&O::congestion>("congestion",
                            "TCP congestion control of weft's streams. auto replaces bbr for peers "
                            "on this host or close by, keep leaves the host's choice."),
+      word<&O::same_host>(
+          "same_host",
+          "How two RC queue pairs of one user on this host exchange bytes: through memory that "
+          "both "
+          "share, large payloads pulled from the peer's memory (on), through the shared memory "
+          "alone (ring), or over TCP as with any other peer (off); see docs/spec/same-host.md."),
       word<&O::uc>(
           "uc",
           "How a UC queue pair that is told its peer's number reaches the peer: by a handshake, or "

@@ -32,6 +32,10 @@ enum class Congestion : uint8_t { automatic, keep, cubic, reno, bbr };
 // (spec/addressing 5.6). user: the address and, on one host, who has the socket (cm/peer_user.h).
 enum class PeerCheck : uint8_t { user, address, gid };
 
+// What the two ends of an RC connection on one host share (spec/same-host): memory for all bytes,
+// where large payloads are pulled from the peer's; or a ring of memory alone.
+enum class SameHost : uint8_t { on, ring, off };
+
 // How a UC queue pair that is told its peer's number comes to it (spec/addressing 3, spec/wdp-uc
 // 6).
 enum class UcBringUp : uint8_t { handshake, none };
@@ -56,6 +60,7 @@ struct Options {
   std::chrono::microseconds takeover{1'000};
   std::chrono::microseconds coalesce{100};
   Congestion congestion = Congestion::automatic;
+  SameHost same_host = SameHost::on;
   UcBringUp uc = UcBringUp::handshake;
   uint16_t uc_port = 0;
   bool datagram_crc = false;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,25 +13,14 @@
 
 #include "base/log.h"
 #include "port/faults.h"
+#include "port/memory_file.h"
 #include "stats/table.h"
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 
 namespace weft::observe {
 namespace {
 
 // Mapped at once: few system calls, and little for programs that lock all their memory.
 constexpr size_t kPiece = 16;
-
-port::Fd memory_file() {
-  // Kernels before 6.3 do not know the flag, later ones want a word about execution.
-  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  int fd = ::memfd_create(kMemoryName, kFlags | MFD_NOEXEC_SEAL);
-  if (fd < 0 && errno == EINVAL) fd = ::memfd_create(kMemoryName, kFlags);
-  return port::raise(port::Fd{fd});
-}
 
 bool refuse(const char* what) {
   WEFT_LOG(info,
@@ -89,18 +77,16 @@ CounterMemory::~CounterMemory() {
 // the seals keep everybody from making it shorter under a reader, or under us.
 bool CounterMemory::make_file(size_t& size) {
   // Above this limit a file that grows brings SIGXFSZ.
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
-    size = limit.rlim_cur / kPage * kPage;
+  if (const uint64_t most = port::largest_file(); most < size) {
+    size = most / kPage * kPage;
     if (size < qp_page_offset(engines_, 0)) {
       errno = EFBIG;
       return refuse("RLIMIT_FSIZE");
     }
   }
-  port::Fd file = memory_file();
+  port::Fd file = port::memory_file(kMemoryName);
   if (!file.valid()) return refuse("memfd_create");
   struct stat made {};
-  (void)::fchmod(file.get(), S_IRUSR | S_IWUSR);
   if (::ftruncate(file.get(), static_cast<off_t>(size)) != 0 || ::fstat(file.get(), &made) != 0) {
     return refuse("ftruncate");
   }

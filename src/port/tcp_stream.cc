@@ -13,6 +13,10 @@
 #include "port/faults.h"
 #include "port/socket_option.h"
 
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
 namespace weft::port {
 
 namespace {
@@ -216,6 +220,13 @@ Address TcpStream::peer() const {
   a.length = sizeof a.storage;
   if (::getpeername(fd(), a.get(), &a.length) != 0) a.length = 0;
   return a;
+}
+
+std::optional<uint64_t> TcpStream::network_namespace() const {
+  uint64_t cookie = 0;
+  socklen_t length = sizeof cookie;
+  if (::getsockopt(fd(), SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &length) != 0) return {};
+  return cookie;
 }
 
 uint32_t TcpStream::emss() const {

@@ -50,6 +50,9 @@ class TcpStream final : public ByteStream {
     fd_.reset();
   }
 
+  // The kernel's cookie of the network namespace that the socket is in, alike for all sockets
+  // there; nothing where the kernel tells none (before Linux 5.14).
+  std::optional<uint64_t> network_namespace() const;
   Address local() const { return Address::of_socket(fd()); }
   Address peer() const override;
   // TCP payload per segment now, for sizing FPDUs towards peers that want one per segment.
@@ -72,6 +75,8 @@ class TcpStream final : public ByteStream {
 
   int fd() const override { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
+  // Is what passes recorded, or disturbed on purpose?
+  bool hooked() const { return hooks_ != nullptr; }
 
   // As if the option fault said so; for tests. nothing() ends it.
   void inject(const FaultSpec& spec);

@@ -75,6 +75,10 @@ struct EngineCounters {
   Cell bytes_received_in_place;
   // Streams.
   Cell streams_opened;
+  Cell streams_same_host;
+  Cell streams_same_host_copying;
+  Cell wake_ups_sent;
+  std::array<Cell, kSameHostRefusals> same_host_refused;
   std::array<Cell, kStreamEnds> stream_end;
   Cell kicks;
   Cell early_arrivals;
@@ -157,7 +161,8 @@ struct LastTerminate {
 // Where the other end of a connection is.
 struct Peer {
   Gid address;
-  uint16_t port = 0;  // of TCP for RC, of UDP for UC
+  uint16_t port = 0;       // of TCP for RC, of UDP for UC
+  bool same_host = false;  // the bytes pass through memory that both ends have (spec/same-host)
 };
 
 // The peer of a queue pair. One thread writes, any process reads.
@@ -169,7 +174,13 @@ class PeerCell {
     // A reader that sees a new word sees the cleared state, too.
     for (size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_release);
     turn_ = (turn_ + 1) & kTurns;
-    state_.store(kThere | turn_ << 16 | peer.port, std::memory_order_release);
+    state_.store(kThere | (peer.same_host ? kSameHost : 0) | turn_ << 16 | peer.port,
+                 std::memory_order_release);
+  }
+  // Of the one that is there: what it goes by turns out later.
+  void set_same_host() {
+    const uint32_t state = state_.load(std::memory_order_relaxed);
+    if ((state & kThere) != 0) state_.store(state | kSameHost, std::memory_order_relaxed);
   }
   void clear() { state_.store(0, std::memory_order_relaxed); }
   // Nothing if there is no connection, or if it changes just now.
@@ -180,14 +191,16 @@ class PeerCell {
     for (size_t i = 0; i < words.size(); ++i) words[i] = words_[i].load(std::memory_order_acquire);
     if (state_.load(std::memory_order_relaxed) != state) return {};
     return Peer{.address = {std::bit_cast<std::array<uint8_t, 16>>(words)},
-                .port = static_cast<uint16_t>(state)};
+                .port = static_cast<uint16_t>(state),
+                .same_host = (state & kSameHost) != 0};
   }
 
  private:
   static constexpr uint32_t kThere = 1U << 31;
-  static constexpr uint32_t kTurns = (1U << 15) - 1;
+  static constexpr uint32_t kSameHost = 1U << 30;
+  static constexpr uint32_t kTurns = (1U << 14) - 1;
   std::array<std::atomic<uint64_t>, 2> words_{};
-  std::atomic<uint32_t> state_{0};  // kThere, the turn, the port; 0: none
+  std::atomic<uint32_t> state_{0};  // kThere, kSameHost, the turn, the port; 0: none
   uint32_t turn_ = 0;               // the writer's
 };
 

@@ -86,6 +86,16 @@ inline constexpr size_t kRejReasons = 10;
 enum class CallEnd : uint8_t { other_reason = kRejReasons, bad_answer, timed_out };
 inline constexpr size_t kCallEnds = static_cast<size_t>(CallEnd::timed_out) + 1;
 
+// Why two processes on one host stay with TCP (spec/same-host 2).
+enum class SameHostRefusal : uint8_t {
+  network_namespace,
+  no_segment,
+  not_allowed,
+  foreign_segment,
+  by_peer,
+};
+inline constexpr size_t kSameHostRefusals = static_cast<size_t>(SameHostRefusal::by_peer) + 1;
+
 // What was done on purpose (WEFT_FAULT, docs/faults.md).
 enum class InjectedFault : uint8_t {
   datagrams_out,  // that a decision was made for

@@ -154,7 +154,22 @@ void add_stream_rows(Visitor& t) {
                                {"rnr_retry_exceeded", "receiver-not-ready retries exceeded"},
                                {"fatal", "fatal error"},
                                {"general", "general error"}};
+  constexpr Words kSameHost[] = {
+      {"network_namespace",
+       "the peer is in another network namespace, or the kernel does not tell"},
+      {"no_segment",
+       "there is no memory to share, or the peer's process is not to be seen from here"},
+      {"not_allowed", "the peer is of another user, or the kernel does not let this process in"},
+      {"foreign_segment", "what the peer names is not the memory that it means"},
+      {"by_peer", "the peer could not share it, or did not want to"}};
   t.one(&E::streams_opened, "streams_opened", "Connections that became RDMAP streams");
+  t.one(&E::streams_same_host, "streams_same_host",
+        "Of these, those whose bytes pass through memory of one host");
+  t.one(&E::streams_same_host_copying, "streams_same_host_copying",
+        "Of those, those where the kernel does not let this side pull from the peer's memory");
+  t.one(&E::wake_ups_sent, "wake_ups_sent", "Bytes on TCP that wake up such a peer");
+  t.family(&E::same_host_refused, "same_host_refused",
+           "Peers on this host with which no memory is shared", kSameHost);
   t.family(&E::stream_end, "stream_end", "Streams that ended", kEnds);
   t.one(
       &E::kicks, "kicks",

@@ -57,11 +57,13 @@ void add_values(std::string& text, const char* indent, Values values, bool zeros
 
 std::string peer_text(const std::optional<stats::Peer>& peer) {
   if (!peer) return "";
-  return fmt::format(", peer {} port {}", peer->address.to_string(), peer->port);
+  return fmt::format(", peer {} port {}{}", peer->address.to_string(), peer->port,
+                     peer->same_host ? " by memory" : "");
 }
 nlohmann::json peer_json(const std::optional<stats::Peer>& peer) {
   if (!peer) return nullptr;
-  return {{"address", peer->address.to_string()}, {"port", peer->port}};
+  return {
+      {"address", peer->address.to_string()}, {"port", peer->port}, {"same_host", peer->same_host}};
 }
 
 // Of a counter that only grows. Where it is smaller now, it is another one's that began at 0.
@@ -333,14 +335,17 @@ std::string counters_as_markdown() {
       "label `kind`. What stands below for a queue pair is also known of its engine, and what "
       "stands for an engine also of the device, each as\n"
       "a sum. A queue pair shows its last Terminate besides, and the address and port of its peer "
-      "while it is connected (TCP's port for RC, UDP's for UC; UD has no peer).\n\n"
+      "while it is connected (TCP's port for RC, UDP's for UC; UD has no peer), and `by memory` "
+      "where "
+      "the two ends share memory ([spec/same-host.md](spec/same-host.md)).\n\n"
       "`--watch` looks again and again, each second unless told otherwise, until the last process "
       "is gone or a signal comes (status 0). The first look prints all, those after it what moved: "
       "the value, what came to it, and that divided by the time between the two looks. With "
       "`--json` each look is a line. In it a process has `seconds`, the time since the look "
       "before, "
       "and `device_per_second`; engines and queue pairs have `per_second`. These hold the counters "
-      "that moved, in the unit of the counter a second. `peer` is `{\"address\", \"port\"}` or "
+      "that moved, in the unit of the counter a second. `peer` is `{\"address\", \"port\", "
+      "\"same_host\"}` or "
       "null.\n\n"
       "The numbers are in a memory file of the process (`/memfd:weft-counters` among its "
       "descriptors). Whoever may look into the process as a\n"

@@ -68,9 +68,17 @@ TEST(PeerCell, HoldsOneOrNone) {
     ASSERT_TRUE(cell.value());
     EXPECT_EQ(cell.value()->address, address);
     EXPECT_EQ(cell.value()->port, port);
+    EXPECT_FALSE(cell.value()->same_host);
+    cell.set_same_host();
+    ASSERT_TRUE(cell.value());
+    EXPECT_TRUE(cell.value()->same_host);
+    EXPECT_EQ(cell.value()->address, address);
+    EXPECT_EQ(cell.value()->port, port);
   }
   cell.clear();
   EXPECT_FALSE(cell.value());
+  cell.set_same_host();
+  EXPECT_FALSE(cell.value()) << "of nobody";
 }
 
 // All bytes of an address are the same here, and the port is that byte.
