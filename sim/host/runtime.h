@@ -68,6 +68,8 @@ class Runtime final : public engine::Runtime {
                bool write) override;
   void again(engine::Token& token, engine::EventHandler& handler) override;
   void more_to_send(engine::Token& token, engine::EventHandler& handler) override;
+  // Nobody polls here: all handlers are told of.
+  void ask_memory(engine::Token&, engine::EventHandler&) override {}
   bool gather(engine::Token& token, engine::EventHandler& handler) override;
   void defer(engine::Token& token, engine::EventHandler& handler) override;
   void closes_at(engine::Token&, Time) override {}

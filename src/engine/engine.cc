@@ -55,7 +55,7 @@ Engine::Engine(unsigned number, port::Fd sockets, Watch::Fds fds, stats::EngineB
     : Runtime(block, std::make_unique<SystemRandom>()),
       number_(number),
       sockets_(std::move(sockets), counters()),
-      watch_(std::move(fds), sockets_.set(), counters()),
+      watch_(std::move(fds), sockets_, counters()),
       helper_(*this) {}
 
 Engine::~Engine() {
@@ -161,6 +161,10 @@ void Engine::remove(Token& token, EventHandler& handler) {
   removed_.push_back(handler);
 }
 
+void Engine::ask_memory(Token& token, EventHandler& handler) {
+  sockets_.memory().add(token, handler);
+}
+
 void Engine::again(Token&, EventHandler& handler) {
   sockets_.again(handler);
 }
@@ -189,6 +193,7 @@ bool Engine::progress(Ask ask) {
   counters().polls.add();
   if (moved) counters().polls_with_work.add();
   if (EventHandler* busy = sockets_.should_leave_set()) leave_set(*busy);
+  if (sockets_.memory().any()) stop_hearing(token);
   return moved;
 }
 
@@ -232,11 +237,20 @@ void Engine::leave_set(EventHandler& busy) {
   watch_.wake_up_no_later_than(watch_.last_turn() + watch_.patience());
 }
 
+// The same for those that are in memory.
+void Engine::stop_hearing(Token& token) {
+  sockets_.memory().polled();
+  if (sleepers_.on_sockets(std::memory_order_seq_cst) > 0) return;
+  const auto may_ask = [&] { return sleepers_.expected(std::memory_order_seq_cst) == 0; };
+  if (!sockets_.memory().only_ask(token, may_ask)) return;
+  watch_.wake_up_no_later_than(watch_.last_turn() + watch_.patience());
+}
+
 void Engine::expect_sleeper() {
   if (sleepers_.expect()) watch_.hear();
-  if (sockets_.set().outside(std::memory_order_seq_cst) == nullptr) return;
-  const Hold h = hold();
-  sockets_.poll_all();
+  if (sockets_.all_are_heard(std::memory_order_seq_cst)) return;
+  Hold h = hold();
+  sockets_.hear_all(h.token());
 }
 
 // --- output that waits
@@ -266,7 +280,7 @@ void Engine::prepare_sleep() {
   Hold h = hold();
   flush_gathered(h.token());
   flush_deferred(h.token());
-  sockets_.poll_all();
+  sockets_.hear_all(h.token());
   counters().sleeps.add();
 }
 

@@ -73,6 +73,7 @@ class Engine final : public Runtime {
   void remove(Token& token, EventHandler& handler) override;
   void forget(Token& token, EventHandler& handler) override;
   void rewatch(Token& token, EventHandler& handler, int fd, bool read, bool write) override;
+  void ask_memory(Token& token, EventHandler& handler) override;
   void again(Token& token, EventHandler& handler) override;
   void more_to_send(Token& token, EventHandler& handler) override;
   bool gather(Token& token, EventHandler& handler) override;
@@ -119,6 +120,7 @@ class Engine final : public Runtime {
   void flush_gathered(Token& token);
   void flush_deferred(Token& token);
   void leave_set(EventHandler& busy);
+  void stop_hearing(Token& token);
 
   // Before the engine is let go, or a thread sleeps.
   void serve_doorbells(Token& token);

@@ -53,6 +53,10 @@ class EventHandler : public ListHook<struct ReadyTag>,
   virtual bool try_receive(Token&) { return false; }
   // Does try_receive() look at all?
   virtual bool tries_receive() const { return false; }
+  // Of a handler for which Runtime::ask_memory() was called. `on`: its descriptor has to become
+  // ready for all that it waits for. Else it is asked by try_receive(), and the descriptor need
+  // not.
+  virtual void use_descriptor(Token&, bool /*on*/) {}
   // The descriptor is broken or closed on both sides; on_ready() follows.
   virtual void on_broken(Token&) {}
   // The deadline that was set with Runtime::set_deadline() has passed; it is cleared.

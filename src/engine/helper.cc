@@ -130,7 +130,7 @@ void Helper::serve_sleepers(Token& token, bool sleep_expected) {
   engine_.flush_gathered(token);
   if (sleep_expected) {
     // One that is not awake yet would leave the sockets readable, and this thread running.
-    engine_.sockets_.poll_all();
+    engine_.sockets_.hear_all(token);
     engine_.turn(token);
     engine_.watch_.hear();
   }
@@ -157,7 +157,7 @@ size_t Helper::take_over(Token& token, bool for_sleeper) {
   size_t moved = 0;
   bool all = false;
   engine_.counters().helper_turns.add();
-  engine_.sockets_.poll_all();
+  engine_.sockets_.hear_all(token);
   // Until somebody waits for it.
   for (int i = 0; i < kTakeOverTurns && !engine_.is_awaited(); ++i) {
     Engine::renew(token);

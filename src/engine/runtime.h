@@ -40,6 +40,9 @@ class Runtime {
   void want_write(Token& token, EventHandler& handler, bool on) {
     if (handler.wants_write_ != on) update_interest(token, handler, handler.wants_read_, on);
   }
+  // The handler's input is in memory, and it was just heard of: a program that polls asks it by
+  // try_receive(), and says by EventHandler::use_descriptor() when it does not.
+  virtual void ask_memory(Token& token, EventHandler& handler) = 0;
   // Time::never(): none. Throws std::bad_alloc.
   void set_deadline(Token& token, EventHandler& handler, Time when) {
     if (handler.deadline_ != when) update_deadline(token, handler, when);

@@ -17,6 +17,7 @@ constexpr Duration kTurnMost = std::chrono::microseconds{500};
 
 void Sockets::forget(EventHandler& handler) {
   set_.watch(handler, -1, false, false);
+  memory_.remove(handler);
   if (busy_.handler() == &handler) busy_.clear();
   handler.ListHook<ReadyTag>::unlink();
 }
@@ -36,13 +37,15 @@ bool Sockets::poll_busy(Token& token, bool& others) {
 }
 
 bool Sockets::poll(Token& token) {
+  bool moved = memory_.any() && memory_.ask(token);
   // One whose output waits for room is asked through epoll: each recv(2) takes the socket's lock,
   // and whose it is decides which processor sends next (design/20).
-  bool moved = false;
   if (busy_.handler() != nullptr && !SocketSet::wants_write(*busy_.handler())) {
     bool others = true;
-    moved = poll_busy(token, others);
+    moved |= poll_busy(token, others);
     if (!others) return moved;
+  } else if (memory_.any() && memory_.sockets_can_wait(token.now())) {
+    return moved;
   }
   busy_.others_asked();
   std::array<epoll_event, kMost> room;

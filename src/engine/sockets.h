@@ -2,11 +2,12 @@
 #pragma once
 
 #include "engine/busy_socket.h"
+#include "engine/memory_handlers.h"
 #include "engine/socket_set.h"
 
 namespace weft::engine {
 
-// Engine holder only.
+// Engine holder only, but for all_are_heard() and the descriptor of the set.
 class Sockets {
  public:
   // `set`: a descriptor of epoll_create1(2).
@@ -14,6 +15,7 @@ class Sockets {
 
   SocketSet& set() { return set_; }
   const SocketSet& set() const { return set_; }
+  MemoryHandlers& memory() { return memory_; }
 
   // Visits the handlers whose sockets are ready: the busy one alone, or all. True when something
   // moved.
@@ -22,6 +24,15 @@ class Sockets {
   void poll_all() {
     busy_.clear();
     set_.put_back();
+    memory_.ask_sockets_next();
+  }
+  // The same, and whoever sleeps on the set hears every one.
+  void hear_all(Token& token) {
+    poll_all();
+    memory_.hear_all(token);
+  }
+  bool all_are_heard(std::memory_order order) const {
+    return set_.outside(order) == nullptr && memory_.all_are_heard(order);
   }
   // Once more in this turn, after the others.
   void again(EventHandler& handler) {
@@ -42,6 +53,7 @@ class Sockets {
   void visit_ready(Token& token, std::span<const epoll_event> events);
 
   SocketSet set_;
+  MemoryHandlers memory_;
   BusySocket busy_;
   IntrusiveList<EventHandler, ReadyTag> ready_;
   int most_ = kMost;  // that the next look asks for

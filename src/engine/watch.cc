@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "config/options.h"
-#include "engine/socket_set.h"
+#include "engine/sockets.h"
 
 namespace weft::engine {
 namespace {
@@ -53,7 +53,7 @@ Result<Watch::Fds, port::SystemError> Watch::make_fds(int sockets) {
   return fds;
 }
 
-Watch::Watch(Fds fds, const SocketSet& sockets, stats::EngineCounters& counters)
+Watch::Watch(Fds fds, const Sockets& sockets, stats::EngineCounters& counters)
     : fds_(std::move(fds)),
       sockets_(sockets),
       counters_(counters),
@@ -94,12 +94,13 @@ void Watch::Timer::operator()(Time when) const {
 }
 
 bool Watch::hears() const {
-  return !deaf_.load(std::memory_order_seq_cst) && sockets_.outside() == nullptr;
+  return !deaf_.load(std::memory_order_seq_cst) &&
+         sockets_.all_are_heard(std::memory_order_relaxed);
 }
 
 void Watch::hear() {
   deaf_.store(false, std::memory_order_seq_cst);
-  (void)control(fds_.set.get(), EPOLL_CTL_MOD, sockets_.fd(), kArmed, kSocketsMoved);
+  (void)control(fds_.set.get(), EPOLL_CTL_MOD, sockets_.set().fd(), kArmed, kSocketsMoved);
 }
 
 void Watch::wake() {
@@ -114,7 +115,7 @@ bool Watch::intact() const {
   const int set = fds_.set.get();
   return control(set, EPOLL_CTL_MOD, fds_.timer.get(), kEdge, kTimerRang) &&
          control(set, EPOLL_CTL_MOD, fds_.wake.get(), kEdge, kWoken) &&
-         control(set, EPOLL_CTL_MOD, sockets_.fd(), kArmed, kSocketsMoved);
+         control(set, EPOLL_CTL_MOD, sockets_.set().fd(), kArmed, kSocketsMoved);
 }
 
 void Watch::close() {

@@ -7,7 +7,7 @@
 //   (c) the timer runs: the program polls, and the helper looks after it when it stops; it is deaf
 //       then, so that packets do not wake it,
 //   (d) the helper rests, for some microseconds, and arms itself then.
-// Only under (c) may a busy socket be out of the epoll set.
+// Only under (c) may a busy socket be out of the epoll set, and handlers of memory be only asked.
 #pragma once
 
 #include <sys/epoll.h>
@@ -25,7 +25,7 @@
 
 namespace weft::engine {
 
-class SocketSet;
+class Sockets;
 
 class Watch {
  public:
@@ -37,7 +37,7 @@ class Watch {
   };
   // `sockets`: a descriptor of epoll_create1(2).
   static Result<Fds, port::SystemError> make_fds(int sockets);
-  Watch(Fds fds, const SocketSet& sockets, stats::EngineCounters& counters);
+  Watch(Fds fds, const Sockets& sockets, stats::EngineCounters& counters);
 
   // --- by threads of the program; engine holder
   // The program has a turn: should it not come back, the helper notices. At most one system call
@@ -91,7 +91,7 @@ class Watch {
     Watch& watch;
   };
   Fds fds_;
-  const SocketSet& sockets_;
+  const Sockets& sockets_;
   stats::EngineCounters& counters_;
   std::atomic<int64_t> program_turn_{0};  // ns
   WakeUpTime<Timer> wake_up_{Timer{*this}};

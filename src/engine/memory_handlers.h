@@ -1,0 +1,68 @@
+// The handlers whose input is in memory that another process writes to. A program that polls asks
+// the memory, and then the kernel need not tell of it: a message costs no system call on either
+// side (docs/design/25).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+
+#include "base/time.h"
+#include "engine/event_handler.h"
+
+namespace weft::engine {
+
+// Engine holder only, but for all_are_heard().
+class MemoryHandlers {
+ public:
+  // The handler has been heard of just now: it is asked from now on. Above kMost the one that has
+  // been silent for longest is not asked any more, and its descriptor tells of it.
+  void add(Token& token, EventHandler& handler);
+  void remove(EventHandler& handler);
+  bool any() const { return count_ > 0; }
+
+  // Asks them. True when something moved.
+  bool ask(Token& token);
+  // Those that are only asked are no business of epoll's, which is called every now and then.
+  bool sockets_can_wait(Time now);
+  void ask_sockets_next() { waiting_ = kPolls; }
+
+  // The program polls: their descriptors need not tell of them. False where they have to, which
+  // `may_ask` says once all_are_heard() does not any more: any thread that looks after that knows.
+  template <class MayAsk>
+  bool only_ask(Token& token, MayAsk&& may_ask) {
+    if (polls_ < kPollsBefore || !all_are_heard()) return false;
+    heard_.store(false, std::memory_order_seq_cst);
+    if (!may_ask()) {
+      heard_.store(true, std::memory_order_relaxed);
+      return false;
+    }
+    use_descriptors(token, false);
+    return true;
+  }
+  // From now on their descriptors tell of them.
+  void hear_all(Token& token);
+  bool all_are_heard(std::memory_order order = std::memory_order_relaxed) const {
+    return heard_.load(order);
+  }
+  // The program has polled once more.
+  void polled() { polls_ = any() ? polls_ + 1 : 0; }
+
+ private:
+  // Asking one costs a line of the cache that the peer may have just written.
+  static constexpr size_t kMost = 16;
+  // A thread that polls so often does not sleep each time.
+  static constexpr unsigned kPollsBefore = 64;
+  static constexpr unsigned kPolls = 64;  // of them, before the sockets are asked as well
+
+  void use_descriptors(Token& token, bool on);
+
+  std::array<EventHandler*, kMost> handlers_{};  // the one heard of last first
+  size_t count_ = 0;
+  std::atomic<bool> heard_{true};
+  unsigned polls_ = 0;    // since all were heard
+  unsigned waiting_ = 0;  // polls since epoll was asked
+  Time sockets_asked_at_;
+};
+
+}  // namespace weft::engine

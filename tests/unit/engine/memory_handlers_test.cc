@@ -1,0 +1,136 @@
+#include "engine/memory_handlers.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace weft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Handler final : EventHandler {
+  bool try_receive(Token&) override {
+    ++asked;
+    return has;
+  }
+  void use_descriptor(Token&, bool on) override { descriptor = on; }
+  void on_ready(Token&, bool, bool) override {}
+  void on_deadline(Token&) override {}
+  void on_doorbell(Token&) override {}
+  void abandon_in_child() override {}
+  int asked = 0;
+  bool has = false;
+  bool descriptor = true;
+};
+
+class MemoryHandlersTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto e = Engine::create(0);
+    ASSERT_TRUE(e.ok());
+    engine = std::move(*e);
+    hold.emplace(engine->hold());
+  }
+  Token& token() { return hold->token(); }
+  void poll(unsigned times) {
+    for (unsigned i = 0; i < times; ++i) handlers.polled();
+  }
+  bool only_ask(bool may = true) {
+    return handlers.only_ask(token(), [&] { return may; });
+  }
+  std::unique_ptr<Engine> engine;
+  std::optional<Hold> hold;
+  MemoryHandlers handlers;
+  std::deque<Handler> made = std::deque<Handler>(20);
+};
+
+TEST_F(MemoryHandlersTest, EachIsAskedAndOneMovesIt) {
+  handlers.add(token(), made[0]);
+  handlers.add(token(), made[1]);
+  EXPECT_FALSE(handlers.ask(token()));
+  made[0].has = true;
+  EXPECT_TRUE(handlers.ask(token()));
+  EXPECT_EQ(made[0].asked, 2);
+  EXPECT_EQ(made[1].asked, 2);
+}
+
+TEST_F(MemoryHandlersTest, OneThatGoesIsAskedNoMore) {
+  handlers.add(token(), made[0]);
+  handlers.add(token(), made[1]);
+  handlers.remove(made[0]);
+  handlers.remove(made[0]);
+  (void)handlers.ask(token());
+  EXPECT_EQ(made[0].asked, 0);
+  EXPECT_EQ(made[1].asked, 1);
+  handlers.remove(made[1]);
+  EXPECT_FALSE(handlers.any());
+}
+
+TEST_F(MemoryHandlersTest, TwiceIsOnce) {
+  handlers.add(token(), made[0]);
+  handlers.add(token(), made[0]);
+  (void)handlers.ask(token());
+  EXPECT_EQ(made[0].asked, 1);
+}
+
+TEST_F(MemoryHandlersTest, AfterManyPollsTheDescriptorsNeedNotTell) {
+  handlers.add(token(), made[0]);
+  poll(63);
+  EXPECT_FALSE(only_ask());
+  EXPECT_TRUE(made[0].descriptor);
+  poll(1);
+  EXPECT_FALSE(only_ask(false)) << "somebody sleeps";
+  EXPECT_TRUE(handlers.all_are_heard());
+  EXPECT_TRUE(only_ask());
+  EXPECT_FALSE(handlers.all_are_heard());
+  EXPECT_FALSE(made[0].descriptor);
+  handlers.hear_all(token());
+  EXPECT_TRUE(made[0].descriptor);
+  EXPECT_TRUE(handlers.all_are_heard());
+  EXPECT_FALSE(only_ask()) << "the polls begin anew";
+}
+
+TEST_F(MemoryHandlersTest, OneThatComesLaterIsAsTheOthers) {
+  handlers.add(token(), made[0]);
+  poll(64);
+  ASSERT_TRUE(only_ask());
+  handlers.add(token(), made[1]);
+  EXPECT_FALSE(made[1].descriptor);
+}
+
+TEST_F(MemoryHandlersTest, TheOneThatIsSilentForLongestMakesRoom) {
+  for (size_t i = 0; i < 16; ++i) handlers.add(token(), made[i]);
+  poll(64);
+  ASSERT_TRUE(only_ask());
+  handlers.add(token(), made[0]);  // heard of again
+  handlers.add(token(), made[16]);
+  EXPECT_TRUE(made[1].descriptor) << "nobody asks it now";
+  (void)handlers.ask(token());
+  EXPECT_EQ(made[1].asked, 0);
+  EXPECT_EQ(made[0].asked, 1);
+  EXPECT_EQ(made[16].asked, 1);
+}
+
+TEST_F(MemoryHandlersTest, SocketsAreAskedEveryNowAndThen) {
+  handlers.add(token(), made[0]);
+  EXPECT_FALSE(handlers.sockets_can_wait(Time::from_ns(1'000'000))) << "all are heard";
+  poll(64);
+  ASSERT_TRUE(only_ask());
+  Time now = Time::from_ns(2'000'000);
+  EXPECT_FALSE(handlers.sockets_can_wait(now)) << "a pause";
+  int waited = 0;
+  while (handlers.sockets_can_wait(now)) ++waited;
+  EXPECT_EQ(waited, 63);
+  EXPECT_TRUE(handlers.sockets_can_wait(now));
+  now = now + 51us;
+  EXPECT_FALSE(handlers.sockets_can_wait(now));
+  handlers.ask_sockets_next();
+  EXPECT_FALSE(handlers.sockets_can_wait(now));
+}
+
+}  // namespace
+}  // namespace weft::engine
