@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cm/lingering_close.h"
 #include "drive/silence.h"
+#include "shared/agreement.h"
 
 namespace weft::cm {
 
@@ -151,7 +152,7 @@ void ActiveStart::connected(Token& token) {
          {.kind = ActiveStartFailure::Kind::refused, .error = ECONNREFUSED});
     return;
   }
-  const auto request = initiator_.request(plan_.private_data);
+  const auto request = initiator_.request(plan_.private_data, shared::may_share(tcp_));
   const IoVec piece{const_cast<std::byte*>(request.data()), request.size()};
   const auto sent = tcp_.send({&piece, 1});
   // A fresh socket takes half a kilobyte at once, or is broken.
@@ -183,13 +184,27 @@ Started ActiveStart::hand_over(Token& token, const mpa::Parameters& agreed) {
           .parameters = agreed,
           .private_data = {},
           .early = {},
+          .segment = {},
           .owes_rtr = agreed.rtr != mpa::Rtr::none && !agreed.extension};
 }
 
+// The Responder waits to hear of its offer before all else (spec/same-host 2.2).
+std::optional<shared::Segment> ActiveStart::answer_offer(Token& token,
+                                                         const mpa::Initiator::Outcome& outcome) {
+  if (!outcome.host_offered) return {};
+  if (outcome.host && outcome.accepted && handler_ != nullptr) {
+    return shared::take(*outcome.host, tcp_, token.runtime().counters());
+  }
+  shared::decline(tcp_);
+  return {};
+}
+
 void ActiveStart::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
+  auto segment = answer_offer(token, outcome);
   if (outcome.accepted) {
     token.runtime().counters().dials_connected.add();
     Started started = hand_over(token, outcome.accepted->parameters);
+    started.segment = std::move(segment);
     started.private_data = std::move(outcome.accepted->private_data);
     started.early = {rest.begin(), rest.end()};
     token.runtime().remove(token, *this);

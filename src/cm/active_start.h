@@ -78,6 +78,8 @@ class ActiveStart final : public engine::EventHandler {
   void read_reply(engine::Token& token);
   // The connection with what was agreed; nothing is left to watch here.
   Started hand_over(engine::Token& token, const mpa::Parameters& agreed);
+  std::optional<shared::Segment> answer_offer(engine::Token& token,
+                                              const mpa::Initiator::Outcome& outcome);
   void judge(engine::Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest);
   void no_reply(engine::Token& token, int error);
   bool fall_back(engine::Token& token, bool no_reply_came);

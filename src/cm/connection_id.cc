@@ -521,6 +521,7 @@ void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started,
   pair->observe(token, this);
   if (auto* adopter = pair->transport().stream_adopter()) {
     adopter->adopt(token, {.tcp = std::move(started.tcp),
+                           .segment = std::move(started.segment),
                            .config = stream_settings(started.parameters, initiator),
                            .early = started.early});
   } else {

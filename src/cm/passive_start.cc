@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "shared/agreement.h"
 
 namespace weft::cm {
 namespace {
@@ -144,7 +145,12 @@ size_t PassiveStart::most_private_data() const {
 
 std::optional<Started> PassiveStart::accept(Token& token, const mpa::Offer& limits,
                                             Bytes private_data) {
-  const auto reply = responder_.accept(limits, private_data);
+  std::optional<shared::Offered> host;
+  if (responder_.may_offer_host(limits, private_data.size()) && shared::may_share(tcp_)) {
+    host = shared::offer(tcp_, token.runtime().counters());
+  }
+  const auto reply =
+      responder_.accept(limits, private_data, host ? std::optional{host->offer} : std::nullopt);
   const bool written = write(reply.bytes);
   token.runtime().remove(token, *this);
   if (!written) {
@@ -155,6 +161,7 @@ std::optional<Started> PassiveStart::accept(Token& token, const mpa::Offer& limi
   Started s;
   s.tcp = std::move(tcp_);
   s.parameters = reply.parameters;
+  if (host) s.segment = std::move(host->segment);
   return s;
 }
 

@@ -148,6 +148,7 @@ void RcBringUp::connected(Token& token, Started&& started, bool initiator, uint6
   end(token, nonce);
   qp.transport().stream_adopter()->adopt(token,
                                          {.tcp = std::move(started.tcp),
+                                          .segment = std::move(started.segment),
                                           .config = stream_settings(started.parameters, initiator),
                                           .early = started.early});
 }

@@ -1,18 +1,22 @@
 // A connection whose MPA start-up is through, on its way to a queue pair.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "mpa/parameters.h"
 #include "port/tcp_stream.h"
+#include "shared/segment.h"
 
 namespace weft::cm {
 
 struct Started {
   port::TcpStream tcp;
   mpa::Parameters parameters;
-  std::vector<std::byte> private_data;  // the peer's, for the initiator
-  std::vector<std::byte> early;         // bytes of the stream that came behind the Reply
+  std::vector<std::byte> private_data;     // the peer's, for the initiator
+  std::vector<std::byte> early;            // bytes of the stream that came behind the Reply
+  std::optional<shared::Segment> segment;  // memory that the two ends share; the Responder's is
+                                           // the way only if the Initiator says so
   bool owes_rtr = false;  // the peer, which is none of weft's, waits for our RTR frame
 };
 

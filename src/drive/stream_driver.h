@@ -51,7 +51,9 @@ class StreamDriver final : public engine::EventHandler {
 
   void on_ready(Token& token, bool readable, bool writable) override;
   bool try_receive(Token& token) override;
-  bool tries_receive() const override { return true; }
+  // What is in memory is asked without epoll anyway.
+  bool tries_receive() const override { return shared_ == nullptr; }
+  void use_descriptor(Token& token, bool on) override;
   void on_broken(Token& token) override;
   void on_deadline(Token& token) override;
   void on_doorbell(Token& token) override { settle(token); }
@@ -69,11 +71,18 @@ class StreamDriver final : public engine::EventHandler {
   bool receive_direct(Token& token, size_t& moved, bool& drained);
   bool receive_bounced(Token& token, size_t& moved, bool& drained);
   bool take(Token& token, const port::ByteStream::Transfer& t);
+  port::ByteStream::Transfer send_batch(Token& token);
   void grant_wish(Token& token);
+  void find_way(Token& token);
+  void hear(Token& token);
+  void listen(Token& token);
+  void take_back(Token& token);
+  bool waits_for_pull(Token& token);
   void look_for_acknowledgements(Token& token);
 
   StreamOwner* owner_;
   const std::unique_ptr<port::ByteStream> bytes_;
+  port::SharedBytes* shared_;  // of bytes_; nullptr: they pass through the kernel alone
   rdmap::Stream stream_;
   PostBurst burst_;
   std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take
@@ -82,7 +91,10 @@ class StreamDriver final : public engine::EventHandler {
   bool tiny_ = true;    // or so small that a whole buffer of them takes long
   // When to look whether the peer acknowledges what it was sent; never where all is said of that.
   Time look_at_ = Time::never();
+  Time pull_by_ = Time::never();   // closing: the peer has so long to pull what was said
+  Time close_by_ = Time::never();  // when to look whether it has
   bool silence_told_ = false;
+  bool listens_ = true;       // the descriptor tells of what is in memory
   bool unreachable_ = false;  // the kernel could not reach the place of what is next
   bool gone_ = false;
   bool broken_ = false;  // left in the middle for want of memory: nothing of it moves any more

@@ -28,6 +28,9 @@ class FpduWriter {
     markers_ = markers ? std::make_unique<Markers>() : nullptr;
   }
 
+  // Instead of what configure() said, and before the first FPDU.
+  void omit_crc() { crc_ = false; }
+
   // A batch, which is sent in one call, is filled so that TCP, with so many bytes in a segment,
   // cuts no FPDU; 0: it may (RFC 5044 section 5.1). Without markers.
   void keep_whole_in(uint32_t segment) { segment_ = segment; }

@@ -36,6 +36,9 @@ class Receiver {
     empty_ulpdu_ = empty_ulpdu;
   }
 
+  // Instead of what configure() said, and before the first FPDU.
+  void omit_crc() { crc_ = false; }
+
   // Bytes that landed in a bounce buffer. On error the stream is over.
   Verdict received(Bytes bytes);
 

@@ -131,6 +131,22 @@ void Stream::source_lost(const void* address) {
   finish(work::StreamEnd::Kind::local_error, term::kLocalCatastrophic);
 }
 
+// What it would have said: a Read of it is answered with an error (spec/errors 3.4). The Terminate
+// itself cannot follow bytes that are missing. Its own Sends and Writes are its own business.
+void Stream::peer_source_lost() {
+  if (!ending_.live()) return;
+  const ddp::Segment* s = segments_.segment_valid() ? &segments_.segment() : nullptr;
+  const OutboundRead* read = s != nullptr && s->control.opcode == Opcode::read_response
+                                 ? send_path_.reads().find(s->stag)
+                                 : nullptr;
+  if (read == nullptr || read->request == OutboundRead::kNoRequest) {
+    connection_lost();
+    return;
+  }
+  send_path_.blame(read->request, work::Status::remote_access);
+  finish(work::StreamEnd::Kind::terminated, work::read_fault(work::MemoryFault::gone));
+}
+
 // --- ways to end
 
 void Stream::tell_end(work::StreamEnd::Kind kind, wire::TermError error) {

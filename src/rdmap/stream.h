@@ -34,6 +34,15 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  // The bytes pass through memory of both ends, and nothing that could change them: both directions
+  // go on without CRC, whatever was agreed (spec/same-host 2.2). Before the first FPDU.
+  void goes_by_memory() {
+    config_.mpa.crc = false;
+    receiver_.omit_crc();
+    writer_.omit_crc();
+    config_.counters.qp->peer.set_same_host();
+  }
+
   // --- bytes in
   // False: leave bytes in the socket for now.
   bool wants_bytes() const;
@@ -53,6 +62,8 @@ class Stream {
   void connection_lost();
   // Memory of the program's that was to be sent is gone, in the middle of an FPDU.
   void source_lost(const void* address);
+  // The peer's memory was, that the segment which is just coming in is taken from.
+  void peer_source_lost();
 
   // --- bytes out
   enum class Output : uint8_t {

@@ -1,5 +1,8 @@
 #include "verbs/rc_path.h"
 
+#include "config/options.h"
+#include "shared/stream.h"
+
 namespace weft::verbs {
 namespace {
 
@@ -19,6 +22,19 @@ void prepare(port::TcpStream& tcp, rdmap::StreamConfig& config) {
   if (rdmap::fpdu_segment(config) != 0) tcp.keep_calls_apart();
 }
 
+// By TCP; or, where the ends share memory, through that.
+std::unique_ptr<port::ByteStream> make_bytes(engine::Token& token, EstablishedStream& stream) {
+  if (!stream.segment) return std::make_unique<port::TcpStream>(std::move(stream.tcp));
+  using Role = shared::Stream::Role;
+  // What completes when it is out has to be out, and not where it was.
+  const bool refers =
+      config::options().same_host == config::SameHost::on && !stream.config.llp_completion;
+  return std::make_unique<shared::Stream>(
+      std::move(stream.tcp), std::move(*stream.segment),
+      stream.config.initiator ? Role::initiator : Role::responder, refers, stream.early,
+      token.runtime().counters());
+}
+
 }  // namespace
 
 drive::StreamDriver& open_rc_path(engine::Token& token, EstablishedStream& stream,
@@ -27,8 +43,8 @@ drive::StreamDriver& open_rc_path(engine::Token& token, EstablishedStream& strea
   SystemRandom random;
   const int fd = stream.tcp.fd();
   auto owned = std::make_unique<drive::StreamDriver>(
-      users.owner, std::make_unique<port::TcpStream>(std::move(stream.tcp)), users.consumer,
-      stream.config, static_cast<uint32_t>(random.next()), token.now());
+      users.owner, make_bytes(token, stream), users.consumer, stream.config,
+      static_cast<uint32_t>(random.next()), token.now());
   drive::StreamDriver& driver = *owned;
   token.runtime().add(token, std::move(owned), fd, true, false);
   return driver;

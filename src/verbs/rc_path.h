@@ -1,6 +1,6 @@
-// The way of an RC queue pair to its peer. It is chosen here, when the queue pair connects; TCP is
-// the only one. Whoever moves the bytes is a driver of the engine, and the RDMAP stream above it is
-// the same by every way.
+// The way of an RC queue pair to its peer. It is chosen here, when the queue pair connects: TCP, or
+// memory that both ends share. Whoever moves the bytes is a driver of the engine, and the RDMAP
+// stream above it is the same by every way.
 #pragma once
 
 #include "drive/stream_driver.h"

@@ -8,6 +8,7 @@
 #include "engine/event_handler.h"
 #include "port/tcp_stream.h"
 #include "rdmap/limits.h"
+#include "shared/segment.h"
 #include "verbs/types.h"
 #include "wdp/wdp_socket.h"
 #include "work/consumer.h"
@@ -24,6 +25,7 @@ class QueuePair;
 // A stream whose MPA start-up is done.
 struct EstablishedStream {
   port::TcpStream tcp;
+  std::optional<shared::Segment> segment;  // memory that the ends share
   rdmap::StreamConfig config;
   Bytes early;  // bytes that came behind the start-up frame; read during the call
 };

@@ -154,7 +154,7 @@ def perftest(scene):
     pid = client.process.pid
     text = scene.stat().stdout
     check(re.search(rf"^{pid} ib_write_bw, since ", text, re.M) and re.search(r"^    bytes_sent\.write +\d{7,} bytes$", text, re.M), text)
-    check(re.search(rf"^  queue pair 0x[0-9a-f]{{6}} \(engine 0\), peer [0-9.]+ port \d+$", text, re.M), text)
+    check(re.search(rf"^  queue pair 0x[0-9a-f]{{6}} \(engine 0\), peer [0-9.]+ port \d+{' by memory' if went['streams_same_host'] else ''}$", text, re.M), text)
     metrics = scene.stat("--prometheus", "ib_write_bw").stdout
     check(re.search(rf'^weft_device_bytes_sent_total{{pid="{pid}",program="ib_write_bw",kind="write"}} \d+$', metrics, re.M), metrics)
     check(re.search(rf'^weft_qp_fpdus_sent_total{{pid="{pid}",program="ib_write_bw",engine="0",qpn="0x[0-9a-f]{{6}}"}} \d+$',

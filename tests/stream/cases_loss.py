@@ -120,9 +120,10 @@ def no_loss(transport):
                  "nft 'add chain ip lossy way { type filter hook output priority 0; }'; "
                  f"nft add rule ip lossy way {rule}")
         scene.prefix = scene.namespace(setup)
-        receiver = scene.receive(transport, "--ring", scene.ring, "--streams", 2, "--once")
+        by_tcp = {"WEFT_SAME_HOST": "off"}
+        receiver = scene.receive(transport, "--ring", scene.ring, "--streams", 2, "--once", environment=by_tcp)
         consumer = scene.consume()
-        scene.send(transport, "--streams", 2, "--packets", 1500, "--first", FIRST, "--rate", 100).end()
+        scene.send(transport, "--streams", 2, "--packets", 1500, "--first", FIRST, "--rate", 100, environment=by_tcp).end()
         got = receiver.end()
         seen = consumer.end()
         counted = scene.run("nft", "list", "table", "ip", "lossy").split("counter packets ")[1].split()[0]

@@ -1,0 +1,288 @@
+// RC between two processes of one host: which way a connection goes, and what large payloads, which
+// the peer pulls from where they lie, mean for those who change that memory, stop, or die
+// (docs/spec/same-host.md).
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cstddef>
+#include <deque>
+
+#include "base/random.h"
+#include "tests/support/as_user.h"
+#include "tests/support/counted.h"
+#include "tests/verbs/own_process.h"
+#include "tests/verbs/peer_process.h"
+
+namespace weft::test {
+namespace {
+
+constexpr size_t kMemory = PeerProcess::kMemory;
+
+// This side of a connection with a peer process.
+struct Near {
+  explicit Near(PeerProcess& peer) : card(peer.connect_to(qp.get(), own_gid(a))) {}
+  void post(ibv_wr_opcode opcode, std::vector<uint8_t>& memory, const MrPtr& region, size_t offset,
+            size_t n, uint64_t to) {
+    ibv_send_wr wr{};
+    wr.opcode = opcode;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr = card.address + to;
+    wr.wr.rdma.rkey = card.rkey;
+    check_errno(post_send(qp.get(), wr, {sge(memory.data() + offset, n, region.get())}),
+                "ibv_post_send");
+  }
+  // Of the next request, in the order of posting.
+  ibv_wc_status status() {
+    if (done.empty()) {
+      for (const ibv_wc& wc : collect(cq.get(), 1)) done.push_back(wc.status);
+    }
+    check(!done.empty(), "a completion");
+    const ibv_wc_status first = done.front();
+    done.pop_front();
+    return first;
+  }
+  // What is in the peer's memory.
+  std::vector<uint8_t> look(size_t n) {
+    std::vector<uint8_t> seen(n);
+    const MrPtr region = a.reg(seen.data(), seen.size());
+    post(IBV_WR_RDMA_READ, seen, region, 0, n, 0);
+    EXPECT_EQ(status(), IBV_WC_SUCCESS);
+    return seen;
+  }
+  const Adapter a;
+  const CqPtr cq = a.cq(256);
+  const QpPtr qp = make_qp(a, cq.get());
+  const PeerCard card;
+  std::deque<ibv_wc_status> done;
+};
+
+std::vector<uint8_t> varied(size_t n, uint64_t salt) {
+  SeededRandom random{salt};
+  std::vector<uint8_t> b(n);
+  for (uint8_t& x : b) x = static_cast<uint8_t>(random.next());
+  return b;
+}
+
+// All bytes there and back.
+void expect_traffic(Near& near) {
+  for (const size_t n :
+       {size_t{1}, size_t{4096}, size_t{24'575}, size_t{24'576}, size_t{300'001}, kMemory}) {
+    std::vector<uint8_t> memory = varied(n, n);
+    const MrPtr region = near.a.reg(memory.data(), memory.size());
+    near.post(IBV_WR_RDMA_WRITE, memory, region, 0, n, 0);
+    ASSERT_EQ(near.status(), IBV_WC_SUCCESS);
+    EXPECT_EQ(near.look(n), memory) << n;
+  }
+}
+
+TEST(SameHost, bytes_pass_through_memory) {
+  PeerProcess peer;
+  const Adapter counting;
+  const Counted here{"streams_same_host"};
+  const Counted copying{"streams_same_host_copying"};
+  Near near{peer};
+  expect_traffic(near);
+  here.expect({{"", 1}});
+  copying.expect({});
+}
+
+TEST(SameHost, both_ends_may_be_of_one_process) {
+  const Adapter a;
+  const CqPtr cq = a.cq(16);
+  const QpPtr x = make_qp(a, cq.get());
+  const QpPtr y = make_qp(a, cq.get());
+  const Counted here{"streams_same_host"};
+  connect(x.get(), own_gid(a), y.get(), own_gid(a));
+  here.expect({{"", 2}});
+}
+
+TEST(SameHost, a_peer_without_the_leave_to_pull_is_sent_copies) {
+  PeerProcess peer{[](ibv_qp*, const ibv_mr*) {},
+                   {},
+                   [] {
+                     // Reading the memory of others is what many containers forbid.
+                     sock_filter code[] = {
+                         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+                     const sock_fprog program{std::size(code), code};
+                     check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
+                     check(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "seccomp");
+                   }};
+  const Adapter counting;
+  const Counted here{"streams_same_host"};
+  Near near{peer};
+  expect_traffic(near);
+  here.expect({{"", 1}});
+}
+
+TEST(SameHost, another_user_is_reached_by_tcp) {
+  if (!many_users()) GTEST_SKIP() << "only root can be several users";
+  PeerProcess peer{[](ibv_qp*, const ibv_mr*) {},
+                   {},
+                   [] { check(setgid(kSomeUser) == 0 && setuid(kSomeUser) == 0, "setuid"); }};
+  const Adapter counting;
+  const Counted here{"streams_same_host"};
+  const Counted refused{"same_host_refused"};
+  Near near{peer};
+  expect_traffic(near);
+  here.expect({});
+  // Whoever connects finds out; the other one is told.
+  const auto why = refused.grown();
+  ASSERT_EQ(why.size(), 1U);
+  EXPECT_TRUE(why.contains("not_allowed") || why.contains("by_peer")) << why.begin()->first;
+}
+
+TEST(SameHostDeathTest, an_option_turns_it_off) {
+  EXPECT_EXIT(with({{"WEFT_SAME_HOST", "off"}},
+                   [] {
+                     PeerProcess peer;
+                     const Adapter counting;
+                     const Counted here{"streams_same_host"};
+                     const Counted refused{"same_host_refused"};
+                     Near near{peer};
+                     expect_traffic(near);
+                     check(here.grown().empty() && refused.grown().empty(), "by TCP");
+                     check(!testing::Test::HasFailure(), "traffic");
+                   }),
+              testing::ExitedWithCode(0), "");
+}
+
+TEST(SameHostDeathTest, an_option_leaves_the_ring_alone) {
+  EXPECT_EXIT(with({{"WEFT_SAME_HOST", "ring"}},
+                   [] {
+                     PeerProcess peer;
+                     const Adapter counting;
+                     const Counted here{"streams_same_host"};
+                     Near near{peer};
+                     expect_traffic(near);
+                     check(here.grown() == Counted::Kinds{{"", 1}}, "through memory");
+                     check(!testing::Test::HasFailure(), "traffic");
+                   }),
+              testing::ExitedWithCode(0), "");
+}
+
+TEST(SameHostDeathTest, what_is_disturbed_on_purpose_goes_by_tcp) {
+  EXPECT_EXIT(with({{"WEFT_FAULT", "split:0.3,seed:3"}},
+                   [] {
+                     PeerProcess peer;
+                     const Adapter counting;
+                     const Counted here{"streams_same_host"};
+                     Near near{peer};
+                     expect_traffic(near);
+                     check(here.grown().empty(), "by TCP");
+                     check(!testing::Test::HasFailure(), "traffic");
+                   }),
+              testing::ExitedWithCode(0), "");
+}
+
+// A peer that does not run has pulled nothing yet. The program has its memory back when
+// ibv_dereg_mr() returns, and what the peer gets afterwards is what was there before.
+TEST(SameHost, memory_that_is_taken_back_arrives_as_it_was) {
+  PeerProcess peer;
+  Near near{peer};
+  near.look(1);
+  kill(peer.pid(), SIGSTOP);
+  std::vector<uint8_t> memory = varied(300'000, 1);
+  const std::vector<uint8_t> before = memory;
+  MrPtr region = near.a.reg(memory.data(), memory.size());
+  near.post(IBV_WR_RDMA_WRITE, memory, region, 0, memory.size(), 0);
+  region.reset();
+  std::fill(memory.begin(), memory.end(), uint8_t{0});
+  kill(peer.pid(), SIGCONT);
+  ASSERT_EQ(near.status(), IBV_WC_SUCCESS);
+  EXPECT_EQ(near.look(before.size()), before);
+}
+
+// A queue pair that goes takes its requests with it: they are flushed, and their memory is free.
+TEST(SameHost, a_queue_pair_that_ends_gives_its_memory_back) {
+  PeerProcess peer;
+  Near near{peer};
+  near.look(1);
+  kill(peer.pid(), SIGSTOP);
+  void* const at =
+      mmap(nullptr, 300'000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(at, MAP_FAILED);
+  MrPtr region = near.a.reg(at, 300'000);
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.wr.rdma.remote_addr = near.card.address;
+  wr.wr.rdma.rkey = near.card.rkey;
+  check_errno(post_send(near.qp.get(), wr, {sge(at, 300'000, region.get())}), "ibv_post_send");
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  check_errno(ibv_modify_qp(near.qp.get(), &attr, IBV_QP_STATE), "ERR");
+  EXPECT_EQ(near.status(), IBV_WC_WR_FLUSH_ERR);
+  region.reset();
+  munmap(at, 300'000);
+  kill(peer.pid(), SIGCONT);
+}
+
+TEST(SameHost, a_peer_that_is_stopped_holds_up_nothing_but_itself) {
+  PeerProcess stopped;
+  PeerProcess other;
+  Near near{stopped};
+  Near far{other};
+  near.look(1);
+  kill(stopped.pid(), SIGSTOP);
+  std::vector<uint8_t> memory = varied(kMemory, 1);
+  const MrPtr region = near.a.reg(memory.data(), memory.size());
+  for (int i = 0; i < 16; ++i) near.post(IBV_WR_RDMA_WRITE, memory, region, 0, kMemory, 0);
+  expect_traffic(far);
+  kill(stopped.pid(), SIGCONT);
+  for (int i = 0; i < 16; ++i) ASSERT_EQ(near.status(), IBV_WC_SUCCESS);
+  EXPECT_EQ(near.look(kMemory), memory);
+}
+
+// Whatever was complete is right, whatever was not has failed, and nothing is left.
+TEST(SameHost, a_peer_that_is_killed_in_the_middle_of_large_transfers) {
+  const auto descriptors = [] {
+    int n = 0;
+    for (int fd = 0; fd < 4096; ++fd) n += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    return n;
+  };
+  SeededRandom random{11};
+  int before = 0;
+  for (int round = 0; round < 20; ++round) {
+    SCOPED_TRACE(round);
+    if (round == 1) before = descriptors();
+    PeerProcess peer;
+    Near near{peer};
+    // The peer's memory as PeerProcess has filled it.
+    std::vector<uint8_t> theirs(kMemory);
+    for (size_t i = 0; i < kMemory; ++i) theirs[i] = static_cast<uint8_t>(i * 7 + (i >> 8));
+    std::vector<uint8_t> memory(kMemory);
+    const MrPtr region = near.a.reg(memory.data(), memory.size());
+    const auto kill_at =
+        std::chrono::steady_clock::now() + std::chrono::microseconds{random.next() % 5'000};
+    bool killed = false;
+    for (;;) {
+      if (!killed && std::chrono::steady_clock::now() >= kill_at) {
+        peer.kill_now();
+        killed = true;
+      }
+      const size_t n = 1 + random.next() % kMemory;
+      std::fill(memory.begin(), memory.end(), uint8_t{0xee});
+      near.post(IBV_WR_RDMA_READ, memory, region, 0, n, 0);
+      const ibv_wc_status status = near.status();
+      if (status != IBV_WC_SUCCESS) {
+        EXPECT_EQ(status, IBV_WC_RETRY_EXC_ERR);
+        break;
+      }
+      ASSERT_TRUE(
+          std::equal(theirs.begin(), theirs.begin() + static_cast<ptrdiff_t>(n), memory.begin()));
+    }
+    EXPECT_TRUE(killed);
+  }
+  EXPECT_LE(descriptors(), before + 8);
+}
+
+}  // namespace
+}  // namespace weft::test
