@@ -93,9 +93,56 @@ void add_latencies(std::vector<Spec>& cases) {
   add("write-ping-pong", Operation::write_ping_pong, Wait::event, "event", block);
 }
 
+// Through memory of both sides; beside what a host has for two processes, and what its memory can
+// do at best. There is no CRC.
+std::vector<Spec> same_host_cases(const CaseChoice& choice) {
+  std::vector<Spec> all;
+  for (const uint64_t size : choice.sizes) {
+    const auto add = [&](const char* word, Operation operation, const std::string& baseline) {
+      all.push_back({.name = fmt::format("{}/{}", word, size_name(size)),
+                     .operation = operation,
+                     .size = size,
+                     .wait = choice.bandwidth_wait,
+                     .baseline = baseline,
+                     .same_host = true});
+    };
+    add("tcp", Operation::tcp_stream, {});
+    add("unix", Operation::unix_stream, tcp_name(size));
+    if (size >= kBareFrom) add("pull", Operation::pull, tcp_name(size));
+    add("write", Operation::write, tcp_name(size));
+    add("read", Operation::read, tcp_name(size));
+    add("send", Operation::send, tcp_name(size));
+  }
+  std::vector<Spec> rates;
+  add_rates(rates);
+  std::erase_if(rates, [](const Spec& spec) { return spec.crc; });
+  std::vector<Spec> latencies;
+  add_latencies(latencies);
+  const auto beside = [&](const char* name, Operation operation, Wait wait, const char* baseline) {
+    latencies.push_back(
+        {.name = fmt::format("{}/{}/{}", name, kSmall, wait == Wait::poll ? "spin" : "block"),
+         .group = Group::latency,
+         .operation = operation,
+         .size = kSmall,
+         .wait = wait,
+         .baseline = fmt::format("tcp-ping-pong/{}/{}", kSmall, baseline)});
+  };
+  beside("unix-ping-pong", Operation::unix_ping_pong, Wait::event, "block");
+  beside("line-ping-pong", Operation::line_ping_pong, Wait::poll, "spin");
+  beside("futex-ping-pong", Operation::futex_ping_pong, Wait::event, "block");
+  for (auto* more : {&rates, &latencies}) {
+    for (Spec& spec : *more) {
+      spec.same_host = true;
+      all.push_back(std::move(spec));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<Spec> rc_cases(const CaseChoice& choice) {
+  if (choice.same_host) return same_host_cases(choice);
   std::vector<Spec> all;
   add_bandwidth(all, choice);
   add_bare_loops(all, choice);

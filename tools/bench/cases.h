@@ -26,6 +26,7 @@ struct CaseChoice {
   LossBy loss_by = LossBy::fault;
   std::vector<std::string> only;  // patterns of fnmatch(3) for names; none means all
   Wait bandwidth_wait = Wait::event;
+  bool same_host = false;  // the rc suite through memory, and what else a host has
 };
 
 std::vector<uint64_t> default_sizes(Suite suite);

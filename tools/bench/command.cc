@@ -124,6 +124,9 @@ void measure(Run& run, const SuiteOptions& options, const Setting& setting,
 
 Network network_of(const SuiteOptions& options) {
   if (options.cases.suite == Suite::loss) return lossy_network(options.mtu);
+  if (options.netns && options.cases.same_host) {
+    cli::wrong_usage("--same-host: in two network namespaces (--netns) no memory is shared");
+  }
   if (options.netns) return veth_network(options.mtu, options.offloads);
   if (options.offloads != Offloads::unchanged) cli::wrong_usage("--offloads is for --netns");
   if (options.mtu != 0) cli::wrong_usage("--mtu is for --netns");
@@ -311,6 +314,9 @@ void add_suites(CLI::App& bench, int& status) {
   add_sizes_option(rc_command, *rc, "64,512,4K,16K,64K,1M");
   add_netns_option(rc_command, *rc);
   add_polling_option(rc_command, *rc);
+  rc_command.add_flag("--same-host", rc->cases.same_host,
+                      "Through memory that both sides share (option same_host), beside unix "
+                      "sockets and what memory can do at best; without this, over TCP");
 
   const auto many = std::make_shared<SuiteOptions>();
   CLI::App& many_command =

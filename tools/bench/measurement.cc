@@ -81,7 +81,7 @@ Figures stream_figures(const Spec& spec, const Measurement& m) {
   const auto messages = static_cast<double>(i.messages);
   const double gigabytes = messages * static_cast<double>(spec.size) * 1e-9;
   if (gigabytes == 0 || i.seconds == 0) return {};
-  const bool initiator_sends = spec.operation != Operation::read;
+  const bool initiator_sends = !is_fetched(spec.operation);
   const double tx = initiator_sends ? i.cpu_s : t.cpu_s;
   const double rx = initiator_sends ? t.cpu_s : i.cpu_s;
   if (may_lose(spec)) {

@@ -112,6 +112,7 @@ class Side {
     if (first) go_first();
     ::setenv("WEFT_CRC", order.spec.crc ? "on" : "off", 1);
     ::setenv("WEFT_DATAGRAM_CRC", order.spec.crc ? "on" : "off", 1);
+    ::setenv("WEFT_SAME_HOST", order.spec.same_host ? "on" : "off", 1);
     ::setenv("WEFT_IP", place.address.c_str(), 1);
     if (!order.spec.fault.empty()) ::setenv("WEFT_FAULT", order.spec.fault.c_str(), 1);
     for (const int fd : {control.fd(), peer.fd()}) ::fcntl(fd, F_SETFD, 0);

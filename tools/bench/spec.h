@@ -23,6 +23,11 @@ enum class Operation : uint8_t {
   tcp_chunk,
   idle,
   memory,
+  unix_stream,  // as tcp_stream, between two processes of one host
+  unix_ping_pong,
+  line_ping_pong,  // two lines of shared memory, that both sides look at
+  futex_ping_pong,
+  pull,  // process_vm_readv(2) of the target's memory
 };
 NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::tcp_ping_pong, "tcp_ping_pong"},
@@ -38,7 +43,12 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::chunk, "chunk"},
                                          {Operation::tcp_chunk, "tcp_chunk"},
                                          {Operation::idle, "idle"},
-                                         {Operation::memory, "memory"}})
+                                         {Operation::memory, "memory"},
+                                         {Operation::unix_stream, "unix_stream"},
+                                         {Operation::unix_ping_pong, "unix_ping_pong"},
+                                         {Operation::line_ping_pong, "line_ping_pong"},
+                                         {Operation::futex_ping_pong, "futex_ping_pong"},
+                                         {Operation::pull, "pull"}})
 
 // Of the queue pairs.
 enum class Service : uint8_t { rc, uc, ud };
@@ -74,12 +84,13 @@ struct Spec {
   double gbps = 0;      // offered; 0: as fast as it goes
   double loss = 0;      // share of the packets that the network drops, each way
   std::string fault;    // WEFT_FAULT of both sides
-  bool inside = false;  // the target's program waits in ibv_get_cq_event(3), and nowhere else
-  uint64_t piece = 0;   // bytes of each Write, or send(2), of a chunk; its last one may have less
+  bool same_host = false;  // RC through memory that both sides share, where they can
+  bool inside = false;     // the target's program waits in ibv_get_cq_event(3), and nowhere else
+  uint64_t piece = 0;  // bytes of each Write, or send(2), of a chunk; its last one may have less
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spec, name, group, operation, size, crc, wait, depth, list,
                                    connections, busy, baseline, service, window, gbps, loss, fault,
-                                   inside, piece)
+                                   same_host, inside, piece)
 
 inline bool is_tcp(Operation o) {
   return o == Operation::tcp_stream || o == Operation::tcp_ping_pong || o == Operation::tcp_fpdus ||
@@ -89,9 +100,22 @@ inline bool is_udp(Operation o) {
   return o == Operation::udp_stream || o == Operation::udp_ping_pong;
 }
 inline bool is_ping_pong(Operation o) {
-  return is_tcp(o) ? o == Operation::tcp_ping_pong
-                   : o == Operation::udp_ping_pong || o == Operation::write_ping_pong ||
-                         o == Operation::send_ping_pong;
+  switch (o) {
+    case Operation::tcp_ping_pong:
+    case Operation::udp_ping_pong:
+    case Operation::unix_ping_pong:
+    case Operation::line_ping_pong:
+    case Operation::futex_ping_pong:
+    case Operation::write_ping_pong:
+    case Operation::send_ping_pong:
+      return true;
+    default:
+      return false;
+  }
+}
+// The target's memory is where the data comes from.
+inline bool is_fetched(Operation o) {
+  return o == Operation::read || o == Operation::pull;
 }
 // A stream whose messages may be lost on the way.
 inline bool may_lose(const Spec& s) {

@@ -2,7 +2,9 @@
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 
 #include "config/options.h"
@@ -69,6 +71,29 @@ port::Fd connect_tcp(const Order& order, const Channel& peer) {
   (void)::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   choose_congestion(fd.get());
   return fd;
+}
+
+port::Fd connect_unix(const Order& order, const Channel& peer) {
+  sockaddr_un at{.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t length = sizeof(sa_family_t);  // no name yet: the kernel chooses one without a file
+  port::Fd fd{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  if (!fd.valid()) throw kit::system_failure("socket");
+  auto* const generic = reinterpret_cast<sockaddr*>(&at);
+  if (order.role == Role::initiator) {
+    const std::string name = peer.receive();
+    std::copy(name.begin(), name.end(), at.sun_path + 1);
+    length += static_cast<socklen_t>(name.size() + 1);
+    if (::connect(fd.get(), generic, length) != 0) throw kit::system_failure("connect");
+    return fd;
+  }
+  if (::bind(fd.get(), generic, length) != 0) throw kit::system_failure("bind");
+  if (::listen(fd.get(), 1) != 0) throw kit::system_failure("listen");
+  length = sizeof at;
+  if (::getsockname(fd.get(), generic, &length) != 0) throw kit::system_failure("getsockname");
+  peer.send(std::string(at.sun_path + 1, length - sizeof(sa_family_t) - 1));
+  port::Fd accepted{::accept4(fd.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+  if (!accepted.valid()) throw kit::system_failure("accept");
+  return accepted;
 }
 
 void send_all(int fd, const std::byte* p, uint64_t n, int flags) {

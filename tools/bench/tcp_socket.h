@@ -1,4 +1,4 @@
-// The socket of a raw TCP baseline, which weft's connections are compared with.
+// The socket of a raw baseline, which weft's connections are compared with.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,8 @@ namespace weft::bench {
 
 // One connection between the two sides, without Nagle's algorithm.
 port::Fd connect_tcp(const Order& order, const Channel& peer);
+// The same by a socket that stays on the host.
+port::Fd connect_unix(const Order& order, const Channel& peer);
 // Empty when it cannot tell.
 std::string congestion_of(int fd);
 // `flags` as of send(2).

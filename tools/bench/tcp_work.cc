@@ -1,4 +1,5 @@
-// The baselines: plain TCP sockets that move the same messages between the same kind of memory.
+// The baselines: plain sockets, of TCP or of the host's own kind, that move the same messages
+// between the same kind of memory.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,15 +14,17 @@ namespace weft::bench {
 namespace {
 
 // `size` bytes a send, as fast as they go.
-class TcpStream final : public Work {
+using Connect = port::Fd (*)(const Order& order, const Channel& peer);
+
+class SocketStream final : public Work {
  public:
-  explicit TcpStream(const Order& order)
-      : order_(order), region_(order.spec.size), cursor_(region_) {
+  SocketStream(const Order& order, Connect to_peer)
+      : order_(order), connect_(to_peer), region_(order.spec.size), cursor_(region_) {
     if (order.role == Role::initiator) region_.fill();
   }
 
   void connect(const Channel& peer) override {
-    fd_ = connect_tcp(order_, peer);
+    fd_ = connect_(order_, peer);
     congestion_ = congestion_of(fd_.get());
   }
   void clear() override {
@@ -74,6 +77,7 @@ class TcpStream final : public Work {
  private:
   static constexpr uint64_t kBetweenLooks = 16;
   const Order order_;
+  const Connect connect_;
   Region region_;
   Cursor cursor_;
   uint64_t at_ = 0;  // the receiver's place; TCP keeps no message together
@@ -81,10 +85,11 @@ class TcpStream final : public Work {
   std::string congestion_;
 };
 
-class TcpPingPong final : public Work {
+class SocketPingPong final : public Work {
  public:
-  explicit TcpPingPong(const Order& order)
+  SocketPingPong(const Order& order, Connect to_peer)
       : order_(order),
+        connect_(to_peer),
         source_(order.spec.size),
         sink_(order.spec.size),
         sent_(source_),
@@ -93,7 +98,7 @@ class TcpPingPong final : public Work {
   }
 
   void connect(const Channel& peer) override {
-    fd_ = connect_tcp(order_, peer);
+    fd_ = connect_(order_, peer);
     congestion_ = congestion_of(fd_.get());
   }
   void clear() override { sink_.clear(); }
@@ -147,6 +152,7 @@ class TcpPingPong final : public Work {
   }
 
   const Order order_;
+  const Connect connect_;
   Region source_;
   Region sink_;
   Cursor sent_;
@@ -158,10 +164,16 @@ class TcpPingPong final : public Work {
 }  // namespace
 
 std::unique_ptr<Work> make_tcp_stream(const Order& order) {
-  return std::make_unique<TcpStream>(order);
+  return std::make_unique<SocketStream>(order, connect_tcp);
 }
 std::unique_ptr<Work> make_tcp_ping_pong(const Order& order) {
-  return std::make_unique<TcpPingPong>(order);
+  return std::make_unique<SocketPingPong>(order, connect_tcp);
+}
+std::unique_ptr<Work> make_unix_stream(const Order& order) {
+  return std::make_unique<SocketStream>(order, connect_unix);
+}
+std::unique_ptr<Work> make_unix_ping_pong(const Order& order) {
+  return std::make_unique<SocketPingPong>(order, connect_unix);
 }
 
 }  // namespace weft::bench

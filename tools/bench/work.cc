@@ -16,6 +16,15 @@ std::unique_ptr<Work> make_work(const Order& order) {
       return make_tcp_fpdus(order);
     case Operation::tcp_ping_pong:
       return make_tcp_ping_pong(order);
+    case Operation::unix_stream:
+      return make_unix_stream(order);
+    case Operation::unix_ping_pong:
+      return make_unix_ping_pong(order);
+    case Operation::line_ping_pong:
+    case Operation::futex_ping_pong:
+      return make_line_ping_pong(order);
+    case Operation::pull:
+      return make_pull(order);
     case Operation::udp_ping_pong:
       return make_udp_ping_pong(order);
     case Operation::write_ping_pong:

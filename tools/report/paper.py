@@ -356,6 +356,8 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
+    # What is compared with sockets goes by the network, also where both ends are here.
+    os.environ.setdefault("WEFT_SAME_HOST", "off")
     veth = places.Veth(options.mtu)
     steps = steps_of(options, veth)
     if options.list:
