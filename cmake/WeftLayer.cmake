@@ -45,6 +45,15 @@ function(weft_keep_captures target label)
                         "${PROJECT_SOURCE_DIR}/tests/support/traced;${CMAKE_BINARY_DIR}/traces/${label};120")
 endfunction()
 
+# weft_by_tcp(TARGET PREFIX LABEL): the tests of this GoogleTest program once more, with the two ends of an RC connection on one host
+# kept to TCP, as they are between two hosts (spec/same-host 2). Not with sanitizers, which see that way elsewhere.
+function(weft_by_tcp target prefix label)
+  if(NOT WEFT_SANITIZE)
+    gtest_discover_tests(${target} TEST_PREFIX by_tcp.${prefix} TEST_FILTER "-SameHost*" TEST_LIST ${target}_by_tcp DISCOVERY_TIMEOUT 60
+                         PROPERTIES TIMEOUT 300 LABELS ${label} ENVIRONMENT WEFT_SAME_HOST=off)
+  endif()
+endfunction()
+
 # weft_one_thread(TARGET): a test with one thread, in which ThreadSanitizer has nothing to find. Its build has it with WEFT_FULL;
 # else by hand, ninja TARGET.
 function(weft_one_thread target)
