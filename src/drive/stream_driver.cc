@@ -28,8 +28,6 @@ constexpr size_t kTail = 4096;
 constexpr Duration kNextTry = std::chrono::milliseconds{10};
 // Before the next look whether all is out that a program has left to say.
 constexpr Duration kLastWords = std::chrono::milliseconds{2};
-// That a connection waits with its end for a peer that has not pulled what it was referred to.
-constexpr Duration kPulledWithin = std::chrono::seconds{1};
 
 }  // namespace
 
@@ -38,8 +36,8 @@ StreamDriver::StreamDriver(StreamOwner& owner, std::unique_ptr<port::ByteStream>
                            uint32_t seed, Time now)
     : owner_(&owner),
       bytes_(std::move(bytes)),
-      shared_(bytes_->shared()),
-      stream_(consumer, config, seed, now) {}
+      stream_(consumer, config, seed, now),
+      memory_(bytes_->shared(), *this, stream_) {}
 
 StreamDriver::~StreamDriver() = default;
 
@@ -47,7 +45,7 @@ void StreamDriver::start(Token& token, Bytes early) {
   token.runtime().guard(
       token,
       [&] {
-        find_way(token);
+        (void)memory_.begin(token);
         if (!early.empty()) stream_.received(early, token.now());
         stream_.tick(token.now());
         settle_now(token, false);
@@ -64,7 +62,7 @@ void StreamDriver::detach() {
   disown();
   // The work requests' memory goes back to the program.
   if (batch_) batch_->detach();
-  if (shared_ != nullptr) (void)shared_->detach();
+  if (port::SharedBytes* const shared = memory_.bytes()) (void)shared->detach();
 }
 
 void StreamDriver::posted(Token& token) {
@@ -76,12 +74,12 @@ void StreamDriver::posted(Token& token) {
 
 void StreamDriver::on_ready(Token& token, bool readable, bool writable) {
   if (gone_ || broken_) return;
-  if (shared_ != nullptr && readable) hear(token);
+  if (memory_.bytes() != nullptr && readable) (void)memory_.hear(token);
   if (writable && blocked_) {
     blocked_ = false;
     token.runtime().want_write(token, *this, false);
   }
-  if (readable || shared_ != nullptr) receive(token);
+  if (readable || memory_.bytes() != nullptr) receive(token);
   settle(token);
 }
 
@@ -95,10 +93,9 @@ void StreamDriver::on_broken(Token& token) {
 
 bool StreamDriver::try_receive(Token& token) {
   if (gone_ || broken_) return false;
-  if (shared_ != nullptr) {
-    const bool input = stream_.wants_bytes() && shared_->has_input();
-    if (!input && !(blocked_ && shared_->has_room()) && !shared_->copies_wanted()) return false;
-    if (input) receive(token);
+  if (memory_.bytes() != nullptr) {
+    if (!memory_.has_work(blocked_)) return false;
+    receive(token);
     settle(token);
     return true;
   }
@@ -141,7 +138,7 @@ void StreamDriver::on_idle(Token& token) {
 
 void StreamDriver::on_memory_retired(Token& token) {
   if (batch_) batch_->detach();
-  take_back(token);
+  memory_.take_back(token);
 }
 
 // A stream that was left in the middle of something cannot go on. It stops at once; should there
@@ -150,7 +147,7 @@ void StreamDriver::on_no_memory(Token& token) {
   if (gone_) return;
   if (!std::exchange(broken_, true)) {
     token.runtime().rewatch(token, *this, -1, false, false);
-    shared_ = nullptr;
+    memory_.end();
     bytes_->reset();
   }
   token.runtime().set_deadline(token, *this, token.now() + kNextTry);
@@ -182,88 +179,26 @@ void StreamDriver::settle_now(Token& token, bool all) {
   // Its requests are flushed and their memory goes back to the program, while the batch still waits
   // for the socket.
   if (batch_ && stream_.ended()) batch_->detach();
-  if (shared_ != nullptr && (stream_.ended() || shared_->copies_wanted())) take_back(token);
+  if (port::SharedBytes* const shared = memory_.bytes();
+      shared != nullptr && (stream_.ended() || shared->copies_wanted())) {
+    memory_.take_back(token);
+  }
   send(token, all);
   if (gone_) return;
   grant_wish(token);
   if (gone_) return;
-  if (shared_ != nullptr) {
-    listen(token);
+  if (memory_.bytes() != nullptr) {
+    memory_.listen(token, blocked_);
   } else {
     token.runtime().want_read(token, *this, stream_.wants_bytes());
   }
-  token.runtime().set_deadline(token, *this, std::min({stream_.deadline(), look_at_, close_by_}));
+  token.runtime().set_deadline(token, *this,
+                               std::min({stream_.deadline(), look_at_, memory_.close_by()}));
   if (const Time at = stream_.settles_at(); !at.is_never()) token.runtime().closes_at(token, at);
   // What a program that is done with it has left to say, such as which messages have arrived, does
   // not end with the process.
   if (owner_ == nullptr && batch_) token.runtime().closes_at(token, token.now() + kLastWords);
   if (owner_ != nullptr) owner_->visited(token);
-}
-
-// --- bytes that pass through memory
-
-// The stream of a new connection, or its peer has just said by which way it goes.
-void StreamDriver::find_way(Token& token) {
-  using Way = port::SharedBytes::Way;
-  if (shared_ == nullptr || shared_->way() == Way::undecided) return;
-  blocked_ = false;
-  if (shared_->way() == Way::tcp) {
-    shared_ = nullptr;
-    return;
-  }
-  stream_.goes_by_memory();
-  token.runtime().ask_memory(token, *this);
-}
-
-// The descriptor is readable.
-void StreamDriver::hear(Token& token) {
-  const bool undecided = shared_->way() == port::SharedBytes::Way::undecided;
-  shared_->hear();
-  if (undecided) {
-    find_way(token);
-  } else {
-    token.runtime().ask_memory(token, *this);
-  }
-}
-
-void StreamDriver::use_descriptor(Token& token, bool on) {
-  listens_ = on;
-  if (gone_ || broken_ || shared_ == nullptr) return;
-  if (on) {
-    listen(token);
-  } else {
-    shared_->ignore();
-    token.runtime().want_write(token, *this, false);
-  }
-}
-
-// Whoever sleeps on the descriptor is woken up. What is there already is told as room in the
-// socket, which there always is.
-void StreamDriver::listen(Token& token) {
-  token.runtime().want_read(token, *this, !shared_->ended());
-  if (!listens_) return;
-  bool there = stream_.wants_bytes() && !shared_->await_input();
-  there |= blocked_ && !shared_->await_room();
-  token.runtime().want_write(token, *this, there);
-}
-
-// The program may have back what the peer was referred to.
-void StreamDriver::take_back(Token& token) {
-  if (shared_ == nullptr) return;
-  const void* const lost = shared_->detach();
-  if (lost == nullptr || stream_.ended()) return;
-  stream_.source_lost(lost);
-  token.runtime().set_deadline(token, *this, token.now());
-}
-
-// References end with this process, at the latest.
-bool StreamDriver::waits_for_pull(Token& token) {
-  if (shared_ == nullptr || !shared_->refers_now() || shared_->ended()) return false;
-  if (pull_by_.is_never()) pull_by_ = token.now() + kPulledWithin;
-  if (token.now() >= pull_by_) return false;
-  close_by_ = std::min(token.now() + kLastWords, pull_by_);
-  token.runtime().closes_at(token, close_by_);
-  return true;
 }
 
 // --- bytes in
@@ -283,7 +218,8 @@ size_t StreamDriver::receive(Token& token) {
     }
   }
   token.runtime().received(token, large_ ? moved : 0);
-  if (!drained && stream_.wants_bytes() && shared_ == nullptr) token.runtime().again(token, *this);
+  if (!drained && stream_.wants_bytes() && memory_.bytes() == nullptr)
+    token.runtime().again(token, *this);
   return moved;
 }
 
@@ -296,7 +232,8 @@ bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {
   if (!take(token, t)) return false;
   moved += t.bytes;
   token.runtime().counters().bytes_received_copied.add(t.bytes);
-  drained = t.bytes < bounce.size() && shared_ == nullptr;  // there a reference comes by itself
+  // From memory a reference comes by a call of its own.
+  drained = t.bytes < bounce.size() && memory_.bytes() == nullptr;
   const uint64_t before = stream_.fpdus_received();
   stream_.received(bounce.first(t.bytes), token.now());
   const uint64_t fpdus = stream_.fpdus_received() - before;
@@ -327,7 +264,7 @@ bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
   }
   if (!take(token, t)) return false;
   moved += t.bytes;
-  drained = t.bytes < places.bytes() + tail.size() && shared_ == nullptr;
+  drained = t.bytes < places.bytes() + tail.size() && memory_.bytes() == nullptr;
   const size_t direct = std::min(t.bytes, places.bytes());
   token.runtime().counters().bytes_received_in_place.add(in_place ? direct : 0);
   token.runtime().counters().bytes_received_copied.add(t.bytes - (in_place ? direct : 0));
@@ -339,7 +276,7 @@ bool StreamDriver::receive_direct(Token& token, size_t& moved, bool& drained) {
 
 // False when nothing came: the stream knows why.
 bool StreamDriver::take(Token& token, const port::ByteStream::Transfer& t) {
-  if (shared_ == nullptr) {
+  if (memory_.bytes() == nullptr) {
     token.runtime().counters().receive_calls.add();
     if (t.would_block) token.runtime().counters().receives_empty.add();
   }
@@ -349,7 +286,7 @@ bool StreamDriver::take(Token& token, const port::ByteStream::Transfer& t) {
     stream_.peer_closed(token.now());
     return false;
   }
-  if (t.error == port::SharedBytes::kSourceLost && shared_ != nullptr) {
+  if (t.error == port::SharedBytes::kSourceLost && memory_.bytes() != nullptr) {
     stream_.peer_source_lost();
     return false;
   }
@@ -363,17 +300,17 @@ bool StreamDriver::take(Token& token, const port::ByteStream::Transfer& t) {
 // --- bytes out
 
 port::ByteStream::Transfer StreamDriver::send_batch(Token& token) {
-  if (shared_ != nullptr) return shared_->send(batch_->pieces(), batch_->own());
+  if (port::SharedBytes* const shared = memory_.bytes()) {
+    return shared->send(batch_->pieces(), batch_->own());
+  }
   token.runtime().counters().send_calls.add();
   return bytes_->send(batch_->pieces());
 }
 
 void StreamDriver::send(Token& token, bool all) {
   size_t sent = 0;
-  if (shared_ != nullptr) {
-    if (shared_->way() == port::SharedBytes::Way::undecided) return;
-    if (blocked_) blocked_ = !shared_->has_room();
-  }
+  if (memory_.undecided()) return;
+  if (blocked_ && memory_.bytes() != nullptr) blocked_ = !memory_.bytes()->has_room();
   while (!blocked_ && !gone_) {
     if (sent >= kSendBudget) {
       // The others have their turn; epoll says at once that there is room.
@@ -396,7 +333,10 @@ void StreamDriver::send(Token& token, bool all) {
     }
     if (batch_->empty()) {
       // Nothing was to be said, or what detach() could not reach is next.
-      if (batch_->lost() != nullptr) stream_.source_lost(batch_->lost());
+      if (batch_->lost() != nullptr) {
+        if (port::SharedBytes* const shared = memory_.bytes()) shared->end_for_loss();
+        stream_.source_lost(batch_->lost());
+      }
       BatchPool::of(token).give(std::move(batch_));
       return;
     }
@@ -419,7 +359,7 @@ void StreamDriver::send(Token& token, bool all) {
       // A batch that the kernel took in part will not go further before there is room.
       blocked_ = true;
       token.runtime().counters().sends_cut.add();
-      if (shared_ == nullptr) token.runtime().want_write(token, *this, true);
+      if (memory_.bytes() == nullptr) token.runtime().want_write(token, *this, true);
       if (stream_.ended()) batch_->detach();
       return;
     } else if (batch_->lost() == nullptr) {
@@ -443,12 +383,12 @@ void StreamDriver::grant_wish(Token& token) {
     wish = stream_.wish();
   }
   if (wish != Wish::close && wish != Wish::reset) return;
-  if (wish == Wish::close && waits_for_pull(token)) return;
+  if (wish == Wish::close && memory_.waits_for_pull(token)) return;
   gone_ = true;
   StreamOwner* owner = std::exchange(owner_, nullptr);
   if (batch_) BatchPool::of(token).give(std::move(batch_));
   token.runtime().remove(token, *this);
-  shared_ = nullptr;
+  memory_.end();
   if (wish == Wish::reset) {
     bytes_->reset();
   } else {

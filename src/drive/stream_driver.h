@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "drive/memory_way.h"
 #include "drive/post_burst.h"
 #include "engine/event_handler.h"
 #include "engine/runtime.h"
@@ -52,8 +53,10 @@ class StreamDriver final : public engine::EventHandler {
   void on_ready(Token& token, bool readable, bool writable) override;
   bool try_receive(Token& token) override;
   // What is in memory is asked without epoll anyway.
-  bool tries_receive() const override { return shared_ == nullptr; }
-  void use_descriptor(Token& token, bool on) override;
+  bool tries_receive() const override { return memory_.bytes() == nullptr; }
+  void use_descriptor(Token& token, bool on) override {
+    memory_.use_descriptor(token, on, blocked_);
+  }
   void on_broken(Token& token) override;
   void on_deadline(Token& token) override;
   void on_doorbell(Token& token) override { settle(token); }
@@ -73,17 +76,12 @@ class StreamDriver final : public engine::EventHandler {
   bool take(Token& token, const port::ByteStream::Transfer& t);
   port::ByteStream::Transfer send_batch(Token& token);
   void grant_wish(Token& token);
-  void find_way(Token& token);
-  void hear(Token& token);
-  void listen(Token& token);
-  void take_back(Token& token);
-  bool waits_for_pull(Token& token);
   void look_for_acknowledgements(Token& token);
 
   StreamOwner* owner_;
   const std::unique_ptr<port::ByteStream> bytes_;
-  port::SharedBytes* shared_;  // of bytes_; nullptr: they pass through the kernel alone
   rdmap::Stream stream_;
+  MemoryWay memory_;
   PostBurst burst_;
   std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take
   bool blocked_ = false;                 // waiting for the socket to turn writable
@@ -91,10 +89,7 @@ class StreamDriver final : public engine::EventHandler {
   bool tiny_ = true;    // or so small that a whole buffer of them takes long
   // When to look whether the peer acknowledges what it was sent; never where all is said of that.
   Time look_at_ = Time::never();
-  Time pull_by_ = Time::never();   // closing: the peer has so long to pull what was said
-  Time close_by_ = Time::never();  // when to look whether it has
   bool silence_told_ = false;
-  bool listens_ = true;       // the descriptor tells of what is in memory
   bool unreachable_ = false;  // the kernel could not reach the place of what is next
   bool gone_ = false;
   bool broken_ = false;  // left in the middle for want of memory: nothing of it moves any more

@@ -51,6 +51,8 @@ class Receiver {
   // The first `n` bytes of what direct_places() named were filled.
   Verdict direct_received(size_t n);
 
+  // What is there of an FPDU of which DDP was not told yet: its beginning, or nothing.
+  Bytes begun() const { return kept_.bytes(); }
   // Between two FPDUs: here a FIN is a clean end.
   bool at_boundary() const { return state_ == State::gather && kept_.empty(); }
   // FPDUs that were in order from the first byte to the last, and delivered.

@@ -71,8 +71,12 @@ class SharedBytes {
   virtual bool refers_now() const = 0;
   // Does the peer ask for detach(), because it cannot reach them?
   virtual bool copies_wanted() const = 0;
-  // What receive() fails with at the peer then.
+  // What receive() fails with where the peer's memory is gone that the next bytes were to come
+  // from.
   static constexpr int kSourceLost = EREMOTEIO;
+  // The stream ends here, for memory is gone that was to be sent: the peer's receive() is to say
+  // so.
+  virtual void end_for_loss() = 0;
   // Refers to copies instead. Where memory is gone already, says where (nullptr: nowhere); the
   // stream cannot go on then.
   virtual const void* detach() = 0;

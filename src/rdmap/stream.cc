@@ -135,10 +135,17 @@ void Stream::source_lost(const void* address) {
 // itself cannot follow bytes that are missing. Its own Sends and Writes are its own business.
 void Stream::peer_source_lost() {
   if (!ending_.live()) return;
-  const ddp::Segment* s = segments_.segment_valid() ? &segments_.segment() : nullptr;
-  const OutboundRead* read = s != nullptr && s->control.opcode == Opcode::read_response
-                                 ? send_path_.reads().find(s->stag)
-                                 : nullptr;
+  // The segment may not have been shown to DDP yet.
+  std::optional<Stag> sink;
+  if (const Bytes begun = receiver_.begun();
+      begun.size() >= wire::kFpduLengthSize + TaggedHeader::kSize) {
+    const auto h = TaggedHeader::parse(begun.data() + wire::kFpduLengthSize);
+    if (h.control.tagged && h.control.opcode == Opcode::read_response) sink = h.stag;
+  } else if (segments_.segment_valid() &&
+             segments_.segment().control.opcode == Opcode::read_response) {
+    sink = segments_.segment().stag;
+  }
+  const OutboundRead* read = sink ? send_path_.reads().find(*sink) : nullptr;
   if (read == nullptr || read->request == OutboundRead::kNoRequest) {
     connection_lost();
     return;

@@ -209,6 +209,13 @@ const void* RingWriter::detach() {
   return lost;
 }
 
+void RingWriter::end_for_loss() {
+  if (room() < kReferenceSize && (!look() || room() < kReferenceSize)) return;
+  word(written_).store(kReference << kKindShift | 1, std::memory_order_relaxed);
+  word(written_ + kWord).store(0, std::memory_order_relaxed);
+  written_ += kReferenceSize;
+}
+
 void RingWriter::revoke() {
   for (const Reference& r : references_) word(r.word).store(0, std::memory_order_seq_cst);
 }

@@ -73,6 +73,8 @@ class RingWriter {
   // gone already, says which (nullptr: none was) and takes the reference back: the reader ends the
   // connection there.
   const void* detach();
+  // Writes a reference to nowhere, if there is room: the reader finds out why the stream ends.
+  void end_for_loss();
   // Takes back what is referred to and not pulled: the reader ends the connection there.
   void revoke();
   // Does the reader ask for that?

@@ -150,6 +150,12 @@ const void* Stream::detach() {
   return lost;
 }
 
+void Stream::end_for_loss() {
+  if (rings_ == nullptr) return;
+  rings_->out.end_for_loss();
+  publish();
+}
+
 port::ByteStream::Unacknowledged Stream::unacknowledged() const {
   return way_ == Way::memory ? Unacknowledged{} : tcp_.unacknowledged();
 }

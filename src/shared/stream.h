@@ -42,6 +42,7 @@ class Stream final : public port::ByteStream, public port::SharedBytes {
   bool await_room() override;
   void ignore() override;
   const void* detach() override;
+  void end_for_loss() override;
   bool copies_wanted() const override { return rings_ != nullptr && rings_->out.copies_wanted(); }
   bool refers_now() const override { return rings_ != nullptr && rings_->out.refers_now(); }
 

@@ -230,6 +230,16 @@ TEST_F(RingTest, AfterDetachTheMemoryMayChange) {
   EXPECT_FALSE(writer.refers_now());
 }
 
+TEST_F(RingTest, AStreamThatEndsForLossSaysSoBehindItsBytes) {
+  const Buffer a = varied(100, 1);
+  write(a);
+  writer.end_for_loss();
+  (void)writer.publish();
+  EXPECT_EQ(read(1000), a);
+  EXPECT_EQ(read(1000), Buffer{});
+  EXPECT_EQ(error, port::SharedBytes::kSourceLost);
+}
+
 TEST_F(RingTest, AfterRevokeNothingIsPulled) {
   references();
   const Buffer small = varied(100, 1);

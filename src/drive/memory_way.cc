@@ -1,0 +1,75 @@
+#include "drive/memory_way.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace weft::drive {
+namespace {
+
+// That a connection waits with its end for a peer that has not pulled what it was referred to, and
+// how often it looks.
+constexpr Duration kPulledWithin = std::chrono::seconds{1};
+constexpr Duration kLookAgain = std::chrono::milliseconds{2};
+
+}  // namespace
+
+using engine::Token;
+
+bool MemoryWay::begin(Token& token) {
+  using Way = port::SharedBytes::Way;
+  if (bytes_ == nullptr || bytes_->way() == Way::undecided) return false;
+  if (bytes_->way() == Way::tcp) {
+    bytes_ = nullptr;
+    return false;
+  }
+  stream_.goes_by_memory();
+  token.runtime().ask_memory(token, driver_);
+  return true;
+}
+
+bool MemoryWay::hear(Token& token) {
+  const bool was_undecided = undecided();
+  bytes_->hear();
+  if (was_undecided) return begin(token);
+  token.runtime().ask_memory(token, driver_);
+  return false;
+}
+
+void MemoryWay::use_descriptor(Token& token, bool on, bool waits_for_room) {
+  listens_ = on;
+  if (bytes_ == nullptr) return;
+  if (on) {
+    listen(token, waits_for_room);
+  } else {
+    bytes_->ignore();
+    token.runtime().want_write(token, driver_, false);
+  }
+}
+
+// What is there already is told as room in the socket, which there always is.
+void MemoryWay::listen(Token& token, bool waits_for_room) {
+  token.runtime().want_read(token, driver_, !bytes_->ended());
+  if (!listens_) return;
+  bool there = stream_.wants_bytes() && !bytes_->await_input();
+  there |= waits_for_room && !bytes_->await_room();
+  token.runtime().want_write(token, driver_, there);
+}
+
+void MemoryWay::take_back(Token& token) {
+  if (bytes_ == nullptr) return;
+  const void* const lost = bytes_->detach();
+  if (lost == nullptr || stream_.ended()) return;
+  stream_.source_lost(lost);
+  token.runtime().set_deadline(token, driver_, token.now());
+}
+
+bool MemoryWay::waits_for_pull(Token& token) {
+  if (bytes_ == nullptr || !bytes_->refers_now() || bytes_->ended()) return false;
+  if (pull_by_.is_never()) pull_by_ = token.now() + kPulledWithin;
+  if (token.now() >= pull_by_) return false;
+  close_by_ = std::min(token.now() + kLookAgain, pull_by_);
+  token.runtime().closes_at(token, close_by_);
+  return true;
+}
+
+}  // namespace weft::drive
