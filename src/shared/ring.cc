@@ -35,9 +35,10 @@ std::atomic<uint64_t>& word_at(const RingPlace& place, uint64_t position) {
   return *std::launder(reinterpret_cast<std::atomic<uint64_t>*>(place.bytes + index_of(position)));
 }
 
+// As numbers, for `memory` may be all that there is.
 bool within(const void* p, Bytes memory) {
-  const auto* at = static_cast<const std::byte*>(p);
-  return at >= memory.data() && at < memory.data() + memory.size();
+  return reinterpret_cast<uintptr_t>(p) - reinterpret_cast<uintptr_t>(memory.data()) <
+         memory.size();
 }
 
 }  // namespace
