@@ -15,24 +15,25 @@ constexpr Duration kLookAgain = std::chrono::milliseconds{2};
 
 using engine::Token;
 
-bool MemoryWay::begin(Token& token) {
+void MemoryWay::begin(Token& token) {
   using Way = port::SharedBytes::Way;
-  if (bytes_ == nullptr || bytes_->way() == Way::undecided) return false;
+  if (bytes_ == nullptr || bytes_->way() == Way::undecided) return;
   if (bytes_->way() == Way::tcp) {
     bytes_ = nullptr;
-    return false;
+    return;
   }
   stream_.goes_by_memory();
   token.runtime().ask_memory(token, driver_);
-  return true;
 }
 
-bool MemoryWay::hear(Token& token) {
+void MemoryWay::hear(Token& token) {
   const bool was_undecided = undecided();
   bytes_->hear();
-  if (was_undecided) return begin(token);
-  token.runtime().ask_memory(token, driver_);
-  return false;
+  if (was_undecided) {
+    begin(token);
+  } else {
+    token.runtime().ask_memory(token, driver_);
+  }
 }
 
 void MemoryWay::use_descriptor(Token& token, bool on, bool waits_for_room) {

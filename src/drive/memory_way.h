@@ -23,10 +23,10 @@ class MemoryWay {
   bool undecided() const {
     return bytes_ != nullptr && bytes_->way() == port::SharedBytes::Way::undecided;
   }
-  // The byte stream is new. True: it goes through memory.
-  bool begin(engine::Token& token);
-  // The descriptor is readable. True: it has turned out just now that it goes through memory.
-  bool hear(engine::Token& token);
+  // The byte stream is new.
+  void begin(engine::Token& token);
+  // The descriptor is readable.
+  void hear(engine::Token& token);
   // The byte stream is about to be closed.
   void end() { bytes_ = nullptr; }
 

@@ -45,7 +45,7 @@ void StreamDriver::start(Token& token, Bytes early) {
   token.runtime().guard(
       token,
       [&] {
-        (void)memory_.begin(token);
+        memory_.begin(token);
         if (!early.empty()) stream_.received(early, token.now());
         stream_.tick(token.now());
         settle_now(token, false);
@@ -74,7 +74,7 @@ void StreamDriver::posted(Token& token) {
 
 void StreamDriver::on_ready(Token& token, bool readable, bool writable) {
   if (gone_ || broken_) return;
-  if (memory_.bytes() != nullptr && readable) (void)memory_.hear(token);
+  if (memory_.bytes() != nullptr && readable) memory_.hear(token);
   if (writable && blocked_) {
     blocked_ = false;
     token.runtime().want_write(token, *this, false);
