@@ -152,7 +152,8 @@ void ActiveStart::connected(Token& token) {
          {.kind = ActiveStartFailure::Kind::refused, .error = ECONNREFUSED});
     return;
   }
-  const auto request = initiator_.request(plan_.private_data, shared::may_share(tcp_));
+  const auto request =
+      initiator_.request(plan_.private_data, plan_.offer.extension && shared::may_share(tcp_));
   const IoVec piece{const_cast<std::byte*>(request.data()), request.size()};
   const auto sent = tcp_.send({&piece, 1});
   // A fresh socket takes half a kilobyte at once, or is broken.
