@@ -80,6 +80,17 @@ void expect_traffic(Near& near) {
   }
 }
 
+// What the peer's process counts; all that it ever did is with this test.
+uint64_t counted_by(const PeerProcess& peer, const std::string& family) {
+  const auto read = observe::read_process(peer.pid());
+  EXPECT_TRUE(read.ok());
+  uint64_t sum = 0;
+  for (size_t i = 0; read.ok() && i < read->device.size(); ++i) {
+    if (stats::table()[i].family == family) sum += read->device[i];
+  }
+  return sum;
+}
+
 TEST(SameHost, bytes_pass_through_memory) {
   PeerProcess peer;
   const Adapter counting;
@@ -120,6 +131,7 @@ TEST(SameHost, a_peer_without_the_leave_to_pull_is_sent_copies) {
   Near near{peer};
   expect_traffic(near);
   here.expect({{"", 1}});
+  EXPECT_EQ(counted_by(peer, "streams_same_host_copying"), 1U);
 }
 
 TEST(SameHost, another_user_is_reached_by_tcp) {
