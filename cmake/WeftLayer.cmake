@@ -37,6 +37,18 @@ function(weft_tool_layer name)
   target_link_libraries(${ARG_TARGET} PUBLIC ${ARG_DEPENDS} ${ARG_LAYERS} ${ARG_LIBRARIES})
 endfunction()
 
+# weft_sdp_layer(NAME DEPENDS others of sdp/... LAYERS of src... LIBRARIES ...): one static library weft_sdp_NAME for a folder of sdp/.
+# tests/layering reads it like weft_tool_layer: SDP stands on the verbs headers, and of src/ it may have base alone.
+function(weft_sdp_layer name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LAYERS;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  add_library(weft_sdp_${name} STATIC ${sources})
+  target_include_directories(weft_sdp_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  list(TRANSFORM ARG_DEPENDS PREPEND weft_sdp_)
+  list(TRANSFORM ARG_LAYERS PREPEND weft_)
+  target_link_libraries(weft_sdp_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LAYERS} ${ARG_LIBRARIES})
+endfunction()
+
 # weft_keep_captures(TARGET LABEL): a test of this GoogleTest program that fails leaves a capture in traces/LABEL.SUITE.TEST
 # (tests/support/traced). To be called before gtest_discover_tests, which takes the launcher from this property; the time
 # limit of the tests has to be above twice the launcher's.

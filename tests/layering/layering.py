@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the folders of src/ and tools/ depend on each other only as their weft_layer(...) and weft_tool_layer(...) lines say.
+"""Checks that the folders of src/, tools/ and sdp/ depend on each other only as their weft_layer(...), weft_tool_layer(...) and
+weft_sdp_layer(...) lines say.
 
     layering.py ROOT      prints every violation as FILE:LINE: sentence; status 1 if there is one
 
@@ -14,7 +15,7 @@ from typing import Iterator, NamedTuple
 
 SOURCE_SUFFIXES = {".h", ".cc", ".c"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".cmake", ".txt", ".map"}
-SOURCE_TREES = ("src", "abi", "tools", "sim", "tests", "fuzz")
+SOURCE_TREES = ("src", "abi", "sdp", "tools", "sim", "tests", "fuzz")
 TEXT_TREES = SOURCE_TREES + ("cmake", "scripts", ".ci")
 
 LONG_FILE = 400      # printed as a note: needs a reason
@@ -61,6 +62,10 @@ UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LAYER = re.compile(r"\bweft_layer\s*\(([^)]*)\)")
 TOOL_LAYER = re.compile(r"\bweft_tool_layer\s*\(([^)]*)\)")
+SDP_LAYER = re.compile(r"\bweft_sdp_layer\s*\(([^)]*)\)")
+# SDP runs on any verbs provider (design/27), so it knows nothing of weft's adapter.
+SDP_MAY_HAVE = {"base"}
+SDP_SANS_IO_LAYERS = {"wire", "core"}
 EXTERN_C = re.compile(r'\bextern\s+"C"')
 
 
@@ -277,6 +282,50 @@ def check_tools(root: pathlib.Path, tools: dict, layers: dict, report: Report) -
                 report.note(str(tool.declared_in.relative_to(root)), f"{name} is declared and not used")
 
 
+def read_sdp(root: pathlib.Path, report: Report) -> dict:
+    parts = {}
+    for path in sorted((root / "sdp").glob("*/CMakeLists.txt")):
+        calls = SDP_LAYER.findall(re.sub(r"#[^\n]*", "", path.read_text()))
+        if len(calls) != 1:
+            report.error(str(path.relative_to(root)), f"declares {len(calls)} layers; a folder of sdp/ is exactly one")
+            continue
+        part = declared(calls[0], path)
+        if part.name != path.parent.name:
+            report.error(str(path.relative_to(root)), f"layer '{part.name}' does not bear its folder's name")
+        for name in set(part.layers) - SDP_MAY_HAVE:
+            report.error(str(path.relative_to(root)), f"LAYERS names '{name}'; SDP may have {', '.join(sorted(SDP_MAY_HAVE))} of src/")
+        parts[part.name] = part
+    return parts
+
+
+def check_sdp(root: pathlib.Path, parts: dict, report: Report) -> None:
+    for path in files_below(root, ("sdp",), SOURCE_SUFFIXES):
+        relative = path.relative_to(root)
+        part = parts.get(relative.parts[1])
+        if part is None:
+            report.error(str(relative), "lies in no layer")
+            continue
+        sans_io = part.name in SDP_SANS_IO_LAYERS
+        for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
+            place = f"{relative}:{number}"
+            include = INCLUDE.match(line)
+            if not include:
+                call = SANS_IO_CALLS.search(line) if sans_io else None
+                if call:
+                    report.error(place, f"calls {call.group(1)}; layer {part.name} of sdp/ is told the time, it never asks")
+                continue
+            header = include.group(2)
+            words = header.split("/")
+            if include.group(1) == "<":
+                if sans_io and (SANS_IO_HEADERS.fullmatch(header) or SOCKET_HEADERS.fullmatch(header)
+                                or VERBS_HEADERS.fullmatch(header)):
+                    report.error(place, f"includes <{header}>; layer {part.name} of sdp/ never calls the operating system")
+            elif words[0] != "sdp" and words[0] not in part.layers:
+                report.error(place, f'includes "{header}", but {part.name} does not declare LAYERS {words[0]}')
+            elif words[0] == "sdp" and words[1] != part.name and words[1] not in part.depends:
+                report.error(place, f'includes "{header}", but {part.name} does not declare DEPENDS {words[1]}')
+
+
 def check_extern_c(root: pathlib.Path, report: Report) -> None:
     for path in files_below(root, ("src", "tools"), SOURCE_SUFFIXES):
         for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
@@ -310,6 +359,9 @@ def check(root: pathlib.Path) -> Report:
     tools = read_tools(root, report)
     check_declarations(root, tools, report)
     check_tools(root, tools, layers, report)
+    parts = read_sdp(root, report)
+    check_declarations(root, parts, report)
+    check_sdp(root, parts, report)
     check_extern_c(root, report)
     check_files(root, report)
     if not layers:
