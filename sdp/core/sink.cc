@@ -1,0 +1,53 @@
+#include "sdp/core/sink.h"
+
+#include <algorithm>
+
+namespace weft::sdp {
+
+uint32_t Sink::available() const {
+  return advert_ && !advert_->cancelled ? advert_->buffer.length - advert_->started : 0;
+}
+
+Sink::Piece Sink::start_read(uint32_t most) {
+  const uint32_t length = std::min(most, available());
+  const Piece piece{advert_->buffer.stag, advert_->buffer.to + advert_->started, length};
+  advert_->started += length;
+  advert_->in_flight += length;
+  return piece;
+}
+
+Sink::Answer Sink::finish_read(uint32_t bytes) {
+  advert_->in_flight -= bytes;
+  Answer answer{.bytes = bytes};
+  if (advert_->in_flight > 0) return answer;
+  const bool all = advert_->started == advert_->buffer.length;
+  answer.drop = advert_->cancelled && !all;
+  if (all || answer.drop) advert_.reset();
+  return answer;
+}
+
+bool Sink::on_src_avail(const SrcAvail& advert, uint32_t payload) {
+  if (advert_ || mode_ == Mode::buffered || payload >= advert.length) return false;
+  advert_ = Advert{.buffer = advert, .started = counted(payload)};
+  return true;
+}
+
+bool Sink::on_mode_change(Mode mode) {
+  const bool allowed = (mode_ == Mode::combined && mode != Mode::combined) ||
+                       (mode_ == Mode::pipelined && mode == Mode::combined);
+  if (!allowed || advert_) return false;
+  mode_ = mode;
+  return true;
+}
+
+Sink::Cancel Sink::on_cancel() {
+  if (!advert_) return Cancel::nothing;
+  if (advert_->in_flight == 0) {
+    advert_.reset();
+    return Cancel::drop;
+  }
+  advert_->cancelled = true;
+  return Cancel::wait;
+}
+
+}  // namespace weft::sdp

@@ -1,0 +1,51 @@
+// The sending half of a connection: its mode, and the buffer that it advertises (spec/sdp 5, 6).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sdp/wire/extended_headers.h"
+
+namespace weft::sdp {
+
+class Source {
+ public:
+  // What became of an advertised buffer. The first `bytes` of it are with the peer; the rest is to
+  // be sent as Data, or not at all.
+  struct Outcome {
+    uint32_t bytes = 0;
+  };
+
+  Mode mode() const { return mode_; }
+  bool may_send_data() const { return !advert_; }
+  bool may_advertise() const { return !advert_ && mode_ != Mode::buffered; }
+
+  // A SrcAvail for `length` bytes goes out.
+  void advertise(uint32_t length) { advert_ = Advert{.length = length}; }
+  // The user cannot wait any longer. False if there is nothing to take back, or it was asked
+  // before.
+  bool cancel();
+
+  // Messages of the peer. False: there is no buffer of which it could speak, or more bytes were
+  // read than it has.
+  bool on_read(uint32_t bytes);
+  bool on_send_sm();
+  bool on_mode_change(Mode mode);
+
+  // What became of the buffer, once.
+  std::optional<Outcome> take_outcome();
+
+ private:
+  struct Advert {
+    uint32_t length = 0;
+    uint32_t read = 0;
+    bool cancelled = false;
+  };
+  void end() { outcome_ = Outcome{advert_->read}, advert_.reset(); }
+
+  Mode mode_ = Mode::combined;
+  std::optional<Advert> advert_;
+  std::optional<Outcome> outcome_;
+};
+
+}  // namespace weft::sdp
