@@ -1,0 +1,139 @@
+#include "sdp/loop/loop.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <ctime>
+
+namespace weft::sdp {
+namespace {
+
+int64_t now_ms() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000 + t.tv_nsec / 1'000'000;
+}
+
+uint64_t this_thread() {
+  return static_cast<uint64_t>(::syscall(SYS_gettid));
+}
+
+}  // namespace
+
+Loop::Loop(File epoll, File wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+
+Loop* Loop::start() {
+  File epoll = out_of_the_way(File{::epoll_create1(EPOLL_CLOEXEC)});
+  File wake = out_of_the_way(File{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)});
+  if (!epoll || !wake) return nullptr;
+  // It is never destroyed: its thread runs until the process ends.
+  auto* loop = new Loop(std::move(epoll), std::move(wake));
+  epoll_event event{.events = EPOLLIN, .data = {.fd = loop->wake_.get()}};
+  // Signals are for the program's threads.
+  sigset_t all;
+  sigset_t before;
+  (void)sigfillset(&all);
+  (void)::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread{};
+  const auto body = [](void* self) -> void* {
+    static_cast<Loop*>(self)->run();
+    return nullptr;
+  };
+  const bool started =
+      ::epoll_ctl(loop->epoll_.get(), EPOLL_CTL_ADD, loop->wake_.get(), &event) == 0 &&
+      ::pthread_create(&thread, nullptr, body, loop) == 0;
+  (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!started) {
+    delete loop;
+    return nullptr;
+  }
+  (void)::pthread_setname_np(thread, "weft-sdp");
+  (void)::pthread_detach(thread);
+  return loop;
+}
+
+bool Loop::watch(int fd, uint32_t events, Handler handler) {
+  epoll_event event{.events = events, .data = {.fd = fd}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
+  handlers_[fd] = std::move(handler);
+  return true;
+}
+
+void Loop::change(int fd, uint32_t events) {
+  epoll_event event{.events = events, .data = {.fd = fd}};
+  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
+void Loop::forget(int fd) {
+  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  handlers_.erase(fd);
+}
+
+void Loop::later(int milliseconds, Task task) {
+  timers_.push_back({now_ms() + milliseconds, std::move(task)});
+}
+
+void Loop::post(Task task) {
+  {
+    const std::lock_guard lock{lock_};
+    tasks_.push_back(std::move(task));
+  }
+  const uint64_t one = 1;
+  // A full counter wakes as well.
+  (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+bool Loop::on_this_thread() const {
+  return thread_ == this_thread();
+}
+
+int Loop::next_timeout() const {
+  if (timers_.empty()) return -1;
+  const auto first = std::min_element(timers_.begin(), timers_.end(),
+                                      [](const Timer& a, const Timer& b) { return a.at < b.at; });
+  return static_cast<int>(std::clamp<int64_t>(first->at - now_ms(), 0, 60'000));
+}
+
+void Loop::run_tasks() {
+  std::vector<Task> tasks;
+  {
+    const std::lock_guard lock{lock_};
+    tasks.swap(tasks_);
+  }
+  const int64_t now = now_ms();
+  const auto due = std::stable_partition(timers_.begin(), timers_.end(),
+                                         [now](const Timer& t) { return t.at > now; });
+  for (auto t = due; t != timers_.end(); ++t) tasks.push_back(std::move(t->task));
+  timers_.erase(due, timers_.end());
+  for (const Task& task : tasks) task();
+}
+
+void Loop::run() {
+  thread_ = this_thread();
+  std::array<epoll_event, 64> events{};
+  for (;;) {
+    const int n = ::epoll_wait(epoll_.get(), events.data(), events.size(), next_timeout());
+    for (int i = 0; i < n; ++i) {
+      const epoll_event& event = events[static_cast<size_t>(i)];
+      if (event.data.fd == wake_.get()) {
+        uint64_t count = 0;
+        (void)!::read(wake_.get(), &count, sizeof count);
+        continue;
+      }
+      // A handler of this round may have removed it. It is copied, for it may remove itself.
+      const auto found = handlers_.find(event.data.fd);
+      if (found == handlers_.end()) continue;
+      const Handler handler = found->second;
+      handler(event.events);
+    }
+    run_tasks();
+  }
+}
+
+}  // namespace weft::sdp

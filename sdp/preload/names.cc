@@ -1,0 +1,74 @@
+// Names and options: a connection's are those of the TCP socket that it stands for.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "sdp/preload/caller.h"
+#include "sdp/sockets/library.h"
+#include "sdp/sockets/real.h"
+
+using namespace weft::sdp;
+
+namespace {
+
+std::optional<Names> names_of(int fd) {
+  Library* library = Library::existing();
+  if (library == nullptr || !library->has_connections()) return std::nullopt;
+  const int error = errno;
+  auto names = library->names(fd);
+  errno = error;
+  return names;
+}
+
+int put(const Address& from, sockaddr* to, socklen_t* size) {
+  if (to == nullptr || size == nullptr) {
+    errno = EFAULT;
+    return -1;
+  }
+  std::memcpy(to, &from, std::min(*size, from.size()));
+  *size = from.size();
+  return 0;
+}
+
+// Of the descriptor itself, since the program waits on it; of the shadow are all others.
+bool of_descriptor(int level, int name) {
+  if (level != SOL_SOCKET) return false;
+  switch (name) {
+    case SO_ERROR:
+    case SO_RCVTIMEO:
+    case SO_SNDTIMEO:
+    case SO_RCVLOWAT:
+    case SO_COOKIE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+WEFT_SDP_EXPORT int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept {
+  const auto names = names_of(fd);
+  if (names && names->own) return put(*names->own, address, size);
+  return real().getsockname(names ? names->shadow : fd, address, size);
+}
+
+WEFT_SDP_EXPORT int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept {
+  const auto names = names_of(fd);
+  return names ? put(names->peer, address, size) : real().getpeername(fd, address, size);
+}
+
+WEFT_SDP_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {
+  const auto names = of_descriptor(level, name) ? std::nullopt : names_of(fd);
+  return real().getsockopt(names ? names->shadow : fd, level, name, value, size);
+}
+
+WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
+                               socklen_t size) noexcept {
+  const auto names = of_descriptor(level, name) ? std::nullopt : names_of(fd);
+  return real().setsockopt(names ? names->shadow : fd, level, name, value, size);
+}

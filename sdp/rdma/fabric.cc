@@ -1,0 +1,323 @@
+#include "sdp/rdma/fabric.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+namespace weft::sdp {
+namespace {
+
+constexpr int kResolve = 2000;        // milliseconds for an address or a route
+constexpr int kMostClosing = 60'000;  // for a peer that takes nothing any more
+constexpr int kMostLeaving = 10'000;  // for a peer that does not end the connection
+constexpr uint8_t kReadsAtATime = 4;
+
+void put_address(const Address& address, std::array<std::byte, 16>& field) {
+  if (address.any.sa_family == AF_INET) {
+    std::memcpy(field.data() + 12, &address.v4.sin_addr, 4);
+  } else {
+    std::memcpy(field.data(), &address.v6.sin6_addr, 16);
+  }
+}
+
+// The peer's own address is the one that the connection comes from; its port is in the Hello.
+Address peer_of(const Hello& hello, rdma_cm_id* id) {
+  Address address{};
+  const sockaddr* from = rdma_get_peer_addr(id);
+  std::memcpy(&address, from, from->sa_family == AF_INET ? sizeof address.v4 : sizeof address.v6);
+  address.set_port(hello.port);
+  return address;
+}
+
+rdma_conn_param parameters(const void* private_data, uint32_t length) {
+  rdma_conn_param p{};
+  p.private_data = private_data;
+  p.private_data_len = static_cast<uint8_t>(length);
+  p.responder_resources = kReadsAtATime;
+  p.initiator_depth = kReadsAtATime;
+  p.retry_count = 7;
+  p.rnr_retry_count = 7;
+  return p;
+}
+
+bool private_data_of(const rdma_cm_event& event, Bytes& data) {
+  const auto& p = event.param.conn;
+  data = {static_cast<const std::byte*>(p.private_data), p.private_data_len};
+  return p.private_data != nullptr;
+}
+
+}  // namespace
+
+struct Fabric::Attempt {
+  rdma_cm_id* id = nullptr;
+  Address from{};
+  Address to{};
+  Session* session = nullptr;
+  bool passive = false;
+  Connected done;
+};
+
+struct Fabric::Listener {
+  rdma_cm_id* id = nullptr;
+  Accepted accepted;
+};
+
+Fabric::Fabric(Loop& loop, rdma_event_channel* channel) : loop_(loop), channel_(channel) {}
+
+Fabric::~Fabric() = default;
+
+std::unique_ptr<Fabric> Fabric::open(Loop& loop) {
+  int count = 0;
+  ibv_device** devices = ibv_get_device_list(&count);
+  if (devices != nullptr) ibv_free_device_list(devices);
+  if (devices == nullptr || count == 0) {
+    errno = ENODEV;
+    return nullptr;
+  }
+  rdma_event_channel* channel = rdma_create_event_channel();
+  if (channel == nullptr) return nullptr;
+  (void)::fcntl(channel->fd, F_SETFL, O_NONBLOCK);
+  std::unique_ptr<Fabric> fabric{new Fabric(loop, channel)};
+  loop.post([f = fabric.get()] {
+    (void)f->loop_.watch(f->channel_->fd, EPOLLIN, [f](uint32_t) { f->on_cm_event(); });
+  });
+  return fabric;
+}
+
+void Fabric::connect(const Address& from, const Address& to, int milliseconds, Connected done) {
+  auto attempt = std::make_shared<Attempt>();
+  attempt->from = from;
+  attempt->to = to;
+  attempt->done = std::move(done);
+  if (rdma_create_id(channel_, &attempt->id, nullptr, RDMA_PS_TCP) != 0) {
+    return attempt->done(nullptr, errno);
+  }
+  const rdma_cm_id* id = attempt->id;
+  Address source = from;
+  source.set_port(0);
+  Address target = to;
+  attempts_[id] = attempt;
+  if (rdma_resolve_addr(attempt->id, &source.any, &target.any, kResolve) != 0) {
+    return finish(id, errno);
+  }
+  loop_.later(milliseconds, [this, id, still = std::weak_ptr(attempt)] {
+    if (!still.expired()) finish(id, ETIMEDOUT);
+  });
+}
+
+// The end of an attempt that came to nothing.
+void Fabric::finish(const rdma_cm_id* id, int error) {
+  const auto attempt = std::move(attempts_.at(id));
+  attempts_.erase(id);
+  // Not now: an event of the identifier may be under way, and it waits for that.
+  loop_.post([this, id = attempt->id] {
+    if (!sessions_.erase(id)) (void)rdma_destroy_id(id);
+  });
+  attempt->done(nullptr, error);
+}
+
+Session* Fabric::make_session(rdma_cm_id* id) {
+  Device& device = devices_[id->verbs];
+  if (!device.pd) {
+    device.pd.reset(ibv_alloc_pd(id->verbs));
+    device.channel.reset(ibv_create_comp_channel(id->verbs));
+    if (!device.pd || !device.channel) return nullptr;
+    ibv_comp_channel* channel = device.channel.get();
+    (void)::fcntl(channel->fd, F_SETFL, O_NONBLOCK);
+    if (!loop_.watch(channel->fd, EPOLLIN,
+                     [this, channel](uint32_t) { on_completions(channel); })) {
+      return nullptr;
+    }
+  }
+  auto session = std::make_shared<Session>();
+  Session* e = session.get();
+  // The identifier is the session's from here on, also when this fails.
+  const bool created = e->create(id, device.pd.get(), device.channel.get());
+  const int error = errno;
+  sessions_[id] = std::move(session);
+  errno = error;
+  return created ? e : nullptr;
+}
+
+// False: the attempt has failed, errno says why.
+bool Fabric::advance(Attempt& attempt, const rdma_cm_event& event) {
+  switch (event.event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      return rdma_resolve_route(attempt.id, kResolve) == 0;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED: {
+      attempt.session = make_session(attempt.id);
+      if (attempt.session == nullptr) return false;
+      Hello hello = attempt.session->hello();
+      hello.ip_version = attempt.to.any.sa_family == AF_INET ? 4 : 6;
+      hello.port = attempt.from.port();
+      put_address(attempt.from, hello.source);
+      put_address(attempt.to, hello.destination);
+      std::array<std::byte, Hello::kSize> bytes{};
+      hello.encode(bytes.data());
+      rdma_conn_param p = parameters(bytes.data(), bytes.size());
+      return rdma_connect(attempt.id, &p) == 0;
+    }
+    case RDMA_CM_EVENT_ESTABLISHED: {
+      if (!attempt.passive) {
+        Bytes data;
+        const auto ack = private_data_of(event, data) ? HelloAck::parse(data) : std::nullopt;
+        if (!ack) {
+          errno = EPROTO;
+          return false;
+        }
+        attempt.session->open(ack->bufs, ack->receive_size);
+      }
+      const auto ended = std::move(attempts_.at(attempt.id));
+      attempts_.erase(ended->id);
+      ended->done(ended->session, 0);
+      return true;
+    }
+    default:
+      errno = event.event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : EHOSTUNREACH;
+      if (event.status == -ECONNREFUSED) errno = ECONNREFUSED;
+      return false;
+  }
+}
+
+Fabric::Listener* Fabric::listen(const Address& at, int backlog, Accepted accepted) {
+  auto listener = std::make_unique<Listener>();
+  listener->accepted = std::move(accepted);
+  if (rdma_create_id(channel_, &listener->id, nullptr, RDMA_PS_TCP) != 0) return nullptr;
+  Address address = at;
+  if (rdma_bind_addr(listener->id, &address.any) != 0 || rdma_listen(listener->id, backlog) != 0) {
+    const int error = errno;
+    (void)rdma_destroy_id(listener->id);
+    errno = error;
+    return nullptr;
+  }
+  const rdma_cm_id* id = listener->id;
+  return (listeners_[id] = std::move(listener)).get();
+}
+
+void Fabric::forget(Listener* listener) {
+  rdma_cm_id* id = listener->id;
+  listeners_.erase(id);
+  loop_.post([id] { (void)rdma_destroy_id(id); });
+}
+
+void Fabric::on_request(Listener& listener, const rdma_cm_event& event) {
+  Bytes data;
+  const auto hello = private_data_of(event, data) ? Hello::parse(data) : std::nullopt;
+  rdma_cm_id* id = event.id;
+  Session* session = hello ? make_session(id) : nullptr;
+  if (session != nullptr) {
+    std::array<std::byte, HelloAck::kSize> bytes{};
+    session->hello_ack().encode(bytes.data());
+    rdma_conn_param p = parameters(bytes.data(), bytes.size());
+    if (rdma_accept(id, &p) == 0) {
+      session->open(hello->bufs, hello->receive_size);
+      auto attempt = std::make_shared<Attempt>();
+      attempt->id = id;
+      attempt->session = session;
+      attempt->passive = true;
+      attempt->done = [this, listening = listener.id, peer = peer_of(*hello, id)](Session* e, int) {
+        if (e == nullptr) return;
+        const auto found = listeners_.find(listening);
+        if (found == listeners_.end()) return close(e);
+        found->second->accepted(e, peer);
+      };
+      attempts_[id] = std::move(attempt);
+      return;
+    }
+  }
+  (void)rdma_reject(id, nullptr, 0);
+  loop_.post([this, id] {
+    if (!sessions_.erase(id)) (void)rdma_destroy_id(id);
+  });
+}
+
+void Fabric::on_event_of(const rdma_cm_event& event) {
+  if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    const auto listener = listeners_.find(event.listen_id);
+    if (listener != listeners_.end()) return on_request(*listener->second, event);
+    (void)rdma_reject(event.id, nullptr, 0);
+    loop_.post([id = event.id] { (void)rdma_destroy_id(id); });
+    return;
+  }
+  const auto attempt = attempts_.find(event.id);
+  if (attempt != attempts_.end()) {
+    if (!advance(*attempt->second, event)) finish(event.id, errno);
+    return;
+  }
+  const auto found = sessions_.find(event.id);
+  if (found == sessions_.end() || event.event != RDMA_CM_EVENT_DISCONNECTED) return;
+  Session& session = *found->second;
+  {
+    const std::lock_guard lock{session.lock};
+    session.on_disconnected();
+  }
+  if (session.on_news) session.on_news();
+}
+
+void Fabric::on_cm_event() {
+  rdma_cm_event* event = nullptr;
+  while (rdma_get_cm_event(channel_, &event) == 0) {
+    // Private data is the event's, so it is looked at before the acknowledgement.
+    on_event_of(*event);
+    (void)rdma_ack_cm_event(event);
+  }
+}
+
+void Fabric::on_completions(ibv_comp_channel* channel) {
+  ibv_cq* cq = nullptr;
+  void* context = nullptr;
+  while (ibv_get_cq_event(channel, &cq, &context) == 0) {
+    ibv_ack_cq_events(cq, 1);
+    auto* session = static_cast<Session*>(context);
+    if (session->on_news) session->on_news();
+  }
+}
+
+void Fabric::close(Session* session) {
+  ++closing_;
+  {
+    const std::lock_guard lock{session->lock};
+    session->end_sending();
+  }
+  session->on_news = [this, session] { go_on_closing(session); };
+  destroy_after(kMostClosing, session->id());
+  go_on_closing(session);
+}
+
+void Fabric::go_on_closing(Session* session) {
+  rdma_cm_id* id = session->id();
+  const std::lock_guard lock{session->lock};
+  session->arm();
+  session->poll();
+  // Nobody will read it, and the peer should know.
+  if (!session->received().empty()) session->abort();
+  if (session->gone()) {
+    destroy(id);
+  } else if (session->finished() && leaving_.insert(id).second) {
+    // The peer reads what is under way before it ends the connection too.
+    (void)rdma_disconnect(id);
+    destroy_after(kMostLeaving, id);
+  }
+}
+
+void Fabric::destroy_after(int milliseconds, const rdma_cm_id* id) {
+  // The number of an identifier may have become another's by then.
+  loop_.later(milliseconds, [this, id, session = std::weak_ptr(sessions_.at(id))] {
+    if (!session.expired()) destroy(id);
+  });
+}
+
+// Behind the handlers of this round, which may be the session's own.
+void Fabric::destroy(const rdma_cm_id* id) {
+  loop_.post([this, id] {
+    leaving_.erase(id);
+    if (sessions_.erase(id) > 0) --closing_;
+  });
+}
+
+}  // namespace weft::sdp

@@ -1,0 +1,84 @@
+// The adapters of this machine as SDP uses them: connections are made and taken here. All of it
+// runs on the loop's thread.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "sdp/loop/loop.h"
+#include "sdp/rdma/session.h"
+
+namespace weft::sdp {
+
+// An IPv4 or IPv6 address with a port.
+union Address {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+
+  uint16_t port() const { return ntohs(any.sa_family == AF_INET ? v4.sin_port : v6.sin6_port); }
+  void set_port(uint16_t port) {
+    (any.sa_family == AF_INET ? v4.sin_port : v6.sin6_port) = htons(port);
+  }
+  socklen_t size() const { return any.sa_family == AF_INET ? sizeof v4 : sizeof v6; }
+};
+
+class Fabric {
+ public:
+  // What became of a connect: an session, or nothing and why (errno). Sessions are the fabric's;
+  // they stay until close().
+  using Connected = std::function<void(Session*, int error)>;
+  // A peer that has connected: its address as its Hello has it.
+  using Accepted = std::function<void(Session*, const Address& peer)>;
+  struct Listener;
+
+  // Nothing with errno if there is no adapter. `loop` outlives it.
+  static std::unique_ptr<Fabric> open(Loop& loop);
+  ~Fabric();
+
+  // `from`: where the program's socket is bound to; its port is what the peer is told. Ends with
+  // ETIMEDOUT after so many milliseconds.
+  void connect(const Address& from, const Address& to, int milliseconds, Connected done);
+  // Nothing with errno. It listens until forget().
+  Listener* listen(const Address& at, int backlog, Accepted accepted);
+  void forget(Listener* listener);
+  // Ends a connection when it has nothing left to send, or after a minute; at once if there is data
+  // that nobody has read, as TCP does. `session` may not be used any more.
+  void close(Session* session);
+  // Connections that still have something to send.
+  size_t closing() const { return closing_; }
+
+ private:
+  struct Attempt;
+  struct Device {
+    Verbs<ibv_pd> pd;
+    Verbs<ibv_comp_channel> channel;
+  };
+  Fabric(Loop& loop, rdma_event_channel* channel);
+  void on_cm_event();
+  void on_event_of(const rdma_cm_event& event);
+  void on_completions(ibv_comp_channel* channel);
+  bool advance(Attempt& attempt, const rdma_cm_event& event);
+  void finish(const rdma_cm_id* id, int error);
+  void on_request(Listener& listener, const rdma_cm_event& event);
+  Session* make_session(rdma_cm_id* id);
+  void go_on_closing(Session* session);
+  void destroy(const rdma_cm_id* id);
+  void destroy_after(int milliseconds, const rdma_cm_id* id);
+
+  Loop& loop_;
+  rdma_event_channel* channel_;
+  std::map<ibv_context*, Device> devices_;
+  std::map<const rdma_cm_id*, std::shared_ptr<Attempt>> attempts_;
+  std::map<const rdma_cm_id*, std::unique_ptr<Listener>> listeners_;
+  std::map<const rdma_cm_id*, std::shared_ptr<Session>> sessions_;
+  std::set<const rdma_cm_id*> leaving_;  // they have nothing left to send
+  std::atomic<size_t> closing_{0};
+};
+
+}  // namespace weft::sdp

@@ -1,0 +1,28 @@
+#include "sdp/rdma/receive_queue.h"
+
+#include <algorithm>
+
+namespace weft::sdp {
+
+size_t ReceiveQueue::peek(MutableBytes to) const {
+  size_t copied = 0;
+  for (const Piece& piece : pieces_) {
+    const size_t n = std::min(piece.bytes.size(), to.size() - copied);
+    if (n == 0) break;
+    std::copy_n(piece.bytes.begin(), n, to.begin() + static_cast<std::ptrdiff_t>(copied));
+    copied += n;
+  }
+  return copied;
+}
+
+std::optional<uint32_t> ReceiveQueue::take(size_t bytes) {
+  Piece& piece = pieces_.front();
+  piece.bytes = piece.bytes.subspan(bytes);
+  bytes_ -= bytes;
+  if (!piece.bytes.empty()) return std::nullopt;
+  const uint32_t buffer = piece.buffer;
+  pieces_.pop_front();
+  return buffer;
+}
+
+}  // namespace weft::sdp

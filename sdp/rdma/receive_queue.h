@@ -1,0 +1,37 @@
+// Bytes that have come and nobody has read yet, in the buffers that they came in.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "base/bytes.h"
+
+namespace weft::sdp {
+
+class ReceiveQueue {
+ public:
+  // The payload of a message in receive buffer `buffer`.
+  void push(Bytes payload, uint32_t buffer) {
+    pieces_.push_back({payload, buffer}), bytes_ += payload.size();
+  }
+  bool empty() const { return bytes_ == 0; }
+  size_t bytes() const { return bytes_; }
+
+  // The next bytes that lie together; only when not empty.
+  Bytes front() const { return pieces_.front().bytes; }
+  // Copies without taking; returns how many.
+  size_t peek(MutableBytes to) const;
+  // Takes `bytes` of front(); the buffer that is free by that, if there is one.
+  std::optional<uint32_t> take(size_t bytes);
+
+ private:
+  struct Piece {
+    Bytes bytes;
+    uint32_t buffer;
+  };
+  std::deque<Piece> pieces_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace weft::sdp

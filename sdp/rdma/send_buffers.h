@@ -1,0 +1,50 @@
+// Bytes that wait to be sent, in the buffers that they are sent from: a ring, of which the oldest
+// are with the adapter, and the last is still being filled.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "sdp/rdma/resources.h"
+
+namespace weft::sdp {
+
+class SendBuffers {
+ public:
+  bool allocate(ibv_pd* pd, uint32_t count, uint32_t size) {
+    return buffers_.allocate(pd, count, size);
+  }
+  // Of a message's payload, by the peer's receives.
+  void limit_payload(uint32_t most) { payload_ = most; }
+
+  // Room for the next bytes of the stream, at least one, or none. What was put there is added by
+  // filled().
+  MutableBytes room();
+  void filled(uint32_t bytes);
+
+  // The oldest message that is not with the adapter yet.
+  struct Message {
+    std::byte* header = nullptr;
+    uint32_t payload = 0;
+  };
+  bool waiting() const { return !waiting_.empty(); }
+  Message next() const { return {buffers_.at(first_waiting()), waiting_.front()}; }
+  void posted();
+  // The adapter is done with its oldest one.
+  void completed();
+
+  uint32_t key() const { return buffers_.key(); }
+  uint32_t waiting_bytes() const;
+  bool empty() const { return waiting_.empty() && posted_ == 0; }
+
+ private:
+  uint32_t first_waiting() const { return (first_ + posted_) % buffers_.count(); }
+
+  Buffers buffers_;
+  uint32_t payload_ = 0;
+  uint32_t first_ = 0;            // the oldest that the adapter has
+  uint32_t posted_ = 0;           // how many it has
+  std::deque<uint32_t> waiting_;  // payload of those behind
+};
+
+}  // namespace weft::sdp

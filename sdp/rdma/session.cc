@@ -1,0 +1,246 @@
+#include "sdp/rdma/session.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace weft::sdp {
+namespace {
+
+constexpr uint32_t kMessage = 32 << 10;
+constexpr uint32_t kReceives = 32;
+constexpr uint32_t kSends = 16;
+constexpr uint32_t kSendQueue = 128;
+constexpr uint32_t kInline = 64;
+constexpr uint32_t kRead = 256 << 10;
+// Numbers of receive buffers end here; then comes the one of Reads.
+constexpr uint32_t kReadBuffer = kReceives;
+constexpr unsigned kWorkShift = 32;
+
+}  // namespace
+
+uint64_t Session::work_id(Work work, uint64_t number) {
+  return static_cast<uint64_t>(work) << kWorkShift | number;
+}
+
+Session::~Session() {
+  if (id_ == nullptr) return;
+  if (id_->qp != nullptr) rdma_destroy_qp(id_);
+  (void)rdma_destroy_id(id_);
+}
+
+bool Session::create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel) {
+  id_ = id;
+  cq_.reset(ibv_create_cq(id->verbs, kReceives + kSendQueue, this, channel, 0));
+  if (!cq_) return false;
+  ibv_qp_init_attr attributes{};
+  attributes.qp_context = this;
+  attributes.send_cq = cq_.get();
+  attributes.recv_cq = cq_.get();
+  attributes.qp_type = IBV_QPT_RC;
+  attributes.cap = {.max_send_wr = kSendQueue,
+                    .max_recv_wr = kReceives,
+                    .max_send_sge = 1,
+                    .max_recv_sge = 1,
+                    .max_inline_data = kInline};
+  if (rdma_create_qp(id, pd, &attributes) != 0) return false;
+  if (!receives_.allocate(pd, kReceives, kMessage) || !send_.allocate(pd, kSends, kMessage)) {
+    return false;
+  }
+  for (uint32_t i = 0; i < kReceives; ++i) {
+    if (!post_receive(i)) return false;
+  }
+  arm();
+  return true;
+}
+
+Hello Session::hello() const {
+  return {.bufs = kReceives, .desired_receive = kMessage, .receive_size = kMessage};
+}
+
+HelloAck Session::hello_ack() const {
+  return {.bufs = kReceives, .receive_size = kMessage};
+}
+
+void Session::open(uint16_t peer_bufs, uint32_t peer_receive_size) {
+  const uint32_t largest = std::min(peer_receive_size, kMessage);
+  send_.limit_payload(largest - Bsdh::kSize);
+  connection_.emplace(Connection::Limits{.own_bufs = kReceives,
+                                         .peer_bufs = peer_bufs,
+                                         .own_receive_size = kMessage,
+                                         .peer_receive_size = largest});
+}
+
+bool Session::post_receive(uint32_t buffer) {
+  ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(receives_.at(buffer)),
+              .length = kMessage,
+              .lkey = receives_.key()};
+  ibv_recv_wr wr{.wr_id = work_id(Work::receive, buffer), .sg_list = &sge, .num_sge = 1};
+  ibv_recv_wr* bad = nullptr;
+  return ibv_post_recv(id_->qp, &wr, &bad) == 0;
+}
+
+void Session::arm() {
+  (void)ibv_req_notify_cq(cq_.get(), 0);
+}
+
+void Session::poll() {
+  if (!connection_) return;
+  std::array<ibv_wc, 16> completions;
+  int n = 0;
+  while ((n = ibv_poll_cq(cq_.get(), completions.size(), completions.data())) > 0) {
+    for (int i = 0; i < n; ++i) complete(completions[static_cast<size_t>(i)]);
+  }
+  if (n < 0) fail(ECONNRESET);
+  send_what_may_go();
+}
+
+void Session::complete(const ibv_wc& wc) {
+  const auto work = static_cast<Work>(wc.wr_id >> kWorkShift);
+  if (work != Work::receive) --in_send_queue_;
+  if (wc.status != IBV_WC_SUCCESS) {
+    // Behind the end of the connection all that is left in the queues is flushed.
+    if (wc.status != IBV_WC_WR_FLUSH_ERR) fail(ECONNRESET);
+    if (work == Work::read) reading_ = 0;
+    gone_ = true;
+    return;
+  }
+  switch (work) {
+    case Work::receive:
+      return on_receive(static_cast<uint32_t>(wc.wr_id), wc.byte_len);
+    case Work::data:
+      return send_.completed();
+    case Work::read:
+      return on_read();
+    case Work::control:
+      return;
+  }
+}
+
+void Session::on_receive(uint32_t buffer, uint32_t bytes) {
+  if (error_ != 0) return;
+  const auto in = connection_->on_message({receives_.at(buffer), bytes});
+  if (!in.ok() || in->aborted) return fail(ECONNRESET);
+  if (!in->payload.empty()) {
+    received_.push(in->payload, buffer);
+  } else if (post_receive(buffer)) {
+    connection_->posted();
+  }
+}
+
+void Session::take(size_t bytes) {
+  while (bytes > 0) {
+    const size_t n = std::min(bytes, received_.front().size());
+    bytes -= n;
+    const auto buffer = received_.take(n);
+    if (!buffer) continue;
+    if (*buffer == kReadBuffer) {
+      read_waits_ = false;
+    } else if (post_receive(*buffer)) {
+      connection_->posted();
+    }
+  }
+}
+
+void Session::send_what_may_go() {
+  if (error_ != 0 || gone_) return;
+  const auto send_controls = [this] {
+    while (in_send_queue_ < kSendQueue) {
+      const auto message = connection_->next_control();
+      if (!message) return;
+      if (!post_control(*message)) return fail(ECONNRESET);
+    }
+  };
+  start_reads();
+  send_controls();
+  while (send_.waiting() && connection_->data_may_go() && in_send_queue_ < kSendQueue) post_data();
+  if (ending_ && !send_.waiting()) {
+    connection_->end_sending();
+    connection_->everything_is_sent();
+    send_controls();
+  }
+}
+
+bool Session::post_control(const Connection::Message& message) {
+  ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(message.bytes.data()), .length = message.length};
+  ibv_send_wr wr{.wr_id = work_id(Work::control, 0), .sg_list = &sge, .num_sge = 1};
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(id_->qp, &wr, &bad) != 0) return false;
+  ++in_send_queue_;
+  return true;
+}
+
+void Session::post_data() {
+  const SendBuffers::Message message = send_.next();
+  connection_->send_data(message.header, message.payload, 0);
+  ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(message.header),
+              .length = Bsdh::kSize + message.payload,
+              .lkey = send_.key()};
+  ibv_send_wr wr{.wr_id = work_id(Work::data, 0), .sg_list = &sge, .num_sge = 1};
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(id_->qp, &wr, &bad) != 0) return fail(ECONNRESET);
+  ++in_send_queue_;
+  send_.posted();
+}
+
+// A buffer of the peer's is read in pieces, the next one when the last was taken.
+void Session::start_reads() {
+  if (reading_ > 0 || read_waits_ || connection_->sink().available() == 0) return;
+  // The payload that came with it, and what came before, are read first.
+  if (!received_.empty() || in_send_queue_ == kSendQueue) return;
+  if (reads_.count() == 0 && !reads_.allocate(id_->pd, 1, kRead)) {
+    connection_->refuse_src_avail();
+    return;
+  }
+  const Sink::Piece piece = connection_->start_read(kRead);
+  ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(reads_.at(0)),
+              .length = piece.length,
+              .lkey = reads_.key()};
+  ibv_send_wr wr{.wr_id = work_id(Work::read, 0), .sg_list = &sge, .num_sge = 1};
+  wr.opcode = IBV_WR_RDMA_READ;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.wr.rdma = {.remote_addr = piece.to, .rkey = piece.stag};
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(id_->qp, &wr, &bad) != 0) return fail(ECONNRESET);
+  ++in_send_queue_;
+  reading_ = piece.length;
+}
+
+void Session::on_read() {
+  received_.push({reads_.at(0), reading_}, kReadBuffer);
+  read_waits_ = true;
+  connection_->finish_read(std::exchange(reading_, 0));
+}
+
+bool Session::at_end() const {
+  if (!received_.empty()) return false;
+  const bool ended = connection_->got_end() && !connection_->sink().advertised();
+  // A peer's process that was killed is seen as by TCP: what it sent, then the end.
+  return ended || gone_ || error_ != 0;
+}
+
+bool Session::finished() const {
+  if (gone_ || error_ != 0) return true;
+  return connection_->sent_end() && connection_->got_end() && send_.empty() && in_send_queue_ == 0;
+}
+
+void Session::fail(int error) {
+  if (error_ == 0) error_ = error;
+}
+
+void Session::abort() {
+  if (connection_ && connection_->abort()) send_what_may_go();
+  fail(ECONNRESET);
+}
+
+void Session::on_disconnected() {
+  poll();
+  gone_ = true;
+}
+
+}  // namespace weft::sdp

@@ -1,0 +1,97 @@
+// An SDP connection on a queue pair: buffers, receives, completions. What it does by itself, it
+// does in poll(), which whoever has the lock calls: a thread of the program inside of a call, or
+// the loop.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "sdp/core/connection.h"
+#include "sdp/rdma/receive_queue.h"
+#include "sdp/rdma/resources.h"
+#include "sdp/rdma/send_buffers.h"
+#include "sdp/wire/hello.h"
+
+namespace weft::sdp {
+
+class Session {
+ public:
+  Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  // The start, on the loop's thread. Makes a queue pair for `id`, which is the session's from then
+  // on, and posts receives. False with errno.
+  bool create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel);
+  // What it says of itself; addresses are the caller's to fill in.
+  Hello hello() const;
+  HelloAck hello_ack() const;
+  void open(uint16_t peer_bufs, uint32_t peer_receive_size);
+  rdma_cm_id* id() const { return id_; }
+
+  // Called on the loop's thread, without the lock, when there is something new. Set before open().
+  std::function<void()> on_news;
+
+  // Everything below: whoever holds this.
+  std::mutex lock;
+
+  // Takes completions, sends what may go.
+  void poll();
+  // Asks for a call of on_news when a completion comes. Poll again behind it.
+  void arm();
+
+  // The stream out. No room: nothing can be taken now.
+  MutableBytes room() { return writable() ? send_.room() : MutableBytes{}; }
+  void filled(uint32_t bytes) { send_.filled(bytes); }
+  bool writable() const { return error_ == 0 && !ending_ && !gone_; }
+  uint32_t unsent() const { return send_.waiting_bytes(); }
+  void end_sending() { ending_ = true; }
+
+  // The stream in. At the end: nothing more will come.
+  ReceiveQueue& received() { return received_; }
+  void take(size_t bytes);
+  bool at_end() const;
+
+  // errno of a connection that broke, or 0.
+  int error() const { return error_; }
+  // Nothing is left to do: both have ended, or it broke.
+  bool finished() const;
+  bool gone() const { return gone_; }
+  // Ends at once; what was not sent or read is lost.
+  void abort();
+  // The adapter says that the connection is down.
+  void on_disconnected();
+
+ private:
+  enum class Work : uint64_t { receive, data, control, read };
+  static uint64_t work_id(Work work, uint64_t number);
+
+  bool post_receive(uint32_t buffer);
+  void complete(const ibv_wc& wc);
+  void on_receive(uint32_t buffer, uint32_t bytes);
+  void on_read();
+  void send_what_may_go();
+  bool post_control(const Connection::Message& message);
+  void post_data();
+  void start_reads();
+  void fail(int error);
+
+  rdma_cm_id* id_ = nullptr;
+  Verbs<ibv_cq> cq_;
+  Buffers receives_;
+  SendBuffers send_;
+  Buffers reads_;  // what is read of a buffer that the peer advertises; made when it is needed
+  ReceiveQueue received_;
+  std::optional<Connection> connection_;
+  uint32_t in_send_queue_ = 0;
+  uint32_t reading_ = 0;     // bytes of the Read under way
+  bool read_waits_ = false;  // for the user to take what was read
+  bool ending_ = false;
+  bool gone_ = false;
+  int error_ = 0;
+};
+
+}  // namespace weft::sdp

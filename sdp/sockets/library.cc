@@ -1,0 +1,275 @@
+#include "sdp/sockets/library.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "sdp/sockets/mirror.h"
+#include "sdp/sockets/port_map.h"
+#include "sdp/sockets/real.h"
+
+namespace weft::sdp {
+namespace {
+
+// A peer that does not answer for so long goes on by TCP.
+constexpr int kConnectMs = 250;
+// An accept() that is not this process's own has not come by then.
+constexpr int kKnockMs = 50;
+constexpr std::chrono::seconds kMostAtExit{10};
+
+std::mutex g_lock;
+std::atomic<Library*> g_library{nullptr};
+std::atomic<bool> g_without{false};
+
+std::optional<Address> name_of(int fd) {
+  Address address{};
+  socklen_t size = sizeof address;
+  if (real().getsockname(fd, &address.any, &size) != 0) return std::nullopt;
+  if (address.any.sa_family != AF_INET && address.any.sa_family != AF_INET6) return std::nullopt;
+  return address;
+}
+
+bool any_address(const Address& a) {
+  if (a.any.sa_family == AF_INET) return a.v4.sin_addr.s_addr == htonl(INADDR_ANY);
+  return IN6_IS_ADDR_UNSPECIFIED(&a.v6.sin6_addr);
+}
+
+bool same_address(const Address& a, const Address& b) {
+  if (a.any.sa_family != b.any.sa_family) return false;
+  if (a.any.sa_family == AF_INET) return a.v4.sin_addr.s_addr == b.v4.sin_addr.s_addr;
+  return IN6_ARE_ADDR_EQUAL(&a.v6.sin6_addr, &b.v6.sin6_addr) != 0;
+}
+
+// Of the side of `session` that is here; the port is the adapter's.
+Address own_address(Session* session) {
+  Address own{};
+  const sockaddr* a = rdma_get_local_addr(session->id());
+  std::memcpy(&own, a, a->sa_family == AF_INET ? sizeof own.v4 : sizeof own.v6);
+  return own;
+}
+
+// Reserves a port for a client that has none, so that it has a name, as a connected socket has.
+std::optional<Address> bound_name(int fd, int family) {
+  auto name = name_of(fd);
+  if (name && name->port() == 0) {
+    Address any{};
+    any.any.sa_family = static_cast<sa_family_t>(family);
+    if (::bind(fd, &any.any, any.size()) != 0) return std::nullopt;
+    name = name_of(fd);
+  }
+  return name;
+}
+
+// fork() leaves a child with neither the thread nor the connections. Their memory is never touched.
+void forget_in_child() {
+  g_library = nullptr;
+  g_without = false;
+}
+
+}  // namespace
+
+Library* Library::existing() {
+  return g_library.load(std::memory_order_acquire);
+}
+
+Library* Library::get() {
+  if (Library* library = existing()) return library;
+  if (g_without) return nullptr;
+  const std::lock_guard lock{g_lock};
+  if (Library* library = existing()) return library;
+  Loop* loop = Loop::start();
+  if (loop == nullptr) return nullptr;
+  std::unique_ptr<Library> library{new Library(*loop)};
+  library->fabric_ = Fabric::open(*loop);
+  if (!library->fabric_) {
+    g_without = true;
+    return nullptr;
+  }
+  static const int registered = ::pthread_atfork(nullptr, nullptr, forget_in_child);
+  (void)registered;
+  g_library = library.release();
+  return existing();
+}
+
+const LoadedRules& Library::rules() {
+  static const LoadedRules loaded = load_rules(RulesEnvironment::of_process());
+  return loaded;
+}
+
+void Library::start_relay(uint64_t cookie, Session* session, File inner) {
+  auto relay = std::make_unique<Relay>(loop_, *fabric_, session, std::move(inner), [this, cookie] {
+    const std::lock_guard lock{lock_};
+    count_ -= connections_.erase(cookie);
+  });
+  Relay* r = relay.get();
+  {
+    const std::lock_guard lock{lock_};
+    connections_.at(cookie).relay = std::move(relay);
+  }
+  r->start();
+}
+
+// With the lock. The relay starts on the loop's thread.
+void Library::adopt(Session* session, Mirror mirror, int fd, const std::optional<Address>& own,
+                    const Address& peer) {
+  const uint64_t cookie = cookie_of(fd);
+  connections_.emplace(cookie, Connection{nullptr, std::move(mirror.shadow), own, peer});
+  ++count_;
+  loop_.post([this, cookie, session, inner = mirror.inner.release()] {
+    start_relay(cookie, session, File{inner});
+  });
+}
+
+Library::Outcome Library::connect(int fd, const Address& to) {
+  const auto from = bound_name(fd, to.any.sa_family);
+  if (!from) return Outcome::tcp;
+  Address target = to;
+  target.set_port(sdp_port(to.port()));
+  std::promise<Session*> result;
+  auto connected = result.get_future();
+  loop_.post([this, &result, source = *from, target] {
+    fabric_->connect(source, target, kConnectMs,
+                     [&result](Session* session, int) { result.set_value(session); });
+  });
+  Session* session = connected.get();
+  if (session == nullptr) return Outcome::tcp;
+  Mirror mirror;
+  if (!mirror.put_at(fd)) {
+    loop_.post([this, session] { fabric_->close(session); });
+    return Outcome::tcp;
+  }
+  const std::lock_guard lock{lock_};
+  Address own = own_address(session);
+  own.set_port(from->port());
+  adopt(session, std::move(mirror), fd, own, to);
+  return Outcome::connected;
+}
+
+bool Library::listen(int fd, int backlog) {
+  const auto name = name_of(fd);
+  if (!name) return false;
+  Address at = *name;
+  at.set_port(sdp_port(name->port()));
+  std::promise<bool> result;
+  auto listening = result.get_future();
+  loop_.post([this, &result, at, name = *name, backlog] {
+    const auto accepted = [this, name](Session* session, const Address& peer) {
+      knock(session, peer, name);
+    };
+    result.set_value(fabric_->listen(at, backlog, accepted) != nullptr);
+  });
+  return listening.get();
+}
+
+void Library::knock(Session* session, const Address& peer, const Address& listener) {
+  Address to = listener;
+  if (any_address(listener)) {
+    to = own_address(session);
+    to.set_port(listener.port());
+  }
+  Address from = to;
+  from.set_port(0);
+  File file = out_of_the_way(
+      File{::socket(to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)});
+  std::optional<Address> name;
+  if (file && ::bind(file.get(), &from.any, from.size()) == 0) name = name_of(file.get());
+  if (!name) return fabric_->close(session);
+  const uint16_t port = name->port();
+  const int fd = file.get();
+  {
+    // Known before it can be accepted.
+    const std::lock_guard lock{lock_};
+    knocks_[port] = Knock{session, std::move(file), *name, peer, nullptr};
+  }
+  if (real().connect(fd, &to.any, to.size()) != 0 && errno != EINPROGRESS) {
+    const std::lock_guard lock{lock_};
+    knocks_.erase(port);
+    return fabric_->close(session);
+  }
+  loop_.later(kKnockMs, [this, port] { take_knock_from_elsewhere(port); });
+}
+
+// Somebody accepted it who is not this process, or will: then the knock itself is the connection.
+void Library::take_knock_from_elsewhere(uint16_t port) {
+  Relay* relay = nullptr;
+  {
+    const std::lock_guard lock{lock_};
+    const auto found = knocks_.find(port);
+    if (found == knocks_.end()) return;
+    Knock& knock = found->second;
+    knock.relay = std::make_unique<Relay>(loop_, *fabric_, knock.session, std::move(knock.file),
+                                          [this, port] {
+                                            const std::lock_guard ending{lock_};
+                                            knocks_.erase(port);
+                                          });
+    relay = knock.relay.get();
+  }
+  relay->start();
+}
+
+std::optional<Address> Library::accepted(int fd) {
+  Address from{};
+  socklen_t size = sizeof from;
+  if (real().getpeername(fd, &from.any, &size) != 0) return std::nullopt;
+  const std::lock_guard lock{lock_};
+  const auto found = knocks_.find(from.port());
+  if (found == knocks_.end() || !same_address(found->second.name, from)) return std::nullopt;
+  const Address peer = found->second.peer;
+  if (found->second.relay) return peer;
+  Mirror mirror;
+  if (!mirror.put_at(fd)) return peer;
+  Session* session = found->second.session;
+  knocks_.erase(found);
+  adopt(session, std::move(mirror), fd, std::nullopt, peer);
+  return peer;
+}
+
+std::optional<Names> Library::names(int fd) const {
+  const uint64_t cookie = cookie_of(fd);
+  if (cookie == 0) return std::nullopt;
+  const std::lock_guard lock{lock_};
+  const auto found = connections_.find(cookie);
+  if (found == connections_.end()) return std::nullopt;
+  const Connection& c = found->second;
+  return Names{c.shadow.get(), c.own, c.peer};
+}
+
+// Nobody uses them any more; what another process has of them goes on, and this one waits for that.
+void Library::close_own_descriptors() {
+  DIR* folder = ::opendir("/proc/self/fd");
+  if (folder == nullptr) return;
+  std::vector<int> own;
+  while (const dirent* entry = ::readdir(folder)) {
+    const int fd = std::atoi(entry->d_name);
+    if (entry->d_name[0] != '.' && names(fd)) own.push_back(fd);
+  }
+  ::closedir(folder);
+  for (const int fd : own) (void)File{fd};
+}
+
+bool Library::drained() const {
+  const std::lock_guard lock{lock_};
+  return connections_.empty() && fabric_->closing() == 0;
+}
+
+void Library::at_exit() {
+  Library* library = existing();
+  if (library == nullptr || library->loop_.on_this_thread() || library->drained()) return;
+  library->close_own_descriptors();
+  const auto end = std::chrono::steady_clock::now() + kMostAtExit;
+  while (!library->drained() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+}
+
+}  // namespace weft::sdp

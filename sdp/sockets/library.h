@@ -1,0 +1,79 @@
+// What the library knows in this process: its thread, its adapters, its rules, and the sockets that
+// are not TCP's. A child of fork() begins anew.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "sdp/rdma/fabric.h"
+#include "sdp/rules/load.h"
+#include "sdp/sockets/mirror.h"
+#include "sdp/sockets/relay.h"
+
+namespace weft::sdp {
+
+// What a program may ask of a connection that is not the kernel's.
+struct Names {
+  int shadow = -1;  // answers for options, and for the own name if `own` is not there
+  std::optional<Address> own;
+  Address peer{};
+};
+
+class Library {
+ public:
+  // The one of this process, made at the first call. Nothing where there is no adapter.
+  static Library* get();
+  // The same, if it was made before.
+  static Library* existing();
+  // The rules, which need no adapter.
+  static const LoadedRules& rules();
+  // Before a process ends: waits until what it has sent is on its way, as the kernel does for TCP.
+  static void at_exit();
+
+  // What became of a try to connect `fd`. `tcp`: it goes on as if nothing had been.
+  enum class Outcome : uint8_t { connected, tcp };
+  Outcome connect(int fd, const Address& to);
+  // `fd` listens; from now on it is also for peers that come by SDP. True if it is.
+  bool listen(int fd, int backlog);
+  // `fd` was accepted just now. If it is a knock, it becomes the connection that knocked, whose
+  // peer is returned.
+  std::optional<Address> accepted(int fd);
+  // The connection that `fd` is a descriptor of, if it is one of the library's.
+  std::optional<Names> names(int fd) const;
+  bool has_connections() const { return count_.load(std::memory_order_relaxed) > 0; }
+
+ private:
+  struct Knock {
+    Session* session = nullptr;
+    File file;
+    Address name{};                // its own
+    Address peer{};                // of the session
+    std::unique_ptr<Relay> relay;  // when another process has accepted it
+  };
+  struct Connection {
+    std::unique_ptr<Relay> relay;
+    File shadow;
+    std::optional<Address> own;
+    Address peer{};
+  };
+  explicit Library(Loop& loop) : loop_(loop) {}
+  void adopt(Session* session, Mirror mirror, int fd, const std::optional<Address>& own,
+             const Address& peer);
+  void start_relay(uint64_t cookie, Session* session, File inner);
+  void knock(Session* session, const Address& peer, const Address& listener);
+  void take_knock_from_elsewhere(uint16_t port);
+  void close_own_descriptors();
+  bool drained() const;
+
+  Loop& loop_;
+  std::unique_ptr<Fabric> fabric_;
+  mutable std::mutex lock_;
+  std::map<uint64_t, Connection> connections_;  // by cookie
+  std::map<uint16_t, Knock> knocks_;            // by port
+  std::atomic<size_t> count_{0};
+};
+
+}  // namespace weft::sdp

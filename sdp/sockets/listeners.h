@@ -1,0 +1,25 @@
+// Which descriptors listen. A listener is for SDP, too, from when this process waits for it first:
+// many servers listen in one process and accept in its children.
+#pragma once
+
+#include <sys/types.h>
+
+namespace weft::sdp {
+
+class Listeners {
+ public:
+  // `fd` listens since now.
+  static void add(int fd, int backlog);
+  // The process is about to wait for `fd`. Costs a load where no listener waits to be waited for.
+  static void about_to_wait(int fd) {
+    if (fresh_count_ > 0) begin(fd);
+  }
+  static bool any_fresh() { return fresh_count_ > 0; }
+
+ private:
+  static void begin(int fd);
+  static void forget_in_child();
+  static inline int fresh_count_ = 0;
+};
+
+}  // namespace weft::sdp

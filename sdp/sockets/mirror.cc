@@ -1,0 +1,54 @@
+#include "sdp/sockets/mirror.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+
+#include "sdp/sockets/real.h"
+
+namespace weft::sdp {
+namespace {
+
+int raw_fcntl(int fd, int command, int value) {
+  return static_cast<int>(::syscall(SYS_fcntl, fd, command, value));
+}
+
+void copy_time_limit(int from, int to, int option) {
+  timeval limit{};
+  socklen_t size = sizeof limit;
+  if (real().getsockopt(from, SOL_SOCKET, option, &limit, &size) == 0) {
+    (void)real().setsockopt(to, SOL_SOCKET, option, &limit, size);
+  }
+}
+
+}  // namespace
+
+bool Mirror::put_at(int fd) {
+  std::array<int, 2> pair{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) return false;
+  const File outer{pair[0]};
+  inner = out_of_the_way(File{pair[1]});
+  shadow = out_of_the_way(File{raw_fcntl(fd, F_DUPFD_CLOEXEC, 0)});
+  const int flags = raw_fcntl(fd, F_GETFL, 0);
+  const int descriptor_flags = raw_fcntl(fd, F_GETFD, 0);
+  if (!shadow || flags < 0 || descriptor_flags < 0) return false;
+  (void)raw_fcntl(outer.get(), F_SETFL, flags);
+  copy_time_limit(fd, outer.get(), SO_RCVTIMEO);
+  copy_time_limit(fd, outer.get(), SO_SNDTIMEO);
+  const int cloexec = (descriptor_flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0;
+  return ::syscall(SYS_dup3, outer.get(), fd, cloexec) == fd;
+}
+
+unsigned long long cookie_of(int fd) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  if (real().getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return 0;
+  return cookie;
+}
+
+}  // namespace weft::sdp

@@ -1,0 +1,22 @@
+// The socket pair that stands for a connection: the program has one end of it in the place of its
+// TCP socket, which stays beside it as the shadow: options and the own name are still asked of
+// that.
+#pragma once
+
+#include "sdp/loop/file.h"
+
+namespace weft::sdp {
+
+struct Mirror {
+  File inner;   // the library's end
+  File shadow;  // what `fd` was
+
+  // Puts a new pair's other end in the place of `fd`, with its flags and time limits. False with
+  // errno; `fd` is then what it was.
+  bool put_at(int fd);
+};
+
+// What tells a socket from all others, whatever its number. 0 if it is none.
+unsigned long long cookie_of(int fd);
+
+}  // namespace weft::sdp

@@ -1,0 +1,115 @@
+#include "sdp/sockets/relay.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace weft::sdp {
+
+Relay::Relay(Loop& loop, Fabric& fabric, Session* session, File inner, std::function<void()> ended)
+    : loop_(loop),
+      fabric_(fabric),
+      session_(session),
+      inner_(std::move(inner)),
+      ended_(std::move(ended)) {}
+
+Relay::~Relay() {
+  if (watched_) loop_.forget(inner_.get());
+}
+
+void Relay::start() {
+  events_ = EPOLLIN | EPOLLRDHUP;
+  watched_ = loop_.watch(inner_.get(), events_, [this](uint32_t events) {
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+      // The kernel tells of it again and again. What the program wrote before is still to be had.
+      closed_ = true;
+      loop_.forget(inner_.get());
+      watched_ = false;
+    }
+    turn();
+  });
+  session_->on_news = [this] { turn(); };
+  turn();
+}
+
+void Relay::turn() {
+  {
+    const std::lock_guard lock{session_->lock};
+    session_->arm();
+    session_->poll();
+    from_program();
+    to_program();
+    session_->poll();
+  }
+  const bool nothing_left = closed_ && (!program_sends_ || !session_->writable());
+  if (nothing_left) return end();
+  choose_events();
+}
+
+void Relay::from_program() {
+  while (program_sends_) {
+    const MutableBytes room = session_->room();
+    if (room.empty()) return;
+    const ssize_t n = ::recv(inner_.get(), room.data(), room.size(), MSG_DONTWAIT);
+    if (n > 0) {
+      session_->filled(static_cast<uint32_t>(n));
+      session_->poll();
+    } else if (n == 0) {
+      program_sends_ = false;
+      session_->end_sending();
+    } else if (errno == ECONNRESET) {
+      // It closed its socket with data that it had not read.
+      program_sends_ = false;
+      session_->abort();
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+void Relay::to_program() {
+  ReceiveQueue& received = session_->received();
+  while (!received.empty()) {
+    const Bytes bytes = received.front();
+    if (!program_reads_) {
+      session_->take(bytes.size());
+      continue;
+    }
+    const ssize_t n = ::send(inner_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0) {
+      session_->take(static_cast<size_t>(n));
+      session_->poll();
+    } else if (errno == EPIPE || errno == ECONNRESET) {
+      program_reads_ = false;
+      if (closed_) session_->abort();
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+  if (session_->at_end() && !told_end_) {
+    told_end_ = true;
+    // Broken, and not ended: what the program sends comes to nothing either.
+    (void)::shutdown(inner_.get(),
+                     session_->error() == 0 && !session_->gone() ? SHUT_WR : SHUT_RDWR);
+  }
+}
+
+void Relay::choose_events() {
+  if (!watched_) return;
+  uint32_t events = EPOLLRDHUP;
+  const std::lock_guard lock{session_->lock};
+  if (program_sends_ && !session_->room().empty()) events |= EPOLLIN;
+  if (!program_sends_) events &= ~static_cast<uint32_t>(EPOLLRDHUP);
+  if (!session_->received().empty()) events |= EPOLLOUT;
+  if (events != events_) loop_.change(inner_.get(), events_ = events);
+}
+
+void Relay::end() {
+  fabric_.close(session_);
+  // It destroys this.
+  loop_.post(std::exchange(ended_, nullptr));
+}
+
+}  // namespace weft::sdp

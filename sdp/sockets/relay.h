@@ -1,0 +1,44 @@
+// Moves bytes between a session and a socket of the kernel's, both ways, until both sides have
+// ended (design/27). Runs on the loop's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "sdp/loop/loop.h"
+#include "sdp/rdma/fabric.h"
+
+namespace weft::sdp {
+
+class Relay {
+ public:
+  // `inner` is the other end of what the program has. `ended` is called once, when the program has
+  // closed all copies of its end, and destroys the relay.
+  Relay(Loop& loop, Fabric& fabric, Session* session, File inner, std::function<void()> ended);
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+  ~Relay();
+
+  void start();
+
+ private:
+  void turn();
+  void from_program();
+  void to_program();
+  void choose_events();
+  void end();
+
+  Loop& loop_;
+  Fabric& fabric_;
+  Session* session_;
+  File inner_;
+  std::function<void()> ended_;
+  bool program_sends_ = true;
+  bool program_reads_ = true;
+  bool told_end_ = false;
+  bool closed_ = false;  // the program has no copy any more
+  bool watched_ = false;
+  uint32_t events_ = 0;
+};
+
+}  // namespace weft::sdp
