@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kDefaultSearchPath = "/bin:/usr/bin";  // execvp(3) without PATH
 
-std::optional<Refusal> check_libraries(const std::string& folder) {
+std::optional<Refusal> check_libraries(const std::string& folder, bool sdp) {
   if (folder.empty()) {
     return Refusal{
         kStatusOwnFailure,
@@ -30,8 +30,10 @@ std::optional<Refusal> check_libraries(const std::string& folder) {
                                "':', ';', '$' or a space; move weft to another folder",
                                folder)};
   }
-  for (const char* library : kLibraries) {
-    const std::string path = folder + "/" + library;
+  std::vector<std::string> libraries(kLibraries.begin(), kLibraries.end());
+  if (sdp) libraries.emplace_back(kSdpLibrary);
+  for (const std::string& library : libraries) {
+    const std::string path = fmt::format("{}/{}", folder, library);
     if (access(path.c_str(), R_OK) != 0) {
       return Refusal{
           kStatusOwnFailure,
@@ -102,7 +104,7 @@ Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
                                         const std::string& library_folder,
                                         const Environment& inherited) {
   LaunchPlan plan;
-  if (auto refusal = check_libraries(library_folder)) return fail(*refusal);
+  if (auto refusal = check_libraries(library_folder, request.sdp)) return fail(*refusal);
   if (auto set = set_requested(request.environment, plan); !set) return fail(set.error());
   if (auto refusal = check_options(plan, inherited)) return fail(*refusal);
 
@@ -115,6 +117,12 @@ Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
 
   plan.environment["LD_LIBRARY_PATH"] =
       put_in_front(library_folder, current_value(plan, inherited, "LD_LIBRARY_PATH"));
+
+  const auto preload = [&](const char* library) {
+    plan.environment["LD_PRELOAD"] = put_in_front(fmt::format("{}/{}", library_folder, library),
+                                                  current_value(plan, inherited, "LD_PRELOAD"));
+  };
+  if (request.sdp) preload(kSdpLibrary);
 
   const std::string loaded = follow_interpreters(plan.path, search_path);
   if (const auto reason = secure_execution_reason(loaded, geteuid(), getegid())) {
@@ -144,11 +152,9 @@ Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
         loaded));
   }
   if ((*facts)->rpath_counts()) {
-    std::string preload = current_value(plan, inherited, "LD_PRELOAD");
     for (auto library = kLibraries.rbegin(); library != kLibraries.rend(); ++library) {
-      preload = put_in_front(fmt::format("{}/{}", library_folder, *library), preload);
+      preload(*library);
     }
-    plan.environment["LD_PRELOAD"] = preload;
   }
   return plan;
 }

@@ -1,5 +1,6 @@
 // How a program is given weft's libraries instead of the system's (spec/abi 5): by LD_LIBRARY_PATH,
-// which its children inherit, and by LD_PRELOAD where a DT_RPATH would win over that.
+// which its children inherit, and by LD_PRELOAD where a DT_RPATH would win over that. Sockets go by
+// SDP with a library that LD_PRELOAD names (design/27).
 #pragma once
 
 #include <array>
@@ -19,9 +20,13 @@ inline constexpr int kStatusOwnFailure = 125;
 // weft's libraries, in the order in which they can be loaded.
 inline constexpr std::array<const char*, 2> kLibraries = {"libibverbs.so.1", "librdmacm.so.1"};
 
+// The library of sockets, beside them.
+inline constexpr const char* kSdpLibrary = "libweft-sdp.so";
+
 struct LaunchRequest {
   std::vector<std::string> environment;  // NAME=VALUE, set for the program
   std::vector<std::string> command;      // the program and its arguments; never empty
+  bool sdp = false;                      // its stream sockets go by SDP where they can
 };
 
 struct LaunchPlan {

@@ -71,12 +71,15 @@ void add_run_command(CLI::App& weft, const std::vector<std::string>& program, in
                    "Set an environment variable for the program; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
+  command->add_flag("--sdp", options->request.sdp,
+                    "Take the program's TCP connections by SDP, where the other side does, too");
   command->add_flag("--show", options->show_only,
                     "Print the variables and the path that would be used, and start nothing");
   cli::set_examples(
       *command,
       {{"weft run -- ib_write_bw 192.0.2.7", "a client of the server there"},
        {"weft run --env WEFT_CRC=off -- rping -s", "with an option of weft"},
+       {"weft run --sdp -- iperf3 -c 192.0.2.7", "sockets by SDP, to a server that has it, too"},
        {"weft run --env WEFT_FAULT=loss:0.01 -- ib_write_bw -c UC", "with faults on purpose"}},
       "Options of weft are environment variables; 'weft info --options' lists them.\n"
       "The exit status is the program's. 127: the program was not found. 126: it cannot be\n"

@@ -66,6 +66,18 @@ TEST_F(PlanTest, RpathAddsPreload) {
             folder_ + "/libibverbs.so.1:" + folder_ + "/librdmacm.so.1:/x.so");
 }
 
+TEST_F(PlanTest, SdpIsPreloadedInFrontOfAllOthers) {
+  inherited_["LD_PRELOAD"] = "/x.so";
+  const auto missing = plan({{}, {FIXTURES "/program_rpath"}, true});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().status, kStatusOwnFailure);
+  EXPECT_THAT(missing.error().sentence, HasSubstr("libweft-sdp.so"));
+  std::ofstream(fs::path(folder_) / kSdpLibrary) << "x";
+  const auto p = plan({{}, {FIXTURES "/program_runpath"}, true});
+  ASSERT_TRUE(p.ok());
+  EXPECT_EQ(p->environment.at("LD_PRELOAD"), folder_ + "/libweft-sdp.so:/x.so");
+}
+
 TEST_F(PlanTest, RequestedVariablesWinOverInherited) {
   inherited_["LD_LIBRARY_PATH"] = "/inherited";
   inherited_["PATH"] = "/nowhere";
