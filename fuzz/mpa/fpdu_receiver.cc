@@ -1,7 +1,7 @@
 // The FPDU receiver in each state that the stream can leave it in (spec/mpa 3.3). First byte:
-// Start. Second: CRC, RTR of kind B. Then steps, from which a stream of FPDUs is made: good ones,
-// damaged ones, raw bytes. It is received twice, in pieces of any size and all at once, and what
-// was delivered must be the same.
+// Start. Second: CRC, the form of FPDUs in shared memory, RTR of kind B. Then steps, from which a
+// stream of FPDUs is made: good ones, damaged ones, raw bytes. It is received twice, in pieces of
+// any size and all at once, and what was delivered must be the same.
 
 #include "base/crc32c.h"
 #include "fuzz/support/input.h"
@@ -70,7 +70,16 @@ class Sink final : public mpa::UlpduSink {
   std::vector<std::byte> payload_;
 };
 
-std::vector<std::byte> fpdu(Bytes ulpdu, bool crc) {
+enum class Way : uint8_t { tcp, tcp_with_crc, memory };
+
+std::vector<std::byte> fpdu(Bytes ulpdu, Way way) {
+  if (way == Way::memory) {
+    std::vector<std::byte> frame(sizeof(uint32_t));
+    store_be(frame.data(), static_cast<uint32_t>(ulpdu.size()));
+    frame.insert(frame.end(), ulpdu.begin(), ulpdu.end());
+    return frame;
+  }
+  const bool crc = way == Way::tcp_with_crc;
   std::vector<std::byte> frame(wire::fpdu_size(ulpdu.size()));
   store_be(frame.data(), static_cast<uint16_t>(ulpdu.size()));
   std::copy(ulpdu.begin(), ulpdu.end(), frame.begin() + wire::kFpduLengthSize);
@@ -90,11 +99,11 @@ enum class Step : uint8_t { raw, whole, damaged, large, empty };
 constexpr Step kLastStep = Step::empty;
 constexpr size_t kMostBytes = 200'000;
 
-std::vector<std::byte> make_stream(Start start, bool crc, Input& in) {
+std::vector<std::byte> make_stream(Start start, Way way, Input& in) {
   std::vector<std::byte> all;
   const auto add = [&](Bytes b) { all.insert(all.end(), b.begin(), b.end()); };
   if (start != Start::nothing) {
-    add(fpdu(ulpdu(start >= Start::placed_header ? kLarge : kSmall, std::byte{0xc1}), crc));
+    add(fpdu(ulpdu(start >= Start::placed_header ? kLarge : kSmall, std::byte{0xc1}), way));
   }
   while (!in.empty() && all.size() < kMostBytes) {
     switch (in.choice(kLastStep)) {
@@ -102,10 +111,10 @@ std::vector<std::byte> make_stream(Start start, bool crc, Input& in) {
         add(in.take(in.u8()));
         break;
       case Step::whole:
-        add(fpdu(in.take(in.u8()), crc));
+        add(fpdu(in.take(in.u8()), way));
         break;
       case Step::damaged: {
-        auto frame = fpdu(ulpdu(in.u8(), std::byte{0x41}), crc);
+        auto frame = fpdu(ulpdu(in.u8(), std::byte{0x41}), way);
         const size_t at = in.u16() % frame.size();
         frame[at] ^= static_cast<std::byte>(in.u8());
         add(frame);
@@ -114,13 +123,13 @@ std::vector<std::byte> make_stream(Start start, bool crc, Input& in) {
       case Step::large: {
         const size_t n = in.u16();
         const auto first = static_cast<std::byte>(in.u8());
-        auto frame = fpdu(ulpdu(n, first), crc);
+        auto frame = fpdu(ulpdu(n, first), way);
         if (in.flag()) frame.back() ^= std::byte{1};
         add(frame);
         break;
       }
       case Step::empty:
-        add(fpdu({}, crc));
+        add(fpdu({}, way));
         break;
     }
   }
@@ -212,18 +221,22 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto start = in.choice(kLastStart);
   const uint8_t options = in.u8();
   const bool crc = (options & 1) == 0;
+  const bool memory = (options & 2) != 0;
+  const Way way = memory ? Way::memory : crc ? Way::tcp_with_crc : Way::tcp;
   const bool empty_ulpdu = (options & 4) != 0;
   const Bytes sizes = in.take(in.u8() % 48);
-  const auto stream = make_stream(start, crc, in);
+  const auto stream = make_stream(start, way, in);
 
   Sink cut;
   Receiver in_pieces{cut};
   in_pieces.configure(crc, empty_ulpdu);
+  if (memory) in_pieces.go_by_memory();
   const Outcome a = run(in_pieces, stream, first_piece(start), sizes);
 
   Sink gathered;
   Receiver at_once{gathered};
   at_once.configure(crc, empty_ulpdu);
+  if (memory) at_once.go_by_memory();
   const Outcome b = run(at_once, stream, 0, {});
 
   // RFC 5044 section 4: the stream may be cut anywhere.
@@ -234,7 +247,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(a.fpdus == b.fpdus);
   // Without CRC a bad header is seen before the FPDU is whole; otherwise the errors agree.
   FUZZ_CHECK(b.good || !a.good);
-  if (crc) {
+  if (way == Way::tcp_with_crc) {
     FUZZ_CHECK(a.good == b.good && a.error == b.error);
     FUZZ_CHECK(!a.good || a.at_boundary == b.at_boundary);
   }

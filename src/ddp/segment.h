@@ -22,7 +22,7 @@ struct Segment {
   MessageOffset mo;
 
   uint32_t payload = 0;                // bytes
-  uint16_t ulpdu = 0;                  // header and payload
+  uint16_t ulpdu = 0;                  // header and payload, as a Terminate says it
   std::array<std::byte, 18> header{};  // as it came, for a Terminate
 
   Bytes header_bytes() const { return Bytes{header}.first(wire::ddp_header_size(control.tagged)); }

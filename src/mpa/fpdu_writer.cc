@@ -4,6 +4,9 @@
 #include "base/guarded.h"
 
 namespace weft::mpa {
+
+using wire::FpduForm;
+
 namespace {
 
 // Above this size an FPDU is summed block by block as it is copied; a smaller one is still in the
@@ -25,9 +28,13 @@ std::byte* put(std::byte* to, const void* from, size_t n) {
 
 // ULPDU_Length and header, in stores of eight bytes from the beginning on, as the CRC loads them
 // (see TaggedHeader::encode()). Returns the end.
-std::byte* put_start(std::byte* to, size_t ulpdu, Bytes header) {
+std::byte* put_start(FpduForm form, std::byte* to, size_t ulpdu, Bytes header) {
   constexpr size_t kWord = sizeof(uint64_t);
   constexpr size_t kOfFirst = kWord - wire::kFpduLengthSize;  // of the header, in the first word
+  if (form.length_size() == sizeof(uint32_t)) {
+    store_be(to, static_cast<uint32_t>(ulpdu));
+    return put(to + sizeof(uint32_t), header.data(), header.size());
+  }
   if (header.size() < kOfFirst + kWord) {
     store_be(to, static_cast<uint16_t>(ulpdu));
     return put(to + wire::kFpduLengthSize, header.data(), header.size());
@@ -56,7 +63,7 @@ size_t markers_within(uint64_t at, size_t n) {
 }  // namespace
 
 bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces) const {
-  const size_t frame = wire::fpdu_size(header + payload);
+  const size_t frame = form_.size(header + payload);
   if (markers_ != nullptr) {
     const size_t marked =
         frame + (frame / (wire::kMarkerSpacing - wire::kMarkerSize) + 2) * wire::kMarkerSize;
@@ -77,10 +84,9 @@ bool FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payl
   } else if (copies(payload_size)) {
     written = write_copy(batch, header, payload, ulpdu);
   } else {
-    put_start(batch.stage(wire::kFpduLengthSize + header.size()), ulpdu, header);
+    put_start(form_, batch.stage(form_.length_size() + header.size()), ulpdu, header);
     for (const IoVec& v : payload) batch.refer(v.iov_base, v.iov_len);
-    const size_t trailer = wire::fpdu_pad(ulpdu) + wire::kFpduCrcSize;
-    std::memset(batch.stage(trailer), 0, trailer);
+    if (const size_t trailer = form_.trailer(ulpdu)) std::memset(batch.stage(trailer), 0, trailer);
   }
   if (written) ++fpdus_;
   return written;
@@ -88,10 +94,10 @@ bool FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payl
 
 bool FpduWriter::write_copy(TxBatch& batch, Bytes header, std::span<const IoVec> payload,
                             size_t ulpdu) {
-  const size_t size = wire::fpdu_size(ulpdu);
-  const size_t pad = wire::fpdu_pad(ulpdu);
+  const size_t size = form_.size(ulpdu);
+  const size_t trailer = form_.trailer(ulpdu);
   std::byte* const begin = batch.stage(size);
-  std::byte* p = put_start(begin, ulpdu, header);
+  std::byte* p = put_start(form_, begin, ulpdu, header);
   Crc32c sum;
   const bool sums = crc_ && ulpdu >= kSumsWhileCopying;
   if (sums) sum.update(Bytes{begin, p});
@@ -103,13 +109,11 @@ bool FpduWriter::write_copy(TxBatch& batch, Bytes header, std::span<const IoVec>
     }
     p += v.iov_len;
   }
-  std::memset(p, 0, pad);
-  if (sums) {
-    sum.update(Bytes{p, pad});
-  } else if (crc_) {
-    sum.update(Bytes{begin, p + pad});
-  }
-  store_le32(p + pad, crc_ ? sum.value() : 0);
+  std::memset(p, 0, trailer);
+  if (!crc_) return true;
+  const size_t pad = trailer - wire::kFpduCrcSize;
+  sum.update(sums ? Bytes{p, pad} : Bytes{begin, p + pad});
+  store_le32(p + pad, sum.value());
   return true;
 }
 

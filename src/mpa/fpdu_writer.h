@@ -28,8 +28,12 @@ class FpduWriter {
     markers_ = markers ? std::make_unique<Markers>() : nullptr;
   }
 
-  // Instead of what configure() said, and before the first FPDU.
-  void omit_crc() { crc_ = false; }
+  // The bytes go to memory that both ends share: without CRC, whatever configure() said. Before the
+  // first FPDU.
+  void go_by_memory() {
+    crc_ = false;
+    form_ = wire::FpduForm::of_memory();
+  }
 
   // A batch, which is sent in one call, is filled so that TCP, with so many bytes in a segment,
   // cuts no FPDU; 0: it may (RFC 5044 section 5.1). Without markers.
@@ -56,6 +60,7 @@ class FpduWriter {
   bool write_with_markers(TxBatch& batch, Bytes header, std::span<const IoVec> payload,
                           size_t ulpdu);
 
+  wire::FpduForm form_ = wire::FpduForm::of_tcp();
   bool crc_ = true;
   uint32_t segment_ = 0;
   uint32_t fpdus_ = 0;

@@ -8,7 +8,6 @@
 namespace weft::mpa {
 
 using wire::kFpduCrcSize;
-using wire::kFpduLengthSize;
 
 Verdict Receiver::received(Bytes bytes) {
   while (!bytes.empty()) {
@@ -20,16 +19,17 @@ Verdict Receiver::received(Bytes bytes) {
       if (Verdict v = gather_kept(bytes); !v.ok()) return v;
       continue;
     }
-    if (bytes.size() >= kFpduLengthSize) {
-      const size_t ulpdu = load_be<uint16_t>(bytes.data());
-      const size_t size = wire::fpdu_size(ulpdu);
+    if (bytes.size() >= length_size()) {
+      const size_t ulpdu = form_.ulpdu(bytes.data());
+      if (ulpdu > form_.most()) return too_long();
+      const size_t size = form_.size(ulpdu);
       if (bytes.size() >= size) {
         if (Verdict v = whole(bytes.first(size)); !v.ok()) return v;
         bytes = bytes.subspan(size);
         continue;
       }
-      if (goes_to_its_place(size) && bytes.size() > kFpduLengthSize &&
-          bytes.size() >= kFpduLengthSize + sink_.header_size(bytes[kFpduLengthSize])) {
+      if (goes_to_its_place(size) && bytes.size() > length_size() &&
+          bytes.size() >= length_size() + sink_.header_size(bytes[length_size()])) {
         return start_direct(bytes, ulpdu);
       }
     }
@@ -42,8 +42,8 @@ Verdict Receiver::received(Bytes bytes) {
 // Adds to the kept part of an FPDU.
 void Receiver::keep(Bytes bytes) {
   kept_.append(bytes);
-  if (kept_.size() < kFpduLengthSize) return;
-  const size_t size = wire::fpdu_size(load_be<uint16_t>(kept_.bytes().data()));
+  if (kept_.size() < length_size()) return;
+  const size_t size = form_.size(form_.ulpdu(kept_.bytes().data()));
   if (!crc_ || size < kDirectFrom) return;
   kept_.reserve(size);
   kept_size_ = size;
@@ -57,18 +57,23 @@ Verdict Receiver::gather_kept(Bytes& bytes) {
     bytes = bytes.subspan(n);
     return kept_.size() >= size;
   };
-  if (!take_up_to(kFpduLengthSize)) return Ok{};
-  const size_t ulpdu = load_be<uint16_t>(kept_.bytes().data());
-  const size_t size = wire::fpdu_size(ulpdu);
+  if (!take_up_to(length_size())) return Ok{};
+  const size_t ulpdu = form_.ulpdu(kept_.bytes().data());
+  if (ulpdu > form_.most()) return too_long();
+  const size_t size = form_.size(ulpdu);
   if (goes_to_its_place(size)) {
-    if (!take_up_to(kFpduLengthSize + 1)) return Ok{};
-    const size_t head = kFpduLengthSize + sink_.header_size(kept_.bytes()[kFpduLengthSize]);
+    if (!take_up_to(length_size() + 1)) return Ok{};
+    const size_t head = length_size() + sink_.header_size(kept_.bytes()[length_size()]);
     if (!take_up_to(head)) return Ok{};
     const Verdict v = start_direct(kept_.bytes(), ulpdu);
     kept_.clear();
     return v;
   }
   return take_up_to(size) ? whole_kept() : Verdict{Ok{}};
+}
+
+Verdict Receiver::too_long() {
+  return fail(wire::term::kMpaLength.because(wire::Refusal::ulpdu_too_long));
 }
 
 Verdict Receiver::whole_kept() {
@@ -79,11 +84,13 @@ Verdict Receiver::whole_kept() {
 }
 
 Verdict Receiver::whole(Bytes fpdu) {
-  const size_t ulpdu = load_be<uint16_t>(fpdu.data());
-  const Bytes covered = fpdu.first(fpdu.size() - kFpduCrcSize);
+  const size_t ulpdu = form_.ulpdu(fpdu.data());
   // RFC 5044 section 6: an FPDU with a wrong CRC does not even go to DDP, so nothing is placed.
-  if (crc_ && crc32c(covered) != load_le32(fpdu.data() + covered.size())) {
-    return fail(wire::term::kMpaCrc.because(wire::Refusal::crc));
+  if (crc_) {
+    const Bytes covered = fpdu.first(fpdu.size() - kFpduCrcSize);
+    if (crc32c(covered) != load_le32(fpdu.data() + covered.size())) {
+      return fail(wire::term::kMpaCrc.because(wire::Refusal::crc));
+    }
   }
   if (ulpdu == 0) {
     if (!empty_ulpdu_ || fpdus_ != 0) {
@@ -92,7 +99,7 @@ Verdict Receiver::whole(Bytes fpdu) {
     ++fpdus_;
     return Ok{};
   }
-  const Bytes body = fpdu.subspan(kFpduLengthSize, ulpdu);
+  const Bytes body = fpdu.subspan(length_size(), ulpdu);
   const size_t header = std::min(sink_.header_size(body[0]), body.size());
   if (Verdict v = sink_.begin(body.first(header), ulpdu); !v.ok()) return v;
   if (Verdict v = place(0, body.subspan(header)); !v.ok()) return v;
@@ -121,13 +128,13 @@ Verdict Receiver::place(size_t offset, Bytes payload) {
 // --- without CRC
 
 Verdict Receiver::start_direct(Bytes part, size_t ulpdu) {
-  const size_t header = sink_.header_size(part[kFpduLengthSize]);
-  if (Verdict v = sink_.begin(part.subspan(kFpduLengthSize, header), ulpdu); !v.ok()) return v;
+  const size_t header = sink_.header_size(part[length_size()]);
+  if (Verdict v = sink_.begin(part.subspan(length_size(), header), ulpdu); !v.ok()) return v;
   state_ = State::direct;
   payload_size_ = static_cast<uint32_t>(ulpdu - header);
   payload_have_ = trailer_have_ = 0;
-  trailer_size_ = static_cast<uint32_t>(wire::fpdu_pad(ulpdu) + kFpduCrcSize);
-  return received(part.subspan(kFpduLengthSize + header));
+  trailer_size_ = static_cast<uint32_t>(form_.trailer(ulpdu));
+  return received(part.subspan(length_size() + header));
 }
 
 // What came into the bounce buffer though it is wanted in its place.

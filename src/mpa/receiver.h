@@ -12,6 +12,7 @@
 // section 6: nothing is placed before its CRC was right.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -36,8 +37,12 @@ class Receiver {
     empty_ulpdu_ = empty_ulpdu;
   }
 
-  // Instead of what configure() said, and before the first FPDU.
-  void omit_crc() { crc_ = false; }
+  // The bytes come from memory that both ends share, without CRC, whatever configure() said. Before
+  // the first FPDU.
+  void go_by_memory() {
+    crc_ = false;
+    form_ = wire::FpduForm::of_memory();
+  }
 
   // Bytes that landed in a bounce buffer. On error the stream is over.
   Verdict received(Bytes bytes);
@@ -51,8 +56,8 @@ class Receiver {
   // The first `n` bytes of what direct_places() named were filled.
   Verdict direct_received(size_t n);
 
-  // What is there of an FPDU of which DDP was not told yet: its beginning, or nothing.
-  Bytes begun() const { return kept_.bytes(); }
+  // What is there of a ULPDU of which DDP was not told yet: its beginning, or nothing.
+  Bytes begun() const { return kept_.bytes().subspan(std::min(kept_.size(), form_.length_size())); }
   // Between two FPDUs: here a FIN is a clean end.
   bool at_boundary() const { return state_ == State::gather && kept_.empty(); }
   // FPDUs that were in order from the first byte to the last, and delivered.
@@ -63,6 +68,8 @@ class Receiver {
  private:
   enum class State : uint8_t { gather, direct };
 
+  size_t length_size() const { return form_.length_size(); }
+  static Verdict too_long();
   bool goes_to_its_place(size_t size) const { return !crc_ && size >= kDirectFrom; }
   Verdict whole(Bytes fpdu);
   Verdict whole_kept();
@@ -74,6 +81,7 @@ class Receiver {
   void keep(Bytes bytes);
 
   UlpduSink& sink_;
+  wire::FpduForm form_ = wire::FpduForm::of_tcp();
   bool crc_ = true;
   bool empty_ulpdu_ = false;
   State state_ = State::gather;

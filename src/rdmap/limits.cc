@@ -19,6 +19,7 @@ uint32_t segment(const StreamConfig& config) {
 }  // namespace
 
 uint32_t max_payload(const StreamConfig& config, size_t header) {
+  if (config.by_memory) return kMemoryPayload;
   if (takes_large_ones(config)) return kBigPayload;
   uint32_t room = segment(config) & ~7U;
   room = std::min<uint32_t>(room, wire::kMaxUlpdu);

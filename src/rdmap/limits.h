@@ -17,6 +17,7 @@ namespace weft::rdmap {
 struct StreamConfig {
   mpa::Parameters mpa;
   bool initiator = false;
+  bool by_memory = false;       // the bytes go through memory that both ends share
   bool llp_completion = false;  // option completion=llp
   bool big_fpdu = false;        // option big_fpdu: 64 KiB FPDUs towards any peer
   uint32_t emss = 1448;         // bytes of TCP payload per segment
@@ -72,6 +73,10 @@ inline constexpr uint64_t kSendCredit = 4U << 20;
 // page does too, and the kernel copies whole pages.
 inline constexpr uint32_t kBigPayload = 61440;
 static_assert(kBigPayload + wire::UntaggedHeader::kSize <= wire::kMaxUlpdu);
+// Through memory that both ends share: what the peer pulls in one call. Each call costs some
+// microseconds, whatever it moves; and nobody else has the engine meanwhile.
+inline constexpr uint32_t kMemoryPayload = 1U << 20;
+static_assert(kMemoryPayload + wire::UntaggedHeader::kSize <= wire::FpduForm::kMostInMemory);
 
 // Largest payload per FPDU with this header. RFC 5044 section 5.1: an FPDU fits the EMSS, rounded
 // down to 8 as siw does (spec/mpa 3.1); with markers section 4.5 takes its share.

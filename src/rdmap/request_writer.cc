@@ -37,6 +37,11 @@ RequestWriter::RequestWriter(work::Consumer& consumer, const StreamConfig& confi
       untagged_payload_(max_payload(config, UntaggedHeader::kSize)),
       reads_(config.mpa.ord, seed) {}
 
+void RequestWriter::limit_payload() {
+  tagged_payload_ = max_payload(config_, TaggedHeader::kSize);
+  untagged_payload_ = max_payload(config_, UntaggedHeader::kSize);
+}
+
 RequestWriter::Written RequestWriter::write(work::SendWqe& w, uint64_t index, std::byte* place,
                                             FpduWriter& writer, TxBatch& batch) {
   if (immediate_left_) return write_immediate(w, writer, batch);

@@ -18,6 +18,8 @@ class RequestWriter {
 
   // Inside a message, whose FPDUs must follow each other (spec/rdmap 2.2)?
   bool in_message() const { return in_message_; }
+  // The configuration has changed how much an FPDU may carry.
+  void limit_payload();
   // Reads and atomics that wait for their answers.
   OutboundReads& reads() { return reads_; }
   const OutboundReads& reads() const { return reads_; }
@@ -51,8 +53,8 @@ class RequestWriter {
   work::Consumer& consumer_;
   const StreamConfig& config_;
   Coverage& coverage_;
-  const uint32_t tagged_payload_;  // of an FPDU
-  const uint32_t untagged_payload_;
+  uint32_t tagged_payload_;  // of an FPDU
+  uint32_t untagged_payload_;
 
   bool in_message_ = false;
   bool immediate_left_ = false;  // the Write is out, its Immediate is not

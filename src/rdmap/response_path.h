@@ -20,6 +20,8 @@ class ResponsePath {
   bool empty() const { return requests_.empty(); }
   // A Read Response is cut in the middle, and its FPDUs must follow each other (spec/rdmap 2.2).
   bool in_message() const { return in_message_; }
+  // The configuration has changed how much an FPDU may carry.
+  void limit_payload() { payload_ = max_payload(config_, wire::TaggedHeader::kSize); }
 
   // Writes one FPDU of the oldest answer; there is one.
   enum class Written : uint8_t {
@@ -39,7 +41,7 @@ class ResponsePath {
 
   work::Consumer& consumer_;
   const StreamConfig& config_;
-  const uint32_t payload_;  // of an FPDU
+  uint32_t payload_;  // of an FPDU
   InboundReads requests_;
   bool in_message_ = false;
   Msn atomic_msn_{1};

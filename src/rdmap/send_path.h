@@ -22,6 +22,7 @@ class SendPath {
   bool ready();
   // Inside a message, whose FPDUs must follow each other (spec/rdmap 2.2)?
   bool in_message() const { return requests_.in_message(); }
+  void limit_payload() { requests_.limit_payload(); }
   // See Stream::may_gather().
   bool may_gather(bool burst) const;
   // Writes one FPDU. False when the batch has no room for it or there is none.

@@ -137,9 +137,8 @@ void Stream::peer_source_lost() {
   if (!ending_.live()) return;
   // The segment may not have been shown to DDP yet.
   std::optional<Stag> sink;
-  if (const Bytes begun = receiver_.begun();
-      begun.size() >= wire::kFpduLengthSize + TaggedHeader::kSize) {
-    const auto h = TaggedHeader::parse(begun.data() + wire::kFpduLengthSize);
+  if (const Bytes begun = receiver_.begun(); begun.size() >= TaggedHeader::kSize) {
+    const auto h = TaggedHeader::parse(begun.data());
     if (h.control.tagged && h.control.opcode == Opcode::read_response) sink = h.stag;
   } else if (segments_.segment_valid() &&
              segments_.segment().control.opcode == Opcode::read_response) {

@@ -38,8 +38,11 @@ class Stream {
   // go on without CRC, whatever was agreed (spec/same-host 2.2). Before the first FPDU.
   void goes_by_memory() {
     config_.mpa.crc = false;
-    receiver_.omit_crc();
-    writer_.omit_crc();
+    config_.by_memory = true;
+    receiver_.go_by_memory();
+    writer_.go_by_memory();
+    send_path_.limit_payload();
+    responses_.limit_payload();
     config_.counters.qp->peer.set_same_host();
   }
 

@@ -18,6 +18,7 @@ constexpr Row kRows[] = {
     {Refusal::empty_ulpdu, "empty_ulpdu", "an FPDU without a ULPDU that does not open the stream"},
     {Refusal::header_cut, "header_cut", "a ULPDU shorter than its DDP header"},
     {Refusal::ulpdu_too_short, "ulpdu_too_short", "a ULPDU shorter than its opcode needs"},
+    {Refusal::ulpdu_too_long, "ulpdu_too_long", "a ULPDU longer than any in shared memory"},
     {Refusal::ddp_version, "ddp_version", "DDP version is not 1"},
     {Refusal::rdmap_version, "rdmap_version", "RDMAP version is not 1"},
     {Refusal::queue_number, "queue_number",

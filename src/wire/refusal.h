@@ -15,6 +15,7 @@ enum class Refusal : uint8_t {
   empty_ulpdu,
   header_cut,
   ulpdu_too_short,
+  ulpdu_too_long,
   // DDP and RDMAP headers (spec/rdmap 1, 2.1, 2.2).
   ddp_version,
   rdmap_version,

@@ -40,6 +40,11 @@ std::vector<Offence> against_headers() {
       {Refusal::header_cut, true, [](Peer& p) { p.hears(Bytes{untagged({})}.first(17)); }},
       {Refusal::ulpdu_too_short, true,
        [](Peer& p) { p.hears(untagged({.op = Opcode::read_request, .qn = 1}, Buffer(27))); }},
+      {Refusal::ulpdu_too_long, true,
+       [](Peer& p) {
+         p.stream.goes_by_memory();
+         p.hears_bytes(test::from_hex("00100041"));
+       }},
       {Refusal::ddp_version, true,
        [](Peer& p) { p.hears(with_byte(tagged({.stag = p.open, .to = p.to}), 0, 0xc2)); }},
       {Refusal::rdmap_version, true,

@@ -31,6 +31,12 @@ FpduWriter writer(bool crc, bool markers = false) {
   return w;
 }
 
+Buffer to_bytes(uint32_t length) {
+  Buffer b(sizeof length);
+  store_be(b.data(), length);
+  return b;
+}
+
 // `payload` in pieces of the sizes given; the rest is the last one.
 std::vector<IoVec> cut(Buffer& payload, std::initializer_list<size_t> sizes) {
   std::vector<IoVec> pieces;
@@ -47,6 +53,20 @@ Buffer written(FpduWriter& w, Bytes header, std::span<const IoVec> payload) {
   TxBatch batch;
   EXPECT_TRUE(w.write(batch, header, payload));
   return bytes_of(batch);
+}
+
+// spec/same-host 3.5: a length of four bytes, and neither pad nor CRC, copied or not.
+TEST(FpduWriter, InMemoryLengthAndUlpduAreAll) {
+  for (const size_t n : {43U, 70'001U}) {
+    FpduWriter w = writer(true);
+    w.go_by_memory();
+    const Buffer header = pattern(14, 1);
+    Buffer payload = pattern(n, 2);
+    Buffer expected = to_bytes(static_cast<uint32_t>(14 + n));
+    expected.insert(expected.end(), header.begin(), header.end());
+    expected.insert(expected.end(), payload.begin(), payload.end());
+    EXPECT_EQ(written(w, header, cut(payload, {3, 20})), expected) << n;
+  }
 }
 
 TEST(FpduWriter, TheExamplesOfTheSpecification) {

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "tests/support/fpdu.h"
+#include "tests/support/hex.h"
 
 namespace weft::mpa {
 namespace {
@@ -239,6 +240,40 @@ TEST(Receiver, ThePadIsNotChecked) {
     Bench s(true);
     EXPECT_TRUE(feed(s.receiver, make_fpdu(u, pad), [] { return 10'000; }).ok());
     EXPECT_EQ(s.sink.ulpdus, std::vector<Buffer>{u});
+  }
+}
+
+// spec/same-host 3.5.
+TEST(Receiver, FromMemoryAnyCut) {
+  std::vector<Buffer> ulpdus = {pattern(14, 1), pattern(1'048'590, 2), pattern(43, 3),
+                                pattern(70'001, 4), pattern(25'000, 5)};
+  ulpdus[3][0] = std::byte{0xee};
+  Buffer stream;
+  for (const Buffer& u : ulpdus) {
+    Buffer length(4);
+    store_be(length.data(), static_cast<uint32_t>(u.size()));
+    stream.insert(stream.end(), length.begin(), length.end());
+    stream.insert(stream.end(), u.begin(), u.end());
+  }
+  SeededRandom random{3};
+  for (int round = 0; round < 50; ++round) {
+    Bench s(true);
+    s.receiver.go_by_memory();
+    const uint64_t most = round < 25 ? 50'000 : 700'000;
+    EXPECT_TRUE(feed(s.receiver, stream, [&] { return 1 + random.next() % most; }).ok());
+    ASSERT_TRUE(s.sink.ulpdus == ulpdus) << round;
+    ASSERT_TRUE(s.receiver.at_boundary());
+  }
+}
+
+TEST(Receiver, FromMemoryNoneIsLongerThanAgreed) {
+  const Buffer begin = test::from_hex("00100041");
+  for (const size_t first : {0U, 3U}) {
+    Bench s(true);
+    s.receiver.go_by_memory();
+    EXPECT_TRUE(s.receiver.received(Bytes{begin}.first(first)).ok());
+    EXPECT_EQ(error_of(s.receiver.received(Bytes{begin}.subspan(first))), term::kMpaLength);
+    EXPECT_EQ(s.sink.begun, 0);
   }
 }
 

@@ -69,7 +69,7 @@ TEST(SameHost, EveryFieldHasItsPlace) {
   const auto reply = asked(true).accept(kOffer, {}, kHost);
   const Buffer block(reply.bytes.begin() + MpaStart::kSize + MpaEnhanced::kSize, reply.bytes.end());
   EXPECT_EQ(to_hex(block),
-            to_hex(from_hex("0001 0000 00001267 00000406 00000000 0102030405060708 00007f0011223344"
+            to_hex(from_hex("0002 0000 00001267 00000406 00000000 0102030405060708 00007f0011223344"
                             "a1b2c300000000000000000000000000")));
 }
 
@@ -88,7 +88,7 @@ TEST(SameHost, AnOfferOfAnotherVersionIsToBeDeclined) {
   Initiator i(kOffer);
   (void)i.request({}, true);
   auto reply = asked(true).accept(kOffer, {}, kHost);
-  reply.bytes[MpaStart::kSize + MpaEnhanced::kSize + 1] = std::byte{2};
+  reply.bytes[MpaStart::kSize + MpaEnhanced::kSize + 1] = std::byte{1};
   Bytes b{reply.bytes};
   const auto o = i.received(b);
   ASSERT_TRUE(o && o->accepted);

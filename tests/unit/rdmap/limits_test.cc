@@ -45,6 +45,14 @@ TEST(MaxPayload, BigFpdusBetweenWeftsOrByOption) {
   EXPECT_LE(wire::fpdu_size(18 + kBigPayload), 64U * 1024);
 }
 
+// spec/same-host 3.5.
+TEST(MaxPayload, AMegabyteThroughMemory) {
+  StreamConfig c = config(1448, true);
+  c.by_memory = true;
+  EXPECT_EQ(max_payload(c, wire::TaggedHeader::kSize), 1024U * 1024);
+  EXPECT_EQ(max_payload(c, wire::UntaggedHeader::kSize), 1024U * 1024);
+}
+
 // Segments matter to plain peers alone; with markers a receiver needs none.
 TEST(FpduSegment, IsTcpsWhereFpdusFitIt) {
   EXPECT_EQ(fpdu_segment(config(1448)), 1448U);

@@ -34,6 +34,20 @@ TEST(Fpdu, BoundForAReceiver) {
   for (size_t n = 65532; n <= kMaxUlpdu; ++n) EXPECT_LE(fpdu_size(n), kMaxFpdu);
 }
 
+// spec/same-host 3.5.
+TEST(Fpdu, InMemoryLengthAndUlpduAreAll) {
+  constexpr FpduForm kMemory = FpduForm::of_memory();
+  EXPECT_EQ(kMemory.size(0), 4U);
+  EXPECT_EQ(kMemory.size(43), 47U);
+  EXPECT_EQ(kMemory.trailer(43), 0U);
+  EXPECT_EQ(kMemory.most(), 1024U * 1024 + 64);
+  const std::byte length[] = {std::byte{0}, std::byte{0x10}, std::byte{0}, std::byte{1}};
+  EXPECT_EQ(kMemory.ulpdu(length), 0x100001U);
+  constexpr FpduForm kTcp = FpduForm::of_tcp();
+  for (const size_t n : {0U, 1U, 43U, 65535U}) EXPECT_EQ(kTcp.size(n), fpdu_size(n));
+  EXPECT_EQ(kTcp.ulpdu(length), 0x10U);
+}
+
 TEST(Fpdu, MarkerGeometry) {
   // RFC 5044 section 4.3; spec/mpa 3.4.
   EXPECT_EQ(kMarkerSpacing, 512U);
