@@ -75,7 +75,7 @@ void UdMember::resume() {
   host_.flush();
   done_sends_ = posted_sends_;
   failed_ = false;
-  queue_.resume();
+  queue_.resume(0);
 }
 
 void UdMember::flush() {

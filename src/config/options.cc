@@ -57,6 +57,11 @@ struct Words<UcBringUp> {
       {{"handshake", UcBringUp::handshake}, {"static", UcBringUp::none}});
 };
 template <>
+struct Words<Ud> {
+  static constexpr auto all = std::to_array<std::pair<std::string_view, Ud>>(
+      {{"plain", Ud::plain}, {"reliable", Ud::reliable}});
+};
+template <>
 struct Words<PeerCheck> {
   static constexpr auto all = std::to_array<std::pair<std::string_view, PeerCheck>>(
       {{"user", PeerCheck::user}, {"address", PeerCheck::address}, {"gid", PeerCheck::gid}});
@@ -299,6 +304,10 @@ std::vector<OptionInfo> make_table() {
       word<&O::datagram_crc>("datagram_crc",
                              "Whether data of UC and UD carry a CRC32C besides the checksum of "
                              "UDP. For UC either side turns it on for both."),
+      word<&O::ud>("ud",
+                   "Whether UD messages may be lost (plain), or are repeated until the peer has "
+                   "them, once and in order (reliable), if the peer is told so as well; see "
+                   "docs/spec/wdp-rd.md. Multicast is always plain."),
       word<&O::ud_big>("ud_big",
                        "Whether UD messages may be larger than the MTU, up to 65475 bytes; IP then "
                        "fragments them."),

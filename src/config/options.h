@@ -40,6 +40,9 @@ enum class SameHost : uint8_t { on, ring, off };
 // 6).
 enum class UcBringUp : uint8_t { handshake, none };
 
+// Whether UD messages may be lost, or go by channels to peers that have them (spec/wdp-rd).
+enum class Ud : uint8_t { plain, reliable };
+
 // A value type. The defaults are the field initialisers; the sentences are in the table.
 struct Options {
   Identity identity = Identity::ib;
@@ -64,6 +67,7 @@ struct Options {
   UcBringUp uc = UcBringUp::handshake;
   uint16_t uc_port = 0;
   bool datagram_crc = false;
+  Ud ud = Ud::plain;
   bool ud_big = false;
   double rate = 0;  // Gb/s
   bool counters = true;

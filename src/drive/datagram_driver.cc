@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "drive/rd_link.h"
+
 namespace weft::drive {
 namespace {
 
@@ -53,6 +55,11 @@ Result<wdp::WdpSocketOwner::Callee, wire::RejReason> DatagramDriver::Visit::call
     const wire::WdpCtl& req, const wdp::Endpoint& from) {
   if (driver_.owner_ == nullptr) return fail(wire::RejReason::qpn_unknown);
   return driver_.owner_->called(token_, driver_, req, from);
+}
+
+wdp::RdChannel* DatagramDriver::Visit::channel_called() {
+  if (driver_.owner_ == nullptr) return nullptr;
+  return &RdLink::start(token_, driver_).channel();
 }
 
 void DatagramDriver::Visit::answered(SessionToken question, const wdp::Handshake& handshake) {
@@ -116,6 +123,37 @@ void DatagramDriver::leave(Token& token, wdp::UcConnection& connection) {
   if (owner_ == nullptr && !inside_) end_if_unused(token);
 }
 
+void DatagramDriver::leave(Token& token, wdp::RdChannel& channel) {
+  wdp_socket_.remove(channel, token.now());
+  --links_;
+  if (owner_ == nullptr && !inside_) end_if_unused(token);
+}
+
+// --- reliable datagrams
+
+void DatagramDriver::enable_channels(uint16_t port, bool crc) {
+  // The kernel tells twice of what it lets in; and several peers send at once.
+  wdp_socket_.channels().enable(
+      {.own_port = port, .crc = crc, .window = properties_.receive_buffer / 4});
+}
+
+void DatagramDriver::open_channel(Token& token, const wdp::Path& path) {
+  if (wdp_socket_.channels().find(path) != nullptr) return;
+  RdLink& link = RdLink::start(token, *this);
+  wdp_socket_.connect(link.channel(), path, make_qpn(path.to.port, wire::kPortIndex), token.now());
+  schedule(link);
+}
+
+void DatagramDriver::channels_resume(Token& token, uint8_t index) {
+  if (!wdp_socket_.channels().waits_for(index)) return;
+  {
+    const Visit visit{*this, token};
+    wdp_socket_.channels().receives_posted(index);
+    current_.set(nullptr);
+  }
+  settle(token);
+}
+
 void DatagramDriver::close_socket() {
   socket_->close();
   open_ = false;
@@ -123,6 +161,12 @@ void DatagramDriver::close_socket() {
 
 void DatagramDriver::close(Token& token) {
   owner_ = nullptr;
+  {
+    const Visit visit{*this, token};
+    wdp_socket_.channels().each([&](wdp::RdChannel& channel) { channel.close(token.now()); });
+    current_.set(nullptr);
+  }
+  settle(token);
   if (!inside_) end_if_unused(token);
 }
 
@@ -196,6 +240,7 @@ void DatagramDriver::settle_now(Token& token) {
       output_.send(token, *this, settling_);
     }
     drops_.publish(wdp_socket_.drops(), token.runtime().counters());
+    undelivered_.publish(wdp_socket_.channels().drops(), token.runtime().counters());
     rejections_.publish(wdp_socket_.rejections(), token.runtime().counters());
     Time held = socket_->held_until();
     if (pause_.begun) {

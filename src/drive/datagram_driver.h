@@ -29,6 +29,7 @@
 namespace weft::drive {
 
 class DatagramDriver;
+class RdLink;
 class UcLink;
 
 // Who answers for a socket where nobody is connected yet: as wdp::WdpSocketOwner. The defaults know
@@ -74,6 +75,14 @@ class DatagramDriver final : public engine::EventHandler {
     output_.set_interface(local, interface);
   }
 
+  // --- reliable datagrams (spec/wdp-rd), on the socket of a port whose queue pairs have them
+  // `port`: its number.
+  void enable_channels(uint16_t port, bool crc);
+  // Calls the socket there; its channel is there at once. Takes effect with settle().
+  void open_channel(Token& token, const wdp::Path& path);
+  // The queue pair has receives again, or is gone.
+  void channels_resume(Token& token, uint8_t index);
+
   // The sender may have something to say, and is to be settled; or has nothing to say, and is to
   // be settled. Takes effect with settle().
   void schedule(DatagramSender& sender);
@@ -108,6 +117,7 @@ class DatagramDriver final : public engine::EventHandler {
   void abandon_in_child() override { close_socket(); }
 
  private:
+  friend class RdLink;
   friend class UcLink;
   // Whatever is called meanwhile, what comes of it is seen to at the end. Answers for the socket
   // with the token that it was made with.
@@ -124,6 +134,7 @@ class DatagramDriver final : public engine::EventHandler {
                                              const wdp::Handshake& handshake) override;
     Result<Callee, wire::RejReason> called(const wire::WdpCtl& req,
                                            const wdp::Endpoint& from) override;
+    wdp::RdChannel* channel_called() override;
     void answered(SessionToken question, const wdp::Handshake& handshake) override;
 
    private:
@@ -150,6 +161,7 @@ class DatagramDriver final : public engine::EventHandler {
   // --- for its links
   void enter() { ++links_; }
   void leave(Token& token, wdp::UcConnection& connection);
+  void leave(Token& token, wdp::RdChannel& channel);
   // A datagram is for this sender: whatever comes of it, also where there is no memory for it.
   void reached(DatagramSender& sender) {
     current_.set(&sender);
@@ -185,6 +197,7 @@ class DatagramDriver final : public engine::EventHandler {
   Undelivered rest_;
   OverrunCount overruns_;
   DropTally drops_;
+  DropTally undelivered_;  // of channels
   RejTally rejections_;
   uint64_t posted_at_poll_ = UINT64_MAX;
 };

@@ -96,10 +96,28 @@ void UcTally::publish(const wdp::UcSession& session, stats::QpCounters& qp,
   drops_.publish(now.drops, engine);
 }
 
+void RdTally::publish(const wdp::RdChannel& channel, stats::EngineCounters& engine) {
+  const wdp::RdSendCounters& s = channel.sender().counters();
+  publish_one(s.sent, sent_.sent, engine.rd_datagrams_sent);
+  publish_one(s.repeated, sent_.repeated, engine.rd_datagrams_repeated);
+  publish_one(s.lost, sent_.lost, engine.rd_datagrams_lost);
+  publish_one(s.probes, sent_.probes, engine.rd_probes);
+  if (const auto* receiver = channel.receiver()) {
+    const wdp::RdReceiveCounters& r = receiver->counters();
+    publish_one(r.received, received_.received, engine.rd_datagrams_received);
+    publish_one(r.reordered, received_.reordered, engine.rd_datagrams_reordered);
+    publish_one(r.held, received_.held, engine.rd_messages_held);
+    publish_one(r.given_up, received_.given_up, engine.rd_messages_given_up);
+  }
+  publish_one(channel.counters().messages_lost, messages_lost_, engine.rd_messages_lost);
+  drops_.publish(channel.counters().drops, engine);
+}
+
 void UdTally::publish(const wdp::UdCounters& now, stats::QpCounters& qp,
                       stats::EngineCounters& engine) {
   publish_one(now.messages_sent, sent_, qp.fpdus_sent);
   publish_one(now.messages_received, received_, qp.fpdus_received);
+  publish_one(now.messages_plain, plain_, engine.ud_messages_plain);
   publish_one(now.drops.of(WdpDrop::no_receive), unreceived_, qp.messages_unreceived);
   drops_.publish(now.drops, engine);
 }

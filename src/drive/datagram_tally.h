@@ -4,6 +4,7 @@
 
 #include "stats/blocks.h"
 #include "wdp/handshake.h"
+#include "wdp/rd_channel.h"
 #include "wdp/uc_session.h"
 #include "wdp/ud_queue.h"
 
@@ -49,6 +50,17 @@ class UcTally {
   uint64_t lost_ = 0;
 };
 
+class RdTally {
+ public:
+  void publish(const wdp::RdChannel& channel, stats::EngineCounters& engine);
+
+ private:
+  wdp::RdSendCounters sent_;
+  wdp::RdReceiveCounters received_;
+  uint64_t messages_lost_ = 0;
+  DropTally drops_;
+};
+
 class UdTally {
  public:
   void publish(const wdp::UdCounters& now, stats::QpCounters& qp, stats::EngineCounters& engine);
@@ -57,6 +69,7 @@ class UdTally {
   uint64_t sent_ = 0;
   uint64_t received_ = 0;
   uint64_t unreceived_ = 0;
+  uint64_t plain_ = 0;
   DropTally drops_;
 };
 

@@ -119,6 +119,16 @@ struct EngineCounters {
   Cell uc_errors_sent;
   Cell uc_errors_received;
   Cell uc_paths_narrowed;
+  Cell rd_datagrams_sent;
+  Cell rd_datagrams_repeated;
+  Cell rd_datagrams_lost;
+  Cell rd_probes;
+  Cell rd_datagrams_received;
+  Cell rd_datagrams_reordered;
+  Cell rd_messages_held;
+  Cell rd_messages_given_up;
+  Cell rd_messages_lost;
+  Cell ud_messages_plain;
 };
 
 struct DeviceCounters {

@@ -315,6 +315,25 @@ void add_datagram_rows(Visitor& t) {
   t.one(&E::uc_errors_received, "uc_errors_received", "UC: such reports from the peer");
   t.one(&E::uc_paths_narrowed, "uc_paths_narrowed",
         "UC: times that a probe found a path narrower than its two ends");
+  t.one(&E::rd_datagrams_sent, "rd_datagrams_sent", "Channels: datagrams sent, each once");
+  t.one(&E::rd_datagrams_repeated, "rd_datagrams_repeated",
+        "Channels: datagrams sent again, lost or to ask with");
+  t.one(&E::rd_datagrams_lost, "rd_datagrams_lost",
+        "Channels: datagrams found to be lost, each time");
+  t.one(&E::rd_probes, "rd_probes", "Channels: questions to a peer that has answered nothing");
+  t.one(&E::rd_datagrams_received, "rd_datagrams_received",
+        "Channels: datagrams received, copies included");
+  t.one(&E::rd_datagrams_reordered, "rd_datagrams_reordered",
+        "Channels: datagrams received before an earlier one");
+  t.one(&E::rd_messages_held, "rd_messages_held",
+        "Channels: messages received that waited for an earlier one or for a receive");
+  t.one(&E::rd_messages_given_up, "rd_messages_given_up",
+        "Channels: messages received that waited for a receive in vain");
+  t.one(&E::rd_messages_lost, "rd_messages_lost",
+        "Channels: messages that ended with their channel, nobody having acknowledged them");
+  t.one(
+      &E::ud_messages_plain, "ud_messages_plain",
+      "UD with WEFT_UD=reliable: messages to peers without it, sent as datagrams that may be lost");
 }
 
 void add_device_rows(Visitor& t) {

@@ -255,6 +255,9 @@ drive::DatagramDriver& Adapter::datagrams(engine::Token& token, Qpn qpn) {
     auto socket =
         std::make_unique<port::UdpSocket>(std::move(p->udp), drive::DatagramDriver::kBuffer);
     p->datagrams = &drive::DatagramDriver::start(token, *this, std::move(socket));
+    if (config::options().ud == config::Ud::reliable) {
+      p->datagrams->enable_channels(port_of(qpn), config::options().datagram_crc);
+    }
   }
   return *p->datagrams;
 }

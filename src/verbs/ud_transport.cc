@@ -17,10 +17,12 @@ UdTransport::UdTransport(QueuePair& qp, drive::DatagramDriver& driver)
 // From RTR on there is somebody to take what comes.
 void UdTransport::start(engine::Token& token) {
   const auto& gids = qp_.context().device().gids;
+  const bool reliable = channels().setup().has_value();
   queue_.emplace(static_cast<wdp::UdConsumer&>(*this),
                  wdp::UdParameters{.own_qpn = qp_.number(),
                                    .q_key = QKey{qp_.attributes().qkey},
                                    .crc = config::options().datagram_crc});
+  if (reliable) queue_->resume(client_ = channels().add(*queue_));
   set_source(&*queue_);
   failed_ = false;
   tally_ = {};
@@ -32,7 +34,14 @@ void UdTransport::start(engine::Token& token) {
 void UdTransport::changed(engine::Token& token, QpState from) {
   if (qp_.state() < QpState::rtr) return;
   if (!queue_) start(token);
-  if (from == QpState::sqe) queue_->resume();
+  if (from == QpState::sqe) {
+    // What was flushed is under way all the same; nobody hears of it.
+    if (client_ != 0) {
+      channels().remove(client_);
+      client_ = channels().add(*queue_);
+    }
+    queue_->resume(client_);
+  }
   queue_->set_q_key(QKey{qp_.attributes().qkey});
   queue_->hold(qp_.state() == QpState::sqd);
   driver_.schedule(*this);
@@ -44,14 +53,24 @@ void UdTransport::stopped(engine::Token& token) {
   if (!queue_) return;
   add_counts();
   driver_.wdp_socket().demux().remove(qp_.number());
+  wanted_.reset();
+  if (client_ != 0) {
+    channels().remove(std::exchange(client_, 0));
+    // What waits for its receives waits for nobody now; and a peer that waits to hear of its last
+    // message must not wait for a program that has ended.
+    driver_.channels_resume(token, index_of(qp_.number()));
+    channels().flush();
+  }
   if (!groups_.empty()) qp_.adapter().groups().stopping(token, *this);
   set_source(nullptr);
   queue_.reset();
+  driver_.settle(token);
 }
 
 void UdTransport::posted(engine::Token& token) {
   if (!queue_) return;
   if (driver_.waits_for(*this) && !qp_.receives().out()) driver_.receives_posted(token, *this);
+  if (client_ != 0) driver_.channels_resume(token, index_of(qp_.number()));
   driver_.posted(token, *this);
 }
 
@@ -85,6 +104,15 @@ void UdTransport::destroyed(engine::Token& token) {
 
 // --- what the queue asks and says
 
+// spec/wdp-rd 3.
+wdp::UdCarriage UdTransport::carriage(const wdp::UdDestination& to, Time now) {
+  if (wdp::RdChannel* channel = channels().find(to.path)) return {.channel = channel};
+  if (channels().is_refused(to.path, now)) return {};
+  wanted_ = to.path;
+  driver_.schedule_settling(*this);
+  return {.later = true};
+}
+
 void UdTransport::receive_done(const work::Receive& r, Status status, const wdp::UdArrival& a) {
   Completion c{.wr_id = r.wr_id,
                .status = status,
@@ -102,7 +130,8 @@ void UdTransport::receive_done(const work::Receive& r, Status status, const wdp:
   qp_.receive_done(c, a.solicited);
   driver_.schedule_settling(*this);  // the receive may have been taken in another visit
   // The sockets of groups are nobody's own, and do not wait for one of their members.
-  if (!a.multicast && qp_.receives().out()) driver_.wait_for_receives(*this);
+  // A channel keeps what comes.
+  if (!a.multicast && !a.reliable && qp_.receives().out()) driver_.wait_for_receives(*this);
 }
 
 // Its status stands in the queue; the rest of the visit is done first.
@@ -118,6 +147,10 @@ void UdTransport::add_counts() {
 
 void UdTransport::settled(engine::Token& token) {
   add_counts();
+  if (wanted_) {
+    driver_.open_channel(token, *std::exchange(wanted_, {}));
+    queue_->has_room();
+  }
   if (std::exchange(failed_, false)) qp_.enter_send_error();
   qp_.visited(token);
 }

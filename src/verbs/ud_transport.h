@@ -42,7 +42,11 @@ class UdTransport final : public Transport,
   Result<const wdp::UdDestination*, Status> destination(const work::SendWqe& w) override {
     return &destination_in(qp_.send_queue().extra_of(w));
   }
+  wdp::UdCarriage carriage(const wdp::UdDestination& to, Time now) override;
+  void wants_turn() override { driver_.schedule(*this); }
   void send_done(const work::SendWqe& wqe, Status status) override {
+    // What a channel tells of comes in another's visit.
+    driver_.schedule_settling(*this);
     count_sent(qp_.counters().counters, wqe, status);
     qp_.send_done(wqe, status);
   }
@@ -58,11 +62,14 @@ class UdTransport final : public Transport,
   void on_no_memory(engine::Token&) override { driver_.schedule(*this); }
 
   void start(engine::Token& token);
+  wdp::RdChannels& channels() const { return driver_.wdp_socket().channels(); }
   void add_counts();
 
   drive::DatagramDriver& driver_;
   std::optional<wdp::UdQueue> queue_;
   drive::UdTally tally_;
+  wdp::ClientId client_ = 0;         // of channels; 0: none
+  std::optional<wdp::Path> wanted_;  // a channel to there is to be opened
   bool failed_ = false;
   std::vector<Gid> groups_;  // attached to
 };

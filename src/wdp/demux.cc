@@ -37,7 +37,7 @@ Result<UcConnection*, WdpDrop> Demux::find(const wire::WdpCommon& common,
       (s.from.port != 0 && s.from.port != from.port)) {
     return fail(WdpDrop::wrong_address);
   }
-  if (common.didx != s.index && !(s.or_zero && common.didx == wire::kPortIndex)) {
+  if (!s.any_index && common.didx != s.index && !(s.or_zero && common.didx == wire::kPortIndex)) {
     return fail(WdpDrop::wrong_index);
   }
   return s.connection;
@@ -49,8 +49,8 @@ const Demux::Request* Demux::find(const RequestKey& key) const {
 }
 
 // spec/wdp 2.5: QN is the full QPN; that its low byte is didx the parser has seen to.
-Result<UdQueue*, WdpDrop> Demux::find(const wire::WdpUd& ud) const {
-  const auto it = queues_.find(ud.destination);
+Result<UdQueue*, WdpDrop> Demux::find(Qpn qpn) const {
+  const auto it = queues_.find(qpn);
   if (it == queues_.end()) return fail(WdpDrop::no_such_qp);
   return it->second;
 }

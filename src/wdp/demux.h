@@ -27,11 +27,13 @@ class Demux {
   // Not 0, not in use, and not used within the last 2 s (part IV).
   SessionToken fresh_token(Random& random, Time now);
   // Where datagrams with this token must come from: an address of 0, a port of 0 are any.
+  // `connection`: null of a question, and of a channel (rd_channels.h).
   struct Session {
     UcConnection* connection = nullptr;
     Endpoint from;
     uint8_t index = 0;
-    bool or_zero = false;  // a didx of 0 is taken, too
+    bool or_zero = false;    // a didx of 0 is taken, too
+    bool any_index = false;  // a channel's, whose datagrams name queue pairs of both ends
   };
   void add(SessionToken token, const Session& session) { sessions_[token] = session; }
   // The token is kept from use for 2 s.
@@ -62,7 +64,8 @@ class Demux {
   // --- UD
   void add(Qpn qpn, UdQueue& queue) { queues_[qpn] = &queue; }
   void remove(Qpn qpn) { queues_.erase(qpn); }
-  Result<UdQueue*, wire::WdpDrop> find(const wire::WdpUd& ud) const;
+  Result<UdQueue*, wire::WdpDrop> find(const wire::WdpUd& ud) const { return find(ud.destination); }
+  Result<UdQueue*, wire::WdpDrop> find(Qpn qpn) const;
   // Multicast: every queue pair that is attached to the group.
   void attach(const Gid& group, UdQueue& queue) { groups_.emplace(group, &queue); }
   void detach(const Gid& group, UdQueue& queue);

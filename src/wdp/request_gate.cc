@@ -34,7 +34,8 @@ std::optional<RejReason> fault_of(const WdpCtl& req) {
   // A queue pair that is called makes a session, and rdma_cm's question is none.
   const bool asks = req.service == wire::CtlService::ud_resolution;
   if (asks && !req.ib_style) return {};
-  if (req.service != wire::CtlService::uc) return RejReason::service_mismatch;
+  const bool channel = req.service == wire::CtlService::rd_channel && req.ib_style;
+  if (req.service != wire::CtlService::uc && !channel) return RejReason::service_mismatch;
   if (wire::wdp_stride(req.max_payload) == 0) return RejReason::bad_parameters;
   return {};
 }

@@ -1,6 +1,7 @@
 // What the UD protocol needs from the queue pair that it serves.
 #pragma once
 
+#include "base/time.h"
 #include "wdp/endpoint.h"
 #include "work/consumer.h"
 
@@ -15,11 +16,20 @@ struct UdDestination {
   size_t room = 1472;
 };
 
+class RdChannel;
+
+// How a request travels (spec/wdp-rd 3).
+struct UdCarriage {
+  RdChannel* channel = nullptr;  // null: as a datagram of its own
+  bool later = false;            // not known yet: the queue is called again
+};
+
 // A message that arrived and took a receive.
 struct UdArrival {
   bool solicited = false;
   bool has_immediate = false;
   bool multicast = false;  // to a group that the queue pair is attached to
+  bool reliable = false;   // by a channel, which waits for receives by itself
   uint32_t length = 0;     // the 40 bytes of the GRH included
   uint32_t immediate = 0;
   Qpn source;     // as the sender told it
@@ -36,6 +46,10 @@ class UdConsumer {
   // Good until the next call. Or the status to complete the request with where its address handle
   // is none.
   virtual Result<const UdDestination*, work::Status> destination(const work::SendWqe& w) = 0;
+  // Only where UdParameters::client says that there are channels.
+  virtual UdCarriage carriage(const UdDestination&, Time /*now*/) { return {}; }
+  // What was held back may go on: the queue wants its turn.
+  virtual void wants_turn() {}
   virtual bool take_receive(work::Receive& out) = 0;
   virtual void receive_done(const work::Receive& receive, work::Status status,
                             const UdArrival& arrival) = 0;

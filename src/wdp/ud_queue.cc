@@ -6,6 +6,7 @@
 
 #include "base/guarded.h"
 #include "wdp/pieces.h"
+#include "wdp/rd_channel.h"
 #include "wire/grh.h"
 #include "wire/wdp_crc.h"
 
@@ -49,36 +50,63 @@ Result<Ok, WdpDrop> UdQueue::accept(const WdpUd& ud, Bytes datagram, const UdRec
     return fail(WdpDrop::own_multicast);
   }
   if (ud.q_key != parameters_.q_key) return fail(WdpDrop::wrong_q_key);
+  return deliver({.source = ud.source,
+                  .solicited = ud.solicited,
+                  .multicast = ud.multicast(),
+                  .has_immediate = ud.flags.immediate,
+                  .immediate = ud.imm,
+                  .payload = datagram.subspan(WdpUd::kSize)},
+                 how);
+}
+
+bool UdQueue::take(const RdArrival& arrival, Bytes payload) {
+  const wire::WdpData& d = arrival.header;
+  if (d.q_key() != parameters_.q_key) {
+    counters_.drops.count(WdpDrop::wrong_q_key);
+    return true;
+  }
+  const auto v = deliver({.source = arrival.source,
+                          .solicited = d.solicited(),
+                          .reliable = true,
+                          .has_immediate = d.has_immediate(),
+                          .immediate = d.imm_or_read,
+                          .payload = payload},
+                         arrival.how);
+  if (v.ok()) return true;
+  if (v.error() == WdpDrop::no_receive) return false;
+  counters_.drops.count(v.error());
+  return true;
+}
+
+Result<Ok, WdpDrop> UdQueue::deliver(const Message& m, const UdReception& how) {
   if (!next_receive()) return fail(WdpDrop::no_receive);
   // "Too long for WQE: ... drop silently, counter." The receive is there for the next one.
-  const Bytes payload = datagram.subspan(WdpUd::kSize);
-  const size_t length = Grh::kSize + payload.size();
+  const size_t length = Grh::kSize + m.payload.size();
   if (length > receive_->length) return fail(WdpDrop::receive_too_small);
   std::array<std::byte, Grh::kSize> grh;
   Grh{.traffic_class = how.traffic_class,
-      .payload_length = static_cast<uint16_t>(payload.size()),
+      .payload_length = static_cast<uint16_t>(m.payload.size()),
       .hop_limit = how.hop_limit,
       .source = how.from.address,
       .destination = how.to}
       .encode(grh.data());
   PieceList places;
   has_receive_ = false;
-  if (!receive_pieces(consumer_.memory(), *receive_, 0, length, places).ok()) {
-    consumer_.receive_done(*receive_, Status::local_protection, {.multicast = ud.multicast()});
-    return fail(WdpDrop::own_memory);
-  }
-  if (!place(grh, payload, places)) {
-    consumer_.receive_done(*receive_, Status::local_protection, {.multicast = ud.multicast()});
+  const UdArrival nothing{.multicast = m.multicast, .reliable = m.reliable};
+  if (!receive_pieces(consumer_.memory(), *receive_, 0, length, places).ok() ||
+      !place(grh, m.payload, places)) {
+    consumer_.receive_done(*receive_, Status::local_protection, nothing);
     return fail(WdpDrop::own_memory);
   }
   ++counters_.messages_received;
   consumer_.receive_done(*receive_, Status::success,
-                         {.solicited = ud.solicited,
-                          .has_immediate = ud.flags.immediate,
-                          .multicast = ud.multicast(),
+                         {.solicited = m.solicited,
+                          .has_immediate = m.has_immediate,
+                          .multicast = m.multicast,
+                          .reliable = m.reliable,
                           .length = static_cast<uint32_t>(length),
-                          .immediate = ud.flags.immediate ? ud.imm : 0,
-                          .source = ud.source,
+                          .immediate = m.has_immediate ? m.immediate : 0,
+                          .source = m.source,
                           .from = how.from});
   return Ok{};
 }
@@ -94,13 +122,31 @@ bool UdQueue::ready(Time) {
   return may_send();
 }
 
-void UdQueue::fill(Train& train, Time) {
-  while (may_send() && write(queue_.at(next_), train)) {
+void UdQueue::fill(Train& train, Time now) {
+  // What a channel has returned goes first, as datagrams of its own.
+  if (again_from_ && llp_took_ == next_) next_ = llp_took_ = *std::exchange(again_from_, {});
+  while (may_send() && next_ < queue_.tail()) {
+    if (next_ < seen_ && queue_.at(next_).last_message != Way::returned) {
+      if (!skip(train)) return;
+    } else if (!write(queue_.at(next_), train, now)) {
+      return;
+    }
   }
 }
 
-// False when the train takes no more, or the request is at fault.
-bool UdQueue::write(SendWqe& w, Train& train) {
+// A request that is under way, or over, behind one that was returned.
+bool UdQueue::skip(const Train& train) {
+  if (!train.empty()) return false;  // what stands there completes first
+  llp_took_ = ++next_;
+  return true;
+}
+
+QKey UdQueue::key_of(const UdDestination& to) const {
+  return (to.q_key.value() & kOwnQKey) != 0 ? parameters_.q_key : to.q_key;
+}
+
+// False when the train takes no more, no channel has room, or the request is at fault.
+bool UdQueue::write(SendWqe& w, Train& train, Time now) {
   const bool immediate = w.operation == Operation::send_immediate;
   if (w.operation != Operation::send && !immediate) {
     poison(Status::local_qp_operation);
@@ -112,27 +158,86 @@ bool UdQueue::write(SendWqe& w, Train& train) {
     return false;
   }
   const UdDestination* const to = *found;
-  const size_t size = size_t{WdpUd::kSize} + w.length;
-  if (size > std::min(to->room, wire::kMaxUdpPayload)) {
+  const bool again = next_ < seen_;
+  UdCarriage carriage;
+  if (parameters_.client != 0 && !again && to->qpn != wire::kMulticastQpn) {
+    carriage = consumer_.carriage(*to, now);
+    if (carriage.later) {
+      blocked_ = true;
+      return false;
+    }
+  }
+  RdChannel* const channel = carriage.channel;
+  // What is in the train is complete before what a channel has.
+  if (channel != nullptr && !train.empty()) return false;
+  // A channel's header is 16 bytes longer; a message is to have the same limits both ways.
+  const size_t size = WdpUd::kSize + size_t{w.length};
+  if (size > std::min(to->room, wire::kMaxUdpPayload) ||
+      (channel != nullptr && w.length > wire::WdpData::kMaxStride)) {
     poison(Status::local_length);
     return false;
   }
-  if (!train.takes(size, to->path)) return false;
+  if (channel == nullptr && !train.takes(size, to->path)) return false;
+  if (channel != nullptr && !channel->has_room(w.length)) {
+    channel->want_room(parameters_.client);
+    blocked_ = true;
+    return false;
+  }
   PieceList pieces;
   if (!local_pieces(consumer_.memory(), w, 0, w.length, Access::local_read, pieces).ok()) {
     poison(Status::local_protection);
     return false;
   }
-  const QKey key = (to->q_key.value() & kOwnQKey) != 0 ? parameters_.q_key : to->q_key;
+  if (channel != nullptr) return hand_over(w, *to, pieces, *channel);
+  if (!write_plain(w, *to, pieces, train)) return false;
+  w.last_message = Way::plain;
+  w.answered = true;
+  if (parameters_.client != 0 && to->qpn != wire::kMulticastQpn) ++counters_.messages_plain;
+  if (!again) ++counters_.messages_sent;
+  seen_ = std::max(seen_, ++next_);
+  return true;
+}
+
+// The channel keeps a copy, until the peer has it.
+bool UdQueue::hand_over(SendWqe& w, const UdDestination& to, const PieceList& pieces,
+                        RdChannel& channel) {
+  const bool immediate = w.operation == Operation::send_immediate;
+  const RdMessage message{.sidx = index_of(parameters_.own_qpn),
+                          .didx = index_of(to.qpn),
+                          .q_key = key_of(to),
+                          .solicited = w.solicited,
+                          .immediate = immediate ? std::optional{w.immediate} : std::nullopt,
+                          .length = w.length};
+  std::byte* at = channel.send(message, parameters_.client, next_);
+  for (const IoVec& v : pieces.pieces()) {
+    if (!copy_guarded(at, v.iov_base, v.iov_len)) {
+      channel.take_back(message);
+      poison(Status::local_protection);
+      return false;
+    }
+    at += v.iov_len;
+  }
+  w.last_message = Way::by_channel;
+  w.answered = false;
+  w.status = Status::success;
+  ++counters_.messages_sent;
+  llp_took_ = ++next_;
+  seen_ = std::max(seen_, next_);
+  return true;
+}
+
+bool UdQueue::write_plain(SendWqe& w, const UdDestination& to, const PieceList& pieces,
+                          Train& train) {
+  const bool immediate = w.operation == Operation::send_immediate;
   // With CRC all are copied: what was summed has to be what leaves, whatever the program writes
   // there meanwhile.
   const bool copies = parameters_.crc || w.length < Train::kCopyBelow;
   const size_t staged = WdpUd::kSize + (copies ? w.length : 0);
   std::byte* const header = train.stage(staged);
   WdpUd{.flags = {.crc = parameters_.crc, .immediate = immediate},
-        .q_key = key,
+        .q_key = key_of(to),
         .source = parameters_.own_qpn,
-        .destination = to->qpn,
+        .destination = to.qpn,
         .msn = msn_,
         .solicited = w.solicited,
         .length = static_cast<uint16_t>(w.length),
@@ -155,11 +260,30 @@ bool UdQueue::write(SendWqe& w, Train& train) {
     at += v.iov_len;
   }
   if (parameters_.crc) wire::store_wdp_crc(header, crc.value());
-  train.begin(size, to->path);
+  train.begin(WdpUd::kSize + w.length, to.path);
   msn_ = next(msn_);
-  ++counters_.messages_sent;
-  ++next_;
   return true;
+}
+
+// What became of a request that a channel has.
+void UdQueue::message_ended(uint64_t request, End end) {
+  if (request < queue_.head() || request >= seen_) return;
+  SendWqe& w = queue_.at(request);
+  // Behind a request at fault nothing is sent any more.
+  if (end == End::returned && !poison_) {
+    w.last_message = Way::returned;
+    again_from_ = std::min(again_from_.value_or(request), request);
+    consumer_.wants_turn();
+    return;
+  }
+  w.answered = true;
+  if (end != End::delivered) w.status = Status::retry_exceeded;
+  complete();
+}
+
+void UdQueue::has_room() {
+  blocked_ = false;
+  consumer_.wants_turn();
 }
 
 void UdQueue::poison(Status status) {
@@ -174,9 +298,9 @@ void UdQueue::llp_took_all(Time) {
 }
 
 void UdQueue::complete() {
-  while (queue_.head() < llp_took_) {
+  while (queue_.head() < llp_took_ && queue_.at(queue_.head()).answered) {
     SendWqe& w = queue_.at(queue_.head());
-    consumer_.send_done(w, Status::success);
+    consumer_.send_done(w, w.last_message == Way::plain ? Status::success : w.status);
     queue_.free_head();
   }
   if (!poison_ || failed_ || queue_.head() != next_) return;
@@ -185,14 +309,17 @@ void UdQueue::complete() {
   consumer_.send_failed();
 }
 
-void UdQueue::resume() {
+void UdQueue::resume(uint32_t client) {
   poison_.reset();
-  failed_ = false;
-  next_ = llp_took_ = queue_.head();
+  failed_ = blocked_ = false;
+  again_from_.reset();
+  parameters_.client = client;
+  next_ = seen_ = llp_took_ = queue_.head();
 }
 
 void UdQueue::own_memory_lost(Time) {
   if (llp_took_ >= queue_.tail()) return;
+  if (next_ == seen_) seen_ = llp_took_;
   next_ = llp_took_;
   poison(Status::local_protection);
 }

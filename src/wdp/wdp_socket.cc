@@ -51,8 +51,12 @@ void WdpSocket::received(Bytes datagram, const UdReception& how, Time now, WdpSo
   }
   const auto found = demux_.find(*common, how.from);
   if (!found.ok()) return drops_.count(found.error());
-  // A question's, that is over.
-  if (*found == nullptr) return drops_.count(WdpDrop::unknown_token);
+  if (*found == nullptr) {
+    if (RdChannel* channel = channels_.find(common->token)) {
+      return channel->received(*common, datagram, how, now);
+    }
+    return drops_.count(WdpDrop::unknown_token);  // a question's, that is over
+  }
   (*found)->received(*common, datagram, now);
   look_at(**found);
 }
@@ -122,9 +126,15 @@ void WdpSocket::request(const WdpCommon& common, Bytes datagram, const UdRecepti
     known->waiting->requested_again(datagram.size(), validated, now);
     return answer(*known->waiting);
   }
+  if (req->service == wire::CtlService::rd_channel && req->ib_style && channels_.setup()) {
+    return call_channel(*req, datagram.size(), how, now, owner);
+  }
   const auto admission = gate_.judge(*req, how.from, demux_.half_open(), now);
   if (!admission.admitted) {
     return answer(admission.answer, how);
+  }
+  if (req->service == wire::CtlService::rd_channel) {
+    return answer(RequestGate::rejection(*req, RejReason::service_mismatch), how);
   }
   if (req->ib_style) return call(*req, datagram.size(), how, admission.validated, now, owner);
   listen(*req, datagram.size(), how, admission.validated, owner);
@@ -153,6 +163,40 @@ void WdpSocket::call(const WdpCtl& req, size_t size, const UdReception& how, boo
   connection.owner_.reached();
   enter(connection, offer.token, how.from, offer.own_qpn, false);
   answer_call(connection, key, std::move(handshake), offer, now);
+}
+
+// spec/wdp-rd 2.2.
+void WdpSocket::call_channel(const WdpCtl& req, size_t size, const UdReception& how, Time now,
+                             WdpSocketOwner& owner) {
+  const Path path = back_to(how);
+  RdChannel* const known = channels_.find(path);
+  const bool sure = gate_.validated(req, how.from, now);
+  if (known != nullptr && known->requested_again(req, size, sure, now)) return;
+  // Who has a channel and asks for another one has begun anew, or somebody speaks in its name: it
+  // has to show that it is there before the channel goes.
+  const size_t waiting =
+      known != nullptr ? RequestGate::kMostHalfOpen : demux_.half_open() + channels_.half_open();
+  const auto admission = gate_.judge(req, how.from, waiting, now);
+  if (!admission.admitted) return answer(admission.answer, how);
+  if (known != nullptr) known->abort();
+  RdChannel* const channel = owner.channel_called();
+  if (channel == nullptr) return refuse(req, RejReason::no_resources, how);
+  Offer offer = channels_.offer();
+  offer.token = demux_.fresh_token(random_, now);
+  channel->answer(req, path, size, admission.validated, offer, now);
+  enter(*channel, offer.token, path);
+}
+
+void WdpSocket::connect(RdChannel& channel, const Path& path, Qpn destination, Time now) {
+  Offer offer = channels_.offer();
+  offer.token = demux_.fresh_token(random_, now);
+  channel.call(offer, path, destination, now);
+  enter(channel, offer.token, path);
+}
+
+void WdpSocket::enter(RdChannel& channel, SessionToken token, const Path& path) {
+  demux_.add(token, {.from = path.to, .any_index = true});
+  channels_.add(channel, path);
 }
 
 void WdpSocket::answer_call(UcConnection& connection, const RequestKey& key,

@@ -6,12 +6,14 @@
 //   received() ─ class ┼ REQ ─ Refusals, RequestGate ─ owner: listener, or queue pair called
 //                      │                                                        ─► Handshake
 //                      ├ CTL, UC: token, address, index ──► UcConnection
+//                      ├ CTL, RD: token, address ─────────► RdChannel
 //                      └ UD: QN ──────────────────────────► UdQueue
 #pragma once
 
 #include <memory>
 
 #include "wdp/demux.h"
+#include "wdp/rd_channels.h"
 #include "wdp/refusals.h"
 #include "wdp/request_gate.h"
 #include "wdp/uc_connection.h"
@@ -35,6 +37,9 @@ class WdpSocketOwner {
     Offer offer;
   };
   virtual Result<Callee, wire::RejReason> called(const wire::WdpCtl& req, const Endpoint& from) = 0;
+  // Another socket calls this one, which has channels (RdChannels::enable()). The channel that is
+  // to answer; null: there is no room for one.
+  virtual RdChannel* channel_called() { return nullptr; }
   // What ask() asked: established, then QPN and Q_Key are in `handshake.peer()`, or failed. The
   // socket forgets it after this.
   virtual void answered(SessionToken question, const Handshake& handshake) = 0;
@@ -83,6 +88,11 @@ class WdpSocket {
   // What requested() told of: the queue pair's QPN, and its Q_Key for `first_psn`.
   bool tell(const RequestKey& key, const Offer& offer, Time now);
 
+  // --- channels. The socket keeps a pointer until remove().
+  RdChannels& channels() { return channels_; }
+  void connect(RdChannel& channel, const Path& path, Qpn destination, Time now);
+  void remove(RdChannel& channel, Time now) { channels_.remove(channel, now); }
+
   // --- UD
   Demux& demux() { return demux_; }
   const Demux& demux() const { return demux_; }
@@ -120,6 +130,9 @@ class WdpSocket {
             WdpSocketOwner& owner);
   void listen(const wire::WdpCtl& req, size_t size, const UdReception& how, bool validated,
               WdpSocketOwner& owner);
+  void call_channel(const wire::WdpCtl& req, size_t size, const UdReception& how, Time now,
+                    WdpSocketOwner& owner);
+  void enter(RdChannel& channel, SessionToken token, const Path& path);
   // False: there are too many already, and it is not said.
   bool say(Answer answer);
   void answer(const wire::WdpCtl& c, const UdReception& how);
@@ -135,6 +148,7 @@ class WdpSocket {
   RequestGate gate_;
   Demux demux_;
   SendWindows windows_;
+  RdChannels channels_{demux_};
   std::map<RequestKey, std::unique_ptr<Handshake>> waiting_;  // those that were told, too
   std::deque<Told> told_;
   std::map<SessionToken, std::unique_ptr<Handshake>> questions_;

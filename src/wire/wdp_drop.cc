@@ -67,6 +67,8 @@ constexpr Row kRows[] = {
     {WdpDrop::repeated_read, "repeated_read", "a Read Request that was answered"},
     {WdpDrop::too_many_reads, "too_many_reads", "more ranges outstanding than IRD"},
     {WdpDrop::read_queue_full, "read_queue_full", "too many bytes of responses are queued"},
+    {WdpDrop::window_exceeded, "window_exceeded", "beyond what the channel's receiver takes"},
+    {WdpDrop::ack_beyond_sent, "ack_beyond_sent", "acknowledges what was never sent"},
 };
 
 constexpr bool in_order() {

@@ -72,9 +72,12 @@ enum class WdpDrop : uint8_t {
   repeated_read,
   too_many_reads,
   read_queue_full,
+  // Channels (spec/wdp-rd 4, 5).
+  window_exceeded,
+  ack_beyond_sent,
 };
 
-inline constexpr size_t kWdpDropCount = static_cast<size_t>(WdpDrop::read_queue_full) + 1;
+inline constexpr size_t kWdpDropCount = static_cast<size_t>(WdpDrop::ack_beyond_sent) + 1;
 
 // One sentence for people.
 const char* to_string(WdpDrop why);

@@ -126,6 +126,18 @@ def with_faults():
                good=wants(r"return status 0"), environment=fault)
 
 
+def reliable():
+    """UD with WEFT_UD=reliable: what no UD does, it gets through a network that loses; and a sender may be as fast as it likes."""
+    lossy = "loss:0.05,duplicate:0.02,reorder:0.05,jitter:200us,seed:11"
+    for name, fault in (("", ()), ("_lossy", (f"WEFT_FAULT={lossy}",))):
+        environment = ("WEFT_UD=reliable", *fault)
+        yield Case(f"ibv_ud_pingpong.reliable{name}", "ibv_ud_pingpong -p {port} -n 500", "ibv_ud_pingpong -p {port} -n 500 {addr}",
+                   good=wants(r"500 iters in"), environment=environment)
+        for program in ("ib_send_bw", "ib_send_lat"):
+            command = f"{program} -c UD -p {{port}} -n 1000"
+            yield Case(f"{program}.reliable{name}", command, command + " {addr}", good=perftest_result, environment=environment)
+
+
 # perftest wants the group and the peer's address to be of one family, and its own group, ff01:0:2:c985::, is none of IPv4.
 PERFTEST_GROUP = "-g -M 0:0:0:0:0:0:0:0:0:0:255:255:239:193:7:2"
 
@@ -183,4 +195,4 @@ def under_sanitizers():
 
 
 def all_cases():
-    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *jumbo(), *connections(), *udapl(), *perftest(), *with_faults(), *middleware.cases()]
+    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *jumbo(), *connections(), *udapl(), *perftest(), *with_faults(), *reliable(), *middleware.cases()]

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/support/spec_section.h"
+#include "wdp/congestion.h"
 #include "wdp/handshake.h"
 #include "wdp/limits.h"
 #include "wdp/path_probe.h"
@@ -152,9 +153,37 @@ TEST(WdpSpec, UcSendingAndReads) {
 TEST(WdpSpec, UdAndRd) {
   expect("wdp-ud", "2", "less than " + number(WdpUd::kSize) + " bytes");
   expect("wdp-ud", "4", "at most " + grouped(WdpUd::kMaxPayload) + " bytes");
-  expect("wdp-rd", "4", "less than " + number(wire::WdpAck::kSize) + " bytes");
-  expect("wdp-rd", "4", "more than " + number(wire::WdpAck::kMaxWords) + " words");
+  expect("wdp-rd", "4.1", "less than " + number(wire::WdpAck::kSize) + " bytes");
+  expect("wdp-rd", "4.1", "more than " + number(wire::WdpAck::kMaxWords) + " words");
   expect("wdp-rd", "6", "n records of " + number(wire::WdpResponse::kSize) + " bytes");
+}
+
+TEST(WdpSpec, Channels) {
+  expect("wdp-rd", "2.3", "after " + s(kAskAgain));
+  expect("wdp-rd", "2.4", "for " + s(kIdleChannel));
+  expect("wdp-rd", "2.4", "DREQ, " + number(kDreqTries) + " times, " + ms(kDreqEvery) + " apart");
+  expect("wdp-rd", "3.1", "at most " + grouped(WdpData::kMaxStride));
+  EXPECT_EQ(kAckEvery, 2U);
+  expect("wdp-rd", "4.1", "after " + in<std::chrono::microseconds>(kAckDelay) + " us");
+  expect("wdp-rd", "4.2", "One " + number(kCsnWindow) + " or more beyond CUM");
+  expect("wdp-rd", "4.2", "more than " + mib(2 * kChannelHold));
+  expect("wdp-rd", "4.3", "more than " + number(kCsnWindow) + " ahead");
+  expect("wdp-rd", "4.4", "the smaller of " + mib(kChannelHold));
+  expect("wdp-rd", "4.4", number(kDatagramOverhead) + " bytes");
+  expect("wdp-rd", "4.4", "was not " + number(kPatience) + " times");
+  EXPECT_EQ(kPatienceTick, 1s);
+  expect("wdp-rd", "5.1", "it is " + ms(kFirstRoundTrip));
+  expect("wdp-rd", "5.2", number(kReorderedDatagrams) + " later ones");
+  expect("wdp-rd", "5.2", in<std::chrono::microseconds>(kLeastLossDelay) + " us at least");
+  expect("wdp-rd", "5.3", "variations, " + ms(kProbeGranularity) + ")");
+  expect("wdp-rd", "5.3", "up to " + s(kMostProbePause));
+  expect("wdp-rd", "5.3", "After " + number(kMostProbes) + " probes");
+  expect("wdp-rd", "5.4",
+         "begun with " + number(Congestion::kFirst / Congestion::kUnit) + " datagrams of " +
+             number(Congestion::kUnit - kDatagramOverhead) + " bytes");
+  expect("wdp-rd", "5.4", "after " + number(kProbesToCollapse) + " probes");
+  expect("wdp-rd", "5.4",
+         "At most " + number(kCsnWindow) + " datagrams and " + mib(kChannelStore) + " are kept");
 }
 
 // --- names

@@ -362,7 +362,7 @@ TEST_F(UdQueueTest, AfterAFaultNothingIsSentUntilItIsResumed) {
   post(hello);
   EXPECT_FALSE(queue->ready({}));
   host->host.flush();
-  queue->resume();
+  queue->resume(0);
   EXPECT_FALSE(queue->ready({}));
   post(hello);
   EXPECT_EQ(train().size(), 1U);

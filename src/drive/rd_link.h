@@ -1,0 +1,43 @@
+// A channel of reliable datagrams on a datagram socket: its deadlines and its turn to send, from
+// its first datagram until the peer knows of its end (spec/wdp-rd 2).
+#pragma once
+
+#include "drive/datagram_driver.h"
+#include "drive/datagram_tally.h"
+#include "wdp/rd_channel.h"
+
+namespace weft::drive {
+
+// Engine holder only. Owned by the engine; ends by itself.
+class RdLink final : public engine::EventHandler,
+                     public DatagramSender,
+                     private wdp::RdChannelOwner {
+ public:
+  // The channel is yet to call, or to answer.
+  static RdLink& start(Token& token, DatagramDriver& driver);
+  ~RdLink() override;
+
+  wdp::RdChannel& channel() { return channel_; }
+
+  void on_ready(Token&, bool, bool) override {}
+  void on_deadline(Token& token) override;
+  void on_doorbell(Token&) override {}
+  void abandon_in_child() override {}
+
+  // DatagramSender, EventHandler: what was to be sent is tried again; what came comes again.
+  void on_no_memory(Token&) override { driver_.schedule(*this); }
+
+ private:
+  RdLink(Token& token, DatagramDriver& driver);
+  void reached() override { driver_.reached(*this); }
+  void settled(Token& token) override;
+
+  DatagramDriver& driver_;
+  wdp::RdChannel channel_;
+  bool ended_ = false;
+  stats::EngineBlock& engine_;
+  RdTally tally_;
+  HandshakeTally handshake_;
+};
+
+}  // namespace weft::drive

@@ -1,0 +1,51 @@
+// How much of a channel's data may be under way, as far as the network is concerned
+// (spec/wdp-rd 5.4). Local policy: the peer hears nothing of it. What the receiver has room for is
+// another limit.
+#pragma once
+
+#include <cstddef>
+
+#include "base/time.h"
+#include "wdp/rd_limits.h"
+
+namespace weft::wdp {
+
+// One for each channel. All sizes in bytes as a window counts them: of the datagram, and
+// kDatagramOverhead.
+class Congestion {
+ public:
+  // The unit in which windows begin and end: a datagram of Ethernet.
+  static constexpr size_t kUnit = 1472 + kDatagramOverhead;
+  static constexpr size_t kFirst = 32 * kUnit;
+  static constexpr size_t kLeast = 2 * kUnit;
+
+  virtual ~Congestion() = default;
+  // A datagram that was sent at `sent` has come. `limited`: the window was what held the sender
+  // back.
+  virtual void acknowledged(size_t bytes, Time sent, bool limited, Duration least_round_trip,
+                            Duration latest_round_trip, Time now) = 0;
+  // One that was sent at `sent` is lost.
+  virtual void lost(Time sent, Time now) = 0;
+  // Nothing at all comes through any more.
+  virtual void collapsed(Time now) = 0;
+  // Bytes that may be under way.
+  virtual size_t window() const = 0;
+  // Does it double from one round trip to the next?
+  virtual bool in_slow_start() const = 0;
+};
+
+// For networks of one's own, where nobody else is to be considered.
+class FixedWindow final : public Congestion {
+ public:
+  explicit FixedWindow(size_t bytes) : bytes_(bytes) {}
+  void acknowledged(size_t, Time, bool, Duration, Duration, Time) override {}
+  void lost(Time, Time) override {}
+  void collapsed(Time) override {}
+  size_t window() const override { return bytes_; }
+  bool in_slow_start() const override { return false; }
+
+ private:
+  const size_t bytes_;
+};
+
+}  // namespace weft::wdp

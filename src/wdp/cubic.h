@@ -1,0 +1,32 @@
+// CUBIC (RFC 9438) with the recovery periods of RFC 9002 section 7 and a slow start that ends when
+// the round trip grows (the delay rule of RFC 9406).
+#pragma once
+
+#include "wdp/congestion.h"
+
+namespace weft::wdp {
+
+class Cubic final : public Congestion {
+ public:
+  void acknowledged(size_t bytes, Time sent, bool limited, Duration least_round_trip,
+                    Duration latest_round_trip, Time now) override;
+  void lost(Time sent, Time now) override;
+  void collapsed(Time now) override;
+  size_t window() const override { return window_; }
+  bool in_slow_start() const override { return window_ < threshold_; }
+
+ private:
+  void avoid(size_t bytes, Duration round_trip, Time now);
+
+  size_t window_ = kFirst;
+  size_t threshold_ = SIZE_MAX;
+  Time recovery_since_ = Time::from_ns(INT64_MIN / 2);
+  // In units, as RFC 9438 has them in segments.
+  double before_loss_ = 0;  // W_max
+  double origin_ = 0;       // where the curve is flat
+  double reach_ = 0;        // K: seconds until there
+  double estimate_ = 0;     // W_est: where Reno would be
+  Time epoch_ = Time::never();
+};
+
+}  // namespace weft::wdp

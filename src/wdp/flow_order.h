@@ -1,0 +1,86 @@
+// The order of a channel's messages at their receiver (spec/wdp-rd 4.3): a message waits only for
+// what its own flow lacks, and for a receive of its queue pair.
+//
+//   accept() ─ not its turn ─► early, by flow and MSN ─┐
+//        └──── its turn ───────────────────────────────┴─► sink: taken
+//                                                            └─ no receive ─► waiting, by queue
+//                                                            pair
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/types.h"
+#include "wdp/rd_limits.h"
+#include "wdp/ud_queue.h"
+#include "wire/wdp_data.h"
+
+namespace weft::wdp {
+
+// One message of a flow, as it is given to a queue pair.
+struct RdArrival {
+  wire::WdpData header;
+  Qpn source;
+  UdReception how;
+};
+
+// Who takes messages.
+class RdSink {
+ public:
+  virtual ~RdSink() = default;
+  // False: there is no receive, and the message is to wait. What is dropped counts as taken.
+  virtual bool take(const RdArrival& arrival, Bytes payload) = 0;
+};
+
+// Of one channel. Not thread-safe.
+class FlowOrder {
+ public:
+  enum class Fate : uint8_t {
+    delivered,  // or dropped by the sink
+    held,       // behind a gap, or for a receive
+    repeated,   // its MSN was there
+    too_far,    // no sender is so far ahead
+  };
+  // A message that comes for the first time. Throws std::bad_alloc before anything has changed.
+  Fate accept(const RdArrival& arrival, Bytes payload, RdSink& sink);
+  // The queue pair has receives, or is gone: what waits for it goes to the sink.
+  void resume(uint8_t index, RdSink& sink);
+  // Takes no more: what waits for the queue pair is dropped. Their number.
+  size_t give_up(uint8_t index);
+
+  // Bytes and overhead that are kept: all; those in order, that lack a receive alone.
+  size_t held_bytes() const { return early_bytes_ + waiting_bytes_; }
+  size_t waiting_bytes() const { return waiting_bytes_; }
+  bool waits_for(uint8_t index) const { return waiting_.contains(index); }
+  template <class F>
+  void each_waiting(F&& f) const {
+    for (const auto& [index, queue] : waiting_) f(index, queue.size());
+  }
+
+ private:
+  struct Held {
+    RdArrival arrival;
+    std::vector<std::byte> payload;
+    size_t weight() const { return payload.size() + wire::WdpData::kSize + kDatagramOverhead; }
+  };
+  // Of queue pairs of both ends.
+  static uint16_t flow_of(const wire::WdpData& d) {
+    return static_cast<uint16_t>(d.sidx << 8 | d.didx);
+  }
+  static Held copy(const RdArrival& arrival, Bytes payload) {
+    return {arrival, {payload.begin(), payload.end()}};
+  }
+  bool give(const RdArrival& arrival, Bytes payload, RdSink& sink);
+  void drain(uint16_t flow, RdSink& sink);
+
+  std::map<uint16_t, Msn> expected_;  // of flows that have begun; 1 is where each begins
+  std::map<uint16_t, std::map<uint32_t, Held>> early_;  // by flow, by MSN
+  std::map<uint8_t, std::deque<Held>> waiting_;         // by queue pair
+  size_t early_bytes_ = 0;
+  size_t waiting_bytes_ = 0;
+};
+
+}  // namespace weft::wdp

@@ -1,0 +1,381 @@
+#include "wdp/rd_channel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "wdp/cubic.h"
+#include "wire/wdp_crc.h"
+
+namespace weft::wdp {
+
+using wire::CtlType;
+using wire::Opcode;
+using wire::WdpAck;
+using wire::WdpClass;
+using wire::WdpCommon;
+using wire::WdpCtl;
+using wire::WdpData;
+using wire::WdpDrop;
+
+namespace {
+
+uint16_t flow_of(const RdMessage& m) {
+  return static_cast<uint16_t>(m.sidx << 8 | m.didx);
+}
+
+bool is_queue_pair(uint8_t index) {
+  return index != wire::kPortIndex && index != wire::kMulticastIndex;
+}
+
+}  // namespace
+
+RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window)
+    : shared_(shared),
+      owner_(owner),
+      window_(window),
+      handshake_(random),
+      sender_(Csn{static_cast<uint32_t>(random.next())}, std::make_unique<Cubic>()) {}
+
+// --- set-up
+
+void RdChannel::call(const Offer& offer, const Path& path, Qpn destination, Time now) {
+  Offer own = offer;
+  own.first_psn = sender_.next_csn();
+  token_ = own.token;
+  active_ = now;
+  handshake_.connect(own, path, destination, true, now);
+}
+
+void RdChannel::answer(const WdpCtl& req, const Path& path, size_t size, bool validated,
+                       const Offer& offer, Time now) {
+  Offer own = offer;
+  own.first_psn = sender_.next_csn();
+  token_ = own.token;
+  active_ = now;
+  handshake_.requested(req, path, size, validated);
+  handshake_.accept(own, now);
+  look_at_handshake(now);
+}
+
+bool RdChannel::requested_again(const WdpCtl& req, size_t size, bool validated, Time now) {
+  const auto s = handshake_.state();
+  if (s == Handshake::State::req_sent) {
+    owner_.reached();
+    // Both call: spec/wdp 4.6.
+    if (const auto v = handshake_.received(req, size, now); !v.ok()) {
+      counters_.drops.count(v.error());
+    }
+    // A socket that calls itself.
+    if (req.source_token == token_) handshake_.confirmed(now);
+    look_at_handshake(now);
+    return true;
+  }
+  const WdpCtl& peer = handshake_.peer();
+  if (req.source_token != peer.source_token || req.xid != peer.xid) {
+    // Its REQ that crossed ours, late: the REP that answered ours has the same token.
+    return req.source_token == peer.source_token;
+  }
+  owner_.reached();
+  handshake_.requested_again(size, validated, now);
+  return true;
+}
+
+void RdChannel::look_at_handshake(Time now) {
+  const auto s = handshake_.state();
+  if (s == Handshake::State::failed && state_ == State::setting_up) {
+    const bool refused = handshake_.failure() == Handshake::Failure::rejected;
+    state_ = refused ? State::refused : State::gone;
+    if (refused) shared_.refused(path(), now);
+    end_all(refused ? RdClient::End::returned : RdClient::End::lost);
+    return;
+  }
+  if (s != Handshake::State::rep_sent && s != Handshake::State::established) return;
+  const UcParameters agreed = handshake_.parameters();
+  if (!receiver_) {
+    crc_ = agreed.crc;
+    receiver_.emplace(*agreed.peer_first_psn, window_);
+  }
+  if (s == Handshake::State::established && state_ == State::setting_up) {
+    state_ = State::open;
+    active_ = now;
+    sender_.open(agreed.peer_token, crc_, now);
+  }
+}
+
+// --- messages
+
+std::byte* RdChannel::send(const RdMessage& m, ClientId client, uint64_t request) {
+  const auto [msn, begun] = next_msn_.try_emplace(flow_of(m), Msn{1});
+  const Csn csn = sender_.next_csn();
+  SentDatagram& d = sender_.append(WdpData::kSize + size_t{m.length}, client, request);
+  WdpData{.wdp_class = WdpClass::rd,
+          .flags = {.immediate = m.immediate.has_value()},
+          .didx = m.didx,
+          .sidx = m.sidx,
+          .psn = csn,
+          .msn = msn->second,
+          .mlen = m.length,
+          .last = true,
+          .opcode = m.solicited ? Opcode::send_se : Opcode::send,
+          .stride = static_cast<uint16_t>(std::max<uint32_t>(m.length, 1)),
+          .imm_or_read = m.immediate.value_or(0),
+          .to = TaggedOffset{uint64_t{m.q_key.value()} << 32}}
+      .encode(d.bytes.get());
+  msn->second = next(msn->second);
+  owner_.reached();
+  return d.bytes.get() + WdpData::kSize;
+}
+
+void RdChannel::take_back(const RdMessage& m) {
+  sender_.take_back();
+  Msn& msn = next_msn_.at(flow_of(m));
+  msn = Msn{msn.value() - 1};
+}
+
+void RdChannel::want_room(ClientId client) {
+  if (std::find(want_room_.begin(), want_room_.end(), client) == want_room_.end()) {
+    want_room_.push_back(client);
+  }
+}
+
+void RdChannel::tell_of_room() {
+  // Not for each datagram: those who wait have much to say.
+  if (want_room_.empty() || !sender_.has_room(kChannelStore / 4)) return;
+  for (const ClientId id : std::exchange(want_room_, {})) {
+    if (RdClient* client = shared_.client(id)) client->has_room();
+  }
+}
+
+void RdChannel::end_all(RdClient::End end) {
+  sender_.abandon([&](const SentDatagram& d) {
+    if (end == RdClient::End::lost) ++counters_.messages_lost;
+    if (RdClient* client = shared_.client(d.client)) client->message_ended(d.request, end);
+  });
+  tell_of_room();
+}
+
+void RdChannel::receives_posted(uint8_t index) {
+  if (!receiver_ || !receiver_->waits_for(index)) return;
+  owner_.reached();
+  receiver_->resume(index, shared_);
+  if (receiver_->waits_for(index)) shared_.waits(*this, index);
+}
+
+void RdChannel::flush() {
+  if (!receiver_ || !receiver_->pending()) return;
+  receiver_->flush();
+  owner_.reached();
+}
+
+// --- datagrams in
+
+void RdChannel::received(const WdpCommon& common, Bytes datagram, const UdReception& how,
+                         Time now) {
+  owner_.reached();
+  if (const auto v = take(common, datagram, how, now); !v.ok()) counters_.drops.count(v.error());
+}
+
+Result<Ok, WdpDrop> RdChannel::take(const WdpCommon& common, Bytes datagram, const UdReception& how,
+                                    Time now) {
+  if (state_ == State::refused || state_ == State::gone) return fail(WdpDrop::stale_handshake);
+  switch (common.wdp_class) {
+    case WdpClass::ctl:
+      return take_ctl(common, datagram, now);
+    case WdpClass::rd:
+      return take_data(common, datagram, how, now);
+    case WdpClass::rd_ack: {
+      if (!receiver_) return fail(WdpDrop::unknown_token);
+      const auto ack = WdpAck::parse(datagram);
+      if (!ack.ok()) return fail(ack.error());
+      return take_ack(*ack, now);
+    }
+    default:
+      return fail(WdpDrop::wrong_class);
+  }
+}
+
+Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram, Time now) {
+  const auto c = WdpCtl::parse(common, datagram);
+  if (!c.ok()) return fail(c.error());
+  if (c->type <= CtlType::wait) {
+    const auto v = handshake_.received(*c, datagram.size(), now);
+    look_at_handshake(now);
+    return v;
+  }
+  if (!receiver_) return fail(WdpDrop::unwanted_ctl);
+  handshake_.confirmed(now);
+  look_at_handshake(now);
+  sender_.heard();
+  switch (c->type) {
+    case CtlType::ka: {
+      WdpCtl answer = message(CtlType::kaa);
+      answer.xid = c->xid;
+      outbox_.say(answer);
+      receiver_->acknowledge_now();
+      return Ok{};
+    }
+    case CtlType::kaa:
+      return Ok{};
+    case CtlType::dreq:
+      peer_leaves(*c, now);
+      return Ok{};
+    case CtlType::drep:
+      if (state_ == State::closing) state_ = State::gone;
+      return Ok{};
+    default:
+      return fail(WdpDrop::unwanted_ctl);
+  }
+}
+
+Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram,
+                                         const UdReception& how, Time now) {
+  if (!receiver_) return fail(WdpDrop::unknown_token);
+  const auto d = WdpData::parse(common, datagram, datagram.size());
+  if (!d.ok()) return fail(d.error());
+  if (crc_ && !d->flags.crc) return fail(WdpDrop::crc_missing);
+  if (d->flags.crc && !wire::wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
+  if (!is_queue_pair(d->didx) || !is_queue_pair(d->sidx)) return fail(WdpDrop::index_mismatch);
+  // What this version does not serve: see spec/wdp-rd 3.
+  if (d->opcode != Opcode::send && d->opcode != Opcode::send_se) return fail(WdpDrop::bad_opcode);
+  if (d->segment_count() != 1) return fail(WdpDrop::too_many_segments);
+  handshake_.confirmed(now);
+  look_at_handshake(now);
+  active_ = now;
+  const RdArrival arrival{*d, make_qpn(port_of(handshake_.peer().source), d->sidx), how};
+  const auto v = receiver_->received(arrival, datagram.subspan(WdpData::kSize), shared_, now);
+  if (receiver_->waits_for(d->didx)) shared_.waits(*this, d->didx);
+  return v;
+}
+
+Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
+  handshake_.confirmed(now);
+  look_at_handshake(now);
+  const auto v = sender_.received(ack, now, [&](const SentDatagram& d) {
+    active_ = now;
+    if (RdClient* client = shared_.client(d.client)) {
+      client->message_ended(d.request, RdClient::End::delivered);
+    }
+  });
+  tell_of_room();
+  return v;
+}
+
+// spec/wdp-rd 2.4: DREQ names CUM, so that what has come is known at last.
+void RdChannel::peer_leaves(const WdpCtl& dreq, Time now) {
+  WdpAck ack;
+  ack.cum = next(dreq.highest_psn);
+  (void)take_ack(ack, now);
+  outbox_.say(message(CtlType::drep));
+  state_ = State::gone;
+  dreq_at_ = Time::never();
+  end_all(RdClient::End::lost);
+}
+
+// --- what is said
+
+WdpCtl RdChannel::message(CtlType type) const {
+  const UcParameters agreed = handshake_.parameters();
+  return {.type = type,
+          .token = agreed.peer_token,
+          .source_token = agreed.own_token,
+          .source = agreed.own_qpn,
+          .destination = agreed.peer_qpn,
+          .service = wire::CtlService::rd_channel,
+          .highest_psn = Psn{receiver_ ? receiver_->cum().value() - 1 : 0}};
+}
+
+void RdChannel::say_dreq(Time now) {
+  WdpCtl c = message(CtlType::dreq);
+  c.attempt = static_cast<uint8_t>(dreqs_);
+  outbox_.say(c);
+  ++dreqs_;
+  dreq_at_ = now + kDreqEvery;
+}
+
+bool RdChannel::ready(Time now) {
+  if (handshake_.ready() || !outbox_.empty()) return true;
+  return speaks() && (receiver_->due(now) || sender_.wants_to_ask() || sender_.ready(now));
+}
+
+void RdChannel::put_ack(Train& train, Time now) {
+  // As long as it can get: what does not fit behind data goes alone.
+  if (!train.takes(WdpAck::kMaxSize, path()) && !train.takes(WdpAck::kSize, path())) return;
+  WdpAck ack = receiver_->acknowledgement(now);
+  ack.token = handshake_.parameters().peer_token;
+  if (!train.takes(ack.size(), path())) return receiver_->acknowledge_now();
+  ack.encode(train.stage(ack.size()));
+  train.begin(ack.size(), path());
+  train.close();
+}
+
+void RdChannel::fill(Train& train, Time now) {
+  if (handshake_.ready()) return handshake_.fill(train);
+  if (!outbox_.empty()) return outbox_.fill(train, path());
+  if (!speaks()) return;
+  if (sender_.ready(now)) {
+    sender_.fill(train, path(), now);
+    if (!train.empty()) active_ = now;
+  }
+  if (train.empty() && sender_.wants_to_ask()) {
+    sender_.asked();
+    WdpCtl c = message(CtlType::ka);
+    c.xid = Xid{++questions_};
+    outbox_.say(c);
+    return outbox_.fill(train, path());
+  }
+  // Behind data an acknowledgement costs no call of the kernel: it goes before it is due.
+  if (receiver_->due(now) || (!train.empty() && receiver_->pending())) put_ack(train, now);
+}
+
+// --- time
+
+Time RdChannel::deadline() {
+  Time first = std::min(handshake_.deadline(), dreq_at_);
+  if (!speaks()) return first;
+  first = std::min({first, sender_.deadline(), receiver_->deadline()});
+  if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
+  return first;
+}
+
+void RdChannel::tick(Time now) {
+  if (now >= handshake_.deadline()) {
+    handshake_.tick(now);
+    look_at_handshake(now);
+  }
+  if (now >= dreq_at_) {
+    if (dreqs_ < kDreqTries) {
+      say_dreq(now);
+    } else {
+      dreq_at_ = Time::never();
+      state_ = State::gone;
+    }
+  }
+  if (!speaks()) return;
+  receiver_->tick(now);
+  if (!sender_.tick(now)) return abort();
+  if (sender_.idle() && receiver_->holds_nothing() && now >= active_ + kIdleChannel) close(now);
+}
+
+// --- the end
+
+void RdChannel::close(Time now) {
+  if (!speaks()) return abort();
+  state_ = State::closing;
+  say_dreq(now);
+  end_all(RdClient::End::lost);
+}
+
+void RdChannel::abort() {
+  if (state_ == State::gone || state_ == State::refused) return;
+  handshake_.withdraw();
+  state_ = State::gone;
+  dreq_at_ = Time::never();
+  end_all(RdClient::End::lost);
+}
+
+bool RdChannel::is_gone() const {
+  return (state_ == State::gone || state_ == State::refused) && outbox_.empty() &&
+         !handshake_.ready();
+}
+
+}  // namespace weft::wdp

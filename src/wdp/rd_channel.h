@@ -1,0 +1,155 @@
+// The channel between two sockets that carries reliable datagrams (spec/wdp-rd): its handshake,
+// what it sends and receives, and its end.
+//
+//   calls      ─► Handshake (active)  ─REP─► open ──close(), idle for 120 s──► closing ─► gone
+//   is called  ─► Handshake (passive) ─RTU, data─► open ──DREQ, no answers──────────────► gone
+//   calls      ─► REJ ─► refused: the peer has none
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "wdp/handshake.h"
+#include "wdp/rd_client.h"
+#include "wdp/rd_receive_path.h"
+#include "wdp/rd_send_path.h"
+#include "wdp/train_source.h"
+
+namespace weft::wdp {
+
+class RdChannel;
+
+// What all channels of a socket share. Implemented by RdChannels.
+class RdShared : public RdSink {
+ public:
+  // Null: it is gone.
+  virtual RdClient* client(ClientId id) = 0;
+  // Messages of the channel wait for a receive of this queue pair.
+  virtual void waits(RdChannel& channel, uint8_t index) = 0;
+  // The peer has no channels.
+  virtual void refused(const Path& path, Time now) = 0;
+};
+
+class RdChannelOwner {
+ public:
+  virtual ~RdChannelOwner() = default;
+  // The channel may have something to say, another deadline, another state.
+  virtual void reached() = 0;
+};
+
+// What a message says of itself.
+struct RdMessage {
+  uint8_t sidx = 0;
+  uint8_t didx = 0;
+  QKey q_key;
+  bool solicited = false;
+  std::optional<uint32_t> immediate;
+  uint32_t length = 0;
+};
+
+struct RdChannelCounters {
+  uint64_t messages_lost = 0;
+  DropCounts drops;
+};
+
+class RdChannel final : public TrainSource {
+ public:
+  // All references are kept. `window`: bytes that its socket has room for.
+  RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window);
+  RdChannel(const RdChannel&) = delete;
+  RdChannel& operator=(const RdChannel&) = delete;
+
+  // --- messages
+  bool has_room(uint32_t length) const {
+    return sender_.has_room(wire::WdpData::kSize + size_t{length});
+  }
+  // The place for the payload; has_room() said yes. What became of it the client hears. Throws
+  // std::bad_alloc; then nothing has changed.
+  std::byte* send(const RdMessage& message, ClientId client, uint64_t request);
+  // The last one is not wanted after all; nothing was called since.
+  void take_back(const RdMessage& message);
+  // has_room() said no: the client is to hear when there is.
+  void want_room(ClientId client);
+
+  // --- receives
+  void receives_posted(uint8_t index);
+  // What is not acknowledged yet is, at once.
+  void flush();
+
+  // --- trains out
+  bool ready(Time now) override;
+  void fill(Train& train, Time now) override;
+  bool urgent(Time now) const override { return receiver_ && receiver_->due(now); }
+  void llp_took_all(Time) override {}
+  void path_carries(size_t) override {}
+  void own_memory_lost(Time) override {}
+
+  // --- time
+  Time deadline();
+  void tick(Time now);
+  // The peer is told.
+  void close(Time now);
+  // At once; clients hear that their messages are lost.
+  void abort();
+
+  // --- how it stands
+  enum class State : uint8_t { setting_up, open, closing, refused, gone };
+  State state() const { return state_; }
+  // May it be given messages?
+  bool is_usable() const { return state_ == State::setting_up || state_ == State::open; }
+  bool is_gone() const;
+  const Handshake& handshake() const { return handshake_; }
+  const Path& path() const { return handshake_.path(); }
+  SessionToken token() const { return token_; }
+  const RdSendPath& sender() const { return sender_; }
+  // Null before the peer has said where it begins.
+  const RdReceivePath* receiver() const { return receiver_ ? &*receiver_ : nullptr; }
+  const RdChannelCounters& counters() const { return counters_; }
+
+  // --- set-up and datagrams in, by the WdpSocket
+  void call(const Offer& offer, const Path& path, Qpn destination, Time now);
+  void answer(const wire::WdpCtl& req, const Path& path, size_t size, bool validated,
+              const Offer& offer, Time now);
+  // A REQ from the same socket. False: it is of another life of the peer's, which has begun anew.
+  bool requested_again(const wire::WdpCtl& req, size_t size, bool validated, Time now);
+  // Token and address were right. `common`: of the datagram.
+  void received(const wire::WdpCommon& common, Bytes datagram, const UdReception& how, Time now);
+
+ private:
+  bool speaks() const { return state_ == State::open; }
+  Result<Ok, wire::WdpDrop> take(const wire::WdpCommon& common, Bytes datagram,
+                                 const UdReception& how, Time now);
+  Result<Ok, wire::WdpDrop> take_ctl(const wire::WdpCommon& common, Bytes datagram, Time now);
+  Result<Ok, wire::WdpDrop> take_data(const wire::WdpCommon& common, Bytes datagram,
+                                      const UdReception& how, Time now);
+  Result<Ok, wire::WdpDrop> take_ack(const wire::WdpAck& ack, Time now);
+  void look_at_handshake(Time now);
+  void end_all(RdClient::End end);
+  void tell_of_room();
+  void peer_leaves(const wire::WdpCtl& dreq, Time now);
+  wire::WdpCtl message(wire::CtlType type) const;
+  void say_dreq(Time now);
+  void put_ack(Train& train, Time now);
+
+  RdShared& shared_;
+  RdChannelOwner& owner_;
+  const size_t window_;
+  State state_ = State::setting_up;
+  Handshake handshake_;
+  SessionToken token_;
+  bool crc_ = false;
+  RdSendPath sender_;
+  std::optional<RdReceivePath> receiver_;
+  std::map<uint16_t, Msn> next_msn_;  // by flow, of what is sent
+  std::vector<ClientId> want_room_;
+  CtlOutbox outbox_;
+  uint32_t questions_ = 0;
+  Time active_;  // data came or went
+  uint32_t dreqs_ = 0;
+  Time dreq_at_ = Time::never();
+  RdChannelCounters counters_;
+};
+
+}  // namespace weft::wdp

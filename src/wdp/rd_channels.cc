@@ -1,0 +1,93 @@
+#include "wdp/rd_channels.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::wdp {
+
+using wire::WdpDrop;
+
+Offer RdChannels::offer() const {
+  return {.service = wire::CtlService::rd_channel,
+          .own_qpn = make_qpn(setup_->own_port, wire::kPortIndex),
+          .max_payload = wire::kMaxUdpPayload,
+          .features = {.data_crc = setup_->crc, .immediate = true}};
+}
+
+ClientId RdChannels::add(RdClient& client) {
+  clients_[++last_client_] = &client;
+  return last_client_;
+}
+
+RdClient* RdChannels::client(ClientId id) {
+  const auto it = clients_.find(id);
+  return it == clients_.end() ? nullptr : it->second;
+}
+
+void RdChannels::receives_posted(uint8_t index) {
+  const auto it = waiting_.find(index);
+  if (it == waiting_.end()) return;
+  // Those for which it is not enough come back by waits().
+  const auto channels = std::exchange(it->second, {});
+  waiting_.erase(it);
+  for (RdChannel* channel : channels) channel->receives_posted(index);
+}
+
+void RdChannels::flush() {
+  for (const auto& [token, channel] : by_token_) channel->flush();
+}
+
+RdChannel* RdChannels::find(const Path& path) const {
+  const auto it = by_peer_.find(peer_of(path));
+  return it == by_peer_.end() || !it->second->is_usable() ? nullptr : it->second;
+}
+
+RdChannel* RdChannels::find(SessionToken token) const {
+  const auto it = by_token_.find(token);
+  return it == by_token_.end() ? nullptr : it->second;
+}
+
+void RdChannels::add(RdChannel& channel, const Path& path) {
+  by_token_[channel.token()] = &channel;
+  by_peer_[peer_of(path)] = &channel;
+  refused_.erase(peer_of(path));
+}
+
+void RdChannels::remove(RdChannel& channel, Time now) {
+  const Peer peer = peer_of(channel.path());
+  if (const auto it = by_peer_.find(peer); it != by_peer_.end() && it->second == &channel) {
+    by_peer_.erase(it);
+  }
+  by_token_.erase(channel.token());
+  for (auto& [index, channels] : waiting_) channels.erase(&channel);
+  std::erase_if(waiting_, [](const auto& w) { return w.second.empty(); });
+  demux_.remove(channel.token(), now);
+}
+
+void RdChannels::refused(const Path& path, Time now) {
+  std::erase_if(refused_, [&](const auto& r) { return now >= r.second; });
+  if (refused_.size() < kMostRefused) refused_[peer_of(path)] = now + kAskAgain;
+}
+
+bool RdChannels::is_refused(const Path& path, Time now) const {
+  const auto it = refused_.find(peer_of(path));
+  return it != refused_.end() && now < it->second;
+}
+
+size_t RdChannels::half_open() const {
+  return static_cast<size_t>(std::count_if(by_token_.begin(), by_token_.end(), [](const auto& c) {
+    return c.second->handshake().state() == Handshake::State::rep_sent;
+  }));
+}
+
+// spec/wdp-rd 4.4: what nobody here can take is dropped, and counts as delivered, as with any UD.
+bool RdChannels::take(const RdArrival& arrival, Bytes payload) {
+  const auto queue = demux_.find(make_qpn(setup_->own_port, arrival.header.didx));
+  if (!queue.ok()) {
+    drops_.count(queue.error());
+    return true;
+  }
+  return (*queue)->take(arrival, payload);
+}
+
+}  // namespace weft::wdp

@@ -1,0 +1,84 @@
+// The channels of one socket (spec/wdp-rd 1): which one leads to a peer, which peers have none, and
+// the queue pairs at this end.
+#pragma once
+
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "wdp/demux.h"
+#include "wdp/rd_channel.h"
+
+namespace weft::wdp {
+
+// Engine holder only. Does not own what it finds.
+class RdChannels final : public RdShared {
+ public:
+  explicit RdChannels(Demux& demux) : demux_(demux) {}
+  RdChannels(const RdChannels&) = delete;
+  RdChannels& operator=(const RdChannels&) = delete;
+
+  // What this end says of itself. Without it there are no channels here: REQs are refused.
+  struct Setup {
+    uint16_t own_port = 0;
+    bool crc = false;
+    size_t window = 0;  // bytes that the socket has room for
+  };
+  void enable(const Setup& setup) { setup_ = setup; }
+  const std::optional<Setup>& setup() const { return setup_; }
+  Offer offer() const;
+
+  // --- queue pairs that send
+  ClientId add(RdClient& client);
+  void remove(ClientId client) { clients_.erase(client); }
+  // --- queue pairs that receive: this one has receives again, or is gone
+  void receives_posted(uint8_t index);
+  bool waits_for(uint8_t index) const { return waiting_.contains(index); }
+  // What is not acknowledged yet is, at once.
+  void flush();
+
+  // --- peers. By both addresses, for the peer knows this end by its own. Not one that ends.
+  RdChannel* find(const Path& path) const;
+  RdChannel* find(SessionToken token) const;
+  void add(RdChannel& channel, const Path& path);
+  void remove(RdChannel& channel, Time now);
+  // The peer has said that it has none, less than a minute ago.
+  bool is_refused(const Path& path, Time now) const;
+  size_t size() const { return by_token_.size(); }
+  // Calls that wait for their RTU.
+  size_t half_open() const;
+  template <class F>
+  void each(F&& f) const {
+    for (const auto& [token, channel] : by_token_) f(*channel);
+  }
+
+  // --- RdShared
+  RdClient* client(ClientId id) override;
+  void waits(RdChannel& channel, uint8_t index) override { waiting_[index].insert(&channel); }
+  void refused(const Path& path, Time now) override;
+  bool take(const RdArrival& arrival, Bytes payload) override;
+
+  // Messages for which there was no queue pair, or the wrong Q_Key.
+  const DropCounts& drops() const { return drops_; }
+
+ private:
+  static constexpr size_t kMostRefused = 1024;
+  struct Peer {
+    Endpoint to;
+    Gid from;
+    friend constexpr auto operator<=>(const Peer&, const Peer&) = default;
+  };
+  static Peer peer_of(const Path& path) { return {path.to, path.from}; }
+
+  Demux& demux_;
+  std::optional<Setup> setup_;
+  std::map<Peer, RdChannel*> by_peer_;
+  std::unordered_map<SessionToken, RdChannel*> by_token_;
+  std::map<Peer, Time> refused_;  // until
+  std::unordered_map<ClientId, RdClient*> clients_;
+  ClientId last_client_ = 0;
+  std::map<uint8_t, std::set<RdChannel*>> waiting_;
+  DropCounts drops_;
+};
+
+}  // namespace weft::wdp

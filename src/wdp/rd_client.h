@@ -1,0 +1,22 @@
+// Who sends messages through channels of reliable datagrams (rd_channel.h): a UD queue pair.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::wdp {
+
+// Called by the engine's holder, from inside a call into a channel.
+class RdClient {
+ public:
+  enum class End : uint8_t {
+    delivered,  // the peer's socket has it, and will give it to its queue pair
+    lost,       // nobody answers, or the peer has gone
+    returned,   // the peer has no reliable datagrams: it was not sent
+  };
+  virtual ~RdClient() = default;
+  virtual void message_ended(uint64_t request, End end) = 0;
+  // A channel that had no room for a message has it again.
+  virtual void has_room() = 0;
+};
+
+}  // namespace weft::wdp

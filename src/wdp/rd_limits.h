@@ -1,0 +1,42 @@
+// Sizes and times of channels of reliable datagrams (spec/wdp-rd).
+#pragma once
+
+#include "wdp/limits.h"
+
+namespace weft::wdp {
+
+// spec/wdp-rd 4.2: datagrams that may be under way beyond CUM, which a receiver tells apart.
+inline constexpr uint32_t kCsnWindow = 4096;
+// What a datagram takes in a socket's buffer besides its bytes, in all sums that a window limits.
+inline constexpr size_t kDatagramOverhead = 256;
+// spec/wdp-rd 4.4: bytes that a receiver keeps for queue pairs that have no receive.
+inline constexpr size_t kChannelHold = size_t{1} << 20;
+// Bytes that a sender keeps: what is under way, and what waits for a window.
+inline constexpr size_t kChannelStore = size_t{2} << 20;
+
+// spec/wdp-rd 4.1: when what came is acknowledged, at the latest.
+inline constexpr Duration kAckDelay = 100us;
+inline constexpr uint32_t kAckEvery = 2;  // datagrams
+
+// spec/wdp-rd 5.2, after RFC 9002 6.1. Trains of 64 are reordered as wholes: two of them.
+inline constexpr uint64_t kReorderedDatagrams = 128;
+inline constexpr Duration kLeastLossDelay = 250us;
+
+// spec/wdp-rd 5.3, after RFC 9002 6.2.
+inline constexpr Duration kFirstRoundTrip = 100ms;
+inline constexpr Duration kProbeGranularity = 1ms;
+inline constexpr Duration kMostProbePause = 1s;
+inline constexpr uint32_t kMostProbes = 24;       // in a row without an answer: the peer is gone
+inline constexpr uint32_t kProbesToCollapse = 3;  // congestion that persists
+
+// spec/wdp-rd 2: a channel on which nothing happens ends, and its memory goes.
+inline constexpr Duration kIdleChannel = 120s;
+// spec/wdp-rd 2.3: until a peer that has no reliable datagrams is asked again.
+inline constexpr Duration kAskAgain = 60s;
+
+// spec/wdp-rd 4.4: a queue pair that takes nothing for so many seconds, while what waits for it
+// fills half of the hold, loses it.
+inline constexpr Duration kPatienceTick = 1s;
+inline constexpr uint32_t kPatience = 10;
+
+}  // namespace weft::wdp

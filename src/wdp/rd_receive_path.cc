@@ -1,0 +1,98 @@
+#include "wdp/rd_receive_path.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::wdp {
+
+using wire::WdpDrop;
+
+Result<Ok, WdpDrop> RdReceivePath::received(const RdArrival& arrival, Bytes payload, RdSink& sink,
+                                            Time now) {
+  const Csn csn = arrival.header.psn;
+  ++counters_.received;
+  switch (csns_.look(csn)) {
+    case CsnWindow::Seen::before:
+      // What acknowledged it may be lost.
+      acknowledge_now();
+      return fail(WdpDrop::duplicate);
+    case CsnWindow::Seen::too_far:
+      return fail(WdpDrop::window_exceeded);
+    case CsnWindow::Seen::first_time:
+      break;
+  }
+  // Twice what any honest sender has under way: nobody makes us keep more.
+  if (order_.held_bytes() + payload.size() > 2 * kChannelHold) {
+    return fail(WdpDrop::window_exceeded);
+  }
+  const bool in_turn = csn == csns_.cum();
+  const auto fate = order_.accept(arrival, payload, sink);
+  csns_.take(csn);
+  newest_ = csn;
+  newest_at_ = now;
+  if (!in_turn) ++counters_.reordered;
+  // spec/wdp-rd 4.1: at once on a gap, so that it is found; and where one has just closed.
+  due_ = due_ || !in_turn || csns_.gaps() || arrival.header.flags.ack_requested ||
+         ++pending_ >= kAckEvery;
+  if (!due_) due_at_ = std::min(due_at_, now + kAckDelay);
+  if (fate == FlowOrder::Fate::held) {
+    ++counters_.held;
+    watch_patience(now);
+  }
+  if (fate == FlowOrder::Fate::repeated) return fail(WdpDrop::stale_msn);
+  if (fate == FlowOrder::Fate::too_far) return fail(WdpDrop::msn_jump);
+  return Ok{};
+}
+
+void RdReceivePath::watch_patience(Time now) {
+  if (order_.waiting_bytes() > 0 && tick_at_.is_never()) {
+    patience_ = 0;
+    tick_at_ = now + kPatienceTick;
+  }
+}
+
+void RdReceivePath::resume(uint8_t index, RdSink& sink) {
+  const size_t before = order_.waiting_bytes();
+  order_.resume(index, sink);
+  if (order_.waiting_bytes() != before) patience_ = 0;
+  // A window that was small and is open again is news.
+  if (told_ < most_ / 2 && window() >= most_ / 2) acknowledge_now();
+}
+
+wire::WdpAck RdReceivePath::acknowledgement(Time now) {
+  wire::WdpAck ack;
+  csns_.tell(ack);
+  told_ = window();
+  ack.timestamp = static_cast<uint32_t>(now.ns() / 1000);
+  ack.trigger = newest_;
+  ack.window = static_cast<uint32_t>(told_ / 1024);
+  const auto waited = (now - newest_at_) / std::chrono::microseconds{8};
+  ack.delay = static_cast<uint16_t>(std::min<int64_t>(waited, UINT16_MAX));
+  pending_ = 0;
+  due_ = false;
+  due_at_ = Time::never();
+  return ack;
+}
+
+// spec/wdp-rd 4.4. Counted in ticks, and not by the clock: a program that was stopped has had no
+// time to post anything.
+void RdReceivePath::tick(Time now) {
+  if (now >= due_at_) acknowledge_now();
+  if (now < tick_at_) return;
+  tick_at_ = Time::never();
+  if (order_.waiting_bytes() == 0) return;
+  tick_at_ = now + kPatienceTick;
+  if (order_.waiting_bytes() <= most_ / 2) {
+    patience_ = 0;
+  } else if (++patience_ >= kPatience) {
+    std::pair<uint8_t, size_t> longest{0, 0};
+    order_.each_waiting([&](uint8_t index, size_t count) {
+      if (count > longest.second) longest = {index, count};
+    });
+    counters_.given_up += order_.give_up(longest.first);
+    patience_ = 0;
+    acknowledge_now();
+  }
+}
+
+}  // namespace weft::wdp

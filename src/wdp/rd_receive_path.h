@@ -1,0 +1,66 @@
+// What a channel receives (spec/wdp-rd 4): each datagram once, each flow in order, and when to say
+// so.
+#pragma once
+
+#include "wdp/csn_window.h"
+#include "wdp/flow_order.h"
+
+namespace weft::wdp {
+
+// All only grow.
+struct RdReceiveCounters {
+  uint64_t received = 0;   // datagrams, copies included
+  uint64_t reordered = 0;  // that came with a gap before them
+  uint64_t held = 0;       // messages that waited, for others or for a receive
+  uint64_t given_up = 0;   // that waited for a receive in vain
+};
+
+// Of one channel. Not thread-safe.
+class RdReceivePath {
+ public:
+  // `first`: the peer's first CSN. `window`: bytes that may be under way to this side at most.
+  RdReceivePath(Csn first, size_t window) : csns_(first), most_(std::min(window, kChannelHold)) {}
+
+  // Header and CRC were right. Why it is dropped, if it is.
+  Result<Ok, wire::WdpDrop> received(const RdArrival& arrival, Bytes payload, RdSink& sink,
+                                     Time now);
+  // The queue pair has receives, or is gone.
+  void resume(uint8_t index, RdSink& sink);
+  bool waits_for(uint8_t index) const { return order_.waits_for(index); }
+  bool holds_nothing() const { return order_.held_bytes() == 0; }
+
+  // --- acknowledgement
+  void acknowledge_now() { due_ = true; }
+  // What is not said yet is said at once: the program is about to go.
+  void flush() { due_ = due_ || pending_ > 0; }
+  bool due(Time now) const { return due_ || now >= due_at_; }
+  bool pending() const { return due_ || pending_ > 0; }
+  // Says all of it.
+  wire::WdpAck acknowledgement(Time now);
+  Csn cum() const { return csns_.cum(); }
+
+  Time deadline() const { return std::min(due_ ? Time::never() : due_at_, tick_at_); }
+  void tick(Time now);
+  const RdReceiveCounters& counters() const { return counters_; }
+
+ private:
+  size_t window() const {
+    return most_ > order_.waiting_bytes() ? most_ - order_.waiting_bytes() : 0;
+  }
+  void watch_patience(Time now);
+
+  CsnWindow csns_;
+  FlowOrder order_;
+  const size_t most_;
+  size_t told_ = 0;       // the window that the peer knows of
+  uint32_t pending_ = 0;  // datagrams that are not acknowledged
+  bool due_ = false;
+  Time due_at_ = Time::never();
+  Csn newest_;
+  Time newest_at_;
+  Time tick_at_ = Time::never();
+  uint32_t patience_ = 0;  // ticks in which nothing was taken
+  RdReceiveCounters counters_;
+};
+
+}  // namespace weft::wdp

@@ -1,0 +1,136 @@
+#include "wdp/rd_send_path.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/wdp_crc.h"
+
+namespace weft::wdp {
+
+using wire::WdpClass;
+using wire::WdpFlags;
+
+void RdSendPath::open(SessionToken peer, bool crc, Time now) {
+  open_ = true;
+  peer_ = peer;
+  crc_ = crc;
+  probe_since_ = now;
+}
+
+bool RdSendPath::receiver_allows(const SentDatagram& d) const {
+  if (log_.sent_count() >= kCsnWindow || peer_window_ == 0) return false;
+  return log_.outstanding() == 0 || log_.outstanding() + d.weight() <= peer_window_;
+}
+
+bool RdSendPath::may_send(Time now) {
+  if (now < pace_) return false;
+  if (!log_.has_lost() && !log_.has_waiting()) return false;
+  limited_ = !network_allows();
+  if (limited_) return false;
+  return log_.has_lost() || receiver_allows(*log_.next_waiting().datagram);
+}
+
+bool RdSendPath::ready(Time now) {
+  return open_ && (probe_due_ || may_send(now));
+}
+
+bool RdSendPath::put(Train& train, const Path& path, const SentLog::Next& what, bool ask,
+                     Time now) {
+  SentDatagram& d = *what.datagram;
+  if (!train.takes(d.size, path)) return false;
+  const bool again = d.state != SentDatagram::State::waiting;
+  std::byte* const bytes = d.bytes.get();
+  auto flags = WdpFlags::from_bits(std::to_integer<uint8_t>(bytes[1]));
+  flags.crc = crc_;
+  flags.ack_requested = ask;
+  flags.retransmission = again;
+  bytes[1] = static_cast<std::byte>(static_cast<unsigned>(WdpClass::rd) << 4 | flags.bits());
+  store_be(bytes + 4, peer_.value());
+  if (crc_) wire::seal_wdp({bytes, d.size});
+  std::memcpy(train.stage(d.size), bytes, d.size);
+  train.begin(d.size, path);
+  again ? ++counters_.repeated : ++counters_.sent;
+  const size_t weight = d.weight();
+  log_.transmitted(what.csn, now);
+  probe_since_ = now;
+  if (paces()) {
+    // spec/wdp-rd 5.4: a window in four fifths of a round trip, or in half of one while it doubles.
+    const auto window = static_cast<double>(congestion_->window());
+    const double share = static_cast<double>(weight) / window;
+    const double faster = congestion_->in_slow_start() ? 2 : 1.25;
+    const auto pause =
+        static_cast<int64_t>(static_cast<double>(rtt_.smoothed().count()) * share / faster);
+    pace_ = std::max(pace_, now - kPacedFrom) + Duration{pause};
+  }
+  return true;
+}
+
+// RFC 9002 6.2.4: new data if there is any, else what is under way; whatever the congestion window
+// says.
+void RdSendPath::probe(Train& train, const Path& path, Time now) {
+  const auto fresh = log_.next_waiting();
+  const bool may = fresh.datagram != nullptr && receiver_allows(*fresh.datagram);
+  const auto what = may && log_.in_flight() == 0 ? fresh : log_.oldest();
+  if (what.datagram == nullptr) {
+    asks_ = true;
+  } else if (!put(train, path, what, true, now)) {
+    return;
+  }
+  probe_due_ = false;
+}
+
+void RdSendPath::fill(Train& train, const Path& path, Time now) {
+  if (!open_) return;
+  if (probe_due_) {
+    probe(train, path, now);
+    // A train on its own where it could not be longer.
+    if (!may_send(now)) return;
+  }
+  while (may_send(now)) {
+    const auto what = log_.has_lost() ? log_.next_lost() : log_.next_waiting();
+    // The last one that the windows let through: the answer is what the sender waits for.
+    const bool last = log_.in_flight() + 2 * what.datagram->weight() > congestion_->window() ||
+                      log_.outstanding() + 2 * what.datagram->weight() > peer_window_;
+    if (!put(train, path, what, last, now)) return;
+  }
+}
+
+bool RdSendPath::find_lost(Time now) {
+  const uint64_t before = counters_.lost;
+  log_.find_lost(rtt_, now, [&](const SentDatagram& d) {
+    ++counters_.lost;
+    congestion_->lost(d.sent, now);
+  });
+  return counters_.lost != before;
+}
+
+Time RdSendPath::probe_time() {
+  if (!waits_for_peer()) return Time::never();
+  const Duration pause = rtt_.probe_pause();
+  const Duration most = std::max(pause, kMostProbePause);
+  return probe_since_ + std::min(pause * (int64_t{1} << std::min(probes_, 20U)), most);
+}
+
+Time RdSendPath::deadline() {
+  if (!open_) return Time::never();
+  Time first = std::min(log_.loss_time(), probe_due_ ? Time::never() : probe_time());
+  const bool something = log_.has_lost() || log_.has_waiting();
+  if (something && network_allows() && pace_ != Time{}) first = std::min(first, pace_);
+  return first;
+}
+
+bool RdSendPath::tick(Time now) {
+  if (!open_) return true;
+  if (now >= log_.loss_time()) {
+    (void)find_lost(now);
+  } else if (!probe_due_ && now >= probe_time()) {
+    if (probes_ >= kMostProbes) return false;
+    ++probes_;
+    ++counters_.probes;
+    probe_due_ = true;
+    probe_since_ = now;
+  }
+  return true;
+}
+
+}  // namespace weft::wdp

@@ -1,0 +1,134 @@
+// What a channel sends (spec/wdp-rd 5): datagrams within three windows, again when they are lost,
+// and questions when nothing comes.
+//
+//   append() ─► SentLog ─ congestion, RWND, CSNs, pace ─► fill()
+//                 ▲  └─ lost ──────────────────────────────►
+//   RDACK ────────┘
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "wdp/congestion.h"
+#include "wdp/sent_log.h"
+#include "wdp/train.h"
+#include "wire/wdp_drop.h"
+
+namespace weft::wdp {
+
+// All only grow.
+struct RdSendCounters {
+  uint64_t sent = 0;      // datagrams, for the first time
+  uint64_t repeated = 0;  // those sent again
+  uint64_t lost = 0;      // found to be lost
+  uint64_t probes = 0;    // questions after a pause
+};
+
+// Of one channel. Not thread-safe.
+class RdSendPath {
+ public:
+  RdSendPath(Csn first, std::unique_ptr<Congestion> congestion)
+      : log_(first), congestion_(std::move(congestion)) {}
+
+  // --- messages. A datagram of so many bytes finds room?
+  bool has_room(size_t size) const {
+    return log_.stored() < kCsnWindow &&
+           log_.stored_bytes() + size + kDatagramOverhead <= kChannelStore;
+  }
+  // The datagram's bytes are to be filled in, header and all, with end() for its CSN; token, flags
+  // of the channel's own and CRC are added when it is sent.
+  SentDatagram& append(size_t size, ClientId client, uint64_t request) {
+    return log_.append(size, client, request);
+  }
+  void take_back() { log_.take_back(); }
+  Csn next_csn() const { return log_.end(); }
+
+  // --- once the peer's token is known
+  void open(SessionToken peer, bool crc, Time now);
+  bool ready(Time now);
+  // Adds what may go to the train.
+  void fill(Train& train, const Path& path, Time now);
+  // A question is due, and there is no datagram to ask with: the receiver's window is closed.
+  bool wants_to_ask() const { return asks_; }
+  void asked() { asks_ = false; }
+
+  // --- what the peer says. gone(const SentDatagram&) for each that it has.
+  template <class F>
+  Result<Ok, wire::WdpDrop> received(const wire::WdpAck& ack, Time now, F&& gone);
+  // It lives, whatever it has received.
+  void heard() { probes_ = 0; }
+  template <class F>
+  void abandon(F&& gone) {
+    log_.abandon(gone);
+  }
+
+  // --- time
+  Time deadline();
+  // False: the peer has answered nothing for too long.
+  bool tick(Time now);
+
+  bool idle() const { return log_.stored() == 0; }
+  const RoundTrip& round_trip() const { return rtt_; }
+  const Congestion& congestion() const { return *congestion_; }
+  const RdSendCounters& counters() const { return counters_; }
+
+ private:
+  bool network_allows() const {
+    return log_.in_flight() == 0 || log_.in_flight() < congestion_->window();
+  }
+  bool receiver_allows(const SentDatagram& d) const;
+  bool paces() const { return rtt_.known() && rtt_.smoothed() >= kPacedFrom; }
+  bool may_send(Time now);
+  bool put(Train& train, const Path& path, const SentLog::Next& what, bool ask, Time now);
+  void probe(Train& train, const Path& path, Time now);
+  bool waits_for_peer() { return open_ && (log_.in_flight() > 0 || log_.has_waiting()); }
+  Time probe_time();
+  // True: there were some.
+  bool find_lost(Time now);
+
+  // Shorter pauses are not worth a timer.
+  static constexpr Duration kPacedFrom = 1ms;
+
+  SentLog log_;
+  RoundTrip rtt_;
+  const std::unique_ptr<Congestion> congestion_;
+  bool open_ = false;
+  SessionToken peer_;
+  bool crc_ = false;
+  size_t peer_window_ = Congestion::kFirst;  // bytes from CUM on
+  bool peer_told_ = false;
+  uint32_t peer_clock_ = 0;  // TS of the newest RDACK
+  bool limited_ = false;     // by the congestion window
+  Time pace_;                // nothing is sent before
+  uint32_t probes_ = 0;      // in a row
+  Time probe_since_;
+  bool probe_due_ = false;
+  bool asks_ = false;
+  RdSendCounters counters_;
+};
+
+template <class F>
+Result<Ok, wire::WdpDrop> RdSendPath::received(const wire::WdpAck& ack, Time now, F&& gone) {
+  const auto outcome = log_.acknowledge(ack, rtt_.least(), now, [&](const SentDatagram& d) {
+    congestion_->acknowledged(d.weight(), d.sent, limited_, rtt_.least(), rtt_.latest(), now);
+    gone(d);
+  });
+  if (outcome.impossible) return fail(wire::WdpDrop::ack_beyond_sent);
+  const uint32_t asked = std::exchange(probes_, 0);
+  if (outcome.acknowledged > 0) probe_since_ = now;
+  if (outcome.newest_sent) {
+    rtt_.sample(now - *outcome.newest_sent, std::chrono::microseconds{ack.delay_us()});
+  }
+  // An older one that comes late takes nothing back.
+  if (!peer_told_ || static_cast<int32_t>(ack.timestamp - peer_clock_) >= 0) {
+    peer_told_ = true;
+    peer_clock_ = ack.timestamp;
+    peer_window_ = size_t{ack.window} * 1024;
+  }
+  // RFC 9002 7.6: nothing came through for so long, and that was loss. A peer that had no CPU for a
+  // while is no congestion.
+  if (find_lost(now) && asked >= kProbesToCollapse) congestion_->collapsed(now);
+  return Ok{};
+}
+
+}  // namespace weft::wdp

@@ -1,0 +1,201 @@
+// What a channel has sent or is about to send, until the peer has it: which are lost (RFC 9002
+// section 6.1, with the order of transmissions for packet numbers, for a CSN may be sent again),
+// and what is under way.
+//
+//      front: CUM                        next_                     end
+//   ...|  under way, lost or acknowledged  |  not sent yet          |
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/types.h"
+#include "wdp/rd_limits.h"
+#include "wdp/round_trip.h"
+#include "wire/wdp_ack.h"
+
+namespace weft::wdp {
+
+// Who wants to know what became of a message; names a RdClient.
+using ClientId = uint32_t;
+
+struct SentDatagram {
+  enum class State : uint8_t { waiting, under_way, lost, acknowledged };
+  std::unique_ptr<std::byte[]> bytes;  // none once it is acknowledged
+  uint32_t size = 0;
+  State state = State::waiting;
+  bool repeated = false;
+  ClientId client = 0;
+  uint64_t request = 0;
+  uint64_t order = 0;  // among all transmissions, the last of it
+  Time sent;           // the last time
+
+  size_t weight() const { return size + kDatagramOverhead; }
+};
+
+// Of one channel. Not thread-safe.
+class SentLog {
+ public:
+  explicit SentLog(Csn first) : front_(first) {}
+
+  // --- what is to be sent. Throws std::bad_alloc, and nothing has changed then.
+  // Its bytes are to be filled in.
+  SentDatagram& append(size_t size, ClientId client, uint64_t request);
+  // The last one is not wanted after all; it was not sent.
+  void take_back();
+  Csn end() const { return front_ + static_cast<uint32_t>(log_.size()); }
+  size_t stored_bytes() const { return stored_; }
+  size_t stored() const { return log_.size(); }
+
+  // The next one that is lost, or else has not been sent; nullptr: none.
+  bool has_lost();
+  bool has_waiting() const { return next_ < log_.size(); }
+  struct Next {
+    Csn csn;
+    SentDatagram* datagram = nullptr;
+  };
+  Next next_lost();
+  Next next_waiting();
+  // The oldest that is under way: to ask with.
+  Next oldest();
+  // It goes out now.
+  void transmitted(Csn csn, Time now);
+
+  // --- what the peer says
+  // Calls gone(const SentDatagram&) for each that it has for the first time. `newest`: sent last of
+  // these, for the round trip; nothing where that is not known.
+  struct Outcome {
+    uint32_t acknowledged = 0;  // datagrams
+    std::optional<Time> newest_sent;
+    bool impossible = false;  // it has what was never sent
+  };
+  template <class F>
+  Outcome acknowledge(const wire::WdpAck& ack, Duration least_round_trip, Time now, F&& gone);
+
+  // Calls lost(const SentDatagram&) for each that is lost by now.
+  template <class F>
+  void find_lost(const RoundTrip& rtt, Time now, F&& lost);
+  // When the next one will be, if nothing comes.
+  Time loss_time() const { return loss_time_; }
+
+  // --- how much
+  size_t in_flight() const { return in_flight_; }      // bytes and overhead, not lost nor come
+  size_t outstanding() const { return outstanding_; }  // of all from CUM on that were sent
+  size_t sent_count() const { return next_; }
+  Time last_sent() const { return last_sent_; }
+  // Everybody is told; nothing is sent any more.
+  template <class F>
+  void abandon(F&& gone);
+
+ private:
+  SentDatagram& at(Csn csn) { return log_[csn.value() - front_.value()]; }
+  template <class F>
+  void take(SentDatagram& d, Duration least_round_trip, Time now, Outcome& outcome, F&& gone);
+  void pop_front();
+
+  Csn front_;
+  std::deque<SentDatagram> log_;
+  size_t next_ = 0;  // in log_
+  std::deque<Csn> lost_;
+  uint64_t orders_ = 0;
+  uint64_t newest_ = 0;  // order of the newest that has come
+  Time loss_time_ = Time::never();
+  Time last_sent_;
+  size_t stored_ = 0;
+  size_t in_flight_ = 0;
+  size_t outstanding_ = 0;
+};
+
+// --- templates
+
+template <class F>
+void SentLog::take(SentDatagram& d, Duration least_round_trip, Time now, Outcome& outcome,
+                   F&& gone) {
+  using State = SentDatagram::State;
+  if (d.state == State::acknowledged || d.state == State::waiting) return;
+  if (d.state == State::under_way) in_flight_ -= d.weight();
+  d.state = State::acknowledged;
+  ++outcome.acknowledged;
+  // Which of its copies came is not known. One that was sent less than the least round trip ago is
+  // still on its way (RFC 8985 6.2 step 2; Karn).
+  if (!d.repeated) {
+    if (!outcome.newest_sent || *outcome.newest_sent < d.sent) outcome.newest_sent = d.sent;
+    newest_ = d.order > newest_ ? d.order : newest_;
+  } else if (now - d.sent >= least_round_trip) {
+    newest_ = d.order > newest_ ? d.order : newest_;
+  }
+  gone(static_cast<const SentDatagram&>(d));
+  stored_ -= d.weight();
+  d.bytes.reset();
+}
+
+template <class F>
+SentLog::Outcome SentLog::acknowledge(const wire::WdpAck& ack, Duration least_round_trip, Time now,
+                                      F&& gone) {
+  Outcome outcome;
+  const int32_t passed = distance(front_, ack.cum);
+  if (passed < 0) return outcome;  // an older one came late
+  if (passed > static_cast<int32_t>(next_)) {
+    outcome.impossible = true;
+    return outcome;
+  }
+  for (int32_t i = 0; i < passed; ++i) {
+    take(log_.front(), least_round_trip, now, outcome, gone);
+    pop_front();
+  }
+  for (uint32_t w = 0; w < ack.words; ++w) {
+    for (uint32_t bits = ack.sack[w]; bits != 0;) {
+      const auto bit = static_cast<uint32_t>(__builtin_clz(bits));
+      bits &= ~(uint32_t{1} << (31 - bit));
+      const size_t at = size_t{w} * 32 + bit + 1;
+      if (at >= next_) {
+        outcome.impossible = true;
+        return outcome;
+      }
+      take(log_[at], least_round_trip, now, outcome, gone);
+    }
+  }
+  return outcome;
+}
+
+template <class F>
+void SentLog::find_lost(const RoundTrip& rtt, Time now, F&& lost) {
+  using State = SentDatagram::State;
+  loss_time_ = Time::never();
+  const Duration delay = rtt.loss_delay();
+  for (size_t i = 0; i < next_; ++i) {
+    SentDatagram& d = log_[i];
+    if (d.state != State::under_way) continue;
+    if (d.order > newest_) {
+      if (!d.repeated) return;  // those behind it were sent later
+      continue;
+    }
+    if (newest_ - d.order >= kReorderedDatagrams || d.sent + delay <= now) {
+      d.state = State::lost;
+      in_flight_ -= d.weight();
+      lost_.push_back(front_ + static_cast<uint32_t>(i));
+      lost(static_cast<const SentDatagram&>(d));
+    } else {
+      loss_time_ = std::min(loss_time_, d.sent + delay);
+    }
+  }
+}
+
+template <class F>
+void SentLog::abandon(F&& gone) {
+  for (SentDatagram& d : log_) {
+    if (d.state == SentDatagram::State::acknowledged) continue;
+    gone(static_cast<const SentDatagram&>(d));
+  }
+  front_ = end();
+  log_.clear();
+  log_.shrink_to_fit();
+  lost_.clear();
+  next_ = stored_ = in_flight_ = outstanding_ = 0;
+  loss_time_ = Time::never();
+}
+
+}  // namespace weft::wdp

@@ -1,0 +1,211 @@
+// A host with one WdpSocket that has channels (spec/wdp-rd), and UD queue pairs on it. What it says
+// is taken out datagram by datagram, and handed to whom the test likes.
+#pragma once
+
+#include <list>
+#include <memory>
+
+#include "tests/support/host.h"
+#include "wdp/wdp_socket.h"
+#include "wire/grh.h"
+
+namespace weft::test {
+
+class RdNode final : public wdp::WdpSocketOwner {
+ public:
+  static constexpr uint16_t kPort = 40000;
+  static constexpr uint32_t kQKey = 0x22;
+
+  // Its address is 10.0.0.`number`. `channels`: false is a host without the option.
+  RdNode(uint8_t number, uint64_t seed, Time now, bool channels = true, size_t window = 1 << 20)
+      : random_(seed), socket(random_, now), address(address_of(number)), window_(window) {
+    if (channels) socket.channels().enable({.own_port = kPort, .window = window});
+  }
+  static wdp::Endpoint address_of(uint8_t number) {
+    return {Gid::from_ipv4(0x0a000000U + number), kPort};
+  }
+
+  struct Received {
+    Qpn source;
+    Buffer bytes;
+    bool solicited = false;
+    std::optional<uint32_t> immediate;
+  };
+  // A queue pair. Its receives have room for kRoom bytes besides the GRH.
+  struct Pair final : wdp::UdConsumer {
+    static constexpr size_t kRoom = 1100;
+    Pair(RdNode& of, uint8_t index) : node(of), number(make_qpn(kPort, index)) {
+      queue = std::make_unique<wdp::UdQueue>(
+          *this, wdp::UdParameters{.own_qpn = number, .q_key = QKey{kQKey}});
+      if (of.socket.channels().setup()) {
+        client = of.socket.channels().add(*queue);
+        queue->resume(client);
+      }
+      of.socket.demux().add(number, *queue);
+    }
+    ~Pair() override {
+      node.socket.demux().remove(number);
+      node.socket.channels().remove(client);
+      node.socket.channels().receives_posted(index_of(number));
+    }
+
+    // To queue pair `index` of host `to`.
+    void send(uint8_t to, uint8_t index, const Buffer& bytes, work::SendWqe w = {}) {
+      if (!work::is_send(w.operation)) w.operation = work::Operation::send;
+      Buffer& kept = sending.emplace_back(bytes);
+      w.wr_id = ++posted;
+      w.signaled = true;
+      w.remote_to = TaggedOffset{uint64_t{to} << 8 | index};
+      host.post(w, {segment_of(kept)});
+    }
+    void post_receives(size_t count) {
+      for (size_t i = 0; i < count; ++i) {
+        Buffer& room = rooms.emplace_back(wire::Grh::kSize + kRoom);
+        host.post_receive(rooms.size() - 1, {segment_of(room)});
+      }
+      node.socket.channels().receives_posted(index_of(number));
+    }
+
+    work::Memory& memory() override { return host.memory(); }
+    work::SendQueue& send_queue() override { return host.send_queue(); }
+    Result<const wdp::UdDestination*, work::Status> destination(const work::SendWqe& w) override {
+      const auto to = static_cast<uint8_t>(w.remote_to.value() >> 8);
+      destination_ = {.path = {.to = address_of(to), .from = node.address.address},
+                      .qpn = make_qpn(kPort, static_cast<uint8_t>(w.remote_to.value())),
+                      .q_key = q_key};
+      return &destination_;
+    }
+    wdp::UdCarriage carriage(const wdp::UdDestination& to, Time now) override {
+      auto& channels = node.socket.channels();
+      if (wdp::RdChannel* channel = channels.find(to.path)) return {.channel = channel};
+      if (channels.is_refused(to.path, now)) return {};
+      return {.channel = &node.open(to.path, now)};
+    }
+    bool take_receive(work::Receive& out) override { return host.take_receive(out); }
+    void receive_done(const work::Receive& r, work::Status status,
+                      const wdp::UdArrival& a) override {
+      if (status != work::Status::success) return;
+      const Buffer& room = rooms[r.wr_id];
+      received.push_back({a.source,
+                          {room.begin() + wire::Grh::kSize, room.begin() + a.length},
+                          a.solicited,
+                          a.has_immediate ? std::optional{a.immediate} : std::nullopt});
+    }
+    void send_done(const work::SendWqe& w, work::Status s) override { host.send_done(w, s); }
+    void send_failed() override { ++failures; }
+
+    RdNode& node;
+    const Qpn number;
+    Host host{4096};
+    std::unique_ptr<wdp::UdQueue> queue;
+    wdp::ClientId client = 0;
+    QKey q_key{kQKey};
+    std::deque<Buffer> sending;
+    std::deque<Buffer> rooms;
+    std::vector<Received> received;
+    uint64_t posted = 0;
+    int failures = 0;
+
+   private:
+    work::LocalSegment segment_of(Buffer& b) {
+      const Stag key = host.add_region(b);
+      return {reinterpret_cast<uintptr_t>(b.data()), static_cast<uint32_t>(b.size()), key};
+    }
+    wdp::UdDestination destination_;
+  };
+  Pair& add_pair(uint8_t index) { return pairs.emplace_back(*this, index); }
+
+  struct Link final : wdp::RdChannelOwner {
+    explicit Link(RdNode& of) : channel(of.socket.channels(), *this, of.random_, of.window_) {}
+    void reached() override {}
+    wdp::RdChannel channel;
+  };
+  wdp::RdChannel& open(const wdp::Path& path, Time now) {
+    wdp::RdChannel& c = links.emplace_back(*this).channel;
+    socket.connect(c, path, make_qpn(path.to.port, wire::kPortIndex), now);
+    return c;
+  }
+  wdp::RdChannel* channel_called() override { return &links.emplace_back(*this).channel; }
+
+  struct Datagram {
+    wdp::Endpoint to;
+    Buffer bytes;
+  };
+  std::vector<Datagram> said(Time now) {
+    std::vector<Datagram> all;
+    while (socket.ready()) {
+      wdp::Train t;
+      socket.fill(t);
+      take(t, all);
+    }
+    for (Pair& p : pairs) say(*p.queue, now, all);
+    for (Link& l : links) say(l.channel, now, all);
+    sweep(now);
+    return all;
+  }
+  void hear(Bytes datagram, const wdp::Endpoint& from, Time now) {
+    socket.received(datagram, {.from = from, .to = address.address}, now, *this);
+  }
+  Time deadline() {
+    Time first = Time::never();
+    for (Link& l : links) first = std::min(first, l.channel.deadline());
+    return first;
+  }
+  void tick(Time now) {
+    for (Link& l : links) l.channel.tick(now);
+    sweep(now);
+  }
+
+  // wdp::WdpSocketOwner: nobody listens here.
+  std::optional<wire::RejReason> requested(const wdp::RequestKey&, const wdp::Handshake&) override {
+    return wire::RejReason::no_listener;
+  }
+  Result<Callee, wire::RejReason> called(const wire::WdpCtl&, const wdp::Endpoint&) override {
+    return fail(wire::RejReason::qpn_unknown);
+  }
+  void answered(SessionToken, const wdp::Handshake&) override {}
+
+ private:
+  static void take(const wdp::Train& t, std::vector<Datagram>& all) {
+    t.each_datagram([&](std::span<const IoVec> pieces) {
+      auto& d = all.emplace_back(Datagram{t.path().to, {}});
+      for (const IoVec& v : pieces) {
+        const auto* p = static_cast<const std::byte*>(v.iov_base);
+        d.bytes.insert(d.bytes.end(), p, p + v.iov_len);
+      }
+    });
+  }
+  static void say(wdp::TrainSource& source, Time now, std::vector<Datagram>& all) {
+    while (source.ready(now)) {
+      wdp::Train t;
+      source.fill(t, now);
+      if (t.empty() && !source.ready(now)) break;
+      if (t.empty()) {
+        source.fill(t, now);
+        if (t.empty()) break;
+      }
+      take(t, all);
+      source.llp_took_all(now);
+    }
+  }
+  void sweep(Time now) {
+    links.remove_if([&](Link& l) {
+      if (!l.channel.is_gone()) return false;
+      socket.remove(l.channel, now);
+      return true;
+    });
+  }
+
+  SeededRandom random_;
+
+ public:
+  wdp::WdpSocket socket;
+  const wdp::Endpoint address;
+  std::list<Link> links;
+  std::list<Pair> pairs;
+
+ private:
+  const size_t window_;
+};
+
+}  // namespace weft::test

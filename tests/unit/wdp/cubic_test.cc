@@ -1,0 +1,126 @@
+#include "wdp/cubic.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace weft::wdp {
+namespace {
+
+constexpr size_t kUnit = Congestion::kUnit;
+
+struct CubicTest : ::testing::Test {
+  // A window's worth comes; it was sent a round trip ago.
+  void round(bool limited = true, Duration more = 0ms) {
+    const size_t window = cubic.window();
+    for (size_t left = window; left >= kUnit; left -= kUnit) {
+      cubic.acknowledged(kUnit, now, limited, trip, trip + more, now + trip);
+    }
+    now = now + trip;
+  }
+  void lose() {
+    cubic.lost(now, now + trip);
+    now = now + trip + 1ns;
+  }
+  Cubic cubic;
+  Duration trip = 20ms;
+  Time now = Time::from_ns(1'000'000'000);
+};
+
+TEST_F(CubicTest, BeginsWith32DatagramsAndDoubles) {
+  EXPECT_EQ(cubic.window(), 32 * kUnit);
+  EXPECT_TRUE(cubic.in_slow_start());
+  round();
+  EXPECT_EQ(cubic.window(), 64 * kUnit);
+  round();
+  EXPECT_EQ(cubic.window(), 128 * kUnit);
+}
+
+// RFC 9002 7.8: an underused window does not grow.
+TEST_F(CubicTest, DoesNotGrowUnused) {
+  round(false);
+  EXPECT_EQ(cubic.window(), 32 * kUnit);
+}
+
+// RFC 9406 4.2: a round trip that grows ends slow start before anything is lost.
+TEST_F(CubicTest, AGrowingQueueEndsSlowStart) {
+  round(true, 5ms);
+  EXPECT_FALSE(cubic.in_slow_start());
+  EXPECT_LT(cubic.window(), 40 * kUnit);
+}
+
+// RFC 9438 4.6: beta_cubic is 0.7.
+TEST_F(CubicTest, LossTakesThreeTenths) {
+  lose();
+  EXPECT_EQ(cubic.window(), static_cast<size_t>(0.7 * 32 * kUnit));
+  EXPECT_FALSE(cubic.in_slow_start());
+}
+
+// RFC 9002 7.3.2: one reduction for a period; what was sent before it counts no more.
+TEST_F(CubicTest, LossesOfOnePeriodCountOnce) {
+  const Time sent = now;
+  cubic.lost(sent, now + trip);
+  const size_t after = cubic.window();
+  cubic.lost(sent + 1ms, now + trip + 1ms);
+  EXPECT_EQ(cubic.window(), after);
+  cubic.acknowledged(kUnit, sent + 2ms, true, trip, trip, now + trip + 2ms);
+  EXPECT_EQ(cubic.window(), after) << "nor does it grow by them";
+  cubic.lost(now + trip + 1ns, now + 2 * trip);
+  EXPECT_LT(cubic.window(), after);
+}
+
+// RFC 9438 4.2: back to where the loss was in K = cbrt(W_max * 0.3 / 0.4) seconds, slowly there,
+// and on.
+TEST_F(CubicTest, FollowsTheCurve) {
+  for (int i = 0; i < 5; ++i) round();  // 1024 units
+  ASSERT_EQ(cubic.window(), 1024 * kUnit);
+  lose();
+  const double k = std::cbrt(1024 * 0.3 / 0.4);
+  const Time since = now;
+  while (now < since + std::chrono::milliseconds{static_cast<int>(k * 500)}) round();
+  const auto half = static_cast<double>(cubic.window()) / kUnit;
+  EXPECT_GT(half, 1024 - 0.3 * 1024 / 4) << "7/8 of the way after half of the time";
+  EXPECT_LT(half, 1024);
+  while (now < since + std::chrono::milliseconds{static_cast<int>(k * 1000)}) round();
+  EXPECT_NEAR(static_cast<double>(cubic.window()) / kUnit, 1024, 20);
+  while (now < since + std::chrono::milliseconds{static_cast<int>(k * 1500)}) round();
+  EXPECT_GT(cubic.window(), 1050 * kUnit);
+}
+
+// RFC 9438 4.7: who loses below where it lost before makes room.
+TEST_F(CubicTest, FastConvergence) {
+  trip = 100ms;  // so that Reno is slower
+  for (int i = 0; i < 5; ++i) round();
+  lose();
+  const size_t first = cubic.window();
+  lose();
+  EXPECT_EQ(cubic.window(), static_cast<size_t>(static_cast<double>(first) * 0.7));
+  // The curve is flat at 0.85 of 716.8 units, not at 716.8.
+  const double k = std::cbrt((0.85 * 716.8 - 501.76) / 0.4);
+  const Time since = now;
+  while (now < since + std::chrono::milliseconds{static_cast<int>(k * 1000)}) round();
+  EXPECT_NEAR(static_cast<double>(cubic.window()) / kUnit, 0.85 * 716.8, 20);
+}
+
+// RFC 9002 7.6.2: "the sender's congestion window MUST be reduced to the minimum".
+TEST_F(CubicTest, CollapsesToTwoDatagramsAndBeginsAnew) {
+  cubic.collapsed(now);
+  EXPECT_EQ(cubic.window(), 2 * kUnit);
+  EXPECT_TRUE(cubic.in_slow_start());
+}
+
+TEST_F(CubicTest, NeverBelowTwoDatagrams) {
+  for (int i = 0; i < 30; ++i) lose();
+  EXPECT_EQ(cubic.window(), 2 * kUnit);
+}
+
+TEST(FixedWindow, StaysAsItIs) {
+  FixedWindow w(5000);
+  w.lost({}, {});
+  w.collapsed({});
+  w.acknowledged(100, {}, true, 1ms, 1ms, {});
+  EXPECT_EQ(w.window(), 5000U);
+}
+
+}  // namespace
+}  // namespace weft::wdp

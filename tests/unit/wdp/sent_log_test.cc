@@ -1,0 +1,183 @@
+#include "wdp/sent_log.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::wdp {
+namespace {
+
+struct SentLogTest : ::testing::Test {
+  void append(uint32_t n) {
+    for (uint32_t i = 0; i < n; ++i) log.append(100, 1, requests++);
+  }
+  void send(uint32_t n) {
+    for (uint32_t i = 0; i < n; ++i) log.transmitted(log.next_waiting().csn, now);
+  }
+  wire::WdpAck ack(uint32_t cum, std::initializer_list<uint32_t> held = {}) {
+    wire::WdpAck a;
+    a.cum = Csn{cum};
+    for (const uint32_t csn : held) a.hold(Csn{csn});
+    return a;
+  }
+  SentLog::Outcome hear(const wire::WdpAck& a) {
+    return log.acknowledge(a, Duration{50us}, now,
+                           [&](const SentDatagram& d) { gone.push_back(d.request); });
+  }
+  void look() {
+    log.find_lost(rtt, now, [&](const SentDatagram& d) { lost.push_back(d.request); });
+  }
+  SentLogTest() { rtt.sample(1ms, 0us); }
+
+  SentLog log{Csn{0}};
+  RoundTrip rtt;
+  Time now = Time::from_ns(1'000'000'000);
+  uint64_t requests = 0;
+  std::vector<uint64_t> gone;
+  std::vector<uint64_t> lost;
+};
+
+constexpr size_t kWeight = 100 + kDatagramOverhead;
+
+TEST_F(SentLogTest, WhatIsAcknowledgedGoes) {
+  append(4);
+  EXPECT_EQ(log.stored_bytes(), 4 * kWeight);
+  EXPECT_EQ(log.in_flight(), 0U);
+  send(3);
+  EXPECT_EQ(log.in_flight(), 3 * kWeight);
+  EXPECT_EQ(log.outstanding(), 3 * kWeight);
+  const auto outcome = hear(ack(2));
+  EXPECT_EQ(outcome.acknowledged, 2U);
+  EXPECT_EQ(gone, (std::vector<uint64_t>{0, 1}));
+  EXPECT_EQ(log.in_flight(), kWeight);
+  EXPECT_EQ(log.outstanding(), kWeight);
+  EXPECT_EQ(log.stored_bytes(), 2 * kWeight);
+  EXPECT_EQ(log.next_waiting().csn, Csn{3});
+}
+
+TEST_F(SentLogTest, SelectivelyToo) {
+  append(5);
+  send(5);
+  hear(ack(1, {2, 4}));
+  EXPECT_EQ(gone, (std::vector<uint64_t>{0, 2, 4}));
+  EXPECT_EQ(log.in_flight(), 2 * kWeight);
+  EXPECT_EQ(log.outstanding(), 4 * kWeight) << "a receiver keeps what is behind a gap";
+  hear(ack(1, {2, 4}));
+  EXPECT_EQ(gone.size(), 3U) << "said twice counts once";
+  hear(ack(0));
+  EXPECT_EQ(gone.size(), 3U) << "an old one that comes late takes nothing back";
+}
+
+// spec/wdp-rd 5.1: a peer cannot have what was never sent.
+TEST_F(SentLogTest, TheImpossible) {
+  append(3);
+  send(2);
+  EXPECT_TRUE(hear(ack(3)).impossible);
+  EXPECT_TRUE(hear(ack(0, {2})).impossible);
+  EXPECT_FALSE(hear(ack(2)).impossible);
+}
+
+// RFC 9002 6.1.2: lost, if a later one has come and it was sent long enough ago.
+TEST_F(SentLogTest, LostByTime) {
+  append(3);
+  send(3);
+  now = now + 1ms;
+  hear(ack(0, {1}));
+  look();
+  EXPECT_TRUE(lost.empty());
+  EXPECT_EQ(log.loss_time(), now + 250us);  // 5/4 of the round trip after it was sent
+  now = log.loss_time();
+  look();
+  EXPECT_EQ(lost, (std::vector<uint64_t>{0})) << "not the one that was sent later";
+  EXPECT_EQ(log.in_flight(), kWeight);
+  ASSERT_TRUE(log.has_lost());
+  EXPECT_EQ(log.next_lost().csn, Csn{0});
+  log.transmitted(Csn{0}, now);
+  EXPECT_FALSE(log.has_lost());
+  EXPECT_TRUE(log.oldest().datagram->repeated);
+  EXPECT_EQ(log.in_flight(), 2 * kWeight);
+}
+
+// RFC 9002 6.1.1, with two trains instead of three packets.
+TEST_F(SentLogTest, LostByOrder) {
+  append(200);
+  send(200);
+  wire::WdpAck a = ack(0);
+  for (uint32_t i = 1; i < 128; ++i) a.hold(Csn{i});
+  hear(a);
+  look();
+  EXPECT_TRUE(lost.empty()) << "a train may overtake one";
+  a.hold(Csn{128});
+  hear(a);
+  look();
+  EXPECT_EQ(lost, (std::vector<uint64_t>{0}));
+}
+
+// One that was sent again is not lost because of what was sent before that.
+TEST_F(SentLogTest, TheOrderOfTransmissionsCounts) {
+  append(3);
+  send(3);
+  now = now + 1ms;
+  hear(ack(0, {1}));
+  now = now + 1ms;
+  look();
+  log.transmitted(log.next_lost().csn, now);
+  lost.clear();
+  now = now + 10ms;
+  hear(ack(0, {1, 2}));
+  look();
+  EXPECT_TRUE(lost.empty()) << "2 was sent before it";
+  append(1);
+  send(1);
+  now = now + 1ms;
+  hear(ack(0, {1, 2, 3}));
+  look();
+  EXPECT_EQ(lost, (std::vector<uint64_t>{0})) << "3 was sent after it";
+}
+
+// Karn: what was sent twice tells no round trip; nor that its second copy came, if that has hardly
+// left (RFC 8985 6.2 step 2).
+TEST_F(SentLogTest, CopiesTellNothing) {
+  append(2);
+  send(2);
+  now = now + 2ms;
+  log.transmitted(Csn{0}, now);
+  now = now + 10us;
+  const auto outcome = hear(ack(1));
+  EXPECT_EQ(outcome.acknowledged, 1U);
+  EXPECT_FALSE(outcome.newest_sent);
+  now = now + 2ms;
+  look();
+  EXPECT_TRUE(lost.empty()) << "1 was sent before the copy, but it is the first that came";
+}
+
+TEST_F(SentLogTest, TheNewestTellsTheRoundTrip) {
+  append(2);
+  send(1);
+  const Time first = now;
+  now = now + 1ms;
+  send(1);
+  const Time second = now;
+  now = now + 1ms;
+  EXPECT_EQ(hear(ack(2)).newest_sent, second);
+  EXPECT_NE(first, second);
+}
+
+TEST_F(SentLogTest, TakenBack) {
+  append(2);
+  log.take_back();
+  EXPECT_EQ(log.end(), Csn{1});
+  EXPECT_EQ(log.stored_bytes(), kWeight);
+}
+
+TEST_F(SentLogTest, AbandonedIsToldToAll) {
+  append(4);
+  send(3);
+  hear(ack(0, {1}));
+  gone.clear();
+  log.abandon([&](const SentDatagram& d) { gone.push_back(d.request); });
+  EXPECT_EQ(gone, (std::vector<uint64_t>{0, 2, 3}));
+  EXPECT_EQ(log.stored(), 0U);
+  EXPECT_EQ(log.in_flight() + log.outstanding() + log.stored_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace weft::wdp
