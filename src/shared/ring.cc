@@ -31,10 +31,6 @@ constexpr size_t index_of(uint64_t position) {
   return static_cast<size_t>(position % kRingBytes);
 }
 
-std::atomic<uint64_t>& word_at(const RingPlace& place, uint64_t position) {
-  return *std::launder(reinterpret_cast<std::atomic<uint64_t>*>(place.bytes + index_of(position)));
-}
-
 // As numbers, for `memory` may be all that there is.
 bool within(const void* p, Bytes memory) {
   return reinterpret_cast<uintptr_t>(p) - reinterpret_cast<uintptr_t>(memory.data()) <
@@ -43,11 +39,11 @@ bool within(const void* p, Bytes memory) {
 
 }  // namespace
 
-// --- writer
-
-std::atomic<uint64_t>& RingWriter::word(uint64_t position) const {
-  return word_at(place_, position);
+std::atomic<uint64_t>& RingPlace::word(uint64_t position) const {
+  return *std::launder(reinterpret_cast<std::atomic<uint64_t>*>(bytes + index_of(position)));
 }
+
+// --- writer
 
 // Looks how far the reader is. False: it claims what cannot be.
 bool RingWriter::look() {
@@ -111,8 +107,9 @@ bool RingWriter::refer(const void* memory, size_t length) {
     if (!look() || room() < kReferenceSize || referred_ + length > kReferredMost) return false;
   }
   references_.push_back({.word = written_ + kWord, .memory = memory, .length = length, .copy = {}});
-  word(written_).store(kReference << kKindShift | length, std::memory_order_relaxed);
-  word(written_ + kWord).store(reinterpret_cast<uintptr_t>(memory), std::memory_order_relaxed);
+  place_.word(written_).store(kReference << kKindShift | length, std::memory_order_relaxed);
+  place_.word(written_ + kWord)
+      .store(reinterpret_cast<uintptr_t>(memory), std::memory_order_relaxed);
   referred_ += length;
   written_ += kReferenceSize;
   return true;
@@ -148,7 +145,7 @@ size_t RingWriter::copy(std::span<const IoVec> pieces, bool& faulted) {
       }
     }
     if (length == 0) break;
-    word(written_).store(kInline << kKindShift | length, std::memory_order_relaxed);
+    place_.word(written_).store(kInline << kKindShift | length, std::memory_order_relaxed);
     written_ += kWord + round_up(length);
     copied += length;
   }
@@ -204,7 +201,7 @@ const void* RingWriter::detach() {
     r.memory = nullptr;
     // A reader that is pulling looks at the word once more when it has: it has either got the bytes
     // before this, or takes them from the copy.
-    word(r.word).store(reinterpret_cast<uintptr_t>(r.copy.get()), std::memory_order_seq_cst);
+    place_.word(r.word).store(reinterpret_cast<uintptr_t>(r.copy.get()), std::memory_order_seq_cst);
   }
   place_.control->copies_wanted.store(0, std::memory_order_relaxed);
   return lost;
@@ -212,13 +209,13 @@ const void* RingWriter::detach() {
 
 void RingWriter::end_for_loss() {
   if (room() < kReferenceSize && (!look() || room() < kReferenceSize)) return;
-  word(written_).store(kReference << kKindShift | 1, std::memory_order_relaxed);
-  word(written_ + kWord).store(0, std::memory_order_relaxed);
+  place_.word(written_).store(kReference << kKindShift | 1, std::memory_order_relaxed);
+  place_.word(written_ + kWord).store(0, std::memory_order_relaxed);
   written_ += kReferenceSize;
 }
 
 void RingWriter::revoke() {
-  for (const Reference& r : references_) word(r.word).store(0, std::memory_order_seq_cst);
+  for (const Reference& r : references_) place_.word(r.word).store(0, std::memory_order_seq_cst);
 }
 
 // --- reader
@@ -268,13 +265,9 @@ class RingReader::Places {
   size_t filled_ = 0;
 };
 
-std::atomic<uint64_t>& RingReader::word(uint64_t position) const {
-  return word_at(place_, position);
-}
-
 bool RingReader::has_input(std::memory_order order) const {
   if (broken_) return true;
-  if (stalled_on_ != 0) return word(read_ + kWord).load(order) != stalled_on_;
+  if (stalled_on_ != 0) return place_.word(read_ + kWord).load(order) != stalled_on_;
   return length_ > 0 || place_.control->written.load(order) != read_;
 }
 
@@ -284,7 +277,7 @@ RingReader::Step RingReader::next_record(bool fresh) {
   const uint64_t there = place_.control->written.load(std::memory_order_acquire) - read_;
   if (there == 0) return Step::nothing;
   if (there > kRingBytes || there < kWord) return Step::broken;
-  const uint64_t head = word(read_).load(std::memory_order_relaxed);
+  const uint64_t head = place_.word(read_).load(std::memory_order_relaxed);
   const uint64_t kind = head >> kKindShift;
   const uint64_t length = head & ((uint64_t{1} << kKindShift) - 1);
   if (length == 0 || (kind != kInline && kind != kReference)) return Step::broken;
@@ -310,7 +303,7 @@ RingReader::Step RingReader::copy(Places& places) {
 RingReader::Step RingReader::pull(Places& places) {
   std::array<IoVec, PieceList::kMost + 1> room;
   const auto to = places.next(length_ - done_, room);
-  std::atomic<uint64_t>& place = word(read_ + kWord);
+  std::atomic<uint64_t>& place = place_.word(read_ + kWord);
   const uint64_t address = place.load(std::memory_order_acquire);
   if (address == 0) return Step::taken_back;
   const PeerMemory::Pulled pulled = peer_.pull(to, address + done_);

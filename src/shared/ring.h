@@ -43,6 +43,8 @@ static_assert(sizeof(RingControl) == 192 && std::atomic<uint64_t>::is_always_loc
 struct RingPlace {
   RingControl* control;
   std::byte* bytes;  // kRingBytes, at a multiple of 8
+  // The word of a record at this position.
+  std::atomic<uint64_t>& word(uint64_t position) const;
 };
 
 // Both are used by one thread at a time. Neither calls the kernel, but for the pull.
@@ -92,7 +94,6 @@ class RingWriter {
     size_t length;
     std::unique_ptr<std::byte[]> copy;
   };
-  std::atomic<uint64_t>& word(uint64_t position) const;
   size_t room() const { return kRingBytes - static_cast<size_t>(written_ - read_); }
   bool look();
   void drop_pulled();
@@ -136,7 +137,6 @@ class RingReader {
  private:
   class Places;
   enum class Step : uint8_t { moved, nothing, faulted, broken, lost, taken_back };
-  std::atomic<uint64_t>& word(uint64_t position) const;
   Step next_record(bool fresh);
   Step copy(Places& places);
   Step pull(Places& places);

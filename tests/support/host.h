@@ -8,20 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "tests/support/pattern.h"
 #include "work/consumer.h"
 
 namespace weft::test {
-
-using Buffer = std::vector<std::byte>;
-
-// Bytes that differ from one to the next, and from one `salt` to another.
-inline Buffer pattern_bytes(size_t n, uint64_t salt) {
-  SeededRandom random{salt * 2654435761U + 1};
-  Buffer b(n);
-  for (auto& x : b) x = static_cast<std::byte>(random.next() >> 13);
-  return b;
-}
 
 class Host final : public work::Consumer, public work::Memory {
  public:

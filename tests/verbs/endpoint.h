@@ -69,6 +69,7 @@ struct QpOptions {
   uint32_t inline_bytes = 64;
   ibv_srq* srq = nullptr;
   uint8_t rnr_retry = 7;
+  uint8_t timeout = 14;  // 4.096 us << timeout, so often as there are retries
   uint8_t reads = 16;
   ibv_qp_type type = IBV_QPT_RC;
 };
@@ -117,7 +118,7 @@ inline void to_rtr(ibv_qp* qp, uint32_t peer_qpn, const ibv_gid& peer, const QpO
 inline void to_rts(ibv_qp* qp, const QpOptions& o = {}) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = 14;
+  attr.timeout = o.timeout;
   attr.retry_cnt = 7;
   attr.rnr_retry = o.rnr_retry;
   attr.max_rd_atomic = o.reads;

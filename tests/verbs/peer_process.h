@@ -23,6 +23,8 @@ struct PeerCard {
 class PeerProcess {
  public:
   static constexpr size_t kMemory = 1 << 20;
+  // What is in the peer's memory at first.
+  static constexpr uint8_t first_byte(size_t i) { return static_cast<uint8_t>(i * 7 + (i >> 8)); }
 
   // `more`: what the peer does besides, with its queue pair and memory, before it sleeps. `first`:
   // before it opens the device.
@@ -75,7 +77,7 @@ class PeerProcess {
   void live(const std::function<void(ibv_qp*, const ibv_mr*)>& more) {
     const Adapter adapter;
     std::vector<uint8_t> memory(kMemory);
-    for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<uint8_t>(i * 7 + (i >> 8));
+    for (size_t i = 0; i < memory.size(); ++i) memory[i] = first_byte(i);
     const MrPtr mr = adapter.reg(memory.data(), memory.size());
     const CqPtr cq = adapter.cq(256);
     const QpPtr qp = make_qp(adapter, cq.get(), options_);

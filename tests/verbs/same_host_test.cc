@@ -5,16 +5,18 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <deque>
+#include <thread>
 
 #include "base/random.h"
 #include "tests/support/as_user.h"
 #include "tests/support/counted.h"
+#include "tests/support/pattern.h"
 #include "tests/verbs/own_process.h"
 #include "tests/verbs/peer_process.h"
 
@@ -61,18 +63,11 @@ struct Near {
   std::deque<ibv_wc_status> done;
 };
 
-std::vector<uint8_t> varied(size_t n, uint64_t salt) {
-  SeededRandom random{salt};
-  std::vector<uint8_t> b(n);
-  for (uint8_t& x : b) x = static_cast<uint8_t>(random.next());
-  return b;
-}
-
 // All bytes there and back.
 void expect_traffic(Near& near) {
   for (const size_t n :
        {size_t{1}, size_t{4096}, size_t{24'575}, size_t{24'576}, size_t{300'001}, kMemory}) {
-    std::vector<uint8_t> memory = varied(n, n);
+    std::vector<uint8_t> memory = pattern_bytes<uint8_t>(n, n);
     const MrPtr region = near.a.reg(memory.data(), memory.size());
     near.post(IBV_WR_RDMA_WRITE, memory, region, 0, n, 0);
     ASSERT_EQ(near.status(), IBV_WC_SUCCESS);
@@ -201,7 +196,7 @@ TEST(SameHost, memory_that_is_taken_back_arrives_as_it_was) {
   Near near{peer};
   near.look(1);
   kill(peer.pid(), SIGSTOP);
-  std::vector<uint8_t> memory = varied(300'000, 1);
+  std::vector<uint8_t> memory = pattern_bytes<uint8_t>(300'000, 1);
   const std::vector<uint8_t> before = memory;
   MrPtr region = near.a.reg(memory.data(), memory.size());
   near.post(IBV_WR_RDMA_WRITE, memory, region, 0, memory.size(), 0);
@@ -212,29 +207,32 @@ TEST(SameHost, memory_that_is_taken_back_arrives_as_it_was) {
   EXPECT_EQ(near.look(before.size()), before);
 }
 
-// A queue pair that goes takes its requests with it: they are flushed, and their memory is free.
+// A queue pair that goes takes its requests with it: they are flushed, and their memory is free. A
+// peer that did not run meanwhile gets nothing of what comes into that memory afterwards.
 TEST(SameHost, a_queue_pair_that_ends_gives_its_memory_back) {
+  constexpr size_t kSize = 300'000;
   PeerProcess peer;
   Near near{peer};
   near.look(1);
   kill(peer.pid(), SIGSTOP);
-  void* const at =
-      mmap(nullptr, 300'000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(at, MAP_FAILED);
-  MrPtr region = near.a.reg(at, 300'000);
-  ibv_send_wr wr{};
-  wr.opcode = IBV_WR_RDMA_WRITE;
-  wr.send_flags = IBV_SEND_SIGNALED;
-  wr.wr.rdma.remote_addr = near.card.address;
-  wr.wr.rdma.rkey = near.card.rkey;
-  check_errno(post_send(near.qp.get(), wr, {sge(at, 300'000, region.get())}), "ibv_post_send");
+  std::vector<uint8_t> memory = pattern_bytes<uint8_t>(kSize, 1);
+  const std::vector<uint8_t> before = memory;
+  MrPtr region = near.a.reg(memory.data(), memory.size());
+  near.post(IBV_WR_RDMA_WRITE, memory, region, 0, kSize, 0);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
   check_errno(ibv_modify_qp(near.qp.get(), &attr, IBV_QP_STATE), "ERR");
   EXPECT_EQ(near.status(), IBV_WC_WR_FLUSH_ERR);
-  region.reset();
-  munmap(at, 300'000);
+  std::fill(memory.begin(), memory.end(), uint8_t{0xdd});
   kill(peer.pid(), SIGCONT);
+  while (counted_by(peer, "stream_end") == 0) std::this_thread::yield();
+  std::vector<uint8_t> seen(kSize);
+  const iovec to{seen.data(), kSize};
+  const iovec from{reinterpret_cast<void*>(near.card.address), kSize};
+  ASSERT_EQ(process_vm_readv(peer.pid(), &to, 1, &from, 1, 0), static_cast<ssize_t>(kSize));
+  for (size_t i = 0; i < kSize; ++i) {
+    ASSERT_TRUE(seen[i] == before[i] || seen[i] == PeerProcess::first_byte(i)) << i;
+  }
 }
 
 TEST(SameHost, a_peer_that_is_stopped_holds_up_nothing_but_itself) {
@@ -244,7 +242,7 @@ TEST(SameHost, a_peer_that_is_stopped_holds_up_nothing_but_itself) {
   Near far{other};
   near.look(1);
   kill(stopped.pid(), SIGSTOP);
-  std::vector<uint8_t> memory = varied(kMemory, 1);
+  std::vector<uint8_t> memory = pattern_bytes<uint8_t>(kMemory, 1);
   const MrPtr region = near.a.reg(memory.data(), memory.size());
   for (int i = 0; i < 16; ++i) near.post(IBV_WR_RDMA_WRITE, memory, region, 0, kMemory, 0);
   expect_traffic(far);
@@ -269,7 +267,7 @@ TEST(SameHost, a_peer_that_is_killed_in_the_middle_of_large_transfers) {
     Near near{peer};
     // The peer's memory as PeerProcess has filled it.
     std::vector<uint8_t> theirs(kMemory);
-    for (size_t i = 0; i < kMemory; ++i) theirs[i] = static_cast<uint8_t>(i * 7 + (i >> 8));
+    for (size_t i = 0; i < kMemory; ++i) theirs[i] = PeerProcess::first_byte(i);
     std::vector<uint8_t> memory(kMemory);
     const MrPtr region = near.a.reg(memory.data(), memory.size());
     const auto kill_at =

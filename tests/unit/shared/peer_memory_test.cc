@@ -38,7 +38,7 @@ class Child {
 };
 
 TEST(PeerMemory, ComesFromAnotherProcess) {
-  Buffer there = varied(kSize, 1);
+  Buffer there = pattern_bytes(kSize, 1);
   const Buffer before = there;
   const Child child;
   there.assign(kSize, std::byte{});  // in this process only
@@ -61,7 +61,7 @@ TEST(PeerMemory, AProcessThatIsGoneIsNone) {
 }
 
 TEST(PeerMemory, NothingOfAProcessWithoutTheNonceCounts) {
-  const Buffer there = varied(100, 1);
+  const Buffer there = pattern_bytes(100, 1);
   const PeerMemory other{::getpid(), reinterpret_cast<uintptr_t>(there.data()), kNonce};
   EXPECT_FALSE(other.can_pull());
   Buffer here(100);
@@ -81,7 +81,7 @@ TEST(PeerMemory, WhatCanBeReachedOfItComes) {
   void* const at =
       ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(at, MAP_FAILED);
-  const Buffer there = varied(kSize, 3);
+  const Buffer there = pattern_bytes(kSize, 3);
   std::copy(there.begin(), there.end(), static_cast<std::byte*>(at));
   ASSERT_EQ(::mprotect(static_cast<std::byte*>(at) + 4096, 2 * 4096, PROT_NONE), 0);
   Buffer here(kSize);

@@ -56,7 +56,7 @@ constexpr uint64_t kBytesKind = uint64_t{1} << 56;
 constexpr uint64_t kReferenceKind = uint64_t{2} << 56;
 
 TEST_F(RingTest, BytesComeOutAsTheyWentIn) {
-  const Buffer a = varied(1000, 1);
+  const Buffer a = pattern_bytes(1000, 1);
   EXPECT_FALSE(reader.has_input());
   EXPECT_EQ(write(a), a.size());
   EXPECT_TRUE(reader.has_input());
@@ -70,7 +70,7 @@ TEST_F(RingTest, PiecesOfAnySizeGoRoundTheRingManyTimes) {
   Buffer sent;
   Buffer got;
   for (int round = 0; round < 2000; ++round) {
-    const Buffer part = varied(1 + random.next() % 3000, 100 + static_cast<uint64_t>(round));
+    const Buffer part = pattern_bytes(1 + random.next() % 3000, 100 + static_cast<uint64_t>(round));
     const size_t n = write(part);
     sent.insert(sent.end(), part.begin(), part.begin() + static_cast<ptrdiff_t>(n));
     const Buffer out = read(1 + random.next() % 4000);
@@ -87,7 +87,7 @@ TEST_F(RingTest, ManyPiecesAreTakenInOrder) {
   std::vector<Buffer> parts;
   std::vector<IoVec> pieces;
   Buffer all;
-  for (size_t i = 0; i < 40; ++i) parts.push_back(varied(i * 37 % 900, i));
+  for (size_t i = 0; i < 40; ++i) parts.push_back(pattern_bytes(i * 37 % 900, i));
   for (const Buffer& p : parts) {
     pieces.push_back(piece(p));
     all.insert(all.end(), p.begin(), p.end());
@@ -98,7 +98,7 @@ TEST_F(RingTest, ManyPiecesAreTakenInOrder) {
 }
 
 TEST_F(RingTest, AFullRingTakesTheRestLater) {
-  const Buffer all = varied(3 * kRingBytes, 3);
+  const Buffer all = pattern_bytes(3 * kRingBytes, 3);
   Buffer got;
   size_t sent = 0;
   while (sent < all.size()) {
@@ -118,7 +118,7 @@ TEST_F(RingTest, AFullRingTakesTheRestLater) {
 }
 
 TEST_F(RingTest, NothingIsSeenBeforeItIsPublished) {
-  const Buffer a = varied(10, 1);
+  const Buffer a = pattern_bytes(10, 1);
   const IoVec one = piece(a);
   (void)writer.write({&one, 1}, kNotOwn);
   EXPECT_FALSE(reader.has_input());
@@ -128,10 +128,10 @@ TEST_F(RingTest, NothingIsSeenBeforeItIsPublished) {
 
 TEST_F(RingTest, LargePiecesAreReferredToAndNotCopied) {
   references();
-  Buffer a = varied(RingWriter::kReferFrom, 1);
+  Buffer a = pattern_bytes(RingWriter::kReferFrom, 1);
   EXPECT_EQ(write(a), a.size());
   EXPECT_TRUE(writer.refers_now());
-  const Buffer later = varied(a.size(), 2);
+  const Buffer later = pattern_bytes(a.size(), 2);
   std::copy(later.begin(), later.end(), a.begin());
   EXPECT_EQ(read(a.size()), later) << "what is there when it is pulled";
   reader.publish();
@@ -140,7 +140,7 @@ TEST_F(RingTest, LargePiecesAreReferredToAndNotCopied) {
 
 TEST_F(RingTest, WhatIsTheWritersOwnIsCopied) {
   references();
-  Buffer a = varied(2 * RingWriter::kReferFrom, 1);
+  Buffer a = pattern_bytes(2 * RingWriter::kReferFrom, 1);
   const Buffer before = a;
   EXPECT_EQ(write(a, Bytes{a}), a.size());
   EXPECT_FALSE(writer.refers_now());
@@ -149,7 +149,7 @@ TEST_F(RingTest, WhatIsTheWritersOwnIsCopied) {
 }
 
 TEST_F(RingTest, NothingIsReferredToWhereTheReaderCannotPull) {
-  Buffer a = varied(2 * RingWriter::kReferFrom, 1);
+  Buffer a = pattern_bytes(2 * RingWriter::kReferFrom, 1);
   EXPECT_EQ(write(a), a.size());
   EXPECT_FALSE(writer.refers_now());
   EXPECT_EQ(read_all(a.size()), a);
@@ -158,7 +158,7 @@ TEST_F(RingTest, NothingIsReferredToWhereTheReaderCannotPull) {
 TEST_F(RingTest, AWriterThatDoesNotReferCopies) {
   references();
   RingWriter copies{memory.place(), false};
-  const Buffer a = varied(2 * RingWriter::kReferFrom, 1);
+  const Buffer a = pattern_bytes(2 * RingWriter::kReferFrom, 1);
   const IoVec one = piece(a);
   EXPECT_EQ(copies.write({&one, 1}, kNotOwn).bytes, a.size());
   copies.publish();
@@ -168,9 +168,9 @@ TEST_F(RingTest, AWriterThatDoesNotReferCopies) {
 
 TEST_F(RingTest, AReferenceIsBegunByACallOfItsOwn) {
   references();
-  const Buffer head = varied(18, 1);
-  const Buffer body = varied(60'000, 2);
-  const Buffer tail = varied(6, 3);
+  const Buffer head = pattern_bytes(18, 1);
+  const Buffer body = pattern_bytes(60'000, 2);
+  const Buffer tail = pattern_bytes(6, 3);
   const IoVec all[] = {piece(head), piece(body), piece(tail)};
   EXPECT_EQ(writer.write(all, kNotOwn).bytes, head.size() + body.size() + tail.size());
   writer.publish();
@@ -186,7 +186,7 @@ TEST_F(RingTest, AReferenceIsBegunByACallOfItsOwn) {
 
 TEST_F(RingTest, OneReferenceIsPulledIntoSeveralPlaces) {
   references();
-  const Buffer a = varied(50'000, 1);
+  const Buffer a = pattern_bytes(50'000, 1);
   EXPECT_EQ(write(a), a.size());
   Buffer x(10'001);
   Buffer y(3);
@@ -200,7 +200,7 @@ TEST_F(RingTest, OneReferenceIsPulledIntoSeveralPlaces) {
 
 TEST_F(RingTest, SoMuchIsReferredToAndNoMore) {
   references();
-  const Buffer a = varied(64 * 1024, 1);
+  const Buffer a = pattern_bytes(64 * 1024, 1);
   size_t taken = 0;
   while (write(a) > 0) taken += a.size();
   EXPECT_EQ(taken, RingWriter::kReferredMost);
@@ -217,7 +217,7 @@ TEST_F(RingTest, SoMuchIsReferredToAndNoMore) {
 
 TEST_F(RingTest, AfterDetachTheMemoryMayChange) {
   references();
-  Buffer a = varied(40'000, 1);
+  Buffer a = pattern_bytes(40'000, 1);
   const Buffer before = a;
   EXPECT_EQ(write(a), a.size());
   const Buffer first = read(10'000);
@@ -231,7 +231,7 @@ TEST_F(RingTest, AfterDetachTheMemoryMayChange) {
 }
 
 TEST_F(RingTest, AStreamThatEndsForLossSaysSoBehindItsBytes) {
-  const Buffer a = varied(100, 1);
+  const Buffer a = pattern_bytes(100, 1);
   write(a);
   writer.end_for_loss();
   (void)writer.publish();
@@ -242,8 +242,8 @@ TEST_F(RingTest, AStreamThatEndsForLossSaysSoBehindItsBytes) {
 
 TEST_F(RingTest, AfterRevokeNothingIsPulled) {
   references();
-  const Buffer small = varied(100, 1);
-  const Buffer large = varied(40'000, 2);
+  const Buffer small = pattern_bytes(100, 1);
+  const Buffer large = pattern_bytes(40'000, 2);
   const IoVec all[] = {piece(small), piece(large)};
   EXPECT_EQ(writer.write(all, kNotOwn).bytes, small.size() + large.size());
   writer.publish();
@@ -258,7 +258,7 @@ struct Page {
   explicit Page(size_t n) : size(n) {
     at = static_cast<std::byte*>(
         ::mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    const Buffer v = varied(n, 5);
+    const Buffer v = pattern_bytes(n, 5);
     std::copy(v.begin(), v.end(), at);
   }
   ~Page() { ::munmap(at, size); }
@@ -308,7 +308,7 @@ TEST_F(RingTest, MemoryThatIsGoneEndsTheConnectionAtBothEnds) {
 TEST_F(RingTest, AGoneDestinationIsToldFromAGoneSource) {
   const test::FaultCatcher faults;
   references();
-  const Buffer a = varied(32'768, 1);
+  const Buffer a = pattern_bytes(32'768, 1);
   EXPECT_EQ(write(a), a.size());
   const Page page{32'768};
   page.protect(PROT_READ);
@@ -323,7 +323,7 @@ TEST_F(RingTest, MemoryThatIsGoneIsNotCopied) {
   const test::FaultCatcher faults;
   const Page page{4096};
   page.protect(PROT_NONE);
-  const Buffer before = varied(100, 1);
+  const Buffer before = pattern_bytes(100, 1);
   const IoVec pieces[] = {piece(before), page.all()};
   EXPECT_EQ(writer.write(pieces, kNotOwn).bytes, before.size());
   const IoVec one = page.all();
@@ -336,7 +336,7 @@ TEST_F(RingTest, MemoryThatIsGoneIsNotCopied) {
 
 TEST_F(RingTest, AReaderThatSleepsIsWokenUpOnce) {
   memory.control.reader_sleeps = 0;
-  const Buffer a = varied(8, 1);
+  const Buffer a = pattern_bytes(8, 1);
   const IoVec one = piece(a);
   (void)writer.write({&one, 1}, kNotOwn);
   EXPECT_FALSE(writer.publish()) << "it is awake";
@@ -366,7 +366,7 @@ TEST_F(RingTest, AReaderThatWaitsForACopyIsWokenUpByIt) {
 }
 
 TEST_F(RingTest, AWriterThatWaitsForRoomIsWokenUpOnce) {
-  const Buffer a = varied(2 * kRingBytes, 1);
+  const Buffer a = pattern_bytes(2 * kRingBytes, 1);
   write(a, Bytes{a});
   EXPECT_TRUE(writer.await_room());
   read(1024);
@@ -413,7 +413,7 @@ TEST_F(RingTest, WhatIsNoRecordEndsTheConnection) {
 }
 
 TEST_F(RingTest, ALengthThatChangesWhileItIsReadIsTheOneThatWasChecked) {
-  const Buffer a = varied(100, 1);
+  const Buffer a = pattern_bytes(100, 1);
   write(a);
   const Buffer first = read(50);
   *reinterpret_cast<uint64_t*>(memory.bytes->data.data()) = kBytesKind | 0xffffff;
@@ -429,7 +429,7 @@ TEST_F(RingTest, AnAddressOfTheKernelsIsNoAddress) {
 }
 
 TEST_F(RingTest, AReaderThatClaimsWhatCannotBeEndsTheConnection) {
-  const Buffer a = varied(kRingBytes, 1);
+  const Buffer a = pattern_bytes(kRingBytes, 1);
   write(a, Bytes{a});
   memory.control.read = kRingBytes + 8;
   EXPECT_TRUE(writer.has_room()) << "so that it is looked at";
@@ -438,7 +438,7 @@ TEST_F(RingTest, AReaderThatClaimsWhatCannotBeEndsTheConnection) {
 }
 
 TEST_F(RingTest, AReaderThatGoesBackEndsTheConnection) {
-  const Buffer a = varied(kRingBytes / 2 + 4096, 1);
+  const Buffer a = pattern_bytes(kRingBytes / 2 + 4096, 1);
   write(a, Bytes{a});
   read_all(kRingBytes / 2);
   ASSERT_TRUE(writer.has_room());
@@ -455,7 +455,7 @@ TEST_F(RingTest, AnotherProcessIsNotPulledFrom) {
   RingReader stranger{memory.place(),
                       PeerMemory{::getpid(), reinterpret_cast<uintptr_t>(kNonce.data()), other}};
   stranger.allow_references();
-  const Buffer a = varied(30'000, 1);
+  const Buffer a = pattern_bytes(30'000, 1);
   write(a);
   Buffer to(30'000);
   const IoVec one = piece(to);

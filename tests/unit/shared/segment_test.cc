@@ -54,8 +54,8 @@ TEST_F(SegmentTest, WhatOneEndWritesTheOtherReads) {
     RingWriter writer{from.outgoing(), true};
     RingReader reader{to.incoming(), to.peer()};
     reader.allow_references();
-    const Buffer small = varied(100, there);
-    const Buffer large = varied(100'000, 2 + there);
+    const Buffer small = pattern_bytes(100, there);
+    const Buffer large = pattern_bytes(100'000, 2 + there);
     const IoVec all[] = {piece(small), piece(large)};
     EXPECT_EQ(writer.write(all, kNotOwn).bytes, small.size() + large.size());
     writer.publish();

@@ -92,8 +92,8 @@ TEST_F(SharedStreamTest, BytesGoThroughMemoryBothWays) {
   EXPECT_EQ(counters.streams_same_host_copying.value(), 0U);
   for (Stream* from : {a.get(), b.get()}) {
     Stream& to = from == a.get() ? *b : *a;
-    const Buffer small = varied(333, 1);
-    const Buffer large = varied(77'777, 2);
+    const Buffer small = pattern_bytes(333, 1);
+    const Buffer large = pattern_bytes(77'777, 2);
     EXPECT_EQ(give(*from, small), small.size());
     EXPECT_EQ(give(*from, large), large.size());
     EXPECT_TRUE(from->refers_now());
@@ -105,7 +105,7 @@ TEST_F(SharedStreamTest, BytesGoThroughMemoryBothWays) {
 
 TEST_F(SharedStreamTest, WhatIsSentWithoutLeaveToReferIsCopied) {
   connect();
-  Buffer large = varied(50'000, 1);
+  Buffer large = pattern_bytes(50'000, 1);
   const Buffer before = large;
   const IoVec one = piece(large);
   EXPECT_EQ(std::as_const(*a).send({&one, 1}).bytes, large.size());
@@ -122,7 +122,7 @@ TEST_F(SharedStreamTest, WhatIsSentWithoutLeaveToReferIsCopied) {
 
 TEST_F(SharedStreamTest, TheResponderSaysNothingBeforeItKnowsTheWay) {
   respond();
-  const Buffer x = varied(10, 1);
+  const Buffer x = pattern_bytes(10, 1);
   const IoVec one = piece(x);
   EXPECT_EQ(b->way(), Way::undecided);
   EXPECT_TRUE(b->send({&one, 1}, kNotOwn).would_block);
@@ -140,7 +140,7 @@ TEST_F(SharedStreamTest, AnInitiatorThatDeclinesGoesByTcp) {
   EXPECT_EQ(b->way(), Way::tcp);
   EXPECT_EQ(
       counters.same_host_refused[static_cast<size_t>(stats::SameHostRefusal::by_peer)].value(), 1U);
-  const Buffer x = varied(1000, 1);
+  const Buffer x = pattern_bytes(1000, 1);
   const IoVec one = piece(x);
   EXPECT_EQ(active.send({&one, 1}).bytes, x.size());
   ASSERT_TRUE(ready(b->fd()));
@@ -202,7 +202,7 @@ TEST_F(SharedStreamTest, OneThatSleepsIsWokenUpByTheDescriptor) {
   connect();
   EXPECT_TRUE(b->await_input());
   EXPECT_TRUE(quiet(b->fd()));
-  const Buffer x = varied(10, 1);
+  const Buffer x = pattern_bytes(10, 1);
   give(*a, x);
   EXPECT_EQ(counters.wake_ups_sent.value(), 1U);
   ASSERT_TRUE(ready(b->fd()));
@@ -219,7 +219,7 @@ TEST_F(SharedStreamTest, OneThatSleepsIsWokenUpByTheDescriptor) {
 
 TEST_F(SharedStreamTest, OneThatWaitsForRoomIsWokenUp) {
   connect();
-  const Buffer x = varied(300'000, 1);
+  const Buffer x = pattern_bytes(300'000, 1);
   const IoVec one = piece(x);
   EXPECT_LT(a->send({&one, 1}, Bytes{x}).bytes, x.size());
   EXPECT_TRUE(a->await_room());
@@ -233,7 +233,7 @@ TEST_F(SharedStreamTest, OneThatWaitsForRoomIsWokenUp) {
 
 TEST_F(SharedStreamTest, WhatWasSaidBeforeTheEndComesBeforeTheEnd) {
   connect();
-  const Buffer x = varied(5000, 1);
+  const Buffer x = pattern_bytes(5000, 1);
   give(*a, x);
   a->shut_write();
   while (!b->ended()) {
@@ -250,7 +250,7 @@ TEST_F(SharedStreamTest, WhatWasSaidBeforeTheEndComesBeforeTheEnd) {
 
 TEST_F(SharedStreamTest, AResetIsAnErrorBehindWhatWasSaid) {
   connect();
-  const Buffer x = varied(500, 1);
+  const Buffer x = pattern_bytes(500, 1);
   give(*a, x);
   a->reset();
   while (!b->ended()) {
@@ -282,7 +282,7 @@ TEST_F(SharedStreamTest, APeerThatIsGoneIsFoundOutBySpeakingToIt) {
 // Its memory may be another's by the time the peer pulls.
 TEST_F(SharedStreamTest, WhatAClosedOneReferredToIsNotPulled) {
   connect();
-  const Buffer large = varied(50'000, 1);
+  const Buffer large = pattern_bytes(50'000, 1);
   give(*a, large);
   a->close();
   EXPECT_EQ(take_in(*b, 100'000), Buffer{});
@@ -291,7 +291,7 @@ TEST_F(SharedStreamTest, WhatAClosedOneReferredToIsNotPulled) {
 
 TEST_F(SharedStreamTest, AChildClosesWhatIsItsParents) {
   connect();
-  give(*a, varied(50'000, 1));
+  give(*a, pattern_bytes(50'000, 1));
   const pid_t child = ::fork();
   if (child == 0) {
     a->close();
@@ -306,7 +306,7 @@ TEST_F(SharedStreamTest, AChildClosesWhatIsItsParents) {
 TEST_F(SharedStreamTest, AClosedOneMovesNothing) {
   connect();
   a->close();
-  const Buffer x = varied(500, 1);
+  const Buffer x = pattern_bytes(500, 1);
   const IoVec one = piece(x);
   EXPECT_NE(a->send({&one, 1}, kNotOwn).error, 0);
   EXPECT_NE(take_in(*a).error, 0);

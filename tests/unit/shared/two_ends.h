@@ -8,19 +8,13 @@
 #include <memory>
 #include <vector>
 
-#include "base/random.h"
 #include "shared/ring.h"
+#include "tests/support/pattern.h"
 
 namespace weft::shared {
 
-using Buffer = std::vector<std::byte>;
-
-inline Buffer varied(size_t n, uint64_t salt) {
-  SeededRandom random{salt};
-  Buffer b(n);
-  for (std::byte& x : b) x = static_cast<std::byte>(random.next());
-  return b;
-}
+using test::Buffer;
+using test::pattern_bytes;
 
 inline IoVec piece(const Buffer& b, size_t offset = 0) {
   return {const_cast<std::byte*>(b.data()) + offset, b.size() - offset};
