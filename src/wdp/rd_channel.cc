@@ -99,6 +99,8 @@ void RdChannel::look_at_handshake(Time now) {
     state_ = State::open;
     active_ = now;
     sender_.open(agreed.peer_token, crc_, now);
+    // spec/wdp-rd 2.2: a peer that has not heard the RTU cannot speak.
+    if (handshake_.active()) ask_at_ = now + kAskForPeer;
   }
 }
 
@@ -169,6 +171,13 @@ void RdChannel::flush() {
 
 // --- datagrams in
 
+// Something of the peer's came that only who is set up can say.
+void RdChannel::confirm(Time now) {
+  handshake_.confirmed(now);
+  look_at_handshake(now);
+  ask_at_ = Time::never();
+}
+
 void RdChannel::received(const WdpCommon& common, Bytes datagram, const UdReception& how,
                          Time now) {
   owner_.reached();
@@ -203,8 +212,7 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
     return v;
   }
   if (!receiver_) return fail(WdpDrop::unwanted_ctl);
-  handshake_.confirmed(now);
-  look_at_handshake(now);
+  confirm(now);
   sender_.heard();
   switch (c->type) {
     case CtlType::ka: {
@@ -238,8 +246,7 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
   // What this version does not serve: see spec/wdp-rd 3.
   if (d->opcode != Opcode::send && d->opcode != Opcode::send_se) return fail(WdpDrop::bad_opcode);
   if (d->segment_count() != 1) return fail(WdpDrop::too_many_segments);
-  handshake_.confirmed(now);
-  look_at_handshake(now);
+  confirm(now);
   active_ = now;
   const RdArrival arrival{*d, make_qpn(port_of(handshake_.peer().source), d->sidx), how};
   const auto v = receiver_->received(arrival, datagram.subspan(WdpData::kSize), shared_, now);
@@ -248,8 +255,7 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
 }
 
 Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
-  handshake_.confirmed(now);
-  look_at_handshake(now);
+  confirm(now);
   const auto v = sender_.received(ack, now, [&](const SentDatagram& d) {
     active_ = now;
     if (RdClient* client = shared_.client(d.client)) {
@@ -292,6 +298,12 @@ void RdChannel::say_dreq(Time now) {
   dreq_at_ = now + kDreqEvery;
 }
 
+void RdChannel::ask() {
+  WdpCtl c = message(CtlType::ka);
+  c.xid = Xid{++questions_};
+  outbox_.say(c);
+}
+
 bool RdChannel::ready(Time now) {
   if (handshake_.ready() || !outbox_.empty()) return true;
   return speaks() && (receiver_->due(now) || sender_.wants_to_ask() || sender_.ready(now));
@@ -318,9 +330,7 @@ void RdChannel::fill(Train& train, Time now) {
   }
   if (train.empty() && sender_.wants_to_ask()) {
     sender_.asked();
-    WdpCtl c = message(CtlType::ka);
-    c.xid = Xid{++questions_};
-    outbox_.say(c);
+    ask();
     return outbox_.fill(train, path());
   }
   // Behind data an acknowledgement costs no call of the kernel: it goes before it is due.
@@ -332,7 +342,7 @@ void RdChannel::fill(Train& train, Time now) {
 Time RdChannel::deadline() {
   Time first = std::min(handshake_.deadline(), dreq_at_);
   if (!speaks()) return first;
-  first = std::min({first, sender_.deadline(), receiver_->deadline()});
+  first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline()});
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
   return first;
 }
@@ -351,6 +361,11 @@ void RdChannel::tick(Time now) {
     }
   }
   if (!speaks()) return;
+  if (now >= ask_at_) {
+    ask();
+    // The peer gives up by then.
+    ask_at_ = now < active_ + kHandshakeFails ? now + kAskForPeer : Time::never();
+  }
   receiver_->tick(now);
   if (!sender_.tick(now)) return abort();
   if (sender_.idle() && receiver_->holds_nothing() && now >= active_ + kIdleChannel) close(now);

@@ -131,6 +131,8 @@ class RdChannel final : public TrainSource {
   void peer_leaves(const wire::WdpCtl& dreq, Time now);
   wire::WdpCtl message(wire::CtlType type) const;
   void say_dreq(Time now);
+  void ask();
+  void confirm(Time now);
   void put_ack(Train& train, Time now);
 
   RdShared& shared_;
@@ -146,7 +148,8 @@ class RdChannel final : public TrainSource {
   std::vector<ClientId> want_room_;
   CtlOutbox outbox_;
   uint32_t questions_ = 0;
-  Time active_;  // data came or went
+  Time ask_at_ = Time::never();  // while nothing has come since the handshake
+  Time active_;                  // data came or went
   uint32_t dreqs_ = 0;
   Time dreq_at_ = Time::never();
   RdChannelCounters counters_;

@@ -140,6 +140,22 @@ TEST_F(RdChannelTest, BothCall) {
   EXPECT_EQ(b.links.size(), 1U);
 }
 
+// spec/wdp-rd 2.2: all RTUs are lost, and the data that would do instead; the passive side has
+// something to say and may not.
+TEST_F(RdChannelTest, AllRtusAreLost) {
+  p.post_receives(1);
+  p.send(kB, 77, text);
+  bool open = false;
+  const auto watch = [&](bool from_a, const Buffer& d) {
+    open |= !from_a && is_ctl(d, CtlType::rep);
+    return !(from_a && open && (is_ctl(d, CtlType::rtu) || is_data(d)));
+  };
+  talk(watch);
+  q.send(kA, 3, text);
+  later(2s, watch);
+  EXPECT_EQ(p.received.size(), 1U);
+}
+
 TEST_F(RdChannelTest, ASocketSendsToItself) {
   RdNode::Pair& other = a.add_pair(4);
   other.post_receives(2);

@@ -159,6 +159,7 @@ TEST(WdpSpec, UdAndRd) {
 }
 
 TEST(WdpSpec, Channels) {
+  expect("wdp-rd", "2.2", "every " + ms(kAskForPeer));
   expect("wdp-rd", "2.3", "after " + s(kAskAgain));
   expect("wdp-rd", "2.4", "for " + s(kIdleChannel));
   expect("wdp-rd", "2.4", "DREQ, " + number(kDreqTries) + " times, " + ms(kDreqEvery) + " apart");
