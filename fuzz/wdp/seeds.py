@@ -109,3 +109,20 @@ def ud_receiver_seeds():
                             + t.of("message", 8, 5))
     yield "attached", posted + t.of("attach") * 2 + t.of("group_message", 0, 5)
     yield "detached", bytes([t.start["in_a_group"]]) + t.of("group_message", 8, 5) + t.of("detach") + t.of("repeat")
+
+def rd_channel_seeds():
+    """Start, steps."""
+    t = Wdp("wdp/rd_channel.cc")
+    data = t.of("data", 0, 20, 0, 0, 0)
+    later = t.of("later", 2)
+    for name, number in t.start.items():
+        begin = bytes([number])
+        yield name, begin
+        yield f"{name}_goes_on", (begin + t.of("post_receives", 4) + t.of("send", 20) + t.of("peer_sends", 20)
+                                  + t.of("exchange", 0, 0, 0, 5) + later + t.of("post_receives", 7) + t.of("exchange", 0, 0, 0, 0)
+                                  + t.of("flush") + later)
+        yield f"{name}_data", begin + data + t.of("data", 12, 20, 2, 1, 1) + t.of("data", 33, 9, 100, 0, 0) + later
+        yield f"{name}_answers", begin + b"".join(t.of("acknowledgement", k, 0, 9, 1, 1, 0, 64, 0xff, 0, 0, 0) for k in (0, 0xff, 1, 0x80))
+        yield f"{name}_control", begin + b"".join(t.of("control", k, 1, 1, 0, 1, 1, 1, 7) for k in range(12))
+        yield f"{name}_called", begin + t.of("request", 7, 7, 0, 1, 1, 0, 0) + t.of("exchange", 0, 0, 0, 0) + later
+        yield f"{name}_ends", begin + t.of("close") + later + t.of("send", 3) + later + t.of("drop_queue_pair") + t.of("later", 7)

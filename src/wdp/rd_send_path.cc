@@ -23,11 +23,13 @@ bool RdSendPath::receiver_allows(const SentDatagram& d) const {
 }
 
 bool RdSendPath::may_send(Time now) {
-  if (now < pace_) return false;
+  paced_ = false;
   if (!log_.has_lost() && !log_.has_waiting()) return false;
   limited_ = !network_allows();
   if (limited_) return false;
-  return log_.has_lost() || receiver_allows(*log_.next_waiting().datagram);
+  if (!log_.has_lost() && !receiver_allows(*log_.next_waiting().datagram)) return false;
+  paced_ = now < pace_;
+  return !paced_;
 }
 
 bool RdSendPath::ready(Time now) {
@@ -113,18 +115,19 @@ Time RdSendPath::probe_time() {
 
 Time RdSendPath::deadline() {
   if (!open_) return Time::never();
-  Time first = std::min(log_.loss_time(), probe_due_ ? Time::never() : probe_time());
-  const bool something = log_.has_lost() || log_.has_waiting();
-  if (something && network_allows() && pace_ != Time{}) first = std::min(first, pace_);
-  return first;
+  // Only while it is the pace that holds something back: another reason has no time.
+  return std::min({log_.loss_time(), probe_due_ ? Time::never() : probe_time(),
+                   paced_ ? pace_ : Time::never()});
 }
 
 bool RdSendPath::tick(Time now) {
   if (!open_) return true;
+  paced_ = paced_ && now < pace_;
   if (now >= log_.loss_time()) {
     (void)find_lost(now);
   } else if (!probe_due_ && now >= probe_time()) {
-    if (probes_ >= kMostProbes) return false;
+    if (unanswered_ >= kMostProbes) return false;
+    ++unanswered_;
     ++probes_;
     ++counters_.probes;
     probe_due_ = true;

@@ -56,7 +56,7 @@ class RdSendPath {
   template <class F>
   Result<Ok, wire::WdpDrop> received(const wire::WdpAck& ack, Time now, F&& gone);
   // It lives, whatever it has received.
-  void heard() { probes_ = 0; }
+  void heard() { unanswered_ = 0; }
   template <class F>
   void abandon(F&& gone) {
     log_.abandon(gone);
@@ -100,7 +100,9 @@ class RdSendPath {
   uint32_t peer_clock_ = 0;  // TS of the newest RDACK
   bool limited_ = false;     // by the congestion window
   Time pace_;                // nothing is sent before
-  uint32_t probes_ = 0;      // in a row
+  bool paced_ = false;       // something would be
+  uint32_t probes_ = 0;      // in a row without news
+  uint32_t unanswered_ = 0;  // in a row without an answer
   Time probe_since_;
   bool probe_due_ = false;
   bool asks_ = false;
@@ -114,8 +116,12 @@ Result<Ok, wire::WdpDrop> RdSendPath::received(const wire::WdpAck& ack, Time now
     gone(d);
   });
   if (outcome.impossible) return fail(wire::WdpDrop::ack_beyond_sent);
-  const uint32_t asked = std::exchange(probes_, 0);
-  if (outcome.acknowledged > 0) probe_since_ = now;
+  const uint32_t asked = probes_;
+  heard();
+  if (outcome.acknowledged > 0) {
+    probes_ = 0;
+    probe_since_ = now;
+  }
   if (outcome.newest_sent) {
     rtt_.sample(now - *outcome.newest_sent, std::chrono::microseconds{ack.delay_us()});
   }
@@ -123,7 +129,10 @@ Result<Ok, wire::WdpDrop> RdSendPath::received(const wire::WdpAck& ack, Time now
   if (!peer_told_ || static_cast<int32_t>(ack.timestamp - peer_clock_) >= 0) {
     peer_told_ = true;
     peer_clock_ = ack.timestamp;
-    peer_window_ = size_t{ack.window} * 1024;
+    const size_t window = size_t{ack.window} * 1024;
+    // Only news ends the pauses between questions: a peer may answer for hours that it is full.
+    if (window > peer_window_) probes_ = 0;
+    peer_window_ = window;
   }
   // RFC 9002 7.6: nothing came through for so long, and that was loss. A peer that had no CPU for a
   // while is no congestion.

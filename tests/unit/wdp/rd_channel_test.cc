@@ -351,6 +351,19 @@ TEST_F(RdChannelTest, AClosedWindowIsAskedAbout) {
   EXPECT_EQ(p.host.sent.size(), 1500U);
 }
 
+// A peer that answers again and again that it is full is asked once a second.
+TEST_F(RdChannelTest, AFullPeerIsAskedSeldom) {
+  stand();
+  for (int i = 0; i < 1500; ++i) p.send(kB, 5, text);
+  talk();
+  later(3s);
+  const uint64_t before = of_a().sender().counters().probes;
+  later(5s);
+  EXPECT_LE(of_a().sender().counters().probes - before, 5U);
+  EXPECT_GE(of_a().sender().counters().probes - before, 4U);
+  EXPECT_EQ(of_a().state(), RdChannel::State::open);
+}
+
 // spec/wdp-rd 4.4: a queue pair that takes nothing for ten seconds, while its messages fill half of
 // the hold, loses them; others have waited long enough.
 TEST_F(RdChannelTest, PatienceEnds) {

@@ -1,0 +1,307 @@
+// A channel of reliable datagrams against a peer that says anything (spec/wdp-rd), from each state
+// that it can be in. First byte: Start. Then steps. The peer is a whole host, so that what it says
+// may be right; what passes between the two may be lost, and anything may be said in its name.
+
+#include "base/log.h"
+#include "fuzz/support/input.h"
+#include "tests/support/rd_node.h"
+#include "wire/wdp_crc.h"
+
+namespace {
+
+using namespace weft;
+using namespace std::chrono_literals;
+using fuzz::Input;
+using test::Buffer;
+using test::RdNode;
+using wire::CtlType;
+using wire::WdpAck;
+using wire::WdpClass;
+using wire::WdpCtl;
+using wire::WdpData;
+
+// New ones at the end, or the corpus changes its meaning.
+enum class Start : uint8_t {
+  nothing,
+  calling,
+  called,
+  open,
+  gap,          // at us
+  lost,         // of what we said
+  unread,       // messages that wait for receives
+  window_shut,  // the peer's
+  closing,
+  self,
+};
+
+// New ones at the end, or the corpus changes its meaning.
+enum class Step : uint8_t {
+  bytes,
+  data,
+  acknowledgement,
+  control,
+  request,
+  exchange,
+  post_receives,
+  send,
+  peer_sends,
+  later,
+  flush,
+  close,
+  drop_queue_pair,
+};
+constexpr unsigned kSteps = 13;
+
+constexpr uint8_t kUs = 1;
+constexpr uint8_t kPeer = 2;
+constexpr Duration kWaits[] = {50us, 300us, 2ms, 50ms, 1s, 13s, 40s, 130s};
+
+class Play {
+ public:
+  explicit Play(Start start);
+  void step(Input& in);
+  void check();
+
+ private:
+  void reach(Start start);
+  // Everybody says what there is to say; a bit of `losses` for each datagram.
+  void talk(uint32_t losses = 0, bool to_us = true, bool to_peer = true);
+  void later(Duration d);
+  void listen(const Buffer& said);
+  void give(Bytes datagram) { us_.hear(datagram, peer_.address, now_); }
+  void send(RdNode& from, uint8_t to, size_t size) {
+    for (RdNode::Pair& p : from.pairs) {
+      if (p.posted - p.host.sent.size() < 200) return p.send(to, 1, Buffer(size));
+    }
+  }
+  wdp::RdChannel* channel() { return us_.links.empty() ? nullptr : &us_.links.front().channel; }
+
+  Time now_ = Time::from_ns(2'000'000'000);
+  RdNode us_{kUs, 1, now_, true, 1 << 16};
+  RdNode peer_{kPeer, 2, now_, true, 1 << 16};
+  size_t checked_ = 0;  // of our completions
+};
+
+Play::Play(Start start) {
+  reach(start);
+}
+
+void Play::reach(Start start) {
+  us_.add_pair(1);
+  us_.add_pair(2);
+  peer_.add_pair(1);
+  if (start == Start::nothing) return;
+  if (start == Start::self) {
+    send(us_, kUs, 100);
+    return talk();
+  }
+  if (start == Start::called) {
+    send(peer_, kUs, 100);
+    return talk(0, true, false);
+  }
+  send(us_, kPeer, 100);
+  if (start == Start::calling) return talk(0, true, false);
+  talk();
+  later(1ms);
+  switch (start) {
+    case Start::gap:
+      us_.pairs.front().post_receives(3);
+      for (int i = 0; i < 3; ++i) send(peer_, kUs, 50);
+      return talk(1);
+    case Start::lost:
+      for (int i = 0; i < 3; ++i) send(us_, kPeer, 50);
+      return talk(2);
+    case Start::unread:
+      for (int i = 0; i < 3; ++i) send(peer_, kUs, 50);
+      return talk();
+    case Start::window_shut:
+      for (int i = 0; i < 150; ++i) send(us_, kPeer, 1000);
+      talk();
+      return later(2ms);
+    case Start::closing:
+      channel()->close(now_);
+      return talk(0, true, false);
+    default:
+      return;
+  }
+}
+
+void Play::talk(uint32_t losses, bool to_us, bool to_peer) {
+  for (int round = 0; round < 100; ++round) {
+    bool any = false;
+    for (RdNode* from : {&us_, &peer_}) {
+      for (const auto& d : from->said(now_)) {
+        any = true;
+        if (from == &us_) listen(d.bytes);
+        const bool lost = (losses & 1) != 0;
+        losses >>= 1;
+        RdNode& to = d.to == us_.address ? us_ : peer_;
+        if (lost || (&to == &us_ ? !to_us : !to_peer)) continue;
+        to.hear(d.bytes, from->address, now_);
+      }
+    }
+    if (!any) return;
+  }
+  FUZZ_CHECK(!"they talk for ever");
+}
+
+// What we say is right, whatever was said to us.
+void Play::listen(const Buffer& said) {
+  const auto common = wire::WdpCommon::parse(said);
+  FUZZ_CHECK(common.ok());
+  switch (common->wdp_class) {
+    case WdpClass::ctl:
+      FUZZ_CHECK(WdpCtl::parse(*common, said).ok());
+      return;
+    case WdpClass::rd:
+      FUZZ_CHECK(WdpData::parse(*common, said, said.size()).ok());
+      return;
+    case WdpClass::rd_ack: {
+      const auto ack = WdpAck::parse(said);
+      FUZZ_CHECK(ack.ok());
+      FUZZ_CHECK(!ack->holds(ack->cum));
+      return;
+    }
+    case WdpClass::ud:
+      return;
+    default:
+      FUZZ_CHECK(!"of no class that we have");
+  }
+}
+
+void Play::later(Duration d) {
+  int turns = 0;
+  for (const Time end = now_ + d; now_ < end;) {
+    FUZZ_CHECK(++turns < 100'000);
+    const Time next = std::min(us_.deadline(), peer_.deadline());
+    now_ = std::min(end, std::max(next, now_ + 1us));
+    us_.tick(now_);
+    peer_.tick(now_);
+    talk();
+  }
+}
+
+void Play::step(Input& in) {
+  const uint8_t first = in.u8();
+  wdp::RdChannel* const c = channel();
+  const SessionToken token = c != nullptr ? c->token() : SessionToken{1};
+  switch (static_cast<Step>((first & 0x1f) % kSteps)) {
+    case Step::bytes:
+      return give(in.take(in.u8()));
+    case Step::data: {
+      constexpr wire::Opcode kOpcodes[] = {wire::Opcode::send, wire::Opcode::send_se,
+                                           wire::Opcode::send_inv, wire::Opcode::write};
+      const uint8_t bits = in.u8();
+      const Csn cum = c != nullptr && c->receiver() != nullptr ? c->receiver()->cum() : Csn{};
+      const auto size = static_cast<uint32_t>(in.u8()) * ((bits & 64) != 0 ? 4 : 1);
+      const auto ahead = static_cast<int8_t>(in.u8());
+      const WdpData d{.wdp_class = WdpClass::rd,
+                      .flags = {.crc = (bits & 1) != 0,
+                                .immediate = (bits & 2) != 0,
+                                .ack_requested = (bits & 4) != 0},
+                      .didx = static_cast<uint8_t>((bits >> 3) & 3),
+                      .sidx = static_cast<uint8_t>(1 + (in.u8() & 1)),
+                      .token = token,
+                      .psn = cum + static_cast<uint32_t>((bits & 32) != 0 ? ahead * 40 : ahead),
+                      .msn = Msn{1U + in.u8()},
+                      .mlen = size,
+                      .last = true,
+                      .opcode = kOpcodes[(bits & 128) != 0 ? in.u8() % 4 : 0],
+                      .stride = static_cast<uint16_t>(std::max<uint32_t>(size, 1)),
+                      .to = TaggedOffset{uint64_t{RdNode::kQKey} << 32}};
+      Buffer b(WdpData::kSize + size);
+      d.encode(b.data());
+      if (d.flags.crc) wire::seal_wdp(b);
+      return give(b);
+    }
+    case Step::acknowledgement: {
+      const Csn end = c != nullptr ? c->sender().next_csn() : Csn{};
+      WdpAck a{.token = token,
+               .cum = end + static_cast<uint32_t>(static_cast<int8_t>(in.u8())),
+               .timestamp = in.u16() * 1000U,
+               .delay = in.u8(),
+               .words = static_cast<uint16_t>(in.u8() % 3),
+               .window = in.u16() % 256U};
+      for (size_t i = 0; i < a.words; ++i) a.sack.at(i) = uint32_t{in.u16()} << 16 | in.u16();
+      Buffer b(a.size());
+      a.encode(b.data());
+      return give(b);
+    }
+    case Step::control:
+    case Step::request: {
+      const bool request = static_cast<Step>((first & 0x1f) % kSteps) == Step::request;
+      WdpCtl m{.type = request ? CtlType::req : static_cast<CtlType>(2 + in.u8() % 12),
+               .token = request ? SessionToken{} : token,
+               .source_token = SessionToken{1U + in.u8()},
+               .source = make_qpn(RdNode::kPort, 0),
+               .destination = make_qpn(RdNode::kPort, 0),
+               .xid = Xid{in.u8()},
+               .service = in.flag() ? wire::CtlService::uc : wire::CtlService::rd_channel,
+               .ib_style = in.flag(),
+               .max_payload = 1472,
+               .first_psn = Psn{in.u8()},
+               .reason = in.u8()};
+      const uint8_t bits = in.u8();
+      // As the one who is called, or has called, would say it.
+      if ((bits & 1) != 0 && c != nullptr) m.source_token = c->handshake().peer().source_token;
+      if ((bits & 2) != 0 && c != nullptr) m.xid = c->handshake().peer().xid;
+      if ((bits & 4) != 0 && c != nullptr) m.highest_psn = c->sender().next_csn();
+      Buffer offending(WdpCtl::kOffendingSize);
+      if (m.type == CtlType::err) m.offending = offending;
+      Buffer b(m.size());
+      m.encode(b.data());
+      return give(b);
+    }
+    case Step::exchange:
+      return talk(static_cast<uint32_t>(in.u16()) << 16 | in.u16());
+    case Step::post_receives: {
+      const uint8_t count = in.u8() % 8;
+      RdNode& node = (first & 0x80) != 0 ? peer_ : us_;
+      for (RdNode::Pair& p : node.pairs) p.post_receives(count);
+      return;
+    }
+    case Step::send:
+      return send(us_, (first & 0x80) != 0 ? kUs : kPeer, size_t{in.u8()} * 4);
+    case Step::peer_sends:
+      return send(peer_, kUs, in.u8());
+    case Step::later:
+      return later(kWaits[in.u8() % std::size(kWaits)]);
+    case Step::flush:
+      return us_.socket.channels().flush();
+    case Step::close:
+      if (c != nullptr) c->close(now_);
+      return;
+    case Step::drop_queue_pair:
+      if (us_.pairs.size() > 1) us_.pairs.pop_back();
+      return;
+  }
+}
+
+// Completions come once and in order; and who keeps anything for us keeps no more than it may.
+void Play::check() {
+  const RdNode::Pair& p = us_.pairs.front();
+  for (; checked_ < p.host.sent.size(); ++checked_) {
+    FUZZ_CHECK(p.host.sent[checked_].wr_id == checked_ + 1);
+  }
+  FUZZ_CHECK(checked_ <= p.posted);
+  FUZZ_CHECK(p.failures == 0);
+  for (const RdNode::Link& l : us_.links) {
+    const wdp::RdSendPath& s = l.channel.sender();
+    FUZZ_CHECK(s.idle() || l.channel.is_usable());
+  }
+  FUZZ_CHECK(us_.links.size() <= 4);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  log::set_level(log::Level::off);
+  Input input{fuzz::as_bytes(data, size)};
+  Play play(input.choice(Start::self));
+  play.check();
+  while (!input.empty()) {
+    play.step(input);
+    play.check();
+  }
+  return 0;
+}
