@@ -57,7 +57,7 @@ struct Fabric::Attempt {
   rdma_cm_id* id = nullptr;
   Address from{};
   Address to{};
-  Session* session = nullptr;
+  std::shared_ptr<Session> session;
   bool passive = false;
   Connected done;
 };
@@ -115,13 +115,22 @@ void Fabric::finish(const rdma_cm_id* id, int error) {
   const auto attempt = std::move(attempts_.at(id));
   attempts_.erase(id);
   // Not now: an event of the identifier may be under way, and it waits for that.
-  loop_.post([this, id = attempt->id] {
-    if (!sessions_.erase(id)) (void)rdma_destroy_id(id);
-  });
+  loop_.post([this, id = attempt->id] { discard(id); });
   attempt->done(nullptr, error);
 }
 
-Session* Fabric::make_session(rdma_cm_id* id) {
+// An identifier of which nothing came.
+void Fabric::discard(rdma_cm_id* id) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) {
+    (void)rdma_destroy_id(id);
+    return;
+  }
+  found->second->retire();
+  sessions_.erase(found);
+}
+
+std::shared_ptr<Session> Fabric::make_session(rdma_cm_id* id) {
   Device& device = devices_[id->verbs];
   if (!device.pd) {
     device.pd.reset(ibv_alloc_pd(id->verbs));
@@ -135,13 +144,12 @@ Session* Fabric::make_session(rdma_cm_id* id) {
     }
   }
   auto session = std::make_shared<Session>();
-  Session* e = session.get();
   // The identifier is the session's from here on, also when this fails.
-  const bool created = e->create(id, device.pd.get(), device.channel.get());
+  const bool created = session->create(id, device.pd.get(), device.channel.get());
   const int error = errno;
-  sessions_[id] = std::move(session);
+  sessions_[id] = session;
   errno = error;
-  return created ? e : nullptr;
+  return created ? session : nullptr;
 }
 
 // False: the attempt has failed, errno says why.
@@ -199,17 +207,19 @@ Fabric::Listener* Fabric::listen(const Address& at, int backlog, Accepted accept
   return (listeners_[id] = std::move(listener)).get();
 }
 
+// From a task of the loop's, where no event is under way that the end of the identifier would wait
+// for.
 void Fabric::forget(Listener* listener) {
   rdma_cm_id* id = listener->id;
   listeners_.erase(id);
-  loop_.post([id] { (void)rdma_destroy_id(id); });
+  (void)rdma_destroy_id(id);
 }
 
 void Fabric::on_request(Listener& listener, const rdma_cm_event& event) {
   Bytes data;
   const auto hello = private_data_of(event, data) ? Hello::parse(data) : std::nullopt;
   rdma_cm_id* id = event.id;
-  Session* session = hello ? make_session(id) : nullptr;
+  const auto session = hello ? make_session(id) : nullptr;
   if (session != nullptr) {
     std::array<std::byte, HelloAck::kSize> bytes{};
     session->hello_ack().encode(bytes.data());
@@ -220,7 +230,8 @@ void Fabric::on_request(Listener& listener, const rdma_cm_event& event) {
       attempt->id = id;
       attempt->session = session;
       attempt->passive = true;
-      attempt->done = [this, listening = listener.id, peer = peer_of(*hello, id)](Session* e, int) {
+      attempt->done = [this, listening = listener.id, peer = peer_of(*hello, id)](
+                          const std::shared_ptr<Session>& e, int) {
         if (e == nullptr) return;
         const auto found = listeners_.find(listening);
         if (found == listeners_.end()) return close(e);
@@ -231,9 +242,7 @@ void Fabric::on_request(Listener& listener, const rdma_cm_event& event) {
     }
   }
   (void)rdma_reject(id, nullptr, 0);
-  loop_.post([this, id] {
-    if (!sessions_.erase(id)) (void)rdma_destroy_id(id);
-  });
+  loop_.post([this, id] { discard(id); });
 }
 
 void Fabric::on_event_of(const rdma_cm_event& event) {
@@ -278,27 +287,27 @@ void Fabric::on_completions(ibv_comp_channel* channel) {
   }
 }
 
-void Fabric::close(Session* session) {
+void Fabric::close(const std::shared_ptr<Session>& session) {
   ++closing_;
   {
     const std::lock_guard lock{session->lock};
     session->end_sending();
   }
-  session->on_news = [this, session] { go_on_closing(session); };
+  session->on_news = [this, s = session.get()] { go_on_closing(*s); };
   destroy_after(kMostClosing, session->id());
-  go_on_closing(session);
+  go_on_closing(*session);
 }
 
-void Fabric::go_on_closing(Session* session) {
-  rdma_cm_id* id = session->id();
-  const std::lock_guard lock{session->lock};
-  session->arm();
-  session->poll();
+void Fabric::go_on_closing(Session& session) {
+  rdma_cm_id* id = session.id();
+  const std::lock_guard lock{session.lock};
+  session.arm();
+  session.poll();
   // Nobody will read it, and the peer should know.
-  if (!session->received().empty()) session->abort();
-  if (session->gone()) {
+  if (!session.received().empty()) session.abort();
+  if (session.gone()) {
     destroy(id);
-  } else if (session->finished() && leaving_.insert(id).second) {
+  } else if (session.finished() && leaving_.insert(id).second) {
     // The peer reads what is under way before it ends the connection too.
     (void)rdma_disconnect(id);
     destroy_after(kMostLeaving, id);
@@ -312,11 +321,17 @@ void Fabric::destroy_after(int milliseconds, const rdma_cm_id* id) {
   });
 }
 
-// Behind the handlers of this round, which may be the session's own.
+// Behind the handlers of this round, which may be the session's own, and of calls of the program.
 void Fabric::destroy(const rdma_cm_id* id) {
   loop_.post([this, id] {
+    const auto found = sessions_.find(id);
+    if (found == sessions_.end()) return;
+    // A call of the program may still have it. Completion events name it, so that its queues go on
+    // this thread.
+    found->second->retire();
     leaving_.erase(id);
-    if (sessions_.erase(id) > 0) --closing_;
+    sessions_.erase(found);
+    --closing_;
   });
 }
 

@@ -32,9 +32,9 @@ class Fabric {
  public:
   // What became of a connect: an session, or nothing and why (errno). Sessions are the fabric's;
   // they stay until close().
-  using Connected = std::function<void(Session*, int error)>;
+  using Connected = std::function<void(std::shared_ptr<Session>, int error)>;
   // A peer that has connected: its address as its Hello has it.
-  using Accepted = std::function<void(Session*, const Address& peer)>;
+  using Accepted = std::function<void(std::shared_ptr<Session>, const Address& peer)>;
   struct Listener;
 
   // Nothing with errno if there is no adapter. `loop` outlives it.
@@ -48,8 +48,9 @@ class Fabric {
   Listener* listen(const Address& at, int backlog, Accepted accepted);
   void forget(Listener* listener);
   // Ends a connection when it has nothing left to send, or after a minute; at once if there is data
-  // that nobody has read, as TCP does. `session` may not be used any more.
-  void close(Session* session);
+  // that nobody has read, as TCP does. Of `session` nothing but its end can be had
+  // any more.
+  void close(const std::shared_ptr<Session>& session);
   // Connections that still have something to send.
   size_t closing() const { return closing_; }
 
@@ -66,8 +67,9 @@ class Fabric {
   bool advance(Attempt& attempt, const rdma_cm_event& event);
   void finish(const rdma_cm_id* id, int error);
   void on_request(Listener& listener, const rdma_cm_event& event);
-  Session* make_session(rdma_cm_id* id);
-  void go_on_closing(Session* session);
+  std::shared_ptr<Session> make_session(rdma_cm_id* id);
+  void discard(rdma_cm_id* id);
+  void go_on_closing(Session& session);
   void destroy(const rdma_cm_id* id);
   void destroy_after(int milliseconds, const rdma_cm_id* id);
 

@@ -24,10 +24,14 @@ uint64_t Session::work_id(Work work, uint64_t number) {
   return static_cast<uint64_t>(work) << kWorkShift | number;
 }
 
-Session::~Session() {
+void Session::retire() {
+  const std::lock_guard holding{lock};
   if (id_ == nullptr) return;
+  gone_ = true;
   if (id_->qp != nullptr) rdma_destroy_qp(id_);
   (void)rdma_destroy_id(id_);
+  id_ = nullptr;
+  cq_.reset();
 }
 
 bool Session::create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel) {
@@ -78,6 +82,7 @@ bool Session::post_receive(uint32_t buffer) {
               .lkey = receives_.key()};
   ibv_recv_wr wr{.wr_id = work_id(Work::receive, buffer), .sg_list = &sge, .num_sge = 1};
   ibv_recv_wr* bad = nullptr;
+  if (id_ == nullptr) return false;
   return ibv_post_recv(id_->qp, &wr, &bad) == 0;
 }
 
@@ -86,13 +91,13 @@ void Session::arm() {
 }
 
 void Session::poll() {
-  if (!connection_) return;
+  if (!connection_ || !cq_) return;
   std::array<ibv_wc, 16> completions;
   int n = 0;
   while ((n = ibv_poll_cq(cq_.get(), completions.size(), completions.data())) > 0) {
     for (int i = 0; i < n; ++i) complete(completions[static_cast<size_t>(i)]);
   }
-  if (n < 0) fail(ECONNRESET);
+  if (n < 0) gone_ = true;
   send_what_may_go();
 }
 
@@ -100,8 +105,8 @@ void Session::complete(const ibv_wc& wc) {
   const auto work = static_cast<Work>(wc.wr_id >> kWorkShift);
   if (work != Work::receive) --in_send_queue_;
   if (wc.status != IBV_WC_SUCCESS) {
-    // Behind the end of the connection all that is left in the queues is flushed.
-    if (wc.status != IBV_WC_WR_FLUSH_ERR) fail(ECONNRESET);
+    // Behind the end of the connection all that is left in the queues is flushed. What has come in
+    // order before it is good.
     if (work == Work::read) reading_ = 0;
     gone_ = true;
     return;
@@ -149,7 +154,7 @@ void Session::send_what_may_go() {
     while (in_send_queue_ < kSendQueue) {
       const auto message = connection_->next_control();
       if (!message) return;
-      if (!post_control(*message)) return fail(ECONNRESET);
+      if (!post_control(*message)) return;
     }
   };
   start_reads();
@@ -162,15 +167,23 @@ void Session::send_what_may_go() {
   }
 }
 
+// A queue pair that takes nothing is on its way down; what came before can still be read.
+bool Session::post(ibv_send_wr& wr) {
+  ibv_send_wr* bad = nullptr;
+  if (id_ == nullptr || ibv_post_send(id_->qp, &wr, &bad) != 0) {
+    gone_ = true;
+    return false;
+  }
+  ++in_send_queue_;
+  return true;
+}
+
 bool Session::post_control(const Connection::Message& message) {
   ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(message.bytes.data()), .length = message.length};
   ibv_send_wr wr{.wr_id = work_id(Work::control, 0), .sg_list = &sge, .num_sge = 1};
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-  ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(id_->qp, &wr, &bad) != 0) return false;
-  ++in_send_queue_;
-  return true;
+  return post(wr);
 }
 
 void Session::post_data() {
@@ -182,9 +195,7 @@ void Session::post_data() {
   ibv_send_wr wr{.wr_id = work_id(Work::data, 0), .sg_list = &sge, .num_sge = 1};
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_SIGNALED;
-  ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(id_->qp, &wr, &bad) != 0) return fail(ECONNRESET);
-  ++in_send_queue_;
+  if (!post(wr)) return;
   send_.posted();
 }
 
@@ -205,9 +216,7 @@ void Session::start_reads() {
   wr.opcode = IBV_WR_RDMA_READ;
   wr.send_flags = IBV_SEND_SIGNALED;
   wr.wr.rdma = {.remote_addr = piece.to, .rkey = piece.stag};
-  ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(id_->qp, &wr, &bad) != 0) return fail(ECONNRESET);
-  ++in_send_queue_;
+  if (!post(wr)) return;
   reading_ = piece.length;
 }
 
@@ -217,11 +226,15 @@ void Session::on_read() {
   connection_->finish_read(std::exchange(reading_, 0));
 }
 
-bool Session::at_end() const {
-  if (!received_.empty()) return false;
+bool Session::ended() const {
   const bool ended = connection_->got_end() && !connection_->sink().advertised();
   // A peer's process that was killed is seen as by TCP: what it sent, then the end.
   return ended || gone_ || error_ != 0;
+}
+
+bool Session::busy() const {
+  if (gone_ || error_ != 0) return false;
+  return send_.waiting() || reading_ > 0 || (ending_ && !connection_->sent_end());
 }
 
 bool Session::finished() const {
@@ -230,7 +243,7 @@ bool Session::finished() const {
 }
 
 void Session::fail(int error) {
-  if (error_ == 0) error_ = error;
+  if (error_ == 0) error_ = untold_ = error;
 }
 
 void Session::abort() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "sdp/core/connection.h"
 #include "sdp/rdma/receive_queue.h"
@@ -21,7 +22,10 @@ class Session {
   Session() = default;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  ~Session();
+  // Gives up its queues. What has been received can still be read. The loop's thread, or before
+  // there was an event; without the lock.
+  void retire();
+  ~Session() { retire(); }
 
   // The start, on the loop's thread. Makes a queue pair for `id`, which is the session's from then
   // on, and posts receives. False with errno.
@@ -50,13 +54,18 @@ class Session {
   uint32_t unsent() const { return send_.waiting_bytes(); }
   void end_sending() { ending_ = true; }
 
-  // The stream in. At the end: nothing more will come.
+  // The stream in. Ended: nothing more will come.
   ReceiveQueue& received() { return received_; }
   void take(size_t bytes);
-  bool at_end() const;
+  bool ended() const;
+  bool at_end() const { return received_.empty() && ended(); }
 
   // errno of a connection that broke, or 0.
   int error() const { return error_; }
+  // The same, once; then 0.
+  int take_error() { return std::exchange(untold_, 0); }
+  // Whether completions have to be taken though the user waits for nothing.
+  bool busy() const;
   // Nothing is left to do: both have ended, or it broke.
   bool finished() const;
   bool gone() const { return gone_; }
@@ -74,6 +83,7 @@ class Session {
   void on_receive(uint32_t buffer, uint32_t bytes);
   void on_read();
   void send_what_may_go();
+  bool post(ibv_send_wr& wr);
   bool post_control(const Connection::Message& message);
   void post_data();
   void start_reads();
@@ -92,6 +102,7 @@ class Session {
   bool ending_ = false;
   bool gone_ = false;
   int error_ = 0;
+  int untold_ = 0;
 };
 
 }  // namespace weft::sdp

@@ -51,7 +51,7 @@ bool same_address(const Address& a, const Address& b) {
 }
 
 // Of the side of `session` that is here; the port is the adapter's.
-Address own_address(Session* session) {
+Address own_address(const std::shared_ptr<Session>& session) {
   Address own{};
   const sockaddr* a = rdma_get_local_addr(session->id());
   std::memcpy(&own, a, a->sa_family == AF_INET ? sizeof own.v4 : sizeof own.v6);
@@ -70,10 +70,16 @@ std::optional<Address> bound_name(int fd, int family) {
   return name;
 }
 
+// The child's calls are the kernel's, so the parent moves the bytes from now on.
+void relay_everything() {
+  Table::relay_all();
+}
+
 // fork() leaves a child with neither the thread nor the connections. Their memory is never touched.
 void forget_in_child() {
   g_library = nullptr;
   g_without = false;
+  Table::forget_all();
 }
 
 }  // namespace
@@ -95,7 +101,7 @@ Library* Library::get() {
     g_without = true;
     return nullptr;
   }
-  static const int registered = ::pthread_atfork(nullptr, nullptr, forget_in_child);
+  static const int registered = ::pthread_atfork(relay_everything, nullptr, forget_in_child);
   (void)registered;
   g_library = library.release();
   return existing();
@@ -106,28 +112,25 @@ const LoadedRules& Library::rules() {
   return loaded;
 }
 
-void Library::start_relay(uint64_t cookie, Session* session, File inner) {
-  auto relay = std::make_unique<Relay>(loop_, *fabric_, session, std::move(inner), [this, cookie] {
-    const std::lock_guard lock{lock_};
-    count_ -= connections_.erase(cookie);
-  });
-  Relay* r = relay.get();
-  {
-    const std::lock_guard lock{lock_};
-    connections_.at(cookie).relay = std::move(relay);
-  }
-  r->start();
+// With the lock.
+void Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
+                    const std::optional<Address>& own, const Address& peer) {
+  const uint64_t cookie = cookie_of(fd);
+  auto stream = std::make_shared<Stream>(loop_, *fabric_, session, std::move(mirror.inner),
+                                         [this, cookie] { forget(cookie); });
+  connections_.emplace(cookie, Connection{stream, std::move(mirror.shadow), own, peer});
+  ++count_;
+  Table::put(fd, stream);
+  loop_.post([stream] { stream->start(); });
 }
 
-// With the lock. The relay starts on the loop's thread.
-void Library::adopt(Session* session, Mirror mirror, int fd, const std::optional<Address>& own,
-                    const Address& peer) {
-  const uint64_t cookie = cookie_of(fd);
-  connections_.emplace(cookie, Connection{nullptr, std::move(mirror.shadow), own, peer});
-  ++count_;
-  loop_.post([this, cookie, session, inner = mirror.inner.release()] {
-    start_relay(cookie, session, File{inner});
-  });
+void Library::forget(uint64_t cookie) {
+  const std::lock_guard lock{lock_};
+  const auto found = connections_.find(cookie);
+  if (found == connections_.end()) return;
+  Table::drop(*found->second.stream);
+  connections_.erase(found);
+  --count_;
 }
 
 Library::Outcome Library::connect(int fd, const Address& to) {
@@ -135,13 +138,14 @@ Library::Outcome Library::connect(int fd, const Address& to) {
   if (!from) return Outcome::tcp;
   Address target = to;
   target.set_port(sdp_port(to.port()));
-  std::promise<Session*> result;
+  std::promise<std::shared_ptr<Session>> result;
   auto connected = result.get_future();
   loop_.post([this, &result, source = *from, target] {
-    fabric_->connect(source, target, kConnectMs,
-                     [&result](Session* session, int) { result.set_value(session); });
+    fabric_->connect(source, target, kConnectMs, [&result](std::shared_ptr<Session> session, int) {
+      result.set_value(std::move(session));
+    });
   });
-  Session* session = connected.get();
+  const auto session = connected.get();
   if (session == nullptr) return Outcome::tcp;
   Mirror mirror;
   if (!mirror.put_at(fd)) {
@@ -155,23 +159,32 @@ Library::Outcome Library::connect(int fd, const Address& to) {
   return Outcome::connected;
 }
 
-bool Library::listen(int fd, int backlog) {
+Library::Hearing* Library::listen(int fd, int backlog) {
   const auto name = name_of(fd);
-  if (!name) return false;
+  if (!name) return nullptr;
   Address at = *name;
   at.set_port(sdp_port(name->port()));
-  std::promise<bool> result;
+  std::promise<Hearing*> result;
   auto listening = result.get_future();
   loop_.post([this, &result, at, name = *name, backlog] {
-    const auto accepted = [this, name](Session* session, const Address& peer) {
-      knock(session, peer, name);
-    };
-    result.set_value(fabric_->listen(at, backlog, accepted) != nullptr);
+    const auto accepted = [this, name](const std::shared_ptr<Session>& session,
+                                       const Address& peer) { knock(session, peer, name); };
+    result.set_value(fabric_->listen(at, backlog, accepted));
   });
   return listening.get();
 }
 
-void Library::knock(Session* session, const Address& peer, const Address& listener) {
+void Library::stop_listening(Hearing* hearing) {
+  std::promise<void> done;
+  loop_.post([this, hearing, &done] {
+    fabric_->forget(hearing);
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+void Library::knock(const std::shared_ptr<Session>& session, const Address& peer,
+                    const Address& listener) {
   Address to = listener;
   if (any_address(listener)) {
     to = own_address(session);
@@ -228,7 +241,7 @@ std::optional<Address> Library::accepted(int fd) {
   if (found->second.relay) return peer;
   Mirror mirror;
   if (!mirror.put_at(fd)) return peer;
-  Session* session = found->second.session;
+  const auto session = found->second.session;
   knocks_.erase(found);
   adopt(session, std::move(mirror), fd, std::nullopt, peer);
   return peer;
@@ -254,7 +267,10 @@ void Library::close_own_descriptors() {
     if (entry->d_name[0] != '.' && names(fd)) own.push_back(fd);
   }
   ::closedir(folder);
-  for (const int fd : own) (void)File{fd};
+  for (const int fd : own) {
+    Table::drop(fd);
+    (void)File{fd};
+  }
 }
 
 bool Library::drained() const {

@@ -12,6 +12,8 @@
 #include "sdp/rules/load.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/relay.h"
+#include "sdp/sockets/stream.h"
+#include "sdp/sockets/table.h"
 
 namespace weft::sdp {
 
@@ -36,8 +38,11 @@ class Library {
   // What became of a try to connect `fd`. `tcp`: it goes on as if nothing had been.
   enum class Outcome : uint8_t { connected, tcp };
   Outcome connect(int fd, const Address& to);
-  // `fd` listens; from now on it is also for peers that come by SDP. True if it is.
-  bool listen(int fd, int backlog);
+  // `fd` listens; from now on it is also for peers that come by SDP. Nothing if it cannot be.
+  using Hearing = Fabric::Listener;
+  Hearing* listen(int fd, int backlog);
+  // No more, for `fd` is closed.
+  void stop_listening(Hearing* hearing);
   // `fd` was accepted just now. If it is a knock, it becomes the connection that knocked, whose
   // peer is returned.
   std::optional<Address> accepted(int fd);
@@ -47,24 +52,24 @@ class Library {
 
  private:
   struct Knock {
-    Session* session = nullptr;
+    std::shared_ptr<Session> session;
     File file;
     Address name{};                // its own
     Address peer{};                // of the session
     std::unique_ptr<Relay> relay;  // when another process has accepted it
   };
   struct Connection {
-    std::unique_ptr<Relay> relay;
+    std::shared_ptr<Stream> stream;
     File shadow;
     std::optional<Address> own;
     Address peer{};
   };
   explicit Library(Loop& loop) : loop_(loop) {}
-  void adopt(Session* session, Mirror mirror, int fd, const std::optional<Address>& own,
-             const Address& peer);
-  void start_relay(uint64_t cookie, Session* session, File inner);
-  void knock(Session* session, const Address& peer, const Address& listener);
+  void adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
+             const std::optional<Address>& own, const Address& peer);
+  void knock(const std::shared_ptr<Session>& session, const Address& peer, const Address& listener);
   void take_knock_from_elsewhere(uint16_t port);
+  void forget(uint64_t cookie);
   void close_own_descriptors();
   bool drained() const;
 

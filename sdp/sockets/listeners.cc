@@ -19,53 +19,93 @@ struct Listener {
   unsigned long long cookie = 0;
   int backlog = 0;
   bool fresh = true;  // this process has not waited for it
+  Library::Hearing* hearing = nullptr;
 };
 std::mutex g_lock;
 std::map<int, Listener> g_listeners;
 
+Library::Hearing* hear(int fd, int backlog) {
+  const int error = errno;
+  Library* library = may_listen(fd) ? Library::get() : nullptr;
+  Library::Hearing* hearing = library != nullptr ? library->listen(fd, backlog) : nullptr;
+  errno = error;
+  return hearing;
+}
+
 }  // namespace
 
 void Listeners::add(int fd, int backlog) {
-  const std::lock_guard lock{g_lock};
-  static const int registered = ::pthread_atfork(nullptr, nullptr, forget_in_child);
+  if (Table::in_borrowed_memory()) return;
+  static const int registered = ::pthread_atfork(before_fork, nullptr, forget_in_child);
   (void)registered;
   const unsigned long long cookie = cookie_of(fd);
-  Listener& listener = g_listeners[fd];
-  // listen() again changes the backlog alone.
-  if (listener.cookie == cookie) return;
-  if (listener.cookie == 0 || !listener.fresh)
-    __atomic_add_fetch(&fresh_count_, 1, __ATOMIC_RELAXED);
-  listener = {cookie, backlog, true};
+  {
+    const std::lock_guard lock{g_lock};
+    const auto found = g_listeners.find(fd);
+    // listen() again changes the backlog alone.
+    if (found != g_listeners.end() && found->second.cookie == cookie) return;
+  }
+  drop(fd);
+  Library::Hearing* hearing = hear(fd, backlog);
+  const std::lock_guard lock{g_lock};
+  g_listeners[fd] = {cookie, backlog, true, hearing};
+  __atomic_add_fetch(&count_, 1, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&fresh_count_, 1, __ATOMIC_RELAXED);
 }
 
 void Listeners::begin(int fd) {
-  int backlog = 0;
+  Listener listener;
   {
     const std::lock_guard lock{g_lock};
     const auto found = g_listeners.find(fd);
     if (found == g_listeners.end() || !found->second.fresh) return;
     found->second.fresh = false;
     __atomic_sub_fetch(&fresh_count_, 1, __ATOMIC_RELAXED);
-    // The number may be another socket's by now.
-    if (cookie_of(fd) != found->second.cookie) {
-      g_listeners.erase(found);
-      return;
-    }
-    backlog = found->second.backlog;
+    listener = found->second;
   }
-  const int error = errno;
-  if (may_listen(fd)) {
-    Library* library = Library::get();
-    if (library != nullptr) (void)library->listen(fd, backlog);
-  }
-  errno = error;
+  // The number may be another socket's by now.
+  if (cookie_of(fd) != listener.cookie) return drop(fd);
+  if (listener.hearing != nullptr) return;
+  Library::Hearing* hearing = hear(fd, listener.backlog);
+  const std::lock_guard lock{g_lock};
+  g_listeners[fd].hearing = hearing;
 }
 
-// The child may be the one that accepts; who was first has the port (design/27).
+void Listeners::drop(int fd) {
+  if (count_ == 0 || Table::in_borrowed_memory()) return;
+  Library::Hearing* hearing = nullptr;
+  {
+    const std::lock_guard lock{g_lock};
+    const auto found = g_listeners.find(fd);
+    if (found == g_listeners.end()) return;
+    hearing = found->second.hearing;
+    if (found->second.fresh) __atomic_sub_fetch(&fresh_count_, 1, __ATOMIC_RELAXED);
+    g_listeners.erase(found);
+    __atomic_sub_fetch(&count_, 1, __ATOMIC_RELAXED);
+  }
+  Library* library = Library::existing();
+  if (hearing != nullptr && library != nullptr) library->stop_listening(hearing);
+}
+
+// A process that has not waited for its listener leaves it to its child: it is a parent of workers,
+// or on its way to the background.
+void Listeners::before_fork() {
+  Library* library = Library::existing();
+  if (library == nullptr) return;
+  const std::lock_guard lock{g_lock};
+  for (auto& [fd, listener] : g_listeners) {
+    if (!listener.fresh || listener.hearing == nullptr) continue;
+    library->stop_listening(listener.hearing);
+    listener.hearing = nullptr;
+  }
+}
+
 void Listeners::forget_in_child() {
+  new (&g_lock) std::mutex;
   fresh_count_ = 0;
   for (auto& [fd, listener] : g_listeners) {
     listener.fresh = true;
+    listener.hearing = nullptr;
     ++fresh_count_;
   }
 }

@@ -1,5 +1,5 @@
-// Which descriptors listen. A listener is for SDP, too, from when this process waits for it first:
-// many servers listen in one process and accept in its children.
+// Which descriptors listen, for SDP, too. Many servers listen in one process and accept in its
+// children: one that forks before it has waited for a listener leaves SDP to whoever waits first.
 #pragma once
 
 #include <sys/types.h>
@@ -14,11 +14,15 @@ class Listeners {
   static void about_to_wait(int fd) {
     if (fresh_count_ > 0) begin(fd);
   }
+  // The program closes it, or puts something else there.
+  static void drop(int fd);
   static bool any_fresh() { return fresh_count_ > 0; }
 
  private:
   static void begin(int fd);
+  static void before_fork();
   static void forget_in_child();
+  static inline int count_ = 0;
   static inline int fresh_count_ = 0;
 };
 

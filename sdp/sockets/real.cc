@@ -12,6 +12,8 @@ void find(F& function, const char* name) {
 
 Real find_all() {
   Real r{};
+  find(r.recv, "recv");
+  find(r.send, "send");
   find(r.connect, "connect");
   find(r.listen, "listen");
   find(r.accept, "accept");

@@ -6,6 +6,8 @@
 namespace weft::sdp {
 
 struct Real {
+  ssize_t (*recv)(int, void*, size_t, int);
+  ssize_t (*send)(int, const void*, size_t, int);
   int (*connect)(int, const sockaddr*, socklen_t);
   int (*listen)(int, int);
   int (*accept)(int, sockaddr*, socklen_t*);

@@ -8,10 +8,11 @@
 
 namespace weft::sdp {
 
-Relay::Relay(Loop& loop, Fabric& fabric, Session* session, File inner, std::function<void()> ended)
+Relay::Relay(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner,
+             std::function<void()> ended)
     : loop_(loop),
       fabric_(fabric),
-      session_(session),
+      session_(std::move(session)),
       inner_(std::move(inner)),
       ended_(std::move(ended)) {}
 

@@ -14,7 +14,8 @@ class Relay {
  public:
   // `inner` is the other end of what the program has. `ended` is called once, when the program has
   // closed all copies of its end, and destroys the relay.
-  Relay(Loop& loop, Fabric& fabric, Session* session, File inner, std::function<void()> ended);
+  Relay(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner,
+        std::function<void()> ended);
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
   ~Relay();
@@ -30,7 +31,7 @@ class Relay {
 
   Loop& loop_;
   Fabric& fabric_;
-  Session* session_;
+  const std::shared_ptr<Session> session_;
   File inner_;
   std::function<void()> ended_;
   bool program_sends_ = true;

@@ -1,0 +1,183 @@
+// Calls that move bytes. What is no connection, or one that is relayed, is libc's.
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <span>
+
+#include "sdp/preload/caller.h"
+#include "sdp/preload/next.h"
+#include "sdp/sockets/stream.h"
+#include "sdp/sockets/table.h"
+
+using weft::sdp::Stream;
+using weft::sdp::Table;
+
+namespace {
+
+std::optional<ssize_t> take_in(int fd, std::span<const iovec> to, int flags) {
+  const auto stream = Table::find(fd);
+  return stream ? stream->receive(fd, to, flags) : std::nullopt;
+}
+
+std::optional<ssize_t> take_in(int fd, void* to, size_t size, int flags) {
+  const iovec piece{to, size};
+  return take_in(fd, {&piece, 1}, flags);
+}
+
+std::optional<ssize_t> give_out(int fd, std::span<const iovec> from, int flags) {
+  const auto stream = Table::find(fd);
+  return stream ? stream->send(fd, from, flags) : std::nullopt;
+}
+
+std::optional<ssize_t> give_out(int fd, const void* from, size_t size, int flags) {
+  const iovec piece{const_cast<void*>(from), size};
+  return give_out(fd, {&piece, 1}, flags);
+}
+
+// What recvmsg(2) tells of a stream socket besides the bytes.
+void nothing_but_bytes(msghdr* message) {
+  message->msg_namelen = 0;
+  message->msg_controllen = 0;
+  message->msg_flags = 0;
+}
+
+std::span<const iovec> pieces(const iovec* v, int count) {
+  return {v, static_cast<size_t>(count > 0 ? count : 0)};
+}
+
+}  // namespace
+
+WEFT_SDP_EXPORT ssize_t read(int fd, void* to, size_t size) {
+  if (const auto n = take_in(fd, to, size, 0)) return *n;
+  return WEFT_SDP_NEXT(read)(fd, to, size);
+}
+
+WEFT_SDP_EXPORT ssize_t recv(int fd, void* to, size_t size, int flags) {
+  if (const auto n = take_in(fd, to, size, flags)) return *n;
+  return WEFT_SDP_NEXT(recv)(fd, to, size, flags);
+}
+
+WEFT_SDP_EXPORT ssize_t recvfrom(int fd, void* to, size_t size, int flags, sockaddr* address,
+                                 socklen_t* length) {
+  if (const auto n = take_in(fd, to, size, flags)) {
+    if (address != nullptr && length != nullptr) *length = 0;
+    return *n;
+  }
+  return WEFT_SDP_NEXT(recvfrom)(fd, to, size, flags, address, length);
+}
+
+WEFT_SDP_EXPORT ssize_t readv(int fd, const iovec* to, int count) {
+  if (const auto n = take_in(fd, pieces(to, count), 0)) return *n;
+  return WEFT_SDP_NEXT(readv)(fd, to, count);
+}
+
+WEFT_SDP_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  if (const auto n =
+          take_in(fd, {message->msg_iov, static_cast<size_t>(message->msg_iovlen)}, flags)) {
+    if (*n >= 0) nothing_but_bytes(message);
+    return *n;
+  }
+  return WEFT_SDP_NEXT(recvmsg)(fd, message, flags);
+}
+
+WEFT_SDP_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags,
+                             timespec* timeout) {
+  if (!Table::find(fd) || count == 0) {
+    return WEFT_SDP_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
+  }
+  const ssize_t n = recvmsg(fd, &messages[0].msg_hdr, flags);
+  if (n < 0) return -1;
+  messages[0].msg_len = static_cast<unsigned>(n);
+  return 1;
+}
+
+WEFT_SDP_EXPORT ssize_t write(int fd, const void* from, size_t size) {
+  if (const auto n = give_out(fd, from, size, 0)) return *n;
+  return WEFT_SDP_NEXT(write)(fd, from, size);
+}
+
+WEFT_SDP_EXPORT ssize_t send(int fd, const void* from, size_t size, int flags) {
+  if (const auto n = give_out(fd, from, size, flags)) return *n;
+  return WEFT_SDP_NEXT(send)(fd, from, size, flags);
+}
+
+// The address of a connected socket means nothing to TCP.
+WEFT_SDP_EXPORT ssize_t sendto(int fd, const void* from, size_t size, int flags, const sockaddr* to,
+                               socklen_t length) {
+  const auto stream = Table::find(fd);
+  if (!stream) return WEFT_SDP_NEXT(sendto)(fd, from, size, flags, to, length);
+  if (const auto n = give_out(fd, from, size, flags)) return *n;
+  return WEFT_SDP_NEXT(send)(fd, from, size, flags);
+}
+
+WEFT_SDP_EXPORT ssize_t writev(int fd, const iovec* from, int count) {
+  if (const auto n = give_out(fd, pieces(from, count), 0)) return *n;
+  return WEFT_SDP_NEXT(writev)(fd, from, count);
+}
+
+WEFT_SDP_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  if (const auto n =
+          give_out(fd, {message->msg_iov, static_cast<size_t>(message->msg_iovlen)}, flags)) {
+    return *n;
+  }
+  return WEFT_SDP_NEXT(sendmsg)(fd, message, flags);
+}
+
+WEFT_SDP_EXPORT int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  if (!Table::find(fd) || count == 0) return WEFT_SDP_NEXT(sendmmsg)(fd, messages, count, flags);
+  const ssize_t n = sendmsg(fd, &messages[0].msg_hdr, flags);
+  if (n < 0) return -1;
+  messages[0].msg_len = static_cast<unsigned>(n);
+  return 1;
+}
+
+WEFT_SDP_EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
+  if (const auto stream = Table::find(to)) {
+    if (const auto n = stream->send_file(to, from, offset, count)) return *n;
+  }
+  return WEFT_SDP_NEXT(sendfile)(to, from, offset, count);
+}
+
+WEFT_SDP_EXPORT ssize_t sendfile64(int to, int from, off64_t* offset, size_t count) noexcept {
+  if (const auto stream = Table::find(to)) {
+    if (const auto n = stream->send_file(to, from, offset, count)) return *n;
+  }
+  return WEFT_SDP_NEXT(sendfile64)(to, from, offset, count);
+}
+
+// The variants of programs that were built with _FORTIFY_SOURCE. Their check of `size` is libc's.
+extern "C" {
+ssize_t __read_chk(int fd, void* to, size_t size, size_t room);
+ssize_t __recv_chk(int fd, void* to, size_t size, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void* to, size_t size, size_t room, int flags, sockaddr* address,
+                       socklen_t* length);
+}
+
+WEFT_SDP_EXPORT ssize_t __read_chk(int fd, void* to, size_t size, size_t room) {
+  if (size <= room) {
+    if (const auto n = take_in(fd, to, size, 0)) return *n;
+  }
+  return WEFT_SDP_NEXT(__read_chk)(fd, to, size, room);
+}
+
+WEFT_SDP_EXPORT ssize_t __recv_chk(int fd, void* to, size_t size, size_t room, int flags) {
+  if (size <= room) {
+    if (const auto n = take_in(fd, to, size, flags)) return *n;
+  }
+  return WEFT_SDP_NEXT(__recv_chk)(fd, to, size, room, flags);
+}
+
+WEFT_SDP_EXPORT ssize_t __recvfrom_chk(int fd, void* to, size_t size, size_t room, int flags,
+                                       sockaddr* address, socklen_t* length) {
+  if (size <= room) {
+    if (const auto n = take_in(fd, to, size, flags)) {
+      if (address != nullptr && length != nullptr) *length = 0;
+      return *n;
+    }
+  }
+  return WEFT_SDP_NEXT(__recvfrom_chk)(fd, to, size, room, flags, address, length);
+}

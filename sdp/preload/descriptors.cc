@@ -1,0 +1,119 @@
+// Calls that make, end and change descriptors.
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+
+#include "sdp/preload/caller.h"
+#include "sdp/preload/next.h"
+#include "sdp/sockets/listeners.h"
+#include "sdp/sockets/stream.h"
+#include "sdp/sockets/table.h"
+
+using namespace weft::sdp;
+
+namespace {
+
+// Whoever reads or writes it next is not the library.
+void leave_to_kernel(int fd) {
+  if (const auto stream = Table::find(fd)) stream->relay_from_now(fd);
+}
+
+void forget(int fd) {
+  Table::drop(fd);
+  Listeners::drop(fd);
+}
+
+int copied(int from, int to) {
+  if (to < 0 || to == from) return to;
+  forget(to);
+  Table::copy(from, to);
+  return to;
+}
+
+int after_fcntl(int fd, int command, int result) {
+  return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(fd, result) : result;
+}
+
+}  // namespace
+
+WEFT_SDP_EXPORT int close(int fd) {
+  forget(fd);
+  return WEFT_SDP_NEXT(close)(fd);
+}
+
+WEFT_SDP_EXPORT int close_range(unsigned first, unsigned last, int flags) noexcept {
+  if ((static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) == 0) Table::drop_range(first, last);
+  return WEFT_SDP_NEXT(close_range)(first, last, flags);
+}
+
+WEFT_SDP_EXPORT void closefrom(int first) noexcept {
+  Table::drop_range(static_cast<unsigned>(first < 0 ? 0 : first), ~0U);
+  WEFT_SDP_NEXT(closefrom)(first);
+}
+
+WEFT_SDP_EXPORT int shutdown(int fd, int how) noexcept {
+  if (const auto stream = Table::find(fd)) stream->shutdown(how);
+  return WEFT_SDP_NEXT(shutdown)(fd, how);
+}
+
+WEFT_SDP_EXPORT int dup(int fd) noexcept {
+  return copied(fd, WEFT_SDP_NEXT(dup)(fd));
+}
+
+WEFT_SDP_EXPORT int dup2(int from, int to) noexcept {
+  return copied(from, WEFT_SDP_NEXT(dup2)(from, to));
+}
+
+WEFT_SDP_EXPORT int dup3(int from, int to, int flags) noexcept {
+  return copied(from, WEFT_SDP_NEXT(dup3)(from, to, flags));
+}
+
+// All commands take a word, or nothing.
+WEFT_SDP_EXPORT int fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  return after_fcntl(fd, command, WEFT_SDP_NEXT(fcntl)(fd, command, argument));
+}
+
+WEFT_SDP_EXPORT int fcntl64(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  return after_fcntl(fd, command, WEFT_SDP_NEXT(fcntl64)(fd, command, argument));
+}
+
+WEFT_SDP_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, request);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (request == FIONREAD) {
+    const auto stream = Table::find(fd);
+    const auto bytes = stream ? stream->available() : std::nullopt;
+    if (bytes) {
+      *static_cast<int*>(argument) = *bytes;
+      return 0;
+    }
+  }
+  return WEFT_SDP_NEXT(ioctl)(fd, request, argument);
+}
+
+// stdio reads and writes inside of libc.
+WEFT_SDP_EXPORT FILE* fdopen(int fd, const char* mode) noexcept {
+  leave_to_kernel(fd);
+  return WEFT_SDP_NEXT(fdopen)(fd, mode);
+}
+
+WEFT_SDP_EXPORT ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
+                               size_t size, unsigned flags) {
+  leave_to_kernel(from);
+  leave_to_kernel(to);
+  return WEFT_SDP_NEXT(splice)(from, from_offset, to, to_offset, size, flags);
+}

@@ -1,0 +1,398 @@
+#include "sdp/sockets/stream.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "sdp/sockets/real.h"
+#include "sdp/sockets/table.h"
+
+namespace weft::sdp {
+namespace {
+
+// A thread looks for so long before it sleeps: most answers are there by then.
+constexpr std::chrono::microseconds kLook{30};
+// More would not tell more.
+constexpr int kMostTokens = 64;
+// A mirror is full with a page; the kernel takes this for the least it can be.
+constexpr int kSmallest = 1;
+constexpr int kUsual = 212'992;
+
+void set_buffer(int fd, int bytes) {
+  (void)real().setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+bool does_not_block(int fd, int flags) {
+  if ((flags & MSG_DONTWAIT) != 0) return true;
+  return (::syscall(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK) != 0;
+}
+
+template <class Ready>
+bool look(std::unique_lock<std::mutex>& lock, Session& session, Ready ready) {
+  const auto until = std::chrono::steady_clock::now() + kLook;
+  do {
+    session.poll();
+    if (ready()) return true;
+    lock.unlock();
+    lock.lock();
+  } while (std::chrono::steady_clock::now() < until);
+  return false;
+}
+
+ssize_t failed(int error) {
+  errno = error;
+  return -1;
+}
+
+size_t total(std::span<const iovec> pieces) {
+  size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  return bytes;
+}
+
+}  // namespace
+
+Stream::Stream(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner,
+               std::function<void()> ended)
+    : loop_(loop),
+      fabric_(fabric),
+      session_(std::move(session)),
+      inner_(std::move(inner)),
+      ended_(std::move(ended)) {}
+
+Stream::~Stream() = default;
+
+void Stream::start() {
+  // Its edges, for the kernel would tell of an end again and again.
+  (void)loop_.watch(inner_.get(), EPOLLRDHUP | EPOLLET,
+                    [this](uint32_t events) { on_inner(events); });
+  session_->on_news = [this] { on_news(); };
+  on_news();
+}
+
+void Stream::on_inner(uint32_t events) {
+  if (relayed_) return;
+  // It is also told of when both halves have ended, with data that the program still reads.
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0 && !Table::holds(*this)) return end();
+  if ((events & EPOLLRDHUP) != 0) {
+    const std::lock_guard lock{session_->lock};
+    session_->end_sending();
+    session_->poll();
+    keep_going();
+  }
+}
+
+void Stream::on_closed() {
+  loop_.post([self = shared_from_this()] { self->end(); });
+}
+
+void Stream::on_news() {
+  const std::lock_guard lock{session_->lock};
+  if (relayed_) return;
+  const size_t before = session_->received().bytes();
+  session_->poll();
+  if (session_->received().bytes() > before && tokens_ > 0 && tokens_ < kMostTokens && watched_) {
+    // An edge for those who wait for edges.
+    if (::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) ++tokens_;
+  }
+  keep_going();
+}
+
+// With the lock: the mirror shows what is, and somebody takes completions when there is need.
+void Stream::keep_going() {
+  if (watched_ || waiting_ > 0 || session_->unsent() > 0 || session_->busy()) {
+    session_->arm();
+    session_->poll();
+  }
+  if (watched_ || waiting_ > 0) show_state();
+}
+
+void Stream::show_state() {
+  if (!session_->received().empty() && tokens_ == 0 &&
+      ::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
+    ++tokens_;
+  }
+  if (session_->ended() && !shows_end_) {
+    shows_end_ = true;
+    const bool broken = session_->error() != 0 || session_->gone();
+    (void)::shutdown(inner_.get(), broken ? SHUT_RDWR : SHUT_WR);
+  }
+  if (shows_full_ && !session_->room().empty()) show_room();
+}
+
+void Stream::show_room() {
+  std::array<char, 4096> pad{};
+  while (::recv(inner_.get(), pad.data(), pad.size(), MSG_DONTWAIT) > 0) {
+  }
+  shows_full_ = false;
+}
+
+void Stream::hide_room(int fd) {
+  static constexpr std::array<char, 4096> kPad{};
+  if (!shows_full_) set_buffer(fd, kSmallest);
+  while (::syscall(SYS_sendto, fd, kPad.data(), kPad.size(), MSG_DONTWAIT | MSG_NOSIGNAL, nullptr,
+                   0) > 0) {
+  }
+  shows_full_ = true;
+}
+
+void Stream::drop_tokens(int fd) {
+  std::array<char, kMostTokens> token{};
+  while (tokens_ > 0) {
+    const long n = ::syscall(SYS_recvfrom, fd, token.data(), static_cast<size_t>(tokens_),
+                             MSG_DONTWAIT, nullptr, nullptr);
+    if (n <= 0) break;
+    tokens_ -= static_cast<int>(n);
+  }
+}
+
+void Stream::about_to_wait(int fd) {
+  (void)fd;
+  if (relayed_ || watched_) return;
+  const std::lock_guard lock{session_->lock};
+  watched_ = true;
+  if (session_->room().empty() && session_->writable()) hide_room(fd);
+  keep_going();
+}
+
+// The kernel sleeps in the program's call, with its rules for signals and time limits.
+bool Stream::wait_for_data(Lock& lock, int fd) {
+  ++waiting_;
+  keep_going();
+  bool slept = true;
+  if (session_->received().empty() && !session_->ended()) {
+    lock.unlock();
+    char token = 0;
+    slept = real().recv(fd, &token, 1, MSG_PEEK) >= 0;
+    lock.lock();
+  }
+  --waiting_;
+  return slept;
+}
+
+bool Stream::wait_for_room(Lock& lock, int fd) {
+  ++waiting_;
+  hide_room(fd);
+  keep_going();
+  bool slept = true;
+  if (session_->room().empty() && session_->writable()) {
+    lock.unlock();
+    const char pad = 0;
+    slept = real().send(fd, &pad, 1, MSG_NOSIGNAL) >= 0;
+    const int error = errno;
+    lock.lock();
+    errno = error;
+    // It is broken then, which the caller looks at.
+    if (!slept && (error == EPIPE || error == ECONNRESET)) slept = true;
+  }
+  --waiting_;
+  return slept;
+}
+
+// With data, at the end, or with an error that the call ends with.
+std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags) {
+  const auto ready = [this] { return !session_->received().empty() || session_->ended() || shut_; };
+  for (;;) {
+    if (relayed_) return std::nullopt;
+    session_->poll();
+    if (!session_->received().empty()) return 1;
+    drop_tokens(fd);
+    if (session_->ended() || shut_) {
+      const int error = session_->take_error();
+      return error != 0 ? failed(error) : 0;
+    }
+    if (does_not_block(fd, flags)) {
+      watched_ = true;
+      keep_going();
+      if (ready()) continue;
+      return failed(EAGAIN);
+    }
+    if (look(lock, *session_, ready)) continue;
+    if (!wait_for_data(lock, fd)) return -1;
+  }
+}
+
+std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int flags) {
+  if (relayed_) return std::nullopt;
+  if ((flags & MSG_OOB) != 0) return failed(EINVAL);
+  if ((flags & MSG_ERRQUEUE) != 0) return failed(EAGAIN);
+  Lock lock{session_->lock};
+  ReceiveQueue& received = session_->received();
+  size_t done = 0;
+  const size_t wanted = total(to);
+  if (wanted == 0) return 0;
+  size_t piece = 0;
+  size_t at = 0;
+  do {
+    const auto state = wait_to_receive(lock, fd, flags);
+    if (!state) return done > 0 ? std::optional<ssize_t>{static_cast<ssize_t>(done)} : std::nullopt;
+    if (*state <= 0) {
+      if (done > 0) break;
+      return state;
+    }
+    if ((flags & MSG_PEEK) != 0) {
+      size_t copied = 0;
+      std::vector<std::byte> bytes(std::min(wanted, received.bytes()));
+      (void)received.peek(bytes);
+      for (const iovec& v : to) {
+        const size_t n = std::min(v.iov_len, bytes.size() - copied);
+        std::memcpy(v.iov_base, bytes.data() + copied, n);
+        copied += n;
+      }
+      return static_cast<ssize_t>(copied);
+    }
+    while (done < wanted && !received.empty()) {
+      if (at == to[piece].iov_len) {
+        ++piece, at = 0;
+        continue;
+      }
+      const Bytes front = received.front();
+      const size_t n = std::min(front.size(), to[piece].iov_len - at);
+      if ((flags & MSG_TRUNC) == 0) {
+        std::memcpy(static_cast<std::byte*>(to[piece].iov_base) + at, front.data(), n);
+      }
+      session_->take(n);
+      at += n;
+      done += n;
+    }
+    session_->poll();
+  } while ((flags & MSG_WAITALL) != 0 && done < wanted);
+  if (received.empty()) drop_tokens(fd);
+  keep_going();
+  return static_cast<ssize_t>(done);
+}
+
+std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int flags) {
+  if (relayed_ || (flags & MSG_OOB) != 0) return std::nullopt;
+  Lock lock{session_->lock};
+  const auto ready = [this] { return !session_->room().empty() || !session_->writable(); };
+  size_t done = 0;
+  size_t piece = 0;
+  size_t at = 0;
+  while (piece < from.size()) {
+    if (at == from[piece].iov_len) {
+      ++piece, at = 0;
+      continue;
+    }
+    if (relayed_)
+      return done > 0 ? std::optional<ssize_t>{static_cast<ssize_t>(done)} : std::nullopt;
+    const MutableBytes room = session_->room();
+    if (!room.empty()) {
+      const size_t n = std::min(room.size(), from[piece].iov_len - at);
+      std::memcpy(room.data(), static_cast<const std::byte*>(from[piece].iov_base) + at, n);
+      session_->filled(static_cast<uint32_t>(n));
+      at += n;
+      done += n;
+      if (n == room.size()) session_->poll();
+      continue;
+    }
+    session_->poll();
+    if (!session_->room().empty()) continue;
+    if (!session_->writable()) {
+      if (done > 0) break;
+      const int error = session_->take_error();
+      lock.unlock();
+      if (error == 0 && (flags & MSG_NOSIGNAL) == 0) (void)::raise(SIGPIPE);
+      return failed(error != 0 ? error : EPIPE);
+    }
+    if (does_not_block(fd, flags)) {
+      watched_ = true;
+      hide_room(fd);
+      keep_going();
+      if (ready()) continue;
+      if (done > 0) break;
+      return failed(EAGAIN);
+    }
+    if (look(lock, *session_, ready)) continue;
+    if (!wait_for_room(lock, fd)) {
+      if (done > 0) break;
+      return -1;
+    }
+  }
+  session_->poll();
+  keep_going();
+  return static_cast<ssize_t>(done);
+}
+
+std::optional<ssize_t> Stream::send_file(int fd, int file, off_t* offset, size_t count) {
+  if (relayed_) return std::nullopt;
+  std::array<std::byte, 64 << 10> bytes;
+  size_t done = 0;
+  while (done < count) {
+    const size_t n = std::min(count - done, bytes.size());
+    const ssize_t got = offset != nullptr ? ::pread(file, bytes.data(), n, *offset)
+                                          : ::syscall(SYS_read, file, bytes.data(), n);
+    if (got <= 0) return done > 0 || got == 0 ? static_cast<ssize_t>(done) : -1;
+    const iovec piece{bytes.data(), static_cast<size_t>(got)};
+    const auto sent = send(fd, {&piece, 1}, 0);
+    const ssize_t taken = sent.value_or(-1);
+    // What was read and not sent is read again by the next call.
+    if (offset == nullptr && taken < got)
+      (void)::lseek(file, std::max<ssize_t>(taken, 0) - got, SEEK_CUR);
+    if (taken < 0) return done > 0 ? static_cast<ssize_t>(done) : taken;
+    if (offset != nullptr) *offset += taken;
+    done += static_cast<size_t>(taken);
+    if (taken < got) break;
+  }
+  return static_cast<ssize_t>(done);
+}
+
+void Stream::shutdown(int how) {
+  if (relayed_) return;
+  const std::lock_guard lock{session_->lock};
+  if (how == SHUT_WR || how == SHUT_RDWR) {
+    session_->end_sending();
+    session_->poll();
+  }
+  if (how == SHUT_RD || how == SHUT_RDWR) shut_ = true;
+  keep_going();
+}
+
+std::optional<int> Stream::available() {
+  if (relayed_) return std::nullopt;
+  const std::lock_guard lock{session_->lock};
+  session_->poll();
+  keep_going();
+  return static_cast<int>(std::min<size_t>(session_->received().bytes(), INT32_MAX));
+}
+
+void Stream::relay_from_now(int fd) {
+  const std::lock_guard lock{session_->lock};
+  if (relayed_ || ending_) return;
+  drop_tokens(fd);
+  show_room();
+  set_buffer(fd, kUsual);
+  relayed_ = true;
+  loop_.post([this] {
+    if (ending_) return;
+    loop_.forget(inner_.get());
+    relay_ =
+        std::make_unique<Relay>(loop_, fabric_, session_, std::move(inner_), std::move(ended_));
+    relay_->start();
+  });
+}
+
+void Stream::end() {
+  {
+    const std::lock_guard lock{session_->lock};
+    if (ending_ || relayed_) return;
+    ending_ = true;
+  }
+  loop_.forget(inner_.get());
+  inner_.reset();
+  fabric_.close(session_);
+  loop_.post(std::exchange(ended_, nullptr));
+}
+
+}  // namespace weft::sdp

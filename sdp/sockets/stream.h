@@ -1,0 +1,82 @@
+// What a program sees of a connection: calls on its descriptor, which work on the session without
+// the kernel (design/27, "Direct"), until somebody who cannot do so has the descriptor, too: then
+// the kernel's calls work on the mirror, and a relay moves the bytes.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "sdp/loop/loop.h"
+#include "sdp/rdma/fabric.h"
+#include "sdp/sockets/relay.h"
+
+namespace weft::sdp {
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  // `inner` is the library's end of the mirror. `ended` is called on the loop's thread when the
+  // program has no descriptor any more.
+  Stream(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner,
+         std::function<void()> ended);
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream();
+  // The loop's thread, once.
+  void start();
+
+  // Calls of the program on `fd`, a descriptor of the mirror's other end. Bytes, or -1 with errno.
+  // Nothing: the call is the kernel's to answer. `flags` are those of recv(2) and send(2).
+  std::optional<ssize_t> receive(int fd, std::span<const iovec> to, int flags);
+  std::optional<ssize_t> send(int fd, std::span<const iovec> from, int flags);
+  std::optional<ssize_t> send_file(int fd, int file, off_t* offset, size_t count);
+  // Before the kernel does the same to the mirror, which wakes those who wait for it.
+  void shutdown(int how);
+  // Bytes that receive() would find; of FIONREAD.
+  std::optional<int> available();
+
+  // The program waits for `fd` by poll(2) or the like: from now on the mirror shows whether it is
+  // ready.
+  void about_to_wait(int fd);
+  // The program has closed its last descriptor of it, that the library knows of.
+  void on_closed();
+  // From now on the kernel's calls work on it, for whoever has it.
+  void relay_from_now(int fd);
+  bool relayed() const { return relayed_; }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  void on_news();
+  void on_inner(uint32_t events);
+  void show_state();
+  void show_room();
+  void hide_room(int fd);
+  void drop_tokens(int fd);
+  void keep_going();
+  bool wait_for_data(Lock& lock, int fd);
+  bool wait_for_room(Lock& lock, int fd);
+  std::optional<ssize_t> wait_to_receive(Lock& lock, int fd, int flags);
+  void end();
+
+  Loop& loop_;
+  Fabric& fabric_;
+  const std::shared_ptr<Session> session_;
+  File inner_;
+  std::function<void()> ended_;
+  std::unique_ptr<Relay> relay_;
+  std::atomic<bool> relayed_{false};
+  // What the mirror shows; with the session's lock.
+  bool watched_ = false;  // somebody may wait for it by poll(2)
+  int waiting_ = 0;       // threads that sleep in a call
+  int tokens_ = 0;        // bytes that make it readable
+  bool shows_full_ = false;
+  bool shows_end_ = false;
+  bool shut_ = false;  // by the program, for reading
+  bool ending_ = false;
+};
+
+}  // namespace weft::sdp

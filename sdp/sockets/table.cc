@@ -1,0 +1,132 @@
+#include "sdp/sockets/table.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sdp/sockets/stream.h"
+
+namespace weft::sdp {
+namespace {
+
+using Streams = std::unordered_map<int, std::shared_ptr<Stream>>;
+
+// Neither is ever destroyed: programs use sockets while they end.
+std::mutex& lock() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+Streams*& streams() {
+  static auto* map = new Streams;
+  return map;
+}
+
+std::atomic<long> g_owner{0};
+
+long this_process() {
+  return ::syscall(SYS_getpid);
+}
+
+}  // namespace
+
+bool Table::in_borrowed_memory() {
+  return g_owner != 0 && g_owner != this_process();
+}
+
+std::shared_ptr<Stream> Table::look_up(int fd) {
+  const std::lock_guard holding{lock()};
+  const auto found = streams()->find(fd);
+  return found == streams()->end() ? nullptr : found->second;
+}
+
+void Table::put(int fd, std::shared_ptr<Stream> stream) {
+  if (static_cast<unsigned>(fd) >= kMost) return stream->relay_from_now(fd);
+  const std::lock_guard holding{lock()};
+  g_owner = this_process();
+  (*streams())[fd] = std::move(stream);
+  present_[static_cast<unsigned>(fd)].store(true, std::memory_order_release);
+}
+
+void Table::copy(int from, int to) {
+  auto stream = find(from);
+  if (!stream) return;
+  if (in_borrowed_memory()) return stream->relay_from_now(from);
+  put(to, std::move(stream));
+}
+
+void Table::drop(int fd) {
+  if (static_cast<unsigned>(fd) >= kMost || !present_[static_cast<unsigned>(fd)]) return;
+  if (in_borrowed_memory()) return;
+  std::shared_ptr<Stream> dropped;
+  {
+    const std::lock_guard holding{lock()};
+    present_[static_cast<unsigned>(fd)] = false;
+    const auto found = streams()->find(fd);
+    if (found == streams()->end()) return;
+    dropped = std::move(found->second);
+    streams()->erase(found);
+  }
+  if (!holds(*dropped)) dropped->on_closed();
+}
+
+bool Table::holds(const Stream& stream) {
+  const std::lock_guard holding{lock()};
+  return std::any_of(streams()->begin(), streams()->end(),
+                     [&stream](const auto& entry) { return entry.second.get() == &stream; });
+}
+
+void Table::drop_range(unsigned first, unsigned last) {
+  for (unsigned fd = first; fd <= last && fd < kMost; ++fd) drop(static_cast<int>(fd));
+}
+
+void Table::drop(const Stream& stream) {
+  std::vector<std::shared_ptr<Stream>> last;
+  const std::lock_guard holding{lock()};
+  for (auto i = streams()->begin(); i != streams()->end();) {
+    if (i->second.get() == &stream) {
+      present_[static_cast<unsigned>(i->first)] = false;
+      last.push_back(std::move(i->second));
+      i = streams()->erase(i);
+    } else {
+      ++i;
+    }
+  }
+}
+
+void Table::relay_what_is_inherited() {
+  std::vector<std::pair<int, std::shared_ptr<Stream>>> all;
+  {
+    const std::lock_guard holding{lock()};
+    all.assign(streams()->begin(), streams()->end());
+  }
+  for (const auto& [fd, stream] : all) {
+    const long flags = ::syscall(SYS_fcntl, fd, F_GETFD, 0);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) stream->relay_from_now(fd);
+  }
+}
+
+void Table::relay_all() {
+  std::vector<std::pair<int, std::shared_ptr<Stream>>> all;
+  {
+    const std::lock_guard holding{lock()};
+    all.assign(streams()->begin(), streams()->end());
+  }
+  for (const auto& [fd, stream] : all) stream->relay_from_now(fd);
+}
+
+void Table::forget_all() {
+  if (g_owner.exchange(0) == 0) return;
+  for (auto& present : present_) present.store(false, std::memory_order_relaxed);
+  // The mutex may be held by a thread that the child does not have.
+  new (&lock()) std::mutex;
+  streams() = new Streams;
+}
+
+}  // namespace weft::sdp

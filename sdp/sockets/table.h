@@ -1,0 +1,49 @@
+// Which descriptors of the program are connections. For all others a look costs one atomic load.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+namespace weft::sdp {
+
+class Stream;
+
+class Table {
+ public:
+  static std::shared_ptr<Stream> find(int fd) {
+    if (static_cast<unsigned>(fd) >= kMost ||
+        !present_[static_cast<unsigned>(fd)].load(std::memory_order_acquire)) {
+      return nullptr;
+    }
+    return look_up(fd);
+  }
+  // One beyond the table is relayed from now on.
+  static void put(int fd, std::shared_ptr<Stream> stream);
+  // `to` is a copy of `from`, by dup(2) or the like.
+  static void copy(int from, int to);
+  // The program closes it, or puts something else there. With its last descriptor a stream ends.
+  static void drop(int fd);
+  static bool holds(const Stream& stream);
+  static void drop_range(unsigned first, unsigned last);
+  // It has no descriptor any more.
+  static void drop(const Stream& stream);
+
+  // In a child of vfork(), which shares this memory and has descriptors of its own: nothing is
+  // changed, and what it copies is relayed, for the copy is another program's. So is what that
+  // program will get when it is executed.
+  static bool in_borrowed_memory();
+  static void relay_what_is_inherited();
+
+  // Before fork(): all that there are are relayed from now on. In the child: there are none.
+  static void relay_all();
+  static void forget_all();
+
+ private:
+  static constexpr unsigned kMost = 1 << 16;
+  static std::shared_ptr<Stream> look_up(int fd);
+
+  static inline std::array<std::atomic<bool>, kMost> present_{};
+};
+
+}  // namespace weft::sdp
