@@ -1,4 +1,4 @@
-// connect(2), listen(2) and accept(2).
+// socket(2), connect(2), listen(2) and accept(2).
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -6,10 +6,12 @@
 #include <cstring>
 
 #include "sdp/preload/caller.h"
+#include "sdp/preload/next.h"
 #include "sdp/sockets/decide.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/listeners.h"
 #include "sdp/sockets/real.h"
+#include "sdp/sockets/registrations.h"
 
 using namespace weft::sdp;
 
@@ -35,21 +37,37 @@ int accepted(int fd, sockaddr* address, socklen_t* size) {
 
 }  // namespace
 
+WEFT_SDP_EXPORT int socket(int family, int type, int protocol) noexcept {
+  const int fd = WEFT_SDP_NEXT(socket)(family, type, protocol);
+  const int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const bool tcp = (family == AF_INET || family == AF_INET6) && kind == SOCK_STREAM;
+  if (fd >= 0 && tcp && WEFT_SDP_FOR_PROGRAM) Registrations::begin(fd);
+  return fd;
+}
+
 WEFT_SDP_EXPORT int connect(int fd, const sockaddr* to, socklen_t size) {
   if (!WEFT_SDP_FOR_PROGRAM) return real().connect(fd, to, size);
   const int error = errno;
-  if (Library* library = Library::existing(); library != nullptr && library->names(fd)) {
-    errno = EISCONN;
-    return -1;
+  if (Library* library = Library::existing()) {
+    if (const auto again = library->connect_again(fd)) {
+      if (*again != 0) errno = *again;
+      return *again == 0 ? 0 : -1;
+    }
   }
   const Use use = use_to_connect(fd, to, size);
   Library* library = use == Use::tcp ? nullptr : Library::get();
   if (library != nullptr) {
     Address target{};
     std::memcpy(&target, to, std::min<size_t>(size, sizeof target));
-    if (library->connect(fd, target) == Library::Outcome::connected) {
-      errno = error;
-      return 0;
+    switch (library->connect(fd, target)) {
+      case Library::Outcome::connected:
+        errno = error;
+        return 0;
+      case Library::Outcome::in_progress:
+        errno = EINPROGRESS;
+        return -1;
+      case Library::Outcome::tcp:
+        break;
     }
   }
   if (use == Use::sdp) {

@@ -10,6 +10,7 @@
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/listeners.h"
+#include "sdp/sockets/registrations.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 
@@ -25,6 +26,7 @@ void leave_to_kernel(int fd) {
 void forget(int fd) {
   Table::drop(fd);
   Listeners::drop(fd);
+  Registrations::end(fd);
 }
 
 int copied(int from, int to) {

@@ -10,6 +10,8 @@
 #include "sdp/preload/caller.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/real.h"
+#include "sdp/sockets/stream.h"
+#include "sdp/sockets/table.h"
 
 using namespace weft::sdp;
 
@@ -70,5 +72,10 @@ WEFT_SDP_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen
 WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
                                socklen_t size) noexcept {
   const auto names = of_descriptor(level, name) ? std::nullopt : names_of(fd);
+  if (names && level == SOL_SOCKET && name == SO_OOBINLINE && size >= sizeof(int)) {
+    if (const auto stream = Table::find(fd)) {
+      stream->set_urgent_in_line(*static_cast<const int*>(value) != 0);
+    }
+  }
   return real().setsockopt(names ? names->shadow : fd, level, name, value, size);
 }

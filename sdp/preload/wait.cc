@@ -9,6 +9,7 @@
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/listeners.h"
+#include "sdp/sockets/registrations.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 
@@ -37,7 +38,9 @@ void about_to_select(int count, std::initializer_list<const fd_set*> sets) {
 
 WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
   if (operation != EPOLL_CTL_DEL) about_to_wait(fd);
-  return WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
+  const int status = WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
+  if (status == 0) Registrations::note(epoll, operation, fd, event);
+  return status;
 }
 
 WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {

@@ -26,9 +26,14 @@ class SendBuffers {
   struct Message {
     std::byte* header = nullptr;
     uint32_t payload = 0;
+    bool urgent = false;
   };
   bool waiting() const { return !waiting_.empty(); }
-  Message next() const { return {buffers_.at(first_waiting()), waiting_.front()}; }
+  Message next() const {
+    return {buffers_.at(first_waiting()), waiting_.front().payload, waiting_.front().urgent};
+  }
+  // The last byte is urgent, so that no other follows it in its message. Only when one waits.
+  void mark_urgent() { waiting_.back().urgent = true; }
   void posted();
   // The adapter is done with its oldest one.
   void completed();
@@ -42,9 +47,16 @@ class SendBuffers {
 
   Buffers buffers_;
   uint32_t payload_ = 0;
-  uint32_t first_ = 0;            // the oldest that the adapter has
-  uint32_t posted_ = 0;           // how many it has
-  std::deque<uint32_t> waiting_;  // payload of those behind
+  uint32_t first_ = 0;   // the oldest that the adapter has
+  uint32_t posted_ = 0;  // how many it has
+  struct Waiting {
+    uint32_t payload = 0;
+    bool urgent = false;
+  };
+  bool last_has_room() const {
+    return !waiting_.empty() && !waiting_.back().urgent && waiting_.back().payload < payload_;
+  }
+  std::deque<Waiting> waiting_;  // those behind
 };
 
 }  // namespace weft::sdp

@@ -127,8 +127,13 @@ void Session::on_receive(uint32_t buffer, uint32_t bytes) {
   if (error_ != 0) return;
   const auto in = connection_->on_message({receives_.at(buffer), bytes});
   if (!in.ok() || in->aborted) return fail(ECONNRESET);
-  if (!in->payload.empty()) {
-    received_.push(in->payload, buffer);
+  Bytes payload = in->payload;
+  if (in->urgent) {
+    urgent_ = payload.back();
+    if (!urgent_in_line_) payload = payload.first(payload.size() - 1);
+  }
+  if (!payload.empty()) {
+    received_.push(payload, buffer);
   } else if (post_receive(buffer)) {
     connection_->posted();
   }
@@ -188,7 +193,8 @@ bool Session::post_control(const Connection::Message& message) {
 
 void Session::post_data() {
   const SendBuffers::Message message = send_.next();
-  connection_->send_data(message.header, message.payload, 0);
+  const uint8_t flags = message.urgent ? Bsdh::kOobPresent | Bsdh::kOobPending : 0;
+  connection_->send_data(message.header, message.payload, flags);
   ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(message.header),
               .length = Bsdh::kSize + message.payload,
               .lkey = send_.key()};

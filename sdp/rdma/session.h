@@ -50,6 +50,8 @@ class Session {
   // The stream out. No room: nothing can be taken now.
   MutableBytes room() { return writable() ? send_.room() : MutableBytes{}; }
   void filled(uint32_t bytes) { send_.filled(bytes); }
+  // What was filled last ends with an urgent byte.
+  void mark_urgent() { send_.mark_urgent(); }
   bool writable() const { return error_ == 0 && !ending_ && !gone_; }
   uint32_t unsent() const { return send_.waiting_bytes(); }
   void end_sending() { ending_ = true; }
@@ -57,6 +59,9 @@ class Session {
   // The stream in. Ended: nothing more will come.
   ReceiveQueue& received() { return received_; }
   void take(size_t bytes);
+  // An urgent byte that has come, once. It is no part of the stream but `in_line`.
+  std::optional<std::byte> take_urgent() { return std::exchange(urgent_, std::nullopt); }
+  void set_urgent_in_line(bool in_line) { urgent_in_line_ = in_line; }
   bool ended() const;
   bool at_end() const { return received_.empty() && ended(); }
 
@@ -99,6 +104,8 @@ class Session {
   uint32_t in_send_queue_ = 0;
   uint32_t reading_ = 0;     // bytes of the Read under way
   bool read_waits_ = false;  // for the user to take what was read
+  std::optional<std::byte> urgent_;
+  bool urgent_in_line_ = false;
   bool ending_ = false;
   bool gone_ = false;
   int error_ = 0;

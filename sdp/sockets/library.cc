@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -17,6 +18,7 @@
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/port_map.h"
 #include "sdp/sockets/real.h"
+#include "sdp/sockets/registrations.h"
 
 namespace weft::sdp {
 namespace {
@@ -56,6 +58,19 @@ Address own_address(const std::shared_ptr<Session>& session) {
   const sockaddr* a = rdma_get_local_addr(session->id());
   std::memcpy(&own, a, a->sa_family == AF_INET ? sizeof own.v4 : sizeof own.v6);
   return own;
+}
+
+// Another worker of the same server often has it already.
+bool is_free(const Address& at) {
+  const File probe{::socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const int one = 1;
+  if (!probe) return false;
+  (void)real().setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  return ::bind(probe.get(), &at.any, at.size()) == 0;
+}
+
+bool does_not_block(int fd) {
+  return (::syscall(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK) != 0;
 }
 
 // Reserves a port for a client that has none, so that it has a name, as a connected socket has.
@@ -108,8 +123,9 @@ Library* Library::get() {
 }
 
 const LoadedRules& Library::rules() {
-  static const LoadedRules loaded = load_rules(RulesEnvironment::of_process());
-  return loaded;
+  // Never destroyed: programs connect while they end.
+  static const auto* const loaded = new LoadedRules(load_rules(RulesEnvironment::of_process()));
+  return *loaded;
 }
 
 // With the lock.
@@ -134,10 +150,11 @@ void Library::forget(uint64_t cookie) {
 }
 
 Library::Outcome Library::connect(int fd, const Address& to) {
-  const auto from = bound_name(fd, to.any.sa_family);
+  const auto port = sdp_port(to.port());
+  const auto from = port ? bound_name(fd, to.any.sa_family) : std::nullopt;
   if (!from) return Outcome::tcp;
   Address target = to;
-  target.set_port(sdp_port(to.port()));
+  target.set_port(*port);
   std::promise<std::shared_ptr<Session>> result;
   auto connected = result.get_future();
   loop_.post([this, &result, source = *from, target] {
@@ -148,22 +165,39 @@ Library::Outcome Library::connect(int fd, const Address& to) {
   const auto session = connected.get();
   if (session == nullptr) return Outcome::tcp;
   Mirror mirror;
-  if (!mirror.put_at(fd)) {
+  const bool registered = Registrations::take_out(fd);
+  const bool placed = mirror.put_at(fd);
+  Registrations::put_back(fd);
+  if (!placed) {
     loop_.post([this, session] { fabric_->close(session); });
     return Outcome::tcp;
   }
+  Registrations::end(fd);
   const std::lock_guard lock{lock_};
   Address own = own_address(session);
   own.set_port(from->port());
   adopt(session, std::move(mirror), fd, own, to);
-  return Outcome::connected;
+  if (registered) Table::find(fd)->about_to_wait(fd);
+  if (!does_not_block(fd)) return Outcome::connected;
+  connections_.at(cookie_of(fd)).in_progress = true;
+  return Outcome::in_progress;
+}
+
+std::optional<int> Library::connect_again(int fd) {
+  const uint64_t cookie = cookie_of(fd);
+  const std::lock_guard lock{lock_};
+  const auto found = connections_.find(cookie);
+  if (found == connections_.end()) return std::nullopt;
+  return std::exchange(found->second.in_progress, false) ? 0 : EISCONN;
 }
 
 Library::Hearing* Library::listen(int fd, int backlog) {
   const auto name = name_of(fd);
-  if (!name) return nullptr;
+  const auto port = name ? sdp_port(name->port()) : std::nullopt;
+  if (!port) return nullptr;
   Address at = *name;
-  at.set_port(sdp_port(name->port()));
+  at.set_port(*port);
+  if (!is_free(at)) return nullptr;
   std::promise<Hearing*> result;
   auto listening = result.get_future();
   loop_.post([this, &result, at, name = *name, backlog] {

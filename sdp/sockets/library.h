@@ -35,9 +35,13 @@ class Library {
   // Before a process ends: waits until what it has sent is on its way, as the kernel does for TCP.
   static void at_exit();
 
-  // What became of a try to connect `fd`. `tcp`: it goes on as if nothing had been.
-  enum class Outcome : uint8_t { connected, tcp };
+  // What became of a try to connect `fd`. `in_progress`: it is connected, but a program that does
+  // not block expects to be told so later. `tcp`: it goes on as if nothing had been.
+  enum class Outcome : uint8_t { connected, in_progress, tcp };
   Outcome connect(int fd, const Address& to);
+  // What connect(2) of a connected socket says: 0 once if it was told to wait, or EISCONN. Nothing
+  // for a socket that is none of the library's.
+  std::optional<int> connect_again(int fd);
   // `fd` listens; from now on it is also for peers that come by SDP. Nothing if it cannot be.
   using Hearing = Fabric::Listener;
   Hearing* listen(int fd, int backlog);
@@ -63,6 +67,7 @@ class Library {
     File shadow;
     std::optional<Address> own;
     Address peer{};
+    bool in_progress = false;  // the program was told EINPROGRESS, and nothing since
   };
   explicit Library(Loop& loop) : loop_(loop) {}
   void adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,

@@ -22,7 +22,8 @@ struct Listener {
   Library::Hearing* hearing = nullptr;
 };
 std::mutex g_lock;
-std::map<int, Listener> g_listeners;
+// Never destroyed: programs close descriptors while they end.
+std::map<int, Listener>& g_listeners = *new std::map<int, Listener>;
 
 Library::Hearing* hear(int fd, int backlog) {
   const int error = errno;

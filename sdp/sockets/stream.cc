@@ -123,6 +123,9 @@ void Stream::show_state() {
       ::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
     ++tokens_;
   }
+  if (const auto urgent = session_->take_urgent()) {
+    (void)::send(inner_.get(), &*urgent, 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
   if (session_->ended() && !shows_end_) {
     shows_end_ = true;
     const bool broken = session_->error() != 0 || session_->gone();
@@ -225,7 +228,8 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags) {
 
 std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int flags) {
   if (relayed_) return std::nullopt;
-  if ((flags & MSG_OOB) != 0) return failed(EINVAL);
+  // The mirror has it, with the kernel's rules.
+  if ((flags & MSG_OOB) != 0) return std::nullopt;
   if ((flags & MSG_ERRQUEUE) != 0) return failed(EAGAIN);
   Lock lock{session_->lock};
   ReceiveQueue& received = session_->received();
@@ -274,7 +278,7 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
 }
 
 std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int flags) {
-  if (relayed_ || (flags & MSG_OOB) != 0) return std::nullopt;
+  if (relayed_) return std::nullopt;
   Lock lock{session_->lock};
   const auto ready = [this] { return !session_->room().empty() || !session_->writable(); };
   size_t done = 0;
@@ -294,7 +298,8 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       session_->filled(static_cast<uint32_t>(n));
       at += n;
       done += n;
-      if (n == room.size()) session_->poll();
+      const bool last = done == total(from);
+      if (n == room.size() && !(last && (flags & MSG_OOB) != 0)) session_->poll();
       continue;
     }
     session_->poll();
@@ -320,9 +325,15 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       return -1;
     }
   }
+  if ((flags & MSG_OOB) != 0 && done == total(from) && done > 0) session_->mark_urgent();
   session_->poll();
   keep_going();
   return static_cast<ssize_t>(done);
+}
+
+void Stream::set_urgent_in_line(bool in_line) {
+  const std::lock_guard lock{session_->lock};
+  session_->set_urgent_in_line(in_line);
 }
 
 std::optional<ssize_t> Stream::send_file(int fd, int file, off_t* offset, size_t count) {
@@ -381,6 +392,13 @@ void Stream::relay_from_now(int fd) {
         std::make_unique<Relay>(loop_, fabric_, session_, std::move(inner_), std::move(ended_));
     relay_->start();
   });
+}
+
+void Stream::start_relay() {
+  if (ending_) return;
+  loop_.forget(inner_.get());
+  relay_ = std::make_unique<Relay>(loop_, fabric_, session_, std::move(inner_), std::move(ended_));
+  relay_->start();
 }
 
 void Stream::end() {

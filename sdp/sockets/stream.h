@@ -36,6 +36,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::optional<ssize_t> send_file(int fd, int file, off_t* offset, size_t count);
   // Before the kernel does the same to the mirror, which wakes those who wait for it.
   void shutdown(int how);
+  // SO_OOBINLINE.
+  void set_urgent_in_line(bool in_line);
   // Bytes that receive() would find; of FIONREAD.
   std::optional<int> available();
 
@@ -60,6 +62,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool wait_for_data(Lock& lock, int fd);
   bool wait_for_room(Lock& lock, int fd);
   std::optional<ssize_t> wait_to_receive(Lock& lock, int fd, int flags);
+  void start_relay();
   void end();
 
   Loop& loop_;

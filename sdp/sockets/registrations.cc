@@ -1,0 +1,64 @@
+#include "sdp/sockets/registrations.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+
+#include "sdp/sockets/table.h"
+
+namespace weft::sdp {
+namespace {
+
+using OfSocket = std::map<int, epoll_event>;  // by the epoll's descriptor
+std::mutex g_lock;
+// Never destroyed: programs close descriptors while they end.
+std::map<int, OfSocket>& g_sockets = *new std::map<int, OfSocket>;
+
+void control(int epoll, int operation, int fd, epoll_event* event) {
+  (void)::syscall(SYS_epoll_ctl, epoll, operation, fd, event);
+}
+
+}  // namespace
+
+void Registrations::begin(int fd) {
+  if (static_cast<unsigned>(fd) >= kMost || Table::in_borrowed_memory()) return;
+  const std::lock_guard lock{g_lock};
+  g_sockets[fd].clear();
+  kept_[static_cast<unsigned>(fd)] = true;
+}
+
+void Registrations::note_kept(int epoll, int operation, int fd, const epoll_event* event) {
+  const std::lock_guard lock{g_lock};
+  OfSocket& all = g_sockets[fd];
+  if (operation == EPOLL_CTL_DEL) {
+    all.erase(epoll);
+  } else if (event != nullptr) {
+    all[epoll] = *event;
+  }
+}
+
+bool Registrations::take_out(int fd) {
+  const std::lock_guard lock{g_lock};
+  const auto found = g_sockets.find(fd);
+  if (found == g_sockets.end()) return false;
+  for (const auto& [epoll, event] : found->second) control(epoll, EPOLL_CTL_DEL, fd, nullptr);
+  return !found->second.empty();
+}
+
+void Registrations::put_back(int fd) {
+  const std::lock_guard lock{g_lock};
+  const auto found = g_sockets.find(fd);
+  if (found == g_sockets.end()) return;
+  for (auto& [epoll, event] : found->second) control(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+void Registrations::forget(int fd) {
+  if (Table::in_borrowed_memory()) return;
+  const std::lock_guard lock{g_lock};
+  kept_[static_cast<unsigned>(fd)] = false;
+  g_sockets.erase(fd);
+}
+
+}  // namespace weft::sdp

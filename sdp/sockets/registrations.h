@@ -1,0 +1,41 @@
+// What sockets are registered with before they connect: a registration of epoll(7) belongs to what
+// a descriptor was then, so that it has to be made anew for the mirror that takes its place.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <atomic>
+
+namespace weft::sdp {
+
+class Registrations {
+ public:
+  // `fd` is a new TCP socket: what is done with it is kept until it connects or is closed.
+  static void begin(int fd);
+  // A call of epoll_ctl(2) that succeeded. Costs a load for all but new TCP sockets.
+  static void note(int epoll, int operation, int fd, const epoll_event* event) {
+    if (kept(fd)) note_kept(epoll, operation, fd, event);
+  }
+  // Takes `fd` out of all of them, if there are any, and, when it is another socket, puts it there
+  // again.
+  static bool take_out(int fd);
+  static void put_back(int fd);
+  // No more is to be kept of it.
+  static void end(int fd) {
+    if (kept(fd)) forget(fd);
+  }
+
+ private:
+  static constexpr unsigned kMost = 1 << 16;
+  static bool kept(int fd) {
+    return static_cast<unsigned>(fd) < kMost &&
+           kept_[static_cast<unsigned>(fd)].load(std::memory_order_acquire);
+  }
+  static void note_kept(int epoll, int operation, int fd, const epoll_event* event);
+  static void forget(int fd);
+
+  static inline std::array<std::atomic<bool>, kMost> kept_{};
+};
+
+}  // namespace weft::sdp
