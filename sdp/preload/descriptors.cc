@@ -43,7 +43,7 @@ int after_fcntl(int fd, int command, int result) {
 }  // namespace
 
 WEFT_SDP_EXPORT int close(int fd) {
-  forget(fd);
+  if (WEFT_SDP_FOR_PROGRAM) forget(fd);
   return WEFT_SDP_NEXT(close)(fd);
 }
 

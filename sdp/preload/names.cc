@@ -54,24 +54,26 @@ bool of_descriptor(int level, int name) {
 }  // namespace
 
 WEFT_SDP_EXPORT int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept {
-  const auto names = names_of(fd);
+  const auto names = WEFT_SDP_FOR_PROGRAM ? names_of(fd) : std::nullopt;
   if (names && names->own) return put(*names->own, address, size);
   return real().getsockname(names ? names->shadow : fd, address, size);
 }
 
 WEFT_SDP_EXPORT int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept {
-  const auto names = names_of(fd);
+  const auto names = WEFT_SDP_FOR_PROGRAM ? names_of(fd) : std::nullopt;
   return names ? put(names->peer, address, size) : real().getpeername(fd, address, size);
 }
 
 WEFT_SDP_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {
-  const auto names = of_descriptor(level, name) ? std::nullopt : names_of(fd);
+  const bool asked = WEFT_SDP_FOR_PROGRAM && !of_descriptor(level, name);
+  const auto names = asked ? names_of(fd) : std::nullopt;
   return real().getsockopt(names ? names->shadow : fd, level, name, value, size);
 }
 
 WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
                                socklen_t size) noexcept {
-  const auto names = of_descriptor(level, name) ? std::nullopt : names_of(fd);
+  const bool asked = WEFT_SDP_FOR_PROGRAM && !of_descriptor(level, name);
+  const auto names = asked ? names_of(fd) : std::nullopt;
   if (names && level == SOL_SOCKET && name == SO_OOBINLINE && size >= sizeof(int)) {
     if (const auto stream = Table::find(fd)) {
       stream->set_urgent_in_line(*static_cast<const int*>(value) != 0);

@@ -37,6 +37,7 @@ void about_to_select(int count, std::initializer_list<const fd_set*> sets) {
 }  // namespace
 
 WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
+  if (!WEFT_SDP_FOR_PROGRAM) return WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
   if (operation != EPOLL_CTL_DEL) about_to_wait(fd);
   const int status = WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
   if (status == 0) Registrations::note(epoll, operation, fd, event);
@@ -44,19 +45,19 @@ WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* eve
 }
 
 WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {
-  about_to_poll(fds, count);
+  if (WEFT_SDP_FOR_PROGRAM) about_to_poll(fds, count);
   return WEFT_SDP_NEXT(poll)(fds, count, timeout);
 }
 
 extern "C" int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size);
 WEFT_SDP_EXPORT int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size) {
-  about_to_poll(fds, count);
+  if (WEFT_SDP_FOR_PROGRAM) about_to_poll(fds, count);
   return WEFT_SDP_NEXT(__poll_chk)(fds, count, timeout, size);
 }
 
 WEFT_SDP_EXPORT int ppoll(pollfd* fds, nfds_t count, const timespec* timeout,
                           const sigset_t* mask) {
-  about_to_poll(fds, count);
+  if (WEFT_SDP_FOR_PROGRAM) about_to_poll(fds, count);
   return WEFT_SDP_NEXT(ppoll)(fds, count, timeout, mask);
 }
 

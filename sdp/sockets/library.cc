@@ -140,11 +140,15 @@ void Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int 
   loop_.post([stream] { stream->start(); });
 }
 
+// The adapter's threads call this library, too, so that none of its locks may be held where a
+// session ends.
 void Library::forget(uint64_t cookie) {
+  std::optional<Connection> ended;
   const std::lock_guard lock{lock_};
   const auto found = connections_.find(cookie);
   if (found == connections_.end()) return;
-  Table::drop(*found->second.stream);
+  ended = std::move(found->second);
+  Table::drop(*ended->stream);
   connections_.erase(found);
   --count_;
 }
@@ -239,11 +243,19 @@ void Library::knock(const std::shared_ptr<Session>& session, const Address& peer
     knocks_[port] = Knock{session, std::move(file), *name, peer, nullptr};
   }
   if (real().connect(fd, &to.any, to.size()) != 0 && errno != EINPROGRESS) {
-    const std::lock_guard lock{lock_};
-    knocks_.erase(port);
+    forget_knock(port);
     return fabric_->close(session);
   }
   loop_.later(kKnockMs, [this, port] { take_knock_from_elsewhere(port); });
+}
+
+void Library::forget_knock(uint16_t port) {
+  std::optional<Knock> ended;
+  const std::lock_guard lock{lock_};
+  const auto found = knocks_.find(port);
+  if (found == knocks_.end()) return;
+  ended = std::move(found->second);
+  knocks_.erase(found);
 }
 
 // Somebody accepted it who is not this process, or will: then the knock itself is the connection.
@@ -255,10 +267,7 @@ void Library::take_knock_from_elsewhere(uint16_t port) {
     if (found == knocks_.end()) return;
     Knock& knock = found->second;
     knock.relay = std::make_unique<Relay>(loop_, *fabric_, knock.session, std::move(knock.file),
-                                          [this, port] {
-                                            const std::lock_guard ending{lock_};
-                                            knocks_.erase(port);
-                                          });
+                                          [this, port] { forget_knock(port); });
     relay = knock.relay.get();
   }
   relay->start();

@@ -73,6 +73,7 @@ class Library {
   void adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
              const std::optional<Address>& own, const Address& peer);
   void knock(const std::shared_ptr<Session>& session, const Address& peer, const Address& listener);
+  void forget_knock(uint16_t port);
   void take_knock_from_elsewhere(uint16_t port);
   void forget(uint64_t cookie);
   void close_own_descriptors();

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "sdp/sockets/decide.h"
 #include "sdp/sockets/library.h"
@@ -93,12 +95,15 @@ void Listeners::drop(int fd) {
 void Listeners::before_fork() {
   Library* library = Library::existing();
   if (library == nullptr) return;
-  const std::lock_guard lock{g_lock};
-  for (auto& [fd, listener] : g_listeners) {
-    if (!listener.fresh || listener.hearing == nullptr) continue;
-    library->stop_listening(listener.hearing);
-    listener.hearing = nullptr;
+  std::vector<Library::Hearing*> left;
+  {
+    const std::lock_guard lock{g_lock};
+    for (auto& [fd, listener] : g_listeners) {
+      if (!listener.fresh || listener.hearing == nullptr) continue;
+      left.push_back(std::exchange(listener.hearing, nullptr));
+    }
   }
+  for (Library::Hearing* hearing : left) library->stop_listening(hearing);
 }
 
 void Listeners::forget_in_child() {
