@@ -161,7 +161,10 @@ std::optional<Connection::Message> Connection::next_control() {
     sent_end_ = true;
     return control(MessageId::dis_conn);
   }
-  if (credits_.news()) return control(MessageId::data);
+  if (credits_.news() || greeting_) {
+    greeting_ = false;
+    return control(MessageId::data);
+  }
   return std::nullopt;
 }
 

@@ -58,6 +58,12 @@ class Connection {
   };
   std::optional<Message> next_control();
 
+  // The active side has shown its user the connection: the peer is told by a message, behind which
+  // it may show its own (spec/sdp 3.4).
+  void greet() { greeting_ = true; }
+  // Whether the peer has said anything since the start.
+  bool heard() const { return credits_.last_taken() > 0; }
+
   // Data. `payload` is at most max_payload(); the header is Bsdh::kSize bytes in front of it.
   bool data_may_go() const;
   uint32_t max_payload() const { return max_message_ - Bsdh::kSize; }
@@ -105,6 +111,7 @@ class Connection {
   bool sent_end_ = false;
   bool got_end_ = false;
   bool abort_ = false;
+  bool greeting_ = false;
 };
 
 }  // namespace weft::sdp

@@ -47,6 +47,9 @@ class Session {
   // Asks for a call of on_news when a completion comes. Poll again behind it.
   void arm();
 
+  void greet() { connection_->greet(); }
+  bool heard() const { return connection_->heard() || gone_; }
+
   // The stream out. No room: nothing can be taken now.
   MutableBytes room() { return writable() ? send_.room() : MutableBytes{}; }
   void filled(uint32_t bytes) { send_.filled(bytes); }

@@ -27,6 +27,7 @@ namespace {
 constexpr int kConnectMs = 250;
 // An accept() that is not this process's own has not come by then.
 constexpr int kKnockMs = 50;
+constexpr int kGreetingMs = 100;
 constexpr std::chrono::seconds kMostAtExit{10};
 
 std::mutex g_lock;
@@ -181,7 +182,9 @@ Library::Outcome Library::connect(int fd, const Address& to) {
   Address own = own_address(session);
   own.set_port(from->port());
   adopt(session, std::move(mirror), fd, own, to);
-  if (registered) Table::find(fd)->about_to_wait(fd);
+  const auto& stream = connections_.at(cookie_of(fd)).stream;
+  if (registered) stream->about_to_wait(fd);
+  stream->greet();
   if (!does_not_block(fd)) return Outcome::connected;
   connections_.at(cookie_of(fd)).in_progress = true;
   return Outcome::in_progress;
@@ -206,7 +209,9 @@ Library::Hearing* Library::listen(int fd, int backlog) {
   auto listening = result.get_future();
   loop_.post([this, &result, at, name = *name, backlog] {
     const auto accepted = [this, name](const std::shared_ptr<Session>& session,
-                                       const Address& peer) { knock(session, peer, name); };
+                                       const Address& peer) {
+      await_greeting(session, peer, name);
+    };
     result.set_value(fabric_->listen(at, backlog, accepted));
   });
   return listening.get();
@@ -221,8 +226,27 @@ void Library::stop_listening(Hearing* hearing) {
   done.get_future().wait();
 }
 
+// The program gets it when the peer's has it (spec/sdp 3.4).
+void Library::await_greeting(const std::shared_ptr<Session>& session, const Address& peer,
+                             const Address& listener) {
+  awaited_.insert(session.get());
+  const auto heard = [this, peer, listener, waiting = std::weak_ptr(session)] {
+    const auto s = waiting.lock();
+    if (s && awaited_.erase(s.get()) > 0) knock(s, peer, listener);
+  };
+  session->on_news = [this, heard, s = session.get()] {
+    const std::lock_guard lock{s->lock};
+    s->arm();
+    s->poll();
+    if (s->heard()) loop_.post(heard);
+  };
+  session->on_news();
+  loop_.later(kGreetingMs, heard);
+}
+
 void Library::knock(const std::shared_ptr<Session>& session, const Address& peer,
                     const Address& listener) {
+  session->on_news = nullptr;
   Address to = listener;
   if (any_address(listener)) {
     to = own_address(session);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "sdp/rdma/fabric.h"
 #include "sdp/rules/load.h"
@@ -72,6 +73,8 @@ class Library {
   explicit Library(Loop& loop) : loop_(loop) {}
   void adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
              const std::optional<Address>& own, const Address& peer);
+  void await_greeting(const std::shared_ptr<Session>& session, const Address& peer,
+                      const Address& listener);
   void knock(const std::shared_ptr<Session>& session, const Address& peer, const Address& listener);
   void forget_knock(uint16_t port);
   void take_knock_from_elsewhere(uint16_t port);
@@ -85,6 +88,7 @@ class Library {
   std::map<uint64_t, Connection> connections_;  // by cookie
   std::map<uint16_t, Knock> knocks_;            // by port
   std::atomic<size_t> count_{0};
+  std::set<const Session*> awaited_;  // the loop's: connections whose peer has said nothing yet
 };
 
 }  // namespace weft::sdp

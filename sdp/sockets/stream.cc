@@ -81,6 +81,12 @@ void Stream::start() {
   on_news();
 }
 
+void Stream::greet() {
+  const std::lock_guard lock{session_->lock};
+  session_->greet();
+  session_->poll();
+}
+
 void Stream::on_inner(uint32_t events) {
   if (relayed_) return;
   // It is also told of when both halves have ended, with data that the program still reads.

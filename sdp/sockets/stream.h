@@ -29,6 +29,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The loop's thread, once.
   void start();
 
+  // The program has it, which the peer waits for (spec/sdp 3.4).
+  void greet();
+
   // Calls of the program on `fd`, a descriptor of the mirror's other end. Bytes, or -1 with errno.
   // Nothing: the call is the kernel's to answer. `flags` are those of recv(2) and send(2).
   std::optional<ssize_t> receive(int fd, std::span<const iovec> to, int flags);
