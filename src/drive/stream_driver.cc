@@ -225,8 +225,11 @@ size_t StreamDriver::receive(Token& token) {
 
 bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {
   MutableBytes bounce = token.runtime().bounce(token);
-  if (large_) bounce = bounce.first(kTail);
-  if (tiny_) bounce = bounce.first(kTinyRead);
+  if (large_) {
+    bounce = bounce.first(kTail);
+  } else if (tiny_) {
+    bounce = bounce.first(kTinyRead);
+  }
   const IoVec all{bounce.data(), bounce.size()};
   const auto t = bytes_->receive({&all, 1});
   if (!take(token, t)) return false;
