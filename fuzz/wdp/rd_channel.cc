@@ -127,7 +127,8 @@ void Play::reach(Start start) {
 }
 
 void Play::talk(uint32_t losses, bool to_us, bool to_peer) {
-  for (int round = 0; round < 100; ++round) {
+  // A window of two datagrams takes a round for each two messages.
+  for (int round = 0; round < 2000; ++round) {
     bool any = false;
     for (RdNode* from : {&us_, &peer_}) {
       for (const auto& d : from->said(now_)) {
