@@ -16,6 +16,7 @@ import difflib
 import os
 import pprint
 import shutil
+import signal
 import sys
 import time
 
@@ -97,6 +98,8 @@ def main():
     if options.list:
         print("\n".join(name for name, case in CASES.items() if (name in OPEN) == options.open and (case.full or not options.full)))
         return 0
+    # So that what was started is ended also where a time limit ends this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     rules = None if options.fallback else SDP_OR_NOTHING
     plain = Plain()
     product = Product(options.build) if options.way != "tcp" else None
