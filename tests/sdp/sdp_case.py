@@ -5,12 +5,19 @@ import random
 
 CASES = {}
 
-# Not the same by SDP yet, or not looked at: ctest does not run them. One that passes leaves this list.
+# ctest does not run them. One that passes leaves this list.
 OPEN = {
-    "nginx.proxy", "haproxy.tcp", "haproxy.http", "haproxy.splice", "openssh.forwarding",
+    # nc -l ends when its peer has closed and its buffer is empty, which is earlier by SDP: its buffers are smaller.
+    "openssh.forwarding",
+    # What a reset looks like, and TCP_INFO.
     "sockets.readiness", "sockets.calls",
-    "python.socket", "python.asyncore", "python.asyncio_sockets", "python.asyncio_sendfile", "python.asyncio_events",
-    "python.poll", "python.selectors", "python.ftp", "python.pop", "python.imap", "python.ssl", "python.xmlrpc", "python.logging",
+    # One test asks that two events that were caused by this process are there at once; one that a small SO_SNDBUF holds a sender up.
+    "python.select", "python.asyncio_sendfile",
+    # They pass, but not each time, or nobody has looked since they do.
+    "python.socket", "python.asyncio_sockets", "python.asyncio_events",
+    "python.pop", "python.imap", "python.ssl", "python.xmlrpc", "python.logging",
+    # They take long.
+    "python.poll", "python.selectors",
 }
 
 
