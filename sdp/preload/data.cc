@@ -13,7 +13,6 @@
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 
-using weft::sdp::Stream;
 using weft::sdp::Table;
 
 namespace {

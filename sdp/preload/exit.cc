@@ -17,13 +17,13 @@ namespace {
 
 }  // namespace
 
-WEFT_SDP_EXPORT [[noreturn]] void _exit(int status) {
+WEFT_SDP_EXPORT void _exit(int status) {
   Library::at_exit();
   static const auto function = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_NEXT, "_exit"));
   function(status);
   __builtin_unreachable();
 }
 
-WEFT_SDP_EXPORT [[noreturn]] void _Exit(int status) noexcept {
+WEFT_SDP_EXPORT void _Exit(int status) noexcept {
   _exit(status);
 }

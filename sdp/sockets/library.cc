@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <thread>
@@ -330,8 +330,10 @@ void Library::close_own_descriptors() {
   if (folder == nullptr) return;
   std::vector<int> own;
   while (const dirent* entry = ::readdir(folder)) {
-    const int fd = std::atoi(entry->d_name);
-    if (entry->d_name[0] != '.' && names(fd)) own.push_back(fd);
+    int fd = -1;
+    const char* name = entry->d_name;
+    const char* end = name + std::strlen(name);
+    if (std::from_chars(name, end, fd).ptr == end && names(fd)) own.push_back(fd);
   }
   ::closedir(folder);
   for (const int fd : own) {

@@ -52,8 +52,8 @@ void Listeners::add(int fd, int backlog) {
   Library::Hearing* hearing = hear(fd, backlog);
   const std::lock_guard lock{g_lock};
   g_listeners[fd] = {cookie, backlog, true, hearing};
-  __atomic_add_fetch(&count_, 1, __ATOMIC_RELAXED);
-  __atomic_add_fetch(&fresh_count_, 1, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&fresh_count, 1, __ATOMIC_RELAXED);
 }
 
 void Listeners::begin(int fd) {
@@ -63,7 +63,7 @@ void Listeners::begin(int fd) {
     const auto found = g_listeners.find(fd);
     if (found == g_listeners.end() || !found->second.fresh) return;
     found->second.fresh = false;
-    __atomic_sub_fetch(&fresh_count_, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&fresh_count, 1, __ATOMIC_RELAXED);
     listener = found->second;
   }
   // The number may be another socket's by now.
@@ -75,16 +75,16 @@ void Listeners::begin(int fd) {
 }
 
 void Listeners::drop(int fd) {
-  if (count_ == 0 || Table::in_borrowed_memory()) return;
+  if (count == 0 || Table::in_borrowed_memory()) return;
   Library::Hearing* hearing = nullptr;
   {
     const std::lock_guard lock{g_lock};
     const auto found = g_listeners.find(fd);
     if (found == g_listeners.end()) return;
     hearing = found->second.hearing;
-    if (found->second.fresh) __atomic_sub_fetch(&fresh_count_, 1, __ATOMIC_RELAXED);
+    if (found->second.fresh) __atomic_sub_fetch(&fresh_count, 1, __ATOMIC_RELAXED);
     g_listeners.erase(found);
-    __atomic_sub_fetch(&count_, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
   }
   Library* library = Library::existing();
   if (hearing != nullptr && library != nullptr) library->stop_listening(hearing);
@@ -108,11 +108,11 @@ void Listeners::before_fork() {
 
 void Listeners::forget_in_child() {
   new (&g_lock) std::mutex;
-  fresh_count_ = 0;
+  fresh_count = 0;
   for (auto& [fd, listener] : g_listeners) {
     listener.fresh = true;
     listener.hearing = nullptr;
-    ++fresh_count_;
+    ++fresh_count;
   }
 }
 

@@ -12,18 +12,18 @@ class Listeners {
   static void add(int fd, int backlog);
   // The process is about to wait for `fd`. Costs a load where no listener waits to be waited for.
   static void about_to_wait(int fd) {
-    if (fresh_count_ > 0) begin(fd);
+    if (fresh_count > 0) begin(fd);
   }
   // The program closes it, or puts something else there.
   static void drop(int fd);
-  static bool any_fresh() { return fresh_count_ > 0; }
+  static bool any_fresh() { return fresh_count > 0; }
 
  private:
   static void begin(int fd);
   static void before_fork();
   static void forget_in_child();
-  static inline int count_ = 0;
-  static inline int fresh_count_ = 0;
+  static inline int count = 0;
+  static inline int fresh_count = 0;
 };
 
 }  // namespace weft::sdp

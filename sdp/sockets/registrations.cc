@@ -26,7 +26,7 @@ void Registrations::begin(int fd) {
   if (static_cast<unsigned>(fd) >= kMost || Table::in_borrowed_memory()) return;
   const std::lock_guard lock{g_lock};
   g_sockets[fd].clear();
-  kept_[static_cast<unsigned>(fd)] = true;
+  is_kept[static_cast<unsigned>(fd)] = true;
 }
 
 void Registrations::note_kept(int epoll, int operation, int fd, const epoll_event* event) {
@@ -57,7 +57,7 @@ void Registrations::put_back(int fd) {
 void Registrations::forget(int fd) {
   if (Table::in_borrowed_memory()) return;
   const std::lock_guard lock{g_lock};
-  kept_[static_cast<unsigned>(fd)] = false;
+  is_kept[static_cast<unsigned>(fd)] = false;
   g_sockets.erase(fd);
 }
 

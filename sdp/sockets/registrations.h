@@ -30,12 +30,12 @@ class Registrations {
   static constexpr unsigned kMost = 1 << 16;
   static bool kept(int fd) {
     return static_cast<unsigned>(fd) < kMost &&
-           kept_[static_cast<unsigned>(fd)].load(std::memory_order_acquire);
+           is_kept[static_cast<unsigned>(fd)].load(std::memory_order_acquire);
   }
   static void note_kept(int epoll, int operation, int fd, const epoll_event* event);
   static void forget(int fd);
 
-  static inline std::array<std::atomic<bool>, kMost> kept_{};
+  static inline std::array<std::atomic<bool>, kMost> is_kept{};
 };
 
 }  // namespace weft::sdp

@@ -51,7 +51,7 @@ void Table::put(int fd, std::shared_ptr<Stream> stream) {
   const std::lock_guard holding{lock()};
   g_owner = this_process();
   (*streams())[fd] = std::move(stream);
-  present_[static_cast<unsigned>(fd)].store(true, std::memory_order_release);
+  present[static_cast<unsigned>(fd)].store(true, std::memory_order_release);
 }
 
 void Table::copy(int from, int to) {
@@ -62,12 +62,12 @@ void Table::copy(int from, int to) {
 }
 
 void Table::drop(int fd) {
-  if (static_cast<unsigned>(fd) >= kMost || !present_[static_cast<unsigned>(fd)]) return;
+  if (static_cast<unsigned>(fd) >= kMost || !present[static_cast<unsigned>(fd)]) return;
   if (in_borrowed_memory()) return;
   std::shared_ptr<Stream> dropped;
   {
     const std::lock_guard holding{lock()};
-    present_[static_cast<unsigned>(fd)] = false;
+    present[static_cast<unsigned>(fd)] = false;
     const auto found = streams()->find(fd);
     if (found == streams()->end()) return;
     dropped = std::move(found->second);
@@ -91,7 +91,7 @@ void Table::drop(const Stream& stream) {
   const std::lock_guard holding{lock()};
   for (auto i = streams()->begin(); i != streams()->end();) {
     if (i->second.get() == &stream) {
-      present_[static_cast<unsigned>(i->first)] = false;
+      present[static_cast<unsigned>(i->first)] = false;
       last.push_back(std::move(i->second));
       i = streams()->erase(i);
     } else {
@@ -123,7 +123,7 @@ void Table::relay_all() {
 
 void Table::forget_all() {
   if (g_owner.exchange(0) == 0) return;
-  for (auto& present : present_) present.store(false, std::memory_order_relaxed);
+  for (auto& one : present) one.store(false, std::memory_order_relaxed);
   // The mutex may be held by a thread that the child does not have.
   new (&lock()) std::mutex;
   streams() = new Streams;

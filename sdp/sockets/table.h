@@ -13,7 +13,7 @@ class Table {
  public:
   static std::shared_ptr<Stream> find(int fd) {
     if (static_cast<unsigned>(fd) >= kMost ||
-        !present_[static_cast<unsigned>(fd)].load(std::memory_order_acquire)) {
+        !present[static_cast<unsigned>(fd)].load(std::memory_order_acquire)) {
       return nullptr;
     }
     return look_up(fd);
@@ -43,7 +43,7 @@ class Table {
   static constexpr unsigned kMost = 1 << 16;
   static std::shared_ptr<Stream> look_up(int fd);
 
-  static inline std::array<std::atomic<bool>, kMost> present_{};
+  static inline std::array<std::atomic<bool>, kMost> present{};
 };
 
 }  // namespace weft::sdp
