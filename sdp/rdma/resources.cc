@@ -13,7 +13,8 @@ bool Buffers::allocate(ibv_pd* pd, uint32_t count, uint32_t size) {
   size_ = size;
   // A child of fork() has no use for them.
   (void)::madvise(p, bytes, MADV_DONTFORK);
-  mr_.reset(ibv_reg_mr(pd, p, bytes, IBV_ACCESS_LOCAL_WRITE));
+  const int access = IBV_ACCESS_LOCAL_WRITE;
+  mr_.reset(ibv_reg_mr(pd, p, bytes, access));
   return mr_ != nullptr;
 }
 
