@@ -76,7 +76,7 @@ void Loop::forget(int fd) {
 }
 
 void Loop::later(int milliseconds, Task task) {
-  timers_.push_back({now_ms() + milliseconds, std::move(task)});
+  timers_.emplace(now_ms() + milliseconds, std::move(task));
 }
 
 void Loop::post(Task task) {
@@ -95,9 +95,7 @@ bool Loop::on_this_thread() const {
 
 int Loop::next_timeout() const {
   if (timers_.empty()) return -1;
-  const auto first = std::min_element(timers_.begin(), timers_.end(),
-                                      [](const Timer& a, const Timer& b) { return a.at < b.at; });
-  return static_cast<int>(std::clamp<int64_t>(first->at - now_ms(), 0, 60'000));
+  return static_cast<int>(std::clamp<int64_t>(timers_.begin()->first - now_ms(), 0, 60'000));
 }
 
 void Loop::run_tasks() {
@@ -107,10 +105,10 @@ void Loop::run_tasks() {
     tasks.swap(tasks_);
   }
   const int64_t now = now_ms();
-  const auto due = std::stable_partition(timers_.begin(), timers_.end(),
-                                         [now](const Timer& t) { return t.at > now; });
-  for (auto t = due; t != timers_.end(); ++t) tasks.push_back(std::move(t->task));
-  timers_.erase(due, timers_.end());
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    tasks.push_back(std::move(timers_.begin()->second));
+    timers_.erase(timers_.begin());
+  }
   for (const Task& task : tasks) task();
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -38,16 +39,12 @@ class Loop {
   void run_tasks();
   int next_timeout() const;
 
-  struct Timer {
-    int64_t at;
-    Task task;
-  };
   File epoll_;
   File wake_;
   std::atomic<uint64_t> thread_{0};
   std::mutex lock_;  // of tasks_
   std::vector<Task> tasks_;
-  std::vector<Timer> timers_;
+  std::multimap<int64_t, Task> timers_;  // by when they are due, in milliseconds
   std::unordered_map<int, Handler> handlers_;
 };
 

@@ -93,6 +93,8 @@ void relay_everything() {
 
 // fork() leaves a child with neither the thread nor the connections. Their memory is never touched.
 void forget_in_child() {
+  // Another thread of the parent may have held it.
+  new (&g_lock) std::mutex;
   g_library = nullptr;
   g_without = false;
   Table::forget_all();
