@@ -42,7 +42,7 @@ class Sink final : public mpa::UlpduSink {
     return (std::to_integer<unsigned>(first) & 0x80) != 0 ? 14 : 18;
   }
   Verdict begin(Bytes start, size_t ulpdu) override {
-    FUZZ_CHECK(!start.empty() && ulpdu <= wire::kMaxUlpdu);
+    FUZZ_CHECK(!start.empty() && ulpdu <= wire::FpduForm::kMostInMemory);
     FUZZ_CHECK(start.size() == std::min(header_size(start[0]), ulpdu));
     header_.assign(start.begin(), start.end());
     payload_.assign(ulpdu - start.size(), std::byte{});
