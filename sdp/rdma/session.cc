@@ -87,7 +87,8 @@ bool Session::post_receive(uint32_t buffer) {
 }
 
 void Session::arm() {
-  (void)ibv_req_notify_cq(cq_.get(), 0);
+  // A program may still call when the queues are given up.
+  if (cq_) (void)ibv_req_notify_cq(cq_.get(), 0);
 }
 
 void Session::poll() {

@@ -167,7 +167,6 @@ void Stream::drop_tokens(int fd) {
 }
 
 void Stream::about_to_wait(int fd) {
-  (void)fd;
   if (relayed_ || watched_) return;
   const std::lock_guard lock{session_->lock};
   watched_ = true;
@@ -355,8 +354,13 @@ std::optional<ssize_t> Stream::send_file(int fd, int file, off_t* offset, size_t
     const auto sent = send(fd, {&piece, 1}, 0);
     const ssize_t taken = sent.value_or(-1);
     // What was read and not sent is read again by the next call.
-    if (offset == nullptr && taken < got)
+    if (offset == nullptr && taken < got) {
+      const int error = errno;
       (void)::lseek(file, std::max<ssize_t>(taken, 0) - got, SEEK_CUR);
+      errno = error;
+    }
+    // It is relayed since: the rest is the kernel's.
+    if (!sent && done == 0) return std::nullopt;
     if (taken < 0) return done > 0 ? static_cast<ssize_t>(done) : taken;
     if (offset != nullptr) *offset += taken;
     done += static_cast<size_t>(taken);
@@ -391,13 +395,7 @@ void Stream::relay_from_now(int fd) {
   show_room();
   set_buffer(fd, kUsual);
   relayed_ = true;
-  loop_.post([this] {
-    if (ending_) return;
-    loop_.forget(inner_.get());
-    relay_ =
-        std::make_unique<Relay>(loop_, fabric_, session_, std::move(inner_), std::move(ended_));
-    relay_->start();
-  });
+  loop_.post([self = shared_from_this()] { self->start_relay(); });
 }
 
 void Stream::start_relay() {
