@@ -38,8 +38,8 @@ def nginx(w, sendfile="on"):
 
 
 def curl(w, *words):
-    """Its output."""
-    process = w.start(1, ["curl", "-sS", "--max-time", "30", *words])
+    """Its output. A client of SDP alone is refused until a worker has waited for its listener (docs/design/29)."""
+    process = w.start(1, ["curl", "-sS", "--retry", "5", "--retry-connrefused", "--max-time", "30", *words])
     w.ends(process)
     return digest(process.bytes())
 
