@@ -45,7 +45,7 @@ Result<Connection::Incoming, Violation> Connection::on_message(Bytes message) {
 
 Result<Connection::Incoming, Violation> Connection::dispatch(const Bsdh& header, Bytes extended,
                                                              Bytes payload) {
-  Incoming in{.pending = (header.flags & Bsdh::kOobPending) != 0};
+  Incoming in;
   const auto payload_length = static_cast<uint32_t>(payload.size());
   switch (header.mid) {
     case MessageId::data:
@@ -95,7 +95,6 @@ Result<Connection::Incoming, Violation> Connection::dispatch(const Bsdh& header,
     case MessageId::dis_conn:
       if (got_end_) return fail(Violation::after_end);
       got_end_ = true;
-      in.ended = true;
       return in;
     case MessageId::abort_conn:
       if (!sent_end_) return fail(Violation::identifier);

@@ -41,9 +41,7 @@ class Connection {
   // What a message is to the user. `payload` lies inside of the message.
   struct Incoming {
     Bytes payload;
-    bool urgent = false;   // the last byte of it is
-    bool pending = false;  // an urgent byte comes
-    bool ended = false;    // by this message: nothing more comes
+    bool urgent = false;  // the last byte of it is
     bool aborted = false;
   };
   // The receive that held the message is the owner's until posted().

@@ -22,7 +22,6 @@ class Credits {
 
   // A message goes out: fills in its numbers.
   void send(Bsdh& header);
-  uint32_t last_sent() const { return mseq_; }
   // A message came in. False if its number is not the next one's, or it acknowledges what cannot
   // be.
   bool take(const Bsdh& header);

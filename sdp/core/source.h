@@ -16,7 +16,6 @@ class Source {
     uint32_t bytes = 0;
   };
 
-  Mode mode() const { return mode_; }
   bool may_send_data() const { return !advert_; }
   bool may_advertise() const { return !advert_ && mode_ != Mode::buffered; }
 

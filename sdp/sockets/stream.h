@@ -51,7 +51,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void on_closed();
   // From now on the kernel's calls work on it, for whoever has it.
   void relay_from_now(int fd);
-  bool relayed() const { return relayed_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;

@@ -28,6 +28,12 @@ Streams*& streams() {
   return map;
 }
 
+// As they are now. What is done with them takes locks of their own.
+std::vector<std::pair<int, std::shared_ptr<Stream>>> all_streams() {
+  const std::lock_guard holding{lock()};
+  return {streams()->begin(), streams()->end()};
+}
+
 std::atomic<long> g_owner{0};
 
 long this_process() {
@@ -101,24 +107,14 @@ void Table::drop(const Stream& stream) {
 }
 
 void Table::relay_what_is_inherited() {
-  std::vector<std::pair<int, std::shared_ptr<Stream>>> all;
-  {
-    const std::lock_guard holding{lock()};
-    all.assign(streams()->begin(), streams()->end());
-  }
-  for (const auto& [fd, stream] : all) {
+  for (const auto& [fd, stream] : all_streams()) {
     const long flags = ::syscall(SYS_fcntl, fd, F_GETFD, 0);
     if (flags >= 0 && (flags & FD_CLOEXEC) == 0) stream->relay_from_now(fd);
   }
 }
 
 void Table::relay_all() {
-  std::vector<std::pair<int, std::shared_ptr<Stream>>> all;
-  {
-    const std::lock_guard holding{lock()};
-    all.assign(streams()->begin(), streams()->end());
-  }
-  for (const auto& [fd, stream] : all) stream->relay_from_now(fd);
+  for (const auto& [fd, stream] : all_streams()) stream->relay_from_now(fd);
 }
 
 void Table::forget_all() {
