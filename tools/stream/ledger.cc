@@ -21,11 +21,12 @@ void Ledger::follow(uint64_t end) {
 }
 
 uint64_t Ledger::may_begin(uint64_t wish) const {
-  // More than the ring behind the last one: somebody counts anew.
+  // finish() closes what is open, and a block that is begun is closed as a whole.
+  const uint64_t end = end_of_open() * packets_;
+  // More than the ring behind it: somebody counts anew.
   const uint64_t ring = uint64_t{store_.blocks()} * packets_;
-  if (!ever_ || wish + ring < next_) return wish;
-  // finish() closes what is open.
-  return std::max(wish, end_of_open() * packets_);
+  if (!ever_ || wish + ring < end) return wish;
+  return std::max(wish, end);
 }
 
 void Ledger::begin(uint64_t first, std::optional<uint64_t> resumed_from) {

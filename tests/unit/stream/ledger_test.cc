@@ -433,6 +433,22 @@ TEST(Ledger, TheSameNumbersAgainWithinTheRingAreNotTakenTwice) {
   EXPECT_EQ(b.ledger.may_begin(100), 120U);
 }
 
+// The block with 803 is closed as a whole, so the ring reaches back from 808.
+TEST(Ledger, ASenderThatBeginsWithinTheRingLosesNoMoreThanTheRing) {
+  Bench b{{.hold = 1}};
+  b.ledger.begin(800, std::nullopt);
+  b.arrive(800, 804);
+  b.ledger.finish(804);
+  EXPECT_EQ(b.ledger.may_begin(808 - 64), 808U);
+  EXPECT_EQ(b.ledger.may_begin(808 - 64 - 1), 743U);
+  EXPECT_EQ(b.take(), range(800, 804));
+  b.ledger.begin(743, std::nullopt);
+  b.arrive(743, 752);
+  EXPECT_EQ(b.ledger.counts().late, 0U);
+  b.ledger.finish(752);
+  EXPECT_EQ(b.take(), range(743, 752));
+}
+
 TEST(Ledger, NumbersAreCompletedFromTheirLowBits) {
   Bench b{{}};
   const uint64_t base = (uint64_t{7} << 32) - 3;
