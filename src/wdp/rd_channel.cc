@@ -55,6 +55,7 @@ void RdChannel::answer(const WdpCtl& req, const Path& path, size_t size, bool va
   handshake_.requested(req, path, size, validated);
   handshake_.accept(own, now);
   look_at_handshake(now);
+  owner_.reached();
 }
 
 bool RdChannel::requested_again(const WdpCtl& req, size_t size, bool validated, Time now) {
@@ -375,6 +376,7 @@ void RdChannel::tick(Time now) {
 
 void RdChannel::close(Time now) {
   if (!speaks()) return abort();
+  owner_.reached();
   state_ = State::closing;
   say_dreq(now);
   end_all(RdClient::End::lost);
@@ -382,6 +384,7 @@ void RdChannel::close(Time now) {
 
 void RdChannel::abort() {
   if (state_ == State::gone || state_ == State::refused) return;
+  owner_.reached();
   handshake_.withdraw();
   state_ = State::gone;
   dreq_at_ = Time::never();

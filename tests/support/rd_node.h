@@ -4,6 +4,7 @@
 
 #include <list>
 #include <memory>
+#include <utility>
 
 #include "tests/support/host.h"
 #include "wdp/wdp_socket.h"
@@ -117,13 +118,15 @@ class RdNode final : public wdp::WdpSocketOwner {
 
   struct Link final : wdp::RdChannelOwner {
     explicit Link(RdNode& of) : channel(of.socket.channels(), *this, of.random_, of.window_) {}
-    void reached() override {}
+    void reached() override { may_speak = true; }
     wdp::RdChannel channel;
+    bool may_speak = false;
   };
   wdp::RdChannel& open(const wdp::Path& path, Time now) {
-    wdp::RdChannel& c = links.emplace_back(*this).channel;
-    socket.connect(c, path, make_qpn(path.to.port, wire::kPortIndex), now);
-    return c;
+    Link& link = links.emplace_back(*this);
+    socket.connect(link.channel, path, make_qpn(path.to.port, wire::kPortIndex), now);
+    link.may_speak = true;
+    return link.channel;
   }
   wdp::RdChannel* channel_called() override { return &links.emplace_back(*this).channel; }
 
@@ -139,7 +142,10 @@ class RdNode final : public wdp::WdpSocketOwner {
       take(t, all);
     }
     for (Pair& p : pairs) say(*p.queue, now, all);
-    for (Link& l : links) say(l.channel, now, all);
+    // As a driver does: nobody is asked who has not said that there may be something.
+    for (Link& l : links) {
+      if (std::exchange(l.may_speak, false)) say(l.channel, now, all);
+    }
     sweep(now);
     return all;
   }
@@ -152,7 +158,10 @@ class RdNode final : public wdp::WdpSocketOwner {
     return first;
   }
   void tick(Time now) {
-    for (Link& l : links) l.channel.tick(now);
+    for (Link& l : links) {
+      l.channel.tick(now);
+      l.may_speak = true;
+    }
     sweep(now);
   }
 

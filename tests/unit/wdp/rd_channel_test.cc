@@ -96,7 +96,8 @@ TEST_F(RdChannelTest, TheFirstMessageTakesOneMoreRoundTrip) {
     said.push_back((from_a ? "a " : "b ") + std::string(to_string(class_of(d))));
     return true;
   });
-  EXPECT_EQ(said, (std::vector<std::string>{"a CTL", "b CTL", "a CTL", "a RD"}));
+  EXPECT_EQ(said, (std::vector<std::string>{"a CTL", "b CTL", "a CTL", "a RD"}))
+      << "and no timer: who is called says by itself that it has an answer";
   ASSERT_EQ(q.received.size(), 1U);
   EXPECT_EQ(q.received[0].bytes, text);
   EXPECT_EQ(q.received[0].source, p.number);
