@@ -97,7 +97,6 @@ Result<Connection::Incoming, Violation> Connection::dispatch(const Bsdh& header,
       got_end_ = true;
       return in;
     case MessageId::abort_conn:
-      if (!sent_end_) return fail(Violation::identifier);
       in.aborted = true;
       return in;
     case MessageId::ch_rcv_buf:
@@ -209,12 +208,6 @@ void Connection::refuse_src_avail() {
   if (!sink_.advertised() || sink_.reading()) return;
   sink_.drop();
   send_sm_ = true;
-}
-
-bool Connection::abort() {
-  if (!got_end_) return false;
-  abort_ = true;
-  return true;
 }
 
 }  // namespace weft::sdp

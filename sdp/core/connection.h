@@ -85,9 +85,12 @@ class Connection {
   void everything_is_sent() { drained_ = true; }
   bool sent_end() const { return sent_end_; }
   bool got_end() const { return got_end_; }
-  // The connection is to be reset. True if the peer is told by a message; else it is told by the
-  // end of the queue pair.
-  bool abort();
+  // The connection is to be reset: AbortConn goes before all other messages. A peer for which there
+  // is no credit is told by the end of the queue pair.
+  void abort() { abort_ = true; }
+  // Whether the peer's user has read all that was sent, as far as its messages tell. What it reads
+  // and does not answer counts as unread.
+  bool peer_has_read_all() const { return credits_.peer_has_taken_all(); }
 
  private:
   Result<Incoming, Violation> dispatch(const Bsdh& header, Bytes extended, Bytes payload);

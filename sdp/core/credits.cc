@@ -34,6 +34,7 @@ bool Credits::take(const Bsdh& header) {
   ++taken_;
   --posted_;
   peer_ack_ = header.mseq_ack;
+  peer_posted_ = header.bufs;
   const uint32_t limit = header.mseq_ack + header.bufs;
   if (static_cast<int32_t>(limit - peer_limit_) > 0) peer_limit_ = limit;
   return true;

@@ -11,7 +11,12 @@ class Credits {
  public:
   // `own` and `peer`: receives that each side said it has in Hello and HelloAck.
   Credits(uint16_t own, uint16_t peer)
-      : all_(own), posted_(own), told_limit_(own), peer_limit_(peer) {}
+      : all_(own),
+        posted_(own),
+        told_limit_(own),
+        peer_all_(peer),
+        peer_posted_(peer),
+        peer_limit_(peer) {}
 
   // What may be sent now.
   uint32_t usable() const;
@@ -26,6 +31,8 @@ class Credits {
   // be.
   bool take(const Bsdh& header);
   uint32_t last_taken() const { return taken_; }
+  // Whether the peer, by its last message, has all receives back into which this side has sent.
+  bool peer_has_taken_all() const { return peer_ack_ == mseq_ && peer_posted_ == peer_all_; }
   // A receive is posted again.
   void post() { ++posted_; }
 
@@ -46,7 +53,9 @@ class Credits {
   uint16_t all_;
   uint16_t posted_;  // receives of this side
   uint32_t told_limit_;
-  uint32_t peer_limit_;  // the number up to which this side may send
+  uint16_t peer_all_;
+  uint16_t peer_posted_;  // receives of the peer, by its last message
+  uint32_t peer_limit_;   // the number up to which this side may send
   uint32_t peer_ack_ = 0;
   uint32_t mseq_ = 0;
   uint32_t taken_ = 0;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <span>
 
 #include "sdp/preload/caller.h"
@@ -42,6 +43,21 @@ void nothing_but_bytes(msghdr* message) {
   message->msg_namelen = 0;
   message->msg_controllen = 0;
   message->msg_flags = 0;
+}
+
+// Whoever gets a descriptor by a message uses the kernel's calls.
+void leave_passed_to_kernel(const msghdr& message) {
+  if (message.msg_controllen == 0) return;
+  auto& m = const_cast<msghdr&>(message);
+  for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      if (const auto stream = Table::find(fd)) stream->relay_from_now(fd);
+    }
+  }
 }
 
 std::span<const iovec> pieces(const iovec* v, int count) {
@@ -119,6 +135,7 @@ WEFT_SDP_EXPORT ssize_t writev(int fd, const iovec* from, int count) {
 }
 
 WEFT_SDP_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  leave_passed_to_kernel(*message);
   if (const auto n =
           give_out(fd, {message->msg_iov, static_cast<size_t>(message->msg_iovlen)}, flags)) {
     return *n;
@@ -127,6 +144,7 @@ WEFT_SDP_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 }
 
 WEFT_SDP_EXPORT int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  for (unsigned i = 0; i < count; ++i) leave_passed_to_kernel(messages[i].msg_hdr);
   if (!Table::find(fd) || count == 0) return WEFT_SDP_NEXT(sendmmsg)(fd, messages, count, flags);
   const ssize_t n = sendmsg(fd, &messages[0].msg_hdr, flags);
   if (n < 0) return -1;

@@ -1,5 +1,6 @@
 // Names and options: a connection's are those of the TCP socket that it stands for.
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -40,7 +41,6 @@ int put(const Address& from, sockaddr* to, socklen_t* size) {
 bool of_descriptor(int level, int name) {
   if (level != SOL_SOCKET) return false;
   switch (name) {
-    case SO_ERROR:
     case SO_RCVTIMEO:
     case SO_SNDTIMEO:
     case SO_RCVLOWAT:
@@ -49,6 +49,16 @@ bool of_descriptor(int level, int name) {
     default:
       return false;
   }
+}
+
+// Of a connection that is relayed the descriptor knows it.
+int take_error(int fd, void* value, socklen_t* size) {
+  const auto stream = Table::find(fd);
+  const auto error = stream ? stream->take_error(fd) : std::nullopt;
+  if (!error) return real().getsockopt(fd, SOL_SOCKET, SO_ERROR, value, size);
+  if (*size > sizeof(int)) *size = sizeof(int);
+  std::memcpy(value, &*error, *size);
+  return 0;
 }
 
 }  // namespace
@@ -67,7 +77,15 @@ WEFT_SDP_EXPORT int getpeername(int fd, sockaddr* address, socklen_t* size) noex
 WEFT_SDP_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {
   const bool asked = WEFT_SDP_FOR_PROGRAM && !of_descriptor(level, name);
   const auto names = asked ? names_of(fd) : std::nullopt;
-  return real().getsockopt(names ? names->shadow : fd, level, name, value, size);
+  if (names && level == SOL_SOCKET && name == SO_ERROR) return take_error(fd, value, size);
+  const int status = real().getsockopt(names ? names->shadow : fd, level, name, value, size);
+  // The shadow is not connected.
+  if (names && status == 0 && level == IPPROTO_TCP && name == TCP_INFO && *size > 0) {
+    if (const auto stream = Table::find(fd)) {
+      static_cast<tcp_info*>(value)->tcpi_state = static_cast<uint8_t>(stream->tcp_state());
+    }
+  }
+  return status;
 }
 
 WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,

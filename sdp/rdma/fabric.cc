@@ -25,11 +25,16 @@ void put_address(const Address& address, std::array<std::byte, 16>& field) {
   }
 }
 
-// The peer's own address is the one that the connection comes from; its port is in the Hello.
-Address peer_of(const Hello& hello, rdma_cm_id* id) {
+Address peer_of(rdma_cm_id* id) {
   Address address{};
   const sockaddr* from = rdma_get_peer_addr(id);
   std::memcpy(&address, from, from->sa_family == AF_INET ? sizeof address.v4 : sizeof address.v6);
+  return address;
+}
+
+// The peer's own address is the one that the connection comes from; its port is in the Hello.
+Address peer_of(const Hello& hello, rdma_cm_id* id) {
+  Address address = peer_of(id);
   address.set_port(hello.port);
   return address;
 }
@@ -67,11 +72,12 @@ struct Fabric::Listener {
   Accepted accepted;
 };
 
-Fabric::Fabric(Loop& loop, rdma_event_channel* channel) : loop_(loop), channel_(channel) {}
+Fabric::Fabric(Loop& loop, rdma_event_channel* channel, Broken broken)
+    : loop_(loop), channel_(channel), broken_(std::move(broken)) {}
 
 Fabric::~Fabric() = default;
 
-std::unique_ptr<Fabric> Fabric::open(Loop& loop) {
+std::unique_ptr<Fabric> Fabric::open(Loop& loop, Broken broken) {
   int count = 0;
   ibv_device** devices = ibv_get_device_list(&count);
   if (devices != nullptr) ibv_free_device_list(devices);
@@ -82,7 +88,7 @@ std::unique_ptr<Fabric> Fabric::open(Loop& loop) {
   rdma_event_channel* channel = rdma_create_event_channel();
   if (channel == nullptr) return nullptr;
   (void)::fcntl(channel->fd, F_SETFL, O_NONBLOCK);
-  std::unique_ptr<Fabric> fabric{new Fabric(loop, channel)};
+  std::unique_ptr<Fabric> fabric{new Fabric(loop, channel, std::move(broken))};
   loop.post([f = fabric.get()] {
     (void)f->loop_.watch(f->channel_->fd, EPOLLIN, [f](uint32_t) { f->on_cm_event(); });
   });
@@ -144,6 +150,7 @@ std::shared_ptr<Session> Fabric::make_session(rdma_cm_id* id) {
     }
   }
   auto session = std::make_shared<Session>();
+  session->on_violation = [this, id](Violation violation) { broken_(peer_of(id), violation); };
   // The identifier is the session's from here on, also when this fails.
   const bool created = session->create(id, device.pd.get(), device.channel.get());
   const int error = errno;
@@ -291,6 +298,9 @@ void Fabric::close(const std::shared_ptr<Session>& session) {
   ++closing_;
   {
     const std::lock_guard lock{session->lock};
+    session->poll();
+    // Behind an end it would be another error for the peer.
+    if (!session->received().empty()) session->abort();
     session->end_sending();
   }
   session->on_news = [this, s = session.get()] { go_on_closing(*s); };

@@ -35,10 +35,13 @@ class Fabric {
   using Connected = std::function<void(std::shared_ptr<Session>, int error)>;
   // A peer that has connected: its address as its Hello has it.
   using Accepted = std::function<void(std::shared_ptr<Session>, const Address& peer)>;
+  // A peer that broke the protocol, by the address that it connected from.
+  using Broken = std::function<void(const Address& peer, Violation)>;
   struct Listener;
 
-  // Nothing with errno if there is no adapter. `loop` outlives it.
-  static std::unique_ptr<Fabric> open(Loop& loop);
+  // Nothing with errno if there is no adapter. `loop` outlives it. `broken` is called on any
+  // thread.
+  static std::unique_ptr<Fabric> open(Loop& loop, Broken broken);
   ~Fabric();
 
   // `from`: where the program's socket is bound to; its port is what the peer is told. Ends with
@@ -60,7 +63,7 @@ class Fabric {
     Verbs<ibv_pd> pd;
     Verbs<ibv_comp_channel> channel;
   };
-  Fabric(Loop& loop, rdma_event_channel* channel);
+  Fabric(Loop& loop, rdma_event_channel* channel, Broken broken);
   void on_cm_event();
   void on_event_of(const rdma_cm_event& event);
   void on_completions(ibv_comp_channel* channel);
@@ -75,6 +78,7 @@ class Fabric {
 
   Loop& loop_;
   rdma_event_channel* channel_;
+  const Broken broken_;
   std::map<ibv_context*, Device> devices_;
   std::map<const rdma_cm_id*, std::shared_ptr<Attempt>> attempts_;
   std::map<const rdma_cm_id*, std::unique_ptr<Listener>> listeners_;

@@ -93,13 +93,27 @@ void Session::arm() {
 
 void Session::poll() {
   if (!connection_ || !cq_) return;
+  take_completions();
+  send_what_may_go();
+  if (gone_ && !settled_) settle_end();
+}
+
+void Session::take_completions() {
   std::array<ibv_wc, 16> completions;
   int n = 0;
   while ((n = ibv_poll_cq(cq_.get(), completions.size(), completions.data())) > 0) {
     for (int i = 0; i < n; ++i) complete(completions[static_cast<size_t>(i)]);
   }
   if (n < 0) gone_ = true;
-  send_what_may_go();
+}
+
+// The queue pair is down. A peer that had sent DisConn has ended. For one that was killed it is as
+// with TCP: an end if it had read everything, else a reset.
+void Session::settle_end() {
+  take_completions();
+  settled_ = true;
+  const bool all_read = !send_.waiting() && connection_->peer_has_read_all();
+  if (!connection_->got_end() && !all_read) fail(ECONNRESET);
 }
 
 void Session::complete(const ibv_wc& wc) {
@@ -127,7 +141,11 @@ void Session::complete(const ibv_wc& wc) {
 void Session::on_receive(uint32_t buffer, uint32_t bytes) {
   if (error_ != 0) return;
   const auto in = connection_->on_message({receives_.at(buffer), bytes});
-  if (!in.ok() || in->aborted) return fail(ECONNRESET);
+  if (!in.ok()) {
+    if (on_violation) on_violation(in.error());
+    return abort();
+  }
+  if (in->aborted) return fail(connection_->got_end() ? EPIPE : ECONNRESET);
   Bytes payload = in->payload;
   if (in->urgent) {
     urgent_ = payload.back();
@@ -235,7 +253,6 @@ void Session::on_read() {
 
 bool Session::ended() const {
   const bool ended = connection_->got_end() && !connection_->sink().advertised();
-  // A peer's process that was killed is seen as by TCP: what it sent, then the end.
   return ended || gone_ || error_ != 0;
 }
 
@@ -245,8 +262,14 @@ bool Session::busy() const {
 }
 
 bool Session::finished() const {
-  if (gone_ || error_ != 0) return true;
+  if (gone_) return true;
+  // What says so to the peer is on its way.
+  if (error_ != 0) return in_send_queue_ == 0;
   return connection_->sent_end() && connection_->got_end() && send_.empty() && in_send_queue_ == 0;
+}
+
+int Session::take_read_error() {
+  return connection_->got_end() ? 0 : take_error();
 }
 
 void Session::fail(int error) {
@@ -254,13 +277,16 @@ void Session::fail(int error) {
 }
 
 void Session::abort() {
-  if (connection_ && connection_->abort()) send_what_may_go();
+  if (connection_ && error_ == 0 && !gone_ && in_send_queue_ < kSendQueue) {
+    connection_->abort();
+    if (const auto message = connection_->next_control()) (void)post_control(*message);
+  }
   fail(ECONNRESET);
 }
 
 void Session::on_disconnected() {
-  poll();
   gone_ = true;
+  poll();
 }
 
 }  // namespace weft::sdp

@@ -38,6 +38,8 @@ class Session {
 
   // Called on the loop's thread, without the lock, when there is something new. Set before open().
   std::function<void()> on_news;
+  // Called with the lock, once, when the peer breaks the protocol. Set before open().
+  std::function<void(Violation)> on_violation;
 
   // Everything below: whoever holds this.
   std::mutex lock;
@@ -58,6 +60,7 @@ class Session {
   bool writable() const { return error_ == 0 && !ending_ && !gone_; }
   uint32_t unsent() const { return send_.waiting_bytes(); }
   void end_sending() { ending_ = true; }
+  bool ending() const { return ending_; }
 
   // The stream in. Ended: nothing more will come.
   ReceiveQueue& received() { return received_; }
@@ -66,12 +69,16 @@ class Session {
   std::optional<std::byte> take_urgent() { return std::exchange(urgent_, std::nullopt); }
   void set_urgent_in_line(bool in_line) { urgent_in_line_ = in_line; }
   bool ended() const;
+  bool got_end() const { return connection_->got_end(); }
   bool at_end() const { return received_.empty() && ended(); }
 
-  // errno of a connection that broke, or 0.
+  // errno of a connection that broke, or 0: ECONNRESET, or EPIPE where the peer had sent its end.
   int error() const { return error_; }
   // The same, once; then 0.
   int take_error() { return std::exchange(untold_, 0); }
+  int untold_error() const { return untold_; }
+  // The same for who reads: behind the peer's end there is none.
+  int take_read_error();
   // Whether completions have to be taken though the user waits for nothing.
   bool busy() const;
   // Nothing is left to do: both have ended, or it broke.
@@ -95,6 +102,8 @@ class Session {
   bool post_control(const Connection::Message& message);
   void post_data();
   void start_reads();
+  void take_completions();
+  void settle_end();
   void fail(int error);
 
   rdma_cm_id* id_ = nullptr;
@@ -111,6 +120,7 @@ class Session {
   bool urgent_in_line_ = false;
   bool ending_ = false;
   bool gone_ = false;
+  bool settled_ = false;  // what the end of the queue pair means
   int error_ = 0;
   int untold_ = 0;
 };

@@ -58,6 +58,11 @@ std::optional<Endpoint> Endpoint::from(const sockaddr* address, socklen_t size) 
   return std::nullopt;
 }
 
+std::string Endpoint::to_string() const {
+  const std::string a = address.to_string();
+  return (address.is_ipv4() ? a : "[" + a + "]") + ":" + std::to_string(port);
+}
+
 std::optional<AddressRange> AddressRange::parse(std::string_view text) {
   AddressRange range;
   if (text == "*") return range;

@@ -21,6 +21,8 @@ struct Endpoint {
 
   // Nothing for another family than IPv4 and IPv6, and for too few bytes.
   static std::optional<Endpoint> from(const sockaddr* address, socklen_t size);
+  // "192.0.2.1:5001", "[2001:db8::1]:5001".
+  std::string to_string() const;
 };
 
 // The addresses whose first bits are those of a prefix.

@@ -70,6 +70,11 @@ bool is_free(const Address& at) {
   return ::bind(probe.get(), &at.any, at.size()) == 0;
 }
 
+std::string to_string(const Address& a) {
+  const auto endpoint = Endpoint::from(&a.any, a.size());
+  return endpoint ? endpoint->to_string() : "?";
+}
+
 bool does_not_block(int fd) {
   return (::syscall(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK) != 0;
 }
@@ -114,7 +119,10 @@ Library* Library::get() {
   Loop* loop = Loop::start();
   if (loop == nullptr) return nullptr;
   std::unique_ptr<Library> library{new Library(*loop)};
-  library->fabric_ = Fabric::open(*loop);
+  library->fabric_ = Fabric::open(*loop, [](const Address& peer, Violation violation) {
+    log().write(LogLevel::error,
+                "the connection with " + to_string(peer) + " was ended: " + text(violation));
+  });
   if (!library->fabric_) {
     g_without = true;
     return nullptr;
@@ -131,12 +139,18 @@ const LoadedRules& Library::rules() {
   return *loaded;
 }
 
+const SentenceLog& Library::log() {
+  // Never destroyed, as above.
+  static const auto* const log = new SentenceLog(rules().configuration.log);
+  return *log;
+}
+
 // With the lock.
 void Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
                     const std::optional<Address>& own, const Address& peer) {
   const uint64_t cookie = cookie_of(fd);
   auto stream = std::make_shared<Stream>(loop_, *fabric_, session, std::move(mirror.inner),
-                                         [this, cookie] { forget(cookie); });
+                                         mirror.shadow, cookie, [this, cookie] { forget(cookie); });
   connections_.emplace(cookie, Connection{stream, std::move(mirror.shadow), own, peer});
   ++count_;
   Table::put(fd, stream);
@@ -292,7 +306,7 @@ void Library::take_knock_from_elsewhere(uint16_t port) {
     const auto found = knocks_.find(port);
     if (found == knocks_.end()) return;
     Knock& knock = found->second;
-    knock.relay = std::make_unique<Relay>(loop_, *fabric_, knock.session, std::move(knock.file),
+    knock.relay = std::make_unique<Relay>(loop_, *fabric_, knock.session, std::move(knock.file), -1,
                                           [this, port] { forget_knock(port); });
     relay = knock.relay.get();
   }

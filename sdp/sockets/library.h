@@ -11,6 +11,7 @@
 
 #include "sdp/rdma/fabric.h"
 #include "sdp/rules/load.h"
+#include "sdp/rules/log.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/relay.h"
 #include "sdp/sockets/stream.h"
@@ -33,6 +34,8 @@ class Library {
   static Library* existing();
   // The rules, which need no adapter.
   static const LoadedRules& rules();
+  // Where their log statement sends what the library says.
+  static const SentenceLog& log();
   // Before a process ends: waits until what it has sent is on its way, as the kernel does for TCP.
   static void at_exit();
 

@@ -44,6 +44,13 @@ bool Mirror::put_at(int fd) {
   return ::syscall(SYS_dup3, outer.get(), fd, cloexec) == fd;
 }
 
+bool resets_at_close(int fd) {
+  linger value{};
+  socklen_t size = sizeof value;
+  return real().getsockopt(fd, SOL_SOCKET, SO_LINGER, &value, &size) == 0 && value.l_onoff != 0 &&
+         value.l_linger == 0;
+}
+
 unsigned long long cookie_of(int fd) {
   uint64_t cookie = 0;
   socklen_t size = sizeof cookie;

@@ -16,6 +16,9 @@ struct Mirror {
   bool put_at(int fd);
 };
 
+// SO_LINGER of 0 seconds: the end of it is a reset.
+bool resets_at_close(int fd);
+
 // What tells a socket from all others, whatever its number. 0 if it is none.
 unsigned long long cookie_of(int fd);
 

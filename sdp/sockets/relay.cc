@@ -6,14 +6,17 @@
 #include <cerrno>
 #include <utility>
 
+#include "sdp/sockets/mirror.h"
+
 namespace weft::sdp {
 
-Relay::Relay(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner,
+Relay::Relay(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner, int shadow,
              std::function<void()> ended)
     : loop_(loop),
       fabric_(fabric),
       session_(std::move(session)),
       inner_(std::move(inner)),
+      shadow_(shadow),
       ended_(std::move(ended)) {}
 
 Relay::~Relay() {
@@ -108,6 +111,10 @@ void Relay::choose_events() {
 }
 
 void Relay::end() {
+  if (resets_at_close(shadow_)) {
+    const std::lock_guard lock{session_->lock};
+    session_->abort();
+  }
   fabric_.close(session_);
   // It destroys this.
   loop_.post(std::exchange(ended_, nullptr));

@@ -12,9 +12,10 @@ namespace weft::sdp {
 
 class Relay {
  public:
-  // `inner` is the other end of what the program has. `ended` is called once, when the program has
-  // closed all copies of its end, and destroys the relay.
-  Relay(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner,
+  // `inner` is the other end of what the program has, `shadow` has its options, if it has any.
+  // `ended` is called once, when the program has closed all copies of its end, and destroys the
+  // relay.
+  Relay(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner, int shadow,
         std::function<void()> ended);
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -33,6 +34,7 @@ class Relay {
   Fabric& fabric_;
   const std::shared_ptr<Session> session_;
   File inner_;
+  const int shadow_;
   std::function<void()> ended_;
   bool program_sends_ = true;
   bool program_reads_ = true;

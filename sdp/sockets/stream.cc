@@ -1,6 +1,7 @@
 #include "sdp/sockets/stream.h"
 
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "sdp/sockets/mirror.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/table.h"
 
@@ -64,11 +66,13 @@ size_t total(std::span<const iovec> pieces) {
 }  // namespace
 
 Stream::Stream(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner,
-               std::function<void()> ended)
+               const File& shadow, uint64_t cookie, std::function<void()> ended)
     : loop_(loop),
       fabric_(fabric),
       session_(std::move(session)),
       inner_(std::move(inner)),
+      shadow_(shadow.get()),
+      cookie_(cookie),
       ended_(std::move(ended)) {}
 
 Stream::~Stream() = default;
@@ -125,6 +129,7 @@ void Stream::keep_going() {
 }
 
 void Stream::show_state() {
+  if (!inner_) return;
   if (!session_->received().empty() && tokens_ == 0 &&
       ::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
     ++tokens_;
@@ -132,12 +137,49 @@ void Stream::show_state() {
   if (const auto urgent = session_->take_urgent()) {
     (void)::send(inner_.get(), &*urgent, 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
   }
+  if (session_->error() != 0) {
+    loop_.post([self = shared_from_this()] { self->show_error(); });
+    return;
+  }
   if (session_->ended() && !shows_end_) {
     shows_end_ = true;
-    const bool broken = session_->error() != 0 || session_->gone();
-    (void)::shutdown(inner_.get(), broken ? SHUT_RDWR : SHUT_WR);
+    (void)::shutdown(inner_.get(), session_->gone() ? SHUT_RDWR : SHUT_WR);
   }
   if (shows_full_ && !session_->room().empty()) show_room();
+}
+
+// On the loop's thread: a socket pair whose one end is closed with a byte in it that nobody read
+// shows an error at its other end, as TCP does after a reset.
+void Stream::show_error() {
+  const std::lock_guard lock{session_->lock};
+  if (relayed_ || ending_ || !inner_) return;
+  show_room();
+  if (session_->untold_error() != 0) put_byte_into_inner();
+  loop_.forget(inner_.get());
+  inner_.reset();
+}
+
+// Only the program's end can. Its number may be another file's at any time, a copy of it may not.
+void Stream::put_byte_into_inner() {
+  const File copy{
+      static_cast<int>(::syscall(SYS_fcntl, Table::descriptor_of(*this), F_DUPFD_CLOEXEC, 0))};
+  if (!copy || cookie_of(copy.get()) != cookie_) return;
+  (void)real().send(copy.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+// It has been told by another way.
+void Stream::take_shown_error(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  (void)real().getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+}
+
+std::optional<int> Stream::take_error(int fd) {
+  if (relayed_) return std::nullopt;
+  const std::lock_guard lock{session_->lock};
+  session_->poll();
+  take_shown_error(fd);
+  return session_->take_error();
 }
 
 void Stream::show_room() {
@@ -183,7 +225,11 @@ bool Stream::wait_for_data(Lock& lock, int fd) {
     lock.unlock();
     char token = 0;
     slept = real().recv(fd, &token, 1, MSG_PEEK) >= 0;
+    const int error = errno;
     lock.lock();
+    errno = error;
+    // The session knows of it.
+    if (!slept && error == ECONNRESET) slept = true;
   }
   --waiting_;
   return slept;
@@ -217,7 +263,8 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags) {
     if (!session_->received().empty()) return 1;
     drop_tokens(fd);
     if (session_->ended() || shut_) {
-      const int error = session_->take_error();
+      const int error = session_->take_read_error();
+      if (error != 0) take_shown_error(fd);
       return error != 0 ? failed(error) : 0;
     }
     if (does_not_block(fd, flags)) {
@@ -312,8 +359,9 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
     if (!session_->writable()) {
       if (done > 0) break;
       const int error = session_->take_error();
+      if (error != 0) take_shown_error(fd);
       lock.unlock();
-      if (error == 0 && (flags & MSG_NOSIGNAL) == 0) (void)::raise(SIGPIPE);
+      if (error != ECONNRESET && (flags & MSG_NOSIGNAL) == 0) (void)::raise(SIGPIPE);
       return failed(error != 0 ? error : EPIPE);
     }
     if (does_not_block(fd, flags)) {
@@ -380,6 +428,15 @@ void Stream::shutdown(int how) {
   keep_going();
 }
 
+int Stream::tcp_state() {
+  const std::lock_guard lock{session_->lock};
+  session_->poll();
+  if (session_->error() != 0) return TCP_CLOSE;
+  if (session_->got_end()) return session_->ending() ? TCP_LAST_ACK : TCP_CLOSE_WAIT;
+  if (session_->gone()) return TCP_CLOSE;
+  return session_->ending() ? TCP_FIN_WAIT2 : TCP_ESTABLISHED;
+}
+
 std::optional<int> Stream::available() {
   if (relayed_) return std::nullopt;
   const std::lock_guard lock{session_->lock};
@@ -390,7 +447,7 @@ std::optional<int> Stream::available() {
 
 void Stream::relay_from_now(int fd) {
   const std::lock_guard lock{session_->lock};
-  if (relayed_ || ending_) return;
+  if (relayed_ || ending_ || !inner_) return;
   drop_tokens(fd);
   show_room();
   set_buffer(fd, kUsual);
@@ -401,7 +458,8 @@ void Stream::relay_from_now(int fd) {
 void Stream::start_relay() {
   if (ending_) return;
   loop_.forget(inner_.get());
-  relay_ = std::make_unique<Relay>(loop_, fabric_, session_, std::move(inner_), std::move(ended_));
+  relay_ = std::make_unique<Relay>(loop_, fabric_, session_, std::move(inner_), shadow_,
+                                   std::move(ended_));
   relay_->start();
 }
 
@@ -410,6 +468,7 @@ void Stream::end() {
     const std::lock_guard lock{session_->lock};
     if (ending_ || relayed_) return;
     ending_ = true;
+    if (resets_at_close(shadow_)) session_->abort();
   }
   loop_.forget(inner_.get());
   inner_.reset();

@@ -19,10 +19,10 @@ namespace weft::sdp {
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  // `inner` is the library's end of the mirror. `ended` is called on the loop's thread when the
-  // program has no descriptor any more.
+  // `inner` is the library's end of the mirror, `cookie` that of its other end. `ended` is called
+  // on the loop's thread when the program has no descriptor any more; the shadow stays until then.
   Stream(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner,
-         std::function<void()> ended);
+         const File& shadow, uint64_t cookie, std::function<void()> ended);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream();
@@ -41,6 +41,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void shutdown(int how);
   // SO_OOBINLINE.
   void set_urgent_in_line(bool in_line);
+  // SO_ERROR, which is told once.
+  std::optional<int> take_error(int fd);
+  // What TCP_INFO has of a TCP connection in this state: TCP_ESTABLISHED and so on.
+  int tcp_state();
   // Bytes that receive() would find; of FIONREAD.
   std::optional<int> available();
 
@@ -58,6 +62,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void on_inner(uint32_t events);
   void show_state();
   void show_room();
+  void show_error();
+  void put_byte_into_inner();
+  void take_shown_error(int fd);
   void hide_room(int fd);
   void drop_tokens(int fd);
   void keep_going();
@@ -70,7 +77,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Loop& loop_;
   Fabric& fabric_;
   const std::shared_ptr<Session> session_;
-  File inner_;
+  File inner_;  // nothing once it shows an error
+  const int shadow_;
+  const uint64_t cookie_;
   std::function<void()> ended_;
   std::unique_ptr<Relay> relay_;
   std::atomic<bool> relayed_{false};

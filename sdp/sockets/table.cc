@@ -83,9 +83,15 @@ void Table::drop(int fd) {
 }
 
 bool Table::holds(const Stream& stream) {
+  return descriptor_of(stream) >= 0;
+}
+
+int Table::descriptor_of(const Stream& stream) {
   const std::lock_guard holding{lock()};
-  return std::any_of(streams()->begin(), streams()->end(),
-                     [&stream](const auto& entry) { return entry.second.get() == &stream; });
+  const auto found =
+      std::find_if(streams()->begin(), streams()->end(),
+                   [&stream](const auto& entry) { return entry.second.get() == &stream; });
+  return found == streams()->end() ? -1 : found->first;
 }
 
 void Table::drop_range(unsigned first, unsigned last) {

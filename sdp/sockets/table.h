@@ -25,6 +25,8 @@ class Table {
   // The program closes it, or puts something else there. With its last descriptor a stream ends.
   static void drop(int fd);
   static bool holds(const Stream& stream);
+  // One of its descriptors, or -1.
+  static int descriptor_of(const Stream& stream);
   static void drop_range(unsigned first, unsigned last);
   // It has no descriptor any more.
   static void drop(const Stream& stream);

@@ -13,5 +13,6 @@ def steps(w, program, *options):
     return process.text().splitlines()
 
 
-case("sockets.readiness", seconds=120)(lambda w: steps(w, "readiness.py"))
+case("sockets.readiness", seconds=120)(lambda w: steps(w, "readiness.py", "--without", "urgent"))
+case("sockets.readiness_urgent")(lambda w: steps(w, "readiness.py", "--scene", "urgent"))
 case("sockets.calls", seconds=90)(lambda w: steps(w, "calls.py"))

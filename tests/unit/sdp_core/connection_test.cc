@@ -196,18 +196,34 @@ TEST_F(SdpConnection, TheEndWaitsForWhatIsAdvertised) {
   EXPECT_TRUE(a.connection.got_end());
 }
 
-// spec/sdp 8: only a side that got a DisConn may say so by a message.
-TEST_F(SdpConnection, AbortIsAMessageBehindDisConnOnly) {
-  EXPECT_FALSE(a.connection.abort());
-  b.connection.end_sending();
-  b.connection.everything_is_sent();
-  settle();
-  EXPECT_TRUE(a.connection.abort());
+// spec/sdp 8.
+TEST_F(SdpConnection, AbortIsAMessageBeforeAllOthers) {
+  ASSERT_TRUE(b.send_data(5));
+  move(b, a);
+  a.repost();
+  a.connection.greet();
+  a.connection.abort();
   a.send_controls();
-  ASSERT_EQ(a.out.size(), 1U);
+  ASSERT_FALSE(a.out.empty());
+  EXPECT_EQ(Bsdh::parse(a.out.front().data())->mid, MessageId::abort_conn);
   const auto in = b.connection.on_message(a.out.front());
   ASSERT_TRUE(in.ok());
   EXPECT_TRUE(in->aborted);
+}
+
+// spec/sdp 8: what a killed peer had not read makes its end a reset.
+TEST_F(SdpConnection, WhatThePeerHasReadIsToldByItsMessages) {
+  EXPECT_TRUE(a.connection.peer_has_read_all());
+  ASSERT_TRUE(a.send_data(5));
+  EXPECT_FALSE(a.connection.peer_has_read_all()) << "it may not have come";
+  move(a, b);
+  ASSERT_TRUE(b.send_data(1));
+  move(b, a);
+  EXPECT_FALSE(a.connection.peer_has_read_all()) << "it has come, and its user has not read it";
+  b.repost();
+  ASSERT_TRUE(b.send_data(1));
+  move(b, a);
+  EXPECT_TRUE(a.connection.peer_has_read_all());
 }
 
 TEST_F(SdpConnection, AReceiveSizeIsAskedForAndStaysAsItIs) {

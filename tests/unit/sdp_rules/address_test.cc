@@ -15,6 +15,11 @@ bool contains(const char* range, const char* address) {
   return parsed && parsed->contains(at(address).address);
 }
 
+TEST(Endpoint, AsText) {
+  EXPECT_EQ(at("192.0.2.1", 80).to_string(), "192.0.2.1:80");
+  EXPECT_EQ(at("2001:db8::1", 80).to_string(), "[2001:db8::1]:80");
+}
+
 TEST(AddressRange, OneAddress) {
   EXPECT_TRUE(contains("192.0.2.1", "192.0.2.1"));
   EXPECT_FALSE(contains("192.0.2.1", "192.0.2.0"));
