@@ -238,11 +238,15 @@ void Engine::leave_set(EventHandler& busy) {
 }
 
 // The same for those that are in memory.
+bool Engine::only_ask_memory(Token& token) {
+  if (sleepers_.on_sockets(std::memory_order_seq_cst) > 0) return false;
+  const auto may_ask = [&] { return sleepers_.expected(std::memory_order_seq_cst) == 0; };
+  return sockets_.memory().only_ask(token, may_ask);
+}
+
 void Engine::stop_hearing(Token& token) {
   sockets_.memory().polled();
-  if (sleepers_.on_sockets(std::memory_order_seq_cst) > 0) return;
-  const auto may_ask = [&] { return sleepers_.expected(std::memory_order_seq_cst) == 0; };
-  if (!sockets_.memory().only_ask(token, may_ask)) return;
+  if (!sockets_.memory().polled_for_long() || !only_ask_memory(token)) return;
   watch_.wake_up_no_later_than(watch_.last_turn() + watch_.patience());
 }
 

@@ -120,6 +120,7 @@ class Engine final : public Runtime {
   void flush_gathered(Token& token);
   void flush_deferred(Token& token);
   void leave_set(EventHandler& busy);
+  bool only_ask_memory(Token& token);
   void stop_hearing(Token& token);
 
   // Before the engine is let go, or a thread sleeps.

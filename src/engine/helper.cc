@@ -85,12 +85,14 @@ void Helper::run() {
     if (n < 0 && errno != EINTR) return;
     engine_.counters().helper_wakeups.add();  // by this thread alone
     if (n <= 0) continue;
-    turn(engine_.watch_.woken_by(std::span{events}.first(static_cast<size_t>(n)), Engine::clock()));
+    bool rang =
+        engine_.watch_.woken_by(std::span{events}.first(static_cast<size_t>(n)), Engine::clock());
+    while (turn(rang) == Next::turn && !stop_.load()) rang = false;
   }
 }
 
 // `rang`: the program's patience may be over; else the sockets have something.
-void Helper::turn(bool rang) {
+Helper::Next Helper::turn(bool rang) {
   Watch& watch = engine_.watch_;
   const Time now = Engine::clock();
   const Time polled = watch.last_turn(std::memory_order_seq_cst);
@@ -105,23 +107,25 @@ void Helper::turn(bool rang) {
     const bool soon = sleep_expected && watch.deaf();
     watch.wake_up_no_later_than(now +
                                 (soon ? held_policy_.found_held() : watch.policy().patience()));
-    return;
+    return Next::sleep;
   }
   held_policy_.found_free();
   if (engine_.sleepers_.on_sockets(std::memory_order_seq_cst) > 0) {
     serve_sleepers(h->token(), sleep_expected);
-    return;
+    return Next::sleep;
   }
   if (active) {
     serve_active(h->token(), rang, polled);
-    return;
+    return Next::sleep;
   }
-  const size_t moved = take_over(h->token(), sleep_expected);
-  Duration rest = rest_policy_.after(moved, h->token().now(), polled);
+  const Taken taken = take_over(h->token(), sleep_expected);
+  if (taken.next == Next::turn) return Next::turn;
+  Duration rest = rest_policy_.after(taken.bytes, h->token().now(), polled);
   if (sleep_expected) rest = Duration{0};
   h.reset();
   if (rest > Duration{0}) std::this_thread::sleep_for(rest);
   watch.hear();
+  return Next::sleep;
 }
 
 // They hear the sockets, but not what another thread that polled has put off.
@@ -151,13 +155,14 @@ void Helper::serve_active(Token& token, bool rang, Time polled) {
                               std::max(watch.patience(), watch.policy().patience()));
 }
 
-// Returns how many bytes came in, as far as that is all there is; 0 where more is waiting.
-size_t Helper::take_over(Token& token, bool for_sleeper) {
+Helper::Taken Helper::take_over(Token& token, bool for_sleeper) {
   bool found = false;
   size_t moved = 0;
   bool all = false;
   engine_.counters().helper_turns.add();
-  engine_.sockets_.hear_all(token);
+  engine_.sockets_.poll_all();
+  // Until it sleeps it looks for itself: a peer that writes to memory need not wake it.
+  (void)engine_.only_ask_memory(token);
   // Until somebody waits for it.
   for (int i = 0; i < kTakeOverTurns && !engine_.is_awaited(); ++i) {
     Engine::renew(token);
@@ -173,10 +178,13 @@ size_t Helper::take_over(Token& token, bool for_sleeper) {
     found = true;
   }
   engine_.flush_deferred(token);
+  const bool more = !all && !engine_.is_awaited() &&
+                    !engine_.sockets_.memory().all_are_heard(std::memory_order_relaxed);
+  if (!more) engine_.sockets_.hear_all(token);
   // Of a program that sleeps, and said so, there is nothing to learn about one that polls.
   if (!for_sleeper) engine_.watch_.policy().took_over(found);
   engine_.watch_.use_policy();
-  return all ? moved : 0;
+  return {.next = more ? Next::turn : Next::sleep, .bytes = all ? moved : 0};
 }
 
 // Where small messages follow each other closely, falling asleep between two of them costs both

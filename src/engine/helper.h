@@ -29,11 +29,17 @@ class Helper {
   void serve_poller();
 
  private:
+  // What the thread does after a turn: it sleeps, or looks again at once.
+  enum class Next : uint8_t { sleep, turn };
+  struct Taken {
+    Next next;
+    size_t bytes;  // that came in, as far as that is all there is; 0 where more is waiting
+  };
   void run();
-  void turn(bool rang);
+  Next turn(bool rang);
   void serve_sleepers(Token& token, bool sleep_expected);
   void serve_active(Token& token, bool rang, Time polled);
-  size_t take_over(Token& token, bool for_sleeper);
+  Taken take_over(Token& token, bool for_sleeper);
   bool linger(Token& token);
 
   Engine& engine_;

@@ -27,11 +27,14 @@ class MemoryHandlers {
   bool sockets_can_wait(Time now);
   void ask_sockets_next() { waiting_ = kPolls; }
 
-  // The program polls: their descriptors need not tell of them. False where they have to, which
-  // `may_ask` says once all_are_heard() does not any more: any thread that looks after that knows.
+  // The program has polled so often that it will again.
+  bool polled_for_long() const { return polls_ >= kPollsBefore; }
+  // They are asked again and again: their descriptors need not tell of them. False where they have
+  // to, which `may_ask` says once all_are_heard() does not any more: any thread that looks after
+  // that knows.
   template <class MayAsk>
   bool only_ask(Token& token, MayAsk&& may_ask) {
-    if (polls_ < kPollsBefore || !all_are_heard()) return false;
+    if (!any() || !all_are_heard()) return false;
     heard_.store(false, std::memory_order_seq_cst);
     if (!may_ask()) {
       heard_.store(true, std::memory_order_relaxed);

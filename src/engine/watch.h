@@ -6,8 +6,10 @@
 //   (b) the helper is armed on it,
 //   (c) the timer runs: the program polls, and the helper looks after it when it stops; it is deaf
 //       then, so that packets do not wake it,
-//   (d) the helper rests, for some microseconds, and arms itself then.
-// Only under (c) may a busy socket be out of the epoll set, and handlers of memory be only asked.
+//   (d) the helper rests, for some microseconds, and arms itself then,
+//   (e) the helper holds the engine, and looks.
+// Only under (c) and (e) may a busy socket be out of the epoll set, and handlers of memory be only
+// asked.
 #pragma once
 
 #include <sys/epoll.h>

@@ -253,11 +253,16 @@ void SendPath::blame_waiting(work::Status status) {
 bool SendPath::may_gather(bool burst) const {
   constexpr uint64_t kMostWaiting = 256;      // requests
   constexpr uint64_t kMostBytes = 64 * 1024;  // if all are as long as the last one
-  constexpr uint64_t kUnderWay = 4;           // requests that the program waits for
+  // In memory a batch costs no system call: it need only be large enough that the visits to the
+  // stream, at both ends, do not count, and so small that it stays in the first-level cache.
+  constexpr uint64_t kMostWaitingInMemory = 32;
+  constexpr uint64_t kUnderWay = 4;  // requests that the program waits for
   if (!coverage_.awaited() || in_message()) return false;
   const uint64_t tail = queue_.tail();
   const uint64_t waiting = tail - next_;
-  if (waiting == 0 || waiting >= kMostWaiting) return false;
+  if (waiting == 0 || waiting >= (config_.by_memory ? kMostWaitingInMemory : kMostWaiting)) {
+    return false;
+  }
   const work::SendWqe& last = queue_.at(tail - 1);
   if (waiting * last.length > kMostBytes) return false;
   return coverage_.asked() >= coverage_.covered() + kUnderWay || (burst && !last.signaled);

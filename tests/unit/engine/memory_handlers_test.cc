@@ -80,9 +80,9 @@ TEST_F(MemoryHandlersTest, TwiceIsOnce) {
 TEST_F(MemoryHandlersTest, AfterManyPollsTheDescriptorsNeedNotTell) {
   handlers.add(token(), made[0]);
   poll(63);
-  EXPECT_FALSE(only_ask());
-  EXPECT_TRUE(made[0].descriptor);
+  EXPECT_FALSE(handlers.polled_for_long());
   poll(1);
+  EXPECT_TRUE(handlers.polled_for_long());
   EXPECT_FALSE(only_ask(false)) << "somebody sleeps";
   EXPECT_TRUE(handlers.all_are_heard());
   EXPECT_TRUE(only_ask());
@@ -91,7 +91,7 @@ TEST_F(MemoryHandlersTest, AfterManyPollsTheDescriptorsNeedNotTell) {
   handlers.hear_all(token());
   EXPECT_TRUE(made[0].descriptor);
   EXPECT_TRUE(handlers.all_are_heard());
-  EXPECT_FALSE(only_ask()) << "the polls begin anew";
+  EXPECT_FALSE(handlers.polled_for_long()) << "the polls begin anew";
 }
 
 TEST_F(MemoryHandlersTest, OneThatComesLaterIsAsTheOthers) {

@@ -42,6 +42,15 @@ TEST_F(SendPathTest, AsMuchGathersAsOneCallSendsCheaply) {
   }
 }
 
+// A batch costs no system call there.
+TEST_F(SendPathTest, LessGathersInMemory) {
+  config.by_memory = true;
+  for (int i = 1; i <= 32; ++i) {
+    post({.operation = work::Operation::write}, small);
+    EXPECT_EQ(path->may_gather(kBurst), i < 32) << i;
+  }
+}
+
 TEST_F(SendPathTest, TowardsAPlainPeerNothingGathers) {
   configure(false);
   post({.operation = work::Operation::write}, small);
