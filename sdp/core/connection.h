@@ -62,6 +62,9 @@ class Connection {
   // Whether the peer has said anything since the start.
   bool heard() const { return credits_.last_taken() > 0; }
 
+  // Messages that the peer would take now.
+  uint32_t credits() const { return credits_.usable(); }
+
   // Data. `payload` is at most max_payload(); the header is Bsdh::kSize bytes in front of it.
   bool data_may_go() const;
   uint32_t max_payload() const { return max_message_ - Bsdh::kSize; }

@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/decide.h"
+#include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/listeners.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/registrations.h"
+#include "sdp/sockets/shown_name.h"
 
 using namespace weft::sdp;
 
@@ -23,16 +26,69 @@ void put_name(const Address& from, sockaddr* to, socklen_t* size) {
   *size = from.size();
 }
 
-int accepted(int fd, sockaddr* address, socklen_t* size) {
-  if (fd < 0) return fd;
+void tell(const char* what, const Address& peer, const std::string& more) {
+  Library::log().write(LogLevel::summary, what + to_string(peer) + more);
+}
+
+bool tells_ways() {
+  return Library::log().wants(LogLevel::summary);
+}
+
+// A connection that somebody without SDP has made.
+void came_by_tcp(int fd) {
+  Address peer{};
+  socklen_t size = sizeof peer;
+  if (real().getpeername(fd, &peer.any, &size) != 0) return;
+  if (peer.any.sa_family != AF_INET && peer.any.sa_family != AF_INET6) return;
+  Fallbacks::add(fd, peer, true, Fallback::peer);
+  if (tells_ways()) tell("accept from ", peer, ": TCP");
+}
+
+// A knock becomes the connection that knocked. False for a connection that the rules refuse.
+bool take_accepted(int listener, int fd, sockaddr* address, socklen_t* size) {
   Library* library = Library::existing();
-  if (library == nullptr) return fd;
-  const int error = errno;
-  // The caller's size was changed by the kernel to that of the knock's name, which is of the same
-  // family.
-  if (const auto peer = library->accepted(fd)) put_name(*peer, address, size);
-  errno = error;
-  return fd;
+  if (library == nullptr) return !Listeners::refuses(listener, fd);
+  if (const auto peer = library->accepted(fd)) {
+    // The caller's size was changed by the kernel to that of the knock's name, which is of the same
+    // family.
+    put_name(*peer, address, size);
+    if (tells_ways()) tell("accept from ", *peer, ": SDP");
+    return true;
+  }
+  if (Listeners::refuses(listener, fd)) return false;
+  came_by_tcp(fd);
+  return true;
+}
+
+void reset(int fd) {
+  const linger at_once{1, 0};
+  (void)real().setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  (void)File{fd};
+}
+
+// `accept_one` is libc's. Goes on behind what is refused.
+template <class Accept>
+int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept accept_one) {
+  Listeners::about_to_wait(listener);
+  const socklen_t room = size != nullptr ? *size : 0;
+  for (;;) {
+    const int fd = accept_one();
+    if (fd < 0) return fd;
+    const int error = errno;
+    const bool taken = take_accepted(listener, fd, address, size);
+    if (!taken) reset(fd);
+    errno = error;
+    if (taken) return fd;
+    if (size != nullptr) *size = room;
+  }
+}
+
+// What the library comes to for a socket that may go by SDP.
+Library::Tried try_sdp(Use use, int fd, const Address& to) {
+  if (use == Use::tcp) return {Library::Outcome::tcp, Fallback::rules};
+  Library* library = Library::get();
+  if (library == nullptr) return {Library::Outcome::tcp, Fallback::no_adapter};
+  return library->connect(fd, to);
 }
 
 }  // namespace
@@ -54,28 +110,33 @@ WEFT_SDP_EXPORT int connect(int fd, const sockaddr* to, socklen_t size) {
       return *again == 0 ? 0 : -1;
     }
   }
-  const Use use = use_to_connect(fd, to, size);
-  Library* library = use == Use::tcp ? nullptr : Library::get();
-  if (library != nullptr) {
-    Address target{};
-    std::memcpy(&target, to, std::min<size_t>(size, sizeof target));
-    switch (library->connect(fd, target)) {
-      case Library::Outcome::connected:
-        errno = error;
-        return 0;
-      case Library::Outcome::in_progress:
-        errno = EINPROGRESS;
-        return -1;
-      case Library::Outcome::tcp:
-        break;
-    }
+  const auto use = use_to_connect(fd, to, size);
+  if (!use) {
+    errno = error;
+    return real().connect(fd, to, size);
   }
-  if (use == Use::sdp) {
+  Address target{};
+  std::memcpy(&target, to, std::min<size_t>(size, sizeof target));
+  const Library::Tried tried = try_sdp(*use, fd, target);
+  const bool by_tcp = tried.outcome == Library::Outcome::tcp;
+  const bool refused = by_tcp && *use == Use::sdp;
+  if (tells_ways()) {
+    const std::string reason = by_tcp ? std::string{", for "} + text(tried.why) : "";
+    const char* way = refused ? ": refused" : by_tcp ? ": TCP" : ": SDP";
+    tell("connect to ", target, way + reason);
+  }
+  if (refused) {
     errno = ECONNREFUSED;
     return -1;
   }
-  errno = error;
-  return real().connect(fd, to, size);
+  if (by_tcp) {
+    Fallbacks::add(fd, target, false, tried.why);
+    errno = error;
+    return real().connect(fd, to, size);
+  }
+  const bool done = tried.outcome == Library::Outcome::connected;
+  errno = done ? error : EINPROGRESS;
+  return done ? 0 : -1;
 }
 
 WEFT_SDP_EXPORT int listen(int fd, int backlog) {
@@ -86,12 +147,11 @@ WEFT_SDP_EXPORT int listen(int fd, int backlog) {
 
 WEFT_SDP_EXPORT int accept(int fd, sockaddr* address, socklen_t* size) {
   if (!WEFT_SDP_FOR_PROGRAM) return real().accept(fd, address, size);
-  Listeners::about_to_wait(fd);
-  return accepted(real().accept(fd, address, size), address, size);
+  return accept_allowed(fd, address, size, [=] { return real().accept(fd, address, size); });
 }
 
 WEFT_SDP_EXPORT int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
   if (!WEFT_SDP_FOR_PROGRAM) return real().accept4(fd, address, size, flags);
-  Listeners::about_to_wait(fd);
-  return accepted(real().accept4(fd, address, size, flags), address, size);
+  return accept_allowed(fd, address, size,
+                        [=] { return real().accept4(fd, address, size, flags); });
 }

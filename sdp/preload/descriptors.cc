@@ -9,6 +9,7 @@
 
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
+#include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/listeners.h"
 #include "sdp/sockets/registrations.h"
 #include "sdp/sockets/stream.h"
@@ -26,6 +27,7 @@ void leave_to_kernel(int fd) {
 void forget(int fd) {
   Table::drop(fd);
   Listeners::drop(fd);
+  Fallbacks::drop(fd);
   Registrations::end(fd);
 }
 

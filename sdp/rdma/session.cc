@@ -141,6 +141,7 @@ void Session::complete(const ibv_wc& wc) {
 void Session::on_receive(uint32_t buffer, uint32_t bytes) {
   if (error_ != 0) return;
   const auto in = connection_->on_message({receives_.at(buffer), bytes});
+  Traffic::add(shown_.traffic().messages_received, 1);
   if (!in.ok()) {
     if (on_violation) on_violation(in.error());
     return abort();
@@ -152,6 +153,7 @@ void Session::on_receive(uint32_t buffer, uint32_t bytes) {
     if (!urgent_in_line_) payload = payload.first(payload.size() - 1);
   }
   if (!payload.empty()) {
+    Traffic::add(shown_.traffic().bytes_received, payload.size());
     received_.push(payload, buffer);
   } else if (post_receive(buffer)) {
     connection_->posted();
@@ -199,6 +201,10 @@ bool Session::post(ibv_send_wr& wr) {
     return false;
   }
   ++in_send_queue_;
+  if (wr.opcode == IBV_WR_SEND) {
+    Traffic::add(shown_.traffic().messages_sent, 1);
+    shown_.traffic().credits.store(connection_->credits(), std::memory_order_relaxed);
+  }
   return true;
 }
 
@@ -221,6 +227,7 @@ void Session::post_data() {
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_SIGNALED;
   if (!post(wr)) return;
+  Traffic::add(shown_.traffic().bytes_sent, message.payload);
   send_.posted();
 }
 
@@ -246,6 +253,8 @@ void Session::start_reads() {
 }
 
 void Session::on_read() {
+  Traffic::add(shown_.traffic().bytes_received, reading_);
+  Traffic::add(shown_.traffic().bytes_read, reading_);
   received_.push({reads_.at(0), reading_}, kReadBuffer);
   read_waits_ = true;
   connection_->finish_read(std::exchange(reading_, 0));

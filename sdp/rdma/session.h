@@ -13,6 +13,7 @@
 #include "sdp/rdma/receive_queue.h"
 #include "sdp/rdma/resources.h"
 #include "sdp/rdma/send_buffers.h"
+#include "sdp/stat/shown.h"
 #include "sdp/wire/hello.h"
 
 namespace weft::sdp {
@@ -43,6 +44,10 @@ class Session {
 
   // Everything below: whoever holds this.
   std::mutex lock;
+
+  // From now on `weft stat` shows it.
+  void show(const ShownConnection& connection) { shown_ = Shown{connection}; }
+  void relayed() { shown_.relayed(); }
 
   // Takes completions, sends what may go.
   void poll();
@@ -116,6 +121,7 @@ class Session {
   uint32_t in_send_queue_ = 0;
   uint32_t reading_ = 0;     // bytes of the Read under way
   bool read_waits_ = false;  // for the user to take what was read
+  Shown shown_;
   std::optional<std::byte> urgent_;
   bool urgent_in_line_ = false;
   bool ending_ = false;

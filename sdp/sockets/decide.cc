@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 
+#include <string>
+
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/real.h"
 
@@ -19,33 +21,49 @@ bool is_tcp(int fd) {
   return option(fd, SO_TYPE) == SOCK_STREAM && option(fd, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
-Use decide(SocketRole role, const sockaddr* address, socklen_t size) {
+const char* name(SocketRole role) {
+  return role == SocketRole::server ? "listen at " : "connect to ";
+}
+
+// Says nothing, and takes no memory, where nobody wants to hear it.
+void tell(SocketRole role, const Endpoint& endpoint, const Decision& decision) {
+  const SentenceLog& log = Library::log();
+  const LogLevel level = decision.line == 0 ? LogLevel::mismatch : LogLevel::match;
+  if (!log.wants(level)) return;
+  const std::string rule = decision.line == 0
+                               ? "no rule fits"
+                               : "the rule in line " + std::to_string(decision.line) + " fits";
+  log.write(level, name(role) + endpoint.to_string() + ": " + rule + ", " + name(decision.use));
+}
+
+std::optional<Use> decide(SocketRole role, const sockaddr* address, socklen_t size) {
   const auto endpoint = Endpoint::from(address, size);
-  if (!endpoint) return Use::tcp;
-  return Library::rules()
-      .configuration.rules.decide(role, program_invocation_short_name, *endpoint)
-      .use;
+  if (!endpoint) return std::nullopt;
+  const Decision decision =
+      Library::rules().configuration.rules.decide(role, program_invocation_short_name, *endpoint);
+  tell(role, *endpoint, decision);
+  return decision.use;
 }
 
 }  // namespace
 
-Use use_to_connect(int fd, const sockaddr* to, socklen_t size) {
-  if (to == nullptr || (to->sa_family != AF_INET && to->sa_family != AF_INET6)) return Use::tcp;
-  if (!is_tcp(fd)) return Use::tcp;
+std::optional<Use> use_to_connect(int fd, const sockaddr* to, socklen_t size) {
+  if (to == nullptr || (to->sa_family != AF_INET && to->sa_family != AF_INET6)) return std::nullopt;
+  if (!is_tcp(fd)) return std::nullopt;
   // Connected already, or trying to be: the kernel has the answer.
   sockaddr_storage peer{};
   socklen_t peer_size = sizeof peer;
   auto* p = reinterpret_cast<sockaddr*>(&peer);
-  if (real().getpeername(fd, p, &peer_size) == 0) return Use::tcp;
+  if (real().getpeername(fd, p, &peer_size) == 0) return std::nullopt;
   return decide(SocketRole::client, to, size);
 }
 
-bool may_listen(int fd) {
+std::optional<Use> use_to_listen(int fd) {
   sockaddr_storage own{};
   socklen_t size = sizeof own;
   auto* p = reinterpret_cast<sockaddr*>(&own);
-  if (!is_tcp(fd) || real().getsockname(fd, p, &size) != 0) return false;
-  return decide(SocketRole::server, p, size) != Use::tcp;
+  if (!is_tcp(fd) || real().getsockname(fd, p, &size) != 0) return std::nullopt;
+  return decide(SocketRole::server, p, size);
 }
 
 }  // namespace weft::sdp

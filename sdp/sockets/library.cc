@@ -15,10 +15,12 @@
 #include <thread>
 #include <vector>
 
+#include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/port_map.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/registrations.h"
+#include "sdp/sockets/shown_name.h"
 
 namespace weft::sdp {
 namespace {
@@ -70,9 +72,21 @@ bool is_free(const Address& at) {
   return ::bind(probe.get(), &at.any, at.size()) == 0;
 }
 
-std::string to_string(const Address& a) {
-  const auto endpoint = Endpoint::from(&a.any, a.size());
-  return endpoint ? endpoint->to_string() : "?";
+Fallback why(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+      return Fallback::refused;
+    case ETIMEDOUT:
+      return Fallback::silent;
+    case EPROTO:
+      return Fallback::stranger;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENODEV:
+      return Fallback::unreachable;
+    default:
+      return Fallback::local;
+  }
 }
 
 bool does_not_block(int fd) {
@@ -103,6 +117,8 @@ void forget_in_child() {
   g_library = nullptr;
   g_without = false;
   Table::forget_all();
+  Fallbacks::forget_in_child();
+  Shown::forget_in_child();
 }
 
 }  // namespace
@@ -135,7 +151,14 @@ Library* Library::get() {
 
 const LoadedRules& Library::rules() {
   // Never destroyed: programs connect while they end.
-  static const auto* const loaded = new LoadedRules(load_rules(RulesEnvironment::of_process()));
+  static const auto* const loaded = [] {
+    auto* rules = new LoadedRules(load_rules(RulesEnvironment::of_process()));
+    const SentenceLog log{rules->configuration.log};
+    for (const Complaint& complaint : rules->configuration.complaints) {
+      log.write(LogLevel::warning, sentence(rules->file, complaint));
+    }
+    return rules;
+  }();
   return *loaded;
 }
 
@@ -149,6 +172,12 @@ const SentenceLog& Library::log() {
 void Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
                     const std::optional<Address>& own, const Address& peer) {
   const uint64_t cookie = cookie_of(fd);
+  {
+    const std::lock_guard lock{session->lock};
+    session->show({.server = !own,
+                   .own = own ? shown_name(*own) : shown_name_of(mirror.shadow.get()),
+                   .peer = shown_name(peer)});
+  }
   auto stream = std::make_shared<Stream>(loop_, *fabric_, session, std::move(mirror.inner),
                                          mirror.shadow, cookie, [this, cookie] { forget(cookie); });
   connections_.emplace(cookie, Connection{stream, std::move(mirror.shadow), own, peer});
@@ -170,28 +199,31 @@ void Library::forget(uint64_t cookie) {
   --count_;
 }
 
-Library::Outcome Library::connect(int fd, const Address& to) {
+Library::Tried Library::connect(int fd, const Address& to) {
   const auto port = sdp_port(to.port());
-  const auto from = port ? bound_name(fd, to.any.sa_family) : std::nullopt;
-  if (!from) return Outcome::tcp;
+  if (!port) return {Outcome::tcp, Fallback::no_port};
+  const auto from = bound_name(fd, to.any.sa_family);
+  if (!from) return {Outcome::tcp, Fallback::local};
   Address target = to;
   target.set_port(*port);
-  std::promise<std::shared_ptr<Session>> result;
+  std::promise<std::pair<std::shared_ptr<Session>, int>> result;
   auto connected = result.get_future();
   loop_.post([this, &result, source = *from, target] {
-    fabric_->connect(source, target, kConnectMs, [&result](std::shared_ptr<Session> session, int) {
-      result.set_value(std::move(session));
-    });
+    fabric_->connect(source, target, kConnectMs,
+                     [&result](std::shared_ptr<Session> session, int error) {
+                       result.set_value({std::move(session), error});
+                     });
   });
-  const auto session = connected.get();
-  if (session == nullptr) return Outcome::tcp;
+  const auto [made, error] = connected.get();
+  if (made == nullptr) return {Outcome::tcp, why(error)};
+  const std::shared_ptr<Session> session = made;
   Mirror mirror;
   const bool registered = Registrations::take_out(fd);
   const bool placed = mirror.put_at(fd);
   Registrations::put_back(fd);
   if (!placed) {
     loop_.post([this, session] { fabric_->close(session); });
-    return Outcome::tcp;
+    return {Outcome::tcp, Fallback::local};
   }
   Registrations::end(fd);
   const std::lock_guard lock{lock_};
@@ -201,9 +233,9 @@ Library::Outcome Library::connect(int fd, const Address& to) {
   const auto& stream = connections_.at(cookie_of(fd)).stream;
   if (registered) stream->about_to_wait(fd);
   stream->greet();
-  if (!does_not_block(fd)) return Outcome::connected;
+  if (!does_not_block(fd)) return {Outcome::connected};
   connections_.at(cookie_of(fd)).in_progress = true;
-  return Outcome::in_progress;
+  return {Outcome::in_progress};
 }
 
 std::optional<int> Library::connect_again(int fd) {

@@ -42,7 +42,11 @@ class Library {
   // What became of a try to connect `fd`. `in_progress`: it is connected, but a program that does
   // not block expects to be told so later. `tcp`: it goes on as if nothing had been.
   enum class Outcome : uint8_t { connected, in_progress, tcp };
-  Outcome connect(int fd, const Address& to);
+  struct Tried {
+    Outcome outcome = Outcome::tcp;
+    Fallback why = Fallback::none;  // of TCP
+  };
+  Tried connect(int fd, const Address& to);
   // What connect(2) of a connected socket says: 0 once if it was told to wait, or EISCONN. Nothing
   // for a socket that is none of the library's.
   std::optional<int> connect_again(int fd);

@@ -13,6 +13,7 @@
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/real.h"
+#include "sdp/sockets/shown_name.h"
 
 namespace weft::sdp {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 struct Listener {
   unsigned long long cookie = 0;
   int backlog = 0;
+  Use use = Use::tcp;
   bool fresh = true;  // this process has not waited for it
   Library::Hearing* hearing = nullptr;
 };
@@ -27,10 +29,35 @@ std::mutex g_lock;
 // Never destroyed: programs close descriptors while they end.
 std::map<int, Listener>& g_listeners = *new std::map<int, Listener>;
 
-Library::Hearing* hear(int fd, int backlog) {
+std::string name_of_listener(int fd) {
+  Address own{};
+  socklen_t size = sizeof own;
+  return real().getsockname(fd, &own.any, &size) == 0 ? to_string(own) : "?";
+}
+
+const char* ways_of(Use use, bool hears_sdp) {
+  if (use == Use::sdp) return hears_sdp ? ": SDP" : ": nothing, for SDP cannot be heard";
+  return hears_sdp ? ": SDP and TCP" : ": TCP";
+}
+
+bool is_one_host(int fd) {
+  Address own{};
+  Address peer{};
+  socklen_t size = sizeof own;
+  socklen_t peer_size = sizeof peer;
+  return real().getsockname(fd, &own.any, &size) == 0 &&
+         real().getpeername(fd, &peer.any, &peer_size) == 0 &&
+         shown_name(own).address == shown_name(peer).address;
+}
+
+Library::Hearing* hear(int fd, int backlog, Use use) {
   const int error = errno;
-  Library* library = may_listen(fd) ? Library::get() : nullptr;
+  Library* library = use != Use::tcp ? Library::get() : nullptr;
   Library::Hearing* hearing = library != nullptr ? library->listen(fd, backlog) : nullptr;
+  if (Library::log().wants(LogLevel::summary)) {
+    Library::log().write(LogLevel::summary,
+                         "listen at " + name_of_listener(fd) + ways_of(use, hearing != nullptr));
+  }
   errno = error;
   return hearing;
 }
@@ -49,9 +76,10 @@ void Listeners::add(int fd, int backlog) {
     if (found != g_listeners.end() && found->second.cookie == cookie) return;
   }
   drop(fd);
-  Library::Hearing* hearing = hear(fd, backlog);
+  const Use use = use_to_listen(fd).value_or(Use::tcp);
+  Library::Hearing* hearing = hear(fd, backlog, use);
   const std::lock_guard lock{g_lock};
-  g_listeners[fd] = {cookie, backlog, true, hearing};
+  g_listeners[fd] = {cookie, backlog, use, true, hearing};
   __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
   __atomic_add_fetch(&fresh_count, 1, __ATOMIC_RELAXED);
 }
@@ -69,9 +97,17 @@ void Listeners::begin(int fd) {
   // The number may be another socket's by now.
   if (cookie_of(fd) != listener.cookie) return drop(fd);
   if (listener.hearing != nullptr) return;
-  Library::Hearing* hearing = hear(fd, listener.backlog);
+  Library::Hearing* hearing = hear(fd, listener.backlog, listener.use);
   const std::lock_guard lock{g_lock};
   g_listeners[fd].hearing = hearing;
+}
+
+bool Listeners::refuses(int fd, int accepted) {
+  if (count == 0) return false;
+  const std::lock_guard lock{g_lock};
+  const auto found = g_listeners.find(fd);
+  if (found == g_listeners.end() || found->second.use != Use::sdp) return false;
+  return found->second.hearing != nullptr || !is_one_host(accepted);
 }
 
 void Listeners::drop(int fd) {

@@ -452,6 +452,7 @@ void Stream::relay_from_now(int fd) {
   show_room();
   set_buffer(fd, kUsual);
   relayed_ = true;
+  session_->relayed();
   loop_.post([self = shared_from_this()] { self->start_relay(); });
 }
 

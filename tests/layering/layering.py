@@ -257,7 +257,7 @@ def check_tools(root: pathlib.Path, tools: dict, layers: dict, report: Report) -
     for tool in tools.values():
         for name in tool.layers:
             if name not in layers:
-                report.error(str(tool.declared_in.relative_to(root)), f"LAYERS names '{name}', which is no layer of src/")
+                report.error(str(tool.declared_in.relative_to(root)), f"LAYERS names '{name}', which is no layer of src/ or sdp_... of sdp/")
     for path in files_below(root, ("tools",), SOURCE_SUFFIXES):
         relative = path.relative_to(root)
         tool = tools.get(relative.parts[1])
@@ -268,7 +268,9 @@ def check_tools(root: pathlib.Path, tools: dict, layers: dict, report: Report) -
             if not include or include.group(1) == "<":
                 continue
             place, header = f"{relative}:{number}", include.group(2)
-            first = header.split("/")[0]
+            first, second = header.split("/")[:2] if "/" in header else (header, "")
+            if first == "sdp":
+                first = f"sdp_{second}"
             used[tool.name].add(first)
             if "/" not in header:
                 report.error(place, f'includes "{header}"; write it as "{tool.name}/{header}"')
@@ -358,8 +360,8 @@ def check(root: pathlib.Path) -> Report:
     check_sources(root, layers, report)
     tools = read_tools(root, report)
     check_declarations(root, tools, report)
-    check_tools(root, tools, layers, report)
     parts = read_sdp(root, report)
+    check_tools(root, tools, {**layers, **{f"sdp_{name}": part for name, part in parts.items()}}, report)
     check_declarations(root, parts, report)
     check_sdp(root, parts, report)
     check_extern_c(root, report)

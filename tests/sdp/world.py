@@ -174,6 +174,11 @@ class Process(apps.Process):
         self.errors.seek(0)
         return self.errors.read().decode(errors="backslashreplace")
 
+    def has_said(self, word, until):
+        while time.monotonic() < until and self.process.poll() is None and word not in self.text():
+            time.sleep(0.01)
+        return word in self.text()
+
     def signal(self, number):
         os.kill(self.process.pid, number)
 

@@ -250,7 +250,7 @@ def hidden(scene):
     check(result.returncode == 1 and f"process {pid} shows no counters" in result.stderr and result.stdout == "", f"{result}")
     check(f"\n{pid} " not in "\n" + scene.stat().stdout, "it is shown all the same")
     missing = scene.stat("no-such-program", "--json")
-    check(missing.returncode == 1 and json.loads(missing.stdout) == {"processes": []}, f"{missing}")
+    check(missing.returncode == 1 and json.loads(missing.stdout) == {"processes": [], "sockets": []}, f"{missing}")
     check("no program 'no-such-program'" in missing.stderr, f"{missing}")
 
 

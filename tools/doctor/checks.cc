@@ -199,6 +199,22 @@ Finding check_options(const std::vector<std::string>& errors) {
           "correct or unset the variable"};
 }
 
+Finding check_sdp(const SdpFact& sdp) {
+  if (!sdp.library.error.empty()) {
+    return {Severity::note, "sdp", fmt::format("{}: {}", sdp.library.path, sdp.library.error),
+            "sockets by SDP (weft run --sdp) need it; build or install weft again"};
+  }
+  if (!sdp.complaints.empty()) {
+    return {Severity::note, "sdp", fmt::format("{}", fmt::join(sdp.complaints, "; ")),
+            "correct the file; these lines have no effect, and docs/sdp-rules.md has the grammar"};
+  }
+  return {Severity::ok, "sdp",
+          fmt::format("libweft-sdp.so loads, {}",
+                      sdp.rules.empty() ? "and no file of rules is there: SDP where it can be"
+                                        : "rules are those of " + sdp.rules),
+          ""};
+}
+
 std::vector<Finding> check_all(const DoctorFacts& facts) {
   return {check_libraries(facts.libraries),
           check_addresses(facts.addresses, facts.device_complaint, facts.netlink_error),
@@ -209,7 +225,8 @@ std::vector<Finding> check_all(const DoctorFacts& facts) {
           check_bind(facts.bind_error),
           check_crc(facts.crc_engine),
           check_kernel_devices(facts.kernel_devices),
-          check_options(facts.option_errors)};
+          check_options(facts.option_errors),
+          check_sdp(facts.sdp)};
 }
 
 }  // namespace weft::doctor

@@ -19,6 +19,7 @@ Finding check_bind(const std::string& bind_error);
 Finding check_crc(const std::string& engine);
 Finding check_kernel_devices(const std::vector<std::string>& devices);
 Finding check_options(const std::vector<std::string>& errors);
+Finding check_sdp(const SdpFact& sdp);
 
 // All of them, in the order above.
 std::vector<Finding> check_all(const DoctorFacts& facts);

@@ -21,6 +21,7 @@
 #include "doctor/socket.h"
 #include "kit/kernel_files.h"
 #include "kit/launch.h"
+#include "sdp/rules/load.h"
 
 namespace weft::doctor {
 
@@ -78,6 +79,24 @@ std::vector<LibraryFact> gather_libraries() {
     facts.push_back({paths[i], exists ? load_in_child(paths, i) : "does not exist"});
   }
   return facts;
+}
+
+// The rules as a program started now would read them.
+SdpFact gather_sdp(const std::vector<LibraryFact>& libraries) {
+  SdpFact fact;
+  std::vector<std::string> paths;
+  paths.reserve(libraries.size() + 1);
+  for (const LibraryFact& library : libraries) paths.push_back(library.path);
+  paths.push_back(own_library_folder() + "/" + kit::kSdpLibrary);
+  const bool exists = access(paths.back().c_str(), F_OK) == 0;
+  fact.library = {paths.back(), exists ? load_in_child(paths, paths.size() - 1) : "does not exist"};
+  const sdp::LoadedRules rules = sdp::load_rules(sdp::RulesEnvironment::of_process());
+  const bool read = access(rules.file.c_str(), F_OK) == 0;
+  if (read || !rules.configuration.complaints.empty()) fact.rules = rules.file;
+  for (const sdp::Complaint& complaint : rules.configuration.complaints) {
+    fact.complaints.push_back(sdp::sentence(rules.file, complaint));
+  }
+  return fact;
 }
 
 // As weft's datagram sockets do: beyond the limits where the user may.
@@ -186,6 +205,7 @@ void gather_device(const config::Options& options, DoctorFacts& facts) {
 DoctorFacts gather_facts() {
   DoctorFacts facts;
   facts.libraries = gather_libraries();
+  facts.sdp = gather_sdp(facts.libraries);
   facts.netlink_error = try_netlink();
   gather_device(gather_options(facts.option_errors), facts);
   rlimit limit{};

@@ -20,6 +20,13 @@ struct AddressFact {
   bool loopback = false;
 };
 
+// Sockets by SDP (docs/sdp.md).
+struct SdpFact {
+  LibraryFact library;                  // libweft-sdp.so
+  std::string rules;                    // the file of rules; empty where none is read
+  std::vector<std::string> complaints;  // about its lines, a sentence each
+};
+
 struct CongestionFact {
   std::string host_default;         // net.ipv4.tcp_congestion_control; empty when unreadable
   std::vector<std::string> usable;  // of cubic and reno: those that this user may choose
@@ -59,6 +66,7 @@ struct DoctorFacts {
   std::string crc_engine;
   std::vector<std::string> kernel_devices;  // /sys/class/infiniband
   std::vector<std::string> option_errors;   // sentences about WEFT_ variables
+  SdpFact sdp;
 };
 
 // Reads this machine. Binds a port and loads the libraries in a child process on the way; leaves

@@ -35,7 +35,7 @@ constexpr double kUsualPause = 1;  // seconds, of --watch
 FoundProcesses look(const StatOptions& options) {
   FoundProcesses found = find_counting(options.wanted);
   for (const std::string& c : found.complaints) fmt::print(stderr, "weft stat: {}\n", c);
-  if (found.processes.empty() && options.wanted.empty() && found.complaints.empty()) {
+  if (found.empty() && options.wanted.empty() && found.complaints.empty()) {
     fmt::print(stderr, "weft stat: no program of this user runs on weft\n");
   }
   return found;
@@ -47,12 +47,14 @@ void show(const StatOptions& options, const FoundProcesses& found, const LookBef
   if (options.json) {
     const int indent = options.watch > 0 ? -1 : 2;  // watched: a document on each line
     // Names of programs need not be UTF-8.
-    fmt::print("{}\n", counters_as_json(found.processes, options.all, before)
-                           .dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
+    nlohmann::json all = counters_as_json(found.processes, options.all, before);
+    all["sockets"] = sdp_as_json(found.sockets);
+    fmt::print("{}\n", all.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (options.prometheus) {
-    fmt::print("{}", counters_as_prometheus(found.processes, options.all));
+    fmt::print("{}{}", counters_as_prometheus(found.processes, options.all),
+               sdp_as_prometheus(found.sockets));
   } else {
-    fmt::print("{}", counters_as_text(found.processes, options.all));
+    fmt::print("{}{}", counters_as_text(found.processes, options.all), sdp_as_text(found.sockets));
   }
   std::fflush(stdout);
 }
@@ -69,7 +71,7 @@ int watch(const StatOptions& options, FoundProcesses before) {
     const auto then = std::exchange(looked, Clock::now());
     const LookBefore last{.processes = before.processes,
                           .seconds = std::chrono::duration<double>(looked - then).count()};
-    if (now.processes.empty()) return kFound;
+    if (now.empty()) return kFound;
     if (options.json) {
       show(options, now, last);
     } else {
@@ -87,7 +89,7 @@ int stat(const StatOptions& options) {
   }
   FoundProcesses found = look(options);
   show(options, found);
-  if (found.processes.empty()) return kNoneFound;
+  if (found.empty()) return kNoneFound;
   return options.watch > 0 ? watch(options, std::move(found)) : kFound;
 }
 

@@ -25,6 +25,8 @@ std::string counters_as_prometheus(std::span<const CountingProcess> processes, b
 // What moved since the look before, by how much, and how much that is a second; of processes that
 // are in both.
 std::string changes_as_text(const LookBefore& before, std::span<const CountingProcess> now);
+// A label's value, as Prometheus wants it.
+std::string label_text(const std::string& value);
 // docs/counters.md: the table, the same everywhere.
 std::string counters_as_markdown();
 

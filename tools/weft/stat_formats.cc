@@ -122,20 +122,6 @@ std::string heading(const CountingProcess& p) {
                      plural(p.counters.queue_pairs.size()));
 }
 
-// A label's value, as Prometheus wants it.
-std::string label_text(const std::string& value) {
-  std::string text;
-  for (const char c : value) {
-    if (c == '\\' || c == '"') text += '\\';
-    if (c == '\n') {
-      text += "\\n";
-    } else {
-      text += c;
-    }
-  }
-  return text;
-}
-
 struct Sample {
   std::string labels;
   Values values;
@@ -212,6 +198,19 @@ const char* name_of(Scope scope) {
 }
 
 }  // namespace
+
+std::string label_text(const std::string& value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') text += '\\';
+    if (c == '\n') {
+      text += "\\n";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
 
 std::string counters_as_text(std::span<const CountingProcess> processes, bool zeros) {
   std::string text;

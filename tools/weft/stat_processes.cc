@@ -69,6 +69,7 @@ FoundProcesses find_counting(const std::vector<std::string>& wanted) {
   for (const pid_t pid : all_processes()) {
     const std::string program = program_name(pid);
     if (!is_wanted(pid, program, wanted)) continue;
+    if (auto sockets = read_sdp_process(pid)) found.sockets.push_back(std::move(*sockets));
     auto counters = observe::read_process(pid);
     if (counters.ok()) {
       found.processes.push_back({pid, program, std::move(*counters)});
@@ -83,9 +84,9 @@ FoundProcesses find_counting(const std::vector<std::string>& wanted) {
     }
   }
   for (const std::string& w : wanted) {
-    const bool there =
-        std::any_of(found.processes.begin(), found.processes.end(),
-                    [&](const CountingProcess& p) { return is_wanted(p.pid, p.program, {w}); });
+    const auto is_it = [&w](const auto& p) { return is_wanted(p.pid, p.program, {w}); };
+    const bool there = std::any_of(found.processes.begin(), found.processes.end(), is_it) ||
+                       std::any_of(found.sockets.begin(), found.sockets.end(), is_it);
     const bool said =
         std::any_of(found.complaints.begin(), found.complaints.end(), [&](const std::string& c) {
           return c.starts_with("process " + w + " ") || c.find("(" + w + ")") != std::string::npos;

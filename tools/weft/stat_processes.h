@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "observe/counter_reader.h"
+#include "weft/sdp_sockets.h"
 
 namespace weft::tools {
 
@@ -18,7 +19,9 @@ struct CountingProcess {
 
 struct FoundProcesses {
   std::vector<CountingProcess> processes;  // by number
-  std::vector<std::string> complaints;     // about those that were asked for, a sentence each
+  std::vector<SdpProcess> sockets;         // those with libweft-sdp.so
+  bool empty() const { return processes.empty() && sockets.empty(); }
+  std::vector<std::string> complaints;  // about those that were asked for, a sentence each
 };
 
 // `wanted`: numbers and names of processes; none: all there are.

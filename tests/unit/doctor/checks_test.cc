@@ -35,7 +35,7 @@ void expect(const Finding& finding, Severity severity, const std::string& words)
 
 TEST(CheckAll, HealthyMachineHasOnlyOk) {
   const auto findings = check_all(healthy());
-  EXPECT_EQ(findings.size(), 10U);
+  EXPECT_EQ(findings.size(), 11U);
   for (const Finding& finding : findings) expect(finding, Severity::ok, "");
   EXPECT_TRUE(all_well(findings));
 }
@@ -48,6 +48,7 @@ TEST(CheckAll, EachFactReachesItsCheck) {
   f.crc_engine = "table";
   f.kernel_devices = {"mlx5_0"};
   f.option_errors = {"WEFT_FOO is unknown"};
+  f.sdp.library = {"/opt/lib/weft/libweft-sdp.so", "does not exist"};
   for (const Finding& finding : check_all(f))
     EXPECT_NE(finding.severity, Severity::ok) << finding.check;
 }
@@ -139,6 +140,15 @@ TEST(CheckOptions, ComplaintsAreKept) {
   expect(check_options({}), Severity::ok, "");
   expect(check_options({"WEFT_A is wrong", "WEFT_B is unknown"}), Severity::note,
          "WEFT_A is wrong; WEFT_B is unknown");
+}
+
+TEST(CheckSdp, ALibraryThatIsMissingOrLinesThatAreWrongAreNotes) {
+  expect(check_sdp({{"/lib/libweft-sdp.so", "does not exist"}, "", {}}), Severity::note,
+         "/lib/libweft-sdp.so: does not exist");
+  expect(check_sdp({{"/lib/libweft-sdp.so", ""}, "/etc/libsdp.conf", {"/etc/libsdp.conf:3: no"}}),
+         Severity::note, "/etc/libsdp.conf:3: no");
+  expect(check_sdp({{"/lib/libweft-sdp.so", ""}, "/etc/libsdp.conf", {}}), Severity::ok,
+         "/etc/libsdp.conf");
 }
 
 TEST(GatherFacts, LooksAtThisMachine) {

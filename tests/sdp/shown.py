@@ -1,0 +1,75 @@
+"""What the library says and shows of what it does: the log, `weft stat`, and which way the rules send a connection."""
+
+import json
+import os
+import re
+import subprocess
+
+from sdp_case import case
+from world import HERE, Failed
+
+# Each case has rules of its own. By TCP there is nothing to see, so that each returns what holds by SDP.
+PROGRAM = os.path.join(HERE, "shown_program.py")
+
+
+def run(w, rules, *words):
+    w.environment["LIBSDP_CONFIG_FILE"] = w.file("own_rules", rules)
+    return w.start(0, ["python3", "-B", PROGRAM, w.address, *words])
+
+
+def check(right, what):
+    if not right:
+        raise Failed(what)
+
+
+@case("shown.log")
+def log(w):
+    """Which way each socket goes, the rule that says so, and lines that are not understood."""
+    if w.way == "tcp":
+        return []
+    process = run(w, "use tcp client * *:1\nuse both * * *:*\nuse none\nlog min-level 3\n", "ways")
+    w.ends(process)
+    said = process.error_text()
+    port = re.search(r"listen at \S+:(\d+): SDP and TCP", said)
+    check(port, f"the listener is not told of: {said}")
+    for sentence in (f"connect to {w.address}:1: the rule in line 1 fits, tcp", f"connect to {w.address}:1: TCP, for the rules say so",
+                     f"connect to {w.address}:{port[1]}: SDP", f"accept from {w.address}:", "own_rules:3: "):
+        check(sentence in said, f"'{sentence}' is not in: {said}")
+    return []
+
+
+@case("shown.stat")
+def stat(w):
+    """`weft stat` has each connection with its transport, what passed, and why it is TCP's."""
+    if w.way == "tcp":
+        return []
+    process = run(w, "use tcp client * *:1\n", "traffic")
+    check(process.has_said("ready", w.until), f"it never was ready: {process.error_text()}")
+    result = subprocess.run(w.command(0, [f"{w.product.root}/bin/weft", "stat", "--json"], plain=True), capture_output=True, text=True, check=True)
+    found = json.loads(result.stdout)["sockets"]
+    mine = next((p for p in found if any(c["role"] == "client" and c["transport"] == "sdp" for c in p["connections"])), None)
+    check(mine, f"it is not among {found}")
+    client = next(c for c in mine["connections"] if c["role"] == "client" and c["transport"] == "sdp")
+    server = next(c for c in mine["connections"] if c["role"] == "server")
+    check(client["peer"] == server["own"] and client["own"] == server["peer"], f"names differ: {mine}")
+    check(client["counters"]["bytes_sent"] == server["counters"]["bytes_received"] == 100_000, f"bytes: {mine}")
+    check(client["counters"]["messages_sent"] >= 4 and client["credits"] > 0, f"messages: {mine}")
+    check(mine["fallbacks"] == {"the rules say so": 1}, f"fallbacks: {mine}")
+    check(all(c["transport"] == "sdp" for c in mine["connections"]), f"a socket that is closed is shown: {mine}")
+    return []
+
+
+@case("shown.server_by_sdp_alone")
+def server_by_sdp_alone(w):
+    """With `use sdp` a server takes no client of TCP, and goes on to wait."""
+    if w.way == "tcp":
+        return []
+    process = run(w, "use sdp server * *:*\n", "serve")
+    check(process.has_said("port", w.until), "it does not listen")
+    port = process.text().split()[1]
+    plain = w.start(0, ["python3", "-B", PROGRAM, w.address, "ask", port], plain=True)
+    check(plain.wait(w.until) != 0, "a client of TCP was served")
+    asked = w.start(0, ["python3", "-B", PROGRAM, w.address, "ask", port])
+    w.ends(asked)
+    w.ends(process)
+    return []

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|serve|ask [PORT]"""
+
+import select
+import socket
+import sys
+import time
+
+
+def server_at(address):
+    listener = socket.create_server((address, 0))
+    select.select([listener], [], [], 0)
+    return listener
+
+
+def pair(address):
+    listener = server_at(address)
+    client = socket.create_connection(listener.getsockname()[:2])
+    return client, listener.accept()[0]
+
+
+def refused(address):
+    try:
+        socket.create_connection((address, 1))
+    except OSError:
+        pass
+
+
+def main():
+    address, what = sys.argv[1:3]
+    if what == "ways":
+        refused(address)
+        pair(address)
+    elif what == "traffic":
+        refused(address)
+        client, server = pair(address)
+        client.sendall(bytes(100_000))
+        server.recv(100_000, socket.MSG_WAITALL)
+        print("ready", flush=True)
+        time.sleep(60)
+    elif what == "serve":
+        listener = server_at(address)
+        print("port", listener.getsockname()[1], flush=True)
+        connection, _ = listener.accept()
+        connection.sendall(b"served")
+    else:
+        with socket.create_connection((address, int(sys.argv[3]))) as s:
+            return 0 if s.recv(10) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
