@@ -170,6 +170,8 @@ const char* name_of(Suite suite) {
       return "ud";
     case Suite::chunk:
       return "chunk";
+    case Suite::sdp:
+      return "sdp";
     case Suite::loss:
       break;
   }
@@ -188,6 +190,8 @@ std::vector<uint64_t> default_sizes(Suite suite) {
       return {};
     case Suite::chunk:
       return {65536, 131072, 262144, 524288, 1048576};
+    case Suite::sdp:
+      return {4096, 16384, 65536, 262144, 1048576};
     case Suite::loss:
       break;
   }
@@ -216,6 +220,9 @@ std::vector<Spec> make_cases(const CaseChoice& wanted) {
       break;
     case Suite::chunk:
       all = chunk_cases(choice);
+      break;
+    case Suite::sdp:
+      all = sdp_cases(choice);
       break;
   }
   if (choice.only.empty()) return all;

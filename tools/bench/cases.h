@@ -9,7 +9,7 @@
 namespace weft::bench {
 
 // What `weft bench` has a command for.
-enum class Suite : uint8_t { rc, many, uc, ud, loss, chunk };
+enum class Suite : uint8_t { rc, many, uc, ud, loss, chunk, sdp };
 const char* name_of(Suite suite);
 
 // How messages get lost in the loss suite: by WEFT_FAULT in both sides, or by nft(8) in the network
@@ -26,6 +26,8 @@ struct CaseChoice {
   LossBy loss_by = LossBy::fault;
   std::vector<std::string> only;  // patterns of fnmatch(3) for names; none means all
   Wait bandwidth_wait = Wait::event;
+  std::vector<uint32_t> connections = {1, 2, 4, 8};  // of the sdp suite
+  bool apart = false;      // the sdp suite between two hosts, or what looks like it
   bool same_host = false;  // the rc suite through memory, and what else a host has
 };
 
@@ -44,5 +46,6 @@ std::vector<Spec> uc_cases(const CaseChoice& choice);
 std::vector<Spec> ud_cases(const CaseChoice& choice);
 std::vector<Spec> loss_cases(const CaseChoice& choice);
 std::vector<Spec> chunk_cases(const CaseChoice& choice);  // throws kit::Failure
+std::vector<Spec> sdp_cases(const CaseChoice& choice);
 
 }  // namespace weft::bench

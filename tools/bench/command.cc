@@ -144,6 +144,7 @@ int run_suite(SuiteOptions options) {
     options.seconds = 0.1;
   }
   if (options.polling) options.cases.bandwidth_wait = Wait::poll;
+  options.cases.apart = options.netns;
   const std::vector<Spec> specs = make_cases(options.cases);
   if (options.list) {
     for (const Spec& spec : specs) fmt::print("{}\n", spec.name);
@@ -297,6 +298,15 @@ void add_chunk_options(CLI::App& command, SuiteOptions& options) {
                    "Both sides on one CPU together (as it is without this), or on one each");
 }
 
+void add_sdp_options(CLI::App& command, SuiteOptions& options) {
+  command
+      .add_option("--connections", options.cases.connections,
+                  "Connections at a time, each with a thread on both sides (1,2,4,8)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(cli::between(1U, 1000U));
+}
+
 // The command of a suite.
 CLI::App& add_suite(CLI::App& bench, int& status, Suite suite, const char* sentence,
                     const std::shared_ptr<SuiteOptions>& options) {
@@ -362,6 +372,14 @@ void add_suites(CLI::App& bench, int& status) {
   add_sizes_option(chunk_command, *chunk, "64K,128K,256K,512K,1M", "Sizes of the two buffers");
   add_chunk_options(chunk_command, *chunk);
   add_netns_option(chunk_command, *chunk);
+
+  const auto sdp = std::make_shared<SuiteOptions>();
+  CLI::App& sdp_command =
+      add_suite(bench, status, Suite::sdp,
+                "Sockets by SDP (weft run --sdp), against the same over the kernel's TCP", sdp);
+  add_sizes_option(sdp_command, *sdp, "4K,16K,64K,256K,1M");
+  add_sdp_options(sdp_command, *sdp);
+  add_netns_option(sdp_command, *sdp);
 }
 
 // Not for people: how a benchmark starts its sides.

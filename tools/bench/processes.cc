@@ -15,11 +15,13 @@
 #include <cstdlib>
 #include <vector>
 
+#include "bench/sdp_modes.h"
 #include "bench/side.h"
 #include "bench/work.h"
 #include "cli/stop.h"
 #include "kit/clock.h"
 #include "kit/failure.h"
+#include "kit/launch.h"
 
 namespace weft::bench {
 namespace {
@@ -40,6 +42,19 @@ void go_first() {
   const std::string value = std::to_string(kFirst);
   // Without automatic groups there is no such file, and the nice value is enough.
   if (group.valid()) (void)!::write(group.get(), value.data(), value.size());
+}
+
+// By SDP alone: what falls back to TCP would be measured as SDP. The other libraries lie beside the
+// one that is measured.
+void take_way(const SdpMode& mode, const std::string& library) {
+  if (!mode.preloaded) return;
+  const std::string folder = library.substr(0, library.rfind('/'));
+  ::setenv("LD_LIBRARY_PATH", folder.c_str(), 1);
+  ::setenv("LD_PRELOAD", (folder + "/" + kit::kSdpLibrary).c_str(), 1);
+  ::setenv("ALWAYS_USE_SDP", "1", 1);
+  for (size_t i = 0; i + 1 < mode.environment.size() && mode.environment[i] != nullptr; i += 2) {
+    ::setenv(mode.environment[i], mode.environment[i + 1], 1);
+  }
 }
 
 class Side {
@@ -114,6 +129,7 @@ class Side {
     ::setenv("WEFT_DATAGRAM_CRC", order.spec.crc ? "on" : "off", 1);
     ::setenv("WEFT_SAME_HOST", order.spec.same_host ? "on" : "off", 1);
     ::setenv("WEFT_IP", place.address.c_str(), 1);
+    if (const SdpMode* mode = find_sdp_mode(order.spec.sockets)) take_way(*mode, order.library);
     if (!order.spec.fault.empty()) ::setenv("WEFT_FAULT", order.spec.fault.c_str(), 1);
     for (const int fd : {control.fd(), peer.fd()}) ::fcntl(fd, F_SETFD, 0);
     // What is printed here would get into the report.

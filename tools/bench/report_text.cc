@@ -98,7 +98,27 @@ std::string efficiencies(const Run& run) {
                      });
 }
 
+// MB/s and us/KB, as the paper on zero copy has them: 10^6 and 1024 bytes.
+std::string socket_streams(const Run& run) {
+  constexpr double kMegabytes = 125;        // of a gigabit
+  constexpr double kUsPerKilobyte = 1.024;  // of a second for a gigabyte
+  return group_table(
+      run, Group::bandwidth,
+      {"stream", "MB/s", "min..max", "of TCP", "tx s/GB", "rx s/GB", "us/KB", "of TCP"},
+      [&](const CaseResult& c) {
+        return Row{c.spec.name,
+                   median_of(c.series("gbps"), kMegabytes),
+                   range_of(c.series("gbps"), kMegabytes),
+                   of_baseline(c, run.cases, "gbps"),
+                   median_of(c.series("tx_s_per_gb")),
+                   median_of(c.series("rx_s_per_gb")),
+                   median_of(c.series("s_per_gb"), kUsPerKilobyte),
+                   of_baseline(c, run.cases, "s_per_gb")};
+      });
+}
+
 std::string bandwidths(const Run& run) {
+  if (run.suite == Suite::sdp) return socket_streams(run);
   if (run.suite != Suite::rc && run.suite != Suite::many && run.suite != Suite::chunk) {
     return goodputs(run);
   }
@@ -127,19 +147,19 @@ std::string rates(const Run& run) {
 }
 
 std::string latencies(const Run& run) {
-  return group_table(
-      run, Group::latency,
-      {"round trip", "p50 us", "min..max", run.suite == Suite::rc ? "of TCP" : "of UDP", "p99 us",
-       "CPU us, initiator", "target"},
-      [&](const CaseResult& c) {
-        return Row{c.spec.name,
-                   median_of(c.series("rtt_us")),
-                   range_of(c.series("rtt_us")),
-                   of_baseline(c, run.cases, "rtt_us"),
-                   median_of(c.series("rtt_p99_us")),
-                   median_of(c.series("initiator_cpu_us")),
-                   median_of(c.series("target_cpu_us"))};
-      });
+  return group_table(run, Group::latency,
+                     {"round trip", "p50 us", "min..max",
+                      run.suite == Suite::uc || run.suite == Suite::ud ? "of UDP" : "of TCP",
+                      "p99 us", "CPU us, initiator", "target"},
+                     [&](const CaseResult& c) {
+                       return Row{c.spec.name,
+                                  median_of(c.series("rtt_us")),
+                                  range_of(c.series("rtt_us")),
+                                  of_baseline(c, run.cases, "rtt_us"),
+                                  median_of(c.series("rtt_p99_us")),
+                                  median_of(c.series("initiator_cpu_us")),
+                                  median_of(c.series("target_cpu_us"))};
+                     });
 }
 
 std::string rest(const Run& run) {

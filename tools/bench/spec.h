@@ -10,7 +10,8 @@ namespace weft::bench {
 enum class Operation : uint8_t {
   tcp_stream,
   tcp_ping_pong,
-  tcp_fpdus,  // messages in FPDUs, by the barest loops that move them
+  tcp_threads,  // several streams, each with a thread on both sides
+  tcp_fpdus,    // messages in FPDUs, by the barest loops that move them
   write,
   read,
   send,
@@ -31,6 +32,7 @@ enum class Operation : uint8_t {
 };
 NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::tcp_ping_pong, "tcp_ping_pong"},
+                                         {Operation::tcp_threads, "tcp_threads"},
                                          {Operation::tcp_fpdus, "tcp_fpdus"},
                                          {Operation::write, "write"},
                                          {Operation::read, "read"},
@@ -86,15 +88,16 @@ struct Spec {
   std::string fault;    // WEFT_FAULT of both sides
   bool same_host = false;  // RC through memory that both sides share, where they can
   bool inside = false;     // the target's program waits in ibv_get_cq_event(3), and nowhere else
+  std::string sockets;     // of TCP: the way by which they go (sdp_modes.h); empty: the kernel's
   uint64_t piece = 0;  // bytes of each Write, or send(2), of a chunk; its last one may have less
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spec, name, group, operation, size, crc, wait, depth, list,
                                    connections, busy, baseline, service, window, gbps, loss, fault,
-                                   same_host, inside, piece)
+                                   same_host, inside, sockets, piece)
 
 inline bool is_tcp(Operation o) {
   return o == Operation::tcp_stream || o == Operation::tcp_ping_pong || o == Operation::tcp_fpdus ||
-         o == Operation::tcp_chunk;
+         o == Operation::tcp_threads || o == Operation::tcp_chunk;
 }
 inline bool is_udp(Operation o) {
   return o == Operation::udp_stream || o == Operation::udp_ping_pong;

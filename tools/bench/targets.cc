@@ -167,6 +167,18 @@ constexpr Rule kRules[] = {
      "rtt_us",
      "ud-ping-pong/64/poll",
      "udp-ping-pong/64/poll"},
+    {Suite::sdp,
+     "loopback",
+     {"sdp_round_trip", "SDP 64 B / TCP, round trip", "", true, 0.5, std::nullopt},
+     "rtt_us",
+     "sdp-ping-pong/64",
+     "tcp-ping-pong/64"},
+    {Suite::sdp,
+     "veth",
+     {"sdp_wire_round_trip", "SDP 64 B / TCP, round trip", "", true, 1.1, std::nullopt},
+     "rtt_us",
+     "sdp-wire-ping-pong/64",
+     "tcp-ping-pong/64"},
 };
 
 // Of the loss suite: of all cases of this operation the worst one counts.

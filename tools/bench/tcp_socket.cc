@@ -1,12 +1,16 @@
 #include "bench/tcp_socket.h"
 
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "bench/sdp_modes.h"
 #include "config/options.h"
 #include "kit/failure.h"
 #include "kit/internet.h"
@@ -51,6 +55,12 @@ std::string congestion_of(int fd) {
   return name.data();
 }
 
+ProgramSocket::ProgramSocket(port::Fd fd) : fd_(fd.release()) {}
+
+void ProgramSocket::reset() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
 port::Fd connect_tcp(const Order& order, const Channel& peer) {
   port::Fd fd;
   if (order.role == Role::target) {
@@ -70,6 +80,9 @@ port::Fd connect_tcp(const Order& order, const Channel& peer) {
   const int on = 1;
   (void)::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   choose_congestion(fd.get());
+  const SdpMode* mode = find_sdp_mode(order.spec.sockets);
+  // libweft-sdp.so leaves to the kernel what is spliced. This call itself comes to nothing.
+  if (mode != nullptr && mode->relayed) (void)::splice(fd.get(), nullptr, -1, nullptr, 0, 0);
   return fd;
 }
 

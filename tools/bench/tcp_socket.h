@@ -4,12 +4,32 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "bench/channel.h"
 #include "bench/work.h"
 #include "port/fd.h"
 
 namespace weft::bench {
+
+// A socket that is closed by libc's close(2), as programs close theirs: what stands in the place of
+// that function hears of it.
+class ProgramSocket {
+ public:
+  ProgramSocket() = default;
+  explicit ProgramSocket(port::Fd fd);
+  ProgramSocket(ProgramSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ProgramSocket& operator=(ProgramSocket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~ProgramSocket() { reset(); }
+  int get() const { return fd_; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
 
 // All throw kit::Failure.
 

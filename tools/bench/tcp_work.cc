@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <future>
+#include <vector>
 
 #include "bench/region.h"
 #include "bench/tcp_socket.h"
@@ -24,11 +26,12 @@ class SocketStream final : public Work {
   }
 
   void connect(const Channel& peer) override {
-    fd_ = connect_(order_, peer);
+    fd_ = ProgramSocket{connect_(order_, peer)};
     congestion_ = congestion_of(fd_.get());
   }
   void clear() override {
     if (order_.role == Role::target) region_.clear();
+    cleared_at_ = served();
   }
 
   Done initiate(const Phase& phase) override {
@@ -63,6 +66,7 @@ class SocketStream final : public Work {
       const uint64_t n = receive_some(fd_.get(), region_.data() + at_, room, Wait::event);
       if (n == 0) break;
       left -= n;
+      bytes_ += n;
       at_ += n;
       if (at_ == region_.size()) at_ = 0;
     }
@@ -74,6 +78,10 @@ class SocketStream final : public Work {
   }
   std::string congestion() const override { return congestion_; }
 
+  // Messages that came, in all and until the last clear(): the target's.
+  uint64_t served() const { return bytes_ / order_.spec.size; }
+  uint64_t served_before() const { return cleared_at_; }
+
  private:
   static constexpr uint64_t kBetweenLooks = 16;
   const Order order_;
@@ -81,7 +89,9 @@ class SocketStream final : public Work {
   Region region_;
   Cursor cursor_;
   uint64_t at_ = 0;  // the receiver's place; TCP keeps no message together
-  port::Fd fd_;
+  uint64_t bytes_ = 0;
+  uint64_t cleared_at_ = 0;
+  ProgramSocket fd_;
   std::string congestion_;
 };
 
@@ -98,7 +108,7 @@ class SocketPingPong final : public Work {
   }
 
   void connect(const Channel& peer) override {
-    fd_ = connect_(order_, peer);
+    fd_ = ProgramSocket{connect_(order_, peer)};
     congestion_ = congestion_of(fd_.get());
   }
   void clear() override { sink_.clear(); }
@@ -157,12 +167,77 @@ class SocketPingPong final : public Work {
   Region sink_;
   Cursor sent_;
   Cursor received_;
-  port::Fd fd_;
+  ProgramSocket fd_;
   std::string congestion_;
+};
+
+// Several streams, each in a thread of its own, as threaded programs have them.
+class SocketThreads final : public Work {
+ public:
+  explicit SocketThreads(const Order& order) : order_(order) {
+    for (uint32_t i = 0; i < order.spec.connections; ++i) {
+      streams_.push_back(std::make_unique<SocketStream>(order, connect_tcp));
+    }
+  }
+
+  void connect(const Channel& peer) override {
+    for (const auto& stream : streams_) stream->connect(peer);
+  }
+  void clear() override {
+    for (const auto& stream : streams_) stream->clear();
+  }
+  Done initiate(const Phase& phase) override {
+    std::vector<std::future<Done>> threads;
+    for (const auto& stream : streams_) {
+      threads.push_back(std::async(std::launch::async, [&phase, this, s = stream.get()] {
+        return s->initiate(share_of(phase));
+      }));
+    }
+    Done all;
+    for (auto& thread : threads) {
+      const Done done = thread.get();
+      all.messages += done.messages;
+      all.seconds = std::max(all.seconds, done.seconds);
+    }
+    return all;
+  }
+  void serve(const Phase& phase) override {
+    std::vector<std::future<void>> threads;
+    for (const auto& stream : streams_) {
+      threads.push_back(std::async(
+          std::launch::async, [&phase, this, s = stream.get()] { s->serve(share_of(phase)); }));
+    }
+    for (auto& thread : threads) thread.get();
+  }
+  // By which stream a message came is known here alone.
+  bool intact(uint64_t, uint64_t count) const override {
+    if (order_.role == Role::initiator) return true;
+    uint64_t came = 0;
+    for (const auto& stream : streams_) {
+      const uint64_t here = stream->served() - stream->served_before();
+      if (!stream->intact(stream->served_before(), here)) return false;
+      came += here;
+    }
+    return came == count;
+  }
+  std::string congestion() const override { return streams_.front()->congestion(); }
+
+ private:
+  // Each takes its share of the warm-up.
+  Phase share_of(Phase phase) const {
+    phase.messages = std::max<uint64_t>(phase.messages / streams_.size(), 1);
+    return phase;
+  }
+
+  const Order order_;
+  std::vector<std::unique_ptr<SocketStream>> streams_;
 };
 
 }  // namespace
 
+std::unique_ptr<Work> make_tcp_threads(const Order& order) {
+  return std::make_unique<SocketThreads>(order);
+}
 std::unique_ptr<Work> make_tcp_stream(const Order& order) {
   return std::make_unique<SocketStream>(order, connect_tcp);
 }

@@ -12,6 +12,8 @@ std::unique_ptr<Work> make_work(const Order& order) {
   switch (order.spec.operation) {
     case Operation::tcp_stream:
       return order.spec.connections > 1 ? make_tcp_many(order) : make_tcp_stream(order);
+    case Operation::tcp_threads:
+      return make_tcp_threads(order);
     case Operation::tcp_fpdus:
       return make_tcp_fpdus(order);
     case Operation::tcp_ping_pong:

@@ -69,6 +69,7 @@ std::unique_ptr<Work> make_verbs_stream(const Order& order);
 std::unique_ptr<Work> make_verbs_many(const Order& order);
 std::unique_ptr<Work> make_verbs_ping_pong(const Order& order);
 std::unique_ptr<Work> make_tcp_stream(const Order& order);
+std::unique_ptr<Work> make_tcp_threads(const Order& order);
 std::unique_ptr<Work> make_tcp_many(const Order& order);
 std::unique_ptr<Work> make_tcp_fpdus(const Order& order);
 std::unique_ptr<Work> make_tcp_ping_pong(const Order& order);

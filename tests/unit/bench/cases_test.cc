@@ -21,8 +21,8 @@ std::vector<std::string> names_of(const std::vector<Spec>& cases) {
   return names;
 }
 
-constexpr Suite kSuites[] = {Suite::rc, Suite::many, Suite::uc,
-                             Suite::ud, Suite::loss, Suite::chunk};
+constexpr Suite kSuites[] = {Suite::rc,   Suite::many,  Suite::uc, Suite::ud,
+                             Suite::loss, Suite::chunk, Suite::sdp};
 
 CaseChoice suite_of(Suite suite) {
   CaseChoice choice;

@@ -1,0 +1,30 @@
+#include "bench/sdp_modes.h"
+
+#include <algorithm>
+
+namespace weft::bench {
+namespace {
+
+constexpr std::array kModes{
+    SdpMode{.name = "tcp", .preloaded = false, .same_host = false, .relayed = false},
+    // By copies, from the program's calls.
+    SdpMode{.name = "sdp", .preloaded = true, .same_host = true, .relayed = false},
+    // The same as between two hosts: the adapter over TCP.
+    SdpMode{.name = "sdp-wire", .preloaded = true, .same_host = false, .relayed = false},
+    // One copy and one thread more on each side.
+    SdpMode{.name = "sdp-relay", .preloaded = true, .same_host = true, .relayed = true},
+};
+
+}  // namespace
+
+std::span<const SdpMode> sdp_modes() {
+  return kModes;
+}
+
+const SdpMode* find_sdp_mode(std::string_view name) {
+  const auto found =
+      std::find_if(kModes.begin(), kModes.end(), [&](const SdpMode& m) { return m.name == name; });
+  return found == kModes.end() ? nullptr : &*found;
+}
+
+}  // namespace weft::bench
