@@ -88,7 +88,7 @@ Library::Tried try_sdp(Use use, int fd, const Address& to) {
   if (use == Use::tcp) return {Library::Outcome::tcp, Fallback::rules};
   Library* library = Library::get();
   if (library == nullptr) return {Library::Outcome::tcp, Fallback::no_adapter};
-  return library->connect(fd, to);
+  return library->connect(fd, to, use == Use::both);
 }
 
 }  // namespace

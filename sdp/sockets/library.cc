@@ -199,9 +199,13 @@ void Library::forget(uint64_t cookie) {
   --count_;
 }
 
-Library::Tried Library::connect(int fd, const Address& to) {
+Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   const auto port = sdp_port(to.port());
   if (!port) return {Outcome::tcp, Fallback::no_port};
+  const StatName place = shown_name(to);
+  if (remember && absent_.knows(place, Absent::Clock::now())) {
+    return {Outcome::tcp, Fallback::remembered};
+  }
   const auto from = bound_name(fd, to.any.sa_family);
   if (!from) return {Outcome::tcp, Fallback::local};
   Address target = to;
@@ -215,7 +219,10 @@ Library::Tried Library::connect(int fd, const Address& to) {
                      });
   });
   const auto [made, error] = connected.get();
-  if (made == nullptr) return {Outcome::tcp, why(error)};
+  if (made == nullptr) {
+    absent_.note(place, Absent::Clock::now());
+    return {Outcome::tcp, why(error)};
+  }
   const std::shared_ptr<Session> session = made;
   Mirror mirror;
   const bool registered = Registrations::take_out(fd);

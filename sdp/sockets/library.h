@@ -12,6 +12,7 @@
 #include "sdp/rdma/fabric.h"
 #include "sdp/rules/load.h"
 #include "sdp/rules/log.h"
+#include "sdp/sockets/absent.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/relay.h"
 #include "sdp/sockets/stream.h"
@@ -46,7 +47,8 @@ class Library {
     Outcome outcome = Outcome::tcp;
     Fallback why = Fallback::none;  // of TCP
   };
-  Tried connect(int fd, const Address& to);
+  // `remember`: what was not there a moment ago is not tried.
+  Tried connect(int fd, const Address& to, bool remember);
   // What connect(2) of a connected socket says: 0 once if it was told to wait, or EISCONN. Nothing
   // for a socket that is none of the library's.
   std::optional<int> connect_again(int fd);
@@ -95,6 +97,7 @@ class Library {
   std::map<uint64_t, Connection> connections_;  // by cookie
   std::map<uint16_t, Knock> knocks_;            // by port
   std::atomic<size_t> count_{0};
+  Absent absent_;
   std::set<const Session*> awaited_;  // the loop's: connections whose peer has said nothing yet
 };
 

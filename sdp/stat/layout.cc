@@ -20,6 +20,8 @@ const char* text(Fallback reason) {
       return "the adapter knows no way there";
     case Fallback::stranger:
       return "what answered there does not speak SDP";
+    case Fallback::remembered:
+      return "SDP was not there a moment ago";
     case Fallback::local:
       return "this process had no memory or descriptors for SDP";
     case Fallback::peer:

@@ -32,6 +32,7 @@ enum class Fallback : uint8_t {
   silent,       // no answer in time
   unreachable,  // the adapter knows no way there
   stranger,     // the answer was none of SDP
+  remembered,   // none of the last reasons is long ago
   local,        // no memory, descriptors, or the like
   peer,         // a server's: the client came by TCP
 };

@@ -38,6 +38,18 @@ def log(w):
     return []
 
 
+@case("shown.remembered")
+def remembered(w):
+    """Where nobody answers by SDP the next connection does not wait for it."""
+    if w.way == "tcp":
+        return []
+    process = run(w, "use both * * *:*\nlog min-level 7\n", "twice")
+    w.ends(process)
+    said = [line for line in process.error_text().splitlines() if "connect to" in line]
+    check(len(said) == 2 and "a moment ago" not in said[0] and said[1].endswith("SDP was not there a moment ago"), f"it said {said}")
+    return []
+
+
 @case("shown.stat")
 def stat(w):
     """`weft stat` has each connection with its transport, what passed, and why it is TCP's."""

@@ -26,6 +26,11 @@ def refused(address):
         pass
 
 
+def refused_twice(address):
+    refused(address)
+    refused(address)
+
+
 def main():
     address, what = sys.argv[1:3]
     if what == "ways":
@@ -38,6 +43,9 @@ def main():
         server.recv(100_000, socket.MSG_WAITALL)
         print("ready", flush=True)
         time.sleep(60)
+    elif what == "twice":
+        # A listener at which nobody has waited hears no SDP.
+        refused_twice(address)
     elif what == "serve":
         listener = server_at(address)
         print("port", listener.getsockname()[1], flush=True)
