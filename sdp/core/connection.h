@@ -76,6 +76,7 @@ class Connection {
   void cancel_src_avail();
   std::optional<Source::Outcome> take_outcome() { return source_.take_outcome(); }
   bool advertising() const { return !source_.may_send_data(); }
+  uint32_t advertised_and_read() const { return source_.read(); }
 
   // Read ZCopy, as the sink.
   const Sink& sink() const { return sink_; }

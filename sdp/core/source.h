@@ -31,7 +31,9 @@ class Source {
   bool on_send_sm();
   bool on_mode_change(Mode mode);
 
-  // What became of the buffer, once.
+  // How much of the buffer the peer has read so far.
+  uint32_t read() const { return advert_ ? advert_->read : 0; }
+  // What became of it, once.
   std::optional<Outcome> take_outcome();
 
  private:

@@ -51,6 +51,35 @@ bool of_descriptor(int level, int name) {
   }
 }
 
+// From how many bytes on sends are read where they lie; of ib_sdp.
+constexpr int kZcopyThreshold = 80;  // SDP_ZCOPY_THRESH
+constexpr int kLevelOfSdp = 27;      // AF_INET_SDP
+constexpr int kLeastThreshold = 4096;
+constexpr int kMostThreshold = 1 << 20;
+
+bool is_threshold(int level, int name) {
+  return (level == IPPROTO_TCP || level == kLevelOfSdp) && name == kZcopyThreshold;
+}
+
+int set_threshold(Stream& stream, const void* value, socklen_t size) {
+  int bytes = 0;
+  if (size >= sizeof bytes) std::memcpy(&bytes, value, sizeof bytes);
+  const bool in_range = bytes >= kLeastThreshold && bytes <= kMostThreshold;
+  if (size < sizeof bytes || (bytes != -1 && bytes != 0 && !in_range)) {
+    errno = EINVAL;
+    return -1;
+  }
+  stream.set_threshold(bytes == -1 ? ZcopyThreshold::of_process() : ZcopyThreshold{bytes});
+  return 0;
+}
+
+int get_threshold(Stream& stream, void* value, socklen_t* size) {
+  const int bytes = stream.threshold().bytes;
+  if (*size > sizeof bytes) *size = sizeof bytes;
+  std::memcpy(value, &bytes, *size);
+  return 0;
+}
+
 // Of a connection that is relayed the descriptor knows it.
 int take_error(int fd, void* value, socklen_t* size) {
   const auto stream = Table::find(fd);
@@ -78,6 +107,9 @@ WEFT_SDP_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen
   const bool asked = WEFT_SDP_FOR_PROGRAM && !of_descriptor(level, name);
   const auto names = asked ? names_of(fd) : std::nullopt;
   if (names && level == SOL_SOCKET && name == SO_ERROR) return take_error(fd, value, size);
+  if (names && is_threshold(level, name)) {
+    if (const auto stream = Table::find(fd)) return get_threshold(*stream, value, size);
+  }
   const int status = real().getsockopt(names ? names->shadow : fd, level, name, value, size);
   // The shadow is not connected.
   if (names && status == 0 && level == IPPROTO_TCP && name == TCP_INFO && *size > 0) {
@@ -96,6 +128,9 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
     if (const auto stream = Table::find(fd)) {
       stream->set_urgent_in_line(*static_cast<const int*>(value) != 0);
     }
+  }
+  if (names && is_threshold(level, name)) {
+    if (const auto stream = Table::find(fd)) return set_threshold(*stream, value, size);
   }
   return real().setsockopt(names ? names->shadow : fd, level, name, value, size);
 }

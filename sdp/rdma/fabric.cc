@@ -314,7 +314,7 @@ void Fabric::go_on_closing(Session& session) {
   session.arm();
   session.poll();
   // Nobody will read it, and the peer should know.
-  if (!session.received().empty()) session.abort();
+  if (session.readable()) session.abort();
   if (session.gone()) {
     destroy(id);
   } else if (session.finished() && leaving_.insert(id).second) {

@@ -13,9 +13,8 @@ constexpr uint32_t kReceives = 32;
 constexpr uint32_t kSends = 16;
 constexpr uint32_t kSendQueue = 128;
 constexpr uint32_t kInline = 64;
-constexpr uint32_t kRead = 256 << 10;
-// Numbers of receive buffers end here; then comes the one of Reads.
-constexpr uint32_t kReadBuffer = kReceives;
+// Numbers of receive buffers end here; then comes the one where Reads are staged.
+constexpr uint32_t kStaged = kReceives;
 constexpr unsigned kWorkShift = 32;
 
 }  // namespace
@@ -103,6 +102,7 @@ void Session::take_completions() {
   int n = 0;
   while ((n = ibv_poll_cq(cq_.get(), completions.size(), completions.data())) > 0) {
     for (int i = 0; i < n; ++i) complete(completions[static_cast<size_t>(i)]);
+    if (sleepers_ > 0) taken_.notify_all();
   }
   if (n < 0) gone_ = true;
 }
@@ -112,8 +112,15 @@ void Session::take_completions() {
 void Session::settle_end() {
   take_completions();
   settled_ = true;
-  const bool all_read = !send_.waiting() && connection_->peer_has_read_all();
+  const bool all_read =
+      !send_.waiting() && !connection_->advertising() && connection_->peer_has_read_all();
   if (!connection_->got_end() && !all_read) fail(ECONNRESET);
+}
+
+void Session::sleep(std::unique_lock<std::mutex>& holding, std::chrono::microseconds most) {
+  ++sleepers_;
+  (void)taken_.wait_for(holding, most);
+  --sleepers_;
 }
 
 void Session::complete(const ibv_wc& wc) {
@@ -122,7 +129,7 @@ void Session::complete(const ibv_wc& wc) {
   if (wc.status != IBV_WC_SUCCESS) {
     // Behind the end of the connection all that is left in the queues is flushed. What has come in
     // order before it is good.
-    if (work == Work::read) reading_ = 0;
+    if (work == Work::read) reads_.give_up();
     gone_ = true;
     return;
   }
@@ -166,8 +173,8 @@ void Session::take(size_t bytes) {
     bytes -= n;
     const auto buffer = received_.take(n);
     if (!buffer) continue;
-    if (*buffer == kReadBuffer) {
-      read_waits_ = false;
+    if (*buffer == kStaged) {
+      reads_.taken();
     } else if (post_receive(*buffer)) {
       connection_->posted();
     }
@@ -183,7 +190,7 @@ void Session::send_what_may_go() {
       if (!post_control(*message)) return;
     }
   };
-  start_reads();
+  if (stages_by_itself_) (void)stage();
   send_controls();
   while (send_.waiting() && connection_->data_may_go() && in_send_queue_ < kSendQueue) post_data();
   if (ending_ && !send_.waiting()) {
@@ -231,33 +238,64 @@ void Session::post_data() {
   send_.posted();
 }
 
-// A buffer of the peer's is read in pieces, the next one when the last was taken.
-void Session::start_reads() {
-  if (reading_ > 0 || read_waits_ || connection_->sink().available() == 0) return;
-  // The payload that came with it, and what came before, are read first.
-  if (!received_.empty() || in_send_queue_ == kSendQueue) return;
-  if (reads_.count() == 0 && !reads_.allocate(id_->pd, 1, kRead)) {
-    connection_->refuse_src_avail();
-    return;
+bool Session::may_advertise() const {
+  return writable() && !send_.waiting() && in_send_queue_ < kSendQueue &&
+         connection_->may_advertise();
+}
+
+bool Session::advertise(const std::byte* from, uint32_t bytes, uint32_t rkey) {
+  const SrcAvail buffer{.length = bytes, .stag = rkey, .to = reinterpret_cast<uintptr_t>(from)};
+  return post_control(connection_->send_src_avail(buffer, *from));
+}
+
+void Session::cancel_advertising() {
+  connection_->cancel_src_avail();
+  send_what_may_go();
+}
+
+std::optional<uint32_t> Session::take_outcome() {
+  const auto outcome = connection_->take_outcome();
+  if (!outcome) return std::nullopt;
+  Traffic::add(shown_.traffic().bytes_sent, outcome->bytes);
+  return outcome->bytes;
+}
+
+Verbs<ibv_mr> Session::lend(const std::byte* memory, size_t bytes, int access) const {
+  if (id_ == nullptr) return nullptr;
+  return Verbs<ibv_mr>{ibv_reg_mr(id_->pd, const_cast<std::byte*>(memory), bytes, access)};
+}
+
+uint32_t Session::offered() const {
+  return broken() || reads_.under_way() ? 0 : connection_->sink().available();
+}
+
+// What came before it is read first, the payload of its message too.
+uint32_t Session::read(const SinkReads::Target& target) {
+  if (offered() == 0 || !received_.empty() || in_send_queue_ == kSendQueue) return 0;
+  if (target.most == 0) {
+    // There is no memory to stage it.
+    if (!reads_.has_staging()) connection_->refuse_src_avail();
+    return 0;
   }
-  const Sink::Piece piece = connection_->start_read(kRead);
-  ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(reads_.at(0)),
-              .length = piece.length,
-              .lkey = reads_.key()};
+  const Sink::Piece piece = connection_->start_read(target.most);
+  ibv_sge sge{
+      .addr = reinterpret_cast<uintptr_t>(target.to), .length = piece.length, .lkey = target.key};
   ibv_send_wr wr{.wr_id = work_id(Work::read, 0), .sg_list = &sge, .num_sge = 1};
   wr.opcode = IBV_WR_RDMA_READ;
   wr.send_flags = IBV_SEND_SIGNALED;
   wr.wr.rdma = {.remote_addr = piece.to, .rkey = piece.stag};
-  if (!post(wr)) return;
-  reading_ = piece.length;
+  if (!post(wr)) return 0;
+  reads_.begin(target, piece.length);
+  return piece.length;
 }
 
 void Session::on_read() {
-  Traffic::add(shown_.traffic().bytes_received, reading_);
-  Traffic::add(shown_.traffic().bytes_read, reading_);
-  received_.push({reads_.at(0), reading_}, kReadBuffer);
-  read_waits_ = true;
-  connection_->finish_read(std::exchange(reading_, 0));
+  const uint32_t bytes = reads_.bytes();
+  Traffic::add(shown_.traffic().bytes_received, bytes);
+  Traffic::add(shown_.traffic().bytes_read, bytes);
+  const Bytes staged = reads_.end();
+  if (!staged.empty()) received_.push(staged, kStaged);
+  connection_->finish_read(bytes);
 }
 
 bool Session::ended() const {
@@ -267,7 +305,8 @@ bool Session::ended() const {
 
 bool Session::busy() const {
   if (gone_ || error_ != 0) return false;
-  return send_.waiting() || reading_ > 0 || (ending_ && !connection_->sent_end());
+  return send_.waiting() || reads_.under_way() || connection_->advertising() ||
+         (ending_ && !connection_->sent_end());
 }
 
 bool Session::finished() const {

@@ -3,6 +3,8 @@
 // the loop.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,6 +15,7 @@
 #include "sdp/rdma/receive_queue.h"
 #include "sdp/rdma/resources.h"
 #include "sdp/rdma/send_buffers.h"
+#include "sdp/rdma/sink_reads.h"
 #include "sdp/stat/shown.h"
 #include "sdp/wire/hello.h"
 
@@ -51,6 +54,8 @@ class Session {
 
   // Takes completions, sends what may go.
   void poll();
+  // Sleeps until another thread has taken completions, or `most` is over. `holding` is of the lock.
+  void sleep(std::unique_lock<std::mutex>& holding, std::chrono::microseconds most);
   // Asks for a call of on_news when a completion comes. Poll again behind it.
   void arm();
 
@@ -67,9 +72,35 @@ class Session {
   void end_sending() { ending_ = true; }
   bool ending() const { return ending_; }
 
+  // Read ZCopy, as the source: `bytes` at `from` are read by the peer where they lie, and stay as
+  // they are until there is an outcome, or the connection broke. False: they have to be copied.
+  bool may_advertise() const;
+  bool advertise(const std::byte* from, uint32_t bytes, uint32_t rkey);
+  bool advertising() const { return connection_->advertising(); }
+  // Of what is advertised: how much the peer says that it has read.
+  uint32_t advertised_and_read() const { return connection_->advertised_and_read(); }
+  void cancel_advertising();
+  // How many of the bytes the peer has read, once. The rest is to be copied.
+  std::optional<uint32_t> take_outcome();
+
   // The stream in. Ended: nothing more will come.
   ReceiveQueue& received() { return received_; }
   void take(size_t bytes);
+  // Read ZCopy, as the sink: bytes that the peer advertises, behind all that was received.
+  uint32_t offered() const;
+  bool readable() const { return !received_.empty() || offered() > 0; }
+  // They are read to the user's memory, or staged: then they are received. One Read at a time; the
+  // memory is the adapter's while reading(). How many bytes it will bring; 0 if there is none.
+  uint32_t read(std::byte* to, uint32_t most, uint32_t lkey) { return read({to, most, lkey}); }
+  uint32_t stage() { return offered() > 0 ? read(reads_.stage(id_->pd)) : 0; }
+  bool reading() const { return reads_.under_way() && !broken(); }
+  // What the last Read has brought to the user's memory, once.
+  uint32_t take_arrived() { return reads_.take_arrived(); }
+  // Whether they are staged by themselves as they come, for a user who does not wait for that.
+  void set_stages_by_itself(bool does) { stages_by_itself_ = does; }
+
+  // Memory of the user's, for the adapter. Nothing if it refuses it.
+  Verbs<ibv_mr> lend(const std::byte* memory, size_t bytes, int access) const;
   // An urgent byte that has come, once. It is no part of the stream but `in_line`.
   std::optional<std::byte> take_urgent() { return std::exchange(urgent_, std::nullopt); }
   void set_urgent_in_line(bool in_line) { urgent_in_line_ = in_line; }
@@ -79,6 +110,7 @@ class Session {
 
   // errno of a connection that broke, or 0: ECONNRESET, or EPIPE where the peer had sent its end.
   int error() const { return error_; }
+  bool broken() const { return gone_ || error_ != 0; }
   // The same, once; then 0.
   int take_error() { return std::exchange(untold_, 0); }
   int untold_error() const { return untold_; }
@@ -102,26 +134,27 @@ class Session {
   void complete(const ibv_wc& wc);
   void on_receive(uint32_t buffer, uint32_t bytes);
   void on_read();
+  uint32_t read(const SinkReads::Target& target);
   void send_what_may_go();
   bool post(ibv_send_wr& wr);
   bool post_control(const Connection::Message& message);
   void post_data();
-  void start_reads();
   void take_completions();
   void settle_end();
   void fail(int error);
 
   rdma_cm_id* id_ = nullptr;
   Verbs<ibv_cq> cq_;
+  std::condition_variable taken_;  // completions; wakes those that sleep
+  int sleepers_ = 0;
   Buffers receives_;
   SendBuffers send_;
-  Buffers reads_;  // what is read of a buffer that the peer advertises; made when it is needed
+  SinkReads reads_;
   ReceiveQueue received_;
   std::optional<Connection> connection_;
   uint32_t in_send_queue_ = 0;
-  uint32_t reading_ = 0;     // bytes of the Read under way
-  bool read_waits_ = false;  // for the user to take what was read
   Shown shown_;
+  bool stages_by_itself_ = false;
   std::optional<std::byte> urgent_;
   bool urgent_in_line_ = false;
   bool ending_ = false;

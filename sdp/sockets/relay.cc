@@ -35,6 +35,10 @@ void Relay::start() {
     turn();
   });
   session_->on_news = [this] { turn(); };
+  {
+    const std::lock_guard lock{session_->lock};
+    session_->set_stages_by_itself(true);
+  }
   turn();
 }
 

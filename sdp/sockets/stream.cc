@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "sdp/sockets/look.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/table.h"
@@ -23,8 +23,10 @@
 namespace weft::sdp {
 namespace {
 
-// A thread looks for so long before it sleeps: most answers are there by then.
-constexpr std::chrono::microseconds kLook{30};
+// How often the loop looks at a connection that its program works on.
+constexpr int kAttendMs = 1;
+// A smaller Read costs more than the copy.
+constexpr size_t kLeastInPlace = 16 << 10;
 // More would not tell more.
 constexpr int kMostTokens = 64;
 // A mirror is full with a page; the kernel takes this for the least it can be.
@@ -40,17 +42,17 @@ bool does_not_block(int fd, int flags) {
   return (::syscall(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK) != 0;
 }
 
-template <class Ready>
-bool look(std::unique_lock<std::mutex>& lock, Session& session, Ready ready) {
-  const auto until = std::chrono::steady_clock::now() + kLook;
-  do {
-    session.poll();
-    if (ready()) return true;
-    lock.unlock();
-    lock.lock();
-  } while (std::chrono::steady_clock::now() < until);
-  return false;
-}
+// How long a call takes, of those for which that matters.
+class Stopwatch {
+ public:
+  explicit Stopwatch(bool runs) {
+    if (runs) begin_ = std::chrono::steady_clock::now();
+  }
+  std::chrono::nanoseconds time() const { return std::chrono::steady_clock::now() - begin_; }
+
+ private:
+  std::chrono::steady_clock::time_point begin_;
+};
 
 ssize_t failed(int error) {
   errno = error;
@@ -108,9 +110,13 @@ void Stream::on_closed() {
 }
 
 void Stream::on_news() {
-  const std::lock_guard lock{session_->lock};
+  const std::unique_lock lock{session_->lock, std::try_to_lock};
+  // A thread in a call takes completions itself, and would have to wake this one each time that it
+  // gives up the lock.
+  if (!lock.owns_lock()) return attend();
   if (relayed_) return;
   const size_t before = session_->received().bytes();
+  if (!watched_ && waiting_ == 0) attend();
   session_->poll();
   if (session_->received().bytes() > before && tokens_ > 0 && tokens_ < kMostTokens && watched_) {
     // An edge for those who wait for edges.
@@ -121,16 +127,46 @@ void Stream::on_news() {
 
 // With the lock: the mirror shows what is, and somebody takes completions when there is need.
 void Stream::keep_going() {
-  if (watched_ || waiting_ > 0 || session_->unsent() > 0 || session_->busy()) {
+  const bool has_to = watched_ || waiting_ > 0 || session_->unsent() > 0 || session_->busy();
+  // What a peer advertises, it may want back when the program is elsewhere.
+  if (has_to || !attended_) {
     session_->arm();
     session_->poll();
   }
   if (watched_ || waiting_ > 0) show_state();
 }
 
+// A program that calls often takes the completions itself; events would only cost.
+void Stream::attend() {
+  if (attended_.exchange(true)) return;
+  calls_seen_ = calls_;
+  look_later();
+}
+
+void Stream::look_later() {
+  loop_.later(kAttendMs, [still = weak_from_this()] {
+    if (const auto self = still.lock()) self->look_after();
+  });
+}
+
+void Stream::look_after() {
+  const std::unique_lock lock{session_->lock, std::try_to_lock};
+  if (!lock.owns_lock()) return look_later();
+  attended_ = false;
+  if (relayed_ || ending_) return;
+  if (calls_ != calls_seen_) attend();
+  session_->poll();
+  keep_going();
+}
+
+void Stream::watch() {
+  watched_ = true;
+  session_->set_stages_by_itself(true);
+}
+
 void Stream::show_state() {
   if (!inner_) return;
-  if (!session_->received().empty() && tokens_ == 0 &&
+  if (session_->readable() && tokens_ == 0 &&
       ::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
     ++tokens_;
   }
@@ -211,7 +247,7 @@ void Stream::drop_tokens(int fd) {
 void Stream::about_to_wait(int fd) {
   if (relayed_ || watched_) return;
   const std::lock_guard lock{session_->lock};
-  watched_ = true;
+  watch();
   if (session_->room().empty() && session_->writable()) hide_room(fd);
   keep_going();
 }
@@ -221,7 +257,7 @@ bool Stream::wait_for_data(Lock& lock, int fd) {
   ++waiting_;
   keep_going();
   bool slept = true;
-  if (session_->received().empty() && !session_->ended()) {
+  if (!session_->readable() && !session_->ended()) {
     lock.unlock();
     char token = 0;
     slept = real().recv(fd, &token, 1, MSG_PEEK) >= 0;
@@ -256,24 +292,26 @@ bool Stream::wait_for_room(Lock& lock, int fd) {
 
 // With data, at the end, or with an error that the call ends with.
 std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags) {
-  const auto ready = [this] { return !session_->received().empty() || session_->ended() || shut_; };
+  const auto ready = [this] { return session_->readable() || session_->ended() || shut_; };
   for (;;) {
     if (relayed_) return std::nullopt;
     session_->poll();
     if (!session_->received().empty()) return 1;
+    const bool waits = !does_not_block(fd, flags);
+    if (waits && session_->offered() > 0) return 1;
     drop_tokens(fd);
     if (session_->ended() || shut_) {
       const int error = session_->take_read_error();
       if (error != 0) take_shown_error(fd);
       return error != 0 ? failed(error) : 0;
     }
-    if (does_not_block(fd, flags)) {
-      watched_ = true;
+    if (!waits) {
+      watch();
       keep_going();
-      if (ready()) continue;
+      if (!session_->received().empty() || session_->ended()) continue;
       return failed(EAGAIN);
     }
-    if (look(lock, *session_, ready)) continue;
+    if (look(lock, *session_, look_time_, ready)) continue;
     if (!wait_for_data(lock, fd)) return -1;
   }
 }
@@ -284,10 +322,12 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
   if ((flags & MSG_OOB) != 0) return std::nullopt;
   if ((flags & MSG_ERRQUEUE) != 0) return failed(EAGAIN);
   Lock lock{session_->lock};
+  calls_.fetch_add(1, std::memory_order_relaxed);
   ReceiveQueue& received = session_->received();
   size_t done = 0;
   const size_t wanted = total(to);
   if (wanted == 0) return 0;
+  const bool takes = (flags & (MSG_PEEK | MSG_TRUNC)) == 0;
   size_t piece = 0;
   size_t at = 0;
   do {
@@ -297,17 +337,14 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
       if (done > 0) break;
       return state;
     }
-    if ((flags & MSG_PEEK) != 0) {
-      size_t copied = 0;
-      std::vector<std::byte> bytes(std::min(wanted, received.bytes()));
-      (void)received.peek(bytes);
-      for (const iovec& v : to) {
-        const size_t n = std::min(v.iov_len, bytes.size() - copied);
-        std::memcpy(v.iov_base, bytes.data() + copied, n);
-        copied += n;
-      }
-      return static_cast<ssize_t>(copied);
+    while (at == to[piece].iov_len) ++piece, at = 0;
+    if (received.empty()) {
+      MutableBytes place{static_cast<std::byte*>(to[piece].iov_base), to[piece].iov_len};
+      const size_t n = receive_offered(lock, takes ? place.subspan(at) : MutableBytes{});
+      at += n;
+      done += n;
     }
+    if ((flags & MSG_PEEK) != 0 && !received.empty()) return peek(to);
     while (done < wanted && !received.empty()) {
       if (at == to[piece].iov_len) {
         ++piece, at = 0;
@@ -323,16 +360,43 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
       done += n;
     }
     session_->poll();
-  } while ((flags & MSG_WAITALL) != 0 && done < wanted);
-  if (received.empty()) drop_tokens(fd);
+  } while (done == 0 || ((flags & MSG_WAITALL) != 0 && done < wanted));
+  if (!session_->readable()) drop_tokens(fd);
   keep_going();
   return static_cast<ssize_t>(done);
+}
+
+// What the peer offers where it lies goes to the caller's memory, or is received then.
+size_t Stream::receive_offered(Lock& lock, MutableBytes to) {
+  if (to.size() >= kLeastInPlace) {
+    if (const uint32_t n = receive_in_place(lock, *session_, look_time_, to); n > 0) return n;
+  }
+  receive_staged(lock, *session_, look_time_);
+  return 0;
+}
+
+ssize_t Stream::peek(std::span<const iovec> to) {
+  std::vector<std::byte> bytes(std::min(total(to), session_->received().bytes()));
+  (void)session_->received().peek(bytes);
+  size_t copied = 0;
+  for (const iovec& v : to) {
+    const size_t n = std::min(v.iov_len, bytes.size() - copied);
+    std::memcpy(v.iov_base, bytes.data() + copied, n);
+    copied += n;
+  }
+  return static_cast<ssize_t>(copied);
 }
 
 std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int flags) {
   if (relayed_) return std::nullopt;
   Lock lock{session_->lock};
+  calls_.fetch_add(1, std::memory_order_relaxed);
   const auto ready = [this] { return !session_->room().empty() || !session_->writable(); };
+  const size_t wanted = total(from);
+  Way way = (flags & MSG_OOB) != 0 ? Way::copied : way_.choose(wanted);
+  if (way == Way::in_place && does_not_block(fd, flags)) way = Way::copied;
+  const Stopwatch stopwatch{wanted >= way_.least()};
+  bool in_place = way == Way::in_place;
   size_t done = 0;
   size_t piece = 0;
   size_t at = 0;
@@ -343,14 +407,24 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
     }
     if (relayed_)
       return done > 0 ? std::optional<ssize_t>{static_cast<ssize_t>(done)} : std::nullopt;
+    const Bytes rest{static_cast<const std::byte*>(from[piece].iov_base) + at,
+                     from[piece].iov_len - at};
+    if (in_place && rest.size() >= way_.least()) {
+      const uint32_t n = send_in_place(lock, *session_, look_time_, rest);
+      // The peer is elsewhere: the rest of the call is copied, or it might never end.
+      in_place = n == rest.size();
+      at += n;
+      done += n;
+      continue;
+    }
     const MutableBytes room = session_->room();
     if (!room.empty()) {
-      const size_t n = std::min(room.size(), from[piece].iov_len - at);
-      std::memcpy(room.data(), static_cast<const std::byte*>(from[piece].iov_base) + at, n);
+      const size_t n = std::min(room.size(), rest.size());
+      std::memcpy(room.data(), rest.data(), n);
       session_->filled(static_cast<uint32_t>(n));
       at += n;
       done += n;
-      const bool last = done == total(from);
+      const bool last = done == wanted;
       if (n == room.size() && !(last && (flags & MSG_OOB) != 0)) session_->poll();
       continue;
     }
@@ -365,22 +439,23 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       return failed(error != 0 ? error : EPIPE);
     }
     if (does_not_block(fd, flags)) {
-      watched_ = true;
+      watch();
       hide_room(fd);
       keep_going();
       if (ready()) continue;
       if (done > 0) break;
       return failed(EAGAIN);
     }
-    if (look(lock, *session_, ready)) continue;
+    if (look(lock, *session_, look_time_, ready)) continue;
     if (!wait_for_room(lock, fd)) {
       if (done > 0) break;
       return -1;
     }
   }
-  if ((flags & MSG_OOB) != 0 && done == total(from) && done > 0) session_->mark_urgent();
+  if ((flags & MSG_OOB) != 0 && done == wanted && done > 0) session_->mark_urgent();
   session_->poll();
   keep_going();
+  if (wanted >= way_.least() && done == wanted) way_.record(way, wanted, stopwatch.time());
   return static_cast<ssize_t>(done);
 }
 
@@ -417,6 +492,16 @@ std::optional<ssize_t> Stream::send_file(int fd, int file, off_t* offset, size_t
   return static_cast<ssize_t>(done);
 }
 
+void Stream::set_threshold(ZcopyThreshold threshold) {
+  const std::lock_guard lock{session_->lock};
+  way_.set_threshold(threshold);
+}
+
+ZcopyThreshold Stream::threshold() {
+  const std::lock_guard lock{session_->lock};
+  return way_.threshold();
+}
+
 void Stream::shutdown(int how) {
   if (relayed_) return;
   const std::lock_guard lock{session_->lock};
@@ -442,7 +527,8 @@ std::optional<int> Stream::available() {
   const std::lock_guard lock{session_->lock};
   session_->poll();
   keep_going();
-  return static_cast<int>(std::min<size_t>(session_->received().bytes(), INT32_MAX));
+  const size_t bytes = session_->received().bytes() + session_->offered();
+  return static_cast<int>(std::min<size_t>(bytes, INT32_MAX));
 }
 
 void Stream::relay_from_now(int fd) {

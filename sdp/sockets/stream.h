@@ -13,7 +13,9 @@
 
 #include "sdp/loop/loop.h"
 #include "sdp/rdma/fabric.h"
+#include "sdp/sockets/in_place.h"
 #include "sdp/sockets/relay.h"
+#include "sdp/sockets/way_chooser.h"
 
 namespace weft::sdp {
 
@@ -45,6 +47,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::optional<int> take_error(int fd);
   // What TCP_INFO has of a TCP connection in this state: TCP_ESTABLISHED and so on.
   int tcp_state();
+  // SDP_ZCOPY_THRESH.
+  void set_threshold(ZcopyThreshold threshold);
+  ZcopyThreshold threshold();
   // Bytes that receive() would find; of FIONREAD.
   std::optional<int> available();
 
@@ -57,8 +62,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void relay_from_now(int fd);
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = SessionLock;
   void on_news();
+  void watch();
+  void attend();
+  void look_later();
+  void look_after();
   void on_inner(uint32_t events);
   void show_state();
   void show_room();
@@ -71,6 +80,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool wait_for_data(Lock& lock, int fd);
   bool wait_for_room(Lock& lock, int fd);
   std::optional<ssize_t> wait_to_receive(Lock& lock, int fd, int flags);
+  size_t receive_offered(Lock& lock, MutableBytes to);
+  ssize_t peek(std::span<const iovec> to);
   void start_relay();
   void end();
 
@@ -83,6 +94,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::function<void()> ended_;
   std::unique_ptr<Relay> relay_;
   std::atomic<bool> relayed_{false};
+  WayChooser way_{ZcopyThreshold::of_process()};
+  LookTime look_time_;
+  // The loop looks every millisecond, and nobody asks for events.
+  std::atomic<bool> attended_{false};
+  std::atomic<uint32_t> calls_{0};  // of the program
+  uint32_t calls_seen_ = 0;         // by the loop
   // What the mirror shows; with the session's lock.
   bool watched_ = false;  // somebody may wait for it by poll(2)
   int waiting_ = 0;       // threads that sleep in a call

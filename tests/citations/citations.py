@@ -88,7 +88,8 @@ class Checker:
         for path in sorted((root / "docs/design").glob("[0-9][0-9]-*.md")):
             self.read_note(path)
         self.counters = self.words("docs/counters.md", r"^\| `([\w.]+)` \|")
-        self.options = self.words("docs/options.md", r"^\| `(\w+)` \|")
+        # Those of the library for sockets stand beside its rules.
+        self.options = self.words("docs/options.md", r"^\| `(\w+)` \|") | self.words("docs/sdp-rules.md", r"^\| `(WEFT_\w+)` \|")
         self.constants = {name for tree in ("src", "abi") for p in sorted((root / tree).rglob("*")) if p.suffix in (".h", ".cc")
                           for name in re.findall(r"\bk[A-Z]\w+", p.read_text(encoding="utf-8"))}
         self.pages = {path.name for path in (root / "docs").rglob("*.md")}

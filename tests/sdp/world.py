@@ -88,7 +88,7 @@ class World:
         self.started = []
         self.expected = []  # by SDP: the lines that came out by TCP
         self.environment = {"HOME": self.folder, "TMPDIR": self.folder, "LC_ALL": "C", "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
-        for name in ("WEFT_LOG", "WEFT_SDP_LOG", "WEFT_TRACE"):
+        for name in ("WEFT_LOG", "WEFT_SDP_LOG", "WEFT_SDP_ZCOPY_THRESH", "WEFT_TRACE"):
             if name in os.environ:
                 self.environment[name] = os.environ[name]
         if rules:

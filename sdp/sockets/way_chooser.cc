@@ -1,0 +1,105 @@
+#include "sdp/sockets/way_chooser.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstdlib>
+
+namespace weft::sdp {
+namespace {
+
+// What is copied first fills the buffers of both sides, and costs less than it will; what goes in
+// place first waits until they are empty.
+constexpr std::array<size_t, 2> kSettling{2 << 20, 256 << 10};
+// Measured at a time.
+constexpr size_t kTurn = 4 << 20;
+// A trial that has cost so many times what the other way does ends early.
+constexpr size_t kShortTurn = 256 << 10;
+constexpr double kHopeless = 2;
+constexpr uint32_t kLongestInterval = 256;
+// In place costs less of the processor, so it may take a little longer.
+constexpr double kBonus = 1.1;
+
+constexpr Way other(Way way) {
+  return way == Way::copied ? Way::in_place : Way::copied;
+}
+
+constexpr size_t index(Way way) {
+  return static_cast<size_t>(way);
+}
+
+}  // namespace
+
+std::optional<ZcopyThreshold> ZcopyThreshold::parse(std::string_view text) {
+  if (text == "auto") return ZcopyThreshold{kByCost};
+  ZcopyThreshold threshold;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), threshold.bytes);
+  if (error != std::errc{} || end != text.data() + text.size() || threshold.bytes < 0) return {};
+  return threshold;
+}
+
+ZcopyThreshold ZcopyThreshold::of_process() {
+  const char* const text = secure_getenv("WEFT_SDP_ZCOPY_THRESH");
+  return text == nullptr ? ZcopyThreshold{} : parse(text).value_or(ZcopyThreshold{});
+}
+
+size_t WayChooser::size_class(size_t bytes) {
+  const auto log = static_cast<size_t>(std::bit_width(bytes / kLeast));
+  return std::min(log, kSizes) - 1;
+}
+
+size_t WayChooser::least() const {
+  if (threshold_.bytes == ZcopyThreshold::kNever) return SIZE_MAX;
+  return threshold_.bytes == ZcopyThreshold::kByCost ? kLeast
+                                                     : static_cast<size_t>(threshold_.bytes);
+}
+
+Way WayChooser::choose(size_t bytes) const {
+  if (bytes < least()) return Way::copied;
+  const bool by_cost = threshold_.bytes == ZcopyThreshold::kByCost;
+  return by_cost ? records_[size_class(bytes)].way : Way::in_place;
+}
+
+void WayChooser::go(Record& record, Way way, bool tried) {
+  if (record.way != way) record.bytes = 0;
+  record.way = way;
+  record.tried = tried;
+}
+
+void WayChooser::end_turn(Record& record) {
+  const Way alternative = other(record.way);
+  record.cost[index(record.way)] = record.measured_ns / static_cast<double>(record.measured_bytes);
+  record.measured_ns = 0;
+  record.measured_bytes = 0;
+  if (record.cost[index(alternative)] == 0) return go(record, alternative, true);
+  if (!record.tried && record.turns > 0) {
+    --record.turns;
+    return;
+  }
+  if (!record.tried) return go(record, alternative, true);
+  // The trial is over.
+  const bool in_place =
+      record.cost[index(Way::in_place)] <= kBonus * record.cost[index(Way::copied)];
+  const Way better = in_place ? Way::in_place : Way::copied;
+  record.interval = better == record.way ? 1 : std::min(record.interval * 2, kLongestInterval);
+  record.turns = record.interval;
+  go(record, better, false);
+}
+
+void WayChooser::record(Way way, size_t bytes, std::chrono::nanoseconds time) {
+  if (threshold_.bytes != ZcopyThreshold::kByCost || bytes < kLeast) return;
+  Record& record = records_[size_class(bytes)];
+  if (way != record.way) return;
+  record.bytes += bytes;
+  if (record.bytes <= kSettling[index(way)]) return;
+  record.measured_ns += static_cast<double>(time.count());
+  record.measured_bytes += bytes;
+  const double best = record.cost[index(other(way))];
+  const bool hopeless =
+      record.tried && best > 0 && record.measured_bytes >= kShortTurn &&
+      record.measured_ns > kHopeless * best * static_cast<double>(record.measured_bytes);
+  if (hopeless || record.measured_bytes >= kTurn) end_turn(record);
+}
+
+}  // namespace weft::sdp

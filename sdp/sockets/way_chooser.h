@@ -1,0 +1,64 @@
+// How a large send goes: copied (BCopy), or read by the peer where it lies (Read ZCopy). Which is
+// cheaper depends on the size, on the machine, and on what else it does; so both are tried now and
+// then, and what they cost on this connection decides.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace weft::sdp {
+
+enum class Way : uint8_t { copied, in_place };
+
+// From how many bytes on a send is in place: a number, never, or by what it costs.
+struct ZcopyThreshold {
+  static constexpr int kByCost = -1;
+  static constexpr int kNever = 0;
+  int bytes = kByCost;
+
+  // `WEFT_SDP_ZCOPY_THRESH`: a number of bytes, 0 for never, `auto`. Nothing if it is none of them.
+  static std::optional<ZcopyThreshold> parse(std::string_view text);
+  // What the environment of the process says.
+  static ZcopyThreshold of_process();
+};
+
+class WayChooser {
+ public:
+  explicit WayChooser(ZcopyThreshold threshold) : threshold_(threshold) {}
+  void set_threshold(ZcopyThreshold threshold) { threshold_ = threshold; }
+  ZcopyThreshold threshold() const { return threshold_; }
+
+  // The fewest bytes that may go in place.
+  size_t least() const;
+  Way choose(size_t bytes) const;
+  // A send of so many bytes went that way, and took so long.
+  void record(Way way, size_t bytes, std::chrono::nanoseconds time);
+
+ private:
+  // By cost, less is never in place: the messages about it cost more than the copy.
+  static constexpr size_t kLeast = 16 << 10;
+  // Of sends of about one size.
+  struct Record {
+    Way way = Way::copied;             // that is gone now
+    bool tried = false;                // whether it is only tried
+    std::array<double, 2> cost{0, 0};  // nanoseconds a byte, of each way; 0: not known
+    size_t bytes = 0;                  // that went this way, since it is gone
+    double measured_ns = 0;
+    size_t measured_bytes = 0;
+    uint32_t turns = 0;     // until the other way is tried
+    uint32_t interval = 1;  // turns between two trials
+  };
+  static constexpr size_t kSizes = 8;
+  static size_t size_class(size_t bytes);
+  static void end_turn(Record& record);
+  static void go(Record& record, Way way, bool tried);
+
+  ZcopyThreshold threshold_;
+  std::array<Record, kSizes> records_;
+};
+
+}  // namespace weft::sdp
