@@ -33,7 +33,17 @@ std::byte* put_start(FpduForm form, std::byte* to, size_t ulpdu, Bytes header) {
   constexpr size_t kOfFirst = kWord - wire::kFpduLengthSize;  // of the header, in the first word
   if (form.length_size() == sizeof(uint32_t)) {
     store_be(to, static_cast<uint32_t>(ulpdu));
-    return put(to + sizeof(uint32_t), header.data(), header.size());
+    to += sizeof(uint32_t);
+    if (header.size() < kWord || header.size() > 2 * kWord) {
+      return put(to, header.data(), header.size());
+    }
+    // Two words that overlap.
+    std::byte* const end = to + header.size();
+    uint64_t last;
+    std::memcpy(&last, header.data() + header.size() - kWord, kWord);
+    std::memcpy(to, header.data(), kWord);
+    std::memcpy(end - kWord, &last, kWord);
+    return end;
   }
   if (header.size() < kOfFirst + kWord) {
     store_be(to, static_cast<uint16_t>(ulpdu));
@@ -109,6 +119,7 @@ bool FpduWriter::write_copy(TxBatch& batch, Bytes header, std::span<const IoVec>
     }
     p += v.iov_len;
   }
+  if (trailer == 0) return true;
   std::memset(p, 0, trailer);
   if (!crc_) return true;
   const size_t pad = trailer - wire::kFpduCrcSize;

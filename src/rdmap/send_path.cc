@@ -103,6 +103,14 @@ work::Status SendPath::acceptable(const work::SendWqe& w) {
   place_ = nullptr;
   const work::Access need =
       has_response(w.operation) ? work::Access::local_write : work::Access::local_read;
+  // Most requests have one segment, and need no list.
+  if (w.segments == 1 && !is_atomic(w.operation) && w.length > 0) {
+    const work::LocalSegment& s = *w.segment();
+    const auto at = consumer_.memory().local(s.lkey, s.address, w.length, need);
+    if (!at.ok()) return work::Status::local_protection;
+    place_ = *at;
+    return work::Status::success;
+  }
   PieceList pieces;
   const uint32_t length = is_atomic(w.operation) ? work::kAtomicBytes : w.length;
   if (!local_pieces(w, 0, length, need, pieces).ok()) return work::Status::local_protection;

@@ -99,7 +99,9 @@ Outcome<Ok> SendPosting::add(const SendRequest& r) {
       std::memcpy(p, reinterpret_cast<const void*>(r.segments[i].address), r.segments[i].length);
       p += r.segments[i].length;
     }
-  } else if (r.count > 0) {
+  } else if (r.count == 1) {
+    *w->segment() = *r.segments;
+  } else if (r.count > 1) {
     std::memcpy(w->payload(), r.segments, r.count * sizeof(LocalSegment));
   }
   ++added_;

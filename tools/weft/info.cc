@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "cli/command_line.h"
 #include "weft/commands.h"
+#include "weft/same_host.h"
 
 namespace weft::tools {
 namespace {
@@ -84,8 +85,14 @@ int info(const InfoOptions& wanted) {
     return 0;
   }
   const device::Device device = device::query_device(options);
-  fmt::print("{}", wanted.json ? device_as_json(device, options).dump(2) + "\n"
-                               : device_as_text(device, options));
+  const std::string same_host = same_host_here(options);
+  if (wanted.json) {
+    nlohmann::json all = device_as_json(device, options);
+    all["same_host"] = same_host;
+    fmt::print("{}\n", all.dump(2));
+  } else {
+    fmt::print("{}  same host  {}\n", device_as_text(device, options), same_host);
+  }
   return 0;
 }
 

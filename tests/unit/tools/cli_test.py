@@ -178,6 +178,12 @@ class InfoTest(installed.Installed):
         self.assertIn("WEFT_CRC=off  (set)", self.call("info", "--options", WEFT_CRC="off").stdout)
         self.assertIn("iwarp: RNIC", self.call("info", WEFT_IDENTITY="iwarp").stdout)
 
+    def test_says_how_processes_of_this_host_reach_each_other(self):
+        self.assertRegex(self.call("info").stdout, r"(?m)^  same host  (through memory|by TCP: the kernel)")
+        self.assertIn("same host  by TCP: WEFT_SAME_HOST=off", self.call("info", WEFT_SAME_HOST="off").stdout)
+        self.assertIn("same host  by TCP: WEFT_FAULT", self.call("info", WEFT_FAULT="split:0.5").stdout)
+        self.assertIn("by TCP", json.loads(self.call("info", "--json", WEFT_SAME_HOST="off").stdout)["same_host"])
+
     def test_markdown_does_not_depend_on_the_environment(self):
         self.assertEqual(self.call("info", "--options", "--markdown", WEFT_CRC="off").stdout,
                          self.call("info", "--options", "--markdown").stdout)
