@@ -5,10 +5,24 @@
 namespace weft::bench {
 namespace {
 
+// 0: never; a number of bytes: from there on.
+constexpr const char* kThreshold = "WEFT_SDP_ZCOPY_THRESH";
+
 constexpr std::array kModes{
     SdpMode{.name = "tcp", .preloaded = false, .same_host = false, .relayed = false},
-    // By copies, from the program's calls.
+    // From the program's calls: by copies, or large sends in place, by what both cost.
     SdpMode{.name = "sdp", .preloaded = true, .same_host = true, .relayed = false},
+    SdpMode{.name = "sdp-copied",
+            .preloaded = true,
+            .same_host = true,
+            .relayed = false,
+            .environment = {kThreshold, "0"}},
+    // Read ZCopy from the smallest threshold on.
+    SdpMode{.name = "sdp-in-place",
+            .preloaded = true,
+            .same_host = true,
+            .relayed = false,
+            .environment = {kThreshold, "4096"}},
     // The same as between two hosts: the adapter over TCP.
     SdpMode{.name = "sdp-wire", .preloaded = true, .same_host = false, .relayed = false},
     // One copy and one thread more on each side.

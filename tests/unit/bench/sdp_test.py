@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import rc_test  # noqa: E402
 from rc_test import bench, positive  # noqa: E402
 
-WAYS = ("tcp", "sdp", "sdp-wire", "sdp-relay")
+WAYS = ("tcp", "sdp", "sdp-copied", "sdp-in-place", "sdp-wire", "sdp-relay")
 
 
 def sdp(*arguments):
