@@ -22,8 +22,8 @@ LIBRARIES = ("libibverbs.so.1", "librdmacm.so.1", "libweft-sdp.so")
 START_SECONDS = 30  # until a server listens
 
 # Ports whose SDP port (docs/spec/sdp.md 3.3) is none that the system hands out.
-PORTS = range(2000, 11000)
-SDP_PORT_DISTANCE = 21000
+PORTS = range(2000, 2768)
+SDP_PORT_DISTANCE = 61000
 
 
 class Skipped(Exception):
