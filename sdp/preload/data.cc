@@ -11,6 +11,7 @@
 
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
+#include "sdp/sockets/recent.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 
@@ -20,7 +21,9 @@ namespace {
 
 std::optional<ssize_t> take_in(int fd, std::span<const iovec> to, int flags) {
   const auto stream = Table::find(fd);
-  return stream ? stream->receive(fd, to, flags) : std::nullopt;
+  if (!stream) return std::nullopt;
+  if (stream->watched()) weft::sdp::Recent::note(*stream);
+  return stream->receive(fd, to, flags);
 }
 
 std::optional<ssize_t> take_in(int fd, void* to, size_t size, int flags) {

@@ -9,6 +9,7 @@
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/listeners.h"
+#include "sdp/sockets/recent.h"
 #include "sdp/sockets/registrations.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
@@ -34,7 +35,34 @@ void about_to_select(int count, std::initializer_list<const fd_set*> sets) {
   }
 }
 
+// Waits as `wait_now(false)` does, which does not wait at all where it is told true.
+template <class Wait>
+int look_and_wait(bool waits, Wait wait_now) {
+  if (!waits || !Recent::any()) return wait_now(false);
+  int n = wait_now(true);
+  if (n != 0) return n;
+  const auto others = [&] { return (n = wait_now(true)) != 0; };
+  if (Recent::look(others) && (n != 0 || others())) return n;
+  Recent::about_to_sleep();
+  return wait_now(false);
+}
+
 }  // namespace
+
+WEFT_SDP_EXPORT int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {
+  const auto wait = [&](bool at_once) {
+    return WEFT_SDP_NEXT(epoll_wait)(epoll, events, most, at_once ? 0 : timeout);
+  };
+  return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM, wait);
+}
+
+WEFT_SDP_EXPORT int epoll_pwait(int epoll, epoll_event* events, int most, int timeout,
+                                const sigset_t* mask) {
+  const auto wait = [&](bool at_once) {
+    return WEFT_SDP_NEXT(epoll_pwait)(epoll, events, most, at_once ? 0 : timeout, mask);
+  };
+  return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM, wait);
+}
 
 WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
   if (!WEFT_SDP_FOR_PROGRAM) return WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
@@ -45,8 +73,12 @@ WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* eve
 }
 
 WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {
-  if (WEFT_SDP_FOR_PROGRAM) about_to_poll(fds, count);
-  return WEFT_SDP_NEXT(poll)(fds, count, timeout);
+  const bool program = WEFT_SDP_FOR_PROGRAM;
+  if (program) about_to_poll(fds, count);
+  const auto wait = [&](bool at_once) {
+    return WEFT_SDP_NEXT(poll)(fds, count, at_once ? 0 : timeout);
+  };
+  return look_and_wait(program && timeout != 0, wait);
 }
 
 extern "C" int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size);

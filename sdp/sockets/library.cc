@@ -19,6 +19,7 @@
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/port_map.h"
 #include "sdp/sockets/real.h"
+#include "sdp/sockets/recent.h"
 #include "sdp/sockets/registrations.h"
 #include "sdp/sockets/shown_name.h"
 
@@ -117,6 +118,7 @@ void forget_in_child() {
   g_library = nullptr;
   g_without = false;
   Table::forget_all();
+  Recent::forget_in_child();
   Fallbacks::forget_in_child();
   Shown::forget_in_child();
 }

@@ -115,19 +115,51 @@ void Stream::on_news() {
   // gives up the lock.
   if (!lock.owns_lock()) return attend();
   if (relayed_) return;
+  if (lookers_ > 0 || (!watched_ && waiting_ == 0)) attend();
+  take_news();
+  keep_going();
+}
+
+// With the lock.
+void Stream::take_news() {
   const size_t before = session_->received().bytes();
-  if (!watched_ && waiting_ == 0) attend();
   session_->poll();
   if (session_->received().bytes() > before && tokens_ > 0 && tokens_ < kMostTokens && watched_) {
     // An edge for those who wait for edges.
     if (::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) ++tokens_;
   }
-  keep_going();
+}
+
+bool Stream::look_for_news() {
+  const std::unique_lock lock{session_->lock, std::try_to_lock};
+  if (!lock.owns_lock() || relayed_ || ending_) return false;
+  take_news();
+  const bool news =
+      session_->readable() || session_->ended() || (shows_full_ && !session_->room().empty());
+  if (news) show_state();
+  return news;
+}
+
+void Stream::about_to_sleep() {
+  if (relayed_) return;
+  const std::lock_guard lock{session_->lock};
+  if (relayed_ || ending_) return;
+  session_->arm();
+  take_news();
+  show_state();
+}
+
+void Stream::looked_at(bool is) {
+  lookers_.fetch_add(is ? 1 : -1);
+  if (is || relayed_) return;
+  const std::lock_guard lock{session_->lock};
+  if (!ending_) keep_going();
 }
 
 // With the lock: the mirror shows what is, and somebody takes completions when there is need.
 void Stream::keep_going() {
-  const bool has_to = watched_ || waiting_ > 0 || session_->unsent() > 0 || session_->busy();
+  const bool has_to =
+      (watched_ && lookers_ == 0) || waiting_ > 0 || session_->unsent() > 0 || session_->busy();
   // What a peer advertises, it may want back when the program is elsewhere.
   if (has_to || !attended_) {
     session_->arm();

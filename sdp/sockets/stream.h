@@ -56,6 +56,15 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The program waits for `fd` by poll(2) or the like: from now on the mirror shows whether it is
   // ready.
   void about_to_wait(int fd);
+  bool watched() const { return watched_; }
+  // The same for a thread that looks at it before it sleeps (recent.h), and is the one that has
+  // worked on it. True if the mirror shows news.
+  bool look_for_news();
+  // It sleeps now.
+  void about_to_sleep();
+  // A thread looks at it from now on, or no more.
+  void looked_at(bool is);
+
   // The program has closed its last descriptor of it, that the library knows of.
   void on_closed();
   // From now on the kernel's calls work on it, for whoever has it.
@@ -64,6 +73,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
  private:
   using Lock = SessionLock;
   void on_news();
+  void take_news();
   void watch();
   void attend();
   void look_later();
@@ -99,11 +109,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The loop looks every millisecond, and nobody asks for events.
   std::atomic<bool> attended_{false};
   std::atomic<uint32_t> calls_{0};  // of the program
+  std::atomic<int> lookers_{0};     // threads that look before they sleep
   uint32_t calls_seen_ = 0;         // by the loop
   // What the mirror shows; with the session's lock.
-  bool watched_ = false;  // somebody may wait for it by poll(2)
-  int waiting_ = 0;       // threads that sleep in a call
-  int tokens_ = 0;        // bytes that make it readable
+  std::atomic<bool> watched_{false};  // somebody may wait for it by poll(2)
+  int waiting_ = 0;                   // threads that sleep in a call
+  int tokens_ = 0;                    // bytes that make it readable
   bool shows_full_ = false;
   bool shows_end_ = false;
   bool shut_ = false;  // by the program, for reading
