@@ -13,10 +13,12 @@ class ReceiveQueue {
  public:
   // The payload of a message in receive buffer `buffer`.
   void push(Bytes payload, uint32_t buffer) {
-    pieces_.push_back({payload, buffer}), bytes_ += payload.size();
+    pieces_.push_back({payload, buffer}), bytes_ += payload.size(), pushed_ += payload.size();
   }
   bool empty() const { return bytes_ == 0; }
   size_t bytes() const { return bytes_; }
+  // All that ever came.
+  uint64_t pushed() const { return pushed_; }
 
   // The next bytes that lie together; only when not empty.
   Bytes front() const { return pieces_.front().bytes; }
@@ -32,6 +34,7 @@ class ReceiveQueue {
   };
   std::deque<Piece> pieces_;
   size_t bytes_ = 0;
+  uint64_t pushed_ = 0;
 };
 
 }  // namespace weft::sdp

@@ -116,24 +116,14 @@ void Stream::on_news() {
   if (!lock.owns_lock()) return attend();
   if (relayed_) return;
   if (lookers_ > 0 || (!watched_ && waiting_ == 0)) attend();
-  take_news();
-  keep_going();
-}
-
-// With the lock.
-void Stream::take_news() {
-  const size_t before = session_->received().bytes();
   session_->poll();
-  if (session_->received().bytes() > before && tokens_ > 0 && tokens_ < kMostTokens && watched_) {
-    // An edge for those who wait for edges.
-    if (::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) ++tokens_;
-  }
+  keep_going();
 }
 
 bool Stream::look_for_news() {
   const std::unique_lock lock{session_->lock, std::try_to_lock};
   if (!lock.owns_lock() || relayed_ || ending_) return false;
-  take_news();
+  session_->poll();
   const bool news =
       session_->readable() || session_->ended() || (shows_full_ && !session_->room().empty());
   if (news) show_state();
@@ -145,7 +135,7 @@ void Stream::about_to_sleep() {
   const std::lock_guard lock{session_->lock};
   if (relayed_ || ending_) return;
   session_->arm();
-  take_news();
+  session_->poll();
   show_state();
 }
 
@@ -198,9 +188,13 @@ void Stream::watch() {
 
 void Stream::show_state() {
   if (!inner_) return;
-  if (session_->readable() && tokens_ == 0 &&
+  // Whoever came by it, what has come since the last token is an edge for those who wait for edges.
+  const uint64_t pushed = session_->received().pushed();
+  const bool edge = watched_ && pushed != shown_ && tokens_ < kMostTokens;
+  if (session_->readable() && (tokens_ == 0 || edge) &&
       ::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
     ++tokens_;
+    shown_ = pushed;
   }
   if (const auto urgent = session_->take_urgent()) {
     (void)::send(inner_.get(), &*urgent, 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);

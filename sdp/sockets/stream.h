@@ -73,7 +73,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
  private:
   using Lock = SessionLock;
   void on_news();
-  void take_news();
   void watch();
   void attend();
   void look_later();
@@ -115,6 +114,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<bool> watched_{false};  // somebody may wait for it by poll(2)
   int waiting_ = 0;                   // threads that sleep in a call
   int tokens_ = 0;                    // bytes that make it readable
+  uint64_t shown_ = 0;                // of what was received, by a token
   bool shows_full_ = false;
   bool shows_end_ = false;
   bool shut_ = false;  // by the program, for reading
