@@ -59,7 +59,7 @@ def stat(w):
     check(process.has_said("ready", w.until), f"it never was ready: {process.error_text()}")
     result = subprocess.run(w.command(0, [f"{w.product.root}/bin/weft", "stat", "--json"], plain=True), capture_output=True, text=True, check=True)
     found = json.loads(result.stdout)["sockets"]
-    mine = next((p for p in found if any(c["role"] == "client" and c["transport"] == "sdp" for c in p["connections"])), None)
+    mine = next((p for p in found if p["pid"] == process.process.pid), None)
     check(mine, f"it is not among {found}")
     client = next(c for c in mine["connections"] if c["role"] == "client" and c["transport"] == "sdp")
     server = next(c for c in mine["connections"] if c["role"] == "server")
