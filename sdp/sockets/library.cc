@@ -159,6 +159,9 @@ const LoadedRules& Library::rules() {
     for (const Complaint& complaint : rules->configuration.complaints) {
       log.write(LogLevel::warning, sentence(rules->file, complaint));
     }
+    if (const auto wrong = ZcopyThreshold::wrong_in_process()) {
+      log.write(LogLevel::warning, *wrong);
+    }
     return rules;
   }();
   return *loaded;

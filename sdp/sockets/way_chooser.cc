@@ -8,6 +8,8 @@
 namespace weft::sdp {
 namespace {
 
+constexpr const char* kVariable = "WEFT_SDP_ZCOPY_THRESH";
+
 // What is copied first fills the buffers of both sides, and costs less than it will; what goes in
 // place first waits until they are empty.
 constexpr std::array<size_t, 2> kSettling{2 << 20, 256 << 10};
@@ -40,8 +42,15 @@ std::optional<ZcopyThreshold> ZcopyThreshold::parse(std::string_view text) {
 }
 
 ZcopyThreshold ZcopyThreshold::of_process() {
-  const char* const text = secure_getenv("WEFT_SDP_ZCOPY_THRESH");
+  const char* const text = secure_getenv(kVariable);
   return text == nullptr ? ZcopyThreshold{} : parse(text).value_or(ZcopyThreshold{});
+}
+
+std::optional<std::string> ZcopyThreshold::wrong_in_process() {
+  const char* const text = secure_getenv(kVariable);
+  if (text == nullptr || parse(text)) return {};
+  return std::string{kVariable} + ": '" + text +
+         "' is not a number of bytes, 0 or auto; taken for auto";
 }
 
 size_t WayChooser::size_class(size_t bytes) {

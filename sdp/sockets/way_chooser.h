@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace weft::sdp {
@@ -24,6 +25,8 @@ struct ZcopyThreshold {
   static std::optional<ZcopyThreshold> parse(std::string_view text);
   // What the environment of the process says.
   static ZcopyThreshold of_process();
+  // A sentence, if that is nothing of these: then it is by cost.
+  static std::optional<std::string> wrong_in_process();
 };
 
 class WayChooser {

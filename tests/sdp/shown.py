@@ -27,13 +27,15 @@ def log(w):
     """Which way each socket goes, the rule that says so, and lines that are not understood."""
     if w.way == "tcp":
         return []
+    w.environment["WEFT_SDP_ZCOPY_THRESH"] = "64k"
     process = run(w, "use tcp client * *:1\nuse both * * *:*\nuse none\nlog min-level 3\n", "ways")
     w.ends(process)
     said = process.error_text()
     port = re.search(r"listen at \S+:(\d+): SDP and TCP", said)
     check(port, f"the listener is not told of: {said}")
     for sentence in (f"connect to {w.address}:1: the rule in line 1 fits, tcp", f"connect to {w.address}:1: TCP, for the rules say so",
-                     f"connect to {w.address}:{port[1]}: SDP", f"accept from {w.address}:", "own_rules:3: "):
+                     f"connect to {w.address}:{port[1]}: SDP", f"accept from {w.address}:", "own_rules:3: ",
+                     "WEFT_SDP_ZCOPY_THRESH: '64k' is not a number"):
         check(sentence in said, f"'{sentence}' is not in: {said}")
     return []
 
