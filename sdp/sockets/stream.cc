@@ -27,15 +27,6 @@ namespace {
 constexpr int kAttendMs = 1;
 // A smaller Read costs more than the copy.
 constexpr size_t kLeastInPlace = 16 << 10;
-// More would not tell more.
-constexpr int kMostTokens = 64;
-// A mirror is full with a page; the kernel takes this for the least it can be.
-constexpr int kSmallest = 1;
-constexpr int kUsual = 212'992;
-
-void set_buffer(int fd, int bytes) {
-  (void)real().setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-}
 
 bool does_not_block(int fd, int flags) {
   if ((flags & MSG_DONTWAIT) != 0) return true;
@@ -72,16 +63,16 @@ Stream::Stream(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, Fil
     : loop_(loop),
       fabric_(fabric),
       session_(std::move(session)),
-      inner_(std::move(inner)),
       shadow_(shadow.get()),
       cookie_(cookie),
-      ended_(std::move(ended)) {}
+      ended_(std::move(ended)),
+      mirror_(std::move(inner)) {}
 
 Stream::~Stream() = default;
 
 void Stream::start() {
   // Its edges, for the kernel would tell of an end again and again.
-  (void)loop_.watch(inner_.get(), EPOLLRDHUP | EPOLLET,
+  (void)loop_.watch(mirror_.fd(), EPOLLRDHUP | EPOLLET,
                     [this](uint32_t events) { on_inner(events); });
   session_->on_news = [this] { on_news(); };
   on_news();
@@ -125,7 +116,7 @@ bool Stream::look_for_news() {
   if (!lock.owns_lock() || relayed_ || ending_) return false;
   session_->poll();
   const bool news =
-      session_->readable() || session_->ended() || (shows_full_ && !session_->room().empty());
+      session_->readable() || session_->ended() || mirror_.hides_room_that_is(*session_);
   if (news) show_state();
   return news;
 }
@@ -187,38 +178,20 @@ void Stream::watch() {
 }
 
 void Stream::show_state() {
-  if (!inner_) return;
-  // Whoever came by it, what has come since the last token is an edge for those who wait for edges.
-  const uint64_t pushed = session_->received().pushed();
-  const bool edge = watched_ && pushed != shown_ && tokens_ < kMostTokens;
-  if (session_->readable() && (tokens_ == 0 || edge) &&
-      ::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
-    ++tokens_;
-    shown_ = pushed;
-  }
-  if (const auto urgent = session_->take_urgent()) {
-    (void)::send(inner_.get(), &*urgent, 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
-  }
-  if (session_->error() != 0) {
-    loop_.post([self = shared_from_this()] { self->show_error(); });
-    return;
-  }
-  if (session_->ended() && !shows_end_) {
-    shows_end_ = true;
-    (void)::shutdown(inner_.get(), session_->gone() ? SHUT_RDWR : SHUT_WR);
-  }
-  if (shows_full_ && !session_->room().empty()) show_room();
+  if (!mirror_.open()) return;
+  mirror_.show(*session_, watched_);
+  if (session_->error() != 0) loop_.post([self = shared_from_this()] { self->show_error(); });
 }
 
 // On the loop's thread: a socket pair whose one end is closed with a byte in it that nobody read
 // shows an error at its other end, as TCP does after a reset.
 void Stream::show_error() {
   const std::lock_guard lock{session_->lock};
-  if (relayed_ || ending_ || !inner_) return;
-  show_room();
+  if (relayed_ || ending_ || !mirror_.open()) return;
+  mirror_.show_room();
   if (session_->untold_error() != 0) put_byte_into_inner();
-  loop_.forget(inner_.get());
-  inner_.reset();
+  loop_.forget(mirror_.fd());
+  mirror_.close();
 }
 
 // Only the program's end can. Its number may be another file's at any time, a copy of it may not.
@@ -244,37 +217,11 @@ std::optional<int> Stream::take_error(int fd) {
   return session_->take_error();
 }
 
-void Stream::show_room() {
-  std::array<char, 4096> pad{};
-  while (::recv(inner_.get(), pad.data(), pad.size(), MSG_DONTWAIT) > 0) {
-  }
-  shows_full_ = false;
-}
-
-void Stream::hide_room(int fd) {
-  static constexpr std::array<char, 4096> kPad{};
-  if (!shows_full_) set_buffer(fd, kSmallest);
-  while (::syscall(SYS_sendto, fd, kPad.data(), kPad.size(), MSG_DONTWAIT | MSG_NOSIGNAL, nullptr,
-                   0) > 0) {
-  }
-  shows_full_ = true;
-}
-
-void Stream::drop_tokens(int fd) {
-  std::array<char, kMostTokens> token{};
-  while (tokens_ > 0) {
-    const long n = ::syscall(SYS_recvfrom, fd, token.data(), static_cast<size_t>(tokens_),
-                             MSG_DONTWAIT, nullptr, nullptr);
-    if (n <= 0) break;
-    tokens_ -= static_cast<int>(n);
-  }
-}
-
 void Stream::about_to_wait(int fd) {
   if (relayed_ || watched_) return;
   const std::lock_guard lock{session_->lock};
   watch();
-  if (session_->room().empty() && session_->writable()) hide_room(fd);
+  if (session_->room().empty() && session_->writable()) mirror_.hide_room(fd);
   keep_going();
 }
 
@@ -299,7 +246,7 @@ bool Stream::wait_for_data(Lock& lock, int fd) {
 
 bool Stream::wait_for_room(Lock& lock, int fd) {
   ++waiting_;
-  hide_room(fd);
+  mirror_.hide_room(fd);
   keep_going();
   bool slept = true;
   if (session_->room().empty() && session_->writable()) {
@@ -325,7 +272,7 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags) {
     if (!session_->received().empty()) return 1;
     const bool waits = !does_not_block(fd, flags);
     if (waits && session_->offered() > 0) return 1;
-    drop_tokens(fd);
+    mirror_.drop_tokens(fd);
     if (session_->ended() || shut_) {
       const int error = session_->take_read_error();
       if (error != 0) take_shown_error(fd);
@@ -387,7 +334,7 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
     }
     session_->poll();
   } while (done == 0 || ((flags & MSG_WAITALL) != 0 && done < wanted));
-  if (!session_->readable()) drop_tokens(fd);
+  if (!session_->readable()) mirror_.drop_tokens(fd);
   keep_going();
   return static_cast<ssize_t>(done);
 }
@@ -466,7 +413,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
     }
     if (does_not_block(fd, flags)) {
       watch();
-      hide_room(fd);
+      mirror_.hide_room(fd);
       keep_going();
       if (ready()) continue;
       if (done > 0) break;
@@ -559,10 +506,8 @@ std::optional<int> Stream::available() {
 
 void Stream::relay_from_now(int fd) {
   const std::lock_guard lock{session_->lock};
-  if (relayed_ || ending_ || !inner_) return;
-  drop_tokens(fd);
-  show_room();
-  set_buffer(fd, kUsual);
+  if (relayed_ || ending_ || !mirror_.open()) return;
+  mirror_.clear(fd);
   relayed_ = true;
   session_->relayed();
   loop_.post([self = shared_from_this()] { self->start_relay(); });
@@ -570,8 +515,8 @@ void Stream::relay_from_now(int fd) {
 
 void Stream::start_relay() {
   if (ending_) return;
-  loop_.forget(inner_.get());
-  relay_ = std::make_unique<Relay>(loop_, fabric_, session_, std::move(inner_), shadow_,
+  loop_.forget(mirror_.fd());
+  relay_ = std::make_unique<Relay>(loop_, fabric_, session_, mirror_.hand_over(), shadow_,
                                    std::move(ended_));
   relay_->start();
 }
@@ -582,9 +527,9 @@ void Stream::end() {
     if (ending_ || relayed_) return;
     ending_ = true;
     if (resets_at_close(shadow_)) session_->abort();
+    loop_.forget(mirror_.fd());
+    mirror_.close();
   }
-  loop_.forget(inner_.get());
-  inner_.reset();
   fabric_.close(session_);
   loop_.post(std::exchange(ended_, nullptr));
 }

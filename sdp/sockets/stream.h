@@ -14,6 +14,7 @@
 #include "sdp/loop/loop.h"
 #include "sdp/rdma/fabric.h"
 #include "sdp/sockets/in_place.h"
+#include "sdp/sockets/readiness.h"
 #include "sdp/sockets/relay.h"
 #include "sdp/sockets/way_chooser.h"
 
@@ -79,12 +80,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void look_after();
   void on_inner(uint32_t events);
   void show_state();
-  void show_room();
   void show_error();
   void put_byte_into_inner();
   void take_shown_error(int fd);
-  void hide_room(int fd);
-  void drop_tokens(int fd);
   void keep_going();
   bool wait_for_data(Lock& lock, int fd);
   bool wait_for_room(Lock& lock, int fd);
@@ -97,7 +95,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Loop& loop_;
   Fabric& fabric_;
   const std::shared_ptr<Session> session_;
-  File inner_;  // nothing once it shows an error
   const int shadow_;
   const uint64_t cookie_;
   std::function<void()> ended_;
@@ -110,14 +107,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<uint32_t> calls_{0};  // of the program
   std::atomic<int> lookers_{0};     // threads that look before they sleep
   uint32_t calls_seen_ = 0;         // by the loop
-  // What the mirror shows; with the session's lock.
+  // With the session's lock.
+  Readiness mirror_;                  // closed once it shows an error
   std::atomic<bool> watched_{false};  // somebody may wait for it by poll(2)
   int waiting_ = 0;                   // threads that sleep in a call
-  int tokens_ = 0;                    // bytes that make it readable
-  uint64_t shown_ = 0;                // of what was received, by a token
-  bool shows_full_ = false;
-  bool shows_end_ = false;
-  bool shut_ = false;  // by the program, for reading
+  bool shut_ = false;                 // by the program, for reading
   bool ending_ = false;
 };
 

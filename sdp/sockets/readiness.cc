@@ -1,0 +1,79 @@
+#include "sdp/sockets/readiness.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "sdp/sockets/real.h"
+
+namespace weft::sdp {
+namespace {
+
+// More would not tell more.
+constexpr int kMostTokens = 64;
+// A mirror is full with a page; the kernel takes this for the least it can be.
+constexpr int kSmallest = 1;
+constexpr int kUsual = 212'992;
+
+void set_buffer(int fd, int bytes) {
+  (void)real().setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+}  // namespace
+
+void Readiness::show(Session& session, bool edges) {
+  // Whoever took it in, what has come since the last token is an edge.
+  const uint64_t pushed = session.received().pushed();
+  const bool edge = edges && pushed != told_ && tokens_ < kMostTokens;
+  if (session.readable() && (tokens_ == 0 || edge) &&
+      ::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
+    ++tokens_;
+    told_ = pushed;
+  }
+  if (const auto urgent = session.take_urgent()) {
+    (void)::send(inner_.get(), &*urgent, 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  // An error is shown by another way.
+  if (session.error() != 0) return;
+  if (session.ended() && !ended_) {
+    ended_ = true;
+    (void)::shutdown(inner_.get(), session.gone() ? SHUT_RDWR : SHUT_WR);
+  }
+  if (hides_room_that_is(session)) show_room();
+}
+
+void Readiness::show_room() {
+  std::array<char, 4096> pad{};
+  while (::recv(inner_.get(), pad.data(), pad.size(), MSG_DONTWAIT) > 0) {
+  }
+  full_ = false;
+}
+
+void Readiness::hide_room(int fd) {
+  static constexpr std::array<char, 4096> kPad{};
+  if (!full_) set_buffer(fd, kSmallest);
+  while (::syscall(SYS_sendto, fd, kPad.data(), kPad.size(), MSG_DONTWAIT | MSG_NOSIGNAL, nullptr,
+                   0) > 0) {
+  }
+  full_ = true;
+}
+
+void Readiness::drop_tokens(int fd) {
+  std::array<char, kMostTokens> token{};
+  while (tokens_ > 0) {
+    const long n = ::syscall(SYS_recvfrom, fd, token.data(), static_cast<size_t>(tokens_),
+                             MSG_DONTWAIT, nullptr, nullptr);
+    if (n <= 0) break;
+    tokens_ -= static_cast<int>(n);
+  }
+}
+
+void Readiness::clear(int fd) {
+  drop_tokens(fd);
+  show_room();
+  set_buffer(fd, kUsual);
+}
+
+}  // namespace weft::sdp

@@ -1,0 +1,42 @@
+// What the mirror shows to whoever waits for its other end by poll(2), epoll or a call that sleeps:
+// a byte in it (a token) says that there is something to read, a full buffer that there is no room,
+// a shut half that the peer has ended (design/27). With the session's lock. `fd`: a descriptor of
+// the program's end.
+#pragma once
+
+#include <cstdint>
+
+#include "sdp/loop/file.h"
+#include "sdp/rdma/session.h"
+
+namespace weft::sdp {
+
+class Readiness {
+ public:
+  // `inner` is the library's end.
+  explicit Readiness(File inner) : inner_(std::move(inner)) {}
+  int fd() const { return inner_.get(); }
+  // It shows nothing any more once that is false.
+  bool open() const { return static_cast<bool>(inner_); }
+  void close() { inner_.reset(); }
+  // For somebody who uses the mirror as a socket: it shows nothing of its own.
+  File hand_over() { return std::move(inner_); }
+  void clear(int fd);
+
+  // Shows the session's state. `edges`: each arrival is told, for those who wait for edges.
+  void show(Session& session, bool edges);
+  // Whether show() would tell of room.
+  bool hides_room_that_is(Session& session) const { return full_ && !session.room().empty(); }
+  void show_room();
+  void hide_room(int fd);
+  void drop_tokens(int fd);
+
+ private:
+  File inner_;
+  int tokens_ = 0;
+  uint64_t told_ = 0;  // of all that was received, by a token
+  bool full_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace weft::sdp
