@@ -11,8 +11,6 @@
 namespace weft::sdp {
 namespace {
 
-// More would not tell more.
-constexpr int kMostTokens = 64;
 // A mirror is full with a page; the kernel takes this for the least it can be.
 constexpr int kSmallest = 1;
 constexpr int kUsual = 212'992;

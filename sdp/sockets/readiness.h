@@ -30,8 +30,12 @@ class Readiness {
   void show_room();
   void hide_room(int fd);
   void drop_tokens(int fd);
+  // So many tokens that there will soon be no more edges: they are to be dropped.
+  bool is_crowded() const { return tokens_ > kMostTokens / 2; }
 
  private:
+  // More would not tell more.
+  static constexpr int kMostTokens = 64;
   File inner_;
   int tokens_ = 0;
   uint64_t told_ = 0;  // of all that was received, by a token

@@ -334,7 +334,7 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
     }
     session_->poll();
   } while (done == 0 || ((flags & MSG_WAITALL) != 0 && done < wanted));
-  if (!session_->readable()) mirror_.drop_tokens(fd);
+  if (!session_->readable() || mirror_.is_crowded()) mirror_.drop_tokens(fd);
   keep_going();
   return static_cast<ssize_t>(done);
 }

@@ -164,15 +164,14 @@ class Process(apps.Process):
                                         start_new_session=True)
 
     def bytes(self):
-        self.output.seek(0)
-        return self.output.read()
+        # Not by seeking: the place in the file is the program's, too.
+        return os.pread(self.output.fileno(), os.fstat(self.output.fileno()).st_size, 0)
 
     def text(self):
         return self.bytes().decode(errors="backslashreplace")
 
     def error_text(self):
-        self.errors.seek(0)
-        return self.errors.read().decode(errors="backslashreplace")
+        return os.pread(self.errors.fileno(), os.fstat(self.errors.fileno()).st_size, 0).decode(errors="backslashreplace")
 
     def has_said(self, word, until):
         while time.monotonic() < until and self.process.poll() is None and word not in self.text():
