@@ -50,8 +50,7 @@ int main(int argc, char** argv) {
     MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
   }
-  if (rank == 0)
-    printf("%.1f\n", (double)counted * size / (MPI_Wtime() - counted_from) / 1e6);
+  if (rank == 0) printf("%.1f\n", (double)counted * size / (MPI_Wtime() - counted_from) / 1e6);
   free(memory);
   MPI_Finalize();
   return 0;
