@@ -38,8 +38,9 @@ def nginx(w, sendfile="on"):
 
 
 def curl(w, *words):
-    """Its output. A client of SDP alone is refused until a worker has waited for its listener (docs/design/29)."""
-    process = w.start(1, ["curl", "-sS", "--retry", "5", "--retry-connrefused", "--max-time", "30", *words])
+    """Its output. A client of SDP alone is refused until a worker has waited for its listener (docs/design/29).
+    One that hangs is not started again."""
+    process = w.start(1, ["curl", "-sS", "--retry", "5", "--retry-connrefused", "--retry-max-time", "20", "--max-time", "30", *words])
     w.ends(process)
     return digest(process.bytes())
 
