@@ -39,8 +39,7 @@ void about_to_select(int count, std::initializer_list<const fd_set*> sets) {
 template <class Wait>
 int look_and_wait(bool waits, Wait wait_now) {
   if (!waits || !Recent::any()) return wait_now(false);
-  int n = wait_now(true);
-  if (n != 0) return n;
+  int n = 0;
   const auto others = [&] { return (n = wait_now(true)) != 0; };
   if (Recent::look(others) && (n != 0 || others())) return n;
   Recent::about_to_sleep();

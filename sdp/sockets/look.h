@@ -32,33 +32,40 @@ class LookTime {
   unsigned skipped_ = 0;
 };
 
-// Whether `ready` became true while it looked; `most` as many times as long as usual. The lock of
-// the session is given up in between, so that other threads get on.
-template <class Ready>
-bool look(std::unique_lock<std::mutex>& lock, Session& session, LookTime& look_time, Ready ready,
-          unsigned most = 1) {
+// Takes steps for `time` until one is true, and notes what that was worth.
+template <class Step>
+bool look_for(LookTime& look_time, std::chrono::microseconds time, Step step) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds kInterrupted{200};
-  session.poll();
-  if (ready()) return true;
-  const auto time = look_time.next() * most;
-  if (time.count() == 0) return false;
   auto now = Clock::now();
-  const auto until = now + time;
-  while (now < until) {
-    lock.unlock();
-    lock.lock();
-    session.poll();
-    const bool is_ready = ready();
+  for (const auto until = now + time; now < until;) {
+    const bool came = step();
     const auto before = std::exchange(now, Clock::now());
     const bool interrupted = now - before > kInterrupted;
-    if (is_ready || interrupted) {
-      look_time.result(is_ready && !interrupted);
-      return is_ready;
+    if (came || interrupted) {
+      look_time.result(came && !interrupted);
+      return came;
     }
   }
   look_time.result(false);
   return false;
+}
+
+// Whether `ready` became true while it looked; `most` times as long as usual. The lock of the
+// session is given up in between, so that other threads get on.
+template <class Ready>
+bool look(std::unique_lock<std::mutex>& lock, Session& session, LookTime& look_time, Ready ready,
+          unsigned most = 1) {
+  session.poll();
+  if (ready()) return true;
+  const auto time = look_time.next() * most;
+  if (time.count() == 0) return false;
+  return look_for(look_time, time, [&] {
+    lock.unlock();
+    lock.lock();
+    session.poll();
+    return static_cast<bool>(ready());
+  });
 }
 
 }  // namespace weft::sdp

@@ -3,7 +3,6 @@
 #include <array>
 #include <chrono>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "sdp/sockets/look.h"
@@ -18,7 +17,6 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMost = 16;
 // How often a thread that looks asks for what else it waits for.
 constexpr std::chrono::microseconds kOthers{10};
-constexpr std::chrono::microseconds kInterrupted{200};
 
 // Of one thread.
 class Streams {
@@ -27,22 +25,22 @@ class Streams {
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
   ~Streams() {
-    for (const auto& stream : streams_) leave(stream);
+    for (const Known& known : streams_) leave(known);
   }
 
   void note(Stream& stream) {
-    for (const auto& known : streams_) {
-      if (known.lock().get() == &stream) return;
+    for (const Known& known : streams_) {
+      if (known.address == &stream && !known.stream.expired()) return;
     }
-    auto& place = streams_[next_++ % kMost];
+    Known& place = streams_[next_++ % kMost];
     leave(place);
-    place = stream.weak_from_this();
+    place = {&stream, stream.weak_from_this()};
     stream.looked_at(true);
   }
   std::vector<std::shared_ptr<Stream>> all() const {
     std::vector<std::shared_ptr<Stream>> found;
-    for (const auto& known : streams_) {
-      if (auto stream = known.lock()) found.push_back(std::move(stream));
+    for (const Known& known : streams_) {
+      if (auto stream = known.stream.lock()) found.push_back(std::move(stream));
     }
     return found;
   }
@@ -55,11 +53,15 @@ class Streams {
   LookTime look_time;
 
  private:
-  static void leave(const std::weak_ptr<Stream>& known) {
-    if (const auto stream = known.lock()) stream->looked_at(false);
+  struct Known {
+    const Stream* address = nullptr;  // compared alone
+    std::weak_ptr<Stream> stream;
+  };
+  static void leave(const Known& known) {
+    if (const auto stream = known.stream.lock()) stream->looked_at(false);
   }
 
-  std::array<std::weak_ptr<Stream>, kMost> streams_;
+  std::array<Known, kMost> streams_;
   size_t next_ = 0;
 };
 
@@ -84,24 +86,17 @@ bool Recent::look(const std::function<bool()>& other_news) {
   if (time.count() == 0) return false;
   const auto streams = mine().all();
   if (streams.empty()) return false;
-  auto now = Clock::now();
-  auto others = now + kOthers;
-  for (const auto until = now + time; now < until;) {
+  if (other_news()) return true;
+  auto others = Clock::now() + kOthers;
+  return look_for(look_time, time, [&] {
     bool news = false;
     for (const auto& stream : streams) news = stream->look_for_news() || news;
-    const auto before = std::exchange(now, Clock::now());
-    const bool interrupted = now - before > kInterrupted;
-    if (!news && now >= others) {
-      news = other_news();
-      others = now + kOthers;
-    }
-    if (news || interrupted) {
-      look_time.result(news && !interrupted);
-      return news;
-    }
-  }
-  look_time.result(false);
-  return false;
+    if (news) return true;
+    const auto now = Clock::now();
+    if (now < others) return false;
+    others = now + kOthers;
+    return other_news();
+  });
 }
 
 void Recent::forget_in_child() {

@@ -14,7 +14,8 @@ class Recent {
   // The calling thread works on it.
   static void note(Stream& stream);
   static bool any();
-  // Looks for a while; true if the mirror of one shows news now, or `other_news` is true.
+  // Looks for a while, where that pays; true if the mirror of one shows news now, or `other_news`
+  // is true.
   static bool look(const std::function<bool()>& other_news);
   // The calling thread goes to sleep: the loop is to tell of news from now on.
   static void about_to_sleep();
