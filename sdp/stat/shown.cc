@@ -3,17 +3,16 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "sdp/loop/file.h"
+
 namespace weft::sdp {
 namespace {
-
-constexpr int kNoFile = -1;
 
 // Above the limit a file that grows brings SIGXFSZ.
 bool may_have_file() {
@@ -21,30 +20,19 @@ bool may_have_file() {
   return ::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= kStatBytes;
 }
 
-// Out of the way of programs that count on low numbers, and for as long as the process lives.
-int make_file() {
-  if (!may_have_file()) return kNoFile;
-  const int low = ::memfd_create(kStatName, MFD_CLOEXEC);
-  if (low < 0) return kNoFile;
-  rlimit most{};
-  const bool known = ::getrlimit(RLIMIT_NOFILE, &most) == 0;
-  const long floor =
-      known && most.rlim_cur / 2 < 1024 ? static_cast<long>(most.rlim_cur / 2) : 1024;
-  const long high = ::syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, floor);
-  if (high >= 0) (void)::syscall(SYS_close, low);
-  const int file = high >= 0 ? static_cast<int>(high) : low;
-  if (::ftruncate(file, static_cast<off_t>(kStatBytes)) == 0) return file;
-  (void)::syscall(SYS_close, file);
-  return kNoFile;
+File make_file() {
+  if (!may_have_file()) return {};
+  File file = out_of_the_way(File{::memfd_create(kStatName, MFD_CLOEXEC)});
+  if (!file || ::ftruncate(file.get(), static_cast<off_t>(kStatBytes)) != 0) return {};
+  return file;
 }
 
 // The memory of this process. Pages that no connection has reached are never touched.
 class Memory {
  public:
   Memory() {
-    const int file = make_file();
-    const int flags = file != kNoFile ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void* p = ::mmap(nullptr, kStatBytes, PROT_READ | PROT_WRITE, flags, file, 0);
+    const int flags = file_ ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* p = ::mmap(nullptr, kStatBytes, PROT_READ | PROT_WRITE, flags, file_.get(), 0);
     if (p == MAP_FAILED) return;
     (void)::madvise(p, kStatBytes, MADV_DONTFORK);
     start_ = static_cast<std::byte*>(p);
@@ -104,6 +92,7 @@ class Memory {
     }
   }
 
+  File file_ = make_file();  // others find the memory by it
   std::byte* start_ = nullptr;
   std::mutex lock_;  // of free_, and of what is taken
   std::vector<StatSlot*> free_;
