@@ -41,15 +41,20 @@ class InMemory final : public EventHandler {
   const int fd_;
 };
 
-TEST_F(EngineTest, TheHelperAsksMemoryUntilItSleeps) {
-  InMemory::Seen seen;
-  {
+class EngineMemoryTest : public EngineTest {
+ protected:
+  void add(InMemory::Seen& seen) {
     Hold h = engine->hold();
     auto made = std::make_unique<InMemory>(seen, sockets[0]);
     InMemory& handler = *made;
     engine->add(h.token(), std::move(made), sockets[0], true, false);
     engine->ask_memory(h.token(), handler);
   }
+};
+
+TEST_F(EngineMemoryTest, TheHelperAsksMemoryUntilItSleeps) {
+  InMemory::Seen seen;
+  add(seen);
   write_byte();
   seen.told_from.wait(-1);
   engine.reset();
@@ -57,16 +62,10 @@ TEST_F(EngineTest, TheHelperAsksMemoryUntilItSleeps) {
   EXPECT_GT(seen.told_from, InMemory::kTimes) << "as long as there is something";
 }
 
-TEST_F(EngineTest, WhereSomebodySleepsMemoryIsTold) {
+TEST_F(EngineMemoryTest, WhereSomebodySleepsMemoryIsTold) {
   InMemory::Seen seen;
   engine->expect_sleeper();
-  {
-    Hold h = engine->hold();
-    auto made = std::make_unique<InMemory>(seen, sockets[0]);
-    InMemory& handler = *made;
-    engine->add(h.token(), std::move(made), sockets[0], true, false);
-    engine->ask_memory(h.token(), handler);
-  }
+  add(seen);
   write_byte();
   seen.asked.wait(0);
   (void)engine->hold();  // the helper's turn is over
