@@ -39,7 +39,7 @@ def main():
     elif what == "traffic":
         refused(address)
         client, server = pair(address)
-        client.sendall(bytes(100_000))
+        client.sendall(bytes(i * 31 >> 3 & 255 for i in range(100_000)))
         server.recv(100_000, socket.MSG_WAITALL)
         print("ready", flush=True)
         time.sleep(60)
