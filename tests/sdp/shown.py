@@ -87,3 +87,16 @@ def server_by_sdp_alone(w):
     w.ends(asked)
     w.ends(process)
     return []
+
+
+@case("shown.threshold")
+def threshold(w):
+    """SDP_ZCOPY_THRESH takes what ib_sdp took, and -1 for what the environment says."""
+    if w.way == "tcp":
+        return []
+    w.environment["WEFT_SDP_ZCOPY_THRESH"] = "70000"
+    process = run(w, "use both * * *:*\n", "threshold")
+    w.ends(process)
+    wanted = ["4096 4096", "1048576 1048576", "0 0", "4095 Invalid argument", "1048577 Invalid argument", "-2 Invalid argument", "-1 70000"]
+    check(process.text().splitlines() == wanted, f"it is {process.text()}")
+    return []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|serve|ask [PORT]"""
+"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|twice|threshold|serve|ask [PORT]"""
 
 import select
 import socket
@@ -31,6 +31,20 @@ def refused_twice(address):
     refused(address)
 
 
+SDP_ZCOPY_THRESH = 80
+
+
+def threshold(address):
+    """What the option is after each value, or the error that it brings."""
+    client, _ = pair(address)
+    for value in (4096, 1 << 20, 0, 4095, (1 << 20) + 1, -2, -1):
+        try:
+            client.setsockopt(socket.IPPROTO_TCP, SDP_ZCOPY_THRESH, value)
+            print(value, client.getsockopt(socket.IPPROTO_TCP, SDP_ZCOPY_THRESH))
+        except OSError as e:
+            print(value, e.strerror)
+
+
 def main():
     address, what = sys.argv[1:3]
     if what == "ways":
@@ -46,6 +60,8 @@ def main():
     elif what == "twice":
         # A listener at which nobody has waited hears no SDP.
         refused_twice(address)
+    elif what == "threshold":
+        threshold(address)
     elif what == "serve":
         listener = server_at(address)
         print("port", listener.getsockname()[1], flush=True)
