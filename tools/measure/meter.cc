@@ -11,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "kit/clock.h"
 #include "measure/own_usage.h"
 
 namespace weft::measure {
@@ -122,16 +123,13 @@ void Meter::look(Moment now) {
 void Meter::write_sample(const Moment& now) {
   const double span = now.time_s - last_.time_s;
   if (span <= 0) return;
-  timespec wall{};
-  clock_gettime(CLOCK_REALTIME, &wall);
-  nlohmann::json line = {
-      {"t", now.time_s - begun_.time_s},
-      {"time", static_cast<double>(wall.tv_sec) + static_cast<double>(wall.tv_nsec) * 1e-9},
-      {"cpus", (now.cpu_s - last_.cpu_s) / span},
-      {"machine_cpus", nullptr},
-      {"softirq_cpus", nullptr},
-      {"watts", or_null(energy_.watts())},
-      {"gbps", nullptr}};
+  nlohmann::json line = {{"t", now.time_s - begun_.time_s},
+                         {"time", static_cast<double>(kit::wall_ns()) * 1e-9},
+                         {"cpus", (now.cpu_s - last_.cpu_s) / span},
+                         {"machine_cpus", nullptr},
+                         {"softirq_cpus", nullptr},
+                         {"watts", or_null(energy_.watts())},
+                         {"gbps", nullptr}};
   if (now.machine && last_.machine) {
     const MachineCpu did = *now.machine - *last_.machine;
     line["machine_cpus"] = did.busy_s() / span;

@@ -1,6 +1,5 @@
 // How a sender finds its receiver: what it asks for, what it gets, and who else may take it.
 #include <algorithm>
-#include <ctime>
 #include <numeric>
 
 #include "kit/clock.h"
@@ -40,7 +39,7 @@ std::vector<uint64_t> Sender::wished_numbers() {
     } else if (clock_.paced()) {
       wish = std::max(s.next, due_before(s, now));
     } else if (!s.begun) {
-      wish = options_.outlet.shape.number_at(wall_ns());
+      wish = options_.outlet.shape.number_at(kit::wall_ns());
     }
     wishes.push_back(wish);
   }

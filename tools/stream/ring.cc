@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstring>
 
+#include "kit/clock.h"
 #include "kit/failure.h"
 #include "stream/ring_file.h"
 
@@ -38,12 +39,6 @@ uint64_t block_bytes_of(const RingSpec& spec) {
 void wake(uint32_t& word) {
   __atomic_add_fetch(&word, 1, __ATOMIC_SEQ_CST);
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-int64_t wall_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
 }
 
 void end(weft_stream_ring& ring, std::byte* base) {
@@ -119,7 +114,7 @@ Ring::Ring(const RingSpec& spec) : spec_(spec) {
   const uint64_t bytes = block_bytes_of(spec);
   h.block_bytes = spec.apart && blocks_of(spec) <= kMostApart ? Landing::step_of(bytes) : bytes;
   h.size = h.data_offset + h.block_bytes * blocks_of(spec);
-  h.session = static_cast<uint64_t>(wall_ns());
+  h.session = static_cast<uint64_t>(kit::wall_ns());
 
   if (!spec.name.empty()) ends_before_ = end_predecessor(spec.name, h.format);
   make_memory(h, bytes);
@@ -267,7 +262,7 @@ void BlockStore::publish(uint64_t block, const std::vector<uint8_t>& valid, uint
   h.packet_bytes = ring_.header_->packet_bytes;
   h.slot_bytes = slot_bytes_;
   h.block_bytes = block_bytes_;
-  h.closed_ns = wall_ns();
+  h.closed_ns = kit::wall_ns();
   std::memcpy(h.valid, valid.data(), valid.size());
   const uint64_t sequence = state_->head;
   state_->order[sequence % blocks_] = slot;

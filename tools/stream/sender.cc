@@ -29,12 +29,6 @@ constexpr double kTrainTicks = 3;
 
 }  // namespace
 
-int64_t wall_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return t.tv_sec * kSecond + t.tv_nsec;
-}
-
 Sender::Sender(const SenderOptions& options)
     : options_(options),
       report_(options.report),
@@ -46,7 +40,7 @@ Sender::Sender(const SenderOptions& options)
   options_.outlet.shape = source_->shape();
   // Numbers go on wherever a sender begins, as long as the day lasts: the first packet of the day
   // has the number that a station's would have, whose clock began in 1970.
-  const int64_t wall = wall_ns();
+  const int64_t wall = kit::wall_ns();
   const int64_t midnight = wall / kDayNs * kDayNs;
   clock_ = PacketClock{options_.packets_per_second, kit::now_ns() - (wall - midnight),
                        options_.outlet.shape.number_at(midnight)};

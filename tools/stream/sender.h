@@ -33,8 +33,6 @@ struct SenderOptions {
 };
 
 inline constexpr int kAnswerMs = 15'000;  // for the receiver's words
-// The wall clock.
-int64_t wall_ns();
 
 class Sender {
  public:
