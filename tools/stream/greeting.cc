@@ -149,9 +149,10 @@ void Sender::greet(Control& control) {
   control.send({{"connected", true}});
   const nlohmann::json go = control.receive(kAnswerMs);
   if (!go.contains("go")) throw kit::Failure{"the receiver: " + go.dump()};
-  block_ = answer.at("packets_per_block");
-  hold_ = answer.value("hold", 0U);
-  ring_ = uint64_t{block_} * answer.at("blocks").get<uint32_t>();
+  ring_ = {.packets_per_block = answer.at("packets_per_block"),
+           .open_blocks = answer.value("hold", 0U),
+           .packets = answer.at("packets_per_block").get<uint64_t>() *
+                      answer.at("blocks").get<uint32_t>()};
   for (Stream& s : streams_) s.landed.clear();
   adopt_first_numbers(go.at("first").get<std::vector<uint64_t>>());
 }

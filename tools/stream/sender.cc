@@ -86,13 +86,14 @@ uint64_t Sender::due_before(const Stream& s, int64_t now_ns) const {
 bool Sender::too_late_to_land(Stream& s, uint64_t number) const {
   if (options_.outlet.transport < Transport::rc) return false;
   const uint64_t newest = s.landed.empty() ? number : std::max(number, *s.landed.rbegin());
-  const uint64_t open = newest / block_ - std::min<uint64_t>(hold_, newest / block_);
-  s.landed.erase(s.landed.begin(), s.landed.lower_bound(open * block_));
-  return number < open * block_ || !s.landed.insert(number).second;
+  const uint64_t open = newest / ring_.packets_per_block -
+                        std::min<uint64_t>(ring_.open_blocks, newest / ring_.packets_per_block);
+  s.landed.erase(s.landed.begin(), s.landed.lower_bound(open * ring_.packets_per_block));
+  return number < open * ring_.packets_per_block || !s.landed.insert(number).second;
 }
 
 bool Sender::is_jump(const Stream& s, uint64_t number) const {
-  return ring_ != 0 && (number + ring_ < s.end || number >= s.end + ring_);
+  return ring_.packets != 0 && (number + ring_.packets < s.end || number >= s.end + ring_.packets);
 }
 
 // Builds and sends up to `most` packets; how many it were.
@@ -164,7 +165,8 @@ uint64_t Sender::together(const Stream& s, uint64_t number) const {
   if (own_numbers_) return 1;
   const uint64_t group = options_.outlet.group;
   uint64_t n = train_ > 1 ? train_ - (number + s.phase) % train_
-                          : std::min(group - number % group, block_ - number % block_);
+                          : std::min(group - number % group,
+                                     ring_.packets_per_block - number % ring_.packets_per_block);
   if (options_.packets > 0) n = std::min(n, s.last - number);
   return n;
 }
@@ -187,7 +189,7 @@ uint32_t Sender::send_what_is_due(uint32_t i, uint32_t packets) {
 
 // Without a control connection no session ends where a count begins anew.
 void Sender::follow_clock_set_anew(uint32_t i, int64_t now_ns) {
-  if (!own_pace_ || ring_ != 0) return;
+  if (!own_pace_ || ring_.packets != 0) return;
   const Stream& s = streams_[i];
   const auto number = source_->own_number(i);
   const auto time = source_->own_time_ns(i);

@@ -58,6 +58,12 @@ class Sender {
     bool set_anew = false;  // its count begins anew in this session
     bool jumps = false;     // the next number does not go on from those of this session
   };
+  // What a receiver says of its memory.
+  struct ReceiverRing {
+    uint32_t packets_per_block = 1;
+    uint32_t open_blocks = 0;  // stay open behind the newest one
+    uint64_t packets = 0;      // of all blocks; 0: nobody told
+  };
   // `jump`: what comes next of a stream takes a session of its own.
   enum class Ending : uint8_t { complete, jump, lost };
 
@@ -112,9 +118,7 @@ class Sender {
   bool ever_connected_ = false;
   bool own_numbers_;
   uint64_t train_ = 1;  // packets of a stream that leave at once
-  uint32_t block_ = 1;  // packets of the receiver's blocks
-  uint32_t hold_ = 0;   // of these stay open behind the newest one
-  uint64_t ring_ = 0;   // packets of the receiver's memory; 0: nobody told
+  ReceiverRing ring_;
   uint64_t connections_ = 0;
   Faults faults_before_;          // before the first packet
   std::optional<Faults> faults_;  // and from then on to the last one
