@@ -7,5 +7,8 @@ namespace weft::stream {
 // Adds `weft stream send` and `weft stream recv`; the one that the user chose leaves its exit
 // status in `status`.
 void add_stream_command(CLI::App& weft, int& status);
+// Its two halves.
+void add_send_command(CLI::App& stream, int& status);
+void add_recv_command(CLI::App& stream, int& status);
 
 }  // namespace weft::stream
