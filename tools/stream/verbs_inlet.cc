@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <fstream>
 #include <unordered_map>
 
-#include "base/crc32c.h"
 #include "kit/failure.h"
-#include "stream/inlet.h"
+#include "stream/landed_packets.h"
 #include "stream/verbs_device.h"
-#include "stream/write_format.h"
 
 namespace weft::stream {
 namespace {
@@ -23,8 +20,6 @@ constexpr uint32_t kMostReceives = 16'384;
 constexpr uint32_t kRefill = 64;
 constexpr uint32_t kCreditSends = 64;
 constexpr uint64_t kCreditMark = uint64_t{1} << 63;  // of work requests that carry credit
-constexpr int64_t kSilenceNs = 1'000'000'000;
-constexpr unsigned kMostTurns = 4096;  // of the immediate's bits, that a sender may be ahead
 // Between two looks, while packets flow. The rest of a look's cost is divided among what came.
 constexpr long kShortestNapNs = 100'000;
 constexpr long kLongestNapNs = 2'000'000;
@@ -67,7 +62,7 @@ class VerbsInlet final : public Inlet {
   void end(const ConnectedSender& sender) override;
   void wait(int most_ms) override;
   bool take(int64_t now_ns) override;
-  void settle(uint32_t stream, int64_t now_ns) override;
+  void settle(uint32_t stream, int64_t now_ns) override { packets_.settle(stream, now_ns); }
   std::vector<nlohmann::json> circuits() const override;
 
  private:
@@ -86,19 +81,14 @@ class VerbsInlet final : public Inlet {
   static uint32_t receives_of(size_t lanes);
   void post_receives(ibv_qp* qp, uint32_t count);
   void expect_circuits();
-  static void look_in_place(Lane& lane, const Shape& shape);
   void landed(Feed& feed, const ibv_wc& wc, int64_t now_ns);
-  bool account_for(const Feed& feed, const ibv_wc& wc, int64_t now_ns);
-  uint64_t number_of(const Lane& lane, const Mark& mark, int64_t now_ns) const;
-  bool account_for_circuit(const Feed& feed, const Mark& mark, int64_t now_ns);
-  void believe(uint32_t stream, const Continuity::Judgement& judgement, int64_t now_ns);
   void give_credit(Feed& feed);
-  bool intact(const Lane& lane, uint64_t number) const;
 
   const InletOptions options_;
   const bool reliable_;
   Lanes& lanes_;
   Ring& ring_;
+  LandedPackets packets_;
   const uint32_t receives_;
   VerbsDevice device_;
   std::vector<ibv_mr*> memory_;               // of each lane: a sender reaches its streams alone
@@ -124,6 +114,7 @@ VerbsInlet::VerbsInlet(const InletOptions& options, Lanes& lanes, Ring& ring)
       reliable_(options.transport == Transport::rc),
       lanes_(lanes),
       ring_(ring),
+      packets_(options_, lanes, ring),
       receives_(receives_of(lanes.size())),
       // Twice: a sender may come again before its old queue pair is gone.
       device_(options.library, static_cast<uint32_t>(lanes.size()) * 2 * (receives_ + kCreditSends),
@@ -144,7 +135,7 @@ void VerbsInlet::expect_circuits() {
     ibv_qp* qp = circuits_.add(
         device_.create({.reliable = false, .sends = 1, .receives = receives_, .send_pieces = 1}));
     post_receives(qp, receives_);
-    look_in_place(lanes_[i], options_.shape);
+    packets_.begin(i, options_.shape, false);
     feeds_[qp->qp_num] = {.lane = i, .qp = qp};
     device_.connect(qp, VerbsDevice::address_of_circuit(options_.circuits[i]));
   }
@@ -169,12 +160,6 @@ std::vector<nlohmann::json> VerbsInlet::circuits() const {
                     {"blocks", ring_.spec().blocks}});
   }
   return told;
-}
-
-void VerbsInlet::look_in_place(Lane& lane, const Shape& shape) {
-  lane.ledger.in_place = [&lane, shape](uint64_t number) {
-    return read_header(shape, ConstPacket{lane.store.landed(number), shape.packet_bytes()});
-  };
 }
 
 void VerbsInlet::post_receives(ibv_qp* qp, uint32_t count) {
@@ -222,14 +207,10 @@ void VerbsInlet::begin(const ConnectedSender& sender) {
   for (size_t i = 0; i < ends.qps.size(); ++i) {
     const uint32_t stream = sender.streams[i];
     Feed feed{.lane = stream, .qp = ends.qps[i], .group = sender.group};
-    Lane& lane = lanes_[stream];
-    lane.ledger.recover = nullptr;
-    look_in_place(lane, sender.shape);
+    packets_.begin(stream, sender.shape, !reliable_ && sender.group > 1);
     if (reliable_) {
       feed.credit_place = ends.credits[i].place;
       feed.credit_key = ends.credits[i].key;
-    } else if (sender.group > 1) {
-      lane.ledger.recover = [this, &lane](uint64_t number) { return intact(lane, number); };
     }
     Feed& kept = feeds_[feed.qp->qp_num] = feed;
     if (reliable_) give_credit(kept);
@@ -240,102 +221,11 @@ void VerbsInlet::end(const ConnectedSender& sender) {
   for (const ibv_qp* qp : static_cast<const VerbsEnds&>(*sender.kept).qps) feeds_.erase(qp->qp_num);
 }
 
-// Whether the slot holds the whole packet, though nothing told of it.
-bool VerbsInlet::intact(const Lane& lane, uint64_t number) const {
-  const std::byte* slot = lane.store.landed(number);
-  const uint32_t size = options_.shape.packet_bytes();
-  const Trailer trailer = read_trailer(slot + ring_.spec().slot_bytes - sizeof(Trailer));
-  return trailer.number == number && trailer.crc == crc32c({slot, size});
-}
-
-// The immediate has the low bits. After a silence, or when they say something strange, the packet's
-// header has to agree: a sender that paused may have gone on by more than those bits.
-uint64_t VerbsInlet::number_of(const Lane& lane, const Mark& mark, int64_t now_ns) const {
-  const uint64_t near = lane.ledger.complete_number(mark.number, kMarkBits);
-  const uint64_t ring = uint64_t{lane.store.blocks()} * lane.store.packets();
-  const uint64_t next = lane.ledger.next();
-  const bool usual = near + ring >= next && near < next + ring;
-  if (!lane.ledger.in_place || (usual && now_ns - lane.last_arrival_ns < kSilenceNs)) return near;
-  uint64_t candidate = near;
-  for (unsigned turn = 0; turn < kMostTurns; ++turn, candidate += uint64_t{1} << kMarkBits) {
-    if (lane.ledger.in_place(candidate).is(candidate)) return candidate;
-  }
-  return near;
-}
-
-// A circuit says nothing before its first packet, nor when it begins anew: the header in the slot
-// has the whole number. Slots repeat with the low bits (the ring's size divides 2^24).
-bool VerbsInlet::account_for_circuit(const Feed& feed, const Mark& mark, int64_t now_ns) {
-  Lane& lane = lanes_[feed.lane];
-  Ledger& ledger = lane.ledger;
-  const uint64_t near = ledger.complete_number(mark.number, kMarkBits);
-  if (ledger.running() && lane.continuity.goes_on(near, ledger.next())) {
-    lane.continuity.went_on();
-    ledger.count_invalid(lane.continuity.take_given_up());
-    (void)ledger.arrive(near);
-    lane.last_arrival_ns = now_ns;
-    return true;
-  }
-  const Header told = ledger.in_place(mark.number);
-  const bool known =
-      told.has_number() && (told.number & ((uint64_t{1} << kMarkBits) - 1)) == mark.number;
-  if (!known) return false;
-  const auto next = ledger.running() ? std::optional{ledger.next()} : std::nullopt;
-  const Continuity::Judgement judgement = lane.continuity.judge(told, next);
-  ledger.count_invalid(lane.continuity.take_given_up());
-  if (judgement.answer == Continuity::Answer::foreign) ledger.count_foreign();
-  if (judgement.answer == Continuity::Answer::believed) believe(feed.lane, judgement, now_ns);
-  lane.last_arrival_ns = now_ns;
-  return true;
-}
-
-// The packets lie in their places already.
-void VerbsInlet::believe(uint32_t stream, const Continuity::Judgement& judgement, int64_t now_ns) {
-  Lane& lane = lanes_[stream];
-  Ledger& ledger = lane.ledger;
-  if (!ledger.running()) {
-    // What lies in a block that is published, as after a silence in it, is late.
-    ledger.begin(ledger.may_begin(judgement.first), std::nullopt);
-  } else if (judgement.anew) {
-    const uint64_t from = ledger.next();
-    ledger.begin_anew(judgement.first);
-    if (options_.tell) {
-      options_.tell(
-          {{"event", "jump"}, {"stream", stream}, {"from", from}, {"to", judgement.first}});
-    }
-  }
-  for (const Continuity::Taken& t : lane.continuity.taken()) (void)ledger.arrive(t.number);
-  lane.last_arrival_ns = now_ns;
-}
-
-void VerbsInlet::settle(uint32_t stream, int64_t now_ns) {
-  Lane& lane = lanes_[stream];
-  const auto next = lane.ledger.running() ? std::optional{lane.ledger.next()} : std::nullopt;
-  const auto judgement = lane.continuity.settle(next, lane.end);
-  lane.ledger.count_invalid(lane.continuity.take_given_up());
-  if (judgement) believe(stream, *judgement, now_ns);
-}
-
-// What a Write has to be, whoever sent it.
-bool VerbsInlet::account_for(const Feed& feed, const ibv_wc& wc, int64_t now_ns) {
-  Lane& lane = lanes_[feed.lane];
-  const Mark mark = mark_of(ntohl(wc.imm_data));
-  const uint32_t packets = lane.store.packets();
-  const uint32_t bytes =
-      feed.group > 1 ? mark.packets * ring_.spec().slot_bytes : options_.shape.packet_bytes();
-  if (wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM || wc.byte_len != bytes || mark.packets > feed.group) {
-    return false;
-  }
-  if (!options_.circuits.empty()) return account_for_circuit(feed, mark, now_ns);
-  const uint64_t first = number_of(lane, mark, now_ns);
-  if (first / packets != (first + mark.packets - 1) / packets) return false;
-  for (uint32_t i = 0; i < mark.packets; ++i) (void)lane.ledger.arrive(first + i);
-  lane.last_arrival_ns = now_ns;
-  return true;
-}
-
 void VerbsInlet::landed(Feed& feed, const ibv_wc& wc, int64_t now_ns) {
-  if (!account_for(feed, wc, now_ns)) lanes_[feed.lane].ledger.count_invalid();
+  const bool known =
+      wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM &&
+      packets_.account_for(feed.lane, feed.group, mark_of(ntohl(wc.imm_data)), wc.byte_len, now_ns);
+  if (!known) lanes_[feed.lane].ledger.count_invalid();
   if (++feed.used == kRefill) {
     feed.used = 0;
     post_receives(feed.qp, kRefill);
