@@ -4,8 +4,8 @@
 //   SendPosting  --> SendQueue --\               /--> CompletionBatch --> CompletionQueue
 //   post_receive --> Receives  ---> Transport ---> state, events
 //                                      \--> MemoryAccess
-// What its type allows is a row of qp_types.h. The parts: design/22. What is left here is above 400
-// lines with its source, for the states and what the transport says touch the same members.
+// What its type allows is a row of qp_types.h. The parts: design/22.
+// Above 400 lines with its source: the states and what the transport says touch all members.
 #pragma once
 
 #include <atomic>

@@ -17,7 +17,7 @@
 // Before the peer has shown that it is where it says, what is sent to it is at most three times
 // what came (part IV).
 //
-// Above 400 lines with its source: it is one machine, and each message a step of it.
+// Above 400 lines with its source: one machine. More than 25 members: offers, answers, times.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // The channel between two sockets that carries reliable datagrams (spec/wdp-rd): its handshake,
-// what it sends and receives, and its end.
+// what it sends and receives, and its end. Above 400 lines with its source: it is one machine.
 //
 //   calls      ─► Handshake (active)  ─REP─► open ──close(), idle for 120 s──► closing ─► gone
 //   is called  ─► Handshake (passive) ─RTU, data─► open ──DREQ, no answers──────────────► gone

@@ -22,7 +22,7 @@
 #include "wire/wdp_ctl.h"
 
 namespace weft::wdp {
-
+// More than 25 members: keepalives, the goodbye and errors have times and counts of their own.
 class SessionControl final : public ErrorReporter {
  public:
   enum class State : uint8_t { open, peer_left, closing, time_wait, gone };

@@ -21,6 +21,17 @@ TEXT_TREES = SOURCE_TREES + ("cmake", "scripts", ".ci")
 LONG_FILE = 400      # printed as a note: needs a reason
 TOO_LONG_FILE = 700  # a defect
 
+# A class has at most so many members, and so many lines with its header and sources. A header above that says why, in these words.
+CLASS_TREES = ("src", "abi", "sdp", "tools", "sim")
+MOST_LINES = 400
+MOST_MEMBERS = 25
+SAYS_WHY_LONG = re.compile(r"// .*\bAbove 400 lines\b")
+SAYS_WHY_MANY = re.compile(r"// .*\bMore than 25 members\b")
+DEFINES = re.compile(r"^(?:\w[\w:<>,*& ]* )?[*&]?(\w+)::~?\w+\(", re.M)
+CLASS = re.compile(r"^class (?:\[\[\w+\]\] )?(\w+)[^;{]*\{\n(.*?)^\};", re.M | re.S)
+# .clang-format gives each a line of its own.
+MEMBER = re.compile(r"^  (?! ).*\b\w+_(?:\[[^\]]*\])*(?: = .*|\{.*\})?;$", re.M)
+
 # The protocol core is sans-IO (design/14): bytes, time and randomness are handed in.
 SANS_IO_LAYERS = {"wire", "work", "mpa", "ddp", "rdmap", "wdp"}
 SANS_IO_HEADERS = re.compile(r"(sys/(?!uio\.h$|types\.h$).*|unistd\.h|fcntl\.h|poll\.h|time\.h|random)")
@@ -353,6 +364,29 @@ def check_files(root: pathlib.Path, report: Report) -> None:
                              f"says {word.group(1)}; finish it or file it")
 
 
+def check_classes(root: pathlib.Path, report: Report) -> None:
+    """The sources of a class are those of its header's folder that include the header and define functions of the class."""
+    sources: dict = {}
+    for path in files_below(root, CLASS_TREES, {".cc"}):
+        text = path.read_text()
+        defined = set(DEFINES.findall(text))
+        for header in re.findall(r'^#include "(?:[^"]*/)?([^"]+)"', text, re.M):
+            sources.setdefault(path.parent / header, []).append((len(text.splitlines()), defined))
+    for path in files_below(root, CLASS_TREES, {".h"}):
+        text = path.read_text()
+        place = str(path.relative_to(root))
+        classes = CLASS.findall(without_comments(text))
+        names = {name for name, _ in classes}
+        own = [length for length, defined in sources.get(path, []) if defined & names]
+        length = len(text.splitlines()) + sum(own)
+        if own and length > MOST_LINES and not SAYS_WHY_LONG.search(text):
+            report.error(place, f"has {length} lines with its sources; divide it, or say why: 'Above {MOST_LINES} lines ...'")
+        for name, body in classes:
+            members = len(MEMBER.findall(re.sub(r" +$", "", body, flags=re.M)))
+            if members > MOST_MEMBERS and not SAYS_WHY_MANY.search(text):
+                report.error(place, f"gives {name} {members} members; divide it, or say why: 'More than {MOST_MEMBERS} members ...'")
+
+
 def check(root: pathlib.Path) -> Report:
     report = Report()
     layers = read_layers(root, report)
@@ -366,6 +400,7 @@ def check(root: pathlib.Path) -> Report:
     check_sdp(root, parts, report)
     check_extern_c(root, report)
     check_files(root, report)
+    check_classes(root, report)
     if not layers:
         report.error("src", "declares no layer at all; is this the right folder?")
     return report

@@ -171,6 +171,26 @@ class LayeringTest(unittest.TestCase):
         self.assertIn("note: src/port/stream.cc: has 401 lines", result.stdout)
         self.expect_errors({"src/port/stream.cc": "int x;\n" * 701}, "has 701 lines")
 
+    def test_long_classes(self):
+        header = "#pragma once\n\nclass Stream {\n public:\n  int read();\n  int write();\n};\n"
+        files = {"src/port/stream.h": header,
+                 "src/port/stream.cc": '#include "port/stream.h"\nint Stream::read() {}\n' + "int x;\n" * 196,
+                 "src/port/output.cc": '#include "base/gid.h"\n#include "port/stream.h"\nint Stream::write() {}\n' + "int x;\n" * 192,
+                 "src/port/user.cc": '#include "port/stream.h"\nint f(Stream& s) { return s.read(); }\n' + "int x;\n" * 300}
+        self.expect_errors({**files, "src/port/stream.h": header + "int f();\n"}, "src/port/stream.h: has 401 lines with its sources")
+        for passes in (header, header + "// One subject.\n// Above 400 lines with its sources: one machine.\n"):
+            result = self.run_on({**files, "src/port/stream.h": passes})
+            self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_many_members(self):
+        def header(members: int) -> str:
+            return ("class Stream {\n  int f() {\n    return a0_;\n  }\n  void g(int x_);\n"
+                    + "".join(f"  int a{i}_ = {{}};\n" for i in range(members - 2)) + "  Type b_;\n  int c_[4]{1, 2};  // bytes\n};\n")
+        self.expect_errors({"src/port/stream.h": header(26)}, "gives Stream 26 members")
+        for passes in (header(25), "// More than 25 members: one machine.\n" + header(26)):
+            result = self.run_on({"src/port/stream.h": passes})
+            self.assertEqual(result.returncode, 0, result.stdout)
+
     def test_unfinished_words(self):
         self.expect_errors({"scripts/setup": f"# {UNFINISHED_WORD}: more\n"},
                            f"scripts/setup:1: says {UNFINISHED_WORD}")

@@ -1,4 +1,6 @@
 // What a side tells while it runs: a view on the terminal, JSON lines, text for Prometheus.
+//
+// Above 400 lines with its source: three forms of the same figures.
 #pragma once
 
 #include <condition_variable>
