@@ -152,8 +152,8 @@ void ActiveStart::connected(Token& token) {
          {.kind = ActiveStartFailure::Kind::refused, .error = ECONNREFUSED});
     return;
   }
-  const auto request =
-      initiator_.request(plan_.private_data, plan_.offer.extension && shared::may_share(tcp_));
+  const bool shares = !plan_.rd && plan_.offer.extension && shared::may_share(tcp_);
+  const auto request = initiator_.request(plan_.private_data, shares, plan_.rd.has_value());
   const IoVec piece{const_cast<std::byte*>(request.data()), request.size()};
   const auto sent = tcp_.send({&piece, 1});
   // A fresh socket takes half a kilobyte at once, or is broken.
@@ -186,6 +186,7 @@ Started ActiveStart::hand_over(Token& token, const mpa::Parameters& agreed) {
           .private_data = {},
           .early = {},
           .segment = {},
+          .rd = {},
           .owes_rtr = agreed.rtr != mpa::Rtr::none && !agreed.extension};
 }
 
@@ -200,12 +201,28 @@ std::optional<shared::Segment> ActiveStart::answer_offer(Token& token,
   return {};
 }
 
+// The same of the way by datagrams (spec/wdp-rd 7.1).
+std::optional<wire::RdWays> ActiveStart::answer_rd(const mpa::Initiator::Outcome& outcome) {
+  if (!outcome.rd_offered) return {};
+  const bool comes = outcome.rd && outcome.accepted && handler_ != nullptr;
+  std::array<std::byte, 1 + wire::RdOffer::kSize> answer;
+  answer[0] = static_cast<std::byte>(comes ? wire::RdWay::datagrams : wire::RdWay::tcp);
+  plan_.rd->encode(&answer[1]);
+  const IoVec piece{answer.data(), comes ? answer.size() : 1};
+  // A socket that has sent no more than its Request takes it, or is broken and says so later.
+  (void)tcp_.send({&piece, 1});
+  if (!comes) return {};
+  return wire::RdWays{.own = *plan_.rd, .peer = *outcome.rd};
+}
+
 void ActiveStart::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {
   auto segment = answer_offer(token, outcome);
+  const auto rd = answer_rd(outcome);
   if (outcome.accepted) {
     token.runtime().counters().dials_connected.add();
     Started started = hand_over(token, outcome.accepted->parameters);
     started.segment = std::move(segment);
+    started.rd = rd;
     started.private_data = std::move(outcome.accepted->private_data);
     started.early = {rest.begin(), rest.end()};
     token.runtime().remove(token, *this);

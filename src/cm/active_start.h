@@ -17,6 +17,7 @@ struct ActiveStartPlan {
   std::vector<std::byte> private_data;
   Duration timeout{};  // for all of it
   std::optional<uint8_t> type_of_service;
+  std::optional<wire::RdOffer> rd;  // this end would go by datagrams
   bool fallbacks = true;  // try without the extension, then MPA revision 1, where the peer closes
                           // without a Reply
 };
@@ -80,6 +81,7 @@ class ActiveStart final : public engine::EventHandler {
   Started hand_over(engine::Token& token, const mpa::Parameters& agreed);
   std::optional<shared::Segment> answer_offer(engine::Token& token,
                                               const mpa::Initiator::Outcome& outcome);
+  std::optional<wire::RdWays> answer_rd(const mpa::Initiator::Outcome& outcome);
   void judge(engine::Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest);
   void no_reply(engine::Token& token, int error);
   bool fall_back(engine::Token& token, bool no_reply_came);

@@ -217,7 +217,8 @@ void ConnectionId::start_stream(Token& token) {
                 .offer = offer(),
                 .private_data = parameters_.private_data,
                 .timeout = config::options().connect_timeout,
-                .type_of_service = type_of_service_},
+                .type_of_service = type_of_service_,
+                .rd = pair_ != nullptr ? rd_offer(pair_->number()) : std::nullopt},
                port_.take_socket());
 }
 
@@ -413,7 +414,8 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
   {
     auto h = hold_home();
     if (request_.waits()) {
-      started = request_.accept(h.token(), offer(), parameters.private_data);
+      started = request_.accept(h.token(), offer(), parameters.private_data,
+                                pair != nullptr ? rd_offer(pair->number()) : std::nullopt);
       if (!started) take(Step::peer_gone);
     }
     if (started && &target == &h.token().runtime()) {
@@ -522,6 +524,7 @@ void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started,
   if (auto* adopter = pair->transport().stream_adopter()) {
     adopter->adopt(token, {.tcp = std::move(started.tcp),
                            .segment = std::move(started.segment),
+                           .rd = started.rd,
                            .config = stream_settings(started.parameters, initiator),
                            .early = started.early});
   } else {

@@ -144,13 +144,17 @@ size_t PassiveStart::most_private_data() const {
 }
 
 std::optional<Started> PassiveStart::accept(Token& token, const mpa::Offer& limits,
-                                            Bytes private_data) {
+                                            Bytes private_data,
+                                            const std::optional<wire::RdOffer>& rd) {
+  const bool offers_rd = rd && responder_.may_offer_rd(limits, private_data.size());
   std::optional<shared::Offered> host;
-  if (responder_.may_offer_host(limits, private_data.size()) && shared::may_share(tcp_)) {
+  if (!offers_rd && responder_.may_offer_host(limits, private_data.size()) &&
+      shared::may_share(tcp_)) {
     host = shared::offer(tcp_, token.runtime().counters());
   }
   const auto reply =
-      responder_.accept(limits, private_data, host ? std::optional{host->offer} : std::nullopt);
+      responder_.accept(limits, private_data, host ? std::optional{host->offer} : std::nullopt,
+                        offers_rd ? rd : std::nullopt);
   const bool written = write(reply.bytes);
   token.runtime().remove(token, *this);
   if (!written) {
@@ -162,6 +166,7 @@ std::optional<Started> PassiveStart::accept(Token& token, const mpa::Offer& limi
   s.tcp = std::move(tcp_);
   s.parameters = reply.parameters;
   if (host) s.segment = std::move(host->segment);
+  if (offers_rd) s.rd = wire::RdWays{.own = *rd, .peer = {}};
   return s;
 }
 

@@ -37,8 +37,9 @@ class PassiveStart final : public engine::EventHandler {
                              port::TcpStream&& tcp);
 
   // Both after request_came(); the start is gone afterwards. accept() gives the connection, or
-  // nothing when it broke.
-  std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits, Bytes private_data);
+  // nothing when it broke. `rd`: this end would go by datagrams.
+  std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits, Bytes private_data,
+                                const std::optional<wire::RdOffer>& rd = {});
   void reject(engine::Token& token, Bytes private_data);
   // Parked: the handler wants to hear when it is still parked then.
   void wait_until(engine::Token& token, Time when);

@@ -28,9 +28,9 @@ class PendingRequest {
   // The peer has gone away.
   void gone() { *this = {}; }
   // Yes, over TCP. Nothing: the peer has gone away. Nobody waits afterwards.
-  std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits,
-                                Bytes private_data) {
-    return std::exchange(start_, nullptr)->accept(token, limits, private_data);
+  std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits, Bytes private_data,
+                                const std::optional<wire::RdOffer>& rd) {
+    return std::exchange(start_, nullptr)->accept(token, limits, private_data, rd);
   }
   // By datagrams: the answer is the caller's from now on.
   DatagramCall take_call() { return *std::exchange(call_, {}); }

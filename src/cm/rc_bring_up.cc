@@ -107,6 +107,7 @@ void RcBringUp::connect(Token& token, bool fallback) {
        .offer = offer_for(qp_),
        .private_data = encode(block()),
        .timeout = kStartTimeout,
+       .rd = rd_offer(qp_.number()),
        .fallbacks = false});
 }
 
@@ -149,6 +150,7 @@ void RcBringUp::connected(Token& token, Started&& started, bool initiator, uint6
   qp.transport().stream_adopter()->adopt(token,
                                          {.tcp = std::move(started.tcp),
                                           .segment = std::move(started.segment),
+                                          .rd = started.rd,
                                           .config = stream_settings(started.parameters, initiator),
                                           .early = started.early});
 }
@@ -228,7 +230,7 @@ void RcBringUp::request_came(Token& token, PassiveStart& start, const Wfrc& requ
   Wfrc reply = block();
   reply.nonce = request.nonce;
   reply.fallback = false;
-  auto started = start.accept(token, offer_for(qp_), encode(reply));
+  auto started = start.accept(token, offer_for(qp_), encode(reply), rd_offer(qp_.number()));
   if (!started) {
     retry(token);
     return;

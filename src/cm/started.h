@@ -7,6 +7,7 @@
 #include "mpa/parameters.h"
 #include "port/tcp_stream.h"
 #include "shared/segment.h"
+#include "wire/rd_offer.h"
 
 namespace weft::cm {
 
@@ -17,6 +18,7 @@ struct Started {
   std::vector<std::byte> early;            // bytes of the stream that came behind the Reply
   std::optional<shared::Segment> segment;  // memory that the two ends share; the Responder's is
                                            // the way only if the Initiator says so
+  std::optional<wire::RdWays> rd;          // they would go by datagrams
   bool owes_rtr = false;  // the peer, which is none of weft's, waits for our RTR frame
 };
 

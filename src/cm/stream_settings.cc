@@ -1,5 +1,6 @@
 #include "cm/stream_settings.h"
 
+#include "base/random.h"
 #include "config/options.h"
 
 namespace weft::cm {
@@ -12,6 +13,12 @@ rdmap::StreamConfig stream_settings(const mpa::Parameters& parameters, bool init
           .big_fpdu = o.big_fpdu,
           .rnr_wait = o.rnr_wait,
           .responder_wait = o.responder_wait};
+}
+
+std::optional<wire::RdOffer> rd_offer(Qpn qpn) {
+  if (config::options().rc != config::Rc::udp) return {};
+  SystemRandom random;
+  return wire::RdOffer{.qpn = qpn, .session = static_cast<uint32_t>(random.next())};
 }
 
 }  // namespace weft::cm

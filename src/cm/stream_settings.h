@@ -1,10 +1,16 @@
 // The settings of a stream that come from the start-up and the options.
 #pragma once
 
+#include <optional>
+
 #include "rdmap/limits.h"
+#include "wire/rd_offer.h"
 
 namespace weft::cm {
 
 rdmap::StreamConfig stream_settings(const mpa::Parameters& parameters, bool initiator);
+
+// Where this queue pair would have datagrams; nothing where the options want TCP.
+std::optional<wire::RdOffer> rd_offer(Qpn qpn);
 
 }  // namespace weft::cm

@@ -57,6 +57,11 @@ struct Words<UcBringUp> {
       {{"handshake", UcBringUp::handshake}, {"static", UcBringUp::none}});
 };
 template <>
+struct Words<Rc> {
+  static constexpr auto all =
+      std::to_array<std::pair<std::string_view, Rc>>({{"tcp", Rc::tcp}, {"udp", Rc::udp}});
+};
+template <>
 struct Words<Ud> {
   static constexpr auto all = std::to_array<std::pair<std::string_view, Ud>>(
       {{"plain", Ud::plain}, {"reliable", Ud::reliable}});
@@ -292,6 +297,11 @@ std::vector<OptionInfo> make_table() {
           "both "
           "share, large payloads pulled from the peer's memory (on), through the shared memory "
           "alone (ring), or over TCP as with any other peer (off); see docs/spec/same-host.md."),
+      word<&O::rc>(
+          "rc",
+          "What carries RC: a TCP connection for each queue pair (tcp), or datagrams of the "
+          "UDP sockets that all queue pairs share, if the peer is told so as well (udp); see "
+          "docs/spec/wdp-rd.md."),
       word<&O::uc>(
           "uc",
           "How a UC queue pair that is told its peer's number reaches the peer: by a handshake, or "

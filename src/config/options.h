@@ -32,6 +32,10 @@ enum class Congestion : uint8_t { automatic, keep, cubic, reno, bbr };
 // (spec/addressing 5.6). user: the address and, on one host, who has the socket (cm/peer_user.h).
 enum class PeerCheck : uint8_t { user, address, gid };
 
+// What RC queue pairs connect by: TCP; or, where both sides say so, datagrams of the sockets that
+// all queue pairs share (spec/wdp-rd 7).
+enum class Rc : uint8_t { tcp, udp };
+
 // What the two ends of an RC connection on one host share (spec/same-host): memory for all bytes,
 // where large payloads are pulled from the peer's; or a ring of memory alone.
 enum class SameHost : uint8_t { on, ring, off };
@@ -64,6 +68,7 @@ struct Options {
   std::chrono::microseconds coalesce{100};
   Congestion congestion = Congestion::automatic;
   SameHost same_host = SameHost::on;
+  Rc rc = Rc::tcp;
   UcBringUp uc = UcBringUp::handshake;
   uint16_t uc_port = 0;
   bool datagram_crc = false;

@@ -3,6 +3,12 @@
 #include "config/options.h"
 
 namespace weft::drive {
+namespace {
+
+// Before the next look whether the peer has all.
+constexpr Duration kLastWords = std::chrono::milliseconds{2};
+
+}  // namespace
 
 RdLink::RdLink(Token& token, DatagramDriver& driver)
     : DatagramSender(config::options().ud_big),
@@ -37,6 +43,8 @@ void RdLink::settled(Token& token) {
   handshake_.publish(channel_.handshake(), engine_.counters);
   if (!channel_.is_gone()) {
     token.runtime().set_deadline(token, *this, channel_.deadline());
+    // What was handed over does not end with the process.
+    if (!channel_.sender().idle()) token.runtime().closes_at(token, token.now() + kLastWords);
     return;
   }
   ended_ = true;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "drive/batch_pool.h"
+#include "drive/rd_bytes.h"
 #include "drive/silence.h"
 
 namespace weft::drive {
@@ -51,6 +52,11 @@ void StreamDriver::start(Token& token, Bytes early) {
         settle_now(token, false);
       },
       [&] { on_no_memory(token); });
+}
+
+void StreamDriver::goes_by(RdBytes& bytes) {
+  rd_ = &bytes;
+  bytes.begin(*this);
 }
 
 void StreamDriver::disown() {
@@ -99,7 +105,7 @@ bool StreamDriver::try_receive(Token& token) {
     settle(token);
     return true;
   }
-  if (!stream_.wants_bytes()) return false;
+  if (!stream_.wants_bytes() || rd_ != nullptr) return false;
   const bool before = stream_.ended();
   const size_t moved = receive(token);
   if (moved == 0 && stream_.ended() == before) return false;
@@ -133,7 +139,9 @@ void StreamDriver::look_for_acknowledgements(Token& token) {
 void StreamDriver::on_idle(Token& token) {
   if (gone_ || broken_) return;
   settle(token, true);
-  if (!gone_ && !batch_) stream_.trim();
+  if (gone_ || batch_) return;
+  stream_.trim();
+  if (rd_ != nullptr) rd_->trim();
 }
 
 void StreamDriver::on_memory_retired(Token& token) {
@@ -148,6 +156,7 @@ void StreamDriver::on_no_memory(Token& token) {
   if (!std::exchange(broken_, true)) {
     token.runtime().rewatch(token, *this, -1, false, false);
     memory_.end();
+    leave_rd(token, true);
     bytes_->reset();
   }
   token.runtime().set_deadline(token, *this, token.now() + kNextTry);
@@ -199,6 +208,10 @@ void StreamDriver::settle_now(Token& token, bool all) {
   // not end with the process.
   if (owner_ == nullptr && batch_) token.runtime().closes_at(token, token.now() + kLastWords);
   if (owner_ != nullptr) owner_->visited(token);
+  if (rd_ != nullptr && rd_->by_tcp()) leave_rd(token, false);
+  if (rd_ == nullptr) return;
+  if (stream_.wants_bytes() && rd_->readable()) token.runtime().again(token, *this);
+  rd_->visited(token);
 }
 
 // --- bytes in
@@ -312,7 +325,7 @@ port::ByteStream::Transfer StreamDriver::send_batch(Token& token) {
 
 void StreamDriver::send(Token& token, bool all) {
   size_t sent = 0;
-  if (memory_.undecided()) return;
+  if (memory_.undecided() || (rd_ != nullptr && !rd_->decided())) return;
   if (blocked_ && memory_.bytes() != nullptr) blocked_ = !memory_.bytes()->has_room();
   while (!blocked_ && !gone_) {
     if (sent >= kSendBudget) {
@@ -362,7 +375,9 @@ void StreamDriver::send(Token& token, bool all) {
       // A batch that the kernel took in part will not go further before there is room.
       blocked_ = true;
       token.runtime().counters().sends_cut.add();
-      if (memory_.bytes() == nullptr) token.runtime().want_write(token, *this, true);
+      if (memory_.bytes() == nullptr && rd_ == nullptr) {
+        token.runtime().want_write(token, *this, true);
+      }
       if (stream_.ended()) batch_->detach();
       return;
     } else if (batch_->lost() == nullptr) {
@@ -372,6 +387,10 @@ void StreamDriver::send(Token& token, bool all) {
     }
     BatchPool::of(token).give(std::move(batch_));
   }
+}
+
+void StreamDriver::leave_rd(Token& token, bool abort) {
+  if (rd_ != nullptr) std::exchange(rd_, nullptr)->leave(token, abort);
 }
 
 void StreamDriver::grant_wish(Token& token) {
@@ -392,6 +411,7 @@ void StreamDriver::grant_wish(Token& token) {
   if (batch_) BatchPool::of(token).give(std::move(batch_));
   token.runtime().remove(token, *this);
   memory_.end();
+  leave_rd(token, wish == Wish::reset);
   if (wish == Wish::reset) {
     bytes_->reset();
   } else {

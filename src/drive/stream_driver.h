@@ -28,6 +28,8 @@ class StreamOwner {
   virtual void driver_gone(Token& token) = 0;
 };
 
+class RdBytes;
+
 class StreamDriver final : public engine::EventHandler {
  public:
   StreamDriver(StreamOwner& owner, std::unique_ptr<port::ByteStream> bytes,
@@ -37,6 +39,9 @@ class StreamDriver final : public engine::EventHandler {
 
   rdmap::Stream& stream() { return stream_; }
   const port::ByteStream& bytes() const { return *bytes_; }
+
+  // Its bytes go by datagrams, or may: `bytes` of the constructor. Before start().
+  void goes_by(RdBytes& bytes);
 
   // Bytes that came behind the start-up frame, and the first output. Call once, after
   // Runtime::add().
@@ -54,8 +59,8 @@ class StreamDriver final : public engine::EventHandler {
 
   void on_ready(Token& token, bool readable, bool writable) override;
   bool try_receive(Token& token) override;
-  // What is in memory is asked without epoll anyway.
-  bool tries_receive() const override { return memory_.bytes() == nullptr; }
+  // What is in memory is asked without epoll anyway, and datagrams come to their own driver.
+  bool tries_receive() const override { return memory_.bytes() == nullptr && rd_ == nullptr; }
   void use_descriptor(Token& token, bool on) override {
     memory_.use_descriptor(token, on, blocked_);
   }
@@ -78,12 +83,14 @@ class StreamDriver final : public engine::EventHandler {
   bool take(Token& token, const port::ByteStream::Transfer& t);
   port::ByteStream::Transfer send_batch(Token& token);
   void grant_wish(Token& token);
+  void leave_rd(Token& token, bool abort);
   void look_for_acknowledgements(Token& token);
 
   StreamOwner* owner_;
   const std::unique_ptr<port::ByteStream> bytes_;
   rdmap::Stream stream_;
   MemoryWay memory_;
+  RdBytes* rd_ = nullptr;  // the bytes, where they go by datagrams, or may yet
   PostBurst burst_;
   std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take
   bool blocked_ = false;                 // waiting for the socket to turn writable

@@ -8,17 +8,22 @@ namespace {
 using wire::HostOffer;
 using wire::MpaEnhanced;
 using wire::MpaStart;
+using wire::RdOffer;
 
 std::vector<std::byte> make_frame(MpaStart start, const std::optional<MpaEnhanced>& enhanced,
-                                  Bytes private_data, const std::optional<HostOffer>& host = {}) {
-  const size_t block = (enhanced ? MpaEnhanced::kSize : 0) + (host ? HostOffer::kSize : 0);
+                                  Bytes private_data, const std::optional<HostOffer>& host = {},
+                                  const std::optional<RdOffer>& rd = {}) {
+  const size_t block = (enhanced ? MpaEnhanced::kSize : 0) + (host ? HostOffer::kSize : 0) +
+                       (rd ? RdOffer::kSize : 0);
   std::vector<std::byte> out(MpaStart::kSize + block + private_data.size());
   start.private_data_length = static_cast<uint16_t>(block + private_data.size());
   start.enhanced = enhanced.has_value();
   start.host_offered = host.has_value();
+  start.rd_offered = rd.has_value();
   start.encode(out.data());
   if (enhanced) enhanced->encode(out.data() + MpaStart::kSize);
   if (host) host->encode(out.data() + MpaStart::kSize + MpaEnhanced::kSize);
+  if (rd) rd->encode(out.data() + MpaStart::kSize + block - RdOffer::kSize);
   std::copy(private_data.begin(), private_data.end(),
             out.begin() + static_cast<ptrdiff_t>(MpaStart::kSize + block));
   return out;
@@ -83,6 +88,11 @@ Result<std::optional<FrameReader::Frame>, FrameReader::Error> FrameReader::recei
     frame.host = HostOffer::parse(data.data());
     data = data.subspan(HostOffer::kSize);
   }
+  if (start->rd_offered) {
+    if (data.size() < RdOffer::kSize) return fail(Error::enhanced_block_missing);
+    frame.rd = RdOffer::parse(data.data());
+    data = data.subspan(RdOffer::kSize);
+  }
   frame.private_data.assign(data.begin(), data.end());
   return std::optional<Frame>{std::move(frame)};
 }
@@ -94,13 +104,15 @@ std::optional<MpaStart> FrameReader::start() const {
   return *start;
 }
 
-std::vector<std::byte> Initiator::request(Bytes private_data, bool same_host) {
+std::vector<std::byte> Initiator::request(Bytes private_data, bool same_host, bool rd) {
   MpaStart start{.kind = MpaStart::Kind::request,
                  .crc = offer_.crc,
                  .extension_requested = offer_.extension && offer_.revision == 2,
                  .host_requested = same_host && offer_.extension && offer_.revision == 2,
+                 .rd_requested = rd && offer_.extension && offer_.revision == 2,
                  .revision = offer_.revision};
   asked_host_ = start.host_requested;
+  asked_rd_ = start.rd_requested;
   std::optional<MpaEnhanced> enhanced;
   if (offer_.revision == 2) {
     enhanced = MpaEnhanced{.peer_to_peer = offer_.peer_to_peer,
@@ -146,6 +158,10 @@ Initiator::Outcome Initiator::judge(FrameReader::Frame& reply) const {
   if (asked_host_ && reply.start.host_offered) {
     o.host_offered = true;
     o.host = reply.host;
+  }
+  if (asked_rd_ && reply.start.rd_offered) {
+    o.rd_offered = true;
+    o.rd = reply.rd;
   }
   if (reply.enhanced && enhanced) {
     const MpaEnhanced& e = *reply.enhanced;
@@ -199,8 +215,14 @@ bool Responder::may_offer_host(const Offer& limits, size_t private_data) const {
          MpaEnhanced::kSize + HostOffer::kSize + private_data <= MpaStart::kMaxPrivateData;
 }
 
+bool Responder::may_offer_rd(const Offer& limits, size_t private_data) const {
+  return start_.rd_requested && limits.extension && enhanced_ &&
+         MpaEnhanced::kSize + RdOffer::kSize + private_data <= MpaStart::kMaxPrivateData;
+}
+
 Responder::Reply Responder::accept(const Offer& limits, Bytes private_data,
-                                   const std::optional<HostOffer>& host) const {
+                                   const std::optional<HostOffer>& host,
+                                   const std::optional<RdOffer>& rd) const {
   Parameters p{.revision = start_.revision,
                .crc = limits.crc || start_.crc,
                .send_markers = start_.markers,
@@ -235,7 +257,7 @@ Responder::Reply Responder::accept(const Offer& limits, Bytes private_data,
                        .crc = p.crc,
                        .extension_accepted = p.extension,
                        .revision = start_.revision};
-  return {make_frame(start, answer, private_data, host), p};
+  return {make_frame(start, answer, private_data, host, rd), p};
 }
 
 std::vector<std::byte> Responder::reject(Bytes private_data) const {

@@ -15,6 +15,7 @@
 #include "mpa/parameters.h"
 #include "wire/host_offer.h"
 #include "wire/mpa_start.h"
+#include "wire/rd_offer.h"
 #include "wire/terminate.h"
 
 namespace weft::mpa {
@@ -27,6 +28,7 @@ class FrameReader {
     wire::MpaStart start;
     std::optional<wire::MpaEnhanced> enhanced;
     std::optional<wire::HostOffer> host;
+    std::optional<wire::RdOffer> rd;
     std::vector<std::byte> private_data;  // without the blocks
   };
   enum class Error : uint8_t {
@@ -53,8 +55,9 @@ class Initiator {
   explicit Initiator(const Offer& offer) : offer_(offer) {}
 
   // The Request to send, once. Private data of at most 508 bytes. `same_host`: asks for memory that
-  // a Responder on this host would share (spec/same-host 2.1).
-  std::vector<std::byte> request(Bytes private_data, bool same_host = false);
+  // a Responder on this host would share (spec/same-host 2.1). `rd`: asks for another way, that by
+  // datagrams (spec/wdp-rd 7.1).
+  std::vector<std::byte> request(Bytes private_data, bool same_host = false, bool rd = false);
 
   struct Accepted {
     Parameters parameters;
@@ -77,6 +80,9 @@ class Initiator {
     // 2.2), whatever the outcome. `host`: where it can be understood.
     bool host_offered = false;
     std::optional<wire::HostOffer> host = {};
+    // The same of the way by datagrams.
+    bool rd_offered = false;
+    std::optional<wire::RdOffer> rd = {};
     // The peer answered with revision 1: try once more on a new connection (spec/mpa 2.3.4).
     bool retry_revision_1 = false;
   };
@@ -89,6 +95,7 @@ class Initiator {
 
   Offer offer_;
   bool asked_host_ = false;
+  bool asked_rd_ = false;
   FrameReader reader_{wire::MpaStart::Kind::reply};
 };
 
@@ -112,11 +119,15 @@ class Responder {
   };
   // After the request came. `limits`: what this side can do; markers towards the peer are always
   // granted.
-  // `host`: memory that is shared; only where may_offer_host() said so.
+  // `host`: memory that is shared; only where may_offer_host() said so. `rd`: where this end wants
+  // datagrams; only where may_offer_rd() said so. One of the two at most.
   Reply accept(const Offer& limits, Bytes private_data,
-               const std::optional<wire::HostOffer>& host = {}) const;
+               const std::optional<wire::HostOffer>& host = {},
+               const std::optional<wire::RdOffer>& rd = {}) const;
   // Did the Initiator ask for memory of this host, and has the Reply room to speak of it?
   bool may_offer_host(const Offer& limits, size_t private_data) const;
+  // And for the way by datagrams?
+  bool may_offer_rd(const Offer& limits, size_t private_data) const;
   // Its fixed part says all that a rejection needs; nothing while that is incomplete.
   std::optional<wire::MpaStart> asked() const { return reader_.start(); }
   // After asked() was there.

@@ -255,7 +255,7 @@ drive::DatagramDriver& Adapter::datagrams(engine::Token& token, Qpn qpn) {
     auto socket =
         std::make_unique<port::UdpSocket>(std::move(p->udp), drive::DatagramDriver::kBuffer);
     p->datagrams = &drive::DatagramDriver::start(token, *this, std::move(socket));
-    if (config::options().ud == config::Ud::reliable) {
+    if (config::options().ud == config::Ud::reliable || config::options().rc == config::Rc::udp) {
       p->datagrams->enable_channels(port_of(qpn), config::options().datagram_crc);
     }
   }

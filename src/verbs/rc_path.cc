@@ -1,7 +1,9 @@
 #include "verbs/rc_path.h"
 
 #include "config/options.h"
+#include "drive/rd_bytes.h"
 #include "shared/stream.h"
+#include "verbs/queue_pair.h"
 
 namespace weft::verbs {
 namespace {
@@ -23,7 +25,18 @@ void prepare(port::TcpStream& tcp, rdmap::StreamConfig& config) {
 }
 
 // By TCP; or, where the ends share memory, through that.
-std::unique_ptr<port::ByteStream> make_bytes(engine::Token& token, EstablishedStream& stream) {
+std::unique_ptr<port::ByteStream> make_bytes(engine::Token& token, EstablishedStream& stream,
+                                             QueuePair& qp, drive::RdBytes*& rd) {
+  if (stream.rd) {
+    const port::Address own = stream.tcp.local();
+    const drive::RdRoute route{
+        .from = own.gid(), .scope = own.scope(), .segment = stream.tcp.emss()};
+    auto bytes = std::make_unique<drive::RdBytes>(
+        qp.adapter().datagrams(token, stream.rd->own.qpn),
+        std::make_unique<port::TcpStream>(std::move(stream.tcp)), route, *stream.rd);
+    rd = bytes.get();
+    return bytes;
+  }
   if (!stream.segment) return std::make_unique<port::TcpStream>(std::move(stream.tcp));
   using Role = shared::Stream::Role;
   // What completes when it is out has to be out, and not where it was.
@@ -42,11 +55,13 @@ drive::StreamDriver& open_rc_path(engine::Token& token, EstablishedStream& strea
   prepare(stream.tcp, stream.config);
   SystemRandom random;
   const int fd = stream.tcp.fd();
+  drive::RdBytes* rd = nullptr;
   auto owned = std::make_unique<drive::StreamDriver>(
-      users.owner, make_bytes(token, stream), users.consumer, stream.config,
+      users.owner, make_bytes(token, stream, users.qp, rd), users.consumer, stream.config,
       static_cast<uint32_t>(random.next()), token.now());
   drive::StreamDriver& driver = *owned;
   token.runtime().add(token, std::move(owned), fd, true, false);
+  if (rd != nullptr) driver.goes_by(*rd);
   return driver;
 }
 

@@ -12,6 +12,7 @@ namespace weft::verbs {
 struct RcPathUsers {
   drive::StreamOwner& owner;
   work::Consumer& consumer;
+  QueuePair& qp;
 };
 
 // The driver of the established stream, which its engine owns. It has not begun: start() does. The

@@ -30,7 +30,7 @@ void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
     qp_.counters().peer.set({.address = peer.gid(), .port = peer.port()});
   }
   const RcPathUsers users{static_cast<drive::StreamOwner&>(*this),
-                          static_cast<work::Consumer&>(*this)};
+                          static_cast<work::Consumer&>(*this), qp_};
   engine.guard(
       token, [&] { driver_ = &open_rc_path(token, stream, users); },
       [&] {

@@ -11,6 +11,7 @@
 #include "shared/segment.h"
 #include "verbs/types.h"
 #include "wdp/wdp_socket.h"
+#include "wire/rd_offer.h"
 #include "work/consumer.h"
 
 namespace weft::drive {
@@ -26,6 +27,7 @@ class QueuePair;
 struct EstablishedStream {
   port::TcpStream tcp;
   std::optional<shared::Segment> segment;  // memory that the ends share
+  std::optional<wire::RdWays> rd;          // they would go by datagrams
   rdmap::StreamConfig config;
   Bytes early;  // bytes that came behind the start-up frame; read during the call
 };

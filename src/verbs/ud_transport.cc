@@ -17,7 +17,7 @@ UdTransport::UdTransport(QueuePair& qp, drive::DatagramDriver& driver)
 // From RTR on there is somebody to take what comes.
 void UdTransport::start(engine::Token& token) {
   const auto& gids = qp_.context().device().gids;
-  const bool reliable = channels().setup().has_value();
+  const bool reliable = config::options().ud == config::Ud::reliable;
   queue_.emplace(static_cast<wdp::UdConsumer&>(*this),
                  wdp::UdParameters{.own_qpn = qp_.number(),
                                    .q_key = QKey{qp_.attributes().qkey},
@@ -54,8 +54,8 @@ void UdTransport::stopped(engine::Token& token) {
   add_counts();
   driver_.wdp_socket().demux().remove(qp_.number());
   wanted_.reset();
-  if (client_ != 0) {
-    channels().remove(std::exchange(client_, 0));
+  if (client_ != 0) channels().remove(std::exchange(client_, 0));
+  if (channels().setup()) {
     // What waits for its receives waits for nobody now; and a peer that waits to hear of its last
     // message must not wait for a program that has ended.
     driver_.channels_resume(token, index_of(qp_.number()));
@@ -70,7 +70,8 @@ void UdTransport::stopped(engine::Token& token) {
 void UdTransport::posted(engine::Token& token) {
   if (!queue_) return;
   if (driver_.waits_for(*this) && !qp_.receives().out()) driver_.receives_posted(token, *this);
-  if (client_ != 0) driver_.channels_resume(token, index_of(qp_.number()));
+  // A peer may send by a channel although this side does not.
+  driver_.channels_resume(token, index_of(qp_.number()));
   driver_.posted(token, *this);
 }
 

@@ -122,7 +122,7 @@ std::byte* RdChannel::send(const RdMessage& m, ClientId client, uint64_t request
           .opcode = m.solicited ? Opcode::send_se : Opcode::send,
           .stride = static_cast<uint16_t>(std::max<uint32_t>(m.length, 1)),
           .imm_or_read = m.immediate.value_or(0),
-          .to = TaggedOffset{uint64_t{m.q_key.value()} << 32}}
+          .to = TaggedOffset{uint64_t{m.q_key.value()} << 32 | m.number}}
       .encode(d.bytes.get());
   msn->second = next(msn->second);
   owner_.reached();
@@ -155,6 +155,7 @@ void RdChannel::end_all(RdClient::End end) {
     if (RdClient* client = shared_.client(d.client)) client->message_ended(d.request, end);
   });
   tell_of_room();
+  shared_.ended(*this);
 }
 
 void RdChannel::receives_posted(uint8_t index) {
@@ -177,6 +178,8 @@ void RdChannel::confirm(Time now) {
   handshake_.confirmed(now);
   look_at_handshake(now);
   ask_at_ = Time::never();
+  unheard_ = 0;
+  keep_at_ = now + kKeepaliveAfter;
 }
 
 void RdChannel::received(const WdpCommon& common, Bytes datagram, const UdReception& how,
@@ -264,6 +267,7 @@ Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
     }
   });
   tell_of_room();
+  if (!leave_by_.is_never() && sender_.idle()) say_goodbye(now);
   return v;
 }
 
@@ -343,7 +347,8 @@ void RdChannel::fill(Train& train, Time now) {
 Time RdChannel::deadline() {
   Time first = std::min(handshake_.deadline(), dreq_at_);
   if (!speaks()) return first;
-  first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline()});
+  first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leave_by_});
+  if (connections_ > 0) return std::min(first, keep_at_);
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
   return first;
 }
@@ -369,7 +374,18 @@ void RdChannel::tick(Time now) {
   }
   receiver_->tick(now);
   if (!sender_.tick(now)) return abort();
+  if (now >= leave_by_) return say_goodbye(now);
+  if (connections_ > 0) return keep_alive(now);
   if (sender_.idle() && receiver_->holds_nothing() && now >= active_ + kIdleChannel) close(now);
+}
+
+// spec/wdp-rd 7.4: as a session of UC.
+void RdChannel::keep_alive(Time now) {
+  if (now < keep_at_) return;
+  if (unheard_ >= kKeepaliveTries) return abort();
+  ++unheard_;
+  ask();
+  keep_at_ = now + kKeepaliveEvery;
 }
 
 // --- the end
@@ -377,6 +393,12 @@ void RdChannel::tick(Time now) {
 void RdChannel::close(Time now) {
   if (!speaks()) return abort();
   owner_.reached();
+  if (sender_.idle()) return say_goodbye(now);
+  if (leave_by_.is_never()) leave_by_ = now + kLastMessages;
+}
+
+void RdChannel::say_goodbye(Time now) {
+  leave_by_ = Time::never();
   state_ = State::closing;
   say_dreq(now);
   end_all(RdClient::End::lost);

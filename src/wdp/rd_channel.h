@@ -30,6 +30,8 @@ class RdShared : public RdSink {
   virtual void waits(RdChannel& channel, uint8_t index) = 0;
   // The peer has no channels.
   virtual void refused(const Path& path, Time now) = 0;
+  // It carries nothing any more, and its clients have heard of what is lost.
+  virtual void ended(RdChannel& channel) = 0;
 };
 
 class RdChannelOwner {
@@ -46,6 +48,7 @@ struct RdMessage {
   QKey q_key;
   bool solicited = false;
   std::optional<uint32_t> immediate;
+  uint32_t number = 0;  // of a connection's (spec/wdp-rd 7.2)
   uint32_t length = 0;
 };
 
@@ -73,6 +76,11 @@ class RdChannel final : public TrainSource {
   // has_room() said no: the client is to hear when there is.
   void want_room(ClientId client);
 
+  // --- connections that it carries: while there are any it asks whether the peer is there, and
+  // does not end by itself
+  void enter() { ++connections_; }
+  void leave() { --connections_; }
+
   // --- receives
   void receives_posted(uint8_t index);
   // What is not acknowledged yet is, at once.
@@ -89,7 +97,7 @@ class RdChannel final : public TrainSource {
   // --- time
   Time deadline();
   void tick(Time now);
-  // The peer is told.
+  // The peer is told, once it has what it was sent, or a second later.
   void close(Time now);
   // At once; clients hear that their messages are lost.
   void abort();
@@ -98,7 +106,9 @@ class RdChannel final : public TrainSource {
   enum class State : uint8_t { setting_up, open, closing, refused, gone };
   State state() const { return state_; }
   // May it be given messages?
-  bool is_usable() const { return state_ == State::setting_up || state_ == State::open; }
+  bool is_usable() const {
+    return (state_ == State::setting_up || state_ == State::open) && leave_by_.is_never();
+  }
   bool is_gone() const;
   const Handshake& handshake() const { return handshake_; }
   const Path& path() const { return handshake_.path(); }
@@ -132,6 +142,8 @@ class RdChannel final : public TrainSource {
   wire::WdpCtl message(wire::CtlType type) const;
   void say_dreq(Time now);
   void ask();
+  void keep_alive(Time now);
+  void say_goodbye(Time now);
   void confirm(Time now);
   void put_ack(Train& train, Time now);
 
@@ -150,6 +162,10 @@ class RdChannel final : public TrainSource {
   uint32_t questions_ = 0;
   Time ask_at_ = Time::never();  // while nothing has come since the handshake
   Time active_;                  // data came or went
+  size_t connections_ = 0;
+  uint32_t unheard_ = 0;           // questions in a row without an answer
+  Time keep_at_ = Time::never();   // the next one, while there are connections
+  Time leave_by_ = Time::never();  // closing, and the peer lacks something
   uint32_t dreqs_ = 0;
   Time dreq_at_ = Time::never();
   RdChannelCounters counters_;

@@ -74,6 +74,12 @@ bool RdChannels::is_refused(const Path& path, Time now) const {
   return it != refused_.end() && now < it->second;
 }
 
+void RdChannels::ended(RdChannel& channel) {
+  for (RdReceiver* const receiver : receivers_) {
+    if (receiver != nullptr) receiver->channel_ended(channel);
+  }
+}
+
 size_t RdChannels::half_open() const {
   return static_cast<size_t>(std::count_if(by_token_.begin(), by_token_.end(), [](const auto& c) {
     return c.second->handshake().state() == Handshake::State::rep_sent;
@@ -82,6 +88,10 @@ size_t RdChannels::half_open() const {
 
 // spec/wdp-rd 4.4: what nobody here can take is dropped, and counts as delivered, as with any UD.
 bool RdChannels::take(const RdArrival& arrival, Bytes payload) {
+  if (RdReceiver* const receiver = receivers_[arrival.header.didx]) {
+    if (const auto v = receiver->take(arrival, payload); !v.ok()) drops_.count(v.error());
+    return true;
+  }
   const auto queue = demux_.find(make_qpn(setup_->own_port, arrival.header.didx));
   if (!queue.ok()) {
     drops_.count(queue.error());

@@ -2,6 +2,7 @@
 // the queue pairs at this end.
 #pragma once
 
+#include <array>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -10,6 +11,18 @@
 #include "wdp/rd_channel.h"
 
 namespace weft::wdp {
+
+// Who takes the messages of a queue pair that is connected (rd_stream.h): there is always room for
+// what a peer may send.
+class RdReceiver {
+ public:
+  virtual Result<Ok, wire::WdpDrop> take(const RdArrival& arrival, Bytes payload) = 0;
+  // Nothing comes by this channel any more.
+  virtual void channel_ended(const RdChannel& channel) = 0;
+
+ protected:
+  ~RdReceiver() = default;
+};
 
 // Engine holder only. Does not own what it finds.
 class RdChannels final : public RdShared {
@@ -31,6 +44,9 @@ class RdChannels final : public RdShared {
   // --- queue pairs that send
   ClientId add(RdClient& client);
   void remove(ClientId client) { clients_.erase(client); }
+  // --- queue pairs that are connected, by index
+  void add(uint8_t index, RdReceiver& receiver) { receivers_[index] = &receiver; }
+  void remove_receiver(uint8_t index) { receivers_[index] = nullptr; }
   // --- queue pairs that receive: this one has receives again, or is gone
   void receives_posted(uint8_t index);
   bool waits_for(uint8_t index) const { return waiting_.contains(index); }
@@ -56,6 +72,7 @@ class RdChannels final : public RdShared {
   RdClient* client(ClientId id) override;
   void waits(RdChannel& channel, uint8_t index) override { waiting_[index].insert(&channel); }
   void refused(const Path& path, Time now) override;
+  void ended(RdChannel& channel) override;
   bool take(const RdArrival& arrival, Bytes payload) override;
 
   // Messages for which there was no queue pair, or the wrong Q_Key.
@@ -77,6 +94,7 @@ class RdChannels final : public RdShared {
   std::map<Peer, Time> refused_;  // until
   std::unordered_map<ClientId, RdClient*> clients_;
   ClientId last_client_ = 0;
+  std::array<RdReceiver*, 256> receivers_{};
   std::map<uint8_t, std::set<RdChannel*>> waiting_;
   DropCounts drops_;
 };

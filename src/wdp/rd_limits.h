@@ -31,6 +31,8 @@ inline constexpr uint32_t kProbesToCollapse = 3;  // congestion that persists
 
 // spec/wdp-rd 2: a channel on which nothing happens ends, and its memory goes.
 inline constexpr Duration kIdleChannel = 120s;
+// spec/wdp-rd 2.4: that an end waits for what the peer has not acknowledged.
+inline constexpr Duration kLastMessages = 1s;
 // spec/wdp-rd 2.2: how often who has called asks until it hears something.
 inline constexpr Duration kAskForPeer = 500ms;
 // spec/wdp-rd 2.3: until a peer that has no reliable datagrams is asked again.

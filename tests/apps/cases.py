@@ -138,6 +138,19 @@ def reliable():
             yield Case(f"{program}.reliable{name}", command, command + " {addr}", good=perftest_result, environment=environment)
 
 
+def by_udp():
+    """RC with WEFT_RC=udp: every kind of request, bring-up by number and by rdma_cm, and through a network that loses; and a peer that wants TCP."""
+    lossy = "loss:0.02,duplicate:0.02,reorder:0.05,jitter:200us,seed:11"
+    for name, fault in (("", ()), ("_lossy", (f"WEFT_FAULT={lossy}",))):
+        environment = ("WEFT_RC=udp", *fault)
+        yield Case(f"ibv_rc_pingpong.by_udp{name}", "ibv_rc_pingpong -p {port} -n 500", "ibv_rc_pingpong -p {port} -n 500 {addr}",
+                   good=wants(r"500 iters in"), environment=environment)
+        for program in ("ib_send_lat", "ib_write_bw", "ib_read_bw", "ib_atomic_bw"):
+            command = f"{program} -p {{port}} -n 300"
+            yield Case(f"{program}.by_udp{name}", command, command + " {addr}", good=perftest_result, environment=environment)
+        yield Case(f"rping.by_udp{name}", "rping -s -a {addr} -p {port} -C 20", "rping -c -a {addr} -p {port} -C 20", environment=environment)
+
+
 # perftest wants the group and the peer's address to be of one family, and its own group, ff01:0:2:c985::, is none of IPv4.
 PERFTEST_GROUP = "-g -M 0:0:0:0:0:0:0:0:0:0:255:255:239:193:7:2"
 
@@ -195,4 +208,4 @@ def under_sanitizers():
 
 
 def all_cases():
-    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *jumbo(), *connections(), *udapl(), *perftest(), *with_faults(), *reliable(), *middleware.cases()]
+    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *jumbo(), *connections(), *udapl(), *perftest(), *with_faults(), *reliable(), *by_udp(), *middleware.cases()]

@@ -50,39 +50,23 @@ TEST(Parse, EmptyEnvironment_GivesDefaults) {
 
 TEST(Parse, EachKindOfValue_IsTaken) {
   std::vector<std::string> complaints;
-  const Options o = parse_from({{"WEFT_IDENTITY", "ib-lid"},
-                                {"WEFT_IP", "fe80::1%eth1"},
-                                {"WEFT_LID", "0xbfff"},
-                                {"WEFT_CRC", "off"},
-                                {"WEFT_CRC_FIRST", "1"},
-                                {"WEFT_EXT", "off"},
-                                {"WEFT_COMPLETION", "llp"},
-                                {"WEFT_BIG_FPDU", "on"},
-                                {"WEFT_P2P", "on"},
-                                {"WEFT_PRIVATE_DATA", "196"},
-                                {"WEFT_PEER_CHECK", "gid"},
-                                {"WEFT_CONNECT_TIMEOUT", "1500"},
-                                {"WEFT_RNR_WAIT", "0"},
-                                {"WEFT_RESPONDER_WAIT", "0"},
-                                {"WEFT_ENGINES", "8"},
-                                {"WEFT_SPIN", "7"},
-                                {"WEFT_TAKEOVER", "250"},
-                                {"WEFT_CONGESTION", "bbr"},
-                                {"WEFT_SAME_HOST", "ring"},
-                                {"WEFT_COALESCE", "20"},
-                                {"WEFT_UC", "static"},
-                                {"WEFT_UC_PORT", "4348"},
-                                {"WEFT_DATAGRAM_CRC", "on"},
-                                {"WEFT_UD_BIG", "1"},
-                                {"WEFT_UD", "reliable"},
-                                {"WEFT_RATE", "2.5"},
-                                {"WEFT_COUNTERS", "off"},
-                                {"WEFT_NO_HOOK", "1"},
-                                {"WEFT_TRACE", "/tmp/t-%p.pcapng"},
-                                {"WEFT_TRACE_SNAP", "64"},
-                                {"WEFT_TRACE_SIZE", "2"},
-                                {"WEFT_FAULT", "loss:0.5"},
-                                {"WEFT_FAULT_LOG", "/tmp/lost-%p"},
+  const Options o = parse_from({{"WEFT_IDENTITY", "ib-lid"}, {"WEFT_IP", "fe80::1%eth1"},
+                                {"WEFT_LID", "0xbfff"},      {"WEFT_CRC", "off"},
+                                {"WEFT_CRC_FIRST", "1"},     {"WEFT_EXT", "off"},
+                                {"WEFT_COMPLETION", "llp"},  {"WEFT_BIG_FPDU", "on"},
+                                {"WEFT_P2P", "on"},          {"WEFT_PRIVATE_DATA", "196"},
+                                {"WEFT_PEER_CHECK", "gid"},  {"WEFT_CONNECT_TIMEOUT", "1500"},
+                                {"WEFT_RNR_WAIT", "0"},      {"WEFT_RESPONDER_WAIT", "0"},
+                                {"WEFT_ENGINES", "8"},       {"WEFT_SPIN", "7"},
+                                {"WEFT_TAKEOVER", "250"},    {"WEFT_CONGESTION", "bbr"},
+                                {"WEFT_SAME_HOST", "ring"},  {"WEFT_COALESCE", "20"},
+                                {"WEFT_RC", "udp"},          {"WEFT_UC", "static"},
+                                {"WEFT_UC_PORT", "4348"},    {"WEFT_DATAGRAM_CRC", "on"},
+                                {"WEFT_UD_BIG", "1"},        {"WEFT_UD", "reliable"},
+                                {"WEFT_RATE", "2.5"},        {"WEFT_COUNTERS", "off"},
+                                {"WEFT_NO_HOOK", "1"},       {"WEFT_TRACE", "/tmp/t-%p.pcapng"},
+                                {"WEFT_TRACE_SNAP", "64"},   {"WEFT_TRACE_SIZE", "2"},
+                                {"WEFT_FAULT", "loss:0.5"},  {"WEFT_FAULT_LOG", "/tmp/lost-%p"},
                                 {"WEFT_LOG", "debug"}},
                                &complaints);
   EXPECT_THAT(complaints, IsEmpty());
@@ -105,6 +89,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
   EXPECT_EQ(o.takeover, std::chrono::microseconds(250));
   EXPECT_EQ(o.congestion, Congestion::bbr);
   EXPECT_EQ(o.coalesce, std::chrono::microseconds(20));
+  EXPECT_EQ(o.rc, Rc::udp);
   EXPECT_EQ(o.uc, UcBringUp::none);
   EXPECT_EQ(o.uc_port, 4348);
   EXPECT_TRUE(o.datagram_crc);

@@ -45,6 +45,9 @@ TEST(MpaStart, EachFlagBitInARequest) {
   EXPECT_TRUE(parsed(Kind::request, 0x01).extension_requested);
   EXPECT_TRUE(parsed(Kind::request, 0x04).host_requested);
   EXPECT_FALSE(parsed(Kind::request, 0x1a).host_offered) << "HO is the Reply's";
+  EXPECT_TRUE(parsed(Kind::request, 0x03).rd_requested);
+  EXPECT_FALSE(parsed(Kind::request, 0x02).rd_requested) << "UR goes with XR";
+  EXPECT_FALSE(parsed(Kind::request, 0x17).rd_offered) << "UO is the Reply's";
 }
 
 TEST(MpaStart, EachFlagBitInAReply) {
@@ -55,6 +58,8 @@ TEST(MpaStart, EachFlagBitInAReply) {
   EXPECT_TRUE(parsed(Kind::reply, 0x02).extension_accepted);
   EXPECT_TRUE(parsed(Kind::reply, 0x1a).host_offered);
   EXPECT_FALSE(parsed(Kind::reply, 0x04).host_requested) << "HR is the Request's";
+  EXPECT_TRUE(parsed(Kind::reply, 0x16).rd_offered);
+  EXPECT_FALSE(parsed(Kind::reply, 0x03).rd_requested) << "UR is the Request's";
 }
 
 TEST(MpaStart, AnOfferOfMemoryGoesWithTheExtensionAndTheBlock) {
@@ -63,6 +68,11 @@ TEST(MpaStart, AnOfferOfMemoryGoesWithTheExtensionAndTheBlock) {
   EXPECT_FALSE(parsed(Kind::reply, 0x18).host_offered);
   EXPECT_FALSE(parsed(Kind::reply, 0x0a).host_offered);
   EXPECT_FALSE(parsed(Kind::reply, 0x1a, 1).host_offered);
+  // And so for datagrams, spec/wdp-rd 7.1.
+  for (const uint8_t flags : {0x04, 0x14, 0x06}) {
+    EXPECT_FALSE(parsed(Kind::reply, flags).rd_offered) << int{flags};
+  }
+  EXPECT_FALSE(parsed(Kind::reply, 0x16, 1).rd_offered);
 }
 
 TEST(MpaStart, AnEchoedExtensionRequestIsNoAcceptance) {
@@ -75,7 +85,8 @@ TEST(MpaStart, NoFlagStandsForAnother) {
     for (int bit = 0; bit < 8; ++bit) {
       const MpaStart f = parsed(kind, static_cast<uint8_t>(1 << bit));
       const int set = f.markers + f.crc + f.rejected + f.enhanced + f.extension_accepted +
-                      f.extension_requested + f.host_offered + f.host_requested;
+                      f.extension_requested + f.host_offered + f.host_requested + f.rd_offered +
+                      f.rd_requested;
       EXPECT_LE(set, 1) << "bit " << bit;
     }
     const uint8_t reserved = kind == Kind::request ? 0x08 : 0x04;

@@ -1,0 +1,191 @@
+#include "drive/rd_bytes.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "config/options.h"
+#include "drive/stream_driver.h"
+
+namespace weft::drive {
+namespace {
+
+// What a datagram on this path carries of the stream. TCP knows what the interfaces of both ends
+// take, and what routers have told.
+size_t most_of(uint32_t segment) {
+  constexpr uint32_t kTcpHeader = 20;
+  constexpr uint32_t kUdpHeader = 8;
+  const size_t packet = segment + kTcpHeader - kUdpHeader;
+  return std::min<size_t>(packet - wire::WdpData::kSize, wire::WdpData::kMaxStride);
+}
+
+}  // namespace
+
+RdBytes::RdBytes(DatagramDriver& driver, std::unique_ptr<port::ByteStream> tcp,
+                 const RdRoute& route, const wire::RdWays& ways)
+    : DatagramSender(config::options().ud_big),
+      driver_(driver),
+      initiator_(ways.peer.has_value()),
+      own_(ways.own),
+      peer_(tcp->peer()),
+      route_(route),
+      state_(std::make_unique<State>()),
+      stream_(std::make_unique<wdp::RdStream>(driver.wdp_socket().channels(),
+                                              static_cast<wdp::RdStreamOwner&>(*this), own_)) {
+  state_->tcp = std::move(tcp);
+  if (initiator_) begin_stream(*ways.peer);
+}
+
+void RdBytes::begin_stream(const wire::RdOffer& peer) const {
+  state_->way = Way::datagrams;
+  stream_->begin(peer,
+                 {.to = {.address = peer_.gid(), .port = port_of(peer.qpn)}, .from = route_.from},
+                 most_of(route_.segment));
+}
+
+// --- TCP, as long as there is any
+
+bool RdBytes::say(wire::RdWord word) const {
+  const auto byte = static_cast<std::byte>(word);
+  const IoVec one{const_cast<std::byte*>(&byte), 1};
+  return state_->tcp->send({&one, 1}).bytes == 1;
+}
+
+// The Initiator: what the Responder says.
+void RdBytes::hear(std::byte said) const {
+  State& s = *state_;
+  const auto word = static_cast<wire::RdWord>(said);
+  if (word == wire::RdWord::ready && !s.ready) {
+    s.ready = true;
+  } else if (word == wire::RdWord::over && s.ready) {
+    s.over = true;
+  } else {
+    s.error = EPROTO;
+  }
+}
+
+// The Responder: whether the Initiator comes, and from where.
+void RdBytes::take_answer(Bytes said) const {
+  State& s = *state_;
+  std::copy(said.begin(), said.end(), s.answer.begin() + static_cast<ptrdiff_t>(s.answered));
+  s.answered += said.size();
+  if (s.answer.front() == static_cast<std::byte>(wire::RdWay::tcp)) {
+    s.way = Way::tcp;
+    return;
+  }
+  if (s.answered < s.answer.size()) return;
+  const auto peer = wire::RdOffer::parse(s.answer.data() + 1);
+  if (!peer) {
+    s.error = EPROTO;
+    return;
+  }
+  begin_stream(*peer);
+  s.ready = say(wire::RdWord::ready);
+  if (!s.ready) s.error = ECONNRESET;
+}
+
+// Its end is the end of all before the stream has gone over.
+void RdBytes::listen() const {
+  State& s = *state_;
+  while (s.way != Way::tcp && s.tcp->fd() >= 0 && !s.over && s.error == 0) {
+    std::array<std::byte, 1 + wire::RdOffer::kSize> buffer;
+    // Of the Initiator's answer no byte of what follows it on TCP.
+    size_t most = 1;
+    if (!initiator_ && s.answered > 0 && !s.ready) most = s.answer.size() - s.answered;
+    const IoVec piece{buffer.data(), most};
+    const auto t = s.tcp->receive({&piece, 1});
+    if (t.would_block) return;
+    if (t.bytes == 0) {
+      s.error = ECONNRESET;
+    } else if (initiator_) {
+      hear(buffer.front());
+    } else if (s.ready) {
+      s.error = EPROTO;
+    } else {
+      take_answer(Bytes{buffer}.first(t.bytes));
+    }
+  }
+}
+
+void RdBytes::visited(Token& token) {
+  State& s = *state_;
+  if (s.way == Way::datagrams) {
+    if (!initiator_ && !s.over && stream_->heard()) s.over = say(wire::RdWord::over);
+    if (s.over && s.tcp->fd() >= 0) {
+      token.runtime().rewatch(token, *user_, -1, false, false);
+      s.tcp->close();
+    }
+    if (s.ready && initiator_ && !stream_->has_channel()) {
+      if (route_.scope != 0) driver_.set_interface(route_.from, route_.scope);
+      driver_.open_channel(token, stream_->path());
+      stream_changed();
+    }
+  }
+  driver_.settle(token);
+}
+
+void RdBytes::leave(Token& token, bool abort) {
+  stream_->leave(abort || !state_->ready);
+  driver_.remove(token, *this);
+  driver_.settle(token);
+}
+
+// --- the stream's events
+
+void RdBytes::stream_changed() {
+  state_->changed = true;
+  driver_.schedule_settling(*this);
+}
+
+void RdBytes::settled(Token& token) {
+  if (!std::exchange(state_->changed, false) || user_ == nullptr) return;
+  StreamDriver& user = *user_;
+  if (stream_->error() != 0) user.on_broken(token);
+  user.on_ready(token, true, true);
+}
+
+void RdBytes::on_no_memory(Token& token) {
+  if (user_ != nullptr) user_->on_no_memory(token);
+}
+
+// --- port::ByteStream
+
+port::ByteStream::Transfer RdBytes::send(std::span<const IoVec> pieces) const {
+  State& s = *state_;
+  if (s.way == Way::tcp) return s.tcp->send(pieces);
+  const int error = s.error != 0 ? s.error : stream_->error();
+  if (error != 0) return {.error = error};
+  if (!s.ready || !stream_->has_channel()) return {.would_block = true};
+  const auto moved = stream_->send(pieces);
+  if (moved.bytes > 0) return {.bytes = moved.bytes};
+  return {.error = moved.unreachable ? EFAULT : 0, .would_block = !moved.unreachable};
+}
+
+port::ByteStream::Transfer RdBytes::receive(std::span<const IoVec> pieces) const {
+  State& s = *state_;
+  listen();
+  if (s.way == Way::tcp) return s.tcp->receive(pieces);
+  const auto moved = stream_->read(pieces);
+  if (moved.bytes > 0) return {.bytes = moved.bytes};
+  if (moved.unreachable) return {.error = EFAULT};
+  if (stream_->peer_ended()) return {.end = true};
+  const int error = s.error != 0 ? s.error : stream_->error();
+  if (error != 0) return {.error = error};
+  return {.would_block = true};
+}
+
+void RdBytes::shut_write() const {
+  if (state_->way == Way::tcp) {
+    state_->tcp->shut_write();
+  } else {
+    (void)stream_->has_channel();
+    stream_->end();
+  }
+}
+
+port::ByteStream::Unacknowledged RdBytes::unacknowledged() const {
+  return state_->way == Way::tcp ? state_->tcp->unacknowledged() : Unacknowledged{};
+}
+
+}  // namespace weft::drive

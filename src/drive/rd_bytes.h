@@ -1,0 +1,94 @@
+// The bytes of an RC connection by datagrams instead of TCP (spec/wdp-rd 7). It begins with the TCP
+// connection that the two ends have agreed on it by, and closes that as soon as the peer is heard:
+//
+//   Initiator:  says on TCP that it comes ──── ready ────► channel, stream ── peer closes TCP ─►
+//   alone Responder:  waits on TCP for that ─ says "ready" ─► first message ─ closes TCP
+//   ────────────► alone
+//                        └─ the Initiator does not come: TCP carries the stream, as any other
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "drive/datagram_driver.h"
+#include "port/byte_stream.h"
+#include "wdp/rd_stream.h"
+
+namespace weft::drive {
+
+class StreamDriver;
+
+// Of the TCP connection, what its own class knows.
+struct RdRoute {
+  Gid from;              // this end's address
+  uint32_t scope = 0;    // its interface, where the address is link-local
+  uint32_t segment = 0;  // bytes of payload in a segment of TCP
+};
+
+// Engine holder only. On the engine of its socket.
+class RdBytes final : public port::ByteStream, public DatagramSender, private wdp::RdStreamOwner {
+ public:
+  RdBytes(DatagramDriver& driver, std::unique_ptr<port::ByteStream> tcp, const RdRoute& route,
+          const wire::RdWays& ways);
+
+  // --- for the driver of the stream
+  // It is the one that is called when there is something to be done.
+  void begin(StreamDriver& user) { user_ = &user; }
+  // Can anything be sent? Not before it is decided which way it goes.
+  bool decided() const { return state_->way == Way::tcp || state_->ready; }
+  // It goes by TCP after all: the byte stream is as any other.
+  bool by_tcp() const { return state_->way == Way::tcp; }
+  // After each visit: what was said goes out, a channel is opened, a TCP connection is closed.
+  void visited(Token& token);
+  // Before close() or reset(): the peer hears of it.
+  void leave(Token& token, bool abort);
+  void trim() { stream_->trim(); }
+  // Is there something to read?
+  bool readable() const { return stream_->readable() > 0; }
+
+  // --- port::ByteStream
+  Transfer send(std::span<const IoVec> pieces) const override;
+  Transfer receive(std::span<const IoVec> pieces) const override;
+  void shut_write() const override;
+  void reset() override { state_->tcp->reset(); }
+  void close() override { state_->tcp->close(); }
+  // The channel asks by itself.
+  Unacknowledged unacknowledged() const override;
+  port::Address peer() const override { return peer_; }
+  int fd() const override { return state_->tcp->fd(); }
+
+ private:
+  enum class Way : uint8_t { undecided, datagrams, tcp };
+  struct State {
+    std::unique_ptr<port::ByteStream> tcp;
+    std::array<std::byte, 1 + wire::RdOffer::kSize> answer;  // of the Initiator's
+    size_t answered = 0;                                     // bytes of it that are there
+    Way way = Way::undecided;
+    bool ready = false;    // the peer takes messages, and this side does
+    bool over = false;     // the TCP connection is not needed any more
+    bool changed = false;  // the user is to be called
+    int error = 0;
+  };
+
+  // DatagramSender
+  void settled(Token& token) override;
+  void on_no_memory(Token& token) override;
+  // wdp::RdStreamOwner
+  void stream_changed() override;
+  void listen() const;
+  void hear(std::byte said) const;
+  void take_answer(Bytes said) const;
+  bool say(wire::RdWord word) const;
+  void begin_stream(const wire::RdOffer& peer) const;
+
+  DatagramDriver& driver_;
+  const bool initiator_;
+  const wire::RdOffer own_;
+  const port::Address peer_;
+  const RdRoute route_;
+  const std::unique_ptr<State> state_;
+  const std::unique_ptr<wdp::RdStream> stream_;
+  StreamDriver* user_ = nullptr;
+};
+
+}  // namespace weft::drive

@@ -1,0 +1,213 @@
+#include "wdp/rd_stream.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/guarded.h"
+
+namespace weft::wdp {
+
+using wire::WdpDrop;
+
+namespace {
+
+// Of the window, that the reader takes before it says so.
+constexpr size_t kTellAfter = RdStream::kWindow / 4;
+
+}  // namespace
+
+RdStream::RdStream(RdChannels& channels, RdStreamOwner& owner, const wire::RdOffer& own)
+    : channels_(channels), owner_(owner), own_(own), client_(channels.add(*this)) {
+  channels_.add(index_of(own.qpn), *this);
+}
+
+void RdStream::begin(const wire::RdOffer& peer, const Path& path, size_t most) {
+  peer_ = peer;
+  path_ = path;
+  most_ = most;
+}
+
+bool RdStream::has_channel() {
+  if (channel_ != nullptr || error_ != 0 || left_) return true;
+  channel_ = channels_.find(path_);
+  if (channel_ == nullptr) return false;
+  channel_->enter();
+  return true;
+}
+
+// --- out
+
+// RC has no Q_Key: the session stands in its place, and the number in the half of TO that UD leaves
+// empty.
+RdMessage RdStream::message(uint32_t number, size_t bytes) const {
+  return {.sidx = index_of(own_.qpn),
+          .didx = index_of(peer_.qpn),
+          .q_key = QKey{peer_.session},
+          .number = number,
+          .length = static_cast<uint32_t>(bytes)};
+}
+
+// The channel has room for these always: they are few, a quarter of a window apart.
+void RdStream::say(Word word, uint32_t number) {
+  if (channel_ == nullptr) return;
+  RdMessage m = message(number, 0);
+  m.immediate = static_cast<uint32_t>(word);
+  channel_->send(m, client_, 0);
+}
+
+RdStream::Moved RdStream::send(std::span<const IoVec> pieces) {
+  Moved moved;
+  if (error_ != 0 || ended_ || channel_ == nullptr) return moved;
+  size_t left = 0;
+  for (const IoVec& v : pieces) left += v.iov_len;
+  auto piece = pieces.begin();
+  size_t skip = 0;
+  while (left > 0) {
+    const size_t n = std::min(most_, left);
+    // Not a part of it: the reader says so a quarter of a window later at the latest.
+    if (sent_ - peer_has_read_ + n > kWindow) break;
+    if (!channel_->has_room(static_cast<uint32_t>(n))) {
+      channel_->want_room(client_);
+      break;
+    }
+    const RdMessage m = message(static_cast<uint32_t>(sent_), n);
+    std::byte* at = channel_->send(m, client_, 0);
+    for (size_t copied = 0; copied < n;) {
+      const size_t part = std::min(n - copied, piece->iov_len - skip);
+      if (!copy_guarded(at + copied, static_cast<const std::byte*>(piece->iov_base) + skip, part)) {
+        channel_->take_back(m);
+        moved.unreachable = true;
+        return moved;
+      }
+      copied += part;
+      skip += part;
+      if (skip == piece->iov_len) {
+        ++piece;
+        skip = 0;
+      }
+    }
+    sent_ += n;
+    left -= n;
+    moved.bytes += n;
+  }
+  return moved;
+}
+
+void RdStream::end() {
+  if (std::exchange(ended_, true) || error_ != 0) return;
+  say(Word::end, static_cast<uint32_t>(sent_));
+}
+
+void RdStream::leave(bool abort) {
+  if (std::exchange(left_, true)) return;
+  if (error_ == 0 && abort) {
+    say(Word::abort, 0);
+  } else {
+    end();
+  }
+  channels_.remove(client_);
+  channels_.remove_receiver(index_of(own_.qpn));
+  if (channel_ != nullptr) std::exchange(channel_, nullptr)->leave();
+}
+
+// --- in
+
+RdStream::Moved RdStream::read(std::span<const IoVec> pieces) {
+  Moved moved;
+  for (const IoVec& v : pieces) {
+    const size_t n = std::min(v.iov_len, readable());
+    if (n == 0) continue;
+    if (!copy_guarded(v.iov_base, inbox_.data() + read_, n)) {
+      moved.unreachable = true;
+      break;
+    }
+    read_ += n;
+    moved.bytes += n;
+  }
+  if (readable() == 0) {
+    inbox_.clear();
+    read_ = 0;
+  }
+  tell_taken();
+  return moved;
+}
+
+void RdStream::tell_taken() {
+  const uint64_t taken = received_ - readable();
+  if (taken - told_read_ < kTellAfter || error_ != 0 || peer_ended_) return;
+  told_read_ = taken;
+  say(Word::taken, static_cast<uint32_t>(taken));
+}
+
+void RdStream::trim() {
+  if (readable() == 0) std::vector<std::byte>{}.swap(inbox_);
+}
+
+void RdStream::fail(int error) {
+  if (error_ != 0) return;
+  error_ = error;
+  owner_.stream_changed();
+}
+
+Result<Ok, WdpDrop> RdStream::take(const RdArrival& arrival, Bytes payload) {
+  const wire::WdpData& d = arrival.header;
+  // Of another connection, or of another peer.
+  if (!begun() || d.q_key().value() != own_.session) return weft::fail(WdpDrop::wrong_q_key);
+  if (arrival.source != peer_.qpn || arrival.how.from != path_.to) {
+    return weft::fail(WdpDrop::wrong_address);
+  }
+  heard_ = true;
+  owner_.stream_changed();
+  (void)has_channel();
+  const auto number = static_cast<uint32_t>(d.to.value());
+  if (d.has_immediate()) return hear(static_cast<Word>(d.imm_or_read), number);
+  if (number != static_cast<uint32_t>(received_) || peer_ended_ ||
+      readable() + payload.size() > kWindow) {
+    fail(EPROTO);
+    return weft::fail(WdpDrop::window_exceeded);
+  }
+  if (read_ > inbox_.size() / 2) {
+    inbox_.erase(inbox_.begin(), inbox_.begin() + static_cast<ptrdiff_t>(read_));
+    read_ = 0;
+  }
+  inbox_.insert(inbox_.end(), payload.begin(), payload.end());
+  received_ += payload.size();
+  return Ok{};
+}
+
+Result<Ok, WdpDrop> RdStream::hear(Word word, uint32_t number) {
+  switch (word) {
+    case Word::taken: {
+      const uint32_t more = number - static_cast<uint32_t>(peer_has_read_);
+      if (more > sent_ - peer_has_read_) {
+        fail(EPROTO);
+        return weft::fail(WdpDrop::window_exceeded);
+      }
+      peer_has_read_ += more;
+      return Ok{};
+    }
+    case Word::end:
+      peer_ended_ = true;
+      return Ok{};
+    case Word::abort:
+      fail(ECONNRESET);
+      return Ok{};
+  }
+  return weft::fail(WdpDrop::bad_opcode);
+}
+
+// --- the channel
+
+void RdStream::channel_ended(const RdChannel& channel) {
+  if (channel_ != &channel) return;
+  channel_ = nullptr;
+  fail(ECONNRESET);
+}
+
+void RdStream::message_ended(uint64_t, End end) {
+  if (end == End::delivered) return;
+  fail(end == End::lost ? ETIMEDOUT : ECONNREFUSED);
+}
+
+}  // namespace weft::wdp

@@ -1,0 +1,106 @@
+// The bytes of an RC connection over a channel (spec/wdp-rd 7): cut into messages of one flow on
+// one side, put together again on the other. How far a sender is ahead of its reader is bounded, so
+// that a queue pair that reads nothing holds up no other one of the channel.
+//
+//   send()  ─ window, room in the channel ─► messages of the flow ─► the peer's take()
+//   read()  ◄─ inbox ◄─ take()                        └─ "taken so many bytes" ─► window
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/io_vec.h"
+#include "wdp/rd_channels.h"
+#include "wire/rd_offer.h"
+
+namespace weft::wdp {
+
+// Called from inside calls into a channel, and from those of the stream's own.
+class RdStreamOwner {
+ public:
+  virtual ~RdStreamOwner() = default;
+  // There is something to read, or room again after there was none, or the connection has ended.
+  virtual void stream_changed() = 0;
+};
+
+// Engine holder only.
+class RdStream final : public RdClient, public RdReceiver {
+ public:
+  // Bytes that a sender may be ahead of its reader.
+  static constexpr size_t kWindow = size_t{1} << 20;
+
+  // Both references are kept. `own`: what the peer was told; its queue pair is on the channels'
+  // socket.
+  RdStream(RdChannels& channels, RdStreamOwner& owner, const wire::RdOffer& own);
+  RdStream(const RdStream&) = delete;
+  RdStream& operator=(const RdStream&) = delete;
+
+  // The peer takes what comes. `most`: bytes of a message at most.
+  void begin(const wire::RdOffer& peer, const Path& path, size_t most);
+  bool begun() const { return most_ > 0; }
+  const Path& path() const { return path_; }
+  // Is there a channel to send by? Else the owner opens one, and asks again.
+  bool has_channel();
+
+  // --- the stream
+  struct Moved {
+    size_t bytes = 0;
+    bool unreachable = false;  // the memory of what is next is gone
+  };
+  // has_channel() said yes. What is not taken waits for stream_changed().
+  Moved send(std::span<const IoVec> pieces);
+  Moved read(std::span<const IoVec> pieces);
+  size_t readable() const { return inbox_.size() - read_; }
+  // Nothing more is sent; the peer hears of it behind all bytes.
+  void end();
+  // The peer has said so, and all that it had sent is read.
+  bool peer_ended() const { return peer_ended_ && readable() == 0; }
+  // Ended without that: errno, else 0.
+  int error() const { return error_; }
+  // Has anything of the peer's come?
+  bool heard() const { return heard_; }
+  // Nothing is said and heard any more; what was sent still goes. `abort`: the peer is told that it
+  // is an end before its time.
+  void leave(bool abort);
+  // Memory that is of no use now.
+  void trim();
+
+  // RdReceiver
+  Result<Ok, wire::WdpDrop> take(const RdArrival& arrival, Bytes payload) override;
+  void channel_ended(const RdChannel& channel) override;
+  // RdClient
+  void message_ended(uint64_t request, End end) override;
+  void has_room() override { owner_.stream_changed(); }
+
+ private:
+  // What a message without bytes says, in IMM; its number is in TO.
+  enum class Word : uint32_t { taken = 1, end = 2, abort = 3 };
+
+  RdMessage message(uint32_t number, size_t bytes) const;
+  void say(Word word, uint32_t number);
+  void tell_taken();
+  void fail(int error);
+  Result<Ok, wire::WdpDrop> hear(Word word, uint32_t number);
+
+  RdChannels& channels_;
+  RdStreamOwner& owner_;
+  const wire::RdOffer own_;
+  const ClientId client_;
+  wire::RdOffer peer_;
+  Path path_;
+  size_t most_ = 0;
+  RdChannel* channel_ = nullptr;
+  uint64_t sent_ = 0;
+  uint64_t peer_has_read_ = 0;
+  std::vector<std::byte> inbox_;
+  size_t read_ = 0;         // of the inbox
+  uint64_t received_ = 0;   // all that came
+  uint64_t told_read_ = 0;  // what the peer knows that was read
+  bool heard_ = false;
+  bool ended_ = false;
+  bool peer_ended_ = false;
+  bool left_ = false;
+  int error_ = 0;
+};
+
+}  // namespace weft::wdp

@@ -1,0 +1,234 @@
+// The bytes of a connection over a channel (spec/wdp-rd 7), two hosts against each other without a
+// network.
+
+#include "wdp/rd_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <functional>
+
+#include "tests/support/rd_node.h"
+
+namespace weft::wdp {
+namespace {
+
+using test::Buffer;
+using test::pattern_bytes;
+using test::RdNode;
+using wire::WdpDrop;
+
+constexpr uint8_t kA = 1;
+constexpr uint8_t kB = 2;
+constexpr size_t kMost = 1412;
+
+// One end of a connection.
+struct End final : RdStreamOwner {
+  End(RdNode& on, uint8_t index, uint32_t session)
+      : node(on),
+        offer{.qpn = make_qpn(RdNode::kPort, index), .session = session},
+        stream(on.socket.channels(), *this, offer) {}
+  void stream_changed() override { ++changes; }
+
+  void begin(const End& peer) {
+    stream.begin(peer.offer, {.to = peer.node.address, .from = node.address.address}, kMost);
+  }
+  size_t send(const Buffer& bytes) {
+    const IoVec one{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    return stream.send({&one, 1}).bytes;
+  }
+  Buffer read(size_t most = size_t{4} << 20) {
+    Buffer all(most);
+    const IoVec one{all.data(), all.size()};
+    all.resize(stream.read({&one, 1}).bytes);
+    return all;
+  }
+
+  RdNode& node;
+  const wire::RdOffer offer;
+  RdStream stream;
+  int changes = 0;
+};
+
+struct RdStreamTest : ::testing::Test {
+  using Watch = std::function<bool(bool from_a)>;
+  // Until nobody has anything to say. `watch` may lose a datagram.
+  void talk(const Watch& watch = {}) {
+    for (bool any = true; any;) {
+      any = false;
+      for (const bool from_a : {true, false}) {
+        for (const auto& d : (from_a ? a : b).said(now)) {
+          any = true;
+          if (watch && !watch(from_a)) continue;
+          (from_a ? b : a).hear(d.bytes, from_a ? a.address : b.address, now);
+        }
+      }
+    }
+  }
+  void later(Duration d, const Watch& watch = {}) {
+    for (const Time end = now + d; now < end;) {
+      now = std::min({end, std::max(a.deadline(), now + 1ns), std::max(b.deadline(), now + 1ns)});
+      a.tick(now);
+      b.tick(now);
+      talk(watch);
+    }
+  }
+  void open() {
+    p.begin(q);
+    q.begin(p);
+    a.open(p.stream.path(), now);
+    ASSERT_TRUE(p.stream.has_channel());
+  }
+  uint64_t drops(RdNode& of, WdpDrop why) { return of.socket.channels().drops().of(why); }
+
+  Time now = Time::from_ns(1'000'000'000);
+  RdNode a{kA, 1, now};
+  RdNode b{kB, 2, now};
+  End p{a, 3, 0x1111};
+  End q{b, 5, 0x2222};
+};
+
+TEST_F(RdStreamTest, WhatIsSentIsReadInBothDirections) {
+  open();
+  const Buffer there = pattern_bytes(100'000, 1);
+  EXPECT_EQ(p.send(there), there.size());
+  talk();
+  EXPECT_GT(q.changes, 0);
+  EXPECT_EQ(q.read(), there);
+  const Buffer back = pattern_bytes(10, 2);
+  EXPECT_EQ(q.send(back), back.size());
+  later(1ms);
+  EXPECT_EQ(p.read(), back);
+}
+
+TEST_F(RdStreamTest, WhatIsLostComesAgain) {
+  open();
+  const Buffer bytes = pattern_bytes(300'000, 3);
+  size_t sent = 0;
+  Buffer got;
+  int count = 0;
+  const auto lossy = [&](bool) { return ++count % 5 != 0; };
+  for (int i = 0; i < 1000 && got.size() < bytes.size(); ++i) {
+    if (sent < bytes.size())
+      sent += p.send({bytes.begin() + static_cast<ptrdiff_t>(sent), bytes.end()});
+    later(5ms, lossy);
+    const Buffer more = q.read();
+    got.insert(got.end(), more.begin(), more.end());
+  }
+  EXPECT_EQ(got, bytes);
+}
+
+// A reader that takes nothing holds up its own peer, and no other connection of the channel.
+TEST_F(RdStreamTest, WhoReadsNothingHoldsUpNobodyElse) {
+  End p2{a, 4, 0x3333};
+  End q2{b, 6, 0x4444};
+  open();
+  p2.begin(q2);
+  q2.begin(p2);
+  ASSERT_TRUE(p2.stream.has_channel());
+  const Buffer much = pattern_bytes(3 * RdStream::kWindow, 4);
+  size_t sent = 0;
+  for (int i = 0; i < 50; ++i) {
+    sent += p.send({much.begin() + static_cast<ptrdiff_t>(sent), much.end()});
+    later(10ms);
+  }
+  EXPECT_LE(sent, RdStream::kWindow);
+  EXPECT_GT(sent, RdStream::kWindow - kMost);
+  const Buffer little = pattern_bytes(1000, 5);
+  EXPECT_EQ(p2.send(little), little.size());
+  talk();
+  EXPECT_EQ(q2.read(), little);
+  // It reads, and the sender hears of room.
+  const int before = p.changes;
+  EXPECT_EQ(q.read().size(), sent);
+  later(1ms);
+  EXPECT_GT(p.changes, before);
+  EXPECT_GT(p.send({much.begin() + static_cast<ptrdiff_t>(sent), much.end()}),
+            RdStream::kWindow / 2);
+}
+
+TEST_F(RdStreamTest, TheEndComesBehindAllBytes) {
+  open();
+  const Buffer bytes = pattern_bytes(5000, 6);
+  EXPECT_EQ(p.send(bytes), bytes.size());
+  p.stream.end();
+  talk();
+  EXPECT_FALSE(q.stream.peer_ended()) << "before they are read";
+  EXPECT_EQ(q.read(), bytes);
+  EXPECT_TRUE(q.stream.peer_ended());
+  EXPECT_EQ(q.stream.error(), 0);
+  // The other direction lives.
+  EXPECT_EQ(q.send(bytes), bytes.size());
+  talk();
+  EXPECT_EQ(p.read(), bytes);
+}
+
+TEST_F(RdStreamTest, WhoLeavesBeforeTheEndSaysSo) {
+  open();
+  EXPECT_EQ(p.send(pattern_bytes(10, 7)), 10U);
+  p.stream.leave(true);
+  talk();
+  EXPECT_EQ(q.stream.error(), ECONNRESET);
+  // What is said to one that has left is nobody's.
+  q.stream.leave(true);
+  talk();
+  EXPECT_EQ(drops(a, WdpDrop::no_such_qp), 0U) << "q knows that p has left";
+}
+
+// Messages of another connection, and of somebody who knows its session but is not the peer.
+TEST_F(RdStreamTest, StrangersAreNotHeard) {
+  End stranger{a, 7, 0x5555};
+  End stale{a, 3, 0x1111};
+  open();
+  stranger.begin(q);
+  ASSERT_TRUE(stranger.stream.has_channel());
+  EXPECT_EQ(stranger.send(pattern_bytes(10, 8)), 10U);
+  talk();
+  EXPECT_EQ(drops(b, WdpDrop::wrong_address), 1U);
+  stale.stream.begin({.qpn = q.offer.qpn, .session = 0x9999}, p.stream.path(), kMost);
+  ASSERT_TRUE(stale.stream.has_channel());
+  EXPECT_EQ(stale.send(pattern_bytes(10, 9)), 10U);
+  talk();
+  EXPECT_EQ(drops(b, WdpDrop::wrong_q_key), 1U);
+  EXPECT_EQ(q.stream.readable(), 0U);
+  EXPECT_EQ(q.stream.error(), 0);
+}
+
+// spec/wdp-rd 7.4: a connection at rest asks whether its peer is there.
+TEST_F(RdStreamTest, APeerThatIsGoneIsNoticedAtRest) {
+  open();
+  EXPECT_EQ(p.send(pattern_bytes(10, 10)), 10U);
+  later(1s);
+  later(5min);
+  EXPECT_EQ(p.stream.error(), 0)
+      << "it is there, and the channel does not end for want of messages";
+  EXPECT_EQ(q.stream.error(), 0);
+  later(20s, [](bool from_a) { return from_a; });
+  EXPECT_NE(p.stream.error(), 0);
+}
+
+// A peer whose socket begins anew has no connection of before.
+TEST_F(RdStreamTest, AChannelThatEndsEndsItsConnections) {
+  open();
+  EXPECT_EQ(p.send(pattern_bytes(10, 11)), 10U);
+  talk();
+  b.links.front().channel.abort();
+  EXPECT_EQ(q.stream.error(), ECONNRESET);
+}
+
+// What is on its way at the end of a socket's life comes first.
+TEST_F(RdStreamTest, AChannelThatClosesWaitsForWhatWasSent) {
+  open();
+  talk();
+  const Buffer bytes = pattern_bytes(200'000, 12);
+  EXPECT_EQ(p.send(bytes), bytes.size());
+  p.stream.leave(false);
+  int count = 0;
+  a.links.front().channel.close(now);
+  later(900ms, [&](bool) { return ++count % 7 != 0; });
+  EXPECT_EQ(q.read(), bytes);
+  EXPECT_TRUE(q.stream.peer_ended());
+}
+
+}  // namespace
+}  // namespace weft::wdp
