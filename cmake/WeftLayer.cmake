@@ -66,6 +66,14 @@ function(weft_by_tcp target prefix label)
   endif()
 endfunction()
 
+# weft_by_udp(TARGET PREFIX LABEL FILTER): some tests of this GoogleTest program once more, with RC over UDP (spec/wdp-rd 7).
+function(weft_by_udp target prefix label filter)
+  if(NOT WEFT_SANITIZE)
+    gtest_discover_tests(${target} TEST_PREFIX by_udp.${prefix} TEST_FILTER "${filter}" TEST_LIST ${target}_by_udp DISCOVERY_TIMEOUT 60
+                         PROPERTIES TIMEOUT 300 LABELS ${label} ENVIRONMENT WEFT_RC=udp)
+  endif()
+endfunction()
+
 # weft_one_thread(TARGET): a test with one thread, in which ThreadSanitizer has nothing to find. Its build has it with WEFT_FULL;
 # else by hand, ninja TARGET.
 function(weft_one_thread target)

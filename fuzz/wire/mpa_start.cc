@@ -36,10 +36,14 @@ void check_frame(MpaStart::Kind kind, Bytes input) {
 
   // All but the bits that have no meaning in this kind of frame.
   auto expected = frame;
-  expected[16] &= request ? std::byte{0xd5} : std::byte{0xfb};
+  if (request) expected[16] &= std::byte{0xd7};
   if (revision == 1) expected[16] &= std::byte{0xef};
-  // An offer goes with the enhanced block and the extension (spec/same-host 2.1).
-  if ((expected[16] & std::byte{0x12}) != std::byte{0x12}) expected[16] &= std::byte{0xf7};
+  // Offers go with the enhanced block and the extension (spec/same-host 2.1, spec/wdp-rd 7.1).
+  if (request) {
+    if ((expected[16] & std::byte{0x01}) == std::byte{}) expected[16] &= std::byte{0xfd};
+  } else if ((expected[16] & std::byte{0x12}) != std::byte{0x12}) {
+    expected[16] &= std::byte{0xf3};
+  }
   std::vector<std::byte> again(MpaStart::kSize);
   parsed->encode(again.data());
   FUZZ_CHECK(fuzz::same(again, expected));

@@ -187,6 +187,7 @@ class DatagramDriver final : public engine::EventHandler {
   Random& random_;
   wdp::WdpSocket wdp_socket_;
   size_t links_ = 0;
+  size_t inquiries_ = 0;  // of links, whether their peers are there
   IntrusiveList<DatagramSender, SettlingTag> settling_;
 
   bool inside_ = false;  // a visit

@@ -26,6 +26,9 @@ class DatagramOutput {
 
   // See DatagramDriver::set_interface(). At any time.
   void set_interface(const Gid& local, uint32_t interface);
+  // The interface by which datagrams between these addresses leave; 0: routes say which. At any
+  // time.
+  uint32_t interface_of(const Gid& local, const Gid& remote) const;
   // The sender may have something to say. At any time.
   void schedule(DatagramSender& sender) { sending_.push_back(sender); }
   // It is not called any more, and no memory of its program is referred to. At any time.
@@ -49,8 +52,6 @@ class DatagramOutput {
   bool spoke_since() { return std::exchange(spoke_, false); }
 
  private:
-  // 0: routes say which one.
-  uint32_t interface_of(const Gid& local, const Gid& remote) const;
   void call_paced(Token& token);
   bool next_train(Token& token, SettlingList& asked);
   void push_train(Token& token, engine::EventHandler& driver);

@@ -43,8 +43,10 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   // Before close() or reset(): the peer hears of it.
   void leave(Token& token, bool abort);
   void trim() { stream_->trim(); }
-  // Is there something to read?
-  bool readable() const { return stream_->readable() > 0; }
+  // Has receive() anything to tell: bytes, or the end that came with the last of them?
+  bool readable() const {
+    return stream_->readable() > 0 || stream_->peer_ended() || stream_->error() != 0;
+  }
 
   // --- port::ByteStream
   Transfer send(std::span<const IoVec> pieces) const override;

@@ -1,5 +1,8 @@
 #include "drive/rd_link.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "config/options.h"
 
 namespace weft::drive {
@@ -7,6 +10,10 @@ namespace {
 
 // Before the next look whether the peer has all.
 constexpr Duration kLastWords = std::chrono::milliseconds{2};
+// For an answer of the peer's kernel: longer than round trips are.
+constexpr Duration kInquiry = std::chrono::seconds{1};
+// At a time, for each has a descriptor: peers of a host that is gone are many, and nobody answers.
+constexpr size_t kMostInquiries = 8;
 
 }  // namespace
 
@@ -29,8 +36,49 @@ RdLink& RdLink::start(Token& token, DatagramDriver& driver) {
   return link;
 }
 
+// A peer that is gone without a word, as one that was killed, would keep its requests and
+// connections for 15 s. Whether it has its port yet is asked once for each silence.
+void RdLink::look_for_peer(Token& token) {
+  if (!channel_.seems_deserted()) {
+    end_inquiry(token);
+    inquired_ = false;
+    return;
+  }
+  if (inquired_ || driver_.inquiries_ >= kMostInquiries) return;
+  inquired_ = true;
+  const wdp::Path& path = channel_.path();
+  const uint32_t scope = driver_.output_.interface_of(path.from, path.to.address);
+  auto inquiry = port::PortInquiry::ask(
+      port::Address::from_gid(path.to.address, path.to.port, scope),
+      path.from.is_zero() ? port::Address{} : port::Address::from_gid(path.from, 0, scope),
+      channel_.question());
+  if (!inquiry.ok()) return;
+  inquiry_.emplace(std::move(*inquiry));
+  ++driver_.inquiries_;
+  inquired_until_ = token.now() + kInquiry;
+  token.runtime().rewatch(token, *this, inquiry_->fd(), true, false);
+}
+
+void RdLink::end_inquiry(Token& token) {
+  if (!inquiry_) return;
+  token.runtime().rewatch(token, *this, -1, false, false);
+  inquiry_.reset();
+  --driver_.inquiries_;
+  inquired_until_ = Time::never();
+}
+
+void RdLink::on_ready(Token& token, bool, bool) {
+  if (ended_ || !inquiry_) return;
+  const bool gone = inquiry_->closed();
+  end_inquiry(token);
+  if (gone && channel_.seems_deserted()) channel_.abort();
+  driver_.schedule(*this);
+  driver_.settle(token);
+}
+
 void RdLink::on_deadline(Token& token) {
   if (ended_) return;
+  if (token.now() >= inquired_until_) end_inquiry(token);
   token.runtime().guard(
       token, [&] { channel_.tick(token.now()); }, [&] { on_no_memory(token); });
   driver_.schedule(*this);
@@ -42,12 +90,14 @@ void RdLink::settled(Token& token) {
   tally_.publish(channel_, engine_.counters);
   handshake_.publish(channel_.handshake(), engine_.counters);
   if (!channel_.is_gone()) {
-    token.runtime().set_deadline(token, *this, channel_.deadline());
+    look_for_peer(token);
+    token.runtime().set_deadline(token, *this, std::min(channel_.deadline(), inquired_until_));
     // What was handed over does not end with the process.
     if (!channel_.sender().idle()) token.runtime().closes_at(token, token.now() + kLastWords);
     return;
   }
   ended_ = true;
+  end_inquiry(token);
   set_source(nullptr);
   driver_.remove(token, *this);
   driver_.leave(token, channel_);

@@ -2,8 +2,11 @@
 // its first datagram until the peer knows of its end (spec/wdp-rd 2).
 #pragma once
 
+#include <optional>
+
 #include "drive/datagram_driver.h"
 #include "drive/datagram_tally.h"
+#include "port/port_inquiry.h"
 #include "wdp/rd_channel.h"
 
 namespace weft::drive {
@@ -19,10 +22,11 @@ class RdLink final : public engine::EventHandler,
 
   wdp::RdChannel& channel() { return channel_; }
 
-  void on_ready(Token&, bool, bool) override {}
+  // The answer of the peer's kernel whether the peer is there (spec/wdp-rd 5.3).
+  void on_ready(Token& token, bool readable, bool writable) override;
   void on_deadline(Token& token) override;
   void on_doorbell(Token&) override {}
-  void abandon_in_child() override {}
+  void abandon_in_child() override { inquiry_.reset(); }
 
   // DatagramSender, EventHandler: what was to be sent is tried again; what came comes again.
   void on_no_memory(Token&) override { driver_.schedule(*this); }
@@ -31,10 +35,16 @@ class RdLink final : public engine::EventHandler,
   RdLink(Token& token, DatagramDriver& driver);
   void reached() override { driver_.reached(*this); }
   void settled(Token& token) override;
+  void look_for_peer(Token& token);
+  void end_inquiry(Token& token);
 
   DatagramDriver& driver_;
   wdp::RdChannel channel_;
   bool ended_ = false;
+  // Since the peer answers nothing: whether it has its port yet.
+  std::optional<port::PortInquiry> inquiry_;
+  bool inquired_ = false;
+  Time inquired_until_ = Time::never();
   stats::EngineBlock& engine_;
   RdTally tally_;
   HandshakeTally handshake_;

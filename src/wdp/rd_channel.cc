@@ -178,8 +178,7 @@ void RdChannel::confirm(Time now) {
   handshake_.confirmed(now);
   look_at_handshake(now);
   ask_at_ = Time::never();
-  unheard_ = 0;
-  keep_at_ = now + kKeepaliveAfter;
+  watch_.heard(now);
 }
 
 void RdChannel::received(const WdpCommon& common, Bytes datagram, const UdReception& how,
@@ -220,6 +219,7 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
   sender_.heard();
   switch (c->type) {
     case CtlType::ka: {
+      watch_.rested();
       WdpCtl answer = message(CtlType::kaa);
       answer.xid = c->xid;
       outbox_.say(answer);
@@ -227,6 +227,7 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
       return Ok{};
     }
     case CtlType::kaa:
+      watch_.rested();
       return Ok{};
     case CtlType::dreq:
       peer_leaves(*c, now);
@@ -251,6 +252,7 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
   if (d->opcode != Opcode::send && d->opcode != Opcode::send_se) return fail(WdpDrop::bad_opcode);
   if (d->segment_count() != 1) return fail(WdpDrop::too_many_segments);
   confirm(now);
+  watch_.exchanged();
   active_ = now;
   const RdArrival arrival{*d, make_qpn(port_of(handshake_.peer().source), d->sidx), how};
   const auto v = receiver_->received(arrival, datagram.subspan(WdpData::kSize), shared_, now);
@@ -262,6 +264,7 @@ Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
   confirm(now);
   const auto v = sender_.received(ack, now, [&](const SentDatagram& d) {
     active_ = now;
+    watch_.exchanged();
     if (RdClient* client = shared_.client(d.client)) {
       client->message_ended(d.request, RdClient::End::delivered);
     }
@@ -348,7 +351,7 @@ Time RdChannel::deadline() {
   Time first = std::min(handshake_.deadline(), dreq_at_);
   if (!speaks()) return first;
   first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leave_by_});
-  if (connections_ > 0) return std::min(first, keep_at_);
+  if (connections_ > 0) return std::min(first, watch_.deadline());
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
   return first;
 }
@@ -379,13 +382,27 @@ void RdChannel::tick(Time now) {
   if (sender_.idle() && receiver_->holds_nothing() && now >= active_ + kIdleChannel) close(now);
 }
 
-// spec/wdp-rd 7.4: as a session of UC.
+// spec/wdp-rd 7.4
 void RdChannel::keep_alive(Time now) {
-  if (now < keep_at_) return;
-  if (unheard_ >= kKeepaliveTries) return abort();
-  ++unheard_;
-  ask();
-  keep_at_ = now + kKeepaliveEvery;
+  switch (watch_.tick(now)) {
+    case PeerWatch::Due::nothing:
+      return;
+    case PeerWatch::Due::question:
+      return ask();
+    case PeerWatch::Due::end:
+      return abort();
+  }
+}
+
+bool RdChannel::seems_deserted() const {
+  return speaks() && (sender_.unanswered() >= kProbesToInquire || watch_.unanswered() > 1);
+}
+
+std::vector<std::byte> RdChannel::question() const {
+  const WdpCtl ka = message(CtlType::ka);
+  std::vector<std::byte> bytes(ka.size());
+  ka.encode(bytes.data());
+  return bytes;
 }
 
 // --- the end

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "wdp/handshake.h"
+#include "wdp/peer_watch.h"
 #include "wdp/rd_client.h"
 #include "wdp/rd_receive_path.h"
 #include "wdp/rd_send_path.h"
@@ -110,6 +111,11 @@ class RdChannel final : public TrainSource {
     return (state_ == State::setting_up || state_ == State::open) && leave_by_.is_never();
   }
   bool is_gone() const;
+  // Does the peer leave questions unanswered? It may have no socket any more, which its kernel
+  // would tell.
+  bool seems_deserted() const;
+  // A question for that: the peer drops it, as it comes from another port.
+  std::vector<std::byte> question() const;
   const Handshake& handshake() const { return handshake_; }
   const Path& path() const { return handshake_.path(); }
   SessionToken token() const { return token_; }
@@ -163,8 +169,7 @@ class RdChannel final : public TrainSource {
   Time ask_at_ = Time::never();  // while nothing has come since the handshake
   Time active_;                  // data came or went
   size_t connections_ = 0;
-  uint32_t unheard_ = 0;           // questions in a row without an answer
-  Time keep_at_ = Time::never();   // the next one, while there are connections
+  PeerWatch watch_;                // asks while there are connections
   Time leave_by_ = Time::never();  // closing, and the peer lacks something
   uint32_t dreqs_ = 0;
   Time dreq_at_ = Time::never();

@@ -57,6 +57,8 @@ class RdSendPath {
   Result<Ok, wire::WdpDrop> received(const wire::WdpAck& ack, Time now, F&& gone);
   // It lives, whatever it has received.
   void heard() { unanswered_ = 0; }
+  // Questions in a row without an answer.
+  uint32_t unanswered() const { return unanswered_; }
   template <class F>
   void abandon(F&& gone) {
     log_.abandon(gone);

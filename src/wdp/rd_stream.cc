@@ -78,6 +78,8 @@ RdStream::Moved RdStream::send(std::span<const IoVec> pieces) {
       if (!copy_guarded(at + copied, static_cast<const std::byte*>(piece->iov_base) + skip, part)) {
         channel_->take_back(m);
         moved.unreachable = true;
+        // The caller hears of what was sent now, and of the rest when it asks again.
+        if (moved.bytes > 0) owner_.stream_changed();
         return moved;
       }
       copied += part;

@@ -201,7 +201,8 @@ def under_sanitizers():
     whole = {c.name: c for c in all_cases()}
     for name in ("ibv_rc_pingpong.plain", "ibv_srq_pingpong.plain", "ibv_uc_pingpong.plain", "ibv_ud_pingpong.plain",
                  "mckey.plain", "rping.plain", "ucmatose.plain", "rdma_client.plain", "ib_write_bw.cm", "ib_read_lat.plain",
-                 "ib_send_bw.events", "ib_atomic_bw.plain", "ibv_rc_pingpong.fault"):
+                 "ib_send_bw.events", "ib_atomic_bw.plain", "ibv_rc_pingpong.fault",
+                 "ibv_rc_pingpong.by_udp_lossy", "rping.by_udp"):
         yield whole[name]
     few = "ib_send_bw -p {port} -R -q 4 -b -n 50 -s 20000"
     yield Case("ib_send_bw.cm_few", few, few + " {addr}", good=perftest_result)

@@ -17,6 +17,7 @@
 #include "tests/support/as_user.h"
 #include "tests/support/counted.h"
 #include "tests/support/pattern.h"
+#include "tests/support/rc_way.h"
 #include "tests/verbs/own_process.h"
 #include "tests/verbs/peer_process.h"
 
@@ -86,7 +87,14 @@ uint64_t counted_by(const PeerProcess& peer, const std::string& family) {
   return sum;
 }
 
-TEST(SameHost, bytes_pass_through_memory) {
+struct SameHost : testing::Test {
+  void SetUp() override {
+    if (rc_by_udp()) GTEST_SKIP() << "RC goes by datagrams (WEFT_RC=udp)";
+  }
+};
+using SameHostDeathTest = SameHost;
+
+TEST_F(SameHost, bytes_pass_through_memory) {
   PeerProcess peer;
   const Adapter counting;
   const Counted here{"streams_same_host"};
@@ -97,7 +105,7 @@ TEST(SameHost, bytes_pass_through_memory) {
   copying.expect({});
 }
 
-TEST(SameHost, both_ends_may_be_of_one_process) {
+TEST_F(SameHost, both_ends_may_be_of_one_process) {
   const Adapter a;
   const CqPtr cq = a.cq(16);
   const QpPtr x = make_qp(a, cq.get());
@@ -107,7 +115,7 @@ TEST(SameHost, both_ends_may_be_of_one_process) {
   here.expect({{"", 2}});
 }
 
-TEST(SameHost, a_peer_without_the_leave_to_pull_is_sent_copies) {
+TEST_F(SameHost, a_peer_without_the_leave_to_pull_is_sent_copies) {
   PeerProcess peer{[](ibv_qp*, const ibv_mr*) {},
                    {},
                    [] {
@@ -129,7 +137,7 @@ TEST(SameHost, a_peer_without_the_leave_to_pull_is_sent_copies) {
   EXPECT_EQ(counted_by(peer, "streams_same_host_copying"), 1U);
 }
 
-TEST(SameHost, another_user_is_reached_by_tcp) {
+TEST_F(SameHost, another_user_is_reached_by_tcp) {
   if (!many_users()) GTEST_SKIP() << "only root can be several users";
   PeerProcess peer{[](ibv_qp*, const ibv_mr*) {},
                    {},
@@ -146,7 +154,7 @@ TEST(SameHost, another_user_is_reached_by_tcp) {
   EXPECT_TRUE(why.contains("not_allowed") || why.contains("by_peer")) << why.begin()->first;
 }
 
-TEST(SameHostDeathTest, an_option_turns_it_off) {
+TEST_F(SameHostDeathTest, an_option_turns_it_off) {
   EXPECT_EXIT(with({{"WEFT_SAME_HOST", "off"}},
                    [] {
                      PeerProcess peer;
@@ -161,7 +169,7 @@ TEST(SameHostDeathTest, an_option_turns_it_off) {
               testing::ExitedWithCode(0), "");
 }
 
-TEST(SameHostDeathTest, an_option_leaves_the_ring_alone) {
+TEST_F(SameHostDeathTest, an_option_leaves_the_ring_alone) {
   EXPECT_EXIT(with({{"WEFT_SAME_HOST", "ring"}},
                    [] {
                      PeerProcess peer;
@@ -175,7 +183,7 @@ TEST(SameHostDeathTest, an_option_leaves_the_ring_alone) {
               testing::ExitedWithCode(0), "");
 }
 
-TEST(SameHostDeathTest, what_is_disturbed_on_purpose_goes_by_tcp) {
+TEST_F(SameHostDeathTest, what_is_disturbed_on_purpose_goes_by_tcp) {
   EXPECT_EXIT(with({{"WEFT_FAULT", "split:0.3,seed:3"}},
                    [] {
                      PeerProcess peer;
@@ -191,7 +199,7 @@ TEST(SameHostDeathTest, what_is_disturbed_on_purpose_goes_by_tcp) {
 
 // A peer that does not run has pulled nothing yet. The program has its memory back when
 // ibv_dereg_mr() returns, and what the peer gets afterwards is what was there before.
-TEST(SameHost, memory_that_is_taken_back_arrives_as_it_was) {
+TEST_F(SameHost, memory_that_is_taken_back_arrives_as_it_was) {
   PeerProcess peer;
   Near near{peer};
   near.look(1);
@@ -209,7 +217,7 @@ TEST(SameHost, memory_that_is_taken_back_arrives_as_it_was) {
 
 // A queue pair that goes takes its requests with it: they are flushed, and their memory is free. A
 // peer that did not run meanwhile gets nothing of what comes into that memory afterwards.
-TEST(SameHost, a_queue_pair_that_ends_gives_its_memory_back) {
+TEST_F(SameHost, a_queue_pair_that_ends_gives_its_memory_back) {
   constexpr size_t kSize = 300'000;
   PeerProcess peer;
   Near near{peer};
@@ -235,7 +243,7 @@ TEST(SameHost, a_queue_pair_that_ends_gives_its_memory_back) {
   }
 }
 
-TEST(SameHost, a_peer_that_is_stopped_holds_up_nothing_but_itself) {
+TEST_F(SameHost, a_peer_that_is_stopped_holds_up_nothing_but_itself) {
   PeerProcess stopped;
   PeerProcess other;
   Near near{stopped};
@@ -252,7 +260,7 @@ TEST(SameHost, a_peer_that_is_stopped_holds_up_nothing_but_itself) {
 }
 
 // Whatever was complete is right, whatever was not has failed, and nothing is left.
-TEST(SameHost, a_peer_that_is_killed_in_the_middle_of_large_transfers) {
+TEST_F(SameHost, a_peer_that_is_killed_in_the_middle_of_large_transfers) {
   const auto descriptors = [] {
     int n = 0;
     for (int fd = 0; fd < 4096; ++fd) n += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;

@@ -426,6 +426,28 @@ TEST_F(RdChannelTest, APeerThatGoesAway) {
   EXPECT_EQ(a.socket.channels().size(), 0U);
 }
 
+// spec/wdp-rd 5.3: after three questions it is worth asking the peer's kernel, until the peer
+// speaks.
+TEST_F(RdChannelTest, APeerThatIsSilentMayHaveGone) {
+  stand();
+  RdChannel& channel = a.links.front().channel;
+  b_gone = true;
+  p.send(kB, 5, text);
+  talk();
+  EXPECT_FALSE(channel.seems_deserted());
+  later(1s);
+  EXPECT_TRUE(channel.seems_deserted());
+  // From another port it means nothing.
+  b_gone = false;
+  const auto dropped = b.socket.drops().of(WdpDrop::wrong_address);
+  Endpoint elsewhere = a.address;
+  ++elsewhere.port;
+  b.hear(channel.question(), elsewhere, now);
+  EXPECT_EQ(b.socket.drops().of(WdpDrop::wrong_address), dropped + 1);
+  later(5s);
+  EXPECT_FALSE(channel.seems_deserted());
+}
+
 // spec/wdp-rd 2.4: 120 s without anything, and both forget each other.
 TEST_F(RdChannelTest, AnIdleChannelEnds) {
   stand();

@@ -4,10 +4,13 @@
 #include "wdp/rd_stream.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <functional>
 
+#include "tests/support/fault_catcher.h"
 #include "tests/support/rd_node.h"
 
 namespace weft::wdp {
@@ -116,6 +119,30 @@ TEST_F(RdStreamTest, WhatIsLostComesAgain) {
     got.insert(got.end(), more.begin(), more.end());
   }
   EXPECT_EQ(got, bytes);
+}
+
+// What comes before memory that is gone is sent, and its owner is told to ask for the rest.
+TEST_F(RdStreamTest, MemoryThatIsGoneEndsWhatIsSentBeforeIt) {
+  const test::FaultCatcher catcher;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory =
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(mprotect(static_cast<std::byte*>(memory) + page, page, PROT_NONE), 0);
+  open();
+  const int before = p.changes;
+  IoVec all{memory, 2 * page};
+  const auto first = p.stream.send({&all, 1});
+  EXPECT_EQ(first.bytes, page / kMost * kMost);
+  EXPECT_TRUE(first.unreachable);
+  EXPECT_GT(p.changes, before);
+  all = {static_cast<std::byte*>(memory) + first.bytes, 2 * page - first.bytes};
+  const auto rest = p.stream.send({&all, 1});
+  EXPECT_EQ(rest.bytes, 0U);
+  EXPECT_TRUE(rest.unreachable);
+  talk();
+  EXPECT_EQ(q.read().size(), first.bytes) << "nothing of the datagram that could not be filled";
+  munmap(memory, 2 * page);
 }
 
 // A reader that takes nothing holds up its own peer, and no other connection of the channel.
