@@ -179,7 +179,6 @@ void RdBytes::shut_write() const {
   if (state_->way == Way::tcp) {
     state_->tcp->shut_write();
   } else {
-    (void)stream_->has_channel();
     stream_->end();
   }
 }

@@ -34,8 +34,9 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   // --- for the driver of the stream
   // It is the one that is called when there is something to be done.
   void begin(StreamDriver& user) { user_ = &user; }
-  // Can anything be sent? Not before it is decided which way it goes.
-  bool decided() const { return state_->way == Way::tcp || state_->ready; }
+  // Can anything be sent, also an end? Not before it is decided which way it goes, and there is a
+  // channel.
+  bool decided() const { return by_tcp() || (state_->ready && stream_->has_channel()); }
   // It goes by TCP after all: the byte stream is as any other.
   bool by_tcp() const { return state_->way == Way::tcp; }
   // After each visit: what was said goes out, a channel is opened, a TCP connection is closed.

@@ -37,15 +37,18 @@ RdLink& RdLink::start(Token& token, DatagramDriver& driver) {
 }
 
 // A peer that is gone without a word, as one that was killed, would keep its requests and
-// connections for 15 s. Whether it has its port yet is asked once for each silence.
+// connections for 15 s. Whether it has its port yet is asked again with each question that it
+// leaves unanswered: it may have been slow at first, and killed then.
 void RdLink::look_for_peer(Token& token) {
-  if (!channel_.seems_deserted()) {
-    end_inquiry(token);
-    inquired_ = false;
+  const uint32_t silence = channel_.silence();
+  if (silence == 0) end_inquiry(token);
+  if (silence <= inquired_) {
+    inquired_ = silence;
     return;
   }
-  if (inquired_ || driver_.inquiries_ >= kMostInquiries) return;
-  inquired_ = true;
+  end_inquiry(token);
+  if (driver_.inquiries_ >= kMostInquiries) return;
+  inquired_ = silence;
   const wdp::Path& path = channel_.path();
   const uint32_t scope = driver_.output_.interface_of(path.from, path.to.address);
   auto inquiry = port::PortInquiry::ask(
@@ -71,7 +74,7 @@ void RdLink::on_ready(Token& token, bool, bool) {
   if (ended_ || !inquiry_) return;
   const bool gone = inquiry_->closed();
   end_inquiry(token);
-  if (gone && channel_.seems_deserted()) channel_.abort();
+  if (gone && channel_.silence() > 0) channel_.abort();
   driver_.schedule(*this);
   driver_.settle(token);
 }

@@ -43,7 +43,7 @@ class RdLink final : public engine::EventHandler,
   bool ended_ = false;
   // Since the peer answers nothing: whether it has its port yet.
   std::optional<port::PortInquiry> inquiry_;
-  bool inquired_ = false;
+  uint32_t inquired_ = 0;  // after so many questions
   Time inquired_until_ = Time::never();
   stats::EngineBlock& engine_;
   RdTally tally_;

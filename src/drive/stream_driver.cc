@@ -397,8 +397,8 @@ void StreamDriver::grant_wish(Token& token) {
   using Wish = rdmap::Stream::Wish;
   // What is with the driver goes out first; only a reset does not wait for it.
   Wish wish = stream_.wish();
-  if ((batch_ || blocked_) && wish != Wish::reset && !(wish == Wish::close && stream_.hopeless()))
-    return;
+  const bool waits = batch_ || blocked_ || (rd_ != nullptr && !rd_->decided());
+  if (waits && wish != Wish::reset && !(wish == Wish::close && stream_.hopeless())) return;
   if (wish == Wish::shutdown_write) {
     bytes_->shut_write();
     stream_.write_side_shut(token.now());

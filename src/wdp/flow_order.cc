@@ -13,9 +13,9 @@ bool FlowOrder::give(const RdArrival& arrival, Bytes payload, RdSink& sink) {
 }
 
 FlowOrder::Fate FlowOrder::accept(const RdArrival& arrival, Bytes payload, RdSink& sink) {
-  const uint16_t flow = flow_of(arrival.header);
-  const auto [it, begun] = expected_.try_emplace(flow, Msn{1});
-  const int32_t ahead = distance(it->second, arrival.header.msn);
+  const uint16_t flow = FlowTable::flow_of(arrival.header.sidx, arrival.header.didx);
+  Msn& expected = expected_.next_of(flow);
+  const int32_t ahead = distance(expected, arrival.header.msn);
   if (ahead < 0) return Fate::repeated;
   if (ahead > static_cast<int32_t>(kCsnWindow)) return Fate::too_far;
   if (ahead > 0) {
@@ -28,7 +28,7 @@ FlowOrder::Fate FlowOrder::accept(const RdArrival& arrival, Bytes payload, RdSin
     return Fate::held;
   }
   const bool delivered = give(arrival, payload, sink);
-  it->second = next(it->second);
+  expected = next(expected);
   drain(flow, sink);
   return delivered ? Fate::delivered : Fate::held;
 }
@@ -37,7 +37,7 @@ FlowOrder::Fate FlowOrder::accept(const RdArrival& arrival, Bytes payload, RdSin
 void FlowOrder::drain(uint16_t flow, RdSink& sink) {
   const auto it = early_.find(flow);
   if (it == early_.end()) return;
-  Msn& expected = expected_.at(flow);
+  Msn& expected = expected_.next_of(flow);
   for (;;) {
     const auto found = it->second.find(expected.value());
     if (found == it->second.end()) break;

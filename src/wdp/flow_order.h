@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/types.h"
+#include "wdp/flow_table.h"
 #include "wdp/rd_limits.h"
 #include "wdp/ud_queue.h"
 #include "wire/wdp_data.h"
@@ -66,17 +67,13 @@ class FlowOrder {
     std::vector<std::byte> payload;
     size_t weight() const { return payload.size() + wire::WdpData::kSize + kDatagramOverhead; }
   };
-  // Of queue pairs of both ends.
-  static uint16_t flow_of(const wire::WdpData& d) {
-    return static_cast<uint16_t>(d.sidx << 8 | d.didx);
-  }
   static Held copy(const RdArrival& arrival, Bytes payload) {
     return {arrival, {payload.begin(), payload.end()}};
   }
   bool give(const RdArrival& arrival, Bytes payload, RdSink& sink);
   void drain(uint16_t flow, RdSink& sink);
 
-  std::map<uint16_t, Msn> expected_;  // of flows that have begun; 1 is where each begins
+  FlowTable expected_;
   std::map<uint16_t, std::map<uint32_t, Held>> early_;  // by flow, by MSN
   std::map<uint8_t, std::deque<Held>> waiting_;         // by queue pair
   size_t early_bytes_ = 0;

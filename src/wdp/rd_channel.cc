@@ -19,10 +19,6 @@ using wire::WdpDrop;
 
 namespace {
 
-uint16_t flow_of(const RdMessage& m) {
-  return static_cast<uint16_t>(m.sidx << 8 | m.didx);
-}
-
 bool is_queue_pair(uint8_t index) {
   return index != wire::kPortIndex && index != wire::kMulticastIndex;
 }
@@ -108,7 +104,7 @@ void RdChannel::look_at_handshake(Time now) {
 // --- messages
 
 std::byte* RdChannel::send(const RdMessage& m, ClientId client, uint64_t request) {
-  const auto [msn, begun] = next_msn_.try_emplace(flow_of(m), Msn{1});
+  Msn& msn = flows_.next_of(FlowTable::flow_of(m.sidx, m.didx));
   const Csn csn = sender_.next_csn();
   SentDatagram& d = sender_.append(WdpData::kSize + size_t{m.length}, client, request);
   WdpData{.wdp_class = WdpClass::rd,
@@ -116,7 +112,7 @@ std::byte* RdChannel::send(const RdMessage& m, ClientId client, uint64_t request
           .didx = m.didx,
           .sidx = m.sidx,
           .psn = csn,
-          .msn = msn->second,
+          .msn = msn,
           .mlen = m.length,
           .last = true,
           .opcode = m.solicited ? Opcode::send_se : Opcode::send,
@@ -124,14 +120,14 @@ std::byte* RdChannel::send(const RdMessage& m, ClientId client, uint64_t request
           .imm_or_read = m.immediate.value_or(0),
           .to = TaggedOffset{uint64_t{m.q_key.value()} << 32 | m.number}}
       .encode(d.bytes.get());
-  msn->second = next(msn->second);
+  msn = next(msn);
   owner_.reached();
   return d.bytes.get() + WdpData::kSize;
 }
 
 void RdChannel::take_back(const RdMessage& m) {
   sender_.take_back();
-  Msn& msn = next_msn_.at(flow_of(m));
+  Msn& msn = flows_.next_of(FlowTable::flow_of(m.sidx, m.didx));
   msn = Msn{msn.value() - 1};
 }
 
@@ -394,8 +390,9 @@ void RdChannel::keep_alive(Time now) {
   }
 }
 
-bool RdChannel::seems_deserted() const {
-  return speaks() && (sender_.unanswered() >= kProbesToInquire || watch_.unanswered() > 1);
+uint32_t RdChannel::silence() const {
+  const uint32_t questions = std::max(sender_.unanswered(), watch_.unanswered());
+  return speaks() && questions >= kQuestionsToInquire ? questions : 0;
 }
 
 std::vector<std::byte> RdChannel::question() const {

@@ -6,11 +6,11 @@
 //   calls      ─► REJ ─► refused: the peer has none
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "wdp/flow_table.h"
 #include "wdp/handshake.h"
 #include "wdp/peer_watch.h"
 #include "wdp/rd_client.h"
@@ -111,9 +111,9 @@ class RdChannel final : public TrainSource {
     return (state_ == State::setting_up || state_ == State::open) && leave_by_.is_never();
   }
   bool is_gone() const;
-  // Does the peer leave questions unanswered? It may have no socket any more, which its kernel
-  // would tell.
-  bool seems_deserted() const;
+  // Questions in a row that the peer has left unanswered, where they are enough: it may have no
+  // socket any more, which its kernel would tell.
+  uint32_t silence() const;
   // A question for that: the peer drops it, as it comes from another port.
   std::vector<std::byte> question() const;
   const Handshake& handshake() const { return handshake_; }
@@ -162,7 +162,7 @@ class RdChannel final : public TrainSource {
   bool crc_ = false;
   RdSendPath sender_;
   std::optional<RdReceivePath> receiver_;
-  std::map<uint16_t, Msn> next_msn_;  // by flow, of what is sent
+  FlowTable flows_;  // of what is sent
   std::vector<ClientId> want_room_;
   CtlOutbox outbox_;
   uint32_t questions_ = 0;

@@ -26,16 +26,16 @@ inline constexpr Duration kLeastLossDelay = 250us;
 inline constexpr Duration kFirstRoundTrip = 100ms;
 inline constexpr Duration kProbeGranularity = 1ms;
 inline constexpr Duration kMostProbePause = 1s;
-inline constexpr uint32_t kMostProbes = 24;       // in a row without an answer: the peer is gone
-inline constexpr uint32_t kProbesToInquire = 3;   // whether the peer still has its port
-inline constexpr uint32_t kProbesToCollapse = 3;  // congestion that persists
+inline constexpr uint32_t kMostProbes = 24;         // in a row without an answer: the peer is gone
+inline constexpr uint32_t kQuestionsToInquire = 2;  // whether the peer still has its port
+inline constexpr uint32_t kProbesToCollapse = 3;    // congestion that persists
 
 // spec/wdp-rd 2: a channel on which nothing happens ends, and its memory goes.
 inline constexpr Duration kIdleChannel = 120s;
 // spec/wdp-rd 2.4: that an end waits for what the peer has not acknowledged.
 inline constexpr Duration kLastMessages = 1s;
-// spec/wdp-rd 7.4: until the peer is asked for the first time after something has passed; each answer
-// makes the next pause longer.
+// spec/wdp-rd 7.4: until the peer is asked for the first time after something has passed; each
+// answer makes the next pause longer.
 inline constexpr Duration kFirstRest = 250ms;
 inline constexpr int kRestGrowth = 4;
 // spec/wdp-rd 2.2: how often who has called asks until it hears something.

@@ -1,0 +1,37 @@
+// The next MSN of each flow of a channel. Flows are never forgotten while their channel lives, and
+// connections that come and go begin many: eight bytes for each.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/types.h"
+
+namespace weft::wdp {
+
+class FlowTable {
+ public:
+  // Of queue pairs of both ends.
+  static uint16_t flow_of(uint8_t sidx, uint8_t didx) {
+    return static_cast<uint16_t>(sidx << 8 | didx);
+  }
+
+  // 1 where the flow begins. Good until the next call. Throws std::bad_alloc; then nothing has
+  // changed.
+  Msn& next_of(uint16_t flow) {
+    auto it = std::lower_bound(flows_.begin(), flows_.end(), flow,
+                               [](const Flow& f, uint16_t wanted) { return f.flow < wanted; });
+    if (it == flows_.end() || it->flow != flow) it = flows_.insert(it, {flow, Msn{1}});
+    return it->next;
+  }
+
+ private:
+  struct Flow {
+    uint16_t flow;
+    Msn next;
+  };
+  std::vector<Flow> flows_;  // sorted
+};
+
+}  // namespace weft::wdp
