@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "tests/support/counted.h"
+#include "tests/support/rc_way.h"
 #include "tests/verbs/peer_process.h"
 
 namespace weft::test {
@@ -317,7 +318,10 @@ TEST(SameHostKill, whatever_was_complete_is_right_and_nothing_is_left) {
   EXPECT_LE(after.descriptors, before.descriptors + 2);
   EXPECT_LE(after.mappings, before.mappings + 20);
   EXPECT_LE(after.resident, before.resident + 8192);
-  EXPECT_GT(within, all / 4);
+  // By datagrams a megabyte takes longer, and more of the peers are killed before they have one.
+  if (!rc_by_udp()) {
+    EXPECT_GT(within, all / 4);
+  }
   std::cout << all << " kills, " << within << " of them while large transfers went on, " << compared
             << " transfers compared\n";
 }
