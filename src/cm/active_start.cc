@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "cm/lingering_close.h"
 #include "drive/silence.h"
-#include "shared/agreement.h"
 
 namespace weft::cm {
 
@@ -152,7 +151,8 @@ void ActiveStart::connected(Token& token) {
          {.kind = ActiveStartFailure::Kind::refused, .error = ECONNREFUSED});
     return;
   }
-  const bool shares = !plan_.rd && plan_.offer.extension && shared::may_share(tcp_);
+  outlook_ = shared::outlook(tcp_);
+  const bool shares = !plan_.rd && outlook_.may_share();
   const auto request = initiator_.request(plan_.private_data, shares, plan_.rd.has_value());
   const IoVec piece{const_cast<std::byte*>(request.data()), request.size()};
   const auto sent = tcp_.send({&piece, 1});
@@ -193,11 +193,15 @@ Started ActiveStart::hand_over(Token& token, const mpa::Parameters& agreed) {
 // The Responder waits to hear of its offer before all else (spec/same-host 2.2).
 std::optional<shared::Segment> ActiveStart::answer_offer(Token& token,
                                                          const mpa::Initiator::Outcome& outcome) {
-  if (!outcome.host_offered) return {};
+  stats::EngineCounters& counters = token.runtime().counters();
   if (outcome.host && outcome.accepted && handler_ != nullptr) {
-    return shared::take(*outcome.host, tcp_, token.runtime().counters());
+    return shared::take(*outcome.host, tcp_, counters);
   }
-  shared::decline(tcp_);
+  if (outcome.host_offered) {
+    shared::decline(tcp_);
+  } else if (outcome.accepted && !plan_.rd) {
+    shared::count_unoffered(outlook_, outcome.accepted->parameters.extension, counters);
+  }
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include "cm/started.h"
 #include "engine/engine.h"
 #include "mpa/startup.h"
+#include "shared/agreement.h"
 #include "stats/reasons.h"
 
 namespace weft::cm {
@@ -91,6 +92,7 @@ class ActiveStart final : public engine::EventHandler {
   ActiveStartPlan plan_;
   mpa::Initiator initiator_;
   port::TcpStream tcp_;
+  shared::Outlook outlook_;
   State state_ = State::connecting;
   Time until_;
   int start_error_ = 0;

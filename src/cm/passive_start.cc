@@ -148,13 +148,17 @@ std::optional<Started> PassiveStart::accept(Token& token, const mpa::Offer& limi
                                             const std::optional<wire::RdOffer>& rd) {
   const bool offers_rd = rd && responder_.may_offer_rd(limits, private_data.size());
   std::optional<shared::Offered> host;
-  if (!offers_rd && responder_.may_offer_host(limits, private_data.size()) &&
-      shared::may_share(tcp_)) {
-    host = shared::offer(tcp_, token.runtime().counters());
-  }
+  const shared::Outlook outlook = shared::outlook(tcp_);
+  const bool may_offer =
+      !offers_rd && outlook.may_share() && responder_.may_offer_host(limits, private_data.size());
+  if (may_offer) host = shared::offer(tcp_, token.runtime().counters());
   const auto reply =
       responder_.accept(limits, private_data, host ? std::optional{host->offer} : std::nullopt,
                         offers_rd ? rd : std::nullopt);
+  // What is to go by datagrams has no use for it.
+  if (!may_offer && !rd) {
+    shared::count_unoffered(outlook, reply.parameters.extension, token.runtime().counters());
+  }
   const bool written = write(reply.bytes);
   token.runtime().remove(token, *this);
   if (!written) {

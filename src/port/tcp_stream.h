@@ -77,6 +77,7 @@ class TcpStream final : public ByteStream {
   bool valid() const { return fd_.valid(); }
   // Is what passes recorded, or disturbed on purpose?
   bool hooked() const { return hooks_ != nullptr; }
+  bool recorded() const { return tap() != nullptr; }
 
   // As if the option fault said so; for tests. nothing() ends it.
   void inject(const FaultSpec& spec);

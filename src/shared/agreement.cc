@@ -17,9 +17,22 @@ void say(const port::TcpStream& tcp, wire::HostWay way) {
 
 }  // namespace
 
-bool may_share(const port::TcpStream& tcp) {
-  return config::options().same_host != config::SameHost::off && !tcp.hooked() &&
-         port::check_local(tcp.peer()) == 0;
+Outlook outlook(const port::TcpStream& tcp) {
+  Outlook all{.peer_is_here = port::check_local(tcp.peer()) == 0, .against = {}};
+  if (config::options().same_host == config::SameHost::off) {
+    all.against = SameHostRefusal::off;
+  } else if (tcp.recorded()) {
+    all.against = SameHostRefusal::recorded;
+  } else if (tcp.hooked()) {
+    all.against = SameHostRefusal::disturbed;
+  }
+  return all;
+}
+
+void count_unoffered(const Outlook& outlook, bool extension, stats::EngineCounters& counters) {
+  if (!outlook.peer_is_here) return;
+  const auto of_the_peer = extension ? SameHostRefusal::by_peer : SameHostRefusal::not_weft;
+  stats::count(counters.same_host_refused, outlook.against.value_or(of_the_peer));
 }
 
 std::optional<Offered> offer(const port::TcpStream& tcp, stats::EngineCounters& counters) {

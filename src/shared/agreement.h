@@ -10,9 +10,16 @@
 
 namespace weft::shared {
 
-// May this connection, which is established? Not where the option same_host is off, where the peer
-// has an address of another host, and where it is recorded or disturbed what passes over TCP.
-bool may_share(const port::TcpStream& tcp);
+// What this side can tell of a connection that is established, before it asks or offers.
+struct Outlook {
+  bool peer_is_here = false;                      // it has an address of this host
+  std::optional<stats::SameHostRefusal> against;  // the options of this process
+  bool may_share() const { return peer_is_here && !against; }
+};
+Outlook outlook(const port::TcpStream& tcp);
+// Counts why a peer on this host is spoken to by TCP, where there was no offer. `extension`: the
+// two have agreed on weft's.
+void count_unoffered(const Outlook& outlook, bool extension, stats::EngineCounters& counters);
 
 // The Responder's: memory for the connection, and what the Reply says of it. Nothing, and counted,
 // where the kernel gives none.

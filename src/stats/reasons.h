@@ -88,6 +88,10 @@ inline constexpr size_t kCallEnds = static_cast<size_t>(CallEnd::timed_out) + 1;
 
 // Why two processes on one host stay with TCP (spec/same-host 2).
 enum class SameHostRefusal : uint8_t {
+  off,
+  recorded,
+  disturbed,
+  not_weft,
   network_namespace,
   no_segment,
   not_allowed,

@@ -155,6 +155,10 @@ void add_stream_rows(Visitor& t) {
                                {"fatal", "fatal error"},
                                {"general", "general error"}};
   constexpr Words kSameHost[] = {
+      {"off", "WEFT_SAME_HOST=off here"},
+      {"recorded", "WEFT_TRACE records here what passes"},
+      {"disturbed", "WEFT_FAULT here"},
+      {"not_weft", "the peer is not weft, or one of the two has WEFT_EXT=off"},
       {"network_namespace",
        "the peer is in another network namespace, or the kernel does not tell"},
       {"no_segment",

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <filesystem>
 #include <thread>
 
 #include "base/random.h"
@@ -20,6 +21,7 @@
 #include "tests/support/rc_way.h"
 #include "tests/verbs/own_process.h"
 #include "tests/verbs/peer_process.h"
+#include "tests/verbs/raw_target.h"
 
 namespace weft::test {
 namespace {
@@ -154,19 +156,23 @@ TEST_F(SameHost, another_user_is_reached_by_tcp) {
   EXPECT_TRUE(why.contains("not_allowed") || why.contains("by_peer")) << why.begin()->first;
 }
 
+// The two sides stay with TCP for something in this process's environment, and each counts it.
+void by_tcp(const char* counted) {
+  PeerProcess peer;
+  const Adapter counting;
+  const Counted here{"streams_same_host"};
+  const Counted refused{"same_host_refused"};
+  Near near{peer};
+  expect_traffic(near);
+  check(here.grown().empty(), "by TCP");
+  check(refused.grown() == Counted::Kinds{{counted, 1}}, counted);
+  check(counted_by(peer, "same_host_refused") == 1, "counted by the peer");
+  check(!testing::Test::HasFailure(), "traffic");
+}
+
 TEST_F(SameHostDeathTest, an_option_turns_it_off) {
-  EXPECT_EXIT(with({{"WEFT_SAME_HOST", "off"}},
-                   [] {
-                     PeerProcess peer;
-                     const Adapter counting;
-                     const Counted here{"streams_same_host"};
-                     const Counted refused{"same_host_refused"};
-                     Near near{peer};
-                     expect_traffic(near);
-                     check(here.grown().empty() && refused.grown().empty(), "by TCP");
-                     check(!testing::Test::HasFailure(), "traffic");
-                   }),
-              testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(with({{"WEFT_SAME_HOST", "off"}}, [] { by_tcp("off"); }), testing::ExitedWithCode(0),
+              "");
 }
 
 TEST_F(SameHostDeathTest, an_option_leaves_the_ring_alone) {
@@ -184,17 +190,59 @@ TEST_F(SameHostDeathTest, an_option_leaves_the_ring_alone) {
 }
 
 TEST_F(SameHostDeathTest, what_is_disturbed_on_purpose_goes_by_tcp) {
-  EXPECT_EXIT(with({{"WEFT_FAULT", "split:0.3,seed:3"}},
+  EXPECT_EXIT(with({{"WEFT_FAULT", "split:0.3,seed:3"}}, [] { by_tcp("disturbed"); }),
+              testing::ExitedWithCode(0), "");
+}
+
+TEST_F(SameHostDeathTest, what_is_recorded_goes_by_tcp) {
+  std::string captures = testing::TempDir() + "same-host-XXXXXX";
+  ASSERT_NE(mkdtemp(captures.data()), nullptr);
+  EXPECT_EXIT(with({{"WEFT_TRACE", (captures + "/%p.pcapng").c_str()}}, [] { by_tcp("recorded"); }),
+              testing::ExitedWithCode(0), "");
+  std::filesystem::remove_all(captures);
+}
+
+// Without weft's extension nobody can ask.
+TEST_F(SameHostDeathTest, without_the_extension_there_is_tcp) {
+  EXPECT_EXIT(with({{"WEFT_EXT", "off"}}, [] { by_tcp("not_weft"); }), testing::ExitedWithCode(0),
+              "");
+}
+
+TEST_F(SameHostDeathTest, a_peer_that_does_not_want_to_is_counted) {
+  EXPECT_EXIT(with({},
                    [] {
-                     PeerProcess peer;
+                     PeerProcess peer{[](ibv_qp*, const ibv_mr*) {},
+                                      {},
+                                      [] { setenv("WEFT_SAME_HOST", "off", 1); }};
                      const Adapter counting;
                      const Counted here{"streams_same_host"};
+                     const Counted refused{"same_host_refused"};
                      Near near{peer};
                      expect_traffic(near);
                      check(here.grown().empty(), "by TCP");
+                     check(refused.grown() == Counted::Kinds{{"by_peer", 1}}, "counted");
                      check(!testing::Test::HasFailure(), "traffic");
                    }),
               testing::ExitedWithCode(0), "");
+}
+
+// Whoever of the two dials.
+TEST_F(SameHost, a_peer_that_is_not_weft_is_counted) {
+  Target t;
+  const Counted refused{"same_host_refused"};
+  const QpPtr waits = t.waiting_qp();
+  RawPeer dials = t.dial(waits);
+  dials.says(request_frame(t.gid, kPeerQpn, waits->qp_num, 1, false));
+  refused.expect({{"not_weft", 1}});
+
+  RawListener listener{t.gid};
+  const uint32_t answers = static_cast<uint32_t>(listener.port()) << 8 | 1;
+  const QpPtr asks = t.qp();
+  to_rtr(asks.get(), answers, t.gid, {.reads = kSomeReads});
+  to_rts(asks.get(), {.reads = kSomeReads});
+  RawPeer answering = listener.accept();
+  answering.says(reply_frame(t.gid, answers, asks->qp_num));
+  refused.expect({{"not_weft", 2}});
 }
 
 // A peer that does not run has pulled nothing yet. The program has its memory back when

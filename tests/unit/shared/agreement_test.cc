@@ -26,8 +26,8 @@ struct Connection {
 
 TEST(Agreement, BothEndsOnOneHostMay) {
   const Connection c;
-  EXPECT_TRUE(may_share(c.active));
-  EXPECT_TRUE(may_share(c.passive));
+  EXPECT_TRUE(outlook(c.active).may_share());
+  EXPECT_TRUE(outlook(c.passive).may_share());
 }
 
 TEST(Agreement, WhatIsDisturbedOnPurposeStaysWithTcp) {
@@ -35,13 +35,36 @@ TEST(Agreement, WhatIsDisturbedOnPurposeStaysWithTcp) {
   FaultSpec faults;
   faults.split = 0.5;
   c.active.inject(faults);
-  EXPECT_FALSE(may_share(c.active));
-  EXPECT_TRUE(may_share(c.passive));
+  EXPECT_EQ(outlook(c.active).against, stats::SameHostRefusal::disturbed);
+  EXPECT_FALSE(outlook(c.active).may_share());
+  EXPECT_TRUE(outlook(c.passive).may_share());
+}
+
+uint64_t counted(const stats::EngineCounters& counters, stats::SameHostRefusal why) {
+  return counters.same_host_refused[static_cast<size_t>(why)].value();
+}
+
+TEST(Agreement, AnOfferThatIsNotMadeHasAReason) {
+  using stats::SameHostRefusal;
+  stats::EngineCounters counters;
+  const Outlook willing{.peer_is_here = true, .against = {}};
+  count_unoffered(willing, true, counters);
+  EXPECT_EQ(counted(counters, SameHostRefusal::by_peer), 1U);
+  count_unoffered(willing, false, counters);
+  EXPECT_EQ(counted(counters, SameHostRefusal::not_weft), 1U);
+  count_unoffered({.peer_is_here = true, .against = SameHostRefusal::off}, true, counters);
+  EXPECT_EQ(counted(counters, SameHostRefusal::off), 1U);
+  // A peer of another host could not.
+  stats::EngineCounters elsewhere;
+  count_unoffered({.peer_is_here = false, .against = SameHostRefusal::off}, false, elsewhere);
+  for (size_t i = 0; i < stats::kSameHostRefusals; ++i) {
+    EXPECT_EQ(elsewhere.same_host_refused[i].value(), 0U) << i;
+  }
 }
 
 TEST(Agreement, AConnectionThatIsGoneMayNot) {
   port::TcpStream none;
-  EXPECT_FALSE(may_share(none));
+  EXPECT_FALSE(outlook(none).may_share());
 }
 
 TEST(Agreement, BothSocketsAreInOneNamespace) {
