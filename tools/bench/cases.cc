@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint64_t kSmall = 64;        // bytes of a message in the rate and latency cases
 constexpr uint64_t kBareFrom = 16384;  // bytes of a message; below it batches are what counts
+constexpr uint64_t kColdFrom = 65536;  // bytes of a message; below it a call is what counts
+constexpr uint64_t kCold = 64 << 20;   // bytes, of each side: more than caches hold
 constexpr uint32_t kList = 64;         // work requests of a post list
 constexpr uint32_t kQueuePairs = 500;  // of the memory case: many against what one page costs
 
@@ -112,6 +114,16 @@ std::vector<Spec> same_host_cases(const CaseChoice& choice) {
     add("write", Operation::write, tcp_name(size));
     add("read", Operation::read, tcp_name(size));
     add("send", Operation::send, tcp_name(size));
+    if (size < kColdFrom) continue;
+    // The same from memory that is in no cache, to such memory.
+    for (const auto& [word, operation] : {std::pair{"tcp", Operation::tcp_stream},
+                                          {"pull", Operation::pull},
+                                          {"write", Operation::write},
+                                          {"read", Operation::read}}) {
+      add(word, operation, operation == Operation::tcp_stream ? "" : tcp_name(size) + "/cold");
+      all.back().name += "/cold";
+      all.back().memory = kCold;
+    }
   }
   std::vector<Spec> rates;
   add_rates(rates);

@@ -125,7 +125,8 @@ class LinePingPong final : public Work {
 // The initiator pulls; the target's part is to have the memory.
 class Pull final : public Work {
  public:
-  explicit Pull(const Order& order) : order_(order), region_(order.spec.size), cursor_(region_) {
+  explicit Pull(const Order& order)
+      : order_(order), region_(order.spec.size, slots_of(order.spec)), cursor_(region_) {
     if (order.role == Role::target) region_.fill();
   }
 

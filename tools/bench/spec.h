@@ -89,11 +89,17 @@ struct Spec {
   bool same_host = false;  // RC through memory that both sides share, where they can
   bool inside = false;     // the target's program waits in ibv_get_cq_event(3), and nowhere else
   std::string sockets;     // of TCP: the way by which they go (sdp_modes.h); empty: the kernel's
-  uint64_t piece = 0;  // bytes of each Write, or send(2), of a chunk; its last one may have less
+  uint64_t piece = 0;   // bytes of each Write, or send(2), of a chunk; its last one may have less
+  uint64_t memory = 0;  // bytes that messages come from, and go to; 0: few, which stay in the cache
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spec, name, group, operation, size, crc, wait, depth, list,
                                    connections, busy, baseline, service, window, gbps, loss, fault,
-                                   same_host, inside, sockets, piece)
+                                   same_host, inside, sockets, piece, memory)
+
+// Messages for which a region of such a case has room; 0: those that a Region has by itself.
+inline uint64_t slots_of(const Spec& s) {
+  return s.memory / s.size;
+}
 
 inline bool is_tcp(Operation o) {
   return o == Operation::tcp_stream || o == Operation::tcp_ping_pong || o == Operation::tcp_fpdus ||

@@ -21,7 +21,10 @@ using Connect = port::Fd (*)(const Order& order, const Channel& peer);
 class SocketStream final : public Work {
  public:
   SocketStream(const Order& order, Connect to_peer)
-      : order_(order), connect_(to_peer), region_(order.spec.size), cursor_(region_) {
+      : order_(order),
+        connect_(to_peer),
+        region_(order.spec.size, slots_of(order.spec)),
+        cursor_(region_) {
     if (order.role == Role::initiator) region_.fill();
   }
 

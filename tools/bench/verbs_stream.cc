@@ -21,7 +21,8 @@ EndpointNeeds needs_of(const Order& order) {
   return {.wait = order.spec.wait,
           .send_requests = order.spec.depth,
           .receives = receives ? kReceives : 1,
-          .message = order.spec.size};
+          .message = order.spec.size,
+          .slots = slots_of(order.spec)};
 }
 
 class VerbsStream final : public Work {

@@ -42,6 +42,22 @@ TEST(MakeCases, HaveNamesOfTheirOwn) {
   }
 }
 
+// Cold memory is no cache's: each side's regions are larger than any message, and those of its
+// baseline as large.
+TEST(MakeCases, ColdMemoryHasCasesOfItsOwn) {
+  CaseChoice choice = suite_of(Suite::rc);
+  choice.same_host = true;
+  choice.sizes = {16384, 65536};
+  choice.only = {"*/cold"};
+  const auto cases = make_cases(choice);
+  EXPECT_THAT(names_of(cases),
+              ElementsAre("tcp/64K/cold", "pull/64K/cold", "write/64K/cold", "read/64K/cold"));
+  for (const Spec& spec : cases) {
+    EXPECT_EQ(slots_of(spec) * spec.size, 64U << 20);
+    EXPECT_EQ(spec.baseline, spec.operation == Operation::tcp_stream ? "" : "tcp/64K/cold");
+  }
+}
+
 TEST(MakeCases, LossIsMadeByOneMeansAlone) {
   CaseChoice choice = suite_of(Suite::loss);
   choice.losses = {3};
