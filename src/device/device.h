@@ -106,9 +106,9 @@ struct PortAttributes {
   uint8_t max_vl = 1;
   // Middleware divides by it, so it is no claim and must not be 0: see kMegabits.
   uint8_t active_width = 2;
-  uint8_t active_speed = 4;
+  uint8_t active_speed = 32;
 };
-inline constexpr int kMegabits = 40'000;  // 4 lanes of 10 Gbit/s
+inline constexpr int kMegabits = 100'000;  // 4 lanes of 25 Gbit/s
 inline constexpr uint32_t kCapabilityCm = 1U << 16;
 inline constexpr uint32_t kCapabilityIpBasedGids = 1U << 26;
 
