@@ -18,6 +18,11 @@ namespace weft {
 // Null pointers are good where `n` is 0. Any thread.
 [[nodiscard]] bool copy_guarded(void* to, const void* from, size_t n);
 
+// The same to memory that another processor reads next, and this one does not. Where the processor
+// is good at it, the lines that are overwritten are not fetched first from where they were read
+// last. What was copied is visible before what this thread stores afterwards.
+[[nodiscard]] bool hand_over_guarded(void* to, const void* from, size_t n);
+
 enum class Exchange : uint8_t { done, other_value, unreachable };
 // As __atomic_compare_exchange_n() with sequential consistency: `expected` becomes what was there
 // instead. `at` is a multiple of 8.

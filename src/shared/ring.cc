@@ -117,8 +117,8 @@ bool RingWriter::refer(const void* memory, size_t length) {
 
 bool RingWriter::copy_in(uint64_t at, const std::byte* from, size_t n) const {
   const size_t first = std::min(n, kRingBytes - index_of(at));
-  return copy_guarded(place_.bytes + index_of(at), from, first) &&
-         (n == first || copy_guarded(place_.bytes, from + first, n - first));
+  return hand_over_guarded(place_.bytes + index_of(at), from, first) &&
+         (n == first || hand_over_guarded(place_.bytes, from + first, n - first));
 }
 
 // Returns the bytes that went into records; `faulted`: the next piece is gone.

@@ -45,10 +45,12 @@ bool copy_and_sum(void* to, const void* from, size_t n) {
   return copy_with_crc(static_cast<std::byte*>(to), {static_cast<const std::byte*>(from), n}, crc);
 }
 INSTANTIATE_TEST_SUITE_P(Ways, Guarded,
-                         testing::Values(copy_guarded, copy_guarded_anywhere, copy_and_sum),
+                         testing::Values(copy_guarded, copy_guarded_anywhere, hand_over_guarded,
+                                         copy_and_sum),
                          [](const auto& p) {
                            return p.param == copy_guarded            ? "Best"
                                   : p.param == copy_guarded_anywhere ? "Anywhere"
+                                  : p.param == hand_over_guarded     ? "HandOver"
                                                                      : "AndSum";
                          });
 
