@@ -16,6 +16,7 @@ namespace weft::kit {
 namespace {
 
 constexpr const char* kDefaultSearchPath = "/bin:/usr/bin";  // execvp(3) without PATH
+constexpr const char* kLog = "WEFT_LOG";
 
 std::optional<Refusal> check_libraries(const std::string& folder, bool sdp) {
   if (folder.empty()) {
@@ -122,7 +123,12 @@ Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
     plan.environment["LD_PRELOAD"] = put_in_front(fmt::format("{}/{}", library_folder, library),
                                                   current_value(plan, inherited, "LD_PRELOAD"));
   };
-  if (request.sdp) preload(kSdpLibrary);
+  if (request.sdp) {
+    preload(kSdpLibrary);
+    // What a sockets program prints is its own: a port that rdma_cm does not get, for one, only
+    // means that a connection is TCP's.
+    if (current_value(plan, inherited, kLog).empty()) plan.environment[kLog] = "error";
+  }
 
   const std::string loaded = follow_interpreters(plan.path, search_path);
   if (const auto reason = secure_execution_reason(loaded, geteuid(), getegid())) {

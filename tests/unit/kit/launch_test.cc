@@ -78,6 +78,17 @@ TEST_F(PlanTest, SdpIsPreloadedInFrontOfAllOthers) {
   EXPECT_EQ(p->environment.at("LD_PRELOAD"), folder_ + "/libweft-sdp.so:/x.so");
 }
 
+TEST_F(PlanTest, ProgramsBySdpPrintNoWarningsOfWeft) {
+  std::ofstream(fs::path(folder_) / kSdpLibrary) << "x";
+  const auto p = plan({{}, {FIXTURES "/program_runpath"}, true});
+  ASSERT_TRUE(p.ok());
+  EXPECT_EQ(p->environment.at("WEFT_LOG"), "error");
+  EXPECT_FALSE(plan({{}, {FIXTURES "/program_runpath"}})->environment.contains("WEFT_LOG"));
+  inherited_["WEFT_LOG"] = "info";
+  EXPECT_FALSE(plan({{}, {FIXTURES "/program_runpath"}, true})->environment.contains("WEFT_LOG"))
+      << "whoever has set it wants it";
+}
+
 TEST_F(PlanTest, RequestedVariablesWinOverInherited) {
   inherited_["LD_LIBRARY_PATH"] = "/inherited";
   inherited_["PATH"] = "/nowhere";
