@@ -39,6 +39,19 @@ Address peer_of(const Hello& hello, rdma_cm_id* id) {
   return address;
 }
 
+bool comes_from(rdma_cm_id* id, const Address& from) {
+  const sockaddr* own = rdma_get_local_addr(id);
+  if (own->sa_family != from.any.sa_family) return false;
+  if (own->sa_family == AF_INET) {
+    const in_addr_t address = from.v4.sin_addr.s_addr;
+    return address == htonl(INADDR_ANY) ||
+           address == reinterpret_cast<const sockaddr_in*>(own)->sin_addr.s_addr;
+  }
+  const in6_addr& address = from.v6.sin6_addr;
+  const in6_addr& at = reinterpret_cast<const sockaddr_in6*>(own)->sin6_addr;
+  return IN6_IS_ADDR_UNSPECIFIED(&address) || IN6_ARE_ADDR_EQUAL(&address, &at) != 0;
+}
+
 rdma_conn_param parameters(const void* private_data, uint32_t length) {
   rdma_conn_param p{};
   p.private_data = private_data;
@@ -163,6 +176,11 @@ std::shared_ptr<Session> Fabric::make_session(rdma_cm_id* id) {
 bool Fabric::advance(Attempt& attempt, const rdma_cm_event& event) {
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
+      // An adapter may not have the address that the program's socket is bound to.
+      if (!comes_from(attempt.id, attempt.from)) {
+        errno = EHOSTUNREACH;
+        return false;
+      }
       return rdma_resolve_route(attempt.id, kResolve) == 0;
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
       attempt.session = make_session(attempt.id);

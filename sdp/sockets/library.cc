@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -95,15 +96,20 @@ bool does_not_block(int fd) {
 }
 
 // Reserves a port for a client that has none, so that it has a name, as a connected socket has.
-std::optional<Address> bound_name(int fd, int family) {
+std::optional<Address> bound_name(int fd) {
   auto name = name_of(fd);
-  if (name && name->port() == 0) {
-    Address any{};
-    any.any.sa_family = static_cast<sa_family_t>(family);
-    if (::bind(fd, &any.any, any.size()) != 0) return std::nullopt;
-    name = name_of(fd);
+  if (!name || name->port() != 0) return name;
+  // It may be bound to an address, and wait for connect() for its port.
+  const int no = 0;
+  int waits = 0;
+  socklen_t size = sizeof waits;
+  (void)real().getsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &waits, &size);
+  if (waits != 0) (void)real().setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &no, sizeof no);
+  const bool bound = ::bind(fd, &name->any, name->size()) == 0;
+  if (waits != 0) {
+    (void)real().setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &waits, sizeof waits);
   }
-  return name;
+  return bound ? name_of(fd) : std::nullopt;
 }
 
 // The child's calls are the kernel's, so the parent moves the bytes from now on.
@@ -211,7 +217,7 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   if (remember && absent_.knows(place, Absent::Clock::now())) {
     return {Outcome::tcp, Fallback::remembered};
   }
-  const auto from = bound_name(fd, to.any.sa_family);
+  const auto from = bound_name(fd);
   if (!from) return {Outcome::tcp, Fallback::local};
   Address target = to;
   target.set_port(*port);
