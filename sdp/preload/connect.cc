@@ -4,17 +4,22 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/decide.h"
+#include "sdp/sockets/door.h"
 #include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/listeners.h"
+#include "sdp/sockets/mirror.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/registrations.h"
+#include "sdp/sockets/relayed_names.h"
 #include "sdp/sockets/shown_name.h"
+#include "sdp/sockets/table.h"
 
 using namespace weft::sdp;
 
@@ -44,11 +49,23 @@ void came_by_tcp(int fd) {
   if (tells_ways()) tell("accept from ", peer, ": TCP");
 }
 
+// The peer of a connection that came by SDP, which takes the place of the knock `fd`.
+std::optional<Address> take_knock(int fd) {
+  Library* library = Library::existing();
+  if (library != nullptr) {
+    if (const auto peer = library->accepted(fd)) return peer;
+  }
+  const auto answer = Door::ask(fd);
+  if (!answer) return std::nullopt;
+  const bool placed = answer->connection && put_in_place(answer->connection, fd);
+  if (!placed) RelayedNames::add(fd, answer->peer);
+  return answer->peer;
+}
+
 // A knock becomes the connection that knocked. False for a connection that the rules refuse.
 bool take_accepted(int listener, int fd, sockaddr* address, socklen_t* size) {
-  Library* library = Library::existing();
-  if (library == nullptr) return !Listeners::refuses(listener, fd);
-  if (const auto peer = library->accepted(fd)) {
+  if (Table::in_borrowed_memory()) return true;
+  if (const auto peer = take_knock(fd)) {
     // The caller's size was changed by the kernel to that of the knock's name, which is of the same
     // family.
     put_name(*peer, address, size);

@@ -12,6 +12,7 @@
 #include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/listeners.h"
 #include "sdp/sockets/registrations.h"
+#include "sdp/sockets/relayed_names.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 
@@ -28,6 +29,7 @@ void forget(int fd) {
   Table::drop(fd);
   Listeners::drop(fd);
   Fallbacks::drop(fd);
+  RelayedNames::drop(fd);
   Registrations::end(fd);
 }
 

@@ -11,8 +11,10 @@
 #include "sdp/preload/caller.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/real.h"
+#include "sdp/sockets/relayed_names.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
+#include "sdp/sockets/written_names.h"
 
 using namespace weft::sdp;
 
@@ -90,17 +92,42 @@ int take_error(int fd, void* value, socklen_t* size) {
   return 0;
 }
 
+// A connection that came from another process has no shadow here. What only TCP sockets know is
+// asked of a new one, so that what is set has no effect, and what is asked is as it was at first.
+File in_place_of(int fd, int level, int name) {
+  const bool of_tcp = level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6;
+  const bool of_kind = level == SOL_SOCKET && (name == SO_DOMAIN || name == SO_PROTOCOL);
+  if (!of_tcp && !of_kind) return File{};
+  const auto written = written_names(fd);
+  if (!written) return File{};
+  return File{::socket(written->own.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+}
+
 }  // namespace
 
 WEFT_SDP_EXPORT int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept {
-  const auto names = WEFT_SDP_FOR_PROGRAM ? names_of(fd) : std::nullopt;
-  if (names && names->own) return put(*names->own, address, size);
-  return real().getsockname(names ? names->shadow : fd, address, size);
+  if (!WEFT_SDP_FOR_PROGRAM) return real().getsockname(fd, address, size);
+  if (const auto names = names_of(fd)) {
+    if (names->own) return put(*names->own, address, size);
+    return real().getsockname(names->shadow, address, size);
+  }
+  const auto written = written_names(fd);
+  return written ? put(written->own, address, size) : real().getsockname(fd, address, size);
 }
 
 WEFT_SDP_EXPORT int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept {
-  const auto names = WEFT_SDP_FOR_PROGRAM ? names_of(fd) : std::nullopt;
-  return names ? put(names->peer, address, size) : real().getpeername(fd, address, size);
+  if (!WEFT_SDP_FOR_PROGRAM) return real().getpeername(fd, address, size);
+  if (const auto names = names_of(fd)) {
+    const auto stream = Table::find(fd);
+    if (stream && stream->tcp_state() == TCP_CLOSE) {
+      errno = ENOTCONN;
+      return -1;
+    }
+    return put(names->peer, address, size);
+  }
+  if (const auto peer = RelayedNames::peer_of(fd)) return put(*peer, address, size);
+  const auto written = written_names(fd);
+  return written ? put(written->peer, address, size) : real().getpeername(fd, address, size);
 }
 
 WEFT_SDP_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {
@@ -110,7 +137,9 @@ WEFT_SDP_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen
   if (names && is_threshold(level, name)) {
     if (const auto stream = Table::find(fd)) return get_threshold(*stream, value, size);
   }
-  const int status = real().getsockopt(names ? names->shadow : fd, level, name, value, size);
+  const File in_place = asked && !names ? in_place_of(fd, level, name) : File{};
+  const int asked_fd = names ? names->shadow : in_place ? in_place.get() : fd;
+  const int status = real().getsockopt(asked_fd, level, name, value, size);
   // The shadow is not connected.
   if (names && status == 0 && level == IPPROTO_TCP && name == TCP_INFO && *size > 0) {
     if (const auto stream = Table::find(fd)) {
@@ -132,5 +161,7 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
   if (names && is_threshold(level, name)) {
     if (const auto stream = Table::find(fd)) return set_threshold(*stream, value, size);
   }
-  return real().setsockopt(names ? names->shadow : fd, level, name, value, size);
+  const File in_place = asked && !names ? in_place_of(fd, level, name) : File{};
+  const int asked_fd = names ? names->shadow : in_place ? in_place.get() : fd;
+  return real().setsockopt(asked_fd, level, name, value, size);
 }

@@ -22,7 +22,9 @@
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/recent.h"
 #include "sdp/sockets/registrations.h"
+#include "sdp/sockets/relayed_names.h"
 #include "sdp/sockets/shown_name.h"
+#include "sdp/sockets/written_names.h"
 
 namespace weft::sdp {
 namespace {
@@ -51,10 +53,20 @@ bool any_address(const Address& a) {
   return IN6_IS_ADDR_UNSPECIFIED(&a.v6.sin6_addr);
 }
 
+// An IPv6 socket that speaks IPv4 has such names as well.
 bool same_address(const Address& a, const Address& b) {
-  if (a.any.sa_family != b.any.sa_family) return false;
-  if (a.any.sa_family == AF_INET) return a.v4.sin_addr.s_addr == b.v4.sin_addr.s_addr;
-  return IN6_ARE_ADDR_EQUAL(&a.v6.sin6_addr, &b.v6.sin6_addr) != 0;
+  return shown_name(a).address == shown_name(b).address;
+}
+
+// The same place as a socket of this family names it.
+Address in_family(const Address& address, sa_family_t family) {
+  if (address.any.sa_family != AF_INET || family != AF_INET6) return address;
+  Address mapped{};
+  mapped.any.sa_family = AF_INET6;
+  const auto bytes = shown_name(address).address;
+  std::memcpy(&mapped.v6.sin6_addr, bytes.data(), bytes.size());
+  mapped.set_port(address.port());
+  return mapped;
 }
 
 // Of the side of `session` that is here; the port is the adapter's.
@@ -126,6 +138,7 @@ void forget_in_child() {
   Table::forget_all();
   Recent::forget_in_child();
   Fallbacks::forget_in_child();
+  RelayedNames::go_on_in_child();
   Shown::forget_in_child();
 }
 
@@ -183,11 +196,12 @@ const SentenceLog& Library::log() {
 void Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
                     const std::optional<Address>& own, const Address& peer) {
   const uint64_t cookie = cookie_of(fd);
+  const auto name = own ? own : name_of(mirror.shadow.get());
+  if (name) write_names(fd, {*name, peer});
   {
     const std::lock_guard lock{session->lock};
-    session->show({.server = !own,
-                   .own = own ? shown_name(*own) : shown_name_of(mirror.shadow.get()),
-                   .peer = shown_name(peer)});
+    session->show(
+        {.server = !own, .own = name ? shown_name(*name) : StatName{}, .peer = shown_name(peer)});
   }
   auto stream = std::make_shared<Stream>(loop_, *fabric_, session, std::move(mirror.inner),
                                          mirror.shadow, cookie, [this, cookie] { forget(cookie); });
@@ -245,7 +259,7 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   }
   Registrations::end(fd);
   const std::lock_guard lock{lock_};
-  Address own = own_address(session);
+  Address own = in_family(own_address(session), to.any.sa_family);
   own.set_port(from->port());
   adopt(session, std::move(mirror), fd, own, to);
   const auto& stream = connections_.at(cookie_of(fd)).stream;
@@ -330,12 +344,17 @@ void Library::knock(const std::shared_ptr<Session>& session, const Address& peer
   {
     // Known before it can be accepted.
     const std::lock_guard lock{lock_};
-    knocks_[port] = Knock{session, std::move(file), *name, peer, nullptr};
+    const sa_family_t family = listener.any.sa_family;
+    Knock& knock = knocks_[port];
+    knock = {session, std::move(file), *name, in_family(to, family), in_family(peer, family)};
+    knock.door = std::make_unique<Door>(
+        loop_, *name, [this, port](const File& asker) { hand_over(port, asker); });
   }
   if (real().connect(fd, &to.any, to.size()) != 0 && errno != EINPROGRESS) {
     forget_knock(port);
     return fabric_->close(session);
   }
+  (void)loop_.watch(fd, EPOLLRDHUP, [this, port](uint32_t) { give_up_knock(port); });
   loop_.later(kKnockMs, [this, port] { take_knock_from_elsewhere(port); });
 }
 
@@ -346,16 +365,67 @@ void Library::forget_knock(uint16_t port) {
   if (found == knocks_.end()) return;
   ended = std::move(found->second);
   knocks_.erase(found);
+  if (ended->file) loop_.forget(ended->file.get());
 }
 
-// Somebody accepted it who is not this process, or will: then the knock itself is the connection.
-void Library::take_knock_from_elsewhere(uint16_t port) {
+// The listener was closed before anybody accepted it.
+void Library::give_up_knock(uint16_t port) {
+  std::shared_ptr<Session> session;
+  {
+    const std::lock_guard lock{lock_};
+    const auto found = knocks_.find(port);
+    if (found == knocks_.end() || found->second.relay) return;
+    session = found->second.session;
+  }
+  {
+    const std::lock_guard lock{session->lock};
+    session->abort();
+  }
+  forget_knock(port);
+  fabric_->close(session);
+}
+
+// At the end of the process, which nobody accepts any more in.
+void Library::give_up_knocks() {
+  std::vector<uint16_t> ports;
+  {
+    const std::lock_guard lock{lock_};
+    for (const auto& [port, knock] : knocks_) ports.push_back(port);
+  }
+  for (const uint16_t port : ports) give_up_knock(port);
+}
+
+// Another process has accepted it, and gets a mirror's end in its place. Where the knock itself is
+// the connection by now, it is told the peer's name alone.
+void Library::hand_over(uint16_t port, const File& asker) {
   Relay* relay = nullptr;
   {
     const std::lock_guard lock{lock_};
     const auto found = knocks_.find(port);
     if (found == knocks_.end()) return;
     Knock& knock = found->second;
+    SocketPair pair;
+    if (knock.relay || !pair.open()) return Door::answer(asker, knock.peer, File{});
+    write_names(pair.outer.get(), {knock.own, knock.peer});
+    Door::answer(asker, knock.peer, pair.outer);
+    loop_.forget(knock.file.get());
+    // The knock stays open, since its port names all this.
+    knock.relay = std::make_unique<Relay>(loop_, *fabric_, knock.session, std::move(pair.inner), -1,
+                                          [this, port] { forget_knock(port); });
+    relay = knock.relay.get();
+  }
+  relay->start();
+}
+
+// Nobody has accepted it who could ask: then the knock itself is the connection.
+void Library::take_knock_from_elsewhere(uint16_t port) {
+  Relay* relay = nullptr;
+  {
+    const std::lock_guard lock{lock_};
+    const auto found = knocks_.find(port);
+    if (found == knocks_.end() || found->second.relay) return;
+    Knock& knock = found->second;
+    loop_.forget(knock.file.get());
     knock.relay = std::make_unique<Relay>(loop_, *fabric_, knock.session, std::move(knock.file), -1,
                                           [this, port] { forget_knock(port); });
     relay = knock.relay.get();
@@ -371,11 +441,15 @@ std::optional<Address> Library::accepted(int fd) {
   const auto found = knocks_.find(from.port());
   if (found == knocks_.end() || !same_address(found->second.name, from)) return std::nullopt;
   const Address peer = found->second.peer;
-  if (found->second.relay) return peer;
   Mirror mirror;
-  if (!mirror.put_at(fd)) return peer;
+  if (found->second.relay || !mirror.put_at(fd)) {
+    RelayedNames::add(fd, peer);
+    return peer;
+  }
   const auto session = found->second.session;
+  const std::shared_ptr<Knock> ended{new Knock(std::move(found->second))};
   knocks_.erase(found);
+  loop_.post([this, ended] { loop_.forget(ended->file.get()); });
   adopt(session, std::move(mirror), fd, std::nullopt, peer);
   return peer;
 }
@@ -417,6 +491,7 @@ void Library::at_exit() {
   Library* library = existing();
   if (library == nullptr || library->loop_.on_this_thread() || library->drained()) return;
   library->close_own_descriptors();
+  library->loop_.post([library] { library->give_up_knocks(); });
   const auto end = std::chrono::steady_clock::now() + kMostAtExit;
   while (!library->drained() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});

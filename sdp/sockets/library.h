@@ -15,6 +15,7 @@
 #include "sdp/rules/load.h"
 #include "sdp/rules/log.h"
 #include "sdp/sockets/absent.h"
+#include "sdp/sockets/door.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/relay.h"
 #include "sdp/sockets/stream.h"
@@ -70,9 +71,11 @@ class Library {
   struct Knock {
     std::shared_ptr<Session> session;
     File file;
-    Address name{};                // its own
-    Address peer{};                // of the session
-    std::unique_ptr<Relay> relay;  // when another process has accepted it
+    Address name{};  // its own
+    Address own{};   // names of the session, as a socket of the listener has them
+    Address peer{};
+    std::unique_ptr<Door> door;    // for a process that has accepted it and is not this one
+    std::unique_ptr<Relay> relay;  // when it has, or nobody has in time
   };
   struct Connection {
     std::shared_ptr<Stream> stream;
@@ -88,7 +91,10 @@ class Library {
                       const Address& listener);
   void knock(const std::shared_ptr<Session>& session, const Address& peer, const Address& listener);
   void forget_knock(uint16_t port);
+  void give_up_knock(uint16_t port);
+  void give_up_knocks();
   void take_knock_from_elsewhere(uint16_t port);
+  void hand_over(uint16_t port, const File& asker);
   void forget(uint64_t cookie);
   void close_own_descriptors();
   bool drained() const;

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "sdp/sockets/real.h"
 
@@ -28,20 +29,31 @@ void copy_time_limit(int from, int to, int option) {
 
 }  // namespace
 
-bool Mirror::put_at(int fd) {
+bool SocketPair::open() {
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) return false;
-  const File outer{pair[0]};
+  outer.reset(pair[0]);
   inner = out_of_the_way(File{pair[1]});
-  shadow = out_of_the_way(File{raw_fcntl(fd, F_DUPFD_CLOEXEC, 0)});
+  return static_cast<bool>(inner);
+}
+
+bool put_in_place(const File& file, int fd) {
   const int flags = raw_fcntl(fd, F_GETFL, 0);
   const int descriptor_flags = raw_fcntl(fd, F_GETFD, 0);
-  if (!shadow || flags < 0 || descriptor_flags < 0) return false;
-  (void)raw_fcntl(outer.get(), F_SETFL, flags);
-  copy_time_limit(fd, outer.get(), SO_RCVTIMEO);
-  copy_time_limit(fd, outer.get(), SO_SNDTIMEO);
+  if (flags < 0 || descriptor_flags < 0) return false;
+  (void)raw_fcntl(file.get(), F_SETFL, flags);
+  copy_time_limit(fd, file.get(), SO_RCVTIMEO);
+  copy_time_limit(fd, file.get(), SO_SNDTIMEO);
   const int cloexec = (descriptor_flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0;
-  return ::syscall(SYS_dup3, outer.get(), fd, cloexec) == fd;
+  return ::syscall(SYS_dup3, file.get(), fd, cloexec) == fd;
+}
+
+bool Mirror::put_at(int fd) {
+  SocketPair pair;
+  if (!pair.open()) return false;
+  inner = std::move(pair.inner);
+  shadow = out_of_the_way(File{raw_fcntl(fd, F_DUPFD_CLOEXEC, 0)});
+  return shadow && put_in_place(pair.outer, fd);
 }
 
 bool resets_at_close(int fd) {

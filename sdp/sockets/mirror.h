@@ -7,6 +7,14 @@
 
 namespace weft::sdp {
 
+struct SocketPair {
+  File inner;  // the library's end
+  File outer;  // the program's
+
+  // False with errno.
+  bool open();
+};
+
 struct Mirror {
   File inner;   // the library's end
   File shadow;  // what `fd` was
@@ -15,6 +23,9 @@ struct Mirror {
   // errno; `fd` is then what it was.
   bool put_at(int fd);
 };
+
+// `file` comes in the place of `fd`, with its flags and time limits. False with errno.
+bool put_in_place(const File& file, int fd);
 
 // SO_LINGER of 0 seconds: the end of it is a reset.
 bool resets_at_close(int fd);

@@ -19,6 +19,7 @@ def steps(w, program, *options):
 case("sockets.readiness", seconds=120)(lambda w: steps(w, "readiness.py", "--without", "urgent"))
 case("sockets.readiness_urgent")(lambda w: steps(w, "readiness.py", "--scene", "urgent"))
 case("sockets.calls", seconds=90)(lambda w: steps(w, "calls.py"))
+case("sockets.names")(lambda w: w.run(0, ["python3", "-B", os.path.join(HERE, "names.py"), w.address, str(w.port())]).splitlines())
 
 
 def reads_of(w, process):

@@ -1,0 +1,134 @@
+#include "sdp/sockets/door.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "sdp/sockets/real.h"
+#include "sdp/sockets/shown_name.h"
+
+namespace weft::sdp {
+namespace {
+
+constexpr timeval kMostWait{1, 0};
+constexpr int kBacklog = 4;
+
+struct DoorName {
+  sockaddr_un address{};
+  socklen_t size = 0;
+
+  // An abstract name: only processes of the same network namespace meet there.
+  explicit DoorName(const Address& knock) {
+    const std::string text = "weft-sdp knock " + to_string(knock);
+    address.sun_family = AF_UNIX;
+    const size_t length = std::min(text.size(), sizeof address.sun_path - 1);
+    std::memcpy(address.sun_path + 1, text.data(), length);
+    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  }
+  const sockaddr* any() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+// Whoever may change what this process does anyway.
+bool is_own_user(int fd) {
+  ucred other{};
+  socklen_t size = sizeof other;
+  return real().getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 &&
+         (other.uid == ::geteuid() || other.uid == 0);
+}
+
+// A knock comes from the host that it goes to.
+std::optional<Address> peer_on_this_host(int fd) {
+  Address own{};
+  Address peer{};
+  socklen_t size = sizeof own;
+  socklen_t peer_size = sizeof peer;
+  if (real().getsockname(fd, &own.any, &size) != 0) return std::nullopt;
+  if (real().getpeername(fd, &peer.any, &peer_size) != 0) return std::nullopt;
+  if (shown_name(own).address != shown_name(peer).address) return std::nullopt;
+  return peer;
+}
+
+union Passed {
+  cmsghdr header;
+  std::array<char, CMSG_SPACE(sizeof(int))> bytes;
+};
+
+}  // namespace
+
+Door::Door(Loop& loop, const Address& knock, Asked asked) : loop_(loop), asked_(std::move(asked)) {
+  listener_ =
+      out_of_the_way(File{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)});
+  const DoorName name{knock};
+  // Without a door who accepts it has the knock, as a TCP connection.
+  if (!listener_ || ::bind(listener_.get(), name.any(), name.size) != 0 ||
+      real().listen(listener_.get(), kBacklog) != 0 ||
+      !loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { on_asker(); })) {
+    listener_.reset();
+  }
+}
+
+Door::~Door() {
+  if (listener_) loop_.forget(listener_.get());
+}
+
+void Door::on_asker() {
+  File asker{real().accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+  if (asker && is_own_user(asker.get())) asked_(std::move(asker));
+}
+
+void Door::answer(const File& asker, const Address& peer, const File& connection) {
+  Address name = peer;
+  iovec bytes{&name, sizeof name};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  Passed passed{};
+  if (connection) {
+    message.msg_control = passed.bytes.data();
+    message.msg_controllen = passed.bytes.size();
+    passed.header = {
+        .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    const int fd = connection.get();
+    std::memcpy(CMSG_DATA(&passed.header), &fd, sizeof fd);
+  }
+  (void)::sendmsg(asker.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+std::optional<Door::Answer> Door::ask(int fd) {
+  const auto knock = peer_on_this_host(fd);
+  if (!knock) return std::nullopt;
+  const File door{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  if (!door) return std::nullopt;
+  (void)real().setsockopt(door.get(), SOL_SOCKET, SO_RCVTIMEO, &kMostWait, sizeof kMostWait);
+  (void)real().setsockopt(door.get(), SOL_SOCKET, SO_SNDTIMEO, &kMostWait, sizeof kMostWait);
+  const DoorName name{*knock};
+  if (real().connect(door.get(), name.any(), name.size) != 0) return std::nullopt;
+  if (!is_own_user(door.get())) return std::nullopt;
+  Answer answer;
+  iovec bytes{&answer.peer, sizeof answer.peer};
+  Passed passed{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = passed.bytes.data();
+  message.msg_controllen = passed.bytes.size();
+  const ssize_t got = ::recvmsg(door.get(), &message, MSG_CMSG_CLOEXEC);
+  const cmsghdr* one = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (one != nullptr && one->cmsg_level == SOL_SOCKET && one->cmsg_type == SCM_RIGHTS) {
+    int connection = -1;
+    std::memcpy(&connection, CMSG_DATA(one), sizeof connection);
+    answer.connection.reset(connection);
+  }
+  if (got != sizeof answer.peer) return std::nullopt;
+  return answer;
+}
+
+}  // namespace weft::sdp
