@@ -205,6 +205,16 @@ void Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int 
   }
   auto stream = std::make_shared<Stream>(loop_, *fabric_, session, std::move(mirror.inner),
                                          mirror.shadow, cookie, [this, cookie] { forget(cookie); });
+  if (name) {
+    const auto same = [](const Address& a, const Address& b) {
+      return a.port() == b.port() && same_address(a, b);
+    };
+    for (const auto& [other_cookie, other] : connections_) {
+      if (!other.own || !same(*other.own, peer) || !same(other.peer, *name)) continue;
+      stream->is_peer_of(other.stream);
+      other.stream->is_peer_of(stream);
+    }
+  }
   connections_.emplace(cookie, Connection{stream, std::move(mirror.shadow), own, peer});
   ++count_;
   Table::put(fd, stream);
@@ -358,6 +368,7 @@ void Library::knock(const std::shared_ptr<Session>& session, const Address& peer
   loop_.later(kKnockMs, [this, port] { take_knock_from_elsewhere(port); });
 }
 
+// The loop's thread.
 void Library::forget_knock(uint16_t port) {
   std::optional<Knock> ended;
   const std::lock_guard lock{lock_};

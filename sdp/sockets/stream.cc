@@ -25,6 +25,8 @@ namespace {
 
 // How often the loop looks at a connection that its program works on.
 constexpr int kAttendMs = 1;
+// How long a message may take to the same process.
+constexpr std::chrono::microseconds kMostOnItsWay{50};
 // A smaller Read costs more than the copy.
 constexpr size_t kLeastInPlace = 16 << 10;
 
@@ -429,7 +431,24 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   session_->poll();
   keep_going();
   if (wanted >= way_.least() && done == wanted) way_.record(way, wanted, stopwatch.time());
+  show_to_peer_here(lock);
   return static_cast<ssize_t>(done);
+}
+
+void Stream::is_peer_of(const std::shared_ptr<Stream>& other) {
+  const std::lock_guard lock{session_->lock};
+  peer_here_ = other;
+}
+
+// A program that talks to itself finds at once what it has sent, as with TCP.
+void Stream::show_to_peer_here(Lock& lock) {
+  const auto peer = peer_here_.lock();
+  lock.unlock();
+  if (!peer || !peer->watched()) return;
+  // Another thread may have the adapter's engine for a moment.
+  const auto until = std::chrono::steady_clock::now() + kMostOnItsWay;
+  while (!peer->look_for_news() && std::chrono::steady_clock::now() < until) {
+  }
 }
 
 void Stream::set_urgent_in_line(bool in_line) {
@@ -477,13 +496,14 @@ ZcopyThreshold Stream::threshold() {
 
 void Stream::shutdown(int how) {
   if (relayed_) return;
-  const std::lock_guard lock{session_->lock};
+  Lock lock{session_->lock};
   if (how == SHUT_WR || how == SHUT_RDWR) {
     session_->end_sending();
     session_->poll();
   }
   if (how == SHUT_RD || how == SHUT_RDWR) shut_ = true;
   keep_going();
+  show_to_peer_here(lock);
 }
 
 int Stream::tcp_state() {

@@ -32,6 +32,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The loop's thread, once.
   void start();
 
+  // The other end of the connection is this process's, too.
+  void is_peer_of(const std::shared_ptr<Stream>& other);
   // The program has it, which the peer waits for (spec/sdp 3.4).
   void greet();
 
@@ -80,6 +82,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void look_after();
   void on_inner(uint32_t events);
   void show_state();
+  void show_to_peer_here(Lock& lock);
   void show_error();
   void put_byte_into_inner();
   void take_shown_error(int fd);
@@ -111,7 +114,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Readiness mirror_;                  // closed once it shows an error
   std::atomic<bool> watched_{false};  // somebody may wait for it by poll(2)
   int waiting_ = 0;                   // threads that sleep in a call
-  bool shut_ = false;                 // by the program, for reading
+  std::weak_ptr<Stream> peer_here_;
+  bool shut_ = false;  // by the program, for reading
   bool ending_ = false;
 };
 
