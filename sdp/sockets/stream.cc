@@ -510,8 +510,8 @@ int Stream::tcp_state() {
   const std::lock_guard lock{session_->lock};
   session_->poll();
   if (session_->error() != 0) return TCP_CLOSE;
+  if (session_->finished()) return TCP_CLOSE;
   if (session_->got_end()) return session_->ending() ? TCP_LAST_ACK : TCP_CLOSE_WAIT;
-  if (session_->gone()) return TCP_CLOSE;
   return session_->ending() ? TCP_FIN_WAIT2 : TCP_ESTABLISHED;
 }
 
