@@ -63,6 +63,11 @@ bool is_threshold(int level, int name) {
   return (level == IPPROTO_TCP || level == kLevelOfSdp) && name == kZcopyThreshold;
 }
 
+bool is_buffer_size(int level, int name) {
+  if (level != SOL_SOCKET) return false;
+  return name == SO_SNDBUF || name == SO_RCVBUF || name == SO_SNDBUFFORCE || name == SO_RCVBUFFORCE;
+}
+
 int set_threshold(Stream& stream, const void* value, socklen_t size) {
   int bytes = 0;
   if (size >= sizeof bytes) std::memcpy(&bytes, value, sizeof bytes);
@@ -163,5 +168,9 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
   }
   const File in_place = asked && !names ? in_place_of(fd, level, name) : File{};
   const int asked_fd = names ? names->shadow : in_place ? in_place.get() : fd;
-  return real().setsockopt(asked_fd, level, name, value, size);
+  const int status = real().setsockopt(asked_fd, level, name, value, size);
+  if (names && status == 0 && is_buffer_size(level, name)) {
+    if (const auto stream = Table::find(fd)) stream->take_buffer_sizes();
+  }
+  return status;
 }

@@ -75,6 +75,7 @@ struct Fabric::Attempt {
   rdma_cm_id* id = nullptr;
   Address from{};
   Address to{};
+  uint32_t receive_bytes = 0;
   std::shared_ptr<Session> session;
   bool passive = false;
   Connected done;
@@ -82,6 +83,7 @@ struct Fabric::Attempt {
 
 struct Fabric::Listener {
   rdma_cm_id* id = nullptr;
+  std::function<uint32_t()> receive_bytes;
   Accepted accepted;
 };
 
@@ -108,10 +110,11 @@ std::unique_ptr<Fabric> Fabric::open(Loop& loop, Broken broken) {
   return fabric;
 }
 
-void Fabric::connect(const Address& from, const Address& to, int milliseconds, Connected done) {
+void Fabric::connect(const Address& from, const Address& to, const Ways& ways, Connected done) {
   auto attempt = std::make_shared<Attempt>();
   attempt->from = from;
   attempt->to = to;
+  attempt->receive_bytes = ways.receive_bytes;
   attempt->done = std::move(done);
   if (rdma_create_id(channel_, &attempt->id, nullptr, RDMA_PS_TCP) != 0) {
     return attempt->done(nullptr, errno);
@@ -124,7 +127,7 @@ void Fabric::connect(const Address& from, const Address& to, int milliseconds, C
   if (rdma_resolve_addr(attempt->id, &source.any, &target.any, kResolve) != 0) {
     return finish(id, errno);
   }
-  loop_.later(milliseconds, [this, id, still = std::weak_ptr(attempt)] {
+  loop_.later(ways.milliseconds, [this, id, still = std::weak_ptr(attempt)] {
     if (!still.expired()) finish(id, ETIMEDOUT);
   });
 }
@@ -149,7 +152,7 @@ void Fabric::discard(rdma_cm_id* id) {
   sessions_.erase(found);
 }
 
-std::shared_ptr<Session> Fabric::make_session(rdma_cm_id* id) {
+std::shared_ptr<Session> Fabric::make_session(rdma_cm_id* id, uint32_t receive_bytes) {
   Device& device = devices_[id->verbs];
   if (!device.pd) {
     device.pd.reset(ibv_alloc_pd(id->verbs));
@@ -165,7 +168,7 @@ std::shared_ptr<Session> Fabric::make_session(rdma_cm_id* id) {
   auto session = std::make_shared<Session>();
   session->on_violation = [this, id](Violation violation) { broken_(peer_of(id), violation); };
   // The identifier is the session's from here on, also when this fails.
-  const bool created = session->create(id, device.pd.get(), device.channel.get());
+  const bool created = session->create(id, device.pd.get(), device.channel.get(), receive_bytes);
   const int error = errno;
   sessions_[id] = session;
   errno = error;
@@ -183,7 +186,7 @@ bool Fabric::advance(Attempt& attempt, const rdma_cm_event& event) {
       }
       return rdma_resolve_route(attempt.id, kResolve) == 0;
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
-      attempt.session = make_session(attempt.id);
+      attempt.session = make_session(attempt.id, attempt.receive_bytes);
       if (attempt.session == nullptr) return false;
       Hello hello = attempt.session->hello();
       hello.ip_version = attempt.to.any.sa_family == AF_INET ? 4 : 6;
@@ -217,8 +220,10 @@ bool Fabric::advance(Attempt& attempt, const rdma_cm_event& event) {
   }
 }
 
-Fabric::Listener* Fabric::listen(const Address& at, int backlog, Accepted accepted) {
+Fabric::Listener* Fabric::listen(const Address& at, int backlog,
+                                 std::function<uint32_t()> receive_bytes, Accepted accepted) {
   auto listener = std::make_unique<Listener>();
+  listener->receive_bytes = std::move(receive_bytes);
   listener->accepted = std::move(accepted);
   if (rdma_create_id(channel_, &listener->id, nullptr, RDMA_PS_TCP) != 0) return nullptr;
   Address address = at;
@@ -244,7 +249,7 @@ void Fabric::on_request(Listener& listener, const rdma_cm_event& event) {
   Bytes data;
   const auto hello = private_data_of(event, data) ? Hello::parse(data) : std::nullopt;
   rdma_cm_id* id = event.id;
-  const auto session = hello ? make_session(id) : nullptr;
+  const auto session = hello ? make_session(id, listener.receive_bytes()) : nullptr;
   if (session != nullptr) {
     std::array<std::byte, HelloAck::kSize> bytes{};
     session->hello_ack().encode(bytes.data());

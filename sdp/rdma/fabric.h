@@ -47,10 +47,16 @@ class Fabric {
   ~Fabric();
 
   // `from`: where the program's socket is bound to; its port is what the peer is told. Ends with
-  // ETIMEDOUT after so many milliseconds.
-  void connect(const Address& from, const Address& to, int milliseconds, Connected done);
-  // Nothing with errno. It listens until forget().
-  Listener* listen(const Address& at, int backlog, Accepted accepted);
+  // ETIMEDOUT after so many milliseconds. `receive_bytes` is Session's.
+  struct Ways {
+    int milliseconds = 0;
+    uint32_t receive_bytes = 0;
+  };
+  void connect(const Address& from, const Address& to, const Ways& ways, Connected done);
+  // Nothing with errno. It listens until forget(). `receive_bytes` is asked for each connection, on
+  // the loop's thread.
+  Listener* listen(const Address& at, int backlog, std::function<uint32_t()> receive_bytes,
+                   Accepted accepted);
   void forget(Listener* listener);
   // Ends a connection when it has nothing left to send, or after a minute; at once if there is data
   // that nobody has read, as TCP does. Of `session` nothing but its end can be had
@@ -72,7 +78,7 @@ class Fabric {
   bool advance(Attempt& attempt, const rdma_cm_event& event);
   void finish(const rdma_cm_id* id, int error);
   void on_request(Listener& listener, const rdma_cm_event& event);
-  std::shared_ptr<Session> make_session(rdma_cm_id* id);
+  std::shared_ptr<Session> make_session(rdma_cm_id* id, uint32_t receive_bytes);
   void discard(rdma_cm_id* id);
   void go_on_closing(Session& session);
   void destroy(const rdma_cm_id* id);

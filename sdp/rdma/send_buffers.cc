@@ -1,5 +1,6 @@
 #include "sdp/rdma/send_buffers.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "sdp/wire/bsdh.h"
@@ -7,17 +8,20 @@
 namespace weft::sdp {
 
 MutableBytes SendBuffers::room() {
-  const auto used = posted_ + static_cast<uint32_t>(waiting_.size());
+  if (bytes_ >= most_) return {};
+  const uint32_t most = most_ - bytes_;
+  const auto used = static_cast<uint32_t>(posted_.size() + waiting_.size());
   if (last_has_room()) {
     const uint32_t last = (first_ + used - 1) % buffers_.count();
     const uint32_t payload = waiting_.back().payload;
-    return {buffers_.at(last) + Bsdh::kSize + payload, payload_ - payload};
+    return {buffers_.at(last) + Bsdh::kSize + payload, std::min(payload_ - payload, most)};
   }
   if (used == buffers_.count()) return {};
-  return {buffers_.at((first_ + used) % buffers_.count()) + Bsdh::kSize, payload_};
+  return {buffers_.at((first_ + used) % buffers_.count()) + Bsdh::kSize, std::min(payload_, most)};
 }
 
 void SendBuffers::filled(uint32_t bytes) {
+  bytes_ += bytes;
   if (last_has_room()) {
     waiting_.back().payload += bytes;
   } else {
@@ -26,13 +30,14 @@ void SendBuffers::filled(uint32_t bytes) {
 }
 
 void SendBuffers::posted() {
+  posted_.push_back(waiting_.front().payload);
   waiting_.pop_front();
-  ++posted_;
 }
 
 void SendBuffers::completed() {
   first_ = (first_ + 1) % buffers_.count();
-  --posted_;
+  bytes_ -= posted_.front();
+  posted_.pop_front();
 }
 
 uint32_t SendBuffers::waiting_bytes() const {

@@ -17,6 +17,9 @@ class SendBuffers {
   // Of a message's payload, by the peer's receives.
   void limit_payload(uint32_t most) { payload_ = most; }
 
+  // How many bytes may be here at once; SO_SNDBUF.
+  void limit_bytes(uint32_t most) { most_ = most; }
+
   // Room for the next bytes of the stream, at least one, or none. What was put there is added by
   // filled().
   MutableBytes room();
@@ -40,15 +43,19 @@ class SendBuffers {
 
   uint32_t key() const { return buffers_.key(); }
   uint32_t waiting_bytes() const;
-  bool empty() const { return waiting_.empty() && posted_ == 0; }
+  bool empty() const { return waiting_.empty() && posted_.empty(); }
 
  private:
-  uint32_t first_waiting() const { return (first_ + posted_) % buffers_.count(); }
+  uint32_t first_waiting() const {
+    return (first_ + static_cast<uint32_t>(posted_.size())) % buffers_.count();
+  }
 
   Buffers buffers_;
   uint32_t payload_ = 0;
-  uint32_t first_ = 0;   // the oldest that the adapter has
-  uint32_t posted_ = 0;  // how many it has
+  uint32_t most_ = UINT32_MAX;
+  uint32_t bytes_ = 0;           // in all of them
+  uint32_t first_ = 0;           // the oldest that the adapter has
+  std::deque<uint32_t> posted_;  // bytes of those that it has
   struct Waiting {
     uint32_t payload = 0;
     bool urgent = false;

@@ -10,12 +10,19 @@ namespace {
 
 constexpr uint32_t kMessage = 32 << 10;
 constexpr uint32_t kReceives = 32;
+// Data needs credits that control messages leave over (spec/sdp 4).
+constexpr uint32_t kLeastReceives = 6;
 constexpr uint32_t kSends = 16;
 constexpr uint32_t kSendQueue = 128;
 constexpr uint32_t kInline = 64;
 // Numbers of receive buffers end here; then comes the one where Reads are staged.
 constexpr uint32_t kStaged = kReceives;
 constexpr unsigned kWorkShift = 32;
+
+uint16_t receives_for(uint32_t bytes) {
+  const uint32_t most = bytes == 0 ? kReceives : bytes / kMessage;
+  return static_cast<uint16_t>(std::clamp(most, kLeastReceives, kReceives));
+}
 
 }  // namespace
 
@@ -33,7 +40,8 @@ void Session::retire() {
   cq_.reset();
 }
 
-bool Session::create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel) {
+bool Session::create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel,
+                     uint32_t receive_bytes) {
   id_ = id;
   cq_.reset(ibv_create_cq(id->verbs, kReceives + kSendQueue, this, channel, 0));
   if (!cq_) return false;
@@ -51,25 +59,24 @@ bool Session::create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel) {
   if (!receives_.allocate(pd, kReceives, kMessage) || !send_.allocate(pd, kSends, kMessage)) {
     return false;
   }
-  for (uint32_t i = 0; i < kReceives; ++i) {
-    if (!post_receive(i)) return false;
-  }
+  receives_.limit_posted(receives_for(receive_bytes));
+  if (!post_receives()) return false;
   arm();
   return true;
 }
 
 Hello Session::hello() const {
-  return {.bufs = kReceives, .desired_receive = kMessage, .receive_size = kMessage};
+  return {.bufs = receives_.count_posted(), .desired_receive = kMessage, .receive_size = kMessage};
 }
 
 HelloAck Session::hello_ack() const {
-  return {.bufs = kReceives, .receive_size = kMessage};
+  return {.bufs = receives_.count_posted(), .receive_size = kMessage};
 }
 
 void Session::open(uint16_t peer_bufs, uint32_t peer_receive_size) {
   const uint32_t largest = std::min(peer_receive_size, kMessage);
   send_.limit_payload(largest - Bsdh::kSize);
-  connection_.emplace(Connection::Limits{.own_bufs = kReceives,
+  connection_.emplace(Connection::Limits{.own_bufs = receives_.count_posted(),
                                          .peer_bufs = peer_bufs,
                                          .own_receive_size = kMessage,
                                          .peer_receive_size = largest});
@@ -81,8 +88,29 @@ bool Session::post_receive(uint32_t buffer) {
               .lkey = receives_.key()};
   ibv_recv_wr wr{.wr_id = work_id(Work::receive, buffer), .sg_list = &sge, .num_sge = 1};
   ibv_recv_wr* bad = nullptr;
-  if (id_ == nullptr) return false;
-  return ibv_post_recv(id_->qp, &wr, &bad) == 0;
+  if (id_ == nullptr || ibv_post_recv(id_->qp, &wr, &bad) != 0) return false;
+  receives_.posted();
+  return true;
+}
+
+// Those that are free, as many as may be.
+bool Session::post_receives() {
+  while (const auto next = receives_.take()) {
+    if (!post_receive(*next)) return false;
+    if (connection_) connection_->posted();
+  }
+  return true;
+}
+
+void Session::release(uint32_t buffer) {
+  receives_.give_back(buffer);
+  (void)post_receives();
+}
+
+void Session::limit_buffers(uint32_t to_send, uint32_t received) {
+  send_.limit_bytes(to_send == 0 ? UINT32_MAX : to_send);
+  receives_.limit_posted(receives_for(received));
+  (void)post_receives();
 }
 
 void Session::arm() {
@@ -146,6 +174,7 @@ void Session::complete(const ibv_wc& wc) {
 }
 
 void Session::on_receive(uint32_t buffer, uint32_t bytes) {
+  receives_.used();
   if (error_ != 0) return;
   const auto in = connection_->on_message({receives_.at(buffer), bytes});
   Traffic::add(shown_.traffic().messages_received, 1);
@@ -162,8 +191,8 @@ void Session::on_receive(uint32_t buffer, uint32_t bytes) {
   if (!payload.empty()) {
     Traffic::add(shown_.traffic().bytes_received, payload.size());
     received_.push(payload, buffer);
-  } else if (post_receive(buffer)) {
-    connection_->posted();
+  } else {
+    release(buffer);
   }
 }
 
@@ -175,8 +204,8 @@ void Session::take(size_t bytes) {
     if (!buffer) continue;
     if (*buffer == kStaged) {
       reads_.taken();
-    } else if (post_receive(*buffer)) {
-      connection_->posted();
+    } else {
+      release(*buffer);
     }
   }
 }

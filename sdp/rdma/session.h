@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sdp/core/connection.h"
+#include "sdp/rdma/receive_buffers.h"
 #include "sdp/rdma/receive_queue.h"
 #include "sdp/rdma/resources.h"
 #include "sdp/rdma/send_buffers.h"
@@ -32,8 +33,8 @@ class Session {
   ~Session() { retire(); }
 
   // The start, on the loop's thread. Makes a queue pair for `id`, which is the session's from then
-  // on, and posts receives. False with errno.
-  bool create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel);
+  // on, and posts receives, for `receive_bytes` as limit_buffers() has them. False with errno.
+  bool create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel, uint32_t receive_bytes);
   // What it says of itself; addresses are the caller's to fill in.
   Hello hello() const;
   HelloAck hello_ack() const;
@@ -51,6 +52,9 @@ class Session {
   // From now on `weft stat` shows it.
   void show(const ShownConnection& connection) { shown_ = Shown{connection}; }
   void relayed() { shown_.relayed(); }
+
+  // How many bytes the program lets wait on each side, 0: as many as fit. What waits already stays.
+  void limit_buffers(uint32_t to_send, uint32_t received);
 
   // Takes completions, sends what may go.
   void poll();
@@ -131,6 +135,8 @@ class Session {
   static uint64_t work_id(Work work, uint64_t number);
 
   bool post_receive(uint32_t buffer);
+  bool post_receives();
+  void release(uint32_t buffer);
   void complete(const ibv_wc& wc);
   void on_receive(uint32_t buffer, uint32_t bytes);
   void on_read();
@@ -147,7 +153,7 @@ class Session {
   Verbs<ibv_cq> cq_;
   std::condition_variable taken_;  // completions; wakes those that sleep
   int sleepers_ = 0;
-  Buffers receives_;
+  ReceiveBuffers receives_;
   SendBuffers send_;
   SinkReads reads_;
   ReceiveQueue received_;

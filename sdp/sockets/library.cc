@@ -32,7 +32,7 @@ namespace {
 // A peer that does not answer for so long goes on by TCP.
 constexpr int kConnectMs = 250;
 // An accept() that is not this process's own has not come by then.
-constexpr int kKnockMs = 50;
+constexpr int kKnockMs = 500;
 constexpr int kGreetingMs = 100;
 constexpr std::chrono::seconds kMostAtExit{10};
 
@@ -217,6 +217,7 @@ void Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int 
   }
   connections_.emplace(cookie, Connection{stream, std::move(mirror.shadow), own, peer});
   ++count_;
+  stream->take_buffer_sizes();
   Table::put(fd, stream);
   loop_.post([stream] { stream->start(); });
 }
@@ -247,11 +248,11 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   target.set_port(*port);
   std::promise<std::pair<std::shared_ptr<Session>, int>> result;
   auto connected = result.get_future();
-  loop_.post([this, &result, source = *from, target] {
-    fabric_->connect(source, target, kConnectMs,
-                     [&result](std::shared_ptr<Session> session, int error) {
-                       result.set_value({std::move(session), error});
-                     });
+  const Fabric::Ways ways{kConnectMs, chosen_buffer_sizes(fd).receive};
+  loop_.post([this, &result, source = *from, target, ways] {
+    fabric_->connect(source, target, ways, [&result](std::shared_ptr<Session> session, int error) {
+      result.set_value({std::move(session), error});
+    });
   });
   const auto [made, error] = connected.get();
   if (made == nullptr) {
@@ -297,12 +298,16 @@ Library::Hearing* Library::listen(int fd, int backlog) {
   if (!is_free(at)) return nullptr;
   std::promise<Hearing*> result;
   auto listening = result.get_future();
-  loop_.post([this, &result, at, name = *name, backlog] {
+  const auto receive_bytes = [fd, cookie = cookie_of(fd)] {
+    // The number may be another socket's by then.
+    return cookie_of(fd) == cookie ? chosen_buffer_sizes(fd).receive : 0;
+  };
+  loop_.post([this, &result, at, name = *name, backlog, receive_bytes] {
     const auto accepted = [this, name](const std::shared_ptr<Session>& session,
                                        const Address& peer) {
       await_greeting(session, peer, name);
     };
-    result.set_value(fabric_->listen(at, backlog, accepted));
+    result.set_value(fabric_->listen(at, backlog, receive_bytes, accepted));
   });
   return listening.get();
 }

@@ -56,6 +56,25 @@ bool Mirror::put_at(int fd) {
   return shadow && put_in_place(pair.outer, fd);
 }
 
+BufferSizes chosen_buffer_sizes(int fd) {
+  // Of Linux 5.14 and newer; an older one does not tell, and the sizes are the library's.
+  constexpr int kBufferLock = 72;  // SO_BUF_LOCK
+  constexpr int kSendSet = 1;      // SOCK_SNDBUF_LOCK
+  constexpr int kReceiveSet = 2;   // SOCK_RCVBUF_LOCK
+  int set = 0;
+  socklen_t size = sizeof set;
+  if (real().getsockopt(fd, SOL_SOCKET, kBufferLock, &set, &size) != 0) return {};
+  // The kernel counts its own headers as well, and tells of twice what it was asked for.
+  const auto half = [fd](int name) {
+    int bytes = 0;
+    socklen_t room = sizeof bytes;
+    const bool known = real().getsockopt(fd, SOL_SOCKET, name, &bytes, &room) == 0;
+    return known ? static_cast<uint32_t>(bytes) / 2 : 0;
+  };
+  return {.send = (set & kSendSet) != 0 ? half(SO_SNDBUF) : 0,
+          .receive = (set & kReceiveSet) != 0 ? half(SO_RCVBUF) : 0};
+}
+
 bool resets_at_close(int fd) {
   linger value{};
   socklen_t size = sizeof value;

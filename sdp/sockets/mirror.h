@@ -3,6 +3,8 @@
 // that.
 #pragma once
 
+#include <cstdint>
+
 #include "sdp/loop/file.h"
 
 namespace weft::sdp {
@@ -26,6 +28,13 @@ struct Mirror {
 
 // `file` comes in the place of `fd`, with its flags and time limits. False with errno.
 bool put_in_place(const File& file, int fd);
+
+// SO_SNDBUF and SO_RCVBUF where the program has set them, else 0.
+struct BufferSizes {
+  uint32_t send = 0;
+  uint32_t receive = 0;
+};
+BufferSizes chosen_buffer_sizes(int fd);
 
 // SO_LINGER of 0 seconds: the end of it is a reset.
 bool resets_at_close(int fd);

@@ -451,6 +451,12 @@ void Stream::show_to_peer_here(Lock& lock) {
   }
 }
 
+void Stream::take_buffer_sizes() {
+  const BufferSizes sizes = chosen_buffer_sizes(shadow_);
+  const std::lock_guard lock{session_->lock};
+  session_->limit_buffers(sizes.send, sizes.receive);
+}
+
 void Stream::set_urgent_in_line(bool in_line) {
   const std::lock_guard lock{session_->lock};
   session_->set_urgent_in_line(in_line);

@@ -44,6 +44,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::optional<ssize_t> send_file(int fd, int file, off_t* offset, size_t count);
   // Before the kernel does the same to the mirror, which wakes those who wait for it.
   void shutdown(int how);
+  // SO_SNDBUF and SO_RCVBUF are those of the shadow.
+  void take_buffer_sizes();
   // SO_OOBINLINE.
   void set_urgent_in_line(bool in_line);
   // SO_ERROR, which is told once.
