@@ -29,6 +29,7 @@ import programs  # noqa: E402,F401  pylint: disable=unused-import
 import python_cases  # noqa: E402,F401  pylint: disable=unused-import
 import servers  # noqa: E402,F401  pylint: disable=unused-import
 import shown  # noqa: E402,F401  pylint: disable=unused-import
+import suites  # noqa: E402,F401  pylint: disable=unused-import
 import sockets  # noqa: E402,F401  pylint: disable=unused-import
 
 SKIP = 77
