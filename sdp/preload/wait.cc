@@ -4,6 +4,8 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 
+#include <array>
+#include <cstring>
 #include <initializer_list>
 
 #include "sdp/preload/caller.h"
@@ -46,6 +48,47 @@ int look_and_wait(bool waits, Wait wait_now) {
   return wait_now(false);
 }
 
+constexpr timespec kAtOnce{};
+
+bool waits(const timespec* timeout) {
+  return timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_nsec != 0;
+}
+
+// What a program asks select(2) for, which each call of it overwrites. Its sets have room for
+// `count` descriptors, which may be less or more than an fd_set has.
+class Asked {
+ public:
+  Asked(int count, std::array<fd_set*, 3> sets)
+      : sets_{sets}, bytes_(static_cast<size_t>(count + kInWord - 1) / kInWord * sizeof(fd_mask)) {
+    for (size_t i = 0; i < sets_.size(); ++i) {
+      if (sets_[i] != nullptr) std::memcpy(&asked_[i], sets_[i], bytes_);
+    }
+  }
+  static bool fits(int count) { return count >= 0 && count <= FD_SETSIZE; }
+  void put_back() const {
+    for (size_t i = 0; i < sets_.size(); ++i) {
+      if (sets_[i] != nullptr) std::memcpy(sets_[i], &asked_[i], bytes_);
+    }
+  }
+
+ private:
+  static constexpr int kInWord = 8 * sizeof(fd_mask);
+  std::array<fd_set*, 3> sets_;
+  size_t bytes_;
+  std::array<fd_set, 3> asked_{};
+};
+
+// `wait_now` is one of libc's two calls, without a wait where it is told true.
+template <class Wait>
+int look_and_select(int count, std::array<fd_set*, 3> sets, bool waits, Wait wait_now) {
+  if (!waits || !Recent::any() || !Asked::fits(count)) return wait_now(false);
+  const Asked asked{count, sets};
+  return look_and_wait(true, [&](bool at_once) {
+    asked.put_back();
+    return wait_now(at_once);
+  });
+}
+
 }  // namespace
 
 WEFT_SDP_EXPORT int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {
@@ -61,6 +104,14 @@ WEFT_SDP_EXPORT int epoll_pwait(int epoll, epoll_event* events, int most, int ti
     return WEFT_SDP_NEXT(epoll_pwait)(epoll, events, most, at_once ? 0 : timeout, mask);
   };
   return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM, wait);
+}
+
+WEFT_SDP_EXPORT int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* timeout,
+                                 const sigset_t* mask) {
+  const auto wait = [&](bool at_once) {
+    return WEFT_SDP_NEXT(epoll_pwait2)(epoll, events, most, at_once ? &kAtOnce : timeout, mask);
+  };
+  return look_and_wait(waits(timeout) && WEFT_SDP_FOR_PROGRAM, wait);
 }
 
 WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
@@ -82,24 +133,56 @@ WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {
 
 extern "C" int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size);
 WEFT_SDP_EXPORT int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size) {
-  if (WEFT_SDP_FOR_PROGRAM) about_to_poll(fds, count);
-  return WEFT_SDP_NEXT(__poll_chk)(fds, count, timeout, size);
+  const bool program = WEFT_SDP_FOR_PROGRAM;
+  if (program) about_to_poll(fds, count);
+  const auto wait = [&](bool at_once) {
+    return WEFT_SDP_NEXT(__poll_chk)(fds, count, at_once ? 0 : timeout, size);
+  };
+  return look_and_wait(program && timeout != 0, wait);
 }
 
 WEFT_SDP_EXPORT int ppoll(pollfd* fds, nfds_t count, const timespec* timeout,
                           const sigset_t* mask) {
-  if (WEFT_SDP_FOR_PROGRAM) about_to_poll(fds, count);
-  return WEFT_SDP_NEXT(ppoll)(fds, count, timeout, mask);
+  const bool program = WEFT_SDP_FOR_PROGRAM;
+  if (program) about_to_poll(fds, count);
+  const auto wait = [&](bool at_once) {
+    return WEFT_SDP_NEXT(ppoll)(fds, count, at_once ? &kAtOnce : timeout, mask);
+  };
+  return look_and_wait(program && waits(timeout), wait);
+}
+
+extern "C" int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask,
+                           size_t size);
+WEFT_SDP_EXPORT int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout,
+                                const sigset_t* mask, size_t size) {
+  const bool program = WEFT_SDP_FOR_PROGRAM;
+  if (program) about_to_poll(fds, count);
+  const auto wait = [&](bool at_once) {
+    return WEFT_SDP_NEXT(__ppoll_chk)(fds, count, at_once ? &kAtOnce : timeout, mask, size);
+  };
+  return look_and_wait(program && waits(timeout), wait);
 }
 
 WEFT_SDP_EXPORT int select(int count, fd_set* readable, fd_set* writable, fd_set* exceptional,
                            timeval* timeout) {
-  about_to_select(count, {readable, writable, exceptional});
-  return WEFT_SDP_NEXT(select)(count, readable, writable, exceptional, timeout);
+  const bool program = WEFT_SDP_FOR_PROGRAM;
+  if (program) about_to_select(count, {readable, writable, exceptional});
+  const auto wait = [&](bool at_once) {
+    timeval now{};
+    return WEFT_SDP_NEXT(select)(count, readable, writable, exceptional, at_once ? &now : timeout);
+  };
+  const bool waits = timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_usec != 0;
+  return look_and_select(count, {readable, writable, exceptional}, program && waits, wait);
 }
 
 WEFT_SDP_EXPORT int pselect(int count, fd_set* readable, fd_set* writable, fd_set* exceptional,
                             const timespec* timeout, const sigset_t* mask) {
-  about_to_select(count, {readable, writable, exceptional});
-  return WEFT_SDP_NEXT(pselect)(count, readable, writable, exceptional, timeout, mask);
+  const bool program = WEFT_SDP_FOR_PROGRAM;
+  if (program) about_to_select(count, {readable, writable, exceptional});
+  const auto wait = [&](bool at_once) {
+    return WEFT_SDP_NEXT(pselect)(count, readable, writable, exceptional,
+                                  at_once ? &kAtOnce : timeout, mask);
+  };
+  const std::array sets{readable, writable, exceptional};
+  return look_and_select(count, sets, program && waits(timeout), wait);
 }
