@@ -296,26 +296,33 @@ Library::Hearing* Library::listen(int fd, int backlog) {
   Address at = *name;
   at.set_port(*port);
   if (!is_free(at)) return nullptr;
-  std::promise<Hearing*> result;
-  auto listening = result.get_future();
   const auto receive_bytes = [fd, cookie = cookie_of(fd)] {
     // The number may be another socket's by then.
     return cookie_of(fd) == cookie ? chosen_buffer_sizes(fd).receive : 0;
   };
-  loop_.post([this, &result, at, name = *name, backlog, receive_bytes] {
-    const auto accepted = [this, name](const std::shared_ptr<Session>& session,
-                                       const Address& peer) {
-      await_greeting(session, peer, name);
-    };
-    result.set_value(fabric_->listen(at, backlog, receive_bytes, accepted));
-  });
-  return listening.get();
+  const auto accepted = [this, name = *name](const std::shared_ptr<Session>& session,
+                                             const Address& peer) {
+    await_greeting(session, peer, name);
+  };
+  Hearing* hearing = nullptr;
+  on_loop([&] { hearing = fabric_->listen(at, backlog, receive_bytes, accepted); });
+  return hearing;
 }
 
 void Library::stop_listening(Hearing* hearing) {
+  on_loop([&] { fabric_->forget(hearing); });
+}
+
+void Library::later(int milliseconds, Loop::Task task) {
+  loop_.post([this, milliseconds, task = std::move(task)] { loop_.later(milliseconds, task); });
+}
+
+// Waits until the loop's thread has done it.
+void Library::on_loop(const Loop::Task& task) {
+  if (loop_.on_this_thread()) return task();
   std::promise<void> done;
-  loop_.post([this, hearing, &done] {
-    fabric_->forget(hearing);
+  loop_.post([&] {
+    task();
     done.set_value();
   });
   done.get_future().wait();

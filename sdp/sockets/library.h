@@ -60,6 +60,8 @@ class Library {
   Hearing* listen(int fd, int backlog);
   // No more, for `fd` is closed.
   void stop_listening(Hearing* hearing);
+  // On the loop's thread, where listen() and stop_listening() may be called, too.
+  void later(int milliseconds, Loop::Task task);
   // `fd` was accepted just now. If it is a knock, it becomes the connection that knocked, whose
   // peer is returned.
   std::optional<Address> accepted(int fd);
@@ -91,6 +93,7 @@ class Library {
                       const Address& listener);
   void knock(const std::shared_ptr<Session>& session, const Address& peer, const Address& listener);
   void forget_knock(uint16_t port);
+  void on_loop(const Loop::Task& task);
   void give_up_knock(uint16_t port);
   void give_up_knocks();
   void take_knock_from_elsewhere(uint16_t port);

@@ -18,6 +18,8 @@
 namespace weft::sdp {
 namespace {
 
+constexpr int kTryAgainMs = 1000;
+
 struct Listener {
   unsigned long long cookie = 0;
   int backlog = 0;
@@ -98,8 +100,48 @@ void Listeners::begin(int fd) {
   if (cookie_of(fd) != listener.cookie) return drop(fd);
   if (listener.hearing != nullptr) return;
   Library::Hearing* hearing = hear(fd, listener.backlog, listener.use);
-  const std::lock_guard lock{g_lock};
-  g_listeners[fd].hearing = hearing;
+  {
+    const std::lock_guard lock{g_lock};
+    g_listeners[fd].hearing = hearing;
+  }
+  if (hearing == nullptr) try_again_later(fd, listener.cookie);
+}
+
+// Another socket may have the port of SDP for a while, often another worker of the same server.
+void Listeners::try_again_later(int fd, unsigned long long cookie) {
+  Library* library = Library::existing();
+  if (library != nullptr) library->later(kTryAgainMs, [=] { try_again(fd, cookie); });
+}
+
+// The loop's thread.
+void Listeners::try_again(int fd, unsigned long long cookie) {
+  const auto still_without = [=] {
+    const auto found = g_listeners.find(fd);
+    const bool is = found != g_listeners.end() && found->second.cookie == cookie &&
+                    found->second.use != Use::tcp && found->second.hearing == nullptr;
+    return is ? &found->second : nullptr;
+  };
+  int backlog = 0;
+  {
+    const std::lock_guard lock{g_lock};
+    const Listener* listener = still_without();
+    if (listener == nullptr) return;
+    backlog = listener->backlog;
+  }
+  Library* library = Library::existing();
+  Library::Hearing* hearing = library->listen(fd, backlog);
+  if (hearing == nullptr) return try_again_later(fd, cookie);
+  if (Library::log().wants(LogLevel::summary)) {
+    Library::log().write(LogLevel::summary, "listen at " + name_of_listener(fd) + ": SDP as well");
+  }
+  {
+    const std::lock_guard lock{g_lock};
+    if (Listener* listener = still_without()) {
+      listener->hearing = hearing;
+      return;
+    }
+  }
+  library->stop_listening(hearing);
 }
 
 bool Listeners::refuses(int fd, int accepted) {

@@ -24,6 +24,8 @@ class Listeners {
 
  private:
   static void begin(int fd);
+  static void try_again_later(int fd, unsigned long long cookie);
+  static void try_again(int fd, unsigned long long cookie);
   static void before_fork();
   static void forget_in_child();
   static inline int count = 0;

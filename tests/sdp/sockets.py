@@ -2,11 +2,12 @@
 
 import json
 import os
+import socket
 import subprocess
 import time
 
 from sdp_case import case
-from world import HERE, Failed
+from world import HERE, SDP_PORT_DISTANCE, Failed
 
 
 def steps(w, program, *options):
@@ -20,6 +21,41 @@ case("sockets.readiness", seconds=120)(lambda w: steps(w, "readiness.py", "--wit
 case("sockets.readiness_urgent")(lambda w: steps(w, "readiness.py", "--scene", "urgent"))
 case("sockets.calls", seconds=90)(lambda w: steps(w, "calls.py"))
 case("sockets.names")(lambda w: w.run(0, ["python3", "-B", os.path.join(HERE, "names.py"), w.address, str(w.port())]).splitlines())
+
+GREETER = """
+import socket, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+while True:
+    connection, _ = listener.accept()
+    connection.sendall(b"hello")
+    connection.close()
+"""
+GREETED = """
+import socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as s:
+    print(s.recv(10))
+"""
+
+
+@case("sockets.port_taken")
+def port_taken(w):
+    """A server whose SDP port is another's when it begins hears SDP when that is free. A client of SDP alone is refused before."""
+    port = w.port()
+    client = ["python3", "-c", GREETED, w.address, str(port)]
+    with socket.create_server((w.address, port + SDP_PORT_DISTANCE)):
+        w.serve(["python3", "-c", GREETER, w.address, str(port)], port)
+        if w.way == "sdp" and "ConnectionRefusedError" not in refusal(w, client):
+            raise Failed("the server hears SDP at a port that is another's")
+    while refused := refusal(w, client):
+        if "ConnectionRefusedError" not in refused or time.monotonic() > w.until:
+            raise Failed(refused)
+        time.sleep(0.1)
+    return w.run(0, client).splitlines()
+
+
+def refusal(w, client):
+    process = w.start(0, client)
+    return "" if process.wait(w.until) == 0 else process.error_text()
 
 
 def reads_of(w, process):
