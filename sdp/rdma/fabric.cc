@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +17,8 @@ constexpr int kResolve = 2000;        // milliseconds for an address or a route
 constexpr int kMostClosing = 60'000;  // for a peer that takes nothing any more
 constexpr int kMostLeaving = 10'000;  // for a peer that does not end the connection
 constexpr uint8_t kReadsAtATime = 4;
+// Of a connection: both ends of the mirror, the shadow, and what the adapter has.
+constexpr size_t kDescriptors = 4;
 
 void put_address(const Address& address, std::array<std::byte, 16>& field) {
   if (address.any.sa_family == AF_INET) {
@@ -110,12 +113,21 @@ std::unique_ptr<Fabric> Fabric::open(Loop& loop, Broken broken) {
   return fabric;
 }
 
+// By TCP a connection is one descriptor. A program that has many gets as many as it would without
+// the library: SDP leaves half of them.
+bool Fabric::has_room() const {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
+  return (sessions_.size() + 1) * kDescriptors <= limit.rlim_cur / 2;
+}
+
 void Fabric::connect(const Address& from, const Address& to, const Ways& ways, Connected done) {
   auto attempt = std::make_shared<Attempt>();
   attempt->from = from;
   attempt->to = to;
   attempt->receive_bytes = ways.receive_bytes;
   attempt->done = std::move(done);
+  if (!has_room()) return attempt->done(nullptr, EMFILE);
   if (rdma_create_id(channel_, &attempt->id, nullptr, RDMA_PS_TCP) != 0) {
     return attempt->done(nullptr, errno);
   }
@@ -249,7 +261,7 @@ void Fabric::on_request(Listener& listener, const rdma_cm_event& event) {
   Bytes data;
   const auto hello = private_data_of(event, data) ? Hello::parse(data) : std::nullopt;
   rdma_cm_id* id = event.id;
-  const auto session = hello ? make_session(id, listener.receive_bytes()) : nullptr;
+  const auto session = hello && has_room() ? make_session(id, listener.receive_bytes()) : nullptr;
   if (session != nullptr) {
     std::array<std::byte, HelloAck::kSize> bytes{};
     session->hello_ack().encode(bytes.data());

@@ -79,6 +79,7 @@ class Fabric {
   void finish(const rdma_cm_id* id, int error);
   void on_request(Listener& listener, const rdma_cm_event& event);
   std::shared_ptr<Session> make_session(rdma_cm_id* id, uint32_t receive_bytes);
+  bool has_room() const;
   void discard(rdma_cm_id* id);
   void go_on_closing(Session& session);
   void destroy(const rdma_cm_id* id);

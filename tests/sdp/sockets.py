@@ -22,6 +22,16 @@ case("sockets.readiness_urgent")(lambda w: steps(w, "readiness.py", "--scene", "
 case("sockets.calls", seconds=90)(lambda w: steps(w, "calls.py"))
 case("sockets.names")(lambda w: w.run(0, ["python3", "-B", os.path.join(HERE, "names.py"), w.address, str(w.port())]).splitlines())
 
+def many(w, count, descriptors):
+    """By TCP a connection is a descriptor; by SDP it is more, and a program must not run out of them for that."""
+    w.allow_fallback()
+    program = ["python3", "-B", os.path.join(HERE, "many.py"), w.address, str(w.port()), str(count)]
+    return sorted(w.run(0, ["prlimit", f"--nofile={descriptors}", *program]).splitlines())
+
+
+case("sockets.many")(lambda w: many(w, 500, 2200))
+case("sockets.few_descriptors")(lambda w: many(w, 500, 1600))
+
 GREETER = """
 import socket, sys
 listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
