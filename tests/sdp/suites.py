@@ -38,8 +38,9 @@ def glib_tls(w):
     return tap(w, GLIB_NETWORKING, "connection-gnutls", folders)
 
 
-TORNADO = [f"tornado.test.{name}" for name in ("httpserver_test", "simple_httpclient_test", "tcpserver_test", "tcpclient_test", "netutil_test",
-                                               "websocket_test", "iostream_test")]
+# Without TCPServerTest: it wants clients that are refused because they come too late, and skips itself where none is.
+TORNADO = [f"tornado.test.{name}" for name in ("httpserver_test", "simple_httpclient_test", "tcpserver_test:TestMultiprocess", "tcpclient_test",
+                                               "netutil_test", "websocket_test", "iostream_test")]
 case("suites.tornado", needs=[PYTHON, f"{DIST}/tornado/test/iostream_test.py"], full=True, seconds=200)(lambda w: suite(w, TORNADO))
 
 TRIO = ["test_socket.py", "test_highlevel_socket.py", "test_highlevel_open_tcp_listeners.py", "test_highlevel_open_tcp_stream.py",
