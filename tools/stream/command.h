@@ -8,7 +8,7 @@ namespace weft::stream {
 // status in `status`.
 void add_stream_command(CLI::App& weft, int& status);
 // Its two halves.
-void add_send_command(CLI::App& stream, int& status);
-void add_recv_command(CLI::App& stream, int& status);
+void add_send_command(CLI::App& parent, int& status);
+void add_recv_command(CLI::App& parent, int& status);
 
 }  // namespace weft::stream
