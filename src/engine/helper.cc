@@ -85,14 +85,14 @@ void Helper::run() {
     if (n < 0 && errno != EINTR) return;
     engine_.counters().helper_wakeups.add();  // by this thread alone
     if (n <= 0) continue;
-    bool rang =
+    const bool rang =
         engine_.watch_.woken_by(std::span{events}.first(static_cast<size_t>(n)), Engine::clock());
-    while (turn(rang) == Next::turn && !stop_.load()) rang = false;
+    Why why = rang ? Why::patience : Why::sockets;
+    while (turn(why) == Next::turn && !stop_.load()) why = Why::more;
   }
 }
 
-// `rang`: the program's patience may be over; else the sockets have something.
-Helper::Next Helper::turn(bool rang) {
+Helper::Next Helper::turn(Why why) {
   Watch& watch = engine_.watch_;
   const Time now = Engine::clock();
   const Time polled = watch.last_turn(std::memory_order_seq_cst);
@@ -115,9 +115,11 @@ Helper::Next Helper::turn(bool rang) {
     return Next::sleep;
   }
   if (active) {
-    serve_active(h->token(), rang, polled);
+    serve_active(h->token(), why, polled);
     return Next::sleep;
   }
+  // Counted once for each time that it woke.
+  if (why != Why::more) engine_.counters().helper_turns.add();
   const Taken taken = take_over(h->token(), sleep_expected);
   if (taken.next == Next::turn) return Next::turn;
   Duration rest = rest_policy_.after(taken.bytes, h->token().now(), polled);
@@ -142,11 +144,11 @@ void Helper::serve_sleepers(Token& token, bool sleep_expected) {
 }
 
 // The program polls: only what is due is done for it.
-void Helper::serve_active(Token& token, bool rang, Time polled) {
+void Helper::serve_active(Token& token, Why why, Time polled) {
   Watch& watch = engine_.watch_;
   // One that polls between spins on its memory has just polled when a message wakes the helper:
   // that alone says nothing.
-  if (rang) watch.policy().program_was_active();
+  if (why == Why::patience) watch.policy().program_was_active();
   engine_.run_deadlines(token);
   const PendingOutput& output = engine_.output_;
   if (output.deferred_is_due(token.now(), false)) engine_.flush_deferred(token);
@@ -159,7 +161,6 @@ Helper::Taken Helper::take_over(Token& token, bool for_sleeper) {
   bool found = false;
   size_t moved = 0;
   bool all = false;
-  engine_.counters().helper_turns.add();
   engine_.sockets_.poll_all();
   // Until it sleeps it looks for itself: a peer that writes to memory need not wake it.
   (void)engine_.only_ask_memory(token);

@@ -35,10 +35,13 @@ class Helper {
     Next next;
     size_t bytes;  // that came in, as far as that is all there is; 0 where more is waiting
   };
+  // Why it looks: the sockets have something, the program's patience may be over, or it has looked
+  // before since it woke, and there was more.
+  enum class Why : uint8_t { sockets, patience, more };
   void run();
-  Next turn(bool rang);
+  Next turn(Why why);
   void serve_sleepers(Token& token, bool sleep_expected);
-  void serve_active(Token& token, bool rang, Time polled);
+  void serve_active(Token& token, Why why, Time polled);
   Taken take_over(Token& token, bool for_sleeper);
   bool linger(Token& token);
 
