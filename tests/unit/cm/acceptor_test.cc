@@ -256,6 +256,9 @@ void* operator new(size_t size) {
   if (void* p = std::malloc(size)) return p;
   throw std::bad_alloc{};
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return size > weft::cm::most_memory ? nullptr : std::malloc(size);
+}
 void operator delete(void* p) noexcept {
   std::free(p);
 }
