@@ -30,6 +30,12 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
  public:
   RdBytes(DatagramDriver& driver, std::unique_ptr<port::ByteStream> tcp, const RdRoute& route,
           const wire::RdWays& ways);
+  RdBytes(const RdBytes&) = delete;
+  RdBytes& operator=(const RdBytes&) = delete;
+  // One that no driver has begun to use, for want of memory, leaves the channels by itself.
+  ~RdBytes() override {
+    if (user_ == nullptr) stream_->leave(true);
+  }
 
   // --- for the driver of the stream
   // It is the one that is called when there is something to be done.

@@ -46,7 +46,10 @@ class RdChannels final : public RdShared {
   void remove(ClientId client) { clients_.erase(client); }
   // --- queue pairs that are connected, by index
   void add(uint8_t index, RdReceiver& receiver) { receivers_[index] = &receiver; }
-  void remove_receiver(uint8_t index) { receivers_[index] = nullptr; }
+  // Its index may be a later connection's by then, which stays.
+  void remove(uint8_t index, const RdReceiver& receiver) {
+    if (receivers_[index] == &receiver) receivers_[index] = nullptr;
+  }
   // --- queue pairs that receive: this one has receives again, or is gone
   void receives_posted(uint8_t index);
   bool waits_for(uint8_t index) const { return waiting_.contains(index); }

@@ -109,7 +109,7 @@ void RdStream::leave(bool abort) {
     end();
   }
   channels_.remove(client_);
-  channels_.remove_receiver(index_of(own_.qpn));
+  channels_.remove(index_of(own_.qpn), *this);
   if (channel_ != nullptr) std::exchange(channel_, nullptr)->leave();
 }
 

@@ -221,6 +221,21 @@ TEST_F(RdStreamTest, StrangersAreNotHeard) {
   EXPECT_EQ(q.stream.error(), 0);
 }
 
+// Indices of queue pairs come back, and the connection before may take a while to leave.
+TEST_F(RdStreamTest, ALaterConnectionOfTheSameQueuePairStaysWhenTheFirstLeaves) {
+  open();
+  End caller{a, 7, 0x5555};
+  End after{b, 5, 0x6666};
+  q.stream.leave(false);
+  caller.begin(after);
+  after.begin(caller);
+  ASSERT_TRUE(caller.stream.has_channel());
+  const Buffer bytes = pattern_bytes(5000, 12);
+  EXPECT_EQ(caller.send(bytes), bytes.size());
+  talk();
+  EXPECT_EQ(after.read(), bytes);
+}
+
 // spec/wdp-rd 7.4: a connection at rest asks whether its peer is there.
 TEST_F(RdStreamTest, APeerThatIsGoneIsNoticedAtRest) {
   open();
