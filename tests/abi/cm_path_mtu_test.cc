@@ -1,5 +1,5 @@
-// As tests/verbs/path_mtu_test.cc, of a connection that rdma_cm makes: either side sends messages
-// that are larger than the path.
+// As tests/verbs/uc/path_mtu_test.cc, of a connection that rdma_cm makes: either side sends
+// messages that are larger than the path.
 #include "tests/abi/cm_child.h"
 #include "tests/abi/cm_datagram_fixture.h"
 #include "tests/support/narrow_path.h"

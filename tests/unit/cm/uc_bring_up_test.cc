@@ -1,5 +1,5 @@
 // Whose calls a UC queue pair takes. How two of them come together is asked in
-// tests/verbs/uc_bring_up_test.cc.
+// tests/verbs/uc/bring_up_test.cc.
 
 #include "cm/uc_bring_up.h"
 

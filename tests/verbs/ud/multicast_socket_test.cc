@@ -8,7 +8,7 @@
 #include "tests/support/counted.h"
 #include "tests/verbs/own_network.h"
 #include "tests/verbs/raw_peer.h"
-#include "tests/verbs/ud_member.h"
+#include "tests/verbs/ud/member.h"
 #include "wdp/multicast.h"
 #include "wire/wdp_ctl.h"
 #include "wire/wdp_ud.h"

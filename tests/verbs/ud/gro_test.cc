@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "tests/support/counted.h"
-#include "tests/verbs/ud_member.h"
+#include "tests/verbs/ud/member.h"
 
 namespace weft::test {
 namespace {

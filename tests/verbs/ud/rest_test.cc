@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "tests/verbs/own_process.h"
-#include "tests/verbs/ud_member.h"
+#include "tests/verbs/ud/member.h"
 
 namespace weft::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/verbs/ud_member.h"
+#include "tests/verbs/ud/member.h"
 
 namespace weft::test {
 namespace {
