@@ -3,12 +3,9 @@
 
 #include "cm/uc_bring_up.h"
 
-#include <gtest/gtest.h>
-
-#include "cm/core.h"
 #include "config/options.h"
-#include "device/device.h"
 #include "drive/uc_link.h"
+#include "tests/unit/cm/one_pair.h"
 
 namespace weft::cm {
 namespace {
@@ -16,15 +13,8 @@ namespace {
 using verbs::QpState;
 using wire::RejReason;
 
-constexpr Gid kHere = Gid::from_ipv4(0x7f000001);
 constexpr uint16_t kPeerPort = 40000;
 const Qpn kPeer = make_qpn(kPeerPort, 5);
-
-device::Device one_address() {
-  device::Device d;
-  d.gids.push_back({.gid = kHere, .interface = "lo"});
-  return d;
-}
 
 // Where the bring-up by number has no part: it may begin one here, which nobody looks after.
 struct Owner final : PairBringUpOwner {
@@ -35,43 +25,18 @@ struct Owner final : PairBringUpOwner {
 
 class UcBringUpTest : public testing::Test {
  protected:
-  UcBringUpTest()
-      : here_(**adapter(), one_address()), pd_(here_), cq_(here_, 16, nullptr, nullptr, false) {
-    verbs::QpInit init{
-        .context = &here_,
-        .pd = &pd_,
-        .send_cq = &cq_,
-        .recv_cq = &cq_,
-        .type = verbs::QpType::uc,
-        .limits = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
-    auto qp = verbs::QueuePair::create(init);
-    EXPECT_TRUE(qp.ok());
-    qp_ = std::move(*qp);
-    to_init();
-  }
+  UcBringUpTest() : pair_(verbs::QpType::uc) { pair_.to_init(); }
   ~UcBringUpTest() override {
-    auto h = qp_->engine().hold();
+    auto h = pair_.hold();
     if (owner_.begun != nullptr) owner_.begun->cancel(h.token());
   }
-  void to_init() {
-    using namespace verbs::qp_mask;
-    const verbs::QpAttributes a{.state = QpState::init, .port = device::kPort};
-    ASSERT_TRUE(qp_->modify(a, kState | kPkeyIndex | kPort | kAccess).ok());
-  }
-  // Its peer is kPeer, on this host. The adapter's own bring-up begins with this.
-  void to_rtr() {
-    using namespace verbs::qp_mask;
-    const verbs::QpAttributes a{.state = QpState::rtr,
-                                .path_mtu = 3,
-                                .dest_qpn = kPeer,
-                                .av = {.global = true, .dgid = kHere, .port = device::kPort}};
-    ASSERT_TRUE(qp_->modify(a, kState | kAv | kPathMtu | kDestQpn | kRqPsn).ok());
-  }
+  // The adapter's own bring-up begins with this.
+  void to_rtr() { pair_.to_rtr(kPeer); }
   Result<wdp::WdpSocketOwner::Callee, RejReason> called(Qpn source, const wdp::Endpoint& from,
                                                         bool trying = true) {
-    auto h = qp_->engine().hold();
+    auto h = pair_.hold();
     const wire::WdpCtl req{.type = wire::CtlType::req, .source = source};
-    return UcBringUp::called(h.token(), owner_, *qp_, trying, req, from);
+    return UcBringUp::called(h.token(), owner_, pair_.qp(), trying, req, from);
   }
   void expect_refused(RejReason why, Qpn source = kPeer,
                       const wdp::Endpoint& from = {kHere, kPeerPort}) {
@@ -80,10 +45,7 @@ class UcBringUpTest : public testing::Test {
     EXPECT_EQ(c.error(), why);
   }
 
-  verbs::Context here_;
-  verbs::ProtectionDomain pd_;
-  verbs::CompletionQueue cq_;
-  std::unique_ptr<verbs::QueuePair> qp_;
+  OnePair pair_;
   Owner owner_;
 };
 
@@ -97,10 +59,10 @@ TEST_F(UcBringUpTest, ItsPeerIsTaken) {
   const auto c = called(kPeer, {kHere, kPeerPort});
   ASSERT_TRUE(c.ok());
   ASSERT_NE(c->connection, nullptr);
-  EXPECT_EQ(c->offer.own_qpn, qp_->number());
+  EXPECT_EQ(c->offer.own_qpn, pair_.qp().number());
   EXPECT_EQ(c->offer.ird, device::kMaxReads);
-  const auto h = qp_->engine().hold();
-  EXPECT_EQ(&qp_->transport().datagram_caller()->link()->connection(), c->connection);
+  const auto h = pair_.hold();
+  EXPECT_EQ(&pair_.qp().transport().datagram_caller()->link()->connection(), c->connection);
 }
 
 TEST_F(UcBringUpTest, NobodyElseIs) {
@@ -119,15 +81,15 @@ TEST_F(UcBringUpTest, APeerCallsFromThePortInItsNumber) {
 TEST_F(UcBringUpTest, WhatRdmaCmConnectsIsNotThere) {
   to_rtr();
   {
-    auto h = qp_->engine().hold();
-    qp_->set_cm_managed(h.token());
+    auto h = pair_.hold();
+    pair_.qp().set_cm_managed(h.token());
   }
   expect_refused(RejReason::qpn_unknown);
 }
 
 TEST_F(UcBringUpTest, InErrorItIsTooLate) {
   to_rtr();
-  ASSERT_TRUE(qp_->modify({.state = QpState::err}, verbs::qp_mask::kState).ok());
+  ASSERT_TRUE(pair_.qp().modify({.state = QpState::err}, verbs::qp_mask::kState).ok());
   expect_refused(RejReason::bad_parameters);
 }
 
@@ -135,15 +97,15 @@ TEST_F(UcBringUpTest, InErrorItIsTooLate) {
 TEST_F(UcBringUpTest, WhoCallsWhileNobodyTriesBeginsABringUp) {
   to_rtr();
   {
-    auto h = qp_->engine().hold();
-    qp_->adapter().bring_up()->abandon(h.token(), *qp_);
-    qp_->transport().drop(h.token(), false);
-    ASSERT_EQ(qp_->observer(), nullptr);
+    auto h = pair_.hold();
+    pair_.qp().adapter().bring_up()->abandon(h.token(), pair_.qp());
+    pair_.qp().transport().drop(h.token(), false);
+    ASSERT_EQ(pair_.qp().observer(), nullptr);
   }
   ASSERT_TRUE(called(kPeer, {kHere, kPeerPort}, false).ok());
-  const auto h = qp_->engine().hold();
+  const auto h = pair_.hold();
   EXPECT_NE(owner_.begun, nullptr);
-  EXPECT_NE(qp_->observer(), nullptr);
+  EXPECT_NE(pair_.qp().observer(), nullptr);
 }
 
 }  // namespace
