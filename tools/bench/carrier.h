@@ -1,4 +1,4 @@
-// What carries the messages of a stream that may lose some: a UDP socket, a UC queue pair.
+// What carries the messages of a stream that may lose some: a UDP socket, a queue pair of UC or UD.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,6 @@ class Carrier {
 };
 
 std::unique_ptr<Carrier> make_udp_carrier(const Order& order);
-std::unique_ptr<Carrier> make_uc_carrier(const Order& order);
+std::unique_ptr<Carrier> make_verbs_carrier(const Order& order);
 
 }  // namespace weft::bench

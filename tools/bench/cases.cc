@@ -184,6 +184,8 @@ const char* name_of(Suite suite) {
       return "chunk";
     case Suite::sdp:
       return "sdp";
+    case Suite::rd:
+      return "rd";
     case Suite::loss:
       break;
   }
@@ -197,6 +199,7 @@ std::vector<uint64_t> default_sizes(Suite suite) {
     case Suite::many:
       return {65536};
     case Suite::uc:
+    case Suite::rd:
       return {65536, 1048576};
     case Suite::ud:
       return {};
@@ -210,9 +213,15 @@ std::vector<uint64_t> default_sizes(Suite suite) {
   return {65536};
 }
 
+std::vector<double> default_losses(Suite suite) {
+  if (suite == Suite::rd) return {1};
+  return {0, 0.1, 1, 3, 10};
+}
+
 std::vector<Spec> make_cases(const CaseChoice& wanted) {
   CaseChoice choice = wanted;
   if (choice.sizes.empty()) choice.sizes = default_sizes(choice.suite);
+  if (choice.losses.empty()) choice.losses = default_losses(choice.suite);
   std::vector<Spec> all;
   switch (choice.suite) {
     case Suite::rc:
@@ -235,6 +244,9 @@ std::vector<Spec> make_cases(const CaseChoice& wanted) {
       break;
     case Suite::sdp:
       all = sdp_cases(choice);
+      break;
+    case Suite::rd:
+      all = rd_cases(choice);
       break;
   }
   if (choice.only.empty()) return all;

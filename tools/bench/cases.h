@@ -9,7 +9,7 @@
 namespace weft::bench {
 
 // What `weft bench` has a command for.
-enum class Suite : uint8_t { rc, many, uc, ud, loss, chunk, sdp };
+enum class Suite : uint8_t { rc, many, uc, ud, loss, chunk, sdp, rd };
 const char* name_of(Suite suite);
 
 // How messages get lost in the loss suite: by WEFT_FAULT in both sides, or by nft(8) in the network
@@ -21,8 +21,8 @@ struct CaseChoice {
   std::vector<uint64_t> sizes;  // of the bandwidth cases; none: those of default_sizes()
   uint64_t piece = 16384;       // of a Write, of the chunk suite
   std::vector<uint64_t> udp_sizes = {8192, 65000};  // datagrams of plain UDP, of the uc suite
-  std::vector<double> losses = {0, 0.1, 1, 3, 10};  // percent, of the loss suite
-  double gbps = 1;                                  // offered, of the loss suite
+  std::vector<double> losses;  // percent, of the loss and rd suites; none: default_losses()
+  double gbps = 1;             // offered, of the loss suite
   LossBy loss_by = LossBy::fault;
   std::vector<std::string> only;  // patterns of fnmatch(3) for names; none means all
   Wait bandwidth_wait = Wait::event;
@@ -32,6 +32,7 @@ struct CaseChoice {
 };
 
 std::vector<uint64_t> default_sizes(Suite suite);
+std::vector<double> default_losses(Suite suite);
 
 inline constexpr uint64_t kLargestMessage = 64U << 20;
 inline constexpr uint64_t kLargestDatagram = 65507;  // of UDP over IPv4
@@ -47,5 +48,6 @@ std::vector<Spec> ud_cases(const CaseChoice& choice);
 std::vector<Spec> loss_cases(const CaseChoice& choice);
 std::vector<Spec> chunk_cases(const CaseChoice& choice);  // throws kit::Failure
 std::vector<Spec> sdp_cases(const CaseChoice& choice);
+std::vector<Spec> rd_cases(const CaseChoice& choice);
 
 }  // namespace weft::bench

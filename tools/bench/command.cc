@@ -272,11 +272,15 @@ void add_polling_option(CLI::App& command, SuiteOptions& options) {
       "Bandwidth: poll the completion queue all the time instead of sleeping on events");
 }
 
-void add_loss_options(CLI::App& command, SuiteOptions& options) {
-  command.add_option("--losses", options.cases.losses, "Packets lost, percent (0,0.1,1,3,10)")
+void add_losses_option(CLI::App& command, SuiteOptions& options, const char* sentence) {
+  command.add_option("--losses", options.cases.losses, sentence)
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(cli::between(0.0, 100.0));
+}
+
+void add_loss_options(CLI::App& command, SuiteOptions& options) {
+  add_losses_option(command, options, "Packets lost, percent (0,0.1,1,3,10)");
   command
       .add_option("--by", options.cases.loss_by,
                   "Who loses them: fault (WEFT_FAULT in both sides) or nft (the network)")
@@ -353,6 +357,17 @@ void add_suites(CLI::App& bench, int& status) {
   CLI::App& ud_command =
       add_suite(bench, status, Suite::ud, "Round trips of UD and UC against plain UDP", ud);
   add_netns_option(ud_command, *ud);
+
+  const auto rd = std::make_shared<SuiteOptions>();
+  CLI::App& rd_command =
+      add_suite(bench, status, Suite::rd,
+                "RC over UDP and reliable UD, against RC over TCP, UD, UC, and plain sockets", rd);
+  add_sizes_option(rd_command, *rd, "64K,1M", "Message sizes of RC, UC and TCP");
+  add_losses_option(rd_command, *rd,
+                    "Datagrams lost in the lossy cases of RC over UDP, percent, by WEFT_FAULT in "
+                    "both sides (1)");
+  add_netns_option(rd_command, *rd);
+  add_polling_option(rd_command, *rd);
 
   const auto loss = std::make_shared<SuiteOptions>();
   CLI::App& loss_command =

@@ -55,7 +55,7 @@ class LossyStream final : public Work {
       : spec_(order.spec),
         initiator_(order.role == Role::initiator),
         carrier_(order.spec.operation == Operation::udp_stream ? make_udp_carrier(order)
-                                                               : make_uc_carrier(order)) {}
+                                                               : make_verbs_carrier(order)) {}
   void connect(const Channel& peer) override {
     peer_ = &peer;
     carrier_->connect(peer);

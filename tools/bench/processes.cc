@@ -127,6 +127,8 @@ class Side {
     if (first) go_first();
     ::setenv("WEFT_CRC", order.spec.crc ? "on" : "off", 1);
     ::setenv("WEFT_DATAGRAM_CRC", order.spec.crc ? "on" : "off", 1);
+    ::setenv("WEFT_RC", order.spec.channels ? "udp" : "tcp", 1);
+    ::setenv("WEFT_UD", order.spec.channels ? "reliable" : "plain", 1);
     ::setenv("WEFT_SAME_HOST", order.spec.same_host ? "on" : "off", 1);
     ::setenv("WEFT_IP", place.address.c_str(), 1);
     if (const SdpMode* mode = find_sdp_mode(order.spec.sockets)) take_way(*mode, order.library);

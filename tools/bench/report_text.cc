@@ -117,8 +117,27 @@ std::string socket_streams(const Run& run) {
       });
 }
 
+// Some lose messages, some do not; CPU is compared for both sides.
+std::string mixed_streams(const Run& run) {
+  return group_table(
+      run, Group::bandwidth,
+      {"stream", "Gb/s", "min..max", "of base", "lost %", "tx s/GB", "rx s/GB", "sum", "of base"},
+      [&](const CaseResult& c) {
+        return Row{c.spec.name,
+                   median_of(c.series("gbps")),
+                   range_of(c.series("gbps")),
+                   of_baseline(c, run.cases, "gbps"),
+                   median_of(c.series("lost_percent")),
+                   median_of(c.series("tx_s_per_gb")),
+                   median_of(c.series("rx_s_per_gb")),
+                   median_of(c.series("s_per_gb")),
+                   of_baseline(c, run.cases, "s_per_gb")};
+      });
+}
+
 std::string bandwidths(const Run& run) {
   if (run.suite == Suite::sdp) return socket_streams(run);
+  if (run.suite == Suite::rd) return mixed_streams(run);
   if (run.suite != Suite::rc && run.suite != Suite::many && run.suite != Suite::chunk) {
     return goodputs(run);
   }
@@ -146,11 +165,14 @@ std::string rates(const Run& run) {
                      });
 }
 
+const char* base_of_latencies(Suite suite) {
+  return suite == Suite::uc || suite == Suite::ud || suite == Suite::rd ? "of UDP" : "of TCP";
+}
+
 std::string latencies(const Run& run) {
   return group_table(run, Group::latency,
-                     {"round trip", "p50 us", "min..max",
-                      run.suite == Suite::uc || run.suite == Suite::ud ? "of UDP" : "of TCP",
-                      "p99 us", "CPU us, initiator", "target"},
+                     {"round trip", "p50 us", "min..max", base_of_latencies(run.suite), "p99 us",
+                      "CPU us, initiator", "target"},
                      [&](const CaseResult& c) {
                        return Row{c.spec.name,
                                   median_of(c.series("rtt_us")),

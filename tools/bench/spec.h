@@ -87,6 +87,7 @@ struct Spec {
   double loss = 0;      // share of the packets that the network drops, each way
   std::string fault;    // WEFT_FAULT of both sides
   bool same_host = false;  // RC through memory that both sides share, where they can
+  bool channels = false;   // RC by datagrams, UD without loss (WEFT_RC=udp, WEFT_UD=reliable)
   bool inside = false;     // the target's program waits in ibv_get_cq_event(3), and nowhere else
   std::string sockets;     // of TCP: the way by which they go (sdp_modes.h); empty: the kernel's
   uint64_t piece = 0;   // bytes of each Write, or send(2), of a chunk; its last one may have less
@@ -94,7 +95,7 @@ struct Spec {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spec, name, group, operation, size, crc, wait, depth, list,
                                    connections, busy, baseline, service, window, gbps, loss, fault,
-                                   same_host, inside, sockets, piece, memory)
+                                   same_host, channels, inside, sockets, piece, memory)
 
 // Messages for which a region of such a case has room; 0: those that a Region has by itself.
 inline uint64_t slots_of(const Spec& s) {
@@ -126,10 +127,13 @@ inline bool is_ping_pong(Operation o) {
 inline bool is_fetched(Operation o) {
   return o == Operation::read || o == Operation::pull;
 }
-// A stream whose messages may be lost on the way.
+// A stream that is measured as one whose messages may be lost on the way. UD by channels loses
+// none; but one by one its messages go by the same program as those of plain UD, so that the two
+// compare.
 inline bool may_lose(const Spec& s) {
-  return s.operation == Operation::udp_stream ||
-         (s.service == Service::uc && !is_ping_pong(s.operation));
+  if (s.operation == Operation::udp_stream) return true;
+  if (is_ping_pong(s.operation)) return false;
+  return s.service == Service::uc || (s.service == Service::ud && s.list == 1);
 }
 
 // 65536 is "64K", 1048576 "1M", 100 "100".

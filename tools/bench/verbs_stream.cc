@@ -1,5 +1,5 @@
-// A stream of Writes, Reads or Sends from or to one queue pair, with a number of requests in
-// flight.
+// A stream of Writes, Reads or Sends from or to one queue pair that loses nothing, with a number of
+// requests in flight.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -18,7 +18,8 @@ constexpr uint32_t kLastMessage = 1;  // immediate data of the last Send of a ph
 
 EndpointNeeds needs_of(const Order& order) {
   const bool receives = order.spec.operation == Operation::send && order.role == Role::target;
-  return {.wait = order.spec.wait,
+  return {.service = order.spec.service,
+          .wait = order.spec.wait,
           .send_requests = order.spec.depth,
           .receives = receives ? kReceives : 1,
           .message = order.spec.size,
@@ -90,6 +91,7 @@ void VerbsStream::prepare_requests() {
     wr.imm_data = htonl(kLastMessage);
     if (spec_.operation == Operation::send) {
       wr.opcode = IBV_WR_SEND;
+      if (spec_.service == Service::ud) endpoint_.address(wr);
     } else {
       wr.opcode = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
       wr.wr.rdma.rkey = read ? endpoint_.remote_source_key() : endpoint_.remote_sink_key();
@@ -134,12 +136,14 @@ Done VerbsStream::initiate(const Phase& phase) {
 
 void VerbsStream::post_receives(uint32_t count) {
   std::array<ibv_recv_wr, kRepost> list{};
-  std::array<ibv_sge, kRepost> places{};
+  std::array<ibv_sge, size_t{2} * kRepost> places{};
+  ibv_sge* place = places.data();
   for (uint32_t i = 0; i < count; ++i) {
-    places[i] = endpoint_.sink_at(cursor_.offset(), spec_.size);
     list[i].next = i + 1 < count ? &list[i + 1] : nullptr;
-    list[i].sg_list = &places[i];
-    list[i].num_sge = 1;
+    list[i].sg_list = place;
+    if (spec_.service == Service::ud) *place++ = endpoint_.header_place();
+    *place++ = endpoint_.sink_at(cursor_.offset(), spec_.size);
+    list[i].num_sge = static_cast<int>(place - list[i].sg_list);
     cursor_.advance();
   }
   endpoint_.post_receive(list.data());

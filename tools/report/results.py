@@ -59,6 +59,8 @@ def transport_of(line):
         return "udp" if parameters.get("window") == 0 else None
     if operation not in ("write", "read") or service not in ("rc", "uc") or parameters.get("crc"):
         return None
+    if parameters.get("channels"):
+        return None
     if service == "uc" and operation == "write" and parameters.get("window") != 0:
         return None
     return f"{service}-{operation}"

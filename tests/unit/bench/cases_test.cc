@@ -21,8 +21,8 @@ std::vector<std::string> names_of(const std::vector<Spec>& cases) {
   return names;
 }
 
-constexpr Suite kSuites[] = {Suite::rc,   Suite::many,  Suite::uc, Suite::ud,
-                             Suite::loss, Suite::chunk, Suite::sdp};
+constexpr Suite kSuites[] = {Suite::rc,   Suite::many,  Suite::uc,  Suite::ud,
+                             Suite::loss, Suite::chunk, Suite::sdp, Suite::rd};
 
 CaseChoice suite_of(Suite suite) {
   CaseChoice choice;

@@ -1,4 +1,4 @@
-// Writes, Sends and Reads over an unreliable connection.
+// Writes, Sends and Reads over a queue pair of UC, Sends over one of UD.
 #include <arpa/inet.h>
 #include <poll.h>
 
@@ -22,7 +22,7 @@ constexpr int kPatienceMs = 20;
 
 EndpointNeeds needs_of(const Order& order) {
   const bool initiator = order.role == Role::initiator;
-  return {.service = Service::uc,
+  return {.service = order.spec.service,
           .wait = order.spec.wait,
           .send_requests = std::max(order.spec.depth, kAnswers),
           .receives = initiator ? kAnswers : kReceives,
@@ -59,9 +59,9 @@ Received written() {
   return c->written;
 }
 
-class UcCarrier final : public Carrier {
+class VerbsCarrier final : public Carrier {
  public:
-  explicit UcCarrier(const Order& order);
+  explicit VerbsCarrier(const Order& order);
   void connect(const Channel& peer) override;
   void clear() override;
   void start(bool ask) override;
@@ -77,6 +77,10 @@ class UcCarrier final : public Carrier {
   static constexpr uint64_t kReceive = 1;
   bool by_counters() const { return spec_.operation == Operation::write; }
   bool reads() const { return spec_.operation == Operation::read; }
+  // That completions of receives count besides the message.
+  uint32_t header_bytes() const {
+    return spec_.service == Service::ud ? endpoint_.header_place().length : 0;
+  }
   void post_receive();
   void post(uint64_t length, bool ask, bool signaled);
   void look(std::span<const ibv_wc> done);
@@ -96,7 +100,7 @@ class UcCarrier final : public Carrier {
   std::optional<Counted> before_;
 };
 
-UcCarrier::UcCarrier(const Order& order)
+VerbsCarrier::VerbsCarrier(const Order& order)
     : spec_(order.spec),
       initiator_(order.role == Role::initiator),
       endpoint_(order.library, needs_of(order)),
@@ -105,33 +109,35 @@ UcCarrier::UcCarrier(const Order& order)
   if (initiator_ != reads()) endpoint_.source().fill_alike();
 }
 
-void UcCarrier::connect(const Channel& peer) {
+void VerbsCarrier::connect(const Channel& peer) {
   endpoint_.add_queue_pairs(peer, 1);
   for (uint32_t i = 0; i < (initiator_ ? kAnswers : kReceives); ++i) post_receive();
   peer.send("ready");
   (void)peer.receive();
 }
 
-void UcCarrier::clear() {
+void VerbsCarrier::clear() {
   received_ = {};
   lost_ = 0;
   before_ = counted();
   if (initiator_ == reads()) endpoint_.sink().clear();
 }
 
-void UcCarrier::post_receive() {
-  ibv_sge place = endpoint_.sink_at(receives_.offset(), spec_.size);
+void VerbsCarrier::post_receive() {
+  std::array<ibv_sge, 2> places{endpoint_.sink_at(receives_.offset(), spec_.size)};
   ibv_recv_wr wr{};
   wr.wr_id = kReceive;
-  if (!initiator_ && spec_.operation == Operation::send) {
-    wr.sg_list = &place;
-    wr.num_sge = 1;
+  wr.sg_list = places.data();
+  if (!initiator_ && spec_.operation == Operation::send) wr.num_sge = 1;
+  if (spec_.service == Service::ud) {
+    places = {endpoint_.header_place(), places[0]};
+    ++wr.num_sge;
   }
   receives_.advance();
   endpoint_.post_receive(&wr);
 }
 
-void UcCarrier::post(uint64_t length, bool ask, bool signaled) {
+void VerbsCarrier::post(uint64_t length, bool ask, bool signaled) {
   ibv_sge place = reads() ? endpoint_.sink_at(cursor_.offset(), length)
                           : endpoint_.source_at(cursor_.offset(), length);
   ibv_send_wr wr{};
@@ -154,6 +160,7 @@ void UcCarrier::post(uint64_t length, bool ask, bool signaled) {
     wr.wr.rdma.remote_addr = base + cursor_.offset();
     wr.wr.rdma.rkey = reads() ? endpoint_.remote_source_key() : endpoint_.remote_sink_key();
   }
+  if (spec_.service == Service::ud) endpoint_.address(wr);
   if (signaled) wr.send_flags = IBV_SEND_SIGNALED;
   ++posted_;
   wr.wr_id = posted_ << 1;
@@ -161,7 +168,7 @@ void UcCarrier::post(uint64_t length, bool ask, bool signaled) {
   endpoint_.post_send(&wr);
 }
 
-void UcCarrier::look(std::span<const ibv_wc> done) {
+void VerbsCarrier::look(std::span<const ibv_wc> done) {
   for (const ibv_wc& wc : done) {
     if ((wc.wr_id & kReceive) == 0) {
       completed_ = wc.wr_id >> 1;
@@ -176,24 +183,24 @@ void UcCarrier::look(std::span<const ibv_wc> done) {
       ++answers_;
       continue;
     }
-    received_.bytes += wc.byte_len;
+    received_.bytes += wc.byte_len - header_bytes();
     ++received_.messages;
     if ((wc.wc_flags & IBV_WC_WITH_IMM) != 0 && ntohl(wc.imm_data) == kAsk) answer();
   }
 }
 
-void UcCarrier::start(bool ask) {
+void VerbsCarrier::start(bool ask) {
   const uint64_t every = reads() ? 1 : std::max<uint64_t>(spec_.depth / 4, 1);
   post(spec_.size, ask, (posted_ + 1) % every == 0);
   while (posted_ - completed_ >= spec_.depth) look(endpoint_.completions(&lost_));
 }
 
-void UcCarrier::finish() {
+void VerbsCarrier::finish() {
   if (completed_ < posted_) post(0, false, true);
   while (completed_ < posted_) look(endpoint_.completions(&lost_));
 }
 
-unsigned UcCarrier::answers(int most_ms) {
+unsigned VerbsCarrier::answers(int most_ms) {
   look(endpoint_.completions_now());
   if (answers_ == 0 && spec_.wait == Wait::event) {
     // The first call may do no more than arm the queue.
@@ -205,17 +212,18 @@ unsigned UcCarrier::answers(int most_ms) {
   return std::exchange(answers_, 0);
 }
 
-void UcCarrier::answer(bool signaled) {
+void VerbsCarrier::answer(bool signaled) {
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_SEND;
   ++posted_;
   wr.wr_id = posted_ << 1;
   if (signaled || posted_ % (kAnswers / 4) == 0) wr.send_flags = IBV_SEND_SIGNALED;
+  if (spec_.service == Service::ud) endpoint_.address(wr);
   endpoint_.post_send(&wr);
 }
 
 // Whoever sees that the initiator is through sends something: its completion ends the wait.
-void UcCarrier::wait_inside(int other_fd) {
+void VerbsCarrier::wait_inside(int other_fd) {
   const std::jthread bell{[&] {
     pollfd p{.fd = other_fd, .events = POLLIN, .revents = 0};
     while (::poll(&p, 1, -1) < 0) {
@@ -226,7 +234,7 @@ void UcCarrier::wait_inside(int other_fd) {
 }
 
 // Of Writes without immediate, and of Reads, the target's program knows nothing.
-void UcCarrier::take(int other_fd) {
+void VerbsCarrier::take(int other_fd) {
   if (spec_.inside && other_fd >= 0) return wait_inside(other_fd);
   if (spec_.wait == Wait::event && spec_.window == 0 && (by_counters() || reads())) {
     pollfd p{.fd = other_fd, .events = POLLIN, .revents = 0};
@@ -242,14 +250,14 @@ void UcCarrier::take(int other_fd) {
   }
 }
 
-Received UcCarrier::received() const {
+Received VerbsCarrier::received() const {
   if (!by_counters()) return received_;
   const Received now = written();
   const Received before = before_.value_or(Counted{}).written;
   return {.bytes = now.bytes - before.bytes, .messages = now.messages - before.messages};
 }
 
-std::map<std::string, double> UcCarrier::extra() const {
+std::map<std::string, double> VerbsCarrier::extra() const {
   const auto now = counted();
   if (!now || !before_) return {};
   if (initiator_ != reads()) {
@@ -261,8 +269,8 @@ std::map<std::string, double> UcCarrier::extra() const {
 
 }  // namespace
 
-std::unique_ptr<Carrier> make_uc_carrier(const Order& order) {
-  return std::make_unique<UcCarrier>(order);
+std::unique_ptr<Carrier> make_verbs_carrier(const Order& order) {
+  return std::make_unique<VerbsCarrier>(order);
 }
 
 }  // namespace weft::bench

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Runs `weft bench rd` quickly, and looks at the shape of what it says. Figures are not judged."""
+
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import rc_test  # noqa: E402
+from rc_test import bench, positive  # noqa: E402
+
+STREAMS = ("rc-tcp/64K", "rc-tcp/64K/crc", "rc-udp/64K", "rc-udp/64K/crc", "rc-udp/64K/loss-1%", "rc-udp/64K/loss-3%")
+WITHOUT_LOSS = (*STREAMS, "tcp/64K", "ud/1K/reliable")
+LISTS = ("rc-tcp-list/64", "rc-udp-list/64", "ud-list/64/reliable")
+ROUND_TRIPS = ("tcp-ping-pong/64", "udp-ping-pong/64", "rc-tcp-ping-pong/64", "rc-udp-ping-pong/64",
+               "ud-ping-pong/64", "ud-ping-pong/64/reliable")
+TARGETS = ["rd_bandwidth", "rd_loss_bandwidth", "rd_rate", "rd_round_trip", "rd_ud_round_trip"]
+
+
+class RdTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.result = bench("--quick", "--json", "--sizes", "64K", "--losses", "1,3", suite="rd")
+        cls.report = json.loads(cls.result.stdout) if cls.result.stdout else {}
+        cls.cases = {case["name"]: case for case in cls.report.get("cases", [])}
+
+    def test_everything_was_measured(self):
+        self.assertEqual(self.result.returncode, 0, self.result.stderr)
+        self.assertEqual(self.report["failures"], [])
+        self.assertEqual(self.report["benchmark"], "rd")
+        self.assertEqual(set(self.cases), {*WITHOUT_LOSS, *LISTS, *ROUND_TRIPS, "uc/64K", "udp/8K", "udp/1K", "ud/1K"})
+
+    def test_streams(self):
+        for name in (*WITHOUT_LOSS, "uc/64K", "udp/8K", "udp/1K", "ud/1K"):
+            with self.subTest(name):
+                for figure in ("gbps", "tx_s_per_gb", "rx_s_per_gb", "s_per_gb"):
+                    self.assertTrue(positive(self.cases[name]["summary"][figure]), figure)
+        for name in STREAMS:
+            self.assertEqual(self.cases[name]["baseline"], "tcp/64K")
+
+    def test_rates_and_round_trips(self):
+        for name in LISTS:
+            self.assertTrue(positive(self.cases[name]["summary"]["messages_per_s"]), name)
+        for name in ROUND_TRIPS:
+            self.assertTrue(positive(self.cases[name]["summary"]["rtt_us"]), name)
+
+    def test_reliable_ud_loses_nothing(self):
+        self.assertEqual(self.cases["ud/1K/reliable"]["summary"]["lost_percent"]["max"], 0)
+
+    def test_each_case_goes_its_way(self):
+        for name, case in self.cases.items():
+            self.assertEqual(case["channels"], name.startswith("rc-udp") or name.endswith("/reliable"), name)
+
+    def test_targets(self):
+        self.assertEqual([target["id"] for target in self.report["targets"]], TARGETS)
+
+    def test_table(self):
+        result = bench("--quick", "--only", "rc-udp/64K,ud-ping-pong/64", suite="rd")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"\n  rc-udp/64K +\d")
+        self.assertRegex(result.stdout, r"\n  round trip .* of UDP")
+        self.assertIn("RC over UDP / UC", result.stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(rc_test.main())

@@ -1,0 +1,128 @@
+// The cases of what goes by channels: RC over UDP and reliable UD, beside what they are compared
+// with.
+#include <fmt/format.h>
+
+#include "bench/cases.h"
+
+namespace weft::bench {
+namespace {
+
+constexpr uint64_t kWindow = 1 << 20;      // of plain UDP and UD, so that they lose little
+constexpr uint64_t kUsualDatagram = 8192;  // of programs that use plain UDP for bulk data
+constexpr uint64_t kUdMessage = 1024;      // no interface is too narrow for it
+constexpr uint64_t kSmall = 64;
+constexpr uint32_t kList = 64;  // work requests of a post list
+
+Spec rc_write(const CaseChoice& choice, uint64_t size, bool channels, bool crc) {
+  return {.name = fmt::format("rc-{}/{}{}", channels ? "udp" : "tcp", size_name(size),
+                              crc ? "/crc" : ""),
+          .size = size,
+          .crc = crc,
+          .wait = choice.bandwidth_wait,
+          .baseline = fmt::format("tcp/{}", size_name(size)),
+          .channels = channels};
+}
+
+void add_bandwidth(std::vector<Spec>& all, const CaseChoice& choice) {
+  for (const uint64_t size : choice.sizes) {
+    all.push_back({.name = fmt::format("tcp/{}", size_name(size)),
+                   .operation = Operation::tcp_stream,
+                   .size = size});
+    all.push_back({.name = fmt::format("uc/{}", size_name(size)),
+                   .size = size,
+                   .crc = false,
+                   .wait = choice.bandwidth_wait,
+                   .baseline = all.back().name,
+                   .service = Service::uc});
+    for (const bool crc : {false, true}) {
+      for (const bool channels : {false, true}) {
+        all.push_back(rc_write(choice, size, channels, crc));
+      }
+    }
+    for (const double percent : choice.losses) {
+      if (percent == 0) continue;
+      Spec lossy = rc_write(choice, size, true, false);
+      lossy.name += fmt::format("/loss-{:g}%", percent);
+      lossy.fault = fmt::format("loss:{:g},way:out,seed:1", percent / 100);
+      all.push_back(lossy);
+    }
+  }
+}
+
+void add_datagrams(std::vector<Spec>& all, const CaseChoice& choice) {
+  const auto udp = [&](uint64_t size) {
+    all.push_back({.name = fmt::format("udp/{}", size_name(size)),
+                   .operation = Operation::udp_stream,
+                   .size = size,
+                   .window = kWindow});
+  };
+  udp(kUsualDatagram);
+  udp(kUdMessage);
+  Spec ud{.name = fmt::format("ud/{}", size_name(kUdMessage)),
+          .operation = Operation::send,
+          .size = kUdMessage,
+          .crc = false,
+          .wait = choice.bandwidth_wait,
+          .baseline = all.back().name,
+          .service = Service::ud,
+          .window = kWindow};
+  all.push_back(ud);
+  // It has a window of its own.
+  ud.name += "/reliable";
+  ud.window = 0;
+  ud.channels = true;
+  all.push_back(ud);
+}
+
+// Plain UD has nothing that would hold its lists back, and loses most of them.
+void add_rates(std::vector<Spec>& all) {
+  Spec spec{
+      .group = Group::rate, .size = kSmall, .wait = Wait::poll, .depth = 16 * kList, .list = kList};
+  for (const bool channels : {false, true}) {
+    spec.name = fmt::format("rc-{}-list/{}", channels ? "udp" : "tcp", kSmall);
+    spec.channels = channels;
+    all.push_back(spec);
+  }
+  spec.name = fmt::format("ud-list/{}/reliable", kSmall);
+  spec.operation = Operation::send;
+  spec.service = Service::ud;
+  all.push_back(spec);
+}
+
+void add_latencies(std::vector<Spec>& all) {
+  const std::string udp = fmt::format("udp-ping-pong/{}", kSmall);
+  const auto add = [&](std::string name, Operation operation, Service service, bool channels) {
+    all.push_back({.name = std::move(name),
+                   .group = Group::latency,
+                   .operation = operation,
+                   .size = kSmall,
+                   .wait = Wait::poll,
+                   .baseline = operation == Operation::udp_ping_pong ? "" : udp,
+                   .service = service,
+                   .channels = channels});
+  };
+  const auto sends = [&](const char* word, Service service, bool channels) {
+    add(fmt::format("{}-ping-pong/{}{}", word, kSmall,
+                    channels && service == Service::ud ? "/reliable" : ""),
+        Operation::send_ping_pong, service, channels);
+  };
+  add(udp, Operation::udp_ping_pong, Service::rc, false);
+  add(fmt::format("tcp-ping-pong/{}", kSmall), Operation::tcp_ping_pong, Service::rc, false);
+  sends("rc-tcp", Service::rc, false);
+  sends("rc-udp", Service::rc, true);
+  sends("ud", Service::ud, false);
+  sends("ud", Service::ud, true);
+}
+
+}  // namespace
+
+std::vector<Spec> rd_cases(const CaseChoice& choice) {
+  std::vector<Spec> all;
+  add_bandwidth(all, choice);
+  add_datagrams(all, choice);
+  add_rates(all);
+  add_latencies(all);
+  return all;
+}
+
+}  // namespace weft::bench
