@@ -49,6 +49,12 @@ void Readiness::show_room() {
   full_ = false;
 }
 
+void Readiness::show_end() {
+  show_room();
+  ended_ = true;
+  (void)::shutdown(inner_.get(), SHUT_RDWR);
+}
+
 void Readiness::hide_room(int fd) {
   static constexpr std::array<char, 4096> kPad{};
   if (!full_) set_buffer(fd, kSmallest);

@@ -28,6 +28,8 @@ class Readiness {
   // Whether show() would tell of room.
   bool hides_room_that_is(Session& session) const { return full_ && !session.room().empty(); }
   void show_room();
+  // Both halves have ended: there is nothing to wait for.
+  void show_end();
   void hide_room(int fd);
   void drop_tokens(int fd);
   // So many tokens that there will soon be no more edges: they are to be dropped.

@@ -204,19 +204,22 @@ void Stream::put_byte_into_inner() {
   (void)real().send(copy.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-// It has been told by another way.
-void Stream::take_shown_error(int fd) {
+// A call has told of it: the mirror does not tell it again, and shows the end at once. The loop,
+// which shows errors, may come too late for a program that asks without waiting.
+void Stream::on_error_told(int fd) {
   int error = 0;
   socklen_t size = sizeof error;
   (void)real().getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (mirror_.open()) mirror_.show_end();
 }
 
 std::optional<int> Stream::take_error(int fd) {
   if (relayed_) return std::nullopt;
   const std::lock_guard lock{session_->lock};
   session_->poll();
-  take_shown_error(fd);
-  return session_->take_error();
+  const int error = session_->take_error();
+  if (error != 0) on_error_told(fd);
+  return error;
 }
 
 void Stream::about_to_wait(int fd) {
@@ -277,7 +280,7 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags) {
     mirror_.drop_tokens(fd);
     if (session_->ended() || shut_) {
       const int error = session_->take_read_error();
-      if (error != 0) take_shown_error(fd);
+      if (error != 0) on_error_told(fd);
       return error != 0 ? failed(error) : 0;
     }
     if (!waits) {
@@ -408,7 +411,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
     if (!session_->writable()) {
       if (done > 0) break;
       const int error = session_->take_error();
-      if (error != 0) take_shown_error(fd);
+      if (error != 0) on_error_told(fd);
       lock.unlock();
       if (error != ECONNRESET && (flags & MSG_NOSIGNAL) == 0) (void)::raise(SIGPIPE);
       return failed(error != 0 ? error : EPIPE);

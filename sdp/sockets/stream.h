@@ -87,7 +87,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void show_to_peer_here(Lock& lock);
   void show_error();
   void put_byte_into_inner();
-  void take_shown_error(int fd);
+  void on_error_told(int fd);
   void keep_going();
   bool wait_for_data(Lock& lock, int fd);
   bool wait_for_room(Lock& lock, int fd);
