@@ -147,8 +147,9 @@ def redis_replica(w):
         if time.monotonic() > w.until:
             raise Failed("the replica has no link")
         time.sleep(0.1)
-    redis_cli(w, first, "SET", "last", "value")
-    waited = redis_cli(w, first, "WAIT", "1", "5000")
+    # One client, for WAIT waits for what its own client has written.
+    with open(w.file("last", "SET last value\nWAIT 1 5000\n"), "rb") as f:
+        waited = redis_cli(w, first, stdin=f).splitlines()
     return {"piped": piped, "saved": saved, "waited": waited, "size": redis_cli(w, second, "DBSIZE"), "last": redis_cli(w, second, "GET", "last"),
             "some": redis_cli(w, second, "GET", "k04711")}
 
