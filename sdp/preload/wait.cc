@@ -44,7 +44,7 @@ int look_and_wait(bool waits, Wait wait_now) {
   int n = 0;
   const auto others = [&] { return (n = wait_now(true)) != 0; };
   if (Recent::look(others) && (n != 0 || others())) return n;
-  Recent::about_to_sleep();
+  const Recent::Sleep sleep;
   return wait_now(false);
 }
 

@@ -27,6 +27,7 @@ class Readiness {
   void show(Session& session, bool edges);
   // Whether show() would tell of room.
   bool hides_room_that_is(Session& session) const { return full_ && !session.room().empty(); }
+  bool hides_room() const { return full_; }
   void show_room();
   // Both halves have ended: there is nothing to wait for.
   void show_end();

@@ -81,17 +81,22 @@ bool Recent::any() {
 }
 
 bool Recent::look(const std::function<bool()>& other_news) {
+  const auto streams = mine().all();
+  if (streams.empty()) return false;
+  const auto any_news = [&] {
+    bool news = false;
+    for (const auto& stream : streams) news = stream->look_for_news() || news;
+    return news;
+  };
+  // Once in any case: news that is there already needs no event, each of which wakes the loop.
+  if (any_news()) return true;
   LookTime& look_time = mine().look_time;
   const auto time = look_time.next();
   if (time.count() == 0) return false;
-  const auto streams = mine().all();
-  if (streams.empty()) return false;
   if (other_news()) return true;
   auto others = Clock::now() + kOthers;
   return look_for(look_time, time, [&] {
-    bool news = false;
-    for (const auto& stream : streams) news = stream->look_for_news() || news;
-    if (news) return true;
+    if (any_news()) return true;
     const auto now = Clock::now();
     if (now < others) return false;
     others = now + kOthers;
@@ -103,8 +108,18 @@ void Recent::forget_in_child() {
   mine().forget();
 }
 
-void Recent::about_to_sleep() {
-  for (const auto& stream : mine().all()) stream->about_to_sleep();
+// A stream that ends meanwhile is not kept for it.
+Recent::Sleep::Sleep() {
+  for (const auto& stream : mine().all()) {
+    stream->about_to_sleep();
+    streams_.push_back(stream);
+  }
+}
+
+Recent::Sleep::~Sleep() {
+  for (const auto& still : streams_) {
+    if (const auto stream = still.lock()) stream->awake();
+  }
 }
 
 }  // namespace weft::sdp

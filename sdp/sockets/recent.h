@@ -4,6 +4,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 namespace weft::sdp {
 
@@ -17,8 +19,17 @@ class Recent {
   // Looks for a while, where that pays; true if the mirror of one shows news now, or `other_news`
   // is true.
   static bool look(const std::function<bool()>& other_news);
-  // The calling thread goes to sleep: the loop is to tell of news from now on.
-  static void about_to_sleep();
+  // While there is one, the calling thread sleeps, and the loop tells of news.
+  class Sleep {
+   public:
+    Sleep();
+    Sleep(const Sleep&) = delete;
+    Sleep& operator=(const Sleep&) = delete;
+    ~Sleep();
+
+   private:
+    std::vector<std::weak_ptr<Stream>> streams_;
+  };
   // In a child of fork(2), which has none of them.
   static void forget_in_child();
 };

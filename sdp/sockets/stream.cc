@@ -124,6 +124,7 @@ bool Stream::look_for_news() {
 }
 
 void Stream::about_to_sleep() {
+  sleepers_.fetch_add(1);
   if (relayed_) return;
   const std::lock_guard lock{session_->lock};
   if (relayed_ || ending_) return;
@@ -139,10 +140,17 @@ void Stream::looked_at(bool is) {
   if (!ending_) keep_going();
 }
 
+// A thread takes completions before it sleeps, or is about to wake for what the mirror shows. Room
+// is all that it may sleep for then.
+bool Stream::somebody_looks() {
+  if (lookers_ > sleepers_) return true;
+  return lookers_ > 0 && session_->readable() && !mirror_.hides_room();
+}
+
 // With the lock: the mirror shows what is, and somebody takes completions when there is need.
 void Stream::keep_going() {
   const bool has_to =
-      (watched_ && lookers_ == 0) || waiting_ > 0 || session_->unsent() > 0 || session_->busy();
+      (watched_ && !somebody_looks()) || waiting_ > 0 || session_->unsent() > 0 || session_->busy();
   // What a peer advertises, it may want back when the program is elsewhere.
   if (has_to || !attended_) {
     session_->arm();

@@ -65,8 +65,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The same for a thread that looks at it before it sleeps (recent.h), and is the one that has
   // worked on it. True if the mirror shows news.
   bool look_for_news();
-  // It sleeps now.
+  // It sleeps now, and does no more.
   void about_to_sleep();
+  void awake() { sleepers_.fetch_sub(1); }
   // A thread looks at it from now on, or no more.
   void looked_at(bool is);
 
@@ -88,6 +89,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void show_error();
   void put_byte_into_inner();
   void on_error_told(int fd);
+  bool somebody_looks();
   void keep_going();
   bool wait_for_data(Lock& lock, int fd);
   bool wait_for_room(Lock& lock, int fd);
@@ -111,6 +113,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<bool> attended_{false};
   std::atomic<uint32_t> calls_{0};  // of the program
   std::atomic<int> lookers_{0};     // threads that look before they sleep
+  std::atomic<int> sleepers_{0};    // of those
   uint32_t calls_seen_ = 0;         // by the loop
   // With the session's lock.
   Readiness mirror_;                  // closed once it shows an error
