@@ -114,7 +114,7 @@ void Engine::before_release(Token& token) {
   } else if (output_.has_deferred()) {
     watch_.no_later_than(token, watch_.patience());
   }
-  watch_.wake_up_no_later_than(deadlines_.earliest());
+  watch_.due_at(deadlines_.earliest(), sleepers_.expected(std::memory_order_relaxed) > 0);
 }
 
 void Engine::serve_doorbells(Token& token) {

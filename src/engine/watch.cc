@@ -73,7 +73,9 @@ void Watch::program_polls(Time now, bool close, uint64_t unsolicited, Time deadl
   const Duration closely = patience_ = policy_.patience();
   if (policy_.at_most() && !close) {
     patience_ = steady_policy_.patience(now, unsolicited, closely);
-    if (steady_policy_.put_off(now, closely)) wake_up_.put_off(std::min(now + patience_, deadline));
+    if (steady_policy_.put_off(now, closely)) {
+      wake_up_.put_off(std::min(now + patience_, later_for_poller(deadline, now)));
+    }
   }
   program_turn(now, patience_);
 }

@@ -14,6 +14,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <atomic>
 #include <span>
 
@@ -48,6 +49,11 @@ class Watch {
   // It polls. `close`: as closely as can be, for a thread may be about to sleep. `unsolicited` as
   // Runtime counts it, `deadline`: the earliest of all handlers.
   void program_polls(Time now, bool close, uint64_t unsolicited, Time deadline);
+  // Its handlers are next due at `deadline`. A program that polls for long sees to them itself, and
+  // would be disturbed by a timer that rings for each: the helper comes when it has stopped.
+  void due_at(Time deadline, bool sleep_expected) {
+    wake_up_.no_later_than(sleep_expected ? deadline : later_for_poller(deadline, last_turn()));
+  }
   // It posts, and does not look at its sockets by that. The clock is asked only where the program's
   // last turn leaves it open whether the helper wakes up in time.
   void program_posts(Token& token) {
@@ -88,6 +94,9 @@ class Watch {
   HelperPolicy& policy() { return policy_; }
 
  private:
+  Time later_for_poller(Time deadline, Time polled) const {
+    return policy_.at_most() ? std::max(deadline, polled + policy_.patience()) : deadline;
+  }
   struct Timer {
     void operator()(Time when) const;
     Watch& watch;

@@ -14,10 +14,9 @@ namespace weft::wdp {
 // kDatagramOverhead.
 class Congestion {
  public:
-  // The unit in which windows begin and end: a datagram of Ethernet.
+  // A datagram of Ethernet, in which windows begin.
   static constexpr size_t kUnit = 1472 + kDatagramOverhead;
   static constexpr size_t kFirst = 32 * kUnit;
-  static constexpr size_t kLeast = 2 * kUnit;
 
   virtual ~Congestion() = default;
   // A datagram that was sent at `sent` has come. `limited`: the window was what held the sender

@@ -20,10 +20,18 @@ double seconds(Duration d) {
 
 }  // namespace
 
+void Cubic::use_unit(size_t bytes) {
+  const double of_old = static_cast<double>(unit_) / static_cast<double>(bytes);
+  unit_ = bytes;
+  before_loss_ *= of_old;
+  epoch_ = Time::never();  // the curve begins anew
+}
+
 void Cubic::acknowledged(size_t bytes, Time sent, bool limited, Duration least_round_trip,
                          Duration latest_round_trip, Time now) {
   // RFC 9002 7.3.2: nothing grows while what was sent before the loss comes in. RFC 9002 7.8: nor
   // while the window is not used.
+  if (bytes > unit_) use_unit(bytes);
   if (sent <= recovery_since_ || !limited) return;
   if (in_slow_start()) {
     window_ += bytes;
@@ -37,7 +45,8 @@ void Cubic::acknowledged(size_t bytes, Time sent, bool limited, Duration least_r
 }
 
 void Cubic::avoid(size_t bytes, Duration round_trip, Time now) {
-  const double units = static_cast<double>(window_) / kUnit;
+  const double unit = static_cast<double>(unit_);
+  const double units = static_cast<double>(window_) / unit;
   if (epoch_.is_never()) {
     epoch_ = now;
     estimate_ = units;
@@ -47,20 +56,20 @@ void Cubic::avoid(size_t bytes, Duration round_trip, Time now) {
   // RFC 9438 4.2: W_cubic(t + RTT), at most half as much again as the window is.
   const double t = seconds(now - epoch_) + seconds(round_trip) - reach_;
   const double target = std::clamp(kC * t * t * t + origin_, units, 1.5 * units);
-  const double share = static_cast<double>(bytes) / kUnit / units;
+  const double share = static_cast<double>(bytes) / unit / units;
   // RFC 9438 4.3: not less than Reno would have.
   estimate_ += (estimate_ < before_loss_ ? kAlpha : 1) * share;
   const double next = std::max(units + (target - units) * share, estimate_);
-  window_ = static_cast<size_t>(next * kUnit);
+  window_ = static_cast<size_t>(next * unit);
 }
 
 void Cubic::lost(Time sent, Time now) {
   if (sent <= recovery_since_) return;  // of the same period
   recovery_since_ = now;
-  const double units = static_cast<double>(window_) / kUnit;
+  const double units = static_cast<double>(window_) / static_cast<double>(unit_);
   // RFC 9438 4.7: fast convergence, for those who begin later.
   before_loss_ = units < before_loss_ ? units * (1 + kBeta) / 2 : units;
-  window_ = std::max(static_cast<size_t>(static_cast<double>(window_) * kBeta), kLeast);
+  window_ = std::max(static_cast<size_t>(static_cast<double>(window_) * kBeta), least());
   threshold_ = window_;
   epoch_ = Time::never();
 }
@@ -68,9 +77,9 @@ void Cubic::lost(Time sent, Time now) {
 // RFC 9002 7.6.2.
 void Cubic::collapsed(Time now) {
   recovery_since_ = now;
-  before_loss_ = static_cast<double>(window_) / kUnit;
-  threshold_ = std::max(static_cast<size_t>(static_cast<double>(window_) * kBeta), kLeast);
-  window_ = kLeast;
+  before_loss_ = static_cast<double>(window_) / static_cast<double>(unit_);
+  threshold_ = std::max(static_cast<size_t>(static_cast<double>(window_) * kBeta), least());
+  window_ = least();
   epoch_ = Time::never();
 }
 

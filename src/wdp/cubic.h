@@ -18,10 +18,16 @@ class Cubic final : public Congestion {
  private:
   void avoid(size_t bytes, Duration round_trip, Time now);
 
+  void use_unit(size_t bytes);
+  size_t least() const { return 2 * unit_; }
+
+  // A segment of RFC 9438: the largest datagram that has come. With a smaller one a channel of
+  // large datagrams would grow, where there are losses, by a small part of one in each round trip.
+  size_t unit_ = kUnit;
   size_t window_ = kFirst;
   size_t threshold_ = SIZE_MAX;
   Time recovery_since_ = Time::from_ns(INT64_MIN / 2);
-  // In units, as RFC 9438 has them in segments.
+  // In units.
   double before_loss_ = 0;  // W_max
   double origin_ = 0;       // where the curve is flat
   double reach_ = 0;        // K: seconds until there

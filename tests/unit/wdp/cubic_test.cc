@@ -114,6 +114,42 @@ TEST_F(CubicTest, NeverBelowTwoDatagrams) {
   EXPECT_EQ(cubic.window(), 2 * kUnit);
 }
 
+// RFC 9438 counts in segments. What limits a channel of large datagrams to so many of them at 1 %
+// loss is what limits one of small ones.
+TEST_F(CubicTest, ItsUnitIsTheDatagramOfTheChannel) {
+  constexpr size_t kLarge = 38 * kUnit;
+  // So many datagrams are under way on average while each hundredth is lost.
+  const auto average = [&](size_t size) {
+    double sum = 0;
+    size_t rounds = 0;
+    for (size_t sent = 0; sent < 100'000; ++rounds) {
+      const size_t datagrams = std::max<size_t>(cubic.window() / size, 1);
+      const bool loses = sent / 100 != (sent + datagrams) / 100;
+      for (size_t i = 0; i < datagrams; ++i) {
+        cubic.acknowledged(size, now, true, trip, trip, now + trip);
+      }
+      if (loses) lose();
+      now = now + trip;
+      sent += datagrams;
+      sum += static_cast<double>(datagrams);
+    }
+    return sum / static_cast<double>(rounds);
+  };
+  trip = 100us;
+  const double large = average(kLarge);
+  cubic = Cubic{};
+  const double small = average(kUnit);
+  EXPECT_NEAR(large, small, 2);
+  EXPECT_GT(large, 8);
+  EXPECT_LT(large, 20);
+}
+
+TEST_F(CubicTest, NeverBelowTwoDatagramsThatAreLarge) {
+  cubic.acknowledged(9000, now, true, trip, trip, now + trip);
+  for (int i = 0; i < 30; ++i) lose();
+  EXPECT_EQ(cubic.window(), 2 * 9000U);
+}
+
 TEST(FixedWindow, StaysAsItIs) {
   FixedWindow w(5000);
   w.lost({}, {});
