@@ -31,6 +31,8 @@ class PeerWatch {
   enum class Due : uint8_t { nothing, question, end };
   Due tick(Time now) {
     if (now < next_) return Due::nothing;
+    // A process that was stopped has heard nothing, whatever came: that it is late does not count.
+    heard_ = heard_ + (now - next_);
     if (now >= heard_ + kSilenceOfGone) return Due::end;
     ++unanswered_;
     next_ = std::min(now + kKeepaliveEvery, heard_ + kSilenceOfGone);

@@ -53,5 +53,20 @@ TEST(PeerWatch, ASilentPeerIsGoneAfterFifteenSeconds) {
   }
 }
 
+// This process was stopped, or its machine: what the peer has said meanwhile is not read yet.
+TEST(PeerWatch, ATimeInWhichNobodyAskedIsNoSilence) {
+  PeerWatch w;
+  w.heard(kStart);
+  w.exchanged();
+  const Time later = kStart + 40s;
+  EXPECT_EQ(w.tick(later), Due::question);
+  EXPECT_EQ(w.deadline(), later + 1s);
+  // The peer is as silent as if it had been asked all the time.
+  Time now = later;
+  while (w.tick(now = w.deadline()) == Due::question) {
+  }
+  EXPECT_EQ(now, later + 15s - 250ms);
+}
+
 }  // namespace
 }  // namespace weft::wdp
