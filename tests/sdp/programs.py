@@ -27,12 +27,12 @@ def netcat(w, size, server_plain=False, client_plain=False):
     return {"up": digest(server.bytes()), "down": digest(client.bytes())}
 
 
-@case("nc.both_ways", needs=["nc"], namespaces=True)
+@case("nc.both_ways", needs=["nc"], namespaces="check")
 def nc_both_ways(w):
     return netcat(w, 3_000_000)
 
 
-@case("nc.large", needs=["nc"], full=True, namespaces=True)
+@case("nc.large", needs=["nc"], full=True, namespaces="check")
 def nc_large(w):
     return netcat(w, 200_000_000)
 
@@ -57,7 +57,7 @@ def nc_refused(w):
     return {"status": status, "said": process.error_text().replace(str(port), "PORT").splitlines()[-1:]}
 
 
-@case("socat.exec", needs=["socat"], namespaces=True)
+@case("socat.exec", needs=["socat"], namespaces="check")
 def socat_exec(w):
     """The server's children have the connection as standard input and output; the answer comes when the client has closed its half."""
     port = str(w.port())
@@ -104,9 +104,9 @@ def iperf3(w, *options):
 
 
 for _name, _options in {"plain": "", "parallel": "-P 4", "reverse": "-R", "bidir": "--bidir", "sendfile": "-Z", "small": "-l 1K"}.items():
-    case(f"iperf3.{_name}", needs=["iperf3"], namespaces=_name == "parallel")(
+    case(f"iperf3.{_name}", needs=["iperf3"], namespaces="check" if _name == "parallel" else "full")(
         lambda w, o=_options.split(): iperf3(w, "-t", "1", *o))
-case("iperf3.long", needs=["iperf3"], full=True, namespaces=True, seconds=120)(lambda w: iperf3(w, "-t", "20", "-P", "8", "--bidir"))
+case("iperf3.long", needs=["iperf3"], full=True, namespaces="check", seconds=120)(lambda w: iperf3(w, "-t", "20", "-P", "8", "--bidir"))
 
 
 @case("rsync.daemon", needs=["rsync"])

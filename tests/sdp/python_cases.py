@@ -55,5 +55,5 @@ def suite(w, words):
 
 
 for _name, _words in {**SUITES, **LONG_SUITES}.items():
-    case(f"python.{_name}", needs=[PYTHON, SUITE], full=_name in LONG_SUITES, seconds=200 if _name in LONG_SUITES else 90)(
+    case(f"python.{_name}", needs=[PYTHON, SUITE], namespaces=None, full=_name in LONG_SUITES, seconds=200 if _name in LONG_SUITES else 90)(
         lambda w, words=_words: suite(w, words))

@@ -2,6 +2,7 @@
 """Runs sockets programs once by plain TCP and once by SDP (weft run --sdp), and asks for the same result.
 
   sdp.py --list [--full]             names of the cases; with --full of those that only ./check --full runs
+  sdp.py --list --where namespaces   names of those that only ./check --full runs between namespaces
   sdp.py --list --open               names of those that do not pass yet, which ctest does not run
   sdp.py --build DIR CASE...         runs them; DIR is the build directory
       --where host|namespaces        only there
@@ -98,7 +99,10 @@ def main():
     parser.add_argument("case", nargs="*")
     options = parser.parse_args()
     if options.list:
-        print("\n".join(name for name, case in CASES.items() if (name in OPEN) == options.open and (case.full or not options.full)))
+        names = [name for name, case in CASES.items() if (name in OPEN) == options.open and (case.full or not options.full)]
+        if options.where == "namespaces":
+            names = [name for name in names if CASES[name].namespaces == "full"]
+        print("\n".join(names))
         return 0
     # So that what was started is ended also where a time limit ends this one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -113,7 +117,7 @@ def main():
                 print(f"SKIPPED {case.name}: {program} is not installed")
                 continue
             for place in places:
-                if place.name == "namespaces" and not case.namespaces and options.where is None:
+                if place.name == "namespaces" and case.namespaces != "check" and options.where is None:
                     continue
                 try:
                     if options.way:

@@ -23,10 +23,10 @@ class Case:
         self.needs = needs  # programs
         self.full = full  # ./check --full alone runs it
         self.seconds = seconds  # for one run
-        self.namespaces = namespaces  # also between two
+        self.namespaces = namespaces  # also between two of them: "check", "full": ./check --full alone does; None: it is one process, or needs this host
 
 
-def case(name, needs=(), full=False, seconds=60, namespaces=False):
+def case(name, needs=(), full=False, seconds=60, namespaces="full"):
     def add(function):
         CASES[name] = Case(function, name, needs, full, seconds, namespaces)
         return function

@@ -55,7 +55,7 @@ def all_files(w, url):
     return results
 
 
-@case("nginx.sendfile", needs=["nginx", "curl"], namespaces=True)
+@case("nginx.sendfile", needs=["nginx", "curl"], namespaces="check")
 def nginx_sendfile(w):
     return all_files(w, nginx(w))
 
@@ -120,7 +120,7 @@ def benchmark(w, port, *options):
     return re.findall(r"(?:^|[\r\n])([A-Z][A-Za-z_ ()0-9]*): [1-9][\d.]* requests", text)
 
 
-@case("redis.benchmark", needs=["redis-server", "redis-benchmark"], namespaces=True)
+@case("redis.benchmark", needs=["redis-server", "redis-benchmark"], namespaces="check")
 def redis_benchmark(w):
     port = redis_server(w)
     return {"one": benchmark(w, port, "-c", "1", "-n", "300", "-t", "ping,set,get"), "some": benchmark(w, port, "-c", "50", "-n", "2000"),

@@ -25,13 +25,13 @@ def tap(w, folder, program, environment=()):
     return [f"{program}: {line}" for line in found]
 
 
-@case("glib.gio", needs=[f"{GLIB}/socket"])
+@case("glib.gio", namespaces=None, needs=[f"{GLIB}/socket"])
 def glib(w):
     w.allow_fallback()  # they listen at ports that the system chose
     return [line for program in GLIB_TESTS for line in tap(w, GLIB, program)]
 
 
-@case("glib.tls", needs=[f"{GLIB_NETWORKING}/connection-gnutls"])
+@case("glib.tls", namespaces=None, needs=[f"{GLIB_NETWORKING}/connection-gnutls"])
 def glib_tls(w):
     w.allow_fallback()
     folders = {"G_TEST_SRCDIR": GLIB_NETWORKING, "G_TEST_BUILDDIR": GLIB_NETWORKING}
@@ -41,13 +41,13 @@ def glib_tls(w):
 # Without TCPServerTest: it wants clients that are refused because they come too late, and skips itself where none is.
 TORNADO = [f"tornado.test.{name}" for name in ("httpserver_test", "simple_httpclient_test", "tcpserver_test:TestMultiprocess", "tcpclient_test",
                                                "netutil_test", "websocket_test", "iostream_test")]
-case("suites.tornado", needs=[PYTHON, f"{DIST}/tornado/test/iostream_test.py"], full=True, seconds=200)(lambda w: suite(w, TORNADO))
+case("suites.tornado", namespaces=None, needs=[PYTHON, f"{DIST}/tornado/test/iostream_test.py"], full=True, seconds=200)(lambda w: suite(w, TORNADO))
 
 TRIO = ["test_socket.py", "test_highlevel_socket.py", "test_highlevel_open_tcp_listeners.py", "test_highlevel_open_tcp_stream.py",
         "test_highlevel_serve_listeners.py", "test_highlevel_ssl_helpers.py", "test_ssl.py", "test_unix_pipes.py", "../_core/tests/test_io.py"]
 
 
-@case("suites.trio", needs=[PYTHON, f"{DIST}/trio/tests/test_socket.py", f"{DIST}/trustme/__init__.py"], full=True, seconds=200)
+@case("suites.trio", namespaces=None, needs=[PYTHON, f"{DIST}/trio/tests/test_socket.py", f"{DIST}/trustme/__init__.py"], full=True, seconds=200)
 def trio(w):
     w.allow_fallback()
     files = [f"{DIST}/trio/tests/{name}" for name in TRIO]
@@ -85,5 +85,5 @@ def openssh(w, names):
     return found
 
 
-case("openssh.regress", needs=[f"{REGRESS}/connect.sh", "/usr/sbin/sshd"], full=True, seconds=300)(lambda w: openssh(w, OPENSSH))
-case("openssh.regress_long", needs=[f"{REGRESS}/connect.sh", "/usr/sbin/sshd"], full=True, seconds=500)(lambda w: openssh(w, OPENSSH_LONG))
+case("openssh.regress", namespaces=None, needs=[f"{REGRESS}/connect.sh", "/usr/sbin/sshd"], full=True, seconds=300)(lambda w: openssh(w, OPENSSH))
+case("openssh.regress_long", namespaces=None, needs=[f"{REGRESS}/connect.sh", "/usr/sbin/sshd"], full=True, seconds=500)(lambda w: openssh(w, OPENSSH_LONG))
