@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/earliest.h"
 #include "drive/batch_pool.h"
 #include "drive/rd_bytes.h"
 #include "drive/silence.h"
@@ -46,6 +47,7 @@ void StreamDriver::start(Token& token, Bytes early) {
   token.runtime().guard(
       token,
       [&] {
+        batches_ = &BatchPool::of(token);
         memory_.begin(token);
         if (!early.empty()) stream_.received(early, token.now());
         stream_.tick(token.now());
@@ -202,7 +204,7 @@ void StreamDriver::settle_now(Token& token, bool all) {
     token.runtime().want_read(token, *this, stream_.wants_bytes());
   }
   token.runtime().set_deadline(token, *this,
-                               std::min({stream_.deadline(), look_at_, memory_.close_by()}));
+                               earliest(stream_.deadline(), look_at_, memory_.close_by()));
   if (const Time at = stream_.settles_at(); !at.is_never()) token.runtime().closes_at(token, at);
   // What a program that is done with it has left to say, such as which messages have arrived, does
   // not end with the process.
@@ -341,7 +343,7 @@ void StreamDriver::send(Token& token, bool all) {
         token.runtime().defer(token, *this);
         return;
       }
-      batch_ = BatchPool::of(token).take();
+      batch_ = batches_->take();
       stream_.fill(*batch_, token.now());
       const size_t copied = batch_->staged();
       token.runtime().counters().bytes_sent_copied.add(copied);
@@ -353,7 +355,7 @@ void StreamDriver::send(Token& token, bool all) {
         if (port::SharedBytes* const shared = memory_.bytes()) shared->end_for_loss();
         stream_.source_lost(batch_->lost());
       }
-      BatchPool::of(token).give(std::move(batch_));
+      batches_->give(std::move(batch_));
       return;
     }
     const auto t = send_batch(token);
@@ -385,7 +387,7 @@ void StreamDriver::send(Token& token, bool all) {
     } else {
       continue;
     }
-    BatchPool::of(token).give(std::move(batch_));
+    batches_->give(std::move(batch_));
   }
 }
 
@@ -408,7 +410,7 @@ void StreamDriver::grant_wish(Token& token) {
   if (wish == Wish::close && memory_.waits_for_pull(token)) return;
   gone_ = true;
   StreamOwner* owner = std::exchange(owner_, nullptr);
-  if (batch_) BatchPool::of(token).give(std::move(batch_));
+  if (batch_) batches_->give(std::move(batch_));
   token.runtime().remove(token, *this);
   memory_.end();
   leave_rd(token, wish == Wish::reset);

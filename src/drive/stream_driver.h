@@ -28,6 +28,7 @@ class StreamOwner {
   virtual void driver_gone(Token& token) = 0;
 };
 
+class BatchPool;
 class RdBytes;
 
 class StreamDriver final : public engine::EventHandler {
@@ -92,6 +93,7 @@ class StreamDriver final : public engine::EventHandler {
   MemoryWay memory_;
   RdBytes* rd_ = nullptr;  // the bytes, where they go by datagrams, or may yet
   PostBurst burst_;
+  BatchPool* batches_ = nullptr;         // from start() on
   std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take
   bool blocked_ = false;                 // waiting for the socket to turn writable
   bool large_ = false;  // FPDUs have been large lately: read little into the bounce buffer

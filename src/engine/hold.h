@@ -1,6 +1,8 @@
 // Holding an engine, as a scope.
 #pragma once
 
+#include <utility>
+
 #include "engine/event_handler.h"
 
 namespace weft::engine {
@@ -11,14 +13,20 @@ class Engine;
 // engine is let go.
 class Hold {
  public:
-  Hold(Hold&& other) noexcept;
+  Hold(Hold&& other) noexcept
+      : engine_(std::exchange(other.engine_, nullptr)),
+        token_(other.token_.runtime_, other.token_.now_) {}
   Hold& operator=(Hold&&) = delete;
-  ~Hold();
+  ~Hold() {
+    if (engine_ != nullptr) let_go();
+  }
   Token& token() { return token_; }
 
  private:
   friend class Engine;
   explicit Hold(Engine& engine);
+  void let_go();
+
   Engine* engine_;  // nullptr: moved from
   Token token_;
 };

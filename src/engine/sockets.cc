@@ -61,7 +61,7 @@ bool Sockets::poll(Token& token) {
       poll_all();
     }
   }
-  visit_ready(token, events);
+  if (!events.empty()) visit_ready(token, events);
   if (n > 1 || most_ < kMost) {
     const bool long_turn = Engine::clock() - token.now() > kTurnMost;
     most_ = long_turn ? std::max(n / 2, 1) : std::min(2 * most_, kMost);

@@ -14,25 +14,25 @@ namespace {
 
 constexpr int kSpins = 1000;  // before a waiter sleeps
 
-constinit thread_local uint32_t t_id = 0;
-
 // The child's one thread has another number than its parent's.
 void forget_after_fork() {
-  static const int hooked = ::pthread_atfork(nullptr, nullptr, [] { t_id = 0; });
+  static const int hooked = ::pthread_atfork(nullptr, nullptr, [] { detail::thread_id = 0; });
   (void)hooked;  // fails without memory alone: then a child that waits spins instead of sleeping
-}
-
-uint32_t ask_kernel() {
-  forget_after_fork();
-  t_id = static_cast<uint32_t>(::syscall(SYS_gettid));
-  return t_id;
 }
 
 }  // namespace
 
-uint32_t thread_id() {
-  return t_id != 0 ? t_id : ask_kernel();
+namespace detail {
+
+constinit thread_local uint32_t thread_id __attribute__((tls_model("initial-exec"))) = 0;
+
+uint32_t ask_thread_id() {
+  forget_after_fork();
+  thread_id = static_cast<uint32_t>(::syscall(SYS_gettid));
+  return thread_id;
 }
+
+}  // namespace detail
 
 void PiMutex::lock() {
   for (int turns = 0; turns < kSpins; ++turns) {

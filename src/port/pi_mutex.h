@@ -9,8 +9,16 @@
 
 namespace weft::port {
 
+namespace detail {
+// Each turn of an engine asks for it several times, and no other storage of a thread is as near.
+extern constinit thread_local uint32_t thread_id __attribute__((tls_model("initial-exec")));
+uint32_t ask_thread_id();
+}  // namespace detail
+
 // The calling thread's, as gettid(2) has it; after the first call without a system call.
-uint32_t thread_id();
+inline uint32_t thread_id() {
+  return detail::thread_id != 0 ? detail::thread_id : detail::ask_thread_id();
+}
 
 class PiMutex {
  public:

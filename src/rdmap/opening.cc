@@ -1,7 +1,6 @@
 #include "rdmap/opening.h"
 
-#include <algorithm>
-#include <utility>
+#include "base/earliest.h"
 
 namespace weft::rdmap {
 namespace {
@@ -67,8 +66,7 @@ bool Opening::write_due(Time now) {
 }
 
 Time Opening::deadline(bool kicks) const {
-  return std::min(
-      {opening_write_at_, speak_at_, rtr_settles_at_, kicks ? kick_at_ : Time::never()});
+  return earliest(opening_write_at_, speak_at_, rtr_settles_at_, kicks ? kick_at_ : Time::never());
 }
 
 void Opening::schedule_kick() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/earliest.h"
 #include "rdmap/blame.h"
 #include "work/faults.h"
 
@@ -265,7 +266,7 @@ void Stream::write_side_shut(Time now) {
 Time Stream::deadline() const {
   if (over()) return ending_.deadline();
   const Time own = std::min(ending_.deadline(), opening_.deadline(ending_.live() || waking_peer()));
-  return takes_input() ? std::min({own, receive_wanted_until_, send_path_.rnr_deadline()}) : own;
+  return takes_input() ? earliest(own, receive_wanted_until_, send_path_.rnr_deadline()) : own;
 }
 
 void Stream::tick(Time now) {

@@ -63,7 +63,7 @@ void CompletionBatch::add(std::vector<CompletionQueue::Entry>& to, CompletionQue
   lost_room_ |= !queue.push({&entry, 1});
 }
 
-bool CompletionBatch::publish() {
+bool CompletionBatch::publish_all() {
   bool room = !std::exchange(lost_room_, false);
   if (!sent_.empty()) {
     room = send_cq_.push(sent_) && room;

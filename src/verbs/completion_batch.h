@@ -18,11 +18,12 @@ class CompletionBatch {
   void sent(const Completion& c) { add(sent_, send_cq_, {c, false}); }
   void received(const Completion& c, bool solicited) { add(received_, recv_cq_, {c, solicited}); }
   // False: there was no room for one of them, which is lost.
-  bool publish();
+  bool publish() { return (sent_.empty() && received_.empty() && !lost_room_) || publish_all(); }
   // Forgets those of this visit.
   void clear();
 
  private:
+  bool publish_all();
   void add(std::vector<CompletionQueue::Entry>& to, CompletionQueue& queue,
            const CompletionQueue::Entry& entry);
 
