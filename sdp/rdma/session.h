@@ -21,6 +21,7 @@
 #include "sdp/wire/hello.h"
 
 namespace weft::sdp {
+
 // Above 400 lines with its source: each completion moves buffers, credits and waiters.
 class Session {
  public:

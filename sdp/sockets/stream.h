@@ -19,6 +19,7 @@
 #include "sdp/sockets/way_chooser.h"
 
 namespace weft::sdp {
+
 // Above 400 lines with its source: a call that begins in one way may end in another.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:

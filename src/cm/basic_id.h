@@ -18,6 +18,7 @@
 #include "verbs/queue_pair.h"
 
 namespace weft::cm {
+
 // Above 400 lines with its source: each call needs state, addresses and channel.
 class BasicId : public Id, protected engine::EventHandler {
  public:

@@ -5,6 +5,7 @@
 // This is the order of a turn, and what threads may ask of an engine. The parts have a header each:
 // Sockets (which are watched, and looked at in a turn), PendingOutput (what waits for company),
 // Watch, Helper and Sleepers (who hears the sockets while nobody polls). Design/21 lists them.
+//
 // Above 400 lines with its source, for a turn and who holds it touch every part.
 #pragma once
 

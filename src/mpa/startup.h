@@ -4,7 +4,9 @@
 //   Responder:  received() --> more | request there | error;  accept() or reject() --> bytes out
 //
 // Both take the peer's bytes in any pieces. Neither reads past its frame: what follows the Reply is
-// the stream's. Above 400 lines with its source: both roles read and write the same frames.
+// the stream's.
+//
+// Above 400 lines with its source: both roles read and write the same frames.
 #pragma once
 
 #include <optional>

@@ -24,8 +24,10 @@ class Capture;
 class FaultLog;
 class FaultyDatagrams;
 class UdpTap;
-// Above 400 lines with its source: both ways share tap, faults and what the kernel can.
+
 // Holder of the engine alone, but for what is const.
+//
+// Above 400 lines with its source: both ways share tap, faults and what the kernel can.
 class UdpSocket final : public DatagramPort {
  public:
   UdpSocket();

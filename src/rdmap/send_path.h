@@ -12,6 +12,7 @@
 #include "work/consumer.h"
 
 namespace weft::rdmap {
+
 // Above 400 lines with its source: what each FPDU calls is inline, in the header.
 class SendPath {
  public:

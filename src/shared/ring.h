@@ -1,7 +1,9 @@
 // One direction of a connection between two processes of one host: a ring of bytes in memory that
 // both map (spec/same-host 3). The writer puts records into it; each holds bytes of the stream, or
 // says where in the writer's process they are, and the reader pulls them from there.
+//
 // Above 400 lines with its source: both ends of one format, to be read side by side.
+//
 // Either side takes the other for hostile: what is read from the shared memory is copied before it
 // is checked, and positions are only followed where they are possible.
 #pragma once

@@ -1,7 +1,9 @@
 // The adapter of this process: its engines, its registered memory, its queue pair numbers. One for
 // the life of the process, but for two cases: after fork(2) the child gets a fresh one and the
 // parent's is dead there; and a program that has closed its descriptors gets a fresh one when it
-// opens the device again. Above 400 lines with its source: ports, numbers, engines share a lock.
+// opens the device again.
+//
+// Above 400 lines with its source: ports, numbers, engines share a lock.
 #pragma once
 
 #include <array>

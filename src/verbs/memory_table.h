@@ -1,7 +1,8 @@
 // Registered memory: the table behind every lkey, rkey and STag (design/03; spec/rdmap 2.6).
-// Above 400 lines with its source: regions, windows and keys are entries of one table.
 // Engine holders look entries up without a lock. An entry that goes away is unpublished first; then
 // every engine is held once, so that nobody is in the middle of using it; then it is freed.
+//
+// Above 400 lines with its source: regions, windows and keys are entries of one table.
 #pragma once
 
 #include <array>

@@ -5,6 +5,7 @@
 //   post_receive --> Receives  ---> Transport ---> state, events
 //                                      \--> MemoryAccess
 // What its type allows is a row of qp_types.h. The parts: design/22.
+//
 // Above 400 lines with its source: the states and what the transport says touch all members.
 #pragma once
 

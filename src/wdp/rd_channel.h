@@ -1,9 +1,11 @@
 // The channel between two sockets that carries reliable datagrams (spec/wdp-rd): its handshake,
-// what it sends and receives, and its end. Above 400 lines with its source: it is one machine.
+// what it sends and receives, and its end.
 //
 //   calls      ─► Handshake (active)  ─REP─► open ──close(), idle for 120 s──► closing ─► gone
 //   is called  ─► Handshake (passive) ─RTU, data─► open ──DREQ, no answers──────────────► gone
 //   calls      ─► REJ ─► refused: the peer has none
+//
+// Above 400 lines with its source: it is one machine.
 #pragma once
 
 #include <memory>

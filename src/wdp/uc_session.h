@@ -22,6 +22,7 @@
 #include "wdp/uc_send_path.h"
 
 namespace weft::wdp {
+
 // Above 400 lines with its source: the parts meet here, and each event passes several.
 class UcSession final : private SendWindow::Waiter {
  public:

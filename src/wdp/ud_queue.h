@@ -39,6 +39,7 @@ struct UdCounters {
 };
 
 struct RdArrival;
+
 // Above 400 lines with its source: both ways take requests from one queue, in order.
 class UdQueue final : public TrainSource, public RdClient {
  public:

@@ -1,13 +1,15 @@
 // All that one UDP socket of WDP is, without the socket: sessions, handshakes, UD queue pairs, and
 // whom a datagram is for (spec/wdp 2.5). Datagrams and time come in; what is to be
 // sent goes out, of the socket itself by fill(), of a connection by its own fill().
-// Above 400 lines with its source: each class of datagram has its branch here.
+//
 //                      ┌ unknown, REQ in another version ─► REJ, 10 a second
 //   received() ─ class ┼ REQ ─ Refusals, RequestGate ─ owner: listener, or queue pair called
 //                      │                                                        ─► Handshake
 //                      ├ CTL, UC: token, address, index ──► UcConnection
 //                      ├ CTL, RD: token, address ─────────► RdChannel
 //                      └ UD: QN ──────────────────────────► UdQueue
+//
+// Above 400 lines with its source: each class of datagram has its branch here.
 #pragma once
 
 #include <memory>
