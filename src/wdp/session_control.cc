@@ -18,8 +18,7 @@ SessionControl::SessionControl(const UcParameters& parameters, UcWriter& writer,
       probe_(parameters.max_payload, parameters.path.to.address.is_ipv4(),
              parameters.probes_path && !parameters.is_static, random),
       now_(now),
-      heard_(now),
-      keepalive_at_(parameters.is_static ? Time::never() : now + kKeepaliveAfter) {}
+      keepalives_(parameters.is_static, now) {}
 
 // --- what is said
 
@@ -87,7 +86,7 @@ SessionControl::Event SessionControl::received(const WdpCtl& c, PsnWindow& psns,
       return Event::none;
     }
     case CtlType::kaa:
-      take_answer(c.xid, now);
+      if (const auto took = keepalives_.answered(c.xid, now)) rtt_.sample(*took);
       return Event::none;
     case CtlType::probe: {
       WdpCtl answer = message(CtlType::probea);
@@ -108,7 +107,7 @@ SessionControl::Event SessionControl::received(const WdpCtl& c, PsnWindow& psns,
       }
       if (state_ != State::open) return Event::none;
       state_ = State::peer_left;
-      keepalive_at_ = Time::never();
+      keepalives_.stop();
       peer_last_ = c.highest_psn;
       left_at_ = now + kGoodbyeHold;
       return Event::peer_leaves;
@@ -134,7 +133,8 @@ SessionControl::Event SessionControl::received(const WdpCtl& c, PsnWindow& psns,
 
 void SessionControl::begin_time_wait(Time now) {
   state_ = State::time_wait;
-  dreq_at_ = keepalive_at_ = left_at_ = Time::never();
+  keepalives_.stop();
+  dreq_at_ = left_at_ = Time::never();
   over_at_ = now + kTimeWait;
 }
 
@@ -147,7 +147,7 @@ void SessionControl::disconnect(uint32_t reason, Time now) {
     return;
   }
   state_ = State::closing;
-  keepalive_at_ = Time::never();
+  keepalives_.stop();
   reason_ = reason;
   say_dreq(now);
 }
@@ -166,37 +166,14 @@ void SessionControl::say_dreq(Time now) {
 
 Time SessionControl::deadline() const {
   if (state_ == State::gone) return Time::never();
-  return std::min(
-      {keepalive_at_, dreq_at_, left_at_, over_at_, alive() ? probe_.deadline() : Time::never()});
+  return std::min({keepalives_.deadline(), dreq_at_, left_at_, over_at_,
+                   alive() ? probe_.deadline() : Time::never()});
 }
 
 void SessionControl::ask(Time now, bool again) {
   WdpCtl c = message(CtlType::ka);
-  // Each KA has a number of its own, also where there are several in a millisecond.
-  const uint32_t clock = clock_ms(now);
-  again = again && asking();
-  if (heard_ >= asks_since_) asks_since_ = now;
-  keepalive_clock_ = keepalive_clock_ == 0 || static_cast<int32_t>(clock - keepalive_clock_) > 0
-                         ? clock
-                         : keepalive_clock_ + 1;
-  keepalive_sent_ = now;
-  if (!again) {
-    first_clock_ = keepalive_clock_;
-    first_sent_ = now;
-  }
-  c.xid = Xid{keepalive_clock_};
+  c.xid = keepalives_.ask(now, again);
   say(c);
-}
-
-// KAs are repeated sooner than a peer some milliseconds away can answer. Of those between the first
-// and the last it is not known when they left: the first did before.
-void SessionControl::take_answer(Xid xid, Time now) {
-  const auto since_first = static_cast<int32_t>(xid.value() - first_clock_);
-  const auto before_last = static_cast<int32_t>(keepalive_clock_ - xid.value());
-  if (!asking() || since_first < 0 || before_last < 0) return;
-  answer_took_ = now - (before_last == 0 ? keepalive_sent_ : first_sent_);
-  rtt_.sample(answer_took_);
-  keepalive_sent_ = Time::never();
 }
 
 SessionControl::Event SessionControl::tick(Time now) {
@@ -219,20 +196,16 @@ SessionControl::Event SessionControl::tick(Time now) {
       return Event::closed;
     }
   }
-  if (now < keepalive_at_) return Event::none;
-  // spec/wdp 5.1: after 10 s without receiving; 5 tries 1 s apart; then DISCONNECTED
-  if (keepalives_ == 0 && now < heard_ + kKeepaliveAfter) {
-    keepalive_at_ = heard_ + kKeepaliveAfter;
-    return Event::none;
+  switch (keepalives_.tick(now)) {
+    case Keepalives::Due::nothing:
+      break;
+    case Keepalives::Due::ask:
+      ask(now, true);
+      break;
+    case Keepalives::Due::lost:
+      state_ = State::gone;
+      return Event::lost;
   }
-  if (keepalives_ == kKeepaliveTries) {
-    state_ = State::gone;
-    keepalive_at_ = Time::never();
-    return Event::lost;
-  }
-  ++keepalives_;
-  ask(now, true);
-  keepalive_at_ = now + kKeepaliveEvery;
   return Event::none;
 }
 

@@ -15,6 +15,7 @@
 #include "wdp/counters.h"
 #include "wdp/ctl_outbox.h"
 #include "wdp/error_reporter.h"
+#include "wdp/keepalives.h"
 #include "wdp/path_probe.h"
 #include "wdp/psn_window.h"
 #include "wdp/rtt.h"
@@ -22,7 +23,7 @@
 #include "wire/wdp_ctl.h"
 
 namespace weft::wdp {
-// More than 25 members: keepalives, the goodbye and errors have times and counts of their own.
+
 class SessionControl final : public ErrorReporter {
  public:
   enum class State : uint8_t { open, peer_left, closing, time_wait, gone };
@@ -41,8 +42,8 @@ class SessionControl final : public ErrorReporter {
 
   // Something of the peer's came that was in order.
   void heard(Time now) {
-    now_ = heard_ = now;
-    keepalives_ = 0;
+    now_ = now;
+    keepalives_.heard(now);
   }
   // A CTL message of the session's; token and address were right. `size`: of the datagram.
   Event received(const wire::WdpCtl& c, PsnWindow& psns, Time now);
@@ -56,16 +57,11 @@ class SessionControl final : public ErrorReporter {
   // spec/wdp 5.3: at most 10 a second.
   void report(wire::TermError error, const wire::WdpData& about) override;
 
-  // A KA out of turn: how far has the peer come? `again`: the question is the one before, and an
-  // answer to any of its KAs is one to it; else those asked before count no more.
+  // A KA out of turn: how far has the peer come? `again`: as Keepalives::ask().
   void ask(Time now, bool again);
-  bool asking() const { return !keepalive_sent_.is_never(); }
+  const Keepalives& keepalives() const { return keepalives_; }
   // Since when it asks, and nothing at all comes from the peer; never where it is not so.
-  Time unanswered_since() const {
-    return alive() && heard_ < asks_since_ ? asks_since_ : Time::never();
-  }
-  // From the KA that was answered last to its answer.
-  Duration answer_took() const { return answer_took_; }
+  Time unanswered_since() const { return alive() ? keepalives_.unanswered_since() : Time::never(); }
 
   State state() const { return state_; }
   bool ready(Time now) const { return !outbox_.empty() || (alive() && probe_.ready(now)); }
@@ -84,8 +80,6 @@ class SessionControl final : public ErrorReporter {
   void say(const wire::WdpCtl& c);
   void say_dreq(Time now);
   void begin_time_wait(Time now);
-  void take_answer(Xid xid, Time now);
-  uint32_t clock_ms(Time now) const { return static_cast<uint32_t>(now.ns() / 1'000'000); }
 
   const UcParameters& parameters_;
   UcWriter& writer_;
@@ -96,15 +90,7 @@ class SessionControl final : public ErrorReporter {
   CtlOutbox outbox_;
 
   Time now_;  // of the last call that told it
-  Time heard_;
-  Time asks_since_;  // the first question after that, of a KA
-  Time keepalive_at_;
-  uint32_t keepalives_ = 0;              // sent without an answer
-  Time keepalive_sent_ = Time::never();  // the last one, while none is answered
-  uint32_t keepalive_clock_ = 0;         // its XID
-  uint32_t first_clock_ = 0;             // that of the first which still counts
-  Time first_sent_;
-  Duration answer_took_{0};
+  Keepalives keepalives_;
   uint32_t reason_ = 0;
   uint32_t dreqs_ = 0;
   Time dreq_at_ = Time::never();

@@ -85,8 +85,8 @@ void UcSession::direct_unreachable(Time now) {
 
 void UcSession::received(const wire::WdpCtl& ctl, Time now) {
   handle(control_.received(ctl, receive_path_.psns(), now));
-  if (window_->is_open_question(question_) && !control_.asking()) {
-    window_->answered(control_.answer_took());
+  if (window_->is_open_question(question_) && !control_.keepalives().asking()) {
+    window_->answered(control_.keepalives().answer_took());
     // What went out behind the question may be more than the window by itself. Nothing else would
     // ask about it.
     if (!window_->open()) ask_if_due(now);
