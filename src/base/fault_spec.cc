@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <iterator>
 
+#include "base/number_in.h"
+
 namespace weft {
 namespace {
 
@@ -111,11 +113,9 @@ bool set_time(FaultSpec& spec, const Word& w, std::string_view text) {
 }
 
 bool set_number(FaultSpec& spec, const Word& w, std::string_view text) {
-  uint64_t v = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, v);
-  if (error != std::errc{} || stopped != end) return false;
-  spec.*w.number = v;
+  const auto v = number_in<uint64_t>(text);
+  if (!v) return false;
+  spec.*w.number = *v;
   return true;
 }
 

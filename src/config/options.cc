@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/nearest_word.h"
+#include "base/number_in.h"
 
 namespace weft::config {
 namespace {
@@ -146,11 +147,9 @@ OptionInfo number(std::string_view name, std::string_view unit, std::string_view
       base = 16;
       given.remove_prefix(2);
     }
-    uint64_t v = 0;
-    const char* end = given.data() + given.size();
-    const auto [stopped, error] = std::from_chars(given.data(), end, v, base);
-    if (error != std::errc{} || stopped != end || v < Min || v > Max) return false;
-    options.*Field = static_cast<T>(v);
+    const auto v = number_in<uint64_t>(given, base);
+    if (!v || *v < Min || *v > Max) return false;
+    options.*Field = static_cast<T>(*v);
     return true;
   };
   info.text = [](const Options& options) { return std::to_string(Number<T>::of(options.*Field)); };

@@ -10,35 +10,22 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <sstream>
 
+#include "base/contents_of.h"
+#include "base/number_in.h"
+
 namespace weft::device {
 namespace {
-
-std::string contents_of(const char* path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> words_of(std::string_view line) {
   std::istringstream in{std::string(line)};
   std::vector<std::string> words;
   for (std::string w; in >> w;) words.push_back(std::move(w));
   return words;
-}
-
-std::optional<uint32_t> number(std::string_view text, int base) {
-  uint32_t v = 0;
-  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), v, base);
-  if (error != std::errc{} || stopped != text.data() + text.size()) return std::nullopt;
-  return v;
 }
 
 // The columns of one of the two files that matter here.
@@ -58,8 +45,8 @@ RouteMetrics default_routes(std::string_view text, const RouteColumns& at) {
   for (std::string line; std::getline(in, line);) {
     const std::vector<std::string> words = words_of(line);
     if (words.size() < at.count) continue;
-    const auto flags = number(words[at.flags], 16);
-    const auto metric = number(words[at.metric], at.metric_base);
+    const auto flags = number_in<uint32_t>(words[at.flags], 16);
+    const auto metric = number_in<uint32_t>(words[at.metric], at.metric_base);
     if (!flags || !metric || (*flags & kUp) == 0 || (*flags & kReject) != 0) continue;
     if (!all_zero(words[at.destination]) || !all_zero(words[at.prefix])) continue;
     const auto [line_of, fresh] = best.try_emplace(words[at.interface], *metric);
@@ -253,11 +240,11 @@ std::vector<LocalAddress> ipv6_addresses(std::string_view proc_net_if_inet6) {
     LocalAddress a;
     bool good = true;
     for (size_t i = 0; i < a.gid.raw.size(); ++i) {
-      const auto byte = number(std::string_view{words[0]}.substr(2 * i, 2), 16);
+      const auto byte = number_in<uint32_t>(std::string_view{words[0]}.substr(2 * i, 2), 16);
       good = good && byte.has_value();
       a.gid.raw[i] = static_cast<uint8_t>(byte.value_or(0));
     }
-    const auto index = number(words[1], 16);
+    const auto index = number_in<uint32_t>(words[1], 16);
     if (!good || !index) continue;
     if (a.gid.is_link_local()) a.scope_id = *index;
     a.interface = words[5];

@@ -9,9 +9,9 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 #include "base/log.h"
+#include "base/wall_clock.h"
 #include "port/faults.h"
 #include "port/memory_file.h"
 #include "stats/table.h"
@@ -27,12 +27,6 @@ bool refuse(const char* what) {
            "the counters of this process cannot be shown: %s: %s; `weft stat` will not see it",
            what, std::strerror(errno));
   return false;
-}
-
-int64_t wall_clock() {
-  timespec t{};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
 }
 
 }  // namespace
@@ -56,7 +50,7 @@ CounterMemory::CounterMemory(unsigned engines, bool shown) : engines_(engines) {
   h.fingerprint = stats::fingerprint();
   h.pid = static_cast<uint32_t>(getpid());
   h.most_qp_pages = static_cast<uint32_t>(most_pages_);
-  h.started_ns = wall_clock();
+  h.started_ns = wall_clock_ns();
   // Last: until then it is no header.
   std::atomic_ref{h.magic}.store(kMagic, std::memory_order_release);
   port::faults::count_in(&device());

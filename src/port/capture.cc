@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <ctime>
 
 #include "base/log.h"
 #include "config/options.h"
@@ -66,12 +65,6 @@ Capture* Capture::of_process() {
     return fresh.release();
   }
   return known;
-}
-
-int64_t Capture::clock() {
-  timespec ts;
-  clock_gettime(CLOCK_REALTIME, &ts);
-  return ts.tv_sec * 1'000'000'000LL + ts.tv_nsec;
 }
 
 // Before the lock is touched: in a child it may be held by a thread that is not there.

@@ -48,7 +48,6 @@ class Capture final : public trace::PacketSink {
   bool has_sent_from(const trace::Endpoint& source);
 
   size_t keep() const { return settings_.keep; }
-  static int64_t clock();  // ns since 1970
 
  private:
   bool inherited() const;

@@ -8,11 +8,11 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <memory>
 #include <string>
 
+#include "base/number_in.h"
 #include "port/calls.h"
 
 namespace weft::port {
@@ -91,14 +91,6 @@ Answer by_netlink(const Address& local, const Address& remote) {
 
 // --- /proc
 
-std::optional<uint64_t> number(std::string_view text, int base) {
-  uint64_t v = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, v, base);
-  if (error != std::errc{} || stopped != end) return {};
-  return v;
-}
-
 std::string_view cut(std::string_view& text, char end) {
   const size_t at = std::min(text.find(end), text.size());
   const std::string_view front = text.substr(0, at);
@@ -120,11 +112,11 @@ struct Place {
 // "0100007F:1F90": words of the address as the machine reads them, and the port.
 std::optional<Place> place(std::string_view text) {
   const std::string_view address = cut(text, ':');
-  const auto port = number(text, 16);
+  const auto port = number_in<uint64_t>(text, 16);
   if (!port || *port > UINT16_MAX || (address.size() != 8 && address.size() != 32)) return {};
   std::array<uint32_t, 4> words{};
   for (size_t i = 0; i < address.size() / 8; ++i) {
-    const auto word = number(address.substr(8 * i, 8), 16);
+    const auto word = number_in<uint64_t>(address.substr(8 * i, 8), 16);
     if (!word) return {};
     words[i] = static_cast<uint32_t>(*word);
   }
@@ -169,11 +161,11 @@ Found found_in(std::string_view text, const Address& local, const Address& remot
     const std::string_view here = next_word(line);
     const auto at = place(here);
     const auto to = place(next_word(line));
-    const auto state = number(next_word(line), 16);
+    const auto state = number_in<uint64_t>(next_word(line), 16);
     for (int i = 0; i < 3; ++i) next_word(line);  // queues, timer, retransmissions
-    const auto user = number(next_word(line), 10);
+    const auto user = number_in<uint64_t>(next_word(line), 10);
     next_word(line);  // timeouts
-    const auto inode = number(next_word(line), 10);
+    const auto inode = number_in<uint64_t>(next_word(line), 10);
     if (!at || !to || !state || !user || !inode) continue;
     const Fit f = fit(*at, *to, static_cast<unsigned>(*state), here.size() > 8 + 5, local, remote);
     if (f > best.fit) {
@@ -221,7 +213,7 @@ std::optional<int> own_descriptor(const SocketOwner& socket) {
       const ssize_t n =
           ::readlinkat(::dirfd(all.get()), entry->d_name, target.data(), target.size());
       if (n <= 0 || std::string_view{target.data(), static_cast<size_t>(n)} != wanted) continue;
-      if (const auto fd = number(entry->d_name, 10)) return static_cast<int>(*fd);
+      if (const auto fd = number_in<uint64_t>(entry->d_name, 10)) return static_cast<int>(*fd);
     }
     return {};
   });

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "base/wall_clock.h"
 #include "port/capture.h"
 
 namespace weft::port {
@@ -20,7 +21,7 @@ TcpTap::~TcpTap() {
 }
 
 int64_t TcpTap::now() {
-  return Capture::clock();
+  return wall_clock_ns();
 }
 
 void TcpTap::meet(int64_t at, const Address& local, const Address& peer) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/wall_clock.h"
 #include "port/capture.h"
 #include "port/cut.h"
 #include "port/route.h"
@@ -23,7 +24,7 @@ std::unique_ptr<UdpTap> UdpTap::of_process() {
 }
 
 int64_t UdpTap::now() {
-  return Capture::clock();
+  return wall_clock_ns();
 }
 
 uint16_t UdpTap::own_port(const UdpSocket& socket) {

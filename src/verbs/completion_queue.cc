@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <ctime>
 
+#include "base/wall_clock.h"
 #include "verbs/adapter.h"
 #include "verbs/context.h"
 
@@ -12,12 +12,6 @@ namespace weft::verbs {
 namespace {
 
 constexpr uint32_t kFirstRing = 256;
-
-int64_t wall_clock() {
-  timespec ts;
-  clock_gettime(CLOCK_REALTIME, &ts);
-  return ts.tv_sec * 1'000'000'000LL + ts.tv_nsec;
-}
 
 }  // namespace
 
@@ -89,7 +83,7 @@ bool CompletionQueue::push(std::span<const Entry> entries) {
   bool announce = false;
   bool overrun = false;
   bool room = true;
-  const int64_t now = timestamps_ ? wall_clock() : 0;
+  const int64_t now = timestamps_ ? wall_clock_ns() : 0;
   {
     const std::lock_guard guard{lock_};
     uint64_t tail = tail_.load(std::memory_order_relaxed);

@@ -1,16 +1,13 @@
 #include <set>
 
 #include "bench/report.h"
+#include "kit/or_null.h"
 
 namespace weft::bench {
 namespace {
 
 nlohmann::json as_json(const Spread& spread) {
   return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
-}
-
-nlohmann::json optional_json(const auto& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
 nlohmann::json repetition_json(const Spec& spec, const Measurement& m) {
@@ -58,10 +55,10 @@ nlohmann::json target_json(const Standing& standing) {
                          {"unit", standing.target.unit},
                          {"better", standing.target.at_most ? "smaller" : "larger"},
                          {"required", standing.target.required},
-                         {"aim", optional_json(standing.target.aim)},
+                         {"aim", kit::or_null(standing.target.aim)},
                          {"value", nullptr},
-                         {"met", optional_json(standing.met())},
-                         {"reaches_aim", optional_json(standing.reaches_aim())}};
+                         {"met", kit::or_null(standing.met())},
+                         {"reaches_aim", kit::or_null(standing.reaches_aim())}};
   if (standing.value) json["value"] = as_json(*standing.value);
   return json;
 }

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
+#include "base/number_in.h"
 #include "base/random.h"
 #include "doctor/local_port.h"
 #include "port/adapter_port.h"
@@ -28,9 +28,7 @@ uint64_t random64() {
 }
 
 uint64_t from_hex(const std::string& text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  return error == std::errc{} && end == text.data() + text.size() ? number : 0;
+  return weft::number_in<uint64_t>(text, 16).value_or(0);
 }
 
 [[noreturn]] void no_port(uint16_t number, const port::SystemError& error) {

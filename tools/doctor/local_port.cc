@@ -4,15 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
 
+#include "base/contents_of.h"
 #include "base/gid.h"
+#include "base/number_in.h"
 #include "kit/kernel_files.h"
 
 namespace weft::doctor {
@@ -20,21 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-template <class T>
-std::optional<T> number(std::string_view text, int base) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // The kernel writes an address as words of 32 bits, each in the order of the host.
 std::optional<Gid> address_in(std::string_view hex) {
   static_assert(std::endian::native == std::endian::little);
   if (hex.size() != 8 && hex.size() != 32) return std::nullopt;
   Gid gid;
   for (size_t i = 0; i < hex.size() / 8; ++i) {
-    const auto word = number<uint32_t>(hex.substr(8 * i, 8), 16);
+    const auto word = number_in<uint32_t>(hex.substr(8 * i, 8), 16);
     if (!word) return std::nullopt;
     std::memcpy(&gid.raw[4 * i], &*word, sizeof *word);
   }
@@ -44,25 +36,18 @@ std::optional<Gid> address_in(std::string_view hex) {
   return Gid::from_ipv4(__builtin_bswap32(v4));
 }
 
-std::string contents_of(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // "1234 (rping)" of each process that has one of these sockets.
 void name_processes(std::vector<PortHolder>& holders) {
   std::error_code error;
   for (const auto& process : fs::directory_iterator("/proc", error)) {
     const std::string pid = process.path().filename();
-    if (!number<uint32_t>(pid, 10)) continue;
+    if (!number_in<uint32_t>(pid)) continue;
     // Not those of other users.
     for (const auto& fd : fs::directory_iterator(process.path() / "fd", error)) {
       const std::string target = fs::read_symlink(fd.path(), error);
       if (!target.starts_with("socket:[")) continue;
       const auto inode =
-          number<uint64_t>(std::string_view(target).substr(8, target.size() - 9), 10);
+          number_in<uint64_t>(std::string_view(target).substr(8, target.size() - 9), 10);
       for (PortHolder& h : holders) {
         if (!inode || h.inode != *inode || !h.process.empty()) continue;
         std::string name = contents_of(process.path() / "comm");
@@ -96,10 +81,10 @@ std::vector<PortHolder> holders_in(std::string_view table, const std::string& pr
     const size_t colon = words[1].find(':');
     if (colon == std::string::npos) continue;
     const auto address = address_in(std::string_view(words[1]).substr(0, colon));
-    const auto own = number<uint16_t>(std::string_view(words[1]).substr(colon + 1), 16);
-    const auto state = number<uint32_t>(words[3], 16);
-    const auto user = number<uint32_t>(words[7], 10);
-    const auto inode = number<uint64_t>(words[9], 10);
+    const auto own = number_in<uint16_t>(std::string_view(words[1]).substr(colon + 1), 16);
+    const auto state = number_in<uint32_t>(words[3], 16);
+    const auto user = number_in<uint32_t>(words[7], 10);
+    const auto inode = number_in<uint64_t>(words[9], 10);
     if (!address || !own || !state || !user || !inode || *own != port) continue;
     if (protocol == "TCP" && *state != kListen) continue;
     holders.push_back({protocol, address->to_string(), *user, *inode, ""});

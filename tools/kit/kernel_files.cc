@@ -1,9 +1,10 @@
 #include "kit/kernel_files.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
+
+#include "base/number_in.h"
 
 namespace weft::kit {
 
@@ -20,10 +21,9 @@ std::optional<std::vector<uint64_t>> read_numbers(const std::string& path) {
   if (!words) return std::nullopt;
   std::vector<uint64_t> numbers;
   for (const std::string& text : *words) {
-    uint64_t value = 0;
-    const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || stopped != text.data() + text.size()) return std::nullopt;
-    numbers.push_back(value);
+    const auto value = number_in<uint64_t>(text);
+    if (!value) return std::nullopt;
+    numbers.push_back(*value);
   }
   return numbers;
 }

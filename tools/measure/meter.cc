@@ -11,7 +11,9 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/wall_clock.h"
 #include "kit/clock.h"
+#include "kit/or_null.h"
 #include "measure/own_usage.h"
 
 namespace weft::measure {
@@ -35,10 +37,6 @@ double self_cpu_s() {
   rusage r{};
   getrusage(RUSAGE_SELF, &r);
   return seconds(r.ru_utime) + seconds(r.ru_stime);
-}
-
-nlohmann::json or_null(const Measured<double>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
 }  // namespace
@@ -124,11 +122,11 @@ void Meter::write_sample(const Moment& now) {
   const double span = now.time_s - last_.time_s;
   if (span <= 0) return;
   nlohmann::json line = {{"t", now.time_s - begun_.time_s},
-                         {"time", static_cast<double>(kit::wall_ns()) * 1e-9},
+                         {"time", static_cast<double>(wall_clock_ns()) * 1e-9},
                          {"cpus", (now.cpu_s - last_.cpu_s) / span},
                          {"machine_cpus", nullptr},
                          {"softirq_cpus", nullptr},
-                         {"watts", or_null(energy_.watts())},
+                         {"watts", kit::or_null(energy_.watts())},
                          {"gbps", nullptr}};
   if (now.machine && last_.machine) {
     const MachineCpu did = *now.machine - *last_.machine;

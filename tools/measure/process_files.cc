@@ -1,25 +1,18 @@
 #include "measure/process_files.h"
 
 #include <cerrno>
-#include <charconv>
 #include <sstream>
 
+#include "base/number_in.h"
 #include "measure/files.h"
 
 namespace weft::measure {
 namespace {
 
-std::optional<pid_t> number_of(const std::string& text) {
-  pid_t value = 0;
-  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || stopped != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::vector<pid_t> numbers_in(const std::string& folder) {
   std::vector<pid_t> numbers;
   for (const std::string& name : names_in(folder)) {
-    if (const auto number = number_of(name)) numbers.push_back(*number);
+    if (const auto number = number_in<pid_t>(name)) numbers.push_back(*number);
   }
   return numbers;
 }

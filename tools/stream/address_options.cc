@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
+#include "base/number_in.h"
 #include "cli/command_line.h"
 #include "kit/failure.h"
 #include "kit/internet.h"
@@ -29,10 +29,7 @@ bool may_be_host(const std::string& host) {
 }
 
 bool is_port(const std::string& text) {
-  uint16_t port = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, port);
-  return error == std::errc{} && stopped == end && port != 0;
+  return number_in<uint16_t>(text).value_or(0) != 0;
 }
 
 }  // namespace

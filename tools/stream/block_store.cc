@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/wall_clock.h"
 #include "kit/clock.h"
 #include "stream/ring.h"
 
@@ -123,7 +124,7 @@ void BlockStore::publish(uint64_t block, const std::vector<uint8_t>& valid, uint
   h.packet_bytes = ring_.header_->packet_bytes;
   h.slot_bytes = slot_bytes_;
   h.block_bytes = block_bytes_;
-  h.closed_ns = kit::wall_ns();
+  h.closed_ns = wall_clock_ns();
   std::memcpy(h.valid, valid.data(), valid.size());
   const uint64_t sequence = state_->head;
   state_->order[sequence % blocks_] = slot;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/wall_clock.h"
 #include "kit/clock.h"
 #include "kit/failure.h"
 #include "stream/continuity.h"
@@ -39,7 +40,7 @@ std::vector<uint64_t> Sender::wished_numbers() {
     } else if (clock_.paced()) {
       wish = std::max(s.next, due_before(s, now));
     } else if (!s.begun) {
-      wish = options_.outlet.shape.number_at(kit::wall_ns());
+      wish = options_.outlet.shape.number_at(wall_clock_ns());
     }
     wishes.push_back(wish);
   }

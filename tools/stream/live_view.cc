@@ -91,11 +91,8 @@ std::string live_view(const Snapshot& now, const Snapshot& before, const std::st
   const size_t room = size.rows > lines.size() + 2 ? size.rows - lines.size() - 2 : 1;
   const size_t shown = std::min(now.streams.size(), room);
   for (size_t i = 0; i < shown; ++i) {
-    const auto bytes_of = [i](const Snapshot& s) {
-      return i < s.streams.size() ? s.streams[i].value("bytes", uint64_t{0}) : 0;
-    };
-    const uint64_t bytes = bytes_of(now);
-    lines.push_back(row(now, i, gbps(bytes - std::min(bytes_of(before), bytes), took) * 1000));
+    const uint64_t bytes = now.bytes_of(i);
+    lines.push_back(row(now, i, gbps(bytes - std::min(before.bytes_of(i), bytes), took) * 1000));
   }
   if (shown < now.streams.size()) {
     lines.push_back(fmt::format("       ... and {} more; all: missing {}",

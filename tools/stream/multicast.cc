@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <charconv>
 
+#include "base/number_in.h"
 #include "kit/failure.h"
 
 namespace weft::stream {
@@ -29,12 +29,11 @@ std::string text_of(uint32_t address) {
 }
 
 uint32_t count_behind(const std::string& text, const std::string& whole) {
-  uint32_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc{} || end != text.data() + text.size() || count >= kMostInARow) {
+  const auto count = number_in<uint32_t>(text);
+  if (!count || *count >= kMostInARow) {
     throw kit::Failure{fmt::format("'{}' is not ADDRESS[+N][@SOURCE]", whole)};
   }
-  return count;
+  return *count;
 }
 
 in_addr interface_of(const std::string& interface) {

@@ -11,6 +11,7 @@
 
 #include "cli/stop.h"
 #include "kit/failure.h"
+#include "kit/or_null.h"
 #include "measure/own_memory.h"
 #include "measure/report.h"
 #include "port/fd.h"
@@ -59,10 +60,6 @@ std::optional<double> known(const measure::Measured<double>& value) {
 void put(FILE* to, const std::string& text) {
   (void)!std::fwrite(text.data(), 1, text.size(), to);
   std::fflush(to);
-}
-
-uint64_t bytes_of(const Snapshot& s, size_t stream) {
-  return stream < s.streams.size() ? s.streams[stream].value("bytes", uint64_t{0}) : 0;
 }
 
 }  // namespace
@@ -193,7 +190,7 @@ nlohmann::json Report::as_json(const Snapshot& now) const {
   json["cpu"] = took > 0 ? (now.cpu_s - before_.cpu_s) / took : 0;
   json["resident"] = measure::resident_bytes();
   const auto watts = energy_.watts();
-  json["watts"] = watts ? nlohmann::json(*watts) : nlohmann::json(nullptr);
+  json["watts"] = kit::or_null(watts);
   json["streams"] = now.streams;
   return json;
 }
@@ -233,8 +230,8 @@ void Report::add_shares(Snapshot& now, const std::optional<double>& watts) const
   const double cpu = took > 0 ? (now.cpu_s - before_.cpu_s) / took : 0;
   const auto all = static_cast<double>(now.bytes - std::min(before_.bytes, now.bytes));
   for (size_t i = 0; i < now.streams.size(); ++i) {
-    const uint64_t bytes = bytes_of(now, i);
-    const auto passed = static_cast<double>(bytes - std::min(bytes_of(before_, i), bytes));
+    const uint64_t bytes = now.bytes_of(i);
+    const auto passed = static_cast<double>(bytes - std::min(before_.bytes_of(i), bytes));
     const double share = all > 0 ? passed / all : 0;
     now.streams[i]["cpu_share"] = share * cpu;
     now.streams[i]["watts_share"] =

@@ -39,6 +39,10 @@ struct Snapshot {
   uint64_t bytes = 0;                   // of packets, all streams
   nlohmann::json facts;                 // of the whole side
   std::vector<nlohmann::json> streams;  // counters, each a flat object of numbers
+
+  uint64_t bytes_of(size_t stream) const {
+    return stream < streams.size() ? streams[stream].value("bytes", uint64_t{0}) : 0;
+  }
 };
 
 // What it has to say is written by a thread of its own: a pipe that nobody reads, or a slow disk,

@@ -5,6 +5,7 @@
 
 #include <iterator>
 
+#include "base/wall_clock.h"
 #include "kit/clock.h"
 #include "kit/failure.h"
 #include "stream/ring_file.h"
@@ -108,7 +109,7 @@ Ring::Ring(const RingSpec& spec) : spec_(spec) {
   const uint64_t bytes = spec.block_bytes();
   h.block_bytes = spec.apart && blocks_of(spec) <= kMostApart ? Landing::step_of(bytes) : bytes;
   h.size = h.data_offset + h.block_bytes * blocks_of(spec);
-  h.session = static_cast<uint64_t>(kit::wall_ns());
+  h.session = static_cast<uint64_t>(wall_clock_ns());
 
   if (!spec.name.empty()) ends_before_ = end_predecessor(spec.name, h.format);
   make_memory(h, bytes);

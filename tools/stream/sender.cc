@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/wall_clock.h"
 #include "cli/stop.h"
 #include "kit/clock.h"
 #include "kit/failure.h"
@@ -40,7 +41,7 @@ Sender::Sender(const SenderOptions& options)
   options_.outlet.shape = source_->shape();
   // Numbers go on wherever a sender begins, as long as the day lasts: the first packet of the day
   // has the number that a station's would have, whose clock began in 1970.
-  const int64_t wall = kit::wall_ns();
+  const int64_t wall = wall_clock_ns();
   const int64_t midnight = wall / kDayNs * kDayNs;
   clock_ = PacketClock{options_.packets_per_second, kit::now_ns() - (wall - midnight),
                        options_.outlet.shape.number_at(midnight)};

@@ -3,21 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 
+#include "base/number_in.h"
 #include "kit/kernel_files.h"
 
 namespace weft::tools {
 namespace {
 
 std::optional<pid_t> as_pid(const std::string& text) {
-  pid_t pid = 0;
-  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  if (error != std::errc{} || stopped != text.data() + text.size() || pid <= 0) return {};
-  return pid;
+  const auto pid = number_in<pid_t>(text);
+  return pid && *pid > 0 ? pid : std::nullopt;
 }
 
 std::vector<pid_t> all_processes() {

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/number_in.h"
 #include "kit/failure.h"
 #include "stream/packet.h"
 
@@ -27,14 +27,9 @@ std::vector<std::string_view> parts_of(std::string_view text) {
 }
 
 // Decimal, or hexadecimal behind 0x.
-std::optional<uint64_t> number_in(std::string_view text) {
-  const bool hexadecimal = text.starts_with("0x");
-  if (hexadecimal) text.remove_prefix(2);
-  uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+std::optional<uint64_t> number_of(std::string_view text) {
+  return text.starts_with("0x") ? number_in<uint64_t>(text.substr(2), 16)
+                                : number_in<uint64_t>(text);
 }
 
 std::optional<Place> place_in_header(const std::vector<std::string_view>& parts) {
@@ -44,7 +39,7 @@ std::optional<Place> place_in_header(const std::vector<std::string_view>& parts)
   if (parts.size() < 2 || parts.size() > numbers.size()) return std::nullopt;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (i == kOrder) continue;
-    const auto number = number_in(parts[i]);
+    const auto number = number_of(parts[i]);
     if (!number || (i != kStep && *number > kMost)) return std::nullopt;
     numbers[i] = *number;
   }
@@ -60,8 +55,8 @@ std::optional<Place> place_in_header(const std::vector<std::string_view>& parts)
 
 std::optional<Place> item(const std::vector<std::string_view>& parts) {
   if (parts.size() > 2) return std::nullopt;
-  const auto name = number_in(parts[0]);
-  const auto step = parts.size() > 1 ? number_in(parts[1]) : std::optional<uint64_t>{1};
+  const auto name = number_of(parts[0]);
+  const auto step = parts.size() > 1 ? number_of(parts[1]) : std::optional<uint64_t>{1};
   if (!name || *name >= kMost || !step) return std::nullopt;
   return Place{.at = static_cast<uint32_t>(*name), .bytes = kItemBytes, .step = *step};
 }
