@@ -3,6 +3,7 @@
 #include <list>
 
 #include "base/draw.h"
+#include "tests/support/append.h"
 #include "wdp/wdp_socket.h"
 
 namespace weft::test {
@@ -176,10 +177,7 @@ class BringUp::Side final : public wdp::WdpSocketOwner {
     const auto send = [this](const wdp::Train& t) {
       t.each_datagram([this](std::span<const IoVec> pieces) {
         Buffer d;
-        for (const IoVec& v : pieces) {
-          const auto* p = static_cast<const std::byte*>(v.iov_base);
-          d.insert(d.end(), p, p + v.iov_len);
-        }
+        append(d, pieces);
         went_ += d.size();
         end_.send(d);
       });

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "tests/support/append.h"
 #include "tests/support/host.h"
 #include "wdp/wdp_socket.h"
 #include "wire/grh.h"
@@ -178,10 +179,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   static void take(const wdp::Train& t, std::vector<Datagram>& all) {
     t.each_datagram([&](std::span<const IoVec> pieces) {
       auto& d = all.emplace_back(Datagram{t.path().to, {}});
-      for (const IoVec& v : pieces) {
-        const auto* p = static_cast<const std::byte*>(v.iov_base);
-        d.bytes.insert(d.bytes.end(), p, p + v.iov_len);
-      }
+      append(d.bytes, pieces);
     });
   }
   static void say(wdp::TrainSource& source, Time now, std::vector<Datagram>& all) {

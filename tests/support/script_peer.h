@@ -7,6 +7,7 @@
 #pragma once
 
 #include "rdmap/stream.h"
+#include "tests/support/append.h"
 #include "tests/support/frames.h"
 #include "tests/support/host.h"
 
@@ -51,10 +52,7 @@ class ScriptPeer {
     while (stream.output() != rdmap::Stream::Output::none) {
       stream.fill(batch, now);
       if (batch.empty()) break;
-      for (const IoVec& v : batch.pieces()) {
-        const auto* p = static_cast<const std::byte*>(v.iov_base);
-        all.insert(all.end(), p, p + v.iov_len);
-      }
+      append(all, batch.pieces());
       batch.clear();
       stream.llp_took_all(now);
     }

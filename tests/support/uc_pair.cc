@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/draw.h"
+#include "tests/support/append.h"
 #include "wdp/pieces.h"
 
 namespace weft::test {
@@ -134,10 +135,7 @@ void UcSide::send_train() {
   std::vector<Buffer> all;
   train_.each_datagram([&](std::span<const IoVec> pieces) {
     Buffer& d = all.emplace_back();
-    for (const IoVec& v : pieces) {
-      const auto* p = static_cast<const std::byte*>(v.iov_base);
-      d.insert(d.end(), p, p + v.iov_len);
-    }
+    append(d, pieces);
   });
   if (overtaken_.empty() && draw_chance(random_, swap_)) {
     overtaken_ = std::move(all);

@@ -4,6 +4,7 @@
 
 #include <list>
 
+#include "tests/support/append.h"
 #include "tests/support/uc_host.h"
 #include "wdp/wdp_socket.h"
 
@@ -34,10 +35,7 @@ class WdpNode final : public wdp::WdpSocketOwner {
     const auto take = [&all](const wdp::Train& t) {
       t.each_datagram([&](std::span<const IoVec> pieces) {
         auto& d = all.emplace_back(Datagram{t.path().to, {}});
-        for (const IoVec& v : pieces) {
-          const auto* p = static_cast<const std::byte*>(v.iov_base);
-          d.bytes.insert(d.bytes.end(), p, p + v.iov_len);
-        }
+        append(d.bytes, pieces);
       });
     };
     while (port.ready()) {

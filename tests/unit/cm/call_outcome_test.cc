@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "tests/support/append.h"
+
 namespace weft::cm {
 namespace {
 
@@ -21,10 +23,7 @@ class Asked {
     wdp::Train train;
     handshake_.fill(train);
     std::vector<std::byte> sent;
-    for (const IoVec& v : train.pieces()) {
-      const auto* p = static_cast<const std::byte*>(v.iov_base);
-      sent.insert(sent.end(), p, p + v.iov_len);
-    }
+    test::append(sent, train.pieces());
     request_ = *wire::WdpCtl::parse(sent);
     request_.private_data = {};
   }

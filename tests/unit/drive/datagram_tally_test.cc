@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "tests/support/append.h"
 #include "tests/support/uc_pair.h"
 
 namespace weft::drive {
@@ -149,10 +150,7 @@ struct HandshakeTallyTest : DatagramTallyTest {
       wdp::Train train;
       handshake.fill(train);
       std::vector<std::byte> sent;
-      for (const IoVec& v : train.pieces()) {
-        const auto* p = static_cast<const std::byte*>(v.iov_base);
-        sent.insert(sent.end(), p, p + v.iov_len);
-      }
+      test::append(sent, train.pieces());
       answer = *wire::WdpCtl::parse(sent);
       answer.private_data = answer.tlvs = {};
       answer.source_token = {};

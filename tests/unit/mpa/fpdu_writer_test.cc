@@ -6,6 +6,7 @@
 
 #include "base/crc32c.h"
 #include "base/random.h"
+#include "tests/support/append.h"
 #include "tests/support/fpdu.h"
 #include "tests/support/spec_example.h"
 
@@ -17,12 +18,7 @@ using test::pattern;
 using test::to_hex;
 
 Buffer bytes_of(const TxBatch& batch) {
-  Buffer all;
-  for (const IoVec& v : batch.pieces()) {
-    const auto* p = static_cast<const std::byte*>(v.iov_base);
-    all.insert(all.end(), p, p + v.iov_len);
-  }
-  return all;
+  return test::joined(batch.pieces());
 }
 
 FpduWriter writer(bool crc, bool markers = false) {

@@ -45,6 +45,27 @@ inline Parsed parsed(MpaStart::Kind kind, Bytes bytes) {
   return {(*f)->start, (*f)->enhanced, (*f)->private_data};
 }
 
+// What an Initiator asks for besides.
+struct Wants {
+  bool same_host = false;
+  bool rd = false;
+};
+
+inline MpaStart start_of(const Offer& offer, Wants wants) {
+  Initiator i(offer);
+  return parsed(MpaStart::Kind::request, i.request({}, wants.same_host, wants.rd)).start;
+}
+
+// A Responder that has read this Request.
+inline Responder asked(const Offer& offer, Wants wants) {
+  Initiator i(offer);
+  const Buffer request = i.request({}, wants.same_host, wants.rd);
+  Responder r;
+  Bytes b{request};
+  EXPECT_TRUE(r.received(b).ok());
+  return r;
+}
+
 // What an Initiator with this offer makes of a Reply.
 inline Initiator::Outcome answered(const Offer& offer, Bytes reply) {
   Initiator initiator(offer);

@@ -11,18 +11,14 @@ using wire::RdOffer;
 const RdOffer kRd{.qpn = Qpn{0x9c4003}, .session = 0xa1b2c3d4};
 const Offer kOffer{.ird = 4, .ord = 4};
 
-MpaStart start_of(const Offer& offer, bool rd) {
-  Initiator i(offer);
-  return parsed(MpaStart::Kind::request, i.request({}, false, rd)).start;
+constexpr Wants kWanted{.rd = true};
+
+MpaStart start_of(const Offer& offer, bool wanted) {
+  return mpa::start_of(offer, wanted ? kWanted : Wants{});
 }
 
-Responder asked(bool rd, const Offer& offer = kOffer) {
-  Initiator i(offer);
-  const Buffer request = i.request({}, false, rd);
-  Responder r;
-  Bytes b{request};
-  EXPECT_TRUE(r.received(b).ok());
-  return r;
+Responder asked(bool wanted, const Offer& offer = kOffer) {
+  return mpa::asked(offer, wanted ? kWanted : Wants{});
 }
 
 TEST(ByDatagrams, IsAskedForWithTheExtensionAlone) {

@@ -20,9 +20,14 @@ bool equal(const HostOffer& a, const HostOffer& b) {
          a.network_namespace == b.network_namespace && a.address == b.address && a.nonce == b.nonce;
 }
 
-MpaStart start_of(const Offer& offer, bool same_host) {
-  Initiator i(offer);
-  return parsed(MpaStart::Kind::request, i.request({}, same_host)).start;
+constexpr Wants kWanted{.same_host = true};
+
+MpaStart start_of(const Offer& offer, bool wanted) {
+  return mpa::start_of(offer, wanted ? kWanted : Wants{});
+}
+
+Responder asked(bool wanted, const Offer& offer = kOffer) {
+  return mpa::asked(offer, wanted ? kWanted : Wants{});
 }
 
 TEST(SameHost, IsAskedForWithTheExtensionAlone) {
@@ -30,16 +35,6 @@ TEST(SameHost, IsAskedForWithTheExtensionAlone) {
   EXPECT_FALSE(start_of(kOffer, false).host_requested);
   EXPECT_FALSE(start_of({.extension = false}, true).host_requested);
   EXPECT_FALSE(start_of({.revision = 1}, true).host_requested);
-}
-
-// A Responder that has read this Request.
-Responder asked(bool same_host, const Offer& offer = kOffer) {
-  Initiator i(offer);
-  const Buffer request = i.request({}, same_host);
-  Responder r;
-  Bytes b{request};
-  EXPECT_TRUE(r.received(b).ok());
-  return r;
 }
 
 TEST(SameHost, IsOfferedWhereItWasAskedForAndFits) {

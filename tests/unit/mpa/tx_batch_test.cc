@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "tests/support/append.h"
 #include "tests/support/hex.h"
 
 namespace weft::mpa {
@@ -12,12 +13,7 @@ using test::Buffer;
 using test::pattern;
 
 Buffer bytes_of(const TxBatch& batch) {
-  Buffer all;
-  for (const IoVec& v : batch.pieces()) {
-    const auto* p = static_cast<const std::byte*>(v.iov_base);
-    all.insert(all.end(), p, p + v.iov_len);
-  }
-  return all;
+  return test::joined(batch.pieces());
 }
 
 void stage(TxBatch& batch, Bytes bytes) {

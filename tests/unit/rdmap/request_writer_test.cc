@@ -1,5 +1,6 @@
 // The messages that requests become.
 
+#include "tests/support/append.h"
 #include "tests/unit/rdmap/send_path_fixture.h"
 
 namespace weft::rdmap {
@@ -192,10 +193,7 @@ TEST_F(SendPathTest, MessagesAreNotInterleaved) {
   while (path->ready() && path->write_fpdu(writer, batch)) {
   }
   Buffer bytes;
-  for (const IoVec& v : batch.pieces()) {
-    const auto* p = static_cast<const std::byte*>(v.iov_base);
-    bytes.insert(bytes.end(), p, p + v.iov_len);
-  }
+  test::append(bytes, batch.pieces());
   const auto frames = test::parse_stream(bytes);
   ASSERT_EQ(frames.size(), 4U);
   EXPECT_TRUE(frames[2].control.last);

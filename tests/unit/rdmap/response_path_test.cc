@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/append.h"
 #include "tests/support/frames.h"
 #include "tests/support/host.h"
 
@@ -30,10 +31,7 @@ class ResponsePathTest : public ::testing::Test {
   }
   std::vector<Frame> said() {
     Buffer bytes;
-    for (const IoVec& v : batch.pieces()) {
-      const auto* p = static_cast<const std::byte*>(v.iov_base);
-      bytes.insert(bytes.end(), p, p + v.iov_len);
-    }
+    test::append(bytes, batch.pieces());
     return test::parse_stream(bytes);
   }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "rdmap/send_path.h"
+#include "tests/support/append.h"
 #include "tests/support/frames.h"
 #include "tests/support/host.h"
 
@@ -44,10 +45,7 @@ class SendPathTest : public ::testing::Test {
       while (path->ready() && path->write_fpdu(writer, batch)) {
       }
       if (batch.empty()) break;
-      for (const IoVec& v : batch.pieces()) {
-        const auto* p = static_cast<const std::byte*>(v.iov_base);
-        bytes.insert(bytes.end(), p, p + v.iov_len);
-      }
+      test::append(bytes, batch.pieces());
     }
     std::vector<Frame> frames = test::parse_stream(bytes);
     said.insert(said.end(), frames.begin(), frames.end());

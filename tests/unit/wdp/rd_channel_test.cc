@@ -4,9 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "tests/support/rd_node.h"
+#include "tests/unit/wdp/rd_two_nodes.h"
 
 namespace weft::wdp {
 namespace {
@@ -20,36 +18,7 @@ using wire::WdpCtl;
 using wire::WdpDrop;
 using work::Status;
 
-constexpr uint8_t kA = 1;
-constexpr uint8_t kB = 2;
-
-struct RdChannelTest : ::testing::Test {
-  using Watch = std::function<bool(bool from_a, const Buffer&)>;
-
-  // Until nobody has anything to say. `watch` may lose a datagram.
-  void talk(const Watch& watch = {}) {
-    for (bool any = true; any;) {
-      any = false;
-      for (const bool from_a : {true, false}) {
-        if (from_a ? a_gone : b_gone) continue;
-        for (const auto& d : (from_a ? a : b).said(now)) {
-          any = true;
-          if (watch && !watch(from_a, d.bytes)) continue;
-          RdNode& to = d.to == a.address ? a : b;
-          if ((&to == &a && a_gone) || (&to == &b && b_gone)) continue;
-          to.hear(d.bytes, from_a ? a.address : b.address, now);
-        }
-      }
-    }
-  }
-  void later(Duration d, const Watch& watch = {}) {
-    for (const Time end = now + d; now < end;) {
-      now = std::min({end, std::max(a.deadline(), now + 1ns), std::max(b.deadline(), now + 1ns)});
-      a.tick(now);
-      b.tick(now);
-      talk(watch);
-    }
-  }
+struct RdChannelTest : RdTwoNodes {
   // A's first message has come, and is acknowledged.
   void stand() {
     q.post_receives(1);
@@ -73,13 +42,8 @@ struct RdChannelTest : ::testing::Test {
   }
   uint64_t drops(const RdChannel& c, WdpDrop why) { return c.counters().drops.of(why); }
 
-  Time now = Time::from_ns(1'000'000'000);
-  RdNode a{kA, 1, now};
-  RdNode b{kB, 2, now};
   RdNode::Pair& p = a.add_pair(3);
   RdNode::Pair& q = b.add_pair(5);
-  bool a_gone = false;
-  bool b_gone = false;
   Buffer text = pattern_bytes(1000, 7);
 };
 

@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <functional>
 
 #include "tests/support/fault_catcher.h"
-#include "tests/support/rd_node.h"
+#include "tests/unit/wdp/rd_two_nodes.h"
 
 namespace weft::wdp {
 namespace {
@@ -21,8 +20,6 @@ using test::pattern_bytes;
 using test::RdNode;
 using wire::WdpDrop;
 
-constexpr uint8_t kA = 1;
-constexpr uint8_t kB = 2;
 constexpr size_t kMost = 1412;
 
 // One end of a connection.
@@ -53,29 +50,7 @@ struct End final : RdStreamOwner {
   int changes = 0;
 };
 
-struct RdStreamTest : ::testing::Test {
-  using Watch = std::function<bool(bool from_a)>;
-  // Until nobody has anything to say. `watch` may lose a datagram.
-  void talk(const Watch& watch = {}) {
-    for (bool any = true; any;) {
-      any = false;
-      for (const bool from_a : {true, false}) {
-        for (const auto& d : (from_a ? a : b).said(now)) {
-          any = true;
-          if (watch && !watch(from_a)) continue;
-          (from_a ? b : a).hear(d.bytes, from_a ? a.address : b.address, now);
-        }
-      }
-    }
-  }
-  void later(Duration d, const Watch& watch = {}) {
-    for (const Time end = now + d; now < end;) {
-      now = std::min({end, std::max(a.deadline(), now + 1ns), std::max(b.deadline(), now + 1ns)});
-      a.tick(now);
-      b.tick(now);
-      talk(watch);
-    }
-  }
+struct RdStreamTest : RdTwoNodes {
   void open() {
     p.begin(q);
     q.begin(p);
@@ -84,9 +59,6 @@ struct RdStreamTest : ::testing::Test {
   }
   uint64_t drops(RdNode& of, WdpDrop why) { return of.socket.channels().drops().of(why); }
 
-  Time now = Time::from_ns(1'000'000'000);
-  RdNode a{kA, 1, now};
-  RdNode b{kB, 2, now};
   End p{a, 3, 0x1111};
   End q{b, 5, 0x2222};
 };
@@ -110,7 +82,7 @@ TEST_F(RdStreamTest, WhatIsLostComesAgain) {
   size_t sent = 0;
   Buffer got;
   int count = 0;
-  const auto lossy = [&](bool) { return ++count % 5 != 0; };
+  const auto lossy = [&](bool, const Buffer&) { return ++count % 5 != 0; };
   for (int i = 0; i < 1000 && got.size() < bytes.size(); ++i) {
     if (sent < bytes.size())
       sent += p.send({bytes.begin() + static_cast<ptrdiff_t>(sent), bytes.end()});
@@ -245,7 +217,7 @@ TEST_F(RdStreamTest, APeerThatIsGoneIsNoticedAtRest) {
   EXPECT_EQ(p.stream.error(), 0)
       << "it is there, and the channel does not end for want of messages";
   EXPECT_EQ(q.stream.error(), 0);
-  later(20s, [](bool from_a) { return from_a; });
+  later(20s, [](bool from_a, const Buffer&) { return from_a; });
   EXPECT_NE(p.stream.error(), 0);
 }
 
@@ -267,7 +239,7 @@ TEST_F(RdStreamTest, AChannelThatClosesWaitsForWhatWasSent) {
   p.stream.leave(false);
   int count = 0;
   a.links.front().channel.close(now);
-  later(900ms, [&](bool) { return ++count % 7 != 0; });
+  later(900ms, [&](bool, const Buffer&) { return ++count % 7 != 0; });
   EXPECT_EQ(q.read(), bytes);
   EXPECT_TRUE(q.stream.peer_ended());
 }

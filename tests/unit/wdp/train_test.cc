@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/append.h"
 #include "tests/support/host.h"
 
 namespace weft::wdp {
@@ -21,10 +22,7 @@ std::vector<Buffer> datagrams(const Train& t) {
   std::vector<Buffer> all;
   t.each_datagram([&](std::span<const IoVec> pieces) {
     Buffer& d = all.emplace_back();
-    for (const IoVec& v : pieces) {
-      const auto* p = static_cast<const std::byte*>(v.iov_base);
-      d.insert(d.end(), p, p + v.iov_len);
-    }
+    test::append(d, pieces);
   });
   return all;
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <list>
 
+#include "tests/support/append.h"
 #include "tests/support/uc_host.h"
 #include "wdp/uc_session.h"
 #include "wire/wdp_crc.h"
@@ -122,10 +123,7 @@ class UcReceiveTest : public ::testing::Test {
       if (t.empty()) break;
       t.each_datagram([&](std::span<const IoVec> pieces) {
         Buffer d;
-        for (const IoVec& v : pieces) {
-          const auto* p = static_cast<const std::byte*>(v.iov_base);
-          d.insert(d.end(), p, p + v.iov_len);
-        }
+        test::append(d, pieces);
         if (const auto h = WdpData::parse(d); h.ok()) f(*h, Bytes{d});
       });
       session->llp_took_all(now);
@@ -193,10 +191,7 @@ class UcReceiveTest : public ::testing::Test {
       if (t.empty()) break;
       t.each_datagram([&](std::span<const IoVec> pieces) {
         auto& d = said_.emplace_back();
-        for (const IoVec& v : pieces) {
-          const auto* p = static_cast<const std::byte*>(v.iov_base);
-          d.insert(d.end(), p, p + v.iov_len);
-        }
+        test::append(d, pieces);
         if (const auto c = wire::WdpCtl::parse(d); c.ok()) all.push_back(*c);
       });
       session->llp_took_all(now);

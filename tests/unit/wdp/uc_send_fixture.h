@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include "tests/support/append.h"
 #include "tests/support/uc_host.h"
 
 #include "tests/support/uc_host.h"
@@ -52,10 +53,7 @@ struct UcSendPathTest : ::testing::Test {
     session->fill(t, now);
     t.each_datagram([&](std::span<const IoVec> pieces) {
       Datagram& d = all.emplace_back();
-      for (const IoVec& v : pieces) {
-        const auto* p = static_cast<const std::byte*>(v.iov_base);
-        d.bytes.insert(d.bytes.end(), p, p + v.iov_len);
-      }
+      test::append(d.bytes, pieces);
       if (const auto h = WdpData::parse(d.bytes); h.ok()) d.header = *h;
       if (d.bytes.size() >= WdpData::kSize) {
         d.payload.assign(d.bytes.begin() + WdpData::kSize, d.bytes.end());

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/append.h"
 #include "tests/support/host.h"
 #include "wire/grh.h"
 #include "wire/wdp_crc.h"
@@ -76,10 +77,7 @@ struct UdQueueTest : ::testing::Test {
     path = t.path();
     t.each_datagram([&](std::span<const IoVec> pieces) {
       Buffer& d = all.emplace_back();
-      for (const IoVec& v : pieces) {
-        const auto* p = static_cast<const std::byte*>(v.iov_base);
-        d.insert(d.end(), p, p + v.iov_len);
-      }
+      test::append(d, pieces);
     });
     return all;
   }

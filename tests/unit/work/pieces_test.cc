@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/append.h"
 #include "tests/support/host.h"
 
 namespace weft::work {
@@ -14,14 +15,7 @@ struct PiecesTest : ::testing::Test {
   static uint64_t address(const Buffer& m) { return reinterpret_cast<uintptr_t>(m.data()); }
   Stag stag(Buffer& m) { return host.add_region(m); }
   // As "offset in which buffer" would be hard to read: the bytes that the pieces show.
-  static Buffer bytes(const PieceList& pieces) {
-    Buffer all;
-    for (const IoVec& v : pieces.pieces()) {
-      const auto* p = static_cast<const std::byte*>(v.iov_base);
-      all.insert(all.end(), p, p + v.iov_len);
-    }
-    return all;
-  }
+  static Buffer bytes(const PieceList& pieces) { return test::joined(pieces.pieces()); }
   static Buffer joined(const std::vector<const Buffer*>& parts, size_t from, size_t n) {
     Buffer all;
     for (const Buffer* p : parts) all.insert(all.end(), p->begin(), p->end());
