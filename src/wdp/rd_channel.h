@@ -93,7 +93,7 @@ class RdChannel final : public TrainSource {
   bool ready(Time now) override;
   void fill(Train& train, Time now) override;
   bool urgent(Time now) const override { return receiver_ && receiver_->due(now); }
-  void llp_took_all(Time) override {}
+  void llp_took_all(Time) override { sender_.train_gone(); }
   void path_carries(size_t) override {}
   void own_memory_lost(Time) override {}
 

@@ -49,7 +49,12 @@ bool RdSendPath::put(Train& train, const Path& path, const SentLog::Next& what, 
   bytes[1] = static_cast<std::byte>(static_cast<unsigned>(WdpClass::rd) << 4 | flags.bits());
   store_be(bytes + 4, peer_.value());
   if (crc_) wire::seal_wdp({bytes, d.size});
-  std::memcpy(train.stage(d.size), bytes, d.size);
+  if (d.size < Train::kCopyBelow) {
+    std::memcpy(train.stage(d.size), bytes, d.size);
+  } else {
+    log_.lend(d);
+    train.refer(bytes, d.size);
+  }
   train.begin(d.size, path);
   again ? ++counters_.repeated : ++counters_.sent;
   const size_t weight = d.weight();
@@ -83,6 +88,7 @@ void RdSendPath::probe(Train& train, const Path& path, Time now) {
 
 void RdSendPath::fill(Train& train, const Path& path, Time now) {
   if (!open_) return;
+  log_.train_gone();  // the last one: this one is empty yet
   if (probe_due_) {
     probe(train, path, now);
     // A train on its own where it could not be longer.

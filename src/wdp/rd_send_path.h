@@ -46,8 +46,10 @@ class RdSendPath {
   // --- once the peer's token is known
   void open(SessionToken peer, bool crc, Time now);
   bool ready(Time now);
-  // Adds what may go to the train.
+  // Adds what may go to the train, which is empty; bytes of large datagrams are referred to, and
+  // stay until train_gone() or the next call.
   void fill(Train& train, const Path& path, Time now);
+  void train_gone() { log_.train_gone(); }
   // A question is due, and there is no datagram to ask with: the receiver's window is closed.
   bool wants_to_ask() const { return asks_; }
   void asked() { asks_ = false; }

@@ -1,13 +1,16 @@
 #include "wdp/sent_log.h"
 
+#include <utility>
+
 namespace weft::wdp {
 
 using State = SentDatagram::State;
 
 SentDatagram& SentLog::append(size_t size, ClientId client, uint64_t request) {
-  auto bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+  Buffer buffer = buffer_for(size);
   SentDatagram& d = log_.emplace_back();
-  d.bytes = std::move(bytes);
+  d.bytes = std::move(buffer.bytes);
+  d.room = buffer.room;
   d.size = static_cast<uint32_t>(size);
   d.client = client;
   d.request = request;
@@ -17,7 +20,55 @@ SentDatagram& SentLog::append(size_t size, ClientId client, uint64_t request) {
 
 void SentLog::take_back() {
   stored_ -= log_.back().weight();
+  give_back(log_.back());
   log_.pop_back();
+}
+
+// --- bytes
+
+SentLog::Buffer SentLog::buffer_for(size_t size) {
+  if (size >= kSpareFrom && !spares_.empty() && spares_.back().room >= size) {
+    Buffer buffer = std::move(spares_.back());
+    spares_.pop_back();
+    return buffer;
+  }
+  // So that spare() needs no memory.
+  if (size >= kSpareFrom) spares_.reserve(kSpares);
+  return {std::make_unique_for_overwrite<std::byte[]>(size), static_cast<uint32_t>(size)};
+}
+
+void SentLog::spare(Buffer buffer) {
+  if (buffer.room < kSpareFrom || spares_.size() >= spares_.capacity()) return;
+  spares_.push_back(std::move(buffer));
+}
+
+void SentLog::give_back(SentDatagram& d) {
+  Buffer buffer{std::move(d.bytes), d.room};
+  if (!is_lent(d)) return spare(std::move(buffer));
+  for (Buffer& place : lent_) {
+    if (place.bytes == nullptr) {
+      place = std::move(buffer);
+      return;
+    }
+  }
+}
+
+void SentLog::lend(SentDatagram& d) {
+  lent_.emplace_back();
+  d.train = train_;
+}
+
+void SentLog::train_gone() {
+  ++train_;
+  for (Buffer& buffer : lent_) {
+    if (buffer.bytes != nullptr) spare(std::move(buffer));
+  }
+  lent_.clear();
+  if (log_.empty()) {
+    // A channel at rest keeps nothing.
+    lent_.shrink_to_fit();
+    std::vector<Buffer>{}.swap(spares_);
+  }
 }
 
 // Those that have come meanwhile, or were sent again to ask, are lost no more.
@@ -66,6 +117,7 @@ void SentLog::transmitted(Csn csn, Time now) {
 void SentLog::pop_front() {
   outstanding_ -= log_.front().weight();
   log_.pop_front();
+  if (log_.empty()) std::vector<Buffer>{}.swap(spares_);
   --next_;
   front_ = next(front_);
 }

@@ -26,6 +26,8 @@ struct SentDatagram {
   enum class State : uint8_t { waiting, under_way, lost, acknowledged };
   std::unique_ptr<std::byte[]> bytes;  // none once it is acknowledged
   uint32_t size = 0;
+  uint32_t room = 0;   // of `bytes`
+  uint32_t train = 0;  // that its bytes were lent to last
   State state = State::waiting;
   bool repeated = false;
   ClientId client = 0;
@@ -64,6 +66,13 @@ class SentLog {
   // It goes out now.
   void transmitted(Csn csn, Time now);
 
+  // --- bytes that a train refers to, instead of a copy of them. They stay where they are until the
+  // train is gone, whatever the peer has meanwhile. Throws std::bad_alloc, and nothing is lent
+  // then.
+  void lend(SentDatagram& d);
+  // The train is gone.
+  void train_gone();
+
   // --- what the peer says
   // Calls gone(const SentDatagram&) for each that it has for the first time. `newest`: sent last of
   // these, for the round trip; nothing where that is not known.
@@ -91,7 +100,20 @@ class SentLog {
   void abandon(F&& gone);
 
  private:
+  // A large datagram's bytes serve the next one: the heap would give their pages back to the
+  // kernel, and fetch others.
+  struct Buffer {
+    std::unique_ptr<std::byte[]> bytes;
+    uint32_t room = 0;
+  };
+  static constexpr size_t kSpares = 16;
+  static constexpr size_t kSpareFrom = 4096;
+
   SentDatagram& at(Csn csn) { return log_[csn.value() - front_.value()]; }
+  Buffer buffer_for(size_t size);
+  bool is_lent(const SentDatagram& d) const { return !lent_.empty() && d.train == train_; }
+  void give_back(SentDatagram& d);
+  void spare(Buffer buffer);
   template <class F>
   void take(SentDatagram& d, Duration least_round_trip, Time now, Outcome& outcome, F&& gone);
   void pop_front();
@@ -107,6 +129,9 @@ class SentLog {
   size_t stored_ = 0;
   size_t in_flight_ = 0;
   size_t outstanding_ = 0;
+  uint32_t train_ = 1;
+  std::vector<Buffer> lent_;    // a place for each that the train refers to
+  std::vector<Buffer> spares_;  // while anything is stored
 };
 
 // --- templates
@@ -129,7 +154,7 @@ void SentLog::take(SentDatagram& d, Duration least_round_trip, Time now, Outcome
   }
   gone(static_cast<const SentDatagram&>(d));
   stored_ -= d.weight();
-  d.bytes.reset();
+  give_back(d);
 }
 
 template <class F>
@@ -189,8 +214,10 @@ void SentLog::abandon(F&& gone) {
   for (SentDatagram& d : log_) {
     if (d.state == SentDatagram::State::acknowledged) continue;
     gone(static_cast<const SentDatagram&>(d));
+    give_back(d);
   }
   front_ = end();
+  std::vector<Buffer>{}.swap(spares_);
   log_.clear();
   log_.shrink_to_fit();
   lost_.clear();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace weft::wdp {
 namespace {
 
@@ -177,6 +179,40 @@ TEST_F(SentLogTest, AbandonedIsToldToAll) {
   EXPECT_EQ(gone, (std::vector<uint64_t>{0, 2, 3}));
   EXPECT_EQ(log.stored(), 0U);
   EXPECT_EQ(log.in_flight() + log.outstanding() + log.stored_bytes(), 0U);
+}
+
+// The peer may have a datagram, of which another copy was sent before, while the train with this
+// one waits for the socket.
+TEST_F(SentLogTest, BytesThatATrainRefersToStayUntilItIsGone) {
+  constexpr size_t kLarge = 20'000;
+  SentDatagram& d = log.append(kLarge, 0, 0);
+  std::byte* const bytes = d.bytes.get();
+  std::memset(bytes, 7, kLarge);
+  send(1);
+  log.lend(d);
+  EXPECT_EQ(hear(ack(1)).acknowledged, 1U);
+  EXPECT_EQ(log.stored(), 0U);
+  EXPECT_NE(log.append(kLarge, 0, 1).bytes.get(), bytes) << "they are somebody's yet";
+  EXPECT_EQ(bytes[kLarge - 1], std::byte{7});
+  log.train_gone();
+  EXPECT_EQ(log.append(kLarge, 0, 2).bytes.get(), bytes) << "and serve again";
+}
+
+TEST_F(SentLogTest, AnEndLeavesATrainItsBytes) {
+  SentDatagram& d = log.append(20'000, 0, 0);
+  const std::byte* const bytes = d.bytes.get();
+  std::memset(d.bytes.get(), 7, 20'000);
+  send(1);
+  log.lend(d);
+  log.abandon([](const SentDatagram&) {});
+  EXPECT_EQ(bytes[19'999], std::byte{7}) << "AddressSanitizer would say that they are freed";
+  log.train_gone();
+}
+
+TEST_F(SentLogTest, ASmallerBufferServesNoLargerDatagram) {
+  (void)log.append(5000, 0, 0);
+  log.take_back();
+  EXPECT_GE(log.append(5001, 0, 0).room, 5001U);
 }
 
 }  // namespace
