@@ -215,6 +215,18 @@ def recording_that_does_not_come(scene):
         os.close(holder)
 
 
+def before_the_first_packet(transport):
+    def case(scene):
+        """A sender that ends before its first packet is due has ended: a receiver of one sender ends, too."""
+        receiver = scene.receive(transport, *RAW, "--once")
+        sender = scene.send(transport, *RAW, "--rate", 30, "--delay", 600)
+        event(sender, "connected")
+        sender.kill(signal.SIGTERM)
+        equal(total(sender.end(0, PATIENCE), "sent"), 0, "sent")
+        equal(total(receiver.end(0, PATIENCE), "received"), 0, "received")
+    return case
+
+
 def descriptors(process):
     with contextlib.suppress(OSError):
         return os.listdir(f"/proc/{process.process.pid}/fd")
@@ -227,6 +239,7 @@ CASES = {"stop_never_connected": never_connected,
          **{f"stop_stalled_{transport}": stalled(transport) for transport in ("tcp", "udp", "rc", "uc")},
          **{f"stop_sender_stopped_{transport}": sender_stopped(transport) for transport in ("tcp", "udp", "rc", "uc")},
          "stop_half_a_hello": half_a_hello,
+         **{f"stop_before_the_first_packet_{transport}": before_the_first_packet(transport) for transport in ("tcp", "udp", "rc", "uc")},
          "stop_recording": recording_that_does_not_come,
          "stop_pipe": pipe_that_nobody_reads,
          "stop_reports": reports_that_nobody_reads}

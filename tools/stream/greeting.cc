@@ -69,7 +69,8 @@ void Sender::adopt_first_numbers(const std::vector<uint64_t>& first) {
       if (clock_.paced()) s.base = clock_.due_before(now);
     }
     s.next = first[i];
-    if (own_numbers_) s.end = first[i];
+    // Of this session: one that sends nothing ends where it began.
+    s.end = first[i];
     s.jumps = false;
   }
 }

@@ -44,7 +44,7 @@ class Sender {
   struct Stream {
     uint64_t next = 0;       // number
     uint64_t last = 0;       // the first that is not to be sent any more, of a limited run
-    uint64_t end = 0;        // behind the highest number sent
+    uint64_t end = 0;        // behind the highest number sent in this session
     uint64_t base = 0;       // what the clock said when it began
     uint64_t shift = 0;      // how far its numbers are ahead of the clock's
     uint64_t phase = 0;      // where its trains end
