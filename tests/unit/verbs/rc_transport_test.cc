@@ -71,7 +71,10 @@ TEST_F(RcTransportTest, TellsWhatWasAgreedWithinWhatTheProgramSet) {
 TEST_F(RcTransportTest, APeerThatLeavesIsMissedByTheNextRequest) {
   port::TcpStream peer = adopt();
   peer.close();
-  ASSERT_TRUE(soon([&] { return !qp->connected(); }));
+  ASSERT_TRUE(soon([&] {
+    const auto h = qp->engine().hold();
+    return !qp->connected();
+  }));
   EXPECT_EQ(qp->state(), QpState::rts);
   send_nothing();
   const auto all = poll(cq, 1);
