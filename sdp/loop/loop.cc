@@ -84,6 +84,8 @@ void Loop::post(Task task) {
     const std::lock_guard lock{lock_};
     tasks_.push_back(std::move(task));
   }
+  // It looks before it sleeps.
+  if (on_this_thread()) return;
   const uint64_t one = 1;
   // A full counter wakes as well.
   (void)!::write(wake_.get(), &one, sizeof one);
@@ -93,7 +95,11 @@ bool Loop::on_this_thread() const {
   return thread_ == this_thread();
 }
 
-int Loop::next_timeout() const {
+int Loop::next_timeout() {
+  {
+    const std::lock_guard lock{lock_};
+    if (!tasks_.empty()) return 0;
+  }
   if (timers_.empty()) return -1;
   return static_cast<int>(std::clamp<int64_t>(timers_.begin()->first - now_ms(), 0, 60'000));
 }

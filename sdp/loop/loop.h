@@ -37,7 +37,7 @@ class Loop {
   Loop(File epoll, File wake);
   void run();
   void run_tasks();
-  int next_timeout() const;
+  int next_timeout();
 
   File epoll_;
   File wake_;

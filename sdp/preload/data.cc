@@ -11,7 +11,6 @@
 
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
-#include "sdp/sockets/recent.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 
@@ -22,7 +21,7 @@ namespace {
 std::optional<ssize_t> take_in(int fd, std::span<const iovec> to, int flags) {
   const auto stream = Table::find(fd);
   if (!stream) return std::nullopt;
-  if (stream->watched()) weft::sdp::Recent::note(*stream);
+  if (stream->watched()) stream->looked_at();
   return stream->receive(fd, to, flags);
 }
 

@@ -17,6 +17,8 @@ constexpr int kResolve = 2000;        // milliseconds for an address or a route
 constexpr int kMostClosing = 60'000;  // for a peer that takes nothing any more
 constexpr int kMostLeaving = 10'000;  // for a peer that does not end the connection
 constexpr uint8_t kReadsAtATime = 4;
+// How often the loop looks at the connections of a program that works on them.
+constexpr int kAttendMs = 1;
 // Of a connection: both ends of the mirror, the shadow, and what the adapter has.
 constexpr size_t kDescriptors = 4;
 
@@ -164,23 +166,44 @@ void Fabric::discard(rdma_cm_id* id) {
   sessions_.erase(found);
 }
 
+bool Fabric::open_device(Device& device, ibv_context* context) {
+  ibv_device_attr attributes{};
+  device.pd.reset(ibv_alloc_pd(context));
+  device.channel.reset(ibv_create_comp_channel(context));
+  if (!device.pd || !device.channel || ibv_query_device(context, &attributes) != 0) return false;
+  device.largest_queue = static_cast<uint32_t>(attributes.max_cqe);
+  ibv_comp_channel* channel = device.channel.get();
+  (void)::fcntl(channel->fd, F_SETFL, O_NONBLOCK);
+  return loop_.watch(channel->fd, EPOLLIN, [this, channel](uint32_t) { on_completions(channel); });
+}
+
+ibv_cq* Fabric::make_queue(ibv_context* device, uint32_t entries) {
+  return ibv_create_cq(device, static_cast<int>(entries), nullptr,
+                       devices_.at(device).channel.get(), 0);
+}
+
+bool Fabric::resize_queue(ibv_cq* queue, uint32_t entries) {
+  return ibv_resize_cq(queue, static_cast<int>(entries)) == 0;
+}
+
+void Fabric::end_queue(ibv_cq* queue) {
+  (void)ibv_destroy_cq(queue);
+}
+
+uint32_t Fabric::largest_queue(ibv_context* device) {
+  return devices_.at(device).largest_queue;
+}
+
 std::shared_ptr<Session> Fabric::make_session(rdma_cm_id* id, uint32_t receive_bytes) {
   Device& device = devices_[id->verbs];
-  if (!device.pd) {
-    device.pd.reset(ibv_alloc_pd(id->verbs));
-    device.channel.reset(ibv_create_comp_channel(id->verbs));
-    if (!device.pd || !device.channel) return nullptr;
-    ibv_comp_channel* channel = device.channel.get();
-    (void)::fcntl(channel->fd, F_SETFL, O_NONBLOCK);
-    if (!loop_.watch(channel->fd, EPOLLIN,
-                     [this, channel](uint32_t) { on_completions(channel); })) {
-      return nullptr;
-    }
+  if (device.largest_queue == 0 && !open_device(device, id->verbs)) {
+    devices_.erase(id->verbs);
+    return nullptr;
   }
-  auto session = std::make_shared<Session>();
+  auto session = std::make_shared<Session>(completions_);
   session->on_violation = [this, id](Violation violation) { broken_(peer_of(id), violation); };
   // The identifier is the session's from here on, also when this fails.
-  const bool created = session->create(id, device.pd.get(), device.channel.get(), receive_bytes);
+  const bool created = session->create(id, device.pd.get(), receive_bytes);
   const int error = errno;
   sessions_[id] = session;
   errno = error;
@@ -303,11 +326,8 @@ void Fabric::on_event_of(const rdma_cm_event& event) {
   const auto found = sessions_.find(event.id);
   if (found == sessions_.end() || event.event != RDMA_CM_EVENT_DISCONNECTED) return;
   Session& session = *found->second;
-  {
-    const std::lock_guard lock{session.lock};
-    session.on_disconnected();
-  }
-  if (session.on_news) session.on_news();
+  const std::lock_guard lock{session.lock};
+  session.on_disconnected();
 }
 
 void Fabric::on_cm_event() {
@@ -322,11 +342,14 @@ void Fabric::on_cm_event() {
 void Fabric::on_completions(ibv_comp_channel* channel) {
   ibv_cq* cq = nullptr;
   void* context = nullptr;
-  while (ibv_get_cq_event(channel, &cq, &context) == 0) {
-    ibv_ack_cq_events(cq, 1);
-    auto* session = static_cast<Session*>(context);
-    if (session->on_news) session->on_news();
-  }
+  while (ibv_get_cq_event(channel, &cq, &context) == 0) ibv_ack_cq_events(cq, 1);
+  if (completions_.on_event()) attend();
+}
+
+void Fabric::attend() {
+  loop_.later(kAttendMs, [this] {
+    if (completions_.attend()) attend();
+  });
 }
 
 void Fabric::close(const std::shared_ptr<Session>& session) {
@@ -337,17 +360,25 @@ void Fabric::close(const std::shared_ptr<Session>& session) {
     // Behind an end it would be another error for the peer.
     if (!session->received().empty()) session->abort();
     session->end_sending();
+    session->want(false);
+    session->on_news = [this, still = std::weak_ptr(session)] { go_on_closing_later(still); };
   }
-  session->on_news = [this, s = session.get()] { go_on_closing(*s); };
   destroy_after(kMostClosing, session->id());
   go_on_closing(*session);
+}
+
+void Fabric::go_on_closing_later(const std::weak_ptr<Session>& session) {
+  loop_.post([this, session] {
+    const auto still = session.lock();
+    if (still && sessions_.contains(still->id())) go_on_closing(*still);
+  });
 }
 
 void Fabric::go_on_closing(Session& session) {
   rdma_cm_id* id = session.id();
   const std::lock_guard lock{session.lock};
-  session.arm();
   session.poll();
+  (void)session.rest();
   // Nobody will read it, and the peer should know.
   if (session.readable()) session.abort();
   if (session.gone()) {
@@ -360,22 +391,21 @@ void Fabric::go_on_closing(Session& session) {
 }
 
 void Fabric::destroy_after(int milliseconds, const rdma_cm_id* id) {
-  // The number of an identifier may have become another's by then.
   loop_.later(milliseconds, [this, id, session = std::weak_ptr(sessions_.at(id))] {
-    if (!session.expired()) destroy(id);
+    const auto still = session.lock();
+    if (still && still->id() == id) destroy(id);
   });
 }
 
 // Behind the handlers of this round, which may be the session's own, and of calls of the program.
 void Fabric::destroy(const rdma_cm_id* id) {
-  loop_.post([this, id] {
-    const auto found = sessions_.find(id);
-    if (found == sessions_.end()) return;
-    // A call of the program may still have it. Completion events name it, so that its queues go on
-    // this thread.
-    found->second->retire();
+  loop_.post([this, id, session = sessions_.at(id)] {
+    // The address of an identifier may have become another's by then.
+    if (session->id() != id) return;
+    // A call of the program may still have it.
+    session->retire();
     leaving_.erase(id);
-    sessions_.erase(found);
+    sessions_.erase(id);
     --closing_;
   });
 }

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "sdp/loop/loop.h"
+#include "sdp/rdma/completions.h"
 #include "sdp/rdma/session.h"
 
 namespace weft::sdp {
@@ -30,7 +31,7 @@ union Address {
   socklen_t size() const { return any.sa_family == AF_INET ? sizeof v4 : sizeof v6; }
 };
 
-class Fabric {
+class Fabric final : private QueueSource {
  public:
   // What became of a connect: an session, or nothing and why (errno). Sessions are the fabric's;
   // they stay until close().
@@ -64,17 +65,26 @@ class Fabric {
   void close(const std::shared_ptr<Session>& session);
   // Connections that still have something to send.
   size_t closing() const { return closing_; }
+  // Of all connections. Any thread.
+  Completions& completions() { return completions_; }
 
  private:
   struct Attempt;
   struct Device {
     Verbs<ibv_pd> pd;
     Verbs<ibv_comp_channel> channel;
+    uint32_t largest_queue = 0;
   };
   Fabric(Loop& loop, rdma_event_channel* channel, Broken broken);
   void on_cm_event();
   void on_event_of(const rdma_cm_event& event);
+  bool open_device(Device& device, ibv_context* context);
+  ibv_cq* make_queue(ibv_context* device, uint32_t entries) override;
+  bool resize_queue(ibv_cq* queue, uint32_t entries) override;
+  void end_queue(ibv_cq* queue) override;
+  uint32_t largest_queue(ibv_context* device) override;
   void on_completions(ibv_comp_channel* channel);
+  void attend();
   bool advance(Attempt& attempt, const rdma_cm_event& event);
   void finish(const rdma_cm_id* id, int error);
   void on_request(Listener& listener, const rdma_cm_event& event);
@@ -82,6 +92,7 @@ class Fabric {
   bool has_room() const;
   void discard(rdma_cm_id* id);
   void go_on_closing(Session& session);
+  void go_on_closing_later(const std::weak_ptr<Session>& session);
   void destroy(const rdma_cm_id* id);
   void destroy_after(int milliseconds, const rdma_cm_id* id);
 
@@ -89,6 +100,7 @@ class Fabric {
   rdma_event_channel* channel_;
   const Broken broken_;
   std::map<ibv_context*, Device> devices_;
+  Completions completions_{*this};
   std::map<const rdma_cm_id*, std::shared_ptr<Attempt>> attempts_;
   std::map<const rdma_cm_id*, std::unique_ptr<Listener>> listeners_;
   std::map<const rdma_cm_id*, std::shared_ptr<Session>> sessions_;

@@ -1,5 +1,4 @@
-// What a connection has of an adapter: a queue pair with its completion queue, and registered
-// memory.
+// What a connection has of an adapter: things of verbs with one owner, and registered memory.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,7 +14,6 @@ namespace weft::sdp {
 struct FreeVerbs {
   void operator()(ibv_pd* p) const { (void)ibv_dealloc_pd(p); }
   void operator()(ibv_mr* p) const { (void)ibv_dereg_mr(p); }
-  void operator()(ibv_cq* p) const { (void)ibv_destroy_cq(p); }
   void operator()(ibv_comp_channel* p) const { (void)ibv_destroy_comp_channel(p); }
 };
 template <class T>

@@ -17,7 +17,6 @@ constexpr uint32_t kSendQueue = 128;
 constexpr uint32_t kInline = 64;
 // Numbers of receive buffers end here; then comes the one where Reads are staged.
 constexpr uint32_t kStaged = kReceives;
-constexpr unsigned kWorkShift = 32;
 
 uint16_t receives_for(uint32_t bytes) {
   const uint32_t most = bytes == 0 ? kReceives : bytes / kMessage;
@@ -26,29 +25,25 @@ uint16_t receives_for(uint32_t bytes) {
 
 }  // namespace
 
-uint64_t Session::work_id(Work work, uint64_t number) {
-  return static_cast<uint64_t>(work) << kWorkShift | number;
-}
-
 void Session::retire() {
   const std::lock_guard holding{lock};
   if (id_ == nullptr) return;
   gone_ = true;
+  update_wanting();
   if (id_->qp != nullptr) rdma_destroy_qp(id_);
+  completions_.leave(*this);
   (void)rdma_destroy_id(id_);
   id_ = nullptr;
-  cq_.reset();
 }
 
-bool Session::create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel,
-                     uint32_t receive_bytes) {
+bool Session::create(rdma_cm_id* id, ibv_pd* pd, uint32_t receive_bytes) {
   id_ = id;
-  cq_.reset(ibv_create_cq(id->verbs, kReceives + kSendQueue, this, channel, 0));
-  if (!cq_) return false;
+  ibv_cq* queue = completions_.join(*this, id->verbs, kReceives + kSendQueue);
+  if (queue == nullptr) return false;
   ibv_qp_init_attr attributes{};
   attributes.qp_context = this;
-  attributes.send_cq = cq_.get();
-  attributes.recv_cq = cq_.get();
+  attributes.send_cq = queue;
+  attributes.recv_cq = queue;
   attributes.qp_type = IBV_QPT_RC;
   attributes.cap = {.max_send_wr = kSendQueue,
                     .max_recv_wr = kReceives,
@@ -60,9 +55,7 @@ bool Session::create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel,
     return false;
   }
   receives_.limit_posted(receives_for(receive_bytes));
-  if (!post_receives()) return false;
-  arm();
-  return true;
+  return post_receives();
 }
 
 Hello Session::hello() const {
@@ -74,6 +67,7 @@ HelloAck Session::hello_ack() const {
 }
 
 void Session::open(uint16_t peer_bufs, uint32_t peer_receive_size) {
+  const std::lock_guard holding{lock};
   const uint32_t largest = std::min(peer_receive_size, kMessage);
   send_.limit_payload(largest - Bsdh::kSize);
   connection_.emplace(Connection::Limits{.own_bufs = receives_.count_posted(),
@@ -86,7 +80,8 @@ bool Session::post_receive(uint32_t buffer) {
   ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(receives_.at(buffer)),
               .length = kMessage,
               .lkey = receives_.key()};
-  ibv_recv_wr wr{.wr_id = work_id(Work::receive, buffer), .sg_list = &sge, .num_sge = 1};
+  ibv_recv_wr wr{
+      .wr_id = work_id(Work::receive, static_cast<uint8_t>(buffer)), .sg_list = &sge, .num_sge = 1};
   ibv_recv_wr* bad = nullptr;
   if (id_ == nullptr || ibv_post_recv(id_->qp, &wr, &bad) != 0) return false;
   receives_.posted();
@@ -113,48 +108,92 @@ void Session::limit_buffers(uint32_t to_send, uint32_t received) {
   (void)post_receives();
 }
 
-void Session::arm() {
-  // A program may still call when the queues are given up.
-  if (cq_) (void)ibv_req_notify_cq(cq_.get(), 0);
+bool Session::process_mail() {
+  process();
+  return connection_.has_value();
 }
 
-void Session::poll() {
-  if (!connection_ || !cq_) return;
-  take_completions();
+void Session::before_unlock() {
+  if (std::exchange(news_, false) && on_news) on_news();
+}
+
+void Session::process() {
+  if (!connection_) return;
+  take_mail();
   send_what_may_go();
   if (gone_ && !settled_) settle_end();
 }
 
-void Session::take_completions() {
-  std::array<ibv_wc, 16> completions;
-  int n = 0;
-  while ((n = ibv_poll_cq(cq_.get(), completions.size(), completions.data())) > 0) {
-    for (int i = 0; i < n; ++i) complete(completions[static_cast<size_t>(i)]);
-    if (sleepers_ > 0) taken_.notify_all();
+void Session::poll() {
+  completions_.take(Completions::How::to_the_end, this);
+  process();
+}
+
+void Session::want(bool does) {
+  asked_ = does;
+  update_wanting();
+}
+
+void Session::update_wanting() {
+  const bool does = !gone_ && (asked_ || sleepers_.count > 0);
+  if (does != std::exchange(counted_, does)) completions_.want(does ? 1 : -1);
+}
+
+bool Session::rest() {
+  if (!completions_.rest(this)) return false;
+  process();
+  return true;
+}
+
+void Session::take_mail() {
+  if (mail_.empty()) return;
+  news_ = true;
+  do {
+    complete(mail_.take());
+  } while (!mail_.empty());
+  if (sleepers_.count == 0) return;
+  {
+    const std::lock_guard holding{sleepers_.mutex};
+    ++sleepers_.taken;
   }
-  if (n < 0) gone_ = true;
+  sleepers_.woken.notify_all();
 }
 
 // The queue pair is down. A peer that had sent DisConn has ended. For one that was killed it is as
 // with TCP: an end if it had read everything, else a reset.
 void Session::settle_end() {
-  take_completions();
   settled_ = true;
+  news_ = true;
+  update_wanting();
   const bool all_read =
       !send_.waiting() && !connection_->advertising() && connection_->peer_has_read_all();
   if (!connection_->got_end() && !all_read) fail(ECONNRESET);
 }
 
-void Session::sleep(std::unique_lock<std::mutex>& holding, std::chrono::microseconds most) {
-  ++sleepers_;
-  (void)taken_.wait_for(holding, most);
-  --sleepers_;
+void Session::sleep(std::unique_lock<Lock>& holding, std::chrono::microseconds most) {
+  ++sleepers_.count;
+  update_wanting();
+  uint64_t seen = 0;
+  {
+    const std::lock_guard sleeping{sleepers_.mutex};
+    seen = sleepers_.taken;
+  }
+  (void)rest();
+  // Mail that comes from here on is processed when the lock is free, which counts.
+  holding.unlock();
+  {
+    std::unique_lock sleeping{sleepers_.mutex};
+    (void)sleepers_.woken.wait_for(sleeping, most, [&] { return sleepers_.taken != seen; });
+  }
+  holding.lock();
+  --sleepers_.count;
+  update_wanting();
 }
 
-void Session::complete(const ibv_wc& wc) {
-  const auto work = static_cast<Work>(wc.wr_id >> kWorkShift);
-  if (work != Work::receive) --in_send_queue_;
-  if (wc.status != IBV_WC_SUCCESS) {
+void Session::complete(const Completed& completed) {
+  const auto work = static_cast<Work>(completed.work);
+  if (work != Work::receive && work != Work::broken) --in_send_queue_;
+  if (!completed.ok) {
     // Behind the end of the connection all that is left in the queues is flushed. What has come in
     // order before it is good.
     if (work == Work::read) reads_.give_up();
@@ -163,17 +202,18 @@ void Session::complete(const ibv_wc& wc) {
   }
   switch (work) {
     case Work::receive:
-      return on_receive(static_cast<uint32_t>(wc.wr_id), wc.byte_len);
+      return on_receive(completed.number, completed.bytes);
     case Work::data:
       return send_.completed();
     case Work::read:
       return on_read();
     case Work::control:
+    case Work::broken:
       return;
   }
 }
 
-void Session::on_receive(uint32_t buffer, uint32_t bytes) {
+void Session::on_receive(uint8_t buffer, uint32_t bytes) {
   receives_.used();
   if (error_ != 0) return;
   const auto in = connection_->on_message({receives_.at(buffer), bytes});
@@ -246,7 +286,7 @@ bool Session::post(ibv_send_wr& wr) {
 
 bool Session::post_control(const Connection::Message& message) {
   ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(message.bytes.data()), .length = message.length};
-  ibv_send_wr wr{.wr_id = work_id(Work::control, 0), .sg_list = &sge, .num_sge = 1};
+  ibv_send_wr wr{.wr_id = work_id(Work::control), .sg_list = &sge, .num_sge = 1};
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
   return post(wr);
@@ -259,7 +299,7 @@ void Session::post_data() {
   ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(message.header),
               .length = Bsdh::kSize + message.payload,
               .lkey = send_.key()};
-  ibv_send_wr wr{.wr_id = work_id(Work::data, 0), .sg_list = &sge, .num_sge = 1};
+  ibv_send_wr wr{.wr_id = work_id(Work::data), .sg_list = &sge, .num_sge = 1};
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_SIGNALED;
   if (!post(wr)) return;
@@ -309,7 +349,7 @@ uint32_t Session::read(const SinkReads::Target& target) {
   const Sink::Piece piece = connection_->start_read(target.most);
   ibv_sge sge{
       .addr = reinterpret_cast<uintptr_t>(target.to), .length = piece.length, .lkey = target.key};
-  ibv_send_wr wr{.wr_id = work_id(Work::read, 0), .sg_list = &sge, .num_sge = 1};
+  ibv_send_wr wr{.wr_id = work_id(Work::read), .sg_list = &sge, .num_sge = 1};
   wr.opcode = IBV_WR_RDMA_READ;
   wr.send_flags = IBV_SEND_SIGNALED;
   wr.wr.rdma = {.remote_addr = piece.to, .rkey = piece.stag};
@@ -362,8 +402,12 @@ void Session::abort() {
 }
 
 void Session::on_disconnected() {
+  // What has come before it is good.
+  completions_.take(Completions::How::surely, this);
+  process();
   gone_ = true;
-  poll();
+  news_ = true;
+  process();
 }
 
 }  // namespace weft::sdp

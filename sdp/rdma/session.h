@@ -1,6 +1,6 @@
 // An SDP connection on a queue pair: buffers, receives, completions. What it does by itself, it
-// does in poll(), which whoever has the lock calls: a thread of the program inside of a call, or
-// the loop.
+// does in process(), which whoever has the lock calls: a thread of the program inside of a call, or
+// whoever has taken completions of it.
 #pragma once
 
 #include <chrono>
@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "sdp/core/connection.h"
+#include "sdp/rdma/completions.h"
+#include "sdp/rdma/locked_member.h"
 #include "sdp/rdma/receive_buffers.h"
 #include "sdp/rdma/receive_queue.h"
 #include "sdp/rdma/resources.h"
@@ -23,32 +25,34 @@
 namespace weft::sdp {
 
 // Above 400 lines with its source: each completion moves buffers, credits and waiters.
-class Session {
+class Session final : private LockedMember {
  public:
-  Session() = default;
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-  // Gives up its queues. What has been received can still be read. The loop's thread, or before
-  // there was an event; without the lock.
+  explicit Session(Completions& completions) : completions_(completions) {}
+  // Gives up its queue pair. What has been received can still be read. The loop's thread, without
+  // the lock.
   void retire();
-  ~Session() { retire(); }
+  ~Session() override { retire(); }
 
   // The start, on the loop's thread. Makes a queue pair for `id`, which is the session's from then
   // on, and posts receives, for `receive_bytes` as limit_buffers() has them. False with errno.
-  bool create(rdma_cm_id* id, ibv_pd* pd, ibv_comp_channel* channel, uint32_t receive_bytes);
+  bool create(rdma_cm_id* id, ibv_pd* pd, uint32_t receive_bytes);
   // What it says of itself; addresses are the caller's to fill in.
   Hello hello() const;
   HelloAck hello_ack() const;
   void open(uint16_t peer_bufs, uint32_t peer_receive_size);
   rdma_cm_id* id() const { return id_; }
 
-  // Called on the loop's thread, without the lock, when there is something new. Set before open().
-  std::function<void()> on_news;
   // Called with the lock, once, when the peer breaks the protocol. Set before open().
   std::function<void(Violation)> on_violation;
 
   // Everything below: whoever holds this.
-  std::mutex lock;
+  using LockedMember::Lock;
+  using LockedMember::lock;
+
+  // Called with the lock, on any thread, before somebody lets go of it who has processed
+  // completions, unless he says told() behind that.
+  std::function<void()> on_news;
+  void told() { news_ = false; }
 
   // From now on `weft stat` shows it.
   void show(const ShownConnection& connection) { shown_ = Shown{connection}; }
@@ -57,12 +61,18 @@ class Session {
   // How many bytes the program lets wait on each side, 0: as many as fit. What waits already stays.
   void limit_buffers(uint32_t to_send, uint32_t received);
 
-  // Takes completions, sends what may go.
+  // What has come, and what may go.
+  void process();
+  // The same, behind a look at the queues.
   void poll();
-  // Sleeps until another thread has taken completions, or `most` is over. `holding` is of the lock.
-  void sleep(std::unique_lock<std::mutex>& holding, std::chrono::microseconds most);
-  // Asks for a call of on_news when a completion comes. Poll again behind it.
-  void arm();
+  // Whether somebody sleeps until news come.
+  void want(bool does);
+  // The caller goes on to other things (Completions::rest). True: he has processed what was there.
+  bool rest();
+  // Sleeps until completions were taken, or `most` is over. `holding` is of the lock.
+  void sleep(std::unique_lock<Lock>& holding, std::chrono::microseconds most);
+  Completions& completions() { return completions_; }
+  Completions::Looking looking() { return Completions::Looking{completions_, this}; }
 
   void greet() { connection_->greet(); }
   bool heard() const { return connection_->heard() || gone_; }
@@ -132,28 +142,42 @@ class Session {
   void on_disconnected();
 
  private:
-  enum class Work : uint64_t { receive, data, control, read };
-  static uint64_t work_id(Work work, uint64_t number);
+  enum class Work : uint8_t { receive, data, control, read, broken = Completions::kBroken };
+  uint64_t work_id(Work work, uint8_t number = 0) const {
+    return Completions::work_id(*this, static_cast<uint8_t>(work), number);
+  }
+  // Threads that sleep in a call until completions were taken. Nobody waits for a lock while he has
+  // theirs.
+  struct Sleepers {
+    std::mutex mutex;
+    std::condition_variable woken;
+    uint64_t taken = 0;  // how often completions were
+    int count = 0;       // with the session's lock
+  };
+  bool process_mail() override;
+  void before_unlock() override;
 
   bool post_receive(uint32_t buffer);
   bool post_receives();
   void release(uint32_t buffer);
-  void complete(const ibv_wc& wc);
-  void on_receive(uint32_t buffer, uint32_t bytes);
+  void complete(const Completed& completed);
+  void on_receive(uint8_t buffer, uint32_t bytes);
   void on_read();
   uint32_t read(const SinkReads::Target& target);
   void send_what_may_go();
   bool post(ibv_send_wr& wr);
   bool post_control(const Connection::Message& message);
   void post_data();
-  void take_completions();
+  void take_mail();
+  void update_wanting();
   void settle_end();
   void fail(int error);
 
+  Completions& completions_;
   rdma_cm_id* id_ = nullptr;
-  Verbs<ibv_cq> cq_;
-  std::condition_variable taken_;  // completions; wakes those that sleep
-  int sleepers_ = 0;
+  Sleepers sleepers_;
+  bool asked_ = false;    // by want()
+  bool counted_ = false;  // among those who want news
   ReceiveBuffers receives_;
   SendBuffers send_;
   SinkReads reads_;
@@ -161,6 +185,7 @@ class Session {
   std::optional<Connection> connection_;
   uint32_t in_send_queue_ = 0;
   Shown shown_;
+  bool news_ = false;  // that on_news was not told of
   bool stages_by_itself_ = false;
   std::optional<std::byte> urgent_;
   bool urgent_in_line_ = false;

@@ -20,8 +20,7 @@ bool wait(SessionLock& lock, Session& session, LookTime& look_time, microseconds
   if (look(lock, session, look_time, done, kForMuch)) return true;
   const auto until = std::chrono::steady_clock::now() + most;
   for (;;) {
-    session.arm();
-    session.poll();
+    session.process();
     if (done()) return true;
     const auto left =
         std::chrono::duration_cast<microseconds>(until - std::chrono::steady_clock::now());

@@ -11,7 +11,7 @@
 
 namespace weft::sdp {
 
-using SessionLock = std::unique_lock<std::mutex>;
+using SessionLock = std::unique_lock<Session::Lock>;
 
 // Has the peer read `from`. How many bytes it has read: fewer if it did not come to read, will not,
 // or the connection broke.

@@ -336,19 +336,25 @@ void Library::await_greeting(const std::shared_ptr<Session>& session, const Addr
     const auto s = waiting.lock();
     if (s && awaited_.erase(s.get()) > 0) knock(s, peer, listener);
   };
-  session->on_news = [this, heard, s = session.get()] {
-    const std::lock_guard lock{s->lock};
-    s->arm();
-    s->poll();
-    if (s->heard()) loop_.post(heard);
-  };
-  session->on_news();
+  {
+    const std::lock_guard lock{session->lock};
+    session->on_news = [this, heard, s = session.get()] {
+      if (s->heard()) loop_.post(heard);
+    };
+    session->want(true);
+    (void)session->rest();
+    session->on_news();
+  }
   loop_.later(kGreetingMs, heard);
 }
 
 void Library::knock(const std::shared_ptr<Session>& session, const Address& peer,
                     const Address& listener) {
-  session->on_news = nullptr;
+  {
+    const std::lock_guard lock{session->lock};
+    session->on_news = nullptr;
+    session->want(false);
+  }
   Address to = listener;
   if (any_address(listener)) {
     to = own_address(session);

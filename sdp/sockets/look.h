@@ -54,12 +54,13 @@ bool look_for(LookTime& look_time, std::chrono::microseconds time, Step step) {
 // Whether `ready` became true while it looked; `most` times as long as usual. The lock of the
 // session is given up in between, so that other threads get on.
 template <class Ready>
-bool look(std::unique_lock<std::mutex>& lock, Session& session, LookTime& look_time, Ready ready,
+bool look(std::unique_lock<Session::Lock>& lock, Session& session, LookTime& look_time, Ready ready,
           unsigned most = 1) {
   session.poll();
   if (ready()) return true;
   const auto time = look_time.next() * most;
   if (time.count() == 0) return false;
+  const auto looking = session.looking();
   return look_for(look_time, time, [&] {
     lock.unlock();
     lock.lock();

@@ -21,7 +21,8 @@ void set_buffer(int fd, int bytes) {
 
 }  // namespace
 
-void Readiness::show(Session& session, bool edges) {
+bool Readiness::show(Session& session, bool edges) {
+  bool more = false;
   // Whoever took it in, what has come since the last token is an edge.
   const uint64_t pushed = session.received().pushed();
   const bool edge = edges && pushed != told_ && tokens_ < kMostTokens;
@@ -29,17 +30,22 @@ void Readiness::show(Session& session, bool edges) {
       ::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
     ++tokens_;
     told_ = pushed;
+    more = true;
   }
   if (const auto urgent = session.take_urgent()) {
     (void)::send(inner_.get(), &*urgent, 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
+    more = true;
   }
   // An error is shown by another way.
-  if (session.error() != 0) return;
+  if (session.error() != 0) return more;
   if (session.ended() && !ended_) {
     ended_ = true;
     (void)::shutdown(inner_.get(), session.gone() ? SHUT_RDWR : SHUT_WR);
+    more = true;
   }
-  if (hides_room_that_is(session)) show_room();
+  if (!hides_room_that_is(session)) return more;
+  show_room();
+  return true;
 }
 
 void Readiness::show_room() {

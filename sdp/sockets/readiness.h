@@ -23,8 +23,9 @@ class Readiness {
   File hand_over() { return std::move(inner_); }
   void clear(int fd);
 
-  // Shows the session's state. `edges`: each arrival is told, for those who wait for edges.
-  void show(Session& session, bool edges);
+  // Shows the session's state; true if that is more than before. `edges`: each arrival is told, for
+  // those who wait for edges.
+  bool show(Session& session, bool edges);
   // Whether show() would tell of room.
   bool hides_room_that_is(Session& session) const { return full_ && !session.room().empty(); }
   bool hides_room() const { return full_; }

@@ -1,101 +1,58 @@
 #include "sdp/sockets/recent.h"
 
-#include <array>
 #include <chrono>
-#include <memory>
-#include <vector>
 
 #include "sdp/sockets/look.h"
-#include "sdp/sockets/stream.h"
 
 namespace weft::sdp {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A server with more clients looks at none of them for long.
-constexpr size_t kMost = 16;
 // How often a thread that looks asks for what else it waits for.
 constexpr std::chrono::microseconds kOthers{10};
+constexpr std::chrono::microseconds kShort = LookTime::kMost / 4;
 
-// Of one thread.
-class Streams {
- public:
-  Streams() = default;
-  Streams(const Streams&) = delete;
-  Streams& operator=(const Streams&) = delete;
-  ~Streams() {
-    for (const Known& known : streams_) leave(known);
-  }
-
-  void note(Stream& stream) {
-    for (const Known& known : streams_) {
-      if (known.address == &stream && !known.stream.expired()) return;
-    }
-    Known& place = streams_[next_++ % kMost];
-    leave(place);
-    place = {&stream, stream.weak_from_this()};
-    stream.looked_at(true);
-  }
-  std::vector<std::shared_ptr<Stream>> all() const {
-    std::vector<std::shared_ptr<Stream>> found;
-    for (const Known& known : streams_) {
-      if (auto stream = known.stream.lock()) found.push_back(std::move(stream));
-    }
-    return found;
-  }
-  bool any() const { return next_ > 0; }
-  void forget() {
-    streams_ = {};
-    next_ = 0;
-  }
-
+struct Looker {
+  Completions* completions = nullptr;  // of the process; they never end
   LookTime look_time;
-
- private:
-  struct Known {
-    const Stream* address = nullptr;  // compared alone
-    std::weak_ptr<Stream> stream;
-  };
-  static void leave(const Known& known) {
-    if (const auto stream = known.stream.lock()) stream->looked_at(false);
-  }
-
-  std::array<Known, kMost> streams_;
-  size_t next_ = 0;
+  uint64_t seen = 0;    // of what mirrors have shown
+  bool looked = false;  // before it sleeps
 };
 
-Streams& mine() {
-  thread_local Streams streams;
-  return streams;
+Looker& mine() {
+  thread_local Looker looker;
+  return looker;
 }
 
 }  // namespace
 
-void Recent::note(Stream& stream) {
-  mine().note(stream);
+void Recent::note(Completions& completions) {
+  mine().completions = &completions;
 }
 
 bool Recent::any() {
-  return mine().any();
+  return mine().completions != nullptr;
 }
 
 bool Recent::look(const std::function<bool()>& other_news) {
-  const auto streams = mine().all();
-  if (streams.empty()) return false;
+  Looker& looker = mine();
+  Completions& completions = *looker.completions;
   const auto any_news = [&] {
-    bool news = false;
-    for (const auto& stream : streams) news = stream->look_for_news() || news;
-    return news;
+    completions.take(Completions::How::if_free);
+    // It may be for another thread.
+    const uint64_t shown = completions.count_shown();
+    return std::exchange(looker.seen, shown) != shown && other_news();
   };
   // Once in any case: news that is there already needs no event, each of which wakes the loop.
   if (any_news()) return true;
-  LookTime& look_time = mine().look_time;
-  const auto time = look_time.next();
+  const auto time = looker.look_time.next();
+  looker.looked = time.count() > 0;
   if (time.count() == 0) return false;
   if (other_news()) return true;
+  const Completions::Looking looking{completions, nullptr};
   auto others = Clock::now() + kOthers;
-  return look_for(look_time, time, [&] {
+  return look_for(looker.look_time, time, [&] {
     if (any_news()) return true;
     const auto now = Clock::now();
     if (now < others) return false;
@@ -105,21 +62,19 @@ bool Recent::look(const std::function<bool()>& other_news) {
 }
 
 void Recent::forget_in_child() {
-  mine().forget();
+  mine() = {};
 }
 
-// A stream that ends meanwhile is not kept for it.
-Recent::Sleep::Sleep() {
-  for (const auto& stream : mine().all()) {
-    stream->about_to_sleep();
-    streams_.push_back(stream);
-  }
+Recent::Sleep::Sleep() : completions_(mine().completions), since_(Clock::now()) {
+  completions_->want(1);
+  (void)completions_->rest();
 }
 
+// A sleep that was that short, with what waking up costs, says that a look would have paid. Where
+// looks are in vain because all threads sleep, and wake each other, nothing else says so.
 Recent::Sleep::~Sleep() {
-  for (const auto& still : streams_) {
-    if (const auto stream = still.lock()) stream->awake();
-  }
+  completions_->want(-1);
+  if (!mine().looked && Clock::now() - since_ < kShort) mine().look_time.result(true);
 }
 
 }  // namespace weft::sdp

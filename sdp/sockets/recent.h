@@ -1,23 +1,22 @@
-// Connections that the calling thread has worked on last and waits for by poll(2) or epoll: the
-// next thing that comes is most likely an answer on one of them. So the thread looks at them before
-// it sleeps, as a call that blocks does.
+// Threads that work on connections and wait for them by poll(2) or epoll: the next thing that comes
+// is most likely an answer on one of them. So such a thread takes completions for a while before it
+// sleeps, as a call that blocks does, and shows what came on the mirrors.
 #pragma once
 
+#include <chrono>
 #include <functional>
-#include <memory>
-#include <vector>
+
+#include "sdp/rdma/completions.h"
 
 namespace weft::sdp {
 
-class Stream;
-
 class Recent {
  public:
-  // The calling thread works on it.
-  static void note(Stream& stream);
+  // The calling thread works on a connection of these.
+  static void note(Completions& completions);
   static bool any();
-  // Looks for a while, where that pays; true if the mirror of one shows news now, or `other_news`
-  // is true.
+  // Looks for a while, where that pays; true if `other_news` is true, which is asked when a mirror
+  // shows something, and now and then.
   static bool look(const std::function<bool()>& other_news);
   // While there is one, the calling thread sleeps, and the loop tells of news.
   class Sleep {
@@ -28,7 +27,8 @@ class Recent {
     ~Sleep();
 
    private:
-    std::vector<std::weak_ptr<Stream>> streams_;
+    Completions* const completions_;
+    const std::chrono::steady_clock::time_point since_;
   };
   // In a child of fork(2), which has none of them.
   static void forget_in_child();

@@ -34,22 +34,31 @@ void Relay::start() {
     }
     turn();
   });
-  session_->on_news = [this] { turn(); };
   {
     const std::lock_guard lock{session_->lock};
     session_->set_stages_by_itself(true);
+    session_->want(true);
+    session_->on_news = [this] { turn_soon(); };
   }
   turn();
 }
 
+// Any thread, with the session's lock. The relay ends behind what was posted before.
+void Relay::turn_soon() {
+  if (!std::exchange(turns_soon_, true)) loop_.post([this] { turn(); });
+}
+
 void Relay::turn() {
+  if (over_) return;
   {
     const std::lock_guard lock{session_->lock};
-    session_->arm();
+    turns_soon_ = false;
     session_->poll();
+    session_->told();
     from_program();
     to_program();
     session_->poll();
+    (void)session_->rest();
   }
   const bool nothing_left = closed_ && (!program_sends_ || !session_->writable());
   if (nothing_left) return end();
@@ -63,7 +72,7 @@ void Relay::from_program() {
     const ssize_t n = ::recv(inner_.get(), room.data(), room.size(), MSG_DONTWAIT);
     if (n > 0) {
       session_->filled(static_cast<uint32_t>(n));
-      session_->poll();
+      session_->process();
     } else if (n == 0) {
       program_sends_ = false;
       session_->end_sending();
@@ -88,7 +97,7 @@ void Relay::to_program() {
     const ssize_t n = ::send(inner_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n > 0) {
       session_->take(static_cast<size_t>(n));
-      session_->poll();
+      session_->process();
     } else if (errno == EPIPE || errno == ECONNRESET) {
       program_reads_ = false;
       if (closed_) session_->abort();
@@ -115,6 +124,7 @@ void Relay::choose_events() {
 }
 
 void Relay::end() {
+  over_ = true;
   if (resets_at_close(shadow_)) {
     const std::lock_guard lock{session_->lock};
     session_->abort();

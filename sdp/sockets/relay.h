@@ -25,6 +25,7 @@ class Relay {
 
  private:
   void turn();
+  void turn_soon();
   void from_program();
   void to_program();
   void choose_events();
@@ -41,6 +42,8 @@ class Relay {
   bool told_end_ = false;
   bool closed_ = false;  // the program has no copy any more
   bool watched_ = false;
+  bool over_ = false;
+  bool turns_soon_ = false;  // with the session's lock
   uint32_t events_ = 0;
 };
 

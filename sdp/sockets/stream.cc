@@ -18,13 +18,12 @@
 #include "sdp/sockets/look.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/real.h"
+#include "sdp/sockets/recent.h"
 #include "sdp/sockets/table.h"
 
 namespace weft::sdp {
 namespace {
 
-// How often the loop looks at a connection that its program works on.
-constexpr int kAttendMs = 1;
 // How long a message may take to the same process.
 constexpr std::chrono::microseconds kMostOnItsWay{50};
 // A smaller Read costs more than the copy.
@@ -73,16 +72,20 @@ Stream::Stream(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, Fil
 Stream::~Stream() = default;
 
 void Stream::start() {
+  if (relay_) return;
   // Its edges, for the kernel would tell of an end again and again.
   (void)loop_.watch(mirror_.fd(), EPOLLRDHUP | EPOLLET,
                     [this](uint32_t events) { on_inner(events); });
+  const std::lock_guard lock{session_->lock};
   session_->on_news = [this] { on_news(); };
-  on_news();
+  session_->poll();
+  keep_going();
 }
 
 void Stream::greet() {
   const std::lock_guard lock{session_->lock};
   session_->greet();
+  session_->process();
   session_->poll();
 }
 
@@ -93,6 +96,7 @@ void Stream::on_inner(uint32_t events) {
   if ((events & EPOLLRDHUP) != 0) {
     const std::lock_guard lock{session_->lock};
     session_->end_sending();
+    session_->process();
     session_->poll();
     keep_going();
   }
@@ -102,84 +106,40 @@ void Stream::on_closed() {
   loop_.post([self = shared_from_this()] { self->end(); });
 }
 
+// With the lock.
 void Stream::on_news() {
-  const std::unique_lock lock{session_->lock, std::try_to_lock};
-  // A thread in a call takes completions itself, and would have to wake this one each time that it
-  // gives up the lock.
-  if (!lock.owns_lock()) return attend();
-  if (relayed_) return;
-  if (lookers_ > 0 || (!watched_ && waiting_ == 0)) attend();
-  session_->poll();
-  keep_going();
+  if (!relayed_ && !ending_) show_and_want();
 }
 
 bool Stream::look_for_news() {
+  session_->completions().take(Completions::How::if_free);
   const std::unique_lock lock{session_->lock, std::try_to_lock};
   if (!lock.owns_lock() || relayed_ || ending_) return false;
-  session_->poll();
   const bool news =
       session_->readable() || session_->ended() || mirror_.hides_room_that_is(*session_);
   if (news) show_state();
   return news;
 }
 
-void Stream::about_to_sleep() {
-  sleepers_.fetch_add(1);
-  if (relayed_) return;
-  const std::lock_guard lock{session_->lock};
-  if (relayed_ || ending_) return;
-  session_->arm();
-  session_->poll();
-  show_state();
+void Stream::looked_at() {
+  Recent::note(session_->completions());
+  if (!looked_at_.load(std::memory_order_relaxed)) looked_at_ = true;
 }
 
-void Stream::looked_at(bool is) {
-  lookers_.fetch_add(is ? 1 : -1);
-  if (is || relayed_) return;
-  const std::lock_guard lock{session_->lock};
-  if (!ending_) keep_going();
-}
-
-// A thread takes completions before it sleeps, or is about to wake for what the mirror shows. Room
-// is all that it may sleep for then.
-bool Stream::somebody_looks() {
-  if (lookers_ > sleepers_) return true;
-  return lookers_ > 0 && session_->readable() && !mirror_.hides_room();
-}
-
-// With the lock: the mirror shows what is, and somebody takes completions when there is need.
-void Stream::keep_going() {
-  const bool has_to =
-      (watched_ && !somebody_looks()) || waiting_ > 0 || session_->unsent() > 0 || session_->busy();
-  // What a peer advertises, it may want back when the program is elsewhere.
-  if (has_to || !attended_) {
-    session_->arm();
-    session_->poll();
-  }
+// With the lock: the mirror shows what is, and completions are taken when there is need. A thread
+// that looks before it sleeps says itself when it sleeps.
+void Stream::show_and_want() {
+  session_->want((watched_ && !looked_at_) || waiting_ > 0 || session_->unsent() > 0 ||
+                 session_->busy());
   if (watched_ || waiting_ > 0) show_state();
 }
 
-// A program that calls often takes the completions itself; events would only cost.
-void Stream::attend() {
-  if (attended_.exchange(true)) return;
-  calls_seen_ = calls_;
-  look_later();
-}
-
-void Stream::look_later() {
-  loop_.later(kAttendMs, [still = weak_from_this()] {
-    if (const auto self = still.lock()) self->look_after();
-  });
-}
-
-void Stream::look_after() {
-  const std::unique_lock lock{session_->lock, std::try_to_lock};
-  if (!lock.owns_lock()) return look_later();
-  attended_ = false;
+// The same before the caller goes elsewhere, where the stream still has the session.
+void Stream::keep_going() {
   if (relayed_ || ending_) return;
-  if (calls_ != calls_seen_) attend();
-  session_->poll();
-  keep_going();
+  show_and_want();
+  if (session_->rest()) show_and_want();
+  session_->told();
 }
 
 void Stream::watch() {
@@ -189,7 +149,7 @@ void Stream::watch() {
 
 void Stream::show_state() {
   if (!mirror_.open()) return;
-  mirror_.show(*session_, watched_);
+  if (mirror_.show(*session_, watched_)) session_->completions().shown();
   if (session_->error() != 0) loop_.post([self = shared_from_this()] { self->show_error(); });
 }
 
@@ -281,6 +241,7 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags) {
   const auto ready = [this] { return session_->readable() || session_->ended() || shut_; };
   for (;;) {
     if (relayed_) return std::nullopt;
+    if (!session_->received().empty()) return 1;
     session_->poll();
     if (!session_->received().empty()) return 1;
     const bool waits = !does_not_block(fd, flags);
@@ -308,7 +269,7 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
   if ((flags & MSG_OOB) != 0) return std::nullopt;
   if ((flags & MSG_ERRQUEUE) != 0) return failed(EAGAIN);
   Lock lock{session_->lock};
-  calls_.fetch_add(1, std::memory_order_relaxed);
+  session_->completions().called();
   ReceiveQueue& received = session_->received();
   size_t done = 0;
   const size_t wanted = total(to);
@@ -345,7 +306,7 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
       at += n;
       done += n;
     }
-    session_->poll();
+    session_->process();
   } while (done == 0 || ((flags & MSG_WAITALL) != 0 && done < wanted));
   if (!session_->readable() || mirror_.is_crowded()) mirror_.drop_tokens(fd);
   keep_going();
@@ -376,7 +337,7 @@ ssize_t Stream::peek(std::span<const iovec> to) {
 std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int flags) {
   if (relayed_) return std::nullopt;
   Lock lock{session_->lock};
-  calls_.fetch_add(1, std::memory_order_relaxed);
+  session_->completions().called();
   const auto ready = [this] { return !session_->room().empty() || !session_->writable(); };
   const size_t wanted = total(from);
   Way way = (flags & MSG_OOB) != 0 ? Way::copied : way_.choose(wanted);
@@ -411,7 +372,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       at += n;
       done += n;
       const bool last = done == wanted;
-      if (n == room.size() && !(last && (flags & MSG_OOB) != 0)) session_->poll();
+      if (n == room.size() && !(last && (flags & MSG_OOB) != 0)) session_->process();
       continue;
     }
     session_->poll();
@@ -439,6 +400,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
     }
   }
   if ((flags & MSG_OOB) != 0 && done == wanted && done > 0) session_->mark_urgent();
+  session_->process();
   session_->poll();
   keep_going();
   if (wanted >= way_.least() && done == wanted) way_.record(way, wanted, stopwatch.time());
@@ -516,6 +478,7 @@ void Stream::shutdown(int how) {
   Lock lock{session_->lock};
   if (how == SHUT_WR || how == SHUT_RDWR) {
     session_->end_sending();
+    session_->process();
     session_->poll();
   }
   if (how == SHUT_RD || how == SHUT_RDWR) shut_ = true;

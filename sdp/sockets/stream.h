@@ -63,14 +63,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // ready.
   void about_to_wait(int fd);
   bool watched() const { return watched_; }
-  // The same for a thread that looks at it before it sleeps (recent.h), and is the one that has
-  // worked on it. True if the mirror shows news.
+  // The calling thread waits for it and for others, and looks before it sleeps (recent.h).
+  void looked_at();
+  // Takes completions; true if the mirror shows news.
   bool look_for_news();
-  // It sleeps now, and does no more.
-  void about_to_sleep();
-  void awake() { sleepers_.fetch_sub(1); }
-  // A thread looks at it from now on, or no more.
-  void looked_at(bool is);
 
   // The program has closed its last descriptor of it, that the library knows of.
   void on_closed();
@@ -81,16 +77,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   using Lock = SessionLock;
   void on_news();
   void watch();
-  void attend();
-  void look_later();
-  void look_after();
   void on_inner(uint32_t events);
   void show_state();
   void show_to_peer_here(Lock& lock);
   void show_error();
   void put_byte_into_inner();
   void on_error_told(int fd);
-  bool somebody_looks();
+  void show_and_want();
   void keep_going();
   bool wait_for_data(Lock& lock, int fd);
   bool wait_for_room(Lock& lock, int fd);
@@ -110,12 +103,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<bool> relayed_{false};
   WayChooser way_{ZcopyThreshold::of_process()};
   LookTime look_time_;
-  // The loop looks every millisecond, and nobody asks for events.
-  std::atomic<bool> attended_{false};
-  std::atomic<uint32_t> calls_{0};  // of the program
-  std::atomic<int> lookers_{0};     // threads that look before they sleep
-  std::atomic<int> sleepers_{0};    // of those
-  uint32_t calls_seen_ = 0;         // by the loop
+  std::atomic<bool> looked_at_{false};  // by a thread of those
   // With the session's lock.
   Readiness mirror_;                  // closed once it shows an error
   std::atomic<bool> watched_{false};  // somebody may wait for it by poll(2)

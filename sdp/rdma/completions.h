@@ -1,0 +1,163 @@
+// The completions of all connections of the process come to queues that they share, so that a look
+// at one connection is a look at all, and one event tells of any.
+//
+// Who polls hands each completion to its connection, a member, and tells the member that it has
+// mail. It does not wait for it: a member that another thread works on is looked after by that
+// thread, which looks into the mail once more when it has let go (Session::Lock).
+//
+// Room: a member reserves as many entries as it may have requests, and a queue grows before it is
+// given to one that does not fit. So no queue can overrun. The room is free again when the member's
+// queue pair is destroyed, so that no completion of it can come, and all that were there are taken.
+//
+// A late completion reaches nobody: members have numbers, which are never used again, and they
+// stand in each work request.
+//
+// Locks, in their order: that of one member; that of the queues; what queues and members do not
+// know of. Who holds the queues takes no other. Who tells a member holds no more than the lock of
+// one other, and tries that of the told one.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "sdp/rdma/mailbox.h"
+
+namespace weft::sdp {
+
+// Where queues come from. Errors are in errno.
+class QueueSource {
+ public:
+  virtual ibv_cq* make_queue(ibv_context* device, uint32_t entries) = 0;
+  // An adapter may not be able to.
+  virtual bool resize_queue(ibv_cq* queue, uint32_t entries) = 0;
+  virtual void end_queue(ibv_cq* queue) = 0;
+  // How many entries one may have.
+  virtual uint32_t largest_queue(ibv_context* device) = 0;
+
+ protected:
+  ~QueueSource() = default;
+};
+
+class Completions {
+ public:
+  class Member {
+   public:
+    Member() = default;
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+
+   protected:
+    virtual ~Member() = default;
+    // There is mail. On any thread, which may hold the lock of another member.
+    virtual void on_mail() = 0;
+    Mailbox mail_;
+
+   private:
+    friend class Completions;
+    uint64_t number_ = 0;
+    ibv_cq* queue_ = nullptr;
+    uint32_t entries_ = 0;
+    std::atomic<int> pins_{0};  // threads that are about to tell it
+  };
+
+  explicit Completions(QueueSource& source) : source_(source) {}
+  Completions(const Completions&) = delete;
+  Completions& operator=(const Completions&) = delete;
+  // There are no members any more.
+  ~Completions();
+
+  // The queue for a queue pair of `member`, with room for `entries` completions of it;
+  // Mailbox::kMost at most. Nothing with errno.
+  ibv_cq* join(Member& member, ibv_context* device, uint32_t entries);
+  // `work` and `number` come back in Completed. A completion of kBroken is none: nothing will come
+  // any more.
+  static constexpr uint8_t kBroken = 0xff;
+  static uint64_t work_id(const Member& member, uint8_t work, uint8_t number);
+  // Its queue pair is destroyed. Nobody tells it of anything any more.
+  void leave(Member& member);
+
+  // Takes what is there, for all. Where another thread is at it, that one does it, for all; but
+  // `surely` waits for it first. `to_the_end`: until a queue says that it is empty, for an adapter
+  // may send what it has put off only when it is asked for what it does not have. `self`, whose
+  // lock the caller has, looks into its mail itself.
+  enum class How : uint8_t { if_free, to_the_end, surely };
+  void take(How how, const Member* self = nullptr);
+
+  // Somebody sleeps until a completion comes, or does not any more.
+  void want(int change) { wanting_.fetch_add(change); }
+  // The calling thread is going to sleep, or elsewhere: where need is, the queues tell by an event
+  // when something comes. What was there is taken then, and true returned.
+  bool rest(const Member* self = nullptr);
+  // While there is one, a thread takes completions again and again, and nobody needs events.
+  class Looking {
+   public:
+    Looking(Completions& completions, const Member* self) : completions_(completions), self_(self) {
+      completions_.lookers_.fetch_add(1);
+    }
+    Looking(const Looking&) = delete;
+    Looking& operator=(const Looking&) = delete;
+    ~Looking() {
+      if (completions_.lookers_.fetch_sub(1) == 1) (void)completions_.rest(self_);
+    }
+
+   private:
+    Completions& completions_;
+    const Member* const self_;
+  };
+
+  // A program that calls often takes the completions itself, and events would only cost. So behind
+  // one somebody attends for a while: he takes them now and then.
+  void called() {
+    if (!called_.load(std::memory_order_relaxed)) called_.store(true, std::memory_order_relaxed);
+  }
+  // The event has come. True: the caller is the one to attend from now on.
+  bool on_event();
+  // True: he goes on.
+  bool attend();
+  // It showed something to somebody who sleeps, and is likely to call soon.
+  void shown() { shown_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t count_shown() const { return shown_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr size_t kBatch = 32;
+  struct Queue {
+    ibv_cq* cq = nullptr;
+    ibv_context* device = nullptr;
+    uint32_t entries = 0;
+    uint32_t reserved = 0;
+    bool broken = false;
+  };
+  // Those that got mail of one round.
+  struct Touched {
+    std::array<Member*, kBatch> members{};
+    size_t count = 0;
+  };
+  class Hold;
+  Queue* queue_with_room(ibv_context* device, uint32_t entries);
+  size_t poll(Queue& queue, Touched& touched, const Member* self);
+  void deliver(Member& member, const Completed& completed, Touched& touched, const Member* self);
+  size_t break_members(Queue& queue, Touched& touched, const Member* self);
+  static void tell(const Touched& touched);
+
+  QueueSource& source_;
+  std::mutex lock_;                  // of what follows
+  std::atomic<uint64_t> holder_{0};  // the thread that has it
+  std::vector<Queue> queues_;
+  std::unordered_map<uint64_t, Member*> members_;
+  uint64_t last_number_ = 0;
+
+  std::atomic<int> wanting_{0};
+  std::atomic<int> lookers_{0};
+  std::atomic<bool> armed_{false};  // an event will come
+  std::atomic<bool> attended_{false};
+  std::atomic<bool> called_{false};
+  std::atomic<uint64_t> shown_{0};
+};
+
+}  // namespace weft::sdp

@@ -1,0 +1,51 @@
+// A member whose mail is processed under a lock of its own. Who has taken completions of it does
+// not wait for that lock: whoever lets go of it looks into the mail once more. So no mail is left
+// behind, and no two threads wait for each other.
+#pragma once
+
+#include <mutex>
+
+#include "sdp/rdma/completions.h"
+
+namespace weft::sdp {
+
+class LockedMember : public Completions::Member {
+ public:
+  class Lock {
+   public:
+    explicit Lock(LockedMember& member) : member_(member) {}
+    void lock() { mutex_.lock(); }
+    bool try_lock() { return mutex_.try_lock(); }
+    void unlock() {
+      member_.before_unlock();
+      mutex_.unlock();
+      // The mutex and the mailbox are each written by one side before it looks at the other's.
+      if (!member_.mail_.empty()) member_.on_mail();
+    }
+
+   private:
+    friend class LockedMember;
+    LockedMember& member_;
+    std::mutex mutex_;
+  };
+  Lock lock{*this};
+
+ protected:
+  ~LockedMember() override = default;
+  // With the lock. False: it cannot be yet, and the mail stays.
+  virtual bool process_mail() = 0;
+  // With the lock, by whoever lets go of it.
+  virtual void before_unlock() = 0;
+
+ private:
+  void on_mail() final {
+    while (!mail_.empty() && lock.mutex_.try_lock()) {
+      const bool processed = process_mail();
+      before_unlock();
+      lock.mutex_.unlock();
+      if (!processed) return;
+    }
+  }
+};
+
+}  // namespace weft::sdp
