@@ -96,7 +96,11 @@ void RdLink::settled(Token& token) {
     look_for_peer(token);
     token.runtime().set_deadline(token, *this, std::min(channel_.deadline(), inquired_until_));
     // What was handed over does not end with the process.
-    if (!channel_.sender().idle()) token.runtime().closes_at(token, token.now() + kLastWords);
+    // Where it was lost, the time to find that out is the channel's.
+    if (!channel_.sender().idle()) {
+      const Time look = std::min(channel_.deadline(), token.now() + wdp::kLastMessages);
+      token.runtime().closes_at(token, std::max(look, token.now()) + kLastWords);
+    }
     return;
   }
   ended_ = true;
