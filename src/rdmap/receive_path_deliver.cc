@@ -5,6 +5,7 @@
 
 #include "base/guarded.h"
 #include "rdmap/receive_path.h"
+#include "work/atomic.h"
 #include "work/faults.h"
 
 namespace weft::rdmap {
@@ -185,41 +186,19 @@ Verdict ReceivePath::accept_atomic(Bytes payload) {
     return fail(term::kOperationCatastrophicStream.because(Refusal::reads_beyond_ird));
   }
   const auto request = wire::AtomicRequest::parse(payload.data());
-  const bool add = request.code == wire::AtomicRequest::Code::fetch_add;
-  if (!add && request.code != wire::AtomicRequest::Code::compare_swap) {
-    return fail(term::kOperationUnexpectedOpcode.because(Refusal::atomic_code));
-  }
-  const auto p = consumer_.memory().remote(request.stag, request.to, work::kAtomicBytes,
-                                           work::Access::remote_atomic);
-  if (!p.ok()) return fail(read_fault(p.error()));
-  // RFC 7306 section 8.2: it is the address that counts, not the offset; a zero-based region may
-  // start anywhere.
-  if (reinterpret_cast<uintptr_t>(*p) % work::kAtomicBytes != 0) {
-    return fail(term::kOperationCatastrophicStream.because(Refusal::atomic_misaligned));
-  }
-
-  const auto changed = [&](uint64_t old) {
-    if (!add) {
-      return ((old ^ request.compare) & request.compare_mask) != 0
-                 ? old
-                 : (old & ~request.add_swap_mask) | (request.add_swap & request.add_swap_mask);
+  const auto original = work::execute_atomic(consumer_.memory(), request);
+  if (!original.ok()) {
+    switch (original.error().kind) {
+      case work::AtomicFault::Kind::code:
+        return fail(term::kOperationUnexpectedOpcode.because(Refusal::atomic_code));
+      case work::AtomicFault::Kind::misaligned:
+        return fail(term::kOperationCatastrophicStream.because(Refusal::atomic_misaligned));
+      case work::AtomicFault::Kind::memory:
+        return fail(read_fault(original.error().memory));
     }
-    if (request.add_swap_mask == 0) return old + request.add_swap;
-    // Each 1 of the mask is the top bit of a field; no carry leaves it.
-    const uint64_t tops = request.add_swap_mask;
-    return ((old & ~tops) + (request.add_swap & ~tops)) ^ ((old ^ request.add_swap) & tops);
-  };
-  // Atomic also against the program's own threads and the other engines. RFC 7306 section 5. The
-  // first value is a guess.
-  auto* target = reinterpret_cast<uint64_t*>(*p);
-  uint64_t old = 0;
-  Exchange outcome = Exchange::other_value;
-  while (outcome == Exchange::other_value) {
-    outcome = compare_exchange_guarded(target, old, changed(old));
   }
-  if (outcome == Exchange::unreachable) return fail(read_fault(work::MemoryFault::gone));
   inbound_.push_back(
-      {.atomic = true, .response = {.request_id = request.request_id, .original = old}});
+      {.atomic = true, .response = {.request_id = request.request_id, .original = *original}});
   return Ok{};
 }
 
