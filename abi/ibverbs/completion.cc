@@ -42,6 +42,8 @@ ibv_wc_status to_status(verbs::Status s) {
       return IBV_WC_REM_ACCESS_ERR;
     case verbs::Status::remote_operation:
       return IBV_WC_REM_OP_ERR;
+    case verbs::Status::remote_invalid_rd_request:
+      return IBV_WC_REM_INV_RD_REQ_ERR;
     case verbs::Status::retry_exceeded:
       return IBV_WC_RETRY_EXC_ERR;
     case verbs::Status::rnr_retry_exceeded:

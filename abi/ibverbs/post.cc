@@ -92,8 +92,14 @@ int add(Posting& posting, const ibv_send_wr& wr, bool datagrams) {
     return refuse(EINVAL, "send request: opcode %d; no queue pair has it", opcode);
   }
   if (datagrams) {
-    if (wr.wr.ud.ah == nullptr)
-      return refuse(EINVAL, "send request of UD: no address handle (wr.ud.ah)");
+    // One request has no room for an address handle and a remote address.
+    if (!work::is_send(r.operation)) {
+      return refuse(EINVAL,
+                    "send request: opcode %d with an address handle: ibv_wr_start() and the calls "
+                    "that go with it have room for both",
+                    opcode);
+    }
+    if (wr.wr.ud.ah == nullptr) return refuse(EINVAL, "send request: no address handle (wr.ud.ah)");
     r.handle = &object(wr.wr.ud.ah).core;
     r.remote_qpn = Qpn{wr.wr.ud.remote_qpn & 0xffffff};
     r.remote_q_key = QKey{wr.wr.ud.remote_qkey};

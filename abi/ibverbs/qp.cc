@@ -20,9 +20,11 @@ constexpr auto kModifyMask = static_cast<uint32_t>((IBV_QP_DEST_QPN << 1) - 1);
 
 static_assert(static_cast<int>(verbs::QpType::rc) == IBV_QPT_RC &&
               static_cast<int>(verbs::QpType::uc) == IBV_QPT_UC &&
-              static_cast<int>(verbs::QpType::ud) == IBV_QPT_UD);
+              static_cast<int>(verbs::QpType::ud) == IBV_QPT_UD &&
+              static_cast<int>(verbs::QpType::rd) == IBV_QPT_DRIVER);
 
-constexpr char kType[] = "queue pair: type %d is not supported; RC (2), UC (3) and UD (4) are";
+constexpr char kType[] =
+    "queue pair: type %d is not supported; RC (2), UC (3), UD (4) and RD (255) are";
 
 int check_type(int type) {
   if (verbs::find_type(type) != nullptr) return 0;
@@ -30,7 +32,6 @@ int check_type(int type) {
     case IBV_QPT_RAW_PACKET:
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
-    case IBV_QPT_DRIVER:
       return EOPNOTSUPP;
   }
   return EINVAL;

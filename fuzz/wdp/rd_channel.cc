@@ -5,7 +5,9 @@
 #include "base/log.h"
 #include "fuzz/support/input.h"
 #include "tests/support/rd_node.h"
+#include "wire/rdmap_messages.h"
 #include "wire/wdp_crc.h"
+#include "wire/wdp_messages.h"
 
 namespace {
 
@@ -49,11 +51,16 @@ enum class Step : uint8_t {
   flush,
   close,
   drop_queue_pair,
+  rd_data,      // of a queue pair of type RD's
+  rd_response,  // RESP
+  rd_posts,
+  rd_goes,
 };
-constexpr unsigned kSteps = 13;
+constexpr unsigned kSteps = 17;
 
 constexpr uint8_t kUs = 1;
 constexpr uint8_t kPeer = 2;
+constexpr uint8_t kRd = 3;  // index of the queue pair of type RD
 constexpr Duration kWaits[] = {50us, 300us, 2ms, 50ms, 1s, 13s, 40s, 130s};
 
 class Play {
@@ -74,12 +81,15 @@ class Play {
       if (p.posted - p.host.sent.size() < 200) return p.send(to, 1, Buffer(size));
     }
   }
+  void say_rd(Input& in);
+  void post_rd(Input& in, RdNode& node);
   wdp::RdChannel* channel() { return us_.links.empty() ? nullptr : &us_.links.front().channel; }
 
   Time now_ = Time::from_ns(2'000'000'000);
   RdNode us_{kUs, 1, now_, true, 1 << 16};
   RdNode peer_{kPeer, 2, now_, true, 1 << 16};
-  size_t checked_ = 0;  // of our completions
+  size_t checked_ = 0;     // of our completions
+  size_t checked_rd_ = 0;  // of those of our queue pair of type RD
 };
 
 Play::Play(Start start) {
@@ -90,6 +100,8 @@ void Play::reach(Start start) {
   us_.add_pair(1);
   us_.add_pair(2);
   peer_.add_pair(1);
+  us_.add_member(kRd);
+  peer_.add_member(kRd);
   if (start == Start::nothing) return;
   if (start == Start::self) {
     send(us_, kUs, 100);
@@ -179,6 +191,80 @@ void Play::later(Duration d) {
     us_.tick(now_);
     peer_.tick(now_);
     talk();
+  }
+}
+
+// As the peer's queue pair might say it, or no honest one.
+void Play::say_rd(Input& in) {
+  const wdp::RdChannel* const c = channel();
+  const uint8_t bits = in.u8();
+  const uint8_t places = in.u8();
+  const Csn cum = c != nullptr && c->receiver() != nullptr ? c->receiver()->cum() : Csn{};
+  const RdNode::Member& target = us_.members.front();
+  WdpData d{.wdp_class = WdpClass::rd,
+            .flags = {.immediate = (bits & 1) != 0},
+            .didx = (places & 1) != 0 ? uint8_t{1} : kRd,
+            .sidx = (places & 2) != 0 ? uint8_t{1} : kRd,
+            .token = c != nullptr ? c->token() : SessionToken{1},
+            .psn = cum + in.u8() % 4U,
+            .msn = Msn{1U + in.u8() % 16},
+            .mo = MessageOffset{(in.u8() % 4U) * 16},
+            .mlen = in.u8(),
+            .flow_open = (bits & 2) != 0,
+            .wants_response = (bits & 4) == 0,
+            .opcode = static_cast<wire::Opcode>(in.u8() % 12),
+            .stride = static_cast<uint16_t>((bits & 8) != 0 ? 16 : 256),
+            .stag = (bits & 16) != 0 ? Stag{7} : target.rkey,
+            .imm_or_read = in.u8() % 16U,
+            .to = test::address_of(target.board, in.u8() * 8U)};
+  if (d.opcode == wire::Opcode::send || d.opcode == wire::Opcode::send_se) {
+    d.to = TaggedOffset{uint64_t{RdNode::kQKey} << 32};
+  }
+  if (d.opcode == wire::Opcode::atomic_request) d.mlen = wire::AtomicRequest::kSize;
+  if (d.opcode == wire::Opcode::atomic_response) d.mlen = wire::AtomicResponse::kSize;
+  const bool alone = d.opcode == wire::Opcode::read_request || d.is_end();
+  const uint32_t left = d.mlen - std::min(d.mo.value(), d.mlen);
+  d.last = alone || left <= d.stride;
+  Buffer b(WdpData::kSize + (d.is_end() ? 0 : alone ? 8 : std::min<uint32_t>(left, d.stride)));
+  d.encode(b.data());
+  if (d.opcode == wire::Opcode::read_request) {
+    wire::WdpReadRange{.length = d.mlen}.encode(b.data() + WdpData::kSize);
+  } else if (d.opcode == wire::Opcode::atomic_request && b.size() == WdpData::kSize + d.mlen) {
+    wire::AtomicRequest{.code = wire::AtomicRequest::Code::fetch_add,
+                        .request_id = d.msn.value(),
+                        .stag = d.stag,
+                        .to = test::address_of(target.board, in.u8() * 4U),
+                        .add_swap = 1}
+        .encode(b.data() + WdpData::kSize);
+  } else if (d.opcode == wire::Opcode::atomic_response && b.size() >= WdpData::kSize + 4) {
+    store_be<uint32_t>(b.data() + WdpData::kSize, in.u8() % 16U);
+  }
+  give(b);
+}
+
+void Play::post_rd(Input& in, RdNode& node) {
+  if (node.members.empty() || !node.members.front().queue) return;
+  RdNode::Member& m = node.members.front();
+  if (m.posted - m.host.sent.size() >= 100) return;
+  const uint8_t what = in.u8();
+  RdNode& to = &node == &us_ && (what & 0x80) == 0 ? peer_ : us_;
+  const uint8_t number = &to == &us_ ? kUs : kPeer;
+  const RdNode::Member& target = to.members.front();
+  const Stag stag = (what & 0x40) != 0 ? Stag{7} : target.rkey;
+  const size_t size = size_t{in.u8()} * 32;
+  switch (what % 5) {
+    case 0:
+      return m.send(number, kRd, Buffer(size));
+    case 1:
+      return m.write(number, kRd, Buffer(size), stag, test::address_of(target.board));
+    case 2:
+      (void)m.read(number, kRd, size, stag, test::address_of(target.board));
+      return;
+    case 3:
+      (void)m.add(number, kRd, 1, stag, test::address_of(target.board, size % 512));
+      return;
+    default:
+      return m.post_receives(size % 4);
   }
 }
 
@@ -275,6 +361,36 @@ void Play::step(Input& in) {
     case Step::drop_queue_pair:
       if (us_.pairs.size() > 1) us_.pairs.pop_back();
       return;
+    case Step::rd_data:
+      return say_rd(in);
+    case Step::rd_response: {
+      WdpData d{.wdp_class = WdpClass::rd,
+                .token = token,
+                .psn = c != nullptr && c->receiver() != nullptr ? c->receiver()->cum() : Csn{},
+                .msn = Msn{1U + in.u8() % 8},
+                .last = true,
+                .opcode = wire::Opcode::terminate,
+                .stride = 256};
+      d.mlen = (in.u8() % 4U) * wire::WdpResponse::kSize;
+      Buffer b(WdpData::kSize + d.mlen);
+      d.encode(b.data());
+      for (size_t at = WdpData::kSize; at < b.size(); at += wire::WdpResponse::kSize) {
+        wire::WdpResponse{.qidx = kRd,
+                          .ridx = kRd,
+                          .code = static_cast<wire::WdpResponse::Code>(in.u8() % 11),
+                          .delay = in.u8(),
+                          .msn = Msn{in.u8() % 32U}}
+            .encode(b.data() + at);
+      }
+      return give(b);
+    }
+    case Step::rd_posts:
+      return post_rd(in, (first & 0x80) != 0 ? peer_ : us_);
+    case Step::rd_goes: {
+      RdNode& node = (first & 0x80) != 0 ? peer_ : us_;
+      node.members.front().queue.reset();
+      return;
+    }
   }
 }
 
@@ -285,6 +401,11 @@ void Play::check() {
     FUZZ_CHECK(p.host.sent[checked_].wr_id == checked_ + 1);
   }
   FUZZ_CHECK(checked_ <= p.posted);
+  const RdNode::Member& m = us_.members.front();
+  for (; checked_rd_ < m.host.sent.size(); ++checked_rd_) {
+    FUZZ_CHECK(m.host.sent[checked_rd_].wr_id == checked_rd_ + 1);
+  }
+  FUZZ_CHECK(checked_rd_ <= m.posted);
   FUZZ_CHECK(p.failures == 0);
   for (const RdNode::Link& l : us_.links) {
     const wdp::RdSendPath& s = l.channel.sender();

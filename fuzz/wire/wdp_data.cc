@@ -42,6 +42,8 @@ bool good(Bytes b) {
     const uint64_t length = load_be<uint32_t>(b.data() + 48);
     return r.mo + length <= r.mlen && (length > 0 || r.mlen == 0);
   }
+  // END: a header, of queue pairs at both ends.
+  if (r.op == 7 && b[2] != std::byte{0} && b[3] != std::byte{0}) return b.size() == 48 && last;
   if (r.stride == 0) return false;
   const uint64_t segments = r.mlen == 0 ? 1 : (uint64_t{r.mlen} + r.stride - 1) / r.stride;
   const uint64_t index = r.mo / r.stride;
@@ -83,7 +85,7 @@ void check_datagram(Bytes bytes) {
   FUZZ_CHECK(!d->to_string().empty());
   FUZZ_CHECK(wdp_has_opcode(d->wdp_class, d->opcode));
   FUZZ_CHECK(d->segment_index() < d->segment_count());
-  if (d->opcode != Opcode::read_request) {
+  if (d->opcode != Opcode::read_request && !d->is_end()) {
     FUZZ_CHECK(d->last == (d->segment_index() + 1 == d->segment_count()));
   }
   FUZZ_CHECK(!(d->solicited() && d->opcode == Opcode::write && !d->has_immediate()));
@@ -92,7 +94,7 @@ void check_datagram(Bytes bytes) {
   // All but reserved bits and the CRC, which is the caller's.
   auto expected = datagram;
   store_be<uint32_t>(expected.data() + 12, 0);
-  expected[28] &= std::byte{0xf3};
+  expected[28] &= d->wdp_class == WdpClass::rd ? std::byte{0xfb} : std::byte{0xf3};
   expected[29] &= std::byte{0xcf};
   auto again = datagram;
   d->encode(again.data());
@@ -108,7 +110,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_datagram(input);
   if (size < WdpData::kSize) return 0;
   const Raw r = raw(input.data());
-  const size_t n = r.op == 1 ? 8 : std::min(r.stride, r.mlen - std::min(r.mo, r.mlen));
+  const bool is_end = r.op == 7 && input[2] != std::byte{0};
+  const size_t n = r.op == 1 ? 8 : is_end ? 0 : std::min(r.stride, r.mlen - std::min(r.mo, r.mlen));
   if (n > 4096) return 0;
   auto fitted = fuzz::exact(input, size);
   fitted.resize(WdpData::kSize + n);

@@ -76,7 +76,10 @@ local function show_control(v, tree, o, class)
     v:add(ddp, "ddp.tagged", o, 1)
     v:add(ddp, "ddp.last", o, 1)
     if class ~= 2 then v:add(ddp, "ddp.se", o, 1) end
-    if class == 3 then v:add(ddp, "ddp.flow_open", o, 1) end
+    if class == 3 then
+      v:add(ddp, "ddp.flow_open", o, 1)
+      v:add(ddp, "ddp.wants_response", o, 1)
+    end
     v:add(ddp, "ddp.version", o, 1)
   end
   local rdmap = v:add(tree, "rdmap", o + 1, 1)
@@ -141,7 +144,13 @@ local function show_data(v, tree, class)
   local reason = checks.data(v, class)
   if not v:has(0, 48) then return reason, names.classes[class] end
   local opcode, mo, mlen, stride = v:u8(29) % 16, v:u32(20), v:u32(24), v:u16(30)
-  local info = string.format("%s %s MSN %u", names.classes[class], names.opcodes[opcode] or "opcode " .. opcode, v:u32(16))
+  local is_end = opcode == 7 and v:u8(2) ~= 0
+  local info = string.format("%s %s MSN %u", names.classes[class],
+                             is_end and "END" or names.opcodes[opcode] or "opcode " .. opcode, v:u32(16))
+  if is_end then
+    show_payload(v, tree, 48)
+    return reason, info .. string.format(" at %u", mo)
+  end
   if INVALIDATES[opcode] then info = info .. string.format(" STag 0x%08x", v:u32(32)) end
   if opcode == 1 then
     v:add(tree, "read.length", 48, 4)
@@ -220,7 +229,7 @@ end
 local function show_features(v, tree)
   local features = v:add(tree, "ctl.features", 44, 4)
   if not features then return end
-  for _, name in ipairs({ "data_crc", "immediate", "uc_read", "atomics", "ka_stats" }) do
+  for _, name in ipairs({ "data_crc", "immediate", "uc_read", "atomics", "ka_stats", "responses" }) do
     v:add(features, "ctl.features." .. name, 44, 4)
   end
 end

@@ -74,7 +74,12 @@ local function check_data(v, class)
   if not LEGAL[class][opcode] then return "bad_opcode" end
   if has_flag(ddp, 0x80) ~= (TAGGED[opcode] or false) then return "tag_mismatch" end
   if stride > 65456 then return "bad_stride" end
-  if opcode == 7 and (v:u8(2) ~= 0 or v:u8(3) ~= 0) then return "index_mismatch" end
+  if opcode == 7 and (v:u8(2) == 0) ~= (v:u8(3) == 0) then return "index_mismatch" end
+  if opcode == 7 and v:u8(2) ~= 0 then
+    if v.size ~= 48 then return "length_mismatch" end
+    if not last then return "last_mismatch" end
+    return nil
+  end
   if opcode == 1 then
     if v.size ~= 56 then return "length_mismatch" end
     if not last then return "last_mismatch" end

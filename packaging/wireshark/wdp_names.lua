@@ -19,7 +19,7 @@ local REJECTIONS = {
 local LAYERS = { [0] = "RDMAP", [1] = "DDP", [2] = "LLP" }
 local RESPONSES = {
   [0] = "ACK", [1] = "RNR", [2] = "not ready", [3] = "length", [4] = "access", [5] = "operation", [6] = "invalid flow",
-  [7] = "flush",
+  [7] = "flush", [8] = "key", [9] = "ready",
 }
 local ATOMICS = { [0] = "FetchAdd", [2] = "CmpSwap" }
 
@@ -81,6 +81,7 @@ field("ddp.tagged", "bool", "Tagged", 8, nil, 0x80)
 field("ddp.last", "bool", "Last", 8, nil, 0x40)
 field("ddp.se", "bool", "Solicited event of a Write", 8, nil, 0x20)
 field("ddp.flow_open", "bool", "Flow open", 8, nil, 0x10)
+field("ddp.wants_response", "bool", "Response wanted", 8, nil, 0x08)
 field("ddp.version", "uint8", "DDP version", base.DEC, nil, 0x03)
 field("rdmap", "uint8", "RDMAP control", base.HEX)
 field("rdmap.version", "uint8", "RDMAP version", base.DEC, nil, 0xc0)
@@ -145,6 +146,7 @@ field("ctl.features.immediate", "bool", "Immediate data", 32, nil, 0x02)
 field("ctl.features.uc_read", "bool", "UC Read", 32, nil, 0x04)
 field("ctl.features.atomics", "bool", "Atomics", 32, nil, 0x08)
 field("ctl.features.ka_stats", "bool", "Figures in keepalives", 32, nil, 0x10)
+field("ctl.features.responses", "bool", "Queue pairs of type RD", 32, nil, 0x20)
 field("ctl.cookie", "uint64", "Cookie", base.HEX)
 field("ctl.pdlen", "uint16", "Length of private data (PDLEN)")
 field("ctl.tlvlen", "uint16", "Length of TLVs (TLVLEN)")

@@ -113,6 +113,12 @@ void RdTally::publish(const wdp::RdChannel& channel, stats::EngineCounters& engi
   drops_.publish(channel.counters().drops, engine);
 }
 
+void RdQueueTally::publish(const wdp::RdResponder& responder, stats::QpCounters& qp,
+                           stats::EngineCounters& engine) {
+  publish_one(responder.refused(), refused_, qp.messages_unreceived);
+  drops_.publish(responder.drops(), engine);
+}
+
 void UdTally::publish(const wdp::UdCounters& now, stats::QpCounters& qp,
                       stats::EngineCounters& engine) {
   publish_one(now.messages_sent, sent_, qp.fpdus_sent);

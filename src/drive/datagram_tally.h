@@ -5,6 +5,7 @@
 #include "stats/blocks.h"
 #include "wdp/handshake.h"
 #include "wdp/rd_channel.h"
+#include "wdp/rd_responder.h"
 #include "wdp/uc_session.h"
 #include "wdp/ud_queue.h"
 
@@ -58,6 +59,16 @@ class RdTally {
   wdp::RdSendCounters sent_;
   wdp::RdReceiveCounters received_;
   uint64_t messages_lost_ = 0;
+  DropTally drops_;
+};
+
+class RdQueueTally {
+ public:
+  void publish(const wdp::RdResponder& responder, stats::QpCounters& qp,
+               stats::EngineCounters& engine);
+
+ private:
+  uint64_t refused_ = 0;
   DropTally drops_;
 };
 

@@ -123,6 +123,6 @@ inline constexpr size_t kInjectedFaults = static_cast<size_t>(InjectedFault::str
 // Why a stream is over: as work::StreamEnd::Kind.
 inline constexpr size_t kStreamEnds = 6;
 // As work::Status, from the one behind success on.
-inline constexpr size_t kErrorStatuses = 12;
+inline constexpr size_t kErrorStatuses = 13;
 
 }  // namespace weft::stats

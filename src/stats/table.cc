@@ -150,6 +150,7 @@ void add_stream_rows(Visitor& t) {
                                {"remote_invalid_request", "remote invalid request"},
                                {"remote_access", "remote access error"},
                                {"remote_operation", "remote operation error"},
+                               {"remote_invalid_rd_request", "remote invalid RD request"},
                                {"retry_exceeded", "transport retries exceeded"},
                                {"rnr_retry_exceeded", "receiver-not-ready retries exceeded"},
                                {"fatal", "fatal error"},

@@ -5,6 +5,7 @@
 
 #include "verbs/destination.h"
 #include "verbs/rc_transport.h"
+#include "verbs/rd_transport.h"
 #include "verbs/uc_transport.h"
 #include "verbs/ud_transport.h"
 
@@ -66,6 +67,20 @@ constexpr std::array<QpTransition, 9> kUd = {{
     {sqe, rts, 0, kCurState | kQkey},
 }};
 
+// EFA's queue pairs of type SRD take these; UD's with access flags and rnr_retry, if a program has
+// anything to say about them.
+constexpr std::array<QpTransition, 9> kRd = {{
+    {reset, init, kPkeyIndex | kPort | kQkey, kAccess},
+    {init, init, 0, kPkeyIndex | kPort | kQkey | kAccess},
+    {init, rtr, 0, kPkeyIndex | kQkey | kAccess},
+    {rtr, rts, kSqPsn, kCurState | kQkey | kAccess | kRnrRetry},
+    {rts, rts, 0, kCurState | kQkey | kAccess | kRnrRetry},
+    {rts, sqd, 0, kEnSqdNotify},
+    {sqd, rts, 0, kCurState | kQkey | kAccess | kRnrRetry},
+    {sqd, sqd, 0, kPkeyIndex | kQkey | kAccess | kRnrRetry},
+    {sqe, rts, 0, kCurState | kQkey},
+}};
+
 // --- transports
 
 std::unique_ptr<Transport> make_rc(engine::Token&, QueuePair& qp) {
@@ -78,7 +93,7 @@ std::unique_ptr<Transport> make_on_port(engine::Token& token, QueuePair& qp) {
 }
 
 // UC has no atomics (spec/wdp-uc 2.2), UD has Sends alone (spec/wdp-ud 4).
-constexpr std::array<QpTypeTraits, 3> kTypes = {{
+constexpr std::array<QpTypeTraits, 4> kTypes = {{
     {.type = QpType::rc,
      .name = "RC",
      .operations = kConnected | kAtomics,
@@ -96,6 +111,16 @@ constexpr std::array<QpTypeTraits, 3> kTypes = {{
      .slot_extra = kDestinationBytes,
      .transitions = kUd,
      .make_transport = make_on_port<UdTransport>},
+    {.type = QpType::rd,
+     .name = "RD",
+     .operations = kSends | bit_of(Operation::write) | bit_of(Operation::write_immediate) |
+                   bit_of(Operation::read) | kAtomics,
+     .addressed = true,
+     .slot_extra = kDestinationBytes,
+     .access = access::kRemoteWrite | access::kRemoteRead | access::kRemoteAtomic,
+     .rnr_retry = wdp::kRnrForEver,
+     .transitions = kRd,
+     .make_transport = make_on_port<RdTransport>},
 }};
 
 }  // namespace

@@ -34,6 +34,9 @@ struct QpTypeTraits {
   bool addressed = false;
   // Bytes that a slot of the send queue has for that.
   uint32_t slot_extra = 0;
+  // Until the program says otherwise; where it need not say it.
+  uint32_t access = 0;
+  uint8_t rnr_retry = 0;
   // All but those to RESET and ERR, which every state has.
   std::span<const QpTransition> transitions;
   // For the queue pair's life. Throws std::bad_alloc.

@@ -328,6 +328,10 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
   if ((mask & qp_mask::kCurState) != 0 && a.cur_state != from) return fail(Errc::invalid);
   if (!traits_.allows(from, to, mask)) return fail(Errc::invalid);
   if (auto good = check_attributes(*this, a, mask); !good.ok()) return good;
+  if (from == QpState::reset && to == QpState::init) {
+    attributes_.access = traits_.access;
+    attributes_.rnr_retry = traits_.rnr_retry;
+  }
   store_attributes(attributes_, a, mask);
   BringUp* bring_up = adapter().bring_up();
   switch (to) {

@@ -78,7 +78,8 @@ struct Completion {
   int64_t timestamp = 0;  // ns of CLOCK_REALTIME, only for queues that were created with timestamps
 };
 
-enum class QpType : uint8_t { rc = 2, uc = 3, ud = 4 };
+// RD is IBV_QPT_DRIVER, the type of what verbs has no name for.
+enum class QpType : uint8_t { rc = 2, uc = 3, ud = 4, rd = 0xff };
 enum class QpState : uint8_t { reset = 0, init = 1, rtr = 2, rts = 3, sqd = 4, sqe = 5, err = 6 };
 
 // Of the port there are none: an open device shows the host as it was (device.h).

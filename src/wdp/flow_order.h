@@ -1,5 +1,5 @@
-// The order of a channel's messages at their receiver (spec/wdp-rd 4.3): a message waits only for
-// what its own flow lacks, and for a receive of its queue pair.
+// The order of a channel's segments at their receiver (spec/wdp-rd 4.3): each waits only for what
+// its own flow lacks, and a message for a receive of its queue pair. Most messages are one segment.
 //
 //   accept() ─ not its turn ─► early, by flow and MSN ─┐
 //        └──── its turn ───────────────────────────────┴─► sink: taken
@@ -21,7 +21,7 @@
 
 namespace weft::wdp {
 
-// One message of a flow, as it is given to a queue pair.
+// One segment of a flow, as it is given to a queue pair.
 struct RdArrival {
   wire::WdpData header;
   Qpn source;
@@ -45,7 +45,7 @@ class FlowOrder {
     repeated,   // its MSN was there
     too_far,    // no sender is so far ahead
   };
-  // A message that comes for the first time. Throws std::bad_alloc before anything has changed.
+  // A segment that comes for the first time. Throws std::bad_alloc before anything has changed.
   Fate accept(const RdArrival& arrival, Bytes payload, RdSink& sink);
   // The queue pair has receives, or is gone: what waits for it goes to the sink.
   void resume(uint8_t index, RdSink& sink);
@@ -71,10 +71,14 @@ class FlowOrder {
     return {arrival, {payload.begin(), payload.end()}};
   }
   bool give(const RdArrival& arrival, Bytes payload, RdSink& sink);
-  void drain(uint16_t flow, RdSink& sink);
+  // Of its flow: what is expected next.
+  uint32_t offset_of(uint32_t flow) const;
+  void advance(uint32_t flow, const RdArrival& taken, size_t bytes);
+  void drain(uint32_t flow, RdSink& sink);
 
   FlowTable expected_;
-  std::map<uint16_t, std::map<uint32_t, Held>> early_;  // by flow, by MSN
+  std::map<uint32_t, uint32_t> begun_;  // flows in the middle of a message: the next MO
+  std::map<uint32_t, std::map<uint64_t, Held>> early_;  // by flow, by MSN and MO
   std::map<uint8_t, std::deque<Held>> waiting_;         // by queue pair
   size_t early_bytes_ = 0;
   size_t waiting_bytes_ = 0;

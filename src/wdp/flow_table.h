@@ -12,23 +12,23 @@ namespace weft::wdp {
 
 class FlowTable {
  public:
-  // Of queue pairs of both ends.
-  static uint16_t flow_of(uint8_t sidx, uint8_t didx) {
-    return static_cast<uint16_t>(sidx << 8 | didx);
+  // Of queue pairs of both ends. What answers Reads and atomics is a flow of its own.
+  static uint32_t flow_of(uint8_t sidx, uint8_t didx, bool responses = false) {
+    return static_cast<uint32_t>(responses) << 16 | static_cast<uint32_t>(sidx) << 8 | didx;
   }
 
   // 1 where the flow begins. Good until the next call. Throws std::bad_alloc; then nothing has
   // changed.
-  Msn& next_of(uint16_t flow) {
+  Msn& next_of(uint32_t flow) {
     auto it = std::lower_bound(flows_.begin(), flows_.end(), flow,
-                               [](const Flow& f, uint16_t wanted) { return f.flow < wanted; });
+                               [](const Flow& f, uint32_t wanted) { return f.flow < wanted; });
     if (it == flows_.end() || it->flow != flow) it = flows_.insert(it, {flow, Msn{1}});
     return it->next;
   }
 
  private:
   struct Flow {
-    uint16_t flow;
+    uint32_t flow;
     Msn next;
   };
   std::vector<Flow> flows_;  // sorted

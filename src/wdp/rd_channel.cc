@@ -16,11 +16,19 @@ using wire::WdpCommon;
 using wire::WdpCtl;
 using wire::WdpData;
 using wire::WdpDrop;
+using wire::WdpResponse;
 
 namespace {
 
+// Records in a RESP at most: a datagram that each path carries.
+constexpr size_t kMostResponses = 90;
+
 bool is_queue_pair(uint8_t index) {
   return index != wire::kPortIndex && index != wire::kMulticastIndex;
+}
+
+bool is_resp(const WdpData& d) {
+  return d.opcode == Opcode::terminate && !d.is_end();
 }
 
 }  // namespace
@@ -98,6 +106,7 @@ void RdChannel::look_at_handshake(Time now) {
     sender_.open(agreed.peer_token, crc_, now);
     // spec/wdp-rd 2.2: a peer that has not heard the RTU cannot speak.
     if (handshake_.active()) ask_at_ = now + kAskForPeer;
+    tell_of_room();
   }
 }
 
@@ -131,6 +140,55 @@ void RdChannel::take_back(const RdMessage& m) {
   msn = Msn{msn.value() - 1};
 }
 
+std::byte* RdChannel::send(WdpData& segment, bool first, ClientId client) {
+  Msn& msn = flows_.next_of(FlowTable::flow_of(segment.sidx, segment.didx, segment.is_response()));
+  if (first) segment.msn = msn;
+  segment.wdp_class = WdpClass::rd;
+  segment.psn = sender_.next_csn();
+  SentDatagram& d = sender_.append(WdpData::kSize + size_t{segment.payload_size()}, client, 0);
+  segment.encode(d.bytes.get());
+  if (first) msn = next(msn);
+  owner_.reached();
+  return d.bytes.get() + WdpData::kSize;
+}
+
+void RdChannel::take_back(const WdpData& segment, bool first) {
+  sender_.take_back();
+  if (!first) return;
+  flows_.next_of(FlowTable::flow_of(segment.sidx, segment.didx, segment.is_response())) =
+      segment.msn;
+}
+
+// Of one flow the last ACK says it all.
+void RdChannel::respond(const WdpResponse& response) {
+  using Code = WdpResponse::Code;
+  const auto last = std::find_if(responses_.rbegin(), responses_.rend(), [&](const auto& r) {
+    return r.qidx == response.qidx && r.ridx == response.ridx;
+  });
+  if (last != responses_.rend() && last->code == Code::ack && response.code == Code::ack) {
+    last->msn = response.msn;
+  } else {
+    responses_.push_back(response);
+  }
+  owner_.reached();
+}
+
+// RESPs are in a flow of their own, that of the ports: an ACK must not overtake an error.
+void RdChannel::put_responses() {
+  while (!responses_.empty()) {
+    const size_t n = std::min(responses_.size(), kMostResponses);
+    const auto size = static_cast<uint32_t>(n * WdpResponse::kSize);
+    if (!has_room(size)) return;
+    WdpData header{.mlen = size,
+                   .last = true,
+                   .opcode = Opcode::terminate,
+                   .stride = static_cast<uint16_t>(size)};
+    std::byte* at = send(header, true, 0);
+    for (size_t i = 0; i < n; ++i, at += WdpResponse::kSize) responses_[i].encode(at);
+    responses_.erase(responses_.begin(), responses_.begin() + static_cast<ptrdiff_t>(n));
+  }
+}
+
 void RdChannel::want_room(ClientId client) {
   if (std::find(want_room_.begin(), want_room_.end(), client) == want_room_.end()) {
     want_room_.push_back(client);
@@ -157,7 +215,7 @@ void RdChannel::end_all(RdClient::End end) {
 void RdChannel::receives_posted(uint8_t index) {
   if (!receiver_ || !receiver_->waits_for(index)) return;
   owner_.reached();
-  receiver_->resume(index, shared_);
+  receiver_->resume(index, *this);
   if (receiver_->waits_for(index)) shared_.waits(*this, index);
 }
 
@@ -243,17 +301,30 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
   if (!d.ok()) return fail(d.error());
   if (crc_ && !d->flags.crc) return fail(WdpDrop::crc_missing);
   if (d->flags.crc && !wire::wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
-  if (!is_queue_pair(d->didx) || !is_queue_pair(d->sidx)) return fail(WdpDrop::index_mismatch);
-  // What this version does not serve: see spec/wdp-rd 3.
-  if (d->opcode != Opcode::send && d->opcode != Opcode::send_se) return fail(WdpDrop::bad_opcode);
-  if (d->segment_count() != 1) return fail(WdpDrop::too_many_segments);
+  if (!is_resp(*d) && (!is_queue_pair(d->didx) || !is_queue_pair(d->sidx))) {
+    return fail(WdpDrop::index_mismatch);
+  }
+  // Whatever is not UD's is a request with R, or answers one, or is a RESP.
+  if (d->is_of_rd() &&
+      !(has_responses() && (d->wants_response || d->is_response() || is_resp(*d)))) {
+    return fail(WdpDrop::bad_opcode);
+  }
+  if (!d->is_of_rd() && d->segment_count() != 1) return fail(WdpDrop::too_many_segments);
   confirm(now);
   watch_.exchanged();
   active_ = now;
   const RdArrival arrival{*d, make_qpn(port_of(handshake_.peer().source), d->sidx), how};
-  const auto v = receiver_->received(arrival, datagram.subspan(WdpData::kSize), shared_, now);
+  const auto v = receiver_->received(arrival, datagram.subspan(WdpData::kSize), *this, now);
   if (receiver_->waits_for(d->didx)) shared_.waits(*this, d->didx);
   return v;
+}
+
+bool RdChannel::take(const RdArrival& arrival, Bytes payload) {
+  if (!is_resp(arrival.header)) return shared_.take(*this, arrival, payload);
+  for (; !payload.empty(); payload = payload.subspan(WdpResponse::kSize)) {
+    shared_.answered(*this, WdpResponse::parse(payload.data()));
+  }
+  return true;
 }
 
 Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
@@ -310,6 +381,7 @@ void RdChannel::ask() {
 
 bool RdChannel::ready(Time now) {
   if (handshake_.ready() || !outbox_.empty()) return true;
+  if (speaks()) put_responses();
   return speaks() && (receiver_->due(now) || sender_.wants_to_ask() || sender_.ready(now));
 }
 

@@ -19,14 +19,20 @@
 #include "wdp/rd_receive_path.h"
 #include "wdp/rd_send_path.h"
 #include "wdp/train_source.h"
+#include "wire/wdp_messages.h"
 
 namespace weft::wdp {
 
 class RdChannel;
 
 // What all channels of a socket share. Implemented by RdChannels.
-class RdShared : public RdSink {
+class RdShared {
  public:
+  virtual ~RdShared() = default;
+  // False: there is no receive, and the message is to wait. What is dropped counts as taken.
+  virtual bool take(RdChannel& channel, const RdArrival& arrival, Bytes payload) = 0;
+  // What the peer says of a message to it (spec/wdp-rd 6.4).
+  virtual void answered(RdChannel& channel, const wire::WdpResponse& response) = 0;
   // Null: it is gone.
   virtual RdClient* client(ClientId id) = 0;
   // Messages of the channel wait for a receive of this queue pair.
@@ -60,7 +66,7 @@ struct RdChannelCounters {
   DropCounts drops;
 };
 
-class RdChannel final : public TrainSource {
+class RdChannel final : public TrainSource, private RdSink {
  public:
   // All references are kept. `window`: bytes that its socket has room for.
   RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window);
@@ -76,7 +82,19 @@ class RdChannel final : public TrainSource {
   std::byte* send(const RdMessage& message, ClientId client, uint64_t request);
   // The last one is not wanted after all; nothing was called since.
   void take_back(const RdMessage& message);
-  // has_room() said no: the client is to hear when there is.
+  // --- messages of queue pairs of type RD, segment by segment
+  // Does the peer take them? Known once the channel is open.
+  bool has_responses() const { return handshake_.peer().features.responses; }
+  // The place for the payload of a segment; has_room() said yes, or it has none. The first one of a
+  // message is given its MSN, which the others repeat. Class and CSN are filled in. Throws
+  // std::bad_alloc; then nothing has changed.
+  std::byte* send(wire::WdpData& segment, bool first, ClientId client);
+  // The last segment is not wanted after all; nothing was called since.
+  void take_back(const wire::WdpData& segment, bool first);
+  // Tells the peer what became of a message of its.
+  void respond(const wire::WdpResponse& response);
+
+  // has_room() said no, or the channel is not open yet: the client is to hear when there is.
   void want_room(ClientId client);
 
   // --- connections that it carries: while there are any it asks whether the peer is there, and
@@ -144,6 +162,8 @@ class RdChannel final : public TrainSource {
                                       const UdReception& how, Time now);
   Result<Ok, wire::WdpDrop> take_ack(const wire::WdpAck& ack, Time now);
   void look_at_handshake(Time now);
+  bool take(const RdArrival& arrival, Bytes payload) override;
+  void put_responses();
   void end_all(RdClient::End end);
   void tell_of_room();
   void peer_leaves(const wire::WdpCtl& dreq, Time now);
@@ -166,6 +186,7 @@ class RdChannel final : public TrainSource {
   std::optional<RdReceivePath> receiver_;
   FlowTable flows_;  // of what is sent
   std::vector<ClientId> want_room_;
+  std::vector<wire::WdpResponse> responses_;  // that are not said yet
   CtlOutbox outbox_;
   uint32_t questions_ = 0;
   Time ask_at_ = Time::never();  // while nothing has come since the handshake

@@ -11,7 +11,7 @@ Offer RdChannels::offer() const {
   return {.service = wire::CtlService::rd_channel,
           .own_qpn = make_qpn(setup_->own_port, wire::kPortIndex),
           .max_payload = wire::kMaxUdpPayload,
-          .features = {.data_crc = setup_->crc, .immediate = true}};
+          .features = {.data_crc = setup_->crc, .immediate = true, .responses = true}};
 }
 
 ClientId RdChannels::add(RdClient& client) {
@@ -54,6 +54,8 @@ void RdChannels::add(RdChannel& channel, const Path& path) {
 }
 
 void RdChannels::remove(RdChannel& channel, Time now) {
+  // A channel that says goodbye still hears its peer.
+  for (const auto& [index, member] : members_) member->channel_ended(channel);
   const Peer peer = peer_of(channel.path());
   if (const auto it = by_peer_.find(peer); it != by_peer_.end() && it->second == &channel) {
     by_peer_.erase(it);
@@ -78,6 +80,7 @@ void RdChannels::ended(RdChannel& channel) {
   for (RdReceiver* const receiver : receivers_) {
     if (receiver != nullptr) receiver->channel_ended(channel);
   }
+  for (const auto& [index, member] : members_) member->channel_ended(channel);
 }
 
 size_t RdChannels::half_open() const {
@@ -87,17 +90,39 @@ size_t RdChannels::half_open() const {
 }
 
 // spec/wdp-rd 4.4: what nobody here can take is dropped, and counts as delivered, as with any UD.
-bool RdChannels::take(const RdArrival& arrival, Bytes payload) {
-  if (RdReceiver* const receiver = receivers_[arrival.header.didx]) {
+bool RdChannels::take(RdChannel& channel, const RdArrival& arrival, Bytes payload) {
+  const wire::WdpData& d = arrival.header;
+  const auto member = members_.find(d.didx);
+  if (d.is_of_rd()) {
+    if (member != members_.end()) {
+      member->second->take(channel, arrival, payload);
+    } else {
+      drops_.count(WdpDrop::no_such_qp);
+      // Once for a message.
+      if (d.wants_response && d.mo == MessageOffset{} && !d.is_end()) {
+        channel.respond({.qidx = d.sidx,
+                         .ridx = d.didx,
+                         .code = wire::WdpResponse::Code::not_ready,
+                         .msn = d.msn});
+      }
+    }
+    return true;
+  }
+  if (RdReceiver* const receiver = receivers_[d.didx]) {
     if (const auto v = receiver->take(arrival, payload); !v.ok()) drops_.count(v.error());
     return true;
   }
-  const auto queue = demux_.find(make_qpn(setup_->own_port, arrival.header.didx));
+  const auto queue = demux_.find(make_qpn(setup_->own_port, d.didx));
   if (!queue.ok()) {
     drops_.count(queue.error());
     return true;
   }
   return (*queue)->take(arrival, payload);
+}
+
+void RdChannels::answered(RdChannel& channel, const wire::WdpResponse& response) {
+  const auto member = members_.find(response.qidx);
+  if (member != members_.end()) member->second->answered(channel, response);
 }
 
 }  // namespace weft::wdp

@@ -24,6 +24,17 @@ class RdReceiver {
   ~RdReceiver() = default;
 };
 
+// A queue pair of type RD (rd_queue.h).
+class RdMember {
+ public:
+  virtual void take(RdChannel& channel, const RdArrival& arrival, Bytes payload) = 0;
+  virtual void answered(RdChannel& channel, const wire::WdpResponse& response) = 0;
+  virtual void channel_ended(const RdChannel& channel) = 0;
+
+ protected:
+  ~RdMember() = default;
+};
+
 // Engine holder only. Does not own what it finds.
 class RdChannels final : public RdShared {
  public:
@@ -50,6 +61,9 @@ class RdChannels final : public RdShared {
   void remove(uint8_t index, const RdReceiver& receiver) {
     if (receivers_[index] == &receiver) receivers_[index] = nullptr;
   }
+  // --- queue pairs of type RD, by index
+  void add(uint8_t index, RdMember& member) { members_[index] = &member; }
+  void remove_member(uint8_t index) { members_.erase(index); }
   // --- queue pairs that receive: this one has receives again, or is gone
   void receives_posted(uint8_t index);
   bool waits_for(uint8_t index) const { return waiting_.contains(index); }
@@ -76,7 +90,8 @@ class RdChannels final : public RdShared {
   void waits(RdChannel& channel, uint8_t index) override { waiting_[index].insert(&channel); }
   void refused(const Path& path, Time now) override;
   void ended(RdChannel& channel) override;
-  bool take(const RdArrival& arrival, Bytes payload) override;
+  bool take(RdChannel& channel, const RdArrival& arrival, Bytes payload) override;
+  void answered(RdChannel& channel, const wire::WdpResponse& response) override;
 
   // Messages for which there was no queue pair, or the wrong Q_Key.
   const DropCounts& drops() const { return drops_; }
@@ -98,6 +113,7 @@ class RdChannels final : public RdShared {
   std::unordered_map<ClientId, RdClient*> clients_;
   ClientId last_client_ = 0;
   std::array<RdReceiver*, 256> receivers_{};
+  std::map<uint8_t, RdMember*> members_;
   std::map<uint8_t, std::set<RdChannel*>> waiting_;
   DropCounts drops_;
 };

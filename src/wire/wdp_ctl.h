@@ -75,6 +75,7 @@ struct CtlFeatures {
   bool uc_read = false;
   bool atomics = false;
   bool ka_stats = false;
+  bool responses = false;  // channels: queue pairs of type RD (spec/wdp-rd 6)
 
   static CtlFeatures from_bits(uint32_t bits);
   uint32_t bits() const;

@@ -13,6 +13,7 @@ constexpr uint8_t kTagged = 0x80;
 constexpr uint8_t kLast = 0x40;
 constexpr uint8_t kWriteSe = 0x20;
 constexpr uint8_t kFlowOpen = 0x10;
+constexpr uint8_t kWantsResponse = 0x08;
 
 // Messages that have one length, or whole records, and are not segmented: Atomics (spec/wdp-uc 2.2:
 // Atomic Request: 100) and RESP (spec/wdp-rd 3).
@@ -38,6 +39,13 @@ Result<Ok, WdpDrop> check_read_request(const WdpData& d, Bytes front, size_t siz
   const auto range = WdpReadRange::parse(front.data() + WdpData::kSize);
   const uint64_t end = uint64_t{d.mo.value()} + range.length;
   if (end > d.mlen || (range.length == 0 && d.mlen != 0)) return fail(WdpDrop::read_range);
+  return Ok{};
+}
+
+// spec/wdp-rd 6.3: the header alone.
+Result<Ok, WdpDrop> check_end(const WdpData& d, size_t size) {
+  if (size != WdpData::kSize) return fail(WdpDrop::length_mismatch);
+  if (!d.last) return fail(WdpDrop::last_mismatch);
   return Ok{};
 }
 
@@ -101,6 +109,7 @@ Result<WdpData, WdpDrop> WdpData::parse(const WdpCommon& common, Bytes front, si
   d.last = (ddp & kLast) != 0;
   d.write_se = (ddp & kWriteSe) != 0;
   d.flow_open = (ddp & kFlowOpen) != 0;
+  d.wants_response = d.wdp_class == WdpClass::rd && (ddp & kWantsResponse) != 0;
   d.opcode = static_cast<Opcode>(rdmap & 0x0f);
   d.stride = load_be<uint16_t>(p + 30);
   d.stag = Stag{load_be<uint32_t>(p + 32)};
@@ -112,11 +121,12 @@ Result<WdpData, WdpDrop> WdpData::parse(const WdpCommon& common, Bytes front, si
   if (!wdp_has_opcode(d.wdp_class, d.opcode)) return fail(WdpDrop::bad_opcode);
   if (((ddp & kTagged) != 0) != is_tagged(d.opcode)) return fail(WdpDrop::tag_mismatch);
   if (d.stride > kMaxStride) return fail(WdpDrop::bad_stride);
-  // spec/wdp-rd 6: RESP belongs to the channel.
-  if (d.opcode == Opcode::terminate && (d.didx != kPortIndex || d.sidx != kPortIndex)) {
+  // spec/wdp-rd 6: RESP belongs to the channel, END to a flow.
+  if (d.opcode == Opcode::terminate && (d.didx == kPortIndex) != (d.sidx == kPortIndex)) {
     return fail(WdpDrop::index_mismatch);
   }
   const auto good = d.opcode == Opcode::read_request ? check_read_request(d, front, size)
+                    : d.is_end()                     ? check_end(d, size)
                                                      : check_geometry(d, size);
   if (!good) return fail(good.error());
   return d;
@@ -127,9 +137,9 @@ void WdpData::encode(std::byte* p) const {
   store_be(p + 16, msn.value());
   store_be(p + 20, mo.value());
   store_be(p + 24, mlen);
-  p[28] =
-      static_cast<std::byte>((is_tagged(opcode) ? kTagged : 0) | (last ? kLast : 0) |
-                             (write_se ? kWriteSe : 0) | (flow_open ? kFlowOpen : 0) | kDdpVersion);
+  p[28] = static_cast<std::byte>((is_tagged(opcode) ? kTagged : 0) | (last ? kLast : 0) |
+                                 (write_se ? kWriteSe : 0) | (flow_open ? kFlowOpen : 0) |
+                                 (wants_response ? kWantsResponse : 0) | kDdpVersion);
   p[29] = static_cast<std::byte>(kRdmapVersion << 6 | static_cast<uint8_t>(opcode));
   store_be(p + 30, stride);
   store_be(p + 32, stag.value());
@@ -139,6 +149,7 @@ void WdpData::encode(std::byte* p) const {
 
 uint32_t WdpData::payload_size() const {
   if (opcode == Opcode::read_request) return WdpReadRange::kSize;
+  if (is_end()) return 0;
   return std::min<uint32_t>(stride, mlen - mo.value());
 }
 
@@ -146,15 +157,18 @@ std::string WdpData::to_string() const {
   char text[320];
   std::snprintf(
       text, sizeof text,
-      "%s %s%s%s%s%s: from %u to %u token 0x%08x PSN %u MSN %u MO %u of %u stride %u STag 0x%08x "
+      "%s %s%s%s%s%s%s: from %u to %u token 0x%08x PSN %u MSN %u MO %u of %u stride %u STag 0x%08x "
       "%s 0x%08x TO 0x%llx%s%s%s",
-      wire::to_string(wdp_class), opcode == Opcode::terminate ? "RESP" : wire::to_string(opcode),
+      wire::to_string(wdp_class),
+      is_end()                      ? "END"
+      : opcode == Opcode::terminate ? "RESP"
+                                    : wire::to_string(opcode),
       has_immediate() ? " with immediate" : "", last ? ", last" : "",
-      opcode == Opcode::write && solicited() ? ", SE" : "", flow_open ? ", flow open" : "", sidx,
-      didx, token.value(), psn.value(), msn.value(), mo.value(), mlen, stride, stag.value(),
-      has_immediate() ? "IMM" : "RID", imm_or_read, static_cast<unsigned long long>(to.value()),
-      flags.crc ? ", CRC" : "", flags.ack_requested ? ", ACKREQ" : "",
-      flags.retransmission ? ", RETX" : "");
+      opcode == Opcode::write && solicited() ? ", SE" : "", flow_open ? ", flow open" : "",
+      wants_response ? ", response wanted" : "", sidx, didx, token.value(), psn.value(),
+      msn.value(), mo.value(), mlen, stride, stag.value(), has_immediate() ? "IMM" : "RID",
+      imm_or_read, static_cast<unsigned long long>(to.value()), flags.crc ? ", CRC" : "",
+      flags.ack_requested ? ", ACKREQ" : "", flags.retransmission ? ", RETX" : "");
   return text;
 }
 

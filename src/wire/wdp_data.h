@@ -14,7 +14,8 @@
 //   | STag                      | IMM or RID    | TO                                     | payload
 //   +---------------------------+---------------+----------------------------------------+
 //
-//        DDP: |T|L|S|F| rsvd|DV |   S: SE, F: flow open    RDMAP: |RV | rsvd| opcode  |
+//        DDP: |T|L|S|F|R|0|DV |   S: SE, F: flow open    RDMAP: |RV | rsvd| opcode  |
+//                                 R: response wanted
 //
 // MO, MLEN and STRIDE stand in every segment, so that any one of them tells how many there are and
 // which one it is. Reserved bits are sent 0 and ignored on receive.
@@ -42,16 +43,18 @@ struct WdpData {
   SessionToken token;
   Psn psn;  // +1 per datagram; on an RD channel the CSN
   Msn msn;
-  MessageOffset mo;          // of this payload; in a Read Request where the wanted range begins
-  uint32_t mlen = 0;         // whole message; in a Read Request and its response the whole Read
-  bool last = false;         // L
-  bool write_se = false;     // SE: solicited event of a Write with immediate
-  bool flow_open = false;    // RD: the sender has seen no RESP of this flow yet
-  Opcode opcode{};           // legal in its class, after parse()
-  uint16_t stride = 0;       // payload of every segment but the last; Read Request: wish, 0 any
-  Stag stag;                 // target of a Write, source of a Read or Atomic, or to invalidate
-  uint32_t imm_or_read = 0;  // IMM with F_IMM, RID of Read and Atomic
-  TaggedOffset to;           // of this segment; of the whole Read in its request
+  MessageOffset mo;       // of this payload; in a Read Request where the wanted range begins
+  uint32_t mlen = 0;      // whole message; in a Read Request and its response the whole Read
+  bool last = false;      // L
+  bool write_se = false;  // SE: solicited event of a Write with immediate
+  // RD: nothing of the flow is unanswered before this message; one after a refusal says so, too.
+  bool flow_open = false;
+  bool wants_response = false;  // RD: of a queue pair of type RD, which waits for an answer
+  Opcode opcode{};              // legal in its class, after parse()
+  uint16_t stride = 0;          // payload of every segment but the last; Read Request: wish, 0 any
+  Stag stag;                    // target of a Write, source of a Read or Atomic, or to invalidate
+  uint32_t imm_or_read = 0;     // IMM with F_IMM, RID of Read and Atomic
+  TaggedOffset to;              // of this segment; of the whole Read in its request
 
   // Takes the whole datagram, for its length is among the hard checks of spec/wdp-uc 2.3; all of
   // them are made here. F_CRC is not looked at: see wdp_crc.h.
@@ -75,14 +78,28 @@ struct WdpData {
   // RD: the Q_Key rides in the upper half of a Send's TO (spec/wdp-rd 3).
   QKey q_key() const { return QKey{static_cast<uint32_t>(to.value() >> 32)}; }
 
+  // RD: the message of this MSN ends here, unfinished: its sender has given it up
+  // (spec/wdp-rd 6.3). Else opcode 7 is a RESP.
+  bool is_end() const { return opcode == Opcode::terminate && didx != kPortIndex; }
+
+  // RD: answers a Read or an atomic, or is the END of such an answer. A flow of its own.
+  bool is_response() const {
+    return opcode == Opcode::read_response || opcode == Opcode::atomic_response ||
+           (is_end() && !wants_response);
+  }
+  // RD: between queue pairs of type RD; else of UD, or of a connection (spec/wdp-rd 3, 7).
+  bool is_of_rd() const {
+    return wants_response || is_response() || (opcode != Opcode::send && opcode != Opcode::send_se);
+  }
+
   // Place in the message, known from any segment (spec/wdp-uc 2.2). A Read Request is one segment,
   // whatever its STRIDE.
   uint32_t segment_count() const {
-    if (opcode == Opcode::read_request || mlen <= stride) return 1;
+    if (opcode == Opcode::read_request || is_end() || mlen <= stride) return 1;
     return mlen / stride + (mlen % stride != 0 ? 1 : 0);
   }
   uint32_t segment_index() const {
-    return opcode == Opcode::read_request ? 0 : mo.value() / stride;
+    return opcode == Opcode::read_request || is_end() ? 0 : mo.value() / stride;
   }
   // Bytes behind the header.
   uint32_t payload_size() const;

@@ -28,6 +28,10 @@ const char* to_string(WdpResponse::Code code) {
       return "invalid flow";
     case WdpResponse::Code::flush:
       return "queue pair in error";
+    case WdpResponse::Code::key:
+      return "wrong Q_Key";
+    case WdpResponse::Code::ready:
+      return "receiver ready again";
   }
   return "unknown code";
 }

@@ -49,6 +49,8 @@ struct WdpResponse {
     operation = 5,
     invalid_flow = 6,
     flush = 7,  // queue pair in error
+    key = 8,    // another Q_Key
+    ready = 9,  // there are receives again, after an RNR
   };
 
   uint8_t qidx = 0;  // the requester's index

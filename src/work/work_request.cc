@@ -22,6 +22,8 @@ const char* to_string(Status s) {
       return "remote access error";
     case Status::remote_operation:
       return "remote operation error";
+    case Status::remote_invalid_rd_request:
+      return "remote invalid RD request";
     case Status::retry_exceeded:
       return "transport retry exceeded";
     case Status::rnr_retry_exceeded:

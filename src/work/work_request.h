@@ -62,6 +62,7 @@ enum class Status : uint8_t {
   remote_invalid_request,
   remote_access,
   remote_operation,
+  remote_invalid_rd_request,
   retry_exceeded,
   rnr_retry_exceeded,
   fatal,

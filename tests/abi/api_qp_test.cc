@@ -28,7 +28,7 @@ class QpTest : public DeviceTest {
 };
 
 TEST_F(QpTest, Types) {
-  for (const auto type : {IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_DRIVER}) {
+  for (const auto type : {IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV}) {
     ibv_qp_init_attr a = attr();
     a.qp_type = type;
     EXPECT_NO_OBJECT(EOPNOTSUPP, create(a));

@@ -1,5 +1,5 @@
-// A host with one WdpSocket that has channels (spec/wdp-rd), and UD queue pairs on it. What it says
-// is taken out datagram by datagram, and handed to whom the test likes.
+// A host with one WdpSocket that has channels (spec/wdp-rd), and queue pairs of UD and RD on it.
+// What it says is taken out datagram by datagram, and handed to whom the test likes.
 #pragma once
 
 #include <list>
@@ -8,6 +8,7 @@
 
 #include "tests/support/append.h"
 #include "tests/support/host.h"
+#include "wdp/rd_queue.h"
 #include "wdp/wdp_socket.h"
 #include "wire/grh.h"
 
@@ -117,6 +118,110 @@ class RdNode final : public wdp::WdpSocketOwner {
   };
   Pair& add_pair(uint8_t index) { return pairs.emplace_back(*this, index); }
 
+  // A queue pair of type RD. Its peers may do everything with its board.
+  struct Member final : wdp::RdConsumer {
+    static constexpr size_t kRoom = 5000;
+    static constexpr size_t kBoard = 1 << 16;
+    Member(RdNode& of, uint8_t index) : node(of), number(make_qpn(kPort, index)) {
+      rkey = host.add_region(board);
+      queue = std::make_unique<wdp::RdQueue>(
+          of.socket.channels(), *this,
+          wdp::RdQueue::Parameters{.own_qpn = number, .q_key = QKey{kQKey}});
+    }
+
+    // To queue pair `index` of host `to`.
+    void post(uint8_t to, uint8_t index, Buffer& bytes, work::SendWqe w) {
+      w.wr_id = ++posted;
+      w.signaled = true;
+      host.post(w, {segment_of(bytes)});
+      targets.push_back({to, index});
+    }
+    void send(uint8_t to, uint8_t index, const Buffer& bytes) {
+      post(to, index, kept.emplace_back(bytes), {.operation = work::Operation::send});
+    }
+    void write(uint8_t to, uint8_t index, const Buffer& bytes, Stag stag, TaggedOffset at) {
+      post(to, index, kept.emplace_back(bytes),
+           {.operation = work::Operation::write, .remote_stag = stag, .remote_to = at});
+    }
+    Buffer& read(uint8_t to, uint8_t index, size_t bytes, Stag stag, TaggedOffset at) {
+      Buffer& into = kept.emplace_back(bytes);
+      post(to, index, into,
+           {.operation = work::Operation::read, .remote_stag = stag, .remote_to = at});
+      return into;
+    }
+    Buffer& add(uint8_t to, uint8_t index, uint64_t more, Stag stag, TaggedOffset at) {
+      Buffer& into = kept.emplace_back(work::kAtomicBytes);
+      post(to, index, into,
+           {.operation = work::Operation::fetch_add,
+            .remote_stag = stag,
+            .remote_to = at,
+            .compare_add = more});
+      return into;
+    }
+    void post_receives(size_t count) {
+      for (size_t i = 0; i < count; ++i) {
+        Buffer& room = rooms.emplace_back(kRoom);
+        host.post_receive(rooms.size() - 1, {segment_of(room)});
+      }
+      if (queue) queue->receives_posted();
+    }
+    work::Status status_of(size_t i) const { return host.sent.at(i).status; }
+
+    work::Memory& memory() override { return host.memory(); }
+    work::SendQueue& send_queue() override { return host.send_queue(); }
+    const wdp::UdDestination& destination(const work::SendWqe& w) override {
+      const auto [to, index] = targets.at(w.wr_id - 1);
+      destination_ = {.path = {.to = address_of(to), .from = node.address.address},
+                      .qpn = make_qpn(kPort, index),
+                      .q_key = q_key};
+      return destination_;
+    }
+    wdp::UdCarriage carriage(const wdp::Path& to, Time now) override {
+      auto& channels = node.socket.channels();
+      if (wdp::RdChannel* channel = channels.find(to)) return {.channel = channel};
+      if (channels.is_refused(to, now)) return {};
+      return {.channel = &node.open(to, now)};
+    }
+    size_t room(const wdp::Path&) override { return 1472; }
+    void wants_turn() override {}
+    bool take_receive(work::Receive& out) override { return host.take_receive(out); }
+    void receive_done(const work::Receive& r, work::Status status,
+                      const wdp::RdDelivery& d) override {
+      if (status != work::Status::success) {
+        ++flushed;
+        return;
+      }
+      const Buffer& place = rooms[r.wr_id];
+      received.push_back({d.source,
+                          {place.begin(), place.begin() + (d.write ? 0 : d.length)},
+                          d.solicited,
+                          d.immediate});
+    }
+    void send_done(const work::SendWqe& w, work::Status s) override { host.send_done(w, s); }
+
+    RdNode& node;
+    const Qpn number;
+    Host host{4096};
+    Buffer board = Buffer(kBoard);
+    Stag rkey;
+    QKey q_key{kQKey};
+    std::deque<Buffer> kept;
+    std::deque<Buffer> rooms;
+    std::vector<std::pair<uint8_t, uint8_t>> targets;
+    std::vector<Received> received;
+    uint64_t posted = 0;
+    size_t flushed = 0;
+    std::unique_ptr<wdp::RdQueue> queue;
+
+   private:
+    work::LocalSegment segment_of(Buffer& b) {
+      const Stag key = host.add_region(b);
+      return {reinterpret_cast<uintptr_t>(b.data()), static_cast<uint32_t>(b.size()), key};
+    }
+    wdp::UdDestination destination_;
+  };
+  Member& add_member(uint8_t index) { return members.emplace_back(*this, index); }
+
   struct Link final : wdp::RdChannelOwner {
     explicit Link(RdNode& of) : channel(of.socket.channels(), *this, of.random_, of.window_) {}
     void reached() override { may_speak = true; }
@@ -143,6 +248,10 @@ class RdNode final : public wdp::WdpSocketOwner {
       take(t, all);
     }
     for (Pair& p : pairs) say(*p.queue, now, all);
+    for (Member& m : members) {
+      // They speak by the channels.
+      if (wdp::Train none; m.queue && m.queue->ready(now)) m.queue->fill(none, now);
+    }
     // As a driver does: nobody is asked who has not said that there may be something.
     for (Link& l : links) {
       if (std::exchange(l.may_speak, false)) say(l.channel, now, all);
@@ -156,6 +265,9 @@ class RdNode final : public wdp::WdpSocketOwner {
   Time deadline() {
     Time first = Time::never();
     for (Link& l : links) first = std::min(first, l.channel.deadline());
+    for (const Member& m : members) {
+      if (m.queue) first = std::min(first, m.queue->deadline());
+    }
     return first;
   }
   void tick(Time now) {
@@ -210,6 +322,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   const wdp::Endpoint address;
   std::list<Link> links;
   std::list<Pair> pairs;
+  std::list<Member> members;
 
  private:
   const size_t window_;

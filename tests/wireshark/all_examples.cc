@@ -25,7 +25,7 @@ WdpCtl ctl(CtlType type, CtlService service = CtlService::uc) {
   c.ord = 16;
   c.max_payload = 1472;
   c.first_psn = Psn{0xfffffff0};
-  c.features = {.data_crc = true, .uc_read = true, .ka_stats = true};
+  c.features = {.data_crc = true, .uc_read = true, .ka_stats = true, .responses = true};
   return c;
 }
 
@@ -178,9 +178,14 @@ void add_rd(std::vector<Example>& all) {
   d.imm_or_read = 0x77;
   all.push_back(segment("RD Atomic Response", d));
   d = data(WdpClass::rd, Opcode::terminate, 0, 1424);
+  d.mo = MessageOffset{2848};
+  d.wants_response = true;
+  all.push_back(example("RD END", d, {}));
+  d.mo = {};
+  d.wants_response = false;
   d.didx = d.sidx = 0;
   Buffer records;
-  for (uint8_t code = 0; code < 8; ++code) {
+  for (uint8_t code = 0; code < 10; ++code) {
     std::array<std::byte, WdpResponse::kSize> one;
     WdpResponse{.qidx = static_cast<uint8_t>(code + 1),
                 .ridx = static_cast<uint8_t>(code + 101),

@@ -61,11 +61,12 @@ void put_data_header(Example& e, const WdpData& d) {
   e.put("mlen", d.mlen);
   const bool tagged = is_tagged(d.opcode);
   e.put("ddp", (tagged ? 0x80U : 0) | (d.last ? 0x40U : 0) | (d.write_se ? 0x20U : 0) |
-                   (d.flow_open ? 0x10U : 0) | 1);
+                   (d.flow_open ? 0x10U : 0) | (d.wants_response ? 0x08U : 0) | 1);
   e.put("ddp.tagged", uint64_t{tagged});
   e.put("ddp.last", uint64_t{d.last});
   e.put("ddp.se", uint64_t{d.write_se});
   if (rd) e.put("ddp.flow_open", uint64_t{d.flow_open});
+  if (rd) e.put("ddp.wants_response", uint64_t{d.wants_response});
   e.put("ddp.version", 1);
   put_opcode(e, d.opcode);
   e.put("stride", d.stride);
@@ -117,6 +118,7 @@ Example example(const std::string& name, const WdpCtl& c) {
   e.put("ctl.features.uc_read", uint64_t{c.features.uc_read});
   e.put("ctl.features.atomics", uint64_t{c.features.atomics});
   e.put("ctl.features.ka_stats", uint64_t{c.features.ka_stats});
+  e.put("ctl.features.responses", uint64_t{c.features.responses});
   e.put("ctl.cookie", c.cookie.value());
   e.put("ctl.pdlen", c.private_data.size());
   e.put("ctl.tlvlen", c.tlvs.size());
@@ -169,6 +171,10 @@ Example example(const std::string& name, const WdpData& d, Bytes payload) {
     const auto range = WdpReadRange::parse(p);
     e.put("read.length", range.length);
     e.put("read.attempt", range.attempt);
+    return e;
+  }
+  if (d.is_end()) {
+    put_payload(e, WdpData::kSize);
     return e;
   }
   e.put("segment", d.segment_index() + 1);

@@ -23,6 +23,7 @@ struct FlowOrderTest : ::testing::Test, RdSink {
     a.header.sidx = sidx;
     a.header.didx = didx;
     a.header.msn = Msn{msn};
+    a.header.last = true;
     return order.accept(a, payload, *this);
   }
   FlowOrder order;

@@ -155,7 +155,10 @@ TEST(WdpSpec, UdAndRd) {
   expect("wdp-ud", "4", "at most " + grouped(WdpUd::kMaxPayload) + " bytes");
   expect("wdp-rd", "4.1", "less than " + number(wire::WdpAck::kSize) + " bytes");
   expect("wdp-rd", "4.1", "more than " + number(wire::WdpAck::kMaxWords) + " words");
-  expect("wdp-rd", "6", "n records of " + number(wire::WdpResponse::kSize) + " bytes");
+  expect("wdp-rd", "6.1", "n records of " + number(wire::WdpResponse::kSize) + " bytes");
+  expect("wdp-rd", "6.4", "at most " + number(kFlowReads) + " Reads and atomics");
+  expect("wdp-rd", "6.5", "with delay " + number(kRnrDelay));
+  expect("wdp-rd", "6.5", number(kRnrForEver) + " is for ever");
 }
 
 TEST(WdpSpec, Channels) {

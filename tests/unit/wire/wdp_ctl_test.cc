@@ -185,7 +185,7 @@ TEST(WdpCtl, ReservedBitsAreIgnoredAndSentAsZero) {
   b[1] = std::byte{0x0f};                // flags of data
   b[20] = b[24] = std::byte{0xa5};       // above the QPNs
   b[33] = std::byte{0xff};               // modes
-  store_be(b.data() + 44, 0xfffffff5U);  // features
+  store_be(b.data() + 44, 0xffffffd5U);  // features
   seal_wdp(b);
   const auto c = WdpCtl::parse(b);
   ASSERT_TRUE(c.ok());
@@ -230,9 +230,10 @@ TEST(WdpCtl, WaitIs30SecondsAtMost) {
 }
 
 TEST(CtlFeatures, BitsOfTheSpecification) {
-  for (uint32_t bits = 0; bits < 64; ++bits) {
+  for (uint32_t bits = 0; bits < 128; ++bits) {
     const CtlFeatures f = CtlFeatures::from_bits(bits);
-    EXPECT_EQ(f.bits(), bits & 0x1f);
+    EXPECT_EQ(f.bits(), bits & 0x3f);
+    EXPECT_EQ(f.responses, (bits & 32) != 0);
     EXPECT_EQ(f.data_crc, (bits & 1) != 0);
     EXPECT_EQ(f.immediate, (bits & 2) != 0);
     EXPECT_EQ(f.uc_read, (bits & 4) != 0);

@@ -268,5 +268,23 @@ TEST(WdpDataChecks, RespIsWholeRecordsOfTheChannel) {
   EXPECT_EQ(dropped(d, 24), WdpDrop::index_mismatch);
 }
 
+// spec/wdp-rd 6.3: the header alone, with any place in the message.
+TEST(WdpDataChecks, EndIsAHeaderOfAFlow) {
+  WdpData d = data(Opcode::terminate, 0, 1424, 0, WdpClass::rd);
+  d.didx = 2;
+  d.sidx = 1;
+  d.mo = MessageOffset{77};
+  EXPECT_EQ(dropped(d, 0), Why{});
+  EXPECT_TRUE(d.is_end());
+  EXPECT_TRUE(d.is_response());
+  d.wants_response = true;
+  EXPECT_FALSE(d.is_response());
+  EXPECT_EQ(d.segment_count(), 1U);
+  EXPECT_EQ(d.payload_size(), 0U);
+  EXPECT_EQ(dropped(d, 12), WdpDrop::length_mismatch);
+  d.last = false;
+  EXPECT_EQ(dropped(d, 0), WdpDrop::last_mismatch);
+}
+
 }  // namespace
 }  // namespace weft::wire

@@ -82,6 +82,7 @@ WdpData random_data(SeededRandom& random) {
   d.msn = Msn{word()};
   d.write_se = (word() & 1) != 0;
   d.flow_open = (word() & 1) != 0;
+  d.wants_response = d.wdp_class == WdpClass::rd && (word() & 1) != 0;
   d.stag = Stag{word()};
   d.imm_or_read = word();
   d.to = TaggedOffset{random.next()};
@@ -125,12 +126,27 @@ TEST(WdpData, ReservedBitsAreIgnoredAndSentAsZero) {
   // spec/wdp-uc 2.1: set reserved bits in data: ignore.
   Buffer b = with_payload(from_hex(kSend), 32);
   const auto plain = WdpData::parse(b);
-  b[28] |= std::byte{0x0c};
+  b[28] |= std::byte{0x04};
   b[29] |= std::byte{0x30};
   const auto d = WdpData::parse(b);
   ASSERT_TRUE(plain.ok() && d.ok());
   EXPECT_EQ(*d, *plain);
   EXPECT_EQ(to_hex(encoded(*d)), to_hex(from_hex(kSend)));
+}
+
+// spec/wdp-rd 6.1: RD's alone.
+TEST(WdpData, WhetherAResponseIsWanted) {
+  Buffer b = with_payload(from_hex(kSend), 32);
+  b[28] |= std::byte{0x08};
+  const auto rd = WdpData::parse(b);
+  ASSERT_TRUE(rd.ok());
+  EXPECT_TRUE(rd->wants_response);
+  EXPECT_TRUE(rd->is_of_rd());
+  EXPECT_EQ(to_hex(Bytes{encoded(*rd)}.subspan(28, 1)), to_hex(Bytes{b}.subspan(28, 1)));
+  b[1] = std::byte{0x10};
+  const auto uc = WdpData::parse(b);
+  ASSERT_TRUE(uc.ok());
+  EXPECT_FALSE(uc->wants_response);
 }
 
 TEST(WdpData, TheCrcFieldIsTheCallers) {

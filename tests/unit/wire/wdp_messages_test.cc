@@ -78,15 +78,16 @@ TEST(WdpResponse, DelayDoublesAndEndsAtTheLongestOfInfiniBand) {
 TEST(WdpResponse, CodesHaveNumbersAndNames) {
   using Code = WdpResponse::Code;
   const Code codes[] = {Code::ack,    Code::rnr,       Code::not_ready,    Code::length,
-                        Code::access, Code::operation, Code::invalid_flow, Code::flush};
+                        Code::access, Code::operation, Code::invalid_flow, Code::flush,
+                        Code::key,    Code::ready};
   std::set<std::string> names;
   uint8_t number = 0;
   for (const Code c : codes) {
     EXPECT_EQ(static_cast<uint8_t>(c), number++);
     names.insert(to_string(c));
   }
-  names.insert(to_string(Code{8}));
-  EXPECT_EQ(names.size(), 9U);
+  names.insert(to_string(Code{10}));
+  EXPECT_EQ(names.size(), 11U);
   EXPECT_STREQ(to_string(Code{255}), "unknown code");
 }
 

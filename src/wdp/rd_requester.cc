@@ -1,0 +1,502 @@
+#include "wdp/rd_requester.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/guarded.h"
+#include "wdp/multicast.h"
+#include "wdp/pieces.h"
+#include "wire/rdmap_messages.h"
+
+namespace weft::wdp {
+
+using wire::Opcode;
+using wire::WdpData;
+using wire::WdpResponse;
+using work::Access;
+using work::Operation;
+using work::SendWqe;
+using work::Status;
+
+namespace {
+
+// InfiniBand 10.2.5: a posted Q_Key with this bit stands for the queue pair's own.
+constexpr uint32_t kOwnQKey = 0x80000000;
+
+bool has_immediate(Operation op) {
+  return op == Operation::send_immediate || op == Operation::write_immediate;
+}
+
+// Bytes behind the headers of all segments of the request.
+uint32_t message_length(const SendWqe& w) {
+  return work::is_atomic(w.operation) ? uint32_t{wire::AtomicRequest::kSize} : w.length;
+}
+
+bool is_queue_pair(const UdDestination& to) {
+  const uint8_t index = index_of(to.qpn);
+  return index != wire::kPortIndex && index != wire::kMulticastIndex &&
+         !is_multicast(to.path.to.address);
+}
+
+Status status_of(WdpResponse::Code code) {
+  switch (code) {
+    case WdpResponse::Code::not_ready:
+    case WdpResponse::Code::key:
+      return Status::remote_invalid_rd_request;
+    case WdpResponse::Code::length:
+      return Status::remote_invalid_request;
+    case WdpResponse::Code::access:
+      return Status::remote_access;
+    default:
+      return Status::remote_operation;
+  }
+}
+
+}  // namespace
+
+RdRequester::RdRequester(RdConsumer& consumer, const Parameters& parameters)
+    : consumer_(consumer),
+      queue_(consumer.send_queue()),
+      parameters_(parameters),
+      next_(queue_.head()) {}
+
+// --- requests to their flows
+
+bool RdRequester::ready(Time now) const {
+  if (!held_ && next_ < queue_.tail() && !(queue_.at(next_).fence && reads_ > 0)) return true;
+  return std::any_of(busy_.begin(), busy_.end(), [&](const Flow* f) {
+    if (f->pause) return true;
+    if (f->wait_until != Time{}) return now >= f->wait_until;
+    return !blocked_ && (f->partial || !f->waiting.empty());
+  });
+}
+
+RdRequester::Flow& RdRequester::flow_to(const UdDestination& to) {
+  Flow& flow = flows_[{to.path.to, to.path.from, index_of(to.qpn)}];
+  if (!flow.busy && flow.channel == nullptr) {
+    flow.path = to.path;
+    flow.didx = index_of(to.qpn);
+    flow.stride = wire::wdp_stride(consumer_.room(to.path));
+  }
+  return flow;
+}
+
+void RdRequester::dispatch() {
+  for (; !held_ && next_ < queue_.tail(); ++next_, complete()) {
+    SendWqe& w = queue_.at(next_);
+    // InfiniBand 10.8.3.2: not before the Reads and atomics before it.
+    if (w.fence && reads_ > 0) return;
+    const UdDestination& to = consumer_.destination(w);
+    if (work::has_response(w.operation)) ++reads_;
+    if (!is_queue_pair(to)) {
+      finish(next_, Status::remote_invalid_rd_request);
+      continue;
+    }
+    Flow& flow = flow_to(to);
+    flow.waiting.push_back(next_);
+    if (!std::exchange(flow.busy, true)) {
+      busy_.push_back(&flow);
+      if (flow.channel != nullptr) flow.channel->enter();
+    }
+    blocked_ = false;
+  }
+}
+
+void RdRequester::send(Time now) {
+  dispatch();
+  // One that fails or is answered leaves the list.
+  for (size_t n = busy_.size(); n > 0 && !busy_.empty(); --n) {
+    Flow& flow = *busy_.front();
+    busy_.splice(busy_.end(), busy_, busy_.begin());
+    send(flow, now);
+  }
+  blocked_ = true;
+}
+
+// --- a flow
+
+RdRequester::Flow* RdRequester::find(const RdChannel& channel, uint8_t didx) {
+  const auto it = by_channel_.find({&channel, didx});
+  return it == by_channel_.end() ? nullptr : it->second;
+}
+
+// False: not yet, or never.
+bool RdRequester::find_channel(Flow& flow, Time now) {
+  if (flow.channel == nullptr) {
+    const UdCarriage carriage = consumer_.carriage(flow.path, now);
+    if (carriage.channel == nullptr) {
+      if (!carriage.later) fail_all(flow, Status::remote_invalid_rd_request);
+      return false;
+    }
+    by_channel_[{carriage.channel, flow.didx}] = &flow;
+    flow.channel = carriage.channel;
+    flow.channel->enter();
+  }
+  if (flow.channel->state() == RdChannel::State::setting_up) {
+    flow.channel->want_room(parameters_.client);
+    return false;
+  }
+  if (flow.channel->has_responses() && flow.stride > 0) return true;
+  fail_all(flow, Status::remote_invalid_rd_request);
+  return false;
+}
+
+void RdRequester::send(Flow& flow, Time now) {
+  if (flow.pause) flow.wait_until = now + *std::exchange(flow.pause, {});
+  if (now < flow.wait_until) return;
+  flow.wait_until = Time{};
+  if (!find_channel(flow, now)) return;
+  while (flow.partial || !flow.waiting.empty()) {
+    if (!flow.partial && !begin_message(flow)) return;
+    if (!put_segment(flow)) return;
+  }
+}
+
+// False: the next one has to wait.
+bool RdRequester::begin_message(Flow& flow) {
+  const SendWqe& w = queue_.at(flow.waiting.front());
+  if (work::has_response(w.operation)) {
+    if (flow.reads >= kFlowReads) return false;
+    ++flow.reads;
+  }
+  flow.sent.push_back({Msn{}, flow.waiting.front()});
+  flow.waiting.pop_front();
+  flow.partial = true;
+  flow.offset = 0;
+  return true;
+}
+
+WdpData RdRequester::header(const Flow& flow, const SendWqe& w) const {
+  const uint32_t length = message_length(w);
+  WdpData d{.flags = {.immediate = has_immediate(w.operation)},
+            .didx = flow.didx,
+            .sidx = index_of(parameters_.own_qpn),
+            .msn = flow.sent.back().msn,
+            .mo = MessageOffset{flow.offset},
+            .mlen = length,
+            .last = length - flow.offset <= flow.stride,
+            .flow_open = flow.opens,
+            .wants_response = true,
+            .stride = flow.stride,
+            .imm_or_read = has_immediate(w.operation) ? w.immediate : 0};
+  switch (w.operation) {
+    case Operation::write:
+    case Operation::write_immediate:
+      d.opcode = Opcode::write;
+      d.write_se = w.solicited && d.flags.immediate;
+      d.stag = w.remote_stag;
+      d.to = w.remote_to + flow.offset;
+      break;
+    case Operation::read:
+      d.opcode = Opcode::read_request;
+      d.last = true;
+      d.stag = w.remote_stag;
+      d.to = w.remote_to;
+      break;
+    case Operation::fetch_add:
+    case Operation::compare_swap:
+      d.opcode = Opcode::atomic_request;
+      break;
+    default: {
+      d.opcode = w.solicited ? Opcode::send_se : Opcode::send;
+      const uint32_t key = consumer_.destination(w).q_key.value();
+      d.to = TaggedOffset{uint64_t{(key & kOwnQKey) != 0 ? parameters_.q_key.value() : key} << 32};
+      break;
+    }
+  }
+  return d;
+}
+
+// False: memory of the request is not there.
+bool RdRequester::write_payload(SendWqe& w, const WdpData& d, std::byte* at) {
+  if (w.operation == Operation::read) {
+    wire::WdpReadRange{.length = w.length}.encode(at);
+    return true;
+  }
+  if (work::is_atomic(w.operation)) {
+    const bool add = w.operation == Operation::fetch_add;
+    using Code = wire::AtomicRequest::Code;
+    wire::AtomicRequest{.code = add ? Code::fetch_add : Code::compare_swap,
+                        .request_id = d.msn.value(),
+                        .stag = w.remote_stag,
+                        .to = w.remote_to,
+                        .add_swap = add ? w.compare_add : w.swap,
+                        .add_swap_mask = add ? 0 : ~uint64_t{0},
+                        .compare = add ? 0 : w.compare_add,
+                        .compare_mask = add ? 0 : ~uint64_t{0}}
+        .encode(at);
+    return true;
+  }
+  PieceList pieces;
+  if (!local_pieces(consumer_.memory(), w, d.mo.value(), d.payload_size(), Access::local_read,
+                    pieces)
+           .ok()) {
+    return false;
+  }
+  for (const IoVec& v : pieces.pieces()) {
+    if (!copy_guarded(at, v.iov_base, v.iov_len)) return false;
+    at += v.iov_len;
+  }
+  return true;
+}
+
+// False: the channel has no room.
+bool RdRequester::put_segment(Flow& flow) {
+  SendWqe& w = queue_.at(flow.sent.back().request);
+  WdpData d = header(flow, w);
+  if (!flow.channel->has_room(d.payload_size())) {
+    flow.channel->want_room(parameters_.client);
+    return false;
+  }
+  const bool first = flow.offset == 0;
+  std::byte* const at = flow.channel->send(d, first, parameters_.client);
+  // The RID of a Read is its MSN, which is known now.
+  if (d.opcode == Opcode::read_request) {
+    d.imm_or_read = d.msn.value();
+    d.encode(at - WdpData::kSize);
+  }
+  if (!write_payload(w, d, at)) {
+    flow.channel->take_back(d, first);
+    const auto last = std::prev(flow.sent.end());
+    if (first) {
+      flow.partial = false;
+    } else {
+      end_message(flow);
+    }
+    finish(flow, last, Status::local_protection);
+    return true;
+  }
+  flow.sent.back().msn = d.msn;
+  flow.offset += d.payload_size();
+  if (d.last) flow.partial = flow.opens = flow.refused = false;
+  return true;
+}
+
+// The message whose segments are under way is given up.
+void RdRequester::end_message(Flow& flow) {
+  WdpData end{.didx = flow.didx,
+              .sidx = index_of(parameters_.own_qpn),
+              .msn = flow.sent.back().msn,
+              .mo = MessageOffset{flow.offset},
+              .last = true,
+              .flow_open = flow.opens,
+              .wants_response = true,
+              .opcode = Opcode::terminate,
+              .stride = flow.stride};
+  flow.channel->send(end, false, parameters_.client);
+  flow.partial = flow.opens = flow.refused = false;
+}
+
+// --- what peers say
+
+void RdRequester::answered(RdChannel& channel, const WdpResponse& r) {
+  using Code = WdpResponse::Code;
+  Flow* const flow = find(channel, r.ridx);
+  if (flow == nullptr) return;
+  consumer_.wants_turn();
+  blocked_ = false;
+  if (r.code == Code::ready) {
+    flow->pause.reset();
+    flow->wait_until = Time{};
+    return;
+  }
+  if (r.code == Code::ack) return acknowledged(*flow, r.msn);
+  const auto at = std::find_if(flow->sent.begin(), flow->sent.end(),
+                               [&](const Sent& s) { return s.msn == r.msn; });
+  // One that has no number yet is not what a peer speaks of.
+  if (at == flow->sent.end() ||
+      (flow->partial && flow->offset == 0 && at + 1 == flow->sent.end())) {
+    return;
+  }
+  if (r.code == Code::rnr) {
+    return refused(*flow, at, std::chrono::microseconds{r.delay_us()});
+  }
+  flow->refusals = 0;
+  if (flow->partial && at + 1 == flow->sent.end()) end_message(*flow);
+  finish(*flow, at, status_of(r.code));
+}
+
+void RdRequester::acknowledged(Flow& flow, Msn msn) {
+  flow.refusals = 0;
+  // What is not sent whole, or has a response, is not what this speaks of.
+  const size_t whole = flow.sent.size() - (flow.partial ? 1 : 0);
+  for (size_t i = 0, left = whole; left > 0; --left) {
+    const Sent s = flow.sent[i];
+    if (distance(s.msn, msn) < 0) break;
+    if (work::has_response(queue_.at(s.request).operation)) {
+      ++i;
+      continue;
+    }
+    flow.sent.erase(flow.sent.begin() + static_cast<ptrdiff_t>(i));
+    finish(s.request, Status::success);
+  }
+  settle(flow);
+}
+
+// spec/wdp-rd 6.5: the peer drops all behind it, too.
+void RdRequester::refused(Flow& flow, std::deque<Sent>::iterator at, Duration pause) {
+  const uint64_t first = at->request;
+  if (flow.partial) {
+    // Of a message that has no number yet the peer knows nothing.
+    if (flow.offset > 0) {
+      end_message(flow);
+    } else {
+      flow.partial = false;
+    }
+  }
+  const auto index = at - flow.sent.begin();
+  while (static_cast<ptrdiff_t>(flow.sent.size()) > index) {
+    const uint64_t request = flow.sent.back().request;
+    if (work::has_response(queue_.at(request).operation)) --flow.reads;
+    flow.waiting.push_front(request);
+    flow.sent.pop_back();
+  }
+  flow.opens = flow.refused = true;
+  if (parameters_.rnr_retry == kRnrForEver || ++flow.refusals <= parameters_.rnr_retry) {
+    flow.pause = pause;
+    return;
+  }
+  flow.refusals = 0;
+  flow.waiting.pop_front();
+  finish(first, Status::rnr_retry_exceeded);
+  settle(flow);
+}
+
+void RdRequester::take(RdChannel& channel, const WdpData& d, Bytes payload) {
+  Flow* const flow = find(channel, d.sidx);
+  if (flow == nullptr || d.is_end()) return;
+  const bool atomic = d.opcode == Opcode::atomic_response;
+  const Msn msn{atomic ? wire::AtomicResponse::parse(payload.data()).request_id
+                       : d.read_id().value()};
+  const auto at = std::find_if(flow->sent.begin(), flow->sent.end(),
+                               [&](const Sent& s) { return s.msn == msn; });
+  if (at == flow->sent.end() || (flow->partial && at + 1 == flow->sent.end())) return;
+  SendWqe& w = queue_.at(at->request);
+  if (atomic ? !work::is_atomic(w.operation)
+             : w.operation != Operation::read || d.mlen != w.length) {
+    return;
+  }
+  consumer_.wants_turn();
+  std::array<std::byte, work::kAtomicBytes> original;
+  if (atomic) {
+    // Bytes as this host has them: the target is a number of the other one's (spec/rdmap 1.7).
+    const uint64_t value = wire::AtomicResponse::parse(payload.data()).original;
+    std::memcpy(original.data(), &value, sizeof value);
+    payload = original;
+  }
+  PieceList places;
+  const uint32_t offset = atomic ? 0 : d.mo.value();
+  if (!local_pieces(consumer_.memory(), w, offset, static_cast<uint32_t>(payload.size()),
+                    Access::local_write, places)
+           .ok() ||
+      !place(payload, places)) {
+    return finish(*flow, at, Status::local_protection);
+  }
+  if (!d.last) return;
+  flow->refusals = 0;
+  blocked_ = false;
+  finish(*flow, at, Status::success);
+}
+
+// --- requests that are over
+
+void RdRequester::finish(Flow& flow, std::deque<Sent>::iterator at, Status status) {
+  const uint64_t request = at->request;
+  if (work::has_response(queue_.at(request).operation)) --flow.reads;
+  flow.sent.erase(at);
+  finish(request, status);
+  settle(flow);
+}
+
+void RdRequester::finish(uint64_t request, Status status) {
+  SendWqe& w = queue_.at(request);
+  w.answered = true;
+  w.status = status;
+  if (work::has_response(w.operation)) --reads_;
+  consumer_.wants_turn();
+  if (request < next_) complete();
+}
+
+void RdRequester::fail_all(Flow& flow, Status status) {
+  std::vector<uint64_t> requests;
+  for (const Sent& s : flow.sent) requests.push_back(s.request);
+  requests.insert(requests.end(), flow.waiting.begin(), flow.waiting.end());
+  flow.sent.clear();
+  flow.waiting.clear();
+  flow.partial = flow.refused = false;
+  flow.reads = flow.refusals = 0;
+  for (const uint64_t r : requests) finish(r, status);
+  settle(flow);
+}
+
+// What is to be done when its last request is answered.
+void RdRequester::settle(Flow& flow) {
+  if (!flow.idle() || !std::exchange(flow.busy, false)) return;
+  busy_.remove(&flow);
+  flow.opens = true;
+  flow.pause.reset();
+  flow.wait_until = Time{};
+  if (flow.channel == nullptr) return;
+  open_again(flow);
+  flow.channel->leave();
+}
+
+// A message of nothing, so that the peer waits for none that it has refused.
+void RdRequester::open_again(Flow& flow) {
+  if (!std::exchange(flow.refused, false)) return;
+  WdpData end{.didx = flow.didx,
+              .sidx = index_of(parameters_.own_qpn),
+              .last = true,
+              .flow_open = true,
+              .wants_response = true,
+              .opcode = Opcode::terminate,
+              .stride = flow.stride};
+  flow.channel->send(end, true, parameters_.client);
+}
+
+void RdRequester::complete() {
+  while (queue_.head() < next_ && queue_.at(queue_.head()).answered) {
+    const SendWqe& w = queue_.at(queue_.head());
+    consumer_.send_done(w, w.status);
+    queue_.free_head();
+  }
+}
+
+// --- the end
+
+void RdRequester::channel_ended(const RdChannel& channel) {
+  const bool refused = channel.state() == RdChannel::State::refused;
+  auto it = by_channel_.lower_bound({&channel, 0});
+  while (it != by_channel_.end() && it->first.first == &channel) {
+    Flow& flow = *it->second;
+    it = by_channel_.erase(it);
+    if (flow.busy) flow.channel->leave();
+    flow.channel = nullptr;
+    fail_all(flow, refused ? Status::remote_invalid_rd_request : Status::retry_exceeded);
+    flows_.erase({flow.path.to, flow.path.from, flow.didx});
+  }
+}
+
+Time RdRequester::deadline() const {
+  Time first = Time::never();
+  for (const Flow* f : busy_) {
+    if (!f->waiting.empty() && f->wait_until != Time{}) first = std::min(first, f->wait_until);
+  }
+  return first;
+}
+
+void RdRequester::leave() {
+  for (auto& [key, flow] : flows_) {
+    if (flow.channel == nullptr || !flow.busy) continue;
+    if (flow.partial && flow.offset > 0) end_message(flow);
+    open_again(flow);
+    flow.channel->leave();
+  }
+  flows_.clear();
+  by_channel_.clear();
+  busy_.clear();
+}
+
+}  // namespace weft::wdp

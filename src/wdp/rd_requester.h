@@ -1,0 +1,128 @@
+// The requests of an RD queue pair (spec/wdp-rd 6): which flow each goes by, its segments into
+// channels, and what the peers answer.
+//
+//   send queue ─ in order ─► waiting ─ segments ─► sent ─ RESP, responses ─► complete, in order
+//                              ▲    of a flow        │
+//                              └──── RNR ────────────┘
+//
+// A flow that waits, for its peer's receives or for a channel, holds up no other flow. Completions
+// are in the order of the send queue, whatever the flow.
+//
+// Above 400 lines with its source: a request passes through all of it, and each answer may change
+// its flow.
+#pragma once
+
+#include <deque>
+#include <list>
+#include <map>
+#include <optional>
+
+#include "wdp/rd_channel.h"
+#include "wdp/rd_consumer.h"
+#include "wdp/rd_limits.h"
+#include "wire/wdp_messages.h"
+
+namespace weft::wdp {
+
+// Engine holder only.
+class RdRequester {
+ public:
+  struct Parameters {
+    Qpn own_qpn;
+    QKey q_key;
+    ClientId client = 0;
+    uint8_t rnr_retry = kRnrForEver;
+  };
+  RdRequester(RdConsumer& consumer, const Parameters& parameters);
+  RdRequester(const RdRequester&) = delete;
+  RdRequester& operator=(const RdRequester&) = delete;
+
+  // Something may be sent.
+  bool ready(Time now) const;
+  // Hands what the channels take to them.
+  void send(Time now);
+  // A channel has room, or is there.
+  void resume() { blocked_ = false; }
+
+  // --- what the peers say
+  void answered(RdChannel& channel, const wire::WdpResponse& response);
+  // A segment of the answer to a Read or an atomic.
+  void take(RdChannel& channel, const wire::WdpData& d, Bytes payload);
+  void channel_ended(const RdChannel& channel);
+
+  // When something that waits is to be sent again.
+  Time deadline() const;
+  // Requests that are not begun stay where they are.
+  void hold(bool on) { held_ = on; }
+  // Each request that was begun is complete.
+  bool idle() const { return queue_.head() == next_; }
+  void set_q_key(QKey key) { parameters_.q_key = key; }
+  void set_rnr_retry(uint8_t retry) { parameters_.rnr_retry = retry; }
+  // Nothing is asked for any more: peers that have a part of a message hear that this is all.
+  void leave();
+
+ private:
+  struct Sent {
+    Msn msn;
+    uint64_t request;
+  };
+  // To one queue pair.
+  struct Flow {
+    Path path;
+    uint8_t didx = 0;
+    uint16_t stride = 0;
+    RdChannel* channel = nullptr;
+    std::deque<uint64_t> waiting;   // requests to be begun
+    std::deque<Sent> sent;          // begun
+    bool partial = false;           // the last of `sent` is not sent whole
+    uint32_t offset = 0;            // of its next segment
+    bool opens = true;              // the next message says F
+    bool refused = false;           // until then the peer drops what it says
+    uint32_t reads = 0;             // in `sent`
+    uint32_t refusals = 0;          // of the first, one after the other
+    std::optional<Duration> pause;  // begins with the next turn
+    Time wait_until;
+    bool busy = false;  // in `busy_`, and its channel knows
+    bool idle() const { return waiting.empty() && sent.empty(); }
+  };
+  struct Key {
+    Endpoint to;
+    Gid from;
+    uint8_t didx = 0;
+    friend constexpr auto operator<=>(const Key&, const Key&) = default;
+  };
+  // Of a channel, those to its queue pairs.
+  using Flows = std::map<Key, Flow>;
+
+  void dispatch();
+  Flow& flow_to(const UdDestination& to);
+  Flow* find(const RdChannel& channel, uint8_t didx);
+  void send(Flow& flow, Time now);
+  bool find_channel(Flow& flow, Time now);
+  bool begin_message(Flow& flow);
+  bool put_segment(Flow& flow);
+  wire::WdpData header(const Flow& flow, const work::SendWqe& w) const;
+  bool write_payload(work::SendWqe& w, const wire::WdpData& d, std::byte* at);
+  void end_message(Flow& flow);
+  void open_again(Flow& flow);
+  void acknowledged(Flow& flow, Msn msn);
+  void refused(Flow& flow, std::deque<Sent>::iterator at, Duration pause);
+  void finish(Flow& flow, std::deque<Sent>::iterator at, work::Status status);
+  void finish(uint64_t request, work::Status status);
+  void fail_all(Flow& flow, work::Status status);
+  void settle(Flow& flow);
+  void complete();
+
+  RdConsumer& consumer_;
+  work::SendQueue& queue_;
+  Parameters parameters_;
+  Flows flows_;
+  std::map<std::pair<const RdChannel*, uint8_t>, Flow*> by_channel_;
+  std::list<Flow*> busy_;  // whose requests are not all answered, in rotation
+  uint64_t next_;          // request to be given to its flow
+  uint32_t reads_ = 0;     // given to their flows, and not answered
+  bool held_ = false;
+  bool blocked_ = false;  // until a channel has room, or is there
+};
+
+}  // namespace weft::wdp

@@ -1,0 +1,325 @@
+#include "wdp/rd_responder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/guarded.h"
+#include "wdp/pieces.h"
+#include "work/atomic.h"
+
+namespace weft::wdp {
+
+using wire::Opcode;
+using wire::WdpData;
+using wire::WdpDrop;
+using work::Access;
+using work::Status;
+
+RdResponder::Inbound& RdResponder::flow_of(RdChannel& channel, uint8_t sidx) {
+  Inbound& flow = flows_[{&channel, sidx}];
+  if (flow.channel == nullptr) {
+    flow.channel = &channel;
+    flow.sidx = sidx;
+    flow.stride = wire::wdp_stride(consumer_.room(channel.path()));
+  }
+  return flow;
+}
+
+// --- requests in
+
+void RdResponder::take(RdChannel& channel, const RdArrival& arrival, Bytes payload) {
+  const WdpData& d = arrival.header;
+  consumer_.wants_turn();
+  Inbound& flow = flow_of(channel, d.sidx);
+  if (d.is_end()) {
+    give_back(flow);
+    flow.doing = Doing::nothing;
+    if (d.mo == MessageOffset{} && d.flow_open) flow.refusing = false;
+    return settle(flow);
+  }
+  // In the middle of a message that another queue pair with this number had: it has answered.
+  if (d.mo != MessageOffset{} && flow.doing == Doing::nothing) flow.doing = Doing::skipping;
+  if (d.mo == MessageOffset{}) begin(flow, d, payload);
+  if (flow.doing == Doing::placing) {
+    if (const Fault fault = place_segment(flow, d, payload)) fail(flow, *fault);
+  }
+  if (d.last) {
+    if (flow.doing == Doing::placing) deliver(flow, arrival);
+    flow.doing = Doing::nothing;
+  }
+  settle(flow);
+}
+
+void RdResponder::begin(Inbound& flow, const WdpData& d, Bytes payload) {
+  flow.msn = d.msn;
+  flow.doing = Doing::skipping;
+  // spec/wdp-rd 6.5: what the sender has said before it heard of the RNR comes again.
+  if (flow.refusing && !d.flow_open) return;
+  flow.refusing = false;
+  flow.doing = Doing::placing;
+  if (const Fault fault = accept(flow, d, payload)) fail(flow, *fault);
+}
+
+RdResponder::Fault RdResponder::accept(Inbound& flow, const WdpData& d, Bytes payload) {
+  switch (d.opcode) {
+    case Opcode::send:
+    case Opcode::send_se:
+      return accept_send(flow, d);
+    case Opcode::write:
+      return accept_write(flow, d);
+    case Opcode::read_request:
+      return accept_read(flow, d, payload);
+    case Opcode::atomic_request:
+      return accept_atomic(flow, d, payload);
+    default:
+      drops_.count(WdpDrop::bad_opcode);
+      return Code::operation;
+  }
+}
+
+bool RdResponder::next_receive(Inbound& flow) {
+  if (!spare_.empty()) {
+    flow.receive = std::move(spare_.back());
+    spare_.pop_back();
+    return true;
+  }
+  auto receive = std::make_unique<work::Receive>();
+  if (!consumer_.take_receive(*receive)) return false;
+  flow.receive = std::move(receive);
+  return true;
+}
+
+void RdResponder::give_back(Inbound& flow) {
+  if (flow.receive != nullptr) spare_.push_back(std::move(flow.receive));
+}
+
+RdResponder::Fault RdResponder::accept_send(Inbound& flow, const WdpData& d) {
+  if (d.q_key() != q_key_) {
+    drops_.count(WdpDrop::wrong_q_key);
+    return Code::key;
+  }
+  if (!next_receive(flow)) return Code::rnr;
+  if (d.mlen <= flow.receive->length) return {};
+  // As with UD the receive is there for the next one.
+  drops_.count(WdpDrop::receive_too_small);
+  return Code::length;
+}
+
+RdResponder::Fault RdResponder::accept_write(Inbound& flow, const WdpData& d) {
+  // All of it before anything is written.
+  if (d.mlen > 0 && !consumer_.memory().remote(d.stag, d.to, d.mlen, Access::remote_write).ok()) {
+    drops_.count(WdpDrop::protection);
+    return Code::access;
+  }
+  if (d.flags.immediate && !next_receive(flow)) return Code::rnr;
+  return {};
+}
+
+RdResponder::Fault RdResponder::accept_read(Inbound& flow, const WdpData& d, Bytes payload) {
+  const auto range = wire::WdpReadRange::parse(payload.data());
+  if (flow.responses.size() >= kFlowReads || range.length != d.mlen) {
+    drops_.count(WdpDrop::too_many_reads);
+    return Code::operation;
+  }
+  if (d.mlen > 0 && !consumer_.memory().remote(d.stag, d.to, d.mlen, Access::remote_read).ok()) {
+    drops_.count(WdpDrop::protection);
+    return Code::access;
+  }
+  if (flow.responses.empty()) answering_.push_back(&flow);
+  flow.responses.push_back({.request = d.msn, .stag = d.stag, .to = d.to, .length = d.mlen});
+  blocked_ = false;
+  return {};
+}
+
+RdResponder::Fault RdResponder::accept_atomic(Inbound& flow, const WdpData& d, Bytes payload) {
+  if (flow.responses.size() >= kFlowReads) {
+    drops_.count(WdpDrop::too_many_reads);
+    return Code::operation;
+  }
+  const auto request = wire::AtomicRequest::parse(payload.data());
+  // Before it takes place: memory for what is to be said of it.
+  if (flow.responses.empty()) answering_.push_back(&flow);
+  flow.responses.push_back({.request = d.msn, .atomic = true});
+  const auto original = work::execute_atomic(consumer_.memory(), request);
+  if (original.ok()) {
+    flow.responses.back().original = *original;
+    blocked_ = false;
+    return {};
+  }
+  flow.responses.pop_back();
+  if (flow.responses.empty()) answering_.pop_back();
+  drops_.count(WdpDrop::protection);
+  return original.error().kind == work::AtomicFault::Kind::memory ? Code::access : Code::operation;
+}
+
+RdResponder::Fault RdResponder::place_segment(Inbound& flow, const WdpData& d, Bytes payload) {
+  if (d.opcode == Opcode::read_request || d.opcode == Opcode::atomic_request) return {};
+  if (d.opcode == Opcode::write) {
+    if (payload.empty()) return {};
+    const auto p = consumer_.memory().remote(d.stag, d.to, payload.size(), Access::remote_write);
+    if (p.ok() && copy_guarded(*p, payload.data(), payload.size())) return {};
+    drops_.count(WdpDrop::protection);
+    return Code::access;
+  }
+  if (flow.receive == nullptr) return Code::operation;  // another opcode than the first segment's
+  PieceList places;
+  if (d.mlen <= flow.receive->length &&
+      receive_pieces(consumer_.memory(), *flow.receive, d.mo.value(), payload.size(), places)
+          .ok() &&
+      place(payload, places)) {
+    return {};
+  }
+  drops_.count(WdpDrop::own_memory);
+  consumer_.receive_done(*flow.receive, Status::local_protection, {});
+  flow.receive.reset();
+  return Code::operation;
+}
+
+void RdResponder::deliver(Inbound& flow, const RdArrival& arrival) {
+  const WdpData& d = arrival.header;
+  // These are acknowledged by their responses.
+  if (d.opcode == Opcode::read_request || d.opcode == Opcode::atomic_request) return;
+  if (flow.receive != nullptr) {
+    consumer_.receive_done(
+        *flow.receive, Status::success,
+        {.write = d.opcode == Opcode::write,
+         .solicited = d.solicited(),
+         .immediate = d.has_immediate() ? std::optional{d.imm_or_read} : std::nullopt,
+         .length = d.mlen,
+         .source = arrival.source,
+         .from = arrival.how.from});
+    flow.receive.reset();
+  }
+  say(flow, Code::ack, d.msn);
+}
+
+// What follows of the message is not looked at.
+void RdResponder::fail(Inbound& flow, Code code) {
+  give_back(flow);
+  flow.doing = Doing::skipping;
+  if (code == Code::rnr) {
+    flow.refusing = true;
+    flow.told = false;
+    ++refused_;
+  }
+  say(flow, code, flow.msn, code == Code::rnr ? kRnrDelay : uint8_t{0});
+}
+
+void RdResponder::say(const Inbound& flow, Code code, Msn msn, uint8_t delay) {
+  flow.channel->respond(
+      {.qidx = flow.sidx, .ridx = index_of(own_qpn_), .code = code, .delay = delay, .msn = msn});
+}
+
+void RdResponder::receives_posted() {
+  for (auto& [key, flow] : flows_) {
+    if (flow.refusing && !std::exchange(flow.told, true)) say(flow, Code::ready, flow.msn);
+  }
+}
+
+// --- responses out
+
+void RdResponder::send() {
+  for (size_t n = answering_.size(); n > 0; --n) {
+    Inbound& flow = *answering_.front();
+    answering_.pop_front();
+    while (!flow.responses.empty() && put_response(flow)) {
+    }
+    if (!flow.responses.empty()) answering_.push_back(&flow);
+    settle(flow);
+  }
+  blocked_ = true;
+}
+
+// False: the channel has no room.
+bool RdResponder::put_response(Inbound& flow) {
+  Response& r = flow.responses.front();
+  const bool first = r.offset == 0;
+  WdpData d{.didx = flow.sidx,
+            .sidx = index_of(own_qpn_),
+            .msn = r.msn,
+            .mo = MessageOffset{r.offset},
+            .mlen = r.length,
+            .last = true,
+            .opcode = Opcode::read_response,
+            .stride = flow.stride,
+            .imm_or_read = r.request.value(),
+            .to = TaggedOffset{r.offset}};
+  if (r.atomic) {
+    d.opcode = Opcode::atomic_response;
+    d.mlen = wire::AtomicResponse::kSize;
+  } else {
+    d.last = r.length - r.offset <= flow.stride;
+  }
+  if (!flow.channel->has_room(d.payload_size())) {
+    flow.channel->want_room(client_);
+    return false;
+  }
+  std::byte* const at = flow.channel->send(d, first, client_);
+  const uint32_t n = d.payload_size();
+  if (r.atomic) {
+    wire::AtomicResponse{.request_id = r.request.value(), .original = r.original}.encode(at);
+  } else if (n > 0) {
+    const auto p = consumer_.memory().remote(r.stag, r.to + r.offset, n, Access::remote_read);
+    if (!p.ok() || !copy_guarded(at, *p, n)) {
+      flow.channel->take_back(d, first);
+      drops_.count(WdpDrop::protection);
+      if (!first) end_response(flow);
+      say(flow, Code::access, r.request);
+      flow.responses.pop_front();
+      return true;
+    }
+  }
+  r.msn = d.msn;
+  r.offset += n;
+  if (d.last) flow.responses.pop_front();
+  return true;
+}
+
+void RdResponder::end_response(Inbound& flow) {
+  const Response& r = flow.responses.front();
+  WdpData end{.didx = flow.sidx,
+              .sidx = index_of(own_qpn_),
+              .msn = r.msn,
+              .mo = MessageOffset{r.offset},
+              .last = true,
+              .opcode = Opcode::terminate,
+              .stride = flow.stride};
+  flow.channel->send(end, false, client_);
+}
+
+// --- the end
+
+// A channel that a peer waits on, or this side, does not end for want of messages.
+void RdResponder::settle(Inbound& flow) {
+  const bool busy = flow.refusing || flow.doing != Doing::nothing || !flow.responses.empty();
+  if (busy == flow.entered) return;
+  flow.entered = busy;
+  busy ? flow.channel->enter() : flow.channel->leave();
+}
+
+void RdResponder::channel_ended(const RdChannel& channel) {
+  auto it = flows_.lower_bound({&channel, 0});
+  while (it != flows_.end() && it->first.first == &channel) {
+    Inbound& flow = it->second;
+    give_back(flow);
+    if (flow.entered) flow.channel->leave();
+    std::erase(answering_, &flow);
+    it = flows_.erase(it);
+  }
+}
+
+void RdResponder::leave() {
+  for (auto& [key, flow] : flows_) {
+    if (flow.doing == Doing::placing) say(flow, Code::not_ready, flow.msn);
+    if (!flow.responses.empty() && flow.responses.front().offset > 0) end_response(flow);
+    for (const Response& r : flow.responses) say(flow, Code::not_ready, r.request);
+    give_back(flow);
+    if (flow.entered) flow.channel->leave();
+  }
+  for (const auto& r : spare_) consumer_.receive_done(*r, Status::flushed, {});
+  flows_.clear();
+  answering_.clear();
+  spare_.clear();
+}
+
+}  // namespace weft::wdp

@@ -1,0 +1,438 @@
+#include "wdp/rd_queue.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/wdp/rd_two_nodes.h"
+#include "wire/wdp_data.h"
+
+namespace weft::wdp {
+namespace {
+
+using namespace std::chrono_literals;
+using test::address_of;
+using test::Buffer;
+using test::pattern_bytes;
+using test::RdNode;
+using wire::Opcode;
+using wire::WdpData;
+using wire::WdpResponse;
+using work::Operation;
+using work::Status;
+using Code = WdpResponse::Code;
+
+// Two hosts with a queue pair of type RD each.
+struct RdQueueTest : RdTwoNodes {
+  RdNode::Member& p = a.add_member(1);
+  RdNode::Member& q = b.add_member(2);
+
+  // Its messages, by opcode, of one of the two.
+  static Watch count(std::map<Opcode, int>& seen, bool of_a) {
+    return [&seen, of_a](bool from_a, const Buffer& bytes) {
+      const auto d = WdpData::parse(bytes);
+      if (d.ok() && from_a == of_a) ++seen[d->opcode];
+      return true;
+    };
+  }
+  void expect_all(RdNode::Member& m, Status status) {
+    ASSERT_EQ(m.host.sent.size(), m.posted);
+    for (const auto& d : m.host.sent) EXPECT_EQ(d.status, status) << d.wr_id;
+  }
+  // As a test's peer would say it to b's queue pair.
+  void tell(RdNode::Member& m, const WdpResponse& r) {
+    m.queue->answered(m.node.links.front().channel, r);
+  }
+};
+
+TEST_F(RdQueueTest, ASendOfManySegmentsIsOneMessage) {
+  q.post_receives(2);
+  p.send(kB, 2, pattern_bytes(4500, 1));
+  p.send(kB, 2, {});
+  talk();
+  ASSERT_EQ(q.received.size(), 2U);
+  EXPECT_EQ(q.received[0].bytes, pattern_bytes(4500, 1));
+  EXPECT_EQ(q.received[0].source, p.number);
+  EXPECT_TRUE(q.received[1].bytes.empty());
+  expect_all(p, Status::success);
+}
+
+// spec/wdp-rd 4.3: whatever comes first, segments are placed in the order of their flow.
+TEST_F(RdQueueTest, SegmentsThatAreLostComeAgain) {
+  q.post_receives(20);
+  int n = 0;
+  for (uint8_t i = 0; i < 20; ++i) p.send(kB, 2, pattern_bytes(4500, i));
+  const auto watch = [&](bool, const Buffer&) { return ++n % 5 != 0; };
+  talk(watch);
+  later(2s, watch);
+  ASSERT_EQ(q.received.size(), 20U);
+  for (uint8_t i = 0; i < 20; ++i) EXPECT_EQ(q.received[i].bytes, pattern_bytes(4500, i));
+  expect_all(p, Status::success);
+}
+
+// spec/wdp-rd 6.4: an acknowledgement of the channel is not one of the message.
+TEST_F(RdQueueTest, CompleteWhenDeliveredAndNotWhenItHasCome) {
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  later(1ms);
+  EXPECT_TRUE(a.links.front().channel.sender().idle());
+  EXPECT_TRUE(p.host.sent.empty());
+  q.post_receives(1);
+  talk();
+  expect_all(p, Status::success);
+}
+
+TEST_F(RdQueueTest, OneRespForManyMessages) {
+  q.post_receives(50);
+  talk();
+  for (int i = 0; i < 50; ++i) p.send(kB, 2, pattern_bytes(10, 1));
+  std::map<Opcode, int> seen;
+  talk(count(seen, false));
+  expect_all(p, Status::success);
+  EXPECT_LE(seen[Opcode::terminate], 4);
+}
+
+TEST_F(RdQueueTest, WritesReadsAndAtomics) {
+  const TaggedOffset board = address_of(q.board);
+  p.write(kB, 2, pattern_bytes(5000, 4), q.rkey, board + 8);
+  Buffer& back = p.read(kB, 2, 5000, q.rkey, board + 8);
+  Buffer& before = p.add(kB, 2, 7, q.rkey, board);
+  Buffer& later_value = p.add(kB, 2, 1, q.rkey, board);
+  talk();
+  later(1ms);
+  expect_all(p, Status::success);
+  EXPECT_EQ(back, pattern_bytes(5000, 4));
+  uint64_t value = 0;
+  std::memcpy(&value, before.data(), sizeof value);
+  EXPECT_EQ(value, 0U);
+  std::memcpy(&value, later_value.data(), sizeof value);
+  EXPECT_EQ(value, 7U);
+  std::memcpy(&value, q.board.data(), sizeof value);
+  EXPECT_EQ(value, 8U);
+}
+
+TEST_F(RdQueueTest, AtMostSixteenReadsAreUnanswered) {
+  const TaggedOffset board = address_of(q.board);
+  p.write(kB, 2, pattern_bytes(64, 4), q.rkey, board);
+  talk();
+  for (int i = 0; i < 40; ++i) p.read(kB, 2, 64, q.rkey, board);
+  std::map<Opcode, int> seen;
+  bool answers = false;
+  const auto watch = [&](bool from_a, const Buffer& bytes) {
+    const auto d = WdpData::parse(bytes);
+    if (!d.ok()) return true;
+    if (from_a) ++seen[d->opcode];
+    return from_a || answers || d->opcode != Opcode::read_response;
+  };
+  talk(watch);
+  EXPECT_EQ(seen[Opcode::read_request], static_cast<int>(kFlowReads));
+  answers = true;
+  later(2s, watch);
+  expect_all(p, Status::success);
+}
+
+TEST_F(RdQueueTest, AFenceWaitsForReads) {
+  const TaggedOffset board = address_of(q.board);
+  q.post_receives(1);
+  p.read(kB, 2, 64, q.rkey, board);
+  p.post(kB, 2, p.kept.emplace_back(pattern_bytes(9, 1)),
+         {.operation = Operation::send, .fence = true});
+  bool answers = false;
+  const auto watch = [&](bool from_a, const Buffer& bytes) {
+    const auto d = WdpData::parse(bytes);
+    return from_a || answers || !d.ok() || d->opcode != Opcode::read_response;
+  };
+  talk(watch);
+  EXPECT_TRUE(q.received.empty());
+  answers = true;
+  later(1s, watch);
+  EXPECT_EQ(q.received.size(), 1U);
+  expect_all(p, Status::success);
+}
+
+// --- errors
+
+TEST_F(RdQueueTest, AnErrorIsThatOfItsRequestAlone) {
+  const TaggedOffset board = address_of(q.board);
+  q.post_receives(1);
+  p.write(kB, 2, pattern_bytes(5000, 1), Stag{1}, board);                                   // 0
+  p.write(kB, 2, pattern_bytes(5000, 1), q.rkey, board + (RdNode::Member::kBoard - 4999));  // 1
+  p.read(kB, 2, 10, Stag{1}, board);                                                        // 2
+  p.add(kB, 2, 10, q.rkey, board + 4);                                                      // 3
+  p.send(kB, 2, Buffer(RdNode::Member::kRoom + 1));                                         // 4
+  p.send(kB, 77, Buffer(10));                                                               // 5
+  p.send(kB, 0, Buffer(10));                                                                // 6
+  p.send(kB, 2, Buffer(10));                                                                // 7
+  talk();
+  later(10ms);
+  ASSERT_EQ(p.host.sent.size(), 8U);
+  const Status expected[] = {Status::remote_access,
+                             Status::remote_access,
+                             Status::remote_access,
+                             Status::remote_operation,
+                             Status::remote_invalid_request,
+                             Status::remote_invalid_rd_request,
+                             Status::remote_invalid_rd_request,
+                             Status::success};
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(p.status_of(i), expected[i]) << i;
+  EXPECT_EQ(q.board, Buffer(RdNode::Member::kBoard)) << "nothing of a bad Write is written";
+}
+
+TEST_F(RdQueueTest, AnotherQKey) {
+  q.post_receives(1);
+  p.q_key = QKey{5};
+  p.send(kB, 2, Buffer(10));
+  talk();
+  expect_all(p, Status::remote_invalid_rd_request);
+  EXPECT_EQ(q.queue->responder().drops().of(wire::WdpDrop::wrong_q_key), 1U);
+}
+
+// The answer comes while most of the message is yet to be said: it is said no more.
+TEST_F(RdQueueTest, ALongMessageThatFailsEnds) {
+  p.write(kB, 2, Buffer(4 << 20), Stag{1}, TaggedOffset{0});
+  q.post_receives(1);
+  p.send(kB, 2, Buffer(10));
+  std::map<Opcode, int> seen;
+  later(200ms, count(seen, true));
+  ASSERT_EQ(p.host.sent.size(), 2U);
+  EXPECT_EQ(p.status_of(0), Status::remote_access);
+  EXPECT_EQ(p.status_of(1), Status::success);
+  EXPECT_LT(seen[Opcode::write], 2000) << "of 2946 segments";
+}
+
+// Memory of the request that goes while it is sent.
+TEST_F(RdQueueTest, OwnMemoryThatIsGone) {
+  q.post_receives(2);
+  p.send(kB, 2, Buffer(5000));
+  const Stag key = p.host.send_queue().at(0).segment()->lkey;
+  p.host.regions.erase(key);
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  ASSERT_EQ(p.host.sent.size(), 2U);
+  EXPECT_EQ(p.status_of(0), Status::local_protection);
+  EXPECT_EQ(p.status_of(1), Status::success);
+}
+
+// --- receives
+
+TEST_F(RdQueueTest, AFlowThatWaitsHoldsUpNoOther) {
+  RdNode::Member& r = b.add_member(3);
+  r.post_receives(1);
+  for (int i = 0; i < 3; ++i) p.send(kB, 2, pattern_bytes(3000, 1));
+  p.send(kB, 3, pattern_bytes(10, 2));
+  talk();
+  EXPECT_EQ(r.received.size(), 1U);
+  EXPECT_TRUE(p.host.sent.empty()) << "completions are in order";
+  q.post_receives(3);
+  talk();
+  later(1ms);
+  EXPECT_EQ(q.received.size(), 3U);
+  expect_all(p, Status::success);
+}
+
+// READY that is for nothing, as another peer was first.
+TEST_F(RdQueueTest, WithoutReadyItComesAgainAfterTheDelay) {
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  EXPECT_EQ(q.queue->responder().refused(), 1U);
+  later(9ms);
+  EXPECT_EQ(q.queue->responder().refused(), 1U);
+  later(100ms);
+  EXPECT_GT(q.queue->responder().refused(), 5U);
+  EXPECT_LT(q.queue->responder().refused(), 13U);
+}
+
+TEST_F(RdQueueTest, RnrRetriesEndAndTheNextIsHeard) {
+  p.queue->set_attributes(QKey{RdNode::kQKey}, 2);
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  later(100ms);
+  expect_all(p, Status::rnr_retry_exceeded);
+  EXPECT_EQ(q.queue->responder().refused(), 3U);
+  q.post_receives(1);
+  p.send(kB, 2, pattern_bytes(10, 2));
+  talk();
+  ASSERT_EQ(q.received.size(), 1U);
+  EXPECT_EQ(q.received[0].bytes, pattern_bytes(10, 2));
+}
+
+// spec/wdp-rd 6.3
+TEST_F(RdQueueTest, WhoGoesInTheMiddleOfAMessageLeavesTheFlowInOrder) {
+  Buffer large(4 << 20);
+  q.host.post_receive(0, {test::segment(q.host, large)});
+  q.rooms.emplace_back(4 << 20);
+  p.send(kB, 2, Buffer(4 << 20));
+  // The receiver takes a part of it: nothing is acknowledged, and the channel has no room for more.
+  talk([](bool, const Buffer& bytes) {
+    const auto common = wire::WdpCommon::parse(bytes);
+    return common.ok() && common->wdp_class != wire::WdpClass::rd_ack;
+  });
+  ASSERT_TRUE(p.host.sent.empty());
+  ASSERT_TRUE(q.host.receives.empty());
+  p.queue.reset();
+  talk();
+  later(5s);
+  // The same number again, and the receive that the first one had.
+  RdNode::Member& next = a.members.emplace_back(a, uint8_t{1});
+  next.send(kB, 2, pattern_bytes(10, 2));
+  talk();
+  later(100ms);
+  expect_all(next, Status::success);
+  EXPECT_EQ(q.received.size(), 1U);
+  EXPECT_EQ(q.flushed, 0U);
+  q.queue.reset();
+  EXPECT_EQ(q.flushed, 0U);
+}
+
+TEST_F(RdQueueTest, WhoGoesAfterARefusalLeavesTheFlowOpen) {
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  p.queue.reset();
+  q.post_receives(1);
+  RdNode::Member& next = a.members.emplace_back(a, uint8_t{1});
+  next.send(kB, 2, pattern_bytes(10, 2));
+  talk();
+  later(1ms);
+  expect_all(next, Status::success);
+}
+
+TEST_F(RdQueueTest, AResponderThatGoesSaysSo) {
+  const TaggedOffset board = address_of(q.board);
+  q.post_receives(1);
+  p.read(kB, 2, RdNode::Member::kBoard, q.rkey, board);
+  p.send(kB, 2, pattern_bytes(10, 1));
+  // The Read is asked for, and answered in part.
+  a.said(now);
+  talk([](bool from_a, const Buffer&) { return from_a; });
+  q.queue.reset();
+  later(2s);
+  ASSERT_EQ(p.host.sent.size(), 2U);
+  EXPECT_TRUE(p.queue->idle());
+}
+
+// --- the channel
+
+TEST_F(RdQueueTest, APeerThatIsGone) {
+  q.post_receives(1);
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  expect_all(p, Status::success);
+  b_gone = true;
+  p.send(kB, 2, pattern_bytes(10, 1));
+  p.add(kB, 2, 10, q.rkey, address_of(q.board));
+  later(60s);
+  ASSERT_EQ(p.host.sent.size(), 3U);
+  EXPECT_EQ(p.status_of(1), Status::retry_exceeded);
+  EXPECT_EQ(p.status_of(2), Status::retry_exceeded);
+  EXPECT_TRUE(a.links.empty());
+  // And another life of it.
+  b_gone = false;
+  q.post_receives(1);
+  p.send(kB, 2, pattern_bytes(10, 1));
+  later(20s);
+  EXPECT_EQ(p.host.sent.size(), 4U);
+}
+
+// A request that waits for its peer's receives says nothing; the channel asks whether it lives.
+TEST_F(RdQueueTest, AChannelWithARequestThatWaitsDoesNotRest) {
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  b_gone = true;
+  later(60s);
+  expect_all(p, Status::retry_exceeded);
+}
+
+TEST_F(RdQueueTest, AHostWithoutChannels) {
+  RdNode c{3, 3, now, false};
+  p.send(3, 1, pattern_bytes(10, 1));
+  for (int i = 0; i < 10; ++i) {
+    for (const auto& d : a.said(now)) c.hear(d.bytes, a.address, now);
+    for (const auto& d : c.said(now)) a.hear(d.bytes, c.address, now);
+  }
+  expect_all(p, Status::remote_invalid_rd_request);
+}
+
+// --- what a peer says that is not so
+
+TEST_F(RdQueueTest, AnswersToWhatWasNotAsked) {
+  p.send(kB, 2, pattern_bytes(10, 1));
+  p.read(kB, 2, 64, q.rkey, address_of(q.board));
+  talk([](bool from_a, const Buffer& bytes) {
+    // The peer hears nothing of them.
+    const auto d = WdpData::parse(bytes);
+    return !(from_a && d.ok());
+  });
+  for (const Code code : {Code::ack, Code::rnr, Code::length, Code::ready, Code{99}}) {
+    tell(p, {.qidx = 1, .ridx = 9, .code = code, .msn = Msn{1}});
+    tell(p, {.qidx = 1, .ridx = 2, .code = code, .msn = Msn{77}});
+  }
+  // An ACK of the Read alone: it needs its response. All up to 77 are acknowledged.
+  ASSERT_EQ(p.host.sent.size(), 1U);
+  RdChannel& channel = a.links.front().channel;
+  const Buffer bytes(64);
+  WdpData d{.wdp_class = wire::WdpClass::rd,
+            .didx = 1,
+            .sidx = 2,
+            .mlen = 65,
+            .last = true,
+            .opcode = Opcode::read_response,
+            .stride = 1424,
+            .imm_or_read = 2};
+  p.queue->take(channel, {.header = d}, bytes);  // of another length
+  d.imm_or_read = 1;
+  d.mlen = 64;
+  p.queue->take(channel, {.header = d}, bytes);  // to a Send
+  EXPECT_EQ(p.host.sent.size(), 1U);
+  d.imm_or_read = 2;
+  p.queue->take(channel, {.header = d}, bytes);
+  expect_all(p, Status::success);
+}
+
+TEST_F(RdQueueTest, RequestsThatAreWrong) {
+  p.send(kB, 2, {});
+  talk();
+  later(1ms);
+  RdChannel& channel = b.links.front().channel;
+  WdpData d{.wdp_class = wire::WdpClass::rd,
+            .didx = 2,
+            .sidx = 1,
+            .mlen = 100,
+            .last = true,
+            .flow_open = true,
+            .wants_response = true,
+            .opcode = Opcode::send_inv,
+            .stride = 1424};
+  q.queue->take(channel, {.header = d}, Buffer(100));
+  // A range that is not the whole Read.
+  d.opcode = Opcode::read_request;
+  Buffer range(8);
+  wire::WdpReadRange{.length = 10}.encode(range.data());
+  d.stag = q.rkey;
+  d.to = address_of(q.board);
+  q.queue->take(channel, {.header = d}, range);
+  // The middle of a message that never began, and an END of none.
+  d.opcode = Opcode::send;
+  d.mo = MessageOffset{1424};
+  q.queue->take(channel, {.header = d}, Buffer(100));
+  d.opcode = Opcode::terminate;
+  q.queue->take(channel, {.header = d}, {});
+  EXPECT_EQ(q.queue->responder().drops().of(wire::WdpDrop::bad_opcode), 1U);
+  EXPECT_TRUE(q.received.empty());
+  EXPECT_TRUE(q.host.received.empty());
+}
+
+// A message of UD is none of RD, and the other way round.
+TEST_F(RdQueueTest, TypesDoNotMix) {
+  RdNode::Pair& ud = a.add_pair(5);
+  ud.send(kB, 2, pattern_bytes(10, 1));
+  q.post_receives(1);
+  talk();
+  EXPECT_TRUE(q.received.empty());
+  RdNode::Pair& other = b.add_pair(6);
+  other.post_receives(1);
+  p.send(kB, 6, pattern_bytes(10, 1));
+  talk();
+  EXPECT_TRUE(other.received.empty());
+  expect_all(p, Status::remote_invalid_rd_request);
+}
+
+}  // namespace
+}  // namespace weft::wdp
