@@ -125,4 +125,17 @@ def rd_channel_seeds():
         yield f"{name}_answers", begin + b"".join(t.of("acknowledgement", k, 0, 9, 1, 1, 0, 64, 0xff, 0, 0, 0) for k in (0, 0xff, 1, 0x80))
         yield f"{name}_control", begin + b"".join(t.of("control", k, 1, 1, 0, 1, 1, 1, 7) for k in range(12))
         yield f"{name}_called", begin + t.of("request", 7, 7, 0, 1, 1, 0, 0) + t.of("exchange", 0, 0, 0, 0) + later
+        posts = b"".join(t.of("rd_posts", what, size) for what, size in ((0, 40), (1, 200), (2, 250), (3, 0), (0x41, 9)))
+        peer = bytes([posts[0] | 0x80])  # the same step of the peer's
+        yield f"{name}_rd", (begin + posts + t.of("exchange", 0, 0, 0, 9) + later + peer + bytes([4, 3]) + t.of("exchange", 0, 0, 0, 0)
+                             + peer + bytes([0, 200]) + t.of("exchange", 0, 0, 0, 0) + t.of("rd_posts", 4, 3) + later + t.of("rd_goes")
+                             + later)
+        yield f"{name}_rd_peer_goes", (begin + posts + t.of("exchange", 0, 0, 0x80, 9) + bytes([t.of("rd_goes")[0] | 0x80]) + later
+                                       + t.of("later", 7))
+        yield f"{name}_rd_data", begin + t.of("rd_posts", 4, 2) + b"".join(
+            t.of("rd_data", bits, 0, 0, msn, mo, mlen, opcode, 3, 1, 2) for bits, msn, mo, mlen, opcode in (
+                (2, 0, 0, 40, 3), (0, 1, 0, 40, 3), (8, 2, 0, 40, 3), (8, 2, 1, 40, 3), (8, 2, 2, 40, 3), (9, 3, 0, 20, 0), (9, 3, 1, 0, 7),
+                (0, 4, 0, 30, 1), (0, 5, 0, 0, 10), (4, 0, 0, 30, 2), (4, 1, 0, 0, 11), (4, 2, 0, 0, 7)))
+        yield f"{name}_rd_resp", begin + posts + t.of("exchange", 0, 0, 0xff, 0xff) + b"".join(
+            t.of("rd_response", k, 2, code, 1, 1, (9 - code) % 11, 0, 2) for k, code in enumerate((1, 9, 0, 3, 4, 8, 2, 10)))
         yield f"{name}_ends", begin + t.of("close") + later + t.of("send", 3) + later + t.of("drop_queue_pair") + t.of("later", 7)

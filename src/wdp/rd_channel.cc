@@ -320,6 +320,8 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
 }
 
 bool RdChannel::take(const RdArrival& arrival, Bytes payload) {
+  // A side that says goodbye still hears messages of UD. Nothing can be answered by then.
+  if (arrival.header.is_of_rd() && !speaks()) return true;
   if (!is_resp(arrival.header)) return shared_.take(*this, arrival, payload);
   for (; !payload.empty(); payload = payload.subspan(WdpResponse::kSize)) {
     shared_.answered(*this, WdpResponse::parse(payload.data()));

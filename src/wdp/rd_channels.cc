@@ -54,8 +54,6 @@ void RdChannels::add(RdChannel& channel, const Path& path) {
 }
 
 void RdChannels::remove(RdChannel& channel, Time now) {
-  // A channel that says goodbye still hears its peer.
-  for (const auto& [index, member] : members_) member->channel_ended(channel);
   const Peer peer = peer_of(channel.path());
   if (const auto it = by_peer_.find(peer); it != by_peer_.end() && it->second == &channel) {
     by_peer_.erase(it);

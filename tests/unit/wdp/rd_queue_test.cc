@@ -340,6 +340,28 @@ TEST_F(RdQueueTest, AChannelWithARequestThatWaitsDoesNotRest) {
   expect_all(p, Status::retry_exceeded);
 }
 
+// What comes when this side has said goodbye is not carried out: nothing could be said of it.
+TEST_F(RdQueueTest, AChannelThatEndsTakesNoRequests) {
+  q.post_receives(1);
+  talk();
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  later(1ms);
+  RdChannel& channel = b.links.front().channel;
+  channel.close(now);
+  EXPECT_EQ(channel.state(), RdChannel::State::closing);
+  p.read(kB, 2, 64, q.rkey, address_of(q.board));
+  p.send(kB, 2, pattern_bytes(10, 1));
+  for (const auto& d : a.said(now)) b.hear(d.bytes, a.address, now);
+  if (q.queue->ready(now)) {
+    Train none;
+    q.queue->fill(none, now);
+  }
+  EXPECT_TRUE(channel.sender().idle());
+  EXPECT_EQ(q.received.size(), 1U);
+  EXPECT_EQ(q.queue->responder().refused(), 0U);
+}
+
 TEST_F(RdQueueTest, AHostWithoutChannels) {
   RdNode c{3, 3, now, false};
   p.send(3, 1, pattern_bytes(10, 1));
