@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tests/support/append.h"
+#include "tests/support/rd_node.h"
 #include "tests/support/uc_pair.h"
 
 namespace weft::drive {
@@ -125,6 +126,31 @@ TEST_F(DatagramTallyTest, OfUdCarriesMessagesAndThoseWithoutAReceive) {
   EXPECT_EQ(qp->fpdus_received.value(), 8U);
   EXPECT_EQ(qp->messages_unreceived.value(), 2U);
   EXPECT_EQ(dropped(WdpDrop::no_receive), 2U);
+  EXPECT_EQ(dropped(WdpDrop::wrong_q_key), 1U);
+}
+
+// Of an RD queue pair: what it has refused, and why it dropped what it did.
+TEST_F(DatagramTallyTest, OfAnRdQueuePair) {
+  test::RdNode a{1, 1, Time::from_ns(1)};
+  test::RdNode b{2, 2, Time::from_ns(1)};
+  test::RdNode::Member& p = a.add_member(1);
+  const test::RdNode::Member& q = b.add_member(1);
+  const auto talk = [&] {
+    for (int round = 0; round < 20; ++round) {
+      for (const auto& d : a.said(Time::from_ns(1))) b.hear(d.bytes, a.address, Time::from_ns(1));
+      for (const auto& d : b.said(Time::from_ns(1))) a.hear(d.bytes, b.address, Time::from_ns(1));
+    }
+  };
+  p.q_key = QKey{5};
+  p.send(2, 1, test::Buffer(10));
+  talk();
+  p.q_key = QKey{test::RdNode::kQKey};
+  p.send(2, 1, test::Buffer(10));
+  talk();
+  RdQueueTally tally;
+  tally.publish(q.queue->responder(), *qp, *engine);
+  tally.publish(q.queue->responder(), *qp, *engine);
+  EXPECT_EQ(qp->messages_unreceived.value(), 1U);
   EXPECT_EQ(dropped(WdpDrop::wrong_q_key), 1U);
 }
 

@@ -52,6 +52,11 @@ constexpr Row kRows[] = {
     {"ud sqd sqd", QpType::ud, sqd, sqd, 0, kPkeyIndex | kQkey},
     {"uc sqe rts", QpType::uc, sqe, rts, 0, kCurState | kAccess},
     {"ud sqe rts", QpType::ud, sqe, rts, 0, kCurState | kQkey},
+    // weft's own (docs/rd.md): UD's, with rights and rnr_retry.
+    {"rd reset init", QpType::rd, reset, init, kPkeyIndex | kPort | kQkey, kAccess},
+    {"rd init rtr", QpType::rd, init, rtr, 0, kPkeyIndex | kQkey | kAccess},
+    {"rd rtr rts", QpType::rd, rtr, rts, kSqPsn, kCurState | kQkey | kAccess | kRnrRetry},
+    {"rd rts rts", QpType::rd, rts, rts, 0, kCurState | kQkey | kAccess | kRnrRetry},
 };
 
 TEST(QpTypes, EachTransition) {
@@ -114,29 +119,30 @@ TEST(QpTypes, ResetAndErrorFromEverywhere) {
 }
 
 // InfiniBand 11.4.1.1, table 95 (which operation goes with which type), as weft has it:
-// spec/wdp-uc 2.2, spec/wdp-ud 4.
+// spec/wdp-uc 2.2, spec/wdp-ud 4, spec/wdp-rd 6.1.
 TEST(QpTypes, EachOperation) {
   using enum work::Operation;
   const struct {
     work::Operation operation;
-    bool rc, uc, ud;
+    bool rc, uc, ud, rd;
   } rows[] = {
-      {send, true, true, true},
-      {send_immediate, true, true, true},
-      {send_invalidate, true, true, false},
-      {write, true, true, false},
-      {write_immediate, true, true, false},
-      {read, true, true, false},
-      {fetch_add, true, false, false},
-      {compare_swap, true, false, false},
-      {local_invalidate, true, true, false},
-      {bind_window, true, true, false},
+      {send, true, true, true, true},
+      {send_immediate, true, true, true, true},
+      {send_invalidate, true, true, false, false},
+      {write, true, true, false, true},
+      {write_immediate, true, true, false, true},
+      {read, true, true, false, true},
+      {fetch_add, true, false, false, true},
+      {compare_swap, true, false, false, true},
+      {local_invalidate, true, true, false, false},
+      {bind_window, true, true, false, false},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(static_cast<int>(row.operation));
     EXPECT_EQ(find_type(QpType::rc)->has(row.operation), row.rc);
     EXPECT_EQ(find_type(QpType::uc)->has(row.operation), row.uc);
     EXPECT_EQ(find_type(QpType::ud)->has(row.operation), row.ud);
+    EXPECT_EQ(find_type(QpType::rd)->has(row.operation), row.rd);
   }
 }
 
