@@ -30,7 +30,7 @@ class RdQueue final : public TrainSource, public RdClient, public RdMember {
     channels_.add(index_, static_cast<RdMember&>(*this));
   }
   // Peers hear that there is nobody any more.
-  ~RdQueue() {
+  ~RdQueue() override {
     requester_.leave();
     responder_.leave();
     channels_.remove(client_);

@@ -336,7 +336,7 @@ void RdRequester::acknowledged(Flow& flow, Msn msn) {
 }
 
 // spec/wdp-rd 6.5: the peer drops all behind it, too.
-void RdRequester::refused(Flow& flow, std::deque<Sent>::iterator at, Duration pause) {
+void RdRequester::refused(Flow& flow, const std::deque<Sent>::iterator& at, Duration pause) {
   const uint64_t first = at->request;
   if (flow.partial) {
     // Of a message that has no number yet the peer knows nothing.
@@ -402,7 +402,7 @@ void RdRequester::take(RdChannel& channel, const WdpData& d, Bytes payload) {
 
 // --- requests that are over
 
-void RdRequester::finish(Flow& flow, std::deque<Sent>::iterator at, Status status) {
+void RdRequester::finish(Flow& flow, const std::deque<Sent>::iterator& at, Status status) {
   const uint64_t request = at->request;
   if (work::has_response(queue_.at(request).operation)) --flow.reads;
   flow.sent.erase(at);

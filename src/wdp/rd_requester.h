@@ -106,8 +106,8 @@ class RdRequester {
   void end_message(Flow& flow);
   void open_again(Flow& flow);
   void acknowledged(Flow& flow, Msn msn);
-  void refused(Flow& flow, std::deque<Sent>::iterator at, Duration pause);
-  void finish(Flow& flow, std::deque<Sent>::iterator at, work::Status status);
+  void refused(Flow& flow, const std::deque<Sent>::iterator& at, Duration pause);
+  void finish(Flow& flow, const std::deque<Sent>::iterator& at, work::Status status);
   void finish(uint64_t request, work::Status status);
   void fail_all(Flow& flow, work::Status status);
   void settle(Flow& flow);
