@@ -53,7 +53,7 @@ class MemoryHandlers {
 
  private:
   // Asking one costs a line of the cache that the peer may have just written.
-  static constexpr size_t kMost = 16;
+  static constexpr size_t kMost = 64;
   // A thread that polls so often does not sleep each time.
   static constexpr unsigned kPollsBefore = 64;
   static constexpr unsigned kPolls = 64;  // of them, before the sockets are asked as well

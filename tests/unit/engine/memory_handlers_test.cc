@@ -45,7 +45,7 @@ class MemoryHandlersTest : public ::testing::Test {
   std::unique_ptr<Engine> engine;
   std::optional<Hold> hold;
   MemoryHandlers handlers;
-  std::deque<Handler> made = std::deque<Handler>(20);
+  std::deque<Handler> made = std::deque<Handler>(65);
 };
 
 TEST_F(MemoryHandlersTest, EachIsAskedAndOneMovesIt) {
@@ -103,16 +103,16 @@ TEST_F(MemoryHandlersTest, OneThatComesLaterIsAsTheOthers) {
 }
 
 TEST_F(MemoryHandlersTest, TheOneThatIsSilentForLongestMakesRoom) {
-  for (size_t i = 0; i < 16; ++i) handlers.add(token(), made[i]);
+  for (size_t i = 0; i < 64; ++i) handlers.add(token(), made[i]);
   poll(64);
   ASSERT_TRUE(only_ask());
   handlers.add(token(), made[0]);  // heard of again
-  handlers.add(token(), made[16]);
+  handlers.add(token(), made[64]);
   EXPECT_TRUE(made[1].descriptor) << "nobody asks it now";
   (void)handlers.ask(token());
   EXPECT_EQ(made[1].asked, 0);
   EXPECT_EQ(made[0].asked, 1);
-  EXPECT_EQ(made[16].asked, 1);
+  EXPECT_EQ(made[64].asked, 1);
 }
 
 TEST_F(MemoryHandlersTest, SocketsAreAskedEveryNowAndThen) {
