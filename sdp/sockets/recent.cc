@@ -11,7 +11,6 @@ using Clock = std::chrono::steady_clock;
 
 // How often a thread that looks asks for what else it waits for.
 constexpr std::chrono::microseconds kOthers{10};
-constexpr std::chrono::microseconds kShort = LookTime::kMost / 4;
 
 struct Looker {
   Completions* completions = nullptr;  // of the process; they never end
@@ -74,7 +73,7 @@ Recent::Sleep::Sleep() : completions_(mine().completions), since_(Clock::now()) 
 // looks are in vain because all threads sleep, and wake each other, nothing else says so.
 Recent::Sleep::~Sleep() {
   completions_->want(-1);
-  if (!mine().looked && Clock::now() - since_ < kShort) mine().look_time.result(true);
+  if (!mine().looked && Clock::now() - since_ < LookTime::kMost) mine().look_time.result(true);
 }
 
 }  // namespace weft::sdp
