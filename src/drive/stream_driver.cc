@@ -258,7 +258,7 @@ bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {
   tiny_ = fpdus * kTiny > t.bytes;
   // Large ones that came whole were copied, and need not have been.
   const bool came_whole =
-      !stream_.parameters().crc && fpdus > 0 && fpdus * mpa::Receiver::kDirectFrom < t.bytes;
+      !stream_.parameters().crc && fpdus > 0 && fpdus * stream_.direct_from() < t.bytes;
   large_ = stream_.direct() || came_whole;
   return true;
 }

@@ -44,7 +44,7 @@ void Receiver::keep(Bytes bytes) {
   kept_.append(bytes);
   if (kept_.size() < length_size()) return;
   const size_t size = form_.size(form_.ulpdu(kept_.bytes().data()));
-  if (!crc_ || size < kDirectFrom) return;
+  if (!crc_ || size < direct_from_) return;
   kept_.reserve(size);
   kept_size_ = size;
 }

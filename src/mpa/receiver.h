@@ -28,6 +28,8 @@ class Receiver {
   // From this size on the rest of an FPDU is received straight to where it is wanted. Below it, a
   // copy from a warm buffer is cheaper than one more system call (design/16).
   static constexpr size_t kDirectFrom = 24 * 1024;
+  // From memory there is no such call.
+  static constexpr size_t kDirectFromInMemory = 4 * 1024;
 
   explicit Receiver(UlpduSink& sink) : sink_(sink) {}
 
@@ -41,8 +43,12 @@ class Receiver {
   // the first FPDU.
   void go_by_memory() {
     crc_ = false;
+    direct_from_ = kDirectFromInMemory;
     form_ = wire::FpduForm::of_memory();
   }
+
+  // Bytes of an FPDU from which on its rest is wanted in its place.
+  size_t direct_from() const { return direct_from_; }
 
   // Bytes that landed in a bounce buffer. On error the stream is over.
   Verdict received(Bytes bytes);
@@ -70,7 +76,7 @@ class Receiver {
 
   size_t length_size() const { return form_.length_size(); }
   static Verdict too_long();
-  bool goes_to_its_place(size_t size) const { return !crc_ && size >= kDirectFrom; }
+  bool goes_to_its_place(size_t size) const { return !crc_ && size >= direct_from_; }
   Verdict whole(Bytes fpdu);
   Verdict whole_kept();
   Verdict start_direct(Bytes part, size_t ulpdu);
@@ -82,6 +88,7 @@ class Receiver {
 
   UlpduSink& sink_;
   wire::FpduForm form_ = wire::FpduForm::of_tcp();
+  size_t direct_from_ = kDirectFrom;
   bool crc_ = true;
   bool empty_ulpdu_ = false;
   State state_ = State::gather;

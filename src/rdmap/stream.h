@@ -54,6 +54,8 @@ class Stream {
   // The next bytes belong straight in their place (see mpa::Receiver); otherwise hand them to
   // received().
   bool direct() const { return takes_input() && receiver_.direct(); }
+  // Bytes of an FPDU from which on that is so, where it came in parts.
+  size_t direct_from() const { return receiver_.direct_from(); }
   // Are these places in memory of the program's? The kernel may not reach it (EFAULT), and then the
   // bytes go to received().
   bool in_place() const { return receiver_.in_place(); }

@@ -266,6 +266,27 @@ TEST(Receiver, FromMemoryAnyCut) {
   }
 }
 
+// There is no call to be spared by a copy, so that smaller ones go straight to their places.
+TEST(Receiver, FromMemoryTheRestGoesToItsPlaceSooner) {
+  for (const bool memory : {false, true}) {
+    Bench s(false);
+    if (memory) s.receiver.go_by_memory();
+    EXPECT_EQ(s.receiver.direct_from(),
+              memory ? Receiver::kDirectFromInMemory : Receiver::kDirectFrom);
+    const Buffer u = pattern(Receiver::kDirectFromInMemory, 1);
+    Buffer begin(memory ? 4 : 2);
+    if (memory) {
+      store_be(begin.data(), static_cast<uint32_t>(u.size()));
+    } else {
+      store_be(begin.data(), static_cast<uint16_t>(u.size()));
+    }
+    begin.insert(begin.end(), u.begin(), u.begin() + 100);
+    EXPECT_TRUE(s.receiver.received(begin).ok());
+    EXPECT_EQ(s.receiver.direct(), memory);
+    EXPECT_EQ(s.receiver.in_place(), memory);
+  }
+}
+
 TEST(Receiver, FromMemoryNoneIsLongerThanAgreed) {
   const Buffer begin = test::from_hex("00100041");
   for (const size_t first : {0U, 3U}) {
