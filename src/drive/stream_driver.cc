@@ -228,14 +228,20 @@ size_t StreamDriver::receive(Token& token) {
                            ? receive_direct(token, moved, drained)
                            : receive_bounced(token, moved, drained);
     if (!going) {
-      token.runtime().received(token, large_ ? moved : 0);
+      count_received(token, moved);
       return moved;
     }
   }
-  token.runtime().received(token, large_ ? moved : 0);
+  count_received(token, moved);
   if (!drained && stream_.wants_bytes() && memory_.bytes() == nullptr)
     token.runtime().again(token, *this);
   return moved;
+}
+
+// Much that comes in large pieces may gather in the socket while the helper rests. A ring in memory
+// is full sooner, and then its writer waits.
+void StreamDriver::count_received(Token& token, size_t moved) const {
+  token.runtime().received(token, large_ && memory_.bytes() == nullptr ? moved : 0);
 }
 
 bool StreamDriver::receive_bounced(Token& token, size_t& moved, bool& drained) {

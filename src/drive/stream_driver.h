@@ -80,6 +80,7 @@ class StreamDriver final : public engine::EventHandler {
   void send(Token& token, bool all);
   size_t receive(Token& token);
   bool receive_direct(Token& token, size_t& moved, bool& drained);
+  void count_received(Token& token, size_t moved) const;
   bool receive_bounced(Token& token, size_t& moved, bool& drained);
   bool take(Token& token, const port::ByteStream::Transfer& t);
   port::ByteStream::Transfer send_batch(Token& token);
