@@ -231,7 +231,7 @@ bool Engine::run_deadlines(Token& token) {
 void Engine::leave_set(EventHandler& busy) {
   if (sleepers_.on_sockets(std::memory_order_seq_cst) > 0) return;
   // expect_sleeper() counts first, and looks afterwards which sockets are outside.
-  const auto may_leave = [&] { return sleepers_.expected(std::memory_order_seq_cst) == 0; };
+  const auto may_leave = [&] { return !sleepers_.must_hear(counters().polls.value()); };
   if (!sockets_.set().take_out(busy, may_leave)) return;
   // Nobody hears it now but by the timer.
   watch_.wake_up_no_later_than(watch_.last_turn() + watch_.patience());
@@ -240,7 +240,7 @@ void Engine::leave_set(EventHandler& busy) {
 // The same for those that are in memory.
 bool Engine::only_ask_memory(Token& token) {
   if (sleepers_.on_sockets(std::memory_order_seq_cst) > 0) return false;
-  const auto may_ask = [&] { return sleepers_.expected(std::memory_order_seq_cst) == 0; };
+  const auto may_ask = [&] { return !sleepers_.must_hear(counters().polls.value()); };
   return sockets_.memory().only_ask(token, may_ask);
 }
 
@@ -251,7 +251,7 @@ void Engine::stop_hearing(Token& token) {
 }
 
 void Engine::expect_sleeper() {
-  if (sleepers_.expect()) watch_.hear();
+  if (sleepers_.expect(counters().polls.value()) || watch_.deaf()) watch_.hear();
   if (sockets_.all_are_heard(std::memory_order_seq_cst)) return;
   Hold h = hold();
   sockets_.hear_all(h.token());

@@ -96,7 +96,7 @@ Helper::Next Helper::turn(Why why) {
   Watch& watch = engine_.watch_;
   const Time now = Engine::clock();
   const Time polled = watch.last_turn(std::memory_order_seq_cst);
-  const bool sleep_expected = engine_.sleepers_.expected(std::memory_order_relaxed) > 0;
+  const bool sleep_expected = engine_.sleepers_.must_hear(engine_.counters().polls.value());
   const bool active = !sleep_expected && now - polled < watch.policy().patience();
   auto h = engine_.try_hold();
   if (!h) {

@@ -37,8 +37,18 @@ class Sleepers {
   // How many sleep on the sockets; and on descriptors of their own.
   int on_sockets(std::memory_order order) const { return on_sockets_.load(order); }
   int expected(std::memory_order order) const { return expected_.load(order); }
-  // True: this is the first.
-  bool expect() { return expected_.fetch_add(1, std::memory_order_seq_cst) == 0; }
+  // One more; `polls`: those that were counted so far. True: this is the first.
+  bool expect(uint64_t polls) {
+    expected_since_.store(polls, std::memory_order_seq_cst);
+    return expected_.fetch_add(1, std::memory_order_seq_cst) == 0;
+  }
+  // Must the sockets be heard for one of those? Not while the program has long been polling since
+  // the last of them was announced: what comes for them its polls find, and the helper when it
+  // stops. UCX, for one, arms a queue for good, and polls another.
+  bool must_hear(uint64_t polls) const {
+    return expected_.load(std::memory_order_seq_cst) > 0 &&
+           polls - expected_since_.load(std::memory_order_seq_cst) < kLongPolls;
+  }
   void forget() { expected_.fetch_sub(1, std::memory_order_relaxed); }
   // The calling thread may be about to sleep; `polls`: those that were counted so far.
   void may_sleep(uint64_t polls) {
@@ -58,12 +68,16 @@ class Sleepers {
 
  private:
   static constexpr uint64_t kPollsOn = 16;  // by a thread that could sleep instead: it polls on
+  // So many take about as long as the helper may take to notice that there are no more: some
+  // milliseconds at most are added to a sleep that has waited for as long.
+  static constexpr uint64_t kLongPolls = 4096;
 
   bool is_about_to_sleep(uint64_t polls) const;
   bool spin(Engine& engine, const std::function<bool()>& ready);
 
   std::atomic<int> on_sockets_{0};
   std::atomic<int> expected_{0};
+  std::atomic<uint64_t> expected_since_{0};      // of the last one, counted in polls
   std::atomic<const void*> may_sleep_{nullptr};  // the thread that said so last
   std::atomic<uint64_t> may_sleep_since_{0};     // counted in polls
   const void* poller_ = nullptr;                 // the thread that polled last; holder's

@@ -74,5 +74,31 @@ TEST_F(EngineMemoryTest, WhereSomebodySleepsMemoryIsTold) {
   engine.reset();
 }
 
+// As UCX does, which leaves a queue armed for good: its messages would be a system call each.
+TEST_F(EngineMemoryTest, WhoPollsOnBesideAnArmedQueueOnlyAsks) {
+  InMemory::Seen seen;
+  engine->expect_sleeper();
+  add(seen);
+  for (int i = 0; i < 200; ++i) engine->progress();
+  EXPECT_EQ(seen.silent_from, -1) << "it may be about to sleep";
+  while (seen.silent_from == -1) engine->progress();
+  EXPECT_EQ(seen.told_from, -1);
+  engine->expect_sleeper();
+  EXPECT_NE(seen.told_from, -1) << "another one may sleep at once";
+  engine->forget_sleeper();
+  engine->forget_sleeper();
+  engine.reset();
+}
+
+TEST_F(EngineMemoryTest, WhereItStopsPollingTheHelperHearsForWhoSleeps) {
+  InMemory::Seen seen;
+  engine->expect_sleeper();
+  add(seen);
+  while (seen.silent_from == -1) engine->progress();
+  seen.told_from.wait(-1);
+  engine->forget_sleeper();
+  engine.reset();
+}
+
 }  // namespace
 }  // namespace weft::engine
