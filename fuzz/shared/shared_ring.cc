@@ -41,6 +41,8 @@ constexpr Step kLastStep = Step::forge_control;
 
 const wire::HostOffer::Nonce kNonce{std::byte{'n'}, std::byte{'o'}, std::byte{'n'}};
 
+constexpr size_t kReferFrom = 24 * 1024;
+
 struct Memory {
   RingControl control{};
   alignas(64) std::array<std::byte, kRingBytes> ring{};
@@ -51,7 +53,7 @@ class Rig {
  public:
   explicit Rig(bool pulls)
       : memory_(std::make_unique<Memory>()),
-        writer_({&memory_->control, memory_->ring.data()}, true),
+        writer_({&memory_->control, memory_->ring.data()}, kReferFrom),
         reader_({&memory_->control, memory_->ring.data()},
                 {::getpid(), reinterpret_cast<uintptr_t>(kNonce.data()), kNonce}) {
     if (pulls) reader_.allow_references();

@@ -296,6 +296,11 @@ std::vector<OptionInfo> make_table() {
           "both "
           "share, large payloads pulled from the peer's memory (on), through the shared memory "
           "alone (ring), or over TCP as with any other peer (off); see docs/spec/same-host.md."),
+      number<&O::pull_from, 0, 1'073'741'824>(
+          "pull_from", "bytes",
+          "With WEFT_SAME_HOST=on: from which size on a payload is pulled from the peer's memory; "
+          "a smaller one is copied through the memory that both share. 0 measures how fast the "
+          "kernel copies between processes, and takes 24 KB where it is fast, else 384 KB."),
       word<&O::rc>(
           "rc",
           "What carries RC: a TCP connection for each queue pair (tcp), or datagrams of the "

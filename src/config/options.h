@@ -68,6 +68,7 @@ struct Options {
   std::chrono::microseconds coalesce{100};
   Congestion congestion = Congestion::automatic;
   SameHost same_host = SameHost::on;
+  uint32_t pull_from = 0;  // bytes
   Rc rc = Rc::tcp;
   UcBringUp uc = UcBringUp::handshake;
   uint16_t uc_port = 0;

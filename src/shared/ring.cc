@@ -15,8 +15,10 @@ constexpr size_t kWord = sizeof(uint64_t);
 constexpr size_t kReferenceSize = 2 * kWord;
 // Bytes in one record: the ring has room for the next ones while the reader is at it.
 constexpr size_t kMostInline = 32 * 1024;
-// A writer that waits goes on when so much is free, and not for every record that is read.
-constexpr size_t kRoomAgain = kRingBytes / 4;
+// A writer that waits goes on when so much is free, and not for every record that is read. One that
+// sleeps is woken up later: that costs both sides, and the reader has enough to do meanwhile.
+constexpr size_t kRoomAgain = kRingBytes / 16;
+constexpr size_t kRoomToWakeFor = kRingBytes / 2;
 
 // The first word of a record (spec/same-host 3.2): its kind in the topmost byte, bytes below.
 constexpr uint64_t kInline = 1;
@@ -70,7 +72,7 @@ bool RingWriter::refers_now() const {
 }
 
 bool RingWriter::may_refer(const IoVec& piece, Bytes own) const {
-  return refers_ && piece.iov_len >= kReferFrom && !within(piece.iov_base, own) &&
+  return piece.iov_len >= refer_from_ && !within(piece.iov_base, own) &&
          place_.control->reader_pulls.load(std::memory_order_relaxed) != 0;
 }
 
@@ -152,6 +154,13 @@ size_t RingWriter::copy(std::span<const IoVec> pieces, bool& faulted) {
   return copied;
 }
 
+void RingWriter::publish_part() {
+  if (published_ == written_) return;
+  published_ = written_;
+  tells_ = true;
+  place_.control->written.store(written_, std::memory_order_release);
+}
+
 bool RingWriter::publish() {
   if (published_ == written_ && !std::exchange(tells_, false)) return false;
   published_ = written_;
@@ -162,9 +171,9 @@ bool RingWriter::publish() {
 }
 
 // Where the reader has to be before more is written.
-uint64_t RingWriter::room_again_at() const {
+uint64_t RingWriter::room_again_at(size_t room) const {
   uint64_t at = read_;
-  if (written_ - read_ > kRingBytes - kRoomAgain) at = written_ - (kRingBytes - kRoomAgain);
+  if (written_ - read_ > kRingBytes - room) at = written_ - (kRingBytes - room);
   size_t left = referred_;
   for (const Reference& r : references_) {
     if (left <= kReferredMost / 2) break;
@@ -175,12 +184,12 @@ uint64_t RingWriter::room_again_at() const {
 }
 
 bool RingWriter::has_room() {
-  return !look() || room_again_at() == read_;
+  return !look() || room_again_at(kRoomAgain) == read_;
 }
 
 bool RingWriter::await_room() {
   if (has_room()) return false;
-  place_.control->wake_writer_at.store(room_again_at(), std::memory_order_seq_cst);
+  place_.control->wake_writer_at.store(room_again_at(kRoomToWakeFor), std::memory_order_seq_cst);
   if (!has_room()) return true;
   place_.control->wake_writer_at.store(0, std::memory_order_relaxed);
   return false;

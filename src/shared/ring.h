@@ -17,10 +17,13 @@
 #include "base/io_vec.h"
 #include "port/byte_stream.h"
 #include "shared/peer_memory.h"
+#include "shared/pull_cost.h"
 
 namespace weft::shared {
 
-inline constexpr size_t kRingBytes = 128 * 1024;
+// A sender that is ahead of a reader which has its turns now and then is not held up by a ring of
+// so many bytes; by a quarter of them it is (docs/design/25).
+inline constexpr size_t kRingBytes = 512 * 1024;
 
 // What the two sides tell each other, beside the bytes. A line of the cache for each that one side
 // changes often; those of the third change rarely (spec/same-host 3.1).
@@ -52,15 +55,11 @@ struct RingPlace {
 // Both are used by one thread at a time. Neither calls the kernel, but for the pull.
 class RingWriter {
  public:
-  // From this size on a piece that is not the caller's own is referred to: less is copied twice
-  // sooner than the kernel is called, and FPDUs of this size go straight to their places
-  // (mpa::Receiver::kDirectFrom).
-  static constexpr size_t kReferFrom = 24 * 1024;
   // Most that is referred to and not yet pulled, in bytes.
   static constexpr size_t kReferredMost = 4 * 1024 * 1024;
 
-  // `refers`: false: never by reference.
-  RingWriter(RingPlace place, bool refers) : place_(place), refers_(refers) {}
+  // `refer_from`: bytes of a piece from which on it is referred to, or kNeverPull.
+  RingWriter(RingPlace place, size_t refer_from) : place_(place), refer_from_(refer_from) {}
 
   // Takes as much from the front of `pieces` as finds room. Pieces within `own` are copied. Others
   // may be referred to, and must stay until the reader has pulled them or detach() has returned.
@@ -72,6 +71,8 @@ class RingWriter {
   bool await_room();
   // What is written is to be seen. True: wake the reader.
   bool publish();
+  // The same for a part of it; publish() follows.
+  void publish_part();
 
   // Copies what is referred to, and refers to the copies: the memory may change and go. Where it is
   // gone already, says which (nullptr: none was) and takes the reference back: the reader ends the
@@ -103,15 +104,15 @@ class RingWriter {
   bool refer(const void* memory, size_t length);
   size_t copy(std::span<const IoVec> pieces, bool& faulted);
   bool copy_in(uint64_t at, const std::byte* from, size_t n) const;
-  uint64_t room_again_at() const;
+  uint64_t room_again_at(size_t room) const;
 
   const RingPlace place_;
-  const bool refers_;
+  const size_t refer_from_;
   uint64_t written_ = 0;
   uint64_t published_ = 0;
   uint64_t read_ = 0;  // as the reader has said
   bool broken_ = false;
-  bool tells_ = false;  // the reader, of another address
+  bool tells_ = false;  // the reader, of another address or of a part
   std::deque<Reference> references_;
   size_t referred_ = 0;  // bytes of them
 };

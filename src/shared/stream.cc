@@ -1,5 +1,6 @@
 #include "shared/stream.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -8,12 +9,64 @@ namespace {
 
 // Wake-ups that are taken in one call.
 constexpr size_t kWakeUps = 64;
+// Bytes after which the peer is shown what is there: it reads while this side copies the next ones.
+constexpr size_t kShownAtOnce = 16 * 1024;
+
+size_t bytes_of(std::span<const IoVec> pieces) {
+  size_t all = 0;
+  for (const IoVec& v : pieces) all += v.iov_len;
+  return all;
+}
+
+// Pieces in parts of kShownAtOnce at most. One of `whole_from` bytes or more is not cut.
+class Parts {
+ public:
+  Parts(std::span<const IoVec> pieces, size_t whole_from)
+      : pieces_(pieces), whole_from_(whole_from) {}
+  bool empty() const { return pieces_.empty(); }
+  // Valid until the next call.
+  std::span<const IoVec> next() {
+    size_t n = 0;
+    size_t length = 0;
+    while (n < pieces_.size() && length + pieces_[n].iov_len <= kShownAtOnce && cut_at_ == 0) {
+      length += pieces_[n++].iov_len;
+    }
+    if (n == 0 && !pieces_.empty()) return next_cut();
+    const auto part = pieces_.first(n);
+    pieces_ = pieces_.subspan(n);
+    return part;
+  }
+
+ private:
+  std::span<const IoVec> next_cut() {
+    const IoVec& first = pieces_.front();
+    cut_ = first;
+    if (first.iov_len < whole_from_) {
+      cut_.iov_base = static_cast<std::byte*>(first.iov_base) + cut_at_;
+      cut_.iov_len = std::min(first.iov_len - cut_at_, kShownAtOnce);
+    }
+    cut_at_ += cut_.iov_len;
+    if (cut_at_ == first.iov_len) {
+      cut_at_ = 0;
+      pieces_ = pieces_.subspan(1);
+    }
+    return {&cut_, 1};
+  }
+
+  std::span<const IoVec> pieces_;
+  const size_t whole_from_;
+  size_t cut_at_ = 0;  // bytes of the first piece that are in parts already
+  IoVec cut_{};
+};
 
 }  // namespace
 
-Stream::Stream(port::TcpStream tcp, Segment segment, Role role, bool refers, Bytes& early,
+Stream::Stream(port::TcpStream tcp, Segment segment, Role role, size_t refer_from, Bytes& early,
                stats::EngineCounters& counters)
-    : tcp_(std::move(tcp)), segment_(std::move(segment)), refers_(refers), counters_(counters) {
+    : tcp_(std::move(tcp)),
+      segment_(std::move(segment)),
+      refer_from_(refer_from),
+      counters_(counters) {
   if (role == Role::initiator) {
     begin();
   } else if (!early.empty()) {
@@ -27,12 +80,12 @@ Stream::Stream(port::TcpStream tcp, Segment segment, Role role, bool refers, Byt
 // The memory is the way from now on.
 void Stream::begin() {
   const PeerMemory peer = segment_->peer();
-  rings_ = std::make_unique<Rings>(Rings{.out = RingWriter{segment_->outgoing(), refers_},
+  rings_ = std::make_unique<Rings>(Rings{.out = RingWriter{segment_->outgoing(), refer_from_},
                                          .in = RingReader{segment_->incoming(), peer}});
   segment_->close_descriptor();
   way_ = Way::memory;
   counters_.streams_same_host.add();
-  if (!refers_) return;
+  if (refer_from_ == kNeverPull) return;
   if (peer.can_pull()) {
     rings_->in.allow_references();
   } else {
@@ -61,9 +114,10 @@ void Stream::ended_by(const Transfer& t) {
   error_ = t.error;
 }
 
-void Stream::publish() const {
+bool Stream::publish() const {
   const bool sleeps = rings_->out.publish();
   if (sleeps || end_ == End::finished) wake_peer();
+  return sleeps;
 }
 
 void Stream::wake_peer() const {
@@ -82,15 +136,30 @@ port::ByteStream::Transfer Stream::send(std::span<const IoVec> pieces) const {
   // All of the address space is the caller's own: nothing is referred to.
   const Transfer t =
       rings_->out.write(pieces, Bytes{static_cast<const std::byte*>(nullptr), SIZE_MAX});
-  publish();
+  (void)publish();
   return t;
 }
 
 port::ByteStream::Transfer Stream::send(std::span<const IoVec> pieces, Bytes own) {
   if (way_ != Way::memory || end_ == End::failed) return std::as_const(*this).send(pieces);
-  const Transfer t = rings_->out.write(pieces, own);
-  publish();
-  return t;
+  Parts parts{pieces, refer_from_};
+  size_t sent = 0;
+  bool woken = false;
+  while (true) {
+    const auto part = parts.next();
+    const Transfer t = rings_->out.write(part, own);
+    sent += t.bytes;
+    if (t.bytes < bytes_of(part) || parts.empty()) {
+      (void)publish();
+      return sent > 0 ? Transfer{.bytes = sent} : t;
+    }
+    // Once is enough for a reader that sleeps again after each part.
+    if (woken) {
+      rings_->out.publish_part();
+    } else {
+      woken = publish();
+    }
+  }
 }
 
 port::ByteStream::Transfer Stream::receive(std::span<const IoVec> pieces) const {
@@ -146,14 +215,14 @@ void Stream::ignore() {
 const void* Stream::detach() {
   if (rings_ == nullptr) return nullptr;
   const void* const lost = rings_->out.detach();
-  publish();
+  (void)publish();
   return lost;
 }
 
 void Stream::end_for_loss() {
   if (rings_ == nullptr) return;
   rings_->out.end_for_loss();
-  publish();
+  (void)publish();
 }
 
 port::ByteStream::Unacknowledged Stream::unacknowledged() const {

@@ -15,9 +15,10 @@ namespace weft::shared {
 class Stream final : public port::ByteStream, public port::SharedBytes {
  public:
   enum class Role : uint8_t { initiator, responder };
-  // `refers`: large pieces may be sent by reference. `early`: what has come behind the start-up;
-  // the stream takes what is not the ULP's off its front.
-  Stream(port::TcpStream tcp, Segment segment, Role role, bool refers, Bytes& early,
+  // `refer_from`: bytes of a piece from which on it may be sent by reference, or
+  // kNeverPull. `early`: what has come behind the start-up; the stream takes what is
+  // not the ULP's off its front.
+  Stream(port::TcpStream tcp, Segment segment, Role role, size_t refer_from, Bytes& early,
          stats::EngineCounters& counters);
 
   port::SharedBytes* shared() override { return this; }
@@ -55,12 +56,13 @@ class Stream final : public port::ByteStream, public port::SharedBytes {
   void decide(wire::HostWay said);
   void begin();
   void ended_by(const Transfer& t);
-  void publish() const;
+  // True: the peer was woken up.
+  bool publish() const;
   void wake_peer() const;
 
   port::TcpStream tcp_;
   std::optional<Segment> segment_;
-  const bool refers_;
+  const size_t refer_from_;
   stats::EngineCounters& counters_;
   Way way_ = Way::undecided;
   std::unique_ptr<Rings> rings_;

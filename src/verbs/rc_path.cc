@@ -2,6 +2,7 @@
 
 #include "config/options.h"
 #include "drive/rd_bytes.h"
+#include "shared/pull_cost.h"
 #include "shared/stream.h"
 #include "verbs/queue_pair.h"
 
@@ -24,6 +25,11 @@ void prepare(port::TcpStream& tcp, rdmap::StreamConfig& config) {
   if (rdmap::fpdu_segment(config) != 0) tcp.keep_calls_apart();
 }
 
+// What completes when it is out has to be out, and not where it was.
+size_t refer_from(const rdmap::StreamConfig& config) {
+  return config.llp_completion ? shared::kNeverPull : shared::pull_from(config::options());
+}
+
 // By TCP; or, where the ends share memory, through that.
 std::unique_ptr<port::ByteStream> make_bytes(engine::Token& token, EstablishedStream& stream,
                                              QueuePair& qp, drive::RdBytes*& rd) {
@@ -39,13 +45,10 @@ std::unique_ptr<port::ByteStream> make_bytes(engine::Token& token, EstablishedSt
   }
   if (!stream.segment) return std::make_unique<port::TcpStream>(std::move(stream.tcp));
   using Role = shared::Stream::Role;
-  // What completes when it is out has to be out, and not where it was.
-  const bool refers =
-      config::options().same_host == config::SameHost::on && !stream.config.llp_completion;
   return std::make_unique<shared::Stream>(
       std::move(stream.tcp), std::move(*stream.segment),
-      stream.config.initiator ? Role::initiator : Role::responder, refers, stream.early,
-      token.runtime().counters());
+      stream.config.initiator ? Role::initiator : Role::responder, refer_from(stream.config),
+      stream.early, token.runtime().counters());
 }
 
 }  // namespace

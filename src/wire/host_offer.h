@@ -16,7 +16,7 @@ namespace weft::wire {
 
 struct HostOffer {
   static constexpr size_t kSize = 48;
-  static constexpr uint16_t kVersion = 2;
+  static constexpr uint16_t kVersion = 3;
   using Nonce = std::array<std::byte, 16>;
 
   uint32_t pid = 0;                // of the Responder's process, in its PID namespace

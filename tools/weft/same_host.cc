@@ -6,11 +6,13 @@
 #include <array>
 #include <cerrno>
 
+#include "shared/pull_cost.h"
 #include "shared/segment.h"
 
 namespace weft::tools {
 namespace {
 
+using namespace std::string_literals;
 using stats::SameHostRefusal;
 
 constexpr uint64_t kNamespace = 1;  // both processes are in one
@@ -49,7 +51,8 @@ std::string same_host_here(const config::Options& options) {
     case kPulls:
       return options.same_host == config::SameHost::ring
                  ? "through memory, large payloads as well (WEFT_SAME_HOST=ring)"
-                 : "through memory; large payloads are pulled from where they lie";
+                 : "through memory; payloads of "s + std::to_string(shared::pull_from(options)) +
+                       " bytes and more are pulled from where they lie";
     case kJoins:
       return "through memory; large payloads are copied, for the kernel does not let one process "
              "read the other's memory (kernel.yama.ptrace_scope, seccomp)";

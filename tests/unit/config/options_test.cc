@@ -67,7 +67,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
                                 {"WEFT_NO_HOOK", "1"},       {"WEFT_TRACE", "/tmp/t-%p.pcapng"},
                                 {"WEFT_TRACE_SNAP", "64"},   {"WEFT_TRACE_SIZE", "2"},
                                 {"WEFT_FAULT", "loss:0.5"},  {"WEFT_FAULT_LOG", "/tmp/lost-%p"},
-                                {"WEFT_LOG", "debug"}},
+                                {"WEFT_LOG", "debug"},       {"WEFT_PULL_FROM", "24576"}},
                                &complaints);
   EXPECT_THAT(complaints, IsEmpty());
   EXPECT_EQ(o.identity, Identity::ib_lid);
@@ -75,6 +75,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
   EXPECT_EQ(o.lid, 0xbfff);
   EXPECT_FALSE(o.crc);
   EXPECT_EQ(o.same_host, SameHost::ring);
+  EXPECT_EQ(o.pull_from, 24'576U);
   EXPECT_EQ(o.ext, Extensions::off);
   EXPECT_EQ(o.completion, CompletionRule::llp);
   EXPECT_TRUE(o.big_fpdu);

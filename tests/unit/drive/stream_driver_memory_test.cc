@@ -26,6 +26,8 @@ using test::pattern_bytes;
 using work::Operation;
 using work::Status;
 
+constexpr size_t kReferFrom = 24 * 1024;
+
 struct Owner final : StreamOwner {
   void visited(Token&) override {}
   void driver_gone(Token&) override { gone = true; }
@@ -91,7 +93,7 @@ class StreamDriverMemoryTest : public ::testing::Test {
   void start_responder() {
     Bytes none;
     b.drive(std::make_unique<shared::Stream>(std::move(passive), std::move(offered->segment),
-                                             shared::Stream::Role::responder, true, none,
+                                             shared::Stream::Role::responder, kReferFrom, none,
                                              b.engine->counters()),
             false);
   }
@@ -100,7 +102,7 @@ class StreamDriverMemoryTest : public ::testing::Test {
     ASSERT_TRUE(segment);
     Bytes none;
     a.drive(std::make_unique<shared::Stream>(std::move(active), std::move(*segment),
-                                             shared::Stream::Role::initiator, true, none,
+                                             shared::Stream::Role::initiator, kReferFrom, none,
                                              a.engine->counters()),
             true);
   }

@@ -47,7 +47,7 @@ class RingTest : public ::testing::Test {
   void references() { reader.allow_references(); }
 
   RingMemory memory;
-  RingWriter writer{memory.place(), true};
+  RingWriter writer{memory.place(), kReferFrom};
   RingReader reader{memory.place(), this_process()};
   int error = 0;
 };
@@ -69,7 +69,7 @@ TEST_F(RingTest, PiecesOfAnySizeGoRoundTheRingManyTimes) {
   SeededRandom random{7};
   Buffer sent;
   Buffer got;
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < 8000; ++round) {
     const Buffer part = pattern_bytes(1 + random.next() % 3000, 100 + static_cast<uint64_t>(round));
     const size_t n = write(part);
     sent.insert(sent.end(), part.begin(), part.begin() + static_cast<ptrdiff_t>(n));
@@ -126,9 +126,22 @@ TEST_F(RingTest, NothingIsSeenBeforeItIsPublished) {
   EXPECT_TRUE(reader.has_input());
 }
 
+TEST_F(RingTest, AReaderThatSleepsIsToBeWokenForPartsAtTheEnd) {
+  const Buffer a = pattern_bytes(10, 1);
+  const IoVec one = piece(a);
+  (void)writer.write({&one, 1}, kNotOwn);
+  writer.publish_part();
+  EXPECT_TRUE(reader.has_input());
+  EXPECT_TRUE(writer.publish()) << "which has nothing more to show";
+  EXPECT_EQ(read(100), a);
+  (void)writer.write({&one, 1}, kNotOwn);
+  writer.publish_part();
+  EXPECT_FALSE(writer.publish()) << "it does not sleep";
+}
+
 TEST_F(RingTest, LargePiecesAreReferredToAndNotCopied) {
   references();
-  Buffer a = pattern_bytes(RingWriter::kReferFrom, 1);
+  Buffer a = pattern_bytes(kReferFrom, 1);
   EXPECT_EQ(write(a), a.size());
   EXPECT_TRUE(writer.refers_now());
   const Buffer later = pattern_bytes(a.size(), 2);
@@ -138,9 +151,19 @@ TEST_F(RingTest, LargePiecesAreReferredToAndNotCopied) {
   EXPECT_FALSE(writer.refers_now());
 }
 
+TEST_F(RingTest, SmallerPiecesAreCopied) {
+  references();
+  Buffer a = pattern_bytes(kReferFrom - 1, 1);
+  const Buffer before = a;
+  EXPECT_EQ(write(a), a.size());
+  EXPECT_FALSE(writer.refers_now());
+  a.assign(a.size(), std::byte{});
+  EXPECT_EQ(read_all(before.size()), before);
+}
+
 TEST_F(RingTest, WhatIsTheWritersOwnIsCopied) {
   references();
-  Buffer a = pattern_bytes(2 * RingWriter::kReferFrom, 1);
+  Buffer a = pattern_bytes(2 * kReferFrom, 1);
   const Buffer before = a;
   EXPECT_EQ(write(a, Bytes{a}), a.size());
   EXPECT_FALSE(writer.refers_now());
@@ -149,7 +172,7 @@ TEST_F(RingTest, WhatIsTheWritersOwnIsCopied) {
 }
 
 TEST_F(RingTest, NothingIsReferredToWhereTheReaderCannotPull) {
-  Buffer a = pattern_bytes(2 * RingWriter::kReferFrom, 1);
+  Buffer a = pattern_bytes(2 * kReferFrom, 1);
   EXPECT_EQ(write(a), a.size());
   EXPECT_FALSE(writer.refers_now());
   EXPECT_EQ(read_all(a.size()), a);
@@ -157,8 +180,8 @@ TEST_F(RingTest, NothingIsReferredToWhereTheReaderCannotPull) {
 
 TEST_F(RingTest, AWriterThatDoesNotReferCopies) {
   references();
-  RingWriter copies{memory.place(), false};
-  const Buffer a = pattern_bytes(2 * RingWriter::kReferFrom, 1);
+  RingWriter copies{memory.place(), kNeverPull};
+  const Buffer a = pattern_bytes(2 * kReferFrom, 1);
   const IoVec one = piece(a);
   EXPECT_EQ(copies.write({&one, 1}, kNotOwn).bytes, a.size());
   copies.publish();

@@ -51,7 +51,7 @@ TEST_F(SegmentTest, WhatOneEndWritesTheOtherReads) {
   for (const bool there : {true, false}) {
     Segment& from = there ? *segment : *joined;
     Segment& to = there ? *joined : *segment;
-    RingWriter writer{from.outgoing(), true};
+    RingWriter writer{from.outgoing(), kReferFrom};
     RingReader reader{to.incoming(), to.peer()};
     reader.allow_references();
     const Buffer small = pattern_bytes(100, there);

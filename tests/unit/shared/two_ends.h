@@ -38,6 +38,9 @@ inline PeerMemory this_process() {
   return {::getpid(), reinterpret_cast<uintptr_t>(kNonce.data()), kNonce};
 }
 
+// Pieces of this size and more the writers of these tests refer to.
+inline constexpr size_t kReferFrom = 24 * 1024;
+
 // Nothing of what is written is the caller's own: it may all be referred to.
 inline constexpr Bytes kNotOwn{};
 
