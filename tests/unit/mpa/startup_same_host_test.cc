@@ -64,7 +64,7 @@ TEST(SameHost, EveryFieldHasItsPlace) {
   const auto reply = asked(true).accept(kOffer, {}, kHost);
   const Buffer block(reply.bytes.begin() + MpaStart::kSize + MpaEnhanced::kSize, reply.bytes.end());
   EXPECT_EQ(to_hex(block),
-            to_hex(from_hex("0002 0000 00001267 00000406 00000000 0102030405060708 00007f0011223344"
+            to_hex(from_hex("0003 0000 00001267 00000406 00000000 0102030405060708 00007f0011223344"
                             "a1b2c300000000000000000000000000")));
 }
 
