@@ -396,7 +396,6 @@ void RdRequester::take(RdChannel& channel, const WdpData& d, Bytes payload) {
   }
   if (!d.last) return;
   flow->refusals = 0;
-  blocked_ = false;
   finish(*flow, at, Status::success);
 }
 
@@ -406,6 +405,7 @@ void RdRequester::finish(Flow& flow, const std::deque<Sent>::iterator& at, Statu
   const uint64_t request = at->request;
   if (work::has_response(queue_.at(request).operation)) --flow.reads;
   flow.sent.erase(at);
+  blocked_ = false;  // a Read may have waited for this one
   finish(request, status);
   settle(flow);
 }

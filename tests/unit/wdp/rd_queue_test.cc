@@ -129,6 +129,25 @@ TEST_F(RdQueueTest, AtMostSixteenReadsAreUnanswered) {
   expect_all(p, Status::success);
 }
 
+// One that fails at its own side makes room for the next one, too.
+TEST_F(RdQueueTest, AReadWhoseMemoryIsGoneMakesRoomForAnother) {
+  const TaggedOffset board = address_of(q.board);
+  for (uint32_t i = 0; i <= kFlowReads; ++i) p.read(kB, 2, 64, q.rkey, board);
+  std::map<Opcode, int> seen;
+  talk([&](bool from_a, const Buffer& bytes) {
+    const auto d = WdpData::parse(bytes);
+    if (from_a && d.ok() && ++seen[d->opcode] == static_cast<int>(kFlowReads)) {
+      for (uint32_t i = 0; i < kFlowReads; ++i) {
+        p.host.regions.erase(p.host.send_queue().at(i).segment()->lkey);
+      }
+    }
+    return true;
+  });
+  ASSERT_EQ(p.host.sent.size(), kFlowReads + 1);
+  EXPECT_EQ(p.status_of(0), Status::local_protection);
+  EXPECT_EQ(p.status_of(kFlowReads), Status::success);
+}
+
 TEST_F(RdQueueTest, AFenceWaitsForReads) {
   const TaggedOffset board = address_of(q.board);
   q.post_receives(1);
