@@ -311,6 +311,9 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
   }
   if (!d->is_of_rd() && d->segment_count() != 1) return fail(WdpDrop::too_many_segments);
   confirm(now);
+  // A peer that does not acknowledge its answers must not make us keep more and more of them. The
+  // request is not acknowledged either, and comes again.
+  if (d->wants_response && responses_.size() >= kMostUnsaid) return fail(WdpDrop::window_exceeded);
   watch_.exchanged();
   active_ = now;
   const RdArrival arrival{*d, make_qpn(port_of(handshake_.peer().source), d->sidx), how};

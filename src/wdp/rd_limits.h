@@ -50,6 +50,8 @@ inline constexpr uint32_t kPatience = 10;
 
 // spec/wdp-rd 6: Reads and atomics that a flow has unanswered.
 inline constexpr uint32_t kFlowReads = 16;
+// spec/wdp-rd 6.4: answers that wait for room in the channel, before requests have to.
+inline constexpr size_t kMostUnsaid = 4096;
 // spec/wdp-rd 6.5: what a sender is told to wait for a receive, if it hears of none before: 10 ms.
 inline constexpr uint8_t kRnrDelay = 10;
 // As rnr_retry: for ever.

@@ -393,6 +393,25 @@ TEST_F(RdQueueTest, AHostWithoutChannels) {
 
 // --- what a peer says that is not so
 
+// spec/wdp-rd 6.4: a peer that hears none of its answers could make us keep them for ever.
+TEST_F(RdQueueTest, WhoLeavesItsAnswersUnheardIsNotServed) {
+  q.post_receives(2);
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  later(1ms);
+  RdChannel& channel = b.links.front().channel;
+  for (uint32_t i = 0; i < kMostUnsaid; ++i) {
+    channel.respond({.qidx = 9, .ridx = 2, .code = Code::length, .msn = Msn{i}});
+  }
+  p.send(kB, 2, pattern_bytes(10, 2));
+  for (const auto& d : a.said(now)) b.hear(d.bytes, a.address, now);
+  EXPECT_EQ(q.received.size(), 1U);
+  EXPECT_EQ(channel.counters().drops.of(wire::WdpDrop::window_exceeded), 1U);
+  later(1s);
+  EXPECT_EQ(q.received.size(), 2U) << "it was not acknowledged";
+  expect_all(p, Status::success);
+}
+
 TEST_F(RdQueueTest, AnswersToWhatWasNotAsked) {
   p.send(kB, 2, pattern_bytes(10, 1));
   p.read(kB, 2, 64, q.rkey, address_of(q.board));
