@@ -310,6 +310,10 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
     return fail(WdpDrop::bad_opcode);
   }
   if (!d->is_of_rd() && d->segment_count() != 1) return fail(WdpDrop::too_many_segments);
+  // spec/wdp-rd 6.1: it is for the whole Read.
+  if (d->opcode == Opcode::read_request && d->mo != MessageOffset{}) {
+    return fail(WdpDrop::read_range);
+  }
   confirm(now);
   // A peer that does not acknowledge its answers must not make us keep more and more of them. The
   // request is not acknowledged either, and comes again.

@@ -366,10 +366,14 @@ void RdRequester::refused(Flow& flow, const std::deque<Sent>::iterator& at, Dura
 
 void RdRequester::take(RdChannel& channel, const WdpData& d, Bytes payload) {
   Flow* const flow = find(channel, d.sidx);
-  if (flow == nullptr || d.is_end()) return;
+  if (flow == nullptr) return;
+  if (d.is_end()) return flow->response.reset();
   const bool atomic = d.opcode == Opcode::atomic_response;
   const Msn msn{atomic ? wire::AtomicResponse::parse(payload.data()).request_id
                        : d.read_id().value()};
+  // All segments are of one request.
+  if (d.mo == MessageOffset{}) flow->response = msn;
+  if (flow->response != msn) return;
   const auto at = std::find_if(flow->sent.begin(), flow->sent.end(),
                                [&](const Sent& s) { return s.msn == msn; });
   if (at == flow->sent.end() || (flow->partial && at + 1 == flow->sent.end())) return;

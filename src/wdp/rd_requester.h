@@ -79,6 +79,7 @@ class RdRequester {
     bool opens = true;              // the next message says F
     bool refused = false;           // until then the peer drops what it says
     uint32_t reads = 0;             // in `sent`
+    std::optional<Msn> response;    // that is coming: of this Read or atomic
     uint32_t refusals = 0;          // of the first, one after the other
     std::optional<Duration> pause;  // begins with the next turn
     Time wait_until;

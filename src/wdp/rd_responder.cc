@@ -52,6 +52,7 @@ void RdResponder::take(RdChannel& channel, const RdArrival& arrival, Bytes paylo
 
 void RdResponder::begin(Inbound& flow, const WdpData& d, Bytes payload) {
   flow.msn = d.msn;
+  flow.shape = shape_of(d);
   flow.doing = Doing::skipping;
   // spec/wdp-rd 6.5: what the sender has said before it heard of the RNR comes again.
   if (flow.refusing && !d.flow_open) return;
@@ -153,6 +154,8 @@ RdResponder::Fault RdResponder::accept_atomic(Inbound& flow, const WdpData& d, B
 }
 
 RdResponder::Fault RdResponder::place_segment(Inbound& flow, const WdpData& d, Bytes payload) {
+  // What was checked with the first segment has to be so of the message.
+  if (shape_of(d) != flow.shape) return Code::operation;
   if (d.opcode == Opcode::read_request || d.opcode == Opcode::atomic_request) return {};
   if (d.opcode == Opcode::write) {
     if (payload.empty()) return {};
@@ -161,10 +164,8 @@ RdResponder::Fault RdResponder::place_segment(Inbound& flow, const WdpData& d, B
     drops_.count(WdpDrop::protection);
     return Code::access;
   }
-  if (flow.receive == nullptr) return Code::operation;  // another opcode than the first segment's
   PieceList places;
-  if (d.mlen <= flow.receive->length &&
-      receive_pieces(consumer_.memory(), *flow.receive, d.mo.value(), payload.size(), places)
+  if (receive_pieces(consumer_.memory(), *flow.receive, d.mo.value(), payload.size(), places)
           .ok() &&
       place(payload, places)) {
     return {};

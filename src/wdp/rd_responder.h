@@ -63,6 +63,17 @@ class RdResponder {
     uint32_t offset = 0;
     Msn msn;  // once the first segment is said
   };
+  // What all segments of a message have to say alike.
+  struct Shape {
+    wire::Opcode opcode{};
+    uint32_t mlen = 0;
+    uint16_t stride = 0;
+    bool immediate = false;
+    friend bool operator==(const Shape&, const Shape&) = default;
+  };
+  static Shape shape_of(const wire::WdpData& d) {
+    return {d.opcode, d.mlen, d.stride, d.flags.immediate};
+  }
   enum class Doing : uint8_t { nothing, skipping, placing };
   // From one queue pair of a peer's.
   struct Inbound {
@@ -71,6 +82,7 @@ class RdResponder {
     uint16_t stride = 0;  // of responses
     Doing doing = Doing::nothing;
     Msn msn;  // of the message
+    Shape shape;
     std::unique_ptr<work::Receive> receive;
     bool refusing = false;  // RNR was said
     bool told = false;      // READY was, since

@@ -527,6 +527,17 @@ TEST_F(RdChannelTest, NonsenseIsCounted) {
   data.encode(e.data());
   b.hear(e, a.address, now);
   EXPECT_EQ(drops(of_b(), WdpDrop::bad_opcode), 1U);
+  wire::WdpData read = data;
+  read.psn = of_b().receiver()->cum();
+  read.mo = MessageOffset{16};
+  read.mlen = 32;
+  read.wants_response = true;
+  read.opcode = wire::Opcode::read_request;
+  Buffer f(wire::WdpData::kSize + wire::WdpReadRange::kSize);
+  read.encode(f.data());
+  wire::WdpReadRange{.length = 16}.encode(f.data() + wire::WdpData::kSize);
+  b.hear(f, a.address, now);
+  EXPECT_EQ(drops(of_b(), WdpDrop::read_range), 1U);
   b.hear(e, {Gid::from_ipv4(0x0a000009), RdNode::kPort}, now);
   EXPECT_EQ(b.socket.drops().of(WdpDrop::wrong_address), 1U);
   EXPECT_TRUE(b.said(now).empty());

@@ -479,6 +479,75 @@ TEST_F(RdQueueTest, RequestsThatAreWrong) {
   EXPECT_TRUE(q.host.received.empty());
 }
 
+// A second segment that is of another message than the first one: the receive is for the next one.
+TEST_F(RdQueueTest, SegmentsThatDoNotAgree) {
+  p.send(kB, 2, {});
+  q.post_receives(1);
+  talk();
+  later(1ms);
+  RdChannel& channel = b.links.front().channel;
+  const TaggedOffset board = address_of(q.board);
+  q.post_receives(1);
+  const WdpData first{.wdp_class = wire::WdpClass::rd,
+                      .didx = 2,
+                      .sidx = 1,
+                      .mlen = 32,
+                      .flow_open = true,
+                      .wants_response = true,
+                      .opcode = Opcode::send,
+                      .stride = 16,
+                      .to = TaggedOffset{uint64_t{RdNode::kQKey} << 32}};
+  WdpData read = first;
+  read.mo = MessageOffset{16};
+  read.last = true;
+  read.opcode = Opcode::read_request;
+  read.stag = q.rkey;
+  read.to = board;
+  Buffer range(8);
+  wire::WdpReadRange{.length = 16}.encode(range.data());
+  WdpData write = read;
+  write.opcode = Opcode::write;
+  WdpData longer = first;
+  longer.mo = MessageOffset{16};
+  longer.mlen = 6000;
+  longer.last = true;
+  WdpData immediate = first;
+  immediate.mo = MessageOffset{16};
+  immediate.last = immediate.flags.immediate = true;
+  for (const auto& [second, payload] :
+       {std::pair{read, range}, std::pair{write, Buffer(16)}, std::pair{longer, Buffer(16)},
+        std::pair{immediate, Buffer(16)}}) {
+    q.queue->take(channel, {.header = first}, Buffer(16));
+    q.queue->take(channel, {.header = second}, payload);
+    EXPECT_EQ(q.received.size(), 1U) << second.to_string();
+  }
+  EXPECT_TRUE(q.host.receives.empty());
+  p.send(kB, 2, pattern_bytes(10, 2));
+  talk();
+  EXPECT_EQ(q.received.size(), 2U);
+  EXPECT_EQ(q.flushed, 0U);
+}
+
+// The end of a response to one Read must not complete another one.
+TEST_F(RdQueueTest, ResponsesThatDoNotAgree) {
+  for (int i = 0; i < 2; ++i) p.read(kB, 2, 64, q.rkey, address_of(q.board));
+  talk([](bool from_a, const Buffer& bytes) { return !(from_a && WdpData::parse(bytes).ok()); });
+  RdChannel& channel = a.links.front().channel;
+  WdpData d{.wdp_class = wire::WdpClass::rd,
+            .didx = 1,
+            .sidx = 2,
+            .mlen = 64,
+            .opcode = Opcode::read_response,
+            .stride = 32,
+            .imm_or_read = 2};
+  p.queue->take(channel, {.header = d}, Buffer(32));
+  d.mo = MessageOffset{32};
+  d.last = true;
+  d.imm_or_read = 1;
+  p.queue->take(channel, {.header = d}, Buffer(32));
+  EXPECT_TRUE(p.host.sent.empty());
+}
+
 // A message of UD is none of RD, and the other way round.
 TEST_F(RdQueueTest, TypesDoNotMix) {
   RdNode::Pair& ud = a.add_pair(5);
