@@ -177,7 +177,7 @@ WdpData RdRequester::header(const Flow& flow, const SendWqe& w) const {
             .mo = MessageOffset{flow.offset},
             .mlen = length,
             .last = length - flow.offset <= flow.stride,
-            .flow_open = flow.opens,
+            .flow_open = flow.opening,
             .wants_response = true,
             .stride = flow.stride,
             .imm_or_read = has_immediate(w.operation) ? w.immediate : 0};
@@ -245,12 +245,13 @@ bool RdRequester::write_payload(SendWqe& w, const WdpData& d, std::byte* at) {
 // False: the channel has no room.
 bool RdRequester::put_segment(Flow& flow) {
   SendWqe& w = queue_.at(flow.sent.back().request);
+  const bool first = flow.offset == 0;
+  if (first) flow.opening = flow.opens;
   WdpData d = header(flow, w);
   if (!flow.channel->has_room(d.payload_size())) {
     flow.channel->want_room(parameters_.client);
     return false;
   }
-  const bool first = flow.offset == 0;
   std::byte* const at = flow.channel->send(d, first, parameters_.client);
   // The RID of a Read is its MSN, which is known now.
   if (d.opcode == Opcode::read_request) {
@@ -269,9 +270,15 @@ bool RdRequester::put_segment(Flow& flow) {
     return true;
   }
   flow.sent.back().msn = d.msn;
+  if (first && d.flow_open) flow.opened = d.msn;
   flow.offset += d.payload_size();
-  if (d.last) flow.partial = flow.opens = flow.refused = false;
+  if (d.last) message_said(flow);
   return true;
+}
+
+void RdRequester::message_said(Flow& flow) {
+  flow.partial = false;
+  if (flow.opening) flow.opens = flow.refused = false;
 }
 
 // The message whose segments are under way is given up.
@@ -281,12 +288,12 @@ void RdRequester::end_message(Flow& flow) {
               .msn = flow.sent.back().msn,
               .mo = MessageOffset{flow.offset},
               .last = true,
-              .flow_open = flow.opens,
+              .flow_open = flow.opening,
               .wants_response = true,
               .opcode = Opcode::terminate,
               .stride = flow.stride};
   flow.channel->send(end, false, parameters_.client);
-  flow.partial = flow.opens = flow.refused = false;
+  message_said(flow);
 }
 
 // --- what peers say
@@ -315,6 +322,8 @@ void RdRequester::answered(RdChannel& channel, const WdpResponse& r) {
   }
   flow->refusals = 0;
   if (flow->partial && at + 1 == flow->sent.end()) end_message(*flow);
+  // Another life of the queue pair takes nothing before F. It has F already if it is behind this.
+  if (r.code == Code::not_ready && distance(flow->opened, r.msn) >= 0) flow->opens = true;
   finish(*flow, at, status_of(r.code));
 }
 

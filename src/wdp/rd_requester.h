@@ -77,6 +77,8 @@ class RdRequester {
     bool partial = false;           // the last of `sent` is not sent whole
     uint32_t offset = 0;            // of its next segment
     bool opens = true;              // the next message says F
+    bool opening = false;           // that which is under way does
+    Msn opened;                     // the last that did
     bool refused = false;           // until then the peer drops what it says
     uint32_t reads = 0;             // in `sent`
     std::optional<Msn> response;    // that is coming: of this Read or atomic
@@ -105,6 +107,7 @@ class RdRequester {
   wire::WdpData header(const Flow& flow, const work::SendWqe& w) const;
   bool write_payload(work::SendWqe& w, const wire::WdpData& d, std::byte* at);
   void end_message(Flow& flow);
+  void message_said(Flow& flow);
   void open_again(Flow& flow);
   void acknowledged(Flow& flow, Msn msn);
   void refused(Flow& flow, const std::deque<Sent>::iterator& at, Duration pause);

@@ -54,6 +54,9 @@ void RdResponder::begin(Inbound& flow, const WdpData& d, Bytes payload) {
   flow.msn = d.msn;
   flow.shape = shape_of(d);
   flow.doing = Doing::skipping;
+  // spec/wdp-rd 6.2: it may be behind one that the queue pair's last life has refused.
+  if (flow.closed && !d.flow_open) return fail(flow, Code::not_ready);
+  flow.closed = false;
   // spec/wdp-rd 6.5: what the sender has said before it heard of the RNR comes again.
   if (flow.refusing && !d.flow_open) return;
   flow.refusing = false;

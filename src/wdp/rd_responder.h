@@ -84,6 +84,7 @@ class RdResponder {
     Msn msn;  // of the message
     Shape shape;
     std::unique_ptr<work::Receive> receive;
+    bool closed = true;     // until a message has F: what came before was another life's
     bool refusing = false;  // RNR was said
     bool told = false;      // READY was, since
     bool entered = false;   // the channel is to ask whether the peer is there

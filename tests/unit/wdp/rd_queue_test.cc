@@ -313,6 +313,61 @@ TEST_F(RdQueueTest, WhoGoesAfterARefusalLeavesTheFlowOpen) {
   expect_all(next, Status::success);
 }
 
+// What is behind a refused message comes again. Another life of the queue pair, which knows nothing
+// of the refusal, must not do it before.
+TEST_F(RdQueueTest, ARefusalIsMoreThanALifeOfTheQueuePair) {
+  const TaggedOffset board = address_of(q.board);
+  q.post_receives(1);
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  ASSERT_EQ(p.host.sent.size(), 1U);
+  p.send(kB, 2, pattern_bytes(10, 2));
+  for (const auto& d : a.said(now)) b.hear(d.bytes, a.address, now);
+  EXPECT_EQ(q.queue->responder().refused(), 1U);
+  const auto refusal = b.said(now);
+  p.add(kB, 2, 7, q.rkey, board);
+  q.queue.reset();
+  q.queue = std::make_unique<RdQueue>(b.socket.channels(), q,
+                                      RdQueue::Parameters{.own_qpn = q.number, .q_key = q.q_key});
+  for (const auto& d : a.said(now)) b.hear(d.bytes, a.address, now);
+  for (const auto& d : refusal) a.hear(d.bytes, b.address, now);
+  talk();
+  q.post_receives(1);
+  later(100ms);
+  expect_all(p, Status::success);
+  uint64_t value = 0;
+  std::memcpy(&value, q.board.data(), sizeof value);
+  EXPECT_EQ(value, 7U) << "once";
+}
+
+// A flow that always has something unanswered is opened nevertheless.
+TEST_F(RdQueueTest, AnotherLifeOfTheResponderIsHeard) {
+  const TaggedOffset board = address_of(q.board);
+  p.add(kB, 2, 1, q.rkey, board);
+  talk();
+  later(1ms);
+  ASSERT_EQ(p.host.sent.size(), 1U);
+  p.add(kB, 2, 1, q.rkey, board);
+  p.add(kB, 2, 1, q.rkey, board);
+  (void)a.said(now);  // lost, and said again
+  q.queue.reset();
+  // The first one has F, and nobody is there for it; the second one comes to the new queue pair.
+  int seen = 0;
+  later(1s, [&](bool from_a, const Buffer& bytes) {
+    const auto d = WdpData::parse(bytes);
+    if (from_a && d.ok() && d->opcode == Opcode::atomic_request && ++seen == 2) {
+      q.queue = std::make_unique<RdQueue>(
+          b.socket.channels(), q, RdQueue::Parameters{.own_qpn = q.number, .q_key = q.q_key});
+      p.add(kB, 2, 1, q.rkey, board);
+    }
+    return true;
+  });
+  ASSERT_EQ(p.host.sent.size(), 4U);
+  EXPECT_EQ(p.status_of(1), Status::remote_invalid_rd_request);
+  EXPECT_EQ(p.status_of(2), Status::remote_invalid_rd_request);
+  EXPECT_EQ(p.status_of(3), Status::success);
+}
+
 TEST_F(RdQueueTest, AResponderThatGoesSaysSo) {
   const TaggedOffset board = address_of(q.board);
   q.post_receives(1);
