@@ -32,6 +32,7 @@ class Log:
     def __init__(self, expected):
         self.expected = expected
         self.count = 0
+        self.seen = ""
 
     def line(self, prefix, level, sample):
         """Prints what `sample()` comes to say. It is not asked before `level()` is as expected: a oneshot that is asked too early says
@@ -46,6 +47,7 @@ class Log:
         while text != wanted and wanted and time.monotonic() < until:
             time.sleep(0.001)
             text = f"{prefix}: {sample()}"
+        self.seen = text
         print(text, flush=True)
 
 

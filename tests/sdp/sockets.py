@@ -20,6 +20,8 @@ def steps(w, program, *options):
 case("sockets.readiness", seconds=120)(lambda w: steps(w, "readiness.py", "--without", "urgent"))
 case("sockets.readiness_urgent")(lambda w: steps(w, "readiness.py", "--scene", "urgent"))
 case("sockets.calls", seconds=90)(lambda w: steps(w, "calls.py"))
+case("sockets.random_calls", seconds=120)(lambda w: steps(w, "random_calls.py", "--seeds", "1", "12"))
+case("sockets.many_random_calls", full=True, seconds=600)(lambda w: steps(w, "random_calls.py", "--seeds", "13", "150"))
 case("sockets.names")(lambda w: w.run(0, ["python3", "-B", os.path.join(HERE, "names.py"), w.address, str(w.port())]).splitlines())
 
 def many(w, count, descriptors):
