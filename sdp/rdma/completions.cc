@@ -210,12 +210,11 @@ bool Completions::on_event() {
 }
 
 bool Completions::attend() {
-  // A program that is at it does not need help.
+  // A program that is at it does not need to be told, but it may have so much to read that it asks
+  // for no completions.
   const bool goes_on = called_.exchange(false);
-  if (!goes_on) {
-    take(How::surely);
-    attended_ = false;
-  }
+  take(goes_on ? How::if_free : How::surely);
+  if (!goes_on) attended_ = false;
   (void)rest();
   if (goes_on) return true;
   // A thread that looks may never come back: the handler of a signal may have jumped out of it.

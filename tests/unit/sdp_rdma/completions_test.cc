@@ -325,6 +325,18 @@ TEST_F(SharedQueues, SomebodyAttendsForAsLongAsTheProgramCalls) {
   completions.leave(member);
 }
 
+TEST_F(SharedQueues, WhoAttendsTakesThoughTheProgramReadsWhatIsThereAlready) {
+  Member member;
+  join(member);
+  completions.rest();
+  EXPECT_TRUE(completions.on_event());
+  completions.called();
+  complete(member, 1);
+  EXPECT_TRUE(completions.attend());
+  EXPECT_EQ(member.told, 1);
+  completions.leave(member);
+}
+
 TEST_F(SharedQueues, AThreadThatNeverComesBackFromItsLookDoesNotStopTheOthers) {
   Member member;
   join(member);
