@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <span>
+#include <utility>
 
 namespace weft::sdp {
 namespace {
@@ -169,16 +170,31 @@ void Completions::tell(const Touched& touched) {
   }
 }
 
+// Members are told without the lock. So more may come all the time, but a queue never has more at a
+// time than it has entries: who has taken as many has taken all that was there when he began.
 void Completions::take(How how, const Member* self) {
+  size_t taken = 0;
+  bool asks_again = how == How::to_the_end;
   for (size_t i = 0;;) {
     Touched touched;
+    bool own = false;
     {
       const Hold hold{*this, how};
       // Who has it may have lost the processor to this very thread.
       if (!hold) return yield();
       if (i >= queues_.size()) return;
-      const size_t n = poll(queues_[i], touched, self);
-      if (how == How::to_the_end ? n == 0 : n < kBatch) ++i;
+      Queue& queue = queues_[i];
+      const size_t most = how == How::surely ? queue.entries : kMostBatches * kBatch;
+      const size_t n = poll(queue, touched, self);
+      taken += n;
+      own = how != How::surely && self != nullptr && !self->mail_.empty();
+      const bool more =
+          n == kBatch ? taken < most && !own : n > 0 && std::exchange(asks_again, false);
+      if (!more) {
+        ++i;
+        taken = 0;
+        asks_again = how == How::to_the_end;
+      }
     }
     tell(touched);
   }

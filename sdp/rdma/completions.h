@@ -83,9 +83,11 @@ class Completions {
   void leave(Member& member);
 
   // Takes what is there, for all. Where another thread is at it, that one does it, for all; but
-  // `surely` waits for it first. `to_the_end`: until a queue says that it is empty, for an adapter
-  // may send what it has put off only when it is asked for what it does not have. `self`, whose
-  // lock the caller has, looks into its mail itself.
+  // `surely` waits for it first, and takes all that is there when it begins. The others take a few
+  // batches, and end early where `self` has mail: the caller has a connection of its own to serve.
+  // `to_the_end` asks once more behind a batch that was not full, for an adapter may send what it
+  // has put off only when it is asked for what it does not have. `self`, whose lock the caller has,
+  // looks into its mail itself.
   enum class How : uint8_t { if_free, to_the_end, surely };
   void take(How how, const Member* self = nullptr);
 
@@ -126,6 +128,7 @@ class Completions {
 
  private:
   static constexpr size_t kBatch = 32;
+  static constexpr size_t kMostBatches = 4;  // of a queue, for who does not take all
   struct Queue {
     ibv_cq* cq = nullptr;
     ibv_context* device = nullptr;

@@ -156,7 +156,7 @@ TEST_F(SharedQueues, AnAdapterWithSmallQueuesHasSeveral) {
   for (Member& member : members) {
     for (uint32_t i = 0; i < kEach; ++i) complete(member, static_cast<uint8_t>(i));
   }
-  completions.take(How::if_free);
+  completions.take(How::surely);
   for (Member& member : members) {
     EXPECT_EQ(member.take_numbers().size(), kEach);
     completions.leave(member);
@@ -233,6 +233,33 @@ TEST_F(SharedQueues, AMemberLeavesOnlyWhenNobodyTellsIt) {
   completions.leave(member);
   EXPECT_TRUE(told);
   other.join();
+}
+
+TEST_F(SharedQueues, WhoTakesForOthersReturnsThoughMoreComesAllTheTime) {
+  constexpr int kEndless = 1000;
+  Member self;
+  Member other;
+  join(self);
+  join(other);
+  int polls = 0;
+  FakeAdapter::of(other.queue).on_poll = [&] {
+    if (++polls > kEndless) return;
+    for (uint8_t i = 0; i < 32; ++i) complete(other, i);
+  };
+  other.when_told = [&] { (void)other.take_numbers(); };
+  completions.take(How::to_the_end, &self);
+  EXPECT_LT(polls, 10);
+  polls = 0;
+  complete(self, 1);
+  completions.take(How::to_the_end, &self);
+  EXPECT_LT(polls, 3) << "it has mail of its own";
+  EXPECT_EQ(self.take_numbers(), std::vector<uint8_t>{1});
+  polls = 0;
+  completions.take(How::surely, &self);
+  EXPECT_LT(polls, kEndless);
+  FakeAdapter::of(other.queue).on_poll = nullptr;
+  completions.leave(self);
+  completions.leave(other);
 }
 
 TEST_F(SharedQueues, ManyThreadsTakeForEachOther) {
