@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "sdp/rdma/undisturbed.h"
+
 namespace weft::sdp {
 namespace {
 
@@ -101,6 +103,7 @@ ibv_cq* Completions::join(Member& member, ibv_context* device, uint32_t entries)
 }
 
 void Completions::leave(Member& member) {
+  const Undisturbed undisturbed;
   for (bool left = false; !left;) {
     Touched touched;
     {
@@ -116,7 +119,7 @@ void Completions::leave(Member& member) {
         member.queue_ = nullptr;
       }
     }
-    tell(touched);
+    touched.tell();
   }
   // Whoever is about to tell it waits for nobody.
   while (member.pins_.load() > 0) ::sched_yield();
@@ -126,10 +129,26 @@ void Completions::deliver(Member& member, const Completed& completed, Touched& t
                           const Member* self) {
   (void)member.mail_.put(completed);
   if (&member == self) return;
-  const auto end = touched.members.begin() + static_cast<ptrdiff_t>(touched.count);
-  if (std::find(touched.members.begin(), end, &member) != end) return;
+  touched.add(member);
+}
+
+void Completions::Touched::add(Member& member) {
+  const auto end = members_.begin() + static_cast<ptrdiff_t>(count_);
+  if (std::find(members_.begin(), end, &member) != end) return;
   member.pins_.fetch_add(1);
-  touched.members[touched.count++] = &member;
+  members_[count_++] = &member;
+}
+
+void Completions::Touched::tell() {
+  while (told_ < count_) {
+    members_[told_]->on_mail();
+    members_[told_++]->pins_.fetch_sub(1);
+  }
+}
+
+// Those that it did not come to.
+Completions::Touched::~Touched() {
+  while (told_ < count_) members_[told_++]->pins_.fetch_sub(1);
 }
 
 // What is in the queue, up to as much as may touch: how many. Fewer than kBatch are all.
@@ -155,7 +174,7 @@ size_t Completions::poll(Queue& queue, Touched& touched, const Member* self) {
 size_t Completions::break_members(Queue& queue, Touched& touched, const Member* self) {
   queue.broken = true;
   for (const auto& [number, member] : members_) {
-    if (touched.count == kBatch) return kBatch;
+    if (touched.full()) return kBatch;
     if (member->queue_ != queue.cq) continue;
     member->queue_ = nullptr;
     deliver(*member, {.work = kBroken}, touched, self);
@@ -163,16 +182,10 @@ size_t Completions::break_members(Queue& queue, Touched& touched, const Member* 
   return 0;
 }
 
-void Completions::tell(const Touched& touched) {
-  for (Member* member : std::span{touched.members}.first(touched.count)) {
-    member->on_mail();
-    member->pins_.fetch_sub(1);
-  }
-}
-
 // Members are told without the lock. So more may come all the time, but a queue never has more at a
 // time than it has entries: who has taken as many has taken all that was there when he began.
 void Completions::take(How how, const Member* self) {
+  const Undisturbed undisturbed;
   size_t taken = 0;
   bool asks_again = how == How::to_the_end;
   for (size_t i = 0;;) {
@@ -196,7 +209,7 @@ void Completions::take(How how, const Member* self) {
         asks_again = how == How::to_the_end;
       }
     }
-    tell(touched);
+    touched.tell();
   }
 }
 
@@ -205,6 +218,7 @@ void Completions::take(How how, const Member* self) {
 bool Completions::rest(const Member* self) {
   if (armed_.load() || lookers_.load() > 0) return false;
   if (wanting_.load() == 0 && attended_.load()) return false;
+  const Undisturbed undisturbed;
   {
     const Hold hold{*this, How::surely};
     if (!hold || armed_.exchange(true)) return false;

@@ -136,17 +136,27 @@ class Completions {
     uint32_t reserved = 0;
     bool broken = false;
   };
-  // Those that got mail of one round.
-  struct Touched {
-    std::array<Member*, kBatch> members{};
-    size_t count = 0;
+  // Those that got mail of one round, until they are told of it.
+  class Touched {
+   public:
+    Touched() = default;
+    Touched(const Touched&) = delete;
+    Touched& operator=(const Touched&) = delete;
+    ~Touched();
+    bool full() const { return count_ == kBatch; }
+    void add(Member& member);
+    void tell();
+
+   private:
+    std::array<Member*, kBatch> members_{};
+    size_t count_ = 0;
+    size_t told_ = 0;
   };
   class Hold;
   Queue* queue_with_room(ibv_context* device, uint32_t entries);
   size_t poll(Queue& queue, Touched& touched, const Member* self);
   void deliver(Member& member, const Completed& completed, Touched& touched, const Member* self);
   size_t break_members(Queue& queue, Touched& touched, const Member* self);
-  static void tell(const Touched& touched);
 
   QueueSource& source_;
   std::mutex lock_;                  // of what follows

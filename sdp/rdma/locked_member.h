@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "sdp/rdma/completions.h"
+#include "sdp/rdma/undisturbed.h"
 
 namespace weft::sdp {
 
@@ -17,6 +18,7 @@ class LockedMember : public Completions::Member {
     void lock() { mutex_.lock(); }
     bool try_lock() { return mutex_.try_lock(); }
     void unlock() {
+      const Undisturbed undisturbed;
       member_.before_unlock();
       mutex_.unlock();
       // The mutex and the mailbox are each written by one side before it looks at the other's.
@@ -39,10 +41,11 @@ class LockedMember : public Completions::Member {
 
  private:
   void on_mail() final {
-    while (!mail_.empty() && lock.mutex_.try_lock()) {
+    while (!mail_.empty()) {
+      const std::unique_lock holding{lock.mutex_, std::try_to_lock};
+      if (!holding) return;
       const bool processed = process_mail();
       before_unlock();
-      lock.mutex_.unlock();
       if (!processed) return;
     }
   }

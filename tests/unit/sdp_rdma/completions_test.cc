@@ -2,7 +2,9 @@
 #include "sdp/rdma/completions.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -260,6 +262,45 @@ TEST_F(SharedQueues, WhoTakesForOthersReturnsThoughMoreComesAllTheTime) {
   FakeAdapter::of(other.queue).on_poll = nullptr;
   completions.leave(self);
   completions.leave(other);
+}
+
+TEST_F(SharedQueues, TheCallKeepsItsErrno) {
+  Member member;
+  join(member);
+  member.when_told = [] { errno = EAGAIN; };
+  complete(member, 1);
+  errno = EINTR;
+  completions.take(How::if_free);
+  EXPECT_EQ(errno, EINTR);
+  complete(member, 2);
+  { const Completions::Looking looking{completions, nullptr}; }
+  EXPECT_EQ(member.told, 2);
+  EXPECT_EQ(errno, EINTR);
+  completions.leave(member);
+}
+
+TEST_F(SharedQueues, ACancelledThreadTellsToTheEnd) {
+  Member member;
+  join(member);
+  std::atomic<bool> told{false};
+  member.when_told = [&] {
+    (void)::pthread_cancel(::pthread_self());
+    ::pthread_testcancel();
+    told = true;
+  };
+  complete(member, 1);
+  const auto body = [](void* self) -> void* {
+    static_cast<Completions*>(self)->take(How::if_free);
+    ::pthread_testcancel();
+    return self;
+  };
+  pthread_t thread{};
+  ASSERT_EQ(::pthread_create(&thread, nullptr, body, &completions), 0);
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &result), 0);
+  EXPECT_TRUE(told);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  completions.leave(member);
 }
 
 TEST_F(SharedQueues, ManyThreadsTakeForEachOther) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <thread>
 
 #include "tests/unit/sdp_rdma/fake_adapter.h"
@@ -19,9 +20,13 @@ class Member final : public LockedMember {
   bool process_mail() override {
     if (!open) return false;
     while (!mail_.empty()) mail_.take(), ++processed;
+    errno = EAGAIN;
     return true;
   }
-  void before_unlock() override { ++let_go; }
+  void before_unlock() override {
+    ++let_go;
+    errno = EAGAIN;
+  }
   bool has_mail() const { return !mail_.empty(); }
 
   bool open = true;
@@ -63,6 +68,16 @@ TEST_F(MailUnderALock, IsProcessedByWhoeverHasTheLock) {
   }
   EXPECT_EQ(member.processed, 1);
   EXPECT_EQ(member.let_go, 2) << "once by the holder, once for the mail";
+}
+
+TEST_F(MailUnderALock, LeavesTheErrnoOfTheCallThatLetsGo) {
+  {
+    const std::lock_guard holding{member.lock};
+    std::thread{[this] { complete(); }}.join();
+    errno = EINTR;
+  }
+  EXPECT_EQ(errno, EINTR);
+  EXPECT_EQ(member.processed, 1);
 }
 
 TEST_F(MailUnderALock, StaysUntilItCanBeProcessed) {

@@ -1,0 +1,27 @@
+// Work that a call of the program does for other connections, often while it lets go of a lock: the
+// call keeps its errno, and a cancelled thread ends later than in the middle of it, where locks
+// would stay locked.
+#pragma once
+
+#include <pthread.h>
+
+#include <cerrno>
+
+namespace weft::sdp {
+
+class Undisturbed {
+ public:
+  Undisturbed() { (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_); }
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+  ~Undisturbed() {
+    (void)::pthread_setcancelstate(cancel_, nullptr);
+    errno = error_;
+  }
+
+ private:
+  const int error_ = errno;
+  int cancel_ = PTHREAD_CANCEL_ENABLE;
+};
+
+}  // namespace weft::sdp
