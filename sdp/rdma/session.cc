@@ -32,6 +32,8 @@ void Session::retire() {
   update_wanting();
   if (id_->qp != nullptr) rdma_destroy_qp(id_);
   completions_.leave(*this);
+  // What another thread has put into the mailbox meanwhile needs the identifier.
+  process();
   (void)rdma_destroy_id(id_);
   id_ = nullptr;
 }
@@ -83,7 +85,7 @@ bool Session::post_receive(uint32_t buffer) {
   ibv_recv_wr wr{
       .wr_id = work_id(Work::receive, static_cast<uint8_t>(buffer)), .sg_list = &sge, .num_sge = 1};
   ibv_recv_wr* bad = nullptr;
-  if (id_ == nullptr || ibv_post_recv(id_->qp, &wr, &bad) != 0) return false;
+  if (!has_queue_pair() || ibv_post_recv(id_->qp, &wr, &bad) != 0) return false;
   receives_.posted();
   return true;
 }
@@ -272,7 +274,7 @@ void Session::send_what_may_go() {
 // A queue pair that takes nothing is on its way down; what came before can still be read.
 bool Session::post(ibv_send_wr& wr) {
   ibv_send_wr* bad = nullptr;
-  if (id_ == nullptr || ibv_post_send(id_->qp, &wr, &bad) != 0) {
+  if (!has_queue_pair() || ibv_post_send(id_->qp, &wr, &bad) != 0) {
     gone_ = true;
     return false;
   }

@@ -157,6 +157,7 @@ class Session final : private LockedMember {
   bool process_mail() override;
   void before_unlock() override;
 
+  bool has_queue_pair() const { return id_ != nullptr && id_->qp != nullptr; }
   bool post_receive(uint32_t buffer);
   bool post_receives();
   void release(uint32_t buffer);
