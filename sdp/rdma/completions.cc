@@ -104,15 +104,21 @@ ibv_cq* Completions::join(Member& member, ibv_context* device, uint32_t entries)
 
 void Completions::leave(Member& member) {
   const Undisturbed undisturbed;
+  size_t taken = 0;
   for (bool left = false; !left;) {
-    Touched touched;
+    Touched touched{*this};
     {
       const Hold hold{*this, How::surely};
       const auto queue = std::find_if(queues_.begin(), queues_.end(),
                                       [&](const Queue& q) { return q.cq == member.queue_; });
       // No completion of it comes any more. Those that an adapter has left in the queue are taken
       // before its room is another's.
-      left = queue == queues_.end() || poll(*queue, touched, &member) < kBatch;
+      left = queue == queues_.end();
+      if (!left) {
+        const size_t n = poll(*queue, touched, &member);
+        taken += n;
+        left = n < kBatch || taken >= queue->entries;
+      }
       if (left) {
         members_.erase(member.number_);
         if (queue != queues_.end()) queue->reserved -= member.entries_;
@@ -122,7 +128,19 @@ void Completions::leave(Member& member) {
     touched.tell();
   }
   // Whoever is about to tell it waits for nobody.
-  while (member.pins_.load() > 0) ::sched_yield();
+  ++leaving_;
+  for (uint32_t unpinned = unpinned_; member.pins_ > 0; unpinned = unpinned_) {
+    unpinned_.wait(unpinned);
+  }
+  --leaving_;
+}
+
+// The member may end as soon as nobody is about to tell it.
+void Completions::unpin(Member& member) {
+  --member.pins_;
+  if (leaving_ == 0) return;
+  ++unpinned_;
+  unpinned_.notify_all();
 }
 
 void Completions::deliver(Member& member, const Completed& completed, Touched& touched,
@@ -142,13 +160,13 @@ void Completions::Touched::add(Member& member) {
 void Completions::Touched::tell() {
   while (told_ < count_) {
     members_[told_]->on_mail();
-    members_[told_++]->pins_.fetch_sub(1);
+    completions_.unpin(*members_[told_++]);
   }
 }
 
 // Those that it did not come to.
 Completions::Touched::~Touched() {
-  while (told_ < count_) members_[told_++]->pins_.fetch_sub(1);
+  while (told_ < count_) completions_.unpin(*members_[told_++]);
 }
 
 // What is in the queue, up to as much as may touch: how many. Fewer than kBatch are all.
@@ -189,7 +207,7 @@ void Completions::take(How how, const Member* self) {
   size_t taken = 0;
   bool asks_again = how == How::to_the_end;
   for (size_t i = 0;;) {
-    Touched touched;
+    Touched touched{*this};
     bool own = false;
     {
       const Hold hold{*this, how};

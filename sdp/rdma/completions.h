@@ -139,7 +139,7 @@ class Completions {
   // Those that got mail of one round, until they are told of it.
   class Touched {
    public:
-    Touched() = default;
+    explicit Touched(Completions& completions) : completions_(completions) {}
     Touched(const Touched&) = delete;
     Touched& operator=(const Touched&) = delete;
     ~Touched();
@@ -148,6 +148,7 @@ class Completions {
     void tell();
 
    private:
+    Completions& completions_;
     std::array<Member*, kBatch> members_{};
     size_t count_ = 0;
     size_t told_ = 0;
@@ -156,6 +157,7 @@ class Completions {
   Queue* queue_with_room(ibv_context* device, uint32_t entries);
   size_t poll(Queue& queue, Touched& touched, const Member* self);
   void deliver(Member& member, const Completed& completed, Touched& touched, const Member* self);
+  void unpin(Member& member);
   size_t break_members(Queue& queue, Touched& touched, const Member* self);
 
   QueueSource& source_;
@@ -164,6 +166,9 @@ class Completions {
   std::vector<Queue> queues_;
   std::unordered_map<uint64_t, Member*> members_;
   uint64_t last_number_ = 0;
+
+  std::atomic<int> leaving_{0};        // threads that wait until nobody tells a member any more
+  std::atomic<uint32_t> unpinned_{0};  // how often that may have become so, while there are any
 
   std::atomic<int> wanting_{0};
   std::atomic<int> lookers_{0};

@@ -303,6 +303,24 @@ TEST_F(SharedQueues, ACancelledThreadTellsToTheEnd) {
   completions.leave(member);
 }
 
+TEST_F(SharedQueues, AMemberLeavesThoughMoreComesForOthersAllTheTime) {
+  constexpr int kEndless = 1000;
+  Member leaves;
+  Member other;
+  join(leaves);
+  join(other);
+  int polls = 0;
+  FakeAdapter::of(other.queue).on_poll = [&] {
+    if (++polls > kEndless) return;
+    for (uint8_t i = 0; i < 32; ++i) complete(other, i);
+  };
+  other.when_told = [&] { (void)other.take_numbers(); };
+  completions.leave(leaves);
+  EXPECT_LT(polls, kEndless);
+  FakeAdapter::of(other.queue).on_poll = nullptr;
+  completions.leave(other);
+}
+
 TEST_F(SharedQueues, ManyThreadsTakeForEachOther) {
   constexpr int kThreads = 4;
   constexpr uint32_t kCount = 2000;
