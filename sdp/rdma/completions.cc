@@ -253,7 +253,8 @@ bool Completions::on_event() {
   take(How::surely);
   const bool first = !attended_.exchange(true);
   if (first) called_ = false;
-  if (count_shown() == shown) (void)rest();
+  // Others than those who are woken may sleep on.
+  if (count_shown() - shown < static_cast<uint64_t>(std::max(wanting_.load(), 1))) (void)rest();
   return first;
 }
 

@@ -398,6 +398,19 @@ TEST_F(SharedQueues, AnEventThatWakesSomebodyNeedsNoOther) {
   completions.leave(member);
 }
 
+TEST_F(SharedQueues, AnEventThatWakesOneOfTwoIsFollowedByAnother) {
+  Member member;
+  join(member);
+  member.when_told = [&] { completions.shown(); };
+  completions.want(2);
+  completions.rest();
+  complete(member, 1);
+  EXPECT_TRUE(completions.on_event());
+  EXPECT_EQ(armed(), 2);
+  completions.want(-2);
+  completions.leave(member);
+}
+
 TEST_F(SharedQueues, SomebodyAttendsForAsLongAsTheProgramCalls) {
   Member member;
   join(member);
