@@ -99,6 +99,7 @@ ibv_cq* Completions::join(Member& member, ibv_context* device, uint32_t entries)
   member.queue_ = queue->cq;
   member.number_ = ++last_number_;
   members_.emplace(member.number_, &member);
+  count_ = members_.size();
   return queue->cq;
 }
 
@@ -121,6 +122,7 @@ void Completions::leave(Member& member) {
       }
       if (left) {
         members_.erase(member.number_);
+        count_ = members_.size();
         if (queue != queues_.end()) queue->reserved -= member.entries_;
         member.queue_ = nullptr;
       }

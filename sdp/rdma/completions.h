@@ -91,6 +91,9 @@ class Completions {
   enum class How : uint8_t { if_free, to_the_end, surely };
   void take(How how, const Member* self = nullptr);
 
+  // Whether there is anything to take.
+  bool any_members() const { return count_.load(std::memory_order_relaxed) > 0; }
+
   // Somebody sleeps until a completion comes, or does not any more.
   void want(int change) { wanting_.fetch_add(change); }
   // The calling thread is going to sleep, or elsewhere: where need is, the queues tell by an event
@@ -167,6 +170,7 @@ class Completions {
   std::unordered_map<uint64_t, Member*> members_;
   uint64_t last_number_ = 0;
 
+  std::atomic<size_t> count_{0};       // of the members
   std::atomic<int> leaving_{0};        // threads that wait until nobody tells a member any more
   std::atomic<uint32_t> unpinned_{0};  // how often that may have become so, while there are any
 

@@ -31,7 +31,8 @@ void Recent::note(Completions& completions) {
 }
 
 bool Recent::any() {
-  return mine().completions != nullptr;
+  const Completions* completions = mine().completions;
+  return completions != nullptr && completions->any_members();
 }
 
 bool Recent::look(const std::function<bool()>& other_news) {

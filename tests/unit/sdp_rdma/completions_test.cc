@@ -114,6 +114,18 @@ TEST_F(SharedQueues, MoreThanOneBatchIsTakenAtOnce) {
   }
 }
 
+TEST_F(SharedQueues, WithoutMembersThereIsNothingToLookFor) {
+  Member one;
+  Member other;
+  EXPECT_FALSE(completions.any_members());
+  join(one);
+  join(other);
+  completions.leave(one);
+  EXPECT_TRUE(completions.any_members());
+  completions.leave(other);
+  EXPECT_FALSE(completions.any_members());
+}
+
 TEST_F(SharedQueues, ALateCompletionReachesNobody) {
   Member gone;
   join(gone);
