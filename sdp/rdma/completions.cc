@@ -78,6 +78,7 @@ Completions::Queue* Completions::queue_with_room(ibv_context* device, uint32_t e
     errno = ENOMEM;
     return nullptr;
   }
+  queues_.reserve(queues_.size() + 1);
   ibv_cq* cq = source_.make_queue(device, first);
   if (cq == nullptr) return nullptr;
   queues_.push_back({.cq = cq, .device = device, .entries = first});
@@ -94,11 +95,11 @@ ibv_cq* Completions::join(Member& member, ibv_context* device, uint32_t entries)
   const Hold hold{*this, How::surely};
   Queue* queue = queue_with_room(device, entries);
   if (queue == nullptr) return nullptr;
+  members_.emplace(last_number_ + 1, &member);
   queue->reserved += entries;
   member.entries_ = entries;
   member.queue_ = queue->cq;
   member.number_ = ++last_number_;
-  members_.emplace(member.number_, &member);
   count_ = members_.size();
   return queue->cq;
 }
