@@ -72,7 +72,8 @@ Stream::Stream(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, Fil
 Stream::~Stream() = default;
 
 void Stream::start() {
-  if (relay_) return;
+  // A program with several threads may have closed it already.
+  if (relay_ || ending_) return;
   // Its edges, for the kernel would tell of an end again and again.
   (void)loop_.watch(mirror_.fd(), EPOLLRDHUP | EPOLLET,
                     [this](uint32_t events) { on_inner(events); });
