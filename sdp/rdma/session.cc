@@ -153,6 +153,10 @@ void Session::take_mail() {
   do {
     complete(mail_.take());
   } while (!mail_.empty());
+  wake_sleepers();
+}
+
+void Session::wake_sleepers() {
   if (sleepers_.count == 0) return;
   {
     const std::lock_guard holding{sleepers_.mutex};
@@ -170,6 +174,7 @@ void Session::settle_end() {
   const bool all_read =
       !send_.waiting() && !connection_->advertising() && connection_->peer_has_read_all();
   if (!connection_->got_end() && !all_read) fail(ECONNRESET);
+  wake_sleepers();
 }
 
 void Session::sleep(std::unique_lock<Lock>& holding, std::chrono::microseconds most) {

@@ -170,6 +170,7 @@ class Session final : private LockedMember {
   bool post_control(const Connection::Message& message);
   void post_data();
   void take_mail();
+  void wake_sleepers();
   void update_wanting();
   void settle_end();
   void fail(int error);
