@@ -1,10 +1,10 @@
 #include "sdp/rdma/completions.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <span>
 #include <utility>
 
@@ -22,9 +22,8 @@ void yield() {
   (void)::sched_yield();
 }
 
-uint64_t this_thread() {
-  return static_cast<uint64_t>(::pthread_self());
-}
+// The calling thread has the queues, or is about to, or has just let go of them.
+thread_local volatile std::sig_atomic_t t_holds = 0;
 
 }  // namespace
 
@@ -33,20 +32,23 @@ uint64_t this_thread() {
 class Completions::Hold {
  public:
   Hold(Completions& completions, How how) : completions_(completions) {
-    if (completions_.holder_.load(std::memory_order_relaxed) == this_thread()) return;
+    if (t_holds != 0) return;
+    t_holds = 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     holds_ = completions_.lock_.try_lock();
     if (!holds_ && how == How::surely) {
       completions_.lock_.lock();
       holds_ = true;
     }
-    if (holds_) completions_.holder_.store(this_thread(), std::memory_order_relaxed);
+    if (!holds_) t_holds = 0;
   }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
   ~Hold() {
     if (!holds_) return;
-    completions_.holder_.store(0, std::memory_order_relaxed);
     completions_.lock_.unlock();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t_holds = 0;
   }
   explicit operator bool() const { return holds_; }
 

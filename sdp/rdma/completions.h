@@ -164,8 +164,7 @@ class Completions {
   size_t break_members(Queue& queue, Touched& touched, const Member* self);
 
   QueueSource& source_;
-  std::mutex lock_;                  // of what follows
-  std::atomic<uint64_t> holder_{0};  // the thread that has it
+  std::mutex lock_;  // of what follows
   std::vector<Queue> queues_;
   std::unordered_map<uint64_t, Member*> members_;
   uint64_t last_number_ = 0;
