@@ -20,30 +20,41 @@ using namespace weft::sdp;
 
 namespace {
 
-void about_to_wait(int fd) {
+// Whether it is a connection.
+bool about_to_wait(int fd) {
   if (Listeners::any_fresh()) Listeners::about_to_wait(fd);
-  if (const auto stream = Table::find(fd)) stream->about_to_wait(fd);
+  const auto stream = Table::find(fd);
+  if (stream) stream->about_to_wait(fd);
+  return stream != nullptr;
 }
 
-void about_to_poll(const pollfd* fds, nfds_t count) {
-  for (nfds_t i = 0; i < count; ++i) about_to_wait(fds[i].fd);
+// Whether there is a connection among them.
+bool about_to_poll(const pollfd* fds, nfds_t count) {
+  bool any = false;
+  for (nfds_t i = 0; i < count; ++i) any |= about_to_wait(fds[i].fd);
+  return any;
 }
 
-void about_to_select(int count, std::initializer_list<const fd_set*> sets) {
+bool about_to_select(int count, std::initializer_list<const fd_set*> sets) {
+  bool any = false;
   for (int fd = 0; fd < count && fd < FD_SETSIZE; ++fd) {
     for (const fd_set* set : sets) {
-      if (set != nullptr && FD_ISSET(fd, set)) about_to_wait(fd);
+      if (set != nullptr && FD_ISSET(fd, set)) any |= about_to_wait(fd);
     }
   }
+  return any;
 }
 
-// Waits as `wait_now(false)` does, which does not wait at all where it is told true.
+// Waits as `wait_now(false)` does, which does not wait at all where it is told true. A thread that
+// works on connections looks before it sleeps; one that only waits for some, `for_connections`,
+// says that it sleeps.
 template <class Wait>
-int look_and_wait(bool waits, Wait wait_now) {
-  if (!waits || !Recent::any()) return wait_now(false);
+int look_and_wait(bool waits, bool for_connections, Wait wait_now) {
+  const bool looks = waits && Recent::any();
+  if (!looks && !(waits && for_connections && Recent::any_of_process())) return wait_now(false);
   int n = 0;
   const auto others = [&] { return (n = wait_now(true)) != 0; };
-  if (Recent::look(others) && (n != 0 || others())) return n;
+  if (looks && Recent::look(others) && (n != 0 || others())) return n;
   const Recent::Sleep sleep;
   return wait_now(false);
 }
@@ -80,10 +91,11 @@ class Asked {
 
 // `wait_now` is one of libc's two calls, without a wait where it is told true.
 template <class Wait>
-int look_and_select(int count, std::array<fd_set*, 3> sets, bool waits, Wait wait_now) {
-  if (!waits || !Recent::any() || !Asked::fits(count)) return wait_now(false);
+int look_and_select(int count, std::array<fd_set*, 3> sets, bool waits, bool for_connections,
+                    Wait wait_now) {
+  if (!waits || !Asked::fits(count) || !(Recent::any() || for_connections)) return wait_now(false);
   const Asked asked{count, sets};
-  return look_and_wait(true, [&](bool at_once) {
+  return look_and_wait(true, for_connections, [&](bool at_once) {
     asked.put_back();
     return wait_now(at_once);
   });
@@ -95,7 +107,8 @@ WEFT_SDP_EXPORT int epoll_wait(int epoll, epoll_event* events, int most, int tim
   const auto wait = [&](bool at_once) {
     return WEFT_SDP_NEXT(epoll_wait)(epoll, events, most, at_once ? 0 : timeout);
   };
-  return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM, wait);
+  return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM,
+                       Registrations::waits_for_connections(epoll), wait);
 }
 
 WEFT_SDP_EXPORT int epoll_pwait(int epoll, epoll_event* events, int most, int timeout,
@@ -103,7 +116,8 @@ WEFT_SDP_EXPORT int epoll_pwait(int epoll, epoll_event* events, int most, int ti
   const auto wait = [&](bool at_once) {
     return WEFT_SDP_NEXT(epoll_pwait)(epoll, events, most, at_once ? 0 : timeout, mask);
   };
-  return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM, wait);
+  return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM,
+                       Registrations::waits_for_connections(epoll), wait);
 }
 
 WEFT_SDP_EXPORT int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* timeout,
@@ -111,12 +125,13 @@ WEFT_SDP_EXPORT int epoll_pwait2(int epoll, epoll_event* events, int most, const
   const auto wait = [&](bool at_once) {
     return WEFT_SDP_NEXT(epoll_pwait2)(epoll, events, most, at_once ? &kAtOnce : timeout, mask);
   };
-  return look_and_wait(waits(timeout) && WEFT_SDP_FOR_PROGRAM, wait);
+  return look_and_wait(waits(timeout) && WEFT_SDP_FOR_PROGRAM,
+                       Registrations::waits_for_connections(epoll), wait);
 }
 
 WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
   if (!WEFT_SDP_FOR_PROGRAM) return WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
-  if (operation != EPOLL_CTL_DEL) about_to_wait(fd);
+  if (operation != EPOLL_CTL_DEL && about_to_wait(fd)) Registrations::note_connection(epoll);
   const int status = WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
   if (status == 0) Registrations::note(epoll, operation, fd, event);
   return status;
@@ -124,31 +139,31 @@ WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* eve
 
 WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
-  if (program) about_to_poll(fds, count);
+  const bool connections = program && about_to_poll(fds, count);
   const auto wait = [&](bool at_once) {
     return WEFT_SDP_NEXT(poll)(fds, count, at_once ? 0 : timeout);
   };
-  return look_and_wait(program && timeout != 0, wait);
+  return look_and_wait(program && timeout != 0, connections, wait);
 }
 
 extern "C" int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size);
 WEFT_SDP_EXPORT int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
-  if (program) about_to_poll(fds, count);
+  const bool connections = program && about_to_poll(fds, count);
   const auto wait = [&](bool at_once) {
     return WEFT_SDP_NEXT(__poll_chk)(fds, count, at_once ? 0 : timeout, size);
   };
-  return look_and_wait(program && timeout != 0, wait);
+  return look_and_wait(program && timeout != 0, connections, wait);
 }
 
 WEFT_SDP_EXPORT int ppoll(pollfd* fds, nfds_t count, const timespec* timeout,
                           const sigset_t* mask) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
-  if (program) about_to_poll(fds, count);
+  const bool connections = program && about_to_poll(fds, count);
   const auto wait = [&](bool at_once) {
     return WEFT_SDP_NEXT(ppoll)(fds, count, at_once ? &kAtOnce : timeout, mask);
   };
-  return look_and_wait(program && waits(timeout), wait);
+  return look_and_wait(program && waits(timeout), connections, wait);
 }
 
 extern "C" int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask,
@@ -156,33 +171,34 @@ extern "C" int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, c
 WEFT_SDP_EXPORT int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout,
                                 const sigset_t* mask, size_t size) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
-  if (program) about_to_poll(fds, count);
+  const bool connections = program && about_to_poll(fds, count);
   const auto wait = [&](bool at_once) {
     return WEFT_SDP_NEXT(__ppoll_chk)(fds, count, at_once ? &kAtOnce : timeout, mask, size);
   };
-  return look_and_wait(program && waits(timeout), wait);
+  return look_and_wait(program && waits(timeout), connections, wait);
 }
 
 WEFT_SDP_EXPORT int select(int count, fd_set* readable, fd_set* writable, fd_set* exceptional,
                            timeval* timeout) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
-  if (program) about_to_select(count, {readable, writable, exceptional});
+  const bool connections = program && about_to_select(count, {readable, writable, exceptional});
   const auto wait = [&](bool at_once) {
     timeval now{};
     return WEFT_SDP_NEXT(select)(count, readable, writable, exceptional, at_once ? &now : timeout);
   };
   const bool waits = timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_usec != 0;
-  return look_and_select(count, {readable, writable, exceptional}, program && waits, wait);
+  return look_and_select(count, {readable, writable, exceptional}, program && waits, connections,
+                         wait);
 }
 
 WEFT_SDP_EXPORT int pselect(int count, fd_set* readable, fd_set* writable, fd_set* exceptional,
                             const timespec* timeout, const sigset_t* mask) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
-  if (program) about_to_select(count, {readable, writable, exceptional});
+  const bool connections = program && about_to_select(count, {readable, writable, exceptional});
   const auto wait = [&](bool at_once) {
     return WEFT_SDP_NEXT(pselect)(count, readable, writable, exceptional,
                                   at_once ? &kAtOnce : timeout, mask);
   };
   const std::array sets{readable, writable, exceptional};
-  return look_and_select(count, sets, program && waits(timeout), wait);
+  return look_and_select(count, sets, program && waits(timeout), connections, wait);
 }

@@ -1,5 +1,6 @@
 #include "sdp/sockets/recent.h"
 
+#include <atomic>
 #include <chrono>
 
 #include "sdp/sockets/look.h"
@@ -19,6 +20,9 @@ struct Looker {
   bool looked = false;  // before it sleeps
 };
 
+// The first thread that works on one notes them.
+std::atomic<Completions*> g_of_process{nullptr};
+
 Looker& mine() {
   thread_local Looker looker;
   return looker;
@@ -28,6 +32,12 @@ Looker& mine() {
 
 void Recent::note(Completions& completions) {
   mine().completions = &completions;
+  if (g_of_process.load(std::memory_order_relaxed) == nullptr) g_of_process = &completions;
+}
+
+bool Recent::any_of_process() {
+  const Completions* completions = g_of_process.load();
+  return completions != nullptr && completions->any_members();
 }
 
 bool Recent::any() {
@@ -63,9 +73,10 @@ bool Recent::look(const std::function<bool()>& other_news) {
 
 void Recent::forget_in_child() {
   mine() = {};
+  g_of_process = nullptr;
 }
 
-Recent::Sleep::Sleep() : completions_(mine().completions), since_(Clock::now()) {
+Recent::Sleep::Sleep() : completions_(g_of_process.load()), since_(Clock::now()) {
   completions_->want(1);
   (void)completions_->rest();
 }

@@ -15,6 +15,9 @@ class Recent {
   // The calling thread works on a connection of these.
   static void note(Completions& completions);
   static bool any();
+  // Any thread of the process does: connections that it has worked on rely on those that sleep
+  // saying so.
+  static bool any_of_process();
   // Looks for a while, where that pays; true if `other_news` is true, which is asked when a mirror
   // shows something, and now and then.
   static bool look(const std::function<bool()>& other_news);

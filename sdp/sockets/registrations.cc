@@ -51,7 +51,10 @@ void Registrations::put_back(int fd) {
   const std::lock_guard lock{g_lock};
   const auto found = g_sockets.find(fd);
   if (found == g_sockets.end()) return;
-  for (auto& [epoll, event] : found->second) control(epoll, EPOLL_CTL_ADD, fd, &event);
+  for (auto& [epoll, event] : found->second) {
+    control(epoll, EPOLL_CTL_ADD, fd, &event);
+    note_connection(epoll);
+  }
 }
 
 void Registrations::forget(int fd) {

@@ -26,6 +26,15 @@ class Registrations {
     if (kept(fd)) forget(fd);
   }
 
+  // Whether an epoll waits for connections, or its number did once.
+  static void note_connection(int epoll) {
+    if (static_cast<unsigned>(epoll) < kMost) waits[static_cast<unsigned>(epoll)] = true;
+  }
+  static bool waits_for_connections(int epoll) {
+    return static_cast<unsigned>(epoll) < kMost &&
+           waits[static_cast<unsigned>(epoll)].load(std::memory_order_relaxed);
+  }
+
  private:
   static constexpr unsigned kMost = 1 << 16;
   static bool kept(int fd) {
@@ -36,6 +45,7 @@ class Registrations {
   static void forget(int fd);
 
   static inline std::array<std::atomic<bool>, kMost> is_kept{};
+  static inline std::array<std::atomic<bool>, kMost> waits{};
 };
 
 }  // namespace weft::sdp
