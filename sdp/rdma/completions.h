@@ -44,6 +44,7 @@ class QueueSource {
   ~QueueSource() = default;
 };
 
+// Above 400 lines with its source: who takes, who sleeps and who attends rely on each other.
 class Completions {
  public:
   class Member {
