@@ -214,10 +214,10 @@ void QueuePair::count_error(Status status) {
 }
 
 void QueuePair::publish(engine::Token& token) {
-  if (completions_.publish() || state() == QpState::err) return;
+  if (!completions_.publish()) since_reset_.completion_lost = true;
+  if (!since_reset_.completion_lost || state() == QpState::err) return;
   // A program that waits for what was lost would wait for ever. Not here, in the middle of the
-  // stream's visit.
-  since_reset_.completion_lost = true;
+  // stream's visit. Said with each visit until then: the transport sets the same deadline.
   engine_.set_deadline(token, *this, token.now());
 }
 
