@@ -35,7 +35,7 @@ void RdTransport::changed(engine::Token& token, QpState) {
 
 void RdTransport::posted(engine::Token& token) {
   if (!queue_) return;
-  queue_->receives_posted();
+  queue_->posted();
   driver_.posted(token, *this);
 }
 

@@ -40,6 +40,7 @@ class RdTransport final : public Transport,
   wdp::UdCarriage carriage(const wdp::Path& to, Time now) override;
   size_t room(const wdp::Path& to) override { return datagram_room(qp_.context(), to); }
   void wants_turn() override { driver_.schedule(*this); }
+  bool has_receive() override { return !qp_.receives().out(); }
   void receive_done(const work::Receive& r, Status status, const wdp::RdDelivery& d) override;
   void send_done(const work::SendWqe& wqe, Status status) override {
     count_sent(qp_.counters().counters, wqe, status);

@@ -55,7 +55,7 @@ class RdQueue final : public TrainSource, public RdClient, public RdMember {
   void own_memory_lost(Time) override {}
 
   // --- the queue pair
-  void receives_posted() { responder_.receives_posted(); }
+  void posted() { responder_.posted(); }
   Time deadline() const { return requester_.deadline(); }
   void hold(bool on) { requester_.hold(on); }
   bool idle() const { return requester_.idle(); }

@@ -202,8 +202,8 @@ void RdResponder::fail(Inbound& flow, Code code) {
   give_back(flow);
   flow.doing = Doing::skipping;
   if (code == Code::rnr) {
-    flow.refusing = true;
-    flow.told = false;
+    if (!flow.waits) untold_.push_back(&flow);
+    flow.refusing = flow.waits = true;
     ++refused_;
   }
   say(flow, code, flow.msn, code == Code::rnr ? kRnrDelay : uint8_t{0});
@@ -214,9 +214,13 @@ void RdResponder::say(const Inbound& flow, Code code, Msn msn, uint8_t delay) {
       {.qidx = flow.sidx, .ridx = index_of(own_qpn_), .code = code, .delay = delay, .msn = msn});
 }
 
-void RdResponder::receives_posted() {
-  for (auto& [key, flow] : flows_) {
-    if (flow.refusing && !std::exchange(flow.told, true)) say(flow, Code::ready, flow.msn);
+// Sends are posted, too: who is told of receives that are not there sends in vain.
+void RdResponder::posted() {
+  if (untold_.empty() || (spare_.empty() && !consumer_.has_receive())) return;
+  for (; !untold_.empty(); untold_.pop_back()) {
+    Inbound& flow = *untold_.back();
+    if (flow.refusing) say(flow, Code::ready, flow.msn);
+    flow.waits = false;
   }
 }
 
@@ -308,6 +312,7 @@ void RdResponder::channel_ended(const RdChannel& channel) {
     give_back(flow);
     if (flow.entered) flow.channel->leave();
     std::erase(answering_, &flow);
+    std::erase(untold_, &flow);
     it = flows_.erase(it);
   }
 }
@@ -323,6 +328,7 @@ void RdResponder::leave() {
   for (const auto& r : spare_) consumer_.receive_done(*r, Status::flushed, {});
   flows_.clear();
   answering_.clear();
+  untold_.clear();
   spare_.clear();
 }
 

@@ -32,8 +32,8 @@ class RdResponder {
 
   // A segment of a request.
   void take(RdChannel& channel, const RdArrival& arrival, Bytes payload);
-  // There are receives again.
-  void receives_posted();
+  // Something was posted: are there receives again?
+  void posted();
   void channel_ended(const RdChannel& channel);
 
   // Something is to be said of Reads and atomics.
@@ -86,7 +86,7 @@ class RdResponder {
     std::unique_ptr<work::Receive> receive;
     bool closed = true;     // until a message has F: what came before was another life's
     bool refusing = false;  // RNR was said
-    bool told = false;      // READY was, since
+    bool waits = false;     // in `untold_`
     bool entered = false;   // the channel is to ask whether the peer is there
     std::deque<Response> responses;
   };
@@ -115,6 +115,7 @@ class RdResponder {
   QKey q_key_;
   const ClientId client_;
   std::map<std::pair<const RdChannel*, uint8_t>, Inbound> flows_;
+  std::vector<Inbound*> untold_;    // that hear READY when there are receives
   std::deque<Inbound*> answering_;  // that have responses to send, in rotation
   // Taken for messages that were not finished: the next ones have them.
   std::vector<std::unique_ptr<work::Receive>> spare_;

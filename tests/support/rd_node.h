@@ -163,7 +163,7 @@ class RdNode final : public wdp::WdpSocketOwner {
         Buffer& room = rooms.emplace_back(kRoom);
         host.post_receive(rooms.size() - 1, {segment_of(room)});
       }
-      if (queue) queue->receives_posted();
+      if (queue) queue->posted();
     }
     work::Status status_of(size_t i) const { return host.sent.at(i).status; }
 
@@ -184,6 +184,7 @@ class RdNode final : public wdp::WdpSocketOwner {
     }
     size_t room(const wdp::Path&) override { return 1472; }
     void wants_turn() override {}
+    bool has_receive() override { return !host.receives.empty(); }
     bool take_receive(work::Receive& out) override { return host.take_receive(out); }
     void receive_done(const work::Receive& r, work::Status status,
                       const wdp::RdDelivery& d) override {

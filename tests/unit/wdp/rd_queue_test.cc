@@ -247,6 +247,21 @@ TEST_F(RdQueueTest, AFlowThatWaitsHoldsUpNoOther) {
   expect_all(p, Status::success);
 }
 
+// Who posts a Send has no receive for anybody.
+TEST_F(RdQueueTest, ReadyIsSaidOfReceivesAlone) {
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  EXPECT_EQ(q.queue->responder().refused(), 1U);
+  for (int i = 0; i < 3; ++i) {
+    q.queue->posted();
+    talk();
+  }
+  EXPECT_EQ(q.queue->responder().refused(), 1U);
+  q.post_receives(1);
+  talk();
+  expect_all(p, Status::success);
+}
+
 // READY that is for nothing, as another peer was first.
 TEST_F(RdQueueTest, WithoutReadyItComesAgainAfterTheDelay) {
   p.send(kB, 2, pattern_bytes(10, 1));
