@@ -23,6 +23,8 @@ namespace {
 // Records in a RESP at most: a datagram that each path carries.
 constexpr size_t kMostResponses = 90;
 
+constexpr uint32_t kMostMessage = uint32_t{1} << 31;
+
 bool is_queue_pair(uint8_t index) {
   return index != wire::kPortIndex && index != wire::kMulticastIndex;
 }
@@ -310,7 +312,10 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
     return fail(WdpDrop::bad_opcode);
   }
   if (!d->is_of_rd() && d->segment_count() != 1) return fail(WdpDrop::too_many_segments);
-  // spec/wdp-rd 6.1: it is for the whole Read.
+  // spec/wdp-rd 6.1
+  if (d->is_of_rd() && d->mlen > kMostMessage) return fail(WdpDrop::message_length);
+  if (is_resp(*d) && d->wants_response) return fail(WdpDrop::bad_opcode);
+  // It is for the whole Read.
   if (d->opcode == Opcode::read_request && d->mo != MessageOffset{}) {
     return fail(WdpDrop::read_range);
   }

@@ -121,7 +121,8 @@ RdResponder::Fault RdResponder::accept_write(Inbound& flow, const WdpData& d) {
 
 RdResponder::Fault RdResponder::accept_read(Inbound& flow, const WdpData& d, Bytes payload) {
   const auto range = wire::WdpReadRange::parse(payload.data());
-  if (flow.responses.size() >= kFlowReads || range.length != d.mlen) {
+  if (flow.responses.size() >= kFlowReads || range.length != d.mlen ||
+      d.read_id().value() != d.msn.value() || flow.stride == 0) {
     drops_.count(WdpDrop::too_many_reads);
     return Code::operation;
   }
@@ -136,11 +137,12 @@ RdResponder::Fault RdResponder::accept_read(Inbound& flow, const WdpData& d, Byt
 }
 
 RdResponder::Fault RdResponder::accept_atomic(Inbound& flow, const WdpData& d, Bytes payload) {
-  if (flow.responses.size() >= kFlowReads) {
+  const auto request = wire::AtomicRequest::parse(payload.data());
+  if (flow.responses.size() >= kFlowReads || request.request_id != d.msn.value() ||
+      flow.stride == 0) {
     drops_.count(WdpDrop::too_many_reads);
     return Code::operation;
   }
-  const auto request = wire::AtomicRequest::parse(payload.data());
   // Before it takes place: memory for what is to be said of it.
   if (flow.responses.empty()) answering_.push_back(&flow);
   flow.responses.push_back({.request = d.msn, .atomic = true});

@@ -538,6 +538,12 @@ TEST_F(RdChannelTest, NonsenseIsCounted) {
   wire::WdpReadRange{.length = 16}.encode(f.data() + wire::WdpData::kSize);
   b.hear(f, a.address, now);
   EXPECT_EQ(drops(of_b(), WdpDrop::read_range), 1U);
+  read.mo = MessageOffset{0};
+  read.mlen = (uint32_t{1} << 31) + 1;
+  read.encode(f.data());
+  wire::WdpReadRange{.length = read.mlen}.encode(f.data() + wire::WdpData::kSize);
+  b.hear(f, a.address, now);
+  EXPECT_EQ(drops(of_b(), WdpDrop::message_length), 1U);
   b.hear(e, {Gid::from_ipv4(0x0a000009), RdNode::kPort}, now);
   EXPECT_EQ(b.socket.drops().of(WdpDrop::wrong_address), 1U);
   EXPECT_TRUE(b.said(now).empty());

@@ -538,6 +538,19 @@ TEST_F(RdQueueTest, RequestsThatAreWrong) {
   d.stag = q.rkey;
   d.to = address_of(q.board);
   q.queue->take(channel, {.header = d}, range);
+  // And an identifier that is not the request's own number.
+  wire::WdpReadRange{.length = 100}.encode(range.data());
+  d.imm_or_read = 7;
+  q.queue->take(channel, {.header = d}, range);
+  EXPECT_EQ(q.queue->responder().drops().of(wire::WdpDrop::too_many_reads), 2U);
+  Buffer atomic(wire::AtomicRequest::kSize);
+  wire::AtomicRequest{.request_id = 7, .stag = q.rkey, .to = d.to, .add_swap = 1}.encode(
+      atomic.data());
+  WdpData add = d;
+  add.opcode = Opcode::atomic_request;
+  add.mlen = wire::AtomicRequest::kSize;
+  q.queue->take(channel, {.header = add}, atomic);
+  EXPECT_EQ(q.queue->responder().drops().of(wire::WdpDrop::too_many_reads), 3U);
   // The middle of a message that never began, and an END of none.
   d.opcode = Opcode::send;
   d.mo = MessageOffset{1424};
