@@ -26,7 +26,10 @@ inline constexpr Duration kLeastLossDelay = 250us;
 inline constexpr Duration kFirstRoundTrip = 100ms;
 inline constexpr Duration kProbeGranularity = 1ms;
 inline constexpr Duration kMostProbePause = 1s;
-inline constexpr uint32_t kMostProbes = 24;         // in a row without an answer: the peer is gone
+inline constexpr uint32_t kMostProbes = 24;  // in a row without an answer: the peer is gone
+// The same for a datagram that does not arrive while others do: the path does not carry its size.
+inline constexpr uint32_t kMostCopies = 24;
+inline constexpr Duration kMostPatience = 15s;
 inline constexpr uint32_t kQuestionsToInquire = 2;  // whether the peer still has its port
 inline constexpr uint32_t kProbesToCollapse = 3;    // congestion that persists
 

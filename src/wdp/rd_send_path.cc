@@ -128,6 +128,7 @@ Time RdSendPath::deadline() {
 
 bool RdSendPath::tick(Time now) {
   if (!open_) return true;
+  if (log_.is_hopeless(kMostCopies, now - kMostPatience)) return false;
   paced_ = paced_ && now < pace_;
   if (now >= log_.loss_time()) {
     (void)find_lost(now);

@@ -104,6 +104,7 @@ void SentLog::transmitted(Csn csn, Time now) {
   SentDatagram& d = at(csn);
   if (d.state == State::waiting) {
     ++next_;
+    d.first_sent = now;
     outstanding_ += d.weight();
   } else {
     d.repeated = true;
@@ -111,6 +112,7 @@ void SentLog::transmitted(Csn csn, Time now) {
   if (d.state != State::under_way) in_flight_ += d.weight();
   d.state = State::under_way;
   d.order = ++orders_;
+  ++d.times;
   d.sent = last_sent_ = now;
 }
 

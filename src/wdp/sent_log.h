@@ -34,6 +34,8 @@ struct SentDatagram {
   uint64_t request = 0;
   uint64_t order = 0;  // among all transmissions, the last of it
   Time sent;           // the last time
+  Time first_sent;
+  uint32_t times = 0;  // sent
 
   size_t weight() const { return size + kDatagramOverhead; }
 };
@@ -94,6 +96,10 @@ class SentLog {
   size_t in_flight() const { return in_flight_; }      // bytes and overhead, not lost nor come
   size_t outstanding() const { return outstanding_; }  // of all from CUM on that were sent
   size_t sent_count() const { return next_; }
+  // Sent so often, and for the first time so long ago, and the peer lacks it yet.
+  bool is_hopeless(uint32_t times, Time before) const {
+    return next_ > 0 && log_.front().times >= times && log_.front().first_sent <= before;
+  }
   Time last_sent() const { return last_sent_; }
   // Everybody is told; nothing is sent any more.
   template <class F>

@@ -420,6 +420,21 @@ TEST_F(RdQueueTest, APeerThatIsGone) {
   EXPECT_EQ(p.host.sent.size(), 4U);
 }
 
+// A path that is narrower than this host's interface: the peer answers questions all the time.
+TEST_F(RdQueueTest, WhatThePathDoesNotCarryEnds) {
+  q.post_receives(2);
+  const auto narrow = [](bool, const Buffer& bytes) { return bytes.size() <= 1400; };
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk(narrow);
+  later(1ms, narrow);
+  expect_all(p, Status::success);
+  p.send(kB, 2, pattern_bytes(4500, 1));
+  talk(narrow);
+  later(60s, narrow);
+  ASSERT_EQ(p.host.sent.size(), 2U);
+  EXPECT_EQ(p.status_of(1), Status::retry_exceeded);
+}
+
 // A request that waits for its peer's receives says nothing; the channel asks whether it lives.
 TEST_F(RdQueueTest, AChannelWithARequestThatWaitsDoesNotRest) {
   p.send(kB, 2, pattern_bytes(10, 1));
