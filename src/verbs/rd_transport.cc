@@ -93,7 +93,8 @@ void RdTransport::add_counts() {
 void RdTransport::settled(engine::Token& token) {
   add_counts();
   if (!wanted_.empty()) {
-    for (const wdp::Path& path : std::exchange(wanted_, {})) driver_.open_channel(token, path);
+    // One for which there is no memory stays.
+    for (; !wanted_.empty(); wanted_.pop_back()) driver_.open_channel(token, wanted_.back());
     queue_->has_room();
   }
   if (queue_) qp_.wake_at(token, queue_->deadline());

@@ -48,7 +48,10 @@ class RdTransport final : public Transport,
   }
   // drive::DatagramSender
   void settled(engine::Token& token) override;
-  void on_no_memory(engine::Token&) override { driver_.schedule(*this); }
+  void on_no_memory(engine::Token&) override {
+    if (queue_) queue_->has_room();  // what was under way is tried again
+    driver_.schedule(*this);
+  }
 
   wdp::RdChannels& channels() const { return driver_.wdp_socket().channels(); }
   void add_counts();

@@ -358,8 +358,8 @@ void RdRequester::refused(Flow& flow, const std::deque<Sent>::iterator& at, Dura
   const auto index = at - flow.sent.begin();
   while (static_cast<ptrdiff_t>(flow.sent.size()) > index) {
     const uint64_t request = flow.sent.back().request;
+    flow.waiting.push_front(request);  // may throw: then it is refused once more
     if (work::has_response(queue_.at(request).operation)) --flow.reads;
-    flow.waiting.push_front(request);
     flow.sent.pop_back();
   }
   flow.opens = flow.refused = true;
