@@ -265,6 +265,33 @@ TEST(Rd, AQueuePairThatIsDestroyedAnswersWhatItHas) {
   EXPECT_EQ(a.next().status, IBV_WC_REM_INV_RD_REQ_ERR);
 }
 
+// What one peer has done is not flushed behind what another one has not.
+TEST(Rd, WhatWasAnsweredIsNotFlushed) {
+  RdSide a;
+  RdSide b;
+  RdSide c;
+  ASSERT_EQ(a.send(b, 1, 0, 10), 0);  // there is no receive
+  ASSERT_EQ(a.post(c.qp->qp_num, 2, 64, 8,
+                   [&](ibv_qp_ex* qp) {
+                     ibv_wr_atomic_fetch_add(qp, c.mr->rkey, c.address(), ~uint64_t{0});
+                   }),
+            0);
+  a.receive(3, 128, 64);
+  const volatile uint8_t* const changed = c.memory.data();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+  while (*changed == 0 && std::chrono::steady_clock::now() < until) {
+    ASSERT_TRUE(a.silent());
+    ASSERT_TRUE(c.silent());
+  }
+  ASSERT_EQ(c.send(a, 4, 0, 10), 0);
+  EXPECT_EQ(a.next().wr_id, 3U) << "the answer came before";
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(a.qp.get(), &attr, IBV_QP_STATE), 0);
+  EXPECT_EQ(a.next().status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(a.next().status, IBV_WC_SUCCESS);
+}
+
 // The rest of a long message is not said any more; who has its number next is heard.
 TEST(Rd, AQueuePairThatIsDestroyedLeavesItsMessageUnfinished) {
   RdSide b{size_t{8} << 20};
