@@ -109,7 +109,10 @@ static int serve(long notes_wanted) {
   fflush(stdout);
   for (long n = 0; n < notes_wanted || notes_wanted == 0; ++n) {
     const struct ibv_wc wc = next_completion(&p);
-    if (wc.status != IBV_WC_SUCCESS) fail(ibv_wc_status_str(wc.status));
+    if (wc.status != IBV_WC_SUCCESS) {
+      fprintf(stderr, "rd_board: a receive: %s\n", ibv_wc_status_str(wc.status));
+      exit(1);
+    }
     printf("from queue pair %u: %.*s\n", wc.src_qp, (int)wc.byte_len,
            board.notes + wc.wr_id * NOTE);
     fflush(stdout);

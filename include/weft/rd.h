@@ -1,3 +1,4 @@
+/* clang-format off */
 /* Queue pairs of weft's type RD: reliable datagrams, each request with an address of its own, as
  * UD's have, and with an answer of its receiver, as RC's have. C and C++. weft-rd(7) is the manual,
  * docs/rd.md says what a program may rely on, examples/rd_board.c is a program.
@@ -6,16 +7,17 @@
  * another libibverbs than weft's, or another device, weft_rd_create_qp() fails with EOPNOTSUPP, and
  * the program may go on without.
  *
- *   created     weft_rd_create_qp(); RESET
- *   INIT        IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_QKEY, as UD; also IBV_QP_ACCESS_FLAGS.
- * Without these peers may do what a memory region's own access flags let them. RTR, RTS    as UD;
- * to RTS also IBV_QP_RNR_RETRY: how often a request comes again that finds no receive; 7, the
- *               default, is for ever
- *   requests    by ibv_wr_start(), the operation, ibv_wr_set_ud_addr(), its data,
- * ibv_wr_complete(); Sends also by ibv_post_send() with wr.ud
+ *   created   weft_rd_create_qp(); RESET
+ *   INIT      IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_QKEY, as UD; also IBV_QP_ACCESS_FLAGS. Without
+ *             these peers may do what a memory region's own access flags let them
+ *   RTR, RTS  as UD; to RTS also IBV_QP_RNR_RETRY: how often a request comes again that finds no
+ *             receive; 7, the default, is for ever
+ *   requests  by ibv_wr_start(), the operation, ibv_wr_set_ud_addr(), its data, ibv_wr_complete();
+ *             Sends also by ibv_post_send() with wr.ud
  *
  * Receives have no GRH in front, unlike UD's.
  */
+/* clang-format on */
 #ifndef WEFT_RD_H
 #define WEFT_RD_H
 
