@@ -1,5 +1,5 @@
 // From which size on the peer should pull a payload, instead of both sides copying it through the
-// ring (docs/design/25).
+// ring (docs/design/34).
 //
 // A pull is one copy, by the reader alone. Through the ring there are two, and both processors work
 // at a time. Which is faster depends on how fast the kernel copies between processes: on one

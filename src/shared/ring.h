@@ -22,7 +22,7 @@
 namespace weft::shared {
 
 // A sender that is ahead of a reader which has its turns now and then is not held up by a ring of
-// so many bytes; by a quarter of them it is (docs/design/25).
+// so many bytes; by a quarter of them it is (docs/design/34).
 inline constexpr size_t kRingBytes = 512 * 1024;
 
 // What the two sides tell each other, beside the bytes. A line of the cache for each that one side
