@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <optional>
 #include <thread>
@@ -132,15 +133,19 @@ TEST_F(SharedStreamTest, TheFirstPiecesAreThereBeforeTheLast) {
     pieces.push_back({const_cast<std::byte*>(all.data()) + at, kPiece});
   }
   bool seen = false;
-  for (int i = 0; i < 100'000 && !seen; ++i) {
+  for (int i = 0; i < 1000 && !seen; ++i) {
     Buffer got;
+    std::atomic<bool> reads{false};
     std::thread reader{[&] {
+      reads = true;
+      reads.notify_one();
       while (got.size() < all.size()) {
         const Buffer part = take_in(*b, all.size());
         got.insert(got.end(), part.begin(), part.end());
         seen |= !part.empty() && part.size() < all.size();
       }
     }};
+    reads.wait(false);
     EXPECT_EQ(a->send(pieces, kNotOwn).bytes, all.size());
     reader.join();
     ASSERT_EQ(got, all);
