@@ -133,7 +133,7 @@ TEST_F(SharedStreamTest, TheFirstPiecesAreThereBeforeTheLast) {
     pieces.push_back({const_cast<std::byte*>(all.data()) + at, kPiece});
   }
   bool seen = false;
-  for (int i = 0; i < 1000 && !seen; ++i) {
+  for (int i = 0; i < 20'000 && !seen; ++i) {
     Buffer got;
     std::atomic<bool> reads{false};
     std::thread reader{[&] {
