@@ -87,13 +87,13 @@ class Connection:
             "sendmsg": lambda: end.sock.sendmsg(parts),
             "sendall": lambda: end.sock.sendall(content),
             "dontwait": lambda: end.sock.send(content, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL),
-            "more": lambda: end.sock.send(content, socket.MSG_MORE) and end.sock.send(b"", 0) * 0 + n,
+            "more": lambda: end.sock.send(content, socket.MSG_MORE),
         }[way])
         if result in (str(n), "None"):
             end.written += n
             if peer.sock.fileno() >= 0:
                 peer.under_way += n
-        if way == "more":  # until something follows it, it may be held back
+        if way == "more":  # it may be held back until something follows it, or this is said
             end.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return f"{way} {n}", result
 
