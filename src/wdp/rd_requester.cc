@@ -22,9 +22,6 @@ using work::Status;
 
 namespace {
 
-// InfiniBand 10.2.5: a posted Q_Key with this bit stands for the queue pair's own.
-constexpr uint32_t kOwnQKey = 0x80000000;
-
 bool has_immediate(Operation op) {
   return op == Operation::send_immediate || op == Operation::write_immediate;
 }
@@ -201,8 +198,8 @@ WdpData RdRequester::header(const Flow& flow, const SendWqe& w) const {
       break;
     default: {
       d.opcode = w.solicited ? Opcode::send_se : Opcode::send;
-      const uint32_t key = consumer_.destination(w).q_key.value();
-      d.to = TaggedOffset{uint64_t{(key & kOwnQKey) != 0 ? parameters_.q_key.value() : key} << 32};
+      const QKey key = consumer_.destination(w).key(parameters_.q_key);
+      d.to = TaggedOffset{uint64_t{key.value()} << 32};
       break;
     }
   }

@@ -14,6 +14,9 @@ struct UdDestination {
   QKey q_key;
   // UDP payload that the way carries; in big mode up to 65507 (option ud_big).
   size_t room = 1472;
+
+  // InfiniBand 10.2.5: a posted Q_Key with the topmost bit stands for the queue pair's `own`.
+  QKey key(QKey own) const { return (q_key.value() & 0x80000000) != 0 ? own : q_key; }
 };
 
 class RdChannel;

@@ -22,9 +22,6 @@ using work::Status;
 
 namespace {
 
-// InfiniBand 10.2.5: a posted Q_Key with this bit stands for the queue pair's own.
-constexpr uint32_t kOwnQKey = 0x80000000;
-
 Bytes bytes_of(const IoVec& v) {
   return {static_cast<const std::byte*>(v.iov_base), v.iov_len};
 }
@@ -142,7 +139,7 @@ bool UdQueue::skip(const Train& train) {
 }
 
 QKey UdQueue::key_of(const UdDestination& to) const {
-  return (to.q_key.value() & kOwnQKey) != 0 ? parameters_.q_key : to.q_key;
+  return to.key(parameters_.q_key);
 }
 
 // False when the train takes no more, no channel has room, or the request is at fault.
