@@ -57,6 +57,15 @@ class SharedQueues : public ::testing::Test {
     for (const FakeQueue& queue : adapter.queues) times += queue.armed;
     return times;
   }
+  // An event comes for one of so many threads that sleep, all because of this member.
+  void wake_one_of(int sleepers, Member& member) {
+    join(member);
+    member.when_told = [&] { completions.shown(); };
+    completions.want(sleepers);
+    completions.rest();
+    complete(member, 1);
+    EXPECT_TRUE(completions.on_event());
+  }
 
   FakeAdapter adapter;
   Completions completions{adapter};
@@ -396,12 +405,7 @@ TEST_F(SharedQueues, WhoSleepsWhileItIsAttendedIsWokenByAnEvent) {
 
 TEST_F(SharedQueues, AnEventThatWakesSomebodyNeedsNoOther) {
   Member member;
-  join(member);
-  member.when_told = [&] { completions.shown(); };
-  completions.want(1);
-  completions.rest();
-  complete(member, 1);
-  EXPECT_TRUE(completions.on_event());
+  wake_one_of(1, member);
   EXPECT_EQ(armed(), 1);
   // Whom it woke has not called, and another one may sleep.
   EXPECT_FALSE(completions.attend());
@@ -412,12 +416,7 @@ TEST_F(SharedQueues, AnEventThatWakesSomebodyNeedsNoOther) {
 
 TEST_F(SharedQueues, AnEventThatWakesOneOfTwoIsFollowedByAnother) {
   Member member;
-  join(member);
-  member.when_told = [&] { completions.shown(); };
-  completions.want(2);
-  completions.rest();
-  complete(member, 1);
-  EXPECT_TRUE(completions.on_event());
+  wake_one_of(2, member);
   EXPECT_EQ(armed(), 2);
   completions.want(-2);
   completions.leave(member);
