@@ -1,11 +1,15 @@
 #include "shared/stream.h"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <optional>
 #include <thread>
 
@@ -122,35 +126,68 @@ TEST_F(SharedStreamTest, WhatIsSentWithoutLeaveToReferIsCopied) {
   EXPECT_EQ(got, before);
 }
 
-// Both sides copy at a time: the first pieces can be read while the last are not there yet. A
-// reader that lost its processor may miss that moment, so it is looked for more than once.
+// Both sides copy at a time. The last piece lies in a page that may not be read at first: when the
+// sender comes to it, the reader has bytes already.
+class LastPage {
+ public:
+  explicit LastPage(const Stream& reader, size_t size) : size_(size) {
+    start_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    s_reader = &reader;
+    s_page = static_cast<std::byte*>(start_) + size_ - kPage;
+    s_touched = s_had_input = false;
+    struct sigaction mine = {};
+    mine.sa_handler = &LastPage::touched;
+    ::sigaction(SIGSEGV, &mine, &before_);
+  }
+  ~LastPage() {
+    ::sigaction(SIGSEGV, &before_, nullptr);
+    ::munmap(start_, size_);
+  }
+  LastPage(const LastPage&) = delete;
+  LastPage& operator=(const LastPage&) = delete;
+  std::byte* start() const { return static_cast<std::byte*>(start_); }
+  static void close() { ASSERT_EQ(::mprotect(s_page, kPage, PROT_NONE), 0); }
+  static bool was_touched() { return s_touched; }
+  static bool reader_had_input() { return s_had_input; }
+
+ private:
+  static void touched(int /*signal*/) {
+    if (s_touched.exchange(true)) ::abort();  // another fault than the one expected
+    s_had_input = s_reader->has_input();
+    if (::mprotect(s_page, kPage, PROT_READ) != 0) ::abort();
+  }
+
+  static constexpr size_t kPage = 4096;
+  static inline const Stream* s_reader = nullptr;
+  static inline void* s_page = nullptr;
+  static inline std::atomic<bool> s_touched{false};
+  static inline std::atomic<bool> s_had_input{false};
+  const size_t size_;
+  void* start_ = nullptr;
+  struct sigaction before_ = {};
+};
+
 TEST_F(SharedStreamTest, TheFirstPiecesAreThereBeforeTheLast) {
   connect();
   constexpr size_t kPiece = 16 * 1024;
   const Buffer all = pattern_bytes(24 * kPiece, 1);
+  const LastPage memory{*b, all.size()};
+  std::copy(all.begin(), all.end(), memory.start());
   std::vector<IoVec> pieces;
   for (size_t at = 0; at < all.size(); at += kPiece) {
-    pieces.push_back({const_cast<std::byte*>(all.data()) + at, kPiece});
+    pieces.push_back({memory.start() + at, kPiece});
   }
-  bool seen = false;
-  for (int i = 0; i < 20'000 && !seen; ++i) {
-    Buffer got;
-    std::atomic<bool> reads{false};
-    std::thread reader{[&] {
-      reads = true;
-      reads.notify_one();
-      while (got.size() < all.size()) {
-        const Buffer part = take_in(*b, all.size());
-        got.insert(got.end(), part.begin(), part.end());
-        seen |= !part.empty() && part.size() < all.size();
-      }
-    }};
-    reads.wait(false);
-    EXPECT_EQ(a->send(pieces, kNotOwn).bytes, all.size());
-    reader.join();
-    ASSERT_EQ(got, all);
+  LastPage::close();
+  EXPECT_EQ(a->send(pieces, kNotOwn).bytes, all.size());
+  EXPECT_TRUE(LastPage::was_touched());
+  EXPECT_TRUE(LastPage::reader_had_input());
+  Buffer got;
+  while (got.size() < all.size()) {
+    const Buffer part = take_in(*b, all.size());
+    ASSERT_FALSE(part.empty());
+    got.insert(got.end(), part.begin(), part.end());
   }
-  EXPECT_TRUE(seen);
+  EXPECT_EQ(got, all);
 }
 
 TEST_F(SharedStreamTest, TheResponderSaysNothingBeforeItKnowsTheWay) {
