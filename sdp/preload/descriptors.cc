@@ -62,7 +62,8 @@ WEFT_SDP_EXPORT void closefrom(int first) noexcept {
 }
 
 WEFT_SDP_EXPORT int shutdown(int fd, int how) noexcept {
-  if (const auto stream = Table::find(fd)) stream->shutdown(how);
+  const auto stream = Table::find(fd);
+  if (stream && !stream->shutdown(fd, how)) return -1;
   return WEFT_SDP_NEXT(shutdown)(fd, how);
 }
 

@@ -223,13 +223,20 @@ void Session::complete(const Completed& completed) {
 void Session::on_receive(uint8_t buffer, uint32_t bytes) {
   receives_.used();
   if (error_ != 0) return;
+  const bool advertised = connection_->sink().advertised();
   const auto in = connection_->on_message({receives_.at(buffer), bytes});
   Traffic::add(shown_.traffic().messages_received, 1);
   if (!in.ok()) {
     if (on_violation) on_violation(in.error());
     return abort();
   }
-  if (in->aborted) return fail(connection_->got_end() ? EPIPE : ECONNRESET);
+  if (in->aborted) {
+    // Where both have ended it is over, and a peer that has left data unread ends nothing.
+    const bool over = connection_->got_end() && connection_->sent_end();
+    return over ? release(buffer) : fail(connection_->got_end() ? EPIPE : ECONNRESET);
+  }
+  const bool advertises = connection_->sink().advertised() && !advertised;
+  if (refuses_data_ && (advertises || !in->payload.empty())) return abort();
   Bytes payload = in->payload;
   if (in->urgent) {
     urgent_ = payload.back();

@@ -119,6 +119,8 @@ class Session final : private LockedMember {
   // An urgent byte that has come, once. It is no part of the stream but `in_line`.
   std::optional<std::byte> take_urgent() { return std::exchange(urgent_, std::nullopt); }
   void set_urgent_in_line(bool in_line) { urgent_in_line_ = in_line; }
+  // The user has shut both halves: data that still comes resets the connection, as with TCP.
+  void refuse_data() { refuses_data_ = true; }
   bool ended() const;
   bool got_end() const { return connection_->got_end(); }
   bool at_end() const { return received_.empty() && ended(); }
@@ -191,6 +193,7 @@ class Session final : private LockedMember {
   bool stages_by_itself_ = false;
   std::optional<std::byte> urgent_;
   bool urgent_in_line_ = false;
+  bool refuses_data_ = false;
   bool ending_ = false;
   bool gone_ = false;
   bool settled_ = false;  // what the end of the queue pair means

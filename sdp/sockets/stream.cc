@@ -159,16 +159,18 @@ void Stream::show_state() {
 void Stream::show_error() {
   const std::lock_guard lock{session_->lock};
   if (relayed_ || ending_ || !mirror_.open()) return;
-  mirror_.show_room();
-  if (session_->untold_error() != 0) put_byte_into_inner();
+  if (session_->untold_error() == 0) {
+    mirror_.show_room();
+  } else if (!shut_for_writing_) {
+    put_byte_into_inner(Table::descriptor_of(*this));
+  }
   loop_.forget(mirror_.fd());
   mirror_.close();
 }
 
 // Only the program's end can. Its number may be another file's at any time, a copy of it may not.
-void Stream::put_byte_into_inner() {
-  const File copy{
-      static_cast<int>(::syscall(SYS_fcntl, Table::descriptor_of(*this), F_DUPFD_CLOEXEC, 0))};
+void Stream::put_byte_into_inner(int fd) {
+  const File copy{static_cast<int>(::syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0))};
   if (!copy || cookie_of(copy.get()) != cookie_) return;
   (void)real().send(copy.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -237,8 +239,9 @@ bool Stream::wait_for_room(Lock& lock, int fd) {
   return slept;
 }
 
-// With data, at the end, or with an error that the call ends with.
-std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags) {
+// With data, at the end, or with an error that the call ends with. A call that has some data
+// already leaves the error to the next one.
+std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags, bool has_some) {
   const auto ready = [this] { return session_->readable() || session_->ended() || shut_; };
   for (;;) {
     if (relayed_) return std::nullopt;
@@ -249,7 +252,7 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags) {
     if (waits && session_->offered() > 0) return 1;
     mirror_.drop_tokens(fd);
     if (session_->ended() || shut_) {
-      const int error = session_->take_read_error();
+      const int error = has_some ? 0 : session_->take_read_error();
       if (error != 0) on_error_told(fd);
       return error != 0 ? failed(error) : 0;
     }
@@ -279,7 +282,7 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
   size_t piece = 0;
   size_t at = 0;
   do {
-    const auto state = wait_to_receive(lock, fd, flags);
+    const auto state = wait_to_receive(lock, fd, flags, done > 0);
     if (!state) return done > 0 ? std::optional<ssize_t>{static_cast<ssize_t>(done)} : std::nullopt;
     if (*state <= 0) {
       if (done > 0) break;
@@ -474,24 +477,38 @@ ZcopyThreshold Stream::threshold() {
   return way_.threshold();
 }
 
-void Stream::shutdown(int how) {
-  if (relayed_) return;
+bool Stream::shutdown(int fd, int how) {
+  if (relayed_) return true;
   Lock lock{session_->lock};
+  session_->poll();
+  const bool connected = !is_over();
   if (how == SHUT_WR || how == SHUT_RDWR) {
+    // What is in it then says later that there was an error, and nothing can be put there any more.
+    if (!std::exchange(shut_for_writing_, true) && mirror_.open()) {
+      mirror_.show_room();
+      put_byte_into_inner(fd);
+    }
     session_->end_sending();
-    session_->process();
-    session_->poll();
   }
   if (how == SHUT_RD || how == SHUT_RDWR) shut_ = true;
+  if (shut_ && shut_for_writing_) session_->refuse_data();
+  session_->process();
+  session_->poll();
   keep_going();
   show_to_peer_here(lock);
+  if (!connected) errno = ENOTCONN;
+  return connected;
+}
+
+// Of TCP's states it is the last one.
+bool Stream::is_over() const {
+  return session_->error() != 0 || session_->finished();
 }
 
 int Stream::tcp_state() {
   const std::lock_guard lock{session_->lock};
   session_->poll();
-  if (session_->error() != 0) return TCP_CLOSE;
-  if (session_->finished()) return TCP_CLOSE;
+  if (is_over()) return TCP_CLOSE;
   if (session_->got_end()) return session_->ending() ? TCP_LAST_ACK : TCP_CLOSE_WAIT;
   return session_->ending() ? TCP_FIN_WAIT2 : TCP_ESTABLISHED;
 }

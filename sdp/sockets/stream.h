@@ -43,8 +43,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::optional<ssize_t> receive(int fd, std::span<const iovec> to, int flags);
   std::optional<ssize_t> send(int fd, std::span<const iovec> from, int flags);
   std::optional<ssize_t> send_file(int fd, int file, off_t* offset, size_t count);
-  // Before the kernel does the same to the mirror, which wakes those who wait for it.
-  void shutdown(int how);
+  // Before the kernel does the same to the mirror, which wakes those who wait for it. False with
+  // errno: that is what the call comes to.
+  bool shutdown(int fd, int how);
   // SO_SNDBUF and SO_RCVBUF are those of the shadow.
   void take_buffer_sizes();
   // SO_OOBINLINE.
@@ -79,15 +80,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void watch();
   void on_inner(uint32_t events);
   void show_state();
+  bool is_over() const;
   void show_to_peer_here(Lock& lock);
   void show_error();
-  void put_byte_into_inner();
+  void put_byte_into_inner(int fd);
   void on_error_told(int fd);
   void show_and_want();
   void keep_going();
   bool wait_for_data(Lock& lock, int fd);
   bool wait_for_room(Lock& lock, int fd);
-  std::optional<ssize_t> wait_to_receive(Lock& lock, int fd, int flags);
+  std::optional<ssize_t> wait_to_receive(Lock& lock, int fd, int flags, bool has_some);
   size_t receive_offered(Lock& lock, MutableBytes to);
   ssize_t peek(std::span<const iovec> to);
   void start_relay();
@@ -110,6 +112,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   int waiting_ = 0;                   // threads that sleep in a call
   std::weak_ptr<Stream> peer_here_;
   bool shut_ = false;  // by the program, for reading
+  bool shut_for_writing_ = false;
   bool ending_ = false;
 };
 

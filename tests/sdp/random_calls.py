@@ -25,6 +25,7 @@ import readiness
 from readiness import Log, words
 
 MOST_UNDER_WAY = 6000
+TCP_CLOSE = 7  # the state, as TCP_INFO has it
 POLLED = select.EPOLLIN | select.EPOLLPRI | select.EPOLLOUT | select.EPOLLRDHUP
 
 
@@ -45,7 +46,7 @@ class End:
     def state(self):
         if self.sock.fileno() < 0:
             return "closed"
-        return f"{words(polled(self, POLLED))} {outcome(readable_bytes, self.sock)}"
+        return f"{words(polled(self, POLLED))} {outcome(readable_bytes, self.sock)}{' over' if over(self) else ''}"
 
 
 class Connection:
@@ -139,10 +140,8 @@ class Connection:
         return f"{way} {n}", f"{count} {result[-8:].hex() if isinstance(result, bytes) else ''}"
 
     def shut(self, end, peer):
-        # Not the reading side, nor when all is over: docs/status.md says how SDP differs there.
-        if polled(end, 0) & (select.EPOLLHUP | select.EPOLLERR):
-            return None
-        return "shutdown", outcome(end.sock.shutdown, socket.SHUT_WR)
+        how = self.rng.choices((socket.SHUT_WR, socket.SHUT_RD, socket.SHUT_RDWR), weights=(3, 1, 1))[0]
+        return f"shutdown {how}", outcome(end.sock.shutdown, how)
 
     def option(self, end, peer):
         level, name, value = self.rng.choice((
@@ -184,10 +183,7 @@ class Connection:
         return "names", f"{outcome(end.sock.getpeername) == outcome(peer.sock.getsockname)} {end.sock.family!r}"
 
     def close(self, end, peer):
-        # Where the peer has ended its half, or has not read all, poll(2) says less of an abort by SDP: docs/status.md.
-        abort = self.rng.random() < 0.3 and not ended(end) and peer.under_way == 0
-        if ended(end) and end.under_way > 0:  # that aborts, too
-            return None
+        abort = self.rng.random() < 0.3
         if abort:
             end.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         result = outcome(end.sock.close)
@@ -199,7 +195,8 @@ class Connection:
             return None
         i = self.rng.choice(open_ends)
         kinds = (self.send, self.receive, self.shut, self.option, self.blocking, self.duplicate, self.replace, self.names, self.close)
-        kind = self.rng.choices(kinds, weights=(30, 40, 1.5, 8, 6, 2, 2, 2, 0.7))[0]
+        closes = 20 if over(self.ends[i]) else 0.7
+        kind = self.rng.choices(kinds, weights=(30, 40, 1.5, 8, 6, 2, 2, 2, closes))[0]
         if kind == self.names and len(open_ends) < 2:
             return None
         done = kind(self.ends[i], self.ends[1 - i])
@@ -210,6 +207,11 @@ def polled(end, wanted):
     poll = select.poll()
     poll.register(end.sock, wanted)
     return next((mask for _, mask in poll.poll(0)), 0)
+
+
+def over(end):
+    """Both sides have ended, or it was reset."""
+    return end.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == TCP_CLOSE
 
 
 def ended(end):
