@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sdp/loop/file.h"
+#include "sdp/loop/handlers.h"
 
 namespace weft::sdp {
 
@@ -42,7 +43,7 @@ class Loop {
   File epoll_;
   File wake_;
   std::atomic<uint64_t> thread_{0};
-  std::mutex lock_;  // of tasks_
+  Mutex lock_;  // of tasks_
   std::vector<Task> tasks_;
   std::multimap<int64_t, Task> timers_;  // by when they are due, in milliseconds
   std::unordered_map<int, Handler> handlers_;

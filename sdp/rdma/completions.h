@@ -26,6 +26,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sdp/loop/handlers.h"
 #include "sdp/rdma/mailbox.h"
 
 namespace weft::sdp {
@@ -165,7 +166,7 @@ class Completions {
   size_t break_members(Queue& queue, Touched& touched, const Member* self);
 
   QueueSource& source_;
-  std::mutex lock_;  // of what follows
+  Mutex lock_;  // of what follows
   std::vector<Queue> queues_;
   std::unordered_map<uint64_t, Member*> members_;
   uint64_t last_number_ = 0;

@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "sdp/loop/handlers.h"
 #include "sdp/rdma/completions.h"
 #include "sdp/rdma/undisturbed.h"
 
@@ -28,7 +29,7 @@ class LockedMember : public Completions::Member {
    private:
     friend class LockedMember;
     LockedMember& member_;
-    std::mutex mutex_;
+    Mutex mutex_;
   };
   Lock lock{*this};
 

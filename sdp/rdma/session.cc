@@ -1,8 +1,14 @@
 #include "sdp/rdma/session.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
+#include <ctime>
 #include <utility>
 
 namespace weft::sdp {
@@ -21,6 +27,12 @@ constexpr uint32_t kStaged = kReceives;
 uint16_t receives_for(uint32_t bytes) {
   const uint32_t most = bytes == 0 ? kReceives : bytes / kMessage;
   return static_cast<uint16_t>(std::clamp(most, kLeastReceives, kReceives));
+}
+
+// Not a condition variable, whose lock a handler of a signal might find taken.
+long futex(const std::atomic<uint32_t>& word, int operation, uint32_t value,
+           const timespec* limit) {
+  return ::syscall(SYS_futex, &word, operation, value, limit, nullptr, 0);
 }
 
 }  // namespace
@@ -158,11 +170,8 @@ void Session::take_mail() {
 
 void Session::wake_sleepers() {
   if (sleepers_.count == 0) return;
-  {
-    const std::lock_guard holding{sleepers_.mutex};
-    ++sleepers_.taken;
-  }
-  sleepers_.woken.notify_all();
+  ++sleepers_.taken;
+  (void)futex(sleepers_.taken, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
 }
 
 // The queue pair is down. A peer that had sent DisConn has ended. For one that was killed it is as
@@ -180,18 +189,13 @@ void Session::settle_end() {
 void Session::sleep(std::unique_lock<Lock>& holding, std::chrono::microseconds most) {
   ++sleepers_.count;
   update_wanting();
-  uint64_t seen = 0;
-  {
-    const std::lock_guard sleeping{sleepers_.mutex};
-    seen = sleepers_.taken;
-  }
+  const uint32_t seen = sleepers_.taken;
   (void)rest();
   // Mail that comes from here on is processed when the lock is free, which counts.
   holding.unlock();
-  {
-    std::unique_lock sleeping{sleepers_.mutex};
-    (void)sleepers_.woken.wait_for(sleeping, most, [&] { return sleepers_.taken != seen; });
-  }
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
+  const timespec limit{seconds.count(), std::chrono::nanoseconds{most - seconds}.count()};
+  (void)futex(sleepers_.taken, FUTEX_WAIT_PRIVATE, seen, &limit);
   holding.lock();
   --sleepers_.count;
   update_wanting();

@@ -3,8 +3,8 @@
 // whoever has taken completions of it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -148,13 +148,10 @@ class Session final : private LockedMember {
   uint64_t work_id(Work work, uint8_t number = 0) const {
     return Completions::work_id(*this, static_cast<uint8_t>(work), number);
   }
-  // Threads that sleep in a call until completions were taken. Nobody waits for a lock while he has
-  // theirs.
+  // Threads that sleep in a call until completions were taken.
   struct Sleepers {
-    std::mutex mutex;
-    std::condition_variable woken;
-    uint64_t taken = 0;  // how often completions were
-    int count = 0;       // with the session's lock
+    std::atomic<uint32_t> taken{0};  // how often completions were; they sleep on it
+    int count = 0;                   // with the session's lock
   };
   bool process_mail() override;
   void before_unlock() override;

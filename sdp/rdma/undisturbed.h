@@ -1,22 +1,28 @@
 // Work that a call of the program does for other connections, often while it lets go of a lock: the
 // call keeps its errno, and a cancelled thread ends later than in the middle of it, where locks
-// would stay locked.
+// would stay locked. For the same reason handlers of signals wait.
 #pragma once
 
 #include <pthread.h>
 
 #include <cerrno>
 
+#include "sdp/loop/handlers.h"
+
 namespace weft::sdp {
 
 class Undisturbed {
  public:
-  Undisturbed() { (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_); }
+  Undisturbed() {
+    Handlers::hold();
+    (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
+  }
   Undisturbed(const Undisturbed&) = delete;
   Undisturbed& operator=(const Undisturbed&) = delete;
   ~Undisturbed() {
-    (void)::pthread_setcancelstate(cancel_, nullptr);
     errno = error_;
+    (void)::pthread_setcancelstate(cancel_, nullptr);
+    Handlers::let_go();
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "sdp/loop/handlers.h"
 #include "sdp/stat/layout.h"
 
 namespace weft::sdp {
@@ -23,7 +24,7 @@ class Absent {
   using Key = std::pair<std::array<uint8_t, 16>, uint16_t>;
   static constexpr size_t kMost = 1024;
 
-  std::mutex lock_;
+  Mutex lock_;
   std::map<Key, Clock::time_point> until_;
 };
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "sdp/loop/handlers.h"
 #include "sdp/sockets/shown_name.h"
 #include "sdp/sockets/table.h"
 #include "sdp/stat/shown.h"
@@ -10,7 +11,7 @@
 namespace weft::sdp {
 namespace {
 
-std::mutex g_lock;
+Mutex g_lock;
 // Neither is ever destroyed: programs close descriptors while they end.
 std::map<int, Shown>* g_shown = new std::map<int, Shown>;
 
@@ -36,7 +37,7 @@ void Fallbacks::forget(int fd) {
 }
 
 void Fallbacks::forget_in_child() {
-  new (&g_lock) std::mutex;
+  new (&g_lock) Mutex;
   g_shown = new std::map<int, Shown>;
   count = 0;
 }

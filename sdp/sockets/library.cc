@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "sdp/loop/handlers.h"
 #include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/port_map.h"
@@ -36,7 +37,7 @@ constexpr int kKnockMs = 500;
 constexpr int kGreetingMs = 100;
 constexpr std::chrono::seconds kMostAtExit{10};
 
-std::mutex g_lock;
+Mutex g_lock;
 std::atomic<Library*> g_library{nullptr};
 std::atomic<bool> g_without{false};
 
@@ -132,7 +133,7 @@ void relay_everything() {
 // fork() leaves a child with neither the thread nor the connections. Their memory is never touched.
 void forget_in_child() {
   // Another thread of the parent may have held it.
-  new (&g_lock) std::mutex;
+  new (&g_lock) Mutex;
   g_library = nullptr;
   g_without = false;
   Table::forget_all();

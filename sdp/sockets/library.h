@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "sdp/loop/handlers.h"
 #include "sdp/rdma/fabric.h"
 #include "sdp/rules/load.h"
 #include "sdp/rules/log.h"
@@ -104,7 +105,7 @@ class Library {
 
   Loop& loop_;
   std::unique_ptr<Fabric> fabric_;
-  mutable std::mutex lock_;
+  mutable Mutex lock_;
   std::map<uint64_t, Connection> connections_;  // by cookie
   std::map<uint16_t, Knock> knocks_;            // by port
   std::atomic<size_t> count_{0};

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sdp/loop/handlers.h"
 #include "sdp/sockets/decide.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/mirror.h"
@@ -27,7 +28,7 @@ struct Listener {
   bool fresh = true;  // this process has not waited for it
   Library::Hearing* hearing = nullptr;
 };
-std::mutex g_lock;
+Mutex g_lock;
 // Never destroyed: programs close descriptors while they end.
 std::map<int, Listener>& g_listeners = *new std::map<int, Listener>;
 
@@ -185,7 +186,7 @@ void Listeners::before_fork() {
 }
 
 void Listeners::forget_in_child() {
-  new (&g_lock) std::mutex;
+  new (&g_lock) Mutex;
   fresh_count = 0;
   for (auto& [fd, listener] : g_listeners) {
     listener.fresh = true;

@@ -6,13 +6,14 @@
 #include <map>
 #include <mutex>
 
+#include "sdp/loop/handlers.h"
 #include "sdp/sockets/table.h"
 
 namespace weft::sdp {
 namespace {
 
 using OfSocket = std::map<int, epoll_event>;  // by the epoll's descriptor
-std::mutex g_lock;
+Mutex g_lock;
 // Never destroyed: programs close descriptors while they end.
 std::map<int, OfSocket>& g_sockets = *new std::map<int, OfSocket>;
 

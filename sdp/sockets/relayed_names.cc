@@ -4,13 +4,14 @@
 #include <mutex>
 #include <new>
 
+#include "sdp/loop/handlers.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/table.h"
 
 namespace weft::sdp {
 namespace {
 
-std::mutex g_lock;
+Mutex g_lock;
 // By cookie, so that copies of the descriptor are known as well. Never destroyed: programs use
 // sockets while they end.
 auto& g_peers = *new std::map<unsigned long long, Address>;
@@ -41,7 +42,7 @@ void RelayedNames::forget(int fd) {
 }
 
 void RelayedNames::go_on_in_child() {
-  new (&g_lock) std::mutex;
+  new (&g_lock) Mutex;
 }
 
 }  // namespace weft::sdp

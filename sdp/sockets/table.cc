@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "sdp/loop/handlers.h"
 #include "sdp/sockets/stream.h"
 
 namespace weft::sdp {
@@ -19,8 +20,8 @@ namespace {
 using Streams = std::unordered_map<int, std::shared_ptr<Stream>>;
 
 // Neither is ever destroyed: programs use sockets while they end.
-std::mutex& lock() {
-  static auto* const mutex = new std::mutex;
+Mutex& lock() {
+  static auto* const mutex = new Mutex;
   return *mutex;
 }
 Streams*& streams() {
@@ -127,7 +128,7 @@ void Table::forget_all() {
   if (g_owner.exchange(0) == 0) return;
   for (auto& one : present) one.store(false, std::memory_order_relaxed);
   // The mutex may be held by a thread that the child does not have.
-  new (&lock()) std::mutex;
+  new (&lock()) Mutex;
   streams() = new Streams;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sdp/loop/file.h"
+#include "sdp/loop/handlers.h"
 
 namespace weft::sdp {
 namespace {
@@ -94,11 +95,11 @@ class Memory {
 
   File file_ = make_file();  // others find the memory by it
   std::byte* start_ = nullptr;
-  std::mutex lock_;  // of free_, and of what is taken
+  Mutex lock_;  // of free_, and of what is taken
   std::vector<StatSlot*> free_;
 };
 
-std::mutex g_lock;
+Mutex g_lock;
 Memory* g_memory = nullptr;  // never destroyed: programs use sockets while they end
 
 Memory& memory() {
@@ -139,7 +140,7 @@ Shown::~Shown() {
 }
 
 void Shown::forget_in_child() {
-  new (&g_lock) std::mutex;
+  new (&g_lock) Mutex;
   g_memory = nullptr;
 }
 

@@ -107,6 +107,7 @@ def main():
     # So that what was started is ended also where a time limit ends this one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     rules = None if options.fallback else SDP_OR_NOTHING
+    World.build = options.build
     plain = Plain()
     product = Product(options.build) if options.way != "tcp" else None
     places = apps.places(options.where)

@@ -34,6 +34,10 @@ def many(w, count, descriptors):
 case("sockets.many")(lambda w: many(w, 500, 2200))
 case("sockets.few_descriptors")(lambda w: many(w, 500, 1600))
 
+for mode in ("calls", "jumps", "exits", "forks"):
+    case(f"sockets.handler_{mode}", seconds=20, namespaces=None)(
+        lambda w, mode=mode: w.run(0, [w.test_program("sdp_handlers"), w.address, mode]).splitlines())
+
 GREETER = """
 import socket, sys
 listener = socket.create_server((sys.argv[1], int(sys.argv[2])))

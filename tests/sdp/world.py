@@ -78,6 +78,8 @@ class Plain:
 class World:
     """One run of a case. What it starts is ended by close(), by its number; its folder goes with it."""
 
+    build = None  # the build directory
+
     def __init__(self, place, product, way, seconds, rules=None):
         self.place = place
         self.product = product
@@ -109,6 +111,11 @@ class World:
         os.chmod(path, mode)
         self.give(path)
         return path
+
+    def test_program(self, name):
+        """One that the build made, where everybody may run it."""
+        with open(f"{World.build}/bin/{name}", "rb") as f:
+            return self.file(name, f.read(), 0o755)
 
     def subfolder(self, name):
         path = f"{self.folder}/{name}"

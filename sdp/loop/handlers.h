@@ -1,0 +1,71 @@
+// Handlers of the program's signals wait while their thread has one of the library's locks. A
+// handler may call the library, jump out of what it interrupted, fork or end the process, and would
+// meet or leave a lock that nobody lets go of.
+//
+// The library's function stands in front of each handler. Where it finds that the thread has a
+// lock, it blocks the signal and sends it once more to the thread, with all that was told of it;
+// the last lock that the thread lets go of unblocks it. Signals that a thread brings upon itself
+// are not held up, for the instruction that did it would do so again.
+#pragma once
+
+#include <atomic>
+#include <csignal>
+#include <mutex>
+
+namespace weft::sdp {
+
+// sigaction(2), signal(2), sysv_signal(3) and siginterrupt(3) for the program. Async-signal-safe.
+class Handlers {
+ public:
+  using Simple = void (*)(int);
+  static int set_action(int signal, const struct sigaction* action, struct sigaction* old);
+  static Simple set(int signal, Simple handler);
+  static Simple set_for_once(int signal, Simple handler);
+  static int set_interrupts(int signal, bool does);
+
+  // The calling thread has a lock, one more or one less.
+  static void hold() {
+    t_held = t_held + 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  static void let_go() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t_held = t_held - 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (t_held == 0 && t_waiting != 0) run_waiting();
+  }
+
+ private:
+  static void on_signal(int signal, siginfo_t* info, void* context);
+  static void run_waiting();
+
+  // A handler must find them allocated.
+  static inline thread_local volatile std::sig_atomic_t t_held
+      __attribute__((tls_model("initial-exec"))) = 0;
+  static inline thread_local volatile std::sig_atomic_t t_waiting
+      __attribute__((tls_model("initial-exec"))) = 0;
+};
+
+// std::mutex for the library.
+class Mutex {
+ public:
+  void lock() {
+    Handlers::hold();
+    mutex_.lock();
+  }
+  bool try_lock() {
+    Handlers::hold();
+    const bool locked = mutex_.try_lock();
+    if (!locked) Handlers::let_go();
+    return locked;
+  }
+  void unlock() {
+    mutex_.unlock();
+    Handlers::let_go();
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
+}  // namespace weft::sdp
