@@ -177,8 +177,10 @@ Completions::Touched::~Touched() {
 // What is in the queue, up to as much as may touch: how many. Fewer than kBatch are all.
 size_t Completions::poll(Queue& queue, Touched& touched, const Member* self) {
   std::array<ibv_wc, kBatch> completions;
-  const int n =
-      queue.broken ? -1 : ibv_poll_cq(queue.cq, static_cast<int>(kBatch), completions.data());
+  int n = -1;
+  for (int looks = 0; n < 0 && looks < kMostLooks && !queue.broken; ++looks) {
+    n = ibv_poll_cq(queue.cq, static_cast<int>(kBatch), completions.data());
+  }
   if (n < 0) return break_members(queue, touched, self);
   for (const ibv_wc& wc : std::span{completions}.first(static_cast<size_t>(n))) {
     const auto member = members_.find(wc.wr_id >> kMemberShift);
@@ -207,7 +209,7 @@ size_t Completions::break_members(Queue& queue, Touched& touched, const Member* 
 
 // Members are told without the lock. So more may come all the time, but a queue never has more at a
 // time than it has entries: who has taken as many has taken all that was there when he began.
-void Completions::take(How how, const Member* self) {
+bool Completions::take(How how, const Member* self) {
   const Undisturbed undisturbed;
   size_t taken = 0;
   bool asks_again = how == How::to_the_end;
@@ -217,8 +219,11 @@ void Completions::take(How how, const Member* self) {
     {
       const Hold hold{*this, how};
       // Who has it may have lost the processor to this very thread.
-      if (!hold) return yield();
-      if (i >= queues_.size()) return;
+      if (!hold) {
+        yield();
+        return false;
+      }
+      if (i >= queues_.size()) return true;
       Queue& queue = queues_[i];
       const size_t most = how == How::surely ? queue.entries : kMostBatches * kBatch;
       const size_t n = poll(queue, touched, self);
@@ -247,7 +252,7 @@ bool Completions::rest(const Member* self) {
     if (!hold || armed_.exchange(true)) return false;
     for (const Queue& queue : queues_) (void)ibv_req_notify_cq(queue.cq, 0);
   }
-  take(How::surely, self);
+  (void)take(How::surely, self);
   return true;
 }
 
@@ -255,7 +260,7 @@ bool Completions::on_event() {
   armed_ = false;
   // Not earlier: a thread that shows and sleeps before relies on this event.
   const uint64_t shown = count_shown();
-  take(How::surely);
+  (void)take(How::surely);
   const bool first = !attended_.exchange(true);
   if (first) called_ = false;
   // Others than those who are woken may sleep on.
@@ -267,7 +272,7 @@ bool Completions::attend() {
   // A program that is at it does not need to be told, but it may have so much to read that it asks
   // for no completions.
   const bool goes_on = called_.exchange(false);
-  take(goes_on ? How::if_free : How::surely);
+  (void)take(goes_on ? How::if_free : How::surely);
   if (!goes_on) attended_ = false;
   (void)rest();
   if (goes_on) return true;

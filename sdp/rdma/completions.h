@@ -89,9 +89,9 @@ class Completions {
   // batches, and end early where `self` has mail: the caller has a connection of its own to serve.
   // `to_the_end` asks once more behind a batch that was not full, for an adapter may send what it
   // has put off only when it is asked for what it does not have. `self`, whose lock the caller has,
-  // looks into its mail itself.
+  // looks into its mail itself. False: another thread was at it.
   enum class How : uint8_t { if_free, to_the_end, surely };
-  void take(How how, const Member* self = nullptr);
+  bool take(How how, const Member* self = nullptr);
 
   // Whether there is anything to take.
   bool any_members() const { return count_.load(std::memory_order_relaxed) > 0; }
@@ -134,6 +134,7 @@ class Completions {
  private:
   static constexpr size_t kBatch = 32;
   static constexpr size_t kMostBatches = 4;  // of a queue, for who does not take all
+  static constexpr int kMostLooks = 3;       // at a queue that says that they failed
   struct Queue {
     ibv_cq* cq = nullptr;
     ibv_context* device = nullptr;

@@ -201,7 +201,15 @@ std::shared_ptr<Session> Fabric::make_session(rdma_cm_id* id, uint32_t receive_b
     return nullptr;
   }
   auto session = std::make_shared<Session>(completions_);
-  session->on_violation = [this, id](Violation violation) { broken_(peer_of(id), violation); };
+  // Not now, for it writes to a log, and the caller has locks.
+  session->on_violation = [this, id](Violation violation) {
+    loop_.post([this, peer = peer_of(id), violation] { broken_(peer, violation); });
+  };
+  session->on_more_mail = [this, session = std::weak_ptr(session)] {
+    loop_.post([session] {
+      if (const auto still = session.lock()) const std::lock_guard lock{still->lock};
+    });
+  };
   // The identifier is the session's from here on, also when this fails.
   const bool created = session->create(id, device.pd.get(), receive_bytes);
   const int error = errno;

@@ -42,7 +42,7 @@ class Fabric final : private QueueSource {
   using Broken = std::function<void(const Address& peer, Violation)>;
   struct Listener;
 
-  // Nothing with errno if there is no adapter. `loop` outlives it. `broken` is called on any
+  // Nothing with errno if there is no adapter. `loop` outlives it. `broken` is called on its
   // thread.
   static std::unique_ptr<Fabric> open(Loop& loop, Broken broken);
   ~Fabric();

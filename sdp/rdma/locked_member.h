@@ -35,14 +35,20 @@ class LockedMember : public Completions::Member {
 
  protected:
   ~LockedMember() override = default;
-  // With the lock. False: it cannot be yet, and the mail stays.
+  // With the lock: some of the mail. False: it cannot be yet, and the mail stays.
   virtual bool process_mail() = 0;
   // With the lock, by whoever lets go of it.
   virtual void before_unlock() = 0;
+  // Mail comes as fast as it is processed: the calling thread leaves it to another one, which is to
+  // take the lock and let go of it.
+  virtual void put_off_mail() = 0;
 
  private:
+  static constexpr int kMostTimes = 8;
+
   void on_mail() final {
-    while (!mail_.empty()) {
+    for (int times = 0; !mail_.empty(); ++times) {
+      if (times == kMostTimes) return put_off_mail();
       const std::unique_lock holding{lock.mutex_, std::try_to_lock};
       if (!holding) return;
       const bool processed = process_mail();

@@ -45,7 +45,9 @@ void Session::retire() {
   if (id_->qp != nullptr) rdma_destroy_qp(id_);
   completions_.leave(*this);
   // What another thread has put into the mailbox meanwhile needs the identifier.
-  process();
+  do {
+    process();
+  } while (connection_ && !mail_.empty());
   (void)rdma_destroy_id(id_);
   id_ = nullptr;
 }
@@ -138,8 +140,14 @@ void Session::process() {
   if (gone_ && !settled_) settle_end();
 }
 
-void Session::poll() {
-  completions_.take(Completions::How::to_the_end, this);
+bool Session::poll() {
+  const bool looked = completions_.take(Completions::How::to_the_end, this);
+  process();
+  return looked;
+}
+
+void Session::poll_behind_others() {
+  (void)completions_.take(Completions::How::surely, this);
   process();
 }
 
@@ -162,9 +170,10 @@ bool Session::rest() {
 void Session::take_mail() {
   if (mail_.empty()) return;
   news_ = true;
-  do {
+  // Not more than the box may have had at the beginning: whoever lets go of the lock looks again.
+  for (uint32_t taken = 0; taken < Mailbox::kMost && !mail_.empty(); ++taken) {
     complete(mail_.take());
-  } while (!mail_.empty());
+  }
   wake_sleepers();
 }
 
@@ -421,8 +430,7 @@ void Session::abort() {
 
 void Session::on_disconnected() {
   // What has come before it is good.
-  completions_.take(Completions::How::surely, this);
-  process();
+  poll_behind_others();
   gone_ = true;
   news_ = true;
   process();

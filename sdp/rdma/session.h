@@ -44,6 +44,8 @@ class Session final : private LockedMember {
 
   // Called with the lock, once, when the peer breaks the protocol. Set before open().
   std::function<void(Violation)> on_violation;
+  // Called without the lock, on any thread: somebody is to take the lock and let go of it soon.
+  std::function<void()> on_more_mail;
 
   // Everything below: whoever holds this.
   using LockedMember::Lock;
@@ -63,8 +65,11 @@ class Session final : private LockedMember {
 
   // What has come, and what may go.
   void process();
-  // The same, behind a look at the queues.
-  void poll();
+  // The same, behind a look at the queues. False: another thread was at it, and may have something
+  // that it has not handed out.
+  bool poll();
+  // Waits for that thread.
+  void poll_behind_others();
   // Whether somebody sleeps until news come.
   void want(bool does);
   // The caller goes on to other things (Completions::rest). True: he has processed what was there.
@@ -155,6 +160,7 @@ class Session final : private LockedMember {
   };
   bool process_mail() override;
   void before_unlock() override;
+  void put_off_mail() override { on_more_mail(); }
 
   bool has_queue_pair() const { return id_ != nullptr && id_->qp != nullptr; }
   bool post_receive(uint32_t buffer);

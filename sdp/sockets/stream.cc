@@ -246,7 +246,7 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags, bo
   for (;;) {
     if (relayed_) return std::nullopt;
     if (!session_->received().empty()) return 1;
-    session_->poll();
+    const bool looked = session_->poll();
     if (!session_->received().empty()) return 1;
     const bool waits = !does_not_block(fd, flags);
     if (waits && session_->offered() > 0) return 1;
@@ -258,6 +258,7 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags, bo
     }
     if (!waits) {
       watch();
+      if (!looked) session_->poll_behind_others();
       keep_going();
       if (!session_->received().empty() || session_->ended()) continue;
       return failed(EAGAIN);
@@ -379,7 +380,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       if (n == room.size() && !(last && (flags & MSG_OOB) != 0)) session_->process();
       continue;
     }
-    session_->poll();
+    const bool looked = session_->poll();
     if (!session_->room().empty()) continue;
     if (!session_->writable()) {
       if (done > 0) break;
@@ -391,6 +392,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
     }
     if (does_not_block(fd, flags)) {
       watch();
+      if (!looked) session_->poll_behind_others();
       mirror_.hide_room(fd);
       keep_going();
       if (ready()) continue;
@@ -516,7 +518,7 @@ int Stream::tcp_state() {
 std::optional<int> Stream::available() {
   if (relayed_) return std::nullopt;
   const std::lock_guard lock{session_->lock};
-  session_->poll();
+  if (!session_->poll()) session_->poll_behind_others();
   keep_going();
   const size_t bytes = session_->received().bytes() + session_->offered();
   return static_cast<int>(std::min<size_t>(bytes, INT32_MAX));

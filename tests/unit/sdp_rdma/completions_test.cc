@@ -225,6 +225,38 @@ TEST_F(SharedQueues, AQueueThatBreaksTellsAllItsMembersOnce) {
   completions.leave(next);
 }
 
+TEST_F(SharedQueues, ALookThatFailsOnceIsRepeated) {
+  Member member;
+  join(member);
+  FakeQueue& queue = FakeAdapter::of(member.queue);
+  queue.on_poll = [&, calls = 0]() mutable { queue.broken = ++calls == 1; };
+  complete(member, 1);
+  completions.take(How::surely);
+  EXPECT_EQ(member.take_numbers(), std::vector<uint8_t>{1});
+  completions.leave(member);
+}
+
+TEST_F(SharedQueues, WhoFindsAnotherThreadAtItIsToldSo) {
+  Member member;
+  join(member);
+  complete(member, 1);
+  std::atomic<bool> entered{false};
+  std::atomic<bool> goes_on{false};
+  FakeAdapter::of(member.queue).on_poll = [&] {
+    entered = true;
+    while (!goes_on) std::this_thread::yield();
+  };
+  std::thread other{[&] { completions.take(How::surely); }};
+  while (!entered) std::this_thread::yield();
+  EXPECT_FALSE(completions.take(How::to_the_end, &member));
+  EXPECT_TRUE(member.mail().empty()) << "it is that thread's to hand out";
+  goes_on = true;
+  EXPECT_TRUE(completions.take(How::surely, &member));
+  EXPECT_EQ(member.take_numbers(), std::vector<uint8_t>{1});
+  other.join();
+  completions.leave(member);
+}
+
 TEST_F(SharedQueues, ASignalHandlerOfTheThreadThatPollsDoesNotWaitForIt) {
   Member member;
   join(member);

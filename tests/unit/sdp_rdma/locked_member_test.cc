@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <thread>
 
 #include "tests/unit/sdp_rdma/fake_adapter.h"
@@ -19,7 +20,8 @@ class Member final : public LockedMember {
   ~Member() override = default;
   bool process_mail() override {
     if (!open) return false;
-    while (!mail_.empty()) mail_.take(), ++processed;
+    while (!mail_.empty() && processed < most) mail_.take(), ++processed;
+    if (refilled) mail_.put({}), ++most;
     errno = EAGAIN;
     return true;
   }
@@ -27,9 +29,13 @@ class Member final : public LockedMember {
     ++let_go;
     errno = EAGAIN;
   }
+  void put_off_mail() override { ++put_off; }
   bool has_mail() const { return !mail_.empty(); }
 
   bool open = true;
+  bool refilled = false;
+  int most = INT_MAX;
+  int put_off = 0;
   int processed = 0;  // with the lock
   int let_go = 0;
 };
@@ -89,6 +95,19 @@ TEST_F(MailUnderALock, StaysUntilItCanBeProcessed) {
     member.open = true;
   }
   EXPECT_EQ(member.processed, 1);
+}
+
+TEST_F(MailUnderALock, IsLeftToAnotherThreadWhereItComesAsFastAsItIsProcessed) {
+  member.most = 1;
+  member.refilled = true;
+  complete();
+  EXPECT_EQ(member.put_off, 1);
+  EXPECT_GT(member.processed, 1);
+  EXPECT_TRUE(member.has_mail());
+  member.refilled = false;
+  member.most = INT_MAX;
+  { const std::lock_guard holding{member.lock}; }
+  EXPECT_FALSE(member.has_mail()) << "the other thread has processed it";
 }
 
 TEST_F(MailUnderALock, IsNeverLeftBehind) {
