@@ -361,7 +361,7 @@ void Fabric::attend() {
 }
 
 void Fabric::close(const std::shared_ptr<Session>& session) {
-  ++closing_;
+  note_sending(session->id(), true);
   {
     const std::lock_guard lock{session->lock};
     session->poll();
@@ -389,6 +389,7 @@ void Fabric::go_on_closing(Session& session) {
   (void)session.rest();
   // Nobody will read it, and the peer should know.
   if (session.readable()) session.abort();
+  if (session.has_said_all()) note_sending(id, false);
   if (session.gone()) {
     destroy(id);
   } else if (session.finished() && leaving_.insert(id).second) {
@@ -414,8 +415,17 @@ void Fabric::destroy(const rdma_cm_id* id) {
     session->retire();
     leaving_.erase(id);
     sessions_.erase(id);
-    --closing_;
+    note_sending(id, false);
   });
+}
+
+void Fabric::note_sending(const rdma_cm_id* id, bool does) {
+  if (does) {
+    sending_.insert(id);
+  } else {
+    sending_.erase(id);
+  }
+  count_sending_ = sending_.size();
 }
 
 }  // namespace weft::sdp

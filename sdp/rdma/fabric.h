@@ -63,8 +63,8 @@ class Fabric final : private QueueSource {
   // that nobody has read, as TCP does. Of `session` nothing but its end can be had
   // any more.
   void close(const std::shared_ptr<Session>& session);
-  // Connections that still have something to send.
-  size_t closing() const { return closing_; }
+  // Connections that are closed and still have something to send.
+  size_t sending() const { return count_sending_; }
   // Of all connections. Any thread.
   Completions& completions() { return completions_; }
 
@@ -93,6 +93,7 @@ class Fabric final : private QueueSource {
   void discard(rdma_cm_id* id);
   void go_on_closing(Session& session);
   void go_on_closing_later(const std::weak_ptr<Session>& session);
+  void note_sending(const rdma_cm_id* id, bool does);
   void destroy(const rdma_cm_id* id);
   void destroy_after(int milliseconds, const rdma_cm_id* id);
 
@@ -105,7 +106,8 @@ class Fabric final : private QueueSource {
   std::map<const rdma_cm_id*, std::unique_ptr<Listener>> listeners_;
   std::map<const rdma_cm_id*, std::shared_ptr<Session>> sessions_;
   std::set<const rdma_cm_id*> leaving_;  // they have nothing left to send
-  std::atomic<size_t> closing_{0};
+  std::set<const rdma_cm_id*> sending_;  // closed, and not all is with the peer
+  std::atomic<size_t> count_sending_{0};
 };
 
 }  // namespace weft::sdp

@@ -405,11 +405,15 @@ bool Session::busy() const {
          (ending_ && !connection_->sent_end());
 }
 
-bool Session::finished() const {
+bool Session::has_said_all() const {
   if (gone_) return true;
   // What says so to the peer is on its way.
   if (error_ != 0) return in_send_queue_ == 0;
-  return connection_->sent_end() && connection_->got_end() && send_.empty() && in_send_queue_ == 0;
+  return connection_->sent_end() && send_.empty() && in_send_queue_ == 0;
+}
+
+bool Session::finished() const {
+  return has_said_all() && (broken() || connection_->got_end());
 }
 
 int Session::take_read_error() {

@@ -514,7 +514,7 @@ void Library::close_own_descriptors() {
 
 bool Library::drained() const {
   const std::lock_guard lock{lock_};
-  return connections_.empty() && fabric_->closing() == 0;
+  return connections_.empty() && fabric_->sending() == 0;
 }
 
 void Library::at_exit() {

@@ -38,6 +38,22 @@ for mode in ("calls", "jumps", "exits", "forks"):
     case(f"sockets.handler_{mode}", seconds=20, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_handlers"), w.address, mode]).splitlines())
 
+LEAVER = """
+import os, select, socket, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+select.select([listener], [], [], 0)
+if os.fork() == 0:
+    with socket.create_connection(listener.getsockname()) as s:
+        s.sendall(bytes(200000))
+    os._exit(0)
+connection, _ = listener.accept()
+print("status:", os.wait()[1])
+print("received:", sum(map(len, iter(lambda: connection.recv(65536), b""))))
+"""
+
+# Less than the time for which the end of a process waits for peers.
+case("sockets.leaves", seconds=9, namespaces=None)(lambda w: w.run(0, ["python3", "-c", LEAVER, w.address, str(w.port())]).splitlines())
+
 GREETER = """
 import socket, sys
 listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
