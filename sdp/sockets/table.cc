@@ -17,7 +17,32 @@
 namespace weft::sdp {
 namespace {
 
-using Streams = std::unordered_map<int, std::shared_ptr<Stream>>;
+// Both ways, under one lock.
+struct Streams {
+  std::unordered_map<int, std::shared_ptr<Stream>> by_descriptor;
+  std::unordered_multimap<const Stream*, int> descriptors;
+
+  std::shared_ptr<Stream> find(int fd) const {
+    const auto found = by_descriptor.find(fd);
+    return found == by_descriptor.end() ? nullptr : found->second;
+  }
+  std::shared_ptr<Stream> take_out(int fd) {
+    const auto found = by_descriptor.find(fd);
+    if (found == by_descriptor.end()) return nullptr;
+    auto stream = std::move(found->second);
+    by_descriptor.erase(found);
+    const auto [first, end] = descriptors.equal_range(stream.get());
+    descriptors.erase(std::find_if(first, end, [fd](const auto& i) { return i.second == fd; }));
+    return stream;
+  }
+  // What was there before.
+  std::shared_ptr<Stream> put(int fd, std::shared_ptr<Stream> stream) {
+    auto before = take_out(fd);
+    descriptors.emplace(stream.get(), fd);
+    by_descriptor.emplace(fd, std::move(stream));
+    return before;
+  }
+};
 
 // Neither is ever destroyed: programs use sockets while they end.
 Mutex& lock() {
@@ -32,7 +57,7 @@ Streams*& streams() {
 // As they are now. What is done with them takes locks of their own.
 std::vector<std::pair<int, std::shared_ptr<Stream>>> all_streams() {
   const std::lock_guard holding{lock()};
-  return {streams()->begin(), streams()->end()};
+  return {streams()->by_descriptor.begin(), streams()->by_descriptor.end()};
 }
 
 std::atomic<long> g_owner{0};
@@ -49,15 +74,15 @@ bool Table::in_borrowed_memory() {
 
 std::shared_ptr<Stream> Table::look_up(int fd) {
   const std::lock_guard holding{lock()};
-  const auto found = streams()->find(fd);
-  return found == streams()->end() ? nullptr : found->second;
+  return streams()->find(fd);
 }
 
 void Table::put(int fd, std::shared_ptr<Stream> stream) {
   if (static_cast<unsigned>(fd) >= kMost) return stream->relay_from_now(fd);
+  std::shared_ptr<Stream> before;
   const std::lock_guard holding{lock()};
   g_owner = this_process();
-  (*streams())[fd] = std::move(stream);
+  before = streams()->put(fd, std::move(stream));
   present[static_cast<unsigned>(fd)].store(true, std::memory_order_release);
 }
 
@@ -75,10 +100,8 @@ void Table::drop(int fd) {
   {
     const std::lock_guard holding{lock()};
     present[static_cast<unsigned>(fd)] = false;
-    const auto found = streams()->find(fd);
-    if (found == streams()->end()) return;
-    dropped = std::move(found->second);
-    streams()->erase(found);
+    dropped = streams()->take_out(fd);
+    if (!dropped) return;
   }
   if (!holds(*dropped)) dropped->on_closed();
 }
@@ -89,10 +112,8 @@ bool Table::holds(const Stream& stream) {
 
 int Table::descriptor_of(const Stream& stream) {
   const std::lock_guard holding{lock()};
-  const auto found =
-      std::find_if(streams()->begin(), streams()->end(),
-                   [&stream](const auto& entry) { return entry.second.get() == &stream; });
-  return found == streams()->end() ? -1 : found->first;
+  const auto found = streams()->descriptors.find(&stream);
+  return found == streams()->descriptors.end() ? -1 : found->second;
 }
 
 void Table::drop_range(unsigned first, unsigned last) {
@@ -102,14 +123,11 @@ void Table::drop_range(unsigned first, unsigned last) {
 void Table::drop(const Stream& stream) {
   std::vector<std::shared_ptr<Stream>> last;
   const std::lock_guard holding{lock()};
-  for (auto i = streams()->begin(); i != streams()->end();) {
-    if (i->second.get() == &stream) {
-      present[static_cast<unsigned>(i->first)] = false;
-      last.push_back(std::move(i->second));
-      i = streams()->erase(i);
-    } else {
-      ++i;
-    }
+  for (auto i = streams()->descriptors.find(&stream); i != streams()->descriptors.end();
+       i = streams()->descriptors.find(&stream)) {
+    const int fd = i->second;
+    present[static_cast<unsigned>(fd)] = false;
+    last.push_back(streams()->take_out(fd));
   }
 }
 
