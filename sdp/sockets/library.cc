@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstring>
@@ -32,6 +33,8 @@ namespace {
 
 // A peer that does not answer for so long goes on by TCP.
 constexpr int kConnectMs = 250;
+// One without TCP to go on by fails.
+constexpr int kConnectAloneMs = 10'000;
 // An accept() that is not this process's own has not come by then.
 constexpr int kKnockMs = 500;
 constexpr int kGreetingMs = 100;
@@ -210,12 +213,15 @@ void Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int 
     const auto same = [](const Address& a, const Address& b) {
       return a.port() == b.port() && same_address(a, b);
     };
-    for (const auto& [other_cookie, other] : connections_) {
-      if (!other.own || !same(*other.own, peer) || !same(other.peer, *name)) continue;
+    const auto [first, end] = callers_.equal_range(peer.port());
+    for (auto i = first; i != end; ++i) {
+      const Connection& other = connections_.at(i->second);
+      if (!same(*other.own, peer) || !same(other.peer, *name)) continue;
       stream->is_peer_of(other.stream);
       other.stream->is_peer_of(stream);
     }
   }
+  if (own) callers_.emplace(own->port(), cookie);
   connections_.emplace(cookie, Connection{stream, std::move(mirror.shadow), own, peer});
   ++count_;
   stream->take_buffer_sizes();
@@ -233,6 +239,11 @@ void Library::forget(uint64_t cookie) {
   ended = std::move(found->second);
   Table::drop(*ended->stream);
   connections_.erase(found);
+  if (ended->own) {
+    const auto [first, end] = callers_.equal_range(ended->own->port());
+    const auto own = std::find_if(first, end, [&](const auto& i) { return i.second == cookie; });
+    if (own != end) callers_.erase(own);
+  }
   --count_;
 }
 
@@ -249,7 +260,7 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   target.set_port(*port);
   std::promise<std::pair<std::shared_ptr<Session>, int>> result;
   auto connected = result.get_future();
-  const Fabric::Ways ways{kConnectMs, chosen_buffer_sizes(fd).receive};
+  const Fabric::Ways ways{remember ? kConnectMs : kConnectAloneMs, chosen_buffer_sizes(fd).receive};
   loop_.post([this, &result, source = *from, target, ways] {
     fabric_->connect(source, target, ways, [&result](std::shared_ptr<Session> session, int error) {
       result.set_value({std::move(session), error});

@@ -107,6 +107,7 @@ class Library {
   std::unique_ptr<Fabric> fabric_;
   mutable Mutex lock_;
   std::map<uint64_t, Connection> connections_;  // by cookie
+  std::multimap<uint16_t, uint64_t> callers_;   // cookies of those that connected, by own port
   std::map<uint16_t, Knock> knocks_;            // by port
   std::atomic<size_t> count_{0};
   Absent absent_;

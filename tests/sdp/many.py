@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Many connections at once, each of which is asked and answers. Prints how many did.
 
-  many.py ADDRESS PORT COUNT
+  many.py ADDRESS PORT COUNT [--stay]
+
+With --stay both sides keep them until the standard input ends.
 """
 
 import os
@@ -9,21 +11,30 @@ import select
 import socket
 import sys
 
-PATIENCE = 60  # seconds without any news
+PATIENCE = 200  # seconds without any news
 
 
 def ask(server, count):
     connections = [socket.create_connection(server) for _ in range(count)]
     for number, connection in enumerate(connections):
         connection.sendall(bytes([number % 251]))
-    answered = sum(connection.recv(1) == bytes([(number + 1) % 256]) for number, connection in enumerate(connections) if number % 251 < 250)
+    answered = sum(connection.recv(1) == bytes([number % 251 + 1]) for number, connection in enumerate(connections))
     print("answered:", answered)
+    return connections
 
 
-def answer(listener, count):
+def ask_again(connections):
+    for connection in connections:
+        connection.sendall(b"x")
+    print("answered again:", sum(connection.recv(1) == b"y" for connection in connections), flush=True)
+
+
+def answer(listener, count, known=()):
     waiting = select.epoll()
     waiting.register(listener, select.EPOLLIN)
-    connections = {}
+    connections = dict(known)
+    for fd in connections:
+        waiting.register(fd, select.EPOLLIN)
     done = 0
     while done < count:
         events = waiting.poll(PATIENCE)
@@ -45,12 +56,19 @@ def answer(listener, count):
 def main():
     count = int(sys.argv[3])
     listener = socket.create_server((sys.argv[1], int(sys.argv[2])), backlog=count)
+    stays = "--stay" in sys.argv
     child = os.fork()
     if child == 0:
-        ask(listener.getsockname(), count)
+        connections = ask(listener.getsockname(), count)
         sys.stdout.flush()
+        if stays:
+            os.read(0, 1)
+            ask_again(connections)
         os._exit(0)
     kept = answer(listener, count)
+    if stays:
+        sys.stdout.flush()
+        answer(listener, count, kept)
     os.waitpid(child, 0)
     print("kept:", len(kept))
 

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
+import resource
 import socket
 import subprocess
 import time
 
 from sdp_case import case
-from world import HERE, SDP_PORT_DISTANCE, Failed
+from world import HERE, SDP_PORT_DISTANCE, Failed, Skipped, session_of
 
 
 def steps(w, program, *options):
@@ -29,6 +31,49 @@ def many(w, count, descriptors):
     w.allow_fallback()
     program = ["python3", "-B", os.path.join(HERE, "many.py"), w.address, str(w.port()), str(count)]
     return sorted(w.run(0, ["prlimit", f"--nofile={descriptors}", *program]).splitlines())
+
+
+PROCESSES, EACH = 4, 2500
+DESCRIPTORS = 8 * EACH  # SDP takes half of them, and four for a connection
+
+
+def cost(processes, name):
+    """Of the processes that it started, together: descriptors and KB of memory."""
+    descriptors, memory = 0, 0
+    for pid in [p for process in processes for p in session_of(process.process.pid)]:
+        descriptors += len(os.listdir(f"/proc/{pid}/fd"))
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+            memory += next(int(line.split()[1]) for line in f if line.startswith("Pss:"))
+    ends = 2 * PROCESSES * EACH
+    print(f"{name}: an end of a connection takes {descriptors / ends:.2f} descriptors and {memory / ends:.1f} KB of memory", flush=True)
+
+
+def ports_that_rest():
+    """Of connections that ended within the last minute."""
+    with open("/proc/net/sockstat", encoding="ascii") as f:
+        return int(re.search(r"TCP:.* tw (\d+)", f.read())[1])
+
+
+@case("sockets.ten_thousand", full=True, seconds=400, namespaces=None)
+def ten_thousand(w):
+    """10,000 connections at once, of four clients and four servers; each is asked and answers, and once more when all are there."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if most < DESCRIPTORS:
+        raise Skipped(f"only {most} descriptors are allowed")
+    program = ["prlimit", f"--nofile={DESCRIPTORS}", "python3", "-B", os.path.join(HERE, "many.py")]
+    while ports_that_rest() > EACH and time.monotonic() < w.until:
+        time.sleep(1)
+    # Each with an address of its own: one has too few ports for what SDP takes of them, three for a connection.
+    started = [w.start(0, [*program, f"127.0.0.{n + 1}", str(w.port()), str(EACH), "--stay"], stdin=subprocess.PIPE) for n in range(PROCESSES)]
+    for process in started:
+        if not process.has_said("asked: ", w.until) or not process.has_said("answered: ", w.until):
+            raise Failed("not all connections came to be")
+    cost(started, w.way)
+    for process in started:
+        process.process.stdin.close()
+    for process in started:
+        w.ends(process)
+    return sorted(line for process in started for line in process.text().splitlines())
 
 
 case("sockets.many")(lambda w: many(w, 500, 2200))
