@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "sdp/sockets/passed.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/shown_name.h"
 
@@ -56,11 +57,6 @@ std::optional<Address> peer_on_this_host(int fd) {
   return peer;
 }
 
-union Passed {
-  cmsghdr header;
-  std::array<char, CMSG_SPACE(sizeof(int))> bytes;
-};
-
 }  // namespace
 
 Door::Door(Loop& loop, const Address& knock, Asked asked) : loop_(loop), asked_(std::move(asked)) {
@@ -85,21 +81,8 @@ void Door::on_asker() {
 }
 
 void Door::answer(const File& asker, const Address& peer, const File& connection) {
-  Address name = peer;
-  iovec bytes{&name, sizeof name};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  Passed passed{};
-  if (connection) {
-    message.msg_control = passed.bytes.data();
-    message.msg_controllen = passed.bytes.size();
-    passed.header = {
-        .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-    const int fd = connection.get();
-    std::memcpy(CMSG_DATA(&passed.header), &fd, sizeof fd);
-  }
-  (void)::sendmsg(asker.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)pass(asker.get(), {reinterpret_cast<const std::byte*>(&peer), sizeof peer},
+             {connection.get(), -1});
 }
 
 std::optional<Door::Answer> Door::ask(int fd) {
@@ -113,21 +96,11 @@ std::optional<Door::Answer> Door::ask(int fd) {
   if (real().connect(door.get(), name.any(), name.size) != 0) return std::nullopt;
   if (!is_own_user(door.get())) return std::nullopt;
   Answer answer;
-  iovec bytes{&answer.peer, sizeof answer.peer};
-  Passed passed{};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = passed.bytes.data();
-  message.msg_controllen = passed.bytes.size();
-  const ssize_t got = ::recvmsg(door.get(), &message, MSG_CMSG_CLOEXEC);
-  const cmsghdr* one = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (one != nullptr && one->cmsg_level == SOL_SOCKET && one->cmsg_type == SCM_RIGHTS) {
-    int connection = -1;
-    std::memcpy(&connection, CMSG_DATA(one), sizeof connection);
-    answer.connection.reset(connection);
-  }
+  std::array<File, kMostPassed> files;
+  const ssize_t got = take_passed(
+      door.get(), {reinterpret_cast<std::byte*>(&answer.peer), sizeof answer.peer}, files);
   if (got != sizeof answer.peer) return std::nullopt;
+  answer.connection = std::move(files[0]);
   return answer;
 }
 
