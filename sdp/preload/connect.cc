@@ -12,6 +12,7 @@
 #include "sdp/sockets/decide.h"
 #include "sdp/sockets/door.h"
 #include "sdp/sockets/fallbacks.h"
+#include "sdp/sockets/keeper.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/listeners.h"
 #include "sdp/sockets/mirror.h"
@@ -103,6 +104,9 @@ int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept acce
 // What the library comes to for a socket that may go by SDP.
 Library::Tried try_sdp(Use use, int fd, const Address& to) {
   if (use == Use::tcp) return {Library::Outcome::tcp, Fallback::rules};
+  if (Library::rules().configuration.keeps(program_invocation_short_name)) {
+    if (const auto kept = Keeper::connect(fd, to, use == Use::both)) return *kept;
+  }
   Library* library = Library::get();
   if (library == nullptr) return {Library::Outcome::tcp, Fallback::no_adapter};
   return library->connect(fd, to, use == Use::both);

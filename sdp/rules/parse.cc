@@ -1,5 +1,7 @@
 #include "sdp/rules/parse.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -56,8 +58,9 @@ Result<T, std::string> choose(const Named<T> (&names)[N], std::string_view word,
   return fail(quoted(word) + " is no " + what + ", which is " + list + meant);
 }
 
-enum class Statement : uint8_t { use, log };
-constexpr Named<Statement> kStatements[] = {{"use", Statement::use}, {"log", Statement::log}};
+enum class Statement : uint8_t { use, log, keep };
+constexpr Named<Statement> kStatements[] = {
+    {"use", Statement::use}, {"log", Statement::log}, {"keep", Statement::keep}};
 
 constexpr Named<Use> kUses[] = {{"sdp", Use::sdp}, {"tcp", Use::tcp}, {"both", Use::both}};
 
@@ -199,14 +202,36 @@ Result<Ok, std::string> set_log(Words words, LogSettings& log) {
   return Ok{};
 }
 
+Result<Ok, std::string> add_kept(Words words, std::vector<std::string>& kept) {
+  if (words.size() != 2) {
+    return fail(std::string{"behind keep stands a program, whose connections outlive it"});
+  }
+  kept.emplace_back(words[1]);
+  return Ok{};
+}
+
 Result<Ok, std::string> take(Words words, uint32_t line, Configuration& configuration) {
   const auto statement = choose(kStatements, words[0], "statement");
   if (!statement) return fail(statement.error());
-  return *statement == Statement::use ? add_rule(words, line, configuration.rules)
-                                      : set_log(words, configuration.log);
+  switch (*statement) {
+    case Statement::use:
+      return add_rule(words, line, configuration.rules);
+    case Statement::keep:
+      return add_kept(words, configuration.kept);
+    case Statement::log:
+      break;
+  }
+  return set_log(words, configuration.log);
 }
 
 }  // namespace
+
+bool Configuration::keeps(const char* program) const {
+  static constexpr const char* kUsual = "ssh";
+  const auto fits = [program](const std::string& p) { return fnmatch(p.c_str(), program, 0) == 0; };
+  return kept.empty() ? std::string_view{program} == kUsual
+                      : std::any_of(kept.begin(), kept.end(), fits);
+}
 
 Configuration parse(std::string_view text) {
   Configuration configuration;

@@ -31,6 +31,9 @@ struct Complaint {
 struct Configuration {
   Rules rules;
   LogSettings log;
+  // Patterns of programs whose connections a process of its own makes (keep). Without any: ssh.
+  std::vector<std::string> kept;
+  bool keeps(const char* program) const;
   std::vector<Complaint> complaints;  // at most kMostComplaints; the last one says so
 };
 

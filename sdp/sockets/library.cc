@@ -19,6 +19,7 @@
 
 #include "sdp/loop/handlers.h"
 #include "sdp/sockets/fallbacks.h"
+#include "sdp/sockets/keeper.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/port_map.h"
 #include "sdp/sockets/real.h"
@@ -143,6 +144,7 @@ void forget_in_child() {
   Recent::forget_in_child();
   Fallbacks::forget_in_child();
   RelayedNames::go_on_in_child();
+  Keeper::go_on_in_child();
   Shown::forget_in_child();
 }
 
@@ -247,15 +249,16 @@ void Library::forget(uint64_t cookie) {
   --count_;
 }
 
-Library::Tried Library::connect(int fd, const Address& to, bool remember) {
+// A connection for `fd`, which stays what it is.
+Library::Made Library::make(int fd, const Address& to, bool remember) {
   const auto port = sdp_port(to.port());
-  if (!port) return {Outcome::tcp, Fallback::no_port};
+  if (!port) return {.why = Fallback::no_port};
   const StatName place = shown_name(to);
   if (remember && absent_.knows(place, Absent::Clock::now())) {
-    return {Outcome::tcp, Fallback::remembered};
+    return {.why = Fallback::remembered};
   }
   const auto from = bound_name(fd);
-  if (!from) return {Outcome::tcp, Fallback::local};
+  if (!from) return {.why = Fallback::local};
   Address target = to;
   target.set_port(*port);
   std::promise<std::pair<std::shared_ptr<Session>, int>> result;
@@ -269,9 +272,17 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   const auto [made, error] = connected.get();
   if (made == nullptr) {
     absent_.note(place, Absent::Clock::now());
-    return {Outcome::tcp, why(error)};
+    return {.why = why(error)};
   }
-  const std::shared_ptr<Session> session = made;
+  Address own = in_family(own_address(made), to.any.sa_family);
+  own.set_port(from->port());
+  return {.session = made, .own = own};
+}
+
+Library::Tried Library::connect(int fd, const Address& to, bool remember) {
+  const Made made = make(fd, to, remember);
+  const auto& session = made.session;
+  if (session == nullptr) return {Outcome::tcp, made.why};
   Mirror mirror;
   const bool registered = Registrations::take_out(fd);
   const bool placed = mirror.put_at(fd);
@@ -282,15 +293,43 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   }
   Registrations::end(fd);
   const std::lock_guard lock{lock_};
-  Address own = in_family(own_address(session), to.any.sa_family);
-  own.set_port(from->port());
-  adopt(session, std::move(mirror), fd, own, to);
+  adopt(session, std::move(mirror), fd, made.own, to);
   const auto& stream = connections_.at(cookie_of(fd)).stream;
   if (registered) stream->about_to_wait(fd);
   stream->greet();
   if (!does_not_block(fd)) return {Outcome::connected};
   connections_.at(cookie_of(fd)).in_progress = true;
   return {Outcome::in_progress};
+}
+
+Library::Kept Library::connect_and_keep(File socket, const Address& to, bool remember) {
+  const Made made = make(socket.get(), to, remember);
+  const auto& session = made.session;
+  if (session == nullptr) return {File{}, made.why};
+  SocketPair pair;
+  if (!pair.open()) {
+    loop_.post([this, session] { fabric_->close(session); });
+    return {File{}, Fallback::local};
+  }
+  write_names(pair.outer.get(), {made.own, to});
+  {
+    const std::lock_guard lock{session->lock};
+    session->show({.server = false, .own = shown_name(made.own), .peer = shown_name(to)});
+    session->relayed();
+    session->greet();
+  }
+  on_loop([&] {
+    const auto kept = kept_.insert(kept_.end(), KeptRelay{});
+    kept->socket = std::move(socket);
+    kept->relay = std::make_unique<Relay>(loop_, *fabric_, session, std::move(pair.inner),
+                                          kept->socket.get(), [this, kept] {
+                                            kept_.erase(kept);
+                                            count_kept_ = kept_.size();
+                                          });
+    count_kept_ = kept_.size();
+    kept->relay->start();
+  });
+  return {std::move(pair.outer)};
 }
 
 std::optional<int> Library::connect_again(int fd) {
@@ -525,7 +564,7 @@ void Library::close_own_descriptors() {
 
 bool Library::drained() const {
   const std::lock_guard lock{lock_};
-  return connections_.empty() && fabric_->sending() == 0;
+  return connections_.empty() && count_kept_ == 0 && fabric_->sending() == 0;
 }
 
 void Library::at_exit() {

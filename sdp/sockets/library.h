@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,15 @@ class Library {
   };
   // `remember`: what was not there a moment ago is not tried.
   Tried connect(int fd, const Address& to, bool remember);
+  // The same for another process, whose `socket` is to be connected: the end of a mirror that is
+  // relayed from the beginning. The socket stays until the connection has ended.
+  struct Kept {
+    File connection;
+    Fallback why = Fallback::none;
+  };
+  Kept connect_and_keep(File socket, const Address& to, bool remember);
+  // Nothing is left that this process has to do for connections.
+  bool drained() const;
   // What connect(2) of a connected socket says: 0 once if it was told to wait, or EISCONN. Nothing
   // for a socket that is none of the library's.
   std::optional<int> connect_again(int fd);
@@ -101,14 +111,25 @@ class Library {
   void hand_over(uint16_t port, const File& asker);
   void forget(uint64_t cookie);
   void close_own_descriptors();
-  bool drained() const;
+  struct Made {
+    std::shared_ptr<Session> session;
+    Address own{};
+    Fallback why = Fallback::none;
+  };
+  Made make(int fd, const Address& to, bool remember);
 
   Loop& loop_;
   std::unique_ptr<Fabric> fabric_;
   mutable Mutex lock_;
   std::map<uint64_t, Connection> connections_;  // by cookie
   std::multimap<uint16_t, uint64_t> callers_;   // cookies of those that connected, by own port
-  std::map<uint16_t, Knock> knocks_;            // by port
+  struct KeptRelay {
+    File socket;
+    std::unique_ptr<Relay> relay;
+  };
+  std::list<KeptRelay> kept_;  // the loop's
+  std::atomic<size_t> count_kept_{0};
+  std::map<uint16_t, Knock> knocks_;  // by port
   std::atomic<size_t> count_{0};
   Absent absent_;
   std::set<const Session*> awaited_;  // the loop's: connections whose peer has said nothing yet

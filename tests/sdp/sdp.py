@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import world  # noqa: E402
 from sdp_case import CASES, OPEN  # noqa: E402
-from world import Failed, Plain, Product, Skipped, World, apps  # noqa: E402
+from world import SDP_OR_NOTHING, Failed, Plain, Product, Skipped, World, apps  # noqa: E402
 import programs  # noqa: E402,F401  pylint: disable=unused-import
 import python_cases  # noqa: E402,F401  pylint: disable=unused-import
 import servers  # noqa: E402,F401  pylint: disable=unused-import
@@ -35,8 +35,6 @@ import sockets  # noqa: E402,F401  pylint: disable=unused-import
 
 SKIP = 77
 MOST_SHOWN = 10000  # signs of what a process said
-# A client that would not prove SDP fails.
-SDP_OR_NOTHING = "use both server * *:*\nuse sdp client * *:*\n"
 
 
 def lines(result):

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from sdp_case import case
-from world import HERE, SDP_PORT_DISTANCE, Failed, Skipped, session_of
+from world import HERE, SDP_OR_NOTHING, SDP_PORT_DISTANCE, Failed, Skipped, session_of
 
 
 def steps(w, program, *options):
@@ -98,6 +98,31 @@ print("received:", sum(map(len, iter(lambda: connection.recv(65536), b""))))
 
 # Less than the time for which the end of a process waits for peers.
 case("sockets.leaves", seconds=9, namespaces=None)(lambda w: w.run(0, ["python3", "-c", LEAVER, w.address, str(w.port())]).splitlines())
+
+ECHO = """
+import socket, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+connection, _ = listener.accept()
+while data := connection.recv(10):
+    connection.sendall(data)
+"""
+
+
+@case("sockets.background")
+def background(w):
+    """A client that goes to the background goes on with its connection."""
+    w.environment["LIBSDP_CONFIG_FILE"] = w.file("rules", f"{SDP_OR_NOTHING}keep python3\n")
+    port = w.port()
+    server = w.serve(["python3", "-c", ECHO, w.address, str(port)], port)
+    client = w.start(1, ["python3", "-B", os.path.join(HERE, "background.py"), w.address, str(port)])
+    w.ends(client)
+    while "child:" not in client.text():
+        if time.monotonic() > w.until or "Error" in client.error_text():
+            raise Failed("the child has not answered")
+        time.sleep(0.05)
+    w.ends(server)
+    return client.text().splitlines()
+
 
 GREETER = """
 import socket, sys

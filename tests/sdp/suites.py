@@ -65,7 +65,7 @@ REGRESS = "/usr/lib/openssh/regress"
 # Those that talk to a server over a socket.
 OPENSSH = ("connect", "connect-uri", "brokenkeys", "cfgmatch", "cfgmatchlisten", "key-options", "keyscan", "reconfigure", "reexec", "sftp-uri")
 # They are clients that go to the background with their connection, or wait long.
-OPENSSH_LONG = ("forward-control", "login-timeout")
+OPENSSH_LONG = ("dynamic-forward", "forward-control", "forwarding", "login-timeout", "multiplex")
 
 
 def openssh(w, names):

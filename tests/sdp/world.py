@@ -24,6 +24,8 @@ START_SECONDS = 30  # until a server listens
 # Ports whose SDP port (docs/spec/sdp.md 3.3) is none that the system hands out.
 PORTS = range(2000, 2768)
 SDP_PORT_DISTANCE = 61000
+# A client that would not prove SDP fails.
+SDP_OR_NOTHING = "use both server * *:*\nuse sdp client * *:*\n"
 
 
 class Skipped(Exception):

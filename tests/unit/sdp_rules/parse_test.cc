@@ -142,7 +142,7 @@ TEST(Parse, ABadLineIsToldAndTheOthersStay) {
 
 TEST(Parse, EachComplaintSaysWhatToWrite) {
   EXPECT_EQ(complaint("Use sdp client * *:*"),
-            "'Use' is no statement, which is use or log: did you mean 'use'?");
+            "'Use' is no statement, which is use, log or keep: did you mean 'use'?");
   EXPECT_EQ(complaint("use spd client * *:*"),
             "'spd' is no way, which is sdp, tcp or both: did you mean 'sdp'?");
   EXPECT_THAT(complaint("use sdp any * *:*"),
@@ -190,6 +190,27 @@ TEST(ParseLog, EachPart) {
   EXPECT_THAT(lines.complaints, SizeIs(0));
   EXPECT_EQ(lines.log.destination, LogSettings::Destination::syslog);
   EXPECT_EQ(lines.log.min_level, 1);
+}
+
+TEST(ParseKeep, NamesProgramsWhoseConnectionsOutliveThem) {
+  const auto named = parse("keep auto*\nkeep psql\n");
+  EXPECT_THAT(named.complaints, SizeIs(0));
+  EXPECT_TRUE(named.keeps("autossh"));
+  EXPECT_TRUE(named.keeps("psql"));
+  EXPECT_FALSE(named.keeps("ssh"));
+}
+
+TEST(ParseKeep, IsSshWhereNothingIsSaid) {
+  EXPECT_TRUE(parse("").keeps("ssh"));
+  EXPECT_FALSE(parse("").keeps("sshd"));
+  EXPECT_FALSE(parse("keep none").keeps("ssh"));
+}
+
+TEST(ParseKeep, WantsOneProgram) {
+  for (const char* const line : {"keep", "keep ssh *:*"}) {
+    EXPECT_THAT(parse(line).complaints, SizeIs(1)) << line;
+    EXPECT_TRUE(parse(line).kept.empty()) << line;
+  }
 }
 
 TEST(ParseLog, ABadLineChangesNothing) {
