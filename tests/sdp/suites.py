@@ -64,8 +64,10 @@ def trio(w):
 REGRESS = "/usr/lib/openssh/regress"
 # Those that talk to a server over a socket.
 OPENSSH = ("connect", "connect-uri", "brokenkeys", "cfgmatch", "cfgmatchlisten", "key-options", "keyscan", "reconfigure", "reexec", "sftp-uri")
-# They are clients that go to the background with their connection, or wait long.
-OPENSSH_LONG = ("dynamic-forward", "forward-control", "forwarding", "login-timeout", "multiplex")
+# They are clients that go to the background with their connection.
+OPENSSH_BACKGROUND = ("dynamic-forward", "forwarding", "multiplex")
+# They wait long, and so do some of their clients there.
+OPENSSH_LONG = ("forward-control", "login-timeout")
 
 
 def openssh(w, names):
@@ -87,3 +89,5 @@ def openssh(w, names):
 
 case("openssh.regress", namespaces=None, needs=[f"{REGRESS}/connect.sh", "/usr/sbin/sshd"], full=True, seconds=300)(lambda w: openssh(w, OPENSSH))
 case("openssh.regress_long", namespaces=None, needs=[f"{REGRESS}/connect.sh", "/usr/sbin/sshd"], full=True, seconds=500)(lambda w: openssh(w, OPENSSH_LONG))
+case("openssh.regress_background", namespaces=None, needs=[f"{REGRESS}/connect.sh", "/usr/sbin/sshd"], full=True, seconds=300)(
+    lambda w: openssh(w, OPENSSH_BACKGROUND))
