@@ -7,6 +7,8 @@ CASES = {}
 
 # ctest does not run them. One that passes leaves this list.
 OPEN = {
+    # nc -l ends when its peer has closed and its buffer is empty, which is earlier by SDP: its buffers are smaller.
+    "openssh.forwarding",
     # A socket pair with an urgent byte is readable by it.
     "sockets.readiness_urgent",
     # One test asks that two events that were caused by this process are there at once, which is so most times.
