@@ -42,16 +42,19 @@ FlowOrder::Fate FlowOrder::accept(const RdArrival& arrival, Bytes payload, RdSin
   const wire::WdpData& d = arrival.header;
   const uint32_t flow = flow_of(d);
   const int32_t ahead = distance(expected_.next_of(flow), d.msn);
-  if (ahead < 0) return Fate::repeated;
   if (ahead > static_cast<int32_t>(kCsnWindow)) return Fate::too_far;
   const uint32_t offset = ahead == 0 ? offset_of(flow) : 0;
-  if (ahead == 0 && d.mo.value() < offset) return Fate::repeated;
+  if (ahead < 0 || (ahead == 0 && d.mo.value() < offset)) {
+    // One comes again behind which memory was missing.
+    drain(flow, sink);
+    return Fate::repeated;
+  }
   if (ahead > 0 || d.mo.value() != offset) {
     auto& early = early_[flow];
     const auto [at, fresh] = early.try_emplace(place(d.msn, d.mo.value()), copy(arrival, payload));
     if (!fresh) return Fate::repeated;
     early_bytes_ += at->second.weight();
-    drain(flow, sink);  // what was left for want of memory
+    drain(flow, sink);  // as above
     return Fate::held;
   }
   if (!d.last) begun_.try_emplace(flow, 0);  // the memory for it

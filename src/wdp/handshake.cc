@@ -214,6 +214,11 @@ void Handshake::reject(RejReason reason, Bytes private_data) {
   fail_with(Failure::withdrawn);
 }
 
+void Handshake::forget() {
+  outbox_.clear();
+  fail_with(Failure::withdrawn);
+}
+
 void Handshake::withdraw() {
   if (!active_) return reject(RejReason::application, {});
   if (state_ != State::req_sent) return;

@@ -101,6 +101,8 @@ class Handshake {
 
   // Nobody wants it any more, on whichever side. Nothing happens once it is established.
   void withdraw();
+  // The same before anything of it was said.
+  void forget();
 
   // --- what comes. Token and address were right; types REQ to WAIT.
   Result<Ok, wire::WdpDrop> received(const wire::WdpCtl& c, size_t size, Time now);

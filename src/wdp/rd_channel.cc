@@ -1,6 +1,7 @@
 #include "wdp/rd_channel.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "wdp/cubic.h"
@@ -334,7 +335,13 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
 bool RdChannel::take(const RdArrival& arrival, Bytes payload) {
   // A side that says goodbye still hears messages of UD. Nothing can be answered by then.
   if (arrival.header.is_of_rd() && !speaks()) return true;
-  if (!is_resp(arrival.header)) return shared_.take(*this, arrival, payload);
+  if (!is_resp(arrival.header)) {
+    // For the answer, before anything is done that must not be done twice.
+    if (responses_.size() == responses_.capacity()) {
+      responses_.reserve(std::max<size_t>(2 * responses_.size(), kMostResponses));
+    }
+    return shared_.take(*this, arrival, payload);
+  }
   for (; !payload.empty(); payload = payload.subspan(WdpResponse::kSize)) {
     shared_.answered(*this, WdpResponse::parse(payload.data()));
   }
@@ -507,10 +514,19 @@ void RdChannel::say_goodbye(Time now) {
 void RdChannel::abort() {
   if (state_ == State::gone || state_ == State::refused) return;
   owner_.reached();
-  handshake_.withdraw();
+  try {
+    handshake_.withdraw();
+  } catch (const std::bad_alloc&) {
+    // The peer gives up by itself.
+  }
   state_ = State::gone;
   dreq_at_ = Time::never();
   end_all(RdClient::End::lost);
+}
+
+void RdChannel::forget() {
+  handshake_.forget();
+  abort();
 }
 
 bool RdChannel::is_gone() const {

@@ -91,7 +91,8 @@ class RdChannel final : public TrainSource, private RdSink {
   std::byte* send(wire::WdpData& segment, bool first, ClientId client);
   // The last segment is not wanted after all; nothing was called since.
   void take_back(const wire::WdpData& segment, bool first);
-  // Tells the peer what became of a message of its.
+  // Tells the peer what became of a message of its. Of one that is being taken there is memory for
+  // it; else throws std::bad_alloc, and nothing has changed then.
   void respond(const wire::WdpResponse& response);
 
   // has_room() said no, or the channel is not open yet: the client is to hear when there is.
@@ -120,8 +121,10 @@ class RdChannel final : public TrainSource, private RdSink {
   void tick(Time now);
   // The peer is told, once it has what it was sent, or a second later.
   void close(Time now);
-  // At once; clients hear that their messages are lost.
+  // At once; clients hear that their messages are lost. Needs no memory.
   void abort();
+  // The same before the peer has heard anything of it.
+  void forget();
 
   // --- how it stands
   enum class State : uint8_t { setting_up, open, closing, refused, gone };

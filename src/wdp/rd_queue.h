@@ -31,10 +31,10 @@ class RdQueue final : public TrainSource, public RdClient, public RdMember {
   }
   // Peers hear that there is nobody any more.
   ~RdQueue() override {
-    requester_.leave();
-    responder_.leave();
     channels_.remove(client_);
     channels_.remove_member(index_);
+    requester_.leave();
+    responder_.leave();
   }
   RdQueue(const RdQueue&) = delete;
   RdQueue& operator=(const RdQueue&) = delete;
@@ -56,7 +56,7 @@ class RdQueue final : public TrainSource, public RdClient, public RdMember {
 
   // --- the queue pair
   void posted() { responder_.posted(); }
-  Time deadline() const { return requester_.deadline(); }
+  Time deadline() { return requester_.deadline(); }
   void hold(bool on) { requester_.hold(on); }
   bool idle() const { return requester_.idle(); }
   void set_attributes(QKey key, uint8_t rnr_retry) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/guarded.h"
@@ -61,13 +62,19 @@ RdRequester::RdRequester(RdConsumer& consumer, const Parameters& parameters)
 
 // --- requests to their flows
 
-bool RdRequester::ready(Time now) const {
+bool RdRequester::ready(Time now) {
   if (!held_ && next_ < queue_.tail() && !(queue_.at(next_).fence && reads_ > 0)) return true;
-  return std::any_of(busy_.begin(), busy_.end(), [&](const Flow* f) {
-    if (f->pause) return true;
-    if (f->wait_until != Time{}) return now >= f->wait_until;
-    return !blocked_ && (f->partial || !f->waiting.empty());
+  bool any = false;
+  busy_.for_each([&](const Flow& f) {
+    if (f.pause || f.idle()) {
+      any = true;
+    } else if (f.wait_until != Time{}) {
+      any |= now >= f.wait_until;
+    } else {
+      any |= !blocked_ && (f.partial || !f.waiting.empty());
+    }
   });
+  return any;
 }
 
 RdRequester::Flow& RdRequester::flow_to(const UdDestination& to) {
@@ -86,15 +93,17 @@ void RdRequester::dispatch() {
     // InfiniBand 10.8.3.2: not before the Reads and atomics before it.
     if (w.fence && reads_ > 0) return;
     const UdDestination& to = consumer_.destination(w);
+    const bool found = is_queue_pair(to);
+    Flow* const to_there = found ? &flow_to(to) : nullptr;
+    if (found) to_there->waiting.push_back(next_);
     if (work::has_response(w.operation)) ++reads_;
-    if (!is_queue_pair(to)) {
+    if (!found) {
       finish(next_, Status::remote_invalid_rd_request);
       continue;
     }
-    Flow& flow = flow_to(to);
-    flow.waiting.push_back(next_);
+    Flow& flow = *to_there;
     if (!std::exchange(flow.busy, true)) {
-      busy_.push_back(&flow);
+      busy_.push_back(flow);
       if (flow.channel != nullptr) flow.channel->enter();
     }
     blocked_ = false;
@@ -103,12 +112,9 @@ void RdRequester::dispatch() {
 
 void RdRequester::send(Time now) {
   dispatch();
-  // One that fails or is answered leaves the list.
-  for (size_t n = busy_.size(); n > 0 && !busy_.empty(); --n) {
-    Flow& flow = *busy_.front();
-    busy_.splice(busy_.end(), busy_, busy_.begin());
-    send(flow, now);
-  }
+  // One that fails or is answered leaves the list. Another one is the first next time.
+  busy_.for_each([&](Flow& flow) { send(flow, now); });
+  if (Flow* const first = busy_.pop_front()) busy_.push_back(*first);
   blocked_ = true;
 }
 
@@ -141,6 +147,7 @@ bool RdRequester::find_channel(Flow& flow, Time now) {
 }
 
 void RdRequester::send(Flow& flow, Time now) {
+  if (flow.idle()) return settle(flow);
   if (flow.pause) flow.wait_until = now + *std::exchange(flow.pause, {});
   if (now < flow.wait_until) return;
   flow.wait_until = Time{};
@@ -156,9 +163,9 @@ bool RdRequester::begin_message(Flow& flow) {
   const SendWqe& w = queue_.at(flow.waiting.front());
   if (work::has_response(w.operation)) {
     if (flow.reads >= kFlowReads) return false;
-    ++flow.reads;
   }
   flow.sent.push_back({Msn{}, flow.waiting.front()});
+  if (work::has_response(w.operation)) ++flow.reads;
   flow.waiting.pop_front();
   flow.partial = true;
   flow.offset = 0;
@@ -430,32 +437,29 @@ void RdRequester::finish(uint64_t request, Status status) {
 }
 
 void RdRequester::fail_all(Flow& flow, Status status) {
-  std::vector<uint64_t> requests;
-  for (const Sent& s : flow.sent) requests.push_back(s.request);
-  requests.insert(requests.end(), flow.waiting.begin(), flow.waiting.end());
-  flow.sent.clear();
-  flow.waiting.clear();
   flow.partial = flow.refused = false;
   flow.reads = flow.refusals = 0;
-  for (const uint64_t r : requests) finish(r, status);
+  for (; !flow.sent.empty(); flow.sent.pop_front()) finish(flow.sent.front().request, status);
+  for (; !flow.waiting.empty(); flow.waiting.pop_front()) finish(flow.waiting.front(), status);
   settle(flow);
 }
 
-// What is to be done when its last request is answered.
+// What is to be done when its last request is answered. Where there is no memory for it, with its
+// next turn.
 void RdRequester::settle(Flow& flow) {
-  if (!flow.idle() || !std::exchange(flow.busy, false)) return;
-  busy_.remove(&flow);
+  if (!flow.idle() || !flow.busy) return;
+  if (flow.channel != nullptr) open_again(flow);
+  flow.busy = false;
+  flow.unlink();
   flow.opens = true;
   flow.pause.reset();
   flow.wait_until = Time{};
-  if (flow.channel == nullptr) return;
-  open_again(flow);
-  flow.channel->leave();
+  if (flow.channel != nullptr) flow.channel->leave();
 }
 
 // A message of nothing, so that the peer waits for none that it has refused.
 void RdRequester::open_again(Flow& flow) {
-  if (!std::exchange(flow.refused, false)) return;
+  if (!flow.refused) return;
   WdpData end{.didx = flow.didx,
               .sidx = index_of(parameters_.own_qpn),
               .last = true,
@@ -464,6 +468,7 @@ void RdRequester::open_again(Flow& flow) {
               .opcode = Opcode::terminate,
               .stride = flow.stride};
   flow.channel->send(end, true, parameters_.client);
+  flow.refused = false;
 }
 
 void RdRequester::complete() {
@@ -489,24 +494,31 @@ void RdRequester::channel_ended(const RdChannel& channel) {
   }
 }
 
-Time RdRequester::deadline() const {
+Time RdRequester::deadline() {
   Time first = Time::never();
-  for (const Flow* f : busy_) {
-    if (!f->waiting.empty() && f->wait_until != Time{}) first = std::min(first, f->wait_until);
-  }
+  busy_.for_each([&](const Flow& f) {
+    if (!f.waiting.empty() && f.wait_until != Time{}) first = std::min(first, f.wait_until);
+  });
   return first;
+}
+
+void RdRequester::say_last_words(Flow& flow) {
+  if (flow.partial && flow.offset > 0) end_message(flow);
+  open_again(flow);
 }
 
 void RdRequester::leave() {
   for (auto& [key, flow] : flows_) {
     if (flow.channel == nullptr || !flow.busy) continue;
-    if (flow.partial && flow.offset > 0) end_message(flow);
-    open_again(flow);
+    try {
+      say_last_words(flow);
+    } catch (const std::bad_alloc&) {
+      flow.channel->abort();
+    }
     flow.channel->leave();
   }
-  flows_.clear();
   by_channel_.clear();
-  busy_.clear();
+  flows_.clear();
 }
 
 }  // namespace weft::wdp

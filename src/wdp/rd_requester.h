@@ -13,10 +13,10 @@
 #pragma once
 
 #include <deque>
-#include <list>
 #include <map>
 #include <optional>
 
+#include "base/intrusive_list.h"
 #include "wdp/rd_channel.h"
 #include "wdp/rd_consumer.h"
 #include "wdp/rd_limits.h"
@@ -38,7 +38,7 @@ class RdRequester {
   RdRequester& operator=(const RdRequester&) = delete;
 
   // Something may be sent.
-  bool ready(Time now) const;
+  bool ready(Time now);
   // Hands what the channels take to them.
   void send(Time now);
   // A channel has room, or is there.
@@ -51,14 +51,15 @@ class RdRequester {
   void channel_ended(const RdChannel& channel);
 
   // When something that waits is to be sent again.
-  Time deadline() const;
+  Time deadline();
   // Requests that are not begun stay where they are.
   void hold(bool on) { held_ = on; }
   // Each request that was begun is complete.
   bool idle() const { return queue_.head() == next_; }
   void set_q_key(QKey key) { parameters_.q_key = key; }
   void set_rnr_retry(uint8_t retry) { parameters_.rnr_retry = retry; }
-  // Nothing is asked for any more: peers that have a part of a message hear that this is all.
+  // Nothing is asked for any more: peers that have a part of a message hear that this is all. Where
+  // there is no memory to say so, their channels end. Nothing is thrown, and nobody may call back.
   void leave();
 
  private:
@@ -67,7 +68,7 @@ class RdRequester {
     uint64_t request;
   };
   // To one queue pair.
-  struct Flow {
+  struct Flow : ListHook<struct FlowTag> {
     Path path;
     uint8_t didx = 0;
     uint16_t stride = 0;
@@ -85,7 +86,7 @@ class RdRequester {
     uint32_t refusals = 0;          // of the first, one after the other
     std::optional<Duration> pause;  // begins with the next turn
     Time wait_until;
-    bool busy = false;  // in `busy_`, and its channel knows
+    bool busy = false;  // its channel knows
     bool idle() const { return waiting.empty() && sent.empty(); }
   };
   struct Key {
@@ -115,6 +116,7 @@ class RdRequester {
   void finish(uint64_t request, work::Status status);
   void fail_all(Flow& flow, work::Status status);
   void settle(Flow& flow);
+  void say_last_words(Flow& flow);
   void complete();
 
   RdConsumer& consumer_;
@@ -122,9 +124,9 @@ class RdRequester {
   Parameters parameters_;
   Flows flows_;
   std::map<std::pair<const RdChannel*, uint8_t>, Flow*> by_channel_;
-  std::list<Flow*> busy_;  // whose requests are not all answered, in rotation
-  uint64_t next_;          // request to be given to its flow
-  uint32_t reads_ = 0;     // given to their flows, and not answered
+  IntrusiveList<Flow, struct FlowTag> busy_;  // whose requests are not all answered
+  uint64_t next_;                             // request to be given to its flow
+  uint32_t reads_ = 0;                        // given to their flows, and not answered
   bool held_ = false;
   bool blocked_ = false;  // until a channel has room, or is there
 };

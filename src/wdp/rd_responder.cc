@@ -1,6 +1,7 @@
 #include "wdp/rd_responder.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/guarded.h"
@@ -83,18 +84,17 @@ RdResponder::Fault RdResponder::accept(Inbound& flow, const WdpData& d, Bytes pa
 
 bool RdResponder::next_receive(Inbound& flow) {
   if (!spare_.empty()) {
-    flow.receive = std::move(spare_.back());
-    spare_.pop_back();
+    flow.receive.splice(flow.receive.begin(), spare_, spare_.begin());
     return true;
   }
-  auto receive = std::make_unique<work::Receive>();
-  if (!consumer_.take_receive(*receive)) return false;
-  flow.receive = std::move(receive);
-  return true;
+  flow.receive.emplace_back();
+  if (consumer_.take_receive(flow.receive.back())) return true;
+  flow.receive.clear();
+  return false;
 }
 
 void RdResponder::give_back(Inbound& flow) {
-  if (flow.receive != nullptr) spare_.push_back(std::move(flow.receive));
+  spare_.splice(spare_.begin(), flow.receive);
 }
 
 RdResponder::Fault RdResponder::accept_send(Inbound& flow, const WdpData& d) {
@@ -103,7 +103,7 @@ RdResponder::Fault RdResponder::accept_send(Inbound& flow, const WdpData& d) {
     return Code::key;
   }
   if (!next_receive(flow)) return Code::rnr;
-  if (d.mlen <= flow.receive->length) return {};
+  if (d.mlen <= flow.receive.front().length) return {};
   // As with UD the receive is there for the next one.
   drops_.count(WdpDrop::receive_too_small);
   return Code::length;
@@ -130,8 +130,8 @@ RdResponder::Fault RdResponder::accept_read(Inbound& flow, const WdpData& d, Byt
     drops_.count(WdpDrop::protection);
     return Code::access;
   }
-  if (flow.responses.empty()) answering_.push_back(&flow);
   flow.responses.push_back({.request = d.msn, .stag = d.stag, .to = d.to, .length = d.mlen});
+  answering_.push_back(flow);
   blocked_ = false;
   return {};
 }
@@ -144,16 +144,15 @@ RdResponder::Fault RdResponder::accept_atomic(Inbound& flow, const WdpData& d, B
     return Code::operation;
   }
   // Before it takes place: memory for what is to be said of it.
-  if (flow.responses.empty()) answering_.push_back(&flow);
   flow.responses.push_back({.request = d.msn, .atomic = true});
   const auto original = work::execute_atomic(consumer_.memory(), request);
   if (original.ok()) {
     flow.responses.back().original = *original;
+    answering_.push_back(flow);
     blocked_ = false;
     return {};
   }
   flow.responses.pop_back();
-  if (flow.responses.empty()) answering_.pop_back();
   drops_.count(WdpDrop::protection);
   return original.error().kind == work::AtomicFault::Kind::memory ? Code::access : Code::operation;
 }
@@ -170,14 +169,14 @@ RdResponder::Fault RdResponder::place_segment(Inbound& flow, const WdpData& d, B
     return Code::access;
   }
   PieceList places;
-  if (receive_pieces(consumer_.memory(), *flow.receive, d.mo.value(), payload.size(), places)
+  if (receive_pieces(consumer_.memory(), flow.receive.front(), d.mo.value(), payload.size(), places)
           .ok() &&
       place(payload, places)) {
     return {};
   }
   drops_.count(WdpDrop::own_memory);
-  consumer_.receive_done(*flow.receive, Status::local_protection, {});
-  flow.receive.reset();
+  consumer_.receive_done(flow.receive.front(), Status::local_protection, {});
+  flow.receive.clear();
   return Code::operation;
 }
 
@@ -185,16 +184,16 @@ void RdResponder::deliver(Inbound& flow, const RdArrival& arrival) {
   const WdpData& d = arrival.header;
   // These are acknowledged by their responses.
   if (d.opcode == Opcode::read_request || d.opcode == Opcode::atomic_request) return;
-  if (flow.receive != nullptr) {
+  if (!flow.receive.empty()) {
     consumer_.receive_done(
-        *flow.receive, Status::success,
+        flow.receive.front(), Status::success,
         {.write = d.opcode == Opcode::write,
          .solicited = d.solicited(),
          .immediate = d.has_immediate() ? std::optional{d.imm_or_read} : std::nullopt,
          .length = d.mlen,
          .source = arrival.source,
          .from = arrival.how.from});
-    flow.receive.reset();
+    flow.receive.clear();
   }
   say(flow, Code::ack, d.msn);
 }
@@ -204,8 +203,8 @@ void RdResponder::fail(Inbound& flow, Code code) {
   give_back(flow);
   flow.doing = Doing::skipping;
   if (code == Code::rnr) {
-    if (!flow.waits) untold_.push_back(&flow);
-    flow.refusing = flow.waits = true;
+    untold_.push_back(flow);
+    flow.refusing = true;
     ++refused_;
   }
   say(flow, code, flow.msn, code == Code::rnr ? kRnrDelay : uint8_t{0});
@@ -219,24 +218,27 @@ void RdResponder::say(const Inbound& flow, Code code, Msn msn, uint8_t delay) {
 // Sends are posted, too: who is told of receives that are not there sends in vain.
 void RdResponder::posted() {
   if (untold_.empty() || (spare_.empty() && !consumer_.has_receive())) return;
-  for (; !untold_.empty(); untold_.pop_back()) {
-    Inbound& flow = *untold_.back();
-    if (flow.refusing) say(flow, Code::ready, flow.msn);
-    flow.waits = false;
+  while (Inbound* const flow = untold_.pop_front()) {
+    if (!flow->refusing) continue;
+    try {
+      say(*flow, Code::ready, flow->msn);
+    } catch (const std::bad_alloc&) {
+      // The sender comes again after its delay.
+    }
   }
 }
 
 // --- responses out
 
 void RdResponder::send() {
-  for (size_t n = answering_.size(); n > 0; --n) {
-    Inbound& flow = *answering_.front();
-    answering_.pop_front();
+  answering_.for_each([&](Inbound& flow) {
     while (!flow.responses.empty() && put_response(flow)) {
     }
-    if (!flow.responses.empty()) answering_.push_back(&flow);
+    if (flow.responses.empty()) flow.ListHook<AnsweringTag>::unlink();
     settle(flow);
-  }
+  });
+  // Another one is the first next time.
+  if (Inbound* const first = answering_.pop_front()) answering_.push_back(*first);
   blocked_ = true;
 }
 
@@ -313,24 +315,28 @@ void RdResponder::channel_ended(const RdChannel& channel) {
     Inbound& flow = it->second;
     give_back(flow);
     if (flow.entered) flow.channel->leave();
-    std::erase(answering_, &flow);
-    std::erase(untold_, &flow);
     it = flows_.erase(it);
   }
 }
 
+void RdResponder::say_last_words(Inbound& flow) {
+  if (flow.doing == Doing::placing) say(flow, Code::not_ready, flow.msn);
+  if (!flow.responses.empty() && flow.responses.front().offset > 0) end_response(flow);
+  for (const Response& r : flow.responses) say(flow, Code::not_ready, r.request);
+}
+
 void RdResponder::leave() {
   for (auto& [key, flow] : flows_) {
-    if (flow.doing == Doing::placing) say(flow, Code::not_ready, flow.msn);
-    if (!flow.responses.empty() && flow.responses.front().offset > 0) end_response(flow);
-    for (const Response& r : flow.responses) say(flow, Code::not_ready, r.request);
+    try {
+      say_last_words(flow);
+    } catch (const std::bad_alloc&) {
+      flow.channel->abort();
+    }
     give_back(flow);
     if (flow.entered) flow.channel->leave();
   }
-  for (const auto& r : spare_) consumer_.receive_done(*r, Status::flushed, {});
+  for (const auto& r : spare_) consumer_.receive_done(r, Status::flushed, {});
   flows_.clear();
-  answering_.clear();
-  untold_.clear();
   spare_.clear();
 }
 

@@ -9,10 +9,10 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <map>
-#include <memory>
-#include <vector>
 
+#include "base/intrusive_list.h"
 #include "wdp/counters.h"
 #include "wdp/rd_channel.h"
 #include "wdp/rd_consumer.h"
@@ -45,7 +45,8 @@ class RdResponder {
 
   void set_q_key(QKey key) { q_key_ = key; }
   // Takes nothing more: peers hear that of messages that have begun. The receives of these are
-  // flushed.
+  // flushed. Where there is no memory to say so, their channels end. Nothing is thrown, and nobody
+  // may call back.
   void leave();
   // Messages that found no receive.
   uint64_t refused() const { return refused_; }
@@ -76,18 +77,17 @@ class RdResponder {
   }
   enum class Doing : uint8_t { nothing, skipping, placing };
   // From one queue pair of a peer's.
-  struct Inbound {
+  struct Inbound : ListHook<struct UntoldTag>, ListHook<struct AnsweringTag> {
     RdChannel* channel = nullptr;
     uint8_t sidx = 0;
     uint16_t stride = 0;  // of responses
     Doing doing = Doing::nothing;
     Msn msn;  // of the message
     Shape shape;
-    std::unique_ptr<work::Receive> receive;
-    bool closed = true;     // until a message has F: what came before was another life's
-    bool refusing = false;  // RNR was said
-    bool waits = false;     // in `untold_`
-    bool entered = false;   // the channel is to ask whether the peer is there
+    std::list<work::Receive> receive;  // one, or none
+    bool closed = true;                // until a message has F: what came before was another life's
+    bool refusing = false;             // RNR was said
+    bool entered = false;              // the channel is to ask whether the peer is there
     std::deque<Response> responses;
   };
   // The message is not taken; or it is not answered here.
@@ -109,16 +109,17 @@ class RdResponder {
   bool put_response(Inbound& flow);
   void end_response(Inbound& flow);
   void settle(Inbound& flow);
+  void say_last_words(Inbound& flow);
 
   RdConsumer& consumer_;
   const Qpn own_qpn_;
   QKey q_key_;
   const ClientId client_;
   std::map<std::pair<const RdChannel*, uint8_t>, Inbound> flows_;
-  std::vector<Inbound*> untold_;    // that hear READY when there are receives
-  std::deque<Inbound*> answering_;  // that have responses to send, in rotation
+  IntrusiveList<Inbound, struct UntoldTag> untold_;        // hear READY when there are receives
+  IntrusiveList<Inbound, struct AnsweringTag> answering_;  // have responses to send
   // Taken for messages that were not finished: the next ones have them.
-  std::vector<std::unique_ptr<work::Receive>> spare_;
+  std::list<work::Receive> spare_;
   bool blocked_ = false;  // until a channel has room
   uint64_t refused_ = 0;
   DropCounts drops_;

@@ -205,9 +205,9 @@ void SentLog::find_lost(const RoundTrip& rtt, Time now, F&& lost) {
       continue;
     }
     if (newest_ - d.order >= kReorderedDatagrams || d.sent + delay <= now) {
+      lost_.push_back(front_ + static_cast<uint32_t>(i));
       d.state = State::lost;
       in_flight_ -= d.weight();
-      lost_.push_back(front_ + static_cast<uint32_t>(i));
       lost(static_cast<const SentDatagram&>(d));
     } else {
       loss_time_ = std::min(loss_time_, d.sent + delay);

@@ -1,6 +1,7 @@
 #include "wdp/wdp_socket.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace weft::wdp {
@@ -183,15 +184,25 @@ void WdpSocket::call_channel(const WdpCtl& req, size_t size, const UdReception& 
   if (channel == nullptr) return refuse(req, RejReason::no_resources, how);
   Offer offer = channels_.offer();
   offer.token = demux_.fresh_token(random_, now);
-  channel->answer(req, path, size, admission.validated, offer, now);
-  enter(*channel, offer.token, path);
+  try {
+    channel->answer(req, path, size, admission.validated, offer, now);
+    enter(*channel, offer.token, path);
+  } catch (const std::bad_alloc&) {
+    channel->forget();
+    throw;
+  }
 }
 
 void WdpSocket::connect(RdChannel& channel, const Path& path, Qpn destination, Time now) {
   Offer offer = channels_.offer();
   offer.token = demux_.fresh_token(random_, now);
-  channel.call(offer, path, destination, now);
-  enter(channel, offer.token, path);
+  try {
+    channel.call(offer, path, destination, now);
+    enter(channel, offer.token, path);
+  } catch (const std::bad_alloc&) {
+    channel.forget();
+    throw;
+  }
 }
 
 void WdpSocket::enter(RdChannel& channel, SessionToken token, const Path& path) {

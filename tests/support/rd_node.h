@@ -8,6 +8,7 @@
 
 #include "tests/support/append.h"
 #include "tests/support/host.h"
+#include "tests/support/want_of_memory.h"
 #include "wdp/rd_queue.h"
 #include "wdp/wdp_socket.h"
 #include "wire/grh.h"
@@ -188,6 +189,7 @@ class RdNode final : public wdp::WdpSocketOwner {
     bool take_receive(work::Receive& out) override { return host.take_receive(out); }
     void receive_done(const work::Receive& r, work::Status status,
                       const wdp::RdDelivery& d) override {
+      const WantOfMemory::Spared spared;
       if (status != work::Status::success) {
         ++flushed;
         return;
@@ -198,7 +200,10 @@ class RdNode final : public wdp::WdpSocketOwner {
                           d.solicited,
                           d.immediate});
     }
-    void send_done(const work::SendWqe& w, work::Status s) override { host.send_done(w, s); }
+    void send_done(const work::SendWqe& w, work::Status s) override {
+      const WantOfMemory::Spared spared;
+      host.send_done(w, s);
+    }
 
     RdNode& node;
     const Qpn number;
@@ -251,17 +256,22 @@ class RdNode final : public wdp::WdpSocketOwner {
     for (Pair& p : pairs) say(*p.queue, now, all);
     for (Member& m : members) {
       // They speak by the channels.
-      if (wdp::Train none; m.queue && m.queue->ready(now)) m.queue->fill(none, now);
+      if (!m.queue) continue;
+      const bool done = WantOfMemory::during([&] {
+        if (wdp::Train none; m.queue->ready(now)) m.queue->fill(none, now);
+      });
+      if (!done) m.queue->has_room();
     }
     // As a driver does: nobody is asked who has not said that there may be something.
     for (Link& l : links) {
-      if (std::exchange(l.may_speak, false)) say(l.channel, now, all);
+      if (std::exchange(l.may_speak, false) && !say(l.channel, now, all)) l.may_speak = true;
     }
     sweep(now);
     return all;
   }
   void hear(Bytes datagram, const wdp::Endpoint& from, Time now) {
-    socket.received(datagram, {.from = from, .to = address.address}, now, *this);
+    (void)WantOfMemory::during(
+        [&] { socket.received(datagram, {.from = from, .to = address.address}, now, *this); });
   }
   Time deadline() {
     Time first = Time::never();
@@ -273,7 +283,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   }
   void tick(Time now) {
     for (Link& l : links) {
-      l.channel.tick(now);
+      (void)WantOfMemory::during([&] { l.channel.tick(now); });
       l.may_speak = true;
     }
     sweep(now);
@@ -295,15 +305,15 @@ class RdNode final : public wdp::WdpSocketOwner {
       append(d.bytes, pieces);
     });
   }
-  static void say(wdp::TrainSource& source, Time now, std::vector<Datagram>& all) {
-    while (source.ready(now)) {
+  // False: there was no memory for it.
+  static bool say(wdp::TrainSource& source, Time now, std::vector<Datagram>& all) {
+    for (;;) {
       wdp::Train t;
-      source.fill(t, now);
-      if (t.empty() && !source.ready(now)) break;
-      if (t.empty()) {
-        source.fill(t, now);
-        if (t.empty()) break;
-      }
+      const bool done = WantOfMemory::during([&] {
+        for (int i = 0; i < 2 && t.empty() && source.ready(now); ++i) source.fill(t, now);
+      });
+      if (!done) return false;
+      if (t.empty()) return true;
       take(t, all);
       source.llp_took_all(now);
     }
