@@ -316,11 +316,12 @@ void RdRequester::answered(RdChannel& channel, const WdpResponse& r) {
   if (r.code == Code::ack) return acknowledged(*flow, r.msn);
   const auto at = std::find_if(flow->sent.begin(), flow->sent.end(),
                                [&](const Sent& s) { return s.msn == r.msn; });
-  // One that has no number yet is not what a peer speaks of.
-  if (at == flow->sent.end() ||
-      (flow->partial && flow->offset == 0 && at + 1 == flow->sent.end())) {
+  if (at == flow->sent.end()) {
+    if (r.code != Code::rnr) (void)forget_abandoned(*flow, r.msn);
     return;
   }
+  // One that has no number yet is not what a peer speaks of.
+  if (flow->partial && flow->offset == 0 && at + 1 == flow->sent.end()) return;
   if (r.code == Code::rnr) {
     return refused(*flow, at, std::chrono::microseconds{r.delay_us()});
   }
@@ -329,6 +330,16 @@ void RdRequester::answered(RdChannel& channel, const WdpResponse& r) {
   // Another life of the queue pair takes nothing before F. It has F already if it is behind this.
   if (r.code == Code::not_ready && distance(flow->opened, r.msn) >= 0) flow->opens = true;
   finish(*flow, at, status_of(r.code));
+}
+
+// Its answer is over. False: it is none of them.
+bool RdRequester::forget_abandoned(Flow& flow, Msn msn) {
+  if (std::erase(flow.abandoned, msn) == 0) return false;
+  --flow.reads;
+  consumer_.wants_turn();
+  blocked_ = false;  // a Read may have waited for this
+  settle(flow);
+  return true;
 }
 
 void RdRequester::acknowledged(Flow& flow, Msn msn) {
@@ -389,7 +400,11 @@ void RdRequester::take(RdChannel& channel, const WdpData& d, Bytes payload) {
   if (flow->response != msn) return;
   const auto at = std::find_if(flow->sent.begin(), flow->sent.end(),
                                [&](const Sent& s) { return s.msn == msn; });
-  if (at == flow->sent.end() || (flow->partial && at + 1 == flow->sent.end())) return;
+  if (at == flow->sent.end()) {
+    if (d.last) (void)forget_abandoned(*flow, msn);
+    return;
+  }
+  if (flow->partial && at + 1 == flow->sent.end()) return;
   SendWqe& w = queue_.at(at->request);
   if (atomic ? !work::is_atomic(w.operation)
              : w.operation != Operation::read || d.mlen != w.length) {
@@ -409,6 +424,11 @@ void RdRequester::take(RdChannel& channel, const WdpData& d, Bytes payload) {
                     Access::local_write, places)
            .ok() ||
       !place(payload, places)) {
+    // The peer goes on with it: until its end it is one of those that may be unanswered.
+    if (!d.last) {
+      flow->abandoned.push_back(msn);
+      ++flow->reads;
+    }
     return finish(*flow, at, Status::local_protection);
   }
   if (!d.last) return;
@@ -439,6 +459,7 @@ void RdRequester::finish(uint64_t request, Status status) {
 void RdRequester::fail_all(Flow& flow, Status status) {
   flow.partial = flow.refused = false;
   flow.reads = flow.refusals = 0;
+  flow.abandoned.clear();
   for (; !flow.sent.empty(); flow.sent.pop_front()) finish(flow.sent.front().request, status);
   for (; !flow.waiting.empty(); flow.waiting.pop_front()) finish(flow.waiting.front(), status);
   settle(flow);
@@ -457,17 +478,22 @@ void RdRequester::settle(Flow& flow) {
   if (flow.channel != nullptr) flow.channel->leave();
 }
 
-// A message of nothing, so that the peer waits for none that it has refused.
-void RdRequester::open_again(Flow& flow) {
-  if (!flow.refused) return;
+// A message of nothing: the peer waits for none that it has refused, or no answer is wanted any
+// more (spec/wdp-rd 6.3).
+void RdRequester::say_end(const Flow& flow, bool opens) {
   WdpData end{.didx = flow.didx,
               .sidx = index_of(parameters_.own_qpn),
               .last = true,
-              .flow_open = true,
+              .flow_open = opens,
               .wants_response = true,
               .opcode = Opcode::terminate,
               .stride = flow.stride};
   flow.channel->send(end, true, parameters_.client);
+}
+
+void RdRequester::open_again(Flow& flow) {
+  if (!flow.refused) return;
+  say_end(flow, true);
   flow.refused = false;
 }
 
@@ -505,6 +531,7 @@ Time RdRequester::deadline() {
 void RdRequester::say_last_words(Flow& flow) {
   if (flow.partial && flow.offset > 0) end_message(flow);
   open_again(flow);
+  if (flow.reads > 0) say_end(flow, false);
 }
 
 void RdRequester::leave() {

@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "base/intrusive_list.h"
 #include "wdp/rd_channel.h"
@@ -81,13 +82,14 @@ class RdRequester {
     bool opening = false;           // that which is under way does
     Msn opened;                     // the last that did
     bool refused = false;           // until then the peer drops what it says
-    uint32_t reads = 0;             // in `sent`
+    uint32_t reads = 0;             // whose answers are yet to come, whole
+    std::vector<Msn> abandoned;     // of these, that have failed here: nobody waits for the rest
     std::optional<Msn> response;    // that is coming: of this Read or atomic
     uint32_t refusals = 0;          // of the first, one after the other
     std::optional<Duration> pause;  // begins with the next turn
     Time wait_until;
     bool busy = false;  // its channel knows
-    bool idle() const { return waiting.empty() && sent.empty(); }
+    bool idle() const { return waiting.empty() && sent.empty() && abandoned.empty(); }
   };
   struct Key {
     Endpoint to;
@@ -109,7 +111,9 @@ class RdRequester {
   bool write_payload(work::SendWqe& w, const wire::WdpData& d, std::byte* at);
   void end_message(Flow& flow);
   void message_said(Flow& flow);
+  void say_end(const Flow& flow, bool opens);
   void open_again(Flow& flow);
+  bool forget_abandoned(Flow& flow, Msn msn);
   void acknowledged(Flow& flow, Msn msn);
   void refused(Flow& flow, const std::deque<Sent>::iterator& at, Duration pause);
   void finish(Flow& flow, const std::deque<Sent>::iterator& at, work::Status status);

@@ -36,6 +36,7 @@ void RdResponder::take(RdChannel& channel, const RdArrival& arrival, Bytes paylo
     give_back(flow);
     flow.doing = Doing::nothing;
     if (d.mo == MessageOffset{} && d.flow_open) flow.refusing = false;
+    if (d.mo == MessageOffset{} && !d.flow_open) cancel(flow);
     return settle(flow);
   }
   // In the middle of a message that another queue pair with this number had: it has answered.
@@ -285,6 +286,13 @@ bool RdResponder::put_response(Inbound& flow) {
   r.offset += n;
   if (d.last) flow.responses.pop_front();
   return true;
+}
+
+// Nobody waits for them any more.
+void RdResponder::cancel(Inbound& flow) {
+  if (!flow.responses.empty() && flow.responses.front().offset > 0) end_response(flow);
+  flow.responses.clear();
+  flow.ListHook<AnsweringTag>::unlink();
 }
 
 void RdResponder::end_response(Inbound& flow) {

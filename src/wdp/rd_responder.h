@@ -107,6 +107,7 @@ class RdResponder {
   void fail(Inbound& flow, Code code);
   void say(const Inbound& flow, Code code, Msn msn, uint8_t delay = 0);
   bool put_response(Inbound& flow);
+  void cancel(Inbound& flow);
   void end_response(Inbound& flow);
   void settle(Inbound& flow);
   void say_last_words(Inbound& flow);

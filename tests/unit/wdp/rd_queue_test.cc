@@ -152,6 +152,48 @@ TEST_F(RdQueueTest, AReadWhoseMemoryIsGoneMakesRoomForAnother) {
   EXPECT_EQ(p.status_of(kFlowReads), Status::success);
 }
 
+// The answer to one that has failed here is under way yet: another 16 would be too many.
+TEST_F(RdQueueTest, AReadThatFailsHereKeepsItsPlaceUntilItsAnswerIsOver) {
+  Buffer large(size_t{4} << 20);
+  const Stag key = q.host.add_region(large);
+  p.read(kB, 2, large.size(), key, address_of(large));
+  for (uint32_t i = 0; i < kFlowReads; ++i) p.read(kB, 2, 64, key, address_of(large));
+  p.host.regions.erase(p.host.send_queue().at(0).segment()->lkey);
+  later(2s);
+  ASSERT_EQ(p.host.sent.size(), kFlowReads + 1);
+  EXPECT_EQ(p.status_of(0), Status::local_protection);
+  for (uint32_t i = 1; i <= kFlowReads; ++i) EXPECT_EQ(p.status_of(i), Status::success) << i;
+  EXPECT_EQ(q.queue->responder().drops().of(wire::WdpDrop::too_many_reads), 0U);
+}
+
+// spec/wdp-rd 6.3
+TEST_F(RdQueueTest, WhoGoesWantsNoAnswersToItsReads) {
+  Buffer large(size_t{512} << 10);
+  const Stag key = q.host.add_region(large);
+  for (uint32_t i = 0; i < kFlowReads; ++i) {
+    p.read(kB, 2, large.size(), key, address_of(large));
+  }
+  // The first one is answered in part: more than the channel keeps is wanted.
+  bool answers = false;
+  std::map<Opcode, int> seen;
+  const auto watch = [&](bool from_a, const Buffer& bytes) {
+    const auto d = WdpData::parse(bytes);
+    if (!from_a && d.ok()) ++seen[d->opcode];
+    return from_a || answers || !d.ok() || d->opcode != Opcode::read_response;
+  };
+  talk(watch);
+  ASSERT_GT(seen[Opcode::read_response], 0);
+  p.queue.reset();
+  talk(watch);
+  answers = true;
+  RdNode::Member& next = a.members.emplace_back(a, uint8_t{1});
+  for (uint32_t i = 0; i < kFlowReads; ++i) next.read(kB, 2, 64, key, address_of(large));
+  later(2s, watch);
+  expect_all(next, Status::success);
+  EXPECT_LT(seen[Opcode::read_response], 3000) << "of 5904";
+  EXPECT_EQ(q.queue->responder().drops().of(wire::WdpDrop::too_many_reads), 0U);
+}
+
 TEST_F(RdQueueTest, AFenceWaitsForReads) {
   const TaggedOffset board = address_of(q.board);
   q.post_receives(1);
