@@ -43,7 +43,9 @@ bool good(Bytes b) {
     return r.mo + length <= r.mlen && (length > 0 || r.mlen == 0);
   }
   // END: a header, of queue pairs at both ends.
-  if (r.op == 7 && b[2] != std::byte{0} && b[3] != std::byte{0}) return b.size() == 48 && last;
+  if (r.op == 7 && b[2] != std::byte{0} && b[3] != std::byte{0}) {
+    return b.size() == 48 && last && r.stride != 0 && r.mo % r.stride == 0 && r.mlen == 0;
+  }
   if (r.stride == 0) return false;
   const uint64_t segments = r.mlen == 0 ? 1 : (uint64_t{r.mlen} + r.stride - 1) / r.stride;
   const uint64_t index = r.mo / r.stride;

@@ -78,6 +78,9 @@ local function check_data(v, class)
   if opcode == 7 and v:u8(2) ~= 0 then
     if v.size ~= 48 then return "length_mismatch" end
     if not last then return "last_mismatch" end
+    if stride == 0 then return "bad_stride" end
+    if mo % stride ~= 0 then return "misaligned_offset" end
+    if mlen ~= 0 then return "message_length" end
     return nil
   end
   if opcode == 1 then

@@ -42,10 +42,13 @@ Result<Ok, WdpDrop> check_read_request(const WdpData& d, Bytes front, size_t siz
   return Ok{};
 }
 
-// spec/wdp-rd 6.3: the header alone.
+// spec/wdp-rd 6.3: the header alone, in place of a segment.
 Result<Ok, WdpDrop> check_end(const WdpData& d, size_t size) {
   if (size != WdpData::kSize) return fail(WdpDrop::length_mismatch);
   if (!d.last) return fail(WdpDrop::last_mismatch);
+  if (d.stride == 0) return fail(WdpDrop::bad_stride);
+  if (d.mo.value() % d.stride != 0) return fail(WdpDrop::misaligned_offset);
+  if (d.mlen != 0) return fail(WdpDrop::message_length);
   return Ok{};
 }
 

@@ -268,12 +268,12 @@ TEST(WdpDataChecks, RespIsWholeRecordsOfTheChannel) {
   EXPECT_EQ(dropped(d, 24), WdpDrop::index_mismatch);
 }
 
-// spec/wdp-rd 6.3: the header alone, with any place in the message.
+// spec/wdp-rd 6.3: the header alone, in place of any segment.
 TEST(WdpDataChecks, EndIsAHeaderOfAFlow) {
   WdpData d = data(Opcode::terminate, 0, 1424, 0, WdpClass::rd);
   d.didx = 2;
   d.sidx = 1;
-  d.mo = MessageOffset{77};
+  d.mo = MessageOffset{2848};
   EXPECT_EQ(dropped(d, 0), Why{});
   EXPECT_TRUE(d.is_end());
   EXPECT_TRUE(d.is_response());
@@ -282,6 +282,12 @@ TEST(WdpDataChecks, EndIsAHeaderOfAFlow) {
   EXPECT_EQ(d.segment_count(), 1U);
   EXPECT_EQ(d.payload_size(), 0U);
   EXPECT_EQ(dropped(d, 12), WdpDrop::length_mismatch);
+  d.mlen = 1;
+  EXPECT_EQ(dropped(d, 0), WdpDrop::message_length);
+  d.mo = MessageOffset{77};
+  EXPECT_EQ(dropped(d, 0), WdpDrop::misaligned_offset);
+  d.stride = 0;
+  EXPECT_EQ(dropped(d, 0), WdpDrop::bad_stride);
   d.last = false;
   EXPECT_EQ(dropped(d, 0), WdpDrop::last_mismatch);
 }
