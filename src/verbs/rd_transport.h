@@ -29,7 +29,7 @@ class RdTransport final : public Transport,
   void close(engine::Token&) override {}
   void drop(engine::Token&, bool) override {}
   void stopped(engine::Token& token) override;
-  // Those of half-arrived messages are flushed with stopped(): there may be many.
+  // Those of half-arrived messages go back to their queue with stopped(): there may be many.
   std::optional<uint64_t> abandon_receive() override { return {}; }
 
  private:
@@ -41,6 +41,7 @@ class RdTransport final : public Transport,
   size_t room(const wdp::Path& to) override { return datagram_room(qp_.context(), to); }
   void wants_turn() override { driver_.schedule(*this); }
   bool has_receive() override { return !qp_.receives().out(); }
+  void give_back(work::TakenReceive r) override { qp_.receives().give_back(std::move(r)); }
   void receive_done(const work::Receive& r, Status status, const wdp::RdDelivery& d) override;
   void send_done(const work::SendWqe& wqe, Status status) override {
     count_sent(qp_.counters().counters, wqe, status);

@@ -30,8 +30,10 @@ class Receives {
 
   // --- engine holder
   bool take(work::Receive& out);
+  // It was not used: it is the next one of its queue.
+  void give_back(work::TakenReceive receive);
   // Of the own queue alone, without waiting for one.
-  bool take_own(work::Receive& out) { return shared_ == nullptr && own_.take(out); }
+  bool take_own(work::Receive& out);
   // None is left; the next post will ring.
   bool out();
   // The next post rings in any case.
@@ -51,6 +53,7 @@ class Receives {
   Spinlock lock_;                    // of those who post
   std::atomic<bool> wanted_{false};  // a message came and found no receive
   ReceiveQueue own_;
+  work::TakenReceive returned_;  // to the own queue: before what is there
 };
 
 }  // namespace weft::verbs

@@ -33,7 +33,19 @@ Outcome<Ok> SharedReceiveQueue::post(const ReceiveRequest* requests, size_t coun
       if (!outcome.ok()) break;
     }
   }
-  if (posted == 0) return outcome;
+  if (posted > 0) wake_waiting();
+  return outcome;
+}
+
+void SharedReceiveQueue::give_back(work::TakenReceive receive) {
+  {
+    const std::lock_guard guard{lock_};
+    returned_.splice(returned_.begin(), receive);
+  }
+  wake_waiting();
+}
+
+void SharedReceiveQueue::wake_waiting() {
   std::array<engine::Engine*, Adapter::kMostEngines> engines{};
   auto* end = engines.begin();
   {
@@ -47,7 +59,6 @@ Outcome<Ok> SharedReceiveQueue::post(const ReceiveRequest* requests, size_t coun
     waiting_.clear();
   }
   std::for_each(engines.begin(), end, [](engine::Engine* e) { e->wake(); });
-  return outcome;
 }
 
 Outcome<Ok> SharedReceiveQueue::set_limit(uint32_t limit) {
@@ -61,8 +72,13 @@ bool SharedReceiveQueue::take_and_check(work::Receive& out) {
   bool reached = false;
   {
     const std::lock_guard guard{lock_};
-    if (!queue_.take(out)) return false;
-    if (limit_ > 0 && queue_.size() < limit_) {
+    if (!returned_.empty()) {
+      out = returned_.front();
+      returned_.pop_front();
+    } else if (!queue_.take(out)) {
+      return false;
+    }
+    if (limit_ > 0 && queue_.size() + returned_.size() < limit_) {
       limit_ = 0;
       reached = true;
     }
@@ -80,10 +96,15 @@ bool SharedReceiveQueue::take(work::Receive& out, QueuePair& qp) {
   return false;
 }
 
+bool SharedReceiveQueue::empty() {
+  const std::lock_guard guard{lock_};
+  return queue_.empty() && returned_.empty();
+}
+
 bool SharedReceiveQueue::empty_for(QueuePair& qp) {
-  if (!queue_.empty()) return false;
+  if (!empty()) return false;
   const std::lock_guard guard{waiting_lock_};
-  if (!queue_.empty()) return false;
+  if (!empty()) return false;
   let_wait(qp);
   return true;
 }

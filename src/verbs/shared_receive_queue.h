@@ -33,6 +33,8 @@ class SharedReceiveQueue {
 
   // Engine holder. When there is none, `qp` is woken by the next post.
   bool take(work::Receive& out, QueuePair& qp);
+  // It was not used: it is the next one. Who waits for one is woken.
+  void give_back(work::TakenReceive receive);
   // The same question without taking one.
   bool empty_for(QueuePair& qp);
   void forget(QueuePair& qp);
@@ -43,6 +45,8 @@ class SharedReceiveQueue {
 
  private:
   bool take_and_check(work::Receive& out);
+  bool empty();
+  void wake_waiting();
   void let_wait(QueuePair& qp);
 
   ProtectionDomain& pd_;
@@ -50,6 +54,7 @@ class SharedReceiveQueue {
   std::atomic<int> refs_{0};
   Spinlock lock_;
   ReceiveQueue queue_;
+  work::TakenReceive returned_;  // before what is in the queue
   uint32_t limit_ = 0;
   std::mutex waiting_lock_;
   std::vector<QueuePair*> waiting_;

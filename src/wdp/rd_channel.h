@@ -141,6 +141,8 @@ class RdChannel final : public TrainSource, private RdSink {
   std::vector<std::byte> question() const;
   const Handshake& handshake() const { return handshake_; }
   const Path& path() const { return handshake_.path(); }
+  // When data came or went last.
+  Time active_at() const { return active_; }
   SessionToken token() const { return token_; }
   const RdSendPath& sender() const { return sender_; }
   // Null before the peer has said where it begins.

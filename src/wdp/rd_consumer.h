@@ -32,6 +32,8 @@ class RdConsumer {
   // The queue pair has something to send, or to tell.
   virtual void wants_turn() = 0;
   virtual bool take_receive(work::Receive& out) = 0;
+  // It was not used: it is the next one, for whoever takes from the same queue.
+  virtual void give_back(work::TakenReceive receive) = 0;
   // If not, the next one that is posted calls RdQueue::posted().
   virtual bool has_receive() = 0;
   virtual void receive_done(const work::Receive& receive, work::Status status,

@@ -57,6 +57,8 @@ inline constexpr uint32_t kFlowReads = 16;
 inline constexpr size_t kMostUnsaid = 4096;
 // spec/wdp-rd 6.5: what a sender is told to wait for a receive, if it hears of none before: 10 ms.
 inline constexpr uint8_t kRnrDelay = 10;
+// spec/wdp-rd 6.5: ticks after which a message that does not go on loses its receive.
+inline constexpr uint32_t kMessagePatience = 30;
 // As rnr_retry: for ever.
 inline constexpr uint8_t kRnrForEver = 7;
 

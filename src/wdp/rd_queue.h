@@ -43,10 +43,10 @@ class RdQueue final : public TrainSource, public RdClient, public RdMember {
   const RdResponder& responder() const { return responder_; }
 
   // --- TrainSource
-  bool ready(Time now) override { return responder_.ready() || requester_.ready(now); }
+  bool ready(Time now) override { return responder_.ready(now) || requester_.ready(now); }
   void fill(Train& train, Time now) override {
     if (!train.empty()) return;
-    responder_.send();
+    responder_.send(now);
     requester_.send(now);
   }
   bool urgent(Time) const override { return false; }
@@ -56,7 +56,7 @@ class RdQueue final : public TrainSource, public RdClient, public RdMember {
 
   // --- the queue pair
   void posted() { responder_.posted(); }
-  Time deadline() { return requester_.deadline(); }
+  Time deadline() { return std::min(requester_.deadline(), responder_.deadline()); }
   void hold(bool on) { requester_.hold(on); }
   bool idle() const { return requester_.idle(); }
   void set_attributes(QKey key, uint8_t rnr_retry) {

@@ -48,8 +48,24 @@ void RdResponder::take(RdChannel& channel, const RdArrival& arrival, Bytes paylo
   if (d.last) {
     if (flow.doing == Doing::placing) deliver(flow, arrival);
     flow.doing = Doing::nothing;
+  } else if (!flow.receive.empty()) {
+    flow.silence = 0;
+    if (tick_at_.is_never()) tick_at_ = channel.active_at() + kPatienceTick;
   }
   settle(flow);
+}
+
+// spec/wdp-rd 6.5. Counted in ticks, as for UD (rd_receive_path.h).
+void RdResponder::tick(Time now) {
+  if (now < tick_at_) return;
+  tick_at_ = Time::never();
+  for (auto& [key, flow] : flows_) {
+    if (flow.receive.empty()) continue;
+    tick_at_ = now + kPatienceTick;
+    if (++flow.silence < kMessagePatience) continue;
+    fail(flow, Code::operation);
+    settle(flow);
+  }
 }
 
 void RdResponder::begin(Inbound& flow, const WdpData& d, Bytes payload) {
@@ -84,10 +100,6 @@ RdResponder::Fault RdResponder::accept(Inbound& flow, const WdpData& d, Bytes pa
 }
 
 bool RdResponder::next_receive(Inbound& flow) {
-  if (!spare_.empty()) {
-    flow.receive.splice(flow.receive.begin(), spare_, spare_.begin());
-    return true;
-  }
   flow.receive.emplace_back();
   if (consumer_.take_receive(flow.receive.back())) return true;
   flow.receive.clear();
@@ -95,7 +107,9 @@ bool RdResponder::next_receive(Inbound& flow) {
 }
 
 void RdResponder::give_back(Inbound& flow) {
-  spare_.splice(spare_.begin(), flow.receive);
+  if (flow.receive.empty()) return;
+  consumer_.give_back(std::exchange(flow.receive, {}));
+  posted();
 }
 
 RdResponder::Fault RdResponder::accept_send(Inbound& flow, const WdpData& d) {
@@ -201,6 +215,7 @@ void RdResponder::deliver(Inbound& flow, const RdArrival& arrival) {
 
 // What follows of the message is not looked at.
 void RdResponder::fail(Inbound& flow, Code code) {
+  say(flow, code, flow.msn, code == Code::rnr ? kRnrDelay : uint8_t{0});
   give_back(flow);
   flow.doing = Doing::skipping;
   if (code == Code::rnr) {
@@ -208,7 +223,6 @@ void RdResponder::fail(Inbound& flow, Code code) {
     flow.refusing = true;
     ++refused_;
   }
-  say(flow, code, flow.msn, code == Code::rnr ? kRnrDelay : uint8_t{0});
 }
 
 void RdResponder::say(const Inbound& flow, Code code, Msn msn, uint8_t delay) {
@@ -218,7 +232,7 @@ void RdResponder::say(const Inbound& flow, Code code, Msn msn, uint8_t delay) {
 
 // Sends are posted, too: who is told of receives that are not there sends in vain.
 void RdResponder::posted() {
-  if (untold_.empty() || (spare_.empty() && !consumer_.has_receive())) return;
+  if (untold_.empty() || !consumer_.has_receive()) return;
   while (Inbound* const flow = untold_.pop_front()) {
     if (!flow->refusing) continue;
     try {
@@ -231,7 +245,8 @@ void RdResponder::posted() {
 
 // --- responses out
 
-void RdResponder::send() {
+void RdResponder::send(Time now) {
+  tick(now);
   answering_.for_each([&](Inbound& flow) {
     while (!flow.responses.empty() && put_response(flow)) {
     }
@@ -340,12 +355,10 @@ void RdResponder::leave() {
     } catch (const std::bad_alloc&) {
       flow.channel->abort();
     }
-    give_back(flow);
+    if (!flow.receive.empty()) consumer_.give_back(std::exchange(flow.receive, {}));
     if (flow.entered) flow.channel->leave();
   }
-  for (const auto& r : spare_) consumer_.receive_done(r, Status::flushed, {});
   flows_.clear();
-  spare_.clear();
 }
 
 }  // namespace weft::wdp

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <deque>
-#include <list>
 #include <map>
 
 #include "base/intrusive_list.h"
@@ -37,15 +36,17 @@ class RdResponder {
   void channel_ended(const RdChannel& channel);
 
   // Something is to be said of Reads and atomics.
-  bool ready() const { return !blocked_ && !answering_.empty(); }
+  bool ready(Time now) const { return (!blocked_ && !answering_.empty()) || now >= tick_at_; }
   // Hands what the channels take to them.
-  void send();
+  void send(Time now);
+  // When it is to look again for messages that do not go on.
+  Time deadline() const { return tick_at_; }
   // A channel has room.
   void resume() { blocked_ = false; }
 
   void set_q_key(QKey key) { q_key_ = key; }
-  // Takes nothing more: peers hear that of messages that have begun. The receives of these are
-  // flushed. Where there is no memory to say so, their channels end. Nothing is thrown, and nobody
+  // Takes nothing more: peers hear that of messages that have begun. The receives of these go back.
+  // Where there is no memory to say so, their channels end. Nothing is thrown, and nobody
   // may call back.
   void leave();
   // Messages that found no receive.
@@ -84,10 +85,11 @@ class RdResponder {
     Doing doing = Doing::nothing;
     Msn msn;  // of the message
     Shape shape;
-    std::list<work::Receive> receive;  // one, or none
-    bool closed = true;                // until a message has F: what came before was another life's
-    bool refusing = false;             // RNR was said
-    bool entered = false;              // the channel is to ask whether the peer is there
+    work::TakenReceive receive;
+    bool closed = true;     // until a message has F: what came before was another life's
+    bool refusing = false;  // RNR was said
+    bool entered = false;   // the channel is to ask whether the peer is there
+    uint32_t silence = 0;   // ticks in which nothing came of a message that has a receive
     std::deque<Response> responses;
   };
   // The message is not taken; or it is not answered here.
@@ -104,6 +106,7 @@ class RdResponder {
   void deliver(Inbound& flow, const RdArrival& arrival);
   bool next_receive(Inbound& flow);
   void give_back(Inbound& flow);
+  void tick(Time now);
   void fail(Inbound& flow, Code code);
   void say(const Inbound& flow, Code code, Msn msn, uint8_t delay = 0);
   bool put_response(Inbound& flow);
@@ -119,9 +122,8 @@ class RdResponder {
   std::map<std::pair<const RdChannel*, uint8_t>, Inbound> flows_;
   IntrusiveList<Inbound, struct UntoldTag> untold_;        // hear READY when there are receives
   IntrusiveList<Inbound, struct AnsweringTag> answering_;  // have responses to send
-  // Taken for messages that were not finished: the next ones have them.
-  std::list<work::Receive> spare_;
-  bool blocked_ = false;  // until a channel has room
+  bool blocked_ = false;                                   // until a channel has room
+  Time tick_at_ = Time::never();
   uint64_t refused_ = 0;
   DropCounts drops_;
 };

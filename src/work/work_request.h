@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 
 #include "base/types.h"
 
@@ -105,5 +106,7 @@ struct Receive {
   uint64_t length = 0;  // room, bytes
   std::array<LocalSegment, kMostSegments> segment;
 };
+// One, or none: it goes back to its queue without memory.
+using TakenReceive = std::list<Receive>;
 
 }  // namespace weft::work

@@ -186,6 +186,10 @@ class RdNode final : public wdp::WdpSocketOwner {
     size_t room(const wdp::Path&) override { return 1472; }
     void wants_turn() override {}
     bool has_receive() override { return !host.receives.empty(); }
+    void give_back(work::TakenReceive r) override {
+      const WantOfMemory::Spared spared;
+      host.receives.push_front(r.front());
+    }
     bool take_receive(work::Receive& out) override { return host.take_receive(out); }
     void receive_done(const work::Receive& r, work::Status status,
                       const wdp::RdDelivery& d) override {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/support/want_of_memory.h"
@@ -404,6 +405,74 @@ TEST_F(RdQueueTest, RnrRetriesEndAndTheNextIsHeard) {
   EXPECT_EQ(q.received[0].bytes, pattern_bytes(10, 2));
 }
 
+// spec/wdp-rd 6.5: its sender lives, and says no more of the message.
+TEST_F(RdQueueTest, AMessageThatDoesNotGoOnLosesItsReceive) {
+  q.post_receives(1);
+  p.send(kB, 2, {});
+  talk();
+  q.post_receives(1);
+  const WdpData first{.wdp_class = wire::WdpClass::rd,
+                      .didx = 2,
+                      .sidx = 9,
+                      .msn = Msn{1},
+                      .mlen = 32,
+                      .flow_open = true,
+                      .wants_response = true,
+                      .opcode = Opcode::send,
+                      .stride = 16,
+                      .to = TaggedOffset{uint64_t{RdNode::kQKey} << 32}};
+  RdChannel& channel = b.links.front().channel;
+  q.queue->take(channel, {.header = first}, Buffer(16));
+  EXPECT_TRUE(q.host.receives.empty());
+  std::vector<WdpResponse> said;
+  const auto watch = [&](bool from_a, const Buffer& bytes) {
+    const auto d = WdpData::parse(bytes);
+    if (!from_a && d.ok() && d->opcode == Opcode::terminate) {
+      for (size_t at = WdpData::kSize; at < bytes.size(); at += WdpResponse::kSize) {
+        said.push_back(WdpResponse::parse(bytes.data() + at));
+      }
+    }
+    return true;
+  };
+  later(29s, watch);
+  EXPECT_TRUE(q.host.receives.empty());
+  EXPECT_TRUE(said.empty());
+  // Another peer waits for one.
+  p.send(kB, 2, pattern_bytes(10, 2));
+  later(3s, watch);
+  EXPECT_EQ(q.received.size(), 2U);
+  expect_all(p, Status::success);
+  EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const WdpResponse& r) {
+    return r.qidx == 9 && r.code == Code::operation && r.msn == Msn{1};
+  }));
+}
+
+// One that goes on slowly keeps it.
+TEST_F(RdQueueTest, AMessageThatGoesOnSlowlyIsDelivered) {
+  q.post_receives(1);
+  p.send(kB, 2, {});
+  talk();
+  q.post_receives(1);
+  WdpData d{.wdp_class = wire::WdpClass::rd,
+            .didx = 2,
+            .sidx = 9,
+            .msn = Msn{1},
+            .mlen = 48,
+            .flow_open = true,
+            .wants_response = true,
+            .opcode = Opcode::send,
+            .stride = 16,
+            .to = TaggedOffset{uint64_t{RdNode::kQKey} << 32}};
+  RdChannel& channel = b.links.front().channel;
+  for (uint32_t at = 0; at < 48; at += 16) {
+    d.mo = MessageOffset{at};
+    d.last = at == 32;
+    q.queue->take(channel, {.header = d}, Buffer(16));
+    later(25s);
+  }
+  EXPECT_EQ(q.received.size(), 2U);
+}
+
 // spec/wdp-rd 6.3
 TEST_F(RdQueueTest, WhoGoesInTheMiddleOfAMessageLeavesTheFlowInOrder) {
   Buffer large(4 << 20);
@@ -735,7 +804,7 @@ TEST_F(RdQueueTest, SegmentsThatDoNotAgree) {
     q.queue->take(channel, {.header = second}, payload);
     EXPECT_EQ(q.received.size(), 1U) << second.to_string();
   }
-  EXPECT_TRUE(q.host.receives.empty());
+  EXPECT_EQ(q.host.receives.size(), 1U);
   p.send(kB, 2, pattern_bytes(10, 2));
   talk();
   EXPECT_EQ(q.received.size(), 2U);

@@ -212,37 +212,72 @@ TEST(Rd, RnrRetriesEnd) {
   EXPECT_EQ(b.next().wr_id, 2U);
 }
 
+// Queue pairs of one host that take from one queue.
+class SharedReceives {
+ public:
+  SharedReceives() {
+    ibv_srq_init_attr init{};
+    init.attr = {.max_wr = 8, .max_sge = 1, .srq_limit = 0};
+    srq.reset(ibv_create_srq(side.a.pd.get(), &init));
+    check(srq != nullptr, "ibv_create_srq");
+  }
+  QpPtr queue_pair() const {
+    ibv_qp_init_attr_ex ex{};
+    ex.send_cq = ex.recv_cq = side.cq.get();
+    ex.srq = srq.get();
+    ex.cap = {4, 0, 1, 0, 0};
+    ex.pd = side.a.pd.get();
+    ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+    QpPtr qp{weft_rd_create_qp(side.a.context.get(), &ex)};
+    check(qp != nullptr, "weft_rd_create_qp");
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_INIT;
+    attr.port_num = 1;
+    attr.qkey = kQKey;
+    check_errno(ibv_modify_qp(qp.get(), &attr,
+                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+                "INIT");
+    attr.qp_state = IBV_QPS_RTR;
+    check_errno(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE), "RTR");
+    return qp;
+  }
+  void post(uint64_t id, size_t n) {
+    ibv_sge place = sge(side.memory.data(), n, side.mr.get());
+    ibv_recv_wr wr{};
+    wr.wr_id = id;
+    wr.sg_list = &place;
+    wr.num_sge = 1;
+    ibv_recv_wr* bad = nullptr;
+    check_errno(ibv_post_srq_recv(srq.get(), &wr, &bad), "ibv_post_srq_recv");
+  }
+
+  RdSide side;
+  SrqPtr srq;
+};
+
 TEST(Rd, ReceivesOfASharedQueue) {
   RdSide a;
-  RdSide plain;
-  ibv_srq_init_attr init{};
-  init.attr = {.max_wr = 8, .max_sge = 1, .srq_limit = 0};
-  SrqPtr srq{ibv_create_srq(plain.a.pd.get(), &init)};
-  check(srq != nullptr, "ibv_create_srq");
-  ibv_qp_init_attr_ex ex{};
-  ex.send_cq = ex.recv_cq = plain.cq.get();
-  ex.srq = srq.get();
-  ex.cap = {4, 0, 1, 0, 0};
-  ex.pd = plain.a.pd.get();
-  ex.comp_mask = IBV_QP_INIT_ATTR_PD;
-  QpPtr qp{weft_rd_create_qp(plain.a.context.get(), &ex)};
-  check(qp != nullptr, "weft_rd_create_qp");
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
-  attr.qkey = kQKey;
-  check_errno(
-      ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-      "INIT");
-  attr.qp_state = IBV_QPS_RTR;
-  check_errno(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE), "RTR");
+  SharedReceives shared;
+  const QpPtr qp = shared.queue_pair();
   ASSERT_EQ(a.post(qp->qp_num, 1, 0, 40, ibv_wr_send), 0);
   std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  ibv_sge place = sge(plain.memory.data(), 100, plain.mr.get());
-  ibv_recv_wr wr{.wr_id = 9, .sg_list = &place, .num_sge = 1};
-  ibv_recv_wr* bad = nullptr;
-  ASSERT_EQ(ibv_post_srq_recv(srq.get(), &wr, &bad), 0);
-  EXPECT_EQ(plain.next().wr_id, 9U);
+  shared.post(9, 100);
+  EXPECT_EQ(shared.side.next().wr_id, 9U);
+  EXPECT_EQ(a.next().status, IBV_WC_SUCCESS);
+}
+
+// One that was taken for a message too long, or for one that ended, is there for the other queue
+// pairs.
+TEST(Rd, AReceiveThatWasNotUsedGoesBackToItsSharedQueue) {
+  RdSide a;
+  SharedReceives shared;
+  const QpPtr first = shared.queue_pair();
+  const QpPtr second = shared.queue_pair();
+  shared.post(9, 100);
+  ASSERT_EQ(a.post(first->qp_num, 1, 0, 101, ibv_wr_send), 0);
+  EXPECT_EQ(a.next().status, IBV_WC_REM_INV_REQ_ERR);
+  ASSERT_EQ(a.post(second->qp_num, 2, 0, 100, ibv_wr_send), 0);
+  EXPECT_EQ(shared.side.next().wr_id, 9U);
   EXPECT_EQ(a.next().status, IBV_WC_SUCCESS);
 }
 
