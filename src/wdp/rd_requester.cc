@@ -78,7 +78,15 @@ bool RdRequester::ready(Time now) {
 }
 
 RdRequester::Flow& RdRequester::flow_to(const UdDestination& to) {
-  Flow& flow = flows_[{to.path.to, to.path.from, index_of(to.qpn)}];
+  const Key key{to.path.to, to.path.from, index_of(to.qpn)};
+  auto it = flows_.find(key);
+  if (it == flows_.end()) {
+    while (rest_ >= kResting) forget(resting_.front());
+    it = flows_.try_emplace(key).first;
+    resting_.push_back(it->second);
+    ++rest_;
+  }
+  Flow& flow = it->second;
   if (!flow.busy && flow.channel == nullptr) {
     flow.path = to.path;
     flow.didx = index_of(to.qpn);
@@ -103,6 +111,8 @@ void RdRequester::dispatch() {
     }
     Flow& flow = *to_there;
     if (!std::exchange(flow.busy, true)) {
+      flow.unlink();
+      --rest_;
       busy_.push_back(flow);
       if (flow.channel != nullptr) flow.channel->enter();
     }
@@ -472,6 +482,8 @@ void RdRequester::settle(Flow& flow) {
   if (flow.channel != nullptr) open_again(flow);
   flow.busy = false;
   flow.unlink();
+  resting_.push_back(flow);
+  ++rest_;
   flow.opens = true;
   flow.pause.reset();
   flow.wait_until = Time{};
@@ -516,8 +528,16 @@ void RdRequester::channel_ended(const RdChannel& channel) {
     if (flow.busy) flow.channel->leave();
     flow.channel = nullptr;
     fail_all(flow, refused ? Status::remote_invalid_rd_request : Status::retry_exceeded);
-    flows_.erase({flow.path.to, flow.path.from, flow.didx});
+    forget(flow);
   }
+}
+
+// It rests. All of it is known again with the next request: who has nothing unanswered opens.
+void RdRequester::forget(Flow& flow) {
+  flow.unlink();
+  --rest_;
+  if (flow.channel != nullptr) by_channel_.erase({flow.channel, flow.didx});
+  flows_.erase({flow.path.to, flow.path.from, flow.didx});
 }
 
 Time RdRequester::deadline() {

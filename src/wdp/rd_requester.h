@@ -57,6 +57,7 @@ class RdRequester {
   void hold(bool on) { held_ = on; }
   // Each request that was begun is complete.
   bool idle() const { return queue_.head() == next_; }
+  size_t flows() const { return flows_.size(); }
   void set_q_key(QKey key) { parameters_.q_key = key; }
   void set_rnr_retry(uint8_t retry) { parameters_.rnr_retry = retry; }
   // Nothing is asked for any more: peers that have a part of a message hear that this is all. Where
@@ -99,6 +100,9 @@ class RdRequester {
   };
   // Of a channel, those to its queue pairs.
   using Flows = std::map<Key, Flow>;
+  using FlowList = IntrusiveList<Flow, struct FlowTag>;
+  // That have nothing to do, and are kept for the next request.
+  static constexpr size_t kResting = 64;
 
   void dispatch();
   Flow& flow_to(const UdDestination& to);
@@ -120,6 +124,7 @@ class RdRequester {
   void finish(uint64_t request, work::Status status);
   void fail_all(Flow& flow, work::Status status);
   void settle(Flow& flow);
+  void forget(Flow& flow);
   void say_last_words(Flow& flow);
   void complete();
 
@@ -128,7 +133,9 @@ class RdRequester {
   Parameters parameters_;
   Flows flows_;
   std::map<std::pair<const RdChannel*, uint8_t>, Flow*> by_channel_;
-  IntrusiveList<Flow, struct FlowTag> busy_;  // whose requests are not all answered
+  FlowList busy_;        // whose requests are not all answered
+  FlowList resting_;     // all others
+  size_t rest_ = 0;      // in `resting_`
   uint64_t next_;                             // request to be given to its flow
   uint32_t reads_ = 0;                        // given to their flows, and not answered
   bool held_ = false;

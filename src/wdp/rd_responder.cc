@@ -17,7 +17,17 @@ using work::Access;
 using work::Status;
 
 RdResponder::Inbound& RdResponder::flow_of(RdChannel& channel, uint8_t sidx) {
-  Inbound& flow = flows_[{&channel, sidx}];
+  const auto key = std::pair<const RdChannel*, uint8_t>{&channel, sidx};
+  auto it = flows_.find(key);
+  if (it == flows_.end()) {
+    // Those of which nothing has come for so long that nothing is on its way either.
+    std::erase_if(flows_, [&](const auto& f) {
+      return !f.second.entered && channel.active_at() - f.second.heard >= kIdleChannel;
+    });
+    it = flows_.try_emplace(key).first;
+  }
+  Inbound& flow = it->second;
+  flow.heard = channel.active_at();
   if (flow.channel == nullptr) {
     flow.channel = &channel;
     flow.sidx = sidx;

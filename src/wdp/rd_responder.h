@@ -52,6 +52,7 @@ class RdResponder {
   // Messages that found no receive.
   uint64_t refused() const { return refused_; }
   const DropCounts& drops() const { return drops_; }
+  size_t flows() const { return flows_.size(); }
 
  private:
   using Code = wire::WdpResponse::Code;
@@ -89,6 +90,7 @@ class RdResponder {
     bool closed = true;     // until a message has F: what came before was another life's
     bool refusing = false;  // RNR was said
     bool entered = false;   // the channel is to ask whether the peer is there
+    Time heard;                        // last
     uint32_t silence = 0;   // ticks in which nothing came of a message that has a receive
     std::deque<Response> responses;
   };

@@ -661,6 +661,52 @@ TEST_F(RdQueueTest, AHostWithoutChannels) {
   expect_all(p, Status::remote_invalid_rd_request);
 }
 
+// --- what is kept
+
+TEST_F(RdQueueTest, FlowsThatRestAreForgotten) {
+  for (int i = 2; i <= 254; ++i) {
+    p.send(kB, static_cast<uint8_t>(i), pattern_bytes(10, 1));
+    q.post_receives(1);
+    talk();
+  }
+  ASSERT_EQ(p.host.sent.size(), 253U);
+  EXPECT_LE(p.queue->requester().flows(), 64U);
+  // One that was forgotten is as good as any.
+  q.post_receives(1);
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  later(1ms);
+  EXPECT_EQ(p.host.sent.back().status, Status::success);
+}
+
+TEST_F(RdQueueTest, FlowsToPeersWithoutChannelsAreForgotten) {
+  for (uint8_t i = 100; i < 200; ++i) {
+    const std::unique_ptr<RdNode> c = std::make_unique<RdNode>(i, i, now, false);
+    p.send(i, 1, pattern_bytes(10, 1));
+    for (int round = 0; round < 4; ++round) {
+      for (const auto& d : a.said(now)) c->hear(d.bytes, a.address, now);
+      for (const auto& d : c->said(now)) a.hear(d.bytes, c->address, now);
+    }
+  }
+  expect_all(p, Status::remote_invalid_rd_request);
+  EXPECT_LE(p.queue->requester().flows(), 64U);
+}
+
+// Where a peer's queue pairs come and go, and its socket stays.
+TEST_F(RdQueueTest, WhatIsKeptOfAPeersQueuePairGoes) {
+  for (uint8_t i = 10; i < 40; ++i) {
+    RdNode::Member& m = a.add_member(i);
+    q.post_receives(1);
+    m.send(kB, 2, pattern_bytes(10, i));
+    talk();
+    later(10s);
+    expect_all(m, Status::success);
+    m.queue.reset();
+  }
+  EXPECT_EQ(q.received.size(), 30U);
+  EXPECT_LE(q.queue->responder().flows(), 13U);
+}
+
 // --- what a peer says that is not so
 
 // spec/wdp-rd 6.4: a peer that hears none of its answers could make us keep them for ever.
