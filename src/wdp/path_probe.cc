@@ -25,10 +25,12 @@ PathProbe::PathProbe(size_t size, bool ipv4, bool on, Random& random)
   done_ |= !on;
 }
 
-// The least is what every path is held to carry.
+size_t PathProbe::least(bool ipv4) {
+  return ipv4 ? kLeastIpv4 - kIpv4Headers : kLeastIpv6 - kIpv6Headers;
+}
+
 void PathProbe::rest_at_least() {
-  const size_t least = (headers_ == kIpv4Headers ? kLeastIpv4 : kLeastIpv6) - headers_;
-  if (size_ <= least) done_ = true;
+  if (size_ <= least(headers_ == kIpv4Headers)) done_ = true;
 }
 
 void PathProbe::step_down() {

@@ -22,6 +22,9 @@ class PathProbe {
   // The probe that every path carries: PROBE without padding.
   static constexpr size_t kSmall = 64;
 
+  // UDP payload that every path is held to carry.
+  static size_t least(bool ipv4);
+
   // `size`: UDP payload that the interface and the peer allow.
   PathProbe(size_t size, bool ipv4, bool on, Random& random);
 

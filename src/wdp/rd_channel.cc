@@ -39,6 +39,7 @@ bool is_resp(const WdpData& d) {
 RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window)
     : shared_(shared),
       owner_(owner),
+      random_(random),
       window_(window),
       handshake_(random),
       sender_(Csn{static_cast<uint32_t>(random.next())}, std::make_unique<Cubic>()) {}
@@ -160,6 +161,34 @@ void RdChannel::take_back(const WdpData& segment, bool first) {
   if (!first) return;
   flows_.next_of(FlowTable::flow_of(segment.sidx, segment.didx, segment.is_response())) =
       segment.msn;
+}
+
+// --- what the path carries (spec/wdp-rd 5.5)
+
+size_t RdChannel::segment_room(size_t most, bool certain) {
+  if (certain) return most;
+  if (!search_.probe) {
+    search_.probe.emplace(most, path().to.address.is_ipv4(), true, random_);
+    owner_.reached();
+  }
+  if (search_.probe->done()) return std::min(most, search_.probe->size());
+  return std::min(most, PathProbe::least(path().to.address.is_ipv4()));
+}
+
+void RdChannel::say_probe(Time now) {
+  if (search_.until.is_never() && search_.holds_up) search_.until = now + kPathIsFound;
+  const auto p = search_.probe->take(now);
+  if (!p) return path_known();
+  WdpCtl c = message(CtlType::probe);
+  c.xid = p->xid;
+  c.length = static_cast<uint16_t>(p->size);
+  outbox_.say(c);
+}
+
+void RdChannel::path_known() {
+  search_.until = Time::never();
+  search_.holds_up = false;
+  tell_of_room();
 }
 
 // Of one flow the last ACK says it all.
@@ -286,6 +315,17 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
     case CtlType::kaa:
       watch_.rested();
       return Ok{};
+    case CtlType::probe: {
+      WdpCtl answer = message(CtlType::probea);
+      answer.xid = c->xid;
+      answer.max_payload = c->length;
+      outbox_.say(answer);
+      return Ok{};
+    }
+    case CtlType::probea:
+      if (search_.probe) search_.probe->answered(c->xid, c->max_payload);
+      if (search_.probe && search_.probe->done()) path_known();
+      return Ok{};
     case CtlType::dreq:
       peer_leaves(*c, now);
       return Ok{};
@@ -403,6 +443,7 @@ void RdChannel::ask() {
 bool RdChannel::ready(Time now) {
   if (handshake_.ready() || !outbox_.empty()) return true;
   if (speaks()) put_responses();
+  if (speaks() && search_.probe && search_.probe->ready(now)) return true;
   return speaks() && (receiver_->due(now) || sender_.wants_to_ask() || sender_.ready(now));
 }
 
@@ -419,6 +460,7 @@ void RdChannel::put_ack(Train& train, Time now) {
 
 void RdChannel::fill(Train& train, Time now) {
   if (handshake_.ready()) return handshake_.fill(train);
+  if (speaks() && outbox_.empty() && search_.probe && search_.probe->ready(now)) say_probe(now);
   if (!outbox_.empty()) return outbox_.fill(train, path());
   if (!speaks()) return;
   if (sender_.ready(now)) {
@@ -439,7 +481,9 @@ void RdChannel::fill(Train& train, Time now) {
 Time RdChannel::deadline() {
   Time first = std::min(handshake_.deadline(), dreq_at_);
   if (!speaks()) return first;
-  first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leave_by_});
+  first = std::min(
+      {first, ask_at_, sender_.deadline(), receiver_->deadline(), leave_by_, search_.until});
+  if (search_.probe) first = std::min(first, search_.probe->deadline());
   if (connections_ > 0) return std::min(first, watch_.deadline());
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
   return first;
@@ -465,6 +509,8 @@ void RdChannel::tick(Time now) {
     ask_at_ = now < active_ + kHandshakeFails ? now + kAskForPeer : Time::never();
   }
   receiver_->tick(now);
+  if (search_.probe) search_.probe->tick(now);
+  if (now >= search_.until) path_known();
   if (!sender_.tick(now)) return abort();
   if (now >= leave_by_) return say_goodbye(now);
   if (connections_ > 0) return keep_alive(now);

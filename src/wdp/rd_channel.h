@@ -14,6 +14,7 @@
 
 #include "wdp/flow_table.h"
 #include "wdp/handshake.h"
+#include "wdp/path_probe.h"
 #include "wdp/peer_watch.h"
 #include "wdp/rd_client.h"
 #include "wdp/rd_receive_path.h"
@@ -91,6 +92,12 @@ class RdChannel final : public TrainSource, private RdSink {
   std::byte* send(wire::WdpData& segment, bool first, ClientId client);
   // The last segment is not wanted after all; nothing was called since.
   void take_back(const wire::WdpData& segment, bool first);
+  // UDP payload of a segment. `most`: what the interface takes; `certain`: and so does the path.
+  // Else the first call begins to find that out, and until it is known only what each path carries
+  // is.
+  size_t segment_room(size_t most, bool certain);
+  // Long messages wait for it: who wants room is told. A second at most.
+  bool finds_path() const { return search_.probe && !search_.probe->done() && search_.holds_up; }
   // Tells the peer what became of a message of its. Of one that is being taken there is memory for
   // it; else throws std::bad_alloc, and nothing has changed then.
   void respond(const wire::WdpResponse& response);
@@ -113,7 +120,9 @@ class RdChannel final : public TrainSource, private RdSink {
   void fill(Train& train, Time now) override;
   bool urgent(Time now) const override { return receiver_ && receiver_->due(now); }
   void llp_took_all(Time) override { sender_.train_gone(); }
-  void path_carries(size_t) override {}
+  void path_carries(size_t size) override {
+    if (search_.probe) search_.probe->limit(size);
+  }
   void own_memory_lost(Time) override {}
 
   // --- time
@@ -159,6 +168,12 @@ class RdChannel final : public TrainSource, private RdSink {
   void received(const wire::WdpCommon& common, Bytes datagram, const UdReception& how, Time now);
 
  private:
+  // What the path carries of segments.
+  struct PathSearch {
+    std::optional<PathProbe> probe;
+    bool holds_up = true;        // long messages
+    Time until = Time::never();  // it does
+  };
   bool speaks() const { return state_ == State::open; }
   Result<Ok, wire::WdpDrop> take(const wire::WdpCommon& common, Bytes datagram,
                                  const UdReception& how, Time now);
@@ -169,6 +184,8 @@ class RdChannel final : public TrainSource, private RdSink {
   void look_at_handshake(Time now);
   bool take(const RdArrival& arrival, Bytes payload) override;
   void put_responses();
+  void say_probe(Time now);
+  void path_known();
   void end_all(RdClient::End end);
   void tell_of_room();
   void peer_leaves(const wire::WdpCtl& dreq, Time now);
@@ -182,6 +199,7 @@ class RdChannel final : public TrainSource, private RdSink {
 
   RdShared& shared_;
   RdChannelOwner& owner_;
+  Random& random_;
   const size_t window_;
   State state_ = State::setting_up;
   Handshake handshake_;
@@ -197,7 +215,8 @@ class RdChannel final : public TrainSource, private RdSink {
   Time ask_at_ = Time::never();  // while nothing has come since the handshake
   Time active_;                  // data came or went
   size_t connections_ = 0;
-  PeerWatch watch_;                // asks while there are connections
+  PeerWatch watch_;  // asks while there are connections
+  PathSearch search_;
   Time leave_by_ = Time::never();  // closing, and the peer lacks something
   uint32_t dreqs_ = 0;
   Time dreq_at_ = Time::never();

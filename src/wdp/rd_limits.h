@@ -51,6 +51,9 @@ inline constexpr Duration kAskAgain = 60s;
 inline constexpr Duration kPatienceTick = 1s;
 inline constexpr uint32_t kPatience = 10;
 
+// spec/wdp-rd 5.5: that long messages wait to hear what the path carries.
+inline constexpr Duration kPathIsFound = 1s;
+
 // spec/wdp-rd 6: Reads and atomics that a flow has unanswered.
 inline constexpr uint32_t kFlowReads = 16;
 // spec/wdp-rd 6.4: answers that wait for room in the channel, before requests have to.

@@ -90,7 +90,7 @@ RdRequester::Flow& RdRequester::flow_to(const UdDestination& to) {
   if (!flow.busy && flow.channel == nullptr) {
     flow.path = to.path;
     flow.didx = index_of(to.qpn);
-    flow.stride = wire::wdp_stride(consumer_.room(to.path));
+    flow.room = consumer_.room(to.path);
   }
   return flow;
 }
@@ -151,7 +151,7 @@ bool RdRequester::find_channel(Flow& flow, Time now) {
     flow.channel->want_room(parameters_.client);
     return false;
   }
-  if (flow.channel->has_responses() && flow.stride > 0) return true;
+  if (flow.channel->has_responses() && wire::wdp_stride(flow.room.most) > 0) return true;
   fail_all(flow, Status::remote_invalid_rd_request);
   return false;
 }
@@ -168,8 +168,19 @@ void RdRequester::send(Flow& flow, Time now) {
   }
 }
 
+// False: the message is long, and how it is to be cut is not known yet.
+bool RdRequester::choose_stride(Flow& flow) {
+  const SendWqe& w = queue_.at(flow.waiting.front());
+  flow.stride = wire::wdp_stride(flow.channel->segment_room(flow.room.most, flow.room.certain));
+  const bool is_read = w.operation == Operation::read;
+  if (is_read || message_length(w) <= flow.stride || !flow.channel->finds_path()) return true;
+  flow.channel->want_room(parameters_.client);
+  return false;
+}
+
 // False: the next one has to wait.
 bool RdRequester::begin_message(Flow& flow) {
+  if (!choose_stride(flow)) return false;
   const SendWqe& w = queue_.at(flow.waiting.front());
   if (work::has_response(w.operation)) {
     if (flow.reads >= kFlowReads) return false;
@@ -499,7 +510,7 @@ void RdRequester::say_end(const Flow& flow, bool opens) {
               .flow_open = opens,
               .wants_response = true,
               .opcode = Opcode::terminate,
-              .stride = flow.stride};
+              .stride = 1};
   flow.channel->send(end, true, parameters_.client);
 }
 

@@ -73,7 +73,8 @@ class RdRequester {
   struct Flow : ListHook<struct FlowTag> {
     Path path;
     uint8_t didx = 0;
-    uint16_t stride = 0;
+    RdConsumer::Room room;
+    uint16_t stride = 0;  // of the message that is under way
     RdChannel* channel = nullptr;
     std::deque<uint64_t> waiting;   // requests to be begun
     std::deque<Sent> sent;          // begun
@@ -109,6 +110,7 @@ class RdRequester {
   Flow* find(const RdChannel& channel, uint8_t didx);
   void send(Flow& flow, Time now);
   bool find_channel(Flow& flow, Time now);
+  bool choose_stride(Flow& flow);
   bool begin_message(Flow& flow);
   bool put_segment(Flow& flow);
   wire::WdpData header(const Flow& flow, const work::SendWqe& w) const;

@@ -31,7 +31,7 @@ RdResponder::Inbound& RdResponder::flow_of(RdChannel& channel, uint8_t sidx) {
   if (flow.channel == nullptr) {
     flow.channel = &channel;
     flow.sidx = sidx;
-    flow.stride = wire::wdp_stride(consumer_.room(channel.path()));
+    flow.room = consumer_.room(channel.path());
   }
   return flow;
 }
@@ -147,7 +147,7 @@ RdResponder::Fault RdResponder::accept_write(Inbound& flow, const WdpData& d) {
 RdResponder::Fault RdResponder::accept_read(Inbound& flow, const WdpData& d, Bytes payload) {
   const auto range = wire::WdpReadRange::parse(payload.data());
   if (flow.responses.size() >= kFlowReads || range.length != d.mlen ||
-      d.read_id().value() != d.msn.value() || flow.stride == 0) {
+      d.read_id().value() != d.msn.value() || wire::wdp_stride(flow.room.most) == 0) {
     drops_.count(WdpDrop::too_many_reads);
     return Code::operation;
   }
@@ -164,7 +164,7 @@ RdResponder::Fault RdResponder::accept_read(Inbound& flow, const WdpData& d, Byt
 RdResponder::Fault RdResponder::accept_atomic(Inbound& flow, const WdpData& d, Bytes payload) {
   const auto request = wire::AtomicRequest::parse(payload.data());
   if (flow.responses.size() >= kFlowReads || request.request_id != d.msn.value() ||
-      flow.stride == 0) {
+      wire::wdp_stride(flow.room.most) == 0) {
     drops_.count(WdpDrop::too_many_reads);
     return Code::operation;
   }
@@ -272,6 +272,13 @@ void RdResponder::send(Time now) {
 bool RdResponder::put_response(Inbound& flow) {
   Response& r = flow.responses.front();
   const bool first = r.offset == 0;
+  if (first) {
+    r.stride = wire::wdp_stride(flow.channel->segment_room(flow.room.most, flow.room.certain));
+    if (r.length > r.stride && flow.channel->finds_path()) {
+      flow.channel->want_room(client_);
+      return false;
+    }
+  }
   WdpData d{.didx = flow.sidx,
             .sidx = index_of(own_qpn_),
             .msn = r.msn,
@@ -279,14 +286,14 @@ bool RdResponder::put_response(Inbound& flow) {
             .mlen = r.length,
             .last = true,
             .opcode = Opcode::read_response,
-            .stride = flow.stride,
+            .stride = r.stride,
             .imm_or_read = r.request.value(),
             .to = TaggedOffset{r.offset}};
   if (r.atomic) {
     d.opcode = Opcode::atomic_response;
     d.mlen = wire::AtomicResponse::kSize;
   } else {
-    d.last = r.length - r.offset <= flow.stride;
+    d.last = r.length - r.offset <= r.stride;
   }
   if (!flow.channel->has_room(d.payload_size())) {
     flow.channel->want_room(client_);
@@ -328,7 +335,7 @@ void RdResponder::end_response(Inbound& flow) {
               .mo = MessageOffset{r.offset},
               .last = true,
               .opcode = Opcode::terminate,
-              .stride = flow.stride};
+              .stride = r.stride};
   flow.channel->send(end, false, client_);
 }
 

@@ -64,7 +64,8 @@ class RdResponder {
     TaggedOffset to;
     uint32_t length = 0;
     uint32_t offset = 0;
-    Msn msn;  // once the first segment is said
+    Msn msn;              // once the first segment is said
+    uint16_t stride = 0;  // the same
   };
   // What all segments of a message have to say alike.
   struct Shape {
@@ -82,7 +83,7 @@ class RdResponder {
   struct Inbound : ListHook<struct UntoldTag>, ListHook<struct AnsweringTag> {
     RdChannel* channel = nullptr;
     uint8_t sidx = 0;
-    uint16_t stride = 0;  // of responses
+    RdConsumer::Room room;
     Doing doing = Doing::nothing;
     Msn msn;  // of the message
     Shape shape;

@@ -183,7 +183,7 @@ class RdNode final : public wdp::WdpSocketOwner {
       if (channels.is_refused(to, now)) return {};
       return {.channel = &node.open(to, now)};
     }
-    size_t room(const wdp::Path&) override { return 1472; }
+    Room room(const wdp::Path&) override { return {.most = 1472}; }
     void wants_turn() override {}
     bool has_receive() override { return !host.receives.empty(); }
     void give_back(work::TakenReceive r) override {

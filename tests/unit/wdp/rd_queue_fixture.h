@@ -1,0 +1,36 @@
+// Two hosts with a queue pair of type RD each.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/unit/wdp/rd_two_nodes.h"
+#include "wdp/rd_queue.h"
+#include "wire/wdp_data.h"
+
+namespace weft::wdp {
+
+struct RdQueueTest : RdTwoNodes {
+  test::RdNode::Member& p = a.add_member(1);
+  test::RdNode::Member& q = b.add_member(2);
+
+  // Its messages, by opcode, of one of the two.
+  static Watch count(std::map<wire::Opcode, int>& seen, bool of_a) {
+    return [&seen, of_a](bool from_a, const test::Buffer& bytes) {
+      const auto d = wire::WdpData::parse(bytes);
+      if (d.ok() && from_a == of_a) ++seen[d->opcode];
+      return true;
+    };
+  }
+  void expect_all(test::RdNode::Member& m, work::Status status) {
+    ASSERT_EQ(m.host.sent.size(), m.posted);
+    for (const auto& d : m.host.sent) EXPECT_EQ(d.status, status) << d.wr_id;
+  }
+  // As a test's peer would say it to b's queue pair.
+  void tell(test::RdNode::Member& m, const wire::WdpResponse& r) {
+    m.queue->answered(m.node.links.front().channel, r);
+  }
+};
+
+}  // namespace weft::wdp
