@@ -1,5 +1,6 @@
 """UCX, Open MPI, MPICH and libfabric, which bring their own protocols and ask more of the device than perftest does."""
 
+import copy
 import os
 import re
 
@@ -57,5 +58,19 @@ def libfabric():
                    environment=(f"FI_PROVIDER=verbs;ofi_{layer}",))
 
 
+def by_channels():
+    """The same over channels (docs/spec/wdp-rd.md): UD without loss for what brings its own recovery, and RC by datagrams."""
+    whole = {c.name: c for c in [*ucx(), *mpi(), *libfabric()]}
+    reliable = ("ucx_perftest.ud_verbs_tag_lat", "ucx_perftest.ud_verbs_tag_bw", "fi_pingpong.rxd", "mpi_openmpi.ud_verbs", "mpi_mpich.ud_verbs")
+    by_udp = ("ucx_perftest.rc_v_tag_lat", "ucx_perftest.rc_v_tag_bw", "fi_pingpong.rxm", "mpi_openmpi.rc_v", "mpi_mpich.rc_v")
+    for names, suffix, option in ((reliable, "reliable", "WEFT_UD=reliable"), (by_udp, "by_udp", "WEFT_RC=udp")):
+        for name in names:
+            case = copy.copy(whole[name])
+            case.name = f"{name}_{suffix}"
+            case.environment = (*case.environment, option)
+            case.full = name.startswith("mpi_")
+            yield case
+
+
 def cases():
-    return [*ucx(), *mpi(), *libfabric()]
+    return [*ucx(), *mpi(), *libfabric(), *by_channels()]
