@@ -135,11 +135,11 @@ class RdRequester {
   Parameters parameters_;
   Flows flows_;
   std::map<std::pair<const RdChannel*, uint8_t>, Flow*> by_channel_;
-  FlowList busy_;        // whose requests are not all answered
-  FlowList resting_;     // all others
-  size_t rest_ = 0;      // in `resting_`
-  uint64_t next_;                             // request to be given to its flow
-  uint32_t reads_ = 0;                        // given to their flows, and not answered
+  FlowList busy_;       // whose requests are not all answered
+  FlowList resting_;    // all others
+  size_t rest_ = 0;     // in `resting_`
+  uint64_t next_;       // request to be given to its flow
+  uint32_t reads_ = 0;  // given to their flows, and not answered
   bool held_ = false;
   bool blocked_ = false;  // until a channel has room, or is there
 };

@@ -91,7 +91,7 @@ class RdResponder {
     bool closed = true;     // until a message has F: what came before was another life's
     bool refusing = false;  // RNR was said
     bool entered = false;   // the channel is to ask whether the peer is there
-    Time heard;                        // last
+    Time heard;             // last
     uint32_t silence = 0;   // ticks in which nothing came of a message that has a receive
     std::deque<Response> responses;
   };
