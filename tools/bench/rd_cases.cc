@@ -1,5 +1,5 @@
-// The cases of what goes by channels: RC over UDP and reliable UD, beside what they are compared
-// with.
+// The cases of what goes by channels: RC over UDP, reliable UD and queue pairs of type RD, beside
+// what they are compared with.
 #include <fmt/format.h>
 
 #include "bench/cases.h"
@@ -23,6 +23,15 @@ Spec rc_write(const CaseChoice& choice, uint64_t size, bool channels, bool crc) 
           .channels = channels};
 }
 
+Spec rd_write(const CaseChoice& choice, uint64_t size) {
+  return {.name = fmt::format("rd/{}", size_name(size)),
+          .size = size,
+          .crc = false,
+          .wait = choice.bandwidth_wait,
+          .baseline = fmt::format("tcp/{}", size_name(size)),
+          .service = Service::rd};
+}
+
 void add_bandwidth(std::vector<Spec>& all, const CaseChoice& choice) {
   for (const uint64_t size : choice.sizes) {
     all.push_back({.name = fmt::format("tcp/{}", size_name(size)),
@@ -39,12 +48,14 @@ void add_bandwidth(std::vector<Spec>& all, const CaseChoice& choice) {
         all.push_back(rc_write(choice, size, channels, crc));
       }
     }
+    all.push_back(rd_write(choice, size));
     for (const double percent : choice.losses) {
       if (percent == 0) continue;
-      Spec lossy = rc_write(choice, size, true, false);
-      lossy.name += fmt::format("/loss-{:g}%", percent);
-      lossy.fault = fmt::format("loss:{:g},way:out,seed:1", percent / 100);
-      all.push_back(lossy);
+      for (Spec lossy : {rc_write(choice, size, true, false), rd_write(choice, size)}) {
+        lossy.name += fmt::format("/loss-{:g}%", percent);
+        lossy.fault = fmt::format("loss:{:g},way:out,seed:1", percent / 100);
+        all.push_back(lossy);
+      }
     }
   }
 }
@@ -83,6 +94,11 @@ void add_rates(std::vector<Spec>& all) {
     spec.channels = channels;
     all.push_back(spec);
   }
+  spec.name = fmt::format("rd-list/{}", kSmall);
+  spec.service = Service::rd;
+  spec.channels = false;
+  all.push_back(spec);
+  spec.channels = true;
   spec.name = fmt::format("ud-list/{}/reliable", kSmall);
   spec.operation = Operation::send;
   spec.service = Service::ud;
@@ -112,6 +128,7 @@ void add_latencies(std::vector<Spec>& all) {
   sends("rc-udp", Service::rc, true);
   sends("ud", Service::ud, false);
   sends("ud", Service::ud, true);
+  sends("rd", Service::rd, false);
 }
 
 }  // namespace

@@ -53,9 +53,9 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::pull, "pull"}})
 
 // Of the queue pairs.
-enum class Service : uint8_t { rc, uc, ud };
-NLOHMANN_JSON_SERIALIZE_ENUM(Service,
-                             {{Service::rc, "rc"}, {Service::uc, "uc"}, {Service::ud, "ud"}})
+enum class Service : uint8_t { rc, uc, ud, rd };
+NLOHMANN_JSON_SERIALIZE_ENUM(
+    Service, {{Service::rc, "rc"}, {Service::uc, "uc"}, {Service::ud, "ud"}, {Service::rd, "rd"}})
 
 // How a side waits: asleep on its socket or completion channel, or looking all the time.
 enum class Wait : uint8_t { event, poll };

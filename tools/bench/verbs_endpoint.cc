@@ -21,6 +21,8 @@ ibv_qp_type type_of(Service service) {
       return IBV_QPT_UC;
     case Service::ud:
       return IBV_QPT_UD;
+    case Service::rd:
+      return IBV_QPT_DRIVER;
     case Service::rc:
       break;
   }
@@ -66,17 +68,31 @@ VerbsEndpoint::~VerbsEndpoint() {
   if (context_ != nullptr) verbs_.close_device(context_);
 }
 
-void VerbsEndpoint::create_queue_pair() {
-  ibv_qp_init_attr init{};
+ibv_qp* VerbsEndpoint::make_queue_pair() {
+  ibv_qp_init_attr_ex init{};
   init.send_cq = cq_;
   init.recv_cq = cq_;
   init.qp_type = type_of(needs_.service);
+  init.pd = pd_;
   init.cap = {.max_send_wr = needs_.send_requests,
               .max_recv_wr = needs_.receives,
               .max_send_sge = 1,
               .max_recv_sge = 2,
               .max_inline_data = needs_.inline_bytes};
-  ibv_qp* qp = needed(verbs_.create_qp(pd_, &init), "ibv_create_qp");
+  if (needs_.service != Service::rd) {
+    return verbs_.create_qp(pd_, reinterpret_cast<ibv_qp_init_attr*>(&init));
+  }
+  init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  init.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                        IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
+  // What ibv_create_qp_ex(3) does.
+  const verbs_context* const context = verbs_get_ctx_op(context_, create_qp_ex);
+  if (context == nullptr) throw kit::Failure{"the library has no ibv_create_qp_ex"};
+  return context->create_qp_ex(context_, &init);
+}
+
+void VerbsEndpoint::create_queue_pair() {
+  ibv_qp* const qp = needed(make_queue_pair(), "ibv_create_qp");
   qps_.push_back(qp);
   unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   if (needs_.service != Service::ud) access |= IBV_ACCESS_REMOTE_READ;
@@ -92,7 +108,7 @@ void VerbsEndpoint::address(ibv_send_wr& request) const {
 void VerbsEndpoint::connect(ibv_qp* qp, const kit::RawGid& peer_gid, uint32_t peer_qpn) {
   peer_qpn_ = peer_qpn;
   kit::to_rts(verbs_, qp, peer_gid, peer_qpn, kReads);
-  if (needs_.service != Service::ud) return;
+  if (needs_.service != Service::ud && needs_.service != Service::rd) return;
   // It knows no peer; each request names one.
   ibv_ah_attr path = kit::path_to(peer_gid);
   ah_ = needed(verbs_.create_ah(pd_, &path), "ibv_create_ah");
@@ -147,7 +163,40 @@ ibv_sge VerbsEndpoint::note_place(size_t i) const {
           .lkey = notes_mr_->lkey};
 }
 
+// A work request of ibv_post_send(3) has no room for both addresses of a Write.
+void VerbsEndpoint::post_one_by_one(const ibv_send_wr* list) {
+  ibv_qp_ex* const qp = verbs_.qp_to_qp_ex(qps_[0]);
+  ibv_wr_start(qp);
+  for (const ibv_send_wr* wr = list; wr != nullptr; wr = wr->next) {
+    qp->wr_id = wr->wr_id;
+    qp->wr_flags = wr->send_flags;
+    switch (wr->opcode) {
+      case IBV_WR_RDMA_WRITE:
+        ibv_wr_rdma_write(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+        break;
+      case IBV_WR_RDMA_READ:
+        ibv_wr_rdma_read(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+        break;
+      case IBV_WR_SEND_WITH_IMM:
+        ibv_wr_send_imm(qp, wr->imm_data);
+        break;
+      default:
+        ibv_wr_send(qp);
+    }
+    ibv_wr_set_ud_addr(qp, ah_, peer_qpn_, kQKey);
+    const ibv_sge& place = wr->sg_list[0];
+    if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): an address as verbs has it
+      ibv_wr_set_inline_data(qp, reinterpret_cast<void*>(place.addr), place.length);
+    } else {
+      ibv_wr_set_sge(qp, place.lkey, place.addr, place.length);
+    }
+  }
+  needed(ibv_wr_complete(qp), "ibv_wr_complete");
+}
+
 void VerbsEndpoint::post_send(ibv_send_wr* list, size_t qp) {
+  if (needs_.service == Service::rd) return post_one_by_one(list);
   ibv_send_wr* bad = nullptr;
   needed(ibv_post_send(qps_[qp], list, &bad), "ibv_post_send");
 }

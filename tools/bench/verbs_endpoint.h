@@ -59,7 +59,7 @@ class VerbsEndpoint {
   // `list` is one or more requests; throws kit::Failure when one is refused.
   void post_send(ibv_send_wr* list, size_t qp = 0);
   void post_receive(ibv_recv_wr* list);
-  // Addresses a Send to the peer's queue pair; of UD alone.
+  // Addresses a Send to the peer's queue pair; of UD alone. RD's requests are by post_send().
   void address(ibv_send_wr& request) const;
   // What has completed by now, if anything. A request may have failed only where `lost` is given:
   // it counts those that the retries did not save.
@@ -74,7 +74,9 @@ class VerbsEndpoint {
  private:
   static constexpr int kBatch = 32;
 
+  ibv_qp* make_queue_pair();
   void create_queue_pair();
+  void post_one_by_one(const ibv_send_wr* list);
   void connect(ibv_qp* qp, const kit::RawGid& peer_gid, uint32_t peer_qpn);
   int poll(uint64_t* lost = nullptr);
   void sleep();

@@ -39,14 +39,16 @@ void to_init(const VerbsLibrary& verbs, ibv_qp* qp, unsigned access, uint32_t qk
   attr.port_num = kPort;
   attr.qkey = qkey;
   attr.qp_access_flags = access;
-  const int own = qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  int own = IBV_QP_ACCESS_FLAGS;
+  if (qp->qp_type == IBV_QPT_UD) own = IBV_QP_QKEY;
+  if (qp->qp_type == IBV_QPT_DRIVER) own |= IBV_QP_QKEY;
   needed(verbs.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own),
          "ibv_modify_qp to INIT");
 }
 
 void to_rts(const VerbsLibrary& verbs, ibv_qp* qp, const RawGid& peer, uint32_t peer_qpn,
             uint8_t reads) {
-  const bool datagrams = qp->qp_type == IBV_QPT_UD;
+  const bool datagrams = qp->qp_type == IBV_QPT_UD || qp->qp_type == IBV_QPT_DRIVER;
   const bool reliable = qp->qp_type == IBV_QPT_RC;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;

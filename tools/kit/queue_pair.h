@@ -31,7 +31,7 @@ ibv_context* open_first_device(const VerbsLibrary& verbs);
 RawGid own_gid(const VerbsLibrary& verbs, ibv_context* device);
 ibv_ah_attr path_to(const RawGid& peer);
 
-// `access`: of remote peers. `qkey`: of datagrams alone.
+// `access`: of remote peers. `qkey`: of UD and RD alone.
 void to_init(const VerbsLibrary& verbs, ibv_qp* qp, unsigned access, uint32_t qkey = 0);
 // To RTR and on to RTS. A queue pair of datagrams is connected to nobody. `reads`: of RC, how many
 // may be in flight each way.

@@ -33,6 +33,7 @@ VerbsLibrary::VerbsLibrary(const std::string& path)
   find(ack_cq_events, "ibv_ack_cq_events");
   find(create_qp, "ibv_create_qp");
   find(modify_qp, "ibv_modify_qp");
+  find(qp_to_qp_ex, "ibv_qp_to_qp_ex");
   find(destroy_qp, "ibv_destroy_qp");
   find(create_ah, "ibv_create_ah");
   find(destroy_ah, "ibv_destroy_ah");

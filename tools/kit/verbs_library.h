@@ -32,6 +32,7 @@ class VerbsLibrary {
   decltype(&::ibv_ack_cq_events) ack_cq_events;
   decltype(&::ibv_create_qp) create_qp;
   decltype(&::ibv_modify_qp) modify_qp;
+  decltype(&::ibv_qp_to_qp_ex) qp_to_qp_ex;
   decltype(&::ibv_destroy_qp) destroy_qp;
   decltype(&::ibv_create_ah) create_ah;
   decltype(&::ibv_destroy_ah) destroy_ah;

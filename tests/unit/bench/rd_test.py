@@ -10,12 +10,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import rc_test  # noqa: E402
 from rc_test import bench, positive  # noqa: E402
 
-STREAMS = ("rc-tcp/64K", "rc-tcp/64K/crc", "rc-udp/64K", "rc-udp/64K/crc", "rc-udp/64K/loss-1%", "rc-udp/64K/loss-3%")
+STREAMS = ("rc-tcp/64K", "rc-tcp/64K/crc", "rc-udp/64K", "rc-udp/64K/crc", "rc-udp/64K/loss-1%", "rc-udp/64K/loss-3%",
+           "rd/64K", "rd/64K/loss-1%", "rd/64K/loss-3%")
 WITHOUT_LOSS = (*STREAMS, "tcp/64K", "ud/1K/reliable")
-LISTS = ("rc-tcp-list/64", "rc-udp-list/64", "ud-list/64/reliable")
+LISTS = ("rc-tcp-list/64", "rc-udp-list/64", "ud-list/64/reliable", "rd-list/64")
 ROUND_TRIPS = ("tcp-ping-pong/64", "udp-ping-pong/64", "rc-tcp-ping-pong/64", "rc-udp-ping-pong/64",
-               "ud-ping-pong/64", "ud-ping-pong/64/reliable")
-TARGETS = ["rd_bandwidth", "rd_loss_bandwidth", "rd_rate", "rd_round_trip", "rd_ud_round_trip"]
+               "ud-ping-pong/64", "ud-ping-pong/64/reliable", "rd-ping-pong/64")
+TARGETS = ["rd_bandwidth", "rd_loss_bandwidth", "rd_rate", "rd_round_trip", "rd_ud_round_trip",
+           "rd_pair_bandwidth", "rd_pair_rate", "rd_pair_round_trip"]
 
 
 class RdTest(unittest.TestCase):
