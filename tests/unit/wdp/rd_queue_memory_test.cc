@@ -88,7 +88,7 @@ TEST_F(RdQueueTest, WithoutMemoryForLastWordsTheChannelEnds) {
 }  // namespace
 }  // namespace weft::wdp
 
-// All of this program's.
+// All of this program's. Those of arrays too: a sanitizer's do not come to the others.
 void* operator new(size_t size) {
   if (weft::test::WantOfMemory::fails()) throw std::bad_alloc{};
   if (void* p = std::malloc(size)) return p;
@@ -97,9 +97,18 @@ void* operator new(size_t size) {
 void* operator new(size_t size, const std::nothrow_t&) noexcept {
   return weft::test::WantOfMemory::fails() ? nullptr : std::malloc(size);
 }
+void* operator new[](size_t size) {
+  return ::operator new(size);
+}
 void operator delete(void* p) noexcept {
   std::free(p);
 }
 void operator delete(void* p, size_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, size_t) noexcept {
   std::free(p);
 }
