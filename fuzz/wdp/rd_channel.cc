@@ -75,7 +75,7 @@ class Play {
   void talk(uint32_t losses = 0, bool to_us = true, bool to_peer = true);
   void later(Duration d);
   void listen(const Buffer& said);
-  void give(Bytes datagram) { us_.hear(datagram, peer_.address, now_); }
+  void give(Bytes datagram) { us_.hear(datagram, peer_.address, now_, traffic_class_); }
   void send(RdNode& from, uint8_t to, size_t size) {
     for (RdNode::Pair& p : from.pairs) {
       if (p.posted - p.host.sent.size() < 200) return p.send(to, 1, Buffer(size));
@@ -86,6 +86,7 @@ class Play {
   wdp::RdChannel* channel() { return us_.links.empty() ? nullptr : &us_.links.front().channel; }
 
   Time now_ = Time::from_ns(2'000'000'000);
+  uint8_t traffic_class_ = 0;  // of what is said in the peer's name
   RdNode us_{kUs, 1, now_, true, 1 << 16};
   RdNode peer_{kPeer, 2, now_, true, 1 << 16};
   size_t checked_ = 0;     // of our completions
@@ -150,7 +151,7 @@ void Play::talk(uint32_t losses, bool to_us, bool to_peer) {
         losses >>= 1;
         RdNode& to = d.to == us_.address ? us_ : peer_;
         if (lost || (&to == &us_ ? !to_us : !to_peer)) continue;
-        to.hear(d.bytes, from->address, now_);
+        to.hear(d.bytes, from->address, now_, d.traffic_class);
       }
     }
     if (!any) return;
@@ -270,6 +271,8 @@ void Play::post_rd(Input& in, RdNode& node) {
 
 void Play::step(Input& in) {
   const uint8_t first = in.u8();
+  const bool marked = (first & 0x40) != 0;
+  traffic_class_ = marked ? wdp::kCe : 0;
   wdp::RdChannel* const c = channel();
   const SessionToken token = c != nullptr ? c->token() : SessionToken{1};
   switch (static_cast<Step>((first & 0x1f) % kSteps)) {
@@ -308,7 +311,8 @@ void Play::step(Input& in) {
                .timestamp = in.u16() * 1000U,
                .delay = in.u8(),
                .words = static_cast<uint16_t>(in.u8() % 3),
-               .window = in.u16() % 256U};
+               .window = in.u16() % 256U,
+               .ce = marked ? token.value() : 0};
       for (size_t i = 0; i < a.words; ++i) a.sack.at(i) = uint32_t{in.u16()} << 16 | in.u16();
       Buffer b(a.size());
       a.encode(b.data());

@@ -306,6 +306,9 @@ std::vector<OptionInfo> make_table() {
           "What carries RC: a TCP connection for each queue pair (tcp), or datagrams of the "
           "UDP sockets that all queue pairs share, if the peer is told so as well (udp); see "
           "docs/spec/wdp-rd.md."),
+      word<&O::ecn>("ecn",
+                    "Whether routers may mark datagrams of reliable channels instead of dropping "
+                    "them (ECN), which slows their sender down; see docs/spec/wdp-rd.md."),
       word<&O::uc>(
           "uc",
           "How a UC queue pair that is told its peer's number reaches the peer: by a handshake, or "

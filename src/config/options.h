@@ -70,6 +70,7 @@ struct Options {
   SameHost same_host = SameHost::on;
   uint32_t pull_from = 0;  // bytes
   Rc rc = Rc::tcp;
+  bool ecn = true;
   UcBringUp uc = UcBringUp::handshake;
   uint16_t uc_port = 0;
   bool datagram_crc = false;

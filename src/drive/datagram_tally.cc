@@ -102,10 +102,12 @@ void RdTally::publish(const wdp::RdChannel& channel, stats::EngineCounters& engi
   publish_one(s.repeated, sent_.repeated, engine.rd_datagrams_repeated);
   publish_one(s.lost, sent_.lost, engine.rd_datagrams_lost);
   publish_one(s.probes, sent_.probes, engine.rd_probes);
+  publish_one(s.marked, sent_.marked, engine.rd_marks_heard);
   if (const auto* receiver = channel.receiver()) {
     const wdp::RdReceiveCounters& r = receiver->counters();
     publish_one(r.received, received_.received, engine.rd_datagrams_received);
     publish_one(r.reordered, received_.reordered, engine.rd_datagrams_reordered);
+    publish_one(r.marked, received_.marked, engine.rd_datagrams_marked);
     publish_one(r.held, received_.held, engine.rd_messages_held);
     publish_one(r.given_up, received_.given_up, engine.rd_messages_given_up);
   }

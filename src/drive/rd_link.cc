@@ -21,7 +21,7 @@ RdLink::RdLink(Token& token, DatagramDriver& driver)
     : DatagramSender(config::options().ud_big),
       driver_(driver),
       channel_(driver.wdp_socket().channels(), *this, driver.random(),
-               driver.wdp_socket().channels().setup()->window),
+               driver.wdp_socket().channels().setup()->window, config::options().ecn),
       engine_(token.runtime().counter_block()) {
   set_source(&channel_);
 }

@@ -125,6 +125,8 @@ struct EngineCounters {
   Cell rd_probes;
   Cell rd_datagrams_received;
   Cell rd_datagrams_reordered;
+  Cell rd_datagrams_marked;
+  Cell rd_marks_heard;
   Cell rd_messages_held;
   Cell rd_messages_given_up;
   Cell rd_messages_lost;

@@ -330,6 +330,10 @@ void add_datagram_rows(Visitor& t) {
         "Channels: datagrams received, copies included");
   t.one(&E::rd_datagrams_reordered, "rd_datagrams_reordered",
         "Channels: datagrams received before an earlier one");
+  t.one(&E::rd_datagrams_marked, "rd_datagrams_marked",
+        "Channels: datagrams received that a router had marked, for it was congested (ECN)");
+  t.one(&E::rd_marks_heard, "rd_marks_heard",
+        "Channels: datagrams sent that the peer received with such a mark");
   t.one(&E::rd_messages_held, "rd_messages_held",
         "Channels: messages received that waited for an earlier one or for a receive");
   t.one(&E::rd_messages_given_up, "rd_messages_given_up",

@@ -23,8 +23,8 @@ class Congestion {
   // back.
   virtual void acknowledged(size_t bytes, Time sent, bool limited, Duration least_round_trip,
                             Duration latest_round_trip, Time now) = 0;
-  // One that was sent at `sent` is lost.
-  virtual void lost(Time sent, Time now) = 0;
+  // One that was sent at `sent` is lost, or was marked on its way (RFC 9002 7.1).
+  virtual void congested(Time sent, Time now) = 0;
   // Nothing at all comes through any more.
   virtual void collapsed(Time now) = 0;
   // Bytes that may be under way.
@@ -38,7 +38,7 @@ class FixedWindow final : public Congestion {
  public:
   explicit FixedWindow(size_t bytes) : bytes_(bytes) {}
   void acknowledged(size_t, Time, bool, Duration, Duration, Time) override {}
-  void lost(Time, Time) override {}
+  void congested(Time, Time) override {}
   void collapsed(Time) override {}
   size_t window() const override { return bytes_; }
   bool in_slow_start() const override { return false; }

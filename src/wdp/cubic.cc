@@ -63,7 +63,7 @@ void Cubic::avoid(size_t bytes, Duration round_trip, Time now) {
   window_ = static_cast<size_t>(next * unit);
 }
 
-void Cubic::lost(Time sent, Time now) {
+void Cubic::congested(Time sent, Time now) {
   if (sent <= recovery_since_) return;  // of the same period
   recovery_since_ = now;
   const double units = static_cast<double>(window_) / static_cast<double>(unit_);

@@ -10,7 +10,7 @@ class Cubic final : public Congestion {
  public:
   void acknowledged(size_t bytes, Time sent, bool limited, Duration least_round_trip,
                     Duration latest_round_trip, Time now) override;
-  void lost(Time sent, Time now) override;
+  void congested(Time sent, Time now) override;
   void collapsed(Time now) override;
   size_t window() const override { return window_; }
   bool in_slow_start() const override { return window_ < threshold_; }

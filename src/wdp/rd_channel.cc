@@ -36,13 +36,14 @@ bool is_resp(const WdpData& d) {
 
 }  // namespace
 
-RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window)
+RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window,
+                     bool ecn)
     : shared_(shared),
       owner_(owner),
       random_(random),
       window_(window),
       handshake_(random),
-      sender_(Csn{static_cast<uint32_t>(random.next())}, std::make_unique<Cubic>()) {}
+      sender_(Csn{static_cast<uint32_t>(random.next())}, std::make_unique<Cubic>(), ecn) {}
 
 // --- set-up
 
@@ -447,14 +448,22 @@ bool RdChannel::ready(Time now) {
   return speaks() && (receiver_->due(now) || sender_.wants_to_ask() || sender_.ready(now));
 }
 
+// Its traffic class is the channel's own, whatever ECN the program asked for.
+Path RdChannel::path_of_data() const {
+  Path p = path();
+  p.traffic_class = sender_.says_ect() ? with_ect(p.traffic_class) : without_ecn(p.traffic_class);
+  return p;
+}
+
 void RdChannel::put_ack(Train& train, Time now) {
+  const Path way = path_of_data();
   // As long as it can get: what does not fit behind data goes alone.
-  if (!train.takes(WdpAck::kMaxSize, path()) && !train.takes(WdpAck::kSize, path())) return;
+  if (!train.takes(WdpAck::kMaxSize, way) && !train.takes(WdpAck::kSize, way)) return;
   WdpAck ack = receiver_->acknowledgement(now);
   ack.token = handshake_.parameters().peer_token;
-  if (!train.takes(ack.size(), path())) return receiver_->acknowledge_now();
+  if (!train.takes(ack.size(), way)) return receiver_->acknowledge_now();
   ack.encode(train.stage(ack.size()));
-  train.begin(ack.size(), path());
+  train.begin(ack.size(), way);
   train.close();
 }
 
@@ -464,7 +473,7 @@ void RdChannel::fill(Train& train, Time now) {
   if (!outbox_.empty()) return outbox_.fill(train, path());
   if (!speaks()) return;
   if (sender_.ready(now)) {
-    sender_.fill(train, path(), now);
+    sender_.fill(train, path_of_data(), now);
     if (!train.empty()) active_ = now;
   }
   if (train.empty() && sender_.wants_to_ask()) {

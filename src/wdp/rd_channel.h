@@ -69,8 +69,9 @@ struct RdChannelCounters {
 
 class RdChannel final : public TrainSource, private RdSink {
  public:
-  // All references are kept. `window`: bytes that its socket has room for.
-  RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window);
+  // All references are kept. `window`: bytes that its socket has room for. `ecn`: routers may mark
+  // its datagrams.
+  RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window, bool ecn);
   RdChannel(const RdChannel&) = delete;
   RdChannel& operator=(const RdChannel&) = delete;
 
@@ -194,6 +195,7 @@ class RdChannel final : public TrainSource, private RdSink {
   void ask();
   void keep_alive(Time now);
   void say_goodbye(Time now);
+  Path path_of_data() const;
   void confirm(Time now);
   void put_ack(Train& train, Time now);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "wdp/ecn.h"
+
 namespace weft::wdp {
 
 using wire::WdpDrop;
@@ -31,8 +33,11 @@ Result<Ok, WdpDrop> RdReceivePath::received(const RdArrival& arrival, Bytes payl
   newest_ = csn;
   newest_at_ = now;
   if (!in_turn) ++counters_.reordered;
+  // RFC 9000 13.2.1: a mark is told at once.
+  const bool marked = is_marked(arrival.how.traffic_class);
+  if (marked) ++counters_.marked;
   // spec/wdp-rd 4.1: at once on a gap, so that it is found; and where one has just closed.
-  due_ = due_ || !in_turn || csns_.gaps() || arrival.header.flags.ack_requested ||
+  due_ = due_ || !in_turn || marked || csns_.gaps() || arrival.header.flags.ack_requested ||
          ++pending_ >= kAckEvery;
   if (!due_) due_at_ = std::min(due_at_, now + kAckDelay);
   if (fate == FlowOrder::Fate::held) {
@@ -68,6 +73,7 @@ wire::WdpAck RdReceivePath::acknowledgement(Time now) {
   ack.window = static_cast<uint32_t>(told_ / 1024);
   const auto waited = (now - newest_at_) / std::chrono::microseconds{8};
   ack.delay = static_cast<uint16_t>(std::min<int64_t>(waited, UINT16_MAX));
+  ack.ce = static_cast<uint32_t>(counters_.marked);
   pending_ = 0;
   due_ = false;
   due_at_ = Time::never();

@@ -13,6 +13,7 @@ struct RdReceiveCounters {
   uint64_t reordered = 0;  // that came with a gap before them
   uint64_t held = 0;       // messages that waited, for others or for a receive
   uint64_t given_up = 0;   // that waited for a receive in vain
+  uint64_t marked = 0;     // datagrams, by a router (ecn.h)
 };
 
 // Of one channel. Not thread-safe.

@@ -103,11 +103,20 @@ void RdSendPath::fill(Train& train, const Path& path, Time now) {
   }
 }
 
+// The count of the peer's only grows; an older one comes late (RFC 9000 13.4.2.1).
+void RdSendPath::heed_marks(uint32_t marked, Time newest_sent, Time now) {
+  const auto more = static_cast<int32_t>(marked - static_cast<uint32_t>(counters_.marked));
+  if (more <= 0) return;
+  counters_.marked += static_cast<uint32_t>(more);
+  congestion_->congested(newest_sent, now);
+}
+
 bool RdSendPath::find_lost(Time now) {
   const uint64_t before = counters_.lost;
   log_.find_lost(rtt_, now, [&](const SentDatagram& d) {
     ++counters_.lost;
-    congestion_->lost(d.sent, now);
+    ecn_.lost();
+    congestion_->congested(d.sent, now);
   });
   return counters_.lost != before;
 }
@@ -134,7 +143,7 @@ bool RdSendPath::tick(Time now) {
     (void)find_lost(now);
   } else if (!probe_due_ && now >= probe_time()) {
     if (unanswered_ >= kMostProbes) return false;
-    ++unanswered_;
+    ecn_.unanswered(++unanswered_);
     ++probes_;
     ++counters_.probes;
     probe_due_ = true;

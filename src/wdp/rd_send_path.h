@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "wdp/congestion.h"
+#include "wdp/ecn.h"
 #include "wdp/sent_log.h"
 #include "wdp/train.h"
 #include "wire/wdp_drop.h"
@@ -22,13 +23,15 @@ struct RdSendCounters {
   uint64_t repeated = 0;  // those sent again
   uint64_t lost = 0;      // found to be lost
   uint64_t probes = 0;    // questions after a pause
+  uint64_t marked = 0;    // datagrams that the peer got marked (ecn.h)
 };
 
 // Of one channel. Not thread-safe.
 class RdSendPath {
  public:
-  RdSendPath(Csn first, std::unique_ptr<Congestion> congestion)
-      : log_(first), congestion_(std::move(congestion)) {}
+  // `ecn`: routers may mark its datagrams.
+  RdSendPath(Csn first, std::unique_ptr<Congestion> congestion, bool ecn)
+      : log_(first), congestion_(std::move(congestion)), ecn_(ecn) {}
 
   // --- messages. A datagram of so many bytes finds room?
   bool has_room(size_t size) const {
@@ -72,6 +75,8 @@ class RdSendPath {
   bool tick(Time now);
 
   bool idle() const { return log_.stored() == 0; }
+  // Do its datagrams say ECT(0)?
+  bool says_ect() const { return ecn_.may_say(); }
   const RoundTrip& round_trip() const { return rtt_; }
   const Congestion& congestion() const { return *congestion_; }
   const RdSendCounters& counters() const { return counters_; }
@@ -89,6 +94,7 @@ class RdSendPath {
   Time probe_time();
   // True: there were some.
   bool find_lost(Time now);
+  void heed_marks(uint32_t marked, Time newest_sent, Time now);
 
   // Shorter pauses are not worth a timer.
   static constexpr Duration kPacedFrom = 1ms;
@@ -96,6 +102,7 @@ class RdSendPath {
   SentLog log_;
   RoundTrip rtt_;
   const std::unique_ptr<Congestion> congestion_;
+  EcnValidation ecn_;
   bool open_ = false;
   SessionToken peer_;
   bool crc_ = false;
@@ -123,10 +130,12 @@ Result<Ok, wire::WdpDrop> RdSendPath::received(const wire::WdpAck& ack, Time now
   const uint32_t asked = probes_;
   heard();
   if (outcome.acknowledged > 0) {
+    ecn_.arrived();
     probes_ = 0;
     probe_since_ = now;
   }
   if (outcome.newest_sent) {
+    heed_marks(ack.ce, *outcome.newest_sent, now);
     rtt_.sample(now - *outcome.newest_sent, std::chrono::microseconds{ack.delay_us()});
   }
   // An older one that comes late takes nothing back.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/guarded.h"
+#include "wdp/ecn.h"
 #include "wdp/pieces.h"
 #include "wdp/rd_channel.h"
 #include "wire/grh.h"
@@ -62,13 +63,15 @@ bool UdQueue::take(const RdArrival& arrival, Bytes payload) {
     counters_.drops.count(WdpDrop::wrong_q_key);
     return true;
   }
+  UdReception how = arrival.how;
+  how.traffic_class = without_ecn(how.traffic_class);  // that is the channel's
   const auto v = deliver({.source = arrival.source,
                           .solicited = d.solicited(),
                           .reliable = true,
                           .has_immediate = d.has_immediate(),
                           .immediate = d.imm_or_read,
                           .payload = payload},
-                         arrival.how);
+                         how);
   if (v.ok()) return true;
   if (v.error() == WdpDrop::no_receive) return false;
   counters_.drops.count(v.error());

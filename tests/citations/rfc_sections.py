@@ -22,7 +22,8 @@ KNOWN = {
     "8200": {"5", "8", "8.1", "8.2", "8.3", "8.4"},  # packet sizes; upper layers
     "8985": {"6.2"},                                 # RACK: what an acknowledgement tells
     # QUIC's loss recovery: round trip, loss, probes, congestion.
-    "9002": {"5", "5.1", "5.2", "5.3", "6", "6.1", "6.1.1", "6.1.2", "6.2", "6.2.1", "6.2.4", "7", "7.3.2", "7.6", "7.6.2", "7.7", "7.8"},
+    "9000": {"13.2.1", "13.4.2", "13.4.2.1"},          # QUIC: when to acknowledge, ECN
+    "9002": {"7.1", "5", "5.1", "5.2", "5.3", "6", "6.1", "6.1.1", "6.1.2", "6.2", "6.2.1", "6.2.4", "7", "7.3.2", "7.6", "7.6.2", "7.7", "7.8"},
     "9406": {"4.2"},                                 # HyStart++: the algorithm
     "9438": {"4.1", "4.2", "4.3", "4.6", "4.7"},     # CUBIC: constants, growth, Reno, decrease, fast convergence
     "9293": {"3.1", "3.2", "3.4", "3.5", "3.7.1"},   # header, options, sequence numbers, connections, MSS

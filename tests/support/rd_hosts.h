@@ -21,6 +21,7 @@ constexpr uint8_t kQueuePairs = 3;
 struct Network {
   FaultSpec faults;
   Duration delay = std::chrono::microseconds{25};
+  double marks = 0;   // chance that a router marks a datagram that says ECT (ECN)
   double outage = 0;  // chance that one begins with a datagram
   Duration outage_lasts{0};
 };
@@ -96,16 +97,21 @@ class Hosts {
     if (draw_chance(random_, network_.outage)) {
       place.silent_until = now + draw_up_to(random_, network_.outage_lasts);
     }
+    const bool ect = (d.traffic_class & wdp::kEcnBits) == wdp::kEct0;
+    const bool marked = ect && draw_chance(random_, network_.marks);
+    const uint8_t traffic_class = marked ? d.traffic_class | wdp::kCe : d.traffic_class;
     for (uint8_t i = 0; i < fate.copies; ++i) {
       const DatagramFate::Copy& copy = fate.copy[i];
       scheduler.after(network_.delay + copy.delay,
-                      [this, from, to = d.to, bytes = d.bytes] { arrive(from, to, bytes); });
+                      [this, from, to = d.to, bytes = d.bytes, traffic_class] {
+                        arrive(from, to, bytes, traffic_class);
+                      });
     }
   }
-  void arrive(uint8_t from, const wdp::Endpoint& to, const Buffer& bytes) {
+  void arrive(uint8_t from, const wdp::Endpoint& to, const Buffer& bytes, uint8_t traffic_class) {
     for (auto& [number, place] : places_) {
       if (place->node->address != to) continue;
-      place->node->hear(bytes, RdNode::address_of(from), scheduler.now());
+      place->node->hear(bytes, RdNode::address_of(from), scheduler.now(), traffic_class);
       wake(number);
     }
   }
@@ -126,6 +132,7 @@ inline Network bad_network(uint64_t seed) {
   n.faults.loss = share(0.1);
   n.outage = share(0.01);
   n.outage_lasts = draw_up_to(random, std::chrono::milliseconds{50});
+  n.marks = share(0.1);
   n.faults.duplicate = share(0.1);
   n.faults.reorder = share(0.2);
   n.faults.reorder_delay = draw_up_to(random, std::chrono::milliseconds{2});

@@ -233,7 +233,8 @@ class RdNode final : public wdp::WdpSocketOwner {
   Member& add_member(uint8_t index) { return members.emplace_back(*this, index); }
 
   struct Link final : wdp::RdChannelOwner {
-    explicit Link(RdNode& of) : channel(of.socket.channels(), *this, of.random_, of.window_) {}
+    explicit Link(RdNode& of)
+        : channel(of.socket.channels(), *this, of.random_, of.window_, of.ecn) {}
     void reached() override { may_speak = true; }
     wdp::RdChannel channel;
     bool may_speak = false;
@@ -249,6 +250,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   struct Datagram {
     wdp::Endpoint to;
     Buffer bytes;
+    uint8_t traffic_class = 0;
   };
   std::vector<Datagram> said(Time now) {
     std::vector<Datagram> all;
@@ -273,9 +275,12 @@ class RdNode final : public wdp::WdpSocketOwner {
     sweep(now);
     return all;
   }
-  void hear(Bytes datagram, const wdp::Endpoint& from, Time now) {
-    (void)WantOfMemory::during(
-        [&] { socket.received(datagram, {.from = from, .to = address.address}, now, *this); });
+  void hear(Bytes datagram, const wdp::Endpoint& from, Time now, uint8_t traffic_class = 0) {
+    (void)WantOfMemory::during([&] {
+      socket.received(datagram,
+                      {.from = from, .to = address.address, .traffic_class = traffic_class}, now,
+                      *this);
+    });
   }
   Time deadline() {
     Time first = Time::never();
@@ -305,7 +310,7 @@ class RdNode final : public wdp::WdpSocketOwner {
  private:
   static void take(const wdp::Train& t, std::vector<Datagram>& all) {
     t.each_datagram([&](std::span<const IoVec> pieces) {
-      auto& d = all.emplace_back(Datagram{t.path().to, {}});
+      auto& d = all.emplace_back(Datagram{t.path().to, {}, t.path().traffic_class});
       append(d.bytes, pieces);
     });
   }
@@ -335,6 +340,7 @@ class RdNode final : public wdp::WdpSocketOwner {
  public:
   wdp::WdpSocket socket;
   const wdp::Endpoint address;
+  bool ecn = true;  // of links that begin
   std::list<Link> links;
   std::list<Pair> pairs;
   std::list<Member> members;

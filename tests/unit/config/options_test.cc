@@ -67,7 +67,8 @@ TEST(Parse, EachKindOfValue_IsTaken) {
                                 {"WEFT_NO_HOOK", "1"},       {"WEFT_TRACE", "/tmp/t-%p.pcapng"},
                                 {"WEFT_TRACE_SNAP", "64"},   {"WEFT_TRACE_SIZE", "2"},
                                 {"WEFT_FAULT", "loss:0.5"},  {"WEFT_FAULT_LOG", "/tmp/lost-%p"},
-                                {"WEFT_LOG", "debug"},       {"WEFT_PULL_FROM", "24576"}},
+                                {"WEFT_LOG", "debug"},       {"WEFT_PULL_FROM", "24576"},
+                                {"WEFT_ECN", "off"}},
                                &complaints);
   EXPECT_THAT(complaints, IsEmpty());
   EXPECT_EQ(o.identity, Identity::ib_lid);
@@ -91,6 +92,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
   EXPECT_EQ(o.congestion, Congestion::bbr);
   EXPECT_EQ(o.coalesce, std::chrono::microseconds(20));
   EXPECT_EQ(o.rc, Rc::udp);
+  EXPECT_FALSE(o.ecn);
   EXPECT_EQ(o.uc, UcBringUp::none);
   EXPECT_EQ(o.uc_port, 4348);
   EXPECT_TRUE(o.datagram_crc);

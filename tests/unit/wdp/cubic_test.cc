@@ -19,7 +19,7 @@ struct CubicTest : ::testing::Test {
     now = now + trip;
   }
   void lose() {
-    cubic.lost(now, now + trip);
+    cubic.congested(now, now + trip);
     now = now + trip + 1ns;
   }
   Cubic cubic;
@@ -59,13 +59,13 @@ TEST_F(CubicTest, LossTakesThreeTenths) {
 // RFC 9002 7.3.2: one reduction for a period; what was sent before it counts no more.
 TEST_F(CubicTest, LossesOfOnePeriodCountOnce) {
   const Time sent = now;
-  cubic.lost(sent, now + trip);
+  cubic.congested(sent, now + trip);
   const size_t after = cubic.window();
-  cubic.lost(sent + 1ms, now + trip + 1ms);
+  cubic.congested(sent + 1ms, now + trip + 1ms);
   EXPECT_EQ(cubic.window(), after);
   cubic.acknowledged(kUnit, sent + 2ms, true, trip, trip, now + trip + 2ms);
   EXPECT_EQ(cubic.window(), after) << "nor does it grow by them";
-  cubic.lost(now + trip + 1ns, now + 2 * trip);
+  cubic.congested(now + trip + 1ns, now + 2 * trip);
   EXPECT_LT(cubic.window(), after);
 }
 
@@ -152,7 +152,7 @@ TEST_F(CubicTest, NeverBelowTwoDatagramsThatAreLarge) {
 
 TEST(FixedWindow, StaysAsItIs) {
   FixedWindow w(5000);
-  w.lost({}, {});
+  w.congested({}, {});
   w.collapsed({});
   w.acknowledged(100, {}, true, 1ms, 1ms, {});
   EXPECT_EQ(w.window(), 5000U);

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/wdp/rd_two_nodes.h"
+#include "tests/unit/wdp/rd_channel_fixture.h"
 
 namespace weft::wdp {
 namespace {
@@ -17,35 +17,6 @@ using wire::WdpClass;
 using wire::WdpCtl;
 using wire::WdpDrop;
 using work::Status;
-
-struct RdChannelTest : RdTwoNodes {
-  // A's first message has come, and is acknowledged.
-  void stand() {
-    q.post_receives(1);
-    p.send(kB, 5, text);
-    talk();
-    later(1ms);
-    ASSERT_EQ(q.received.size(), 1U);
-    ASSERT_EQ(p.host.sent.size(), 1U);
-    q.received.clear();
-    p.host.sent.clear();
-    ASSERT_EQ(a.links.size(), 1U);
-    ASSERT_EQ(b.links.size(), 1U);
-  }
-  RdChannel& of_a() { return a.links.front().channel; }
-  RdChannel& of_b() { return b.links.front().channel; }
-  static WdpClass class_of(const Buffer& d) { return wire::WdpCommon::parse(d)->wdp_class; }
-  static bool is_data(const Buffer& d) { return class_of(d) == WdpClass::rd; }
-  static bool is_ack(const Buffer& d) { return class_of(d) == WdpClass::rd_ack; }
-  static bool is_ctl(const Buffer& d, CtlType type) {
-    return class_of(d) == WdpClass::ctl && WdpCtl::parse(d)->type == type;
-  }
-  uint64_t drops(const RdChannel& c, WdpDrop why) { return c.counters().drops.of(why); }
-
-  RdNode::Pair& p = a.add_pair(3);
-  RdNode::Pair& q = b.add_pair(5);
-  Buffer text = pattern_bytes(1000, 7);
-};
 
 // spec/wdp-rd 2.2: REQ, REP, and the data go with the RTU.
 TEST_F(RdChannelTest, TheFirstMessageTakesOneMoreRoundTrip) {

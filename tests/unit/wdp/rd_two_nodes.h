@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 
 #include "tests/support/rd_node.h"
 
@@ -11,6 +12,8 @@ namespace weft::wdp {
 
 struct RdTwoNodes : ::testing::Test {
   using Watch = std::function<bool(bool from_a, const test::Buffer&)>;
+  // What a router makes of the traffic class of a datagram; none: it drops that.
+  using Router = std::function<std::optional<uint8_t>(bool from_a, uint8_t traffic_class)>;
 
   // Until nobody has anything to say. `watch` may lose a datagram.
   void talk(const Watch& watch = {}) {
@@ -21,9 +24,12 @@ struct RdTwoNodes : ::testing::Test {
         for (const auto& d : (from_a ? a : b).said(now)) {
           any = true;
           if (watch && !watch(from_a, d.bytes)) continue;
+          const auto traffic_class =
+              router ? router(from_a, d.traffic_class) : std::optional{d.traffic_class};
+          if (!traffic_class) continue;
           test::RdNode& to = d.to == a.address ? a : b;
           if ((&to == &a && a_gone) || (&to == &b && b_gone)) continue;
-          to.hear(d.bytes, from_a ? a.address : b.address, now);
+          to.hear(d.bytes, from_a ? a.address : b.address, now, *traffic_class);
         }
       }
     }
@@ -44,6 +50,7 @@ struct RdTwoNodes : ::testing::Test {
   Time now = Time::from_ns(1'000'000'000);
   test::RdNode a{kA, 1, now};
   test::RdNode b{kB, 2, now};
+  Router router;
   bool a_gone = false;
   bool b_gone = false;
 };

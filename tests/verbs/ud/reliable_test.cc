@@ -3,8 +3,10 @@
 // options once.
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "tests/support/counted.h"
@@ -148,6 +150,32 @@ TEST_F(UdReliable, WhatIsDamagedComesAgain) {
                     {"WEFT_FAULT", "corrupt:0.05,seed:6"}},
                    [] { all_come(3000, kDepth); }),
               ::testing::ExitedWithCode(0), "");
+}
+
+// A network of its own, whose only router marks every tenth of the datagrams and trains that say
+// ECT, and where they are half of all.
+bool enter_marking_network() {
+  return unshare(CLONE_NEWNET) == 0 &&
+         std::system(  // NOLINT(cert-env33-c)
+             "ip link set lo up && nft add table inet f && "
+             "nft 'add chain inet f input { type filter hook input priority 0 ; }' && "
+             "nft add rule inet f input ip ecn ect0 numgen random mod 10 0 ip ecn set ce") == 0;
+}
+
+// spec/wdp-rd 5.6
+TEST_F(UdReliable, MarksOfARouterAreHeard) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, for a network of its own";
+  const auto marked = [] {
+    check(enter_marking_network(), "ip(8) and nft(8)");
+    const Counted came("rd_datagrams_marked");
+    const Counted heard("rd_marks_heard");
+    const Counted again("rd_datagrams_repeated");
+    all_come(3000, kDepth);
+    check(!came.grown().empty(), "some are marked");
+    check(!heard.grown().empty(), "and their sender hears of it");
+    check(again.grown().empty(), "none of them is lost");
+  };
+  EXPECT_EXIT(with({{"WEFT_UD", "reliable"}}, marked), ::testing::ExitedWithCode(0), "");
 }
 
 // Receives that are posted long after the messages have come and are acknowledged.
