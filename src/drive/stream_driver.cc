@@ -190,12 +190,11 @@ void StreamDriver::settle_now(Token& token, bool all) {
   // Its requests are flushed and their memory goes back to the program, while the batch still waits
   // for the socket.
   if (batch_ && stream_.ended()) batch_->detach();
-  if (port::SharedBytes* const shared = memory_.bytes();
-      shared != nullptr && (stream_.ended() || shared->copies_wanted())) {
-    memory_.take_back(token);
-  }
+  if (memory_.bytes() != nullptr && memory_.bytes()->copies_wanted()) memory_.take_back(token);
   send(token, all);
   if (gone_) return;
+  // What has ended before, or in there, flushes its requests in this visit.
+  if (stream_.ended()) memory_.take_back(token);
   grant_wish(token);
   if (gone_) return;
   if (memory_.bytes() != nullptr) {

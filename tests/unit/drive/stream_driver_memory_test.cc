@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <functional>
 #include <thread>
 
 #include "drive/stream_driver.h"
@@ -29,9 +30,12 @@ using work::Status;
 constexpr size_t kReferFrom = 24 * 1024;
 
 struct Owner final : StreamOwner {
-  void visited(Token&) override {}
+  void visited(Token&) override {
+    if (on_visit) on_visit();
+  }
   void driver_gone(Token&) override { gone = true; }
   bool gone = false;
+  std::function<void()> on_visit;
 };
 
 // One end: an engine, so that one may stand still while the other goes on.
@@ -127,6 +131,17 @@ class StreamDriverMemoryTest : public ::testing::Test {
             .signaled = true,
             .remote_stag = b.host.add_region(memory),
             .remote_to = test::address_of(memory)};
+  }
+  // Of a region whose memory is not there.
+  static work::LocalSegment add_gone(End& of, uint32_t size) {
+    // Nothing is ever mapped so low, and no handler of a sanitizer's is shown it (as in
+    // stream_driver_test.cc).
+    constexpr uintptr_t kGone = 1 << 12;
+    const Stag stag{0x777700};
+    of.host.regions[stag] = {
+        reinterpret_cast<std::byte*>(kGone),  // NOLINT(performance-no-int-to-ptr): gone on purpose
+        kGone, size, 15};
+    return {.address = kGone, .length = size, .lkey = stag};
   }
   void write(Buffer& from, Buffer& to) {
     work::SendWqe w{};
@@ -243,23 +258,47 @@ TEST_F(StreamDriverMemoryTest, AnInitiatorThatDeclinesIsServedByTcp) {
 TEST_F(StreamDriverMemoryTest, MemoryThatIsGoneFailsItsRequest) {
   connect();
   constexpr uint32_t kSize = 64 * 1024;
-  // Nothing is ever mapped so low, and no handler of a sanitizer's is shown it (as in
-  // stream_driver_test.cc).
-  constexpr uintptr_t kGone = 1 << 12;
   Buffer to(kSize);
   work::SendWqe w{};
   b.held([&](Token&) { w = writing(to); });
   a.held([&](Token& t) {
-    const Stag stag{0x777700};
-    a.host.regions[stag] = {
-        reinterpret_cast<std::byte*>(kGone),  // NOLINT(performance-no-int-to-ptr): gone on purpose
-        kGone, kSize, 15};
-    a.host.post(w, {{.address = kGone, .length = kSize, .lkey = stag}});
+    a.host.post(w, {add_gone(a, kSize)});
     a.driver->settle(t);
   });
   ASSERT_TRUE(until({&a, &b}, [&] { return a.host.end.has_value() && b.host.end.has_value(); }));
   ASSERT_EQ(a.host.sent.size(), 1U);
   EXPECT_EQ(a.host.sent[0].status, Status::local_protection);
+}
+
+// A stream that ends while it sends flushes its requests at the end of the visit. Their memory is
+// the program's again then, although the peer has not pulled all of it.
+TEST_F(StreamDriverMemoryTest, WhatIsFlushedMayChange) {
+  connect();
+  Buffer from = pattern_bytes(200'000, 1);
+  const Buffer before = from;
+  Buffer in(from.size());
+  Buffer to(20'000);
+  ASSERT_TRUE(
+      until({&a, &b}, [&] { return b.engine->counters().streams_same_host.value() == 1; }));
+  {
+    Hold still = b.engine->hold();
+    b.host.post_receive(7, {test::segment(b.host, in)});
+    work::SendWqe w = writing(to);
+    a.owner.on_visit = [&] {
+      if (!a.host.sent.empty()) std::fill(from.begin(), from.end(), std::byte{0xee});
+    };
+    a.held([&](Token& t) {
+      a.host.post({.operation = Operation::send, .signaled = true}, {test::segment(a.host, from)});
+      a.host.post(w, {add_gone(a, 20'000)});
+      while (!a.host.end) a.driver->settle(t);
+    });
+    ASSERT_EQ(a.host.sent.size(), 2U);
+    EXPECT_EQ(a.host.sent[0].status, Status::flushed);
+    EXPECT_EQ(a.host.sent[1].status, Status::local_protection);
+  }
+  ASSERT_TRUE(until({&b}, [&] { return b.host.end.has_value(); }));
+  ASSERT_EQ(b.host.received.size(), 1U);
+  EXPECT_TRUE(in == before);
 }
 
 // The memory is the program's again, and the peer gets what was there.
