@@ -7,8 +7,9 @@
 namespace weft::shared {
 namespace {
 
-// Wake-ups that are taken in one call.
-constexpr size_t kWakeUps = 64;
+// Wake-ups that are taken in one visit: a peer that sends more does not keep the engine from
+// others.
+constexpr size_t kWakeUps = 4096;
 // Bytes after which the peer is shown what is there: it reads while this side copies the next ones.
 constexpr size_t kShownAtOnce = 16 * 1024;
 
@@ -190,10 +191,7 @@ void Stream::hear() {
   if (way_ != Way::memory) return;
   std::array<std::byte, kWakeUps> wake_ups;
   const IoVec all{wake_ups.data(), wake_ups.size()};
-  Transfer t;
-  do {
-    t = tcp_.receive({&all, 1});
-  } while (t.bytes == wake_ups.size());
+  const Transfer t = tcp_.receive({&all, 1});
   ended_by(t);
   // A FIN is half of an end, or all of it where the peer is gone: then its kernel answers this with
   // a reset.

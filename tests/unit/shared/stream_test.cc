@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,7 @@ class SharedStreamTest : public ::testing::Test {
     pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
     return ::poll(&p, 1, 20'000) == 1;
   }
+  static bool ready_now(int fd) { return !quiet(fd); }
   static bool quiet(int fd) {
     pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
     return ::poll(&p, 1, 0) == 0;
@@ -188,6 +190,25 @@ TEST_F(SharedStreamTest, TheFirstPiecesAreThereBeforeTheLast) {
     got.insert(got.end(), part.begin(), part.end());
   }
   EXPECT_EQ(got, all);
+}
+
+TEST_F(SharedStreamTest, AFloodOfWakeUpsIsHeardInParts) {
+  initiate();
+  respond();
+  ASSERT_TRUE(ready(b->fd()));
+  b->hear();
+  ASSERT_EQ(b->way(), Way::memory);
+  const Buffer flood(64 * 1024);
+  ASSERT_EQ(::send(a->fd(), flood.data(), flood.size(), MSG_DONTWAIT),
+            static_cast<ssize_t>(flood.size()));
+  for (int visits = 0; ready_now(b->fd()); ++visits) {
+    ASSERT_LT(visits, 1000);
+    b->hear();
+    if (visits == 0) {
+      EXPECT_TRUE(ready(b->fd())) << "others have their turn";
+    }
+  }
+  EXPECT_FALSE(b->ended());
 }
 
 TEST_F(SharedStreamTest, TheResponderSaysNothingBeforeItKnowsTheWay) {
