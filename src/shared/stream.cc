@@ -170,8 +170,11 @@ port::ByteStream::Transfer Stream::receive(std::span<const IoVec> pieces) const 
     t = rings_->in.read(pieces);
     if (rings_->in.publish()) wake_peer();
   }
-  // What the peer had said before its end is there: the connection tells of that later.
-  if (t.would_block && end_ == End::finished) return {.end = true};
+  // What the peer had said before its end is there: the connection tells of that later. A reference
+  // that it took back while it was pulled is read by the next call.
+  if (t.would_block && end_ == End::finished && !(rings_ != nullptr && rings_->in.has_input())) {
+    return {.end = true};
+  }
   if (t.would_block && end_ == End::failed) return {.error = error_};
   return t;
 }

@@ -26,7 +26,10 @@ using Transfer = port::ByteStream::Transfer;
 
 class SharedStreamTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { begin_anew(); }
+  void begin_anew() {
+    a.reset();
+    b.reset();
     auto l =
         port::TcpListener::listen(port::Address::from_gid(Gid::from_ipv4(INADDR_LOOPBACK), 0), 4);
     ASSERT_TRUE(l.ok());
@@ -209,6 +212,39 @@ TEST_F(SharedStreamTest, AFloodOfWakeUpsIsHeardInParts) {
     }
   }
   EXPECT_FALSE(b->ended());
+}
+
+// It may be taken back at any moment of the pull.
+TEST_F(SharedStreamTest, WhatIsReferredToComesBeforeTheEnd) {
+  const Buffer large = pattern_bytes(1'000'000, 3);
+  for (int round = 0; round < 200; ++round) {
+    if (round > 0) begin_anew();
+    connect();
+    ASSERT_EQ(give(*a, large), large.size());
+    a->shut_write();
+    ASSERT_TRUE(ready(b->fd()));
+    while (!b->ended()) b->hear();
+    std::atomic<bool> reads{false};
+    std::thread taker{[&] {
+      while (!reads) {
+      }
+      // Each round a little later.
+      for (int i = 0; i < round * 200; ++i) (void)reads.load();
+      EXPECT_EQ(a->detach(), nullptr);
+    }};
+    Buffer got;
+    Buffer room(large.size());
+    const IoVec place = piece(room);
+    Transfer t;
+    while (!t.end && t.error == 0) {
+      reads = true;
+      t = b->receive({&place, 1});
+      got.insert(got.end(), room.begin(), room.begin() + static_cast<ptrdiff_t>(t.bytes));
+    }
+    taker.join();
+    EXPECT_EQ(t.error, 0);
+    ASSERT_TRUE(got == large) << round;
+  }
 }
 
 TEST_F(SharedStreamTest, TheResponderSaysNothingBeforeItKnowsTheWay) {
