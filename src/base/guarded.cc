@@ -307,4 +307,15 @@ void leave_guarded(void*) {
 
 #endif
 
+bool readable_guarded(const void* from, size_t n) {
+  constexpr size_t kPage = 4096;  // the least of any machine
+  const auto* const bytes = static_cast<const std::byte*>(from);
+  for (size_t at = 0; at < n;) {
+    std::byte any;
+    if (!copy_guarded(&any, bytes + at, 1)) return false;
+    at += kPage - (reinterpret_cast<uintptr_t>(bytes) + at) % kPage;
+  }
+  return true;
+}
+
 }  // namespace weft

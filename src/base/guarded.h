@@ -23,6 +23,10 @@ namespace weft {
 // last. What was copied is visible before what this thread stores afterwards.
 [[nodiscard]] bool hand_over_guarded(void* to, const void* from, size_t n);
 
+// Can all of it be read? Looks at a byte of each page. Who is about to copy what may be gone asks
+// this before it allocates the place: the kernel may put that where the memory was.
+[[nodiscard]] bool readable_guarded(const void* from, size_t n);
+
 enum class Exchange : uint8_t { done, other_value, unreachable };
 // As __atomic_compare_exchange_n() with sequential consistency: `expected` becomes what was there
 // instead. `at` is a multiple of 8.

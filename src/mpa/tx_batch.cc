@@ -66,15 +66,26 @@ void TxBatch::detach() {
       last < detached_.data() + detached_.size()) {
     return;
   }
-  std::vector<std::byte> own(bytes_);
+  const void* lost = nullptr;
+  size_t there = 0;
+  for (const IoVec& v : pieces()) {
+    if (!readable_guarded(v.iov_base, v.iov_len)) {
+      lost = v.iov_base;
+      break;
+    }
+    there += v.iov_len;
+  }
+  std::vector<std::byte> own(there);
   size_t have = 0;
   for (const IoVec& v : pieces()) {
+    if (have == there) break;
     if (!copy_guarded(own.data() + have, v.iov_base, v.iov_len)) {
-      lost_ = v.iov_base;
+      lost = v.iov_base;
       break;
     }
     have += v.iov_len;
   }
+  if (lost != nullptr) lost_ = lost;
   own.resize(have);
   detached_ = std::move(own);
   bytes_ = have;

@@ -199,18 +199,24 @@ const void* RingWriter::detach() {
   if (!look()) return nullptr;
   const void* lost = nullptr;
   tells_ = !references_.empty();
-  for (Reference& r : references_) {
-    if (r.copy != nullptr || r.memory == nullptr) continue;
-    auto copy = std::make_unique_for_overwrite<std::byte[]>(r.length);
-    if (!copy_guarded(copy.get(), r.memory, r.length)) {
-      if (lost == nullptr) lost = r.memory;
-      copy.reset();
-    }
+  const auto replace = [&](Reference& r, std::unique_ptr<std::byte[]> copy) {
+    if (copy == nullptr && lost == nullptr) lost = r.memory;
     r.copy = std::move(copy);
     r.memory = nullptr;
     // A reader that is pulling looks at the word once more when it has: it has either got the bytes
     // before this, or takes them from the copy.
     place_.word(r.word).store(reinterpret_cast<uintptr_t>(r.copy.get()), std::memory_order_seq_cst);
+  };
+  const auto is_to_go = [](const Reference& r) { return r.copy == nullptr && r.memory != nullptr; };
+  // Before any place is allocated (readable_guarded()).
+  for (Reference& r : references_) {
+    if (is_to_go(r) && !readable_guarded(r.memory, r.length)) replace(r, {});
+  }
+  for (Reference& r : references_) {
+    if (!is_to_go(r)) continue;
+    auto copy = std::make_unique_for_overwrite<std::byte[]>(r.length);
+    if (!copy_guarded(copy.get(), r.memory, r.length)) copy.reset();
+    replace(r, std::move(copy));
   }
   place_.control->copies_wanted.store(0, std::memory_order_relaxed);
   return lost;

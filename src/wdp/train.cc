@@ -60,13 +60,12 @@ void Train::clear() {
 
 bool Train::detach() {
   if (empty() || !detached_.empty()) return !lost_;
+  for (const IoVec& v : pieces_) lost_ = lost_ || !readable_guarded(v.iov_base, v.iov_len);
   std::vector<std::byte> own(bytes_);
   std::byte* to = own.data();
   for (const IoVec& v : pieces_) {
-    if (!copy_guarded(to, v.iov_base, v.iov_len)) {
-      lost_ = true;
-      break;
-    }
+    lost_ = lost_ || !copy_guarded(to, v.iov_base, v.iov_len);
+    if (lost_) break;
     to += v.iov_len;
   }
   detached_ = std::move(own);

@@ -137,5 +137,16 @@ TEST_P(Guarded, ExchangesAsTheProcessorDoes) {
             Exchange::unreachable);
 }
 
+TEST(ReadableGuarded, IsWhatCanBeReadWhole) {
+  const test::FaultCatcher faults;
+  const Hole hole{PROT_NONE};
+  EXPECT_TRUE(readable_guarded(hole.before() - 10'000, 10'000));
+  EXPECT_FALSE(readable_guarded(hole.before() - 10'000, 10'001));
+  EXPECT_FALSE(readable_guarded(hole.behind() - 1, 10'000));
+  EXPECT_TRUE(readable_guarded(hole.behind(), 10'000));
+  EXPECT_FALSE(readable_guarded(hole.before() - 10'000, 30'000));
+  EXPECT_TRUE(readable_guarded(nullptr, 0));
+}
+
 }  // namespace
 }  // namespace weft

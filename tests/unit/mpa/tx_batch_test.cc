@@ -4,7 +4,9 @@
 
 #include "base/random.h"
 #include "tests/support/append.h"
+#include "tests/support/fault_catcher.h"
 #include "tests/support/hex.h"
+#include "tests/support/unmapped.h"
 
 namespace weft::mpa {
 namespace {
@@ -117,6 +119,19 @@ TEST(TxBatch, DetachedBytesAreItsOwn) {
   batch.consumed(batch.bytes());
   batch.detach();
   EXPECT_TRUE(batch.empty());
+}
+
+// The place for the copy might be where the memory was, and then it would seem to be there.
+TEST(TxBatch, UnmappedMemoryIsLostWhateverIsAllocated) {
+  const test::FaultCatcher faults;
+  TxBatch batch;
+  test::Unmapped unmapped;
+  stage(batch, pattern(16, 1));
+  batch.refer(unmapped.begin(), test::Unmapped::kSize);
+  unmapped.go();
+  batch.detach();
+  EXPECT_EQ(batch.lost(), unmapped.begin());
+  EXPECT_EQ(bytes_of(batch), pattern(16, 1));
 }
 
 TEST(TxBatch, DetachedOnceMoreWhenSomethingWasAdded) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "tests/support/fault_catcher.h"
+#include "tests/support/unmapped.h"
 #include "tests/unit/shared/two_ends.h"
 
 namespace weft::shared {
@@ -326,6 +327,18 @@ TEST_F(RingTest, MemoryThatIsGoneEndsTheConnectionAtBothEnds) {
   EXPECT_TRUE(reader.has_input());
   EXPECT_EQ(read(page.size), Buffer{});
   EXPECT_EQ(error, port::SharedBytes::kSourceLost);
+}
+
+// The place for the copy might be where the memory was, and then it would seem to be there.
+TEST_F(RingTest, UnmappedMemoryIsGoneWhateverIsAllocated) {
+  const test::FaultCatcher faults;
+  references();
+  test::Unmapped unmapped;
+  const IoVec one{unmapped.begin(), test::Unmapped::kSize};
+  EXPECT_EQ(writer.write({&one, 1}, kNotOwn).bytes, test::Unmapped::kSize);
+  writer.publish();
+  unmapped.go();
+  EXPECT_EQ(writer.detach(), unmapped.begin());
 }
 
 TEST_F(RingTest, AGoneDestinationIsToldFromAGoneSource) {

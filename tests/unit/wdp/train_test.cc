@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/append.h"
+#include "tests/support/fault_catcher.h"
 #include "tests/support/host.h"
+#include "tests/support/unmapped.h"
 
 namespace weft::wdp {
 namespace {
@@ -120,6 +122,17 @@ TEST(Train, DetachedItNeedsNobodysMemory) {
   t.clear();
   t.detach();
   EXPECT_TRUE(t.empty());
+}
+
+// The place for the copy might be where the memory was, and then it would seem to be there.
+TEST(Train, UnmappedMemoryIsLostWhateverIsAllocated) {
+  const test::FaultCatcher faults;
+  Train t;
+  test::Unmapped unmapped;
+  t.begin(test::Unmapped::kSize, kPath);
+  t.refer(unmapped.begin(), test::Unmapped::kSize);
+  unmapped.go();
+  EXPECT_FALSE(t.detach());
 }
 
 }  // namespace
