@@ -56,7 +56,7 @@ Stag Session::stag(Region r) const {
 // As ibv_dereg_mr: after this nothing reads or writes the region.
 void Session::deregister(Region r) {
   host_.regions.erase(stag(r));
-  batch_.detach();
+  (void)batch_.detach();
 }
 
 // --- the peer
@@ -249,7 +249,7 @@ void Session::let_go() {
   gone_ = true;
   if (const auto r = stream_.abandon_receive()) host_.receive_done(*r, Status::flushed, {});
   stream_.detach();
-  batch_.detach();
+  (void)batch_.detach();
   host_.flush();
 }
 

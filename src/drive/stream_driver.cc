@@ -69,7 +69,7 @@ void StreamDriver::disown() {
 void StreamDriver::detach() {
   disown();
   // The work requests' memory goes back to the program.
-  if (batch_) batch_->detach();
+  if (batch_) (void)batch_->detach();
   if (port::SharedBytes* const shared = memory_.bytes()) (void)shared->detach();
 }
 
@@ -147,7 +147,7 @@ void StreamDriver::on_idle(Token& token) {
 }
 
 void StreamDriver::on_memory_retired(Token& token) {
-  if (batch_) batch_->detach();
+  if (batch_) (void)batch_->detach();
   memory_.take_back(token);
 }
 
@@ -189,7 +189,7 @@ void StreamDriver::settle_now(Token& token, bool all) {
   if (gone_ || broken_) return;
   // Its requests are flushed and their memory goes back to the program, while the batch still waits
   // for the socket.
-  if (batch_ && stream_.ended()) batch_->detach();
+  if (batch_ && stream_.ended()) (void)batch_->detach();
   if (memory_.bytes() != nullptr && memory_.bytes()->copies_wanted()) memory_.take_back(token);
   send(token, all);
   if (gone_) return;
@@ -367,12 +367,10 @@ void StreamDriver::send(Token& token, bool all) {
     if (t.bytes > 0) batch_->consumed(t.bytes);
     sent += t.bytes;
     if (look_at_.is_never() && !silence_told_ && t.bytes > 0) look_at_ = token.now() + kSilence;
-    if (t.error == EFAULT) {
-      // Copied here the bytes are there after all, once a handler of the program's has made them
-      // accessible; or the batch ends before them.
-      batch_->detach();
-      continue;
-    }
+    // Copied here the bytes are there after all, once a handler of the program's has made them
+    // accessible; or the batch ends before them. Where all of it has been copied, it is the memory
+    // that both ends share that the kernel does not give.
+    if (t.error == EFAULT && batch_->detach()) continue;
     if (t.error != 0) {
       batch_->clear();
       // What the peer said before the reset, a Terminate perhaps, is still there to be read.
@@ -385,7 +383,7 @@ void StreamDriver::send(Token& token, bool all) {
       if (memory_.bytes() == nullptr && rd_ == nullptr) {
         token.runtime().want_write(token, *this, true);
       }
-      if (stream_.ended()) batch_->detach();
+      if (stream_.ended()) (void)batch_->detach();
       return;
     } else if (batch_->lost() == nullptr) {
       stream_.llp_took_all(token.now());

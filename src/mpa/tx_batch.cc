@@ -58,13 +58,13 @@ void TxBatch::clear() {
   used_ = first_ = bytes_ = 0;
 }
 
-void TxBatch::detach() {
-  if (bytes_ == 0) return;
+bool TxBatch::detach() {
+  if (bytes_ == 0) return false;
   // Done before, and nothing was added since: only a rest of it is left.
   const auto* last = static_cast<const std::byte*>(pieces_.back().iov_base);
   if (pieces_.size() == first_ + 1 && !detached_.empty() && last >= detached_.data() &&
       last < detached_.data() + detached_.size()) {
-    return;
+    return false;
   }
   const void* lost = nullptr;
   size_t there = 0;
@@ -92,6 +92,7 @@ void TxBatch::detach() {
   first_ = 0;
   pieces_.clear();
   if (have > 0) pieces_.push_back({detached_.data(), have});
+  return true;
 }
 
 }  // namespace weft::mpa

@@ -51,8 +51,8 @@ class TxBatch {
   void clear();
   // Copies what it still refers to, so that the memory's owner may have it back. A batch that waits
   // for the socket does this when a region is deregistered or a work request flushed. Where memory
-  // is gone already, the batch ends before it: see lost().
-  void detach();
+  // is gone already, the batch ends before it: see lost(). False: all was its own already.
+  bool detach();
   // Memory that could not be reached; null where there was none. The bytes before it are the last
   // that can be sent.
   const void* lost() const { return lost_; }
