@@ -54,9 +54,9 @@ class Rig {
   explicit Rig(bool pulls)
       : memory_(std::make_unique<Memory>()),
         writer_({&memory_->control, memory_->ring.data()}, kReferFrom),
-        reader_({&memory_->control, memory_->ring.data()},
-                {::getpid(), reinterpret_cast<uintptr_t>(kNonce.data()), kNonce}) {
-    if (pulls) reader_.allow_references();
+        reader_({&memory_->control, memory_->ring.data()}) {
+    if (!pulls) return;
+    reader_.allow_references({::getpid(), reinterpret_cast<uintptr_t>(kNonce.data()), kNonce});
   }
 
   void run(Input& in) {

@@ -46,6 +46,7 @@ std::optional<Offered> offer(const port::TcpStream& tcp, stats::EngineCounters& 
     stats::count(counters.same_host_refused, SameHostRefusal::no_segment);
     return {};
   }
+  segment->belongs_to(tcp);
   const wire::HostOffer offer = segment->offer(*cookie);
   return Offered{.segment = std::move(*segment), .offer = offer};
 }
@@ -56,6 +57,7 @@ std::optional<Segment> take(const wire::HostOffer& offer, const port::TcpStream&
   Result<Segment, SameHostRefusal> segment =
       cookie ? Segment::join(offer, *cookie) : fail(SameHostRefusal::network_namespace);
   if (segment.ok()) {
+    segment->belongs_to(tcp);
     say(tcp, wire::HostWay::memory);
     return std::move(*segment);
   }

@@ -321,7 +321,8 @@ RingReader::Step RingReader::pull(Places& places) {
   std::atomic<uint64_t>& place = place_.word(read_ + kWord);
   const uint64_t address = place.load(std::memory_order_acquire);
   if (address == 0) return Step::taken_back;
-  const PeerMemory::Pulled pulled = peer_.pull(to, address + done_);
+  if (!peer_) return Step::broken;
+  const PeerMemory::Pulled pulled = peer_->pull(to, address + done_);
   // The writer may have taken it back meanwhile, and what was pulled be what came into that memory
   // since. An exchange, for a load could be done before the pull's.
   uint64_t same = address;
@@ -337,7 +338,7 @@ RingReader::Step RingReader::cannot_pull(int error, uint64_t address) {
   if (error != EFAULT) return Step::lost;
   std::byte probe;
   const IoVec one{&probe, 1};
-  if (peer_.pull({&one, 1}, address + done_).error != EFAULT) return Step::faulted;
+  if (peer_->pull({&one, 1}, address + done_).error != EFAULT) return Step::faulted;
   stalled_on_ = address;
   place_.control->copies_wanted.store(1, std::memory_order_release);
   asks_writer_ = true;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/bytes.h"
@@ -119,7 +120,7 @@ class RingWriter {
 
 class RingReader {
  public:
-  RingReader(RingPlace place, const PeerMemory& peer) : place_(place), peer_(peer) {}
+  explicit RingReader(RingPlace place) : place_(place) {}
 
   // Fills `pieces` from the front. A record by reference is only begun by a call, so that its
   // bytes can be asked for in the places where they belong. EFAULT: the first place cannot be
@@ -134,8 +135,11 @@ class RingReader {
   bool sleep();
   // It is not, for this side asks the memory.
   void stay_awake() { place_.control->reader_sleeps.store(0, std::memory_order_relaxed); }
-  // The writer may refer to its memory.
-  void allow_references() { place_.control->reader_pulls.store(1, std::memory_order_release); }
+  // The writer may refer to its memory, which is the peer's. Without this a reference is EPROTO.
+  void allow_references(const PeerMemory& peer) {
+    peer_ = peer;
+    place_.control->reader_pulls.store(1, std::memory_order_release);
+  }
 
  private:
   class Places;
@@ -146,9 +150,9 @@ class RingReader {
   Step cannot_pull(int error, uint64_t address);
 
   const RingPlace place_;
-  const PeerMemory peer_;
-  uint64_t read_ = 0;       // of whole records
-  uint64_t published_ = 0;  // as the writer knows
+  std::optional<PeerMemory> peer_;  // where references are allowed
+  uint64_t read_ = 0;               // of whole records
+  uint64_t published_ = 0;          // as the writer knows
   // The record at read_, once it is begun.
   bool by_reference_ = false;
   size_t length_ = 0;

@@ -139,10 +139,15 @@ bool Segment::joined() const {
   return mapping_->initiator_pid.load(std::memory_order_acquire) != 0;
 }
 
-PeerMemory Segment::peer() const {
-  if (initiator_) return {responder_pid_, responder_address_, nonce_};
-  return {static_cast<int>(mapping_->initiator_pid.load(std::memory_order_acquire)),
-          mapping_->initiator_address.load(std::memory_order_relaxed), nonce_};
+std::optional<PeerMemory> Segment::peer() const {
+  int pid = responder_pid_;
+  uint64_t address = responder_address_;
+  if (!initiator_) {
+    pid = static_cast<int>(mapping_->initiator_pid.load(std::memory_order_acquire));
+    address = mapping_->initiator_address.load(std::memory_order_relaxed);
+  }
+  if (is_this_process(pid) && !(own_end_ != nullptr && own_end_->other_is_here())) return {};
+  return PeerMemory{pid, address, nonce_};
 }
 
 RingPlace Segment::ring(size_t i) const {

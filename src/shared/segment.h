@@ -3,10 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "port/fd.h"
 #include "port/system_error.h"
+#include "shared/own_end.h"
 #include "shared/ring.h"
 #include "stats/reasons.h"
 #include "wire/host_offer.h"
@@ -25,6 +27,8 @@ class Segment {
   Segment(Segment&&) noexcept = default;
   Segment& operator=(Segment&&) noexcept = default;
 
+  // It is for this connection. Before its own and the other end's peer() are asked for.
+  void belongs_to(const port::TcpStream& tcp) { own_end_ = std::make_unique<OwnEnd>(nonce_, tcp); }
   // What the Responder says of it. It keeps the descriptor until close_descriptor().
   wire::HostOffer offer(uint64_t network_namespace) const;
   void close_descriptor() { fd_.reset(); }
@@ -36,8 +40,9 @@ class Segment {
   // This side's ends of the two rings.
   RingPlace outgoing() const { return ring(initiator_ ? 0 : 1); }
   RingPlace incoming() const { return ring(initiator_ ? 1 : 0); }
-  // The process at the other end; of the Responder's side once it has joined.
-  PeerMemory peer() const;
+  // The process at the other end; of the Responder's side once it has joined. Nothing: it says that
+  // it is this process, and is not.
+  std::optional<PeerMemory> peer() const;
 
  private:
   struct Layout;
@@ -54,6 +59,7 @@ class Segment {
 
   port::Fd fd_;
   Mapping mapping_;
+  std::unique_ptr<OwnEnd> own_end_;
   wire::HostOffer::Nonce nonce_;  // what stands in the memory, the peer can change
   bool initiator_ = false;
   int responder_pid_ = 0;  // of the offer, on the Initiator's side

@@ -80,15 +80,15 @@ Stream::Stream(port::TcpStream tcp, Segment segment, Role role, size_t refer_fro
 
 // The memory is the way from now on.
 void Stream::begin() {
-  const PeerMemory peer = segment_->peer();
+  const auto peer = segment_->peer();
   rings_ = std::make_unique<Rings>(Rings{.out = RingWriter{segment_->outgoing(), refer_from_},
-                                         .in = RingReader{segment_->incoming(), peer}});
+                                         .in = RingReader{segment_->incoming()}});
   segment_->close_descriptor();
   way_ = Way::memory;
   counters_.streams_same_host.add();
   if (refer_from_ == kNeverPull) return;
-  if (peer.can_pull()) {
-    rings_->in.allow_references();
+  if (peer && peer->can_pull()) {
+    rings_->in.allow_references(*peer);
   } else {
     counters_.streams_same_host_copying.add();
   }

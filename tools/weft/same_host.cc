@@ -28,7 +28,8 @@ int status_of_child(const shared::Segment& segment) {
   if (child == 0) {
     auto joined = shared::Segment::join(offer, kNamespace);
     if (!joined.ok()) ::_exit(static_cast<int>(joined.error()));
-    ::_exit(joined->peer().can_pull() ? kPulls : kJoins);
+    const auto peer = joined->peer();
+    ::_exit(peer && peer->can_pull() ? kPulls : kJoins);
   }
   int status = 0;
   if (child < 0) return -1;

@@ -1,28 +1,11 @@
 #include "shared/agreement.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 
-#include "port/tcp_listener.h"
+#include "tests/unit/shared/connection.h"
 
 namespace weft::shared {
 namespace {
-
-struct Connection {
-  Connection() {
-    auto l =
-        port::TcpListener::listen(port::Address::from_gid(Gid::from_ipv4(INADDR_LOOPBACK), 0), 4);
-    EXPECT_TRUE(l.ok());
-    auto c = port::TcpStream::connect({}, l->local());
-    EXPECT_TRUE(c.ok());
-    pollfd p{.fd = l->fd(), .events = POLLIN, .revents = 0};
-    EXPECT_EQ(::poll(&p, 1, 20'000), 1);
-    passive = std::move(*l->accept());
-    active = std::move(*c);
-  }
-  port::TcpStream active;
-  port::TcpStream passive;
-};
 
 TEST(Agreement, BothEndsOnOneHostMay) {
   const Connection c;

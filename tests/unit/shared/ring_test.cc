@@ -45,11 +45,11 @@ class RingTest : public ::testing::Test {
     std::copy(words.begin(), words.end(), at);
     memory.control.written = shown;
   }
-  void references() { reader.allow_references(); }
+  void references() { reader.allow_references(this_process()); }
 
   RingMemory memory;
   RingWriter writer{memory.place(), kReferFrom};
-  RingReader reader{memory.place(), this_process()};
+  RingReader reader{memory.place()};
   int error = 0;
 };
 
@@ -437,7 +437,7 @@ TEST_F(RingTest, WhatIsNoRecordEndsTheConnection) {
   };
   for (size_t i = 0; i < forged.size(); ++i) {
     RingMemory m;
-    RingReader r{m.place(), this_process()};
+    RingReader r{m.place()};
     std::copy(forged[i].first.begin(), forged[i].first.end(),
               reinterpret_cast<uint64_t*>(m.bytes->data.data()));
     m.control.written = forged[i].second;
@@ -457,6 +457,7 @@ TEST_F(RingTest, ALengthThatChangesWhileItIsReadIsTheOneThatWasChecked) {
 }
 
 TEST_F(RingTest, AnAddressOfTheKernelsIsNoAddress) {
+  references();
   forge({kReferenceKind | 100, 0xffff800000000000}, 16);
   EXPECT_EQ(read(100), Buffer{});
   EXPECT_EQ(error, 0);
@@ -484,13 +485,20 @@ TEST_F(RingTest, AReaderThatGoesBackEndsTheConnection) {
   EXPECT_EQ(error, EPROTO);
 }
 
+TEST_F(RingTest, AReferenceWithoutLeaveIsAnError) {
+  const Buffer a = pattern_bytes(30'000, 1);
+  forge({kReferenceKind | a.size(), reinterpret_cast<uintptr_t>(a.data())}, 16);
+  EXPECT_EQ(read(a.size()), Buffer{});
+  EXPECT_EQ(error, EPROTO);
+}
+
 // A process that has another nonce is not the peer, whatever its number.
 TEST_F(RingTest, AnotherProcessIsNotPulledFrom) {
   wire::HostOffer::Nonce other = kNonce;
   other[15] ^= std::byte{1};
-  RingReader stranger{memory.place(),
-                      PeerMemory{::getpid(), reinterpret_cast<uintptr_t>(kNonce.data()), other}};
-  stranger.allow_references();
+  RingReader stranger{memory.place()};
+  stranger.allow_references(
+      PeerMemory{::getpid(), reinterpret_cast<uintptr_t>(kNonce.data()), other});
   const Buffer a = pattern_bytes(30'000, 1);
   write(a);
   Buffer to(30'000);

@@ -4,10 +4,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cstring>
+#include <thread>
 
+#include "tests/unit/shared/connection.h"
 #include "tests/unit/shared/two_ends.h"
 
 namespace weft::shared {
@@ -28,7 +31,15 @@ class SegmentTest : public ::testing::Test {
     auto made = Segment::make();
     ASSERT_TRUE(made.ok());
     segment.emplace(std::move(*made));
+    segment->belongs_to(connection.passive);
     offer = segment->offer(kHere);
+  }
+  // By the other end of the connection.
+  Segment joined_here() {
+    auto joined = Segment::join(offer, kHere);
+    EXPECT_TRUE(joined.ok());
+    joined->belongs_to(connection.active);
+    return std::move(*joined);
   }
   // The offer of another descriptor.
   wire::HostOffer of(const port::Fd& fd) const {
@@ -41,19 +52,20 @@ class SegmentTest : public ::testing::Test {
     EXPECT_EQ(::fstat(static_cast<int>(offer.descriptor), &s), 0);
     return static_cast<size_t>(s.st_size);
   }
+  Connection connection;
   std::optional<Segment> segment;
   wire::HostOffer offer;
 };
 
 TEST_F(SegmentTest, WhatOneEndWritesTheOtherReads) {
-  auto joined = Segment::join(offer, kHere);
-  ASSERT_TRUE(joined.ok());
+  Segment joined = joined_here();
   for (const bool there : {true, false}) {
-    Segment& from = there ? *segment : *joined;
-    Segment& to = there ? *joined : *segment;
+    Segment& from = there ? *segment : joined;
+    Segment& to = there ? joined : *segment;
     RingWriter writer{from.outgoing(), kReferFrom};
-    RingReader reader{to.incoming(), to.peer()};
-    reader.allow_references();
+    RingReader reader{to.incoming()};
+    ASSERT_TRUE(to.peer());
+    reader.allow_references(*to.peer());
     const Buffer small = pattern_bytes(100, there);
     const Buffer large = pattern_bytes(100'000, 2 + there);
     const IoVec all[] = {piece(small), piece(large)};
@@ -71,11 +83,38 @@ TEST_F(SegmentTest, WhatOneEndWritesTheOtherReads) {
 
 TEST_F(SegmentTest, TheResponderSeesWhetherSomebodyHasJoined) {
   EXPECT_FALSE(segment->joined());
+  const Segment joined = joined_here();
+  EXPECT_TRUE(segment->joined());
+  EXPECT_TRUE(segment->peer()->can_pull());
+  EXPECT_TRUE(joined.peer()->can_pull());
+}
+
+// A process may always read its own memory: whoever is told to must know that it is its own.
+TEST_F(SegmentTest, WhoSaysThatItIsThisProcessHasToBe) {
+  const Connection other;
   auto joined = Segment::join(offer, kHere);
   ASSERT_TRUE(joined.ok());
-  EXPECT_TRUE(segment->joined());
-  EXPECT_TRUE(segment->peer().can_pull());
-  EXPECT_TRUE(joined->peer().can_pull());
+  EXPECT_FALSE(segment->peer()) << "of no connection";
+  joined->belongs_to(other.active);
+  EXPECT_FALSE(segment->peer()) << "of another one";
+  EXPECT_FALSE(joined->peer());
+  joined->belongs_to(connection.passive);
+  EXPECT_FALSE(segment->peer()) << "the same end";
+  joined->belongs_to(connection.active);
+  EXPECT_TRUE(segment->peer());
+  EXPECT_TRUE(joined->peer());
+}
+
+TEST(OwnEnd, AThreadIsOfThisProcess) {
+  EXPECT_TRUE(is_this_process(::getpid()));
+  EXPECT_FALSE(is_this_process(::getppid()));
+  EXPECT_FALSE(is_this_process(0));
+  int thread = 0;
+  std::thread{[&] {
+    thread = static_cast<int>(::syscall(SYS_gettid));
+    EXPECT_TRUE(is_this_process(thread));
+  }}.join();
+  EXPECT_NE(thread, ::getpid());
 }
 
 TEST_F(SegmentTest, AllIsZeroButTheNonceAndThatNobodyIsAwake) {
@@ -201,8 +240,7 @@ TEST_F(SegmentTest, WithoutItsDescriptorNobodyJoins) {
 
 // The child of a peer bears no witness for it, and frees nothing of its parent's.
 TEST_F(SegmentTest, AChildHasNoPartInIt) {
-  auto joined = Segment::join(offer, kHere);
-  ASSERT_TRUE(joined.ok());
+  const Segment joined = joined_here();
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
@@ -217,7 +255,7 @@ TEST_F(SegmentTest, AChildHasNoPartInIt) {
   EXPECT_FALSE(of_child.can_pull());
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  EXPECT_TRUE(segment->peer().can_pull());
+  EXPECT_TRUE(segment->peer()->can_pull());
   ::close(ends[0]);
   ::close(ends[1]);
 }

@@ -1,0 +1,75 @@
+#include "shared/own_end.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+namespace weft::shared {
+
+// Of this process, by nonce. A child of fork(2) keeps what its parent had then: no connection of
+// its own has one of these nonces.
+class OwnEnd::All {
+ public:
+  static All& get() {
+    static All& all = *new All;  // threads may outlive static objects
+    return all;
+  }
+  void add(const wire::HostOffer::Nonce& nonce, const Ends& ends) {
+    const std::lock_guard hold{lock_};
+    all_.emplace(nonce, ends);
+  }
+  void remove(const wire::HostOffer::Nonce& nonce, const Ends& ends) {
+    const std::lock_guard hold{lock_};
+    if (const auto it = find(nonce, ends); it != all_.end()) all_.erase(it);
+  }
+  bool has(const wire::HostOffer::Nonce& nonce, const Ends& ends) {
+    const std::lock_guard hold{lock_};
+    return find(nonce, ends) != all_.end();
+  }
+
+ private:
+  using Map = std::multimap<wire::HostOffer::Nonce, Ends>;
+  All() {
+    (void)::pthread_atfork([] { get().lock_.lock(); }, [] { get().lock_.unlock(); },
+                           [] { get().lock_.unlock(); });
+  }
+  Map::iterator find(const wire::HostOffer::Nonce& nonce, const Ends& ends) {
+    const auto [from, to] = all_.equal_range(nonce);
+    for (auto it = from; it != to; ++it) {
+      if (it->second == ends) return it;
+    }
+    return all_.end();
+  }
+
+  std::mutex lock_;
+  Map all_;
+};
+
+OwnEnd::OwnEnd(const wire::HostOffer::Nonce& nonce, const port::TcpStream& tcp)
+    : nonce_(nonce),
+      ends_{.local = socket_at(tcp.local()), .peer = socket_at(tcp.peer())},
+      process_(::getpid()) {
+  All::get().add(nonce_, ends_);
+}
+
+// Not in a child of fork(2): it may be about to abandon its parent's connections, with the lock
+// taken.
+OwnEnd::~OwnEnd() {
+  if (::getpid() == process_) All::get().remove(nonce_, ends_);
+}
+
+bool OwnEnd::other_is_here() const {
+  return All::get().has(nonce_, {.local = ends_.peer, .peer = ends_.local});
+}
+
+bool is_this_process(int pid) {
+  if (pid == ::getpid()) return true;
+  char task[48];
+  std::snprintf(task, sizeof task, "/proc/self/task/%d", pid);
+  return ::access(task, F_OK) == 0;
+}
+
+}  // namespace weft::shared
