@@ -61,6 +61,11 @@ Kept& kept_of(int signal) {
   return g_kept[static_cast<size_t>(signal)];
 }
 
+// It may wrap.
+std::sig_atomic_t next(std::sig_atomic_t n) {
+  return static_cast<std::sig_atomic_t>(static_cast<unsigned>(n) + 1);
+}
+
 // With the signal blocked it comes when it is not any more. False: it is lost then.
 bool send_again(int signal, siginfo_t* info) {
   const long thread = ::syscall(SYS_gettid);
@@ -89,6 +94,8 @@ void Handlers::on_signal(int signal, siginfo_t* info, void* context) {
     if (waits) return;
   }
   const Kept& kept = kept_of(signal);
+  t_ran = next(t_ran);
+  if ((kept.flags & SA_RESTART) == 0) t_interrupted = next(t_interrupted);
   if ((kept.flags & static_cast<int>(SA_RESETHAND)) != 0) {
     struct sigaction none {};
     none.sa_handler = SIG_DFL;
@@ -117,14 +124,14 @@ int Handlers::set_action(int signal, const struct sigaction* action, struct siga
     in_front = *action;
     in_front.sa_sigaction = on_signal;
     in_front.sa_flags = (action->sa_flags & ~kOwn) | SA_SIGINFO;
-    kept.flags = action->sa_flags & kOwn;
+    kept.flags = action->sa_flags & (kOwn | SA_RESTART);
     kept.handler = action->sa_sigaction;
     action = &in_front;
   }
   const int status = real_action(signal, action, old);
   if (status == 0 && old != nullptr && old->sa_sigaction == on_signal) {
     old->sa_sigaction = last;
-    old->sa_flags = (old->sa_flags & ~kOwn) | last_flags;
+    old->sa_flags = (old->sa_flags & ~kOwn) | (last_flags & kOwn);
   }
   return status;
 }

@@ -23,6 +23,20 @@ class Handlers {
   static Simple set_for_once(int signal, Simple handler);
   static int set_interrupts(int signal, bool does);
 
+  // Which handlers of the program's have run on the calling thread. A call that looks before it
+  // sleeps in the kernel's asks this: the kernel would not know of them.
+  class Ran {
+   public:
+    // Any at all, since this was made: poll(2) and its relatives end with EINTR.
+    bool any() const { return t_ran != any_; }
+    // One without SA_RESTART, which ends recv(2) and send(2).
+    bool interrupts() const { return t_interrupted != interrupted_; }
+
+   private:
+    const std::sig_atomic_t any_ = t_ran;
+    const std::sig_atomic_t interrupted_ = t_interrupted;
+  };
+
   // The calling thread has a lock, one more or one less.
   static void hold() {
     t_held = t_held + 1;
@@ -41,6 +55,10 @@ class Handlers {
 
   // A handler must find them allocated.
   static inline thread_local volatile std::sig_atomic_t t_held
+      __attribute__((tls_model("initial-exec"))) = 0;
+  static inline thread_local volatile std::sig_atomic_t t_ran
+      __attribute__((tls_model("initial-exec"))) = 0;
+  static inline thread_local volatile std::sig_atomic_t t_interrupted
       __attribute__((tls_model("initial-exec"))) = 0;
   static inline thread_local volatile std::sig_atomic_t t_waiting
       __attribute__((tls_model("initial-exec"))) = 0;

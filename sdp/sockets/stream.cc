@@ -202,14 +202,21 @@ void Stream::about_to_wait(int fd) {
 }
 
 // The kernel sleeps in the program's call, with its rules for signals and time limits.
-bool Stream::wait_for_data(Lock& lock, int fd) {
+bool Stream::wait_for_data(Lock& lock, int fd, const Handlers::Ran& ran) {
   ++waiting_;
   keep_going();
   bool slept = true;
   if (!session_->readable() && !session_->ended()) {
     lock.unlock();
     char token = 0;
-    slept = real().recv(fd, &token, 1, MSG_PEEK) >= 0;
+    // A handler may have run while this looked, or when the lock was let go: the kernel's call
+    // would not know.
+    if (ran.interrupts()) {
+      slept = false;
+      errno = EINTR;
+    } else {
+      slept = real().recv(fd, &token, 1, MSG_PEEK) >= 0;
+    }
     const int error = errno;
     lock.lock();
     errno = error;
@@ -220,7 +227,7 @@ bool Stream::wait_for_data(Lock& lock, int fd) {
   return slept;
 }
 
-bool Stream::wait_for_room(Lock& lock, int fd) {
+bool Stream::wait_for_room(Lock& lock, int fd, const Handlers::Ran& ran) {
   ++waiting_;
   mirror_.hide_room(fd);
   keep_going();
@@ -228,7 +235,12 @@ bool Stream::wait_for_room(Lock& lock, int fd) {
   if (session_->room().empty() && session_->writable()) {
     lock.unlock();
     const char pad = 0;
-    slept = real().send(fd, &pad, 1, MSG_NOSIGNAL) >= 0;
+    if (ran.interrupts()) {
+      slept = false;
+      errno = EINTR;
+    } else {
+      slept = real().send(fd, &pad, 1, MSG_NOSIGNAL) >= 0;
+    }
     const int error = errno;
     lock.lock();
     errno = error;
@@ -243,6 +255,7 @@ bool Stream::wait_for_room(Lock& lock, int fd) {
 // already leaves the error to the next one.
 std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags, bool has_some) {
   const auto ready = [this] { return session_->readable() || session_->ended() || shut_; };
+  const Handlers::Ran ran;
   for (;;) {
     if (relayed_) return std::nullopt;
     if (!session_->received().empty()) return 1;
@@ -264,7 +277,7 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags, bo
       return failed(EAGAIN);
     }
     if (look(lock, *session_, look_time_, ready)) continue;
-    if (!wait_for_data(lock, fd)) return -1;
+    if (!wait_for_data(lock, fd, ran)) return -1;
   }
 }
 
@@ -344,6 +357,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   Lock lock{session_->lock};
   session_->completions().called();
   const auto ready = [this] { return !session_->room().empty() || !session_->writable(); };
+  const Handlers::Ran ran;
   const size_t wanted = total(from);
   Way way = (flags & MSG_OOB) != 0 ? Way::copied : way_.choose(wanted);
   if (way == Way::in_place && does_not_block(fd, flags)) way = Way::copied;
@@ -400,7 +414,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       return failed(EAGAIN);
     }
     if (look(lock, *session_, look_time_, ready)) continue;
-    if (!wait_for_room(lock, fd)) {
+    if (!wait_for_room(lock, fd, ran)) {
       if (done > 0) break;
       return -1;
     }

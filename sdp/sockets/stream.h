@@ -87,8 +87,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void on_error_told(int fd);
   void show_and_want();
   void keep_going();
-  bool wait_for_data(Lock& lock, int fd);
-  bool wait_for_room(Lock& lock, int fd);
+  // `ran`: since the call looked at first.
+  bool wait_for_data(Lock& lock, int fd, const Handlers::Ran& ran);
+  bool wait_for_room(Lock& lock, int fd, const Handlers::Ran& ran);
   std::optional<ssize_t> wait_to_receive(Lock& lock, int fd, int flags, bool has_some);
   size_t receive_offered(Lock& lock, MutableBytes to);
   ssize_t peek(std::span<const iovec> to);

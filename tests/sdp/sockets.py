@@ -83,6 +83,8 @@ for mode in ("calls", "jumps", "exits", "forks"):
     case(f"sockets.handler_{mode}", seconds=20, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_handlers"), w.address, mode]).splitlines())
 
+case("sockets.woken", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_woken"), w.address]).splitlines())
+
 LEAVER = """
 import os, select, socket, sys
 listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
