@@ -544,8 +544,12 @@ std::optional<Names> Library::names(int fd) const {
   return Names{c.shadow.get(), c.own, c.peer};
 }
 
-// Nobody uses them any more; what another process has of them goes on, and this one waits for that.
+// What another process has of them goes on, and this one waits for that. Other threads run until
+// the process is gone, and may use their numbers: something inert takes their places, on which
+// reads wait, and writes once its buffer is full.
 void Library::close_own_descriptors() {
+  int inert[2];  // until the end
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inert) != 0) return;
   DIR* folder = ::opendir("/proc/self/fd");
   if (folder == nullptr) return;
   std::vector<int> own;
@@ -558,7 +562,7 @@ void Library::close_own_descriptors() {
   ::closedir(folder);
   for (const int fd : own) {
     Table::drop(fd);
-    (void)File{fd};
+    (void)::syscall(SYS_dup3, inert[0], fd, O_CLOEXEC);
   }
 }
 
@@ -569,7 +573,9 @@ bool Library::drained() const {
 
 void Library::at_exit() {
   Library* library = existing();
-  if (library == nullptr || library->loop_.on_this_thread() || library->drained()) return;
+  // Nor in a child that has this process's memory only (vfork), or was made behind libc's back.
+  if (library == nullptr || library->process_ != ::getpid()) return;
+  if (library->loop_.on_this_thread() || library->drained()) return;
   library->close_own_descriptors();
   library->loop_.post([library] { library->give_up_knocks(); });
   const auto end = std::chrono::steady_clock::now() + kMostAtExit;

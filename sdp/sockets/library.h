@@ -4,6 +4,8 @@
 // Above 400 lines with its source: a change of a socket's kind goes through all it knows.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <list>
 #include <map>
@@ -119,6 +121,7 @@ class Library {
   Made make(int fd, const Address& to, bool remember);
 
   Loop& loop_;
+  const int process_ = ::getpid();  // whose connections they are
   std::unique_ptr<Fabric> fabric_;
   mutable Mutex lock_;
   std::map<uint64_t, Connection> connections_;  // by cookie

@@ -85,6 +85,25 @@ for mode in ("calls", "jumps", "exits", "forks"):
 
 case("sockets.woken", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_woken"), w.address]).splitlines())
 
+# subprocess makes its children by vfork(2), and this one ends at once.
+MISSING_PROGRAM = """
+import select, socket, subprocess, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+select.select([listener], [], [], 0)
+client = socket.create_connection(listener.getsockname())
+server, _ = listener.accept()
+try:
+    subprocess.Popen(["/nonexistent/program"])
+except FileNotFoundError as error:
+    print(type(error).__name__)
+client.sendall(b"still here")
+print(server.recv(100))
+"""
+
+# Less than the time for which the end of a process waits for peers.
+case("sockets.missing_program", seconds=9, namespaces=None)(
+    lambda w: w.run(0, ["python3", "-c", MISSING_PROGRAM, w.address, str(w.port())]).splitlines())
+
 LEAVER = """
 import os, select, socket, sys
 listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
