@@ -78,7 +78,7 @@ bool send_again(int signal, siginfo_t* info) {
 
 // The mask that is found when the handler returns says what is blocked then.
 void Handlers::on_signal(int signal, siginfo_t* info, void* context) {
-  if (t_held > 0) {
+  if (t_held > 0 || t_waiting != 0) {
     const int error = errno;
     sigset_t blocked;
     (void)sigemptyset(&blocked);
@@ -104,13 +104,19 @@ void Handlers::on_signal(int signal, siginfo_t* info, void* context) {
   kept.handler.load()(signal, info, context);
 }
 
-// A handler that comes in between finds no lock held, and leaves nothing here.
+// All at once: a handler that has one of the others in its sa_mask is not to see it run meanwhile.
 void Handlers::run_waiting() {
   const int error = errno;
-  const sigset_t signals = t_signals;
+  sigset_t all;
+  sigset_t blocked;
+  (void)sigfillset(&all);
+  (void)::pthread_sigmask(SIG_SETMASK, &all, &blocked);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (sigismember(&t_signals, signal) == 1) (void)sigdelset(&blocked, signal);
+  }
   (void)sigemptyset(&t_signals);
   t_waiting = 0;
-  (void)::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  (void)::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
   errno = error;
 }
 
@@ -120,6 +126,14 @@ int Handlers::set_action(int signal, const struct sigaction* action, struct siga
   const Full last = kept.handler;
   const int last_flags = kept.flags;
   struct sigaction in_front {};
+  // A function of libc's that is not in front may have given the program on_signal() for the last
+  // handler: it stands for what is kept.
+  if (action != nullptr && is_handler(*action) && action->sa_sigaction == on_signal) {
+    in_front = *action;
+    in_front.sa_sigaction = last;
+    in_front.sa_flags = (action->sa_flags & ~kOwn) | (last_flags & kOwn);
+    return last != nullptr ? set_action(signal, &in_front, old) : real_action(signal, action, old);
+  }
   if (action != nullptr && is_handler(*action)) {
     in_front = *action;
     in_front.sa_sigaction = on_signal;

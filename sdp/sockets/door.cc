@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -21,6 +23,16 @@ namespace {
 
 constexpr timeval kMostWait{1, 0};
 constexpr int kBacklog = 4;
+
+// A call once more where a handler of the program's ended it, for as long as the whole may take. A
+// time limit makes it end with any handler, also with SA_RESTART (signal(7)).
+template <class Call>
+auto again(Call call) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{kMostWait.tv_sec};
+  auto result = call();
+  while (result < 0 && errno == EINTR && std::chrono::steady_clock::now() < end) result = call();
+  return result;
+}
 
 struct DoorName {
   sockaddr_un address{};
@@ -93,12 +105,16 @@ std::optional<Door::Answer> Door::ask(int fd) {
   (void)real().setsockopt(door.get(), SOL_SOCKET, SO_RCVTIMEO, &kMostWait, sizeof kMostWait);
   (void)real().setsockopt(door.get(), SOL_SOCKET, SO_SNDTIMEO, &kMostWait, sizeof kMostWait);
   const DoorName name{*knock};
-  if (real().connect(door.get(), name.any(), name.size) != 0) return std::nullopt;
+  if (again([&] { return real().connect(door.get(), name.any(), name.size); }) != 0) {
+    return std::nullopt;
+  }
   if (!is_own_user(door.get())) return std::nullopt;
   Answer answer;
   std::array<File, kMostPassed> files;
-  const ssize_t got = take_passed(
-      door.get(), {reinterpret_cast<std::byte*>(&answer.peer), sizeof answer.peer}, files);
+  const ssize_t got = again([&] {
+    return take_passed(door.get(), {reinterpret_cast<std::byte*>(&answer.peer), sizeof answer.peer},
+                       files);
+  });
   if (got != sizeof answer.peer) return std::nullopt;
   answer.connection = std::move(files[0]);
   return answer;
