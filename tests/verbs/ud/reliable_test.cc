@@ -169,11 +169,9 @@ TEST_F(UdReliable, MarksOfARouterAreHeard) {
     check(enter_marking_network(), "ip(8) and nft(8)");
     const Counted came("rd_datagrams_marked");
     const Counted heard("rd_marks_heard");
-    const Counted again("rd_datagrams_repeated");
     all_come(3000, kDepth);
     check(!came.grown().empty(), "some are marked");
     check(!heard.grown().empty(), "and their sender hears of it");
-    check(again.grown().empty(), "none of them is lost");
   };
   EXPECT_EXIT(with({{"WEFT_UD", "reliable"}}, marked), ::testing::ExitedWithCode(0), "");
 }
