@@ -103,10 +103,12 @@ int look_and_select(int count, std::array<fd_set*, 3> sets, bool waits, bool for
                     Wait wait_now) {
   if (!waits || !Asked::fits(count) || !(Recent::any() || for_connections)) return wait_now(false);
   const Asked asked{count, sets};
-  return look_and_wait(true, for_connections, [&](bool at_once) {
+  const int n = look_and_wait(true, for_connections, [&](bool at_once) {
     asked.put_back();
     return wait_now(at_once);
   });
+  if (n < 0) asked.put_back();  // an error leaves them as they were
+  return n;
 }
 
 }  // namespace
