@@ -321,10 +321,10 @@ TEST_F(StreamDriverMemoryTest, WhatIsFlushedMayChange) {
     Hold still = b.engine->hold();
     b.host.post_receive(7, {test::segment(b.host, in)});
     work::SendWqe w = writing(to);
-    a.owner.on_visit = [&] {
-      if (!a.host.sent.empty()) std::fill(from.begin(), from.end(), std::byte{0xee});
-    };
     a.held([&](Token& t) {
+      a.owner.on_visit = [&] {
+        if (!a.host.sent.empty()) std::fill(from.begin(), from.end(), std::byte{0xee});
+      };
       a.host.post({.operation = Operation::send, .signaled = true}, {test::segment(a.host, from)});
       a.host.post(w, {add_gone(a, 20'000)});
       a.driver->settle(t);
