@@ -51,18 +51,27 @@ class CurrentSender {
   template <class Work>
   void call(DatagramSender& sender, Work&& work) {
     sender_ = &sender;
+    calls_ = true;
     work();
+    calls_ = false;
     sender_ = nullptr;
   }
-  // What is done now is for `sender`; nullptr: for nobody.
-  void set(DatagramSender* sender) { sender_ = sender; }
-  DatagramSender* take() { return std::exchange(sender_, nullptr); }
+  // What is done now is for `sender`; nullptr: for nobody. Not within call(): a queue pair that
+  // makes a channel speak is the one that finds no memory.
+  void set(DatagramSender* sender) {
+    if (!calls_) sender_ = sender;
+  }
+  DatagramSender* take() {
+    calls_ = false;
+    return std::exchange(sender_, nullptr);
+  }
   void forget(const DatagramSender& sender) {
     if (sender_ == &sender) sender_ = nullptr;
   }
 
  private:
   DatagramSender* sender_ = nullptr;
+  bool calls_ = false;
 };
 
 }  // namespace weft::drive

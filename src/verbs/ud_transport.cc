@@ -149,7 +149,8 @@ void UdTransport::add_counts() {
 void UdTransport::settled(engine::Token& token) {
   add_counts();
   if (wanted_) {
-    driver_.open_channel(token, *std::exchange(wanted_, {}));
+    driver_.open_channel(token, *wanted_);
+    wanted_.reset();
     queue_->has_room();
   }
   if (std::exchange(failed_, false)) qp_.enter_send_error();
