@@ -110,10 +110,11 @@ RdResponder::Fault RdResponder::accept(Inbound& flow, const WdpData& d, Bytes pa
 }
 
 bool RdResponder::next_receive(Inbound& flow) {
-  flow.receive.emplace_back();
-  if (consumer_.take_receive(flow.receive.back())) return true;
-  flow.receive.clear();
-  return false;
+  work::TakenReceive one;
+  one.emplace_back();
+  if (!consumer_.take_receive(one.back())) return false;
+  flow.receive = std::move(one);
+  return true;
 }
 
 void RdResponder::give_back(Inbound& flow) {

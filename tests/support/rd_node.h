@@ -190,7 +190,10 @@ class RdNode final : public wdp::WdpSocketOwner {
       const WantOfMemory::Spared spared;
       host.receives.push_front(r.front());
     }
-    bool take_receive(work::Receive& out) override { return host.take_receive(out); }
+    bool take_receive(work::Receive& out) override {
+      if (std::exchange(lacks_memory, false)) throw std::bad_alloc{};
+      return host.take_receive(out);
+    }
     void receive_done(const work::Receive& r, work::Status status,
                       const wdp::RdDelivery& d) override {
       const WantOfMemory::Spared spared;
@@ -221,6 +224,7 @@ class RdNode final : public wdp::WdpSocketOwner {
     std::vector<Received> received;
     uint64_t posted = 0;
     size_t flushed = 0;
+    bool lacks_memory = false;  // the next time that a receive is asked for
     std::unique_ptr<wdp::RdQueue> queue;
 
    private:

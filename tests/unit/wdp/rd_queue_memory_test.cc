@@ -85,6 +85,22 @@ TEST_F(RdQueueTest, WithoutMemoryForLastWordsTheChannelEnds) {
   later(60s);
 }
 
+// Whoever asks for a receive may find no memory even to say that there is none.
+struct RdQueueReceiveMemory : RdQueueTest {};
+TEST_F(RdQueueReceiveMemory, WhatWasNotTakenIsNoReceive) {
+  q.lacks_memory = true;
+  const Buffer text = pattern_bytes(700, 3);
+  p.send(kB, 2, text);
+  talk();
+  EXPECT_FALSE(q.lacks_memory);
+  q.post_receives(2);
+  later(3s);
+  ASSERT_EQ(q.received.size(), 1U);
+  EXPECT_EQ(q.received[0].bytes, text);
+  ASSERT_EQ(p.host.sent.size(), 1U);
+  EXPECT_EQ(p.status_of(0), Status::success);
+}
+
 }  // namespace
 }  // namespace weft::wdp
 
