@@ -30,24 +30,15 @@ class EcnValidation {
   void arrived() {
     if (state_ == State::testing) state_ = State::capable;
   }
-  void lost() {
-    if (++lost_ >= kMostLost) fail();
-  }
-  // Questions in a row without an answer.
+  // Questions in a row without an answer. Nothing is found to be lost before something has arrived.
   void unanswered(uint32_t in_a_row) {
-    if (in_a_row >= kMostUnanswered) fail();
+    if (state_ == State::testing && in_a_row >= kMostUnanswered) state_ = State::off;
   }
 
  private:
   enum class State : uint8_t { testing, capable, off };
-  void fail() {
-    if (state_ == State::testing) state_ = State::off;
-  }
-
-  static constexpr uint32_t kMostLost = 10;
   static constexpr uint32_t kMostUnanswered = 3;
   State state_;
-  uint32_t lost_ = 0;
 };
 
 }  // namespace weft::wdp

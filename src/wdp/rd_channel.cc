@@ -456,7 +456,10 @@ Path RdChannel::path_of_data() const {
 }
 
 void RdChannel::put_ack(Train& train, Time now) {
-  const Path way = path_of_data();
+  // RFC 3168 6.1.4: alone it says nothing of ECN. Nobody would hear of its mark, nor find out that
+  // the path drops such datagrams.
+  Path way = path_of_data();
+  if (train.empty()) way.traffic_class = without_ecn(way.traffic_class);
   // As long as it can get: what does not fit behind data goes alone.
   if (!train.takes(WdpAck::kMaxSize, way) && !train.takes(WdpAck::kSize, way)) return;
   WdpAck ack = receiver_->acknowledgement(now);

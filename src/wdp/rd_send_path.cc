@@ -103,10 +103,12 @@ void RdSendPath::fill(Train& train, const Path& path, Time now) {
   }
 }
 
-// The count of the peer's only grows; an older one comes late (RFC 9000 13.4.2.1).
+// The count of the peer's only grows; an older one comes late. One that is greater than what was
+// sent is wrong (RFC 9000 13.4.2.1).
 void RdSendPath::heed_marks(uint32_t marked, Time newest_sent, Time now) {
   const auto more = static_cast<int32_t>(marked - static_cast<uint32_t>(counters_.marked));
-  if (more <= 0) return;
+  const uint64_t unmarked = counters_.sent + counters_.repeated - counters_.marked;
+  if (more <= 0 || static_cast<uint32_t>(more) > unmarked) return;
   counters_.marked += static_cast<uint32_t>(more);
   congestion_->congested(newest_sent, now);
 }
@@ -115,7 +117,6 @@ bool RdSendPath::find_lost(Time now) {
   const uint64_t before = counters_.lost;
   log_.find_lost(rtt_, now, [&](const SentDatagram& d) {
     ++counters_.lost;
-    ecn_.lost();
     congestion_->congested(d.sent, now);
   });
   return counters_.lost != before;

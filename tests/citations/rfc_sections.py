@@ -16,13 +16,14 @@ CHILDREN = {
 
 # Sections of which it is known that they exist, from quotations in other projects; the rest of these RFCs was not looked up.
 KNOWN = {
+    "3168": {"6.1.4"},                               # ECN: acknowledgements alone
     "3550": {"A.1"},                                 # sequence numbers of RTP
     "3720": {"B.4"},                                 # examples of CRC32C
     "7323": {"2.2"},                                 # the option for window scaling
     "8200": {"5", "8", "8.1", "8.2", "8.3", "8.4"},  # packet sizes; upper layers
     "8985": {"6.2"},                                 # RACK: what an acknowledgement tells
-    # QUIC's loss recovery: round trip, loss, probes, congestion.
     "9000": {"13.2.1", "13.4.2", "13.4.2.1"},          # QUIC: when to acknowledge, ECN
+    # QUIC's loss recovery: round trip, loss, probes, congestion.
     "9002": {"7.1", "5", "5.1", "5.2", "5.3", "6", "6.1", "6.1.1", "6.1.2", "6.2", "6.2.1", "6.2.4", "7", "7.3.2", "7.6", "7.6.2", "7.7", "7.8"},
     "9406": {"4.2"},                                 # HyStart++: the algorithm
     "9438": {"4.1", "4.2", "4.3", "4.6", "4.7"},     # CUBIC: constants, growth, Reno, decrease, fast convergence

@@ -25,8 +25,8 @@ TEST_F(RdMarksTest, WhatSaysEct) {
   p.send(kB, 5, text);
   talk();
   later(1ms);
-  EXPECT_EQ(seen, (std::vector<uint8_t>{0, 0, 0, kEct0, kEct0}))
-      << "REQ, REP and RTU do not; data and RDACK do";
+  EXPECT_EQ(seen, (std::vector<uint8_t>{0, 0, 0, kEct0, 0}))
+      << "REQ, REP, RTU and an RDACK alone do not; data do";
 }
 
 TEST_F(RdMarksTest, WithoutTheOptionNothingSaysEct) {
@@ -109,6 +109,40 @@ TEST_F(RdMarksTest, APathThatCarriesNoEct) {
   EXPECT_EQ(p.host.sent.size(), 20U);
   EXPECT_FALSE(of_a().sender().says_ect());
   EXPECT_TRUE(of_b().sender().says_ect()) << "the other way was not tried";
+}
+
+// The other way carries acknowledgements alone, which nobody would miss.
+TEST_F(RdMarksTest, APathBackThatCarriesNoEct) {
+  router = [](bool from_a, uint8_t traffic_class) -> std::optional<uint8_t> {
+    if (!from_a && traffic_class != 0) return {};
+    return traffic_class;
+  };
+  q.post_receives(20);
+  for (int i = 0; i < 20; ++i) p.send(kB, 5, text);
+  talk();
+  later(1s);
+  EXPECT_EQ(q.received.size(), 20U);
+  EXPECT_EQ(p.host.sent.size(), 20U);
+}
+
+// More marks than datagrams are none.
+TEST_F(RdMarksTest, ACountThatCannotBeIsIgnored) {
+  stand();
+  const size_t before = of_a().sender().congestion().window();
+  p.send(kB, 5, text);
+  (void)a.said(now);  // on its way for ever
+  now = now + 1ms;
+  wire::WdpAck ack{.token = of_a().token(),
+                   .cum = of_a().sender().next_csn(),
+                   .timestamp = 1'000'000'000,
+                   .window = 1000,
+                   .ce = 1U << 30};
+  Buffer bytes(ack.size());
+  ack.encode(bytes.data());
+  a.hear(bytes, b.address, now);
+  EXPECT_EQ(p.host.sent.size(), 1U) << "the rest of it counts";
+  EXPECT_EQ(of_a().sender().counters().marked, 0U);
+  EXPECT_GE(of_a().sender().congestion().window(), before);
 }
 
 // One that has carried it once goes on, whatever is lost later.
