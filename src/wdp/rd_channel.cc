@@ -21,8 +21,8 @@ using wire::WdpResponse;
 
 namespace {
 
-// Records in a RESP at most: a datagram that each path carries.
-constexpr size_t kMostResponses = 90;
+// Records in a RESP at most: a datagram that each path carries (PathProbe::least()).
+constexpr size_t kMostResponses = 41;
 
 constexpr uint32_t kMostMessage = uint32_t{1} << 31;
 
