@@ -17,6 +17,7 @@
 #include "port/tcp_listener.h"
 #include "shared/agreement.h"
 #include "shared/stream.h"
+#include "tests/support/fault_catcher.h"
 #include "tests/support/frames.h"
 #include "tests/support/host.h"
 
@@ -286,6 +287,7 @@ std::set<uintptr_t> segments() {
 
 // The kernel has no page for what is to be written to.
 TEST_F(StreamDriverMemoryTest, ARingThatLacksAPageEndsTheConnection) {
+  const test::FaultCatcher faults;
   start_responder();
   std::set<uintptr_t> mine = segments();
   ASSERT_EQ(mine.size(), 1U);
