@@ -18,6 +18,18 @@ struct RdOptions {
   uint64_t operations = WEFT_RD_SEND_OPS;
 };
 
+inline void make_ready_to_receive(ibv_qp* qp) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qkey = kQKey;
+  check_errno(
+      ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+      "INIT");
+  attr.qp_state = IBV_QPS_RTR;
+  check_errno(ibv_modify_qp(qp, &attr, IBV_QP_STATE), "RTR");
+}
+
 struct RdSide {
   explicit RdSide(size_t bytes = 1 << 16, const RdOptions& o = {})
       : memory(bytes),
@@ -26,15 +38,8 @@ struct RdSide {
         qp(create(o)),
         ex(ibv_qp_to_qp_ex(qp.get())) {
     check(ex != nullptr, "ibv_qp_to_qp_ex");
+    make_ready_to_receive(qp.get());
     ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qkey = kQKey;
-    check_errno(ibv_modify_qp(qp.get(), &attr,
-                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-                "INIT");
-    attr.qp_state = IBV_QPS_RTR;
-    check_errno(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE), "RTR");
     attr.qp_state = IBV_QPS_RTS;
     attr.rnr_retry = o.rnr_retry;
     check_errno(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_RNR_RETRY),

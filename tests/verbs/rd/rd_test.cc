@@ -230,15 +230,7 @@ class SharedReceives {
     ex.comp_mask = IBV_QP_INIT_ATTR_PD;
     QpPtr qp{weft_rd_create_qp(side.a.context.get(), &ex)};
     check(qp != nullptr, "weft_rd_create_qp");
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qkey = kQKey;
-    check_errno(ibv_modify_qp(qp.get(), &attr,
-                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-                "INIT");
-    attr.qp_state = IBV_QPS_RTR;
-    check_errno(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE), "RTR");
+    make_ready_to_receive(qp.get());
     return qp;
   }
   void post(uint64_t id, size_t n) {
