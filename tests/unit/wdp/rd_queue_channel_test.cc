@@ -48,14 +48,15 @@ TEST_F(RdQueueTest, SegmentsFitThePath) {
   };
   p.send(kB, 2, pattern_bytes(10, 1));
   p.send(kB, 2, pattern_bytes(4500, 2));
-  Buffer& back = p.read(kB, 2, 5000, q.rkey, address_of(q.board));
+  std::ranges::copy(pattern_bytes(q.board.size(), 3), q.board.begin());
+  const Buffer& back = p.read(kB, 2, 5000, q.rkey, address_of(q.board));
   talk(narrow);
   EXPECT_EQ(q.received.size(), 1U) << "a short one does not wait";
   later(2s, narrow);
   expect_all(p, Status::success);
   ASSERT_EQ(q.received.size(), 2U);
   EXPECT_EQ(q.received[1].bytes, pattern_bytes(4500, 2));
-  EXPECT_EQ(back, Buffer(5000));
+  EXPECT_EQ(back, Buffer(q.board.begin(), q.board.begin() + 5000));
   EXPECT_GT(largest, 1300U) << "and not the least that every path carries";
 }
 

@@ -140,7 +140,7 @@ TEST_F(RdQueueTest, AReadThatFailsHereKeepsItsPlaceUntilItsAnswerIsOver) {
 
 // spec/wdp-rd 6.3
 TEST_F(RdQueueTest, WhoGoesWantsNoAnswersToItsReads) {
-  Buffer large(size_t{512} << 10);
+  Buffer large = pattern_bytes(size_t{512} << 10, 5);
   const Stag key = q.host.add_region(large);
   for (uint32_t i = 0; i < kFlowReads; ++i) {
     p.read(kB, 2, large.size(), key, address_of(large));
@@ -159,9 +159,13 @@ TEST_F(RdQueueTest, WhoGoesWantsNoAnswersToItsReads) {
   talk(watch);
   answers = true;
   RdNode::Member& next = a.members.emplace_back(a, uint8_t{1});
-  for (uint32_t i = 0; i < kFlowReads; ++i) next.read(kB, 2, 64, key, address_of(large));
+  for (uint32_t i = 0; i < kFlowReads; ++i) next.read(kB, 2, 64, key, address_of(large, i * 100));
   later(2s, watch);
   expect_all(next, Status::success);
+  for (uint32_t i = 0; i < kFlowReads; ++i) {
+    const auto from = large.begin() + i * 100;
+    EXPECT_EQ(next.kept.at(i), Buffer(from, from + 64)) << i;
+  }
   EXPECT_LT(seen[Opcode::read_response], 3000) << "of 5904";
   EXPECT_EQ(q.queue->responder().drops().of(wire::WdpDrop::too_many_reads), 0U);
 }
