@@ -52,7 +52,8 @@ struct Memory {
 class Rig {
  public:
   explicit Rig(bool pulls)
-      : memory_(std::make_unique<Memory>()),
+      : pulls_(pulls),
+        memory_(std::make_unique<Memory>()),
         writer_({&memory_->control, memory_->ring.data()}, kReferFrom),
         reader_({&memory_->control, memory_->ring.data()}) {
     if (!pulls) return;
@@ -177,6 +178,8 @@ class Rig {
         break;
       case 3:
         c.reader_pulls = in.u8();
+        // It refers to memory now for a reader that pulls nothing.
+        forged_ |= !pulls_ && c.reader_pulls != 0;
         break;
       case 4:
         c.copies_wanted = in.u8();
@@ -186,6 +189,7 @@ class Rig {
     }
   }
 
+  const bool pulls_;
   std::unique_ptr<Memory> memory_;
   std::deque<std::vector<std::byte>> sources_;
   shared::RingWriter writer_;
