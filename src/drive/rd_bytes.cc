@@ -111,6 +111,7 @@ void RdBytes::listen() const {
 void RdBytes::visited(Token& token) {
   State& s = *state_;
   if (s.way == Way::datagrams) {
+    if (s.ready && !std::exchange(s.told, true)) user_->by_datagrams();
     if (!initiator_ && !s.over && stream_->heard()) s.over = say(wire::RdWord::over);
     if (s.over && s.tcp->fd() >= 0) {
       token.runtime().rewatch(token, *user_, -1, false, false);

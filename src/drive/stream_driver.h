@@ -43,6 +43,8 @@ class StreamDriver final : public engine::EventHandler {
 
   // Its bytes go by datagrams, or may: `bytes` of the constructor. Before start().
   void goes_by(RdBytes& bytes);
+  // Those bytes go by datagrams, and not by TCP after all.
+  void by_datagrams() { stream_.goes_by_datagrams(); }
 
   // Bytes that came behind the start-up frame, and the first output. Call once, after
   // Runtime::add().

@@ -77,6 +77,7 @@ struct EngineCounters {
   Cell streams_opened;
   Cell streams_same_host;
   Cell streams_same_host_copying;
+  Cell streams_by_udp;
   Cell wake_ups_sent;
   std::array<Cell, kSameHostRefusals> same_host_refused;
   std::array<Cell, kStreamEnds> stream_end;
@@ -170,11 +171,18 @@ struct LastTerminate {
   }
 };
 
+// What the bytes of a connection go by.
+enum class Way : uint8_t {
+  usual,      // TCP for RC, UDP for UC
+  memory,     // RC through memory that both ends have (spec/same-host)
+  datagrams,  // RC through a channel over UDP (spec/wdp-rd 7)
+};
+
 // Where the other end of a connection is.
 struct Peer {
   Gid address;
-  uint16_t port = 0;       // of TCP for RC, of UDP for UC
-  bool same_host = false;  // the bytes pass through memory that both ends have (spec/same-host)
+  uint16_t port = 0;  // of TCP for RC, of UDP for UC
+  Way way = Way::usual;
 };
 
 // The peer of a queue pair. One thread writes, any process reads.
@@ -186,13 +194,15 @@ class PeerCell {
     // A reader that sees a new word sees the cleared state, too.
     for (size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_release);
     turn_ = (turn_ + 1) & kTurns;
-    state_.store(kThere | (peer.same_host ? kSameHost : 0) | turn_ << 16 | peer.port,
+    state_.store(kThere | static_cast<uint32_t>(peer.way) << kWayShift | turn_ << 16 | peer.port,
                  std::memory_order_release);
   }
   // Of the one that is there: what it goes by turns out later.
-  void set_same_host() {
+  void set_way(Way way) {
     const uint32_t state = state_.load(std::memory_order_relaxed);
-    if ((state & kThere) != 0) state_.store(state | kSameHost, std::memory_order_relaxed);
+    if ((state & kThere) == 0) return;
+    state_.store((state & ~(kWays << kWayShift)) | static_cast<uint32_t>(way) << kWayShift,
+                 std::memory_order_relaxed);
   }
   void clear() { state_.store(0, std::memory_order_relaxed); }
   // Nothing if there is no connection, or if it changes just now.
@@ -204,15 +214,16 @@ class PeerCell {
     if (state_.load(std::memory_order_relaxed) != state) return {};
     return Peer{.address = {std::bit_cast<std::array<uint8_t, 16>>(words)},
                 .port = static_cast<uint16_t>(state),
-                .same_host = (state & kSameHost) != 0};
+                .way = static_cast<Way>(state >> kWayShift & kWays)};
   }
 
  private:
   static constexpr uint32_t kThere = 1U << 31;
-  static constexpr uint32_t kSameHost = 1U << 30;
-  static constexpr uint32_t kTurns = (1U << 14) - 1;
+  static constexpr unsigned kWayShift = 29;
+  static constexpr uint32_t kWays = 3;
+  static constexpr uint32_t kTurns = (1U << 13) - 1;
   std::array<std::atomic<uint64_t>, 2> words_{};
-  std::atomic<uint32_t> state_{0};  // kThere, kSameHost, the turn, the port; 0: none
+  std::atomic<uint32_t> state_{0};  // kThere, the way, the turn, the port; 0: none
   uint32_t turn_ = 0;               // the writer's
 };
 

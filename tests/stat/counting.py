@@ -171,6 +171,26 @@ def perftest(scene):
     check(gone.returncode == 1 and gone.stderr == f"weft stat: there is no process {pid}\n", f"{gone}")
 
 
+def by_udp(scene):
+    """RC by datagrams where both sides want it, and by TCP where one of them does not: each side says which."""
+    for at_server, datagrams in (("udp", True), ("tcp", False)):
+        command = ["ib_write_bw", "-p", str(apps.free_port()), "-D", "3"]
+        server = scene.start(0, command, [f"WEFT_RC={at_server}"])
+        server.comes_up()
+        client = scene.start(1, [*command, scene.place.address], ["WEFT_RC=udp"])
+        # What is counted first is written after the way is known.
+        moved = lambda c: c["device"]["messages_sent.write"] + c["device"]["messages_received.write"] > 100
+        for side, process in ((0, server), (1, client)):
+            counted = scene.wait_for(process, "messages", moved)
+            judge(counted)
+            check_peer(scene, counted, 1 - side)
+            check(counted["device"]["streams_by_udp"] == datagrams and counted["device"]["streams_opened"] == 1, f"{counted}")
+            check(counted["queue_pairs"][0]["peer"]["by_udp"] == datagrams, f"{counted}")
+            text = scene.stat(process.process.pid).stdout
+            check((re.search(r", peer [0-9.]+ port \d+ by UDP$", text, re.M) is not None) == datagrams, text)
+        check(client.wait(scene.until) == 0 and server.wait(scene.until) == 0, "the programs failed")
+
+
 def watching(scene):
     """--watch needs no number, and goes on until a signal ends it, which is no failure; what stands behind it may be a program."""
     command = ["ib_write_bw", "-c", "UC", "-p", str(apps.free_port()), "-D", "6"]
@@ -303,7 +323,7 @@ def datagrams(case):
     return run
 
 
-CASES = {"perftest": ("ib_write_bw", perftest), "watching": ("ib_write_bw", watching), "rping": ("rping", rping), "refused": ("rping", refused),
+CASES = {"perftest": ("ib_write_bw", perftest), "by_udp": ("ib_write_bw", by_udp), "watching": ("ib_write_bw", watching), "rping": ("rping", rping), "refused": ("rping", refused),
          "hidden": ("rping", hidden), "faults": ("rping", faults), "others": ("rping", others),
          **{name: (datagram_cases.PYTHON, datagrams(case)) for name, case in datagram_cases.CASES.items()}}
 ON_THIS_HOST_ALONE = ("hidden", "others")

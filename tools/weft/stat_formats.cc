@@ -55,15 +55,28 @@ void add_values(std::string& text, const char* indent, Values values, bool zeros
   }
 }
 
+const char* way_text(stats::Way way) {
+  switch (way) {
+    case stats::Way::memory:
+      return " by memory";
+    case stats::Way::datagrams:
+      return " by UDP";
+    case stats::Way::usual:
+      break;
+  }
+  return "";
+}
 std::string peer_text(const std::optional<stats::Peer>& peer) {
   if (!peer) return "";
   return fmt::format(", peer {} port {}{}", peer->address.to_string(), peer->port,
-                     peer->same_host ? " by memory" : "");
+                     way_text(peer->way));
 }
 nlohmann::json peer_json(const std::optional<stats::Peer>& peer) {
   if (!peer) return nullptr;
-  return {
-      {"address", peer->address.to_string()}, {"port", peer->port}, {"same_host", peer->same_host}};
+  return {{"address", peer->address.to_string()},
+          {"port", peer->port},
+          {"same_host", peer->way == stats::Way::memory},
+          {"by_udp", peer->way == stats::Way::datagrams}};
 }
 
 // Of a counter that only grows. Where it is smaller now, it is another one's that began at 0.
@@ -335,8 +348,8 @@ std::string counters_as_markdown() {
       "stands for an engine also of the device, each as\n"
       "a sum. A queue pair shows its last Terminate besides, and the address and port of its peer "
       "while it is connected (TCP's port for RC, UDP's for UC; UD has no peer), and `by memory` "
-      "where "
-      "the two ends share memory ([spec/same-host.md](spec/same-host.md)).\n\n"
+      "where the two ends share memory ([spec/same-host.md](spec/same-host.md)), `by UDP` where RC "
+      "goes by datagrams ([spec/wdp-rd.md](spec/wdp-rd.md)).\n\n"
       "`--watch` looks again and again, each second unless told otherwise, until the last process "
       "is gone or a signal comes (status 0). The first look prints all, those after it what moved: "
       "the value, what came to it, and that divided by the time between the two looks. With "
@@ -344,8 +357,7 @@ std::string counters_as_markdown() {
       "before, "
       "and `device_per_second`; engines and queue pairs have `per_second`. These hold the counters "
       "that moved, in the unit of the counter a second. `peer` is `{\"address\", \"port\", "
-      "\"same_host\"}` or "
-      "null.\n\n"
+      "\"same_host\", \"by_udp\"}` or null.\n\n"
       "The numbers are in a memory file of the process (`/memfd:weft-counters` among its "
       "descriptors). Whoever may look into the process as a\n"
       "debugger may read them, also across PID namespaces; nothing is left of them when it ends, "

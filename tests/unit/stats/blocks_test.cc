@@ -68,16 +68,18 @@ TEST(PeerCell, HoldsOneOrNone) {
     ASSERT_TRUE(cell.value());
     EXPECT_EQ(cell.value()->address, address);
     EXPECT_EQ(cell.value()->port, port);
-    EXPECT_FALSE(cell.value()->same_host);
-    cell.set_same_host();
-    ASSERT_TRUE(cell.value());
-    EXPECT_TRUE(cell.value()->same_host);
-    EXPECT_EQ(cell.value()->address, address);
-    EXPECT_EQ(cell.value()->port, port);
+    EXPECT_EQ(cell.value()->way, Way::usual);
+    for (const Way way : {Way::memory, Way::datagrams, Way::memory}) {
+      cell.set_way(way);
+      ASSERT_TRUE(cell.value());
+      EXPECT_EQ(cell.value()->way, way);
+      EXPECT_EQ(cell.value()->address, address);
+      EXPECT_EQ(cell.value()->port, port);
+    }
   }
   cell.clear();
   EXPECT_FALSE(cell.value());
-  cell.set_same_host();
+  cell.set_way(Way::memory);
   EXPECT_FALSE(cell.value()) << "of nobody";
 }
 
