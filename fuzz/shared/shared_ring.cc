@@ -178,7 +178,7 @@ class Rig {
         break;
       case 3:
         c.reader_pulls = in.u8();
-        // It refers to memory now for a reader that pulls nothing.
+        // The writer refers to memory from now on, and this reader cannot pull.
         forged_ |= !pulls_ && c.reader_pulls != 0;
         break;
       case 4:
