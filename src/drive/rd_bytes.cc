@@ -58,6 +58,7 @@ void RdBytes::hear(std::byte said) const {
   const auto word = static_cast<wire::RdWord>(said);
   if (word == wire::RdWord::ready && !s.ready) {
     s.ready = true;
+    user_->by_datagrams();
   } else if (word == wire::RdWord::over && s.ready) {
     s.over = true;
   } else {
@@ -82,7 +83,11 @@ void RdBytes::take_answer(Bytes said) const {
   }
   begin_stream(*peer);
   s.ready = say(wire::RdWord::ready);
-  if (!s.ready) s.error = ECONNRESET;
+  if (s.ready) {
+    user_->by_datagrams();
+  } else {
+    s.error = ECONNRESET;
+  }
 }
 
 // Its end is the end of all before the stream has gone over.
@@ -111,7 +116,6 @@ void RdBytes::listen() const {
 void RdBytes::visited(Token& token) {
   State& s = *state_;
   if (s.way == Way::datagrams) {
-    if (s.ready && !std::exchange(s.told, true)) user_->by_datagrams();
     if (!initiator_ && !s.over && stream_->heard()) s.over = say(wire::RdWord::over);
     if (s.over && s.tcp->fd() >= 0) {
       token.runtime().rewatch(token, *user_, -1, false, false);

@@ -76,7 +76,6 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
     bool ready = false;    // the peer takes messages, and this side does
     bool over = false;     // the TCP connection is not needed any more
     bool changed = false;  // the user is to be called
-    bool told = false;     // the user knows that datagrams it is
     int error = 0;
   };
 
