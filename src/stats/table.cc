@@ -172,11 +172,11 @@ void add_stream_rows(Visitor& t) {
         "Of these, those whose bytes pass through memory of one host");
   t.one(&E::streams_same_host_copying, "streams_same_host_copying",
         "Of those, those where the kernel does not let this side pull from the peer's memory");
-  t.one(&E::streams_by_udp, "streams_by_udp",
-        "Of those that were opened, the ones that go by datagrams instead of TCP");
   t.one(&E::wake_ups_sent, "wake_ups_sent", "Bytes on TCP that wake up such a peer");
   t.family(&E::same_host_refused, "same_host_refused",
            "Peers on this host with which no memory is shared", kSameHost);
+  t.one(&E::streams_by_udp, "streams_by_udp",
+        "Connections that became RDMAP streams and go by datagrams instead of TCP");
   t.family(&E::stream_end, "stream_end", "Streams that ended", kEnds);
   t.one(
       &E::kicks, "kicks",
