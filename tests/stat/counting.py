@@ -178,7 +178,7 @@ def by_udp(scene):
         server = scene.start(0, command, [f"WEFT_RC={at_server}"])
         server.comes_up()
         client = scene.start(1, [*command, scene.place.address], ["WEFT_RC=udp"])
-        # What is counted first is written after the way is known.
+        # None moves before the way is decided.
         moved = lambda c: c["device"]["messages_sent.write"] + c["device"]["messages_received.write"] > 100
         for side, process in ((0, server), (1, client)):
             counted = scene.wait_for(process, "messages", moved)
@@ -323,8 +323,8 @@ def datagrams(case):
     return run
 
 
-CASES = {"perftest": ("ib_write_bw", perftest), "by_udp": ("ib_write_bw", by_udp), "watching": ("ib_write_bw", watching), "rping": ("rping", rping), "refused": ("rping", refused),
-         "hidden": ("rping", hidden), "faults": ("rping", faults), "others": ("rping", others),
+CASES = {"perftest": ("ib_write_bw", perftest), "by_udp": ("ib_write_bw", by_udp), "watching": ("ib_write_bw", watching),
+         "rping": ("rping", rping), "refused": ("rping", refused), "hidden": ("rping", hidden), "faults": ("rping", faults), "others": ("rping", others),
          **{name: (datagram_cases.PYTHON, datagrams(case)) for name, case in datagram_cases.CASES.items()}}
 ON_THIS_HOST_ALONE = ("hidden", "others")
 
