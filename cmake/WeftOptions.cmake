@@ -52,9 +52,12 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
+  # All trees of the project share what one of them compiled. Debug information then names the folder of that tree.
+  set(shared_by_trees CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1)
   # What ccache asks of builds with precompiled headers.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(precompiled CCACHE_SLOPPINESS=pch_defines,time_macros)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${shared_by_trees} ${precompiled} ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${shared_by_trees} ${CCACHE})
 endif()
 
 find_package(Threads REQUIRED)
