@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 import example
+import example_sdp
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SMALLEST_TEXT = 9        # pixels, the size of the font in a drawing
@@ -141,10 +142,10 @@ def the_sample():
     return pathlib.Path(__file__, "../../../docs/sample-report.html").resolve().read_text(encoding="utf-8")
 
 
-def page_of(lines):
+def page_of(lines, *words):
     with tempfile.TemporaryDirectory() as folder:
         results = example.write(pathlib.Path(folder, "results.jsonl"), lines)
-        result = example.weft("report", results, "-o", f"{folder}/report")
+        result = example.weft("report", results, "-o", f"{folder}/report", *words)
         assert result.returncode == 0, result.stderr
         return pathlib.Path(folder, "report", "index.html").read_text(encoding="utf-8")
 
@@ -168,6 +169,14 @@ class BrowserTest(unittest.TestCase):
     def test_with_power_too(self):
         """The words at the axes are other, longer ones."""
         self.assertEqual(complaints(look(page_of(example.metered(example.everything())), TELEPHONE)), [])
+
+    def test_the_page_of_the_paper_on_sdp(self):
+        page = page_of(example_sdp.everything(), "--of", "sdp")
+        for width in (WINDOW, TELEPHONE, SMALL_TELEPHONE):
+            with self.subTest(width):
+                seen = look(page, width)
+                self.assertEqual(len(seen["figures"]), 8)
+                self.assertEqual(complaints(seen), [])
 
     def test_labels_of_the_axes_are_text(self):
         texts = {figure["id"]: {text["text"] for drawing in figure["drawings"] for text in drawing["texts"]} for figure in self.seen["figures"]}

@@ -14,6 +14,7 @@ import paper
 import places
 import results as kept
 import streams_run
+from steps import bench_step, reason_of
 
 
 class Clock:
@@ -134,14 +135,14 @@ class ProgressTest(unittest.TestCase):
 class KeepingTest(unittest.TestCase):
     def test_all_reasons_of_a_failed_step_are_told(self):
         said = "weft bench: note: few descriptors\nweft bench: read/64K: no result\nweft bench: tcp/64K: damaged\n"
-        self.assertEqual(paper.reason_of(1, said), "read/64K: no result; tcp/64K: damaged")
-        self.assertEqual(paper.reason_of(-9, ""), "status -9")
-        self.assertIsNone(paper.reason_of(0, said))
+        self.assertEqual(reason_of(1, said), "read/64K: no result; tcp/64K: damaged")
+        self.assertEqual(reason_of(-9, ""), "status -9")
+        self.assertIsNone(reason_of(0, said))
 
     def test_the_reason_comes_from_weft_bench(self):
         with tempfile.TemporaryDirectory() as folder:
             options = paper.parse(["--weft", str(example.WEFT), "--version-of-weft", "1", "-o", f"{folder}/r.jsonl", "--quick"])
-            made = paper.bench_step(options, "sweep", "nothing", "rc", "--only", "no-such-case")
+            made = bench_step(options, "sweep", "nothing", "rc", "--only", "no-such-case")
             self.assertIn("no case is called", made.run(0))
 
     def test_a_line_that_a_killed_writer_left_is_ended(self):

@@ -1,4 +1,4 @@
-"""points.py RESULTS.jsonl [SHARE]: where the points that `weft report` draws lie, as JSON: {figure: [points, those outside of their axes]}.
+"""points.py PAPER RESULTS.jsonl [SHARE]: where the points that `weft report --of PAPER` draws lie, as JSON: {figure: [points, those outside of their axes]}.
 With SHARE every axis ends at that share of its length. It runs under the Python that has matplotlib."""
 
 import json
@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "report"))
 
-import figures  # noqa: E402
+import papers  # noqa: E402
 import results as kept  # noqa: E402
 
 EDGE = 1e-6  # of an axis
@@ -36,9 +36,9 @@ def look(axes, share):
     return found, outside
 
 
-def main(path, share="1"):
+def main(paper, path, share="1"):
     seen = {}
-    for name, _, draw, _ in figures.ALL:
+    for name, _, draw, _ in papers.drawings(paper).ALL:
         drawn = draw(kept.load([path]))
         if drawn is not None:
             looks = [look(axes, float(share)) for figure in drawn.figures for axes in figure.axes]

@@ -10,16 +10,17 @@ import tempfile
 import unittest
 
 import example
+import example_sdp
 
 POINTS = pathlib.Path(__file__).resolve().with_name("points.py")
-FIGURES = 14
+FIGURES = {"radio": 14, "sdp": 8}
 
 
-def scattered(seed):
+def scattered(seed, lines=None):
     """Results of all figures in which nothing is as large as its neighbour: each figure of each repetition and each trace is multiplied by
     something between a thousandth and a thousand."""
     chance = random.Random(seed)
-    lines, factors = example.everything(), {}
+    lines, factors = lines or example.everything(), {}
     for line in lines:
         if line["kind"] == "sample":
             for word in ("cpus", "gbps"):
@@ -32,20 +33,20 @@ def scattered(seed):
 
 
 class PointsTest(unittest.TestCase):
-    def look(self, lines, *words):
+    def look(self, lines, *words, paper="radio"):
         with tempfile.TemporaryDirectory() as folder:
             path = example.write(pathlib.Path(folder, "results.jsonl"), lines)
-            result = subprocess.run([example.PYTHON, "-B", POINTS, path, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            result = subprocess.run([example.PYTHON, "-B", POINTS, paper, path, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                     check=False, timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         seen = json.loads(result.stdout)
-        self.assertEqual(len(seen), FIGURES)
+        self.assertEqual(len(seen), FIGURES[paper])
         for name, (count, _) in seen.items():
             self.assertGreater(count, 4, name)
         return {name: outside for name, (_, outside) in seen.items()}
 
-    def check(self, lines):
-        for name, outside in self.look(lines).items():
+    def check(self, lines, paper="radio"):
+        for name, outside in self.look(lines, paper=paper).items():
             with self.subTest(figure=name):
                 self.assertEqual(outside, [])
 
@@ -68,8 +69,17 @@ class PointsTest(unittest.TestCase):
                 line.update({word: line[word] and 40 * line[word] for word in ("cpus", "gbps")})
         self.check(lines)
 
+    def test_of_the_paper_on_sdp(self):
+        self.check(example_sdp.everything(), "sdp")
+        for seed in range(1, 4):
+            with self.subTest(seed=seed):
+                self.check(scattered(seed, example_sdp.everything()), "sdp")
+
     def test_an_axis_that_is_too_short_is_seen(self):
         for name, outside in self.look(example.everything(), "0.6").items():
+            with self.subTest(figure=name):
+                self.assertNotEqual(outside, [])
+        for name, outside in self.look(example_sdp.everything(), "0.6", paper="sdp").items():
             with self.subTest(figure=name):
                 self.assertNotEqual(outside, [])
 

@@ -10,7 +10,7 @@
 namespace weft::bench {
 namespace {
 
-constexpr std::array<uint64_t, 6> kRoundTrips{1, 64, 1024, 4096, 16384, 65536};
+constexpr std::array<uint64_t, 9> kRoundTrips{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536};
 
 // Adds the case once for each way, with the first as the baseline of the others.
 void add_ways(std::vector<Spec>& all, Spec spec, const CaseChoice& choice) {

@@ -25,6 +25,16 @@ constexpr std::array kModes{
             .environment = {kThreshold, "4096"}},
     // The same as between two hosts: the adapter over TCP.
     SdpMode{.name = "sdp-wire", .preloaded = true, .same_host = false, .relayed = false},
+    SdpMode{.name = "sdp-wire-copied",
+            .preloaded = true,
+            .same_host = false,
+            .relayed = false,
+            .environment = {kThreshold, "0"}},
+    SdpMode{.name = "sdp-wire-in-place",
+            .preloaded = true,
+            .same_host = false,
+            .relayed = false,
+            .environment = {kThreshold, "4096"}},
     // One copy and one thread more on each side.
     SdpMode{.name = "sdp-relay", .preloaded = true, .same_host = true, .relayed = true},
 };

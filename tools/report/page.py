@@ -4,7 +4,6 @@ import html
 import io
 import re
 
-import paper_numbers as paper
 
 STYLE = """
 body { font: 16px/1.5 'DejaVu Sans', sans-serif; color: #222; background: #fff; max-width: 980px; margin: 2em auto; padding: 0 1em; }
@@ -59,12 +58,12 @@ def heading(name, title):
     return f"Figure {name}: {title}" if name.isdigit() else title
 
 
-def section(name, title, drawn, part, drawings):
-    """Of one figure: its drawings and the numbers beside the paper's, or how to get them."""
+def section(command, name, title, drawn, part, drawings):
+    """Of one figure: its drawings and the numbers beside the paper's, or how to get them: by `command`."""
     text = f'<section id="figure-{name}">\n<h2>{html.escape(heading(name, title))}</h2>\n'
     if drawn is None:
         return text + (f'<p class="missing">These results have nothing for this figure. It is measured by '
-                       f"<code>weft bench paper --only {part} -o RESULTS.jsonl</code>.</p>\n</section>\n")
+                       f"<code>{command} --only {part} -o RESULTS.jsonl</code>.</p>\n</section>\n")
     text += f'<figure>\n<div class="drawings">\n{"".join(drawings)}</div>\n<figcaption>{html.escape(drawn.caption)}</figcaption>\n</figure>\n'
     text += table(("", "in the paper", "it stands in", "here: median (smallest..largest)"), drawn.rows)
     return text + "</section>\n"
@@ -91,13 +90,13 @@ def busy_note(results):
             "Goodput, CPU and losses below are what was left, and say little about the transports. Measure again on a quiet machine.</p>\n")
 
 
-def facts(results):
+def facts(paper, results):
     times = sorted(line["time"] for line in results.repetitions)
     versions = sorted({line["version"] for line in results.repetitions})
     rows = [("weft", ", ".join(versions)), ("machine", "; ".join(results.machines())),
             ("measured", f"{times[0]} to {times[-1]}" if times else "unknown"),
             ("repetitions", f"{len(results.repetitions)} of all cases, {len(results.failures)} failed"),
-            ("the paper's machines", paper.TEST_BED)]
+            ("the paper's machines", paper.test_bed)]
     return table(("", ""), rows)
 
 
@@ -108,7 +107,8 @@ def failures(results):
     return "<h2>What failed</h2>\n" + table(("suite", "case", "time", "why"), rows)
 
 
-def page(results, sections):
+def page(paper, results, sections):
+    """`paper`: one of papers.PAPERS."""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -118,13 +118,10 @@ def page(results, sections):
 <style>{STYLE}</style>
 </head>
 <body>
-<h1>Radio astronomy over software RDMA: the paper's figures on this machine</h1>
-<p>Measured with weft, beside the numbers of {html.escape(paper.AUTHORS)}, <em>{html.escape(paper.TITLE)}</em> (2017). The paper's machines, link and
-network cards are others, so what can be compared are the ratios between transports. RC is iWARP over TCP, the paper's SoftiWARP TCP; UC is iWARP over UDP,
-its SoftiWARP UDP. Numbers that the paper shows in a plot alone are not guessed here. Both sides run on this one machine, over loopback or between two network
-namespaces, as each caption says: what a network card would do is work of these CPUs. RC and UC are in user space, the paper's SoftiWARP in the kernel.</p>
-{facts(results)}
-{power_note(results)}
+<h1>{html.escape(paper.heading)}: the paper's figures on this machine</h1>
+<p>{paper.words}</p>
+{facts(paper, results)}
+{power_note(results) if paper.power else ''}
 {busy_note(results)}
 {''.join(sections)}
 {failures(results)}

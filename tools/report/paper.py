@@ -8,8 +8,6 @@ import json
 import os
 import pathlib
 import platform
-import re
-import subprocess
 import sys
 import time
 
@@ -18,10 +16,13 @@ import disk_run
 import ladder
 import places
 import results as kept
+import sdp_steps
 import streams_run
+from steps import bench_step, Step
 
 EXAMPLES = (("weft bench paper -o results.jsonl", "all of it, 20 minutes, as root"),
             ("weft bench paper --only lofar --budget 5 -o results.jsonl", "a part, without root"),
+            ("weft bench paper --of sdp -o sdp.jsonl", "the same of the paper on SDP"),
             ("weft bench paper --list", "the steps"))
 REMARKS = """Each turn runs every step once; the turns are the repetitions. Numbers of streams far beyond the one
 that broke a transport are run in the first turn alone; a number between the last that held and the
@@ -41,40 +42,6 @@ NET_GROUP = 8     # between namespaces, beside one packet of each Write
 DISK_BYTES = 1 << 31
 BUDGET = 19       # minutes: a last step may take longer than it did before, and there is a page to be made
 FAR_BEYOND = 0.9  # of what was offered: a transport that gets less has not broken by chance
-
-
-class Step:
-    """Something that appends lines to the file: a run of `weft bench`, or of `weft stream`."""
-
-    def __init__(self, part, name, run, needed=lambda: True):
-        self.part, self.name, self.run = part, name, run
-        self.needed = needed  # asked before each turn but the first
-        self.done = 0
-        self.took = 0.0
-        self.errors = []
-        self.passed_over = False
-
-
-def bench_step(options, part, name, suite, *words):
-    command = [options.weft, "bench", suite, *words, "--repetitions", "1", "--seconds", str(options.seconds), "--jsonl", options.output,
-               "--json"]  # then its reasons are on stderr
-    if suite != "loss":
-        command.append("--netns")
-    if options.priority:
-        command.append("--priority")
-
-    def run(_turn):
-        result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-        return reason_of(result.returncode, result.stderr)
-    return Step(part, name, run)
-
-
-def reason_of(status, said):
-    """What a run of `weft bench --json` says of what failed, all of it; None when nothing did."""
-    if status == 0:
-        return None
-    sentences = [re.sub(r"^weft bench( \w+)?: ", "", line) for line in said.splitlines() if line.strip() and not line.startswith("weft bench: note:")]
-    return "; ".join(sentences) or f"status {status}"
 
 
 def end_line(path):
@@ -228,7 +195,8 @@ def steps_of(options, veth):
 
 PARTS = ("trace-net", "lofar-net", "lofar", "trace", "offloads", "sweep", "disk", "loss")
 OVER_VETH = ("trace-net", "lofar-net")
-AS_ROOT = (*OVER_VETH, "offloads", "sweep", "loss")
+AS_ROOT = (*OVER_VETH, "offloads", "sweep", "loss", *sdp_steps.AS_ROOT)
+PARTS_OF = {"radio": PARTS, "sdp": sdp_steps.PARTS}
 
 
 def clock(seconds):
@@ -276,8 +244,8 @@ def run_all(steps, turns, budget, progress):
                 step.errors.append(error)
 
 
-def tell(steps, output):
-    """What there is now; the exit status."""
+def tell(steps, output, of=""):
+    """What there is now; the exit status. `of`: the words of `weft report` for another paper."""
     status = 0
     for step in steps:
         if step.done == 0:
@@ -288,7 +256,7 @@ def tell(steps, output):
             status = 1
     fewest, most = min(step.done for step in steps), max(step.done for step in steps)
     print(f"{output}: {len(steps)} steps, {fewest if fewest == most else f'{fewest} to {most}'} repetitions each. "
-          f"The page: weft report {output} -o report")
+          f"The page: weft report {of}{output} -o report")
     if beyond := [step.name for step in steps if step.passed_over]:
         print(f"Fewer of these, for fewer streams were far too many already: {', '.join(beyond)}")
     return status
@@ -303,14 +271,6 @@ def numbers(least):
     return parse
 
 
-def parts(text):
-    words = text.split(",")
-    for word in words:
-        if word not in PARTS:
-            raise argparse.ArgumentTypeError(f"'{word}' is none of {', '.join(PARTS)}{command_line.did_you_mean(word, PARTS)}")
-    return words
-
-
 def mtu(text):
     value = int(text)
     if not 576 <= value <= 65535:
@@ -323,7 +283,8 @@ def parse(arguments):
     parser.add_argument("--weft", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--version-of-weft", dest="version", required=True, help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", metavar="RESULTS.jsonl", help="append the results to this file")
-    parser.add_argument("--only", type=parts, default=list(PARTS), metavar="PARTS", help=f"of {','.join(PARTS)}; without: all")
+    parser.add_argument("--of", choices=sorted(PARTS_OF), default="radio", help="which paper: that on radio astronomy, or on SDP (radio)")
+    parser.add_argument("--only", metavar="PARTS", help=f"of {','.join(PARTS)}; of SDP {','.join(sdp_steps.PARTS)}; without: all")
     parser.add_argument("--budget", type=float, default=BUDGET, metavar="MINUTES", help=f"end after so many minutes ({BUDGET})")
     parser.add_argument("--repetitions", type=int, default=5, help="turns (5)")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each repetition of weft bench (0.5)")
@@ -331,7 +292,8 @@ def parse(arguments):
     parser.add_argument("--streams", type=numbers(1), default=[1, 4, 16, 50], help="numbers of LOFAR streams (1,4,16,50)")
     parser.add_argument("--rate", type=float, default=streams_run.LOFAR_MBPS, help="Mb/s of a LOFAR stream (764)")
     parser.add_argument("--mtu", type=mtu, default=places.MTU, help=f"of the veth pair of {', '.join(OVER_VETH)} ({places.MTU})")
-    parser.add_argument("--sizes", type=numbers(1), default=SIZES, help="message sizes in bytes (8192 to 2097152, doubling)")
+    parser.add_argument("--sizes", type=numbers(1), help="message sizes in bytes (8192 to 2097152, of SDP 4096 to 1048576, doubling)")
+    parser.add_argument("--connections", type=numbers(1), default=sdp_steps.CONNECTIONS, help="of SDP: numbers of connections (1,2,4,8)")
     parser.add_argument("--disk", metavar="DIR", help="the folder whose disk is written to (that of the results)")
     parser.add_argument("--disk-bytes", type=int, default=DISK_BYTES, help=f"of each file there ({DISK_BYTES})")
     parser.add_argument("--loss-gbps", type=float, default=1, help="Gb/s offered where packets get lost (1)")
@@ -345,6 +307,12 @@ def parse(arguments):
         parser.error("numbers have to be larger than 0")
     if options.disk_bytes < disk_run.BLOCK_BYTES:
         parser.error(f"--disk-bytes is at least {disk_run.BLOCK_BYTES}, a block")
+    known = PARTS_OF[options.of]
+    options.only = options.only.split(",") if options.only is not None else list(known)
+    for word in options.only:
+        if word not in known:
+            parser.error(f"argument --only: '{word}' is none of {', '.join(known)}{command_line.did_you_mean(word, known)}")
+    options.sizes = options.sizes or (sdp_steps.SIZES if options.of == "sdp" else SIZES)
     options.search = ladder.RUNS
     if options.output:
         options.output = str(pathlib.Path(options.output).resolve())
@@ -356,17 +324,21 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
-    # What is compared with sockets goes by the network, also where both ends are here.
-    os.environ.setdefault("WEFT_SAME_HOST", "off")
     veth = places.Veth(options.mtu)
-    steps = steps_of(options, veth)
+    if options.of == "sdp":
+        steps = sdp_steps.steps_of(options)
+    else:
+        # What is compared with sockets goes by the network, also where both ends are here.
+        os.environ.setdefault("WEFT_SAME_HOST", "off")
+        steps = steps_of(options, veth)
     if options.list:
         for step in steps:
             print(f"{step.part}: {step.name}")
         return 0
+    known = PARTS_OF[options.of]
     if os.geteuid() != 0 and any(part in AS_ROOT for part in options.only):
-        print(f"weft bench paper: {', '.join(AS_ROOT)} make network namespaces, for which they have to be run as root; "
-              "the others: --only lofar,trace,disk", file=sys.stderr)
+        print(f"weft bench paper: {', '.join(part for part in known if part in AS_ROOT)} make network namespaces, for which they have to be run as root; "
+              f"the others: --only {','.join(part for part in known if part not in AS_ROOT)}", file=sys.stderr)
         return 1
     try:
         end_line(options.output)
@@ -386,7 +358,7 @@ def main(arguments):
         print(f"{options.output}: ended early; what was measured is kept", file=sys.stderr)
         return stopped.status
     progress.close()
-    return tell(steps, options.output)
+    return tell(steps, options.output, "--of sdp " if options.of == "sdp" else "")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ import shlex
 import sys
 
 import command_line
+import papers
 import results as kept
 
 EXAMPLES = (("weft report results.jsonl -o page", "a page from kept results"),
-            ("weft report --measure -o page", "measures first, 20 minutes, as root"))
+            ("weft report --measure -o page", "measures first, 20 minutes, as root"),
+            ("weft report --of sdp --measure -o page", "the same of the paper on SDP"))
 REMARKS = """With --measure, 'weft bench paper' (root) runs first and adds its results to DIR/results.jsonl:
 weft report --measure -o DIR, or with words for it, weft report --measure --paper "--budget 10" -o DIR.
 Results come from 'weft bench paper -o RESULTS.jsonl' or 'weft bench SUITE --jsonl RESULTS.jsonl'.
@@ -24,6 +26,8 @@ def parse(arguments):
     parser.add_argument("--version-of-weft", dest="version", default="unknown", help=argparse.SUPPRESS)
     parser.add_argument("results", nargs="*", metavar="RESULTS.jsonl", help="files of results; all count together")
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder for index.html and the figures as SVG and PNG")
+    parser.add_argument("--of", choices=sorted(papers.PAPERS), default="radio",
+                        help="whose figures: of the paper on radio astronomy, or of that on SDP (radio)")
     parser.add_argument("--trace", action="append", default=[], metavar="TRANSPORT=FILE",
                         help="a file of 'weft measure --samples' for figures 6 and 7; TRANSPORT is tcp, udp, rc or uc")
     parser.add_argument("--measure", action="store_true", help="run 'weft bench paper' first: root, and 20 minutes")
@@ -38,13 +42,13 @@ def parse(arguments):
 
 def measure(options):
     """(its exit status, whether there are new results)"""
-    import figures  # pylint: disable=import-outside-toplevel,unused-import  # what it needs is missed now, not in 20 minutes
     import paper  # pylint: disable=import-outside-toplevel
+    papers.drawings(options.of)  # what it needs is missed now, not in 20 minutes
     folder = pathlib.Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "results.jsonl"
     before = path.stat().st_size if path.exists() else 0
-    status = paper.main(["--weft", options.weft, "--version-of-weft", options.version, *shlex.split(options.paper), "-o", str(path)])
+    status = paper.main(["--weft", options.weft, "--version-of-weft", options.version, "--of", options.of, *shlex.split(options.paper), "-o", str(path)])
     options.results.append(str(path))
     return status, path.exists() and path.stat().st_size > before
 
@@ -63,10 +67,10 @@ def read(options):
     return results
 
 
-def write(results, folder):
+def write(of, results, folder):
     """The names of the figures that were drawn."""
-    import figures  # pylint: disable=import-outside-toplevel
     import page  # pylint: disable=import-outside-toplevel
+    paper, figures = papers.PAPERS[of], papers.drawings(of)
     folder.mkdir(parents=True, exist_ok=True)
     for name, *_ in figures.ALL:
         for one in (name, *page.drawing_names(name, figures.MOST_DRAWINGS)):
@@ -83,8 +87,8 @@ def write(results, folder):
                 drawings.append(page.svg_text(figure, one, page.heading(name, title) + which))
                 (folder / f"figure-{one}.svg").write_text('<?xml version="1.0" encoding="utf-8"?>\n' + drawings[-1], encoding="utf-8")
                 figure.savefig(folder / f"figure-{one}.png", dpi=110, metadata={"Software": None})
-        sections.append(page.section(name, title, drawn, part, drawings))
-    (folder / "index.html").write_text(page.page(results, sections), encoding="utf-8")
+        sections.append(page.section(paper.command, name, title, drawn, part, drawings))
+    (folder / "index.html").write_text(page.page(paper, results, sections), encoding="utf-8")
     return names
 
 
@@ -96,7 +100,7 @@ def main(arguments):
             return status
         results = read(options)
         folder = pathlib.Path(options.output)
-        names = write(results, folder)
+        names = write(options.of, results, folder)
     except ModuleNotFoundError as error:
         print(f"weft report: Python has no {error.name}, which draws the figures; remedy: apt-get install python3-matplotlib", file=sys.stderr)
         return 1

@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import rc_test  # noqa: E402
 from rc_test import bench, positive  # noqa: E402
 
-WAYS = ("tcp", "sdp", "sdp-copied", "sdp-in-place", "sdp-wire", "sdp-relay")
+WAYS = ("tcp", "sdp", "sdp-copied", "sdp-in-place", "sdp-wire", "sdp-wire-copied", "sdp-wire-in-place", "sdp-relay")
 
 
 def sdp(*arguments):
@@ -60,7 +60,7 @@ class OptionsTest(unittest.TestCase):
         result = sdp("--netns", "--list")
         self.assertEqual(result.returncode, 0, result.stderr)
         names = {name.split("/")[0] for name in result.stdout.split()}
-        self.assertEqual(names, {"tcp", "sdp-wire", "tcp-ping-pong", "sdp-wire-ping-pong"})
+        self.assertEqual(names, {way + rest for way in WAYS if way == "tcp" or "-wire" in way for rest in ("", "-ping-pong")})
 
 
 if __name__ == "__main__":
