@@ -2,10 +2,13 @@
 // that it can be in. First byte: Start. Then steps. The peer is a whole host, so that what it says
 // may be right; what passes between the two may be lost, and anything may be said in its name.
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "fuzz/support/input.h"
 #include "tests/support/rd_node.h"
 #include "wire/rdmap_messages.h"
+#include "wire/wdp_bundle.h"
 #include "wire/wdp_crc.h"
 #include "wire/wdp_messages.h"
 
@@ -55,8 +58,9 @@ enum class Step : uint8_t {
   rd_response,  // RESP
   rd_posts,
   rd_goes,
+  rd_bundle,  // of the two steps that follow
 };
-constexpr unsigned kSteps = 17;
+constexpr unsigned kSteps = 18;
 
 constexpr uint8_t kUs = 1;
 constexpr uint8_t kPeer = 2;
@@ -75,7 +79,13 @@ class Play {
   void talk(uint32_t losses = 0, bool to_us = true, bool to_peer = true);
   void later(Duration d);
   void listen(const Buffer& said);
-  void give(Bytes datagram) { us_.hear(datagram, peer_.address, now_, traffic_class_); }
+  void give(Bytes datagram) {
+    if (bundling_) return bundle(datagram);
+    us_.hear(datagram, peer_.address, now_, traffic_class_);
+  }
+  // Becomes the next part.
+  void bundle(Bytes part);
+  void give_bundle(Input& in);
   void send(RdNode& from, uint8_t to, size_t size) {
     for (RdNode::Pair& p : from.pairs) {
       if (p.posted - p.host.sent.size() < 200) return p.send(to, 1, Buffer(size));
@@ -87,6 +97,8 @@ class Play {
 
   Time now_ = Time::from_ns(2'000'000'000);
   uint8_t traffic_class_ = 0;  // of what is said in the peer's name
+  bool bundling_ = false;
+  Buffer bundle_;
   RdNode us_{kUs, 1, now_, true, 1 << 16};
   RdNode peer_{kPeer, 2, now_, true, 1 << 16};
   size_t checked_ = 0;     // of our completions
@@ -163,6 +175,10 @@ void Play::talk(uint32_t losses, bool to_us, bool to_peer) {
 void Play::listen(const Buffer& said) {
   const auto common = wire::WdpCommon::parse(said);
   FUZZ_CHECK(common.ok());
+  if (common->wdp_class == wire::WdpBundle::kClass) {
+    FUZZ_CHECK(wire::WdpBundle::check(*common, said).ok());
+    return;
+  }
   switch (common->wdp_class) {
     case WdpClass::ctl:
       FUZZ_CHECK(WdpCtl::parse(*common, said).ok());
@@ -241,6 +257,28 @@ void Play::say_rd(Input& in) {
     store_be<uint32_t>(b.data() + WdpData::kSize, in.u8() % 16U);
   }
   give(b);
+}
+
+void Play::bundle(Bytes part) {
+  const size_t at = bundle_.size();
+  bundle_.resize(at + wire::WdpBundle::kFrame + part.size());
+  std::copy(part.begin(), part.end(), wire::WdpBundle::frame(bundle_.data() + at, part.size()));
+}
+
+void Play::give_bundle(Input& in) {
+  const wdp::RdChannel* const c = channel();
+  const Csn cum = c != nullptr && c->receiver() != nullptr ? c->receiver()->cum() : Csn{};
+  bundle_.assign(wire::WdpBundle::kSize, std::byte{});
+  const uint8_t first = in.u8();
+  wire::WdpCommon{.wdp_class = wire::WdpBundle::kClass,
+                  .flags = {.ack_requested = (first & 0x80) != 0},
+                  .token = c != nullptr ? c->token() : SessionToken{1},
+                  .class_word = cum.value() + (first & 1U)}
+      .encode(bundle_.data());
+  bundling_ = true;
+  for (int i = 0; i < 2 && !in.empty(); ++i) step(in);
+  bundling_ = false;
+  give(bundle_);
 }
 
 void Play::post_rd(Input& in, RdNode& node) {
@@ -390,6 +428,9 @@ void Play::step(Input& in) {
     }
     case Step::rd_posts:
       return post_rd(in, (first & 0x80) != 0 ? peer_ : us_);
+    case Step::rd_bundle:
+      if (!bundling_) give_bundle(in);
+      return;
     case Step::rd_goes: {
       RdNode& node = (first & 0x80) != 0 ? peer_ : us_;
       node.members.front().queue.reset();

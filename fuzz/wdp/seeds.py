@@ -138,4 +138,9 @@ def rd_channel_seeds():
                 (0, 4, 0, 30, 1), (0, 5, 0, 0, 10), (4, 0, 0, 30, 2), (4, 1, 0, 0, 11), (4, 2, 0, 0, 7)))
         yield f"{name}_rd_resp", begin + posts + t.of("exchange", 0, 0, 0xff, 0xff) + b"".join(
             t.of("rd_response", k, 2, code, 1, 1, (9 - code) % 11, 0, 2) for k, code in enumerate((1, 9, 0, 3, 4, 8, 2, 10)))
+        yield f"{name}_rd_bundles", (begin + t.of("rd_posts", 4, 2) + b"".join(
+            t.of("rd_bundle", of) + t.of("rd_data", bits, 0, 0, msn, 0, 40, opcode, 3, 1, 2) + second for of, bits, msn, opcode, second in (
+                (0, 2, 0, 3, t.of("rd_response", 0, 2, 0, 1, 1, 1, 1, 1)), (0x80, 0, 1, 3, t.of("acknowledgement", 0, 0, 9, 1, 1, 0, 64, 0, 0, 0)),
+                (1, 0, 2, 0, t.of("rd_data", 0, 0, 0, 3, 0, 30, 1, 3, 1, 2)), (0, 0, 2, 0, t.of("data", 0, 20, 0, 0, 0)),
+                (0, 0, 4, 3, t.of("rd_bundle", 0)))) + t.of("exchange", 0, 0, 0, 0) + later)
         yield f"{name}_ends", begin + t.of("close") + later + t.of("send", 3) + later + t.of("drop_queue_pair") + t.of("later", 7)

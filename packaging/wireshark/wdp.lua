@@ -224,6 +224,33 @@ local function show_ack(v, tree, crc)
   return reason, string.format("RDACK up to %u, %u more, window %u KiB", cum, held, v:u32(28))
 end
 
+-- --- Bundles (spec/wdp-rd 6.7)
+
+-- Parts with a fault, and those behind them, are bytes.
+local function show_bundle(v, tree)
+  v:add(tree, "csn", 8, 4)
+  local infos = {}
+  local reason = checks.bundle(v)
+  if reason then return reason, "bundle" end
+  checks.each_part(v, function(part, offset)
+    v:add(tree, "length", offset - 4, 2)
+    local class = math.floor(part:u8(1) / 16)
+    local one = tree:add(wdp, v.tvb(offset, part.size), "Part")
+    show_common(part, one, 0, class)
+    local crc = show_crc(part, one, class)
+    local _, info
+    if class == 4 then
+      _, info = show_ack(part, one, crc)
+    else
+      _, info = show_data(part, one, class)
+    end
+    one:append_text(", " .. info)
+    infos[#infos + 1] = info
+    return nil
+  end)
+  return nil, #infos == 1 and "bundle: " .. infos[1] or "bundle of " .. #infos .. ": " .. table.concat(infos, "; ")
+end
+
 -- --- CTL (spec/wdp 3.1)
 
 local function show_features(v, tree)
@@ -344,7 +371,7 @@ local function dissect(tvb, pinfo, tree)
   local class = math.floor(v:u8(1) / 16)
   show_common(v, top, 0, class)
   local early = (math.floor(v:u8(0) / 16) ~= 0xd and "not_wdp") or (v:u8(0) % 16 ~= 1 and "other_version") or
-                (class > 4 and "unknown_class") or nil
+                (class > 5 and "unknown_class") or nil
   if early then
     say_dropped(top, early)
     pinfo.cols.info = "WDP: " .. names.drops[early]
@@ -358,6 +385,8 @@ local function dissect(tvb, pinfo, tree)
     reason, info = show_ud(v, top)
   elseif class == 4 then
     reason, info = show_ack(v, top, crc)
+  elseif class == 5 then
+    reason, info = show_bundle(v, top)
   else
     reason, info = show_data(v, top, class)
   end

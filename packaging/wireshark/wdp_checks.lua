@@ -132,6 +132,41 @@ local function check_ack(v, crc)
   return nil
 end
 
+-- --- Bundles (spec/wdp-rd 6.7)
+
+-- Calls f(view, offset) for each part that is there whole; returns why there are no more, if that is wrong.
+local function each_part(v, f)
+  local at = 16
+  if v.size == 16 then return "length_mismatch" end
+  while at < v.size do
+    if v.size - at < 4 then return "length_mismatch" end
+    if not v:has(at, 4) then return nil end
+    local n = v:u16(at)
+    if n > v.size - at - 4 then return "length_mismatch" end
+    if not v:has(at + 4, n) then return nil end
+    local reason = n < 16 and "too_short" or f(view(v.tvb(at + 4, n):tvb()), at + 4, at + 4 + n == v.size)
+    if reason then return reason end
+    at = at + 4 + n
+  end
+  return nil
+end
+
+local function check_part(part, last)
+  local class = math.floor(part:u8(1) / 16)
+  if math.floor(part:u8(0) / 16) ~= 0xd then return "not_wdp" end
+  if part:u8(0) % 16 ~= 1 then return "other_version" end
+  if class > 5 then return "unknown_class" end
+  if class == 3 then return check_data(part, 3) end
+  if class ~= 4 or not last then return "wrong_class" end
+  local crc = not has_flag(part:u8(1), 8) and "Absent" or crc32c(part.tvb:raw(0, part.size)) == part.tvb(12, 4):le_uint() and "Good" or "Bad"
+  return check_ack(part, crc)
+end
+
+local function check_bundle(v)
+  if v:has(2, 2) and (v:u8(2) ~= 0 or v:u8(3) ~= 0) then return "index_mismatch" end
+  return each_part(v, function(part, _, last) return check_part(part, last) end)
+end
+
 -- --- CTL (spec/wdp 3.1)
 
 local OWN = { [7] = 4, [9] = 4, [10] = 12, [13] = 48 }
@@ -174,10 +209,11 @@ local function is_likely(tvb)
   if class == 0 then return crc and names.types[v:u8(8)] ~= nil and v:u16(10) == v.size end
   if class == 1 or class == 3 then return v.size >= 48 and v:u8(28) % 4 == 1 and math.floor(v:u8(29) / 64) == 1 end
   if class == 2 then return v:u8(24) % 4 == 1 and math.floor(v:u8(25) / 64) == 1 and v.size == 32 + v:u16(26) end
+  if class == 5 then return v:u8(2) == 0 and v:u8(3) == 0 and v:u16(16) <= v.size - 20 and v:u8(20) == 0xd1 end
   return class == 4 and crc and v:u16(26) <= 32 and v.size == 36 + 4 * v:u16(26)
 end
 
 return {
   view = view, crc32c = crc32c, has_flag = has_flag, padded = padded, own = OWN, is_likely = is_likely,
-  data = check_data, ud = check_ud, ack = check_ack, ctl = check_ctl,
+  data = check_data, ud = check_ud, ack = check_ack, ctl = check_ctl, bundle = check_bundle, each_part = each_part,
 }

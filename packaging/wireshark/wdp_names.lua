@@ -1,6 +1,6 @@
 -- What WDP's fields and numbers are called: the first part of wdp.lua, which loads it from its own folder.
 
-local CLASSES = { [0] = "CTL", [1] = "UC", [2] = "UD", [3] = "RD", [4] = "RDACK" }
+local CLASSES = { [0] = "CTL", [1] = "UC", [2] = "UD", [3] = "RD", [4] = "RDACK", [5] = "bundle" }
 local OPCODES = {
   [0] = "Write", [1] = "Read Request", [2] = "Read Response", [3] = "Send", [4] = "Send with Invalidate",
   [5] = "Send with Solicited Event", [6] = "Send with Solicited Event and Invalidate", [7] = "RESP",
@@ -29,6 +29,7 @@ local DROPS = {
   not_wdp = "Not WDP: the first nibble is not 0xD",
   other_version = "Another version of WDP",
   unknown_class = "No such class",
+  wrong_class = "A class that does not belong here",
   crc_missing = "The class always carries a CRC, and this says that it has none",
   bad_crc = "Bad CRC",
   length_mismatch = "The datagram's length is not what its header says",

@@ -88,8 +88,17 @@ void RdLink::on_deadline(Token& token) {
   driver_.settle(token);
 }
 
+void RdLink::on_gathered(Token& token) {
+  if (ended_ || !channel_.answers_wait()) return;
+  channel_.say_answers();
+  driver_.settle(token);
+}
+
 void RdLink::settled(Token& token) {
   if (ended_) return;
+  // Behind a program's answer what became of its peer's message costs nothing. One that polls
+  // answers before its next poll, or not at all.
+  if (channel_.answers_wait() && !token.runtime().gather(token, *this)) channel_.say_answers();
   tally_.publish(channel_, engine_.counters);
   handshake_.publish(channel_.handshake(), engine_.counters);
   if (!channel_.is_gone()) {
@@ -97,7 +106,7 @@ void RdLink::settled(Token& token) {
     token.runtime().set_deadline(token, *this, std::min(channel_.deadline(), inquired_until_));
     // What was handed over does not end with the process.
     // Where it was lost, the time to find that out is the channel's.
-    if (!channel_.sender().idle()) {
+    if (!channel_.sender().idle() || channel_.answers_wait()) {
       const Time look = std::min(channel_.deadline(), token.now() + wdp::kLastMessages);
       token.runtime().closes_at(token, std::max(look, token.now()) + kLastWords);
     }

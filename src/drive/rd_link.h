@@ -26,6 +26,8 @@ class RdLink final : public engine::EventHandler,
   void on_ready(Token& token, bool readable, bool writable) override;
   void on_deadline(Token& token) override;
   void on_doorbell(Token&) override {}
+  // The program has had its turn, and did not answer.
+  void on_gathered(Token& token) override;
   void abandon_in_child() override { inquiry_.reset(); }
 
   // DatagramSender, EventHandler: what was to be sent is tried again; what came comes again.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "wdp/cubic.h"
-#include "wire/wdp_crc.h"
+#include "wire/wdp_bundle.h"
 
 namespace weft::wdp {
 
@@ -21,18 +21,10 @@ using wire::WdpResponse;
 
 namespace {
 
-// Records in a RESP at most: a datagram that each path carries (PathProbe::least()).
-constexpr size_t kMostResponses = 41;
-
-constexpr uint32_t kMostMessage = uint32_t{1} << 31;
-
-bool is_queue_pair(uint8_t index) {
-  return index != wire::kPortIndex && index != wire::kMulticastIndex;
-}
-
-bool is_resp(const WdpData& d) {
-  return d.opcode == Opcode::terminate && !d.is_end();
-}
+// spec/wdp-rd 6.4: that an answer waits for company.
+constexpr Duration kAnswerDelay = kAckDelay;
+// Bytes of a bundle. More would be lost together, and gains little.
+constexpr size_t kMostBundle = 8192;
 
 }  // namespace
 
@@ -145,20 +137,21 @@ void RdChannel::take_back(const RdMessage& m) {
   msn = Msn{msn.value() - 1};
 }
 
-std::byte* RdChannel::send(WdpData& segment, bool first, ClientId client) {
+std::byte* RdChannel::send(WdpData& segment, bool first) {
   Msn& msn = flows_.next_of(FlowTable::flow_of(segment.sidx, segment.didx, segment.is_response()));
   if (first) segment.msn = msn;
   segment.wdp_class = WdpClass::rd;
   segment.psn = sender_.next_csn();
-  SentDatagram& d = sender_.append(WdpData::kSize + size_t{segment.payload_size()}, client, 0);
-  segment.encode(d.bytes.get());
+  const size_t size = WdpData::kSize + size_t{segment.payload_size()};
+  std::byte* const at = sender_.append_shared(size, bundle_room());
+  segment.encode(at);
   if (first) msn = next(msn);
   owner_.reached();
-  return d.bytes.get() + WdpData::kSize;
+  return at + WdpData::kSize;
 }
 
 void RdChannel::take_back(const WdpData& segment, bool first) {
-  sender_.take_back();
+  sender_.take_back_shared(WdpData::kSize + size_t{segment.payload_size()});
   if (!first) return;
   flows_.next_of(FlowTable::flow_of(segment.sidx, segment.didx, segment.is_response())) =
       segment.msn;
@@ -166,13 +159,18 @@ void RdChannel::take_back(const WdpData& segment, bool first) {
 
 // --- what the path carries (spec/wdp-rd 5.5)
 
+size_t RdChannel::bundle_room() const {
+  const size_t each = PathProbe::least(path().to.address.is_ipv4());
+  return std::min(kMostBundle, std::max(search_.room, each));
+}
+
 size_t RdChannel::segment_room(size_t most, bool certain) {
-  if (certain) return most;
+  if (certain) return search_.room = most;
   if (!search_.probe) {
     search_.probe.emplace(most, path().to.address.is_ipv4(), true, random_);
     owner_.reached();
   }
-  if (search_.probe->done()) return std::min(most, search_.probe->size());
+  if (search_.probe->done()) return search_.room = std::min(most, search_.probe->size());
   return std::min(most, PathProbe::least(path().to.address.is_ipv4()));
 }
 
@@ -195,31 +193,51 @@ void RdChannel::path_known() {
 // Of one flow the last ACK says it all.
 void RdChannel::respond(const WdpResponse& response) {
   using Code = WdpResponse::Code;
-  const auto last = std::find_if(responses_.rbegin(), responses_.rend(), [&](const auto& r) {
-    return r.qidx == response.qidx && r.ridx == response.ridx;
-  });
-  if (last != responses_.rend() && last->code == Code::ack && response.code == Code::ack) {
+  const auto last = std::find_if(
+      answers_.unsaid.rbegin(), answers_.unsaid.rend(),
+      [&](const auto& r) { return r.qidx == response.qidx && r.ridx == response.ridx; });
+  if (last != answers_.unsaid.rend() && last->code == Code::ack && response.code == Code::ack) {
     last->msn = response.msn;
   } else {
-    responses_.push_back(response);
+    if (answers_.unsaid.empty()) answers_.at = active_ + kAnswerDelay;
+    answers_.unsaid.push_back(response);
   }
   owner_.reached();
 }
 
+void RdChannel::say_answers() {
+  answers_.due = true;
+  owner_.reached();
+}
+
+// An answer of the program's may follow, and takes them with it (spec/wdp-rd 6.4). Beside an RDACK
+// that cannot wait they cost nothing.
+void RdChannel::put_due_responses(Time now) {
+  if (answers_.unsaid.empty()) return;
+  if (answers_.due || now >= answers_.at || answers_.unsaid.size() >= kMostResponses ||
+      sender_.has_new() || receiver_->due(now)) {
+    put_responses();
+  }
+}
+
 // RESPs are in a flow of their own, that of the ports: an ACK must not overtake an error.
 void RdChannel::put_responses() {
-  while (!responses_.empty()) {
-    const size_t n = std::min(responses_.size(), kMostResponses);
+  answers_.at = Time::never();
+  answers_.due = true;  // until there is room
+  while (!answers_.unsaid.empty()) {
+    const size_t n = std::min(answers_.unsaid.size(), kMostResponses);
     const auto size = static_cast<uint32_t>(n * WdpResponse::kSize);
     if (!has_room(size)) return;
     WdpData header{.mlen = size,
                    .last = true,
                    .opcode = Opcode::terminate,
                    .stride = static_cast<uint16_t>(size)};
-    std::byte* at = send(header, true, 0);
-    for (size_t i = 0; i < n; ++i, at += WdpResponse::kSize) responses_[i].encode(at);
-    responses_.erase(responses_.begin(), responses_.begin() + static_cast<ptrdiff_t>(n));
+    std::byte* at = send(header, true);
+    for (size_t i = 0; i < n; ++i, at += WdpResponse::kSize) answers_.unsaid[i].encode(at);
+    answers_.unsaid.erase(answers_.unsaid.begin(),
+                          answers_.unsaid.begin() + static_cast<ptrdiff_t>(n));
   }
+  answers_.due = false;
 }
 
 void RdChannel::want_room(ClientId client) {
@@ -253,6 +271,7 @@ void RdChannel::receives_posted(uint8_t index) {
 }
 
 void RdChannel::flush() {
+  if (!answers_.unsaid.empty()) say_answers();
   if (!receiver_ || !receiver_->pending()) return;
   receiver_->flush();
   owner_.reached();
@@ -277,6 +296,7 @@ void RdChannel::received(const WdpCommon& common, Bytes datagram, const UdRecept
 Result<Ok, WdpDrop> RdChannel::take(const WdpCommon& common, Bytes datagram, const UdReception& how,
                                     Time now) {
   if (state_ == State::refused || state_ == State::gone) return fail(WdpDrop::stale_handshake);
+  if (common.wdp_class == wire::WdpBundle::kClass) return take_bundle(common, datagram, how, now);
   switch (common.wdp_class) {
     case WdpClass::ctl:
       return take_ctl(common, datagram, now);
@@ -338,57 +358,6 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
   }
 }
 
-Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram,
-                                         const UdReception& how, Time now) {
-  if (!receiver_) return fail(WdpDrop::unknown_token);
-  const auto d = WdpData::parse(common, datagram, datagram.size());
-  if (!d.ok()) return fail(d.error());
-  if (crc_ && !d->flags.crc) return fail(WdpDrop::crc_missing);
-  if (d->flags.crc && !wire::wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
-  if (!is_resp(*d) && (!is_queue_pair(d->didx) || !is_queue_pair(d->sidx))) {
-    return fail(WdpDrop::index_mismatch);
-  }
-  // Whatever is not UD's is a request with R, or answers one, or is a RESP.
-  if (d->is_of_rd() &&
-      !(has_responses() && (d->wants_response || d->is_response() || is_resp(*d)))) {
-    return fail(WdpDrop::bad_opcode);
-  }
-  if (!d->is_of_rd() && d->segment_count() != 1) return fail(WdpDrop::too_many_segments);
-  // spec/wdp-rd 6.1
-  if (d->is_of_rd() && d->mlen > kMostMessage) return fail(WdpDrop::message_length);
-  if (is_resp(*d) && d->wants_response) return fail(WdpDrop::bad_opcode);
-  // It is for the whole Read.
-  if (d->opcode == Opcode::read_request && d->mo != MessageOffset{}) {
-    return fail(WdpDrop::read_range);
-  }
-  confirm(now);
-  // A peer that does not acknowledge its answers must not make us keep more and more of them. The
-  // request is not acknowledged either, and comes again.
-  if (d->wants_response && responses_.size() >= kMostUnsaid) return fail(WdpDrop::window_exceeded);
-  watch_.exchanged();
-  active_ = now;
-  const RdArrival arrival{*d, make_qpn(port_of(handshake_.peer().source), d->sidx), how};
-  const auto v = receiver_->received(arrival, datagram.subspan(WdpData::kSize), *this, now);
-  if (receiver_->waits_for(d->didx)) shared_.waits(*this, d->didx);
-  return v;
-}
-
-bool RdChannel::take(const RdArrival& arrival, Bytes payload) {
-  // A side that says goodbye still hears messages of UD. Nothing can be answered by then.
-  if (arrival.header.is_of_rd() && !speaks()) return true;
-  if (!is_resp(arrival.header)) {
-    // For the answer, before anything is done that must not be done twice.
-    if (responses_.size() == responses_.capacity()) {
-      responses_.reserve(std::max<size_t>(2 * responses_.size(), kMostResponses));
-    }
-    return shared_.take(*this, arrival, payload);
-  }
-  for (; !payload.empty(); payload = payload.subspan(WdpResponse::kSize)) {
-    shared_.answered(*this, WdpResponse::parse(payload.data()));
-  }
-  return true;
-}
-
 Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
   confirm(now);
   const auto v = sender_.received(ack, now, [&](const SentDatagram& d) {
@@ -399,7 +368,7 @@ Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
     }
   });
   tell_of_room();
-  if (!leave_by_.is_never() && sender_.idle()) say_goodbye(now);
+  if (!leave_by_.is_never() && sender_.idle() && answers_.unsaid.empty()) say_goodbye(now);
   return v;
 }
 
@@ -443,7 +412,7 @@ void RdChannel::ask() {
 
 bool RdChannel::ready(Time now) {
   if (handshake_.ready() || !outbox_.empty()) return true;
-  if (speaks()) put_responses();
+  if (speaks()) put_due_responses(now);
   if (speaks() && search_.probe && search_.probe->ready(now)) return true;
   return speaks() && (receiver_->due(now) || sender_.wants_to_ask() || sender_.ready(now));
 }
@@ -455,6 +424,12 @@ Path RdChannel::path_of_data() const {
   return p;
 }
 
+WdpAck RdChannel::acknowledgement(Time now) {
+  WdpAck ack = receiver_->acknowledgement(now);
+  ack.token = handshake_.parameters().peer_token;
+  return ack;
+}
+
 void RdChannel::put_ack(Train& train, Time now) {
   // RFC 3168 6.1.4: alone it says nothing of ECN. Nobody would hear of its mark, nor find out that
   // the path drops such datagrams.
@@ -462,8 +437,7 @@ void RdChannel::put_ack(Train& train, Time now) {
   if (train.empty()) way.traffic_class = without_ecn(way.traffic_class);
   // As long as it can get: what does not fit behind data goes alone.
   if (!train.takes(WdpAck::kMaxSize, way) && !train.takes(WdpAck::kSize, way)) return;
-  WdpAck ack = receiver_->acknowledgement(now);
-  ack.token = handshake_.parameters().peer_token;
+  const WdpAck ack = acknowledgement(now);
   if (!train.takes(ack.size(), way)) return receiver_->acknowledge_now();
   ack.encode(train.stage(ack.size()));
   train.begin(ack.size(), way);
@@ -476,7 +450,12 @@ void RdChannel::fill(Train& train, Time now) {
   if (!outbox_.empty()) return outbox_.fill(train, path());
   if (!speaks()) return;
   if (sender_.ready(now)) {
-    sender_.fill(train, path_of_data(), now);
+    if (receiver_->pending() && sender_.takes_tail(bundle_room())) {
+      const WdpAck ack = acknowledgement(now);
+      sender_.fill(train, path_of_data(), now, &ack);
+    } else {
+      sender_.fill(train, path_of_data(), now);
+    }
     if (!train.empty()) active_ = now;
   }
   if (train.empty() && sender_.wants_to_ask()) {
@@ -493,8 +472,8 @@ void RdChannel::fill(Train& train, Time now) {
 Time RdChannel::deadline() {
   Time first = std::min(handshake_.deadline(), dreq_at_);
   if (!speaks()) return first;
-  first = std::min(
-      {first, ask_at_, sender_.deadline(), receiver_->deadline(), leave_by_, search_.until});
+  first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leave_by_,
+                    search_.until, answers_.at});
   if (search_.probe) first = std::min(first, search_.probe->deadline());
   if (connections_ > 0) return std::min(first, watch_.deadline());
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
@@ -521,6 +500,10 @@ void RdChannel::tick(Time now) {
     ask_at_ = now < active_ + kHandshakeFails ? now + kAskForPeer : Time::never();
   }
   receiver_->tick(now);
+  if (now >= answers_.at) {
+    answers_.at = Time::never();
+    say_answers();
+  }
   if (search_.probe) search_.probe->tick(now);
   if (now >= search_.until) path_known();
   if (!sender_.tick(now)) return abort();
@@ -558,7 +541,8 @@ std::vector<std::byte> RdChannel::question() const {
 void RdChannel::close(Time now) {
   if (!speaks()) return abort();
   owner_.reached();
-  if (sender_.idle()) return say_goodbye(now);
+  if (sender_.idle() && answers_.unsaid.empty()) return say_goodbye(now);
+  answers_.due = true;
   if (leave_by_.is_never()) leave_by_ = now + kLastMessages;
 }
 

@@ -67,6 +67,9 @@ struct RdChannelCounters {
   DropCounts drops;
 };
 
+// Records in a RESP at most: a datagram that each path carries (PathProbe::least()).
+inline constexpr size_t kMostResponses = 41;
+
 class RdChannel final : public TrainSource, private RdSink {
  public:
   // All references are kept. `window`: bytes that its socket has room for. `ecn`: routers may mark
@@ -90,7 +93,7 @@ class RdChannel final : public TrainSource, private RdSink {
   // The place for the payload of a segment; has_room() said yes, or it has none. The first one of a
   // message is given its MSN, which the others repeat. Class and CSN are filled in. Throws
   // std::bad_alloc; then nothing has changed.
-  std::byte* send(wire::WdpData& segment, bool first, ClientId client);
+  std::byte* send(wire::WdpData& segment, bool first);
   // The last segment is not wanted after all; nothing was called since.
   void take_back(const wire::WdpData& segment, bool first);
   // UDP payload of a segment. `most`: what the interface takes; `certain`: and so does the path.
@@ -99,9 +102,14 @@ class RdChannel final : public TrainSource, private RdSink {
   size_t segment_room(size_t most, bool certain);
   // Long messages wait for it: who wants room is told. A second at most.
   bool finds_path() const { return search_.probe && !search_.probe->done() && search_.holds_up; }
-  // Tells the peer what became of a message of its. Of one that is being taken there is memory for
-  // it; else throws std::bad_alloc, and nothing has changed then.
+  // Tells the peer what became of a message of its: with what is sent next, after kAnswerDelay, or
+  // with say_answers(). Of one that is being taken there is memory for it; else throws
+  // std::bad_alloc, and nothing has changed then.
   void respond(const wire::WdpResponse& response);
+  // Is there something to tell that waits for company?
+  bool answers_wait() const { return speaks() && !answers_.unsaid.empty() && !answers_.due; }
+  // It waits no longer.
+  void say_answers();
 
   // has_room() said no, or the channel is not open yet: the client is to hear when there is.
   void want_room(ClientId client);
@@ -174,6 +182,13 @@ class RdChannel final : public TrainSource, private RdSink {
     std::optional<PathProbe> probe;
     bool holds_up = true;        // long messages
     Time until = Time::never();  // it does
+    size_t room = 0;             // of a datagram, as far as is known
+  };
+  // What the peer is to be told of its messages.
+  struct Answers {
+    std::vector<wire::WdpResponse> unsaid;
+    bool due = false;         // they are to be said
+    Time at = Time::never();  // will be due
   };
   bool speaks() const { return state_ == State::open; }
   Result<Ok, wire::WdpDrop> take(const wire::WdpCommon& common, Bytes datagram,
@@ -181,10 +196,18 @@ class RdChannel final : public TrainSource, private RdSink {
   Result<Ok, wire::WdpDrop> take_ctl(const wire::WdpCommon& common, Bytes datagram, Time now);
   Result<Ok, wire::WdpDrop> take_data(const wire::WdpCommon& common, Bytes datagram,
                                       const UdReception& how, Time now);
+  Result<Ok, wire::WdpDrop> take_bundle(const wire::WdpCommon& common, Bytes datagram,
+                                        const UdReception& how, Time now);
+  Result<Ok, wire::WdpDrop> check_crc(const wire::WdpCommon& common, Bytes datagram) const;
+  Result<Ok, wire::WdpDrop> check_message(const wire::WdpData& d) const;
+  Result<Ok, wire::WdpDrop> accept(const wire::WdpData& d, Bytes payload, const UdReception& how,
+                                   Time now);
   Result<Ok, wire::WdpDrop> take_ack(const wire::WdpAck& ack, Time now);
   void look_at_handshake(Time now);
   bool take(const RdArrival& arrival, Bytes payload) override;
+  void put_due_responses(Time now);
   void put_responses();
+  size_t bundle_room() const;
   void say_probe(Time now);
   void path_known();
   void end_all(RdClient::End end);
@@ -197,6 +220,7 @@ class RdChannel final : public TrainSource, private RdSink {
   void say_goodbye(Time now);
   Path path_of_data() const;
   void confirm(Time now);
+  wire::WdpAck acknowledgement(Time now);
   void put_ack(Train& train, Time now);
 
   RdShared& shared_;
@@ -211,7 +235,7 @@ class RdChannel final : public TrainSource, private RdSink {
   std::optional<RdReceivePath> receiver_;
   FlowTable flows_;  // of what is sent
   std::vector<ClientId> want_room_;
-  std::vector<wire::WdpResponse> responses_;  // that are not said yet
+  Answers answers_;
   CtlOutbox outbox_;
   uint32_t questions_ = 0;
   Time ask_at_ = Time::never();  // while nothing has come since the handshake

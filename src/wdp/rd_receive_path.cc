@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "wdp/ecn.h"
-
 namespace weft::wdp {
 
 using wire::WdpDrop;
 
-Result<Ok, WdpDrop> RdReceivePath::received(const RdArrival& arrival, Bytes payload, RdSink& sink,
-                                            Time now) {
-  const Csn csn = arrival.header.psn;
+Result<Ok, WdpDrop> RdReceivePath::admit(Csn csn, size_t bytes) {
   ++counters_.received;
   switch (csns_.look(csn)) {
     case CsnWindow::Seen::before:
@@ -24,29 +20,38 @@ Result<Ok, WdpDrop> RdReceivePath::received(const RdArrival& arrival, Bytes payl
       break;
   }
   // Twice what any honest sender has under way: nobody makes us keep more.
-  if (order_.held_bytes() + payload.size() > 2 * kChannelHold) {
-    return fail(WdpDrop::window_exceeded);
+  if (order_.held_bytes() + bytes > 2 * kChannelHold) return fail(WdpDrop::window_exceeded);
+  return Ok{};
+}
+
+Result<Ok, WdpDrop> RdReceivePath::accept(const RdArrival& arrival, Bytes payload, RdSink& sink,
+                                          Time now) {
+  switch (order_.accept(arrival, payload, sink)) {
+    case FlowOrder::Fate::delivered:
+      return Ok{};
+    case FlowOrder::Fate::held:
+      ++counters_.held;
+      watch_patience(now);
+      return Ok{};
+    case FlowOrder::Fate::repeated:
+      return fail(WdpDrop::stale_msn);
+    case FlowOrder::Fate::too_far:
+      return fail(WdpDrop::msn_jump);
   }
+  return Ok{};
+}
+
+void RdReceivePath::taken(Csn csn, bool ack_requested, bool marked, Time now) {
   const bool in_turn = csn == csns_.cum();
-  const auto fate = order_.accept(arrival, payload, sink);
   csns_.take(csn);
   newest_ = csn;
   newest_at_ = now;
   if (!in_turn) ++counters_.reordered;
   // RFC 9000 13.2.1: a mark is told at once.
-  const bool marked = is_marked(arrival.how.traffic_class);
   if (marked) ++counters_.marked;
   // spec/wdp-rd 4.1: at once on a gap, so that it is found; and where one has just closed.
-  due_ = due_ || !in_turn || marked || csns_.gaps() || arrival.header.flags.ack_requested ||
-         ++pending_ >= kAckEvery;
+  due_ = due_ || !in_turn || marked || csns_.gaps() || ack_requested || ++pending_ >= kAckEvery;
   if (!due_) due_at_ = std::min(due_at_, now + kAckDelay);
-  if (fate == FlowOrder::Fate::held) {
-    ++counters_.held;
-    watch_patience(now);
-  }
-  if (fate == FlowOrder::Fate::repeated) return fail(WdpDrop::stale_msn);
-  if (fate == FlowOrder::Fate::too_far) return fail(WdpDrop::msn_jump);
-  return Ok{};
 }
 
 void RdReceivePath::watch_patience(Time now) {

@@ -22,9 +22,13 @@ class RdReceivePath {
   // `first`: the peer's first CSN. `window`: bytes that may be under way to this side at most.
   RdReceivePath(Csn first, size_t window) : csns_(first), most_(std::min(window, kChannelHold)) {}
 
-  // Header and CRC were right. Why it is dropped, if it is.
-  Result<Ok, wire::WdpDrop> received(const RdArrival& arrival, Bytes payload, RdSink& sink,
-                                     Time now);
+  // Header and CRC of a datagram were right. Why it is dropped, if it is; `bytes` behind its
+  // header.
+  Result<Ok, wire::WdpDrop> admit(Csn csn, size_t bytes);
+  // A message of it. Each is taken once: where there is no memory for the next one, all come again.
+  Result<Ok, wire::WdpDrop> accept(const RdArrival& arrival, Bytes payload, RdSink& sink, Time now);
+  // That was the last one. `marked`: by a router (ecn.h).
+  void taken(Csn csn, bool ack_requested, bool marked, Time now);
   // The queue pair has receives, or is gone.
   void resume(uint8_t index, RdSink& sink);
   bool waits_for(uint8_t index) const { return order_.waits_for(index); }

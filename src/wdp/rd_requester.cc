@@ -277,7 +277,7 @@ bool RdRequester::put_segment(Flow& flow) {
     flow.channel->want_room(parameters_.client);
     return false;
   }
-  std::byte* const at = flow.channel->send(d, first, parameters_.client);
+  std::byte* const at = flow.channel->send(d, first);
   // The RID of a Read is its MSN, which is known now.
   if (d.opcode == Opcode::read_request) {
     d.imm_or_read = d.msn.value();
@@ -317,7 +317,7 @@ void RdRequester::end_message(Flow& flow) {
               .wants_response = true,
               .opcode = Opcode::terminate,
               .stride = flow.stride};
-  flow.channel->send(end, false, parameters_.client);
+  flow.channel->send(end, false);
   message_said(flow);
 }
 
@@ -511,7 +511,7 @@ void RdRequester::say_end(const Flow& flow, bool opens) {
               .wants_response = true,
               .opcode = Opcode::terminate,
               .stride = 1};
-  flow.channel->send(end, true, parameters_.client);
+  flow.channel->send(end, true);
 }
 
 void RdRequester::open_again(Flow& flow) {

@@ -300,7 +300,7 @@ bool RdResponder::put_response(Inbound& flow) {
     flow.channel->want_room(client_);
     return false;
   }
-  std::byte* const at = flow.channel->send(d, first, client_);
+  std::byte* const at = flow.channel->send(d, first);
   const uint32_t n = d.payload_size();
   if (r.atomic) {
     wire::AtomicResponse{.request_id = r.request.value(), .original = r.original}.encode(at);
@@ -337,7 +337,7 @@ void RdResponder::end_response(Inbound& flow) {
               .last = true,
               .opcode = Opcode::terminate,
               .stride = r.stride};
-  flow.channel->send(end, false, client_);
+  flow.channel->send(end, false);
 }
 
 // --- the end

@@ -2,13 +2,76 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "wire/wdp_bundle.h"
 #include "wire/wdp_crc.h"
+#include "wire/wdp_data.h"
 
 namespace weft::wdp {
 
-using wire::WdpClass;
+using wire::WdpAck;
+using wire::WdpBundle;
 using wire::WdpFlags;
+
+namespace {
+
+bool is_bundle(const SentDatagram& d) {
+  return std::to_integer<uint8_t>(d.bytes[1]) >> 4 == static_cast<uint8_t>(WdpBundle::kClass);
+}
+
+}  // namespace
+
+// --- several messages in a datagram (spec/wdp-rd 6.7)
+
+std::byte* RdSendPath::append_shared(size_t size, size_t most) {
+  if (SentDatagram* const last = log_.last_waiting(); last != nullptr && last->shared) {
+    const bool alone = !is_bundle(*last);
+    const size_t front = alone ? WdpBundle::kSize + WdpBundle::kFrame : 0;
+    const size_t before = last->size;
+    if (front + before + WdpBundle::kFrame + size <= most) {
+      log_.grow_last(front + before + WdpBundle::kFrame + size, front, most);
+      std::byte* const bytes = last->bytes.get();
+      if (alone) {
+        const uint32_t csn = log_.end().value() - 1;
+        wire::WdpCommon{.wdp_class = WdpBundle::kClass, .class_word = csn}.encode(bytes);
+        WdpBundle::frame(bytes + WdpBundle::kSize, before);
+      }
+      return WdpBundle::frame(bytes + front + before, size);
+    }
+  }
+  SentDatagram& d = log_.append(size, 0, 0);
+  d.shared = true;
+  return d.bytes.get();
+}
+
+void RdSendPath::take_back_shared(size_t size) {
+  const SentDatagram& last = *log_.last_waiting();
+  if (last.size == size) {
+    log_.take_back();
+  } else {
+    log_.cut_last(last.size - size - WdpBundle::kFrame);
+  }
+}
+
+bool RdSendPath::takes_tail(size_t most) {
+  if (probe_due_ || log_.has_lost() || log_.sent_count() + 1 != log_.stored()) return false;
+  const SentDatagram& d = *log_.next_waiting().datagram;
+  const size_t all = d.size + WdpBundle::kFrame + WdpAck::kMaxSize;
+  return is_bundle(d) && all <= most && all < Train::kCopyBelow;
+}
+
+void RdSendPath::copy_into(Train& train, const SentDatagram& d, const WdpAck* tail) {
+  const size_t more = tail != nullptr ? WdpBundle::kFrame + tail->size() : 0;
+  std::byte* const to = train.stage(d.size + more);
+  std::memcpy(to, d.bytes.get(), d.size);
+  if (tail != nullptr) {
+    tail->encode(WdpBundle::frame(to + d.size, tail->size()));
+    if (crc_) wire::seal_wdp({to, d.size + more});
+  }
+}
+
+// --- trains
 
 void RdSendPath::open(SessionToken peer, bool crc, Time now) {
   open_ = true;
@@ -36,8 +99,8 @@ bool RdSendPath::ready(Time now) {
   return open_ && (probe_due_ || may_send(now));
 }
 
-bool RdSendPath::put(Train& train, const Path& path, const SentLog::Next& what, bool ask,
-                     Time now) {
+bool RdSendPath::put(Train& train, const Path& path, const SentLog::Next& what, bool ask, Time now,
+                     const WdpAck* tail) {
   SentDatagram& d = *what.datagram;
   if (!train.takes(d.size, path)) return false;
   const bool again = d.state != SentDatagram::State::waiting;
@@ -46,16 +109,16 @@ bool RdSendPath::put(Train& train, const Path& path, const SentLog::Next& what, 
   flags.crc = crc_;
   flags.ack_requested = ask;
   flags.retransmission = again;
-  bytes[1] = static_cast<std::byte>(static_cast<unsigned>(WdpClass::rd) << 4 | flags.bits());
+  bytes[1] = (bytes[1] & std::byte{0xf0}) | std::byte{flags.bits()};
   store_be(bytes + 4, peer_.value());
   if (crc_) wire::seal_wdp({bytes, d.size});
   if (d.size < Train::kCopyBelow) {
-    std::memcpy(train.stage(d.size), bytes, d.size);
+    copy_into(train, d, tail);
   } else {
     log_.lend(d);
     train.refer(bytes, d.size);
   }
-  train.begin(d.size, path);
+  train.begin(d.size + (tail != nullptr ? WdpBundle::kFrame + tail->size() : 0), path);
   again ? ++counters_.repeated : ++counters_.sent;
   const size_t weight = d.weight();
   log_.transmitted(what.csn, now);
@@ -86,7 +149,7 @@ void RdSendPath::probe(Train& train, const Path& path, Time now) {
   probe_due_ = false;
 }
 
-void RdSendPath::fill(Train& train, const Path& path, Time now) {
+void RdSendPath::fill(Train& train, const Path& path, Time now, const WdpAck* tail) {
   if (!open_) return;
   log_.train_gone();  // the last one: this one is empty yet
   if (probe_due_) {
@@ -99,7 +162,7 @@ void RdSendPath::fill(Train& train, const Path& path, Time now) {
     // The last one that the windows let through: the answer is what the sender waits for.
     const bool last = log_.in_flight() + 2 * what.datagram->weight() > congestion_->window() ||
                       log_.outstanding() + 2 * what.datagram->weight() > peer_window_;
-    if (!put(train, path, what, last, now)) return;
+    if (!put(train, path, what, last, now, std::exchange(tail, nullptr))) return;
   }
 }
 

@@ -44,6 +44,12 @@ class RdSendPath {
     return log_.append(size, client, request);
   }
   void take_back() { log_.take_back(); }
+  // The same for a message of a queue pair of type RD, which nobody waits for here: it shares the
+  // datagram of those before it that were not sent yet, while that has `most` bytes at most.
+  std::byte* append_shared(size_t size, size_t most);
+  void take_back_shared(size_t size);
+  // Is there something that was never sent?
+  bool has_new() const { return log_.has_waiting(); }
   Csn next_csn() const { return log_.end(); }
 
   // --- once the peer's token is known
@@ -51,7 +57,10 @@ class RdSendPath {
   bool ready(Time now);
   // Adds what may go to the train, which is empty; bytes of large datagrams are referred to, and
   // stay until train_gone() or the next call.
-  void fill(Train& train, const Path& path, Time now);
+  // `tail` goes at the end of the first datagram; takes_tail() said yes.
+  void fill(Train& train, const Path& path, Time now, const wire::WdpAck* tail = nullptr);
+  // Will that write one bundle and nothing else, in which an RDACK fits besides?
+  bool takes_tail(size_t most);
   void train_gone() { log_.train_gone(); }
   // A question is due, and there is no datagram to ask with: the receiver's window is closed.
   bool wants_to_ask() const { return asks_; }
@@ -88,7 +97,9 @@ class RdSendPath {
   bool receiver_allows(const SentDatagram& d) const;
   bool paces() const { return rtt_.known() && rtt_.smoothed() >= kPacedFrom; }
   bool may_send(Time now);
-  bool put(Train& train, const Path& path, const SentLog::Next& what, bool ask, Time now);
+  bool put(Train& train, const Path& path, const SentLog::Next& what, bool ask, Time now,
+           const wire::WdpAck* tail = nullptr);
+  void copy_into(Train& train, const SentDatagram& d, const wire::WdpAck* tail);
   void probe(Train& train, const Path& path, Time now);
   bool waits_for_peer() { return open_ && (log_.in_flight() > 0 || log_.has_waiting()); }
   Time probe_time();

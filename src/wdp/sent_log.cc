@@ -1,5 +1,7 @@
 #include "wdp/sent_log.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace weft::wdp {
@@ -22,6 +24,30 @@ void SentLog::take_back() {
   stored_ -= log_.back().weight();
   give_back(log_.back());
   log_.pop_back();
+}
+
+void SentLog::grow_last(size_t size, size_t front, size_t most) {
+  SentDatagram& d = log_.back();
+  if (size > d.room || front > 0) {
+    // One that grows will grow again.
+    Buffer larger = buffer_for(std::max(size, std::min(most, 2 * size)));
+    std::memcpy(larger.bytes.get() + front, d.bytes.get(), d.size);
+    spare({std::move(d.bytes), d.room});
+    d.bytes = std::move(larger.bytes);
+    d.room = larger.room;
+  }
+  stored_ -= d.weight();
+  d.size = static_cast<uint32_t>(size);
+  ++d.messages;
+  stored_ += d.weight();
+}
+
+void SentLog::cut_last(size_t size) {
+  SentDatagram& d = log_.back();
+  stored_ -= d.weight();
+  d.size = static_cast<uint32_t>(size);
+  --d.messages;
+  stored_ += d.weight();
 }
 
 // --- bytes

@@ -30,6 +30,8 @@ struct SentDatagram {
   uint32_t train = 0;  // that its bytes were lent to last
   State state = State::waiting;
   bool repeated = false;
+  bool shared = false;    // others may join it until it is sent (RdSendPath::append_shared())
+  uint16_t messages = 1;  // in it
   ClientId client = 0;
   uint64_t request = 0;
   uint64_t order = 0;  // among all transmissions, the last of it
@@ -37,7 +39,8 @@ struct SentDatagram {
   Time first_sent;
   uint32_t times = 0;  // sent
 
-  size_t weight() const { return size + kDatagramOverhead; }
+  // The receiver may have to keep each of its messages by itself.
+  size_t weight() const { return size + messages * kDatagramOverhead; }
 };
 
 // Of one channel. Not thread-safe.
@@ -50,6 +53,13 @@ class SentLog {
   SentDatagram& append(size_t size, ClientId client, uint64_t request);
   // The last one is not wanted after all; it was not sent.
   void take_back();
+  // The last one, if it was not sent yet.
+  SentDatagram* last_waiting() { return has_waiting() ? &log_.back() : nullptr; }
+  // One more message: it is to have so many bytes, those that it has behind the first `front`.
+  // Throws std::bad_alloc, and nothing has changed then. `most`: it will not have more.
+  void grow_last(size_t size, size_t front, size_t most);
+  // One less.
+  void cut_last(size_t size);
   Csn end() const { return front_ + static_cast<uint32_t>(log_.size()); }
   size_t stored_bytes() const { return stored_; }
   size_t stored() const { return log_.size(); }

@@ -2,9 +2,12 @@
 
 #include <cstdio>
 
+#include "wire/wdp_bundle.h"
+
 namespace weft::wire {
 
 const char* to_string(WdpClass c) {
+  if (c == WdpBundle::kClass) return "bundle";
   switch (c) {
     case WdpClass::ctl:
       return "CTL";
@@ -27,7 +30,7 @@ Result<WdpCommon, WdpDrop> WdpCommon::parse(Bytes datagram) {
   if (magic >> 4 != kWdpMagic) return fail(WdpDrop::not_wdp);
   if ((magic & 0x0f) != kWdpVersion) return fail(WdpDrop::other_version);
   const auto second = std::to_integer<uint8_t>(p[1]);
-  if (second >> 4 > static_cast<uint8_t>(WdpClass::rd_ack)) return fail(WdpDrop::unknown_class);
+  if (second >> 4 > static_cast<uint8_t>(WdpBundle::kClass)) return fail(WdpDrop::unknown_class);
   WdpCommon c;
   c.wdp_class = static_cast<WdpClass>(second >> 4);
   c.flags = WdpFlags::from_bits(second & 0x0f);

@@ -276,6 +276,12 @@ class RdNode final : public wdp::WdpSocketOwner {
     for (Link& l : links) {
       if (std::exchange(l.may_speak, false) && !say(l.channel, now, all)) l.may_speak = true;
     }
+    // The program has had its turn.
+    for (Link& l : links) {
+      if (!all.empty() || !polls || !l.channel.answers_wait()) continue;
+      l.channel.say_answers();
+      l.may_speak = !say(l.channel, now, all);
+    }
     sweep(now);
     return all;
   }
@@ -344,7 +350,8 @@ class RdNode final : public wdp::WdpSocketOwner {
  public:
   wdp::WdpSocket socket;
   const wdp::Endpoint address;
-  bool ecn = true;  // of links that begin
+  bool ecn = true;    // of links that begin
+  bool polls = true;  // or answers wait until they are due
   std::list<Link> links;
   std::list<Pair> pairs;
   std::list<Member> members;

@@ -208,6 +208,12 @@ void add_rd(std::vector<Example>& all) {
   all.push_back(example("RDACK, nothing held", a));
   for (const uint32_t csn : {0xffffffffU, 1U, 30U, 31U, 63U, 64U}) a.hold(Csn{csn});
   all.push_back(example("RDACK, some held, CSN wraps", a));
+  const Example held = all.back();
+  const Example response = all.at(all.size() - 3);
+  d = data(WdpClass::rd, Opcode::send, 64, 1424);
+  d.wants_response = true;
+  all.push_back(example("bundle", Csn{0x1234}, {segment("", d), response, held}));
+  all.push_back(example("bundle of one", Csn{0x1235}, {response}));
 }
 
 void add_ud(std::vector<Example>& all) {

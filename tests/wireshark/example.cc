@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "wire/wdp_bundle.h"
 #include "wire/wdp_crc.h"
 
 namespace weft::test {
@@ -244,6 +245,32 @@ Example example(const std::string& name, const WdpAck& a) {
   for (uint32_t i = 0; i < 32U * a.words; ++i) {
     const Csn csn{a.cum.value() + 1 + i};
     if (a.holds(csn)) e.put("ack.held", csn.value());
+  }
+  return e;
+}
+
+Example example(const std::string& name, Csn csn, const std::vector<Example>& parts) {
+  const SessionToken token{0x0badcafe};
+  const WdpFlags flags{.crc = true, .ack_requested = true};
+  Example e{.name = name, .bytes = std::vector<std::byte>(WdpBundle::kSize)};
+  WdpCommon{
+      .wdp_class = WdpBundle::kClass, .flags = flags, .token = token, .class_word = csn.value()}
+      .encode(e.bytes.data());
+  for (const Example& part : parts) {
+    const size_t at = e.bytes.size();
+    e.bytes.resize(at + WdpBundle::kFrame + part.bytes.size());
+    std::byte* const to = WdpBundle::frame(e.bytes.data() + at, part.bytes.size());
+    std::copy(part.bytes.begin(), part.bytes.end(), to);
+  }
+  put_common(e, WdpBundle::kClass, flags, 0, 0, token.value());
+  put_crc(e, true);
+  e.put("csn", csn.value());
+  for (const Example& part : parts) {
+    e.put("length", part.bytes.size());
+    for (const auto& [field, values] : part.fields) {
+      auto& all = e.fields[field];
+      all.insert(all.end(), values.begin(), values.end());
+    }
   }
   return e;
 }

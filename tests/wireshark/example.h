@@ -36,6 +36,8 @@ Example example(const std::string& name, const wire::WdpCtl& ctl);
 Example example(const std::string& name, const wire::WdpData& data, Bytes payload);
 Example example(const std::string& name, const wire::WdpUd& ud, Bytes payload);
 Example example(const std::string& name, const wire::WdpAck& ack);
+// A bundle of these.
+Example example(const std::string& name, Csn csn, const std::vector<Example>& parts);
 
 // What `header`, 48 bytes of UC, shows where an ERR quotes it.
 void put_quoted(Example& e, const wire::WdpData& header);

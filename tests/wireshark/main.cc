@@ -14,6 +14,7 @@
 #include "base/draw.h"
 #include "tests/wireshark/example.h"
 #include "trace/pcapng.h"
+#include "wire/wdp_bundle.h"
 #include "wire/wdp_crc.h"
 
 namespace weft::test {
@@ -72,6 +73,7 @@ std::string drop_of(Bytes d) {
     const bool bad = data && common->flags.crc && !wdp_crc_matches(d);
     return bad ? counter_name(WdpDrop::bad_crc) : "";
   };
+  if (common->wdp_class == WdpBundle::kClass) return judged(WdpBundle::check(*common, d), true);
   switch (common->wdp_class) {
     case WdpClass::ctl:
       return judged(WdpCtl::parse(d), false);

@@ -22,7 +22,7 @@ NAMES = (SCRIPTS / "wdp_names.lua").read_text(encoding="utf-8")
 NOBODY = 65534
 SKIP = 77
 SECONDS = 150
-SEED = 20261122
+SEED = 20261127
 # The ports of wdp_capture: all that goes there is shown as WDP, also what would not be recognized.
 DECODE_AS = ("-d", "udp.port==50003,wdp")
 ERRORS = ("_ws.lua.error", "_ws.lua.text", "_ws.malformed", "_ws.expert.message")
@@ -150,7 +150,7 @@ def filters(scene):
     file, examples = scene.examples("messages")
     for expression, has in (("wdp.class == 2", lambda f: "2" in f["class"]), ("wdp.ctl.type == 13", lambda f: f.get("ctl.type") == ["13"]),
                             ("wdp.imm == 0xcafef00d", lambda f: str(0xcafef00d) in f.get("imm", [])),
-                            ("wdp.crc.status == \"Good\"", lambda f: f["crc.status"] == ["Good"]),
+                            ("wdp.crc.status == \"Good\"", lambda f: "Good" in f["crc.status"]),
                             ("wdp.tlv", lambda f: "tlv.type" in f), ("wdp.malformed", lambda f: False)):
         found = scene.tshark("-r", file, "-Y", expression, "-T", "fields", "-e", "frame.number").split()
         wanted = [str(i + 1) for i, e in enumerate(examples) if has(e["fields"])]

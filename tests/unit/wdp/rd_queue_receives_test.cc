@@ -11,6 +11,8 @@ namespace {
 using namespace std::chrono_literals;
 using test::address_of;
 using test::Buffer;
+using test::has_message;
+using test::messages_in;
 using test::pattern_bytes;
 using test::RdNode;
 using wire::Opcode;
@@ -96,10 +98,10 @@ TEST_F(RdQueueTest, AMessageThatDoesNotGoOnLosesItsReceive) {
   EXPECT_TRUE(q.host.receives.empty());
   std::vector<WdpResponse> said;
   const auto watch = [&](bool from_a, const Buffer& bytes) {
-    const auto d = WdpData::parse(bytes);
-    if (!from_a && d.ok() && d->opcode == Opcode::terminate) {
-      for (size_t at = WdpData::kSize; at < bytes.size(); at += WdpResponse::kSize) {
-        said.push_back(WdpResponse::parse(bytes.data() + at));
+    for (const auto& m : messages_in(bytes)) {
+      if (from_a || m.header.opcode != Opcode::terminate) continue;
+      for (size_t at = 0; at < m.payload.size(); at += WdpResponse::kSize) {
+        said.push_back(WdpResponse::parse(m.payload.data() + at));
       }
     }
     return true;
@@ -217,15 +219,15 @@ TEST_F(RdQueueTest, AnotherLifeOfTheResponderIsHeard) {
   talk();
   later(1ms);
   ASSERT_EQ(p.host.sent.size(), 1U);
-  p.add(kB, 2, 1, q.rkey, board);
-  p.add(kB, 2, 1, q.rkey, board);
-  (void)a.said(now);  // lost, and said again
+  for (int i = 0; i < 2; ++i) {
+    p.add(kB, 2, 1, q.rkey, board);
+    (void)a.said(now);  // lost, and said again
+  }
   q.queue.reset();
   // The first one has F, and nobody is there for it; the second one comes to the new queue pair.
   int seen = 0;
   later(1s, [&](bool from_a, const Buffer& bytes) {
-    const auto d = WdpData::parse(bytes);
-    if (from_a && d.ok() && d->opcode == Opcode::atomic_request && ++seen == 2) {
+    if (from_a && has_message(bytes, Opcode::atomic_request) && ++seen == 2) {
       q.queue = std::make_unique<RdQueue>(
           b.socket.channels(), q, RdQueue::Parameters{.own_qpn = q.number, .q_key = q.q_key});
       p.add(kB, 2, 1, q.rkey, board);

@@ -284,7 +284,7 @@ TEST_F(PortTest, RubbishIsCountedAndNothingElse) {
   EXPECT_EQ(b.hear(d, kA, now), nullptr);
   EXPECT_EQ(b.hear(Bytes{d}.first(3), kA, now), nullptr);
   d[0] = std::byte{0xd1};
-  d[1] = std::byte{0x50};
+  d[1] = std::byte{0x60};
   EXPECT_EQ(b.hear(d, kA, now), nullptr);
   d[1] = std::byte{0x30};  // RD: no such channel
   EXPECT_EQ(b.hear(d, kA, now), nullptr);

@@ -172,7 +172,7 @@ TEST(WdpCtl, OnlyItsClass) {
   for (unsigned c = 0; c < 16; ++c) {
     b[1] = static_cast<std::byte>(c << 4 | 8);
     const Why why = c == 0  ? Why{}
-                    : c < 5 ? Why{WdpDrop::wrong_class}
+                    : c < 6 ? Why{WdpDrop::wrong_class}
                             : Why{WdpDrop::unknown_class};
     EXPECT_EQ(dropped(b), why) << c;
   }

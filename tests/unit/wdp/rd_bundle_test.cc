@@ -1,0 +1,314 @@
+// Messages of queue pairs of type RD that share datagrams (spec/wdp-rd 6.7), and answers that ride
+// with those of the program (6.4).
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <tuple>
+
+#include "tests/unit/wdp/rd_queue_fixture.h"
+#include "wire/wdp_ack.h"
+
+namespace weft::wdp {
+namespace {
+
+using test::address_of;
+using test::Buffer;
+using test::has_message;
+using test::messages_in;
+using test::pattern_bytes;
+using test::RdNode;
+using test::WantOfMemory;
+using wire::Opcode;
+using wire::WdpBundle;
+using wire::WdpClass;
+using wire::WdpDrop;
+using work::Status;
+
+struct RdBundleTest : RdQueueTest {
+  // The channel is there, both sides know what the path carries, and nothing is left to be said.
+  void stand(const Watch& watch = {}) {
+    for (auto [m, to, index] : {std::tuple{&p, kB, uint8_t{2}}, std::tuple{&q, kA, uint8_t{1}}}) {
+      (m == &p ? q : p).post_receives(1);
+      m->send(to, index, pattern_bytes(10, 1));
+      talk(watch);
+      later(1ms, watch);
+    }
+    ASSERT_EQ(p.host.sent.size(), 1U);
+    ASSERT_EQ(q.host.sent.size(), 1U);
+    ASSERT_EQ(b.links.size(), 1U);
+    forget();
+  }
+  void forget() {
+    for (RdNode::Member* m : {&p, &q}) {
+      m->host.sent.clear();
+      m->posted = 0;
+      m->targets.clear();
+      m->received.clear();
+    }
+  }
+  // How many messages of A's each of its datagrams has.
+  static Watch count_messages(std::vector<size_t>& counts, const Watch& watch = {}) {
+    return [&counts, watch](bool from_a, const Buffer& d) {
+      if (watch && !watch(from_a, d)) return false;
+      if (from_a && !messages_in(d).empty()) counts.push_back(messages_in(d).size());
+      return true;
+    };
+  }
+  RdChannel& of_b() { return b.links.front().channel; }
+  static bool is_bundle(const Buffer& d) {
+    return wire::WdpCommon::parse(d)->wdp_class == WdpBundle::kClass;
+  }
+  static bool has_ack(const Buffer& d) {
+    Bytes rest = Bytes{d}.subspan(WdpBundle::kSize);
+    while (!rest.empty()) {
+      if (wire::WdpAck::parse(*WdpBundle::take(rest)).ok()) return true;
+    }
+    return false;
+  }
+  void send_many(uint32_t count, uint32_t size) {
+    q.post_receives(count);
+    for (uint32_t i = 0; i < count; ++i) p.send(kB, 2, pattern_bytes(size, i));
+  }
+  void expect_received(uint32_t count, uint32_t size) {
+    ASSERT_EQ(q.received.size(), count);
+    for (uint32_t i = 0; i < count; ++i)
+      EXPECT_EQ(q.received[i].bytes, pattern_bytes(size, i)) << i;
+    expect_all(p, Status::success);
+  }
+};
+
+// 16 bytes for the bundle, 116 for each.
+TEST_F(RdBundleTest, SmallMessagesShareDatagrams) {
+  stand();
+  send_many(24, 64);
+  std::vector<size_t> counts;
+  talk([&](bool from_a, const Buffer& d) {
+    EXPECT_LE(d.size(), 1472U) << "what the path carries";
+    return count_messages(counts)(from_a, d);
+  });
+  later(1ms);
+  expect_received(24, 64);
+  EXPECT_EQ(counts, (std::vector<size_t>{12, 12}));
+}
+
+// spec/wdp-rd 5.5: each path carries 548.
+TEST_F(RdBundleTest, FewerUntilThePathIsKnown) {
+  const Watch no_probes = [](bool, const Buffer& d) {
+    const auto c = wire::WdpCtl::parse(d);
+    return !c.ok() || c->type != wire::CtlType::probe;
+  };
+  stand(no_probes);
+  send_many(8, 64);
+  std::vector<size_t> counts;
+  talk(count_messages(counts, no_probes));
+  later(1ms, no_probes);
+  expect_received(8, 64);
+  EXPECT_EQ(counts, (std::vector<size_t>{4, 4}));
+}
+
+// Of several flows and kinds: all are one transmission.
+TEST_F(RdBundleTest, FlowsShareThem) {
+  stand();
+  RdNode::Member& p2 = a.add_member(3);
+  RdNode::Member& q2 = b.add_member(4);
+  q.post_receives(1);
+  q2.post_receives(1);
+  p.send(kB, 4, pattern_bytes(20, 1));
+  p2.send(kB, 2, pattern_bytes(30, 2));
+  p.write(kB, 2, pattern_bytes(40, 3), q.rkey, address_of(q.board));
+  const Buffer& read = p2.read(kB, 4, 50, q2.rkey, address_of(q2.board));
+  q2.board[7] = std::byte{99};
+  int datagrams = 0;
+  talk([&](bool from_a, const Buffer& d) {
+    if (from_a && has_message(d, Opcode::send)) ++datagrams;
+    return true;
+  });
+  EXPECT_EQ(datagrams, 1);
+  later(1ms);
+  expect_all(p, Status::success);
+  expect_all(p2, Status::success);
+  EXPECT_EQ(Buffer(q.board.begin(), q.board.begin() + 40), pattern_bytes(40, 3));
+  EXPECT_EQ(read[7], std::byte{99});
+  ASSERT_EQ(q2.received.size(), 1U);
+  EXPECT_EQ(q2.received[0].bytes, pattern_bytes(20, 1));
+}
+
+TEST_F(RdBundleTest, OneThatIsLostComesAgainWhole) {
+  stand();
+  send_many(8, 64);
+  int lost = 0;
+  const auto watch = [&](bool from_a, const Buffer& d) {
+    return !from_a || !is_bundle(d) || ++lost != 1;
+  };
+  talk(watch);
+  EXPECT_TRUE(q.received.empty()) << "the order of the flow";
+  later(1s, watch);
+  expect_received(8, 64);
+}
+
+TEST_F(RdBundleTest, ACopyOfOneIsDropped) {
+  stand();
+  send_many(4, 64);
+  Buffer copy;
+  talk([&](bool from_a, const Buffer& d) {
+    if (from_a && is_bundle(d)) copy = d;
+    return true;
+  });
+  later(1ms);
+  b.hear(copy, a.address, now);
+  talk();
+  expect_received(4, 64);
+  EXPECT_EQ(of_b().counters().drops.of(WdpDrop::duplicate), 1U);
+}
+
+// All of it comes again, and what was there is not taken twice.
+TEST_F(RdBundleTest, WithoutMemoryInTheMiddleOfOneNothingIsDoneTwice) {
+  stand();
+  for (int n = 0; n < 12; ++n) {
+    for (int i = 0; i < 4; ++i) p.add(kB, 2, 1, q.rkey, address_of(q.board, 8 * n));
+    std::vector<Buffer> said;
+    for (const auto& d : a.said(now)) said.push_back(d.bytes);
+    ASSERT_EQ(said.size(), 1U);
+    WantOfMemory::after(n, 1);
+    b.hear(said[0], a.address, now);
+    WantOfMemory::end();
+    talk();
+    later(1s);
+    expect_all(p, Status::success);
+    uint64_t sum = 0;
+    std::memcpy(&sum, q.board.data() + 8 * n, sizeof sum);
+    EXPECT_EQ(sum, 4U) << n;
+    forget();
+  }
+}
+
+TEST_F(RdBundleTest, OneWithAFaultIsNotLookedAt) {
+  stand();
+  send_many(2, 64);
+  const auto said = a.said(now);
+  ASSERT_EQ(said.size(), 1U);
+  Buffer bad = said[0].bytes;
+  bad[bad.size() - 64 - 48 + 28] ^= std::byte{1};  // DDP's version in the second message
+  b.hear(bad, a.address, now);
+  EXPECT_TRUE(q.received.empty());
+  EXPECT_EQ(of_b().counters().drops.of(WdpDrop::ddp_version), 1U);
+  // One that would be right for others: from a port, not a queue pair.
+  bad = said[0].bytes;
+  bad[bad.size() - 64 - 48 + 3] = std::byte{0};
+  b.hear(bad, a.address, now);
+  EXPECT_TRUE(q.received.empty());
+  EXPECT_EQ(of_b().counters().drops.of(WdpDrop::index_mismatch), 1U);
+  b.hear(said[0].bytes, a.address, now);
+  later(1ms);
+  expect_received(2, 64);
+}
+
+// spec/wdp-rd 6.7: the CRC is the bundle's, and covers the RDACK.
+TEST_F(RdBundleTest, WithCrcs) {
+  for (RdNode* n : {&a, &b}) {
+    n->socket.channels().enable({.own_port = RdNode::kPort, .crc = true, .window = 1 << 20});
+  }
+  stand();
+  p.post_receives(4);
+  int bundles = 0;
+  int acks = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    a.polls = b.polls = false;
+    q.post_receives(1);
+    p.send(kB, 2, pattern_bytes(64, i));
+    talk();
+    q.send(kA, 1, pattern_bytes(64, i));
+    talk([&](bool from_a, const Buffer& d) {
+      if (from_a || !is_bundle(d)) return true;
+      ++bundles;
+      if (has_ack(d)) ++acks;
+      Buffer bad = d;
+      bad[bad.size() - 1] ^= std::byte{1};
+      if (i == 2) a.hear(bad, b.address, now);
+      return true;
+    });
+  }
+  EXPECT_EQ(bundles, 4);
+  EXPECT_EQ(acks, 4);
+  later(1ms);
+  expect_received(4, 64);
+  EXPECT_EQ(p.received.size(), 4U);
+  EXPECT_EQ(of_b().counters().drops.of(WdpDrop::bad_crc), 0U);
+  EXPECT_EQ(a.links.front().channel.counters().drops.of(WdpDrop::bad_crc), 1U);
+}
+
+TEST_F(RdBundleTest, TheProgramsAnswerBringsWhatBecameOfTheMessage) {
+  stand();
+  b.polls = false;
+  p.post_receives(1);
+  q.post_receives(1);
+  p.send(kB, 2, pattern_bytes(64, 5));
+  int said = 0;
+  const auto watch = [&](bool from_a, const Buffer& d) {
+    if (from_a) return true;
+    ++said;
+    EXPECT_TRUE(has_message(d, Opcode::send));
+    EXPECT_TRUE(has_message(d, Opcode::terminate)) << "RESP";
+    EXPECT_TRUE(is_bundle(d) && has_ack(d));
+    return true;
+  };
+  talk(watch);
+  EXPECT_EQ(said, 0);
+  EXPECT_TRUE(p.host.sent.empty());
+  ASSERT_EQ(q.received.size(), 1U);
+  q.send(kA, 1, pattern_bytes(64, 6));
+  talk(watch);
+  EXPECT_EQ(said, 1);
+  expect_all(p, Status::success);
+  ASSERT_EQ(p.received.size(), 1U);
+  EXPECT_EQ(p.received[0].bytes, pattern_bytes(64, 6));
+}
+
+// No longer than an RDACK waits.
+TEST_F(RdBundleTest, WithoutAnAnswerItIsSaidSoon) {
+  stand();
+  b.polls = false;
+  q.post_receives(1);
+  p.send(kB, 2, pattern_bytes(64, 5));
+  talk();
+  later(kAckDelay - 1us);
+  EXPECT_TRUE(p.host.sent.empty());
+  later(1us);
+  expect_all(p, Status::success);
+}
+
+// Beside an RDACK that cannot wait it costs nothing.
+TEST_F(RdBundleTest, AnRdackTakesItAlong) {
+  stand();
+  b.polls = false;
+  q.post_receives(2);
+  for (uint32_t i = 0; i < 2; ++i) {
+    p.send(kB, 2, pattern_bytes(64, i));
+    for (const auto& d : a.said(now)) b.hear(d.bytes, a.address, now);
+  }
+  talk();
+  expect_received(2, 64);
+}
+
+// spec/wdp-rd 4.1: a queue pair that goes, and a channel that ends, say what they have not said.
+TEST_F(RdBundleTest, NothingIsLeftUnsaid) {
+  stand();
+  b.polls = false;
+  q.post_receives(2);
+  p.send(kB, 2, pattern_bytes(64, 0));
+  talk();
+  EXPECT_TRUE(p.host.sent.empty());
+  b.socket.channels().flush();
+  talk();
+  EXPECT_EQ(p.host.sent.size(), 1U);
+  p.send(kB, 2, pattern_bytes(64, 1));
+  talk();
+  EXPECT_EQ(p.host.sent.size(), 1U);
+  of_b().close(now);
+  talk();
+  expect_received(2, 64);
+}
+
+}  // namespace
+}  // namespace weft::wdp
