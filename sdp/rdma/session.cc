@@ -14,7 +14,9 @@
 namespace weft::sdp {
 namespace {
 
-constexpr uint32_t kMessage = 32 << 10;
+// With its header: the payload is whole, so that a send of 64 KB is two messages, and not a third
+// one of what the headers left over.
+constexpr uint32_t kMessage = (32 << 10) + Bsdh::kSize;
 constexpr uint32_t kReceives = 32;
 // Data needs credits that control messages leave over (spec/sdp 4).
 constexpr uint32_t kLeastReceives = 6;

@@ -6,6 +6,7 @@ import re
 import subprocess
 
 from sdp_case import case
+from shown_program import WHOLE_SENDS
 from world import HERE, Failed
 
 # Each case has rules of its own. By TCP there is nothing to see, so that each returns what holds by SDP.
@@ -52,17 +53,22 @@ def remembered(w):
     return []
 
 
-@case("shown.stat")
-def stat(w):
-    """`weft stat` has each connection with its transport, what passed, and why it is TCP's."""
-    if w.way == "tcp":
-        return []
-    process = run(w, "use tcp client * *:1\n", "traffic")
+def shown_of(w, process):
+    """What `weft stat` has of a process that is ready."""
     check(process.has_said("ready", w.until), f"it never was ready: {process.error_text()}")
     result = subprocess.run(w.command(0, [f"{w.product.root}/bin/weft", "stat", "--json"], plain=True), capture_output=True, text=True, check=True)
     found = json.loads(result.stdout)["sockets"]
     mine = next((p for p in found if p["pid"] == process.process.pid), None)
     check(mine, f"it is not among {found}")
+    return mine
+
+
+@case("shown.stat")
+def stat(w):
+    """`weft stat` has each connection with its transport, what passed, and why it is TCP's."""
+    if w.way == "tcp":
+        return []
+    mine = shown_of(w, run(w, "use tcp client * *:1\n", "traffic"))
     client = next(c for c in mine["connections"] if c["role"] == "client" and c["transport"] == "sdp")
     server = next(c for c in mine["connections"] if c["role"] == "server")
     check(client["peer"] == server["own"] and client["own"] == server["peer"], f"names differ: {mine}")
@@ -70,6 +76,20 @@ def stat(w):
     check(client["counters"]["messages_sent"] >= 4 and client["credits"] > 0, f"messages: {mine}")
     check(mine["fallbacks"] == {"the rules say so": 1}, f"fallbacks: {mine}")
     check(all(c["transport"] == "sdp" for c in mine["connections"]), f"a socket that is closed is shown: {mine}")
+    return []
+
+
+@case("shown.whole_messages")
+def whole_messages(w):
+    """A send of 64 KB that is copied is two messages: nothing is left over for a third one."""
+    if w.way == "tcp":
+        return []
+    w.environment["WEFT_SDP_ZCOPY_THRESH"] = "0"
+    mine = shown_of(w, run(w, "use both * * *:*\n", "whole"))
+    client = next(c for c in mine["connections"] if c["role"] == "client")
+    check(client["counters"]["bytes_sent"] == WHOLE_SENDS << 16, f"bytes: {client}")
+    # Besides, some that give the server its credits.
+    check(2 * WHOLE_SENDS <= client["counters"]["messages_sent"] < 2 * WHOLE_SENDS + WHOLE_SENDS // 2, f"messages: {client}")
     return []
 
 

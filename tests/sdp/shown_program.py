@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|twice|threshold|serve|ask [PORT]"""
+"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|whole|twice|threshold|serve|ask [PORT]"""
 
 import select
 import socket
@@ -32,6 +32,7 @@ def refused_twice(address):
 
 
 SDP_ZCOPY_THRESH = 80
+WHOLE_SENDS = 20
 
 
 def threshold(address):
@@ -55,6 +56,13 @@ def main():
         client, server = pair(address)
         client.sendall(bytes(i * 31 >> 3 & 255 for i in range(100_000)))
         server.recv(100_000, socket.MSG_WAITALL)
+        print("ready", flush=True)
+        time.sleep(60)
+    elif what == "whole":
+        client, server = pair(address)
+        for _ in range(WHOLE_SENDS):
+            client.sendall(bytes(i * 31 >> 3 & 255 for i in range(65536)))
+            server.recv(65536, socket.MSG_WAITALL)
         print("ready", flush=True)
         time.sleep(60)
     elif what == "twice":
