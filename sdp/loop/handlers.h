@@ -64,6 +64,24 @@ class Handlers {
       __attribute__((tls_model("initial-exec"))) = 0;
 };
 
+// Handlers wait until this ends, as where the thread has a lock.
+class HoldHandlers {
+ public:
+  HoldHandlers() { Handlers::hold(); }
+  ~HoldHandlers() { Handlers::let_go(); }
+  HoldHandlers(const HoldHandlers&) = delete;
+  HoldHandlers& operator=(const HoldHandlers&) = delete;
+};
+
+// Inside of it: they run, and may jump out of what they interrupt.
+class LetHandlersRun {
+ public:
+  LetHandlersRun() { Handlers::let_go(); }
+  ~LetHandlersRun() { Handlers::hold(); }
+  LetHandlersRun(const LetHandlersRun&) = delete;
+  LetHandlersRun& operator=(const LetHandlersRun&) = delete;
+};
+
 // std::mutex for the library.
 class Mutex {
  public:

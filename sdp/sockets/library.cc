@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sdp/loop/handlers.h"
+#include "sdp/sockets/awaited.h"
 #include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/keeper.h"
 #include "sdp/sockets/mirror.h"
@@ -39,6 +40,8 @@ constexpr int kConnectAloneMs = 10'000;
 // An accept() that is not this process's own has not come by then.
 constexpr int kKnockMs = 500;
 constexpr int kGreetingMs = 100;
+// A thread that has not taken its connection by then was jumped out of its call.
+constexpr int kTakenMs = 10'000;
 constexpr std::chrono::seconds kMostAtExit{10};
 
 Mutex g_lock;
@@ -261,15 +264,19 @@ Library::Made Library::make(int fd, const Address& to, bool remember) {
   if (!from) return {.why = Fallback::local};
   Address target = to;
   target.set_port(*port);
-  std::promise<std::pair<std::shared_ptr<Session>, int>> result;
-  auto connected = result.get_future();
+  const auto awaited = std::make_shared<Awaited>();
   const Fabric::Ways ways{remember ? kConnectMs : kConnectAloneMs, chosen_buffer_sizes(fd).receive};
-  loop_.post([this, &result, source = *from, target, ways] {
-    fabric_->connect(source, target, ways, [&result](std::shared_ptr<Session> session, int error) {
-      result.set_value({std::move(session), error});
-    });
+  loop_.post([this, awaited, source = *from, target, ways] {
+    fabric_->connect(source, target, ways,
+                     [this, awaited](const std::shared_ptr<Session>& session, int error) {
+                       awaited->put(session, error);
+                       if (session != nullptr) close_unless_taken(awaited, session);
+                     });
   });
-  const auto [made, error] = connected.get();
+  const auto [made, error] = [&] {
+    const LetHandlersRun meanwhile;
+    return awaited->take();
+  }();
   if (made == nullptr) {
     absent_.note(place, Absent::Clock::now());
     return {.why = why(error)};
@@ -279,7 +286,16 @@ Library::Made Library::make(int fd, const Address& to, bool remember) {
   return {.session = made, .own = own};
 }
 
+void Library::close_unless_taken(const std::shared_ptr<Awaited>& awaited,
+                                 const std::weak_ptr<Session>& session) {
+  loop_.later(kTakenMs, [this, awaited, session] {
+    const auto still = session.lock();
+    if (awaited->give_up() && still) fabric_->close(still);
+  });
+}
+
 Library::Tried Library::connect(int fd, const Address& to, bool remember) {
+  const HoldHandlers holding;
   const Made made = make(fd, to, remember);
   const auto& session = made.session;
   if (session == nullptr) return {Outcome::tcp, made.why};
@@ -303,6 +319,7 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
 }
 
 Library::Kept Library::connect_and_keep(File socket, const Address& to, bool remember) {
+  const HoldHandlers holding;
   const Made made = make(socket.get(), to, remember);
   const auto& session = made.session;
   if (session == nullptr) return {File{}, made.why};

@@ -34,6 +34,8 @@ struct Names {
   Address peer{};
 };
 
+class Awaited;
+
 class Library {
  public:
   // The one of this process, made at the first call. Nothing where there is no adapter.
@@ -118,7 +120,10 @@ class Library {
     Address own{};
     Fallback why = Fallback::none;
   };
+  // The caller holds handlers up; they run while it waits.
   Made make(int fd, const Address& to, bool remember);
+  void close_unless_taken(const std::shared_ptr<Awaited>& awaited,
+                          const std::weak_ptr<Session>& session);
 
   Loop& loop_;
   const int process_ = ::getpid();  // whose connections they are

@@ -83,6 +83,10 @@ for mode in ("calls", "jumps", "exits", "forks"):
     case(f"sockets.handler_{mode}", seconds=20, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_handlers"), w.address, mode]).splitlines())
 
+for mode in ("jumps", "cancelled"):
+    case(f"sockets.left_{mode}", seconds=20, namespaces=None)(
+        lambda w, mode=mode: w.run(0, [w.test_program("sdp_left"), w.address, mode]).splitlines())
+
 case("sockets.woken", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_woken"), w.address]).splitlines())
 
 # subprocess makes its children by vfork(2), and this one ends at once.

@@ -1,0 +1,124 @@
+// A connect(2) that its thread leaves while a peer is silent: by a jump out of the handler of a
+// signal, or because it is cancelled. What comes of the attempt then must not reach the stack that
+// the thread had. Prints the same by TCP, where the peer's kernel answers at once.
+//
+//   sdp_left ADDRESS jumps|cancelled
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include <array>
+#include <chrono>
+#include <csetjmp>
+#include <csignal>
+#include <string_view>
+#include <thread>
+
+#include "tests/sdp/ends.h"
+
+namespace {
+
+// Longer than SDP is tried.
+constexpr auto kTried = std::chrono::milliseconds{600};
+
+sockaddr_in g_silent{};
+sigjmp_buf g_begin;
+
+// By the system call, for the library would hear SDP beside it.
+int listener_at(sockaddr_in& at) {
+  socklen_t size = sizeof at;
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 || ::syscall(SYS_listen, fd, 5) != 0) {
+    (void)close(fd);
+    return -1;
+  }
+  (void)getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size);
+  return fd;
+}
+
+// A server of TCP beside whose port somebody listens who says nothing to SDP (spec/sdp 3.3).
+void begin_silent(const char* address) {
+  for (int i = 0; i < 100; ++i) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    (void)inet_pton(AF_INET, address, &at.sin_addr);
+    if (listener_at(at) < 0) continue;
+    const unsigned port = ntohs(at.sin_port);
+    if (port < 32768 || port > 60999) continue;
+    sockaddr_in beside = at;
+    beside.sin_port = htons(static_cast<uint16_t>(port - 30000));
+    if (listener_at(beside) < 0) continue;
+    g_silent = at;
+    return;
+  }
+  must(false, "listen");
+}
+
+void call_silent() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  (void)connect(fd, reinterpret_cast<sockaddr*>(&g_silent), sizeof g_silent);
+}
+
+void jump(int /*signal*/) {
+  siglongjmp(g_begin, 1);
+}
+
+// The same place, with other things in it, until the attempt is over.
+__attribute__((noinline)) void use_the_stack() {
+  std::array<volatile unsigned char, 65536> bytes;
+  for (auto& byte : bytes) byte = 0xA5;
+  std::this_thread::sleep_for(kTried);
+}
+
+void jump_out() {
+  struct sigaction action {};
+  action.sa_handler = jump;
+  (void)sigaction(SIGALRM, &action, nullptr);
+  if (sigsetjmp(g_begin, 1) == 0) {
+    const itimerval soon{{0, 0}, {0, 50'000}};
+    (void)setitimer(ITIMER_REAL, &soon, nullptr);
+    call_silent();
+    for (;;) (void)pause();
+  }
+  use_the_stack();
+}
+
+void* be_cancelled(void* /*nothing*/) {
+  int old = 0;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+  (void)pthread_cancel(pthread_self());
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+  call_silent();
+  return nullptr;
+}
+
+void cancel() {
+  pthread_t thread{};
+  void* result = nullptr;
+  must(pthread_create(&thread, nullptr, be_cancelled, nullptr) == 0, "pthread_create");
+  (void)pthread_join(thread, &result);
+  std::printf("%s\n", result == PTHREAD_CANCELED ? "cancelled" : "it came back");
+  // The next thread gets that one's stack.
+  std::thread{use_the_stack}.join();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 3) return 2;
+  begin_silent(arguments[1]);
+  // The library begins with the first connection, and not in a call that is left.
+  (void)connection(arguments[1]);
+  if (std::string_view{arguments[2]} == "jumps") {
+    jump_out();
+  } else {
+    cancel();
+  }
+  const Ends after = connection(arguments[1]);
+  char byte = 0;
+  const bool good =
+      send(after.client, "?", 1, 0) == 1 && recv(after.server, &byte, 1, 0) == 1 && byte == '?';
+  std::printf("another connection: %s\n", good ? "good" : "bad");
+  return 0;
+}
