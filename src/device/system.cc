@@ -6,6 +6,7 @@
 #include <netpacket/packet.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,12 +65,18 @@ std::optional<Interfaces> interfaces() {
   return Interfaces{list, &freeifaddrs};
 }
 
+// Not by socket(2): a library that takes that over for the program (librspreload) would ask for the
+// device again.
+int open_socket(int family) {
+  return static_cast<int>(::syscall(SYS_socket, family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
+
 // Asks about interfaces by ioctl, netdevice(7). sysfs would need no socket, but it shows the
 // network namespace that mounted it, which is not always the process's own.
 class InterfaceQuery {
  public:
-  InterfaceQuery() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    if (fd_ < 0) fd_ = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  InterfaceQuery() : fd_(open_socket(AF_INET)) {
+    if (fd_ < 0) fd_ = open_socket(AF_INET6);
   }
   InterfaceQuery(const InterfaceQuery&) = delete;
   InterfaceQuery& operator=(const InterfaceQuery&) = delete;

@@ -39,6 +39,11 @@ auto through_libc(F&& call) {
 }
 
 // Each as its namesake in section 2 of the manual, errno included.
+// A library that takes socket(2) over for the program (librspreload) must not see weft's own: it
+// would make them rsockets.
+inline int socket(int family, int type, int protocol) {
+  return static_cast<int>(::syscall(SYS_socket, family, type, protocol));
+}
 inline ssize_t send(int fd, const void* p, size_t n, int flags) {
   if constexpr (kThroughLibc) return through_libc([&] { return ::send(fd, p, n, flags); });
   return ::syscall(SYS_sendto, fd, p, n, flags, nullptr, 0);

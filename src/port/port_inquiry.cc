@@ -11,7 +11,7 @@ namespace weft::port {
 
 Result<PortInquiry, SystemError> PortInquiry::ask(const Address& there, const Address& from,
                                                   Bytes question) {
-  Fd fd = raise(Fd{::socket(there.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)});
+  Fd fd = raise(Fd{calls::socket(there.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)});
   if (!fd.valid()) return fail(SystemError{errno, "socket"});
   if (from.valid() && ::bind(fd.get(), from.get(), from.length) != 0)
     return fail(SystemError{errno, "bind"});

@@ -11,7 +11,7 @@ namespace {
 constexpr uint16_t kSomePort = 9;
 
 Fd datagram_socket(int family) {
-  return raise(Fd{::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0)});
+  return raise(Fd{calls::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0)});
 }
 
 bool bind_to(const Fd& fd, Address at) {

@@ -57,8 +57,8 @@ Question question(const Address& local, const Address& remote) {
 }
 
 Answer by_netlink(const Address& local, const Address& remote) {
-  const Fd fd =
-      raise(Fd{::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG)});
+  const Fd fd = raise(
+      Fd{calls::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG)});
   if (!fd.valid()) return fail(SystemError{errno, "socket"});
   const Question q = question(local, remote);
   // To nobody in particular is to the kernel, which answers before the call returns.

@@ -11,7 +11,7 @@ namespace weft::port {
 
 Result<TcpListener, SystemError> TcpListener::bind(const Address& at, bool only_ipv6) {
   TcpListener l;
-  l.fd_ = raise(Fd{::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
+  l.fd_ = raise(Fd{calls::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
   if (!l.fd_.valid()) return fail(SystemError{errno, "socket"});
   set_option(l.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   set_families(l.fd(), at, only_ipv6);

@@ -46,7 +46,7 @@ TcpStream::TcpStream(Fd fd) : fd_(std::move(fd)), hooks_(hooks_of_process()) {
 
 Result<TcpStream, SystemError> TcpStream::connect(const Address& from, const Address& to,
                                                   std::optional<uint8_t> tos) {
-  Fd fd = raise(Fd{::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
+  Fd fd = raise(Fd{calls::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
   if (!fd.valid()) return fail(SystemError{errno, "socket"});
   if (from.valid() && (!from.is_any() || from.port() != 0)) {
     // Without this the bind would take a port from the whole host before the destination is known,
@@ -73,7 +73,7 @@ Result<TcpStream, SystemError> TcpStream::connect_from(Fd bound, const Address& 
 
 Result<TcpStream, SystemError> TcpStream::to_itself(const Gid& address) {
   Address at = Address::from_gid(address, 0);
-  Fd fd = raise(Fd{::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
+  Fd fd = raise(Fd{calls::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
   if (!fd.valid()) return fail(SystemError{errno, "socket"});
   if (::bind(fd.get(), at.get(), at.length) != 0) return fail(SystemError{errno, "bind"});
   TcpStream stream{std::move(fd)};

@@ -1,4 +1,5 @@
 #include "port/udp_bind.h"
+#include "port/calls.h"
 
 #include <cerrno>
 
@@ -8,7 +9,7 @@ namespace weft::port {
 namespace {
 
 Result<Fd, SystemError> udp_socket(int family) {
-  Fd fd = raise(Fd{::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
+  Fd fd = raise(Fd{calls::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
   if (!fd.valid()) return fail(SystemError{errno, "socket"});
   return fd;
 }
