@@ -1,0 +1,67 @@
+// What a program has set of a socket of streams. Each value can be set at any time; sizes count
+// when the connection begins.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <atomic>
+
+#include "abi/rsockets/sizes.h"
+
+namespace weft::rsockets {
+
+// Any thread may ask whether it blocks; all else has one user at a time.
+class Settings {
+ public:
+  Settings() = default;
+  Settings(const Settings& other) { *this = other; }
+  // All but whether it blocks: a connection that is accepted blocks at first.
+  Settings& operator=(const Settings& other) {
+    sizes_ = other.sizes_;
+    flags_ = other.flags_;
+    return *this;
+  }
+
+  // As setsockopt(2) and getsockopt(2), but SO_ERROR. 0, or an errno value: ENOPROTOOPT for what
+  // rsockets have not, EINVAL for a value that is too short or cannot be.
+  int set(int level, int name, const void* value, socklen_t size);
+  int get(int level, int name, void* value, socklen_t* size) const;
+
+  const Sizes& sizes() const { return sizes_; }
+  bool reuses_address() const { return flags_.reuse_address != 0; }
+  bool only_ipv6() const { return flags_.only_ipv6 != 0; }
+  int type_of_service() const { return flags_.type_of_service; }
+
+  bool nonblocking() const { return nonblocking_; }
+  void set_nonblocking(bool on) { nonblocking_ = on; }
+
+ private:
+  // Kept for the program alone, but for those that have a function above.
+  struct Flags {
+    int reuse_address = 0;
+    int keepalive = 0;
+    int oob_inline = 0;
+    int no_delay = 0;
+    int keep_idle = 0;  // s
+    int only_ipv6 = 0;
+    int type_of_service = 0;
+    int keep_count = 0;
+    int keep_interval = 0;  // s
+    int largest_segment = 0;
+    linger linger_time{1, 0};  // close() waits for what was sent, always
+  };
+  struct Flag {
+    int level;
+    int name;
+    int Flags::*value;
+  };
+  static const Flag* find(int level, int name);
+  int set_size(int level, int name, int value);
+  bool get_size(int level, int name, int& value) const;
+
+  Sizes sizes_;
+  Flags flags_;
+  std::atomic<bool> nonblocking_{false};
+};
+
+}  // namespace weft::rsockets
