@@ -1,5 +1,6 @@
 """Which programs are run, with which options, and what makes a run good."""
 
+import platform
 import re
 
 import middleware
@@ -81,6 +82,22 @@ def connections():
                good=wants(r"rdma_client: end 0"))
     yield Case("rdma_xclient.rc", "rdma_xserver -p {port} -c r", "rdma_xclient -s {addr} -p {port} -c r",
                good=wants(r"end 0"))
+
+
+def rsockets():
+    """rsocket(7). Each program compares what comes; `-T v` says so. Few messages: both sides poll, on a machine that may be busy."""
+    stream = "rstream -p {port} -f ip -I 50 -C 10"
+    for name, option in {"plain": "-S 4096 -T v", "large": "-S 3000000 -C 1 -T v", "small_buffers": "-B 8192 -i 0 -S 20000 -T v",
+                         "async": "-S 4096 -T a -T v", "blocking": "-S 4096 -T b -T v", "resolved": "-S 4096 -T r -T v"}.items():
+        yield Case(f"rstream.{name}", f"{stream} {option}", f"{stream} {option} -s {{addr}}", good=wants(r"custom +\S+"))
+    mapped = "riostream -p {port} -f ip -I 20 -C 5 -S 10000 -T v"
+    yield Case("riostream.plain", mapped, mapped + " -s {addr}", good=wants(r"custom +\S+"))
+    yield Case("rcopy.plain", "rcopy -p {port}", "rcopy /usr/bin/rstream {addr}:{folder}/rcopy.{port} -p {port}",
+               good=wants(r"bytes in"), server_is_killed=True)
+    # A program on sockets that knows nothing of it.
+    preload = f"LD_PRELOAD=/usr/lib/{platform.machine()}-linux-gnu/rsocket/librspreload.so"
+    yield Case("iperf3.preloaded", "iperf3 -s -1 -p {port}", "iperf3 -c {addr} -p {port} -n 50M", good=wants(r"50.0 MBytes.*sender[^?]*receiver"),
+               environment=(preload,))
 
 
 def udapl():
@@ -202,11 +219,11 @@ def under_sanitizers():
     for name in ("ibv_rc_pingpong.plain", "ibv_srq_pingpong.plain", "ibv_uc_pingpong.plain", "ibv_ud_pingpong.plain",
                  "mckey.plain", "rping.plain", "ucmatose.plain", "rdma_client.plain", "ib_write_bw.cm", "ib_read_lat.plain",
                  "ib_send_bw.events", "ib_atomic_bw.plain", "ibv_rc_pingpong.fault",
-                 "ibv_rc_pingpong.by_udp_lossy", "rping.by_udp"):
+                 "ibv_rc_pingpong.by_udp_lossy", "rping.by_udp", "rstream.plain"):
         yield whole[name]
     few = "ib_send_bw -p {port} -R -q 4 -b -n 50 -s 20000"
     yield Case("ib_send_bw.cm_few", few, few + " {addr}", good=perftest_result)
 
 
 def all_cases():
-    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *jumbo(), *connections(), *udapl(), *perftest(), *with_faults(), *reliable(), *by_udp(), *middleware.cases()]
+    return [*alone(), *pingpongs(), *datagrams(), *by_rdma_cm(), *jumbo(), *connections(), *rsockets(), *udapl(), *perftest(), *with_faults(), *reliable(), *by_udp(), *middleware.cases()]
