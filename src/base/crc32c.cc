@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "base/crc32c_fold.h"
+#include "base/crc32c_mix.h"
 #include "base/guarded.h"
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #endif
 
-// Where the processor cannot fold 512 bits, ISA-L is taken at run time: Debian has no static
-// library of it, and a program that weft is loaded into must start where libisal2 is not installed.
-// Without it the CPU's own CRC instruction does the work, at a fifth of the speed or less.
+// Where the processor cannot fold, ISA-L is taken at run time: Debian has no static library of it,
+// and a program that weft is loaded into must start where libisal2 is not installed. Without it the
+// CPU's own CRC instruction does the work, at a fifth of the speed or less.
 
 namespace weft {
 namespace {
@@ -90,17 +91,24 @@ uint32_t fold_crc(uint32_t state, const std::byte* p, size_t n) {
   return n < fold::kLeast ? instruction_crc(state, p, n) : fold::crc(state, p, n);
 }
 
+uint32_t mix_crc(uint32_t state, const std::byte* p, size_t n) {
+  return n < mix::kLeast ? instruction_crc(state, p, n) : mix::crc(state, p, n);
+}
+
+using CopyingCrc = bool (*)(uint32_t& state, std::byte* to, const std::byte* from, size_t n);
+
 struct Engines {
   LongCrc short_crc;
   LongCrc long_crc;
   const char* name;
-  bool sums_while_copying = false;
+  CopyingCrc copy = nullptr;  // null where it cannot be done in one pass
 };
 
 Engines choose() {
   const bool instruction = have_instruction();
   const LongCrc own = instruction ? instruction_crc : table_crc;
-  if (fold::supported()) return {own, fold::crc, "vpclmulqdq", true};
+  if (fold::supported()) return {own, fold::crc, "vpclmulqdq", fold::copy};
+  if (mix::supported()) return {own, mix::crc, "vpclmulqdq-256", mix::copy};
   if (load_isal()) return {instruction ? own : isal_crc, isal_crc, "isa-l"};
   return {own, own, instruction ? "sse4.2" : "table"};
 }
@@ -116,13 +124,14 @@ std::vector<Crc32cEngine> list_engines() {
   // Before ISA-L is loaded: this may do it itself.
   (void)engines();
   if (g_isal != nullptr || load_isal()) all.push_back({"isa-l", isal_crc});
+  if (mix::supported()) all.push_back({"vpclmulqdq-256", mix_crc});
   if (fold::supported()) all.push_back({"vpclmulqdq", fold_crc});
   return all;
 }
 
 // Under so many bytes the CRC instruction in a loop beats folding (design/01).
 constexpr size_t kShort = 256;
-static_assert(kShort >= fold::kLeast);
+static_assert(kShort >= fold::kLeast && kShort >= mix::kLeast);
 
 }  // namespace
 
@@ -141,8 +150,9 @@ const char* crc32c_engine() {
 }
 
 bool copy_with_crc(std::byte* to, Bytes from, Crc32c& crc) {
-  if (from.size() < kShort || !engines().sums_while_copying) return copy_then_crc(to, from, crc);
-  return fold::copy(crc.state_, to, from.data(), from.size());
+  const CopyingCrc copy = engines().copy;
+  if (from.size() < kShort || copy == nullptr) return copy_then_crc(to, from, crc);
+  return copy(crc.state_, to, from.data(), from.size());
 }
 
 bool copy_then_crc(std::byte* to, Bytes from, Crc32c& crc) {

@@ -27,8 +27,8 @@ inline uint32_t crc32c(Bytes bytes) {
   return c.value();
 }
 
-// What computes the CRC of long pieces: "vpclmulqdq", "isa-l", "sse4.2" or "table". For `weft
-// doctor` and `weft info`.
+// What computes the CRC of long pieces: "vpclmulqdq", "vpclmulqdq-256", "isa-l", "sse4.2" or
+// "table". For `weft doctor` and `weft info`.
 const char* crc32c_engine();
 
 // All ways to compute it that this machine has, so that tests reach the ones that crc32c() does not

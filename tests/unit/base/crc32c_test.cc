@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/crc32c_fold.h"
+#include "base/crc32c_mix.h"
 #include "base/random.h"
 #include "tests/support/hex.h"
 
@@ -128,14 +130,33 @@ TEST(Crc32cEngines, TheChosenOneIsAmongThem) {
 }
 
 TEST(Crc32cEngines, AllAgreeWithTheDefinition) {
-  const Buffer bytes = pattern(5000, 8);
+  const Buffer bytes = pattern(70000, 8);
   for (const Crc32cEngine& e : crc32c_engines()) {
-    for (size_t n = 0; n < 5000 - 8; n += n < 700 ? 1 : 191) {
+    for (size_t n = 0; n < 70000 - 8; n += n < 700 ? 1 : n < 5000 ? 191 : 4099) {
       const Bytes part = Bytes{bytes}.subspan(n % 8, n);
       const uint32_t state = 0x12345678U + static_cast<uint32_t>(n);
       ASSERT_EQ(e.run(state, part.data(), n), reference(state, part)) << e.name << ", " << n;
     }
   }
+}
+
+// Those that the chosen one does not reach, too.
+TEST(Crc32cEngines, CopiesInOnePassAgreeWithTheDefinition) {
+  const Buffer from = pattern(70000, 10);
+  Buffer to(from.size());
+  const auto check = [&](auto copy, const char* name) {
+    for (size_t n = 256; n < 70000 - 8; n += n < 700 ? 1 : n < 5000 ? 97 : 4099) {
+      const Bytes part = Bytes{from}.subspan(n % 8, n);
+      const uint32_t before = 0x12345678U + static_cast<uint32_t>(n);
+      uint32_t state = before;
+      std::byte* const at = to.data() + n % 5;
+      ASSERT_TRUE(copy(state, at, part.data(), n)) << name << ", " << n;
+      ASSERT_EQ(state, reference(before, part)) << name << ", " << n;
+      ASSERT_TRUE(std::equal(part.begin(), part.end(), at)) << name << ", " << n;
+    }
+  };
+  if (fold::supported()) check(fold::copy, "vpclmulqdq");
+  if (mix::supported()) check(mix::copy, "vpclmulqdq-256");
 }
 
 using CopyWithCrc = bool (*)(std::byte* to, Bytes from, Crc32c& crc);

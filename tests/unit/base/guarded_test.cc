@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/crc32c_mix.h"
 #include "tests/support/fault_catcher.h"
 
 namespace weft {
@@ -44,15 +45,25 @@ bool copy_and_sum(void* to, const void* from, size_t n) {
   Crc32c crc;
   return copy_with_crc(static_cast<std::byte*>(to), {static_cast<const std::byte*>(from), n}, crc);
 }
-INSTANTIATE_TEST_SUITE_P(Ways, Guarded,
-                         testing::Values(copy_guarded, copy_guarded_anywhere, hand_over_guarded,
-                                         copy_and_sum),
-                         [](const auto& p) {
-                           return p.param == copy_guarded            ? "Best"
-                                  : p.param == copy_guarded_anywhere ? "Anywhere"
-                                  : p.param == hand_over_guarded     ? "HandOver"
-                                                                     : "AndSum";
-                         });
+bool copy_and_mix(void* to, const void* from, size_t n) {
+  uint32_t state = 0;
+  return mix::copy(state, static_cast<std::byte*>(to), static_cast<const std::byte*>(from), n);
+}
+
+// A processor that prefers another way to sum has copy_and_mix() nevertheless.
+std::vector<GuardedCopy> ways() {
+  std::vector<GuardedCopy> all{copy_guarded, copy_guarded_anywhere, hand_over_guarded,
+                               copy_and_sum};
+  if (mix::supported()) all.push_back(copy_and_mix);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Ways, Guarded, testing::ValuesIn(ways()), [](const auto& p) {
+  return p.param == copy_guarded            ? "Best"
+         : p.param == copy_guarded_anywhere ? "Anywhere"
+         : p.param == hand_over_guarded     ? "HandOver"
+         : p.param == copy_and_sum          ? "AndSum"
+                                            : "AndMix";
+});
 
 std::vector<std::byte> pattern(size_t n) {
   std::vector<std::byte> v(n);

@@ -127,6 +127,7 @@ TEST(CheckBind, GivesTheKernelsReason) {
 
 TEST(CheckCrc, WithoutFoldingItIsSlower) {
   expect(check_crc("vpclmulqdq"), Severity::ok, "VPCLMULQDQ");
+  expect(check_crc("vpclmulqdq-256"), Severity::ok, "VPCLMULQDQ");
   expect(check_crc("isa-l"), Severity::ok, "ISA-L");
   expect(check_crc("sse4.2"), Severity::note, "'sse4.2'");
 }
