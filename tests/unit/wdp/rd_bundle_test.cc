@@ -291,6 +291,29 @@ TEST_F(RdBundleTest, AnRdackTakesItAlong) {
   expect_received(2, 64);
 }
 
+// Its queue pair goes in the middle of a message, and all that has come is acknowledged: the answer
+// alone is left to say.
+TEST_F(RdBundleTest, WhatAQueuePairSaysLastIsNotHeldBack) {
+  stand();
+  b.polls = false;
+  int acks = 0;
+  const auto watch = [&](bool from_a, const Buffer& d) {
+    if (!from_a) ++acks;
+    const auto messages = messages_in(d);
+    return !from_a || messages.empty() || !messages.front().header.last;
+  };
+  p.write(kB, 2, pattern_bytes(4000, 6), q.rkey, address_of(q.board));
+  talk(watch);
+  ASSERT_EQ(acks, 1);
+  q.queue.reset();
+  talk(watch);
+  ASSERT_EQ(acks, 1) << "it waits";
+  b.socket.channels().flush();
+  talk(watch);
+  ASSERT_EQ(p.host.sent.size(), 1U);
+  EXPECT_EQ(p.status_of(0), Status::remote_invalid_rd_request);
+}
+
 // spec/wdp-rd 4.1: a queue pair that goes, and a channel that ends, say what they have not said.
 TEST_F(RdBundleTest, NothingIsLeftUnsaid) {
   stand();
