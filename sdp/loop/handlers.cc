@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include "base/fault_handler.h"
+
 namespace weft::sdp {
 namespace {
 
@@ -121,6 +123,7 @@ void Handlers::run_waiting() {
 }
 
 int Handlers::set_action(int signal, const struct sigaction* action, struct sigaction* old) {
+  if (const auto outcome = keep_behind_faults(signal, action, old)) return *outcome;
   if (!waits_for_locks(signal)) return real_action(signal, action, old);
   Kept& kept = kept_of(signal);
   const Full last = kept.handler;
@@ -148,6 +151,10 @@ int Handlers::set_action(int signal, const struct sigaction* action, struct siga
     old->sa_flags = (old->sa_flags & ~kOwn) | (last_flags & kOwn);
   }
   return status;
+}
+
+void Handlers::guard_memory() {
+  handle_faults({.set_action = real_action, .program_lifts = false});
 }
 
 namespace {

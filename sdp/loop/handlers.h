@@ -22,6 +22,9 @@ class Handlers {
   static Simple set(int signal, Simple handler);
   static Simple set_for_once(int signal, Simple handler);
   static int set_interrupts(int signal, bool does);
+  // From now on memory of the program's that is not there makes a guarded access fail, as it does
+  // in a call of the kernel's (base/guarded.h). The program's actions stay behind that.
+  static void guard_memory();
 
   // Which handlers of the program's have run on the calling thread. A call that looks before it
   // sleeps in the kernel's asks this: the kernel would not know of them.

@@ -4,19 +4,29 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <optional>
 #include <span>
 
+#include "base/guarded.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
+#include "sdp/sockets/library.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 
+using weft::readable_guarded;
+using weft::sdp::Library;
 using weft::sdp::Table;
 
 namespace {
+
+// What read(2) and its relatives move at most.
+constexpr size_t kMost = 0x7ffff000;
 
 std::optional<ssize_t> take_in(int fd, std::span<const iovec> to, int flags) {
   const auto stream = Table::find(fd);
@@ -26,7 +36,7 @@ std::optional<ssize_t> take_in(int fd, std::span<const iovec> to, int flags) {
 }
 
 std::optional<ssize_t> take_in(int fd, void* to, size_t size, int flags) {
-  const iovec piece{to, size};
+  const iovec piece{to, std::min(size, kMost)};
   return take_in(fd, {&piece, 1}, flags);
 }
 
@@ -36,8 +46,24 @@ std::optional<ssize_t> give_out(int fd, std::span<const iovec> from, int flags) 
 }
 
 std::optional<ssize_t> give_out(int fd, const void* from, size_t size, int flags) {
-  const iovec piece{const_cast<void*>(from), size};
+  const iovec piece{const_cast<void*>(from), std::min(size, kMost)};
   return give_out(fd, {&piece, 1}, flags);
+}
+
+// What a connection may look at. Nothing where `fd` is none, or the kernel says what is wrong.
+std::optional<std::span<const iovec>> pieces(int fd, const iovec* v, size_t count) {
+  if (!Table::find(fd) || count > IOV_MAX || !readable_guarded(v, count * sizeof *v)) {
+    return std::nullopt;
+  }
+  const std::span all{v, count};
+  const auto good = [](const iovec& piece) { return piece.iov_len <= SSIZE_MAX; };
+  if (!std::all_of(all.begin(), all.end(), good)) return std::nullopt;
+  return all;
+}
+
+std::optional<std::span<const iovec>> pieces(int fd, const msghdr* message) {
+  if (!Table::find(fd) || !readable_guarded(message, sizeof *message)) return std::nullopt;
+  return pieces(fd, message->msg_iov, message->msg_iovlen);
 }
 
 // What recvmsg(2) tells of a stream socket besides the bytes.
@@ -48,9 +74,10 @@ void nothing_but_bytes(msghdr* message) {
 }
 
 // Whoever gets a descriptor by a message uses the kernel's calls.
-void leave_passed_to_kernel(const msghdr& message) {
-  if (message.msg_controllen == 0) return;
-  auto& m = const_cast<msghdr&>(message);
+void leave_passed_to_kernel(const msghdr* message) {
+  if (Library::existing() == nullptr || !readable_guarded(message, sizeof *message)) return;
+  auto& m = const_cast<msghdr&>(*message);
+  if (m.msg_controllen == 0 || !readable_guarded(m.msg_control, m.msg_controllen)) return;
   for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -62,8 +89,8 @@ void leave_passed_to_kernel(const msghdr& message) {
   }
 }
 
-std::span<const iovec> pieces(const iovec* v, int count) {
-  return {v, static_cast<size_t>(count > 0 ? count : 0)};
+bool is_offset(const off_t* offset) {
+  return offset == nullptr || readable_guarded(offset, sizeof *offset);
 }
 
 }  // namespace
@@ -88,15 +115,18 @@ WEFT_SDP_EXPORT ssize_t recvfrom(int fd, void* to, size_t size, int flags, socka
 }
 
 WEFT_SDP_EXPORT ssize_t readv(int fd, const iovec* to, int count) {
-  if (const auto n = take_in(fd, pieces(to, count), 0)) return *n;
+  if (const auto all = pieces(fd, to, static_cast<size_t>(count))) {
+    if (const auto n = take_in(fd, *all, 0)) return *n;
+  }
   return WEFT_SDP_NEXT(readv)(fd, to, count);
 }
 
 WEFT_SDP_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
-  if (const auto n =
-          take_in(fd, {message->msg_iov, static_cast<size_t>(message->msg_iovlen)}, flags)) {
-    if (*n >= 0) nothing_but_bytes(message);
-    return *n;
+  if (const auto all = pieces(fd, message)) {
+    if (const auto n = take_in(fd, *all, flags)) {
+      if (*n >= 0) nothing_but_bytes(message);
+      return *n;
+    }
   }
   return WEFT_SDP_NEXT(recvmsg)(fd, message, flags);
 }
@@ -132,21 +162,23 @@ WEFT_SDP_EXPORT ssize_t sendto(int fd, const void* from, size_t size, int flags,
 }
 
 WEFT_SDP_EXPORT ssize_t writev(int fd, const iovec* from, int count) {
-  if (const auto n = give_out(fd, pieces(from, count), 0)) return *n;
+  if (const auto all = pieces(fd, from, static_cast<size_t>(count))) {
+    if (const auto n = give_out(fd, *all, 0)) return *n;
+  }
   return WEFT_SDP_NEXT(writev)(fd, from, count);
 }
 
 WEFT_SDP_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
-  leave_passed_to_kernel(*message);
-  if (const auto n =
-          give_out(fd, {message->msg_iov, static_cast<size_t>(message->msg_iovlen)}, flags)) {
-    return *n;
+  leave_passed_to_kernel(message);
+  const auto all = pieces(fd, message);
+  if (all && readable_guarded(message->msg_control, message->msg_controllen)) {
+    if (const auto n = give_out(fd, *all, flags)) return *n;
   }
   return WEFT_SDP_NEXT(sendmsg)(fd, message, flags);
 }
 
 WEFT_SDP_EXPORT int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
-  for (unsigned i = 0; i < count; ++i) leave_passed_to_kernel(messages[i].msg_hdr);
+  for (unsigned i = 0; i < count; ++i) leave_passed_to_kernel(&messages[i].msg_hdr);
   if (!Table::find(fd) || count == 0) return WEFT_SDP_NEXT(sendmmsg)(fd, messages, count, flags);
   const ssize_t n = sendmsg(fd, &messages[0].msg_hdr, flags);
   if (n < 0) return -1;
@@ -155,14 +187,14 @@ WEFT_SDP_EXPORT int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flag
 }
 
 WEFT_SDP_EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
-  if (const auto stream = Table::find(to)) {
+  if (const auto stream = Table::find(to); stream && is_offset(offset)) {
     if (const auto n = stream->send_file(to, from, offset, count)) return *n;
   }
   return WEFT_SDP_NEXT(sendfile)(to, from, offset, count);
 }
 
 WEFT_SDP_EXPORT ssize_t sendfile64(int to, int from, off64_t* offset, size_t count) noexcept {
-  if (const auto stream = Table::find(to)) {
+  if (const auto stream = Table::find(to); stream && is_offset(offset)) {
     if (const auto n = stream->send_file(to, from, offset, count)) return *n;
   }
   return WEFT_SDP_NEXT(sendfile64)(to, from, offset, count);

@@ -164,6 +164,7 @@ Library* Library::get() {
   if (Library* library = existing()) return library;
   Loop* loop = Loop::start();
   if (loop == nullptr) return nullptr;
+  Handlers::guard_memory();
   std::unique_ptr<Library> library{new Library(*loop)};
   library->fabric_ = Fabric::open(*loop, [](const Address& peer, Violation violation) {
     log().write(LogLevel::error,

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/guarded.h"
 #include "sdp/sockets/look.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/real.h"
@@ -295,6 +296,7 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
   const bool takes = (flags & (MSG_PEEK | MSG_TRUNC)) == 0;
   size_t piece = 0;
   size_t at = 0;
+  bool faulted = false;
   do {
     const auto state = wait_to_receive(lock, fd, flags, done > 0);
     if (!state) return done > 0 ? std::optional<ssize_t>{static_cast<ssize_t>(done)} : std::nullopt;
@@ -317,17 +319,18 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
       }
       const Bytes front = received.front();
       const size_t n = std::min(front.size(), to[piece].iov_len - at);
-      if ((flags & MSG_TRUNC) == 0) {
-        std::memcpy(static_cast<std::byte*>(to[piece].iov_base) + at, front.data(), n);
-      }
+      auto* const place = static_cast<std::byte*>(to[piece].iov_base) + at;
+      faulted = (flags & MSG_TRUNC) == 0 && !copy_guarded(place, front.data(), n);
+      if (faulted) break;
       session_->take(n);
       at += n;
       done += n;
     }
     session_->process();
-  } while (done == 0 || ((flags & MSG_WAITALL) != 0 && done < wanted));
+  } while (!faulted && (done == 0 || ((flags & MSG_WAITALL) != 0 && done < wanted)));
   if (!session_->readable() || mirror_.is_crowded()) mirror_.drop_tokens(fd);
   keep_going();
+  if (faulted && done == 0) return failed(EFAULT);
   return static_cast<ssize_t>(done);
 }
 
@@ -346,7 +349,10 @@ ssize_t Stream::peek(std::span<const iovec> to) {
   size_t copied = 0;
   for (const iovec& v : to) {
     const size_t n = std::min(v.iov_len, bytes.size() - copied);
-    std::memcpy(v.iov_base, bytes.data() + copied, n);
+    if (!copy_guarded(v.iov_base, bytes.data() + copied, n)) {
+      if (copied == 0) return failed(EFAULT);
+      break;
+    }
     copied += n;
   }
   return static_cast<ssize_t>(copied);
@@ -363,6 +369,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   if (way == Way::in_place && does_not_block(fd, flags)) way = Way::copied;
   const Stopwatch stopwatch{wanted >= way_.least()};
   bool in_place = way == Way::in_place;
+  bool faulted = false;
   size_t done = 0;
   size_t piece = 0;
   size_t at = 0;
@@ -386,7 +393,8 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
     const MutableBytes room = session_->room();
     if (!room.empty()) {
       const size_t n = std::min(room.size(), rest.size());
-      std::memcpy(room.data(), rest.data(), n);
+      faulted = !copy_guarded(room.data(), rest.data(), n);
+      if (faulted) break;
       session_->filled(static_cast<uint32_t>(n));
       at += n;
       done += n;
@@ -425,6 +433,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   keep_going();
   if (wanted >= way_.least() && done == wanted) way_.record(way, wanted, stopwatch.time());
   show_to_peer_here(lock);
+  if (faulted && done == 0) return failed(EFAULT);
   return static_cast<ssize_t>(done);
 }
 

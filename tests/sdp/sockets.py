@@ -211,5 +211,13 @@ def large(w, threshold, in_place):
     return client.text().splitlines() + server.text().splitlines()
 
 
+
+def bad_memory(w, threshold):
+    return w.run(0, ["python3", "-B", os.path.join(HERE, "bad_memory.py"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": threshold}).splitlines()
+
+
+case("sockets.bad_memory", namespaces=None)(lambda w: bad_memory(w, "0"))
+case("sockets.bad_memory_in_place", namespaces=None)(lambda w: bad_memory(w, "4096"))
+
 case("sockets.large_copied", seconds=120, namespaces="check")(lambda w: large(w, "0", False))
 case("sockets.large_in_place", seconds=120, namespaces="check")(lambda w: large(w, "4096", True))

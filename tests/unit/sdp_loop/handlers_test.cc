@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csetjmp>
 #include <mutex>
+
+#include "base/guarded.h"
 
 namespace weft::sdp {
 namespace {
@@ -121,6 +124,25 @@ TEST_F(AHandler, InterruptsCallsWhereThatWasAskedFor) {
   ASSERT_EQ(Handlers::set_interrupts(SIGUSR1, false), 0);
   (void)Handlers::set_action(SIGUSR1, nullptr, &seen);
   EXPECT_EQ(seen.sa_flags & SA_RESTART, SA_RESTART);
+}
+
+// In a process of its own: the handler stays.
+void reach_for_memory_that_is_gone() {
+  (void)Handlers::set(SIGSEGV, count);
+  Handlers::guard_memory();
+  void* const gone = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char here[] = "bytes";
+  const bool written = copy_guarded(gone, here, sizeof here);
+  const bool read = copy_guarded(here, gone, sizeof here);
+  const bool asked = g_runs != 0;
+  (void)::raise(SIGSEGV);
+  const bool ran = g_runs == 1;
+  const bool behind = Handlers::set(SIGSEGV, SIG_DFL) == count;
+  _exit(!written && !read && !asked && ran && behind ? 0 : 1);
+}
+
+TEST_F(AHandler, OfMemoryIsNotAskedInACall_AndStaysBehindIt) {
+  EXPECT_EXIT(reach_for_memory_that_is_gone(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
