@@ -232,7 +232,11 @@ void RdChannel::put_responses() {
                    .last = true,
                    .opcode = Opcode::terminate,
                    .stride = static_cast<uint16_t>(size)};
+    // Where many wait, a peer with as many takes no requests, nor what shares a datagram with them.
+    const bool many = answers_.unsaid.size() > kMostResponses;
+    if (many) sender_.shut();
     std::byte* at = send(header, true);
+    if (many) sender_.shut();
     for (size_t i = 0; i < n; ++i, at += WdpResponse::kSize) answers_.unsaid[i].encode(at);
     answers_.unsaid.erase(answers_.unsaid.begin(),
                           answers_.unsaid.begin() + static_cast<ptrdiff_t>(n));

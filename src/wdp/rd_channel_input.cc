@@ -118,9 +118,16 @@ Result<Ok, WdpDrop> RdChannel::take_bundle(const WdpCommon& common, Bytes datagr
   });
   if (!good.ok()) return good;
   confirm(now);
+  // No transmission says it again.
+  const auto heed_ack = [&] {
+    if (!ack) return;
+    if (const auto v = take_ack(*ack, now); !v.ok()) counters_.drops.count(v.error());
+  };
   // As above.
-  if (wants_response && answers_.unsaid.size() >= kMostUnsaid)
+  if (wants_response && answers_.unsaid.size() >= kMostUnsaid) {
+    heed_ack();
     return fail(WdpDrop::window_exceeded);
+  }
   watch_.exchanged();
   active_ = now;
   const Csn csn{common.class_word};
@@ -134,10 +141,7 @@ Result<Ok, WdpDrop> RdChannel::take_bundle(const WdpCommon& common, Bytes datagr
     });
     receiver_->taken(csn, common.flags.ack_requested, is_marked(how.traffic_class), now);
   }
-  // A copy may bring news in it.
-  if (ack) {
-    if (const auto v = take_ack(*ack, now); !v.ok()) counters_.drops.count(v.error());
-  }
+  heed_ack();  // a copy's as well
   return good;
 }
 

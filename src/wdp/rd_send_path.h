@@ -48,6 +48,10 @@ class RdSendPath {
   // datagram of those before it that were not sent yet, while that has `most` bytes at most.
   std::byte* append_shared(size_t size, size_t most);
   void take_back_shared(size_t size);
+  // What was appended last takes no more messages.
+  void shut() {
+    if (SentDatagram* const last = log_.last_waiting()) last->shared = false;
+  }
   // Is there something that was never sent?
   bool has_new() const { return log_.has_waiting(); }
   Csn next_csn() const { return log_.end(); }

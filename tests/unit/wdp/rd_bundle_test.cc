@@ -291,6 +291,62 @@ TEST_F(RdBundleTest, AnRdackTakesItAlong) {
   expect_received(2, 64);
 }
 
+// spec/wdp-rd 6.4: requests come again, the RDACK among them does not.
+TEST_F(RdBundleTest, WhoTakesNoRequestsHearsTheRdackAmongThem) {
+  stand();
+  a.polls = b.polls = false;
+  p.post_receives(1);
+  q.post_receives(2);
+  q.send(kA, 1, pattern_bytes(64, 9));
+  talk();
+  ASSERT_FALSE(of_b().sender().idle());
+  for (uint32_t i = 0; i < kMostUnsaid; ++i) {
+    of_b().respond({.qidx = 9, .ridx = 2, .code = wire::WdpResponse::Code::length, .msn = Msn{i}});
+  }
+  for (uint32_t i = 0; i < 2; ++i) p.send(kB, 2, pattern_bytes(64, i));
+  const auto said = a.said(now);
+  ASSERT_EQ(said.size(), 1U);
+  ASSERT_TRUE(is_bundle(said[0].bytes) && has_ack(said[0].bytes));
+  b.hear(said[0].bytes, a.address, now);
+  EXPECT_EQ(of_b().counters().drops.of(WdpDrop::window_exceeded), 1U);
+  EXPECT_TRUE(of_b().sender().idle());
+  EXPECT_TRUE(q.received.empty());
+  a.polls = b.polls = true;
+  later(1s);
+  expect_received(2, 64);
+  expect_all(q, Status::success);
+}
+
+// spec/wdp-rd 6.4: else two ends that take no requests would wait for each other.
+TEST_F(RdBundleTest, ManyAnswersShareNoDatagramWithRequests) {
+  stand();
+  p.post_receives(4);
+  const auto ask = [&](uint32_t from) {
+    for (uint32_t i = from; i < from + 2; ++i) q.send(kA, 1, pattern_bytes(64, i));
+  };
+  ask(0);
+  (void)q.queue->ready(now);
+  for (uint32_t i = 0; i < kMostResponses + 5; ++i) {
+    of_b().respond({.qidx = 9, .ridx = 2, .code = wire::WdpResponse::Code::length, .msn = Msn{i}});
+  }
+  std::vector<size_t> records;
+  talk([&](bool from_a, const Buffer& d) {
+    const auto messages = messages_in(d);
+    if (from_a || !has_message(d, Opcode::terminate)) return true;
+    for (const auto& m : messages) {
+      if (m.header.opcode != Opcode::terminate) continue;
+      records.push_back(m.payload.size() / wire::WdpResponse::kSize);
+      EXPECT_TRUE(messages.size() == 1 || records.back() < kMostResponses);
+    }
+    return true;
+  });
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(records.front(), kMostResponses);
+  later(1ms);
+  expect_all(q, Status::success);
+  EXPECT_EQ(p.received.size(), 2U);
+}
+
 // Its queue pair goes in the middle of a message, and all that has come is acknowledged: the answer
 // alone is left to say.
 TEST_F(RdBundleTest, WhatAQueuePairSaysLastIsNotHeldBack) {
