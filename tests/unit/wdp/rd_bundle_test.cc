@@ -107,6 +107,21 @@ TEST_F(RdBundleTest, FewerUntilThePathIsKnown) {
   EXPECT_EQ(counts, (std::vector<size_t>{4, 4}));
 }
 
+// The kernel was told by a router.
+TEST_F(RdBundleTest, TheyGrowNoLargerThanAPathThatNarrows) {
+  stand();
+  a.links.front().channel.path_carries(1000);
+  send_many(24, 64);
+  std::vector<size_t> counts;
+  talk([&](bool from_a, const Buffer& d) {
+    EXPECT_LE(d.size(), 1000U);
+    return count_messages(counts)(from_a, d);
+  });
+  later(1ms);
+  expect_received(24, 64);
+  EXPECT_EQ(counts, (std::vector<size_t>{8, 8, 8}));
+}
+
 // Of several flows and kinds: all are one transmission.
 TEST_F(RdBundleTest, FlowsShareThem) {
   stand();
