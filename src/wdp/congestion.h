@@ -19,6 +19,9 @@ class Congestion {
   static constexpr size_t kFirst = 32 * kUnit;
 
   virtual ~Congestion() = default;
+  // A datagram of so many bytes has come. Several messages in it are one datagram to the network,
+  // though the receiver counts each.
+  virtual void carried(size_t datagram) = 0;
   // A datagram that was sent at `sent` has come. `limited`: the window was what held the sender
   // back.
   virtual void acknowledged(size_t bytes, Time sent, bool limited, Duration least_round_trip,
@@ -37,6 +40,7 @@ class Congestion {
 class FixedWindow final : public Congestion {
  public:
   explicit FixedWindow(size_t bytes) : bytes_(bytes) {}
+  void carried(size_t) override {}
   void acknowledged(size_t, Time, bool, Duration, Duration, Time) override {}
   void congested(Time, Time) override {}
   void collapsed(Time) override {}

@@ -31,7 +31,6 @@ void Cubic::acknowledged(size_t bytes, Time sent, bool limited, Duration least_r
                          Duration latest_round_trip, Time now) {
   // RFC 9002 7.3.2: nothing grows while what was sent before the loss comes in. RFC 9002 7.8: nor
   // while the window is not used.
-  if (bytes > unit_) use_unit(bytes);
   if (sent <= recovery_since_ || !limited) return;
   if (in_slow_start()) {
     window_ += bytes;

@@ -8,6 +8,9 @@ namespace weft::wdp {
 
 class Cubic final : public Congestion {
  public:
+  void carried(size_t datagram) override {
+    if (datagram > unit_) use_unit(datagram);
+  }
   void acknowledged(size_t bytes, Time sent, bool limited, Duration least_round_trip,
                     Duration latest_round_trip, Time now) override;
   void congested(Time sent, Time now) override;

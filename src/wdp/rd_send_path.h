@@ -138,6 +138,7 @@ class RdSendPath {
 template <class F>
 Result<Ok, wire::WdpDrop> RdSendPath::received(const wire::WdpAck& ack, Time now, F&& gone) {
   const auto outcome = log_.acknowledge(ack, rtt_.least(), now, [&](const SentDatagram& d) {
+    congestion_->carried(d.size + kDatagramOverhead);
     congestion_->acknowledged(d.weight(), d.sent, limited_, rtt_.least(), rtt_.latest(), now);
     gone(d);
   });

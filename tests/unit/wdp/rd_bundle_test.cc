@@ -107,6 +107,30 @@ TEST_F(RdBundleTest, FewerUntilThePathIsKnown) {
   EXPECT_EQ(counts, (std::vector<size_t>{4, 4}));
 }
 
+// spec/wdp-rd 5.4: whatever the receiver counts, the network has one datagram to carry.
+TEST(RdSendPath, ABundleIsOneDatagramToTheNetwork) {
+  struct Heard final : Congestion {
+    explicit Heard(std::vector<size_t>& to) : all(to) {}
+    void carried(size_t datagram) override { all.push_back(datagram); }
+    void acknowledged(size_t, Time, bool, Duration, Duration, Time) override {}
+    void congested(Time, Time) override {}
+    void collapsed(Time) override {}
+    size_t window() const override { return kFirst; }
+    bool in_slow_start() const override { return false; }
+    std::vector<size_t>& all;
+  };
+  std::vector<size_t> datagrams;
+  RdSendPath path{Csn{7}, std::make_unique<Heard>(datagrams), false};
+  const Time now = Time::from_ns(1'000'000'000);
+  path.open(SessionToken{1}, false, now);
+  for (int i = 0; i < 10; ++i) (void)path.append_shared(wire::WdpData::kSize, 1472);
+  Train train;
+  path.fill(train, {}, now);
+  ASSERT_TRUE(path.received({.cum = Csn{8}}, now + 1ms, [](const SentDatagram&) {}).ok());
+  const size_t size = WdpBundle::kSize + 10 * (WdpBundle::kFrame + wire::WdpData::kSize);
+  EXPECT_EQ(datagrams, (std::vector<size_t>{size + kDatagramOverhead}));
+}
+
 // The kernel was told by a router.
 TEST_F(RdBundleTest, TheyGrowNoLargerThanAPathThatNarrows) {
   stand();
