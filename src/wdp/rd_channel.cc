@@ -260,7 +260,7 @@ void RdChannel::tell_of_room() {
 
 void RdChannel::end_all(RdClient::End end) {
   sender_.abandon([&](const SentDatagram& d) {
-    if (end == RdClient::End::lost) ++counters_.messages_lost;
+    if (end == RdClient::End::lost) counters_.messages_lost += d.messages;
     if (RdClient* client = shared_.client(d.client)) client->message_ended(d.request, end);
   });
   tell_of_room();

@@ -131,6 +131,17 @@ TEST(RdSendPath, ABundleIsOneDatagramToTheNetwork) {
   EXPECT_EQ(datagrams, (std::vector<size_t>{size + kDatagramOverhead}));
 }
 
+// What ends with its channel is counted in messages.
+TEST_F(RdBundleTest, EachMessageOfALostOneIsLost) {
+  stand();
+  send_many(4, 64);
+  talk([](bool, const Buffer&) { return false; });
+  RdChannel& channel = a.links.front().channel;
+  channel.abort();
+  EXPECT_EQ(channel.counters().messages_lost, 4U);
+  expect_all(p, Status::retry_exceeded);
+}
+
 // The kernel was told by a router.
 TEST_F(RdBundleTest, TheyGrowNoLargerThanAPathThatNarrows) {
   stand();
