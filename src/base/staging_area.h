@@ -1,4 +1,4 @@
-// Memory from which the kernel copies what is sent.
+// Memory from which the kernel copies what is sent, or to which it copies what comes.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,9 @@
 
 namespace weft {
 
-// Begins in the middle of a page. The kernel copies into pages of its own, which it mostly begins
-// with a call, or continues a few headers behind the beginning. Where the destination lies 1 to 15
-// bytes further in its page than the source, REP MOVSB of some processors has a twentieth of its
-// rate (docs/design/16), and an area that begins with a page meets that again and again.
+// Begins in the middle of a page. The kernel keeps the bytes in pages of its own, which it mostly
+// begins with a call, or continues a few headers behind the beginning. An area that begins with a
+// page, or a little behind, meets slow copies again and again (base/slow_copy.h).
 class StagingArea {
  public:
   // Throws std::bad_alloc. What is in it is not cleared.

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/random.h"
+#include "base/staging_area.h"
 #include "engine/event_handler.h"
 #include "engine/helper_policy.h"
 #include "engine/local_data.h"
@@ -77,7 +78,7 @@ class Runtime {
   // The bounce buffer that all connections share; contents last until the next call that reads a
   // socket.
   static constexpr size_t kBounce = 256 * 1024;
-  MutableBytes bounce(Token&) { return {bounce_.get(), kBounce}; }
+  MutableBytes bounce(Token&) { return {bounce_.data(), kBounce}; }
   // What the handlers of one kind share here (LocalData::get()).
   template <class T>
   T& local(Token&) {
@@ -108,7 +109,7 @@ class Runtime {
       : own_counter_block_(block == nullptr ? std::make_unique<stats::EngineBlock>() : nullptr),
         counter_block_(block == nullptr ? *own_counter_block_ : *block),
         random_(std::move(random)),
-        bounce_(std::make_unique_for_overwrite<std::byte[]>(kBounce)),
+        bounce_(kBounce),
         reserve_(counter_block_.counters.out_of_memory) {}
 
   static Token token_of(Runtime& runtime, Time now) { return Token{runtime, now}; }
@@ -135,7 +136,7 @@ class Runtime {
   const std::unique_ptr<stats::EngineBlock> own_counter_block_;
   stats::EngineBlock& counter_block_;
   const std::unique_ptr<Random> random_;
-  const std::unique_ptr<std::byte[]> bounce_;
+  const StagingArea bounce_;
   MemoryReserve reserve_;
   LocalData local_data_;
   size_t received_bytes_ = 0;

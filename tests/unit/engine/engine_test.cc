@@ -217,7 +217,9 @@ TEST_F(EngineTest, RetiringMemoryAsksEverySource) {
 
 TEST_F(EngineTest, TheBounceBufferIsThereForWhoeverHoldsIt) {
   Hold h = engine->hold();
-  EXPECT_EQ(engine->bounce(h.token()).size(), Engine::kBounce);
+  const MutableBytes bounce = engine->bounce(h.token());
+  EXPECT_EQ(bounce.size(), Engine::kBounce);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(bounce.data()) % 4096, 2048U) << "docs/design/16";
 }
 
 TEST_F(EngineTest, ItEndsWithSourcesInIt) {
