@@ -2,6 +2,7 @@
 
 #include "base/crc32c.h"
 #include "base/guarded.h"
+#include "base/slow_copy.h"
 
 namespace weft::mpa {
 
@@ -100,6 +101,13 @@ bool FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payl
   }
   if (written) ++fpdus_;
   return written;
+}
+
+uint32_t FpduWriter::part_of_first(size_t header, const void* from, uint32_t n) const {
+  const bool by_kernel = form_.length_size() == wire::kFpduLengthSize;  // and not into a ring
+  const bool slow = by_kernel && copies_slowly_close_by() &&
+                    lies_close_behind(from, form_.length_size() + header);
+  return slow ? kSlowPart : n;
 }
 
 bool FpduWriter::write_copy(TxBatch& batch, Bytes header, std::span<const IoVec> payload,

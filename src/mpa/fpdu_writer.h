@@ -22,6 +22,8 @@ class FpduWriter {
   static constexpr size_t kCopyBelow = 4096;
   // Staging that an FPDU with a copied payload may need beyond its payload.
   static constexpr size_t kOverhead = 128;
+  // See part(). What follows lies as much further from its source as framing takes: 36 bytes.
+  static constexpr uint32_t kSlowPart = 64;
 
   void configure(bool crc, bool markers) {
     crc_ = crc;
@@ -39,6 +41,14 @@ class FpduWriter {
   // cuts no FPDU; 0: it may (RFC 5044 section 5.1). Without markers.
   void keep_whole_in(uint32_t segment) { segment_ = segment; }
 
+  // How much of a payload, `n` bytes at `from`, shall the next FPDU take? All; but where it is the
+  // first of a batch the kernel is likely to copy it to the beginning of a page, behind the header,
+  // and if that is a slow copy (base/slow_copy.h) so little that the rest lies far enough away.
+  uint32_t part(const TxBatch& batch, size_t header, const void* from, uint32_t n) const {
+    return n < kCopyBelow + kSlowPart || crc_ || !batch.empty() ? n
+                                                                : part_of_first(header, from, n);
+  }
+
   // Does an FPDU with this header and payload fit into the batch?
   bool fits(const TxBatch& batch, size_t header, size_t payload, size_t pieces) const;
 
@@ -52,6 +62,7 @@ class FpduWriter {
 
  private:
   bool copies(size_t payload) const { return crc_ || payload < kCopyBelow; }
+  uint32_t part_of_first(size_t header, const void* from, uint32_t n) const;
   struct Markers {
     uint64_t position = 0;  // bytes of the stream since start-up
     std::vector<std::byte> scratch;

@@ -82,7 +82,9 @@ RequestWriter::Written RequestWriter::write_payload(work::SendWqe& w, std::byte*
                                                     FpduWriter& writer, TxBatch& batch) {
   const bool tagged = is_write(w.operation);
   const size_t header_size = wire::ddp_header_size(tagged);
-  const uint32_t n = std::min(w.length - offset_, tagged ? tagged_payload_ : untagged_payload_);
+  const uint32_t most = tagged ? tagged_payload_ : untagged_payload_;
+  uint32_t n = std::min(w.length - offset_, most - offset_ % most);
+  if (offset_ == 0 && place != nullptr) n = writer.part(batch, header_size, place, n);
   const bool last = offset_ + n == w.length;
   if (!writer.fits(batch, header_size, n, std::max<size_t>(w.segments, 1))) return Written::no_room;
   PieceList pieces;

@@ -42,7 +42,7 @@ ResponsePath::Written ResponsePath::write_atomic(const InboundRead& answer, mpa:
 ResponsePath::Written ResponsePath::write_read(InboundRead& answer, mpa::FpduWriter& writer,
                                                mpa::TxBatch& batch) {
   const wire::ReadRequest& r = answer.request;
-  const uint32_t n = std::min(r.size - answer.sent, payload_);
+  uint32_t n = std::min(r.size - answer.sent, payload_ - answer.sent % payload_);
   if (!writer.fits(batch, TaggedHeader::kSize, n, 1)) return Written::no_room;
   PieceList pieces;
   if (n > 0) {
@@ -51,6 +51,7 @@ ResponsePath::Written ResponsePath::write_read(InboundRead& answer, mpa::FpduWri
     const auto p = consumer_.memory().remote(r.source_stag, r.source_to + answer.sent, n,
                                              work::Access::remote_read);
     if (!p.ok()) return refuse(p.error());
+    n = writer.part(batch, TaggedHeader::kSize, *p, n);
     pieces.add(*p, n);
   }
   const bool last = answer.sent + n == r.size;

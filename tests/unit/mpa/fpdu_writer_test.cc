@@ -6,6 +6,7 @@
 
 #include "base/crc32c.h"
 #include "base/random.h"
+#include "base/slow_copy.h"
 #include "tests/support/append.h"
 #include "tests/support/fpdu.h"
 #include "tests/support/spec_example.h"
@@ -114,6 +115,34 @@ TEST(FpduWriter, WithoutCrcSmallPayloadsAreCopiedLargeOnesReferredTo) {
     EXPECT_EQ(Buffer(parts.ulpdu.begin(), parts.ulpdu.end()),
               test::join({pattern(18, 1), payload}));
   }
+}
+
+// docs/design/16: 1 to 31 bytes further in its page than it does here, a payload would be copied
+// slowly.
+TEST(FpduWriter, OfAPayloadThatTheKernelWouldCopySlowlyLittleIsTaken) {
+  constexpr size_t kPage = 4096;
+  constexpr size_t kHeader = 14;  // and the length before it: the payload lies at 16
+  Buffer memory = pattern(2 * kPage, 2);
+  const std::byte* const page =
+      memory.data() + kPage - reinterpret_cast<uintptr_t>(memory.data()) % kPage;
+  const uint32_t little = copies_slowly_close_by() ? FpduWriter::kSlowPart : 60'000;
+  const FpduWriter w = writer(false);
+  TxBatch batch;
+  for (const size_t place : {size_t{0}, size_t{15}, kPage - 15}) {
+    EXPECT_EQ(w.part(batch, kHeader, page + place, 60'000), little) << place;
+  }
+  for (const size_t place : {size_t{16}, kPage - 16, kPage / 2}) {
+    EXPECT_EQ(w.part(batch, kHeader, page + place, 60'000), 60'000U) << place;
+  }
+  EXPECT_EQ(w.part(batch, kHeader, page, FpduWriter::kCopyBelow), FpduWriter::kCopyBelow)
+      << "this much is copied anyway, or hardly more";
+  EXPECT_EQ(writer(true).part(batch, kHeader, page, 60'000), 60'000U) << "copied, with the CRC";
+  FpduWriter in_memory = writer(false);
+  in_memory.go_by_memory();
+  EXPECT_EQ(in_memory.part(batch, kHeader, page, 60'000), 60'000U);
+  FpduWriter first = writer(false);
+  ASSERT_TRUE(first.write(batch, pattern(kHeader, 1), {}));
+  EXPECT_EQ(first.part(batch, kHeader, page, 60'000), 60'000U) << "not the first of its batch";
 }
 
 // docs/design/06: the memory of a request may change while it is sent. What leaves, now or when the

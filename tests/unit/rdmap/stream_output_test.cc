@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/slow_copy.h"
 #include "tests/support/script_peer.h"
 
 namespace weft::rdmap {
@@ -108,6 +109,45 @@ TEST(StreamOutput, HoldingAsksForWhatNobodyAskedFor) {
   EXPECT_FALSE(p.stream.requests_idle());
   p.hears(delivered(2));
   EXPECT_TRUE(p.stream.requests_idle());
+}
+
+// docs/design/16: a Write and an answer whose memory begins with a page. Where the kernel would
+// copy that slowly the first FPDU is short, and the others end where they would have ended.
+TEST(StreamOutput, OfWhatBeginsAPageTheFirstFpduMayBeShort) {
+  constexpr size_t kPage = 4096;
+  StreamConfig c = script_config();
+  c.mpa.crc = false;
+  ScriptPeer p(c);
+  Buffer memory = pattern_bytes(160'000, 1);
+  const size_t to_page = kPage - reinterpret_cast<uintptr_t>(memory.data()) % kPage;
+  work::LocalSegment local = segment(p.host, memory);
+  local.address += to_page;
+  local.length = 150'000;
+  p.host.post({.wr_id = 1, .operation = work::Operation::write, .remote_to = TaggedOffset{7000}},
+              {local});
+  const auto written = p.says();
+  p.hears(test::read_request(1, {.sink_stag = Stag{0x501},
+                                 .sink_to = TaggedOffset{7000},
+                                 .size = 150'000,
+                                 .source_stag = local.lkey,
+                                 .source_to = test::address_of(memory, to_page)}));
+  for (const auto& frames : {written, p.says()}) {
+    std::vector<size_t> ends;
+    Buffer all;
+    for (const auto& f : frames) {
+      EXPECT_EQ(f.to, 7000 + all.size());
+      all.insert(all.end(), f.payload.begin(), f.payload.end());
+      ends.push_back(all.size());
+      EXPECT_EQ(f.control.last, all.size() == 150'000);
+    }
+    EXPECT_TRUE(std::equal(all.begin(), all.end(), memory.begin() + to_page));
+    if (copies_slowly_close_by()) {
+      ASSERT_FALSE(ends.empty());
+      EXPECT_EQ(ends.front(), mpa::FpduWriter::kSlowPart);
+      ends.erase(ends.begin());
+    }
+    EXPECT_EQ(ends, (std::vector<size_t>{61'440, 122'880, 150'000}));
+  }
 }
 
 TEST(StreamOutput, AMessageInProgressIsFinishedWhenRequestsAreHeld) {
