@@ -59,8 +59,9 @@ int Endpoint::open(rdma_cm_id* id, const Sizes& sizes) {
   send_memory_.resize(sizes_.send_buffer);
   receive_memory_.resize(sizes_.receive_buffer + sizes_.receive_queue * kMessageSize);
   lists_memory_.resize(kTargetsSize + sizes_.mapped_slots * sizeof(MappedTarget));
-  send_mr_.reset(
-      ibv_reg_mr(id->pd, send_memory_.data(), send_memory_.size(), IBV_ACCESS_LOCAL_WRITE));
+  // An int: the macro of the header combines it with values of another enumeration.
+  constexpr int kLocalWrite = IBV_ACCESS_LOCAL_WRITE;
+  send_mr_.reset(ibv_reg_mr(id->pd, send_memory_.data(), send_memory_.size(), kLocalWrite));
   receive_mr_ = writable(id->pd, receive_memory_.data(), receive_memory_.size());
   lists_mr_ = writable(id->pd, lists_memory_.data(), lists_memory_.size());
   if (send_mr_ == nullptr || receive_mr_ == nullptr || lists_mr_ == nullptr) return errno;
