@@ -3,8 +3,10 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <new>
 #include <optional>
 
+#include "base/log.h"
 #include "cm/basic_id.h"
 #include "port/signals.h"
 
@@ -120,22 +122,32 @@ void EventChannel::destroy() {
     events_.close();
     return;
   }
-  std::vector<std::unique_ptr<Event>> requests;
   {
     std::unique_lock taking{taking_};
     let_taker_return(taking);
     if (destroyed_) return;
     destroyed_ = true;
-    while (const auto e = events_.try_pop()) {
-      std::unique_ptr<Event> owned{*e};
-      if (owned->kind == EventKind::connect_request) requests.push_back(std::move(owned));
-    }
-    if (visits_ == 0) events_.close();
+    ++visits_;  // this one's
   }
-  for (const auto& e : requests) {
+  // One by one: there may be no memory for a list.
+  while (const std::unique_ptr<Event> e = take_left()) {
+    if (e->kind != EventKind::connect_request) continue;
     account(*e).request_left();
-    core(e->id).destroy();
+    try {
+      core(e->id).destroy();
+    } catch (const std::bad_alloc&) {
+      WEFT_LOG(error,
+               "rdma_destroy_event_channel: no memory to end a connection that nobody took; "
+               "it stays until the process ends");
+    }
   }
+  const std::lock_guard guard{taking_};
+  if (--visits_ == 0) events_.close();
+}
+
+std::unique_ptr<Event> EventChannel::take_left() {
+  const std::lock_guard guard{taking_};
+  return std::unique_ptr<Event>{events_.try_pop().value_or(nullptr)};
 }
 
 std::vector<BasicId*> EventChannel::withdraw(const BasicId& id) {

@@ -78,6 +78,8 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
   };
   using Clock = std::chrono::steady_clock;
   Event* take();
+  // Of a channel that is destroyed: nothing comes any more.
+  std::unique_ptr<Event> take_left();
   int wait();
   void let_taker_return(std::unique_lock<std::mutex>& taking);
 

@@ -1,6 +1,7 @@
 #include "cm/event_channel.h"
 
 #include "tests/unit/cm/ids.h"
+#include "tests/unit/cm/memory.h"
 
 namespace weft::cm {
 namespace {
@@ -76,6 +77,30 @@ TEST_F(EventChannelTest, ADestroyedChannelTellsNothing) {
   EXPECT_EQ(id.resolve_route(), 0) << "the step before was done";
   EXPECT_EQ(next(*kept), EBADF);
   id.destroy();
+}
+
+// rdma_destroy_event_channel(3) cannot say that it found no memory.
+TEST_F(EventChannelTest, ARequestThatNobodyTookGoesWithItAlsoWithoutMemory) {
+  const std::shared_ptr<Channel> clients = make_channel();
+  Id& listener = make(PortSpace::tcp);
+  const port::Address where = listen(listener);
+  Id* client = nullptr;
+  ASSERT_EQ(service().create_id(*clients, PortSpace::tcp, client), 0);
+  ASSERT_EQ(client->resolve_address({}, where), 0);
+  (void)await(EventKind::addr_resolved, *clients);
+  ASSERT_EQ(client->resolve_route(), 0);
+  (void)await(EventKind::route_resolved, *clients);
+  ASSERT_EQ(client->connect(nullptr, {}), 0);
+  pollfd request{.fd = channel->fd(), .events = POLLIN, .revents = 0};
+  for (int looks = 0; looks < 20'000 && ::poll(&request, 1, 1) == 0; ++looks) {
+    EXPECT_EQ(next(*clients), EAGAIN) << "whoever asks moves the connection";
+  }
+  ASSERT_EQ(request.revents, POLLIN);
+  most_memory = 0;
+  channel->destroy();
+  most_memory = SIZE_MAX;
+  EXPECT_EQ(listener.destroy(), 0);
+  EXPECT_EQ(client->destroy(), 0);
 }
 
 }  // namespace
