@@ -27,7 +27,9 @@ Sink::Answer Sink::finish_read(uint32_t bytes) {
 }
 
 bool Sink::on_src_avail(const SrcAvail& advert, uint32_t payload) {
-  if (advert_ || mode_ == Mode::buffered || payload >= advert.length) return false;
+  // Where the payload is all there is, nothing would be left to answer.
+  const bool all_came = counted(payload) >= advert.length;
+  if (advert_ || mode_ == Mode::buffered || payload > advert.length || all_came) return false;
   advert_ = Advert{.buffer = advert, .started = counted(payload)};
   return true;
 }

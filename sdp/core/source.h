@@ -17,7 +17,9 @@ class Source {
   };
 
   bool may_send_data() const { return !advert_; }
-  bool may_advertise() const { return !advert_ && mode_ != Mode::buffered; }
+  // Whoever advertised the last buffer must have heard what became of it, or another thread that
+  // advertises would take that for its own.
+  bool may_advertise() const { return !advert_ && !outcome_ && mode_ != Mode::buffered; }
 
   // A SrcAvail for `length` bytes goes out.
   void advertise(uint32_t length) { advert_ = Advert{.length = length}; }

@@ -2,6 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
+#include <utility>
+
 namespace weft::sdp {
 
 bool Buffers::allocate(ibv_pd* pd, uint32_t count, uint32_t size) {
@@ -15,7 +18,13 @@ bool Buffers::allocate(ibv_pd* pd, uint32_t count, uint32_t size) {
   (void)::madvise(p, bytes, MADV_DONTFORK);
   const int access = IBV_ACCESS_LOCAL_WRITE;
   mr_.reset(ibv_reg_mr(pd, p, bytes, access));
-  return mr_ != nullptr;
+  if (!mr_) {
+    const int error = errno;
+    (void)::munmap(std::exchange(memory_, nullptr), bytes);
+    count_ = size_ = 0;
+    errno = error;
+  }
+  return allocated();
 }
 
 Buffers::~Buffers() {

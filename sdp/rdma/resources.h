@@ -30,6 +30,7 @@ class Buffers {
 
   // False with errno if there is no memory, or the adapter refuses it.
   bool allocate(ibv_pd* pd, uint32_t count, uint32_t size);
+  bool allocated() const { return mr_ != nullptr; }
   uint32_t size() const { return size_; }
   uint32_t count() const { return count_; }
   std::byte* at(uint32_t index) const { return memory_ + static_cast<size_t>(index) * size_; }

@@ -364,7 +364,7 @@ Verbs<ibv_mr> Session::lend(const std::byte* memory, size_t bytes, int access) c
 }
 
 uint32_t Session::offered() const {
-  return broken() || reads_.under_way() ? 0 : connection_->sink().available();
+  return broken() || !reads_.may_begin() ? 0 : connection_->sink().available();
 }
 
 // What came before it is read first, the payload of its message too.

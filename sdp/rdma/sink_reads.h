@@ -19,11 +19,13 @@ class SinkReads {
   };
 
   bool under_way() const { return bytes_ > 0; }
+  // Nor has the thread whose memory the last one came to asked how much that was.
+  bool may_begin() const { return !under_way() && arrived_ == 0; }
   uint32_t bytes() const { return bytes_; }
   // The session's own memory, made when it is first asked for. Nothing to read to while what was
   // staged before is not taken, or there is no memory.
   Target stage(ibv_pd* pd);
-  bool has_staging() const { return staging_.count() > 0; }
+  bool has_staging() const { return staging_.allocated(); }
 
   void begin(const Target& target, uint32_t bytes) { to_ = target.to, bytes_ = bytes; }
   // The Read has completed. What was staged is the user's to take, and then taken().

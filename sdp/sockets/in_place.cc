@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "sdp/loop/handlers.h"
+
 namespace weft::sdp {
 namespace {
 
@@ -46,6 +48,8 @@ uint32_t send_in_place(SessionLock& lock, Session& session, LookTime& look_time,
   const auto goes = [&] { return session.may_advertise() || !session.writable(); };
   if (!look(lock, session, look_time, goes, kForMuch) || !session.writable()) return 0;
   const auto bytes = static_cast<uint32_t>(std::min<size_t>(from.size(), INT32_MAX));
+  // Nothing of this may be left behind by a jump: the peer reads the memory.
+  const HoldHandlers hold;
   const auto memory = session.lend(from.data(), bytes, IBV_ACCESS_REMOTE_READ);
   if (!memory || !session.advertise(from.data(), bytes, memory->rkey)) return 0;
   std::optional<uint32_t> outcome;
@@ -61,16 +65,17 @@ uint32_t send_in_place(SessionLock& lock, Session& session, LookTime& look_time,
     }
     read = now_read;
   }
-  return outcome.value_or(session.advertised_and_read());
+  return std::min(outcome.value_or(session.advertised_and_read()), bytes);
 }
 
 uint32_t receive_in_place(SessionLock& lock, Session& session, LookTime& look_time,
                           MutableBytes to) {
   const auto most = static_cast<uint32_t>(std::min<size_t>(to.size(), session.offered()));
+  const HoldHandlers hold;
   const auto memory = session.lend(to.data(), most, IBV_ACCESS_LOCAL_WRITE);
   if (!memory || session.read(to.data(), most, memory->lkey) == 0) return 0;
   wait_for_read(lock, session, look_time);
-  return session.take_arrived();
+  return std::min(session.take_arrived(), most);
 }
 
 void receive_staged(SessionLock& lock, Session& session, LookTime& look_time) {

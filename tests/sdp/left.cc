@@ -1,19 +1,23 @@
 // A connect(2) that its thread leaves while a peer is silent: by a jump out of the handler of a
 // signal, or because it is cancelled. What comes of the attempt then must not reach the stack that
-// the thread had. Prints the same by TCP, where the peer's kernel answers at once.
+// the thread had. Prints the same by TCP, where the peer's kernel answers at once. And a recv(2)
+// that its thread leaves: its buffer is the program's again.
 //
-//   sdp_left ADDRESS jumps|cancelled
+//   sdp_left ADDRESS jumps|cancelled|receives
 
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csetjmp>
 #include <csignal>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "tests/sdp/ends.h"
 
@@ -103,10 +107,54 @@ void cancel() {
   std::thread{use_the_stack}.join();
 }
 
+// 64 KB at a time, which a peer sends without end.
+void jump_out_of_receiving(const char* address) {
+  static std::array<char, 65536> bytes;
+  constexpr int kTimes = 300;
+  const Ends ends = connection(address);
+  std::atomic<bool> over{false};
+  // The signal is the other thread's.
+  sigset_t alarm;
+  (void)sigemptyset(&alarm);
+  (void)sigaddset(&alarm, SIGALRM);
+  (void)pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+  std::thread sender{[&] {
+    const std::vector<char> zeros(1 << 20);
+    while (!over && send(ends.client, zeros.data(), zeros.size(), MSG_NOSIGNAL) > 0) {
+    }
+  }};
+  (void)pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+  struct sigaction action {};
+  action.sa_handler = jump;
+  (void)sigaction(SIGALRM, &action, nullptr);
+  static volatile int times = 0;
+  static volatile int spoilt = 0;
+  while (times < kTimes) {
+    if (sigsetjmp(g_begin, 1) == 0) {
+      const itimerval soon{{0, 0}, {0, 100 + 17 * times % 400}};
+      (void)setitimer(ITIMER_REAL, &soon, nullptr);
+      for (;;) (void)recv(ends.server, bytes.data(), bytes.size(), 0);
+    }
+    times = times + 1;
+    bytes.fill('x');
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    if (std::count(bytes.begin(), bytes.end(), 'x') != 65536) spoilt = spoilt + 1;
+  }
+  over = true;
+  (void)shutdown(ends.server, SHUT_RDWR);
+  (void)close(ends.server);
+  sender.join();
+  std::printf("spoilt: %d\n", spoilt);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count != 3) return 2;
+  if (std::string_view{arguments[2]} == "receives") {
+    jump_out_of_receiving(arguments[1]);
+    return 0;
+  }
   begin_silent(arguments[1]);
   // The library begins with the first connection, and not in a call that is left.
   (void)connection(arguments[1]);

@@ -87,6 +87,9 @@ for mode in ("jumps", "cancelled"):
     case(f"sockets.left_{mode}", seconds=20, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_left"), w.address, mode]).splitlines())
 
+case("sockets.left_receives", seconds=20, namespaces=None)(
+    lambda w: w.run(0, [w.test_program("sdp_left"), w.address, "receives"], environment={"WEFT_SDP_ZCOPY_THRESH": "4096"}).splitlines())
+
 case("sockets.woken", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_woken"), w.address]).splitlines())
 
 # subprocess makes its children by vfork(2), and this one ends at once.

@@ -304,5 +304,31 @@ TEST_F(SdpConnection, ChangesOfMode) {
   EXPECT_EQ(refused(advert), Violation::mode) << "in Buffered mode";
 }
 
+// Two threads of a program send in place: each hears of its own buffer.
+TEST_F(SdpConnection, AdvertisesNothingBeforeTheLastOutcomeIsTaken) {
+  ASSERT_TRUE(a.advertise(1000));
+  move(a, b);
+  b.start_read(1000);
+  b.finish_read();
+  b.send_controls();
+  for (const auto& m : b.out) ASSERT_TRUE(a.connection.on_message(m).ok());
+  EXPECT_FALSE(a.connection.may_advertise());
+  EXPECT_TRUE(a.connection.data_may_go());
+  const auto outcome = a.connection.take_outcome();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->bytes, 1000U);
+  EXPECT_TRUE(a.connection.may_advertise());
+}
+
+TEST_F(SdpConnection, ABufferOfOneByteIsRead) {
+  ASSERT_TRUE(a.advertise(1));
+  move(a, b);
+  b.start_read(1);
+  b.finish_read();
+  settle();
+  EXPECT_EQ(b.received, 1U);
+  EXPECT_EQ(a.outcomes, 1);
+}
+
 }  // namespace
 }  // namespace weft::sdp
