@@ -56,7 +56,7 @@ bool of_descriptor(int level, int name) {
 // From how many bytes on sends are read where they lie; of ib_sdp.
 constexpr int kZcopyThreshold = 80;  // SDP_ZCOPY_THRESH
 constexpr int kLevelOfSdp = 27;      // AF_INET_SDP
-constexpr int kLeastThreshold = 4096;
+constexpr int kLeastThreshold = ZcopyThreshold::kLeast;
 constexpr int kMostThreshold = 1 << 20;
 
 bool is_threshold(int level, int name) {

@@ -37,7 +37,8 @@ std::optional<ZcopyThreshold> ZcopyThreshold::parse(std::string_view text) {
   ZcopyThreshold threshold;
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), threshold.bytes);
-  if (error != std::errc{} || end != text.data() + text.size() || threshold.bytes < 0) return {};
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  if (threshold.bytes != kNever && threshold.bytes < kLeast) return {};
   return threshold;
 }
 
@@ -50,7 +51,7 @@ std::optional<std::string> ZcopyThreshold::wrong_in_process() {
   const char* const text = secure_getenv(kVariable);
   if (text == nullptr || parse(text)) return {};
   return std::string{kVariable} + ": '" + text +
-         "' is not a number of bytes, 0 or auto; taken for auto";
+         "' is not 0, auto or a number of bytes from 4096 on; taken for auto";
 }
 
 size_t WayChooser::size_class(size_t bytes) {

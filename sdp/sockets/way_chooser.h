@@ -19,9 +19,12 @@ enum class Way : uint8_t { copied, in_place };
 struct ZcopyThreshold {
   static constexpr int kByCost = -1;
   static constexpr int kNever = 0;
+  // The messages about less cost more than the copy.
+  static constexpr int kLeast = 4096;
   int bytes = kByCost;
 
-  // `WEFT_SDP_ZCOPY_THRESH`: a number of bytes, 0 for never, `auto`. Nothing if it is none of them.
+  // `WEFT_SDP_ZCOPY_THRESH`: a number of bytes from kLeast on, 0 for never, `auto`. Nothing if it
+  // is none of them.
   static std::optional<ZcopyThreshold> parse(std::string_view text);
   // What the environment of the process says.
   static ZcopyThreshold of_process();

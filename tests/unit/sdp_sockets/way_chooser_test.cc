@@ -76,7 +76,7 @@ TEST(ZcopyThreshold, IsRead) {
   EXPECT_EQ(ZcopyThreshold::parse("auto")->bytes, ZcopyThreshold::kByCost);
   EXPECT_EQ(ZcopyThreshold::parse("0")->bytes, ZcopyThreshold::kNever);
   EXPECT_EQ(ZcopyThreshold::parse("65536")->bytes, 65536);
-  for (const char* wrong : {"", "-1", "64k", "never", " 1", "99999999999"}) {
+  for (const char* wrong : {"", "-1", "1", "4095", "64k", "never", " 1", "99999999999"}) {
     EXPECT_FALSE(ZcopyThreshold::parse(wrong)) << wrong;
   }
 }
