@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "base/crc32c_factors.h"
 #include "base/guarded.h"
 #include "base/guarded_asm.h"
 
@@ -18,28 +19,16 @@
 namespace weft::fold {
 namespace {
 
+using crc::Factors;
+using crc::factors;
+using crc::rest;
+
 #define WEFT_FOLDS __attribute__((target("avx512f,avx512vl,avx512dq,vpclmulqdq,pclmul,sse4.2")))
 
 constexpr size_t kRegister = 64;  // bytes
 constexpr size_t kStep = 4 * kRegister;
 static_assert(kLeast >= kStep);
 
-// x^n modulo P in CRC32C's order of bits, one place up: a product of two such numbers is one place
-// down.
-constexpr uint64_t power(unsigned n) {
-  uint32_t v = 0x80000000U;
-  for (; n > 0; --n) v = (v & 1) != 0 ? 0x82F63B78U ^ (v >> 1) : v >> 1;
-  return uint64_t{v} << 1;
-}
-
-// For both halves of 128 bits: by how many bits are they moved on?
-struct alignas(16) Factors {
-  uint64_t low;
-  uint64_t high;
-};
-constexpr Factors factors(unsigned bits) {
-  return {power(bits + 32), power(bits - 32)};
-}
 constexpr Factors kByOne = factors(512);
 constexpr Factors kByTwo = factors(1024);
 constexpr Factors kByThree = factors(1536);
@@ -66,18 +55,6 @@ WEFT_FOLDS inline __m512i folded(__m512i a, __m512i by, __m512i onto) {
 template <int kWhich>
 WEFT_FOLDS inline __m128i quarter(__m512i a) {
   return _mm512_maskz_extracti64x2_epi64(kAll, a, kWhich);
-}
-
-WEFT_FOLDS inline uint32_t rest(uint32_t state, const std::byte* p, size_t n) {
-  uint64_t s = state;
-  for (; n >= 8; p += 8, n -= 8) {
-    uint64_t v;
-    __builtin_memcpy(&v, p, sizeof v);
-    s = _mm_crc32_u64(s, v);
-  }
-  auto t = static_cast<uint32_t>(s);
-  for (; n > 0; ++p, --n) t = _mm_crc32_u8(t, static_cast<unsigned char>(*p));
-  return t;
 }
 
 // Of what four registers hold, and `n` bytes after it.

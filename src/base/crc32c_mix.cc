@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/crc32c_factors.h"
 #include "base/guarded.h"
 #include "base/guarded_asm.h"
 
@@ -18,6 +19,11 @@
 namespace weft::mix {
 namespace {
 
+using crc::Factors;
+using crc::factors;
+using crc::rest;
+using crc::times_x;
+
 #define WEFT_MIXES __attribute__((target("avx2,vpclmulqdq,pclmul,sse4.2")))
 
 constexpr size_t kRegister = 32;  // bytes
@@ -28,28 +34,6 @@ constexpr size_t kRound = kFront + 3 * kStream;
 constexpr size_t kMostRounds = 126;
 static_assert(kLeast >= kRound);
 
-constexpr uint32_t kPolynomial = 0x82F63B78U;
-
-constexpr uint32_t times_x(uint32_t v) {
-  return (v & 1) != 0 ? kPolynomial ^ (v >> 1) : v >> 1;
-}
-
-// x^n modulo P in CRC32C's order of bits, one place up: a product of two such numbers is one place
-// down.
-constexpr uint64_t power(unsigned n) {
-  uint32_t v = 0x80000000U;
-  for (; n > 0; --n) v = times_x(v);
-  return uint64_t{v} << 1;
-}
-
-// For both halves of 128 bits: by how many bits are they moved on?
-struct alignas(16) Factors {
-  uint64_t low;
-  uint64_t high;
-};
-constexpr Factors factors(unsigned bits) {
-  return {power(bits + 32), power(bits - 32)};
-}
 constexpr Factors kByLane = factors(128);
 constexpr Factors kByOne = factors(256);
 constexpr Factors kByTwo = factors(512);
@@ -260,14 +244,6 @@ WEFT_MIXES uint32_t joined(uint32_t state, const Block& b) {
                                   moved(static_cast<uint32_t>(b.sums[1]), b.rounds)));
   const uint64_t sum = _mm_crc32_u64(0, static_cast<uint64_t>(_mm_cvtsi128_si64(before)));
   return static_cast<uint32_t>(sum ^ b.sums[2]);
-}
-
-WEFT_MIXES uint32_t rest(uint32_t state, const std::byte* p, size_t n) {
-  uint64_t s = state;
-  for (; n >= 8; p += 8, n -= 8) s = _mm_crc32_u64(s, word(p));
-  auto t = static_cast<uint32_t>(s);
-  for (; n > 0; ++p, --n) t = _mm_crc32_u8(t, static_cast<unsigned char>(*p));
-  return t;
 }
 
 }  // namespace
