@@ -36,7 +36,7 @@ def log(w):
     check(port, f"the listener is not told of: {said}")
     for sentence in (f"connect to {w.address}:1: the rule in line 1 fits, tcp", f"connect to {w.address}:1: TCP, for the rules say so",
                      f"connect to {w.address}:{port[1]}: SDP", f"accept from {w.address}:", "own_rules:3: ",
-                     "WEFT_SDP_ZCOPY_THRESH: '64k' is not a number"):
+                     "WEFT_SDP_ZCOPY_THRESH: '64k' is not 0, auto or a number of bytes from 4096 on"):
         check(sentence in said, f"'{sentence}' is not in: {said}")
     return []
 
