@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/crc32c_fold.h"
-#include "base/crc32c_mix.h"
 #include "base/guarded.h"
 
 #if defined(__x86_64__)
@@ -87,12 +86,9 @@ bool load_isal() {
 }
 
 // Of any length, so that tests may ask for it.
-uint32_t fold_crc(uint32_t state, const std::byte* p, size_t n) {
-  return n < fold::kLeast ? instruction_crc(state, p, n) : fold::crc(state, p, n);
-}
-
-uint32_t mix_crc(uint32_t state, const std::byte* p, size_t n) {
-  return n < mix::kLeast ? instruction_crc(state, p, n) : mix::crc(state, p, n);
+template <const fold::Way* (*kWay)()>
+uint32_t folded(uint32_t state, const std::byte* p, size_t n) {
+  return n < fold::kLeast ? instruction_crc(state, p, n) : kWay()->crc(state, p, n);
 }
 
 using CopyingCrc = bool (*)(uint32_t& state, std::byte* to, const std::byte* from, size_t n);
@@ -107,8 +103,9 @@ struct Engines {
 Engines choose() {
   const bool instruction = have_instruction();
   const LongCrc own = instruction ? instruction_crc : table_crc;
-  if (fold::supported()) return {own, fold::crc, "vpclmulqdq", fold::copy};
-  if (mix::supported()) return {own, mix::crc, "vpclmulqdq-256", mix::copy};
+  for (const fold::Way* way : {fold::by_512_bits(), fold::by_256_bits()}) {
+    if (way != nullptr) return {own, way->crc, way->name, way->copy};
+  }
   if (load_isal()) return {instruction ? own : isal_crc, isal_crc, "isa-l"};
   return {own, own, instruction ? "sse4.2" : "table"};
 }
@@ -124,14 +121,14 @@ std::vector<Crc32cEngine> list_engines() {
   // Before ISA-L is loaded: this may do it itself.
   (void)engines();
   if (g_isal != nullptr || load_isal()) all.push_back({"isa-l", isal_crc});
-  if (mix::supported()) all.push_back({"vpclmulqdq-256", mix_crc});
-  if (fold::supported()) all.push_back({"vpclmulqdq", fold_crc});
+  if (const auto* w = fold::by_256_bits()) all.push_back({w->name, folded<fold::by_256_bits>});
+  if (const auto* w = fold::by_512_bits()) all.push_back({w->name, folded<fold::by_512_bits>});
   return all;
 }
 
 // Under so many bytes the CRC instruction in a loop beats folding (design/01).
 constexpr size_t kShort = 256;
-static_assert(kShort >= fold::kLeast && kShort >= mix::kLeast);
+static_assert(kShort >= fold::kLeast);
 
 }  // namespace
 

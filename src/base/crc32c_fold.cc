@@ -130,14 +130,6 @@ fault:
   return false;
 }
 
-}  // namespace
-
-bool supported() {
-  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0 &&
-         __builtin_cpu_supports("pclmul") != 0 && __builtin_cpu_supports("sse4.2") != 0;
-}
-
 WEFT_FOLDS uint32_t crc(uint32_t state, const std::byte* p, size_t n) {
   __m512i a[4] = {load(p), load(p + kRegister), load(p + 2 * kRegister), load(p + 3 * kRegister)};
   a[0] = _mm512_xor_si512(a[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(state))));
@@ -170,20 +162,15 @@ WEFT_FOLDS bool copy(uint32_t& state, std::byte* to, const std::byte* from, size
   return true;
 }
 
-}  // namespace weft::fold
+}  // namespace
 
-#else
-
-namespace weft::fold {
-
-bool supported() {
-  return false;
-}
-uint32_t crc(uint32_t state, const std::byte*, size_t) {
-  return state;
-}
-bool copy(uint32_t&, std::byte*, const std::byte*, size_t) {
-  return false;
+const Way* by_512_bits() {
+  static constexpr Way kWay{"vpclmulqdq", crc, copy};
+  const bool has_all =
+      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0 &&
+      __builtin_cpu_supports("pclmul") != 0 && __builtin_cpu_supports("sse4.2") != 0;
+  return has_all ? &kWay : nullptr;
 }
 
 }  // namespace weft::fold

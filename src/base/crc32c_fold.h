@@ -1,6 +1,7 @@
-// CRC32C by folding with VPCLMULQDQ on registers of 512 bits: where the processor has it, four
-// times as fast as its CRC instruction and faster than ISA-L below some KB; and in the same pass
-// as a copy (docs/design/01).
+// CRC32C by folding with VPCLMULQDQ, and in the same pass as a copy (docs/design/01). On registers
+// of 512 bits four times as fast as the CRC instruction, and faster than ISA-L below some KB. On
+// those of 256 bits, while the CRC instruction, which is another unit's, sums a part: one and a
+// half times as fast as ISA-L.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +9,29 @@
 
 namespace weft::fold {
 
-// Does this processor, with its system, have what the other two need? They are called only then.
-bool supported();
-
 // From so many bytes on it pays; fewer must not be given.
 inline constexpr size_t kLeast = 256;
 
-// Takes and returns the state without the final xor.
-uint32_t crc(uint32_t state, const std::byte* p, size_t n);
+struct Way {
+  const char* name;
+  // Takes and returns the state without the final xor.
+  uint32_t (*crc)(uint32_t state, const std::byte* p, size_t n);
+  // Copies from memory that may change or be gone, and sums what arrived. False where it is gone
+  // (base/guarded.h); then `state` means nothing.
+  bool (*copy)(uint32_t& state, std::byte* to, const std::byte* from, size_t n);
+};
 
-// Copies from memory that may change or be gone, and sums what arrived. False where it is gone
-// (base/guarded.h); then `state` means nothing.
-[[nodiscard]] bool copy(uint32_t& state, std::byte* to, const std::byte* from, size_t n);
+// Null where this processor, or its system, lacks what it needs.
+#if defined(__x86_64__)
+const Way* by_512_bits();
+const Way* by_256_bits();
+#else
+inline const Way* by_512_bits() {
+  return nullptr;
+}
+inline const Way* by_256_bits() {
+  return nullptr;
+}
+#endif
 
 }  // namespace weft::fold

@@ -1,4 +1,4 @@
-#include "base/crc32c_mix.h"
+#include "base/crc32c_fold.h"
 
 #if defined(__x86_64__)
 
@@ -16,7 +16,7 @@
 // late. CRCs of parts become that of the whole by a product with x^n each, n being the bits that
 // follow the part.
 
-namespace weft::mix {
+namespace weft::fold {
 namespace {
 
 using crc::Factors;
@@ -246,13 +246,6 @@ WEFT_MIXES uint32_t joined(uint32_t state, const Block& b) {
   return static_cast<uint32_t>(sum ^ b.sums[2]);
 }
 
-}  // namespace
-
-bool supported() {
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0 &&
-         __builtin_cpu_supports("pclmul") != 0 && __builtin_cpu_supports("sse4.2") != 0;
-}
-
 uint32_t crc(uint32_t state, const std::byte* p, size_t n) {
   while (n >= kLeast) {
     Block b = block_of(p, n);
@@ -282,22 +275,16 @@ bool copy(uint32_t& state, std::byte* to, const std::byte* from, size_t n) {
   return true;
 }
 
-}  // namespace weft::mix
+}  // namespace
 
-#else
-
-namespace weft::mix {
-
-bool supported() {
-  return false;
-}
-uint32_t crc(uint32_t state, const std::byte*, size_t) {
-  return state;
-}
-bool copy(uint32_t&, std::byte*, const std::byte*, size_t) {
-  return false;
+const Way* by_256_bits() {
+  static constexpr Way kWay{"vpclmulqdq-256", crc, copy};
+  const bool has_all =
+      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0 &&
+      __builtin_cpu_supports("pclmul") != 0 && __builtin_cpu_supports("sse4.2") != 0;
+  return has_all ? &kWay : nullptr;
 }
 
-}  // namespace weft::mix
+}  // namespace weft::fold
 
 #endif

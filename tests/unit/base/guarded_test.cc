@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
-#include "base/crc32c_mix.h"
+#include "base/crc32c_fold.h"
 #include "tests/support/fault_catcher.h"
 
 namespace weft {
@@ -45,16 +45,20 @@ bool copy_and_sum(void* to, const void* from, size_t n) {
   Crc32c crc;
   return copy_with_crc(static_cast<std::byte*>(to), {static_cast<const std::byte*>(from), n}, crc);
 }
-bool copy_and_mix(void* to, const void* from, size_t n) {
+bool copy_and_sum_by_256_bits(void* to, const void* from, size_t n) {
+  Crc32c crc;
+  auto* const t = static_cast<std::byte*>(to);
+  const Bytes bytes{static_cast<const std::byte*>(from), n};
+  if (n < fold::kLeast) return copy_then_crc(t, bytes, crc);
   uint32_t state = 0;
-  return mix::copy(state, static_cast<std::byte*>(to), static_cast<const std::byte*>(from), n);
+  return fold::by_256_bits()->copy(state, t, bytes.data(), n);
 }
 
-// A processor that prefers another way to sum has copy_and_mix() nevertheless.
+// A processor that prefers another way to sum has copy_and_sum_by_256_bits() nevertheless.
 std::vector<GuardedCopy> ways() {
   std::vector<GuardedCopy> all{copy_guarded, copy_guarded_anywhere, hand_over_guarded,
                                copy_and_sum};
-  if (mix::supported()) all.push_back(copy_and_mix);
+  if (fold::by_256_bits() != nullptr) all.push_back(copy_and_sum_by_256_bits);
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(Ways, Guarded, testing::ValuesIn(ways()), [](const auto& p) {
@@ -62,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Guarded, testing::ValuesIn(ways()), [](const auto
          : p.param == copy_guarded_anywhere ? "Anywhere"
          : p.param == hand_over_guarded     ? "HandOver"
          : p.param == copy_and_sum          ? "AndSum"
-                                            : "AndMix";
+                                            : "AndSumBy256Bits";
 });
 
 std::vector<std::byte> pattern(size_t n) {
