@@ -83,7 +83,9 @@ RequestWriter::Written RequestWriter::write_payload(work::SendWqe& w, std::byte*
   const bool tagged = is_write(w.operation);
   const size_t header_size = wire::ddp_header_size(tagged);
   const uint32_t most = tagged ? tagged_payload_ : untagged_payload_;
-  uint32_t n = std::min(w.length - offset_, most - offset_ % most);
+  // Behind a short first FPDU the others end where they would have ended without it.
+  const uint32_t to_end = offset_ == 0 ? most : most - offset_ % most;
+  uint32_t n = std::min(w.length - offset_, to_end);
   if (offset_ == 0 && place != nullptr) n = writer.part(batch, header_size, place, n);
   const bool last = offset_ + n == w.length;
   if (!writer.fits(batch, header_size, n, std::max<size_t>(w.segments, 1))) return Written::no_room;

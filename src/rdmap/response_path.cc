@@ -42,7 +42,9 @@ ResponsePath::Written ResponsePath::write_atomic(const InboundRead& answer, mpa:
 ResponsePath::Written ResponsePath::write_read(InboundRead& answer, mpa::FpduWriter& writer,
                                                mpa::TxBatch& batch) {
   const wire::ReadRequest& r = answer.request;
-  uint32_t n = std::min(r.size - answer.sent, payload_ - answer.sent % payload_);
+  // As in RequestWriter::write_payload().
+  const uint32_t to_end = answer.sent == 0 ? payload_ : payload_ - answer.sent % payload_;
+  uint32_t n = std::min(r.size - answer.sent, to_end);
   if (!writer.fits(batch, TaggedHeader::kSize, n, 1)) return Written::no_room;
   PieceList pieces;
   if (n > 0) {
