@@ -214,7 +214,6 @@ def large(w, threshold, in_place):
     return client.text().splitlines() + server.text().splitlines()
 
 
-
 def bad_memory(w, threshold):
     return w.run(0, ["python3", "-B", os.path.join(HERE, "bad_memory.py"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": threshold}).splitlines()
 
