@@ -82,6 +82,7 @@ void Readiness::drop_tokens(int fd) {
 
 void Readiness::clear(int fd) {
   drop_tokens(fd);
+  tokens_ = 0;
   show_room();
   set_buffer(fd, kUsual);
 }

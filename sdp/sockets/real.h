@@ -1,6 +1,7 @@
 // The functions of libc in whose place the library's stand.
 #pragma once
 
+#include <poll.h>
 #include <sys/socket.h>
 
 namespace weft::sdp {
@@ -8,6 +9,7 @@ namespace weft::sdp {
 struct Real {
   ssize_t (*recv)(int, void*, size_t, int);
   ssize_t (*send)(int, const void*, size_t, int);
+  int (*ppoll)(pollfd*, nfds_t, const timespec*, const sigset_t*);
   int (*connect)(int, const sockaddr*, socklen_t);
   int (*listen)(int, int);
   int (*accept)(int, sockaddr*, socklen_t*);

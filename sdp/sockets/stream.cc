@@ -186,8 +186,8 @@ void Stream::on_error_told(int fd) {
 }
 
 std::optional<int> Stream::take_error(int fd) {
-  if (relayed_) return std::nullopt;
   const std::lock_guard lock{session_->lock};
+  if (relayed_) return std::nullopt;
   session_->poll();
   const int error = session_->take_error();
   if (error != 0) on_error_told(fd);
@@ -197,6 +197,7 @@ std::optional<int> Stream::take_error(int fd) {
 void Stream::about_to_wait(int fd) {
   if (relayed_ || watched_) return;
   const std::lock_guard lock{session_->lock};
+  if (relayed_) return;
   watch();
   if (session_->room().empty() && session_->writable()) mirror_.hide_room(fd);
   keep_going();
@@ -228,25 +229,19 @@ bool Stream::wait_for_data(Lock& lock, int fd, const Handlers::Ran& ran) {
   return slept;
 }
 
-bool Stream::wait_for_room(Lock& lock, int fd, const Handlers::Ran& ran) {
+bool Stream::wait_for_room(Lock& lock, int fd, const Handlers::Ran& ran, SleepForRoom& sleep) {
+  // Another thread may have given it away while this one looked.
+  if (relayed_) return true;
   ++waiting_;
   mirror_.hide_room(fd);
   keep_going();
   bool slept = true;
   if (session_->room().empty() && session_->writable()) {
     lock.unlock();
-    const char pad = 0;
-    if (ran.interrupts()) {
-      slept = false;
-      errno = EINTR;
-    } else {
-      slept = real().send(fd, &pad, 1, MSG_NOSIGNAL) >= 0;
-    }
+    slept = sleep.sleep(fd, ran);
     const int error = errno;
     lock.lock();
     errno = error;
-    // It is broken then, which the caller looks at.
-    if (!slept && (error == EPIPE || error == ECONNRESET)) slept = true;
   }
   --waiting_;
   return slept;
@@ -299,7 +294,12 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
   bool faulted = false;
   do {
     const auto state = wait_to_receive(lock, fd, flags, done > 0);
-    if (!state) return done > 0 ? std::optional<ssize_t>{static_cast<ssize_t>(done)} : std::nullopt;
+    if (!state) {
+      if (done == 0) return std::nullopt;
+      lock.unlock();
+      if (!does_not_block(fd, flags)) done += receive_rest(fd, to, done, flags);
+      return static_cast<ssize_t>(done);
+    }
     if (*state <= 0) {
       if (done > 0) break;
       return state;
@@ -310,6 +310,8 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
       const size_t n = receive_offered(lock, takes ? place.subspan(at) : MutableBytes{});
       at += n;
       done += n;
+      // Meanwhile another thread may have given it away: what has come behind that is the relay's.
+      if (relayed_) continue;
     }
     if ((flags & MSG_PEEK) != 0 && !received.empty()) return peek(to);
     while (done < wanted && !received.empty()) {
@@ -364,6 +366,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   session_->completions().called();
   const auto ready = [this] { return !session_->room().empty() || !session_->writable(); };
   const Handlers::Ran ran;
+  SleepForRoom sleep;
   const size_t wanted = total(from);
   Way way = (flags & MSG_OOB) != 0 ? Way::copied : way_.choose(wanted);
   if (way == Way::in_place && does_not_block(fd, flags)) way = Way::copied;
@@ -378,8 +381,12 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       ++piece, at = 0;
       continue;
     }
-    if (relayed_)
-      return done > 0 ? std::optional<ssize_t>{static_cast<ssize_t>(done)} : std::nullopt;
+    if (relayed_) {
+      if (done == 0) return std::nullopt;
+      lock.unlock();
+      if (!does_not_block(fd, flags)) done += send_rest(fd, from, done, flags);
+      return static_cast<ssize_t>(done);
+    }
     const Bytes rest{static_cast<const std::byte*>(from[piece].iov_base) + at,
                      from[piece].iov_len - at};
     if (in_place && rest.size() >= way_.least()) {
@@ -422,7 +429,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       return failed(EAGAIN);
     }
     if (look(lock, *session_, look_time_, ready)) continue;
-    if (!wait_for_room(lock, fd, ran)) {
+    if (!wait_for_room(lock, fd, ran, sleep)) {
       if (done > 0) break;
       return -1;
     }
@@ -503,8 +510,8 @@ ZcopyThreshold Stream::threshold() {
 }
 
 bool Stream::shutdown(int fd, int how) {
-  if (relayed_) return true;
   Lock lock{session_->lock};
+  if (relayed_) return true;
   session_->poll();
   const bool connected = !is_over();
   if (how == SHUT_WR || how == SHUT_RDWR) {

@@ -14,6 +14,7 @@
 #include "sdp/loop/loop.h"
 #include "sdp/rdma/fabric.h"
 #include "sdp/sockets/in_place.h"
+#include "sdp/sockets/mirror_calls.h"
 #include "sdp/sockets/readiness.h"
 #include "sdp/sockets/relay.h"
 #include "sdp/sockets/way_chooser.h"
@@ -89,7 +90,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void keep_going();
   // `ran`: since the call looked at first.
   bool wait_for_data(Lock& lock, int fd, const Handlers::Ran& ran);
-  bool wait_for_room(Lock& lock, int fd, const Handlers::Ran& ran);
+  bool wait_for_room(Lock& lock, int fd, const Handlers::Ran& ran, SleepForRoom& sleep);
   std::optional<ssize_t> wait_to_receive(Lock& lock, int fd, int flags, bool has_some);
   size_t receive_offered(Lock& lock, MutableBytes to);
   ssize_t peek(std::span<const iovec> to);

@@ -7,8 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
 
 inline void must(bool good, const char* what) {
   if (good) return;
@@ -40,4 +45,24 @@ inline Ends connection(const char* address) {
   must(ends.server >= 0, "accept");
   (void)close(listener);
   return ends;
+}
+
+// What a thread of this process sleeps in; nothing while it runs. The library looks for a while
+// before it sleeps, and asks this and that with calls that do not.
+inline bool sleeps_in_a_call(long thread) {
+  const std::string folder = "/proc/self/task/" + std::to_string(thread);
+  std::string state;
+  std::getline(std::ifstream{folder + "/stat"}, state);
+  const size_t name_end = state.rfind(')');
+  if (name_end == std::string::npos || state.compare(name_end, 4, ") S ") != 0) return false;
+  std::string call;
+  std::ifstream{folder + "/syscall"} >> call;
+  constexpr int kFutex = 202;  // a lock, or a wait of the library's that ends soon
+  return !call.empty() && call != "running" && call != std::to_string(kFutex);
+}
+
+inline void wait_until_sleeps_in_a_call(const std::atomic<long>& thread) {
+  while (thread == 0 || !sleeps_in_a_call(thread)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
 }
