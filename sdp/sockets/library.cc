@@ -436,96 +436,105 @@ void Library::knock(const std::shared_ptr<Session>& session, const Address& peer
   std::optional<Address> name;
   if (file && ::bind(file.get(), &from.any, from.size()) == 0) name = name_of(file.get());
   if (!name) return fabric_->close(session);
-  const uint16_t port = name->port();
+  KnockName which{.name = shown_name(*name)};
   const int fd = file.get();
   {
     // Known before it can be accepted.
     const std::lock_guard lock{lock_};
     const sa_family_t family = listener.any.sa_family;
-    Knock& knock = knocks_[port];
-    knock = {session, std::move(file), *name, in_family(to, family), in_family(peer, family)};
+    which.number = ++last_knock_;
+    Knock& knock = knocks_[which.name];
+    knock = {which.number, session, std::move(file), in_family(to, family),
+             in_family(peer, family)};
     knock.door = std::make_unique<Door>(
-        loop_, *name, [this, port](const File& asker) { hand_over(port, asker); });
+        loop_, *name, [this, which](const File& asker) { hand_over(which, asker); });
   }
   if (real().connect(fd, &to.any, to.size()) != 0 && errno != EINPROGRESS) {
-    forget_knock(port);
+    forget_knock(which);
     return fabric_->close(session);
   }
-  (void)loop_.watch(fd, EPOLLRDHUP, [this, port](uint32_t) { give_up_knock(port); });
-  loop_.later(kKnockMs, [this, port] { take_knock_from_elsewhere(port); });
+  (void)loop_.watch(fd, EPOLLRDHUP, [this, which](uint32_t) { give_up_knock(which); });
+  loop_.later(kKnockMs, [this, which] { take_knock_from_elsewhere(which); });
+}
+
+// With the lock.
+Library::Knock* Library::find_knock(const KnockName& which) {
+  const auto found = knocks_.find(which.name);
+  const bool is = found != knocks_.end() && found->second.number == which.number;
+  return is ? &found->second : nullptr;
 }
 
 // The loop's thread.
-void Library::forget_knock(uint16_t port) {
+void Library::forget_knock(const KnockName& which) {
   std::optional<Knock> ended;
   const std::lock_guard lock{lock_};
-  const auto found = knocks_.find(port);
-  if (found == knocks_.end()) return;
-  ended = std::move(found->second);
-  knocks_.erase(found);
+  Knock* knock = find_knock(which);
+  if (knock == nullptr) return;
+  ended = std::move(*knock);
+  knocks_.erase(which.name);
   if (ended->file) loop_.forget(ended->file.get());
 }
 
 // The listener was closed before anybody accepted it.
-void Library::give_up_knock(uint16_t port) {
+void Library::give_up_knock(const KnockName& which) {
   std::shared_ptr<Session> session;
   {
     const std::lock_guard lock{lock_};
-    const auto found = knocks_.find(port);
-    if (found == knocks_.end() || found->second.relay) return;
-    session = found->second.session;
+    const Knock* knock = find_knock(which);
+    if (knock == nullptr || knock->relay) return;
+    session = knock->session;
   }
   {
     const std::lock_guard lock{session->lock};
     session->abort();
   }
-  forget_knock(port);
+  forget_knock(which);
   fabric_->close(session);
 }
 
 // At the end of the process, which nobody accepts any more in.
 void Library::give_up_knocks() {
-  std::vector<uint16_t> ports;
+  std::vector<KnockName> all;
   {
     const std::lock_guard lock{lock_};
-    for (const auto& [port, knock] : knocks_) ports.push_back(port);
+    for (const auto& [name, knock] : knocks_) all.push_back({name, knock.number});
   }
-  for (const uint16_t port : ports) give_up_knock(port);
+  for (const KnockName& which : all) give_up_knock(which);
 }
 
 // Another process has accepted it, and gets a mirror's end in its place. Where the knock itself is
 // the connection by now, it is told the peer's name alone.
-void Library::hand_over(uint16_t port, const File& asker) {
+void Library::hand_over(const KnockName& which, const File& asker) {
   Relay* relay = nullptr;
   {
     const std::lock_guard lock{lock_};
-    const auto found = knocks_.find(port);
-    if (found == knocks_.end()) return;
-    Knock& knock = found->second;
+    Knock* found = find_knock(which);
+    if (found == nullptr) return;
+    Knock& knock = *found;
     SocketPair pair;
     if (knock.relay || !pair.open()) return Door::answer(asker, knock.peer, File{});
     write_names(pair.outer.get(), {knock.own, knock.peer});
     Door::answer(asker, knock.peer, pair.outer);
     loop_.forget(knock.file.get());
-    // The knock stays open, since its port names all this.
+    // The knock stays open, since its name is that of all this.
     knock.relay = std::make_unique<Relay>(loop_, *fabric_, knock.session, std::move(pair.inner), -1,
-                                          [this, port] { forget_knock(port); });
+                                          [this, which] { forget_knock(which); });
     relay = knock.relay.get();
   }
   relay->start();
 }
 
 // Nobody has accepted it who could ask: then the knock itself is the connection.
-void Library::take_knock_from_elsewhere(uint16_t port) {
+void Library::take_knock_from_elsewhere(const KnockName& which) {
   Relay* relay = nullptr;
   {
     const std::lock_guard lock{lock_};
-    const auto found = knocks_.find(port);
-    if (found == knocks_.end() || found->second.relay) return;
-    Knock& knock = found->second;
+    Knock* found = find_knock(which);
+    if (found == nullptr || found->relay) return;
+    Knock& knock = *found;
     loop_.forget(knock.file.get());
     knock.relay = std::make_unique<Relay>(loop_, *fabric_, knock.session, std::move(knock.file), -1,
-                                          [this, port] { forget_knock(port); });
+                                          [this, which] { forget_knock(which); });
     relay = knock.relay.get();
   }
   relay->start();
@@ -536,8 +545,8 @@ std::optional<Address> Library::accepted(int fd) {
   socklen_t size = sizeof from;
   if (real().getpeername(fd, &from.any, &size) != 0) return std::nullopt;
   const std::lock_guard lock{lock_};
-  const auto found = knocks_.find(from.port());
-  if (found == knocks_.end() || !same_address(found->second.name, from)) return std::nullopt;
+  const auto found = knocks_.find(shown_name(from));
+  if (found == knocks_.end()) return std::nullopt;
   const Address peer = found->second.peer;
   Mirror mirror;
   if (found->second.relay || !mirror.put_at(fd)) {

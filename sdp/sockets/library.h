@@ -24,6 +24,7 @@
 #include "sdp/sockets/relay.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
+#include "sdp/stat/layout.h"
 
 namespace weft::sdp {
 
@@ -85,11 +86,17 @@ class Library {
   bool has_connections() const { return count_.load(std::memory_order_relaxed) > 0; }
 
  private:
+  // Its own name, by which it is known where it is accepted, and a number, for that name may be
+  // another one's later.
+  struct KnockName {
+    StatName name{};
+    uint64_t number = 0;
+  };
   struct Knock {
+    uint64_t number = 0;
     std::shared_ptr<Session> session;
     File file;
-    Address name{};  // its own
-    Address own{};   // names of the session, as a socket of the listener has them
+    Address own{};  // names of the session, as a socket of the listener has them
     Address peer{};
     std::unique_ptr<Door> door;    // for a process that has accepted it and is not this one
     std::unique_ptr<Relay> relay;  // when it has, or nobody has in time
@@ -107,12 +114,13 @@ class Library {
   void await_greeting(const std::shared_ptr<Session>& session, const Address& peer,
                       const Address& listener);
   void knock(const std::shared_ptr<Session>& session, const Address& peer, const Address& listener);
-  void forget_knock(uint16_t port);
+  Knock* find_knock(const KnockName& which);
+  void forget_knock(const KnockName& which);
   void on_loop(const Loop::Task& task);
-  void give_up_knock(uint16_t port);
+  void give_up_knock(const KnockName& which);
   void give_up_knocks();
-  void take_knock_from_elsewhere(uint16_t port);
-  void hand_over(uint16_t port, const File& asker);
+  void take_knock_from_elsewhere(const KnockName& which);
+  void hand_over(const KnockName& which, const File& asker);
   void forget(uint64_t cookie);
   void close_own_descriptors();
   struct Made {
@@ -137,7 +145,8 @@ class Library {
   };
   std::list<KeptRelay> kept_;  // the loop's
   std::atomic<size_t> count_kept_{0};
-  std::map<uint16_t, Knock> knocks_;  // by port
+  std::map<StatName, Knock> knocks_;  // by own name
+  uint64_t last_knock_ = 0;
   std::atomic<size_t> count_{0};
   Absent absent_;
   std::set<const Session*> awaited_;  // the loop's: connections whose peer has said nothing yet

@@ -21,6 +21,10 @@ Relay::Relay(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File 
 
 Relay::~Relay() {
   if (watched_) loop_.forget(inner_.get());
+  // Behind its end the session is no more its own.
+  if (over_) return;
+  const std::lock_guard lock{session_->lock};
+  session_->on_news = nullptr;
 }
 
 void Relay::start() {

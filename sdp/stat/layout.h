@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -57,6 +58,8 @@ struct Traffic {
 struct StatName {
   std::array<uint8_t, 16> address{};  // IPv4 as ::ffff:a.b.c.d
   uint16_t port = 0;
+
+  auto operator<=>(const StatName&) const = default;
 };
 
 struct StatSlot {

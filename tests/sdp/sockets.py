@@ -94,6 +94,38 @@ case("sockets.woken", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_pr
 
 case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_passed_on"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": "0"}).splitlines())
 
+# Clients of many addresses where there are few ports: several of them have the same one, and so have the sockets by which the library tells the
+# listener of them. Each is answered with what it said.
+MANY_ADDRESSES = """
+import select, socket, sys
+listener = socket.create_server(("0.0.0.0", 2000), backlog=100)
+select.select([listener], [], [], 0)
+for turn in range(10):
+    clients = []
+    for n in range(2, 18):
+        client = socket.create_connection((f"127.0.0.{n}", 2000))
+        client.sendall(b"%2d" % n)
+        clients.append(client)
+    for _ in clients:
+        server, peer = listener.accept()
+        said = server.recv(2, socket.MSG_WAITALL)
+        server.sendall(said + b" came")
+        server.close()
+    print(*(client.recv(7, socket.MSG_WAITALL).decode() for client in clients))
+    for client in clients:
+        client.close()
+"""
+FEW_PORTS = 'ip link set lo up && echo 40000 40063 > /proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
+
+
+@case("sockets.many_addresses", seconds=30, namespaces=None)
+def many_addresses(w):
+    own_network = ["unshare", "--map-root-user", "--net", "sh", "-c", FEW_PORTS, "sh"]
+    if subprocess.run(w.command(0, [*own_network, "true"], plain=True), check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skipped("this user may not make a network of its own")
+    return w.run(0, [*own_network, "python3", "-c", MANY_ADDRESSES]).splitlines()
+
+
 # subprocess makes its children by vfork(2), and this one ends at once.
 MISSING_PROGRAM = """
 import select, socket, subprocess, sys
