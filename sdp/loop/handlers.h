@@ -6,7 +6,12 @@
 // lock, it blocks the signal and sends it once more to the thread, with all that was told of it;
 // the last lock that the thread lets go of unblocks it. Signals that a thread brings upon itself
 // are not held up, for the instruction that did it would do so again.
+//
+// A thread with a lock is not cancelled either: many calls below it are cancellation points, in
+// functions that are none, or behind bytes that were taken.
 #pragma once
+
+#include <pthread.h>
 
 #include <atomic>
 #include <csignal>
@@ -44,8 +49,10 @@ class Handlers {
   static void hold() {
     t_held = t_held + 1;
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (t_held == 1) (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &t_cancel);
   }
   static void let_go() {
+    if (t_held == 1) (void)::pthread_setcancelstate(t_cancel, nullptr);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t_held = t_held - 1;
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -59,6 +66,9 @@ class Handlers {
   // A handler must find them allocated.
   static inline thread_local volatile std::sig_atomic_t t_held
       __attribute__((tls_model("initial-exec"))) = 0;
+  // Whether the thread could be cancelled before it had a lock.
+  static inline thread_local int t_cancel __attribute__((tls_model("initial-exec"))) =
+      PTHREAD_CANCEL_ENABLE;
   static inline thread_local volatile std::sig_atomic_t t_ran
       __attribute__((tls_model("initial-exec"))) = 0;
   static inline thread_local volatile std::sig_atomic_t t_interrupted

@@ -87,8 +87,8 @@ void Loop::post(Task task) {
   // It looks before it sleeps.
   if (on_this_thread()) return;
   const uint64_t one = 1;
-  // A full counter wakes as well.
-  (void)!::write(wake_.get(), &one, sizeof one);
+  // A full counter wakes as well. Not write(2), where a thread may be cancelled.
+  (void)::syscall(SYS_write, wake_.get(), &one, sizeof one);
 }
 
 bool Loop::on_this_thread() const {

@@ -1,4 +1,5 @@
 // socket(2), connect(2), listen(2) and accept(2).
+#include <pthread.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "sdp/loop/cancellation.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/decide.h"
@@ -93,6 +95,8 @@ int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept acce
     const int fd = accept_one();
     if (fd < 0) return fd;
     const int error = errno;
+    // Else a connection would be lost.
+    const HoldCancellation hold;
     const bool taken = take_accepted(listener, fd, address, size);
     if (!taken) reset(fd);
     errno = error;
@@ -124,6 +128,7 @@ WEFT_SDP_EXPORT int socket(int family, int type, int protocol) noexcept {
 
 WEFT_SDP_EXPORT int connect(int fd, const sockaddr* to, socklen_t size) {
   if (!WEFT_SDP_FOR_PROGRAM) return real().connect(fd, to, size);
+  ::pthread_testcancel();
   const int error = errno;
   if (Library* library = Library::existing()) {
     if (const auto again = library->connect_again(fd)) {

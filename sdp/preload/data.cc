@@ -1,4 +1,5 @@
 // Calls that move bytes. What is no connection, or one that is relayed, is libc's.
+#include <pthread.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -31,6 +32,8 @@ constexpr size_t kMost = 0x7ffff000;
 std::optional<ssize_t> take_in(int fd, std::span<const iovec> to, int flags) {
   const auto stream = Table::find(fd);
   if (!stream) return std::nullopt;
+  // As libc's does, before it moves anything.
+  ::pthread_testcancel();
   if (stream->watched()) stream->looked_at();
   return stream->receive(fd, to, flags);
 }
@@ -42,7 +45,9 @@ std::optional<ssize_t> take_in(int fd, void* to, size_t size, int flags) {
 
 std::optional<ssize_t> give_out(int fd, std::span<const iovec> from, int flags) {
   const auto stream = Table::find(fd);
-  return stream ? stream->send(fd, from, flags) : std::nullopt;
+  if (!stream) return std::nullopt;
+  ::pthread_testcancel();
+  return stream->send(fd, from, flags);
 }
 
 std::optional<ssize_t> give_out(int fd, const void* from, size_t size, int flags) {

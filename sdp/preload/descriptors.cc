@@ -1,5 +1,6 @@
 // Calls that make, end and change descriptors.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -47,7 +48,11 @@ int after_fcntl(int fd, int command, int result) {
 }  // namespace
 
 WEFT_SDP_EXPORT int close(int fd) {
-  if (WEFT_SDP_FOR_PROGRAM) forget(fd);
+  if (WEFT_SDP_FOR_PROGRAM) {
+    // Before anything is done, as in libc's.
+    ::pthread_testcancel();
+    forget(fd);
+  }
   return WEFT_SDP_NEXT(close)(fd);
 }
 

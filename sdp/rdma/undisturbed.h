@@ -1,9 +1,7 @@
 // Work that a call of the program does for other connections, often while it lets go of a lock: the
-// call keeps its errno, and a cancelled thread ends later than in the middle of it, where locks
-// would stay locked. For the same reason handlers of signals wait.
+// call keeps its errno, and neither a handler of a signal nor a cancellation leaves the middle of
+// it, where locks would stay locked.
 #pragma once
-
-#include <pthread.h>
 
 #include <cerrno>
 
@@ -13,21 +11,14 @@ namespace weft::sdp {
 
 class Undisturbed {
  public:
-  Undisturbed() {
-    Handlers::hold();
-    (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
-  }
+  Undisturbed() = default;
   Undisturbed(const Undisturbed&) = delete;
   Undisturbed& operator=(const Undisturbed&) = delete;
-  ~Undisturbed() {
-    errno = error_;
-    (void)::pthread_setcancelstate(cancel_, nullptr);
-    Handlers::let_go();
-  }
+  ~Undisturbed() { errno = error_; }
 
  private:
+  const HoldHandlers hold_;
   const int error_ = errno;
-  int cancel_ = PTHREAD_CANCEL_ENABLE;
 };
 
 }  // namespace weft::sdp

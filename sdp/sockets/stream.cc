@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/guarded.h"
+#include "sdp/loop/cancellation.h"
 #include "sdp/sockets/look.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/real.h"
@@ -473,6 +474,8 @@ void Stream::set_urgent_in_line(bool in_line) {
 
 std::optional<ssize_t> Stream::send_file(int fd, int file, off_t* offset, size_t count) {
   if (relayed_) return std::nullopt;
+  // sendfile(2) is no cancellation point.
+  const HoldCancellation hold;
   std::array<std::byte, 64 << 10> bytes;
   size_t done = 0;
   while (done < count) {

@@ -92,6 +92,8 @@ case("sockets.left_receives", seconds=20, namespaces=None)(
 
 case("sockets.woken", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_woken"), w.address]).splitlines())
 
+case("sockets.cancelled", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_cancelled"), w.address]).splitlines())
+
 case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_passed_on"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": "0"}).splitlines())
 
 # Clients of many addresses where there are few ports: several of them have the same one, and so have the sockets by which the library tells the
