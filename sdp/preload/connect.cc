@@ -1,6 +1,9 @@
 // socket(2), connect(2), listen(2) and accept(2).
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -116,6 +119,17 @@ Library::Tried try_sdp(Use use, int fd, const Address& to) {
   return library->connect(fd, to, use == Use::both);
 }
 
+// The call ends with `error`, and the attempt goes on by TCP, as with one of the kernel's.
+int go_on_without_waiting(int fd, const sockaddr* to, socklen_t size, int error) {
+  const long flags = ::syscall(SYS_fcntl, fd, F_GETFL, 0);
+  (void)::syscall(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
+  const int status = real().connect(fd, to, size);
+  const int why = errno;
+  (void)::syscall(SYS_fcntl, fd, F_SETFL, flags);
+  errno = status != 0 && why != EINPROGRESS ? why : error;
+  return status;
+}
+
 }  // namespace
 
 WEFT_SDP_EXPORT int socket(int family, int type, int protocol) noexcept {
@@ -144,7 +158,8 @@ WEFT_SDP_EXPORT int connect(int fd, const sockaddr* to, socklen_t size) {
   Address target{};
   std::memcpy(&target, to, std::min<size_t>(size, sizeof target));
   const Library::Tried tried = try_sdp(*use, fd, target);
-  const bool by_tcp = tried.outcome == Library::Outcome::tcp;
+  const bool left = tried.outcome == Library::Outcome::left;
+  const bool by_tcp = tried.outcome == Library::Outcome::tcp || left;
   const bool refused = by_tcp && *use == Use::sdp;
   if (tells_ways()) {
     const std::string reason = by_tcp ? std::string{", for "} + text(tried.why) : "";
@@ -152,11 +167,13 @@ WEFT_SDP_EXPORT int connect(int fd, const sockaddr* to, socklen_t size) {
     tell("connect to ", target, way + reason);
   }
   if (refused) {
-    errno = ECONNREFUSED;
+    // Nothing goes on that the program could be told of later.
+    errno = !left ? ECONNREFUSED : tried.error == EINPROGRESS ? ETIMEDOUT : tried.error;
     return -1;
   }
   if (by_tcp) {
     Fallbacks::add(fd, target, false, tried.why);
+    if (left) return go_on_without_waiting(fd, to, size, tried.error);
     errno = error;
     return real().connect(fd, to, size);
   }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include <string>
 
@@ -15,6 +16,13 @@ int option(int fd, int name) {
   int value = -1;
   socklen_t size = sizeof value;
   return real().getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+}
+
+// What getpeername(2) does not tell: one that tries to connect has no peer yet.
+int tcp_state(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info.tcpi_state;
+  return real().getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_state : 0;
 }
 
 bool is_tcp(int fd) {
@@ -51,10 +59,7 @@ std::optional<Use> use_to_connect(int fd, const sockaddr* to, socklen_t size) {
   if (to == nullptr || (to->sa_family != AF_INET && to->sa_family != AF_INET6)) return std::nullopt;
   if (!is_tcp(fd)) return std::nullopt;
   // Connected already, or trying to be: the kernel has the answer.
-  sockaddr_storage peer{};
-  socklen_t peer_size = sizeof peer;
-  auto* p = reinterpret_cast<sockaddr*>(&peer);
-  if (real().getpeername(fd, p, &peer_size) == 0) return std::nullopt;
+  if (tcp_state(fd) != TCP_CLOSE) return std::nullopt;
   return decide(SocketRole::client, to, size);
 }
 

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "sdp/loop/handlers.h"
-#include "sdp/sockets/awaited.h"
 #include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/keeper.h"
 #include "sdp/sockets/mirror.h"
+#include "sdp/sockets/mirror_calls.h"
 #include "sdp/sockets/port_map.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/recent.h"
@@ -254,7 +254,8 @@ void Library::forget(uint64_t cookie) {
 }
 
 // A connection for `fd`, which stays what it is.
-Library::Made Library::make(int fd, const Address& to, bool remember) {
+Library::Made Library::make(int fd, const Address& to, bool remember,
+                            const Awaited::Patience& patience) {
   const auto port = sdp_port(to.port());
   if (!port) return {.why = Fallback::no_port};
   const StatName place = shown_name(to);
@@ -270,14 +271,14 @@ Library::Made Library::make(int fd, const Address& to, bool remember) {
   loop_.post([this, awaited, source = *from, target, ways] {
     fabric_->connect(source, target, ways,
                      [this, awaited](const std::shared_ptr<Session>& session, int error) {
-                       awaited->put(session, error);
-                       if (session != nullptr) close_unless_taken(awaited, session);
+                       const bool waits = awaited->put(session, error);
+                       if (session == nullptr) return;
+                       if (!waits) return fabric_->close(session);
+                       close_unless_taken(awaited, session);
                      });
   });
-  const auto [made, error] = [&] {
-    const LetHandlersRun meanwhile;
-    return awaited->take();
-  }();
+  const auto [made, error] = awaited->take(patience);
+  if (error == EINTR || error == EINPROGRESS) return {.why = Fallback::silent, .left = error};
   if (made == nullptr) {
     absent_.note(place, Absent::Clock::now());
     return {.why = why(error)};
@@ -297,7 +298,12 @@ void Library::close_unless_taken(const std::shared_ptr<Awaited>& awaited,
 
 Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   const HoldHandlers holding;
-  const Made made = make(fd, to, remember);
+  const Handlers::Ran ran;
+  // Nothing of this is for who does not block.
+  const Awaited::Patience patience =
+      does_not_block(fd) ? Awaited::Patience{} : Awaited::Patience{&ran, limit_of_sends(fd)};
+  const Made made = make(fd, to, remember, patience);
+  if (made.left != 0) return {Outcome::left, made.why, made.left};
   const auto& session = made.session;
   if (session == nullptr) return {Outcome::tcp, made.why};
   Mirror mirror;
@@ -321,7 +327,7 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
 
 Library::Kept Library::connect_and_keep(File socket, const Address& to, bool remember) {
   const HoldHandlers holding;
-  const Made made = make(socket.get(), to, remember);
+  const Made made = make(socket.get(), to, remember, {});
   const auto& session = made.session;
   if (session == nullptr) return {File{}, made.why};
   SocketPair pair;

@@ -19,6 +19,7 @@
 #include "sdp/rules/load.h"
 #include "sdp/rules/log.h"
 #include "sdp/sockets/absent.h"
+#include "sdp/sockets/awaited.h"
 #include "sdp/sockets/door.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/relay.h"
@@ -35,8 +36,6 @@ struct Names {
   Address peer{};
 };
 
-class Awaited;
-
 class Library {
  public:
   // The one of this process, made at the first call. Nothing where there is no adapter.
@@ -51,11 +50,13 @@ class Library {
   static void at_exit();
 
   // What became of a try to connect `fd`. `in_progress`: it is connected, but a program that does
-  // not block expects to be told so later. `tcp`: it goes on as if nothing had been.
-  enum class Outcome : uint8_t { connected, in_progress, tcp };
+  // not block expects to be told so later. `tcp`: it goes on as if nothing had been. `left`: so it
+  // does, but the call ends with `error`, for a handler ended it, or a time limit.
+  enum class Outcome : uint8_t { connected, in_progress, tcp, left };
   struct Tried {
     Outcome outcome = Outcome::tcp;
     Fallback why = Fallback::none;  // of TCP
+    int error = 0;
   };
   // `remember`: what was not there a moment ago is not tried.
   Tried connect(int fd, const Address& to, bool remember);
@@ -127,9 +128,10 @@ class Library {
     std::shared_ptr<Session> session;
     Address own{};
     Fallback why = Fallback::none;
+    int left = 0;  // errno
   };
   // The caller holds handlers up; they run while it waits.
-  Made make(int fd, const Address& to, bool remember);
+  Made make(int fd, const Address& to, bool remember, const Awaited::Patience& patience);
   void close_unless_taken(const std::shared_ptr<Awaited>& awaited,
                           const std::weak_ptr<Session>& session);
 

@@ -15,14 +15,6 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-std::optional<nanoseconds> limit_of_sends(int fd) {
-  timeval limit{};
-  socklen_t size = sizeof limit;
-  if (real().getsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, &size) != 0) return std::nullopt;
-  if (limit.tv_sec == 0 && limit.tv_usec == 0) return std::nullopt;
-  return seconds{limit.tv_sec} + std::chrono::microseconds{limit.tv_usec};
-}
-
 timespec to_timespec(nanoseconds time) {
   const auto whole = std::chrono::duration_cast<seconds>(time);
   return {whole.count(), (time - whole).count()};
@@ -45,6 +37,14 @@ size_t each_rest(std::span<const iovec> pieces, size_t done, Move move) {
 }
 
 }  // namespace
+
+std::optional<std::chrono::microseconds> limit_of_sends(int fd) {
+  timeval limit{};
+  socklen_t size = sizeof limit;
+  if (real().getsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, &size) != 0) return std::nullopt;
+  if (limit.tv_sec == 0 && limit.tv_usec == 0) return std::nullopt;
+  return seconds{limit.tv_sec} + std::chrono::microseconds{limit.tv_usec};
+}
 
 bool SleepForRoom::sleep(int fd, const Handlers::Ran& ran) {
   if (!asked_) {

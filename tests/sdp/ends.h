@@ -47,9 +47,10 @@ inline Ends connection(const char* address) {
   return ends;
 }
 
-// What a thread of this process sleeps in; nothing while it runs. The library looks for a while
-// before it sleeps, and asks this and that with calls that do not.
-inline bool sleeps_in_a_call(long thread) {
+// Whether a thread of this process sleeps in a call, or also in a wait of its own program's or the
+// library's. The library looks for a while before it sleeps, and asks this and that with calls that
+// do not.
+inline bool sleeps(long thread, bool in_any_wait) {
   const std::string folder = "/proc/self/task/" + std::to_string(thread);
   std::string state;
   std::getline(std::ifstream{folder + "/stat"}, state);
@@ -57,12 +58,19 @@ inline bool sleeps_in_a_call(long thread) {
   if (name_end == std::string::npos || state.compare(name_end, 4, ") S ") != 0) return false;
   std::string call;
   std::ifstream{folder + "/syscall"} >> call;
-  constexpr int kFutex = 202;  // a lock, or a wait of the library's that ends soon
-  return !call.empty() && call != "running" && call != std::to_string(kFutex);
+  constexpr int kFutex = 202;
+  return !call.empty() && call != "running" && (in_any_wait || call != std::to_string(kFutex));
+}
+
+// It may sleep for a moment before.
+inline void wait_until_sleeps(const std::atomic<long>& thread, bool in_any_wait) {
+  constexpr int kTimes = 5;
+  for (int times = 0; times < kTimes;) {
+    times = thread != 0 && sleeps(thread, in_any_wait) ? times + 1 : 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
 }
 
 inline void wait_until_sleeps_in_a_call(const std::atomic<long>& thread) {
-  while (thread == 0 || !sleeps_in_a_call(thread)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds{1});
-  }
+  wait_until_sleeps(thread, false);
 }

@@ -1,10 +1,12 @@
 // A connect(2) that its thread leaves while a peer is silent: by a jump out of the handler of a
 // signal, or because it is cancelled. What comes of the attempt then must not reach the stack that
 // the thread had. Prints the same by TCP, where the peer's kernel answers at once. And a recv(2)
-// that its thread leaves: its buffer is the program's again.
+// that its thread leaves: its buffer is the program's again. And a connect(2) that a handler or a
+// time limit ends, where the kernel does not answer either: it goes on by itself.
 //
-//   sdp_left ADDRESS jumps|cancelled|receives
+//   sdp_left ADDRESS jumps|cancelled|receives|interrupted|limited
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csetjmp>
 #include <csignal>
@@ -27,13 +30,16 @@ namespace {
 constexpr auto kTried = std::chrono::milliseconds{600};
 
 sockaddr_in g_silent{};
+int g_listener = -1;  // there
+std::atomic<long> g_thread{0};
 sigjmp_buf g_begin;
 
 // By the system call, for the library would hear SDP beside it.
-int listener_at(sockaddr_in& at) {
+int listener_at(sockaddr_in& at, int backlog = 5) {
   socklen_t size = sizeof at;
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 || ::syscall(SYS_listen, fd, 5) != 0) {
+  if (bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
+      ::syscall(SYS_listen, fd, backlog) != 0) {
     (void)close(fd);
     return -1;
   }
@@ -42,12 +48,13 @@ int listener_at(sockaddr_in& at) {
 }
 
 // A server of TCP beside whose port somebody listens who says nothing to SDP (spec/sdp 3.3).
-void begin_silent(const char* address) {
+void begin_silent(const char* address, int backlog = 5) {
   for (int i = 0; i < 100; ++i) {
     sockaddr_in at{};
     at.sin_family = AF_INET;
     (void)inet_pton(AF_INET, address, &at.sin_addr);
-    if (listener_at(at) < 0) continue;
+    g_listener = listener_at(at, backlog);
+    if (g_listener < 0) continue;
     const unsigned port = ntohs(at.sin_port);
     if (port < 32768 || port > 60999) continue;
     sockaddr_in beside = at;
@@ -89,22 +96,100 @@ void jump_out() {
 }
 
 void* be_cancelled(void* /*nothing*/) {
-  int old = 0;
-  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-  (void)pthread_cancel(pthread_self());
-  (void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+  g_thread = ::syscall(SYS_gettid);
   call_silent();
-  return nullptr;
+  for (;;) (void)pause();
 }
 
 void cancel() {
   pthread_t thread{};
   void* result = nullptr;
   must(pthread_create(&thread, nullptr, be_cancelled, nullptr) == 0, "pthread_create");
+  wait_until_sleeps(g_thread, true);
+  (void)pthread_cancel(thread);
   (void)pthread_join(thread, &result);
   std::printf("%s\n", result == PTHREAD_CANCELED ? "cancelled" : "it came back");
   // The next thread gets that one's stack.
   std::thread{use_the_stack}.join();
+}
+
+// ---- connect(2) to a full listener, which answers nobody
+
+int raw_connect(int fd) {
+  return static_cast<int>(::syscall(SYS_connect, fd, &g_silent, sizeof g_silent));
+}
+
+// More than it takes.
+std::array<int, 4> fill_listener() {
+  std::array<int, 4> clients{};
+  for (int& client : clients) {
+    client = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    (void)raw_connect(client);
+  }
+  return clients;
+}
+
+void empty_listener(const std::array<int, 4>& clients) {
+  for (const int client : clients) (void)close(client);
+  (void)fcntl(g_listener, F_SETFL, O_NONBLOCK);
+  while (::syscall(SYS_accept4, g_listener, nullptr, nullptr, 0) >= 0) {
+  }
+}
+
+void nothing(int /*signal*/) {}
+
+const char* name_of(int error) {
+  switch (error) {
+    case 0:
+      return "connected";
+    case EINTR:
+      return "EINTR";
+    case EALREADY:
+      return "EALREADY";
+    case EINPROGRESS:
+    case ETIMEDOUT:  // of a client that may not go on by TCP
+      return "over time";
+    default:
+      return "another error";
+  }
+}
+
+int error_of_connect(int fd) {
+  return connect(fd, reinterpret_cast<sockaddr*>(&g_silent), sizeof g_silent) == 0 ? 0 : errno;
+}
+
+void interrupt() {
+  const auto clients = fill_listener();
+  struct sigaction action {};
+  action.sa_handler = nothing;
+  (void)sigaction(SIGUSR1, &action, nullptr);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  int error = 0;
+  std::thread caller{[&] {
+    g_thread = ::syscall(SYS_gettid);
+    error = error_of_connect(fd);
+  }};
+  wait_until_sleeps(g_thread, true);
+  (void)pthread_kill(caller.native_handle(), SIGUSR1);
+  caller.join();
+  std::printf("interrupted: %s, blocks: %s\n", name_of(error),
+              (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0 ? "yes" : "no");
+  (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+  std::printf("again: %s\n", name_of(error_of_connect(fd)));
+  empty_listener(clients);
+  pollfd done{fd, POLLOUT, 0};
+  must(poll(&done, 1, -1) == 1, "poll");
+  socklen_t size = sizeof error;
+  must(getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0, "getsockopt");
+  std::printf("later: %s\n", name_of(error));
+}
+
+void limit() {
+  (void)fill_listener();
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const timeval soon{0, 100'000};
+  (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon);
+  std::printf("limited: %s\n", name_of(error_of_connect(fd)));
 }
 
 // 64 KB at a time, which a peer sends without end.
@@ -155,13 +240,19 @@ int main(int count, char** arguments) {
     jump_out_of_receiving(arguments[1]);
     return 0;
   }
-  begin_silent(arguments[1]);
+  const std::string_view mode{arguments[2]};
+  const bool full = mode == "interrupted" || mode == "limited";
+  begin_silent(arguments[1], full ? 0 : 5);
   // The library begins with the first connection, and not in a call that is left.
   (void)connection(arguments[1]);
-  if (std::string_view{arguments[2]} == "jumps") {
+  if (mode == "jumps") {
     jump_out();
-  } else {
+  } else if (mode == "cancelled") {
     cancel();
+  } else if (mode == "interrupted") {
+    interrupt();
+  } else {
+    limit();
   }
   const Ends after = connection(arguments[1]);
   char byte = 0;

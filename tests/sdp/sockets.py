@@ -83,9 +83,17 @@ for mode in ("calls", "jumps", "exits", "forks"):
     case(f"sockets.handler_{mode}", seconds=20, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_handlers"), w.address, mode]).splitlines())
 
-for mode in ("jumps", "cancelled"):
+for mode in ("jumps", "cancelled", "limited"):
     case(f"sockets.left_{mode}", seconds=20, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_left"), w.address, mode]).splitlines())
+
+
+
+@case("sockets.left_interrupted", seconds=20, namespaces=None)
+def left_interrupted(w):
+    w.allow_fallback()
+    return w.run(0, [w.test_program("sdp_left"), w.address, "interrupted"]).splitlines()
+
 
 case("sockets.left_receives", seconds=20, namespaces=None)(
     lambda w: w.run(0, [w.test_program("sdp_left"), w.address, "receives"], environment={"WEFT_SDP_ZCOPY_THRESH": "4096"}).splitlines())
