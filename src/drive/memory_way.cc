@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace weft::drive {
 namespace {
@@ -57,11 +58,20 @@ void MemoryWay::listen(Token& token, bool waits_for_room) {
 }
 
 void MemoryWay::take_back(Token& token) {
+  take_back_inside();
+  if (tell_loss()) token.runtime().set_deadline(token, driver_, token.now());
+}
+
+void MemoryWay::take_back_inside() {
   if (bytes_ == nullptr) return;
-  const void* const lost = bytes_->detach();
-  if (lost == nullptr || stream_.ended()) return;
+  if (const void* const lost = bytes_->detach()) lost_ = lost;
+}
+
+bool MemoryWay::tell_loss() {
+  const void* const lost = std::exchange(lost_, nullptr);
+  if (lost == nullptr || stream_.ended()) return false;
   stream_.source_lost(lost);
-  token.runtime().set_deadline(token, driver_, token.now());
+  return true;
 }
 
 bool MemoryWay::waits_for_pull(Token& token) {

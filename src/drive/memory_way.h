@@ -43,6 +43,10 @@ class MemoryWay {
   }
   // The program may have back what the peer was referred to. The stream is told where it is gone.
   void take_back(engine::Token& token);
+  // The same from inside a call into the stream, which tell_loss() tells later.
+  void take_back_inside();
+  // False: there is nothing to tell.
+  bool tell_loss();
   // The stream is to be closed, and the peer has not pulled all: references end with this process,
   // at the latest. True: not yet; look again at close_by().
   bool waits_for_pull(engine::Token& token);
@@ -52,6 +56,7 @@ class MemoryWay {
   port::SharedBytes* bytes_;
   engine::EventHandler& driver_;
   rdmap::Stream& stream_;
+  const void* lost_ = nullptr;     // memory that was gone when it was taken back
   bool listens_ = true;            // the descriptor tells of what is in memory
   Time pull_by_ = Time::never();   // closing: the peer has so long to pull what was said
   Time close_by_ = Time::never();  // when to look whether it has

@@ -73,6 +73,11 @@ void StreamDriver::detach() {
   if (port::SharedBytes* const shared = memory_.bytes()) (void)shared->detach();
 }
 
+void StreamDriver::window_closed() {
+  if (batch_) (void)batch_->detach();
+  memory_.take_back_inside();
+}
+
 void StreamDriver::posted(Token& token) {
   if (gone_ || broken_) return;
   const bool burst = burst_.posted(token.runtime().counters().polls.value());
@@ -191,8 +196,10 @@ void StreamDriver::settle_now(Token& token, bool all) {
   // for the socket.
   if (batch_ && stream_.ended()) (void)batch_->detach();
   if (memory_.bytes() != nullptr && memory_.bytes()->copies_wanted()) memory_.take_back(token);
+  (void)memory_.tell_loss();
   send(token, all);
   if (gone_) return;
+  if (memory_.tell_loss()) token.runtime().again(token, *this);
   // What has ended before, or in there, flushes its requests in this visit.
   if (stream_.ended()) memory_.take_back(token);
   grant_wish(token);

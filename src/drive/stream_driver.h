@@ -54,6 +54,9 @@ class StreamDriver final : public engine::EventHandler {
   void settle(Token& token, bool all = false);
   // The program has posted send requests: sends them, now or together with those that follow.
   void posted(Token& token);
+  // A window has been closed, from inside a call into the stream. What the peer reads from its
+  // memory is what is there now.
+  void window_closed();
   // Nobody is told of anything any more.
   void disown();
   // The owner goes away; the driver stays until its Terminate and FIN are out. Throws

@@ -34,6 +34,7 @@ void TxBatch::unstage(size_t n) {
 
 void TxBatch::refer(const void* p, size_t n) {
   if (n == 0) return;
+  refers_ = true;
   pieces_.push_back({const_cast<void*>(p), n});
   bytes_ += n;
 }
@@ -55,17 +56,12 @@ void TxBatch::clear() {
   pieces_.clear();
   detached_ = {};
   lost_ = nullptr;
+  refers_ = false;
   used_ = first_ = bytes_ = 0;
 }
 
 bool TxBatch::detach() {
-  if (bytes_ == 0) return false;
-  // Done before, and nothing was added since: only a rest of it is left.
-  const auto* last = static_cast<const std::byte*>(pieces_.back().iov_base);
-  if (pieces_.size() == first_ + 1 && !detached_.empty() && last >= detached_.data() &&
-      last < detached_.data() + detached_.size()) {
-    return false;
-  }
+  if (!refers_) return false;
   const void* lost = nullptr;
   size_t there = 0;
   for (const IoVec& v : pieces()) {
@@ -89,6 +85,7 @@ bool TxBatch::detach() {
   own.resize(have);
   detached_ = std::move(own);
   bytes_ = have;
+  refers_ = false;
   first_ = 0;
   pieces_.clear();
   if (have > 0) pieces_.push_back({detached_.data(), have});

@@ -28,6 +28,8 @@ class TxBatch {
   size_t bytes() const { return bytes_; }
   // Of the bytes since it was empty, those in staging.
   size_t staged() const { return used_; }
+  // Has memory that is not its own been referred to since it was empty, or detached?
+  bool refers() const { return refers_; }
   std::span<const IoVec> pieces() const { return std::span{pieces_}.subspan(first_); }
   // Memory of the batch's own: pieces() outside of it are referred to.
   Bytes own() const {
@@ -50,8 +52,9 @@ class TxBatch {
   void consumed(size_t n);
   void clear();
   // Copies what it still refers to, so that the memory's owner may have it back. A batch that waits
-  // for the socket does this when a region is deregistered or a work request flushed. Where memory
-  // is gone already, the batch ends before it: see lost(). False: all was its own already.
+  // for the socket does this when a region is deregistered, a window closed or a work request
+  // flushed. Where memory is gone already, the batch ends before it: see lost(). False: all was its
+  // own already.
   bool detach();
   // Memory that could not be reached; null where there was none. The bytes before it are the last
   // that can be sent.
@@ -63,6 +66,7 @@ class TxBatch {
   std::vector<IoVec> pieces_;
   std::vector<std::byte> detached_;
   const void* lost_ = nullptr;
+  bool refers_ = false;
   size_t first_ = 0;  // pieces before it are with the kernel
   size_t bytes_ = 0;
 };

@@ -38,18 +38,25 @@ SendPath::SendPath(work::Consumer& consumer, const StreamConfig& config, uint32_
       next_(queue_.head()),
       llp_took_(next_) {}
 
-bool SendPath::ready() {
+bool SendPath::ready(const mpa::TxBatch* batch) {
   if (in_message() || empty_writes_ > 0) return true;
-  return start();
+  return start(batch);
+}
+
+// It may close a window, and then the memory is the program's. An answer to a Read from there may
+// be in the batch, by reference: it goes out first.
+bool SendPath::may_execute(const mpa::TxBatch* batch) {
+  return batch == nullptr || !batch->refers();
 }
 
 // Looks at the request that is next until there is one with something to send that may go now.
-bool SendPath::start() {
+bool SendPath::start(const mpa::TxBatch* batch) {
   started_ = false;
   while (!poison_ && !paused_ && next_ < end()) {
     work::SendWqe& w = queue_.at(next_);
     if (blocked(w)) return empty_writes_ > 0;
     if (is_local(w.operation)) {
+      if (!may_execute(batch)) return empty_writes_ > 0;
       w.answered = true;
       const work::Status done = consumer_.execute(w);
       w.last_message = coverage_.messages();
@@ -135,7 +142,9 @@ void SendPath::want_all_covered() {
 bool SendPath::write_fpdu(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
   using Written = RequestWriter::Written;
   if (!in_message()) {
-    if (empty_writes_ == 0 && !std::exchange(started_, false) && !start()) return false;
+    if (empty_writes_ == 0 && !std::exchange(started_, false) && !start(&batch)) {
+      return false;
+    }
     if (empty_writes_ > 0) return write_empty_write(writer, batch);
   }
   work::SendWqe& w = queue_.at(next_);

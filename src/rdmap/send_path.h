@@ -19,8 +19,8 @@ class SendPath {
   SendPath(work::Consumer& consumer, const StreamConfig& config, uint32_t seed);
 
   // Is there an FPDU that could go out now, were there room? Carries out local operations on the
-  // way.
-  bool ready();
+  // way, but for those that would have to wait for what `batch` refers to (may_execute()).
+  bool ready(const mpa::TxBatch* batch = nullptr);
   // Inside a message, whose FPDUs must follow each other (spec/rdmap 2.2)?
   bool in_message() const { return requests_.in_message(); }
   void limit_payload() { requests_.limit_payload(); }
@@ -97,7 +97,8 @@ class SendPath {
   bool idle() const { return queue_.head() == next_ && !in_message(); }
 
  private:
-  bool start();
+  bool start(const mpa::TxBatch* batch);
+  static bool may_execute(const mpa::TxBatch* batch);
   uint64_t end() const { return std::min(end_, queue_.tail()); }
   bool blocked(const work::SendWqe& w);
   work::Status acceptable(const work::SendWqe& w);

@@ -361,7 +361,7 @@ void Stream::write_messages(mpa::TxBatch& batch, Time now) {
       if (!send_path_.write_fpdu(writer_, batch)) return;
       continue;
     }
-    const bool requests = send_path_.ready();
+    const bool requests = send_path_.ready(&batch);
     if (!responses_.empty() && (!requests || responses_in_row_ < kMostResponsesInRow)) {
       ++responses_in_row_;
       if (!write_response(batch, now)) return;

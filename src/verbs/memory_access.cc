@@ -68,7 +68,13 @@ Result<Ok, work::MemoryFault> MemoryAccess::invalidate(Stag stag) {
   // Type 1 windows and regions are their owner's alone to take back (InfiniBand 10.6.2;
   // spec/rdmap 2.5).
   if (r->window_qp == Qpn{}) return fail(work::MemoryFault::cannot_invalidate);
-  return table().invalidate(stag);
+  return close_window(stag);
+}
+
+Result<Ok, work::MemoryFault> MemoryAccess::close_window(Stag stag) {
+  auto done = table().invalidate(stag);
+  if (done.ok()) qp_.transport().window_closed();
+  return done;
 }
 
 Status MemoryAccess::execute(work::SendWqe& wqe) {
@@ -81,7 +87,7 @@ Status MemoryAccess::execute(work::SendWqe& wqe) {
   if (r == nullptr || r->pd != &qp_.pd() || r->window_qp != qp_.number()) {
     return Status::window_bind;
   }
-  return table().invalidate(wqe.remote_stag).ok() ? Status::success : Status::window_bind;
+  return close_window(wqe.remote_stag).ok() ? Status::success : Status::window_bind;
 }
 
 Status MemoryAccess::bind(const BindRequest& b) {
@@ -107,8 +113,12 @@ Status MemoryAccess::bind(const BindRequest& b) {
     bounds.window_qp = b.type_2 ? qp_.number() : Qpn{};
     bounds.parent = parent;
   }
-  const auto bound = table().bind_window(b.window, b.old_stag, b.fresh_stag, bounds);
-  return bound.ok() ? Status::success : Status::window_bind;
+  const bool was_open = table().find(b.old_stag) != nullptr;
+  if (!table().bind_window(b.window, b.old_stag, b.fresh_stag, bounds).ok()) {
+    return Status::window_bind;
+  }
+  if (was_open) qp_.transport().window_closed();
+  return Status::success;
 }
 
 }  // namespace weft::verbs

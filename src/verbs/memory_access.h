@@ -34,6 +34,7 @@ class MemoryAccess final : public work::Memory {
                                                  uint64_t address, uint64_t length,
                                                  uint32_t need) const;
   Status bind(const BindRequest& b);
+  Result<Ok, work::MemoryFault> close_window(Stag stag);
 
   const QueuePair& qp_;
 };

@@ -17,6 +17,9 @@ class RcTransport final : public Transport,
   void posted(engine::Token& token) override;
   void changed(engine::Token& token, QpState from) override;
   void on_deadline(engine::Token& token) override;
+  void window_closed() override {
+    if (driver_ != nullptr) driver_->window_closed();
+  }
   bool connected() const override { return driver_ != nullptr; }
   bool draining() const override { return driver_ != nullptr && !driver_->stream().ended(); }
   bool idle() const override { return driver_ == nullptr || driver_->stream().requests_idle(); }

@@ -98,6 +98,9 @@ class Transport {
   // The program changed attributes or the state; it is neither RESET nor ERR.
   virtual void changed(engine::Token& token, QpState from) = 0;
   virtual void on_deadline(engine::Token&) {}
+  // A window of the program's has been closed, from inside a call into the connection: the peer is
+  // not to read what comes into its memory from now on.
+  virtual void window_closed() {}
 
   virtual bool connected() const = 0;
   // In error already, and still has something to say.

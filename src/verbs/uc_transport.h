@@ -21,6 +21,9 @@ class UcTransport final : public Transport,
   bool connected() const override { return link_ != nullptr; }
   bool draining() const override;
   bool idle() const override;
+  void window_closed() override {
+    if (link_ != nullptr) link_->driver().detach_memory(*link_);
+  }
   void close(engine::Token& token) override;
   void drop(engine::Token& token, bool abort) override;
   void stopped(engine::Token& token) override;

@@ -34,6 +34,8 @@ class Train {
   size_t segment_size() const { return segment_; }
   const Path& path() const { return path_; }
   std::span<const IoVec> pieces() const { return pieces_; }
+  // Of the datagrams that are complete: is memory referred to that is not its own?
+  bool refers() const { return detached_.empty() && bytes_ > used_; }
 
   // At most so many bytes besides the first datagram, until it is cleared.
   void limit(size_t bytes) { most_ = bytes; }

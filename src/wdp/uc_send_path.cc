@@ -60,12 +60,12 @@ UcSendPath::UcSendPath(UcConsumer& consumer, const UcParameters& parameters, UcW
       next_(queue_.head()),
       llp_took_(next_) {}
 
-bool UcSendPath::ready() {
-  return in_message_ || start();
+bool UcSendPath::ready(const Train* train) {
+  return in_message_ || start(train);
 }
 
 // Looks at the request that is next until there is one that has datagrams to send.
-bool UcSendPath::start() {
+bool UcSendPath::start(const Train* train) {
   while (!poison_ && !stopped_ && !held_ && next_ < end()) {
     SendWqe& w = queue_.at(next_);
     // InfiniBand 10.8.3.3: a fenced request waits for all Reads before it.
@@ -75,6 +75,9 @@ bool UcSendPath::start() {
       return false;
     }
     if (work::is_local(w.operation)) {
+      // It may close a window, and then the memory is the program's. An answer to a Read from there
+      // may be in the train, by reference: it goes out first.
+      if (train != nullptr && train->refers()) return false;
       if (!execute(w)) return false;
       continue;
     }
@@ -134,7 +137,7 @@ void UcSendPath::poison(Status status) {
 }
 
 void UcSendPath::fill(Train& train) {
-  while (ready()) {
+  while (ready(&train)) {
     if (!write_segment(queue_.at(next_), train)) return;
   }
 }

@@ -20,8 +20,8 @@ class UcSendPath {
              ReadRequester& reads, UcCounters& counters);
 
   // Is there a datagram that could go out now? Carries out local operations, and hands Reads on, on
-  // the way.
-  bool ready();
+  // the way, but for local operations that would have to wait for what `train` refers to.
+  bool ready(const Train* train = nullptr);
   // Adds datagrams until the train takes no more or nothing is left.
   void fill(Train& train);
   // The kernel has all that was written so far.
@@ -53,7 +53,7 @@ class UcSendPath {
 
  private:
   uint64_t end() const { return end_ < queue_.tail() ? end_ : queue_.tail(); }
-  bool start();
+  bool start(const Train* train);
   bool execute(work::SendWqe& w);
   work::Status acceptable(const work::SendWqe& w);
   bool write_segment(work::SendWqe& w, Train& train);

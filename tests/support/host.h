@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -73,6 +74,7 @@ class Host final : public work::Consumer, public work::Memory {
   std::vector<Done> sent;
   std::vector<Arrived> received;
   std::vector<Stag> invalidated;
+  std::function<void()> on_invalidate;
   bool ready = false;
   std::optional<work::StreamEnd> end;
   work::Status local_result = work::Status::success;
@@ -123,6 +125,7 @@ class Host final : public work::Consumer, public work::Memory {
     if (regions[stag].foreign) return fail(work::MemoryFault::not_on_stream);
     regions.erase(stag);
     invalidated.push_back(stag);
+    if (on_invalidate) on_invalidate();
     return Ok{};
   }
 

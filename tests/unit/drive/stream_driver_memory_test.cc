@@ -366,6 +366,46 @@ TEST_F(StreamDriverMemoryTest, RetiredMemoryMayChange) {
   EXPECT_TRUE(to == before);
 }
 
+// A Read was answered, and not pulled yet; then a Send comes that closes the window.
+TEST_F(StreamDriverMemoryTest, MemoryOfAWindowThatIsClosedMayChange) {
+  connect();
+  Buffer lent = pattern_bytes(200'000, 1);
+  const Buffer before = lent;
+  Buffer back(lent.size());
+  Buffer note = pattern_bytes(100, 2);
+  Buffer in(note.size());
+  work::SendWqe read{.operation = Operation::read, .signaled = true};
+  work::SendWqe send{.operation = Operation::send_invalidate, .signaled = true};
+  a.held([&](Token&) {
+    read.remote_stag = send.remote_stag = a.host.add_region(lent);
+    read.remote_to = test::address_of(lent);
+    a.host.post_receive(7, {test::segment(a.host, in)});
+    a.host.on_invalidate = [&] { a.driver->window_closed(); };
+  });
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.engine->counters().streams_same_host.value() == 1; }));
+  {
+    Hold still = b.engine->hold();
+    b.host.post(read, {test::segment(b.host, back)});
+    b.driver->settle(still.token());
+    for (bool answered = false; !answered;) {
+      a.engine->progress();
+      a.held([&](Token&) { answered = a.block.counters.bytes_sent[2].value() > 0; });
+    }
+    b.host.post(send, {test::segment(b.host, note)});
+    b.driver->settle(still.token());
+    for (bool closed = false; !closed;) {
+      a.engine->progress();
+      a.held([&](Token&) { closed = !a.host.received.empty(); });
+    }
+    std::fill(lent.begin(), lent.end(), std::byte{0xee});
+  }
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.host.sent.size() == 2; }));
+  EXPECT_EQ(b.host.sent[0].status, Status::success);
+  EXPECT_EQ(b.host.sent[1].status, Status::success);
+  EXPECT_TRUE(back == before);
+  EXPECT_TRUE(in == note);
+}
+
 TEST_F(StreamDriverMemoryTest, WhatIsSaidBeforeTheCloseArrives) {
   connect();
   Buffer from = pattern_bytes(300'000, 1);

@@ -78,6 +78,28 @@ TEST_F(SendPathTest, LocalOperationsCompleteInTheirTurn) {
   EXPECT_EQ(completed(), (Ids{1, 2}));
 }
 
+// A window's memory is the program's when the window is closed, and what goes out by reference is
+// read when the kernel takes it.
+TEST_F(SendPathTest, ALocalOperationWaitsForWhatTheBatchRefersTo) {
+  writer.configure(false, false);  // else the payload is copied while it is summed
+  Buffer large = pattern_bytes(100'000, 1);
+  post({.operation = work::Operation::write, .signaled = true}, large);
+  const work::SendWqe& local = post_local(work::Operation::local_invalidate, true);
+  post({.operation = work::Operation::send, .signaled = true}, small);
+  mpa::TxBatch batch;
+  while (path->ready(&batch) && path->write_fpdu(writer, batch)) {
+  }
+  ASSERT_TRUE(batch.refers());
+  EXPECT_FALSE(local.answered);
+  batch.consumed(batch.bytes());
+  EXPECT_TRUE(path->ready(&batch));
+  EXPECT_TRUE(local.answered);
+  writer.configure(true, false);
+  EXPECT_EQ(names(say()), "Send");
+  cover();
+  EXPECT_EQ(completed(), (Ids{1, 2, 3}));
+}
+
 // No message of its own asks for what stands before it.
 TEST_F(SendPathTest, ASignaledLocalOperationBehindUnsignaledRequestsCompletes) {
   post({.operation = work::Operation::write}, small);

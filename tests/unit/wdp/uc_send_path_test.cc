@@ -178,6 +178,23 @@ TEST_F(UcSendPathTest, LocalOperationsTakeTheirTurn) {
   EXPECT_EQ(completed(), (Ids{1, 2, 3}));
 }
 
+// As on a stream (SendPathTest).
+TEST_F(UcSendPathTest, ALocalOperationWaitsForWhatTheTrainRefersTo) {
+  configure({.max_payload = 8900});
+  Buffer big = pattern_bytes(8'192, 4);
+  post({.operation = Operation::send}, big);
+  const SendWqe& local = host->host.post(
+      {.wr_id = ++posted, .operation = Operation::local_invalidate, .signaled = true});
+  post({.operation = Operation::send}, small);
+  EXPECT_EQ(train().size(), 1U);
+  EXPECT_FALSE(local.answered);
+  session->llp_took_all(now);
+  EXPECT_EQ(train().size(), 1U);
+  EXPECT_TRUE(local.answered);
+  session->llp_took_all(now);
+  EXPECT_EQ(completed(), (Ids{1, 2, 3}));
+}
+
 TEST_F(UcSendPathTest, HeldRequestsWait) {
   configure({.max_payload = 1472});
   Buffer big = pattern_bytes(100'000, 4);

@@ -263,6 +263,80 @@ TEST_F(SameHost, memory_that_is_taken_back_arrives_as_it_was) {
   EXPECT_EQ(near.look(before.size()), before);
 }
 
+// Reads were answered, and their reader stands still before it has pulled all. The program closes
+// the window, and what it writes then is not for the reader.
+TEST_F(SameHost, a_window_that_is_closed_lends_its_memory_no_more) {
+  constexpr int kReads = 3;  // more bytes at a time are not referred to
+  struct Window {
+    uint64_t address;
+    uint32_t rkey;
+  };
+  int to_peer[2];
+  int from_peer[2];
+  ASSERT_EQ(pipe(to_peer), 0);
+  ASSERT_EQ(pipe(from_peer), 0);
+  PeerProcess peer{[&](ibv_qp* qp, const ibv_mr* mr) {
+    std::thread{[&, qp, mr] {
+      Window window{};
+      check(read(to_peer[0], &window, sizeof window) == sizeof window, "read");
+      ibv_sge sink = sge(mr->addr, kMemory, mr);
+      ibv_send_wr reads[kReads]{};
+      for (int i = 0; i < kReads; ++i) {
+        reads[i].next = i + 1 < kReads ? &reads[i + 1] : nullptr;
+        reads[i].sg_list = &sink;
+        reads[i].num_sge = 1;
+        reads[i].opcode = IBV_WR_RDMA_READ;
+        reads[i].send_flags = IBV_SEND_SIGNALED;
+        reads[i].wr.rdma.remote_addr = window.address;
+        reads[i].wr.rdma.rkey = window.rkey;
+      }
+      ibv_send_wr* bad = nullptr;
+      check_errno(ibv_post_send(qp, reads, &bad), "ibv_post_send");
+      kill(getpid(), SIGSTOP);
+      int good = 0;
+      for (const ibv_wc& wc : collect(qp->send_cq, kReads)) good += wc.status == IBV_WC_SUCCESS;
+      check(write(from_peer[1], &good, sizeof good) == sizeof good, "write");
+    }}.detach();
+  }};
+  Near near{peer};
+  std::vector<uint8_t> memory = pattern_bytes<uint8_t>(kMemory, 1);
+  const std::vector<uint8_t> before = memory;
+  const MrPtr region = near.a.reg(memory.data(), kMemory, kAllAccess | IBV_ACCESS_MW_BIND);
+  const std::unique_ptr<ibv_mw, Freer<ibv_mw, ibv_dealloc_mw>> window{
+      ibv_alloc_mw(near.a.pd.get(), IBV_MW_TYPE_2)};
+  ASSERT_NE(window, nullptr);
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.bind_mw = {
+      window.get(),
+      ibv_inc_rkey(window->rkey),
+      {region.get(), reinterpret_cast<uintptr_t>(memory.data()), kMemory, IBV_ACCESS_REMOTE_READ}};
+  check_errno(post_send(near.qp.get(), wr), "bind");
+  ASSERT_EQ(near.status(), IBV_WC_SUCCESS);
+
+  const Counted answered{"bytes_sent"};
+  const Window lent{reinterpret_cast<uintptr_t>(memory.data()), wr.bind_mw.rkey};
+  ASSERT_EQ(write(to_peer[1], &lent, sizeof lent), static_cast<ssize_t>(sizeof lent));
+  int stopped = 0;
+  ASSERT_EQ(waitpid(peer.pid(), &stopped, WUNTRACED), peer.pid());
+  ASSERT_TRUE(WIFSTOPPED(stopped));
+  answered.expect({{"read", kReads * kMemory}});
+  ibv_send_wr close{};
+  close.opcode = IBV_WR_LOCAL_INV;
+  close.send_flags = IBV_SEND_SIGNALED;
+  close.invalidate_rkey = lent.rkey;
+  check_errno(post_send(near.qp.get(), close), "ibv_post_send");
+  ASSERT_EQ(near.status(), IBV_WC_SUCCESS);
+  std::fill(memory.begin(), memory.end(), uint8_t{0xdd});
+  kill(peer.pid(), SIGCONT);
+  int good = 0;
+  ASSERT_EQ(read(from_peer[0], &good, sizeof good), static_cast<ssize_t>(sizeof good));
+  EXPECT_EQ(good, kReads);
+  EXPECT_EQ(near.look(kMemory), before);
+  for (const int fd : {to_peer[0], to_peer[1], from_peer[0], from_peer[1]}) ::close(fd);
+}
+
 // A queue pair that goes takes its requests with it: they are flushed, and their memory is free. A
 // peer that did not run meanwhile gets nothing of what comes into that memory afterwards.
 TEST_F(SameHost, a_queue_pair_that_ends_gives_its_memory_back) {
