@@ -439,6 +439,10 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   session_->process();
   session_->poll();
   keep_going();
+  // Whoever waits for room next finds what this call has left.
+  if (watched_ && !relayed_ && session_->room().empty() && session_->writable()) {
+    mirror_.hide_room(fd);
+  }
   if (wanted >= way_.least() && done == wanted) way_.record(way, wanted, stopwatch.time());
   show_to_peer_here(lock);
   if (faulted && done == 0) return failed(EFAULT);

@@ -125,6 +125,19 @@ def full_send(address):
     say("sendall with a signal into a full connection", *result, got)
 
 
+def told_room(address):
+    """Where poll says that there is room a send takes something."""
+    for size in (5000, 1 << 15, 1 << 16, 100_000):
+        a, b = pair(address)
+        a.setblocking(False)
+        content = bytes(i * 31 >> 3 & 255 for i in range(size))
+        outcomes = []
+        while select.select([], [a], [], 0)[1]:
+            outcomes.append(outcome(a.send, content))
+        say("told room", size, len(outcomes) > 0, "EAGAIN" in outcomes)
+        b.close()
+
+
 def timeouts(address):
     a, b = pair(address)
     a.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 200_000))
@@ -431,7 +444,7 @@ def streams(address):
         say("sendfile", got[0] == data[500:999_500], f.tell())
 
 
-CALLS = [signals, full_send, timeouts, shutdowns, resets, flags, options, starts, copies, children, passed, streams]
+CALLS = [signals, full_send, told_room, timeouts, shutdowns, resets, flags, options, starts, copies, children, passed, streams]
 
 
 def main():
