@@ -1,5 +1,6 @@
 #include "sdp/sockets/registrations.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +23,12 @@ void control(int epoll, int operation, int fd, epoll_event* event) {
 }
 
 }  // namespace
+
+void Registrations::keep_over_forks() {
+  const auto lock = [] { g_lock.lock(); };
+  const auto unlock = [] { g_lock.unlock(); };
+  (void)::pthread_atfork(lock, unlock, unlock);
+}
 
 void Registrations::begin(int fd) {
   if (static_cast<unsigned>(fd) >= kMost || Table::in_borrowed_memory()) return;

@@ -11,6 +11,9 @@ namespace weft::sdp {
 
 class Registrations {
  public:
+  // When the library is loaded: a fork waits for a thread that is at it, for the child needs all of
+  // it.
+  static void keep_over_forks();
   // `fd` is a new TCP socket: what is done with it is kept until it connects or is closed.
   static void begin(int fd);
   // A call of epoll_ctl(2) that succeeded. Costs a load for all but new TCP sockets.

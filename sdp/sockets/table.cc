@@ -1,6 +1,7 @@
 #include "sdp/sockets/table.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,12 +62,20 @@ std::vector<std::pair<int, std::shared_ptr<Stream>>> all_streams() {
 }
 
 std::atomic<long> g_owner{0};
+bool g_is_used = false;  // with the lock
 
 long this_process() {
   return ::syscall(SYS_getpid);
 }
 
 }  // namespace
+
+// A child of fork() has memory of its own.
+void Table::begin() {
+  const auto own = [] { g_owner = this_process(); };
+  own();
+  (void)::pthread_atfork(nullptr, nullptr, own);
+}
 
 bool Table::in_borrowed_memory() {
   return g_owner != 0 && g_owner != this_process();
@@ -81,7 +90,7 @@ void Table::put(int fd, std::shared_ptr<Stream> stream) {
   if (static_cast<unsigned>(fd) >= kMost) return stream->relay_from_now(fd);
   std::shared_ptr<Stream> before;
   const std::lock_guard holding{lock()};
-  g_owner = this_process();
+  g_is_used = true;
   before = streams()->put(fd, std::move(stream));
   present[static_cast<unsigned>(fd)].store(true, std::memory_order_release);
 }
@@ -143,7 +152,7 @@ void Table::relay_all() {
 }
 
 void Table::forget_all() {
-  if (g_owner.exchange(0) == 0) return;
+  if (!std::exchange(g_is_used, false)) return;
   for (auto& one : present) one.store(false, std::memory_order_relaxed);
   // The mutex may be held by a thread that the child does not have.
   new (&lock()) Mutex;

@@ -31,6 +31,9 @@ class Table {
   // It has no descriptor any more.
   static void drop(const Stream& stream);
 
+  // When the library is loaded, by the process whose memory this is.
+  static void begin();
+
   // In a child of vfork(), which shares this memory and has descriptors of its own: nothing is
   // changed, and what it copies is relayed, for the copy is another program's. So is what that
   // program will get when it is executed.

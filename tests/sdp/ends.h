@@ -26,7 +26,12 @@ struct Ends {
   int server = -1;
 };
 
-inline Ends connection(const char* address) {
+struct Listener {
+  int fd = -1;
+  sockaddr_in at{};
+};
+
+inline Listener listener_at(const char* address) {
   sockaddr_in at{};
   at.sin_family = AF_INET;
   (void)inet_pton(AF_INET, address, &at.sin_addr);
@@ -38,13 +43,22 @@ inline Ends connection(const char* address) {
   // SDP begins with the first wait.
   pollfd waited{listener, POLLIN, 0};
   (void)poll(&waited, 1, 0);
+  return {listener, at};
+}
+
+inline Ends connection_to(const Listener& listener) {
   Ends ends;
   ends.client = socket(AF_INET, SOCK_STREAM, 0);
-  must(connect(ends.client, reinterpret_cast<sockaddr*>(&at), size) == 0, "connect");
-  ends.server = accept(listener, nullptr, nullptr);
+  const auto* at = reinterpret_cast<const sockaddr*>(&listener.at);
+  must(connect(ends.client, at, sizeof listener.at) == 0, "connect");
+  ends.server = accept(listener.fd, nullptr, nullptr);
   must(ends.server >= 0, "accept");
-  (void)close(listener);
+  (void)close(listener.fd);
   return ends;
+}
+
+inline Ends connection(const char* address) {
+  return connection_to(listener_at(address));
 }
 
 // Whether a thread of this process sleeps in a call, or also in a wait of its own program's or the

@@ -104,6 +104,10 @@ case("sockets.cancelled", seconds=20, namespaces=None)(lambda w: w.run(0, [w.tes
 
 case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_passed_on"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": "0"}).splitlines())
 
+for mode in ("vfork", "fork"):
+    case(f"sockets.children_{mode}", seconds=60, namespaces=None)(
+        lambda w, mode=mode: w.run(0, [w.test_program("sdp_children"), w.address, mode]).splitlines())
+
 # Clients of many addresses where there are few ports: several of them have the same one, and so have the sockets by which the library tells the
 # listener of them. Each is answered with what it said.
 MANY_ADDRESSES = """
