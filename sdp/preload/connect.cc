@@ -158,6 +158,10 @@ WEFT_SDP_EXPORT int connect(int fd, const sockaddr* to, socklen_t size) {
   Address target{};
   std::memcpy(&target, to, std::min<size_t>(size, sizeof target));
   const Library::Tried tried = try_sdp(*use, fd, target);
+  if (tried.outcome == Library::Outcome::lost) {
+    errno = EBADF;
+    return -1;
+  }
   const bool left = tried.outcome == Library::Outcome::left;
   const bool by_tcp = tried.outcome == Library::Outcome::tcp || left;
   const bool refused = by_tcp && *use == Use::sdp;

@@ -153,12 +153,14 @@ std::optional<Library::Tried> Keeper::connect(int fd, const Address& to, bool re
     if (!asked && !(start() && ask(request, fd, there))) return std::nullopt;
   }
   there.reset();
+  const auto before = cookie_of(fd);
   Answer answer;
   std::array<File, kMostPassed> files;
   ssize_t n = 0;
   do {
     n = take_passed(here.get(), {reinterpret_cast<std::byte*>(&answer), sizeof answer}, files);
   } while (n < 0 && errno == EINTR);
+  if (cookie_of(fd) != before) return Library::Tried{Library::Outcome::lost};
   if (n != sizeof answer) return Library::Tried{Library::Outcome::tcp, Fallback::local};
   if (!files[0]) return Library::Tried{Library::Outcome::tcp, answer.why};
   const bool does_not_block = (::syscall(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK) != 0;

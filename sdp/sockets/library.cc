@@ -203,9 +203,9 @@ const SentenceLog& Library::log() {
 }
 
 // With the lock.
-void Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
-                    const std::optional<Address>& own, const Address& peer) {
-  const uint64_t cookie = cookie_of(fd);
+Library::Connection& Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
+                                    const std::optional<Address>& own, const Address& peer) {
+  const uint64_t cookie = mirror.cookie;
   const auto name = own ? own : name_of(mirror.shadow.get());
   if (name) write_names(fd, {*name, peer});
   {
@@ -228,11 +228,15 @@ void Library::adopt(const std::shared_ptr<Session>& session, Mirror mirror, int 
     }
   }
   if (own) callers_.emplace(own->port(), cookie);
-  connections_.emplace(cookie, Connection{stream, std::move(mirror.shadow), own, peer});
+  const auto [place, is_new] =
+      connections_.emplace(cookie, Connection{stream, std::move(mirror.shadow), own, peer});
   ++count_;
   stream->take_buffer_sizes();
   Table::put(fd, stream);
+  // Another thread may have closed it before the table had it.
+  if (cookie_of(fd) != cookie) Table::drop(fd);
   loop_.post([stream] { stream->start(); });
+  return place->second;
 }
 
 // The adapter's threads call this library, too, so that none of its locks may be held where a
@@ -302,7 +306,12 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   // Nothing of this is for who does not block.
   const Awaited::Patience patience =
       does_not_block(fd) ? Awaited::Patience{} : Awaited::Patience{&ran, limit_of_sends(fd)};
+  const uint64_t before = cookie_of(fd);
   const Made made = make(fd, to, remember, patience);
+  if (cookie_of(fd) != before) {
+    if (made.session) loop_.post([this, session = made.session] { fabric_->close(session); });
+    return {Outcome::lost};
+  }
   if (made.left != 0) return {Outcome::left, made.why, made.left};
   const auto& session = made.session;
   if (session == nullptr) return {Outcome::tcp, made.why};
@@ -316,12 +325,11 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   }
   Registrations::end(fd);
   const std::lock_guard lock{lock_};
-  adopt(session, std::move(mirror), fd, made.own, to);
-  const auto& stream = connections_.at(cookie_of(fd)).stream;
-  if (registered) stream->about_to_wait(fd);
-  stream->greet();
+  Connection& connection = adopt(session, std::move(mirror), fd, made.own, to);
+  if (registered) connection.stream->about_to_wait(fd);
+  connection.stream->greet();
   if (!does_not_block(fd)) return {Outcome::connected};
-  connections_.at(cookie_of(fd)).in_progress = true;
+  connection.in_progress = true;
   return {Outcome::in_progress};
 }
 

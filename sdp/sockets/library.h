@@ -52,7 +52,8 @@ class Library {
   // What became of a try to connect `fd`. `in_progress`: it is connected, but a program that does
   // not block expects to be told so later. `tcp`: it goes on as if nothing had been. `left`: so it
   // does, but the call ends with `error`, for a handler ended it, or a time limit.
-  enum class Outcome : uint8_t { connected, in_progress, tcp, left };
+  // `lost`: the program has closed `fd` meanwhile.
+  enum class Outcome : uint8_t { connected, in_progress, tcp, left, lost };
   struct Tried {
     Outcome outcome = Outcome::tcp;
     Fallback why = Fallback::none;  // of TCP
@@ -110,8 +111,8 @@ class Library {
     bool in_progress = false;  // the program was told EINPROGRESS, and nothing since
   };
   explicit Library(Loop& loop) : loop_(loop) {}
-  void adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
-             const std::optional<Address>& own, const Address& peer);
+  Connection& adopt(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
+                    const std::optional<Address>& own, const Address& peer);
   void await_greeting(const std::shared_ptr<Session>& session, const Address& peer,
                       const Address& listener);
   void knock(const std::shared_ptr<Session>& session, const Address& peer, const Address& listener);

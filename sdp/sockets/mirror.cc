@@ -52,6 +52,7 @@ bool Mirror::put_at(int fd) {
   SocketPair pair;
   if (!pair.open()) return false;
   inner = std::move(pair.inner);
+  cookie = cookie_of(pair.outer.get());
   shadow = out_of_the_way(File{raw_fcntl(fd, F_DUPFD_CLOEXEC, 0)});
   return shadow && put_in_place(pair.outer, fd);
 }

@@ -18,8 +18,9 @@ struct SocketPair {
 };
 
 struct Mirror {
-  File inner;   // the library's end
-  File shadow;  // what `fd` was
+  File inner;                     // the library's end
+  File shadow;                    // what `fd` was
+  unsigned long long cookie = 0;  // of the other end
 
   // Puts a new pair's other end in the place of `fd`, with its flags and time limits. False with
   // errno; `fd` is then what it was.

@@ -31,11 +31,6 @@ constexpr std::chrono::microseconds kMostOnItsWay{50};
 // A smaller Read costs more than the copy.
 constexpr size_t kLeastInPlace = 16 << 10;
 
-bool does_not_block(int fd, int flags) {
-  if ((flags & MSG_DONTWAIT) != 0) return true;
-  return (::syscall(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK) != 0;
-}
-
 // How long a call takes, of those for which that matters.
 class Stopwatch {
  public:
@@ -170,6 +165,26 @@ void Stream::show_error() {
   mirror_.close();
 }
 
+// One of the program's: `fd`, unless that was closed since the call began. Its number may be
+// another file's then. -1: it has none any more.
+int Stream::descriptor(int fd) const {
+  return Table::is_at(fd, *this) ? fd : Table::descriptor_of(*this);
+}
+
+void Stream::hide_room(int fd) {
+  mirror_.hide_room(descriptor(fd));
+}
+
+void Stream::drop_tokens(int fd) {
+  if (mirror_.has_tokens()) mirror_.drop_tokens(descriptor(fd));
+}
+
+bool Stream::blocks(int fd, int flags) const {
+  if ((flags & MSG_DONTWAIT) != 0) return false;
+  const long status = ::syscall(SYS_fcntl, descriptor(fd), F_GETFL, 0);
+  return status < 0 || (status & O_NONBLOCK) == 0;
+}
+
 // Only the program's end can. Its number may be another file's at any time, a copy of it may not.
 void Stream::put_byte_into_inner(int fd) {
   const File copy{static_cast<int>(::syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0))};
@@ -182,7 +197,7 @@ void Stream::put_byte_into_inner(int fd) {
 void Stream::on_error_told(int fd) {
   int error = 0;
   socklen_t size = sizeof error;
-  (void)real().getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  (void)real().getsockopt(descriptor(fd), SOL_SOCKET, SO_ERROR, &error, &size);
   if (mirror_.open()) mirror_.show_end();
 }
 
@@ -200,7 +215,7 @@ void Stream::about_to_wait(int fd) {
   const std::lock_guard lock{session_->lock};
   if (relayed_) return;
   watch();
-  if (session_->room().empty() && session_->writable()) mirror_.hide_room(fd);
+  if (session_->room().empty() && session_->writable()) hide_room(fd);
   keep_going();
 }
 
@@ -218,7 +233,7 @@ bool Stream::wait_for_data(Lock& lock, int fd, const Handlers::Ran& ran) {
       slept = false;
       errno = EINTR;
     } else {
-      slept = real().recv(fd, &token, 1, MSG_PEEK) >= 0;
+      slept = real().recv(descriptor(fd), &token, 1, MSG_PEEK) >= 0;
     }
     const int error = errno;
     lock.lock();
@@ -234,12 +249,12 @@ bool Stream::wait_for_room(Lock& lock, int fd, const Handlers::Ran& ran, SleepFo
   // Another thread may have given it away while this one looked.
   if (relayed_) return true;
   ++waiting_;
-  mirror_.hide_room(fd);
+  hide_room(fd);
   keep_going();
   bool slept = true;
   if (session_->room().empty() && session_->writable()) {
     lock.unlock();
-    slept = sleep.sleep(fd, ran);
+    slept = sleep.sleep(descriptor(fd), ran);
     const int error = errno;
     lock.lock();
     errno = error;
@@ -258,9 +273,9 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags, bo
     if (!session_->received().empty()) return 1;
     const bool looked = session_->poll();
     if (!session_->received().empty()) return 1;
-    const bool waits = !does_not_block(fd, flags);
+    const bool waits = blocks(fd, flags);
     if (waits && session_->offered() > 0) return 1;
-    mirror_.drop_tokens(fd);
+    drop_tokens(fd);
     if (session_->ended() || shut_) {
       const int error = has_some ? 0 : session_->take_read_error();
       if (error != 0) on_error_told(fd);
@@ -298,7 +313,7 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
     if (!state) {
       if (done == 0) return std::nullopt;
       lock.unlock();
-      if (!does_not_block(fd, flags)) done += receive_rest(fd, to, done, flags);
+      if (blocks(fd, flags)) done += receive_rest(descriptor(fd), to, done, flags);
       return static_cast<ssize_t>(done);
     }
     if (*state <= 0) {
@@ -331,7 +346,7 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
     }
     session_->process();
   } while (!faulted && (done == 0 || ((flags & MSG_WAITALL) != 0 && done < wanted)));
-  if (!session_->readable() || mirror_.is_crowded()) mirror_.drop_tokens(fd);
+  if (!session_->readable() || mirror_.is_crowded()) drop_tokens(fd);
   keep_going();
   if (faulted && done == 0) return failed(EFAULT);
   return static_cast<ssize_t>(done);
@@ -370,7 +385,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   SleepForRoom sleep;
   const size_t wanted = total(from);
   Way way = (flags & MSG_OOB) != 0 ? Way::copied : way_.choose(wanted);
-  if (way == Way::in_place && does_not_block(fd, flags)) way = Way::copied;
+  if (way == Way::in_place && !blocks(fd, flags)) way = Way::copied;
   const Stopwatch stopwatch{wanted >= way_.least()};
   bool in_place = way == Way::in_place;
   bool faulted = false;
@@ -385,7 +400,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
     if (relayed_) {
       if (done == 0) return std::nullopt;
       lock.unlock();
-      if (!does_not_block(fd, flags)) done += send_rest(fd, from, done, flags);
+      if (blocks(fd, flags)) done += send_rest(descriptor(fd), from, done, flags);
       return static_cast<ssize_t>(done);
     }
     const Bytes rest{static_cast<const std::byte*>(from[piece].iov_base) + at,
@@ -420,10 +435,10 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       if (error != ECONNRESET && (flags & MSG_NOSIGNAL) == 0) (void)::raise(SIGPIPE);
       return failed(error != 0 ? error : EPIPE);
     }
-    if (does_not_block(fd, flags)) {
+    if (!blocks(fd, flags)) {
       watch();
       if (!looked) session_->poll_behind_others();
-      mirror_.hide_room(fd);
+      hide_room(fd);
       keep_going();
       if (ready()) continue;
       if (done > 0) break;
@@ -441,7 +456,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   keep_going();
   // Whoever waits for room next finds what this call has left.
   if (watched_ && !relayed_ && session_->room().empty() && session_->writable()) {
-    mirror_.hide_room(fd);
+    hide_room(fd);
   }
   if (wanted >= way_.least() && done == wanted) way_.record(way, wanted, stopwatch.time());
   show_to_peer_here(lock);

@@ -84,6 +84,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool is_over() const;
   void show_to_peer_here(Lock& lock);
   void show_error();
+  int descriptor(int fd) const;
+  void hide_room(int fd);
+  void drop_tokens(int fd);
+  bool blocks(int fd, int flags) const;
   void put_byte_into_inner(int fd);
   void on_error_told(int fd);
   void show_and_want();

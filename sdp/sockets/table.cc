@@ -119,6 +119,12 @@ bool Table::holds(const Stream& stream) {
   return descriptor_of(stream) >= 0;
 }
 
+bool Table::is_at(int fd, const Stream& stream) {
+  const std::lock_guard holding{lock()};
+  const auto found = streams()->by_descriptor.find(fd);
+  return found != streams()->by_descriptor.end() && found->second.get() == &stream;
+}
+
 int Table::descriptor_of(const Stream& stream) {
   const std::lock_guard holding{lock()};
   const auto found = streams()->descriptors.find(&stream);

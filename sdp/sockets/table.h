@@ -25,6 +25,7 @@ class Table {
   // The program closes it, or puts something else there. With its last descriptor a stream ends.
   static void drop(int fd);
   static bool holds(const Stream& stream);
+  static bool is_at(int fd, const Stream& stream);
   // One of its descriptors, or -1.
   static int descriptor_of(const Stream& stream);
   static void drop_range(unsigned first, unsigned last);

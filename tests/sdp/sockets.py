@@ -104,6 +104,8 @@ case("sockets.cancelled", seconds=20, namespaces=None)(lambda w: w.run(0, [w.tes
 
 case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_passed_on"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": "0"}).splitlines())
 
+case("sockets.closed", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_closed"), w.address]).splitlines())
+
 for mode in ("vfork", "fork"):
     case(f"sockets.children_{mode}", seconds=60, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_children"), w.address, mode]).splitlines())

@@ -1,0 +1,155 @@
+// A descriptor that is closed, and whose number is another file's, while a thread is in a call on
+// it: the call goes on with what it began with, and the other file is left alone. Prints the same
+// by TCP and by SDP.
+//
+//   sdp_closed ADDRESS
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/sdp/ends.h"
+
+namespace {
+
+// More than both sides hold.
+constexpr size_t kMuch = 16 << 20;
+constexpr size_t kHalf = 50'000;
+
+std::vector<char> pattern(size_t size) {
+  std::vector<char> bytes(size);
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 2654435761U >> 13);
+  return bytes;
+}
+
+std::vector<char> all_of(int fd) {
+  std::vector<char> all;
+  std::vector<char> bytes(1 << 16);
+  for (ssize_t n = 0; (n = recv(fd, bytes.data(), bytes.size(), 0)) > 0;) {
+    all.insert(all.end(), bytes.data(), bytes.data() + n);
+  }
+  return all;
+}
+
+// The other one's end of a socket pair takes the place of `fd`.
+int put_another_at(int fd) {
+  std::array<int, 2> pair{};
+  (void)close(fd);
+  must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) == 0, "socketpair");
+  if (pair[0] != fd) must(dup2(pair[0], fd) == fd && close(pair[0]) == 0, "dup2");
+  return pair[1];
+}
+
+std::string waiting_at(int fd) {
+  std::array<char, 10'000> bytes{};
+  const ssize_t n = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  return n < 0 ? "nothing" : std::to_string(n) + " bytes";
+}
+
+void sends(const char* address) {
+  const Ends ends = connection(address);
+  const int copy = dup(ends.client);
+  const auto bytes = pattern(kMuch);
+  std::atomic<long> thread{0};
+  ssize_t sent = 0;
+  std::thread sender{[&] {
+    thread = ::syscall(SYS_gettid);
+    sent = send(ends.client, bytes.data(), bytes.size(), 0);
+    (void)shutdown(copy, SHUT_WR);
+  }};
+  wait_until_sleeps_in_a_call(thread);
+  const int other = put_another_at(ends.client);
+  const auto received = all_of(ends.server);
+  sender.join();
+  std::printf("send: %zd, %s; the other one got %s\n", sent,
+              received == bytes ? "as sent" : "not as sent", waiting_at(other).c_str());
+}
+
+void receives(const char* address) {
+  const Ends ends = connection(address);
+  const int copy = dup(ends.server);
+  const auto bytes = pattern(2 * kHalf);
+  std::vector<char> into(bytes.size());
+  std::atomic<long> thread{0};
+  ssize_t received = 0;
+  must(send(ends.client, bytes.data(), kHalf, 0) == kHalf, "send");
+  std::thread receiver{[&] {
+    thread = ::syscall(SYS_gettid);
+    received = recv(ends.server, into.data(), into.size(), MSG_WAITALL);
+  }};
+  wait_until_sleeps_in_a_call(thread);
+  const int other = put_another_at(ends.server);
+  must(send(other, "abcdefgh", 8, 0) == 8, "send");
+  must(send(ends.client, bytes.data() + kHalf, kHalf, 0) == kHalf, "send");
+  receiver.join();
+  std::printf("recv: %zd, %s; the other one has %s\n", received,
+              into == bytes ? "as sent" : "not as sent", waiting_at(ends.server).c_str());
+  (void)close(copy);
+}
+
+// In a process of its own, so that it can be stopped: by SDP nobody answers then. Made before the
+// library begins. Its port.
+in_port_t serve(const char* address, pid_t& child) {
+  int port[2];
+  must(pipe(port) == 0, "pipe");
+  child = fork();
+  if (child == 0) {
+    const Listener listener = listener_at(address);
+    const in_port_t own = listener.at.sin_port;
+    must(write(port[1], &own, sizeof own) == sizeof own, "write");
+    for (;;) (void)accept(listener.fd, nullptr, nullptr);
+  }
+  in_port_t number = 0;
+  must(read(port[0], &number, sizeof number) == sizeof number, "read");
+  return number;
+}
+
+void connects(const char* address, in_port_t port, pid_t server) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = port;
+  (void)inet_pton(AF_INET, address, &at.sin_addr);
+  int status = 0;
+  must(kill(server, SIGSTOP) == 0 && waitpid(server, &status, WUNTRACED) == server, "stop");
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  std::atomic<long> thread{0};
+  std::atomic<bool> done{false};
+  std::thread caller{[&] {
+    thread = ::syscall(SYS_gettid);
+    (void)connect(fd, reinterpret_cast<sockaddr*>(&at), sizeof at);
+    done = true;
+    while (done) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }};
+  // By TCP the kernel has answered.
+  wait_until_sleeps(thread, true);
+  const int other = put_another_at(fd);
+  must(kill(server, SIGCONT) == 0, "continue");
+  while (!done) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  done = false;
+  caller.join();
+  must(send(other, "abc", 3, 0) == 3, "send");
+  std::printf("connect: the other one has %s\n", waiting_at(fd).c_str());
+}
+
+}  // namespace
+
+int main(int arguments, char** argument) {
+  if (arguments != 2) return 2;
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  pid_t server = 0;
+  const in_port_t port = serve(argument[1], server);
+  sends(argument[1]);
+  receives(argument[1]);
+  connects(argument[1], port, server);
+  (void)kill(server, SIGKILL);
+  return 0;
+}
