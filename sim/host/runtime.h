@@ -2,6 +2,7 @@
 // The drivers of production (src/drive) run on it as they do on an engine.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <vector>
@@ -72,7 +73,9 @@ class Runtime final : public engine::Runtime {
   void ask_memory(engine::Token&, engine::EventHandler&) override {}
   bool gather(engine::Token& token, engine::EventHandler& handler) override;
   void defer(engine::Token& token, engine::EventHandler& handler) override;
-  void closes_at(engine::Token&, Time) override {}
+  void closes_at(engine::Token&, Time when) override { ends_at_ = std::max(ends_at_, when); }
+  // A process that ends does so then, by what its handlers have asked for so far.
+  Time ends_at() const { return ends_at_; }
 
  private:
   void update_interest(engine::Token& token, engine::EventHandler& handler, bool read,
@@ -93,6 +96,7 @@ class Runtime final : public engine::Runtime {
   engine::Deadlines deadlines_;
   std::map<int, const Socket*> sockets_;
   int next_fd_ = 3;
+  Time ends_at_;
   std::vector<engine::EventHandler*> handlers_;
   std::vector<std::unique_ptr<engine::EventHandler>> owned_;
   IntrusiveList<engine::EventHandler, engine::ReadyTag> again_;

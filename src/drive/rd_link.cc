@@ -8,8 +8,11 @@
 namespace weft::drive {
 namespace {
 
-// Before the next look whether the peer has all.
-constexpr Duration kLastWords = std::chrono::milliseconds{2};
+// When a process that ends looks first whether the peer has all, and whether it heard the goodbye.
+constexpr Duration kFirstLook = std::chrono::milliseconds{2};
+constexpr Duration kFirstOfGoodbye = std::chrono::microseconds{100};
+// For the turn that looks.
+constexpr Duration kLooks = std::chrono::microseconds{100};
 // For an answer of the peer's kernel: longer than round trips are.
 constexpr Duration kInquiry = std::chrono::seconds{1};
 // At a time, for each has a descriptor: peers of a host that is gone are many, and nobody answers.
@@ -94,6 +97,25 @@ void RdLink::on_gathered(Token& token) {
   driver_.settle(token);
 }
 
+// What is under way does not end with the process, nor does a goodbye, which nobody could say
+// again. When the peer's word of it comes is not known, and an end that was put off stays so. So
+// each look is after as long as it has waited, and the end is late by that at most.
+Time RdLink::next_look(Token& token) {
+  const Time now = token.now();
+  const bool closing = channel_.state() == wdp::RdChannel::State::closing;
+  if (!closing && channel_.sender().idle() && !channel_.answers_wait()) {
+    waits_since_ = Time::never();
+    return Time::never();
+  }
+  if (waits_since_.is_never() || std::exchange(says_goodbye_, closing) != closing) {
+    waits_since_ = now;
+  } else if (!closing) {
+    waits_since_ = std::max(waits_since_, channel_.active_at());
+  }
+  const Duration first = closing ? kFirstOfGoodbye : kFirstLook;
+  return now + std::clamp(now - waits_since_, first, wdp::kLastMessages);
+}
+
 void RdLink::settled(Token& token) {
   if (ended_) return;
   // Behind a program's answer what became of its peer's message costs nothing. One that polls
@@ -103,13 +125,10 @@ void RdLink::settled(Token& token) {
   handshake_.publish(channel_.handshake(), engine_.counters);
   if (!channel_.is_gone()) {
     look_for_peer(token);
-    token.runtime().set_deadline(token, *this, std::min(channel_.deadline(), inquired_until_));
-    // What was handed over does not end with the process.
-    // Where it was lost, the time to find that out is the channel's.
-    if (!channel_.sender().idle() || channel_.answers_wait()) {
-      const Time look = std::min(channel_.deadline(), token.now() + wdp::kLastMessages);
-      token.runtime().closes_at(token, std::max(look, token.now()) + kLastWords);
-    }
+    const Time look = next_look(token);
+    token.runtime().set_deadline(token, *this,
+                                 std::min({channel_.deadline(), inquired_until_, look}));
+    if (!look.is_never()) token.runtime().closes_at(token, look + kLooks);
     return;
   }
   ended_ = true;

@@ -39,10 +39,13 @@ class RdLink final : public engine::EventHandler,
   void settled(Token& token) override;
   void look_for_peer(Token& token);
   void end_inquiry(Token& token);
+  Time next_look(Token& token);
 
   DatagramDriver& driver_;
   wdp::RdChannel channel_;
   bool ended_ = false;
+  Time waits_since_ = Time::never();  // for the peer's word of what was said last
+  bool says_goodbye_ = false;
   // Since the peer answers nothing: whether it has its port yet.
   std::optional<port::PortInquiry> inquiry_;
   uint32_t inquired_ = 0;  // after so many questions

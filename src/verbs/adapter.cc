@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "config/options.h"
+#include "engine/exit_hold.h"
 #include "port/adapter_port.h"
 #include "port/memory_faults.h"
 #include "port/udp_socket.h"
@@ -72,6 +73,11 @@ const char* remedy(int error) {
     default:
       return "Free resources of this system";
   }
+}
+
+void close_channels(engine::Token& token, drive::DatagramDriver& driver) {
+  driver.wdp_socket().channels().each([&](wdp::RdChannel& c) { c.close(token.now()); });
+  driver.settle(token);
 }
 
 void child_after_fork() {
@@ -273,7 +279,21 @@ Result<wdp::WdpSocketOwner::Callee, wire::RejReason> Adapter::called(engine::Tok
   return bring_up_->called(token, *qp, req, from);
 }
 
+// At last channels say goodbye (spec/wdp-rd 2.4). Not where the thread that exits may be inside, as
+// the handler of a signal.
 void Adapter::flush_at_exit() {
+  for (auto& e : engines_) e->flush_at_exit();
+  {
+    const std::unique_lock guard{lock_, std::try_to_lock};
+    if (!guard.owns_lock()) return;
+    for (auto& p : ports_) {
+      if (p->datagrams == nullptr || !p->engine->intact()) continue;
+      auto h = engine::hold_at_exit(*p->engine);
+      if (!h) return;
+      p->engine->guard(
+          h->token(), [&] { close_channels(h->token(), *p->datagrams); }, [] {});
+    }
+  }
   for (auto& e : engines_) e->flush_at_exit();
 }
 

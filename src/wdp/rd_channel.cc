@@ -25,6 +25,8 @@ namespace {
 constexpr Duration kAnswerDelay = kAckDelay;
 // Bytes of a bundle. More would be lost together, and gains little.
 constexpr size_t kMostBundle = 8192;
+// spec/wdp-rd 2.4: how often DREQ is said, in pauses that double, before nobody is there.
+constexpr uint32_t kGoodbyes = 6;
 
 }  // namespace
 
@@ -404,8 +406,10 @@ void RdChannel::say_dreq(Time now) {
   WdpCtl c = message(CtlType::dreq);
   c.attempt = static_cast<uint8_t>(dreqs_);
   outbox_.say(c);
-  ++dreqs_;
-  dreq_at_ = now + kDreqEvery;
+  // Who has sent nothing knows that of the handshake.
+  RoundTrip trip = sender_.round_trip();
+  if (!trip.known() && handshake_.round_trip()) trip.sample(*handshake_.round_trip(), Duration{});
+  dreq_at_ = now + std::min(trip.probe_pause() * (int64_t{1} << dreqs_++), kDreqEvery);
 }
 
 void RdChannel::ask() {
@@ -490,7 +494,7 @@ void RdChannel::tick(Time now) {
     look_at_handshake(now);
   }
   if (now >= dreq_at_) {
-    if (dreqs_ < kDreqTries) {
+    if (dreqs_ < kGoodbyes) {
       say_dreq(now);
     } else {
       dreq_at_ = Time::never();

@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "engine/engine.h"
+#include "engine/exit_hold.h"
 
 namespace weft::engine {
 namespace {
@@ -70,6 +71,7 @@ TEST_F(EngineExit, AHolderThatNeverLetsGoIsNotWaitedFor) {
   engine->closes_at(h.token(), now + 60s);
   engine->flush_at_exit();
   EXPECT_FALSE(all[0].said);
+  EXPECT_FALSE(hold_at_exit(*engine));
 }
 
 }  // namespace

@@ -415,6 +415,41 @@ TEST_F(RdChannelTest, WhoLeavesSaysWhatHasCome) {
   EXPECT_TRUE(b.links.empty()) << "the DREP came";
 }
 
+// spec/wdp-rd 2.4: a process is gone afterwards, and nobody says it once more.
+TEST_F(RdChannelTest, AGoodbyeThatIsLostIsSaidAgainSoon) {
+  stand();
+  q.post_receives(1);
+  p.send(kB, 5, text);
+  talk([](bool, const Buffer& d) { return !is_ack(d); });
+  of_b().close(now);
+  int goodbyes = 0;
+  const auto watch = [&](bool from_a, const Buffer& d) {
+    return from_a || (is_ctl(d, CtlType::dreq) && ++goodbyes == 6);
+  };
+  talk(watch);
+  EXPECT_EQ(b.links.front().channel.state(), RdChannel::State::closing);
+  later(300ms, watch);
+  EXPECT_EQ(goodbyes, 6);
+  ASSERT_EQ(p.host.sent.size(), 1U);
+  EXPECT_EQ(p.host.sent[0].status, Status::success);
+  EXPECT_TRUE(b.links.empty());
+}
+
+// So often, and not for ever.
+TEST_F(RdChannelTest, AGoodbyeToNobodyEnds) {
+  stand();
+  of_b().close(now);
+  int goodbyes = 0;
+  const auto watch = [&](bool from_a, const Buffer& d) {
+    if (!from_a && is_ctl(d, CtlType::dreq)) ++goodbyes;
+    return false;
+  };
+  talk(watch);
+  later(1s, watch);
+  EXPECT_EQ(goodbyes, 6);
+  EXPECT_TRUE(b.links.empty());
+}
+
 // A stranger who speaks in a peer's name draws a cookie; the channel stands (spec/wdp-rd 2.2).
 TEST_F(RdChannelTest, AStrangersRequestEndsNothing) {
   stand();

@@ -1,0 +1,138 @@
+// Channels of reliable datagrams through the driver of production, RdLink, when their process ends.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "drive/datagram_driver.h"
+#include "sim/host/ports.h"
+#include "wire/wdp_messages.h"
+
+namespace weft::test {
+namespace {
+
+using namespace std::chrono_literals;
+using engine::Token;
+
+const port::Address kA = port::Address::from_gid(Gid::from_ipv4(0x0a000001), 50000);
+const port::Address kB = port::Address::from_gid(Gid::from_ipv4(0x0a000002), 40000);
+
+wdp::Path path_to(const port::Address& to, const port::Address& from) {
+  return {.to = {.address = to.gid(), .port = to.port()}, .from = from.gid()};
+}
+
+struct Node final : drive::DatagramOwner {
+  Node(sim::Scheduler& scheduler, sim::DatagramEnd& end, const port::Address& own,
+       const port::Address& peer)
+      : runtime(scheduler, {}) {
+    runtime.run([&](Token& t) {
+      driver = &drive::DatagramDriver::start(
+          t, *this,
+          std::make_unique<sim::SimDatagrams>(
+              runtime, end, sim::SimDatagrams::Options{.own = own, .peer = peer}));
+      driver->enable_channels(own.port(), false);
+    });
+  }
+  size_t channels() const { return driver->wdp_socket().channels().size(); }
+  // As a program that closes the device.
+  void close() {
+    runtime.run([&](Token& t) { driver->close(t); });
+  }
+  // As Engine::flush_at_exit(), which sleeps until then and looks whether that was put off.
+  Time ends(sim::Scheduler& scheduler) const {
+    for (Time at; at < runtime.ends_at();) {
+      at = runtime.ends_at();
+      scheduler.run_for(std::max(at - runtime.now(), Duration{}));
+    }
+    return runtime.now();
+  }
+
+  sim::Runtime runtime;
+  drive::DatagramDriver* driver = nullptr;
+};
+
+class RdLinks : public ::testing::Test {
+ protected:
+  RdLinks() {
+    a.runtime.run([&](Token& t) {
+      a.driver->open_channel(t, path_to(kB, kA));
+      a.driver->settle(t);
+    });
+    scheduler.run_for(10ms);
+    EXPECT_EQ(b.channels(), 1U);
+  }
+  // A message to a queue pair that B does not have: its socket acknowledges it.
+  void send() {
+    a.runtime.run([&](Token& t) {
+      wdp::RdChannel& channel = *a.driver->wdp_socket().channels().find(path_to(kB, kA));
+      std::byte* const at = channel.send({.sidx = 3, .didx = 5, .length = 100}, 1, 1);
+      std::fill_n(at, 100, std::byte{7});
+      a.driver->settle(t);
+    });
+  }
+
+  sim::Scheduler scheduler;
+  sim::DatagramLink link{scheduler, 1};
+
+ public:
+  Node a{scheduler, link.a(), kA, kB};
+  Node b{scheduler, link.b(), kB, kA};
+};
+
+// Nobody knows the round trip of a first message: it would be asked for after 300 ms.
+TEST_F(RdLinks, AnEndWaitsForNoAnswerThatHasCome) {
+  send();
+  scheduler.run_for(1ms);
+  EXPECT_LE(a.runtime.ends_at() - a.runtime.now(), 2ms) << "the peer has acknowledged it";
+}
+
+TEST_F(RdLinks, AnEndWaitsForWhatIsUnderWay) {
+  bool lost = true;
+  link.b().watch([&](Bytes) { return !lost; });
+  send();
+  scheduler.run_for(100ms);
+  EXPECT_GT(a.runtime.ends_at(), a.runtime.now());
+  lost = false;
+  const Time end = a.ends(scheduler);
+  EXPECT_GT(end, Time{} + 300ms) << "it was asked for again";
+  EXPECT_LT(end, Time{} + 700ms) << "and not longer than that took";
+}
+
+TEST_F(RdLinks, AnEndWaitsForTheAnswerToItsGoodbye) {
+  const Time begun = a.runtime.now();
+  a.close();
+  EXPECT_GT(a.runtime.ends_at(), begun);
+  const Time end = a.ends(scheduler);
+  EXPECT_EQ(a.channels(), 0U);
+  EXPECT_LE(end - begun, 1ms) << "a round trip is 50 us";
+}
+
+TEST_F(RdLinks, AnEndWaitsForAGoodbyeThatIsSaidAgain) {
+  send();
+  scheduler.run_for(10ms);
+  int goodbyes = 0;
+  link.a().watch([&](Bytes d) {
+    const auto common = wire::WdpCommon::parse(d);
+    return common->wdp_class != wire::WdpClass::ctl || ++goodbyes == 4;
+  });
+  const Time begun = a.runtime.now();
+  a.close();
+  const Time end = a.ends(scheduler);
+  EXPECT_EQ(goodbyes, 4);
+  EXPECT_EQ(a.channels(), 0U);
+  EXPECT_EQ(b.channels(), 0U);
+  EXPECT_LE(end - begun, 30ms);
+}
+
+TEST_F(RdLinks, AnEndWaitsForNobodyForEver) {
+  link.b().watch([](Bytes) { return false; });
+  const Time begun = a.runtime.now();
+  a.close();
+  const Time end = a.ends(scheduler);
+  EXPECT_EQ(a.channels(), 0U);
+  EXPECT_LE(end - begun, 2s);
+}
+
+}  // namespace
+}  // namespace weft::test
