@@ -123,7 +123,10 @@ TEST(RdSendPath, ABundleIsOneDatagramToTheNetwork) {
   RdSendPath path{Csn{7}, std::make_unique<Heard>(datagrams), false};
   const Time now = Time::from_ns(1'000'000'000);
   path.open(SessionToken{1}, false, now);
-  for (int i = 0; i < 10; ++i) (void)path.append_shared(wire::WdpData::kSize, 1472);
+  for (int i = 0; i < 10; ++i) {
+    wire::WdpData{.wdp_class = wire::WdpClass::rd}.encode(
+        path.append_shared(wire::WdpData::kSize, 1472));
+  }
   Train train;
   path.fill(train, {}, now);
   ASSERT_TRUE(path.received({.cum = Csn{8}}, now + 1ms, [](const SentDatagram&) {}).ok());
