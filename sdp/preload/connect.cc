@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "sdp/loop/cancellation.h"
+#include "sdp/loop/handlers.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/decide.h"
@@ -98,8 +98,8 @@ int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept acce
     const int fd = accept_one();
     if (fd < 0) return fd;
     const int error = errno;
-    // Else a connection would be lost.
-    const HoldCancellation hold;
+    // Else a connection would be lost to a jump, or to a cancellation.
+    const HoldHandlers hold;
     const bool taken = take_accepted(listener, fd, address, size);
     if (!taken) reset(fd);
     errno = error;

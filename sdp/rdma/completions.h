@@ -101,7 +101,8 @@ class Completions {
   // The calling thread is going to sleep, or elsewhere: where need is, the queues tell by an event
   // when something comes. What was there is taken then, and true returned.
   bool rest(const Member* self = nullptr);
-  // While there is one, a thread takes completions again and again, and nobody needs events.
+  // While there is one, a thread takes completions again and again, and nobody needs events. It
+  // does not take long, and handlers wait for its end: one that jumped out would leave it for ever.
   class Looking {
    public:
     Looking(Completions& completions, const Member* self) : completions_(completions), self_(self) {
@@ -114,6 +115,7 @@ class Completions {
     }
 
    private:
+    const HoldHandlers hold_;
     Completions& completions_;
     const Member* const self_;
   };

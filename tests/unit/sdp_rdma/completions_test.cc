@@ -5,6 +5,8 @@
 #include <pthread.h>
 
 #include <cerrno>
+#include <csetjmp>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -494,6 +496,20 @@ TEST_F(SharedQueues, AThreadThatNeverComesBackFromItsLookDoesNotStopTheOthers) {
   }
   completions.want(-1);
   completions.leave(member);
+}
+
+sigjmp_buf g_before_the_look;
+
+TEST_F(SharedQueues, AHandlerThatWouldJumpOutOfALookRunsBehindIt) {
+  (void)Handlers::set(SIGUSR1, [](int) { siglongjmp(g_before_the_look, 1); });
+  static volatile bool looked = false;
+  if (sigsetjmp(g_before_the_look, 1) == 0) {
+    const Completions::Looking looking{completions, nullptr};
+    (void)::raise(SIGUSR1);
+    looked = true;
+  }
+  (void)Handlers::set(SIGUSR1, SIG_DFL);
+  EXPECT_TRUE(looked);
 }
 
 TEST_F(SharedQueues, NobodyIsTooManyWhileAThreadLooks) {
