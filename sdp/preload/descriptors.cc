@@ -34,6 +34,13 @@ void forget(int fd) {
   Registrations::end(fd);
 }
 
+void forget_range(unsigned first, unsigned last) {
+  Table::drop_range(first, last);
+  Listeners::drop_range(first, last);
+  Fallbacks::drop_range(first, last);
+  Registrations::end_range(first, last);
+}
+
 int copied(int from, int to) {
   if (to < 0 || to == from) return to;
   forget(to);
@@ -57,12 +64,12 @@ WEFT_SDP_EXPORT int close(int fd) {
 }
 
 WEFT_SDP_EXPORT int close_range(unsigned first, unsigned last, int flags) noexcept {
-  if ((static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) == 0) Table::drop_range(first, last);
+  if ((static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) == 0) forget_range(first, last);
   return WEFT_SDP_NEXT(close_range)(first, last, flags);
 }
 
 WEFT_SDP_EXPORT void closefrom(int first) noexcept {
-  Table::drop_range(static_cast<unsigned>(first < 0 ? 0 : first), ~0U);
+  forget_range(static_cast<unsigned>(first < 0 ? 0 : first), ~0U);
   WEFT_SDP_NEXT(closefrom)(first);
 }
 

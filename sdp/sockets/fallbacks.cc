@@ -36,6 +36,16 @@ void Fallbacks::forget(int fd) {
   count = static_cast<int>(g_shown->size());
 }
 
+void Fallbacks::forget_range(unsigned first, unsigned last) {
+  if (Table::in_borrowed_memory()) return;
+  const std::lock_guard holding{g_lock};
+  std::erase_if(*g_shown, [first, last](const auto& i) {
+    const auto fd = static_cast<unsigned>(i.first);
+    return first <= fd && fd <= last;
+  });
+  count = static_cast<int>(g_shown->size());
+}
+
 void Fallbacks::forget_in_child() {
   new (&g_lock) Mutex;
   g_shown = new std::map<int, Shown>;

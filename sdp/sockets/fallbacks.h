@@ -14,9 +14,13 @@ class Fallbacks {
   static void drop(int fd) {
     if (count > 0) forget(fd);
   }
+  static void drop_range(unsigned first, unsigned last) {
+    if (count > 0) forget_range(first, last);
+  }
   static void forget_in_child();
 
  private:
+  static void forget_range(unsigned first, unsigned last);
   static void forget(int fd);
   static inline std::atomic<int> count{0};
 };

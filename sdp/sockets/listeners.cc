@@ -169,6 +169,19 @@ void Listeners::drop(int fd) {
   if (hearing != nullptr && library != nullptr) library->stop_listening(hearing);
 }
 
+void Listeners::drop_range(unsigned first, unsigned last) {
+  if (count == 0 || Table::in_borrowed_memory()) return;
+  std::vector<int> dropped;
+  {
+    const std::lock_guard lock{g_lock};
+    for (const auto& [fd, listener] : g_listeners) {
+      const auto number = static_cast<unsigned>(fd);
+      if (first <= number && number <= last) dropped.push_back(fd);
+    }
+  }
+  for (const int fd : dropped) drop(fd);
+}
+
 // A process that has not waited for its listener leaves it to its child: it is a parent of workers,
 // or on its way to the background.
 void Listeners::before_fork() {

@@ -29,6 +29,10 @@ class Registrations {
     if (kept(fd)) forget(fd);
   }
 
+  static void end_range(unsigned first, unsigned last) {
+    for (unsigned fd = first; fd <= last && fd < kMost; ++fd) end(static_cast<int>(fd));
+  }
+
   // Whether an epoll waits for connections, or its number did once.
   static void note_connection(int epoll) {
     if (static_cast<unsigned>(epoll) < kMost) waits[static_cast<unsigned>(epoll)] = true;

@@ -106,6 +106,8 @@ case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.tes
 
 case("sockets.closed", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_closed"), w.address]).splitlines())
 
+case("sockets.rare", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_rare"), w.address]).splitlines())
+
 for mode in ("vfork", "fork"):
     case(f"sockets.children_{mode}", seconds=60, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_children"), w.address, mode]).splitlines())
