@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -37,11 +38,20 @@ bool about_to_poll(const pollfd* fds, nfds_t count) {
   return any;
 }
 
+// Sets of the program's own may be larger than an fd_set.
+bool is_in(int fd, const fd_set* set) {
+  const auto* words = reinterpret_cast<const fd_mask*>(set);
+  return (words[fd / NFDBITS] >> (fd % NFDBITS) & 1) != 0;
+}
+
 bool about_to_select(int count, std::initializer_list<const fd_set*> sets) {
   bool any = false;
-  for (int fd = 0; fd < count && fd < FD_SETSIZE; ++fd) {
+  // A program may ask for more than its sets have room for: the kernel looks no further than there
+  // are descriptors.
+  const int end = std::min(count, std::max(FD_SETSIZE, Table::end()));
+  for (int fd = 0; fd < end; ++fd) {
     for (const fd_set* set : sets) {
-      if (set != nullptr && FD_ISSET(fd, set)) any |= about_to_wait(fd);
+      if (set != nullptr && is_in(fd, set)) any |= about_to_wait(fd);
     }
   }
   return any;

@@ -93,6 +93,7 @@ void Table::put(int fd, std::shared_ptr<Stream> stream) {
   g_is_used = true;
   before = streams()->put(fd, std::move(stream));
   present[static_cast<unsigned>(fd)].store(true, std::memory_order_release);
+  highest = std::max(highest.load(), fd);
 }
 
 void Table::copy(int from, int to) {

@@ -18,6 +18,8 @@ class Table {
     }
     return look_up(fd);
   }
+  // Behind all descriptors that were ever in it.
+  static int end() { return highest.load(std::memory_order_relaxed) + 1; }
   // One beyond the table is relayed from now on.
   static void put(int fd, std::shared_ptr<Stream> stream);
   // `to` is a copy of `from`, by dup(2) or the like.
@@ -50,6 +52,7 @@ class Table {
   static std::shared_ptr<Stream> look_up(int fd);
 
   static inline std::array<std::atomic<bool>, kMost> present{};
+  static inline std::atomic<int> highest{-1};  // written with the lock
 };
 
 }  // namespace weft::sdp

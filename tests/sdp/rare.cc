@@ -2,8 +2,17 @@
 //
 //   sdp_rare ADDRESS
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "tests/sdp/ends.h"
 
@@ -21,11 +30,37 @@ void close_listener(const char* address) {
   (void)close(client);
 }
 
+// Sets of the program's own may have room for more descriptors than an fd_set.
+void wait_with_large_sets(const char* address) {
+  constexpr int kHigh = 1500;
+  constexpr size_t kInWord = 8 * sizeof(fd_mask);
+  rlimit limit{};
+  must(getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 4096);
+  must(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+  const Ends ends = connection(address);
+  const int high = fcntl(ends.server, F_DUPFD, kHigh);
+  must(high >= kHigh, "fcntl");
+  std::array<fd_mask, 2048 / kInWord> set{};
+  const auto place = static_cast<size_t>(high) / kInWord;
+  const auto bit = static_cast<fd_mask>(1UL << static_cast<size_t>(high) % kInWord);
+  set[place] = bit;
+  std::atomic<long> thread{::syscall(SYS_gettid)};
+  std::thread sender{[&] {
+    wait_until_sleeps_in_a_call(thread);
+    must(send(ends.client, "a", 1, 0) == 1, "send");
+  }};
+  const int n = select(high + 1, reinterpret_cast<fd_set*>(set.data()), nullptr, nullptr, nullptr);
+  sender.join();
+  std::printf("select: %d, %s\n", n, set[place] == bit ? "readable" : "not readable");
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
   if (arguments != 2) return 2;
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   close_listener(argument[1]);
+  wait_with_large_sets(argument[1]);
   return 0;
 }
