@@ -1,10 +1,10 @@
 // A connect(2) that its thread leaves while a peer is silent: by a jump out of the handler of a
 // signal, or because it is cancelled. What comes of the attempt then must not reach the stack that
 // the thread had. Prints the same by TCP, where the peer's kernel answers at once. And a recv(2)
-// that its thread leaves: its buffer is the program's again. And a connect(2) that a handler or a
-// time limit ends, where the kernel does not answer either: it goes on by itself.
+// or a send(2) that its thread leaves: its buffer is the program's again. And a connect(2) that a
+// handler or a time limit ends, where the kernel does not answer either: it goes on by itself.
 //
-//   sdp_left ADDRESS jumps|cancelled|receives|interrupted|limited
+//   sdp_left ADDRESS jumps|cancelled|receives|sends|interrupted|limited
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -232,10 +232,52 @@ void jump_out_of_receiving(const char* address) {
   std::printf("spoilt: %d\n", spoilt);
 }
 
+// The other way round: bytes that the program writes there behind the jump are none that were sent.
+void jump_out_of_sending(const char* address) {
+  static std::array<char, 65536> bytes;
+  constexpr int kTimes = 300;
+  constexpr char kSpoilt = 'x';
+  const Ends ends = connection(address);
+  sigset_t alarm;
+  (void)sigemptyset(&alarm);
+  (void)sigaddset(&alarm, SIGALRM);
+  (void)pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+  long spoilt = 0;
+  std::thread receiver{[&] {
+    std::vector<char> into(1 << 20);
+    for (ssize_t n = 0; (n = recv(ends.server, into.data(), into.size(), 0)) > 0;) {
+      spoilt += std::count(into.begin(), into.begin() + n, kSpoilt);
+    }
+  }};
+  (void)pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+  struct sigaction action {};
+  action.sa_handler = jump;
+  (void)sigaction(SIGALRM, &action, nullptr);
+  static volatile int times = 0;
+  while (times < kTimes) {
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>('0' + i % 10);
+    if (sigsetjmp(g_begin, 1) == 0) {
+      const itimerval soon{{0, 0}, {0, 100 + 17 * times % 400}};
+      (void)setitimer(ITIMER_REAL, &soon, nullptr);
+      for (;;) (void)send(ends.client, bytes.data(), bytes.size(), 0);
+    }
+    times = times + 1;
+    bytes.fill(kSpoilt);
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  (void)shutdown(ends.client, SHUT_WR);
+  receiver.join();
+  std::printf("spoilt: %ld\n", spoilt);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count != 3) return 2;
+  if (std::string_view{arguments[2]} == "sends") {
+    jump_out_of_sending(arguments[1]);
+    return 0;
+  }
   if (std::string_view{arguments[2]} == "receives") {
     jump_out_of_receiving(arguments[1]);
     return 0;

@@ -95,8 +95,9 @@ def left_interrupted(w):
     return w.run(0, [w.test_program("sdp_left"), w.address, "interrupted"]).splitlines()
 
 
-case("sockets.left_receives", seconds=20, namespaces=None)(
-    lambda w: w.run(0, [w.test_program("sdp_left"), w.address, "receives"], environment={"WEFT_SDP_ZCOPY_THRESH": "4096"}).splitlines())
+for mode in ("receives", "sends"):
+    case(f"sockets.left_{mode}", seconds=20, namespaces=None)(
+        lambda w, mode=mode: w.run(0, [w.test_program("sdp_left"), w.address, mode], environment={"WEFT_SDP_ZCOPY_THRESH": "4096"}).splitlines())
 
 case("sockets.woken", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_woken"), w.address]).splitlines())
 
@@ -105,6 +106,10 @@ case("sockets.cancelled", seconds=20, namespaces=None)(lambda w: w.run(0, [w.tes
 case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_passed_on"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": "0"}).splitlines())
 
 case("sockets.closed", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_closed"), w.address]).splitlines())
+
+for name, threshold in {"copied": "0", "in_place": "4096"}.items():
+    case(f"sockets.two_threads_{name}", seconds=30, namespaces=None)(
+        lambda w, t=threshold: w.run(0, [w.test_program("sdp_two_threads"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": t}).splitlines())
 
 case("sockets.rare", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_rare"), w.address]).splitlines())
 
