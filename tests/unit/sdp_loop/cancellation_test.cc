@@ -11,78 +11,42 @@
 namespace weft::sdp {
 namespace {
 
-struct Passed {
-  bool inside = false;
-  bool behind = false;
-};
-
-struct Work {
-  void (*body)(Passed&);
-  Passed passed;
-};
-
-void* run(void* argument) {
-  auto& work = *static_cast<Work*>(argument);
-  (void)::pthread_cancel(::pthread_self());
-  work.body(work.passed);
-  return nullptr;
+bool acts() {
+  int state = PTHREAD_CANCEL_DISABLE;
+  (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  (void)::pthread_setcancelstate(state, nullptr);
+  return state == PTHREAD_CANCEL_ENABLE;
 }
-
-Passed cancelled_in(void (*body)(Passed&)) {
-  Work work{.body = body, .passed = {}};
-  pthread_t thread{};
-  EXPECT_EQ(::pthread_create(&thread, nullptr, run, &work), 0);
-  void* result = nullptr;
-  EXPECT_EQ(::pthread_join(thread, &result), 0);
-  EXPECT_EQ(result, PTHREAD_CANCELED);
-  return work.passed;
-}
-
-void reach(bool& place) {
-  ::pthread_testcancel();
-  place = true;
-}
-
-Mutex g_first;
-Mutex g_second;
 
 TEST(Cancellation, WaitsForTheLastLock) {
-  const Passed passed = cancelled_in([](Passed& p) {
-    {
-      const std::lock_guard first{g_first};
-      { const std::lock_guard second{g_second}; }
-      reach(p.inside);
-    }
-    reach(p.behind);
-  });
-  EXPECT_TRUE(passed.inside);
-  EXPECT_FALSE(passed.behind);
-  EXPECT_TRUE(g_first.try_lock());
-  g_first.unlock();
+  Mutex first;
+  Mutex second;
+  {
+    const std::lock_guard holding{first};
+    { const std::lock_guard both{second}; }
+    EXPECT_FALSE(acts());
+  }
+  EXPECT_TRUE(acts());
 }
 
 TEST(Cancellation, ActsWhereHandlersRun) {
-  const Passed passed = cancelled_in([](Passed& p) {
-    const HoldHandlers hold;
-    reach(p.inside);
+  const HoldHandlers hold;
+  EXPECT_FALSE(acts());
+  {
     const LetHandlersRun meanwhile;
-    reach(p.behind);
-  });
-  EXPECT_TRUE(passed.inside);
-  EXPECT_FALSE(passed.behind);
+    EXPECT_TRUE(acts());
+  }
+  EXPECT_FALSE(acts());
 }
 
-TEST(Cancellation, IsHeld) {
-  const Passed passed = cancelled_in([](Passed& p) {
-    {
-      const HoldCancellation hold;
-      { const std::lock_guard lock{g_first}; }
-      reach(p.inside);
-    }
-    reach(p.behind);
-  });
-  EXPECT_TRUE(passed.inside);
-  EXPECT_FALSE(passed.behind);
+TEST(Cancellation, StaysWhatTheProgramHasMadeIt) {
+  Mutex mutex;
+  {
+    const HoldCancellation hold;
+    { const std::lock_guard holding{mutex}; }
+    EXPECT_FALSE(acts());
+  }
+  EXPECT_TRUE(acts());
 }
 
 }  // namespace
