@@ -123,7 +123,7 @@ MANY_ADDRESSES = """
 import select, socket, sys
 listener = socket.create_server(("0.0.0.0", 2000), backlog=100)
 select.select([listener], [], [], 0)
-for turn in range(10):
+for turn in range(4):
     clients = []
     for n in range(2, 18):
         client = socket.create_connection((f"127.0.0.{n}", 2000))
@@ -138,7 +138,7 @@ for turn in range(10):
     for client in clients:
         client.close()
 """
-FEW_PORTS = 'ip link set lo up && echo 40000 40063 > /proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
+FEW_PORTS = 'ip link set lo up && echo 40000 40127 > /proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
 
 
 @case("sockets.many_addresses", seconds=30, namespaces=None)
