@@ -1,7 +1,9 @@
 #include "shared/segment.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -115,6 +117,31 @@ TEST(OwnEnd, AThreadIsOfThisProcess) {
     EXPECT_TRUE(is_this_process(thread));
   }}.join();
   EXPECT_NE(thread, ::getpid());
+}
+
+// As in a container whose /proc is another's, or in none.
+TEST(OwnEnd, AThreadIsOfThisProcessAlsoWithoutProc) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can cover /proc for a process";
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", "/proc", "tmpfs", 0, nullptr) != 0) {
+      ::_exit(2);
+    }
+    bool its = false;
+    bool others = true;
+    std::thread{[&] {
+      its = is_this_process(static_cast<int>(::syscall(SYS_gettid)));
+      others = is_this_process(::getppid());
+    }}.join();
+    ::_exit(its && !others ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(SegmentTest, AllIsZeroButTheNonceAndThatNobodyIsAwake) {
