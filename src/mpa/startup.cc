@@ -157,7 +157,7 @@ Initiator::Outcome Initiator::judge(FrameReader::Frame& reply) const {
                .ord = offer_.ord};
   if (asked_host_ && reply.start.host_offered) {
     o.host_offered = true;
-    o.host = reply.host;
+    if (!reply.start.markers) o.host = reply.host;
   }
   if (asked_rd_ && reply.start.rd_offered) {
     o.rd_offered = true;
@@ -211,7 +211,10 @@ Result<std::optional<Responder::Request>, Responder::Error> Responder::received(
 }
 
 bool Responder::may_offer_host(const Offer& limits, size_t private_data) const {
+  // A stream with markers (RFC 5044 section 4.3) is one of TCP's: in memory FPDUs have another
+  // form.
   return start_.host_requested && start_.extension_requested && limits.extension && enhanced_ &&
+         !start_.markers &&
          MpaEnhanced::kSize + HostOffer::kSize + private_data <= MpaStart::kMaxPrivateData;
 }
 

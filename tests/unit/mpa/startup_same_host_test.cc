@@ -47,6 +47,26 @@ TEST(SameHost, IsOfferedWhereItWasAskedForAndFits) {
   EXPECT_FALSE(asked(true).may_offer_host(kOffer, 461));
 }
 
+// FPDUs in memory have a form without markers (spec/same-host 3.5).
+TEST(SameHost, IsNotForAStreamWithMarkers) {
+  constexpr std::byte kMarkers{0x80};  // RFC 5044 section 7.1
+  Initiator i(kOffer);
+  Buffer request = i.request({}, true);
+  request[16] |= kMarkers;
+  Responder r;
+  Bytes in{request};
+  ASSERT_TRUE(r.received(in).ok());
+  EXPECT_FALSE(r.may_offer_host(kOffer, 0));
+
+  Buffer reply = asked(true).accept(kOffer, {}, kHost).bytes;
+  reply[16] |= kMarkers;
+  Bytes back{reply};
+  const auto o = i.received(back);
+  ASSERT_TRUE(o && o->accepted);
+  EXPECT_TRUE(o->host_offered) << "it has to be answered";
+  EXPECT_FALSE(o->host);
+}
+
 TEST(SameHost, TheOfferComesBeforeThePrivateData) {
   Initiator i(kOffer);
   (void)i.request({}, true);
