@@ -209,12 +209,15 @@ void StreamDriver::settle_now(Token& token, bool all) {
   } else {
     token.runtime().want_read(token, *this, stream_.wants_bytes());
   }
+  // What a program that is done with it has left to say, such as which messages have arrived, does
+  // not end with the process; nor does what the peer is referred to.
+  if (owner_ == nullptr) (void)memory_.waits_for_pull(token);
+  if ((owner_ == nullptr && batch_) || memory_.refers_now()) {
+    token.runtime().closes_at(token, token.now() + kLastWords);
+  }
   token.runtime().set_deadline(token, *this,
                                earliest(stream_.deadline(), look_at_, memory_.close_by()));
   if (const Time at = stream_.settles_at(); !at.is_never()) token.runtime().closes_at(token, at);
-  // What a program that is done with it has left to say, such as which messages have arrived, does
-  // not end with the process.
-  if (owner_ == nullptr && batch_) token.runtime().closes_at(token, token.now() + kLastWords);
   if (owner_ != nullptr) owner_->visited(token);
   if (rd_ != nullptr && rd_->by_tcp()) leave_rd(token, false);
   if (rd_ == nullptr) return;

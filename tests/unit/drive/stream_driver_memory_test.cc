@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <fstream>
 #include <functional>
 #include <set>
@@ -404,6 +405,63 @@ TEST_F(StreamDriverMemoryTest, MemoryOfAWindowThatIsClosedMayChange) {
   EXPECT_EQ(b.host.sent[1].status, Status::success);
   EXPECT_TRUE(back == before);
   EXPECT_TRUE(in == note);
+}
+
+// It takes what comes until this side ends, too (spec/rdmap 5.1).
+TEST_F(StreamDriverMemoryTest, APeerThatHasFinishedGetsWhatItIsReferredTo) {
+  connect();
+  Buffer from = pattern_bytes(300'000, 1);
+  Buffer in(from.size());
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.engine->counters().streams_same_host.value() == 1; }));
+  {
+    Hold still = b.engine->hold();
+    b.host.post_receive(7, {test::segment(b.host, in)});
+    a.held([&](Token& t) {
+      a.host.post({.operation = Operation::send, .signaled = true}, {test::segment(a.host, from)});
+      a.driver->settle(t);
+    });
+    b.driver->stream().close(still.token().now());
+    b.driver->settle(still.token());
+    for (bool ended = false; !ended;) {
+      a.engine->progress();
+      a.held([&](Token&) { ended = a.host.end.has_value(); });
+    }
+  }
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.host.received.size() == 1; }));
+  EXPECT_EQ(b.host.received[0].status, Status::success);
+  EXPECT_TRUE(in == from);
+}
+
+// The memory goes with the process.
+TEST_F(StreamDriverMemoryTest, AnExitWaitsForWhatThePeerIsReferredTo) {
+  connect();
+  Buffer from = pattern_bytes(300'000, 1);
+  Buffer in(from.size());
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.engine->counters().streams_same_host.value() == 1; }));
+  std::atomic<bool> done{false};
+  std::thread exiting;
+  {
+    Hold still = b.engine->hold();
+    b.host.post_receive(7, {test::segment(b.host, in)});
+    a.held([&](Token& t) {
+      a.host.post({.operation = Operation::send, .signaled = true}, {test::segment(a.host, from)});
+      a.driver->settle(t);
+      a.driver->stream().leave(t.now());
+      a.driver->detach();
+      a.driver->settle(t);
+    });
+    exiting = std::thread{[&] {
+      a.engine->flush_at_exit();
+      done = true;
+    }};
+    std::this_thread::sleep_for(100ms);
+    EXPECT_FALSE(done) << "the peer has pulled nothing";
+  }
+  EXPECT_TRUE(until({&b}, [&] { return b.host.received.size() == 1; }));
+  exiting.join();
+  ASSERT_EQ(b.host.received.size(), 1U);
+  EXPECT_EQ(b.host.received[0].status, Status::success);
+  EXPECT_TRUE(in == from);
 }
 
 TEST_F(StreamDriverMemoryTest, WhatIsSaidBeforeTheCloseArrives) {
