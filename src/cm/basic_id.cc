@@ -325,6 +325,8 @@ int BasicId::destroy() {
   {
     auto h = hold_home();
     stop(h.token());
+    // A deadline would report an event of an Id that is gone by the time somebody takes it.
+    h.token().runtime().forget(h.token(), *this);
   }
   for (BasicId* request : channel_->withdraw(*this)) request->destroy();
   await_acknowledgements();

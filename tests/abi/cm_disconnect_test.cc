@@ -2,6 +2,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "tests/abi/cm_fixture.h"
 
 namespace weft::test {
@@ -51,6 +53,19 @@ class CmDisconnect : public CmTest {
   }
   int peer = -1;
 };
+
+// Nobody could take it: it would be of an id that is gone.
+TEST_F(CmDisconnect, AnIdThatIsBeingDestroyedReportsNoTimewaitExit) {
+  connect_pair();
+  ASSERT_OK(rdma_disconnect(client.get()));
+  OwnedEvent kept = expect_event(active.get(), RDMA_CM_EVENT_DISCONNECTED);
+  std::thread destroyer([&] { client.reset(); });
+  // TIMEWAIT lasts two seconds.
+  EXPECT_TRUE(quiet_for(active.get(), 2500));
+  kept.reset();
+  destroyer.join();
+  EXPECT_TRUE(quiet_for(active.get(), 0));
+}
 
 // librdmacm's rdma_disconnect puts the queue pair into error first. weft does not lose what was
 // posted before over it.
