@@ -309,6 +309,11 @@ int ConnectionId::establish() {
     home_.store(&target, std::memory_order_release);
   }
   auto h = hold_home();
+  if (state_ != IdState::connected) {
+    // Another thread has disconnected it meanwhile.
+    LingeringClose::give_up(h.token(), std::move(started));
+    return 0;
+  }
   join(h.token(), program_pair(adapter_, h.token(), qpn, Way::stream), std::move(started), true);
   return 0;
 }
