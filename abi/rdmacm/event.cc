@@ -42,12 +42,12 @@ void fill_datagram(CmEvent& e, const cm::DatagramPeer& peer) {
 }
 
 void fill_parameters(CmEvent& e) {
-  const cm::ConnectionParameters& p = e.core.parameters;
+  const cm::ConnectionParameters& p = e.core->parameters;
   rdma_conn_param& c = e.param.conn;
   const size_t length = std::min<size_t>(p.private_data.size(), 255);
   c.private_data = length > 0 ? p.private_data.data() : nullptr;
   c.private_data_len = static_cast<uint8_t>(length);
-  if (e.core.datagram) return fill_datagram(e, *e.core.datagram);
+  if (e.core->datagram) return fill_datagram(e, *e.core->datagram);
   c.responder_resources = p.responder_resources;
   c.initiator_depth = p.initiator_depth;
   c.retry_count = p.retry_count;
@@ -55,14 +55,15 @@ void fill_parameters(CmEvent& e) {
   c.qp_num = p.qpn.value();
 }
 
-// The Id of a peer that wants to connect begins its life here. 0, or an errno value.
-int adopt_request(CmEvent& e, CmId& listener) {
-  auto* id = new (std::nothrow) CmId{*e.core.id, listener.channel, false};
+// The Id of a peer that wants to connect begins its life here, on the channel of its request. 0, or
+// an errno value.
+int adopt_request(CmEvent& e, CmId& listener, rdma_event_channel* channel) {
+  auto* id = new (std::nothrow) CmId{*e.core->id, channel, false};
   if (id == nullptr) {
-    e.core.id->destroy();
+    e.core->id->destroy();
     return ENOMEM;
   }
-  e.core.id->set_owner(id);
+  e.core->id->set_owner(id);
   e.listen_id = &listener;
   e.id = id;
   id->context = listener.context;
@@ -135,18 +136,15 @@ int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) try {
   const std::shared_ptr<cm::Channel> from = core_of(channel);
   if (from == nullptr) return refuse(EBADF);
   for (;;) {
-    cm::Event* core = nullptr;
-    if (const int error = from->next(core); error != 0) return refuse(error);
-    auto e = std::unique_ptr<CmEvent>{new (std::nothrow) CmEvent{*core}};
-    if (e == nullptr) {
-      connections().acknowledge(core);
-      return refuse(ENOMEM);
-    }
+    // First the memory: an event that is taken is not lost for want of it.
+    auto e = std::make_unique<CmEvent>();
+    if (const int error = from->next(e->core); error != 0) return refuse(error);
+    cm::Event* const core = e->core;
     e->event = static_cast<rdma_cm_event_type>(core->kind);
     e->status = core->status;
     fill_parameters(*e);
     if (core->listener != nullptr) {
-      if (adopt_request(*e, *static_cast<CmId*>(core->listener->owner())) != 0) {
+      if (adopt_request(*e, *static_cast<CmId*>(core->listener->owner()), channel) != 0) {
         // The peer has been told no.
         connections().acknowledge(core);
         continue;
@@ -165,7 +163,7 @@ int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) try {
 int rdma_ack_cm_event(rdma_cm_event* event) {
   if (event == nullptr) return refuse(EINVAL);
   const std::unique_ptr<CmEvent> e{static_cast<CmEvent*>(event)};
-  connections().acknowledge(&e->core);
+  connections().acknowledge(e->core);
   return 0;
 }
 

@@ -268,11 +268,15 @@ int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) try {
     rdma_ack_cm_event(i.event);
     i.event = nullptr;
   }
-  if (const int error = i.core.migrate(*events); error != 0) return refuse(error);
+  uint64_t taken = 0;
+  if (const int error = i.core.migrate(*events, taken); error != 0) return refuse(error);
   if (i.sync) destroy_channel(i.channel);
   i.sync = sync;
   i.channel = to;
   (void)own.release();
+  // Whoever takes events from the new channel meanwhile finds the Id there already, and need not
+  // acknowledge those.
+  i.core.await_acknowledgements(taken);
   return 0;
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);

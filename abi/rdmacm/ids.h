@@ -37,8 +37,8 @@ struct CmId : rdma_cm_id {
 };
 
 struct CmEvent : rdma_cm_event {
-  explicit CmEvent(cm::Event& e) : rdma_cm_event{}, core(e) {}
-  cm::Event& core;
+  CmEvent() : rdma_cm_event{} {}
+  cm::Event* core = nullptr;  // once there is one
 };
 
 inline CmId& object(rdma_cm_id* id) {

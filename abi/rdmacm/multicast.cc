@@ -35,7 +35,7 @@ int join(rdma_cm_id* id, const sockaddr* addr, bool send_only, void* context) {
 void enter_group(CmEvent& e, CmId& id) {
   const std::lock_guard guard{id.groups_lock};
   const auto found = std::find_if(id.groups.begin(), id.groups.end(),
-                                  [&](const auto& g) { return g.get() == e.core.join; });
+                                  [&](const auto& g) { return g.get() == e.core->join; });
   if (found == id.groups.end()) return;
   CmGroup& g = **found;
   e.param.ud.private_data = g.context;

@@ -214,6 +214,11 @@ void BasicId::event_taken() {
   ++taken_;
 }
 
+uint64_t BasicId::events_taken() const {
+  const std::lock_guard guard{counting_};
+  return taken_;
+}
+
 void BasicId::event_acknowledged() {
   if (!alive()) return;
   const std::lock_guard guard{counting_};
@@ -221,26 +226,24 @@ void BasicId::event_acknowledged() {
   acknowledged_.notify_all();
 }
 
-void BasicId::await_acknowledgements() {
+void BasicId::await_acknowledgements(uint64_t taken) {
+  if (!alive()) return;
   std::unique_lock guard{counting_};
-  acknowledged_.wait(guard, [this] { return acknowledgements_ >= taken_; });
+  acknowledged_.wait(guard, [&] { return acknowledgements_ >= taken; });
 }
 
-int BasicId::migrate(Channel& to) {
+int BasicId::migrate(Channel& to, uint64_t& taken) {
   if (!alive()) return EIO;
   auto& target = static_cast<EventChannel&>(to);
-  {
-    const auto h = hold_home();
-    const bool busy = under_way_;
-    set_under_way(false);
-    // A request that nobody took yet is at home where its listener is.
-    for (BasicId* request : channel_->move_events(*this, target)) {
-      request->channel_ = target.shared_from_this();
-    }
-    channel_ = target.shared_from_this();
-    set_under_way(busy);
-  }
-  await_acknowledgements();
+  const auto h = hold_home();
+  const EventChannel::Moved moved = channel_->move_events(*this, target);
+  taken = moved.taken;
+  const bool busy = under_way_;
+  set_under_way(false);
+  // A request that nobody took yet is at home where its listener is.
+  for (BasicId* request : moved.requests) request->channel_ = target.shared_from_this();
+  channel_ = target.shared_from_this();
+  set_under_way(busy);
   return 0;
 }
 
@@ -328,8 +331,9 @@ int BasicId::destroy() {
     // A deadline would report an event of an Id that is gone by the time somebody takes it.
     h.token().runtime().forget(h.token(), *this);
   }
-  for (BasicId* request : channel_->withdraw(*this)) request->destroy();
-  await_acknowledgements();
+  while (BasicId* request = channel_->withdraw_request_to(*this)) request->destroy();
+  channel_->withdraw(*this);
+  await_acknowledgements(events_taken());
   {
     auto h = hold_home();
     h.token().runtime().forget(h.token(), *this);

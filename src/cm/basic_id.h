@@ -37,11 +37,13 @@ class BasicId : public Id, protected engine::EventHandler {
   int set_option(const IdOption& option) override;
   int join_multicast(const port::Address& group, void* join) override;
   int leave_multicast(void* join) override;
-  int migrate(Channel& to) override;
+  int migrate(Channel& to, uint64_t& taken) override;
+  void await_acknowledgements(uint64_t taken) override;
   int destroy() override;
 
   // --- for the channel
   void event_taken();
+  uint64_t events_taken() const;
   void event_acknowledged();
   // A request of this listener's is not in the channel any more.
   void request_left();
@@ -110,11 +112,8 @@ class BasicId : public Id, protected engine::EventHandler {
   bool under_way_ = false;
 
  private:
-  // Until the acknowledgements of what the program has got are in.
-  void await_acknowledgements();
-
   std::unique_ptr<Event> spare_ = std::make_unique<Event>();  // where there is no memory for one
-  std::mutex counting_;
+  mutable std::mutex counting_;
   std::condition_variable acknowledged_;
   uint64_t taken_ = 0;  // events that count for this Id and that the program has got
   uint64_t acknowledgements_ = 0;

@@ -150,17 +150,32 @@ std::unique_ptr<Event> EventChannel::take_left() {
   return std::unique_ptr<Event>{events_.try_pop().value_or(nullptr)};
 }
 
-std::vector<BasicId*> EventChannel::withdraw(const BasicId& id) {
-  std::vector<BasicId*> requests;
+BasicId* EventChannel::withdraw_request_to(const BasicId& listener) {
+  Event* found = nullptr;
+  {
+    const std::lock_guard guard{taking_};
+    if (destroyed_) return nullptr;
+    events_.remove_if([&](Event* e) {
+      if (found != nullptr || e->kind != EventKind::connect_request) return false;
+      if (&account(*e) != &listener) return false;
+      found = e;
+      return true;
+    });
+  }
+  if (found == nullptr) return nullptr;
+  BasicId& request = core(found->id);
+  delete found;
+  return &request;
+}
+
+void EventChannel::withdraw(const BasicId& id) {
   const std::lock_guard guard{taking_};
-  if (destroyed_) return requests;
+  if (destroyed_) return;
   events_.remove_if([&](Event* e) {
     if (&account(*e) != &id) return false;
-    if (e->kind == EventKind::connect_request) requests.push_back(&core(e->id));
     delete e;
     return true;
   });
-  return requests;
 }
 
 void EventChannel::withdraw_join(const void* join) {
@@ -190,22 +205,27 @@ bool EventChannel::withdraw_request(const BasicId& id) {
   return true;
 }
 
-std::vector<BasicId*> EventChannel::move_events(const BasicId& id, EventChannel& to) {
-  std::vector<BasicId*> requests;
-  if (&to == this) return requests;
+EventChannel::Moved EventChannel::move_events(const BasicId& id, EventChannel& to) {
+  if (&to == this) return {.taken = id.events_taken()};
   const std::scoped_lock guard{taking_, to.taking_};
-  if (destroyed_ || to.destroyed_) return requests;
-  std::vector<Event*> moved;
+  if (destroyed_ || to.destroyed_) return {.taken = id.events_taken()};
+  // All lists before anything moves, for there may be no memory.
+  const auto its = [&](const Event* e) { return &account(*e) == &id; };
+  std::vector<Event*> events;
+  Moved moved{.taken = id.events_taken()};
   events_.remove_if([&](Event* e) {
-    if (&account(*e) != &id) return false;
-    moved.push_back(e);
-    return true;
+    if (its(e)) events.push_back(e);
+    if (its(e) && e->kind == EventKind::connect_request) moved.requests.push_back(&core(e->id));
+    return false;
   });
-  for (Event* e : moved) {
-    if (e->kind == EventKind::connect_request) requests.push_back(&core(e->id));
-    to.events_.push(e);
+  try {
+    for (Event* e : events) to.events_.push(e);
+  } catch (const std::bad_alloc&) {
+    to.events_.remove_if(its);
+    throw;
   }
-  return requests;
+  events_.remove_if(its);
+  return moved;
 }
 
 }  // namespace weft::cm

@@ -44,15 +44,21 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
   // Engine holder. False, and the event stays the caller's, once the program has destroyed the
   // channel; it does so, too, when there is no memory (std::bad_alloc).
   bool push(std::unique_ptr<Event>& event);
-  // The requests, of those that `id` counts for, that nobody took yet; all its other events here
-  // are dropped. After this none of its events is taken off any more.
-  std::vector<BasicId*> withdraw(const BasicId& id);
+  // A request to the listener that nobody took yet; nullptr: there is none. It is the caller's.
+  BasicId* withdraw_request_to(const BasicId& listener);
+  // Drops the events that `id` counts for and that nobody took yet. None is taken off afterwards.
+  void withdraw(const BasicId& id);
   // True when the request was still here: then it is gone.
   bool withdraw_request(const BasicId& id);
   // News of a multicast group that nobody took yet.
   void withdraw_join(const void* join);
-  // Moves the events that `id` counts for; gives the requests among them.
-  std::vector<BasicId*> move_events(const BasicId& id, EventChannel& to);
+  // What becomes of an Id's events when it goes to another channel.
+  struct Moved {
+    std::vector<BasicId*> requests;
+    uint64_t taken = 0;  // all that the program has got of the Id's until then
+  };
+  // Moves the events that `id` counts for, or none (std::bad_alloc).
+  Moved move_events(const BasicId& id, EventChannel& to);
 
   bool empty() const { return events_.empty(); }
 

@@ -148,8 +148,11 @@ class Id {
   // PortSpace::udp alone: multicast_join comes, with `join`, which names the group from then on.
   virtual int join_multicast(const port::Address& group, void* join) = 0;
   virtual int leave_multicast(void* join) = 0;
-  // Events that nobody took move along. Waits until those that somebody took are acknowledged.
-  virtual int migrate(Channel& to) = 0;
+  // Events that nobody took move along. `taken`: how many the program has got by then, for
+  // await_acknowledgements().
+  virtual int migrate(Channel& to, uint64_t& taken) = 0;
+  // Until that many events are acknowledged, whichever they are.
+  virtual void await_acknowledgements(uint64_t taken) = 0;
   // Ends what is under way. Waits until the events that somebody took are acknowledged.
   virtual int destroy() = 0;
 

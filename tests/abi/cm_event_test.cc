@@ -157,6 +157,33 @@ TEST_F(CmEvent, MigrationOfAListenerTakesRequestsAlong) {
   listener.reset();
 }
 
+// Who migrates waits for what it has got before, and not for what others take meanwhile.
+TEST_F(CmEvent, MigrationWaitsForEventsOfTheOldChannelAlone) {
+  listener = listen_on(passive.get());
+  OwnedId clients[2];
+  for (OwnedId& c : clients) c = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(clients[0].get()));
+  ASSERT_OK(create_qp(clients[1].get()));
+  ASSERT_OK(rdma_connect(clients[0].get(), nullptr));
+  OwnedEvent first = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  const OwnedChannel other{rdma_create_event_channel()};
+  std::atomic<bool> done{false};
+  std::thread migrant([&] {
+    EXPECT_OK(rdma_migrate_id(listener.get(), other.get()));
+    done = true;
+  });
+  ASSERT_OK(rdma_connect(clients[1].get(), nullptr));
+  // Until it has moved the request may come to the old channel; then it moves along.
+  const OwnedEvent second = expect_event(other.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->id->channel, other.get());
+  EXPECT_FALSE(done);
+  const OwnedId children[2]{OwnedId{first->id}, OwnedId{second->id}};
+  first.reset();
+  migrant.join();
+  EXPECT_EQ(listener->channel, other.get());
+}
+
 TEST_F(CmEvent, IdMayOutliveItsChannel) {
   OwnedChannel brief{rdma_create_event_channel()};
   listener = listen_on(brief.get());

@@ -73,7 +73,9 @@ TEST_F(ConnectionIdTest, AListenerThatGoesRejectsWhoWaits) {
   Id& client = make(PortSpace::tcp);
   resolve(client, listen(server));
   const auto heard = make_channel();
-  ASSERT_EQ(client.migrate(*heard), 0);
+  uint64_t taken = 0;
+  ASSERT_EQ(client.migrate(*heard, taken), 0);
+  EXPECT_EQ(taken, 2U) << "address and route";
   ASSERT_EQ(client.connect(nullptr, {}), 0);
   pollfd p{.fd = channel->fd(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(::poll(&p, 1, 20'000), 1);
