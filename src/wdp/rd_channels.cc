@@ -74,11 +74,9 @@ bool RdChannels::is_refused(const Path& path, Time now) const {
   return it != refused_.end() && now < it->second;
 }
 
+// All clients, and not by index: that of a connection that is leaving may be a later one's.
 void RdChannels::ended(RdChannel& channel) {
-  for (RdReceiver* const receiver : receivers_) {
-    if (receiver != nullptr) receiver->channel_ended(channel);
-  }
-  for (const auto& [index, member] : members_) member->channel_ended(channel);
+  for (const auto& [id, client] : clients_) client->channel_ended(channel);
 }
 
 size_t RdChannels::half_open() const {

@@ -17,8 +17,6 @@ namespace weft::wdp {
 class RdReceiver {
  public:
   virtual Result<Ok, wire::WdpDrop> take(const RdArrival& arrival, Bytes payload) = 0;
-  // Nothing comes by this channel any more.
-  virtual void channel_ended(const RdChannel& channel) = 0;
 
  protected:
   ~RdReceiver() = default;
@@ -29,7 +27,6 @@ class RdMember {
  public:
   virtual void take(RdChannel& channel, const RdArrival& arrival, Bytes payload) = 0;
   virtual void answered(RdChannel& channel, const wire::WdpResponse& response) = 0;
-  virtual void channel_ended(const RdChannel& channel) = 0;
 
  protected:
   ~RdMember() = default;

@@ -5,6 +5,8 @@
 
 namespace weft::wdp {
 
+class RdChannel;
+
 // Called by the engine's holder, from inside a call into a channel.
 class RdClient {
  public:
@@ -17,6 +19,9 @@ class RdClient {
   virtual void message_ended(uint64_t request, End end) = 0;
   // A channel that had no room for a message has it again.
   virtual void has_room() = 0;
+  // Nothing comes or goes by this channel any more. No client comes or leaves from inside this
+  // call.
+  virtual void channel_ended(const RdChannel&) {}
 };
 
 }  // namespace weft::wdp

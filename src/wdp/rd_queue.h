@@ -72,6 +72,10 @@ class RdQueue final : public TrainSource, public RdClient, public RdMember {
     responder_.resume();
     consumer_.wants_turn();
   }
+  void channel_ended(const RdChannel& channel) override {
+    requester_.channel_ended(channel);
+    responder_.channel_ended(channel);
+  }
   // --- RdMember
   void take(RdChannel& channel, const RdArrival& arrival, Bytes payload) override {
     if (arrival.header.is_response()) {
@@ -82,10 +86,6 @@ class RdQueue final : public TrainSource, public RdClient, public RdMember {
   }
   void answered(RdChannel& channel, const wire::WdpResponse& response) override {
     requester_.answered(channel, response);
-  }
-  void channel_ended(const RdChannel& channel) override {
-    requester_.channel_ended(channel);
-    responder_.channel_ended(channel);
   }
 
  private:

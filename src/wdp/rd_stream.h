@@ -67,10 +67,10 @@ class RdStream final : public RdClient, public RdReceiver {
 
   // RdReceiver
   Result<Ok, wire::WdpDrop> take(const RdArrival& arrival, Bytes payload) override;
-  void channel_ended(const RdChannel& channel) override;
   // RdClient
   void message_ended(uint64_t request, End end) override;
   void has_room() override { owner_.stream_changed(); }
+  void channel_ended(const RdChannel& channel) override;
 
  private:
   // What a message without bytes says, in IMM; its number is in TO.

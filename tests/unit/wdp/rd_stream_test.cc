@@ -209,6 +209,18 @@ TEST_F(RdStreamTest, ALaterConnectionOfTheSameQueuePairStaysWhenTheFirstLeaves) 
 }
 
 // spec/wdp-rd 7.4: a connection at rest asks whether its peer is there.
+// The first one waits yet for the peer's end, and its channel goes.
+TEST_F(RdStreamTest, OneThatGaveItsIndexToALaterOneHearsOfTheEndOfItsChannel) {
+  open();
+  EXPECT_EQ(p.send(pattern_bytes(100, 1)), 100U);
+  later(1s);  // nothing waits for an acknowledgement
+  const End later_one{a, 3, 0x7777};
+  a.links.front().channel.abort();
+  EXPECT_EQ(p.stream.error(), ECONNRESET);
+  EXPECT_EQ(later_one.stream.error(), 0) << "it had no channel yet";
+  p.stream.leave(false);
+}
+
 TEST_F(RdStreamTest, APeerThatIsGoneIsNoticedAtRest) {
   open();
   EXPECT_EQ(p.send(pattern_bytes(10, 10)), 10U);
