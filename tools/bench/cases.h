@@ -22,6 +22,7 @@ struct CaseChoice {
   uint64_t piece = 16384;       // of a Write, of the chunk suite
   std::vector<uint64_t> udp_sizes = {8192, 65000};  // datagrams of plain UDP, of the uc suite
   std::vector<double> losses;  // percent, of the loss and rd suites; none: default_losses()
+  std::vector<double> delays;  // ms each way, of the rd suite
   double gbps = 1;             // offered, of the loss suite
   LossBy loss_by = LossBy::fault;
   std::vector<std::string> only;  // patterns of fnmatch(3) for names; none means all

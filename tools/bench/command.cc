@@ -279,6 +279,8 @@ void add_losses_option(CLI::App& command, SuiteOptions& options, const char* sen
       ->check(cli::between(0.0, 100.0));
 }
 
+constexpr double kLongestDelay = 100;  // ms
+
 void add_loss_options(CLI::App& command, SuiteOptions& options) {
   add_losses_option(command, options, "Packets lost, percent (0,0.1,1,3,10)");
   command
@@ -364,8 +366,15 @@ void add_suites(CLI::App& bench, int& status) {
                 "RC over UDP and reliable UD, against RC over TCP, UD, UC, and plain sockets", rd);
   add_sizes_option(rd_command, *rd, "64K,1M", "Message sizes of RC, UC and TCP");
   add_losses_option(rd_command, *rd,
-                    "Datagrams lost in the lossy cases of RC over UDP, percent, by WEFT_FAULT in "
-                    "both sides (1)");
+                    "Datagrams lost in the lossy cases of RC over UDP and RD, percent, by "
+                    "WEFT_FAULT in both sides (1)");
+  rd_command
+      .add_option("--delays", rd->cases.delays,
+                  "More such cases, also without losses, on a path that takes so many ms each way: "
+                  "0.1,1,10. They need --seconds for many round trips")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(cli::between(0.0, kLongestDelay));
   add_netns_option(rd_command, *rd);
   add_polling_option(rd_command, *rd);
 

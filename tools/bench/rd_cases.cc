@@ -32,6 +32,23 @@ Spec rd_write(const CaseChoice& choice, uint64_t size) {
           .service = Service::rd};
 }
 
+// Faults are weft's own: plain sockets have none, and RC over TCP no such ones.
+void add_bad_network(std::vector<Spec>& all, const CaseChoice& choice, uint64_t size, double ms,
+                     double percent) {
+  for (Spec spec : {rc_write(choice, size, true, false), rd_write(choice, size)}) {
+    if (ms != 0) {
+      spec.name += fmt::format("/delay-{:g}ms", ms);
+      spec.fault = fmt::format("delay:{:.0f}us,", ms * 1000);
+    }
+    if (percent != 0) {
+      spec.name += fmt::format("/loss-{:g}%", percent);
+      spec.fault += fmt::format("loss:{:g},", percent / 100);
+    }
+    spec.fault += "way:out,seed:1";
+    all.push_back(spec);
+  }
+}
+
 void add_bandwidth(std::vector<Spec>& all, const CaseChoice& choice) {
   for (const uint64_t size : choice.sizes) {
     all.push_back({.name = fmt::format("tcp/{}", size_name(size)),
@@ -50,11 +67,13 @@ void add_bandwidth(std::vector<Spec>& all, const CaseChoice& choice) {
     }
     all.push_back(rd_write(choice, size));
     for (const double percent : choice.losses) {
-      if (percent == 0) continue;
-      for (Spec lossy : {rc_write(choice, size, true, false), rd_write(choice, size)}) {
-        lossy.name += fmt::format("/loss-{:g}%", percent);
-        lossy.fault = fmt::format("loss:{:g},way:out,seed:1", percent / 100);
-        all.push_back(lossy);
+      if (percent != 0) add_bad_network(all, choice, size, 0, percent);
+    }
+    for (const double ms : choice.delays) {
+      if (ms == 0) continue;
+      add_bad_network(all, choice, size, ms, 0);
+      for (const double percent : choice.losses) {
+        if (percent != 0) add_bad_network(all, choice, size, ms, percent);
       }
     }
   }

@@ -74,6 +74,22 @@ TEST(MakeCases, LossIsMadeByOneMeansAlone) {
   }
 }
 
+TEST(MakeCases, DelaysComeWithAndWithoutLosses) {
+  CaseChoice choice = suite_of(Suite::rd);
+  choice.sizes = {1 << 20};
+  choice.losses = {0, 0.1};
+  choice.delays = {0.1, 20};
+  choice.only = {"rd/*ms*", "rc-udp/*ms*"};
+  const auto cases = make_cases(choice);
+  EXPECT_THAT(names_of(cases),
+              ElementsAre("tcp/1M", "rc-udp/1M/delay-0.1ms", "rd/1M/delay-0.1ms",
+                          "rc-udp/1M/delay-0.1ms/loss-0.1%", "rd/1M/delay-0.1ms/loss-0.1%",
+                          "rc-udp/1M/delay-20ms", "rd/1M/delay-20ms",
+                          "rc-udp/1M/delay-20ms/loss-0.1%", "rd/1M/delay-20ms/loss-0.1%"));
+  EXPECT_EQ(cases[1].fault, "delay:100us,way:out,seed:1");
+  EXPECT_EQ(cases[8].fault, "delay:20000us,loss:0.001,way:out,seed:1");
+}
+
 TEST(MakeCases, CoverWhatTheTargetsNeed) {
   EXPECT_THAT(names_of(make_cases({})),
               IsSupersetOf({"tcp/64K", "tcp/1M", "write/64K/crc", "write/1M/crc", "write/1M/no-crc",

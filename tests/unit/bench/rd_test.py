@@ -57,6 +57,18 @@ class RdTest(unittest.TestCase):
     def test_targets(self):
         self.assertEqual([target["id"] for target in self.report["targets"]], TARGETS)
 
+    def test_delays(self):
+        result = bench("--quick", "--json", "--sizes", "64K", "--losses", "1", "--delays", "0.1,10", "--only", "r*ms*", suite="rd")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cases = {case["name"]: case for case in json.loads(result.stdout)["cases"]}
+        for name in ("rc-udp/64K/delay-0.1ms", "rd/64K/delay-10ms", "rd/64K/delay-10ms/loss-1%"):
+            self.assertTrue(positive(cases[name]["summary"]["gbps"]), name)
+
+    def test_a_delay_that_is_none(self):
+        result = bench("--quick", "--delays", "soon", suite="rd")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--delays", result.stderr)
+
     def test_table(self):
         result = bench("--quick", "--only", "rc-udp/64K,ud-ping-pong/64", suite="rd")
         self.assertEqual(result.returncode, 0, result.stderr)
