@@ -76,7 +76,7 @@ bool MemoryWay::tell_loss() {
 
 bool MemoryWay::waits_for_pull(Token& token) {
   close_by_ = Time::never();
-  if (bytes_ == nullptr || !bytes_->refers_now()) return false;
+  if (bytes_ == nullptr || !bytes_->refers_now() || bytes_->ended()) return false;
   if (pull_by_.is_never()) pull_by_ = token.now() + kPulledWithin;
   if (token.now() >= pull_by_) return false;
   close_by_ = std::min(token.now() + kLookAgain, pull_by_);

@@ -48,7 +48,7 @@ class MemoryWay {
   // False: there is nothing to tell.
   bool tell_loss();
   // Is the peer referred to memory of this process that it has not pulled?
-  bool refers_now() const { return bytes_ != nullptr && bytes_->refers_now(); }
+  bool refers_now() const { return bytes_ != nullptr && bytes_->refers_now() && !bytes_->ended(); }
   // The stream is to be closed, and the peer has not pulled all: references end with this process,
   // at the latest. True: not yet; look again at close_by().
   bool waits_for_pull(engine::Token& token);

@@ -45,10 +45,7 @@ class Stream final : public port::ByteStream, public port::SharedBytes {
   const void* detach() override;
   void end_for_loss() override;
   bool copies_wanted() const override { return rings_ != nullptr && rings_->out.copies_wanted(); }
-  // A peer that has finished may pull yet; one that is gone will not.
-  bool refers_now() const override {
-    return end_ != End::failed && rings_ != nullptr && rings_->out.refers_now();
-  }
+  bool refers_now() const override { return rings_ != nullptr && rings_->out.refers_now(); }
 
  private:
   enum class End : uint8_t { none, finished, failed };

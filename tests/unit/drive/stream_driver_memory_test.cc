@@ -407,31 +407,6 @@ TEST_F(StreamDriverMemoryTest, MemoryOfAWindowThatIsClosedMayChange) {
   EXPECT_TRUE(in == note);
 }
 
-// It takes what comes until this side ends, too (spec/rdmap 5.1).
-TEST_F(StreamDriverMemoryTest, APeerThatHasFinishedGetsWhatItIsReferredTo) {
-  connect();
-  Buffer from = pattern_bytes(300'000, 1);
-  Buffer in(from.size());
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.engine->counters().streams_same_host.value() == 1; }));
-  {
-    Hold still = b.engine->hold();
-    b.host.post_receive(7, {test::segment(b.host, in)});
-    a.held([&](Token& t) {
-      a.host.post({.operation = Operation::send, .signaled = true}, {test::segment(a.host, from)});
-      a.driver->settle(t);
-    });
-    b.driver->stream().close(still.token().now());
-    b.driver->settle(still.token());
-    for (bool ended = false; !ended;) {
-      a.engine->progress();
-      a.held([&](Token&) { ended = a.host.end.has_value(); });
-    }
-  }
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.host.received.size() == 1; }));
-  EXPECT_EQ(b.host.received[0].status, Status::success);
-  EXPECT_TRUE(in == from);
-}
-
 // The memory goes with the process.
 TEST_F(StreamDriverMemoryTest, AnExitWaitsForWhatThePeerIsReferredTo) {
   connect();
