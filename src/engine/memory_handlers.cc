@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "engine/engine.h"
 #include "engine/runtime.h"
 
 namespace weft::engine {
@@ -10,6 +11,8 @@ namespace {
 
 // As long as sockets may wait, as for one that is busy (busy_socket.h).
 constexpr Duration kPause = std::chrono::microseconds{50};
+// As long as a turn may be (sockets.cc).
+constexpr Duration kAskMost = std::chrono::microseconds{500};
 
 }  // namespace
 
@@ -36,13 +39,17 @@ void MemoryHandlers::remove(EventHandler& handler) {
 }
 
 // From the end, for one that is asked may go. Where another one comes or goes meanwhile, one may be
-// asked twice, or only the next time.
+// asked twice, or only the next time. Whoever waits for the engine waits for the end of this: when
+// it has taken long the others have their turn the next time.
 bool MemoryHandlers::ask(Token& token) {
   bool moved = false;
-  for (size_t i = count_; i-- > 0;) {
-    if (i >= count_) continue;
-    EventHandler& handler = *handlers_[i];
-    token.runtime().visit(token, handler, [&] { moved |= handler.try_receive(token); });
+  for (size_t asked = 0; asked < count_; ++asked) {
+    if (next_ == 0 || next_ > count_) next_ = count_;
+    EventHandler& handler = *handlers_[--next_];
+    bool its = false;
+    token.runtime().visit(token, handler, [&] { its = handler.try_receive(token); });
+    moved |= its;
+    if (its && count_ > 1 && Engine::clock() - token.now() > kAskMost) break;
   }
   return moved;
 }

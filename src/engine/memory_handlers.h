@@ -21,7 +21,8 @@ class MemoryHandlers {
   void remove(EventHandler& handler);
   bool any() const { return count_ > 0; }
 
-  // Asks them. True when something moved.
+  // Asks them, or as many as a turn has time for; the next call goes on there. True when something
+  // moved.
   bool ask(Token& token);
   // Those that are only asked are no business of epoll's, which is called every now and then.
   bool sockets_can_wait(Time now);
@@ -62,6 +63,7 @@ class MemoryHandlers {
 
   std::array<EventHandler*, kMost> handlers_{};  // the one heard of last first
   size_t count_ = 0;
+  size_t next_ = 0;  // those below it have to be asked yet; none: all
   std::atomic<bool> heard_{true};
   unsigned polls_ = 0;    // since all were heard
   unsigned waiting_ = 0;  // polls since epoll was asked

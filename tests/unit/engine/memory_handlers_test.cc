@@ -15,6 +15,8 @@ using namespace std::chrono_literals;
 struct Handler final : EventHandler {
   bool try_receive(Token&) override {
     ++asked;
+    while (Engine::clock() < busy_until) {
+    }
     return has;
   }
   void use_descriptor(Token&, bool on) override { descriptor = on; }
@@ -23,6 +25,7 @@ struct Handler final : EventHandler {
   void on_doorbell(Token&) override {}
   void abandon_in_child() override {}
   int asked = 0;
+  Time busy_until;
   bool has = false;
   bool descriptor = true;
 };
@@ -56,6 +59,24 @@ TEST_F(MemoryHandlersTest, EachIsAskedAndOneMovesIt) {
   EXPECT_TRUE(handlers.ask(token()));
   EXPECT_EQ(made[0].asked, 2);
   EXPECT_EQ(made[1].asked, 2);
+}
+
+// As large transfers do.
+TEST_F(MemoryHandlersTest, WhereEachTakesLongTheyHaveTheirTurnsOneBehindTheOther) {
+  for (size_t i = 0; i < 3; ++i) {
+    made[i].has = true;
+    made[i].busy_until = token().now() + 1ms;
+    handlers.add(token(), made[i]);
+  }
+  const auto asked = [&] { return std::vector{made[0].asked, made[1].asked, made[2].asked}; };
+  EXPECT_TRUE(handlers.ask(token()));
+  EXPECT_EQ(asked(), (std::vector{1, 0, 0}));
+  EXPECT_TRUE(handlers.ask(token()));
+  EXPECT_EQ(asked(), (std::vector{1, 1, 0}));
+  EXPECT_TRUE(handlers.ask(token()));
+  EXPECT_EQ(asked(), (std::vector{1, 1, 1}));
+  EXPECT_TRUE(handlers.ask(token()));
+  EXPECT_EQ(asked(), (std::vector{2, 1, 1}));
 }
 
 TEST_F(MemoryHandlersTest, OneThatGoesIsAskedNoMore) {
