@@ -47,7 +47,7 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   bool by_tcp() const { return state_->way == Way::tcp; }
   // After each visit: what was said goes out, a channel is opened, a TCP connection is closed.
   void visited(Token& token);
-  // Before close() or reset(): the peer hears of it.
+  // The peer hears of it. Where it throws std::bad_alloc it is to be called again.
   void leave(Token& token, bool abort);
   void trim() { stream_->trim(); }
   // Has receive() anything to tell: bytes, or the end that came with the last of them?

@@ -163,10 +163,10 @@ void StreamDriver::on_no_memory(Token& token) {
   if (!std::exchange(broken_, true)) {
     token.runtime().rewatch(token, *this, -1, false, false);
     memory_.end();
-    leave_rd(token, true);
     bytes_->reset();
   }
   token.runtime().set_deadline(token, *this, token.now() + kNextTry);
+  leave_rd(token, true);
   break_off(token);
 }
 
@@ -405,7 +405,14 @@ void StreamDriver::send(Token& token, bool all) {
 }
 
 void StreamDriver::leave_rd(Token& token, bool abort) {
-  if (rd_ != nullptr) std::exchange(rd_, nullptr)->leave(token, abort);
+  if (rd_ == nullptr) return;
+  RdBytes& rd = *std::exchange(rd_, nullptr);
+  try {
+    rd.leave(token, abort);
+  } catch (const std::bad_alloc&) {
+    rd_ = &rd;  // its word is not said
+    throw;
+  }
 }
 
 void StreamDriver::grant_wish(Token& token) {
@@ -421,12 +428,13 @@ void StreamDriver::grant_wish(Token& token) {
   }
   if (wish != Wish::close && wish != Wish::reset) return;
   if (wish == Wish::close && memory_.waits_for_pull(token)) return;
+  // As long as the stream is there to try it again.
+  leave_rd(token, wish == Wish::reset);
   gone_ = true;
   StreamOwner* owner = std::exchange(owner_, nullptr);
   if (batch_) batches_->give(std::move(batch_));
   token.runtime().remove(token, *this);
   memory_.end();
-  leave_rd(token, wish == Wish::reset);
   if (wish == Wish::reset) {
     bytes_->reset();
   } else {

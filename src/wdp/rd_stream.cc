@@ -97,17 +97,20 @@ RdStream::Moved RdStream::send(std::span<const IoVec> pieces) {
 }
 
 void RdStream::end() {
-  if (std::exchange(ended_, true) || error_ != 0) return;
-  say(Word::end, static_cast<uint32_t>(sent_));
+  if (ended_) return;
+  if (error_ == 0) say(Word::end, static_cast<uint32_t>(sent_));
+  ended_ = true;
 }
 
 void RdStream::leave(bool abort) {
-  if (std::exchange(left_, true)) return;
+  if (left_) return;
+  // First what may find no memory.
   if (error_ == 0 && abort) {
     say(Word::abort, 0);
   } else {
     end();
   }
+  left_ = true;
   channels_.remove(client_);
   channels_.remove(index_of(own_.qpn), *this);
   if (channel_ != nullptr) std::exchange(channel_, nullptr)->leave();

@@ -51,7 +51,8 @@ class RdStream final : public RdClient, public RdReceiver {
   Moved send(std::span<const IoVec> pieces);
   Moved read(std::span<const IoVec> pieces);
   size_t readable() const { return inbox_.size() - read_; }
-  // Nothing more is sent; the peer hears of it behind all bytes.
+  // Nothing more is sent; the peer hears of it behind all bytes. Where it throws std::bad_alloc
+  // nothing has happened, and it is to be called again; so with leave().
   void end();
   // The peer has said so, and all that it had sent is read.
   bool peer_ended() const { return peer_ended_ && readable() == 0; }

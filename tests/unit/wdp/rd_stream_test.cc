@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "tests/support/fault_catcher.h"
+#include "tests/support/want_of_memory.h"
 #include "tests/unit/wdp/rd_two_nodes.h"
 
 namespace weft::wdp {
@@ -18,6 +19,7 @@ namespace {
 using test::Buffer;
 using test::pattern_bytes;
 using test::RdNode;
+using test::WantOfMemory;
 using wire::WdpDrop;
 
 constexpr size_t kMost = 1412;
@@ -175,6 +177,28 @@ TEST_F(RdStreamTest, WhoLeavesBeforeTheEndSaysSo) {
 }
 
 // Messages of another connection, and of somebody who knows its session but is not the peer.
+// It is asked again, and the peer hears of the end.
+TEST(RdStreamMemory, WhoFindsNoneToLeaveWithLeavesLater) {
+  struct Run final : RdStreamTest {
+    void TestBody() override {}
+  };
+  bool failed = true;
+  for (uint64_t n = 0; failed; ++n) {
+    Run t;
+    t.open();
+    EXPECT_EQ(t.p.send(pattern_bytes(10, 1)), 10U);
+    t.later(1s);
+    WantOfMemory::after(n);
+    (void)WantOfMemory::during([&] { t.p.stream.leave(true); });
+    failed = WantOfMemory::came();
+    WantOfMemory::end();
+    t.p.stream.leave(true);
+    t.later(1s);
+    EXPECT_EQ(t.q.stream.error(), ECONNRESET) << n;
+    EXPECT_TRUE(n > 0 || failed) << "nothing was allocated";
+  }
+}
+
 TEST_F(RdStreamTest, StrangersAreNotHeard) {
   End stranger{a, 7, 0x5555};
   End stale{a, 3, 0x1111};
