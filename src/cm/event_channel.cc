@@ -150,22 +150,23 @@ std::unique_ptr<Event> EventChannel::take_left() {
   return std::unique_ptr<Event>{events_.try_pop().value_or(nullptr)};
 }
 
-BasicId* EventChannel::withdraw_request_to(const BasicId& listener) {
+// The first of the requests that `match`.
+template <class Match>
+std::unique_ptr<Event> EventChannel::take_off_request(Match&& match) {
   Event* found = nullptr;
-  {
-    const std::lock_guard guard{taking_};
-    if (destroyed_) return nullptr;
-    events_.remove_if([&](Event* e) {
-      if (found != nullptr || e->kind != EventKind::connect_request) return false;
-      if (&account(*e) != &listener) return false;
-      found = e;
-      return true;
-    });
-  }
-  if (found == nullptr) return nullptr;
-  BasicId& request = core(found->id);
-  delete found;
-  return &request;
+  const std::lock_guard guard{taking_};
+  if (destroyed_) return nullptr;
+  events_.remove_if([&](Event* e) {
+    if (found != nullptr || e->kind != EventKind::connect_request || !match(*e)) return false;
+    found = e;
+    return true;
+  });
+  return std::unique_ptr<Event>{found};
+}
+
+BasicId* EventChannel::withdraw_request_to(const BasicId& listener) {
+  const auto found = take_off_request([&](const Event& e) { return &account(e) == &listener; });
+  return found != nullptr ? &core(found->id) : nullptr;
 }
 
 void EventChannel::withdraw(const BasicId& id) {
@@ -189,19 +190,9 @@ void EventChannel::withdraw_join(const void* join) {
 }
 
 bool EventChannel::withdraw_request(const BasicId& id) {
-  Event* found = nullptr;
-  {
-    const std::lock_guard guard{taking_};
-    if (destroyed_) return false;
-    events_.remove_if([&](Event* e) {
-      const bool match = e->kind == EventKind::connect_request && &core(e->id) == &id;
-      if (match) found = e;
-      return match;
-    });
-  }
+  const auto found = take_off_request([&](const Event& e) { return &core(e.id) == &id; });
   if (found == nullptr) return false;
   account(*found).request_left();
-  delete found;
   return true;
 }
 

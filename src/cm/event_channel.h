@@ -84,6 +84,8 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
   };
   using Clock = std::chrono::steady_clock;
   Event* take();
+  template <class Match>
+  std::unique_ptr<Event> take_off_request(Match&& match);
   // Of a channel that is destroyed: nothing comes any more.
   std::unique_ptr<Event> take_left();
   int wait();
