@@ -5,14 +5,13 @@
 
 #include "engine/engine.h"
 #include "engine/runtime.h"
+#include "engine/turn_length.h"
 
 namespace weft::engine {
 namespace {
 
 // As long as sockets may wait, as for one that is busy (busy_socket.h).
 constexpr Duration kPause = std::chrono::microseconds{50};
-// As long as a turn may be (sockets.cc).
-constexpr Duration kAskMost = std::chrono::microseconds{500};
 
 }  // namespace
 
@@ -49,7 +48,7 @@ bool MemoryHandlers::ask(Token& token) {
     bool its = false;
     token.runtime().visit(token, handler, [&] { its = handler.try_receive(token); });
     moved |= its;
-    if (its && count_ > 1 && Engine::clock() - token.now() > kAskMost) break;
+    if (its && count_ > 1 && Engine::clock() - token.now() > kTurnMost) break;
   }
   return moved;
 }

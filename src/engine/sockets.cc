@@ -2,18 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 #include "engine/engine.h"
+#include "engine/turn_length.h"
 
 namespace weft::engine {
-namespace {
-
-// A turn that has taken longer looks at fewer sockets in the next one, for whoever waits for the
-// engine waits for the end of a turn.
-constexpr Duration kTurnMost = std::chrono::microseconds{500};
-
-}  // namespace
 
 void Sockets::forget(EventHandler& handler) {
   set_.watch(handler, -1, false, false);
@@ -63,6 +56,7 @@ bool Sockets::poll(Token& token) {
   }
   if (!events.empty()) visit_ready(token, events);
   if (n > 1 || most_ < kMost) {
+    // After one that has taken longer the next turn looks at fewer sockets.
     const bool long_turn = Engine::clock() - token.now() > kTurnMost;
     most_ = long_turn ? std::max(n / 2, 1) : std::min(2 * most_, kMost);
   }
