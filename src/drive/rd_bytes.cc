@@ -121,7 +121,7 @@ void RdBytes::visited(Token& token) {
       token.runtime().rewatch(token, *user_, -1, false, false);
       s.tcp->close();
     }
-    if (s.ready && initiator_ && !stream_->has_channel()) {
+    if (s.ready && initiator_ && stream_->needs_channel()) {
       if (route_.scope != 0) driver_.set_interface(route_.from, route_.scope);
       driver_.open_channel(token, stream_->path());
       stream_changed();

@@ -25,7 +25,8 @@ constexpr uint32_t kMostCookies = 8;
 // --- what is said
 
 WdpCtl Handshake::message(CtlType type) const {
-  const Qpn peer = peer_.source == Qpn{} ? destination_ : peer_.source;
+  const bool unheard = type == CtlType::req || peer_.source == Qpn{};
+  const Qpn peer = unheard ? destination_ : peer_.source;
   // See UcParameters::peer_index().
   const bool same_socket = !active_ || port_of(peer) == path_.to.port;
   return {.type = type,
@@ -87,8 +88,9 @@ void Handshake::say_reply(Time now) {
   c.ird = std::min(offer_.ird, peer_.ord);
   c.ord = std::min(offer_.ord, peer_.ird);
   c.private_data = offer_.private_data;
+  if (calls_too()) c.xid = *answered_;
   say(c);
-  note_said(now);
+  if (!calls_too()) note_said(now);
   ++attempt_;
 }
 
@@ -142,6 +144,7 @@ Handshake::Verdict Handshake::on_reply(const WdpCtl& c, Time now) {
     return Ok{};
   }
   take_round_trip(now);
+  answered_.reset();
   state_ = State::established;
   next_try_ = fails_at_ = Time::never();
   // "Service 4: the REP ends it (no RTU, no session)".
@@ -233,7 +236,15 @@ Handshake::Verdict Handshake::on_request(const WdpCtl& c, size_t size, Time now)
                         c.source == destination_ && c.destination == offer_.own_qpn &&
                         c.service == offer_.service;
   if (!crossing) return Ok{};
+  if (calls_too() && c.source_token == peer_.source_token && c.xid == *answered_) {
+    say_reply(now);
+    return Ok{};
+  }
   if (std::pair{offer_.own_qpn, xid_} < std::pair{c.source, c.xid}) return Ok{};
+  if (offer_.service == wire::CtlService::rd_channel) {
+    answer_too(c, now);
+    return Ok{};
+  }
   const Offer own = offer_;
   outbox_.clear();
   requested(c, path_, size, false);
@@ -241,7 +252,37 @@ Handshake::Verdict Handshake::on_request(const WdpCtl& c, size_t size, Time now)
   return Ok{};
 }
 
+// --- both, of a channel (spec/wdp-rd 2.2)
+
+void Handshake::call_too(Time now) {
+  if (state_ != State::rep_sent) return;
+  answered_ = xid_;
+  active_ = true;
+  destination_ = make_qpn(path_.to.port, wire::kPortIndex);
+  xid_ = Xid{static_cast<uint32_t>(random_.next())};
+  state_ = State::req_sent;
+  said_at_ = Time::never();
+  start_trying(now);
+  say_request(now);
+}
+
+void Handshake::answer_too(const WdpCtl& req, Time now) {
+  remember(req);
+  answered_ = req.xid;
+  say_reply(now);
+}
+
+// The peer has heard the answer to its REQ: nobody needs to answer ours.
+void Handshake::take_answered() {
+  xid_ = *std::exchange(answered_, {});
+  active_ = false;
+  state_ = State::rep_sent;
+  repeated_ = true;  // so that no round trip is taken from our REQ
+  outbox_.clear();
+}
+
 void Handshake::confirmed(Time now) {
+  if (calls_too()) take_answered();
   if (state_ == State::rep_sent) {
     state_ = State::established;
     take_round_trip(now);
@@ -269,6 +310,16 @@ void Handshake::fail_with(Failure failure) {
 
 Handshake::Verdict Handshake::received(const WdpCtl& c, size_t size, Time now) {
   if (c.type == CtlType::req) return on_request(c, size, now);
+  if (calls_too() && c.xid == *answered_) {
+    if (c.type == CtlType::rtu) {
+      confirmed(now);
+      return Ok{};
+    }
+    if (c.type == CtlType::rej) {
+      answered_.reset();
+      return Ok{};
+    }
+  }
   if (c.type == CtlType::rtu || (c.type == CtlType::rej && !active_)) {
     if (active_ || c.xid != xid_) return fail(WdpDrop::stale_handshake);
     if (c.type == CtlType::rtu) {

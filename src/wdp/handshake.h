@@ -11,6 +11,9 @@
 //                                             failed ◄──────────────────┘        established
 //   any ── REJ, 12.7 s ──► failed
 //
+// Of service 3 (rd_channel) a side may do both: it answers a REQ and calls as well, with one token.
+// A REQ may come from anybody who writes the peer's address in it; the first answer decides.
+//
 // Of service 4 (ud_resolution) the REP is the end: the active side is established and says no RTU,
 // the passive side answers repeated REQs for 2 s and then is established, too.
 //
@@ -99,6 +102,14 @@ class Handshake {
   void accept(const Offer& offer, Time now);
   void reject(wire::RejReason reason, Bytes private_data);
 
+  // --- both, of a channel
+  // A REQ was answered; nothing shows yet that the peer hears the answer.
+  bool answers() const { return state_ == State::rep_sent; }
+  // It does not wait for that: calls the peer, too.
+  void call_too(Time now);
+  // Calls, and has answered a REQ besides, which is in peer().
+  bool calls_too() const { return state_ == State::req_sent && answered_.has_value(); }
+
   // Nobody wants it any more, on whichever side. Nothing happens once it is established.
   void withdraw();
   // The same before anything of it was said.
@@ -147,6 +158,8 @@ class Handshake {
   Verdict on_request(const wire::WdpCtl& c, size_t size, Time now);
   Verdict on_reply(const wire::WdpCtl& c, Time now);
   Verdict on_cookie(const wire::WdpCtl& c, Time now);
+  void answer_too(const wire::WdpCtl& req, Time now);
+  void take_answered();
   bool is_answer(const wire::WdpCtl& c) const;
   bool possible(const wire::WdpCtl& rep) const;
   // rdma_cm's question for the QPN of a UD queue pair: an answer, and no session.
@@ -162,6 +175,7 @@ class Handshake {
   Path path_;
   Qpn destination_;
   Xid xid_;
+  std::optional<Xid> answered_;  // calls_too(): the XID of the peer's REQ
   HandshakeCookie cookie_;
   uint32_t cookies_ = 0;
   wire::WdpCtl peer_;

@@ -65,6 +65,9 @@ bool RdChannel::requested_again(const WdpCtl& req, size_t size, bool validated, 
   const auto s = handshake_.state();
   if (s == Handshake::State::req_sent) {
     owner_.reached();
+    // One REQ was taken at its word, and is not dropped for another one that is.
+    const bool other = req.source_token != handshake_.peer().source_token;
+    if (handshake_.calls_too() && other && !validated) return false;
     // Both call: spec/wdp 4.6.
     if (const auto v = handshake_.received(req, size, now); !v.ok()) {
       counters_.drops.count(v.error());
@@ -93,15 +96,16 @@ void RdChannel::look_at_handshake(Time now) {
     end_all(refused ? RdClient::End::returned : RdClient::End::lost);
     return;
   }
-  if (s != Handshake::State::rep_sent && s != Handshake::State::established) return;
+  const bool opens = s == Handshake::State::established && state_ == State::setting_up;
+  if (!opens && (receiver_ || !(handshake_.answers() || handshake_.calls_too()))) return;
   const UcParameters agreed = handshake_.parameters();
-  if (!receiver_) {
-    crc_ = agreed.crc;
-    receiver_.emplace(*agreed.peer_first_psn, window_);
-  }
-  if (s == Handshake::State::established && state_ == State::setting_up) {
+  // Again when it opens: the REQ that was answered first need not be the peer's.
+  crc_ = agreed.crc;
+  receiver_.emplace(*agreed.peer_first_psn, window_);
+  if (opens) {
     state_ = State::open;
     active_ = now;
+    watch_.heard(now);
     sender_.open(agreed.peer_token, crc_, now);
     // spec/wdp-rd 2.2: a peer that has not heard the RTU cannot speak.
     if (handshake_.active()) ask_at_ = now + kAskForPeer;
@@ -332,6 +336,9 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
   sender_.heard();
   switch (c->type) {
     case CtlType::ka: {
+      // Who has said goodbye does not say that it is there.
+      if (!speaks()) return fail(WdpDrop::unwanted_ctl);
+      active_ = now;
       watch_.rested();
       WdpCtl answer = message(CtlType::kaa);
       answer.xid = c->xid;
@@ -341,6 +348,7 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
     }
     case CtlType::kaa:
       watch_.rested();
+      hear_answer(c->xid.value(), now);
       return Ok{};
     case CtlType::probe: {
       WdpCtl answer = message(CtlType::probea);
@@ -358,6 +366,8 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
       return Ok{};
     case CtlType::drep:
       if (state_ == State::closing) state_ = State::gone;
+      // Nobody has said goodbye: the peer does not know the channel.
+      if (speaks() && c->source_token == handshake_.peer().source_token) abort();
       return Ok{};
     default:
       return fail(WdpDrop::unwanted_ctl);
@@ -414,13 +424,31 @@ void RdChannel::say_dreq(Time now) {
 
 void RdChannel::ask() {
   WdpCtl c = message(CtlType::ka);
-  c.xid = Xid{++questions_};
+  c.xid = Xid{questions_.next()};
   outbox_.say(c);
 }
 
+uint32_t RdChannel::ask_peer() {
+  owner_.reached();
+  return questions_.want();
+}
+
+void RdChannel::hear_answer(uint32_t question, Time now) {
+  active_ = now;
+  if (questions_.heard(question)) tell_of_room();
+}
+
+// Does anybody wait for it?
+bool RdChannel::is_wanted() const {
+  return !sender_.idle() || connections_ > 0 || !want_room_.empty();
+}
+
 bool RdChannel::ready(Time now) {
+  // spec/wdp-rd 2.2
+  if (state_ == State::setting_up && handshake_.answers() && is_wanted()) handshake_.call_too(now);
   if (handshake_.ready() || !outbox_.empty()) return true;
   if (speaks()) put_due_responses(now);
+  if (speaks() && questions_.due()) return true;
   if (speaks() && search_.probe && search_.probe->ready(now)) return true;
   return speaks() && (receiver_->due(now) || sender_.wants_to_ask() || sender_.ready(now));
 }
@@ -454,6 +482,10 @@ void RdChannel::put_ack(Train& train, Time now) {
 
 void RdChannel::fill(Train& train, Time now) {
   if (handshake_.ready()) return handshake_.fill(train);
+  if (speaks() && questions_.due()) {
+    questions_.said(now);
+    ask();
+  }
   if (speaks() && outbox_.empty() && search_.probe && search_.probe->ready(now)) say_probe(now);
   if (!outbox_.empty()) return outbox_.fill(train, path());
   if (!speaks()) return;
@@ -483,7 +515,7 @@ Time RdChannel::deadline() {
   first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leave_by_,
                     search_.until, answers_.at});
   if (search_.probe) first = std::min(first, search_.probe->deadline());
-  if (connections_ > 0) return std::min(first, watch_.deadline());
+  if (connections_ > 0) return std::min({first, watch_.deadline(), questions_.deadline()});
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
   return first;
 }
@@ -515,6 +547,8 @@ void RdChannel::tick(Time now) {
   if (search_.probe) search_.probe->tick(now);
   if (now >= search_.until) path_known();
   if (!sender_.tick(now)) return abort();
+  // spec/wdp-rd 5.3: a process that has begun anew knows no data of the channel, and answers KA.
+  if (questions_.follows(sender_.unanswered())) ask();
   if (now >= leave_by_) return say_goodbye(now);
   if (connections_ > 0) return keep_alive(now);
   if (sender_.idle() && receiver_->holds_nothing() && now >= active_ + kIdleChannel) close(now);
@@ -522,6 +556,7 @@ void RdChannel::tick(Time now) {
 
 // spec/wdp-rd 7.4
 void RdChannel::keep_alive(Time now) {
+  questions_.tick(now);
   switch (watch_.tick(now)) {
     case PeerWatch::Due::nothing:
       return;

@@ -15,6 +15,7 @@
 #include "wdp/flow_table.h"
 #include "wdp/handshake.h"
 #include "wdp/path_probe.h"
+#include "wdp/peer_questions.h"
 #include "wdp/peer_watch.h"
 #include "wdp/rd_client.h"
 #include "wdp/rd_receive_path.h"
@@ -116,8 +117,15 @@ class RdChannel final : public TrainSource, private RdSink {
 
   // --- connections that it carries: while there are any it asks whether the peer is there, and
   // does not end by itself
-  void enter() { ++connections_; }
+  void enter() {
+    ++connections_;
+    if (state_ == State::setting_up) owner_.reached();
+  }
   void leave() { --connections_; }
+  // Is this still the peer's channel? Asks it. Whoever wants room hears of the answer; a peer that
+  // does not know the channel says so, and it ends. The number is for has_answered().
+  uint32_t ask_peer();
+  bool has_answered(uint32_t question) const { return questions_.has_answered(question); }
 
   // --- receives
   void receives_posted(uint8_t index);
@@ -171,7 +179,8 @@ class RdChannel final : public TrainSource, private RdSink {
   void call(const Offer& offer, const Path& path, Qpn destination, Time now);
   void answer(const wire::WdpCtl& req, const Path& path, size_t size, bool validated,
               const Offer& offer, Time now);
-  // A REQ from the same socket. False: it is of another life of the peer's, which has begun anew.
+  // A REQ from the same socket. False: it is of another life of the peer's, which has begun anew,
+  // or of a stranger. It has to show that it comes from there.
   bool requested_again(const wire::WdpCtl& req, size_t size, bool validated, Time now);
   // Token and address were right. `common`: of the datagram.
   void received(const wire::WdpCommon& common, Bytes datagram, const UdReception& how, Time now);
@@ -216,6 +225,8 @@ class RdChannel final : public TrainSource, private RdSink {
   wire::WdpCtl message(wire::CtlType type) const;
   void say_dreq(Time now);
   void ask();
+  void hear_answer(uint32_t question, Time now);
+  bool is_wanted() const;
   void keep_alive(Time now);
   void say_goodbye(Time now);
   Path path_of_data() const;
@@ -237,7 +248,7 @@ class RdChannel final : public TrainSource, private RdSink {
   std::vector<ClientId> want_room_;
   Answers answers_;
   CtlOutbox outbox_;
-  uint32_t questions_ = 0;
+  PeerQuestions questions_;
   Time ask_at_ = Time::never();  // while nothing has come since the handshake
   Time active_;                  // data came or went
   size_t connections_ = 0;

@@ -105,7 +105,7 @@ bool RdChannels::take(RdChannel& channel, const RdArrival& arrival, Bytes payloa
     return true;
   }
   if (RdReceiver* const receiver = receivers_[d.didx]) {
-    if (const auto v = receiver->take(arrival, payload); !v.ok()) drops_.count(v.error());
+    if (const auto v = receiver->take(channel, arrival, payload); !v.ok()) drops_.count(v.error());
     return true;
   }
   const auto queue = demux_.find(make_qpn(setup_->own_port, d.didx));

@@ -16,7 +16,8 @@ namespace weft::wdp {
 // what a peer may send.
 class RdReceiver {
  public:
-  virtual Result<Ok, wire::WdpDrop> take(const RdArrival& arrival, Bytes payload) = 0;
+  virtual Result<Ok, wire::WdpDrop> take(RdChannel& channel, const RdArrival& arrival,
+                                         Bytes payload) = 0;
 
  protected:
   ~RdReceiver() = default;

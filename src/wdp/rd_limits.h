@@ -31,6 +31,7 @@ inline constexpr uint32_t kMostProbes = 24;  // in a row without an answer: the 
 inline constexpr uint32_t kMostCopies = 24;
 inline constexpr Duration kMostPatience = 15s;
 inline constexpr uint32_t kQuestionsToInquire = 2;  // whether the peer still has its port
+inline constexpr uint32_t kProbesToAsk = 3;         // by KA, whether it knows the channel
 inline constexpr uint32_t kProbesToCollapse = 3;    // congestion that persists
 
 // spec/wdp-rd 2: a channel on which nothing happens ends, and its memory goes.

@@ -26,14 +26,28 @@ void RdStream::begin(const wire::RdOffer& peer, const Path& path, size_t most) {
   peer_ = peer;
   path_ = path;
   most_ = most;
+  asked_ = channels_.find(path_);
+  if (asked_ == nullptr) return;
+  asked_->enter();
+  question_ = asked_->ask_peer();
 }
 
 bool RdStream::has_channel() {
   if (channel_ != nullptr || error_ != 0 || left_) return true;
-  channel_ = channels_.find(path_);
-  if (channel_ == nullptr) return false;
-  channel_->enter();
+  RdChannel* const found = channels_.find(path_);
+  if (found == nullptr) return false;
+  if (found == asked_ && !found->has_answered(question_)) {
+    found->want_room(client_);
+    return false;
+  }
+  go_by(*found);
   return true;
+}
+
+void RdStream::go_by(RdChannel& channel) {
+  channel.enter();
+  if (asked_ != nullptr) std::exchange(asked_, nullptr)->leave();
+  channel_ = &channel;
 }
 
 // --- out
@@ -114,6 +128,7 @@ void RdStream::leave(bool abort) {
   channels_.remove(client_);
   channels_.remove(index_of(own_.qpn), *this);
   if (channel_ != nullptr) std::exchange(channel_, nullptr)->leave();
+  if (asked_ != nullptr) std::exchange(asked_, nullptr)->leave();
 }
 
 // --- in
@@ -155,7 +170,7 @@ void RdStream::fail(int error) {
   owner_.stream_changed();
 }
 
-Result<Ok, WdpDrop> RdStream::take(const RdArrival& arrival, Bytes payload) {
+Result<Ok, WdpDrop> RdStream::take(RdChannel& channel, const RdArrival& arrival, Bytes payload) {
   const wire::WdpData& d = arrival.header;
   // Of another connection, or of another peer.
   if (!begun() || d.q_key().value() != own_.session) return weft::fail(WdpDrop::wrong_q_key);
@@ -164,7 +179,14 @@ Result<Ok, WdpDrop> RdStream::take(const RdArrival& arrival, Bytes payload) {
   }
   heard_ = true;
   owner_.stream_changed();
-  (void)has_channel();
+  // Whoever knows the session is the peer, and this is its channel.
+  if (channel_ == nullptr && error_ == 0) {
+    if (channel.is_usable()) {
+      go_by(channel);
+    } else {
+      fail(ECONNRESET);  // it has heard of the end, and the peer hears of it
+    }
+  }
   const auto number = static_cast<uint32_t>(d.to.value());
   if (d.has_immediate()) return hear(static_cast<Word>(d.imm_or_read), number);
   if (number != static_cast<uint32_t>(received_) || peer_ended_ ||
@@ -205,6 +227,10 @@ Result<Ok, WdpDrop> RdStream::hear(Word word, uint32_t number) {
 // --- the channel
 
 void RdStream::channel_ended(const RdChannel& channel) {
+  if (asked_ == &channel) {
+    asked_ = nullptr;
+    return owner_.stream_changed();
+  }
   if (channel_ != &channel) return;
   channel_ = nullptr;
   fail(ECONNRESET);

@@ -39,8 +39,11 @@ class RdStream final : public RdClient, public RdReceiver {
   void begin(const wire::RdOffer& peer, const Path& path, size_t most);
   bool begun() const { return most_ > 0; }
   const Path& path() const { return path_; }
-  // Is there a channel to send by? Else the owner opens one, and asks again.
+  // Is there a channel to send by? One that was there before begin() may lead to a process that has
+  // ended, or end itself: its peer is asked first, and stream_changed() tells of the answer.
   bool has_channel();
+  // There is none, nor one that is asked: the owner opens one, and asks again.
+  bool needs_channel() { return !has_channel() && channels_.find(path_) == nullptr; }
 
   // --- the stream
   struct Moved {
@@ -67,7 +70,8 @@ class RdStream final : public RdClient, public RdReceiver {
   void trim();
 
   // RdReceiver
-  Result<Ok, wire::WdpDrop> take(const RdArrival& arrival, Bytes payload) override;
+  Result<Ok, wire::WdpDrop> take(RdChannel& channel, const RdArrival& arrival,
+                                 Bytes payload) override;
   // RdClient
   void message_ended(uint64_t request, End end) override;
   void has_room() override { owner_.stream_changed(); }
@@ -77,6 +81,7 @@ class RdStream final : public RdClient, public RdReceiver {
   // What a message without bytes says, in IMM; its number is in TO.
   enum class Word : uint32_t { taken = 1, end = 2, abort = 3 };
 
+  void go_by(RdChannel& channel);
   RdMessage message(uint32_t number, size_t bytes) const;
   void say(Word word, uint32_t number);
   void tell_taken();
@@ -91,6 +96,8 @@ class RdStream final : public RdClient, public RdReceiver {
   Path path_;
   size_t most_ = 0;
   RdChannel* channel_ = nullptr;
+  RdChannel* asked_ = nullptr;  // until it has answered the question
+  uint32_t question_ = 0;
   uint64_t sent_ = 0;
   uint64_t peer_has_read_ = 0;
   std::vector<std::byte> inbox_;

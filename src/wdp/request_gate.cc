@@ -47,7 +47,18 @@ RequestGate::RequestGate(Random& random, Time now)
       secret_(fresh_secret()),
       last_secret_(fresh_secret()),
       secret_since_(now),
-      answers_since_(now) {}
+      versions_{.since = now},
+      disowned_{.since = now} {}
+
+bool RequestGate::Budget::allows(uint32_t most, Time now) {
+  if (now - since >= 1s) {
+    since = now;
+    said = 0;
+  }
+  if (said == most) return false;
+  ++said;
+  return true;
+}
 
 wire::CookieSecret RequestGate::fresh_secret() {
   wire::CookieSecret s;
@@ -94,14 +105,21 @@ RequestGate::Admission RequestGate::judge(const WdpCtl& req, const Endpoint& fro
 std::optional<WdpCtl> RequestGate::other_version(Bytes datagram, Time now) {
   const auto xid = wire::other_version_request(datagram);
   if (!xid) return {};
-  if (now - answers_since_ >= 1s) {
-    answers_since_ = now;
-    answers_ = 0;
-  }
-  if (answers_ == kVersionAnswersPerSecond) return {};
-  ++answers_;
+  if (!versions_.allows(kVersionAnswersPerSecond, now)) return {};
   return WdpCtl{
       .type = CtlType::rej, .xid = *xid, .reason = static_cast<uint32_t>(RejReason::version)};
+}
+
+std::optional<WdpCtl> RequestGate::disowned(const wire::WdpCommon& common, Bytes datagram,
+                                            Time now) {
+  if (common.wdp_class != wire::WdpClass::ctl) return {};
+  const auto c = WdpCtl::parse(common, datagram);
+  if (!c.ok() || c->service != wire::CtlService::rd_channel) return {};
+  if (c->type != CtlType::ka && c->type != CtlType::dreq) return {};
+  if (!disowned_.allows(kDisownedPerSecond, now)) return {};
+  WdpCtl drep = answer_to(*c, CtlType::drep);
+  drep.source_token = c->token;
+  return drep;
 }
 
 }  // namespace weft::wdp

@@ -17,6 +17,7 @@ class RequestGate {
   static constexpr size_t kMostHalfOpen = 128;
   static constexpr Duration kSecretLives = 30s;
   static constexpr uint32_t kVersionAnswersPerSecond = 10;
+  static constexpr uint32_t kDisownedPerSecond = 1000;
 
   RequestGate(Random& random, Time now);
 
@@ -34,8 +35,17 @@ class RequestGate {
   static wire::WdpCtl rejection(const wire::WdpCtl& req, wire::RejReason reason);
   // The answer to a REQ in another version of WDP (spec/wdp 6.1); at most 10 a second.
   std::optional<wire::WdpCtl> other_version(Bytes datagram, Time now);
+  // The DREP that answers a KA or DREQ of a channel that is not known here (spec/wdp-rd 2.4), at
+  // most 1000 a second: silence says that a token is in use.
+  std::optional<wire::WdpCtl> disowned(const wire::WdpCommon& common, Bytes datagram, Time now);
 
  private:
+  // What is said so often a second at most.
+  struct Budget {
+    Time since;
+    uint32_t said = 0;
+    bool allows(uint32_t most, Time now);
+  };
   void rotate(Time now);
   wire::CookieSecret fresh_secret();
 
@@ -43,8 +53,8 @@ class RequestGate {
   wire::CookieSecret secret_;
   wire::CookieSecret last_secret_;
   Time secret_since_;
-  Time answers_since_;
-  uint32_t answers_ = 0;
+  Budget versions_;
+  Budget disowned_;
 };
 
 }  // namespace weft::wdp

@@ -51,7 +51,12 @@ void WdpSocket::received(Bytes datagram, const UdReception& how, Time now, WdpSo
     return received_answer(*common, datagram, how, now, owner);
   }
   const auto found = demux_.find(*common, how.from);
-  if (!found.ok()) return drops_.count(found.error());
+  if (!found.ok()) {
+    if (found.error() == WdpDrop::unknown_token) {
+      if (const auto drep = gate_.disowned(*common, datagram, now)) answer(*drep, how);
+    }
+    return drops_.count(found.error());
+  }
   if (*found == nullptr) {
     if (RdChannel* channel = channels_.find(common->token)) {
       return channel->received(*common, datagram, how, now);

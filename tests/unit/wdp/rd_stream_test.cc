@@ -11,7 +11,7 @@
 
 #include "tests/support/fault_catcher.h"
 #include "tests/support/want_of_memory.h"
-#include "tests/unit/wdp/rd_two_nodes.h"
+#include "tests/unit/wdp/rd_stream_fixture.h"
 
 namespace weft::wdp {
 namespace {
@@ -22,48 +22,7 @@ using test::RdNode;
 using test::WantOfMemory;
 using wire::WdpDrop;
 
-constexpr size_t kMost = 1412;
-
-// One end of a connection.
-struct End final : RdStreamOwner {
-  End(RdNode& on, uint8_t index, uint32_t session)
-      : node(on),
-        offer{.qpn = make_qpn(RdNode::kPort, index), .session = session},
-        stream(on.socket.channels(), *this, offer) {}
-  void stream_changed() override { ++changes; }
-
-  void begin(const End& peer) {
-    stream.begin(peer.offer, {.to = peer.node.address, .from = node.address.address}, kMost);
-  }
-  size_t send(const Buffer& bytes) {
-    const IoVec one{const_cast<std::byte*>(bytes.data()), bytes.size()};
-    return stream.send({&one, 1}).bytes;
-  }
-  Buffer read(size_t most = size_t{4} << 20) {
-    Buffer all(most);
-    const IoVec one{all.data(), all.size()};
-    all.resize(stream.read({&one, 1}).bytes);
-    return all;
-  }
-
-  RdNode& node;
-  const wire::RdOffer offer;
-  RdStream stream;
-  int changes = 0;
-};
-
-struct RdStreamTest : RdTwoNodes {
-  void open() {
-    p.begin(q);
-    q.begin(p);
-    a.open(p.stream.path(), now);
-    ASSERT_TRUE(p.stream.has_channel());
-  }
-  uint64_t drops(RdNode& of, WdpDrop why) { return of.socket.channels().drops().of(why); }
-
-  End p{a, 3, 0x1111};
-  End q{b, 5, 0x2222};
-};
+using End = RdStreamEnd;
 
 TEST_F(RdStreamTest, WhatIsSentIsReadInBothDirections) {
   open();
@@ -126,6 +85,7 @@ TEST_F(RdStreamTest, WhoReadsNothingHoldsUpNobodyElse) {
   open();
   p2.begin(q2);
   q2.begin(p2);
+  talk();  // it asks the channel's peer
   ASSERT_TRUE(p2.stream.has_channel());
   const Buffer much = pattern_bytes(3 * RdStream::kWindow, 4);
   size_t sent = 0;
@@ -204,11 +164,13 @@ TEST_F(RdStreamTest, StrangersAreNotHeard) {
   End stale{a, 3, 0x1111};
   open();
   stranger.begin(q);
+  talk();
   ASSERT_TRUE(stranger.stream.has_channel());
   EXPECT_EQ(stranger.send(pattern_bytes(10, 8)), 10U);
   talk();
   EXPECT_EQ(drops(b, WdpDrop::wrong_address), 1U);
   stale.stream.begin({.qpn = q.offer.qpn, .session = 0x9999}, p.stream.path(), kMost);
+  talk();
   ASSERT_TRUE(stale.stream.has_channel());
   EXPECT_EQ(stale.send(pattern_bytes(10, 9)), 10U);
   talk();
@@ -225,6 +187,7 @@ TEST_F(RdStreamTest, ALaterConnectionOfTheSameQueuePairStaysWhenTheFirstLeaves) 
   q.stream.leave(false);
   caller.begin(after);
   after.begin(caller);
+  talk();
   ASSERT_TRUE(caller.stream.has_channel());
   const Buffer bytes = pattern_bytes(5000, 12);
   EXPECT_EQ(caller.send(bytes), bytes.size());

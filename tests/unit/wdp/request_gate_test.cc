@@ -151,5 +151,44 @@ TEST_F(RequestGateTest, AnotherVersionIsToldSoTenTimesASecond) {
   EXPECT_FALSE(gate.other_version(Buffer(64), now));
 }
 
+// spec/wdp-rd 2.4: who has a channel that this port has not is told, by less than it sent, so often
+// that nobody finds a token in use by asking.
+TEST_F(RequestGateTest, AChannelThatIsNotKnownIsDisowned) {
+  WdpCtl ka{.type = CtlType::ka,
+            .token = SessionToken{0x1234},
+            .source_token = SessionToken{0x99},
+            .source = make_qpn(50000, 0),
+            .destination = make_qpn(40000, 0),
+            .xid = Xid{7},
+            .service = wire::CtlService::rd_channel};
+  const auto ask = [&] {
+    Buffer d(ka.size());
+    ka.encode(d.data());
+    return gate.disowned(*wire::WdpCommon::parse(d), d, now);
+  };
+  const auto drep = ask();
+  ASSERT_TRUE(drep);
+  EXPECT_EQ(drep->type, CtlType::drep);
+  EXPECT_EQ(drep->token, SessionToken{0x99});
+  EXPECT_EQ(drep->source_token, SessionToken{0x1234});
+  EXPECT_EQ(drep->xid, Xid{7});
+  EXPECT_EQ(drep->service, wire::CtlService::rd_channel);
+  EXPECT_LE(drep->size(), ka.size());
+  ka.type = CtlType::dreq;
+  EXPECT_TRUE(ask());
+  for (const auto other : {CtlType::kaa, CtlType::drep, CtlType::probe, CtlType::rtu}) {
+    ka.type = other;
+    EXPECT_FALSE(ask());
+  }
+  ka.type = CtlType::ka;
+  ka.service = wire::CtlService::uc;
+  EXPECT_FALSE(ask());
+  ka.service = wire::CtlService::rd_channel;
+  for (uint32_t i = 2; i < RequestGate::kDisownedPerSecond; ++i) EXPECT_TRUE(ask());
+  EXPECT_FALSE(ask());
+  now = now + 1s;
+  EXPECT_TRUE(ask());
+}
+
 }  // namespace
 }  // namespace weft::wdp
