@@ -25,6 +25,7 @@ import apps  # noqa: E402
 import captures  # noqa: E402
 import datagrams  # noqa: E402
 import dissect  # noqa: E402
+import rd_kinds  # noqa: E402
 import segments  # noqa: E402
 import tcpdump  # noqa: E402
 import traffic  # noqa: E402
@@ -212,7 +213,7 @@ def two_programs(product, started):
         check(f"weft trace: {file} (" in process.text(), f"{file} is not named at the end")
 
 
-ALONE = {f.__name__: f for f in (every_opcode, snap, kill, size, two_programs)}
+ALONE = {f.__name__: f for f in (every_opcode, snap, kill, size, two_programs, rd_kinds.rd_kinds)}
 
 
 # --- between namespaces alone
