@@ -75,16 +75,13 @@ void BringUpService::bring_up_over(verbs::QueuePair& pair, uint64_t nonce) {
   if (nonce != 0) state->nonce = nonce;
 }
 
-void BringUpService::state_changed(Token& token, verbs::QueuePair& qp, verbs::QpState from) {
+void BringUpService::state_changed(Token& token, verbs::QueuePair& qp) {
   // No queue pair has the number 0: rdma_cm told the program to say so, and will connect it
   // (rdma_init_qp_attr).
   if (qp.cm_managed() || qp.attributes().dest_qpn == Qpn{}) return;
   const PairState& pair = make_state(qp);
   if (pair.trying == nullptr && qp.state() == verbs::QpState::rtr && !qp.connected()) {
     begin(token, qp);
-  }
-  if (pair.trying != nullptr && qp.state() == verbs::QpState::rts && from == verbs::QpState::rtr) {
-    pair.trying->send_side_ready(token);
   }
   PortState* port = state_of(port_of(qp.number()));
   if (pair.trying == nullptr || port == nullptr) return;
@@ -96,6 +93,11 @@ void BringUpService::state_changed(Token& token, verbs::QueuePair& qp, verbs::Qp
     return true;
   });
   for (const ParkedRequest& p : waiting) judge(token, *port, *p.start, p.request);
+}
+
+void BringUpService::request_waits(Token& token, verbs::QueuePair& qp) {
+  const PairState* pair = state_of(qp);
+  if (pair != nullptr && pair->trying != nullptr) pair->trying->request_waits(token);
 }
 
 // By what the transport can take over. UC's bring-up is the queue pair's observer, and has to wait

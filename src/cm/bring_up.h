@@ -18,7 +18,8 @@ class BringUpService final : public verbs::BringUp,
                              private PairBringUpOwner {
  public:
   void port_opened(engine::Token& token, verbs::AdapterPort& port) override;
-  void state_changed(engine::Token& token, verbs::QueuePair& qp, verbs::QpState from) override;
+  void state_changed(engine::Token& token, verbs::QueuePair& qp) override;
+  void request_waits(engine::Token& token, verbs::QueuePair& qp) override;
   void abandon(engine::Token& token, verbs::QueuePair& qp) override;
   Result<wdp::WdpSocketOwner::Callee, wire::RejReason> called(engine::Token& token,
                                                               verbs::QueuePair& qp,

@@ -12,8 +12,10 @@ namespace weft::cm {
 
 class BringUpTimes {
  public:
-  // RTS: from now on the patience runs.
-  void send_side_ready(Time now, const verbs::QpAttributes& a) {
+  // A request waits for the connection. The patience runs from the first one on: a queue pair that
+  // asks for nothing tries for ever.
+  void request_waits(Time now, const verbs::QpAttributes& a) {
+    if (!give_up_at_.is_never()) return;
     const Duration ack =
         std::chrono::nanoseconds{4096} * (int64_t{1} << a.timeout) * (a.retry_cnt + 1);
     give_up_at_ = now + std::max<Duration>(kLeast, ack);
@@ -27,11 +29,11 @@ class BringUpTimes {
     return std::min(now + pause_ + Duration{jitter}, give_up_at_);
   }
 
-  // The peer says that it never will. True when it has done so for long enough; its program may
-  // still change its mind.
+  // The peer says that it never will. True when it has done so for long enough, and a request
+  // waits; the peer's program may still change its mind.
   bool refused_for_good(Time now) {
     if (hard_failure_since_.is_never()) hard_failure_since_ = now;
-    return now - hard_failure_since_ >= kHardFailurePatience;
+    return !give_up_at_.is_never() && now - hard_failure_since_ >= kHardFailurePatience;
   }
   void not_refused_for_good() { hard_failure_since_ = Time::never(); }
 

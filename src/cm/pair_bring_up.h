@@ -26,8 +26,8 @@ class PairBringUpOwner {
 // Owned by the engine. Engine holder.
 class PairBringUp : public engine::EventHandler {
  public:
-  // The queue pair reached RTS: from now on the patience runs.
-  virtual void send_side_ready(engine::Token& token) = 0;
+  // A request of the program waits for the connection: from the first one on the patience runs.
+  virtual void request_waits(engine::Token& token) = 0;
   // Stops trying. It is gone afterwards.
   virtual void cancel(engine::Token& token) = 0;
   // A Request for this queue pair came by TCP, and its addresses fit. Takes it or refuses it.

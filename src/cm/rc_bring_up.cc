@@ -111,8 +111,8 @@ void RcBringUp::connect(Token& token, bool fallback) {
        .fallbacks = false});
 }
 
-void RcBringUp::send_side_ready(Token& token) {
-  times_.send_side_ready(token.now(), qp_.attributes());
+void RcBringUp::request_waits(Token& token) {
+  times_.request_waits(token.now(), qp_.attributes());
 }
 
 void RcBringUp::cancel(Token& token) {

@@ -17,7 +17,7 @@ class RcBringUp final : public PairBringUp, private ActiveStartHandler {
  public:
   // It may be over when this returns.
   static void start(engine::Token& token, PairBringUpOwner& owner, verbs::QueuePair& pair);
-  void send_side_ready(engine::Token& token) override;
+  void request_waits(engine::Token& token) override;
   void cancel(engine::Token& token) override;
   void request_came(engine::Token& token, PassiveStart& start, const wire::Wfrc& request) override;
 

@@ -50,8 +50,9 @@ void UcBringUp::start(Token& token, PairBringUpOwner& owner, verbs::QueuePair& p
   }
 }
 
-void UcBringUp::send_side_ready(Token& token) {
-  times_.send_side_ready(token.now(), qp_.attributes());
+void UcBringUp::request_waits(Token& token) {
+  if (!times_.give_up_at().is_never()) return;
+  times_.request_waits(token.now(), qp_.attributes());
   // A pause before the next call may be running, and is to end first.
   if (caller_.link() != nullptr) {
     wake_at(token, times_.give_up_at());

@@ -19,7 +19,7 @@ class UcBringUp final : public PairBringUp, private verbs::ConnectionObserver {
   static Result<wdp::WdpSocketOwner::Callee, wire::RejReason> called(
       engine::Token& token, PairBringUpOwner& owner, verbs::QueuePair& pair, bool trying,
       const wire::WdpCtl& req, const wdp::Endpoint& from);
-  void send_side_ready(engine::Token& token) override;
+  void request_waits(engine::Token& token) override;
   void cancel(engine::Token& token) override;
   // Nothing comes by TCP.
   void request_came(engine::Token& token, PassiveStart& start, const wire::Wfrc&) override {

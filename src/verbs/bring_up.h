@@ -16,8 +16,10 @@ class BringUp {
  public:
   virtual ~BringUp() = default;
   virtual void port_opened(engine::Token& token, AdapterPort& port) = 0;
-  // The queue pair came from state `from` to RTR or RTS: connect it.
-  virtual void state_changed(engine::Token& token, QueuePair& qp, QpState from) = 0;
+  // The queue pair came to RTR or RTS: connect it.
+  virtual void state_changed(engine::Token& token, QueuePair& qp) = 0;
+  // It has a request that waits for the connection. May be told again and again.
+  virtual void request_waits(engine::Token& token, QueuePair& qp) = 0;
   // It is reset, in error or about to be destroyed: stop trying.
   virtual void abandon(engine::Token& token, QueuePair& qp) = 0;
   // A peer calls it by a datagram: see wdp::WdpSocketOwner.

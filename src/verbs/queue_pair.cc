@@ -247,6 +247,13 @@ void QueuePair::abandon_bring_up(engine::Token& token) {
   if (BringUp* bring_up = adapter().bring_up()) bring_up->abandon(token, *this);
 }
 
+void QueuePair::await_connection(engine::Token& token) {
+  BringUp* bring_up = adapter().bring_up();
+  if (bring_up != nullptr && send_queue_.head() < send_queue_.tail()) {
+    bring_up->request_waits(token, *this);
+  }
+}
+
 // Into error by the program's wish, or over a fault that the peer has no part in.
 void QueuePair::leave_service(engine::Token& token) {
   const bool was_connected = connected();
@@ -357,7 +364,7 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
   transport_->changed(token, from);
   if (to == QpState::sqd) check_drained();
   if ((to == QpState::rtr || to == QpState::rts) && from != to && bring_up != nullptr) {
-    bring_up->state_changed(token, *this, from);
+    bring_up->state_changed(token, *this);
   }
   return Ok{};
 }

@@ -113,6 +113,8 @@ class QueuePair final : private engine::EventHandler {
   void visited(engine::Token& token);
   // Asks for Transport::on_deadline().
   void wake_at(engine::Token& token, Time when) { engine_.set_deadline(token, *this, when); }
+  // Something was posted before the connection stands: the bring-up is told if it is a request.
+  void await_connection(engine::Token& token);
   // The half-arrived message that a transport about to go holds a receive for.
   void keep_unfinished_receive();
   void enter_error(engine::Token& token);

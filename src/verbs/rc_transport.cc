@@ -112,6 +112,8 @@ void RcTransport::posted(engine::Token& token) {
   } else if (driver_ != nullptr) {
     driver_->stream().receives_posted(token.now());
     driver_->posted(token);
+  } else {
+    qp_.await_connection(token);
   }
 }
 

@@ -124,8 +124,12 @@ std::optional<uint64_t> UcTransport::abandon_receive() {
 
 void UcTransport::posted(engine::Token& token) {
   if (peer_gone_) {
-    fail_posted(token);
-  } else if (link_ != nullptr) {
+    return fail_posted(token);
+  }
+  if (link_ == nullptr || link_->connection().state() == UcConnection::State::setting_up) {
+    qp_.await_connection(token);
+  }
+  if (link_ != nullptr) {
     drive::DatagramDriver& driver = link_->driver();
     if (driver.waits_for(*link_) && !qp_.receives().out()) driver.receives_posted(token, *link_);
     driver.posted(token, *link_);

@@ -37,8 +37,8 @@ TEST(BringUpTimes, EachPauseIsUpToAQuarterLonger) {
   EXPECT_GT(longest, 12ms);
 }
 
-// "A queue pair in RTR tries without limit. From RTS on it tries for T = max(10 s, 4.096 us x
-// 2^timeout x (retry_cnt + 1))."
+// "A queue pair that was asked for nothing tries without limit. From its first request on it tries
+// for T = max(10 s, 4.096 us x 2^timeout x (retry_cnt + 1))."
 TEST(BringUpTimes, ThePatienceIsThatOfTheRetriesAndTenSecondsAtLeast) {
   const auto patience = [](uint8_t timeout, uint8_t retries) {
     BringUpTimes times;
@@ -46,7 +46,8 @@ TEST(BringUpTimes, ThePatienceIsThatOfTheRetriesAndTenSecondsAtLeast) {
     verbs::QpAttributes a;
     a.timeout = timeout;
     a.retry_cnt = retries;
-    times.send_side_ready(kStart, a);
+    times.request_waits(kStart, a);
+    times.request_waits(kStart + 5s, a);  // not the first
     return times.give_up_at() - kStart;
   };
   EXPECT_EQ(patience(0, 0), 10s);
@@ -57,7 +58,7 @@ TEST(BringUpTimes, ThePatienceIsThatOfTheRetriesAndTenSecondsAtLeast) {
 
 TEST(BringUpTimes, TheLastTryIsNotBehindTheEnd) {
   BringUpTimes times;
-  times.send_side_ready(kStart, {});
+  times.request_waits(kStart, {});
   EXPECT_EQ(times.next_try(kStart + 10s - 3ms, 0), kStart + 10s);
 }
 
@@ -65,6 +66,7 @@ TEST(BringUpTimes, TheLastTryIsNotBehindTheEnd) {
 // between."
 TEST(BringUpTimes, ARefusalHasToLastForTwoSeconds) {
   BringUpTimes times;
+  times.request_waits(kStart, {});
   EXPECT_FALSE(times.refused_for_good(kStart));
   EXPECT_FALSE(times.refused_for_good(kStart + 1999ms));
   EXPECT_TRUE(times.refused_for_good(kStart + 2s));
@@ -72,6 +74,15 @@ TEST(BringUpTimes, ARefusalHasToLastForTwoSeconds) {
   EXPECT_FALSE(times.refused_for_good(kStart + 3s));
   EXPECT_FALSE(times.refused_for_good(kStart + 4s));
   EXPECT_TRUE(times.refused_for_good(kStart + 5s));
+}
+
+// "... as long as it was asked for nothing, neither."
+TEST(BringUpTimes, ARefusalIsNoEndWhereNothingWaits) {
+  BringUpTimes times;
+  EXPECT_FALSE(times.refused_for_good(kStart));
+  EXPECT_FALSE(times.refused_for_good(kStart + 60s));
+  times.request_waits(kStart + 60s, {});
+  EXPECT_TRUE(times.refused_for_good(kStart + 61s));
 }
 
 TEST(AddressingSpec, HasTheNumbersOfTheCode) {
