@@ -62,29 +62,40 @@ void SharedReceiveQueue::wake_waiting() {
 }
 
 Outcome<Ok> SharedReceiveQueue::set_limit(uint32_t limit) {
-  const std::lock_guard guard{lock_};
-  if (limit > queue_.capacity()) return fail(Errc::invalid);
-  limit_ = limit;
+  bool reached = false;
+  {
+    const std::lock_guard waiting_guard{waiting_lock_};
+    const std::lock_guard guard{lock_};
+    if (limit > queue_.capacity()) return fail(Errc::invalid);
+    limit_ = limit;
+    // A program arms behind its posts, which may all be taken by then: no take would tell it.
+    reached = !waiting_.empty() && limit_reached();
+  }
+  if (reached) tell_limit();
   return Ok{};
 }
 
+bool SharedReceiveQueue::limit_reached() {
+  if (limit_ == 0 || queue_.size() + returned_.size() >= limit_) return false;
+  limit_ = 0;
+  return true;
+}
+
 bool SharedReceiveQueue::take_and_check(work::Receive& out) {
+  bool taken = true;
   bool reached = false;
   {
     const std::lock_guard guard{lock_};
     if (!returned_.empty()) {
       out = returned_.front();
       returned_.pop_front();
-    } else if (!queue_.take(out)) {
-      return false;
+    } else {
+      taken = queue_.take(out);
     }
-    if (limit_ > 0 && queue_.size() + returned_.size() < limit_) {
-      limit_ = 0;
-      reached = true;
-    }
+    reached = limit_reached();
   }
-  if (reached) pd_.context().events().push({EventType::srq_limit_reached, owner_});
-  return true;
+  if (reached) tell_limit();
+  return taken;
 }
 
 bool SharedReceiveQueue::take(work::Receive& out, QueuePair& qp) {

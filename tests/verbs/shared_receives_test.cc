@@ -171,5 +171,17 @@ TEST(SharedReceiveQueue, tell_once_that_they_run_low) {
   EXPECT_TRUE(s.limit_event(5000));
 }
 
+TEST(SharedReceiveQueue, tell_a_program_that_arms_behind_the_last_one) {
+  Shared s;
+  s.post(0, 1);
+  s.send(0);
+  ASSERT_TRUE(s.next());
+  s.arm(1);
+  s.send(1);
+  EXPECT_TRUE(s.limit_event(5000)) << "a message waits for a receive";
+  s.post(1, 1);
+  EXPECT_TRUE(s.next());
+}
+
 }  // namespace
 }  // namespace weft::test

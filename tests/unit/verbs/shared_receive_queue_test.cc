@@ -51,6 +51,22 @@ TEST_F(SharedReceiveQueueTest, TheLimitTellsOnce) {
   EXPECT_TRUE(here.events().empty());
 }
 
+// A program posts and arms again upon the event. Its receives may all be taken in between.
+TEST_F(SharedReceiveQueueTest, ALimitThatComesBehindTheLastReceiveTells) {
+  auto qp = make(QpType::rc, &shared);
+  const AsyncEvent reached{EventType::srq_limit_reached, &owner};
+  ASSERT_EQ(post({1}), 1U);
+  EXPECT_EQ(take(*qp), 1U);
+  ASSERT_TRUE(shared.set_limit(2).ok());
+  EXPECT_TRUE(here.events().empty()) << "nobody asks for one";
+  EXPECT_EQ(take(*qp), std::nullopt);
+  EXPECT_EQ(here.events().try_pop(), reached) << "somebody does";
+  EXPECT_EQ(shared.limit(), 0U);
+  ASSERT_TRUE(shared.set_limit(2).ok());
+  EXPECT_EQ(here.events().try_pop(), reached) << "and waits";
+  EXPECT_EQ(shared.limit(), 0U);
+}
+
 TEST_F(SharedReceiveQueueTest, NobodyNeedsToBeToldWithoutALimit) {
   auto qp = make(QpType::rc, &shared);
   ASSERT_TRUE(shared.set_limit(0).ok());
