@@ -14,10 +14,16 @@
 namespace weft::abi {
 namespace {
 
-// The clock of completion timestamps (query_device_ex).
+// The clock of completion timestamps (query_device_ex): nanoseconds, all of them in tv_nsec. mlx5
+// does so with its cycles, and programs compare that field alone with timestamps; those that add
+// the seconds come to the same.
 int query_rt_values(ibv_context*, ibv_values_ex* values) {
   const bool clock = (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) != 0;
-  if (clock) clock_gettime(CLOCK_REALTIME, &values->raw_clock);
+  if (clock) {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    values->raw_clock = {.tv_sec = 0, .tv_nsec = now.tv_sec * 1'000'000'000 + now.tv_nsec};
+  }
   values->comp_mask = clock ? IBV_VALUES_MASK_RAW_CLOCK : 0;
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 
@@ -233,11 +234,20 @@ TEST_F(DeviceTest, WhatIsMissingSaysSo) {
   EXPECT_NE(verbs_get_ctx(context.get())->close_xrcd, nullptr);  // called without a look
 }
 
+// As timestamps of completions have it: nanoseconds, in one number.
 TEST_F(DeviceTest, ReadsItsClock) {
+  const auto now = [] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  const int64_t before = now();
   ibv_values_ex values{.comp_mask = IBV_VALUES_MASK_RAW_CLOCK, .raw_clock = {}};
   ASSERT_EQ(ibv_query_rt_values_ex(context.get(), &values), 0);
   EXPECT_EQ(values.comp_mask, static_cast<uint32_t>(IBV_VALUES_MASK_RAW_CLOCK));
-  EXPECT_NE(values.raw_clock.tv_sec, 0);
+  EXPECT_EQ(values.raw_clock.tv_sec, 0);
+  EXPECT_GE(values.raw_clock.tv_nsec, before);
+  EXPECT_LE(values.raw_clock.tv_nsec, now());
 }
 
 TEST(Host, ForkNeedsNoPreparation) {
