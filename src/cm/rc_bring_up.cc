@@ -8,6 +8,7 @@
 #include "cm/stream_settings.h"
 #include "config/options.h"
 #include "device/device.h"
+#include "verbs/address_handle.h"
 
 namespace weft::cm {
 namespace {
@@ -77,7 +78,7 @@ bool RcBringUp::is_active_side() const {
 bool RcBringUp::plan_route() {
   const verbs::AddressVector& av = qp_.attributes().av;
   const auto destination = qp_.context().destination(av);
-  const device::GidEntry* source = qp_.context().source(av.global ? av.sgid_index : 0);
+  const device::GidEntry* source = verbs::source_of(qp_.context(), av);
   if (!destination || source == nullptr) return false;
   local_ = source->gid;
   remote_ = *destination;

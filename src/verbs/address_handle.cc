@@ -35,6 +35,8 @@ double gbps_of(uint8_t static_rate) {
   return static_rate < std::size(kRates) ? kRates[static_rate] : 0;
 }
 
+}  // namespace
+
 // A LID is part of an IPv4 address, whichever GID is the first.
 const device::GidEntry* source_of(const Context& context, const AddressVector& v) {
   if (v.global) return context.source(v.sgid_index);
@@ -43,8 +45,6 @@ const device::GidEntry* source_of(const Context& context, const AddressVector& v
   }
   return nullptr;
 }
-
-}  // namespace
 
 std::optional<AddressHandle> resolve(const Context& context, const AddressVector& v) {
   const auto destination = context.destination(v);

@@ -27,6 +27,10 @@ struct AddressHandle {
   }
 };
 
+// The address of this host that an address vector leads from: nullptr when it has none. The
+// context's own.
+const device::GidEntry* source_of(const Context& context, const AddressVector& vector);
+
 // Nothing when it leads nowhere. Whether the families of its ends agree is for the caller to see:
 // no datagram leads from IPv4 to IPv6.
 std::optional<AddressHandle> resolve(const Context& context, const AddressVector& vector);

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
+#include "verbs/address_handle.h"
 #include "verbs/queue_pair.h"
 
 namespace weft::verbs {
@@ -17,13 +18,13 @@ constexpr uint32_t kQpAccess = access::kRemoteWrite | access::kRemoteRead | acce
 
 // No connection leads from IPv4 to IPv6.
 bool check_families(const QueuePair& qp, const AddressVector& av) {
-  const device::GidEntry* source = qp.context().source(av.global ? av.sgid_index : 0);
+  const device::GidEntry* source = source_of(qp.context(), av);
   const auto destination = qp.context().destination(av);
   if (source == nullptr || source->gid.is_ipv4() == destination->is_ipv4()) return true;
   WEFT_LOG(info,
            "queue pair 0x%06x: its own GID (sgid_index %u) is %s, and the peer's is %s: choose the "
            "sgid_index of an %s address",
-           qp.number().value(), av.global ? av.sgid_index : 0, source->gid.to_string().c_str(),
+           qp.number().value(), av.sgid_index, source->gid.to_string().c_str(),
            destination->to_string().c_str(), destination->is_ipv4() ? "IPv4" : "IPv6");
   return false;
 }

@@ -82,6 +82,26 @@ TEST_F(QpAttributesTest, AnAddressVectorLeadsSomewhereFromHere) {
   EXPECT_TRUE(leads(av, Qpn{})) << "rdma_cm connects, from any address";
 }
 
+// A LID is a part of an IPv4 address, also where the table begins with another one.
+TEST_F(QpAttributesTest, ALidLeadsFromAnIpv4Address) {
+  device::Device two = one_address();
+  device::GidEntry v6{.gid = {}, .interface = "lo"};
+  v6.gid.raw[0] = 0xfd;
+  two.gids.insert(two.gids.begin(), v6);
+  Context there{adapter(), two};
+  ProtectionDomain its{there};
+  QpInit init{.context = &there,
+              .pd = &its,
+              .send_cq = &cq,
+              .recv_cq = &cq,
+              .type = QpType::rc,
+              .limits = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
+  auto made = QueuePair::create(init);
+  ASSERT_TRUE(made.ok());
+  const AddressVector by_lid{.dlid = 1, .port = device::kPort};
+  EXPECT_TRUE(check_attributes(**made, {.dest_qpn = Qpn{5}, .av = by_lid}, kAv | kDestQpn).ok());
+}
+
 TEST_F(QpAttributesTest, WhatTheMaskNamesIsStored) {
   const QpAttributes asked{.state = QpState::rts,
                            .path_mtu = 3,
