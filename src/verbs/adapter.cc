@@ -209,7 +209,7 @@ Outcome<Qpn> Adapter::reserve_number(engine::Engine& engine) {
     const auto found = find_number(engine, opened);
     if (!found.ok()) {
       say_no_port(found.error(), ports_.size());
-      return fail(Errc::system);
+      return fail(Errc::no_memory);
     }
     number = *found;
   }

@@ -80,8 +80,8 @@ class Adapter final : private drive::DatagramOwner {
     for (auto& e : engines_) e->forget_sleeper();
   }
 
-  // Sets a number on a port of `engine` aside. Not a holder. Errors: no_memory (no port or index
-  // left), system.
+  // Sets a number on a port of `engine` aside. Not a holder. Errors: no_memory (no index, port or
+  // descriptor left).
   Outcome<Qpn> reserve_number(engine::Engine& engine);
   // Holder of its engine: the queue pair is found by its number from now on.
   void publish(engine::Token& token, QueuePair& qp);
