@@ -61,14 +61,15 @@ QueuePair::~QueuePair() {
     if (observer_ != nullptr) std::exchange(observer_, nullptr)->pair_gone(h.token());
     receives_.leave();
     engine_.forget(h.token(), *this);
+    completions_.clear();
+    // Before the number is another one's.
+    send_cq().purge(number_);
+    recv_cq().purge(number_);
     adapter().release_number(h.token(), number_, known_);
     if (counters_ != stats::nowhere().qp) {
       adapter().counters().release(engine_.number(), *counters_);
     }
-    completions_.clear();
   }
-  send_cq().purge(number_);
-  recv_cq().purge(number_);
   if (srq() != nullptr) srq()->drop_ref();
   send_cq().drop_ref();
   recv_cq().drop_ref();
