@@ -49,6 +49,9 @@ class Outlet {
   // Does what is left to do of all that was sent; true, after the last ones or end(), when nothing
   // is.
   virtual bool progress() = 0;
+  // Whether all that has left is at the receiver's host, where the transport can tell; true where
+  // it cannot.
+  virtual bool arrived() { return true; }
 };
 
 std::unique_ptr<Outlet> make_tcp_outlet(const OutletOptions& options);

@@ -252,24 +252,25 @@ Sender::Ending Sender::stream_out() {
 }
 
 void Sender::say_goodbye(bool more) {
-  const auto all_left_within = [this](int64_t ns) {
-    const int64_t until = kit::now_ns() + ns;
-    bool all = outlet_->progress();
-    for (; !all && kit::now_ns() < cli::wait_until(until); all = outlet_->progress()) {
+  const int64_t until = kit::now_ns() + kLastWritesNs;
+  const auto wait_for = [until](auto&& done) {
+    while (!done()) {
+      if (kit::now_ns() >= cli::wait_until(until)) {
+        throw kit::Failure{"the receiver did not take the last packets"};
+      }
       sleep_until(kit::now_ns() + kHeldUpNs);
     }
-    return all;
   };
   outlet_->end();
-  if (!all_left_within(kLastWritesNs)) {
-    throw kit::Failure{"the receiver did not take the last packets"};
-  }
+  wait_for([this] { return outlet_->progress(); });
   // What leaves by the clock ends with its last packet: that it has arrived, which a reliable
   // transport waits for, is no part of the rate.
   sent_until_ns_ = left_ns_ > sending_since_ns_ ? left_ns_ : kit::now_ns();
   // What the faults take of the words of parting is none of the stream's.
   faults_ = faults_so_far() - faults_before_;
   if (!control_) return;
+  // Behind the word of the end the receiver waits for stragglers alone.
+  wait_for([this] { return outlet_->arrived(); });
   std::vector<uint64_t> end;
   for (const Stream& s : streams_) end.push_back(s.end);
   nlohmann::json word = {{"end", end}};

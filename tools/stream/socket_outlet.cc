@@ -1,8 +1,10 @@
 // Packets over TCP connections and in UDP datagrams.
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -186,6 +188,7 @@ class TcpOutlet final : public Outlet {
   }
   void send(uint32_t stream, uint64_t number, uint32_t packets, bool last) override;
   bool progress() override;
+  bool arrived() override;
 
  private:
   struct Way {
@@ -260,6 +263,17 @@ bool TcpOutlet::progress() {
     all = all && ways_[i].begin == ways_[i].end;
   }
   return all;
+}
+
+// What TCP has to repeat may take it longer than a receiver waits for stragglers.
+bool TcpOutlet::arrived() {
+  return std::all_of(ways_.begin(), ways_.end(), [](const Way& way) {
+    int unacknowledged = 0;
+    if (::ioctl(way.fd.get(), SIOCOUTQ, &unacknowledged) != 0) {
+      throw kit::system_failure("a stream's connection");
+    }
+    return unacknowledged == 0;
+  });
 }
 
 }  // namespace
