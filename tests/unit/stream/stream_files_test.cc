@@ -14,6 +14,25 @@
 #include "kit/failure.h"
 #include "stream/utc.h"
 
+namespace {
+
+// What was asked to be on the disk, by the name that it had then.
+struct Disk {
+  int error = 0;
+  std::vector<std::string> synced;
+};
+Disk g_disk;
+
+}  // namespace
+
+extern "C" int fsync(int fd) {
+  g_disk.synced.push_back(
+      std::filesystem::read_symlink(std::filesystem::path{"/proc/self/fd"} / std::to_string(fd))
+          .string());
+  errno = g_disk.error;
+  return g_disk.error == 0 ? 0 : -1;
+}
+
 namespace weft::stream {
 namespace {
 
@@ -147,7 +166,7 @@ TEST_F(Files, DadaIsSamplesWithoutAGapFromTheFirstPacketToTheLast) {
     add(kFirst + 32, {0, 6, 7});  // two blocks of which nothing came
     EXPECT_TRUE(names().contains(name + ".part"));
     EXPECT_FALSE(names().contains(name));
-    files_->finish();
+    files_->end_observation();
     EXPECT_FALSE(names().contains(name + ".part"));
     const Bytes file = read(name);
     std::set<uint64_t> zero{kFirst + 4, kFirst + 32};
@@ -182,7 +201,7 @@ TEST_F(Files, DadaOfA160MhzClock) {
   clock_ = 160;
   open(Layout::dada, "a");
   add(kFirst);
-  files_->finish();
+  files_->end_observation();
   auto k = keywords(read("a"));
   EXPECT_EQ(k["TSAMP"], "6.4");
   EXPECT_EQ(k["CLOCK"], "160");
@@ -196,7 +215,7 @@ TEST_F(Files, DadaTakesWhatTheUserSaysButForWhatTheBytesAre) {
   header_ = HeaderFile{path};
   open(Layout::dada, "a");
   add(kFirst);
-  files_->finish();
+  files_->end_observation();
   const Bytes file = read("a");
   EXPECT_EQ(file.size(), 8'192 + 8 * shape_.payload_bytes());
   const std::string text{reinterpret_cast<const char*>(file.data()), 8'192};
@@ -229,7 +248,7 @@ TEST_F(Files, DadaOfOtherFormatsHasPayloadsAsTheyCame) {
     std::memcpy(&data[size_t{i} * 108 + 8], &expected[size_t{i} * 100], 100);
   BlockView view{shape_, block, data.data()};
   files_->add(view);
-  files_->finish();
+  files_->end_observation();
   const Bytes file = read("a");
   EXPECT_EQ(Bytes(file.begin() + 4096, file.end()), expected);
   auto k = keywords(file);
@@ -244,7 +263,7 @@ TEST_F(Files, FilesFollowEachOtherWithoutAGapBySize) {
   add(kFirst + 8, {7});
   add(kFirst + 16, {0});  // its first packet stands in the third file's place of it all the same
   add(kFirst + 32);
-  files_->finish();
+  files_->end_observation();
   EXPECT_EQ(names(), (std::set<std::string>{"0000.dada", "0001.dada", "0002.dada"}));
   const std::vector<Bytes> files{read("0000.dada"), read("0001.dada"), read("0002.dada")};
   EXPECT_EQ(dada_numbers(files[0], kFirst + 1), range(kFirst + 1, 15, {kFirst + 15}));
@@ -270,7 +289,7 @@ TEST_F(Files, ByTimeTheyBeginAtItsMultiples) {
       kBlock * kBlock;
   open(Layout::packets, "{time}", {.ns = 30'000'000});
   for (uint64_t i = 0; i < 10; ++i) add(first + i * kBlock);
-  files_->finish();
+  files_->end_observation();
   std::map<int64_t, std::string> expected;  // the first block of each 30 ms
   for (uint64_t i = 0; i < 10; ++i) {
     const int64_t time =
@@ -288,7 +307,7 @@ TEST_F(Files, AnOutageThatIsTooLongToBeFilledBeginsAnotherFileOfTheObservation) 
   add(kFirst);
   add(kFirst + 8 + 64);
   add(kFirst + 80 + 72, {0});
-  files_->finish();
+  files_->end_observation();
   EXPECT_EQ(names(), (std::set<std::string>{"a", "a.0001"}));
   EXPECT_EQ(dada_numbers(read("a"), kFirst).size(), 80U);
   const Bytes second = read("a.0001");
@@ -305,7 +324,7 @@ TEST_F(Files, ACountThatBeginsAnewIsAnotherObservation) {
   add(kFirst + 8);
   clock_ = 160;
   add(kFirst + 16);
-  files_->finish();
+  files_->end_observation();
   EXPECT_EQ(names(), (std::set<std::string>{"a", "a.0001", "a.0002"}));
   EXPECT_EQ(dada_numbers(read("a.0001"), kFirst), range(kFirst, 16));
   EXPECT_EQ(keywords(read("a.0001"))["OBS_OFFSET"], "0");
@@ -316,7 +335,7 @@ TEST_F(Files, NothingBeforeTheStart) {
   open(Layout::dada, "a");
   const int64_t start = static_cast<int64_t>(kFirst + 11) * 81'920 - 1;
   for (uint64_t i = 0; i < 24; i += 8) add(kFirst + i, {}, start);
-  files_->finish();
+  files_->end_observation();
   EXPECT_EQ(dada_numbers(read("a"), kFirst + 11), range(kFirst + 11, 13));
 }
 
@@ -324,7 +343,7 @@ TEST_F(Files, ARecordingHasThePacketsThatCame) {
   open(Layout::packets, "a");
   add(kFirst, {2, 3});
   add(kFirst + 80);
-  files_->finish();
+  files_->end_observation();
   Bytes expected;
   for (const uint64_t i : {0, 1, 4, 5, 6, 7, 80, 81, 82, 83, 84, 85, 86, 87}) {
     const Bytes p = packet(kFirst + i);
@@ -347,11 +366,11 @@ TEST_F(Files, WhatIsThereIsLeftAlone) {
   EXPECT_THROW(add(kFirst), kit::Failure);
   open(Layout::packets, "{number}");
   add(kFirst);
-  files_->finish();
+  files_->end_observation();
   EXPECT_EQ(names(), (std::set<std::string>{"a", "0000.part", "0001", "0002"}));
   open(Layout::packets, "a", {}, true);
   add(kFirst);
-  files_->finish();
+  files_->end_observation();
   EXPECT_EQ(read("a").size(), 8 * shape_.packet_bytes());
 }
 
@@ -365,7 +384,7 @@ TEST_F(Files, GuppiIsBlocksOfChannels) {
     open(Layout::guppi, name);
     add(kFirst, {0, 5});
     add(kFirst + 24);
-    files_->finish();
+    files_->end_observation();
     const Bytes file = read(name);
     size_t at = 0;
     for (const uint64_t block : {uint64_t{0}, uint64_t{24}}) {
@@ -424,7 +443,7 @@ TEST_F(Files, VdifIsAFrameForEachPacketAndSaysWhichAreMissing) {
     const uint64_t first = kFirst + 12'200;
     add(first, {0, 2});
     add(first + 16, {7});
-    files_->finish();
+    files_->end_observation();
     const Bytes file = read(name);
     const size_t bytes = bits / 2;            // of a sample of both polarisations
     const size_t size = 32 + 16 * 4 * bytes;  // 3 beamlets become 4
@@ -503,7 +522,7 @@ TEST_F(Files, VdifOfVdifIsTheFramesThatCameAndMarksThoseThatDidNot) {
     next.valid[0] = 0b0000'1101;
     BlockView next_view{shape_, next, data.data() + size_t{8} * block.slot_bytes};
     files_->add(next_view);
-    files_->finish();
+    files_->end_observation();
     const Bytes file = read(name);
     const size_t size = 32 + 64;
     ASSERT_EQ(file.size(), 8 * size);
@@ -534,6 +553,31 @@ TEST_F(Files, LayoutsThatNeedToKnowTheSamplesAreForRspAlone) {
   EXPECT_THROW(make_file_layout(Layout::vdif, raw, {}), kit::Failure);
   EXPECT_NE(make_file_layout(Layout::packets, raw, {}), nullptr);
   EXPECT_THROW(make_file_layout(Layout::guppi, {.format = Format::vdif}, {}), kit::Failure);
+}
+
+// Also where the sender ends long before the receiver does.
+TEST_F(Files, TheLastFileOfAnObservationIsOnTheDiskBeforeItHasItsName) {
+  const std::string last = folder_ + "/0001.dada.part";
+  open(Layout::dada, "{number}.dada", {.bytes = 4096 + kBlock * shape_.payload_bytes()});
+  g_disk = {};
+  add(kFirst);
+  add(kFirst + kBlock);
+  EXPECT_EQ(told_.size(), 1U) << "rotated";
+  EXPECT_TRUE(g_disk.synced.empty()) << "data goes on meanwhile";
+  files_->end_observation();
+  EXPECT_EQ(told_.size(), 2U);
+  EXPECT_EQ(g_disk.synced, (std::vector<std::string>{last, folder_}));
+}
+
+// A quota or a server of files may say so as late as this.
+TEST_F(Files, WhatTheDiskDidNotTakeIsNoWholeFile) {
+  open(Layout::packets, "a");
+  g_disk = {.error = EDQUOT};
+  add(kFirst);
+  EXPECT_THROW(files_->end_observation(), kit::Failure);
+  g_disk = {};
+  EXPECT_TRUE(told_.empty());
+  EXPECT_EQ(names(), (std::set<std::string>{"a.part"}));
 }
 
 }  // namespace

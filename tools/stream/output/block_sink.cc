@@ -46,10 +46,10 @@ class File {
   void settle_one() { --pending_; }
   bool settled() const { return pending_ == 0; }
   // Nothing more comes, and all is written.
-  void finish(const std::function<void(const nlohmann::json&)>& tell) {
+  void finish(const std::function<void(const nlohmann::json&)>& tell, bool on_disk) {
     if (!output_) return;
     if (!writer_.cut()) throw kit::system_failure(output_->name());
-    output_->finish();
+    output_->finish(on_disk);
     tell({{"event", "file"},
           {"path", output_->name()},
           {"bytes", bytes_},
@@ -142,10 +142,10 @@ class BlockSink final : public ThreadSink {
     files_[job.position] =
         std::make_unique<File>(OutputFile{name, options_.overwrite}, job.position, view.time_ns(0));
     direct_ = files_.rbegin()->second->writer().direct();
-    if (before != files_.end() && before->second->settled()) end_file(before);
+    if (before != files_.end() && before->second->settled()) end_file(before, false);
   }
-  void end_file(std::map<uint64_t, std::unique_ptr<File>>::iterator file) {
-    file->second->finish(options_.tell);
+  void end_file(std::map<uint64_t, std::unique_ptr<File>>::iterator file, bool on_disk) {
+    file->second->finish(options_.tell, on_disk);
     files_.erase(file);
   }
 
@@ -164,19 +164,19 @@ class BlockSink final : public ThreadSink {
     const std::lock_guard lock{mutex_};
     file.settle_one();
     const auto found = std::prev(files_.upper_bound(job.position));
-    if (file.settled() && std::next(found) != files_.end()) end_file(found);
+    if (file.settled() && std::next(found) != files_.end()) end_file(found, false);
   }
   // When that was the last stream, what comes begins another file.
   void over(uint32_t stream) override {
     const std::lock_guard lock{mutex_};
     flows_[stream] = false;
     const bool all_ended = std::find(flows_.begin(), flows_.end(), true) == flows_.end();
-    if (rotates() && all_ended && !files_.empty()) end_file(std::prev(files_.end()));
+    if (rotates() && all_ended && !files_.empty()) end_file(std::prev(files_.end()), true);
   }
   void flush() override {
     for (const auto& [position, file] : files_) {
       file->writer().flush();
-      file->finish(options_.tell);
+      file->finish(options_.tell, true);
     }
     files_.clear();
   }

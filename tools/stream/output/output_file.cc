@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 
 #include "kit/failure.h"
 
@@ -18,6 +19,11 @@ constexpr uint64_t kUnwritten = 8 << 20;
 bool is_there(const std::string& path) {
   struct stat st {};
   return ::lstat(path.c_str(), &st) == 0;
+}
+
+// EINVAL: there is no disk behind it.
+void sync(int fd, const std::string& what) {
+  if (::fsync(fd) != 0 && errno != EINVAL) throw kit::system_failure(what);
 }
 
 constexpr const char* kRemedy = ": name another one ({time} and {number} in it do), or --overwrite";
@@ -88,7 +94,8 @@ void OutputFile::rewrite_begin(std::span<const std::byte> bytes) {
   write(bytes, 0);
 }
 
-void OutputFile::finish() {
+void OutputFile::finish(bool on_disk) {
+  if (on_disk) sync(fd_.get(), part_);
   const unsigned flags = overwrite_ ? 0 : RENAME_NOREPLACE;
   int moved = ::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, name_.c_str(), flags);
   // Some file systems know no flags.
@@ -96,6 +103,11 @@ void OutputFile::finish() {
     moved = ::rename(part_.c_str(), name_.c_str());
   }
   if (moved != 0) throw kit::system_failure(name_ + " (what was received is in " + part_ + ")");
+  if (!on_disk) return;
+  const std::filesystem::path folder = std::filesystem::absolute(name_).parent_path();
+  const port::Fd names{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  // A folder that can be written and not read keeps the name when it likes.
+  if (names.valid()) sync(names.get(), folder.string());
 }
 
 }  // namespace weft::stream

@@ -30,8 +30,9 @@ class OutputFile {
   void append(std::span<const std::byte> bytes);
   // In the place of its first bytes.
   void rewrite_begin(std::span<const std::byte> bytes);
-  // It is whole.
-  void finish();
+  // It is whole, and takes its name. `on_disk`: it stays when the machine fails from then on, and
+  // what the disk did not take is told; that may take a while.
+  void finish(bool on_disk);
 
  private:
   void write(std::span<const std::byte> bytes, uint64_t at);

@@ -1,9 +1,6 @@
 #include "stream/output/stream_files.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "kit/failure.h"
 #include "stream/continuity.h"
@@ -69,12 +66,12 @@ void StreamFiles::open(const BlockView& block, uint32_t first) {
   write(out_);
 }
 
-void StreamFiles::close() {
+void StreamFiles::close(bool on_disk) {
   if (!file_) return;
   out_.clear();
   layout_->end(facts_, file_->size() - header_, out_);
   if (!out_.empty()) file_->rewrite_begin(out_);
-  file_->finish();
+  file_->finish(on_disk);
   options_.tell({{"event", "file"},
                  {"stream", facts_.stream},
                  {"path", file_->name()},
@@ -90,12 +87,11 @@ void StreamFiles::follow(const BlockView& block) {
   const uint64_t first = block.first();
   const bool anew = first < next_ || first - next_ > Continuity::kLongestOutage;
   if (anew || block.origin() != facts_.origin) {
-    close();
-    observing_ = false;
+    end_observation();
   }
   if (!file_) return;
   const uint64_t missing = first + block.first_here() - written_;
-  if (layout_->fills() && missing > options_.most_filled) close();
+  if (layout_->fills() && missing > options_.most_filled) close(false);
 }
 
 bool StreamFiles::must_rotate(const BlockView& block) const {
@@ -114,7 +110,7 @@ uint64_t StreamFiles::add(const BlockView& block) {
   if (file_ && must_rotate(block)) {
     // The next file begins where this one ends.
     if (layout_->fills()) fill(std::max(written_, block.first()));
-    close();
+    close(false);
     goes_on = layout_->fills();
   }
   if (!file_) open(block, goes_on || layout_->whole_blocks() ? 0 : block.first_here());
@@ -138,14 +134,7 @@ uint64_t StreamFiles::add(const BlockView& block) {
 
 void StreamFiles::end_observation() {
   observing_ = false;
-  close();
-}
-
-void StreamFiles::finish() {
-  if (file_ && ::fdatasync(file_->fd().get()) != 0 && errno != EINVAL) {
-    throw kit::system_failure(file_->name());
-  }
-  end_observation();
+  close(true);
 }
 
 }  // namespace weft::stream

@@ -27,16 +27,15 @@ class StreamFiles {
 
   // Blocks come in the order in which they were published. How many bytes were written.
   uint64_t add(const BlockView& block);
-  // The observation is over: its last file is whole. What comes is another one.
+  // The observation is over: its last file is whole, and the disk has it. What comes is another
+  // one.
   void end_observation();
-  // Nothing more comes: the same, and the disk has it.
-  void finish();
 
  private:
   void follow(const BlockView& block);
   bool must_rotate(const BlockView& block) const;
   void open(const BlockView& block, uint32_t first);
-  void close();
+  void close(bool on_disk);
   void fill(uint64_t before);
   void write(const Bytes& bytes);
   OutputFile make_file(const BlockView& block, uint32_t first);

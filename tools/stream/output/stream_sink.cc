@@ -38,7 +38,7 @@ class StreamSink final : public ThreadSink {
   }
   void over(uint32_t stream) override { files_[stream]->end_observation(); }
   void flush() override {
-    for (const auto& files : files_) files->finish();
+    for (const auto& files : files_) files->end_observation();
   }
 
   const std::optional<int64_t> start_;
