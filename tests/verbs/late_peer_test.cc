@@ -51,7 +51,13 @@ struct Kind {
   ibv_qp_type type;
   const char* family;  // what counts the answers of a peer in error
   const char* answer;
+
+  const char* name() const { return type == IBV_QPT_RC ? "rc" : "uc"; }
 };
+// Else a test's name would have bytes of addresses in it.
+void PrintTo(const Kind& kind, std::ostream* to) {
+  *to << kind.name();
+}
 
 // A peer that is in error, of a queue pair that calls: the one with the lower number.
 class LatePeer : public testing::TestWithParam<Kind> {
@@ -108,9 +114,7 @@ TEST_P(LatePeer, that_has_refused_for_long_is_found_out_by_a_request) {
 INSTANTIATE_TEST_SUITE_P(Types, LatePeer,
                          testing::Values(Kind{IBV_QPT_RC, "bring_up_answer", "qp_in_error"},
                                          Kind{IBV_QPT_UC, "wdp_call_failed", "bad_parameters"}),
-                         [](const auto& made) {
-                           return std::string(made.param.type == IBV_QPT_RC ? "rc" : "uc");
-                         });
+                         [](const auto& made) { return std::string(made.param.name()); });
 
 }  // namespace
 }  // namespace weft::test
