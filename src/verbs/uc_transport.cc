@@ -126,7 +126,7 @@ void UcTransport::posted(engine::Token& token) {
   if (peer_gone_) {
     return fail_posted(token);
   }
-  if (link_ == nullptr || link_->connection().state() == UcConnection::State::setting_up) {
+  if (link_ == nullptr || link_->connection().session() == nullptr) {
     qp_.await_connection(token);
   }
   if (link_ != nullptr) {
