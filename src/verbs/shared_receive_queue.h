@@ -27,8 +27,8 @@ class SharedReceiveQueue {
   // Any thread. Posts as many of `requests` as it can; `posted` says how many. Errors as
   // ReceiveQueue::post().
   Outcome<Ok> post(const ReceiveRequest* requests, size_t count, size_t& posted);
-  // An event comes once when one is taken and fewer than `limit` receives are left, or none is left
-  // for a message that has come; 0 disarms. Errors: invalid (above capacity).
+  // An event comes once when one is taken and fewer than `limit` receives are left, or when a queue
+  // pair waits for one; 0 disarms. Errors: invalid (above capacity).
   Outcome<Ok> set_limit(uint32_t limit);
 
   // Engine holder. When there is none, `qp` is woken by the next post.

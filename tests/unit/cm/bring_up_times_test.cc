@@ -76,7 +76,7 @@ TEST(BringUpTimes, ARefusalHasToLastForTwoSeconds) {
   EXPECT_TRUE(times.refused_for_good(kStart + 5s));
 }
 
-// "... as long as it was asked for nothing, neither."
+// "Where no request waits they end nothing."
 TEST(BringUpTimes, ARefusalIsNoEndWhereNothingWaits) {
   BringUpTimes times;
   EXPECT_FALSE(times.refused_for_good(kStart));

@@ -102,7 +102,7 @@ TEST(UcBringUp, a_peer_that_left_calls_anew) {
 }
 
 // spec/addressing 6.3: if bring-up fails, WRs complete RETRY_EXC_ERR and QP -> ERR (better than
-// silent loss); 14.3 has it try for 10 s from RTS on at least.
+// silent loss); it tries for 10 s from the first request on.
 TEST(UcBringUp, a_peer_that_never_answers_is_given_up) {
   const Adapter counting;  // from the first one on
   const Counted silent("peer_silent");
