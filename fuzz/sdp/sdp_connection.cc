@@ -8,6 +8,7 @@
 
 #include <array>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "fuzz/support/check.h"
@@ -22,6 +23,7 @@ using fuzz::Input;
 
 constexpr uint16_t kBufs = 6;
 constexpr uint32_t kReceive = 200;
+constexpr uint8_t kAdverts = 2;
 
 enum class Start : uint8_t {
   fresh,
@@ -39,8 +41,18 @@ enum class Start : uint8_t {
   peer_has_ended,
   both_have_ended,
   resets,
+  pipelined,
+  advertises_pipelined,
+  may_write,
+  writes,
+  sink_has_cancelled,
+  has_left_pipelined,
+  peer_pipelined,
+  offers,
+  offers_two,
+  takes_back_offers,
 };
-constexpr Start kLastStart = Start::resets;
+constexpr Start kLastStart = Start::takes_back_offers;
 
 enum class Step : uint8_t {
   message,
@@ -58,8 +70,13 @@ enum class Step : uint8_t {
   end,
   abort,
   greet,
+  write,
+  offer,
+  cancel_offers,
+  change_mode,
+  ask,
 };
-constexpr Step kLastStep = Step::greet;
+constexpr Step kLastStep = Step::ask;
 
 constexpr std::array kMessages{
     MessageId::hello,
@@ -117,11 +134,8 @@ class Rig {
         start_read(100);
         finish_read();
         return controls();
-      case Start::buffered: {
-        std::array<std::byte, ModeChange::kSize> change{};
-        ModeChange{.send_half = false, .mode = Mode::buffered}.encode(change.data());
-        return message(MessageId::mode_change, change, 0);
-      }
+      case Start::buffered:
+        return peer_changes(Mode::buffered);
       case Start::has_ended:
         return end();
       case Start::peer_has_ended:
@@ -131,6 +145,39 @@ class Rig {
         return message(MessageId::dis_conn, {}, 0);
       case Start::resets:
         return connection_.abort();
+      case Start::pipelined:
+        return change_mode(Mode::pipelined);
+      case Start::advertises_pipelined:
+        change_mode(Mode::pipelined);
+        return advertise(1000);
+      case Start::may_write:
+        change_mode(Mode::pipelined);
+        return sink_offers();
+      case Start::writes:
+        change_mode(Mode::pipelined);
+        sink_offers();
+        return write(100);
+      case Start::sink_has_cancelled:
+        change_mode(Mode::pipelined);
+        sink_offers();
+        return message(MessageId::sink_avail_cancel, {}, 0);
+      case Start::has_left_pipelined:
+        change_mode(Mode::pipelined);
+        return change_mode(Mode::combined);
+      case Start::peer_pipelined:
+        return peer_changes(Mode::pipelined);
+      case Start::offers:
+        peer_changes(Mode::pipelined);
+        return offer(1000);
+      case Start::offers_two:
+        peer_changes(Mode::pipelined);
+        offer(1000);
+        return offer(500);
+      case Start::takes_back_offers:
+        peer_changes(Mode::pipelined);
+        offer(1000);
+        connection_.cancel_sink_avail();
+        return controls();
     }
   }
 
@@ -166,6 +213,16 @@ class Rig {
         return connection_.abort();
       case Step::greet:
         return connection_.greet();
+      case Step::write:
+        return write(in.u16() + 1U);
+      case Step::offer:
+        return offer(in.u16() + 1U);
+      case Step::cancel_offers:
+        return connection_.cancel_sink_avail();
+      case Step::change_mode:
+        return change_mode(static_cast<Mode>(in.u8() % 3));
+      case Step::ask:
+        return connection_.ask_for_pipelined();
     }
   }
 
@@ -181,6 +238,11 @@ class Rig {
       FUZZ_CHECK(n > 0 && n <= read_);
       read_ -= n;
     }
+    if (h->mid == MessageId::rdma_wr_compl) {
+      FUZZ_CHECK(LengthHeader::parse(m.data() + Bsdh::kSize).length == std::exchange(written_, 0));
+    }
+    // Nothing with data overtakes what is owed for a Write.
+    if (m.size() > Bsdh::kSize + extended_header_size(h->mid)) FUZZ_CHECK(written_ == 0);
   }
 
   void send_data(uint32_t payload) {
@@ -205,10 +267,44 @@ class Rig {
     controls();
   }
   void outcome() {
+    while (const auto bytes = connection_.take_written()) {
+      FUZZ_CHECK(!offers_.empty() && *bytes <= offers_.front());
+      offers_.pop_front();
+    }
+    FUZZ_CHECK(connection_.offering() == !offers_.empty());
     const auto o = connection_.take_outcome();
     if (!o) return;
     FUZZ_CHECK(o->bytes <= advertised_ && !connection_.advertising());
     advertised_ = 0;
+  }
+  void write(uint32_t most) {
+    if (!connection_.may_write()) return;
+    const auto piece = connection_.start_write(most);
+    FUZZ_CHECK(piece.length > 0 && piece.length <= most);
+    FUZZ_CHECK(piece.to <= UINT64_MAX - (piece.length - 1));
+    FUZZ_CHECK(!connection_.may_write() && !connection_.data_may_go());
+    written_ = piece.length;
+  }
+  void offer(uint32_t length) {
+    if (!connection_.may_send_sink_avail()) return;
+    const auto m = connection_.send_sink_avail(length, 8, 4096);
+    offers_.push_back(length);
+    FUZZ_CHECK(offers_.size() <= kAdverts);
+    sent(Bytes{m.bytes}.first(m.length));
+  }
+  void change_mode(Mode mode) {
+    (void)connection_.change_send_mode(mode);
+    controls();
+  }
+  void peer_changes(Mode mode) {
+    std::array<std::byte, ModeChange::kSize> change{};
+    ModeChange{.send_half = false, .mode = mode}.encode(change.data());
+    message(MessageId::mode_change, change, 0);
+  }
+  void sink_offers() {
+    std::array<std::byte, SinkAvail::kSize> advert{};
+    SinkAvail{500, 9, 4096, 0}.encode(advert.data());
+    message(MessageId::sink_avail, advert, 0);
   }
   void post() {
     if (receives_ == kBufs) return;
@@ -243,6 +339,8 @@ class Rig {
     for (size_t i = 0; i < std::min<size_t>(extended.size(), 4); ++i) {
       extended[i] = i < 2 && in.flag() ? std::byte{0} : static_cast<std::byte>(in.u8());
     }
+    // What it has taken of the Data that was sent.
+    if (mid == MessageId::sink_avail) extended.back() = static_cast<std::byte>(in.u8() % 8);
     message(mid, extended, payload, off, off_ack);
   }
   void message(MessageId mid, Bytes extended, uint32_t payload, uint32_t off = 0,
@@ -282,7 +380,9 @@ class Rig {
   Connection connection_{{.own_bufs = kBufs,
                           .peer_bufs = kBufs,
                           .own_receive_size = kReceive,
-                          .peer_receive_size = kReceive}};
+                          .peer_receive_size = kReceive,
+                          .own_max_adverts = kAdverts,
+                          .peer_max_adverts = kAdverts}};
   uint32_t limit_ = kBufs;  // up to which this side may send
   uint32_t own_mseq_ = 0;
   uint32_t peer_mseq_ = 0;
@@ -290,6 +390,8 @@ class Rig {
   uint32_t advertised_ = 0;
   uint32_t read_ = 0;  // and not answered
   std::deque<uint32_t> reads_;
+  uint32_t written_ = 0;         // and not told
+  std::deque<uint32_t> offers_;  // lengths
   bool broken_ = false;
 };
 

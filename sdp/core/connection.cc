@@ -1,30 +1,13 @@
 #include "sdp/core/connection.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace weft::sdp {
 
-const char* text(Violation violation) {
-  switch (violation) {
-    case Violation::length:
-      return "a message is not as long as it says";
-    case Violation::identifier:
-      return "a message has no place here";
-    case Violation::number:
-      return "a message has a wrong number";
-    case Violation::mode:
-      return "a message is not allowed in the mode of its half connection";
-    case Violation::advert:
-      return "a message speaks of a buffer that is not advertised";
-    case Violation::after_end:
-      return "data came behind the end of the data";
-  }
-  return "";
-}
-
 Connection::Connection(const Limits& limits)
     : credits_(limits.own_bufs, limits.peer_bufs),
+      sending_(limits.own_max_adverts, limits.peer_receive_size - Bsdh::kSize),
+      receiving_(limits.peer_max_adverts),
       own_receive_size_(limits.own_receive_size),
       max_message_(limits.peer_receive_size) {}
 
@@ -33,12 +16,15 @@ Result<Connection::Incoming, Violation> Connection::on_message(Bytes message) {
   const auto header = Bsdh::parse(message.data());
   if (!header) return fail(Violation::identifier);
   const size_t headers = Bsdh::kSize + extended_header_size(header->mid);
-  const bool may_carry = header->mid == MessageId::data || header->mid == MessageId::src_avail;
+  const bool may_carry = header->mid == MessageId::data || header->mid == MessageId::src_avail ||
+                         header->mid == MessageId::sink_avail;
   if (header->length != message.size() || message.size() < headers ||
       (message.size() > headers && !may_carry)) {
     return fail(Violation::length);
   }
   if (!credits_.take(*header)) return fail(Violation::number);
+  const bool asks = (header->flags & Bsdh::kRequestPipelined) != 0;
+  if (asks && !sent_end()) (void)change_send_mode(Mode::pipelined);
   return dispatch(*header, message.subspan(Bsdh::kSize, headers - Bsdh::kSize),
                   message.subspan(headers));
 }
@@ -46,55 +32,40 @@ Result<Connection::Incoming, Violation> Connection::on_message(Bytes message) {
 Result<Connection::Incoming, Violation> Connection::dispatch(const Bsdh& header, Bytes extended,
                                                              Bytes payload) {
   Incoming in;
-  const auto payload_length = static_cast<uint32_t>(payload.size());
   switch (header.mid) {
     case MessageId::data:
-      if (!payload.empty() && got_end_) return fail(Violation::after_end);
-      if (!sink_.on_data(payload_length)) return fail(Violation::mode);
-      in.payload = payload;
-      in.urgent = !payload.empty() && (header.flags & Bsdh::kOobPresent) != 0;
-      return in;
-    case MessageId::src_avail: {
-      if (got_end_) return fail(Violation::after_end);
-      if (!sink_.on_src_avail(SrcAvail::parse(extended.data()), payload_length)) {
-        return fail(Violation::mode);
-      }
-      in.payload = payload.first(Sink::counted(payload_length));
-      // Two that wait for each other would wait for ever (spec/sdp 6, 5).
-      cancel_src_avail();
-      return in;
-    }
+      return on_data(header, payload);
+    case MessageId::src_avail:
+      return on_src_avail(extended, payload);
+    case MessageId::sink_avail:
+      return on_sink_avail(header, extended, payload);
     case MessageId::rdma_rd_compl:
-      if (!source_.on_read(LengthHeader::parse(extended.data()).length)) {
+      if (!sending_.on_read(LengthHeader::parse(extended.data()).length)) {
         return fail(Violation::advert);
       }
       return in;
     case MessageId::send_sm:
-      if (!source_.on_send_sm()) return fail(Violation::advert);
-      cancel_ = false;
+      if (!sending_.on_send_sm()) return fail(Violation::advert);
       return in;
     case MessageId::src_avail_cancel:
-      switch (sink_.on_cancel()) {
-        case Sink::Cancel::nothing:
-          break;
-        case Sink::Cancel::drop:
-          send_sm_ = true;
-          break;
-        case Sink::Cancel::wait:
-          credits_.hold_acknowledgement();
-          break;
+      on_src_avail_cancel();
+      return in;
+    case MessageId::sink_avail_cancel:
+      sending_.on_sink_avail_cancel();
+      return in;
+    case MessageId::rdma_wr_compl:
+      if (!receiving_.on_written(LengthHeader::parse(extended.data()).length)) {
+        return fail(Violation::advert);
       }
       return in;
-    case MessageId::mode_change: {
-      const auto change = ModeChange::parse(extended.data());
-      const bool allowed = change && (change->send_half ? source_.on_mode_change(change->mode)
-                                                        : sink_.on_mode_change(change->mode));
-      if (!allowed) return fail(Violation::mode);
+    case MessageId::sink_cancel_ack:
+      if (!receiving_.on_sink_cancel_ack()) return fail(Violation::advert);
       return in;
-    }
+    case MessageId::mode_change:
+      if (!on_mode_change(extended)) return fail(Violation::mode);
+      return in;
     case MessageId::dis_conn:
-      if (got_end_) return fail(Violation::after_end);
-      got_end_ = true;
+      if (!receiving_.on_end()) return fail(Violation::after_end);
       return in;
     case MessageId::abort_conn:
       in.aborted = true;
@@ -109,11 +80,6 @@ Result<Connection::Incoming, Violation> Connection::dispatch(const Bsdh& header,
     // Never asked for by this side.
     case MessageId::ch_rcv_buf_ack:
     case MessageId::susp_comm_ack:
-    case MessageId::sink_cancel_ack:
-    case MessageId::rdma_wr_compl:
-    // Write ZCopy is not there (spec/sdp 7).
-    case MessageId::sink_avail:
-    case MessageId::sink_avail_cancel:
     // Belong to the start.
     case MessageId::hello:
     case MessageId::hello_ack:
@@ -122,92 +88,126 @@ Result<Connection::Incoming, Violation> Connection::dispatch(const Bsdh& header,
   return fail(Violation::identifier);
 }
 
+Result<Connection::Incoming, Violation> Connection::on_data(const Bsdh& header, Bytes payload) {
+  const auto taken = receiving_.on_data(payload);
+  if (!taken.ok()) return fail(taken.error());
+  Incoming in;
+  in.payload = *taken;
+  in.urgent = !payload.empty() && (header.flags & Bsdh::kOobPresent) != 0;
+  return in;
+}
+
+Result<Connection::Incoming, Violation> Connection::on_src_avail(Bytes extended, Bytes payload) {
+  const auto taken = receiving_.on_src_avail(SrcAvail::parse(extended.data()), payload);
+  if (!taken.ok()) return fail(taken.error());
+  // Two that wait for each other would wait for ever (spec/sdp 6, 5).
+  if (receiving_.sink().advertised()) sending_.cancel();
+  Incoming in;
+  in.payload = *taken;
+  return in;
+}
+
+// The payload, if there is one, belongs to the other half connection.
+Result<Connection::Incoming, Violation> Connection::on_sink_avail(const Bsdh& header,
+                                                                  Bytes extended, Bytes payload) {
+  auto in = on_data(header, payload);
+  if (!in.ok()) return in;
+  const auto buffer = SinkAvail::parse(extended.data());
+  if (const auto violation = sending_.on_sink_avail(buffer, header.mseq_ack)) {
+    return fail(*violation);
+  }
+  return in;
+}
+
+void Connection::on_src_avail_cancel() {
+  if (receiving_.on_src_avail_cancel() == Sink::Cancel::wait) credits_.hold_acknowledgement();
+}
+
+bool Connection::on_mode_change(Bytes extended) {
+  const auto change = ModeChange::parse(extended.data());
+  return change && (change->send_half ? sending_.on_mode_change(change->mode)
+                                      : receiving_.on_mode_change(change->mode));
+}
+
 Connection::Message Connection::control(MessageId mid, uint32_t length) {
   Message m;
   m.length = Bsdh::kSize + extended_header_size(mid);
   Bsdh header{.mid = mid, .length = m.length};
+  if (std::exchange(ask_pipelined_, false)) header.flags |= Bsdh::kRequestPipelined;
   credits_.send(header);
   header.encode(m.bytes.data());
   if (m.length > Bsdh::kSize) LengthHeader{length}.encode(m.bytes.data() + Bsdh::kSize);
   return m;
 }
 
+Connection::Message Connection::control(const Owed& owed) {
+  Message m = control(owed.mid, owed.length);
+  if (owed.mid == MessageId::mode_change) {
+    ModeChange{.send_half = false, .mode = owed.mode}.encode(m.bytes.data() + Bsdh::kSize);
+  }
+  return m;
+}
+
 std::optional<Connection::Message> Connection::next_control() {
   if (!credits_.control_may_go()) return std::nullopt;
-  if (abort_) {
-    abort_ = false;
-    return control(MessageId::abort_conn);
-  }
-  if (bytes_read_ > 0) return control(MessageId::rdma_rd_compl, std::exchange(bytes_read_, 0));
-  if (send_sm_) {
-    send_sm_ = false;
-    return control(MessageId::send_sm);
-  }
-  if (cancel_) {
-    cancel_ = false;
-    if (advertising()) return control(MessageId::src_avail_cancel);
-  }
-  if (receive_size_answer_) {
-    receive_size_answer_ = false;
+  if (std::exchange(abort_, false)) return control(MessageId::abort_conn);
+  if (const auto owed = receiving_.next()) return control(*owed);
+  if (const auto owed = sending_.next(credits_)) return control(*owed);
+  if (std::exchange(receive_size_answer_, false)) {
     return control(MessageId::ch_rcv_buf_ack, own_receive_size_);
   }
-  if (suspended_) {
-    suspended_ = false;
-    return control(MessageId::susp_comm_ack);
-  }
-  if (ending_ && drained_ && !sent_end_ && !advertising()) {
-    sent_end_ = true;
+  if (std::exchange(suspended_, false)) return control(MessageId::susp_comm_ack);
+  if (ending_ && drained_ && sending_.end_may_go()) {
+    sending_.end();
     return control(MessageId::dis_conn);
   }
-  if (credits_.news() || greeting_) {
+  if (credits_.news() || greeting_ || ask_pipelined_) {
     greeting_ = false;
     return control(MessageId::data);
   }
   return std::nullopt;
 }
 
-bool Connection::data_may_go() const {
-  return !sent_end_ && source_.may_send_data() && credits_.data_may_go();
-}
-
 void Connection::send_data(std::byte* header, uint32_t payload, uint8_t flags) {
   Bsdh h{.mid = MessageId::data, .flags = flags, .length = Bsdh::kSize + payload};
+  if (payload > 0) sending_.on_data_sent();
   credits_.send(h);
   h.encode(header);
 }
 
 // A side that holds its peer's buffer advertises none (spec/sdp 6, 5).
 bool Connection::may_advertise() const {
-  return data_may_go() && source_.may_advertise() && !sink_.advertised();
+  return sending_.may_advertise() && !sink().advertised() && credits_.data_may_go();
 }
 
 Connection::Message Connection::send_src_avail(const SrcAvail& buffer, std::byte first) {
   Message m;
-  m.length = Bsdh::kSize + SrcAvail::kSize + 1;
+  const bool with_byte = send_mode() != Mode::pipelined;
+  m.length = Bsdh::kSize + SrcAvail::kSize + (with_byte ? 1 : 0);
   Bsdh header{.mid = MessageId::src_avail, .length = m.length};
   credits_.send(header);
   header.encode(m.bytes.data());
   buffer.encode(m.bytes.data() + Bsdh::kSize);
-  m.bytes[Bsdh::kSize + SrcAvail::kSize] = first;
-  source_.advertise(buffer.length);
+  if (with_byte) m.bytes[Bsdh::kSize + SrcAvail::kSize] = first;
+  sending_.advertise(buffer.length, header.mseq);
   return m;
 }
 
-void Connection::cancel_src_avail() {
-  if (source_.cancel()) cancel_ = true;
-}
-
 void Connection::finish_read(uint32_t bytes) {
-  const Sink::Answer answer = sink_.finish_read(bytes);
-  bytes_read_ += answer.bytes;
-  if (answer.drop) send_sm_ = true;
-  if (!sink_.reading()) credits_.release_acknowledgement();
+  receiving_.finish_read(bytes);
+  if (!sink().reading()) credits_.release_acknowledgement();
 }
 
-void Connection::refuse_src_avail() {
-  if (!sink_.advertised() || sink_.reading()) return;
-  sink_.drop();
-  send_sm_ = true;
+void Connection::ask_for_pipelined() {
+  if (receive_mode() == Mode::combined && !std::exchange(asked_pipelined_, true)) {
+    ask_pipelined_ = true;
+  }
+}
+
+Connection::Message Connection::send_sink_avail(uint32_t length, uint32_t stag, uint64_t to) {
+  Message m = control(MessageId::sink_avail);
+  SinkAvail{length, stag, to, receiving_.advertise(length)}.encode(m.bytes.data() + Bsdh::kSize);
+  return m;
 }
 
 }  // namespace weft::sdp

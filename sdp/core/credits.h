@@ -31,6 +31,9 @@ class Credits {
   // be.
   bool take(const Bsdh& header);
   uint32_t last_taken() const { return taken_; }
+  uint32_t last_sent() const { return mseq_; }
+  // Whether the peer has taken this side's message of that number.
+  bool peer_has_taken(uint32_t mseq) const { return static_cast<int32_t>(peer_ack_ - mseq) >= 0; }
   // Whether the peer, by its last message, has all receives back into which this side has sent.
   bool peer_has_taken_all() const { return peer_ack_ == mseq_ && peer_posted_ >= peer_all_; }
   // A receive is posted again.

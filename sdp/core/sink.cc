@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sdp/core/modes.h"
+
 namespace weft::sdp {
 
 uint32_t Sink::available() const {
@@ -30,14 +32,16 @@ bool Sink::on_src_avail(const SrcAvail& advert, uint32_t payload) {
   // Where the payload is all there is, nothing would be left to answer.
   const bool all_came = counted(payload) >= advert.length;
   if (advert_ || mode_ == Mode::buffered || payload > advert.length || all_came) return false;
+  if (mode_ == Mode::pipelined && payload > 0) return false;
   advert_ = Advert{.buffer = advert, .started = counted(payload)};
   return true;
 }
 
 bool Sink::on_mode_change(Mode mode) {
-  const bool allowed = (mode_ == Mode::combined && mode != Mode::combined) ||
-                       (mode_ == Mode::pipelined && mode == Mode::combined);
-  if (!allowed || advert_) return false;
+  if (!mode_may_change(mode_, mode, Changer::source)) return false;
+  // The source that leaves Pipelined mode advertises the buffer again.
+  if (advert_ && (mode_ != Mode::pipelined || reading())) return false;
+  advert_.reset();
   mode_ = mode;
   return true;
 }

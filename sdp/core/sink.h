@@ -1,4 +1,5 @@
-// The receiving half of a connection: its mode, and what the peer advertises (spec/sdp 5, 6).
+// The receiving half of a connection: its mode, and the buffer that the peer advertises for Read
+// ZCopy (spec/sdp 5, 6).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@ class Sink {
     uint32_t length = 0;
   };
 
+  Mode mode() const { return mode_; }
   bool advertised() const { return advert_.has_value(); }
   bool reading() const { return advert_ && advert_->in_flight > 0; }
   // Bytes that the peer offers and that no Read has been started for. None once it took them back.

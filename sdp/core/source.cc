@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sdp/core/modes.h"
+
 namespace weft::sdp {
 
 bool Source::cancel() {
@@ -28,8 +30,15 @@ bool Source::on_send_sm() {
 // Buffered to Combined is the sink's to say. That the sink would rather have Data is not: it
 // answers with SendSm.
 bool Source::on_mode_change(Mode mode) {
-  if (mode_ != Mode::buffered || mode != Mode::combined) return false;
+  if (!mode_may_change(mode_, mode, Changer::sink)) return false;
   mode_ = mode;
+  return true;
+}
+
+bool Source::on_sink_avail(uint32_t taken) {
+  if (!advert_) return true;
+  if (static_cast<int32_t>(taken - advert_->mseq) >= 0) return false;
+  end();
   return true;
 }
 

@@ -7,10 +7,14 @@
 //   advertise N F   SrcAvail of N bytes whose first one is F
 //   read N          starts a Read          read TO LENGTH
 //   finish          ends the oldest Read
+//   write N         a Write of at most N    write TO LENGTH, or "no"; what goes out is behind it
+//   offer N TO      SinkAvail of N bytes    (nothing where it may not go: "no")
+//   mode NAME       changes the mode of what it sends: pipelined, combined
+//   ask, cancel_offers asks for Pipelined mode; takes back its SinkAvails
 //   refuse, cancel, posted, end, abort, greet
-//   state           "state SENDING GOT_END CREDITS": what may be looked at
 //
-// Behind each command stands what goes out by it: "out HEX".
+// Behind each command stands what goes out by it: "out HEX", and what became of a SrcAvail
+// ("outcome BYTES") and of the oldest SinkAvail ("written BYTES").
 #include <charconv>
 #include <deque>
 #include <iostream>
@@ -67,6 +71,17 @@ class Pipe {
       connection_.refuse_src_avail();
     } else if (command == "cancel") {
       connection_.cancel_src_avail();
+    } else if (command == "write") {
+      write(words);
+    } else if (command == "offer") {
+      offer(words);
+    } else if (command == "mode") {
+      (void)connection_.change_send_mode(next(words) == "pipelined" ? Mode::pipelined
+                                                                    : Mode::combined);
+    } else if (command == "ask") {
+      connection_.ask_for_pipelined();
+    } else if (command == "cancel_offers") {
+      connection_.cancel_sink_avail();
     } else if (command == "posted") {
       connection_.posted();
     } else if (command == "greet") {
@@ -81,6 +96,8 @@ class Pipe {
       say("out", hex(Bytes{m->bytes}.first(m->length)));
     if (const auto outcome = connection_.take_outcome())
       say("outcome", std::to_string(outcome->bytes));
+    while (const auto written = connection_.take_written())
+      say("written", std::to_string(*written));
     std::cout << "." << std::endl;
   }
 
@@ -123,6 +140,23 @@ class Pipe {
     say("out", hex(Bytes{m.bytes}.first(m.length)));
   }
 
+  void write(std::istringstream& words) {
+    uint32_t most = 0;
+    words >> most;
+    if (!connection_.may_write()) return say("no");
+    const auto piece = connection_.start_write(most);
+    say("write", std::to_string(piece.to) + " " + std::to_string(piece.length));
+  }
+
+  void offer(std::istringstream& words) {
+    uint32_t length = 0;
+    uint64_t to = 0;
+    words >> length >> to;
+    if (!connection_.may_send_sink_avail()) return say("no");
+    const auto m = connection_.send_sink_avail(length, 8, to);
+    say("out", hex(Bytes{m.bytes}.first(m.length)));
+  }
+
   void start_read(std::istringstream& words) {
     uint32_t most = 0;
     words >> most;
@@ -150,7 +184,9 @@ int main(int argc, char** argv) {
   Pipe pipe{{.own_bufs = static_cast<uint16_t>(number(1)),
              .peer_bufs = static_cast<uint16_t>(number(2)),
              .own_receive_size = number(3),
-             .peer_receive_size = number(3)}};
+             .peer_receive_size = number(3),
+             .own_max_adverts = 2,
+             .peer_max_adverts = 2}};
   for (std::string line; std::getline(std::cin, line);) pipe.run(line);
   return 0;
 }

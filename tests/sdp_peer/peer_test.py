@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import unittest
+from collections import deque
 
 import peer as sdp
 from peer import HEADER, Peer
@@ -26,6 +27,8 @@ class Core:
         self.ended = self.aborted = False
         self.received = b""
         self.outcomes = []
+        self.landed = deque()  # what RDMA Writes have brought: bytes
+        self.written = []
         self.violation = None
         self.unread = 0
 
@@ -47,6 +50,10 @@ class Core:
                 self.violation = line[len("violation "):].strip()
             elif words[0] == "outcome":
                 self.outcomes.append(int(words[1]))
+            elif words[0] == "written":
+                self.written.append(int(words[1]))
+                if self.written[-1]:
+                    self.received += self.landed.popleft()
             elif words[0] == "ended":
                 self.ended = True
             elif words[0] == "aborted":
@@ -166,6 +173,121 @@ class PeerTest(unittest.TestCase):
         self.to_peer()
         self.assertEqual(self.peer.outcomes, [100])
 
+    def settle(self):
+        for _ in range(6):
+            self.to_peer()
+            self.to_core()
+            self.core.read_all()
+            self.peer.read_all()
+
+    def core_writes(self, most, start=0):
+        """The core writes, and what it writes lands."""
+        (what, to, length), = self.core.run(f"write {most}")
+        self.assertEqual(what, "write")
+        self.peer.landed.append((int(to), stream(0, start, int(length))))
+
+    def peer_writes(self, most, start=0):
+        to, length = self.peer.write(most)
+        self.core.landed.append(stream(1, start, length))
+        return to
+
+    def test_the_core_writes_to_what_the_peer_offers(self):
+        self.core.run("mode pipelined")
+        self.to_peer()
+        self.peer.offer(1000, 4096)
+        self.to_core()
+        self.core_writes(600)
+        self.to_peer()
+        self.assertEqual((self.peer.received, self.peer.written), (stream(0, 0, 600), [(4096, 600)]))
+
+    def test_the_peer_writes_to_what_the_core_offers(self):
+        self.core.run("ask")
+        self.settle()
+        self.assertEqual(self.peer.sending_mode, sdp.PIPELINED, "REQ_PIPE")
+        self.core.run("offer 1000 4096")
+        self.to_peer()
+        self.assertEqual(self.peer_writes(5000), 4096)
+        self.to_core()
+        self.assertEqual((self.core.received, self.core.written), (stream(1, 0, 1000), [1000]))
+
+    def test_an_offer_of_the_peer_that_crosses_data(self):
+        self.core.run("mode pipelined")
+        self.to_peer()
+        self.core.run("data " + stream(0, 0, 9).hex())
+        self.peer.offer(1000, 1)
+        self.to_core()
+        self.assertEqual(self.core.run("write 10"), [["no"]])
+        self.to_peer()
+        self.peer.offer(1000, 2)
+        self.to_core()
+        self.core_writes(20, 9)
+        self.to_peer()
+        self.assertEqual((self.peer.received, self.peer.written), (stream(0, 0, 29), [(1, 0), (2, 20)]))
+
+    def test_an_offer_of_the_core_that_crosses_data(self):
+        self.core.run("ask")
+        self.settle()
+        self.peer.send(stream(1, 0, 9))
+        self.core.run("offer 1000 1")
+        self.to_peer()
+        self.assertFalse(self.peer.may_write())
+        self.to_core()
+        self.assertEqual(self.core.run("offer 1000 2"), [])
+        self.to_peer()
+        self.peer_writes(20, 9)
+        self.to_core()
+        self.assertEqual((self.core.received, self.core.written), (stream(1, 0, 29), [0, 20]))
+
+    def test_an_offer_takes_back_what_is_advertised(self):
+        for mine, other in (("core", "peer"), ("peer", "core")):
+            with self.subTest(advertises=mine):
+                self.core.close()
+                self.setUp()
+                if mine == "core":
+                    self.core.run("mode pipelined")
+                    self.to_peer()
+                    self.core.run("advertise 500 1 0")
+                    self.peer.offer(1000, 7)
+                else:
+                    self.core.run("ask")
+                    self.settle()
+                    self.peer.advertise(500, b"x", 0)
+                    self.core.run("offer 1000 7")
+                self.settle()
+                self.assertEqual((self.core if mine == "core" else self.peer).outcomes, [0])
+                if mine == "core":
+                    self.core_writes(500)
+                else:
+                    self.peer_writes(500)
+                self.settle()
+                self.assertEqual(len((self.peer if other == "peer" else self.core).received), 500)
+
+    def test_offers_are_cancelled(self):
+        self.core.run("mode pipelined")
+        self.core.run("ask")
+        self.settle()
+        self.peer.offer(1000, 1)
+        self.core.run("offer 1000 2")
+        self.peer.cancel_offers()
+        self.core.run("cancel_offers")
+        self.settle()
+        self.assertEqual((self.core.written, self.peer.written), ([0], [(1, 0)]))
+        self.assertEqual(self.core.run("write 1"), [["no"]])
+        self.assertFalse(self.peer.may_write())
+
+    def test_offers_that_cross_the_change_to_combined(self):
+        self.core.run("mode pipelined")
+        self.core.run("ask")
+        self.settle()
+        self.core.run("mode combined")
+        self.peer.offer(1000, 1)
+        self.peer.change_mode(sdp.COMBINED)
+        self.peer.go_on()
+        self.core.run("offer 1000 2")
+        self.settle()
+        self.assertEqual((self.core.written, self.peer.written), ([0], [(1, 0)]))
+        self.assertEqual(self.core.run("offer 1000 3"), [["no"]])
+
     def test_the_end_waits_for_what_is_advertised(self):
         self.core.run("advertise 100 1 0")
         self.core.run("end")
@@ -199,7 +321,8 @@ class PeerTest(unittest.TestCase):
             return HEADER.pack(mid, 0, BUFS, length, mseq, ack)
 
         for message in (header(sdp.DATA, 17), header(0x42), header(sdp.DATA, mseq=2), header(sdp.DATA, ack=1), header(sdp.RDMA_RD_COMPL, 20) + bytes(4),
-                        header(sdp.SEND_SM), header(sdp.MODE_CHANGE, 20) + b"\x90\0\0\0", header(sdp.SRC_AVAIL, 32) + bytes(16), b"short"):
+                        header(sdp.SEND_SM), header(sdp.MODE_CHANGE, 20) + b"\x90\0\0\0", header(sdp.SRC_AVAIL, 32) + bytes(16), b"short",
+                        header(sdp.RDMA_WR_COMPL, 20) + bytes(4), header(sdp.SINK_CANCEL_ACK), header(sdp.SINK_AVAIL, 36) + struct.pack(">IIQI", 1000, 1, 0, 0)):
             with self.subTest(message.hex()):
                 core = Core()
                 core.run("message " + message.hex())
@@ -207,7 +330,7 @@ class PeerTest(unittest.TestCase):
                 core.close()
 
     def test_any_order(self):
-        """Streams both ways, by copies and by Reads, with cancels at any time, arrive whole."""
+        """Streams both ways, by copies, Reads and Writes, with cancels and changes of mode at any time, arrive whole."""
         for seed in range(12):
             with self.subTest(seed):
                 self.core.close()
@@ -216,12 +339,12 @@ class PeerTest(unittest.TestCase):
 
     def any_order(self, draw, total):  # pylint: disable=too-many-branches
         core, peer = self.core, self.peer
-        sent, core_sent, reads = 0, 0, []
+        sent, core_sent, writes, reads = 0, 0, 0, []
         # Bytes of what is advertised become the stream's when they are read.
         for _ in range(60_000):
             if sent == core_sent == len(core.received) == len(peer.received) == total:
                 break
-            match draw.randrange(12):
+            match draw.randrange(17):
                 case 0 if sent < total and peer.may_send():
                     n = draw.randint(1, min(SIZE - 16, total - sent))
                     peer.send(stream(1, sent, n))
@@ -261,11 +384,31 @@ class PeerTest(unittest.TestCase):
                     if peer.out:
                         core.take(peer.out.popleft())
                         self.assertIsNone(core.violation)
+                case 12 if total > core_sent:
+                    answer = core.run(f"write {draw.randint(1, min(1500, total - core_sent))}")
+                    if answer != [["no"]]:
+                        (_, to, length), = answer
+                        peer.landed.append((int(to), stream(0, core_sent, int(length))))
+                        core_sent += int(length)
+                        writes += 1
+                case 13 if total > sent and peer.may_write():
+                    _, n = peer.write(draw.randint(1, min(1500, total - sent)))
+                    core.landed.append(stream(1, sent, n))
+                    sent += n
+                    writes += 1
+                case 14:
+                    core.run(f"offer {draw.randint(SIZE, 1500)} {draw.randrange(1 << 40)}")
+                case 15 if peer.may_offer():
+                    peer.offer(draw.randint(SIZE, 1500), draw.randrange(1 << 40))
+                case 16 if draw.random() < 0.3:
+                    draw.choice((lambda: core.run("cancel_offers"), peer.cancel_offers, lambda: core.run("mode combined"), lambda: core.run("mode pipelined"),
+                                 lambda: core.run("ask"), lambda: peer.change_mode(sdp.PIPELINED), lambda: peer.change_mode(sdp.COMBINED)))()
             core_sent += sum(core.outcomes)
             sent += sum(peer.outcomes)
             core.outcomes.clear()
             peer.outcomes.clear()
         self.assertEqual((core.received, peer.received), (stream(1, 0, total), stream(0, 0, total)))
+        self.assertGreater(writes, 0)
 
 
 if __name__ == "__main__":

@@ -175,6 +175,15 @@ TEST_F(SdpConnection, TwoThatAdvertiseAtOnceTakeBoth) {
   EXPECT_EQ(b.received, 100U);
 }
 
+TEST_F(SdpConnection, ASideThatHoldsItsPeersBufferAdvertisesNone) {
+  ASSERT_TRUE(a.advertise(500));
+  settle();
+  ASSERT_EQ(b.connection.sink().available(), 500U);
+  EXPECT_FALSE(b.advertise(400));
+  b.connection.refuse_src_avail();
+  EXPECT_TRUE(b.advertise(400));
+}
+
 // spec/sdp 8: DisConn goes behind what is advertised.
 TEST_F(SdpConnection, TheEndWaitsForWhatIsAdvertised) {
   ASSERT_TRUE(a.advertise(50));
@@ -258,7 +267,7 @@ TEST_F(SdpConnection, WhatIsNotAllowedIsRefused) {
 TEST_F(SdpConnection, AnswersToWhatWasNotAskedAreRefused) {
   EXPECT_EQ(refused(message(MessageId::send_sm, 1)), Violation::advert);
   EXPECT_EQ(refused(message(MessageId::rdma_rd_compl, 2, 4)), Violation::advert);
-  EXPECT_EQ(refused(message(MessageId::rdma_wr_compl, 3, 4)), Violation::identifier);
+  EXPECT_EQ(refused(message(MessageId::rdma_wr_compl, 3, 4)), Violation::advert);
 }
 
 TEST_F(SdpConnection, MoreBytesThanTheBufferHasAreRefused) {

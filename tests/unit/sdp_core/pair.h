@@ -23,13 +23,16 @@ class Side {
  public:
   static constexpr uint16_t kBufs = 6;
   static constexpr uint32_t kReceive = 200;
+  static constexpr uint8_t kAdverts = 2;
 
   explicit Side(int number)
       : number_(number),
         connection({.own_bufs = kBufs,
                     .peer_bufs = kBufs,
                     .own_receive_size = kReceive,
-                    .peer_receive_size = kReceive}) {}
+                    .peer_receive_size = kReceive,
+                    .own_max_adverts = kAdverts,
+                    .peer_max_adverts = kAdverts}) {}
 
   void send_controls() {
     while (const auto m = connection.next_control()) {
@@ -51,8 +54,37 @@ class Side {
     out.emplace_back(m.bytes.begin(), m.bytes.begin() + m.length);
     return true;
   }
+  // Write ZCopy: this side advertises a buffer, or writes to one of the peer's.
+  bool offer(uint32_t length) {
+    if (!connection.may_send_sink_avail()) return false;
+    const uint64_t to = 1'000'000 * ++offered_;
+    const auto m = connection.send_sink_avail(length, 8, to);
+    out.emplace_back(m.bytes.begin(), m.bytes.begin() + m.length);
+    offers.push_back(to);
+    return true;
+  }
+  bool write(uint32_t most) {
+    if (!connection.may_write()) return false;
+    const auto piece = connection.start_write(most);
+    writes.push_back({piece.to, sent, piece.length});
+    sent += piece.length;
+    return true;
+  }
   void collect() {
     if (const auto outcome = connection.take_outcome()) sent += outcome->bytes, ++outcomes;
+    while (const auto written = connection.take_written()) {
+      ASSERT_FALSE(offers.empty());
+      if (*written > 0) {
+        ASSERT_FALSE(peer->writes.empty());
+        const Write write = peer->writes.front();
+        peer->writes.pop_front();
+        ASSERT_EQ(write.to, offers.front()) << "another buffer was written to";
+        ASSERT_EQ(write.at, received) << "the Write is not in the stream's order";
+        ASSERT_EQ(write.length, *written);
+        received += *written;
+      }
+      offers.pop_front();
+    }
   }
 
   // Takes a message that `from` sent. A side that has no receive for it is a failure of credits.
@@ -92,6 +124,17 @@ class Side {
   uint64_t sent = 0;
   uint64_t received = 0;
   int outcomes = 0;
+  struct Write {
+    uint64_t to = 0;
+    uint64_t at = 0;  // in the stream
+    uint32_t length = 0;
+  };
+  Side* peer = nullptr;
+  std::deque<uint64_t> offers;  // own buffers without an outcome
+  std::deque<Write> writes;     // to the peer's buffers, that it has not heard of
+
+ private:
+  uint64_t offered_ = 0;
 };
 
 }  // namespace weft::sdp::testing

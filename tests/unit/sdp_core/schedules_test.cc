@@ -11,10 +11,18 @@ using testing::Side;
 
 constexpr uint64_t kStream = 20'000;
 
+void change_mode(Side& self, std::mt19937_64& draw) {
+  if (draw() % 8 == 0) {
+    (void)self.connection.change_send_mode(draw() % 2 == 0 ? Mode::pipelined : Mode::combined);
+  } else {
+    self.connection.ask_for_pipelined();
+  }
+}
+
 void act(Side& self, std::mt19937_64& draw) {
   const uint64_t left = kStream - self.sent;
   const auto up_to = [&draw](uint64_t most) { return static_cast<uint32_t>(1 + draw() % most); };
-  switch (draw() % 9) {
+  switch (draw() % 13) {
     case 0:
     case 1:
       if (left > 0) self.send_data(up_to(std::min<uint64_t>(left, self.connection.max_payload())));
@@ -37,6 +45,18 @@ void act(Side& self, std::mt19937_64& draw) {
     case 7:
       if (self.receives < Side::kBufs) ++self.receives, self.connection.posted();
       break;
+    case 8:
+      if (left > 0) self.write(up_to(std::min<uint64_t>(left, 3000)));
+      break;
+    case 9:
+      self.offer(Side::kReceive + up_to(3000));
+      break;
+    case 10:
+      if (draw() % 4 == 0) self.connection.cancel_sink_avail();
+      break;
+    case 11:
+      change_mode(self, draw);
+      break;
     default:
       self.send_controls();
   }
@@ -52,6 +72,7 @@ TEST_P(SdpSchedules, BringBothStreamsWhole) {
   for (int run = 0; run < 40; ++run) {
     std::mt19937_64 draw(static_cast<uint64_t>(GetParam()) * 1000 + static_cast<uint64_t>(run));
     Side sides[2] = {Side{0}, Side{1}};
+    sides[0].peer = &sides[1], sides[1].peer = &sides[0];
     const auto ended = [&sides] {
       return sides[0].connection.got_end() && sides[1].connection.got_end();
     };
