@@ -148,8 +148,8 @@ void QueuePair::on_deadline(engine::Token& token) {
   if (std::exchange(since_reset_.completion_lost, false)) {
     WEFT_LOG(warn, "queue pair 0x%06x: a completion found no room in its queue; it is in error now",
              number_.value());
-    raise_event(EventType::qp_fatal);
     leave_service(token);
+    raise_event(EventType::qp_fatal);
   } else {
     transport_->on_deadline(token);
   }
@@ -179,8 +179,8 @@ void QueuePair::on_doorbell(engine::Token& token) {
 }
 
 void QueuePair::visited(engine::Token& token) {
-  check_drained();
   publish(token);
+  check_drained();
 }
 
 // --- completions
@@ -231,6 +231,9 @@ void QueuePair::enter_error(engine::Token& token) {
   transport_->stopped(token);
   receives_.want();  // posts from now on ring, and are flushed
   flush();
+  // Before anything is told of the end, here and by the observer: who hears of it in another thread
+  // may poll for the last time, and destroy the queue pair.
+  publish(token);
   if (srq() != nullptr && !std::exchange(since_reset_.last_wqe_reported, true)) {
     raise_event(EventType::qp_last_wqe_reached);
   }
@@ -363,7 +366,7 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
   attributes_.state = to;
   set_state(to);
   transport_->changed(token, from);
-  if (to == QpState::sqd) check_drained();
+  if (to == QpState::sqd) visited(token);
   if ((to == QpState::rtr || to == QpState::rts) && from != to && bring_up != nullptr) {
     bring_up->state_changed(token, *this);
   }

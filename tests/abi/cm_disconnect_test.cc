@@ -4,7 +4,8 @@
 
 #include <thread>
 
-#include "tests/abi/cm_fixture.h"
+#include "tests/abi/cm_datagram_fixture.h"
+#include "tests/support/readable_first.h"
 
 namespace weft::test {
 namespace {
@@ -107,6 +108,40 @@ TEST_F(CmDisconnect, PutsTheQueuePairIntoErrorAtOnce) {
   EXPECT_OK(rdma_dereg_mr(here));
   EXPECT_OK(rdma_dereg_mr(there));
 }
+
+// Who hears of the end in another thread polls for the last time, and destroys the queue pair.
+class CmDisconnectOf : public CmDisconnect, public testing::WithParamInterface<ibv_qp_type> {};
+
+TEST_P(CmDisconnectOf, IsToldWhenTheCompletionsAreThere) {
+  listener = listen_on(passive.get());
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get(), GetParam()));
+  rdma_conn_param p = parameters();
+  ASSERT_OK(rdma_connect(client.get(), &p));
+  OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server.reset(request->id);
+  request.reset();
+  ASSERT_OK(create_qp(server.get(), GetParam()));
+  ASSERT_OK(rdma_accept(server.get(), &p));
+  expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED);
+  expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
+  std::vector<uint8_t> memory(100);
+  ibv_mr* mr = rdma_reg_msgs(server.get(), memory.data(), memory.size());
+  ASSERT_NE(mr, nullptr);
+  ASSERT_OK(rdma_post_recv(server.get(), &memory, memory.data(), memory.size(), mr));
+  ASSERT_EQ(ibv_req_notify_cq(server->recv_cq, 0), 0);
+  const ReadableFirst first{server->recv_cq_channel->fd, passive->fd};
+  ASSERT_OK(rdma_disconnect(client.get()));
+  EXPECT_EQ(first.wait(), server->recv_cq_channel->fd);
+  expect_event(passive.get(), RDMA_CM_EVENT_DISCONNECTED);
+  ibv_wc wc{};
+  EXPECT_EQ(ibv_poll_cq(server->recv_cq, 1, &wc), 1);
+  EXPECT_EQ(wc.wr_id, reinterpret_cast<uintptr_t>(&memory));
+  EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_OK(rdma_dereg_mr(mr));
+}
+INSTANTIATE_TEST_SUITE_P(Types, CmDisconnectOf, testing::Values(IBV_QPT_RC, IBV_QPT_UC));
 
 // spec/rdmap 5.4: a peer that is gone between two FPDUs has left, by RST as by FIN.
 TEST_F(CmDisconnect, AResetBetweenFpdusIsNoFault) {

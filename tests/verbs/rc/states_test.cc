@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include "tests/support/readable_first.h"
 #include "tests/verbs/endpoint.h"
 
 namespace weft::test {
@@ -40,11 +41,12 @@ int to_state(ibv_qp* qp, ibv_qp_state to, bool tell_when_drained = false) {
 // Two queue pairs of this process, with a buffer each.
 struct Two {
   explicit Two(bool b_sends = true, int cq_entries = 64)
-      : here(4096),
+      : channel(ibv_create_comp_channel(a.context.get())),
+        here(4096),
         there(4096),
         from(a.reg(here.data(), here.size())),
         to(b.reg(there.data(), there.size())),
-        cq_a(a.cq(cq_entries)),
+        cq_a(a.cq(cq_entries, channel.get())),
         cq_b(b.cq(64)),
         qp_a(make_qp(a, cq_a.get())),
         qp_b(make_qp(b, cq_b.get())) {
@@ -69,6 +71,7 @@ struct Two {
     return post_send(qp_b.get(), wr, {sge(there.data(), 100, to.get())});
   }
   Adapter a, b;
+  ChannelPtr channel;  // of cq_a
   std::vector<uint8_t> here, there;
   MrPtr from, to;
   CqPtr cq_a, cq_b;
@@ -111,6 +114,23 @@ TEST(SendQueueDrained, unsignaled_requests_are_waited_for) {
   ASSERT_EQ(to_state(t.qp_a.get(), IBV_QPS_SQD, true), 0);
   EXPECT_EQ(next_event(t.a).event_type, IBV_EVENT_SQ_DRAINED);
   EXPECT_EQ(collect(t.cq_b.get(), 5).size(), 5U);
+}
+
+// Who hears of the event in another thread, and polls once, finds all of them.
+TEST(SendQueueDrained, is_told_when_the_completions_are_there) {
+  Two t;
+  ASSERT_EQ(post_recv(t.qp_b.get(), 9, {sge(t.there.data(), 100, t.to.get())}), 0);
+  ASSERT_EQ(t.send(), 0);
+  ASSERT_EQ(collect(t.cq_a.get(), 1).size(), 1U) << "they are connected";
+  ASSERT_EQ(t.send(), 0);
+  ASSERT_EQ(to_state(t.qp_a.get(), IBV_QPS_SQD, true), 0);
+  ASSERT_TRUE(quiet(t.a)) << "no receive is there for it";
+  ASSERT_EQ(ibv_req_notify_cq(t.cq_a.get(), 0), 0);
+  const ReadableFirst first{t.channel->fd, t.a.context->async_fd};
+  ASSERT_EQ(post_recv(t.qp_b.get(), 9, {sge(t.there.data(), 100, t.to.get())}), 0);
+  EXPECT_EQ(first.wait(), t.channel->fd);
+  EXPECT_EQ(next_event(t.a).event_type, IBV_EVENT_SQ_DRAINED);
+  EXPECT_EQ(collect(t.cq_a.get(), 1).size(), 1U);
 }
 
 // InfiniBand 11.6.3.2: the peer is there before this side sends.
@@ -166,6 +186,32 @@ TEST(Events, an_overrun_touches_no_other_queue) {
   EXPECT_EQ(state(here.get()), IBV_QPS_RTS);
   EXPECT_EQ(state(there.get()), IBV_QPS_RTS);
   EXPECT_TRUE(quiet(t.a));
+}
+
+// InfiniBand 11.6.3.3: who hears of the event in another thread polls for the last time, and
+// destroys the queue pair.
+TEST(SharedReceives, end_when_the_completions_are_there) {
+  const Adapter a;
+  ibv_srq_init_attr attr{};
+  attr.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
+  const SrqPtr srq{ibv_create_srq(a.pd.get(), &attr)};
+  const ChannelPtr channel{ibv_create_comp_channel(a.context.get())};
+  const CqPtr cq = a.cq(8, channel.get());
+  const QpPtr qp = make_qp(a, cq.get(), {.srq = srq.get()});
+  to_rtr(qp.get(), qp->qp_num ^ 0xff, own_gid(a));  // nobody's
+  to_rts(qp.get());
+  ibv_send_wr wr{};
+  wr.wr_id = 7;
+  wr.opcode = IBV_WR_SEND;
+  ASSERT_EQ(post_send(qp.get(), wr), 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  const ReadableFirst first{channel->fd, a.context->async_fd};
+  ASSERT_EQ(to_state(qp.get(), IBV_QPS_ERR), 0);
+  EXPECT_EQ(first.wait(), channel->fd);
+  EXPECT_EQ(next_event(a).event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+  const auto flushed = collect(cq.get(), 1);
+  ASSERT_EQ(flushed.size(), 1U);
+  EXPECT_EQ(flushed[0].wr_id, 7U);
 }
 
 // InfiniBand 10.2.9.4: the receives of a shared queue are in the queue's domain, not in that of the
