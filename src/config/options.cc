@@ -385,7 +385,8 @@ std::string refusal(const OptionInfo& info, std::string_view given) {
 }
 
 // Seeds of the simulator, and how the guest of tests/interop runs.
-constexpr std::array<std::string_view, 2> kOfTests = {"WEFT_SIM_SEED", "WEFT_GUEST_ACCEL"};
+constexpr std::array<std::string_view, 3> kOfTests = {"WEFT_SIM_SEED", "WEFT_SIM_SEEDS",
+                                                      "WEFT_GUEST_ACCEL"};
 
 const OptionInfo* find_option(std::string_view env) {
   for (const OptionInfo& info : table()) {

@@ -168,6 +168,12 @@ class CheckTest(unittest.TestCase):
         self.project.add_tests("tsan", busy=said)
         self.expect(self.project.check("--only=tsan"), 0, "1 passed, 0 failed, 0 skipped", "tsan flaky")
 
+    def test_sanitizers_run_some_seeds_and_full_all(self):
+        self.project.add_tests("asan-ubsan", few='test "$WEFT_SIM_SEEDS" = 12')
+        self.expect(self.project.check("--only=asan-ubsan"), 0, "1 passed, 0 failed, 0 skipped", "asan-ubsan ok")
+        self.project.add_tests("asan-ubsan", all='test -z "$WEFT_SIM_SEEDS"')
+        self.expect(self.project.check("--only=asan-ubsan", "--full"), 1, "1 passed, 1 failed, 0 skipped", "asan-ubsan FAILED")
+
     def test_what_the_test_needs_runs_again_too(self):
         self.project.add_named_tests("release", {"image": "touch image"}, properties="FIXTURES_SETUP image")
         self.project.add_named_tests("release", {"guest": 'test -f image && rm image && test "$runs" -gt 1'},

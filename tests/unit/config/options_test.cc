@@ -212,7 +212,8 @@ TEST(Objection, IsAboutNamesAndValuesOfOptionsAlone) {
   EXPECT_EQ(objection("WEFT_CRC", "of"), "WEFT_CRC=of is not accepted: crc is on, off, 1 or 0");
   EXPECT_THAT(objection("WEFT_FAULT", "los:1"), HasSubstr("no fault is called 'los:1'"));
   for (const char* good : {"on", "off", ""}) EXPECT_EQ(objection("WEFT_CRC", good), "") << good;
-  for (const char* other : {"PATH", "WEFT_SDP_CONFIG", "WEFT_SIM_SEED", "MYWEFT_CRCC"}) {
+  for (const char* other :
+       {"PATH", "WEFT_SDP_CONFIG", "WEFT_SIM_SEED", "WEFT_SIM_SEEDS", "MYWEFT_CRCC"}) {
     EXPECT_EQ(objection(other, "x"), "") << other;
   }
 }

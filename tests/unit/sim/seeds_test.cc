@@ -3,33 +3,44 @@
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace weft::sim {
 namespace {
 
-// Puts WEFT_SIM_SEED back as it was.
-class Environment {
+// Takes a variable out of the environment, and puts it back as it was.
+class WithoutVariable {
  public:
-  Environment() {
-    if (const char* value = std::getenv("WEFT_SIM_SEED")) {
-      had_ = true;
-      before_ = value;
-    }
-    unsetenv("WEFT_SIM_SEED");
+  explicit WithoutVariable(const char* name) : name_(name) {
+    if (const char* value = std::getenv(name)) before_ = value;
+    unsetenv(name);
   }
-  ~Environment() { had_ ? setenv("WEFT_SIM_SEED", before_.c_str(), 1) : unsetenv("WEFT_SIM_SEED"); }
+  ~WithoutVariable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
 
  private:
-  bool had_ = false;
-  std::string before_;
+  const char* name_;
+  std::optional<std::string> before_;
 };
 
 TEST(Seeds, CountFromOneUnlessOneIsAskedFor) {
-  const Environment environment;
+  const WithoutVariable one("WEFT_SIM_SEED"), most("WEFT_SIM_SEEDS");
   EXPECT_EQ(seeds(3), (std::vector<uint64_t>{1, 2, 3}));
   setenv("WEFT_SIM_SEED", "17", 1);
   EXPECT_EQ(seeds(3), (std::vector<uint64_t>{17}));
   setenv("WEFT_SIM_SEED", "0xfeedfacecafef00d", 1);
   EXPECT_EQ(seeds(3), (std::vector<uint64_t>{0xfeedfacecafef00d}));
+}
+
+TEST(Seeds, AreNoMoreThanTheEnvironmentWants) {
+  const WithoutVariable one("WEFT_SIM_SEED"), most("WEFT_SIM_SEEDS");
+  setenv("WEFT_SIM_SEEDS", "2", 1);
+  EXPECT_EQ(seeds(3), (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(seeds(1), (std::vector<uint64_t>{1}));
+  setenv("WEFT_SIM_SEEDS", "none", 1);
+  EXPECT_EQ(seeds(3), (std::vector<uint64_t>{1})) << "a test without a seed would assert nothing";
 }
 
 TEST(Seeds, AFailureNamesItsSeed) {
