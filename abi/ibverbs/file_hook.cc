@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -171,12 +173,15 @@ void* replacement_of(std::string_view function) {
 
 // ---- Which libraries are concerned.
 
+constexpr std::string_view kConcerned[] = {"libuc", "libmca", "libnccl", "librccl", "libtorch"};
+
 bool is_concerned(const char* path) {
   const char* slash = std::strrchr(path, '/');
   // A name without a folder is that of the program, or of the kernel's own library.
   if (slash == nullptr) return false;
   const std::string_view file = slash + 1;
-  return file.starts_with("libuc") || file.starts_with("libmca");
+  return std::any_of(std::begin(kConcerned), std::end(kConcerned),
+                     [&](std::string_view prefix) { return file.starts_with(prefix); });
 }
 
 }  // namespace

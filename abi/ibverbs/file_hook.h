@@ -3,11 +3,14 @@
 // UCX takes a device only when the kernel's file of it, /dev/infiniband/<dev_name>, is a character
 // device that may be read and written (spec/abi 6.1). It asks the C library, and no answer of
 // libibverbs reaches it. It also reads there which kind of address a GID is, and without an answer
-// takes RoCE v1. So weft puts functions of its own in the place of those that these libraries
-// import, in their global offset tables (spec/abi 6.1): for paths of weft0 they answer as the
-// kernel would, all else they pass on. Only libraries called libuc* and libmca* are touched, which
-// are UCX and what Open MPI shares between its components. The option no_hook leaves everything as
-// it is; then the file has to be made by hand: `mkdir /dev/infiniband; ln -s /dev/null
+// takes RoCE v1. NCCL from 2.21 on reads the kind of two GIDs where there are several, and its job
+// ends without an answer; so do RCCL and PyTorch, which have that code too.
+//
+// So weft puts functions of its own in the place of those that these libraries import, in their
+// global offset tables (spec/abi 6.1): for paths of weft0 they answer as the kernel would, all else
+// they pass on. Only libraries called libuc* and libmca* (UCX, and what Open MPI shares between its
+// components), libnccl*, librccl* and libtorch* are touched. The option no_hook leaves everything
+// as it is; then the device file has to be made by hand: `mkdir /dev/infiniband; ln -s /dev/null
 // /dev/infiniband/uverbs0`.
 //
 //   /dev/infiniband/uverbs0                                   stands for /dev/null

@@ -86,7 +86,8 @@ class HookTest : public testing::Test {
   }
 };
 
-// libucweft is bound call by call, libmcaweft at once, and then read-only.
+// Names of UCX, Open MPI, NCCL, RCCL, and PyTorch, which has NCCL in it. libucweft is bound call by
+// call, libmcaweft at once, and then read-only.
 class EachLibrary : public HookTest, public testing::WithParamInterface<const char*> {};
 
 std::string name_of(const testing::TestParamInfo<const char*>& library) {
@@ -94,7 +95,10 @@ std::string name_of(const testing::TestParamInfo<const char*>& library) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hook, EachLibrary,
-                         testing::Values("libucweft_test.so", "libmcaweft_test.so"), name_of);
+                         testing::Values("libucweft_test.so", "libmcaweft_test.so",
+                                         "libnccl-weft_test.so", "librccl-weft_test.so",
+                                         "libtorch_weft_test.so"),
+                         name_of);
 
 TEST_P(EachLibrary, TheDeviceFileIsACharacterDevice) {
   const Probe probe{GetParam()};
