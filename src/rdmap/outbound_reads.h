@@ -26,9 +26,13 @@ class OutboundReads {
   // At most `ord` at once; `seed` makes the sink STags hard to guess. There is room for the RTR
   // read in any case: a Responder may choose it and allow no other.
   OutboundReads(uint16_t ord, uint32_t seed)
-      : limit_(ord), waiting_(std::max<uint16_t>(ord, 1)), counter_(seed) {}
+      : agreed_(ord), limit_(ord), waiting_(std::max<uint16_t>(ord, 1)), counter_(seed) {}
 
+  // What both sides agreed on.
+  uint16_t agreed() const { return agreed_; }
   uint16_t limit() const { return limit_; }
+  // Bounds those that begin from now on, within what was agreed.
+  void set_limit(uint16_t limit) { limit_ = std::min(limit, agreed_); }
   size_t outstanding() const { return waiting_.size(); }
   bool full() const { return waiting_.size() >= limit_; }
 
@@ -65,7 +69,8 @@ class OutboundReads {
   Stag fresh_sink() { return Stag{0x80000000U | (counter_ += 0x9e3779b1U)}; }
   uint32_t fresh_id() { return counter_ += 0x9e3779b1U; }
 
-  const uint16_t limit_;
+  const uint16_t agreed_;
+  uint16_t limit_;
   FixedRing<OutboundRead> waiting_;
   uint32_t counter_;
 };

@@ -104,6 +104,8 @@ class Stream {
   void close(Time now);
   // No request is begun while they are held; the one in progress is finished (InfiniBand's SQD).
   void hold_requests(bool on) { send_path_.pause(on); }
+  // At most so many Reads and atomics are under way, within the ORD.
+  void limit_reads(uint16_t most) { send_path_.reads().set_limit(most); }
   // Every request that was begun is complete.
   bool requests_idle() const { return send_path_.idle(); }
   // The peer has said the beginning of an FPDU and not its end.

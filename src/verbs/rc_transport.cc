@@ -39,6 +39,7 @@ void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
       });
   if (driver_ == nullptr) return;
   if (qp_.state() == QpState::sqd) driver_->stream().hold_requests(true);
+  limit_reads();
   driver_->start(token, stream.early);
 }
 
@@ -69,6 +70,11 @@ void RcTransport::drop(engine::Token& token, bool abort) {
   });
   d->stream().count_in(qp_.engine().counter_block().gone);  // may outlive this queue pair
   d->settle(token);
+}
+
+// Not where rdma_cm has agreed on the number that was asked for.
+void RcTransport::limit_reads() {
+  if (!qp_.cm_managed()) driver_->stream().limit_reads(qp_.attributes().max_rd_atomic);
 }
 
 // By number both sides offer what the device has, and what the program has set holds within that;
@@ -121,6 +127,7 @@ void RcTransport::changed(engine::Token& token, QpState) {
   if (driver_ == nullptr) return;
   const QpAttributes& a = qp_.attributes();
   driver_->stream().set_rnr(a.rnr_retry, a.min_rnr_timer);
+  limit_reads();
   const bool held = qp_.state() == QpState::sqd;
   if (held) {
     // What gathers was posted before, and goes out.

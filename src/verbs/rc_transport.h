@@ -44,6 +44,7 @@ class RcTransport final : public Transport,
   void driver_gone(engine::Token&) override { driver_ = nullptr; }
 
   void stream_over(engine::Token& token, const work::StreamEnd& end);
+  void limit_reads();
   void await_lost_peer(engine::Token& token);
 
   struct ReadLimits {

@@ -103,6 +103,7 @@ class RawPeer {
   }
   // Bytes, or the end, are there.
   bool has_news() const {
+    if (!heard_.empty()) return true;
     pollfd p{fd_, POLLIN, 0};
     return poll(&p, 1, 0) == 1;
   }

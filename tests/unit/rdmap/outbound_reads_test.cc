@@ -20,6 +20,23 @@ TEST(OutboundReads, AtMostOrdAtOnce) {
   EXPECT_EQ(reads.limit(), 3U);
 }
 
+TEST(OutboundReads, ALimitWithinTheOrd) {
+  OutboundReads reads(3, 1);
+  reads.set_limit(1);
+  EXPECT_FALSE(reads.full());
+  reads.add_read(0, Msn{1}, 100);
+  EXPECT_TRUE(reads.full());
+  reads.set_limit(2);
+  EXPECT_FALSE(reads.full());
+  reads.add_read(1, Msn{2}, 100);
+  reads.set_limit(1);
+  reads.pop_oldest();
+  EXPECT_TRUE(reads.full()) << "one is under way yet";
+  reads.set_limit(100);
+  EXPECT_EQ(reads.limit(), 3U);
+  EXPECT_EQ(reads.agreed(), 3U);
+}
+
 // RFC 5040 section 5.5: responses come in the order of the requests.
 TEST(OutboundReads, OldestFirst) {
   OutboundReads reads(4, 1);

@@ -15,6 +15,20 @@ TEST_F(SendPathTest, AtMostOrdReadsAreOut) {
   EXPECT_EQ(path->reads().outstanding(), 2U);
 }
 
+// InfiniBand's max_rd_atomic.
+TEST_F(SendPathTest, FewerReadsThanTheOrd) {
+  configure(true, 3);
+  path->reads().set_limit(1);
+  Buffer sink(10);
+  for (int i = 0; i < 4; ++i) post({.operation = work::Operation::read, .signaled = true}, sink);
+  EXPECT_EQ(say().size(), 1U);
+  path->answered();
+  EXPECT_EQ(say().size(), 1U);
+  path->reads().set_limit(16);
+  EXPECT_EQ(say().size(), 2U);
+  EXPECT_EQ(path->reads().outstanding(), 3U);
+}
+
 TEST_F(SendPathTest, AFenceWaitsForReads) {
   Buffer sink(10);
   post({.operation = work::Operation::read}, sink);
