@@ -87,6 +87,8 @@ ibv_port_attr port_of(const device::Device& device) {
   out.active_speed = p.active_speed;
   out.phys_state = static_cast<uint8_t>(p.physical_state);
   out.link_layer = static_cast<uint8_t>(p.link_layer);
+  // As the kernel has it for RoCE.
+  if (gid_type(device) == IBV_GID_TYPE_ROCE_V2) out.flags = IBV_QPF_GRH_REQUIRED;
   return out;
 }
 

@@ -140,6 +140,7 @@ TEST_F(DeviceTest, QueryPort) {
   EXPECT_EQ(attr.active_speed, 32);
   EXPECT_EQ(attr.state, IBV_PORT_ACTIVE);
   EXPECT_EQ(attr.link_layer, IBV_LINK_LAYER_ETHERNET);
+  EXPECT_EQ(attr.flags, IBV_QPF_GRH_REQUIRED) << "as of any RoCE port";
   EXPECT_GT(attr.gid_tbl_len, 0);
   EXPECT_EQ(attr.pkey_tbl_len, 1);
   EXPECT_REFUSED(EINVAL, ibv_query_port(context.get(), 0, &attr));
