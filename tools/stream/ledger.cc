@@ -16,7 +16,7 @@ Ledger::Ledger(BlockStore& store, const LedgerRules& rules)
 
 void Ledger::follow(uint64_t end) {
   ever_ = true;
-  next_ = end;
+  first_ = next_ = end;
   base_ = (end + packets_ - 1) / packets_;
 }
 
@@ -115,7 +115,6 @@ Arrival Ledger::arrive(uint64_t number, bool flagged) {
   }
   open.valid[i / 8] |= bit;
   ++open.received;
-  ++counts_.received;
   return Arrival::taken;
 }
 
@@ -142,7 +141,6 @@ void Ledger::look_at_what_lies_there(Open& open) {
     if (found.is(number) && found.verdict == Verdict::good) continue;
     byte &= static_cast<uint8_t>(~bit);
     --open.received;
-    --counts_.received;
     if (found.is(number)) {
       ++counts_.flagged;
     } else if (rules_.credit) {
@@ -242,7 +240,6 @@ void Ledger::look_for_stragglers(Open& open, uint64_t end) {
     ++open.came;
     ++open.received;
     ++counts_.recovered;
-    ++counts_.received;
   }
 }
 
@@ -259,7 +256,6 @@ void Ledger::caught_up() {
 
 void Ledger::give_up(Open& open) {
   counts_.overrun += open.received;
-  counts_.received -= open.received;
   open.received = 0;
   open.overrun = true;
 }
@@ -280,6 +276,7 @@ void Ledger::close_oldest(uint64_t end) {
   if (open.came < sent && !open.overrun && recover) look_for_stragglers(open, to);
   if (open.came < sent) counts_.missing += sent - open.came;
   if (open.received > 0 && !open.overrun) {
+    counts_.received += open.received;
     store_.publish(base_, open.valid, open.received);
     ++counts_.blocks;
   }

@@ -89,6 +89,8 @@ class Ledger {
   bool all_here(uint64_t end) const;
   // The first number of the sender that runs, or ran last.
   uint64_t first() const { return first_; }
+  // Whether a packet of this sender, or of one before, has come.
+  bool any_came() const { return counts_.received > 0 || next_ > first_; }
   // The number behind the newest packet.
   uint64_t next() const { return next_; }
   // With credit: makes memory ready as far as it is free; the first number that has none.

@@ -282,7 +282,7 @@ void Receiver::note_served(uint32_t stream) {
 // Where nothing of a stream is of use, somebody has to be told why.
 void Receiver::tell_of_invalid(size_t stream) {
   const Lane& lane = lanes_[stream];
-  if (lane.ledger.counts().received > 0 || !lane.first_invalid || told_of_invalid_[stream]) return;
+  if (lane.ledger.any_came() || !lane.first_invalid || told_of_invalid_[stream]) return;
   told_of_invalid_[stream] = true;
   report_.tell({{"event", "invalid"},
                 {"stream", stream},

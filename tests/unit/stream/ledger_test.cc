@@ -125,6 +125,7 @@ TEST(Ledger, DoublesCountOnce) {
   EXPECT_EQ(b.ledger.arrive(4), Arrival::duplicate);
   EXPECT_EQ(b.ledger.arrive(0), Arrival::duplicate);
   EXPECT_EQ(b.ledger.counts().duplicate, 2U);
+  b.ledger.finish(std::nullopt);
   EXPECT_EQ(b.ledger.counts().received, 5U);
 }
 
@@ -272,6 +273,32 @@ TEST(Ledger, WhatLiesInPlaceAndIsNotValidIsNotShown) {
   EXPECT_EQ(b.ledger.counts().flagged, 1U);
   EXPECT_EQ(b.ledger.counts().missing, 0U);
   EXPECT_EQ(b.ledger.counts().invalid, 0U);
+}
+
+// Who subtracts two reports from each other relies on it. What a block loses when it is closed was
+// not counted yet.
+TEST(Ledger, WhatWasReceivedNeverFalls) {
+  Bench b{{.hold = 1, .guard = 2}, true};
+  b.ledger.in_place = [](uint64_t n) {
+    Header header = header_of(n);
+    if (n % 8 < 3) header.verdict = Verdict::flagged;
+    if (n % 8 == 7) header.number = n + 64;
+    return header;
+  };
+  b.ledger.begin(0, std::nullopt);
+  EXPECT_FALSE(b.ledger.any_came());
+  uint64_t before = 0;
+  for (uint64_t n = 0; n < 40; ++n) {
+    b.arrive(n, n + 1);
+    EXPECT_TRUE(b.ledger.any_came());
+    EXPECT_GE(b.ledger.counts().received, before) << n;
+    before = b.ledger.counts().received;
+    (void)b.take();
+  }
+  b.ledger.finish(40);
+  EXPECT_EQ(b.ledger.counts().received, 5U * 4);
+  EXPECT_EQ(b.ledger.counts().flagged, 5U * 3);
+  EXPECT_EQ(b.ledger.counts().overrun, 5U);
 }
 
 TEST(Ledger, ACountThatBeginsAnewLeavesNoGap) {
