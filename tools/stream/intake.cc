@@ -76,8 +76,8 @@ bool Intake::take(ConstPacket packet, int64_t now_ns) {
 bool Intake::take(Header header, ConstPacket packet, int64_t now_ns) {
   Ledger& ledger = lane_.ledger;
   // A counter of few bits begins again and again.
-  if (header.bits < 64 && ledger.running()) {
-    header.number = ledger.complete_number(header.number, header.bits);
+  if (header.bits < 64) {
+    header.number = ledger.complete_number(header.number, header.bits, Continuity::kLongestOutage);
   }
   if (header.verdict == Verdict::foreign) {
     refuse_foreign(header);
@@ -134,16 +134,21 @@ void Intake::believe(const Continuity::Judgement& judgement) {
   Ledger& ledger = lane_.ledger;
   if (!ledger.running()) {
     // Of a sender without a control connection.
-    ledger.begin(ledger.may_begin(judgement.first), std::nullopt);
+    const uint64_t from = ledger.next();
+    const uint64_t to = ledger.may_begin(judgement.first);
+    ledger.begin(to, std::nullopt);
+    if (to < from) tell_of_jump(from, to);
     told_foreign_ = false;
     tell_what_was_learned();
   } else if (judgement.anew) {
     const uint64_t from = ledger.next();
     ledger.begin_anew(judgement.first);
-    if (tell_) {
-      tell_({{"event", "jump"}, {"stream", stream_}, {"from", from}, {"to", judgement.first}});
-    }
+    tell_of_jump(from, judgement.first);
   }
+}
+
+void Intake::tell_of_jump(uint64_t from, uint64_t to) const {
+  if (tell_) tell_({{"event", "jump"}, {"stream", stream_}, {"from", from}, {"to", to}});
 }
 
 // Where it is not what one would read without it.

@@ -1,5 +1,7 @@
 #include "stream/landed_packets.h"
 
+#include <algorithm>
+
 #include "base/crc32c.h"
 
 namespace weft::stream {
@@ -72,10 +74,18 @@ bool LandedPackets::account_for_circuit(uint32_t stream, const Mark& mark, int64
     lane.last_arrival_ns = now_ns;
     return true;
   }
-  const Header told = ledger.in_place(mark.number);
-  const bool known =
-      told.has_number() && (told.number & ((uint64_t{1} << kMarkBits) - 1)) == mark.number;
-  if (!known) return false;
+  Header told = ledger.in_place(mark.number);
+  // A counter of fewer bits than the immediate's says less.
+  const unsigned bits = std::min(told.bits, kMarkBits);
+  const uint64_t common = (uint64_t{1} << bits) - 1;
+  if (!told.has_number() || ((told.number ^ mark.number) & common) != 0) return false;
+  if (told.bits < kMarkBits) {
+    told.number = mark.number;
+    told.bits = kMarkBits;
+  }
+  if (told.bits < 64) {
+    told.number = ledger.complete_number(told.number, told.bits, Continuity::kLongestOutage);
+  }
   const auto next = ledger.running() ? std::optional{ledger.next()} : std::nullopt;
   const Continuity::Judgement judgement = lane.continuity.judge(told, next);
   ledger.count_invalid(lane.continuity.take_given_up());
@@ -92,17 +102,23 @@ void LandedPackets::believe(uint32_t stream, const Continuity::Judgement& judgem
   Ledger& ledger = lane.ledger;
   if (!ledger.running()) {
     // What lies in a block that is published, as after a silence in it, is late.
-    ledger.begin(ledger.may_begin(judgement.first), std::nullopt);
+    const uint64_t from = ledger.next();
+    const uint64_t to = ledger.may_begin(judgement.first);
+    ledger.begin(to, std::nullopt);
+    if (to < from) tell_of_jump(stream, from, to);
   } else if (judgement.anew) {
     const uint64_t from = ledger.next();
     ledger.begin_anew(judgement.first);
-    if (options_.tell) {
-      options_.tell(
-          {{"event", "jump"}, {"stream", stream}, {"from", from}, {"to", judgement.first}});
-    }
+    tell_of_jump(stream, from, judgement.first);
   }
   for (const Continuity::Taken& t : lane.continuity.taken()) (void)ledger.arrive(t.number);
   lane.last_arrival_ns = now_ns;
+}
+
+void LandedPackets::tell_of_jump(uint32_t stream, uint64_t from, uint64_t to) const {
+  if (options_.tell) {
+    options_.tell({{"event", "jump"}, {"stream", stream}, {"from", from}, {"to", to}});
+  }
 }
 
 void LandedPackets::settle(uint32_t stream, int64_t now_ns) {

@@ -80,6 +80,14 @@ uint64_t Ledger::complete_number(uint64_t low, unsigned bits) const {
   return closest_number(next_, low, bits);
 }
 
+uint64_t Ledger::complete_number(uint64_t low, unsigned bits, uint64_t outage) const {
+  if (!ever_) return low;
+  const uint64_t near = complete_number(low, bits);
+  const uint64_t ring = uint64_t{store_.blocks()} * packets_;
+  const bool goes_on = running_ || (near + ring >= next_ && near <= next_ + outage);
+  return goes_on ? near : low;
+}
+
 Arrival Ledger::arrive(uint64_t number, bool flagged) {
   const uint64_t block = block_of(number);
   if (number < first_ || block < base_) {

@@ -78,6 +78,10 @@ class Ledger {
   void caught_up();
   // The number whose low bits these are, closest to the newest packet's.
   uint64_t complete_number(uint64_t low, unsigned bits) const;
+  // The same of a sender that may have been silent, or have begun anew: where no stream runs, `low`
+  // itself unless the closest number lies within the ring of the newest one, or ahead of it by
+  // `outage` at most.
+  uint64_t complete_number(uint64_t low, unsigned bits, uint64_t outage) const;
   // Whether arrive() would have a place for it now, or not want it.
   bool has_room(uint64_t number) const;
   // The sender sent all before `end` and no more, or, without, as far as one can see. Closes all

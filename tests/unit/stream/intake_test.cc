@@ -232,6 +232,68 @@ TEST(Intake, ACounterOfFewBitsComesRound) {
   EXPECT_TRUE(b.events.empty());
 }
 
+// As MeerKAT's F-engines count: samples, in 48 bits.
+TEST(Intake, TimestampsOfHeapsComeRound) {
+  const uint64_t turn = uint64_t{1} << (48 - 12);
+  Bench b{{.format = Format::spead,
+           .payload = 24,
+           .number = place_of(Format::spead, "0x1600:4096"),
+           .items = 7}};
+  for (uint64_t n = turn - 40; n < turn + 40; ++n) {
+    b.offer(n);
+    if (n % 8 == 7) b.shown = b.shown + b.take();
+  }
+  b.end();
+  EXPECT_EQ(b.shown + b.take(), range(turn - 40, turn + 40));
+  EXPECT_EQ(b.counts().sessions, 1U);
+  EXPECT_EQ(b.counts().missing + b.counts().invalid, 0U);
+  EXPECT_TRUE(b.events.empty());
+}
+
+// So it does where the network was away meanwhile: what lies between is a gap, and no number falls.
+TEST(Intake, ACounterThatComesRoundInASilenceGoesOn) {
+  Bench b{{.format = Format::raw, .payload = 24, .number = place_of(Format::raw, "0:2")}};
+  for (uint64_t n = 65'500; n < 65'528; ++n) b.offer(n);
+  b.end();
+  b.shown = b.take();
+  for (uint64_t n = 65'544; n < 65'580; ++n) b.offer(n);
+  b.end();
+  EXPECT_EQ(b.shown + b.take(), range(65'500, 65'528) + range(65'544, 65'580));
+  EXPECT_EQ(b.counts().sessions, 2U);
+  EXPECT_EQ(b.counts().gap, 65'544U - 65'528);
+  EXPECT_EQ(b.counts().missing + b.counts().late, 0U);
+  EXPECT_TRUE(b.events.empty());
+}
+
+TEST(Intake, WhatComesRoundBehindAnEndIsNotLate) {
+  Bench b{{.format = Format::raw, .payload = 24, .number = place_of(Format::raw, "0:2")}};
+  for (uint64_t n = 65'500; n < 65'536; ++n) b.offer(n);
+  b.end();
+  b.lane.ended_ns = b.now;
+  b.offer(65'530);
+  EXPECT_EQ(b.counts().late, 1U);
+  for (uint64_t n = 65'536; n < 65'560; ++n) b.offer(n);
+  b.end();
+  EXPECT_EQ(b.take(), range(65'500, 65'560));
+  EXPECT_EQ(b.counts().late, 1U);
+}
+
+// A board that was started again in a silence: consumers see smaller numbers, and are told.
+TEST(Intake, ACountThatFallsInASilenceIsToldOf) {
+  for (const char* const place : {"0:2", "0:8"}) {
+    Bench b{{.format = Format::raw, .payload = 24, .number = place_of(Format::raw, place)}};
+    for (uint64_t n = 20'000; n < 20'024; ++n) b.offer(n);
+    b.end();
+    for (uint64_t n = 0; n < 24; ++n) b.offer(n);
+    b.end();
+    EXPECT_EQ(b.take(), range(20'000, 20'024) + range(0, 24));
+    EXPECT_EQ(b.counts().gap, 0U);
+    ASSERT_EQ(b.events.size(), 1U);
+    EXPECT_EQ(b.events[0],
+              (nlohmann::json{{"event", "jump"}, {"stream", 0}, {"from", 20'024}, {"to", 0}}));
+  }
+}
+
 std::vector<std::byte> little_packet(const Bench& b, uint64_t number) {
   std::vector<std::byte> p = b.packet(number);
   std::reverse(p.begin(), p.begin() + 8);

@@ -17,8 +17,10 @@ constexpr uint32_t kSlot = 48;
 // Packets are put to where a Write would bring them.
 class LandedPacketsTest : public testing::Test {
  protected:
-  explicit LandedPacketsTest(std::vector<std::string> circuits = {})
-      : options{.transport = Transport::uc,
+  explicit LandedPacketsTest(std::vector<std::string> circuits = {},
+                             const Shape& its_shape = {.format = Format::raw, .payload = 24})
+      : shape(its_shape),
+        options{.transport = Transport::uc,
                 .shape = shape,
                 .address = {},
                 .circuits = circuits,
@@ -50,7 +52,7 @@ class LandedPacketsTest : public testing::Test {
   }
   bool told(uint64_t number) { return told(number, 1, 1, shape.packet_bytes()); }
 
-  const Shape shape{.format = Format::raw, .payload = 24};
+  const Shape shape;
   InletOptions options;
   Ring ring;
   Lanes lanes;
@@ -124,6 +126,46 @@ TEST_F(CircuitPacketsTest, AMarkThatTheHeaderDeniesIsNoPacket) {
   put(16);
   EXPECT_FALSE(told(16 + uint64_t{kBlocks} * kPackets)) << "the same slot, another number";
   EXPECT_FALSE(lane().ledger.running());
+}
+
+// Its headers have fewer bits than its marks.
+class CircuitOfFewBitsTest : public LandedPacketsTest {
+ protected:
+  CircuitOfFewBitsTest()
+      : LandedPacketsTest(
+            {"192.0.2.1"},
+            {.format = Format::raw, .payload = 24, .number = place_of(Format::raw, "0:2")}) {
+    packets.begin(0, shape, false);
+    options.tell = [this](const nlohmann::json& event) { events.push_back(event); };
+  }
+  void come(uint64_t from, uint64_t to) {
+    for (uint64_t n = from; n < to; ++n) {
+      put(n);
+      EXPECT_TRUE(told(n)) << n;
+      lane().ledger.settle();
+    }
+    packets.settle(0, now);
+  }
+  std::vector<nlohmann::json> events;
+};
+
+TEST_F(CircuitOfFewBitsTest, BeginsAndComesRoundAlsoInASilence) {
+  const uint64_t turn = uint64_t{1} << 16;
+  come(3 * turn - 40, 3 * turn + 8);
+  ASSERT_TRUE(lane().ledger.running());
+  EXPECT_EQ(lane().ledger.next(), 3 * turn + 8);
+  lane().ledger.finish(std::nullopt);
+  lane().continuity.end();
+  const uint64_t mark_turn = uint64_t{1} << kMarkBits;
+  come(mark_turn - 24, mark_turn - 8);
+  EXPECT_EQ(lane().ledger.next(), mark_turn - 8);
+  lane().ledger.finish(std::nullopt);
+  lane().continuity.end();
+  come(mark_turn + 16, mark_turn + 32);
+  EXPECT_EQ(lane().ledger.next(), mark_turn + 32);
+  EXPECT_EQ(counts().gap, mark_turn - 24 - (3 * turn + 8) + 24);
+  EXPECT_EQ(counts().late + counts().missing + counts().invalid, 0U);
+  EXPECT_TRUE(events.empty());
 }
 
 }  // namespace

@@ -252,6 +252,26 @@ TEST(SpeadPacket, HasItsNumberAndItsStreamInItemsThatWereTold) {
 
 // In its place each has as many items, with null items behind its own, and the payload where the
 // payload of all is.
+// 40 bits of samples in steps of 4096 are 2^28 heaps of 4 packets. Other steps lose more than bits.
+TEST(SpeadPacket, SaysHowManyBitsItsNumberHas) {
+  Shape shape = kHeaps;
+  shape.address_bits = 40;
+  shape.number = place_of(Format::spead, "0x1600:4096");
+  std::vector<std::byte> packet(shape.packet_bytes());
+  const uint64_t turn = uint64_t{1} << 30;
+  write_header(shape, 0, turn + 6, packet);
+  const Header header = read_header(shape, packet);
+  EXPECT_EQ(header.number, 6U);
+  EXPECT_EQ(header.bits, 30U);
+  EXPECT_TRUE(header.is(turn + 6));
+  EXPECT_FALSE(header.is(turn + 7));
+  shape.number.step = 1000;
+  EXPECT_EQ(read_header(shape, packet).bits, 64U);
+  shape.number.step = 4096;
+  shape.heap_packets = 3;
+  EXPECT_EQ(read_header(shape, packet).bits, 64U);
+}
+
 TEST(SpeadPacket, WithFewerItemsIsMadeUp) {
   const std::vector<Item> items{{1, 5}, {3, 1024}, {4, 1024}, {2, 4096}};
   const auto packet = spead(items, 1024);

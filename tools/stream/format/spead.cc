@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -62,6 +63,15 @@ uint64_t immediate(const Shape& shape, uint64_t name, uint64_t value) {
 }
 uint64_t number_item(const Shape& shape) {
   return shape.number.told() ? shape.number.at : uint64_t{kHeapCounter};
+}
+
+// Of the numbers that an item's value tells: how many bits, where these are all that it loses.
+uint32_t bits_of_number(const Shape& shape) {
+  const uint64_t step = shape.number.step;
+  if (!std::has_single_bit(step) || !std::has_single_bit(shape.heap_packets)) return 64;
+  const int bits = static_cast<int>(shape.address_bits) - std::countr_zero(step) +
+                   std::countr_zero(shape.heap_packets);
+  return bits > 0 && bits < 62 ? static_cast<uint32_t>(bits) : 64;
 }
 
 // What the items of a packet say.
@@ -219,7 +229,8 @@ Header read(const Shape& shape, ConstPacket packet) {
   return {.verdict = Verdict::good,
           .number = *told.number * shape.heap_packets + *part,
           .origin = {},
-          .stream = told.stream};
+          .stream = told.stream,
+          .bits = bits_of_number(shape)};
 }
 
 void copy(const Shape& shape, ConstPacket from, std::byte* p) {
