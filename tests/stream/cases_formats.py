@@ -235,6 +235,42 @@ def multicast(scene):
     compare(kind, receiver.end(), path)
 
 
+# Joins the groups by the second interface, and sends to them by that one and then by the first.
+BY_TWO_INTERFACES = """
+import socket, sys
+port, groups, strange = int(sys.argv[1]), sys.argv[2].split(","), bytes.fromhex(sys.argv[4])
+packets = open(sys.argv[3]).read().split()
+listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+listener.bind(("", 0))
+senders = []
+for address in ("198.51.100.1", "127.0.0.1"):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
+    senders.append(s)
+for group in groups:
+    listener.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group) + socket.inet_aton("198.51.100.1"))
+    senders[0].sendto(strange, (group, port))
+for i, packet in enumerate(packets):
+    senders[1].sendto(bytes.fromhex(packet), (groups[i % len(groups)], port))
+"""
+
+
+def multicast_interface(scene):
+    """What comes by another interface, where a process of this host has joined the same group, is not taken."""
+    kind = Kind(("--format", "raw", "--payload", 600), 2, 2, counter, lambda i: 3000 + i)
+    port = free_ports(1)
+    groups = [f"239.{port >> 8}.{port & 255}.{stream + 1}" for stream in range(2)]
+    scene.prefix = scene.namespace("ip link set lo multicast on up; ip link add second type veth peer name nobody; ip link set nobody up; ip addr add 198.51.100.1/24 dev second; "
+                                   "ip link set second up")
+    receiver, path = receive(scene, kind, "udp", "--udp-port", port, "--group", f"{groups[0]}+1")
+    packets = list(packets_of(kind))
+    equal([stream for stream, _ in packets[:2]], [0, 1], "the streams of the first packets")
+    with open(f"{scene.folder}/packets", "w", encoding="ascii") as file:
+        file.writelines(f"{packet.hex()}\n" for _, packet in packets)
+    scene.run("python3", "-c", BY_TWO_INTERFACES, str(port), ",".join(groups), f"{scene.folder}/packets", counter(7, 5).hex())
+    compare(kind, receiver.end(), path)
+
+
 def multicast_source(scene):
     """A group of one source: what comes from another one does not come."""
     kind = Kind(("--format", "raw", "--payload", 600), 1, 1, counter, lambda i: 3000 + i)
@@ -275,6 +311,7 @@ def multicast_refused(scene):
 CASES = {f"format_{name}": format_of(kind) for name, kind in KINDS.items()} | {
     "format_spead_control": spead_control,
     "udp_multicast": multicast,
+    "udp_multicast_interface": multicast_interface,
     "udp_multicast_source": multicast_source,
     "udp_multicast_both": multicast_both,
     "multicast_refused": multicast_refused,

@@ -65,6 +65,9 @@ std::vector<Group> groups_of(const std::string& text) {
 }
 
 void join(const port::Fd& socket, const Group& group, const std::string& interface) {
+  // Else the kernel hands it what others of this machine have joined, by other interfaces too.
+  const int off = 0;
+  (void)::setsockopt(socket.get(), IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof off);
   int done = 0;
   if (group.source.empty()) {
     const ip_mreq wish{.imr_multiaddr = parsed(group.address),

@@ -140,9 +140,6 @@ port::Fd UdpInlet::socket_of(uint32_t i) const {
   }
   // One that is bound to the interface's address hears no group.
   port::Fd fd = bound_socket("", static_cast<uint16_t>(port), kType);
-  // Nor what others of this machine have joined.
-  const int off = 0;
-  ::setsockopt(fd.get(), IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof off);
   for (const Group& group : options_.groups) join(fd, group, options_.address);
   return fd;
 }
