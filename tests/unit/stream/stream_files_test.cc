@@ -374,6 +374,33 @@ TEST_F(Files, WhatIsThereIsLeftAlone) {
   EXPECT_EQ(read("a").size(), 8 * shape_.packet_bytes());
 }
 
+// A receiver that was forgotten still writes it.
+TEST_F(Files, OneIsWrittenByOneReceiver) {
+  const std::string path = folder_ + "/a";
+  const auto write = [](OutputFile& file, char byte) {
+    const std::vector<std::byte> bytes(100, std::byte(byte));
+    file.append(bytes);
+  };
+  OutputFile first{path, true};
+  write(first, 'f');
+  EXPECT_THROW((OutputFile{path, true}), kit::Failure);
+  EXPECT_THROW((OutputFile{path, false}), kit::Failure);
+  first.finish(false);
+  EXPECT_EQ(read("a"), Bytes(100, std::byte{'f'}));
+  // It has its name: the next one may be written beside it, and takes its place.
+  OutputFile second{path, true};
+  write(second, 's');
+  EXPECT_EQ(read("a"), Bytes(100, std::byte{'f'}));
+  second.finish(false);
+  EXPECT_EQ(read("a"), Bytes(100, std::byte{'s'}));
+  // What a receiver left that was killed is nobody's.
+  std::ofstream{path + ".part"} << std::string(300, 'k');
+  OutputFile third{path, true};
+  write(third, 't');
+  third.finish(false);
+  EXPECT_EQ(read("a"), Bytes(100, std::byte{'t'}));
+}
+
 // Each block: cards, padding, and channel by channel.
 TEST_F(Files, GuppiIsBlocksOfChannels) {
   for (const uint32_t beamlets : {4U, 3U}) {

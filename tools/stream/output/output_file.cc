@@ -1,6 +1,7 @@
 #include "stream/output/output_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,6 +36,32 @@ constexpr const char* kRemedy = ": name another one ({time} and {number} in it d
                      kRemedy};
 }
 
+bool is_at(const port::Fd& fd, const std::string& path) {
+  struct stat opened {
+  }, there{};
+  return ::fstat(fd.get(), &opened) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+}
+
+// Empty, and nobody else's: its lock is there for as long as it is written. What a receiver left
+// that was killed has none.
+port::Fd open_part(const std::string& part, bool overwrite) {
+  for (;;) {
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (overwrite ? 0 : O_EXCL);
+    port::Fd fd{::open(part.c_str(), flags, 0644)};
+    if (!fd.valid() && errno == EEXIST) refuse_part(part);
+    if (!fd.valid()) throw kit::system_failure(part);
+    // Some file systems have no locks.
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw kit::Failure{part + " is written by another receiver"};
+    }
+    // Who had it before may have given it its name meanwhile.
+    if (!is_at(fd, part)) continue;
+    if (::ftruncate(fd.get(), 0) != 0) throw kit::system_failure(part);
+    return fd;
+  }
+}
+
 }  // namespace
 
 bool OutputFile::exists(const std::string& name) {
@@ -63,11 +90,7 @@ OutputFile::OutputFile(std::string name, bool overwrite)
   if (::stat(name_.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
     throw kit::Failure{name_ + " is no regular file: only blocks are written there"};
   }
-  const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (overwrite_ ? O_TRUNC : O_EXCL);
-  fd_ = port::Fd{::open(part_.c_str(), flags, 0644)};
-  if (fd_.valid()) return;
-  if (errno == EEXIST) refuse_part(part_);
-  throw kit::system_failure(part_);
+  fd_ = open_part(part_, overwrite_);
 }
 
 void OutputFile::write(std::span<const std::byte> bytes, uint64_t at) {
