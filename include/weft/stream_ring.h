@@ -367,24 +367,29 @@ static inline void weft_stream_release(struct weft_stream* s) {
                                     __ATOMIC_SEQ_CST);
 }
 
+static inline int64_t weft_stream_clock_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* Sleeps until there is a block: 1. 0 when the time is over; -1 when the receiver has ended, or was
- * killed, and nothing is left. */
+ * killed, and nothing is left. Signals do not end it. */
 static inline int weft_stream_wait(const struct weft_stream* s, int milliseconds) {
-  for (;;) {
+  const int64_t until = weft_stream_clock_ms() + milliseconds;
+  int64_t left = milliseconds;
+  for (;; left = until - weft_stream_clock_ms()) {
     struct timespec t;
-    const int turn = milliseconds < 1000 ? milliseconds : 1000;
+    const int turn = left < 1000 ? (int)left : 1000;
     const uint32_t seen = __atomic_load_n(&s->state->signal, __ATOMIC_ACQUIRE);
     /* In this order: the last blocks are published before the end. */
     const int alive = weft_stream_alive(s->ring);
     if (weft_stream_front(s) != NULL) return 1;
     if (!alive) return -1;
-    if (milliseconds <= 0) return 0;
+    if (left <= 0) return 0;
     t.tv_sec = turn / 1000;
     t.tv_nsec = (long)(turn % 1000) * 1000000;
-    if (syscall(SYS_futex, &s->state->signal, FUTEX_WAIT, seen, &t, NULL, 0) != 0 &&
-        errno == ETIMEDOUT) {
-      milliseconds -= turn;
-    }
+    (void)syscall(SYS_futex, &s->state->signal, FUTEX_WAIT, seen, &t, NULL, 0);
   }
 }
 

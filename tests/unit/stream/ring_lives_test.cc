@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <thread>
@@ -287,6 +288,37 @@ TEST(RingLives, NobodyAttachesToARingThatIsOver) {
   EXPECT_EQ(errno, EPIPE);
   weft_stream_close(seen);
   ::unlink(("/dev/shm/" + name).c_str());
+}
+
+// A program with a profiler's timer, say. What interrupts a sleep does not make it longer.
+TEST(RingLives, ASleepEndsThoughSignalsInterruptIt) {
+  const std::string name = own_name("signals");
+  Ring ring{spec_of(name, false)};
+  weft_stream_ring* seen = weft_stream_open(name.c_str());
+  ASSERT_NE(seen, nullptr);
+  weft_stream stream{};
+  ASSERT_EQ(weft_stream_attach(seen, 0, &stream), 0);
+  struct sigaction act {
+  }, before{};
+  act.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &act, &before), 0);
+  std::atomic<bool> over{false};
+  const pthread_t sleeper = ::pthread_self();
+  constexpr int kMost = 2000;
+  int sent = 0;
+  std::thread sender{[&] {
+    for (; !over && sent < kMost; ++sent) {
+      ::pthread_kill(sleeper, SIGUSR1);
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+  }};
+  EXPECT_EQ(weft_stream_wait(&stream, 100), 0);
+  over = true;
+  sender.join();
+  EXPECT_LT(sent, kMost) << "it slept for as long as signals came";
+  EXPECT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
+  weft_stream_detach(&stream);
+  weft_stream_close(seen);
 }
 
 }  // namespace
