@@ -354,14 +354,12 @@ Snapshot Receiver::snapshot() const {
   return s;
 }
 
-int Receiver::run() {
-  const int64_t start = kit::now_ns();
+// Until it is told to end, or all is done.
+void Receiver::receive(int64_t start) {
   const int64_t until = start + static_cast<int64_t>(options_.duration * 1e9);
   int64_t looked = start;
   int64_t shown = start;
   int64_t last_turn = start;
-  for (const nlohmann::json& circuit : inlet_->circuits()) report_.tell(circuit);
-  report_.tell({{"event", "listening"}, {"port", own_port(listener_)}});
   for (int64_t now = start; !cli::stop_asked(); now = kit::now_ns()) {
     if (now - last_turn > kStallNs) resumed_ns_ = now;
     last_turn = now;
@@ -380,6 +378,9 @@ int Receiver::run() {
     if (options_.once && all_served()) break;
     if (sink_ && sink_->failed()) break;
   }
+}
+
+void Receiver::end_all() {
   for (auto& r : running_) close(*r);
   running_.clear();
   for (size_t i = 0; i < lanes_.size(); ++i) {
@@ -387,12 +388,27 @@ int Receiver::run() {
     lanes_[i].ledger.finish(std::nullopt);
     if (lanes_[i].ledger.counts().invalid > 0) tell_of_invalid(i);
   }
+}
+
+int Receiver::run() {
+  const int64_t start = kit::now_ns();
+  for (const nlohmann::json& circuit : inlet_->circuits()) report_.tell(circuit);
+  report_.tell({{"event", "listening"}, {"port", own_port(listener_)}});
+  // The first one: no memory, say, or a full disk. The account is worth all the more, and each part
+  // is ended.
   std::optional<kit::Failure> failure;
-  try {
+  const auto attempt = [&failure](const auto& part) {
+    try {
+      part();
+    } catch (const std::exception& e) {
+      if (!failure) failure = kit::Failure{e.what()};
+    }
+  };
+  attempt([&] { receive(start); });
+  attempt([&] { end_all(); });
+  attempt([&] {
     if (sink_) sink_->finish();
-  } catch (const kit::Failure& f) {
-    failure = f;  // a full disk, say: the account is worth all the more
-  }
+  });
   Snapshot s = snapshot();
   if (failure) s.facts["error"] = failure->what();
   const int64_t end = kit::now_ns();

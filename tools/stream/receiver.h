@@ -91,6 +91,8 @@ class Receiver {
   void tell_of_invalid(size_t stream);
   int64_t quiet_since_of(const Lane& lane) const;
   bool through(const Running& running, int64_t now_ns) const;
+  void receive(int64_t start);
+  void end_all();
   void answer(Running& running, nlohmann::json counts);
   void close(Running& running);
   bool all_served() const;

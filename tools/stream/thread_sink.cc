@@ -151,7 +151,7 @@ void ThreadSink::work() {
       write(*job);
       done(*job);
     }
-  } catch (const kit::Failure& failure) {
+  } catch (const std::exception& failure) {
     const std::lock_guard lock{mutex_};
     if (!failed_) error_ = failure.what();
     failed_ = true;

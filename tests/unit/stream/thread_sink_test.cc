@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 
 #include "kit/failure.h"
@@ -32,6 +34,10 @@ class GatedSink final : public ThreadSink {
     (works ? open_ : broken_).insert(block);
     changed_.notify_all();
   }
+  void let_without_memory(uint64_t block) {
+    memory_is_out_ = true;
+    let(block);
+  }
   void open_all() {
     const std::lock_guard lock{mutex_};
     all_ = true;
@@ -56,6 +62,7 @@ class GatedSink final : public ThreadSink {
     changed_.notify_all();
     changed_.wait(lock, [&] { return all_ || open_.contains(number) || broken_.contains(number); });
     inside_.erase(number);
+    if (memory_is_out_) throw std::bad_alloc{};
     if (broken_.contains(number)) throw kit::Failure{"block " + std::to_string(number)};
   }
   void settle(const Job& job) override {
@@ -76,6 +83,7 @@ class GatedSink final : public ThreadSink {
   std::vector<uint64_t> settled_;
   std::vector<size_t> overs_;
   bool all_ = false;
+  std::atomic<bool> memory_is_out_{false};
 };
 
 void until(const std::function<bool()>& holds) {
@@ -191,6 +199,17 @@ TEST(ThreadSink, AFailureEndsItAndIsTold) {
   }
   EXPECT_EQ(ring.stream(0).filled(), 2U) << "what was not written stays";
   EXPECT_EQ(sink.bytes(), 0U);
+}
+
+TEST(ThreadSink, WithoutMemoryItEndsAndSaysSo) {
+  Ring ring{spec_of("", false)};
+  GatedSink sink{ring, 1};
+  ring.stream(0).publish(0, {0xff}, 8);
+  sink.waiting(1);
+  sink.let_without_memory(0);
+  until([&] { return sink.failed(); });
+  EXPECT_THROW(sink.finish(), kit::Failure);
+  EXPECT_EQ(ring.stream(0).filled(), 1U);
 }
 
 }  // namespace
