@@ -9,21 +9,6 @@ namespace weft::stream {
 namespace {
 
 constexpr int64_t kStragglers = 300'000'000;  // ns in which packets of a sender that ended come
-constexpr size_t kShownOfHeader = 48;         // bytes
-
-std::string in_hex(ConstPacket packet) {
-  std::string text;
-  for (const std::byte b : packet.first(std::min(packet.size(), kShownOfHeader))) {
-    text += fmt::format("{}{:02x}", text.empty() ? "" : " ", std::to_integer<unsigned>(b));
-  }
-  return text;
-}
-
-nlohmann::json as_json(const std::vector<std::pair<std::string, uint64_t>>& numbers) {
-  auto json = nlohmann::json::object();
-  for (const auto& [name, value] : numbers) json[name] = value;
-  return json;
-}
 
 }  // namespace
 
@@ -182,9 +167,7 @@ void Intake::hold(HeldPacket name, ConstPacket packet) {
 void Intake::refuse(ConstPacket packet) {
   lane_.ledger.count_invalid();
   if (!lane_.first_invalid) {
-    lane_.first_invalid = {.reason = explain(shape_, packet),
-                           .fields = as_json(fields_of(shape_, packet)),
-                           .header = in_hex(packet)};
+    lane_.first_invalid = invalid_packet(shape_, packet);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "stream/landed_packets.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/crc32c.h"
@@ -29,13 +31,30 @@ bool LandedPackets::account_for(uint32_t stream, uint32_t group, const Mark& mar
   Lane& lane = lanes_[stream];
   const uint32_t packets = lane.store.packets();
   const uint32_t expected = group > 1 ? mark.packets * slot_bytes_ : options_.shape.packet_bytes();
-  if (bytes != expected || mark.packets > group) return false;
+  if (bytes != expected || mark.packets > group) {
+    refuse(lane, mark,
+           fmt::format("a Write of {} bytes and {} packets, not of {} bytes", bytes, mark.packets,
+                       expected));
+    return false;
+  }
   if (!options_.circuits.empty()) return account_for_circuit(stream, mark, now_ns);
   const uint64_t first = number_of(lane, mark, now_ns);
-  if (first / packets != (first + mark.packets - 1) / packets) return false;
+  if (first / packets != (first + mark.packets - 1) / packets) {
+    refuse(lane, mark, "a Write beyond the end of its block");
+    return false;
+  }
   for (uint32_t i = 0; i < mark.packets; ++i) (void)lane.ledger.arrive(first + i);
   lane.last_arrival_ns = now_ns;
   return true;
+}
+
+// Keeps the first one for people. `reason`: where it is not what lies in the slot.
+void LandedPackets::refuse(Lane& lane, const Mark& mark, const std::string& reason) const {
+  if (lane.first_invalid) return;
+  // Slots repeat with the mark's bits.
+  const ConstPacket there{lane.store.landed(mark.number), options_.shape.packet_bytes()};
+  lane.first_invalid = invalid_packet(options_.shape, there);
+  if (!reason.empty()) lane.first_invalid->reason = reason;
 }
 
 // Whether the slot holds the whole packet, though nothing told of it.
@@ -78,7 +97,16 @@ bool LandedPackets::account_for_circuit(uint32_t stream, const Mark& mark, int64
   // A counter of fewer bits than the immediate's says less.
   const unsigned bits = std::min(told.bits, kMarkBits);
   const uint64_t common = (uint64_t{1} << bits) - 1;
-  if (!told.has_number() || ((told.number ^ mark.number) & common) != 0) return false;
+  if (!told.has_number()) {
+    refuse(lane, mark, {});
+    return false;
+  }
+  if (((told.number ^ mark.number) & common) != 0) {
+    refuse(lane, mark,
+           fmt::format("its header has the number {:#x}, and its immediate {:#x}",
+                       told.number & common, mark.number & common));
+    return false;
+  }
   if (told.bits < kMarkBits) {
     told.number = mark.number;
     told.bits = kMarkBits;

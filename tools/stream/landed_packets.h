@@ -20,13 +20,14 @@ class LandedPackets {
   // nothing told can be found.
   void begin(uint32_t stream, const Shape& shape, bool trailers);
   // A Write of so many bytes to this stream, from a sender of up to `group` packets each. False: it
-  // is none that such a sender makes.
+  // is none that such a sender makes; the lane keeps the first one of these.
   bool account_for(uint32_t stream, uint32_t group, const Mark& mark, uint32_t bytes,
                    int64_t now_ns);
   // As Inlet::settle().
   void settle(uint32_t stream, int64_t now_ns);
 
  private:
+  void refuse(Lane& lane, const Mark& mark, const std::string& reason) const;
   bool intact(const Lane& lane, uint64_t number) const;
   static uint64_t number_of(const Lane& lane, const Mark& mark, int64_t now_ns);
   bool account_for_circuit(uint32_t stream, const Mark& mark, int64_t now_ns);

@@ -3,21 +3,13 @@
 
 #include <deque>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 
 #include "stream/continuity.h"
+#include "stream/invalid_packet.h"
 #include "stream/ledger.h"
 
 namespace weft::stream {
-
-// Why a packet is none of its stream's, for people.
-struct InvalidPacket {
-  std::string reason;
-  nlohmann::json fields;  // the numbers of its header, by their names
-  std::string header;     // its first bytes, in hexadecimal
-};
 
 struct Lane {
   Lane(BlockStore& its_store, const LedgerRules& rules)

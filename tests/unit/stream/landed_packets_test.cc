@@ -30,7 +30,7 @@ class LandedPacketsTest : public testing::Test {
               .streams = 1,
               .blocks = kBlocks,
               .packets_per_block = kPackets,
-              .slot_bytes = kSlot}),
+              .slot_bytes = std::max(kSlot, (shape.packet_bytes() + 15) / 16 * 16)}),
         packets(options, lanes, ring) {
     lanes.emplace_back(ring.stream(0), LedgerRules{});
     lane().store.attach();
@@ -73,6 +73,8 @@ TEST_F(LandedPacketsTest, WhatNoSenderMakesIsRefused) {
   packets.begin(0, shape, false);
   lane().ledger.begin(0, std::nullopt);
   EXPECT_FALSE(told(0, 1, 1, shape.packet_bytes() - 1)) << "bytes";
+  ASSERT_TRUE(lane().first_invalid);
+  EXPECT_EQ(lane().first_invalid->reason, "a Write of 31 bytes and 1 packets, not of 32 bytes");
   EXPECT_FALSE(told(0, 3, 2, 3 * kSlot)) << "more packets than the sender's Writes have";
   EXPECT_FALSE(told(kPackets - 1, 2, 4, 2 * kSlot)) << "over the end of a block";
   EXPECT_EQ(lane().ledger.next(), 0U);
@@ -126,6 +128,10 @@ TEST_F(CircuitPacketsTest, AMarkThatTheHeaderDeniesIsNoPacket) {
   put(16);
   EXPECT_FALSE(told(16 + uint64_t{kBlocks} * kPackets)) << "the same slot, another number";
   EXPECT_FALSE(lane().ledger.running());
+  ASSERT_TRUE(lane().first_invalid);
+  EXPECT_EQ(lane().first_invalid->reason, "its header has the number 0x10, and its immediate 0x50");
+  EXPECT_EQ(lane().first_invalid->fields, (nlohmann::json{{"number", 16}}));
+  EXPECT_EQ(lane().first_invalid->header.substr(0, 23), "00 00 00 00 00 00 00 10");
 }
 
 // Its headers have fewer bits than its marks.
@@ -166,6 +172,26 @@ TEST_F(CircuitOfFewBitsTest, BeginsAndComesRoundAlsoInASilence) {
   EXPECT_EQ(counts().gap, mark_turn - 24 - (3 * turn + 8) + 24);
   EXPECT_EQ(counts().late + counts().missing + counts().invalid, 0U);
   EXPECT_TRUE(events.empty());
+}
+
+// A circuit whose board was built for other samples.
+class CircuitOfOtherSamplesTest : public LandedPacketsTest {
+ protected:
+  CircuitOfOtherSamplesTest() : LandedPacketsTest({"192.0.2.1"}, {}) {
+    packets.begin(0, shape, false);
+  }
+};
+
+TEST_F(CircuitOfOtherSamplesTest, IsToldWhyNothingIsTaken) {
+  Shape sent = shape;
+  sent.bits = 8;
+  sent.beamlets *= 2;
+  write_header(sent, 0, 4'000'016, Packet{lane().store.place(4'000'016), shape.packet_bytes()});
+  EXPECT_FALSE(told(4'000'016));
+  ASSERT_TRUE(lane().first_invalid);
+  EXPECT_EQ(lane().first_invalid->reason,
+            explain(shape, {lane().store.place(4'000'016), shape.packet_bytes()}));
+  EXPECT_NE(lane().first_invalid->reason, "");
 }
 
 }  // namespace
