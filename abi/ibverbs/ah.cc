@@ -126,7 +126,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) try {
                          v.global ? v.sgid_index : 0, resolved->path.from.to_string().c_str(),
                          theirs.to_string().c_str(), theirs.is_ipv4() ? "IPv4" : "IPv6");
   }
-  auto* ah = new AbiAh{};
+  auto* ah = new AbiAh{c};
   ah->context = pd->context;
   ah->pd = pd;
   ah->handle = next_handle();
@@ -169,8 +169,9 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port
 }
 
 int ibv_destroy_ah(ibv_ah* ah) {
-  object(ah).domain->drop_ref();
+  verbs::ProtectionDomain* domain = object(ah).domain;
   delete &object(ah);
+  domain->drop_ref();
   return 0;
 }
 

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 
+#include "abi/ibverbs/object_count.h"
 #include "base/intrusive_list.h"
 #include "base/spinlock.h"
 #include "port/fd.h"
@@ -58,6 +59,11 @@ struct AbiContext : verbs_context {
   port::Fd driver;
   std::mutex lock;  // of queue_pairs
   IntrusiveList<AbiQp, struct OpenQps> queue_pairs;
+  ObjectCount domains{device::kMaxPd};
+  ObjectCount completion_queues{device::kMaxCq};
+  ObjectCount shared_receives{device::kMaxSrq};
+  ObjectCount address_handles{device::kMaxAh};
+  ObjectCount queue_pair_count{device::kMaxQp};
 
  private:
   std::atomic<int> refs_{1};
@@ -68,11 +74,13 @@ struct AbiTd : ibv_td {
 };
 
 struct AbiPd : ibv_pd {
-  explicit AbiPd(AbiContext& c) : ibv_pd{}, own(std::in_place, c.core), core(*own) {}
+  explicit AbiPd(AbiContext& c)
+      : ibv_pd{}, counted(std::in_place, c.domains), own(std::in_place, c.core), core(*own) {}
   // A parent domain.
   explicit AbiPd(AbiPd& of) : ibv_pd{}, core(of.core) { core.add_ref(); }
   bool is_parent() const { return !own; }
 
+  std::optional<Counted> counted;
   std::optional<verbs::ProtectionDomain> own;
   verbs::ProtectionDomain& core;
   AbiTd* thread_domain = nullptr;
@@ -89,6 +97,8 @@ struct AbiMw : ibv_mw {
 };
 
 struct AbiAh : ibv_ah {
+  explicit AbiAh(AbiContext& c) : ibv_ah{}, counted(c.address_handles) {}
+  Counted counted;
   verbs::ProtectionDomain* domain = nullptr;
   verbs::AddressHandle core;
 };
@@ -102,8 +112,10 @@ struct AbiChannel : ibv_comp_channel {
 struct AbiCq : ibv_cq_ex {
   AbiCq(AbiContext& c, uint32_t entries, AbiChannel* ch, bool timestamps)
       : ibv_cq_ex{},
+        counted(c.completion_queues),
         core(c.core, entries, ch == nullptr ? nullptr : ch->core.get(), ibv_cq_ex_to_cq(this),
              timestamps) {}
+  Counted counted;
   verbs::CompletionQueue core;
   uint32_t async_delivered = 0;  // under the lock of the context's events
   // ibv_start_poll to ibv_end_poll.
@@ -113,8 +125,11 @@ struct AbiCq : ibv_cq_ex {
 };
 
 struct AbiSrq : ibv_srq {
-  AbiSrq(AbiPd& domain, uint32_t entries, uint32_t segments)
-      : ibv_srq{}, core(domain.core, entries, segments, static_cast<ibv_srq*>(this)) {}
+  AbiSrq(AbiContext& c, AbiPd& domain, uint32_t entries, uint32_t segments)
+      : ibv_srq{},
+        counted(c.shared_receives),
+        core(domain.core, entries, segments, static_cast<ibv_srq*>(this)) {}
+  Counted counted;
   verbs::SharedReceiveQueue core;
   uint32_t async_delivered = 0;  // under the lock of the context's events
 };
@@ -134,7 +149,8 @@ struct WrBuilder {
 };
 
 struct AbiQp : ibv_qp_ex, ListHook<OpenQps> {
-  AbiQp() : ibv_qp_ex{} {}
+  explicit AbiQp(AbiContext& c) : ibv_qp_ex{}, counted(c.queue_pair_count) {}
+  Counted counted;
   ibv_qp& base() { return qp_base; }
   std::unique_ptr<verbs::QueuePair> core;
   uint32_t async_delivered = 0;        // under the lock of the context's events

@@ -88,7 +88,7 @@ AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr) try {
                          "queue pair: its pd, completion queues and shared receive queue are not "
                          "all of one ibv_context");
   }
-  auto qp = std::make_unique<AbiQp>();
+  auto qp = std::make_unique<AbiQp>(c);
   verbs::QpInit init{.context = &c.core,
                      .pd = &object(pd).core,
                      .send_cq = &object(attr.send_cq).core,

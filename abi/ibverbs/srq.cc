@@ -69,7 +69,7 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) try {
                          attr.max_wr, device::kMaxQpWr, attr.max_sge, device::kMaxSge);
   }
   attr.max_sge = std::max(attr.max_sge, 1U);
-  auto* srq = new AbiSrq{object(pd), attr.max_wr, attr.max_sge};
+  auto* srq = new AbiSrq{object(pd->context), object(pd), attr.max_wr, attr.max_sge};
   srq->context = pd->context;
   srq->srq_context = init->srq_context;
   srq->pd = pd;

@@ -131,6 +131,34 @@ TEST_F(DeviceTest, QueryDeviceExKnowsOldAndNewStructs) {
   EXPECT_REFUSED(EINVAL, v->query_device_ex(context.get(), &input, &attr, sizeof attr));
 }
 
+// As many as the device says, and then again when one goes.
+TEST_F(DeviceTest, TheNumbersOfObjectsHold) {
+  ibv_device_attr attr;
+  ASSERT_EQ(ibv_query_device(context.get(), &attr), 0);
+  const auto holds = [](int most, const auto& make, const auto& destroy) {
+    std::vector<decltype(make())> all;
+    for (int i = 0; i < most; ++i) {
+      all.push_back(make());
+      ASSERT_NE(all.back(), nullptr) << i << ": " << strerror(errno);
+    }
+    EXPECT_NO_OBJECT(ENOMEM, make());
+    EXPECT_EQ(destroy(all.back()), 0);
+    all.back() = make();
+    EXPECT_NE(all.back(), nullptr);
+    for (auto* o : all) EXPECT_EQ(destroy(o), 0);
+  };
+  // With that of the fixture.
+  holds(
+      attr.max_pd - 1, [&] { return ibv_alloc_pd(context.get()); }, ibv_dealloc_pd);
+  holds(
+      attr.max_cq, [&] { return ibv_create_cq(context.get(), 1, nullptr, nullptr, 0); },
+      ibv_destroy_cq);
+  ibv_srq_init_attr one{};
+  one.attr = {.max_wr = 1, .max_sge = 1, .srq_limit = 0};
+  holds(
+      attr.max_srq, [&] { return ibv_create_srq(pd.get(), &one); }, ibv_destroy_srq);
+}
+
 TEST_F(DeviceTest, QueryPort) {
   ibv_port_attr attr;
   ASSERT_EQ(ibv_query_port(context.get(), 1, &attr), 0);
