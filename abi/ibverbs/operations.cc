@@ -5,6 +5,7 @@
 
 #include "abi/ibverbs/cq.h"
 #include "abi/ibverbs/errors.h"
+#include "abi/ibverbs/mr.h"
 #include "abi/ibverbs/mw.h"
 #include "abi/ibverbs/parent_domain.h"
 #include "abi/ibverbs/qp.h"
@@ -54,6 +55,7 @@ void set_operations(verbs_context& c) {
   c.create_srq_ex = create_srq_ex;
   c.close_xrcd = close_xrcd;
   c.modify_cq = modify_cq;
+  c.alloc_null_mr = alloc_null_mr;
   c.alloc_td = alloc_td;
   c.dealloc_td = dealloc_td;
   c.alloc_parent_domain = alloc_parent_domain;

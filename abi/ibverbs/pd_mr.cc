@@ -4,8 +4,10 @@
 #include <new>
 
 #include "abi/ibverbs/errors.h"
+#include "abi/ibverbs/mr.h"
 #include "abi/ibverbs/objects.h"
 #include "abi/ibverbs/signal_hook.h"
+#include "verbs/null_memory.h"
 
 namespace weft::abi {
 namespace {
@@ -38,7 +40,45 @@ int refuse_rereg(int error) {
   return IBV_REREG_MR_ERR_INPUT;  // the region is as it was
 }
 
+ibv_mr* register_region(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t access) {
+  AbiContext& c = context_of(pd);
+  auto mr = std::make_unique<AbiMr>();
+  const auto region = c.core.adapter().memory().add(object(pd).core, address, length, iova, access);
+  stats::DeviceCounters& counters = c.core.adapter().counters().device();
+  if (!region.ok()) {
+    counters.registrations_refused.add_shared();
+    return refuse_object(region.error());
+  }
+  counters.regions_registered.add_shared();
+  mr->region = *region;
+  mr->context = pd->context;
+  mr->pd = pd;
+  mr->addr = address;
+  mr->length = length;
+  mr->handle = next_handle();
+  mr->lkey = mr->rkey = (*region)->stag.value();
+  return mr.release();
+}
+
 }  // namespace
+
+// Its lkey is good for any address. No peer has a right to it, and no window opens on it.
+ibv_mr* alloc_null_mr(ibv_pd* pd) try {
+  if (!context_of(pd).alive()) return refuse_dead_object();
+  std::byte* const memory = verbs::NullMemory::make();
+  if (memory == nullptr) {
+    return refuse_object(ENOMEM, "null memory region: 4 GiB of addresses cannot be mapped");
+  }
+  ibv_mr* mr = register_region(pd, memory, verbs::NullMemory::kSize, 0, 0);
+  if (mr == nullptr) return nullptr;
+  mr->addr = nullptr;
+  mr->length = SIZE_MAX;
+  mr->rkey = 0;
+  return mr;
+} catch (const std::bad_alloc&) {
+  return refuse_object(ENOMEM);
+}
+
 }  // namespace weft::abi
 
 using namespace weft;
@@ -75,26 +115,9 @@ int ibv_dealloc_pd(ibv_pd* pd) {
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova,
                          unsigned requested) try {
-  AbiContext& c = context_of(pd);
-  if (!c.alive()) return refuse_dead_object();
+  if (!context_of(pd).alive()) return refuse_dead_object();
   hook_signals();  // of what was loaded since the device was opened
-  auto mr = std::make_unique<AbiMr>();
-  const auto region = c.core.adapter().memory().add(object(pd).core, address, length,
-                                                    zero_based(requested, iova), rights(requested));
-  stats::DeviceCounters& counters = c.core.adapter().counters().device();
-  if (!region.ok()) {
-    counters.registrations_refused.add_shared();
-    return refuse_object(region.error());
-  }
-  counters.regions_registered.add_shared();
-  mr->region = *region;
-  mr->context = pd->context;
-  mr->pd = pd;
-  mr->addr = address;
-  mr->length = length;
-  mr->handle = next_handle();
-  mr->lkey = mr->rkey = (*region)->stag.value();
-  return mr.release();
+  return register_region(pd, address, length, zero_based(requested, iova), rights(requested));
 } catch (const std::bad_alloc&) {
   return refuse_object(ENOMEM);
 }
@@ -128,6 +151,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length
   if (changes_pd && (pd == nullptr || pd->context != mr->context)) return refuse_rereg(EINVAL);
 
   verbs::Region& old = *object(mr).region;
+  if (verbs::NullMemory::is(old.base)) return refuse_rereg(EINVAL);
   const auto asked = static_cast<unsigned>(requested);
   const uint32_t access = changes_access ? rights(asked) : old.access;
   uint64_t iova = old.iova;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "verbs/null_memory.h"
 #include "verbs/queue_pair.h"
 #include "verbs/send_request.h"
 
@@ -29,6 +30,11 @@ Result<std::byte*, work::MemoryFault> MemoryAccess::local_in(const ProtectionDom
   const Region* r = table().find(lkey);
   if (r == nullptr || r->window) return fail(work::MemoryFault::invalid_stag);
   if (r->pd != &pd) return fail(work::MemoryFault::not_on_stream);
+  if (NullMemory::is(r->base)) {
+    // Any address is good.
+    if (length > NullMemory::kSize) return fail(work::MemoryFault::bounds);
+    return NullMemory::place((need & access::kLocalWrite) != 0);
+  }
   return r->resolve(address, length, need);
 }
 

@@ -257,7 +257,6 @@ TEST_F(DeviceTest, WhatIsMissingSaysSo) {
   EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_alloc_dm(context.get(), &dm));
   ibv_xrcd_init_attr xrcd{};
   EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_open_xrcd(context.get(), &xrcd));
-  EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_alloc_null_mr(pd.get()));
   ibv_sge sge{};
   EXPECT_REFUSED(EOPNOTSUPP, ibv_advise_mr(pd.get(), IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
   EXPECT_NE(verbs_get_ctx(context.get())->close_xrcd, nullptr);  // called without a look
