@@ -12,6 +12,7 @@
 #include "stream/output/block_view.h"
 #include "stream/output/block_writer.h"
 #include "stream/output/output_file.h"
+#include "stream/output/rotation_clock.h"
 #include "stream/thread_sink.h"
 
 namespace weft::stream {
@@ -21,10 +22,9 @@ namespace {
 class File {
  public:
   // Takes its name when it is whole.
-  File(OutputFile output, uint64_t position, int64_t begin_ns)
+  File(OutputFile output, uint64_t position)
       : output_(std::move(output)),
         position_(position),
-        begin_ns_(begin_ns),
         writer_(output_->fd(), output_->name(), 0) {}
   // Is there already, or is a device.
   File(port::Fd fd, const std::string& path, uint64_t begin)
@@ -34,7 +34,6 @@ class File {
 
   BlockWriter& writer() { return writer_; }
   uint64_t place(uint64_t position) const { return position - position_; }
-  int64_t begin_ns() const { return begin_ns_; }
   uint64_t bytes() const { return bytes_; }
 
   void add(const weft_stream_block& block, uint64_t bytes) {
@@ -61,7 +60,6 @@ class File {
   std::optional<OutputFile> output_;
   port::Fd fd_;
   uint64_t position_ = 0;
-  int64_t begin_ns_ = 0;
   uint64_t bytes_ = 0;
   uint64_t pending_ = 0;  // blocks that are being written
   uint64_t packets_ = 0;
@@ -79,6 +77,7 @@ class BlockSink final : public ThreadSink {
         flows_(ring.spec().streams) {
     if (rotates()) {
       OutputFile::check_names(names_, 1, options.overwrite);
+      if (options.rotation.ns != 0) clock_.emplace(options.rotation.ns, ring.spec().streams);
     } else {
       open_to_add(ring);
     }
@@ -121,17 +120,17 @@ class BlockSink final : public ThreadSink {
     const uint64_t bytes = sizeof *job.block + job.block->block_bytes;
     const std::lock_guard lock{mutex_};
     if (options_.start && view.time_ns(view.packets() - 1) < *options_.start) return 0;
-    if (rotates() && (files_.empty() || must_rotate(view, bytes))) begin_file(job, view);
+    const bool turns = clock_ && clock_->turns(job.stream, view.time_ns(0));
+    if (rotates() && (files_.empty() || turns || is_full(bytes))) begin_file(job, view);
     files_.rbegin()->second->add(*job.block, bytes);
     flows_[job.stream] = true;
     return bytes;
   }
-  bool must_rotate(const BlockView& view, uint64_t bytes) const {
-    const File& file = *files_.rbegin()->second;
-    const Rotation& r = options_.rotation;
-    // A stream that lags does not turn back to the file before.
-    if (r.ns != 0 && view.time_ns(0) / r.ns > file.begin_ns() / r.ns) return true;
-    return r.bytes != 0 && file.bytes() > 0 && file.bytes() + bytes > r.bytes;
+  // With so many bytes more.
+  bool is_full(uint64_t bytes) const {
+    const uint64_t have = files_.rbegin()->second->bytes();
+    const uint64_t most = options_.rotation.bytes;
+    return most != 0 && have > 0 && have + bytes > most;
   }
   void begin_file(const Job& job, const BlockView& view) {
     std::string name;
@@ -140,7 +139,7 @@ class BlockSink final : public ThreadSink {
     } while (names_.tells_number() && !options_.overwrite && OutputFile::exists(name));
     const auto before = files_.empty() ? files_.end() : std::prev(files_.end());
     files_[job.position] =
-        std::make_unique<File>(OutputFile{name, options_.overwrite}, job.position, view.time_ns(0));
+        std::make_unique<File>(OutputFile{name, options_.overwrite}, job.position);
     direct_ = files_.rbegin()->second->writer().direct();
     if (before != files_.end() && before->second->settled()) end_file(before, false);
   }
@@ -170,6 +169,7 @@ class BlockSink final : public ThreadSink {
   void over(uint32_t stream) override {
     const std::lock_guard lock{mutex_};
     flows_[stream] = false;
+    if (clock_) clock_->over(stream);
     const bool all_ended = std::find(flows_.begin(), flows_.end(), true) == flows_.end();
     if (rotates() && all_ended && !files_.empty()) end_file(std::prev(files_.end()), true);
   }
@@ -189,6 +189,7 @@ class BlockSink final : public ThreadSink {
   mutable std::mutex mutex_;  // of what follows
   std::optional<bool> direct_;
   std::map<uint64_t, std::unique_ptr<File>> files_;  // by the position of their first block
+  std::optional<RotationClock> clock_;
   uint64_t number_ = 0;
   std::vector<bool> flows_;  // streams that have blocks in the last file, whose senders go on
 };
