@@ -28,8 +28,6 @@ class OutboundReads {
   OutboundReads(uint16_t ord, uint32_t seed)
       : agreed_(ord), limit_(ord), waiting_(std::max<uint16_t>(ord, 1)), counter_(seed) {}
 
-  // What both sides agreed on.
-  uint16_t agreed() const { return agreed_; }
   uint16_t limit() const { return limit_; }
   // Bounds those that begin from now on, within what was agreed.
   void set_limit(uint16_t limit) { limit_ = std::min(limit, agreed_); }

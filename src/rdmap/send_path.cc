@@ -102,13 +102,9 @@ work::Status SendPath::acceptable(const work::SendWqe& w) {
     return work::Status::local_qp_operation;
   }
   if (has_response(w.operation) && reads().limit() == 0) {
-    if (reads().agreed() == 0) {
-      WEFT_LOG(warn,
-               "RDMA Read is not possible on this connection: the peer allows no inbound reads "
-               "(its IRD is 0)");
-    } else {
-      WEFT_LOG(warn, "RDMA Read is not possible on this queue pair: its max_rd_atomic is 0");
-    }
+    WEFT_LOG(warn,
+             "RDMA Read is not possible on this connection: the peer allows no inbound reads (its "
+             "IRD is 0)");
     return work::Status::local_qp_operation;
   }
   place_ = nullptr;

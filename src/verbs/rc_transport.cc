@@ -72,9 +72,11 @@ void RcTransport::drop(engine::Token& token, bool abort) {
   d->settle(token);
 }
 
-// Not where rdma_cm has agreed on the number that was asked for.
+// Not where rdma_cm has agreed on the number that was asked for. 0 counts as 1, as ConnectX has it:
+// programs that leave it at that ran there with Reads.
 void RcTransport::limit_reads() {
-  if (!qp_.cm_managed()) driver_->stream().limit_reads(qp_.attributes().max_rd_atomic);
+  if (qp_.cm_managed()) return;
+  driver_->stream().limit_reads(std::max<uint16_t>(1, qp_.attributes().max_rd_atomic));
 }
 
 // By number both sides offer what the device has, and what the program has set holds within that;
