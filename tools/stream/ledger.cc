@@ -88,6 +88,12 @@ uint64_t Ledger::complete_number(uint64_t low, unsigned bits, uint64_t outage) c
   return goes_on ? near : low;
 }
 
+uint64_t Ledger::open() const {
+  uint64_t packets = 0;
+  for (const Open& open : open_) packets += open.received;
+  return packets;
+}
+
 Arrival Ledger::arrive(uint64_t number, bool flagged) {
   const uint64_t block = block_of(number);
   if (number < first_ || block < base_) {

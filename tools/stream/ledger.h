@@ -101,6 +101,8 @@ class Ledger {
   uint64_t extend();
 
   const Counts& counts() const { return counts_; }
+  // Packets that lie in blocks that are not published yet. They are in no count of the others.
+  uint64_t open() const;
   void count_invalid(uint64_t packets = 1) { counts_.invalid += packets; }
   void count_foreign() { ++counts_.foreign; }
   void count_control() { ++counts_.control; }

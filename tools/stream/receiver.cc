@@ -346,6 +346,7 @@ Snapshot Receiver::snapshot() const {
   for (const Lane& lane : lanes_) {
     nlohmann::json json = as_json(lane.ledger.counts());
     const uint64_t bytes = lane.ledger.counts().received * options_.ring.shape.packet_bytes();
+    json["open"] = lane.ledger.open();
     json["bytes"] = bytes;
     json["fill"] = static_cast<double>(lane.store.filled()) / lane.store.blocks();
     s.bytes += bytes;

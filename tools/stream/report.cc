@@ -43,7 +43,7 @@ std::string line_of(const nlohmann::json& json) {
 
 // What may fall as well as rise.
 bool is_gauge(const std::string& name) {
-  return name == "fill" || name == "senders" || name.ends_with("_s") ||
+  return name == "fill" || name == "open" || name == "senders" || name.ends_with("_s") ||
          name.ends_with("_seconds") || name.ends_with("_share") || name.starts_with("late_");
 }
 

@@ -292,6 +292,9 @@ TEST(Ledger, WhatWasReceivedNeverFalls) {
     b.arrive(n, n + 1);
     EXPECT_TRUE(b.ledger.any_came());
     EXPECT_GE(b.ledger.counts().received, before) << n;
+    EXPECT_EQ(b.ledger.counts().received + b.ledger.counts().flagged + b.ledger.counts().overrun +
+                  b.ledger.open(),
+              n + 1);
     before = b.ledger.counts().received;
     (void)b.take();
   }
