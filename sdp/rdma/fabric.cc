@@ -249,7 +249,7 @@ bool Fabric::advance(Attempt& attempt, const rdma_cm_event& event) {
           errno = EPROTO;
           return false;
         }
-        attempt.session->open(ack->bufs, ack->receive_size);
+        attempt.session->open(ack->bufs, ack->receive_size, ack->max_adverts);
       }
       const auto ended = std::move(attempts_.at(attempt.id));
       attempts_.erase(ended->id);
@@ -298,7 +298,7 @@ void Fabric::on_request(Listener& listener, const rdma_cm_event& event) {
     session->hello_ack().encode(bytes.data());
     rdma_conn_param p = parameters(bytes.data(), bytes.size());
     if (rdma_accept(id, &p) == 0) {
-      session->open(hello->bufs, hello->receive_size);
+      session->open(hello->bufs, hello->receive_size, hello->max_adverts);
       auto attempt = std::make_shared<Attempt>();
       attempt->id = id;
       attempt->session = session;

@@ -14,14 +14,12 @@
 namespace weft::sdp {
 namespace {
 
-// With its header: the payload is whole, so that a send of 64 KB is two messages, and not a third
-// one of what the headers left over.
-constexpr uint32_t kMessage = (32 << 10) + Bsdh::kSize;
+constexpr uint32_t kMessage = Session::kMessage;
 constexpr uint32_t kReceives = 32;
 // Data needs credits that control messages leave over (spec/sdp 4).
 constexpr uint32_t kLeastReceives = 6;
 constexpr uint32_t kSends = 16;
-constexpr uint32_t kSendQueue = 128;
+constexpr uint32_t kSendQueue = Session::kSendQueue;
 constexpr uint32_t kInline = 64;
 // Numbers of receive buffers end here; then comes the one where Reads are staged.
 constexpr uint32_t kStaged = kReceives;
@@ -84,14 +82,15 @@ HelloAck Session::hello_ack() const {
   return {.bufs = receives_.count_posted(), .receive_size = kMessage};
 }
 
-void Session::open(uint16_t peer_bufs, uint32_t peer_receive_size) {
+void Session::open(uint16_t peer_bufs, uint32_t peer_receive_size, uint8_t peer_max_adverts) {
   const std::lock_guard holding{lock};
   const uint32_t largest = std::min(peer_receive_size, kMessage);
   send_.limit_payload(largest - Bsdh::kSize);
   connection_.emplace(Connection::Limits{.own_bufs = receives_.count_posted(),
                                          .peer_bufs = peer_bufs,
                                          .own_receive_size = kMessage,
-                                         .peer_receive_size = largest});
+                                         .peer_receive_size = largest,
+                                         .peer_max_adverts = peer_max_adverts});
 }
 
 bool Session::post_receive(uint32_t buffer) {
@@ -229,6 +228,9 @@ void Session::complete(const Completed& completed) {
       return send_.completed();
     case Work::read:
       return on_read();
+    case Work::write:
+      --writes_;
+      return;
     case Work::control:
     case Work::broken:
       return;
@@ -403,7 +405,7 @@ bool Session::ended() const {
 
 bool Session::busy() const {
   if (gone_ || error_ != 0) return false;
-  return send_.waiting() || reads_.under_way() || connection_->advertising() ||
+  return send_.waiting() || reads_.under_way() || writes_ > 0 || connection_->advertising() ||
          (ending_ && !connection_->sent_end());
 }
 

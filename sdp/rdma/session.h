@@ -27,6 +27,11 @@ namespace weft::sdp {
 // Above 400 lines with its source: each completion moves buffers, credits and waiters.
 class Session final : private LockedMember {
  public:
+  // With its header: the payload is whole, so that a send of 64 KB is two messages, and not a third
+  // one of what the headers left over.
+  static constexpr uint32_t kMessage = (32 << 10) + Bsdh::kSize;
+  static constexpr uint32_t kSendQueue = 128;
+
   explicit Session(Completions& completions) : completions_(completions) {}
   // Gives up its queue pair. What has been received can still be read. The loop's thread, without
   // the lock.
@@ -39,7 +44,7 @@ class Session final : private LockedMember {
   // What it says of itself; addresses are the caller's to fill in.
   Hello hello() const;
   HelloAck hello_ack() const;
-  void open(uint16_t peer_bufs, uint32_t peer_receive_size);
+  void open(uint16_t peer_bufs, uint32_t peer_receive_size, uint8_t peer_max_adverts);
   rdma_cm_id* id() const { return id_; }
 
   // Called with the lock, once, when the peer breaks the protocol. Set before open().
@@ -103,6 +108,25 @@ class Session final : private LockedMember {
   // How many of the bytes the peer has read, once. The rest is to be copied.
   std::optional<uint32_t> take_outcome();
 
+  // Write ZCopy, as the source (session_writes.cc): the peer's program waits with a buffer of its
+  // own. Bytes at `from` go there; the memory is the adapter's while writing(). How many; 0: none.
+  bool may_write() const;
+  uint32_t write(const std::byte* from, uint32_t bytes, uint32_t lkey);
+  bool writing() const { return writes_ > 0 && !broken(); }
+  // Whether the peer may offer buffers at all.
+  bool pipelined() const { return connection_->send_mode() == Mode::pipelined; }
+
+  // Write ZCopy, as the sink: the peer may write to `bytes` at `to`, which are its until there is
+  // an outcome, or the connection broke. False: not now.
+  static constexpr uint32_t kLeastOffer = kMessage - Bsdh::kSize;
+  bool may_offer() const;
+  bool offer(std::byte* to, uint32_t bytes, uint32_t rkey);
+  void cancel_offer();
+  // How many bytes the peer has written, once.
+  std::optional<uint32_t> take_written();
+  // The peer is asked, once, for the mode in which buffers may be offered.
+  void ask_for_offers();
+
   // The stream in. Ended: nothing more will come.
   ReceiveQueue& received() { return received_; }
   void take(size_t bytes);
@@ -151,7 +175,7 @@ class Session final : private LockedMember {
   void on_disconnected();
 
  private:
-  enum class Work : uint8_t { receive, data, control, read, broken = Completions::kBroken };
+  enum class Work : uint8_t { receive, data, control, read, write, broken = Completions::kBroken };
   uint64_t work_id(Work work, uint8_t number = 0) const {
     return Completions::work_id(*this, static_cast<uint8_t>(work), number);
   }
@@ -193,6 +217,7 @@ class Session final : private LockedMember {
   ReceiveQueue received_;
   std::optional<Connection> connection_;
   uint32_t in_send_queue_ = 0;
+  uint32_t writes_ = 0;  // RDMA Writes under way
   Shown shown_;
   bool news_ = false;  // that on_news was not told of
   bool stages_by_itself_ = false;

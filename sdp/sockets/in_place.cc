@@ -78,6 +78,32 @@ uint32_t receive_in_place(SessionLock& lock, Session& session, LookTime& look_ti
   return std::min(session.take_arrived(), most);
 }
 
+uint32_t send_written(SessionLock& lock, Session& session, LookTime& look_time, Bytes from) {
+  const auto most = static_cast<uint32_t>(std::min<size_t>(from.size(), INT32_MAX));
+  const HoldHandlers hold;
+  const auto memory = session.lend(from.data(), most, 0);
+  const uint32_t bytes = memory ? session.write(from.data(), most, memory->lkey) : 0;
+  if (bytes > 0) wait_for_ever(lock, session, look_time, [&] { return !session.writing(); });
+  return bytes;
+}
+
+uint32_t receive_written(SessionLock& lock, Session& session, LookTime& look_time,
+                         MutableBytes to) {
+  const auto most = static_cast<uint32_t>(std::min<size_t>(to.size(), INT32_MAX));
+  // The peer writes to the memory until it has said that it does not.
+  const HoldHandlers hold;
+  const auto memory =
+      session.lend(to.data(), most, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  if (!memory || !session.offer(to.data(), most, memory->rkey)) return 0;
+  std::optional<uint32_t> written;
+  const auto done = [&] { return (written = session.take_written()) || session.broken(); };
+  if (!wait(lock, session, look_time, kPatience, done)) {
+    session.cancel_offer();
+    wait_for_ever(lock, session, look_time, done);
+  }
+  return std::min(written.value_or(0), most);
+}
+
 void receive_staged(SessionLock& lock, Session& session, LookTime& look_time) {
   if (session.stage() > 0) wait_for_read(lock, session, look_time);
 }

@@ -191,6 +191,9 @@ const LoadedRules& Library::rules() {
     if (const auto wrong = ZcopyThreshold::wrong_in_process()) {
       log.write(LogLevel::warning, *wrong);
     }
+    if (const auto wrong = OfferThreshold::wrong_in_process()) {
+      log.write(LogLevel::warning, *wrong);
+    }
     return rules;
   }();
   return *loaded;

@@ -309,6 +309,21 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
   size_t at = 0;
   bool faulted = false;
   do {
+    while (at == to[piece].iov_len) ++piece, at = 0;
+    const MutableBytes rest{static_cast<std::byte*>(to[piece].iov_base) + at,
+                            to[piece].iov_len - at};
+    if (takes && offers_.worth(rest.size())) {
+      const Handlers::Ran ran;
+      const size_t n = receive_to_offer(lock, fd, flags, rest);
+      at += n;
+      done += n;
+      if (n > 0) continue;
+      // The waits below look at handlers that run from then on.
+      if (ran.interrupts()) {
+        if (done > 0) break;
+        return failed(EINTR);
+      }
+    }
     const auto state = wait_to_receive(lock, fd, flags, done > 0);
     if (!state) {
       if (done == 0) return std::nullopt;
@@ -320,10 +335,8 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
       if (done > 0) break;
       return state;
     }
-    while (at == to[piece].iov_len) ++piece, at = 0;
     if (received.empty()) {
-      MutableBytes place{static_cast<std::byte*>(to[piece].iov_base), to[piece].iov_len};
-      const size_t n = receive_offered(lock, takes ? place.subspan(at) : MutableBytes{});
+      const size_t n = receive_offered(lock, takes ? rest : MutableBytes{});
       at += n;
       done += n;
       // Meanwhile another thread may have given it away: what has come behind that is the relay's.
@@ -361,6 +374,18 @@ size_t Stream::receive_offered(Lock& lock, MutableBytes to) {
   return 0;
 }
 
+// Before a call sleeps, the peer may write to its memory for a moment.
+size_t Stream::receive_to_offer(Lock& lock, int fd, int flags, MutableBytes to) {
+  if (relayed_ || session_->readable()) return 0;
+  session_->poll();
+  if (session_->readable() || session_->ended() || shut_ || !blocks(fd, flags)) return 0;
+  session_->ask_for_offers();
+  if (!session_->may_offer() || !offers_.now()) return 0;
+  const size_t n = receive_written(lock, *session_, look_time_, to);
+  offers_.result(n > 0);
+  return n;
+}
+
 ssize_t Stream::peek(std::span<const iovec> to) {
   std::vector<std::byte> bytes(std::min(total(to), session_->received().bytes()));
   (void)session_->received().peek(bytes);
@@ -388,6 +413,9 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   if (way == Way::in_place && !blocks(fd, flags)) way = Way::copied;
   const Stopwatch stopwatch{wanted >= way_.least()};
   bool in_place = way == Way::in_place;
+  bool written = false;
+  bool may_lend = true;
+  if (wanted >= way_.least() && session_->pipelined()) session_->poll();
   bool faulted = false;
   size_t done = 0;
   size_t piece = 0;
@@ -405,10 +433,19 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
     }
     const Bytes rest{static_cast<const std::byte*>(from[piece].iov_base) + at,
                      from[piece].iov_len - at};
+    if (may_lend && rest.size() >= way_.least() && session_->may_write() && blocks(fd, flags)) {
+      const uint32_t n = send_written(lock, *session_, look_time_, rest);
+      may_lend = n > 0;
+      written = written || may_lend;
+      at += n;
+      done += n;
+      continue;
+    }
     if (in_place && rest.size() >= way_.least()) {
       const uint32_t n = send_in_place(lock, *session_, look_time_, rest);
       // The peer is elsewhere: the rest of the call is copied, or it might never end.
-      in_place = n == rest.size();
+      // One that offers a buffer instead is there.
+      in_place = n == rest.size() || (may_lend && session_->may_write());
       at += n;
       done += n;
       continue;
@@ -458,7 +495,8 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   if (watched_ && !relayed_ && session_->room().empty() && session_->writable()) {
     hide_room(fd);
   }
-  if (wanted >= way_.least() && done == wanted) way_.record(way, wanted, stopwatch.time());
+  if (wanted >= way_.least() && done == wanted && !written)
+    way_.record(way, wanted, stopwatch.time());
   show_to_peer_here(lock);
   if (faulted && done == 0) return failed(EFAULT);
   return static_cast<ssize_t>(done);

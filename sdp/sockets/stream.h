@@ -15,6 +15,7 @@
 #include "sdp/rdma/fabric.h"
 #include "sdp/sockets/in_place.h"
 #include "sdp/sockets/mirror_calls.h"
+#include "sdp/sockets/offers.h"
 #include "sdp/sockets/readiness.h"
 #include "sdp/sockets/relay.h"
 #include "sdp/sockets/way_chooser.h"
@@ -97,6 +98,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool wait_for_room(Lock& lock, int fd, const Handlers::Ran& ran, SleepForRoom& sleep);
   std::optional<ssize_t> wait_to_receive(Lock& lock, int fd, int flags, bool has_some);
   size_t receive_offered(Lock& lock, MutableBytes to);
+  size_t receive_to_offer(Lock& lock, int fd, int flags, MutableBytes to);
   ssize_t peek(std::span<const iovec> to);
   void start_relay();
   void end();
@@ -110,6 +112,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::unique_ptr<Relay> relay_;
   std::atomic<bool> relayed_{false};
   WayChooser way_{ZcopyThreshold::of_process()};
+  Offers offers_{OfferThreshold::of_process()};
   LookTime look_time_;
   std::atomic<bool> looked_at_{false};  // by a thread of those
   // With the session's lock.

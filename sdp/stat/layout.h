@@ -16,7 +16,7 @@
 namespace weft::sdp {
 
 inline constexpr uint64_t kStatMagic = 0x7064732d74666577U;  // "weft-sdp"
-inline constexpr uint32_t kStatLayout = 1;
+inline constexpr uint32_t kStatLayout = 2;
 // What the memory is called where /proc/PID/fd shows it.
 inline constexpr const char* kStatName = "weft-sdp";
 inline constexpr uint32_t kStatSlots = 16384;
@@ -47,8 +47,9 @@ struct Traffic {
   Number bytes_received{0};
   Number messages_sent{0};
   Number messages_received{0};
-  Number bytes_read{0};  // of those received: by RDMA Read
-  Number credits{0};     // messages that the peer would take now
+  Number bytes_read{0};     // of those received: by RDMA Read
+  Number bytes_written{0};  // of those received: by the peer's RDMA Write
+  Number credits{0};        // messages that the peer would take now
 
   static void add(Number& number, uint64_t more) {
     number.store(number.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);

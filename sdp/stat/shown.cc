@@ -78,6 +78,7 @@ class Memory {
     Traffic::add(sum.messages_sent, t.messages_sent);
     Traffic::add(sum.messages_received, t.messages_received);
     Traffic::add(sum.bytes_read, t.bytes_read);
+    Traffic::add(sum.bytes_written, t.bytes_written);
     free_.push_back(slot);
   }
 
@@ -114,6 +115,7 @@ void copy(const Traffic& from, Traffic& to) {
   to.messages_sent = from.messages_sent.load();
   to.messages_received = from.messages_received.load();
   to.bytes_read = from.bytes_read.load();
+  to.bytes_written = from.bytes_written.load();
   to.credits = from.credits.load();
 }
 

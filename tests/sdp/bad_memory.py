@@ -159,6 +159,45 @@ def large_receives(address):
         say(f"large receive, {kind}", 0 < came <= good, sum_of(begin + rest))
 
 
+def sends_in_a_row(address):
+    """Bad ones among good ones, to a peer that waits: all that was said to be sent comes."""
+    good = 8 * PAGE
+    for kind in ("gone", "protected"):
+        a, b = pair(address)
+        place, content = memory(good, kind, behind=good)
+        parts, sent = [], []
+        reader = threading.Thread(target=read_until_end, args=(b, parts))
+        reader.start()
+        for i in range(60):
+            a.sendall(pattern(1 << 16, i))
+            came = done(called("send", a.fileno(), ctypes.c_void_p(place), ctypes.c_size_t(2 * good), 0), good)
+            sent += [pattern(1 << 16, i), content[:came]]
+        a.shutdown(socket.SHUT_WR)
+        reader.join()
+        say(f"sends in a row, {kind}", b"".join(parts) == b"".join(sent))
+
+
+def receives_in_a_row(address):
+    """Each second one to a bad buffer."""
+    good = 8 * PAGE
+    for kind in ("gone", "protected", "read-only"):
+        a, b = pair(address)
+        place, _ = memory(good, kind, behind=good)
+        content = pattern(4 << 20)
+        sender = threading.Thread(target=lambda s=a, c=content: [s.sendall(c[at:at + (1 << 16)]) for at in range(0, len(c), 1 << 16)])
+        sender.start()
+        parts, missing = [], len(content)
+        while missing > 0:
+            part = b.recv(min(missing, 1 << 16))
+            n = 0
+            if missing > len(part):
+                n = done(called("recv", b.fileno(), ctypes.c_void_p(place), ctypes.c_size_t(2 * good), 0), good)
+            parts += [part, ctypes.string_at(place, n)]
+            missing -= len(part) + n
+        sender.join()
+        say(f"receives in a row, {kind}", b"".join(parts) == content)
+
+
 def lists(address):
     """What describes the buffers is bad, or says what cannot be."""
     a, b = pair(address)
@@ -208,7 +247,7 @@ def crash(address):
     ctypes.string_at(place, 1)
 
 
-SCENES = [receives, sends, large_sends, large_receives, lists, handlers, crash]
+SCENES = [receives, sends, large_sends, large_receives, sends_in_a_row, receives_in_a_row, lists, handlers, crash]
 
 
 def main():

@@ -4,7 +4,7 @@
 // or a send(2) that its thread leaves: its buffer is the program's again. And a connect(2) that a
 // handler or a time limit ends, where the kernel does not answer either: it goes on by itself.
 //
-//   sdp_left ADDRESS jumps|cancelled|receives|sends|interrupted|limited
+//   sdp_left ADDRESS jumps|cancelled|receives|waits|sends|interrupted|limited
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -192,8 +192,8 @@ void limit() {
   std::printf("limited: %s\n", name_of(error_of_connect(fd)));
 }
 
-// 64 KB at a time, which a peer sends without end.
-void jump_out_of_receiving(const char* address) {
+// 64 KB at a time, which a peer sends without end, with pauses or without.
+void jump_out_of_receiving(const char* address, std::chrono::microseconds pause) {
   static std::array<char, 65536> bytes;
   constexpr int kTimes = 300;
   const Ends ends = connection(address);
@@ -206,6 +206,7 @@ void jump_out_of_receiving(const char* address) {
   std::thread sender{[&] {
     const std::vector<char> zeros(1 << 20);
     while (!over && send(ends.client, zeros.data(), zeros.size(), MSG_NOSIGNAL) > 0) {
+      std::this_thread::sleep_for(pause);
     }
   }};
   (void)pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
@@ -234,7 +235,7 @@ void jump_out_of_receiving(const char* address) {
 
 // The other way round: bytes that the program writes there behind the jump are none that were sent.
 void jump_out_of_sending(const char* address) {
-  static std::array<char, 65536> bytes;
+  static std::array<char, 256 << 10> bytes;
   constexpr int kTimes = 300;
   constexpr char kSpoilt = 'x';
   const Ends ends = connection(address);
@@ -279,7 +280,11 @@ int main(int count, char** arguments) {
     return 0;
   }
   if (std::string_view{arguments[2]} == "receives") {
-    jump_out_of_receiving(arguments[1]);
+    jump_out_of_receiving(arguments[1], {});
+    return 0;
+  }
+  if (std::string_view{arguments[2]} == "waits") {
+    jump_out_of_receiving(arguments[1], std::chrono::microseconds{400});
     return 0;
   }
   const std::string_view mode{arguments[2]};

@@ -29,6 +29,7 @@ def log(w):
     if w.way == "tcp":
         return []
     w.environment["WEFT_SDP_ZCOPY_THRESH"] = "64k"
+    w.environment["WEFT_SDP_SINK_AVAIL"] = "1000"
     process = run(w, "use tcp client * *:1\nuse both * * *:*\nuse none\nlog min-level 3\n", "ways")
     w.ends(process)
     said = process.error_text()
@@ -36,7 +37,8 @@ def log(w):
     check(port, f"the listener is not told of: {said}")
     for sentence in (f"connect to {w.address}:1: the rule in line 1 fits, tcp", f"connect to {w.address}:1: TCP, for the rules say so",
                      f"connect to {w.address}:{port[1]}: SDP", f"accept from {w.address}:", "own_rules:3: ",
-                     "WEFT_SDP_ZCOPY_THRESH: '64k' is not 0, auto or a number of bytes from 4096 on"):
+                     "WEFT_SDP_ZCOPY_THRESH: '64k' is not 0, auto or a number of bytes from 4096 on",
+                     "WEFT_SDP_SINK_AVAIL: '1000' is not 0 or a number of bytes from 32768 on"):
         check(sentence in said, f"'{sentence}' is not in: {said}")
     return []
 

@@ -95,9 +95,12 @@ def left_interrupted(w):
     return w.run(0, [w.test_program("sdp_left"), w.address, "interrupted"]).splitlines()
 
 
-for mode in ("receives", "sends"):
+IN_PLACE = {"WEFT_SDP_ZCOPY_THRESH": "4096"}
+WRITTEN = IN_PLACE | {"WEFT_SDP_SINK_AVAIL": "32768"}
+
+for mode, environment in {"receives": IN_PLACE, "sends": IN_PLACE, "waits": WRITTEN, "sends_written": WRITTEN}.items():
     case(f"sockets.left_{mode}", seconds=20, namespaces=None)(
-        lambda w, mode=mode: w.run(0, [w.test_program("sdp_left"), w.address, mode], environment={"WEFT_SDP_ZCOPY_THRESH": "4096"}).splitlines())
+        lambda w, mode=mode.split("_", maxsplit=1)[0], e=environment: w.run(0, [w.test_program("sdp_left"), w.address, mode], environment=e).splitlines())
 
 case("sockets.woken", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_woken"), w.address]).splitlines())
 
@@ -107,9 +110,9 @@ case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.tes
 
 case("sockets.closed", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_closed"), w.address]).splitlines())
 
-for name, threshold in {"copied": "0", "in_place": "4096"}.items():
+for name, environment in {"copied": {"WEFT_SDP_ZCOPY_THRESH": "0"}, "in_place": IN_PLACE, "written": WRITTEN}.items():
     case(f"sockets.two_threads_{name}", seconds=30, namespaces=None)(
-        lambda w, t=threshold: w.run(0, [w.test_program("sdp_two_threads"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": t}).splitlines())
+        lambda w, e=environment: w.run(0, [w.test_program("sdp_two_threads"), w.address], environment=e).splitlines())
 
 case("sockets.rare", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_rare"), w.address]).splitlines())
 
@@ -245,16 +248,17 @@ def refusal(w, client):
     return "" if process.wait(w.until) == 0 else process.error_text()
 
 
-def reads_of(w, process):
-    """RDMA Reads that its peer has asked it for."""
+def shown_of(w, process):
+    """RDMA Reads that its peer has asked it for, and bytes that its peer has written to its buffers."""
     found = json.loads(subprocess.run([f"{w.product.root}/bin/weft", "stat", "--json", "--all", str(process.process.pid)],
                                       stdout=subprocess.PIPE, check=True).stdout)
-    return found["processes"][0]["device"]["messages_received.read"]
+    return found["processes"][0]["device"]["messages_received.read"], found["sockets"][0]["counters"]["bytes_written"]
 
 
-def large(w, threshold, in_place):
-    """What came of large sends; with `in_place` the peer must have read some of them where they lay, without it none."""
-    environment = {"WEFT_SDP_ZCOPY_THRESH": threshold}
+def large(w, threshold, in_place, offers=False):
+    """What came of large sends. With `in_place` the peer must have read some of them where they lay, without it none; with `offers` it must have written
+    to receivers' buffers, without it not once."""
+    environment = {"WEFT_SDP_ZCOPY_THRESH": threshold} | ({"WEFT_SDP_SINK_AVAIL": "32768"} if offers else {})
     program = ["python3", "-B", os.path.join(HERE, "large.py")]
     port = w.port()
     server = w.serve([*program, "serve", w.address, str(port)], port, environment=environment)
@@ -263,20 +267,25 @@ def large(w, threshold, in_place):
         if client.process.poll() is not None or time.monotonic() > w.until:
             raise Failed("the client has not come to its end")
         time.sleep(0.05)
-    if w.way == "sdp" and (reads_of(w, client) > 0) != in_place:
-        raise Failed(f"{reads_of(w, client)} Reads at threshold {threshold}")
+    if w.way == "sdp":
+        reads, written = shown_of(w, client)
+        if (reads > 0) != in_place or (written > 0) != offers:
+            raise Failed(f"{reads} Reads and {written} bytes written at threshold {threshold}, offers {offers}")
     client.process.stdin.close()
     w.ends(client)
     w.ends(server)
     return client.text().splitlines() + server.text().splitlines()
 
 
-def bad_memory(w, threshold):
-    return w.run(0, ["python3", "-B", os.path.join(HERE, "bad_memory.py"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": threshold}).splitlines()
+def bad_memory(w, threshold, offers="0"):
+    environment = {"WEFT_SDP_ZCOPY_THRESH": threshold, "WEFT_SDP_SINK_AVAIL": offers}
+    return w.run(0, ["python3", "-B", os.path.join(HERE, "bad_memory.py"), w.address], environment=environment).splitlines()
 
 
 case("sockets.bad_memory", namespaces=None)(lambda w: bad_memory(w, "0"))
 case("sockets.bad_memory_in_place", namespaces=None)(lambda w: bad_memory(w, "4096"))
+case("sockets.bad_memory_written", namespaces=None)(lambda w: bad_memory(w, "4096", "32768"))
 
 case("sockets.large_copied", seconds=120, namespaces="check")(lambda w: large(w, "0", False))
 case("sockets.large_in_place", seconds=120, namespaces="check")(lambda w: large(w, "4096", True))
+case("sockets.large_written", seconds=120, namespaces="check")(lambda w: large(w, "4096", True, offers=True))

@@ -7,6 +7,7 @@ namespace {
 
 // 0: never; a number of bytes: from there on.
 constexpr const char* kThreshold = "WEFT_SDP_ZCOPY_THRESH";
+constexpr const char* kOffers = "WEFT_SDP_SINK_AVAIL";
 
 constexpr std::array kModes{
     SdpMode{.name = "tcp", .preloaded = false, .same_host = false, .relayed = false},
@@ -23,6 +24,12 @@ constexpr std::array kModes{
             .same_host = true,
             .relayed = false,
             .environment = {kThreshold, "4096"}},
+    // Write ZCopy where the receiver waits first, else Read ZCopy.
+    SdpMode{.name = "sdp-written",
+            .preloaded = true,
+            .same_host = true,
+            .relayed = false,
+            .environment = {kThreshold, "4096", kOffers, "32768"}},
     // The same as between two hosts: the adapter over TCP.
     SdpMode{.name = "sdp-wire", .preloaded = true, .same_host = false, .relayed = false},
     SdpMode{.name = "sdp-wire-copied",
@@ -35,6 +42,11 @@ constexpr std::array kModes{
             .same_host = false,
             .relayed = false,
             .environment = {kThreshold, "4096"}},
+    SdpMode{.name = "sdp-wire-written",
+            .preloaded = true,
+            .same_host = false,
+            .relayed = false,
+            .environment = {kThreshold, "4096", kOffers, "32768"}},
     // One copy and one thread more on each side.
     SdpMode{.name = "sdp-relay", .preloaded = true, .same_host = true, .relayed = true},
 };

@@ -29,8 +29,8 @@ bool copy(int file, size_t offset, T& to) {
 }
 
 SdpTraffic traffic_of(const sdp::Traffic& t) {
-  return {t.bytes_sent,        t.bytes_received, t.messages_sent,
-          t.messages_received, t.bytes_read,     t.credits};
+  return {t.bytes_sent, t.bytes_received, t.messages_sent, t.messages_received,
+          t.bytes_read, t.bytes_written,  t.credits};
 }
 
 std::string name_of(const sdp::StatName& name) {
@@ -65,11 +65,9 @@ const char* name_of(sdp::Transport transport) {
 }
 
 nlohmann::json traffic_json(const SdpTraffic& t) {
-  return {{"bytes_sent", t.bytes_sent},
-          {"bytes_received", t.bytes_received},
-          {"messages_sent", t.messages_sent},
-          {"messages_received", t.messages_received},
-          {"bytes_read", t.bytes_read}};
+  return {{"bytes_sent", t.bytes_sent},       {"bytes_received", t.bytes_received},
+          {"messages_sent", t.messages_sent}, {"messages_received", t.messages_received},
+          {"bytes_read", t.bytes_read},       {"bytes_written", t.bytes_written}};
 }
 
 SdpTraffic sum_of(const SdpProcess& p) {
@@ -80,6 +78,7 @@ SdpTraffic sum_of(const SdpProcess& p) {
     sum.messages_sent += c.traffic.messages_sent;
     sum.messages_received += c.traffic.messages_received;
     sum.bytes_read += c.traffic.bytes_read;
+    sum.bytes_written += c.traffic.bytes_written;
   }
   return sum;
 }
@@ -101,6 +100,7 @@ std::string connection_text(const SdpConnection& c) {
   line += fmt::format(": sent {} bytes in {} messages, received {} in {}", t.bytes_sent,
                       t.messages_sent, t.bytes_received, t.messages_received);
   if (t.bytes_read > 0) line += fmt::format(" ({} by RDMA Read)", t.bytes_read);
+  if (t.bytes_written > 0) line += fmt::format(" ({} by RDMA Write)", t.bytes_written);
   return line + fmt::format(", {} credits{}\n", t.credits, c.relayed ? ", relayed" : "");
 }
 

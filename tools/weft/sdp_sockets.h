@@ -20,6 +20,7 @@ struct SdpTraffic {
   uint64_t messages_sent = 0;
   uint64_t messages_received = 0;
   uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
   uint64_t credits = 0;
 };
 

@@ -10,7 +10,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import rc_test  # noqa: E402
 from rc_test import bench, positive  # noqa: E402
 
-WAYS = ("tcp", "sdp", "sdp-copied", "sdp-in-place", "sdp-wire", "sdp-wire-copied", "sdp-wire-in-place", "sdp-relay")
+WAYS = ("tcp", "sdp", "sdp-copied", "sdp-in-place", "sdp-written", "sdp-wire", "sdp-wire-copied", "sdp-wire-in-place", "sdp-wire-written",
+        "sdp-relay")
 
 
 def sdp(*arguments):
