@@ -326,8 +326,8 @@ std::vector<OptionInfo> make_table() {
                    "them, once and in order (reliable), if the peer is told so as well; see "
                    "docs/spec/wdp-rd.md. Multicast is always plain."),
       word<&O::ud_big>("ud_big",
-                       "Whether UD messages may be larger than the MTU, up to 65475 bytes; IP then "
-                       "fragments them."),
+                       "Whether UD messages may be larger than the MTU, up to 65475 bytes "
+                       "(65456 with ud=reliable); IP then fragments them."),
       real<&O::rate, 1000>(
           "rate", "Gb/s",
           "Most that a UC or UD queue pair sends, headers of WDP included; 0: no limit."),

@@ -1,4 +1,4 @@
-// What carries RC in this test run: the option rc.
+// What carries RC and UD in this test run: the options rc and ud.
 #pragma once
 
 #include <cstdlib>
@@ -10,6 +10,12 @@ namespace weft::test {
 inline bool rc_by_udp() {
   const char* const way = std::getenv("WEFT_RC");
   return way != nullptr && std::strcmp(way, "udp") == 0;
+}
+
+// Do messages of UD go by channels, which lose nothing?
+inline bool ud_by_channels() {
+  const char* const way = std::getenv("WEFT_UD");
+  return way != nullptr && std::strcmp(way, "reliable") == 0;
 }
 
 }  // namespace weft::test

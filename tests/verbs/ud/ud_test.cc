@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/support/counted.h"
+#include "tests/support/rc_way.h"
 #include "tests/verbs/raw_peer.h"
 #include "wire/wdp_ud.h"
 
@@ -141,6 +142,7 @@ class RawUdp {
 // spec/wdp-ud 3.3: the sender's number says on which port it is, and behind a NAT it comes from
 // another one. Only who answers what came knows that.
 TEST(UnreliableDatagram, an_answer_goes_to_the_port_that_the_datagram_came_from) {
+  if (ud_by_channels()) GTEST_SKIP() << "UD goes by channels (WEFT_UD=reliable)";
   Ud b;
   const ibv_gid gid = own_gid(b.a);
   RawUdp home(gid);
@@ -199,6 +201,7 @@ TEST(UnreliableDatagram, a_lid_leads_there_as_well) {
 // spec/wdp-ud 3.1: a wrong Q_Key, no receive, too long for it: dropped, and nobody is told. What
 // the next good message brings shows that the others are gone.
 TEST(UnreliableDatagram, what_does_not_fit_is_dropped_and_the_receive_stays) {
+  if (ud_by_channels()) GTEST_SKIP() << "UD goes by channels (WEFT_UD=reliable)";
   Ud a;
   Ud b;
   const auto to_b = handle_to(a.a, own_gid(b.a));
@@ -237,6 +240,7 @@ TEST(UnreliableDatagram, a_receive_that_stays_completes_at_once) {
 
 // The kernel does not let such a socket send to all: lost on its way, as anywhere further on.
 TEST(UnreliableDatagram, what_the_kernel_refuses_to_send_is_lost_and_counted) {
+  if (ud_by_channels()) GTEST_SKIP() << "UD goes by channels (WEFT_UD=reliable)";
   Ud a;
   ibv_gid all{};
   all.raw[10] = all.raw[11] = 0xff;
