@@ -208,7 +208,8 @@ TEST(Rsocket, AnOrderlyEndIsNoError) {
     EXPECT_OK(rshutdown(p.client.fd(), SHUT_RDWR));
     EXPECT_EQ(rrecv(p.server.fd(), &b, 1, 0), 0);
     p.server.close();
-    EXPECT_NE(events_of(p.client.fd(), POLLIN, -1) & POLLHUP, 0);
+    // The end of the data may come before that of the connection.
+    EXPECT_NE(events_of(p.client.fd(), 0, -1) & POLLHUP, 0);
     EXPECT_EQ(rrecv(p.client.fd(), &b, 1, 0), 0);
     EXPECT_EQ(error_of(p.client.fd()), 0);
   }
