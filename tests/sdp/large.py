@@ -2,7 +2,7 @@
 it, which must not depend on the way.
 
   large.py serve ADDRESS PORT
-  large.py ADDRESS PORT [--stay]    --stay: waits for the end of its input before it ends
+  large.py ADDRESS PORT [--stay]    --stay: waits for the end of its input before it ends; serve has it too
 """
 
 import fcntl
@@ -263,5 +263,7 @@ def connect(address, port, stay):
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(sys.argv[2], int(sys.argv[3]))
+        if "--stay" in sys.argv:
+            sys.stdin.read()
     else:
         connect(sys.argv[1], int(sys.argv[2]), "--stay" in sys.argv)

@@ -261,19 +261,20 @@ def large(w, threshold, in_place, offers=False):
     environment = {"WEFT_SDP_ZCOPY_THRESH": threshold} | ({"WEFT_SDP_SINK_AVAIL": "32768"} if offers else {})
     program = ["python3", "-B", os.path.join(HERE, "large.py")]
     port = w.port()
-    server = w.serve([*program, "serve", w.address, str(port)], port, environment=environment)
+    server = w.serve([*program, "serve", w.address, str(port), "--stay"], port, stdin=subprocess.PIPE, environment=environment)
     client = w.start(1, [*program, w.address, str(port), "--stay"], stdin=subprocess.PIPE, environment=environment)
-    while "\nlimited: " not in client.text():
-        if client.process.poll() is not None or time.monotonic() > w.until:
-            raise Failed("the client has not come to its end")
-        time.sleep(0.05)
+    for side in (client, server):
+        while "\nlimited: " not in side.text():
+            if side.process.poll() is not None or time.monotonic() > w.until:
+                raise Failed("a side has not come to its end")
+            time.sleep(0.05)
     if w.way == "sdp":
-        reads, written = shown_of(w, client)
+        reads, written = (sum(numbers) for numbers in zip(shown_of(w, client), shown_of(w, server)))
         if (reads > 0) != in_place or (written > 0) != offers:
             raise Failed(f"{reads} Reads and {written} bytes written at threshold {threshold}, offers {offers}")
-    client.process.stdin.close()
-    w.ends(client)
-    w.ends(server)
+    for side in (client, server):
+        side.process.stdin.close()
+        w.ends(side)
     return client.text().splitlines() + server.text().splitlines()
 
 
