@@ -116,24 +116,9 @@ void Intake::settle(int64_t now_ns) {
 }
 
 void Intake::believe(const Continuity::Judgement& judgement) {
-  Ledger& ledger = lane_.ledger;
-  if (!ledger.running()) {
-    // Of a sender without a control connection.
-    const uint64_t from = ledger.next();
-    const uint64_t to = ledger.may_begin(judgement.first);
-    ledger.begin(to, std::nullopt);
-    if (to < from) tell_of_jump(from, to);
-    told_foreign_ = false;
-    tell_what_was_learned();
-  } else if (judgement.anew) {
-    const uint64_t from = ledger.next();
-    ledger.begin_anew(judgement.first);
-    tell_of_jump(from, judgement.first);
-  }
-}
-
-void Intake::tell_of_jump(uint64_t from, uint64_t to) const {
-  if (tell_) tell_({{"event", "jump"}, {"stream", stream_}, {"from", from}, {"to", to}});
+  if (!lane_.believe(stream_, judgement, tell_)) return;
+  told_foreign_ = false;
+  tell_what_was_learned();
 }
 
 // Where it is not what one would read without it.

@@ -39,7 +39,6 @@ class Intake {
   bool has_to_learn(ConstPacket packet, int64_t now_ns) const;
   void learn(int64_t now_ns);
   void tell_what_was_learned() const;
-  void tell_of_jump(uint64_t from, uint64_t to) const;
 
   const Shape told_;
   Shape shape_;  // with what the sender has said, or its packets have shown

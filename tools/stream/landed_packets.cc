@@ -127,26 +127,9 @@ bool LandedPackets::account_for_circuit(uint32_t stream, const Mark& mark, int64
 void LandedPackets::believe(uint32_t stream, const Continuity::Judgement& judgement,
                             int64_t now_ns) {
   Lane& lane = lanes_[stream];
-  Ledger& ledger = lane.ledger;
-  if (!ledger.running()) {
-    // What lies in a block that is published, as after a silence in it, is late.
-    const uint64_t from = ledger.next();
-    const uint64_t to = ledger.may_begin(judgement.first);
-    ledger.begin(to, std::nullopt);
-    if (to < from) tell_of_jump(stream, from, to);
-  } else if (judgement.anew) {
-    const uint64_t from = ledger.next();
-    ledger.begin_anew(judgement.first);
-    tell_of_jump(stream, from, judgement.first);
-  }
-  for (const Continuity::Taken& t : lane.continuity.taken()) (void)ledger.arrive(t.number);
+  (void)lane.believe(stream, judgement, options_.tell);
+  for (const Continuity::Taken& t : lane.continuity.taken()) (void)lane.ledger.arrive(t.number);
   lane.last_arrival_ns = now_ns;
-}
-
-void LandedPackets::tell_of_jump(uint32_t stream, uint64_t from, uint64_t to) const {
-  if (options_.tell) {
-    options_.tell({{"event", "jump"}, {"stream", stream}, {"from", from}, {"to", to}});
-  }
 }
 
 void LandedPackets::settle(uint32_t stream, int64_t now_ns) {

@@ -31,7 +31,6 @@ class LandedPackets {
   bool intact(const Lane& lane, uint64_t number) const;
   static uint64_t number_of(const Lane& lane, const Mark& mark, int64_t now_ns);
   bool account_for_circuit(uint32_t stream, const Mark& mark, int64_t now_ns);
-  void tell_of_jump(uint32_t stream, uint64_t from, uint64_t to) const;
   void believe(uint32_t stream, const Continuity::Judgement& judgement, int64_t now_ns);
 
   const InletOptions& options_;

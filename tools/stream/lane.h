@@ -2,7 +2,9 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "stream/continuity.h"
@@ -16,6 +18,11 @@ struct Lane {
       : store(its_store),
         ledger(its_store, rules),
         continuity(uint64_t{its_store.blocks()} * its_store.packets()) {}
+
+  // Packets of a sender that nobody announced agree about where they are: the stream begins there,
+  // or goes on. A count that fell or jumped is told as the event `jump`. True where it begins.
+  bool believe(uint32_t stream, const Continuity::Judgement& judgement,
+               const std::function<void(const nlohmann::json&)>& tell);
 
   BlockStore& store;
   Ledger ledger;
