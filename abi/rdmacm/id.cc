@@ -2,10 +2,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "abi/rdmacm/channel.h"
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/ids.h"
+#include "base/rdma_option.h"
 #include "device/device.h"
 
 namespace weft::abi {
@@ -24,6 +26,29 @@ __be16 port_of(const sockaddr& a) {
       return reinterpret_cast<const sockaddr_in6&>(a).sin6_port;
     default:
       return 0;
+  }
+}
+
+struct KnownOption {
+  cm::IdOption::Name name{};
+  size_t size = sizeof(int);  // of its value
+};
+
+std::optional<KnownOption> known_option(int level, int optname) {
+  using Name = cm::IdOption::Name;
+  if (level == kWeftOptionLevel && optname == kOptionAsksAgain) return {{Name::asks_again}};
+  if (level != RDMA_OPTION_ID) return std::nullopt;
+  switch (optname) {
+    case RDMA_OPTION_ID_TOS:
+      return {{Name::type_of_service, sizeof(uint8_t)}};
+    case RDMA_OPTION_ID_REUSEADDR:
+      return {{Name::reuse_address}};
+    case RDMA_OPTION_ID_AFONLY:
+      return {{Name::one_family}};
+    case RDMA_OPTION_ID_ACK_TIMEOUT:
+      return {{Name::ack_timeout, sizeof(uint8_t)}};
+    default:
+      return std::nullopt;
   }
 }
 
@@ -217,36 +242,17 @@ __be16 rdma_get_dst_port(rdma_cm_id* id) {
 
 int rdma_set_option(rdma_cm_id* id, int level, int optname, void* optval, size_t optlen) try {
   CmId& i = object(id);
-  using Name = cm::IdOption::Name;
   if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH) {
     // The paths themselves mean nothing over IP, but saying them is resolving the route.
     if (optlen == 0 || optlen % sizeof(ibv_path_data) != 0) return refuse(EINVAL);
     return result(i.core.resolve_route());
   }
-  if (level != RDMA_OPTION_ID) return refuse(ENOSYS);
-  cm::IdOption option;
-  size_t size = sizeof(int);
-  switch (optname) {
-    case RDMA_OPTION_ID_TOS:
-      option.name = Name::type_of_service;
-      size = sizeof(uint8_t);
-      break;
-    case RDMA_OPTION_ID_REUSEADDR:
-      option.name = Name::reuse_address;
-      break;
-    case RDMA_OPTION_ID_AFONLY:
-      option.name = Name::one_family;
-      break;
-    case RDMA_OPTION_ID_ACK_TIMEOUT:
-      option.name = Name::ack_timeout;
-      size = sizeof(uint8_t);
-      break;
-    default:
-      return refuse(ENOSYS);
-  }
-  if (optlen != size || optval == nullptr) return refuse(EINVAL);
-  if (size == sizeof(int)) {
-    std::memcpy(&option.value, optval, size);
+  const auto known = known_option(level, optname);
+  if (!known) return refuse(ENOSYS);
+  if (optlen != known->size || optval == nullptr) return refuse(EINVAL);
+  cm::IdOption option{.name = known->name};
+  if (known->size == sizeof(int)) {
+    std::memcpy(&option.value, optval, sizeof(int));
   } else {
     option.value = *static_cast<const uint8_t*>(optval);
   }

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/rdma_option.h"
+
 namespace weft::sdp {
 namespace {
 
@@ -134,6 +136,10 @@ void Fabric::connect(const Address& from, const Address& to, const Ways& ways, C
     return attempt->done(nullptr, errno);
   }
   const rdma_cm_id* id = attempt->id;
+  // Of weft's adapter. Others do not know the option, and do not ask again either.
+  int asks_again = ways.only_way ? 1 : 0;
+  (void)rdma_set_option(attempt->id, kWeftOptionLevel, kOptionAsksAgain, &asks_again,
+                        sizeof asks_again);
   Address source = from;
   source.set_port(0);
   Address target = to;

@@ -48,10 +48,12 @@ class Fabric final : private QueueSource {
   ~Fabric();
 
   // `from`: where the program's socket is bound to; its port is what the peer is told. Ends with
-  // ETIMEDOUT after so many milliseconds. `receive_bytes` is Session's.
+  // ETIMEDOUT after so many milliseconds. `receive_bytes` is Session's. `only_way`: an adapter may
+  // ask again where nobody listens yet.
   struct Ways {
     int milliseconds = 0;
     uint32_t receive_bytes = 0;
+    bool only_way = false;
   };
   void connect(const Address& from, const Address& to, const Ways& ways, Connected done);
   // Nothing with errno. It listens until forget(). `receive_bytes` is asked for each connection, on

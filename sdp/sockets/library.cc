@@ -274,7 +274,9 @@ Library::Made Library::make(int fd, const Address& to, bool remember,
   Address target = to;
   target.set_port(*port);
   const auto awaited = std::make_shared<Awaited>();
-  const Fabric::Ways ways{remember ? kConnectMs : kConnectAloneMs, chosen_buffer_sizes(fd).receive};
+  const Fabric::Ways ways{.milliseconds = remember ? kConnectMs : kConnectAloneMs,
+                          .receive_bytes = chosen_buffer_sizes(fd).receive,
+                          .only_way = !remember};
   loop_.post([this, awaited, source = *from, target, ways] {
     fabric_->connect(source, target, ways,
                      [this, awaited](const std::shared_ptr<Session>& session, int error) {
@@ -287,9 +289,10 @@ Library::Made Library::make(int fd, const Address& to, bool remember,
   const auto [made, error] = awaited->take(patience);
   if (error == EINTR || error == EINPROGRESS) return {.why = Fallback::silent, .left = error};
   if (made == nullptr) {
-    absent_.note(place, Absent::Clock::now());
+    absent_.note(place, why(error), Absent::Clock::now());
     return {.why = why(error)};
   }
+  absent_.forget(place);
   Address own = in_family(own_address(made), to.any.sa_family);
   own.set_port(from->port());
   return {.session = made, .own = own};

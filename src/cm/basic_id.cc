@@ -146,6 +146,9 @@ int BasicId::set_option(const IdOption& option) {
     case IdOption::Name::ack_timeout:
       ack_timeout_ = static_cast<uint8_t>(option.value & 31);
       return 0;
+    case IdOption::Name::asks_again:
+      asks_again_ = option.value != 0;
+      return 0;
   }
   return EINVAL;
 }

@@ -108,6 +108,7 @@ class BasicId : public Id, protected engine::EventHandler {
   std::optional<uint8_t> type_of_service_;
   std::optional<uint8_t> ack_timeout_;
   bool one_family_ = false;
+  bool asks_again_ = true;           // where nobody listens
   ConnectionParameters parameters_;  // of connect() or accept()
   bool under_way_ = false;
 

@@ -219,7 +219,7 @@ void ConnectionId::start_stream(Token& token) {
                 .timeout = config::options().connect_timeout,
                 .type_of_service = type_of_service_,
                 .rd = pair_ != nullptr ? rd_offer(pair_->number()) : std::nullopt},
-               port_.take_socket());
+               port_.take_socket(), asks_again_);
 }
 
 void ConnectionId::call(Token& token) {

@@ -13,9 +13,9 @@ constexpr Duration kFirstPause = 2ms;
 
 using engine::Token;
 
-void RetryingStart::begin(Token& token, ActiveStartPlan plan, port::Fd bound) {
+void RetryingStart::begin(Token& token, ActiveStartPlan plan, port::Fd bound, bool asks_again) {
   plan_ = std::move(plan);
-  refusals_until_ = token.now() + kRefusalStands;
+  refusals_until_ = asks_again ? token.now() + kRefusalStands : token.now();
   pause_ = kFirstPause;
   start_ = &ActiveStart::start(token, *this, plan_, std::move(bound));
 }

@@ -2,7 +2,7 @@
 //
 // Programs connect to a server of theirs that is about to listen (ib_write_bw -R does): on an
 // adapter of hardware, resolving the address takes long enough. So a refusal counts only when it
-// stands for a while.
+// stands for a while, unless the program has something else to go on with.
 #pragma once
 
 #include "cm/active_start.h"
@@ -26,8 +26,8 @@ class RetryingStart final : private engine::EventHandler, private ActiveStartHan
  public:
   explicit RetryingStart(RetryingStartHandler& handler) : handler_(handler) {}
 
-  // `bound`: see ActiveStart::start(). Throws std::bad_alloc.
-  void begin(engine::Token& token, ActiveStartPlan plan, port::Fd bound);
+  // `bound`: see ActiveStart::start(). `asks_again`: where nobody listens. Throws std::bad_alloc.
+  void begin(engine::Token& token, ActiveStartPlan plan, port::Fd bound, bool asks_again);
   // No outcome is wanted any more. The engine knows nothing of it afterwards.
   void cancel(engine::Token& token);
   // False in the pauses between two.

@@ -102,7 +102,13 @@ struct Addresses {
 
 // The options of rdma_set_option(3).
 struct IdOption {
-  enum class Name : uint8_t { type_of_service, reuse_address, one_family, ack_timeout };
+  enum class Name : uint8_t {
+    type_of_service,
+    reuse_address,
+    one_family,
+    ack_timeout,
+    asks_again  // weft's own
+  };
   Name name{};
   int value = 0;
 };

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/rdma_option.h"
 #include "tests/abi/cm_child.h"
 #include "tests/abi/cm_fixture.h"
 #include "tests/support/counted.h"
@@ -116,6 +117,25 @@ TEST_F(CmFailure, NobodyListens) {
   const OwnedEvent e = expect_event(active.get(), RDMA_CM_EVENT_REJECTED);
   ASSERT_NE(e, nullptr);
   EXPECT_EQ(e->status, 8);
+}
+
+TEST_F(CmFailure, WhoAsksOnceIsToldAtOnceThatNobodyListens) {
+  const Counted failures("dial_failed");
+  uint16_t port = 0;
+  {
+    const OwnedId gone = listen_on(passive.get());
+    port = port_of(gone);
+  }
+  client = resolved(active.get(), port);
+  ASSERT_OK(create_qp(client.get()));
+  const int no = 0;
+  ASSERT_OK(rdma_set_option(client.get(), kWeftOptionLevel, kOptionAsksAgain, const_cast<int*>(&no),
+                            sizeof no));
+  ASSERT_OK(rdma_connect(client.get(), nullptr));
+  const OwnedEvent e = expect_event(active.get(), RDMA_CM_EVENT_REJECTED);
+  ASSERT_NE(e, nullptr);
+  EXPECT_EQ(e->status, 8);
+  failures.expect({{"nobody_listens", 1}});
 }
 
 // Server and client of ib_write_bw -R start at the same moment.

@@ -1,4 +1,5 @@
 // Ids: addresses, options and what belongs to them, without a connection.
+#include "base/rdma_option.h"
 #include "tests/abi/cm_child.h"
 #include "tests/abi/cm_fixture.h"
 #include "tests/verbs/own_network.h"
@@ -259,6 +260,10 @@ TEST_F(CmId, Options) {
                rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &on, sizeof on));
   EXPECT_ERRNO(ENOSYS, rdma_set_option(id.get(), RDMA_OPTION_ID, 77, &on, sizeof on));
   EXPECT_ERRNO(ENOSYS, rdma_set_option(id.get(), 77, 0, &on, sizeof on));
+  EXPECT_OK(rdma_set_option(id.get(), kWeftOptionLevel, kOptionAsksAgain, &on, sizeof on));
+  EXPECT_ERRNO(EINVAL,
+               rdma_set_option(id.get(), kWeftOptionLevel, kOptionAsksAgain, &byte, sizeof byte));
+  EXPECT_ERRNO(ENOSYS, rdma_set_option(id.get(), kWeftOptionLevel, 77, &on, sizeof on));
 }
 
 TEST_F(CmId, OneFamilyLeavesThePortToTheOther) {

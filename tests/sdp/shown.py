@@ -51,7 +51,21 @@ def remembered(w):
     process = run(w, "use both * * *:*\nlog min-level 7\n", "twice")
     w.ends(process)
     said = [line for line in process.error_text().splitlines() if "connect to" in line]
-    check(len(said) == 2 and "a moment ago" not in said[0] and said[1].endswith("SDP was not there a moment ago"), f"it said {said}")
+    # The adapter does not ask again until the time is over: the refusal itself is the reason.
+    check(len(said) == 2 and said[0].endswith(": TCP, for nobody hears SDP there"), f"it said {said}")
+    check(said[1].endswith("SDP was not there a moment ago"), f"it said {said}")
+    return []
+
+
+@case("shown.found_later")
+def found_later(w):
+    """A server that was not there is found by SDP when it has come."""
+    if w.way == "tcp":
+        return []
+    process = run(w, "use both * * *:*\nlog min-level 7\n", "later")
+    w.ends(process)
+    said = [line for line in process.error_text().splitlines() if "connect to" in line]
+    check("nobody hears SDP there" in said[0] and said[-1].endswith(": SDP"), f"it said {said}")
     return []
 
 

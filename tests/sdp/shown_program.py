@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|whole|twice|threshold|serve|ask [PORT]"""
+"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|whole|twice|later|threshold|serve|ask [PORT]"""
 
 import select
 import socket
@@ -19,9 +19,9 @@ def pair(address):
     return client, listener.accept()[0]
 
 
-def refused(address):
+def refused(address, port=1):
     try:
-        socket.create_connection((address, 1))
+        socket.create_connection((address, port))
     except OSError:
         pass
 
@@ -46,6 +46,23 @@ def threshold(address):
             print(value, e.strerror)
 
 
+def found_later(address):
+    """Connects until it is by SDP to a server that comes after the first time."""
+    listener = socket.socket()
+    listener.bind((address, 0))
+    refused(address, listener.getsockname()[1])
+    listener.listen()
+    select.select([listener], [], [], 0)
+    while True:
+        with socket.create_connection(listener.getsockname()) as client:
+            listener.accept()[0].close()
+            try:
+                client.getsockopt(socket.IPPROTO_TCP, SDP_ZCOPY_THRESH)
+                return
+            except OSError:  # TCP does not know it
+                time.sleep(0.01)
+
+
 def main():
     address, what = sys.argv[1:3]
     if what == "ways":
@@ -68,6 +85,8 @@ def main():
     elif what == "twice":
         # A listener at which nobody has waited hears no SDP.
         refused_twice(address)
+    elif what == "later":
+        found_later(address)
     elif what == "threshold":
         threshold(address)
     elif what == "serve":

@@ -67,7 +67,7 @@ TEST_F(RetryingStartTest, ARefusalThatStandsIsToldOnce) {
   RetryingStart start{outcome};
   {
     auto h = engine_->hold();
-    start.begin(h.token(), plan(at), {});
+    start.begin(h.token(), plan(at), {}, true);
     EXPECT_TRUE(start.connecting());
   }
   await(outcome.failed);
@@ -75,6 +75,21 @@ TEST_F(RetryingStartTest, ARefusalThatStandsIsToldOnce) {
   EXPECT_EQ(outcome.started, 0);
   const auto h = engine_->hold();
   EXPECT_FALSE(start.connecting());
+}
+
+TEST_F(RetryingStartTest, AFirstRefusalCountsWhereTheProgramGoesOnOtherwise) {
+  port::Address at;
+  const port::Fd silent = bound(at);
+  Outcome outcome;
+  RetryingStart start{outcome};
+  const uint64_t before = refusals();
+  {
+    auto h = engine_->hold();
+    start.begin(h.token(), plan(at), {}, false);
+  }
+  await(outcome.failed);
+  EXPECT_EQ(outcome.kind, ActiveStartFailure::Kind::refused);
+  EXPECT_EQ(refusals(), before + 1) << "nobody was asked a second time";
 }
 
 // The first try is refused before the listener listens. A machine that is so busy that the refusal
@@ -88,7 +103,7 @@ TEST_F(RetryingStartTest, AServerThatIsAboutToListenIsFound) {
     const uint64_t before = refusals();
     {
       auto h = engine_->hold();
-      start.begin(h.token(), plan(at), {});
+      start.begin(h.token(), plan(at), {}, true);
       ASSERT_EQ(::listen(server.get(), 1), 0);
     }
     pollfd p{.fd = server.get(), .events = POLLIN, .revents = 0};
@@ -110,7 +125,7 @@ TEST_F(RetryingStartTest, WhoAnswersOtherwiseIsNotAskedAgain) {
   RetryingStart start{outcome};
   {
     auto h = engine_->hold();
-    start.begin(h.token(), plan(listener->local()), {});
+    start.begin(h.token(), plan(listener->local()), {}, true);
   }
   pollfd p{.fd = listener->fd(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(::poll(&p, 1, 20'000), 1);

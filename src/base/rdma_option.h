@@ -1,0 +1,13 @@
+// Options of rdma_set_option(3) that are weft's own (spec/abi 4.4). Another librdmacm answers
+// ENOSYS, and a program goes on without.
+#pragma once
+
+namespace weft {
+
+// "weft": no level of rdma-core's.
+inline constexpr int kWeftOptionLevel = 0x77656674;
+// An int, 1 or 0: whether a connect asks again for a while where nobody listens. Without the option
+// it does.
+inline constexpr int kOptionAsksAgain = 0;
+
+}  // namespace weft
