@@ -78,6 +78,10 @@ class Library {
   Hearing* listen(int fd, int backlog);
   // No more, for `fd` is closed.
   void stop_listening(Hearing* hearing);
+  // Until the loop's thread is through with what it does.
+  void await_loop() {
+    on_loop([] {});
+  }
   // On the loop's thread, where listen() and stop_listening() may be called, too.
   void later(int milliseconds, Loop::Task task);
   // `fd` was accepted just now. If it is a knock, it becomes the connection that knocked, whose

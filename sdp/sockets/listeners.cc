@@ -53,6 +53,14 @@ bool is_one_host(int fd) {
          shown_name(own).address == shown_name(peer).address;
 }
 
+// With the lock: the listener, if it is still there and hears no SDP.
+Listener* without_sdp(int fd, unsigned long long cookie) {
+  const auto found = g_listeners.find(fd);
+  const bool is = found != g_listeners.end() && found->second.cookie == cookie &&
+                  found->second.use != Use::tcp && found->second.hearing == nullptr;
+  return is ? &found->second : nullptr;
+}
+
 Library::Hearing* hear(int fd, int backlog, Use use) {
   const int error = errno;
   Library* library = use != Use::tcp ? Library::get() : nullptr;
@@ -101,11 +109,21 @@ void Listeners::begin(int fd) {
   if (cookie_of(fd) != listener.cookie) return drop(fd);
   if (listener.hearing != nullptr) return;
   Library::Hearing* hearing = hear(fd, listener.backlog, listener.use);
+  if (hearing == nullptr) return try_again_later(fd, listener.cookie);
+  keep_or_stop(fd, listener.cookie, hearing);
+}
+
+// Another thread may have closed the listener meanwhile, or begun to hear for it: then the one that
+// is heard now would take connections for ever.
+void Listeners::keep_or_stop(int fd, unsigned long long cookie, Library::Hearing* hearing) {
   {
     const std::lock_guard lock{g_lock};
-    g_listeners[fd].hearing = hearing;
+    if (Listener* listener = without_sdp(fd, cookie)) {
+      listener->hearing = hearing;
+      return;
+    }
   }
-  if (hearing == nullptr) try_again_later(fd, listener.cookie);
+  Library::existing()->stop_listening(hearing);
 }
 
 // Another socket may have the port of SDP for a while, often another worker of the same server.
@@ -116,16 +134,10 @@ void Listeners::try_again_later(int fd, unsigned long long cookie) {
 
 // The loop's thread.
 void Listeners::try_again(int fd, unsigned long long cookie) {
-  const auto still_without = [=] {
-    const auto found = g_listeners.find(fd);
-    const bool is = found != g_listeners.end() && found->second.cookie == cookie &&
-                    found->second.use != Use::tcp && found->second.hearing == nullptr;
-    return is ? &found->second : nullptr;
-  };
   int backlog = 0;
   {
     const std::lock_guard lock{g_lock};
-    const Listener* listener = still_without();
+    const Listener* listener = without_sdp(fd, cookie);
     if (listener == nullptr) return;
     backlog = listener->backlog;
   }
@@ -135,14 +147,7 @@ void Listeners::try_again(int fd, unsigned long long cookie) {
   if (Library::log().wants(LogLevel::summary)) {
     Library::log().write(LogLevel::summary, "listen at " + name_of_listener(fd) + ": SDP as well");
   }
-  {
-    const std::lock_guard lock{g_lock};
-    if (Listener* listener = still_without()) {
-      listener->hearing = hearing;
-      return;
-    }
-  }
-  library->stop_listening(hearing);
+  keep_or_stop(fd, cookie, hearing);
 }
 
 bool Listeners::refuses(int fd, int accepted) {
@@ -156,17 +161,23 @@ bool Listeners::refuses(int fd, int accepted) {
 void Listeners::drop(int fd) {
   if (count == 0 || Table::in_borrowed_memory()) return;
   Library::Hearing* hearing = nullptr;
+  bool may_be_tried = false;
   {
     const std::lock_guard lock{g_lock};
     const auto found = g_listeners.find(fd);
     if (found == g_listeners.end()) return;
     hearing = found->second.hearing;
+    may_be_tried = hearing == nullptr && found->second.use != Use::tcp;
     if (found->second.fresh) __atomic_sub_fetch(&fresh_count, 1, __ATOMIC_RELAXED);
     g_listeners.erase(found);
     __atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
   }
   Library* library = Library::existing();
-  if (hearing != nullptr && library != nullptr) library->stop_listening(hearing);
+  if (library == nullptr) return;
+  if (hearing != nullptr) library->stop_listening(hearing);
+  // try_again() may hear for it just now, and stops when it sees that it is gone: nobody is to be
+  // taken behind the close.
+  if (may_be_tried) library->await_loop();
 }
 
 void Listeners::drop_range(unsigned first, unsigned last) {

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include "sdp/sockets/library.h"
+
 namespace weft::sdp {
 
 class Listeners {
@@ -27,6 +29,7 @@ class Listeners {
   static void begin(int fd);
   static void try_again_later(int fd, unsigned long long cookie);
   static void try_again(int fd, unsigned long long cookie);
+  static void keep_or_stop(int fd, unsigned long long cookie, Library::Hearing* hearing);
   static void before_fork();
   static void forget_in_child();
   static inline int count = 0;

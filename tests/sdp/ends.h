@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -31,18 +32,21 @@ struct Listener {
   sockaddr_in at{};
 };
 
-inline Listener listener_at(const char* address) {
+// SDP begins with the first wait.
+enum class Begins : uint8_t { now, later };
+
+inline Listener listener_at(const char* address, Begins begins = Begins::now) {
   sockaddr_in at{};
   at.sin_family = AF_INET;
   (void)inet_pton(AF_INET, address, &at.sin_addr);
   socklen_t size = sizeof at;
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  const int listener =
+      socket(AF_INET, SOCK_STREAM | (begins == Begins::later ? SOCK_NONBLOCK : 0), 0);
   must(bind(listener, reinterpret_cast<sockaddr*>(&at), size) == 0 && listen(listener, 5) == 0,
        "listen");
   (void)getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
-  // SDP begins with the first wait.
   pollfd waited{listener, POLLIN, 0};
-  (void)poll(&waited, 1, 0);
+  if (begins == Begins::now) (void)poll(&waited, 1, 0);
   return {listener, at};
 }
 
