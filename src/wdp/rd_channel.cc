@@ -37,7 +37,8 @@ RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, si
       random_(random),
       window_(window),
       handshake_(random),
-      sender_(Csn{static_cast<uint32_t>(random.next())}, std::make_unique<Cubic>(), ecn) {}
+      sender_(Csn{static_cast<uint32_t>(random.next())}, std::make_unique<Cubic>(), ecn,
+              RdExtra{shared.budget()}) {}
 
 // --- set-up
 
@@ -101,7 +102,7 @@ void RdChannel::look_at_handshake(Time now) {
   const UcParameters agreed = handshake_.parameters();
   // Again when it opens: the REQ that was answered first need not be the peer's.
   crc_ = agreed.crc;
-  receiver_.emplace(*agreed.peer_first_psn, window_);
+  receiver_.emplace(*agreed.peer_first_psn, window_, RdExtra{shared_.budget()});
   if (opens) {
     state_ = State::open;
     active_ = now;
@@ -254,6 +255,19 @@ void RdChannel::want_room(ClientId client) {
   if (std::find(want_room_.begin(), want_room_.end(), client) == want_room_.end()) {
     want_room_.push_back(client);
   }
+}
+
+void RdChannel::want_rest(ClientId client) {
+  rests_.clients.push_back(client);
+  if (rests_.at.is_never()) rests_.at = active_ + kWindowRests;
+}
+
+void RdChannel::look_for_rest(Time now) {
+  rests_.at = Time::never();
+  for (const ClientId id : std::exchange(rests_.clients, {})) {
+    if (RdClient* client = shared_.client(id)) client->look_for_rest(now);
+  }
+  if (!rests_.clients.empty()) rests_.at = now + kWindowRests;
 }
 
 void RdChannel::tell_of_room() {
@@ -461,7 +475,11 @@ Path RdChannel::path_of_data() const {
 }
 
 WdpAck RdChannel::acknowledgement(Time now) {
-  WdpAck ack = receiver_->acknowledgement(now);
+  const RoundTrip& trip = sender_.round_trip();
+  WdpAck ack =
+      receiver_->acknowledgement(std::min(trip.known() ? trip.least() : Duration::max(),
+                                          handshake_.round_trip().value_or(Duration::max())),
+                                 now);
   ack.token = handshake_.parameters().peer_token;
   return ack;
 }
@@ -513,7 +531,7 @@ Time RdChannel::deadline() {
   Time first = std::min(handshake_.deadline(), dreq_at_);
   if (!speaks()) return first;
   first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leave_by_,
-                    search_.until, answers_.at});
+                    search_.until, answers_.at, rests_.at});
   if (search_.probe) first = std::min(first, search_.probe->deadline());
   if (connections_ > 0) return std::min({first, watch_.deadline(), questions_.deadline()});
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
@@ -540,6 +558,7 @@ void RdChannel::tick(Time now) {
     ask_at_ = now < active_ + kHandshakeFails ? now + kAskForPeer : Time::never();
   }
   receiver_->tick(now);
+  if (now >= rests_.at) look_for_rest(now);
   if (now >= answers_.at) {
     answers_.at = Time::never();
     say_answers();

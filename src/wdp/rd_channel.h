@@ -41,6 +41,8 @@ class RdShared {
   virtual void waits(RdChannel& channel, uint8_t index) = 0;
   // The peer has no channels.
   virtual void refused(const Path& path, Time now) = 0;
+  // Of the socket.
+  virtual const std::shared_ptr<RdBudget>& budget() = 0;
   // It carries nothing any more, and its clients have heard of what is lost.
   virtual void ended(RdChannel& channel) = 0;
 };
@@ -114,6 +116,9 @@ class RdChannel final : public TrainSource, private RdSink {
 
   // has_room() said no, or the channel is not open yet: the client is to hear when there is.
   void want_room(ClientId client);
+
+  // The client is asked kWindowRests later whether it rests (RdClient::look_for_rest()).
+  void want_rest(ClientId client);
 
   // --- connections that it carries: while there are any it asks whether the peer is there, and
   // does not end by itself
@@ -199,6 +204,11 @@ class RdChannel final : public TrainSource, private RdSink {
     bool due = false;         // they are to be said
     Time at = Time::never();  // will be due
   };
+  // Clients to be asked whether they rest.
+  struct Rests {
+    std::vector<ClientId> clients;
+    Time at = Time::never();
+  };
   bool speaks() const { return state_ == State::open; }
   Result<Ok, wire::WdpDrop> take(const wire::WdpCommon& common, Bytes datagram,
                                  const UdReception& how, Time now);
@@ -221,6 +231,7 @@ class RdChannel final : public TrainSource, private RdSink {
   void path_known();
   void end_all(RdClient::End end);
   void tell_of_room();
+  void look_for_rest(Time now);
   void peer_leaves(const wire::WdpCtl& dreq, Time now);
   wire::WdpCtl message(wire::CtlType type) const;
   void say_dreq(Time now);
@@ -246,6 +257,7 @@ class RdChannel final : public TrainSource, private RdSink {
   std::optional<RdReceivePath> receiver_;
   FlowTable flows_;  // of what is sent
   std::vector<ClientId> want_room_;
+  Rests rests_;
   Answers answers_;
   CtlOutbox outbox_;
   PeerQuestions questions_;

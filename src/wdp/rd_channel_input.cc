@@ -93,7 +93,8 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
   const Bytes payload = datagram.subspan(WdpData::kSize);
   if (const auto v = receiver_->admit(d->psn, payload.size()); !v.ok()) return v;
   const auto v = accept(*d, payload, how, now);
-  receiver_->taken(d->psn, common.flags.ack_requested, is_marked(how.traffic_class), now);
+  receiver_->taken(d->psn, datagram.size() + kDatagramOverhead, common.flags.ack_requested,
+                   is_marked(how.traffic_class), now);
   return v;
 }
 
@@ -133,13 +134,15 @@ Result<Ok, WdpDrop> RdChannel::take_bundle(const WdpCommon& common, Bytes datagr
   const Csn csn{common.class_word};
   good = receiver_->admit(csn, datagram.size() - WdpBundle::kSize);
   if (good.ok()) {
+    size_t weight = WdpBundle::kSize;
     each_part(datagram, [&](const WdpCommon& front, Bytes part) {
       if (front.wdp_class != WdpClass::rd) return;
+      weight += WdpBundle::kFrame + part.size() + kDatagramOverhead;
       const WdpData d = *WdpData::parse(front, part, part.size());
       const auto v = accept(d, part.subspan(WdpData::kSize), how, now);
       if (!v.ok()) counters_.drops.count(v.error());
     });
-    receiver_->taken(csn, common.flags.ack_requested, is_marked(how.traffic_class), now);
+    receiver_->taken(csn, weight, common.flags.ack_requested, is_marked(how.traffic_class), now);
   }
   heed_ack();  // a copy's as well
   return good;

@@ -85,6 +85,7 @@ class RdChannels final : public RdShared {
 
   // --- RdShared
   RdClient* client(ClientId id) override;
+  const std::shared_ptr<RdBudget>& budget() override { return budget_; }
   void waits(RdChannel& channel, uint8_t index) override { waiting_[index].insert(&channel); }
   void refused(const Path& path, Time now) override;
   void ended(RdChannel& channel) override;
@@ -105,6 +106,8 @@ class RdChannels final : public RdShared {
 
   Demux& demux_;
   std::optional<Setup> setup_;
+  // Its holders may outlive this.
+  std::shared_ptr<RdBudget> budget_ = std::make_shared<RdBudget>();
   std::map<Peer, RdChannel*> by_peer_;
   std::unordered_map<SessionToken, RdChannel*> by_token_;
   std::map<Peer, Time> refused_;  // until

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/time.h"
+
 namespace weft::wdp {
 
 class RdChannel;
@@ -22,6 +24,8 @@ class RdClient {
   // Nothing comes or goes by this channel any more. No client comes or leaves from inside this
   // call.
   virtual void channel_ended(const RdChannel&) {}
+  // It wanted to be asked (RdChannel::want_rest()).
+  virtual void look_for_rest(Time) {}
 };
 
 }  // namespace weft::wdp

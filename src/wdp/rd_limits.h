@@ -14,6 +14,14 @@ inline constexpr size_t kChannelHold = size_t{1} << 20;
 // Bytes that a sender keeps: what is under way, and what waits for a window.
 inline constexpr size_t kChannelStore = size_t{2} << 20;
 
+// spec/wdp-rd 4.5: windows on long paths. The largest one; what all of a socket have together
+// beyond what each may keep at any time; from which round trip on they grow, for what is faster
+// would wait in the socket's buffer; and how long nothing comes before they have their first size.
+inline constexpr size_t kLongestWindow = size_t{8} << 20;
+inline constexpr size_t kSocketExtra = size_t{32} << 20;
+inline constexpr Duration kLongTrip = 4ms;
+inline constexpr Duration kWindowRests = 5s;
+
 // spec/wdp-rd 4.1: when what came is acknowledged, at the latest.
 inline constexpr Duration kAckDelay = 100us;
 inline constexpr uint32_t kAckEvery = 2;  // datagrams

@@ -19,8 +19,10 @@ Result<Ok, WdpDrop> RdReceivePath::admit(Csn csn, size_t bytes) {
     case CsnWindow::Seen::first_time:
       break;
   }
-  // Twice what any honest sender has under way: nobody makes us keep more.
-  if (order_.held_bytes() + bytes > 2 * kChannelHold) return fail(WdpDrop::window_exceeded);
+  // More than any honest sender has under way: nobody makes us keep more.
+  if (order_.held_bytes() + bytes > 2 * kChannelHold + extra_.bytes()) {
+    return fail(WdpDrop::window_exceeded);
+  }
   return Ok{};
 }
 
@@ -41,17 +43,24 @@ Result<Ok, WdpDrop> RdReceivePath::accept(const RdArrival& arrival, Bytes payloa
   return Ok{};
 }
 
-void RdReceivePath::taken(Csn csn, bool ack_requested, bool marked, Time now) {
+void RdReceivePath::taken(Csn csn, size_t weight, bool ack_requested, bool marked, Time now) {
   const bool in_turn = csn == csns_.cum();
   csns_.take(csn);
   newest_ = csn;
   newest_at_ = now;
+  if (sizing_.came(weight, now)) widen();
   if (!in_turn) ++counters_.reordered;
   // RFC 9000 13.2.1: a mark is told at once.
   if (marked) ++counters_.marked;
   // spec/wdp-rd 4.1: at once on a gap, so that it is found; and where one has just closed.
   due_ = due_ || !in_turn || marked || csns_.gaps() || ack_requested || ++pending_ >= kAckEvery;
   if (!due_) due_at_ = std::min(due_at_, now + kAckDelay);
+}
+
+// spec/wdp-rd 4.5. Not while anything waits for receives: those are what is missing then.
+void RdReceivePath::widen() {
+  if (order_.waiting_bytes() > 0) return;
+  extra_.grow_to(std::min(2 * most(), kLongestWindow) - usual_);
 }
 
 void RdReceivePath::watch_patience(Time now) {
@@ -66,13 +75,17 @@ void RdReceivePath::resume(uint8_t index, RdSink& sink) {
   order_.resume(index, sink);
   if (order_.waiting_bytes() != before) patience_ = 0;
   // A window that was small and is open again is news.
-  if (told_ < most_ / 2 && window() >= most_ / 2) acknowledge_now();
+  if (told_ < most() / 2 && window() >= most() / 2) acknowledge_now();
 }
 
-wire::WdpAck RdReceivePath::acknowledgement(Time now) {
+wire::WdpAck RdReceivePath::acknowledgement(Duration trip, Time now) {
   wire::WdpAck ack;
   csns_.tell(ack);
+  sizing_.met(trip);
+  // What was taken for a long path may turn out to be a slow program.
+  if (sizing_.is_short()) extra_.release();
   told_ = window();
+  sizing_.told(told_, now);
   ack.timestamp = static_cast<uint32_t>(now.ns() / 1000);
   ack.trigger = newest_;
   ack.window = static_cast<uint32_t>(told_ / 1024);
@@ -89,11 +102,15 @@ wire::WdpAck RdReceivePath::acknowledgement(Time now) {
 // time to post anything.
 void RdReceivePath::tick(Time now) {
   if (now >= due_at_) acknowledge_now();
+  if (now >= rests_at()) {
+    extra_.release();
+    acknowledge_now();
+  }
   if (now < tick_at_) return;
   tick_at_ = Time::never();
   if (order_.waiting_bytes() == 0) return;
   tick_at_ = now + kPatienceTick;
-  if (order_.waiting_bytes() <= most_ / 2) {
+  if (order_.waiting_bytes() <= most() / 2) {
     patience_ = 0;
   } else if (++patience_ >= kPatience) {
     std::pair<uint8_t, size_t> longest{0, 0};

@@ -4,6 +4,8 @@
 
 #include "wdp/csn_window.h"
 #include "wdp/flow_order.h"
+#include "wdp/rd_budget.h"
+#include "wdp/right_sizing.h"
 
 namespace weft::wdp {
 
@@ -19,16 +21,19 @@ struct RdReceiveCounters {
 // Of one channel. Not thread-safe.
 class RdReceivePath {
  public:
-  // `first`: the peer's first CSN. `window`: bytes that may be under way to this side at most.
-  RdReceivePath(Csn first, size_t window) : csns_(first), most_(std::min(window, kChannelHold)) {}
+  // `first`: the peer's first CSN. `window`: bytes that may be under way to this side at most,
+  // where the path is short. `extra`: for what more of them there are on a long one.
+  RdReceivePath(Csn first, size_t window, RdExtra extra = {})
+      : csns_(first), usual_(std::min(window, kChannelHold)), extra_(std::move(extra)) {}
 
   // Header and CRC of a datagram were right. Why it is dropped, if it is; `bytes` behind its
   // header.
   Result<Ok, wire::WdpDrop> admit(Csn csn, size_t bytes);
   // A message of it. Each is taken once: where there is no memory for the next one, all come again.
   Result<Ok, wire::WdpDrop> accept(const RdArrival& arrival, Bytes payload, RdSink& sink, Time now);
-  // That was the last one. `marked`: by a router (ecn.h).
-  void taken(Csn csn, bool ack_requested, bool marked, Time now);
+  // That was the last one. `weight`: of the datagram, as the sender counts it. `marked`: by a
+  // router (ecn.h).
+  void taken(Csn csn, size_t weight, bool ack_requested, bool marked, Time now);
   // The queue pair has receives, or is gone.
   void resume(uint8_t index, RdSink& sink);
   bool waits_for(uint8_t index) const { return order_.waits_for(index); }
@@ -40,23 +45,36 @@ class RdReceivePath {
   void flush() { due_ = due_ || pending_ > 0; }
   bool due(Time now) const { return due_ || now >= due_at_; }
   bool pending() const { return due_ || pending_ > 0; }
-  // Says all of it.
-  wire::WdpAck acknowledgement(Time now);
+  // Says all of it. `trip`: the round trip is no longer, as far as the sender at this end knows.
+  wire::WdpAck acknowledgement(Duration trip, Time now);
   Csn cum() const { return csns_.cum(); }
 
-  Time deadline() const { return std::min(due_ ? Time::never() : due_at_, tick_at_); }
+  // --- the window on a long path (spec/wdp-rd 4.5)
+  // Bytes that may be under way to this side when nothing waits.
+  size_t most() const { return usual_ + extra_.bytes(); }
+  const RightSizing& sizing() const { return sizing_; }
+
+  Time deadline() const { return std::min({due_ ? Time::never() : due_at_, tick_at_, rests_at()}); }
   void tick(Time now);
   const RdReceiveCounters& counters() const { return counters_; }
 
  private:
   size_t window() const {
-    return most_ > order_.waiting_bytes() ? most_ - order_.waiting_bytes() : 0;
+    return most() > order_.waiting_bytes() ? most() - order_.waiting_bytes() : 0;
   }
+  // Never, where there is nothing to be given back.
+  Time rests_at() const {
+    const bool rests = extra_.bytes() > 0 && holds_nothing();
+    return rests ? newest_at_ + kWindowRests : Time::never();
+  }
+  void widen();
   void watch_patience(Time now);
 
   CsnWindow csns_;
   FlowOrder order_;
-  const size_t most_;
+  const size_t usual_;
+  RdExtra extra_;
+  RightSizing sizing_;
   size_t told_ = 0;       // the window that the peer knows of
   uint32_t pending_ = 0;  // datagrams that are not acknowledged
   bool due_ = false;

@@ -91,7 +91,8 @@ bool RdSendPath::may_send(Time now) {
   limited_ = !network_allows();
   if (limited_) return false;
   if (!log_.has_lost() && !receiver_allows(*log_.next_waiting().datagram)) return false;
-  paced_ = now < pace_;
+  // RFC 9002 7.8: who is delayed by its own pace would use the window.
+  limited_ = paced_ = now < pace_;
   return !paced_;
 }
 
@@ -174,6 +175,15 @@ void RdSendPath::heed_marks(uint32_t marked, Time newest_sent, Time now) {
   if (more <= 0 || static_cast<uint32_t>(more) > unmarked) return;
   counters_.marked += static_cast<uint32_t>(more);
   congestion_->congested(newest_sent, now);
+}
+
+// spec/wdp-rd 5.4: what may be under way has a place, besides what waits.
+void RdSendPath::size_store() {
+  if (idle()) return extra_.release();
+  const size_t under_way = std::min({peer_window_, congestion_->window(), kLongestWindow});
+  if (under_way + kChannelHold > kChannelStore) {
+    extra_.grow_to(under_way + kChannelHold - kChannelStore);
+  }
 }
 
 bool RdSendPath::find_lost(Time now) {

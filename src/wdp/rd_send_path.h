@@ -4,6 +4,8 @@
 //   append() ─► SentLog ─ congestion, RWND, CSNs, pace ─► fill()
 //                 ▲  └─ lost ──────────────────────────────►
 //   RDACK ────────┘
+//
+// Above 400 lines with its source: three windows and one clock, which all look at the same log.
 #pragma once
 
 #include <memory>
@@ -11,6 +13,7 @@
 
 #include "wdp/congestion.h"
 #include "wdp/ecn.h"
+#include "wdp/rd_budget.h"
 #include "wdp/sent_log.h"
 #include "wdp/train.h"
 #include "wire/wdp_drop.h"
@@ -29,14 +32,14 @@ struct RdSendCounters {
 // Of one channel. Not thread-safe.
 class RdSendPath {
  public:
-  // `ecn`: routers may mark its datagrams.
-  RdSendPath(Csn first, std::unique_ptr<Congestion> congestion, bool ecn)
-      : log_(first), congestion_(std::move(congestion)), ecn_(ecn) {}
+  // `ecn`: routers may mark its datagrams. `extra`: for what is kept beyond kChannelStore.
+  RdSendPath(Csn first, std::unique_ptr<Congestion> congestion, bool ecn, RdExtra extra = {})
+      : log_(first), congestion_(std::move(congestion)), ecn_(ecn), extra_(std::move(extra)) {}
 
   // --- messages. A datagram of so many bytes finds room?
   bool has_room(size_t size) const {
     return log_.stored() < kCsnWindow &&
-           log_.stored_bytes() + size + kDatagramOverhead <= kChannelStore;
+           log_.stored_bytes() + size + kDatagramOverhead <= kChannelStore + extra_.bytes();
   }
   // The datagram's bytes are to be filled in, header and all, with end() for its CSN; token, flags
   // of the channel's own and CRC are added when it is sent.
@@ -110,6 +113,7 @@ class RdSendPath {
   // True: there were some.
   bool find_lost(Time now);
   void heed_marks(uint32_t marked, Time newest_sent, Time now);
+  void size_store();
 
   // Shorter pauses are not worth a timer.
   static constexpr Duration kPacedFrom = 1ms;
@@ -118,13 +122,14 @@ class RdSendPath {
   RoundTrip rtt_;
   const std::unique_ptr<Congestion> congestion_;
   EcnValidation ecn_;
+  RdExtra extra_;
   bool open_ = false;
   SessionToken peer_;
   bool crc_ = false;
   size_t peer_window_ = Congestion::kFirst;  // bytes from CUM on
   bool peer_told_ = false;
   uint32_t peer_clock_ = 0;  // TS of the newest RDACK
-  bool limited_ = false;     // by the congestion window
+  bool limited_ = false;     // by the congestion window, or the pace that follows from it
   Time pace_;                // nothing is sent before
   bool paced_ = false;       // something would be
   uint32_t probes_ = 0;      // in a row without news
@@ -163,6 +168,7 @@ Result<Ok, wire::WdpDrop> RdSendPath::received(const wire::WdpAck& ack, Time now
     if (window > peer_window_) probes_ = 0;
     peer_window_ = window;
   }
+  size_store();
   // RFC 9002 7.6: nothing came through for so long, and that was loss. A peer that had no CPU for a
   // while is no congestion.
   if (find_lost(now) && asked >= kProbesToCollapse) congestion_->collapsed(now);

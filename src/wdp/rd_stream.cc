@@ -14,11 +14,17 @@ namespace {
 
 // Of the window, that the reader takes before it says so.
 constexpr size_t kTellAfter = RdStream::kWindow / 4;
+// The request of the message that says that a window is no longer a large one.
+constexpr uint64_t kShrinking = 1;
 
 }  // namespace
 
 RdStream::RdStream(RdChannels& channels, RdStreamOwner& owner, const wire::RdOffer& own)
-    : channels_(channels), owner_(owner), own_(own), client_(channels.add(*this)) {
+    : channels_(channels),
+      owner_(owner),
+      own_(own),
+      client_(channels.add(*this)),
+      window_{.extra = RdExtra{channels.budget()}, .edge = kWindow} {
   channels_.add(index_of(own.qpn), *this);
 }
 
@@ -63,11 +69,11 @@ RdMessage RdStream::message(uint32_t number, size_t bytes) const {
 }
 
 // The channel has room for these always: they are few, a quarter of a window apart.
-void RdStream::say(Word word, uint32_t number) {
+void RdStream::say(Word word, uint32_t number, uint64_t request) {
   if (channel_ == nullptr) return;
   RdMessage m = message(number, 0);
   m.immediate = static_cast<uint32_t>(word);
-  channel_->send(m, client_, 0);
+  channel_->send(m, client_, request);
 }
 
 RdStream::Moved RdStream::send(std::span<const IoVec> pieces) {
@@ -80,7 +86,7 @@ RdStream::Moved RdStream::send(std::span<const IoVec> pieces) {
   while (left > 0) {
     const size_t n = std::min(most_, left);
     // Not a part of it: the reader says so a quarter of a window later at the latest.
-    if (sent_ - peer_has_read_ + n > kWindow) break;
+    if (sent_ - peer_has_read_ + n > peer_window_) break;
     if (!channel_->has_room(static_cast<uint32_t>(n))) {
       channel_->want_room(client_);
       break;
@@ -125,6 +131,7 @@ void RdStream::leave(bool abort) {
     end();
   }
   left_ = true;
+  window_.extra.release();
   channels_.remove(client_);
   channels_.remove(index_of(own_.qpn), *this);
   if (channel_ != nullptr) std::exchange(channel_, nullptr)->leave();
@@ -156,8 +163,37 @@ RdStream::Moved RdStream::read(std::span<const IoVec> pieces) {
 void RdStream::tell_taken() {
   const uint64_t taken = received_ - readable();
   if (taken - told_read_ < kTellAfter || error_ != 0 || peer_ended_) return;
+  widen();
   told_read_ = taken;
+  window_.edge = std::max(window_.edge, taken + kWindow + window_.extra.bytes());
   say(Word::taken, static_cast<uint32_t>(taken));
+}
+
+// spec/wdp-rd 7.3: its channel's window has grown on account of a long path, its reader takes soon
+// what comes, and at this pace half a window and more comes in a round trip.
+void RdStream::widen() {
+  if (channel_ == nullptr || channel_->receiver() == nullptr) return;
+  const RdReceivePath& receiver = *channel_->receiver();
+  const Time now = channel_->active_at();
+  const Duration passed = now - std::exchange(window_.told, now);
+  const size_t most = kWindow + window_.extra.bytes();
+  if (window_.shrinks || readable() > kTellAfter || receiver.most() <= most) return;
+  const auto quarters = static_cast<Duration::rep>(most / kTellAfter);
+  if (passed > 2 * receiver.sizing().trip() / quarters) return;
+  // So that it is the channel's that finds out how much the path takes.
+  window_.extra.grow_to(std::min(2 * receiver.most(), kLongestWindow) - kWindow);
+  const size_t grown = kWindow + window_.extra.bytes();
+  if (grown == most) return;
+  channel_->want_rest(client_);
+  say(Word::window, static_cast<uint32_t>(grown));
+}
+
+// Others of the socket may need what is set aside for it.
+void RdStream::look_for_rest(Time now) {
+  if (channel_ == nullptr || error_ != 0 || peer_ended_) return;
+  if (now - window_.told < kWindowRests || readable() > 0) return channel_->want_rest(client_);
+  window_.shrinks = true;
+  say(Word::window, kWindow, kShrinking);
 }
 
 void RdStream::trim() {
@@ -190,7 +226,7 @@ Result<Ok, WdpDrop> RdStream::take(RdChannel& channel, const RdArrival& arrival,
   const auto number = static_cast<uint32_t>(d.to.value());
   if (d.has_immediate()) return hear(static_cast<Word>(d.imm_or_read), number);
   if (number != static_cast<uint32_t>(received_) || peer_ended_ ||
-      readable() + payload.size() > kWindow) {
+      received_ + payload.size() > window_.edge) {
     fail(EPROTO);
     return weft::fail(WdpDrop::window_exceeded);
   }
@@ -220,6 +256,9 @@ Result<Ok, WdpDrop> RdStream::hear(Word word, uint32_t number) {
     case Word::abort:
       fail(ECONNRESET);
       return Ok{};
+    case Word::window:
+      peer_window_ = std::clamp<size_t>(number, kWindow, kLongestWindow);
+      return Ok{};
   }
   return weft::fail(WdpDrop::bad_opcode);
 }
@@ -236,8 +275,15 @@ void RdStream::channel_ended(const RdChannel& channel) {
   fail(ECONNRESET);
 }
 
-void RdStream::message_ended(uint64_t, End end) {
-  if (end == End::delivered) return;
+void RdStream::message_ended(uint64_t request, End end) {
+  if (end == End::delivered) {
+    // What the peer sends from now on keeps to it.
+    if (request == kShrinking) {
+      window_.shrinks = false;
+      window_.extra.release();
+    }
+    return;
+  }
   fail(end == End::lost ? ETIMEDOUT : ECONNREFUSED);
 }
 

@@ -4,6 +4,8 @@
 //
 //   send()  ─ window, room in the channel ─► messages of the flow ─► the peer's take()
 //   read()  ◄─ inbox ◄─ take()                        └─ "taken so many bytes" ─► window
+//
+// Above 400 lines with its source: one stream, both ways and its end.
 #pragma once
 
 #include <span>
@@ -26,7 +28,7 @@ class RdStreamOwner {
 // Engine holder only.
 class RdStream final : public RdClient, public RdReceiver {
  public:
-  // Bytes that a sender may be ahead of its reader.
+  // Bytes that a sender may be ahead of its reader, if it has not heard of more.
   static constexpr size_t kWindow = size_t{1} << 20;
 
   // Both references are kept. `own`: what the peer was told; its queue pair is on the channels'
@@ -76,15 +78,24 @@ class RdStream final : public RdClient, public RdReceiver {
   void message_ended(uint64_t request, End end) override;
   void has_room() override { owner_.stream_changed(); }
   void channel_ended(const RdChannel& channel) override;
+  void look_for_rest(Time now) override;
 
  private:
   // What a message without bytes says, in IMM; its number is in TO.
-  enum class Word : uint32_t { taken = 1, end = 2, abort = 3 };
+  enum class Word : uint32_t { taken = 1, end = 2, abort = 3, window = 4 };
+  // How far the peer may be ahead.
+  struct Window {
+    RdExtra extra;         // beyond kWindow
+    uint64_t edge = 0;     // it was told that it may send so far
+    Time told;             // when it heard last of what was read
+    bool shrinks = false;  // it is to hear that there is no extra
+  };
 
   void go_by(RdChannel& channel);
   RdMessage message(uint32_t number, size_t bytes) const;
-  void say(Word word, uint32_t number);
+  void say(Word word, uint32_t number, uint64_t request = 0);
   void tell_taken();
+  void widen();
   void fail(int error);
   Result<Ok, wire::WdpDrop> hear(Word word, uint32_t number);
 
@@ -100,10 +111,12 @@ class RdStream final : public RdClient, public RdReceiver {
   uint32_t question_ = 0;
   uint64_t sent_ = 0;
   uint64_t peer_has_read_ = 0;
+  size_t peer_window_ = kWindow;
   std::vector<std::byte> inbox_;
   size_t read_ = 0;         // of the inbox
   uint64_t received_ = 0;   // all that came
   uint64_t told_read_ = 0;  // what the peer knows that was read
+  Window window_;
   bool heard_ = false;
   bool ended_ = false;
   bool peer_ended_ = false;

@@ -6,6 +6,7 @@
 //   ...|  under way, lost or acknowledged  |  not sent yet          |
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -207,7 +208,9 @@ void SentLog::find_lost(const RoundTrip& rtt, Time now, F&& lost) {
   using State = SentDatagram::State;
   loss_time_ = Time::never();
   const Duration delay = rtt.loss_delay();
-  for (size_t i = 0; i < next_; ++i) {
+  // Of what is farther from CUM no RDACK can speak: it may have come, and long ago.
+  const size_t spoken_of = std::min<size_t>(next_, 1 + 32 * wire::WdpAck::kMaxWords);
+  for (size_t i = 0; i < spoken_of; ++i) {
     SentDatagram& d = log_[i];
     if (d.state != State::under_way) continue;
     if (d.order > newest_) {

@@ -137,6 +137,34 @@ TEST_F(SentLogTest, TheOrderOfTransmissionsCounts) {
 
 // Karn: what was sent twice tells no round trip; nor that its second copy came, if that has hardly
 // left (RFC 8985 6.2 step 2).
+// An RDACK has 1024 bits. What lies beyond has perhaps come, and nobody has said so yet.
+TEST_F(SentLogTest, WhatNoAcknowledgementCanSpeakOfIsNotLost) {
+  constexpr uint32_t kReach = 32 * wire::WdpAck::kMaxWords;
+  append(kReach + 300);
+  send(kReach + 300);
+  const auto all_but = [&](uint32_t cum) {
+    wire::WdpAck a;
+    a.cum = Csn{cum};
+    for (uint32_t i = 1; i <= kReach; ++i) a.hold(Csn{cum + i});
+    return a;
+  };
+  now = now + 1ms;
+  hear(all_but(0));
+  look();
+  ASSERT_EQ(lost, std::vector<uint64_t>{0});
+  // Two holes, of which the first is closed: 1 is the next one.
+  log.transmitted(log.next_lost().csn, now);
+  now = now + 10ms;
+  lost.clear();
+  hear(all_but(1));
+  look();
+  EXPECT_EQ(lost, std::vector<uint64_t>{});
+  // It is what was sent last of all, and has come; so have 1025 and those behind it, by now.
+  hear(ack(kReach + 300));
+  look();
+  EXPECT_EQ(lost, std::vector<uint64_t>{});
+}
+
 TEST_F(SentLogTest, CopiesTellNothing) {
   append(2);
   send(2);

@@ -174,6 +174,10 @@ TEST(WdpSpec, Channels) {
   expect("wdp-rd", "4.3", "more than " + number(kCsnWindow) + " ahead");
   expect("wdp-rd", "4.4", "the smaller of " + mib(kChannelHold));
   expect("wdp-rd", "4.4", number(kDatagramOverhead) + " bytes");
+  expect("wdp-rd", "4.5", "of " + ms(kLongTrip) + " and more");
+  expect("wdp-rd", "4.5", mib(kLongestWindow) + " at most");
+  expect("wdp-rd", "4.5", "together " + mib(kSocketExtra));
+  expect("wdp-rd", "4.5", "for " + s(kWindowRests));
   expect("wdp-rd", "4.4", "was not " + number(kPatience) + " times");
   EXPECT_EQ(kPatienceTick, 1s);
   expect("wdp-rd", "5.1", "it is " + ms(kFirstRoundTrip));
