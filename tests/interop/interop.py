@@ -6,8 +6,8 @@
   interop.py --image                       makes the guest, or finds it in the cache, and ends
   interop.py --build DIR --cpus N          boots a guest with so many CPUs and makes all runs that are meant for it
   interop.py --build DIR --cpus N WORD...  only those whose name has one of the words
-  interop.py --build DIR --cpus 2 --brief  the cases for two CPUs alone; with CHECK_FULL=1 in the environment
-                                           all the same
+  interop.py --build DIR --cpus 2 --brief  the cases for two CPUs alone, without the long ones; with CHECK_FULL=1 in
+                                           the environment all the same
 
 DIR is the build directory. A run's name is CASE/WHO-serves/crc-on or -off. One that fails leaves weft's capture in DIR/traces;
 where none was made it is run once more for it.
@@ -59,8 +59,8 @@ def runs(cpus):
 
 
 def brief(chosen):
-    """Those that no guest with another number of CPUs makes."""
-    return [run for run in chosen if len(run.case.cpus) == 1]
+    """Those that no guest with another number of CPUs makes, without the long ones."""
+    return [run for run in chosen if len(run.case.cpus) == 1 and not run.case.long]
 
 
 # spec/siw 2.6. weft leaves siw 150 ms and three kicks to see the RTR. An emulated guest may be left without a CPU for
