@@ -15,6 +15,7 @@
 
 #include "base/guarded.h"
 #include "sdp/preload/caller.h"
+#include "sdp/preload/error_queue.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/stream.h"
@@ -22,6 +23,7 @@
 
 using weft::readable_guarded;
 using weft::sdp::Library;
+using weft::sdp::receive_report;
 using weft::sdp::Table;
 
 namespace {
@@ -128,6 +130,9 @@ WEFT_SDP_EXPORT ssize_t readv(int fd, const iovec* to, int count) {
 
 WEFT_SDP_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
   if (const auto all = pieces(fd, message)) {
+    if ((flags & MSG_ERRQUEUE) != 0) {
+      if (const auto stream = Table::find(fd)) return receive_report(*stream, fd, message);
+    }
     if (const auto n = take_in(fd, *all, flags)) {
       if (*n >= 0) nothing_but_bytes(message);
       return *n;

@@ -172,5 +172,8 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
   if (names && status == 0 && is_buffer_size(level, name)) {
     if (const auto stream = Table::find(fd)) stream->take_buffer_sizes();
   }
+  if (names && status == 0 && level == SOL_SOCKET && name == SO_ZEROCOPY) {
+    if (const auto stream = Table::find(fd)) stream->take_zero_copy();
+  }
   return status;
 }

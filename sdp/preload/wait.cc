@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <initializer_list>
+#include <vector>
 
 #include "sdp/loop/handlers.h"
 #include "sdp/preload/caller.h"
@@ -18,6 +19,7 @@
 #include "sdp/sockets/registrations.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
+#include "sdp/sockets/zero_copy.h"
 
 using namespace weft::sdp;
 
@@ -42,6 +44,61 @@ bool about_to_poll(const pollfd* fds, nfds_t count) {
 bool is_in(int fd, const fd_set* set) {
   const auto* words = reinterpret_cast<const fd_mask*>(set);
   return (words[fd / NFDBITS] >> (fd % NFDBITS) & 1) != 0;
+}
+
+// What poll(2) is asked for, and the places where reports of MSG_ZEROCOPY show, each for its
+// connection.
+class Polled {
+ public:
+  Polled(bool program, pollfd* fds, nfds_t count) : fds_(fds), count_(count) {
+    if (!program || !ZeroCopy::any()) return;
+    for (nfds_t i = 0; i < count; ++i) {
+      const auto stream = Table::find(fds[i].fd);
+      const int at = stream ? stream->reports_at() : -1;
+      if (at < 0) continue;
+      if (all_.empty()) all_.assign(fds, fds + count);
+      all_.push_back({at, 0, 0});
+      reporting_.push_back(i);
+    }
+  }
+  pollfd* fds() { return all_.empty() ? fds_ : all_.data(); }
+  nfds_t count() const { return all_.empty() ? count_ : all_.size(); }
+  bool is_more() const { return !all_.empty(); }
+  // `n`: what a call came to.
+  int result(int n) {
+    if (all_.empty() || n < 0) return n;
+    for (nfds_t i = 0; i < count_; ++i) fds_[i].revents = all_[i].revents;
+    for (size_t i = 0; i < reporting_.size(); ++i) {
+      if ((all_[count_ + i].revents & POLLERR) != 0) fds_[reporting_[i]].revents |= POLLERR;
+    }
+    const auto ready = [](const pollfd& p) { return p.revents != 0; };
+    return static_cast<int>(std::count_if(fds_, fds_ + count_, ready));
+  }
+
+ private:
+  pollfd* fds_;
+  nfds_t count_;
+  std::vector<pollfd> all_;
+  std::vector<nfds_t> reporting_;
+};
+
+// An epoll that waits for a connection waits for its reports, too, under the same word.
+void register_reports(int epoll, int operation, int fd, const epoll_event* event) {
+  if (!ZeroCopy::any()) return;
+  const auto stream = Table::find(fd);
+  const int at = stream ? stream->reports_at() : -1;
+  if (at < 0) return;
+  const int error = errno;
+  epoll_event own{};
+  if (event != nullptr) {
+    own.data = event->data;
+    own.events = event->events & (EPOLLET | EPOLLONESHOT);
+  }
+  auto* const control = WEFT_SDP_NEXT(epoll_ctl);
+  if (control(epoll, operation, at, &own) != 0 && operation != EPOLL_CTL_DEL) {
+    (void)control(epoll, errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, at, &own);
+  }
+  errno = error;
 }
 
 bool about_to_select(int count, std::initializer_list<const fd_set*> sets) {
@@ -153,15 +210,20 @@ WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* eve
   if (!WEFT_SDP_FOR_PROGRAM) return WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
   if (operation != EPOLL_CTL_DEL && about_to_wait(fd)) Registrations::note_connection(epoll);
   const int status = WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
-  if (status == 0) Registrations::note(epoll, operation, fd, event);
+  if (status == 0) {
+    Registrations::note(epoll, operation, fd, event);
+    register_reports(epoll, operation, fd, event);
+  }
   return status;
 }
 
 WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
   const bool connections = program && about_to_poll(fds, count);
+  Polled polled{program, fds, count};
   const auto wait = [&](bool at_once) {
-    return WEFT_SDP_NEXT(poll)(fds, count, at_once ? 0 : timeout);
+    const int n = WEFT_SDP_NEXT(poll)(polled.fds(), polled.count(), at_once ? 0 : timeout);
+    return polled.result(n);
   };
   return look_and_wait(program && timeout != 0, connections, wait);
 }
@@ -170,8 +232,13 @@ extern "C" int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size);
 WEFT_SDP_EXPORT int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
   const bool connections = program && about_to_poll(fds, count);
+  // What the program's memory has no room for is libc's to say.
+  Polled polled{program && size / sizeof *fds >= count, fds, count};
+  if (polled.is_more()) size = polled.count() * sizeof *fds;
   const auto wait = [&](bool at_once) {
-    return WEFT_SDP_NEXT(__poll_chk)(fds, count, at_once ? 0 : timeout, size);
+    const int n =
+        WEFT_SDP_NEXT(__poll_chk)(polled.fds(), polled.count(), at_once ? 0 : timeout, size);
+    return polled.result(n);
   };
   return look_and_wait(program && timeout != 0, connections, wait);
 }
@@ -180,8 +247,11 @@ WEFT_SDP_EXPORT int ppoll(pollfd* fds, nfds_t count, const timespec* timeout,
                           const sigset_t* mask) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
   const bool connections = program && about_to_poll(fds, count);
+  Polled polled{program, fds, count};
   const auto wait = [&](bool at_once) {
-    return WEFT_SDP_NEXT(ppoll)(fds, count, at_once ? &kAtOnce : timeout, mask);
+    const int n =
+        WEFT_SDP_NEXT(ppoll)(polled.fds(), polled.count(), at_once ? &kAtOnce : timeout, mask);
+    return polled.result(n);
   };
   return look_and_wait(program && waits(timeout), connections, wait);
 }
@@ -192,8 +262,12 @@ WEFT_SDP_EXPORT int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeo
                                 const sigset_t* mask, size_t size) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
   const bool connections = program && about_to_poll(fds, count);
+  Polled polled{program && size / sizeof *fds >= count, fds, count};
+  if (polled.is_more()) size = polled.count() * sizeof *fds;
   const auto wait = [&](bool at_once) {
-    return WEFT_SDP_NEXT(__ppoll_chk)(fds, count, at_once ? &kAtOnce : timeout, mask, size);
+    const int n = WEFT_SDP_NEXT(__ppoll_chk)(polled.fds(), polled.count(),
+                                             at_once ? &kAtOnce : timeout, mask, size);
+    return polled.result(n);
   };
   return look_and_wait(program && waits(timeout), connections, wait);
 }

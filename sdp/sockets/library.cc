@@ -235,6 +235,7 @@ Library::Connection& Library::adopt(const std::shared_ptr<Session>& session, Mir
       connections_.emplace(cookie, Connection{stream, std::move(mirror.shadow), own, peer});
   ++count_;
   stream->take_buffer_sizes();
+  stream->take_zero_copy();
   Table::put(fd, stream);
   // Another thread may have closed it before the table had it.
   if (cookie_of(fd) != cookie) Table::drop(fd);

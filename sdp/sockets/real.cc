@@ -14,6 +14,7 @@ Real find_all() {
   Real r{};
   find(r.recv, "recv");
   find(r.send, "send");
+  find(r.sendmsg, "sendmsg");
   find(r.ppoll, "ppoll");
   find(r.connect, "connect");
   find(r.listen, "listen");

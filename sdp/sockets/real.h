@@ -9,6 +9,7 @@ namespace weft::sdp {
 struct Real {
   ssize_t (*recv)(int, void*, size_t, int);
   ssize_t (*send)(int, const void*, size_t, int);
+  ssize_t (*sendmsg)(int, const msghdr*, int);
   int (*ppoll)(pollfd*, nfds_t, const timespec*, const sigset_t*);
   int (*connect)(int, const sockaddr*, socklen_t);
   int (*listen)(int, int);

@@ -294,10 +294,10 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags, bo
 }
 
 std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int flags) {
+  if ((flags & MSG_ERRQUEUE) != 0) return take_report() ? 0 : failed(EAGAIN);
   if (relayed_) return std::nullopt;
   // The mirror has it, with the kernel's rules.
   if ((flags & MSG_OOB) != 0) return std::nullopt;
-  if ((flags & MSG_ERRQUEUE) != 0) return failed(EAGAIN);
   Lock lock{session_->lock};
   session_->completions().called();
   ReceiveQueue& received = session_->received();
@@ -401,8 +401,41 @@ ssize_t Stream::peek(std::span<const iovec> to) {
   return static_cast<ssize_t>(copied);
 }
 
+// The kernel's call, which copies.
+std::optional<ssize_t> Stream::send_relayed(int fd, std::span<const iovec> from, int flags) {
+  if (!zero_copy_.counts(flags)) return std::nullopt;
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(from.data());
+  message.msg_iovlen = from.size();
+  const ssize_t n = real().sendmsg(fd, &message, flags & ~MSG_ZEROCOPY);
+  const std::lock_guard lock{session_->lock};
+  if (n > 0) note_zero_copy(flags, true);
+  return n;
+}
+
+// With the lock.
+void Stream::note_zero_copy(int flags, bool copied) {
+  if (!zero_copy_.counts(flags)) return;
+  const int error = errno;
+  zero_copy_.sent(copied);
+  errno = error;
+}
+
+void Stream::take_zero_copy() {
+  int on = 0;
+  socklen_t size = sizeof on;
+  if (real().getsockopt(shadow_, SOL_SOCKET, SO_ZEROCOPY, &on, &size) != 0) return;
+  const std::lock_guard lock{session_->lock};
+  zero_copy_.enable(on != 0);
+}
+
+std::optional<ZeroCopy::Report> Stream::take_report() {
+  const std::lock_guard lock{session_->lock};
+  return zero_copy_.take();
+}
+
 std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int flags) {
-  if (relayed_) return std::nullopt;
+  if (relayed_) return send_relayed(fd, from, flags);
   Lock lock{session_->lock};
   session_->completions().called();
   const auto ready = [this] { return !session_->room().empty() || !session_->writable(); };
@@ -417,6 +450,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   bool may_lend = true;
   if (wanted >= way_.least() && session_->pipelined()) session_->poll();
   bool faulted = false;
+  bool copied = false;
   size_t done = 0;
   size_t piece = 0;
   size_t at = 0;
@@ -426,8 +460,9 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       continue;
     }
     if (relayed_) {
-      if (done == 0) return std::nullopt;
+      if (done > 0) note_zero_copy(flags, true);
       lock.unlock();
+      if (done == 0) return send_relayed(fd, from, flags);
       if (blocks(fd, flags)) done += send_rest(descriptor(fd), from, done, flags);
       return static_cast<ssize_t>(done);
     }
@@ -456,6 +491,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       faulted = !copy_guarded(room.data(), rest.data(), n);
       if (faulted) break;
       session_->filled(static_cast<uint32_t>(n));
+      copied = true;
       at += n;
       done += n;
       const bool last = done == wanted;
@@ -497,6 +533,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   }
   if (wanted >= way_.least() && done == wanted && !written)
     way_.record(way, wanted, stopwatch.time());
+  if (done > 0) note_zero_copy(flags, copied);
   show_to_peer_here(lock);
   if (faulted && done == 0) return failed(EFAULT);
   return static_cast<ssize_t>(done);
@@ -639,6 +676,7 @@ void Stream::end() {
     if (resets_at_close(shadow_)) session_->abort();
     loop_.forget(mirror_.fd());
     mirror_.close();
+    zero_copy_.close();
   }
   fabric_.close(session_);
   loop_.post(std::exchange(ended_, nullptr));

@@ -19,6 +19,7 @@
 #include "sdp/sockets/readiness.h"
 #include "sdp/sockets/relay.h"
 #include "sdp/sockets/way_chooser.h"
+#include "sdp/sockets/zero_copy.h"
 
 namespace weft::sdp {
 
@@ -50,6 +51,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool shutdown(int fd, int how);
   // SO_SNDBUF and SO_RCVBUF are those of the shadow.
   void take_buffer_sizes();
+  // SO_ZEROCOPY, of the shadow as well.
+  void take_zero_copy();
+  // The oldest report of MSG_ZEROCOPY, and where poll(2) sees that there is one.
+  std::optional<ZeroCopy::Report> take_report();
+  int reports_at() const { return zero_copy_.shown_at(); }
   // SO_OOBINLINE.
   void set_urgent_in_line(bool in_line);
   // SO_ERROR, which is told once.
@@ -100,6 +106,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   size_t receive_offered(Lock& lock, MutableBytes to);
   size_t receive_to_offer(Lock& lock, int fd, int flags, MutableBytes to);
   ssize_t peek(std::span<const iovec> to);
+  std::optional<ssize_t> send_relayed(int fd, std::span<const iovec> from, int flags);
+  void note_zero_copy(int flags, bool copied);
   void start_relay();
   void end();
 
@@ -119,6 +127,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Readiness mirror_;                  // closed once it shows an error
   std::atomic<bool> watched_{false};  // somebody may wait for it by poll(2)
   int waiting_ = 0;                   // threads that sleep in a call
+  ZeroCopy zero_copy_;
   std::weak_ptr<Stream> peer_here_;
   bool shut_ = false;  // by the program, for reading
   bool shut_for_writing_ = false;

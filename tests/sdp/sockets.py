@@ -116,6 +116,11 @@ for name, environment in {"copied": {"WEFT_SDP_ZCOPY_THRESH": "0"}, "in_place": 
 
 case("sockets.rare", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_rare"), w.address]).splitlines())
 
+# TCP copies on one host, and says so.
+for name, environment, code in (("copied", {"WEFT_SDP_ZCOPY_THRESH": "0"}, "1"), ("in_place", IN_PLACE, "0")):
+    case(f"sockets.zero_copy_{name}", seconds=60, namespaces=None)(
+        lambda w, e=environment, code=code: w.run(0, [w.test_program("sdp_zero_copy"), w.address, "1" if w.way == "tcp" else code], environment=e).splitlines())
+
 for mode in ("vfork", "fork"):
     case(f"sockets.children_{mode}", seconds=60, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_children"), w.address, mode]).splitlines())
