@@ -36,14 +36,22 @@ size_t each_rest(std::span<const iovec> pieces, size_t done, Move move) {
   return moved;
 }
 
+std::optional<std::chrono::microseconds> time_limit(int fd, int option) {
+  timeval limit{};
+  socklen_t size = sizeof limit;
+  if (real().getsockopt(fd, SOL_SOCKET, option, &limit, &size) != 0) return std::nullopt;
+  if (limit.tv_sec == 0 && limit.tv_usec == 0) return std::nullopt;
+  return seconds{limit.tv_sec} + std::chrono::microseconds{limit.tv_usec};
+}
+
 }  // namespace
 
 std::optional<std::chrono::microseconds> limit_of_sends(int fd) {
-  timeval limit{};
-  socklen_t size = sizeof limit;
-  if (real().getsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, &size) != 0) return std::nullopt;
-  if (limit.tv_sec == 0 && limit.tv_usec == 0) return std::nullopt;
-  return seconds{limit.tv_sec} + std::chrono::microseconds{limit.tv_usec};
+  return time_limit(fd, SO_SNDTIMEO);
+}
+
+std::optional<std::chrono::microseconds> limit_of_receives(int fd) {
+  return time_limit(fd, SO_RCVTIMEO);
 }
 
 bool SleepForRoom::sleep(int fd, const Handlers::Ran& ran) {

@@ -12,8 +12,9 @@
 
 namespace weft::sdp {
 
-// SO_SNDTIMEO, where it is set: also of connect(2).
+// SO_SNDTIMEO, where it is set: also of connect(2). SO_RCVTIMEO.
 std::optional<std::chrono::microseconds> limit_of_sends(int fd);
+std::optional<std::chrono::microseconds> limit_of_receives(int fd);
 
 // Sleeps as send(2) does, and puts nothing into the socket: that would be data once another process
 // has it.

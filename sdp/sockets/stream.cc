@@ -342,7 +342,11 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
       // Meanwhile another thread may have given it away: what has come behind that is the relay's.
       if (relayed_) continue;
     }
-    if ((flags & MSG_PEEK) != 0 && !received.empty()) return peek(to);
+    if ((flags & MSG_PEEK) != 0 && !received.empty()) {
+      if ((flags & MSG_WAITALL) != 0) wait_for_all(lock, fd, flags, wanted);
+      if (relayed_) continue;
+      return peek(to);
+    }
     while (done < wanted && !received.empty()) {
       if (at == to[piece].iov_len) {
         ++piece, at = 0;
@@ -386,6 +390,27 @@ size_t Stream::receive_to_offer(Lock& lock, int fd, int flags, MutableBytes to) 
   return n;
 }
 
+// Of a call that looks ahead (MSG_PEEK): until so much is there, or the call has to end with less.
+// A byte is there already, by which a sleep in the kernel would end at once.
+void Stream::wait_for_all(Lock& lock, int fd, int flags, size_t wanted) {
+  constexpr std::chrono::milliseconds kHandlers{10};  // they do not end the sleep
+  using Clock = std::chrono::steady_clock;
+  const Handlers::Ran ran;
+  const auto limit = limit_of_receives(descriptor(fd));
+  const auto until = limit ? Clock::now() + *limit : Clock::time_point::max();
+  while (!relayed_ && session_->received().bytes() < wanted) {
+    session_->poll();
+    if (session_->received().bytes() >= wanted) return;
+    if (session_->offered() > 0) {
+      receive_staged(lock, *session_, look_time_);
+      continue;
+    }
+    if (session_->ended() || shut_ || !blocks(fd, flags)) return;
+    if (ran.interrupts() || (limit && ran.any()) || Clock::now() >= until) return;
+    session_->sleep(lock, kHandlers);
+  }
+}
+
 ssize_t Stream::peek(std::span<const iovec> to) {
   std::vector<std::byte> bytes(std::min(total(to), session_->received().bytes()));
   (void)session_->received().peek(bytes);
@@ -399,39 +424,6 @@ ssize_t Stream::peek(std::span<const iovec> to) {
     copied += n;
   }
   return static_cast<ssize_t>(copied);
-}
-
-// The kernel's call, which copies.
-std::optional<ssize_t> Stream::send_relayed(int fd, std::span<const iovec> from, int flags) {
-  if (!zero_copy_.counts(flags)) return std::nullopt;
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(from.data());
-  message.msg_iovlen = from.size();
-  const ssize_t n = real().sendmsg(fd, &message, flags & ~MSG_ZEROCOPY);
-  const std::lock_guard lock{session_->lock};
-  if (n > 0) note_zero_copy(flags, true);
-  return n;
-}
-
-// With the lock.
-void Stream::note_zero_copy(int flags, bool copied) {
-  if (!zero_copy_.counts(flags)) return;
-  const int error = errno;
-  zero_copy_.sent(copied);
-  errno = error;
-}
-
-void Stream::take_zero_copy() {
-  int on = 0;
-  socklen_t size = sizeof on;
-  if (real().getsockopt(shadow_, SOL_SOCKET, SO_ZEROCOPY, &on, &size) != 0) return;
-  const std::lock_guard lock{session_->lock};
-  zero_copy_.enable(on != 0);
-}
-
-std::optional<ZeroCopy::Report> Stream::take_report() {
-  const std::lock_guard lock{session_->lock};
-  return zero_copy_.take();
 }
 
 std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int flags) {

@@ -105,6 +105,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::optional<ssize_t> wait_to_receive(Lock& lock, int fd, int flags, bool has_some);
   size_t receive_offered(Lock& lock, MutableBytes to);
   size_t receive_to_offer(Lock& lock, int fd, int flags, MutableBytes to);
+  void wait_for_all(Lock& lock, int fd, int flags, size_t wanted);
   ssize_t peek(std::span<const iovec> to);
   std::optional<ssize_t> send_relayed(int fd, std::span<const iovec> from, int flags);
   void note_zero_copy(int flags, bool copied);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
-#include <cstdlib>
+
+#include "sdp/sockets/variable.h"
 
 namespace weft::sdp {
 namespace {
@@ -33,25 +33,16 @@ constexpr size_t index(Way way) {
 }  // namespace
 
 std::optional<ZcopyThreshold> ZcopyThreshold::parse(std::string_view text) {
-  if (text == "auto") return ZcopyThreshold{kByCost};
-  ZcopyThreshold threshold;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), threshold.bytes);
-  if (error != std::errc{} || end != text.data() + text.size()) return {};
-  if (threshold.bytes != kNever && threshold.bytes < kLeast) return {};
-  return threshold;
+  return text == "auto" ? ZcopyThreshold{kByCost} : parse_bytes<ZcopyThreshold>(text);
 }
 
 ZcopyThreshold ZcopyThreshold::of_process() {
-  const char* const text = secure_getenv(kVariable);
-  return text == nullptr ? ZcopyThreshold{} : parse(text).value_or(ZcopyThreshold{});
+  return threshold_of_process<ZcopyThreshold>(kVariable);
 }
 
 std::optional<std::string> ZcopyThreshold::wrong_in_process() {
-  const char* const text = secure_getenv(kVariable);
-  if (text == nullptr || parse(text)) return {};
-  return std::string{kVariable} + ": '" + text +
-         "' is not 0, auto or a number of bytes from 4096 on; taken for auto";
+  return sdp::wrong_in_process<ZcopyThreshold>(
+      kVariable, "0, auto or a number of bytes from 4096 on; taken for auto");
 }
 
 size_t WayChooser::size_class(size_t bytes) {

@@ -55,6 +55,33 @@ void wait_with_large_sets(const char* address) {
   std::printf("select: %d, %s\n", n, set[place] == bit ? "readable" : "not readable");
 }
 
+// A call that looks ahead waits for all that it asks for, and for no more than there is to come.
+void look_ahead_for_all(const char* address) {
+  const Ends ends = connection(address);
+  std::array<char, 6> bytes{};
+  must(send(ends.client, "abc", 3, 0) == 3, "send");
+  std::atomic<long> thread{::syscall(SYS_gettid)};
+  std::thread sender{[&] {
+    wait_until_sleeps(thread, true);
+    must(send(ends.client, "def", 3, 0) == 3, "send");
+  }};
+  ssize_t n = recv(ends.server, bytes.data(), bytes.size(), MSG_PEEK | MSG_WAITALL);
+  std::printf("look ahead for all: %zd, %.*s\n", n, static_cast<int>(n), bytes.data());
+  sender.join();
+  std::array<char, 10> more{};
+  n = recv(ends.server, more.data(), more.size(), MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT);
+  std::printf("without waiting: %zd\n", n);
+  const timeval soon{0, 20'000};
+  must(setsockopt(ends.server, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon) == 0, "SO_RCVTIMEO");
+  n = recv(ends.server, more.data(), more.size(), MSG_PEEK | MSG_WAITALL);
+  std::printf("within a limit: %zd\n", n);
+  must(shutdown(ends.client, SHUT_WR) == 0, "shutdown");
+  const timeval never{};
+  must(setsockopt(ends.server, SOL_SOCKET, SO_RCVTIMEO, &never, sizeof never) == 0, "SO_RCVTIMEO");
+  n = recv(ends.server, more.data(), more.size(), MSG_PEEK | MSG_WAITALL);
+  std::printf("up to the end: %zd, %.*s\n", n, static_cast<int>(n), more.data());
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
@@ -62,5 +89,6 @@ int main(int arguments, char** argument) {
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   close_listener(argument[1]);
   wait_with_large_sets(argument[1]);
+  look_ahead_for_all(argument[1]);
   return 0;
 }
