@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -45,6 +46,12 @@ void write_all(int fd, std::span<iovec> pieces, int64_t offset) {
     const ssize_t n = offset < 0 ? ::writev(fd, pieces.data(), count)
                                  : ::pwritev(fd, pieces.data(), count, offset);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      // A pipe that was given, and that its other users do not want to wait for.
+      pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
+      (void)::poll(&room, 1, -1);
+      continue;
+    }
     if (n < 0) throw kit::system_failure("writing what was received");
     if (offset >= 0) offset += n;
     auto left = static_cast<size_t>(n);
