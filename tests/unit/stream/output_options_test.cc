@@ -10,6 +10,11 @@
 #include "stream/utc.h"
 
 namespace weft::stream {
+
+static void PrintTo(const Keyword& k, std::ostream* out) {
+  *out << k.name << "=" << k.value << (k.quoted ? " (quoted)" : "");
+}
+
 namespace {
 
 TEST(Rotation, TimesAndSizes) {
@@ -79,14 +84,18 @@ class HeaderFiles : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "weft-header-" + std::to_string(::getpid());
 };
 
-using Lines = std::vector<std::pair<std::string, std::string>>;
+using Lines = std::vector<Keyword>;
 
 TEST_F(HeaderFiles, LinesOfPsrdadaAndCards) {
   EXPECT_EQ(read("# of the night\n\nSOURCE  B0329+54 # north\r\nFREQ\t150.0  \nOBSERVER J. Doe\n")
                 .lines(),
             (Lines{{"SOURCE", "B0329+54"}, {"FREQ", "150.0"}, {"OBSERVER", "J. Doe"}}));
   EXPECT_EQ(read("SRC_NAME= 'B0329+54'           / name\nOBSFREQ =   150.0 / MHz\nEND").lines(),
-            (Lines{{"SRC_NAME", "B0329+54"}, {"OBSFREQ", "150.0"}}));
+            (Lines{{"SRC_NAME", "B0329+54", true}, {"OBSFREQ", "150.0"}}));
+  // A quote is two within quotes; what is in them is no comment.
+  EXPECT_EQ(
+      read("OBSERVER= 'O''Brien '  # of the night\nSRC = '0329' / a name\nRUN='#4 / 5'\n").lines(),
+      (Lines{{"OBSERVER", "O'Brien", true}, {"SRC", "0329", true}, {"RUN", "#4 / 5", true}}));
   // A header as it is at the beginning of a file of data.
   EXPECT_EQ(read(std::string{"FREQ 150\n"} + std::string(100, '\0')).lines(),
             (Lines{{"FREQ", "150"}}));

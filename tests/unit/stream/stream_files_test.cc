@@ -461,6 +461,34 @@ TEST_F(Files, GuppiIsBlocksOfChannels) {
   }
 }
 
+// FITS: a quote within a text is two, a text has its closing quote within the card, and one that
+// looks like a number is none.
+TEST_F(Files, GuppiHasTextsAsFitsHasThem) {
+  const std::string path = folder_ + "/sky.hdr";
+  std::ofstream{path} << "OBSERVER= 'O''Brien'\nSRC_NAME= '0329'\nOBSFREQ 150.5\nRA_STR 0x10\n"
+                      << "LONG1 " << std::string(90, 'y') << "\nLONG2 " << std::string(67, 'z')
+                      << "'s\n";
+  header_ = HeaderFile{path};
+  open(Layout::guppi, "a");
+  add(kFirst);
+  files_->end_observation();
+  const Bytes file = read("a");
+  const std::string text{reinterpret_cast<const char*>(file.data()), 40 * 80};
+  const auto card = [&](const std::string& keyword) {
+    const size_t at = text.find(keyword + std::string(8 - keyword.size(), ' ') + "= ");
+    return at == std::string::npos || at % 80 != 0 ? "none" : text.substr(at + 10, 70);
+  };
+  const auto filled = [](const std::string& value) {
+    return value + std::string(70 - value.size(), ' ');
+  };
+  EXPECT_EQ(card("OBSERVER"), filled("'O''Brien'"));
+  EXPECT_EQ(card("SRC_NAME"), filled("'0329    '"));
+  EXPECT_EQ(card("OBSFREQ"), filled(std::string(15, ' ') + "150.5"));
+  EXPECT_EQ(card("RA_STR"), filled("'0x10    '"));
+  EXPECT_EQ(card("LONG1"), "'" + std::string(68, 'y') + "'");
+  EXPECT_EQ(card("LONG2"), filled("'" + std::string(67, 'z') + "'"));  // no half of two quotes
+}
+
 TEST_F(Files, VdifIsAFrameForEachPacketAndSaysWhichAreMissing) {
   for (const uint32_t bits : {16U, 8U, 4U}) {
     shape_.bits = bits;

@@ -32,9 +32,7 @@ std::string mjd_text(int64_t ns) {
 
 std::string header_text(const Keywords& keywords) {
   std::string text;
-  for (const auto& [keyword, value] : keywords.all()) {
-    text += fmt::format("{:<16} {}\n", keyword, value);
-  }
+  for (const Keyword& k : keywords.all()) text += fmt::format("{:<16} {}\n", k.name, k.value);
   return text + "# end of header\n";  // some readers look for it
 }
 

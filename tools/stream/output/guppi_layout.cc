@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "kit/failure.h"
 #include "stream/format/station.h"
@@ -19,16 +20,32 @@ constexpr size_t kCard = 80;
 constexpr size_t kDirectIo = 512;
 constexpr size_t kMostHeader = 100 * kCard;
 
+constexpr size_t kMostText = kCard - std::string_view{"KEYWORD = ''"}.size();
+
+// As FITS has them: no infinity, nothing of C's.
 bool is_number(const std::string& text) {
+  if (text.find_first_not_of("+-.0123456789Ee") != std::string::npos) return false;
   char* end = nullptr;
   (void)std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0' && std::isalpha(static_cast<unsigned char>(text[0])) == 0;
+  return !text.empty() && *end == '\0';
+}
+
+// Within a card a quote is two. What is too long is cut, and never between these.
+std::string text_of(const std::string& value) {
+  std::string text;
+  for (const char c : value) {
+    const std::string_view next = c == '\'' ? std::string_view{"''"} : std::string_view{&c, 1};
+    if (text.size() + next.size() > kMostText) break;
+    text += next;
+  }
+  return text;
 }
 
 // A number ends in column 30, a text stands in quotes, as in FITS.
-std::string card(const std::string& keyword, const std::string& value) {
-  const std::string text = is_number(value) ? fmt::format("{:<8.8}= {:>20}", keyword, value)
-                                            : fmt::format("{:<8.8}= '{:<8}'", keyword, value);
+std::string card(const Keyword& k) {
+  const std::string text = !k.quoted && is_number(k.value)
+                               ? fmt::format("{:<8.8}= {:>20}", k.name, k.value)
+                               : fmt::format("{:<8.8}= '{:<8}'", k.name, text_of(k.value));
   return fmt::format("{:<80.80}", text);
 }
 
@@ -114,9 +131,9 @@ class GuppiLayout final : public FileLayout {
   // know nothing of it find the data, too.
   static void write(const Keywords& keywords, bool direct, Bytes& out) {
     std::string text;
-    for (const auto& [keyword, value] : keywords.all()) text += card(keyword, value);
+    for (const Keyword& k : keywords.all()) text += card(k);
     for (unsigned i = 0; direct && (text.size() + kCard) % kDirectIo != 0; ++i) {
-      text += card(fmt::format("SPARE{:02}", i), "0");
+      text += card({.name = fmt::format("SPARE{:02}", i), .value = "0"});
     }
     text += fmt::format("{:<80}", "END");
     const auto* bytes = reinterpret_cast<const std::byte*>(text.data());

@@ -17,11 +17,45 @@ std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(blank) - begin + 1);
 }
 
-// Of a card, without its sign, quotes and comment.
+// The end of a text whose first quote stands at `begin`: where its last one does, or the end.
+size_t end_of_text(const std::string& line, size_t begin) {
+  for (size_t at = begin + 1; at < line.size(); ++at) {
+    if (line[at] != '\'') continue;
+    if (at + 1 == line.size() || line[at + 1] != '\'') return at;
+    ++at;  // a quote of the text's own
+  }
+  return line.size();
+}
+
+// Where the text of a card begins, with its quote; npos for anything else.
+size_t text_of_card(const std::string& line) {
+  const size_t sign = line.find_first_of(" \t=");
+  const size_t equals = sign == std::string::npos ? sign : line.find_first_not_of(" \t", sign);
+  if (equals == std::string::npos || line[equals] != '=') return std::string::npos;
+  const size_t begin = line.find_first_not_of(" \t", equals + 1);
+  return begin != std::string::npos && line[begin] == '\'' ? begin : std::string::npos;
+}
+
+std::string without_comment(const std::string& line) {
+  const size_t text = text_of_card(line);
+  return line.substr(0, line.find('#', text == std::string::npos ? 0 : end_of_text(line, text)));
+}
+
+// Without the quotes around it, and without the blanks at its end, which say nothing in FITS.
+std::string unquoted(const std::string& line, size_t begin) {
+  const size_t end = end_of_text(line, begin);
+  std::string value;
+  for (size_t at = begin + 1; at < end; ++at) {
+    value += line[at];
+    if (line[at] == '\'') ++at;
+  }
+  return trimmed(value);
+}
+
+// Of a card, without its sign and comment.
 std::string value_of(const std::string& text) {
   if (!text.starts_with('=')) return text;
   const std::string value = trimmed(text.substr(1));
-  if (value.starts_with('\'')) return trimmed(value.substr(1, value.find('\'', 1) - 1));
   return trimmed(value.substr(0, value.find(" /")));
 }
 
@@ -46,39 +80,47 @@ HeaderFile::HeaderFile(const std::string& path) {
     if (!is_text(line)) {
       throw kit::Failure{fmt::format("{}:{}: this is no line of text in ASCII", path, number)};
     }
-    line = trimmed(line.substr(0, line.find('#')));
+    line = trimmed(without_comment(line));
     if (line.empty() || line == "END") continue;
     const size_t end = line.find_first_of(" \t=");
-    const std::string value = end == std::string::npos ? "" : value_of(trimmed(line.substr(end)));
+    const size_t text = text_of_card(line);
+    const bool quoted = text != std::string::npos;
+    const std::string value = quoted                     ? unquoted(line, text)
+                              : end == std::string::npos ? ""
+                                                         : value_of(trimmed(line.substr(end)));
     if (value.empty()) {
       throw kit::Failure{
           fmt::format("{}:{}: a line has a keyword and a value: \"{}\"", path, number, line)};
     }
-    lines_.emplace_back(line.substr(0, end), value);
+    lines_.push_back({.name = line.substr(0, end), .value = value, .quoted = quoted});
   }
 }
 
 void Keywords::add(const HeaderFile& header) {
-  for (const auto& [keyword, value] : header.lines()) set(keyword, value);
+  for (const Keyword& line : header.lines()) put(line);
 }
 
-std::string* Keywords::find(const std::string& keyword) {
-  for (auto& [name, value] : all_) {
-    if (name == keyword) return &value;
+Keyword* Keywords::find(const std::string& name) {
+  for (Keyword& keyword : all_) {
+    if (keyword.name == name) return &keyword;
   }
   return nullptr;
 }
 
-void Keywords::set(const std::string& keyword, const std::string& value) {
-  if (std::string* there = find(keyword)) {
-    *there = value;
+void Keywords::put(const Keyword& keyword) {
+  if (Keyword* there = find(keyword.name)) {
+    *there = keyword;
   } else {
-    all_.emplace_back(keyword, value);
+    all_.push_back(keyword);
   }
 }
 
+void Keywords::set(const std::string& keyword, const std::string& value) {
+  put({.name = keyword, .value = value});
+}
+
 void Keywords::propose(const std::string& keyword, const std::string& value) {
-  if (find(keyword) == nullptr) all_.emplace_back(keyword, value);
+  if (find(keyword) == nullptr) all_.push_back({.name = keyword, .value = value});
 }
 
 }  // namespace weft::stream
