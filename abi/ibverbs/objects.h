@@ -59,11 +59,11 @@ struct AbiContext : verbs_context {
   port::Fd driver;
   std::mutex lock;  // of queue_pairs
   IntrusiveList<AbiQp, struct OpenQps> queue_pairs;
-  ObjectCount domains{device::kMaxPd};
-  ObjectCount completion_queues{device::kMaxCq};
-  ObjectCount shared_receives{device::kMaxSrq};
-  ObjectCount address_handles{device::kMaxAh};
-  ObjectCount queue_pair_count{device::kMaxQp};
+  ObjectCount domains{device::kMaxPd, "max_pd"};
+  ObjectCount completion_queues{device::kMaxCq, "max_cq"};
+  ObjectCount shared_receives{device::kMaxSrq, "max_srq"};
+  ObjectCount address_handles{device::kMaxAh, "max_ah"};
+  ObjectCount queue_pair_count{device::kMaxQp, "max_qp"};
 
  private:
   std::atomic<int> refs_{1};

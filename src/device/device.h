@@ -33,9 +33,10 @@ inline constexpr uint32_t kMaxPd = 65'536;
 inline constexpr uint32_t kMaxMr = (1U << 23) - 1;
 inline constexpr uint32_t kMaxAh = 1U << 20;
 inline constexpr uint32_t kMaxSrq = 65'536;
+inline constexpr uint32_t kMaxMessage = 1U << 31;  // bytes
+// Promised, and refused to nobody: a group is a socket, and descriptors end before.
 inline constexpr uint32_t kMaxMulticastGroups = 4096;
 inline constexpr uint32_t kMaxQpPerMulticastGroup = 254;
-inline constexpr uint32_t kMaxMessage = 1U << 31;  // bytes
 inline constexpr uint32_t kCompletionVectors = 1;
 inline constexpr uint16_t kPkey = 0xffff;  // the table's only entry
 

@@ -147,9 +147,13 @@ TEST_F(DeviceTest, TheNumbersOfObjectsHold) {
     EXPECT_NE(all.back(), nullptr);
     for (auto* o : all) EXPECT_EQ(destroy(o), 0);
   };
-  // With that of the fixture.
+  // With that of the fixture. A sentence says which limit it was.
+  testing::internal::CaptureStderr();
   holds(
       attr.max_pd - 1, [&] { return ibv_alloc_pd(context.get()); }, ibv_dealloc_pd);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("its max_pd is " + std::to_string(attr.max_pd) + ","), std::string::npos)
+      << said;
   holds(
       attr.max_cq, [&] { return ibv_create_cq(context.get(), 1, nullptr, nullptr, 0); },
       ibv_destroy_cq);
