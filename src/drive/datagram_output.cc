@@ -123,7 +123,7 @@ bool DatagramOutput::next_train(Token& token, SettlingList& asked) {
       continue;
     }
     filler_ = s;
-    fragments_ = s->fragments_;
+    fragments_ = s->fragments_ || train_.fragments();
     sending_.push_back(*s);
   }
   filling_ = false;

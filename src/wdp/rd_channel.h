@@ -143,6 +143,7 @@ class RdChannel final : public TrainSource, private RdSink {
   bool urgent(Time now) const override { return receiver_ && receiver_->due(now); }
   void llp_took_all(Time) override { sender_.train_gone(); }
   void path_carries(size_t size) override {
+    sender_.path_carries(size);
     if (search_.probe) search_.probe->limit(size);
   }
   void own_memory_lost(Time) override {}

@@ -60,6 +60,8 @@ inline constexpr Duration kAskAgain = 60s;
 inline constexpr Duration kPatienceTick = 1s;
 inline constexpr uint32_t kPatience = 10;
 
+// spec/wdp-rd 5.5: a datagram that was sent so often as a whole may be too large for the path.
+inline constexpr uint32_t kWholeCopies = 2;
 // spec/wdp-rd 5.5: that long messages wait to hear what the path carries.
 inline constexpr Duration kPathIsFound = 1s;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "wdp/path_probe.h"
 #include "wire/wdp_bundle.h"
 #include "wire/wdp_crc.h"
 #include "wire/wdp_data.h"
@@ -100,11 +101,18 @@ bool RdSendPath::ready(Time now) {
   return open_ && (probe_due_ || may_send(now));
 }
 
+// spec/wdp-rd 5.5. Parts arrive where a whole does not; nobody cuts up what fits.
+bool RdSendPath::is_to_be_cut(const SentDatagram& d, const Path& path) const {
+  if (d.size <= PathProbe::least(path.to.address.is_ipv4())) return false;
+  return d.size > whole_ || d.times >= kWholeCopies;
+}
+
 bool RdSendPath::put(Train& train, const Path& path, const SentLog::Next& what, bool ask, Time now,
                      const WdpAck* tail) {
   SentDatagram& d = *what.datagram;
   if (!train.takes(d.size, path)) return false;
   const bool again = d.state != SentDatagram::State::waiting;
+  if (is_to_be_cut(d, path)) train.allow_fragments();
   std::byte* const bytes = d.bytes.get();
   auto flags = WdpFlags::from_bits(std::to_integer<uint8_t>(bytes[1]));
   flags.crc = crc_;

@@ -69,6 +69,8 @@ class RdSendPath {
   // Will that write one bundle and nothing else, in which an RDACK fits besides?
   bool takes_tail(size_t most);
   void train_gone() { log_.train_gone(); }
+  // The kernel has refused a larger one.
+  void path_carries(size_t size) { whole_ = std::min(whole_, size); }
   // A question is due, and there is no datagram to ask with: the receiver's window is closed.
   bool wants_to_ask() const { return asks_; }
   void asked() { asks_ = false; }
@@ -114,6 +116,7 @@ class RdSendPath {
   bool find_lost(Time now);
   void heed_marks(uint32_t marked, Time newest_sent, Time now);
   void size_store();
+  bool is_to_be_cut(const SentDatagram& d, const Path& path) const;
 
   // Shorter pauses are not worth a timer.
   static constexpr Duration kPacedFrom = 1ms;
@@ -123,6 +126,7 @@ class RdSendPath {
   const std::unique_ptr<Congestion> congestion_;
   EcnValidation ecn_;
   RdExtra extra_;
+  size_t whole_ = SIZE_MAX;  // bytes of a datagram that the path carries, as far as is known
   bool open_ = false;
   SessionToken peer_;
   bool crc_ = false;
@@ -143,6 +147,8 @@ class RdSendPath {
 template <class F>
 Result<Ok, wire::WdpDrop> RdSendPath::received(const wire::WdpAck& ack, Time now, F&& gone) {
   const auto outcome = log_.acknowledge(ack, rtt_.least(), now, [&](const SentDatagram& d) {
+    // Its copies as a whole were lost, and parts of it were not.
+    if (d.times > kWholeCopies) path_carries(d.size - 1);
     congestion_->carried(d.size + kDatagramOverhead);
     congestion_->acknowledged(d.weight(), d.sent, limited_, rtt_.least(), rtt_.latest(), now);
     gone(d);

@@ -55,7 +55,7 @@ void Train::clear() {
   detached_ = {};
   used_ = datagrams_ = segment_ = bytes_ = 0;
   most_ = SIZE_MAX;
-  closed_ = lost_ = false;
+  closed_ = lost_ = fragments_ = false;
 }
 
 bool Train::detach() {

@@ -49,6 +49,9 @@ class Train {
   // that was begun.
   void unstage(size_t n);
   void refer(const void* p, size_t n);
+  // The path may not carry all of them whole: IP may cut them up (else DF is set).
+  void allow_fragments() { fragments_ = true; }
+  bool fragments() const { return fragments_; }
   // Nothing may follow any more.
   void close() { closed_ = true; }
 
@@ -96,6 +99,7 @@ class Train {
   size_t bytes_ = 0;
   size_t most_ = SIZE_MAX;
   bool closed_ = false;
+  bool fragments_ = false;
   bool lost_ = false;
 };
 
