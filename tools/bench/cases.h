@@ -23,6 +23,8 @@ struct CaseChoice {
   std::vector<uint64_t> udp_sizes = {8192, 65000};  // datagrams of plain UDP, of the uc suite
   std::vector<double> losses;  // percent, of the loss and rd suites; none: default_losses()
   std::vector<double> delays;  // ms each way, of the rd suite
+  bool link = false;           // the rd suite on a link of its own, which has delays and losses
+  double link_mbps = 0;        // 0: any number
   double gbps = 1;             // offered, of the loss suite
   LossBy loss_by = LossBy::fault;
   std::vector<std::string> only;  // patterns of fnmatch(3) for names; none means all

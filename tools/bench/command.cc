@@ -127,6 +127,7 @@ Network network_of(const SuiteOptions& options) {
   if (options.netns && options.cases.same_host) {
     cli::wrong_usage("--same-host: in two network namespaces (--netns) no memory is shared");
   }
+  if (options.cases.link) return relayed_network(options.mtu);
   if (options.netns) return veth_network(options.mtu, options.offloads);
   if (options.offloads != Offloads::unchanged) cli::wrong_usage("--offloads is for --netns");
   if (options.mtu != 0) cli::wrong_usage("--mtu is for --netns");
@@ -375,6 +376,14 @@ void add_suites(CLI::App& bench, int& status) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(cli::between(0.0, kLongestDelay));
+  rd_command.add_flag("--link", rd->cases.link,
+                      "Bandwidth alone, over a link between two network namespaces that has "
+                      "--delays and --losses itself, so that TCP has them, too (as root)");
+  rd_command
+      .add_option("--mbps", rd->cases.link_mbps,
+                  "With --link: Mb/s that it carries each way, behind a queue of two round trips, "
+                  "20 ms at least (any number)")
+      ->check(cli::between(0.1, 100'000.0));
   add_netns_option(rd_command, *rd);
   add_polling_option(rd_command, *rd);
 

@@ -148,13 +148,37 @@ Network lossy_network(unsigned mtu) {
   return network;
 }
 
-void Network::lose(double share) const {
+Network relayed_network(unsigned mtu) {
+  constexpr const char* kDevice = "link0";
+  // Of the relay, which may be late, no packets are to be lost here.
+  constexpr unsigned kPackets = 10'000;
+  Network network{.name = "relay",
+                  .initiator = {"10.0.0.1", new_namespace()},
+                  .target = {"10.0.0.2", new_namespace()}};
+  std::vector<port::Fd> devices;
+  const port::Fd home = own_namespace();
+  for (const Place* place : {&network.initiator, &network.target}) {
+    if (::setns(place->network_namespace.get(), CLONE_NEWNET) != 0) {
+      throw kit::system_failure("setns");
+    }
+    devices.push_back(open_tun(kDevice));
+    if (::setns(home.get(), CLONE_NEWNET) != 0) throw kit::system_failure("setns");
+    run_ip(place->network_namespace, fmt::format("link set {} txqueuelen {}", kDevice, kPackets));
+    bring_up(*place, kDevice, mtu);
+  }
+  network.relay = std::make_unique<Relay>(std::move(devices[0]), std::move(devices[1]));
+  return network;
+}
+
+void Network::shape(double loss, double delay_ms, double mbps) const {
+  if (relay != nullptr) return relay->shape(Link::of(delay_ms, loss, mbps));
+  if (delay_ms > 0 || mbps > 0) throw kit::Failure{"this network has no shape of its own"};
   if (!lossy) {
-    if (share > 0) throw kit::Failure{"this network cannot lose packets"};
+    if (loss > 0) throw kit::Failure{"this network cannot lose packets"};
     return;
   }
-  drop_in(initiator.network_namespace, share);
-  drop_in(target.network_namespace, share);
+  drop_in(initiator.network_namespace, loss);
+  drop_in(target.network_namespace, loss);
 }
 
 }  // namespace weft::bench

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "bench/relay.h"
 #include "port/fd.h"
 
 namespace weft::bench {
@@ -23,10 +25,12 @@ struct Network {
   std::string name;  // "loopback" or "veth"
   Place initiator;
   Place target;
-  bool lossy = false;  // lose() may be called with more than 0
+  bool lossy = false;  // packets can be lost on it
 
-  // From now on this share of all packets is lost on either way. Throws kit::Failure.
-  void lose(double share) const;
+  std::unique_ptr<Relay> relay;  // with one a link may have any shape
+
+  // From now on, either way. Throws kit::Failure.
+  void shape(double loss, double delay_ms, double mbps) const;
 };
 
 Network loopback_network();
@@ -35,6 +39,8 @@ Network loopback_network();
 // gone, and their devices with them, when the last process in them and this object are.
 // `mtu`: 0 for that of the devices. To choose `offloads` needs ethtool(8), too.
 Network veth_network(unsigned mtu, Offloads offloads = Offloads::unchanged);
+// Two namespaces with a relay between them. Needs root, ip(8) and /dev/net/tun.
+Network relayed_network(unsigned mtu);
 // Such a network that can lose packets; needs nft(8), too. Each packet stands for itself: trains
 // are cut up before they meet their fate.
 Network lossy_network(unsigned mtu);

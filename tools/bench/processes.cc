@@ -228,7 +228,7 @@ Pinning one_cpu() {
 Measurement run_once(const Spec& spec, double seconds, const Setting& setting) {
   Measurement m;
   try {
-    setting.network.lose(spec.loss);
+    setting.network.shape(spec.loss, spec.delay_ms, spec.link_mbps);
     auto [one_end, other_end] = make_channel();
     Order order{.spec = spec,
                 .role = Role::target,

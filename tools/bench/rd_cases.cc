@@ -2,6 +2,8 @@
 // what they are compared with.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/cases.h"
 
 namespace weft::bench {
@@ -46,6 +48,40 @@ void add_bad_network(std::vector<Spec>& all, const CaseChoice& choice, uint64_t 
     }
     spec.fault += "way:out,seed:1";
     all.push_back(spec);
+  }
+}
+
+// Streams on a link that is the same for all of them.
+void add_link(std::vector<Spec>& all, const CaseChoice& choice, uint64_t size, double ms,
+              double percent) {
+  std::string shape;
+  if (choice.link_mbps != 0) shape += fmt::format("/{:g}Mb", choice.link_mbps);
+  if (ms != 0) shape += fmt::format("/delay-{:g}ms", ms);
+  if (percent != 0) shape += fmt::format("/loss-{:g}%", percent);
+  const Spec tcp{.name = fmt::format("tcp/{}", size_name(size)),
+                 .operation = Operation::tcp_stream,
+                 .size = size};
+  const std::string baseline = tcp.name + shape;
+  for (Spec spec : {tcp, rc_write(choice, size, false, false), rc_write(choice, size, true, false),
+                    rd_write(choice, size)}) {
+    spec.name += shape;
+    if (!spec.baseline.empty()) spec.baseline = baseline;
+    spec.loss = percent / 100;
+    spec.delay_ms = ms;
+    spec.link_mbps = choice.link_mbps;
+    all.push_back(spec);
+  }
+}
+
+void add_links(std::vector<Spec>& all, const CaseChoice& choice) {
+  std::vector<double> delays = choice.delays;
+  if (delays.empty()) delays.push_back(0);
+  std::vector<double> losses = choice.losses;
+  if (std::find(losses.begin(), losses.end(), 0) == losses.end()) losses.insert(losses.begin(), 0);
+  for (const uint64_t size : choice.sizes) {
+    for (const double ms : delays) {
+      for (const double percent : losses) add_link(all, choice, size, ms, percent);
+    }
   }
 }
 
@@ -154,6 +190,10 @@ void add_latencies(std::vector<Spec>& all) {
 
 std::vector<Spec> rd_cases(const CaseChoice& choice) {
   std::vector<Spec> all;
+  if (choice.link) {
+    add_links(all, choice);
+    return all;
+  }
   add_bandwidth(all, choice);
   add_datagrams(all, choice);
   add_rates(all);

@@ -85,7 +85,9 @@ struct Spec {
   uint64_t window = 0;  // bytes under way that the target's program has not answered; 0: any number
   double gbps = 0;      // offered; 0: as fast as it goes
   double loss = 0;      // share of the packets that the network drops, each way
-  std::string fault;    // WEFT_FAULT of both sides
+  double delay_ms = 0;  // that a packet takes through the network, each way
+  double link_mbps = 0;    // that the network carries each way; 0: any number
+  std::string fault;       // WEFT_FAULT of both sides
   bool same_host = false;  // RC through memory that both sides share, where they can
   bool channels = false;   // RC by datagrams, UD without loss (WEFT_RC=udp, WEFT_UD=reliable)
   bool inside = false;     // the target's program waits in ibv_get_cq_event(3), and nowhere else
@@ -94,8 +96,9 @@ struct Spec {
   uint64_t memory = 0;  // bytes that messages come from, and go to; 0: few, which stay in the cache
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spec, name, group, operation, size, crc, wait, depth, list,
-                                   connections, busy, baseline, service, window, gbps, loss, fault,
-                                   same_host, channels, inside, sockets, piece, memory)
+                                   connections, busy, baseline, service, window, gbps, loss,
+                                   delay_ms, link_mbps, fault, same_host, channels, inside, sockets,
+                                   piece, memory)
 
 // Messages for which a region of such a case has room; 0: those that a Region has by itself.
 inline uint64_t slots_of(const Spec& s) {

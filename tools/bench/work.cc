@@ -53,7 +53,8 @@ std::unique_ptr<Work> make_work(const Order& order) {
 uint64_t warm_up_messages(const Spec& spec) {
   constexpr uint64_t kPingPongs = 1000;
   // Where packets are lost, or the rate is given, so much would take long.
-  const bool slow = spec.gbps > 0 || spec.loss > 0 || !spec.fault.empty();
+  const bool slow = spec.gbps > 0 || spec.loss > 0 || spec.delay_ms > 0 || spec.link_mbps > 0 ||
+                    !spec.fault.empty();
   const uint64_t bytes = slow ? uint64_t{1} << 20 : uint64_t{64} << 20;
   if (is_ping_pong(spec.operation)) return kPingPongs;
   if (spec.operation == Operation::memory) return 0;

@@ -64,6 +64,21 @@ class RdTest(unittest.TestCase):
         for name in ("rc-udp/64K/delay-0.1ms", "rd/64K/delay-10ms", "rd/64K/delay-10ms/loss-1%"):
             self.assertTrue(positive(cases[name]["summary"]["gbps"]), name)
 
+    def test_a_link(self):
+        if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
+            self.skipTest("needs root and /dev/net/tun, for a link of its own")
+        result = bench("--quick", "--json", "--link", "--mbps", "200", "--sizes", "64K", "--losses", "1", "--delays", "2", suite="rd")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        self.assertEqual(report["path"], "relay")
+        cases = {case["name"]: case for case in report["cases"]}
+        self.assertEqual(len(cases), 8)
+        for what in ("tcp", "rc-tcp", "rc-udp", "rd"):
+            for loss in ("", "/loss-1%"):
+                gbps = cases[f"{what}/64K/200Mb/delay-2ms{loss}"]["summary"]["gbps"]
+                self.assertTrue(positive(gbps), what + loss)
+                self.assertLess(gbps["max"], 0.2, "no more than the link carries")
+
     def test_a_delay_that_is_none(self):
         result = bench("--quick", "--delays", "soon", suite="rd")
         self.assertEqual(result.returncode, 2)
