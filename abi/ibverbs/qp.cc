@@ -189,12 +189,14 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) try {
   verbs::QueuePair& core = *object(qp).core;
   const verbs::QpState before = core.state();
   const auto modified = core.modify(attributes, mask);
+  const bool moves = (mask & IBV_QP_STATE) != 0;
   if (!modified.ok()) {
     return refuse(to_errno(modified.error()),
                   "queue pair 0x%06x: in state %d it does not take attributes 0x%x (new state %d)",
-                  qp->qp_num, static_cast<int>(before), mask, number_of(attr->qp_state));
+                  qp->qp_num, static_cast<int>(before), mask,
+                  moves ? number_of(attr->qp_state) : static_cast<int>(before));
   }
-  if ((mask & IBV_QP_STATE) != 0) qp->state = attr->qp_state;
+  if (moves) qp->state = attr->qp_state;
   return 0;
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
