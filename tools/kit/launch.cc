@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "config/options.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr const char* kDefaultSearchPath = "/bin:/usr/bin";  // execvp(3) without PATH
 constexpr const char* kLog = "WEFT_LOG";
+constexpr const char* kUcxConnects = "UCX_SOCKADDR_TLS_PRIORITY";
 
 std::optional<Refusal> check_libraries(const std::string& folder, bool sdp) {
   if (folder.empty()) {
@@ -64,6 +66,22 @@ std::string current_value(const LaunchPlan& plan, const Environment& inherited,
   if (set != plan.environment.end()) return set->second;
   const auto found = inherited.find(name);
   return found != inherited.end() ? found->second : "";
+}
+
+// UCX listens by rdma_cm and by TCP on one number, and fails where one of them is refused. weft's
+// rdma_cm is found by TCP, so it is one of the two: rdma_cm, unless the user has told UCX to do
+// without RDMA.
+std::string ucx_connects_by(std::string_view transports) {
+  if (transports.empty() || transports.front() == '^') return "rdmacm";
+  while (!transports.empty()) {
+    const size_t end = std::min(transports.find(','), transports.size());
+    const std::string_view one = transports.substr(0, end);
+    for (const std::string_view rdma : {"rc", "ud", "dc", "ib", "all"}) {
+      if (one.starts_with(rdma)) return "rdmacm";
+    }
+    transports.remove_prefix(std::min(end + 1, transports.size()));
+  }
+  return "tcp";
 }
 
 // An option that is not taken would change what the program's results mean: a run without the
@@ -128,6 +146,10 @@ Result<LaunchPlan, Refusal> plan_launch(const LaunchRequest& request,
     // What a sockets program prints is its own: a port that rdma_cm does not get, for one, only
     // means that a connection is TCP's.
     if (current_value(plan, inherited, kLog).empty()) plan.environment[kLog] = "error";
+  }
+
+  if (current_value(plan, inherited, kUcxConnects).empty()) {
+    plan.environment[kUcxConnects] = ucx_connects_by(current_value(plan, inherited, "UCX_TLS"));
   }
 
   const std::string loaded = follow_interpreters(plan.path, search_path);

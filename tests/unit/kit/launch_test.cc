@@ -50,11 +50,12 @@ class PlanTest : public ::testing::Test {
   Environment inherited_;
 };
 
-TEST_F(PlanTest, SetsLibraryPathAlone) {
+TEST_F(PlanTest, SetsLibraryPathAndHowUcxConnects) {
   const auto p = plan({{}, {FIXTURES "/program_runpath"}});
   ASSERT_TRUE(p.ok());
   EXPECT_EQ(p->path, FIXTURES "/program_runpath");
-  EXPECT_THAT(p->environment, UnorderedElementsAre(Pair("LD_LIBRARY_PATH", folder_)));
+  EXPECT_THAT(p->environment, UnorderedElementsAre(Pair("LD_LIBRARY_PATH", folder_),
+                                                   Pair("UCX_SOCKADDR_TLS_PRIORITY", "rdmacm")));
   EXPECT_THAT(p->warnings, IsEmpty());
 }
 
@@ -64,6 +65,22 @@ TEST_F(PlanTest, RpathAddsPreload) {
   ASSERT_TRUE(p.ok());
   EXPECT_EQ(p->environment.at("LD_PRELOAD"),
             folder_ + "/libibverbs.so.1:" + folder_ + "/librdmacm.so.1:/x.so");
+}
+
+// By rdma_cm or by TCP, for a number is one of both; by TCP where it has no RDMA.
+TEST_F(PlanTest, UcxConnectsByOneWay) {
+  const auto way = [&](const char* transports) {
+    inherited_["UCX_TLS"] = transports;
+    return plan({{}, {FIXTURES "/program_runpath"}})->environment.at("UCX_SOCKADDR_TLS_PRIORITY");
+  };
+  for (const char* rdma : {"", "rc_v", "ud_verbs", "tcp,rc", "sm,ib", "all", "^tcp", "^ib"}) {
+    EXPECT_EQ(way(rdma), "rdmacm") << rdma;
+  }
+  for (const char* plain : {"tcp", "tcp,self", "sm,tcp", "posix"}) EXPECT_EQ(way(plain), "tcp");
+  inherited_["UCX_SOCKADDR_TLS_PRIORITY"] = "tcp,rdmacm";
+  EXPECT_FALSE(
+      plan({{}, {FIXTURES "/program_runpath"}})->environment.contains("UCX_SOCKADDR_TLS_PRIORITY"))
+      << "whoever has set it wants it";
 }
 
 TEST_F(PlanTest, SdpIsPreloadedInFrontOfAllOthers) {
