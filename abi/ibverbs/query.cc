@@ -4,6 +4,7 @@
 
 #include "abi/ibverbs/errors.h"
 #include "abi/ibverbs/objects.h"
+#include "abi/ibverbs/private_nodes.h"
 #include "abi/ibverbs/query.h"
 #include "device/device.h"
 
@@ -206,6 +207,8 @@ int ibv_query_gid_type(ibv_context* context, uint8_t port, unsigned index, unsig
   *out = gid_type(device) == IBV_GID_TYPE_ROCE_V2 ? kSysfsRoceV2 : kSysfsIbOrRoceV1;
   return 0;
 }
+
+WEFT_IN_PRIVATE_NODES(ibv_query_gid_type)
 
 int ibv_query_pkey(ibv_context*, uint8_t port, int index, __be16* out) {
   if (port != device::kPort || index != 0) {

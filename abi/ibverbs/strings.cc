@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "abi/ibverbs/enums.h"
+#include "abi/ibverbs/private_nodes.h"
 
 namespace {
 
@@ -117,5 +118,6 @@ const char* ibv_wc_status_str(ibv_wc_status status) {
 const char* ibv_wr_opcode_str(ibv_wr_opcode opcode) {
   return word(kOpcodes, number_of(opcode));
 }
+WEFT_IN_PRIVATE_NODES(ibv_wr_opcode_str)
 
 }  // extern "C"

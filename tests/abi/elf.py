@@ -26,6 +26,13 @@ def exported(library):
     return symbols
 
 
+def in_node(library, node):
+    """{"name"} of all that a program finds that asks for a version, old ones too."""
+    lines = run("nm", "-D", "--defined-only", "--with-symbol-versions", library).splitlines()
+    names = (line.split()[2].replace("@@", "@").split("@") for line in lines if line.split()[1] != "A")
+    return {name for name, *version in names if version == [node]}
+
+
 def version_nodes(library):
     """{node: parent or None} of the version definitions, without the base."""
     nodes = {}

@@ -1,0 +1,71 @@
+// What rdma-core 59 and later declare, and Debian 12's headers do not.
+#include <cstring>
+
+#include "tests/abi/api_fixture.h"
+
+extern "C" {
+struct ibv_mr_init_attr {
+  size_t length;
+  int access;
+  uint64_t comp_mask;
+  uint64_t iova;
+  void* addr;
+  int fd;
+  uint64_t fd_offset;
+  void* dmah;
+  void* buf;
+};
+ibv_mr* ibv_reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr);
+int ibv_query_port_speed(ibv_context* context, uint32_t port, uint64_t* speed);
+}
+
+namespace weft::test {
+namespace {
+
+constexpr uint64_t kHasIova = 1;
+constexpr uint64_t kHasAddress = 2;
+constexpr uint64_t kHasFile = 4;
+
+using LaterCalls = DeviceTest;
+
+TEST_F(LaterCalls, RegionsByTheirAttributes) {
+  std::array<std::byte, 4096> memory{};
+  ibv_mr_init_attr attr{};
+  attr.length = memory.size();
+  attr.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+  attr.comp_mask = kHasAddress;
+  attr.addr = memory.data();
+  ibv_mr* mr = ibv_reg_mr_ex(pd.get(), &attr);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(mr->addr, memory.data());
+  EXPECT_EQ(mr->length, memory.size());
+  EXPECT_EQ(mr->pd, pd.get());
+  EXPECT_NE(mr->rkey, 0U);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+
+  attr.comp_mask |= kHasIova;
+  attr.iova = 0x10000;
+  mr = ibv_reg_mr_ex(pd.get(), &attr);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+
+  attr.comp_mask = kHasAddress | kHasFile;
+  EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_reg_mr_ex(pd.get(), &attr));
+  attr.comp_mask = kHasIova;
+  EXPECT_NO_OBJECT(EINVAL, ibv_reg_mr_ex(pd.get(), &attr));
+}
+
+// As ibv_query_port says it in words of its own: lanes and what each of them has.
+TEST_F(LaterCalls, TheSpeedOfThePort) {
+  ibv_port_attr port;
+  ASSERT_EQ(ibv_query_port(context.get(), 1, &port), 0);
+  ASSERT_EQ(port.active_width, 2) << "four lanes";
+  ASSERT_EQ(port.active_speed, 32) << "of 25 Gb/s";
+  uint64_t speed = 0;
+  EXPECT_EQ(ibv_query_port_speed(context.get(), 1, &speed), 0);
+  EXPECT_EQ(speed, 1000U) << "x 100 Mb/s";
+  EXPECT_REFUSED(EINVAL, ibv_query_port_speed(context.get(), 2, &speed));
+}
+
+}  // namespace
+}  // namespace weft::test
