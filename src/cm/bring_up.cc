@@ -9,6 +9,8 @@
 #include "cm/rc_bring_up.h"
 #include "cm/uc_bring_up.h"
 #include "config/options.h"
+#include "device/gid_table.h"
+#include "verbs/address_handle.h"
 
 namespace weft::cm {
 namespace {
@@ -22,13 +24,18 @@ using wire::Wfrc;
 constexpr Duration kParkFor = 30s;
 constexpr size_t kMostParked = 256;
 
+// Loopback addresses mean this host, whichever of its own addresses its programs speak from: UCX
+// has the peer's from rdma_cm and its own from the device.
+bool is_meant(const verbs::Context& context, const Gid& expected, const Gid& peer) {
+  return expected == peer || (device::is_loopback(expected) && verbs::is_own(context, peer));
+}
+
 // Does the Request come from the peer that the queue pair was told of?
 bool from_peer(const verbs::QueuePair& qp, const PassiveStart& start, const Wfrc& request) {
   const auto expected = qp.context().destination(qp.attributes().av);
   if (!expected || qp.attributes().dest_qpn != request.source_qpn) return false;
-  if (config::options().peer_check == config::PeerCheck::gid)
-    return *expected == request.source_gid;
-  return *expected == start.tcp().peer().gid();
+  const bool by_gid = config::options().peer_check == config::PeerCheck::gid;
+  return is_meant(qp.context(), *expected, by_gid ? request.source_gid : start.tcp().peer().gid());
 }
 
 bool of_its_user(const verbs::QueuePair& qp, const PassiveStart& start) {

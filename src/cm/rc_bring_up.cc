@@ -59,7 +59,8 @@ void RcBringUp::begin(Token& token) {
   if (!plan_route()) {
     // modify_qp has checked the address vector, so this cannot be; and if it is, it has an end.
     retry(token);
-  } else if (qp_.number() == qp_.attributes().dest_qpn && local_ == remote_) {
+  } else if (qp_.number() == qp_.attributes().dest_qpn &&
+             (local_ == remote_ || device::is_loopback(remote_))) {
     connect_to_self(token);
   } else if (is_active_side()) {
     connect(token, false);

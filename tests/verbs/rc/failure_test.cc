@@ -160,6 +160,51 @@ TEST(Failure, a_queue_pair_connected_to_itself) {
   EXPECT_TRUE(std::equal(memory.begin(), memory.begin() + 4096, memory.begin() + 4096));
 }
 
+// The GID that stands for 127.0.0.1. rdma_cm tells it to programs such as UCX, which give it to
+// queue pairs whose own address is another one of this host's.
+ibv_gid loopback() {
+  ibv_gid gid{};
+  gid.raw[10] = gid.raw[11] = 0xff;
+  gid.raw[12] = 127;
+  gid.raw[15] = 1;
+  return gid;
+}
+
+void write_once(const Adapter& a, ibv_qp* qp, ibv_cq* cq) {
+  std::vector<uint8_t> memory(8192);
+  for (size_t i = 0; i < 4096; ++i) memory[i] = static_cast<uint8_t>(i * 3 + i / 256 + 1);
+  const MrPtr mr = a.reg(memory.data(), memory.size());
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.wr.rdma.remote_addr = reinterpret_cast<uintptr_t>(memory.data()) + 4096;
+  wr.wr.rdma.rkey = mr->rkey;
+  ASSERT_EQ(post_send(qp, wr, {sge(memory.data(), 4096, mr.get())}), 0);
+  const auto done = collect(cq, 1);
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].status, IBV_WC_SUCCESS);
+  EXPECT_TRUE(std::equal(memory.begin(), memory.begin() + 4096, memory.begin() + 4096));
+}
+
+TEST(Loopback, is_any_address_of_this_host) {
+  const Adapter a;
+  const CqPtr cq = a.cq(8);
+  const QpPtr first = make_qp(a, cq.get());
+  const QpPtr second = make_qp(a, cq.get());
+  connect(first.get(), loopback(), second.get(), loopback());
+  write_once(a, first.get(), cq.get());
+  write_once(a, second.get(), cq.get());
+}
+
+TEST(Loopback, is_a_queue_pair_itself) {
+  const Adapter a;
+  const CqPtr cq = a.cq(8);
+  const QpPtr qp = make_qp(a, cq.get());
+  to_rtr(qp.get(), qp->qp_num, loopback());
+  to_rts(qp.get());
+  write_once(a, qp.get(), cq.get());
+}
+
 TEST(Failure, a_peer_killed_at_any_moment) {
   constexpr uint64_t kReceive = UINT64_MAX;  // no request has this number, however many there are
   const Adapter a;
