@@ -199,10 +199,10 @@ class Product:
         os.chmod(f"{folder}/rsh", 0o755)
         return folder
 
-    def compile(self, compiler, source):
+    def compile(self, compiler, source, *libraries):
         program = f"{self.root}/bin/{compiler}-{os.path.basename(source)}"
         if not os.path.exists(program):
-            done = subprocess.run([compiler, "-O2", "-o", program, f"{HERE}/{source}"], check=False, text=True, stdout=subprocess.PIPE,
+            done = subprocess.run([compiler, "-O2", "-o", program, f"{HERE}/{source}", *libraries], check=False, text=True, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT)
             if done.returncode != 0:
                 raise Failed(f"{compiler} does not compile {source}:\n{done.stdout}")

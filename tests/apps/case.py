@@ -20,7 +20,7 @@ class Case:
         self.server_is_killed = server_is_killed  # it serves for ever
         self.seconds = seconds
         self.environment = environment  # variables for both sides; with the words that commands have
-        self.compiled = compiled  # a compiler and the source of {program}, a program of our own
+        self.compiled = compiled  # a compiler, the source of {program}, a program of our own, and its libraries
         first = [words[0] for words in (self.server, self.client) if words and not words[0].startswith("{")]
         self.needs = (*first, *((compiled[0],) if compiled else ()), *needs)
         self.mtu = mtu  # of the link, between namespaces only

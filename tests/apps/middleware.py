@@ -30,6 +30,15 @@ def ucx():
                        good=all_of(wants(r"Final: +2000 "), wants(rf"\({transport}/weft0:1")))
 
 
+def ucx_listener():
+    """By the ways that UCX takes where nobody says anything, and where there is no RDMA."""
+    compiled = ("gcc", "ucp_listener.c", "-lucp", "-lucs")
+    for name, transports in {"plain": (), "rc_v": over("rc_v"), "tcp": ("UCX_TLS=tcp", "UCX_WARN_UNUSED_ENV_VARS=n")}.items():
+        good = [wants("every byte was right")] + ([wants(rf"\({TRANSPORTS[name]}/weft0:1")] if name in TRANSPORTS else [])
+        yield Case(f"ucx_listener.{name}", "{program} {port}", "{program} {port} {addr}", compiled=compiled, environment=transports,
+                   good=all_of(*good))
+
+
 def over(transport):
     # What it has chosen stands among the lines of level info.
     return (f"UCX_TLS={transport}", "UCX_LOG_LEVEL=info", "UCX_WARN_UNUSED_ENV_VARS=n")
@@ -73,4 +82,4 @@ def by_channels():
 
 
 def cases():
-    return [*ucx(), *mpi(), *libfabric(), *by_channels()]
+    return [*ucx(), *ucx_listener(), *mpi(), *libfabric(), *by_channels()]
