@@ -10,7 +10,6 @@
 #include "cm/uc_bring_up.h"
 #include "config/options.h"
 #include "device/gid_table.h"
-#include "verbs/address_handle.h"
 
 namespace weft::cm {
 namespace {
@@ -24,10 +23,11 @@ using wire::Wfrc;
 constexpr Duration kParkFor = 30s;
 constexpr size_t kMostParked = 256;
 
-// Loopback addresses mean this host, whichever of its own addresses its programs speak from: UCX
-// has the peer's from rdma_cm and its own from the device.
+// localhost means this host, whichever of the device's addresses its programs speak from: UCX has
+// the peer's from rdma_cm and its own from the device (spec/addressing 5.6).
 bool is_meant(const verbs::Context& context, const Gid& expected, const Gid& peer) {
-  return expected == peer || (device::is_loopback(expected) && verbs::is_own(context, peer));
+  return expected == peer ||
+         (device::is_localhost(expected) && context.device().find(peer) != nullptr);
 }
 
 // Does the Request come from the peer that the queue pair was told of?

@@ -60,7 +60,7 @@ void RcBringUp::begin(Token& token) {
     // modify_qp has checked the address vector, so this cannot be; and if it is, it has an end.
     retry(token);
   } else if (qp_.number() == qp_.attributes().dest_qpn &&
-             (local_ == remote_ || device::is_loopback(remote_))) {
+             (local_ == remote_ || device::is_localhost(remote_))) {
     connect_to_self(token);
   } else if (is_active_side()) {
     connect(token, false);

@@ -57,9 +57,13 @@ std::string no_such_address(std::string_view first, std::span<const LocalAddress
 
 }  // namespace
 
-bool is_loopback(const Gid& gid) {
+bool is_localhost(const Gid& gid) {
   constexpr Gid kLoopback6{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
-  return gid == kLoopback6 || (gid.is_ipv4() && gid.ipv4() >> 24 == 127);
+  return gid == kLoopback6 || gid == Gid::from_ipv4(0x7f000001);
+}
+
+bool is_loopback(const Gid& gid) {
+  return is_localhost(gid) || (gid.is_ipv4() && gid.ipv4() >> 24 == 127);
 }
 
 std::vector<GidEntry> make_gid_table(std::span<const LocalAddress> addresses,

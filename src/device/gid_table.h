@@ -40,6 +40,8 @@ struct GidEntry {
 // 127.0.0.0/8 or ::1. By address and not by interface: hosts that route to themselves keep public
 // addresses on lo.
 bool is_loopback(const Gid& gid);
+// 127.0.0.1 or ::1, by which programs mean their host, whatever its other addresses are.
+bool is_localhost(const Gid& gid);
 
 // A sgid_index is a byte.
 inline constexpr size_t kMostGids = 256;

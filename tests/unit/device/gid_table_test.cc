@@ -165,6 +165,10 @@ TEST(IsLoopback, ByAddress) {
   EXPECT_TRUE(is_loopback(address("::1", "eth0").gid));
   EXPECT_FALSE(is_loopback(address("128.0.0.1", "lo").gid));
   EXPECT_FALSE(is_loopback(address("::2", "lo").gid));
+  EXPECT_TRUE(is_localhost(address("127.0.0.1", "eth0").gid));
+  EXPECT_TRUE(is_localhost(address("::1", "eth0").gid));
+  EXPECT_FALSE(is_localhost(address("127.0.0.2", "lo").gid));
+  EXPECT_FALSE(is_localhost(address("::2", "lo").gid));
 }
 
 // A sgid_index is a byte in verbs.
