@@ -26,7 +26,7 @@ constexpr uint64_t kHasIova = 1;
 constexpr uint64_t kHasAddress = 2;
 constexpr uint64_t kHasFile = 4;
 
-using LaterCalls = DeviceTest;
+using LaterCalls = PairTest;
 
 TEST_F(LaterCalls, RegionsByTheirAttributes) {
   std::array<std::byte, 4096> memory{};
@@ -43,16 +43,39 @@ TEST_F(LaterCalls, RegionsByTheirAttributes) {
   EXPECT_NE(mr->rkey, 0U);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 
-  attr.comp_mask |= kHasIova;
-  attr.iova = 0x10000;
-  mr = ibv_reg_mr_ex(pd.get(), &attr);
-  ASSERT_NE(mr, nullptr);
-  EXPECT_EQ(ibv_dereg_mr(mr), 0);
-
   attr.comp_mask = kHasAddress | kHasFile;
   EXPECT_NO_OBJECT(EOPNOTSUPP, ibv_reg_mr_ex(pd.get(), &attr));
   attr.comp_mask = kHasIova;
   EXPECT_NO_OBJECT(EINVAL, ibv_reg_mr_ex(pd.get(), &attr));
+}
+
+// A peer finds the memory at the address that was named, and not at its own.
+TEST_F(LaterCalls, RegionsAtAnAddressOfTheirOwn) {
+  constexpr uint64_t kNamed = 0x10000;
+  constexpr uint32_t kLength = 512;
+  fill(a.memory.data(), kLength, 3);
+  ibv_mr_init_attr attr{};
+  attr.length = kMemory;
+  attr.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  attr.comp_mask = kHasAddress | kHasIova;
+  attr.addr = b.memory.data();
+  attr.iova = kNamed;
+  const Owned<ibv_mr> mr{ibv_reg_mr_ex(pd.get(), &attr)};
+  ASSERT_NE(mr, nullptr);
+  ibv_sge source = a.sge(0, kLength);
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.sg_list = &source;
+  wr.num_sge = 1;
+  wr.wr.rdma.remote_addr = kNamed + 100;
+  wr.wr.rdma.rkey = mr->rkey;
+  ASSERT_EQ(a.post(wr), 0);
+  EXPECT_EQ(next_completion(a.cq.get()).status, IBV_WC_SUCCESS);
+  EXPECT_TRUE(filled(b.memory.data() + 100, kLength, 3));
+  wr.wr.rdma.remote_addr = b.address(100);
+  ASSERT_EQ(a.post(wr), 0);
+  EXPECT_EQ(next_completion(a.cq.get()).status, IBV_WC_REM_ACCESS_ERR);
 }
 
 // As ibv_query_port says it in words of its own: lanes and what each of them has.
