@@ -1,6 +1,6 @@
-// A server that listens by UCX and a client that connects to it, as Spark, Dask and io_demo do. The
-// client sends messages of 0 bytes to 1 MB, the server sends each back, and the client looks at
-// every byte.
+// A server that listens by UCX and a client that connects to it, as UCX's io_demo does. The client
+// sends messages of 0 bytes to 1 MB, the server sends each back, and the client looks at every
+// byte.
 //
 //   ucp_listener PORT           serves one client
 //   ucp_listener PORT ADDRESS   is one
