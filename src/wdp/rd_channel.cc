@@ -27,6 +27,8 @@ constexpr Duration kAnswerDelay = kAckDelay;
 constexpr size_t kMostBundle = 8192;
 // spec/wdp-rd 2.4: how often DREQ is said, in pauses that double, before nobody is there.
 constexpr uint32_t kGoodbyes = 6;
+// Of a channel that was idle, for nobody waits for its end, and the peer's messages depend on it.
+constexpr uint32_t kIdleGoodbyes = 16;
 
 }  // namespace
 
@@ -279,6 +281,7 @@ void RdChannel::tell_of_room() {
 }
 
 void RdChannel::end_all(RdClient::End end) {
+  end_ = end;
   sender_.abandon([&](const SentDatagram& d) {
     if (end == RdClient::End::lost) counters_.messages_lost += d.messages;
     if (RdClient* client = shared_.client(d.client)) client->message_ended(d.request, end);
@@ -320,7 +323,12 @@ void RdChannel::received(const WdpCommon& common, Bytes datagram, const UdRecept
 Result<Ok, WdpDrop> RdChannel::take(const WdpCommon& common, Bytes datagram, const UdReception& how,
                                     Time now) {
   if (state_ == State::refused || state_ == State::gone) return fail(WdpDrop::stale_handshake);
-  if (common.wdp_class == wire::WdpBundle::kClass) return take_bundle(common, datagram, how, now);
+  const bool is_bundle = common.wdp_class == wire::WdpBundle::kClass;
+  // The peer sends it by another channel: it has heard, or will, that this one takes nothing more.
+  if (leaving_.idle && (is_bundle || common.wdp_class == WdpClass::rd)) {
+    return fail(WdpDrop::unknown_token);
+  }
+  if (is_bundle) return take_bundle(common, datagram, how, now);
   switch (common.wdp_class) {
     case WdpClass::ctl:
       return take_ctl(common, datagram, now);
@@ -398,19 +406,21 @@ Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
     }
   });
   tell_of_room();
-  if (!leave_by_.is_never() && sender_.idle() && answers_.unsaid.empty()) say_goodbye(now);
+  if (!leaving_.by.is_never() && sender_.idle() && answers_.unsaid.empty()) say_goodbye(now);
   return v;
 }
 
-// spec/wdp-rd 2.4: DREQ names CUM, so that what has come is known at last.
+// spec/wdp-rd 2.4: DREQ names CUM, so that what has come is known at last. Of a channel that was
+// idle, so is what has not.
 void RdChannel::peer_leaves(const WdpCtl& dreq, Time now) {
   WdpAck ack;
   ack.cum = next(dreq.highest_psn);
   (void)take_ack(ack, now);
   outbox_.say(message(CtlType::drep));
   state_ = State::gone;
-  dreq_at_ = Time::never();
-  end_all(RdClient::End::lost);
+  leaving_.again_at = Time::never();
+  const bool idle = dreq.reason == static_cast<uint32_t>(wire::DreqReason::idle);
+  end_all(idle ? RdClient::End::undelivered : RdClient::End::lost);
 }
 
 // --- what is said
@@ -428,12 +438,14 @@ WdpCtl RdChannel::message(CtlType type) const {
 
 void RdChannel::say_dreq(Time now) {
   WdpCtl c = message(CtlType::dreq);
-  c.attempt = static_cast<uint8_t>(dreqs_);
+  c.attempt = static_cast<uint8_t>(leaving_.said);
+  c.reason = static_cast<uint32_t>(leaving_.idle ? wire::DreqReason::idle : wire::DreqReason::none);
   outbox_.say(c);
   // Who has sent nothing knows that of the handshake.
   RoundTrip trip = sender_.round_trip();
   if (!trip.known() && handshake_.round_trip()) trip.sample(*handshake_.round_trip(), Duration{});
-  dreq_at_ = now + std::min(trip.probe_pause() * (int64_t{1} << dreqs_++), kDreqEvery);
+  const Duration most = leaving_.idle ? kMostProbePause : kDreqEvery;
+  leaving_.again_at = now + std::min(trip.probe_pause() * (int64_t{1} << leaving_.said++), most);
 }
 
 void RdChannel::ask() {
@@ -528,9 +540,9 @@ void RdChannel::fill(Train& train, Time now) {
 // --- time
 
 Time RdChannel::deadline() {
-  Time first = std::min(handshake_.deadline(), dreq_at_);
+  Time first = std::min(handshake_.deadline(), leaving_.again_at);
   if (!speaks()) return first;
-  first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leave_by_,
+  first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leaving_.by,
                     search_.until, answers_.at, rests_.at});
   if (search_.probe) first = std::min(first, search_.probe->deadline());
   if (connections_ > 0) return std::min({first, watch_.deadline(), questions_.deadline()});
@@ -543,11 +555,11 @@ void RdChannel::tick(Time now) {
     handshake_.tick(now);
     look_at_handshake(now);
   }
-  if (now >= dreq_at_) {
-    if (dreqs_ < kGoodbyes) {
+  if (now >= leaving_.again_at) {
+    if (leaving_.said < (leaving_.idle ? kIdleGoodbyes : kGoodbyes)) {
       say_dreq(now);
     } else {
-      dreq_at_ = Time::never();
+      leaving_.again_at = Time::never();
       state_ = State::gone;
     }
   }
@@ -568,9 +580,11 @@ void RdChannel::tick(Time now) {
   if (!sender_.tick(now)) return abort();
   // spec/wdp-rd 5.3: a process that has begun anew knows no data of the channel, and answers KA.
   if (questions_.follows(sender_.unanswered())) ask();
-  if (now >= leave_by_) return say_goodbye(now);
+  if (now >= leaving_.by) return say_goodbye(now);
   if (connections_ > 0) return keep_alive(now);
-  if (sender_.idle() && receiver_->holds_nothing() && now >= active_ + kIdleChannel) close(now);
+  if (sender_.idle() && receiver_->holds_nothing() && now >= active_ + kIdleChannel) {
+    end_for_want_of_messages(now);
+  }
 }
 
 // spec/wdp-rd 7.4
@@ -605,11 +619,18 @@ void RdChannel::close(Time now) {
   owner_.reached();
   if (sender_.idle() && answers_.unsaid.empty()) return say_goodbye(now);
   answers_.due = true;
-  if (leave_by_.is_never()) leave_by_ = now + kLastMessages;
+  if (leaving_.by.is_never()) leaving_.by = now + kLastMessages;
+}
+
+// spec/wdp-rd 2.4: what the peer sends just now is not lost, if CUM says all that was taken. No
+// answer is on its way either, so the peer's requests that have come are complete.
+void RdChannel::end_for_want_of_messages(Time now) {
+  leaving_.idle = answers_.unsaid.empty() && receiver_->has_all_before_cum();
+  close(now);
 }
 
 void RdChannel::say_goodbye(Time now) {
-  leave_by_ = Time::never();
+  leaving_.by = Time::never();
   state_ = State::closing;
   say_dreq(now);
   end_all(RdClient::End::lost);
@@ -624,7 +645,7 @@ void RdChannel::abort() {
     // The peer gives up by itself.
   }
   state_ = State::gone;
-  dreq_at_ = Time::never();
+  leaving_.again_at = Time::never();
   end_all(RdClient::End::lost);
 }
 

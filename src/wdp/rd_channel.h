@@ -163,7 +163,7 @@ class RdChannel final : public TrainSource, private RdSink {
   State state() const { return state_; }
   // May it be given messages?
   bool is_usable() const {
-    return (state_ == State::setting_up || state_ == State::open) && leave_by_.is_never();
+    return (state_ == State::setting_up || state_ == State::open) && leaving_.by.is_never();
   }
   bool is_gone() const;
   // Questions in a row that the peer has left unanswered, where they are enough: it may have no
@@ -180,6 +180,8 @@ class RdChannel final : public TrainSource, private RdSink {
   // Null before the peer has said where it begins.
   const RdReceivePath* receiver() const { return receiver_ ? &*receiver_ : nullptr; }
   const RdChannelCounters& counters() const { return counters_; }
+  // What became of the messages that it had left, once it has ended.
+  RdClient::End end() const { return end_; }
 
   // --- set-up and datagrams in, by the WdpSocket
   void call(const Offer& offer, const Path& path, Qpn destination, Time now);
@@ -209,6 +211,13 @@ class RdChannel final : public TrainSource, private RdSink {
   struct Rests {
     std::vector<ClientId> clients;
     Time at = Time::never();
+  };
+  // Its end, as this side says it.
+  struct Leaving {
+    Time by = Time::never();  // the peer lacks something yet
+    bool idle = false;        // nothing more is taken (spec/wdp-rd 2.4)
+    uint32_t said = 0;        // DREQs
+    Time again_at = Time::never();
   };
   bool speaks() const { return state_ == State::open; }
   Result<Ok, wire::WdpDrop> take(const wire::WdpCommon& common, Bytes datagram,
@@ -241,6 +250,7 @@ class RdChannel final : public TrainSource, private RdSink {
   bool is_wanted() const;
   void keep_alive(Time now);
   void say_goodbye(Time now);
+  void end_for_want_of_messages(Time now);
   Path path_of_data() const;
   void confirm(Time now);
   wire::WdpAck acknowledgement(Time now);
@@ -267,9 +277,8 @@ class RdChannel final : public TrainSource, private RdSink {
   size_t connections_ = 0;
   PeerWatch watch_;  // asks while there are connections
   PathSearch search_;
-  Time leave_by_ = Time::never();  // closing, and the peer lacks something
-  uint32_t dreqs_ = 0;
-  Time dreq_at_ = Time::never();
+  Leaving leaving_;
+  RdClient::End end_ = RdClient::End::lost;
   RdChannelCounters counters_;
 };
 

@@ -13,9 +13,10 @@ class RdChannel;
 class RdClient {
  public:
   enum class End : uint8_t {
-    delivered,  // the peer's socket has it, and will give it to its queue pair
-    lost,       // nobody answers, or the peer has gone
-    returned,   // the peer has no reliable datagrams: it was not sent
+    delivered,    // the peer's socket has it, and will give it to its queue pair
+    lost,         // nobody answers, or the peer has gone
+    returned,     // the peer has no reliable datagrams: it was not sent
+    undelivered,  // the channel has ended before it came, and another one may take it
   };
   virtual ~RdClient() = default;
   virtual void message_ended(uint64_t request, End end) = 0;

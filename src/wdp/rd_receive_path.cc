@@ -28,6 +28,7 @@ Result<Ok, WdpDrop> RdReceivePath::admit(Csn csn, size_t bytes) {
 
 Result<Ok, WdpDrop> RdReceivePath::accept(const RdArrival& arrival, Bytes payload, RdSink& sink,
                                           Time now) {
+  partly_ = true;
   switch (order_.accept(arrival, payload, sink)) {
     case FlowOrder::Fate::delivered:
       return Ok{};
@@ -46,6 +47,7 @@ Result<Ok, WdpDrop> RdReceivePath::accept(const RdArrival& arrival, Bytes payloa
 void RdReceivePath::taken(Csn csn, size_t weight, bool ack_requested, bool marked, Time now) {
   const bool in_turn = csn == csns_.cum();
   csns_.take(csn);
+  partly_ = false;
   newest_ = csn;
   newest_at_ = now;
   if (sizing_.came(weight, now)) widen();

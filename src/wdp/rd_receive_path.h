@@ -38,6 +38,8 @@ class RdReceivePath {
   void resume(uint8_t index, RdSink& sink);
   bool waits_for(uint8_t index) const { return order_.waits_for(index); }
   bool holds_nothing() const { return order_.held_bytes() == 0; }
+  // Was nothing taken of what CUM does not name?
+  bool has_all_before_cum() const { return !csns_.gaps() && !partly_; }
 
   // --- acknowledgement
   void acknowledge_now() { due_ = true; }
@@ -76,6 +78,7 @@ class RdReceivePath {
   RdExtra extra_;
   RightSizing sizing_;
   size_t told_ = 0;       // the window that the peer knows of
+  bool partly_ = false;   // one was not taken whole: it is to come again
   uint32_t pending_ = 0;  // datagrams that are not acknowledged
   bool due_ = false;
   Time due_at_ = Time::never();

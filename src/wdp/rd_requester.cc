@@ -530,6 +530,26 @@ void RdRequester::complete() {
 
 // --- the end
 
+// The peer has taken none of them: what it had taken before was answered, or its channel would not
+// have been idle (spec/wdp-rd 2.4). Another channel opens for them with the next turn.
+void RdRequester::begin_again(Flow& flow) {
+  try {
+    for (; !flow.sent.empty(); flow.sent.pop_back()) {
+      flow.waiting.push_front(flow.sent.back().request);
+    }
+  } catch (const std::bad_alloc&) {
+    return fail_all(flow, Status::retry_exceeded);
+  }
+  flow.partial = flow.refused = false;
+  flow.opens = true;
+  flow.reads = flow.refusals = 0;
+  flow.abandoned.clear();
+  flow.response.reset();
+  blocked_ = false;
+  consumer_.wants_turn();
+  settle(flow);
+}
+
 void RdRequester::channel_ended(const RdChannel& channel) {
   const bool refused = channel.state() == RdChannel::State::refused;
   auto it = by_channel_.lower_bound({&channel, 0});
@@ -538,8 +558,12 @@ void RdRequester::channel_ended(const RdChannel& channel) {
     it = by_channel_.erase(it);
     if (flow.busy) flow.channel->leave();
     flow.channel = nullptr;
-    fail_all(flow, refused ? Status::remote_invalid_rd_request : Status::retry_exceeded);
-    forget(flow);
+    if (channel.end() == RdClient::End::undelivered) {
+      begin_again(flow);
+    } else {
+      fail_all(flow, refused ? Status::remote_invalid_rd_request : Status::retry_exceeded);
+    }
+    if (!flow.busy) forget(flow);
   }
 }
 

@@ -125,6 +125,7 @@ class RdRequester {
   void finish(Flow& flow, const std::deque<Sent>::iterator& at, work::Status status);
   void finish(uint64_t request, work::Status status);
   void fail_all(Flow& flow, work::Status status);
+  void begin_again(Flow& flow);
   void settle(Flow& flow);
   void forget(Flow& flow);
   void say_last_words(Flow& flow);

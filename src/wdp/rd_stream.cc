@@ -284,7 +284,7 @@ void RdStream::message_ended(uint64_t request, End end) {
     }
     return;
   }
-  fail(end == End::lost ? ETIMEDOUT : ECONNREFUSED);
+  fail(end == End::returned ? ECONNREFUSED : ETIMEDOUT);
 }
 
 }  // namespace weft::wdp

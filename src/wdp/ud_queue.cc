@@ -123,10 +123,12 @@ bool UdQueue::ready(Time) {
 }
 
 void UdQueue::fill(Train& train, Time now) {
-  // What a channel has returned goes first, as datagrams of its own.
-  if (again_from_ && llp_took_ == next_) next_ = llp_took_ = *std::exchange(again_from_, {});
-  while (may_send() && next_ < queue_.tail()) {
-    if (next_ < seen_ && queue_.at(next_).last_message != Way::returned) {
+  // What a channel has not delivered goes first.
+  if (again_from_ && llp_took_ == next_) {
+    next_ = llp_took_ = std::min(next_, *std::exchange(again_from_, {}));
+  }
+  while (may_send() && next_ < limit()) {
+    if (next_ < seen_ && !goes_again(next_)) {
       if (!skip(train)) return;
     } else if (!write(queue_.at(next_), train, now)) {
       return;
@@ -134,7 +136,7 @@ void UdQueue::fill(Train& train, Time now) {
   }
 }
 
-// A request that is under way, or over, behind one that was returned.
+// A request that is under way, or over, behind one that goes again.
 bool UdQueue::skip(const Train& train) {
   if (!train.empty()) return false;  // what stands there completes first
   llp_took_ = ++next_;
@@ -160,7 +162,8 @@ bool UdQueue::write(SendWqe& w, Train& train, Time now) {
   const UdDestination* const to = *found;
   const bool again = next_ < seen_;
   UdCarriage carriage;
-  if (parameters_.client != 0 && !again && to->qpn != wire::kMulticastQpn) {
+  const bool has_no_channels = again && w.last_message == Way::returned;
+  if (parameters_.client != 0 && !has_no_channels && to->qpn != wire::kMulticastQpn) {
     carriage = consumer_.carriage(*to, now);
     if (carriage.later) {
       blocked_ = true;
@@ -220,7 +223,7 @@ bool UdQueue::hand_over(SendWqe& w, const UdDestination& to, const PieceList& pi
   w.last_message = Way::by_channel;
   w.answered = false;
   w.status = Status::success;
-  ++counters_.messages_sent;
+  if (next_ >= seen_) ++counters_.messages_sent;
   llp_took_ = ++next_;
   seen_ = std::max(seen_, next_);
   return true;
@@ -270,8 +273,8 @@ void UdQueue::message_ended(uint64_t request, End end) {
   if (request < queue_.head() || request >= seen_) return;
   SendWqe& w = queue_.at(request);
   // Behind a request at fault nothing is sent any more.
-  if (end == End::returned && !poison_) {
-    w.last_message = Way::returned;
+  if ((end == End::returned || end == End::undelivered) && !poison_) {
+    w.last_message = end == End::returned ? Way::returned : Way::undelivered;
     again_from_ = std::min(again_from_.value_or(request), request);
     consumer_.wants_turn();
     return;

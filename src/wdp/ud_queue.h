@@ -94,12 +94,21 @@ class UdQueue final : public TrainSource, public RdClient {
     Bytes payload;
   };
   // Of a request that was begun, in SendWqe::last_message.
-  enum Way : uint64_t { plain, by_channel, returned };
+  enum Way : uint64_t {
+    plain,
+    by_channel,
+    returned,     // by one, and is to go as a datagram of its own
+    undelivered,  // by one that had ended, and is to go by another one
+  };
 
   bool next_receive();
-  bool may_send() const {
-    return !poison_ && !held_ && !blocked_ && (next_ < queue_.tail() || again_from_);
+  // In SQD, what was begun before is finished.
+  uint64_t limit() const { return held_ ? seen_ : queue_.tail(); }
+  bool goes_again(uint64_t request) const {
+    const uint64_t way = queue_.at(request).last_message;
+    return way == Way::returned || way == Way::undelivered;
   }
+  bool may_send() const { return !poison_ && !blocked_ && (next_ < limit() || again_from_); }
   Result<Ok, wire::WdpDrop> accept(const wire::WdpUd& ud, Bytes datagram, const UdReception& how);
   Result<Ok, wire::WdpDrop> deliver(const Message& m, const UdReception& how);
   bool write(work::SendWqe& w, Train& train, Time now);
@@ -118,7 +127,7 @@ class UdQueue final : public TrainSource, public RdClient {
   uint64_t next_;      // request to be sent next
   uint64_t seen_;      // requests before this index were begun once
   uint64_t llp_took_;  // requests before this index are with the kernel, or a channel
-  std::optional<uint64_t> again_from_;  // the first that a channel has returned
+  std::optional<uint64_t> again_from_;  // the first that a channel has not delivered
   bool blocked_ = false;                // a channel has no room, or is yet to be found
   Msn msn_{1};
   bool held_ = false;

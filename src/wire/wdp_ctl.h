@@ -69,6 +69,12 @@ const char* to_string(RejReason reason);
 // The enumerator's name, for counters. "?" for what is none.
 const char* counter_name(RejReason reason);
 
+// Of a channel (spec/wdp-rd 2.4); anything else is a number for the log.
+enum class DreqReason : uint32_t {
+  none = 0,
+  idle = 1,  // what DREQ does not name was not taken, nor will be
+};
+
 struct CtlFeatures {
   bool data_crc = false;
   bool immediate = false;
@@ -111,7 +117,7 @@ struct WdpCtl {
   Psn first_psn;             // that the sender will use; REP of ud_resolution: see q_key()
   CtlFeatures features;
   HandshakeCookie cookie;
-  uint32_t reason = 0;  // REJ: RejReason; WAIT: ms; DREQ; ERR: see error()
+  uint32_t reason = 0;  // REJ: RejReason; WAIT: ms; DREQ: DreqReason; ERR: error()
   Bytes private_data;   // in the datagram that was parsed
   Bytes tlvs;           // whole ones, as parse() has seen; WdpTlv::take() takes them apart
 

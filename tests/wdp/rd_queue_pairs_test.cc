@@ -91,6 +91,45 @@ void check_receives(Hosts& hosts, const Place& to, Books& books) {
   }
 }
 
+std::vector<Place> all_places(uint8_t count) {
+  std::vector<Place> all;
+  for (uint8_t h = 1; h <= count; ++h) {
+    for (uint8_t i = 1; i <= kQueuePairs; ++i) all.emplace_back(h, i);
+  }
+  return all;
+}
+
+// Each request ends as it should, and was done once.
+void expect_all(Hosts& hosts, const std::vector<Place>& all, Books& books) {
+  const auto complete = [&] {
+    return std::all_of(all.begin(), all.end(), [&](const Place& p) {
+      const RdNode::Member& m = hosts.member(p.first, p.second);
+      return m.host.sent.size() == m.posted;
+    });
+  };
+  ASSERT_TRUE(hosts.scheduler.run_until(complete, 120s));
+  hosts.scheduler.run_for(1s);
+  for (const Place& p : all) {
+    RdNode::Member& m = hosts.member(p.first, p.second);
+    for (size_t i = 0; i < m.host.sent.size(); ++i) {
+      ASSERT_EQ(m.host.sent[i].wr_id, i + 1);
+      ASSERT_EQ(m.status_of(i), books.fails[p][i] ? Status::remote_access : Status::success);
+    }
+    uint64_t counter = 0;
+    std::memcpy(&counter, m.board.data(), sizeof counter);
+    ASSERT_EQ(counter, books.added[p]) << "each atomic once";
+    check_receives(hosts, p, books);
+    m.received.clear();
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_EQ(books.got, books.sent);
+  for (const auto& [flow, last] : books.written) {
+    const RdNode::Member& m = hosts.member(flow.second.first, flow.second.second);
+    const auto at = m.board.begin() + static_cast<ptrdiff_t>(slot_of(flow.first));
+    EXPECT_EQ(Buffer(at, at + kSlot), pattern_bytes(kSlot, last)) << "the last Write";
+  }
+}
+
 void all_to_all(uint64_t seed, uint8_t count, size_t requests) {
   Hosts hosts(seed, count, bad_network(seed), Hosts::Type::rd);
   Books books;
@@ -99,10 +138,7 @@ void all_to_all(uint64_t seed, uint8_t count, size_t requests) {
     return Place{static_cast<uint8_t>(1 + draw_below(random, count)),
                  static_cast<uint8_t>(1 + draw_below(random, kQueuePairs))};
   };
-  std::vector<Place> all;
-  for (uint8_t h = 1; h <= count; ++h) {
-    for (uint8_t i = 1; i <= kQueuePairs; ++i) all.emplace_back(h, i);
-  }
+  const std::vector<Place> all = all_places(count);
   for (size_t i = 0; i < requests; ++i) {
     const Place from = any();
     ask_something(hosts, from, any(), books);
@@ -116,31 +152,31 @@ void all_to_all(uint64_t seed, uint8_t count, size_t requests) {
     hosts.member(p.first, p.second).post_receives(requests);
     hosts.wake(p.first);
   }
-  const auto complete = [&] {
-    return std::all_of(all.begin(), all.end(), [&](const Place& p) {
-      const RdNode::Member& m = hosts.member(p.first, p.second);
-      return m.host.sent.size() == m.posted;
-    });
-  };
-  ASSERT_TRUE(hosts.scheduler.run_until(complete, 120s));
-  hosts.scheduler.run_for(1s);
-  for (const Place& p : all) {
-    const RdNode::Member& m = hosts.member(p.first, p.second);
-    for (size_t i = 0; i < m.host.sent.size(); ++i) {
-      ASSERT_EQ(m.host.sent[i].wr_id, i + 1);
-      ASSERT_EQ(m.status_of(i), books.fails[p][i] ? Status::remote_access : Status::success);
+  expect_all(hosts, all, books);
+}
+
+// Requests that are posted about when their channel ends for want of messages.
+TEST(RdQueuePairs, ChannelsThatEndForWantOfMessages) {
+  for (const uint64_t seed : sim::seeds(60)) {
+    WEFT_SIM_TRACE(seed);
+    constexpr uint8_t kHosts = 3;
+    Hosts hosts(seed, kHosts, bad_network(seed), Hosts::Type::rd);
+    Books books;
+    SeededRandom& random = hosts.random();
+    const std::vector<Place> all = all_places(kHosts);
+    for (const Place& p : all) hosts.member(p.first, p.second).post_receives(500);
+    for (int round = 0; round < 4; ++round) {
+      for (int i = 0; i < 40; ++i) {
+        const Place& from = all[draw_below(random, all.size())];
+        ask_something(hosts, from, all[draw_below(random, all.size())], books);
+        hosts.wake(from.first);
+        hosts.scheduler.run_for(draw_up_to(random, 2ms));
+      }
+      expect_all(hosts, all, books);
+      if (HasFatalFailure()) return;
+      // A second has passed since the last of them.
+      hosts.scheduler.run_for(wdp::kIdleChannel - 1s - draw_up_to(random, 60ms));
     }
-    uint64_t counter = 0;
-    std::memcpy(&counter, m.board.data(), sizeof counter);
-    ASSERT_EQ(counter, books.added[p]) << "each atomic once";
-    check_receives(hosts, p, books);
-    if (testing::Test::HasFatalFailure()) return;
-  }
-  EXPECT_EQ(books.got, books.sent);
-  for (const auto& [flow, last] : books.written) {
-    const RdNode::Member& m = hosts.member(flow.second.first, flow.second.second);
-    const auto at = m.board.begin() + static_cast<ptrdiff_t>(slot_of(flow.first));
-    EXPECT_EQ(Buffer(at, at + kSlot), pattern_bytes(kSlot, last)) << "the last Write";
   }
 }
 

@@ -72,26 +72,8 @@ void send_somewhere(Hosts& hosts, uint8_t from, size_t count, Books& books) {
   hosts.pair(from, source).send(to, target, message(label, draw_below(random, 1001)));
 }
 
-// So many hosts send so many messages; receives come now and then, and are scarce.
-void all_to_all(uint64_t seed, size_t count, size_t messages) {
-  Hosts hosts(seed, count, bad_network(seed));
-  Books books;
-  SeededRandom& random = hosts.random();
-  const auto any_host = [&] { return static_cast<uint8_t>(1 + draw_below(random, count)); };
-  for (size_t i = 0; i < messages; ++i) {
-    const uint8_t from = any_host();
-    send_somewhere(hosts, from, count, books);
-    if (draw_chance(random, 0.5)) hosts.wake(from);
-    const uint8_t reader = any_host();
-    hosts.pair(reader, static_cast<uint8_t>(1 + draw_below(random, kQueuePairs)))
-        .post_receives(draw_below(random, 3));
-    hosts.wake(reader);
-    if (draw_chance(random, 0.3)) hosts.scheduler.run_for(draw_up_to(random, 300us));
-  }
-  for (uint8_t h = 1; h <= count; ++h) {
-    for (RdNode::Pair& p : hosts.host(h).pairs) p.post_receives(messages);
-    hosts.wake(h);
-  }
+// All messages were sent, and come.
+void expect_all(Hosts& hosts, size_t count, Books& books) {
   const auto complete = [&] {
     for (uint8_t h = 1; h <= count; ++h) {
       for (RdNode::Pair& p : hosts.host(h).pairs) {
@@ -113,6 +95,29 @@ void all_to_all(uint64_t seed, size_t count, size_t messages) {
   EXPECT_EQ(books.got, books.sent);
 }
 
+// So many hosts send so many messages; receives come now and then, and are scarce.
+void all_to_all(uint64_t seed, size_t count, size_t messages) {
+  Hosts hosts(seed, count, bad_network(seed));
+  Books books;
+  SeededRandom& random = hosts.random();
+  const auto any_host = [&] { return static_cast<uint8_t>(1 + draw_below(random, count)); };
+  for (size_t i = 0; i < messages; ++i) {
+    const uint8_t from = any_host();
+    send_somewhere(hosts, from, count, books);
+    if (draw_chance(random, 0.5)) hosts.wake(from);
+    const uint8_t reader = any_host();
+    hosts.pair(reader, static_cast<uint8_t>(1 + draw_below(random, kQueuePairs)))
+        .post_receives(draw_below(random, 3));
+    hosts.wake(reader);
+    if (draw_chance(random, 0.3)) hosts.scheduler.run_for(draw_up_to(random, 300us));
+  }
+  for (uint8_t h = 1; h <= count; ++h) {
+    for (RdNode::Pair& p : hosts.host(h).pairs) p.post_receives(messages);
+    hosts.wake(h);
+  }
+  expect_all(hosts, count, books);
+}
+
 TEST(ReliableDatagrams, FewHostsOverBadNetworks) {
   for (const uint64_t seed : sim::seeds(150)) {
     WEFT_SIM_TRACE(seed);
@@ -126,6 +131,32 @@ TEST(ReliableDatagrams, ManyHosts) {
     WEFT_SIM_TRACE(seed);
     all_to_all(seed, 100, 4000);
     if (HasFatalFailure()) return;
+  }
+}
+
+// Messages that are sent about when their channel ends for want of messages, after two minutes.
+TEST(ReliableDatagrams, ChannelsThatEndForWantOfMessages) {
+  for (const uint64_t seed : sim::seeds(100)) {
+    WEFT_SIM_TRACE(seed);
+    constexpr size_t kHosts = 3;
+    Hosts hosts(seed, kHosts, bad_network(seed));
+    Books books;
+    SeededRandom& random = hosts.random();
+    for (uint8_t h = 1; h <= kHosts; ++h) {
+      for (RdNode::Pair& p : hosts.host(h).pairs) p.post_receives(500);
+    }
+    for (int round = 0; round < 5; ++round) {
+      for (int i = 0; i < 40; ++i) {
+        const auto from = static_cast<uint8_t>(1 + draw_below(random, kHosts));
+        send_somewhere(hosts, from, kHosts, books);
+        hosts.wake(from);
+        hosts.scheduler.run_for(draw_up_to(random, 2ms));
+      }
+      expect_all(hosts, kHosts, books);
+      if (HasFatalFailure()) return;
+      // A second has passed since the last of them.
+      hosts.scheduler.run_for(wdp::kIdleChannel - 1s - draw_up_to(random, 60ms));
+    }
   }
 }
 
