@@ -74,10 +74,11 @@ std::optional<std::span<const iovec>> pieces(int fd, const msghdr* message) {
 }
 
 // What recvmsg(2) tells of a stream socket besides the bytes.
-void nothing_but_bytes(msghdr* message) {
+void nothing_but_bytes(msghdr* message, ssize_t n, int flags) {
   message->msg_namelen = 0;
   message->msg_controllen = 0;
-  message->msg_flags = 0;
+  message->msg_flags = flags & MSG_OOB;
+  if (n == 0) message->msg_flags |= (flags & MSG_OOB) != 0 ? MSG_TRUNC : 0;
 }
 
 // Whoever gets a descriptor by a message uses the kernel's calls.
@@ -134,7 +135,7 @@ WEFT_SDP_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
       if (const auto stream = Table::find(fd)) return receive_report(*stream, fd, message);
     }
     if (const auto n = take_in(fd, *all, flags)) {
-      if (*n >= 0) nothing_but_bytes(message);
+      if (*n >= 0) nothing_but_bytes(message, *n, flags);
       return *n;
     }
   }

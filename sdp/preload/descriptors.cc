@@ -48,7 +48,14 @@ int copied(int from, int to) {
   return to;
 }
 
+// F_SETOWN and the like.
+void take_owner(int fd) {
+  if (const auto stream = Table::find(fd)) stream->take_owner(fd);
+}
+
 int after_fcntl(int fd, int command, int result) {
+  const bool owner = command == F_SETOWN || command == F_SETOWN_EX || command == F_SETFL;
+  if (owner && result == 0) take_owner(fd);
   return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(fd, result) : result;
 }
 
@@ -121,7 +128,18 @@ WEFT_SDP_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
       return 0;
     }
   }
-  return WEFT_SDP_NEXT(ioctl)(fd, request, argument);
+  if (request == SIOCATMARK) {
+    const auto stream = Table::find(fd);
+    const auto at_mark = stream ? stream->at_mark() : std::nullopt;
+    if (at_mark) {
+      *static_cast<int*>(argument) = static_cast<int>(*at_mark);
+      return 0;
+    }
+  }
+  const int result = WEFT_SDP_NEXT(ioctl)(fd, request, argument);
+  const bool owner = request == FIOSETOWN || request == SIOCSPGRP || request == FIOASYNC;
+  if (owner && result == 0) take_owner(fd);
+  return result;
 }
 
 // stdio reads and writes inside of libc.

@@ -160,7 +160,7 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
   const auto names = asked ? names_of(fd) : std::nullopt;
   if (names && level == SOL_SOCKET && name == SO_OOBINLINE && size >= sizeof(int)) {
     if (const auto stream = Table::find(fd)) {
-      stream->set_urgent_in_line(*static_cast<const int*>(value) != 0);
+      stream->set_urgent_in_line(fd, *static_cast<const int*>(value) != 0);
     }
   }
   if (names && is_threshold(level, name)) {

@@ -9,16 +9,19 @@
 #include <cerrno>
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 #include <vector>
 
 #include "sdp/loop/handlers.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
+#include "sdp/preload/urgent.h"
 #include "sdp/sockets/listeners.h"
 #include "sdp/sockets/recent.h"
 #include "sdp/sockets/registrations.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
+#include "sdp/sockets/urgent_shown.h"
 #include "sdp/sockets/zero_copy.h"
 
 using namespace weft::sdp;
@@ -145,10 +148,41 @@ bool waits(const timespec* timeout) {
 class Asked {
  public:
   Asked(int count, std::array<fd_set*, 3> sets)
-      : sets_{sets}, bytes_(static_cast<size_t>(count + kInWord - 1) / kInWord * sizeof(fd_mask)) {
+      : count_(count),
+        sets_{sets},
+        bytes_(static_cast<size_t>(count + kInWord - 1) / kInWord * sizeof(fd_mask)) {
     for (size_t i = 0; i < sets_.size(); ++i) {
       if (sets_[i] != nullptr) std::memcpy(&asked_[i], sets_[i], bytes_);
     }
+  }
+  // Whether there is urgent data that the call asks for.
+  bool urgent_waits() const {
+    bool any = false;
+    for (int fd = 0; sets_[kExceptional] != nullptr && fd < count_; ++fd) {
+      if (!is_in(fd, &asked_[kExceptional])) continue;
+      const auto stream = Table::find(fd);
+      any |= stream && stream->urgent_waits_for_poll();
+    }
+    return any;
+  }
+  // Sets right what the mirrors say of it; `n` is what the call came to.
+  int with_urgent(int n, const Handlers::Ran& ran) const {
+    if (n < 0 || !UrgentShown::any()) return n;
+    for (int fd = 0; fd < count_; ++fd) {
+      const auto stream = Table::find(fd);
+      const auto polled = stream ? stream->polled(fd) : std::nullopt;
+      if (!polled) continue;
+      if (!polled->readable && asks(kReadable, fd)) FD_CLR(fd, sets_[kReadable]);
+      if (!asks(kExceptional, fd)) continue;
+      const bool urgent = polled->urgent || (ran.any() && is_in(fd, sets_[kExceptional]));
+      FD_CLR(fd, sets_[kExceptional]);
+      if (urgent) FD_SET(fd, sets_[kExceptional]);
+    }
+    int found = 0;
+    for (fd_set* set : sets_) {
+      for (int fd = 0; set != nullptr && fd < count_; ++fd) found += is_in(fd, set) ? 1 : 0;
+    }
+    return found;
   }
   static bool fits(int count) { return count >= 0 && count <= FD_SETSIZE; }
   void put_back() const {
@@ -159,12 +193,48 @@ class Asked {
 
  private:
   static constexpr int kInWord = 8 * sizeof(fd_mask);
+  static constexpr size_t kReadable = 0;
+  static constexpr size_t kExceptional = 2;
+  bool asks(size_t which, int fd) const {
+    return sets_[which] != nullptr && is_in(fd, &asked_[which]);
+  }
+  int count_;
   std::array<fd_set*, 3> sets_;
   size_t bytes_;
   std::array<fd_set, 3> asked_{};
 };
 
 // `wait_now` is one of libc's two calls, without a wait where it is told true.
+// Of a call that has connections among others.
+std::optional<Asked> asked_of(bool connections, int count, std::array<fd_set*, 3> sets) {
+  if (!connections || !Asked::fits(count)) return std::nullopt;
+  return Asked{count, sets};
+}
+
+// `now` is libc's poll(2), without a wait where it is told true.
+template <class Now>
+int poll_with_urgent(pollfd* fds, nfds_t count, bool at_once, Now now) {
+  const auto urgent = [&] { return urgent_waits_for(fds, count); };
+  return wait_with_urgent(at_once, urgent, [&](bool no_wait, int& told, const auto& ran) {
+    const int n = now(no_wait);
+    told = with_urgent_polled(fds, count, n, ran);
+    return n;
+  });
+}
+
+// The same for select(2), where `asked` is what it was asked for.
+template <class Now>
+int select_with_urgent(const std::optional<Asked>& asked, bool at_once, Now now) {
+  if (!asked) return now(at_once);
+  const auto urgent = [&] { return asked->urgent_waits(); };
+  return wait_with_urgent(at_once, urgent, [&](bool no_wait, int& told, const auto& ran) {
+    asked->put_back();
+    const int n = now(no_wait);
+    told = asked->with_urgent(n, ran);
+    return n;
+  });
+}
+
 template <class Wait>
 int look_and_select(int count, std::array<fd_set*, 3> sets, bool waits, bool for_connections,
                     Wait wait_now) {
@@ -182,7 +252,8 @@ int look_and_select(int count, std::array<fd_set*, 3> sets, bool waits, bool for
 
 WEFT_SDP_EXPORT int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {
   const auto wait = [&](bool at_once) {
-    return WEFT_SDP_NEXT(epoll_wait)(epoll, events, most, at_once ? 0 : timeout);
+    const int n = WEFT_SDP_NEXT(epoll_wait)(epoll, events, most, at_once ? 0 : timeout);
+    return with_urgent_merged(events, n);
   };
   return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM,
                        Registrations::waits_for_connections(epoll), wait);
@@ -191,7 +262,8 @@ WEFT_SDP_EXPORT int epoll_wait(int epoll, epoll_event* events, int most, int tim
 WEFT_SDP_EXPORT int epoll_pwait(int epoll, epoll_event* events, int most, int timeout,
                                 const sigset_t* mask) {
   const auto wait = [&](bool at_once) {
-    return WEFT_SDP_NEXT(epoll_pwait)(epoll, events, most, at_once ? 0 : timeout, mask);
+    const int n = WEFT_SDP_NEXT(epoll_pwait)(epoll, events, most, at_once ? 0 : timeout, mask);
+    return with_urgent_merged(events, n);
   };
   return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM,
                        Registrations::waits_for_connections(epoll), wait);
@@ -200,7 +272,9 @@ WEFT_SDP_EXPORT int epoll_pwait(int epoll, epoll_event* events, int most, int ti
 WEFT_SDP_EXPORT int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* timeout,
                                  const sigset_t* mask) {
   const auto wait = [&](bool at_once) {
-    return WEFT_SDP_NEXT(epoll_pwait2)(epoll, events, most, at_once ? &kAtOnce : timeout, mask);
+    const int n =
+        WEFT_SDP_NEXT(epoll_pwait2)(epoll, events, most, at_once ? &kAtOnce : timeout, mask);
+    return with_urgent_merged(events, n);
   };
   return look_and_wait(waits(timeout) && WEFT_SDP_FOR_PROGRAM,
                        Registrations::waits_for_connections(epoll), wait);
@@ -212,6 +286,7 @@ WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* eve
   const int status = WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
   if (status == 0) {
     Registrations::note(epoll, operation, fd, event);
+    if (const auto stream = Table::find(fd)) stream->registered(epoll, operation, fd, event);
     register_reports(epoll, operation, fd, event);
   }
   return status;
@@ -221,9 +296,12 @@ WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
   const bool connections = program && about_to_poll(fds, count);
   Polled polled{program, fds, count};
-  const auto wait = [&](bool at_once) {
+  const auto now = [&](bool at_once) {
     const int n = WEFT_SDP_NEXT(poll)(polled.fds(), polled.count(), at_once ? 0 : timeout);
     return polled.result(n);
+  };
+  const auto wait = [&](bool at_once) {
+    return connections ? poll_with_urgent(fds, count, at_once || timeout == 0, now) : now(at_once);
   };
   return look_and_wait(program && timeout != 0, connections, wait);
 }
@@ -235,10 +313,13 @@ WEFT_SDP_EXPORT int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t si
   // What the program's memory has no room for is libc's to say.
   Polled polled{program && size / sizeof *fds >= count, fds, count};
   if (polled.is_more()) size = polled.count() * sizeof *fds;
-  const auto wait = [&](bool at_once) {
+  const auto now = [&](bool at_once) {
     const int n =
         WEFT_SDP_NEXT(__poll_chk)(polled.fds(), polled.count(), at_once ? 0 : timeout, size);
     return polled.result(n);
+  };
+  const auto wait = [&](bool at_once) {
+    return connections ? poll_with_urgent(fds, count, at_once || timeout == 0, now) : now(at_once);
   };
   return look_and_wait(program && timeout != 0, connections, wait);
 }
@@ -248,10 +329,14 @@ WEFT_SDP_EXPORT int ppoll(pollfd* fds, nfds_t count, const timespec* timeout,
   const bool program = WEFT_SDP_FOR_PROGRAM;
   const bool connections = program && about_to_poll(fds, count);
   Polled polled{program, fds, count};
-  const auto wait = [&](bool at_once) {
+  const auto now = [&](bool at_once) {
     const int n =
         WEFT_SDP_NEXT(ppoll)(polled.fds(), polled.count(), at_once ? &kAtOnce : timeout, mask);
     return polled.result(n);
+  };
+  const auto wait = [&](bool at_once) {
+    return connections ? poll_with_urgent(fds, count, at_once || !waits(timeout), now)
+                       : now(at_once);
   };
   return look_and_wait(program && waits(timeout), connections, wait);
 }
@@ -264,10 +349,14 @@ WEFT_SDP_EXPORT int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeo
   const bool connections = program && about_to_poll(fds, count);
   Polled polled{program && size / sizeof *fds >= count, fds, count};
   if (polled.is_more()) size = polled.count() * sizeof *fds;
-  const auto wait = [&](bool at_once) {
+  const auto now = [&](bool at_once) {
     const int n = WEFT_SDP_NEXT(__ppoll_chk)(polled.fds(), polled.count(),
                                              at_once ? &kAtOnce : timeout, mask, size);
     return polled.result(n);
+  };
+  const auto wait = [&](bool at_once) {
+    return connections ? poll_with_urgent(fds, count, at_once || !waits(timeout), now)
+                       : now(at_once);
   };
   return look_and_wait(program && waits(timeout), connections, wait);
 }
@@ -276,11 +365,13 @@ WEFT_SDP_EXPORT int select(int count, fd_set* readable, fd_set* writable, fd_set
                            timeval* timeout) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
   const bool connections = program && about_to_select(count, {readable, writable, exceptional});
-  const auto wait = [&](bool at_once) {
-    timeval now{};
-    return WEFT_SDP_NEXT(select)(count, readable, writable, exceptional, at_once ? &now : timeout);
+  const auto now = [&](bool at_once) {
+    timeval none{};
+    return WEFT_SDP_NEXT(select)(count, readable, writable, exceptional, at_once ? &none : timeout);
   };
   const bool waits = timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_usec != 0;
+  const auto asked = asked_of(connections, count, {readable, writable, exceptional});
+  const auto wait = [&](bool at_once) { return select_with_urgent(asked, at_once || !waits, now); };
   return look_and_select(count, {readable, writable, exceptional}, program && waits, connections,
                          wait);
 }
@@ -289,10 +380,14 @@ WEFT_SDP_EXPORT int pselect(int count, fd_set* readable, fd_set* writable, fd_se
                             const timespec* timeout, const sigset_t* mask) {
   const bool program = WEFT_SDP_FOR_PROGRAM;
   const bool connections = program && about_to_select(count, {readable, writable, exceptional});
-  const auto wait = [&](bool at_once) {
+  const auto now = [&](bool at_once) {
     return WEFT_SDP_NEXT(pselect)(count, readable, writable, exceptional,
                                   at_once ? &kAtOnce : timeout, mask);
   };
   const std::array sets{readable, writable, exceptional};
+  const auto asked = asked_of(connections, count, sets);
+  const auto wait = [&](bool at_once) {
+    return select_with_urgent(asked, at_once || !waits(timeout), now);
+  };
   return look_and_select(count, sets, program && waits(timeout), connections, wait);
 }

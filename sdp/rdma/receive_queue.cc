@@ -4,12 +4,14 @@
 
 namespace weft::sdp {
 
-size_t ReceiveQueue::peek(MutableBytes to) const {
+size_t ReceiveQueue::peek(MutableBytes to, size_t skipped) const {
   size_t copied = 0;
   for (const Piece& piece : pieces_) {
-    const size_t n = std::min(piece.bytes.size(), to.size() - copied);
-    if (n == 0) break;
-    std::copy_n(piece.bytes.begin(), n, to.begin() + static_cast<std::ptrdiff_t>(copied));
+    const size_t passed = std::min(skipped, piece.bytes.size());
+    skipped -= passed;
+    const Bytes bytes = piece.bytes.subspan(passed);
+    const size_t n = std::min(bytes.size(), to.size() - copied);
+    std::copy_n(bytes.begin(), n, to.begin() + static_cast<std::ptrdiff_t>(copied));
     copied += n;
   }
   return copied;

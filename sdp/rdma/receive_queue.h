@@ -22,8 +22,8 @@ class ReceiveQueue {
 
   // The next bytes that lie together; only when not empty.
   Bytes front() const { return pieces_.front().bytes; }
-  // Copies without taking; returns how many.
-  size_t peek(MutableBytes to) const;
+  // Copies without taking, behind the first `skipped`; returns how many.
+  size_t peek(MutableBytes to, size_t skipped = 0) const;
   // Takes `bytes` of front(); the buffer that is free by that, if there is one.
   std::optional<uint32_t> take(size_t bytes);
 

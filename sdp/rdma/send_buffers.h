@@ -35,8 +35,11 @@ class SendBuffers {
   Message next() const {
     return {buffers_.at(first_waiting()), waiting_.front().payload, waiting_.front().urgent};
   }
-  // The last byte is urgent, so that no other follows it in its message. Only when one waits.
-  void mark_urgent() { waiting_.back().urgent = true; }
+  // The last byte is urgent, so that no other follows it in its message. One that is with the
+  // adapter already stays what it is.
+  void mark_urgent() {
+    if (!waiting_.empty()) waiting_.back().urgent = true;
+  }
   void posted();
   // The adapter is done with its oldest one.
   void completed();

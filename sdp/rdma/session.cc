@@ -254,10 +254,11 @@ void Session::on_receive(uint8_t buffer, uint32_t bytes) {
   }
   const bool advertises = connection_->sink().advertised() && !advertised;
   if (refuses_data_ && (advertises || !in->payload.empty())) return abort();
-  Bytes payload = in->payload;
+  const Bytes payload = in->payload;
   if (in->urgent) {
-    urgent_ = payload.back();
-    if (!urgent_in_line_) payload = payload.first(payload.size() - 1);
+    // With the newer one the older goes, where it would have been left out.
+    if (urgent_.is_left_out()) take(1);
+    urgent_.came(received_.bytes() + payload.size() - 1, payload.back());
   }
   if (!payload.empty()) {
     Traffic::add(shown_.traffic().bytes_received, payload.size());
@@ -271,6 +272,7 @@ void Session::take(size_t bytes) {
   while (bytes > 0) {
     const size_t n = std::min(bytes, received_.front().size());
     bytes -= n;
+    urgent_.taken(n);
     const auto buffer = received_.take(n);
     if (!buffer) continue;
     if (*buffer == kStaged) {

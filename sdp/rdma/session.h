@@ -19,6 +19,7 @@
 #include "sdp/rdma/resources.h"
 #include "sdp/rdma/send_buffers.h"
 #include "sdp/rdma/sink_reads.h"
+#include "sdp/rdma/urgent_mark.h"
 #include "sdp/stat/shown.h"
 #include "sdp/wire/hello.h"
 
@@ -133,6 +134,8 @@ class Session final : private LockedMember {
   // Read ZCopy, as the sink: bytes that the peer advertises, behind all that was received.
   uint32_t offered() const;
   bool readable() const { return !received_.empty() || offered() > 0; }
+  // The same without an urgent byte that a read leaves out: what poll(2) says.
+  bool shows_data() const { return urgent_.readable(received_.bytes() + offered()) > 0; }
   // They are read to the user's memory, or staged: then they are received. One Read at a time; the
   // memory is the adapter's while reading(). How many bytes it will bring; 0 if there is none.
   uint32_t read(std::byte* to, uint32_t most, uint32_t lkey) { return read({to, most, lkey}); }
@@ -145,9 +148,8 @@ class Session final : private LockedMember {
 
   // Memory of the user's, for the adapter. Nothing if it refuses it.
   Verbs<ibv_mr> lend(const std::byte* memory, size_t bytes, int access) const;
-  // An urgent byte that has come, once. It is no part of the stream but `in_line`.
-  std::optional<std::byte> take_urgent() { return std::exchange(urgent_, std::nullopt); }
-  void set_urgent_in_line(bool in_line) { urgent_in_line_ = in_line; }
+  // Where the urgent byte stands among what was received.
+  UrgentMark& urgent() { return urgent_; }
   // The user has shut both halves: data that still comes resets the connection, as with TCP.
   void refuse_data() { refuses_data_ = true; }
   bool ended() const;
@@ -221,8 +223,7 @@ class Session final : private LockedMember {
   Shown shown_;
   bool news_ = false;  // that on_news was not told of
   bool stages_by_itself_ = false;
-  std::optional<std::byte> urgent_;
-  bool urgent_in_line_ = false;
+  UrgentMark urgent_;
   bool refuses_data_ = false;
   bool ending_ = false;
   bool gone_ = false;

@@ -236,6 +236,7 @@ Library::Connection& Library::adopt(const std::shared_ptr<Session>& session, Mir
   ++count_;
   stream->take_buffer_sizes();
   stream->take_zero_copy();
+  stream->take_urgent_in_line();
   Table::put(fd, stream);
   // Another thread may have closed it before the table had it.
   if (cookie_of(fd) != cookie) Table::drop(fd);
@@ -323,7 +324,7 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   const auto& session = made.session;
   if (session == nullptr) return {Outcome::tcp, made.why};
   Mirror mirror;
-  const bool registered = Registrations::take_out(fd);
+  const auto registered = Registrations::take_out(fd);
   const bool placed = mirror.put_at(fd);
   Registrations::put_back(fd);
   if (!placed) {
@@ -333,7 +334,11 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   Registrations::end(fd);
   const std::lock_guard lock{lock_};
   Connection& connection = adopt(session, std::move(mirror), fd, made.own, to);
-  if (registered) connection.stream->about_to_wait(fd);
+  if (!registered.empty()) connection.stream->about_to_wait(fd);
+  for (const auto& [epoll, event] : registered) {
+    connection.stream->registered(epoll, EPOLL_CTL_ADD, fd, &event);
+  }
+  connection.stream->take_owner(fd);
   connection.stream->greet();
   if (!does_not_block(fd)) return {Outcome::connected};
   connection.in_progress = true;

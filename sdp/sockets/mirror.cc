@@ -19,6 +19,16 @@ int raw_fcntl(int fd, int command, int value) {
   return static_cast<int>(::syscall(SYS_fcntl, fd, command, value));
 }
 
+// Who gets signals, and which.
+void copy_owner(int from, int to) {
+  f_owner_ex owner{};
+  if (::syscall(SYS_fcntl, from, F_GETOWN_EX, &owner) == 0 && owner.pid != 0) {
+    (void)::syscall(SYS_fcntl, to, F_SETOWN_EX, &owner);
+  }
+  const int signal = raw_fcntl(from, F_GETSIG, 0);
+  if (signal > 0) (void)raw_fcntl(to, F_SETSIG, signal);
+}
+
 void copy_time_limit(int from, int to, int option) {
   timeval limit{};
   socklen_t size = sizeof limit;
@@ -42,6 +52,7 @@ bool put_in_place(const File& file, int fd) {
   const int descriptor_flags = raw_fcntl(fd, F_GETFD, 0);
   if (flags < 0 || descriptor_flags < 0) return false;
   (void)raw_fcntl(file.get(), F_SETFL, flags);
+  copy_owner(fd, file.get());
   copy_time_limit(fd, file.get(), SO_RCVTIMEO);
   copy_time_limit(fd, file.get(), SO_SNDTIMEO);
   const int cloexec = (descriptor_flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0;
@@ -54,6 +65,9 @@ bool Mirror::put_at(int fd) {
   inner = std::move(pair.inner);
   cookie = cookie_of(pair.outer.get());
   shadow = out_of_the_way(File{raw_fcntl(fd, F_DUPFD_CLOEXEC, 0)});
+  // What wakes up who waits for urgent data is read like any token.
+  const int on = 1;
+  (void)real().setsockopt(pair.outer.get(), SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
   return shadow && put_in_place(pair.outer, fd);
 }
 

@@ -21,19 +21,16 @@ void set_buffer(int fd, int bytes) {
 
 }  // namespace
 
-bool Readiness::show(Session& session, bool edges) {
+bool Readiness::show(Session& session, const For& who) {
   bool more = false;
   // Whoever took it in, what has come since the last token is an edge.
   const uint64_t pushed = session.received().pushed();
-  const bool edge = edges && pushed != told_ && tokens_ < kMostTokens;
-  if (session.readable() && (tokens_ == 0 || edge) &&
+  const bool edge = who.edges && pushed != told_ && tokens_ < kMostTokens;
+  const bool readable = session.shows_data() || (who.takers && session.readable());
+  if (readable && (tokens_ == 0 || edge) &&
       ::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
     ++tokens_;
     told_ = pushed;
-    more = true;
-  }
-  if (const auto urgent = session.take_urgent()) {
-    (void)::send(inner_.get(), &*urgent, 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
     more = true;
   }
   // An error is shown by another way.
@@ -46,6 +43,11 @@ bool Readiness::show(Session& session, bool edges) {
   if (!hides_room_that_is(session)) return more;
   show_room();
   return true;
+}
+
+void Readiness::show_urgent() {
+  if (tokens_ >= kMostTokens) return;
+  if (::send(inner_.get(), "", 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL) == 1) ++tokens_;
 }
 
 void Readiness::show_room() {

@@ -23,9 +23,14 @@ class Readiness {
   File hand_over() { return std::move(inner_); }
   void clear(int fd);
 
-  // Shows the session's state; true if that is more than before. `edges`: each arrival is told, for
-  // those who wait for edges.
-  bool show(Session& session, bool edges);
+  struct For {
+    bool edges = false;   // each arrival is told, for those who wait for edges
+    bool takers = false;  // who sleeps in a read passes an urgent byte, which is nothing to read
+  };
+  // Shows the session's state; true if that is more than before.
+  bool show(Session& session, const For& who);
+  // Wakes who waits for urgent data, by a token.
+  void show_urgent();
   // Whether show() would tell of room.
   bool hides_room_that_is(Session& session) const { return full_ && !session.room().empty(); }
   bool hides_room() const { return full_; }

@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <map>
 #include <mutex>
 
 #include "sdp/loop/handlers.h"
@@ -13,10 +12,10 @@
 namespace weft::sdp {
 namespace {
 
-using OfSocket = std::map<int, epoll_event>;  // by the epoll's descriptor
 Mutex g_lock;
 // Never destroyed: programs close descriptors while they end.
-std::map<int, OfSocket>& g_sockets = *new std::map<int, OfSocket>;
+using Sockets = std::map<int, Registrations::OfSocket>;
+Sockets& g_sockets = *new Sockets;
 
 void control(int epoll, int operation, int fd, epoll_event* event) {
   (void)::syscall(SYS_epoll_ctl, epoll, operation, fd, event);
@@ -47,12 +46,12 @@ void Registrations::note_kept(int epoll, int operation, int fd, const epoll_even
   }
 }
 
-bool Registrations::take_out(int fd) {
+Registrations::OfSocket Registrations::take_out(int fd) {
   const std::lock_guard lock{g_lock};
   const auto found = g_sockets.find(fd);
-  if (found == g_sockets.end()) return false;
+  if (found == g_sockets.end()) return {};
   for (const auto& [epoll, event] : found->second) control(epoll, EPOLL_CTL_DEL, fd, nullptr);
-  return !found->second.empty();
+  return found->second;
 }
 
 void Registrations::put_back(int fd) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 
 namespace weft::sdp {
 
@@ -20,9 +21,9 @@ class Registrations {
   static void note(int epoll, int operation, int fd, const epoll_event* event) {
     if (kept(fd)) note_kept(epoll, operation, fd, event);
   }
-  // Takes `fd` out of all of them, if there are any, and, when it is another socket, puts it there
-  // again.
-  static bool take_out(int fd);
+  using OfSocket = std::map<int, epoll_event>;  // by the epoll's descriptor
+  // Takes `fd` out of all of them, and, when it is another socket, puts it there again.
+  static OfSocket take_out(int fd);
   static void put_back(int fd);
   // No more is to be kept of it.
   static void end(int fd) {

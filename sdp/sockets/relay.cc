@@ -1,12 +1,18 @@
 #include "sdp/sockets/relay.h"
 
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "sdp/sockets/mirror.h"
+#include "sdp/sockets/real.h"
 
 namespace weft::sdp {
 
@@ -28,6 +34,9 @@ Relay::~Relay() {
 }
 
 void Relay::start() {
+  // An urgent byte stays in its place in front of the mark.
+  const int on = 1;
+  (void)real().setsockopt(inner_.get(), SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
   events_ = EPOLLIN | EPOLLRDHUP;
   watched_ = loop_.watch(inner_.get(), events_, [this](uint32_t events) {
     if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
@@ -69,13 +78,31 @@ void Relay::turn() {
   choose_events();
 }
 
+// No more than waits by now is read at a time: an urgent byte that comes later could be the first
+// of it, and nobody would know.
+Relay::Next Relay::next_of_program() const {
+  int bytes = 0;
+  int at_mark = 0;
+  if (::syscall(SYS_ioctl, inner_.get(), SIOCINQ, &bytes) != 0 || bytes <= 0) return {};
+  if (::syscall(SYS_ioctl, inner_.get(), SIOCATMARK, &at_mark) != 0 || at_mark == 0) {
+    return {.bytes = static_cast<size_t>(bytes)};
+  }
+  return {.bytes = 1, .urgent = true};
+}
+
 void Relay::from_program() {
   while (program_sends_) {
     const MutableBytes room = session_->room();
     if (room.empty()) return;
-    const ssize_t n = ::recv(inner_.get(), room.data(), room.size(), MSG_DONTWAIT);
+    const Next next = next_of_program();
+    const bool known = next.bytes > 0;
+    const size_t most = known ? std::min(room.size(), next.bytes) : 1;
+    const ssize_t n =
+        ::recv(inner_.get(), room.data(), most, MSG_DONTWAIT | (known ? 0 : MSG_PEEK));
     if (n > 0) {
+      if (!known) continue;
       session_->filled(static_cast<uint32_t>(n));
+      if (next.urgent) session_->mark_urgent();
       session_->process();
     } else if (n == 0) {
       program_sends_ = false;
@@ -93,12 +120,19 @@ void Relay::from_program() {
 void Relay::to_program() {
   ReceiveQueue& received = session_->received();
   while (!received.empty()) {
-    const Bytes bytes = received.front();
-    if (!program_reads_) {
+    const UrgentMark& mark = session_->urgent();
+    const bool urgent = mark.is_next();
+    // What the program has read by MSG_OOB is left out.
+    const bool passed = mark.is_left_out() && !mark.waits();
+    const Bytes front = received.front();
+    const Bytes bytes = front.first(urgent ? 1 : mark.until(front.size()));
+    if (!program_reads_ || passed) {
       session_->take(bytes.size());
       continue;
     }
-    const ssize_t n = ::send(inner_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const int how = urgent && mark.waits() ? MSG_OOB : 0;
+    const ssize_t n =
+        ::send(inner_.get(), bytes.data(), bytes.size(), how | MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n > 0) {
       session_->take(static_cast<size_t>(n));
       session_->process();

@@ -26,6 +26,12 @@ class Relay {
  private:
   void turn();
   void turn_soon();
+  // What the program has written: bytes that may be read at once, or one that is urgent.
+  struct Next {
+    size_t bytes = 0;
+    bool urgent = false;
+  };
+  Next next_of_program() const;
   void from_program();
   void to_program();
   void choose_events();

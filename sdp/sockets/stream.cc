@@ -13,7 +13,6 @@
 #include <csignal>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "base/guarded.h"
 #include "sdp/loop/cancellation.h"
@@ -101,6 +100,7 @@ void Stream::on_inner(uint32_t events) {
 }
 
 void Stream::on_closed() {
+  urgent_.close();
   loop_.post([self = shared_from_this()] { self->end(); });
 }
 
@@ -114,7 +114,8 @@ bool Stream::look_for_news() {
   const std::unique_lock lock{session_->lock, std::try_to_lock};
   if (!lock.owns_lock() || relayed_ || ending_) return false;
   const bool news =
-      session_->readable() || session_->ended() || mirror_.hides_room_that_is(*session_);
+      session_->shows_data() || session_->ended() || mirror_.hides_room_that_is(*session_);
+  show_urgent();
   if (news) show_state();
   return news;
 }
@@ -127,8 +128,9 @@ void Stream::looked_at() {
 // With the lock: the mirror shows what is, and completions are taken when there is need. A thread
 // that looks before it sleeps says itself when it sleeps.
 void Stream::show_and_want() {
-  session_->want((watched_ && !looked_at_) || waiting_ > 0 || session_->unsent() > 0 ||
-                 session_->busy());
+  session_->want((watched_ && (!looked_at_ || signals_)) || waiting_ > 0 ||
+                 session_->unsent() > 0 || session_->busy());
+  show_urgent();
   if (watched_ || waiting_ > 0) show_state();
 }
 
@@ -147,7 +149,8 @@ void Stream::watch() {
 
 void Stream::show_state() {
   if (!mirror_.open()) return;
-  if (mirror_.show(*session_, watched_)) session_->completions().shown();
+  const Readiness::For who{.edges = watched_, .takers = takers_ > 0};
+  if (mirror_.show(*session_, who)) session_->completions().shown();
   if (session_->error() != 0) loop_.post([self = shared_from_this()] { self->show_error(); });
 }
 
@@ -220,11 +223,13 @@ void Stream::about_to_wait(int fd) {
 }
 
 // The kernel sleeps in the program's call, with its rules for signals and time limits.
-bool Stream::wait_for_data(Lock& lock, int fd, const Handlers::Ran& ran) {
+bool Stream::wait_for_data(Lock& lock, int fd, int flags, const Handlers::Ran& ran) {
+  const int taker = (flags & MSG_PEEK) == 0 ? 1 : 0;
   ++waiting_;
+  takers_ += taker;
   keep_going();
   bool slept = true;
-  if (!session_->readable() && !session_->ended()) {
+  if (!may_take(flags) && session_->offered() == 0 && !session_->ended()) {
     lock.unlock();
     char token = 0;
     // A handler may have run while this looked, or when the lock was let go: the kernel's call
@@ -242,6 +247,7 @@ bool Stream::wait_for_data(Lock& lock, int fd, const Handlers::Ran& ran) {
     if (!slept && error == ECONNRESET) slept = true;
   }
   --waiting_;
+  takers_ -= taker;
   return slept;
 }
 
@@ -263,16 +269,24 @@ bool Stream::wait_for_room(Lock& lock, int fd, const Handlers::Ran& ran, SleepFo
   return slept;
 }
 
+// A call with these flags finds something. One that looks ahead leaves the urgent byte where it is.
+bool Stream::may_take(int flags) const {
+  const size_t bytes = session_->received().bytes();
+  return ((flags & MSG_PEEK) != 0 ? session_->urgent().readable(bytes) : bytes) > 0;
+}
+
 // With data, at the end, or with an error that the call ends with. A call that has some data
 // already leaves the error to the next one.
 std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags, bool has_some) {
-  const auto ready = [this] { return session_->readable() || session_->ended() || shut_; };
+  const auto ready = [this, flags] {
+    return may_take(flags) || session_->offered() > 0 || session_->ended() || shut_;
+  };
   const Handlers::Ran ran;
   for (;;) {
     if (relayed_) return std::nullopt;
-    if (!session_->received().empty()) return 1;
+    if (may_take(flags)) return 1;
     const bool looked = session_->poll();
-    if (!session_->received().empty()) return 1;
+    if (may_take(flags)) return 1;
     const bool waits = blocks(fd, flags);
     if (waits && session_->offered() > 0) return 1;
     drop_tokens(fd);
@@ -285,19 +299,19 @@ std::optional<ssize_t> Stream::wait_to_receive(Lock& lock, int fd, int flags, bo
       watch();
       if (!looked) session_->poll_behind_others();
       keep_going();
-      if (!session_->received().empty() || session_->ended()) continue;
+      if (may_take(flags) || session_->ended()) continue;
       return failed(EAGAIN);
     }
     if (look(lock, *session_, look_time_, ready)) continue;
-    if (!wait_for_data(lock, fd, ran)) return -1;
+    if (!wait_for_data(lock, fd, flags, ran)) return -1;
   }
 }
 
 std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int flags) {
   if ((flags & MSG_ERRQUEUE) != 0) return take_report() ? 0 : failed(EAGAIN);
   if (relayed_) return std::nullopt;
-  // The mirror has it, with the kernel's rules.
-  if ((flags & MSG_OOB) != 0) return std::nullopt;
+  if ((flags & MSG_OOB) != 0) return receive_urgent(fd, to, flags);
+  const Handlers::Ran begun;
   Lock lock{session_->lock};
   session_->completions().called();
   ReceiveQueue& received = session_->received();
@@ -335,24 +349,30 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
       if (done > 0) break;
       return state;
     }
-    if (received.empty()) {
+    if (received.empty() || !may_take(flags)) {
+      // Who looks ahead gets what is offered behind an urgent byte without it.
+      if (!received.empty()) session_->take(1);
       const size_t n = receive_offered(lock, takes ? rest : MutableBytes{});
       at += n;
       done += n;
       // Meanwhile another thread may have given it away: what has come behind that is the relay's.
       if (relayed_) continue;
     }
-    if ((flags & MSG_PEEK) != 0 && !received.empty()) {
+    if ((flags & MSG_PEEK) != 0 && may_take(flags)) {
       if ((flags & MSG_WAITALL) != 0) wait_for_all(lock, fd, flags, wanted);
       if (relayed_) continue;
       return peek(to);
     }
-    while (done < wanted && !received.empty()) {
+    while (done < wanted && !received.empty() && !(done > 0 && session_->urgent().is_next())) {
       if (at == to[piece].iov_len) {
         ++piece, at = 0;
         continue;
       }
-      const Bytes front = received.front();
+      if (session_->urgent().is_left_out()) {
+        if (!leave_out_urgent(lock, begun)) return failed(EINTR);
+        continue;
+      }
+      const Bytes front = received.front().first(session_->urgent().until(received.front().size()));
       const size_t n = std::min(front.size(), to[piece].iov_len - at);
       auto* const place = static_cast<std::byte*>(to[piece].iov_base) + at;
       faulted = (flags & MSG_TRUNC) == 0 && !copy_guarded(place, front.data(), n);
@@ -362,8 +382,9 @@ std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int fl
       done += n;
     }
     session_->process();
+    if (done > 0 && session_->urgent().is_next()) break;
   } while (!faulted && (done == 0 || ((flags & MSG_WAITALL) != 0 && done < wanted)));
-  if (!session_->readable() || mirror_.is_crowded()) drop_tokens(fd);
+  if (!session_->shows_data() || mirror_.is_crowded()) drop_tokens(fd);
   keep_going();
   if (faulted && done == 0) return failed(EFAULT);
   return static_cast<ssize_t>(done);
@@ -390,42 +411,6 @@ size_t Stream::receive_to_offer(Lock& lock, int fd, int flags, MutableBytes to) 
   return n;
 }
 
-// Of a call that looks ahead (MSG_PEEK): until so much is there, or the call has to end with less.
-// A byte is there already, by which a sleep in the kernel would end at once.
-void Stream::wait_for_all(Lock& lock, int fd, int flags, size_t wanted) {
-  constexpr std::chrono::milliseconds kHandlers{10};  // they do not end the sleep
-  using Clock = std::chrono::steady_clock;
-  const Handlers::Ran ran;
-  const auto limit = limit_of_receives(descriptor(fd));
-  const auto until = limit ? Clock::now() + *limit : Clock::time_point::max();
-  while (!relayed_ && session_->received().bytes() < wanted) {
-    session_->poll();
-    if (session_->received().bytes() >= wanted) return;
-    if (session_->offered() > 0) {
-      receive_staged(lock, *session_, look_time_);
-      continue;
-    }
-    if (session_->ended() || shut_ || !blocks(fd, flags)) return;
-    if (ran.interrupts() || (limit && ran.any()) || Clock::now() >= until) return;
-    session_->sleep(lock, kHandlers);
-  }
-}
-
-ssize_t Stream::peek(std::span<const iovec> to) {
-  std::vector<std::byte> bytes(std::min(total(to), session_->received().bytes()));
-  (void)session_->received().peek(bytes);
-  size_t copied = 0;
-  for (const iovec& v : to) {
-    const size_t n = std::min(v.iov_len, bytes.size() - copied);
-    if (!copy_guarded(v.iov_base, bytes.data() + copied, n)) {
-      if (copied == 0) return failed(EFAULT);
-      break;
-    }
-    copied += n;
-  }
-  return static_cast<ssize_t>(copied);
-}
-
 std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int flags) {
   if (relayed_) return send_relayed(fd, from, flags);
   Lock lock{session_->lock};
@@ -439,7 +424,8 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
   const Stopwatch stopwatch{wanted >= way_.least()};
   bool in_place = way == Way::in_place;
   bool written = false;
-  bool may_lend = true;
+  // Urgent data goes by messages (spec/sdp 2).
+  bool may_lend = (flags & MSG_OOB) == 0;
   if (wanted >= way_.least() && session_->pipelined()) session_->poll();
   bool faulted = false;
   bool copied = false;
@@ -515,7 +501,7 @@ std::optional<ssize_t> Stream::send(int fd, std::span<const iovec> from, int fla
       return -1;
     }
   }
-  if ((flags & MSG_OOB) != 0 && done == wanted && done > 0) session_->mark_urgent();
+  if ((flags & MSG_OOB) != 0 && done > 0) session_->mark_urgent();
   session_->process();
   session_->poll();
   keep_going();
@@ -551,11 +537,6 @@ void Stream::take_buffer_sizes() {
   const BufferSizes sizes = chosen_buffer_sizes(shadow_);
   const std::lock_guard lock{session_->lock};
   session_->limit_buffers(sizes.send, sizes.receive);
-}
-
-void Stream::set_urgent_in_line(bool in_line) {
-  const std::lock_guard lock{session_->lock};
-  session_->set_urgent_in_line(in_line);
 }
 
 std::optional<ssize_t> Stream::send_file(int fd, int file, off_t* offset, size_t count) {
@@ -639,7 +620,8 @@ std::optional<int> Stream::available() {
   const std::lock_guard lock{session_->lock};
   if (!session_->poll()) session_->poll_behind_others();
   keep_going();
-  const size_t bytes = session_->received().bytes() + session_->offered();
+  const size_t bytes =
+      session_->urgent().counted(session_->received().bytes() + session_->offered());
   return static_cast<int>(std::min<size_t>(bytes, INT32_MAX));
 }
 
@@ -647,6 +629,8 @@ void Stream::relay_from_now(int fd) {
   const std::lock_guard lock{session_->lock};
   if (relayed_ || ending_ || !mirror_.open()) return;
   mirror_.clear(fd);
+  urgent_.close();
+  put_urgent_in_line(fd);
   relayed_ = true;
   session_->relayed();
   loop_.post([self = shared_from_this()] { self->start_relay(); });

@@ -18,6 +18,7 @@
 #include "sdp/sockets/offers.h"
 #include "sdp/sockets/readiness.h"
 #include "sdp/sockets/relay.h"
+#include "sdp/sockets/urgent_shown.h"
 #include "sdp/sockets/way_chooser.h"
 #include "sdp/sockets/zero_copy.h"
 
@@ -56,8 +57,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The oldest report of MSG_ZEROCOPY, and where poll(2) sees that there is one.
   std::optional<ZeroCopy::Report> take_report();
   int reports_at() const { return zero_copy_.shown_at(); }
-  // SO_OOBINLINE.
-  void set_urgent_in_line(bool in_line);
+  // SO_OOBINLINE; the second one is that of the shadow.
+  void set_urgent_in_line(int fd, bool in_line);
+  void take_urgent_in_line();
+  // SIOCATMARK. Nothing: the kernel knows.
+  std::optional<bool> at_mark();
+  // The program may have chosen who gets the signals of `fd` (F_SETOWN, O_ASYNC).
+  void take_owner(int fd);
   // SO_ERROR, which is told once.
   std::optional<int> take_error(int fd);
   // What TCP_INFO has of a TCP connection in this state: TCP_ESTABLISHED and so on.
@@ -72,6 +78,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // ready.
   void about_to_wait(int fd);
   bool watched() const { return watched_; }
+  // A call of epoll_ctl(2) that succeeded.
+  void registered(int epoll, int operation, int fd, const epoll_event* event);
+  // A thread is about to ask poll(2) or select(2) for urgent data as well. True: it is there.
+  bool urgent_waits_for_poll();
+  // What such a call has to say of it, once there was urgent data. Nothing: the kernel knows.
+  struct Polled {
+    bool readable = false;
+    bool urgent = false;
+  };
+  std::optional<Polled> polled(int fd);
   // The calling thread waits for it and for others, and looks before it sleeps (recent.h).
   void looked_at();
   // Takes completions; true if the mirror shows news.
@@ -100,12 +116,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void show_and_want();
   void keep_going();
   // `ran`: since the call looked at first.
-  bool wait_for_data(Lock& lock, int fd, const Handlers::Ran& ran);
+  bool wait_for_data(Lock& lock, int fd, int flags, const Handlers::Ran& ran);
   bool wait_for_room(Lock& lock, int fd, const Handlers::Ran& ran, SleepForRoom& sleep);
   std::optional<ssize_t> wait_to_receive(Lock& lock, int fd, int flags, bool has_some);
   size_t receive_offered(Lock& lock, MutableBytes to);
   size_t receive_to_offer(Lock& lock, int fd, int flags, MutableBytes to);
   void wait_for_all(Lock& lock, int fd, int flags, size_t wanted);
+  bool may_take(int flags) const;
+  std::optional<ssize_t> receive_urgent(int fd, std::span<const iovec> to, int flags);
+  bool leave_out_urgent(Lock& lock, const Handlers::Ran& ran);
+  void show_urgent();
+  void put_urgent_in_line(int fd);
   ssize_t peek(std::span<const iovec> to);
   std::optional<ssize_t> send_relayed(int fd, std::span<const iovec> from, int flags);
   void note_zero_copy(int flags, bool copied);
@@ -128,6 +149,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Readiness mirror_;                  // closed once it shows an error
   std::atomic<bool> watched_{false};  // somebody may wait for it by poll(2)
   int waiting_ = 0;                   // threads that sleep in a call
+  int takers_ = 0;                    // of those, in one that takes what comes
+  UrgentShown urgent_;
+  std::atomic<bool> asks_for_urgent_{false};  // somebody has, by poll(2) or select(2)
+  bool signals_ = false;                      // somebody may wait for it by signals
   ZeroCopy zero_copy_;
   std::weak_ptr<Stream> peer_here_;
   bool shut_ = false;  // by the program, for reading

@@ -9,8 +9,6 @@ CASES = {}
 OPEN = {
     # nc -l ends when its peer has closed and its buffer is empty, which is earlier by SDP: its buffers are smaller.
     "openssh.forwarding",
-    # A socket pair with an urgent byte is readable by it.
-    "sockets.readiness_urgent",
     # One test asks that two events that were caused by this process are there at once, which is so most times.
     "python.select",
 }

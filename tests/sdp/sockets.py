@@ -19,8 +19,8 @@ def steps(w, program, *options):
     return process.text().splitlines()
 
 
-case("sockets.readiness", seconds=120)(lambda w: steps(w, "readiness.py", "--without", "urgent"))
-case("sockets.readiness_urgent")(lambda w: steps(w, "readiness.py", "--scene", "urgent"))
+case("sockets.readiness", seconds=120)(lambda w: steps(w, "readiness.py"))
+case("sockets.urgent", seconds=90)(lambda w: steps(w, "urgent.py"))
 case("sockets.calls", seconds=90)(lambda w: steps(w, "calls.py"))
 case("sockets.random_calls", seconds=120)(lambda w: steps(w, "random_calls.py", "--seeds", "1", "12"))
 case("sockets.many_random_calls", full=True, seconds=600)(lambda w: steps(w, "random_calls.py", "--seeds", "13", "150"))
@@ -101,6 +101,10 @@ WRITTEN = IN_PLACE | {"WEFT_SDP_SINK_AVAIL": "32768"}
 for mode, environment in {"receives": IN_PLACE, "sends": IN_PLACE, "waits": WRITTEN, "sends_written": WRITTEN}.items():
     case(f"sockets.left_{mode}", seconds=20, namespaces=None)(
         lambda w, mode=mode.split("_", maxsplit=1)[0], e=environment: w.run(0, [w.test_program("sdp_left"), w.address, mode], environment=e).splitlines())
+
+for mode in ("sleeps", "signals", "relayed"):
+    case(f"sockets.urgent_{mode}", seconds=30, namespaces=None)(
+        lambda w, mode=mode: w.run(0, [w.test_program("sdp_urgent"), w.address, mode]).splitlines())
 
 case("sockets.woken", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_woken"), w.address]).splitlines())
 
