@@ -287,6 +287,7 @@ void RdChannel::end_all(RdClient::End end) {
     if (RdClient* client = shared_.client(d.client)) client->message_ended(d.request, end);
   });
   tell_of_room();
+  if (receiver_) receiver_->ends();
   shared_.ended(*this);
 }
 
@@ -322,6 +323,7 @@ void RdChannel::received(const WdpCommon& common, Bytes datagram, const UdRecept
 
 Result<Ok, WdpDrop> RdChannel::take(const WdpCommon& common, Bytes datagram, const UdReception& how,
                                     Time now) {
+  if (left_bytes() > 0) return disown(common, datagram);
   if (state_ == State::refused || state_ == State::gone) return fail(WdpDrop::stale_handshake);
   const bool is_bundle = common.wdp_class == wire::WdpBundle::kClass;
   // The peer sends it by another channel: it has heard, or will, that this one takes nothing more.
@@ -343,6 +345,19 @@ Result<Ok, WdpDrop> RdChannel::take(const WdpCommon& common, Bytes datagram, con
     default:
       return fail(WdpDrop::wrong_class);
   }
+}
+
+// It has ended, and is there for what waits for receives alone: as a port that does not know the
+// token (spec/wdp-rd 2.4).
+Result<Ok, WdpDrop> RdChannel::disown(const WdpCommon& common, Bytes datagram) {
+  if (common.wdp_class != WdpClass::ctl) return fail(WdpDrop::unknown_token);
+  const auto c = WdpCtl::parse(common, datagram);
+  if (!c.ok()) return fail(c.error());
+  if (c->type != CtlType::ka && c->type != CtlType::dreq) return fail(WdpDrop::unknown_token);
+  WdpCtl answer = message(CtlType::drep);
+  answer.xid = c->xid;
+  outbox_.say(answer);
+  return Ok{};
 }
 
 Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram, Time now) {
@@ -615,8 +630,9 @@ std::vector<std::byte> RdChannel::question() const {
 // --- the end
 
 void RdChannel::close(Time now) {
-  if (!speaks()) return abort();
+  leaving_.closed = true;
   owner_.reached();
+  if (!speaks()) return abort();
   if (sender_.idle() && answers_.unsaid.empty()) return say_goodbye(now);
   answers_.due = true;
   if (leaving_.by.is_never()) leaving_.by = now + kLastMessages;
@@ -656,7 +672,7 @@ void RdChannel::forget() {
 
 bool RdChannel::is_gone() const {
   return (state_ == State::gone || state_ == State::refused) && outbox_.empty() &&
-         !handshake_.ready();
+         !handshake_.ready() && left_bytes() == 0;
 }
 
 }  // namespace weft::wdp

@@ -166,6 +166,11 @@ class RdChannel final : public TrainSource, private RdSink {
     return (state_ == State::setting_up || state_ == State::open) && leaving_.by.is_never();
   }
   bool is_gone() const;
+  // Bytes that have come, and wait for receives although the channel has ended (spec/wdp-rd 2.4).
+  size_t left_bytes() const {
+    return state_ == State::gone && receiver_ && !leaving_.closed ? receiver_->waiting_bytes() : 0;
+  }
+  void give_up_what_is_left() { receiver_->give_up(); }
   // Questions in a row that the peer has left unanswered, where they are enough: it may have no
   // socket any more, which its kernel would tell.
   uint32_t silence() const;
@@ -216,12 +221,14 @@ class RdChannel final : public TrainSource, private RdSink {
   struct Leaving {
     Time by = Time::never();  // the peer lacks something yet
     bool idle = false;        // nothing more is taken (spec/wdp-rd 2.4)
+    bool closed = false;      // by this side: nobody posts receives any more
     uint32_t said = 0;        // DREQs
     Time again_at = Time::never();
   };
   bool speaks() const { return state_ == State::open; }
   Result<Ok, wire::WdpDrop> take(const wire::WdpCommon& common, Bytes datagram,
                                  const UdReception& how, Time now);
+  Result<Ok, wire::WdpDrop> disown(const wire::WdpCommon& common, Bytes datagram);
   Result<Ok, wire::WdpDrop> take_ctl(const wire::WdpCommon& common, Bytes datagram, Time now);
   Result<Ok, wire::WdpDrop> take_data(const wire::WdpCommon& common, Bytes datagram,
                                       const UdReception& how, Time now);

@@ -59,7 +59,7 @@ void RdChannels::remove(RdChannel& channel, Time now) {
     by_peer_.erase(it);
   }
   by_token_.erase(channel.token());
-  for (auto& [index, channels] : waiting_) channels.erase(&channel);
+  for (auto& [index, channels] : waiting_) std::erase(channels, &channel);
   std::erase_if(waiting_, [](const auto& w) { return w.second.empty(); });
   demux_.remove(channel.token(), now);
 }
@@ -74,9 +74,30 @@ bool RdChannels::is_refused(const Path& path, Time now) const {
   return it != refused_.end() && now < it->second;
 }
 
+void RdChannels::waits(RdChannel& channel, uint8_t index) {
+  auto& channels = waiting_[index];
+  if (std::find(channels.begin(), channels.end(), &channel) == channels.end()) {
+    channels.push_back(&channel);
+  }
+}
+
 // All clients, and not by index: that of a connection that is leaving may be a later one's.
 void RdChannels::ended(RdChannel& channel) {
   for (const auto& [id, client] : clients_) client->channel_ended(channel);
+  // Peers that come and go leave no more than so much.
+  size_t left = 0;
+  each([&](const RdChannel& c) { left += c.left_bytes(); });
+  if (channel.left_bytes() > 0 && left > kMostLeft) channel.give_up_what_is_left();
+}
+
+// What the same peer has sent by a channel that has ended is before this one's.
+bool RdChannels::waits_behind_another(const RdChannel& channel, uint8_t index) const {
+  const auto it = waiting_.find(index);
+  return it != waiting_.end() &&
+         std::any_of(it->second.begin(), it->second.end(), [&](const RdChannel* c) {
+           return c != &channel && c->left_bytes() > 0 &&
+                  peer_of(c->path()) == peer_of(channel.path());
+         });
 }
 
 size_t RdChannels::half_open() const {
@@ -113,6 +134,7 @@ bool RdChannels::take(RdChannel& channel, const RdArrival& arrival, Bytes payloa
     drops_.count(queue.error());
     return true;
   }
+  if (waits_behind_another(channel, d.didx)) return false;
   return (*queue)->take(arrival, payload);
 }
 

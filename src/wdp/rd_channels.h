@@ -4,8 +4,8 @@
 
 #include <array>
 #include <map>
-#include <set>
 #include <unordered_map>
+#include <vector>
 
 #include "wdp/demux.h"
 #include "wdp/rd_channel.h"
@@ -86,7 +86,7 @@ class RdChannels final : public RdShared {
   // --- RdShared
   RdClient* client(ClientId id) override;
   const std::shared_ptr<RdBudget>& budget() override { return budget_; }
-  void waits(RdChannel& channel, uint8_t index) override { waiting_[index].insert(&channel); }
+  void waits(RdChannel& channel, uint8_t index) override;
   void refused(const Path& path, Time now) override;
   void ended(RdChannel& channel) override;
   bool take(RdChannel& channel, const RdArrival& arrival, Bytes payload) override;
@@ -103,6 +103,7 @@ class RdChannels final : public RdShared {
     friend constexpr auto operator<=>(const Peer&, const Peer&) = default;
   };
   static Peer peer_of(const Path& path) { return {path.to, path.from}; }
+  bool waits_behind_another(const RdChannel& channel, uint8_t index) const;
 
   Demux& demux_;
   std::optional<Setup> setup_;
@@ -115,7 +116,7 @@ class RdChannels final : public RdShared {
   ClientId last_client_ = 0;
   std::array<RdReceiver*, 256> receivers_{};
   std::map<uint8_t, RdMember*> members_;
-  std::map<uint8_t, std::set<RdChannel*>> waiting_;
+  std::map<uint8_t, std::vector<RdChannel*>> waiting_;  // those that wait first are first
   DropCounts drops_;
 };
 

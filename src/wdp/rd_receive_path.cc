@@ -80,6 +80,13 @@ void RdReceivePath::resume(uint8_t index, RdSink& sink) {
   if (told_ < most() / 2 && window() >= most() / 2) acknowledge_now();
 }
 
+// What waits for receives is not wanted any more.
+void RdReceivePath::give_up() {
+  std::vector<uint8_t> all;
+  order_.each_waiting([&](uint8_t index, size_t) { all.push_back(index); });
+  for (const uint8_t index : all) counters_.given_up += order_.give_up(index);
+}
+
 wire::WdpAck RdReceivePath::acknowledgement(Duration trip, Time now) {
   wire::WdpAck ack;
   csns_.tell(ack);

@@ -38,6 +38,11 @@ class RdReceivePath {
   void resume(uint8_t index, RdSink& sink);
   bool waits_for(uint8_t index) const { return order_.waits_for(index); }
   bool holds_nothing() const { return order_.held_bytes() == 0; }
+  // Bytes of messages that lack a receive alone.
+  size_t waiting_bytes() const { return order_.waiting_bytes(); }
+  void give_up();
+  // Nothing comes any more.
+  void ends() { extra_.release(); }
   // Was nothing taken of what CUM does not name?
   bool has_all_before_cum() const { return !csns_.gaps() && !partly_; }
 
