@@ -21,11 +21,12 @@ struct CaseChoice {
   std::vector<uint64_t> sizes;  // of the bandwidth cases; none: those of default_sizes()
   uint64_t piece = 16384;       // of a Write, of the chunk suite
   std::vector<uint64_t> udp_sizes = {8192, 65000};  // datagrams of plain UDP, of the uc suite
-  std::vector<double> losses;  // percent, of the loss and rd suites; none: default_losses()
-  std::vector<double> delays;  // ms each way, of the rd suite
-  bool link = false;           // the rd suite on a link of its own, which has delays and losses
-  double link_mbps = 0;        // 0: any number
-  double gbps = 1;             // offered, of the loss suite
+  std::vector<double> losses;    // percent, of the loss and rd suites; none: default_losses()
+  std::vector<double> delays;    // ms each way, of the rd suite
+  bool link = false;             // the rd suite on a link of its own, which has delays and losses
+  double link_mbps = 0;          // 0: any number
+  std::vector<uint32_t> beside;  // there: so many streams beside as many of plain TCP
+  double gbps = 1;               // offered, of the loss suite
   LossBy loss_by = LossBy::fault;
   std::vector<std::string> only;  // patterns of fnmatch(3) for names; none means all
   Wait bandwidth_wait = Wait::event;

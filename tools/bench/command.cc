@@ -144,6 +144,9 @@ int run_suite(SuiteOptions options) {
     options.repetitions = 2;
     options.seconds = 0.1;
   }
+  if (!options.cases.beside.empty() && (!options.cases.link || options.cases.link_mbps == 0)) {
+    cli::wrong_usage("--beside: streams share a link that --link and --mbps make");
+  }
   if (options.polling) options.cases.bandwidth_wait = Wait::poll;
   options.cases.apart = options.netns;
   const std::vector<Spec> specs = make_cases(options.cases);
@@ -281,6 +284,7 @@ void add_losses_option(CLI::App& command, SuiteOptions& options, const char* sen
 }
 
 constexpr double kLongestDelay = 100;  // ms
+constexpr unsigned kMostBeside = 200;  // each takes four processes
 
 void add_loss_options(CLI::App& command, SuiteOptions& options) {
   add_losses_option(command, options, "Packets lost, percent (0,0.1,1,3,10)");
@@ -384,6 +388,15 @@ void add_suites(CLI::App& bench, int& status) {
                   "With --link: Mb/s that it carries each way, behind a queue of two round trips, "
                   "20 ms at least (any number)")
       ->check(cli::between(0.1, 100'000.0));
+  rd_command
+      .add_option(
+          "--beside", rd->cases.beside,
+          "With --link and --mbps: streams of TCP and of RC over UDP that share the link with "
+          "as many of plain TCP, each between two processes of its own: 1,10,50. "
+          "Only its full queue loses anything")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(cli::between(1U, kMostBeside));
   add_netns_option(rd_command, *rd);
   add_polling_option(rd_command, *rd);
 

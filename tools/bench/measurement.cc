@@ -97,6 +97,12 @@ Figures stream_figures(const Spec& spec, const Measurement& m) {
                   {"switches_per_gb", (i.switches + t.switches) / gigabytes},
                   {"cpu_us_per_message", (tx + rx) * 1e6 / messages}};
   add_parts(figures, initiator_sends ? i : t, initiator_sends ? t : i, gigabytes);
+  if (const auto beside = extra_of(i, kBesideGbps); beside && *beside > 0) {
+    figures["gbps"] = *extra_of(i, kOwnGbps);
+    figures["beside_gbps"] = *beside;
+    figures["of_beside"] = figures["gbps"] / *beside;
+    figures["least_of_mean"] = *extra_of(i, kLeastOfMean);
+  }
   return figures;
 }
 

@@ -29,6 +29,12 @@ struct SideResult {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideResult, messages, seconds, cpu_s, user_s, system_s,
                                    library_cpu_s, switches, peak_bytes, intact, extra, congestion)
 
+// In `extra` of the initiator where streams share a link (Spec::flows): the sum of them, that of
+// their neighbours, and of them the slowest one by their mean.
+inline constexpr const char* kOwnGbps = "own_gbps";
+inline constexpr const char* kBesideGbps = "beside_gbps";
+inline constexpr const char* kLeastOfMean = "least_of_mean";
+
 struct Measurement {
   std::string error;  // a sentence; empty when it went well
   SideResult initiator;

@@ -13,6 +13,8 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <limits>
+#include <memory>
 #include <vector>
 
 #include "bench/sdp_modes.h"
@@ -79,10 +81,12 @@ class Side {
 
   int fd() const { return control_.fd(); }
   bool reported() const { return reported_; }
-  // As the meter saw it in the phase of which the initiator told.
-  const PhaseOnMachine& on_machine() const { return on_machine_; }
-  // To be called when fd() is readable. False for an error.
-  bool hear(SideResult& result, PhaseMeter& meter, std::string& error) {
+  // It may begin, where it waits for that.
+  void go() const { control_.send("go"); }
+  // To be called when fd() is readable; phase(bool begins) for one that is measured. False for an
+  // error.
+  template <class F>
+  bool hear(SideResult& result, F&& phase, std::string& error) {
     nlohmann::json report;
     try {
       report = control_.receive();
@@ -92,11 +96,7 @@ class Side {
       return false;
     }
     if (report.contains(kPhase)) {
-      if (report[kPhase] == kBegins) {
-        meter.begin();
-      } else {
-        on_machine_ = meter.end();
-      }
+      phase(report[kPhase] == kBegins);
       return true;
     }
     reported_ = true;
@@ -168,7 +168,6 @@ class Side {
   Channel control_;
   pid_t pid_ = -1;
   bool reported_ = false;
-  PhaseOnMachine on_machine_;
   std::optional<int> status_;
 };
 
@@ -188,7 +187,14 @@ void hear_both(Side& initiator, Side& target, int64_t until, PhaseMeter& meter, 
     const auto take = [&](const pollfd& fd, Side& side, SideResult& result) {
       if (fd.revents == 0) return;
       std::string error;
-      if (side.hear(result, meter, error)) return;
+      const auto phase = [&](bool begins) {
+        if (begins) {
+          meter.begin();
+        } else {
+          m.machine = meter.end();
+        }
+      };
+      if (side.hear(result, phase, error)) return;
       // What the second one says is mostly that the first one has gone.
       if (m.error.empty()) m.error = error;
       until = std::min(until, kit::now_ns() + kGrace);
@@ -196,7 +202,63 @@ void hear_both(Side& initiator, Side& target, int64_t until, PhaseMeter& meter, 
     take(fds[0], initiator, m.initiator);
     take(fds[1], target, m.target);
   }
-  m.machine = initiator.on_machine();
+}
+
+// One stream of several that share a link.
+struct Stream {
+  std::unique_ptr<Side> target;
+  std::unique_ptr<Side> initiator;
+  Measurement seen;
+  double messages_per_s() const {
+    const SideResult& i = seen.initiator;
+    return i.seconds > 0 ? static_cast<double>(i.messages) / i.seconds : 0;
+  }
+};
+
+// The work of several sides.
+void add(const SideResult& one, SideResult& all) {
+  all.messages += one.messages;
+  all.seconds = std::max(all.seconds, one.seconds);
+  all.cpu_s += one.cpu_s;
+  all.user_s += one.user_s;
+  all.system_s += one.system_s;
+  all.library_cpu_s += one.library_cpu_s;
+  all.switches += one.switches;
+  all.peak_bytes = std::max(all.peak_bytes, one.peak_bytes);
+  all.intact = all.intact && one.intact;
+  all.congestion = one.congestion;
+}
+
+// Until each has its result, or one has failed. Nobody begins before all can.
+void hear_all(std::vector<Stream>& streams, int64_t until) {
+  size_t ready = 0;
+  size_t reported = 0;
+  bool failed = false;
+  const auto take = [&](Side& side, SideResult& result, std::string& error) {
+    const auto phase = [&](bool begins) {
+      if (!begins || ++ready < streams.size()) return;
+      for (const Stream& s : streams) s.initiator->go();
+    };
+    if (!side.hear(result, phase, error)) failed = true;
+    if (side.reported()) ++reported;
+  };
+  while (!failed && reported < 2 * streams.size() && !cli::stop_asked() && kit::now_ns() < until) {
+    std::vector<pollfd> fds;
+    for (const Stream& s : streams) {
+      for (const auto* side : {s.initiator.get(), s.target.get()}) {
+        fds.push_back({.fd = side->reported() ? -1 : side->fd(), .events = POLLIN, .revents = 0});
+      }
+    }
+    const int64_t left_ms = (until - kit::now_ns()) / 1'000'000;
+    if (::poll(fds.data(), fds.size(), static_cast<int>(left_ms) + 1) < 0 && errno != EINTR) {
+      throw kit::system_failure("poll");
+    }
+    for (size_t i = 0; i < streams.size(); ++i) {
+      Stream& s = streams[i];
+      if (fds[2 * i].revents != 0) take(*s.initiator, s.seen.initiator, s.seen.error);
+      if (fds[2 * i + 1].revents != 0) take(*s.target, s.seen.target, s.seen.error);
+    }
+  }
 }
 
 // At most so many.
@@ -225,34 +287,82 @@ Pinning one_cpu() {
   return {.initiator = found[0], .target = found[0]};
 }
 
+namespace {
+
+Stream start_sides(const Spec& spec, double seconds, const Setting& setting) {
+  auto [one_end, other_end] = make_channel();
+  Order order{.spec = spec,
+              .role = Role::target,
+              .address = setting.network.target.address,
+              .library = setting.library,
+              .seconds = seconds};
+  Stream s;
+  s.target = std::make_unique<Side>("target", order, setting.network.target, setting.pinning.target,
+                                    setting.first, std::move(other_end));
+  order.role = Role::initiator;
+  order.address = setting.network.initiator.address;
+  s.initiator =
+      std::make_unique<Side>("initiator", order, setting.network.initiator,
+                             setting.pinning.initiator, setting.first, std::move(one_end));
+  return s;
+}
+
+std::string too_late(double seconds) {
+  return fmt::format("no result within {:.0f} s", seconds + kAllowance);
+}
+
+// The streams of the case, and as many of plain TCP, by turns.
+void run_beside(const Spec& spec, double seconds, const Setting& setting, int64_t until,
+                Measurement& m) {
+  const Spec tcp{.name = "tcp",
+                 .operation = Operation::tcp_stream,
+                 .size = spec.size,
+                 .loss = spec.loss,
+                 .delay_ms = spec.delay_ms,
+                 .link_mbps = spec.link_mbps,
+                 .flows = spec.flows};
+  std::vector<Stream> streams;
+  for (uint32_t i = 0; i < spec.flows; ++i) {
+    streams.push_back(start_sides(spec, seconds, setting));
+    streams.push_back(start_sides(tcp, seconds, setting));
+  }
+  hear_all(streams, until);
+  const double gigabits = static_cast<double>(spec.size) * 8e-9;
+  double least = std::numeric_limits<double>::max();
+  double own = 0;
+  double beside = 0;
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const Stream& s = streams[i];
+    if (m.error.empty()) m.error = s.seen.error;
+    if (m.error.empty() && !(s.initiator->reported() && s.target->reported())) {
+      m.error = too_late(seconds);
+    }
+    (i % 2 == 0 ? own : beside) += s.messages_per_s() * gigabits;
+    if (i % 2 != 0) continue;
+    least = std::min(least, s.messages_per_s() * gigabits);
+    add(s.seen.initiator, m.initiator);
+    add(s.seen.target, m.target);
+  }
+  m.initiator.extra = {{kOwnGbps, own},
+                       {kBesideGbps, beside},
+                       {kLeastOfMean, own > 0 ? least * spec.flows / own : 0}};
+}
+
+}  // namespace
+
 Measurement run_once(const Spec& spec, double seconds, const Setting& setting) {
   Measurement m;
   try {
     setting.network.shape(spec.loss, spec.delay_ms, spec.link_mbps);
-    auto [one_end, other_end] = make_channel();
-    Order order{.spec = spec,
-                .role = Role::target,
-                .address = setting.network.target.address,
-                .library = setting.library,
-                .seconds = seconds};
     const int64_t until = kit::now_ns() + static_cast<int64_t>((seconds + kAllowance) * 1e9);
-    Side target{"target",
-                order,
-                setting.network.target,
-                setting.pinning.target,
-                setting.first,
-                std::move(other_end)};
-    order.role = Role::initiator;
-    order.address = setting.network.initiator.address;
-    Side initiator{"initiator",
-                   order,
-                   setting.network.initiator,
-                   setting.pinning.initiator,
-                   setting.first,
-                   std::move(one_end)};
-    hear_both(initiator, target, until, setting.meter, m);
-    if (m.error.empty() && !(initiator.reported() && target.reported())) {
-      m.error = fmt::format("no result within {:.0f} s", seconds + kAllowance);
+    if (spec.flows > 0) {
+      run_beside(spec, seconds, setting, until, m);
+    } else {
+      const Stream s = start_sides(spec, seconds, setting);
+      hear_both(*s.initiator, *s.target, until, setting.meter, m);
+      if (m.error.empty() && !(s.initiator->reported() && s.target->reported())) {
+        m.error = too_late(seconds);
+      }
     }
   } catch (const kit::Failure& failure) {
     m.error = failure.what();

@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kWindow = 1 << 20;      // of plain UDP and UD, so that they lose little
 constexpr uint64_t kUsualDatagram = 8192;  // of programs that use plain UDP for bulk data
 constexpr uint64_t kUdMessage = 1024;      // no interface is too narrow for it
+constexpr uint64_t kNeighbour = 16384;     // of streams that share a link
 constexpr uint64_t kSmall = 64;
 constexpr uint32_t kList = 64;  // work requests of a post list
 
@@ -73,9 +74,43 @@ void add_link(std::vector<Spec>& all, const CaseChoice& choice, uint64_t size, d
   }
 }
 
+// Bytes of all streams that are on the way and in the queue of a link when that is full, as
+// Link::of() has it.
+double most_under_way(double mbps, double ms) {
+  const double queue_ms = std::max(4 * ms, 20.0);
+  return mbps * 1e6 / 8 * (2 * ms + queue_ms) * 1e-3;
+}
+
+// What a stream has in flight is several times its share: no less than it can use, and no more than
+// passes soon when the time is over. Beside others plain TCP shows what TCP does to itself.
+void add_neighbours(std::vector<Spec>& all, const CaseChoice& choice, double ms) {
+  for (const uint32_t flows : choice.beside) {
+    const double share = most_under_way(choice.link_mbps, ms) / (2.0 * flows);
+    const auto depth = static_cast<uint32_t>(4 * share / kNeighbour);
+    for (Spec spec : {Spec{.name = fmt::format("tcp/{}", size_name(kNeighbour)),
+                     .operation = Operation::tcp_stream,
+                     .size = kNeighbour},
+                      rc_write(choice, kNeighbour, true, false)}) {
+      spec.name += fmt::format("/{:g}Mb", choice.link_mbps);
+      if (ms != 0) spec.name += fmt::format("/delay-{:g}ms", ms);
+      spec.name += fmt::format("/beside-{}", flows);
+      spec.baseline.clear();
+      spec.depth = std::clamp<uint32_t>(depth, 4, 64);
+      spec.delay_ms = ms;
+      spec.link_mbps = choice.link_mbps;
+      spec.flows = flows;
+      all.push_back(spec);
+    }
+  }
+}
+
 void add_links(std::vector<Spec>& all, const CaseChoice& choice) {
   std::vector<double> delays = choice.delays;
   if (delays.empty()) delays.push_back(0);
+  if (!choice.beside.empty()) {
+    for (const double ms : delays) add_neighbours(all, choice, ms);
+    return;
+  }
   std::vector<double> losses = choice.losses;
   if (std::find(losses.begin(), losses.end(), 0) == losses.end()) losses.insert(losses.begin(), 0);
   for (const uint64_t size : choice.sizes) {

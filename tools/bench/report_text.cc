@@ -135,7 +135,22 @@ std::string mixed_streams(const Run& run) {
       });
 }
 
+std::string neighbours(const Run& run) {
+  return group_table(
+      run, Group::bandwidth,
+      {"streams beside TCP", "Gb/s", "TCP's", "of TCP's", "min..max", "slowest of mean"},
+      [](const CaseResult& c) {
+        return Row{c.spec.name,
+                   median_of(c.series("gbps")),
+                   median_of(c.series("beside_gbps")),
+                   median_of(c.series("of_beside")),
+                   range_of(c.series("of_beside")),
+                   median_of(c.series("least_of_mean"))};
+      });
+}
+
 std::string bandwidths(const Run& run) {
+  if (!run.cases.empty() && run.cases.front().spec.flows > 0) return neighbours(run);
   if (run.suite == Suite::sdp) return socket_streams(run);
   if (run.suite == Suite::rd) return mixed_streams(run);
   if (run.suite != Suite::rc && run.suite != Suite::many && run.suite != Suite::chunk) {

@@ -33,6 +33,8 @@ uint64_t run_phase(const Order& order, const Phase& phase, const Channel& contro
     // The target is ready, and does nothing but wait from here on.
     (void)peer.receive();
     if (!phase.warm_up) control.send({{kPhase, kBegins}});
+    // All streams begin at once.
+    if (!phase.warm_up && order.spec.flows > 0) (void)control.receive();
     before = measure::own_usage();
     peer.send(kGo);
     const Done done = work.initiate(phase);

@@ -92,13 +92,16 @@ struct Spec {
   bool channels = false;   // RC by datagrams, UD without loss (WEFT_RC=udp, WEFT_UD=reliable)
   bool inside = false;     // the target's program waits in ibv_get_cq_event(3), and nowhere else
   std::string sockets;     // of TCP: the way by which they go (sdp_modes.h); empty: the kernel's
-  uint64_t piece = 0;   // bytes of each Write, or send(2), of a chunk; its last one may have less
+  uint64_t piece = 0;  // bytes of each Write, or send(2), of a chunk; its last one may have less
+  // Such streams at a time, each between two processes of its own, beside as many of plain TCP. 0:
+  // one, alone.
+  uint32_t flows = 0;
   uint64_t memory = 0;  // bytes that messages come from, and go to; 0: few, which stay in the cache
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spec, name, group, operation, size, crc, wait, depth, list,
                                    connections, busy, baseline, service, window, gbps, loss,
                                    delay_ms, link_mbps, fault, same_host, channels, inside, sockets,
-                                   piece, memory)
+                                   piece, flows, memory)
 
 // Messages for which a region of such a case has room; 0: those that a Region has by itself.
 inline uint64_t slots_of(const Spec& s) {

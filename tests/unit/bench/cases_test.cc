@@ -42,6 +42,31 @@ TEST(MakeCases, HaveNamesOfTheirOwn) {
   }
 }
 
+// What a stream has in flight follows from its share of the link: with 100 Mb/s, 10 ms each way and
+// a queue of 40 ms that is 750 KB for all.
+TEST(MakeCases, StreamsBesideTcp) {
+  CaseChoice choice = suite_of(Suite::rd);
+  choice.link = true;
+  choice.link_mbps = 100;
+  choice.delays = {10};
+  choice.beside = {1, 5, 50};
+  const auto cases = make_cases(choice);
+  EXPECT_THAT(
+      names_of(cases),
+      ElementsAre("tcp/16K/100Mb/delay-10ms/beside-1", "rc-udp/16K/100Mb/delay-10ms/beside-1",
+                  "tcp/16K/100Mb/delay-10ms/beside-5", "rc-udp/16K/100Mb/delay-10ms/beside-5",
+                  "tcp/16K/100Mb/delay-10ms/beside-50", "rc-udp/16K/100Mb/delay-10ms/beside-50"));
+  std::vector<uint32_t> depths;
+  for (const Spec& spec : cases) {
+    EXPECT_EQ(spec.channels, spec.operation == Operation::write);
+    EXPECT_EQ(spec.link_mbps, 100);
+    EXPECT_EQ(spec.delay_ms, 10);
+    if (spec.channels) depths.push_back(spec.depth);
+  }
+  EXPECT_EQ(cases[4].flows, 50U);
+  EXPECT_THAT(depths, ElementsAre(64, 18, 4));
+}
+
 // Cold memory is no cache's: each side's regions are larger than any message, and those of its
 // baseline as large.
 TEST(MakeCases, ColdMemoryHasCasesOfItsOwn) {

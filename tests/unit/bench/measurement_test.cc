@@ -39,6 +39,18 @@ TEST(FiguresOf, StreamHasBandwidthAndCpuPerByte) {
   EXPECT_THAT(figures, Figure("cpu_us_per_message", 350));
 }
 
+// Of streams beside others each has its own time: the sum of the rates counts.
+TEST(FiguresOf, StreamsBesideOthers) {
+  Measurement m = two_gigabytes();
+  m.initiator.extra = {{kOwnGbps, 24}, {kBesideGbps, 30}, {kLeastOfMean, 0.7}};
+  const Spec spec{.operation = Operation::write, .size = 1'000'000, .flows = 2};
+  const Figures figures = figures_of(spec, m);
+  EXPECT_THAT(figures, Figure("gbps", 24));
+  EXPECT_THAT(figures, Figure("beside_gbps", 30));
+  EXPECT_THAT(figures, Figure("of_beside", 0.8));
+  EXPECT_THAT(figures, Figure("least_of_mean", 0.7));
+}
+
 TEST(FiguresOf, ChunkIsAMessageOfAStream) {
   for (const Operation operation : {Operation::chunk, Operation::tcp_chunk}) {
     const Figures figures =

@@ -79,6 +79,31 @@ class RdTest(unittest.TestCase):
                 self.assertTrue(positive(gbps), what + loss)
                 self.assertLess(gbps["max"], 0.2, "no more than the link carries")
 
+    def test_beside_tcp(self):
+        if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
+            self.skipTest("needs root and /dev/net/tun, for a link of its own")
+        result = bench("--quick", "--json", "--link", "--mbps", "200", "--beside", "2", "--delays", "2", suite="rd")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cases = {case["name"]: case for case in json.loads(result.stdout)["cases"]}
+        self.assertEqual(list(cases), ["tcp/16K/200Mb/delay-2ms/beside-2", "rc-udp/16K/200Mb/delay-2ms/beside-2"])
+        for name, case in cases.items():
+            summary = case["summary"]
+            for figure in ("gbps", "beside_gbps", "of_beside", "least_of_mean"):
+                self.assertTrue(positive(summary[figure]), (name, figure))
+            self.assertLess(summary["gbps"]["max"], 0.2, name)
+            self.assertLessEqual(summary["least_of_mean"]["max"], 1.0001, name)
+
+    def test_names_of_streams_beside_tcp(self):
+        result = bench("--list", "--link", "--mbps", "50", "--beside", "1,50", suite="rd")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("rc-udp/16K/50Mb/beside-50", result.stdout)
+
+    def test_beside_wants_a_link(self):
+        for words in (("--link",), ("--mbps", "100"), ()):
+            result = bench("--quick", "--beside", "2", *words, suite="rd")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("--link and --mbps", result.stderr)
+
     def test_a_delay_that_is_none(self):
         result = bench("--quick", "--delays", "soon", suite="rd")
         self.assertEqual(result.returncode, 2)
