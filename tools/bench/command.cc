@@ -147,6 +147,9 @@ int run_suite(SuiteOptions options) {
   if (!options.cases.beside.empty() && (!options.cases.link || options.cases.link_mbps == 0)) {
     cli::wrong_usage("--beside: streams share a link that --link and --mbps make");
   }
+  if (!options.cases.peers.empty() && (options.cases.link || options.netns)) {
+    cli::wrong_usage("--peers: they are addresses of the loopback; leave out --link and --netns");
+  }
   if (options.polling) options.cases.bandwidth_wait = Wait::poll;
   options.cases.apart = options.netns;
   const std::vector<Spec> specs = make_cases(options.cases);
@@ -284,6 +287,7 @@ void add_losses_option(CLI::App& command, SuiteOptions& options, const char* sen
 }
 
 constexpr double kLongestDelay = 100;  // ms
+constexpr unsigned kMostPeers = 10'000;
 constexpr unsigned kMostBeside = 200;  // each takes four processes
 
 void add_loss_options(CLI::App& command, SuiteOptions& options) {
@@ -388,6 +392,14 @@ void add_suites(CLI::App& bench, int& status) {
                   "With --link: Mb/s that it carries each way, behind a queue of two round trips, "
                   "20 ms at least (any number)")
       ->check(cli::between(0.1, 100'000.0));
+  rd_command
+      .add_option(
+          "--peers", rd->cases.peers,
+          "Instead of all that: messages of 64 bytes to so many peers by turns, on loopback, "
+          "their rate, and what memory and how many sockets a peer takes: 1,10,100,1000")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(cli::between(1U, kMostPeers));
   rd_command
       .add_option(
           "--beside", rd->cases.beside,

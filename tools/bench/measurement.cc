@@ -136,6 +136,21 @@ Figures memory_figures(const Measurement& m) {
   return figures;
 }
 
+// What a peer costs the one who has many.
+Figures peers_figures(const Measurement& m) {
+  if (m.initiator.seconds == 0) return {};
+  const auto messages = static_cast<double>(m.initiator.messages);
+  Figures figures{{"messages_per_s", messages / m.initiator.seconds},
+                  {"cpu_us_per_message", (m.initiator.cpu_s + m.target.cpu_s) * 1e6 / messages}};
+  for (const char* name : {"user_bytes_per_peer", "kernel_bytes_per_peer", "sockets"}) {
+    if (const auto value = extra_of(m.initiator, name)) figures[name] = *value;
+  }
+  if (const auto came = extra_of(m.target, "received")) {
+    figures["lost_percent"] = 100 * std::max(0.0, 1 - *came / messages);
+  }
+  return figures;
+}
+
 Figures case_figures(const Spec& spec, const Measurement& m) {
   if (is_ping_pong(spec.operation)) return ping_pong_figures(m);
   switch (spec.operation) {
@@ -143,6 +158,8 @@ Figures case_figures(const Spec& spec, const Measurement& m) {
       return idle_figures(m);
     case Operation::memory:
       return memory_figures(m);
+    case Operation::peers:
+      return peers_figures(m);
     default:
       return stream_figures(spec, m);
   }

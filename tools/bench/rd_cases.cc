@@ -195,6 +195,28 @@ void add_rates(std::vector<Spec>& all) {
   all.push_back(spec);
 }
 
+void add_peers(std::vector<Spec>& all, const CaseChoice& choice) {
+  for (const uint32_t peers : choice.peers) {
+    const auto add = [&](const char* name, Service service, bool channels) {
+      all.push_back({.name = fmt::format("{}/{}/peers-{}", name, kSmall, peers),
+                     .group = Group::rate,
+                     .operation = Operation::peers,
+                     .size = kSmall,
+                     .crc = false,
+                     .wait = Wait::poll,
+                     .depth = 16,
+                     .connections = peers,
+                     .busy = peers,
+                     .service = service,
+                     .channels = channels});
+    };
+    add("ud", Service::ud, false);
+    add("ud-reliable", Service::ud, true);
+    add("rc-tcp", Service::rc, false);
+    add("rc-udp", Service::rc, true);
+  }
+}
+
 void add_latencies(std::vector<Spec>& all) {
   const std::string udp = fmt::format("udp-ping-pong/{}", kSmall);
   const auto add = [&](std::string name, Operation operation, Service service, bool channels) {
@@ -227,6 +249,10 @@ std::vector<Spec> rd_cases(const CaseChoice& choice) {
   std::vector<Spec> all;
   if (choice.link) {
     add_links(all, choice);
+    return all;
+  }
+  if (!choice.peers.empty()) {
+    add_peers(all, choice);
     return all;
   }
   add_bandwidth(all, choice);

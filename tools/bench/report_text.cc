@@ -171,7 +171,24 @@ std::string bandwidths(const Run& run) {
       });
 }
 
+std::string peers(const Run& run) {
+  return group_table(run, Group::rate,
+                     {"to many peers", "M/s", "min..max", "CPU us each", "lost %",
+                      "user bytes of a peer", "kernel's", "sockets"},
+                     [](const CaseResult& c) {
+                       return Row{c.spec.name,
+                                  median_of(c.series("messages_per_s"), 1e-6),
+                                  range_of(c.series("messages_per_s"), 1e-6),
+                                  median_of(c.series("cpu_us_per_message")),
+                                  median_of(c.series("lost_percent")),
+                                  median_of(c.series("user_bytes_per_peer")),
+                                  median_of(c.series("kernel_bytes_per_peer")),
+                                  median_of(c.series("sockets"))};
+                     });
+}
+
 std::string rates(const Run& run) {
+  if (!run.cases.empty() && run.cases.front().spec.operation == Operation::peers) return peers(run);
   return group_table(run, Group::rate, {"message rate", "M/s", "min..max", "CPU us each"},
                      [](const CaseResult& c) {
                        return Row{c.spec.name, median_of(c.series("messages_per_s"), 1e-6),

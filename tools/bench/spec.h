@@ -28,7 +28,8 @@ enum class Operation : uint8_t {
   unix_ping_pong,
   line_ping_pong,  // two lines of shared memory, that both sides look at
   futex_ping_pong,
-  pull,  // process_vm_readv(2) of the target's memory
+  pull,   // process_vm_readv(2) of the target's memory
+  peers,  // small messages that take as many peers as there are connections by turns
 };
 NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::tcp_ping_pong, "tcp_ping_pong"},
@@ -50,7 +51,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::unix_ping_pong, "unix_ping_pong"},
                                          {Operation::line_ping_pong, "line_ping_pong"},
                                          {Operation::futex_ping_pong, "futex_ping_pong"},
-                                         {Operation::pull, "pull"}})
+                                         {Operation::pull, "pull"},
+                                         {Operation::peers, "peers"}})
 
 // Of the queue pairs.
 enum class Service : uint8_t { rc, uc, ud, rd };
@@ -138,6 +140,7 @@ inline bool is_fetched(Operation o) {
 // compare.
 inline bool may_lose(const Spec& s) {
   if (s.operation == Operation::udp_stream) return true;
+  if (s.operation == Operation::peers) return false;
   if (is_ping_pong(s.operation)) return false;
   return s.service == Service::uc || (s.service == Service::ud && s.list == 1);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bytes.h"
 #include "kit/failure.h"
 
 namespace weft::bench {
@@ -27,6 +28,13 @@ ibv_qp_type type_of(Service service) {
       break;
   }
   return IBV_QPT_RC;
+}
+
+// The address so many behind that one, which is IPv4's.
+kit::RawGid address_behind(kit::RawGid gid, uint32_t steps) {
+  const uint32_t address = load_be<uint32_t>(reinterpret_cast<const std::byte*>(&gid[12])) + steps;
+  store_be(reinterpret_cast<std::byte*>(&gid[12]), address);
+  return gid;
 }
 
 }  // namespace
@@ -57,7 +65,7 @@ VerbsEndpoint::VerbsEndpoint(const std::string& library, const EndpointNeeds& ne
 
 VerbsEndpoint::~VerbsEndpoint() {
   for (ibv_qp* qp : qps_) verbs_.destroy_qp(qp);
-  if (ah_ != nullptr) verbs_.destroy_ah(ah_);
+  for (ibv_ah* ah : ahs_) verbs_.destroy_ah(ah);
   if (cq_ != nullptr) verbs_.destroy_cq(cq_);
   if (channel_ != nullptr) verbs_.destroy_comp_channel(channel_);
   if (notes_mr_ != nullptr) verbs_.dereg_mr(notes_mr_);
@@ -99,8 +107,8 @@ void VerbsEndpoint::create_queue_pair() {
   kit::to_init(verbs_, qp, access, kQKey);
 }
 
-void VerbsEndpoint::address(ibv_send_wr& request) const {
-  request.wr.ud.ah = ah_;
+void VerbsEndpoint::address(ibv_send_wr& request, size_t peer) const {
+  request.wr.ud.ah = ahs_[peer];
   request.wr.ud.remote_qpn = peer_qpn_;
   request.wr.ud.remote_qkey = kQKey;
 }
@@ -110,8 +118,10 @@ void VerbsEndpoint::connect(ibv_qp* qp, const kit::RawGid& peer_gid, uint32_t pe
   kit::to_rts(verbs_, qp, peer_gid, peer_qpn, kReads);
   if (needs_.service != Service::ud && needs_.service != Service::rd) return;
   // It knows no peer; each request names one.
-  ibv_ah_attr path = kit::path_to(peer_gid);
-  ah_ = needed(verbs_.create_ah(pd_, &path), "ibv_create_ah");
+  for (uint32_t i = 0; i < std::max(needs_.peers, 1U); ++i) {
+    ibv_ah_attr path = kit::path_to(address_behind(peer_gid, i));
+    ahs_.push_back(needed(verbs_.create_ah(pd_, &path), "ibv_create_ah"));
+  }
 }
 
 void VerbsEndpoint::add_queue_pairs(const Channel& peer, uint32_t count) {
@@ -133,7 +143,9 @@ void VerbsEndpoint::add_queue_pairs(const Channel& peer, uint32_t count) {
   remote_sink_ = theirs.at("sink");
   remote_sink_key_ = theirs.at("sink_key");
   for (uint32_t i = 0; i < count; ++i) {
-    connect(qps_[first + i], theirs.at("gid").get<kit::RawGid>(), theirs.at("qpns").at(i));
+    const uint32_t behind = needs_.peers > 0 ? static_cast<uint32_t>(first + i) : 0;
+    const auto gid = address_behind(theirs.at("gid").get<kit::RawGid>(), behind);
+    connect(qps_[first + i], gid, theirs.at("qpns").at(i));
   }
   peer.send("in RTS");
   (void)peer.receive();
@@ -183,7 +195,7 @@ void VerbsEndpoint::post_one_by_one(const ibv_send_wr* list) {
       default:
         ibv_wr_send(qp);
     }
-    ibv_wr_set_ud_addr(qp, ah_, peer_qpn_, kQKey);
+    ibv_wr_set_ud_addr(qp, ahs_[0], peer_qpn_, kQKey);
     const ibv_sge& place = wr->sg_list[0];
     if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
       // NOLINTNEXTLINE(performance-no-int-to-ptr): an address as verbs has it

@@ -24,6 +24,8 @@ struct EndpointNeeds {
   uint64_t slots = 0;        // of each region; 0: as many as it likes
   uint32_t queue_pairs = 1;  // that work at the same time
   bool notes = false;        // whether short messages are received, too
+  // The other side stands for so many, at addresses of the loopback that follow its own. 0: one.
+  uint32_t peers = 0;
 };
 
 class VerbsEndpoint {
@@ -59,8 +61,9 @@ class VerbsEndpoint {
   // `list` is one or more requests; throws kit::Failure when one is refused.
   void post_send(ibv_send_wr* list, size_t qp = 0);
   void post_receive(ibv_recv_wr* list);
-  // Addresses a Send to the peer's queue pair; of UD alone. RD's requests are by post_send().
-  void address(ibv_send_wr& request) const;
+  // Addresses a Send to the peer's queue pair, or to one of them; of UD alone. RD's requests are by
+  // post_send().
+  void address(ibv_send_wr& request, size_t peer = 0) const;
   // What has completed by now, if anything. A request may have failed only where `lost` is given:
   // it counts those that the retries did not save.
   std::span<const ibv_wc> completions_now(uint64_t* lost = nullptr);
@@ -96,7 +99,7 @@ class VerbsEndpoint {
   ibv_mr* header_mr_ = nullptr;
   std::array<Note, kNotes> notes_{};
   ibv_mr* notes_mr_ = nullptr;
-  ibv_ah* ah_ = nullptr;
+  std::vector<ibv_ah*> ahs_;  // to each peer
   uint32_t peer_qpn_ = 0;
   std::array<ibv_wc, kBatch> wc_;
   bool armed_ = false;

@@ -79,6 +79,27 @@ class RdTest(unittest.TestCase):
                 self.assertTrue(positive(gbps), what + loss)
                 self.assertLess(gbps["max"], 0.2, "no more than the link carries")
 
+    def test_peers(self):
+        result = bench("--quick", "--json", "--peers", "1,20", suite="rd")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cases = {case["name"]: case for case in json.loads(result.stdout)["cases"]}
+        self.assertEqual(list(cases), [f"{what}/64/peers-{n}" for n in (1, 20) for what in ("ud", "ud-reliable", "rc-tcp", "rc-udp")])
+        for name, case in cases.items():
+            summary = case["summary"]
+            self.assertTrue(positive(summary["messages_per_s"]), name)
+            self.assertIn("user_bytes_per_peer", summary, name)
+            if name.startswith("ud-reliable"):
+                self.assertEqual(summary["lost_percent"]["max"], 0)
+        sockets = {name: case["summary"]["sockets"]["median"] for name, case in cases.items()}
+        self.assertEqual(sockets["rc-tcp/64/peers-20"], sockets["rc-tcp/64/peers-1"] + 19)
+        for what in ("ud", "ud-reliable", "rc-udp"):
+            self.assertEqual(sockets[f"{what}/64/peers-20"], sockets[f"{what}/64/peers-1"], what)
+
+    def test_peers_are_on_loopback(self):
+        result = bench("--quick", "--peers", "2", "--netns", suite="rd")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("leave out", result.stderr)
+
     def test_beside_tcp(self):
         if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
             self.skipTest("needs root and /dev/net/tun, for a link of its own")
