@@ -1,5 +1,7 @@
 #include "sdp/sockets/recent.h"
 
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 
@@ -56,13 +58,14 @@ bool Recent::look(const std::function<bool()>& other_news) {
   };
   // Once in any case: news that is there already needs no event, each of which wakes the loop.
   if (any_news()) return true;
-  const auto time = looker.look_time.next();
-  looker.looked = time.count() > 0;
-  if (time.count() == 0) return false;
+  const auto how = looker.look_time.next();
+  looker.looked = how != LookTime::How::sleep;
+  if (!looker.looked) return false;
   if (other_news()) return true;
   const Completions::Looking looking{completions, nullptr};
   auto others = Clock::now() + kOthers;
-  return look_for(looker.look_time, time, [&] {
+  return look_for(looker.look_time, how, LookTime::kMost, [&] {
+    if (how == LookTime::How::yield) (void)::sched_yield();
     if (any_news()) return true;
     const auto now = Clock::now();
     if (now < others) return false;
@@ -85,7 +88,8 @@ Recent::Sleep::Sleep() : completions_(g_of_process.load()), since_(Clock::now())
 // looks are in vain because all threads sleep, and wake each other, nothing else says so.
 Recent::Sleep::~Sleep() {
   completions_->want(-1);
-  if (!mine().looked && Clock::now() - since_ < LookTime::kMost) mine().look_time.result(true);
+  if (mine().looked || Clock::now() - since_ >= LookTime::kMost) return;
+  mine().look_time.result(LookTime::How::keep, true);
 }
 
 }  // namespace weft::sdp
