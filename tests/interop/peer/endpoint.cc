@@ -63,14 +63,14 @@ Endpoint::Endpoint(std::string address, uint16_t port)
 
 Endpoint::~Endpoint() {
   drop();
+  early_requests_.clear();  // an identifier waits until its events are acknowledged
   if (listener_ != nullptr) rdma_destroy_id(listener_);
   rdma_destroy_event_channel(channel_);
 }
 
 // --- connections
 
-std::unique_ptr<rdma_cm_event, int (*)(rdma_cm_event*)> Endpoint::next_event(
-    const std::string& awaited) {
+Endpoint::Event Endpoint::next_event(const std::string& awaited) {
   for (;;) {
     pollfd p{channel_->fd, POLLIN, 0};
     if (poll(&p, 1, kPatienceMs) != 1) throw Unexpected("no event came; awaited: " + awaited);
@@ -82,8 +82,25 @@ std::unique_ptr<rdma_cm_event, int (*)(rdma_cm_event*)> Endpoint::next_event(
   }
 }
 
+// The request of the next connection may come before the end of this one does: they are of two TCP
+// connections.
+Endpoint::Event Endpoint::next_of_connection(const std::string& awaited) {
+  for (;;) {
+    Event e = next_event(awaited);
+    if (e->event != RDMA_CM_EVENT_CONNECT_REQUEST) return e;
+    early_requests_.push_back(std::move(e));
+  }
+}
+
+Endpoint::Event Endpoint::next_request() {
+  if (early_requests_.empty()) return next_event("RDMA_CM_EVENT_CONNECT_REQUEST");
+  Event e = std::move(early_requests_.front());
+  early_requests_.pop_front();
+  return e;
+}
+
 void Endpoint::expect_event(rdma_cm_event_type kind) {
-  const auto e = next_event(rdma_event_str(kind));
+  const auto e = next_of_connection(rdma_event_str(kind));
   if (e->event != kind) {
     throw Unexpected(std::string{rdma_event_str(e->event)} + ", status " +
                      std::to_string(e->status) + ", and not " + rdma_event_str(kind));
@@ -148,7 +165,7 @@ void Endpoint::listen() {
 }
 
 void Endpoint::request(size_t bytes) {
-  const auto e = next_event("RDMA_CM_EVENT_CONNECT_REQUEST");
+  const auto e = next_request();
   if (e->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
     throw Unexpected(std::string{rdma_event_str(e->event)} + " and no connection request");
   }
@@ -201,7 +218,7 @@ void Endpoint::connect(size_t bytes) {
 
 void Endpoint::connect_in_vain(size_t bytes) {
   if (!try_connect(bytes)) return;
-  const auto e = next_event("the end of the attempt");
+  const auto e = next_of_connection("the end of the attempt");
   if (e->event != RDMA_CM_EVENT_REJECTED && e->event != RDMA_CM_EVENT_UNREACHABLE &&
       e->event != RDMA_CM_EVENT_CONNECT_ERROR) {
     throw Unexpected(std::string{rdma_event_str(e->event)} + ", and not the end of the attempt");
@@ -217,7 +234,7 @@ void Endpoint::expect_established() {
 }
 
 void Endpoint::expect_established(size_t bytes) {
-  const auto e = next_event("RDMA_CM_EVENT_ESTABLISHED");
+  const auto e = next_of_connection("RDMA_CM_EVENT_ESTABLISHED");
   if (e->event != RDMA_CM_EVENT_ESTABLISHED) {
     throw Unexpected(std::string{rdma_event_str(e->event)} + ", status " +
                      std::to_string(e->status) + ", and not established");
@@ -226,7 +243,7 @@ void Endpoint::expect_established(size_t bytes) {
 }
 
 void Endpoint::expect_rejected(size_t bytes) {
-  const auto e = next_event("RDMA_CM_EVENT_REJECTED");
+  const auto e = next_of_connection("RDMA_CM_EVENT_REJECTED");
   if (e->event != RDMA_CM_EVENT_REJECTED) {
     throw Unexpected(std::string{rdma_event_str(e->event)} + ", status " +
                      std::to_string(e->status) + ", and not rejected");

@@ -6,6 +6,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -89,7 +90,10 @@ class Endpoint {
   static constexpr size_t kSlots = 64;
   static constexpr size_t kMessages = 4 * kWindow;  // the slots of all of them
 
-  std::unique_ptr<rdma_cm_event, int (*)(rdma_cm_event*)> next_event(const std::string& awaited);
+  using Event = std::unique_ptr<rdma_cm_event, int (*)(rdma_cm_event*)>;
+  Event next_event(const std::string& awaited);
+  Event next_of_connection(const std::string& awaited);
+  Event next_request();
   void expect_event(rdma_cm_event_type kind);
   void make_pair();
   bool try_connect(size_t bytes);
@@ -109,6 +113,7 @@ class Endpoint {
   rdma_cm_id* listener_ = nullptr;
   rdma_cm_id* id_ = nullptr;
   rdma_conn_param asked_{};  // by the peer's Request
+  std::deque<Event> early_requests_;
 
   std::vector<uint8_t> window_;
   std::vector<uint8_t> local_;
