@@ -118,6 +118,17 @@ class Namespaces:
             run("ip", "-n", s, "address", "add", f"192.0.2.{i + 1}/24", "dev", veth)
             run("ip", "-n", s, "link", "set", veth, "up")
             run("ip", "-n", s, "link", "set", "lo", "up")
+        self.wait_until_up()
+
+    def wait_until_up(self):
+        """The kernel says a little later that a link is up, and UCX passes over one of which it does not say so."""
+        end = time.monotonic() + 30
+        for s in self.sides:
+            look = ["ip", "-n", s, "-o", "link", "show", self.interface]
+            while " state UP " not in subprocess.run(look, check=True, text=True, stdout=subprocess.PIPE).stdout:
+                if time.monotonic() > end:
+                    raise RuntimeError(f"the link {self.interface} of {s} did not come up within 30 s")
+                time.sleep(0.01)
 
     def set_mtu(self, mtu):
         for s in self.sides:
