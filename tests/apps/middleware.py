@@ -31,9 +31,10 @@ def ucx():
 
 
 def ucx_listener():
-    """By the ways that UCX takes where nobody says anything, and where there is no RDMA."""
+    """By the ways that UCX takes where nobody says anything, and by RC. Not by UCX's own TCP, whose client now and then finds its endpoint not
+    connected, also without weft; tests/unit/kit/launch_test.cc has what `weft run` chooses for it."""
     compiled = ("gcc", "ucp_listener.c", "-lucp", "-lucs")
-    for name, transports in {"plain": (), "rc_v": over("rc_v"), "tcp": ("UCX_TLS=tcp", "UCX_WARN_UNUSED_ENV_VARS=n")}.items():
+    for name, transports in {"plain": (), "rc_v": over("rc_v")}.items():
         good = [wants("every byte was right")] + ([wants(rf"\({TRANSPORTS[name]}/weft0:1")] if name in TRANSPORTS else [])
         yield Case(f"ucx_listener.{name}", "{program} {port}", "{program} {port} {addr}", compiled=compiled, environment=transports,
                    good=all_of(*good))
