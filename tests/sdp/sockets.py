@@ -121,9 +121,10 @@ for name, environment in {"copied": {"WEFT_SDP_ZCOPY_THRESH": "0"}, "in_place": 
 case("sockets.rare", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_rare"), w.address]).splitlines())
 
 # TCP copies on one host, and says so.
-for name, environment, code in (("copied", {"WEFT_SDP_ZCOPY_THRESH": "0"}, "1"), ("in_place", IN_PLACE, "0")):
+for name, environment, said in (("copied", {"WEFT_SDP_ZCOPY_THRESH": "0"}, "copied"), ("in_place", IN_PLACE, "in-place")):
     case(f"sockets.zero_copy_{name}", seconds=60, namespaces=None)(
-        lambda w, e=environment, code=code: w.run(0, [w.test_program("sdp_zero_copy"), w.address, "1" if w.way == "tcp" else code], environment=e).splitlines())
+        lambda w, e=environment, said=said: w.run(0, [w.test_program("sdp_zero_copy"), w.address, "copied" if w.way == "tcp" else said],
+                                                  environment=e).splitlines())
 
 for mode in ("vfork", "fork"):
     case(f"sockets.children_{mode}", seconds=60, namespaces=None)(
