@@ -1,11 +1,15 @@
-"""Cases in which the receiver's thread does not run while its library's thread goes on: Writes land, and nobody looks."""
+"""Cases in which the receiver does not run: alone, while Writes land that nobody looks at, or again and again with all of its process."""
 
 import contextlib
 import ctypes
 import os
 import signal
+import socket
+import struct
+import time
 
 from cases_data import payload, table
+from lofar import samples
 from scene import PACKET, SECONDS, Skipped, check, equal, total
 
 SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17  # of ptrace(2)
@@ -146,4 +150,22 @@ def slow_consumer(scene):
     equal((seen["wrong"], seen["packets"]), (0, account(receiver, all_sent)), f"wrong, packets, of {seen}")
 
 
-CASES = {"stalled": block_in_hand(), "stalled_groups": block_in_hand(("--packets-per-write", 4)), "stalled_slow": slow_consumer}
+def silent_between_stalls(scene):
+    """A receiver that never runs for long, as on a very busy machine, sees that its sender is silent all the same."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as at:
+        at.bind(("127.0.0.1", 0))
+        port = at.getsockname()[1]
+    receiver = scene.receive("udp", "--format", "raw", "--payload", 900, "--streams", 1, "--block", 16, "--once", "--udp-port", port,
+                             "--idle", 1000)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for i in range(40):
+            sender.sendto(struct.pack("<Q", 40 + i) + samples(i, 900), ("127.0.0.1", port))
+    until = time.monotonic() + SECONDS
+    while receiver.process.poll() is None and time.monotonic() < until:
+        for number, seconds in ((signal.SIGSTOP, 0.3), (signal.SIGCONT, 0.05)):
+            receiver.kill(number)
+            time.sleep(seconds)
+    equal(total(receiver.end(within=0), "received"), 40, "received")
+
+
+CASES = {"silent_between_stalls": silent_between_stalls, "stalled": block_in_hand(), "stalled_groups": block_in_hand(("--packets-per-write", 4)), "stalled_slow": slow_consumer}

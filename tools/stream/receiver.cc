@@ -21,6 +21,7 @@ constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kHousekeepingNs = 20 * kMs;  // between two looks at what takes its time
 constexpr int64_t kStragglers = 300 * kMs;     // silence after which nothing is on its way any more
 constexpr int kWaitMs = 20;
+constexpr int kLooksBehindStall = 3;
 constexpr int64_t kStallNs = 100 * kMs;   // after so long this thread was kept from running
 constexpr uint64_t kInvalidInVain = 100;  // packets, of a stream of which none was received
 
@@ -209,7 +210,7 @@ void Receiver::begin(Begin& event) {
       {{"event", "connected"}, {"sender", sender.address}, {"stream_numbers", sender.streams}});
 }
 
-// While this thread did not run, nobody was silent: what came then waits in the transport.
+// While this thread did not run, nobody was silent whose packets wait in the transport since.
 int64_t Receiver::quiet_since_of(const Lane& lane) const {
   return std::max(lane.last_arrival_ns, resumed_ns_);
 }
@@ -355,6 +356,16 @@ Snapshot Receiver::snapshot() const {
   return s;
 }
 
+// Behind a stall: did anything come meanwhile? The transport's own thread may need a moment to
+// bring it.
+bool Receiver::anything_waits() {
+  for (int look = 0; look < kLooksBehindStall; ++look) {
+    if (inlet_->take(kit::now_ns())) return true;
+    inlet_->wait(kWaitMs);
+  }
+  return false;
+}
+
 // Until it is told to end, or all is done.
 void Receiver::receive(int64_t start) {
   const int64_t until = start + static_cast<int64_t>(options_.duration * 1e9);
@@ -362,7 +373,8 @@ void Receiver::receive(int64_t start) {
   int64_t shown = start;
   int64_t last_turn = start;
   for (int64_t now = start; !cli::stop_asked(); now = kit::now_ns()) {
-    if (now - last_turn > kStallNs) resumed_ns_ = now;
+    // Where a machine is so busy that each turn is a stall, senders become silent all the same.
+    if (now - last_turn > kStallNs && anything_waits()) resumed_ns_ = now;
     last_turn = now;
     if (!inlet_->take(now)) inlet_->wait(kWaitMs);
     if (posted_.exchange(false)) handle_events();

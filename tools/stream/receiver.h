@@ -91,6 +91,7 @@ class Receiver {
   void tell_of_invalid(size_t stream);
   int64_t quiet_since_of(const Lane& lane) const;
   bool through(const Running& running, int64_t now_ns) const;
+  bool anything_waits();
   void receive(int64_t start);
   void end_all();
   void answer(Running& running, nlohmann::json counts);
@@ -118,7 +119,7 @@ class Receiver {
   std::vector<bool> told_of_invalid_;              // streams
   std::optional<int64_t> first_begin_ns_;          // of any sender
   double cpu_before_ = 0;                          // until then
-  int64_t resumed_ns_ = 0;                         // when this thread ran again, after a stall
+  int64_t resumed_ns_ = 0;                         // when this thread ran again, and packets waited
   std::atomic<uint64_t> sessions_{0};
   std::atomic<bool> posted_{false};  // there are events
   std::atomic<bool> stop_{false};
