@@ -143,7 +143,9 @@ def rd_channel_seeds():
                 (0, 2, 0, 3, t.of("rd_response", 0, 2, 0, 1, 1, 1, 1, 1)), (0x80, 0, 1, 3, t.of("acknowledgement", 0, 0, 9, 1, 1, 0, 64, 0, 0, 0)),
                 (1, 0, 2, 0, t.of("rd_data", 0, 0, 0, 3, 0, 30, 1, 3, 1, 2)), (0, 0, 2, 0, t.of("data", 0, 20, 0, 0, 0)),
                 (0, 0, 4, 3, t.of("rd_bundle", 0)))) + t.of("exchange", 0, 0, 0, 0) + later)
-        yield f"{name}_meets_an_idle_end", (begin + t.of("send", 20) + posts + t.of("exchange", 0xff, 0xff, 0xff, 0xff)
+        # Nothing that waits for a receive: it would keep the channel busy.
+        answered = t.of("rd_posts", 1, 200) + t.of("rd_posts", 2, 250)
+        yield f"{name}_meets_an_idle_end", (begin + t.of("send", 20) + answered + t.of("exchange", 0xff, 0xff, 0xff, 0xff)
                                             + t.of("control", 5, 1, 1, 0, 1, 1, 1, 3) + t.of("send", 21) + t.of("exchange", 0, 0, 0, 0)
                                             + later + t.of("later", 7) + t.of("send", 22) + t.of("exchange", 0, 0, 0, 0))
         yield f"{name}_ends", begin + t.of("close") + later + t.of("send", 3) + later + t.of("drop_queue_pair") + t.of("later", 7)
