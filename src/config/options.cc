@@ -309,6 +309,12 @@ std::vector<OptionInfo> make_table() {
       word<&O::ecn>("ecn",
                     "Whether routers may mark datagrams of reliable channels instead of dropping "
                     "them (ECN), which slows their sender down; see docs/spec/wdp-rd.md."),
+      real<&O::fixed_rate, 1000>(
+          "fixed_rate", "Gb/s",
+          "The rate at which each reliable channel sends (ud=reliable, rc=udp, queue pairs of type "
+          "RD), headers of WDP included, whatever is lost or marked: for networks of your own "
+          "alone, for it makes no room for others. 0: CUBIC finds the rate; see "
+          "docs/spec/wdp-rd.md."),
       word<&O::uc>(
           "uc",
           "How a UC queue pair that is told its peer's number reaches the peer: by a handshake, or "

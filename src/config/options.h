@@ -71,6 +71,7 @@ struct Options {
   uint32_t pull_from = 0;  // bytes
   Rc rc = Rc::tcp;
   bool ecn = true;
+  double fixed_rate = 0;  // Gb/s
   UcBringUp uc = UcBringUp::handshake;
   uint16_t uc_port = 0;
   bool datagram_crc = false;

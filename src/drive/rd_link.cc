@@ -1,9 +1,12 @@
 #include "drive/rd_link.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "config/options.h"
+#include "wdp/cubic.h"
+#include "wdp/fixed_rate.h"
 
 namespace weft::drive {
 namespace {
@@ -18,13 +21,19 @@ constexpr Duration kInquiry = std::chrono::seconds{1};
 // At a time, for each has a descriptor: peers of a host that is gone are many, and nobody answers.
 constexpr size_t kMostInquiries = 8;
 
+std::unique_ptr<wdp::Congestion> congestion() {
+  const double gbps = config::options().fixed_rate;
+  if (gbps > 0) return std::make_unique<wdp::FixedRate>(gbps);
+  return std::make_unique<wdp::Cubic>();
+}
+
 }  // namespace
 
 RdLink::RdLink(Token& token, DatagramDriver& driver)
     : DatagramSender(config::options().ud_big),
       driver_(driver),
       channel_(driver.wdp_socket().channels(), *this, driver.random(),
-               driver.wdp_socket().channels().setup()->window, config::options().ecn),
+               driver.wdp_socket().channels().setup()->window, config::options().ecn, congestion()),
       engine_(token.runtime().counter_block()) {
   set_source(&channel_);
 }

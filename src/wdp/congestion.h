@@ -1,6 +1,6 @@
-// How much of a channel's data may be under way, as far as the network is concerned
-// (spec/wdp-rd 5.4). Local policy: the peer hears nothing of it. What the receiver has room for is
-// another limit.
+// How much of a channel's data may be under way, and how fast it leaves, as far as the network is
+// concerned (spec/wdp-rd 5.4). Local policy: the peer hears nothing of it. What the receiver has
+// room for is another limit.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@ class Congestion {
   // A datagram of Ethernet, in which windows begin.
   static constexpr size_t kUnit = 1472 + kDatagramOverhead;
   static constexpr size_t kFirst = 32 * kUnit;
+  static constexpr Duration kMostPause = std::chrono::hours{1};
 
   virtual ~Congestion() = default;
   // A datagram of so many bytes has come. Several messages in it are one datagram to the network,
@@ -32,23 +33,14 @@ class Congestion {
   virtual void collapsed(Time now) = 0;
   // Bytes that may be under way.
   virtual size_t window() const = 0;
-  // Does it double from one round trip to the next?
-  virtual bool in_slow_start() const = 0;
-};
-
-// For networks of one's own, where nobody else is to be considered.
-class FixedWindow final : public Congestion {
- public:
-  explicit FixedWindow(size_t bytes) : bytes_(bytes) {}
-  void carried(size_t) override {}
-  void acknowledged(size_t, Time, bool, Duration, Duration, Time) override {}
-  void congested(Time, Time) override {}
-  void collapsed(Time) override {}
-  size_t window() const override { return bytes_; }
-  bool in_slow_start() const override { return false; }
-
- private:
-  const size_t bytes_;
+  // A datagram as it leaves: its own bytes, and what it takes of the window.
+  struct Departure {
+    size_t bytes;
+    size_t weight;
+  };
+  // How long nothing is to follow it, kMostPause at most. `round_trip`: smoothed; 0 while none is
+  // known.
+  virtual Duration pause(const Departure& datagram, Duration round_trip) const = 0;
 };
 
 }  // namespace weft::wdp

@@ -73,6 +73,14 @@ void Cubic::congested(Time sent, Time now) {
   epoch_ = Time::never();
 }
 
+// spec/wdp-rd 5.4: a window in four fifths of a round trip, or in half of one while it doubles.
+Duration Cubic::pause(const Departure& datagram, Duration round_trip) const {
+  if (round_trip < kPacedFrom) return Duration{0};
+  const double share = static_cast<double>(datagram.weight) / static_cast<double>(window_);
+  const double faster = in_slow_start() ? 2 : 1.25;
+  return Duration{static_cast<int64_t>(static_cast<double>(round_trip.count()) * share / faster)};
+}
+
 // RFC 9002 7.6.2.
 void Cubic::collapsed(Time now) {
   recovery_since_ = now;

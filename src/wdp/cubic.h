@@ -16,13 +16,18 @@ class Cubic final : public Congestion {
   void congested(Time sent, Time now) override;
   void collapsed(Time now) override;
   size_t window() const override { return window_; }
-  bool in_slow_start() const override { return window_ < threshold_; }
+  Duration pause(const Departure& datagram, Duration round_trip) const override;
+  // Does the window double from one round trip to the next?
+  bool in_slow_start() const { return window_ < threshold_; }
 
  private:
   void avoid(size_t bytes, Duration round_trip, Time now);
 
   void use_unit(size_t bytes);
   size_t least() const { return 2 * unit_; }
+
+  // Shorter round trips have pauses that are not worth a timer.
+  static constexpr Duration kPacedFrom = std::chrono::milliseconds{1};
 
   // A segment of RFC 9438: the largest datagram that has come. With a smaller one a channel of
   // large datagrams would grow, where there are losses, by a small part of one in each round trip.

@@ -4,7 +4,6 @@
 #include <new>
 #include <utility>
 
-#include "wdp/cubic.h"
 #include "wire/wdp_bundle.h"
 
 namespace weft::wdp {
@@ -33,13 +32,13 @@ constexpr uint32_t kIdleGoodbyes = 16;
 }  // namespace
 
 RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window,
-                     bool ecn)
+                     bool ecn, std::unique_ptr<Congestion> congestion)
     : shared_(shared),
       owner_(owner),
       random_(random),
       window_(window),
       handshake_(random),
-      sender_(Csn{static_cast<uint32_t>(random.next())}, std::make_unique<Cubic>(), ecn,
+      sender_(Csn{static_cast<uint32_t>(random.next())}, std::move(congestion), ecn,
               RdExtra{shared.budget()}) {}
 
 // --- set-up

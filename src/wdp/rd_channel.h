@@ -77,7 +77,8 @@ class RdChannel final : public TrainSource, private RdSink {
  public:
   // All references are kept. `window`: bytes that its socket has room for. `ecn`: routers may mark
   // its datagrams.
-  RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window, bool ecn);
+  RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window, bool ecn,
+            std::unique_ptr<Congestion> congestion);
   RdChannel(const RdChannel&) = delete;
   RdChannel& operator=(const RdChannel&) = delete;
 

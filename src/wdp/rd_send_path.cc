@@ -127,21 +127,21 @@ bool RdSendPath::put(Train& train, const Path& path, const SentLog::Next& what, 
     log_.lend(d);
     train.refer(bytes, d.size);
   }
-  train.begin(d.size + (tail != nullptr ? WdpBundle::kFrame + tail->size() : 0), path);
+  const size_t leaves = d.size + (tail != nullptr ? WdpBundle::kFrame + tail->size() : 0);
+  train.begin(leaves, path);
   again ? ++counters_.repeated : ++counters_.sent;
   const size_t weight = d.weight();
   log_.transmitted(what.csn, now);
   probe_since_ = now;
-  if (paces()) {
-    // spec/wdp-rd 5.4: a window in four fifths of a round trip, or in half of one while it doubles.
-    const auto window = static_cast<double>(congestion_->window());
-    const double share = static_cast<double>(weight) / window;
-    const double faster = congestion_->in_slow_start() ? 2 : 1.25;
-    const auto pause =
-        static_cast<int64_t>(static_cast<double>(rtt_.smoothed().count()) * share / faster);
-    pace_ = std::max(pace_, now - kPacedFrom) + Duration{pause};
-  }
+  pace({.bytes = leaves, .weight = weight}, now);
   return true;
+}
+
+void RdSendPath::pace(const Congestion::Departure& datagram, Time now) {
+  const Duration trip = rtt_.known() ? rtt_.smoothed() : Duration{0};
+  const Duration pause = congestion_->pause(datagram, trip);
+  // Questions (5.3) go whatever the pace; they must not add up to centuries.
+  pace_ = std::min(std::max(pace_, now - kCatchUp) + pause, now + Congestion::kMostPause);
 }
 
 // RFC 9002 6.2.4: new data if there is any, else what is under way; whatever the congestion window
@@ -205,6 +205,8 @@ bool RdSendPath::find_lost(Time now) {
 
 Time RdSendPath::probe_time() {
   if (!waits_for_peer()) return Time::never();
+  // A pace below a datagram in each round trip: nobody is asked anything meanwhile.
+  if (paced_ && log_.in_flight() == 0) return Time::never();
   const Duration pause = rtt_.probe_pause();
   const Duration most = std::max(pause, kMostProbePause);
   return probe_since_ + std::min(pause * (int64_t{1} << std::min(probes_, 20U)), most);
@@ -220,7 +222,10 @@ Time RdSendPath::deadline() {
 bool RdSendPath::tick(Time now) {
   if (!open_) return true;
   if (log_.is_hopeless(kMostCopies, now - kMostPatience)) return false;
-  paced_ = paced_ && now < pace_;
+  if (paced_ && now >= pace_) {
+    paced_ = false;
+    if (log_.in_flight() == 0) probe_since_ = now;  // it is silent from now on
+  }
   if (now >= log_.loss_time()) {
     (void)find_lost(now);
   } else if (!probe_due_ && now >= probe_time()) {

@@ -104,7 +104,7 @@ class RdSendPath {
     return log_.in_flight() == 0 || log_.in_flight() < congestion_->window();
   }
   bool receiver_allows(const SentDatagram& d) const;
-  bool paces() const { return rtt_.known() && rtt_.smoothed() >= kPacedFrom; }
+  void pace(const Congestion::Departure& datagram, Time now);
   bool may_send(Time now);
   bool put(Train& train, const Path& path, const SentLog::Next& what, bool ask, Time now,
            const wire::WdpAck* tail = nullptr);
@@ -118,8 +118,8 @@ class RdSendPath {
   void size_store();
   bool is_to_be_cut(const SentDatagram& d, const Path& path) const;
 
-  // Shorter pauses are not worth a timer.
-  static constexpr Duration kPacedFrom = 1ms;
+  // That a sender which comes late to its turn may make good for.
+  static constexpr Duration kCatchUp = 1ms;
 
   SentLog log_;
   RoundTrip rtt_;

@@ -9,6 +9,8 @@
 #include "tests/support/append.h"
 #include "tests/support/host.h"
 #include "tests/support/want_of_memory.h"
+#include "wdp/cubic.h"
+#include "wdp/fixed_rate.h"
 #include "wdp/rd_queue.h"
 #include "wdp/wdp_socket.h"
 #include "wire/grh.h"
@@ -236,9 +238,13 @@ class RdNode final : public wdp::WdpSocketOwner {
   };
   Member& add_member(uint8_t index) { return members.emplace_back(*this, index); }
 
+  std::unique_ptr<wdp::Congestion> congestion() const {
+    if (fixed_rate > 0) return std::make_unique<wdp::FixedRate>(fixed_rate);
+    return std::make_unique<wdp::Cubic>();
+  }
   struct Link final : wdp::RdChannelOwner {
     explicit Link(RdNode& of)
-        : channel(of.socket.channels(), *this, of.random_, of.window_, of.ecn) {}
+        : channel(of.socket.channels(), *this, of.random_, of.window_, of.ecn, of.congestion()) {}
     void reached() override { may_speak = true; }
     wdp::RdChannel channel;
     bool may_speak = false;
@@ -350,8 +356,9 @@ class RdNode final : public wdp::WdpSocketOwner {
  public:
   wdp::WdpSocket socket;
   const wdp::Endpoint address;
-  bool ecn = true;    // of links that begin
-  bool polls = true;  // or answers wait until they are due
+  bool ecn = true;        // of links that begin
+  double fixed_rate = 0;  // the same, Gb/s; 0: CUBIC
+  bool polls = true;      // or answers wait until they are due
   std::list<Link> links;
   std::list<Pair> pairs;
   std::list<Member> members;

@@ -68,11 +68,11 @@ class DatagramOptions : public ::testing::Test {
 };
 
 // 2.5 MB at 200 Mb/s. How much faster it may be than told: by the moment that it may catch up.
-void writes_at_a_rate() {
-  Side a;
-  Side b;
+void write_at_a_rate(const QpOptions& type) {
+  Side a(type);
+  Side b(type);
   a.pattern(3);
-  connect(a.qp.get(), own_gid(a.a), b.qp.get(), own_gid(b.a), kUc);
+  connect(a.qp.get(), own_gid(a.a), b.qp.get(), own_gid(b.a), type);
   b.receive(0);
   const auto start = std::chrono::steady_clock::now();
   a.send(b.request(IBV_WR_RDMA_WRITE_WITH_IMM), 2'500'000);
@@ -83,7 +83,25 @@ void writes_at_a_rate() {
 }
 
 TEST_F(DatagramOptions, rate_keeps_a_sender_back) {
-  EXPECT_EXIT(with({{"WEFT_RATE", "0.2"}}, writes_at_a_rate), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(with({{"WEFT_RATE", "0.2"}}, [] { write_at_a_rate(kUc); }),
+              ::testing::ExitedWithCode(0), "");
+}
+
+// What is lost comes again, at that rate, too.
+TEST_F(DatagramOptions, fixed_rate_keeps_a_channel_back) {
+  const auto write = [] {
+    const Counted by_udp("streams_by_udp");
+    const Counted again("rd_datagrams_repeated");
+    write_at_a_rate({});
+    check(!by_udp.grown().empty(), "RC by a channel");
+    check(!again.grown().empty(), "some were lost");
+  };
+  EXPECT_EXIT(with({{"WEFT_FIXED_RATE", "0.2"},
+                    {"WEFT_RC", "udp"},
+                    {"WEFT_SAME_HOST", "off"},
+                    {"WEFT_FAULT", "loss:0.02,seed:3"}},
+                   write),
+              ::testing::ExitedWithCode(0), "");
 }
 
 // Larger than any path carries.

@@ -68,7 +68,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
                                 {"WEFT_TRACE_SNAP", "64"},   {"WEFT_TRACE_SIZE", "2"},
                                 {"WEFT_FAULT", "loss:0.5"},  {"WEFT_FAULT_LOG", "/tmp/lost-%p"},
                                 {"WEFT_LOG", "debug"},       {"WEFT_PULL_FROM", "24576"},
-                                {"WEFT_ECN", "off"}},
+                                {"WEFT_ECN", "off"},         {"WEFT_FIXED_RATE", "0.3"}},
                                &complaints);
   EXPECT_THAT(complaints, IsEmpty());
   EXPECT_EQ(o.identity, Identity::ib_lid);
@@ -93,6 +93,7 @@ TEST(Parse, EachKindOfValue_IsTaken) {
   EXPECT_EQ(o.coalesce, std::chrono::microseconds(20));
   EXPECT_EQ(o.rc, Rc::udp);
   EXPECT_FALSE(o.ecn);
+  EXPECT_EQ(o.fixed_rate, 0.3);
   EXPECT_EQ(o.uc, UcBringUp::none);
   EXPECT_EQ(o.uc_port, 4348);
   EXPECT_TRUE(o.datagram_crc);
@@ -149,6 +150,14 @@ TEST(Parse, ANumberThatNeedNotBeWhole) {
   for (const char* bad : {"-1", "1001", "nan", "inf", "1Gb", "", " 1", "1,5"}) {
     EXPECT_EQ(parse_from({{"WEFT_RATE", bad}}, nullptr).rate, 0) << bad;
   }
+}
+
+TEST(Parse, WrongRate_IsRefusedWithWhatIsAccepted) {
+  std::vector<std::string> complaints;
+  EXPECT_EQ(parse_from({{"WEFT_FIXED_RATE", "10G"}}, &complaints).fixed_rate, 0);
+  EXPECT_THAT(complaints,
+              ElementsAre("WEFT_FIXED_RATE=10G is not accepted: fixed_rate is 0..1000 Gb/s; the "
+                          "default 0 is kept"));
 }
 
 TEST(Parse, EmptyValue_MeansNotSet) {

@@ -151,12 +151,17 @@ TEST_F(CubicTest, NeverBelowTwoDatagramsThatAreLarge) {
   EXPECT_EQ(cubic.window(), 2 * 9000U);
 }
 
-TEST(FixedWindow, StaysAsItIs) {
-  FixedWindow w(5000);
-  w.congested({}, {});
-  w.collapsed({});
-  w.acknowledged(100, {}, true, 1ms, 1ms, {});
-  EXPECT_EQ(w.window(), 5000U);
+// spec/wdp-rd 5.4: "a window in 4/5 of a round trip, in half of one in slow start", from 1 ms on.
+TEST_F(CubicTest, PacesAWindowOverARoundTrip) {
+  const auto pause = [&](Duration round_trip) {
+    return cubic.pause({.bytes = 1, .weight = cubic.window()}, round_trip);
+  };
+  EXPECT_EQ(pause(20ms), 10ms);
+  lose();
+  ASSERT_FALSE(cubic.in_slow_start());
+  EXPECT_EQ(pause(20ms), 16ms);
+  EXPECT_EQ(pause(1ms), 800us);
+  EXPECT_EQ(pause(1ms - 1ns), 0ms);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ TEST(RdSendPath, ABundleIsOneDatagramToTheNetwork) {
     void congested(Time, Time) override {}
     void collapsed(Time) override {}
     size_t window() const override { return kFirst; }
-    bool in_slow_start() const override { return false; }
+    Duration pause(const Departure&, Duration) const override { return {}; }
     std::vector<size_t>& all;
   };
   std::vector<size_t> datagrams;

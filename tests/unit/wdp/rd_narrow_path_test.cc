@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tests/support/pattern.h"
+#include "wdp/fixed_rate.h"
 #include "wdp/path_probe.h"
 #include "wdp/rd_send_path.h"
 #include "wire/wdp_data.h"
@@ -52,7 +53,7 @@ struct NarrowPath : ::testing::Test {
 
   Time now = Time::from_ns(1'000'000'000);
   Path path{.to = {Gid::from_ipv4(0x0a000002), 4000}, .from = Gid::from_ipv4(0x0a000001)};
-  RdSendPath sender{Csn{0}, std::make_unique<FixedWindow>(1 << 20), false};
+  RdSendPath sender{Csn{0}, std::make_unique<FixedRate>(1000), false};
 };
 
 constexpr NarrowPath::Sent whole(size_t n) {
