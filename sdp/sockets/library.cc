@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -54,6 +55,13 @@ std::optional<Address> name_of(int fd) {
   if (real().getsockname(fd, &address.any, &size) != 0) return std::nullopt;
   if (address.any.sa_family != AF_INET && address.any.sa_family != AF_INET6) return std::nullopt;
   return address;
+}
+
+// A knock brings no data, so that a listener with TCP_DEFER_ACCEPT would not be told of it.
+// Programs set the option when the library hears already.
+void accept_without_data(int listener) {
+  const int no_time = 0;
+  (void)real().setsockopt(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &no_time, sizeof no_time);
 }
 
 bool any_address(const Address& a) {
@@ -395,8 +403,9 @@ Library::Hearing* Library::listen(int fd, int backlog) {
     // The number may be another socket's by then.
     return cookie_of(fd) == cookie ? chosen_buffer_sizes(fd).receive : 0;
   };
-  const auto accepted = [this, name = *name](const std::shared_ptr<Session>& session,
-                                             const Address& peer) {
+  const auto accepted = [this, fd, cookie = cookie_of(fd), name = *name](
+                            const std::shared_ptr<Session>& session, const Address& peer) {
+    if (cookie_of(fd) == cookie) accept_without_data(fd);
     await_greeting(session, peer, name);
   };
   Hearing* hearing = nullptr;

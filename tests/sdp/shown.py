@@ -43,6 +43,18 @@ def log(w):
     return []
 
 
+@case("shown.deferred")
+def deferred(w):
+    """A server that asks for TCP_DEFER_ACCEPT, as Apache does, gets a client by SDP without data: the library's knock brings none."""
+    if w.way == "tcp":
+        return []
+    process = run(w, "log min-level 7\n", "deferred")
+    w.ends(process)
+    check(process.text() == "accepted\n" * 2, f"the program said {process.text()}")
+    check("accept from" in process.error_text(), f"nothing was accepted by SDP: {process.error_text()}")
+    return []
+
+
 @case("shown.remembered")
 def remembered(w):
     """Where nobody answers by SDP the next connection does not wait for it."""

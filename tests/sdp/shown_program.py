@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|whole|twice|later|threshold|serve|ask [PORT]"""
+"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|deferred|whole|twice|later|threshold|serve|ask [PORT]"""
 
 import select
 import socket
@@ -17,6 +17,15 @@ def pair(address):
     listener = server_at(address)
     client = socket.create_connection(listener.getsockname()[:2])
     return client, listener.accept()[0]
+
+
+def deferred(address):
+    """Accepts two clients that send nothing, where the kernel would hold them back until they do."""
+    listener = server_at(address)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 600)
+    for _ in range(2):
+        with socket.create_connection(listener.getsockname()[:2]), listener.accept()[0]:
+            print("accepted")
 
 
 def refused(address, port=1):
@@ -87,6 +96,8 @@ def main():
         refused_twice(address)
     elif what == "later":
         found_later(address)
+    elif what == "deferred":
+        deferred(address)
     elif what == "threshold":
         threshold(address)
     elif what == "serve":
