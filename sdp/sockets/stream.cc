@@ -89,7 +89,10 @@ void Stream::greet() {
 void Stream::on_inner(uint32_t events) {
   if (relayed_) return;
   // It is also told of when both halves have ended, with data that the program still reads.
-  if ((events & (EPOLLHUP | EPOLLERR)) != 0 && !Table::holds(*this)) return end();
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+    Table::drop_closed(*this, cookie_);
+    if (!Table::holds(*this)) return end();
+  }
   if ((events & EPOLLRDHUP) != 0) {
     const std::lock_guard lock{session_->lock};
     session_->end_sending();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sdp/loop/handlers.h"
+#include "sdp/sockets/mirror.h"
 #include "sdp/sockets/stream.h"
 
 namespace weft::sdp {
@@ -142,6 +143,20 @@ void Table::drop(const Stream& stream) {
   for (auto i = streams()->descriptors.find(&stream); i != streams()->descriptors.end();
        i = streams()->descriptors.find(&stream)) {
     const int fd = i->second;
+    present[static_cast<unsigned>(fd)] = false;
+    last.push_back(streams()->take_out(fd));
+  }
+}
+
+void Table::drop_closed(const Stream& stream, uint64_t cookie) {
+  std::vector<std::shared_ptr<Stream>> last;
+  const std::lock_guard holding{lock()};
+  std::vector<int> closed;
+  const auto [first, end] = streams()->descriptors.equal_range(&stream);
+  for (auto i = first; i != end; ++i) {
+    if (cookie_of(i->second) != cookie) closed.push_back(i->second);
+  }
+  for (const int fd : closed) {
     present[static_cast<unsigned>(fd)] = false;
     last.push_back(streams()->take_out(fd));
   }

@@ -181,6 +181,31 @@ print(server.recv(100))
 case("sockets.missing_program", seconds=9, namespaces=None)(
     lambda w: w.run(0, ["python3", "-c", MISSING_PROGRAM, w.address, str(w.port())]).splitlines())
 
+# As libuv, and so Node.js, closes.
+CLOSED_BY_SYSCALL = """
+import ctypes, platform, socket, sys
+SYS_CLOSE = 3 if platform.machine() == "x86_64" else 57
+close = lambda s: print(ctypes.CDLL(None).syscall(SYS_CLOSE, s.detach()))
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+for half in (False, True):
+    client = socket.create_connection(listener.getsockname())
+    server, _ = listener.accept()
+    client.sendall(b"the last")
+    if half:
+        client.shutdown(socket.SHUT_WR)
+    print(server.recv(100, socket.MSG_WAITALL if half else 0))
+    if half:
+        server.shutdown(socket.SHUT_WR)
+        print(client.recv(100))
+    close(client)
+    print(server.recv(100))
+    close(server)
+"""
+
+# Less than the time for which the end of a process waits for its connections.
+case("sockets.closed_by_syscall", seconds=9, namespaces=None)(
+    lambda w: w.run(0, ["python3", "-c", CLOSED_BY_SYSCALL, w.address, str(w.port())]).splitlines())
+
 LEAVER = """
 import os, select, socket, sys
 listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
