@@ -204,7 +204,6 @@ class Asked {
   std::array<fd_set, 3> asked_{};
 };
 
-// `wait_now` is one of libc's two calls, without a wait where it is told true.
 // Of a call that has connections among others.
 std::optional<Asked> asked_of(bool connections, int count, std::array<fd_set*, 3> sets) {
   if (!connections || !Asked::fits(count)) return std::nullopt;
@@ -235,6 +234,7 @@ int select_with_urgent(const std::optional<Asked>& asked, bool at_once, Now now)
   });
 }
 
+// `wait_now` is one of libc's two calls, without a wait where it is told true.
 template <class Wait>
 int look_and_select(int count, std::array<fd_set*, 3> sets, bool waits, bool for_connections,
                     Wait wait_now) {

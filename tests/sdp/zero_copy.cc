@@ -119,11 +119,11 @@ void sends_that_block(const char* address, bool in_place) {
     await(ends.client, sent, sent + 9, reports);
   }
   const bool all = reports.in_order && reports.in_place == in_place;
-  std::printf("10 sends: %s, then %s, poll %d\n", all ? "all reported" : "not as reported",
+  std::printf("sends that block: %s, then %s, poll %d\n", all ? "all reported" : "not as reported",
               std::strerror(ask(ends.client).error), revents_of(ends.client, 0));
   (void)shutdown(ends.client, SHUT_WR);
   reads.join();
-  std::printf("10 sends: %s\n", good ? "as sent" : "not as sent");
+  std::printf("sends that block: %s\n", good ? "as sent" : "not as sent");
 }
 
 void sends_that_do_not_block(const char* address) {

@@ -21,7 +21,7 @@ constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kHousekeepingNs = 20 * kMs;  // between two looks at what takes its time
 constexpr int64_t kStragglers = 300 * kMs;     // silence after which nothing is on its way any more
 constexpr int kWaitMs = 20;
-constexpr int kLooksBehindStall = 3;
+constexpr int kLooksBehindStall = 3;      // each with a wait behind it
 constexpr int64_t kStallNs = 100 * kMs;   // after so long this thread was kept from running
 constexpr uint64_t kInvalidInVain = 100;  // packets, of a stream of which none was received
 
