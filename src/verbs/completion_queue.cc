@@ -7,6 +7,7 @@
 #include "base/wall_clock.h"
 #include "verbs/adapter.h"
 #include "verbs/context.h"
+#include "work/send_queue.h"
 
 namespace weft::verbs {
 namespace {
@@ -68,7 +69,10 @@ size_t CompletionQueue::pop(std::span<Completion> out) {
   const uint64_t tail = tail_.load(std::memory_order_relaxed);
   const uint64_t head = head_.load(std::memory_order_relaxed);
   const size_t n = std::min<uint64_t>(out.size(), tail - head);
-  for (size_t i = 0; i < n; ++i) out[i] = at(head + i);
+  for (size_t i = 0; i < n; ++i) {
+    out[i] = at(head + i);
+    if (out[i].slot_of != nullptr) out[i].slot_of->polled();
+  }
   head_.store(head + n, std::memory_order_relaxed);
   return n;
 }

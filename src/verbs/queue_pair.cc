@@ -204,6 +204,8 @@ void QueuePair::send_done(const work::SendWqe& wqe, Status status) {
   count_error(status);
   Completion c = completion_of(wqe, status);
   c.qpn = number_;
+  c.slot_of = &send_queue_;
+  send_queue_.report_head();
   completions_.sent(c);
 }
 
@@ -305,6 +307,7 @@ void QueuePair::reset(engine::Token& token) {
   completions_.clear();
   send_cq().purge(number_);
   recv_cq().purge(number_);
+  send_queue_.forget_completions();
   attributes_ = QpAttributes{};
   set_state(QpState::reset);
   if (was_connected && observer_ != nullptr) {

@@ -9,6 +9,10 @@
 #include "base/types.h"
 #include "work/work_request.h"
 
+namespace weft::work {
+class SendQueue;
+}
+
 namespace weft::verbs {
 
 // Why a call failed. abi/ makes an errno of it.
@@ -76,6 +80,7 @@ struct Completion {
   // UD: the port it came from, where that is not the one in `source_qpn` (a NAT); else 0.
   uint16_t source_port = 0;
   int64_t timestamp = 0;  // ns of CLOCK_REALTIME, only for queues that were created with timestamps
+  work::SendQueue* slot_of = nullptr;  // that of a request, which has its slot until this is polled
 };
 
 // RD is IBV_QPT_DRIVER, the type of what verbs has no name for.

@@ -1,14 +1,16 @@
 // The send queue of a queue pair: a ring of slots. Posting threads fill it under the queue pair's
 // own lock; the engine's holder takes requests from it in order and frees them in order.
 //
-//      head_            next to be sent            tail_
-//   ...|  sent, not complete  |  not yet sent        |  free ...
+//                 head_             next to be sent          tail_
+//   ...|  complete, |  sent, not complete  |  not yet sent    |  free ...
+//         not polled
 #pragma once
 
 #include <atomic>
 #include <bit>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "work/work_request.h"
 
@@ -35,10 +37,13 @@ class SendQueue {
   uint32_t capacity() const { return capacity_; }
 
   // Posting side. The slot for the request number `ahead` past those published, or nullptr when the
-  // queue is full. Its fields are as the last user left them.
+  // queue is full. Its fields are as the last user left them. A request takes its slot until its
+  // completion is polled, as on an RNIC: programs count on a queue of completions that is as long.
   SendWqe* reserve(uint32_t ahead) {
     const uint64_t index = tail_.load(std::memory_order_relaxed) + ahead;
-    if (index - head_.load(std::memory_order_acquire) >= capacity_) return nullptr;
+    const uint64_t given_back =
+        silent_.load(std::memory_order_acquire) + polled_.load(std::memory_order_acquire);
+    if (index - given_back >= capacity_) return nullptr;
     return &at(index);
   }
   void publish(uint32_t count) {
@@ -57,7 +62,22 @@ class SendQueue {
   }
   uint64_t head() const { return head_.load(std::memory_order_relaxed); }
   uint64_t tail() const { return tail_.load(std::memory_order_acquire); }
-  void free_head() { head_.store(head() + 1, std::memory_order_release); }
+  // A completion is on its way for the request at the head, and has its slot from now on.
+  void report_head() { head_reported_ = true; }
+  void free_head() {
+    head_.store(head() + 1, std::memory_order_release);
+    if (std::exchange(head_reported_, false)) return;
+    silent_.store(silent_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+
+  // Whose completion was taken from its queue: the holder of that queue's lock.
+  void polled() {
+    polled_.store(polled_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  // Engine side. No completion is in any queue any more.
+  void forget_completions() {
+    polled_.store(head() - silent_.load(std::memory_order_relaxed), std::memory_order_release);
+  }
 
  private:
   static constexpr size_t round_up(size_t n) { return (n + 63) & ~size_t{63}; }
@@ -73,7 +93,10 @@ class SendQueue {
   const size_t stride_;
   std::byte* const slots_;
   alignas(64) std::atomic<uint64_t> tail_{0};
+  std::atomic<uint64_t> polled_{0};  // completions
   alignas(64) std::atomic<uint64_t> head_{0};
+  std::atomic<uint64_t> silent_{0};  // requests that completed without a completion
+  bool head_reported_ = false;
 };
 
 }  // namespace weft::work

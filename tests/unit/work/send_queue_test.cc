@@ -29,6 +29,26 @@ TEST(SendQueue, HoldsExactlyItsCapacity) {
   }
 }
 
+TEST(SendQueue, ARequestHasItsSlotUntilItsCompletionIsPolled) {
+  SendQueue q(4, 1, 0);
+  for (uint32_t i = 0; i < 4; ++i) *q.reserve(i) = {.wr_id = i};
+  q.publish(4);
+  // The third and the fourth have completions.
+  for (uint32_t i = 0; i < 4; ++i) {
+    if (i >= 2) q.report_head();
+    q.free_head();
+  }
+  EXPECT_EQ(q.head(), 4U);
+  EXPECT_NE(q.reserve(1), nullptr);
+  EXPECT_EQ(q.reserve(2), nullptr);
+  q.polled();
+  EXPECT_NE(q.reserve(2), nullptr);
+  EXPECT_EQ(q.reserve(3), nullptr);
+  q.forget_completions();
+  EXPECT_NE(q.reserve(3), nullptr);
+  EXPECT_EQ(q.reserve(4), nullptr);
+}
+
 TEST(SendQueue, AListIsPublishedAtOnce) {
   SendQueue q(4, 1, 0);
   for (uint32_t i = 0; i < 3; ++i) *q.reserve(i) = {.wr_id = i};
