@@ -36,7 +36,7 @@ std::optional<ssize_t> take_in(int fd, std::span<const iovec> to, int flags) {
   if (!stream) return std::nullopt;
   // As libc's does, before it moves anything.
   ::pthread_testcancel();
-  if (stream->watched()) stream->looked_at();
+  if (stream->waiting().watched()) stream->waiting().looked_at();
   return stream->receive(fd, to, flags);
 }
 
@@ -199,14 +199,14 @@ WEFT_SDP_EXPORT int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flag
 
 WEFT_SDP_EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
   if (const auto stream = Table::find(to); stream && is_offset(offset)) {
-    if (const auto n = stream->send_file(to, from, offset, count)) return *n;
+    if (const auto n = stream->sending().send_file(to, from, offset, count)) return *n;
   }
   return WEFT_SDP_NEXT(sendfile)(to, from, offset, count);
 }
 
 WEFT_SDP_EXPORT ssize_t sendfile64(int to, int from, off64_t* offset, size_t count) noexcept {
   if (const auto stream = Table::find(to); stream && is_offset(offset)) {
-    if (const auto n = stream->send_file(to, from, offset, count)) return *n;
+    if (const auto n = stream->sending().send_file(to, from, offset, count)) return *n;
   }
   return WEFT_SDP_NEXT(sendfile64)(to, from, offset, count);
 }

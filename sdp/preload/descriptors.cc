@@ -50,7 +50,7 @@ int copied(int from, int to) {
 
 // F_SETOWN and the like.
 void take_owner(int fd) {
-  if (const auto stream = Table::find(fd)) stream->take_owner(fd);
+  if (const auto stream = Table::find(fd)) stream->waiting().take_owner(fd);
 }
 
 int after_fcntl(int fd, int command, int result) {
@@ -122,7 +122,7 @@ WEFT_SDP_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   va_end(arguments);
   if (request == FIONREAD) {
     const auto stream = Table::find(fd);
-    const auto bytes = stream ? stream->available() : std::nullopt;
+    const auto bytes = stream ? stream->receiving().available() : std::nullopt;
     if (bytes) {
       *static_cast<int*>(argument) = *bytes;
       return 0;
@@ -130,7 +130,7 @@ WEFT_SDP_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   }
   if (request == SIOCATMARK) {
     const auto stream = Table::find(fd);
-    const auto at_mark = stream ? stream->at_mark() : std::nullopt;
+    const auto at_mark = stream ? stream->urgent().at_mark() : std::nullopt;
     if (at_mark) {
       *static_cast<int*>(argument) = static_cast<int>(*at_mark);
       return 0;

@@ -58,7 +58,7 @@ bool put_control(msghdr& message, int level, int type, const void* data, size_t 
 }  // namespace
 
 ssize_t receive_report(Stream& stream, int fd, msghdr* message) {
-  const auto report = stream.take_report();
+  const auto report = stream.sending().take_report();
   if (!report) {
     errno = EAGAIN;
     return -1;

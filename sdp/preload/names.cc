@@ -76,12 +76,13 @@ int set_threshold(Stream& stream, const void* value, socklen_t size) {
     errno = EINVAL;
     return -1;
   }
-  stream.set_threshold(bytes == -1 ? ZcopyThreshold::of_process() : ZcopyThreshold{bytes});
+  stream.sending().set_threshold(bytes == -1 ? ZcopyThreshold::of_process()
+                                             : ZcopyThreshold{bytes});
   return 0;
 }
 
 int get_threshold(Stream& stream, void* value, socklen_t* size) {
-  const int bytes = stream.threshold().bytes;
+  const int bytes = stream.sending().threshold().bytes;
   if (*size > sizeof bytes) *size = sizeof bytes;
   std::memcpy(value, &bytes, *size);
   return 0;
@@ -160,7 +161,7 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
   const auto names = asked ? names_of(fd) : std::nullopt;
   if (names && level == SOL_SOCKET && name == SO_OOBINLINE && size >= sizeof(int)) {
     if (const auto stream = Table::find(fd)) {
-      stream->set_urgent_in_line(fd, *static_cast<const int*>(value) != 0);
+      stream->urgent().set_in_line(fd, *static_cast<const int*>(value) != 0);
     }
   }
   if (names && is_threshold(level, name)) {
@@ -173,7 +174,7 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
     if (const auto stream = Table::find(fd)) stream->take_buffer_sizes();
   }
   if (names && status == 0 && level == SOL_SOCKET && name == SO_ZEROCOPY) {
-    if (const auto stream = Table::find(fd)) stream->take_zero_copy();
+    if (const auto stream = Table::find(fd)) stream->sending().take_zero_copy();
   }
   return status;
 }

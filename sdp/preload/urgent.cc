@@ -28,7 +28,7 @@ bool urgent_waits_for(const pollfd* fds, nfds_t count) {
   for (nfds_t i = 0; i < count; ++i) {
     if ((fds[i].events & POLLPRI) == 0) continue;
     const auto stream = Table::find(fds[i].fd);
-    any |= stream && stream->urgent_waits_for_poll();
+    any |= stream && stream->waiting().urgent_waits_for_poll();
   }
   return any;
 }
@@ -37,7 +37,7 @@ int with_urgent_polled(pollfd* fds, nfds_t count, int n, const Handlers::Ran& ra
   if (n < 0 || !UrgentShown::any()) return n;
   for (nfds_t i = 0; i < count; ++i) {
     const auto stream = Table::find(fds[i].fd);
-    const auto polled = stream ? stream->polled(fds[i].fd) : std::nullopt;
+    const auto polled = stream ? stream->urgent().polled(fds[i].fd) : std::nullopt;
     if (!polled) continue;
     short& said = fds[i].revents;
     if (!polled->readable) said = set_if(said, kReadable, false);
@@ -73,6 +73,6 @@ using weft::sdp::Table;
 // libc's asks the kernel without the library's ioctl.
 WEFT_SDP_EXPORT int sockatmark(int fd) noexcept {
   const auto stream = Table::find(fd);
-  const auto at_mark = stream ? stream->at_mark() : std::nullopt;
+  const auto at_mark = stream ? stream->urgent().at_mark() : std::nullopt;
   return at_mark ? static_cast<int>(*at_mark) : WEFT_SDP_NEXT(sockatmark)(fd);
 }

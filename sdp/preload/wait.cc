@@ -32,7 +32,7 @@ namespace {
 bool about_to_wait(int fd) {
   if (Listeners::any_fresh()) Listeners::about_to_wait(fd);
   const auto stream = Table::find(fd);
-  if (stream) stream->about_to_wait(fd);
+  if (stream) stream->waiting().about_to_wait(fd);
   return stream != nullptr;
 }
 
@@ -57,7 +57,7 @@ class Polled {
     if (!program || !ZeroCopy::any()) return;
     for (nfds_t i = 0; i < count; ++i) {
       const auto stream = Table::find(fds[i].fd);
-      const int at = stream ? stream->reports_at() : -1;
+      const int at = stream ? stream->sending().reports_at() : -1;
       if (at < 0) continue;
       if (all_.empty()) all_.assign(fds, fds + count);
       all_.push_back({at, 0, 0});
@@ -89,7 +89,7 @@ class Polled {
 void register_reports(int epoll, int operation, int fd, const epoll_event* event) {
   if (!ZeroCopy::any()) return;
   const auto stream = Table::find(fd);
-  const int at = stream ? stream->reports_at() : -1;
+  const int at = stream ? stream->sending().reports_at() : -1;
   if (at < 0) return;
   const int error = errno;
   epoll_event own{};
@@ -161,7 +161,7 @@ class Asked {
     for (int fd = 0; sets_[kExceptional] != nullptr && fd < count_; ++fd) {
       if (!is_in(fd, &asked_[kExceptional])) continue;
       const auto stream = Table::find(fd);
-      any |= stream && stream->urgent_waits_for_poll();
+      any |= stream && stream->waiting().urgent_waits_for_poll();
     }
     return any;
   }
@@ -170,7 +170,7 @@ class Asked {
     if (n < 0 || !UrgentShown::any()) return n;
     for (int fd = 0; fd < count_; ++fd) {
       const auto stream = Table::find(fd);
-      const auto polled = stream ? stream->polled(fd) : std::nullopt;
+      const auto polled = stream ? stream->urgent().polled(fd) : std::nullopt;
       if (!polled) continue;
       if (!polled->readable && asks(kReadable, fd)) FD_CLR(fd, sets_[kReadable]);
       if (!asks(kExceptional, fd)) continue;
@@ -286,7 +286,8 @@ WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* eve
   const int status = WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
   if (status == 0) {
     Registrations::note(epoll, operation, fd, event);
-    if (const auto stream = Table::find(fd)) stream->registered(epoll, operation, fd, event);
+    if (const auto stream = Table::find(fd))
+      stream->waiting().registered(epoll, operation, fd, event);
     register_reports(epoll, operation, fd, event);
   }
   return status;

@@ -243,8 +243,8 @@ Library::Connection& Library::adopt(const std::shared_ptr<Session>& session, Mir
       connections_.emplace(cookie, Connection{stream, std::move(mirror.shadow), own, peer});
   ++count_;
   stream->take_buffer_sizes();
-  stream->take_zero_copy();
-  stream->take_urgent_in_line();
+  stream->sending().take_zero_copy();
+  stream->urgent().take_in_line();
   Table::put(fd, stream);
   // Another thread may have closed it before the table had it.
   if (cookie_of(fd) != cookie) Table::drop(fd);
@@ -342,11 +342,11 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   Registrations::end(fd);
   const std::lock_guard lock{lock_};
   Connection& connection = adopt(session, std::move(mirror), fd, made.own, to);
-  if (!registered.empty()) connection.stream->about_to_wait(fd);
+  if (!registered.empty()) connection.stream->waiting().about_to_wait(fd);
   for (const auto& [epoll, event] : registered) {
-    connection.stream->registered(epoll, EPOLL_CTL_ADD, fd, &event);
+    connection.stream->waiting().registered(epoll, EPOLL_CTL_ADD, fd, &event);
   }
-  connection.stream->take_owner(fd);
+  connection.stream->waiting().take_owner(fd);
   connection.stream->greet();
   if (!does_not_block(fd)) return {Outcome::connected};
   connection.in_progress = true;
