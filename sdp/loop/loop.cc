@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <ctime>
+#include <future>
 
 namespace weft::sdp {
 namespace {
@@ -138,6 +139,25 @@ void Loop::run() {
     }
     run_tasks();
   }
+}
+
+struct Loop::Rest::Ends {
+  std::promise<void> begun;
+  std::promise<void> over;
+};
+
+Loop::Rest::Rest(Loop& loop, std::chrono::milliseconds most) : ends_(std::make_shared<Ends>()) {
+  const auto begun = ends_->begun.get_future();
+  const auto over = ends_->over.get_future().share();
+  loop.post([ends = ends_, over] {
+    ends->begun.set_value();
+    over.wait();
+  });
+  (void)begun.wait_for(most);
+}
+
+Loop::Rest::~Rest() {
+  ends_->over.set_value();
 }
 
 }  // namespace weft::sdp

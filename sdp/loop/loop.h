@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -33,6 +35,20 @@ class Loop {
   // Any thread: `task` runs on the loop's thread, soon.
   void post(Task task);
   bool on_this_thread() const;
+
+  // Any other thread: while there is one, the loop's thread does nothing. The constructor waits
+  // until that is so, at most for `most`; it comes later then, if at all.
+  class Rest {
+   public:
+    Rest(Loop& loop, std::chrono::milliseconds most);
+    Rest(const Rest&) = delete;
+    Rest& operator=(const Rest&) = delete;
+    ~Rest();
+
+   private:
+    struct Ends;
+    const std::shared_ptr<Ends> ends_;
+  };
 
  private:
   Loop(File epoll, File wake);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
@@ -81,6 +82,10 @@ class Library {
   // Until the loop's thread is through with what it does.
   void await_loop() {
     on_loop([] {});
+  }
+  // It does nothing as long as there is one.
+  std::unique_ptr<Loop::Rest> rest_loop(std::chrono::milliseconds most_until_then) {
+    return std::make_unique<Loop::Rest>(loop_, most_until_then);
   }
   // On the loop's thread, where listen() and stop_listening() may be called, too.
   void later(int milliseconds, Loop::Task task);

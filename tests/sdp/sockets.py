@@ -130,6 +130,11 @@ for mode in ("vfork", "fork"):
     case(f"sockets.children_{mode}", seconds=60, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_children"), w.address, mode]).splitlines())
 
+# Processes that libc's fork() does not make: the library has to see them as well.
+for mode in ("syscall", "clone3", "own_stack", "_Fork", "shared"):
+    case(f"sockets.cloned_{mode.strip('_').lower()}", seconds=30, namespaces=None)(
+        lambda w, mode=mode: w.run(0, [w.test_program("sdp_cloned"), w.address, mode]).splitlines())
+
 # Clients of many addresses where there are few ports: several of them have the same one, and so have the sockets by which the library tells the
 # listener of them. Each is answered with what it said.
 MANY_ADDRESSES = """
