@@ -49,13 +49,6 @@ int make_bind(ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
   if (info.mr != nullptr && info.mr->pd != mw.pd) {
     return refuse(EPERM, "memory window: its pd is another than that of the memory region");
   }
-  // A key of another index would be another window's.
-  if ((fresh_key ^ mw.rkey) > 0xff) {
-    return refuse(EINVAL,
-                  "memory window: key 0x%x; it may differ from its rkey 0x%x in the last 8 bits "
-                  "alone (ibv_inc_rkey)",
-                  fresh_key, mw.rkey);
-  }
   out = {.window = object(&mw).id,
          .old_stag = Stag{mw.rkey},
          .fresh_stag = Stag{fresh_key},
@@ -67,12 +60,13 @@ int make_bind(ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
   return 0;
 }
 
-int make_type_2_bind(ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
+int make_type_2_bind(ibv_mw& mw, uint32_t key, const ibv_mw_bind_info& info,
                      verbs::BindRequest& out) {
   if (mw.type != IBV_MW_TYPE_2) {
     return refuse(EINVAL, "memory window: IBV_WR_BIND_MW is for type 2; ibv_bind_mw binds type 1");
   }
-  return make_bind(mw, fresh_key, info, out);
+  return make_bind(mw, verbs::MemoryTable::with_key_of(Stag{mw.rkey}, Stag{key}).value(), info,
+                   out);
 }
 
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {

@@ -15,8 +15,10 @@ int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
 // it.
 int make_bind(ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
               verbs::BindRequest& out);
-// The same for a work request (IBV_WR_BIND_MW, ibv_wr_bind_mw), which is for type 2 alone.
-int make_type_2_bind(ibv_mw& mw, uint32_t fresh_key, const ibv_mw_bind_info& info,
+// The same for a work request (IBV_WR_BIND_MW, ibv_wr_bind_mw), which is for type 2 alone. The
+// program chooses the last 8 bits of the key, the rest is the window's (InfiniBand 10.6.7.2.1).
+// Once the request is posted `mw.rkey` has to be `out.fresh_stag`: programs read it there.
+int make_type_2_bind(ibv_mw& mw, uint32_t key, const ibv_mw_bind_info& info,
                      verbs::BindRequest& out);
 
 }  // namespace weft::abi

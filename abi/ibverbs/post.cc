@@ -27,8 +27,10 @@ int add_bind(Posting& posting, const ibv_send_wr& wr) {
   const auto& b = wr.bind_mw;
   verbs::BindRequest request;
   if (const int e = make_type_2_bind(*b.mw, b.rkey, b.bind_info, request); e != 0) return e;
-  return from(
-      posting.add_bind(request, wr.wr_id, has(wr, IBV_SEND_SIGNALED), has(wr, IBV_SEND_FENCE)));
+  const auto added =
+      posting.add_bind(request, wr.wr_id, has(wr, IBV_SEND_SIGNALED), has(wr, IBV_SEND_FENCE));
+  if (added.ok()) b.mw->rkey = request.fresh_stag.value();
+  return from(added);
 }
 
 int add_local_invalidate(Posting& posting, const ibv_send_wr& wr) {

@@ -163,7 +163,9 @@ void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_in
   if (!started(b)) return;
   verbs::BindRequest request;
   if (const int e = make_type_2_bind(*mw, rkey, *info, request); e != 0) return note(b, e);
-  note(b, b.posting->add_bind(request, qp.wr_id, signaled(qp), fenced(qp)));
+  const auto added = b.posting->add_bind(request, qp.wr_id, signaled(qp), fenced(qp));
+  if (added.ok()) mw->rkey = request.fresh_stag.value();
+  note(b, added);
 }
 
 // What no queue pair has. Programs that ask for it at creation are refused there.

@@ -119,6 +119,7 @@ Status MemoryAccess::bind(const BindRequest& b) {
     bounds.window_qp = b.type_2 ? qp_.number() : Qpn{};
     bounds.parent = parent;
   }
+  if (b.length == 0 && b.type_2) return Status::window_bind;
   const bool was_open = table().find(b.old_stag) != nullptr;
   if (!table().bind_window(b.window, b.old_stag, b.fresh_stag, bounds).ok()) {
     return Status::window_bind;

@@ -219,6 +219,10 @@ Outcome<Ok> MemoryTable::bind_window(WindowId id, Stag old, Stag fresh, const Re
   // may be somebody else's.
   const auto window = windows_.find(index_of(old));
   if (window == windows_.end() || window->second != id) return fail(Errc::invalid);
+  // InfiniBand 10.6.7.2.2: one of type 2 is invalidated before it is bound anew.
+  if (bounds.window_qp != Qpn{} && slot(old).load(std::memory_order_acquire) != nullptr) {
+    return fail(Errc::busy);
+  }
   make_room_to_retire();
   Region* r = nullptr;
   if (bounds.length > 0) {

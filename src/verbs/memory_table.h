@@ -74,7 +74,7 @@ class MemoryTable {
   void release_window(Stag stag);
   // Engine holder: publishes the window `id` under `fresh`, whose index is the one of `old`, and
   // unpublishes `old`. A `length` of 0 unbinds. Errors: invalid (the window was released, or the
-  // region is being deregistered).
+  // region is being deregistered), busy (a window of type 2 that is bound).
   Outcome<Ok> bind_window(WindowId id, Stag old, Stag fresh, const Region& bounds);
   // Engine holder: makes a window's STag invalid; its owner still has to release it. Regions are
   // their owner's alone to take back: those of user space are no fast-register ones.
@@ -96,6 +96,10 @@ class MemoryTable {
   // An STag with the same index and another key: what a bind of a type 1 window or ibv_inc_rkey
   // makes.
   static Stag next_key(Stag s) { return Stag{(s.value() & ~0xffU) | ((s.value() + 1) & 0xffU)}; }
+  // The index of `window` with the key of `key`.
+  static Stag with_key_of(Stag window, Stag key) {
+    return Stag{(window.value() & ~0xffU) | (key.value() & 0xffU)};
+  }
   size_t size() const { return count_.load(std::memory_order_relaxed); }
 
   // Indices stay in the lower half of 24 bits: the upper half names the sinks of reads

@@ -30,7 +30,7 @@ struct SendRequest {
   QKey remote_q_key;
 };
 
-// What a bind asks for (memory windows). `window` 0 length unbinds.
+// What a bind asks for (memory windows). A length of 0 unbinds one of type 1.
 struct BindRequest {
   WindowId window;
   Stag old_stag;

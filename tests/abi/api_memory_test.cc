@@ -197,6 +197,79 @@ TEST_F(WindowTest, ABindThatWaitsWhileItsRegionGoes) {
   EXPECT_EQ(next_completion(a.cq.get()).status, IBV_WC_MW_BIND_ERR);
 }
 
+// InfiniBand 10.6.7.2.1: the program's word for the key is its last 8 bits; what stands above them
+// is the window's, and the window says the whole.
+TEST_F(WindowTest, AKeyIsChosenByItsLastBits) {
+  connected();
+  const Owned<ibv_mw> one{ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2)};
+  const Owned<ibv_mw> two{ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2)};
+  const uint32_t index = two->rkey >> 8;
+  for (ibv_mw* mw : {one.get(), two.get()}) {
+    ASSERT_EQ(bind(a, mw, 0xabcdef5a, 7), 0);
+    EXPECT_EQ(next_completion(a.cq.get()).status, IBV_WC_SUCCESS);
+  }
+  EXPECT_EQ(two->rkey, index << 8 | 0x5a);
+  EXPECT_NE(one->rkey, two->rkey);
+  EXPECT_EQ(write_by(one->rkey), IBV_WC_SUCCESS);
+  EXPECT_EQ(write_by(two->rkey), IBV_WC_SUCCESS);
+}
+
+TEST_F(WindowTest, TheBuilderGivesAWindowItsKey) {
+  const Owned<ibv_mw> mw{ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2)};
+  ibv_qp_init_attr_ex init{};
+  init.send_cq = init.recv_cq = a.cq.get();
+  init.cap = {.max_send_wr = 1,
+              .max_recv_wr = 1,
+              .max_send_sge = 1,
+              .max_recv_sge = 1,
+              .max_inline_data = 0};
+  init.qp_type = IBV_QPT_RC;
+  init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  init.pd = pd.get();
+  init.send_ops_flags = IBV_QP_EX_WITH_BIND_MW;
+  const Owned<ibv_qp> qp{ibv_create_qp_ex(context.get(), &init)};
+  ASSERT_NE(qp, nullptr);
+  ASSERT_EQ(to_state(qp.get(), IBV_QPS_ERR), 0);
+  ibv_qp_ex* builder = ibv_qp_to_qp_ex(qp.get());
+  const uint32_t index = mw->rkey >> 8;
+  const ibv_mw_bind_info info{a.mr.get(), a.address(), 4096, IBV_ACCESS_REMOTE_WRITE};
+  ibv_wr_start(builder);
+  ibv_wr_bind_mw(builder, mw.get(), 0x77, &info);
+  EXPECT_EQ(ibv_wr_complete(builder), 0);
+  EXPECT_EQ(mw->rkey, index << 8 | 0x77);
+}
+
+// InfiniBand 10.6.7.2.2.
+TEST_F(WindowTest, AWindowOfType2IsInvalidatedBeforeItIsBoundAnew) {
+  connected();
+  const Owned<ibv_mw> mw{ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2)};
+  ASSERT_EQ(bind(a, mw.get(), 1, 7), 0);
+  ASSERT_EQ(next_completion(a.cq.get()).status, IBV_WC_SUCCESS);
+  const uint32_t bound = mw->rkey;
+  ibv_send_wr invalidate{};
+  invalidate.opcode = IBV_WR_LOCAL_INV;
+  invalidate.invalidate_rkey = bound;
+  ASSERT_EQ(a.post(invalidate), 0);
+  ASSERT_EQ(bind(a, mw.get(), 2, 8), 0);
+  EXPECT_EQ(next_completion(a.cq.get()).status, IBV_WC_SUCCESS);
+  EXPECT_EQ(write_by(mw->rkey), IBV_WC_SUCCESS);
+  ASSERT_EQ(bind(a, mw.get(), 3, 9), 0);
+  const ibv_wc wc = next_completion(a.cq.get());
+  EXPECT_EQ(wc.wr_id, 9U);
+  EXPECT_EQ(wc.status, IBV_WC_MW_BIND_ERR) << ibv_wc_status_str(wc.status);
+}
+
+TEST_F(WindowTest, AWindowOfType2IsNotBoundToNothing) {
+  connected();
+  const Owned<ibv_mw> mw{ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2)};
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.bind_mw = {mw.get(), 1, {a.mr.get(), a.address(), 0, IBV_ACCESS_REMOTE_READ}};
+  ASSERT_EQ(a.post(wr), 0);
+  EXPECT_EQ(next_completion(a.cq.get()).status, IBV_WC_MW_BIND_ERR);
+}
+
 // Each of two queue pairs has one waiting; the window goes when the first was carried out.
 TEST_F(WindowTest, BindsThatWaitOnTwoQueuePairs) {
   connected();

@@ -138,7 +138,7 @@ TEST_F(SendPostingTest, ManyBindsLeaveLittleBehind) {
                                .address = reinterpret_cast<uintptr_t>(memory.data()),
                                .length = 100,
                                .access = access::kRemoteRead,
-                               .type_2 = true},
+                               .type_2 = false},
                               static_cast<uint64_t>(i), true, false)
                     .ok());
     posting.commit();
