@@ -104,6 +104,7 @@ extern "C" {
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) try {
   AbiContext& c = object(pd->context);
   if (!c.alive()) return refuse_dead_object();
+  if (const int e = check_identity(object(pd), "protection domain"); e != 0) return nullptr;
   const verbs::AddressVector v = to_vector(*attr);
   if (v.port != device::kPort) {
     return refuse_object(EINVAL, "address handle: port %u; the device has port 1", v.port);
@@ -129,7 +130,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) try {
   auto* ah = new AbiAh{c};
   ah->context = pd->context;
   ah->pd = pd;
-  ah->handle = next_handle();
+  identify(*ah);
   ah->core = *resolved;
   ah->domain = &object(pd).core;
   ah->domain->add_ref();
@@ -169,6 +170,7 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port
 }
 
 int ibv_destroy_ah(ibv_ah* ah) {
+  if (const int e = check_identity(object(ah), "address handle"); e != 0) return e;
   verbs::ProtectionDomain* domain = object(ah).domain;
   delete &object(ah);
   domain->drop_ref();

@@ -40,7 +40,7 @@ AbiCq* create_cq(ibv_context* context, int64_t entries, void* cq_context, ibv_co
   cq->context = context;
   cq->channel = channel;
   cq->cq_context = cq_context;
-  cq->handle = next_handle();
+  identify(*cq);
   cq->cqe = static_cast<int>(entries);
   pthread_mutex_init(&cq->mutex, nullptr);
   pthread_cond_init(&cq->cond, nullptr);
@@ -118,6 +118,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
   AbiContext& c = object(cq->context);
   if (!c.alive()) return 0;
   AbiCq& q = object(cq);
+  if (const int e = check_identity(q, "completion queue"); e != 0) return e;
   if (q.core.in_use()) {
     return refuse(EBUSY, "completion queue: queue pairs use it; destroy them first");
   }

@@ -78,6 +78,10 @@ Nothing refuse_object(int error, const char* why, ...) {
   return refuse_object(error);
 }
 
+int refuse_unknown(const char* kind) {
+  return refuse(ENOENT, "%s: its handle or context is not the one that it was given", kind);
+}
+
 int refuse_dead() {
   static std::atomic_flag said = ATOMIC_FLAG_INIT;
   if (!said.test_and_set()) {

@@ -36,6 +36,13 @@ inline Nothing refuse_object(verbs::Errc e) {
   return refuse_object(to_errno(e));
 }
 
+// 0, or ENOENT of an object whose `handle` or `context` the program has written over.
+int refuse_unknown(const char* kind);
+template <class Object>
+int check_identity(Object& o, const char* kind) {
+  return identity_of(o) == o.identity ? 0 : refuse_unknown(kind);
+}
+
 // The object came through fork(2) from the parent process, or the program has closed the
 // descriptors that it stood on; says so, once. EIO, as of a device that was unplugged.
 int refuse_dead();

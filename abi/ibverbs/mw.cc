@@ -15,6 +15,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) try {
   if (const int t = number_of(type); t != IBV_MW_TYPE_1 && t != IBV_MW_TYPE_2) {
     return refuse_object(EINVAL, "memory window: type %d; there are 1 and 2", t);
   }
+  if (const int e = check_identity(object(pd), "protection domain"); e != 0) return nullptr;
   auto mw = std::make_unique<AbiMw>();
   const auto window = c.core.adapter().memory().reserve_window();
   if (!window.ok()) return refuse_object(window.error());
@@ -22,7 +23,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) try {
   mw->pd = pd;
   mw->rkey = window->stag.value();
   mw->id = window->id;
-  mw->handle = next_handle();
+  identify(*mw);
   mw->type = type;
   mw->domain = &object(pd).core;
   mw->domain->add_ref();
@@ -34,6 +35,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) try {
 int dealloc_mw(ibv_mw* mw) {
   AbiContext& c = object(mw->context);
   if (!c.alive()) return 0;
+  if (const int e = check_identity(object(mw), "memory window"); e != 0) return e;
   c.core.adapter().memory().release_window(Stag{mw->rkey});
   object(mw).domain->drop_ref();
   delete &object(mw);

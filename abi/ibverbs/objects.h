@@ -69,6 +69,14 @@ struct AbiContext : verbs_context {
   std::atomic<int> refs_{1};
 };
 
+// What the fields `handle` and `context` of an object said when it was made. The kernel looks an
+// object up by them, so programs that write over them are refused with ENOENT.
+struct Identity {
+  uint32_t handle = 0;
+  const ibv_context* context = nullptr;
+  bool operator==(const Identity&) const = default;
+};
+
 struct AbiTd : ibv_td {
   std::atomic<int> parent_domains{0};
 };
@@ -80,6 +88,7 @@ struct AbiPd : ibv_pd {
   explicit AbiPd(AbiPd& of) : ibv_pd{}, core(of.core) { core.add_ref(); }
   bool is_parent() const { return !own; }
 
+  Identity identity;
   std::optional<Counted> counted;
   std::optional<verbs::ProtectionDomain> own;
   verbs::ProtectionDomain& core;
@@ -87,17 +96,20 @@ struct AbiPd : ibv_pd {
 };
 
 struct AbiMr : ibv_mr {
+  Identity identity;
   verbs::Region* region = nullptr;
 };
 
 // The domain is kept beside `pd`, for a parent domain may go before what was made in it.
 struct AbiMw : ibv_mw {
+  Identity identity;
   verbs::ProtectionDomain* domain = nullptr;
   verbs::WindowId id;
 };
 
 struct AbiAh : ibv_ah {
   explicit AbiAh(AbiContext& c) : ibv_ah{}, counted(c.address_handles) {}
+  Identity identity;
   Counted counted;
   verbs::ProtectionDomain* domain = nullptr;
   verbs::AddressHandle core;
@@ -115,6 +127,7 @@ struct AbiCq : ibv_cq_ex {
         counted(c.completion_queues),
         core(c.core, entries, ch == nullptr ? nullptr : ch->core.get(), ibv_cq_ex_to_cq(this),
              timestamps) {}
+  Identity identity;
   Counted counted;
   verbs::CompletionQueue core;
   uint32_t async_delivered = 0;  // under the lock of the context's events
@@ -129,6 +142,7 @@ struct AbiSrq : ibv_srq {
       : ibv_srq{},
         counted(c.shared_receives),
         core(domain.core, entries, segments, static_cast<ibv_srq*>(this)) {}
+  Identity identity;
   Counted counted;
   verbs::SharedReceiveQueue core;
   uint32_t async_delivered = 0;  // under the lock of the context's events
@@ -150,6 +164,7 @@ struct WrBuilder {
 
 struct AbiQp : ibv_qp_ex, ListHook<OpenQps> {
   explicit AbiQp(AbiContext& c) : ibv_qp_ex{}, counted(c.queue_pair_count) {}
+  Identity identity;
   Counted counted;
   ibv_qp& base() { return qp_base; }
   std::unique_ptr<verbs::QueuePair> core;
@@ -198,7 +213,25 @@ inline ibv_cq* as_cq(AbiCq& c) {
   return ibv_cq_ex_to_cq(&c);
 }
 
+template <class Object>
+Object& as_struct(Object& o) {
+  return o;
+}
+inline ibv_qp& as_struct(AbiQp& o) {
+  return o.base();
+}
+template <class Object>
+Identity identity_of(Object& o) {
+  return {as_struct(o).handle, as_struct(o).context};
+}
+
 // A number for `handle` fields, different for each object of the process.
 uint32_t next_handle();
+// Names an object whose context stands in it.
+template <class Object>
+void identify(Object& o, uint32_t handle = next_handle()) {
+  as_struct(o).handle = handle;
+  o.identity = identity_of(o);
+}
 
 }  // namespace weft::abi

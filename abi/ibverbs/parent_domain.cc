@@ -52,7 +52,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
   }
   auto* pd = new AbiPd{object(attr->pd)};
   pd->context = context;
-  pd->handle = attr->pd->handle;
+  identify(*pd, attr->pd->handle);
   if (attr->td != nullptr) {
     pd->thread_domain = &object(attr->td);
     pd->thread_domain->parent_domains.fetch_add(1);

@@ -42,6 +42,7 @@ int refuse_rereg(int error) {
 
 ibv_mr* register_region(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t access) {
   AbiContext& c = context_of(pd);
+  if (const int e = check_identity(object(pd), "protection domain"); e != 0) return nullptr;
   auto mr = std::make_unique<AbiMr>();
   const auto region = c.core.adapter().memory().add(object(pd).core, address, length, iova, access);
   stats::DeviceCounters& counters = c.core.adapter().counters().device();
@@ -55,7 +56,7 @@ ibv_mr* register_region(ibv_pd* pd, void* address, size_t length, uint64_t iova,
   mr->pd = pd;
   mr->addr = address;
   mr->length = length;
-  mr->handle = next_handle();
+  identify(*mr);
   mr->lkey = mr->rkey = (*region)->stag.value();
   return mr.release();
 }
@@ -91,7 +92,7 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) try {
   if (!c.alive()) return refuse_dead_object();
   auto* pd = new AbiPd{c};
   pd->context = context;
-  pd->handle = next_handle();
+  identify(*pd);
   c.add_ref();
   return pd;
 } catch (const std::bad_alloc&) {
@@ -102,6 +103,7 @@ int ibv_dealloc_pd(ibv_pd* pd) {
   AbiContext& c = context_of(pd);
   if (!c.alive()) return 0;
   AbiPd& p = object(pd);
+  if (const int e = check_identity(p, "protection domain"); e != 0) return e;
   if (p.is_parent()) {
     p.core.drop_ref();
     if (p.thread_domain != nullptr) p.thread_domain->parent_domains.fetch_sub(1);
@@ -174,6 +176,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length
 int ibv_dereg_mr(ibv_mr* mr) {
   AbiContext& c = object(mr->context);
   if (!c.alive()) return 0;
+  if (const int e = check_identity(object(mr), "memory region"); e != 0) return e;
   if (!c.core.adapter().memory().remove(object(mr).region).ok()) {
     return refuse(EBUSY, "memory region: memory windows are bound to it; unbind them first");
   }

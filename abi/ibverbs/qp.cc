@@ -69,6 +69,13 @@ Nothing explain(verbs::Errc e, const ibv_qp_init_attr& attr) {
   }
 }
 
+bool are_known(ibv_pd* pd, const ibv_qp_init_attr& attr) {
+  return check_identity(object(pd), "protection domain") == 0 &&
+         check_identity(object(attr.send_cq), "completion queue") == 0 &&
+         check_identity(object(attr.recv_cq), "completion queue") == 0 &&
+         (attr.srq == nullptr || check_identity(object(attr.srq), "shared receive queue") == 0);
+}
+
 // Objects of another open device are another adapter's to a program.
 bool of_one_context(const ibv_context* context, const ibv_qp_init_attr& attr) {
   return attr.send_cq->context == context && attr.recv_cq->context == context &&
@@ -88,6 +95,7 @@ AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr) try {
                          "queue pair: its pd, completion queues and shared receive queue are not "
                          "all of one ibv_context");
   }
+  if (!are_known(pd, attr)) return nullptr;
   auto qp = std::make_unique<AbiQp>(c);
   verbs::QpInit init{.context = &c.core,
                      .pd = &object(pd).core,
@@ -109,7 +117,7 @@ AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr) try {
   base.send_cq = attr.send_cq;
   base.recv_cq = attr.recv_cq;
   base.srq = attr.srq;
-  base.handle = next_handle();
+  identify(*qp);
   base.qp_num = qp->core->number().value();
   base.state = IBV_QPS_RESET;
   base.qp_type = attr.qp_type;
@@ -182,6 +190,7 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) try {
   if (!object(qp->context).alive()) return refuse_dead();
+  if (const int e = check_identity(object(qp), "queue pair"); e != 0) return e;
   const auto mask = static_cast<uint32_t>(attr_mask);
   if ((mask & ~kModifyMask) != 0) return refuse(EOPNOTSUPP);
   verbs::QpAttributes attributes;
@@ -204,6 +213,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) try {
 
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
   if (!object(qp->context).alive()) return refuse_dead();
+  if (const int e = check_identity(object(qp), "queue pair"); e != 0) return e;
   verbs::QueuePair& core = *object(qp).core;
   to_qp_attr(core.query(), *attr);
   attr->cap = to_cap(core.limits());
@@ -222,6 +232,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
   AbiContext& c = object(qp->context);
   if (!c.alive()) return 0;
   AbiQp& q = object(qp);
+  if (const int e = check_identity(q, "queue pair"); e != 0) return e;
   {
     const std::lock_guard guard{c.lock};
     q.ListHook<OpenQps>::unlink();

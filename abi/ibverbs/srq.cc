@@ -62,6 +62,7 @@ extern "C" {
 
 ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) try {
   if (!object(pd->context).alive()) return refuse_dead_object();
+  if (const int e = check_identity(object(pd), "protection domain"); e != 0) return nullptr;
   ibv_srq_attr& attr = init->attr;
   if (attr.max_wr < 1 || attr.max_wr > device::kMaxQpWr || attr.max_sge > device::kMaxSge) {
     return refuse_object(EINVAL,
@@ -73,7 +74,7 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) try {
   srq->context = pd->context;
   srq->srq_context = init->srq_context;
   srq->pd = pd;
-  srq->handle = next_handle();
+  identify(*srq);
   pthread_mutex_init(&srq->mutex, nullptr);
   pthread_cond_init(&srq->cond, nullptr);
   return srq;
@@ -107,6 +108,7 @@ int ibv_destroy_srq(ibv_srq* srq) {
   AbiContext& c = object(srq->context);
   if (!c.alive()) return 0;
   AbiSrq& q = object(srq);
+  if (const int e = check_identity(q, "shared receive queue"); e != 0) return e;
   if (q.core.in_use()) {
     return refuse(EBUSY, "shared receive queue: queue pairs use it; destroy them first");
   }

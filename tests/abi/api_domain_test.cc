@@ -1,4 +1,8 @@
 // What belongs together: objects of one open device, thread domains and parent domains.
+#include <cstddef>
+#include <utility>
+#include <vector>
+
 #include "tests/abi/api_fixture.h"
 
 namespace weft::test {
@@ -52,6 +56,96 @@ TEST_F(DomainTest, ObjectsOfAnotherOpenDeviceAreRefused) {
   srq_ex.pd = other_pd.get();
   EXPECT_NO_OBJECT(EINVAL, verbs_get_ctx(context.get())->create_srq_ex(context.get(), &srq_ex));
   EXPECT_NO_OBJECT(EINVAL, parent_of(other_pd.get()));
+}
+
+// Writes over a field of an object as long as it lives.
+template <class Field>
+class Damage {
+ public:
+  Damage(Field& field, Field with) : field_(field), before_(std::exchange(field, with)) {}
+  ~Damage() { field_ = before_; }
+  Damage(const Damage&) = delete;
+  Damage& operator=(const Damage&) = delete;
+
+ private:
+  Field& field_;
+  Field before_;
+};
+template <class Object>
+Damage<uint32_t> damaged(Object* o) {
+  return {o->handle, o->handle ^ 0x5a5a0000U};
+}
+
+// The kernel looks objects up by their handles. What it does not find is refused and stays.
+TEST_F(DomainTest, ObjectsWithAnotherHandleAreNotFound) {
+  std::vector<std::byte> memory(64);
+  const Owned<ibv_pd> domain{ibv_alloc_pd(context.get())};
+  const Owned<ibv_cq> cq{ibv_create_cq(context.get(), 4, nullptr, nullptr, 0)};
+  ibv_srq_init_attr srq_attr{};
+  srq_attr.attr = {.max_wr = 1, .max_sge = 1, .srq_limit = 0};
+  const Owned<ibv_srq> srq{ibv_create_srq(domain.get(), &srq_attr)};
+  const Owned<ibv_mr> mr{
+      ibv_reg_mr(domain.get(), memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE)};
+  const Owned<ibv_mw> mw{ibv_alloc_mw(domain.get(), IBV_MW_TYPE_1)};
+  ibv_ah_attr address{};
+  address.port_num = 1;
+  address.is_global = 1;
+  ASSERT_EQ(ibv_query_gid(context.get(), 1, 0, &address.grh.dgid), 0);
+  const Owned<ibv_ah> ah{ibv_create_ah(domain.get(), &address)};
+  ibv_qp_init_attr attr = rc_attributes(cq.get());
+  attr.srq = srq.get();
+  const Owned<ibv_qp> qp{ibv_create_qp(domain.get(), &attr)};
+  ASSERT_TRUE(srq && mr && mw && ah && qp);
+
+  {
+    const auto d = damaged(domain.get());
+    EXPECT_REFUSED(ENOENT, ibv_dealloc_pd(domain.get()));
+    EXPECT_NO_OBJECT(ENOENT, ibv_reg_mr(domain.get(), memory.data(), memory.size(), 0));
+    EXPECT_NO_OBJECT(ENOENT, ibv_alloc_mw(domain.get(), IBV_MW_TYPE_2));
+    EXPECT_NO_OBJECT(ENOENT, ibv_create_ah(domain.get(), &address));
+    EXPECT_NO_OBJECT(ENOENT, ibv_create_srq(domain.get(), &srq_attr));
+    EXPECT_NO_OBJECT(ENOENT, ibv_create_qp(domain.get(), &attr));
+  }
+  {
+    const auto d = damaged(mr.get());
+    EXPECT_REFUSED(ENOENT, ibv_dereg_mr(mr.get()));
+  }
+  {
+    const auto d = damaged(mw.get());
+    EXPECT_REFUSED(ENOENT, ibv_dealloc_mw(mw.get()));
+  }
+  {
+    const auto d = damaged(ah.get());
+    EXPECT_REFUSED(ENOENT, ibv_destroy_ah(ah.get()));
+  }
+  {
+    const auto d = damaged(cq.get());
+    EXPECT_REFUSED(ENOENT, ibv_destroy_cq(cq.get()));
+    EXPECT_NO_OBJECT(ENOENT, ibv_create_qp(domain.get(), &attr));
+  }
+  {
+    const auto d = damaged(srq.get());
+    EXPECT_REFUSED(ENOENT, ibv_destroy_srq(srq.get()));
+    EXPECT_NO_OBJECT(ENOENT, ibv_create_qp(domain.get(), &attr));
+  }
+  {
+    const auto d = damaged(qp.get());
+    ibv_qp_attr state{};
+    state.qp_state = IBV_QPS_ERR;
+    EXPECT_REFUSED(ENOENT, ibv_modify_qp(qp.get(), &state, IBV_QP_STATE));
+    EXPECT_REFUSED(ENOENT, ibv_query_qp(qp.get(), &state, IBV_QP_STATE, &attr));
+    EXPECT_REFUSED(ENOENT, ibv_destroy_qp(qp.get()));
+  }
+}
+
+TEST_F(DomainTest, ADomainOfAnotherOpenDeviceIsNotFound) {
+  const Owned<ibv_context> other = open_device();
+  Owned<ibv_pd> domain{ibv_alloc_pd(context.get())};
+  {
+    const Damage<ibv_context*> d{domain->context, other.get()};
+    EXPECT_REFUSED(ENOENT, ibv_dealloc_pd(domain.get()));
+  }
+  EXPECT_EQ(ibv_dealloc_pd(domain.release()), 0);
 }
 
 // A parent domain is another name for its protection domain.
