@@ -21,6 +21,7 @@
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/listeners.h"
 #include "sdp/sockets/mirror.h"
+#include "sdp/sockets/process_rules.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/registrations.h"
 #include "sdp/sockets/relayed_names.h"
@@ -38,11 +39,11 @@ void put_name(const Address& from, sockaddr* to, socklen_t* size) {
 }
 
 void tell(const char* what, const Address& peer, const std::string& more) {
-  Library::log().write(LogLevel::summary, what + to_string(peer) + more);
+  process_log().write(LogLevel::summary, what + to_string(peer) + more);
 }
 
 bool tells_ways() {
-  return Library::log().wants(LogLevel::summary);
+  return process_log().wants(LogLevel::summary);
 }
 
 // A connection that somebody without SDP has made.
@@ -111,7 +112,7 @@ int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept acce
 // What the library comes to for a socket that may go by SDP.
 Library::Tried try_sdp(Use use, int fd, const Address& to) {
   if (use == Use::tcp) return {Library::Outcome::tcp, Fallback::rules};
-  if (Library::rules().configuration.keeps(program_invocation_short_name)) {
+  if (process_rules().configuration.keeps(program_invocation_short_name)) {
     if (const auto kept = Keeper::connect(fd, to, use == Use::both)) return *kept;
   }
   Library* library = Library::get();

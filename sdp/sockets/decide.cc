@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sdp/sockets/library.h"
+#include "sdp/sockets/process_rules.h"
 #include "sdp/sockets/real.h"
 
 namespace weft::sdp {
@@ -35,7 +36,7 @@ const char* name(SocketRole role) {
 
 // Says nothing, and takes no memory, where nobody wants to hear it.
 void tell(SocketRole role, const Endpoint& endpoint, const Decision& decision) {
-  const SentenceLog& log = Library::log();
+  const SentenceLog& log = process_log();
   const LogLevel level = decision.line == 0 ? LogLevel::mismatch : LogLevel::match;
   if (!log.wants(level)) return;
   const std::string rule = decision.line == 0
@@ -48,7 +49,7 @@ std::optional<Use> decide(SocketRole role, const sockaddr* address, socklen_t si
   const auto endpoint = Endpoint::from(address, size);
   if (!endpoint) return std::nullopt;
   const Decision decision =
-      Library::rules().configuration.rules.decide(role, program_invocation_short_name, *endpoint);
+      process_rules().configuration.rules.decide(role, program_invocation_short_name, *endpoint);
   tell(role, *endpoint, decision);
   return decision.use;
 }

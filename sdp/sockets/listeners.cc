@@ -13,8 +13,10 @@
 #include "sdp/sockets/decide.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/mirror.h"
+#include "sdp/sockets/process_rules.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/shown_name.h"
+#include "sdp/sockets/table.h"
 
 namespace weft::sdp {
 namespace {
@@ -65,9 +67,9 @@ Library::Hearing* hear(int fd, int backlog, Use use) {
   const int error = errno;
   Library* library = use != Use::tcp ? Library::get() : nullptr;
   Library::Hearing* hearing = library != nullptr ? library->listen(fd, backlog) : nullptr;
-  if (Library::log().wants(LogLevel::summary)) {
-    Library::log().write(LogLevel::summary,
-                         "listen at " + name_of_listener(fd) + ways_of(use, hearing != nullptr));
+  if (process_log().wants(LogLevel::summary)) {
+    process_log().write(LogLevel::summary,
+                        "listen at " + name_of_listener(fd) + ways_of(use, hearing != nullptr));
   }
   errno = error;
   return hearing;
@@ -144,8 +146,8 @@ void Listeners::try_again(int fd, unsigned long long cookie) {
   Library* library = Library::existing();
   Library::Hearing* hearing = library->listen(fd, backlog);
   if (hearing == nullptr) return try_again_later(fd, cookie);
-  if (Library::log().wants(LogLevel::summary)) {
-    Library::log().write(LogLevel::summary, "listen at " + name_of_listener(fd) + ": SDP as well");
+  if (process_log().wants(LogLevel::summary)) {
+    process_log().write(LogLevel::summary, "listen at " + name_of_listener(fd) + ": SDP as well");
   }
   keep_or_stop(fd, cookie, hearing);
 }
