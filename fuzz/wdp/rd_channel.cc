@@ -372,8 +372,10 @@ void Play::step(Input& in) {
                .reason = in.u8()};
       const uint8_t bits = in.u8();
       // As the one who is called, or has called, would say it.
-      if ((bits & 1) != 0 && c != nullptr) m.source_token = c->handshake().peer().source_token;
-      if ((bits & 2) != 0 && c != nullptr) m.xid = c->handshake().peer().xid;
+      if ((bits & 1) != 0 && c != nullptr) m.source_token = c->peer().token;
+      if ((bits & 2) != 0 && c != nullptr && c->handshake() != nullptr) {
+        m.xid = c->handshake()->peer().xid;
+      }
       if ((bits & 4) != 0 && c != nullptr) m.highest_psn = c->sender().next_csn();
       Buffer offending(WdpCtl::kOffendingSize);
       if (m.type == CtlType::err) m.offending = offending;

@@ -34,11 +34,19 @@ class FixedRing {
     first_ = (first_ + 1) & (slot_count_ - 1);
     --size_;
   }
+  void pop_back() {
+    back() = T{};
+    --size_;
+  }
+  // Destroys what is in it, and gives back its memory.
+  void clear() {
+    slots_.reset();
+    slot_count_ = first_ = size_ = 0;
+  }
+  bool has_memory() const { return slots_ != nullptr; }
   // Gives back its memory where nothing is in it.
   void trim() {
-    if (!empty()) return;
-    slots_.reset();
-    slot_count_ = first_ = 0;
+    if (empty()) clear();
   }
 
  private:

@@ -240,7 +240,7 @@ void DatagramDriver::settle_now(Token& token) {
       output_.send(token, *this, settling_);
     }
     drops_.publish(wdp_socket_.drops(), token.runtime().counters());
-    undelivered_.publish(wdp_socket_.channels().drops(), token.runtime().counters());
+    channel_drops_.publish(wdp_socket_.channels().drops(), token.runtime().counters());
     rejections_.publish(wdp_socket_.rejections(), token.runtime().counters());
     Time held = socket_->held_until();
     if (pause_.begun) {

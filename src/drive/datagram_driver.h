@@ -198,7 +198,7 @@ class DatagramDriver final : public engine::EventHandler {
   Undelivered rest_;
   OverrunCount overruns_;
   DropTally drops_;
-  DropTally undelivered_;  // of channels
+  DropTally channel_drops_;
   RejTally rejections_;
   uint64_t posted_at_poll_ = UINT64_MAX;
 };

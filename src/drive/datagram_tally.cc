@@ -111,8 +111,7 @@ void RdTally::publish(const wdp::RdChannel& channel, stats::EngineCounters& engi
     publish_one(r.held, received_.held, engine.rd_messages_held);
     publish_one(r.given_up, received_.given_up, engine.rd_messages_given_up);
   }
-  publish_one(channel.counters().messages_lost, messages_lost_, engine.rd_messages_lost);
-  drops_.publish(channel.counters().drops, engine);
+  publish_one(channel.messages_lost(), messages_lost_, engine.rd_messages_lost);
 }
 
 void RdQueueTally::publish(const wdp::RdResponder& responder, stats::QpCounters& qp,

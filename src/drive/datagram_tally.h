@@ -59,7 +59,6 @@ class RdTally {
   wdp::RdSendCounters sent_;
   wdp::RdReceiveCounters received_;
   uint64_t messages_lost_ = 0;
-  DropTally drops_;
 };
 
 class RdQueueTally {

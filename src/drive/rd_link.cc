@@ -131,7 +131,7 @@ void RdLink::settled(Token& token) {
   // answers before its next poll, or not at all.
   if (channel_.answers_wait() && !token.runtime().gather(token, *this)) channel_.say_answers();
   tally_.publish(channel_, engine_.counters);
-  handshake_.publish(channel_.handshake(), engine_.counters);
+  if (const auto* h = channel_.handshake()) handshake_.publish(*h, engine_.counters);
   if (!channel_.is_gone()) {
     look_for_peer(token);
     const Time look = next_look(token);

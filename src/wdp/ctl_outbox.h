@@ -3,9 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <vector>
 
+#include "base/fixed_ring.h"
 #include "wdp/train.h"
 #include "wire/wdp_ctl.h"
 
@@ -13,12 +13,11 @@ namespace weft::wdp {
 
 class CtlOutbox {
  public:
-  static constexpr size_t kMost = 16;
+  static constexpr uint32_t kMost = 16;
 
   void say(const wire::WdpCtl& c) {
-    if (waiting_.size() >= kMost) return;
-    waiting_.emplace_back(c.size());
-    c.encode(waiting_.back().data());
+    if (waiting_.full()) return;
+    c.encode(waiting_.push_back(std::vector<std::byte>(c.size())).data());
   }
   bool empty() const { return waiting_.empty(); }
   void clear() { waiting_.clear(); }
@@ -30,10 +29,11 @@ class CtlOutbox {
     std::copy(d.begin(), d.end(), train.stage(d.size()));
     train.close();
     waiting_.pop_front();
+    waiting_.trim();
   }
 
  private:
-  std::deque<std::vector<std::byte>> waiting_;
+  FixedRing<std::vector<std::byte>> waiting_{kMost};
 };
 
 }  // namespace weft::wdp

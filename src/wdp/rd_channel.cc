@@ -24,6 +24,17 @@ namespace {
 constexpr Duration kAnswerDelay = kAckDelay;
 // Bytes of a bundle. More would be lost together, and gains little.
 constexpr size_t kMostBundle = 8192;
+RdPeer told_of(const Handshake& handshake) {
+  const UcParameters agreed = handshake.parameters();
+  return {.token = agreed.peer_token,
+          .own_port = agreed.own_qpn,
+          .port = agreed.peer_qpn,
+          .first = *agreed.peer_first_psn,
+          .crc = agreed.crc,
+          .responses = handshake.peer().features.responses,
+          .round_trip = handshake.round_trip()};
+}
+
 // spec/wdp-rd 2.4: how often DREQ is said, in pauses that double, before nobody is there.
 constexpr uint32_t kGoodbyes = 6;
 // Of a channel that was idle, for nobody waits for its end, and the peer's messages depend on it.
@@ -37,7 +48,7 @@ RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, si
       owner_(owner),
       random_(random),
       window_(window),
-      handshake_(random),
+      handshake_(std::make_unique<Handshake>(random)),
       sender_(Csn{static_cast<uint32_t>(random.next())}, std::move(congestion), ecn,
               RdExtra{shared.budget()}) {}
 
@@ -46,71 +57,71 @@ RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, si
 void RdChannel::call(const Offer& offer, const Path& path, Qpn destination, Time now) {
   Offer own = offer;
   own.first_psn = sender_.next_csn();
+  path_ = path;
   token_ = own.token;
   active_ = now;
-  handshake_.connect(own, path, destination, true, now);
+  handshake_->connect(own, path, destination, true, now);
 }
 
 void RdChannel::answer(const WdpCtl& req, const Path& path, size_t size, bool validated,
                        const Offer& offer, Time now) {
   Offer own = offer;
   own.first_psn = sender_.next_csn();
+  path_ = path;
   token_ = own.token;
   active_ = now;
-  handshake_.requested(req, path, size, validated);
-  handshake_.accept(own, now);
+  handshake_->requested(req, path, size, validated);
+  handshake_->accept(own, now);
   look_at_handshake(now);
   owner_.reached();
 }
 
 bool RdChannel::requested_again(const WdpCtl& req, size_t size, bool validated, Time now) {
-  const auto s = handshake_.state();
-  if (s == Handshake::State::req_sent) {
+  if (handshake_ && handshake_->state() == Handshake::State::req_sent) {
     owner_.reached();
     // One REQ was taken at its word, and is not dropped for another one that is.
-    const bool other = req.source_token != handshake_.peer().source_token;
-    if (handshake_.calls_too() && other && !validated) return false;
+    const bool other = req.source_token != handshake_->peer().source_token;
+    if (handshake_->calls_too() && other && !validated) return false;
     // Both call: spec/wdp 4.6.
-    if (const auto v = handshake_.received(req, size, now); !v.ok()) {
-      counters_.drops.count(v.error());
+    if (const auto v = handshake_->received(req, size, now); !v.ok()) {
+      shared_.dropped(v.error());
     }
     // A socket that calls itself.
-    if (req.source_token == token_) handshake_.confirmed(now);
+    if (req.source_token == token_) handshake_->confirmed(now);
     look_at_handshake(now);
     return true;
   }
-  const WdpCtl& peer = handshake_.peer();
-  if (req.source_token != peer.source_token || req.xid != peer.xid) {
-    // Its REQ that crossed ours, late: the REP that answered ours has the same token.
-    return req.source_token == peer.source_token;
+  // Also its REQ that crossed ours, late: the REP that answered ours has the same token.
+  if (req.source_token != peer_.token) return false;
+  if (handshake_ && req.xid == handshake_->peer().xid) {
+    owner_.reached();
+    handshake_->requested_again(size, validated, now);
   }
-  owner_.reached();
-  handshake_.requested_again(size, validated, now);
   return true;
 }
 
 void RdChannel::look_at_handshake(Time now) {
-  const auto s = handshake_.state();
+  const auto s = handshake_->state();
   if (s == Handshake::State::failed && state_ == State::setting_up) {
-    const bool refused = handshake_.failure() == Handshake::Failure::rejected;
+    const bool refused = handshake_->failure() == Handshake::Failure::rejected;
     state_ = refused ? State::refused : State::gone;
     if (refused) shared_.refused(path(), now);
     end_all(refused ? RdClient::End::returned : RdClient::End::lost);
     return;
   }
   const bool opens = s == Handshake::State::established && state_ == State::setting_up;
-  if (!opens && (receiver_ || !(handshake_.answers() || handshake_.calls_too()))) return;
-  const UcParameters agreed = handshake_.parameters();
+  if (!opens && (receiver_ || !(handshake_->answers() || handshake_->calls_too()))) return;
   // Again when it opens: the REQ that was answered first need not be the peer's.
-  crc_ = agreed.crc;
-  receiver_.emplace(*agreed.peer_first_psn, window_, RdExtra{shared_.budget()});
+  peer_ = told_of(*handshake_);
+  path_ = handshake_->path();
+  receiver_.emplace(peer_.first, window_, RdExtra{shared_.budget()});
   if (opens) {
     state_ = State::open;
     active_ = now;
     watch_.heard(now);
-    sender_.open(agreed.peer_token, crc_, now);
+    sender_.open(peer_.token, peer_.crc, now);
     // spec/wdp-rd 2.2: a peer that has not heard the RTU cannot speak.
-    if (handshake_.active()) ask_at_ = now + kAskForPeer;
+    if (handshake_->active()) ask_at_ = now + kAskForPeer;
     tell_of_room();
   }
 }
@@ -282,7 +293,7 @@ void RdChannel::tell_of_room() {
 void RdChannel::end_all(RdClient::End end) {
   end_ = end;
   sender_.abandon([&](const SentDatagram& d) {
-    if (end == RdClient::End::lost) counters_.messages_lost += d.messages;
+    if (end == RdClient::End::lost) messages_lost_ += d.messages;
     if (RdClient* client = shared_.client(d.client)) client->message_ended(d.request, end);
   });
   tell_of_room();
@@ -308,8 +319,12 @@ void RdChannel::flush() {
 
 // Something of the peer's came that only who is set up can say.
 void RdChannel::confirm(Time now) {
-  handshake_.confirmed(now);
-  look_at_handshake(now);
+  if (handshake_) {
+    handshake_->confirmed(now);
+    look_at_handshake(now);
+    // Copies of its messages that come later have nothing to say.
+    if (state_ != State::setting_up) handshake_.reset();
+  }
   ask_at_ = Time::never();
   watch_.heard(now);
 }
@@ -317,7 +332,7 @@ void RdChannel::confirm(Time now) {
 void RdChannel::received(const WdpCommon& common, Bytes datagram, const UdReception& how,
                          Time now) {
   owner_.reached();
-  if (const auto v = take(common, datagram, how, now); !v.ok()) counters_.drops.count(v.error());
+  if (const auto v = take(common, datagram, how, now); !v.ok()) shared_.dropped(v.error());
 }
 
 Result<Ok, WdpDrop> RdChannel::take(const WdpCommon& common, Bytes datagram, const UdReception& how,
@@ -363,7 +378,8 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
   const auto c = WdpCtl::parse(common, datagram);
   if (!c.ok()) return fail(c.error());
   if (c->type <= CtlType::wait) {
-    const auto v = handshake_.received(*c, datagram.size(), now);
+    if (!handshake_) return fail(WdpDrop::stale_handshake);
+    const auto v = handshake_->received(*c, datagram.size(), now);
     look_at_handshake(now);
     return v;
   }
@@ -403,7 +419,7 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
     case CtlType::drep:
       if (state_ == State::closing) state_ = State::gone;
       // Nobody has said goodbye: the peer does not know the channel.
-      if (speaks() && c->source_token == handshake_.peer().source_token) abort();
+      if (speaks() && c->source_token == peer_.token) abort();
       return Ok{};
     default:
       return fail(WdpDrop::unwanted_ctl);
@@ -440,12 +456,11 @@ void RdChannel::peer_leaves(const WdpCtl& dreq, Time now) {
 // --- what is said
 
 WdpCtl RdChannel::message(CtlType type) const {
-  const UcParameters agreed = handshake_.parameters();
   return {.type = type,
-          .token = agreed.peer_token,
-          .source_token = agreed.own_token,
-          .source = agreed.own_qpn,
-          .destination = agreed.peer_qpn,
+          .token = peer_.token,
+          .source_token = token_,
+          .source = peer_.own_port,
+          .destination = peer_.port,
           .service = wire::CtlService::rd_channel,
           .highest_psn = Psn{receiver_ ? receiver_->cum().value() - 1 : 0}};
 }
@@ -457,7 +472,7 @@ void RdChannel::say_dreq(Time now) {
   outbox_.say(c);
   // Who has sent nothing knows that of the handshake.
   RoundTrip trip = sender_.round_trip();
-  if (!trip.known() && handshake_.round_trip()) trip.sample(*handshake_.round_trip(), Duration{});
+  if (!trip.known() && peer_.round_trip) trip.sample(*peer_.round_trip, Duration{});
   const Duration most = leaving_.idle ? kMostProbePause : kDreqEvery;
   leaving_.again_at = now + std::min(trip.probe_pause() * (int64_t{1} << leaving_.said++), most);
 }
@@ -485,8 +500,9 @@ bool RdChannel::is_wanted() const {
 
 bool RdChannel::ready(Time now) {
   // spec/wdp-rd 2.2
-  if (state_ == State::setting_up && handshake_.answers() && is_wanted()) handshake_.call_too(now);
-  if (handshake_.ready() || !outbox_.empty()) return true;
+  if (state_ == State::setting_up && handshake_->answers() && is_wanted())
+    handshake_->call_too(now);
+  if ((handshake_ && handshake_->ready()) || !outbox_.empty()) return true;
   if (speaks()) put_due_responses(now);
   if (speaks() && questions_.due()) return true;
   if (speaks() && search_.probe && search_.probe->ready(now)) return true;
@@ -502,11 +518,10 @@ Path RdChannel::path_of_data() const {
 
 WdpAck RdChannel::acknowledgement(Time now) {
   const RoundTrip& trip = sender_.round_trip();
-  WdpAck ack =
-      receiver_->acknowledgement(std::min(trip.known() ? trip.least() : Duration::max(),
-                                          handshake_.round_trip().value_or(Duration::max())),
-                                 now);
-  ack.token = handshake_.parameters().peer_token;
+  WdpAck ack = receiver_->acknowledgement(std::min(trip.known() ? trip.least() : Duration::max(),
+                                                   peer_.round_trip.value_or(Duration::max())),
+                                          now);
+  ack.token = peer_.token;
   return ack;
 }
 
@@ -525,7 +540,7 @@ void RdChannel::put_ack(Train& train, Time now) {
 }
 
 void RdChannel::fill(Train& train, Time now) {
-  if (handshake_.ready()) return handshake_.fill(train);
+  if (handshake_ && handshake_->ready()) return handshake_->fill(train);
   if (speaks() && questions_.due()) {
     questions_.said(now);
     ask();
@@ -554,19 +569,21 @@ void RdChannel::fill(Train& train, Time now) {
 // --- time
 
 Time RdChannel::deadline() {
-  Time first = std::min(handshake_.deadline(), leaving_.again_at);
+  Time first = leaving_.again_at;
+  if (handshake_) first = std::min(first, handshake_->deadline());
   if (!speaks()) return first;
   first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leaving_.by,
                     search_.until, answers_.at, rests_.at});
   if (search_.probe) first = std::min(first, search_.probe->deadline());
+  if (sender_.may_rest()) first = std::min(first, active_ + kLogRests);
   if (connections_ > 0) return std::min({first, watch_.deadline(), questions_.deadline()});
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
   return first;
 }
 
 void RdChannel::tick(Time now) {
-  if (now >= handshake_.deadline()) {
-    handshake_.tick(now);
+  if (handshake_ && now >= handshake_->deadline()) {
+    handshake_->tick(now);
     look_at_handshake(now);
   }
   if (now >= leaving_.again_at) {
@@ -590,6 +607,7 @@ void RdChannel::tick(Time now) {
     say_answers();
   }
   if (search_.probe) search_.probe->tick(now);
+  if (sender_.may_rest() && now >= active_ + kLogRests) sender_.rest();
   if (now >= search_.until) path_known();
   if (!sender_.tick(now)) return abort();
   // spec/wdp-rd 5.3: a process that has begun anew knows no data of the channel, and answers KA.
@@ -655,7 +673,7 @@ void RdChannel::abort() {
   if (state_ == State::gone || state_ == State::refused) return;
   owner_.reached();
   try {
-    handshake_.withdraw();
+    if (handshake_) handshake_->withdraw();
   } catch (const std::bad_alloc&) {
     // The peer gives up by itself.
   }
@@ -665,13 +683,13 @@ void RdChannel::abort() {
 }
 
 void RdChannel::forget() {
-  handshake_.forget();
+  if (handshake_) handshake_->forget();
   abort();
 }
 
 bool RdChannel::is_gone() const {
   return (state_ == State::gone || state_ == State::refused) && outbox_.empty() &&
-         !handshake_.ready() && left_bytes() == 0;
+         !(handshake_ && handshake_->ready()) && left_bytes() == 0;
 }
 
 }  // namespace weft::wdp

@@ -43,6 +43,8 @@ class RdShared {
   virtual void refused(const Path& path, Time now) = 0;
   // Of the socket.
   virtual const std::shared_ptr<RdBudget>& budget() = 0;
+  // A datagram, or a message of it.
+  virtual void dropped(wire::WdpDrop why) = 0;
   // It carries nothing any more, and its clients have heard of what is lost.
   virtual void ended(RdChannel& channel) = 0;
 };
@@ -65,9 +67,15 @@ struct RdMessage {
   uint32_t length = 0;
 };
 
-struct RdChannelCounters {
-  uint64_t messages_lost = 0;
-  DropCounts drops;
+// What the handshake has told of the peer, and what was agreed on.
+struct RdPeer {
+  SessionToken token;  // in all that is sent to it
+  Qpn own_port;        // as a QPN of index 0; of this end
+  Qpn port;            // of the peer
+  Csn first;           // of its datagrams
+  bool crc = false;    // in data, both ways
+  bool responses = false;
+  std::optional<Duration> round_trip;
 };
 
 // Records in a RESP at most: a datagram that each path carries (PathProbe::least()).
@@ -93,7 +101,7 @@ class RdChannel final : public TrainSource, private RdSink {
   void take_back(const RdMessage& message);
   // --- messages of queue pairs of type RD, segment by segment
   // Does the peer take them? Known once the channel is open.
-  bool has_responses() const { return handshake_.peer().features.responses; }
+  bool has_responses() const { return peer_.responses; }
   // The place for the payload of a segment; has_room() said yes, or it has none. The first one of a
   // message is given its MSN, which the others repeat. Class and CSN are filled in. Throws
   // std::bad_alloc; then nothing has changed.
@@ -177,15 +185,19 @@ class RdChannel final : public TrainSource, private RdSink {
   uint32_t silence() const;
   // A question for that: the peer drops it, as it comes from another port.
   std::vector<std::byte> question() const;
-  const Handshake& handshake() const { return handshake_; }
-  const Path& path() const { return handshake_.path(); }
+  // Null once both sides have heard that the channel stands.
+  const Handshake* handshake() const { return handshake_.get(); }
+  const Path& path() const { return path_; }
+  // Once this side has heard of it.
+  const RdPeer& peer() const { return peer_; }
   // When data came or went last.
   Time active_at() const { return active_; }
   SessionToken token() const { return token_; }
   const RdSendPath& sender() const { return sender_; }
   // Null before the peer has said where it begins.
   const RdReceivePath* receiver() const { return receiver_ ? &*receiver_ : nullptr; }
-  const RdChannelCounters& counters() const { return counters_; }
+  // That their senders were told of as lost.
+  uint64_t messages_lost() const { return messages_lost_; }
   // What became of the messages that it had left, once it has ended.
   RdClient::End end() const { return end_; }
 
@@ -269,9 +281,10 @@ class RdChannel final : public TrainSource, private RdSink {
   Random& random_;
   const size_t window_;
   State state_ = State::setting_up;
-  Handshake handshake_;
+  std::unique_ptr<Handshake> handshake_;  // a channel that stands does not need it
+  Path path_;
   SessionToken token_;
-  bool crc_ = false;
+  RdPeer peer_;
   RdSendPath sender_;
   std::optional<RdReceivePath> receiver_;
   FlowTable flows_;  // of what is sent
@@ -287,7 +300,7 @@ class RdChannel final : public TrainSource, private RdSink {
   PathSearch search_;
   Leaving leaving_;
   RdClient::End end_ = RdClient::End::lost;
-  RdChannelCounters counters_;
+  uint64_t messages_lost_ = 0;
 };
 
 }  // namespace weft::wdp

@@ -43,7 +43,7 @@ void each_part(Bytes datagram, F&& f) {
 }  // namespace
 
 Result<Ok, WdpDrop> RdChannel::check_crc(const WdpCommon& common, Bytes datagram) const {
-  if (crc_ && !common.flags.crc) return fail(WdpDrop::crc_missing);
+  if (peer_.crc && !common.flags.crc) return fail(WdpDrop::crc_missing);
   if (common.flags.crc && !wire::wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
   return Ok{};
 }
@@ -70,7 +70,7 @@ Result<Ok, WdpDrop> RdChannel::check_message(const WdpData& d) const {
 
 Result<Ok, WdpDrop> RdChannel::accept(const WdpData& d, Bytes payload, const UdReception& how,
                                       Time now) {
-  const RdArrival arrival{d, make_qpn(port_of(handshake_.peer().source), d.sidx), how};
+  const RdArrival arrival{d, make_qpn(port_of(peer_.port), d.sidx), how};
   const auto v = receiver_->accept(arrival, payload, *this, now);
   if (receiver_->waits_for(d.didx)) shared_.waits(*this, d.didx);
   return v;
@@ -122,7 +122,7 @@ Result<Ok, WdpDrop> RdChannel::take_bundle(const WdpCommon& common, Bytes datagr
   // No transmission says it again.
   const auto heed_ack = [&] {
     if (!ack) return;
-    if (const auto v = take_ack(*ack, now); !v.ok()) counters_.drops.count(v.error());
+    if (const auto v = take_ack(*ack, now); !v.ok()) shared_.dropped(v.error());
   };
   // As above.
   if (wants_response && answers_.unsaid.size() >= kMostUnsaid) {
@@ -140,7 +140,7 @@ Result<Ok, WdpDrop> RdChannel::take_bundle(const WdpCommon& common, Bytes datagr
       weight += WdpBundle::kFrame + part.size() + kDatagramOverhead;
       const WdpData d = *WdpData::parse(front, part, part.size());
       const auto v = accept(d, part.subspan(WdpData::kSize), how, now);
-      if (!v.ok()) counters_.drops.count(v.error());
+      if (!v.ok()) shared_.dropped(v.error());
     });
     receiver_->taken(csn, weight, common.flags.ack_requested, is_marked(how.traffic_class), now);
   }

@@ -102,7 +102,8 @@ bool RdChannels::waits_behind_another(const RdChannel& channel, uint8_t index) c
 
 size_t RdChannels::half_open() const {
   return static_cast<size_t>(std::count_if(by_token_.begin(), by_token_.end(), [](const auto& c) {
-    return c.second->handshake().state() == Handshake::State::rep_sent;
+    const Handshake* h = c.second->handshake();
+    return h != nullptr && h->state() == Handshake::State::rep_sent;
   }));
 }
 

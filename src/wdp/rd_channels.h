@@ -88,11 +88,12 @@ class RdChannels final : public RdShared {
   const std::shared_ptr<RdBudget>& budget() override { return budget_; }
   void waits(RdChannel& channel, uint8_t index) override;
   void refused(const Path& path, Time now) override;
+  void dropped(wire::WdpDrop why) override { drops_.count(why); }
   void ended(RdChannel& channel) override;
   bool take(RdChannel& channel, const RdArrival& arrival, Bytes payload) override;
   void answered(RdChannel& channel, const wire::WdpResponse& response) override;
 
-  // Messages for which there was no queue pair, or the wrong Q_Key.
+  // What the channels have dropped, messages for which there was no queue pair among it.
   const DropCounts& drops() const { return drops_; }
 
  private:

@@ -93,6 +93,9 @@ class RdSendPath {
   bool tick(Time now);
 
   bool idle() const { return log_.stored() == 0; }
+  // Idle, with memory that rest() gives back.
+  bool may_rest() const { return log_.may_rest(); }
+  void rest() { log_.rest(); }
   // Do its datagrams say ECT(0)?
   bool says_ect() const { return ecn_.may_say(); }
   const RoundTrip& round_trip() const { return rtt_; }

@@ -9,8 +9,8 @@ namespace weft::wdp {
 using State = SentDatagram::State;
 
 SentDatagram& SentLog::append(size_t size, ClientId client, uint64_t request) {
-  Buffer buffer = buffer_for(size);
-  SentDatagram& d = log_.emplace_back();
+  DatagramBuffer buffer = spares_.take(size);
+  SentDatagram& d = log_.push_back({});
   d.bytes = std::move(buffer.bytes);
   d.room = buffer.room;
   d.size = static_cast<uint32_t>(size);
@@ -30,9 +30,9 @@ void SentLog::grow_last(size_t size, size_t front, size_t most) {
   SentDatagram& d = log_.back();
   if (size > d.room || front > 0) {
     // One that grows will grow again.
-    Buffer larger = buffer_for(std::max(size, std::min(most, 2 * size)));
+    DatagramBuffer larger = spares_.take(std::max(size, std::min(most, 2 * size)));
     std::memcpy(larger.bytes.get() + front, d.bytes.get(), d.size);
-    spare({std::move(d.bytes), d.room});
+    spares_.put({std::move(d.bytes), d.room});
     d.bytes = std::move(larger.bytes);
     d.room = larger.room;
   }
@@ -52,26 +52,10 @@ void SentLog::cut_last(size_t size) {
 
 // --- bytes
 
-SentLog::Buffer SentLog::buffer_for(size_t size) {
-  if (size >= kSpareFrom && !spares_.empty() && spares_.back().room >= size) {
-    Buffer buffer = std::move(spares_.back());
-    spares_.pop_back();
-    return buffer;
-  }
-  // So that spare() needs no memory.
-  if (size >= kSpareFrom) spares_.reserve(kSpares);
-  return {std::make_unique_for_overwrite<std::byte[]>(size), static_cast<uint32_t>(size)};
-}
-
-void SentLog::spare(Buffer buffer) {
-  if (buffer.room < kSpareFrom || spares_.size() >= spares_.capacity()) return;
-  spares_.push_back(std::move(buffer));
-}
-
 void SentLog::give_back(SentDatagram& d) {
-  Buffer buffer{std::move(d.bytes), d.room};
-  if (!is_lent(d)) return spare(std::move(buffer));
-  for (Buffer& place : lent_) {
+  DatagramBuffer buffer{std::move(d.bytes), d.room};
+  if (!is_lent(d)) return spares_.put(std::move(buffer));
+  for (DatagramBuffer& place : lent_) {
     if (place.bytes == nullptr) {
       place = std::move(buffer);
       return;
@@ -86,15 +70,21 @@ void SentLog::lend(SentDatagram& d) {
 
 void SentLog::train_gone() {
   ++train_;
-  for (Buffer& buffer : lent_) {
-    if (buffer.bytes != nullptr) spare(std::move(buffer));
+  for (DatagramBuffer& buffer : lent_) {
+    if (buffer.bytes != nullptr) spares_.put(std::move(buffer));
   }
   lent_.clear();
   if (log_.empty()) {
-    // A channel at rest keeps nothing.
+    // A channel at rest keeps none.
     lent_.shrink_to_fit();
-    std::vector<Buffer>{}.swap(spares_);
+    spares_.clear();
   }
+}
+
+// Not whenever the log is empty: one that is busy would grow again each time.
+void SentLog::rest() {
+  log_.trim();
+  lost_.clear();
 }
 
 // Those that have come meanwhile, or were sent again to ask, are lost no more.
@@ -145,7 +135,7 @@ void SentLog::transmitted(Csn csn, Time now) {
 void SentLog::pop_front() {
   outstanding_ -= log_.front().weight();
   log_.pop_front();
-  if (log_.empty()) std::vector<Buffer>{}.swap(spares_);
+  if (log_.empty()) spares_.clear();
   --next_;
   front_ = next(front_);
 }

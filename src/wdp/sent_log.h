@@ -7,15 +7,16 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/fixed_ring.h"
 #include "base/types.h"
 #include "wdp/rd_limits.h"
 #include "wdp/round_trip.h"
+#include "wdp/spare_buffers.h"
 #include "wire/wdp_ack.h"
 
 namespace weft::wdp {
@@ -87,7 +88,8 @@ class SentLog {
   void train_gone();
 
   // --- what the peer says
-  // Calls gone(const SentDatagram&) for each that it has for the first time. `newest`: sent last of
+  // Calls gone(const SentDatagram&), which appends nothing, for each that it has for the first
+  // time. `newest`: sent last of
   // these, for the round trip; nothing where that is not known.
   struct Outcome {
     uint32_t acknowledged = 0;  // datagrams
@@ -112,33 +114,26 @@ class SentLog {
     return next_ > 0 && log_.front().times >= times && log_.front().first_sent <= before;
   }
   Time last_sent() const { return last_sent_; }
-  // Everybody is told; nothing is sent any more.
+  // Nothing is in it, and it has memory that rest() gives back.
+  bool may_rest() const { return log_.empty() && (log_.has_memory() || lost_.has_memory()); }
+  void rest();
+  // Everybody is told by gone(const SentDatagram&), which appends nothing; nothing is sent any
+  // more.
   template <class F>
   void abandon(F&& gone);
 
  private:
-  // A large datagram's bytes serve the next one: the heap would give their pages back to the
-  // kernel, and fetch others.
-  struct Buffer {
-    std::unique_ptr<std::byte[]> bytes;
-    uint32_t room = 0;
-  };
-  static constexpr size_t kSpares = 16;
-  static constexpr size_t kSpareFrom = 4096;
-
   SentDatagram& at(Csn csn) { return log_[csn.value() - front_.value()]; }
-  Buffer buffer_for(size_t size);
   bool is_lent(const SentDatagram& d) const { return !lent_.empty() && d.train == train_; }
   void give_back(SentDatagram& d);
-  void spare(Buffer buffer);
   template <class F>
   void take(SentDatagram& d, Duration least_round_trip, Time now, Outcome& outcome, F&& gone);
   void pop_front();
 
   Csn front_;
-  std::deque<SentDatagram> log_;
+  FixedRing<SentDatagram> log_{kCsnWindow};
   size_t next_ = 0;  // in log_
-  std::deque<Csn> lost_;
+  FixedRing<Csn> lost_{kCsnWindow};
   uint64_t orders_ = 0;
   uint64_t newest_ = 0;  // order of the newest that has come
   Time loss_time_ = Time::never();
@@ -147,8 +142,8 @@ class SentLog {
   size_t in_flight_ = 0;
   size_t outstanding_ = 0;
   uint32_t train_ = 1;
-  std::vector<Buffer> lent_;    // a place for each that the train refers to
-  std::vector<Buffer> spares_;  // while anything is stored
+  std::vector<DatagramBuffer> lent_;  // a place for each that the train refers to
+  SpareBuffers spares_;               // while anything is stored
 };
 
 // --- templates
@@ -230,15 +225,15 @@ void SentLog::find_lost(const RoundTrip& rtt, Time now, F&& lost) {
 
 template <class F>
 void SentLog::abandon(F&& gone) {
-  for (SentDatagram& d : log_) {
+  for (size_t i = 0; i < log_.size(); ++i) {
+    SentDatagram& d = log_[i];
     if (d.state == SentDatagram::State::acknowledged) continue;
     gone(static_cast<const SentDatagram&>(d));
     give_back(d);
   }
   front_ = end();
-  std::vector<Buffer>{}.swap(spares_);
+  spares_.clear();
   log_.clear();
-  log_.shrink_to_fit();
   lost_.clear();
   next_ = stored_ = in_flight_ = outstanding_ = 0;
   loss_time_ = Time::never();

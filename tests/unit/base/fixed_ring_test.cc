@@ -41,6 +41,9 @@ TEST(FixedRing, BehavesLikeADequeWhileItGrowsAndWrapsAround) {
     if (random.next() % 100 < (step / 1000 % 2 == 0 ? 60U : 40U) && !ring.full()) {
       model.push_back(random.next());
       ring.push_back(model.back());
+    } else if (!model.empty() && random.next() % 4 == 0) {
+      ring.pop_back();
+      model.pop_back();
     } else if (!model.empty()) {
       ring.pop_front();
       model.pop_front();

@@ -141,7 +141,7 @@ TEST_F(RdBundleTest, EachMessageOfALostOneIsLost) {
   talk([](bool, const Buffer&) { return false; });
   RdChannel& channel = a.links.front().channel;
   channel.abort();
-  EXPECT_EQ(channel.counters().messages_lost, 4U);
+  EXPECT_EQ(channel.messages_lost(), 4U);
   expect_all(p, Status::retry_exceeded);
 }
 
@@ -212,7 +212,7 @@ TEST_F(RdBundleTest, ACopyOfOneIsDropped) {
   b.hear(copy, a.address, now);
   talk();
   expect_received(4, 64);
-  EXPECT_EQ(of_b().counters().drops.of(WdpDrop::duplicate), 1U);
+  EXPECT_EQ(b.socket.channels().drops().of(WdpDrop::duplicate), 1U);
 }
 
 // All of it comes again, and what was there is not taken twice.
@@ -245,13 +245,13 @@ TEST_F(RdBundleTest, OneWithAFaultIsNotLookedAt) {
   bad[bad.size() - 64 - 48 + 28] ^= std::byte{1};  // DDP's version in the second message
   b.hear(bad, a.address, now);
   EXPECT_TRUE(q.received.empty());
-  EXPECT_EQ(of_b().counters().drops.of(WdpDrop::ddp_version), 1U);
+  EXPECT_EQ(b.socket.channels().drops().of(WdpDrop::ddp_version), 1U);
   // One that would be right for others: from a port, not a queue pair.
   bad = said[0].bytes;
   bad[bad.size() - 64 - 48 + 3] = std::byte{0};
   b.hear(bad, a.address, now);
   EXPECT_TRUE(q.received.empty());
-  EXPECT_EQ(of_b().counters().drops.of(WdpDrop::index_mismatch), 1U);
+  EXPECT_EQ(b.socket.channels().drops().of(WdpDrop::index_mismatch), 1U);
   b.hear(said[0].bytes, a.address, now);
   later(1ms);
   expect_received(2, 64);
@@ -287,8 +287,8 @@ TEST_F(RdBundleTest, WithCrcs) {
   later(1ms);
   expect_received(4, 64);
   EXPECT_EQ(p.received.size(), 4U);
-  EXPECT_EQ(of_b().counters().drops.of(WdpDrop::bad_crc), 0U);
-  EXPECT_EQ(a.links.front().channel.counters().drops.of(WdpDrop::bad_crc), 1U);
+  EXPECT_EQ(b.socket.channels().drops().of(WdpDrop::bad_crc), 0U);
+  EXPECT_EQ(a.socket.channels().drops().of(WdpDrop::bad_crc), 1U);
 }
 
 TEST_F(RdBundleTest, TheProgramsAnswerBringsWhatBecameOfTheMessage) {
@@ -361,7 +361,7 @@ TEST_F(RdBundleTest, WhoTakesNoRequestsHearsTheRdackAmongThem) {
   ASSERT_EQ(said.size(), 1U);
   ASSERT_TRUE(is_bundle(said[0].bytes) && has_ack(said[0].bytes));
   b.hear(said[0].bytes, a.address, now);
-  EXPECT_EQ(of_b().counters().drops.of(WdpDrop::window_exceeded), 1U);
+  EXPECT_EQ(b.socket.channels().drops().of(WdpDrop::window_exceeded), 1U);
   EXPECT_TRUE(of_b().sender().idle());
   EXPECT_TRUE(q.received.empty());
   a.polls = b.polls = true;

@@ -29,7 +29,9 @@ struct RdChannelTest : RdTwoNodes {
   static bool is_ctl(const test::Buffer& d, wire::CtlType type) {
     return class_of(d) == wire::WdpClass::ctl && wire::WdpCtl::parse(d)->type == type;
   }
-  uint64_t drops(const RdChannel& c, wire::WdpDrop why) { return c.counters().drops.of(why); }
+  static uint64_t drops(test::RdNode& n, wire::WdpDrop why) {
+    return n.socket.channels().drops().of(why);
+  }
 
   test::RdNode::Pair& p = a.add_pair(3);
   test::RdNode::Pair& q = b.add_pair(5);

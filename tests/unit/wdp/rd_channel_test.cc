@@ -63,6 +63,47 @@ TEST_F(RdChannelTest, WhenItIsAcknowledged) {
 }
 
 // spec/wdp 4.6.
+// What it took to set it up is gone when both sides have heard of each other, and a second later so
+// is the place of what was sent.
+TEST_F(RdChannelTest, AtRestItHasLittleMemory) {
+  stand();
+  for (const RdChannel* c : {&of_a(), &of_b()}) EXPECT_EQ(c->handshake(), nullptr);
+  EXPECT_TRUE(of_a().sender().may_rest());
+  later(kLogRests);
+  EXPECT_FALSE(of_a().sender().may_rest());
+  q.post_receives(1);
+  p.send(kB, 5, text);
+  talk();
+  later(1ms);
+  EXPECT_EQ(q.received.size(), 1U);
+  EXPECT_EQ(p.host.sent.size(), 1U);
+}
+
+// Copies of its messages come late: they say nothing.
+TEST_F(RdChannelTest, WhatCameOfTheHandshakeComesAgain) {
+  q.post_receives(2);
+  p.send(kB, 5, text);
+  std::vector<std::pair<bool, test::Buffer>> said;
+  talk([&](bool from_a, const test::Buffer& d) {
+    if (class_of(d) == wire::WdpClass::ctl) said.emplace_back(from_a, d);
+    return true;
+  });
+  later(1ms);
+  ASSERT_EQ(said.size(), 3U) << "REQ, REP, RTU";
+  for (const auto& [from_a, d] : said) {
+    from_a ? b.hear(d, a.address, now) : a.hear(d, b.address, now);
+    talk();
+  }
+  EXPECT_EQ(drops(a, WdpDrop::stale_handshake), 1U) << "REP";
+  EXPECT_EQ(drops(b, WdpDrop::stale_handshake), 1U) << "RTU";
+  p.send(kB, 5, text);
+  talk();
+  later(1ms);
+  EXPECT_EQ(q.received.size(), 2U);
+  EXPECT_EQ(p.host.sent.size(), 2U);
+  EXPECT_EQ(a.links.size() + b.links.size(), 2U);
+}
+
 TEST_F(RdChannelTest, BothCall) {
   p.post_receives(1);
   q.post_receives(1);
@@ -218,7 +259,7 @@ TEST_F(RdChannelTest, ALostAcknowledgementTakesNothingTwice) {
   later(10ms);
   EXPECT_EQ(q.received.size(), 1U);
   EXPECT_EQ(p.host.sent.size(), 1U);
-  EXPECT_EQ(drops(of_b(), WdpDrop::duplicate), 1U);
+  EXPECT_EQ(drops(b, WdpDrop::duplicate), 1U);
 }
 
 // spec/wdp-rd 4.3: one flow's gap does not hold up another.
@@ -253,7 +294,7 @@ TEST_F(RdChannelTest, WithoutReceivesTheyWait) {
   EXPECT_TRUE(q.received.empty());
   EXPECT_GT(p.host.sent.size(), 500U) << "acknowledged: B has them";
   EXPECT_LT(p.host.sent.size(), 1100U) << "a MiB of them";
-  EXPECT_EQ(drops(of_b(), WdpDrop::window_exceeded), 0U);
+  EXPECT_EQ(drops(b, WdpDrop::window_exceeded), 0U);
   for (size_t got = 0; got < kMany; got += 100) {
     q.post_receives(100);
     talk();
@@ -510,7 +551,7 @@ TEST_F(RdChannelTest, NonsenseIsCounted) {
   ack.cum = of_b().sender().next_csn() + 1;
   ack.encode(d.data());
   b.hear(d, a.address, now);
-  EXPECT_EQ(drops(of_b(), WdpDrop::ack_beyond_sent), 1U);
+  EXPECT_EQ(drops(b, WdpDrop::ack_beyond_sent), 1U);
   wire::WdpData data{.wdp_class = WdpClass::rd,
                      .didx = 5,
                      .sidx = 3,
@@ -523,16 +564,16 @@ TEST_F(RdChannelTest, NonsenseIsCounted) {
   Buffer e(wire::WdpData::kSize);
   data.encode(e.data());
   b.hear(e, a.address, now);
-  EXPECT_EQ(drops(of_b(), WdpDrop::window_exceeded), 1U);
+  EXPECT_EQ(drops(b, WdpDrop::window_exceeded), 1U);
   data.didx = 0;
   data.encode(e.data());
   b.hear(e, a.address, now);
-  EXPECT_EQ(drops(of_b(), WdpDrop::index_mismatch), 1U);
+  EXPECT_EQ(drops(b, WdpDrop::index_mismatch), 1U);
   data.didx = 5;
   data.opcode = wire::Opcode::send_inv;
   data.encode(e.data());
   b.hear(e, a.address, now);
-  EXPECT_EQ(drops(of_b(), WdpDrop::bad_opcode), 1U);
+  EXPECT_EQ(drops(b, WdpDrop::bad_opcode), 1U);
   wire::WdpData read = data;
   read.psn = of_b().receiver()->cum();
   read.mo = MessageOffset{16};
@@ -543,13 +584,13 @@ TEST_F(RdChannelTest, NonsenseIsCounted) {
   read.encode(f.data());
   wire::WdpReadRange{.length = 16}.encode(f.data() + wire::WdpData::kSize);
   b.hear(f, a.address, now);
-  EXPECT_EQ(drops(of_b(), WdpDrop::read_range), 1U);
+  EXPECT_EQ(drops(b, WdpDrop::read_range), 1U);
   read.mo = MessageOffset{0};
   read.mlen = (uint32_t{1} << 31) + 1;
   read.encode(f.data());
   wire::WdpReadRange{.length = read.mlen}.encode(f.data() + wire::WdpData::kSize);
   b.hear(f, a.address, now);
-  EXPECT_EQ(drops(of_b(), WdpDrop::message_length), 1U);
+  EXPECT_EQ(drops(b, WdpDrop::message_length), 1U);
   b.hear(e, {Gid::from_ipv4(0x0a000009), RdNode::kPort}, now);
   EXPECT_EQ(b.socket.drops().of(WdpDrop::wrong_address), 1U);
   EXPECT_TRUE(b.said(now).empty());
@@ -587,7 +628,7 @@ TEST_F(RdChannelTest, WithCrcs) {
     b.hear(d.bytes, a.address, now);
   }
   EXPECT_EQ(data, 1);
-  EXPECT_EQ(drops(of_b(), WdpDrop::bad_crc), 1U);
+  EXPECT_EQ(drops(b, WdpDrop::bad_crc), 1U);
   later(10ms);
   ASSERT_EQ(q.received.size(), 1U);
   EXPECT_EQ(q.received[0].bytes, text);

@@ -55,7 +55,7 @@ TEST_F(RdIdleEnd, WhatMeetsItGoesByAnotherChannel) {
   const uint64_t sent = p.queue->counters().messages_sent;
   for (const auto& d : meet(a.said(now))) a.hear(d.bytes, b.address, now);
   EXPECT_TRUE(q.received.empty());
-  EXPECT_EQ(drops(of_b(), WdpDrop::unknown_token), 2U);
+  EXPECT_EQ(drops(b, WdpDrop::unknown_token), 2U);
   p.send(kB, 5, number(3));
   talk();
   later(10ms);

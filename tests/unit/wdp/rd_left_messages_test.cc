@@ -119,9 +119,9 @@ TEST_F(RdLeftMessages, DataAndUnknownWordsAreDropped) {
   of_a().abort();
   const Buffer question = of_a().question();
   of_b().abort();
-  const auto before = drops(of_b(), WdpDrop::unknown_token);
+  const auto before = drops(b, WdpDrop::unknown_token);
   for (const auto& d : data) b.hear(d.bytes, a.address, now);
-  EXPECT_EQ(drops(of_b(), WdpDrop::unknown_token), before + data.size());
+  EXPECT_EQ(drops(b, WdpDrop::unknown_token), before + data.size());
   b.hear(question, a.address, now);
   const auto said = b.said(now);
   ASSERT_EQ(said.size(), 1U);

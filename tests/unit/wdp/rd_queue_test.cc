@@ -265,7 +265,7 @@ TEST_F(RdQueueTest, WhoLeavesItsAnswersUnheardIsNotServed) {
   p.send(kB, 2, pattern_bytes(10, 2));
   for (const auto& d : a.said(now)) b.hear(d.bytes, a.address, now);
   EXPECT_EQ(q.received.size(), 1U);
-  EXPECT_EQ(channel.counters().drops.of(wire::WdpDrop::window_exceeded), 1U);
+  EXPECT_EQ(b.socket.channels().drops().of(wire::WdpDrop::window_exceeded), 1U);
   later(1s);
   EXPECT_EQ(q.received.size(), 2U) << "it was not acknowledged";
   expect_all(p, Status::success);

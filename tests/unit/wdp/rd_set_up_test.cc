@@ -37,8 +37,8 @@ struct RdSetUp : RdChannelTest {
     ASSERT_EQ(b.links.size(), 1U);
     EXPECT_EQ(of_a().state(), RdChannel::State::open);
     EXPECT_EQ(of_b().state(), RdChannel::State::open);
-    EXPECT_EQ(of_a().handshake().peer().source_token, of_b().token());
-    EXPECT_EQ(of_b().handshake().peer().source_token, of_a().token());
+    EXPECT_EQ(of_a().peer().token, of_b().token());
+    EXPECT_EQ(of_b().peer().token, of_a().token());
   }
   // Datagrams between two hosts until both are silent.
   void meet(RdNode& x, RdNode& y) {

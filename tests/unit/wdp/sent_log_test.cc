@@ -55,6 +55,24 @@ TEST_F(SentLogTest, WhatIsAcknowledgedGoes) {
   EXPECT_EQ(log.next_waiting().csn, Csn{3});
 }
 
+// A channel that is idle has no memory for what it might send.
+TEST_F(SentLogTest, AtRestItHasNone) {
+  EXPECT_FALSE(log.may_rest());
+  append(9);
+  send(9);
+  hear(ack(8));
+  EXPECT_FALSE(log.may_rest()) << "one is under way";
+  hear(ack(9));
+  EXPECT_TRUE(log.may_rest());
+  log.rest();
+  EXPECT_FALSE(log.may_rest());
+  append(5);
+  send(5);
+  hear(ack(11));
+  EXPECT_EQ(gone, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(log.end(), Csn{14});
+}
+
 TEST_F(SentLogTest, SelectivelyToo) {
   append(5);
   send(5);
