@@ -132,8 +132,8 @@ class SentLog {
 
   Csn front_;
   FixedRing<SentDatagram> log_{kCsnWindow};
-  size_t next_ = 0;  // in log_
-  FixedRing<Csn> lost_{kCsnWindow};
+  size_t next_ = 0;                      // in log_
+  FixedRing<Csn> lost_{2 * kCsnWindow};  // one that was sent meanwhile, to ask, may be there twice
   uint64_t orders_ = 0;
   uint64_t newest_ = 0;  // order of the newest that has come
   Time loss_time_ = Time::never();
