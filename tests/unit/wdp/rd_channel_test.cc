@@ -62,7 +62,6 @@ TEST_F(RdChannelTest, WhenItIsAcknowledged) {
   EXPECT_EQ(p.host.sent.size(), 3U);
 }
 
-// spec/wdp 4.6.
 // What it took to set it up is gone when both sides have heard of each other, and a second later so
 // is the place of what was sent.
 TEST_F(RdChannelTest, AtRestItHasLittleMemory) {
@@ -79,7 +78,7 @@ TEST_F(RdChannelTest, AtRestItHasLittleMemory) {
   EXPECT_EQ(p.host.sent.size(), 1U);
 }
 
-// Copies of its messages come late: they say nothing.
+// spec/wdp-rd 2.2: copies of its messages come late, and say nothing.
 TEST_F(RdChannelTest, WhatCameOfTheHandshakeComesAgain) {
   q.post_receives(2);
   p.send(kB, 5, text);
@@ -104,6 +103,7 @@ TEST_F(RdChannelTest, WhatCameOfTheHandshakeComesAgain) {
   EXPECT_EQ(a.links.size() + b.links.size(), 2U);
 }
 
+// spec/wdp 4.6.
 TEST_F(RdChannelTest, BothCall) {
   p.post_receives(1);
   q.post_receives(1);
