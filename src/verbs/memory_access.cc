@@ -120,11 +120,9 @@ Status MemoryAccess::bind(const BindRequest& b) {
     bounds.parent = parent;
   }
   if (b.length == 0 && b.type_2) return Status::window_bind;
-  const bool was_open = table().find(b.old_stag) != nullptr;
-  if (!table().bind_window(b.window, b.old_stag, b.fresh_stag, bounds).ok()) {
-    return Status::window_bind;
-  }
-  if (was_open) qp_.transport().window_closed();
+  const auto was_bound = table().bind_window(b.window, b.old_stag, b.fresh_stag, bounds);
+  if (!was_bound.ok()) return Status::window_bind;
+  if (*was_bound) qp_.transport().window_closed();
   return Status::success;
 }
 

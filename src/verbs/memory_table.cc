@@ -213,7 +213,7 @@ void MemoryTable::release_window(Stag stag) {
   for (Region* r : retired) delete r;
 }
 
-Outcome<Ok> MemoryTable::bind_window(WindowId id, Stag old, Stag fresh, const Region& bounds) {
+Outcome<bool> MemoryTable::bind_window(WindowId id, Stag old, Stag fresh, const Region& bounds) {
   const std::lock_guard guard{lock_};
   // Binds wait in send queues. Meanwhile the program may have deallocated the window, and the index
   // may be somebody else's.
@@ -246,7 +246,7 @@ Outcome<Ok> MemoryTable::bind_window(WindowId id, Stag old, Stag fresh, const Re
     before->parent->windows.fetch_sub(1, std::memory_order_acq_rel);
     retire(before);
   }
-  return Ok{};
+  return before != nullptr;
 }
 
 Result<Ok, MemoryFault> MemoryTable::invalidate(Stag stag) {

@@ -73,9 +73,10 @@ class MemoryTable {
   Outcome<Window> reserve_window();
   void release_window(Stag stag);
   // Engine holder: publishes the window `id` under `fresh`, whose index is the one of `old`, and
-  // unpublishes `old`. A `length` of 0 unbinds. Errors: invalid (the window was released, or the
-  // region is being deregistered), busy (a window of type 2 that is bound).
-  Outcome<Ok> bind_window(WindowId id, Stag old, Stag fresh, const Region& bounds);
+  // unpublishes what it was bound to, whatever key that had. A `length` of 0 unbinds. True: it was
+  // bound before. Errors: invalid (the window was released, or the region is being deregistered),
+  // busy (a window of type 2 that is bound).
+  Outcome<bool> bind_window(WindowId id, Stag old, Stag fresh, const Region& bounds);
   // Engine holder: makes a window's STag invalid; its owner still has to release it. Regions are
   // their owner's alone to take back: those of user space are no fast-register ones.
   Result<Ok, work::MemoryFault> invalidate(Stag stag);

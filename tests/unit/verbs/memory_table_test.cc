@@ -220,7 +220,7 @@ class Windows : public MemoryTableTest {
  protected:
   Windows() : region(add(memory, access::kLocalWrite | access::kMwBind)) {}
   ~Windows() override { EXPECT_TRUE(table.remove(region).ok()); }
-  Outcome<Ok> try_bind(WindowId id, Stag old, Stag fresh, uint64_t offset, uint64_t length) {
+  Outcome<bool> try_bind(WindowId id, Stag old, Stag fresh, uint64_t offset, uint64_t length) {
     const Region bounds{.base = memory.data() + offset,
                         .iova = 0x5000,
                         .length = length,
@@ -258,6 +258,28 @@ TEST_F(Windows, BoundReboundAndUnbound) {
   table.release_window(third);
 }
 
+// The program counts the key of a bind that fails as well, and names that one in the next.
+TEST_F(Windows, BindTellsWhetherItWasBoundByAnyKey) {
+  const auto w = table.reserve_window();
+  ASSERT_TRUE(w.ok());
+  const auto first = try_bind(w->id, w->stag, w->stag, 100, 50);
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(*first);
+  const Stag failed = MemoryTable::next_key(w->stag);
+  const Stag fresh = MemoryTable::next_key(failed);
+  const auto again = try_bind(w->id, failed, fresh, 200, 50);
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(*again);
+  EXPECT_EQ(table.find(w->stag), nullptr);
+  const auto closed = try_bind(w->id, fresh, fresh, 0, 0);
+  ASSERT_TRUE(closed.ok());
+  EXPECT_TRUE(*closed);
+  const auto nothing = try_bind(w->id, fresh, fresh, 0, 0);
+  ASSERT_TRUE(nothing.ok());
+  EXPECT_FALSE(*nothing);
+  table.release_window(w->stag);
+}
+
 TEST_F(Windows, KeysWrapWithinTheirByte) {
   EXPECT_EQ(MemoryTable::next_key(Stag{0x1234ff}), Stag{0x123400});
   EXPECT_EQ(MemoryTable::next_key(Stag{0x123400}), Stag{0x123401});
@@ -279,7 +301,7 @@ TEST_F(Windows, ARegionWithWindowsStays) {
 // Threads that take regions back wait until no holder uses them any more; a bind that looked the
 // region up just before must not open on it.
 TEST_F(MemoryTableTest, NoWindowOpensOnARegionThatIsGoing) {
-  std::optional<Outcome<Ok>> bound;
+  std::optional<Outcome<bool>> bound;
   Region* region = nullptr;
   const auto w = table.reserve_window();
   ASSERT_TRUE(w.ok());
