@@ -32,7 +32,7 @@ class Carrier {
   virtual void start(bool ask) = 0;
   // Returns when all that was started has left, or, of Reads, has come or is lost.
   virtual void finish() = 0;
-  // How many answers have come. Sleeps up to so many milliseconds for the first one.
+  // How many answers have come. Waits up to so many milliseconds for the first one.
   virtual unsigned answers(int most_ms) = 0;
 
   // --- the target

@@ -8,6 +8,7 @@
 
 #include "bench/carrier.h"
 #include "bench/verbs_endpoint.h"
+#include "kit/clock.h"
 #include "kit/failure.h"
 #include "observe/counter_reader.h"
 #include "stats/table.h"
@@ -19,6 +20,7 @@ constexpr uint32_t kReceives = 256;  // posted ahead by the target
 constexpr uint32_t kAnswers = 64;    // receives for answers, and sends of them
 constexpr uint32_t kAsk = 1;         // immediate data
 constexpr int kPatienceMs = 20;
+constexpr int64_t kNsPerMs = 1'000'000;
 
 EndpointNeeds needs_of(const Order& order) {
   const bool initiator = order.role == Role::initiator;
@@ -94,8 +96,9 @@ class VerbsCarrier final : public Carrier {
   Cursor receives_;  // of the next receive
   uint64_t posted_ = 0;
   uint64_t completed_ = 0;
-  uint64_t lost_ = 0;  // Reads that the retries did not save
-  unsigned answers_ = 0;
+  uint64_t lost_ = 0;     // Reads that the retries did not save
+  unsigned answers_ = 0;  // that have come
+  unsigned owed_ = 0;     // that are to be sent
   Received received_;
   std::optional<Counted> before_;
 };
@@ -185,8 +188,10 @@ void VerbsCarrier::look(std::span<const ibv_wc> done) {
     }
     received_.bytes += wc.byte_len - header_bytes();
     ++received_.messages;
-    if ((wc.wc_flags & IBV_WC_WITH_IMM) != 0 && ntohl(wc.imm_data) == kAsk) answer();
+    if ((wc.wc_flags & IBV_WC_WITH_IMM) != 0 && ntohl(wc.imm_data) == kAsk) ++owed_;
   }
+  // Behind a pause of this process more may ask than there is room for at once.
+  for (; owed_ > 0 && posted_ - completed_ < kAnswers; --owed_) answer();
 }
 
 void VerbsCarrier::start(bool ask) {
@@ -201,13 +206,13 @@ void VerbsCarrier::finish() {
 }
 
 unsigned VerbsCarrier::answers(int most_ms) {
+  const int64_t until = kit::now_ns() + most_ms * kNsPerMs;
   look(endpoint_.completions_now());
-  if (answers_ == 0 && spec_.wait == Wait::event) {
-    // The first call may do no more than arm the queue.
-    for (int i = 0; i < 2 && answers_ == 0; ++i) {
-      endpoint_.sleep(-1, most_ms);
-      look(endpoint_.completions_now());
+  for (int64_t now = 0; answers_ == 0 && (now = kit::now_ns()) < until;) {
+    if (spec_.wait == Wait::event) {
+      endpoint_.sleep(-1, static_cast<int>((until - now + kNsPerMs - 1) / kNsPerMs));
     }
+    look(endpoint_.completions_now());
   }
   return std::exchange(answers_, 0);
 }
