@@ -70,6 +70,9 @@ const char* remedy(int error) {
     case EAGAIN:
       return "Raise the limit on threads (ulimit -u, pids.max of the container) or on memory "
              "(ulimit -v, -l)";
+    case EPERM:
+    case ENOSYS:
+      return "A filter of system calls (seccomp, a container's) forbids it: allow it there";
     default:
       return "Free resources of this system";
   }

@@ -3,6 +3,7 @@
 #include "tests/abi/api_fixture.h"
 #include "tests/abi/in_child.h"
 #include "tests/abi/scarcity.h"
+#include "tests/support/refused_calls.h"
 #include "tests/support/sanitizer.h"
 
 namespace weft::test {
@@ -35,6 +36,28 @@ TEST(NoThread, TheDeviceDoesNotOpenAndLaterItDoes) {
               return context != nullptr && ibv_close_device(context) == 0 ? 0 : 3;
             }),
             0);
+}
+
+void open_where_it_is_refused(uint32_t call, int error) {
+  // 77: there are no filters here.
+  if (!refuse_call(call, static_cast<uint32_t>(error))) ::_exit(77);
+  errno = 0;
+  const bool opened = try_open() != nullptr;
+  ::_exit(!opened && errno == error ? 0 : 1);
+}
+
+// As in a container whose filter is older than the call.
+TEST(RefusedCallDeathTest, TheDeviceDoesNotOpenAndTheFilterIsNamed) {
+#ifdef WEFT_TSAN
+  GTEST_SKIP() << "ThreadSanitizer does not let a child of a program with threads start any";
+#endif
+  if (in_child([] { return refuse_call(SYS_timerfd_create, EPERM) ? 0 : 1; }) != 0) {
+    GTEST_SKIP() << "no seccomp filters here";
+  }
+  EXPECT_EXIT(open_where_it_is_refused(SYS_timerfd_create, EPERM), testing::ExitedWithCode(0),
+              "timerfd_create: Operation not permitted. A filter of system calls");
+  EXPECT_EXIT(open_where_it_is_refused(SYS_timerfd_create, ENOSYS), testing::ExitedWithCode(0),
+              "timerfd_create: Function not implemented. A filter of system calls");
 }
 
 #ifndef WEFT_SANITIZER
