@@ -1,6 +1,7 @@
 #include "abi/ibverbs/file_hook.h"
 
 #include <fcntl.h>
+#include <net/if.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 
 #include "abi/ibverbs/loaded_objects.h"
 #include "abi/ibverbs/query.h"
+#include "base/result.h"
 #include "config/options.h"
 #include "device/device.h"
 #include "port/fd.h"
@@ -30,7 +32,7 @@ namespace {
 
 // Constants, for libraries open files until the process has ended.
 constexpr std::string_view kDeviceFolder = "/dev/infiniband/";
-constexpr std::string_view kGidTypes = "/sys/class/infiniband/weft0/ports/1/gid_attrs/types/";
+constexpr std::string_view kGidAttributes = "/sys/class/infiniband/weft0/ports/1/gid_attrs/";
 static_assert(device::kDeviceName == std::string_view{"weft0"} && device::kPort == 1);
 
 // The path to use instead. A null pointer is the C library's matter.
@@ -42,8 +44,8 @@ const char* real_path(const char* path) {
   return p == kDeviceFile ? kDriver : path;
 }
 
-bool is_gid_type(const char* path) {
-  return path != nullptr && std::string_view{path}.starts_with(kGidTypes);
+bool is_gid_attribute(const char* path) {
+  return path != nullptr && std::string_view{path}.starts_with(kGidAttributes);
 }
 
 int fails(int error) {
@@ -51,21 +53,36 @@ int fails(int error) {
   return -1;
 }
 
-// A descriptor from which the type of the GID can be read whose index ends `path`.
-int open_gid_type(const char* path, int flags) try {
-  const std::string_view index{std::strrchr(path, '/') + 1};
+// What the kernel has in the file `attribute` of GID `index`, or an error.
+Result<std::string, int> gid_attribute(std::string_view attribute, std::string_view index) {
   unsigned n = 0;
   const auto [end, error] = std::from_chars(index.data(), index.data() + index.size(), n);
-  if (error != std::errc{} || end != index.data() + index.size()) return fails(ENOENT);
+  if (error != std::errc{} || end != index.data() + index.size()) return fail(ENOENT);
   const device::Device device = device::query_device(config::options());
-  if (n >= device.gids.size()) return fails(ENOENT);
+  if (n >= device.gids.size()) return fail(ENOENT);
+  if (attribute == "types") {
+    return std::string{gid_type(device) == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2\n" : "IB/RoCE v1\n"};
+  }
+  if (attribute != "ndevs") return fail(ENOENT);
+  // As the kernel answers for a GID of no interface.
+  char name[IF_NAMESIZE];
+  if (::if_indextoname(device.gids[n].ifindex, name) == nullptr) return fail(EINVAL);
+  return std::string{name} + '\n';
+}
+
+// A descriptor from which the attribute of a GID can be read that `path` names.
+int open_gid_attribute(const char* path, int flags) try {
+  std::string_view rest{path};
+  rest.remove_prefix(kGidAttributes.size());
+  const size_t slash = rest.find('/');
+  if (slash == std::string_view::npos) return fails(ENOENT);
+  const auto text = gid_attribute(rest.substr(0, slash), rest.substr(slash + 1));
+  if (!text.ok()) return fails(text.error());
   if ((flags & O_ACCMODE) != O_RDONLY) return fails(EACCES);
 
-  const std::string_view text =
-      gid_type(device) == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2\n" : "IB/RoCE v1\n";
-  port::Fd fd{::memfd_create("weft-gid-type", (flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0)};
+  port::Fd fd{::memfd_create("weft-gid", (flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0)};
   if (!fd.valid()) return -1;
-  if (::pwrite(fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+  if (::pwrite(fd.get(), text->data(), text->size(), 0) != static_cast<ssize_t>(text->size())) {
     return fails(EIO);
   }
   return fd.release();
@@ -118,12 +135,12 @@ int hooked_faccessat(int folder, const char* path, int mode, int flags) {
 
 int hooked_open(const char* path, int flags, ...) {
   WEFT_MODE_AFTER(flags);
-  if (is_gid_type(path)) return open_gid_type(path, flags);
+  if (is_gid_attribute(path)) return open_gid_attribute(path, flags);
   return ::open(real_path(path), flags, mode);
 }
 int hooked_openat(int folder, const char* path, int flags, ...) {
   WEFT_MODE_AFTER(flags);
-  if (is_gid_type(path)) return open_gid_type(path, flags);
+  if (is_gid_attribute(path)) return open_gid_attribute(path, flags);
   return ::openat(folder, real_path(path), flags, mode);
 }
 #undef WEFT_MODE_AFTER
@@ -136,9 +153,9 @@ int hooked_openat_2(int folder, const char* path, int flags) {
 }
 
 FILE* hooked_fopen(const char* path, const char* mode) {
-  if (!is_gid_type(path)) return ::fopen(real_path(path), mode);
+  if (!is_gid_attribute(path)) return ::fopen(real_path(path), mode);
   const bool reads = mode[0] == 'r' && std::strchr(mode, '+') == nullptr;
-  port::Fd fd{open_gid_type(
+  port::Fd fd{open_gid_attribute(
       path, (reads ? O_RDONLY : O_RDWR) | (std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0))};
   FILE* file = fd.valid() ? ::fdopen(fd.get(), mode) : nullptr;
   if (file != nullptr) (void)fd.release();

@@ -3,8 +3,9 @@
 // UCX takes a device only when the kernel's file of it, /dev/infiniband/<dev_name>, is a character
 // device that may be read and written (spec/abi 6.1). It asks the C library, and no answer of
 // libibverbs reaches it. It also reads there which kind of address a GID is, and without an answer
-// takes RoCE v1. NCCL from 2.21 on reads the kind of two GIDs where there are several, and its job
-// ends without an answer; so do RCCL and PyTorch, which have that code too.
+// takes RoCE v1. From 1.19 on it reads the interface of a GID, too, and without an answer takes no
+// peer to be reachable. NCCL from 2.21 on reads the kind of two GIDs where there are several, and
+// its job ends without an answer; so do RCCL and PyTorch, which have that code too.
 //
 // So weft puts functions of its own in the place of those that these libraries import, in their
 // global offset tables (spec/abi 6.1): for paths of weft0 they answer as the kernel would, all else
@@ -15,6 +16,7 @@
 //
 //   /dev/infiniband/uverbs0                                   stands for /dev/null
 //   /sys/class/infiniband/weft0/ports/1/gid_attrs/types/N     can be opened: the type of GID N
+//   /sys/class/infiniband/weft0/ports/1/gid_attrs/ndevs/N     the same: its interface, as "eth0"
 #pragma once
 
 #include <string_view>

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <link.h>
+#include <net/if.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ namespace {
 
 constexpr char kFile[] = "/dev/infiniband/uverbs0";
 constexpr char kType[] = "/sys/class/infiniband/weft0/ports/1/gid_attrs/types/";
+constexpr char kInterface[] = "/sys/class/infiniband/weft0/ports/1/gid_attrs/ndevs/";
 
 void look_for_devices() {
   ibv_free_device_list(ibv_get_device_list(nullptr));
@@ -138,6 +140,41 @@ TEST_P(EachLibrary, TheTypeOfAGid) {
   EXPECT_EQ(probe.read_stream(folder + "0", "r+"), "errno " + std::to_string(EACCES));
 }
 
+// The interfaces of all GIDs, by libibverbs.
+std::vector<std::string> interfaces() {
+  std::vector<std::string> names;
+  ibv_device** list = ibv_get_device_list(nullptr);
+  ibv_context* context = ibv_open_device(list[0]);
+  ibv_free_device_list(list);
+  ibv_gid_entry entries[256] = {};
+  const ssize_t n = ibv_query_gid_table(context, entries, 256, 0);
+  for (ssize_t i = 0; i < n; ++i) {
+    char name[IF_NAMESIZE] = "";
+    EXPECT_NE(if_indextoname(entries[i].ndev_ifindex, name), nullptr);
+    names.emplace_back(name);
+  }
+  ibv_close_device(context);
+  return names;
+}
+
+// UCX asks for it before it calls a peer reachable.
+TEST_P(EachLibrary, TheInterfaceOfAGid) {
+  const Probe probe{GetParam()};
+  look_for_devices();
+  const std::string folder = kInterface;
+  const std::vector<std::string> names = interfaces();
+  ASSERT_FALSE(names.empty());
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(probe.read(folder + std::to_string(i)), names[i] + "\n") << i;
+  }
+  EXPECT_EQ(probe.read_stream(folder + "0", "r"), names[0] + "\n");
+  const std::string none = "errno " + std::to_string(ENOENT);
+  EXPECT_EQ(probe.read(folder + std::to_string(names.size())), none);
+  for (const char* index : {"", "x", "0/"}) EXPECT_EQ(probe.read(folder + index), none) << index;
+  EXPECT_EQ(probe.open(folder + "0", O_RDWR), -1);
+  EXPECT_EQ(errno, EACCES);
+}
+
 TEST_P(EachLibrary, OtherFilesAreAsTheyAre) {
   const Probe probe{GetParam()};
   look_for_devices();
@@ -147,6 +184,11 @@ TEST_P(EachLibrary, OtherFilesAreAsTheyAre) {
     EXPECT_EQ(probe.stat(other), ENOENT) << other;
     EXPECT_EQ(probe.access(other, F_OK), ENOENT) << other;
     EXPECT_EQ(probe.open(other, O_RDONLY), -1) << other;
+  }
+  for (const char* other : {"gids/0", "types", "ndevs", ""}) {
+    EXPECT_EQ(probe.read(std::string{"/sys/class/infiniband/weft0/ports/1/gid_attrs/"} + other),
+              "errno " + std::to_string(ENOENT))
+        << other;
   }
   EXPECT_EQ(probe.read("/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/0"),
             "errno " + std::to_string(ENOENT));
