@@ -32,6 +32,9 @@ class ProcessService final : public Service {
       say_unsupported("rdma_cm's port space RDMA_PS_IB");
       return EOPNOTSUPP;
     }
+    if (space != PortSpace::tcp && space != PortSpace::udp && space != PortSpace::ipoib) {
+      return EINVAL;
+    }
     const auto a = adapter();
     if (!a.ok()) return a.error().code;
     auto& own = static_cast<EventChannel&>(channel);

@@ -229,6 +229,14 @@ TEST_F(CmId, ThePortSpaceOfInfiniBandItselfIsNotThere) {
   EXPECT_ERRNO(EOPNOTSUPP, rdma_create_id(nullptr, &id, nullptr, RDMA_PS_IB));
 }
 
+TEST_F(CmId, NorIsOneThatNobodyKnows) {
+  rdma_cm_id* id = nullptr;
+  for (const int space : {0, 1, 0x999}) {
+    EXPECT_ERRNO(EINVAL,
+                 rdma_create_id(active.get(), &id, nullptr, static_cast<rdma_port_space>(space)));
+  }
+}
+
 TEST_F(CmId, ContextIsTheProgramsOwn) {
   listener = listen_on(passive.get());
   EXPECT_EQ(listener->context, this);
