@@ -50,7 +50,8 @@ RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, si
       window_(window),
       handshake_(std::make_unique<Handshake>(random)),
       sender_(Csn{static_cast<uint32_t>(random.next())}, std::move(congestion), ecn,
-              RdExtra{shared.budget()}) {}
+              RdExtra{shared.budget()}),
+      writer_(sender_) {}
 
 // --- set-up
 
@@ -129,51 +130,15 @@ void RdChannel::look_at_handshake(Time now) {
 // --- messages
 
 std::byte* RdChannel::send(const RdMessage& m, ClientId client, uint64_t request) {
-  Msn& msn = flows_.next_of(FlowTable::flow_of(m.sidx, m.didx));
-  const Csn csn = sender_.next_csn();
-  SentDatagram& d = sender_.append(WdpData::kSize + size_t{m.length}, client, request);
-  WdpData{.wdp_class = WdpClass::rd,
-          .flags = {.immediate = m.immediate.has_value()},
-          .didx = m.didx,
-          .sidx = m.sidx,
-          .psn = csn,
-          .msn = msn,
-          .mlen = m.length,
-          .last = true,
-          .opcode = m.solicited ? Opcode::send_se : Opcode::send,
-          .stride = static_cast<uint16_t>(std::max<uint32_t>(m.length, 1)),
-          .imm_or_read = m.immediate.value_or(0),
-          .to = TaggedOffset{uint64_t{m.q_key.value()} << 32 | m.number}}
-      .encode(d.bytes.get());
-  msn = next(msn);
+  std::byte* const at = writer_.write(m, client, request);
   owner_.reached();
-  return d.bytes.get() + WdpData::kSize;
-}
-
-void RdChannel::take_back(const RdMessage& m) {
-  sender_.take_back();
-  Msn& msn = flows_.next_of(FlowTable::flow_of(m.sidx, m.didx));
-  msn = Msn{msn.value() - 1};
+  return at;
 }
 
 std::byte* RdChannel::send(WdpData& segment, bool first) {
-  Msn& msn = flows_.next_of(FlowTable::flow_of(segment.sidx, segment.didx, segment.is_response()));
-  if (first) segment.msn = msn;
-  segment.wdp_class = WdpClass::rd;
-  segment.psn = sender_.next_csn();
-  const size_t size = WdpData::kSize + size_t{segment.payload_size()};
-  std::byte* const at = sender_.append_shared(size, bundle_room());
-  segment.encode(at);
-  if (first) msn = next(msn);
+  std::byte* const at = writer_.write(segment, first, bundle_room());
   owner_.reached();
-  return at + WdpData::kSize;
-}
-
-void RdChannel::take_back(const WdpData& segment, bool first) {
-  sender_.take_back_shared(WdpData::kSize + size_t{segment.payload_size()});
-  if (!first) return;
-  flows_.next_of(FlowTable::flow_of(segment.sidx, segment.didx, segment.is_response())) =
-      segment.msn;
+  return at;
 }
 
 // --- what the path carries (spec/wdp-rd 5.5)

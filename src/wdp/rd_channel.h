@@ -12,12 +12,12 @@
 #include <optional>
 #include <vector>
 
-#include "wdp/flow_table.h"
 #include "wdp/handshake.h"
 #include "wdp/path_probe.h"
 #include "wdp/peer_questions.h"
 #include "wdp/peer_watch.h"
 #include "wdp/rd_client.h"
+#include "wdp/rd_message_writer.h"
 #include "wdp/rd_receive_path.h"
 #include "wdp/rd_send_path.h"
 #include "wdp/train_source.h"
@@ -56,17 +56,6 @@ class RdChannelOwner {
   virtual void reached() = 0;
 };
 
-// What a message says of itself.
-struct RdMessage {
-  uint8_t sidx = 0;
-  uint8_t didx = 0;
-  QKey q_key;
-  bool solicited = false;
-  std::optional<uint32_t> immediate;
-  uint32_t number = 0;  // of a connection's (spec/wdp-rd 7.2)
-  uint32_t length = 0;
-};
-
 // What the handshake has told of the peer, and what was agreed on.
 struct RdPeer {
   SessionToken token;  // in all that is sent to it
@@ -91,23 +80,15 @@ class RdChannel final : public TrainSource, private RdSink {
   RdChannel& operator=(const RdChannel&) = delete;
 
   // --- messages
-  bool has_room(uint32_t length) const {
-    return sender_.has_room(wire::WdpData::kSize + size_t{length});
-  }
-  // The place for the payload; has_room() said yes. What became of it the client hears. Throws
-  // std::bad_alloc; then nothing has changed.
+  bool has_room(uint32_t length) const { return writer_.has_room(length); }
+  // These four: as those of RdMessageWriter.
   std::byte* send(const RdMessage& message, ClientId client, uint64_t request);
-  // The last one is not wanted after all; nothing was called since.
-  void take_back(const RdMessage& message);
+  void take_back(const RdMessage& message) { writer_.take_back(message); }
   // --- messages of queue pairs of type RD, segment by segment
   // Does the peer take them? Known once the channel is open.
   bool has_responses() const { return peer_.responses; }
-  // The place for the payload of a segment; has_room() said yes, or it has none. The first one of a
-  // message is given its MSN, which the others repeat. Class and CSN are filled in. Throws
-  // std::bad_alloc; then nothing has changed.
   std::byte* send(wire::WdpData& segment, bool first);
-  // The last segment is not wanted after all; nothing was called since.
-  void take_back(const wire::WdpData& segment, bool first);
+  void take_back(const wire::WdpData& segment, bool first) { writer_.take_back(segment, first); }
   // UDP payload of a segment. `most`: what the interface takes; `certain`: and so does the path.
   // Else the first call begins to find that out, and until it is known only what each path carries
   // is.
@@ -286,8 +267,8 @@ class RdChannel final : public TrainSource, private RdSink {
   SessionToken token_;
   RdPeer peer_;
   RdSendPath sender_;
+  RdMessageWriter writer_;
   std::optional<RdReceivePath> receiver_;
-  FlowTable flows_;  // of what is sent
   std::vector<ClientId> want_room_;
   Rests rests_;
   Answers answers_;

@@ -1,0 +1,146 @@
+#include "wdp/rd_message_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "wdp/cubic.h"
+#include "wire/wdp_bundle.h"
+
+namespace weft::wdp {
+namespace {
+
+using wire::Opcode;
+using wire::WdpData;
+
+constexpr Time kNow = Time::from_ns(1'000'000'000);
+
+struct RdMessageWriterTest : ::testing::Test {
+  RdMessageWriterTest() { sender.open(SessionToken{7}, false, kNow); }
+
+  static WdpData segment(uint8_t didx, uint32_t bytes, Opcode opcode = Opcode::send) {
+    return {.didx = didx,
+            .sidx = 3,
+            .mlen = bytes,
+            .last = true,
+            .wants_response = opcode == Opcode::send,
+            .opcode = opcode,
+            .stride = static_cast<uint16_t>(bytes)};
+  }
+  // Headers of all that goes, datagram by datagram. A bundle has several.
+  std::vector<std::vector<WdpData>> sent() {
+    Train t;
+    sender.fill(t, Path{}, kNow);
+    std::vector<std::vector<WdpData>> all;
+    t.each_datagram([&](std::span<const IoVec> pieces) {
+      std::vector<std::byte> bytes;
+      for (const IoVec& v : pieces) {
+        const auto* p = static_cast<const std::byte*>(v.iov_base);
+        bytes.insert(bytes.end(), p, p + v.iov_len);
+      }
+      auto& headers = all.emplace_back();
+      if (wire::WdpCommon::parse(bytes)->wdp_class != wire::WdpBundle::kClass) {
+        headers.push_back(*WdpData::parse(bytes));
+        return;
+      }
+      for (Bytes rest = Bytes{bytes}.subspan(wire::WdpBundle::kSize); !rest.empty();) {
+        headers.push_back(*WdpData::parse(*wire::WdpBundle::take(rest)));
+      }
+    });
+    return all;
+  }
+
+  RdSendPath sender{Csn{100}, std::make_unique<Cubic>(), false};
+  RdMessageWriter writer{sender};
+};
+
+TEST_F(RdMessageWriterTest, AMessageSaysWhatItWasToldToSay) {
+  std::byte* const at = writer.write({.sidx = 3,
+                                      .didx = 5,
+                                      .q_key = QKey{0x1234},
+                                      .solicited = true,
+                                      .immediate = 0xcafe,
+                                      .number = 9,
+                                      .length = 4},
+                                     1, 77);
+  std::memcpy(at, "abcd", 4);
+  const auto all = sent();
+  ASSERT_EQ(all.size(), 1U);
+  const WdpData& d = all[0].at(0);
+  EXPECT_EQ(d.sidx, 3);
+  EXPECT_EQ(d.didx, 5);
+  EXPECT_EQ(d.psn, Csn{100});
+  EXPECT_EQ(d.msn, Msn{1});
+  EXPECT_EQ(d.mlen, 4U);
+  EXPECT_TRUE(d.last);
+  EXPECT_EQ(d.opcode, Opcode::send_se);
+  EXPECT_EQ(d.imm_or_read, 0xcafeU);
+  EXPECT_EQ(d.q_key(), QKey{0x1234});
+  EXPECT_EQ(static_cast<uint32_t>(d.to.value()), 9U);
+}
+
+TEST_F(RdMessageWriterTest, EachFlowCountsForItself) {
+  for (const uint8_t didx : {5, 5, 6, 5})
+    writer.write({.sidx = 3, .didx = didx, .length = 1}, 1, 0);
+  std::vector<uint32_t> numbers;
+  for (const auto& datagram : sent()) numbers.push_back(datagram.at(0).msn.value());
+  EXPECT_EQ(numbers, (std::vector<uint32_t>{1, 2, 1, 3}));
+}
+
+TEST_F(RdMessageWriterTest, WhatIsTakenBackLeavesItsNumberToTheNext) {
+  const RdMessage m{.sidx = 3, .didx = 5, .length = 1};
+  writer.write(m, 1, 0);
+  writer.write(m, 1, 1);
+  writer.take_back(m);
+  writer.write(m, 1, 2);
+  const auto all = sent();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[1].at(0).msn, Msn{2});
+  EXPECT_EQ(all[1].at(0).psn, Csn{101});
+}
+
+TEST_F(RdMessageWriterTest, SegmentsOfAMessageRepeatItsNumber) {
+  WdpData d = segment(5, 100);
+  d.mlen = 200;
+  d.last = false;
+  writer.write(d, true, 0);
+  WdpData second = segment(5, 100);
+  second.mlen = 200;
+  second.mo = MessageOffset{100};
+  second.msn = d.msn;
+  writer.write(second, false, 0);
+  writer.take_back(second, false);
+  writer.write(second, false, 0);
+  WdpData next = segment(5, 100);
+  writer.write(next, true, 0);
+  std::vector<uint32_t> numbers;
+  for (const auto& datagram : sent()) numbers.push_back(datagram.at(0).msn.value());
+  EXPECT_EQ(numbers, (std::vector<uint32_t>{1, 1, 2}));
+}
+
+TEST_F(RdMessageWriterTest, AnswersToReadsAreAFlowOfTheirOwn) {
+  WdpData request = segment(5, 10);
+  writer.write(request, true, 0);
+  WdpData answer = segment(5, 10, Opcode::read_response);
+  writer.write(answer, true, 0);
+  EXPECT_EQ(request.msn, Msn{1});
+  EXPECT_EQ(answer.msn, Msn{1});
+  writer.take_back(answer, true);
+  writer.write(answer, true, 0);
+  EXPECT_EQ(answer.msn, Msn{1});
+}
+
+TEST_F(RdMessageWriterTest, SegmentsShareADatagramWhileItHasRoom) {
+  for (uint8_t didx = 5; didx < 9; ++didx) {
+    WdpData d = segment(didx, 100);
+    writer.write(d, true, 500);
+  }
+  const auto all = sent();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].size(), 3U);
+  EXPECT_EQ(all[1].size(), 1U);
+  EXPECT_EQ(all[1][0].psn, Csn{101});
+}
+
+}  // namespace
+}  // namespace weft::wdp
