@@ -20,8 +20,6 @@ using wire::WdpResponse;
 
 namespace {
 
-// spec/wdp-rd 6.4: that an answer waits for company.
-constexpr Duration kAnswerDelay = kAckDelay;
 // Bytes of a bundle. More would be lost together, and gains little.
 constexpr size_t kMostBundle = 8192;
 RdPeer told_of(const Handshake& handshake) {
@@ -51,7 +49,8 @@ RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, si
       handshake_(std::make_unique<Handshake>(random)),
       sender_(Csn{static_cast<uint32_t>(random.next())}, std::move(congestion), ecn,
               RdExtra{shared.budget()}),
-      writer_(sender_) {}
+      writer_(sender_),
+      answers_(writer_, sender_) {}
 
 // --- set-up
 
@@ -174,58 +173,14 @@ void RdChannel::path_known() {
   tell_of_room();
 }
 
-// Of one flow the last ACK says it all.
 void RdChannel::respond(const WdpResponse& response) {
-  using Code = WdpResponse::Code;
-  const auto last = std::find_if(
-      answers_.unsaid.rbegin(), answers_.unsaid.rend(),
-      [&](const auto& r) { return r.qidx == response.qidx && r.ridx == response.ridx; });
-  if (last != answers_.unsaid.rend() && last->code == Code::ack && response.code == Code::ack) {
-    last->msn = response.msn;
-  } else {
-    if (answers_.unsaid.empty()) answers_.at = active_ + kAnswerDelay;
-    answers_.unsaid.push_back(response);
-  }
+  answers_.add(response, active_);
   owner_.reached();
 }
 
 void RdChannel::say_answers() {
-  answers_.due = true;
+  answers_.say();
   owner_.reached();
-}
-
-// An answer of the program's may follow, and takes them with it (spec/wdp-rd 6.4). Beside an RDACK
-// that cannot wait they cost nothing.
-void RdChannel::put_due_responses(Time now) {
-  if (answers_.unsaid.empty()) return;
-  if (answers_.due || now >= answers_.at || answers_.unsaid.size() >= kMostResponses ||
-      sender_.has_new() || receiver_->due(now)) {
-    put_responses();
-  }
-}
-
-// RESPs are in a flow of their own, that of the ports: an ACK must not overtake an error.
-void RdChannel::put_responses() {
-  answers_.at = Time::never();
-  answers_.due = true;  // until there is room
-  while (!answers_.unsaid.empty()) {
-    const size_t n = std::min(answers_.unsaid.size(), kMostResponses);
-    const auto size = static_cast<uint32_t>(n * WdpResponse::kSize);
-    if (!has_room(size)) return;
-    WdpData header{.mlen = size,
-                   .last = true,
-                   .opcode = Opcode::terminate,
-                   .stride = static_cast<uint16_t>(size)};
-    // Where many wait, a peer with as many takes no requests, nor what shares a datagram with them.
-    const bool many = answers_.unsaid.size() > kMostResponses;
-    if (many) sender_.shut();
-    std::byte* at = send(header, true);
-    if (many) sender_.shut();
-    for (size_t i = 0; i < n; ++i, at += WdpResponse::kSize) answers_.unsaid[i].encode(at);
-    answers_.unsaid.erase(answers_.unsaid.begin(),
-                          answers_.unsaid.begin() + static_cast<ptrdiff_t>(n));
-  }
-  answers_.due = false;
 }
 
 void RdChannel::want_room(ClientId client) {
@@ -274,7 +229,7 @@ void RdChannel::receives_posted(uint8_t index) {
 }
 
 void RdChannel::flush() {
-  if (!answers_.unsaid.empty()) say_answers();
+  if (!answers_.empty()) say_answers();
   if (!receiver_ || !receiver_->pending()) return;
   receiver_->flush();
   owner_.reached();
@@ -401,7 +356,7 @@ Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
     }
   });
   tell_of_room();
-  if (!leaving_.by.is_never() && sender_.idle() && answers_.unsaid.empty()) say_goodbye(now);
+  if (!leaving_.by.is_never() && sender_.idle() && answers_.empty()) say_goodbye(now);
   return v;
 }
 
@@ -468,7 +423,7 @@ bool RdChannel::ready(Time now) {
   if (state_ == State::setting_up && handshake_->answers() && is_wanted())
     handshake_->call_too(now);
   if ((handshake_ && handshake_->ready()) || !outbox_.empty()) return true;
-  if (speaks()) put_due_responses(now);
+  if (speaks() && answers_.write(receiver_->due(now), bundle_room(), now)) owner_.reached();
   if (speaks() && questions_.due()) return true;
   if (speaks() && search_.probe && search_.probe->ready(now)) return true;
   return speaks() && (receiver_->due(now) || sender_.wants_to_ask() || sender_.ready(now));
@@ -538,7 +493,7 @@ Time RdChannel::deadline() {
   if (handshake_) first = std::min(first, handshake_->deadline());
   if (!speaks()) return first;
   first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leaving_.by,
-                    search_.until, answers_.at, rests_.at});
+                    search_.until, answers_.deadline(), rests_.at});
   if (search_.probe) first = std::min(first, search_.probe->deadline());
   if (sender_.may_rest()) first = std::min(first, active_ + kLogRests);
   if (connections_ > 0) return std::min({first, watch_.deadline(), questions_.deadline()});
@@ -567,10 +522,7 @@ void RdChannel::tick(Time now) {
   }
   receiver_->tick(now);
   if (now >= rests_.at) look_for_rest(now);
-  if (now >= answers_.at) {
-    answers_.at = Time::never();
-    say_answers();
-  }
+  if (answers_.tick(now)) owner_.reached();
   if (search_.probe) search_.probe->tick(now);
   if (sender_.may_rest() && now >= active_ + kLogRests) sender_.rest();
   if (now >= search_.until) path_known();
@@ -615,15 +567,15 @@ void RdChannel::close(Time now) {
   leaving_.closed = true;
   owner_.reached();
   if (!speaks()) return abort();
-  if (sender_.idle() && answers_.unsaid.empty()) return say_goodbye(now);
-  answers_.due = true;
+  if (sender_.idle() && answers_.empty()) return say_goodbye(now);
+  answers_.say();
   if (leaving_.by.is_never()) leaving_.by = now + kLastMessages;
 }
 
 // spec/wdp-rd 2.4: what the peer sends just now is not lost, if CUM says all that was taken. No
 // answer is on its way either, so the peer's requests that have come are complete.
 void RdChannel::end_for_want_of_messages(Time now) {
-  leaving_.idle = answers_.unsaid.empty() && receiver_->has_all_before_cum();
+  leaving_.idle = answers_.empty() && receiver_->has_all_before_cum();
   close(now);
 }
 

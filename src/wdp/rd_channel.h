@@ -16,12 +16,11 @@
 #include "wdp/path_probe.h"
 #include "wdp/peer_questions.h"
 #include "wdp/peer_watch.h"
+#include "wdp/rd_answers.h"
 #include "wdp/rd_client.h"
-#include "wdp/rd_message_writer.h"
 #include "wdp/rd_receive_path.h"
 #include "wdp/rd_send_path.h"
 #include "wdp/train_source.h"
-#include "wire/wdp_messages.h"
 
 namespace weft::wdp {
 
@@ -67,9 +66,6 @@ struct RdPeer {
   std::optional<Duration> round_trip;
 };
 
-// Records in a RESP at most: a datagram that each path carries (PathProbe::least()).
-inline constexpr size_t kMostResponses = 41;
-
 class RdChannel final : public TrainSource, private RdSink {
  public:
   // All references are kept. `window`: bytes that its socket has room for. `ecn`: routers may mark
@@ -100,7 +96,7 @@ class RdChannel final : public TrainSource, private RdSink {
   // std::bad_alloc, and nothing has changed then.
   void respond(const wire::WdpResponse& response);
   // Is there something to tell that waits for company?
-  bool answers_wait() const { return speaks() && !answers_.unsaid.empty() && !answers_.due; }
+  bool answers_wait() const { return speaks() && answers_.wait(); }
   // It waits no longer.
   void say_answers();
 
@@ -200,12 +196,6 @@ class RdChannel final : public TrainSource, private RdSink {
     Time until = Time::never();  // it does
     size_t room = 0;             // of a datagram, as far as is known
   };
-  // What the peer is to be told of its messages.
-  struct Answers {
-    std::vector<wire::WdpResponse> unsaid;
-    bool due = false;         // they are to be said
-    Time at = Time::never();  // will be due
-  };
   // Clients to be asked whether they rest.
   struct Rests {
     std::vector<ClientId> clients;
@@ -235,8 +225,6 @@ class RdChannel final : public TrainSource, private RdSink {
   Result<Ok, wire::WdpDrop> take_ack(const wire::WdpAck& ack, Time now);
   void look_at_handshake(Time now);
   bool take(const RdArrival& arrival, Bytes payload) override;
-  void put_due_responses(Time now);
-  void put_responses();
   size_t bundle_room() const;
   void say_probe(Time now);
   void path_known();
@@ -271,7 +259,7 @@ class RdChannel final : public TrainSource, private RdSink {
   std::optional<RdReceivePath> receiver_;
   std::vector<ClientId> want_room_;
   Rests rests_;
-  Answers answers_;
+  RdAnswers answers_;
   CtlOutbox outbox_;
   PeerQuestions questions_;
   Time ask_at_ = Time::never();  // while nothing has come since the handshake

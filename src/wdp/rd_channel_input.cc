@@ -86,8 +86,7 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes datagram
   confirm(now);
   // A peer that does not acknowledge its answers must not make us keep more and more of them. The
   // request is not acknowledged either, and comes again.
-  if (d->wants_response && answers_.unsaid.size() >= kMostUnsaid)
-    return fail(WdpDrop::window_exceeded);
+  if (d->wants_response && answers_.full()) return fail(WdpDrop::window_exceeded);
   watch_.exchanged();
   active_ = now;
   const Bytes payload = datagram.subspan(WdpData::kSize);
@@ -125,7 +124,7 @@ Result<Ok, WdpDrop> RdChannel::take_bundle(const WdpCommon& common, Bytes datagr
     if (const auto v = take_ack(*ack, now); !v.ok()) shared_.dropped(v.error());
   };
   // As above.
-  if (wants_response && answers_.unsaid.size() >= kMostUnsaid) {
+  if (wants_response && answers_.full()) {
     heed_ack();
     return fail(WdpDrop::window_exceeded);
   }
@@ -153,9 +152,7 @@ bool RdChannel::take(const RdArrival& arrival, Bytes payload) {
   if (arrival.header.is_of_rd() && !speaks()) return true;
   if (!is_resp(arrival.header)) {
     // For the answer, before anything is done that must not be done twice.
-    if (answers_.unsaid.size() == answers_.unsaid.capacity()) {
-      answers_.unsaid.reserve(std::max<size_t>(2 * answers_.unsaid.size(), kMostResponses));
-    }
+    answers_.reserve();
     return shared_.take(*this, arrival, payload);
   }
   for (; !payload.empty(); payload = payload.subspan(WdpResponse::kSize)) {

@@ -1,11 +1,8 @@
 #include "wdp/rd_message_writer.h"
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 
-#include "wdp/cubic.h"
-#include "wire/wdp_bundle.h"
+#include "tests/unit/wdp/rd_writer_fixture.h"
 
 namespace weft::wdp {
 namespace {
@@ -13,11 +10,7 @@ namespace {
 using wire::Opcode;
 using wire::WdpData;
 
-constexpr Time kNow = Time::from_ns(1'000'000'000);
-
-struct RdMessageWriterTest : ::testing::Test {
-  RdMessageWriterTest() { sender.open(SessionToken{7}, false, kNow); }
-
+struct RdMessageWriterTest : RdWriterTest {
   static WdpData segment(uint8_t didx, uint32_t bytes, Opcode opcode = Opcode::send) {
     return {.didx = didx,
             .sidx = 3,
@@ -27,31 +20,13 @@ struct RdMessageWriterTest : ::testing::Test {
             .opcode = opcode,
             .stride = static_cast<uint16_t>(bytes)};
   }
-  // Headers of all that goes, datagram by datagram. A bundle has several.
-  std::vector<std::vector<WdpData>> sent() {
-    Train t;
-    sender.fill(t, Path{}, kNow);
-    std::vector<std::vector<WdpData>> all;
-    t.each_datagram([&](std::span<const IoVec> pieces) {
-      std::vector<std::byte> bytes;
-      for (const IoVec& v : pieces) {
-        const auto* p = static_cast<const std::byte*>(v.iov_base);
-        bytes.insert(bytes.end(), p, p + v.iov_len);
-      }
-      auto& headers = all.emplace_back();
-      if (wire::WdpCommon::parse(bytes)->wdp_class != wire::WdpBundle::kClass) {
-        headers.push_back(*WdpData::parse(bytes));
-        return;
-      }
-      for (Bytes rest = Bytes{bytes}.subspan(wire::WdpBundle::kSize); !rest.empty();) {
-        headers.push_back(*WdpData::parse(*wire::WdpBundle::take(rest)));
-      }
-    });
+  std::vector<uint32_t> numbers() {
+    std::vector<uint32_t> all;
+    for (const Datagram& d : sent()) {
+      for (const Message& m : d) all.push_back(m.header.msn.value());
+    }
     return all;
   }
-
-  RdSendPath sender{Csn{100}, std::make_unique<Cubic>(), false};
-  RdMessageWriter writer{sender};
 };
 
 TEST_F(RdMessageWriterTest, AMessageSaysWhatItWasToldToSay) {
@@ -66,7 +41,7 @@ TEST_F(RdMessageWriterTest, AMessageSaysWhatItWasToldToSay) {
   std::memcpy(at, "abcd", 4);
   const auto all = sent();
   ASSERT_EQ(all.size(), 1U);
-  const WdpData& d = all[0].at(0);
+  const WdpData& d = all[0].at(0).header;
   EXPECT_EQ(d.sidx, 3);
   EXPECT_EQ(d.didx, 5);
   EXPECT_EQ(d.psn, Csn{100});
@@ -77,14 +52,13 @@ TEST_F(RdMessageWriterTest, AMessageSaysWhatItWasToldToSay) {
   EXPECT_EQ(d.imm_or_read, 0xcafeU);
   EXPECT_EQ(d.q_key(), QKey{0x1234});
   EXPECT_EQ(static_cast<uint32_t>(d.to.value()), 9U);
+  EXPECT_EQ(std::memcmp(all[0][0].payload.data(), "abcd", 4), 0);
 }
 
 TEST_F(RdMessageWriterTest, EachFlowCountsForItself) {
   for (const uint8_t didx : {5, 5, 6, 5})
     writer.write({.sidx = 3, .didx = didx, .length = 1}, 1, 0);
-  std::vector<uint32_t> numbers;
-  for (const auto& datagram : sent()) numbers.push_back(datagram.at(0).msn.value());
-  EXPECT_EQ(numbers, (std::vector<uint32_t>{1, 2, 1, 3}));
+  EXPECT_EQ(numbers(), (std::vector<uint32_t>{1, 2, 1, 3}));
 }
 
 TEST_F(RdMessageWriterTest, WhatIsTakenBackLeavesItsNumberToTheNext) {
@@ -95,8 +69,8 @@ TEST_F(RdMessageWriterTest, WhatIsTakenBackLeavesItsNumberToTheNext) {
   writer.write(m, 1, 2);
   const auto all = sent();
   ASSERT_EQ(all.size(), 2U);
-  EXPECT_EQ(all[1].at(0).msn, Msn{2});
-  EXPECT_EQ(all[1].at(0).psn, Csn{101});
+  EXPECT_EQ(all[1].at(0).header.msn, Msn{2});
+  EXPECT_EQ(all[1].at(0).header.psn, Csn{101});
 }
 
 TEST_F(RdMessageWriterTest, SegmentsOfAMessageRepeatItsNumber) {
@@ -113,9 +87,7 @@ TEST_F(RdMessageWriterTest, SegmentsOfAMessageRepeatItsNumber) {
   writer.write(second, false, 0);
   WdpData next = segment(5, 100);
   writer.write(next, true, 0);
-  std::vector<uint32_t> numbers;
-  for (const auto& datagram : sent()) numbers.push_back(datagram.at(0).msn.value());
-  EXPECT_EQ(numbers, (std::vector<uint32_t>{1, 1, 2}));
+  EXPECT_EQ(numbers(), (std::vector<uint32_t>{1, 1, 2}));
 }
 
 TEST_F(RdMessageWriterTest, AnswersToReadsAreAFlowOfTheirOwn) {
@@ -139,7 +111,7 @@ TEST_F(RdMessageWriterTest, SegmentsShareADatagramWhileItHasRoom) {
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0].size(), 3U);
   EXPECT_EQ(all[1].size(), 1U);
-  EXPECT_EQ(all[1][0].psn, Csn{101});
+  EXPECT_EQ(all[1][0].header.psn, Csn{101});
 }
 
 }  // namespace
