@@ -20,8 +20,6 @@ using wire::WdpResponse;
 
 namespace {
 
-// Bytes of a bundle. More would be lost together, and gains little.
-constexpr size_t kMostBundle = 8192;
 RdPeer told_of(const Handshake& handshake) {
   const UcParameters agreed = handshake.parameters();
   return {.token = agreed.peer_token,
@@ -142,35 +140,18 @@ std::byte* RdChannel::send(WdpData& segment, bool first) {
 
 // --- what the path carries (spec/wdp-rd 5.5)
 
-size_t RdChannel::bundle_room() const {
-  const size_t each = PathProbe::least(path().to.address.is_ipv4());
-  return std::min(kMostBundle, std::max(search_.room, each));
-}
-
 size_t RdChannel::segment_room(size_t most, bool certain) {
-  if (certain) return search_.room = most;
-  if (!search_.probe) {
-    search_.probe.emplace(most, path().to.address.is_ipv4(), true, random_);
-    owner_.reached();
-  }
-  if (search_.probe->done()) return search_.room = std::min(most, search_.probe->size());
-  return std::min(most, PathProbe::least(path().to.address.is_ipv4()));
+  if (!certain && search_.begin(most, goes_by_ipv4(), random_)) owner_.reached();
+  return search_.segment_room(most, certain, goes_by_ipv4());
 }
 
 void RdChannel::say_probe(Time now) {
-  if (search_.until.is_never() && search_.holds_up) search_.until = now + kPathIsFound;
-  const auto p = search_.probe->take(now);
-  if (!p) return path_known();
+  const auto probe = search_.take(now);
+  if (!probe) return tell_of_room();
   WdpCtl c = message(CtlType::probe);
-  c.xid = p->xid;
-  c.length = static_cast<uint16_t>(p->size);
+  c.xid = probe->xid;
+  c.length = static_cast<uint16_t>(probe->size);
   outbox_.say(c);
-}
-
-void RdChannel::path_known() {
-  search_.until = Time::never();
-  search_.holds_up = false;
-  tell_of_room();
 }
 
 void RdChannel::respond(const WdpResponse& response) {
@@ -330,8 +311,7 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
       return Ok{};
     }
     case CtlType::probea:
-      if (search_.probe) search_.probe->answered(c->xid, c->max_payload);
-      if (search_.probe && search_.probe->done()) path_known();
+      if (search_.answered(c->xid, c->max_payload)) tell_of_room();
       return Ok{};
     case CtlType::dreq:
       peer_leaves(*c, now);
@@ -425,7 +405,7 @@ bool RdChannel::ready(Time now) {
   if ((handshake_ && handshake_->ready()) || !outbox_.empty()) return true;
   if (speaks() && answers_.write(receiver_->due(now), bundle_room(), now)) owner_.reached();
   if (speaks() && questions_.due()) return true;
-  if (speaks() && search_.probe && search_.probe->ready(now)) return true;
+  if (speaks() && search_.ready(now)) return true;
   return speaks() && (receiver_->due(now) || sender_.wants_to_ask() || sender_.ready(now));
 }
 
@@ -465,7 +445,7 @@ void RdChannel::fill(Train& train, Time now) {
     questions_.said(now);
     ask();
   }
-  if (speaks() && outbox_.empty() && search_.probe && search_.probe->ready(now)) say_probe(now);
+  if (speaks() && outbox_.empty() && search_.ready(now)) say_probe(now);
   if (!outbox_.empty()) return outbox_.fill(train, path());
   if (!speaks()) return;
   if (sender_.ready(now)) {
@@ -493,8 +473,7 @@ Time RdChannel::deadline() {
   if (handshake_) first = std::min(first, handshake_->deadline());
   if (!speaks()) return first;
   first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leaving_.by,
-                    search_.until, answers_.deadline(), rests_.at});
-  if (search_.probe) first = std::min(first, search_.probe->deadline());
+                    search_.deadline(), answers_.deadline(), rests_.at});
   if (sender_.may_rest()) first = std::min(first, active_ + kLogRests);
   if (connections_ > 0) return std::min({first, watch_.deadline(), questions_.deadline()});
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
@@ -523,9 +502,8 @@ void RdChannel::tick(Time now) {
   receiver_->tick(now);
   if (now >= rests_.at) look_for_rest(now);
   if (answers_.tick(now)) owner_.reached();
-  if (search_.probe) search_.probe->tick(now);
+  if (search_.tick(now)) tell_of_room();
   if (sender_.may_rest() && now >= active_ + kLogRests) sender_.rest();
-  if (now >= search_.until) path_known();
   if (!sender_.tick(now)) return abort();
   // spec/wdp-rd 5.3: a process that has begun anew knows no data of the channel, and answers KA.
   if (questions_.follows(sender_.unanswered())) ask();

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "wdp/handshake.h"
-#include "wdp/path_probe.h"
 #include "wdp/peer_questions.h"
 #include "wdp/peer_watch.h"
 #include "wdp/rd_answers.h"
 #include "wdp/rd_client.h"
+#include "wdp/rd_path_search.h"
 #include "wdp/rd_receive_path.h"
 #include "wdp/rd_send_path.h"
 #include "wdp/train_source.h"
@@ -90,7 +90,7 @@ class RdChannel final : public TrainSource, private RdSink {
   // is.
   size_t segment_room(size_t most, bool certain);
   // Long messages wait for it: who wants room is told. A second at most.
-  bool finds_path() const { return search_.probe && !search_.probe->done() && search_.holds_up; }
+  bool finds_path() const { return search_.holds_up(); }
   // Tells the peer what became of a message of its: with what is sent next, after kAnswerDelay, or
   // with say_answers(). Of one that is being taken there is memory for it; else throws
   // std::bad_alloc, and nothing has changed then.
@@ -130,7 +130,7 @@ class RdChannel final : public TrainSource, private RdSink {
   void llp_took_all(Time) override { sender_.train_gone(); }
   void path_carries(size_t size) override {
     sender_.path_carries(size);
-    if (search_.probe) search_.probe->limit(size);
+    search_.limit(size);
   }
   void own_memory_lost(Time) override {}
 
@@ -189,13 +189,6 @@ class RdChannel final : public TrainSource, private RdSink {
   void received(const wire::WdpCommon& common, Bytes datagram, const UdReception& how, Time now);
 
  private:
-  // What the path carries of segments.
-  struct PathSearch {
-    std::optional<PathProbe> probe;
-    bool holds_up = true;        // long messages
-    Time until = Time::never();  // it does
-    size_t room = 0;             // of a datagram, as far as is known
-  };
   // Clients to be asked whether they rest.
   struct Rests {
     std::vector<ClientId> clients;
@@ -225,9 +218,9 @@ class RdChannel final : public TrainSource, private RdSink {
   Result<Ok, wire::WdpDrop> take_ack(const wire::WdpAck& ack, Time now);
   void look_at_handshake(Time now);
   bool take(const RdArrival& arrival, Bytes payload) override;
-  size_t bundle_room() const;
+  size_t bundle_room() const { return search_.bundle_room(goes_by_ipv4()); }
+  bool goes_by_ipv4() const { return path().to.address.is_ipv4(); }
   void say_probe(Time now);
-  void path_known();
   void end_all(RdClient::End end);
   void tell_of_room();
   void look_for_rest(Time now);
@@ -266,7 +259,7 @@ class RdChannel final : public TrainSource, private RdSink {
   Time active_;                  // data came or went
   size_t connections_ = 0;
   PeerWatch watch_;  // asks while there are connections
-  PathSearch search_;
+  RdPathSearch search_;
   Leaving leaving_;
   RdClient::End end_ = RdClient::End::lost;
   uint64_t messages_lost_ = 0;
