@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "wire/wdp_bundle.h"
+#include "wdp/ecn.h"
 
 namespace weft::wdp {
 
@@ -26,8 +26,7 @@ RdPeer told_of(const Handshake& handshake) {
           .own_port = agreed.own_qpn,
           .port = agreed.peer_qpn,
           .first = *agreed.peer_first_psn,
-          .crc = agreed.crc,
-          .responses = handshake.peer().features.responses,
+          .terms = {.crc = agreed.crc, .responses = handshake.peer().features.responses},
           .round_trip = handshake.round_trip()};
 }
 
@@ -117,7 +116,7 @@ void RdChannel::look_at_handshake(Time now) {
     state_ = State::open;
     active_ = now;
     watch_.heard(now);
-    sender_.open(peer_.token, peer_.crc, now);
+    sender_.open(peer_.token, peer_.terms.crc, now);
     // spec/wdp-rd 2.2: a peer that has not heard the RTU cannot speak.
     if (handshake_->active()) ask_at_ = now + kAskForPeer;
     tell_of_room();
@@ -240,12 +239,7 @@ Result<Ok, WdpDrop> RdChannel::take(const WdpCommon& common, Bytes datagram, con
                                     Time now) {
   if (left_bytes() > 0) return disown(common, datagram);
   if (state_ == State::refused || state_ == State::gone) return fail(WdpDrop::stale_handshake);
-  const bool is_bundle = common.wdp_class == wire::WdpBundle::kClass;
-  // The peer sends it by another channel: it has heard, or will, that this one takes nothing more.
-  if (leaving_.idle && (is_bundle || common.wdp_class == WdpClass::rd)) {
-    return fail(WdpDrop::unknown_token);
-  }
-  if (is_bundle) return take_bundle(common, datagram, how, now);
+  if (common.wdp_class == wire::WdpBundle::kClass) return take_data(common, datagram, how, now);
   switch (common.wdp_class) {
     case WdpClass::ctl:
       return take_ctl(common, datagram, now);
@@ -260,6 +254,58 @@ Result<Ok, WdpDrop> RdChannel::take(const WdpCommon& common, Bytes datagram, con
     default:
       return fail(WdpDrop::wrong_class);
   }
+}
+
+Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes bytes,
+                                         const UdReception& how, Time now) {
+  // Who is idle and leaves: the peer sends it by another channel, for it has heard, or will, that
+  // this one takes nothing more.
+  if (!receiver_ || leaving_.idle) return fail(WdpDrop::unknown_token);
+  RdDatagram datagram{common, bytes};
+  if (const auto v = datagram.check(peer_.terms); !v.ok()) return v;
+  confirm(now);
+  Result<Ok, WdpDrop> v = fail(WdpDrop::window_exceeded);
+  // A peer that does not acknowledge its answers must not make us keep more and more of them. The
+  // request is not acknowledged either, and comes again.
+  if (!datagram.wants_response() || !answers_.full()) {
+    watch_.exchanged();
+    active_ = now;
+    v = accept(datagram, how, now);
+  }
+  // No transmission says it again: that of a copy counts as well.
+  if (const auto& ack = datagram.ack()) {
+    if (const auto heard = take_ack(*ack, now); !heard.ok()) shared_.dropped(heard.error());
+  }
+  return v;
+}
+
+Result<Ok, WdpDrop> RdChannel::accept(const RdDatagram& datagram, const UdReception& how,
+                                      Time now) {
+  const Csn csn = datagram.csn();
+  if (const auto v = receiver_->admit(csn, datagram.content()); !v.ok()) return v;
+  datagram.each_message([&](const WdpData& d, Bytes payload) {
+    const RdArrival arrival{d, make_qpn(port_of(peer_.port), d.sidx), how};
+    const auto v = receiver_->accept(arrival, payload, *this, now);
+    if (!v.ok()) shared_.dropped(v.error());
+    if (receiver_->waits_for(d.didx)) shared_.waits(*this, d.didx);
+  });
+  receiver_->taken(csn, datagram.weight(), datagram.asks_for_ack(), is_marked(how.traffic_class),
+                   now);
+  return Ok{};
+}
+
+bool RdChannel::take(const RdArrival& arrival, Bytes payload) {
+  // A side that says goodbye still hears messages of UD. Nothing can be answered by then.
+  if (arrival.header.is_of_rd() && !speaks()) return true;
+  if (!is_resp(arrival.header)) {
+    // For the answer, before anything is done that must not be done twice.
+    answers_.reserve();
+    return shared_.take(*this, arrival, payload);
+  }
+  for (; !payload.empty(); payload = payload.subspan(WdpResponse::kSize)) {
+    shared_.answered(*this, WdpResponse::parse(payload.data()));
+  }
+  return true;
 }
 
 // It has ended, and is there for what waits for receives alone: as a port that does not know the

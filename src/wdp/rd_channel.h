@@ -17,6 +17,7 @@
 #include "wdp/peer_watch.h"
 #include "wdp/rd_answers.h"
 #include "wdp/rd_client.h"
+#include "wdp/rd_datagram.h"
 #include "wdp/rd_path_search.h"
 #include "wdp/rd_receive_path.h"
 #include "wdp/rd_send_path.h"
@@ -61,8 +62,7 @@ struct RdPeer {
   Qpn own_port;        // as a QPN of index 0; of this end
   Qpn port;            // of the peer
   Csn first;           // of its datagrams
-  bool crc = false;    // in data, both ways
-  bool responses = false;
+  RdTerms terms;
   std::optional<Duration> round_trip;
 };
 
@@ -82,7 +82,7 @@ class RdChannel final : public TrainSource, private RdSink {
   void take_back(const RdMessage& message) { writer_.take_back(message); }
   // --- messages of queue pairs of type RD, segment by segment
   // Does the peer take them? Known once the channel is open.
-  bool has_responses() const { return peer_.responses; }
+  bool has_responses() const { return peer_.terms.responses; }
   std::byte* send(wire::WdpData& segment, bool first);
   void take_back(const wire::WdpData& segment, bool first) { writer_.take_back(segment, first); }
   // UDP payload of a segment. `most`: what the interface takes; `certain`: and so does the path.
@@ -209,12 +209,7 @@ class RdChannel final : public TrainSource, private RdSink {
   Result<Ok, wire::WdpDrop> take_ctl(const wire::WdpCommon& common, Bytes datagram, Time now);
   Result<Ok, wire::WdpDrop> take_data(const wire::WdpCommon& common, Bytes datagram,
                                       const UdReception& how, Time now);
-  Result<Ok, wire::WdpDrop> take_bundle(const wire::WdpCommon& common, Bytes datagram,
-                                        const UdReception& how, Time now);
-  Result<Ok, wire::WdpDrop> check_crc(const wire::WdpCommon& common, Bytes datagram) const;
-  Result<Ok, wire::WdpDrop> check_message(const wire::WdpData& d) const;
-  Result<Ok, wire::WdpDrop> accept(const wire::WdpData& d, Bytes payload, const UdReception& how,
-                                   Time now);
+  Result<Ok, wire::WdpDrop> accept(const RdDatagram& datagram, const UdReception& how, Time now);
   Result<Ok, wire::WdpDrop> take_ack(const wire::WdpAck& ack, Time now);
   void look_at_handshake(Time now);
   bool take(const RdArrival& arrival, Bytes payload) override;

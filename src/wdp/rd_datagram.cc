@@ -1,0 +1,85 @@
+#include "wdp/rd_datagram.h"
+
+#include "wire/wdp_crc.h"
+
+namespace weft::wdp {
+
+using wire::Opcode;
+using wire::WdpAck;
+using wire::WdpBundle;
+using wire::WdpClass;
+using wire::WdpCommon;
+using wire::WdpData;
+using wire::WdpDrop;
+
+namespace {
+
+constexpr uint32_t kMostMessage = uint32_t{1} << 31;
+
+bool is_queue_pair(uint8_t index) {
+  return index != wire::kPortIndex && index != wire::kMulticastIndex;
+}
+
+// What one that is right alone may not be on a channel.
+Result<Ok, WdpDrop> check_message(const WdpData& d, const RdTerms& terms) {
+  if (!is_resp(d) && (!is_queue_pair(d.didx) || !is_queue_pair(d.sidx))) {
+    return fail(WdpDrop::index_mismatch);
+  }
+  // Whatever is not UD's is a request with R, or answers one, or is a RESP.
+  if (d.is_of_rd() && !(terms.responses && (d.wants_response || d.is_response() || is_resp(d)))) {
+    return fail(WdpDrop::bad_opcode);
+  }
+  if (!d.is_of_rd() && d.segment_count() != 1) return fail(WdpDrop::too_many_segments);
+  // spec/wdp-rd 6.1
+  if (d.is_of_rd() && d.mlen > kMostMessage) return fail(WdpDrop::message_length);
+  if (is_resp(d) && d.wants_response) return fail(WdpDrop::bad_opcode);
+  // It is for the whole Read.
+  if (d.opcode == Opcode::read_request && d.mo != MessageOffset{}) {
+    return fail(WdpDrop::read_range);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Ok, WdpDrop> RdDatagram::check(const RdTerms& terms) {
+  return is_bundle() ? check_bundle(terms) : check_one(terms);
+}
+
+Result<Ok, WdpDrop> RdDatagram::check_crc(const RdTerms& terms) const {
+  if (terms.crc && !common_.flags.crc) return fail(WdpDrop::crc_missing);
+  if (common_.flags.crc && !wire::wdp_crc_matches(bytes_)) return fail(WdpDrop::bad_crc);
+  return Ok{};
+}
+
+Result<Ok, WdpDrop> RdDatagram::check_one(const RdTerms& terms) {
+  const auto d = WdpData::parse(common_, bytes_, bytes_.size());
+  if (!d.ok()) return fail(d.error());
+  if (const auto v = check_crc(terms); !v.ok()) return v;
+  message_ = *d;
+  weight_ = bytes_.size() + kDatagramOverhead;
+  wants_response_ = message_.wants_response;
+  return check_message(message_, terms);
+}
+
+// spec/wdp-rd 6.7
+Result<Ok, WdpDrop> RdDatagram::check_bundle(const RdTerms& terms) {
+  if (!terms.responses) return fail(WdpDrop::unknown_class);
+  if (const auto v = WdpBundle::check(common_, bytes_); !v.ok()) return v;
+  if (const auto v = check_crc(terms); !v.ok()) return v;
+  Result<Ok, WdpDrop> good = Ok{};
+  weight_ = WdpBundle::kSize;
+  each_part([&](const WdpCommon& front, Bytes part) {
+    if (front.wdp_class == WdpClass::rd_ack) {
+      ack_ = *WdpAck::parse(part);
+      return;
+    }
+    const WdpData d = *WdpData::parse(front, part, part.size());
+    weight_ += WdpBundle::kFrame + part.size() + kDatagramOverhead;
+    wants_response_ = wants_response_ || d.wants_response;
+    if (good.ok()) good = check_message(d, terms);
+  });
+  return good;
+}
+
+}  // namespace weft::wdp

@@ -1,0 +1,78 @@
+// A datagram of data that came by a channel: one message of class 3, or a bundle of several, and
+// perhaps an RDACK behind them (spec/wdp-rd 4, 6.7). It is right as a whole, or nothing of it is
+// looked at.
+#pragma once
+
+#include <optional>
+
+#include "wdp/rd_limits.h"
+#include "wire/wdp_ack.h"
+#include "wire/wdp_bundle.h"
+#include "wire/wdp_data.h"
+
+namespace weft::wdp {
+
+// Is it a RESP, records of what became of messages? Ends of messages have the same opcode.
+inline bool is_resp(const wire::WdpData& d) {
+  return d.opcode == wire::Opcode::terminate && !d.is_end();
+}
+
+// What both ends of a channel are agreed on.
+struct RdTerms {
+  bool crc = false;        // in data, both ways
+  bool responses = false;  // messages of queue pairs of type RD, and bundles
+};
+
+// Refers to the bytes, which stay as they are while it lives.
+class RdDatagram {
+ public:
+  // Of class 3 or 5, as `common` says.
+  RdDatagram(const wire::WdpCommon& common, Bytes bytes) : common_(common), bytes_(bytes) {}
+
+  // Is it right? What is not is dropped, and nothing below may be called.
+  Result<Ok, wire::WdpDrop> check(const RdTerms& terms);
+
+  Csn csn() const { return Csn{common_.class_word}; }
+  // Bytes behind the header.
+  size_t content() const {
+    return bytes_.size() - (is_bundle() ? wire::WdpBundle::kSize : wire::WdpData::kSize);
+  }
+  // As its sender counts it: bytes, and what each datagram takes besides.
+  size_t weight() const { return weight_; }
+  bool asks_for_ack() const { return common_.flags.ack_requested; }
+  // A message of it wants a RESP.
+  bool wants_response() const { return wants_response_; }
+  const std::optional<wire::WdpAck>& ack() const { return ack_; }
+  // Calls f(const WdpData&, Bytes payload) for each message, in order.
+  template <class F>
+  void each_message(F&& f) const {
+    if (!is_bundle()) return f(message_, bytes_.subspan(wire::WdpData::kSize));
+    each_part([&](const wire::WdpCommon& front, Bytes part) {
+      if (front.wdp_class != wire::WdpClass::rd) return;
+      f(*wire::WdpData::parse(front, part, part.size()), part.subspan(wire::WdpData::kSize));
+    });
+  }
+
+ private:
+  bool is_bundle() const { return common_.wdp_class == wire::WdpBundle::kClass; }
+  // Calls f(const WdpCommon&, Bytes) for each; the format was checked.
+  template <class F>
+  void each_part(F&& f) const {
+    for (Bytes rest = bytes_.subspan(wire::WdpBundle::kSize); !rest.empty();) {
+      const Bytes part = *wire::WdpBundle::take(rest);
+      f(*wire::WdpCommon::parse(part), part);
+    }
+  }
+  Result<Ok, wire::WdpDrop> check_crc(const RdTerms& terms) const;
+  Result<Ok, wire::WdpDrop> check_one(const RdTerms& terms);
+  Result<Ok, wire::WdpDrop> check_bundle(const RdTerms& terms);
+
+  const wire::WdpCommon& common_;
+  const Bytes bytes_;
+  wire::WdpData message_;  // of one that is no bundle
+  size_t weight_ = 0;
+  bool wants_response_ = false;
+  std::optional<wire::WdpAck> ack_;
+};
+
+}  // namespace weft::wdp
