@@ -20,16 +20,6 @@ using wire::WdpResponse;
 
 namespace {
 
-RdPeer told_of(const Handshake& handshake) {
-  const UcParameters agreed = handshake.parameters();
-  return {.token = agreed.peer_token,
-          .own_port = agreed.own_qpn,
-          .port = agreed.peer_qpn,
-          .first = *agreed.peer_first_psn,
-          .terms = {.crc = agreed.crc, .responses = handshake.peer().features.responses},
-          .round_trip = handshake.round_trip()};
-}
-
 // spec/wdp-rd 2.4: how often DREQ is said, in pauses that double, before nobody is there.
 constexpr uint32_t kGoodbyes = 6;
 // Of a channel that was idle, for nobody waits for its end, and the peer's messages depend on it.
@@ -43,7 +33,7 @@ RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, si
       owner_(owner),
       random_(random),
       window_(window),
-      handshake_(std::make_unique<Handshake>(random)),
+      opening_(random),
       sender_(Csn{static_cast<uint32_t>(random.next())}, std::move(congestion), ecn,
               RdExtra{shared.budget()}),
       writer_(sender_),
@@ -54,73 +44,56 @@ RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, si
 void RdChannel::call(const Offer& offer, const Path& path, Qpn destination, Time now) {
   Offer own = offer;
   own.first_psn = sender_.next_csn();
-  path_ = path;
-  token_ = own.token;
   active_ = now;
-  handshake_->connect(own, path, destination, true, now);
+  opening_.call(own, path, destination, now);
 }
 
 void RdChannel::answer(const WdpCtl& req, const Path& path, size_t size, bool validated,
                        const Offer& offer, Time now) {
   Offer own = offer;
   own.first_psn = sender_.next_csn();
-  path_ = path;
-  token_ = own.token;
   active_ = now;
-  handshake_->requested(req, path, size, validated);
-  handshake_->accept(own, now);
-  look_at_handshake(now);
+  opening_.answer(req, path, size, validated, own, now);
+  look_at_opening(now);
   owner_.reached();
 }
 
 bool RdChannel::requested_again(const WdpCtl& req, size_t size, bool validated, Time now) {
-  if (handshake_ && handshake_->state() == Handshake::State::req_sent) {
-    owner_.reached();
-    // One REQ was taken at its word, and is not dropped for another one that is.
-    const bool other = req.source_token != handshake_->peer().source_token;
-    if (handshake_->calls_too() && other && !validated) return false;
-    // Both call: spec/wdp 4.6.
-    if (const auto v = handshake_->received(req, size, now); !v.ok()) {
-      shared_.dropped(v.error());
-    }
-    // A socket that calls itself.
-    if (req.source_token == token_) handshake_->confirmed(now);
-    look_at_handshake(now);
-    return true;
-  }
-  // Also its REQ that crossed ours, late: the REP that answered ours has the same token.
-  if (req.source_token != peer_.token) return false;
-  if (handshake_ && req.xid == handshake_->peer().xid) {
-    owner_.reached();
-    handshake_->requested_again(size, validated, now);
-  }
+  const auto v = opening_.requested_again(req, size, validated, now);
+  owner_.reached();
+  if (!v) return false;
+  if (!v->ok()) shared_.dropped(v->error());
+  look_at_opening(now);
   return true;
 }
 
-void RdChannel::look_at_handshake(Time now) {
-  const auto s = handshake_->state();
-  if (s == Handshake::State::failed && state_ == State::setting_up) {
-    const bool refused = handshake_->failure() == Handshake::Failure::rejected;
-    state_ = refused ? State::refused : State::gone;
-    if (refused) shared_.refused(path(), now);
-    end_all(refused ? RdClient::End::returned : RdClient::End::lost);
-    return;
+void RdChannel::look_at_opening(Time now) {
+  const auto news = opening_.look();
+  switch (news) {
+    case RdOpening::News::none:
+      return;
+    case RdOpening::News::refused:
+      state_ = State::refused;
+      shared_.refused(path(), now);
+      return end_all(RdClient::End::returned);
+    case RdOpening::News::failed:
+      state_ = State::gone;
+      return end_all(RdClient::End::lost);
+    case RdOpening::News::peer_known:
+    case RdOpening::News::opens:
+      receiver_.emplace(peer().first, window_, RdExtra{shared_.budget()});
   }
-  const bool opens = s == Handshake::State::established && state_ == State::setting_up;
-  if (!opens && (receiver_ || !(handshake_->answers() || handshake_->calls_too()))) return;
-  // Again when it opens: the REQ that was answered first need not be the peer's.
-  peer_ = told_of(*handshake_);
-  path_ = handshake_->path();
-  receiver_.emplace(peer_.first, window_, RdExtra{shared_.budget()});
-  if (opens) {
-    state_ = State::open;
-    active_ = now;
-    watch_.heard(now);
-    sender_.open(peer_.token, peer_.terms.crc, now);
-    // spec/wdp-rd 2.2: a peer that has not heard the RTU cannot speak.
-    if (handshake_->active()) ask_at_ = now + kAskForPeer;
-    tell_of_room();
-  }
+  if (news == RdOpening::News::opens) opens(now);
+}
+
+void RdChannel::opens(Time now) {
+  state_ = State::open;
+  active_ = now;
+  watch_.heard(now);
+  sender_.open(peer().token, peer().terms.crc, now);
+  // spec/wdp-rd 2.2: a peer that has not heard the RTU cannot speak.
+  if (handshake()->active()) ask_at_ = now + kAskForPeer;
+  tell_of_room();
 }
 
 // --- messages
@@ -219,11 +192,10 @@ void RdChannel::flush() {
 
 // Something of the peer's came that only who is set up can say.
 void RdChannel::confirm(Time now) {
-  if (handshake_) {
-    handshake_->confirmed(now);
-    look_at_handshake(now);
-    // Copies of its messages that come later have nothing to say.
-    if (state_ != State::setting_up) handshake_.reset();
+  if (handshake() != nullptr) {
+    opening_.confirmed(now);
+    look_at_opening(now);
+    opening_.let_go();
   }
   ask_at_ = Time::never();
   watch_.heard(now);
@@ -262,7 +234,7 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes bytes,
   // this one takes nothing more.
   if (!receiver_ || leaving_.idle) return fail(WdpDrop::unknown_token);
   RdDatagram datagram{common, bytes};
-  if (const auto v = datagram.check(peer_.terms); !v.ok()) return v;
+  if (const auto v = datagram.check(peer().terms); !v.ok()) return v;
   confirm(now);
   Result<Ok, WdpDrop> v = fail(WdpDrop::window_exceeded);
   // A peer that does not acknowledge its answers must not make us keep more and more of them. The
@@ -284,7 +256,7 @@ Result<Ok, WdpDrop> RdChannel::accept(const RdDatagram& datagram, const UdRecept
   const Csn csn = datagram.csn();
   if (const auto v = receiver_->admit(csn, datagram.content()); !v.ok()) return v;
   datagram.each_message([&](const WdpData& d, Bytes payload) {
-    const RdArrival arrival{d, make_qpn(port_of(peer_.port), d.sidx), how};
+    const RdArrival arrival{d, make_qpn(port_of(peer().port), d.sidx), how};
     const auto v = receiver_->accept(arrival, payload, *this, now);
     if (!v.ok()) shared_.dropped(v.error());
     if (receiver_->waits_for(d.didx)) shared_.waits(*this, d.didx);
@@ -325,9 +297,8 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
   const auto c = WdpCtl::parse(common, datagram);
   if (!c.ok()) return fail(c.error());
   if (c->type <= CtlType::wait) {
-    if (!handshake_) return fail(WdpDrop::stale_handshake);
-    const auto v = handshake_->received(*c, datagram.size(), now);
-    look_at_handshake(now);
+    const auto v = opening_.received(*c, datagram.size(), now);
+    look_at_opening(now);
     return v;
   }
   if (!receiver_) return fail(WdpDrop::unwanted_ctl);
@@ -365,7 +336,7 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
     case CtlType::drep:
       if (state_ == State::closing) state_ = State::gone;
       // Nobody has said goodbye: the peer does not know the channel.
-      if (speaks() && c->source_token == peer_.token) abort();
+      if (speaks() && c->source_token == peer().token) abort();
       return Ok{};
     default:
       return fail(WdpDrop::unwanted_ctl);
@@ -403,10 +374,10 @@ void RdChannel::peer_leaves(const WdpCtl& dreq, Time now) {
 
 WdpCtl RdChannel::message(CtlType type) const {
   return {.type = type,
-          .token = peer_.token,
-          .source_token = token_,
-          .source = peer_.own_port,
-          .destination = peer_.port,
+          .token = peer().token,
+          .source_token = token(),
+          .source = peer().own_port,
+          .destination = peer().port,
           .service = wire::CtlService::rd_channel,
           .highest_psn = Psn{receiver_ ? receiver_->cum().value() - 1 : 0}};
 }
@@ -418,7 +389,7 @@ void RdChannel::say_dreq(Time now) {
   outbox_.say(c);
   // Who has sent nothing knows that of the handshake.
   RoundTrip trip = sender_.round_trip();
-  if (!trip.known() && peer_.round_trip) trip.sample(*peer_.round_trip, Duration{});
+  if (!trip.known() && peer().round_trip) trip.sample(*peer().round_trip, Duration{});
   const Duration most = leaving_.idle ? kMostProbePause : kDreqEvery;
   leaving_.again_at = now + std::min(trip.probe_pause() * (int64_t{1} << leaving_.said++), most);
 }
@@ -446,9 +417,8 @@ bool RdChannel::is_wanted() const {
 
 bool RdChannel::ready(Time now) {
   // spec/wdp-rd 2.2
-  if (state_ == State::setting_up && handshake_->answers() && is_wanted())
-    handshake_->call_too(now);
-  if ((handshake_ && handshake_->ready()) || !outbox_.empty()) return true;
+  if (state_ == State::setting_up && is_wanted()) opening_.call_too(now);
+  if (opening_.ready() || !outbox_.empty()) return true;
   if (speaks() && answers_.write(receiver_->due(now), bundle_room(), now)) owner_.reached();
   if (speaks() && questions_.due()) return true;
   if (speaks() && search_.ready(now)) return true;
@@ -465,9 +435,9 @@ Path RdChannel::path_of_data() const {
 WdpAck RdChannel::acknowledgement(Time now) {
   const RoundTrip& trip = sender_.round_trip();
   WdpAck ack = receiver_->acknowledgement(std::min(trip.known() ? trip.least() : Duration::max(),
-                                                   peer_.round_trip.value_or(Duration::max())),
+                                                   peer().round_trip.value_or(Duration::max())),
                                           now);
-  ack.token = peer_.token;
+  ack.token = peer().token;
   return ack;
 }
 
@@ -486,7 +456,7 @@ void RdChannel::put_ack(Train& train, Time now) {
 }
 
 void RdChannel::fill(Train& train, Time now) {
-  if (handshake_ && handshake_->ready()) return handshake_->fill(train);
+  if (opening_.ready()) return opening_.fill(train);
   if (speaks() && questions_.due()) {
     questions_.said(now);
     ask();
@@ -515,8 +485,7 @@ void RdChannel::fill(Train& train, Time now) {
 // --- time
 
 Time RdChannel::deadline() {
-  Time first = leaving_.again_at;
-  if (handshake_) first = std::min(first, handshake_->deadline());
+  Time first = std::min(leaving_.again_at, opening_.deadline());
   if (!speaks()) return first;
   first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leaving_.by,
                     search_.deadline(), answers_.deadline(), rests_.at});
@@ -527,9 +496,9 @@ Time RdChannel::deadline() {
 }
 
 void RdChannel::tick(Time now) {
-  if (handshake_ && now >= handshake_->deadline()) {
-    handshake_->tick(now);
-    look_at_handshake(now);
+  if (now >= opening_.deadline()) {
+    opening_.tick(now);
+    look_at_opening(now);
   }
   if (now >= leaving_.again_at) {
     if (leaving_.said < (leaving_.idle ? kIdleGoodbyes : kGoodbyes)) {
@@ -614,7 +583,7 @@ void RdChannel::abort() {
   if (state_ == State::gone || state_ == State::refused) return;
   owner_.reached();
   try {
-    if (handshake_) handshake_->withdraw();
+    opening_.withdraw();
   } catch (const std::bad_alloc&) {
     // The peer gives up by itself.
   }
@@ -624,13 +593,13 @@ void RdChannel::abort() {
 }
 
 void RdChannel::forget() {
-  if (handshake_) handshake_->forget();
+  opening_.forget();
   abort();
 }
 
 bool RdChannel::is_gone() const {
   return (state_ == State::gone || state_ == State::refused) && outbox_.empty() &&
-         !(handshake_ && handshake_->ready()) && left_bytes() == 0;
+         !opening_.ready() && left_bytes() == 0;
 }
 
 }  // namespace weft::wdp

@@ -12,12 +12,11 @@
 #include <optional>
 #include <vector>
 
-#include "wdp/handshake.h"
 #include "wdp/peer_questions.h"
 #include "wdp/peer_watch.h"
 #include "wdp/rd_answers.h"
 #include "wdp/rd_client.h"
-#include "wdp/rd_datagram.h"
+#include "wdp/rd_opening.h"
 #include "wdp/rd_path_search.h"
 #include "wdp/rd_receive_path.h"
 #include "wdp/rd_send_path.h"
@@ -56,16 +55,6 @@ class RdChannelOwner {
   virtual void reached() = 0;
 };
 
-// What the handshake has told of the peer, and what was agreed on.
-struct RdPeer {
-  SessionToken token;  // in all that is sent to it
-  Qpn own_port;        // as a QPN of index 0; of this end
-  Qpn port;            // of the peer
-  Csn first;           // of its datagrams
-  RdTerms terms;
-  std::optional<Duration> round_trip;
-};
-
 class RdChannel final : public TrainSource, private RdSink {
  public:
   // All references are kept. `window`: bytes that its socket has room for. `ecn`: routers may mark
@@ -82,7 +71,7 @@ class RdChannel final : public TrainSource, private RdSink {
   void take_back(const RdMessage& message) { writer_.take_back(message); }
   // --- messages of queue pairs of type RD, segment by segment
   // Does the peer take them? Known once the channel is open.
-  bool has_responses() const { return peer_.terms.responses; }
+  bool has_responses() const { return peer().terms.responses; }
   std::byte* send(wire::WdpData& segment, bool first);
   void take_back(const wire::WdpData& segment, bool first) { writer_.take_back(segment, first); }
   // UDP payload of a segment. `most`: what the interface takes; `certain`: and so does the path.
@@ -163,13 +152,13 @@ class RdChannel final : public TrainSource, private RdSink {
   // A question for that: the peer drops it, as it comes from another port.
   std::vector<std::byte> question() const;
   // Null once both sides have heard that the channel stands.
-  const Handshake* handshake() const { return handshake_.get(); }
-  const Path& path() const { return path_; }
+  const Handshake* handshake() const { return opening_.handshake(); }
+  const Path& path() const { return opening_.path(); }
   // Once this side has heard of it.
-  const RdPeer& peer() const { return peer_; }
+  const RdPeer& peer() const { return opening_.peer(); }
   // When data came or went last.
   Time active_at() const { return active_; }
-  SessionToken token() const { return token_; }
+  SessionToken token() const { return opening_.token(); }
   const RdSendPath& sender() const { return sender_; }
   // Null before the peer has said where it begins.
   const RdReceivePath* receiver() const { return receiver_ ? &*receiver_ : nullptr; }
@@ -211,7 +200,8 @@ class RdChannel final : public TrainSource, private RdSink {
                                       const UdReception& how, Time now);
   Result<Ok, wire::WdpDrop> accept(const RdDatagram& datagram, const UdReception& how, Time now);
   Result<Ok, wire::WdpDrop> take_ack(const wire::WdpAck& ack, Time now);
-  void look_at_handshake(Time now);
+  void look_at_opening(Time now);
+  void opens(Time now);
   bool take(const RdArrival& arrival, Bytes payload) override;
   size_t bundle_room() const { return search_.bundle_room(goes_by_ipv4()); }
   bool goes_by_ipv4() const { return path().to.address.is_ipv4(); }
@@ -238,10 +228,7 @@ class RdChannel final : public TrainSource, private RdSink {
   Random& random_;
   const size_t window_;
   State state_ = State::setting_up;
-  std::unique_ptr<Handshake> handshake_;  // a channel that stands does not need it
-  Path path_;
-  SessionToken token_;
-  RdPeer peer_;
+  RdOpening opening_;
   RdSendPath sender_;
   RdMessageWriter writer_;
   std::optional<RdReceivePath> receiver_;

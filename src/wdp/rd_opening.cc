@@ -1,0 +1,87 @@
+#include "wdp/rd_opening.h"
+
+namespace weft::wdp {
+
+using wire::WdpCtl;
+using wire::WdpDrop;
+
+namespace {
+
+RdPeer told_of(const Handshake& handshake) {
+  const UcParameters agreed = handshake.parameters();
+  return {.token = agreed.peer_token,
+          .own_port = agreed.own_qpn,
+          .port = agreed.peer_qpn,
+          .first = *agreed.peer_first_psn,
+          .terms = {.crc = agreed.crc, .responses = handshake.peer().features.responses},
+          .round_trip = handshake.round_trip()};
+}
+
+}  // namespace
+
+void RdOpening::call(const Offer& offer, const Path& path, Qpn destination, Time now) {
+  path_ = path;
+  token_ = offer.token;
+  handshake_->connect(offer, path, destination, true, now);
+}
+
+void RdOpening::answer(const WdpCtl& req, const Path& path, size_t size, bool validated,
+                       const Offer& offer, Time now) {
+  path_ = path;
+  token_ = offer.token;
+  handshake_->requested(req, path, size, validated);
+  handshake_->accept(offer, now);
+}
+
+std::optional<RdOpening::Verdict> RdOpening::requested_again(const WdpCtl& req, size_t size,
+                                                             bool validated, Time now) {
+  if (handshake_ && handshake_->state() == Handshake::State::req_sent) {
+    // One REQ was taken at its word, and is not dropped for another one that is.
+    const bool other = req.source_token != handshake_->peer().source_token;
+    if (handshake_->calls_too() && other && !validated) return {};
+    // Both call: spec/wdp 4.6.
+    const auto v = handshake_->received(req, size, now);
+    // A socket that calls itself.
+    if (req.source_token == token_) handshake_->confirmed(now);
+    return v;
+  }
+  // Also its REQ that crossed ours, late: the REP that answered ours has the same token.
+  if (req.source_token != peer_.token) return {};
+  if (handshake_ && req.xid == handshake_->peer().xid) {
+    handshake_->requested_again(size, validated, now);
+  }
+  return Ok{};
+}
+
+RdOpening::Verdict RdOpening::received(const WdpCtl& c, size_t size, Time now) {
+  if (!handshake_) return fail(WdpDrop::stale_handshake);
+  return handshake_->received(c, size, now);
+}
+
+RdOpening::News RdOpening::look() {
+  if (over_) return News::none;
+  const auto s = handshake_->state();
+  if (s == Handshake::State::failed) {
+    over_ = true;
+    return handshake_->failure() == Handshake::Failure::rejected ? News::refused : News::failed;
+  }
+  over_ = s == Handshake::State::established;
+  if (!over_ && (known_ || !(handshake_->answers() || handshake_->calls_too()))) return News::none;
+  // Again when it opens: the REQ that was answered first need not be the peer's.
+  peer_ = told_of(*handshake_);
+  path_ = handshake_->path();
+  known_ = true;
+  return over_ ? News::opens : News::peer_known;
+}
+
+void RdOpening::withdraw() {
+  over_ = true;
+  if (handshake_) handshake_->withdraw();
+}
+
+void RdOpening::forget() {
+  over_ = true;
+  if (handshake_) handshake_->forget();
+}
+
+}  // namespace weft::wdp
