@@ -89,10 +89,8 @@ void RdChannel::look_at_opening(Time now) {
 void RdChannel::opens(Time now) {
   state_ = State::open;
   active_ = now;
-  watch_.heard(now);
+  presence_.opens(handshake()->active(), now);
   sender_.open(peer().token, peer().terms.crc, now);
-  // spec/wdp-rd 2.2: a peer that has not heard the RTU cannot speak.
-  if (handshake()->active()) ask_at_ = now + kAskForPeer;
   tell_of_room();
 }
 
@@ -197,8 +195,7 @@ void RdChannel::confirm(Time now) {
     look_at_opening(now);
     opening_.let_go();
   }
-  ask_at_ = Time::never();
-  watch_.heard(now);
+  presence_.heard(now);
 }
 
 void RdChannel::received(const WdpCommon& common, Bytes datagram, const UdReception& how,
@@ -240,7 +237,7 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes bytes,
   // A peer that does not acknowledge its answers must not make us keep more and more of them. The
   // request is not acknowledged either, and comes again.
   if (!datagram.wants_response() || !answers_.full()) {
-    watch_.exchanged();
+    presence_.exchanged();
     active_ = now;
     v = accept(datagram, how, now);
   }
@@ -309,7 +306,7 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
       // Who has said goodbye does not say that it is there.
       if (!speaks()) return fail(WdpDrop::unwanted_ctl);
       active_ = now;
-      watch_.rested();
+      presence_.rested();
       WdpCtl answer = message(CtlType::kaa);
       answer.xid = c->xid;
       outbox_.say(answer);
@@ -317,8 +314,8 @@ Result<Ok, WdpDrop> RdChannel::take_ctl(const WdpCommon& common, Bytes datagram,
       return Ok{};
     }
     case CtlType::kaa:
-      watch_.rested();
-      hear_answer(c->xid.value(), now);
+      active_ = now;
+      if (presence_.answered(c->xid.value())) tell_of_room();
       return Ok{};
     case CtlType::probe: {
       WdpCtl answer = message(CtlType::probea);
@@ -347,7 +344,7 @@ Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
   confirm(now);
   const auto v = sender_.received(ack, now, [&](const SentDatagram& d) {
     active_ = now;
-    watch_.exchanged();
+    presence_.exchanged();
     if (RdClient* client = shared_.client(d.client)) {
       client->message_ended(d.request, RdClient::End::delivered);
     }
@@ -396,23 +393,18 @@ void RdChannel::say_dreq(Time now) {
 
 void RdChannel::ask() {
   WdpCtl c = message(CtlType::ka);
-  c.xid = Xid{questions_.next()};
+  c.xid = Xid{presence_.next()};
   outbox_.say(c);
 }
 
 uint32_t RdChannel::ask_peer() {
   owner_.reached();
-  return questions_.want();
-}
-
-void RdChannel::hear_answer(uint32_t question, Time now) {
-  active_ = now;
-  if (questions_.heard(question)) tell_of_room();
+  return presence_.want();
 }
 
 // Does anybody wait for it?
 bool RdChannel::is_wanted() const {
-  return !sender_.idle() || connections_ > 0 || !want_room_.empty();
+  return !sender_.idle() || presence_.is_needed() || !want_room_.empty();
 }
 
 bool RdChannel::ready(Time now) {
@@ -420,7 +412,7 @@ bool RdChannel::ready(Time now) {
   if (state_ == State::setting_up && is_wanted()) opening_.call_too(now);
   if (opening_.ready() || !outbox_.empty()) return true;
   if (speaks() && answers_.write(receiver_->due(now), bundle_room(), now)) owner_.reached();
-  if (speaks() && questions_.due()) return true;
+  if (speaks() && presence_.due()) return true;
   if (speaks() && search_.ready(now)) return true;
   return speaks() && (receiver_->due(now) || sender_.wants_to_ask() || sender_.ready(now));
 }
@@ -457,8 +449,8 @@ void RdChannel::put_ack(Train& train, Time now) {
 
 void RdChannel::fill(Train& train, Time now) {
   if (opening_.ready()) return opening_.fill(train);
-  if (speaks() && questions_.due()) {
-    questions_.said(now);
+  if (speaks() && presence_.due()) {
+    presence_.said(now);
     ask();
   }
   if (speaks() && outbox_.empty() && search_.ready(now)) say_probe(now);
@@ -487,10 +479,10 @@ void RdChannel::fill(Train& train, Time now) {
 Time RdChannel::deadline() {
   Time first = std::min(leaving_.again_at, opening_.deadline());
   if (!speaks()) return first;
-  first = std::min({first, ask_at_, sender_.deadline(), receiver_->deadline(), leaving_.by,
-                    search_.deadline(), answers_.deadline(), rests_.at});
+  first = std::min({first, presence_.deadline(), sender_.deadline(), receiver_->deadline(),
+                    leaving_.by, search_.deadline(), answers_.deadline(), rests_.at});
   if (sender_.may_rest()) first = std::min(first, active_ + kLogRests);
-  if (connections_ > 0) return std::min({first, watch_.deadline(), questions_.deadline()});
+  if (presence_.is_needed()) return first;
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
   return first;
 }
@@ -509,30 +501,23 @@ void RdChannel::tick(Time now) {
     }
   }
   if (!speaks()) return;
-  if (now >= ask_at_) {
-    ask();
-    // The peer gives up by then.
-    ask_at_ = now < active_ + kHandshakeFails ? now + kAskForPeer : Time::never();
-  }
+  if (presence_.tick_first(active_, now)) ask();
   receiver_->tick(now);
   if (now >= rests_.at) look_for_rest(now);
   if (answers_.tick(now)) owner_.reached();
   if (search_.tick(now)) tell_of_room();
   if (sender_.may_rest() && now >= active_ + kLogRests) sender_.rest();
   if (!sender_.tick(now)) return abort();
-  // spec/wdp-rd 5.3: a process that has begun anew knows no data of the channel, and answers KA.
-  if (questions_.follows(sender_.unanswered())) ask();
+  if (presence_.follows(sender_.unanswered())) ask();
   if (now >= leaving_.by) return say_goodbye(now);
-  if (connections_ > 0) return keep_alive(now);
+  if (presence_.is_needed()) return keep_alive(now);
   if (sender_.idle() && receiver_->holds_nothing() && now >= active_ + kIdleChannel) {
     end_for_want_of_messages(now);
   }
 }
 
-// spec/wdp-rd 7.4
 void RdChannel::keep_alive(Time now) {
-  questions_.tick(now);
-  switch (watch_.tick(now)) {
+  switch (presence_.tick(now)) {
     case PeerWatch::Due::nothing:
       return;
     case PeerWatch::Due::question:
@@ -543,8 +528,7 @@ void RdChannel::keep_alive(Time now) {
 }
 
 uint32_t RdChannel::silence() const {
-  const uint32_t questions = std::max(sender_.unanswered(), watch_.unanswered());
-  return speaks() && questions >= kQuestionsToInquire ? questions : 0;
+  return speaks() ? presence_.silence(sender_.unanswered()) : 0;
 }
 
 std::vector<std::byte> RdChannel::question() const {

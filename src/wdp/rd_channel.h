@@ -12,12 +12,11 @@
 #include <optional>
 #include <vector>
 
-#include "wdp/peer_questions.h"
-#include "wdp/peer_watch.h"
 #include "wdp/rd_answers.h"
 #include "wdp/rd_client.h"
 #include "wdp/rd_opening.h"
 #include "wdp/rd_path_search.h"
+#include "wdp/rd_presence.h"
 #include "wdp/rd_receive_path.h"
 #include "wdp/rd_send_path.h"
 #include "wdp/train_source.h"
@@ -98,14 +97,14 @@ class RdChannel final : public TrainSource, private RdSink {
   // --- connections that it carries: while there are any it asks whether the peer is there, and
   // does not end by itself
   void enter() {
-    ++connections_;
+    presence_.enter();
     if (state_ == State::setting_up) owner_.reached();
   }
-  void leave() { --connections_; }
+  void leave() { presence_.leave(); }
   // Is this still the peer's channel? Asks it. Whoever wants room hears of the answer; a peer that
   // does not know the channel says so, and it ends. The number is for has_answered().
   uint32_t ask_peer();
-  bool has_answered(uint32_t question) const { return questions_.has_answered(question); }
+  bool has_answered(uint32_t question) const { return presence_.has_answered(question); }
 
   // --- receives
   void receives_posted(uint8_t index);
@@ -213,7 +212,6 @@ class RdChannel final : public TrainSource, private RdSink {
   wire::WdpCtl message(wire::CtlType type) const;
   void say_dreq(Time now);
   void ask();
-  void hear_answer(uint32_t question, Time now);
   bool is_wanted() const;
   void keep_alive(Time now);
   void say_goodbye(Time now);
@@ -236,11 +234,8 @@ class RdChannel final : public TrainSource, private RdSink {
   Rests rests_;
   RdAnswers answers_;
   CtlOutbox outbox_;
-  PeerQuestions questions_;
-  Time ask_at_ = Time::never();  // while nothing has come since the handshake
-  Time active_;                  // data came or went
-  size_t connections_ = 0;
-  PeerWatch watch_;  // asks while there are connections
+  RdPresence presence_;
+  Time active_;  // data came or went
   RdPathSearch search_;
   Leaving leaving_;
   RdClient::End end_ = RdClient::End::lost;
