@@ -18,15 +18,6 @@ using wire::WdpData;
 using wire::WdpDrop;
 using wire::WdpResponse;
 
-namespace {
-
-// spec/wdp-rd 2.4: how often DREQ is said, in pauses that double, before nobody is there.
-constexpr uint32_t kGoodbyes = 6;
-// Of a channel that was idle, for nobody waits for its end, and the peer's messages depend on it.
-constexpr uint32_t kIdleGoodbyes = 16;
-
-}  // namespace
-
 RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, size_t window,
                      bool ecn, std::unique_ptr<Congestion> congestion)
     : shared_(shared),
@@ -229,7 +220,7 @@ Result<Ok, WdpDrop> RdChannel::take_data(const WdpCommon& common, Bytes bytes,
                                          const UdReception& how, Time now) {
   // Who is idle and leaves: the peer sends it by another channel, for it has heard, or will, that
   // this one takes nothing more.
-  if (!receiver_ || leaving_.idle) return fail(WdpDrop::unknown_token);
+  if (!receiver_ || goodbye_.takes_nothing()) return fail(WdpDrop::unknown_token);
   RdDatagram datagram{common, bytes};
   if (const auto v = datagram.check(peer().terms); !v.ok()) return v;
   confirm(now);
@@ -350,7 +341,7 @@ Result<Ok, WdpDrop> RdChannel::take_ack(const WdpAck& ack, Time now) {
     }
   });
   tell_of_room();
-  if (!leaving_.by.is_never() && sender_.idle() && answers_.empty()) say_goodbye(now);
+  if (goodbye_.waits() && sender_.idle() && answers_.empty()) say_goodbye(now);
   return v;
 }
 
@@ -362,7 +353,7 @@ void RdChannel::peer_leaves(const WdpCtl& dreq, Time now) {
   (void)take_ack(ack, now);
   outbox_.say(message(CtlType::drep));
   state_ = State::gone;
-  leaving_.again_at = Time::never();
+  goodbye_.stop();
   const bool idle = dreq.reason == static_cast<uint32_t>(wire::DreqReason::idle);
   end_all(idle ? RdClient::End::undelivered : RdClient::End::lost);
 }
@@ -380,15 +371,14 @@ WdpCtl RdChannel::message(CtlType type) const {
 }
 
 void RdChannel::say_dreq(Time now) {
-  WdpCtl c = message(CtlType::dreq);
-  c.attempt = static_cast<uint8_t>(leaving_.said);
-  c.reason = static_cast<uint32_t>(leaving_.idle ? wire::DreqReason::idle : wire::DreqReason::none);
-  outbox_.say(c);
   // Who has sent nothing knows that of the handshake.
   RoundTrip trip = sender_.round_trip();
   if (!trip.known() && peer().round_trip) trip.sample(*peer().round_trip, Duration{});
-  const Duration most = leaving_.idle ? kMostProbePause : kDreqEvery;
-  leaving_.again_at = now + std::min(trip.probe_pause() * (int64_t{1} << leaving_.said++), most);
+  const auto dreq = goodbye_.say(trip.probe_pause(), now);
+  WdpCtl c = message(CtlType::dreq);
+  c.attempt = dreq.attempt;
+  c.reason = static_cast<uint32_t>(dreq.reason);
+  outbox_.say(c);
 }
 
 void RdChannel::ask() {
@@ -477,10 +467,10 @@ void RdChannel::fill(Train& train, Time now) {
 // --- time
 
 Time RdChannel::deadline() {
-  Time first = std::min(leaving_.again_at, opening_.deadline());
+  Time first = std::min(goodbye_.deadline(), opening_.deadline());
   if (!speaks()) return first;
   first = std::min({first, presence_.deadline(), sender_.deadline(), receiver_->deadline(),
-                    leaving_.by, search_.deadline(), answers_.deadline(), rests_.at});
+                    goodbye_.waits_until(), search_.deadline(), answers_.deadline(), rests_.at});
   if (sender_.may_rest()) first = std::min(first, active_ + kLogRests);
   if (presence_.is_needed()) return first;
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
@@ -492,14 +482,9 @@ void RdChannel::tick(Time now) {
     opening_.tick(now);
     look_at_opening(now);
   }
-  if (now >= leaving_.again_at) {
-    if (leaving_.said < (leaving_.idle ? kIdleGoodbyes : kGoodbyes)) {
-      say_dreq(now);
-    } else {
-      leaving_.again_at = Time::never();
-      state_ = State::gone;
-    }
-  }
+  const auto due = goodbye_.tick(now);
+  if (due == RdGoodbye::Due::again) say_dreq(now);
+  if (due == RdGoodbye::Due::over) state_ = State::gone;
   if (!speaks()) return;
   if (presence_.tick_first(active_, now)) ask();
   receiver_->tick(now);
@@ -509,7 +494,7 @@ void RdChannel::tick(Time now) {
   if (sender_.may_rest() && now >= active_ + kLogRests) sender_.rest();
   if (!sender_.tick(now)) return abort();
   if (presence_.follows(sender_.unanswered())) ask();
-  if (now >= leaving_.by) return say_goodbye(now);
+  if (goodbye_.is_late(now)) return say_goodbye(now);
   if (presence_.is_needed()) return keep_alive(now);
   if (sender_.idle() && receiver_->holds_nothing() && now >= active_ + kIdleChannel) {
     end_for_want_of_messages(now);
@@ -541,23 +526,22 @@ std::vector<std::byte> RdChannel::question() const {
 // --- the end
 
 void RdChannel::close(Time now) {
-  leaving_.closed = true;
+  closed_ = true;
   owner_.reached();
   if (!speaks()) return abort();
   if (sender_.idle() && answers_.empty()) return say_goodbye(now);
   answers_.say();
-  if (leaving_.by.is_never()) leaving_.by = now + kLastMessages;
+  goodbye_.wait(now);
 }
 
 // spec/wdp-rd 2.4: what the peer sends just now is not lost, if CUM says all that was taken. No
 // answer is on its way either, so the peer's requests that have come are complete.
 void RdChannel::end_for_want_of_messages(Time now) {
-  leaving_.idle = answers_.empty() && receiver_->has_all_before_cum();
+  if (answers_.empty() && receiver_->has_all_before_cum()) goodbye_.take_nothing();
   close(now);
 }
 
 void RdChannel::say_goodbye(Time now) {
-  leaving_.by = Time::never();
   state_ = State::closing;
   say_dreq(now);
   end_all(RdClient::End::lost);
@@ -572,7 +556,7 @@ void RdChannel::abort() {
     // The peer gives up by itself.
   }
   state_ = State::gone;
-  leaving_.again_at = Time::never();
+  goodbye_.stop();
   end_all(RdClient::End::lost);
 }
 

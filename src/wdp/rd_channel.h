@@ -14,6 +14,7 @@
 
 #include "wdp/rd_answers.h"
 #include "wdp/rd_client.h"
+#include "wdp/rd_goodbye.h"
 #include "wdp/rd_opening.h"
 #include "wdp/rd_path_search.h"
 #include "wdp/rd_presence.h"
@@ -137,12 +138,12 @@ class RdChannel final : public TrainSource, private RdSink {
   State state() const { return state_; }
   // May it be given messages?
   bool is_usable() const {
-    return (state_ == State::setting_up || state_ == State::open) && leaving_.by.is_never();
+    return (state_ == State::setting_up || state_ == State::open) && !goodbye_.waits();
   }
   bool is_gone() const;
   // Bytes that have come, and wait for receives although the channel has ended (spec/wdp-rd 2.4).
   size_t left_bytes() const {
-    return state_ == State::gone && receiver_ && !leaving_.closed ? receiver_->waiting_bytes() : 0;
+    return state_ == State::gone && receiver_ && !closed_ ? receiver_->waiting_bytes() : 0;
   }
   void give_up_what_is_left() { receiver_->give_up(); }
   // Questions in a row that the peer has left unanswered, where they are enough: it may have no
@@ -181,14 +182,6 @@ class RdChannel final : public TrainSource, private RdSink {
   struct Rests {
     std::vector<ClientId> clients;
     Time at = Time::never();
-  };
-  // Its end, as this side says it.
-  struct Leaving {
-    Time by = Time::never();  // the peer lacks something yet
-    bool idle = false;        // nothing more is taken (spec/wdp-rd 2.4)
-    bool closed = false;      // by this side: nobody posts receives any more
-    uint32_t said = 0;        // DREQs
-    Time again_at = Time::never();
   };
   bool speaks() const { return state_ == State::open; }
   Result<Ok, wire::WdpDrop> take(const wire::WdpCommon& common, Bytes datagram,
@@ -237,7 +230,8 @@ class RdChannel final : public TrainSource, private RdSink {
   RdPresence presence_;
   Time active_;  // data came or went
   RdPathSearch search_;
-  Leaving leaving_;
+  RdGoodbye goodbye_;
+  bool closed_ = false;  // by this side: nobody posts receives any more
   RdClient::End end_ = RdClient::End::lost;
   uint64_t messages_lost_ = 0;
 };
