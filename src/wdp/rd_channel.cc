@@ -28,6 +28,7 @@ RdChannel::RdChannel(RdShared& shared, RdChannelOwner& owner, Random& random, si
       sender_(Csn{static_cast<uint32_t>(random.next())}, std::move(congestion), ecn,
               RdExtra{shared.budget()}),
       writer_(sender_),
+      waiters_(shared),
       answers_(writer_, sender_) {}
 
 // --- set-up
@@ -125,31 +126,9 @@ void RdChannel::say_answers() {
   owner_.reached();
 }
 
-void RdChannel::want_room(ClientId client) {
-  if (std::find(want_room_.begin(), want_room_.end(), client) == want_room_.end()) {
-    want_room_.push_back(client);
-  }
-}
-
-void RdChannel::want_rest(ClientId client) {
-  rests_.clients.push_back(client);
-  if (rests_.at.is_never()) rests_.at = active_ + kWindowRests;
-}
-
-void RdChannel::look_for_rest(Time now) {
-  rests_.at = Time::never();
-  for (const ClientId id : std::exchange(rests_.clients, {})) {
-    if (RdClient* client = shared_.client(id)) client->look_for_rest(now);
-  }
-  if (!rests_.clients.empty()) rests_.at = now + kWindowRests;
-}
-
 void RdChannel::tell_of_room() {
   // Not for each datagram: those who wait have much to say.
-  if (want_room_.empty() || !sender_.has_room(kChannelStore / 4)) return;
-  for (const ClientId id : std::exchange(want_room_, {})) {
-    if (RdClient* client = shared_.client(id)) client->has_room();
-  }
+  if (sender_.has_room(kChannelStore / 4)) waiters_.tell_of_room();
 }
 
 void RdChannel::end_all(RdClient::End end) {
@@ -394,7 +373,7 @@ uint32_t RdChannel::ask_peer() {
 
 // Does anybody wait for it?
 bool RdChannel::is_wanted() const {
-  return !sender_.idle() || presence_.is_needed() || !want_room_.empty();
+  return !sender_.idle() || presence_.is_needed() || waiters_.any_wants_room();
 }
 
 bool RdChannel::ready(Time now) {
@@ -470,7 +449,8 @@ Time RdChannel::deadline() {
   Time first = std::min(goodbye_.deadline(), opening_.deadline());
   if (!speaks()) return first;
   first = std::min({first, presence_.deadline(), sender_.deadline(), receiver_->deadline(),
-                    goodbye_.waits_until(), search_.deadline(), answers_.deadline(), rests_.at});
+                    goodbye_.waits_until(), search_.deadline(), answers_.deadline(),
+                    waiters_.deadline()});
   if (sender_.may_rest()) first = std::min(first, active_ + kLogRests);
   if (presence_.is_needed()) return first;
   if (sender_.idle() && receiver_->holds_nothing()) first = std::min(first, active_ + kIdleChannel);
@@ -488,7 +468,7 @@ void RdChannel::tick(Time now) {
   if (!speaks()) return;
   if (presence_.tick_first(active_, now)) ask();
   receiver_->tick(now);
-  if (now >= rests_.at) look_for_rest(now);
+  waiters_.tick(now);
   if (answers_.tick(now)) owner_.reached();
   if (search_.tick(now)) tell_of_room();
   if (sender_.may_rest() && now >= active_ + kLogRests) sender_.rest();

@@ -13,47 +13,16 @@
 #include <vector>
 
 #include "wdp/rd_answers.h"
-#include "wdp/rd_client.h"
 #include "wdp/rd_goodbye.h"
 #include "wdp/rd_opening.h"
 #include "wdp/rd_path_search.h"
 #include "wdp/rd_presence.h"
 #include "wdp/rd_receive_path.h"
 #include "wdp/rd_send_path.h"
+#include "wdp/rd_waiters.h"
 #include "wdp/train_source.h"
 
 namespace weft::wdp {
-
-class RdChannel;
-
-// What all channels of a socket share. Implemented by RdChannels.
-class RdShared {
- public:
-  virtual ~RdShared() = default;
-  // False: there is no receive, and the message is to wait. What is dropped counts as taken.
-  virtual bool take(RdChannel& channel, const RdArrival& arrival, Bytes payload) = 0;
-  // What the peer says of a message to it (spec/wdp-rd 6.4).
-  virtual void answered(RdChannel& channel, const wire::WdpResponse& response) = 0;
-  // Null: it is gone.
-  virtual RdClient* client(ClientId id) = 0;
-  // Messages of the channel wait for a receive of this queue pair.
-  virtual void waits(RdChannel& channel, uint8_t index) = 0;
-  // The peer has no channels.
-  virtual void refused(const Path& path, Time now) = 0;
-  // Of the socket.
-  virtual const std::shared_ptr<RdBudget>& budget() = 0;
-  // A datagram, or a message of it.
-  virtual void dropped(wire::WdpDrop why) = 0;
-  // It carries nothing any more, and its clients have heard of what is lost.
-  virtual void ended(RdChannel& channel) = 0;
-};
-
-class RdChannelOwner {
- public:
-  virtual ~RdChannelOwner() = default;
-  // The channel may have something to say, another deadline, another state.
-  virtual void reached() = 0;
-};
 
 class RdChannel final : public TrainSource, private RdSink {
  public:
@@ -90,10 +59,10 @@ class RdChannel final : public TrainSource, private RdSink {
   void say_answers();
 
   // has_room() said no, or the channel is not open yet: the client is to hear when there is.
-  void want_room(ClientId client);
+  void want_room(ClientId client) { waiters_.want_room(client); }
 
   // The client is asked kWindowRests later whether it rests (RdClient::look_for_rest()).
-  void want_rest(ClientId client);
+  void want_rest(ClientId client) { waiters_.want_rest(client, active_); }
 
   // --- connections that it carries: while there are any it asks whether the peer is there, and
   // does not end by itself
@@ -178,11 +147,6 @@ class RdChannel final : public TrainSource, private RdSink {
   void received(const wire::WdpCommon& common, Bytes datagram, const UdReception& how, Time now);
 
  private:
-  // Clients to be asked whether they rest.
-  struct Rests {
-    std::vector<ClientId> clients;
-    Time at = Time::never();
-  };
   bool speaks() const { return state_ == State::open; }
   Result<Ok, wire::WdpDrop> take(const wire::WdpCommon& common, Bytes datagram,
                                  const UdReception& how, Time now);
@@ -200,7 +164,6 @@ class RdChannel final : public TrainSource, private RdSink {
   void say_probe(Time now);
   void end_all(RdClient::End end);
   void tell_of_room();
-  void look_for_rest(Time now);
   void peer_leaves(const wire::WdpCtl& dreq, Time now);
   wire::WdpCtl message(wire::CtlType type) const;
   void say_dreq(Time now);
@@ -223,8 +186,7 @@ class RdChannel final : public TrainSource, private RdSink {
   RdSendPath sender_;
   RdMessageWriter writer_;
   std::optional<RdReceivePath> receiver_;
-  std::vector<ClientId> want_room_;
-  Rests rests_;
+  RdWaiters waiters_;
   RdAnswers answers_;
   CtlOutbox outbox_;
   RdPresence presence_;
