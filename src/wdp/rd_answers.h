@@ -1,7 +1,7 @@
 // What the peer is yet to be told of its messages: RESPs of queue pairs of type RD
-// (spec/wdp-rd 6.4). They wait for company, kAnswerDelay at most, and share a message.
+// (spec/wdp-rd 6.4). They wait for company, for 100 us at most, and share a message.
 //
-//   add() ─► wait ─ kAnswerDelay, say(), others go, enough for a message ─► due ─ room ─► written
+//   add() ─► wait ─ 100 us, say(), others go, enough for a message ─► due ─ room ─► written
 #pragma once
 
 #include <vector>

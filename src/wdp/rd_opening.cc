@@ -1,5 +1,7 @@
 #include "wdp/rd_opening.h"
 
+#include <new>
+
 namespace weft::wdp {
 
 using wire::WdpCtl;
@@ -76,7 +78,11 @@ RdOpening::News RdOpening::look() {
 
 void RdOpening::withdraw() {
   over_ = true;
-  if (handshake_) handshake_->withdraw();
+  try {
+    if (handshake_) handshake_->withdraw();
+  } catch (const std::bad_alloc&) {
+    // The peer gives up by itself.
+  }
 }
 
 void RdOpening::forget() {

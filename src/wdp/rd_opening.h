@@ -67,8 +67,8 @@ class RdOpening {
   }
   bool ready() const { return handshake_ && handshake_->ready(); }
   void fill(Train& train) { handshake_->fill(train); }
-  // The channel is not wanted any more. Its peer is told; forget(): before it has heard anything.
-  // No call has news after these.
+  // The channel is not wanted any more. Its peer is told, if there is memory for it; forget():
+  // before it has heard anything. No call has news after these.
   void withdraw();
   void forget();
 
