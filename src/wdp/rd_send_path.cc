@@ -21,19 +21,23 @@ bool is_bundle(const SentDatagram& d) {
   return std::to_integer<uint8_t>(d.bytes[1]) >> 4 == static_cast<uint8_t>(WdpBundle::kClass);
 }
 
+// Bytes before it where it becomes part of a bundle.
+size_t front_of(const SentDatagram& d) {
+  return is_bundle(d) ? 0 : WdpBundle::kSize + WdpBundle::kFrame;
+}
+
 }  // namespace
 
 // --- several messages in a datagram (spec/wdp-rd 6.7)
 
 std::byte* RdSendPath::append_shared(size_t size, size_t most) {
   if (SentDatagram* const last = log_.last_waiting(); last != nullptr && last->shared) {
-    const bool alone = !is_bundle(*last);
-    const size_t front = alone ? WdpBundle::kSize + WdpBundle::kFrame : 0;
+    const size_t front = front_of(*last);
     const size_t before = last->size;
     if (front + before + WdpBundle::kFrame + size <= most) {
       log_.grow_last(front + before + WdpBundle::kFrame + size, front, most);
       std::byte* const bytes = last->bytes.get();
-      if (alone) {
+      if (front > 0) {
         const uint32_t csn = log_.end().value() - 1;
         wire::WdpCommon{.wdp_class = WdpBundle::kClass, .class_word = csn}.encode(bytes);
         WdpBundle::frame(bytes + WdpBundle::kSize, before);
@@ -58,18 +62,31 @@ void RdSendPath::take_back_shared(size_t size) {
 bool RdSendPath::takes_tail(size_t most) {
   if (probe_due_ || log_.has_lost() || log_.sent_count() + 1 != log_.stored()) return false;
   const SentDatagram& d = *log_.next_waiting().datagram;
-  const size_t all = d.size + WdpBundle::kFrame + WdpAck::kMaxSize;
-  return is_bundle(d) && all <= most && all < Train::kCopyBelow;
+  const size_t all = front_of(d) + d.size + WdpBundle::kFrame + WdpAck::kMaxSize;
+  return all <= most && all < Train::kCopyBelow;
 }
 
-void RdSendPath::copy_into(Train& train, const SentDatagram& d, const WdpAck* tail) {
-  const size_t more = tail != nullptr ? WdpBundle::kFrame + tail->size() : 0;
-  std::byte* const to = train.stage(d.size + more);
-  std::memcpy(to, d.bytes.get(), d.size);
-  if (tail != nullptr) {
-    tail->encode(WdpBundle::frame(to + d.size, tail->size()));
-    if (crc_) wire::seal_wdp({to, d.size + more});
+// A message that would go alone makes a bundle of two with it: one datagram costs the kernel less
+// than a train of two.
+size_t RdSendPath::copy_with(const WdpAck& tail, const SentDatagram& d, Train& train) const {
+  const size_t front = front_of(d);
+  const size_t size = front + d.size + WdpBundle::kFrame + tail.size();
+  std::byte* const to = train.stage(size);
+  if (front > 0) {
+    const auto own = wire::WdpCommon::parse({d.bytes.get(), d.size});
+    wire::WdpFlags flags = own->flags;
+    flags.immediate = false;  // the part says so
+    wire::WdpCommon{.wdp_class = WdpBundle::kClass,
+                    .flags = flags,
+                    .token = peer_,
+                    .class_word = own->class_word}
+        .encode(to);
+    WdpBundle::frame(to + WdpBundle::kSize, d.size);
   }
+  std::memcpy(to + front, d.bytes.get(), d.size);
+  tail.encode(WdpBundle::frame(to + front + d.size, tail.size()));
+  if (crc_) wire::seal_wdp({to, size});
+  return size;
 }
 
 // --- trains
@@ -120,14 +137,18 @@ bool RdSendPath::put(Train& train, const Path& path, const SentLog::Next& what, 
   flags.retransmission = again;
   bytes[1] = (bytes[1] & std::byte{0xf0}) | std::byte{flags.bits()};
   store_be(bytes + 4, peer_.value());
-  if (crc_) wire::seal_wdp({bytes, d.size});
-  if (d.size < Train::kCopyBelow) {
-    copy_into(train, d, tail);
+  size_t leaves = d.size;
+  if (tail != nullptr) {
+    leaves = copy_with(*tail, d, train);
   } else {
-    log_.lend(d);
-    train.refer(bytes, d.size);
+    if (crc_) wire::seal_wdp({bytes, d.size});
+    if (d.size < Train::kCopyBelow) {
+      std::memcpy(train.stage(d.size), bytes, d.size);
+    } else {
+      log_.lend(d);
+      train.refer(bytes, d.size);
+    }
   }
-  const size_t leaves = d.size + (tail != nullptr ? WdpBundle::kFrame + tail->size() : 0);
   train.begin(leaves, path);
   again ? ++counters_.repeated : ++counters_.sent;
   const size_t weight = d.weight();

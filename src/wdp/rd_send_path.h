@@ -66,7 +66,8 @@ class RdSendPath {
   // stay until train_gone() or the next call.
   // `tail` goes at the end of the first datagram; takes_tail() said yes.
   void fill(Train& train, const Path& path, Time now, const wire::WdpAck* tail = nullptr);
-  // Will that write one bundle and nothing else, in which an RDACK fits besides?
+  // Will that write one datagram and nothing else, in which an RDACK fits besides, as parts of a
+  // bundle of `most` bytes?
   bool takes_tail(size_t most);
   void train_gone() { log_.train_gone(); }
   // The kernel has refused a larger one.
@@ -111,7 +112,8 @@ class RdSendPath {
   bool may_send(Time now);
   bool put(Train& train, const Path& path, const SentLog::Next& what, bool ask, Time now,
            const wire::WdpAck* tail = nullptr);
-  void copy_into(Train& train, const SentDatagram& d, const wire::WdpAck* tail);
+  // Returns the size of the datagram.
+  size_t copy_with(const wire::WdpAck& tail, const SentDatagram& d, Train& train) const;
   void probe(Train& train, const Path& path, Time now);
   bool waits_for_peer() { return open_ && (log_.in_flight() > 0 || log_.has_waiting()); }
   Time probe_time();

@@ -99,7 +99,7 @@ Path RdTraffic::path_of_data() const {
 
 void RdTraffic::fill(Train& train, Time now) {
   if (!sender_.ready(now)) return;
-  if (receiver_->pending() && sender_.takes_tail(bundle_room())) {
+  if (receiver_->pending() && takes_bundles() && sender_.takes_tail(bundle_room())) {
     const WdpAck ack = acknowledgement(now);
     sender_.fill(train, path_of_data(), now, &ack);
   } else {

@@ -120,6 +120,8 @@ class RdTraffic final : private RdSink {
   // RdSink
   bool take(const RdArrival& arrival, Bytes payload) override;
   bool goes_by_ipv4() const { return at_.opening.path().to.address.is_ipv4(); }
+  // Does the peer?
+  bool takes_bundles() const { return at_.opening.peer().terms.responses; }
   // Bytes of a datagram that several messages share.
   size_t bundle_room() const { return search_.bundle_room(goes_by_ipv4()); }
   Path path_of_data() const;
