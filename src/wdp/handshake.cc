@@ -376,6 +376,8 @@ void Handshake::tick(Time now) {
   const std::span<const Duration> tries =
       answering ? std::span<const Duration>{kRtuTries} : std::span<const Duration>{kHandshakeTries};
   if (state_ == State::req_sent) {
+    // Either of the two that comes through will do.
+    if (calls_too()) say_reply(now);
     say_request(now);
   } else if (state_ == State::rep_sent) {
     say_reply(now);
