@@ -54,6 +54,7 @@ TEST_F(RdAckBesideMessage, OneDatagram) {
   ASSERT_EQ(classes(), std::vector{WdpBundle::kClass});
   EXPECT_EQ(said[0].size(),
             WdpBundle::kSize + 2 * WdpBundle::kFrame + wire::WdpData::kSize + 64 + WdpAck::kSize);
+  EXPECT_FALSE(wire::WdpCommon::parse(said[0])->flags.immediate) << "the part says so";
   Bytes rest = Bytes{said[0]}.subspan(WdpBundle::kSize);
   EXPECT_EQ(wire::WdpCommon::parse(*WdpBundle::take(rest))->wdp_class, WdpClass::rd);
   EXPECT_TRUE(WdpAck::parse(*WdpBundle::take(rest)).ok());
