@@ -115,6 +115,31 @@ TEST_F(RdSetUp, StrangersAndThePeerCall) {
   expect_one_channel();
 }
 
+// Both have answered a stranger and call. One answers the other's REQ, and says so again with its
+// own: no further REQ gets through, nor did the first answer.
+TEST_F(RdSetUp, AnAnswerIsRepeatedWithTheCall) {
+  p.post_receives(1);
+  q.post_receives(1);
+  b.hear(request(77, 0), a.address, now);
+  a.hear(request(78, 0), b.address, now);
+  p.send(kB, 5, text);
+  q.send(kA, 3, text);
+  bool answered = false;
+  const auto watch = [&](bool, const Buffer& d) {
+    if (answered) return !is_ctl(d, CtlType::req);
+    if (!is_ctl(d, CtlType::rep)) return true;
+    const SessionToken to = WdpCtl::parse(d)->token;
+    answered = to != SessionToken{77} && to != SessionToken{78};
+    return !answered;
+  };
+  talk(watch);
+  later(1s, watch);
+  EXPECT_TRUE(answered);
+  EXPECT_EQ(p.received.size(), 1U);
+  EXPECT_EQ(q.received.size(), 1U);
+  expect_one_channel();
+}
+
 // Both have something to say: at the same time, or B once it has answered A's REQ. Any of the first
 // control messages are lost.
 TEST(RdSetUpCrossing, ComesToOneChannelWhateverIsLost) {
