@@ -74,17 +74,14 @@ void SentLog::train_gone() {
     if (buffer.bytes != nullptr) spares_.put(std::move(buffer));
   }
   lent_.clear();
-  if (log_.empty()) {
-    // A channel at rest keeps none.
-    lent_.shrink_to_fit();
-    spares_.clear();
-  }
 }
 
 // Not whenever the log is empty: one that is busy would grow again each time.
 void SentLog::rest() {
   log_.trim();
   lost_.clear();
+  lent_.shrink_to_fit();
+  spares_.clear();
 }
 
 // Those that have come meanwhile, or were sent again to ask, are lost no more.
@@ -135,7 +132,6 @@ void SentLog::transmitted(Csn csn, Time now) {
 void SentLog::pop_front() {
   outstanding_ -= log_.front().weight();
   log_.pop_front();
-  if (log_.empty()) spares_.clear();
   --next_;
   front_ = next(front_);
 }

@@ -143,7 +143,7 @@ class SentLog {
   size_t outstanding_ = 0;
   uint32_t train_ = 1;
   std::vector<DatagramBuffer> lent_;  // a place for each that the train refers to
-  SpareBuffers spares_;               // while anything is stored
+  SpareBuffers spares_;               // until rest()
 };
 
 // --- templates

@@ -37,7 +37,7 @@ class SpareBuffers {
   void clear() { std::vector<DatagramBuffer>{}.swap(spares_); }
 
  private:
-  static constexpr size_t kMost = 16;
+  static constexpr size_t kMost = 64;  // a window of those of 16 KB
   static constexpr size_t kFrom = 4096;
 
   std::vector<DatagramBuffer> spares_;
