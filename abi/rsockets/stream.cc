@@ -52,7 +52,7 @@ int Stream::connect(const sockaddr* address) {
 
 int Stream::accept(std::shared_ptr<Stream>& accepted) {
   Lock lock = waiting_.lock();
-  if (link_.state() != Link::State::listening) return EINVAL;
+  if (link_.state() != Link::State::listening) return closed_ ? EBADF : EINVAL;
   for (;;) {
     while (const auto event = link_.next_request()) {
       auto stream = std::make_shared<Stream>(family_);
@@ -186,6 +186,7 @@ void Stream::close() {
   (void)shutdown(SHUT_RDWR);
   const Lock lock = waiting_.lock();
   reads_ = writes_ = false;
+  closed_ = true;
   link_.end(EBADF);  // for threads that still wait
   waiting_.announce();
 }

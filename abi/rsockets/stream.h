@@ -84,6 +84,7 @@ class Stream {
   Waiting waiting_;
   bool reads_ = true;  // not shut down
   bool writes_ = true;
+  bool closed_ = false;  // a call may have found the socket just before
   Link link_;
   Mappings mappings_;
 };

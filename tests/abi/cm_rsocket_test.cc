@@ -251,14 +251,16 @@ TEST(Rsocket, AConnectThatIsAskedAgainComesToItsEnd) {
 }
 
 TEST(Rsocket, AListenerThatIsClosedEndsWhoWaitsForIt) {
-  Socket listener = listen_here();
-  auto first = std::async(std::launch::async,
-                          [fd = listener.fd()] { return errno_of(raccept(fd, nullptr, nullptr)); });
-  auto second = std::async(
-      std::launch::async, [fd = listener.fd()] { return errno_of(raccept(fd, nullptr, nullptr)); });
-  listener.close();
-  EXPECT_EQ(first.get(), EBADF);
-  EXPECT_EQ(second.get(), EBADF);
+  // The calls begin before it is closed, in the midst of that, or after it.
+  for (int round = 0; round < 30; ++round) {
+    Socket listener = listen_here();
+    const auto accept = [fd = listener.fd()] { return errno_of(raccept(fd, nullptr, nullptr)); };
+    auto first = std::async(std::launch::async, accept);
+    auto second = std::async(std::launch::async, accept);
+    listener.close();
+    EXPECT_EQ(first.get(), EBADF) << round;
+    EXPECT_EQ(second.get(), EBADF) << round;
+  }
 }
 
 TEST(Rsocket, PeekLeavesAndPiecesAreFilledInTurn) {
