@@ -62,7 +62,7 @@ def socat_exec(w):
     """The server's children have the connection as standard input and output; the answer comes when the client has closed its half."""
     port = str(w.port())
     script = w.file("answer", "#!/bin/sh\nhead -c 1000 | sha256sum\nsha256sum\nhead -c 2000000 /dev/zero\n", 0o755)
-    w.serve(["socat", f"TCP-LISTEN:{port},reuseaddr,fork", f"EXEC:{script}"], int(port))
+    w.serve(["socat", "-t", "20", f"TCP-LISTEN:{port},reuseaddr,fork", f"EXEC:{script}"], int(port))
     results = []
     for seed in range(3):
         with pour(w, f"in{seed}", 1_500_000, seed) as up:
@@ -76,7 +76,7 @@ def socat_exec(w):
 def socat_echo(w):
     """Ten clients at a time, each with a child that was forked with the connection."""
     port = str(w.port())
-    w.serve(["socat", f"TCP-LISTEN:{port},reuseaddr,fork,backlog=20", "PIPE"], int(port))
+    w.serve(["socat", "-t", "20", f"TCP-LISTEN:{port},reuseaddr,fork,backlog=20", "PIPE"], int(port))
     clients = []
     for seed in range(10):
         with pour(w, f"in{seed}", 50_000 * seed + 1, seed) as up:
