@@ -104,5 +104,5 @@ def server_first(world, serving):
 
 
 def all_frames():
-    return [Case("frames", frames, cpus=(2,), traced=True),
-            Case("frames.server_first", server_first, servers=("weft",), crc=("on",), cpus=(2,), traced=True)]
+    return [Case("frames", frames, traced=True),
+            Case("frames.server_first", server_first, servers=("weft",), crc=("on",), traced=True)]

@@ -14,7 +14,7 @@ def other(side):
 
 
 class Case:
-    def __init__(self, name, run, options=None, crc=("on", "off"), servers=SERVERS, cpus=(1, 2), long=False, seconds=120,
+    def __init__(self, name, run, options=None, crc=("on", "off"), servers=SERVERS, cpus=(1, 2), seconds=120,
                  traced=False, mtu=1500):
         self.name = name
         self.run = run
@@ -22,7 +22,6 @@ class Case:
         self.crc = crc
         self.servers = servers
         self.cpus = cpus
-        self.long = long  # made by ./check --full alone
         self.seconds = seconds
         self.mtu = mtu  # of the link
         self.traced = traced  # a failure shows the frames as weft saw them
@@ -71,8 +70,8 @@ def rping():
 
     each = {"make": both_at_once, "servers": ("each",)}
     yield case("23", 23, 1000, **each)  # its least
-    yield case("4k", 4096, 1000, crc=("on",), cpus=(2,), long=True, **each)
-    yield case("64k", 65535, 1000, crc=("on",), cpus=(2,), mtu=JUMBO, long=True, **each)  # its most
+    yield case("4k", 4096, 1000, crc=("on",), cpus=(2,), **each)
+    yield case("64k", 65535, 1000, crc=("on",), cpus=(2,), mtu=JUMBO, **each)  # its most
     yield case("64k_fewer", 65535, 200, crc=("off",))
 
 
@@ -86,14 +85,14 @@ def perftest():
             # What goes both ways anyhow takes one role.
             at_most = {"servers": ("weft" if verb == "send" else "siw",)} if kind == "lat" and verb != "read" else {}
             sizes = [
-                ("7", 7, 100, {"crc": ("on",), "cpus": (2,)}),
+                ("7", 7, 100, {"crc": ("on",)}),
                 ("64k", 65521, 20, {}),
-                ("8m", 8388608, 5, {"crc": ("off",), "cpus": (2,), "mtu": JUMBO, "long": True, **at_most}),
+                ("8m", 8388608, 5, {"crc": ("off",), "cpus": (2,), "mtu": JUMBO, **at_most}),
             ]
             if kind == "bw":
                 # With CRC weft sends the Writes and answers the Reads, siw sends the Sends.
                 serves = "siw" if verb == "write" else "weft"
-                sizes.append(("8m_crc", 8388608, 5, {"crc": ("on",), "cpus": (2,), "long": True, "servers": (serves,)}))
+                sizes.append(("8m_crc", 8388608, 5, {"crc": ("on",), "cpus": (2,), "servers": (serves,)}))
             if (verb, kind) == ("write", "bw"):
                 sizes.append(("8m_1_cpu", 8388608, 5, {"cpus": (1,), "crc": ("off",), "servers": ("siw",)}))
             for name, size, count, where in sizes:
@@ -118,7 +117,7 @@ def cut_anywhere(run):
 def connections():
     both = "ib_send_bw -R -F -p {port} -s 10 -n 5000"
     yield Case("ib_send_bw.padded_in_segments", cut_anywhere(pair(both, both + " {addr}", wants(r"\n *10 +5000 "))),
-               options={"WEFT_IDENTITY": "iwarp"}, crc=("on",), servers=("siw",), cpus=(2,))
+               options={"WEFT_IDENTITY": "iwarp"}, crc=("on",), servers=("siw",))
     yield Case("ucmatose", pair("ucmatose -p {port}", "ucmatose -s {addr} -p {port}", wants("return status 0")))
     many = "-c 16 -C 10 -S 4000 -p {port}"
     yield Case("ucmatose.many", pair(f"ucmatose {many}", f"ucmatose -s {{addr}} {many}", wants("return status 0")),

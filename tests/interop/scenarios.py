@@ -146,7 +146,7 @@ def refusals():
                servers=("siw",), crc=("on",), options=MORE_PRIVATE_DATA)
     yield Case("private_data.252", talk(f"request:251 recv:10 accept:252 accepted got:10 {CLOSED}",
                                         f"resolve connect:251 established:252 send:10 done {CLOSE}"),
-               servers=("weft",), crc=("on",), cpus=(2,), options=MORE_PRIVATE_DATA)
+               servers=("weft",), crc=("on",), options=MORE_PRIVATE_DATA)
     for n in (0, 248, 251):
         yield Case(f"private_data.{n}", talk(f"request:{n} recv:10 accept:{n} accepted got:10 {CLOSED}",
                                              f"resolve connect:{n} established:{n} send:10 done {CLOSE}"), crc=("on",),
@@ -275,7 +275,7 @@ def all_scenarios():
     cases = [*openings(), *killed(), *refusals()]
     # How many CPUs the peer has makes no difference to these.
     for case in [*data(), *faults(), *not_on_plain_iwarp()]:
-        case.cpus = (2,)
+        case.cpus = (1,)
         case.traced = True
         cases.append(case)
     return cases
