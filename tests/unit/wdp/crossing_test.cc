@@ -24,16 +24,16 @@ TEST_F(CrossingTest, TheLowerQueuePairsRequestWins) {
   EXPECT_EQ(from_a.ctl.didx, 5);
   // b has the lower QPN.
   hear(b, from_a);
-  EXPECT_EQ(b.state(), State::req_sent);
+  EXPECT_EQ(b.state(), Handshake::State::req_sent);
   EXPECT_FALSE(b.ready());
   hear(a, from_b);
-  EXPECT_EQ(a.state(), State::rep_sent);
+  EXPECT_EQ(a.state(), Handshake::State::rep_sent);
   const Said rep = one(a, CtlType::rep);
   EXPECT_EQ(rep.ctl.source_token, from_a.ctl.source_token);
   hear(b, rep);
-  EXPECT_EQ(b.state(), State::established);
+  EXPECT_EQ(b.state(), Handshake::State::established);
   hear(a, one(b, CtlType::rtu));
-  EXPECT_EQ(a.state(), State::established);
+  EXPECT_EQ(a.state(), Handshake::State::established);
   EXPECT_EQ(a.parameters().peer_token, SessionToken{0xb2});
   EXPECT_EQ(b.parameters().peer_token, SessionToken{0xa1});
   EXPECT_FALSE(a.parameters().from_listener);
@@ -47,7 +47,7 @@ TEST_F(CrossingTest, AStrangersReqMeansNothing) {
   stranger.own_qpn = make_qpn(40000, 6);
   b.connect(stranger, {.to = kActive}, make_qpn(50000, 9), true, now);
   hear(a, one(b, CtlType::req));
-  EXPECT_EQ(a.state(), State::req_sent);
+  EXPECT_EQ(a.state(), Handshake::State::req_sent);
 }
 
 }  // namespace

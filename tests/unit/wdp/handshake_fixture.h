@@ -11,7 +11,6 @@
 
 namespace weft::wdp {
 
-using State = Handshake::State;
 using Failure = Handshake::Failure;
 using test::Buffer;
 using test::pattern_bytes;

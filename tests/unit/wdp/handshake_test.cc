@@ -9,7 +9,7 @@ TEST_F(HandshakeTest, ReqRepRtu) {
   EXPECT_TRUE(a.unanswered_since().is_never());
   connect();
   EXPECT_EQ(a.unanswered_since(), now);
-  EXPECT_EQ(a.state(), State::req_sent);
+  EXPECT_EQ(a.state(), Handshake::State::req_sent);
   const Said req = one(a, CtlType::req);
   EXPECT_GE(req.bytes.size(), WdpCtl::kMinRequest);
   EXPECT_EQ(req.ctl.token, SessionToken{});
@@ -19,12 +19,12 @@ TEST_F(HandshakeTest, ReqRepRtu) {
   EXPECT_EQ(req.ctl.sidx, 9);
 
   request(req);
-  EXPECT_EQ(b.state(), State::req_received);
+  EXPECT_EQ(b.state(), Handshake::State::req_received);
   EXPECT_FALSE(b.ready());
   EXPECT_TRUE(std::equal(b.peer().private_data.begin(), b.peer().private_data.end(),
                          active_offer().private_data.begin()));
   b.accept(passive_offer(), now);
-  EXPECT_EQ(b.state(), State::rep_sent);
+  EXPECT_EQ(b.state(), Handshake::State::rep_sent);
   const Said rep = one(b, CtlType::rep);
   EXPECT_EQ(rep.ctl.token, SessionToken{0xa1});
   EXPECT_EQ(rep.ctl.xid, req.ctl.xid);
@@ -33,13 +33,13 @@ TEST_F(HandshakeTest, ReqRepRtu) {
 
   now = now + 3ms;
   hear(a, rep);
-  EXPECT_EQ(a.state(), State::established);
+  EXPECT_EQ(a.state(), Handshake::State::established);
   EXPECT_TRUE(a.unanswered_since().is_never());
   EXPECT_TRUE(b.unanswered_since().is_never()) << "who was called waits for nobody";
   const Said rtu = one(a, CtlType::rtu);
   EXPECT_EQ(rtu.ctl.token, SessionToken{0xb2});
   hear(b, rtu);
-  EXPECT_EQ(b.state(), State::established);
+  EXPECT_EQ(b.state(), Handshake::State::established);
 
   const UcParameters pa = a.parameters();
   const UcParameters pb = b.parameters();
@@ -115,7 +115,7 @@ TEST_F(HandshakeTest, WhoIsCalledLearnsHowFarAwayThePeerIsByTheRtu) {
     }
     now = now + 7ms;
     hear(called, one(caller, CtlType::rtu));
-    EXPECT_EQ(called.state(), State::established);
+    EXPECT_EQ(called.state(), Handshake::State::established);
     // Of two REPs nobody knows which one it was.
     EXPECT_EQ(called.round_trip(), again ? std::nullopt : std::optional<Duration>{7ms});
     EXPECT_EQ(called.parameters().close_by, !again);
@@ -178,7 +178,7 @@ TEST_F(HandshakeTest, AReqIsRepeatedAndGivenUp) {
   connect();
   std::vector<int64_t> times;
   std::optional<Xid> xid;
-  while (a.state() == State::req_sent) {
+  while (a.state() == Handshake::State::req_sent) {
     for (const Said& s : said(a)) {
       times.push_back((now - start).count() / 1'000'000);
       EXPECT_EQ(s.ctl.attempt, times.size() - 1);
@@ -198,10 +198,10 @@ TEST_F(HandshakeTest, ARejectionEndsIt) {
   connect();
   request(one(a, CtlType::req));
   b.reject(RejReason::application, pattern_bytes(10, 5));
-  EXPECT_EQ(b.state(), State::failed);
+  EXPECT_EQ(b.state(), Handshake::State::failed);
   const Said rej = one(b, CtlType::rej);
   hear(a, rej);
-  EXPECT_EQ(a.state(), State::failed);
+  EXPECT_EQ(a.state(), Handshake::State::failed);
   EXPECT_EQ(a.failure(), Failure::rejected);
   EXPECT_EQ(a.peer().reason, static_cast<uint32_t>(RejReason::application));
   ASSERT_EQ(a.peer().private_data.size(), 10U);
@@ -218,7 +218,7 @@ TEST_F(HandshakeTest, WaitPushesTheNextTryAndTheDeadline) {
   hear(a, wait);
   EXPECT_EQ(a.deadline(), now + std::chrono::milliseconds{kWaitMs});
   const Time heard = now;
-  for (int i = 0; i < 100 && a.state() == State::req_sent; ++i) {
+  for (int i = 0; i < 100 && a.state() == Handshake::State::req_sent; ++i) {
     now = a.deadline();
     a.tick(now);
   }
@@ -234,7 +234,7 @@ TEST_F(HandshakeTest, WaitIsBelievedForTenMinutes) {
   Said wait = one(b, CtlType::wait);
   wait.ctl.reason = WdpCtl::kMaxWaitMs;
   const Time first = now;
-  while (a.state() == State::req_sent) {
+  while (a.state() == Handshake::State::req_sent) {
     ASSERT_LE(now - first, 11min);
     ASSERT_TRUE(a.received(wait.ctl, wait.bytes.size(), now).ok());
     now = a.deadline();
@@ -280,7 +280,7 @@ TEST_F(HandshakeTest, ALostRepIsRepeatedWhenTheReqIs) {
   const Said again = one(a, CtlType::req);
   b.requested_again(again.bytes.size(), false, now);
   hear(a, one(b, CtlType::rep));
-  EXPECT_EQ(a.state(), State::established);
+  EXPECT_EQ(a.state(), Handshake::State::established);
   // Which REQ was answered nobody knows.
   EXPECT_EQ(a.parameters().rtt, 0ms);
 }
@@ -291,7 +291,7 @@ TEST_F(HandshakeTest, WithACookieTheRepIsRepeatedByATimer) {
   b.accept(passive_offer(), now);
   const Time start = now;
   std::vector<int64_t> times;
-  while (b.state() == State::rep_sent) {
+  while (b.state() == Handshake::State::rep_sent) {
     for (const Said& s : said(b)) {
       EXPECT_EQ(s.ctl.type, CtlType::rep);
       times.push_back((now - start).count() / 1'000'000);
@@ -354,7 +354,7 @@ TEST_F(HandshakeTest, DataCountAsRtuAndEndItsRepetition) {
   b.accept(passive_offer(), now);
   hear(a, one(b, CtlType::rep));
   b.confirmed(now);
-  EXPECT_EQ(b.state(), State::established);
+  EXPECT_EQ(b.state(), Handshake::State::established);
   EXPECT_TRUE(b.deadline().is_never());
   a.confirmed(now);
   EXPECT_TRUE(a.deadline().is_never());
@@ -373,7 +373,7 @@ TEST_F(HandshakeTest, AnswersToAnotherHandshakeMeanNothing) {
     ASSERT_FALSE(v.ok());
     EXPECT_EQ(v.error(), wire::WdpDrop::stale_handshake);
   }
-  EXPECT_EQ(a.state(), State::req_sent);
+  EXPECT_EQ(a.state(), Handshake::State::req_sent);
   EXPECT_FALSE(a.ready());
 }
 
