@@ -58,21 +58,19 @@ uint64_t ReadRequester::budget() const {
 }
 
 bool ReadRequester::can_ask() const {
-  return ranges_.size() + again_.size() < parameters_.ord &&
-         (outstanding_ < budget() || ranges_.empty()) && next_to_ask() != nullptr;
+  return ranges_.size() < parameters_.ord &&
+         (ranges_.bytes_out() < budget() || ranges_.none_out()) && next_to_ask() != nullptr;
 }
 
 bool ReadRequester::ready() const {
-  return !again_.empty() || can_ask();
+  return ranges_.any_lost() || can_ask();
 }
 
 void ReadRequester::fill(Train& train, Time now) {
-  while (!again_.empty()) {
+  while (ranges_.any_lost()) {
     if (!writer_.fits(train, WdpReadRange::kSize)) return;
-    const Range range = again_.front();
-    again_.erase(again_.begin());
     ++counters_.ranges_repeated;
-    ask(train, range, now);
+    ask(train, ranges_.take_lost(), now);
   }
   while (can_ask()) {
     if (parameters_.stride() == 0) return;  // the path has become too narrow for anything
@@ -87,14 +85,12 @@ void ReadRequester::fill(Train& train, Time now) {
     const auto begin = static_cast<uint32_t>(read.asked);
     const auto end = static_cast<uint32_t>(std::min<uint64_t>(read.asked + n, read.length));
     read.asked = read.length == 0 ? 1 : end;
-    ask(train, {.read = &read, .begin = begin, .end = end, .alone = ranges_.empty()}, now);
+    ask(train, {.read = &read, .begin = begin, .end = end, .alone = ranges_.none_out()}, now);
   }
 }
 
-void ReadRequester::ask(Train& train, Range range, Time now) {
+void ReadRequester::ask(Train& train, const Range& range, Time now) {
   Read& read = *range.read;
-  range.order = next_order_++;
-  range.asked_at = now;
   std::byte payload[WdpReadRange::kSize];
   WdpReadRange{.length = range.end - range.begin, .attempt = read.attempt}.encode(payload);
   // "A re-request names the STRIDE seen."
@@ -109,12 +105,8 @@ void ReadRequester::ask(Train& train, Range range, Time now) {
                   .to = read.to};
   const IoVec piece{payload, sizeof payload};
   (void)writer_.write(train, d, {&piece, 1});
-  outstanding_ += range.end - range.begin;
-  if (ranges_.empty()) {
-    measured_bytes_ = 0;
-    measured_since_ = now;
-  }
-  ranges_.push_back(range);
+  if (ranges_.none_out()) rate_.begin(now);
+  ranges_.add(range, now);
   if (read.expires.is_never()) {
     if (read.timeout == Duration{0}) read.timeout = timeout();
     read.expires = now + read.timeout;
@@ -165,7 +157,7 @@ Result<Ok, WdpDrop> ReadRequester::received(const WdpData& d, Bytes payload, boo
     read.came.reset(d.segment_count());
   }
   read.came.set(d.segment_index());
-  measure(d.payload_size(), now);
+  rate_.came(d.payload_size(), now);
   progress(read, d, now);
   return Ok{};
 }
@@ -187,30 +179,11 @@ void ReadRequester::progress(Read& read, const WdpData& d, Time now) {
     finish(read, Status::success);
     return;
   }
-  const uint32_t mo = d.mo.value();
-  const uint64_t after = uint64_t{mo} + d.payload_size();
-  for (size_t i = 0; i < ranges_.size();) {
-    Range& r = ranges_[i];
-    if (r.read != &read || after <= r.begin || mo >= r.end) {
-      ++i;
-      continue;
-    }
-    if (r.alone) rtt_.sample(now - r.asked_at);
-    r.alone = false;
-    if (r.first_time) note_horizon(r, d, now);
-    const uint32_t first = r.begin / read.stride;
-    const uint32_t last = (r.end - 1) / read.stride + 1;
-    if (read.came.next_missing(first, last) == last) {
-      outstanding_ -= r.end - r.begin;
-      ranges_.erase(ranges_.begin() + static_cast<ptrdiff_t>(i));
-    } else {
-      ++i;
-    }
-  }
+  if (const auto asked = ranges_.answered(read, d, now)) rtt_.sample(now - *asked);
   read.expiries = 0;
   read.timeout = timeout();
   read.expires = now + read.timeout;
-  if (horizon_) judge_horizon(now);
+  ranges_.tick(now);
 }
 
 void ReadRequester::finish(Read& read, Status status) {
@@ -219,17 +192,49 @@ void ReadRequester::finish(Read& read, Status status) {
   w.status = status;
   news_ = true;
   ++(status == Status::success ? counters_.reads_complete : counters_.reads_failed);
-  forget_ranges(read);
+  ranges_.forget(read);
   std::erase_if(reads_, [&read](const auto& r) { return r.get() == &read; });
 }
 
-void ReadRequester::forget_ranges(const Read& read) {
-  for (const Range& r : ranges_) {
-    if (r.read == &read) outstanding_ -= r.end - r.begin;
+// --- time
+
+void ReadRequester::expire(Read& read, Time now) {
+  if (!ranges_.is_out(read)) {
+    // It waits for its turn, here or in the socket.
+    read.expires = ranges_.is_lost(read) ? now + read.timeout : Time::never();
+    return;
   }
-  const auto of_read = [&read](const Range& r) { return r.read == &read; };
-  std::erase_if(ranges_, of_read);
-  std::erase_if(again_, of_read);
+  if (++read.expiries >= std::max<uint32_t>(parameters_.retry_count, 1)) {
+    finish(read, Status::retry_exceeded);
+    return;
+  }
+  ranges_.lose(read);
+  read.timeout = std::min(read.timeout * 2, kMostDoubledTimeout);
+  read.expires = now + read.timeout;
+}
+
+// spec/wdp-uc 5.5: what is under way takes its time to come, besides.
+Duration ReadRequester::timeout() const {
+  return rtt_.read_timeout() + rate_.of(ranges_.bytes_out(), kMostReadTimeout);
+}
+
+Time ReadRequester::deadline() const {
+  Time first = ranges_.deadline();
+  for (const auto& r : reads_) first = std::min(first, r->expires);
+  return first;
+}
+
+void ReadRequester::tick(Time now) {
+  ranges_.tick(now);
+  for (size_t i = 0; i < reads_.size();) {
+    Read& read = *reads_[i];
+    if (now >= read.expires) {
+      const size_t count = reads_.size();
+      expire(read, now);
+      if (reads_.size() < count) continue;
+    }
+    ++i;
+  }
 }
 
 // spec/wdp-uc 5.2: STRIDE must not change within one RID, so they get another one. What came of
@@ -237,7 +242,7 @@ void ReadRequester::forget_ranges(const Read& read) {
 void ReadRequester::path_narrowed() {
   for (const auto& r : reads_) {
     if (r->asked == 0 || (r->stride != 0 && r->stride <= parameters_.stride())) continue;
-    forget_ranges(*r);
+    ranges_.forget(*r);
     r->id = std::exchange(next_id_, ReadId{next_id_.value() + 1});
     r->asked = 0;
     r->stride = 0;
@@ -249,10 +254,7 @@ void ReadRequester::path_narrowed() {
 
 void ReadRequester::stop() {
   ranges_.clear();
-  again_.clear();
   reads_.clear();
-  outstanding_ = 0;
-  horizon_.reset();
   own_memory_gone_ = false;
 }
 

@@ -1,5 +1,5 @@
 // The requester's side of UC Reads: spec/wdp-uc 5.4. What becomes of what is lost:
-// read_recovery_test.cc.
+// read_requester_recovery_test.cc.
 
 #include "tests/unit/wdp/read_requester_fixture.h"
 
