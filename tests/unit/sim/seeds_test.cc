@@ -43,6 +43,14 @@ TEST(Seeds, AreNoMoreThanTheEnvironmentWants) {
   EXPECT_EQ(seeds(3), (std::vector<uint64_t>{1})) << "a test without a seed would assert nothing";
 }
 
+TEST(Seeds, ARangeIsMoreThanTheTestHas) {
+  const WithoutVariable one("WEFT_SIM_SEED"), most("WEFT_SIM_SEEDS");
+  setenv("WEFT_SIM_SEEDS", "7..10", 1);
+  EXPECT_EQ(seeds(3), (std::vector<uint64_t>{7, 8, 9, 10}));
+  setenv("WEFT_SIM_SEEDS", "7..2", 1);
+  EXPECT_EQ(seeds(3), (std::vector<uint64_t>{7}));
+}
+
 TEST(Seeds, AFailureNamesItsSeed) {
   EXPECT_NONFATAL_FAILURE(
       {
