@@ -68,6 +68,7 @@ void Handshake::say_request(Time now) {
   c.token = SessionToken{};
   c.cookie = cookie_;
   c.private_data = offer_.private_data;
+  c.tlvs = offer_.tlvs;
   say(c);
   note_said(now);
   ++attempt_;

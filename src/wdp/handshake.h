@@ -53,6 +53,7 @@ struct Offer {
   bool close_by = false;  // whatever the handshake takes: the peer is on this host
   bool probes_path = false;
   std::vector<std::byte> private_data;
+  std::vector<std::byte> tlvs;  // of the REQ
 };
 
 // How long REQ and REP are repeated.

@@ -267,6 +267,21 @@ void RdChannel::peer_leaves(const WdpCtl& dreq, Time now) {
   end_as(State::gone, idle ? RdClient::End::undelivered : RdClient::End::lost);
 }
 
+// spec/wdp-rd 2.4: a REQ says what a DREQ said that was lost.
+void RdChannel::replaced(const WdpCtl& req, Time now) {
+  const auto ended = wire::WdpEnded::find(req.tlvs);
+  if (!speaks() || !ended || ended->token != token()) return abort();
+  owner_.reached();
+  peer_leaves(
+      {.reason = static_cast<uint32_t>(wire::DreqReason::idle), .highest_psn = ended->taken}, now);
+}
+
+std::optional<wire::WdpEnded> RdChannel::ended_when_idle() const {
+  const bool ends = state_ == State::open || state_ == State::closing;
+  if (!ends || !control_.goodbye().takes_nothing()) return std::nullopt;
+  return wire::WdpEnded{.token = peer().token, .taken = Psn{traffic_.cum().value() - 1}};
+}
+
 void RdChannel::abort() {
   if (state_ == State::gone || state_ == State::refused) return;
   owner_.reached();

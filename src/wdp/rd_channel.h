@@ -15,6 +15,7 @@
 #include "wdp/rd_opening.h"
 #include "wdp/rd_traffic.h"
 #include "wdp/train_source.h"
+#include "wire/wdp_ended.h"
 
 namespace weft::wdp {
 
@@ -140,6 +141,12 @@ class RdChannel final : public TrainSource {
   bool requested_again(const wire::WdpCtl& req, size_t size, bool validated, Time now);
   // Token and address were right. `common`: of the datagram.
   void received(const wire::WdpCommon& common, Bytes datagram, const UdReception& how, Time now);
+  // The peer asks for another one, and has shown that it is there: this one has ended. `req` may
+  // tell how.
+  void replaced(const wire::WdpCtl& req, Time now);
+  // What another REQ to the peer says of this channel, where this side has ended it because it was
+  // idle: the peer may not know.
+  std::optional<wire::WdpEnded> ended_when_idle() const;
 
  private:
   using Verdict = Result<Ok, wire::WdpDrop>;

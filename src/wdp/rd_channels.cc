@@ -74,6 +74,14 @@ bool RdChannels::is_refused(const Path& path, Time now) const {
   return it != refused_.end() && now < it->second;
 }
 
+std::optional<wire::WdpEnded> RdChannels::ended_when_idle(const Path& path) const {
+  for (const auto& [token, channel] : by_token_) {
+    if (peer_of(channel->path()) != peer_of(path)) continue;
+    if (const auto ended = channel->ended_when_idle()) return ended;
+  }
+  return std::nullopt;
+}
+
 void RdChannels::waits(RdChannel& channel, uint8_t index) {
   auto& channels = waiting_[index];
   if (std::find(channels.begin(), channels.end(), &channel) == channels.end()) {

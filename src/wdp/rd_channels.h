@@ -73,6 +73,8 @@ class RdChannels final : public RdShared {
   RdChannel* find(SessionToken token) const;
   void add(RdChannel& channel, const Path& path);
   void remove(RdChannel& channel, Time now);
+  // That this side has ended because it was idle, where the peer may not know.
+  std::optional<wire::WdpEnded> ended_when_idle(const Path& path) const;
   // The peer has said that it has none, less than a minute ago.
   bool is_refused(const Path& path, Time now) const;
   size_t size() const { return by_token_.size(); }

@@ -184,7 +184,7 @@ void WdpSocket::call_channel(const WdpCtl& req, size_t size, const UdReception& 
       known != nullptr ? RequestGate::kMostHalfOpen : demux_.half_open() + channels_.half_open();
   const auto admission = gate_.judge(req, how.from, waiting, now);
   if (!admission.admitted) return answer(admission.answer, how);
-  if (known != nullptr) known->abort();
+  if (known != nullptr) known->replaced(req, now);
   RdChannel* const channel = owner.channel_called();
   if (channel == nullptr) return refuse(req, RejReason::no_resources, how);
   Offer offer = channels_.offer();
@@ -201,6 +201,10 @@ void WdpSocket::call_channel(const WdpCtl& req, size_t size, const UdReception& 
 void WdpSocket::connect(RdChannel& channel, const Path& path, Qpn destination, Time now) {
   Offer offer = channels_.offer();
   offer.token = demux_.fresh_token(random_, now);
+  if (const auto ended = channels_.ended_when_idle(path)) {
+    const auto tlv = ended->encode();
+    offer.tlvs.assign(tlv.begin(), tlv.end());
+  }
   try {
     channel.call(offer, path, destination, now);
     enter(channel, offer.token, path);

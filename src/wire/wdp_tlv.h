@@ -1,4 +1,4 @@
-// TLVs, with which CTL messages are extended (spec/wdp 3.3). No type is in use yet.
+// TLVs, with which CTL messages are extended (spec/wdp 3.3).
 //
 //   +-+---------------+-----------------+----------------------+-----------------+
 //   |C| type (15)     | len             | value, len bytes     | 0 to 3 zeros    |

@@ -82,6 +82,58 @@ TEST_F(RdIdleEnd, AGoodbyeThatIsLostIsSaidAgain) {
   expect_exactly({1});
 }
 
+// All goodbyes are lost, and a message of B's opens another channel: the REQ says what they said.
+TEST_F(RdIdleEnd, WhereTheGoodbyeIsLostTheNextRequestSaysIt) {
+  RdNode::Pair& from_b = b.add_pair(6);
+  p.post_receives(1);
+  p.send(kB, 5, number(1));
+  p.send(kB, 5, number(2));
+  ASSERT_EQ(meet(a.said(now)).size(), 1U) << "and it is lost";
+  from_b.send(kA, 3, number(9));
+  const auto watch = [&](bool from_a, const Buffer& d) {
+    return from_a || !is_ctl(d, CtlType::dreq);
+  };
+  talk(watch);
+  p.send(kB, 5, number(3));
+  talk(watch);
+  later(100ms, watch);
+  expect_exactly({1, 2, 3});
+  ASSERT_EQ(p.received.size(), 1U);
+  EXPECT_EQ(p.received[0].bytes, number(9));
+  EXPECT_EQ(a.links.size(), 1U);
+  EXPECT_EQ(b.links.size(), 1U) << "the old one has heard DREP";
+}
+
+// As from a peer that has begun anew: nobody knows what that had taken.
+TEST_F(RdIdleEnd, ARequestThatNamesAnotherChannelSaysNothing) {
+  RdNode::Pair& from_b = b.add_pair(6);
+  p.post_receives(1);
+  p.send(kB, 5, number(1));
+  ASSERT_EQ(meet(a.said(now)).size(), 1U);
+  from_b.send(kA, 3, number(9));
+  const auto watch = [&](bool from_a, const Buffer& d) {
+    if (from_a) return true;
+    if (is_ctl(d, CtlType::req)) {
+      auto req = *wire::WdpCtl::parse(d);
+      auto ended = wire::WdpEnded::find(req.tlvs);
+      EXPECT_TRUE(ended);
+      ended->token = SessionToken{ended->token.value() + 1};
+      const auto tlv = ended->encode();
+      req.tlvs = tlv;
+      Buffer other(d.size());
+      req.encode(other.data());
+      a.hear(other, b.address, now);
+      return false;
+    }
+    return !is_ctl(d, CtlType::dreq);
+  };
+  talk(watch);
+  later(100ms, watch);
+  ASSERT_EQ(p.host.sent.size(), 1U);
+  EXPECT_EQ(p.host.sent[0].status, Status::retry_exceeded);
+  EXPECT_EQ(p.received.size(), 1U);
+}
+
 // Nobody answers: it is not said for ever.
 TEST_F(RdIdleEnd, ToNobodyItIsSaidSixteenTimes) {
   size_t goodbyes = meet({}).size();
