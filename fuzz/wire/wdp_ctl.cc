@@ -5,6 +5,7 @@
 
 #include "fuzz/support/check.h"
 #include "wire/wdp_crc.h"
+#include "wire/wdp_ended.h"
 
 namespace {
 
@@ -72,6 +73,11 @@ void check_tlvs(const WdpCtl& c) {
     std::fill(expected.begin() + static_cast<ptrdiff_t>(4 + tlv->value.size()), expected.end(),
               std::byte{0});
     FUZZ_CHECK(fuzz::same(again, expected));
+  }
+  if (const auto ended = WdpEnded::find(c.tlvs)) {
+    const auto tlv = ended->encode();
+    const auto again = WdpEnded::find(tlv);
+    FUZZ_CHECK(again && again->token == ended->token && again->taken == ended->taken);
   }
 }
 

@@ -305,7 +305,12 @@ local function show_tlvs(v, tree, at, stop)
     v:add(one, "tlv.critical", at, 2)
     v:add(one, "tlv.type", at, 2)
     v:add(one, "tlv.length", at + 2, 2)
-    v:add_bytes(one, "tlv.value", at + 4, math.min(n, stop - at - 4))
+    if v:u16(at) == 1 and n == 8 then
+      v:add(one, "tlv.ended.token", at + 4, 4)
+      v:add(one, "tlv.ended.csn", at + 8, 4)
+    else
+      v:add_bytes(one, "tlv.value", at + 4, math.min(n, stop - at - 4))
+    end
     at = at + 4 + checks.padded(n)
   end
 end
