@@ -174,7 +174,10 @@ int rdma_accept(rdma_cm_id* id, rdma_conn_param* conn_param) try {
     if (error == ECONNRESET) shown.show(IBV_QPS_ERR);
     return refuse(error);
   }
-  return waits ? complete(i) : 0;
+  if (waits) return complete(i);
+  // Its listener, which would wait for that, may be destroyed before it.
+  if (i.sync && i.event != nullptr) rdma_ack_cm_event(std::exchange(i.event, nullptr));
+  return 0;
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }

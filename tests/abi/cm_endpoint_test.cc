@@ -70,6 +70,37 @@ TEST(CmEndpoint, ConnectSendDisconnect) {
   EXPECT_EQ(in, out);
 }
 
+// Nothing is left to be acknowledged of the request, for which the listener's end would wait.
+TEST(CmEndpoint, AListenerOfDatagramsMayGoBeforeWhatItAccepted) {
+  rdma_addrinfo hints{};
+  hints.ai_flags = RAI_PASSIVE;
+  hints.ai_port_space = RDMA_PS_UDP;
+  rdma_addrinfo* i = nullptr;
+  ASSERT_OK(rdma_getaddrinfo("127.0.0.1", "0", &hints, &i));
+  const OwnedInfo here{i};
+  ibv_qp_init_attr attr = qp_attributes();
+  attr.qp_type = IBV_QPT_UD;
+  OwnedId listener = endpoint(here, &attr);
+  ASSERT_OK(rdma_listen(listener.get(), 0));
+  std::thread server([&] {
+    rdma_cm_id* id = nullptr;
+    ASSERT_OK(rdma_get_request(listener.get(), &id));
+    const OwnedId owned{id};
+    ASSERT_OK(rdma_accept(id, nullptr));
+    EXPECT_EQ(id->event, nullptr);
+    listener.reset();
+  });
+  hints.ai_flags = 0;
+  const auto port = std::to_string(ntohs(rdma_get_src_port(listener.get())));
+  ASSERT_OK(rdma_getaddrinfo("127.0.0.1", port.c_str(), &hints, &i));
+  const OwnedInfo there{i};
+  attr = qp_attributes();
+  attr.qp_type = IBV_QPT_UD;
+  const OwnedId client = endpoint(there, &attr);
+  EXPECT_OK(rdma_connect(client.get(), nullptr));
+  server.join();
+}
+
 TEST(CmEndpoint, RejectionIsAnError) {
   const OwnedId listener = listening_endpoint();
   std::thread server([&] {
