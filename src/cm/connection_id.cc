@@ -245,6 +245,7 @@ void ConnectionId::stream_started(Token& token, Started&& started) {
   ConnectionParameters told = parameters_;
   told.private_data = std::move(started.private_data);
   told.qpn = {};
+  if (const auto ord = started.parameters.peer_ord) told.responder_resources = reads(ord);
   if (pair_ == nullptr) {
     take(Step::reply_for_program);
     report(token, EventKind::connect_response, 0, std::move(told));
@@ -553,6 +554,7 @@ void ConnectionId::stream_ready(Token& token) {
   const bool active = state_ == IdState::connecting;
   if (active && c.handshake() != nullptr) {
     told.private_data = copy(c.handshake()->peer().private_data);
+    told.responder_resources = reads(c.handshake()->peer().ord);
   }
   set_under_way(false);
   if (active && program_leads_) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/bytes.h"
 
@@ -24,6 +25,8 @@ struct Parameters {
   Rtr rtr = Rtr::none;        // the frame that opens the stream when peer_to_peer
   uint16_t ird = 0;           // inbound reads and atomics that we serve at once
   uint16_t ord = 0;           // outbound reads and atomics that we may have outstanding
+  // The same of the peer, where it has said so to the Initiator. `ird` may be more.
+  std::optional<uint16_t> peer_ord;
 };
 
 // What one side wants, before it knows the other.

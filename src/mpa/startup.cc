@@ -187,6 +187,7 @@ Initiator::Outcome Initiator::judge(FrameReader::Frame& reply) const {
         return o;
       }
       p.ird = std::max(p.ird, *ord);
+      p.peer_ord = ord;
     }
   }
   o.accepted = Accepted{p, std::move(reply.private_data)};
