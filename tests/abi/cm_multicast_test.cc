@@ -179,6 +179,21 @@ TEST_F(CmMulticast, WhatIsNoGroupIsRefused) {
   EXPECT_ERRNO(EADDRNOTAVAIL, rdma_leave_multicast(id.get(), any_of(g)));
 }
 
+// The Id has left it all the same.
+TEST_F(CmMulticast, AGroupIsLeftWhateverBecameOfTheQueuePair) {
+  const OwnedId id = member(active.get());
+  ASSERT_NE(join(id.get()), nullptr);
+  ASSERT_NE(join(id.get()), nullptr) << "twice";
+  leave(id.get());
+  leave(id.get());
+  sockaddr_in g = group();
+  EXPECT_ERRNO(EADDRNOTAVAIL, rdma_leave_multicast(id.get(), any_of(g)));
+  ASSERT_NE(join(id.get()), nullptr);
+  rdma_destroy_qp(id.get());
+  ASSERT_OK(create_qp(id.get(), IBV_QPT_UD, 64));
+  leave(id.get());
+}
+
 TEST_F(CmMulticast, NewsOfAGroupThatWasLeftDoesNotCome) {
   const OwnedId id = member(active.get());
   sockaddr_in g = group();
