@@ -15,6 +15,9 @@ namespace {
 constexpr uint32_t kQpAccess = access::kRemoteWrite | access::kRemoteRead | access::kRemoteAtomic |
                                access::kLocalWrite | access::kMwBind | access::kFlushGlobal |
                                access::kFlushPersistent;
+// One word of flags may be that of a region, too: these say nothing of a queue pair, and no driver
+// looks at them.
+constexpr uint32_t kOfRegions = access::kZeroBased | access::kOnDemand | access::kHugeTlb;
 
 // No connection leads from IPv4 to IPv6.
 bool check_families(const QueuePair& qp, const AddressVector& av) {
@@ -56,7 +59,7 @@ Outcome<Ok> check_attributes(const QueuePair& qp, const QpAttributes& a, uint32_
                      qp.number().value(), r.name, r.value, r.least, r.most);
     return fail(Errc::invalid);
   }
-  constexpr uint32_t kPossible = kQpAccess | access::kOptionalRange;
+  constexpr uint32_t kPossible = kQpAccess | kOfRegions | access::kOptionalRange;
   if (set(qp_mask::kAccess) && (a.access & ~kPossible) != 0) {
     WEFT_LOG_REFUSAL("queue pair 0x%06x: qp_access_flags 0x%x; those of 0x%x are possible",
                      qp.number().value(), a.access, kPossible);

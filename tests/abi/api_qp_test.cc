@@ -155,6 +155,8 @@ TEST_F(QpTest, RightsToFlushAreTaken) {
   const Owned<ibv_qp> qp{create(attr())};
   ibv_qp_attr a = init_attributes();
   a.qp_access_flags |= kFlushGlobal | kFlushPersistent;
+  // One word of flags for the region and the queue pair.
+  a.qp_access_flags |= IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB;
   ASSERT_EQ(ibv_modify_qp(qp.get(), &a, kInitMask), 0);
   ASSERT_EQ(to_rtr(qp.get(), qp->qp_num), 0);
   EXPECT_EQ(to_rts(qp.get()), 0);
