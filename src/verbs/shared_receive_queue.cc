@@ -57,6 +57,7 @@ void SharedReceiveQueue::wake_waiting() {
       if (std::find(engines.begin(), end, &qp->engine()) == end) *end++ = &qp->engine();
     }
     waiting_.clear();
+    in_line_.clear();
   }
   std::for_each(engines.begin(), end, [](engine::Engine* e) { e->wake(); });
 }
@@ -121,12 +122,12 @@ bool SharedReceiveQueue::empty_for(QueuePair& qp) {
 }
 
 void SharedReceiveQueue::let_wait(QueuePair& qp) {
-  if (std::find(waiting_.begin(), waiting_.end(), &qp) == waiting_.end()) waiting_.push_back(&qp);
+  if (in_line_.insert(&qp).second) waiting_.push_back(&qp);
 }
 
 void SharedReceiveQueue::forget(QueuePair& qp) {
   const std::lock_guard guard{waiting_lock_};
-  std::erase(waiting_, &qp);
+  if (in_line_.erase(&qp) > 0) std::erase(waiting_, &qp);
 }
 
 }  // namespace weft::verbs

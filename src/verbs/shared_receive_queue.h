@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "base/spinlock.h"
@@ -60,7 +61,8 @@ class SharedReceiveQueue {
   work::TakenReceive returned_;  // before what is in the queue
   uint32_t limit_ = 0;
   std::mutex waiting_lock_;
-  std::vector<QueuePair*> waiting_;
+  std::vector<QueuePair*> waiting_;         // in the order in which they came
+  std::unordered_set<QueuePair*> in_line_;  // the same
 };
 
 }  // namespace weft::verbs
