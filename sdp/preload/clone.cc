@@ -168,11 +168,13 @@ WEFT_SDP_EXPORT pid_t _Fork() noexcept {
   return static_cast<pid_t>(fork_by([] { return WEFT_SDP_NEXT(_Fork)(); }));
 }
 
-// What pthread_atfork(3) calls.
+// What pthread_atfork(3) calls. What this library and the adapter tell it libc does not get one by
+// one, for their order is not only that of their coming (fork_handlers.h).
 extern "C" int __register_atfork(void (*before)(), void (*in_parent)(), void (*in_child)(),
                                  void* object);
 WEFT_SDP_EXPORT int __register_atfork(void (*before)(), void (*in_parent)(), void (*in_child)(),
                                       void* object) {
-  if (!WEFT_SDP_FOR_PROGRAM) (void)ForkHandlers::add({before, in_parent, in_child});
+  const ForkHandlers::Of handlers{.before = before, .in_parent = in_parent, .in_child = in_child};
+  if (!WEFT_SDP_FOR_PROGRAM && ForkHandlers::add(handlers)) return 0;
   return WEFT_SDP_NEXT(__register_atfork)(before, in_parent, in_child, object);
 }

@@ -2,15 +2,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <tuple>
 
 #include "sdp/sockets/library.h"
 
 namespace weft::sdp {
 namespace {
 
-// This library has a handful, an adapter some more.
-constexpr size_t kMost = 32;
 // The loop's thread does not rest where it waits for what a handler has locked.
 constexpr std::chrono::milliseconds kMostUntilRest{20};
 
@@ -19,8 +16,11 @@ struct Entry {
   ForkHandlers::Of handlers;
   std::atomic<bool> written{false};
 };
-constinit std::array<Entry, kMost> g_entries;
+constinit std::array<Entry, ForkHandlers::kMost> g_entries;
 constinit std::atomic<size_t> g_next{0};
+
+// Of the fork that libc makes on this thread.
+constinit thread_local ForkHandlers::Called t_called;
 
 }  // namespace
 
@@ -32,14 +32,39 @@ bool ForkHandlers::add(const Of& handlers) {
   return true;
 }
 
-ForkHandlers::Fork::Fork() {
-  static_assert(std::tuple_size_v<decltype(all_)> == kMost);
+ForkHandlers::Of ForkHandlers::of_libc() {
+  return {.before = [] { t_called.before(); },
+          .in_parent = [] { t_called.in_parent(); },
+          .in_child = [] { t_called.in_child(); }};
+}
+
+void ForkHandlers::Called::before() {
+  count = 0;
   for (const Entry& entry : g_entries) {
-    if (entry.written.load(std::memory_order_acquire)) all_[count_++] = entry.handlers;
+    if (entry.written.load(std::memory_order_acquire)) all[count++] = entry.handlers;
   }
-  for (size_t i = count_; i-- > 0;) {
-    if (all_[i].before != nullptr) all_[i].before();
+  for (size_t i = count; i-- > 0;) {
+    if (all[i].first != nullptr) all[i].first();
   }
+  for (size_t i = count; i-- > 0;) {
+    if (all[i].before != nullptr) all[i].before();
+  }
+}
+
+void ForkHandlers::Called::in_parent() const {
+  for (size_t i = 0; i < count; ++i) {
+    if (all[i].in_parent != nullptr) all[i].in_parent();
+  }
+}
+
+void ForkHandlers::Called::in_child() const {
+  for (size_t i = 0; i < count; ++i) {
+    if (all[i].in_child != nullptr) all[i].in_child();
+  }
+}
+
+ForkHandlers::Fork::Fork() {
+  called_.before();
   // libc has the locks of malloc(3) during fork(2). Here the library's thread keeps out of it, or
   // the child could wait for ever for a lock that this thread had.
   if (Library* library = Library::existing()) rest_ = library->rest_loop(kMostUntilRest);
@@ -47,15 +72,11 @@ ForkHandlers::Fork::Fork() {
 
 void ForkHandlers::Fork::over_in_parent() {
   rest_.reset();
-  for (size_t i = 0; i < count_; ++i) {
-    if (all_[i].in_parent != nullptr) all_[i].in_parent();
-  }
+  called_.in_parent();
 }
 
 void ForkHandlers::Fork::over_in_child() {
-  for (size_t i = 0; i < count_; ++i) {
-    if (all_[i].in_child != nullptr) all_[i].in_child();
-  }
+  called_.in_child();
 }
 
 }  // namespace weft::sdp

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "sdp/loop/handlers.h"
 #include "sdp/sockets/addresses.h"
 #include "sdp/sockets/fallbacks.h"
+#include "sdp/sockets/fork_handlers.h"
 #include "sdp/sockets/keeper.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/mirror_calls.h"
@@ -111,7 +111,8 @@ Library* Library::get() {
     g_without = true;
     return nullptr;
   }
-  static const int registered = ::pthread_atfork(relay_everything, nullptr, forget_in_child);
+  static const bool registered =
+      ForkHandlers::add({.first = relay_everything, .in_child = forget_in_child});
   (void)registered;
   g_library = new Library(*loop, std::move(fabric));  // never destroyed
   return existing();

@@ -1,6 +1,5 @@
 #include "sdp/sockets/listeners.h"
 
-#include <pthread.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -11,6 +10,7 @@
 
 #include "sdp/loop/handlers.h"
 #include "sdp/sockets/decide.h"
+#include "sdp/sockets/fork_handlers.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/process_rules.h"
@@ -79,7 +79,8 @@ Library::Hearing* hear(int fd, int backlog, Use use) {
 
 void Listeners::add(int fd, int backlog) {
   if (Table::in_borrowed_memory()) return;
-  static const int registered = ::pthread_atfork(before_fork, nullptr, forget_in_child);
+  static const bool registered =
+      ForkHandlers::add({.first = before_fork, .in_child = forget_in_child});
   (void)registered;
   const unsigned long long cookie = cookie_of(fd);
   {

@@ -1,6 +1,7 @@
-// Children that come before the first connection. Prints the same by TCP and by SDP.
+// Children that come before the first connection, or in the middle of other threads' connections.
+// Prints the same by TCP and by SDP.
 //
-//   sdp_children ADDRESS vfork|fork
+//   sdp_children ADDRESS vfork|fork|threads
 
 #include <sys/epoll.h>
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 #include <atomic>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "tests/sdp/ends.h"
 
@@ -60,12 +62,63 @@ void make_sockets_meanwhile() {
   std::printf("children that made a socket: %d\n", good);
 }
 
+// Whether all bytes come to the other end, and behind them its end.
+bool moves_bytes(const Ends& ends) {
+  std::vector<char> sent(60'000);
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 7 + i / 251);
+  std::vector<char> came(sent.size());
+  const auto size = static_cast<ssize_t>(sent.size());
+  if (write(ends.client, sent.data(), sent.size()) != size) return false;
+  if (recv(ends.server, came.data(), came.size(), MSG_WAITALL) != size || came != sent)
+    return false;
+  (void)shutdown(ends.client, SHUT_WR);
+  return read(ends.server, came.data(), came.size()) == 0;
+}
+
+// Other threads connect, send and close, so that each of them may be anywhere in the library when a
+// child begins, and the adapter is in the midst of its work.
+void connect_meanwhile(const char* address) {
+  constexpr int kChildren = 200;
+  constexpr int kThreads = 4;
+  std::atomic<int> begun{0};
+  std::atomic<int> broken{0};
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      const Listener listener = listener_at(address);
+      for (bool first = true; !over; first = false) {
+        const Ends ends = next_connection_to(listener);
+        if (!moves_bytes(ends)) ++broken;
+        (void)close(ends.server);
+        (void)close(ends.client);
+        if (first) ++begun;
+      }
+    });
+  }
+  while (begun < kThreads) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  int good = 0;
+  for (int i = 0; i < kChildren; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    if (reap(child) == 0) ++good;
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+  std::printf("children: %d, connections without all their bytes: %d\n", good, broken.load());
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
   if (arguments != 3) return 2;
-  if (std::string_view{argument[2]} == "vfork") {
+  const std::string_view mode = argument[2];
+  if (mode == "vfork") {
     close_in_child(argument[1]);
+  } else if (mode == "threads") {
+    connect_meanwhile(argument[1]);
   } else {
     make_sockets_meanwhile();
   }

@@ -50,13 +50,19 @@ inline Listener listener_at(const char* address, Begins begins = Begins::now) {
   return {listener, at};
 }
 
-inline Ends connection_to(const Listener& listener) {
+// The listener goes on.
+inline Ends next_connection_to(const Listener& listener) {
   Ends ends;
   ends.client = socket(AF_INET, SOCK_STREAM, 0);
   const auto* at = reinterpret_cast<const sockaddr*>(&listener.at);
   must(connect(ends.client, at, sizeof listener.at) == 0, "connect");
   ends.server = accept(listener.fd, nullptr, nullptr);
   must(ends.server >= 0, "accept");
+  return ends;
+}
+
+inline Ends connection_to(const Listener& listener) {
+  const Ends ends = next_connection_to(listener);
   (void)close(listener.fd);
   return ends;
 }
