@@ -1,6 +1,6 @@
-// Processes that are made behind libc's back: by syscall(2), clone(2) or _Fork(3). One that has
-// memory of its own is a child as of fork(2). One that shares the memory (CLONE_VM) is a thread, or
-// as of vfork(2), and nothing is done here.
+// syscall(2), and processes that are made behind libc's back: by it, by clone(2) or _Fork(3). One
+// that has memory of its own is a child as of fork(2). One that shares the memory (CLONE_VM) is a
+// thread, or as of vfork(2), and nothing is done here.
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +12,7 @@
 
 #include "base/guarded.h"
 #include "sdp/preload/caller.h"
+#include "sdp/preload/descriptors.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/fork_handlers.h"
 #include "sdp/sockets/library.h"
@@ -105,6 +106,13 @@ long fork_by(Call call) {
   return next_system_call()(number, a, b, c, d, e, f);
 }
 
+[[gnu::noinline]] long change_descriptors(long number, long a, long b, long c, long d, long e,
+                                          long f) {
+  weft::sdp::before_descriptors_change(number, a, b, c);
+  const long result = next_system_call()(number, a, b, c, d, e, f);
+  return weft::sdp::after_descriptors_changed(number, a, result);
+}
+
 bool may_make_process(long number) {
 #ifdef SYS_fork
   if (number == SYS_fork) return true;
@@ -129,7 +137,8 @@ int begin(void* place) {
 
 }  // namespace
 
-// The library's own calls come here, too. All but those that make a process are a jump to libc's:
+// The library's own calls come here, too, and so do the adapter's: the descriptors that they close
+// are not the program's. All calls but the program's of these two kinds are a jump to libc's:
 // nothing of this function is on the stack when it makes a thread there.
 extern "C" [[gnu::visibility("default")]] long weft_sdp_syscall(long number, long a, long b, long c,
                                                                 long d, long e,
@@ -137,6 +146,8 @@ extern "C" [[gnu::visibility("default")]] long weft_sdp_syscall(long number, lon
 long weft_sdp_syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (g_next.load(std::memory_order_relaxed) == nullptr || may_make_process(number)) [[unlikely]]
     return make_process(number, a, b, c, d, e, f);
+  if (weft::sdp::changes_descriptors(number) && WEFT_SDP_FOR_PROGRAM) [[unlikely]]
+    return change_descriptors(number, a, b, c, d, e, f);
   return g_next.load(std::memory_order_relaxed)(number, a, b, c, d, e, f);
 }
 

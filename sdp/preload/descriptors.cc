@@ -3,12 +3,14 @@
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdarg>
 #include <cstdio>
 
 #include "sdp/preload/caller.h"
+#include "sdp/preload/descriptors.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/listeners.h"
@@ -41,6 +43,10 @@ void forget_range(unsigned first, unsigned last) {
   Registrations::end_range(first, last);
 }
 
+void forget_closed(unsigned first, unsigned last, int flags) {
+  if ((static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) == 0) forget_range(first, last);
+}
+
 int copied(int from, int to) {
   if (to < 0 || to == from) return to;
   forget(to);
@@ -59,7 +65,30 @@ int after_fcntl(int fd, int command, int result) {
   return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(fd, result) : result;
 }
 
+bool copies(long number) {
+#ifdef SYS_dup2
+  if (number == SYS_dup2) return true;
+#endif
+  return number == SYS_dup3;
+}
+
 }  // namespace
+
+bool weft::sdp::changes_descriptors(long number) {
+  return number == SYS_close || number == SYS_close_range || copies(number);
+}
+
+void weft::sdp::before_descriptors_change(long number, long first, long second, long third) {
+  if (number == SYS_close) forget(static_cast<int>(first));
+  if (number == SYS_close_range) {
+    forget_closed(static_cast<unsigned>(first), static_cast<unsigned>(second),
+                  static_cast<int>(third));
+  }
+}
+
+long weft::sdp::after_descriptors_changed(long number, long first, long result) {
+  return copies(number) ? copied(static_cast<int>(first), static_cast<int>(result)) : result;
+}
 
 WEFT_SDP_EXPORT int close(int fd) {
   if (WEFT_SDP_FOR_PROGRAM) {
@@ -71,7 +100,7 @@ WEFT_SDP_EXPORT int close(int fd) {
 }
 
 WEFT_SDP_EXPORT int close_range(unsigned first, unsigned last, int flags) noexcept {
-  if ((static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) == 0) forget_range(first, last);
+  forget_closed(first, last, flags);
   return WEFT_SDP_NEXT(close_range)(first, last, flags);
 }
 

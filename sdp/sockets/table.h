@@ -34,8 +34,8 @@ class Table {
   static void drop_range(unsigned first, unsigned last);
   // It has no descriptor any more.
   static void drop(const Stream& stream);
-  // Forgets those of its descriptors that are not of the socket `cookie` any more: some programs,
-  // as all that use libuv, close by the system call itself.
+  // Forgets those of its descriptors that are not of the socket `cookie` any more: a program may
+  // close by an instruction of its own, which nobody sees.
   static void drop_closed(const Stream& stream, uint64_t cookie);
 
   // When the library is loaded, by the process whose memory this is.

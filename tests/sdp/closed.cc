@@ -1,10 +1,11 @@
 // A descriptor that is closed, and whose number is another file's, while a thread is in a call on
-// it: the call goes on with what it began with, and the other file is left alone. Prints the same
-// by TCP and by SDP.
+// it: the call goes on with what it began with, and the other file is left alone. The same where
+// it is closed by the system call itself, as by libuv. Prints the same by TCP and by SDP.
 //
 //   sdp_closed ADDRESS
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -13,7 +14,9 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -94,6 +97,65 @@ void receives(const char* address) {
   std::printf("recv: %zd, %s; the other one has %s\n", received,
               into == bytes ? "as sent" : "not as sent", waiting_at(ends.server).c_str());
   (void)close(copy);
+}
+
+// Not by dup2(2) or the like, which the library would see.
+int file_at(int fd) {
+  std::vector<int> lower;
+  int file = memfd_create("file", 0);
+  for (; file != fd; file = memfd_create("file", 0)) {
+    must(file >= 0, "memfd_create");
+    // Another thread may have the number for a moment.
+    if (file > fd) {
+      (void)close(file);
+    } else {
+      lower.push_back(file);
+    }
+  }
+  for (const int other : lower) (void)close(other);
+  return file;
+}
+
+int put_file_at(int fd, std::string_view way) {
+  if (way == "dup3") {
+    const int file = memfd_create("file", 0);
+    must(::syscall(SYS_dup3, file, fd, 0) == fd, "dup3");
+    (void)close(file);
+    return fd;
+  }
+  const long result =
+      way == "close" ? ::syscall(SYS_close, fd) : ::syscall(SYS_close_range, fd, fd, 0);
+  must(result == 0, "close");
+  return file_at(fd);
+}
+
+void closes_by_system_call(const char* address) {
+  constexpr int kTimes = 20;
+  constexpr std::string_view kText = "0123456789";
+  for (const char* way : {"close", "close_range", "dup3"}) {
+    int right = 0;
+    for (int i = 0; i < kTimes; ++i) {
+      const Ends ends = connection(address);
+      must(send(ends.server, "hello", 5, 0) == 5, "send");
+      std::array<char, 10> bytes{};
+      must(recv(ends.client, bytes.data(), 5, MSG_WAITALL) == 5, "recv");
+      const int file = put_file_at(ends.client, way);
+      const ssize_t written = write(file, kText.data(), kText.size());
+      const ssize_t read_back = pread(file, bytes.data(), bytes.size(), 0);
+      if (written == read_back && kText == std::string_view{bytes.data(), bytes.size()}) ++right;
+      (void)close(file);
+      (void)close(ends.server);
+    }
+    std::printf("%s by the system call: %d of %d files have what was written\n", way, right,
+                kTimes);
+  }
+  const Listener listener = listener_at(address);
+  must(::syscall(SYS_close, listener.fd) == 0, "close");
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const int result =
+      connect(fd, reinterpret_cast<const sockaddr*>(&listener.at), sizeof listener.at);
+  std::printf("a listener that is closed so: %s\n", result == 0 ? "heard" : std::strerror(errno));
+  (void)close(fd);
 }
 
 // In a process of its own, so that it can be stopped: by SDP nobody answers then. Made before the
@@ -189,6 +251,7 @@ int main(int arguments, char** argument) {
   sends(argument[1]);
   receives(argument[1]);
   connects(argument[1], port, server);
+  closes_by_system_call(argument[1]);
   listens(argument[1]);
   (void)kill(server, SIGKILL);
   return 0;
