@@ -1,12 +1,15 @@
-// Children that come before the first connection, or in the middle of other threads' connections.
-// Prints the same by TCP and by SDP.
+// Children that come before the first connection, in the middle of other threads' connections, or
+// execute a program that has a connection. Prints the same by TCP and by SDP.
 //
-//   sdp_children ADDRESS vfork|fork|threads
+//   sdp_children ADDRESS vfork|fork|threads|programs
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <atomic>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -110,6 +113,41 @@ void connect_meanwhile(const char* address) {
   std::printf("children: %d, connections without all their bytes: %d\n", good, broken.load());
 }
 
+void execute(std::string_view way, const char* script) {
+  const char* const shell = "/bin/sh";
+  const std::array<char*, 4> all{const_cast<char*>("sh"), const_cast<char*>("-c"),
+                                 const_cast<char*>(script), nullptr};
+  const std::array<char*, 2> environment{const_cast<char*>("WORD=word"), nullptr};
+  if (way == "execv") (void)execv(shell, all.data());
+  if (way == "execl") (void)execl(shell, "sh", "-c", script, nullptr);
+  if (way == "execlp") (void)execlp("sh", "sh", "-c", script, nullptr);
+  if (way == "execle") (void)execle(shell, "sh", "-c", script, nullptr, environment.data());
+  if (way == "execveat") (void)execveat(AT_FDCWD, shell, all.data(), environment.data(), 0);
+  if (way == "fexecve") (void)fexecve(open(shell, O_RDONLY), all.data(), environment.data());
+}
+
+// The program that a child of vfork() executes writes to a connection of the parent's.
+void execute_in_children(const char* address) {
+  for (const char* way : {"execv", "execl", "execlp", "execle", "execveat", "fexecve"}) {
+    const Ends ends = connection(address);
+    const std::string script = "echo said by its child with $WORD >&" + std::to_string(ends.client);
+    const pid_t child = vfork();
+    if (child == 0) {
+      execute(way, script.c_str());
+      _exit(1);
+    }
+    const int status = reap(child);
+    (void)close(ends.client);
+    std::string said;
+    std::array<char, 100> bytes{};
+    ssize_t n = 0;
+    while ((n = read(ends.server, bytes.data(), bytes.size())) > 0)
+      said.append(bytes.data(), static_cast<size_t>(n));
+    (void)close(ends.server);
+    std::printf("%s: %d, '%s'\n", way, status, said.c_str());
+  }
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
@@ -119,6 +157,8 @@ int main(int arguments, char** argument) {
     close_in_child(argument[1]);
   } else if (mode == "threads") {
     connect_meanwhile(argument[1]);
+  } else if (mode == "programs") {
+    execute_in_children(argument[1]);
   } else {
     make_sockets_meanwhile();
   }
