@@ -43,8 +43,10 @@ void forget_range(unsigned first, unsigned last) {
   Registrations::end_range(first, last);
 }
 
+// With CLOSE_RANGE_CLOEXEC nothing is closed yet, and with a flag that is unknown nothing at all.
 void forget_closed(unsigned first, unsigned last, int flags) {
-  if ((static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) == 0) forget_range(first, last);
+  constexpr unsigned kCloses = CLOSE_RANGE_UNSHARE;
+  if ((static_cast<unsigned>(flags) & ~kCloses) == 0) forget_range(first, last);
 }
 
 int copied(int from, int to) {

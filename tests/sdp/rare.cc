@@ -30,6 +30,23 @@ void close_listener(const char* address) {
   (void)close(client);
 }
 
+// One that the kernel refuses closes nothing.
+void close_nothing(const char* address) {
+  constexpr int kUnknown = 1 << 30;
+  const Ends ends = connection(address);
+  const auto fd = static_cast<unsigned>(ends.client);
+  std::array<int, 3> errors{};
+  errors[0] = close_range(fd, fd, kUnknown) == 0 ? 0 : errno;
+  errors[1] = ::syscall(SYS_close_range, fd, fd, kUnknown) == 0 ? 0 : errno;
+  errors[2] = close_range(fd, fd - 1, 0) == 0 ? 0 : errno;
+  for (const int error : errors) std::printf("close_range: %s\n", std::strerror(error));
+  const ssize_t sent = send(ends.client, "abc", 3, MSG_NOSIGNAL);
+  (void)shutdown(ends.client, SHUT_WR);
+  std::array<char, 10> bytes{};
+  const ssize_t came = recv(ends.server, bytes.data(), bytes.size(), MSG_WAITALL);
+  std::printf("then: sent %zd, received %zd\n", sent, came);
+}
+
 // Sets of the program's own may have room for more descriptors than an fd_set.
 void wait_with_large_sets(const char* address) {
   constexpr int kHigh = 1500;
@@ -88,6 +105,7 @@ int main(int arguments, char** argument) {
   if (arguments != 2) return 2;
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   close_listener(argument[1]);
+  close_nothing(argument[1]);
   wait_with_large_sets(argument[1]);
   look_ahead_for_all(argument[1]);
   return 0;
