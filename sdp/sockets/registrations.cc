@@ -17,8 +17,8 @@ Mutex g_lock;
 using Sockets = std::map<int, Registrations::OfSocket>;
 Sockets& g_sockets = *new Sockets;
 
-void control(int epoll, int operation, int fd, epoll_event* event) {
-  (void)::syscall(SYS_epoll_ctl, epoll, operation, fd, event);
+bool control(int epoll, int operation, int fd, epoll_event* event) {
+  return ::syscall(SYS_epoll_ctl, epoll, operation, fd, event) == 0;
 }
 
 }  // namespace
@@ -50,7 +50,10 @@ Registrations::OfSocket Registrations::take_out(int fd) {
   const std::lock_guard lock{g_lock};
   const auto found = g_sockets.find(fd);
   if (found == g_sockets.end()) return {};
-  for (const auto& [epoll, event] : found->second) control(epoll, EPOLL_CTL_DEL, fd, nullptr);
+  // Where `fd` is not, the epoll was closed, and its number is another one's.
+  std::erase_if(found->second, [fd](const auto& registered) {
+    return !control(registered.first, EPOLL_CTL_DEL, fd, nullptr);
+  });
   return found->second;
 }
 
@@ -59,7 +62,7 @@ void Registrations::put_back(int fd) {
   const auto found = g_sockets.find(fd);
   if (found == g_sockets.end()) return;
   for (auto& [epoll, event] : found->second) {
-    control(epoll, EPOLL_CTL_ADD, fd, &event);
+    (void)control(epoll, EPOLL_CTL_ADD, fd, &event);
     note_connection(epoll);
   }
 }

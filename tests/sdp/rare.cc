@@ -3,6 +3,7 @@
 //   sdp_rare ADDRESS
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
@@ -45,6 +46,27 @@ void close_nothing(const char* address) {
   std::array<char, 10> bytes{};
   const ssize_t came = recv(ends.server, bytes.data(), bytes.size(), MSG_WAITALL);
   std::printf("then: sent %zd, received %zd\n", sent, came);
+}
+
+// An epoll that was closed before the socket connected, and another one that has its number.
+void connect_behind_an_epoll(const char* address) {
+  const Listener listener = listener_at(address);
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  epoll_event event{};
+  event.events = EPOLLOUT;
+  event.data.u64 = 1;
+  const int closed = epoll_create1(0);
+  must(epoll_ctl(closed, EPOLL_CTL_ADD, client, &event) == 0, "epoll_ctl");
+  (void)close(closed);
+  const int epoll = dup2(epoll_create1(0), closed);
+  const auto* at = reinterpret_cast<const sockaddr*>(&listener.at);
+  must(connect(client, at, sizeof listener.at) == 0, "connect");
+  event.data.u64 = 2;
+  const int added = epoll_ctl(epoll, EPOLL_CTL_ADD, client, &event);
+  std::printf("epoll_ctl: %s, ", added == 0 ? "added" : std::strerror(errno));
+  const int n = epoll_wait(epoll, &event, 1, -1);
+  std::printf("epoll_wait: %d, %d\n", n, static_cast<int>(event.data.u64));
+  for (const int fd : {epoll, client, listener.fd}) (void)close(fd);
 }
 
 // Sets of the program's own may have room for more descriptors than an fd_set.
@@ -106,6 +128,7 @@ int main(int arguments, char** argument) {
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   close_listener(argument[1]);
   close_nothing(argument[1]);
+  connect_behind_an_epoll(argument[1]);
   wait_with_large_sets(argument[1]);
   look_ahead_for_all(argument[1]);
   return 0;
