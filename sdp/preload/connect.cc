@@ -32,9 +32,10 @@ using namespace weft::sdp;
 
 namespace {
 
-void put_name(const Address& from, sockaddr* to, socklen_t* size) {
+// At most `room` bytes of the name; `size` tells how long it is.
+void put_name(const Address& from, sockaddr* to, socklen_t room, socklen_t* size) {
   if (to == nullptr || size == nullptr) return;
-  std::memcpy(to, &from, std::min(*size, from.size()));
+  std::memcpy(to, &from, std::min(room, from.size()));
   *size = from.size();
 }
 
@@ -70,12 +71,12 @@ std::optional<Address> take_knock(int fd) {
 }
 
 // A knock becomes the connection that knocked. False for a connection that the rules refuse.
-bool take_accepted(int listener, int fd, sockaddr* address, socklen_t* size) {
+bool take_accepted(int listener, int fd, sockaddr* address, socklen_t room, socklen_t* size) {
   if (Table::in_borrowed_memory()) return true;
   if (const auto peer = take_knock(fd)) {
-    // The caller's size was changed by the kernel to that of the knock's name, which is of the same
-    // family.
-    put_name(*peer, address, size);
+    // The kernel has put the length of the knock's name into `size`, which may be more than the
+    // caller has room for.
+    put_name(*peer, address, room, size);
     if (tells_ways()) tell("accept from ", *peer, ": SDP");
     return true;
   }
@@ -101,7 +102,7 @@ int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept acce
     const int error = errno;
     // Else a connection would be lost to a jump, or to a cancellation.
     const HoldHandlers hold;
-    const bool taken = take_accepted(listener, fd, address, size);
+    const bool taken = take_accepted(listener, fd, address, room, size);
     if (!taken) reset(fd);
     errno = error;
     if (taken) return fd;
