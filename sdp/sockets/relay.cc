@@ -70,6 +70,7 @@ void Relay::turn() {
     session_->told();
     from_program();
     to_program();
+    refuse_program();
     session_->poll();
     (void)session_->rest();
   }
@@ -143,12 +144,17 @@ void Relay::to_program() {
       return;
     }
   }
-  if (session_->at_end() && !told_end_) {
-    told_end_ = true;
-    // Broken, and not ended: what the program sends comes to nothing either.
-    (void)::shutdown(inner_.get(),
-                     session_->error() == 0 && !session_->gone() ? SHUT_WR : SHUT_RDWR);
+  if (session_->at_end() && !std::exchange(told_end_, true)) {
+    (void)::shutdown(inner_.get(), SHUT_WR);
   }
+}
+
+// What the program sends comes to nothing: a call of it that waits for room ends, though there may
+// be data that the program has still to read.
+void Relay::refuse_program() {
+  if (!session_->broken() || std::exchange(refused_, true)) return;
+  program_sends_ = false;
+  (void)::shutdown(inner_.get(), SHUT_RD);
 }
 
 void Relay::choose_events() {

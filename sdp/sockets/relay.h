@@ -34,6 +34,7 @@ class Relay {
   Next next_of_program() const;
   void from_program();
   void to_program();
+  void refuse_program();
   void choose_events();
   void end();
 
@@ -46,7 +47,8 @@ class Relay {
   bool program_sends_ = true;
   bool program_reads_ = true;
   bool told_end_ = false;
-  bool closed_ = false;  // the program has no copy any more
+  bool refused_ = false;  // what the program sends
+  bool closed_ = false;   // the program has no copy any more
   bool watched_ = false;
   bool over_ = false;
   bool turns_soon_ = false;  // with the session's lock

@@ -114,6 +114,10 @@ case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.tes
 
 case("sockets.closed", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_closed"), w.address]).splitlines())
 
+for mode in ("relayed",):
+    case(f"sockets.peer_gone_{mode}", seconds=60, namespaces=None)(
+        lambda w, mode=mode: w.run(0, [w.test_program("sdp_peer_gone"), w.address, mode]).splitlines())
+
 for name, environment in {"copied": {"WEFT_SDP_ZCOPY_THRESH": "0"}, "in_place": IN_PLACE, "written": WRITTEN}.items():
     case(f"sockets.two_threads_{name}", seconds=30, namespaces=None)(
         lambda w, e=environment: w.run(0, [w.test_program("sdp_two_threads"), w.address], environment=e).splitlines())
