@@ -37,7 +37,13 @@ bool Readiness::show(Session& session, const For& who) {
   if (session.error() != 0) return more;
   if (session.ended() && !ended_) {
     ended_ = true;
-    (void)::shutdown(inner_.get(), session.gone() ? SHUT_RDWR : SHUT_WR);
+    (void)::shutdown(inner_.get(), SHUT_WR);
+    more = true;
+  }
+  // Also behind an end that was shown: nothing can be sent any more, which those who wait for room
+  // have to know.
+  if (session.gone() && !gone_) {
+    show_end();
     more = true;
   }
   if (!hides_room_that_is(session)) return more;
@@ -60,6 +66,7 @@ void Readiness::show_room() {
 void Readiness::show_end() {
   show_room();
   ended_ = true;
+  gone_ = true;
   (void)::shutdown(inner_.get(), SHUT_RDWR);
 }
 

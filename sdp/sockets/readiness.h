@@ -51,6 +51,7 @@ class Readiness {
   uint64_t told_ = 0;  // of all that was received, by a token
   bool full_ = false;
   bool ended_ = false;
+  bool gone_ = false;  // nothing can be sent either
 };
 
 }  // namespace weft::sdp

@@ -114,7 +114,7 @@ case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.tes
 
 case("sockets.closed", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_closed"), w.address]).splitlines())
 
-for mode in ("relayed",):
+for mode in ("relayed", "direct"):
     case(f"sockets.peer_gone_{mode}", seconds=60, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_peer_gone"), w.address, mode]).splitlines())
 
