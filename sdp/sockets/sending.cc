@@ -155,6 +155,9 @@ bool Sending::sleep(Lock& lock, int fd, const Handlers::Ran& ran, SleepForRoom& 
 
 std::optional<ssize_t> Sending::send_file(int fd, int file, off_t* offset, size_t count) {
   if (end_.relayed()) return std::nullopt;
+  // What was read of a pipe or a socket, and could not be sent, cannot be put back. The kernel
+  // refuses them, too.
+  if (::lseek(file, 0, SEEK_CUR) < 0) return std::nullopt;
   // sendfile(2) is no cancellation point.
   const HoldCancellation hold;
   std::array<std::byte, 64 << 10> bytes;
