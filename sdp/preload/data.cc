@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <optional>
+#include <ratio>
 #include <span>
 
 #include "base/guarded.h"
@@ -18,13 +20,19 @@
 #include "sdp/preload/error_queue.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/library.h"
+#include "sdp/sockets/mirror_calls.h"
+#include "sdp/sockets/pieces.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 
+using namespace std::chrono_literals;
+using std::chrono::duration_cast;
+using std::chrono::seconds;
 using weft::readable_guarded;
 using weft::sdp::Library;
 using weft::sdp::receive_report;
 using weft::sdp::Table;
+using weft::sdp::to_timespec;
 
 namespace {
 
@@ -97,6 +105,21 @@ void leave_passed_to_kernel(const msghdr* message) {
   }
 }
 
+size_t bytes_of(const msghdr& message) {
+  return weft::sdp::Pieces{{message.msg_iov, message.msg_iovlen}}.wanted();
+}
+
+bool is_time(const timespec* time) {
+  return readable_guarded(time, sizeof *time) && time->tv_sec >= 0 && time->tv_nsec >= 0 &&
+         time->tv_nsec < std::nano::den;
+}
+
+// A time that this cannot count is one that does not end.
+std::chrono::nanoseconds to_time(const timespec& time) {
+  const seconds most = duration_cast<seconds>(std::chrono::nanoseconds::max()) - 1s;
+  return std::min(seconds{time.tv_sec}, most) + std::chrono::nanoseconds{time.tv_nsec};
+}
+
 bool is_offset(const off_t* offset) {
   return offset == nullptr || readable_guarded(offset, sizeof *offset);
 }
@@ -147,10 +170,29 @@ WEFT_SDP_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flag
   if (!Table::find(fd) || count == 0) {
     return WEFT_SDP_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
   }
-  const ssize_t n = recvmsg(fd, &messages[0].msg_hdr, flags);
-  if (n < 0) return -1;
-  messages[0].msg_len = static_cast<unsigned>(n);
-  return 1;
+  // The kernel says what is wrong with it, before anything is received.
+  if (timeout != nullptr && !is_time(timeout)) {
+    return WEFT_SDP_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
+  }
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
+  const std::chrono::nanoseconds limit = timeout != nullptr ? to_time(*timeout) : 0ns;
+  unsigned done = 0;
+  while (done < count) {
+    msghdr& message = messages[done].msg_hdr;
+    const ssize_t n = recvmsg(fd, &message, flags & ~MSG_WAITFORONE);
+    if (n < 0) break;
+    messages[done++].msg_len = static_cast<unsigned>(n);
+    if ((flags & MSG_WAITFORONE) != 0) flags |= MSG_DONTWAIT;
+    // It ends no call that waits: the kernel looks at it behind each message.
+    if (timeout != nullptr) {
+      const auto left = std::max<std::chrono::nanoseconds>(limit - (Clock::now() - began), 0ns);
+      *timeout = to_timespec(left);
+      if (left == 0ns) break;
+    }
+    if ((message.msg_flags & MSG_OOB) != 0) break;
+  }
+  return done > 0 ? static_cast<int>(done) : -1;
 }
 
 WEFT_SDP_EXPORT ssize_t write(int fd, const void* from, size_t size) {
@@ -191,10 +233,16 @@ WEFT_SDP_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 WEFT_SDP_EXPORT int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
   for (unsigned i = 0; i < count; ++i) leave_passed_to_kernel(&messages[i].msg_hdr);
   if (!Table::find(fd) || count == 0) return WEFT_SDP_NEXT(sendmmsg)(fd, messages, count, flags);
-  const ssize_t n = sendmsg(fd, &messages[0].msg_hdr, flags);
-  if (n < 0) return -1;
-  messages[0].msg_len = static_cast<unsigned>(n);
-  return 1;
+  unsigned done = 0;
+  while (done < std::min<unsigned>(count, IOV_MAX)) {
+    const ssize_t n = sendmsg(fd, &messages[done].msg_hdr, flags);
+    if (n < 0) break;
+    const size_t wanted = bytes_of(messages[done].msg_hdr);
+    messages[done++].msg_len = static_cast<unsigned>(n);
+    // What comes behind a message may not go in front of the rest of it.
+    if (static_cast<size_t>(n) < wanted) break;
+  }
+  return done > 0 ? static_cast<int>(done) : -1;
 }
 
 WEFT_SDP_EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {

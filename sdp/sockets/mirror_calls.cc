@@ -15,11 +15,6 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-timespec to_timespec(nanoseconds time) {
-  const auto whole = std::chrono::duration_cast<seconds>(time);
-  return {whole.count(), (time - whole).count()};
-}
-
 // `move` is told a place, and returns how many bytes of it are moved.
 template <class Move>
 size_t each_rest(std::span<const iovec> pieces, size_t done, Move move) {
@@ -45,6 +40,11 @@ std::optional<std::chrono::microseconds> time_limit(int fd, int option) {
 }
 
 }  // namespace
+
+timespec to_timespec(nanoseconds time) {
+  const auto whole = std::chrono::duration_cast<seconds>(time);
+  return {whole.count(), (time - whole).count()};
+}
 
 std::optional<std::chrono::microseconds> limit_of_sends(int fd) {
   return time_limit(fd, SO_SNDTIMEO);

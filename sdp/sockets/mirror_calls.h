@@ -5,12 +5,15 @@
 #include <sys/uio.h>
 
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <span>
 
 #include "sdp/loop/handlers.h"
 
 namespace weft::sdp {
+
+timespec to_timespec(std::chrono::nanoseconds time);
 
 // SO_SNDTIMEO, where it is set: also of connect(2). SO_RCVTIMEO.
 std::optional<std::chrono::microseconds> limit_of_sends(int fd);

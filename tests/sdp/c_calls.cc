@@ -2,6 +2,7 @@
 //
 //   sdp_c_calls ADDRESS
 
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 
@@ -9,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "tests/sdp/ends.h"
 
@@ -62,6 +64,77 @@ void send_files(const char* address) {
               static_cast<long>(lseek(file, 0, SEEK_CUR)));
 }
 
+constexpr size_t kMost = 4;
+
+// Messages that are one behind the other, each of so many bytes.
+struct Messages {
+  Messages(char* bytes, const std::array<size_t, kMost>& sizes) {
+    for (size_t i = 0; i < kMost; bytes += sizes[i++]) {
+      pieces[i] = {bytes, sizes[i]};
+      all[i].msg_hdr.msg_iov = &pieces[i];
+      all[i].msg_hdr.msg_iovlen = 1;
+    }
+  }
+  void print(const char* name, int done) const {
+    std::printf("%s: %d", name, done);
+    for (int i = 0; i < done; ++i) std::printf(", %u bytes", all[i].msg_len);
+    std::printf("%s%s\n", done < 0 ? ", " : "", done < 0 ? std::strerror(errno) : "");
+  }
+  std::array<iovec, kMost> pieces{};
+  std::array<mmsghdr, kMost> all{};
+};
+
+void send_and_receive_messages(const char* address) {
+  const Ends ends = connection(address);
+  char text[] = "abbcccddddeeeee";
+  std::array<char, sizeof text> bytes{};
+  const auto await = [&ends](int size) {
+    for (int n = 0; n < size;) must(ioctl(ends.server, FIONREAD, &n) == 0, "FIONREAD");
+  };
+  Messages sent{text, {1, 2, 3, 4}};
+  sent.print("sendmmsg", sendmmsg(ends.client, sent.all.data(), kMost, 0));
+  await(10);
+  Messages received{bytes.data(), {2, 3, 1, 10}};
+  const auto receive = [&](const char* name, int flags, timespec* limit) {
+    bytes.fill('-');
+    const int n = recvmmsg(ends.server, received.all.data(), kMost, flags, limit);
+    received.print(name, n);
+    std::printf("%.10s\n", bytes.data());
+  };
+  receive("recvmmsg", 0, nullptr);
+  receive("of none", MSG_DONTWAIT, nullptr);
+  must(send(ends.client, text, 6, 0) == 6, "send");
+  await(6);
+  receive("all there are", MSG_DONTWAIT, nullptr);
+  must(send(ends.client, text, 4, 0) == 4, "send");
+  await(4);
+  receive("at least one", MSG_WAITFORONE, nullptr);
+  must(send(ends.client, text, 4, 0) == 4, "send");
+  await(4);
+  timespec limit{0, 1};
+  receive("within a nanosecond", 0, &limit);
+  std::printf("left: %ld s, %ld ns\n", limit.tv_sec, limit.tv_nsec);
+  limit = {100, 0};
+  receive("within a long time", MSG_DONTWAIT, &limit);
+  std::printf("left: %s\n", limit.tv_sec == 99 ? "less" : "as much");
+  limit = {0, 1'000'000'000};
+  receive("within no time", MSG_DONTWAIT, &limit);
+  must(shutdown(ends.client, SHUT_WR) == 0, "shutdown");
+  receive("at the end", 0, nullptr);
+  sent.print("behind the end", sendmmsg(ends.client, sent.all.data(), kMost, MSG_NOSIGNAL));
+}
+
+// A message that is not taken whole is the last one: the next one may not go in front of its rest.
+void send_more_messages_than_fit(const char* address) {
+  const Ends ends = connection(address);
+  std::vector<char> much(64 << 20);
+  Messages sent{much.data(), {1, 1, 1, 1}};
+  sent.pieces[1].iov_len = much.size() - 1;
+  const int n = sendmmsg(ends.client, sent.all.data(), kMost, MSG_DONTWAIT);
+  std::printf("sendmmsg of much: %d, %s\n", n,
+              sent.all[1].msg_len < sent.pieces[1].iov_len ? "in part" : "whole");
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
@@ -69,5 +142,7 @@ int main(int arguments, char** argument) {
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   accept_names(argument[1]);
   send_files(argument[1]);
+  send_and_receive_messages(argument[1]);
+  send_more_messages_than_fit(argument[1]);
   return 0;
 }
