@@ -72,7 +72,7 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
     if ((flags & MSG_PEEK) != 0 && may_take(flags)) {
       if ((flags & MSG_WAITALL) != 0) wait_for_all(lock, fd, flags, pieces.wanted());
       if (end_.relayed()) continue;
-      return peek(to);
+      return peek(to, flags);
     }
     const Taken taken = take(lock, pieces, flags, begun);
     if (taken == Taken::interrupted) return failed(EINTR);
@@ -210,11 +210,14 @@ void Receiving::wait_for_all(Lock& lock, int fd, int flags, size_t wanted) {
   }
 }
 
-ssize_t Receiving::peek(std::span<const iovec> to) {
+// With MSG_TRUNC it counts what it finds, and leaves the caller's memory alone.
+ssize_t Receiving::peek(std::span<const iovec> to, int flags) {
   const UrgentMark& mark = session_.urgent();
   const size_t skipped = mark.is_left_out() ? 1 : 0;
   const size_t readable = mark.until(mark.readable(session_.received().bytes()));
-  std::vector<std::byte> bytes(std::min(Pieces{to}.wanted(), readable));
+  const size_t found = std::min(Pieces{to}.wanted(), readable);
+  if ((flags & MSG_TRUNC) != 0) return static_cast<ssize_t>(found);
+  std::vector<std::byte> bytes(found);
   (void)session_.received().peek(bytes, skipped);
   size_t copied = 0;
   for (const iovec& v : to) {

@@ -49,7 +49,7 @@ class Receiving {
   enum class Taken : uint8_t { all_there_is, faulted, interrupted };
   Taken take(Lock& lock, Pieces& to, int flags, const Handlers::Ran& begun);
   void wait_for_all(Lock& lock, int fd, int flags, size_t wanted);
-  ssize_t peek(std::span<const iovec> to);
+  ssize_t peek(std::span<const iovec> to, int flags);
 
   Session& session_;
   const ProgramEnd& end_;

@@ -135,6 +135,28 @@ void send_more_messages_than_fit(const char* address) {
               sent.all[1].msg_len < sent.pieces[1].iov_len ? "in part" : "whole");
 }
 
+// With MSG_TRUNC bytes are counted, and thrown away by a call that takes them. The memory is left
+// alone, and need not be there.
+void count_bytes(const char* address) {
+  const Ends ends = connection(address);
+  must(send(ends.client, "0123456789", 10, 0) == 10, "send");
+  std::array<char, 10> bytes{};
+  must(recv(ends.server, bytes.data(), 10, MSG_PEEK | MSG_WAITALL) == 10, "recv");
+  bytes.fill('-');
+  const auto print = [&bytes](const char* name, ssize_t n) {
+    std::printf("%s: %zd, %.10s\n", name, n, bytes.data());
+  };
+  const auto receive = [&](size_t size, int flags) {
+    return recv(ends.server, bytes.data(), size, flags | MSG_DONTWAIT);
+  };
+  print("counted nowhere", recv(ends.server, nullptr, 100, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT));
+  print("counted", receive(5, MSG_PEEK | MSG_TRUNC));
+  print("thrown away", receive(3, MSG_TRUNC));
+  print("thrown away from nowhere", recv(ends.server, nullptr, 2, MSG_TRUNC | MSG_DONTWAIT));
+  print("looked at", receive(3, MSG_PEEK));
+  print("received", receive(10, 0));
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
@@ -144,5 +166,6 @@ int main(int arguments, char** argument) {
   send_files(argument[1]);
   send_and_receive_messages(argument[1]);
   send_more_messages_than_fit(argument[1]);
+  count_bytes(argument[1]);
   return 0;
 }
