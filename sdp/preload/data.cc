@@ -30,6 +30,7 @@ using std::chrono::duration_cast;
 using std::chrono::seconds;
 using weft::readable_guarded;
 using weft::sdp::Library;
+using weft::sdp::Pieces;
 using weft::sdp::receive_report;
 using weft::sdp::Table;
 using weft::sdp::to_timespec;
@@ -106,7 +107,7 @@ void leave_passed_to_kernel(const msghdr* message) {
 }
 
 size_t bytes_of(const msghdr& message) {
-  return weft::sdp::Pieces{{message.msg_iov, message.msg_iovlen}}.wanted();
+  return Pieces{{message.msg_iov, message.msg_iovlen}}.wanted();
 }
 
 bool is_time(const timespec* time) {
@@ -126,8 +127,11 @@ bool is_offset(const off_t* offset) {
 
 }  // namespace
 
+// One of no bytes never waits, nor does readv(2); recv(2) and its relatives do.
 WEFT_SDP_EXPORT ssize_t read(int fd, void* to, size_t size) {
-  if (const auto n = take_in(fd, to, size, 0)) return *n;
+  if (size > 0) {
+    if (const auto n = take_in(fd, to, size, 0)) return *n;
+  }
   return WEFT_SDP_NEXT(read)(fd, to, size);
 }
 
@@ -146,7 +150,8 @@ WEFT_SDP_EXPORT ssize_t recvfrom(int fd, void* to, size_t size, int flags, socka
 }
 
 WEFT_SDP_EXPORT ssize_t readv(int fd, const iovec* to, int count) {
-  if (const auto all = pieces(fd, to, static_cast<size_t>(count))) {
+  const auto all = pieces(fd, to, static_cast<size_t>(count));
+  if (all && Pieces{*all}.wanted() > 0) {
     if (const auto n = take_in(fd, *all, 0)) return *n;
   }
   return WEFT_SDP_NEXT(readv)(fd, to, count);
@@ -214,8 +219,10 @@ WEFT_SDP_EXPORT ssize_t sendto(int fd, const void* from, size_t size, int flags,
   return WEFT_SDP_NEXT(send)(fd, from, size, flags);
 }
 
+// One of no bytes succeeds behind the end, too; write(2) and send(2) do not.
 WEFT_SDP_EXPORT ssize_t writev(int fd, const iovec* from, int count) {
-  if (const auto all = pieces(fd, from, static_cast<size_t>(count))) {
+  const auto all = pieces(fd, from, static_cast<size_t>(count));
+  if (all && Pieces{*all}.wanted() > 0) {
     if (const auto n = give_out(fd, *all, 0)) return *n;
   }
   return WEFT_SDP_NEXT(writev)(fd, from, count);
@@ -268,7 +275,7 @@ ssize_t __recvfrom_chk(int fd, void* to, size_t size, size_t room, int flags, so
 }
 
 WEFT_SDP_EXPORT ssize_t __read_chk(int fd, void* to, size_t size, size_t room) {
-  if (size <= room) {
+  if (size > 0 && size <= room) {
     if (const auto n = take_in(fd, to, size, 0)) return *n;
   }
   return WEFT_SDP_NEXT(__read_chk)(fd, to, size, room);

@@ -34,7 +34,6 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
   session_.completions().called();
   ReceiveQueue& received = session_.received();
   Pieces pieces{to};
-  if (pieces.wanted() == 0) return 0;
   const bool takes = (flags & (MSG_PEEK | MSG_TRUNC)) == 0;
   bool faulted = false;
   do {
@@ -62,6 +61,8 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
       if (pieces.done() > 0) break;
       return state;
     }
+    // A call of no bytes only waits until there are some.
+    if (pieces.wanted() == 0) break;
     if (received.empty() || !may_take(flags)) {
       // Who looks ahead gets what is offered behind an urgent byte without it.
       if (!received.empty()) session_.take(1);

@@ -54,6 +54,11 @@ std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int fl
   if (large && session_.pipelined()) session_.poll();
   bool faulted = false;
   bool copied = false;
+  // A call of no bytes fails behind the end, too.
+  if (wanted == 0) {
+    session_.poll();
+    if (!session_.writable()) return fail_at_end(lock, fd, flags);
+  }
   for (Bytes rest = pieces.rest(); !rest.empty(); rest = pieces.rest()) {
     if (end_.relayed()) {
       size_t done = pieces.done();

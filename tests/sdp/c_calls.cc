@@ -5,11 +5,15 @@
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "tests/sdp/ends.h"
@@ -157,15 +161,69 @@ void count_bytes(const char* address) {
   print("received", receive(10, 0));
 }
 
+// A read(2) of none returns at once, a recv(2) of none waits until there is something.
+void receive_no_bytes(int fd, const char* when) {
+  std::printf("%s:", when);
+  msghdr nothing{};
+  iovec empty{nullptr, 0};
+  const auto print = [](const char* name, ssize_t n) {
+    std::printf(" %s %zd%s", name, n, n < 0 && errno == EAGAIN ? " EAGAIN" : "");
+  };
+  print("recv", recv(fd, nullptr, 0, MSG_DONTWAIT));
+  print("peek", recv(fd, nullptr, 0, MSG_DONTWAIT | MSG_PEEK));
+  print("all", recv(fd, nullptr, 0, MSG_DONTWAIT | MSG_WAITALL));
+  print("recvmsg", recvmsg(fd, &nothing, MSG_DONTWAIT));
+  print("read", read(fd, nullptr, 0));
+  print("readv", readv(fd, &empty, 1));
+  std::printf("\n");
+}
+
+void send_no_bytes(int fd, const char* when) {
+  std::printf("%s:", when);
+  msghdr nothing{};
+  iovec empty{nullptr, 0};
+  const auto print = [](const char* name, ssize_t n) {
+    std::printf(" %s %zd%s", name, n, n < 0 && errno == EPIPE ? " EPIPE" : "");
+  };
+  print("send", send(fd, nullptr, 0, MSG_NOSIGNAL));
+  print("sendmsg", sendmsg(fd, &nothing, MSG_NOSIGNAL));
+  print("write", write(fd, nullptr, 0));
+  print("writev", writev(fd, &empty, 1));
+  std::printf("\n");
+}
+
+void move_no_bytes(const char* address) {
+  const Ends ends = connection(address);
+  receive_no_bytes(ends.server, "nothing there");
+  std::atomic<long> thread{::syscall(SYS_gettid)};
+  std::thread sender{[&] {
+    wait_until_sleeps_in_a_call(thread);
+    must(send(ends.client, "abc", 3, 0) == 3, "send");
+  }};
+  const ssize_t n = recv(ends.server, nullptr, 0, 0);
+  sender.join();
+  std::array<char, 10> bytes{};
+  std::printf("waited: %zd, then %zd\n", n, recv(ends.server, bytes.data(), 2, MSG_DONTWAIT));
+  receive_no_bytes(ends.server, "one byte there");
+  std::printf("left: %zd\n", recv(ends.server, bytes.data(), 10, MSG_DONTWAIT));
+  send_no_bytes(ends.client, "before the end");
+  must(shutdown(ends.client, SHUT_WR) == 0, "shutdown");
+  send_no_bytes(ends.client, "behind the end");
+  std::printf("end: %zd\n", recv(ends.server, bytes.data(), 10, 0));
+  receive_no_bytes(ends.server, "at the end");
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
   if (arguments != 2) return 2;
+  (void)std::signal(SIGPIPE, SIG_IGN);
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   accept_names(argument[1]);
   send_files(argument[1]);
   send_and_receive_messages(argument[1]);
   send_more_messages_than_fit(argument[1]);
   count_bytes(argument[1]);
+  move_no_bytes(argument[1]);
   return 0;
 }
