@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "sdp/sockets/real.h"
 
@@ -54,11 +55,15 @@ std::optional<std::chrono::microseconds> limit_of_receives(int fd) {
   return time_limit(fd, SO_RCVTIMEO);
 }
 
-bool SleepForRoom::sleep(int fd, const Handlers::Ran& ran) {
-  if (!asked_) {
-    asked_ = true;
-    if (const auto limit = limit_of_sends(fd)) end_ = Clock::now() + *limit;
+bool Sleeps::limited(int fd) {
+  if (!std::exchange(asked_, true)) {
+    if (const auto limit = time_limit(fd, option_)) end_ = Clock::now() + *limit;
   }
+  return end_.has_value();
+}
+
+bool Sleeps::sleep(int fd, const Handlers::Ran& ran) {
+  (void)limited(fd);
   for (;;) {
     // The kernel's rule: with a time limit SA_RESTART does not count.
     if (ran.interrupts() || (end_ && ran.any())) {
@@ -67,12 +72,12 @@ bool SleepForRoom::sleep(int fd, const Handlers::Ran& ran) {
     }
     const nanoseconds left = end_ ? std::max<nanoseconds>(*end_ - Clock::now(), {}) : nanoseconds{};
     const timespec most = to_timespec(left);
-    pollfd room{fd, POLLOUT, 0};
-    const int n = real().ppoll(&room, 1, end_ ? &most : nullptr, nullptr);
+    pollfd waited{fd, event_, 0};
+    const int n = real().ppoll(&waited, 1, end_ ? &most : nullptr, nullptr);
     if (n < 0 && errno == EINTR) continue;
     if (n == 0) errno = EAGAIN;
-    if (n > 0 && (room.revents & POLLNVAL) != 0) errno = EBADF;
-    return n > 0 && (room.revents & POLLNVAL) == 0;
+    if (n > 0 && (waited.revents & POLLNVAL) != 0) errno = EBADF;
+    return n > 0 && (waited.revents & POLLNVAL) == 0;
   }
 }
 

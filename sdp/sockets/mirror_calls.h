@@ -2,9 +2,12 @@
 // of a call that has moved some bytes when its connection goes over to a relay.
 #pragma once
 
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <optional>
 #include <span>
@@ -19,18 +22,35 @@ timespec to_timespec(std::chrono::nanoseconds time);
 std::optional<std::chrono::microseconds> limit_of_sends(int fd);
 std::optional<std::chrono::microseconds> limit_of_receives(int fd);
 
-// Sleeps as send(2) does, and puts nothing into the socket: that would be data once another process
-// has it.
-class SleepForRoom {
+// The sleeps of one call, which have one time limit together.
+//
+// Sleeps in ppoll(2) as send(2) or recv(2) do, and puts nothing into the socket: that would be data
+// once another process has it.
+class Sleeps {
  public:
-  // False with errno: a handler ended it, or a time limit, which is that of all sleeps of a call.
-  // `ran`: since the call began.
+  // Whether there is a time limit. The first question begins it.
+  bool limited(int fd);
+  // False with errno: a handler ended it, or the time limit. `ran`: since the call began.
   bool sleep(int fd, const Handlers::Ran& ran);
+
+ protected:
+  // Until there is this `event`, of poll(2), within what `option` says.
+  Sleeps(int16_t event, int option) : event_(event), option_(option) {}
 
  private:
   using Clock = std::chrono::steady_clock;
+  const int16_t event_;
+  const int option_;
   bool asked_ = false;
   std::optional<Clock::time_point> end_;
+};
+
+struct SleepsForRoom : Sleeps {
+  SleepsForRoom() : Sleeps(POLLOUT, SO_SNDTIMEO) {}
+};
+
+struct SleepsForData : Sleeps {
+  SleepsForData() : Sleeps(POLLIN, SO_RCVTIMEO) {}
 };
 
 // Bytes that are moved of `pieces` behind the first `done`, all of them if nothing is in the way.

@@ -11,7 +11,6 @@
 #include "base/guarded.h"
 #include "sdp/sockets/failed.h"
 #include "sdp/sockets/look.h"
-#include "sdp/sockets/mirror_calls.h"
 #include "sdp/sockets/real.h"
 
 namespace weft::sdp {
@@ -35,6 +34,7 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
   ReceiveQueue& received = session_.received();
   Pieces pieces{to};
   const bool takes = (flags & (MSG_PEEK | MSG_TRUNC)) == 0;
+  SleepsForData sleeps;
   bool faulted = false;
   do {
     const MutableBytes rest = pieces.rest();
@@ -49,7 +49,7 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
         return failed(EINTR);
       }
     }
-    const auto state = wait(lock, fd, flags, pieces.done() > 0);
+    const auto state = wait(lock, fd, flags, pieces.done() > 0, sleeps);
     if (!state) {
       size_t done = pieces.done();
       if (done == 0) return std::nullopt;
@@ -109,7 +109,8 @@ Receiving::Taken Receiving::take(Lock& lock, Pieces& to, int flags, const Handle
 
 // With data, at the end, or with an error that the call ends with. A call that has some data
 // already leaves the error to the next one.
-std::optional<ssize_t> Receiving::wait(Lock& lock, int fd, int flags, bool has_some) {
+std::optional<ssize_t> Receiving::wait(Lock& lock, int fd, int flags, bool has_some,
+                                       SleepsForData& sleeps) {
   const auto ready = [this, flags] { return may_take(flags) || session_.offered() > 0 || ended(); };
   const Handlers::Ran ran;
   for (;;) {
@@ -133,12 +134,14 @@ std::optional<ssize_t> Receiving::wait(Lock& lock, int fd, int flags, bool has_s
       return failed(EAGAIN);
     }
     if (look(lock, session_, waiting_.look_time(), ready)) continue;
-    if (!sleep(lock, fd, flags, ran)) return -1;
+    if (!sleep(lock, fd, flags, ran, sleeps)) return -1;
   }
 }
 
-// The kernel sleeps in the program's call, with its rules for signals and time limits.
-bool Receiving::sleep(Lock& lock, int fd, int flags, const Handlers::Ran& ran) {
+// The kernel sleeps in the program's call, with its rules for signals and time limits. Its limit
+// would begin anew with each sleep of a call that may need several.
+bool Receiving::sleep(Lock& lock, int fd, int flags, const Handlers::Ran& ran,
+                      SleepsForData& sleeps) {
   const bool takes = (flags & MSG_PEEK) == 0;
   waiting_.begin_sleep(takes);
   bool slept = true;
@@ -150,8 +153,11 @@ bool Receiving::sleep(Lock& lock, int fd, int flags, const Handlers::Ran& ran) {
     if (ran.interrupts()) {
       slept = false;
       errno = EINTR;
+    } else if (const int at = end_.descriptor(fd);
+               (flags & MSG_WAITALL) != 0 && sleeps.limited(at)) {
+      slept = sleeps.sleep(at, ran);
     } else {
-      slept = real().recv(end_.descriptor(fd), &token, 1, MSG_PEEK) >= 0;
+      slept = real().recv(at, &token, 1, MSG_PEEK) >= 0;
     }
     const int error = errno;
     lock.lock();

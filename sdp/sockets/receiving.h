@@ -15,6 +15,7 @@
 #include "sdp/loop/handlers.h"
 #include "sdp/rdma/session.h"
 #include "sdp/sockets/in_place.h"
+#include "sdp/sockets/mirror_calls.h"
 #include "sdp/sockets/offers.h"
 #include "sdp/sockets/pieces.h"
 #include "sdp/sockets/program_end.h"
@@ -40,9 +41,9 @@ class Receiving {
   using Lock = SessionLock;
   bool may_take(int flags) const;
   bool ended() const { return session_.ended() || end_.shut_for_reading(); }
-  std::optional<ssize_t> wait(Lock& lock, int fd, int flags, bool has_some);
+  std::optional<ssize_t> wait(Lock& lock, int fd, int flags, bool has_some, SleepsForData& sleeps);
   // `ran`: since the call looked at first.
-  bool sleep(Lock& lock, int fd, int flags, const Handlers::Ran& ran);
+  bool sleep(Lock& lock, int fd, int flags, const Handlers::Ran& ran, SleepsForData& sleeps);
   size_t fetch_offered(Lock& lock, MutableBytes to);
   size_t lend(Lock& lock, int fd, int flags, MutableBytes to);
   // What take() came to.

@@ -40,7 +40,7 @@ std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int fl
   session_.completions().called();
   const auto ready = [this] { return has_room_or_end(); };
   const Handlers::Ran ran;
-  SleepForRoom room_sleep;
+  SleepsForRoom sleeps;
   Pieces pieces{from};
   const size_t wanted = pieces.wanted();
   const bool large = wanted >= way_.least();
@@ -111,7 +111,7 @@ std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int fl
       return failed(EAGAIN);
     }
     if (look(lock, session_, waiting_.look_time(), ready)) continue;
-    if (!sleep(lock, fd, ran, room_sleep)) {
+    if (!sleep(lock, fd, ran, sleeps)) {
       if (pieces.done() > 0) break;
       return -1;
     }
@@ -141,7 +141,7 @@ ssize_t Sending::fail_at_end(Lock& lock, int fd, int flags) {
   return failed(error != 0 ? error : EPIPE);
 }
 
-bool Sending::sleep(Lock& lock, int fd, const Handlers::Ran& ran, SleepForRoom& sleep) {
+bool Sending::sleep(Lock& lock, int fd, const Handlers::Ran& ran, SleepsForRoom& sleeps) {
   // Another thread may have given it away while this one looked.
   if (end_.relayed()) return true;
   waiting_.hide_room(fd);
@@ -149,7 +149,7 @@ bool Sending::sleep(Lock& lock, int fd, const Handlers::Ran& ran, SleepForRoom& 
   bool slept = true;
   if (!has_room_or_end()) {
     lock.unlock();
-    slept = sleep.sleep(end_.descriptor(fd), ran);
+    slept = sleeps.sleep(end_.descriptor(fd), ran);
     const int error = errno;
     lock.lock();
     errno = error;

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <thread>
@@ -213,6 +214,35 @@ void move_no_bytes(const char* address) {
   receive_no_bytes(ends.server, "at the end");
 }
 
+// The time limit is that of the whole call, and does not begin anew with each byte that comes.
+void wait_for_all_within_limit(const char* address) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPause{50};
+  const Ends ends = connection(address);
+  const timeval limit{0, 200'000};
+  must(setsockopt(ends.server, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0, "SO_RCVTIMEO");
+  std::atomic<bool> over{false};
+  std::thread sender{[&] {
+    while (!over) {
+      must(send(ends.client, "a", 1, 0) == 1, "send");
+      std::this_thread::sleep_for(kPause);
+    }
+  }};
+  constexpr size_t kNeverAll = 40;
+  std::array<char, kNeverAll> bytes{};
+  const auto began = Clock::now();
+  const ssize_t n = recv(ends.server, bytes.data(), bytes.size(), MSG_WAITALL);
+  const bool early = Clock::now() - began < std::chrono::milliseconds{190};
+  over = true;
+  sender.join();
+  std::printf("all within a limit: %s, %s\n", n > 0 && n < ssize_t{kNeverAll} ? "some" : "not some",
+              early ? "too early" : "not too early");
+  while (recv(ends.server, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+  }
+  const ssize_t none = recv(ends.server, bytes.data(), bytes.size(), MSG_WAITALL);
+  std::printf("none within it: %zd, %s\n", none, std::strerror(errno));
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
@@ -225,5 +255,6 @@ int main(int arguments, char** argument) {
   send_more_messages_than_fit(argument[1]);
   count_bytes(argument[1]);
   move_no_bytes(argument[1]);
+  wait_for_all_within_limit(argument[1]);
   return 0;
 }
