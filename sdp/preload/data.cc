@@ -172,11 +172,9 @@ WEFT_SDP_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
 
 WEFT_SDP_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags,
                              timespec* timeout) {
-  if (!Table::find(fd) || count == 0) {
-    return WEFT_SDP_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
-  }
-  // The kernel says what is wrong with it, before anything is received.
-  if (timeout != nullptr && !is_time(timeout)) {
+  const auto stream = Table::find(fd);
+  // Of a time that is none the kernel says what is wrong, before anything is received.
+  if (!stream || stream->relayed() || count == 0 || (timeout != nullptr && !is_time(timeout))) {
     return WEFT_SDP_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
   }
   using Clock = std::chrono::steady_clock;
@@ -186,7 +184,10 @@ WEFT_SDP_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flag
   while (done < count) {
     msghdr& message = messages[done].msg_hdr;
     const ssize_t n = recvmsg(fd, &message, flags & ~MSG_WAITFORONE);
-    if (n < 0) break;
+    if (n < 0) {
+      if (done > 0) stream->leave_error(errno);
+      break;
+    }
     messages[done++].msg_len = static_cast<unsigned>(n);
     if ((flags & MSG_WAITFORONE) != 0) flags |= MSG_DONTWAIT;
     // It ends no call that waits: the kernel looks at it behind each message.

@@ -161,6 +161,8 @@ class Session final : private LockedMember {
   bool broken() const { return gone_ || error_ != 0; }
   // The same, once; then 0.
   int take_error() { return std::exchange(untold_, 0); }
+  // As if nobody had taken it.
+  void leave_error() { untold_ = error_; }
   int untold_error() const { return untold_; }
   // The same for who reads: behind the peer's end there is none.
   int take_read_error();

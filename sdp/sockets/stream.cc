@@ -88,6 +88,11 @@ std::optional<int> Stream::take_error(int fd) {
   return error;
 }
 
+void Stream::leave_error(int error) {
+  const std::lock_guard lock{session_->lock};
+  if (error == session_->error()) session_->leave_error();
+}
+
 void Stream::take_buffer_sizes() {
   const BufferSizes sizes = chosen_buffer_sizes(shadow_);
   const std::lock_guard lock{session_->lock};

@@ -56,6 +56,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void take_buffer_sizes();
   // SO_ERROR, which is told once.
   std::optional<int> take_error(int fd);
+  // A call that has received something leaves the error that it met then to the next one.
+  void leave_error(int error);
   // What TCP_INFO has of a TCP connection in this state: TCP_ESTABLISHED and so on.
   int tcp_state();
 
@@ -67,7 +69,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // The program has closed its last descriptor of it, that the library knows of.
   void on_closed();
-  // From now on the kernel's calls work on it, for whoever has it.
+  // The kernel's calls work on it.
+  bool relayed() const { return end_.relayed(); }
+  // From now on they do, for whoever has it.
   void relay_from_now(int fd);
 
  private:

@@ -129,6 +129,28 @@ void send_and_receive_messages(const char* address) {
   sent.print("behind the end", sendmmsg(ends.client, sent.all.data(), kMost, MSG_NOSIGNAL));
 }
 
+// A reset that comes behind the first message is the next call's to tell.
+void reset_between_messages(const char* address) {
+  const Ends ends = connection(address);
+  must(send(ends.server, "unread", 6, 0) == 6, "send");
+  must(send(ends.client, "abc", 3, 0) == 3, "send");
+  pollfd came{ends.client, POLLIN, 0};
+  must(poll(&came, 1, -1) == 1, "poll");
+  std::atomic<long> thread{::syscall(SYS_gettid)};
+  std::thread closer{[&] {
+    wait_until_sleeps_in_a_call(thread);
+    (void)close(ends.client);
+  }};
+  std::array<char, 12> bytes{};
+  Messages received{bytes.data(), {3, 3, 3, 3}};
+  received.print("recvmmsg", recvmmsg(ends.server, received.all.data(), kMost, 0, nullptr));
+  closer.join();
+  for (int i = 0; i < 2; ++i) {
+    const ssize_t n = recv(ends.server, bytes.data(), bytes.size(), 0);
+    std::printf("behind it: %zd%s\n", n, n < 0 && errno == ECONNRESET ? ", reset" : "");
+  }
+}
+
 // A message that is not taken whole is the last one: the next one may not go in front of its rest.
 void send_more_messages_than_fit(const char* address) {
   const Ends ends = connection(address);
@@ -252,6 +274,7 @@ int main(int arguments, char** argument) {
   accept_names(argument[1]);
   send_files(argument[1]);
   send_and_receive_messages(argument[1]);
+  reset_between_messages(argument[1]);
   send_more_messages_than_fit(argument[1]);
   count_bytes(argument[1]);
   move_no_bytes(argument[1]);
