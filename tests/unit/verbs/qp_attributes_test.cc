@@ -52,7 +52,9 @@ TEST_F(QpAttributesTest, RightsThatNobodyKnowsAreNone) {
   EXPECT_TRUE(possible({.access = access::kRemoteWrite | access::kFlushGlobal}, kAccess));
   EXPECT_TRUE(possible({.access = access::kOptionalRange}, kAccess))
       << "optional ones may be unknown";
-  EXPECT_FALSE(possible({.access = access::kZeroBased}, kAccess)) << "a region's, no queue pair's";
+  const uint32_t of_regions = access::kZeroBased | access::kOnDemand | access::kHugeTlb;
+  EXPECT_TRUE(possible({.access = of_regions}, kAccess)) << "they say nothing of a queue pair";
+  EXPECT_FALSE(possible({.access = 1U << 10}, kAccess));
 }
 
 TEST_F(QpAttributesTest, ThereIsOnePath) {
