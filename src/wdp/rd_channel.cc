@@ -277,8 +277,7 @@ void RdChannel::replaced(const WdpCtl& req, Time now) {
 }
 
 std::optional<wire::WdpEnded> RdChannel::ended_when_idle() const {
-  const bool ends = state_ == State::open || state_ == State::closing;
-  if (!ends || !control_.goodbye().takes_nothing()) return std::nullopt;
+  if (state_ != State::closing || !control_.goodbye().takes_nothing()) return std::nullopt;
   return wire::WdpEnded{.token = peer().token, .taken = Psn{traffic_.cum().value() - 1}};
 }
 
