@@ -44,7 +44,8 @@ if(WEFT_SANITIZE)
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
 endif()
-# For tests and tools: of UBSan's checks these take a third of the compiler's time. AddressSanitizer sees null pointers as well.
+# For tests and tools: of UBSan's checks these take a third of the compiler's time. AddressSanitizer sees null pointers as well. An inline
+# function of a layer that is not put into its callers may be linked from a test, and is without them, too.
 set(weft_costly_checks "")
 if(WEFT_SANITIZE MATCHES "undefined")
   set(weft_costly_checks -fno-sanitize=null,alignment,vptr)
