@@ -184,20 +184,21 @@ void count_bytes(const char* address) {
   print("received", receive(10, 0));
 }
 
+void print_call(const char* name, ssize_t n) {
+  std::printf(" %s %zd%s%s", name, n, n < 0 ? " " : "", n < 0 ? std::strerror(errno) : "");
+}
+
 // A read(2) of none returns at once, a recv(2) of none waits until there is something.
 void receive_no_bytes(int fd, const char* when) {
   std::printf("%s:", when);
   msghdr nothing{};
   iovec empty{nullptr, 0};
-  const auto print = [](const char* name, ssize_t n) {
-    std::printf(" %s %zd%s", name, n, n < 0 && errno == EAGAIN ? " EAGAIN" : "");
-  };
-  print("recv", recv(fd, nullptr, 0, MSG_DONTWAIT));
-  print("peek", recv(fd, nullptr, 0, MSG_DONTWAIT | MSG_PEEK));
-  print("all", recv(fd, nullptr, 0, MSG_DONTWAIT | MSG_WAITALL));
-  print("recvmsg", recvmsg(fd, &nothing, MSG_DONTWAIT));
-  print("read", read(fd, nullptr, 0));
-  print("readv", readv(fd, &empty, 1));
+  print_call("recv", recv(fd, nullptr, 0, MSG_DONTWAIT));
+  print_call("peek", recv(fd, nullptr, 0, MSG_DONTWAIT | MSG_PEEK));
+  print_call("all", recv(fd, nullptr, 0, MSG_DONTWAIT | MSG_WAITALL));
+  print_call("recvmsg", recvmsg(fd, &nothing, MSG_DONTWAIT));
+  print_call("read", read(fd, nullptr, 0));
+  print_call("readv", readv(fd, &empty, 1));
   std::printf("\n");
 }
 
@@ -205,13 +206,10 @@ void send_no_bytes(int fd, const char* when) {
   std::printf("%s:", when);
   msghdr nothing{};
   iovec empty{nullptr, 0};
-  const auto print = [](const char* name, ssize_t n) {
-    std::printf(" %s %zd%s", name, n, n < 0 && errno == EPIPE ? " EPIPE" : "");
-  };
-  print("send", send(fd, nullptr, 0, MSG_NOSIGNAL));
-  print("sendmsg", sendmsg(fd, &nothing, MSG_NOSIGNAL));
-  print("write", write(fd, nullptr, 0));
-  print("writev", writev(fd, &empty, 1));
+  print_call("send", send(fd, nullptr, 0, MSG_NOSIGNAL));
+  print_call("sendmsg", sendmsg(fd, &nothing, MSG_NOSIGNAL));
+  print_call("write", write(fd, nullptr, 0));
+  print_call("writev", writev(fd, &empty, 1));
   std::printf("\n");
 }
 
