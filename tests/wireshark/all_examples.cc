@@ -2,6 +2,7 @@
 
 #include "tests/support/hex.h"
 #include "tests/wireshark/example.h"
+#include "wire/wdp_ended.h"
 
 namespace weft::test {
 namespace {
@@ -76,6 +77,9 @@ void add_ctl(std::vector<Example>& all) {
   c.cookie = HandshakeCookie{0x0102030405060708};
   c.features = {.immediate = true, .atomics = true};
   all.push_back(example("REQ, IB-style, with a cookie", c));
+  const auto ended = WdpEnded{.token = SessionToken{0x0badcafe}, .taken = Psn{0x7654321}}.encode();
+  c.tlvs = ended;
+  all.push_back(example("REQ that names an ended channel", c));
   c = ctl(CtlType::rep);
   c.private_data = Bytes{words}.first(4);
   all.push_back(example("REP", c));

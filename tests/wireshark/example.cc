@@ -4,6 +4,7 @@
 
 #include "wire/wdp_bundle.h"
 #include "wire/wdp_crc.h"
+#include "wire/wdp_ended.h"
 
 namespace weft::test {
 namespace {
@@ -153,7 +154,12 @@ Example example(const std::string& name, const WdpCtl& c) {
     e.put("tlv.critical", uint64_t{tlv->critical});
     e.put("tlv.type", tlv->type);
     e.put("tlv.length", tlv->value.size());
-    e.put("tlv.value", tlv->value);
+    if (const auto ended = WdpEnded::find(c.tlvs); ended && tlv->type == WdpEnded::kType) {
+      e.put("tlv.ended.token", ended->token.value());
+      e.put("tlv.ended.csn", ended->taken.value());
+    } else {
+      e.put("tlv.value", tlv->value);
+    }
   }
   const size_t parts =
       WdpCtl::kSize + WdpCtl::own_size(c.type) + wdp_padded(c.private_data.size()) + c.tlvs.size();
