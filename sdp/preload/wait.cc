@@ -29,17 +29,18 @@ using namespace weft::sdp;
 namespace {
 
 // Whether it is a connection.
-bool about_to_wait(int fd) {
+bool about_to_wait(int fd, bool for_end = false) {
   if (Listeners::any_fresh()) Listeners::about_to_wait(fd);
   const auto stream = Table::find(fd);
-  if (stream) stream->waiting().about_to_wait(fd);
+  if (stream) stream->waiting().about_to_wait(fd, for_end);
   return stream != nullptr;
 }
 
 // Whether there is a connection among them.
 bool about_to_poll(const pollfd* fds, nfds_t count) {
   bool any = false;
-  for (nfds_t i = 0; i < count; ++i) any |= about_to_wait(fds[i].fd);
+  for (nfds_t i = 0; i < count; ++i)
+    any |= about_to_wait(fds[i].fd, (fds[i].events & POLLRDHUP) != 0);
   return any;
 }
 

@@ -35,18 +35,19 @@ bool Readiness::show(Session& session, const For& who) {
   }
   // An error is shown by another way.
   if (session.error() != 0) return more;
-  if (session.ended() && !ended_) {
+  const bool shows_ends = !readable || who.ends;
+  if (session.ended() && !ended_ && shows_ends) {
     ended_ = true;
     (void)::shutdown(inner_.get(), SHUT_WR);
     more = true;
   }
   // Also behind an end that was shown: nothing can be sent any more, which those who wait for room
   // have to know.
-  if (session.gone() && !gone_) {
+  if (session.gone() && !gone_ && shows_ends) {
     show_end();
     more = true;
   }
-  if (!hides_room_that_is(session)) return more;
+  if (!full_ || !(session.gone() || hides_room_that_is(session))) return more;
   show_room();
   return true;
 }

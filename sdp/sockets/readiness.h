@@ -1,7 +1,8 @@
 // What the mirror shows to whoever waits for its other end by poll(2), epoll or a call that sleeps:
 // a byte in it (a token) says that there is something to read, a full buffer that there is no room,
-// a shut half that the peer has ended (design/27). With the session's lock. `fd`: a descriptor of
-// the program's end.
+// a shut half that the peer has ended (design/27). As no bytes pass a half that is shut, and those
+// that are left might have to by a relay, it is shut when all is read, unless it is asked for. With
+// the session's lock. `fd`: a descriptor of the program's end.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@ class Readiness {
   struct For {
     bool edges = false;   // each arrival is told, for those who wait for edges
     bool takers = false;  // who sleeps in a read passes an urgent byte, which is nothing to read
+    bool ends = false;    // the peer's end is asked for, also in front of data (POLLRDHUP)
   };
   // Shows the session's state; true if that is more than before.
   bool show(Session& session, const For& who);
@@ -33,7 +35,6 @@ class Readiness {
   void show_urgent();
   // Whether show() would tell of room.
   bool hides_room_that_is(Session& session) const { return full_ && !session.room().empty(); }
-  bool hides_room() const { return full_; }
   void show_room();
   // Both halves have ended: there is nothing to wait for.
   void show_end();

@@ -65,7 +65,7 @@ void Waiting::keep_going() {
 
 void Waiting::show_state() {
   if (!mirror_.open()) return;
-  const Readiness::For who{.edges = watched_, .takers = takers_ > 0};
+  const Readiness::For who{.edges = watched_, .takers = takers_ > 0, .ends = asks_for_end_};
   if (mirror_.show(session_, who)) session_.completions().shown();
   if (session_.error() != 0) on_error_();
 }
@@ -86,10 +86,11 @@ void Waiting::watch() {
   session_.set_stages_by_itself(true);
 }
 
-void Waiting::about_to_wait(int fd) {
-  if (end_.relayed() || watched_) return;
+void Waiting::about_to_wait(int fd, bool for_end) {
+  if (end_.relayed() || (watched_ && (asks_for_end_ || !for_end))) return;
   const std::lock_guard lock{session_.lock};
   if (end_.relayed()) return;
+  if (for_end) asks_for_end_ = true;
   watch();
   if (session_.room().empty() && session_.writable()) hide_room(fd);
   keep_going();
@@ -163,7 +164,9 @@ void Waiting::take_owner(int fd) {
 }
 
 void Waiting::registered(int epoll, int operation, int fd, const epoll_event* event) {
-  if (!end_.relayed()) urgent_.note(epoll, operation, fd, event);
+  if (end_.relayed()) return;
+  urgent_.note(epoll, operation, fd, event);
+  if (operation != EPOLL_CTL_DEL && (event->events & EPOLLRDHUP) != 0) about_to_wait(fd, true);
 }
 
 bool Waiting::urgent_waits_for_poll() {

@@ -48,8 +48,9 @@ class Waiting {
   // From now on the mirror shows whether it is ready, for somebody may wait for it by poll(2).
   void watch();
   bool watched() const { return watched_; }
-  // Any thread: the program waits for `fd` by poll(2) or the like.
-  void about_to_wait(int fd);
+  // Any thread: the program waits for `fd` by poll(2) or the like, or also for the peer's end in
+  // front of data.
+  void about_to_wait(int fd, bool for_end = false);
   // Any thread: it waits for this connection and for others, and looks before it sleeps (recent.h).
   void looked_at();
   // Any thread. Takes completions; true if the mirror shows news.
@@ -89,11 +90,12 @@ class Waiting {
   const std::function<void()> on_error_;
   Readiness mirror_;  // closed once it shows an error
   LookTime look_time_;
-  std::atomic<bool> watched_{false};    // somebody may wait for it by poll(2)
-  std::atomic<bool> looked_at_{false};  // by a thread of those
-  bool signals_ = false;                // somebody may wait for it by signals
-  int sleepers_ = 0;                    // threads that sleep in a call
-  int takers_ = 0;                      // of those, in one that takes what comes
+  std::atomic<bool> watched_{false};       // somebody may wait for it by poll(2)
+  std::atomic<bool> asks_for_end_{false};  // somebody of those, for the end in front of data
+  std::atomic<bool> looked_at_{false};     // by a thread of those
+  bool signals_ = false;                   // somebody may wait for it by signals
+  int sleepers_ = 0;                       // threads that sleep in a call
+  int takers_ = 0;                         // of those, in one that takes what comes
   UrgentShown urgent_;
   std::atomic<bool> asks_for_urgent_{false};  // somebody has, by poll(2) or select(2)
   std::weak_ptr<Waiting> peer_here_;

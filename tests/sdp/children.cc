@@ -1,9 +1,11 @@
 // Children that come before the first connection, in the middle of other threads' connections, or
-// execute a program that has a connection. Prints the same by TCP and by SDP.
+// execute a program that has a connection, or read what came before. Prints the same by TCP and by
+// SDP.
 //
-//   sdp_children ADDRESS vfork|fork|threads|programs
+//   sdp_children ADDRESS vfork|fork|threads|programs|unread
 
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
@@ -65,10 +67,26 @@ void make_sockets_meanwhile() {
   std::printf("children that made a socket: %d\n", good);
 }
 
+std::vector<char> distinct_bytes(size_t count) {
+  std::vector<char> bytes(count);
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<char>(i * 7 + i / 251);
+  return bytes;
+}
+
+// Without a look at the data.
+void wait_for_end_of_peer(int fd) {
+  for (;;) {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    must(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0, "TCP_INFO");
+    if (info.tcpi_state == TCP_CLOSE_WAIT) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+}
+
 // Whether all bytes come to the other end, and behind them its end.
 bool moves_bytes(const Ends& ends) {
-  std::vector<char> sent(60'000);
-  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 7 + i / 251);
+  const std::vector<char> sent = distinct_bytes(60'000);
   std::vector<char> came(sent.size());
   const auto size = static_cast<ssize_t>(sent.size());
   if (write(ends.client, sent.data(), sent.size()) != size) return false;
@@ -148,6 +166,37 @@ void execute_in_children(const char* address) {
   }
 }
 
+// What came before a child began, the peer's end too, is the child's to read.
+void read_in_children(const char* address) {
+  for (const bool watched_by_epoll : {false, true}) {
+    const Ends ends = connection(address);
+    const int epoll = epoll_create1(EPOLL_CLOEXEC);
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLET;
+    if (watched_by_epoll) (void)epoll_ctl(epoll, EPOLL_CTL_ADD, ends.server, &event);
+    const std::vector<char> sent = distinct_bytes(60'000);
+    must(write(ends.client, sent.data(), sent.size()) == static_cast<ssize_t>(sent.size()),
+         "write");
+    (void)shutdown(ends.client, SHUT_WR);
+    wait_for_end_of_peer(ends.server);
+    pollfd waited{ends.server, POLLIN, 0};
+    must(poll(&waited, 1, -1) == 1, "poll");
+    const pid_t child = fork();
+    if (child == 0) {
+      std::vector<char> came(sent.size());
+      const ssize_t n = recv(ends.server, came.data(), came.size(), MSG_WAITALL);
+      std::printf("the child has read %zd, %s, and then %zd\n", n,
+                  came == sent ? "as sent" : "others", read(ends.server, came.data(), came.size()));
+      std::fflush(stdout);
+      _exit(0);
+    }
+    (void)reap(child);
+    (void)close(ends.client);
+    (void)close(ends.server);
+    (void)close(epoll);
+  }
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
@@ -159,6 +208,8 @@ int main(int arguments, char** argument) {
     connect_meanwhile(argument[1]);
   } else if (mode == "programs") {
     execute_in_children(argument[1]);
+  } else if (mode == "unread") {
+    read_in_children(argument[1]);
   } else {
     make_sockets_meanwhile();
   }

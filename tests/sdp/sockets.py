@@ -132,7 +132,7 @@ for name, environment, said in (("copied", {"WEFT_SDP_ZCOPY_THRESH": "0"}, "copi
         lambda w, e=environment, said=said: w.run(0, [w.test_program("sdp_zero_copy"), w.address, "copied" if w.way == "tcp" else said],
                                                   environment=e).splitlines())
 
-for mode in ("vfork", "fork", "threads", "programs"):
+for mode in ("vfork", "fork", "threads", "programs", "unread"):
     case(f"sockets.children_{mode}", seconds=60, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_children"), w.address, mode]).splitlines())
 
