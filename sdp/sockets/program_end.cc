@@ -22,6 +22,13 @@ int ProgramEnd::any_descriptor() const {
   return Table::descriptor_of(stream_);
 }
 
+int ProgramEnd::open_descriptor(int fd) const {
+  for (const int one : {fd, any_descriptor()}) {
+    if (cookie_of(one) == cookie_) return one;
+  }
+  return -1;
+}
+
 bool ProgramEnd::drop_closed() const {
   Table::drop_closed(stream_, cookie_);
   return Table::holds(stream_);

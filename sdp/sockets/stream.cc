@@ -138,9 +138,11 @@ int Stream::tcp_state() {
 void Stream::relay_from_now(int fd) {
   const std::lock_guard lock{session_->lock};
   if (!end_.direct() || !waiting_.mirror().open()) return;
-  waiting_.mirror().clear(fd);
+  const int at = end_.open_descriptor(fd);
+  if (at < 0) return;  // nobody has it any more
+  waiting_.mirror().clear(at);
   waiting_.close_urgent();
-  urgent_.put_in_line(fd);
+  urgent_.put_in_line(at);
   end_.set_relayed();
   session_->relayed();
   loop_.post([self = shared_from_this()] { self->start_relay(); });

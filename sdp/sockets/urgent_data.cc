@@ -45,7 +45,7 @@ bool UrgentData::leave_out(SessionLock& lock, const Handlers::Ran& ran) {
 void UrgentData::set_in_line(int fd, bool in_line) {
   const std::lock_guard lock{session_.lock};
   session_.urgent().set_in_line(in_line);
-  if (end_.relayed()) return put_in_line(fd);
+  if (end_.relayed()) return put_in_line(end_.descriptor(fd));
   waiting_.keep_going();
 }
 
@@ -59,7 +59,7 @@ void UrgentData::take_in_line() {
 
 void UrgentData::put_in_line(int fd) {
   const int on = session_.urgent().in_line() ? 1 : 0;
-  (void)real().setsockopt(end_.descriptor(fd), SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
+  (void)real().setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
 }
 
 std::optional<bool> UrgentData::at_mark() {
