@@ -8,6 +8,7 @@
 #include <weft/stream_ring.h>
 
 #include "kit/failure.h"
+#include "kit/free_memory.h"
 
 namespace weft::stream {
 namespace {
@@ -22,6 +23,10 @@ void lock_file(const port::Fd& file, const std::string& name) {
     return;
   }
   throw kit::Failure{"the ring " + path_of(name) + " is that of a receiver that runs"};
+}
+
+std::string in_mebibytes(uint64_t bytes) {
+  return std::to_string(bytes >> 20) + " MiB";
 }
 
 port::Fd new_file(const std::string& name) {
@@ -48,11 +53,18 @@ port::Fd locked_ring_file(const std::string& name) {
 }
 
 port::Fd new_ring_file(const std::string& name, uint64_t size, const FileParts* parts) {
+  const FileParts all{.first = size};
+  const FileParts& p = parts != nullptr ? *parts : all;
+  const uint64_t taken = p.first + p.count * p.bytes;
+  const std::string what = "a ring of " + in_mebibytes(taken);
+  // A file in memory may be as large as all of the memory, and the kernel ends processes then.
+  if (const uint64_t free = kit::free_memory(); taken > free) {
+    throw kit::Failure{what + " does not fit into the " + in_mebibytes(free) +
+                       " of memory that are free (take fewer or smaller blocks)"};
+  }
   port::Fd file = new_file(name);
   if (!file.valid()) throw kit::system_failure("the ring " + path_of(name));
   // Memory for it now: a machine without room for it says so here, and not by a signal later.
-  const FileParts all{.first = size};
-  const FileParts& p = parts != nullptr ? *parts : all;
   int error = ::ftruncate(file.get(), static_cast<off_t>(size)) == 0 ? 0 : errno;
   if (error == 0) error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(p.first));
   for (uint64_t i = 0; error == 0 && p.bytes > 0 && i < p.count; ++i) {
@@ -62,8 +74,7 @@ port::Fd new_ring_file(const std::string& name, uint64_t size, const FileParts* 
   if (error != 0) {
     if (!name.empty()) ::unlink(path_of(name).c_str());
     errno = error;
-    throw kit::system_failure("a ring of " + std::to_string((p.first + p.count * p.bytes) >> 20) +
-                              " MiB (take fewer or smaller blocks, or make /dev/shm larger)");
+    throw kit::system_failure(what + " (take fewer or smaller blocks, or make /dev/shm larger)");
   }
   return file;
 }

@@ -1,5 +1,6 @@
 #include "stream/ring.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "kit/failure.h"
+#include "kit/free_memory.h"
 #include "ring_under_test.h"
 #include "stream/ledger.h"
 
@@ -285,6 +287,24 @@ TEST(Ring, RefusesWhatCannotBe) {
   EXPECT_THROW(Ring{spec}, kit::Failure);
   spec = spec_of("a/b", false);
   EXPECT_THROW(Ring{spec}, kit::Failure);
+}
+
+// The kernel would end other processes for it.
+TEST(Ring, IsRefusedWhereItIsMoreThanTheFreeMemory) {
+  const std::string name = own_name("large");
+  RingSpec spec = spec_of(name, false);
+  spec.blocks = 500;
+  spec.packets_per_block = WEFT_STREAM_MOST_PACKETS;
+  const uint64_t packets = uint64_t{spec.streams} * spec.blocks * spec.packets_per_block;
+  spec.slot_bytes = static_cast<uint32_t>(kit::free_memory() / packets / 64 * 64 + 64);
+  try {
+    const Ring ring{spec};
+    FAIL() << "a ring of all memory";
+  } catch (const kit::Failure& failure) {
+    EXPECT_THAT(failure.what(), ::testing::HasSubstr("of memory that are free"));
+  }
+  struct stat st {};
+  EXPECT_NE(::stat(("/dev/shm/" + name).c_str(), &st), 0);
 }
 
 }  // namespace
