@@ -50,7 +50,7 @@ void accept_without_data(int listener) {
   (void)real().setsockopt(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &no_time, sizeof no_time);
 }
 
-// Another worker of the same server often has it already.
+// Another worker of the same server often has it already. With errno.
 bool is_free(const Address& at) {
   const File probe{::socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   const int one = 1;
@@ -187,7 +187,10 @@ Library::Kept Library::connect_and_keep(File socket, const Address& to, bool rem
 Library::Hearing* Library::listen(int fd, int backlog) {
   const auto name = name_of(fd);
   const auto port = name ? sdp_port(name->port()) : std::nullopt;
-  if (!port) return nullptr;
+  if (!port) {
+    errno = EADDRNOTAVAIL;
+    return nullptr;
+  }
   Address at = *name;
   at.set_port(*port);
   if (!is_free(at)) return nullptr;
@@ -201,7 +204,12 @@ Library::Hearing* Library::listen(int fd, int backlog) {
     knocks_.await_greeting(session, peer, name);
   };
   Hearing* hearing = nullptr;
-  on_loop([&] { hearing = fabric_->listen(at, backlog, receive_bytes, accepted); });
+  int error = 0;  // the loop's thread has an errno of its own
+  on_loop([&] {
+    hearing = fabric_->listen(at, backlog, receive_bytes, accepted);
+    error = errno;
+  });
+  errno = error;
   return hearing;
 }
 

@@ -53,7 +53,8 @@ class Library {
   // What connect(2) of a connected socket says: 0 once if it was told to wait, or EISCONN. Nothing
   // for a socket that is none of the library's.
   std::optional<int> connect_again(int fd) { return connections_.connect_again(fd); }
-  // `fd` listens; from now on it is also for peers that come by SDP. Nothing if it cannot be.
+  // `fd` listens; from now on it is also for peers that come by SDP. Nothing, with errno, if it
+  // cannot be: EADDRNOTAVAIL where no port of SDP stands beside its own.
   using Hearing = Fabric::Listener;
   Hearing* listen(int fd, int backlog);
   // No more, for `fd` is closed.

@@ -3,16 +3,20 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "sdp/loop/handlers.h"
+#include "sdp/sockets/addresses.h"
 #include "sdp/sockets/decide.h"
 #include "sdp/sockets/fork_handlers.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/mirror.h"
+#include "sdp/sockets/port_map.h"
 #include "sdp/sockets/process_rules.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/shown_name.h"
@@ -40,9 +44,21 @@ std::string name_of_listener(int fd) {
   return real().getsockname(fd, &own.any, &size) == 0 ? to_string(own) : "?";
 }
 
-const char* ways_of(Use use, bool hears_sdp) {
-  if (use == Use::sdp) return hears_sdp ? ": SDP" : ": nothing, for SDP cannot be heard";
-  return hears_sdp ? ": SDP and TCP" : ": TCP";
+// Why SDP is not heard, by errno of what was tried.
+std::string reason_of(int fd, bool has_adapter, int error) {
+  if (!has_adapter) return "this host has no adapter";
+  const auto name = name_of(fd);
+  const auto port = name ? sdp_port(name->port()) : std::nullopt;
+  if (!port) return "no port of SDP stands beside this one";
+  return "its port of SDP, " + std::to_string(*port) + ", cannot be had yet (" +
+         std::strerror(error) + ")";
+}
+
+std::string ways_of(int fd, Use use, bool has_adapter, bool hears_sdp, int error) {
+  if (hears_sdp) return use == Use::sdp ? ": SDP" : ": SDP and TCP";
+  const std::string reason =
+      ", for " + (use == Use::tcp ? "the rules say so" : reason_of(fd, has_adapter, error));
+  return (use == Use::sdp ? ": nothing" : ": TCP") + reason;
 }
 
 bool is_one_host(int fd) {
@@ -68,8 +84,8 @@ Library::Hearing* hear(int fd, int backlog, Use use) {
   Library* library = use != Use::tcp ? Library::get() : nullptr;
   Library::Hearing* hearing = library != nullptr ? library->listen(fd, backlog) : nullptr;
   if (process_log().wants(LogLevel::summary)) {
-    process_log().write(LogLevel::summary,
-                        "listen at " + name_of_listener(fd) + ways_of(use, hearing != nullptr));
+    const std::string ways = ways_of(fd, use, library != nullptr, hearing != nullptr, errno);
+    process_log().write(LogLevel::summary, "listen at " + name_of_listener(fd) + ways);
   }
   errno = error;
   return hearing;

@@ -107,6 +107,38 @@ def stat(w):
     return []
 
 
+@case("shown.fallback")
+def fallback(w):
+    """A connection that is TCP's has both its names, and the reason."""
+    if w.way == "tcp":
+        return []
+    plain = w.start(0, ["python3", "-B", PROGRAM, w.address, "serve"], plain=True)
+    check(plain.has_said("port", w.until), "it does not listen")
+    port = int(plain.text().split()[1])
+    client = run(w, "use both * * *:*\n", "hold", str(port))
+    mine = shown_of(w, client)
+    own = int(client.text().split()[1])
+    check(mine["fallbacks"] == {"nobody hears SDP there": 1}, f"fallbacks: {mine}")
+    check([(c["transport"], c["own"], c["peer"]) for c in mine["connections"]] == [("tcp", f"{w.address}:{own}", f"{w.address}:{port}")],
+          f"its client is {own}: {mine}")
+    return []
+
+
+@case("shown.taken_port")
+def taken_port(w):
+    """Where another socket has a listener's port of SDP, the log says which, and what becomes of it."""
+    if w.way == "tcp":
+        return []
+    process = run(w, "use both * * *:*\nlog min-level 3\n", "taken")
+    w.ends(process)
+    said = process.error_text()
+    told = re.search(r"listen at \S+:(\d+): TCP, for its port of SDP, (\d+), cannot be had yet \(Address already in use\)", said)
+    # spec/sdp 3.3: of ports that the system chooses it is 30000 below.
+    check(told and int(told[1]) - int(told[2]) == 30_000, f"it is not told of: {said}")
+    check(re.search(rf"listen at \S+:{told[1]}: SDP as well", said), f"it is not heard later: {said}")
+    return []
+
+
 @case("shown.whole_messages")
 def whole_messages(w):
     """A send of 64 KB that is copied is two messages: nothing is left over for a third one."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|deferred|whole|twice|later|threshold|serve|ask [PORT]"""
+"""Makes connections for shown.py: shown_program.py ADDRESS ways|traffic|deferred|whole|twice|later|threshold|taken|serve|ask|hold [PORT]"""
 
 import select
 import socket
@@ -62,14 +62,31 @@ def found_later(address):
     refused(address, listener.getsockname()[1])
     listener.listen()
     select.select([listener], [], [], 0)
-    while True:
-        with socket.create_connection(listener.getsockname()) as client:
-            listener.accept()[0].close()
-            try:
-                client.getsockopt(socket.IPPROTO_TCP, SDP_ZCOPY_THRESH)
-                return
-            except OSError:  # TCP does not know it
-                time.sleep(0.01)
+    while is_tcp(listener):
+        time.sleep(0.01)
+
+
+def port_taken(address):
+    """Listens while another socket has the port that SDP would have, until SDP is heard at it."""
+    listener, other = socket.socket(), socket.socket()
+    listener.bind((address, 0))
+    other.bind((address, listener.getsockname()[1] - 30_000))
+    listener.listen()
+    select.select([listener], [], [], 0)
+    other.close()
+    while is_tcp(listener):
+        time.sleep(0.01)
+
+
+def is_tcp(listener):
+    """Of a new connection."""
+    with socket.create_connection(listener.getsockname()) as client:
+        listener.accept()[0].close()
+        try:
+            client.getsockopt(socket.IPPROTO_TCP, SDP_ZCOPY_THRESH)
+        except OSError:  # TCP does not know it
+            return True
+        return False
 
 
 def main():
@@ -96,6 +113,12 @@ def main():
         refused_twice(address)
     elif what == "later":
         found_later(address)
+    elif what == "hold":
+        with socket.create_connection((address, int(sys.argv[3]))) as client:
+            print("ready", client.getsockname()[1], flush=True)
+            time.sleep(60)
+    elif what == "taken":
+        port_taken(address)
     elif what == "deferred":
         deferred(address)
     elif what == "threshold":
