@@ -178,10 +178,16 @@ WEFT_SDP_EXPORT int connect(int fd, const sockaddr* to, socklen_t size) {
     return -1;
   }
   if (by_tcp) {
-    Fallbacks::add(fd, target, false, tried.why);
-    if (left) return go_on_without_waiting(fd, to, size, tried.error);
     errno = error;
-    return real().connect(fd, to, size);
+    const int status =
+        left ? go_on_without_waiting(fd, to, size, tried.error) : real().connect(fd, to, size);
+    // It has its own name now.
+    const int after = errno;
+    Fallbacks::add(fd, target, false, tried.why);
+    const bool goes_on = status == 0 || left || after == EINPROGRESS || after == EINTR;
+    if (!goes_on) Fallbacks::drop(fd);
+    errno = after;
+    return status;
   }
   const bool done = tried.outcome == Library::Outcome::connected;
   errno = done ? error : EINPROGRESS;
