@@ -140,6 +140,7 @@ void UdQueue::fill(Train& train, Time now) {
 bool UdQueue::skip(const Train& train) {
   if (!train.empty()) return false;  // what stands there completes first
   llp_took_ = ++next_;
+  complete();
   return true;
 }
 

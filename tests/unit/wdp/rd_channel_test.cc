@@ -197,6 +197,32 @@ TEST_F(RdChannelTest, CompletionsKeepTheirOrder) {
   EXPECT_EQ(q.received.size(), 3U);
 }
 
+// A request that a channel has delivered stands behind one that goes again, as a datagram.
+TEST_F(RdChannelTest, ACompletionWaitsForOneThatGoesAgain) {
+  stand();
+  RdNode c{3, 9, now, false};
+  c.add_pair(5).post_receives(1);
+  q.post_receives(1);
+  p.send(3, 5, text);
+  const auto call = a.said(now);
+  ASSERT_EQ(call.size(), 1U);
+  p.send(kB, 5, text);
+  talk();
+  later(kAckDelay);
+  EXPECT_EQ(q.received.size(), 1U);
+  EXPECT_TRUE(p.host.sent.empty());
+  c.hear(call[0].bytes, a.address, now);
+  for (const auto& d : c.said(now)) a.hear(d.bytes, c.address, now);
+  while (true) {
+    const auto said = a.said(now);
+    if (said.empty()) break;
+    for (const auto& d : said) c.hear(d.bytes, a.address, now);
+  }
+  EXPECT_EQ(c.pairs.front().received.size(), 1U);
+  ASSERT_EQ(p.host.sent.size(), 2U);
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(p.host.sent[i].wr_id, i + 2);
+}
+
 // spec/wdp 4.2: 12.7 s. Nothing else is held up, and later messages try again.
 TEST_F(RdChannelTest, NobodyAnswers) {
   b_gone = true;
