@@ -27,7 +27,9 @@ Finding check_libraries(const std::vector<LibraryFact>& libraries) {
   for (const LibraryFact& library : libraries) {
     if (!library.error.empty()) {
       return {Severity::problem, "libraries", fmt::format("{}: {}", library.path, library.error),
-              "build or install weft again; bin/weft and lib/weft/ belong side by side"};
+              library.remedy.empty()
+                  ? "build or install weft again; bin/weft and lib/weft/ belong side by side"
+                  : library.remedy};
     }
     names.push_back(std::filesystem::path(library.path).filename());
     finding.sentence = std::filesystem::path(library.path).parent_path();
@@ -202,7 +204,8 @@ Finding check_options(const std::vector<std::string>& errors) {
 Finding check_sdp(const SdpFact& sdp) {
   if (!sdp.library.error.empty()) {
     return {Severity::note, "sdp", fmt::format("{}: {}", sdp.library.path, sdp.library.error),
-            "sockets by SDP (weft run --sdp) need it; build or install weft again"};
+            "sockets by SDP (weft run --sdp) need it; " +
+                (sdp.library.remedy.empty() ? "build or install weft again" : sdp.library.remedy)};
   }
   if (!sdp.complaints.empty()) {
     return {Severity::note, "sdp", fmt::format("{}", fmt::join(sdp.complaints, "; ")),

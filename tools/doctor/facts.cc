@@ -70,6 +70,9 @@ std::string load_in_child(const std::vector<std::string>& libraries, size_t last
 
 std::vector<LibraryFact> gather_libraries() {
   const std::string folder = own_library_folder();
+  if (const auto objection = kit::objection_to(folder)) {
+    return {{kLibraries.front(), objection->what, objection->remedy}};
+  }
   std::vector<std::string> paths;
   paths.reserve(kLibraries.size());
   for (const char* name : kLibraries) paths.push_back(folder + "/" + name);
@@ -84,6 +87,10 @@ std::vector<LibraryFact> gather_libraries() {
 // The rules as a program started now would read them.
 SdpFact gather_sdp(const std::vector<LibraryFact>& libraries) {
   SdpFact fact;
+  if (!libraries.front().remedy.empty()) {
+    fact.library = libraries.front();
+    return fact;
+  }
   std::vector<std::string> paths;
   paths.reserve(libraries.size() + 1);
   for (const LibraryFact& library : libraries) paths.push_back(library.path);

@@ -10,7 +10,8 @@ namespace weft::doctor {
 
 struct LibraryFact {
   std::string path;
-  std::string error;  // why it cannot be loaded; empty when it can
+  std::string error;   // why it cannot be loaded; empty when it can
+  std::string remedy;  // empty: weft is to be built again
 };
 
 struct AddressFact {

@@ -1,6 +1,7 @@
 #include "kit/launch.h"
 
 #include <fmt/format.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,17 +22,8 @@ constexpr const char* kLog = "WEFT_LOG";
 constexpr const char* kUcxConnects = "UCX_SOCKADDR_TLS_PRIORITY";
 
 std::optional<Refusal> check_libraries(const std::string& folder, bool sdp) {
-  if (folder.empty()) {
-    return Refusal{
-        kStatusOwnFailure,
-        "cannot tell where weft is installed: /proc/self/exe is not readable; mount /proc"};
-  }
-  // ld.so splits LD_LIBRARY_PATH at ':' and ';', LD_PRELOAD at ':' and ' ', and expands '$'.
-  if (folder.find_first_of(":; $") != std::string::npos) {
-    return Refusal{kStatusOwnFailure,
-                   fmt::format("the loader cannot take libraries from '{}': its name holds one of "
-                               "':', ';', '$' or a space; move weft to another folder",
-                               folder)};
+  if (const auto objection = objection_to(folder)) {
+    return Refusal{kStatusOwnFailure, objection->what + "; " + objection->remedy};
   }
   std::vector<std::string> libraries(kLibraries.begin(), kLibraries.end());
   if (sdp) libraries.emplace_back(kSdpLibrary);
@@ -101,11 +93,27 @@ std::optional<Refusal> check_options(const LaunchPlan& plan, const Environment& 
 }  // namespace
 
 std::string own_library_folder() {
-  std::array<char, PATH_MAX> path{};
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
-  if (length <= 0) return {};
-  const std::filesystem::path self(std::string(path.data(), static_cast<size_t>(length)));
-  return (self.parent_path().parent_path() / "lib" / "weft").string();
+  // Without /proc: the name that it was executed by.
+  const auto* const name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  for (const char* link : {"/proc/self/exe", name != nullptr ? name : ""}) {
+    std::error_code error;
+    const std::filesystem::path self = std::filesystem::canonical(link, error);
+    if (!error) return (self.parent_path().parent_path() / "lib" / "weft").string();
+  }
+  return {};
+}
+
+std::optional<FolderObjection> objection_to(const std::string& library_folder) {
+  if (library_folder.empty()) {
+    return FolderObjection{"cannot tell where weft is installed: /proc/self/exe is not readable",
+                           "mount /proc"};
+  }
+  // ld.so splits LD_LIBRARY_PATH at ':' and ';', LD_PRELOAD at ':' and ' ', and expands '$'.
+  if (library_folder.find_first_of(":; $") == std::string::npos) return std::nullopt;
+  return FolderObjection{fmt::format("the loader cannot take libraries from '{}': its name holds "
+                                     "one of ':', ';', '$' or a space",
+                                     library_folder),
+                         "move weft to another folder"};
 }
 
 std::string put_in_front(const std::string& first, const std::string& list) {

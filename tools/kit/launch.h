@@ -36,8 +36,15 @@ struct LaunchPlan {
 };
 
 // The folder of weft's libraries: ../lib/weft as seen from the folder of the running program,
-// without symbolic links. Empty when /proc is not mounted.
+// without symbolic links. Empty when neither /proc nor the kernel's word tells where that is.
 std::string own_library_folder();
+
+// Why the loader takes no libraries from such a folder, and what is to be done about it.
+struct FolderObjection {
+  std::string what;
+  std::string remedy;
+};
+std::optional<FolderObjection> objection_to(const std::string& library_folder);
 
 // "FIRST:REST" for a list of folders or libraries, with `first` once and in front. ld.so(8)
 // separates both kinds of list by colons.

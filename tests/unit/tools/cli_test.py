@@ -197,6 +197,19 @@ class InfoTest(installed.Installed):
             self.assertEqual(self.call(command, "--help").returncode, 0)
 
 
+class NoProcTest(installed.Installed):
+    """Where /proc is not mounted."""
+
+    def test_weft_finds_its_libraries_by_the_name_that_it_was_started_by(self):
+        hide = ["unshare", "--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs none /proc && cd \"$1\" && shift && exec \"$@\"", "sh"]
+        if subprocess.run([*hide, "/", "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no mount namespace can be made here")
+        for folder, name in (("/", self.weft), (self.root / "bin", "./weft"), (self.root, "bin/weft")):
+            result = subprocess.run([*hide, folder, name, "run", "--", "sh", "-c", "echo $LD_LIBRARY_PATH"], capture_output=True, text=True,
+                                    check=False)
+            self.assertEqual(result.stdout.split(":")[0].strip(), str(self.libraries.resolve()), result.stderr)
+
+
 class DoctorTest(installed.Installed):
     def finding(self, result, check):
         found = [f for f in json.loads(result.stdout)["findings"] if f["check"] == check]
@@ -216,6 +229,16 @@ class DoctorTest(installed.Installed):
         self.assertEqual(finding["severity"], "problem")
         self.assertIn("librdmacm.so.1", finding["sentence"])
         self.assertNotEqual(finding["remedy"], "")
+
+    def test_a_folder_that_the_loader_would_split_is_a_problem(self):
+        moved = self.root / "a b"
+        for name in ("bin", "lib"):
+            shutil.copytree(self.root / name, moved / name)
+        result = self.call("doctor", "--json", weft=moved / "bin" / "weft")
+        finding = self.finding(result, "libraries")
+        self.assertEqual((finding["severity"], finding["remedy"]), ("problem", "move weft to another folder"))
+        self.assertIn("'" + str(moved), finding["sentence"])
+        self.assertIn("move weft to another folder", self.finding(result, "sdp")["remedy"])
 
     def test_misspelt_option_is_named(self):
         finding = self.finding(self.call("doctor", "--json", WEFT_CRCC="off"), "options")
