@@ -106,11 +106,11 @@ long fork_by(Call call) {
   return next_system_call()(number, a, b, c, d, e, f);
 }
 
-[[gnu::noinline]] long change_descriptors(long number, long a, long b, long c, long d, long e,
-                                          long f) {
-  weft::sdp::before_descriptors_change(number, a, b, c);
+[[gnu::noinline]] long call_on_descriptors(long number, long a, long b, long c, long d, long e,
+                                           long f) {
+  weft::sdp::before_call_on_descriptors(number, a, b, c);
   const long result = next_system_call()(number, a, b, c, d, e, f);
-  return weft::sdp::after_descriptors_changed(number, a, result);
+  return weft::sdp::after_call_on_descriptors(number, a, result);
 }
 
 bool may_make_process(long number) {
@@ -146,8 +146,8 @@ extern "C" [[gnu::visibility("default")]] long weft_sdp_syscall(long number, lon
 long weft_sdp_syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (g_next.load(std::memory_order_relaxed) == nullptr || may_make_process(number)) [[unlikely]]
     return make_process(number, a, b, c, d, e, f);
-  if (weft::sdp::changes_descriptors(number) && WEFT_SDP_FOR_PROGRAM) [[unlikely]]
-    return change_descriptors(number, a, b, c, d, e, f);
+  if (weft::sdp::concerns_descriptors(number) && WEFT_SDP_FOR_PROGRAM) [[unlikely]]
+    return call_on_descriptors(number, a, b, c, d, e, f);
   return g_next.load(std::memory_order_relaxed)(number, a, b, c, d, e, f);
 }
 

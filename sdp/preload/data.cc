@@ -101,7 +101,7 @@ void leave_passed_to_kernel(const msghdr* message) {
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      if (const auto stream = Table::find(fd)) stream->relay_from_now(fd);
+      Table::relay(fd);
     }
   }
 }
@@ -119,6 +119,30 @@ bool is_time(const timespec* time) {
 std::chrono::nanoseconds to_time(const timespec& time) {
   const seconds most = duration_cast<seconds>(std::chrono::nanoseconds::max()) - 1s;
   return std::min(seconds{time.tv_sec}, most) + std::chrono::nanoseconds{time.tv_nsec};
+}
+
+// What flags of preadv2(2) and pwritev2(2) are for recv(2) and send(2). Nothing of a place, which
+// the kernel refuses, and of others: what they do is the kernel's to know.
+std::optional<int> flags_of(int fd, off64_t place, int flags) {
+  constexpr int kOfFiles = RWF_HIPRI | RWF_DSYNC | RWF_SYNC;
+  if (place != -1) return std::nullopt;
+  if ((flags & ~(kOfFiles | RWF_NOWAIT)) == 0) return (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0;
+  Table::relay(fd);
+  return std::nullopt;
+}
+
+std::optional<ssize_t> take_in_pieces(int fd, const iovec* to, int count,
+                                      std::optional<int> flags) {
+  const auto all = pieces(fd, to, static_cast<size_t>(count));
+  if (!flags || !all || Pieces{*all}.wanted() == 0) return std::nullopt;
+  return take_in(fd, *all, *flags);
+}
+
+std::optional<ssize_t> give_out_pieces(int fd, const iovec* from, int count,
+                                       std::optional<int> flags) {
+  const auto all = pieces(fd, from, static_cast<size_t>(count));
+  if (!flags || !all || Pieces{*all}.wanted() == 0) return std::nullopt;
+  return give_out(fd, *all, *flags);
 }
 
 bool is_offset(const off_t* offset) {
@@ -150,11 +174,18 @@ WEFT_SDP_EXPORT ssize_t recvfrom(int fd, void* to, size_t size, int flags, socka
 }
 
 WEFT_SDP_EXPORT ssize_t readv(int fd, const iovec* to, int count) {
-  const auto all = pieces(fd, to, static_cast<size_t>(count));
-  if (all && Pieces{*all}.wanted() > 0) {
-    if (const auto n = take_in(fd, *all, 0)) return *n;
-  }
+  if (const auto n = take_in_pieces(fd, to, count, 0)) return *n;
   return WEFT_SDP_NEXT(readv)(fd, to, count);
+}
+
+WEFT_SDP_EXPORT ssize_t preadv2(int fd, const iovec* to, int count, off_t place, int flags) {
+  if (const auto n = take_in_pieces(fd, to, count, flags_of(fd, place, flags))) return *n;
+  return WEFT_SDP_NEXT(preadv2)(fd, to, count, place, flags);
+}
+
+WEFT_SDP_EXPORT ssize_t preadv64v2(int fd, const iovec* to, int count, off64_t place, int flags) {
+  if (const auto n = take_in_pieces(fd, to, count, flags_of(fd, place, flags))) return *n;
+  return WEFT_SDP_NEXT(preadv64v2)(fd, to, count, place, flags);
 }
 
 WEFT_SDP_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
@@ -222,11 +253,19 @@ WEFT_SDP_EXPORT ssize_t sendto(int fd, const void* from, size_t size, int flags,
 
 // One of no bytes succeeds behind the end, too; write(2) and send(2) do not.
 WEFT_SDP_EXPORT ssize_t writev(int fd, const iovec* from, int count) {
-  const auto all = pieces(fd, from, static_cast<size_t>(count));
-  if (all && Pieces{*all}.wanted() > 0) {
-    if (const auto n = give_out(fd, *all, 0)) return *n;
-  }
+  if (const auto n = give_out_pieces(fd, from, count, 0)) return *n;
   return WEFT_SDP_NEXT(writev)(fd, from, count);
+}
+
+WEFT_SDP_EXPORT ssize_t pwritev2(int fd, const iovec* from, int count, off_t place, int flags) {
+  if (const auto n = give_out_pieces(fd, from, count, flags_of(fd, place, flags))) return *n;
+  return WEFT_SDP_NEXT(pwritev2)(fd, from, count, place, flags);
+}
+
+WEFT_SDP_EXPORT ssize_t pwritev64v2(int fd, const iovec* from, int count, off64_t place,
+                                    int flags) {
+  if (const auto n = give_out_pieces(fd, from, count, flags_of(fd, place, flags))) return *n;
+  return WEFT_SDP_NEXT(pwritev64v2)(fd, from, count, place, flags);
 }
 
 WEFT_SDP_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {

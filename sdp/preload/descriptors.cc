@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdarg>
-#include <cstdio>
 
 #include "sdp/preload/caller.h"
 #include "sdp/preload/descriptors.h"
@@ -22,11 +21,6 @@
 using namespace weft::sdp;
 
 namespace {
-
-// Whoever reads or writes it next is not the library.
-void leave_to_kernel(int fd) {
-  if (const auto stream = Table::find(fd)) stream->relay_from_now(fd);
-}
 
 void forget(int fd) {
   Table::drop(fd);
@@ -71,24 +65,49 @@ bool copies(long number) {
 #ifdef SYS_dup2
   if (number == SYS_dup2) return true;
 #endif
-  return number == SYS_dup3;
+  return number == SYS_dup || number == SYS_dup3;
+}
+
+// By its first descriptor, splice(2) also by another one.
+bool moves_bytes(long number) {
+  switch (number) {
+    case SYS_read:
+    case SYS_readv:
+    case SYS_preadv2:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwritev2:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_sendfile:
+    case SYS_splice:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
 
-bool weft::sdp::changes_descriptors(long number) {
-  return number == SYS_close || number == SYS_close_range || copies(number);
+bool weft::sdp::concerns_descriptors(long number) {
+  return number == SYS_close || number == SYS_close_range || copies(number) || moves_bytes(number);
 }
 
-void weft::sdp::before_descriptors_change(long number, long first, long second, long third) {
+void weft::sdp::before_call_on_descriptors(long number, long first, long second, long third) {
   if (number == SYS_close) forget(static_cast<int>(first));
   if (number == SYS_close_range) {
     forget_closed(static_cast<unsigned>(first), static_cast<unsigned>(second),
                   static_cast<int>(third));
   }
+  if (moves_bytes(number)) Table::relay(static_cast<int>(first));
+  if (number == SYS_splice) Table::relay(static_cast<int>(third));
 }
 
-long weft::sdp::after_descriptors_changed(long number, long first, long result) {
+long weft::sdp::after_call_on_descriptors(long number, long first, long result) {
   return copies(number) ? copied(static_cast<int>(first), static_cast<int>(result)) : result;
 }
 
@@ -171,17 +190,4 @@ WEFT_SDP_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   const bool owner = request == FIOSETOWN || request == SIOCSPGRP || request == FIOASYNC;
   if (owner && result == 0) take_owner(fd);
   return result;
-}
-
-// stdio reads and writes inside of libc.
-WEFT_SDP_EXPORT FILE* fdopen(int fd, const char* mode) noexcept {
-  leave_to_kernel(fd);
-  return WEFT_SDP_NEXT(fdopen)(fd, mode);
-}
-
-WEFT_SDP_EXPORT ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
-                               size_t size, unsigned flags) {
-  leave_to_kernel(from);
-  leave_to_kernel(to);
-  return WEFT_SDP_NEXT(splice)(from, from_offset, to, to_offset, size, flags);
 }

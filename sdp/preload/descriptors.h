@@ -1,12 +1,12 @@
-// System calls by which the program changes its descriptors past libc: libuv, and so Node.js,
-// closes by syscall(2).
+// System calls that the program makes past libc and that concern its descriptors: libuv, and so
+// Node.js, closes by syscall(2). What moves bytes is the kernel's from then on.
 #pragma once
 
 namespace weft::sdp {
 
-bool changes_descriptors(long number);
+bool concerns_descriptors(long number);
 // Around the call `number`, of these arguments, if it is one of them. `result` is returned.
-void before_descriptors_change(long number, long first, long second, long third);
-long after_descriptors_changed(long number, long first, long result);
+void before_call_on_descriptors(long number, long first, long second, long third);
+long after_call_on_descriptors(long number, long first, long result);
 
 }  // namespace weft::sdp

@@ -6,10 +6,11 @@
 
 #include <cstdarg>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
-#include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 
 using weft::sdp::Table;
@@ -121,6 +122,17 @@ WEFT_SDP_EXPORT int posix_spawnp(pid_t* pid, const char* file,
 
 WEFT_SDP_EXPORT int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t* actions, int from,
                                                      int to) noexcept {
-  if (const auto stream = Table::find(from)) stream->relay_from_now(from);
+  Table::relay(from);
   return WEFT_SDP_NEXT(posix_spawn_file_actions_adddup2)(actions, from, to);
+}
+
+// libc's own of these call its posix_spawn() past this library's.
+WEFT_SDP_EXPORT int system(const char* command) {
+  Table::relay_what_is_inherited();
+  return WEFT_SDP_NEXT(system)(command);
+}
+
+WEFT_SDP_EXPORT FILE* popen(const char* command, const char* mode) {
+  Table::relay_what_is_inherited();
+  return WEFT_SDP_NEXT(popen)(command, mode);
 }

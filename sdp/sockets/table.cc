@@ -87,21 +87,28 @@ std::shared_ptr<Stream> Table::look_up(int fd) {
   return streams()->find(fd);
 }
 
-void Table::put(int fd, std::shared_ptr<Stream> stream) {
+void Table::put(int fd, const std::shared_ptr<Stream>& stream) {
   if (static_cast<unsigned>(fd) >= kMost) return stream->relay_from_now(fd);
   std::shared_ptr<Stream> before;
-  const std::lock_guard holding{lock()};
-  g_is_used = true;
-  before = streams()->put(fd, std::move(stream));
-  present[static_cast<unsigned>(fd)].store(true, std::memory_order_release);
-  highest = std::max(highest.load(), fd);
+  {
+    const std::lock_guard holding{lock()};
+    g_is_used = true;
+    before = streams()->put(fd, stream);
+    present[static_cast<unsigned>(fd)].store(true, std::memory_order_release);
+    highest = std::max(highest.load(), fd);
+  }
+  if (fd <= STDERR_FILENO) stream->relay_from_now(fd);
+}
+
+void Table::relay(int fd) {
+  if (const auto stream = find(fd)) stream->relay_from_now(fd);
 }
 
 void Table::copy(int from, int to) {
-  auto stream = find(from);
+  const auto stream = find(from);
   if (!stream) return;
   if (in_borrowed_memory()) return stream->relay_from_now(from);
-  put(to, std::move(stream));
+  put(to, stream);
 }
 
 void Table::drop(int fd) {

@@ -21,8 +21,11 @@ class Table {
   }
   // Behind all descriptors that were ever in it.
   static int end() { return highest.load(std::memory_order_relaxed) + 1; }
-  // One beyond the table is relayed from now on.
-  static void put(int fd, std::shared_ptr<Stream> stream);
+  // One beyond the table is relayed from now on, and so are 0, 1 and 2, which libc's stdio reads
+  // and writes.
+  static void put(int fd, const std::shared_ptr<Stream>& stream);
+  // If it is a connection, whoever reads or writes it next is not this library.
+  static void relay(int fd);
   // `to` is a copy of `from`, by dup(2) or the like.
   static void copy(int from, int to);
   // The program closes it, or puts something else there. With its last descriptor a stream ends.

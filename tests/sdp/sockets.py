@@ -124,6 +124,8 @@ for name, environment in {"copied": {"WEFT_SDP_ZCOPY_THRESH": "0"}, "in_place": 
 
 case("sockets.rare", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_rare"), w.address]).splitlines())
 
+case("sockets.by_libc", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_by_libc"), w.address]).splitlines())
+
 case("sockets.c_calls", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_c_calls"), w.address]).splitlines())
 
 # TCP copies on one host, and says so.
