@@ -1,6 +1,7 @@
 // syscall(2), and processes that are made behind libc's back: by it, by clone(2) or _Fork(3). One
 // that has memory of its own is a child as of fork(2). One that shares the memory (CLONE_VM) is a
-// thread, or as of vfork(2), and nothing is done here.
+// thread, or as of vfork(2), and nothing is done here. One that ends by it, or executes another
+// program, does as by libc.
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,8 +14,10 @@
 #include "base/guarded.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/descriptors.h"
+#include "sdp/preload/exec.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/fork_handlers.h"
+#include "sdp/sockets/last_bytes.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/table.h"
 
@@ -97,7 +100,10 @@ long fork_by(Call call) {
   return result;
 }
 
-[[gnu::noinline]] long make_process(long number, long a, long b, long c, long d, long e, long f) {
+[[gnu::noinline]] long make_or_end_process(long number, long a, long b, long c, long d, long e,
+                                           long f) {
+  if (number == SYS_exit_group) weft::sdp::await_last_bytes();
+  if (number == SYS_execve || number == SYS_execveat) weft::sdp::about_to_execute();
   if (made_by_call(number, a, b) == Makes::process) {
     return fork_by([=] { return next_system_call()(number, a, b, c, d, e, f); });
   }
@@ -113,11 +119,20 @@ long fork_by(Call call) {
   return weft::sdp::after_call_on_descriptors(number, a, result);
 }
 
-bool may_make_process(long number) {
+bool may_make_or_end_process(long number) {
+  switch (number) {
 #ifdef SYS_fork
-  if (number == SYS_fork) return true;
+    case SYS_fork:
 #endif
-  return number == SYS_clone || number == SYS_clone3;
+    case SYS_clone:
+    case SYS_clone3:
+    case SYS_execve:
+    case SYS_execveat:
+    case SYS_exit_group:
+      return true;
+    default:
+      return false;
+  }
 }
 
 struct Begin {
@@ -144,8 +159,9 @@ extern "C" [[gnu::visibility("default")]] long weft_sdp_syscall(long number, lon
                                                                 long d, long e,
                                                                 long f) __asm__("syscall");
 long weft_sdp_syscall(long number, long a, long b, long c, long d, long e, long f) {
-  if (g_next.load(std::memory_order_relaxed) == nullptr || may_make_process(number)) [[unlikely]]
-    return make_process(number, a, b, c, d, e, f);
+  if (g_next.load(std::memory_order_relaxed) == nullptr || may_make_or_end_process(number))
+      [[unlikely]]
+    return make_or_end_process(number, a, b, c, d, e, f);
   if (weft::sdp::concerns_descriptors(number) && WEFT_SDP_FOR_PROGRAM) [[unlikely]]
     return call_on_descriptors(number, a, b, c, d, e, f);
   return g_next.load(std::memory_order_relaxed)(number, a, b, c, d, e, f);

@@ -1,5 +1,5 @@
-// Other programs that get this one's descriptors. A child of fork() gets them relayed; one of
-// vfork() or posix_spawn(), which is not announced, here.
+// Other programs that get this one's descriptors, or take its place. A child of fork() gets them
+// relayed; one of vfork() or posix_spawn(), which is not announced, here.
 #include <alloca.h>
 #include <spawn.h>
 #include <unistd.h>
@@ -10,16 +10,20 @@
 #include <cstdlib>
 
 #include "sdp/preload/caller.h"
+#include "sdp/preload/exec.h"
 #include "sdp/preload/next.h"
+#include "sdp/sockets/last_bytes.h"
 #include "sdp/sockets/table.h"
 
+using weft::sdp::about_to_execute;
 using weft::sdp::Table;
 
-namespace {
-
-void about_to_execute() {
-  if (Table::in_borrowed_memory()) Table::relay_what_is_inherited();
+void weft::sdp::about_to_execute() {
+  if (Table::in_borrowed_memory()) return Table::relay_what_is_inherited();
+  await_bytes_so_far();
 }
+
+namespace {
 
 // Of `first` and what comes in `more` up to a null pointer, as execv(3) wants them. On the stack,
 // as libc has them: memory that a child of vfork() takes would be lost to its parent.

@@ -5,20 +5,23 @@
 #include <cstdlib>
 
 #include "sdp/preload/caller.h"
-#include "sdp/sockets/library.h"
-
-using weft::sdp::Library;
+#include "sdp/sockets/last_bytes.h"
 
 namespace {
 
 [[gnu::destructor]] void before_end() {
-  Library::at_exit();
+  weft::sdp::await_last_bytes();
+}
+
+// The first one that is told, so that it is the last one that is called.
+[[gnu::constructor]] void begin() {
+  (void)std::at_quick_exit(weft::sdp::await_last_bytes);
 }
 
 }  // namespace
 
 WEFT_SDP_EXPORT void _exit(int status) {
-  Library::at_exit();
+  weft::sdp::await_last_bytes();
   static const auto function = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_NEXT, "_exit"));
   function(status);
   __builtin_unreachable();

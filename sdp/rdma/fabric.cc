@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -422,6 +423,14 @@ void Fabric::destroy(const rdma_cm_id* id) {
     leaving_.erase(id);
     sessions_.erase(id);
     note_sending(id, false);
+  });
+}
+
+bool Fabric::all_sent() {
+  return std::all_of(sessions_.begin(), sessions_.end(), [](const auto& i) {
+    const std::lock_guard lock{i.second->lock};
+    i.second->poll();
+    return i.second->has_sent_all();
   });
 }
 

@@ -67,6 +67,8 @@ class Fabric final : private QueueSource {
   void close(const std::shared_ptr<Session>& session);
   // Connections that are closed and still have something to send.
   size_t sending() const { return count_sending_; }
+  // Whether the peers of all connections have what was sent to them.
+  bool all_sent();
   // Of all connections. Any thread.
   Completions& completions() { return completions_; }
 

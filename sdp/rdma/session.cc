@@ -411,11 +411,15 @@ bool Session::busy() const {
          (ending_ && !connection_->sent_end());
 }
 
-bool Session::has_said_all() const {
-  if (gone_) return true;
+bool Session::has_sent_all() const {
+  if (gone_ || !connection_) return true;
   // What says so to the peer is on its way.
   if (error_ != 0) return in_send_queue_ == 0;
-  return connection_->sent_end() && send_.empty() && in_send_queue_ == 0;
+  return ending_ == connection_->sent_end() && send_.empty() && in_send_queue_ == 0;
+}
+
+bool Session::has_said_all() const {
+  return has_sent_all() && (broken() || connection_->sent_end());
 }
 
 bool Session::finished() const {

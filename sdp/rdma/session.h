@@ -168,7 +168,9 @@ class Session final : private LockedMember {
   int take_read_error();
   // Whether completions have to be taken though the user waits for nothing.
   bool busy() const;
-  // All that it has to say is with the peer, its end too; or it broke.
+  // All that it was given to send is with the peer, its end too if it has one; or it broke.
+  bool has_sent_all() const;
+  // The same, and it has an end.
   bool has_said_all() const;
   // Nothing is left to do: both have ended, or it broke.
   bool finished() const;

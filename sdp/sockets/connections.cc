@@ -72,6 +72,12 @@ void Connections::forget(uint64_t cookie) {
   --count_;
 }
 
+bool Connections::any_ends() const {
+  const std::lock_guard lock{lock_};
+  return std::any_of(connections_.begin(), connections_.end(),
+                     [](const auto& i) { return i.second.stream->ends(); });
+}
+
 std::optional<int> Connections::connect_again(int fd) {
   const uint64_t cookie = cookie_of(fd);
   const std::lock_guard lock{lock_};

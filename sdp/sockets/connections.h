@@ -41,6 +41,8 @@ class Connections {
   // Of the one that `fd` is a descriptor of.
   std::optional<Names> names(int fd) const;
   bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
+  // The loop's thread: whether one is closed, and has still to give up what was sent on it.
+  bool any_ends() const;
 
  private:
   struct Connection {

@@ -1,6 +1,5 @@
 #include "sdp/sockets/library.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -9,13 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <charconv>
-#include <chrono>
-#include <cstring>
 #include <future>
-#include <thread>
-#include <vector>
 
 #include "sdp/loop/handlers.h"
 #include "sdp/sockets/addresses.h"
@@ -36,8 +29,6 @@
 
 namespace weft::sdp {
 namespace {
-
-constexpr std::chrono::seconds kMostAtExit{10};
 
 Mutex g_lock;
 std::atomic<Library*> g_library{nullptr};
@@ -93,6 +84,13 @@ Library::Library(Loop& loop, std::unique_ptr<Fabric> fabric)
 
 Library* Library::existing() {
   return g_library.load(std::memory_order_acquire);
+}
+
+Library* Library::of_caller() {
+  Library* library = existing();
+  // Nor in a child that has this process's memory only (vfork), or was made behind libc's back.
+  if (library == nullptr || library->process_ != ::getpid()) return nullptr;
+  return library->loop_.on_this_thread() ? nullptr : library;
 }
 
 Library* Library::get() {
@@ -247,43 +245,18 @@ std::optional<Address> Library::accepted(int fd) {
   return taken->peer;
 }
 
-// What another process has of them goes on, and this one waits for that. Other threads run until
-// the process is gone, and may use their numbers: something inert takes their places, on which
-// reads wait, and writes once its buffer is full.
-void Library::close_own_descriptors() {
-  int inert[2];  // until the end
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inert) != 0) return;
-  DIR* folder = ::opendir("/proc/self/fd");
-  if (folder == nullptr) return;
-  std::vector<int> own;
-  while (const dirent* entry = ::readdir(folder)) {
-    int fd = -1;
-    const char* name = entry->d_name;
-    const char* end = name + std::strlen(name);
-    if (std::from_chars(name, end, fd).ptr == end && connections_.names(fd)) own.push_back(fd);
-  }
-  ::closedir(folder);
-  for (const int fd : own) {
-    Table::drop(fd);
-    (void)::syscall(SYS_dup3, inert[0], fd, O_CLOEXEC);
-  }
-}
-
 bool Library::drained() const {
   return !connections_.any() && count_kept_ == 0 && fabric_->sending() == 0;
 }
 
-void Library::at_exit() {
-  Library* library = existing();
-  // Nor in a child that has this process's memory only (vfork), or was made behind libc's back.
-  if (library == nullptr || library->process_ != ::getpid()) return;
-  if (library->loop_.on_this_thread() || library->drained()) return;
-  library->close_own_descriptors();
-  library->loop_.post([library] { library->knocks_.give_up_all(); });
-  const auto end = std::chrono::steady_clock::now() + kMostAtExit;
-  while (!library->drained() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds{1});
-  }
+bool Library::all_sent() {
+  bool all = false;
+  on_loop([&] { all = !connections_.any_ends() && fabric_->all_sent(); });
+  return all;
+}
+
+void Library::give_up_knocks() {
+  loop_.post([this] { knocks_.give_up_all(); });
 }
 
 }  // namespace weft::sdp

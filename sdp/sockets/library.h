@@ -26,8 +26,8 @@ class Library {
   static Library* get();
   // The same, if it was made before.
   static Library* existing();
-  // Before a process ends: waits until what it has sent is on its way, as the kernel does for TCP.
-  static void at_exit();
+  // The same where it is the caller's process's, and the caller may wait for its thread.
+  static Library* of_caller();
 
   // What became of a try to connect `fd`. `in_progress`: it is connected, but a program that does
   // not block expects to be told so later. `tcp`: it goes on as if nothing had been. `left`: so it
@@ -50,6 +50,10 @@ class Library {
   Kept connect_and_keep(File socket, const Address& to, bool remember);
   // Nothing is left that this process has to do for connections.
   bool drained() const;
+  // The same of what was sent until now, also on connections that are open.
+  bool all_sent();
+  // Connections that the program has not accepted.
+  void give_up_knocks();
   // What connect(2) of a connected socket says: 0 once if it was told to wait, or EISCONN. Nothing
   // for a socket that is none of the library's.
   std::optional<int> connect_again(int fd) { return connections_.connect_again(fd); }
@@ -79,7 +83,6 @@ class Library {
  private:
   Library(Loop& loop, std::unique_ptr<Fabric> fabric);
   void on_loop(const Loop::Task& task);
-  void close_own_descriptors();
 
   Loop& loop_;
   const int process_ = ::getpid();  // whose connections they are

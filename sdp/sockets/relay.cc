@@ -56,6 +56,12 @@ void Relay::start() {
   turn();
 }
 
+bool Relay::program_has_closed() const {
+  pollfd end{inner_.get(), 0, 0};
+  const timespec no_time{};
+  return real().ppoll(&end, 1, &no_time, nullptr) == 1 && (end.revents & POLLHUP) != 0;
+}
+
 // Any thread, with the session's lock. The relay ends behind what was posted before.
 void Relay::turn_soon() {
   if (!std::exchange(turns_soon_, true)) loop_.post([this] { turn(); });

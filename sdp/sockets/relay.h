@@ -22,6 +22,8 @@ class Relay {
   ~Relay();
 
   void start();
+  // The program has no copy any more, whether it was heard of or not.
+  bool program_has_closed() const;
 
  private:
   void turn();

@@ -10,6 +10,7 @@
 
 #include "sdp/sockets/failed.h"
 #include "sdp/sockets/mirror.h"
+#include "sdp/sockets/table.h"
 
 namespace weft::sdp {
 
@@ -155,6 +156,10 @@ void Stream::start_relay() {
   relay_ = std::make_unique<Relay>(loop_, fabric_, session_, mirror.hand_over(), shadow_,
                                    std::move(ended_));
   relay_->start();
+}
+
+bool Stream::ends() const {
+  return !Table::holds(*this) && (relay_ == nullptr || relay_->program_has_closed());
 }
 
 void Stream::end() {

@@ -69,6 +69,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // The program has closed its last descriptor of it, that the library knows of.
   void on_closed();
+  // The loop's thread: no process has a descriptor of it, as far as is known.
+  bool ends() const;
   // The kernel's calls work on it.
   bool relayed() const { return end_.relayed(); }
   // From now on they do, for whoever has it.

@@ -126,6 +126,8 @@ case("sockets.rare", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_pro
 
 case("sockets.by_libc", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_by_libc"), w.address]).splitlines())
 
+case("sockets.ended", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_ended"), w.address]).splitlines())
+
 case("sockets.c_calls", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_c_calls"), w.address]).splitlines())
 
 # TCP copies on one host, and says so.
