@@ -112,6 +112,9 @@ class Connection {
   // Whether the peer's user has read all that was sent, as far as its messages tell. What it reads
   // and does not answer counts as unread.
   bool peer_has_read_all() const { return credits_.peer_has_taken_all(); }
+  // Whether the peer may have had more to send than has come: it had to wait for credits, or
+  // advertises what this side has not read.
+  bool peer_may_have_more() const { return sink().advertised() || !credits_.peer_may_send_data(); }
 
  private:
   Result<Incoming, Violation> dispatch(const Bsdh& header, Bytes extended, Bytes payload);

@@ -36,6 +36,8 @@ class Credits {
   bool peer_has_taken(uint32_t mseq) const { return static_cast<int32_t>(peer_ack_ - mseq) >= 0; }
   // Whether the peer, by its last message, has all receives back into which this side has sent.
   bool peer_has_taken_all() const { return peer_ack_ == mseq_ && peer_posted_ >= peer_all_; }
+  // Whether the peer may send data, as far as it was told.
+  bool peer_may_send_data() const { return told_limit_ - taken_ >= kForData; }
   // A receive is posted again.
   void post() { ++posted_; }
 

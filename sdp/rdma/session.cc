@@ -185,14 +185,15 @@ void Session::wake_sleepers() {
 }
 
 // The queue pair is down. A peer that had sent DisConn has ended. For one that was killed it is as
-// with TCP: an end if it had read everything, else a reset.
+// with TCP: an end if it had read everything and nothing is lost of what it sent, else a reset.
 void Session::settle_end() {
   settled_ = true;
   news_ = true;
   update_wanting();
   const bool all_read =
       !send_.waiting() && !connection_->advertising() && connection_->peer_has_read_all();
-  if (!connection_->got_end() && !all_read) fail(ECONNRESET);
+  const bool ended = all_read && !connection_->peer_may_have_more();
+  if (!connection_->got_end() && !ended) fail(ECONNRESET);
   wake_sleepers();
 }
 

@@ -1,5 +1,5 @@
-// A process that ends, or executes another program, as soon as it has sent: all of it comes. Prints
-// the same by TCP and by SDP.
+// A process that ends, or executes another program, as soon as it has sent: all of it comes. Where
+// it is killed nobody sees an end before that. Prints the same by TCP and by SDP.
 //
 //   sdp_ended ADDRESS
 
@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -67,9 +68,10 @@ struct Child {
   std::array<int, 2> ends{};
 };
 
-// Nothing is read before the child has sent what there is room for.
+// Nothing is read before the child has sent what there is room for, or is gone.
 template <class Send>
-void receive_from_child(const char* address, const char* name, Send send_and_leave) {
+void receive_from_child(const char* address, const char* name, Send send_and_leave,
+                        bool killed = false) {
   const Listener listener = listener_at(address);
   const Child child;
   const pid_t process = fork();
@@ -84,20 +86,25 @@ void receive_from_child(const char* address, const char* name, Send send_and_lea
   const int fd = accept(listener.fd, nullptr, nullptr);
   must(fd >= 0, "accept");
   const size_t sent = child.told();
+  siginfo_t gone{};
+  if (killed) must(waitid(P_PID, process, &gone, WEXITED | WNOWAIT) == 0, "waitid");
   size_t count = 0;
   bool good = true;
   std::vector<char> bytes(1 << 16);
-  for (ssize_t n = 0; (n = recv(fd, bytes.data(), bytes.size(), 0)) > 0;) {
+  ssize_t n = 0;
+  while ((n = recv(fd, bytes.data(), bytes.size(), 0)) > 0) {
     for (size_t i = 0; i < static_cast<size_t>(n); ++i) good &= bytes[i] == byte_at(count + i);
     count += static_cast<size_t>(n);
   }
   int status = 0;
   must(waitpid(process, &status, 0) == process, "waitpid");
+  const bool reset = killed && n < 0 && errno == ECONNRESET;
   const std::string lost = std::to_string(sent - count) + " bytes are lost";
   std::printf("%s: %d, %s\n", name, status,
-              !good          ? "not as sent"
-              : count < sent ? lost.c_str()
-                             : "all that was sent");
+              !good                    ? "not as sent"
+              : count < sent && !reset ? lost.c_str()
+              : killed                 ? "no end before all that was sent"
+                                       : "all that was sent");
   (void)close(fd);
   (void)close(listener.fd);
 }
@@ -127,6 +134,13 @@ int main(int arguments, char** argument) {
     (void)close(copy);
     leave("execve");
   });
+  receive_from_child(
+      argument[1], "killed",
+      [](int fd, const Child& child) {
+        child.tell(fill(fd, 0));
+        (void)kill(getpid(), SIGKILL);
+      },
+      true);
   receive_from_child(argument[1], "no such program", [](int fd, const Child& child) {
     const std::array<char*, 2> all{const_cast<char*>("none"), nullptr};
     const char first = byte_at(0);

@@ -235,6 +235,21 @@ TEST_F(SdpConnection, WhatThePeerHasReadIsToldByItsMessages) {
   EXPECT_TRUE(a.connection.peer_has_read_all());
 }
 
+// What a killed peer had to keep for want of credits, or had advertised, is lost.
+TEST_F(SdpConnection, AThrottledPeerMayHaveMore) {
+  EXPECT_FALSE(a.connection.peer_may_have_more());
+  while (b.send_data(5)) move(b, a);
+  EXPECT_TRUE(a.connection.peer_may_have_more());
+  a.repost();
+  EXPECT_TRUE(a.connection.peer_may_have_more()) << "it was not told yet";
+  a.send_controls();
+  EXPECT_FALSE(a.connection.peer_may_have_more());
+  move(a, b);
+  ASSERT_TRUE(b.advertise(500));
+  move(b, a);
+  EXPECT_TRUE(a.connection.peer_may_have_more());
+}
+
 TEST_F(SdpConnection, AReceiveSizeIsAskedForAndStaysAsItIs) {
   auto ask = message(MessageId::ch_rcv_buf, 1, 4);
   LengthHeader{1 << 20}.encode(ask.data() + Bsdh::kSize);
