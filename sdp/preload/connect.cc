@@ -113,6 +113,7 @@ int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept acce
 // What the library comes to for a socket that may go by SDP.
 Library::Tried try_sdp(Use use, int fd, const Address& to) {
   if (use == Use::tcp) return {Library::Outcome::tcp, Fallback::rules};
+  if (Registrations::has_copies(fd)) return {Library::Outcome::tcp, Fallback::copied};
   if (process_rules().configuration.keeps(program_invocation_short_name)) {
     if (const auto kept = Keeper::connect(fd, to, use == Use::both)) return *kept;
   }

@@ -47,6 +47,7 @@ int copied(int from, int to) {
   if (to < 0 || to == from) return to;
   forget(to);
   Table::copy(from, to);
+  Registrations::copy(from, to);
   return to;
 }
 

@@ -8,12 +8,14 @@
 
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
+#include "sdp/sockets/registrations.h"
 #include "sdp/sockets/table.h"
 
 using weft::sdp::Table;
 
 WEFT_SDP_EXPORT FILE* fdopen(int fd, const char* mode) noexcept {
   Table::relay(fd);
+  weft::sdp::Registrations::give_to_stdio(fd);
   return WEFT_SDP_NEXT(fdopen)(fd, mode);
 }
 

@@ -14,7 +14,13 @@ namespace {
 
 Mutex g_lock;
 // Never destroyed: programs close descriptors while they end.
-using Sockets = std::map<int, Registrations::OfSocket>;
+struct Kept {
+  Registrations::OfSocket registered;
+  // One that all descriptors of a socket share, and stdio.
+  std::shared_ptr<char> socket = std::make_shared<char>();
+  std::shared_ptr<char> of_stdio;
+};
+using Sockets = std::map<int, Kept>;
 Sockets& g_sockets = *new Sockets;
 
 bool control(int epoll, int operation, int fd, epoll_event* event) {
@@ -32,13 +38,34 @@ void Registrations::keep_over_forks() {
 void Registrations::begin(int fd) {
   if (static_cast<unsigned>(fd) >= kMost || Table::in_borrowed_memory()) return;
   const std::lock_guard lock{g_lock};
-  g_sockets[fd].clear();
+  g_sockets[fd] = {};
   is_kept[static_cast<unsigned>(fd)] = true;
+}
+
+void Registrations::copy_kept(int from, int to) {
+  if (static_cast<unsigned>(to) >= kMost || Table::in_borrowed_memory()) return;
+  const std::lock_guard lock{g_lock};
+  const auto copied = g_sockets.find(from);
+  if (copied == g_sockets.end()) return;
+  g_sockets[to] = {.registered = {}, .socket = copied->second.socket, .of_stdio = {}};
+  is_kept[static_cast<unsigned>(to)] = true;
+}
+
+void Registrations::share(int fd) {
+  const std::lock_guard lock{g_lock};
+  const auto found = g_sockets.find(fd);
+  if (found != g_sockets.end()) found->second.of_stdio = found->second.socket;
+}
+
+bool Registrations::is_shared(int fd) {
+  const std::lock_guard lock{g_lock};
+  const auto found = g_sockets.find(fd);
+  return found != g_sockets.end() && found->second.socket.use_count() > 1;
 }
 
 void Registrations::note_kept(int epoll, int operation, int fd, const epoll_event* event) {
   const std::lock_guard lock{g_lock};
-  OfSocket& all = g_sockets[fd];
+  OfSocket& all = g_sockets[fd].registered;
   if (operation == EPOLL_CTL_DEL) {
     all.erase(epoll);
   } else if (event != nullptr) {
@@ -51,17 +78,17 @@ Registrations::OfSocket Registrations::take_out(int fd) {
   const auto found = g_sockets.find(fd);
   if (found == g_sockets.end()) return {};
   // Where `fd` is not, the epoll was closed, and its number is another one's.
-  std::erase_if(found->second, [fd](const auto& registered) {
+  std::erase_if(found->second.registered, [fd](const auto& registered) {
     return !control(registered.first, EPOLL_CTL_DEL, fd, nullptr);
   });
-  return found->second;
+  return found->second.registered;
 }
 
 void Registrations::put_back(int fd) {
   const std::lock_guard lock{g_lock};
   const auto found = g_sockets.find(fd);
   if (found == g_sockets.end()) return;
-  for (auto& [epoll, event] : found->second) {
+  for (auto& [epoll, event] : found->second.registered) {
     (void)control(epoll, EPOLL_CTL_ADD, fd, &event);
     note_connection(epoll);
   }

@@ -1,5 +1,6 @@
-// What sockets are registered with before they connect: a registration of epoll(7) belongs to what
-// a descriptor was then, so that it has to be made anew for the mirror that takes its place.
+// What is done with sockets before they connect, for a mirror takes the place of one descriptor
+// then. A registration of epoll(7) belongs to what that was before, and has to be made anew. A
+// socket that has copies besides cannot be replaced.
 #pragma once
 
 #include <sys/epoll.h>
@@ -7,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <memory>
 
 namespace weft::sdp {
 
@@ -17,6 +19,16 @@ class Registrations {
   static void keep_over_forks();
   // `fd` is a new TCP socket: what is done with it is kept until it connects or is closed.
   static void begin(int fd);
+  // `to` is a copy of `from`, by dup(2) or the like.
+  static void copy(int from, int to) {
+    if (kept(from)) copy_kept(from, to);
+  }
+  // stdio knows it, too.
+  static void give_to_stdio(int fd) {
+    if (kept(fd)) share(fd);
+  }
+  // Whether `fd` is not all that the program has of the socket.
+  static bool has_copies(int fd) { return kept(fd) && is_shared(fd); }
   // A call of epoll_ctl(2) that succeeded. Costs a load for all but new TCP sockets.
   static void note(int epoll, int operation, int fd, const epoll_event* event) {
     if (kept(fd)) note_kept(epoll, operation, fd, event);
@@ -49,6 +61,9 @@ class Registrations {
     return static_cast<unsigned>(fd) < kMost &&
            is_kept[static_cast<unsigned>(fd)].load(std::memory_order_acquire);
   }
+  static void copy_kept(int from, int to);
+  static void share(int fd);
+  static bool is_shared(int fd);
   static void note_kept(int epoll, int operation, int fd, const epoll_event* event);
   static void forget(int fd);
 

@@ -26,6 +26,8 @@ const char* text(Fallback reason) {
       return "this process had no memory or descriptors for SDP";
     case Fallback::peer:
       return "the client came by TCP";
+    case Fallback::copied:
+      return "the socket had copies before";
   }
   return "";
 }

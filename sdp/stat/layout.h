@@ -16,7 +16,7 @@
 namespace weft::sdp {
 
 inline constexpr uint64_t kStatMagic = 0x7064732d74666577U;  // "weft-sdp"
-inline constexpr uint32_t kStatLayout = 2;
+inline constexpr uint32_t kStatLayout = 3;
 // What the memory is called where /proc/PID/fd shows it.
 inline constexpr const char* kStatName = "weft-sdp";
 inline constexpr uint32_t kStatSlots = 16384;
@@ -36,8 +36,9 @@ enum class Fallback : uint8_t {
   remembered,   // none of the last reasons is long ago
   local,        // no memory, descriptors, or the like
   peer,         // a server's: the client came by TCP
+  copied,       // its socket was, before it connected
 };
-inline constexpr size_t kFallbacks = static_cast<size_t>(Fallback::peer) + 1;
+inline constexpr size_t kFallbacks = static_cast<size_t>(Fallback::copied) + 1;
 const char* text(Fallback reason);
 
 // Of one connection. Whoever has its lock writes, anybody reads.

@@ -128,6 +128,15 @@ case("sockets.by_libc", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_
 
 case("sockets.ended", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_ended"), w.address]).splitlines())
 
+case("sockets.moved", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_copied"), w.address, "moved"]).splitlines())
+
+
+@case("sockets.copied", seconds=20, namespaces=None)
+def copied(w):
+    w.allow_fallback()
+    return w.run(0, [w.test_program("sdp_copied"), w.address, "copies"]).splitlines()
+
+
 case("sockets.c_calls", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_c_calls"), w.address]).splitlines())
 
 # TCP copies on one host, and says so.
