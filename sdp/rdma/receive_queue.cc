@@ -6,7 +6,8 @@ namespace weft::sdp {
 
 size_t ReceiveQueue::peek(MutableBytes to, size_t skipped) const {
   size_t copied = 0;
-  for (const Piece& piece : pieces_) {
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
     const size_t passed = std::min(skipped, piece.bytes.size());
     skipped -= passed;
     const Bytes bytes = piece.bytes.subspan(passed);

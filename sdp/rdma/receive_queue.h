@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 
 #include "base/bytes.h"
+#include "sdp/rdma/ring.h"
 
 namespace weft::sdp {
 
 class ReceiveQueue {
  public:
+  // Pieces at a time: one in each receive buffer, and what is staged.
+  static constexpr size_t kMost = 33;
+
   // The payload of a message in receive buffer `buffer`.
   void push(Bytes payload, uint32_t buffer) {
     pieces_.push_back({payload, buffer}), bytes_ += payload.size(), pushed_ += payload.size();
@@ -30,9 +33,9 @@ class ReceiveQueue {
  private:
   struct Piece {
     Bytes bytes;
-    uint32_t buffer;
+    uint32_t buffer = 0;
   };
-  std::deque<Piece> pieces_;
+  Ring<Piece, kMost> pieces_;
   size_t bytes_ = 0;
   uint64_t pushed_ = 0;
 };

@@ -1,7 +1,6 @@
 #include "sdp/rdma/send_buffers.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "sdp/wire/bsdh.h"
 
@@ -41,8 +40,9 @@ void SendBuffers::completed() {
 }
 
 uint32_t SendBuffers::waiting_bytes() const {
-  return std::accumulate(waiting_.begin(), waiting_.end(), uint32_t{0},
-                         [](uint32_t sum, const Waiting& w) { return sum + w.payload; });
+  uint32_t bytes = 0;
+  for (size_t i = 0; i < waiting_.size(); ++i) bytes += waiting_[i].payload;
+  return bytes;
 }
 
 }  // namespace weft::sdp

@@ -3,17 +3,17 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 
 #include "sdp/rdma/resources.h"
+#include "sdp/rdma/ring.h"
 
 namespace weft::sdp {
 
 class SendBuffers {
  public:
-  bool allocate(ibv_pd* pd, uint32_t count, uint32_t size) {
-    return buffers_.allocate(pd, count, size);
-  }
+  static constexpr uint32_t kCount = 16;
+
+  bool allocate(ibv_pd* pd, uint32_t size) { return buffers_.allocate(pd, kCount, size); }
   // Of a message's payload, by the peer's receives.
   void limit_payload(uint32_t most) { payload_ = most; }
 
@@ -56,9 +56,9 @@ class SendBuffers {
   Buffers buffers_;
   uint32_t payload_ = 0;
   uint32_t most_ = UINT32_MAX;
-  uint32_t bytes_ = 0;           // in all of them
-  uint32_t first_ = 0;           // the oldest that the adapter has
-  std::deque<uint32_t> posted_;  // bytes of those that it has
+  uint32_t bytes_ = 0;             // in all of them
+  uint32_t first_ = 0;             // the oldest that the adapter has
+  Ring<uint32_t, kCount> posted_;  // bytes of those that it has
   struct Waiting {
     uint32_t payload = 0;
     bool urgent = false;
@@ -66,7 +66,7 @@ class SendBuffers {
   bool last_has_room() const {
     return !waiting_.empty() && !waiting_.back().urgent && waiting_.back().payload < payload_;
   }
-  std::deque<Waiting> waiting_;  // those behind
+  Ring<Waiting, kCount> waiting_;  // those behind
 };
 
 }  // namespace weft::sdp

@@ -18,11 +18,11 @@ constexpr uint32_t kMessage = Session::kMessage;
 constexpr uint32_t kReceives = 32;
 // Data needs credits that control messages leave over (spec/sdp 4).
 constexpr uint32_t kLeastReceives = 6;
-constexpr uint32_t kSends = 16;
 constexpr uint32_t kSendQueue = Session::kSendQueue;
 constexpr uint32_t kInline = 64;
 // Numbers of receive buffers end here; then comes the one where Reads are staged.
 constexpr uint32_t kStaged = kReceives;
+static_assert(kStaged < ReceiveQueue::kMost);
 
 uint16_t receives_for(uint32_t bytes) {
   const uint32_t most = bytes == 0 ? kReceives : bytes / kMessage;
@@ -67,7 +67,7 @@ bool Session::create(rdma_cm_id* id, ibv_pd* pd, uint32_t receive_bytes) {
                     .max_recv_sge = 1,
                     .max_inline_data = kInline};
   if (rdma_create_qp(id, pd, &attributes) != 0) return false;
-  if (!receives_.allocate(pd, kReceives, kMessage) || !send_.allocate(pd, kSends, kMessage)) {
+  if (!receives_.allocate(pd, kReceives, kMessage) || !send_.allocate(pd, kMessage)) {
     return false;
   }
   receives_.limit_posted(receives_for(receive_bytes));
