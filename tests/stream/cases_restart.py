@@ -68,6 +68,19 @@ def receiver_killed(transport):
     return case
 
 
+def receiver_lost(transport):
+    """The receiver does not come back, so that it does not know of all that was sent: the sender says so by its status."""
+    def case(scene):
+        receiver = scene.receive(transport)
+        sender = scene.send(transport, "--rate", 100)
+        receiver.wait_for("packets", lambda d: d.get("streams") and d["streams"][0]["received"] > 0)
+        receiver.kill()
+        sender.wait_for("the loss", lambda d: d.get("event") == "waiting")
+        sender.kill(signal.SIGTERM)
+        check(sender.end(1)["streams"][0]["sent"] > 0, "sent")
+    return case
+
+
 def published(file):
     """Numbers of the packets that a receiver published in its ring, and the number behind the last block; include/weft/stream_ring.h has
     the offsets. Of one stream, in which no block took another one's memory."""
@@ -212,5 +225,6 @@ CASES = {"receiver_killed_with_file": receiver_killed_with_file, "receiver_gone"
 for name in ("tcp", "udp", "rc", "uc"):
     CASES[f"sender_killed_{name}"] = sender_killed(name)
     CASES[f"receiver_killed_{name}"] = receiver_killed(name)
+    CASES[f"receiver_lost_{name}"] = receiver_lost(name)
     CASES[f"account_ring_{name}"] = account(name, "ring")
     CASES[f"account_file_{name}"] = account(name, "file")

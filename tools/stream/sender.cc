@@ -283,18 +283,19 @@ int Sender::run() {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   start_ns_ = shown_ns_ = kit::now_ns();
   bool complete = false;
-  bool parted = true;  // with the receiver's knowledge
+  bool parted = false;  // with the receiver's knowledge
   while (!complete && find_receiver()) {
     try {
       const Ending ending = stream_out();
       complete = ending == Ending::complete;
       if (ending == Ending::lost) throw kit::Failure{"it closed the control connection"};
       say_goodbye(ending == Ending::jump);
+      parted = true;
     } catch (const kit::Failure& failure) {
       report_.tell({{"event", "lost"}, {"reason", failure.what()}});
       // The data path may break before the word comes why.
       (void)receiver_is_gone(kLastWordMs);
-      if (complete) parted = false;
+      parted = false;
     }
     outlet_.reset();
     control_.reset();
