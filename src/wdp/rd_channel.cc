@@ -62,6 +62,8 @@ void RdChannel::look_at_opening(Time now) {
     case RdOpening::News::refused:
       shared_.refused(path(), now);
       return end_as(State::refused, RdClient::End::returned);
+    case RdOpening::News::given_up:
+      return end_as(State::gone, RdClient::End::undelivered);
     case RdOpening::News::failed:
       return end_as(State::gone, RdClient::End::lost);
   }

@@ -65,7 +65,9 @@ RdOpening::News RdOpening::look() {
   const auto s = handshake_->state();
   if (s == Handshake::State::failed) {
     over_ = true;
-    return handshake_->failure() == Handshake::Failure::rejected ? News::refused : News::failed;
+    if (handshake_->failure() != Handshake::Failure::rejected) return News::failed;
+    const auto reason = static_cast<wire::RejReason>(handshake_->peer().reason);
+    return reason == wire::RejReason::application ? News::given_up : News::refused;
   }
   over_ = s == Handshake::State::established;
   if (!over_ && (known_ || !(handshake_->answers() || handshake_->calls_too()))) return News::none;

@@ -34,6 +34,7 @@ class RdOpening {
     peer_known,  // peer() is good, and what it sends may be taken. Perhaps another one opens
     opens,       // both may send
     refused,     // the peer has no channels
+    given_up,    // the peer has, and has taken its answer back: it may be called again
     failed,      // nobody answers
   };
   News look();

@@ -187,6 +187,24 @@ TEST_F(RdSetUp, APeerWithoutChannelsIsFound) {
   EXPECT_EQ(p.queue->counters().messages_plain, 1U);
 }
 
+// spec/wdp-rd 2.3: an answer that is given up says nothing against channels.
+TEST_F(RdSetUp, APeerThatGivesItsAnswerUpIsCalledAgain) {
+  q.post_receives(1);
+  p.send(kB, 5, text);
+  for (const auto& d : a.said(now)) b.hear(d.bytes, a.address, now);
+  ASSERT_EQ(b.links.size(), 1U);
+  EXPECT_EQ(b.said(now).size(), 1U);  // REP, which is lost
+  of_b().abort();
+  talk();
+  ASSERT_EQ(q.received.size(), 1U);
+  EXPECT_EQ(q.received[0].bytes, text);
+  EXPECT_EQ(p.queue->counters().messages_plain, 0U);
+  expect_one_channel();
+  later(kAckDelay);
+  ASSERT_EQ(p.host.sent.size(), 1U);
+  EXPECT_EQ(p.host.sent[0].status, Status::success);
+}
+
 // spec/wdp-rd 2.4: a process on the port of one that was killed tells its peers.
 TEST_F(RdSetUp, APeerThatDoesNotKnowTheChannelEndsIt) {
   stand();
