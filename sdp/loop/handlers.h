@@ -39,9 +39,11 @@ class Handlers {
     bool any() const { return t_ran != any_; }
     // One without SA_RESTART, which ends recv(2) and send(2).
     bool interrupts() const { return t_interrupted != interrupted_; }
+    // A call that has moved nothing so far does so behind handlers with SA_RESTART.
+    void begin_anew() { any_ = t_ran; }
 
    private:
-    const std::sig_atomic_t any_ = t_ran;
+    std::sig_atomic_t any_ = t_ran;
     const std::sig_atomic_t interrupted_ = t_interrupted;
   };
 

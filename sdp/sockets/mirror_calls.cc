@@ -62,11 +62,12 @@ bool Sleeps::limited(int fd) {
   return end_.has_value();
 }
 
-bool Sleeps::sleep(int fd, const Handlers::Ran& ran) {
+bool Sleeps::sleep(int fd, const Handlers::Ran& ran, bool has_moved) {
   (void)limited(fd);
   for (;;) {
-    // The kernel's rule: with a time limit SA_RESTART does not count.
-    if (ran.interrupts() || (end_ && ran.any())) {
+    // The kernel's rule: with a time limit SA_RESTART does not count, nor where there is something
+    // to return.
+    if (ran.interrupts() || ((end_ || has_moved) && ran.any())) {
       errno = EINTR;
       return false;
     }

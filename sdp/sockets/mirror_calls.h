@@ -31,7 +31,8 @@ class Sleeps {
   // Whether there is a time limit. The first question begins it.
   bool limited(int fd);
   // False with errno: a handler ended it, or the time limit. `ran`: since the call began.
-  bool sleep(int fd, const Handlers::Ran& ran);
+  // `has_moved`: it has something already.
+  bool sleep(int fd, const Handlers::Ran& ran, bool has_moved);
 
  protected:
   // Until there is this `event`, of poll(2), within what `option` says.

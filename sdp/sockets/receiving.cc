@@ -28,7 +28,7 @@ bool Receiving::may_take(int flags) const {
 }
 
 std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int flags) {
-  const Handlers::Ran begun;
+  Handlers::Ran begun;
   Lock lock{session_.lock};
   session_.completions().called();
   ReceiveQueue& received = session_.received();
@@ -39,17 +39,11 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
   do {
     const MutableBytes rest = pieces.rest();
     if (takes && offers_.worth(rest.size())) {
-      const Handlers::Ran ran;
       const size_t n = lend(lock, fd, flags, rest);
       pieces.moved(n);
       if (n > 0) continue;
-      // The waits below look at handlers that run from then on.
-      if (ran.interrupts()) {
-        if (pieces.done() > 0) break;
-        return failed(EINTR);
-      }
     }
-    const auto state = wait(lock, fd, flags, pieces.done() > 0, sleeps);
+    const auto state = wait(lock, fd, flags, pieces.done() > 0, begun, sleeps);
     if (!state) {
       size_t done = pieces.done();
       if (done == 0) return std::nullopt;
@@ -61,6 +55,7 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
       if (pieces.done() > 0) break;
       return state;
     }
+    if (pieces.done() == 0) begun.begin_anew();
     // A call of no bytes only waits until there are some.
     if (pieces.wanted() == 0) break;
     if (received.empty() || !may_take(flags)) {
@@ -71,7 +66,7 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
       if (end_.relayed()) continue;
     }
     if ((flags & MSG_PEEK) != 0 && may_take(flags)) {
-      if ((flags & MSG_WAITALL) != 0) wait_for_all(lock, fd, flags, pieces.wanted());
+      if ((flags & MSG_WAITALL) != 0) wait_for_all(lock, fd, flags, pieces.wanted(), begun);
       if (end_.relayed()) continue;
       return peek(to, flags);
     }
@@ -110,9 +105,8 @@ Receiving::Taken Receiving::take(Lock& lock, Pieces& to, int flags, const Handle
 // With data, at the end, or with an error that the call ends with. A call that has some data
 // already leaves the error to the next one.
 std::optional<ssize_t> Receiving::wait(Lock& lock, int fd, int flags, bool has_some,
-                                       SleepsForData& sleeps) {
+                                       const Handlers::Ran& ran, SleepsForData& sleeps) {
   const auto ready = [this, flags] { return may_take(flags) || session_.offered() > 0 || ended(); };
-  const Handlers::Ran ran;
   for (;;) {
     if (end_.relayed()) return std::nullopt;
     if (may_take(flags)) return 1;
@@ -134,13 +128,14 @@ std::optional<ssize_t> Receiving::wait(Lock& lock, int fd, int flags, bool has_s
       return failed(EAGAIN);
     }
     if (look(lock, session_, waiting_.look_time(), ready)) continue;
-    if (!sleep(lock, fd, flags, ran, sleeps)) return -1;
+    if (!sleep(lock, fd, flags, has_some, ran, sleeps)) return -1;
   }
 }
 
-// The kernel sleeps in the program's call, with its rules for signals and time limits. Its limit
-// would begin anew with each sleep of a call that may need several.
-bool Receiving::sleep(Lock& lock, int fd, int flags, const Handlers::Ran& ran,
+// The kernel sleeps in the program's call, with its rules for signals and time limits. But its
+// limit would begin anew with each sleep of a call that may need several, and it does not know that
+// the call has some data.
+bool Receiving::sleep(Lock& lock, int fd, int flags, bool has_some, const Handlers::Ran& ran,
                       SleepsForData& sleeps) {
   const bool takes = (flags & MSG_PEEK) == 0;
   waiting_.begin_sleep(takes);
@@ -154,8 +149,8 @@ bool Receiving::sleep(Lock& lock, int fd, int flags, const Handlers::Ran& ran,
       slept = false;
       errno = EINTR;
     } else if (const int at = end_.descriptor(fd);
-               (flags & MSG_WAITALL) != 0 && sleeps.limited(at)) {
-      slept = sleeps.sleep(at, ran);
+               has_some || ((flags & MSG_WAITALL) != 0 && sleeps.limited(at))) {
+      slept = sleeps.sleep(at, ran, has_some);
     } else {
       slept = real().recv(at, &token, 1, MSG_PEEK) >= 0;
     }
@@ -193,10 +188,10 @@ size_t Receiving::lend(Lock& lock, int fd, int flags, MutableBytes to) {
 
 // Of a call that looks ahead: until so much is there, or the call has to end with less. A byte is
 // there already, by which a sleep in the kernel would end at once.
-void Receiving::wait_for_all(Lock& lock, int fd, int flags, size_t wanted) {
+void Receiving::wait_for_all(Lock& lock, int fd, int flags, size_t wanted,
+                             const Handlers::Ran& ran) {
   constexpr std::chrono::milliseconds kHandlers{10};  // they do not end the sleep
   using Clock = std::chrono::steady_clock;
-  const Handlers::Ran ran;
   const auto limit = limit_of_receives(end_.descriptor(fd));
   const auto until = limit ? Clock::now() + *limit : Clock::time_point::max();
   const auto all = [&] {
@@ -212,7 +207,8 @@ void Receiving::wait_for_all(Lock& lock, int fd, int flags, size_t wanted) {
       continue;
     }
     if (ended() || !end_.blocks(fd, flags)) return;
-    if (ran.interrupts() || (limit && ran.any()) || Clock::now() >= until) return;
+    // With SA_RESTART, too, for there is something to return.
+    if (ran.any() || Clock::now() >= until) return;
     session_.sleep(lock, kHandlers);
   }
 }

@@ -41,15 +41,17 @@ class Receiving {
   using Lock = SessionLock;
   bool may_take(int flags) const;
   bool ended() const { return session_.ended() || end_.shut_for_reading(); }
-  std::optional<ssize_t> wait(Lock& lock, int fd, int flags, bool has_some, SleepsForData& sleeps);
-  // `ran`: since the call looked at first.
-  bool sleep(Lock& lock, int fd, int flags, const Handlers::Ran& ran, SleepsForData& sleeps);
+  // `ran`: since the call began. `has_some`: it has something to return.
+  std::optional<ssize_t> wait(Lock& lock, int fd, int flags, bool has_some,
+                              const Handlers::Ran& ran, SleepsForData& sleeps);
+  bool sleep(Lock& lock, int fd, int flags, bool has_some, const Handlers::Ran& ran,
+             SleepsForData& sleeps);
   size_t fetch_offered(Lock& lock, MutableBytes to);
   size_t lend(Lock& lock, int fd, int flags, MutableBytes to);
   // What take() came to.
   enum class Taken : uint8_t { all_there_is, faulted, interrupted };
   Taken take(Lock& lock, Pieces& to, int flags, const Handlers::Ran& begun);
-  void wait_for_all(Lock& lock, int fd, int flags, size_t wanted);
+  void wait_for_all(Lock& lock, int fd, int flags, size_t wanted, const Handlers::Ran& ran);
   ssize_t peek(std::span<const iovec> to, int flags);
 
   Session& session_;

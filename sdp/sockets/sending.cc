@@ -39,7 +39,7 @@ std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int fl
   Lock lock{session_.lock};
   session_.completions().called();
   const auto ready = [this] { return has_room_or_end(); };
-  const Handlers::Ran ran;
+  Handlers::Ran ran;
   SleepsForRoom sleeps;
   Pieces pieces{from};
   const size_t wanted = pieces.wanted();
@@ -60,6 +60,7 @@ std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int fl
     if (!session_.writable()) return fail_at_end(lock, fd, flags);
   }
   for (Bytes rest = pieces.rest(); !rest.empty(); rest = pieces.rest()) {
+    if (pieces.done() == 0) ran.begin_anew();
     if (end_.relayed()) {
       size_t done = pieces.done();
       if (done > 0) note_zero_copy(flags, true);
@@ -111,7 +112,7 @@ std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int fl
       return failed(EAGAIN);
     }
     if (look(lock, session_, waiting_.look_time(), ready)) continue;
-    if (!sleep(lock, fd, ran, sleeps)) {
+    if (!sleep(lock, fd, ran, sleeps, pieces.done() > 0)) {
       if (pieces.done() > 0) break;
       return -1;
     }
@@ -141,7 +142,8 @@ ssize_t Sending::fail_at_end(Lock& lock, int fd, int flags) {
   return failed(error != 0 ? error : EPIPE);
 }
 
-bool Sending::sleep(Lock& lock, int fd, const Handlers::Ran& ran, SleepsForRoom& sleeps) {
+bool Sending::sleep(Lock& lock, int fd, const Handlers::Ran& ran, SleepsForRoom& sleeps,
+                    bool has_moved) {
   // Another thread may have given it away while this one looked.
   if (end_.relayed()) return true;
   waiting_.hide_room(fd);
@@ -149,7 +151,7 @@ bool Sending::sleep(Lock& lock, int fd, const Handlers::Ran& ran, SleepsForRoom&
   bool slept = true;
   if (!has_room_or_end()) {
     lock.unlock();
-    slept = sleeps.sleep(end_.descriptor(fd), ran);
+    slept = sleeps.sleep(end_.descriptor(fd), ran, has_moved);
     const int error = errno;
     lock.lock();
     errno = error;

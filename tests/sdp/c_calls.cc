@@ -2,6 +2,7 @@
 //
 //   sdp_c_calls ADDRESS
 
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -263,6 +264,65 @@ void wait_for_all_within_limit(const char* address) {
   std::printf("none within it: %zd, %s\n", none, std::strerror(errno));
 }
 
+// A handler runs in this thread while `call` sleeps in it.
+template <class Call>
+ssize_t interrupted(Call call) {
+  std::atomic<long> thread{::syscall(SYS_gettid)};
+  std::thread sender{[&thread, caller = pthread_self()] {
+    wait_until_sleeps(thread, true);
+    (void)pthread_kill(caller, SIGUSR1);
+  }};
+  const ssize_t n = call();
+  sender.join();
+  return n;
+}
+
+// One that has moved something ends with that, though its handler lets calls go on.
+void interrupt_in_the_middle(const char* address) {
+  struct sigaction action {};
+  action.sa_flags = SA_RESTART;
+  action.sa_handler = [](int /*signal*/) {};
+  must(sigaction(SIGUSR1, &action, nullptr) == 0, "sigaction");
+  const Ends ends = connection(address);
+  std::array<char, 10> bytes{};
+  must(send(ends.client, "abc", 3, 0) == 3, "send");
+  for (const int flag : std::array<int, 2>{MSG_PEEK, 0}) {
+    const ssize_t n = interrupted(
+        [&] { return recv(ends.server, bytes.data(), bytes.size(), MSG_WAITALL | flag); });
+    std::printf("interrupted: %zd, %s\n", n, bytes.data());
+  }
+  // One that has nothing begins anew, and does not know of the handler any more.
+  std::atomic<long> thread{::syscall(SYS_gettid)};
+  std::thread sender{[&] {
+    wait_until_sleeps(thread, true);
+    (void)::syscall(SYS_tgkill, getpid(), thread.load(), SIGUSR1);
+    wait_until_sleeps(thread, true);
+    must(send(ends.client, "0123", 4, 0) == 4, "send");
+    // Until they are taken.
+    int waits = 0;
+    do must(ioctl(ends.server, FIONREAD, &waits) == 0, "FIONREAD");
+    while (waits > 0);
+    wait_until_sleeps(thread, true);
+    must(send(ends.client, "456789", 6, 0) == 6, "send");
+  }};
+  const ssize_t all = recv(ends.server, bytes.data(), bytes.size(), MSG_WAITALL);
+  sender.join();
+  std::printf("begun anew: %zd, %.10s\n", all, bytes.data());
+  std::vector<char> much(64 << 20);
+  for (size_t i = 0; i < much.size(); ++i) much[i] = static_cast<char>(i * 7 + i / 251);
+  const ssize_t n = interrupted([&] { return send(ends.client, much.data(), much.size(), 0); });
+  const bool part = n > 0 && n < static_cast<ssize_t>(much.size());
+  std::printf("interrupted: %s\n", part ? "in part" : n < 0 ? std::strerror(errno) : "whole");
+  (void)shutdown(ends.client, SHUT_WR);
+  ssize_t came = 0;
+  bool good = true;
+  std::array<char, 10'000> some{};
+  for (ssize_t got = 0; (got = recv(ends.server, some.data(), some.size(), 0)) > 0; came += got) {
+    good &= std::memcmp(some.data(), much.data() + came, static_cast<size_t>(got)) == 0;
+  }
+  std::printf("came: %s\n", good && came == n ? "as sent" : "not as sent");
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
@@ -277,5 +337,6 @@ int main(int arguments, char** argument) {
   count_bytes(argument[1]);
   move_no_bytes(argument[1]);
   wait_for_all_within_limit(argument[1]);
+  interrupt_in_the_middle(argument[1]);
   return 0;
 }
