@@ -11,9 +11,13 @@
 #include <csignal>
 #include <ctime>
 #include <future>
+#include <new>
 
 namespace weft::sdp {
 namespace {
+
+// Somebody else may have given some back by then.
+constexpr int kUntilMemoryMs = 10;
 
 int64_t now_ms() {
   timespec t{};
@@ -27,14 +31,15 @@ uint64_t this_thread() {
 
 }  // namespace
 
-Loop::Loop(File epoll, File wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+Loop::Loop(File epoll, File wake, Task catch_up)
+    : epoll_(std::move(epoll)), wake_(std::move(wake)), catch_up_(std::move(catch_up)) {}
 
-Loop* Loop::start() {
+Loop* Loop::start(Task catch_up) {
   File epoll = out_of_the_way(File{::epoll_create1(EPOLL_CLOEXEC)});
   File wake = out_of_the_way(File{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)});
   if (!epoll || !wake) return nullptr;
   // It is never destroyed: its thread runs until the process ends.
-  auto* loop = new Loop(std::move(epoll), std::move(wake));
+  auto* loop = new Loop(std::move(epoll), std::move(wake), std::move(catch_up));
   epoll_event event{.events = EPOLLIN, .data = {.fd = loop->wake_.get()}};
   // Signals are for the program's threads.
   sigset_t all;
@@ -61,9 +66,10 @@ Loop* Loop::start() {
 
 bool Loop::watch(int fd, uint32_t events, Handler handler) {
   epoll_event event{.events = events, .data = {.fd = fd}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
-  handlers_[fd] = std::move(handler);
-  return true;
+  handlers_[fd] = std::make_shared<const Handler>(std::move(handler));
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return true;
+  handlers_.erase(fd);
+  return false;
 }
 
 void Loop::change(int fd, uint32_t events) {
@@ -80,12 +86,32 @@ void Loop::later(int milliseconds, Task task) {
   timers_.emplace(now_ms() + milliseconds, std::move(task));
 }
 
+Loop::Ready Loop::ready(Task task) {
+  Ready one;
+  one.push_back(std::move(task));
+  return one;
+}
+
 void Loop::post(Task task) {
+  try {
+    post(ready(std::move(task)));
+  } catch (const std::bad_alloc&) {
+    lacked_ = true;
+    wake();
+    throw;
+  }
+}
+
+void Loop::post(Ready&& task) noexcept {
   {
     const std::lock_guard lock{lock_};
-    tasks_.push_back(std::move(task));
+    tasks_.splice(tasks_.end(), task);
   }
-  // It looks before it sleeps.
+  wake();
+}
+
+// It looks before it sleeps.
+void Loop::wake() const {
   if (on_this_thread()) return;
   const uint64_t one = 1;
   // A full counter wakes as well. Not write(2), where a thread may be cancelled.
@@ -97,6 +123,7 @@ bool Loop::on_this_thread() const {
 }
 
 int Loop::next_timeout() {
+  if (lacked_) return kUntilMemoryMs;
   {
     const std::lock_guard lock{lock_};
     if (!tasks_.empty()) return 0;
@@ -105,18 +132,28 @@ int Loop::next_timeout() {
   return static_cast<int>(std::clamp<int64_t>(timers_.begin()->first - now_ms(), 0, 60'000));
 }
 
+template <class Step>
+void Loop::do_if_memory(const Step& step) {
+  try {
+    step();
+  } catch (const std::bad_alloc&) {
+    lacked_ = true;
+  }
+}
+
 void Loop::run_tasks() {
-  std::vector<Task> tasks;
+  std::list<Task> tasks;
   {
     const std::lock_guard lock{lock_};
     tasks.swap(tasks_);
   }
+  // Each ends before the next one begins: it may hold the last copy of something.
+  for (; !tasks.empty(); tasks.pop_front()) do_if_memory(tasks.front());
   const int64_t now = now_ms();
   while (!timers_.empty() && timers_.begin()->first <= now) {
-    tasks.push_back(std::move(timers_.begin()->second));
-    timers_.erase(timers_.begin());
+    const auto timer = timers_.extract(timers_.begin());
+    do_if_memory(timer.mapped());
   }
-  for (const Task& task : tasks) task();
 }
 
 void Loop::run() {
@@ -131,13 +168,13 @@ void Loop::run() {
         (void)!::read(wake_.get(), &count, sizeof count);
         continue;
       }
-      // A handler of this round may have removed it. It is copied, for it may remove itself.
+      // A handler of this round may have removed it, and it may remove itself.
       const auto found = handlers_.find(event.data.fd);
       if (found == handlers_.end()) continue;
-      const Handler handler = found->second;
-      handler(event.events);
+      do_if_memory([handler = found->second, &event] { (*handler)(event.events); });
     }
     run_tasks();
+    if (lacked_.exchange(false)) do_if_memory(catch_up_);
   }
 }
 

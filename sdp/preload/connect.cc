@@ -13,6 +13,7 @@
 
 #include "sdp/loop/handlers.h"
 #include "sdp/preload/caller.h"
+#include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/decide.h"
 #include "sdp/sockets/door.h"
@@ -94,7 +95,7 @@ void reset(int fd) {
 // `accept_one` is libc's. Goes on behind what is refused.
 template <class Accept>
 int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept accept_one) {
-  Listeners::about_to_wait(listener);
+  (void)if_memory([listener] { Listeners::about_to_wait(listener); });
   const socklen_t room = size != nullptr ? *size : 0;
   for (;;) {
     const int fd = accept_one();
@@ -102,10 +103,11 @@ int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept acce
     const int error = errno;
     // Else a connection would be lost to a jump, or to a cancellation.
     const HoldHandlers hold;
-    const bool taken = take_accepted(listener, fd, address, room, size);
+    bool taken = false;
+    const bool known = if_memory([&] { taken = take_accepted(listener, fd, address, room, size); });
     if (!taken) reset(fd);
-    errno = error;
-    if (taken) return fd;
+    errno = known ? error : ENOMEM;
+    if (taken || !known) return taken ? fd : -1;
     if (size != nullptr) *size = room;
   }
 }
@@ -133,18 +135,7 @@ int go_on_without_waiting(int fd, const sockaddr* to, socklen_t size, int error)
   return status;
 }
 
-}  // namespace
-
-WEFT_SDP_EXPORT int socket(int family, int type, int protocol) noexcept {
-  const int fd = WEFT_SDP_NEXT(socket)(family, type, protocol);
-  const int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
-  const bool tcp = (family == AF_INET || family == AF_INET6) && kind == SOCK_STREAM;
-  if (fd >= 0 && tcp && WEFT_SDP_FOR_PROGRAM) Registrations::begin(fd);
-  return fd;
-}
-
-WEFT_SDP_EXPORT int connect(int fd, const sockaddr* to, socklen_t size) {
-  if (!WEFT_SDP_FOR_PROGRAM) return real().connect(fd, to, size);
+int connect_for_program(int fd, const sockaddr* to, socklen_t size) {
   ::pthread_testcancel();
   const int error = errno;
   if (Library* library = Library::existing()) {
@@ -195,10 +186,31 @@ WEFT_SDP_EXPORT int connect(int fd, const sockaddr* to, socklen_t size) {
   return done ? 0 : -1;
 }
 
+}  // namespace
+
+WEFT_SDP_EXPORT int socket(int family, int type, int protocol) noexcept {
+  const int fd = WEFT_SDP_NEXT(socket)(family, type, protocol);
+  const int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const bool tcp = (family == AF_INET || family == AF_INET6) && kind == SOCK_STREAM;
+  if (fd < 0 || !tcp || !WEFT_SDP_FOR_PROGRAM) return fd;
+  if (if_memory([fd] { Registrations::begin(fd); })) return fd;
+  (void)File{fd};
+  errno = ENOMEM;
+  return -1;
+}
+
+WEFT_SDP_EXPORT int connect(int fd, const sockaddr* to, socklen_t size) {
+  if (!WEFT_SDP_FOR_PROGRAM) return real().connect(fd, to, size);
+  return or_no_memory([=] { return connect_for_program(fd, to, size); });
+}
+
 WEFT_SDP_EXPORT int listen(int fd, int backlog) {
   const int status = real().listen(fd, backlog);
-  if (status == 0 && WEFT_SDP_FOR_PROGRAM) Listeners::add(fd, backlog);
-  return status;
+  if (status != 0 || !WEFT_SDP_FOR_PROGRAM) return status;
+  return or_no_memory([=] {
+    Listeners::add(fd, backlog);
+    return 0;
+  });
 }
 
 WEFT_SDP_EXPORT int accept(int fd, sockaddr* address, socklen_t* size) {

@@ -18,6 +18,7 @@
 #include "base/guarded.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/error_queue.h"
+#include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/mirror_calls.h"
@@ -30,6 +31,7 @@ using std::chrono::duration_cast;
 using std::chrono::seconds;
 using weft::readable_guarded;
 using weft::sdp::Library;
+using weft::sdp::or_no_memory;
 using weft::sdp::Pieces;
 using weft::sdp::receive_report;
 using weft::sdp::Table;
@@ -46,7 +48,7 @@ std::optional<ssize_t> take_in(int fd, std::span<const iovec> to, int flags) {
   // As libc's does, before it moves anything.
   ::pthread_testcancel();
   if (stream->waiting().watched()) stream->waiting().looked_at();
-  return stream->receive(fd, to, flags);
+  return or_no_memory([&] { return stream->receive(fd, to, flags); });
 }
 
 std::optional<ssize_t> take_in(int fd, void* to, size_t size, int flags) {
@@ -58,7 +60,7 @@ std::optional<ssize_t> give_out(int fd, std::span<const iovec> from, int flags) 
   const auto stream = Table::find(fd);
   if (!stream) return std::nullopt;
   ::pthread_testcancel();
-  return stream->send(fd, from, flags);
+  return or_no_memory([&] { return stream->send(fd, from, flags); });
 }
 
 std::optional<ssize_t> give_out(int fd, const void* from, size_t size, int flags) {

@@ -6,10 +6,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdarg>
 
+#include "sdp/loop/file.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/descriptors.h"
+#include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/listeners.h"
@@ -22,9 +25,10 @@ using namespace weft::sdp;
 
 namespace {
 
+// What it takes memory for, the kernel's own end of the descriptor tells as well.
 void forget(int fd) {
   Table::drop(fd);
-  Listeners::drop(fd);
+  (void)if_memory([fd] { Listeners::drop(fd); });
   Fallbacks::drop(fd);
   RelayedNames::drop(fd);
   Registrations::end(fd);
@@ -32,7 +36,7 @@ void forget(int fd) {
 
 void forget_range(unsigned first, unsigned last) {
   Table::drop_range(first, last);
-  Listeners::drop_range(first, last);
+  (void)if_memory([=] { Listeners::drop_range(first, last); });
   Fallbacks::drop_range(first, last);
   Registrations::end_range(first, last);
 }
@@ -46,9 +50,14 @@ void forget_closed(unsigned first, unsigned last, int flags) {
 int copied(int from, int to) {
   if (to < 0 || to == from) return to;
   forget(to);
-  Table::copy(from, to);
-  Registrations::copy(from, to);
-  return to;
+  const auto copy = [=] {
+    Table::copy(from, to);
+    Registrations::copy(from, to);
+  };
+  if (if_memory(copy)) return to;
+  (void)File{to};
+  errno = ENOMEM;
+  return -1;
 }
 
 // F_SETOWN and the like.
@@ -133,7 +142,7 @@ WEFT_SDP_EXPORT void closefrom(int first) noexcept {
 
 WEFT_SDP_EXPORT int shutdown(int fd, int how) noexcept {
   const auto stream = Table::find(fd);
-  if (stream && !stream->shutdown(fd, how)) return -1;
+  if (stream && or_no_memory([&] { return stream->shutdown(fd, how) ? 0 : -1; }) != 0) return -1;
   return WEFT_SDP_NEXT(shutdown)(fd, how);
 }
 

@@ -14,6 +14,7 @@
 
 #include "sdp/loop/handlers.h"
 #include "sdp/preload/caller.h"
+#include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
 #include "sdp/preload/urgent.h"
 #include "sdp/sockets/listeners.h"
@@ -30,7 +31,7 @@ namespace {
 
 // Whether it is a connection.
 bool about_to_wait(int fd, bool for_end = false) {
-  if (Listeners::any_fresh()) Listeners::about_to_wait(fd);
+  if (Listeners::any_fresh()) (void)if_memory([fd] { Listeners::about_to_wait(fd); });
   const auto stream = Table::find(fd);
   if (stream) stream->waiting().about_to_wait(fd, for_end);
   return stream != nullptr;
@@ -56,14 +57,10 @@ class Polled {
  public:
   Polled(bool program, pollfd* fds, nfds_t count) : fds_(fds), count_(count) {
     if (!program || !ZeroCopy::any()) return;
-    for (nfds_t i = 0; i < count; ++i) {
-      const auto stream = Table::find(fds[i].fd);
-      const int at = stream ? stream->sending().reports_at() : -1;
-      if (at < 0) continue;
-      if (all_.empty()) all_.assign(fds, fds + count);
-      all_.push_back({at, 0, 0});
-      reporting_.push_back(i);
-    }
+    // Without memory the reports are not shown.
+    if (if_memory([this] { add_reports(); })) return;
+    all_.clear();
+    reporting_.clear();
   }
   pollfd* fds() { return all_.empty() ? fds_ : all_.data(); }
   nfds_t count() const { return all_.empty() ? count_ : all_.size(); }
@@ -80,6 +77,16 @@ class Polled {
   }
 
  private:
+  void add_reports() {
+    for (nfds_t i = 0; i < count_; ++i) {
+      const auto stream = Table::find(fds_[i].fd);
+      const int at = stream ? stream->sending().reports_at() : -1;
+      if (at < 0) continue;
+      if (all_.empty()) all_.assign(fds_, fds_ + count_);
+      all_.push_back({at, 0, 0});
+      reporting_.push_back(i);
+    }
+  }
   pollfd* fds_;
   nfds_t count_;
   std::vector<pollfd> all_;
@@ -103,6 +110,14 @@ void register_reports(int epoll, int operation, int fd, const epoll_event* event
     (void)control(epoll, errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, at, &own);
   }
   errno = error;
+}
+
+void note_registered(int epoll, int operation, int fd, const epoll_event* event) {
+  Registrations::note(epoll, operation, fd, event);
+  if (const auto stream = Table::find(fd)) {
+    stream->waiting().registered(epoll, operation, fd, event);
+  }
+  register_reports(epoll, operation, fd, event);
 }
 
 bool about_to_select(int count, std::initializer_list<const fd_set*> sets) {
@@ -285,13 +300,11 @@ WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* eve
   if (!WEFT_SDP_FOR_PROGRAM) return WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
   if (operation != EPOLL_CTL_DEL && about_to_wait(fd)) Registrations::note_connection(epoll);
   const int status = WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
-  if (status == 0) {
-    Registrations::note(epoll, operation, fd, event);
-    if (const auto stream = Table::find(fd))
-      stream->waiting().registered(epoll, operation, fd, event);
-    register_reports(epoll, operation, fd, event);
-  }
-  return status;
+  if (status != 0 || if_memory([=] { note_registered(epoll, operation, fd, event); }))
+    return status;
+  if (operation == EPOLL_CTL_ADD) (void)WEFT_SDP_NEXT(epoll_ctl)(epoll, EPOLL_CTL_DEL, fd, nullptr);
+  errno = ENOMEM;
+  return -1;
 }
 
 WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {

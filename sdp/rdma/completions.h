@@ -129,6 +129,11 @@ class Completions {
   bool on_event();
   // True: he goes on.
   bool attend();
+  // He cannot: events are needed.
+  void stop_attending() {
+    attended_ = false;
+    (void)rest();
+  }
   // It showed something to somebody who sleeps, and is likely to call soon.
   void shown() { shown_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t count_shown() const { return shown_.load(std::memory_order_relaxed); }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <optional>
 
 #include "base/rdma_option.h"
@@ -16,9 +17,10 @@
 namespace weft::sdp {
 namespace {
 
-constexpr int kResolve = 2000;        // milliseconds for an address or a route
-constexpr int kMostClosing = 60'000;  // for a peer that takes nothing any more
-constexpr int kMostLeaving = 10'000;  // for a peer that does not end the connection
+constexpr int kResolve = 2000;                    // milliseconds for an address or a route
+constexpr std::chrono::seconds kMostClosing{60};  // for a peer that takes nothing any more
+constexpr std::chrono::seconds kMostLeaving{10};  // for a peer that does not end the connection
+constexpr int kLookAtClosingMs = 1000;
 constexpr uint8_t kReadsAtATime = 4;
 // How often the loop looks at the connections of a program that works on them.
 constexpr int kAttendMs = 1;
@@ -81,6 +83,7 @@ bool private_data_of(const rdma_cm_event& event, Bytes& data) {
 
 struct Fabric::Attempt {
   rdma_cm_id* id = nullptr;
+  Loop::Ready discard;  // of an attempt that comes to nothing
   Address from{};
   Address to{};
   uint32_t receive_bytes = 0;
@@ -136,7 +139,7 @@ void Fabric::connect(const Address& from, const Address& to, const Ways& ways, C
   if (rdma_create_id(channel_, &attempt->id, nullptr, RDMA_PS_TCP) != 0) {
     return attempt->done(nullptr, errno);
   }
-  const rdma_cm_id* id = attempt->id;
+  rdma_cm_id* const id = attempt->id;
   // Of weft's adapter. Others do not know the option, and do not ask again either.
   int asks_again = ways.only_way ? 1 : 0;
   (void)rdma_set_option(attempt->id, kWeftOptionLevel, kOptionAsksAgain, &asks_again,
@@ -144,13 +147,18 @@ void Fabric::connect(const Address& from, const Address& to, const Ways& ways, C
   Address source = from;
   source.set_port(0);
   Address target = to;
-  attempts_[id] = attempt;
-  if (rdma_resolve_addr(attempt->id, &source.any, &target.any, kResolve) != 0) {
-    return finish(id, errno);
+  try {
+    attempt->discard = Loop::ready([this, id] { discard(id); });
+    attempts_[id] = attempt;
+    loop_.later(ways.milliseconds, [this, id, still = std::weak_ptr(attempt)] {
+      if (!still.expired()) finish(id, ETIMEDOUT);
+    });
+  } catch (const std::bad_alloc&) {
+    attempts_.erase(id);
+    (void)rdma_destroy_id(id);
+    return attempt->done(nullptr, ENOMEM);
   }
-  loop_.later(ways.milliseconds, [this, id, still = std::weak_ptr(attempt)] {
-    if (!still.expired()) finish(id, ETIMEDOUT);
-  });
+  if (rdma_resolve_addr(id, &source.any, &target.any, kResolve) != 0) finish(id, errno);
 }
 
 // The end of an attempt that came to nothing.
@@ -158,19 +166,14 @@ void Fabric::finish(const rdma_cm_id* id, int error) {
   const auto attempt = std::move(attempts_.at(id));
   attempts_.erase(id);
   // Not now: an event of the identifier may be under way, and it waits for that.
-  loop_.post([this, id = attempt->id] { discard(id); });
+  loop_.post(std::move(attempt->discard));
   attempt->done(nullptr, error);
 }
 
 // An identifier of which nothing came.
 void Fabric::discard(rdma_cm_id* id) {
-  const auto found = sessions_.find(id);
-  if (found == sessions_.end()) {
-    (void)rdma_destroy_id(id);
-    return;
-  }
-  found->second->retire();
-  sessions_.erase(found);
+  if (sessions_.contains(id)) return destroy_now(id);
+  (void)rdma_destroy_id(id);
 }
 
 bool Fabric::open_device(Device& device, ibv_context* context) {
@@ -207,22 +210,20 @@ std::shared_ptr<Session> Fabric::make_session(rdma_cm_id* id, uint32_t receive_b
     devices_.erase(id->verbs);
     return nullptr;
   }
-  auto session = std::make_shared<Session>(completions_);
+  // Its memory goes with it, and does not wait for who only asks whether it is still there.
+  const std::shared_ptr<Session> session{new Session(completions_)};
   // Not now, for it writes to a log, and the caller has locks.
   session->on_violation = [this, id](Violation violation) {
-    loop_.post([this, peer = peer_of(id), violation] { broken_(peer, violation); });
+    loop_.post([this, peer = peer_of(id), violation] { broken_(peer, text(violation)); });
   };
-  session->on_more_mail = [this, session = std::weak_ptr(session)] {
-    loop_.post([session] {
-      if (const auto still = session.lock()) const std::lock_guard lock{still->lock};
+  session->on_more_mail = [this, weak = std::weak_ptr(session)] {
+    loop_.post([weak] {
+      if (const auto still = weak.lock()) const std::lock_guard lock{still->lock};
     });
   };
+  sessions_.insert_or_assign(id, Kept{session, Loop::ready([this, id] { destroy_now(id); })});
   // The identifier is the session's from here on, also when this fails.
-  const bool created = session->create(id, device.pd.get(), receive_bytes);
-  const int error = errno;
-  sessions_[id] = session;
-  errno = error;
-  return created ? session : nullptr;
+  return session->create(id, device.pd.get(), receive_bytes) ? session : nullptr;
 }
 
 // False: the attempt has failed, errno says why.
@@ -299,30 +300,33 @@ void Fabric::on_request(Listener& listener, const rdma_cm_event& event) {
   Bytes data;
   const auto hello = private_data_of(event, data) ? Hello::parse(data) : std::nullopt;
   rdma_cm_id* id = event.id;
-  const auto session = hello && has_room() ? make_session(id, listener.receive_bytes()) : nullptr;
-  if (session != nullptr) {
-    std::array<std::byte, HelloAck::kSize> bytes{};
-    session->hello_ack().encode(bytes.data());
-    rdma_conn_param p = parameters(bytes.data(), bytes.size());
-    if (rdma_accept(id, &p) == 0) {
-      session->open(hello->bufs, hello->receive_size, hello->max_adverts);
-      auto attempt = std::make_shared<Attempt>();
-      attempt->id = id;
-      attempt->session = session;
-      attempt->passive = true;
-      attempt->done = [this, listening = listener.id, peer = peer_of(*hello, id)](
-                          const std::shared_ptr<Session>& e, int) {
-        if (e == nullptr) return;
-        const auto found = listeners_.find(listening);
-        if (found == listeners_.end()) return close(e);
-        found->second->accepted(e, peer);
-      };
-      attempts_[id] = std::move(attempt);
-      return;
-    }
+  auto attempt = std::make_shared<Attempt>();
+  attempt->id = id;
+  attempt->discard = Loop::ready([this, id] { discard(id); });
+  attempt->passive = true;
+  if (hello && has_room()) attempt->session = make_session(id, listener.receive_bytes());
+  if (attempt->session == nullptr || !accept(listener, *hello, attempt)) {
+    attempts_.erase(id);
+    (void)rdma_reject(id, nullptr, 0);
+    loop_.post(std::move(attempt->discard));
   }
-  (void)rdma_reject(id, nullptr, 0);
-  loop_.post([this, id] { discard(id); });
+}
+
+bool Fabric::accept(Listener& listener, const Hello& hello,
+                    const std::shared_ptr<Attempt>& attempt) {
+  attempt->done = [this, listening = listener.id, peer = peer_of(hello, attempt->id)](
+                      const std::shared_ptr<Session>& session, int) {
+    if (session == nullptr) return;
+    const auto found = listeners_.find(listening);
+    if (found == listeners_.end()) return close(session);
+    found->second->accepted(session, peer);
+  };
+  attempts_[attempt->id] = attempt;
+  std::array<std::byte, HelloAck::kSize> bytes{};
+  attempt->session->hello_ack().encode(bytes.data());
+  rdma_conn_param p = parameters(bytes.data(), bytes.size());
+  attempt->session->open(hello.bufs, hello.receive_size, hello.max_adverts);
+  return rdma_accept(attempt->id, &p) == 0;
 }
 
 void Fabric::on_event_of(const rdma_cm_event& event) {
@@ -340,18 +344,38 @@ void Fabric::on_event_of(const rdma_cm_event& event) {
   }
   const auto found = sessions_.find(event.id);
   if (found == sessions_.end() || event.event != RDMA_CM_EVENT_DISCONNECTED) return;
-  Session& session = *found->second;
-  const std::lock_guard lock{session.lock};
-  session.on_disconnected();
+  Session& session = *found->second.session;
+  {
+    const std::lock_guard lock{session.lock};
+    session.on_disconnected();
+  }
+  if (session.abandoned()) close(found->second.session);
 }
 
 void Fabric::on_cm_event() {
   rdma_cm_event* event = nullptr;
   while (rdma_get_cm_event(channel_, &event) == 0) {
     // Private data is the event's, so it is looked at before the acknowledgement.
-    on_event_of(*event);
-    (void)rdma_ack_cm_event(event);
+    const std::unique_ptr<rdma_cm_event, int (*)(rdma_cm_event*)> held{event, rdma_ack_cm_event};
+    try {
+      on_event_of(*event);
+    } catch (const std::bad_alloc&) {
+      give_up(*event);
+      throw;
+    }
   }
+}
+
+// There was no memory for it.
+void Fabric::give_up(const rdma_cm_event& event) {
+  const bool asks = event.event == RDMA_CM_EVENT_CONNECT_REQUEST;
+  if (asks) (void)rdma_reject(event.id, nullptr, 0);
+  if (attempts_.contains(event.id)) return finish(event.id, ENOMEM);
+  const auto found = sessions_.find(event.id);
+  if (found == sessions_.end()) return;
+  if (asks) return destroy(found->second);
+  const std::lock_guard lock{found->second.session->lock};
+  found->second.session->abandon();
 }
 
 void Fabric::on_completions(ibv_comp_channel* channel) {
@@ -362,13 +386,23 @@ void Fabric::on_completions(ibv_comp_channel* channel) {
 }
 
 void Fabric::attend() {
-  loop_.later(kAttendMs, [this] {
-    if (completions_.attend()) attend();
-  });
+  try {
+    loop_.later(kAttendMs, [this] {
+      if (completions_.attend()) attend();
+    });
+  } catch (const std::bad_alloc&) {
+    completions_.stop_attending();
+    throw;
+  }
 }
 
 void Fabric::close(const std::shared_ptr<Session>& session) {
-  note_sending(session->id(), true);
+  const auto found = sessions_.find(session->id());
+  if (found == sessions_.end() || std::exchange(found->second.closed, true)) return;
+  Kept& kept = found->second;
+  kept.sending = true;
+  ++count_sending_;
+  kept.until = Clock::now() + kMostClosing;
   {
     const std::lock_guard lock{session->lock};
     session->poll();
@@ -376,71 +410,91 @@ void Fabric::close(const std::shared_ptr<Session>& session) {
     if (!session->received().empty()) session->abort();
     session->end_sending();
     session->want(false);
-    session->on_news = [this, still = std::weak_ptr(session)] { go_on_closing_later(still); };
+    session->on_news = [this, id = session->id()] {
+      loop_.post([this, id] {
+        const auto still = sessions_.find(id);
+        if (still != sessions_.end() && still->second.closed) go_on_closing(still->second);
+      });
+    };
   }
-  destroy_after(kMostClosing, session->id());
-  go_on_closing(*session);
+  go_on_closing(kept);
+  watch_closing();
 }
 
-void Fabric::go_on_closing_later(const std::weak_ptr<Session>& session) {
-  loop_.post([this, session] {
-    const auto still = session.lock();
-    if (still && sessions_.contains(still->id())) go_on_closing(*still);
-  });
-}
-
-void Fabric::go_on_closing(Session& session) {
-  rdma_cm_id* id = session.id();
+void Fabric::go_on_closing(Kept& kept) {
+  Session& session = *kept.session;
   const std::lock_guard lock{session.lock};
   session.poll();
   (void)session.rest();
   // Nobody will read it, and the peer should know.
   if (session.readable()) session.abort();
-  if (session.has_said_all()) note_sending(id, false);
+  if (session.has_said_all()) note_said_all(kept);
   if (session.gone()) {
-    destroy(id);
-  } else if (session.finished() && leaving_.insert(id).second) {
+    destroy(kept);
+  } else if (session.finished() && !std::exchange(kept.leaving, true)) {
     // The peer reads what is under way before it ends the connection too.
-    (void)rdma_disconnect(id);
-    destroy_after(kMostLeaving, id);
+    (void)rdma_disconnect(session.id());
+    kept.until = std::min(kept.until, Clock::now() + kMostLeaving);
   }
 }
 
-void Fabric::destroy_after(int milliseconds, const rdma_cm_id* id) {
-  loop_.later(milliseconds, [this, id, session = std::weak_ptr(sessions_.at(id))] {
-    const auto still = session.lock();
-    if (still && still->id() == id) destroy(id);
+void Fabric::catch_up() {
+  for (auto& [id, kept] : sessions_) {
+    if (kept.closed) {
+      go_on_closing(kept);
+    } else {
+      const std::lock_guard lock{kept.session->lock};
+      kept.session->process();
+    }
+  }
+  watch_closing();
+}
+
+// Ends those whose time is over.
+void Fabric::watch_closing() {
+  if (watches_closing_) return;
+  loop_.later(kLookAtClosingMs, [this] {
+    watches_closing_ = false;
+    bool any = false;
+    for (auto& [id, kept] : sessions_) {
+      if (!kept.closed) continue;
+      any = true;
+      if (kept.until <= Clock::now()) destroy(kept);
+    }
+    if (any) watch_closing();
   });
+  watches_closing_ = true;
 }
 
 // Behind the handlers of this round, which may be the session's own, and of calls of the program.
-void Fabric::destroy(const rdma_cm_id* id) {
-  loop_.post([this, id, session = sessions_.at(id)] {
-    // The address of an identifier may have become another's by then.
-    if (session->id() != id) return;
-    // A call of the program may still have it.
-    session->retire();
-    leaving_.erase(id);
-    sessions_.erase(id);
-    note_sending(id, false);
-  });
+void Fabric::destroy(Kept& kept) {
+  loop_.post(std::move(kept.end));
 }
 
 bool Fabric::all_sent() {
   return std::all_of(sessions_.begin(), sessions_.end(), [](const auto& i) {
-    const std::lock_guard lock{i.second->lock};
-    i.second->poll();
-    return i.second->has_sent_all();
+    Session& session = *i.second.session;
+    const std::lock_guard lock{session.lock};
+    session.poll();
+    return session.has_sent_all();
   });
 }
 
-void Fabric::note_sending(const rdma_cm_id* id, bool does) {
-  if (does) {
-    sending_.insert(id);
-  } else {
-    sending_.erase(id);
-  }
-  count_sending_ = sending_.size();
+void Fabric::destroy_now(const rdma_cm_id* id) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  Kept kept = std::move(found->second);
+  sessions_.erase(found);
+  Session& session = *kept.session;
+  const auto lacked = session.lacked_memory() ? std::optional{peer_of(session.id())} : std::nullopt;
+  // A call of the program may still have it.
+  session.retire();
+  note_said_all(kept);
+  if (lacked) broken_(*lacked, "there was no memory for it");
+}
+
+void Fabric::note_said_all(Kept& kept) {
+  if (std::exchange(kept.sending, false)) --count_sending_;
 }
 
 }  // namespace weft::sdp

@@ -7,10 +7,11 @@
 #include <netinet/in.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <string>
 
 #include "sdp/loop/loop.h"
 #include "sdp/rdma/completions.h"
@@ -38,8 +39,9 @@ class Fabric final : private QueueSource {
   using Connected = std::function<void(std::shared_ptr<Session>, int error)>;
   // A peer that has connected: its address as its Hello has it.
   using Accepted = std::function<void(std::shared_ptr<Session>, const Address& peer)>;
-  // A peer that broke the protocol, by the address that it connected from.
-  using Broken = std::function<void(const Address& peer, Violation)>;
+  // A connection that was ended here: a peer that broke the protocol, by the address that it
+  // connected from, or there was no memory.
+  using Broken = std::function<void(const Address& peer, const std::string& why)>;
   struct Listener;
 
   // Nothing with errno if there is no adapter. `loop` outlives it. `broken` is called on its
@@ -65,6 +67,8 @@ class Fabric final : private QueueSource {
   // that nobody has read, as TCP does. Of `session` nothing but its end can be had
   // any more.
   void close(const std::shared_ptr<Session>& session);
+  // There was no memory for something: what was not told or done is.
+  void catch_up();
   // Connections that are closed and still have something to send.
   size_t sending() const { return count_sending_; }
   // Whether the peers of all connections have what was sent to them.
@@ -92,14 +96,26 @@ class Fabric final : private QueueSource {
   bool advance(Attempt& attempt, const rdma_cm_event& event);
   void finish(const rdma_cm_id* id, int error);
   void on_request(Listener& listener, const rdma_cm_event& event);
+  bool accept(Listener& listener, const Hello& hello, const std::shared_ptr<Attempt>& attempt);
+  void give_up(const rdma_cm_event& event);
   std::shared_ptr<Session> make_session(rdma_cm_id* id, uint32_t receive_bytes);
   bool has_room() const;
   void discard(rdma_cm_id* id);
-  void go_on_closing(Session& session);
-  void go_on_closing_later(const std::weak_ptr<Session>& session);
-  void note_sending(const rdma_cm_id* id, bool does);
-  void destroy(const rdma_cm_id* id);
-  void destroy_after(int milliseconds, const rdma_cm_id* id);
+  // What its end needs has its memory from the start.
+  using Clock = std::chrono::steady_clock;
+  struct Kept {
+    std::shared_ptr<Session> session;
+    Loop::Ready end;  // is done once
+    bool closed = false;
+    bool sending = false;     // closed, and not all is with the peer
+    bool leaving = false;     // it has nothing left to send
+    Clock::time_point until;  // of one that is closed: then it ends in any case
+  };
+  void go_on_closing(Kept& kept);
+  void note_said_all(Kept& kept);
+  void destroy(Kept& kept);
+  void destroy_now(const rdma_cm_id* id);
+  void watch_closing();
 
   Loop& loop_;
   rdma_event_channel* channel_;
@@ -108,9 +124,8 @@ class Fabric final : private QueueSource {
   Completions completions_{*this};
   std::map<const rdma_cm_id*, std::shared_ptr<Attempt>> attempts_;
   std::map<const rdma_cm_id*, std::unique_ptr<Listener>> listeners_;
-  std::map<const rdma_cm_id*, std::shared_ptr<Session>> sessions_;
-  std::set<const rdma_cm_id*> leaving_;  // they have nothing left to send
-  std::set<const rdma_cm_id*> sending_;  // closed, and not all is with the peer
+  std::map<const rdma_cm_id*, Kept> sessions_;
+  bool watches_closing_ = false;
   std::atomic<size_t> count_sending_{0};
 };
 

@@ -40,15 +40,15 @@ class LockedMember : public Completions::Member {
   // With the lock, by whoever lets go of it.
   virtual void before_unlock() = 0;
   // Mail comes as fast as it is processed: the calling thread leaves it to another one, which is to
-  // take the lock and let go of it.
-  virtual void put_off_mail() = 0;
+  // take the lock and let go of it. False: there is none, and it goes on itself.
+  virtual bool put_off_mail() = 0;
 
  private:
   static constexpr int kMostTimes = 8;
 
   void on_mail() final {
     for (int times = 0; !mail_.empty(); ++times) {
-      if (times == kMostTimes) return put_off_mail();
+      if (times == kMostTimes && put_off_mail()) return;
       const std::unique_lock holding{lock.mutex_, std::try_to_lock};
       if (!holding) return;
       const bool processed = process_mail();

@@ -131,14 +131,26 @@ bool Session::process_mail() {
 }
 
 void Session::before_unlock() {
-  if (std::exchange(news_, false) && on_news) on_news();
+  if (!std::exchange(news_, false) || !on_news) return;
+  step([this] { on_news(); });
+}
+
+bool Session::put_off_mail() {
+  try {
+    on_more_mail();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
 }
 
 void Session::process() {
   if (!connection_) return;
-  take_mail();
-  send_what_may_go();
-  if (gone_ && !settled_) settle_end();
+  step([this] {
+    take_mail();
+    send_what_may_go();
+    if (gone_ && !settled_) settle_end();
+  });
 }
 
 bool Session::poll() {
@@ -441,6 +453,13 @@ void Session::abort() {
     if (const auto message = connection_->next_control()) (void)post_control(*message);
   }
   fail(ECONNRESET);
+}
+
+// Whoever could not be told of it is told when the lock is let go of the next time (catch_up()).
+void Session::give_up() {
+  lacked_memory_ = true;
+  news_ = true;
+  abort();
 }
 
 void Session::on_disconnected() {

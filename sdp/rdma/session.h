@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -71,6 +72,24 @@ class Session final : private LockedMember {
 
   // What has come, and what may go.
   void process();
+  // Takes a step that another one relies on: where there is no memory for it the session is
+  // aborted, so that neither side goes on behind half of it.
+  template <class Step>
+  void step(Step step) {
+    try {
+      step();
+    } catch (const std::bad_alloc&) {
+      give_up();
+    }
+  }
+  // It was aborted for that.
+  bool lacked_memory() const { return lacked_memory_; }
+  // The same where nobody came to have it: the fabric closes it when the peer has heard of it.
+  void abandon() {
+    abandoned_ = true;
+    give_up();
+  }
+  bool abandoned() const { return abandoned_; }
   // The same, behind a look at the queues. False: another thread was at it, and may have something
   // that it has not handed out.
   bool poll();
@@ -192,7 +211,8 @@ class Session final : private LockedMember {
   };
   bool process_mail() override;
   void before_unlock() override;
-  void put_off_mail() override { on_more_mail(); }
+  bool put_off_mail() override;
+  void give_up();
 
   bool has_queue_pair() const { return id_ != nullptr && id_->qp != nullptr; }
   bool post_receive(uint32_t buffer);
@@ -231,6 +251,8 @@ class Session final : private LockedMember {
   bool refuses_data_ = false;
   bool ending_ = false;
   bool gone_ = false;
+  bool lacked_memory_ = false;
+  bool abandoned_ = false;
   bool settled_ = false;  // what the end of the queue pair means
   int error_ = 0;
   int untold_ = 0;

@@ -44,4 +44,12 @@ Address own_address(const std::shared_ptr<Session>& session) {
   return own;
 }
 
+bool is_free(const Address& at) {
+  const File probe{::socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const int one = 1;
+  if (!probe) return false;
+  (void)real().setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  return ::bind(probe.get(), &at.any, at.size()) == 0;
+}
+
 }  // namespace weft::sdp

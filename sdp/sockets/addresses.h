@@ -19,4 +19,7 @@ bool same_address(const Address& a, const Address& b);
 // The same place as a socket of this family names it.
 Address in_family(const Address& address, sa_family_t family);
 
+// Nobody listens there. Another worker of the same server often does already. With errno.
+bool is_free(const Address& at);
+
 }  // namespace weft::sdp

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <new>
 #include <optional>
 
 #include "sdp/sockets/addresses.h"
@@ -75,13 +76,17 @@ Connecting::Made Connecting::make(int fd, const Address& to, bool remember,
                           .receive_bytes = chosen_buffer_sizes(fd).receive,
                           .only_way = !remember};
   loop_.post([this, awaited, source = *from, target, ways] {
-    fabric_.connect(source, target, ways,
-                    [this, awaited](const std::shared_ptr<Session>& session, int error) {
-                      const bool waits = awaited->put(session, error);
-                      if (session == nullptr) return;
-                      if (!waits) return fabric_.close(session);
-                      close_unless_taken(awaited, session);
-                    });
+    const auto done = [this, awaited](const std::shared_ptr<Session>& session, int error) {
+      const bool waits = awaited->put(session, error);
+      if (session == nullptr) return;
+      if (!waits) return fabric_.close(session);
+      close_unless_taken(awaited, session);
+    };
+    try {
+      fabric_.connect(source, target, ways, done);
+    } catch (const std::bad_alloc&) {
+      (void)awaited->put(nullptr, ENOMEM);
+    }
   });
   const auto [made, error] = awaited->take(patience);
   if (error == EINTR || error == EINPROGRESS) return {.why = Fallback::silent, .left = error};

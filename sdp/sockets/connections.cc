@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "sdp/sockets/addresses.h"
@@ -15,6 +16,18 @@ namespace weft::sdp {
 std::shared_ptr<Stream> Connections::adopt(const std::shared_ptr<Session>& session, Mirror mirror,
                                            int fd, const std::optional<Address>& own,
                                            const Address& peer, bool in_progress) {
+  try {
+    return add(session, std::move(mirror), fd, own, peer, in_progress);
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard lock{session->lock};
+    session->abandon();
+    throw;
+  }
+}
+
+std::shared_ptr<Stream> Connections::add(const std::shared_ptr<Session>& session, Mirror mirror,
+                                         int fd, const std::optional<Address>& own,
+                                         const Address& peer, bool in_progress) {
   const std::lock_guard lock{lock_};
   const uint64_t cookie = mirror.cookie;
   const auto name = own ? own : name_of(mirror.shadow.get());
@@ -24,20 +37,26 @@ std::shared_ptr<Stream> Connections::adopt(const std::shared_ptr<Session>& sessi
     session->show(
         {.server = !own, .own = name ? shown_name(*name) : StatName{}, .peer = shown_name(peer)});
   }
-  auto stream = std::make_shared<Stream>(loop_, fabric_, session, std::move(mirror.inner),
-                                         mirror.shadow, cookie, [this, cookie] { forget(cookie); });
+  auto stream = Stream::make(loop_, fabric_, session, std::move(mirror.inner), mirror.shadow,
+                             cookie, [this, cookie] { forget(cookie); });
   if (name) introduce(stream, *name, peer);
-  if (own) callers_.emplace(own->port(), cookie);
+  Loop::Ready start = Loop::ready([stream] { stream->start(); });
   connections_.emplace(cookie,
                        Connection{stream, std::move(mirror.shadow), own, peer, in_progress});
   ++count_;
-  stream->take_buffer_sizes();
-  stream->sending().take_zero_copy();
-  stream->urgent().take_in_line();
-  Table::put(fd, stream);
+  try {
+    if (own) callers_.emplace(own->port(), cookie);
+    stream->take_buffer_sizes();
+    stream->sending().take_zero_copy();
+    stream->urgent().take_in_line();
+    Table::put(fd, stream);
+  } catch (const std::bad_alloc&) {
+    (void)take_out(cookie);
+    throw;
+  }
   // Another thread may have closed it before the table had it.
   if (cookie_of(fd) != cookie) Table::drop(fd);
-  loop_.post([stream] { stream->start(); });
+  loop_.post(std::move(start));
   return stream;
 }
 
@@ -59,9 +78,14 @@ void Connections::introduce(const std::shared_ptr<Stream>& stream, const Address
 void Connections::forget(uint64_t cookie) {
   std::optional<Connection> ended;
   const std::lock_guard lock{lock_};
+  ended = take_out(cookie);
+}
+
+// With the lock.
+std::optional<Connections::Connection> Connections::take_out(uint64_t cookie) {
   const auto found = connections_.find(cookie);
-  if (found == connections_.end()) return;
-  ended = std::move(found->second);
+  if (found == connections_.end()) return std::nullopt;
+  std::optional<Connection> ended{std::move(found->second)};
   Table::drop(*ended->stream);
   connections_.erase(found);
   if (ended->own) {
@@ -70,6 +94,7 @@ void Connections::forget(uint64_t cookie) {
     if (own != end) callers_.erase(own);
   }
   --count_;
+  return ended;
 }
 
 bool Connections::any_ends() const {

@@ -52,8 +52,12 @@ class Connections {
     Address peer{};
     bool in_progress = false;  // the program was told EINPROGRESS, and nothing since
   };
+  std::shared_ptr<Stream> add(const std::shared_ptr<Session>& session, Mirror mirror, int fd,
+                              const std::optional<Address>& own, const Address& peer,
+                              bool in_progress);
   void introduce(const std::shared_ptr<Stream>& stream, const Address& own, const Address& peer);
   void forget(uint64_t cookie);
+  std::optional<Connection> take_out(uint64_t cookie);
 
   Loop& loop_;
   Fabric& fabric_;

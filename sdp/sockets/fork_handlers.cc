@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <new>
 
 #include "sdp/sockets/library.h"
 
@@ -67,7 +68,11 @@ ForkHandlers::Fork::Fork() {
   called_.before();
   // libc has the locks of malloc(3) during fork(2). Here the library's thread keeps out of it, or
   // the child could wait for ever for a lock that this thread had.
-  if (Library* library = Library::existing()) rest_ = library->rest_loop(kMostUntilRest);
+  try {
+    if (Library* library = Library::existing()) rest_ = library->rest_loop(kMostUntilRest);
+  } catch (const std::bad_alloc&) {
+    // It is rarely in it.
+  }
 }
 
 void ForkHandlers::Fork::over_in_parent() {

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -28,7 +29,13 @@ void Knocks::await_greeting(const std::shared_ptr<Session>& session, const Addre
   awaited_.insert(session.get());
   const auto heard = [this, peer, listener, waiting = std::weak_ptr(session)] {
     const auto s = waiting.lock();
-    if (s && awaited_.erase(s.get()) > 0) knock(s, peer, listener);
+    if (!s || awaited_.erase(s.get()) == 0) return;
+    try {
+      knock(s, peer, listener);
+    } catch (const std::bad_alloc&) {
+      give_up(s);
+      throw;
+    }
   };
   {
     const std::lock_guard lock{session->lock};
@@ -99,6 +106,23 @@ void Knocks::forget(const Name& which) {
   if (ended->file) loop_.forget(ended->file.get());
 }
 
+// There was no memory for it.
+void Knocks::give_up(const std::shared_ptr<Session>& session) {
+  std::optional<Name> which;
+  {
+    const std::lock_guard lock{lock_};
+    for (const auto& [name, knock] : knocks_) {
+      if (knock.session == session) which = Name{name, knock.number};
+    }
+  }
+  if (which) return give_up(*which);
+  {
+    const std::lock_guard lock{session->lock};
+    session->abort();
+  }
+  fabric_.close(session);
+}
+
 // The listener was closed before anybody accepted it.
 void Knocks::give_up(const Name& which) {
   std::shared_ptr<Session> session;
@@ -141,7 +165,7 @@ void Knocks::hand_over(const Name& which, const File& asker) {
     loop_.forget(knock.file.get());
     // The knock stays open, since its name is that of all this.
     knock.relay = std::make_unique<Relay>(loop_, fabric_, knock.session, std::move(pair.inner), -1,
-                                          [this, which] { forget(which); });
+                                          Loop::ready([this, which] { forget(which); }));
     relay = knock.relay.get();
   }
   relay->start();
@@ -157,7 +181,7 @@ void Knocks::take_from_elsewhere(const Name& which) {
     Knock& knock = *found;
     loop_.forget(knock.file.get());
     knock.relay = std::make_unique<Relay>(loop_, fabric_, knock.session, std::move(knock.file), -1,
-                                          [this, which] { forget(which); });
+                                          Loop::ready([this, which] { forget(which); }));
     relay = knock.relay.get();
   }
   relay->start();
@@ -168,14 +192,16 @@ std::optional<Knocks::Taken> Knocks::take(int fd, const Address& from) {
   const auto found = knocks_.find(shown_name(from));
   if (found == knocks_.end()) return std::nullopt;
   Taken taken{.peer = found->second.peer};
+  const auto ended = std::make_shared<Knock>();
+  Loop::Ready forget = Loop::ready([this, ended] { loop_.forget(ended->file.get()); });
   if (found->second.relay || !taken.mirror.put_at(fd)) {
     RelayedNames::add(fd, taken.peer);
     return taken;
   }
   taken.session = found->second.session;
-  const std::shared_ptr<Knock> ended{new Knock(std::move(found->second))};
+  *ended = std::move(found->second);
   knocks_.erase(found);
-  loop_.post([this, ended] { loop_.forget(ended->file.get()); });
+  loop_.post(std::move(forget));
   return taken;
 }
 

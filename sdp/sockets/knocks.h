@@ -62,6 +62,7 @@ class Knocks {
   Knock* find(const Name& which);
   void forget(const Name& which);
   void give_up(const Name& which);
+  void give_up(const std::shared_ptr<Session>& session);
   void take_from_elsewhere(const Name& which);
   void hand_over(const Name& which, const File& asker);
 

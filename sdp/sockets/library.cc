@@ -8,7 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <exception>
 #include <future>
+#include <new>
 
 #include "sdp/loop/handlers.h"
 #include "sdp/sockets/addresses.h"
@@ -33,21 +35,13 @@ namespace {
 Mutex g_lock;
 std::atomic<Library*> g_library{nullptr};
 std::atomic<bool> g_without{false};
+Loop* g_loop = nullptr;  // with the lock
 
 // A knock brings no data, so that a listener with TCP_DEFER_ACCEPT would not be told of it.
 // Programs set the option when the library hears already.
 void accept_without_data(int listener) {
   const int no_time = 0;
   (void)real().setsockopt(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &no_time, sizeof no_time);
-}
-
-// Another worker of the same server often has it already. With errno.
-bool is_free(const Address& at) {
-  const File probe{::socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  const int one = 1;
-  if (!probe) return false;
-  (void)real().setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  return ::bind(probe.get(), &at.any, at.size()) == 0;
 }
 
 bool does_not_block(int fd) {
@@ -65,6 +59,7 @@ void forget_in_child() {
   new (&g_lock) Mutex;
   g_library = nullptr;
   g_without = false;
+  g_loop = nullptr;
   Table::forget_all();
   Recent::forget_in_child();
   Fallbacks::forget_in_child();
@@ -98,12 +93,15 @@ Library* Library::get() {
   if (g_without) return nullptr;
   const std::lock_guard lock{g_lock};
   if (Library* library = existing()) return library;
-  Loop* loop = Loop::start();
+  if (g_loop == nullptr) {
+    g_loop = Loop::start(catch_up);
+  }
+  Loop* loop = g_loop;
   if (loop == nullptr) return nullptr;
   Handlers::guard_memory();
-  auto fabric = Fabric::open(*loop, [](const Address& peer, Violation violation) {
-    process_log().write(LogLevel::error, "the connection with " + to_string(peer) +
-                                             " was ended: " + text(violation));
+  auto fabric = Fabric::open(*loop, [](const Address& peer, const std::string& why) {
+    process_log().write(LogLevel::error,
+                        "the connection with " + to_string(peer) + " was ended: " + why);
   });
   if (!fabric) {
     g_without = true;
@@ -131,6 +129,18 @@ Library::Tried Library::connect(int fd, const Address& to, bool remember) {
   if (made.left != 0) return {Outcome::left, made.why, made.left};
   const auto& session = made.session;
   if (session == nullptr) return {Outcome::tcp, made.why};
+  try {
+    return put_in_place_of(fd, to, made);
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard lock{session->lock};
+    session->abandon();
+    throw;
+  }
+}
+
+// `fd` is the connection that was made for it from now on.
+Library::Tried Library::put_in_place_of(int fd, const Address& to, const Connecting::Made& made) {
+  const auto& session = made.session;
   Mirror mirror;
   const auto registered = Registrations::take_out(fd);
   const bool placed = mirror.put_at(fd);
@@ -172,10 +182,10 @@ Library::Kept Library::connect_and_keep(File socket, const Address& to, bool rem
     const auto kept = kept_.insert(kept_.end(), KeptRelay{});
     kept->socket = std::move(socket);
     kept->relay = std::make_unique<Relay>(loop_, *fabric_, session, std::move(pair.inner),
-                                          kept->socket.get(), [this, kept] {
+                                          kept->socket.get(), Loop::ready([this, kept] {
                                             kept_.erase(kept);
                                             count_kept_ = kept_.size();
-                                          });
+                                          }));
     count_kept_ = kept_.size();
     kept->relay->start();
   });
@@ -215,6 +225,11 @@ void Library::stop_listening(Hearing* hearing) {
   on_loop([&] { fabric_->forget(hearing); });
 }
 
+void Library::catch_up() {
+  if (const Library* library = existing()) library->fabric_->catch_up();
+  process_log().write(LogLevel::error, "there was no memory for what was to be done");
+}
+
 void Library::later(int milliseconds, Loop::Task task) {
   loop_.post([this, milliseconds, task = std::move(task)] { loop_.later(milliseconds, task); });
 }
@@ -224,10 +239,14 @@ void Library::on_loop(const Loop::Task& task) {
   if (loop_.on_this_thread()) return task();
   std::promise<void> done;
   loop_.post([&] {
-    task();
-    done.set_value();
+    try {
+      task();
+      done.set_value();
+    } catch (const std::bad_alloc&) {
+      done.set_exception(std::current_exception());
+    }
   });
-  done.get_future().wait();
+  done.get_future().get();
 }
 
 std::optional<Address> Library::accepted(int fd) {

@@ -83,6 +83,8 @@ class Library {
  private:
   Library(Loop& loop, std::unique_ptr<Fabric> fabric);
   void on_loop(const Loop::Task& task);
+  static void catch_up();
+  Tried put_in_place_of(int fd, const Address& to, const Connecting::Made& made);
 
   Loop& loop_;
   const int process_ = ::getpid();  // whose connections they are

@@ -17,7 +17,7 @@
 namespace weft::sdp {
 
 Relay::Relay(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner, int shadow,
-             std::function<void()> ended)
+             Loop::Ready ended)
     : loop_(loop),
       fabric_(fabric),
       session_(std::move(session)),
@@ -38,7 +38,7 @@ void Relay::start() {
   const int on = 1;
   (void)real().setsockopt(inner_.get(), SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
   events_ = EPOLLIN | EPOLLRDHUP;
-  watched_ = loop_.watch(inner_.get(), events_, [this](uint32_t events) {
+  const auto on_inner = [this](uint32_t events) {
     if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
       // The kernel tells of it again and again. What the program wrote before is still to be had.
       closed_ = true;
@@ -46,13 +46,16 @@ void Relay::start() {
       watched_ = false;
     }
     turn();
-  });
+  };
   {
     const std::lock_guard lock{session_->lock};
+    session_->step([&] { watched_ = loop_.watch(inner_.get(), events_, on_inner); });
     session_->set_stages_by_itself(true);
     session_->want(true);
-    session_->on_news = [this] { turn_soon(); };
+    if (watched_) session_->on_news = [this] { turn_soon(); };
   }
+  // Nobody would tell of the program's end.
+  if (!watched_) return end();
   turn();
 }
 
@@ -64,7 +67,9 @@ bool Relay::program_has_closed() const {
 
 // Any thread, with the session's lock. The relay ends behind what was posted before.
 void Relay::turn_soon() {
-  if (!std::exchange(turns_soon_, true)) loop_.post([this] { turn(); });
+  if (turns_soon_) return;
+  loop_.post([this] { turn(); });
+  turns_soon_ = true;
 }
 
 void Relay::turn() {
@@ -181,7 +186,7 @@ void Relay::end() {
   }
   fabric_.close(session_);
   // It destroys this.
-  loop_.post(std::exchange(ended_, nullptr));
+  loop_.post(std::move(ended_));
 }
 
 }  // namespace weft::sdp

@@ -2,7 +2,6 @@
 // ended (design/27). Runs on the loop's thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "sdp/loop/loop.h"
@@ -13,10 +12,10 @@ namespace weft::sdp {
 class Relay {
  public:
   // `inner` is the other end of what the program has, `shadow` has its options, if it has any.
-  // `ended` is called once, when the program has closed all copies of its end, and destroys the
+  // `ended` is done once, when the program has closed all copies of its end, and destroys the
   // relay.
   Relay(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner, int shadow,
-        std::function<void()> ended);
+        Loop::Ready ended);
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
   ~Relay();
@@ -45,7 +44,7 @@ class Relay {
   const std::shared_ptr<Session> session_;
   File inner_;
   const int shadow_;
-  std::function<void()> ended_;
+  Loop::Ready ended_;
   bool program_sends_ = true;
   bool program_reads_ = true;
   bool told_end_ = false;

@@ -219,7 +219,8 @@ std::optional<ssize_t> Sending::send_relayed(int fd, std::span<const iovec> from
 void Sending::note_zero_copy(int flags, bool copied) {
   if (!zero_copy_.counts(flags)) return;
   const int error = errno;
-  zero_copy_.sent(copied);
+  // Who asks for reports waits for each of them.
+  session_.step([&] { zero_copy_.sent(copied); });
   errno = error;
 }
 

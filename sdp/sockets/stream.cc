@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "sdp/sockets/failed.h"
@@ -20,24 +21,41 @@ Stream::Stream(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, Fil
       fabric_(fabric),
       session_(std::move(session)),
       shadow_(shadow.get()),
-      ended_(std::move(ended)),
+      ended_(Loop::ready(std::move(ended))),
       end_(*this, cookie),
-      waiting_(
-          loop, *session_, end_, std::move(inner),
-          [this] { loop_.post([self = shared_from_this()] { self->waiting_.show_error(); }); }),
+      waiting_(loop, *session_, end_, std::move(inner),
+               [this] { loop_.post(std::move(show_error_)); }),
       urgent_(*session_, end_, waiting_, shadow_),
       receiving_(*session_, end_, waiting_, urgent_),
       sending_(*session_, end_, waiting_, shadow_) {}
 
 Stream::~Stream() = default;
 
+std::shared_ptr<Stream> Stream::make(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session,
+                                     File inner, const File& shadow, uint64_t cookie,
+                                     std::function<void()> ended) {
+  std::shared_ptr<Stream> made{new Stream(loop, fabric, std::move(session), std::move(inner),
+                                          shadow, cookie, std::move(ended))};
+  const auto later = [weak = std::weak_ptr(made)](auto what) {
+    return Loop::ready([weak, what] {
+      if (const auto still = weak.lock()) what(*still);
+    });
+  };
+  made->show_error_ = later([](Stream& self) { self.waiting_.show_error(); });
+  made->begin_relay_ = later([](Stream& self) { self.start_relay(); });
+  made->end_soon_ = later([](Stream& self) { self.end(); });
+  return made;
+}
+
 void Stream::start() {
   // A program with several threads may have closed it already.
   if (relay_ || end_.ended()) return;
   // Its edges, for the kernel would tell of an end again and again.
-  (void)loop_.watch(waiting_.mirror().fd(), EPOLLRDHUP | EPOLLET,
-                    [this](uint32_t events) { on_inner(events); });
   const std::lock_guard lock{session_->lock};
+  session_->step([this] {
+    (void)loop_.watch(waiting_.mirror().fd(), EPOLLRDHUP | EPOLLET,
+                      [this](uint32_t events) { on_inner(events); });
+  });
   session_->on_news = [this] { waiting_.on_news(); };
   session_->poll();
   waiting_.keep_going();
@@ -70,7 +88,7 @@ void Stream::on_inner(uint32_t events) {
 
 void Stream::on_closed() {
   waiting_.close_urgent();
-  loop_.post([self = shared_from_this()] { self->end(); });
+  loop_.post(std::move(end_soon_));
 }
 
 std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int flags) {
@@ -146,15 +164,21 @@ void Stream::relay_from_now(int fd) {
   urgent_.put_in_line(at);
   end_.set_relayed();
   session_->relayed();
-  loop_.post([self = shared_from_this()] { self->start_relay(); });
+  loop_.post(std::move(begin_relay_));
 }
 
 void Stream::start_relay() {
   if (end_.ended()) return;
   Readiness& mirror = waiting_.mirror();
   loop_.forget(mirror.fd());
-  relay_ = std::make_unique<Relay>(loop_, fabric_, session_, mirror.hand_over(), shadow_,
-                                   std::move(ended_));
+  try {
+    relay_ = std::make_unique<Relay>(loop_, fabric_, session_, mirror.hand_over(), shadow_,
+                                     std::move(ended_));
+  } catch (const std::bad_alloc&) {
+    fabric_.close(session_);
+    loop_.post(std::move(ended_));
+    throw;
+  }
   relay_->start();
 }
 
@@ -172,7 +196,7 @@ void Stream::end() {
     sending_.close_reports();
   }
   fabric_.close(session_);
-  loop_.post(std::exchange(ended_, nullptr));
+  loop_.post(std::move(ended_));
 }
 
 }  // namespace weft::sdp

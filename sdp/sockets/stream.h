@@ -30,8 +30,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
  public:
   // `inner` is the library's end of the mirror, `cookie` that of its other end. `ended` is called
   // on the loop's thread when the program has no descriptor any more; the shadow stays until then.
-  Stream(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner,
-         const File& shadow, uint64_t cookie, std::function<void()> ended);
+  static std::shared_ptr<Stream> make(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session,
+                                      File inner, const File& shadow, uint64_t cookie,
+                                      std::function<void()> ended);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream();
@@ -77,6 +78,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void relay_from_now(int fd);
 
  private:
+  Stream(Loop& loop, Fabric& fabric, std::shared_ptr<Session> session, File inner,
+         const File& shadow, uint64_t cookie, std::function<void()> ended);
   void on_inner(uint32_t events);
   bool is_over() const;
   void start_relay();
@@ -86,7 +89,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Fabric& fabric_;
   const std::shared_ptr<Session> session_;
   const int shadow_;
-  std::function<void()> ended_;
+  // What the loop is to do once, which is not to fail for want of memory then.
+  Loop::Ready ended_;
+  Loop::Ready show_error_;
+  Loop::Ready begin_relay_;
+  Loop::Ready end_soon_;
   std::unique_ptr<Relay> relay_;
   ProgramEnd end_;
   Waiting waiting_;

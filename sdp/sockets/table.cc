@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "sdp/loop/handlers.h"
 #include "sdp/sockets/mirror.h"
@@ -39,10 +39,19 @@ struct Streams {
   }
   // What was there before.
   std::shared_ptr<Stream> put(int fd, std::shared_ptr<Stream> stream) {
-    auto before = take_out(fd);
-    descriptors.emplace(stream.get(), fd);
-    by_descriptor.emplace(fd, std::move(stream));
-    return before;
+    // What there is no memory for leaves no half of it.
+    const auto at = descriptors.emplace(stream.get(), fd);
+    try {
+      std::swap(by_descriptor[fd], stream);
+    } catch (const std::bad_alloc&) {
+      descriptors.erase(at);
+      throw;
+    }
+    if (!stream) return nullptr;
+    const auto [first, end] = descriptors.equal_range(stream.get());
+    descriptors.erase(
+        std::find_if(first, end, [&](const auto& i) { return i.second == fd && &i != &*at; }));
+    return stream;
   }
 };
 
@@ -54,12 +63,6 @@ Mutex& lock() {
 Streams*& streams() {
   static auto* map = new Streams;
   return map;
-}
-
-// As they are now. What is done with them takes locks of their own.
-std::vector<std::pair<int, std::shared_ptr<Stream>>> all_streams() {
-  const std::lock_guard holding{lock()};
-  return {streams()->by_descriptor.begin(), streams()->by_descriptor.end()};
 }
 
 std::atomic<long> g_owner{0};
@@ -145,39 +148,49 @@ void Table::drop_range(unsigned first, unsigned last) {
 }
 
 void Table::drop(const Stream& stream) {
-  std::vector<std::shared_ptr<Stream>> last;
-  const std::lock_guard holding{lock()};
-  for (auto i = streams()->descriptors.find(&stream); i != streams()->descriptors.end();
-       i = streams()->descriptors.find(&stream)) {
-    const int fd = i->second;
-    present[static_cast<unsigned>(fd)] = false;
-    last.push_back(streams()->take_out(fd));
-  }
+  drop_if(stream, [](int) { return true; });
 }
 
 void Table::drop_closed(const Stream& stream, uint64_t cookie) {
-  std::vector<std::shared_ptr<Stream>> last;
+  drop_if(stream, [cookie](int fd) { return cookie_of(fd) != cookie; });
+}
+
+template <class If>
+void Table::drop_if(const Stream& stream, If goes) {
+  std::shared_ptr<Stream> last;
   const std::lock_guard holding{lock()};
-  std::vector<int> closed;
-  const auto [first, end] = streams()->descriptors.equal_range(&stream);
-  for (auto i = first; i != end; ++i) {
-    if (cookie_of(i->second) != cookie) closed.push_back(i->second);
-  }
-  for (const int fd : closed) {
+  auto [i, end] = streams()->descriptors.equal_range(&stream);
+  while (i != end) {
+    const int fd = i->second;
+    if (!goes(fd)) {
+      ++i;
+      continue;
+    }
+    i = streams()->descriptors.erase(i);
     present[static_cast<unsigned>(fd)] = false;
-    last.push_back(streams()->take_out(fd));
+    const auto found = streams()->by_descriptor.find(fd);
+    last = std::move(found->second);
+    streams()->by_descriptor.erase(found);
+  }
+}
+
+// As it is asked for, which takes no memory: a descriptor that comes meanwhile may be left out.
+template <class Do>
+void Table::each(Do what) {
+  for (int fd = 0; fd < end(); ++fd) {
+    if (const auto stream = find(fd)) what(fd, *stream);
   }
 }
 
 void Table::relay_what_is_inherited() {
-  for (const auto& [fd, stream] : all_streams()) {
+  each([](int fd, Stream& stream) {
     const long flags = ::syscall(SYS_fcntl, fd, F_GETFD, 0);
-    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) stream->relay_from_now(fd);
-  }
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) stream.relay_from_now(fd);
+  });
 }
 
 void Table::relay_all() {
-  for (const auto& [fd, stream] : all_streams()) stream->relay_from_now(fd);
+  each([](int fd, Stream& stream) { stream.relay_from_now(fd); });
 }
 
 void Table::forget_all() {

@@ -57,6 +57,10 @@ class Table {
  private:
   static constexpr unsigned kMost = 1 << 16;
   static std::shared_ptr<Stream> look_up(int fd);
+  template <class If>
+  static void drop_if(const Stream& stream, If goes);
+  template <class Do>
+  static void each(Do what);
 
   static inline std::array<std::atomic<bool>, kMost> present{};
   static inline std::atomic<int> highest{-1};  // written with the lock

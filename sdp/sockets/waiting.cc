@@ -146,7 +146,9 @@ void Waiting::show_urgent() {
   if (!urgent_.is_news(mark) || !end_.direct()) return;
   const bool polled = asks_for_urgent_ && mirror_.open();
   const int fd = end_.any_descriptor();
-  if (!urgent_.show(mark, polled ? -1 : fd)) return;
+  bool shows = false;
+  session_.step([&] { shows = urgent_.show(mark, polled ? -1 : fd); });
+  if (!shows) return;
   session_.completions().shown();
   // Who sleeps in poll(2) wakes up by the mirror; the signal comes by that, too.
   if (polled && mark.waits()) mirror_.show_urgent();

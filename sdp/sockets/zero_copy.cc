@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <string>
+#include <cstdio>
 
 namespace weft::sdp {
 namespace {
@@ -13,8 +13,10 @@ namespace {
 constexpr size_t kMost = 256;
 
 File reader_of(int writer) {
-  const std::string path = "/proc/self/fd/" + std::to_string(writer);
-  return out_of_the_way(File{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)});
+  // Without memory: a report that was taken would be lost.
+  std::array<char, 32> path{};
+  (void)std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", writer);
+  return out_of_the_way(File{::open(path.data(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)});
 }
 
 }  // namespace

@@ -49,11 +49,14 @@ class Memory {
     const std::lock_guard holding{lock_};
     count(c);
     StatSlot* slot = nullptr;
+    // It is given back where nothing may fail.
+    const size_t used = header().used.load();
+    if (free_.capacity() <= used) free_.reserve(2 * used + 16);
     if (!free_.empty()) {
       slot = free_.back();
       free_.pop_back();
-    } else if (const uint32_t used = header().used.load(); used < kStatSlots) {
-      slot = reinterpret_cast<StatSlot*>(start_ + stat_slot_offset(used));
+    } else if (used < kStatSlots) {
+      slot = reinterpret_cast<StatSlot*>(start_ + stat_slot_offset(static_cast<uint32_t>(used)));
     } else {
       return nullptr;
     }

@@ -17,4 +17,8 @@ extern thread_local long pieces_left;
 // Only the one after those is missing.
 extern thread_local bool one_is_missing;
 
+// The same of another thread, by its number, where that is not 0: it lacks one piece after so many.
+extern std::atomic<long> other_thread;
+extern std::atomic<long> pieces_left_there;
+
 }  // namespace weft::test

@@ -136,6 +136,13 @@ def copied(w):
     w.allow_fallback()
     return w.run(0, [w.test_program("sdp_copied"), w.address, "copies"]).splitlines()
 
+# Where there is no memory. Less than the time for which the end of a process waits for its connections.
+for mode in ("calls", "loop", "staging"):
+    @case(f"sockets.scarce_{mode}", seconds=9, namespaces=None)
+    def scarce(w, mode=mode):
+        if mode != "staging":
+            w.allow_fallback()
+        return w.run(0, [w.test_program("sdp_scarce"), w.address, mode], environment=IN_PLACE).splitlines()
 
 case("sockets.c_calls", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_c_calls"), w.address]).splitlines())
 

@@ -29,7 +29,7 @@ class Member final : public LockedMember {
     ++let_go;
     errno = EAGAIN;
   }
-  void put_off_mail() override { ++put_off; }
+  bool put_off_mail() override { return ++put_off > 0; }
   bool has_mail() const { return !mail_.empty(); }
 
   bool open = true;
