@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "base/guarded.h"
 #include "sdp/loop/handlers.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/memory.h"
@@ -30,14 +31,17 @@
 #include "sdp/sockets/table.h"
 
 using namespace weft::sdp;
+using weft::copy_guarded;
+using weft::readable_guarded;
 
 namespace {
 
 // At most `room` bytes of the name; `size` tells how long it is.
 void put_name(const Address& from, sockaddr* to, socklen_t room, socklen_t* size) {
   if (to == nullptr || size == nullptr) return;
-  std::memcpy(to, &from, std::min(room, from.size()));
-  *size = from.size();
+  const socklen_t whole = from.size();
+  (void)copy_guarded(to, &from, std::min(room, whole));
+  (void)copy_guarded(size, &whole, sizeof whole);
 }
 
 void tell(const char* what, const Address& peer, const std::string& more) {
@@ -96,7 +100,8 @@ void reset(int fd) {
 template <class Accept>
 int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept accept_one) {
   (void)if_memory([listener] { Listeners::about_to_wait(listener); });
-  const socklen_t room = size != nullptr ? *size : 0;
+  socklen_t room = 0;
+  const bool named = copy_guarded(&room, size, sizeof room);
   for (;;) {
     const int fd = accept_one();
     if (fd < 0) return fd;
@@ -108,7 +113,7 @@ int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept acce
     if (!taken) reset(fd);
     errno = known ? error : ENOMEM;
     if (taken || !known) return taken ? fd : -1;
-    if (size != nullptr) *size = room;
+    if (named) (void)copy_guarded(size, &room, sizeof room);
   }
 }
 
@@ -138,6 +143,11 @@ int go_on_without_waiting(int fd, const sockaddr* to, socklen_t size, int error)
 int connect_for_program(int fd, const sockaddr* to, socklen_t size) {
   ::pthread_testcancel();
   const int error = errno;
+  // Of a name that is not there the kernel says so.
+  guard_memory();
+  if (size > sizeof(sockaddr_storage) || !readable_guarded(to, size)) {
+    return real().connect(fd, to, size);
+  }
   if (Library* library = Library::existing()) {
     if (const auto again = library->connect_again(fd)) {
       if (*again != 0) errno = *again;

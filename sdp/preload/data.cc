@@ -29,6 +29,7 @@
 using namespace std::chrono_literals;
 using std::chrono::duration_cast;
 using std::chrono::seconds;
+using weft::copy_guarded;
 using weft::readable_guarded;
 using weft::sdp::Library;
 using weft::sdp::or_no_memory;
@@ -92,11 +93,25 @@ void nothing_but_bytes(msghdr* message, ssize_t n, int flags) {
   if (n == 0) message->msg_flags |= (flags & MSG_OOB) != 0 ? MSG_TRUNC : 0;
 }
 
+// None of those that it has says that it is longer than there is room for, or shorter than it is.
+// False also for what cannot be read.
+bool has_good_control(const msghdr* message) {
+  if (!readable_guarded(message, sizeof *message)) return false;
+  auto& m = const_cast<msghdr&>(*message);
+  if (m.msg_controllen == 0) return true;
+  if (!readable_guarded(m.msg_control, m.msg_controllen)) return false;
+  const auto* end = static_cast<const char*>(m.msg_control) + m.msg_controllen;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    const auto room = static_cast<size_t>(end - reinterpret_cast<const char*>(c));
+    if (c->cmsg_len < CMSG_LEN(0) || c->cmsg_len > room) return false;
+  }
+  return true;
+}
+
 // Whoever gets a descriptor by a message uses the kernel's calls.
 void leave_passed_to_kernel(const msghdr* message) {
-  if (Library::existing() == nullptr || !readable_guarded(message, sizeof *message)) return;
+  if (Library::existing() == nullptr || !has_good_control(message)) return;
   auto& m = const_cast<msghdr&>(*message);
-  if (m.msg_controllen == 0 || !readable_guarded(m.msg_control, m.msg_controllen)) return;
   for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -147,6 +162,14 @@ std::optional<ssize_t> give_out_pieces(int fd, const iovec* from, int count,
   return give_out(fd, *all, *flags);
 }
 
+// The peer's name, of a stream: nothing. That it cannot be told is found behind the bytes.
+ssize_t without_name(ssize_t n, const sockaddr* address, socklen_t* length) {
+  const socklen_t none = 0;
+  if (n < 0 || address == nullptr || copy_guarded(length, &none, sizeof none)) return n;
+  errno = EFAULT;
+  return -1;
+}
+
 bool is_offset(const off_t* offset) {
   return offset == nullptr || readable_guarded(offset, sizeof *offset);
 }
@@ -168,10 +191,7 @@ WEFT_SDP_EXPORT ssize_t recv(int fd, void* to, size_t size, int flags) {
 
 WEFT_SDP_EXPORT ssize_t recvfrom(int fd, void* to, size_t size, int flags, sockaddr* address,
                                  socklen_t* length) {
-  if (const auto n = take_in(fd, to, size, flags)) {
-    if (address != nullptr && length != nullptr) *length = 0;
-    return *n;
-  }
+  if (const auto n = take_in(fd, to, size, flags)) return without_name(*n, address, length);
   return WEFT_SDP_NEXT(recvfrom)(fd, to, size, flags, address, length);
 }
 
@@ -273,7 +293,7 @@ WEFT_SDP_EXPORT ssize_t pwritev64v2(int fd, const iovec* from, int count, off64_
 WEFT_SDP_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   leave_passed_to_kernel(message);
   const auto all = pieces(fd, message);
-  if (all && readable_guarded(message->msg_control, message->msg_controllen)) {
+  if (all && has_good_control(message)) {
     if (const auto n = give_out(fd, *all, flags)) return *n;
   }
   return WEFT_SDP_NEXT(sendmsg)(fd, message, flags);
@@ -333,10 +353,7 @@ WEFT_SDP_EXPORT ssize_t __recv_chk(int fd, void* to, size_t size, size_t room, i
 WEFT_SDP_EXPORT ssize_t __recvfrom_chk(int fd, void* to, size_t size, size_t room, int flags,
                                        sockaddr* address, socklen_t* length) {
   if (size <= room) {
-    if (const auto n = take_in(fd, to, size, flags)) {
-      if (address != nullptr && length != nullptr) *length = 0;
-      return *n;
-    }
+    if (const auto n = take_in(fd, to, size, flags)) return without_name(*n, address, length);
   }
   return WEFT_SDP_NEXT(__recvfrom_chk)(fd, to, size, room, flags, address, length);
 }

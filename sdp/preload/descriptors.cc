@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdarg>
 
+#include "base/guarded.h"
 #include "sdp/loop/file.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/descriptors.h"
@@ -63,6 +64,13 @@ int copied(int from, int to) {
 // F_SETOWN and the like.
 void take_owner(int fd) {
   if (const auto stream = Table::find(fd)) stream->waiting().take_owner(fd);
+}
+
+// By a pointer of the program's.
+int tell(void* to, int number) {
+  if (weft::copy_guarded(to, &number, sizeof number)) return 0;
+  errno = EFAULT;
+  return -1;
 }
 
 int after_fcntl(int fd, int command, int result) {
@@ -183,18 +191,12 @@ WEFT_SDP_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   if (request == FIONREAD) {
     const auto stream = Table::find(fd);
     const auto bytes = stream ? stream->receiving().available() : std::nullopt;
-    if (bytes) {
-      *static_cast<int*>(argument) = *bytes;
-      return 0;
-    }
+    if (bytes) return tell(argument, *bytes);
   }
   if (request == SIOCATMARK) {
     const auto stream = Table::find(fd);
     const auto at_mark = stream ? stream->urgent().at_mark() : std::nullopt;
-    if (at_mark) {
-      *static_cast<int*>(argument) = static_cast<int>(*at_mark);
-      return 0;
-    }
+    if (at_mark) return tell(argument, static_cast<int>(*at_mark));
   }
   const int result = WEFT_SDP_NEXT(ioctl)(fd, request, argument);
   const bool owner = request == FIOSETOWN || request == SIOCSPGRP || request == FIOASYNC;

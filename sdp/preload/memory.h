@@ -1,9 +1,11 @@
-// No exception passes through the functions that stand in the place of libc's: the program's code
-// knows none, and libc declares that many of them throw nothing.
+// Memory in the functions that stand in the place of libc's. No exception passes through them: the
+// program's code knows none, and libc declares that many of them throw nothing.
 #pragma once
 
 #include <cerrno>
 #include <new>
+
+#include "sdp/loop/handlers.h"
 
 namespace weft::sdp {
 
@@ -16,6 +18,11 @@ auto or_no_memory(Call call) -> decltype(call()) {
     errno = ENOMEM;
     return -1;
   }
+}
+
+// Before memory of the program's is read that may not be there, by a call that may be its first.
+inline void guard_memory() {
+  [[maybe_unused]] static const bool guards = (Handlers::guard_memory(), true);
 }
 
 // For what libc's call goes on without. False: there was no memory for it.

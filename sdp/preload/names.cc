@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 
+#include "base/guarded.h"
 #include "sdp/preload/caller.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/real.h"
@@ -17,6 +17,7 @@
 #include "sdp/sockets/written_names.h"
 
 using namespace weft::sdp;
+using weft::copy_guarded;
 
 namespace {
 
@@ -29,14 +30,37 @@ std::optional<Names> names_of(int fd) {
   return names;
 }
 
-int put(const Address& from, sockaddr* to, socklen_t* size) {
-  if (to == nullptr || size == nullptr) {
-    errno = EFAULT;
-    return -1;
+int failed(int error) {
+  errno = error;
+  return -1;
+}
+
+// `n` bytes to memory of the program's, which is to be told of `told`.
+int put_bytes(const void* from, socklen_t n, void* to, socklen_t told, socklen_t* size) {
+  const bool good = copy_guarded(to, from, n) && copy_guarded(size, &told, sizeof told);
+  return good ? 0 : failed(EFAULT);
+}
+
+// How much room the program says that it has.
+std::optional<socklen_t> room_of(const socklen_t* size) {
+  int room = 0;
+  if (!copy_guarded(&room, size, sizeof room) || room < 0) {
+    errno = room < 0 ? EINVAL : EFAULT;
+    return std::nullopt;
   }
-  std::memcpy(to, &from, std::min(*size, from.size()));
-  *size = from.size();
-  return 0;
+  return static_cast<socklen_t>(room);
+}
+
+int put(const Address& from, sockaddr* to, socklen_t* size) {
+  const auto room = room_of(size);
+  return room ? put_bytes(&from, std::min(*room, from.size()), to, from.size(), size) : -1;
+}
+
+int put_option(int option, void* value, socklen_t* size) {
+  const auto room = room_of(size);
+  if (!room) return -1;
+  const auto n = std::min<socklen_t>(*room, sizeof option);
+  return put_bytes(&option, n, value, n, size);
 }
 
 // Of the descriptor itself, since the program waits on it; of the shadow are all others.
@@ -70,22 +94,16 @@ bool is_buffer_size(int level, int name) {
 
 int set_threshold(Stream& stream, const void* value, socklen_t size) {
   int bytes = 0;
-  if (size >= sizeof bytes) std::memcpy(&bytes, value, sizeof bytes);
+  if (size >= sizeof bytes && !copy_guarded(&bytes, value, sizeof bytes)) return failed(EFAULT);
   const bool in_range = bytes >= kLeastThreshold && bytes <= kMostThreshold;
-  if (size < sizeof bytes || (bytes != -1 && bytes != 0 && !in_range)) {
-    errno = EINVAL;
-    return -1;
-  }
+  if (size < sizeof bytes || (bytes != -1 && bytes != 0 && !in_range)) return failed(EINVAL);
   stream.sending().set_threshold(bytes == -1 ? ZcopyThreshold::of_process()
                                              : ZcopyThreshold{bytes});
   return 0;
 }
 
 int get_threshold(Stream& stream, void* value, socklen_t* size) {
-  const int bytes = stream.sending().threshold().bytes;
-  if (*size > sizeof bytes) *size = sizeof bytes;
-  std::memcpy(value, &bytes, *size);
-  return 0;
+  return put_option(stream.sending().threshold().bytes, value, size);
 }
 
 // Of a connection that is relayed the descriptor knows it.
@@ -93,9 +111,7 @@ int take_error(int fd, void* value, socklen_t* size) {
   const auto stream = Table::find(fd);
   const auto error = stream ? stream->take_error(fd) : std::nullopt;
   if (!error) return real().getsockopt(fd, SOL_SOCKET, SO_ERROR, value, size);
-  if (*size > sizeof(int)) *size = sizeof(int);
-  std::memcpy(value, &*error, *size);
-  return 0;
+  return put_option(*error, value, size);
 }
 
 // A connection that came from another process has no shadow here. What only TCP sockets know is
@@ -125,10 +141,7 @@ WEFT_SDP_EXPORT int getpeername(int fd, sockaddr* address, socklen_t* size) noex
   if (!WEFT_SDP_FOR_PROGRAM) return real().getpeername(fd, address, size);
   if (const auto names = names_of(fd)) {
     const auto stream = Table::find(fd);
-    if (stream && stream->tcp_state() == TCP_CLOSE) {
-      errno = ENOTCONN;
-      return -1;
-    }
+    if (stream && stream->tcp_state() == TCP_CLOSE) return failed(ENOTCONN);
     return put(names->peer, address, size);
   }
   if (const auto peer = RelayedNames::peer_of(fd)) return put(*peer, address, size);
@@ -159,10 +172,10 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
                                socklen_t size) noexcept {
   const bool asked = WEFT_SDP_FOR_PROGRAM && !of_descriptor(level, name);
   const auto names = asked ? names_of(fd) : std::nullopt;
-  if (names && level == SOL_SOCKET && name == SO_OOBINLINE && size >= sizeof(int)) {
-    if (const auto stream = Table::find(fd)) {
-      stream->urgent().set_in_line(fd, *static_cast<const int*>(value) != 0);
-    }
+  int on = 0;
+  if (names && level == SOL_SOCKET && name == SO_OOBINLINE && size >= sizeof on &&
+      copy_guarded(&on, value, sizeof on)) {
+    if (const auto stream = Table::find(fd)) stream->urgent().set_in_line(fd, on != 0);
   }
   if (names && is_threshold(level, name)) {
     if (const auto stream = Table::find(fd)) return set_threshold(*stream, value, size);

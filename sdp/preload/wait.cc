@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/guarded.h"
 #include "sdp/loop/handlers.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/memory.h"
@@ -157,6 +158,27 @@ constexpr timespec kAtOnce{};
 
 bool waits(const timespec* timeout) {
   return timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_nsec != 0;
+}
+
+// Whether there may be something of the library's among what a call waits for.
+bool may_be_own() {
+  if (Table::end() == 0 && !Listeners::any_fresh()) return false;
+  guard_memory();
+  return true;
+}
+
+// The same, and what it asks for can be read. Of what cannot the kernel says so.
+bool may_be_own(const pollfd* fds, nfds_t count) {
+  constexpr nfds_t kMost = 1 << 24;  // more than there are descriptors
+  return may_be_own() && count <= kMost && weft::readable_guarded(fds, count * sizeof *fds);
+}
+
+bool may_be_own(int count, std::initializer_list<const fd_set*> sets) {
+  if (!may_be_own() || count < 0) return false;
+  const size_t bytes = (static_cast<size_t>(count) + NFDBITS - 1) / NFDBITS * sizeof(fd_mask);
+  return std::all_of(sets.begin(), sets.end(), [bytes](const fd_set* set) {
+    return set == nullptr || weft::readable_guarded(set, bytes);
+  });
 }
 
 // What a program asks select(2) for, which each call of it overwrites. Its sets have room for
@@ -308,7 +330,7 @@ WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* eve
 }
 
 WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {
-  const bool program = WEFT_SDP_FOR_PROGRAM;
+  const bool program = WEFT_SDP_FOR_PROGRAM && may_be_own(fds, count);
   const bool connections = program && about_to_poll(fds, count);
   Polled polled{program, fds, count};
   const auto now = [&](bool at_once) {
@@ -323,7 +345,7 @@ WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {
 
 extern "C" int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size);
 WEFT_SDP_EXPORT int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t size) {
-  const bool program = WEFT_SDP_FOR_PROGRAM;
+  const bool program = WEFT_SDP_FOR_PROGRAM && may_be_own(fds, count);
   const bool connections = program && about_to_poll(fds, count);
   // What the program's memory has no room for is libc's to say.
   Polled polled{program && size / sizeof *fds >= count, fds, count};
@@ -341,7 +363,7 @@ WEFT_SDP_EXPORT int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t si
 
 WEFT_SDP_EXPORT int ppoll(pollfd* fds, nfds_t count, const timespec* timeout,
                           const sigset_t* mask) {
-  const bool program = WEFT_SDP_FOR_PROGRAM;
+  const bool program = WEFT_SDP_FOR_PROGRAM && may_be_own(fds, count);
   const bool connections = program && about_to_poll(fds, count);
   Polled polled{program, fds, count};
   const auto now = [&](bool at_once) {
@@ -360,7 +382,7 @@ extern "C" int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, c
                            size_t size);
 WEFT_SDP_EXPORT int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout,
                                 const sigset_t* mask, size_t size) {
-  const bool program = WEFT_SDP_FOR_PROGRAM;
+  const bool program = WEFT_SDP_FOR_PROGRAM && may_be_own(fds, count);
   const bool connections = program && about_to_poll(fds, count);
   Polled polled{program && size / sizeof *fds >= count, fds, count};
   if (polled.is_more()) size = polled.count() * sizeof *fds;
@@ -378,7 +400,7 @@ WEFT_SDP_EXPORT int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeo
 
 WEFT_SDP_EXPORT int select(int count, fd_set* readable, fd_set* writable, fd_set* exceptional,
                            timeval* timeout) {
-  const bool program = WEFT_SDP_FOR_PROGRAM;
+  const bool program = WEFT_SDP_FOR_PROGRAM && may_be_own(count, {readable, writable, exceptional});
   const bool connections = program && about_to_select(count, {readable, writable, exceptional});
   const auto now = [&](bool at_once) {
     timeval none{};
@@ -393,7 +415,7 @@ WEFT_SDP_EXPORT int select(int count, fd_set* readable, fd_set* writable, fd_set
 
 WEFT_SDP_EXPORT int pselect(int count, fd_set* readable, fd_set* writable, fd_set* exceptional,
                             const timespec* timeout, const sigset_t* mask) {
-  const bool program = WEFT_SDP_FOR_PROGRAM;
+  const bool program = WEFT_SDP_FOR_PROGRAM && may_be_own(count, {readable, writable, exceptional});
   const bool connections = program && about_to_select(count, {readable, writable, exceptional});
   const auto now = [&](bool at_once) {
     return WEFT_SDP_NEXT(pselect)(count, readable, writable, exceptional,

@@ -144,6 +144,8 @@ for mode in ("calls", "loop", "staging"):
             w.allow_fallback()
         return w.run(0, [w.test_program("sdp_scarce"), w.address, mode], environment=IN_PLACE).splitlines()
 
+case("sockets.pointers", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_pointers"), w.address]).splitlines())
+
 case("sockets.c_calls", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_c_calls"), w.address]).splitlines())
 
 # TCP copies on one host, and says so.
