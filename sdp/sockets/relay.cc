@@ -37,7 +37,7 @@ void Relay::start() {
   // An urgent byte stays in its place in front of the mark.
   const int on = 1;
   (void)real().setsockopt(inner_.get(), SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
-  events_ = EPOLLIN | EPOLLRDHUP;
+  events_ = EPOLLIN;
   const auto on_inner = [this](uint32_t events) {
     if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
       // The kernel tells of it again and again. What the program wrote before is still to be had.
@@ -170,10 +170,10 @@ void Relay::refuse_program() {
 
 void Relay::choose_events() {
   if (!watched_) return;
-  uint32_t events = EPOLLRDHUP;
+  uint32_t events = 0;
   const std::lock_guard lock{session_->lock};
+  // Its end is read behind its bytes: EPOLLRDHUP would tell of it again and again before.
   if (program_sends_ && !session_->room().empty()) events |= EPOLLIN;
-  if (!program_sends_) events &= ~static_cast<uint32_t>(EPOLLRDHUP);
   if (!session_->received().empty()) events |= EPOLLOUT;
   if (events != events_) loop_.change(inner_.get(), events_ = events);
 }

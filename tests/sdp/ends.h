@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -97,4 +98,14 @@ inline void wait_until_sleeps(const std::atomic<long>& thread, bool in_any_wait)
 
 inline void wait_until_sleeps_in_a_call(const std::atomic<long>& thread) {
   wait_until_sleeps(thread, false);
+}
+
+// The library's own thread, if there is one.
+inline long thread_of_library() {
+  for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"}) {
+    std::string name;
+    std::getline(std::ifstream{task.path() / "comm"}, name);
+    if (name == "weft-sdp") return std::stol(task.path().filename().string());
+  }
+  return 0;
 }

@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -225,16 +224,6 @@ void calls(const char* address) {
     std::printf("%s: %s\n", wrong ? "wrong" : "said", goes(ends, 7) ? "goes on" : "is over");
     close_both(ends);
   }
-}
-
-// The library's own thread, if there is one.
-long thread_of_library() {
-  for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"}) {
-    std::string name;
-    std::getline(std::ifstream{task.path() / "comm"}, name);
-    if (name == "weft-sdp") return std::stol(task.path().filename().string());
-  }
-  return 0;
 }
 
 // A connection from its beginning to its end. False: it does not come so far. `begin` is called

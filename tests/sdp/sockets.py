@@ -144,6 +144,10 @@ for mode in ("calls", "loop", "staging"):
             w.allow_fallback()
         return w.run(0, [w.test_program("sdp_scarce"), w.address, mode], environment=IN_PLACE).splitlines()
 
+for mode in ("half",):
+    case(f"sockets.after_{mode}", seconds=20, namespaces=None)(
+        lambda w, mode=mode: w.run(0, [w.test_program("sdp_after"), w.address, mode]).splitlines())
+
 case("sockets.pointers", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_pointers"), w.address]).splitlines())
 
 case("sockets.c_calls", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_c_calls"), w.address]).splitlines())
