@@ -316,14 +316,16 @@ WEFT_SDP_EXPORT int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flag
 
 WEFT_SDP_EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
   if (const auto stream = Table::find(to); stream && is_offset(offset)) {
-    if (const auto n = stream->sending().send_file(to, from, offset, count)) return *n;
+    const auto send = [&] { return stream->sending().send_file(to, from, offset, count); };
+    if (const auto n = or_no_memory(send)) return *n;
   }
   return WEFT_SDP_NEXT(sendfile)(to, from, offset, count);
 }
 
 WEFT_SDP_EXPORT ssize_t sendfile64(int to, int from, off64_t* offset, size_t count) noexcept {
   if (const auto stream = Table::find(to); stream && is_offset(offset)) {
-    if (const auto n = stream->sending().send_file(to, from, offset, count)) return *n;
+    const auto send = [&] { return stream->sending().send_file(to, from, offset, count); };
+    if (const auto n = or_no_memory(send)) return *n;
   }
   return WEFT_SDP_NEXT(sendfile64)(to, from, offset, count);
 }

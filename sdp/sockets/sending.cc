@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <mutex>
+#include <vector>
 
 #include "base/guarded.h"
 #include "sdp/loop/cancellation.h"
@@ -167,7 +167,8 @@ std::optional<ssize_t> Sending::send_file(int fd, int file, off_t* offset, size_
   if (::lseek(file, 0, SEEK_CUR) < 0) return std::nullopt;
   // sendfile(2) is no cancellation point.
   const HoldCancellation hold;
-  std::array<std::byte, 64 << 10> bytes;
+  constexpr size_t kAtATime = 64 << 10;
+  std::vector<std::byte> bytes(std::min(count, kAtATime));
   size_t done = 0;
   while (done < count) {
     const size_t n = std::min(count - done, bytes.size());
