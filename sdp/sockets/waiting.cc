@@ -17,6 +17,8 @@ namespace {
 
 // How long a message may take to the same process.
 constexpr std::chrono::microseconds kMostOnItsWay{50};
+// By a loop that may be at rest.
+constexpr std::chrono::milliseconds kMostUntilShown{1000};
 
 bool has_owner(int fd) {
   f_owner_ex owner{};
@@ -67,7 +69,9 @@ void Waiting::show_state() {
   if (!mirror_.open()) return;
   const Readiness::For who{.edges = watched_, .takers = takers_ > 0, .ends = asks_for_end_};
   if (mirror_.show(session_, who)) session_.completions().shown();
-  if (session_.error() != 0) on_error_();
+  if (session_.error() == 0) return;
+  error_ = true;
+  on_error_();
 }
 
 void Waiting::begin_sleep(bool takes) {
@@ -87,13 +91,17 @@ void Waiting::watch() {
 }
 
 void Waiting::about_to_wait(int fd, bool for_end) {
-  if (end_.relayed() || (watched_ && (asks_for_end_ || !for_end))) return;
-  const std::lock_guard lock{session_.lock};
   if (end_.relayed()) return;
-  if (for_end) asks_for_end_ = true;
-  watch();
-  if (session_.room().empty() && session_.writable()) hide_room(fd);
-  keep_going();
+  if (!watched_ || (for_end && !asks_for_end_)) {
+    const std::lock_guard lock{session_.lock};
+    if (end_.relayed()) return;
+    if (for_end) asks_for_end_ = true;
+    watch();
+    if (session_.room().empty() && session_.writable()) hide_room(fd);
+    keep_going();
+  }
+  // Who asks without waiting is not to find a connection that is good, and is not.
+  if (error_) error_shown_.wait(kMostUntilShown);
 }
 
 void Waiting::looked_at() {
@@ -124,6 +132,8 @@ void Waiting::drop_tokens(int fd) {
 // other end, as TCP does after a reset.
 void Waiting::show_error() {
   const std::lock_guard lock{session_.lock};
+  // Behind this, or where there is nothing to show.
+  const Once::Comes comes{error_shown_};
   if (!end_.direct() || !mirror_.open()) return;
   if (session_.untold_error() == 0) {
     mirror_.show_room();

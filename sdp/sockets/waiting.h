@@ -15,6 +15,7 @@
 #include "sdp/rdma/session.h"
 #include "sdp/sockets/in_place.h"
 #include "sdp/sockets/look.h"
+#include "sdp/sockets/once.h"
 #include "sdp/sockets/program_end.h"
 #include "sdp/sockets/readiness.h"
 #include "sdp/sockets/urgent_shown.h"
@@ -90,6 +91,8 @@ class Waiting {
   const std::function<void()> on_error_;
   Readiness mirror_;  // closed once it shows an error
   LookTime look_time_;
+  std::atomic<bool> error_{false};  // the session has one, which the loop is to show
+  Once error_shown_;
   std::atomic<bool> watched_{false};       // somebody may wait for it by poll(2)
   std::atomic<bool> asks_for_end_{false};  // somebody of those, for the end in front of data
   std::atomic<bool> looked_at_{false};     // by a thread of those

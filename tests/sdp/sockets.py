@@ -144,7 +144,7 @@ for mode in ("calls", "loop", "staging"):
             w.allow_fallback()
         return w.run(0, [w.test_program("sdp_scarce"), w.address, mode], environment=IN_PLACE).splitlines()
 
-for mode in ("half", "file"):
+for mode in ("reset", "half", "file"):
     case(f"sockets.after_{mode}", seconds=20, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_after"), w.address, mode]).splitlines())
 
