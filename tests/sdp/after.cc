@@ -98,7 +98,7 @@ void half(const char* address) {
 
 // Of connections that have ended nothing stays for long.
 void memory(const char* address) {
-  constexpr int kConnections = 500;
+  constexpr int kConnections = 200;
   constexpr size_t kEach = 300;
   const auto use = [&](int count) {
     const Listener listener = listener_at(address);

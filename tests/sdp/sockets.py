@@ -144,8 +144,8 @@ for mode in ("calls", "loop", "staging"):
             w.allow_fallback()
         return w.run(0, [w.test_program("sdp_scarce"), w.address, mode], environment=IN_PLACE).splitlines()
 
-for mode in ("reset", "half", "file"):
-    case(f"sockets.after_{mode}", seconds=20, namespaces=None)(
+for mode in ("reset", "half", "memory", "file"):
+    case(f"sockets.after_{mode}", seconds=40, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_after"), w.address, mode]).splitlines())
 
 case("sockets.pointers", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_pointers"), w.address]).splitlines())
