@@ -16,6 +16,7 @@
 #include "sdp/preload/caller.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
+#include "sdp/sockets/addresses.h"
 #include "sdp/sockets/decide.h"
 #include "sdp/sockets/door.h"
 #include "sdp/sockets/fallbacks.h"
@@ -149,6 +150,10 @@ int connect_for_program(int fd, const sockaddr* to, socklen_t size) {
     return real().connect(fd, to, size);
   }
   if (Library* library = Library::existing()) {
+    // It ends, and the socket is as it was before.
+    if (size >= sizeof to->sa_family && to->sa_family == AF_UNSPEC && library->disconnect(fd)) {
+      return real().connect(fd, to, size);
+    }
     if (const auto again = library->connect_again(fd)) {
       if (*again != 0) errno = *again;
       return *again == 0 ? 0 : -1;
@@ -161,6 +166,7 @@ int connect_for_program(int fd, const sockaddr* to, socklen_t size) {
   }
   Address target{};
   std::memcpy(&target, to, std::min<size_t>(size, sizeof target));
+  if (any_address(target)) target = this_host(target, name_of(fd));
   const Library::Tried tried = try_sdp(*use, fd, target);
   if (tried.outcome == Library::Outcome::lost) {
     errno = EBADF;

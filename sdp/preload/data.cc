@@ -264,11 +264,16 @@ WEFT_SDP_EXPORT ssize_t send(int fd, const void* from, size_t size, int flags) {
   return WEFT_SDP_NEXT(send)(fd, from, size, flags);
 }
 
-// The address of a connected socket means nothing to TCP.
+// The address of a connected socket means nothing to TCP, but has to be one.
 WEFT_SDP_EXPORT ssize_t sendto(int fd, const void* from, size_t size, int flags, const sockaddr* to,
                                socklen_t length) {
   const auto stream = Table::find(fd);
   if (!stream) return WEFT_SDP_NEXT(sendto)(fd, from, size, flags, to, length);
+  const bool too_long = to != nullptr && length > sizeof(sockaddr_storage);
+  if (too_long || (to != nullptr && !readable_guarded(to, length))) {
+    errno = too_long ? EINVAL : EFAULT;
+    return -1;
+  }
   if (const auto n = give_out(fd, from, size, flags)) return *n;
   return WEFT_SDP_NEXT(send)(fd, from, size, flags);
 }

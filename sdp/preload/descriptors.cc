@@ -1,5 +1,6 @@
 // Calls that make, end and change descriptors.
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -151,7 +152,12 @@ WEFT_SDP_EXPORT void closefrom(int first) noexcept {
 WEFT_SDP_EXPORT int shutdown(int fd, int how) noexcept {
   const auto stream = Table::find(fd);
   if (stream && or_no_memory([&] { return stream->shutdown(fd, how) ? 0 : -1; }) != 0) return -1;
-  return WEFT_SDP_NEXT(shutdown)(fd, how);
+  const int status = WEFT_SDP_NEXT(shutdown)(fd, how);
+  // A listener hears nobody any more.
+  if (status == 0 && !stream && how != SHUT_WR && WEFT_SDP_FOR_PROGRAM) {
+    (void)if_memory([fd] { Listeners::drop(fd); });
+  }
+  return status;
 }
 
 WEFT_SDP_EXPORT int dup(int fd) noexcept {
@@ -197,6 +203,11 @@ WEFT_SDP_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
     const auto stream = Table::find(fd);
     const auto at_mark = stream ? stream->urgent().at_mark() : std::nullopt;
     if (at_mark) return tell(argument, static_cast<int>(*at_mark));
+  }
+  if (request == SIOCOUTQ || request == SIOCOUTQNSD) {
+    const auto stream = Table::find(fd);
+    const auto queued = stream ? stream->sending().queued() : std::nullopt;
+    if (queued) return tell(argument, request == SIOCOUTQ ? queued->all : queued->unsent);
   }
   const int result = WEFT_SDP_NEXT(ioctl)(fd, request, argument);
   const bool owner = request == FIOSETOWN || request == SIOCSPGRP || request == FIOASYNC;

@@ -56,6 +56,13 @@ int put(const Address& from, sockaddr* to, socklen_t* size) {
   return room ? put_bytes(&from, std::min(*room, from.size()), to, from.size(), size) : -1;
 }
 
+// SO_PEERNAME: all that is asked for has to be there.
+int put_peer(const Address& peer, void* to, socklen_t* size) {
+  const auto room = room_of(size);
+  if (!room) return -1;
+  return *room <= peer.size() ? put_bytes(&peer, *room, to, *room, size) : failed(EINVAL);
+}
+
 int put_option(int option, void* value, socklen_t* size) {
   const auto room = room_of(size);
   if (!room) return -1;
@@ -153,6 +160,8 @@ WEFT_SDP_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen
   const bool asked = WEFT_SDP_FOR_PROGRAM && !of_descriptor(level, name);
   const auto names = asked ? names_of(fd) : std::nullopt;
   if (names && level == SOL_SOCKET && name == SO_ERROR) return take_error(fd, value, size);
+  if (names && level == SOL_SOCKET && name == SO_PEERNAME)
+    return put_peer(names->peer, value, size);
   if (names && is_threshold(level, name)) {
     if (const auto stream = Table::find(fd)) return get_threshold(*stream, value, size);
   }

@@ -46,6 +46,8 @@ class SendBuffers {
 
   uint32_t key() const { return buffers_.key(); }
   uint32_t waiting_bytes() const;
+  // With those that the adapter has.
+  uint32_t bytes() const { return bytes_; }
   bool empty() const { return waiting_.empty() && posted_.empty(); }
 
  private:

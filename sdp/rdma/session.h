@@ -114,6 +114,7 @@ class Session final : private LockedMember {
   void mark_urgent() { send_.mark_urgent(); }
   bool writable() const { return error_ == 0 && !ending_ && !gone_; }
   uint32_t unsent() const { return send_.waiting_bytes(); }
+  uint32_t unacknowledged() const { return send_.bytes(); }
   void end_sending() { ending_ = true; }
   bool ending() const { return ending_; }
 

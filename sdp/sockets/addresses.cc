@@ -44,6 +44,19 @@ Address own_address(const std::shared_ptr<Session>& session) {
   return own;
 }
 
+Address this_host(const Address& any, const std::optional<Address>& own) {
+  Address to = any;
+  if (own && !any_address(*own) && own->any.sa_family == any.any.sa_family) {
+    to = *own;
+  } else if (any.any.sa_family == AF_INET) {
+    to.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  } else {
+    to.v6.sin6_addr = in6addr_loopback;
+  }
+  to.set_port(any.port());
+  return to;
+}
+
 bool is_free(const Address& at) {
   const File probe{::socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   const int one = 1;

@@ -14,6 +14,8 @@ std::optional<Address> name_of(int fd);
 Address own_address(const std::shared_ptr<Session>& session);
 // It stands for all of the host's.
 bool any_address(const Address& address);
+// Where a socket of the name `own` connects to that connects to all of the host's addresses.
+Address this_host(const Address& any, const std::optional<Address>& own);
 // The same host's: an IPv6 socket that speaks IPv4 has such names as well.
 bool same_address(const Address& a, const Address& b);
 // The same place as a socket of this family names it.

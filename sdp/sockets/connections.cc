@@ -1,5 +1,9 @@
 #include "sdp/sockets/connections.h"
 
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
@@ -109,6 +113,17 @@ std::optional<int> Connections::connect_again(int fd) {
   const auto found = connections_.find(cookie);
   if (found == connections_.end()) return std::nullopt;
   return std::exchange(found->second.in_progress, false) ? 0 : EISCONN;
+}
+
+bool Connections::disconnect(int fd) {
+  const auto stream = Table::find(fd);
+  const auto known = names(fd);
+  if (!stream || !known) return false;
+  stream->reset();
+  const File shadow{static_cast<int>(::syscall(SYS_fcntl, known->shadow, F_DUPFD_CLOEXEC, 0))};
+  if (!put_in_place(shadow, fd)) return false;
+  Table::drop(fd);
+  return true;
 }
 
 std::optional<Names> Connections::names(int fd) const {

@@ -38,6 +38,9 @@ class Connections {
   // What connect(2) of a connected socket says: 0 once if it was told to wait, or EISCONN. Nothing
   // for a socket that is none of them.
   std::optional<int> connect_again(int fd);
+  // The program gives up the connection of `fd`, whose peer gets a reset: what comes in its place
+  // is the TCP socket that it was. False: it is no connection.
+  bool disconnect(int fd);
   // Of the one that `fd` is a descriptor of.
   std::optional<Names> names(int fd) const;
   bool any() const { return count_.load(std::memory_order_relaxed) > 0; }

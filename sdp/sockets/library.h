@@ -57,6 +57,7 @@ class Library {
   // What connect(2) of a connected socket says: 0 once if it was told to wait, or EISCONN. Nothing
   // for a socket that is none of the library's.
   std::optional<int> connect_again(int fd) { return connections_.connect_again(fd); }
+  bool disconnect(int fd) { return connections_.disconnect(fd); }
   // `fd` listens; from now on it is also for peers that come by SDP. Nothing, with errno, if it
   // cannot be: EADDRNOTAVAIL where no port of SDP stands beside its own.
   using Hearing = Fabric::Listener;

@@ -194,6 +194,15 @@ std::optional<ssize_t> Sending::send_file(int fd, int file, off_t* offset, size_
   return static_cast<ssize_t>(done);
 }
 
+std::optional<Sending::Queued> Sending::queued() {
+  if (end_.relayed()) return std::nullopt;
+  const std::lock_guard lock{session_.lock};
+  session_.poll();
+  waiting_.keep_going();
+  return Queued{.all = static_cast<int>(session_.unacknowledged()),
+                .unsent = static_cast<int>(session_.unsent())};
+}
+
 void Sending::set_threshold(ZcopyThreshold threshold) {
   const std::lock_guard lock{session_.lock};
   way_.set_threshold(threshold);

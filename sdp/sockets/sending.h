@@ -39,6 +39,13 @@ class Sending {
   void set_threshold(ZcopyThreshold threshold);
   ZcopyThreshold threshold();
 
+  // SIOCOUTQ: bytes that the peer has not got yet; of SIOCOUTQNSD: that are not on their way.
+  struct Queued {
+    int all = 0;
+    int unsent = 0;
+  };
+  std::optional<Queued> queued();
+
   // SO_ZEROCOPY, of the shadow.
   void take_zero_copy();
   // The oldest report of MSG_ZEROCOPY, and where poll(2) sees that there is one.

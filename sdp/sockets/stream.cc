@@ -141,6 +141,11 @@ bool Stream::shutdown(int fd, int how) {
   return connected;
 }
 
+void Stream::reset() {
+  const std::lock_guard lock{session_->lock};
+  session_->abort();
+}
+
 // Of TCP's states it is the last one.
 bool Stream::is_over() const {
   return session_->error() != 0 || session_->finished();

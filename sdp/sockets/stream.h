@@ -53,6 +53,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Before the kernel does the same to the mirror, which wakes those who wait for it. False with
   // errno: that is what the call comes to.
   bool shutdown(int fd, int how);
+  // It ends at once, for its peer by a reset.
+  void reset();
   // SO_SNDBUF and SO_RCVBUF are those of the shadow.
   void take_buffer_sizes();
   // SO_ERROR, which is told once.

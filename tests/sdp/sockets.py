@@ -148,6 +148,8 @@ for mode in ("reset", "half", "memory", "file"):
     case(f"sockets.after_{mode}", seconds=40, namespaces=None)(
         lambda w, mode=mode: w.run(0, [w.test_program("sdp_after"), w.address, mode]).splitlines())
 
+case("sockets.asked", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_asked"), w.address]).splitlines())
+
 case("sockets.pointers", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_pointers"), w.address]).splitlines())
 
 case("sockets.c_calls", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_c_calls"), w.address]).splitlines())
