@@ -103,7 +103,7 @@ std::string sentence_of(const CLI::App& command, const CLI::ParseError& error) {
   if (text.starts_with(kNotConverted)) {
     std::string rest = text.substr(kNotConverted.size());
     if (const size_t equals = rest.find(" = "); equals != std::string::npos) {
-      return fmt::format("{}: '{}' is not a number in its range", rest.substr(0, equals),
+      return fmt::format("{}: '{}' is not a number that it takes", rest.substr(0, equals),
                          rest.substr(equals + 3));
     }
   }

@@ -65,13 +65,24 @@ CLI::Validator between(T least, T most) {
   const std::string range = fmt::format("{}..{}", least, most);
   const auto check = [least, most, range](std::string& text) -> std::string {
     T value{};
-    const bool number = CLI::detail::lexical_cast(text, value);
+    // CLI11 takes -1 for the largest number without a sign.
+    const bool number = CLI::detail::lexical_cast(text, value) &&
+                        (std::is_signed_v<T> || text.find('-') == std::string::npos);
     if (number && value >= least && value <= most) return {};
     if (number) return fmt::format("{} is not in {}", text, range);
     return fmt::format("'{}' is not a {}number in {}", text, std::is_integral_v<T> ? "whole " : "",
                        range);
   };
   return {check, range, "between"};
+}
+
+// An option's value is a time of at least so much. Times are counted as ns in 64 bits: all that
+// these take fits behind any clock's time.
+inline CLI::Validator seconds(double least) {
+  return between(least, 1e9);
+}
+inline CLI::Validator milliseconds(double least) {
+  return between(least, 1e12);
 }
 
 // An option's value is bytes, or a number with K, M or G (powers of 1024). For Option::transform().

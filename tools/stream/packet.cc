@@ -9,11 +9,6 @@
 #include "stream/format/format.h"
 
 namespace weft::stream {
-namespace {
-
-constexpr uint32_t kLargestPacket = 65'507;  // bytes of a UDP datagram
-
-}  // namespace
 
 const FormatRules& rules_of(Format format) {
   switch (format) {

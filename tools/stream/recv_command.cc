@@ -166,8 +166,11 @@ void add_recv_command(CLI::App& parent, int& status) {
   ReceiverOptions& o = c->options;
   add_transport_options(*command, o.inlet.transport, o.inlet.library);
   const auto shape = std::make_shared<ShapeOptions>(*command, o.inlet.shape);
-  command->add_option("--streams", o.ring.streams, "How many streams")->capture_default_str();
+  command->add_option("--streams", o.ring.streams, "How many streams")
+      ->check(cli::between(1U, 4096U))
+      ->capture_default_str();
   command->add_option("--port", o.control_port, "Where senders say hello (TCP)")
+      ->check(cli::between(0U, 65535U))
       ->capture_default_str();
   command->add_option("--bind", o.inlet.address,
                       "Listen at this address only, and join groups by its interface");
@@ -176,9 +179,11 @@ void add_recv_command(CLI::App& parent, int& status) {
                    "udp: join this multicast group, or with +N the N behind it, too; one for all "
                    "streams, or one each, all at --udp-port")
       ->type_name("ADDRESS[+N][@SOURCE]");
-  command->add_option("--udp-port", o.inlet.udp_port,
-                      "udp: the first stream's port, the others behind it; takes senders without "
-                      "control, too. With --static: the port for circuits (4348)");
+  command
+      ->add_option("--udp-port", o.inlet.udp_port,
+                   "udp: the first stream's port, the others behind it; takes senders without "
+                   "control, too. With --static: the port for circuits (4348)")
+      ->check(cli::between(0U, 65535U));
   command
       ->add_option("--static", o.inlet.circuits,
                    "uc: takes streams of circuits, without a word before them, from this address, "
@@ -229,11 +234,13 @@ void add_recv_command(CLI::App& parent, int& status) {
   command->add_flag("--overwrite", o.sink.overwrite, "Start the file anew, whatever it holds")
       ->needs(file);
   command->add_flag("--stdout", o.sink.to_stdout, "Write packets to standard output");
-  command->add_option("--duration", o.duration, "Seconds; without: until a signal");
+  command->add_option("--duration", o.duration, "Seconds; without: until a signal")
+      ->check(cli::seconds(0.001));
   command->add_flag("--once", o.once, "End when each stream had a sender that ended");
   command
       ->add_option("--idle", o.idle_ms,
                    "udp without control, and --static: milliseconds of silence that end a sender")
+      ->check(cli::milliseconds(1))
       ->capture_default_str();
   add_report_options(*command, o.report);
   cli::set_examples(

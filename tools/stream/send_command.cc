@@ -101,16 +101,20 @@ void add_send_command(CLI::App& parent, int& status) {
                          ->check(cli::between(1U, 4096U))
                          ->capture_default_str();
   command->add_option("--first-stream", o.first_stream, "What the receiver calls the first one")
+      ->check(cli::between(0U, 4095U))
       ->capture_default_str();
   command
       ->add_option("--rate", c->rate_mbps,
                    "Mb/s of each stream; 0: as fast as it goes; without: that of the packets of a "
                    "capture or recording, and else of LOFAR's sample clock, 764 Mb/s")
       ->check(cli::between(0.0, 1e6));
-  command->add_option("--duration", o.duration, "Seconds; without: until a signal");
-  command->add_option("--packets", o.packets, "Of each stream; without: no limit");
+  command->add_option("--duration", o.duration, "Seconds; without: until a signal")
+      ->check(cli::seconds(0.001));
+  command->add_option("--packets", o.packets, "Of each stream; without: no limit")
+      ->check(cli::between(uint64_t{1}, kMostNumber));
   c->first_given =
-      command->add_option("--first", c->first, "Number of the first packet; without: by the clock");
+      command->add_option("--first", c->first, "Number of the first packet; without: by the clock")
+          ->check(cli::between(uint64_t{0}, kMostNumber - 1));
   command->add_option("--file", o.source.file, "Take the samples from this file")
       ->type_name("FILE");
   command
@@ -138,8 +142,10 @@ void add_send_command(CLI::App& parent, int& status) {
   command
       ->add_option("--max-late", o.max_late_ms,
                    "udp and uc: skip packets that are later than so many milliseconds; 0: never")
+      ->check(cli::milliseconds(0))
       ->capture_default_str();
-  command->add_option("--delay", o.delay, "Seconds between being connected and the first packet");
+  command->add_option("--delay", o.delay, "Seconds between being connected and the first packet")
+      ->check(cli::seconds(0));
   command->add_option("--bind", o.outlet.own_address,
                       "Send from this address, and multicast by its interface");
   command->add_option("--ttl", o.outlet.hops, "Hops that packets to a multicast group pass")

@@ -19,38 +19,52 @@ ShapeOptions::ShapeOptions(CLI::App& command, Shape& shape) : shape_(shape) {
                   "What packets look like: rsp, spead, raw, vdif or lofar2")
       ->transform(cli::one_of(kFormats))
       ->default_str("rsp");
-  beamlets_ = command.add_option("--beamlets", shape.beamlets,
-                                 "RSP and LOFAR 2.0: beamlets of a packet; without: 61, and of "
-                                 "LOFAR 2.0 488");
-  slices_ = command.add_option("--slices", shape.slices,
-                               "RSP and LOFAR 2.0: time slices of a packet; without: 16 and 4");
-  bits_ = command.add_option("--bits", shape.bits,
-                             "RSP, LOFAR 2.0: of a sample's real part, 4, 8 or 16; without: 16 and "
-                             "8. VDIF: what a sender writes");
+  // The widest of all formats; what a packet of this one may have is for Shape::check().
+  beamlets_ = command
+                  .add_option("--beamlets", shape.beamlets,
+                              "RSP and LOFAR 2.0: beamlets of a packet; without: 61, and of "
+                              "LOFAR 2.0 488")
+                  ->check(cli::between(1U, 65'535U));
+  slices_ = command
+                .add_option("--slices", shape.slices,
+                            "RSP and LOFAR 2.0: time slices of a packet; without: 16 and 4")
+                ->check(cli::between(1U, 255U));
+  bits_ = command
+              .add_option("--bits", shape.bits,
+                          "RSP, LOFAR 2.0: of a sample's real part, 4, 8 or 16; without: 16 and "
+                          "8. VDIF: what a sender writes")
+              ->check(cli::between(1U, 32U));
   command
       .add_option("--clock", shape.clock,
                   "RSP and LOFAR 2.0: MHz of the station's clock, 160 or 200; without: each packet "
                   "says it, and "
                   "what is sent without a capture has 200")
-      ->type_name("MHZ");
+      ->type_name("MHZ")
+      ->check(cli::between(160U, 200U));
   command.add_option("--payload", shape.payload, "SPEAD, raw and VDIF: bytes behind the header")
+      ->check(cli::between(1U, kLargestPacket))
       ->capture_default_str();
   command.add_option("--heap-packets", shape.heap_packets, "SPEAD: packets of a heap")
+      ->check(cli::between(1U, UINT32_MAX))
       ->capture_default_str();
   command
       .add_option("--items", shape.items,
                   "SPEAD: for so many items there is room before the payload")
+      ->check(cli::between(1U, 512U))
       ->capture_default_str();
   command
       .add_option("--address-bits", shape.address_bits, "SPEAD: bits of an item's value, 40 or 48")
+      ->check(cli::between(40U, 48U))
       ->capture_default_str();
-  command.add_option("--frames-per-second", shape.frames_per_second, "VDIF: of a stream");
+  command.add_option("--frames-per-second", shape.frames_per_second, "VDIF: of a stream")
+      ->check(cli::between(1U, 1U << 24));
   command.add_flag("--legacy", shape.legacy, "VDIF: headers have 16 bytes, not 32");
   command.add_flag("--vtp", shape.vtp, "VDIF: VTP's sequence number is before each frame");
   command
       .add_option("--header-bytes", shape.header,
                   "raw: bytes of the header; without: as many as the numbers need")
-      ->type_name("BYTES");
+      ->type_name("BYTES")
+      ->check(cli::between(1U, kLargestPacket));
   command
       .add_option("--number", number_,
                   "raw: where the header has the packet's number: OFFSET:BYTES, and "

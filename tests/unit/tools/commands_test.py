@@ -117,6 +117,28 @@ class CommandsTest(unittest.TestCase):
         self.expect_refused(call("stream", "send", "--bits", "12", "127.0.0.1"), "weft stream send", "samples have 4, 8 or 16 bits")
         self.expect_refused(call("measure", "--interval", "5", "--", "true"), "weft measure", "--interval: 5 is not in 10..10000")
 
+    def test_each_number_has_a_range_which_is_told(self):
+        # Of the last one CLI11 makes its largest number.
+        wrong = ("-1", "nan", "inf", "", "99999999999999999999")
+        for words, name, text in self.each():
+            said = text.partition("Examples:")[0]
+            self.assertEqual(re.findall(r"^  (--[a-z-]+ (?:U?INT|FLOAT))(?!:)\b", said, re.MULTILINE), [], name)
+            for option, least_most in re.findall(r"^  (--[a-z-]+) [A-Z]+:(\S+?\.\.[\d.]+)", said, re.MULTILINE):
+                for value in wrong:
+                    with self.subTest(command=name, option=option, value=value):
+                        # Sizes may have a unit, and say so first.
+                        range_or_unit = f"(in {re.escape(least_most)}|with K, M or G)"
+                        self.assertRegex(call(*words, option, value).stderr, f"^{name}: {option}: .* {range_or_unit}\n")
+
+    def test_times_that_are_none_are_refused(self):
+        for words, option, value, sentence in ((("send", "127.0.0.1"), "--duration", "0", "0 is not in 0.001..1000000000"),
+                                               (("recv",), "--duration", "0", "0 is not in 0.001..1000000000"),
+                                               (("recv",), "--duration", "1e10", "1e10 is not in 0.001..1000000000"),
+                                               (("recv",), "--port", "99999", "99999 is not in 0..65535"),
+                                               (("send", "127.0.0.1"), "--packets", "-18446744073709551615", "in 1..4611686018427387904")):
+            with self.subTest(words=words, option=option):
+                self.expect_refused(call("stream", *words, option, value), f"weft stream {words[0]}", f"{option}: ", sentence)
+
     def test_where_a_stream_goes_is_looked_at_first(self):
         for words, sentence in ((("999.1.2.3",), "'999.1.2.3' is neither an IPv4 address nor the name of a host"),
                                 (("two words",), "'two words' is neither"),
