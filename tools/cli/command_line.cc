@@ -206,7 +206,8 @@ CLI::Validator size() {
   const auto convert = [](std::string& text) -> std::string {
     const std::string given = text;
     try {
-      if (CLI::AsSizeValue{false}(text).empty()) return {};
+      const bool sign = text.find('-') != std::string::npos;  // CLI11 takes -1 for a large number
+      if (!sign && CLI::AsSizeValue{false}(text).empty()) return {};
     } catch (const CLI::ValidationError&) {
       // It would name all units that it knows.
     }

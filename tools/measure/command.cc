@@ -31,6 +31,7 @@ using kit::kStatusOwnFailure;
 using kit::say;
 
 constexpr const char* kWho = "weft measure";
+constexpr uint64_t kMostBytes = uint64_t{1} << 60;
 
 struct MeasureOptions {
   std::vector<std::string> command;
@@ -218,7 +219,8 @@ void add_measure_command(CLI::App& weft, const std::vector<std::string>& program
                        "What the command moves, bytes or with K, M, G (powers of 1024): for Gb/s, "
                        "Gb/s per W and CPU s/GB")
           ->type_name("N")
-          ->transform(cli::size());
+          ->transform(cli::size())
+          ->check(cli::between(uint64_t{0}, kMostBytes));
   command
       ->add_option("--network", options->network,
                    "Count what this interface receives (or sends, with :tx) instead")

@@ -139,6 +139,11 @@ class CommandsTest(unittest.TestCase):
             with self.subTest(words=words, option=option):
                 self.expect_refused(call("stream", *words, option, value), f"weft stream {words[0]}", f"{option}: ", sentence)
 
+    def test_sizes_have_no_sign(self):
+        self.expect_refused(call("measure", "--bytes", "-4", "--", "true"), "weft measure", "--bytes: '-4' is not a number of bytes")
+        self.expect_refused(call("measure", "--bytes", "99999999999999999999", "--", "true"), "weft measure", "is not in 0..1152921504606846976")
+        self.expect_refused(call("bench", "rc", "--sizes", "4K,-4"), "weft bench rc", "--sizes: '-4' is not a number of bytes")
+
     def test_where_a_stream_goes_is_looked_at_first(self):
         for words, sentence in ((("999.1.2.3",), "'999.1.2.3' is neither an IPv4 address nor the name of a host"),
                                 (("two words",), "'two words' is neither"),
