@@ -219,7 +219,8 @@ void add_method_options(CLI::App& command, SuiteOptions& options) {
       ->capture_default_str();
   command
       .add_option("--only", options.cases.only,
-                  "Only the cases with these names, or patterns such as 'write/*/crc'")
+                  "Only the cases with these names, or patterns such as 'write/*/crc', with commas "
+                  "between them")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_flag("--list", options.list, "Print the names of the cases, and measure nothing");

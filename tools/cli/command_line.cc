@@ -9,11 +9,23 @@
 namespace weft::cli {
 namespace {
 
-class UsageWith : public CLI::Formatter {
+// CLI11 writes " ..." for each option that keeps several values, however they are given.
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    constexpr std::string_view kSeveral = " ...";
+    const size_t at = text.find(kSeveral);
+    if (at == std::string::npos || option->get_allow_extra_args()) return text;
+    return text.replace(at, kSeveral.size(), option->get_delimiter() != '\0' ? ",..." : "");
+  }
+};
+
+class UsageWith : public Formatter {
  public:
   explicit UsageWith(std::string rest) : rest_(std::move(rest)) {}
   std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    std::string usage = Formatter::make_usage(app, std::move(name));
     usage.insert(usage.find_last_not_of('\n') + 1, " " + rest_);
     return usage;
   }
@@ -131,6 +143,10 @@ std::string usage_of(const CLI::App& command) {
 }
 
 }  // namespace
+
+void set_help(CLI::App& weft) {
+  weft.formatter(std::make_shared<Formatter>());
+}
 
 void set_usage(CLI::App& command, const std::string& rest) {
   command.formatter(std::make_shared<UsageWith>(rest));

@@ -13,6 +13,12 @@ namespace weft::cli {
 
 inline constexpr int kWrongUsage = 2;
 
+// Before there are commands: how --help shows options that take several values.
+//   X ...    words, one behind the other
+//   X,...    one word, with commas; or the option again
+//   X        one word; the option again, where its sentence says so
+void set_help(CLI::App& weft);
+
 // What stands behind "Usage: weft run [OPTIONS]" besides the options that CLI11 knows.
 void set_usage(CLI::App& command, const std::string& rest);
 

@@ -24,6 +24,7 @@ int run_command_line(std::vector<std::string> arguments) {
   CLI::App weft{"weft, an RDMA network adapter made of software", "weft"};
   weft.set_version_flag("-V,--version", "weft " WEFT_VERSION, "Print the version and exit");
   weft.require_subcommand(1);
+  weft::cli::set_help(weft);
   weft.get_formatter()->label("SUBCOMMAND", "COMMAND");
   weft::cli::set_examples(weft,
                           {{"weft run -- ib_write_bw", "a server, on weft's libraries"},

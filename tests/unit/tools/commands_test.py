@@ -144,6 +144,19 @@ class CommandsTest(unittest.TestCase):
         self.expect_refused(call("measure", "--bytes", "99999999999999999999", "--", "true"), "weft measure", "is not in 0..1152921504606846976")
         self.expect_refused(call("bench", "rc", "--sizes", "4K,-4"), "weft bench rc", "--sizes: '-4' is not a number of bytes")
 
+    def test_help_shows_how_several_values_are_given(self):
+        help_of = {words: result.stdout for words, result in self.commands.items()}
+        # One behind the other.
+        self.assertIn("  --recording FILE ...", help_of["stream", "send"])
+        # In one word.
+        self.assertIn("  --only TEXT,...", help_of["bench", "rc"])
+        self.assertIn("  --sizes UINT:1..67108864,...", help_of["bench", "rc"])
+        self.assertIn("  --energy ENUM,...", help_of["measure",])
+        # By the option again.
+        self.assertRegex(help_of["run",], r"(?m)^  --env NAME=VALUE +Set .*; may be repeated$")
+        self.assertEqual(call("bench", "rc", "--list", "--only", "write/64K/crc,tcp/64K").stdout.split(), ["tcp/64K", "write/64K/crc"])
+        self.expect_refused(call("bench", "rc", "--only", "a", "b"), "weft bench rc", "unexpected word 'b'")
+
     def test_where_a_stream_goes_is_looked_at_first(self):
         for words, sentence in ((("999.1.2.3",), "'999.1.2.3' is neither an IPv4 address nor the name of a host"),
                                 (("two words",), "'two words' is neither"),
