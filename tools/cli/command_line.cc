@@ -148,6 +148,19 @@ void set_help(CLI::App& weft) {
   weft.formatter(std::make_shared<Formatter>());
 }
 
+void refuse_empty_words(CLI::App& weft) {
+  for (CLI::Option* option : weft.get_options()) {
+    // A flag takes no word, and some options none either.
+    if (option->get_items_expected_min() == 0) continue;
+    option->check([](const std::string& text) {
+      return text.empty() ? std::string{"an empty word is no value"} : std::string{};
+    });
+  }
+  for (CLI::App* command : weft.get_subcommands([](CLI::App*) { return true; })) {
+    refuse_empty_words(*command);
+  }
+}
+
 void set_usage(CLI::App& command, const std::string& rest) {
   command.formatter(std::make_shared<UsageWith>(rest));
 }

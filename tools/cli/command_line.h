@@ -19,6 +19,10 @@ inline constexpr int kWrongUsage = 2;
 //   X        one word; the option again, where its sentence says so
 void set_help(CLI::App& weft);
 
+// When all commands are there: no option of theirs takes an empty word, which would be as if it had
+// not been given.
+void refuse_empty_words(CLI::App& weft);
+
 // What stands behind "Usage: weft run [OPTIONS]" besides the options that CLI11 knows.
 void set_usage(CLI::App& command, const std::string& rest);
 

@@ -42,6 +42,7 @@ int run_command_line(std::vector<std::string> arguments) {
                                 "Make a page with the paper's figures, from kept results",
                                 "report.py", weft::kit::words_of_weft(WEFT_VERSION));
   weft.add_subcommand(kHelp, "Explain a command: weft help COMMAND");
+  weft::cli::refuse_empty_words(weft);
   try {
     if (!arguments.empty() && arguments.front() == kHelp) {
       arguments = weft::cli::words_for_help(weft, {arguments.begin() + 1, arguments.end()});

@@ -157,6 +157,13 @@ class CommandsTest(unittest.TestCase):
         self.assertEqual(call("bench", "rc", "--list", "--only", "write/64K/crc,tcp/64K").stdout.split(), ["tcp/64K", "write/64K/crc"])
         self.expect_refused(call("bench", "rc", "--only", "a", "b"), "weft bench rc", "unexpected word 'b'")
 
+    def test_an_empty_word_is_no_value(self):
+        for words, option in ((("stream", "recv"), "--ring"), (("stream", "recv"), "--file"), (("stream", "send", "127.0.0.1"), "--bind"),
+                              (("trace",), "--output"), (("measure",), "--samples"), (("bench", "rc"), "--jsonl"), (("run",), "--env")):
+            with self.subTest(words=words, option=option):
+                self.expect_refused(call(*words, option, ""), " ".join(("weft", *words[:2 if words[0] in ("stream", "bench") else 1])),
+                                    f"{option}: an empty word is no value")
+
     def test_where_a_stream_goes_is_looked_at_first(self):
         for words, sentence in ((("999.1.2.3",), "'999.1.2.3' is neither an IPv4 address nor the name of a host"),
                                 (("two words",), "'two words' is neither"),
