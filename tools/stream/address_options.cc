@@ -32,7 +32,21 @@ bool is_port(const std::string& text) {
   return number_in<uint16_t>(text).value_or(0) != 0;
 }
 
+constexpr uint32_t kLastPort = 65535;
+
 }  // namespace
+
+void check_address(const char* option, const std::string& address) {
+  in6_addr parsed{};
+  if (is_ipv4(address) || ::inet_pton(AF_INET6, address.c_str(), &parsed) == 1) return;
+  cli::wrong_usage(fmt::format("{}: '{}' is no address", option, address));
+}
+
+void check_ports(const char* option, uint32_t first, uint32_t streams) {
+  if (first + streams - 1 <= kLastPort) return;
+  cli::wrong_usage(fmt::format("{}: {} streams have no ports from {} on, the last one is {}",
+                               option, streams, first, kLastPort));
+}
 
 void check_own_address(const std::string& address) {
   if (address.empty()) return;

@@ -2,6 +2,7 @@
 // where a sender would otherwise wait for a receiver that cannot come.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace weft::stream {
@@ -14,5 +15,11 @@ void check_own_address(const std::string& address);
 // IPv4 or the name of a host; resolve() finds out later whether there is such a host. Else wrong
 // usage of `option`.
 void check_place(const char* option, const std::string& place, bool with_port);
+
+// An address of either family; else wrong usage of `option`.
+void check_address(const char* option, const std::string& address);
+
+// So many streams have a port each, from `first` on; else wrong usage of `option`.
+void check_ports(const char* option, uint32_t first, uint32_t streams);
 
 }  // namespace weft::stream

@@ -39,6 +39,7 @@ void check_usage(F&& f) {
 void expect_circuits(ReceiverOptions& o) {
   if (o.inlet.transport != Transport::uc) cli::wrong_usage("--static is for --transport uc");
   auto& from = o.inlet.circuits;
+  for (const std::string& address : from) check_address("--static", address);
   if (from.size() == 1) from.resize(o.ring.streams, from[0]);
   if (from.size() != o.ring.streams) {
     cli::wrong_usage("--static takes one address, or one for each stream");
@@ -149,9 +150,17 @@ int receive(ReceiveCommand& c) {
     cli::wrong_usage("--stdout leaves no place for --json; --prometheus has the counters, too");
   }
   complete_sink(c);
-  if (!o.inlet.circuits.empty()) expect_circuits(o);
+  if (!o.inlet.circuits.empty()) {
+    expect_circuits(o);
+  } else if (o.inlet.udp_port != 0 && o.inlet.transport != Transport::udp) {
+    cli::wrong_usage("--udp-port is for --transport udp, and for --static");
+  }
+  check_usage([&] { o.ring.check(); });
   check_own_address(o.inlet.address);
   check_usage([&] { join_groups(c); });
+  const bool port_each = o.inlet.transport == Transport::udp && o.inlet.udp_port != 0 &&
+                         !o.inlet.shape.names_streams() && o.inlet.groups.size() != o.ring.streams;
+  if (port_each) check_ports("--udp-port", o.inlet.udp_port, o.ring.streams);
   begin_side(o.inlet.library, o.report, o.inlet.address);
   o.report.who = "weft stream recv";
   return Receiver{o}.run();

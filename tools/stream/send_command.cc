@@ -62,7 +62,11 @@ int send(SendCommand& c) {
   if (!o.udp_receiver.empty()) {
     o.outlet.transport = Transport::udp;
     check_place("--plain-udp", o.udp_receiver, true);
-    o.outlet.address = o.udp_receiver.substr(0, o.udp_receiver.find(':'));
+    const size_t colon = o.udp_receiver.find(':');
+    o.outlet.address = o.udp_receiver.substr(0, colon);
+    if (!o.outlet.shape.names_streams()) {
+      check_ports("--plain-udp", std::stoul(o.udp_receiver.substr(colon + 1)), o.outlet.streams);
+    }
   }
   const bool verbs = o.outlet.transport == Transport::rc || o.outlet.transport == Transport::uc;
   if (!verbs) o.outlet.group = 1;

@@ -164,6 +164,17 @@ class CommandsTest(unittest.TestCase):
                 self.expect_refused(call(*words, option, ""), " ".join(("weft", *words[:2 if words[0] in ("stream", "bench") else 1])),
                                     f"{option}: an empty word is no value")
 
+    def test_what_a_receiver_cannot_be_is_wrong_usage(self):
+        for words, sentence in ((("--ring", "a/b"), "the name of a ring has no '/'"),
+                                (("--streams", "0"), "--streams: 0 is not in 1..4096"),
+                                (("--static", "1.2.3"), "--static: '1.2.3' is no address"),
+                                (("--transport", "rc", "--udp-port", "5000"), "--udp-port is for --transport udp, and for --static"),
+                                (("--transport", "udp", "--udp-port", "65535", "--streams", "2"), "2 streams have no ports from 65535 on")):
+            with self.subTest(words):
+                result = call("stream", "recv", *words)
+                self.expect_refused(result, "weft stream recv", sentence)
+                self.assertNotIn("warning", result.stderr)
+
     def test_where_a_stream_goes_is_looked_at_first(self):
         for words, sentence in ((("999.1.2.3",), "'999.1.2.3' is neither an IPv4 address nor the name of a host"),
                                 (("two words",), "'two words' is neither"),
@@ -172,6 +183,7 @@ class CommandsTest(unittest.TestCase):
                                 (("192.0.2.1:65536",), "a port is 1 to 65535"),
                                 (("2001:db8::1",), "Streams go over IPv4"),
                                 (("--plain-udp", "192.0.2.1"), "--plain-udp: '192.0.2.1' is not ADDRESS:PORT"),
+                                (("--plain-udp", "192.0.2.1:65535", "--streams", "2"), "--plain-udp: 2 streams have no ports from 65535 on"),
                                 (("192.0.2.1", "--bind", "eth0"), "--bind: 'eth0' is not an IPv4 address")):
             with self.subTest(words):
                 self.expect_refused(call("stream", "send", *words), "weft stream send", sentence)
