@@ -55,8 +55,12 @@ void complete_source(SendCommand& c) {
 int send(SendCommand& c) {
   SenderOptions& o = c.options;
   complete_source(c);
-  if (o.receiver.empty() == o.udp_receiver.empty()) {
+  if (o.receiver.empty() && o.udp_receiver.empty()) {
     cli::wrong_usage("name the receiver: ADDRESS, or --plain-udp ADDRESS:PORT");
+  }
+  if (!o.receiver.empty() && !o.udp_receiver.empty()) {
+    cli::wrong_usage(fmt::format("two receivers are named: {}, and {} by --plain-udp", o.receiver,
+                                 o.udp_receiver));
   }
   if (!o.receiver.empty()) check_place("receiver", o.receiver, false);
   if (!o.udp_receiver.empty()) {

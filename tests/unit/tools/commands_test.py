@@ -184,6 +184,8 @@ class CommandsTest(unittest.TestCase):
                                 (("2001:db8::1",), "Streams go over IPv4"),
                                 (("--plain-udp", "192.0.2.1"), "--plain-udp: '192.0.2.1' is not ADDRESS:PORT"),
                                 (("--plain-udp", "192.0.2.1:65535", "--streams", "2"), "--plain-udp: 2 streams have no ports from 65535 on"),
+                                (("--plain-udp", "192.0.2.1:9", "192.0.2.2"), "two receivers are named: 192.0.2.2, and 192.0.2.1:9 by --plain-udp"),
+                                ((), "name the receiver: ADDRESS, or --plain-udp ADDRESS:PORT"),
                                 (("192.0.2.1", "--bind", "eth0"), "--bind: 'eth0' is not an IPv4 address")):
             with self.subTest(words):
                 self.expect_refused(call("stream", "send", *words), "weft stream send", sentence)
