@@ -94,6 +94,14 @@ bool is_cut_off(const std::string& text) {
   return text.starts_with('{') && !nlohmann::json::accept(text);
 }
 
+// The library's words for a document that lacks something, without their number.
+std::string reason_of(const std::string& text, const nlohmann::json::exception& error) {
+  if (!nlohmann::json::accept(text)) return "it is no JSON";
+  const std::string_view words = error.what();
+  const size_t number = words.find("] ");
+  return std::string{number == std::string_view::npos ? words : words.substr(number + 2)};
+}
+
 }  // namespace
 
 Kept read_results(std::istream& in, const std::string& name) {
@@ -117,7 +125,7 @@ Kept read_results(std::istream& in, const std::string& name) {
       if (line.at("kind") == "repetition") add_line(kept, line);
     } catch (const nlohmann::json::exception& error) {
       throw kit::Failure{fmt::format("{}:{}: not a line that 'weft bench --jsonl' wrote: {}", name,
-                                     number, error.what())};
+                                     number, reason_of(text, error))};
     }
   }
   return kept;

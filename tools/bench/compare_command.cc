@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -27,6 +28,9 @@ struct CompareOptions {
 };
 
 Kept read_file(const std::string& path) {
+  if (std::error_code none; std::filesystem::is_directory(path, none)) {
+    throw kit::Failure{path + " is a folder; name a file of it"};
+  }
   std::ifstream in{path};
   if (!in) throw kit::system_failure(path);
   return read_results(in, path);

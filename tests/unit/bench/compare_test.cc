@@ -12,6 +12,7 @@ namespace weft::bench {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -134,7 +135,11 @@ TEST(ReadResults, PassesOverLinesOfOtherKindsAndEmptyOnes) {
 TEST(ReadResults, NamesTheLineThatIsNone) {
   const std::string good = line("tcp/1M", {}).dump() + "\n";
   EXPECT_THAT(failure_of(good + "\"schema\": 1}"), HasSubstr("results:2: not a line"));
-  EXPECT_THAT(failure_of("{}"), HasSubstr("results:1: not a line"));
+  EXPECT_THAT(failure_of("root:x:0:0\n"),
+              EndsWith("results:1: not a line that 'weft bench --jsonl' wrote: it is no JSON"));
+  EXPECT_THAT(
+      failure_of("{}"),
+      EndsWith("results:1: not a line that 'weft bench --jsonl' wrote: key 'schema' not found"));
   EXPECT_THAT(failure_of("[3]"), HasSubstr("results:1: not a line"));
   EXPECT_THAT(failure_of(good + good + R"({"schema": "weft-result/9", "kind": "repetition"})"),
               HasSubstr("results:3: is of the schema 'weft-result/9'"));

@@ -116,6 +116,8 @@ class KeptTest(unittest.TestCase):
             result = bench(self.path("a.jsonl"), wrong, suite="compare")
             self.assertEqual(result.returncode, 3)
             self.assertIn(wrong, result.stderr)
+        result = bench(self.path("a.jsonl"), self.folder.name, suite="compare")
+        self.assertEqual((result.returncode, result.stderr), (3, f"weft bench compare: {self.folder.name} is a folder; name a file of it\n"))
 
     def test_offloads_take_namespaces(self):
         result = bench("--quick", "--offloads", "off", suite="rc")
