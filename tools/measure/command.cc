@@ -229,6 +229,10 @@ void add_measure_command(CLI::App& weft, const std::vector<std::string>& program
   add_energy_option(*command, options->energy, "the first of them that can be read");
   command->add_option("--sysfs", options->sysfs, "Where sysfs is mounted")
       ->type_name("DIR")
+      ->check([](const std::string& folder) -> std::string {
+        if (::access(folder.c_str(), X_OK) == 0) return {};
+        return fmt::format("{}: {}", folder, std::strerror(errno));
+      })
       ->capture_default_str();
   cli::set_examples(
       *command,

@@ -118,6 +118,12 @@ class CommandTest(Measured):
             with self.subTest(words):
                 self.assertEqual(self.measure(*words).returncode, 2)
 
+    def test_a_sysfs_that_is_not_there(self):
+        none = str(self.root / "none")
+        result = self.measure("--sysfs", none, "--", "true")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(f"--sysfs: {none}: No such file or directory", result.stderr)
+
     def start(self, *words, command):
         process = subprocess.Popen(self.arguments("-o", self.root / "report", *words, "--", *command),
                                    stdout=subprocess.PIPE, text=True)

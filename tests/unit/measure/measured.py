@@ -31,7 +31,8 @@ class Measured(unittest.TestCase):
         self.sys.mkdir()
 
     def arguments(self, *words):
-        return [str(self.weft), "measure", "--sysfs", str(self.sys), *map(str, words)]
+        sysfs = () if "--sysfs" in words else ("--sysfs", str(self.sys))
+        return [str(self.weft), "measure", *sysfs, *map(str, words)]
 
     def measure(self, *words, stdin="", **variables):
         return subprocess.run(self.arguments(*words), input=stdin, text=True, capture_output=True,
