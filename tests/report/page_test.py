@@ -263,7 +263,14 @@ class OtherPagesTest(unittest.TestCase):
             self.assertNotIn("power (W)", report.section("6"))
             self.assertIn("busy CPUs", report.section("6"))
             self.assertIn("not measured", report.section("6"))
-            self.assertEqual(self.report(example.everything()[:9], "--trace", trace).result.returncode, 1)
+
+    def test_a_trace_is_named_with_its_transport(self):
+        for word, sentence in (("t.jsonl", "--trace takes TRANSPORT=FILE, not 't.jsonl'"), ("tcp=", "--trace takes TRANSPORT=FILE"),
+                               ("tpc=t.jsonl", "'tpc' is none of tcp, udp, rc, uc; did you mean 'tcp'?")):
+            with self.subTest(word):
+                report = self.report(example.everything()[:9], "--trace", word)
+                self.assertEqual(report.result.returncode, 2)
+                self.assertIn(sentence, report.result.stderr)
 
     def test_nothing_to_show(self):
         for lines in ([], [dict(example.everything()[0], error="broken")]):

@@ -33,6 +33,12 @@ def parse(arguments):
     parser.add_argument("--measure", action="store_true", help="run 'weft bench paper' first: root, and 20 minutes")
     parser.add_argument("--paper", default="", metavar="WORDS", help="options of 'weft bench paper', for --measure")
     options = parser.parse_args(arguments)
+    for pair in options.trace:
+        label, equals, path = pair.partition("=")
+        if not equals or not path:
+            parser.error(f"--trace takes TRANSPORT=FILE, not '{pair}'")
+        if label not in kept.STREAMED:
+            parser.error(f"--trace {pair}: '{label}' is none of {', '.join(kept.STREAMED)}{command_line.did_you_mean(label, kept.STREAMED)}")
     if options.paper and not options.measure:
         parser.error("--paper is for --measure")
     if not options.results and not options.measure:
@@ -58,9 +64,7 @@ def read(options):
     for note in results.notes:
         print(f"weft report: note: {note}", file=sys.stderr)
     for pair in options.trace:
-        label, equals, path = pair.partition("=")
-        if not equals:
-            raise kept.BadResults(f"--trace takes TRANSPORT=FILE, not '{pair}'")
+        label, _, path = pair.partition("=")
         kept.add_trace(results, label, path)
     if not results.repetitions and not results.samples:
         raise kept.BadResults("nothing in these files went well enough to be shown")
