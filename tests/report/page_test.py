@@ -278,6 +278,13 @@ class OtherPagesTest(unittest.TestCase):
             self.assertEqual(report.result.returncode, 1)
             self.assertIn("nothing in these files", report.result.stderr)
 
+    def test_results_of_which_no_figure_is_made(self):
+        report = self.report([dict(entry, suite="ud") for entry in example.everything()[:3]])
+        self.assertEqual(report.result.returncode, 1)
+        self.assertIn("index.html: no figure is made of these results", report.result.stderr)
+        self.assertEqual(report.result.stdout, "")
+        self.assertIn("weft bench paper --only", report.page)
+
     def test_without_matplotlib_it_says_what_to_install(self):
         with tempfile.TemporaryDirectory() as folder:
             # Found before the system's.

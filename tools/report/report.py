@@ -16,8 +16,8 @@ EXAMPLES = (("weft report results.jsonl -o page", "a page from kept results"),
 REMARKS = """With --measure, 'weft bench paper' (root) runs first and adds its results to DIR/results.jsonl:
 weft report --measure -o DIR, or with words for it, weft report --measure --paper "--budget 10" -o DIR.
 Results come from 'weft bench paper -o RESULTS.jsonl' or 'weft bench SUITE --jsonl RESULTS.jsonl'.
-Exit status: 0 when the page was written, 1 when it could not be or a measurement failed or never ran, 2 for wrong usage, 130 or 143 when
-a signal ended it early. docs/report.md explains it."""
+Exit status: 0 when the page was written, 1 when it could not be, has no figure, or a measurement failed or never ran, 2 for wrong usage, 130 or
+143 when a signal ended it early. docs/report.md explains it."""
 
 
 def parse(arguments):
@@ -112,6 +112,9 @@ def main(arguments):
     except (kept.BadResults, OSError) as error:
         print(f"weft report: {error}", file=sys.stderr)
         return 1
+    if not names:
+        print(f"weft report: {folder / 'index.html'}: no figure is made of these results; the page says which command makes those of each", file=sys.stderr)
+        return status or 1
     print(f"{folder / 'index.html'}: {len(names)} figures ({', '.join(names)})")
     return status
 
