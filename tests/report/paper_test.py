@@ -265,6 +265,16 @@ class CommandTest(unittest.TestCase):
             with self.subTest(words):
                 self.assertEqual(example.weft("bench", "paper", *words).returncode, 2)
 
+    def test_each_number_has_a_range_which_is_told(self):
+        for option, value, sentence in (("--budget", "nan", "nan is not in 0.01..10000"), ("--seconds", "inf", "inf is not in 0.01..600"),
+                                        ("--rate", "-1", "-1 is not in 0..1000000"), ("--loss-gbps", "nan", "nan is not in 0.001..1000"),
+                                        ("--repetitions", "2.5", "'2.5' is not a whole number in 1..1000"), ("--streams", "1,,2", "'' is not a whole number in 1..4096"),
+                                        ("--mtu", "100", "100 is not in 576..65535"), ("--disk-bytes", "1", "1 is not in ")):
+            with self.subTest(option=option, value=value):
+                result = example.weft("bench", "paper", option, value, "--list")
+                self.assertEqual(result.returncode, 2)
+                self.assertIn(f"argument {option}: {sentence}", result.stderr)
+
     def test_help_is_the_scripts(self):
         result = example.weft("bench", "paper", "--help")
         self.assertEqual(result.returncode, 0)

@@ -37,6 +37,25 @@ def did_you_mean(given, known):
     return f"; did you mean '{nearest[0]}'?" if nearest else ""
 
 
+def number(kind, least, most):
+    """For add_argument(type=...): an int or a float in this range; nan is in none."""
+    def parse(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            whole = "whole " if kind is int else ""
+            raise argparse.ArgumentTypeError(f"'{text}' is not a {whole}number in {least}..{most}") from None
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not in {least}..{most}")
+        return value
+    return parse
+
+
+def numbers(least, most):
+    """Several whole ones, with commas between them."""
+    return lambda text: [number(int, least, most)(word) for word in text.split(",")]
+
+
 class Parser(argparse.ArgumentParser):
     """Names the wrong word and the nearest right one; status 2."""
 
@@ -64,7 +83,7 @@ class Parser(argparse.ArgumentParser):
                 break
             name = word.partition("=")[0]
             short = word[:2] in self._option_string_actions and not word.startswith("--")
-            if word.startswith("-") and len(word) > 1 and name not in self._option_string_actions and not short:
+            if word.startswith("-") and word[1:2].strip("0123456789.") and name not in self._option_string_actions and not short:
                 return name
         return None
 

@@ -262,22 +262,6 @@ def tell(steps, output, of=""):
     return status
 
 
-def numbers(least):
-    def parse(text):
-        values = [int(word) for word in text.split(",")]
-        if not values or min(values) < least:
-            raise argparse.ArgumentTypeError(f"numbers from {least} on, with commas between them")
-        return values
-    return parse
-
-
-def mtu(text):
-    value = int(text)
-    if not 576 <= value <= 65535:
-        raise argparse.ArgumentTypeError("an MTU from 576 to 65535")
-    return value
-
-
 def parse(arguments):
     parser = command_line.Parser("weft bench paper", "Measure what the figures of the paper need: docs/report.md", EXAMPLES, REMARKS)
     parser.add_argument("--weft", required=True, help=argparse.SUPPRESS)
@@ -285,28 +269,25 @@ def parse(arguments):
     parser.add_argument("-o", "--output", metavar="RESULTS.jsonl", help="append the results to this file")
     parser.add_argument("--of", choices=sorted(PARTS_OF), default="radio", help="which paper: that on radio astronomy, or on SDP (radio)")
     parser.add_argument("--only", metavar="PARTS", help=f"of {','.join(PARTS)}; of SDP {','.join(sdp_steps.PARTS)}; without: all")
-    parser.add_argument("--budget", type=float, default=BUDGET, metavar="MINUTES", help=f"end after so many minutes ({BUDGET})")
-    parser.add_argument("--repetitions", type=int, default=5, help="turns (5)")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each repetition of weft bench (0.5)")
-    parser.add_argument("--stream-seconds", type=float, default=3, help="of each run of weft stream (3)")
-    parser.add_argument("--streams", type=numbers(1), default=[1, 4, 16, 50], help="numbers of LOFAR streams (1,4,16,50)")
-    parser.add_argument("--rate", type=float, default=streams_run.LOFAR_MBPS, help="Mb/s of a LOFAR stream (764)")
-    parser.add_argument("--mtu", type=mtu, default=places.MTU, help=f"of the veth pair of {', '.join(OVER_VETH)} ({places.MTU})")
-    parser.add_argument("--sizes", type=numbers(1), help="message sizes in bytes (8192 to 2097152, of SDP 4096 to 1048576, doubling)")
-    parser.add_argument("--connections", type=numbers(1), default=sdp_steps.CONNECTIONS, help="of SDP: numbers of connections (1,2,4,8)")
+    number, numbers = command_line.number, command_line.numbers
+    parser.add_argument("--budget", type=number(float, 0.01, 10_000), default=BUDGET, metavar="MINUTES", help=f"end after so many minutes ({BUDGET})")
+    parser.add_argument("--repetitions", type=number(int, 1, 1000), default=5, help="turns (5)")
+    parser.add_argument("--seconds", type=number(float, 0.01, 600), default=0.5, help="of each repetition of weft bench (0.5)")
+    parser.add_argument("--stream-seconds", type=number(float, 0.1, 3600), default=3, help="of each run of weft stream (3)")
+    parser.add_argument("--streams", type=numbers(1, 4096), default=[1, 4, 16, 50], help="numbers of LOFAR streams (1,4,16,50)")
+    parser.add_argument("--rate", type=number(float, 0, 1_000_000), default=streams_run.LOFAR_MBPS, help="Mb/s of a LOFAR stream (764)")
+    parser.add_argument("--mtu", type=number(int, 576, 65535), default=places.MTU, help=f"of the veth pair of {', '.join(OVER_VETH)} ({places.MTU})")
+    parser.add_argument("--sizes", type=numbers(1, 1 << 26), help="message sizes in bytes (8192 to 2097152, of SDP 4096 to 1048576, doubling)")
+    parser.add_argument("--connections", type=numbers(1, 1000), default=sdp_steps.CONNECTIONS, help="of SDP: numbers of connections (1,2,4,8)")
     parser.add_argument("--disk", metavar="DIR", help="the folder whose disk is written to (that of the results)")
-    parser.add_argument("--disk-bytes", type=int, default=DISK_BYTES, help=f"of each file there ({DISK_BYTES})")
-    parser.add_argument("--loss-gbps", type=float, default=1, help="Gb/s offered where packets get lost (1)")
+    parser.add_argument("--disk-bytes", type=number(int, disk_run.BLOCK_BYTES, 1 << 50), default=DISK_BYTES, help=f"of each file there ({DISK_BYTES})")
+    parser.add_argument("--loss-gbps", type=number(float, 0.001, 1000), default=1, help="Gb/s offered where packets get lost (1)")
     parser.add_argument("--quick", action="store_true", help="one turn, short: whether it runs, not how fast")
     parser.add_argument("--priority", action="store_true", help="as weft bench --priority (root)")
     parser.add_argument("--list", action="store_true", help="print the steps, and measure nothing")
     options = parser.parse_args(arguments)
     if not options.list and not options.output:
         parser.error("the following arguments are required: -o/--output")
-    if options.repetitions < 1 or min(options.seconds, options.stream_seconds, options.budget) <= 0 or options.rate < 0:
-        parser.error("numbers have to be larger than 0")
-    if options.disk_bytes < disk_run.BLOCK_BYTES:
-        parser.error(f"--disk-bytes is at least {disk_run.BLOCK_BYTES}, a block")
     known = PARTS_OF[options.of]
     options.only = options.only.split(",") if options.only is not None else list(known)
     for word in options.only:
