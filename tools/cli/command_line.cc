@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/nearest_word.h"
+#include "cli/output.h"
 
 namespace weft::cli {
 namespace {
@@ -203,7 +204,8 @@ int report(const CLI::App& weft, const CLI::ParseError& error) {
   // Help and version are no errors.
   if (error.get_exit_code() == 0) {
     const bool help = dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr;
-    fmt::print("{}", help ? weft.help() : std::string{error.what()} + "\n");
+    write_output(help ? weft.help() : std::string{error.what()} + "\n");
+    finish_output();
     return 0;
   }
   const Complaint complaint = complaint_of(weft, error);

@@ -42,7 +42,7 @@ std::string chosen_name(const CLI::App& weft);
 std::vector<std::string> words_for_help(const CLI::App& weft, std::vector<std::string> words);
 
 // Reports what CLI::App::parse() threw: help and version on standard output, an error on standard
-// error. Returns the exit status.
+// error. Returns the exit status. Throws std::runtime_error if standard output could not take it.
 int report(const CLI::App& weft, const CLI::ParseError& error);
 
 // Words that CLI11 takes but the command cannot use. From a callback of CLI11.

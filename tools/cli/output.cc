@@ -1,5 +1,9 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +15,8 @@ namespace weft::cli {
 namespace {
 
 struct sigaction inherited {};
+// Why standard output first took no more: stdio does not remember.
+std::atomic<int> first_error{0};
 
 }  // namespace
 
@@ -24,11 +30,26 @@ void restore_sigpipe() {
   sigaction(SIGPIPE, &inherited, nullptr);
 }
 
-void finish_output() {
+void hold_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    // The lowest number that is free, which is this one.
+    (void)::open("/dev/null", (stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+  }
+}
+
+void write_output(std::string_view text) {
   errno = 0;
+  (void)std::fwrite(text.data(), 1, text.size(), stdout);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  throw std::runtime_error(std::string{"standard output: "} +
-                           std::strerror(errno != 0 ? errno : EIO));
+  int none = 0;
+  first_error.compare_exchange_strong(none, errno != 0 ? errno : EIO);
+}
+
+void finish_output() {
+  write_output({});
+  if (first_error == 0) return;
+  throw std::runtime_error(std::string{"standard output: "} + std::strerror(first_error));
 }
 
 }  // namespace weft::cli

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/stop.h"
 #include "doctor/checks.h"
 #include "doctor/examination.h"
@@ -97,8 +98,7 @@ int examine(const Options& options) {
 
 // Throws nothing: a listener goes on if nobody reads what it says.
 void say(const std::string& sentence) {
-  std::puts(sentence.c_str());
-  std::fflush(stdout);
+  cli::write_output(sentence + "\n");
 }
 
 std::vector<std::string> own_addresses() {

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "cli/output.h"
 #include "cli/stop.h"
 #include "kit/failure.h"
 #include "kit/or_null.h"
@@ -58,6 +59,7 @@ std::optional<double> known(const measure::Measured<double>& value) {
 
 // Throws nothing: if one output takes no more, the others still get their account.
 void put(FILE* to, const std::string& text) {
+  if (to == stdout) return cli::write_output(text);
   (void)!std::fwrite(text.data(), 1, text.size(), to);
   std::fflush(to);
 }

@@ -63,6 +63,7 @@ int run_command_line(std::vector<std::string> arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  weft::cli::hold_closed_streams();
   weft::cli::end_quietly_on_closed_pipe();
   try {
     return run_command_line({argv + 1, argv + argc});

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "weft/commands.h"
 
 namespace weft::tools {
@@ -49,14 +50,14 @@ void show(const StatOptions& options, const FoundProcesses& found, const LookBef
     // Names of programs need not be UTF-8.
     nlohmann::json all = counters_as_json(found.processes, options.all, before);
     all["sockets"] = sdp_as_json(found.sockets);
-    fmt::print("{}\n", all.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
+    cli::write_output(all.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) +
+                      "\n");
   } else if (options.prometheus) {
-    fmt::print("{}{}", counters_as_prometheus(found.processes, options.all),
-               sdp_as_prometheus(found.sockets));
+    cli::write_output(counters_as_prometheus(found.processes, options.all) +
+                      sdp_as_prometheus(found.sockets));
   } else {
-    fmt::print("{}{}", counters_as_text(found.processes, options.all), sdp_as_text(found.sockets));
+    cli::write_output(counters_as_text(found.processes, options.all) + sdp_as_text(found.sockets));
   }
-  std::fflush(stdout);
 }
 
 int watch(const StatOptions& options, FoundProcesses before) {
@@ -75,8 +76,7 @@ int watch(const StatOptions& options, FoundProcesses before) {
     if (options.json) {
       show(options, now, last);
     } else {
-      fmt::print("{}", changes_as_text(last, now.processes));
-      std::fflush(stdout);
+      cli::write_output(changes_as_text(last, now.processes));
     }
     before = std::move(now);
   }

@@ -221,11 +221,31 @@ class CommandsTest(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stderr), (-signal.SIGPIPE, ""))
 
     def test_full_disk_is_an_error(self):
-        for words, name in ((("info",), "weft info"), (("bench", "rc", "--list"), "weft bench rc"), (("bench", "paper", "--list"), "weft bench paper")):
-            with open("/dev/full", "w", encoding="utf-8") as full:
+        for words, name in ((("info",), "weft info"), (("bench", "rc", "--list"), "weft bench rc"), (("bench", "paper", "--list"), "weft bench paper"),
+                            (("--version",), "weft"), (("help",), "weft"), (("stream", "recv", "--help"), "weft"), (("stat", "--json"), "weft stat"),
+                            (("stream", "recv", "--transport", "tcp", "--port", "0", "--json", "--duration", "0.1"), "weft stream recv")):
+            with self.subTest(words), open("/dev/full", "w", encoding="utf-8") as full:
                 ended = subprocess.run([str(WEFT), *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE)
-            self.assertEqual(ended.returncode, 1, words)
-            self.assertRegex(ended.stderr, rf"^{name}: (standard output: )?No space left on device\n$")
+                self.assertEqual(ended.returncode, 1)
+                self.assertRegex(ended.stderr, rf"(?m)^{name}: (standard output: )?No space left on device$")
+
+    def test_closed_standard_output_is_an_error(self):
+        commands = [(("--version",), "weft"), (("info",), "weft info"), (("bench", "rc", "--list"), "weft bench rc"), (("doctor",), "weft doctor")]
+        if (WEFT.parent.parent / "lib" / "weft" / "libibverbs.so.1").exists():
+            # Else the first file that is opened would have its number.
+            commands.append((("bench", "rc", "--quick", "--only", "tcp/64K"), "weft bench rc"))
+        for words, name in commands:
+            with self.subTest(words):
+                ended = subprocess.run(["sh", "-c", '"$0" "$@" >&-', str(WEFT), *words], stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE)
+                self.assertEqual(ended.returncode, 1)
+                self.assertRegex(ended.stderr, rf"(?m)^{name}: standard output: Bad file descriptor$")
+
+    def test_a_program_finds_closed_what_was_closed(self):
+        code = "import os\nfor fd in 0, 1:\n  try: os.fstat(fd)\n  except OSError: os.write(2, b'closed\\n')"
+        for command in ("run", "measure"):
+            ended = subprocess.run(["sh", "-c", '"$0" "$@" >&- <&-', str(WEFT), command, "--", sys.executable, "-c", code], stderr=subprocess.PIPE, text=True,
+                                   check=False, timeout=PATIENCE)
+            self.assertEqual(ended.stderr.count("closed\n"), 2, ended.stderr)
 
 
 if __name__ == "__main__":
