@@ -2,6 +2,7 @@
 
 #include <array>
 #include <ctime>
+#include <filesystem>
 
 #include "kit/failure.h"
 
@@ -49,6 +50,18 @@ bool ends_within_a_line(const std::string& path) {
   return in.get() != '\n';
 }
 
+// A file that has something else would be of no use to anybody with results behind it.
+void require_results(const std::string& path) {
+  if (std::error_code none; !std::filesystem::is_regular_file(path, none)) return;
+  std::ifstream in{path, std::ios::binary};
+  std::string first;
+  if (!std::getline(in, first)) return;
+  const auto line = nlohmann::json::parse(first, nullptr, false);
+  const bool cut_off = line.is_discarded() && first.starts_with('{');  // its writer was killed
+  if (cut_off || (line.is_object() && line.contains("schema"))) return;
+  throw kit::Failure{path + ": holds no results of 'weft bench'; name another file"};
+}
+
 }  // namespace
 
 std::string utc_time(time_t when) {
@@ -86,7 +99,9 @@ nlohmann::json result_line(const Run& run, const Spec& spec, unsigned repetition
   return json;
 }
 
-ResultFile::ResultFile(const std::string& path) : path_(path), out_(path, std::ios::app) {
+ResultFile::ResultFile(const std::string& path) : path_(path) {
+  require_results(path);
+  out_.open(path, std::ios::app);
   if (!out_) throw kit::system_failure(path);
   if (ends_within_a_line(path)) out_ << '\n';
 }

@@ -144,5 +144,26 @@ TEST(ResultFile, ThatCannotBeWrittenIsNamed) {
   }
 }
 
+TEST(ResultFile, ThatHoldsSomethingElseIsLeftAlone) {
+  const auto refused = [](const std::string& text) {
+    const ScratchFile scratch;
+    std::ofstream{scratch.path()} << text;
+    try {
+      const ResultFile file{scratch.path()};
+    } catch (const kit::Failure& failure) {
+      EXPECT_THAT(failure.what(), HasSubstr(scratch.path() + ": holds no results"));
+      return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused("root:x:0:0:root\n"));
+  EXPECT_TRUE(refused("{\"another\": \"document\"}\n"));
+  EXPECT_TRUE(refused("[1, 2]\n"));
+  EXPECT_FALSE(refused(""));
+  EXPECT_FALSE(refused("{\"schema\": \"weft-result/1\"}\n"));
+  // What a writer that was killed leaves of its first line.
+  EXPECT_FALSE(refused("{\"case\": \"tcp/1M\", \"ki"));
+}
+
 }  // namespace
 }  // namespace weft::bench
