@@ -98,6 +98,8 @@ def main():
         show(blocks(sys.argv[1], int(sys.argv[2]) if len(sys.argv) == 3 else None), sums)
     except (EOFError, ValueError) as error:  # what comes before is good
         wrong = f"{sys.argv[1]}: {error}"
+    except OSError as error:
+        sys.exit(f"{sys.argv[1]}: {error.strerror}")
     print(", ".join(f"{name} {sums[name]}" for name in ("blocks", "packets", "missing")))
     sys.stdout.flush()  # before what is wrong
     sys.exit(wrong)

@@ -149,6 +149,11 @@ def read_blocks(scene):
         missing[block.stream] -= {block.first + i for i in range(32) if block.has(i)}
     equal(told, missing, "packets that are missing")
     check(all(missing), "nothing is missing")
+    other = scene.start([sys.executable, f"{EXAMPLES}/read_blocks.py", f"{scene.folder}/none"])
+    equal(other.process.wait(SECONDS), 1, "status of a file that is not there")
+    for reader in other.readers:
+        reader.join()
+    equal((other.lines, other.errors), ([], [f"{scene.folder}/none: No such file or directory"]), "what it says")
 
 
 def trains(scene):
