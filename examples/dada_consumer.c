@@ -15,12 +15,12 @@
  *   build/release/bin/weft stream send 127.0.0.1 --duration 10
  *
  * Exit status: 0 when the receiver ended, 1 when something failed. */
+#include <weft/stream_ring.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <weft/stream_ring.h>
 
 #define HEADER 4096
 

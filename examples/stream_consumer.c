@@ -11,11 +11,11 @@
  * One thread takes all streams by turns. --slow MS: takes so long over each block, as a busy
  * correlator would. Prints what it saw when the receiver ends, as JSON: all is well when "wrong" is
  * 0. Exit status: 0, or 1 when a byte was wrong. */
+#include <weft/stream_ring.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <weft/stream_ring.h>
 
 #define TABLE 65536u
 

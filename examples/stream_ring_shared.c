@@ -4,9 +4,9 @@
  *
  *   cc -O2 -shared -fPIC -I include -o libstream_ring.so examples/stream_ring_shared.c
  */
-#include <stdlib.h>
-
 #include <weft/stream_ring.h>
+
+#include <stdlib.h>
 
 struct weft_stream_ring* ring_open(const char* name);
 void ring_close(struct weft_stream_ring* ring);

@@ -1,6 +1,7 @@
 /* The ring that `weft stream recv --ring NAME` leaves in shared memory (/dev/shm/NAME), for
- * programs that take blocks out of it: C11 and C++. Needs no library. docs/streams-reference.md
- * explains it; examples/stream_consumer.c uses it.
+ * programs that take blocks out of it: C11 and C++, before other headers where the compiler has no
+ * GNU extensions (-std=c11). Needs no library. docs/streams-reference.md explains it;
+ * examples/stream_consumer.c uses it.
  *
  * A stream is a row of packets, each with a number. Packet n belongs to block n / packets_per_block
  * and lies there in slot n % packets_per_block. Each stream has its own blocks and one consumer.
@@ -18,6 +19,12 @@
 #ifndef WEFT_STREAM_RING_H
 #define WEFT_STREAM_RING_H
 
+/* For mmap(2) of anonymous memory, syscall(2) and CLOCK_MONOTONIC, which plain C11 (-std=c11) does
+ * not show. */
+#if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
+#define _DEFAULT_SOURCE 1
+#endif
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -28,6 +35,10 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef MAP_ANONYMOUS
+#error "include weft/stream_ring.h before other headers, or compile with -D_DEFAULT_SOURCE"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
