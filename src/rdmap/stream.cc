@@ -127,7 +127,8 @@ void Stream::connection_lost() {
 
 void Stream::source_lost(const void* address) {
   if (!ending_.live()) return;
-  send_path_.blame_source(address);
+  // Behind leave() the requests are no more.
+  if (takes_input()) send_path_.blame_source(address);
   // The bytes are missing from the stream: no FPDU can follow them.
   finish(work::StreamEnd::Kind::local_error, term::kLocalCatastrophic);
 }
@@ -136,6 +137,7 @@ void Stream::source_lost(const void* address) {
 // itself cannot follow bytes that are missing. Its own Sends and Writes are its own business.
 void Stream::peer_source_lost() {
   if (!ending_.live()) return;
+  if (!takes_input()) return connection_lost();
   // The segment may not have been shown to DDP yet.
   std::optional<Stag> sink;
   if (const Bytes begun = receiver_.begun(); begun.size() >= TaggedHeader::kSize) {

@@ -66,6 +66,37 @@ TEST(Stream, MemoryThatIsGoneInTheMiddleOfAnFpdu) {
   EXPECT_EQ(names(p.says()), "") << "no FPDU can follow the bytes that are missing";
 }
 
+// ibv_destroy_qp(3) has come first: the requests are no more, and neither is who they were of.
+TEST(Stream, MemoryThatIsGoneBehindTheQueuePairIsNobodysFault) {
+  ScriptPeer p;
+  Buffer data = pattern_bytes(10, 1);
+  const work::SendWqe& w = post_send(p, data);
+  p.says();
+  p.stream.leave(p.now);
+  p.stream.source_lost(data.data());
+  EXPECT_EQ(w.status, work::Status::success);
+  EXPECT_EQ(p.stream.wish(), Wish::close);
+  EXPECT_EQ(names(p.says()), "");
+}
+
+TEST(Stream, MemoryOfThePeersThatIsGoneBehindTheQueuePairIsNobodysFault) {
+  ScriptPeer p;
+  Buffer room(10);
+  const work::SendWqe& w =
+      p.host.post({.wr_id = 1, .operation = work::Operation::read}, {segment(p.host, room)});
+  const auto asked = p.says();
+  ASSERT_EQ(asked.size(), 1U);
+  const Buffer response =
+      test::make_fpdu(tagged({.op = wire::Opcode::read_response,
+                              .stag = wire::ReadRequest::parse(asked[0].payload.data()).sink_stag},
+                             pattern_bytes(10, 1)));
+  p.hears_bytes(Bytes{response}.first(20));
+  p.stream.leave(p.now);
+  p.stream.peer_source_lost();
+  EXPECT_EQ(w.status, work::Status::success);
+  EXPECT_EQ(p.stream.wish(), Wish::close);
+}
+
 // --- bytes in
 
 TEST(Stream, DirectPlacesAreAskedForAnew) {
