@@ -9,6 +9,7 @@
 
 #include "config/options.h"
 #include "engine/sockets.h"
+#include "port/calls.h"
 
 namespace weft::engine {
 namespace {
@@ -106,9 +107,8 @@ void Watch::hear() {
 }
 
 void Watch::wake() {
-  const uint64_t one = 1;
   // An eventfd takes a write of 1 as long as it is not at its limit of 2^64 - 2.
-  [[maybe_unused]] const ssize_t n = ::write(fds_.wake.get(), &one, sizeof one);
+  (void)port::calls::write_word(fds_.wake.get(), 1);
 }
 
 // An epoll set knows its members by number and file: three that it takes for its own under their

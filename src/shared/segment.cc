@@ -12,6 +12,7 @@
 #include <new>
 
 #include "base/random.h"
+#include "port/calls.h"
 #include "port/memory_file.h"
 
 namespace weft::shared {
@@ -49,7 +50,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 // keeps its size, of this user's.
 Result<Fd, SameHostRefusal> open_segment(const char* path, size_t size) {
   // What it is has to be known before it is opened: the number may be that of a terminal by now.
-  const Fd name{::open(path, O_PATH | O_CLOEXEC)};
+  const Fd name{port::calls::open(path, O_PATH | O_CLOEXEC, 0)};
   if (!name.valid()) {
     return fail(errno == EACCES || errno == EPERM ? SameHostRefusal::not_allowed
                                                   : SameHostRefusal::no_segment);
@@ -62,7 +63,7 @@ Result<Fd, SameHostRefusal> open_segment(const char* path, size_t size) {
   if (s.st_size != static_cast<off_t>(size)) return fail(SameHostRefusal::foreign_segment);
   char own[32];
   std::snprintf(own, sizeof own, "/proc/self/fd/%d", name.get());
-  Fd fd{::open(own, O_RDWR | O_CLOEXEC | O_NONBLOCK)};
+  Fd fd{port::calls::open(own, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0)};
   if (!fd.valid()) return fail(SameHostRefusal::not_allowed);
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) return fail(SameHostRefusal::foreign_segment);

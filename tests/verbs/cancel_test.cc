@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "tests/support/rc_way.h"
@@ -72,6 +74,38 @@ TEST(Cancelled, a_thread_ends_its_connection_whole) {
   check_errno(post_recv(other.get(), 2, {sge(memory.data(), 1000, mr.get())}), "post_recv");
   check_errno(post_send(one.get(), wr, {sge(&memory[1000], 100, mr.get())}), "post_send");
   for (const ibv_wc& wc : collect(cq.get(), 2)) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+}
+
+// What weft does while a connection comes up has no cancellation point either.
+TEST(Cancelled, a_thread_connects_before_it_ends) {
+  constexpr int kPairs = 20;
+  const Adapter a;
+  std::vector<uint8_t> memory(200);
+  for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<uint8_t>(i * 7 + 1);
+  const MrPtr mr = a.reg(memory.data(), memory.size());
+  const CqPtr cq = a.cq(4 * kPairs);
+  std::vector<QpPtr> pairs;
+  for (int i = 0; i < 2 * kPairs; ++i) pairs.push_back(make_qp(a, cq.get()));
+  bool all_came = false;
+  std::thread{[&] {
+    ::pthread_cancel(::pthread_self());
+    ibv_send_wr wr{};
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    for (size_t i = 0; i < pairs.size(); i += 2) {
+      connect(pairs[i].get(), own_gid(a), pairs[i + 1].get(), own_gid(a));
+      check_errno(post_recv(pairs[i + 1].get(), 1, {sge(memory.data(), 100, mr.get())}), "recv");
+      check_errno(post_send(pairs[i].get(), wr, {sge(&memory[100], 100, mr.get())}), "send");
+    }
+    const auto done = collect(cq.get(), 2 * kPairs);
+    all_came = done.size() == 2 * kPairs &&
+               std::all_of(done.begin(), done.end(),
+                           [](const ibv_wc& wc) { return wc.status == IBV_WC_SUCCESS; });
+    ::pthread_testcancel();
+    ADD_FAILURE() << "it was not cancelled";
+  }}.join();
+  EXPECT_TRUE(all_came);
+  EXPECT_EQ(std::memcmp(memory.data(), &memory[100], 100), 0);
 }
 
 }  // namespace
