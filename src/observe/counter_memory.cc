@@ -127,6 +127,9 @@ std::byte* CounterMemory::own_memory(size_t size) {
 QpPage* CounterMemory::add_page(unsigned engine) {
   const size_t number = pages_.size();
   if (number == most_pages_) return nullptr;
+  // A page that is taken out of a piece is kept: there is memory for that.
+  pages_.reserve(number + 1);
+  mappings_.reserve(mappings_.size() + 1);
   std::byte* at = nullptr;
   if (!shown()) {
     at = own_memory(kPage);
