@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -84,6 +86,34 @@ TEST(RealTimeProgram, is_served_while_it_spins_on_memory) {
   ASSERT_TRUE(becomes_one(kSpins));
   ASSERT_TRUE(transfer(IBV_WR_RDMA_WRITE, kStop));
   EXPECT_TRUE(becomes_one(kStopped));
+}
+
+// A child of fork(2) has helpers of its own, though its parent's had learned the priority before.
+TEST(RealTimeProgram, a_child_of_it_is_served_as_well) {
+  constexpr int kPriority = 10;
+  if (!real_time_is_allowed()) GTEST_SKIP() << "no real-time priorities are allowed here";
+  const auto polls = [] {
+    const Adapter a;
+    const CqPtr cq = a.cq(4);
+    ibv_wc none;
+    (void)ibv_poll_cq(cq.get(), 1, &none);
+    return comes_true([] {
+      const auto helper = thread_called("weft/0");
+      return helper && has_real_time_priority(*helper, kPriority + 1);
+    });
+  };
+  const auto ends_well = [](pid_t child) {
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  };
+  const pid_t parent = fork();
+  if (parent == 0) {
+    if (!become_fifo(kPriority) || !polls()) _exit(1);
+    const pid_t child = fork();
+    if (child == 0) _exit(polls() ? 0 : 1);
+    _exit(ends_well(child) ? 0 : 2);
+  }
+  EXPECT_TRUE(ends_well(parent));
 }
 
 }  // namespace
