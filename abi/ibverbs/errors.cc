@@ -3,29 +3,17 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
-#include <mutex>
-#include <new>
-#include <set>
 
+#include "base/first_of_kind.h"
 #include "base/log.h"
 
 namespace weft::abi {
 namespace {
 
-// Is this the first refusal of its kind? A kind has its own text. Without memory to keep it none
-// is.
-bool first(const char* why) try {
-  static std::mutex lock;
-  static auto& said =
-      *new std::set<const void*>;  // exit handlers of programs are refused things, too
-  const std::lock_guard guard{lock};
-  return said.insert(why).second;
-} catch (const std::bad_alloc&) {
-  return false;
-}
+constinit FirstOfKind g_first;  // a kind has its own text
 
 void say(const char* why, va_list arguments) {
-  const log::Level level = first(why) ? log::Level::warn : log::Level::info;
+  const log::Level level = g_first(why) ? log::Level::warn : log::Level::info;
   if (!log::enabled(level)) return;
   char text[256];
   std::vsnprintf(text, sizeof text, why, arguments);

@@ -1,24 +1,21 @@
 #include "abi/rdmacm/channel.h"
 
-#include <pthread.h>
-
 #include <cerrno>
 #include <mutex>
 #include <new>
 #include <unordered_map>
 
 #include "abi/rdmacm/ids.h"
+#include "base/fork_lock.h"
 
 namespace weft::abi {
 namespace {
 
+std::mutex g_channels_lock;
+
 class Channels {
  public:
-  Channels() {
-    // Fails only without memory; then a child of fork(2) may find the lock held.
-    (void)pthread_atfork([] { all().lock_.lock(); }, [] { all().lock_.unlock(); },
-                         [] { all().lock_.unlock(); });
-  }
+  Channels() { hold_over_fork<g_channels_lock>(); }
   // Never destroyed: threads of the program go on while it exits.
   static Channels& all() {
     static auto& channels = *new Channels;
@@ -26,22 +23,21 @@ class Channels {
   }
 
   void add(rdma_event_channel* channel, std::shared_ptr<cm::Channel> core) {
-    const std::lock_guard guard{lock_};
+    const std::lock_guard guard{g_channels_lock};
     live_[channel] = std::move(core);
   }
   std::shared_ptr<cm::Channel> find(rdma_event_channel* channel) {
-    const std::lock_guard guard{lock_};
+    const std::lock_guard guard{g_channels_lock};
     const auto found = live_.find(channel);
     return found == live_.end() ? nullptr : found->second;
   }
   std::shared_ptr<cm::Channel> remove(rdma_event_channel* channel) {
-    const std::lock_guard guard{lock_};
+    const std::lock_guard guard{g_channels_lock};
     const auto found = live_.extract(channel);
     return found.empty() ? nullptr : std::move(found.mapped());
   }
 
  private:
-  std::mutex lock_;
   std::unordered_map<rdma_event_channel*, std::shared_ptr<cm::Channel>> live_;
 };
 

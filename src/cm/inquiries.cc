@@ -4,19 +4,25 @@
 #include <memory>
 #include <mutex>
 
+#include "base/fork_lock.h"
 #include "engine/engine.h"
 #include "port/udp_bind.h"
 #include "port/udp_socket.h"
 
 namespace weft::cm {
+namespace {
+
+std::mutex g_lock;
+
+}  // namespace
 
 using engine::Token;
 
 Inquiries& Inquiries::on(Token& token) {
   // By engine: those of a parent process are dead here, and so is this list's entry for them.
-  static std::mutex lock;
   static auto& all = *new std::map<const engine::Engine*, std::unique_ptr<Inquiries>>;
-  const std::lock_guard guard{lock};
+  hold_over_fork<g_lock>();
+  const std::lock_guard guard{g_lock};
   auto& own = all[&engine::Engine::of(token)];
   if (own == nullptr) own = std::make_unique<Inquiries>();
   return *own;

@@ -2,11 +2,8 @@
 
 #include <cerrno>
 #include <memory>
-#include <mutex>
-#include <new>
-#include <set>
-#include <string>
 
+#include "base/first_of_kind.h"
 #include "base/log.h"
 #include "cm/connection_id.h"
 #include "cm/core.h"
@@ -58,12 +55,12 @@ class ProcessService final : public Service {
   }
 
   void say_unsupported(const char* what) override {
-    if (!first(what)) return;
+    if (!first_(what)) return;
     WEFT_LOG(warn, "%s: not supported; use RDMA_PS_TCP or RDMA_PS_UDP", what);
   }
 
   void say_refusal(const char* call, const char* why) override {
-    if (first(call)) {
+    if (first_(call)) {
       WEFT_LOG(warn, "%s: %s", call, why);
     } else {
       WEFT_LOG(info, "%s: %s", call, why);
@@ -71,16 +68,7 @@ class ProcessService final : public Service {
   }
 
  private:
-  // Without memory to keep it none is.
-  bool first(const char* what) try {
-    const std::lock_guard guard{lock_};
-    return said_.insert(what).second;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-
-  std::mutex lock_;
-  std::set<std::string> said_;
+  FirstOfKind first_;
 };
 
 }  // namespace

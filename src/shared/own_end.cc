@@ -1,6 +1,5 @@
 #include "shared/own_end.h"
 
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,7 +7,14 @@
 #include <map>
 #include <mutex>
 
+#include "base/fork_lock.h"
+
 namespace weft::shared {
+namespace {
+
+std::mutex g_lock;
+
+}  // namespace
 
 // Of this process, by nonce. A child of fork(2) keeps what its parent had then: no connection of
 // its own has one of these nonces.
@@ -19,24 +25,21 @@ class OwnEnd::All {
     return all;
   }
   void add(const wire::HostOffer::Nonce& nonce, const Ends& ends) {
-    const std::lock_guard hold{lock_};
+    const std::lock_guard hold{g_lock};
     all_.emplace(nonce, ends);
   }
   void remove(const wire::HostOffer::Nonce& nonce, const Ends& ends) {
-    const std::lock_guard hold{lock_};
+    const std::lock_guard hold{g_lock};
     if (const auto it = find(nonce, ends); it != all_.end()) all_.erase(it);
   }
   bool has(const wire::HostOffer::Nonce& nonce, const Ends& ends) {
-    const std::lock_guard hold{lock_};
+    const std::lock_guard hold{g_lock};
     return find(nonce, ends) != all_.end();
   }
 
  private:
   using Map = std::multimap<wire::HostOffer::Nonce, Ends>;
-  All() {
-    (void)::pthread_atfork([] { get().lock_.lock(); }, [] { get().lock_.unlock(); },
-                           [] { get().lock_.unlock(); });
-  }
+  All() { hold_over_fork<g_lock>(); }
   Map::iterator find(const wire::HostOffer::Nonce& nonce, const Ends& ends) {
     const auto [from, to] = all_.equal_range(nonce);
     for (auto it = from; it != to; ++it) {
@@ -45,7 +48,6 @@ class OwnEnd::All {
     return all_.end();
   }
 
-  std::mutex lock_;
   Map all_;
 };
 

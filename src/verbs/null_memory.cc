@@ -6,6 +6,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/fork_lock.h"
 #include "port/memory_file.h"
 
 namespace weft::verbs {
@@ -35,6 +36,7 @@ bool map_sink(std::byte* at) {
 }  // namespace
 
 std::byte* NullMemory::make() {
+  hold_over_fork<g_making>();
   const std::lock_guard guard{g_making};
   if (std::byte* made = g_zeros.load(std::memory_order_relaxed)) return made;
   void* const p =

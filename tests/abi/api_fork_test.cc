@@ -87,5 +87,14 @@ TEST_F(ForkTest, ChildOpensItsOwn) {
   EXPECT_EQ(failed, 0);
 }
 
+// That thread may have been inside whatever there is, and is not there to come out of it.
+TEST_F(ForkTest, ChildIsRefusedWhileAnotherThreadWas) {
+  EXPECT_EQ(in_children_beside([&] {
+              ibv_port_attr attributes;
+              (void)ibv_query_port(context.get(), 9, &attributes);
+            }),
+            0);
+}
+
 }  // namespace
 }  // namespace weft::test

@@ -2,6 +2,7 @@
 #include "base/rdma_option.h"
 #include "tests/abi/cm_child.h"
 #include "tests/abi/cm_fixture.h"
+#include "tests/abi/in_child.h"
 #include "tests/verbs/own_network.h"
 
 namespace weft::test {
@@ -15,6 +16,17 @@ TEST_F(CmId, PortIsTheSystemsChoiceWhereTheProgramMakesNone) {
   ASSERT_OK(rdma_bind_addr(id.get(), any_of(at)));
   EXPECT_NE(rdma_get_src_port(id.get()), 0);
   EXPECT_ERRNO(EINVAL, rdma_bind_addr(id.get(), any_of(at))) << "twice";
+}
+
+// Another thread may have been inside the refusal, and is not there to come out of it.
+TEST_F(CmId, AChildOfForkIsRefusedAsWell) {
+  const OwnedId id = make_id(active.get());
+  EXPECT_EQ(in_children_beside([&] {
+              sockaddr local{};
+              local.sa_family = AF_UNIX;
+              (void)rdma_bind_addr(id.get(), &local);
+            }),
+            0);
 }
 
 // Whether GID 0 of the device is a loopback address of IPv4.

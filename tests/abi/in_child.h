@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
+#include <thread>
 
 namespace weft::test {
 
@@ -23,6 +25,25 @@ int in_child(Child&& child) {
   int status = 0;
   EXPECT_EQ(waitpid(pid, &status, 0), pid);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+// Makes a call in many child processes, each of them made while another thread of this process
+// makes the same call: as in_child().
+template <class Call>
+int in_children_beside(Call&& call) {
+  std::atomic<bool> over{false};
+  std::thread other{[&] {
+    while (!over) call();
+  }};
+  int failed = 0;
+  for (int i = 0; i < 200 && failed == 0; ++i) {
+    failed = in_child([&] {
+      call();
+      return 0;
+    });
+  }
+  over = true;
+  other.join();
+  return failed;
 }
 // Which check failed, in the eight bits that an exit code has.
 #define CHECK_IN_CHILD(n, condition) \

@@ -49,12 +49,12 @@ SOCKET_EXCEPTIONS = {
 }
 THREAD_HEADERS = re.compile(r"(thread|future|pthread\.h|sys/epoll\.h|sys/timerfd\.h)")
 THREAD_EXCEPTIONS = {
+    "base/fork_lock.h": (re.compile(r"pthread\.h"),
+                         "pthread_atfork(3): a child must find such a lock free"),
     "port/calls.h": (re.compile(r"pthread\.h"),
                      "pthread_setcancelstate(3): nobody is cancelled inside a call that a sanitizer sees"),
     "port/pi_mutex.cc": (re.compile(r"pthread\.h"),
                          "pthread_atfork(3): the thread of a child has a number of its own"),
-    "shared/own_end.cc": (re.compile(r"pthread\.h"),
-                          "pthread_atfork(3): a child must find the list's lock free"),
     "verbs/adapter.cc": (re.compile(r"pthread\.h"),
                          "pthread_atfork(3): after fork the child closes its copies (spec/abi 7)"),
 }

@@ -10,6 +10,7 @@
 #include "cm/datagram_listener.h"
 #include "engine/engine.h"
 #include "port/udp_bind.h"
+#include "tests/abi/in_child.h"
 
 namespace weft::cm {
 namespace {
@@ -162,6 +163,23 @@ TEST_F(InquiriesTest, AllQuestionsComeFromOnePort) {
   EXPECT_EQ(here_.from.port, port);
   for (const DatagramCall& call : here_.calls) tell(call, Qpn{0x202});
   ASSERT_TRUE(soon([&] { return first.answers + second.answers == 2; }));
+}
+
+// In which another thread was, that is not there to come out.
+TEST_F(InquiriesTest, AChildOfForkFindsItsOwn) {
+  auto own = engine::Engine::create(0);
+  ASSERT_TRUE(own.ok());
+  auto h = (*own)->hold();
+  Inquiries& mine = Inquiries::on(h.token());
+  EXPECT_EQ(test::in_children_beside([&, this, owner = std::this_thread::get_id()] {
+              if (std::this_thread::get_id() == owner) {
+                EXPECT_EQ(&Inquiries::on(h.token()), &mine);
+              } else {
+                auto other = engine_.hold();
+                (void)Inquiries::on(other.token());
+              }
+            }),
+            0);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/abi/in_child.h"
+
 namespace weft::verbs {
 namespace {
 
@@ -20,6 +22,11 @@ TEST(NullMemory, ZerosStayWhateverIsWritten) {
     sink[at] = std::byte{0x5a};
     EXPECT_EQ(zeros[at], std::byte{0}) << at;
   }
+}
+
+// In which another thread was, that is not there to come out.
+TEST(NullMemory, AChildOfForkGetsIt) {
+  EXPECT_EQ(test::in_children_beside([] { (void)NullMemory::make(); }), 0);
 }
 
 }  // namespace
