@@ -147,16 +147,20 @@ Outcome<Ok> MulticastGroups::attach(engine::Token& token, UdTransport& member, c
   return Ok{};
 }
 
+// What the member is attached to is asked of the receivers: there may be no memory for a list of
+// places, and a queue pair leaves all the same.
 void MulticastGroups::detach(engine::Token& token, UdTransport& member, const Gid& mgid) {
-  for (const Place& place : places(token, member.context().device(), mgid)) {
-    GroupReceiver* r = find(place);
-    if (r == nullptr) continue;
-    r->detach(member, mgid);
-    if (!r->unused()) continue;
-    r->close(token);
-    const std::lock_guard guard{lock_};
-    receivers_.erase(place);
-  }
+  engine::Engine& engine = engine::Engine::of(token);
+  each_of(engine, [&](GroupReceiver& r) { r.detach(member, mgid); });
+  while (const auto unused = take_unused(engine)) unused->close(token);
+}
+
+std::unique_ptr<GroupReceiver> MulticastGroups::take_unused(const engine::Engine& engine) {
+  const std::lock_guard guard{lock_};
+  const auto it = std::find_if(receivers_.begin(), receivers_.end(), [&](const auto& r) {
+    return r.first.engine == &engine && r.second->unused();
+  });
+  return it != receivers_.end() ? std::move(receivers_.extract(it).mapped()) : nullptr;
 }
 
 template <class F>

@@ -61,6 +61,7 @@ class MulticastGroups {
   // A group of InfiniBand is one of IPv4, one of IPv6, or either: nobody knows by which of a host's
   // addresses its senders send. Errors: system (no interface of this host joins it).
   Outcome<Ok> attach(engine::Token& token, UdTransport& member, const Gid& mgid);
+  // Needs no memory.
   void detach(engine::Token& token, UdTransport& member, const Gid& mgid);
   // Of a queue pair that is attached already: see GroupReceiver.
   void started(engine::Token& token, UdTransport& member);
@@ -78,6 +79,8 @@ class MulticastGroups {
                                    const Gid& mgid);
   GroupReceiver* find(const Place& place);
   GroupReceiver* receiver(engine::Token& token, const device::Device& device, const Place& place);
+  // Nothing where all have members.
+  std::unique_ptr<GroupReceiver> take_unused(const engine::Engine& engine);
   template <class F>
   void each_of(engine::Engine& engine, F&& f);
 

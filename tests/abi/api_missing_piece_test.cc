@@ -1,0 +1,104 @@
+// A call without memory for one thing of many fails, and leaves nothing half done: what follows
+// works as if it had not been made.
+#include "tests/abi/api_fixture.h"
+#include "tests/abi/missing_piece.h"
+#include "tests/support/sanitizer.h"
+
+#ifndef WEFT_SANITIZER
+
+// <infiniband/driver.h>
+extern "C" int ibv_read_sysfs_file(const char* folder, const char* file, char* buffer, size_t size);
+
+namespace weft::test {
+namespace {
+
+// An open device with memory, and queue pairs on it. In a child process, which frees none of it.
+struct Program {
+  static constexpr size_t kSize = 64;
+  static constexpr uint32_t kQKey = 0x11;
+  static constexpr size_t kGrh = 40;
+
+  ibv_qp* create(ibv_qp_type type) {
+    ibv_qp_init_attr attr = rc_attributes(cq);
+    attr.qp_type = type;
+    return ibv_create_qp(pd, &attr);
+  }
+  // Ready to send and to receive, and with a receive.
+  ibv_qp* create_ud() {
+    ibv_qp* const qp = create(IBV_QPT_UD);
+    ibv_qp_attr a = init_attributes();
+    a.qkey = kQKey;
+    bool up =
+        ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0;
+    up = up && to_state(qp, IBV_QPS_RTR) == 0;
+    a = rts_attributes();
+    up = up && ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0;
+    return up ? qp : nullptr;
+  }
+  int post_receive(ibv_qp* qp) {
+    ibv_sge piece{address(kSize), kGrh + kSize, mr->lkey};
+    ibv_recv_wr wr{.wr_id = kReceived, .next = nullptr, .sg_list = &piece, .num_sge = 1};
+    ibv_recv_wr* bad = nullptr;
+    return ibv_post_recv(qp, &wr, &bad);
+  }
+  // To a group, or nullptr.
+  int post_send(ibv_qp* qp, ibv_ah* to) {
+    fill(memory, kSize, 5);
+    ibv_sge piece{address(0), kSize, mr->lkey};
+    ibv_send_wr wr{};
+    wr.sg_list = &piece;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    if (to != nullptr) wr.wr.ud = {.ah = to, .remote_qpn = 0xffffff, .remote_qkey = kQKey};
+    ibv_send_wr* bad = nullptr;
+    return ibv_post_send(qp, &wr, &bad);
+  }
+  // Behind `before` bytes.
+  bool comes(size_t before) {
+    const ibv_wc wc = next_completion(cq);
+    return wc.status == IBV_WC_SUCCESS && wc.wr_id == kReceived &&
+           filled(memory + kSize + before, kSize, 5);
+  }
+  uint64_t address(size_t at) const { return reinterpret_cast<uintptr_t>(memory + at); }
+
+  static constexpr uint64_t kReceived = 9;
+  ibv_context* context = open_device().release();
+  ibv_pd* pd = ibv_alloc_pd(context);
+  ibv_cq* cq = ibv_create_cq(context, 64, nullptr, nullptr, 0);
+  uint8_t memory[512]{};
+  ibv_mr* mr = ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE);
+};
+
+ibv_gid group_of_this_process() {
+  ibv_gid g{};
+  const auto pid = static_cast<uint32_t>(getpid());
+  g.raw[0] = 0xff;
+  g.raw[1] = 0x0e;
+  g.raw[10] = g.raw[11] = 0xff;
+  g.raw[12] = 239;
+  g.raw[13] = static_cast<uint8_t>(pid >> 16);
+  g.raw[14] = static_cast<uint8_t>(pid >> 8);
+  g.raw[15] = static_cast<uint8_t>(pid);
+  return g;
+}
+
+// A destructor cannot fail.
+TEST(MissingPiece, AMemberOfAGroupIsDestroyed) {
+  const auto destroy_without = [](long n) {
+    Program p;
+    const ibv_gid group = group_of_this_process();
+    ibv_qp* const member = p.create_ud();
+    CHECK_IN_CHILD(2, member != nullptr && ibv_attach_mcast(member, &group, 0) == 0);
+    const MissingPiece piece{n};
+    const int destroyed = ibv_destroy_qp(member);
+    const bool missed = MissingPiece::missed();
+    CHECK_IN_CHILD(3, destroyed == 0);
+    return missed ? kMissed : kLasted;
+  };
+  without_each_piece(destroy_without, 0);
+}
+
+}  // namespace
+}  // namespace weft::test
+
+#endif  // WEFT_SANITIZER
