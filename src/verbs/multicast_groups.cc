@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/undo.h"
 #include "engine/engine.h"
 #include "port/udp_bind.h"
 #include "port/udp_socket.h"
@@ -55,7 +56,9 @@ void GroupReceiver::attach(UdTransport& member, const Gid& mgid) {
 
 void GroupReceiver::detach(UdTransport& member, const Gid& mgid) {
   const auto it = members_.find(&member);
-  if (it == members_.end() || it->second.erase(mgid) == 0 || !it->second.empty()) return;
+  if (it == members_.end()) return;
+  it->second.erase(mgid);  // is not there where attach() had no memory for it
+  if (!it->second.empty()) return;
   stopping(member);
   members_.erase(it);
 }
@@ -126,23 +129,25 @@ GroupReceiver* MulticastGroups::receiver(engine::Token& token, const device::Dev
   auto owned = std::make_unique<GroupReceiver>(
       token, std::make_unique<port::UdpSocket>(std::move(*fd), drive::DatagramDriver::kBuffer),
       place.group);
-  if (!owned->join(device, place.interface)) {
-    owned->close(token);
-    return nullptr;
-  }
+  Undo listening{[&] { owned->close(token); }};
+  if (!owned->join(device, place.interface)) return nullptr;
   const std::lock_guard guard{lock_};
-  return (receivers_[place] = std::move(owned)).get();
+  GroupReceiver* r = (receivers_[place] = std::move(owned)).get();
+  listening.done();
+  return r;
 }
 
 Outcome<Ok> MulticastGroups::attach(engine::Token& token, UdTransport& member, const Gid& mgid) {
   const device::Device& device = member.context().device();
   bool any = false;
+  Undo attached{[&] { detach(token, member, mgid); }};
   for (const Place& place : places(token, device, mgid)) {
     if (GroupReceiver* r = receiver(token, device, place)) {
       r->attach(member, mgid);
       any = true;
     }
   }
+  attached.done();
   if (!any) return fail(Errc::system);
   return Ok{};
 }

@@ -82,6 +82,32 @@ ibv_gid group_of_this_process() {
   return g;
 }
 
+TEST(MissingPiece, AttachingToAGroupLeavesNoMemberBehind) {
+  without_each_piece([](long n) {
+    Program p;
+    const ibv_gid group = group_of_this_process();
+    ibv_qp* const gone = p.create_ud();
+    ibv_qp* const member = p.create_ud();
+    ibv_qp* const sender = p.create_ud();
+    CHECK_IN_CHILD(2, gone != nullptr && member != nullptr && sender != nullptr);
+    const MissingPiece piece{n};
+    const int attached = ibv_attach_mcast(gone, &group, 0);
+    const bool missed = MissingPiece::missed();
+    CHECK_IN_CHILD(3, attached == 0 || (missed && attached == ENOMEM));
+    CHECK_IN_CHILD(4, attached == 0 || ibv_detach_mcast(gone, &group, 0) == EINVAL);
+    CHECK_IN_CHILD(5, ibv_destroy_qp(gone) == 0);
+    CHECK_IN_CHILD(6, ibv_attach_mcast(member, &group, 0) == 0 && p.post_receive(member) == 0);
+    ibv_ah_attr to{};
+    to.is_global = 1;
+    to.port_num = 1;
+    to.grh.dgid = group;
+    ibv_ah* const ah = ibv_create_ah(p.pd, &to);
+    CHECK_IN_CHILD(7, ah != nullptr && p.post_send(sender, ah) == 0);
+    CHECK_IN_CHILD(8, p.comes(Program::kGrh));
+    return missed ? kMissed : kLasted;
+  });
+}
+
 // A destructor cannot fail.
 TEST(MissingPiece, AMemberOfAGroupIsDestroyed) {
   const auto destroy_without = [](long n) {
