@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/undo.h"
 #include "cm/active_start_outcome.h"
 #include "cm/call_outcome.h"
 #include "cm/lingering_close.h"
@@ -83,10 +84,12 @@ int ConnectionId::start_listening(Token& token, int backlog) {
   }
   if (const int error = port_.listen(source_, backlog, type_of_service_); error != 0) return error;
   listener_ = &Listener::start(token, *this, port_.take_listener());
+  Undo listening{[&] { std::exchange(listener_, nullptr)->stop(token); }};
   if (port::Fd udp = port_.take_udp(source_, one_family_); udp.valid()) {
     datagram_listener_ =
         &DatagramListener::start(token, *this, wire::CtlService::uc, std::move(udp));
   }
+  listening.done();
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "cm/datagram_listener.h"
 
+#include "base/undo.h"
 #include "port/udp_socket.h"
 #include "verbs/transport.h"
 
@@ -13,8 +14,10 @@ DatagramListener& DatagramListener::start(Token& token, DatagramListenerHandler&
   DatagramListener& l = *owned;
   // Without a descriptor of its own: the driver watches the socket.
   token.runtime().add(token, std::move(owned), -1, false, false);
+  Undo begun{[&] { l.stop(token); }};
   l.driver_ = &drive::DatagramDriver::start(
       token, l, std::make_unique<port::UdpSocket>(std::move(udp), drive::DatagramDriver::kBuffer));
+  begun.done();
   return l;
 }
 
@@ -42,7 +45,7 @@ void DatagramListener::stop(Token& token) {
 
 void DatagramListener::end_if_unused(Token& token) {
   if (handler_ != nullptr || waiting_ != 0) return;
-  driver_->close(token);
+  if (driver_ != nullptr) driver_->close(token);
   token.runtime().remove(token, *this);
 }
 

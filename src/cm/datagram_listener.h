@@ -62,7 +62,7 @@ class DatagramListener final : public engine::EventHandler, private drive::Datag
 
   DatagramListenerHandler* handler_;  // nullptr: stopped
   const wire::CtlService service_;
-  drive::DatagramDriver* driver_ = nullptr;
+  drive::DatagramDriver* driver_ = nullptr;  // until it has started
   size_t waiting_ = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "cm/listener.h"
 
+#include "base/undo.h"
+
 namespace weft::cm {
 
 using engine::Token;
@@ -9,12 +11,14 @@ Listener& Listener::start(Token& token, ListenerHandler& handler, port::TcpListe
   Listener& l = *owned;
   // Without a descriptor of its own: the acceptor watches the socket.
   token.runtime().add(token, std::move(owned), -1, false, false);
+  Undo begun{[&] { l.stop(token); }};
   l.acceptor_ = &Acceptor::start(token, l, l.tcp_);
+  begun.done();
   return l;
 }
 
 void Listener::stop(Token& token) {
-  acceptor_->stop(token);
+  if (acceptor_ != nullptr) acceptor_->stop(token);
   tcp_.close();
   token.runtime().remove(token, *this);
 }

@@ -38,7 +38,7 @@ class Listener final : public engine::EventHandler, private PassiveStartHandler 
 
   ListenerHandler& handler_;
   port::TcpListener tcp_;
-  Acceptor* acceptor_ = nullptr;
+  Acceptor* acceptor_ = nullptr;  // until it has started
 };
 
 }  // namespace weft::cm

@@ -1,0 +1,49 @@
+// As api_missing_piece_test.cc, of librdmacm's calls.
+#include "tests/abi/cm_fixture.h"
+#include "tests/abi/missing_piece.h"
+#include "tests/support/sanitizer.h"
+
+#ifndef WEFT_SANITIZER
+
+namespace weft::test {
+namespace {
+
+// Does anybody listen there, by TCP?
+bool listens(sockaddr_in at) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool there = connect(fd, any_of(at), sizeof at) == 0;
+  close(fd);
+  return there;
+}
+
+int listen_without(rdma_port_space space, long n) {
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  rdma_cm_id* id = nullptr;
+  CHECK_IN_CHILD(2, rdma_create_id(channel, &id, nullptr, space) == 0);
+  sockaddr_in at = loopback();
+  CHECK_IN_CHILD(3, rdma_bind_addr(id, any_of(at)) == 0);
+  at.sin_port = rdma_get_src_port(id);
+  const MissingPiece piece{n};
+  const int result = errno_of(rdma_listen(id, 4));
+  const bool missed = MissingPiece::missed();
+  CHECK_IN_CHILD(4, result == 0 || (missed && result == ENOMEM));
+  const bool by_tcp = space == RDMA_PS_TCP;
+  CHECK_IN_CHILD(5, result == 0 || !listens(at));
+  CHECK_IN_CHILD(6, result == 0 || rdma_listen(id, 4) == 0);
+  CHECK_IN_CHILD(7, listens(at) == by_tcp);
+  CHECK_IN_CHILD(8, rdma_destroy_id(id) == 0);
+  CHECK_IN_CHILD(9, !listens(at));
+  return missed ? kMissed : kLasted;
+}
+
+TEST(CmMissingPiece, AnIdThatIsNotToldToListenDoesNot) {
+  without_each_piece([](long n) { return listen_without(RDMA_PS_TCP, n); });
+}
+TEST(CmMissingPiece, AnIdOfDatagramsListensAfterItHadNoMemoryTo) {
+  without_each_piece([](long n) { return listen_without(RDMA_PS_UDP, n); });
+}
+
+}  // namespace
+}  // namespace weft::test
+
+#endif  // WEFT_SANITIZER
