@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/undo.h"
 #include "cm/bring_up_block.h"
 #include "cm/crowd.h"
 #include "cm/peer_user.h"
@@ -54,11 +55,12 @@ BringUpService::PortState* BringUpService::state_of(uint16_t number) {
 }
 
 void BringUpService::port_opened(Token& token, verbs::AdapterPort& port) {
-  {
-    const std::lock_guard guard{lock_};
-    ports_.push_back(std::make_unique<PortState>(PortState{.port = &port}));
-  }
-  Acceptor::start(token, *this, port.tcp);
+  auto state = std::make_unique<PortState>(PortState{.port = &port});
+  Acceptor& acceptor = Acceptor::start(token, *this, port.tcp);
+  Undo accepting{[&] { acceptor.stop(token); }};
+  const std::lock_guard guard{lock_};
+  ports_.push_back(std::move(state));
+  accepting.done();
 }
 
 BringUpService::PairState* BringUpService::state_of(const verbs::QueuePair& qp) {

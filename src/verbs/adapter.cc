@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/undo.h"
 #include "config/options.h"
 #include "engine/exit_hold.h"
 #include "port/adapter_port.h"
@@ -189,37 +190,37 @@ Result<AdapterPort*, port::SystemError> Adapter::open_port(engine::Engine& engin
 // A port takes two descriptors and is open for good. One that is opened only because the numbers
 // there are have to rest is not worth the last descriptors of a program that makes and destroys
 // queue pairs fast.
-Result<Qpn, port::SystemError> Adapter::find_number(engine::Engine& engine, AdapterPort*& opened) {
+Result<Qpn, port::SystemError> Adapter::find_number(engine::Engine& engine) {
   NumberPool& pool = numbers_[engine.number()];
   const Time now = engine::Engine::clock();
   if (const auto number = pool.take(now)) return *number;
   if (pool.resting() == 0 || descriptors_abound(2 * ports_.size())) {
     const auto port = open_port(engine);
-    if (port.ok()) {
-      opened = *port;
-      return *pool.take(now);
-    }
+    if (port.ok()) return *pool.take(now);
     if (pool.resting() == 0) return fail(port.error());
   }
   return *pool.take_resting();
 }
 
 Outcome<Qpn> Adapter::reserve_number(engine::Engine& engine) {
-  AdapterPort* opened = nullptr;
+  AdapterPort* port = nullptr;
   Qpn number;
   {
     const std::lock_guard guard{lock_};
-    const auto found = find_number(engine, opened);
+    const auto found = find_number(engine);
     if (!found.ok()) {
       say_no_port(found.error(), ports_.size());
       return fail(Errc::no_memory);
     }
     number = *found;
+    port = port_with(number);
   }
-  if (opened != nullptr && bring_up_ != nullptr) {
-    auto h = engine.hold();
-    bring_up_->port_opened(h.token(), *opened);
-  }
+  auto h = engine.hold();
+  if (port->told_of || bring_up_ == nullptr) return number;
+  Undo reserved{[&] { release_number(h.token(), number, false); }};
+  bring_up_->port_opened(h.token(), *port);
+  port->told_of = true;
+  reserved.done();
   return number;
 }
 

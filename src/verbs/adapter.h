@@ -35,6 +35,7 @@ struct AdapterPort {
   port::Fd udp;  // bound: the lock on the number; moves into `datagrams`
   drive::DatagramDriver* datagrams = nullptr;  // of the engine's holder, once it is needed
   port::TcpListener tcp;
+  bool told_of = false;                 // to those who connect by number; of the holder of `engine`
   std::array<QueuePair*, 256> pairs{};  // by index; of the holder of `engine`
 };
 
@@ -114,7 +115,7 @@ class Adapter final : private drive::DatagramOwner {
                                                               const wire::WdpCtl& req,
                                                               const wdp::Endpoint& from) override;
   Result<AdapterPort*, port::SystemError> open_port(engine::Engine& engine);
-  Result<Qpn, port::SystemError> find_number(engine::Engine& engine, AdapterPort*& opened);
+  Result<Qpn, port::SystemError> find_number(engine::Engine& engine);
   AdapterPort* port_with(Qpn qpn);
 
   std::unique_ptr<observe::CounterMemory> counters_;  // the engines count in it

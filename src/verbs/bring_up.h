@@ -15,6 +15,7 @@ struct AdapterPort;
 class BringUp {
  public:
   virtual ~BringUp() = default;
+  // Before the first of its numbers is given out. Where it throws, it will be told again.
   virtual void port_opened(engine::Token& token, AdapterPort& port) = 0;
   // The queue pair came to RTR or RTS: connect it.
   virtual void state_changed(engine::Token& token, QueuePair& qp) = 0;

@@ -124,6 +124,27 @@ TEST(MissingPiece, AMemberOfAGroupIsDestroyed) {
   without_each_piece(destroy_without, 0);
 }
 
+// By number: somebody has to listen on the port of the first one.
+TEST(MissingPiece, CreatingAQueuePairLeavesNoDeafPort) {
+  without_each_piece([](long n) {
+    Program p;
+    const MissingPiece piece{n};
+    ibv_qp* const first = p.create(IBV_QPT_RC);
+    const bool missed = MissingPiece::missed();
+    CHECK_IN_CHILD(2, first != nullptr || missed);
+    ibv_qp* const pair[2] = {p.create(IBV_QPT_RC), p.create(IBV_QPT_RC)};
+    CHECK_IN_CHILD(3, pair[0] != nullptr && pair[1] != nullptr);
+    for (size_t i : {0, 1}) {
+      const uint32_t peer = pair[1 - i]->qp_num;
+      CHECK_IN_CHILD(4, to_init(pair[i]) == 0 && to_rtr(pair[i], peer) == 0);
+      CHECK_IN_CHILD(5, to_rts(pair[i]) == 0);
+    }
+    CHECK_IN_CHILD(6, p.post_receive(pair[1]) == 0 && p.post_send(pair[0], nullptr) == 0);
+    CHECK_IN_CHILD(7, p.comes(0));
+    return missed ? kMissed : kLasted;
+  });
+}
+
 }  // namespace
 }  // namespace weft::test
 
