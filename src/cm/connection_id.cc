@@ -133,6 +133,13 @@ wdp::Offer ConnectionId::datagram_offer(const drive::DatagramDriver& driver,
   return o;
 }
 
+ConnectionParameters ConnectionId::agreed() const {
+  return {.responder_resources = parameters_.responder_resources,
+          .initiator_depth = parameters_.initiator_depth,
+          .retry_count = parameters_.retry_count,
+          .rnr_retry_count = parameters_.rnr_retry_count};
+}
+
 void ConnectionId::negotiated(uint32_t ird, uint32_t ord) {
   parameters_.responder_resources = static_cast<uint8_t>(std::min(ird, device::kMaxReads));
   parameters_.initiator_depth = static_cast<uint8_t>(std::min(ord, device::kMaxReads));
@@ -245,9 +252,8 @@ void ConnectionId::stream_started(Token& token, Started&& started) {
   set_under_way(false);
   source_.set_port(started.tcp.local().port());
   negotiated(started.parameters.ird, started.parameters.ord);
-  ConnectionParameters told = parameters_;
+  ConnectionParameters told = agreed();
   told.private_data = std::move(started.private_data);
-  told.qpn = {};
   if (const auto ord = started.parameters.peer_ord) told.responder_resources = reads(ord);
   if (pair_ == nullptr) {
     take(Step::reply_for_program);
@@ -489,13 +495,10 @@ int ConnectionId::no_peer(verbs::QueuePair* pair) {
 void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& started) {
   take(Step::accept);
   negotiated(started.parameters.ird, started.parameters.ord);
-  ConnectionParameters told = parameters_;
-  told.private_data.clear();
-  told.qpn = {};
   // At once, and not with the peer's first FPDU: an iWARP initiator may wait for this side to do
   // something first, and a program that is slow to come back would be taken for one that is not
   // there. What is posted waits for that FPDU by itself.
-  report(token, EventKind::established, 0, std::move(told));
+  report(token, EventKind::established, 0, agreed());
   join(token, pair != nullptr ? pair : program_pair(adapter_, token, parameters_.qpn, Way::stream),
        std::move(started), false);
 }
@@ -549,11 +552,10 @@ void ConnectionId::release_pair(Token& token) {
 void ConnectionId::stream_ready(Token& token) {
   if (pair_ == nullptr || caller_of(*pair_) == nullptr || !on_its_way()) return;
   const wdp::UcConnection& c = caller_of(*pair_)->link()->connection();
-  const wdp::UcParameters& agreed = c.session()->parameters();
-  negotiated(agreed.ird, agreed.ord);
-  ConnectionParameters told = parameters_;
-  told.private_data.clear();
-  told.qpn = agreed.peer_qpn;
+  const wdp::UcParameters& session = c.session()->parameters();
+  negotiated(session.ird, session.ord);
+  ConnectionParameters told = agreed();
+  told.qpn = session.peer_qpn;
   const bool active = state_ == IdState::connecting;
   if (active && c.handshake() != nullptr) {
     told.private_data = copy(c.handshake()->peer().private_data);

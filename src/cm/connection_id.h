@@ -98,6 +98,9 @@ class ConnectionId final : public BasicId,
   PairSetup setup() const;
   engine::Engine& engine_for(verbs::QueuePair* pair, Qpn qpn) const;
   void join(engine::Token& token, verbs::QueuePair* pair, Started&& started, bool initiator);
+  // The parameters of the connection as an event tells them, but for the peer's private data. Needs
+  // no memory.
+  ConnectionParameters agreed() const;
   void negotiated(uint32_t ird, uint32_t ord);
   void release_pair(engine::Token& token);
   // The end

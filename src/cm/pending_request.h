@@ -27,10 +27,13 @@ class PendingRequest {
   void hand_over(PassiveStartHandler& handler) { start_->hand_over(handler); }
   // The peer has gone away.
   void gone() { *this = {}; }
-  // Yes, over TCP. Nothing: the peer has gone away. Nobody waits afterwards.
+  // Yes, over TCP. Nothing: the peer has gone away. Nobody waits afterwards. Where it throws, the
+  // peer has heard nothing, and waits.
   std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits, Bytes private_data,
                                 const std::optional<wire::RdOffer>& rd) {
-    return std::exchange(start_, nullptr)->accept(token, limits, private_data, rd);
+    auto started = start_->accept(token, limits, private_data, rd);
+    start_ = nullptr;
+    return started;
   }
   // By datagrams: the answer is the caller's from now on.
   DatagramCall take_call() { return *std::exchange(call_, {}); }

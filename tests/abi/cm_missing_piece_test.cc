@@ -43,6 +43,43 @@ TEST(CmMissingPiece, AnIdOfDatagramsListensAfterItHadNoMemoryTo) {
   without_each_piece([](long n) { return listen_without(RDMA_PS_UDP, n); });
 }
 
+// What accept() says is what the peer hears.
+TEST(CmMissingPiece, AnAcceptThatFailsIsNoneForThePeerEither) {
+  without_each_piece([](long n) {
+    rdma_event_channel* const passive = rdma_create_event_channel();
+    rdma_event_channel* const active = rdma_create_event_channel();
+    rdma_cm_id* listener = nullptr;
+    rdma_cm_id* client = nullptr;
+    CHECK_IN_CHILD(2, rdma_create_id(passive, &listener, nullptr, RDMA_PS_TCP) == 0);
+    CHECK_IN_CHILD(3, rdma_create_id(active, &client, nullptr, RDMA_PS_TCP) == 0);
+    sockaddr_in at = loopback();
+    CHECK_IN_CHILD(4, rdma_bind_addr(listener, any_of(at)) == 0 && rdma_listen(listener, 4) == 0);
+    at.sin_port = rdma_get_src_port(listener);
+    CHECK_IN_CHILD(5, rdma_resolve_addr(client, nullptr, any_of(at), 2000) == 0);
+    CHECK_IN_CHILD(6, next_event(active)->event == RDMA_CM_EVENT_ADDR_RESOLVED);
+    CHECK_IN_CHILD(7, rdma_resolve_route(client, 2000) == 0);
+    CHECK_IN_CHILD(8, next_event(active)->event == RDMA_CM_EVENT_ROUTE_RESOLVED);
+    rdma_conn_param p = parameters();
+    CHECK_IN_CHILD(9, create_qp(client) == 0 && rdma_connect(client, &p) == 0);
+    const OwnedEvent request = next_event(passive);
+    CHECK_IN_CHILD(10, request != nullptr && request->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+    rdma_cm_id* const server = request->id;
+    CHECK_IN_CHILD(11, create_qp(server) == 0);
+    const std::vector<uint8_t> words = bytes(50, 3);
+    p = parameters(words);
+    const MissingPiece piece{n};
+    const int result = errno_of(rdma_accept(server, &p));
+    const bool missed = MissingPiece::missed();
+    CHECK_IN_CHILD(12, result == 0 || missed);
+    if (result != 0) rdma_destroy_ep(server);
+    const OwnedEvent told = next_event(active);
+    CHECK_IN_CHILD(13, told != nullptr);
+    CHECK_IN_CHILD(14, (told->event == RDMA_CM_EVENT_ESTABLISHED) == (result == 0));
+    CHECK_IN_CHILD(15, result != 0 || private_data(*told) == words);
+    return missed ? kMissed : kLasted;
+  });
+}
+
 }  // namespace
 }  // namespace weft::test
 
