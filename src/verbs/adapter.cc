@@ -287,16 +287,19 @@ Result<wdp::WdpSocketOwner::Callee, wire::RejReason> Adapter::called(engine::Tok
 // the handler of a signal.
 void Adapter::flush_at_exit() {
   for (auto& e : engines_) e->flush_at_exit();
-  {
+  // A port does not go. The lock is free when the engine is let go, for what comes then may need
+  // it.
+  const auto port_at = [this](size_t i) {
     const std::unique_lock guard{lock_, std::try_to_lock};
-    if (!guard.owns_lock()) return;
-    for (auto& p : ports_) {
-      if (p->datagrams == nullptr || !p->engine->intact()) continue;
-      auto h = engine::hold_at_exit(*p->engine);
-      if (!h) return;
-      p->engine->guard(
-          h->token(), [&] { close_channels(h->token(), *p->datagrams); }, [] {});
-    }
+    return guard.owns_lock() && i < ports_.size() ? ports_[i].get() : nullptr;
+  };
+  size_t seen = 0;
+  while (const AdapterPort* p = port_at(seen++)) {
+    if (p->datagrams == nullptr || !p->engine->intact()) continue;
+    auto h = engine::hold_at_exit(*p->engine);
+    if (!h) return;
+    p->engine->guard(
+        h->token(), [&] { close_channels(h->token(), *p->datagrams); }, [] {});
   }
   for (auto& e : engines_) e->flush_at_exit();
 }

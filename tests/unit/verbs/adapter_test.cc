@@ -2,8 +2,11 @@
 
 #include "verbs/adapter.h"
 
+#include <atomic>
 #include <set>
+#include <thread>
 
+#include "tests/abi/in_child.h"
 #include "tests/unit/verbs/pair_fixture.h"
 
 namespace weft::verbs {
@@ -56,6 +59,40 @@ TEST(AdapterTest, NumbersOfAPortShareItsDatagrams) {
   auto h = engine.hold();
   EXPECT_EQ(&adapter().datagrams(h.token(), *one), &adapter().datagrams(h.token(), *other));
   for (const Qpn number : {*one, *other}) adapter().release_number(h.token(), number, false);
+}
+
+// What an engine serves when it is let go may ask for queue pairs.
+class Asks final : public engine::EventHandler {
+ public:
+  void on_ready(engine::Token&, bool, bool) override {}
+  void on_deadline(engine::Token&) override {}
+  void on_doorbell(engine::Token& token) override { (void)adapter().find(token, make_qpn(1, 1)); }
+  void abandon_in_child() override {}
+};
+
+int flush_while_somebody_rings() {
+  engine::Engine& engine = adapter().engine(0);
+  const auto number = adapter().reserve_number(engine);
+  if (!number.ok()) return 1;
+  auto owned = std::make_unique<Asks>();
+  Asks& asks = *owned;
+  {
+    auto h = engine.hold();
+    (void)adapter().datagrams(h.token(), *number);
+    engine.add(h.token(), std::move(owned), -1, false, false);
+  }
+  std::atomic<bool> over{false};
+  std::thread other{[&] {
+    while (!over) engine.enqueue(asks);
+  }};
+  for (int i = 0; i < 2000; ++i) adapter().flush_at_exit();
+  over = true;
+  other.join();
+  return 0;
+}
+
+TEST(AdapterTest, FlushAtExitKeepsNobodyFromFindingQueuePairs) {
+  EXPECT_EQ(test::in_child(flush_while_somebody_rings), 0);
 }
 
 }  // namespace
