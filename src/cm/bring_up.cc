@@ -94,13 +94,12 @@ void BringUpService::state_changed(Token& token, verbs::QueuePair& qp) {
   }
   PortState* port = state_of(port_of(qp.number()));
   if (pair.trying == nullptr || port == nullptr) return;
-  // Requests that came early.
-  std::vector<ParkedRequest> waiting;
-  std::erase_if(port->parked, [&](const ParkedRequest& p) {
-    if (p.request.destination_qpn != qp.number()) return false;
-    waiting.push_back(p);
-    return true;
-  });
+  // Requests that came early. None is lost where there is no memory for the copy.
+  const auto first = std::stable_partition(
+      port->parked.begin(), port->parked.end(),
+      [&](const ParkedRequest& p) { return p.request.destination_qpn != qp.number(); });
+  const std::vector<ParkedRequest> waiting(first, port->parked.end());
+  port->parked.erase(first, port->parked.end());
   for (const ParkedRequest& p : waiting) judge(token, *port, *p.start, p.request);
 }
 

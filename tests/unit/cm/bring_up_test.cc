@@ -163,5 +163,50 @@ TEST(BringUp, ARequestForWhichThereIsNoMemoryIsRejected) {
   p.expect_rejection(p.heard(kReply));
 }
 
+// Of two queue pairs at one port, by turns. There is memory for some of those that one of them
+// takes over when it is ready, and not for all.
+TEST(BringUp, NoParkedRequestIsLostForWantOfMemory) {
+  constexpr uint64_t kEach = 100;
+  OnePair pairs[] = {OnePair{verbs::QpType::rc}, OnePair{verbs::QpType::rc}};
+  ASSERT_EQ(port_of(pairs[0].qp().number()), port_of(pairs[1].qp().number()));
+  engine::Engine& engine = pairs[0].engine();
+  const auto refused = [&](BringUpRefusal why) {
+    return engine.counters().bring_up_refused[static_cast<size_t>(why)].value();
+  };
+  const auto soon = [&](auto&& holds) {
+    for (int turns = 0; turns < 20'000; ++turns) {
+      if (holds()) return true;
+      engine.progress();
+      ::usleep(1000);
+    }
+    return false;
+  };
+  const uint64_t before = engine.counters().connections_accepted.value();
+  std::vector<port::TcpStream> peers;
+  for (uint64_t i = 0; i < 2 * kEach; ++i) {
+    const Qpn to = pairs[i % 2].qp().number();
+    auto tcp = port::TcpStream::connect({}, port::Address::from_gid(kHere, port_of(to)));
+    ASSERT_TRUE(tcp.ok());
+    std::vector<std::byte> request = mpa::Initiator{{.peer_to_peer = true}}.request(
+        encode({.source_qpn = Qpn{0x000101}, .destination_qpn = to, .nonce = i + 1}));
+    const IoVec piece{request.data(), request.size()};
+    ASSERT_TRUE(soon([&] { return tcp->send({&piece, 1}).bytes == request.size(); }));
+    peers.push_back(std::move(*tcp));
+    ASSERT_TRUE(soon([&] { return engine.counters().connections_accepted.value() > before + i; }));
+  }
+  for (OnePair& pair : pairs) pair.to_init();
+  // Their peer is another one than asks.
+  constexpr Qpn kPeer{0x000102};
+  uint64_t none = refused(BringUpRefusal::qp_left);
+  most_memory = 4000;
+  const bool ready = pairs[0].try_rtr(kPeer).ok();
+  most_memory = SIZE_MAX;
+  EXPECT_FALSE(ready);
+  EXPECT_EQ(refused(BringUpRefusal::qp_left) - none, kEach);
+  none = refused(BringUpRefusal::not_your_peer);
+  pairs[1].to_rtr(kPeer);
+  EXPECT_TRUE(soon([&] { return refused(BringUpRefusal::not_your_peer) == none + kEach; }));
+}
+
 }  // namespace
 }  // namespace weft::cm

@@ -50,16 +50,15 @@ class OnePair {
             .ok());
   }
   // Of RC and UC. Its peer is `peer`, on this host.
-  void to_rtr(Qpn peer) {
+  void to_rtr(Qpn peer) { ASSERT_TRUE(try_rtr(peer).ok()); }
+  verbs::Outcome<Ok> try_rtr(Qpn peer) {
     using namespace verbs::qp_mask;
     const verbs::QpAttributes a{.state = verbs::QpState::rtr,
                                 .path_mtu = 3,
                                 .dest_qpn = peer,
                                 .av = {.global = true, .dgid = kHere, .port = device::kPort}};
-    ASSERT_TRUE(
-        qp_->modify(a, kState | kAv | kPathMtu | kDestQpn | kRqPsn |
-                           (type_ == verbs::QpType::rc ? kMaxDestRdAtomic | kMinRnrTimer : 0))
-            .ok());
+    return qp_->modify(a, kState | kAv | kPathMtu | kDestQpn | kRqPsn |
+                              (type_ == verbs::QpType::rc ? kMaxDestRdAtomic | kMinRnrTimer : 0));
   }
 
   verbs::Context here;
