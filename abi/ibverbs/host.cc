@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <new>
 #include <string>
 
 #include "abi/ibverbs/errors.h"
@@ -38,7 +40,7 @@ const char* ibv_get_sysfs_path() {
 }
 
 // The content without its last line end, and its length; -1 when there is none or it does not fit.
-int ibv_read_sysfs_file(const char* folder, const char* file, char* buffer, size_t size) {
+int ibv_read_sysfs_file(const char* folder, const char* file, char* buffer, size_t size) try {
   const int fd = ::open((std::string{folder} + "/" + file).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
   ssize_t length = ::read(fd, buffer, size);
@@ -51,6 +53,9 @@ int ibv_read_sysfs_file(const char* folder, const char* file, char* buffer, size
   }
   buffer[length] = '\0';
   return static_cast<int>(length);
+} catch (const std::bad_alloc&) {
+  errno = ENOMEM;
+  return -1;
 }
 
 // Providers of RoCE hardware ask for the neighbour's MAC address; weft's kernel sockets need none.

@@ -145,6 +145,21 @@ TEST(MissingPiece, CreatingAQueuePairLeavesNoDeafPort) {
   });
 }
 
+TEST(MissingPiece, AFileOfSysfsIsNotRead) {
+  without_each_piece([](long n) {
+    char content[16] = {};
+    const MissingPiece piece{n};
+    errno = 0;
+    const int length = ibv_read_sysfs_file("/proc/self/no/such/folder/of/this/process",
+                                           "../../../../../../../comm", content, sizeof content);
+    const int why = errno;
+    const bool missed = MissingPiece::missed();
+    CHECK_IN_CHILD(2, length == -1);
+    CHECK_IN_CHILD(3, why == (missed ? ENOMEM : ENOENT));
+    return missed ? kMissed : kLasted;
+  });
+}
+
 }  // namespace
 }  // namespace weft::test
 
