@@ -62,6 +62,7 @@ class UdMember final : public wdp::UdConsumer {
     return &to_;
   }
   bool take_receive(work::Receive& out) override { return host_.take_receive(out); }
+  void give_back(work::TakenReceive r) override { host_.give_back(r); }
   void receive_done(const work::Receive& r, work::Status s, const wdp::UdArrival& a) override;
   void send_done(const work::SendWqe& w, work::Status) override {
     FUZZ_CHECK(w.wr_id == done_sends_++);

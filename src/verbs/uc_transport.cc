@@ -80,7 +80,13 @@ void UcTransport::forget_what_was_said() {
 void UcTransport::leave_link(engine::Token& token) {
   forget_what_was_said();
   qp_.counters().peer.clear();
-  if (link_ != nullptr) std::exchange(link_, nullptr)->leave(token);
+  if (link_ == nullptr) return;
+  give_back_receive();
+  std::exchange(link_, nullptr)->leave(token);
+}
+
+void UcTransport::give_back_receive() {
+  if (auto* session = link_->connection().session()) session->give_back_receive();
 }
 
 void UcTransport::close(engine::Token& token) {
@@ -113,13 +119,6 @@ bool UcTransport::draining() const {
 bool UcTransport::idle() const {
   const auto* session = link_ != nullptr ? link_->connection().session() : nullptr;
   return session == nullptr || session->requests_idle();
-}
-
-std::optional<uint64_t> UcTransport::abandon_receive() {
-  auto* session = link_ != nullptr ? link_->connection().session() : nullptr;
-  if (session == nullptr) return {};
-  const auto r = session->abandon_receive();
-  return r ? std::optional{r->wr_id} : std::nullopt;
 }
 
 void UcTransport::posted(engine::Token& token) {
@@ -211,7 +210,6 @@ void UcTransport::stream_over(engine::Token& token) {
   // InfiniBand knows no end of a connection: the queue pair stays as it is, until there is
   // something to be sent to nobody.
   if (!qp_.cm_managed() && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
-    qp_.keep_unfinished_receive();
     leave_link(token);
     peer_gone_ = true;
     return fail_posted(token);
@@ -222,7 +220,7 @@ void UcTransport::stream_over(engine::Token& token) {
 
 void UcTransport::link_lost(engine::Token& token, drive::UcLink& link) {
   if (&link != link_) return;
-  qp_.keep_unfinished_receive();  // while there is a session that holds it
+  give_back_receive();
   qp_.counters().peer.clear();
   link_ = nullptr;
   qp_.give_up_connection(token);

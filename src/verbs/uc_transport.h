@@ -27,7 +27,8 @@ class UcTransport final : public Transport,
   void close(engine::Token& token) override;
   void drop(engine::Token& token, bool abort) override;
   void stopped(engine::Token& token) override;
-  std::optional<uint64_t> abandon_receive() override;
+  // That of a half-arrived message goes back to its queue with the connection.
+  std::optional<uint64_t> abandon_receive() override { return {}; }
 
  private:
   // DatagramCaller
@@ -42,6 +43,7 @@ class UcTransport final : public Transport,
   drive::UcLink* link() const override { return link_; }
   drive::DatagramDriver& driver() const override { return driver_; }
   // wdp::UcConsumer
+  void give_back(work::TakenReceive r) override { qp_.receives().give_back(std::move(r)); }
   void receive_done(const work::Receive& r, Status status, const work::Arrival& a) override;
   void send_done(const work::SendWqe& wqe, Status status) override {
     count_sent(qp_.counters().counters, wqe, status);
@@ -62,6 +64,7 @@ class UcTransport final : public Transport,
   void call_failed(engine::Token& token);
   void stream_over(engine::Token& token);
   void leave_link(engine::Token& token);
+  void give_back_receive();
   void fail_posted(engine::Token& token);
 
   drive::DatagramDriver& driver_;

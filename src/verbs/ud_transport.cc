@@ -75,12 +75,6 @@ void UdTransport::posted(engine::Token& token) {
   driver_.posted(token, *this);
 }
 
-std::optional<uint64_t> UdTransport::abandon_receive() {
-  if (!queue_) return {};
-  const auto r = queue_->abandon_receive();
-  return r ? std::optional{r->wr_id} : std::nullopt;
-}
-
 // --- multicast
 
 Outcome<Ok> UdTransport::attach(engine::Token& token, const Gid& mgid) {

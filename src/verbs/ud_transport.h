@@ -32,7 +32,7 @@ class UdTransport final : public Transport,
   void drop(engine::Token&, bool) override {}
   void stopped(engine::Token& token) override;
   void destroyed(engine::Token& token) override;
-  std::optional<uint64_t> abandon_receive() override;
+  std::optional<uint64_t> abandon_receive() override { return {}; }
 
  private:
   // GroupMember
@@ -54,6 +54,7 @@ class UdTransport final : public Transport,
     driver_.schedule_settling(*this);  // to be counted, whatever comes of it
     return qp_.receives().take(out);
   }
+  void give_back(work::TakenReceive r) override { qp_.receives().give_back(std::move(r)); }
   void receive_done(const work::Receive& r, Status status, const wdp::UdArrival& a) override;
   void send_failed() override;
   // drive::DatagramSender

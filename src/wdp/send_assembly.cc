@@ -23,8 +23,8 @@ bool SendAssembly::waits_for(const WdpData& d) const {
 
 bool SendAssembly::next_receive() {
   if (has_receive_) return true;
-  if (receive_ == nullptr) receive_ = std::make_unique<work::Receive>();
-  return has_receive_ = consumer_.take_receive(*receive_);
+  if (receive_.empty()) receive_.emplace_back();
+  return has_receive_ = consumer_.take_receive(receive_.front());
 }
 
 void SendAssembly::give_up() {
@@ -44,7 +44,7 @@ Result<Ok, WdpDrop> SendAssembly::begin(const WdpData& d) {
   } else if (!next_receive()) {
     ++counters_.messages_without_receive;
     refused_ = WdpDrop::no_receive;
-  } else if (d.mlen > receive_->length) {
+  } else if (d.mlen > receive_.front().length) {
     // "drop the whole message (WQE kept for the next), counter; no error completion"
     ++counters_.messages_too_long;
     refused_ = WdpDrop::receive_too_small;
@@ -53,6 +53,7 @@ Result<Ok, WdpDrop> SendAssembly::begin(const WdpData& d) {
     came_.reset(d.segment_count());
     return Ok{};
   }
+  give_back_receive();
   return fail(refused_);
 }
 
@@ -67,7 +68,8 @@ Result<Ok, WdpDrop> SendAssembly::open(const WdpData& d, PieceList& places) {
     // Another PSN, or the window would have stopped it.
     if (came_.test(d.segment_index())) return fail(WdpDrop::duplicate_segment);
   }
-  if (receive_pieces(consumer_.memory(), *receive_, d.mo.value(), d.payload_size(), places).ok()) {
+  if (receive_pieces(consumer_.memory(), receive_.front(), d.mo.value(), d.payload_size(), places)
+          .ok()) {
     return Ok{};
   }
   return fail(unreachable());
@@ -78,7 +80,7 @@ WdpDrop SendAssembly::unreachable() {
   open_ = has_receive_ = false;
   refused_ = WdpDrop::own_memory;
   ++counters_.messages_incomplete;
-  consumer_.receive_done(*receive_, Status::local_protection, {});
+  consumer_.receive_done(receive_.front(), Status::local_protection, {});
   return refused_;
 }
 
@@ -100,12 +102,13 @@ Result<Ok, work::MemoryFault> SendAssembly::deliver() {
     a.invalidated_stag = header_.stag;
     if (const auto done = consumer_.memory().invalidate(header_.stag); !done.ok()) {
       ++counters_.messages_incomplete;
+      give_back_receive();
       return fail(done.error());
     }
   }
   ++counters_.messages_complete;
   has_receive_ = false;
-  consumer_.receive_done(*receive_, Status::success, a);
+  consumer_.receive_done(receive_.front(), Status::success, a);
   return Ok{};
 }
 
@@ -113,19 +116,19 @@ bool SendAssembly::take_receive(work::Receive& out) {
   give_up();
   if (!has_receive_) return consumer_.take_receive(out);
   has_receive_ = false;
-  out = *receive_;
+  out = receive_.front();
   return true;
 }
 
 void SendAssembly::restart() {
-  give_up();
+  give_back_receive();
   known_ = false;
 }
 
-std::optional<work::Receive> SendAssembly::abandon_receive() {
+// Others may take from the same queue: none is kept for a message that may never come.
+void SendAssembly::give_back_receive() {
   give_up();
-  if (!std::exchange(has_receive_, false)) return {};
-  return *receive_;
+  if (std::exchange(has_receive_, false)) consumer_.give_back(std::exchange(receive_, {}));
 }
 
 }  // namespace weft::wdp

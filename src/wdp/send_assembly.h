@@ -3,9 +3,6 @@
 // one.
 #pragma once
 
-#include <memory>
-#include <optional>
-
 #include "base/io_vec.h"
 #include "wdp/counters.h"
 #include "wdp/limits.h"
@@ -33,7 +30,7 @@ class SendAssembly {
   // The payload of open()'s segment is in its place. True when the message is complete.
   bool placed(const wire::WdpData& d);
   // Hands the complete message over; work::MemoryFault where the STag that it invalidates is not
-  // the peer's to invalidate. The receive is kept for the next message then.
+  // the peer's to invalidate. The receive goes back then.
   Result<Ok, work::MemoryFault> deliver();
 
   // An immediate takes the receive of an incomplete Send, which is thereby given up (rule 6); else
@@ -46,12 +43,12 @@ class SendAssembly {
   void forget_stale(const MsnWindow& messages) {
     if (known_ && distance(header_.msn, messages.highest()) >= kMsnWindow) restart();
   }
-  // The receive of a message that will never be complete, so that it can be flushed.
-  std::optional<work::Receive> abandon_receive();
+  // The message will never be complete: its receive goes back to its queue.
+  void give_back_receive();
   void trim() {
     if (open_) return;
     came_.release();
-    if (!has_receive_) receive_.reset();
+    receive_.clear();
   }
 
  private:
@@ -67,8 +64,8 @@ class SendAssembly {
   wire::WdpDrop refused_{};  // why the newest message is not open
   wire::WdpData header_;     // of its first segment that came
   SegmentMap came_;
-  bool has_receive_ = false;
-  std::unique_ptr<work::Receive> receive_;  // half a kilobyte: only where Sends come
+  bool has_receive_ = false;    // outside calls: while a message is open
+  work::TakenReceive receive_;  // half a kilobyte: only where Sends come
 };
 
 }  // namespace weft::wdp

@@ -16,6 +16,8 @@ namespace weft::wdp {
 //                 can be ends a session.
 class UcConsumer : public work::Consumer {
  public:
+  // It was not used: it is the next one, for whoever takes from the same queue.
+  virtual void give_back(work::TakenReceive receive) = 0;
   // The peer could not do what a Write or Send of ours asked for (ERR, spec/wdp-uc 3.9). An
   // asynchronous event; nothing has ended.
   virtual void remote_error(wire::TermError error) = 0;

@@ -46,7 +46,7 @@ class UcReceivePath {
   // Nothing more will come: what waited for it waits no longer, and what lacks bytes is given up.
   void finish();
 
-  std::optional<work::Receive> abandon_receive() { return sends_.abandon_receive(); }
+  void give_back_receive() { sends_.give_back_receive(); }
   void trim();
 
   const PsnWindow& psns() const { return psns_; }

@@ -78,7 +78,8 @@ class UcSession final : private SendWindow::Waiter {
     consumer_gone_ = true;
     Waiter::unlink();
   }
-  std::optional<work::Receive> abandon_receive() { return receive_path_.abandon_receive(); }
+  // That of a half-arrived message.
+  void give_back_receive() { receive_path_.give_back_receive(); }
   // Nothing is left to do; the token may be used anew (it was kept for 2 s).
   bool gone() const { return control_.state() == SessionControl::State::gone; }
   bool ended() const { return !stands() && !peer_leaves(); }

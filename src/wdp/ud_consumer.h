@@ -54,6 +54,8 @@ class UdConsumer {
   // What was held back may go on: the queue wants its turn.
   virtual void wants_turn() {}
   virtual bool take_receive(work::Receive& out) = 0;
+  // It was not used: it is the next one, for whoever takes from the same queue.
+  virtual void give_back(work::TakenReceive receive) = 0;
   virtual void receive_done(const work::Receive& receive, work::Status status,
                             const UdArrival& arrival) = 0;
   virtual void send_done(const work::SendWqe& w, work::Status status) = 0;

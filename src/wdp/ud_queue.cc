@@ -36,9 +36,8 @@ void UdQueue::received(const WdpUd& ud, Bytes datagram, const UdReception& how) 
 }
 
 bool UdQueue::next_receive() {
-  if (has_receive_) return true;
-  if (receive_ == nullptr) receive_ = std::make_unique<work::Receive>();
-  return has_receive_ = consumer_.take_receive(*receive_);
+  if (receive_.empty()) receive_.emplace_back();
+  return consumer_.take_receive(receive_.front());
 }
 
 Result<Ok, WdpDrop> UdQueue::accept(const WdpUd& ud, Bytes datagram, const UdReception& how) {
@@ -80,9 +79,12 @@ bool UdQueue::take(const RdArrival& arrival, Bytes payload) {
 
 Result<Ok, WdpDrop> UdQueue::deliver(const Message& m, const UdReception& how) {
   if (!next_receive()) return fail(WdpDrop::no_receive);
-  // "Too long for WQE: ... drop silently, counter." The receive is there for the next one.
   const size_t length = Grh::kSize + m.payload.size();
-  if (length > receive_->length) return fail(WdpDrop::receive_too_small);
+  if (length > receive_.front().length) {
+    // "Too long for WQE: ... drop silently, counter." The receive is there for the next one.
+    consumer_.give_back(std::exchange(receive_, {}));
+    return fail(WdpDrop::receive_too_small);
+  }
   std::array<std::byte, Grh::kSize> grh;
   Grh{.traffic_class = how.traffic_class,
       .payload_length = static_cast<uint16_t>(m.payload.size()),
@@ -91,15 +93,14 @@ Result<Ok, WdpDrop> UdQueue::deliver(const Message& m, const UdReception& how) {
       .destination = how.to}
       .encode(grh.data());
   PieceList places;
-  has_receive_ = false;
   const UdArrival nothing{.multicast = m.multicast, .reliable = m.reliable};
-  if (!receive_pieces(consumer_.memory(), *receive_, 0, length, places).ok() ||
+  if (!receive_pieces(consumer_.memory(), receive_.front(), 0, length, places).ok() ||
       !place(grh, m.payload, places)) {
-    consumer_.receive_done(*receive_, Status::local_protection, nothing);
+    consumer_.receive_done(receive_.front(), Status::local_protection, nothing);
     return fail(WdpDrop::own_memory);
   }
   ++counters_.messages_received;
-  consumer_.receive_done(*receive_, Status::success,
+  consumer_.receive_done(receive_.front(), Status::success,
                          {.solicited = m.solicited,
                           .has_immediate = m.has_immediate,
                           .multicast = m.multicast,
@@ -109,11 +110,6 @@ Result<Ok, WdpDrop> UdQueue::deliver(const Message& m, const UdReception& how) {
                           .source = m.source,
                           .from = how.from});
   return Ok{};
-}
-
-std::optional<work::Receive> UdQueue::abandon_receive() {
-  if (!std::exchange(has_receive_, false)) return {};
-  return *receive_;
 }
 
 // --- datagrams out

@@ -3,7 +3,6 @@
 // the channel to their peer where there is one (spec/wdp-rd 3).
 #pragma once
 
-#include <memory>
 #include <optional>
 
 #include "wdp/counters.h"
@@ -78,8 +77,6 @@ class UdQueue final : public TrainSource, public RdClient {
   bool idle() const { return queue_.head() == seen_; }
   void set_q_key(QKey key) { parameters_.q_key = key; }
   QKey q_key() const { return parameters_.q_key; }
-  // The receive that was taken for a message that did not fit.
-  std::optional<work::Receive> abandon_receive();
   const UdCounters& counters() const { return counters_; }
 
  private:
@@ -133,8 +130,7 @@ class UdQueue final : public TrainSource, public RdClient {
   bool held_ = false;
   std::optional<work::Status> poison_;
   bool failed_ = false;
-  bool has_receive_ = false;  // taken, and not used yet
-  std::unique_ptr<work::Receive> receive_;
+  work::TakenReceive receive_;  // room for the next one, where messages come
   UdCounters counters_;
 };
 

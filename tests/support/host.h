@@ -98,6 +98,8 @@ class Host final : public work::Consumer, public work::Memory {
     receives.pop_front();
     return true;
   }
+  // As consumers have it whose protocol gives receives back.
+  void give_back(const work::TakenReceive& r) { receives.push_front(r.front()); }
   void receive_done(const work::Receive& r, work::Status status, const work::Arrival& a) override {
     received.push_back({r.wr_id, status, a});
   }

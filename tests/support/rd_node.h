@@ -88,6 +88,7 @@ class RdNode final : public wdp::WdpSocketOwner {
       return {.channel = &node.open(to.path, now)};
     }
     bool take_receive(work::Receive& out) override { return host.take_receive(out); }
+    void give_back(work::TakenReceive r) override { host.give_back(r); }
     void receive_done(const work::Receive& r, work::Status status,
                       const wdp::UdArrival& a) override {
       if (status != work::Status::success) return;
@@ -190,7 +191,7 @@ class RdNode final : public wdp::WdpSocketOwner {
     bool has_receive() override { return !host.receives.empty(); }
     void give_back(work::TakenReceive r) override {
       const WantOfMemory::Spared spared;
-      host.receives.push_front(r.front());
+      host.give_back(r);
     }
     bool take_receive(work::Receive& out) override {
       if (std::exchange(lacks_memory, false)) throw std::bad_alloc{};

@@ -24,6 +24,7 @@ class UcHost final : public wdp::UcConsumer {
   work::Memory& memory() override { return host.memory(); }
   work::SendQueue& send_queue() override { return host.send_queue(); }
   bool take_receive(work::Receive& out) override { return host.take_receive(out); }
+  void give_back(work::TakenReceive r) override { host.give_back(r); }
   void receive_done(const work::Receive& r, work::Status status, const work::Arrival& a) override {
     if (on_receive) on_receive(r, status, a);
     host.receive_done(r, status, a);

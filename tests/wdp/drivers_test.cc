@@ -303,6 +303,7 @@ class UdMember final : public drive::DatagramSender, public wdp::UdConsumer {
     return &to_;
   }
   bool take_receive(work::Receive& out) override { return host().take_receive(out); }
+  void give_back(work::TakenReceive r) override { host().give_back(r); }
   void receive_done(const work::Receive& r, Status status, const wdp::UdArrival& a) override {
     EXPECT_EQ(status, Status::success);
     arrived.emplace_back(r, a);

@@ -35,6 +35,7 @@ struct UdHost final : UdConsumer {
     return &to;
   }
   bool take_receive(work::Receive& out) override { return host.take_receive(out); }
+  void give_back(work::TakenReceive r) override { host.give_back(r); }
   void receive_done(const work::Receive& r, Status s, const UdArrival& a) override {
     received.push_back({r.wr_id, s, a});
   }
@@ -198,17 +199,15 @@ TEST_F(UdQueueTest, WhatCannotBeTakenIsDroppedAndCounted) {
   ASSERT_EQ(host->received.size(), 1U);
   EXPECT_EQ(host->received[0].wr_id, 1U);
   EXPECT_EQ(queue->counters().messages_received, 1U);
-  EXPECT_FALSE(queue->abandon_receive());
 }
 
-TEST_F(UdQueueTest, AReceiveThatWasLookedAtCanBeFlushed) {
+TEST_F(UdQueueTest, AReceiveThatIsTooSmallGoesBackInFrontOfTheOthers) {
   Buffer small(50);
   post_receive(4, small);
+  post_receive(5, room);
   give(to_us(), hello);
-  const auto r = queue->abandon_receive();
-  ASSERT_TRUE(r.has_value());
-  EXPECT_EQ(r->wr_id, 4U);
-  EXPECT_FALSE(queue->abandon_receive());
+  ASSERT_EQ(host->host.receives.size(), 2U);
+  EXPECT_EQ(host->host.receives.front().wr_id, 4U);
 }
 
 TEST_F(UdQueueTest, ACrcIsCheckedWhereThereIsOne) {

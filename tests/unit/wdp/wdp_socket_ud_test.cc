@@ -108,6 +108,7 @@ struct UdTarget final : UdConsumer {
     return fail(work::Status::local_qp_operation);
   }
   bool take_receive(work::Receive& out) override { return host.take_receive(out); }
+  void give_back(work::TakenReceive r) override { host.give_back(r); }
   void receive_done(const work::Receive&, work::Status, const UdArrival& a) override {
     arrived.push_back(a);
   }
