@@ -233,6 +233,9 @@ int ibv_destroy_qp(ibv_qp* qp) {
   if (!c.alive()) return 0;
   AbiQp& q = object(qp);
   if (const int e = check_identity(q, "queue pair"); e != 0) return e;
+  if (q.core->in_groups()) {
+    return refuse(EBUSY, "queue pair 0x%06x: it is attached to a multicast group", qp->qp_num);
+  }
   {
     const std::lock_guard guard{c.lock};
     q.ListHook<OpenQps>::unlink();

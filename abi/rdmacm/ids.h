@@ -76,6 +76,8 @@ port::Address to_address(const sockaddr* a);
 // multicast_join: the Id's queue pair hears the group from now on. Where that fails the event says
 // so.
 void enter_group(CmEvent& event, CmId& id);
+// Its queue pair, which is about to go. The Id stays in its groups.
+void detach_from_groups(CmId& id);
 // Brings the addresses in the struct up to date.
 void update_addresses(CmId& id);
 // Binds the Id to the device when its source address is one of this host's. 0, or an errno value.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "abi/rdmacm/ids.h"
 
@@ -47,6 +48,13 @@ void enter_group(CmEvent& e, CmId& id) {
     return;
   }
   g.attached = true;
+}
+
+void detach_from_groups(CmId& id) {
+  const std::lock_guard guard{id.groups_lock};
+  for (const auto& g : id.groups) {
+    if (std::exchange(g->attached, false)) (void)ibv_detach_mcast(id.qp, &g->gid, 0);
+  }
 }
 
 }  // namespace weft::abi

@@ -154,6 +154,8 @@ int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* qp_init_attr) {
 }
 
 void rdma_destroy_qp(rdma_cm_id* id) {
+  // Programs leave their groups later, or never.
+  detach_from_groups(object(id));
   ibv_destroy_qp(id->qp);
   id->qp = nullptr;
   destroy_cqs(*id);

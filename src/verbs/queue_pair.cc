@@ -114,6 +114,13 @@ Outcome<Ok> QueuePair::detach_multicast(const Gid& mgid) {
   return Ok{};
 }
 
+bool QueuePair::in_groups() {
+  const GroupMember* member = transport_->group_member();
+  if (member == nullptr) return false;
+  auto h = engine_.hold();
+  return member->attached();
+}
+
 // In error at once, as librdmacm's programs find it. But what was posted before still goes out, and
 // receives are there for what is under way (spec/rdmap 5.3); all the rest is flushed behind it.
 void QueuePair::disconnect(engine::Token& token) {

@@ -78,6 +78,7 @@ class QueuePair final : private engine::EventHandler {
   // no group, not attached), system.
   Outcome<Ok> attach_multicast(const Gid& mgid);
   Outcome<Ok> detach_multicast(const Gid& mgid);
+  bool in_groups();
   QpState state() const { return state_.load(std::memory_order_acquire); }
 
   // --- for the connection managers; engine holder

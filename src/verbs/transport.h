@@ -75,6 +75,8 @@ class GroupMember {
   virtual Outcome<Ok> attach(engine::Token& token, const Gid& mgid) = 0;
   // False: it was not attached.
   virtual bool detach(engine::Token& token, const Gid& mgid) = 0;
+  // To any.
+  virtual bool attached() const = 0;
 
  protected:
   ~GroupMember() = default;

@@ -38,6 +38,7 @@ class UdTransport final : public Transport,
   // GroupMember
   Outcome<Ok> attach(engine::Token& token, const Gid& mgid) override;
   bool detach(engine::Token& token, const Gid& mgid) override;
+  bool attached() const override { return !groups_.empty(); }
   // wdp::UdConsumer
   Result<const wdp::UdDestination*, Status> destination(const work::SendWqe& w) override {
     return &destination_in(qp_.send_queue().extra_of(w));

@@ -25,6 +25,13 @@ struct Member {
         qp(make_qp(a, cq.get(), kUd)) {
     if (ready) begin();
   }
+  ~Member() {
+    // One that is attached is not destroyed.
+    if (qp == nullptr) return;
+    for (const ibv_gid& g : groups) (void)detach(g);
+  }
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
   void begin() const {
     to_rtr(qp.get(), 0, {}, kUd);
     to_rts(qp.get(), kUd);
@@ -37,7 +44,10 @@ struct Member {
     check_errno(ibv_modify_qp(qp.get(), &attr, mask), "ibv_modify_qp");
   }
 
-  int attach(ibv_gid g) const { return ibv_attach_mcast(qp.get(), &g, 0); }
+  int attach(ibv_gid g) const {
+    groups.push_back(g);
+    return ibv_attach_mcast(qp.get(), &g, 0);
+  }
   int detach(ibv_gid g) const { return ibv_detach_mcast(qp.get(), &g, 0); }
   AhPtr handle_to(const ibv_gid& g, uint8_t hop_limit = 0) const {
     ibv_ah_attr attr{.grh = {.dgid = g, .hop_limit = hop_limit}, .is_global = 1, .port_num = 1};
@@ -100,6 +110,7 @@ struct Member {
   MrPtr mr;
   CqPtr cq;
   QpPtr qp;
+  mutable std::vector<ibv_gid> groups;  // asked for
 };
 
 // --- groups, each process's own, so that two at once do not hear each other

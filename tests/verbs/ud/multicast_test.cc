@@ -28,6 +28,19 @@ TEST(Multicast, all_members_hear_it_until_they_leave) {
   EXPECT_TRUE(members[1].silent());
 }
 
+TEST(Multicast, a_member_is_not_destroyed_before_it_leaves) {
+  Member member;
+  const ibv_gid g = any_group();
+  ASSERT_EQ(member.attach(g), 0);
+  EXPECT_EQ(ibv_destroy_qp(member.qp.get()), EBUSY);
+  Member sender;
+  member.receive();
+  sender.send(sender.handle_to(g).get(), 3);
+  EXPECT_TRUE(member.hears(3, sender.qp->qp_num)) << "as if nothing had been asked";
+  ASSERT_EQ(member.detach(g), 0);
+  EXPECT_EQ(ibv_destroy_qp(member.qp.release()), 0);
+}
+
 // ::ffff:g and ff0e::ffff:g are one IP group. So are ff11::g and ff12::g, whose scope is raised.
 TEST(Multicast, a_group_of_two_names_is_heard_once_as_long_as_one_of_them_is_attached) {
   Member sender;
