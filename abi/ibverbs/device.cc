@@ -133,6 +133,9 @@ ibv_context* ibv_open_device(ibv_device* device) try {
   c->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   c->context.device = device;
   c->driver = port::raise(port::Fd{::open(kDriver, O_RDWR | O_CLOEXEC)});
+  if (!c->driver.valid()) {
+    return refuse_object(errno, "cannot open weft0: %s: %s", kDriver, std::strerror(errno));
+  }
   c->context.cmd_fd = c->driver.get();
   c->context.async_fd = c->core.events().fd();
   c->context.num_comp_vectors = device::kCompletionVectors;

@@ -200,6 +200,28 @@ class FewDescriptors : public ClosedDescriptors {
   }
 };
 
+// With whatever it lacks one for.
+TEST_F(FewDescriptors, ADeviceOpensWithAllOfItsOwnOrNotAtAll) {
+  EXPECT_EQ(in_child([] {
+              CHECK_IN_CHILD(1, limit());
+              const Owned<ibv_context> first = open_device();
+              CHECK_IN_CHILD(2, first != nullptr);
+              std::vector<int> taken;
+              for (int fd = 0; (fd = open("/dev/null", O_RDONLY)) >= 0;) taken.push_back(fd);
+              for (;; taken.pop_back()) {
+                errno = 0;
+                const Owned<ibv_context> more = open_device();
+                if (more != nullptr) {
+                  CHECK_IN_CHILD(3, is_null_device(more->cmd_fd) && more->async_fd >= 0);
+                  return 0;
+                }
+                CHECK_IN_CHILD(4, errno == EMFILE && !taken.empty());
+                close(taken.back());
+              }
+            }),
+            0);
+}
+
 // A port has 254 numbers, and takes two descriptors.
 TEST_F(FewDescriptors, QueuePairsComeAndGoWithoutEnd) {
   EXPECT_EQ(in_child([] { return limit() ? churn(8000, false) : 100; }), 0);
