@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "abi/ibverbs/object_count.h"
 #include "base/intrusive_list.h"
@@ -158,6 +159,13 @@ struct WrBuilder {
   bool has_data = false;
   std::array<verbs::LocalSegment, device::kMaxSge> segments;
   std::array<std::byte, device::kMaxInline> inlined;
+  // Windows that the list binds, and their keys before it: nothing is bound where nothing is
+  // posted.
+  struct Bound {
+    ibv_mw* window;
+    uint32_t rkey;
+  };
+  std::vector<Bound> bound;
   int error = 0;           // the first one; nothing is posted then
   verbs::PostFault fault;  // of the queue pair's rules, if it is one of these
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 #include "abi/ibverbs/errors.h"
 #include "abi/ibverbs/mw.h"
@@ -156,6 +157,18 @@ void wr_local_inv(ibv_qp_ex* base, uint32_t rkey) {
   note(b, b.posting->add_local_invalidate(Stag{rkey}, qp.wr_id, signaled(qp), fenced(qp)));
 }
 
+bool remember_key(WrBuilder& b, ibv_mw& mw) try {
+  b.bound.push_back({&mw, mw.rkey});
+  return true;
+} catch (const std::bad_alloc&) {
+  note(b, ENOMEM);
+  return false;
+}
+
+void put_keys_back(WrBuilder& b) {
+  for (; !b.bound.empty(); b.bound.pop_back()) b.bound.back().window->rkey = b.bound.back().rkey;
+}
+
 void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) {
   AbiQp& qp = object(base);
   finish(qp);
@@ -163,6 +176,7 @@ void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_in
   if (!started(b)) return;
   verbs::BindRequest request;
   if (const int e = make_type_2_bind(*mw, rkey, *info, request); e != 0) return note(b, e);
+  if (!remember_key(b, *mw)) return;
   const auto added = b.posting->add_bind(request, qp.wr_id, signaled(qp), fenced(qp));
   if (added.ok()) mw->rkey = request.fresh_stag.value();
   note(b, added);
@@ -259,6 +273,8 @@ int wr_complete(ibv_qp_ex* base) {
   const int error = std::exchange(b.error, 0);
   if (!b.posting) return refuse(error == 0 ? EINVAL : error);
   const bool due = error == 0 && b.posting->publish();
+  if (error != 0) put_keys_back(b);
+  b.bound.clear();
   b.posting.reset();
   b.lock.unlock();
   // Not under the lock: this may send, and nobody is to wait for that.
@@ -273,6 +289,7 @@ void wr_abort(ibv_qp_ex* base) {
   b.open = false;
   b.error = 0;
   if (!b.posting) return;
+  put_keys_back(b);
   b.posting.reset();
   b.lock.unlock();
 }

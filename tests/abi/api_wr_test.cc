@@ -124,6 +124,36 @@ TEST_F(PairTest, OneErrorDropsTheWholeList) {
   EXPECT_EQ(ibv_poll_cq(a.cq.get(), 1, &wc), 0);
 }
 
+// Nothing is bound then, and the window is called as before.
+TEST_F(PairTest, AListThatIsNotPostedLeavesWindowsTheirKeys) {
+  ibv_qp_ex* qp = ibv_qp_to_qp_ex(a.qp.get());
+  const Owned<ibv_mw> mw{ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2)};
+  ASSERT_NE(mw, nullptr);
+  const uint32_t before = mw->rkey;
+  const ibv_mw_bind_info info{.mr = a.mr.get(),
+                              .addr = a.address(),
+                              .length = 100,
+                              .mw_access_flags = IBV_ACCESS_REMOTE_READ};
+  const auto bind = [&](int times) {
+    ibv_wr_start(qp);
+    qp->wr_id = 1;
+    qp->wr_flags = IBV_SEND_SIGNALED;
+    for (int i = 0; i < times; ++i) ibv_wr_bind_mw(qp, mw.get(), ibv_inc_rkey(mw->rkey), &info);
+    EXPECT_NE(mw->rkey, before) << "what follows in the list may use it";
+  };
+  bind(2);
+  ibv_wr_abort(qp);
+  EXPECT_EQ(mw->rkey, before);
+  bind(2);
+  ibv_wr_send_tso(qp, nullptr, 0, 0);
+  EXPECT_EQ(ibv_wr_complete(qp), EOPNOTSUPP);
+  EXPECT_EQ(mw->rkey, before);
+  bind(1);
+  EXPECT_EQ(ibv_wr_complete(qp), 0);
+  EXPECT_EQ(mw->rkey, ibv_inc_rkey(before));
+  EXPECT_EQ(next_completion(a.cq.get()).status, IBV_WC_SUCCESS);
+}
+
 // Lists of two threads do not mix, and none is lost.
 TEST_F(PairTest, ThreadsBuildTurnByTurn) {
   constexpr uint64_t kRounds = 300;
