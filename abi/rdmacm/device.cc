@@ -28,8 +28,9 @@ bool open() {
   (void)hooked;  // fails only without memory
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
-  if (list == nullptr || count == 0) {
-    if (list != nullptr) ibv_free_device_list(list);
+  if (list == nullptr) return false;
+  if (count == 0) {
+    ibv_free_device_list(list);
     errno = ENODEV;
     return false;
   }

@@ -50,6 +50,25 @@ TEST(CmNoThread, EachFirstCallSaysSo) {
 
 #ifndef WEFT_SANITIZER
 
+TEST(CmNoMemory, TheListOfDevicesSaysSo) {
+  EXPECT_EQ(in_child([] {
+              for (long pieces = 0; pieces < 1000; ++pieces) {
+                errno = 0;
+                pieces_left = pieces;
+                ibv_context** list = rdma_get_devices(nullptr);
+                const int why = errno;
+                pieces_left = -1;
+                if (list != nullptr) {
+                  rdma_free_devices(list);
+                  return pieces == 0 ? 1 : 0;
+                }
+                CHECK_IN_CHILD(2, why == ENOMEM);
+              }
+              return 3;
+            }),
+            0);
+}
+
 // Two ids of one process connect, disconnect and go, as far as they get.
 class Tour {
  public:
