@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "verbs/adapter.h"
 #include "verbs/queue_pair.h"
@@ -122,7 +123,14 @@ bool SharedReceiveQueue::empty_for(QueuePair& qp) {
 }
 
 void SharedReceiveQueue::let_wait(QueuePair& qp) {
-  if (in_line_.insert(&qp).second) waiting_.push_back(&qp);
+  if (in_line_.contains(&qp)) return;
+  waiting_.push_back(&qp);
+  try {
+    in_line_.insert(&qp);
+  } catch (const std::bad_alloc&) {
+    waiting_.pop_back();
+    throw;
+  }
 }
 
 void SharedReceiveQueue::forget(QueuePair& qp) {
