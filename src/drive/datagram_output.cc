@@ -131,7 +131,8 @@ bool DatagramOutput::next_train(Token& token, SettlingList& asked) {
 }
 
 void DatagramOutput::push_train(Token& token, engine::EventHandler& driver) {
-  if (train_.lost()) return source_lost(token);
+  // One that has lost its memory may end there, or have nothing before it.
+  if (sent_ >= train_.bytes()) return train_gone(token);
   const wdp::Path& path = train_.path();
   const uint32_t scope = interface_of(path.from, path.to.address);
   const port::Address to =
@@ -159,7 +160,7 @@ void DatagramOutput::push_train(Token& token, engine::EventHandler& driver) {
     counters.datagrams_sent.add((r.bytes + train_.segment_size() - 1) / train_.segment_size());
   }
   if (sent_ >= train_.bytes()) {
-    train_gone(token, true);
+    train_gone(token);
   } else if (r.would_block) {
     // spec/wdp 2.7: ENOBUFS/EAGAIN: wait for writability (do not drop).
     blocked_ = true;
@@ -169,8 +170,8 @@ void DatagramOutput::push_train(Token& token, engine::EventHandler& driver) {
     refused_as_too_big(token, std::min(train_.segment_size(), train_.bytes() - sent_));
   } else if (r.error == EFAULT) {
     // Copied here the bytes are there after all, once a handler of the program's has made them
-    // accessible; or they are gone.
-    if (!train_.detach()) source_lost(token);
+    // accessible; or the train ends before them.
+    (void)train_.detach();
   } else if (r.error != 0) {
     // No route, no permission: lost on its way, as anywhere further on. Of what goes one by one the
     // next datagram may fare better.
@@ -178,26 +179,21 @@ void DatagramOutput::push_train(Token& token, engine::EventHandler& driver) {
     const size_t gone = segmentation.refused() ? train_.segment_size() : train_.bytes() - sent_;
     counters.datagrams_unsent.add((gone + train_.segment_size() - 1) / train_.segment_size());
     sent_ += gone;
-    if (sent_ >= train_.bytes()) train_gone(token, true);
+    if (sent_ >= train_.bytes()) train_gone(token);
   }
 }
 
-// The program has unmapped memory that is registered (docs/design/06).
-void DatagramOutput::source_lost(Token& token) {
-  DatagramSender* s = filler_;
-  train_gone(token, false);
-  if (s != nullptr) s->source_->own_memory_lost(token.now());
-}
-
-// `sent`: its requests are complete.
-void DatagramOutput::train_gone(Token& token, bool sent) {
+// Its requests are complete, up to one whose memory the program has unmapped (docs/design/06).
+void DatagramOutput::train_gone(Token& token) {
   DatagramSender* s = std::exchange(filler_, nullptr);
   if (s != nullptr && s->pacer_.paces(train_.path().rate)) {
     s->pacer_.sent(train_.bytes(), token.now(), train_.path().rate);
   }
+  const bool lost = train_.lost();
   train_.clear();
   sent_ = 0;
-  if (s == nullptr || !sent) return;
+  if (s == nullptr) return;
+  if (lost) return s->source_->own_memory_lost(token.now());
   current_.call(*s, [&] { s->source_->llp_took_all(token.now()); });
 }
 
@@ -208,7 +204,7 @@ void DatagramOutput::refused_as_too_big(Token& token, size_t size) {
   if (filler_ != nullptr && step != kSteps.end()) {
     current_.call(*filler_, [&] { filler_->source_->path_carries(*step); });
   }
-  train_gone(token, true);
+  train_gone(token);
 }
 
 }  // namespace weft::drive

@@ -55,8 +55,7 @@ class DatagramOutput {
   void call_paced(Token& token);
   bool next_train(Token& token, SettlingList& asked);
   void push_train(Token& token, engine::EventHandler& driver);
-  void source_lost(Token& token);
-  void train_gone(Token& token, bool sent);
+  void train_gone(Token& token);
   void drop_train();
   void refused_as_too_big(Token& token, size_t size);
 

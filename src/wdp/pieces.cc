@@ -24,4 +24,28 @@ bool place(Bytes first, Bytes rest, const PieceList& places) {
   return true;
 }
 
+namespace {
+
+bool is_there(work::Memory& memory, const work::SendWqe& w) {
+  PieceList pieces;
+  if (!local_pieces(memory, w, 0, w.length, work::Access::local_read, pieces).ok()) return false;
+  const auto all = pieces.pieces();
+  return std::all_of(all.begin(), all.end(),
+                     [](const IoVec& v) { return readable_guarded(v.iov_base, v.iov_len); });
+}
+
+}  // namespace
+
+uint64_t first_without_memory(work::Memory& memory, work::SendQueue& queue, uint64_t first,
+                              uint64_t end) {
+  uint64_t oldest = end;
+  for (uint64_t at = first; at < end; ++at) {
+    const work::SendWqe& w = queue.at(at);
+    if (!work::is_send(w.operation) && !work::is_write(w.operation)) continue;
+    if (!is_there(memory, w)) return at;
+    oldest = std::min(oldest, at);
+  }
+  return oldest;
+}
+
 }  // namespace weft::wdp

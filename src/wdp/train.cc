@@ -59,19 +59,32 @@ void Train::clear() {
 }
 
 bool Train::detach() {
-  if (empty() || !detached_.empty()) return !lost_;
-  for (const IoVec& v : pieces_) lost_ = lost_ || !readable_guarded(v.iov_base, v.iov_len);
-  std::vector<std::byte> own(bytes_);
-  std::byte* to = own.data();
+  if (empty() || lost_ || !detached_.empty()) return !lost_;
+  size_t there = 0;
   for (const IoVec& v : pieces_) {
-    lost_ = lost_ || !copy_guarded(to, v.iov_base, v.iov_len);
-    if (lost_) break;
-    to += v.iov_len;
+    if (!readable_guarded(v.iov_base, v.iov_len)) break;
+    there += v.iov_len;
   }
+  std::vector<std::byte> own(there);
+  size_t copied = 0;
+  for (const IoVec& v : pieces_) {
+    const size_t n = std::min(v.iov_len, own.size() - copied);
+    if (!copy_guarded(own.data() + copied, v.iov_base, n)) break;
+    copied += n;
+  }
+  end_at(copied);
   detached_ = std::move(own);
-  pieces_.assign(1, {detached_.data(), detached_.size()});
+  pieces_.assign(1, {detached_.data(), bytes_});
   closed_ = true;
   return !lost_;
+}
+
+// With the last datagram that is there as a whole.
+void Train::end_at(size_t bytes) {
+  if (bytes >= bytes_) return;
+  lost_ = true;
+  datagrams_ = bytes / segment_;
+  bytes_ = datagrams_ * segment_;
 }
 
 }  // namespace weft::wdp

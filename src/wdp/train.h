@@ -27,7 +27,8 @@ class Train {
 
   Train();
 
-  bool empty() const { return datagrams_ == 0; }
+  // Neither bytes, nor a loss that is to be told of.
+  bool empty() const { return datagrams_ == 0 && !lost_; }
   size_t datagrams() const { return datagrams_; }
   size_t bytes() const { return bytes_; }
   // Of each datagram but the last: the size for UDP_SEGMENT.
@@ -58,7 +59,7 @@ class Train {
   void clear();
   // Copies what it still refers to, so that the memory's owner may have it back. A train that waits
   // for the socket does this when a region is deregistered or a work request flushed. False, and
-  // lost(), where memory is gone already: the train cannot be sent.
+  // lost(), where memory is gone already: the train ends before the datagram that needs it.
   bool detach();
   bool lost() const { return lost_; }
 
@@ -87,6 +88,8 @@ class Train {
   }
 
  private:
+  void end_at(size_t bytes);
+
   static constexpr size_t kStaging = wire::kMaxUdpPayload;
 
   std::unique_ptr<std::byte[]> staging_;

@@ -20,8 +20,8 @@ class TrainSource {
   virtual void llp_took_all(Time now) = 0;
   // The kernel refused a datagram: the path carries this much UDP payload at most.
   virtual void path_carries(size_t max_payload) = 0;
-  // The kernel could not reach memory of the program's (EFAULT), and the train is gone: a request
-  // named it, or the peer's Read does.
+  // The kernel has what fill() wrote up to memory of the program's that it could not reach
+  // (EFAULT), and not the rest: a request named it, or the peer's Read does.
   virtual void own_memory_lost(Time now) = 0;
 
  protected:

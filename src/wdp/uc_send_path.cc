@@ -249,13 +249,14 @@ void UcSendPath::complete() {
 bool UcSendPath::own_memory_lost() {
   if (!in_train_) return false;
   in_train_ = false;
+  const uint64_t end = in_message_ ? next_ + 1 : next_;
   drop_message();
-  // It is the first that the kernel does not have.
-  const uint64_t at = std::max(queue_.head(), llp_took_);
-  if (at < queue_.tail() && !stopped_) {
-    next_ = at;
-    poison(Status::local_protection);
-  }
+  if (stopped_) return true;
+  const uint64_t lost =
+      first_without_memory(consumer_.memory(), queue_, std::max(queue_.head(), llp_took_), end);
+  if (lost == end) return true;
+  next_ = llp_took_ = lost;
+  poison(Status::local_protection);
   return true;
 }
 

@@ -47,8 +47,8 @@ class UcSendPath {
   bool stopped() const { return stopped_; }
   // All was flushed; what is posted from now on is sent.
   void resume();
-  // The kernel could not reach memory of the program's (EFAULT): the request that is being sent.
-  // False: nothing of ours was in the train.
+  // The kernel could not reach memory of the program's (EFAULT). It has the train up to there, so
+  // the requests before the one at fault are complete. False: nothing of ours was in the train.
   bool own_memory_lost();
 
  private:

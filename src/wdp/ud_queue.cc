@@ -318,9 +318,10 @@ void UdQueue::resume(uint32_t client) {
 }
 
 void UdQueue::own_memory_lost(Time) {
-  if (llp_took_ >= queue_.tail()) return;
-  if (next_ == seen_) seen_ = llp_took_;
-  next_ = llp_took_;
+  const uint64_t lost = first_without_memory(consumer_.memory(), queue_, llp_took_, next_);
+  if (lost == next_) return;
+  if (next_ == seen_) seen_ = lost;
+  next_ = llp_took_ = lost;
   poison(Status::local_protection);
 }
 

@@ -133,6 +133,30 @@ TEST(Train, UnmappedMemoryIsLostWhateverIsAllocated) {
   t.refer(unmapped.begin(), test::Unmapped::kSize);
   unmapped.go();
   EXPECT_FALSE(t.detach());
+  EXPECT_EQ(t.bytes(), 0U);
+  EXPECT_FALSE(t.empty()) << "the loss is to be told of";
+  t.clear();
+  EXPECT_TRUE(t.empty());
+}
+
+TEST(Train, EndsBeforeTheDatagramWhoseMemoryIsGone) {
+  const test::FaultCatcher faults;
+  Train t;
+  test::Unmapped unmapped;
+  constexpr size_t kSize = 5000;
+  const std::vector<Buffer> good{pattern_bytes(kSize, 1), pattern_bytes(kSize, 2)};
+  for (const Buffer& d : good) add(t, d, 40);
+  t.begin(kSize, kPath);
+  std::copy_n(good[0].begin(), 40, t.stage(40));
+  t.refer(unmapped.begin(), kSize - 40);
+  add(t, good[0], 40);
+  unmapped.go();
+  EXPECT_FALSE(t.detach());
+  EXPECT_TRUE(t.lost());
+  EXPECT_EQ(t.datagrams(), 2U);
+  EXPECT_EQ(datagrams(t), good);
+  EXPECT_FALSE(t.detach()) << "nor the next time";
+  EXPECT_EQ(datagrams(t), good);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Requests of UC that are at fault themselves: what fails, and what goes on.
 
+#include "tests/support/fault_catcher.h"
+#include "tests/support/unmapped.h"
 #include "tests/unit/wdp/uc_send_fixture.h"
 
 namespace weft::wdp {
@@ -115,6 +117,28 @@ TEST_F(UcSendFailureTest, TheKernelMissesMemoryOfTheRequestThatItWasGiven) {
   session->own_memory_lost(now);
   ASSERT_EQ(host->host.sent.size(), 2U);
   EXPECT_EQ(host->host.sent[1].status, Status::local_protection);
+}
+
+TEST_F(UcSendFailureTest, TheRequestWhoseMemoryTheKernelMissesIsTheOneAtFault) {
+  const test::FaultCatcher faults;
+  test::Unmapped unmapped;
+  const auto address = reinterpret_cast<uintptr_t>(unmapped.begin());
+  const Stag gone{0x77};
+  host->host.regions[gone] = {unmapped.begin(), address, small.size(), 15};
+  post({.operation = Operation::send}, small);
+  post({.operation = Operation::write}, small);
+  host->host.post({.wr_id = ++posted, .operation = Operation::send, .signaled = true},
+                  {{address, static_cast<uint32_t>(small.size()), gone}});
+  post({.operation = Operation::send}, small);
+  EXPECT_EQ(train().size(), 4U);
+  unmapped.go();
+  session->own_memory_lost(now);
+  EXPECT_EQ(host->send_failures, 1);
+  ASSERT_EQ(host->host.sent.size(), 4U);
+  EXPECT_EQ(host->host.sent[0].status, Status::success);
+  EXPECT_EQ(host->host.sent[1].status, Status::success);
+  EXPECT_EQ(host->host.sent[2].status, Status::local_protection);
+  EXPECT_EQ(host->host.sent[3].status, Status::flushed);
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/append.h"
+#include "tests/support/fault_catcher.h"
 #include "tests/support/host.h"
+#include "tests/support/unmapped.h"
 #include "wire/grh.h"
 #include "wire/wdp_crc.h"
 
@@ -390,6 +392,29 @@ TEST_F(UdQueueTest, TheKernelMissesMemory) {
   queue->own_memory_lost({});
   EXPECT_EQ(host->failures, 1);
   EXPECT_EQ(host->host.send_queue().at(1).status, Status::local_protection);
+}
+
+TEST_F(UdQueueTest, TheMessageWhoseMemoryTheKernelMissesIsTheOneAtFault) {
+  const test::FaultCatcher faults;
+  test::Unmapped unmapped;
+  const auto address = reinterpret_cast<uintptr_t>(unmapped.begin());
+  const Stag gone{0x77};
+  host->host.regions[gone] = {unmapped.begin(), address, hello.size(), 15};
+  post(hello);
+  host->host.post({.wr_id = ++posted,
+                   .operation = Operation::send,
+                   .signaled = true,
+                   .remote_to = TaggedOffset{2}},
+                  {{address, static_cast<uint32_t>(hello.size()), gone}});
+  post(hello);
+  EXPECT_EQ(train().size(), 3U);
+  unmapped.go();
+  queue->own_memory_lost({});
+  EXPECT_EQ(host->failures, 1);
+  ASSERT_EQ(host->host.sent.size(), 1U);
+  EXPECT_EQ(host->host.sent[0].status, Status::success);
+  EXPECT_EQ(host->host.send_queue().at(1).status, Status::local_protection);
+  EXPECT_EQ(host->host.send_queue().at(2).status, Status::success) << "not looked at";
 }
 
 }  // namespace
