@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "config/options.h"
 #include "port/calls.h"
+#include "port/memory_file.h"
 #include "trace/pcapng.h"
 
 namespace weft::port {
@@ -49,7 +50,9 @@ std::string capture_name(const std::string& pattern, int pid) {
 }
 
 Capture::Capture(Settings settings)
-    : settings_(std::move(settings)), pid_(static_cast<int>(::getpid())) {}
+    : settings_(std::move(settings)),
+      most_(std::min(settings_.most, largest_file())),
+      pid_(static_cast<int>(::getpid())) {}
 
 Capture* Capture::of_process() {
   const config::Options& o = config::options();
@@ -148,9 +151,10 @@ bool Capture::open() {
 // False with errno set when it could not be written; then nothing of it is in the file.
 bool Capture::write(const trace::Packet& packet) {
   const trace::BlockEnds ends{packet};
-  if (size_ + ends.block_size() > settings_.most) {
-    WEFT_LOG(warn, "the trace %s is full at %llu MiB; see WEFT_TRACE_SIZE and WEFT_TRACE_SNAP",
-             name_.c_str(), static_cast<unsigned long long>(settings_.most / kMiB));
+  if (size_ + ends.block_size() > most_) {
+    WEFT_LOG(warn,
+             "the trace %s is full at %llu MiB; see WEFT_TRACE_SIZE, WEFT_TRACE_SNAP and ulimit -f",
+             name_.c_str(), static_cast<unsigned long long>(most_ / kMiB));
     stop();
     return true;
   }

@@ -58,6 +58,7 @@ class Capture final : public trace::PacketSink {
   void stop();
 
   const Settings settings_;
+  const uint64_t most_;  // bytes of the file, and no more than the process may write to one
   const int pid_;
   std::mutex lock_;  // what follows
   Fd file_;

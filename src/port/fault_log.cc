@@ -1,5 +1,6 @@
 #include "port/fault_log.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "config/options.h"
 #include "port/calls.h"
 #include "port/capture.h"
+#include "port/memory_file.h"
 #include "port/own_file.h"
 
 namespace weft::port {
@@ -37,6 +39,12 @@ void FaultLog::lost(const char* way, const Address& peer, size_t bytes, Bytes fr
     line += kDigits[static_cast<uint8_t>(b) & 15];
   }
   line += '\n';
+  // Beyond the process's limit for files a line would end it by a signal.
+  struct stat file {};
+  if (::fstat(file_.get(), &file) != 0 ||
+      static_cast<uint64_t>(file.st_size) + line.size() > largest_file()) {
+    return;
+  }
   (void)calls::write(file_.get(), line.data(), line.size());
 }
 

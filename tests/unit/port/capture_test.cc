@@ -162,6 +162,25 @@ TEST_F(CaptureTest, WhatCannotBeWrittenLeavesWholeBlocks) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
+    Capture c = capture("t.pcapng");
+    const rlimit most{.rlim_cur = 900, .rlim_max = 900};
+    ::setrlimit(RLIMIT_FSIZE, &most);
+    for (int i = 0; i < 10; ++i) c.packet(Example{1, 200}.packet());
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  const File f = read("t.pcapng");
+  EXPECT_THAT(f.packets, ElementsAre(Example{1, 200}.bytes(), Example{1, 200}.bytes()));
+  EXPECT_TRUE(f.whole);
+}
+
+// The kernel would end the process by SIGXFSZ.
+TEST_F(CaptureTest, StopsBeforeTheLimitForFiles) {
+  (void)folder();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);  // it may be a file, too
     const rlimit most{.rlim_cur = 900, .rlim_max = 900};
     ::setrlimit(RLIMIT_FSIZE, &most);
     Capture c = capture("t.pcapng");
@@ -170,6 +189,7 @@ TEST_F(CaptureTest, WhatCannotBeWrittenLeavesWholeBlocks) {
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
   const File f = read("t.pcapng");
   EXPECT_THAT(f.packets, ElementsAre(Example{1, 200}.bytes(), Example{1, 200}.bytes()));
   EXPECT_TRUE(f.whole);

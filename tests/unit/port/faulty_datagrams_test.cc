@@ -4,13 +4,17 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -150,6 +154,29 @@ TEST_F(FaultyUdp, LosesOfWhatComesAsManyAsItCounts) {
   EXPECT_EQ(got_.size(), 2000 - count(InjectedFault::lost_in));
   EXPECT_TRUE(in_order());
   expect_intact();
+}
+
+// The kernel would end the process by SIGXFSZ.
+TEST_F(FaultyUdp, TheLogStopsBeforeTheLimitForFiles) {
+  constexpr rlim_t kMost = 500;
+  const std::string path = ::testing::TempDir() + "weft-lost-few-" + std::to_string(::getpid());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit most{.rlim_cur = kMost, .rlim_max = kMost};
+    ::setrlimit(RLIMIT_FSIZE, &most);
+    FaultLog log{path};
+    for (uint32_t i = 0; i < 10; ++i) log.lost("out", to_, kSize, numbered(i));
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  std::ifstream file{path};
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  std::filesystem::remove(path);
+  EXPECT_LE(all.size(), kMost);
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all.back(), '\n') << "whole lines";
 }
 
 // A line for each that did not arrive, and for no other.
