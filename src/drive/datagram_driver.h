@@ -1,5 +1,6 @@
-// Moves datagrams between one UDP socket and all that sends WDP through it: UC connections, UD
-// queue pairs, and the wdp::WdpSocket that finds out whom a datagram is for (docs/design/09).
+// Moves datagrams between one UDP socket and all that sends WDP through it: UC connections, queue
+// pairs of UD and RD, channels, and the wdp::WdpSocket that finds out whom a datagram is for
+// (docs/design/09).
 //
 //   socket ─ trains ─► DatagramDriver ─► wdp::WdpSocket ─► UcConnection (in a UcLink), UdQueue
 //   socket ◄─ trains ─ DatagramDriver ◄─ DatagramSender: one train each, in rotation

@@ -35,7 +35,7 @@ class CompletionChannel {
   // No queue uses the channel any more, and the program destroys it. Any thread.
   void end() { events_.end(); }
   bool over() const { return events_.over(); }
-  // The program sleeps inside next(), so that nobody else needs to listen for it.
+  // The program sleeps, or has slept, inside next(), so that nobody else needs to listen for it.
   bool waits_inside() const { return waits_inside_.load(std::memory_order_relaxed); }
 
   void signal(CompletionQueue& cq) { events_.push(&cq); }

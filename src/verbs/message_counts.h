@@ -1,5 +1,5 @@
 // Messages of a queue pair are counted where its transport tells of them, for the protocols that do
-// not count by themselves (UC, UD). Engine holder.
+// not count by themselves (UC, UD, RD). Engine holder.
 #pragma once
 
 #include "stats/blocks.h"

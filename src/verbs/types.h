@@ -75,8 +75,8 @@ struct Completion {
   uint32_t byte_len = 0;
   uint32_t imm_or_rkey = 0;  // immediate: the four bytes on the wire as a big-endian number
   Qpn qpn;
-  Qpn source_qpn;           // UD
-  uint16_t source_lid = 0;  // UD
+  Qpn source_qpn;           // UD, RD
+  uint16_t source_lid = 0;  // UD, RD
   // UD: the port it came from, where that is not the one in `source_qpn` (a NAT); else 0.
   uint16_t source_port = 0;
   int64_t timestamp = 0;  // ns of CLOCK_REALTIME, only for queues that were created with timestamps

@@ -1,4 +1,5 @@
-// Who sends messages through channels of reliable datagrams (rd_channel.h): a UD queue pair.
+// Who sends messages through channels of reliable datagrams (rd_channel.h): a queue pair of UD or
+// RD, or the stream of an RC connection over UDP.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,7 @@ class Train {
   bool detach();
   bool lost() const { return lost_; }
 
-  // Calls f(std::span<const IoVec>) for each datagram: where UDP_SEGMENT cannot be had.
+  // Calls f(std::span<const IoVec>) for each datagram: for whoever carries them without a socket.
   template <class F>
   void each_datagram(F&& f) const {
     std::vector<IoVec> one;

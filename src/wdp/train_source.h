@@ -1,5 +1,5 @@
-// What has datagrams to say on a socket: a UC connection, or a UD queue pair. The socket's driver
-// asks each in its turn (docs/design/09).
+// What has datagrams to say on a socket: a UC connection, a queue pair of UD or RD, or a channel.
+// The socket's driver asks each in its turn (docs/design/09).
 #pragma once
 
 #include "base/time.h"
