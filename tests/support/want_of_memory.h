@@ -1,5 +1,5 @@
 // Want of memory on purpose, in a program whose operator new asks for it
-// (tests/unit/wdp/rd_queue_memory_test.cc); in others there always is some.
+// (new_that_may_fail.h); in others there always is some.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,10 @@
 // The counters of queue pairs where there is no memory.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <vector>
 
 #include "observe/counter_memory.h"
-#include "tests/support/want_of_memory.h"
+#include "tests/support/new_that_may_fail.h"
 
 namespace weft::observe {
 namespace {
@@ -39,26 +38,3 @@ TEST(CounterMemoryScarce, NoTwoQueuePairsHaveTheSameCounters) {
 
 }  // namespace
 }  // namespace weft::observe
-void* operator new(size_t size) {
-  if (weft::test::WantOfMemory::fails()) throw std::bad_alloc{};
-  if (void* p = std::malloc(size)) return p;
-  throw std::bad_alloc{};
-}
-void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  return weft::test::WantOfMemory::fails() ? nullptr : std::malloc(size);
-}
-void* operator new[](size_t size) {
-  return ::operator new(size);
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, size_t) noexcept {
-  std::free(p);
-}
-void operator delete[](void* p) noexcept {
-  std::free(p);
-}
-void operator delete[](void* p, size_t) noexcept {
-  std::free(p);
-}

@@ -1,9 +1,7 @@
 // Queue pairs of type RD without memory.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "tests/support/want_of_memory.h"
+#include "tests/support/new_that_may_fail.h"
 #include "tests/unit/wdp/rd_queue_fixture.h"
 
 namespace weft::wdp {
@@ -96,28 +94,3 @@ TEST_F(RdQueueReceiveMemory, WhatWasNotTakenIsNoReceive) {
 
 }  // namespace
 }  // namespace weft::wdp
-
-// All of this program's. Those of arrays too: a sanitizer's do not come to the others.
-void* operator new(size_t size) {
-  if (weft::test::WantOfMemory::fails()) throw std::bad_alloc{};
-  if (void* p = std::malloc(size)) return p;
-  throw std::bad_alloc{};
-}
-void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  return weft::test::WantOfMemory::fails() ? nullptr : std::malloc(size);
-}
-void* operator new[](size_t size) {
-  return ::operator new(size);
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, size_t) noexcept {
-  std::free(p);
-}
-void operator delete[](void* p) noexcept {
-  std::free(p);
-}
-void operator delete[](void* p, size_t) noexcept {
-  std::free(p);
-}
