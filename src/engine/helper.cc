@@ -22,8 +22,8 @@ constexpr Duration kLingerMost = 10us;
 constexpr int kTakeOverTurns = 16;   // before the helper lets others have the engine
 constexpr size_t kBulk = 16 * 1024;  // bytes that came in after which nobody lingers
 
-// Of this process. What a thread knows of helpers is of those that had begun by then: after fork(2)
-// others have their numbers.
+// Helpers that have begun, of this process and of those that it was forked from: no two of them
+// have one number, as engines do after fork(2).
 std::atomic<uint32_t> g_begun{0};
 
 }  // namespace
@@ -34,7 +34,7 @@ Helper::Helper(Engine& engine)
       rest_policy_(config::options().coalesce) {}
 
 int Helper::start() {
-  g_begun.fetch_add(1, std::memory_order_relaxed);
+  number_ = 1 + g_begun.fetch_add(1, std::memory_order_relaxed);
   struct Start {
     Helper& helper;
     const Schedule maker;
@@ -67,15 +67,10 @@ void Helper::cancel() {
 }
 
 void Helper::serve_poller() {
-  static thread_local uint32_t begun = 0;
-  static thread_local uint64_t met = 0;  // a bit for each engine
-  if (const uint32_t now = g_begun.load(std::memory_order_relaxed); begun != now) {
-    begun = now;
-    met = 0;
-  }
-  const uint64_t bit = uint64_t{1} << (engine_.number() % 64);
-  if ((met & bit) != 0) return;
-  met |= bit;
+  static thread_local std::array<uint32_t, 64> met{};  // by engine; 0: none
+  uint32_t& last = met[engine_.number() % met.size()];
+  if (last == number_) return;
+  last = number_;
   schedule_.serve_caller();
 }
 

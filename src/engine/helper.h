@@ -46,6 +46,7 @@ class Helper {
   bool linger(Token& token);
 
   Engine& engine_;
+  uint32_t number_ = 0;  // of all helpers
   SpinPolicy linger_policy_;
   RestPolicy rest_policy_;
   HeldPolicy held_policy_;
