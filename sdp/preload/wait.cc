@@ -169,8 +169,9 @@ bool may_be_own() {
 
 // The same, and what it asks for can be read. Of what cannot the kernel says so.
 bool may_be_own(const pollfd* fds, nfds_t count) {
-  constexpr nfds_t kMost = 1 << 24;  // more than there are descriptors
-  return may_be_own() && count <= kMost && weft::readable_guarded(fds, count * sizeof *fds);
+  constexpr nfds_t kMostDescriptors = 1 << 24;
+  return may_be_own() && count <= kMostDescriptors &&
+         weft::readable_guarded(fds, count * sizeof *fds);
 }
 
 bool may_be_own(int count, std::initializer_list<const fd_set*> sets) {

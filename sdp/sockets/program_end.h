@@ -24,8 +24,8 @@ class ProgramEnd {
   // another file's then. -1: the program has none any more. Any thread.
   int descriptor(int fd) const;
   int any_descriptor() const;
-  // The same as the kernel has it: what the table knows may be closed by the system call itself, and
-  // does not know numbers beyond it.
+  // The same as the kernel has it: what the table knows may be closed by the system call itself,
+  // and does not know numbers beyond it.
   int open_descriptor(int fd) const;
   // Forgets descriptors that were closed by the system call itself. False: none is left.
   bool drop_closed() const;
