@@ -40,7 +40,8 @@ void hold_closed_streams() {
 
 void write_output(std::string_view text) {
   errno = 0;
-  (void)std::fwrite(text.data(), 1, text.size(), stdout);
+  // An empty one may have no memory at all.
+  if (!text.empty()) (void)std::fwrite(text.data(), 1, text.size(), stdout);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
   int none = 0;
   first_error.compare_exchange_strong(none, errno != 0 ? errno : EIO);
