@@ -21,6 +21,7 @@ using namespace std::chrono_literals;
 constexpr Duration kLingerMost = 10us;
 constexpr int kTakeOverTurns = 16;   // before the helper lets others have the engine
 constexpr size_t kBulk = 16 * 1024;  // bytes that came in after which nobody lingers
+constexpr Duration kLeftOut = 1ms;   // between looks at a socket that is in no epoll set
 
 // Helpers that have begun, of this process and of those that it was forked from: no two of them
 // have one number, as engines do after fork(2).
@@ -117,6 +118,7 @@ Helper::Next Helper::turn(Why why) {
   held_policy_.found_free();
   if (engine_.sleepers_.on_sockets(std::memory_order_seq_cst) > 0) {
     serve_sleepers(h->token(), sleep_expected);
+    come_back_if_left_out(h->token());
     return Next::sleep;
   }
   if (active) {
@@ -127,6 +129,7 @@ Helper::Next Helper::turn(Why why) {
   if (why != Why::more) engine_.counters().helper_turns.add();
   const Taken taken = take_over(h->token(), sleep_expected);
   if (taken.next == Next::turn) return Next::turn;
+  come_back_if_left_out(h->token());
   Duration rest = rest_policy_.after(taken.bytes, h->token().now(), polled);
   if (sleep_expected) rest = Duration{0};
   h.reset();
@@ -135,11 +138,18 @@ Helper::Next Helper::turn(Why why) {
   return Next::sleep;
 }
 
-// They hear the sockets, but not what another thread that polled has put off.
+// A socket that the epoll set does not take back wakes nobody, neither who sleeps on the set.
+void Helper::come_back_if_left_out(Token& token) {
+  if (engine_.sockets_.all_are_heard(std::memory_order_relaxed)) return;
+  engine_.watch_.wake_up_no_later_than(token.now() + kLeftOut);
+}
+
+// They hear the sockets, but not one that is left out of the set, nor what another thread that
+// polled has put off.
 void Helper::serve_sleepers(Token& token, bool sleep_expected) {
   engine_.run_deadlines(token);
   engine_.flush_gathered(token);
-  if (sleep_expected) {
+  if (sleep_expected || !engine_.sockets_.all_are_heard(std::memory_order_relaxed)) {
     // One that is not awake yet would leave the sockets readable, and this thread running.
     engine_.sockets_.hear_all(token);
     engine_.turn(token);

@@ -41,6 +41,7 @@ class Helper {
   void run();
   Next turn(Why why);
   void serve_sleepers(Token& token, bool sleep_expected);
+  void come_back_if_left_out(Token& token);
   void serve_active(Token& token, Why why, Time polled);
   Taken take_over(Token& token, bool for_sleeper);
   bool linger(Token& token);

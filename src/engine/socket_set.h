@@ -22,8 +22,8 @@ class SocketSet {
   // Watches `fd` for the handler, and no longer what was watched for it; -1: nothing.
   void watch(EventHandler& handler, int fd, bool read, bool write);
   void update(EventHandler& handler, bool read, bool write);
-  // What is ready now: the first `events.size()` sockets. epoll goes round, so that the others are
-  // told of next.
+  // What is ready now: the first `events.size()` - 1 sockets, and the one that is left out. epoll
+  // goes round, so that the others are told of next.
   int poll(std::span<epoll_event> events);
   static EventHandler& handler_of(const epoll_event& event) {
     return *static_cast<EventHandler*>(event.data.ptr);
@@ -37,7 +37,9 @@ class SocketSet {
   // that knows.
   template <class MayLeave>
   bool take_out(EventHandler& handler, MayLeave&& may_leave) {
-    if (outside() != nullptr || handler.wants_write_ || !handler.wants_read_) return false;
+    if (outside() != nullptr || refused_ || handler.wants_write_ || !handler.wants_read_) {
+      return false;
+    }
     counters_.epoll_ctl_calls.add();
     outside_.store(&handler, std::memory_order_seq_cst);
     if (may_leave() && ::epoll_ctl(set_.get(), EPOLL_CTL_DEL, handler.fd_, nullptr) == 0) {
@@ -46,7 +48,8 @@ class SocketSet {
     outside_.store(nullptr, std::memory_order_relaxed);
     return false;
   }
-  // One that is readable by then is told of at once.
+  // One that is readable by then is told of at once. Where the kernel has no room for it in the set
+  // it is left out: poll() asks it by itself, until a later call finds room.
   void put_back();
   EventHandler* outside(std::memory_order order = std::memory_order_relaxed) const {
     return outside_.load(order);
@@ -57,11 +60,14 @@ class SocketSet {
   void close() { set_.reset(); }
 
  private:
+  static uint32_t interest(const EventHandler& handler);
   bool control(int operation, EventHandler& handler);
 
   port::Fd set_;
   stats::EngineCounters& counters_;
   std::atomic<EventHandler*> outside_{nullptr};
+  // One that came back found no room. None leaves any more, and the one outside is left out.
+  bool refused_ = false;
 };
 
 }  // namespace weft::engine

@@ -41,8 +41,8 @@ bool Sockets::poll(Token& token) {
     return moved;
   }
   busy_.others_asked();
-  std::array<epoll_event, kMost> room;
-  const int n = set_.poll(std::span{room}.first(static_cast<size_t>(most_)));
+  std::array<epoll_event, kMost + 1> room;
+  const int n = set_.poll(std::span{room}.first(static_cast<size_t>(most_) + 1));
   const auto events = std::span{room}.first(static_cast<size_t>(std::max(n, 0)));
   if (!events.empty()) {
     EventHandler& first = SocketSet::handler_of(events.front());

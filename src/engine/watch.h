@@ -9,7 +9,7 @@
 //   (d) the helper rests, for some microseconds, and arms itself then,
 //   (e) the helper holds the engine, and looks.
 // Only under (c) and (e) may a busy socket be out of the epoll set, and handlers of memory be only
-// asked.
+// asked. For one that the kernel does not take back the timer runs as well (SocketSet::put_back()).
 #pragma once
 
 #include <sys/epoll.h>

@@ -75,11 +75,15 @@ inline int accept4(int fd, int flags) {
   }
   return static_cast<int>(::syscall(SYS_accept4, fd, nullptr, nullptr, flags));
 }
-// As poll(2) that does not wait: bytes, an end or an error are there.
-inline bool readable(int fd) {
-  pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+// As poll(2) of one descriptor that does not wait: what it finds.
+inline short poll_now(int fd, short events) {
+  pollfd p{.fd = fd, .events = events, .revents = 0};
   timespec no_time{};
-  return ::syscall(SYS_ppoll, &p, 1, &no_time, nullptr, size_t{0}) > 0;
+  return ::syscall(SYS_ppoll, &p, 1, &no_time, nullptr, size_t{0}) > 0 ? p.revents : short{0};
+}
+// Bytes, an end or an error are there.
+inline bool readable(int fd) {
+  return poll_now(fd, POLLIN) != 0;
 }
 inline int close(int fd) {
   if constexpr (kThroughLibc) return through_libc([&] { return ::close(fd); });

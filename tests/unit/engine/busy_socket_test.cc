@@ -3,17 +3,37 @@
 // sleep.
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "engine/engine.h"
+
+namespace {
+
+// The user's watches are used up (epoll(7), max_user_watches).
+std::atomic<bool> watches_used_up{false};
+
+}  // namespace
+
+extern "C" int epoll_ctl(int set, int operation, int fd, epoll_event* event) noexcept {
+  if (operation == EPOLL_CTL_ADD && watches_used_up.load()) {
+    errno = ENOSPC;
+    return -1;
+  }
+  using Control = int(int, int, int, epoll_event*);
+  static auto* const control = reinterpret_cast<Control*>(::dlsym(RTLD_NEXT, "epoll_ctl"));
+  return control(set, operation, fd, event);
+}
 
 namespace weft::engine {
 namespace {
@@ -24,9 +44,13 @@ using namespace std::chrono_literals;
 class Reader final : public EventHandler {
  public:
   explicit Reader(int socket) : fd(socket) {}
-  void on_ready(Token&, bool readable, bool) override {
+  void on_ready(Token& token, bool readable, bool writable) override {
     if (readable) (void)read();
+    if (!writable) return;
+    token.runtime().want_write(token, *this, false);
+    has_written = true;
   }
+  void on_broken(Token&) override { is_broken = true; }
   bool try_receive(Token&) override {
     ++asked;
     return read();
@@ -45,6 +69,8 @@ class Reader final : public EventHandler {
   const int fd;
   std::atomic<int> got{0};
   std::atomic<int> asked{0};  // without epoll
+  std::atomic<bool> has_written{false};
+  std::atomic<bool> is_broken{false};
 };
 
 // Is the descriptor in any epoll set of this process? As the kernel says, proc(5).
@@ -220,6 +246,84 @@ TEST_F(BusySocketTest, ItIsNotAskedDirectlyWhileItsOutputWaitsForRoom) {
     engine->want_write(h.token(), *busy.reader, false);
   }
   EXPECT_GT(asked(), 0);
+}
+
+// A socket that has left the set, and finds no room in it when it comes back.
+class LeftOutTest : public BusySocketTest {
+ protected:
+  LeftOutTest() {
+    watches_used_up = true;
+    make_busy();
+    engine->progress(Engine::Ask::all);
+    EXPECT_FALSE(watched(busy.ends[0]));
+  }
+  ~LeftOutTest() override { watches_used_up = false; }
+
+  Pair& busy = pairs[0];
+};
+
+TEST_F(LeftOutTest, TheHelperLooksAfterItWhileTheProgramDoesNotPoll) {
+  for (int i = 0; i < 3; ++i) await_unpolled(busy, 1);
+  EXPECT_FALSE(watched(busy.ends[0]));
+}
+
+TEST_F(LeftOutTest, TheHelperLooksAfterItForOneThatMaySleep) {
+  engine->expect_sleeper();
+  for (int i = 0; i < 3; ++i) await_unpolled(busy, 1);
+  engine->forget_sleeper();
+}
+
+TEST_F(LeftOutTest, ASleeperIsWokenForIt) {
+  const port::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  for (int i = 0; i < 3; ++i) {
+    const int before = busy.reader->got;
+    std::thread writer([&] {
+      ::usleep(20'000);  // most likely while the other one sleeps
+      busy.write();
+      // As a completion's channel does. The helper has read the byte by then, or the sleeper.
+      for (int k = 0; k < 20'000 && busy.reader->got == before; ++k) ::usleep(1000);
+      const uint64_t one = 1;
+      EXPECT_EQ(::write(event.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+    });
+    EXPECT_EQ(engine->wait(
+                  event.get(), [&] { return busy.reader->got > before; }, 20s),
+              0);
+    writer.join();
+  }
+}
+
+TEST_F(LeftOutTest, WhoPollsHearsItBesideOthers) {
+  for (int i = 0; i < 100; ++i) {
+    const int first = busy.reader->got;
+    const int second = pairs[1].reader->got;
+    busy.write();
+    pairs[1].write();
+    while (busy.reader->got == first || pairs[1].reader->got == second) engine->progress();
+  }
+}
+
+TEST_F(LeftOutTest, RoomToSendIsHeard) {
+  {
+    Hold h = engine->hold();
+    engine->want_write(h.token(), *busy.reader, true);
+  }
+  while (!busy.reader->has_written) engine->progress();
+}
+
+TEST_F(LeftOutTest, ItsEndIsHeardByWhoDoesNotRead) {
+  {
+    Hold h = engine->hold();
+    engine->want_read(h.token(), *busy.reader, false);
+  }
+  ::shutdown(busy.ends[0], SHUT_RDWR);
+  while (!busy.reader->is_broken) engine->progress();
+}
+
+TEST_F(LeftOutTest, ItComesBackWhereThereIsRoomAgain) {
+  watches_used_up = false;
+  await_unpolled(busy, 1);
+  (void)engine->hold();  // the helper's turn is over
+  EXPECT_TRUE(watched(busy.ends[0]));
 }
 
 }  // namespace
