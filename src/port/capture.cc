@@ -112,9 +112,20 @@ void Capture::packet(const trace::Packet& packet) {
     bare.kept = 0;
     if (write(bare)) return;
   }
+  end_with(errno);
+}
+
+void Capture::give_up(int error) {
+  if (inherited()) return;
+  const std::lock_guard guard{lock_};
+  end_with(error);
+}
+
+void Capture::end_with(int error) {
   if (!stopped_) {
-    WEFT_LOG(error, "the trace %s cannot be written: %s; it ends here", name_.c_str(),
-             std::strerror(errno));
+    // Without memory there may be no name of a file yet.
+    WEFT_LOG(error, "the trace %s cannot be written: %s; it ends here",
+             (name_.empty() ? settings_.pattern : name_).c_str(), std::strerror(error));
   }
   stop();
 }

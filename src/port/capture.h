@@ -3,8 +3,10 @@
 // that moved its bytes returns; so it is there when the process is killed the moment after.
 #pragma once
 
+#include <cerrno>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,8 +35,21 @@ class Capture final : public trace::PacketSink {
   // destroyed. Any thread.
   static Capture* of_process();
 
+  // Runs `f`, which records what has happened. Where it finds no memory the trace ends, instead of
+  // what is recorded: false. Any thread.
+  template <class F>
+  bool record(F&& f) {
+    try {
+      f();
+      return true;
+    } catch (const std::bad_alloc&) {
+      give_up(ENOMEM);
+      return false;
+    }
+  }
+
   // Any thread. What cannot be written is given up, with a sentence for the user. Nothing is done
-  // for connections that a child of fork(2) has from its parent.
+  // for connections that a child of fork(2) has from its parent. Throws std::bad_alloc.
   void packet(const trace::Packet& packet) override;
 
   // A connection is to be recorded; false when its other end is a connection of this process that
@@ -55,6 +70,8 @@ class Capture final : public trace::PacketSink {
   bool open();
   bool write(const trace::Packet& packet);
   int write_pieces(size_t bytes);
+  void give_up(int error);
+  void end_with(int error);
   void stop();
 
   const Settings settings_;

@@ -15,9 +15,18 @@ std::unique_ptr<TcpTap> TcpTap::of_process() {
 }
 
 TcpTap::~TcpTap() {
-  if (!flow_) return;
-  flow_->close(now());
+  record([](trace::TcpFlow& flow) { flow.close(now()); });
+  if (flow_) forget();
+}
+
+template <class F>
+void TcpTap::record(F&& f) {
+  if (flow_ && !capture_.record([&] { f(*flow_); })) forget();
+}
+
+void TcpTap::forget() {
   capture_.release(flow_->local(), flow_->peer());
+  flow_.reset();
 }
 
 int64_t TcpTap::now() {
@@ -29,31 +38,36 @@ void TcpTap::meet(int64_t at, const Address& local, const Address& peer) {
   if (!local.valid() || !peer.valid()) return;
   const trace::Endpoint here{local.gid(), local.port()};
   const trace::Endpoint there{peer.gid(), peer.port()};
-  if (!capture_.claim(here, there)) return;
   with_itself_ = here == there;
-  flow_.emplace(capture_, here, there, active_, capture_.keep());
-  flow_->open(at);
+  (void)capture_.record([&] {
+    if (!capture_.claim(here, there)) return;
+    flow_.emplace(capture_, here, there, active_, capture_.keep());
+  });
+  record([at](trace::TcpFlow& flow) { flow.open(at); });
 }
 
 void TcpTap::moved(int64_t at, Way way, std::span<const IoVec> pieces, size_t bytes) {
   // A socket that is connected with itself receives what it has sent.
-  if (flow_ && !(with_itself_ && way == Way::in)) flow_->moved(at, way, pieces, bytes);
+  if (with_itself_ && way == Way::in) return;
+  record([&](trace::TcpFlow& flow) { flow.moved(at, way, pieces, bytes); });
 }
 
 void TcpTap::failed(int64_t at, int error) {
-  if (flow_ && error == ECONNRESET) flow_->reset(at, Way::in);
+  if (error != ECONNRESET) return;
+  record([at](trace::TcpFlow& flow) { flow.reset(at, Way::in); });
 }
 
 void TcpTap::peer_finished(int64_t at) {
-  if (flow_ && !with_itself_) flow_->finish(at, Way::in);
+  if (with_itself_) return;
+  record([at](trace::TcpFlow& flow) { flow.finish(at, Way::in); });
 }
 
 void TcpTap::finished(int64_t at) {
-  if (flow_) flow_->finish(at, Way::out);
+  record([at](trace::TcpFlow& flow) { flow.finish(at, Way::out); });
 }
 
 void TcpTap::reset(int64_t at) {
-  if (flow_) flow_->reset(at, Way::out);
+  record([at](trace::TcpFlow& flow) { flow.reset(at, Way::out); });
 }
 
 }  // namespace weft::port

@@ -14,6 +14,7 @@ namespace weft::port {
 
 class Capture;
 
+// Where there is no memory to record with nothing more is recorded.
 class TcpTap {
  public:
   // Nothing when this process records nothing.
@@ -40,6 +41,10 @@ class TcpTap {
   void reset(int64_t at);
 
  private:
+  template <class F>
+  void record(F&& f);
+  void forget();
+
   Capture& capture_;
   std::optional<trace::TcpFlow> flow_;  // none: not recorded
   bool met_ = false;

@@ -67,14 +67,16 @@ void UdpTap::sent(int64_t at, const UdpSocket& socket, const UdpSocket::Train& t
                   const UdpSocket::Sent& sent) {
   const bool empty_one = total(train.pieces) == 0 && !sent.would_block && sent.error == 0;
   if (sent.bytes == 0 && !empty_one) return;
-  const Gid from = train.from.is_zero() ? source_towards(*train.to) : train.from;
-  const Flow flow{.at = at,
-                  .way = Way::out,
-                  .from = {from, own_port(socket)},
-                  .to = {train.to->gid(), train.to->port()},
-                  .tos = train.tos};
-  capture_.sends_from(flow.from);
-  datagrams(flow, train.pieces, sent.bytes, train.segment);
+  (void)capture_.record([&] {
+    const Gid from = train.from.is_zero() ? source_towards(*train.to) : train.from;
+    const Flow flow{.at = at,
+                    .way = Way::out,
+                    .from = {from, own_port(socket)},
+                    .to = {train.to->gid(), train.to->port()},
+                    .tos = train.tos};
+    capture_.sends_from(flow.from);
+    datagrams(flow, train.pieces, sent.bytes, train.segment);
+  });
 }
 
 void UdpTap::received(int64_t at, const UdpSocket& socket, const UdpSocket::Received& received,
@@ -88,7 +90,7 @@ void UdpTap::received(int64_t at, const UdpSocket& socket, const UdpSocket::Rece
   // Both ends are here: it is in the file since it was sent.
   if (capture_.has_sent_from(flow.from)) return;
   const IoVec piece{const_cast<std::byte*>(buffer.data()), received.bytes};
-  datagrams(flow, {&piece, 1}, received.bytes, received.segment);
+  (void)capture_.record([&] { datagrams(flow, {&piece, 1}, received.bytes, received.segment); });
 }
 
 }  // namespace weft::port

@@ -12,6 +12,7 @@
 
 namespace weft::port {
 
+// Where there is no memory to record with nothing more is recorded.
 class UdpTap {
  public:
   // Nothing when this process records nothing.
