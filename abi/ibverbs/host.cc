@@ -2,10 +2,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "abi/ibverbs/errors.h"
 
@@ -28,15 +30,18 @@ int ibv_dofork_range(void*, size_t) {
   return 0;
 }
 
+// It has no way to say that there is no memory.
 const char* ibv_get_sysfs_path() {
-  static const std::string path = [] {
+  static const auto path = [] {
     // A set-user-ID program does not trust its environment.
     const char* env = ::getuid() == ::geteuid() ? std::getenv("SYSFS_PATH") : nullptr;
-    std::string p = env == nullptr ? "/sys" : env;
-    while (!p.empty() && p.back() == '/') p.pop_back();
-    return p;
+    std::string_view p = env == nullptr ? "/sys" : env;
+    while (p.ends_with('/')) p.remove_suffix(1);
+    std::array<char, 256> text{};  // what rdma-core has room for
+    p.copy(text.data(), text.size() - 1);
+    return text;
   }();
-  return path.c_str();
+  return path.data();
 }
 
 // The content without its last line end, and its length; -1 when there is none or it does not fit.

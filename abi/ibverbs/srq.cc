@@ -82,7 +82,7 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) try {
   return refuse_object(ENOMEM);
 }
 
-int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
+int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) try {
   if (!object(srq->context).alive()) return refuse_dead();
   // The size is final: the device does not claim IBV_DEVICE_SRQ_RESIZE.
   if ((mask & ~IBV_SRQ_LIMIT) != 0) {
@@ -94,6 +94,8 @@ int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
                   attr->srq_limit, object(srq).core.capacity());
   }
   return 0;
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {

@@ -248,7 +248,7 @@ int rgetsockopt(int socket, int level, int optname, void* optval, socklen_t* opt
   return with(socket, [=](Stream& s) { return s.get_option(level, optname, optval, optlen); });
 }
 
-int rfcntl(int socket, int cmd, ...) {
+int rfcntl(int socket, int cmd, ...) try {
   va_list arguments;
   va_start(arguments, cmd);
   const int argument = cmd == F_SETFL || cmd == F_SETFD ? va_arg(arguments, int) : 0;
@@ -267,6 +267,8 @@ int rfcntl(int socket, int cmd, ...) {
     default:
       return refuse(EOPNOTSUPP);
   }
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM);
 }
 
 off_t riomap(int socket, void* buf, size_t len, int prot, int flags, off_t offset) {

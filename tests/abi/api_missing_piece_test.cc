@@ -8,6 +8,7 @@
 
 // <infiniband/driver.h>
 extern "C" int ibv_read_sysfs_file(const char* folder, const char* file, char* buffer, size_t size);
+extern "C" const char* ibv_get_sysfs_path();
 
 namespace weft::test {
 namespace {
@@ -159,6 +160,19 @@ TEST(MissingPiece, AFileOfSysfsIsNotRead) {
     CHECK_IN_CHILD(3, why == (missed ? ENOMEM : ENOENT));
     return missed ? kMissed : kLasted;
   });
+}
+
+TEST(MissingPiece, ThePathOfSysfsTakesNone) {
+  without_each_piece(
+      [](long n) {
+        CHECK_IN_CHILD(2, setenv("SYSFS_PATH", "/a/folder/that/is/somewhere/else//", 1) == 0);
+        const MissingPiece piece{n};
+        const std::string_view path = ibv_get_sysfs_path();
+        CHECK_IN_CHILD(3, !MissingPiece::missed());
+        CHECK_IN_CHILD(4, path == "/a/folder/that/is/somewhere/else");
+        return kLasted;
+      },
+      0);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // As api_missing_piece_test.cc, of librdmacm's calls.
+#include <rdma/rsocket.h>
+
 #include "tests/abi/cm_fixture.h"
 #include "tests/abi/missing_piece.h"
 #include "tests/support/sanitizer.h"
@@ -78,6 +80,18 @@ TEST(CmMissingPiece, AnAcceptThatFailsIsNoneForThePeerEither) {
     CHECK_IN_CHILD(15, result != 0 || private_data(*told) == words);
     return missed ? kMissed : kLasted;
   });
+}
+
+TEST(CmMissingPiece, TheFirstCallOfRsocketsFails) {
+  without_each_piece(
+      [](long n) {
+        const MissingPiece piece{n};
+        const int result = errno_of(rfcntl(0, F_GETFL));
+        const bool missed = MissingPiece::missed();
+        CHECK_IN_CHILD(2, result == (missed ? ENOMEM : EBADF));
+        return missed ? kMissed : kLasted;
+      },
+      0);
 }
 
 }  // namespace
