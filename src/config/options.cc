@@ -82,8 +82,10 @@ struct Words<log::Level> {
                                                               {"debug", log::Level::debug}});
 };
 
+constexpr std::string_view kPrefix = "WEFT_";
+
 std::string env_name(std::string_view name) {
-  std::string env = "WEFT_";
+  std::string env{kPrefix};
   for (const char c : name) env += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return env;
 }
@@ -402,15 +404,17 @@ const OptionInfo* find_option(std::string_view env) {
 }
 
 bool may_be_option(std::string_view name) {
-  return name.starts_with("WEFT_") && !name.starts_with("WEFT_SDP_") &&
+  return name.starts_with(kPrefix) && !name.starts_with("WEFT_SDP_") &&
          std::find(kOfTests.begin(), kOfTests.end(), name) == kOfTests.end();
 }
 
 std::string nearest_option(std::string_view name) {
+  // All begin alike, which makes none of them nearer.
   std::vector<std::string> known;
-  for (const OptionInfo& info : table()) known.push_back(info.env);
-  const std::string nearest = nearest_word(name, known);
-  return nearest.empty() ? "`weft info --options` lists them" : "did you mean " + nearest + "?";
+  for (const OptionInfo& info : table()) known.push_back(info.env.substr(kPrefix.size()));
+  const std::string nearest = nearest_word(name.substr(kPrefix.size()), known);
+  if (nearest.empty()) return "`weft info --options` lists them";
+  return "did you mean " + std::string(kPrefix) + nearest + "?";
 }
 
 Options load() {

@@ -215,6 +215,15 @@ TEST(UnknownVariables, NameTheNearestOption) {
                           "--options` lists them"));
 }
 
+// That all of them begin with WEFT_ does not make them alike.
+TEST(UnknownVariables, NameNoOptionThatOnlyBeginsAsTheyDo) {
+  const char* const environment[] = {"WEFT_NOPE=1", "WEFT_X=1", "WEFT_LIDS=1", nullptr};
+  EXPECT_THAT(unknown_variables(environment),
+              ElementsAre(HasSubstr("`weft info --options` lists them"),
+                          HasSubstr("`weft info --options` lists them"),
+                          HasSubstr("did you mean WEFT_LID?")));
+}
+
 TEST(Objection, IsAboutNamesAndValuesOfOptionsAlone) {
   EXPECT_EQ(objection("WEFT_CRCC", "off"),
             "WEFT_CRCC is not an option of weft; did you mean WEFT_CRC?");
