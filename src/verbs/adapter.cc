@@ -215,8 +215,9 @@ Outcome<Qpn> Adapter::reserve_number(engine::Engine& engine) {
     number = *found;
     port = port_with(number);
   }
-  auto h = engine.hold();
   if (port->told_of || bring_up_ == nullptr) return number;
+  auto h = engine.hold();
+  if (port->told_of) return number;
   Undo reserved{[&] { release_number(h.token(), number, false); }};
   bring_up_->port_opened(h.token(), *port);
   port->told_of = true;

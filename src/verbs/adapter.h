@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -35,7 +36,8 @@ struct AdapterPort {
   port::Fd udp;  // bound: the lock on the number; moves into `datagrams`
   drive::DatagramDriver* datagrams = nullptr;  // of the engine's holder, once it is needed
   port::TcpListener tcp;
-  bool told_of = false;                 // to those who connect by number; of the holder of `engine`
+  // To those who connect by number; set by the holder of `engine`.
+  std::atomic<bool> told_of{false};
   std::array<QueuePair*, 256> pairs{};  // by index; of the holder of `engine`
 };
 
