@@ -65,14 +65,13 @@ int keep(std::shared_ptr<Stream> stream, bool nonblocking) {
   return sockets().add(std::move(stream));
 }
 
-int add_to(std::vector<pollfd>& fds, int nfds, const fd_set* set, short event) {
+void add_to(std::vector<pollfd>& fds, int nfds, const fd_set* set, short event) {
   for (int fd = 0; set != nullptr && fd < nfds; ++fd) {
     if (!FD_ISSET(fd, set)) continue;
     if (fds.empty() || fds[static_cast<size_t>(fd)].fd != fd)
       fds[static_cast<size_t>(fd)] = {fd, 0, 0};
     fds[static_cast<size_t>(fd)].events |= event;
   }
-  return 0;
 }
 
 // Rounded up, and no more than an int has.

@@ -52,7 +52,6 @@ struct Message {
   enum class Kind : uint32_t { data = 0, target = 4, mapped = 6, control = 7 };
   static constexpr uint32_t kValueMask = 0x1FFF'FFFF;
   static constexpr uint32_t kDisconnect = 0;
-  static constexpr uint32_t kKeepalive = 1;
   static constexpr uint32_t kShutdown = 2;
 
   Kind kind = Kind::data;

@@ -41,7 +41,6 @@ struct FaultSpec {
     return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && !late();
   }
   bool nothing_for_streams() const { return split == 0 && !late(); }
-  bool nothing() const { return nothing_for_datagrams() && nothing_for_streams(); }
   bool goes(FaultWay one) const { return way == FaultWay::both || way == one; }
   // The error is a sentence for the user. An empty text is a spec of nothing.
   static Result<FaultSpec, std::string> parse(std::string_view text);

@@ -16,8 +16,6 @@ namespace {
 // A program that looks this often without finding anything spins, and its thread does the work.
 constexpr unsigned kSpins = 8;
 
-constexpr Duration kForEver{-1};
-
 // A thread that comes back for its next event does so in microseconds, on a busy machine in some
 // milliseconds.
 constexpr std::chrono::milliseconds kComesBack{50};
@@ -90,8 +88,7 @@ int EventChannel::next(Event*& event) {
 
 int EventChannel::wait() {
   if (under_way_.load(std::memory_order_relaxed) > 0) {
-    return adapter_.wait(
-        fd(), [this] { return !events_.empty(); }, kForEver);
+    return adapter_.wait(fd(), [this] { return !events_.empty(); });
   }
   pollfd p{.fd = fd(), .events = POLLIN, .revents = 0};
   // The caller looks again after a signal whose handler restarts calls.

@@ -56,10 +56,8 @@ class Engine final : public Runtime {
   // Sleeps until `ready()` is true, which must come with `fd` turning readable; spins first as long
   // as that has paid. The thread hears the sockets itself, until they have woken it in vain several
   // times. 0, or the errno that ended the wait: EINTR after a signal, EBADF where the program has
-  // closed `fd` (or descriptors of the engine), ETIMEDOUT after `timeout` (negative: none).
-  int wait(int fd, const std::function<bool()>& ready, Duration timeout) {
-    return sleepers_.wait(*this, fd, ready, timeout);
-  }
+  // closed `fd` (or descriptors of the engine).
+  int wait(int fd, const std::function<bool()>& ready) { return sleepers_.wait(*this, fd, ready); }
 
   // Programs that sleep on a descriptor of their own until something is published: while there are
   // any, the helper does not wait for the program to poll. Any thread.

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <cerrno>
-#include <chrono>
 
 #include "config/options.h"
 #include "engine/engine.h"
@@ -45,7 +44,7 @@ bool Sleepers::spin(Engine& engine, const std::function<bool()>& ready) {
 
 // Programs cancel threads that wait (pthread_cancel(3)), which unwinds them out of poll(2) and out
 // of nothing else in here.
-int Sleepers::wait(Engine& engine, int fd, const std::function<bool()>& ready, Duration timeout) {
+int Sleepers::wait(Engine& engine, int fd, const std::function<bool()>& ready) {
   // On its way out, whichever it is, the thread counts as asleep no more, and the helper learns
   // that it has to listen.
   struct Asleep {
@@ -69,24 +68,17 @@ int Sleepers::wait(Engine& engine, int fd, const std::function<bool()>& ready, D
     const bool hears;
   };
   const Cancelable whole{PTHREAD_CANCEL_DISABLE};
-  const bool bounded = timeout >= Duration{0};
-  const Time until = bounded ? Engine::clock() + timeout : Time::never();
   engine.progress();
   for (unsigned in_vain = 0;; ++in_vain) {
     if (ready() || spin(engine, ready)) return 0;
     {
       const Asleep asleep{engine, *this, in_vain < kInVain};
       engine.prepare_sleep();
-      int ms = -1;
-      if (bounded) {
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Engine::clock());
-        ms = left.count() > 0 ? static_cast<int>(left.count()) : 0;
-      }
       pollfd fds[2] = {{.fd = fd, .events = POLLIN},
                        {.fd = engine.sockets_.set().fd(), .events = POLLIN}};
       if (!ready()) {
         const Cancelable here{whole.before};
-        if (::poll(fds, asleep.hears ? 2 : 1, ms) < 0 &&
+        if (::poll(fds, asleep.hears ? 2 : 1, -1) < 0 &&
             !(errno == EINTR && port::signals_restart_calls())) {
           return errno;
         }
@@ -96,7 +88,6 @@ int Sleepers::wait(Engine& engine, int fd, const std::function<bool()>& ready, D
     }
     engine.progress(Engine::Ask::all);
     if (ready()) return 0;
-    if (bounded && Engine::clock() >= until) return ETIMEDOUT;
   }
 }
 

@@ -31,7 +31,7 @@ class Sleepers {
   Sleepers();
 
   // See Engine::wait().
-  int wait(Engine& engine, int fd, const std::function<bool()>& ready, Duration timeout);
+  int wait(Engine& engine, int fd, const std::function<bool()>& ready);
 
   // --- any thread
   // How many sleep on the sockets; and on descriptors of their own.

@@ -9,7 +9,7 @@
 
 namespace weft::port::faults {
 
-// What this process is to do; nothing() in most.
+// What this process is to do: nothing in most.
 const FaultSpec& of_process();
 
 // For a generator of random numbers of its own: sockets are numbered as they are made. Any thread.

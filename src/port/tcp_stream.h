@@ -79,7 +79,7 @@ class TcpStream final : public ByteStream {
   bool hooked() const { return hooks_ != nullptr; }
   bool recorded() const { return tap() != nullptr; }
 
-  // As if the option fault said so; for tests. nothing() ends it.
+  // As if the option fault said so; for tests. A spec of nothing ends it.
   void inject(const FaultSpec& spec);
 
  private:

@@ -68,12 +68,8 @@ class UdpSocket final : public DatagramPort {
   // Datagrams that the socket had no room for since it was made, or that were damaged on their way
   // (SO_MEMINFO); it wraps. A system call: to be told with each datagram (SO_RXQ_OVFL) costs more.
   uint32_t overruns() const;
-  // Bytes that the kernel really granted, of its own accounting (twice what can be used).
-  size_t receive_buffer() const { return receive_buffer_; }
   // Does this kernel put trains together on their way in?
   bool gathers() const { return gathers_; }
-  // How often it was told to, or not to, since the socket was made; it wraps.
-  uint32_t gro_switches() const { return gro_switches_; }
 
   // As this socket wants it; send() takes any, and this one without converting it.
   Address address_of(const Gid& gid, uint16_t port, uint32_t scope) const {

@@ -152,8 +152,8 @@ engine::Engine& Adapter::next_engine() {
   return *engines_[turn_.fetch_add(1, std::memory_order_relaxed) % engines_.size()];
 }
 
-int Adapter::wait(int fd, const std::function<bool()>& ready, Duration timeout) {
-  if (engines_.size() == 1) return engines_[0]->wait(fd, ready, timeout);
+int Adapter::wait(int fd, const std::function<bool()>& ready) {
+  if (engines_.size() == 1) return engines_[0]->wait(fd, ready);
   // The first engine is slept on; the helpers of the others hear theirs. A thread that is cancelled
   // meanwhile is unwound.
   struct Expected {
@@ -166,7 +166,7 @@ int Adapter::wait(int fd, const std::function<bool()>& ready, Duration timeout) 
     Adapter& adapter;
   };
   const Expected expected{*this};
-  return engines_[0]->wait(fd, ready, timeout);
+  return engines_[0]->wait(fd, ready);
 }
 
 Result<AdapterPort*, port::SystemError> Adapter::open_port(engine::Engine& engine) {

@@ -60,7 +60,6 @@ class Adapter final : private drive::DatagramOwner {
   MulticastGroups& groups() { return groups_; }
   // What is counted; of the device, by any thread with add_shared().
   observe::CounterMemory& counters() { return *counters_; }
-  size_t engine_count() const { return engines_.size(); }
   engine::Engine& engine(size_t i) { return *engines_[i]; }
   // Engines by turns, so that queue pairs spread over them.
   engine::Engine& next_engine();
@@ -72,7 +71,7 @@ class Adapter final : private drive::DatagramOwner {
     for (auto& e : engines_) e->progress();
   }
   // Engine::wait() over all engines.
-  int wait(int fd, const std::function<bool()>& ready, Duration timeout);
+  int wait(int fd, const std::function<bool()>& ready);
   void expect_sleeper() {
     for (auto& e : engines_) e->expect_sleeper();
   }

@@ -37,8 +37,7 @@ Result<CompletionQueue*, int> CompletionChannel::next() {
   }
   waits_inside_.store(true, std::memory_order_relaxed);
   for (;;) {
-    const int error = adapter_.wait(
-        events_.fd(), [this] { return !events_.empty() || over(); }, Duration{-1});
+    const int error = adapter_.wait(events_.fd(), [this] { return !events_.empty() || over(); });
     if (error != 0) return fail(int{error});
     // Another thread may have been quicker.
     if (auto cq = pop()) return *cq;

@@ -37,7 +37,6 @@ class RoundTrip {
   Duration latest() const { return latest_; }
   Duration least() const { return least_; }
   Duration smoothed() const { return smoothed_; }
-  Duration variation() const { return variation_; }
 
   // RFC 9002 6.1.2: how long after it was sent a datagram is lost, if a later one has come. 5/4
   // instead of 9/8.

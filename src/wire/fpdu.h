@@ -17,7 +17,6 @@ constexpr size_t fpdu_pad(size_t ulpdu) {
 constexpr size_t fpdu_size(size_t ulpdu) {
   return kFpduLengthSize + ulpdu + fpdu_pad(ulpdu) + kFpduCrcSize;
 }
-inline constexpr size_t kMaxFpdu = fpdu_size(kMaxUlpdu);
 
 // In memory that both ends share an FPDU is a length of four bytes and the ULPDU, which may be as
 // long as kMostInMemory (spec/same-host 3.5). On TCP it is as above.

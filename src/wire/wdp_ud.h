@@ -26,7 +26,6 @@ inline constexpr Qpn kMulticastQpn{0xffffff};
 
 struct WdpUd {
   static constexpr size_t kSize = 32;
-  static constexpr size_t kMaxPayload = kMaxUdpPayload - kSize;
 
   WdpFlags flags;  // F_CRC and F_IMM
   QKey q_key;

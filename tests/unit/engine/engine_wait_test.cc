@@ -50,13 +50,10 @@ class Ear final : public EventHandler {
 TEST_F(EngineWait, ACanceledThreadCountsNoMore) {
   std::atomic<int> looks{0};
   std::thread waiter([&] {
-    engine->wait(
-        event.get(),
-        [&] {
-          ++looks;
-          return false;
-        },
-        Duration{-1});
+    engine->wait(event.get(), [&] {
+      ++looks;
+      return false;
+    });
   });
   while (looks.load() == 0) std::this_thread::yield();
   std::this_thread::sleep_for(20ms);  // most likely it sleeps by now
@@ -113,10 +110,7 @@ TEST_F(EngineWait, WhatIsPutOffGoesOutWhoeverListens) {
   }
   engine->expect_sleeper();
   std::atomic<bool> stop{false};
-  std::thread waiter([&] {
-    engine->wait(
-        event.get(), [&] { return stop.load(); }, Duration{-1});
-  });
+  std::thread waiter([&] { engine->wait(event.get(), [&] { return stop.load(); }); });
   for (int round = 0; round < kRounds && !HasFailure(); ++round) {
     char byte = 0;
     EXPECT_EQ(::send(sockets[1], "x", 1, 0), 1);
@@ -171,10 +165,7 @@ TEST_F(EngineWait, AThreadIsNotWokenForEverForWhatIsNotForIt) {
                 true, false);
   }
   int error = -1;
-  std::thread waiter([&] {
-    error = engine->wait(
-        event.get(), [&] { return published.load(); }, Duration{-1});
-  });
+  std::thread waiter([&] { error = engine->wait(event.get(), [&] { return published.load(); }); });
   for (int round = 0; round <= kRounds && !HasFailure(); ++round) {
     char byte = 0;
     EXPECT_EQ(::send(sockets[1], round < kRounds ? "x" : "!", 1, 0), 1);
@@ -244,8 +235,7 @@ class EngineSignals : public EngineWait {
     std::atomic<bool> done{false};
     int error = -1;
     std::thread waiter([&] {
-      error = engine->wait(
-          event.get(), [&] { return published.load(); }, Duration{-1});
+      error = engine->wait(event.get(), [&] { return published.load(); });
       done.store(true);
     });
     // Paced, so that it sleeps between them.

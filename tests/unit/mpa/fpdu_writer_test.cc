@@ -191,7 +191,7 @@ TEST(FpduWriter, FitsIsAPromise) {
       }
       EXPECT_GE(count, 1U) << "an empty batch takes any FPDU";
       EXPECT_LE(batch.pieces().size(), TxBatch::kMostPieces);
-      EXPECT_LE(batch.bytes(), TxBatch::kMostBytes + wire::kMaxFpdu);
+      EXPECT_LE(batch.bytes(), TxBatch::kMostBytes + wire::fpdu_size(wire::kMaxUlpdu));
     }
   }
 }

@@ -341,7 +341,7 @@ TEST_P(Udp, ABufferTooSmallIsTold) {
 // A receiver that does not come along: the kernel drops, and says how many.
 TEST_P(Udp, OverrunsAreCounted) {
   UdpSocket small = make(GetParam(), 4096);
-  EXPECT_GT(small.receive_buffer(), 0U);
+  EXPECT_GT(small.properties().receive_buffer, 0U);
   const Address there = Address::from_gid(kLoopback, small.local().port());
   Buffer data = pattern(500, 1);
   const IoVec piece{data.data(), data.size()};

@@ -248,7 +248,7 @@ TEST_F(TcpFlowTest, WithASnapLengthTheLargestFpduIsTwoPackets) {
   recorder.take();
   recorder.sent.clear();
   move(f, Way::out, fpdu(65535, 1));
-  const size_t rest = wire::kMaxFpdu - kMostPayload;
+  const size_t rest = wire::fpdu_size(wire::kMaxUlpdu) - kMostPayload;
   EXPECT_THAT(recorder.take(),
               ElementsAre(Seen{Way::out, kPsh | kAck, 21, 1, kMostPayload},
                           Seen{Way::out, kPsh | kAck, 21 + uint32_t{kMostPayload}, 1, rest}));

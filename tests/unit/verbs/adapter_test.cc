@@ -19,10 +19,14 @@ TEST(AdapterTest, IsOneForTheProcess) {
 }
 
 TEST(AdapterTest, EnginesComeByTurnsUnlessAThreadPrefersOne) {
-  std::set<engine::Engine*> seen;
-  for (size_t i = 0; i < adapter().engine_count(); ++i) seen.insert(&adapter().next_engine());
-  EXPECT_EQ(seen.size(), adapter().engine_count());
-  engine::Engine& last = adapter().engine(adapter().engine_count() - 1);
+  // Round after round in one order.
+  std::vector<engine::Engine*> seen{&adapter().next_engine()};
+  for (engine::Engine* next; (next = &adapter().next_engine()) != seen.front();) {
+    ASSERT_EQ(std::count(seen.begin(), seen.end(), next), 0);
+    seen.push_back(next);
+  }
+  for (size_t i = 1; i < seen.size(); ++i) EXPECT_EQ(&adapter().next_engine(), seen[i]);
+  engine::Engine& last = *seen.back();
   Adapter::prefer(&last);
   EXPECT_EQ(&adapter().next_engine(), &last);
   EXPECT_EQ(&adapter().next_engine(), &last);

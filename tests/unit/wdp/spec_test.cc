@@ -152,7 +152,7 @@ TEST(WdpSpec, UcSendingAndReads) {
 
 TEST(WdpSpec, UdAndRd) {
   expect("wdp-ud", "2", "less than " + number(WdpUd::kSize) + " bytes");
-  expect("wdp-ud", "4", "at most " + grouped(WdpUd::kMaxPayload) + " bytes");
+  expect("wdp-ud", "4", "at most " + grouped(wire::kMaxUdpPayload - WdpUd::kSize) + " bytes");
   expect("wdp-rd", "4.1", "less than " + number(wire::WdpAck::kSize) + " bytes");
   expect("wdp-rd", "4.1", "more than " + number(wire::WdpAck::kMaxWords) + " words");
   expect("wdp-rd", "6.1", "n records of " + number(wire::WdpResponse::kSize) + " bytes");
