@@ -28,12 +28,11 @@ void UdMember::post_send(uint8_t bits, size_t size) {
   Area& a = sources_.emplace_back(size);
   const auto address = reinterpret_cast<uintptr_t>(a.data());
   const Stag key{kRequestKeys + static_cast<uint32_t>(posted_sends_)};
-  if ((bits & 1) == 0) host_.regions[key] = {a.data(), address, size, 1};
+  if ((bits & 3) == 0) host_.regions[key] = {a.data(), address, size, 1};
   host_.post(
       {.wr_id = posted_sends_++,
        .operation = (bits & 4) != 0 ? work::Operation::send_immediate : work::Operation::send,
-       .signaled = true,
-       .remote_to = TaggedOffset{(bits & 2) != 0 ? 0U : 1U}},
+       .signaled = true},
       {{address, static_cast<uint32_t>(size), key}});
 }
 

@@ -27,7 +27,7 @@ class UdMember final : public wdp::UdConsumer {
 
   wdp::UdQueue& queue() { return queue_; }
   void post_receive(size_t size);
-  // `bits`: 1 without a region, 2 to nowhere, 4 with an immediate.
+  // `bits`: 1 or 2 without a region, 4 with an immediate.
   void post_send(uint8_t bits, size_t size);
   void deregister(uint8_t receive) { host_.regions.erase(Stag{kReceiveKeys + receive}); }
   void deregister_all() { host_.regions.clear(); }
@@ -57,10 +57,7 @@ class UdMember final : public wdp::UdConsumer {
   // wdp::UdConsumer
   work::Memory& memory() override { return host_.memory(); }
   work::SendQueue& send_queue() override { return host_.send_queue(); }
-  Result<const wdp::UdDestination*, work::Status> destination(const work::SendWqe& w) override {
-    if (w.remote_to.value() == 0) return fail(work::Status::local_qp_operation);
-    return &to_;
-  }
+  const wdp::UdDestination& destination(const work::SendWqe&) override { return to_; }
   bool take_receive(work::Receive& out) override { return host_.take_receive(out); }
   void give_back(work::TakenReceive r) override { host_.give_back(r); }
   void receive_done(const work::Receive& r, work::Status s, const wdp::UdArrival& a) override;

@@ -120,7 +120,7 @@ Play::Play(Start start) {
       for (const size_t n : {140, 600, 1480}) member_.post_receive(n);
       break;
     case Start::in_error:
-      member_.post_send(2, 100);
+      member_.post_send(1, 100);
       member_.fill();
       for (const size_t n : {140, 600, 1480}) member_.post_receive(n);
       break;
@@ -137,7 +137,7 @@ Play::Play(Start start) {
       member_.post_receive(140);
       break;
     case Start::resumed:
-      member_.post_send(2, 100);
+      member_.post_send(1, 100);
       member_.post_send(0, 100);
       member_.send();
       member_.resume();

@@ -40,8 +40,8 @@ class UdTransport final : public Transport,
   bool detach(engine::Token& token, const Gid& mgid) override;
   bool attached() const override { return !groups_.empty(); }
   // wdp::UdConsumer
-  Result<const wdp::UdDestination*, Status> destination(const work::SendWqe& w) override {
-    return &destination_in(qp_.send_queue().extra_of(w));
+  const wdp::UdDestination& destination(const work::SendWqe& w) override {
+    return destination_in(qp_.send_queue().extra_of(w));
   }
   wdp::UdCarriage carriage(const wdp::UdDestination& to, Time now) override;
   void wants_turn() override { driver_.schedule(*this); }

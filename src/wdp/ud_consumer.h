@@ -46,9 +46,8 @@ class UdConsumer {
   virtual ~UdConsumer() = default;
   virtual work::Memory& memory() = 0;
   virtual work::SendQueue& send_queue() = 0;
-  // Good until the next call. Or the status to complete the request with where its address handle
-  // is none.
-  virtual Result<const UdDestination*, work::Status> destination(const work::SendWqe& w) = 0;
+  // Good until the next call.
+  virtual const UdDestination& destination(const work::SendWqe& w) = 0;
   // Only where UdParameters::client says that there are channels.
   virtual UdCarriage carriage(const UdDestination&, Time /*now*/) { return {}; }
   // What was held back may go on: the queue wants its turn.

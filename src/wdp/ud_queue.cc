@@ -151,12 +151,7 @@ bool UdQueue::write(SendWqe& w, Train& train, Time now) {
     poison(Status::local_qp_operation);
     return false;
   }
-  const auto found = consumer_.destination(w);
-  if (!found.ok()) {
-    poison(found.error());
-    return false;
-  }
-  const UdDestination* const to = *found;
+  const UdDestination* const to = &consumer_.destination(w);
   const bool again = next_ < seen_;
   UdCarriage carriage;
   const bool has_no_channels = again && w.last_message == Way::returned;

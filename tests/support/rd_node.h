@@ -74,12 +74,12 @@ class RdNode final : public wdp::WdpSocketOwner {
 
     work::Memory& memory() override { return host.memory(); }
     work::SendQueue& send_queue() override { return host.send_queue(); }
-    Result<const wdp::UdDestination*, work::Status> destination(const work::SendWqe& w) override {
+    const wdp::UdDestination& destination(const work::SendWqe& w) override {
       const auto to = static_cast<uint8_t>(w.remote_to.value() >> 8);
       destination_ = {.path = {.to = address_of(to), .from = node.address.address},
                       .qpn = make_qpn(kPort, static_cast<uint8_t>(w.remote_to.value())),
                       .q_key = q_key};
-      return &destination_;
+      return destination_;
     }
     wdp::UdCarriage carriage(const wdp::UdDestination& to, Time now) override {
       auto& channels = node.socket.channels();

@@ -299,9 +299,7 @@ class UdMember final : public drive::DatagramSender, public wdp::UdConsumer {
   // wdp::UdConsumer
   work::Memory& memory() override { return host().memory(); }
   work::SendQueue& send_queue() override { return host().send_queue(); }
-  Result<const wdp::UdDestination*, Status> destination(const work::SendWqe&) override {
-    return &to_;
-  }
+  const wdp::UdDestination& destination(const work::SendWqe&) override { return to_; }
   bool take_receive(work::Receive& out) override { return host().take_receive(out); }
   void give_back(work::TakenReceive r) override { host().give_back(r); }
   void receive_done(const work::Receive& r, Status status, const wdp::UdArrival& a) override {

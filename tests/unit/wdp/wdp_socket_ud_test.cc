@@ -104,9 +104,7 @@ TEST_F(PortTest, AQuestionIsRepeatedAndGivenUp) {
 struct UdTarget final : UdConsumer {
   work::Memory& memory() override { return host.memory(); }
   work::SendQueue& send_queue() override { return host.send_queue(); }
-  Result<const UdDestination*, work::Status> destination(const work::SendWqe&) override {
-    return fail(work::Status::local_qp_operation);
-  }
+  const UdDestination& destination(const work::SendWqe&) override { return to; }
   bool take_receive(work::Receive& out) override { return host.take_receive(out); }
   void give_back(work::TakenReceive r) override { host.give_back(r); }
   void receive_done(const work::Receive&, work::Status, const UdArrival& a) override {
@@ -115,6 +113,7 @@ struct UdTarget final : UdConsumer {
   void send_done(const work::SendWqe&, work::Status) override {}
   void send_failed() override {}
   test::Host host;
+  UdDestination to;
   std::vector<UdArrival> arrived;
 };
 
