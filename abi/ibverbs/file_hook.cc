@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdarg>
@@ -16,7 +15,6 @@
 #include <exception>
 #include <iterator>
 #include <string>
-#include <utility>
 
 #include "abi/ibverbs/loaded_objects.h"
 #include "abi/ibverbs/query.h"
@@ -162,30 +160,22 @@ FILE* hooked_fopen(const char* path, const char* mode) {
   return file;
 }
 
-template <class Function>
-void* address_of(Function* f) {
-  return reinterpret_cast<void*>(f);
-}
-
 void* replacement_of(std::string_view function) {
-  static const auto all = std::to_array<std::pair<std::string_view, void*>>({
-      {"stat", address_of(hooked_stat)},           {"stat64", address_of(hooked_stat)},
-      {"lstat", address_of(hooked_lstat)},         {"lstat64", address_of(hooked_lstat)},
-      {"__xstat", address_of(hooked_xstat)},       {"__xstat64", address_of(hooked_xstat)},
-      {"__lxstat", address_of(hooked_lxstat)},     {"__lxstat64", address_of(hooked_lxstat)},
-      {"fstatat", address_of(hooked_fstatat)},     {"fstatat64", address_of(hooked_fstatat)},
-      {"access", address_of(hooked_access)},       {"eaccess", address_of(hooked_eaccess)},
-      {"euidaccess", address_of(hooked_eaccess)},  {"faccessat", address_of(hooked_faccessat)},
-      {"open", address_of(hooked_open)},           {"open64", address_of(hooked_open)},
-      {"__open_2", address_of(hooked_open_2)},     {"__open64_2", address_of(hooked_open_2)},
-      {"openat", address_of(hooked_openat)},       {"openat64", address_of(hooked_openat)},
-      {"__openat_2", address_of(hooked_openat_2)}, {"__openat64_2", address_of(hooked_openat_2)},
-      {"fopen", address_of(hooked_fopen)},         {"fopen64", address_of(hooked_fopen)},
-  });
-  for (const auto& [name, target] : all) {
-    if (name == function) return target;
-  }
-  return nullptr;
+  static const Substitute all[] = {
+      {"stat", hooked_stat},           {"stat64", hooked_stat},
+      {"lstat", hooked_lstat},         {"lstat64", hooked_lstat},
+      {"__xstat", hooked_xstat},       {"__xstat64", hooked_xstat},
+      {"__lxstat", hooked_lxstat},     {"__lxstat64", hooked_lxstat},
+      {"fstatat", hooked_fstatat},     {"fstatat64", hooked_fstatat},
+      {"access", hooked_access},       {"eaccess", hooked_eaccess},
+      {"euidaccess", hooked_eaccess},  {"faccessat", hooked_faccessat},
+      {"open", hooked_open},           {"open64", hooked_open},
+      {"__open_2", hooked_open_2},     {"__open64_2", hooked_open_2},
+      {"openat", hooked_openat},       {"openat64", hooked_openat},
+      {"__openat_2", hooked_openat_2}, {"__openat64_2", hooked_openat_2},
+      {"fopen", hooked_fopen},         {"fopen64", hooked_fopen},
+  };
+  return target_of(all, function);
 }
 
 // ---- Which libraries are concerned.

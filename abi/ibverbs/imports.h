@@ -1,15 +1,32 @@
 // Where a loaded library keeps the addresses of the functions that it imports (its global offset
-// table), and how one of them is replaced. For file_hook.cc.
+// table), and how one of them is replaced. For file_hook.cc and signal_hook.cc.
 #pragma once
 
 #include <link.h>
 
+#include <span>
 #include <string_view>
 
 namespace weft::abi {
 
 // Asked for each function that an object imports; nullptr leaves it as it is.
 using Replacement = void* (*)(std::string_view function);
+
+// A function, and what takes its place.
+struct Substitute {
+  template <class Function>
+  Substitute(std::string_view replaced, Function* by)
+      : name(replaced), target(reinterpret_cast<void*>(by)) {}
+  std::string_view name;
+  void* target;
+};
+// As a Replacement answers that knows those.
+inline void* target_of(std::span<const Substitute> known, std::string_view function) {
+  for (const Substitute& s : known) {
+    if (s.name == function) return s.target;
+  }
+  return nullptr;
+}
 
 // Replaces what `object` imports, in the slots that calls go through. Idempotent. Everything that
 // the ELF file says is held against the object's segments before it is followed: what does not fit

@@ -2,13 +2,11 @@
 
 #include <link.h>
 
-#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstring>
 #include <exception>
 #include <string_view>
-#include <utility>
 
 #include "abi/ibverbs/loaded_objects.h"
 #include "config/options.h"
@@ -52,25 +50,17 @@ Handler hooked_sysv_signal(int signal, Handler handler) {
   return install(signal, handler, static_cast<int>(SA_RESETHAND) | SA_NODEFER, false);
 }
 
-template <class Function>
-void* address_of(Function* f) {
-  return reinterpret_cast<void*>(f);
-}
-
 void* replacement_of(std::string_view function) {
-  static const auto all = std::to_array<std::pair<std::string_view, void*>>({
-      {"sigaction", address_of(hooked_sigaction)},
-      {"__sigaction", address_of(hooked_sigaction)},
-      {"signal", address_of(hooked_signal)},
-      {"bsd_signal", address_of(hooked_signal)},
-      {"ssignal", address_of(hooked_signal)},
-      {"sysv_signal", address_of(hooked_sysv_signal)},
-      {"__sysv_signal", address_of(hooked_sysv_signal)},
-  });
-  for (const auto& [name, target] : all) {
-    if (name == function) return target;
-  }
-  return nullptr;
+  static const Substitute all[] = {
+      {"sigaction", hooked_sigaction},
+      {"__sigaction", hooked_sigaction},
+      {"signal", hooked_signal},
+      {"bsd_signal", hooked_signal},
+      {"ssignal", hooked_signal},
+      {"sysv_signal", hooked_sysv_signal},
+      {"__sysv_signal", hooked_sysv_signal},
+  };
+  return target_of(all, function);
 }
 
 // ---- Whose calls.
