@@ -9,7 +9,7 @@
 #include "base/guarded.h"
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include "base/crc32c_factors.h"
 #endif
 
 // Where the processor cannot fold, ISA-L is taken at run time: Debian has no static library of it,
@@ -41,18 +41,7 @@ uint32_t table_crc(uint32_t state, const std::byte* p, size_t n) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t instruction_crc(uint32_t state, const std::byte* p,
-                                                           size_t n) {
-  uint64_t s = state;
-  for (; n >= 8; p += 8, n -= 8) {
-    uint64_t v;
-    std::memcpy(&v, p, sizeof v);
-    s = _mm_crc32_u64(s, v);
-  }
-  auto t = static_cast<uint32_t>(s);
-  for (; n > 0; ++p, --n) t = _mm_crc32_u8(t, std::to_integer<unsigned char>(*p));
-  return t;
-}
+constexpr LongCrc instruction_crc = crc::rest;
 bool have_instruction() {
   return __builtin_cpu_supports("sse4.2") != 0;
 }
