@@ -11,6 +11,12 @@ namespace weft {
 
 using IoVec = ::iovec;
 
+inline size_t total(std::span<const IoVec> pieces) {
+  size_t n = 0;
+  for (const IoVec& v : pieces) n += v.iov_len;
+  return n;
+}
+
 // Pieces of memory that one segment's payload is placed in or taken from: at most one per SGE
 // (spec/abi 2.6).
 class PieceList {

@@ -14,12 +14,6 @@ namespace {
 // first-level cache when all of it is there.
 constexpr size_t kSumsWhileCopying = 4096;
 
-size_t total(std::span<const IoVec> payload) {
-  size_t n = 0;
-  for (const IoVec& v : payload) n += v.iov_len;
-  return n;
-}
-
 // Copies and returns the end. memcpy(3) wants no null pointer, not even for no bytes, and an empty
 // piece may have one.
 std::byte* put(std::byte* to, const void* from, size_t n) {

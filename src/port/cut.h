@@ -9,12 +9,6 @@
 
 namespace weft::port {
 
-inline size_t total(std::span<const IoVec> pieces) {
-  size_t n = 0;
-  for (const IoVec& v : pieces) n += v.iov_len;
-  return n;
-}
-
 // Appends pieces that make up bytes [offset, offset + n) of `pieces`.
 inline void cut(std::span<const IoVec> pieces, size_t offset, size_t n, std::vector<IoVec>& out) {
   for (const IoVec& v : pieces) {

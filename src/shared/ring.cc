@@ -90,11 +90,9 @@ port::ByteStream::Transfer RingWriter::write(std::span<const IoVec> pieces, Byte
     // A run of pieces that are copied is one record, or several.
     size_t run = 0;
     while (run < pieces.size() && !may_refer(pieces[run], own)) ++run;
-    size_t all = 0;
-    for (const IoVec& v : pieces.first(run)) all += v.iov_len;
     const size_t copied = copy(pieces.first(run), faulted);
     taken += copied;
-    if (copied < all) break;
+    if (copied < total(pieces.first(run))) break;
     pieces = pieces.subspan(run);
   }
   if (broken_) return {.error = EPROTO};

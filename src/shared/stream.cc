@@ -13,12 +13,6 @@ constexpr size_t kWakeUps = 4096;
 // Bytes after which the peer is shown what is there: it reads while this side copies the next ones.
 constexpr size_t kShownAtOnce = 16 * 1024;
 
-size_t bytes_of(std::span<const IoVec> pieces) {
-  size_t all = 0;
-  for (const IoVec& v : pieces) all += v.iov_len;
-  return all;
-}
-
 // Pieces in parts of kShownAtOnce at most. One of `whole_from` bytes or more is not cut.
 class Parts {
  public:
@@ -150,7 +144,7 @@ port::ByteStream::Transfer Stream::send(std::span<const IoVec> pieces, Bytes own
     const auto part = parts.next();
     const Transfer t = rings_->out.write(part, own);
     sent += t.bytes;
-    if (t.bytes < bytes_of(part) || parts.empty()) {
+    if (t.bytes < total(part) || parts.empty()) {
       (void)publish();
       return sent > 0 ? Transfer{.bytes = sent} : t;
     }

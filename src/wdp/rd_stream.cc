@@ -79,8 +79,7 @@ void RdStream::say(Word word, uint32_t number, uint64_t request) {
 RdStream::Moved RdStream::send(std::span<const IoVec> pieces) {
   Moved moved;
   if (error_ != 0 || ended_ || channel_ == nullptr) return moved;
-  size_t left = 0;
-  for (const IoVec& v : pieces) left += v.iov_len;
+  size_t left = total(pieces);
   auto piece = pieces.begin();
   size_t skip = 0;
   while (left > 0) {

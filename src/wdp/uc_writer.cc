@@ -14,8 +14,7 @@ Bytes bytes_of(const IoVec& v) {
 
 bool UcWriter::write(Train& train, wire::WdpData d, std::span<const IoVec> payload) {
   constexpr size_t kHeader = wire::WdpData::kSize;
-  size_t size = 0;
-  for (const IoVec& v : payload) size += v.iov_len;
+  const size_t size = total(payload);
   d.wdp_class = wire::WdpClass::uc;
   d.flags.crc = parameters_.crc;
   d.didx = parameters_.peer_index();
