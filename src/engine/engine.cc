@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <thread>
+
+#include "base/monotonic_clock.h"
 
 namespace weft::engine {
 namespace {
@@ -23,9 +24,7 @@ constexpr Duration kExitMost = 2s;  // with what goes out in those turns and is 
 }  // namespace
 
 Time Engine::clock() {
-  timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return Time::from_ns(ts.tv_sec * 1'000'000'000LL + ts.tv_nsec);
+  return monotonic_now();
 }
 
 Time Token::clock() {

@@ -1,8 +1,8 @@
 #include "port/faults.h"
 
 #include <atomic>
-#include <ctime>
 
+#include "base/monotonic_clock.h"
 #include "config/options.h"
 
 namespace weft::port::faults {
@@ -35,9 +35,7 @@ void count(stats::InjectedFault what, uint64_t n) {
 }
 
 Time now() {
-  timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return Time::from_ns(ts.tv_sec * 1'000'000'000LL + ts.tv_nsec);
+  return monotonic_now();
 }
 
 }  // namespace weft::port::faults
