@@ -1,5 +1,6 @@
 #include "base/fault_spec.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -147,21 +148,26 @@ std::string number_text(double v) {
   return {text.data(), done.ptr};
 }
 
+std::string_view name_of(FaultWay way) {
+  return std::find_if(std::begin(kWays), std::end(kWays),
+                      [=](const NamedWay& known) { return known.way == way; })
+      ->name;
+}
+
+// In the largest unit of which it is a whole number.
+std::string time_text(Duration time) {
+  const auto ns = static_cast<uint64_t>(time.count());
+  size_t i = std::size(kUnits) - 1;
+  while (i > 0 && ns % static_cast<uint64_t>(kUnits[i].ns) != 0) --i;
+  return std::to_string(ns / static_cast<uint64_t>(kUnits[i].ns)) + std::string(kUnits[i].name);
+}
+
 std::string value_text(const FaultSpec& spec, const Word& w) {
   if (w.share != nullptr) return number_text(spec.*w.share);
   if (w.count != nullptr) return number_text(spec.*w.count);
   if (w.number != nullptr) return std::to_string(spec.*w.number);
-  if (w.way != nullptr) {
-    for (const NamedWay& known : kWays) {
-      if (known.way == spec.*w.way) return std::string(known.name);
-    }
-  }
-  const auto ns = static_cast<uint64_t>((spec.*w.time).count());
-  for (size_t i = std::size(kUnits); i-- > 0;) {
-    const auto unit = static_cast<uint64_t>(kUnits[i].ns);
-    if (ns % unit == 0) return std::to_string(ns / unit) + std::string(kUnits[i].name);
-  }
-  return "0ns";
+  if (w.way != nullptr) return std::string(name_of(spec.*w.way));
+  return time_text(spec.*w.time);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Sentences for the user on standard error, each at most once a line and only from the level that
-// WEFT_LOG asks for.
+// Sentences for the user on standard error, a line each, and only from the level that WEFT_LOG asks
+// for.
 #pragma once
 
 #include <atomic>

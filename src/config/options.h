@@ -115,7 +115,7 @@ Options parse(const std::function<const char*(const char*)>& getenv,
 
 // What is wrong with the variable `name` of the environment, which has this value: the name is no
 // option's, or the value is not accepted. Empty where nothing is. Pure.
-// WEFT_SDP_ belongs to the socket library, and tests of this project have two of their own.
+// WEFT_SDP_ belongs to the socket library, and tests of this project have three of their own.
 std::string objection(std::string_view name, std::string_view value);
 
 // A sentence for each WEFT_ variable of `environment` (environ(7); may be null) that names no

@@ -31,7 +31,8 @@ class TxBatch {
   // Has memory that is not its own been referred to since it was empty, or detached?
   bool refers() const { return refers_; }
   std::span<const IoVec> pieces() const { return std::span{pieces_}.subspan(first_); }
-  // Memory of the batch's own: pieces() outside of it are referred to.
+  // Memory of the batch's own. As it was filled, or detached, pieces() outside of it are referred
+  // to; nothing is staged behind detach().
   Bytes own() const {
     return detached_.empty() ? Bytes{staging_.data(), kStaging} : Bytes{detached_};
   }

@@ -48,7 +48,8 @@ void PiMutex::lock() {
     backoff.pause();
   }
   errno = error;
-  // The kernel has written the word; what the last holder did comes before what this thread does.
+  // Where the kernel has written the word, this is what puts that which the last holder did before
+  // that which this thread does.
   (void)word_.load(std::memory_order_seq_cst);
 }
 
