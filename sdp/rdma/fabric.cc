@@ -271,13 +271,15 @@ bool Fabric::advance(Attempt& attempt, const rdma_cm_event& event) {
   }
 }
 
-Fabric::Listener* Fabric::listen(const Address& at, int backlog,
+Fabric::Listener* Fabric::listen(const Address& at, bool one_family, int backlog,
                                  std::function<uint32_t()> receive_bytes, Accepted accepted) {
   auto listener = std::make_unique<Listener>();
   listener->receive_bytes = std::move(receive_bytes);
   listener->accepted = std::move(accepted);
   if (rdma_create_id(channel_, &listener->id, nullptr, RDMA_PS_TCP) != 0) return nullptr;
   Address address = at;
+  int alone = one_family ? 1 : 0;
+  (void)rdma_set_option(listener->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &alone, sizeof alone);
   if (rdma_bind_addr(listener->id, &address.any) != 0 || rdma_listen(listener->id, backlog) != 0) {
     const int error = errno;
     (void)rdma_destroy_id(listener->id);

@@ -58,10 +58,10 @@ class Fabric final : private QueueSource {
     bool only_way = false;
   };
   void connect(const Address& from, const Address& to, const Ways& ways, Connected done);
-  // Nothing with errno. It listens until forget(). `receive_bytes` is asked for each connection, on
-  // the loop's thread.
-  Listener* listen(const Address& at, int backlog, std::function<uint32_t()> receive_bytes,
-                   Accepted accepted);
+  // Nothing with errno. It listens until forget(). `one_family`: at an address of IPv6 not for IPv4
+  // as well. `receive_bytes` is asked for each connection, on the loop's thread.
+  Listener* listen(const Address& at, bool one_family, int backlog,
+                   std::function<uint32_t()> receive_bytes, Accepted accepted);
   void forget(Listener* listener);
   // Ends a connection when it has nothing left to send, or after a minute; at once if there is data
   // that nobody has read, as TCP does. Of `session` nothing but its end can be had

@@ -57,11 +57,19 @@ Address this_host(const Address& any, const std::optional<Address>& own) {
   return to;
 }
 
-bool is_free(const Address& at) {
+bool is_one_family(int fd) {
+  int only = 0;
+  socklen_t size = sizeof only;
+  return real().getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &size) == 0 && only != 0;
+}
+
+bool is_free(const Address& at, bool one_family) {
   const File probe{::socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   const int one = 1;
   if (!probe) return false;
   (void)real().setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  const int only = one_family ? 1 : 0;  // IPv4 does not know the option
+  (void)real().setsockopt(probe.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
   return ::bind(probe.get(), &at.any, at.size()) == 0;
 }
 

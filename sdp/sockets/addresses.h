@@ -21,7 +21,9 @@ bool same_address(const Address& a, const Address& b);
 // The same place as a socket of this family names it.
 Address in_family(const Address& address, sa_family_t family);
 
+// Whether a socket of IPv6 leaves IPv4 to others (IPV6_V6ONLY).
+bool is_one_family(int fd);
 // Nobody listens there. Another worker of the same server often does already. With errno.
-bool is_free(const Address& at);
+bool is_free(const Address& at, bool one_family);
 
 }  // namespace weft::sdp

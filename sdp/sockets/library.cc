@@ -201,7 +201,8 @@ Library::Hearing* Library::listen(int fd, int backlog) {
   }
   Address at = *name;
   at.set_port(*port);
-  if (!is_free(at)) return nullptr;
+  const bool one_family = is_one_family(fd);
+  if (!is_free(at, one_family)) return nullptr;
   const auto receive_bytes = [fd, cookie = cookie_of(fd)] {
     // The number may be another socket's by then.
     return cookie_of(fd) == cookie ? chosen_buffer_sizes(fd).receive : 0;
@@ -214,7 +215,7 @@ Library::Hearing* Library::listen(int fd, int backlog) {
   Hearing* hearing = nullptr;
   int error = 0;  // the loop's thread has an errno of its own
   on_loop([&] {
-    hearing = fabric_->listen(at, backlog, receive_bytes, accepted);
+    hearing = fabric_->listen(at, one_family, backlog, receive_bytes, accepted);
     error = errno;
   });
   errno = error;

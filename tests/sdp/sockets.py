@@ -245,6 +245,32 @@ for half in (False, True):
 case("sockets.closed_by_syscall", seconds=9, namespaces=None)(
     lambda w: w.run(0, ["python3", "-c", CLOSED_BY_SYSCALL, w.address, str(w.port())]).splitlines())
 
+# With IPV6_V6ONLY, which create_server() sets.
+ONE_FAMILY = """
+import select, socket, sys
+port = int(sys.argv[1])
+def listen(family, address):
+    listener = socket.create_server((address, port), family=family)
+    select.select([listener], [], [], 0)
+    return listener
+def visit(listener, address):
+    with socket.create_connection((address, port)) as client:
+        server, peer = listener.accept()
+        client.sendall(address.encode())
+        print(server.recv(100), peer == client.getsockname())
+ipv6 = listen(socket.AF_INET6, "::")
+try:
+    socket.create_connection(("127.0.0.1", port))
+except OSError as error:
+    print(type(error).__name__)
+visit(ipv6, "::1")
+ipv4 = listen(socket.AF_INET, "0.0.0.0")
+visit(ipv4, "127.0.0.1")
+visit(ipv6, "::1")
+"""
+
+case("sockets.one_family", seconds=20, namespaces=None)(lambda w: w.run(0, ["python3", "-c", ONE_FAMILY, str(w.port())]).splitlines())
+
 LEAVER = """
 import os, select, socket, sys
 listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
