@@ -102,7 +102,11 @@ template <class Accept>
 int accept_allowed(int listener, sockaddr* address, socklen_t* size, Accept accept_one) {
   (void)if_memory([listener] { Listeners::about_to_wait(listener); });
   socklen_t room = 0;
-  const bool named = copy_guarded(&room, size, sizeof room);
+  bool named = false;
+  if (size != nullptr) {  // most callers ask for no name
+    guard_memory();
+    named = copy_guarded(&room, size, sizeof room);
+  }
   for (;;) {
     const int fd = accept_one();
     if (fd < 0) return fd;

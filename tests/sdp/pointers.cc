@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "tests/sdp/ends.h"
@@ -30,11 +31,22 @@ T* nowhere() {
 // Before there is a connection: the library may not have begun.
 void before(const char* address) {
   const int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in name{};
+  auto* to = reinterpret_cast<sockaddr*>(&name);
+  say("accept, nulls, does not listen", accept(client, nullptr, nullptr));
+  say("accept, size, does not listen", accept(client, to, nowhere<socklen_t>()));
   say("connect", connect(client, nowhere<sockaddr>(), sizeof(sockaddr_in)));
   say("connect to null", connect(client, nullptr, sizeof(sockaddr_in)));
   say("connect, too long", connect(client, nowhere<sockaddr>(), 1 << 20));
   const Listener listener = listener_at(address, Begins::later);
   say("poll", poll(nowhere<pollfd>(), 1, 0));
+  // A fault of a thread that blocks its signal is the process's end.
+  std::thread{[&listener] {
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    say("accept, nulls", accept(listener.fd, nullptr, nullptr));
+  }}.join();
   (void)close(client);
   (void)close(listener.fd);
 }
