@@ -13,13 +13,15 @@ bool Credits::control_may_go() const {
   return have >= kForControl || (have == 1 && raises());
 }
 
-// An answer to each message that brings news would be one that never ends.
+// An answer to each message that brings news would be one that never ends: such a message is worth
+// one receive, and is not answered unless the peer has no other credit.
 bool Credits::news() const {
   constexpr uint32_t kNews = 2;
   if (!raises()) return false;
   const auto left = static_cast<int32_t>(told_limit_ - taken_);
-  return left < static_cast<int32_t>(kForData) ||
-         limit() - told_limit_ >= std::max<uint32_t>(all_ / 4, kNews);
+  if (left < static_cast<int32_t>(kForControl)) return true;
+  const bool throttled = left < static_cast<int32_t>(kForData);
+  return limit() - told_limit_ >= (throttled ? kNews : std::max<uint32_t>(all_ / 4, kNews));
 }
 
 void Credits::send(Bsdh& header) {

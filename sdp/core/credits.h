@@ -46,8 +46,9 @@ class Credits {
   void release_acknowledgement() { held_ = false; }
 
  private:
-  static constexpr uint32_t kForData = 3;
   static constexpr uint32_t kForControl = 2;
+  // What Data leaves is enough for a message without it from each side (spec/sdp 4).
+  static constexpr uint32_t kForData = kForControl + 2;
   uint32_t acknowledged() const { return held_ ? ack_limit_ : taken_; }
   // The number up to which the peer could send if it were told now, and whether that is more than
   // it was told. Receives do not go away, so on both sides the highest such number holds: what is

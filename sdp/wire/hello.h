@@ -53,7 +53,7 @@ struct HelloAck {
 
 // The least size of receives that a connection can work with: each message, and a byte of data.
 inline constexpr uint32_t kSmallestReceive = Bsdh::kSize + 24;
-// And how few of them: one for data, two that stay reserved (spec/sdp 4).
-inline constexpr uint16_t kFewestBufs = 3;
+// And how few of them: one for data, three that stay reserved (spec/sdp 4).
+inline constexpr uint16_t kFewestBufs = 4;
 
 }  // namespace weft::sdp

@@ -82,12 +82,13 @@ class Peer:
             self.message(mid, *rest)
         if self.wanted_mode and not self.waiting and self.credits() >= 2 and self.mode_may_change():
             self.change_mode_now()
-        news = self.raises() and (self.told - self.taken < 3 or self.acknowledged() + self.posted - self.told >= max(self.bufs // 4, 2))
+        left, more = self.told - self.taken, self.acknowledged() + self.posted - self.told
+        news = more > 0 and (left < 2 or more >= (2 if left < 4 else max(self.bufs // 4, 2)))
         if news and not self.waiting and (self.credits() >= 2 or self.credits() == 1):
             self.message(DATA)
 
     def may_send(self):
-        return self.credits() >= 3 and self.advert is None and not self.owed and not self.end_sent
+        return self.credits() >= 4 and self.advert is None and not self.owed and not self.end_sent
 
     # What its user does.
 
@@ -141,7 +142,7 @@ class Peer:
 
     def may_offer(self):
         answers = [mid for mid, *_ in self.waiting if mid in (RDMA_RD_COMPL, SEND_SM)]
-        return (self.receiving_mode == PIPELINED and self.credits() >= 3 and self.held is None and not answers and not self.end_got
+        return (self.receiving_mode == PIPELINED and self.credits() >= 4 and self.held is None and not answers and not self.end_got
                 and not self.offers_cancelled and len(self.offers) < self.max_adverts)
 
     def offer(self, length, to):

@@ -122,7 +122,7 @@ class PeerTest(unittest.TestCase):
         sent = 0
         while self.core.run("data 01") != [["no"]]:
             sent += 1
-        self.assertEqual(sent, BUFS - 2)
+        self.assertEqual(sent, BUFS - 3)
         self.to_peer()
         self.peer.read_all()
         self.to_core()
