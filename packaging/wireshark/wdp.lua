@@ -256,7 +256,7 @@ end
 local function show_features(v, tree)
   local features = v:add(tree, "ctl.features", 44, 4)
   if not features then return end
-  for _, name in ipairs({ "data_crc", "immediate", "uc_read", "atomics", "ka_stats", "responses" }) do
+  for _, name in ipairs({ "data_crc", "immediate", "uc_read", "atomics", "ka_stats", "responses", "starts" }) do
     v:add(features, "ctl.features." .. name, 44, 4)
   end
 end

@@ -6,7 +6,6 @@
 #include "base/undo.h"
 #include "cm/bring_up_block.h"
 #include "cm/crowd.h"
-#include "cm/peer_user.h"
 #include "cm/rc_bring_up.h"
 #include "cm/uc_bring_up.h"
 #include "config/options.h"
@@ -32,16 +31,16 @@ bool is_meant(const verbs::Context& context, const Gid& expected, const Gid& pee
 }
 
 // Does the Request come from the peer that the queue pair was told of?
-bool from_peer(const verbs::QueuePair& qp, const PassiveStart& start, const Wfrc& request) {
+bool from_peer(const verbs::QueuePair& qp, const StartRequest& start, const Wfrc& request) {
   const auto expected = qp.context().destination(qp.attributes().av);
   if (!expected || qp.attributes().dest_qpn != request.source_qpn) return false;
   const bool by_gid = config::options().peer_check == config::PeerCheck::gid;
-  return is_meant(qp.context(), *expected, by_gid ? request.source_gid : start.tcp().peer().gid());
+  return is_meant(qp.context(), *expected, by_gid ? request.source_gid : start.sender());
 }
 
-bool of_its_user(const verbs::QueuePair& qp, const PassiveStart& start) {
+bool of_its_user(const verbs::QueuePair& qp, const StartRequest& start) {
   return config::options().peer_check != config::PeerCheck::user ||
-         speaks_for(qp.context(), start.tcp(), qp.attributes().dest_qpn);
+         start.speaks_for(qp.context(), qp.attributes().dest_qpn);
 }
 
 }  // namespace
@@ -143,8 +142,12 @@ void BringUpService::abandon(Token& token, verbs::QueuePair& qp) {
 
 void BringUpService::request_came(Token& token, PassiveStart& start,
                                   const mpa::Responder::Request& request) {
-  const auto block = Wfrc::parse(request.private_data);
-  PortState* port = state_of(start.tcp().local().port());
+  read_block(token, state_of(start.tcp().local().port()), start, request.private_data);
+}
+
+void BringUpService::read_block(Token& token, PortState* port, StartRequest& start,
+                                Bytes private_data) {
+  const auto block = Wfrc::parse(private_data);
   if (!block || port == nullptr || block->version != Wfrc::kVersion) {
     refuse(token, start, block.value_or(Wfrc{}), Wfrc::Code::bad_parameters,
            block ? BringUpRefusal::other_version : BringUpRefusal::no_block);
@@ -154,7 +157,44 @@ void BringUpService::request_came(Token& token, PassiveStart& start,
   judge(token, *port, start, *block);
 }
 
-void BringUpService::judge(Token& token, PortState& port, PassiveStart& start,
+// A queue pair that a start through a channel names in its message is the one that the block names.
+void BringUpService::start_came(Token& token, verbs::AdapterPort& port, const wdp::RdStart& start) {
+  PortState* state = state_of(port.number);
+  if (state == nullptr) return;
+  if (start.word == wire::RdStreamWord::cancel) return request_taken_back(token, *state, start);
+  const auto came = ChannelRequest::start(token, *this, *port.datagrams, start);
+  if (came.request == nullptr) return;
+  ChannelRequest& request = *came.request;
+  token.runtime().guard(
+      token, [&] { judge_start(token, *state, request, came.frame.private_data); },
+      [&] {
+        count_no_memory(token);
+        request.drop(token);
+      });
+}
+
+void BringUpService::judge_start(Token& token, PortState& port, ChannelRequest& request,
+                                 Bytes private_data) {
+  const auto block = Wfrc::parse(private_data);
+  if (block &&
+      (block->destination_qpn != request.destination() || block->source_qpn != request.source())) {
+    refuse(token, request, *block, Wfrc::Code::bad_parameters, BringUpRefusal::not_your_peer);
+    return;
+  }
+  read_block(token, &port, request, private_data);
+}
+
+void BringUpService::request_taken_back(Token& token, PortState& port, const wdp::RdStart& start) {
+  const size_t waiting = std::erase_if(port.parked, [&](const ParkedRequest& p) {
+    const auto* const request = dynamic_cast<ChannelRequest*>(p.start);
+    if (request == nullptr || !request->is_cancelled_by(start)) return false;
+    p.start->drop(token);
+    return true;
+  });
+  if (waiting == 0) port.port->datagrams->wdp_socket().channels().cancelled(start);
+}
+
+void BringUpService::judge(Token& token, PortState& port, StartRequest& start,
                            const Wfrc& request) {
   verbs::QueuePair* qp = port_of(request.destination_qpn) == port.port->number
                              ? port.port->pairs[index_of(request.destination_qpn)]
@@ -193,11 +233,11 @@ void BringUpService::judge(Token& token, PortState& port, PassiveStart& start,
   pair->trying->request_came(token, start, request);
 }
 
-void BringUpService::park(Token& token, PortState& port, PassiveStart& start, const Wfrc& request) {
+void BringUpService::park(Token& token, PortState& port, StartRequest& start, const Wfrc& request) {
   if (port.parked.size() >= kMostParked) {
     std::array<Gid, kMostParked> hosts;
     std::transform(port.parked.begin(), port.parked.end(), hosts.begin(),
-                   [](const ParkedRequest& p) { return p.start->tcp().peer().gid(); });
+                   [](const ParkedRequest& p) { return p.start->sender(); });
     const auto who = port.parked.begin() + static_cast<ptrdiff_t>(oldest_of_the_most(hosts));
     refuse(token, *who->start, who->request, Wfrc::Code::not_ready,
            BringUpRefusal::parked_too_many);
@@ -208,6 +248,10 @@ void BringUpService::park(Token& token, PortState& port, PassiveStart& start, co
 }
 
 void BringUpService::start_overdue(Token& token, PassiveStart& start) {
+  overdue(token, start);
+}
+
+void BringUpService::overdue(Token& token, StartRequest& start) {
   auto* port = static_cast<PortState*>(start.tag);
   std::erase_if(port->parked, [&](const ParkedRequest& p) {
     if (p.start != &start) return false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cm/acceptor.h"
+#include "cm/channel_request.h"
 #include "cm/pair_bring_up.h"
 
 namespace weft::cm {
@@ -15,6 +16,7 @@ namespace weft::cm {
 // All of the process's adapter ports and those who wait at them.
 class BringUpService final : public verbs::BringUp,
                              private PassiveStartHandler,
+                             private ChannelRequestHandler,
                              private PairBringUpOwner {
  public:
   void port_opened(engine::Token& token, verbs::AdapterPort& port) override;
@@ -25,11 +27,13 @@ class BringUpService final : public verbs::BringUp,
                                                               verbs::QueuePair& qp,
                                                               const wire::WdpCtl& req,
                                                               const wdp::Endpoint& from) override;
+  void start_came(engine::Token& token, verbs::AdapterPort& port,
+                  const wdp::RdStart& start) override;
 
  private:
   // A Request for a queue pair that is not ready for it yet.
   struct ParkedRequest {
-    PassiveStart* start;
+    StartRequest* start;
     wire::Wfrc request;
   };
   struct PairState {
@@ -43,14 +47,24 @@ class BringUpService final : public verbs::BringUp,
   // PairBringUpOwner
   void bring_up_begun(verbs::QueuePair& pair, PairBringUp& bring_up) override;
   void bring_up_over(verbs::QueuePair& pair, uint64_t nonce) override;
+  SilentPorts& silent_ports() override { return silent_; }
   // PassiveStartHandler
   void request_came(engine::Token& token, PassiveStart& start,
                     const mpa::Responder::Request& request) override;
   void start_gone(engine::Token& token, PassiveStart& start) override;
   void start_overdue(engine::Token& token, PassiveStart& start) override;
   void count_no_memory(engine::Token& token) override;
-  void judge(engine::Token& token, PortState& port, PassiveStart& start, const wire::Wfrc& request);
-  void park(engine::Token& token, PortState& port, PassiveStart& start, const wire::Wfrc& request);
+  // ChannelRequestHandler
+  void request_overdue(engine::Token& token, ChannelRequest& request) override {
+    overdue(token, request);
+  }
+  void judge_start(engine::Token& token, PortState& port, ChannelRequest& request,
+                   Bytes private_data);
+  void request_taken_back(engine::Token& token, PortState& port, const wdp::RdStart& start);
+  void overdue(engine::Token& token, StartRequest& start);
+  void read_block(engine::Token& token, PortState* port, StartRequest& start, Bytes private_data);
+  void judge(engine::Token& token, PortState& port, StartRequest& start, const wire::Wfrc& request);
+  void park(engine::Token& token, PortState& port, StartRequest& start, const wire::Wfrc& request);
   void begin(engine::Token& token, verbs::QueuePair& qp);
   PortState* state_of(uint16_t number);
   // nullptr: nothing was tried yet.
@@ -60,6 +74,7 @@ class BringUpService final : public verbs::BringUp,
   std::mutex lock_;  // of the list and the map; their elements belong to the holder of their engine
   std::map<Qpn, PairState> pairs_;  // from the first try on until abandon()
   std::vector<std::unique_ptr<PortState>> ports_;
+  SilentPorts silent_;
 };
 
 }  // namespace weft::cm

@@ -12,7 +12,7 @@ std::vector<std::byte> encode(const Wfrc& block) {
   return bytes;
 }
 
-void refuse(Token& token, PassiveStart& start, const Wfrc& request, Wfrc::Code code,
+void refuse(Token& token, StartRequest& start, const Wfrc& request, Wfrc::Code code,
             BringUpRefusal why) {
   Wfrc reply = request;
   reply.version = Wfrc::kVersion;

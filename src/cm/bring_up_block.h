@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cm/passive_start.h"
+#include "cm/start_request.h"
 #include "stats/reasons.h"
 #include "wire/wfrc.h"
 
@@ -12,7 +12,7 @@ namespace weft::cm {
 std::vector<std::byte> encode(const wire::Wfrc& block);
 
 // Counts why, and answers `request` with `code`. The start is gone after this. Engine holder.
-void refuse(engine::Token& token, PassiveStart& start, const wire::Wfrc& request,
+void refuse(engine::Token& token, StartRequest& start, const wire::Wfrc& request,
             wire::Wfrc::Code code, stats::BringUpRefusal why);
 
 }  // namespace weft::cm

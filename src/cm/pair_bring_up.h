@@ -2,7 +2,8 @@
 #pragma once
 
 #include "cm/bring_up_times.h"
-#include "cm/passive_start.h"
+#include "cm/silent_ports.h"
+#include "cm/start_request.h"
 #include "engine/engine.h"
 #include "verbs/queue_pair.h"
 #include "wire/wfrc.h"
@@ -18,6 +19,7 @@ class PairBringUpOwner {
   // It tries no more: the queue pair is connected, or never will be. `nonce`: of the Request that
   // connected it, else 0.
   virtual void bring_up_over(verbs::QueuePair& pair, uint64_t nonce) = 0;
+  virtual SilentPorts& silent_ports() = 0;
 
  protected:
   ~PairBringUpOwner() = default;
@@ -30,8 +32,8 @@ class PairBringUp : public engine::EventHandler {
   virtual void request_waits(engine::Token& token) = 0;
   // Stops trying. It is gone afterwards.
   virtual void cancel(engine::Token& token) = 0;
-  // A Request for this queue pair came by TCP, and its addresses fit. Takes it or refuses it.
-  virtual void request_came(engine::Token& token, PassiveStart& start,
+  // A Request for this queue pair came, and its addresses fit. Takes it or refuses it.
+  virtual void request_came(engine::Token& token, StartRequest& start,
                             const wire::Wfrc& request) = 0;
 
   void on_ready(engine::Token&, bool, bool) override {}

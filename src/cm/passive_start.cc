@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cm/peer_user.h"
 #include "shared/agreement.h"
 
 namespace weft::cm {
@@ -94,6 +95,10 @@ void PassiveStart::on_no_memory(Token& token) {
   handler_->count_no_memory(token);
   reject(token, {});
   handler_->start_gone(token, *this);
+}
+
+bool PassiveStart::speaks_for(const verbs::Context& context, Qpn peer) const {
+  return cm::speaks_for(context, tcp_, peer);
 }
 
 void PassiveStart::wait_until(Token& token, Time when) {

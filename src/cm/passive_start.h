@@ -2,7 +2,7 @@
 // somebody said yes or no (spec/mpa 2.8).
 #pragma once
 
-#include "cm/started.h"
+#include "cm/start_request.h"
 #include "engine/engine.h"
 #include "mpa/startup.h"
 #include "stats/reasons.h"
@@ -29,7 +29,7 @@ class PassiveStartHandler {
   }
 };
 
-class PassiveStart final : public engine::EventHandler {
+class PassiveStart final : public engine::EventHandler, public StartRequest {
  public:
   // The engine owns it. The Request must be there within 5 s. Where there is no memory (bad_alloc),
   // `tcp` stays the caller's.
@@ -39,12 +39,12 @@ class PassiveStart final : public engine::EventHandler {
   // Both after request_came(); the start is gone afterwards. accept() gives the connection, or
   // nothing when it broke. `rd`: this end would go by datagrams.
   std::optional<Started> accept(engine::Token& token, const mpa::Offer& limits, Bytes private_data,
-                                const std::optional<wire::RdOffer>& rd = {});
-  void reject(engine::Token& token, Bytes private_data);
-  // Parked: the handler wants to hear when it is still parked then.
-  void wait_until(engine::Token& token, Time when);
-  // Closes without a word.
-  void drop(engine::Token& token);
+                                const std::optional<wire::RdOffer>& rd = {}) override;
+  void reject(engine::Token& token, Bytes private_data) override;
+  void wait_until(engine::Token& token, Time when) override;
+  void drop(engine::Token& token) override;
+  Gid sender() const override { return tcp_.peer().gid(); }
+  bool speaks_for(const verbs::Context& context, Qpn peer) const override;
   // Another handler for what is to come.
   void hand_over(PassiveStartHandler& handler) { handler_ = &handler; }
   bool parked() const { return state_ == State::parked; }
@@ -54,8 +54,6 @@ class PassiveStart final : public engine::EventHandler {
   // That the peer bears in a Reply: a kernel with siw dies of more (spec/siw 2.7).
   size_t most_private_data() const;
   const port::TcpStream& tcp() const { return tcp_; }
-  // The handler's own.
-  void* tag = nullptr;
 
   void on_ready(engine::Token& token, bool readable, bool writable) override;
   void on_deadline(engine::Token& token) override;

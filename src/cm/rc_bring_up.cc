@@ -56,6 +56,8 @@ void RcBringUp::start(Token& token, PairBringUpOwner& owner, verbs::QueuePair& p
 }
 
 void RcBringUp::begin(Token& token) {
+  // A peer's Request may come through a channel.
+  if (config::options().rc == config::Rc::udp) (void)qp_.adapter().datagrams(token, qp_.number());
   if (!plan_route()) {
     // modify_qp has checked the address vector, so this cannot be; and if it is, it has an end.
     retry(token);
@@ -102,6 +104,51 @@ Wfrc RcBringUp::block() const {
 void RcBringUp::connect(Token& token, bool fallback) {
   fallback_ = fallback;
   nonce_ = random64();
+  if (may_start_in_channel(token)) {
+    connect_by_channel(token);
+  } else {
+    connect_by_tcp(token);
+  }
+}
+
+wdp::Endpoint RcBringUp::peer_port() const {
+  return {.address = remote_, .port = port_of(qp_.attributes().dest_qpn)};
+}
+
+bool RcBringUp::may_start_in_channel(Token& token) {
+  return config::options().rc == config::Rc::udp && offer_for(qp_).extension && !by_tcp_ &&
+         !owner_.silent_ports().has(peer_port(), token.now());
+}
+
+// spec/wdp-rd 7.5: the port in the number is that of the peer's datagrams, too.
+void RcBringUp::connect_by_channel(Token& token) {
+  const Qpn peer = qp_.attributes().dest_qpn;
+  const auto to = verbs::resolve(qp_.context(), qp_.attributes().av);
+  if (!to) return retry(token);  // modify_qp has checked it
+  drive::DatagramDriver& driver = qp_.adapter().datagrams(token, qp_.number());
+  channel_start_ = &ChannelStart::start(token, *this, driver,
+                                        {.path = to->to(peer),
+                                         .interface = to->interface,
+                                         .to = peer,
+                                         .own = *own_offer(),
+                                         .offer = offer_for(qp_),
+                                         .private_data = encode(block()),
+                                         .timeout = kStartTimeout});
+  driver.settle(token);
+}
+
+// Where this end would have datagrams, and how large.
+std::optional<wire::RdOffer> RcBringUp::own_offer() const {
+  auto offer = rd_offer(qp_.number());
+  const auto to = verbs::resolve(qp_.context(), qp_.attributes().av);
+  if (offer && to) {
+    const wdp::Path path = to->to(qp_.attributes().dest_qpn);
+    offer->room = static_cast<uint16_t>(verbs::datagram_room(qp_.context(), path));
+  }
+  return offer;
+}
+
+void RcBringUp::connect_by_tcp(Token& token) {
   active_start_ = &ActiveStart::start(
       token, *this,
       {.from = port::Address::from_gid(local_, 0, scope_),
@@ -109,7 +156,7 @@ void RcBringUp::connect(Token& token, bool fallback) {
        .offer = offer_for(qp_),
        .private_data = encode(block()),
        .timeout = kStartTimeout,
-       .rd = rd_offer(qp_.number()),
+       .rd = own_offer(),
        .fallbacks = false});
 }
 
@@ -117,17 +164,27 @@ void RcBringUp::request_waits(Token& token) {
   times_.request_waits(token.now(), qp_.attributes());
 }
 
-void RcBringUp::cancel(Token& token) {
+bool RcBringUp::request_is_out() const {
+  return (active_start_ != nullptr && active_start_->request_sent()) ||
+         (channel_start_ != nullptr && channel_start_->request_sent());
+}
+
+void RcBringUp::stop_starting(Token& token) {
   if (active_start_ != nullptr) std::exchange(active_start_, nullptr)->cancel(token);
+  if (channel_start_ != nullptr) std::exchange(channel_start_, nullptr)->cancel(token);
+}
+
+void RcBringUp::cancel(Token& token) {
+  stop_starting(token);
   end(token);
 }
 
 void RcBringUp::on_deadline(Token& token) {
   if (token.now() >= times_.give_up_at()) {
     give_up(token);
-  } else if (active_start_ == nullptr && plan_route()) {
+  } else if (!starts() && plan_route()) {
     connect(token, !is_active_side());
-  } else if (active_start_ == nullptr) {
+  } else if (!starts()) {
     retry(token);
   }
 }
@@ -147,12 +204,13 @@ void RcBringUp::give_up(Token& token) {
 
 void RcBringUp::connected(Token& token, Started&& started, bool initiator, uint64_t nonce) {
   verbs::QueuePair& qp = qp_;
-  if (active_start_ != nullptr) std::exchange(active_start_, nullptr)->cancel(token);
+  stop_starting(token);
   end(token, nonce);
   qp.transport().stream_adopter()->adopt(token,
                                          {.tcp = std::move(started.tcp),
                                           .segment = std::move(started.segment),
                                           .rd = started.rd,
+                                          .bytes = std::move(started.bytes),
                                           .config = stream_settings(started.parameters, initiator),
                                           .early = started.early});
 }
@@ -178,6 +236,15 @@ void RcBringUp::connect_to_self(Token& token) {
 
 void RcBringUp::start_connected(Token& token, ActiveStart&, Started&& started) {
   active_start_ = nullptr;
+  reply_came(token, std::move(started));
+}
+
+void RcBringUp::channel_started(Token& token, ChannelStart&, Started&& started) {
+  channel_start_ = nullptr;
+  reply_came(token, std::move(started));
+}
+
+void RcBringUp::reply_came(Token& token, Started&& started) {
   const auto reply = Wfrc::parse(started.private_data);
   if (!reply || reply->code != Wfrc::Code::ok) {
     // Somebody else's server took the connection: the port has changed hands.
@@ -191,6 +258,23 @@ void RcBringUp::start_connected(Token& token, ActiveStart&, Started&& started) {
 
 void RcBringUp::start_failed(Token& token, ActiveStart&, ActiveStartFailure&& failure) {
   active_start_ = nullptr;
+  refused(token, failure);
+}
+
+void RcBringUp::channel_start_failed(Token& token, ChannelStart&, ActiveStartFailure&& failure) {
+  channel_start_ = nullptr;
+  refused(token, failure);
+}
+
+// For as long as this one tries: TCP finds out more than a channel that does not open.
+void RcBringUp::no_channel(Token& token, ChannelStart&, bool silent) {
+  channel_start_ = nullptr;
+  if (silent) owner_.silent_ports().add(peer_port(), token.now());
+  by_tcp_ = true;
+  connect_by_tcp(token);
+}
+
+void RcBringUp::refused(Token& token, const ActiveStartFailure& failure) {
   const auto reply = Wfrc::parse(failure.private_data);
   if (failure.kind == ActiveStartFailure::Kind::rejected && reply) {
     count_answer(token, reply->code);
@@ -217,8 +301,8 @@ void RcBringUp::start_failed(Token& token, ActiveStart&, ActiveStartFailure&& fa
   retry(token);
 }
 
-void RcBringUp::request_came(Token& token, PassiveStart& start, const Wfrc& request) {
-  if (active_start_ != nullptr && active_start_->request_sent()) {
+void RcBringUp::request_came(Token& token, StartRequest& start, const Wfrc& request) {
+  if (request_is_out()) {
     // Two connections: that of the active side wins, else the larger nonce
     // (spec/addressing 5.5).
     const bool theirs_wins =
@@ -228,11 +312,11 @@ void RcBringUp::request_came(Token& token, PassiveStart& start, const Wfrc& requ
       return;
     }
   }
-  if (active_start_ != nullptr) std::exchange(active_start_, nullptr)->cancel(token);
+  stop_starting(token);
   Wfrc reply = block();
   reply.nonce = request.nonce;
   reply.fallback = false;
-  auto started = start.accept(token, offer_for(qp_), encode(reply), rd_offer(qp_.number()));
+  auto started = start.accept(token, offer_for(qp_), encode(reply), own_offer());
   if (!started) {
     retry(token);
     return;

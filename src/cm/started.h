@@ -1,9 +1,11 @@
 // A connection whose MPA start-up is through, on its way to a queue pair.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "drive/rd_bytes.h"
 #include "mpa/parameters.h"
 #include "port/tcp_stream.h"
 #include "shared/segment.h"
@@ -19,6 +21,7 @@ struct Started {
   std::optional<shared::Segment> segment;  // memory that the two ends share; the Responder's is
                                            // the way only if the Initiator says so
   std::optional<wire::RdWays> rd;          // they would go by datagrams
+  std::unique_ptr<drive::RdBytes> bytes;   // they do, and there is no TCP connection
   bool owes_rtr = false;  // the peer, which is none of weft's, waits for our RTR frame
 };
 

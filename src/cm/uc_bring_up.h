@@ -21,8 +21,8 @@ class UcBringUp final : public PairBringUp, private verbs::ConnectionObserver {
       const wire::WdpCtl& req, const wdp::Endpoint& from);
   void request_waits(engine::Token& token) override;
   void cancel(engine::Token& token) override;
-  // Nothing comes by TCP.
-  void request_came(engine::Token& token, PassiveStart& start, const wire::Wfrc&) override {
+  // Nothing comes by MPA.
+  void request_came(engine::Token& token, StartRequest& start, const wire::Wfrc&) override {
     start.drop(token);
   }
 

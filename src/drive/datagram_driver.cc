@@ -41,6 +41,8 @@ std::optional<wire::RejReason> DatagramOwner::requested(Token&, DatagramDriver&,
 
 void DatagramOwner::answered(Token&, DatagramDriver&, SessionToken, const wdp::Handshake&) {}
 
+void DatagramOwner::start_came(Token&, DatagramDriver&, const wdp::RdStart&) {}
+
 bool DatagramOwner::group_heard(Token&, DatagramDriver&, const Gid&) {
   return false;
 }
@@ -131,10 +133,19 @@ void DatagramDriver::leave(Token& token, wdp::RdChannel& channel) {
 
 // --- reliable datagrams
 
-void DatagramDriver::enable_channels(uint16_t port, bool crc) {
+void DatagramDriver::enable_channels(uint16_t port, bool crc, bool starts) {
   // The kernel tells twice of what it lets in; and several peers send at once.
   wdp_socket_.channels().enable(
-      {.own_port = port, .crc = crc, .window = properties_.receive_buffer / 4});
+      {.own_port = port, .crc = crc, .window = properties_.receive_buffer / 4, .starts = starts});
+}
+
+// Where there is no memory for one, its peer asks again.
+void DatagramDriver::tell_starts(Token& token) {
+  while (owner_ != nullptr) {
+    const auto start = wdp_socket_.channels().take_start();
+    if (!start) return;
+    owner_->start_came(token, *this, *start);
+  }
 }
 
 void DatagramDriver::open_channel(Token& token, const wdp::Path& path) {
@@ -231,6 +242,7 @@ void DatagramDriver::settle(Token& token) {
 void DatagramDriver::settle_now(Token& token) {
   {
     const Visit visit{*this, token};
+    tell_starts(token);
     output_.send(token, *this, settling_);
     while (!settling_.empty()) {
       // Each once. A sender that has more to say has its turn in the next round.

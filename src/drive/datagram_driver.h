@@ -47,6 +47,8 @@ class DatagramOwner {
                                                    const wdp::Handshake& handshake);
   virtual void answered(Token& token, DatagramDriver& driver, SessionToken question,
                         const wdp::Handshake& handshake);
+  // A peer's connection begins, or does not after all, through a channel of the socket.
+  virtual void start_came(Token& token, DatagramDriver& driver, const wdp::RdStart& start);
   // Of the socket of a multicast group: datagrams have come from there, and its members take them
   // next. Is that an address of this host?
   virtual bool group_heard(Token& token, DatagramDriver& driver, const Gid& from);
@@ -77,8 +79,8 @@ class DatagramDriver final : public engine::EventHandler {
   }
 
   // --- reliable datagrams (spec/wdp-rd), on the socket of a port whose queue pairs have them
-  // `port`: its number.
-  void enable_channels(uint16_t port, bool crc);
+  // `port`: its number; `starts`: connections of RC may begin in them.
+  void enable_channels(uint16_t port, bool crc, bool starts = false);
   // Calls the socket there; its channel is there at once. Takes effect with settle().
   void open_channel(Token& token, const wdp::Path& path);
   // The queue pair has receives again, or is gone.
@@ -177,6 +179,7 @@ class DatagramDriver final : public engine::EventHandler {
   void deliver(Token& token, Visit& visit, Bytes bytes, const port::DatagramPort::Received& r);
   wdp::UdReception reception_of(Token& token, const port::DatagramPort::Received& r);
   void wait_no_longer(Token& token);
+  void tell_starts(Token& token);
   void settle_now(Token& token);
   void end_if_unused(Token& token);
 

@@ -13,11 +13,20 @@ namespace {
 
 // What a datagram on this path carries of the stream. TCP knows what the interfaces of both ends
 // take, and what routers have told.
+constexpr uint32_t kTcpHeader = 20;
+constexpr uint32_t kUdpHeader = 8;
 size_t most_of(uint32_t segment) {
-  constexpr uint32_t kTcpHeader = 20;
-  constexpr uint32_t kUdpHeader = 8;
   const size_t packet = segment + kTcpHeader - kUdpHeader;
   return std::min<size_t>(packet - wire::WdpData::kSize, wire::WdpData::kMaxStride);
+}
+port::Address address_of(const wdp::Endpoint& e) {
+  return port::Address::from_gid(e.address, e.port);
+}
+// Whatever a peer says: IP takes as much everywhere.
+constexpr size_t kLeast = 512;
+// The other way round.
+uint32_t segment_of(size_t most) {
+  return static_cast<uint32_t>(most + wire::WdpData::kSize + kUdpHeader - kTcpHeader);
 }
 
 }  // namespace
@@ -35,6 +44,49 @@ RdBytes::RdBytes(DatagramDriver& driver, std::unique_ptr<port::ByteStream> tcp,
                                               static_cast<wdp::RdStreamOwner&>(*this), own_)) {
   state_->tcp = std::move(tcp);
   if (initiator_) begin_stream(*ways.peer);
+}
+
+RdBytes::RdBytes(DatagramDriver& driver, std::unique_ptr<wdp::RdStream> stream)
+    : DatagramSender(config::options().ud_big),
+      driver_(driver),
+      initiator_(true),
+      own_(stream->own()),
+      peer_(address_of(stream->path().to)),
+      route_{.from = stream->path().from, .segment = segment_of(stream->most())},
+      state_(std::make_unique<State>(in_channel())),
+      stream_(std::move(stream)) {
+  stream_->belongs_to(*this);
+}
+
+RdBytes::RdBytes(DatagramDriver& driver, wdp::RdChannel& channel, const wire::RdWays& ways)
+    : DatagramSender(config::options().ud_big),
+      driver_(driver),
+      initiator_(false),
+      own_(ways.own),
+      peer_(address_of(channel.path().to)),
+      route_{.from = channel.path().from,
+             .segment = segment_of(most_between(ways.own, *ways.peer))},
+      state_(std::make_unique<State>(in_channel())),
+      stream_(std::make_unique<wdp::RdStream>(driver.wdp_socket().channels(),
+                                              static_cast<wdp::RdStreamOwner&>(*this), own_)) {
+  stream_->begin(*ways.peer, channel, most_between(ways.own, *ways.peer));
+}
+
+RdBytes::State RdBytes::in_channel() {
+  State s;
+  s.way = Way::datagrams;
+  s.ready = s.over = true;
+  return s;
+}
+
+size_t RdBytes::most_between(const wire::RdOffer& a, const wire::RdOffer& b) {
+  const size_t room = std::max<size_t>(std::min(a.room, b.room), wire::WdpData::kSize + kLeast);
+  return std::min<size_t>(room - wire::WdpData::kSize, wire::WdpData::kMaxStride);
+}
+
+void RdBytes::begin(StreamDriver& user) {
+  user_ = &user;
+  if (state_->ready) user.by_datagrams();
 }
 
 void RdBytes::begin_stream(const wire::RdOffer& peer) const {
@@ -93,7 +145,7 @@ void RdBytes::take_answer(Bytes said) const {
 // Its end is the end of all before the stream has gone over.
 void RdBytes::listen() const {
   State& s = *state_;
-  while (s.way != Way::tcp && s.tcp->fd() >= 0 && !s.over && s.error == 0) {
+  while (s.way != Way::tcp && has_tcp() && !s.over && s.error == 0) {
     std::array<std::byte, 1 + wire::RdOffer::kSize> buffer;
     // Of the Initiator's answer no byte of what follows it on TCP.
     size_t most = 1;
@@ -117,7 +169,7 @@ void RdBytes::visited(Token& token) {
   State& s = *state_;
   if (s.way == Way::datagrams) {
     if (!initiator_ && !s.over && stream_->heard()) s.over = say(wire::RdWord::over);
-    if (s.over && s.tcp->fd() >= 0) {
+    if (s.over && has_tcp()) {
       token.runtime().rewatch(token, *user_, -1, false, false);
       s.tcp->close();
     }
@@ -178,6 +230,14 @@ port::ByteStream::Transfer RdBytes::receive(std::span<const IoVec> pieces) const
   const int error = s.error != 0 ? s.error : stream_->error();
   if (error != 0) return {.error = error};
   return {.would_block = true};
+}
+
+void RdBytes::reset() {
+  if (has_tcp()) state_->tcp->reset();
+}
+
+void RdBytes::close() {
+  if (has_tcp()) state_->tcp->close();
 }
 
 void RdBytes::shut_write() const {

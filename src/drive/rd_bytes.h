@@ -30,16 +30,20 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
  public:
   RdBytes(DatagramDriver& driver, std::unique_ptr<port::ByteStream> tcp, const RdRoute& route,
           const wire::RdWays& ways);
+  // Without TCP, for the start passes through a channel (spec/wdp-rd 7.5). The Initiator's, whose
+  // stream has begun there; the Responder's, which begins by this.
+  RdBytes(DatagramDriver& driver, std::unique_ptr<wdp::RdStream> stream);
+  RdBytes(DatagramDriver& driver, wdp::RdChannel& channel, const wire::RdWays& ways);
   RdBytes(const RdBytes&) = delete;
   RdBytes& operator=(const RdBytes&) = delete;
   // One that no driver has begun to use, for want of memory, leaves the channels by itself.
   ~RdBytes() override {
-    if (user_ == nullptr) stream_->leave(true);
+    if (user_ == nullptr) stream_->forsake();
   }
 
   // --- for the driver of the stream
   // It is the one that is called when there is something to be done.
-  void begin(StreamDriver& user) { user_ = &user; }
+  void begin(StreamDriver& user);
   // Can anything be sent, also an end? Not before it is decided which way it goes, and there is a
   // channel.
   bool decided() const { return by_tcp() || (state_->ready && stream_->has_channel()); }
@@ -50,6 +54,11 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   // The peer hears of it. Where it throws std::bad_alloc it is to be called again.
   void leave(Token& token, bool abort);
   void trim() { stream_->trim(); }
+  wdp::RdStream& stream() { return *stream_; }
+  // Bytes of the stream that a datagram between two such ends carries.
+  static size_t most_between(const wire::RdOffer& a, const wire::RdOffer& b);
+  // What a segment of TCP on this path carries at most, or would.
+  uint32_t segment() const { return route_.segment; }
   // Has receive() anything to tell: bytes, or the end that came with the last of them?
   bool readable() const {
     return stream_->readable() > 0 || stream_->peer_ended() || stream_->error() != 0;
@@ -59,17 +68,17 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   Transfer send(std::span<const IoVec> pieces) const override;
   Transfer receive(std::span<const IoVec> pieces) const override;
   void shut_write() const override;
-  void reset() override { state_->tcp->reset(); }
-  void close() override { state_->tcp->close(); }
+  void reset() override;
+  void close() override;
   // The channel asks by itself.
   Unacknowledged unacknowledged() const override;
   port::Address peer() const override { return peer_; }
-  int fd() const override { return state_->tcp->fd(); }
+  int fd() const override { return has_tcp() ? state_->tcp->fd() : -1; }
 
  private:
   enum class Way : uint8_t { undecided, datagrams, tcp };
   struct State {
-    std::unique_ptr<port::ByteStream> tcp;
+    std::unique_ptr<port::ByteStream> tcp;                   // none: it began in a channel
     std::array<std::byte, 1 + wire::RdOffer::kSize> answer;  // of the Initiator's
     size_t answered = 0;                                     // bytes of it that are there
     Way way = Way::undecided;
@@ -79,6 +88,8 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
     int error = 0;
   };
 
+  bool has_tcp() const { return state_->tcp != nullptr && state_->tcp->fd() >= 0; }
+  static State in_channel();
   // DatagramSender
   void settled(Token& token) override;
   void on_no_memory(Token& token) override;

@@ -95,6 +95,8 @@ struct EngineCounters {
   Cell dials_connected;
   Cell dials_without_extension;
   Cell dials_with_revision_1;
+  Cell channel_starts;
+  Cell channel_starts_accepted;
   std::array<Cell, kDialEnds> dial_failed;
   std::array<Cell, kReplyRefusals> reply_refused;
   std::array<Cell, kCmRejections> cm_rejected;

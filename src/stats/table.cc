@@ -269,7 +269,10 @@ void add_connection_rows(Visitor& t) {
         "Attempts repeated without weft's extension, because no Reply came");
   t.one(&E::dials_with_revision_1, "dials_with_revision_1",
         "Attempts repeated with MPA revision 1");
-  t.family(&E::dial_failed, "dial_failed", "Connection attempts over TCP that failed", kDials);
+  t.one(&E::channel_starts, "channel_starts", "MPA Requests sent through a channel");
+  t.one(&E::channel_starts_accepted, "channel_starts_accepted",
+        "Connections accepted that began in a channel");
+  t.family(&E::dial_failed, "dial_failed", "Connection attempts that failed", kDials);
   t.family(&E::reply_refused, "reply_refused", "Replies that were not acceptable", kReplies);
   t.family(&E::cm_rejected, "cm_rejected", "Requests for an rdma_cm listener that were rejected",
            kRejections);

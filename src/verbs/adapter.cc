@@ -267,7 +267,8 @@ drive::DatagramDriver& Adapter::datagrams(engine::Token& token, Qpn qpn) {
         std::make_unique<port::UdpSocket>(std::move(p->udp), drive::DatagramDriver::kBuffer);
     p->datagrams = &drive::DatagramDriver::start(token, *this, std::move(socket));
     if (config::options().ud == config::Ud::reliable || config::options().rc == config::Rc::udp) {
-      p->datagrams->enable_channels(port_of(qpn), config::options().datagram_crc);
+      p->datagrams->enable_channels(port_of(qpn), config::options().datagram_crc,
+                                    config::options().rc == config::Rc::udp);
     }
   }
   return *p->datagrams;
@@ -282,6 +283,16 @@ Result<wdp::WdpSocketOwner::Callee, wire::RejReason> Adapter::called(engine::Tok
     return fail(wire::RejReason::qpn_unknown);
   }
   return bring_up_->called(token, *qp, req, from);
+}
+
+void Adapter::start_came(engine::Token& token, drive::DatagramDriver& driver,
+                         const wdp::RdStart& start) {
+  AdapterPort* port = nullptr;
+  {
+    const std::lock_guard guard{lock_};
+    port = port_with(make_qpn(driver.wdp_socket().channels().setup()->own_port, start.index));
+  }
+  if (port != nullptr && bring_up_ != nullptr) bring_up_->start_came(token, *port, start);
 }
 
 // At last channels say goodbye (spec/wdp-rd 2.4). Not where the thread that exits may be inside, as

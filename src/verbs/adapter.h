@@ -115,6 +115,8 @@ class Adapter final : private drive::DatagramOwner {
                                                               drive::DatagramDriver& driver,
                                                               const wire::WdpCtl& req,
                                                               const wdp::Endpoint& from) override;
+  void start_came(engine::Token& token, drive::DatagramDriver& driver,
+                  const wdp::RdStart& start) override;
   Result<AdapterPort*, port::SystemError> open_port(engine::Engine& engine);
   Result<Qpn, port::SystemError> find_number(engine::Engine& engine);
   AdapterPort* port_with(Qpn qpn);

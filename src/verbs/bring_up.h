@@ -26,6 +26,8 @@ class BringUp {
   // A peer calls it by a datagram: see wdp::WdpSocketOwner.
   virtual Result<wdp::WdpSocketOwner::Callee, wire::RejReason> called(
       engine::Token& token, QueuePair& qp, const wire::WdpCtl& req, const wdp::Endpoint& from) = 0;
+  // A peer's RC connection begins through a channel of the port's, or does not after all.
+  virtual void start_came(engine::Token& token, AdapterPort& port, const wdp::RdStart& start) = 0;
 };
 
 }  // namespace weft::verbs

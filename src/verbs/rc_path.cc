@@ -33,6 +33,10 @@ size_t refer_from(const rdmap::StreamConfig& config) {
 // By TCP; or, where the ends share memory, through that.
 std::unique_ptr<port::ByteStream> make_bytes(engine::Token& token, EstablishedStream& stream,
                                              QueuePair& qp, drive::RdBytes*& rd) {
+  if (stream.bytes) {
+    rd = stream.bytes.get();
+    return std::move(stream.bytes);
+  }
   if (stream.rd) {
     const port::Address own = stream.tcp.local();
     const drive::RdRoute route{
@@ -55,7 +59,11 @@ std::unique_ptr<port::ByteStream> make_bytes(engine::Token& token, EstablishedSt
 
 drive::StreamDriver& open_rc_path(engine::Token& token, EstablishedStream& stream,
                                   const RcPathUsers& users) {
-  prepare(stream.tcp, stream.config);
+  if (stream.bytes) {
+    stream.config.emss = stream.bytes->segment();
+  } else {
+    prepare(stream.tcp, stream.config);
+  }
   SystemRandom random;
   const int fd = stream.tcp.fd();
   drive::RdBytes* rd = nullptr;

@@ -26,7 +26,8 @@ void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
   config.min_rnr_timer = qp_.attributes().min_rnr_timer;
   config.counters = {&qp_.counters(), &engine.counter_block()};
   engine.counters().streams_opened.add();
-  if (const port::Address peer = stream.tcp.peer(); peer.length != 0) {
+  const port::Address peer = stream.bytes ? stream.bytes->peer() : stream.tcp.peer();
+  if (peer.length != 0) {
     qp_.counters().peer.set({.address = peer.gid(), .port = peer.port()});
   }
   const RcPathUsers users{static_cast<drive::StreamOwner&>(*this),

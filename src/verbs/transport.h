@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "drive/rd_bytes.h"
 #include "engine/event_handler.h"
 #include "port/tcp_stream.h"
 #include "rdmap/limits.h"
@@ -15,7 +16,6 @@
 #include "work/consumer.h"
 
 namespace weft::drive {
-class DatagramDriver;
 class UcLink;
 }  // namespace weft::drive
 
@@ -28,6 +28,7 @@ struct EstablishedStream {
   port::TcpStream tcp;
   std::optional<shared::Segment> segment;  // memory that the ends share
   std::optional<wire::RdWays> rd;          // they would go by datagrams
+  std::unique_ptr<drive::RdBytes> bytes;   // they do, and there is no TCP connection
   rdmap::StreamConfig config;
   Bytes early;  // bytes that came behind the start-up frame; read during the call
 };

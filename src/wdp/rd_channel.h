@@ -38,6 +38,8 @@ class RdChannel final : public TrainSource {
   // --- of queue pairs of type RD, segment by segment
   // Does the peer take them? Known once the channel is open.
   bool has_responses() const { return peer().terms.responses; }
+  // Do connections of RC begin in it? Known once the channel is open.
+  bool has_starts() const { return peer().terms.starts; }
   std::byte* send(wire::WdpData& segment, bool first) { return traffic_.send(segment, first); }
   void take_back(const wire::WdpData& segment, bool first) {
     traffic_.writer().take_back(segment, first);

@@ -8,10 +8,12 @@ namespace weft::wdp {
 using wire::WdpDrop;
 
 Offer RdChannels::offer() const {
-  return {.service = wire::CtlService::rd_channel,
-          .own_qpn = make_qpn(setup_->own_port, wire::kPortIndex),
-          .max_payload = wire::kMaxUdpPayload,
-          .features = {.data_crc = setup_->crc, .immediate = true, .responses = true}};
+  return {
+      .service = wire::CtlService::rd_channel,
+      .own_qpn = make_qpn(setup_->own_port, wire::kPortIndex),
+      .max_payload = wire::kMaxUdpPayload,
+      .features = {
+          .data_crc = setup_->crc, .immediate = true, .responses = true, .starts = setup_->starts}};
 }
 
 ClientId RdChannels::add(RdClient& client) {
@@ -115,6 +117,39 @@ size_t RdChannels::half_open() const {
   }));
 }
 
+// False: it is for a queue pair of UD, whatever that makes of it.
+bool RdChannels::keep_start(const RdChannel& channel, const RdArrival& arrival, Bytes payload) {
+  const wire::WdpData& d = arrival.header;
+  if (!setup_->starts || demux_.find(make_qpn(setup_->own_port, d.didx)).ok()) return false;
+  const auto offer =
+      payload.size() < wire::RdOffer::kSize ? std::nullopt : wire::RdOffer::parse(payload.data());
+  if (!offer || offer->qpn != arrival.source || offer->session == 0) {
+    drops_.count(WdpDrop::wrong_address);
+    return true;
+  }
+  // A peer that takes no answers sends no end of them. Who is not heard asks again.
+  if (starts_.size() >= kMostStarts) return true;
+  const Bytes frame = payload.subspan(wire::RdOffer::kSize);
+  starts_.push_back({.word = static_cast<wire::RdStreamWord>(d.imm_or_read),
+                     .channel = channel.token(),
+                     .from = arrival.source,
+                     .index = d.didx,
+                     .offer = *offer,
+                     .frame = {frame.begin(), frame.end()}});
+  return true;
+}
+
+std::optional<RdStart> RdChannels::take_start() {
+  const auto next = std::find_if(starts_.begin(), starts_.end(), [this](const RdStart& s) {
+    const RdChannel* const channel = find(s.channel);
+    return channel == nullptr || !channel->is_usable() || channel->has_room(kMostOfStart);
+  });
+  if (next == starts_.end()) return {};
+  RdStart start = std::move(*next);
+  starts_.erase(next);
+  return start;
+}
+
 // spec/wdp-rd 4.4: what nobody here can take is dropped, and counts as delivered, as with any UD.
 bool RdChannels::take(RdChannel& channel, const RdArrival& arrival, Bytes payload) {
   const wire::WdpData& d = arrival.header;
@@ -134,6 +169,7 @@ bool RdChannels::take(RdChannel& channel, const RdArrival& arrival, Bytes payloa
     }
     return true;
   }
+  if (is_start(d) && keep_start(channel, arrival, payload)) return true;
   if (RdReceiver* const receiver = receivers_[d.didx]) {
     if (const auto v = receiver->take(channel, arrival, payload); !v.ok()) drops_.count(v.error());
     return true;

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <map>
 #include <unordered_map>
 #include <vector>
 
 #include "wdp/demux.h"
 #include "wdp/rd_channel.h"
+#include "wdp/rd_start.h"
 
 namespace weft::wdp {
 
@@ -18,6 +20,8 @@ class RdReceiver {
  public:
   virtual Result<Ok, wire::WdpDrop> take(RdChannel& channel, const RdArrival& arrival,
                                          Bytes payload) = 0;
+  // The peer takes a Request back: the one that it has begun by?
+  virtual void cancelled(const RdStart& start) = 0;
 
  protected:
   ~RdReceiver() = default;
@@ -44,7 +48,8 @@ class RdChannels final : public RdShared {
   struct Setup {
     uint16_t own_port = 0;
     bool crc = false;
-    size_t window = 0;  // bytes that the socket has room for
+    size_t window = 0;    // bytes that the socket has room for
+    bool starts = false;  // connections of RC may begin here (take_start())
   };
   void enable(const Setup& setup) { setup_ = setup; }
   const std::optional<Setup>& setup() const { return setup_; }
@@ -58,6 +63,13 @@ class RdChannels final : public RdShared {
   // Its index may be a later connection's by then, which stays.
   void remove(uint8_t index, const RdReceiver& receiver) {
     if (receivers_[index] == &receiver) receivers_[index] = nullptr;
+  }
+  // --- connections that begin (spec/wdp-rd 7.5), in order but for those whose channel has no room
+  // for an answer, which wait
+  std::optional<RdStart> take_start();
+  // A Cancel for a Request that does not wait: its connection ends, if it has one.
+  void cancelled(const RdStart& start) {
+    if (RdReceiver* const r = receivers_[start.index]) r->cancelled(start);
   }
   // --- queue pairs of type RD, by index
   void add(uint8_t index, RdMember& member) { members_[index] = &member; }
@@ -100,6 +112,7 @@ class RdChannels final : public RdShared {
 
  private:
   static constexpr size_t kMostRefused = 1024;
+  static constexpr size_t kMostStarts = 4096;
   struct Peer {
     Endpoint to;
     Gid from;
@@ -107,6 +120,7 @@ class RdChannels final : public RdShared {
   };
   static Peer peer_of(const Path& path) { return {path.to, path.from}; }
   bool waits_behind_another(const RdChannel& channel, uint8_t index) const;
+  bool keep_start(const RdChannel& channel, const RdArrival& arrival, Bytes payload);
 
   Demux& demux_;
   std::optional<Setup> setup_;
@@ -118,6 +132,7 @@ class RdChannels final : public RdShared {
   std::unordered_map<ClientId, RdClient*> clients_;
   ClientId last_client_ = 0;
   std::array<RdReceiver*, 256> receivers_{};
+  std::deque<RdStart> starts_;
   std::map<uint8_t, RdMember*> members_;
   std::map<uint8_t, std::vector<RdChannel*>> waiting_;  // those that wait first are first
   DropCounts drops_;

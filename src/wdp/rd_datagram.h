@@ -21,6 +21,7 @@ inline bool is_resp(const wire::WdpData& d) {
 struct RdTerms {
   bool crc = false;        // in data, both ways
   bool responses = false;  // messages of queue pairs of type RD, and bundles
+  bool starts = false;     // connections of RC begin in it
 };
 
 // Refers to the bytes, which stay as they are while it lives.

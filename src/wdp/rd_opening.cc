@@ -15,7 +15,9 @@ RdPeer told_of(const Handshake& handshake) {
           .own_port = agreed.own_qpn,
           .port = agreed.peer_qpn,
           .first = *agreed.peer_first_psn,
-          .terms = {.crc = agreed.crc, .responses = handshake.peer().features.responses},
+          .terms = {.crc = agreed.crc,
+                    .responses = handshake.peer().features.responses,
+                    .starts = handshake.peer().features.starts},
           .round_trip = handshake.round_trip()};
 }
 

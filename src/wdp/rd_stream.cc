@@ -1,7 +1,9 @@
 #include "wdp/rd_stream.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "base/guarded.h"
@@ -21,7 +23,7 @@ constexpr uint64_t kShrinking = 1;
 
 RdStream::RdStream(RdChannels& channels, RdStreamOwner& owner, const wire::RdOffer& own)
     : channels_(channels),
-      owner_(owner),
+      owner_(&owner),
       own_(own),
       client_(channels.add(*this)),
       window_{.extra = RdExtra{channels.budget()}, .edge = kWindow} {
@@ -36,6 +38,14 @@ void RdStream::begin(const wire::RdOffer& peer, const Path& path, size_t most) {
   if (asked_ == nullptr) return;
   asked_->enter();
   question_ = asked_->ask_peer();
+}
+
+void RdStream::begin(const wire::RdOffer& peer, RdChannel& channel, size_t most) {
+  peer_ = peer;
+  path_ = channel.path();
+  most_ = most;
+  if (channel_ != &channel) go_by(channel);
+  has_begun_there_ = requested_;
 }
 
 bool RdStream::has_channel() {
@@ -56,6 +66,50 @@ void RdStream::go_by(RdChannel& channel) {
   channel_ = &channel;
 }
 
+// --- the start through a channel
+
+void RdStream::say_start(Word word, uint32_t session, Bytes payload) {
+  const RdMessage m =
+      start_message(own_.qpn, peer_.qpn, session, word, static_cast<uint32_t>(payload.size()));
+  std::copy(payload.begin(), payload.end(), channel_->send(m, client_, 0));
+}
+
+bool RdStream::request(Qpn to, Bytes frame) {
+  if (!channel_->has_room(kMostOfStart)) {
+    channel_->want_room(client_);
+    return false;
+  }
+  std::vector<std::byte> payload(wire::RdOffer::kSize);
+  own_.encode(payload.data());
+  payload.insert(payload.end(), frame.begin(), frame.end());
+  peer_.qpn = to;
+  say_start(Word::request, 0, payload);
+  requested_ = true;
+  return true;
+}
+
+void RdStream::cancel_request() {
+  if (!std::exchange(requested_, false) || channel_ == nullptr) return;
+  std::array<std::byte, wire::RdOffer::kSize> offer;
+  own_.encode(offer.data());
+  say_start(Word::cancel, 0, offer);
+}
+
+void RdStream::reply(Bytes frame) {
+  say_start(Word::reply, peer_.session, frame);
+  has_begun_there_ = true;
+}
+
+Result<Ok, WdpDrop> RdStream::hear_reply(const RdArrival& arrival, Bytes frame) {
+  const wire::WdpData& d = arrival.header;
+  if (!d.has_immediate() || static_cast<Word>(d.imm_or_read) != Word::reply) {
+    return weft::fail(WdpDrop::wrong_q_key);
+  }
+  heard_ = true;
+  owner_->replied(frame);
+  return Ok{};
+}
+
 // --- out
 
 // RC has no Q_Key: the session stands in its place, and the number in the half of TO that UD leaves
@@ -70,7 +124,7 @@ RdMessage RdStream::message(uint32_t number, size_t bytes) const {
 
 // The channel has room for these always: they are few, a quarter of a window apart.
 void RdStream::say(Word word, uint32_t number, uint64_t request) {
-  if (channel_ == nullptr) return;
+  if (channel_ == nullptr || !begun()) return;
   RdMessage m = message(number, 0);
   m.immediate = static_cast<uint32_t>(word);
   channel_->send(m, client_, request);
@@ -98,7 +152,7 @@ RdStream::Moved RdStream::send(std::span<const IoVec> pieces) {
         channel_->take_back(m);
         moved.unreachable = true;
         // The caller hears of what was sent now, and of the rest when it asks again.
-        if (moved.bytes > 0) owner_.stream_changed();
+        if (moved.bytes > 0) owner_->stream_changed();
         return moved;
       }
       copied += part;
@@ -135,6 +189,16 @@ void RdStream::leave(bool abort) {
   channels_.remove(index_of(own_.qpn), *this);
   if (channel_ != nullptr) std::exchange(channel_, nullptr)->leave();
   if (asked_ != nullptr) std::exchange(asked_, nullptr)->leave();
+}
+
+void RdStream::forsake() {
+  try {
+    leave(true);
+  } catch (const std::bad_alloc&) {
+    if (error_ == 0) error_ = ENOMEM;  // nothing more is said
+    if (has_begun_there_ && channel_ != nullptr) channel_->abort();
+    leave(true);
+  }
 }
 
 // --- in
@@ -202,18 +266,20 @@ void RdStream::trim() {
 void RdStream::fail(int error) {
   if (error_ != 0) return;
   error_ = error;
-  owner_.stream_changed();
+  owner_->stream_changed();
 }
 
 Result<Ok, WdpDrop> RdStream::take(RdChannel& channel, const RdArrival& arrival, Bytes payload) {
   const wire::WdpData& d = arrival.header;
+  const bool from_peer = arrival.source == peer_.qpn && arrival.how.from == path_.to;
   // Of another connection, or of another peer.
-  if (!begun() || d.q_key().value() != own_.session) return weft::fail(WdpDrop::wrong_q_key);
-  if (arrival.source != peer_.qpn || arrival.how.from != path_.to) {
-    return weft::fail(WdpDrop::wrong_address);
+  if ((!begun() && !requested_) || d.q_key().value() != own_.session) {
+    return weft::fail(WdpDrop::wrong_q_key);
   }
+  if (!from_peer) return weft::fail(WdpDrop::wrong_address);
+  if (!begun()) return hear_reply(arrival, payload);
   heard_ = true;
-  owner_.stream_changed();
+  owner_->stream_changed();
   // Whoever knows the session is the peer, and this is its channel.
   if (channel_ == nullptr && error_ == 0) {
     if (channel.is_usable()) {
@@ -258,8 +324,17 @@ Result<Ok, WdpDrop> RdStream::hear(Word word, uint32_t number) {
     case Word::window:
       peer_window_ = std::clamp<size_t>(number, kWindow, kLongestWindow);
       return Ok{};
+    case Word::request:
+    case Word::reply:
+    case Word::cancel:
+      break;
   }
   return weft::fail(WdpDrop::bad_opcode);
+}
+
+void RdStream::cancelled(const RdStart& start) {
+  if (!begun() || start.from != peer_.qpn || start.offer.session != peer_.session) return;
+  if (channel_ != nullptr && channel_->token() == start.channel) fail(ECONNRESET);
 }
 
 // --- the channel
@@ -267,7 +342,7 @@ Result<Ok, WdpDrop> RdStream::hear(Word word, uint32_t number) {
 void RdStream::channel_ended(const RdChannel& channel) {
   if (asked_ == &channel) {
     asked_ = nullptr;
-    return owner_.stream_changed();
+    return owner_->stream_changed();
   }
   if (channel_ != &channel) return;
   channel_ = nullptr;

@@ -23,6 +23,8 @@ class RdStreamOwner {
   virtual ~RdStreamOwner() = default;
   // There is something to read, or room again after there was none, or the connection has ended.
   virtual void stream_changed() = 0;
+  // The answer to request(): an MPA Reply. begin() may be called.
+  virtual void replied(Bytes) {}
 };
 
 // Engine holder only.
@@ -34,12 +36,33 @@ class RdStream final : public RdClient, public RdReceiver {
   // Both references are kept. `own`: what the peer was told; its queue pair is on the channels'
   // socket.
   RdStream(RdChannels& channels, RdStreamOwner& owner, const wire::RdOffer& own);
+  void belongs_to(RdStreamOwner& owner) { owner_ = &owner; }
   RdStream(const RdStream&) = delete;
   RdStream& operator=(const RdStream&) = delete;
 
   // The peer takes what comes. `most`: bytes of a message at most.
   void begin(const wire::RdOffer& peer, const Path& path, size_t most);
   bool begun() const { return most_ > 0; }
+  // The same by that channel, which has brought the peer's word just now.
+  void begin(const wire::RdOffer& peer, RdChannel& channel, size_t most);
+
+  // --- the start through a channel (spec/wdp-rd 7.5), before begin()
+  // The Initiator: this end looks for a channel there. See needs_channel().
+  void call(const Path& path) { path_ = path; }
+  // has_channel() said yes. The Request is for that queue pair of the peer's. False: the channel
+  // has no room, and stream_changed() tells when there is.
+  bool request(Qpn to, Bytes frame);
+  // stream_changed() is to tell when the channel opens, or has room.
+  void want_room() { channel_->want_room(client_); }
+  // It is taken back: an answer comes too late, or cannot be lived with.
+  void cancel_request();
+  // The Responder, behind begin(): its Reply. There is room (RdChannels::take_start()).
+  void reply(Bytes frame);
+  RdChannel* channel() const { return channel_; }
+  const wire::RdOffer& own() const { return own_; }
+  // Bytes of a message at most, as begin() was told.
+  size_t most() const { return most_; }
+
   const Path& path() const { return path_; }
   // Is there a channel to send by? One that was there before begin() may lead to a process that has
   // ended, or end itself: its peer is asked first, and stream_changed() tells of the answer.
@@ -68,21 +91,25 @@ class RdStream final : public RdClient, public RdReceiver {
   // Nothing is said and heard any more; what was sent still goes. `abort`: the peer is told that it
   // is an end before its time.
   void leave(bool abort);
+  // The same as an end before its time, without a second try. A peer that has begun and that there
+  // is no memory to tell hears it by the end of the channel.
+  void forsake();
   // Memory that is of no use now.
   void trim();
 
   // RdReceiver
   Result<Ok, wire::WdpDrop> take(RdChannel& channel, const RdArrival& arrival,
                                  Bytes payload) override;
+  void cancelled(const RdStart& start) override;
   // RdClient
   void message_ended(uint64_t request, End end) override;
-  void has_room() override { owner_.stream_changed(); }
+  void has_room() override { owner_->stream_changed(); }
   void channel_ended(const RdChannel& channel) override;
   void look_for_rest(Time now) override;
 
  private:
-  // What a message without bytes says, in IMM; its number is in TO.
-  enum class Word : uint32_t { taken = 1, end = 2, abort = 3, window = 4 };
+  // In IMM of a message without bytes of the stream; its number is in TO.
+  using Word = wire::RdStreamWord;
   // How far the peer may be ahead.
   struct Window {
     RdExtra extra;         // beyond kWindow
@@ -98,9 +125,11 @@ class RdStream final : public RdClient, public RdReceiver {
   void widen();
   void fail(int error);
   Result<Ok, wire::WdpDrop> hear(Word word, uint32_t number);
+  Result<Ok, wire::WdpDrop> hear_reply(const RdArrival& arrival, Bytes frame);
+  void say_start(Word word, uint32_t session, Bytes payload);
 
   RdChannels& channels_;
-  RdStreamOwner& owner_;
+  RdStreamOwner* owner_;
   const wire::RdOffer own_;
   const ClientId client_;
   wire::RdOffer peer_;
@@ -117,6 +146,8 @@ class RdStream final : public RdClient, public RdReceiver {
   uint64_t received_ = 0;   // all that came
   uint64_t told_read_ = 0;  // what the peer knows that was read
   Window window_;
+  bool requested_ = false;
+  bool has_begun_there_ = false;  // for the start has passed through the channel
   bool heard_ = false;
   bool ended_ = false;
   bool peer_ended_ = false;

@@ -23,6 +23,8 @@ namespace weft::wdp {
 
 // Who wants to know what became of a message; names a RdClient.
 using ClientId = uint32_t;
+// Of a message whose sender does not wait for what becomes of it.
+inline constexpr ClientId kNoClient = 0;
 
 struct SentDatagram {
   enum class State : uint8_t { waiting, under_way, lost, acknowledged };

@@ -1,10 +1,10 @@
-// Where one end of an RC connection wants its datagrams: in a Reply with the flag UO, and behind
-// the first byte of the Initiator's that takes such an offer (spec/wdp-rd 7.1). All in network byte
-// order.
+// Where one end of an RC connection wants its datagrams: in a Reply with the flag UO, behind the
+// first byte of the Initiator's that takes such an offer (spec/wdp-rd 7.1), and in front of a
+// Request that comes by a channel (7.5). All in network byte order.
 //
 //    0         2         4         8         12
 //   +---------+---------+---------+---------+
-//   | Version | 0       | QPN     | Session |
+//   | Version | Room    | QPN     | Session |
 //   +---------+---------+---------+---------+
 #pragma once
 
@@ -20,7 +20,9 @@ struct RdOffer {
   static constexpr uint16_t kVersion = 1;
 
   Qpn qpn;               // its UDP port and its queue pair's index
-  uint32_t session = 0;  // random: messages of this connection name it
+  uint32_t session = 0;  // random, not 0: messages of this connection name it
+  // UDP payload that its interface takes, where the start is a channel's; else 0, for TCP knows.
+  uint16_t room = 0;
 
   // Reads kSize bytes. Nothing where the version is another one, or the QPN names no queue pair.
   static std::optional<RdOffer> parse(const std::byte* p);

@@ -58,12 +58,13 @@ CtlFeatures CtlFeatures::from_bits(uint32_t bits) {
           .uc_read = (bits & 4) != 0,
           .atomics = (bits & 8) != 0,
           .ka_stats = (bits & 16) != 0,
-          .responses = (bits & 32) != 0};
+          .responses = (bits & 32) != 0,
+          .starts = (bits & 64) != 0};
 }
 
 uint32_t CtlFeatures::bits() const {
   return (data_crc ? 1U : 0) | (immediate ? 2U : 0) | (uc_read ? 4U : 0) | (atomics ? 8U : 0) |
-         (ka_stats ? 16U : 0) | (responses ? 32U : 0);
+         (ka_stats ? 16U : 0) | (responses ? 32U : 0) | (starts ? 64U : 0);
 }
 
 CtlFeatures CtlFeatures::agreed(CtlFeatures a, CtlFeatures b) {

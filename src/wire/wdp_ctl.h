@@ -82,6 +82,7 @@ struct CtlFeatures {
   bool atomics = false;
   bool ka_stats = false;
   bool responses = false;  // channels: queue pairs of type RD (spec/wdp-rd 6)
+  bool starts = false;     // channels: connections of RC begin in them (spec/wdp-rd 7.5)
 
   static CtlFeatures from_bits(uint32_t bits);
   uint32_t bits() const;

@@ -26,7 +26,8 @@ WdpCtl ctl(CtlType type, CtlService service = CtlService::uc) {
   c.ord = 16;
   c.max_payload = 1472;
   c.first_psn = Psn{0xfffffff0};
-  c.features = {.data_crc = true, .uc_read = true, .ka_stats = true, .responses = true};
+  c.features = {
+      .data_crc = true, .uc_read = true, .ka_stats = true, .responses = true, .starts = true};
   return c;
 }
 

@@ -121,6 +121,7 @@ Example example(const std::string& name, const WdpCtl& c) {
   e.put("ctl.features.atomics", uint64_t{c.features.atomics});
   e.put("ctl.features.ka_stats", uint64_t{c.features.ka_stats});
   e.put("ctl.features.responses", uint64_t{c.features.responses});
+  e.put("ctl.features.starts", uint64_t{c.features.starts});
   e.put("ctl.cookie", c.cookie.value());
   e.put("ctl.pdlen", c.private_data.size());
   e.put("ctl.tlvlen", c.tlvs.size());

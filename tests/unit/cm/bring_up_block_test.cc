@@ -1,5 +1,6 @@
 #include "cm/bring_up_block.h"
 
+#include "cm/passive_start.h"
 #include "tests/unit/cm/started_pair.h"
 
 namespace weft::cm {

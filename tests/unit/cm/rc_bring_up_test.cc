@@ -21,8 +21,10 @@ struct Owner final : PairBringUpOwner {
     begun = nullptr;
     nonce = n;
   }
+  SilentPorts& silent_ports() override { return silent; }
   PairBringUp* begun = nullptr;
   uint64_t nonce = 0;
+  SilentPorts silent;
 };
 
 // The other end of connections: keeps the last Request, for the test to answer.

@@ -20,7 +20,9 @@ const Qpn kPeer = make_qpn(kPeerPort, 5);
 struct Owner final : PairBringUpOwner {
   void bring_up_begun(verbs::QueuePair&, PairBringUp& b) override { begun = &b; }
   void bring_up_over(verbs::QueuePair&, uint64_t) override { begun = nullptr; }
+  SilentPorts& silent_ports() override { return silent; }
   PairBringUp* begun = nullptr;
+  SilentPorts silent;
 };
 
 class UcBringUpTest : public testing::Test {

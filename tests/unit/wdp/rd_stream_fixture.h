@@ -15,6 +15,10 @@ struct RdStreamEnd final : RdStreamOwner {
         offer{.qpn = make_qpn(test::RdNode::kPort, index), .session = session},
         stream(on.socket.channels(), *this, offer) {}
   void stream_changed() override { ++changes; }
+  void replied(Bytes frame) override {
+    reply.assign(frame.begin(), frame.end());
+    if (on_reply) on_reply();
+  }
 
   void begin(const RdStreamEnd& peer) {
     stream.begin(peer.offer, {.to = peer.node.address, .from = node.address.address}, kMost);
@@ -34,6 +38,8 @@ struct RdStreamEnd final : RdStreamOwner {
   const wire::RdOffer offer;
   RdStream stream;
   int changes = 0;
+  test::Buffer reply;
+  std::function<void()> on_reply;
 };
 
 struct RdStreamTest : RdTwoNodes {

@@ -230,10 +230,11 @@ TEST(WdpCtl, WaitIs30SecondsAtMost) {
 }
 
 TEST(CtlFeatures, BitsOfTheSpecification) {
-  for (uint32_t bits = 0; bits < 128; ++bits) {
+  for (uint32_t bits = 0; bits < 256; ++bits) {
     const CtlFeatures f = CtlFeatures::from_bits(bits);
-    EXPECT_EQ(f.bits(), bits & 0x3f);
+    EXPECT_EQ(f.bits(), bits & 0x7f);
     EXPECT_EQ(f.responses, (bits & 32) != 0);
+    EXPECT_EQ(f.starts, (bits & 64) != 0);
     EXPECT_EQ(f.data_crc, (bits & 1) != 0);
     EXPECT_EQ(f.immediate, (bits & 2) != 0);
     EXPECT_EQ(f.uc_read, (bits & 4) != 0);
