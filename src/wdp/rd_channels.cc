@@ -127,10 +127,16 @@ bool RdChannels::keep_start(const RdChannel& channel, const RdArrival& arrival, 
     drops_.count(WdpDrop::wrong_address);
     return true;
   }
+  const auto word = static_cast<wire::RdStreamWord>(d.imm_or_read);
+  const auto is_of_it = [&](const RdStart& s) {
+    return s.channel == channel.token() && s.index == d.didx && s.offer == *offer;
+  };
+  // A side that was stopped for a while hears of those alone that still stand.
+  if (word == wire::RdStreamWord::cancel && std::erase_if(starts_, is_of_it) > 0) return true;
   // A peer that takes no answers sends no end of them. Who is not heard asks again.
   if (starts_.size() >= kMostStarts) return true;
   const Bytes frame = payload.subspan(wire::RdOffer::kSize);
-  starts_.push_back({.word = static_cast<wire::RdStreamWord>(d.imm_or_read),
+  starts_.push_back({.word = word,
                      .channel = channel.token(),
                      .from = arrival.source,
                      .index = d.didx,

@@ -87,6 +87,16 @@ TEST_F(RdStreamStart, OneThatIsTakenBackEndsWhatItHasBegun) {
   EXPECT_EQ(q.stream.error(), ECONNRESET);
 }
 
+// As where this side was stopped, and its peer has asked again meanwhile.
+TEST_F(RdStreamStart, OneThatIsTakenBackUnseenIsNotTold) {
+  ask();
+  p.stream.cancel_request();
+  ASSERT_TRUE(p.stream.request(q.offer.qpn, answer));
+  talk();
+  EXPECT_EQ(start().frame, answer);
+  EXPECT_FALSE(b.socket.channels().take_start());
+}
+
 // A later connection between the same queue pairs goes on.
 TEST_F(RdStreamStart, OneThatIsNoLongerThereEndsNothing) {
   ask();
