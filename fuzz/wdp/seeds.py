@@ -110,6 +110,26 @@ def ud_receiver_seeds():
     yield "attached", posted + t.of("attach") * 2 + t.of("group_message", 0, 5)
     yield "detached", bytes([t.start["in_a_group"]]) + t.of("group_message", 8, 5) + t.of("detach") + t.of("repeat")
 
+def rd_stream_seeds():
+    """Start, steps. A word: which session, number and offer; bytes behind it; which word. Data: the same and a length."""
+    t = Wdp("wdp/rd_stream.cc")
+    talk, read = t.of("exchange", 0, 0, 0, 0), t.of("read", 255)
+    for name, number in t.start.items():
+        begin = bytes([number])
+        yield name, begin
+        yield f"{name}_every_word", begin + b"".join(t.of("word", 0, 0, n) + talk for n in range(9))
+        yield f"{name}_both_ways", begin + (t.of("data", 0, 200) + t.of("send", 200) + talk + read) * 4
+        yield f"{name}_taken_back", begin + t.of("take_back") + talk + t.of("answer") + talk + t.of("ask") + talk
+        yield f"{name}_left", begin + t.of("leave", high=128) + t.of("data", 0, 9) + talk + t.of("forsake")
+    responder, asked = bytes([t.start["responder"]]), bytes([t.start["asked"]])
+    yield "cancelled", responder + t.of("word", 1, 0, 7) + talk + t.of("answer")
+    yield "answered_behind_a_cancel", asked + t.of("word", 1, 0, 7) + talk + t.of("answer") + talk
+    yield "asked_again", responder + t.of("word", 17, 9, 0, 5) + talk + t.of("answer") + talk + t.of("data", 0, 50) + talk + read
+    yield "wrong_number", responder + t.of("data", 4, 1, 0, 50) + talk + read
+    yield "ends", responder + t.of("data", 0, 50) + t.of("word", 0, 0, 2) + talk + read + t.of("end") + talk
+    yield "channel_ends", responder + t.of("close") + talk + t.of("later", 3) + t.of("ask") + talk
+
+
 def rd_channel_seeds():
     """Start, steps."""
     t = Wdp("wdp/rd_channel.cc")
