@@ -100,8 +100,11 @@ void RdStream::reply(Bytes frame) {
   has_begun_there_ = true;
 }
 
-Result<Ok, WdpDrop> RdStream::hear_reply(const RdArrival& arrival, Bytes frame) {
+Result<Ok, WdpDrop> RdStream::hear_reply(const RdChannel& channel, const RdArrival& arrival,
+                                         Bytes frame) {
   const wire::WdpData& d = arrival.header;
+  // The one that had the Request has ended.
+  if (channel_ != &channel) return weft::fail(WdpDrop::wrong_address);
   if (!d.has_immediate() || static_cast<Word>(d.imm_or_read) != Word::reply) {
     return weft::fail(WdpDrop::wrong_q_key);
   }
@@ -277,7 +280,7 @@ Result<Ok, WdpDrop> RdStream::take(RdChannel& channel, const RdArrival& arrival,
     return weft::fail(WdpDrop::wrong_q_key);
   }
   if (!from_peer) return weft::fail(WdpDrop::wrong_address);
-  if (!begun()) return hear_reply(arrival, payload);
+  if (!begun()) return hear_reply(channel, arrival, payload);
   heard_ = true;
   owner_->stream_changed();
   // Whoever knows the session is the peer, and this is its channel.

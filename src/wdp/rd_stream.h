@@ -125,7 +125,8 @@ class RdStream final : public RdClient, public RdReceiver {
   void widen();
   void fail(int error);
   Result<Ok, wire::WdpDrop> hear(Word word, uint32_t number);
-  Result<Ok, wire::WdpDrop> hear_reply(const RdArrival& arrival, Bytes frame);
+  Result<Ok, wire::WdpDrop> hear_reply(const RdChannel& channel, const RdArrival& arrival,
+                                       Bytes frame);
   void say_start(Word word, uint32_t session, Bytes payload);
 
   RdChannels& channels_;

@@ -149,6 +149,24 @@ TEST_F(RdStreamStart, AReplyWithoutARequestIsDropped) {
   EXPECT_EQ(drops(a, wire::WdpDrop::wrong_q_key), 1U);
 }
 
+// The channel that had the Request has ended since, and there is another one.
+TEST_F(RdStreamStart, AReplyByAnotherChannelIsDropped) {
+  ask();
+  (void)start();
+  p.stream.channel()->abort();
+  talk();
+  ASSERT_EQ(p.stream.channel(), nullptr);
+  RdChannel& other = b.open({.to = a.address, .from = b.address.address}, now);
+  talk();
+  ASSERT_EQ(other.state(), RdChannel::State::open);
+  const RdMessage m = start_message(q.offer.qpn, p.offer.qpn, p.offer.session, RdStreamWord::reply,
+                                    static_cast<uint32_t>(answer.size()));
+  std::copy(answer.begin(), answer.end(), other.send(m, kNoClient, 0));
+  talk();
+  EXPECT_TRUE(p.reply.empty());
+  EXPECT_EQ(drops(a, wire::WdpDrop::wrong_address), 1U);
+}
+
 // Q_Key 0 and immediate data 5 are a program's as well.
 TEST_F(RdStreamStart, AMessageForAQueuePairOfUdIsItsOwn) {
   auto& from = a.add_pair(20);
