@@ -49,7 +49,7 @@ std::vector<std::byte> canonical(Bytes b) {
   c[1] = std::byte{0x08};
   c[20] = c[24] = std::byte{0};
   c[33] &= std::byte{1};
-  store_be(c.data() + 44, load_be<uint32_t>(c.data() + 44) & 0x3f);
+  store_be(c.data() + 44, load_be<uint32_t>(c.data() + 44) & 0x7f);
   const size_t data = 64 + own_size(std::to_integer<unsigned>(c[8]));
   const size_t data_end = data + load_be<uint16_t>(c.data() + 56);
   const size_t tlvs = padded(data_end);

@@ -185,7 +185,7 @@ TEST(WdpCtl, ReservedBitsAreIgnoredAndSentAsZero) {
   b[1] = std::byte{0x0f};                // flags of data
   b[20] = b[24] = std::byte{0xa5};       // above the QPNs
   b[33] = std::byte{0xff};               // modes
-  store_be(b.data() + 44, 0xffffffd5U);  // features
+  store_be(b.data() + 44, 0xffffff95U);  // features
   seal_wdp(b);
   const auto c = WdpCtl::parse(b);
   ASSERT_TRUE(c.ok());
