@@ -26,6 +26,7 @@ struct CaseChoice {
   bool link = false;             // the rd suite on a link of its own, which has delays and losses
   double link_mbps = 0;          // 0: any number
   std::vector<uint32_t> peers;   // the rd suite with so many, instead of its other cases
+  std::vector<uint32_t> setup;   // the same with the set-up of so many connections at a time
   std::vector<uint32_t> beside;  // there: so many streams beside as many of plain TCP
   double gbps = 1;               // offered, of the loss suite
   LossBy loss_by = LossBy::fault;

@@ -150,6 +150,9 @@ int run_suite(SuiteOptions options) {
   if (!options.cases.peers.empty() && (options.cases.link || options.netns)) {
     cli::wrong_usage("--peers: they are addresses of the loopback; leave out --link and --netns");
   }
+  if (!options.cases.setup.empty() && (options.cases.link || !options.cases.peers.empty())) {
+    cli::wrong_usage("--setup: cases of its own; leave out --link and --peers");
+  }
   if (options.polling) options.cases.bandwidth_wait = Wait::poll;
   options.cases.apart = options.netns;
   const std::vector<Spec> specs = make_cases(options.cases);
@@ -398,6 +401,13 @@ void add_suites(CLI::App& bench, int& status) {
           "--peers", rd->cases.peers,
           "Instead of all that: messages of 64 bytes to so many peers by turns, on loopback, "
           "their rate, and what memory and how many sockets a peer takes: 1,10,100,1000")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(cli::between(1U, kMostPeers));
+  rd_command
+      .add_option("--setup", rd->cases.setup,
+                  "Instead of all that: so many RC queue pairs at a time that are made, connected "
+                  "by number, used once and destroyed: 1,100,1000")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(cli::between(1U, kMostPeers));

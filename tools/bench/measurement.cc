@@ -151,6 +151,13 @@ Figures peers_figures(const Measurement& m) {
   return figures;
 }
 
+Figures setup_figures(const Measurement& m) {
+  if (m.initiator.seconds == 0) return {};
+  const auto connections = static_cast<double>(m.initiator.messages);
+  return {{"connections_per_s", connections / m.initiator.seconds},
+          {"cpu_us_per_connection", (m.initiator.cpu_s + m.target.cpu_s) * 1e6 / connections}};
+}
+
 Figures case_figures(const Spec& spec, const Measurement& m) {
   if (is_ping_pong(spec.operation)) return ping_pong_figures(m);
   switch (spec.operation) {
@@ -160,6 +167,8 @@ Figures case_figures(const Spec& spec, const Measurement& m) {
       return memory_figures(m);
     case Operation::peers:
       return peers_figures(m);
+    case Operation::setup:
+      return setup_figures(m);
     default:
       return stream_figures(spec, m);
   }

@@ -217,6 +217,22 @@ void add_peers(std::vector<Spec>& all, const CaseChoice& choice) {
   }
 }
 
+void add_setup(std::vector<Spec>& all, const CaseChoice& choice) {
+  for (const uint32_t count : choice.setup) {
+    const std::string tcp = fmt::format("rc-tcp/setup-{}", count);
+    for (const bool channels : {false, true}) {
+      all.push_back({.name = channels ? fmt::format("rc-udp/setup-{}", count) : tcp,
+                     .group = Group::rate,
+                     .operation = Operation::setup,
+                     .size = kSmall,
+                     .wait = Wait::poll,
+                     .connections = count,
+                     .baseline = channels ? tcp : "",
+                     .channels = channels});
+    }
+  }
+}
+
 void add_latencies(std::vector<Spec>& all) {
   const std::string udp = fmt::format("udp-ping-pong/{}", kSmall);
   const auto add = [&](std::string name, Operation operation, Service service, bool channels) {
@@ -253,6 +269,10 @@ std::vector<Spec> rd_cases(const CaseChoice& choice) {
   }
   if (!choice.peers.empty()) {
     add_peers(all, choice);
+    return all;
+  }
+  if (!choice.setup.empty()) {
+    add_setup(all, choice);
     return all;
   }
   add_bandwidth(all, choice);

@@ -187,8 +187,25 @@ std::string peers(const Run& run) {
                      });
 }
 
+std::string set_ups(const Run& run) {
+  return group_table(run, Group::rate,
+                     {"set-up", "thousand/s", "min..max", "of TCP", "CPU us each", "of TCP"},
+                     [&](const CaseResult& c) {
+                       return Row{c.spec.name,
+                                  median_of(c.series("connections_per_s"), 1e-3),
+                                  range_of(c.series("connections_per_s"), 1e-3),
+                                  of_baseline(c, run.cases, "connections_per_s"),
+                                  median_of(c.series("cpu_us_per_connection")),
+                                  of_baseline(c, run.cases, "cpu_us_per_connection")};
+                     });
+}
+
 std::string rates(const Run& run) {
-  if (!run.cases.empty() && run.cases.front().spec.operation == Operation::peers) return peers(run);
+  const auto is = [&](Operation o) {
+    return !run.cases.empty() && run.cases.front().spec.operation == o;
+  };
+  if (is(Operation::peers)) return peers(run);
+  if (is(Operation::setup)) return set_ups(run);
   return group_table(run, Group::rate, {"message rate", "M/s", "min..max", "CPU us each"},
                      [](const CaseResult& c) {
                        return Row{c.spec.name, median_of(c.series("messages_per_s"), 1e-6),

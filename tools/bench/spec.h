@@ -30,6 +30,7 @@ enum class Operation : uint8_t {
   futex_ping_pong,
   pull,   // process_vm_readv(2) of the target's memory
   peers,  // small messages that take as many peers as there are connections by turns
+  setup,  // so many connections at a time, each used once
 };
 NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::tcp_ping_pong, "tcp_ping_pong"},
@@ -52,7 +53,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Operation, {{Operation::tcp_stream, "tcp_stream"},
                                          {Operation::line_ping_pong, "line_ping_pong"},
                                          {Operation::futex_ping_pong, "futex_ping_pong"},
                                          {Operation::pull, "pull"},
-                                         {Operation::peers, "peers"}})
+                                         {Operation::peers, "peers"},
+                                         {Operation::setup, "setup"}})
 
 // Of the queue pairs.
 enum class Service : uint8_t { rc, uc, ud, rd };

@@ -64,7 +64,7 @@ VerbsEndpoint::VerbsEndpoint(const std::string& library, const EndpointNeeds& ne
 }
 
 VerbsEndpoint::~VerbsEndpoint() {
-  for (ibv_qp* qp : qps_) verbs_.destroy_qp(qp);
+  drop_queue_pairs();
   for (ibv_ah* ah : ahs_) verbs_.destroy_ah(ah);
   if (cq_ != nullptr) verbs_.destroy_cq(cq_);
   if (channel_ != nullptr) verbs_.destroy_comp_channel(channel_);
@@ -74,6 +74,11 @@ VerbsEndpoint::~VerbsEndpoint() {
   if (source_mr_ != nullptr) verbs_.dereg_mr(source_mr_);
   if (pd_ != nullptr) verbs_.dealloc_pd(pd_);
   if (context_ != nullptr) verbs_.close_device(context_);
+}
+
+void VerbsEndpoint::drop_queue_pairs() {
+  for (ibv_qp* qp : qps_) verbs_.destroy_qp(qp);
+  qps_.clear();
 }
 
 ibv_qp* VerbsEndpoint::make_queue_pair() {

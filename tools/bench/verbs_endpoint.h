@@ -40,6 +40,8 @@ class VerbsEndpoint {
   // Makes `count` more queue pairs and connects each with one of the peer's, in order; both sides
   // call it alike. When it returns both sides are in RTS.
   void add_queue_pairs(const Channel& peer, uint32_t count);
+  // Destroys all of them.
+  void drop_queue_pairs();
   ibv_qp* qp(size_t i = 0) const { return qps_[i]; }
 
   Region& source() { return source_; }

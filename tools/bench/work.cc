@@ -42,6 +42,8 @@ std::unique_ptr<Work> make_work(const Order& order) {
       return make_memory(order);
     case Operation::peers:
       return make_verbs_peers(order);
+    case Operation::setup:
+      return make_verbs_setup(order);
     case Operation::write:
     case Operation::read:
     case Operation::send:
@@ -60,6 +62,7 @@ uint64_t warm_up_messages(const Spec& spec) {
   const uint64_t bytes = slow ? uint64_t{1} << 20 : uint64_t{64} << 20;
   if (is_ping_pong(spec.operation)) return kPingPongs;
   if (spec.operation == Operation::memory) return 0;
+  if (spec.operation == Operation::setup) return spec.connections;
   if (spec.operation == Operation::peers) return std::max<uint64_t>(2000, 4 * spec.connections);
   // Of many streams on one link: it is up, and the others wait.
   if (spec.flows > 0) return 2;

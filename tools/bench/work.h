@@ -84,6 +84,7 @@ std::unique_ptr<Work> make_lossy_stream(const Order& order);
 std::unique_ptr<Work> make_idle(const Order& order);
 std::unique_ptr<Work> make_memory(const Order& order);
 std::unique_ptr<Work> make_verbs_peers(const Order& order);
+std::unique_ptr<Work> make_verbs_setup(const Order& order);
 
 // Messages of the warm-up.
 uint64_t warm_up_messages(const Spec& spec);

@@ -95,6 +95,20 @@ class RdTest(unittest.TestCase):
         for what in ("ud", "ud-reliable", "rc-udp"):
             self.assertEqual(sockets[f"{what}/64/peers-20"], sockets[f"{what}/64/peers-1"], what)
 
+    def test_setup(self):
+        result = bench("--quick", "--json", "--setup", "1,50", suite="rd")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cases = {case["name"]: case for case in json.loads(result.stdout)["cases"]}
+        self.assertEqual(list(cases), [f"{what}/setup-{n}" for n in (1, 50) for what in ("rc-tcp", "rc-udp")])
+        for name, case in cases.items():
+            self.assertTrue(positive(case["summary"]["connections_per_s"]), name)
+            self.assertTrue(positive(case["summary"]["cpu_us_per_connection"]), name)
+
+    def test_setup_has_cases_of_its_own(self):
+        result = bench("--quick", "--setup", "2", "--peers", "2", suite="rd")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("leave out", result.stderr)
+
     def test_peers_are_on_loopback(self):
         result = bench("--quick", "--peers", "2", "--netns", suite="rd")
         self.assertEqual(result.returncode, 2)
