@@ -88,6 +88,7 @@ void ChannelStart::replied(Bytes frame) {
   if (state_ == State::replied) return;
   outcome_ = initiator_.received(frame);
   state_ = State::replied;
+  if (outcome_ && outcome_->rejected) stream_->refused();
   if (outcome_ && outcome_->accepted && outcome_->rd && outcome_->rd->session != 0) {
     stream_->begin(*outcome_->rd, *stream_->channel(),
                    drive::RdBytes::most_between(plan_.own, *outcome_->rd));
@@ -110,8 +111,6 @@ void ChannelStart::judge(Token& token) {
                  .error = ECONNREFUSED,
                  .private_data = std::move(outcome_->rejected->private_data)});
   }
-  // The peer may have a connection by now.
-  stream_->cancel_request();
   fail(token, DialEnd::bad_reply, {.kind = ActiveStartFailure::Kind::protocol, .error = EPROTO});
 }
 
@@ -127,7 +126,6 @@ void ChannelStart::on_deadline(Token& token) {
     driver_.settle(token);
     return;
   }
-  stream_->cancel_request();
   fail(token, DialEnd::timed_out,
        {.kind = ActiveStartFailure::Kind::timed_out, .error = ETIMEDOUT});
 }
@@ -137,12 +135,12 @@ void ChannelStart::on_no_memory(Token& token) {
 }
 
 void ChannelStart::cancel(Token& token) {
-  stream_->cancel_request();
   end(token);
 }
 
+// A peer that was asked, and has not said no, may have a connection by now.
 void ChannelStart::end(Token& token) {
-  if (stream_ != nullptr) stream_->leave(true);
+  if (stream_ != nullptr) stream_->forsake();
   driver_.remove(token, *this);
   driver_.settle(token);
   token.runtime().remove(token, *this);

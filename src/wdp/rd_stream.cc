@@ -45,7 +45,7 @@ void RdStream::begin(const wire::RdOffer& peer, RdChannel& channel, size_t most)
   path_ = channel.path();
   most_ = most;
   if (channel_ != &channel) go_by(channel);
-  has_begun_there_ = requested_;
+  has_begun_there_ = std::exchange(requested_, false);
 }
 
 bool RdStream::has_channel() {
@@ -89,10 +89,11 @@ bool RdStream::request(Qpn to, Bytes frame) {
 }
 
 void RdStream::cancel_request() {
-  if (!std::exchange(requested_, false) || channel_ == nullptr) return;
+  if (!requested_ || channel_ == nullptr) return;
   std::array<std::byte, wire::RdOffer::kSize> offer;
   own_.encode(offer.data());
   say_start(Word::cancel, 0, offer);
+  requested_ = false;
 }
 
 void RdStream::reply(Bytes frame) {
@@ -196,10 +197,11 @@ void RdStream::leave(bool abort) {
 
 void RdStream::forsake() {
   try {
+    cancel_request();
     leave(true);
   } catch (const std::bad_alloc&) {
     if (error_ == 0) error_ = ENOMEM;  // nothing more is said
-    if (has_begun_there_ && channel_ != nullptr) channel_->abort();
+    if ((has_begun_there_ || requested_) && channel_ != nullptr) channel_->abort();
     leave(true);
   }
 }

@@ -54,8 +54,11 @@ class RdStream final : public RdClient, public RdReceiver {
   bool request(Qpn to, Bytes frame);
   // stream_changed() is to tell when the channel opens, or has room.
   void want_room() { channel_->want_room(client_); }
-  // It is taken back: an answer comes too late, or cannot be lived with.
+  // It is taken back: an answer comes too late, or cannot be lived with. Where it throws
+  // std::bad_alloc nothing has happened.
   void cancel_request();
+  // The answer is no: there is nothing to take back.
+  void refused() { requested_ = false; }
   // The Responder, behind begin(): its Reply. There is room (RdChannels::take_start()).
   void reply(Bytes frame);
   RdChannel* channel() const { return channel_; }
@@ -91,8 +94,8 @@ class RdStream final : public RdClient, public RdReceiver {
   // Nothing is said and heard any more; what was sent still goes. `abort`: the peer is told that it
   // is an end before its time.
   void leave(bool abort);
-  // The same as an end before its time, without a second try. A peer that has begun and that there
-  // is no memory to tell hears it by the end of the channel.
+  // The same as an end before its time, with a Request that has no answer taken back, and without a
+  // second try: a peer that there is no memory to tell hears it by the end of the channel.
   void forsake();
   // Memory that is of no use now.
   void trim();

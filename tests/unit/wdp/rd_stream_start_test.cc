@@ -97,6 +97,38 @@ TEST_F(RdStreamStart, OneThatIsTakenBackUnseenIsNotTold) {
   EXPECT_FALSE(b.socket.channels().take_start());
 }
 
+TEST_F(RdStreamStart, OneThatIsForsakenIsTakenBack) {
+  ask();
+  accept();
+  p.stream.forsake();
+  talk();
+  b.socket.channels().cancelled(start());
+  EXPECT_EQ(q.stream.error(), ECONNRESET);
+}
+
+TEST_F(RdStreamStart, OneThatIsRefusedIsNotTakenBack) {
+  ask();
+  (void)start();
+  p.stream.refused();
+  p.stream.forsake();
+  talk();
+  EXPECT_FALSE(b.socket.channels().take_start());
+}
+
+// Who cannot say so ends the channel, or the peer would wait for its bytes for ever.
+TEST_F(RdStreamStart, WithoutMemoryForThatTheChannelEnds) {
+  ask();
+  accept();
+  q.stream.reply(answer);
+  talk();
+  test::WantOfMemory::after(0, 1000);
+  EXPECT_TRUE(test::WantOfMemory::during([&] { p.stream.forsake(); }));
+  test::WantOfMemory::end();
+  EXPECT_EQ(p.stream.channel(), nullptr);
+  later(30s);
+  EXPECT_NE(q.stream.error(), 0);
+}
+
 // A later connection between the same queue pairs goes on.
 TEST_F(RdStreamStart, OneThatIsNoLongerThereEndsNothing) {
   ask();
