@@ -276,12 +276,13 @@ int wr_complete(ibv_qp_ex* base) {
   if (error != 0) put_keys_back(b);
   b.bound.clear();
   b.posting.reset();
+  const verbs::PostFault fault = b.fault;  // another thread's list may begin
   b.lock.unlock();
   // Not under the lock: this may send, and nobody is to wait for that.
   if (due) qp.core->ring();
   if (error == 0) return 0;
-  const bool said = b.fault.rule == verbs::PostFault::Rule::none;
-  return said ? refuse(error) : refuse_send(qp.qp_base, b.fault);
+  const bool said = fault.rule == verbs::PostFault::Rule::none;
+  return said ? refuse(error) : refuse_send(qp.qp_base, fault);
 }
 
 void wr_abort(ibv_qp_ex* base) {
