@@ -31,12 +31,6 @@ class Counted {
     for (int i = 0; i < 500 && grown() != wanted; ++i) usleep(10'000);
     EXPECT_EQ(grown(), wanted) << family_;
   }
-  // Of this kind so many, whatever others there are: datagrams of peers that repeat theirs, and the
-  // like.
-  void expect_of(const std::string& kind, uint64_t wanted) const {
-    for (int i = 0; i < 500 && grown()[kind] != wanted; ++i) usleep(10'000);
-    EXPECT_EQ(grown()[kind], wanted) << family_ << '.' << kind;
-  }
   // This kind and no other, once or more: whoever asks again is answered again.
   void expect_some(const std::string& kind) const {
     for (int i = 0; i < 500 && grown().empty(); ++i) usleep(10'000);

@@ -81,7 +81,7 @@ TEST_P(UnusedReceive, of_a_message_that_was_too_long_is_another_queue_pairs) {
   const Counted dropped{"datagram_dropped"};
   post(7);
   send(0, kTooLong);
-  dropped.expect_of("receive_too_small", 1);
+  dropped.expect({{"receive_too_small", 1}});
   send(1, 50);
   expect(7, 1, 50);
 }
@@ -90,7 +90,7 @@ TEST_P(UnusedReceive, of_a_message_that_was_too_long_outlives_its_queue_pair) {
   const Counted dropped{"datagram_dropped"};
   post(7);
   send(0, kTooLong);
-  dropped.expect_of("receive_too_small", 1);
+  dropped.expect({{"receive_too_small", 1}});
   to[0].reset();
   send(1, 50);
   expect(7, 1, 50);
