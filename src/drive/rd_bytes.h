@@ -1,10 +1,10 @@
-// The bytes of an RC connection by datagrams instead of TCP (spec/wdp-rd 7). It begins with the TCP
-// connection that the two ends have agreed on it by, and closes that as soon as the peer is heard:
+// The bytes of an RC connection by datagrams instead of TCP (spec/wdp-rd 7). A start through a
+// channel leaves nothing but the stream. One by TCP brings the connection that the two ends have
+// agreed on it by, which is closed as soon as the peer is heard:
 //
-//   Initiator:  says on TCP that it comes ──── ready ────► channel, stream ── peer closes TCP ─►
-//   alone Responder:  waits on TCP for that ─ says "ready" ─► first message ─ closes TCP
-//   ────────────► alone
-//                        └─ the Initiator does not come: TCP carries the stream, as any other
+//   Initiator:  says on TCP that it comes ── ready ──► stream ── peer closes TCP ──► alone
+//   Responder:  waits on TCP for that ── says "ready" ──► first message, closes TCP ──► alone
+//                   └─ the Initiator does not come: TCP carries the stream, as any other
 #pragma once
 
 #include <array>
