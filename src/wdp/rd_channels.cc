@@ -138,7 +138,6 @@ bool RdChannels::keep_start(const RdChannel& channel, const RdArrival& arrival, 
   const Bytes frame = payload.subspan(wire::RdOffer::kSize);
   starts_.push_back({.word = word,
                      .channel = channel.token(),
-                     .from = arrival.source,
                      .index = d.didx,
                      .offer = *offer,
                      .frame = {frame.begin(), frame.end()}});

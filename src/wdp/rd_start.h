@@ -18,9 +18,8 @@ inline constexpr uint32_t kMostOfStart = wire::RdOffer::kSize + 20 + 512;
 struct RdStart {
   wire::RdStreamWord word{};
   SessionToken channel;  // by which it came
-  Qpn from;              // the queue pair that sent it
   uint8_t index = 0;     // of the one that it is for
-  wire::RdOffer offer;   // of its sender's
+  wire::RdOffer offer;   // of the queue pair that sent it
   std::vector<std::byte> frame;
 };
 

@@ -338,7 +338,7 @@ Result<Ok, WdpDrop> RdStream::hear(Word word, uint32_t number) {
 }
 
 void RdStream::cancelled(const RdStart& start) {
-  if (!begun() || start.from != peer_.qpn || start.offer.session != peer_.session) return;
+  if (!begun() || start.offer != peer_) return;
   if (channel_ != nullptr && channel_->token() == start.channel) fail(ECONNRESET);
 }
 

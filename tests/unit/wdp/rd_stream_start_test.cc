@@ -49,7 +49,6 @@ TEST_F(RdStreamStart, ARequestComesWithTheOffer) {
   ask();
   const RdStart s = start();
   EXPECT_EQ(s.word, RdStreamWord::request);
-  EXPECT_EQ(s.from, p.offer.qpn);
   EXPECT_EQ(s.index, index_of(q.offer.qpn));
   EXPECT_EQ(s.offer, p.offer);
   EXPECT_TRUE(std::equal(request.begin(), request.end(), s.frame.begin(), s.frame.end()));
@@ -255,7 +254,7 @@ TEST_F(RdStreamStart, WhoTakesNoAnswersHoldsUpNobody) {
   ASSERT_TRUE(r.stream.request(q.offer.qpn, request));
   for (const auto& d : c.said(now)) b.hear(d.bytes, c.address, now);
   const RdStart s = start();
-  EXPECT_EQ(s.from, r.offer.qpn);
+  EXPECT_EQ(s.offer, r.offer);
   EXPECT_FALSE(b.socket.channels().take_start());
 }
 
