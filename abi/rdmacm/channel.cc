@@ -12,16 +12,10 @@ namespace weft::abi {
 namespace {
 
 std::mutex g_channels_lock;
+const HeldOverFork<g_channels_lock> g_channels_over_fork;
 
 class Channels {
  public:
-  Channels() { hold_over_fork<g_channels_lock>(); }
-  // Never destroyed: threads of the program go on while it exits.
-  static Channels& all() {
-    static auto& channels = *new Channels;
-    return channels;
-  }
-
   void add(rdma_event_channel* channel, std::shared_ptr<cm::Channel> core) {
     const std::lock_guard guard{g_channels_lock};
     live_[channel] = std::move(core);
@@ -40,6 +34,8 @@ class Channels {
  private:
   std::unordered_map<rdma_event_channel*, std::shared_ptr<cm::Channel>> live_;
 };
+// Never destroyed: threads of the program go on while it exits.
+Channels& g_channels = *new Channels;
 
 }  // namespace
 
@@ -50,12 +46,12 @@ rdma_event_channel* create_channel() {
     return nullptr;
   }
   auto channel = std::make_unique<rdma_event_channel>(rdma_event_channel{core->fd()});
-  Channels::all().add(channel.get(), std::move(core));
+  g_channels.add(channel.get(), std::move(core));
   return channel.release();
 }
 
 std::shared_ptr<cm::Channel> core_of(rdma_event_channel* channel) {
-  return Channels::all().find(channel);
+  return g_channels.find(channel);
 }
 
 void destroy_channel(rdma_event_channel* channel) {
@@ -63,7 +59,7 @@ void destroy_channel(rdma_event_channel* channel) {
   if (core == nullptr) return;
   // A thread may find its way back there meanwhile.
   core->destroy();
-  if (Channels::all().remove(channel) != nullptr) delete channel;
+  if (g_channels.remove(channel) != nullptr) delete channel;
 }
 
 }  // namespace weft::abi

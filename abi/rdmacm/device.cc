@@ -1,7 +1,5 @@
 #include "abi/rdmacm/device.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -9,6 +7,7 @@
 #include <new>
 
 #include "abi/rdmacm/ids.h"
+#include "base/fork_lock.h"
 
 namespace weft::abi {
 namespace {
@@ -19,13 +18,10 @@ SharedDevice g_device;
 // In a child of fork(2) the parent's device is dead; the child opens its own when it needs one.
 void forget_after_fork() {
   g_device = {};
-  g_lock.unlock();
 }
+const HeldOverFork<g_lock, forget_after_fork> g_over_fork;
 
 bool open() {
-  static const int hooked =
-      pthread_atfork([] { g_lock.lock(); }, [] { g_lock.unlock(); }, forget_after_fork);
-  (void)hooked;  // fails only without memory
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
   if (list == nullptr) return false;

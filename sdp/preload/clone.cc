@@ -22,6 +22,7 @@
 #include "sdp/sockets/table.h"
 
 using weft::sdp::ForkHandlers;
+using weft::sdp::is_program;
 using weft::sdp::Library;
 using weft::sdp::Table;
 
@@ -196,12 +197,13 @@ WEFT_SDP_EXPORT pid_t _Fork() noexcept {
 }
 
 // What pthread_atfork(3) calls. What this library and the adapter tell it libc does not get one by
-// one, for their order is not only that of their coming (fork_handlers.h).
+// one, for their order is not only that of their coming (fork_handlers.h). Whose they are tells the
+// object, an address in its library: a library that is being loaded may be called by the loader.
 extern "C" int __register_atfork(void (*before)(), void (*in_parent)(), void (*in_child)(),
                                  void* object);
 WEFT_SDP_EXPORT int __register_atfork(void (*before)(), void (*in_parent)(), void (*in_child)(),
                                       void* object) {
   const ForkHandlers::Of handlers{.before = before, .in_parent = in_parent, .in_child = in_child};
-  if (!WEFT_SDP_FOR_PROGRAM && ForkHandlers::add(handlers)) return 0;
+  if (!is_program(object) && ForkHandlers::add(handlers)) return 0;
   return WEFT_SDP_NEXT(__register_atfork)(before, in_parent, in_child, object);
 }

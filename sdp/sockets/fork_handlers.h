@@ -3,9 +3,8 @@
 // is made by the system call itself, by clone(3) or by _Fork(3); there Fork does (design/27), and
 // what the program has told pthread_atfork(3) is left out, as libc does.
 //
-// Their order is that of pthread_atfork(3), but for `first`. That is for what waits for a thread:
-// the adapter adds its functions when it is first used, so they come before this library's, and the
-// thread may need what they lock.
+// Their order is that of pthread_atfork(3), but for `first`. That is for what waits for a thread,
+// which may need what a `before` locks.
 //
 // Any thread; nothing of the library's is locked.
 #pragma once

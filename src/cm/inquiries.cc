@@ -13,17 +13,19 @@ namespace weft::cm {
 namespace {
 
 std::mutex g_lock;
+const HeldOverFork<g_lock> g_over_fork;
+// By engine: those of a parent process are dead in a child, and so is this list's entry for them.
+// Never destroyed: threads of the program go on while it exits.
+using All = std::map<const engine::Engine*, std::unique_ptr<Inquiries>>;
+All& g_all = *new All;
 
 }  // namespace
 
 using engine::Token;
 
 Inquiries& Inquiries::on(Token& token) {
-  // By engine: those of a parent process are dead here, and so is this list's entry for them.
-  static auto& all = *new std::map<const engine::Engine*, std::unique_ptr<Inquiries>>;
-  hold_over_fork<g_lock>();
   const std::lock_guard guard{g_lock};
-  auto& own = all[&engine::Engine::of(token)];
+  auto& own = g_all[&engine::Engine::of(token)];
   if (own == nullptr) own = std::make_unique<Inquiries>();
   return *own;
 }

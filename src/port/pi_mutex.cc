@@ -15,10 +15,9 @@ namespace {
 constexpr int kSpins = 1000;  // before a waiter sleeps
 
 // The child's one thread has another number than its parent's.
-void forget_after_fork() {
-  static const int hooked = ::pthread_atfork(nullptr, nullptr, [] { detail::thread_id = 0; });
-  (void)hooked;  // fails without memory alone: then a child that waits spins instead of sleeping
-}
+// Without memory for it a child that waits spins instead of sleeping.
+[[maybe_unused]] const int g_hooked =
+    ::pthread_atfork(nullptr, nullptr, [] { detail::thread_id = 0; });
 
 }  // namespace
 
@@ -27,7 +26,6 @@ namespace detail {
 constinit thread_local uint32_t thread_id __attribute__((tls_model("initial-exec"))) = 0;
 
 uint32_t ask_thread_id() {
-  forget_after_fork();
   thread_id = static_cast<uint32_t>(::syscall(SYS_gettid));
   return thread_id;
 }

@@ -13,6 +13,7 @@ namespace weft::shared {
 namespace {
 
 std::mutex g_lock;
+const HeldOverFork<g_lock> g_over_fork;
 
 }  // namespace
 
@@ -20,10 +21,6 @@ std::mutex g_lock;
 // its own has one of these nonces.
 class OwnEnd::All {
  public:
-  static All& get() {
-    static All& all = *new All;  // threads may outlive static objects
-    return all;
-  }
   void add(const wire::HostOffer::Nonce& nonce, const Ends& ends) {
     const std::lock_guard hold{g_lock};
     all_.emplace(nonce, ends);
@@ -39,7 +36,6 @@ class OwnEnd::All {
 
  private:
   using Map = std::multimap<wire::HostOffer::Nonce, Ends>;
-  All() { hold_over_fork<g_lock>(); }
   Map::iterator find(const wire::HostOffer::Nonce& nonce, const Ends& ends) {
     const auto [from, to] = all_.equal_range(nonce);
     for (auto it = from; it != to; ++it) {
@@ -51,21 +47,23 @@ class OwnEnd::All {
   Map all_;
 };
 
+OwnEnd::All& OwnEnd::all = *new All;  // threads may outlive static objects
+
 OwnEnd::OwnEnd(const wire::HostOffer::Nonce& nonce, const port::TcpStream& tcp)
     : nonce_(nonce),
       ends_{.local = socket_at(tcp.local()), .peer = socket_at(tcp.peer())},
       process_(::getpid()) {
-  All::get().add(nonce_, ends_);
+  all.add(nonce_, ends_);
 }
 
 // Not in a child of fork(2): it may be about to abandon its parent's connections, with the lock
 // taken.
 OwnEnd::~OwnEnd() {
-  if (::getpid() == process_) All::get().remove(nonce_, ends_);
+  if (::getpid() == process_) all.remove(nonce_, ends_);
 }
 
 bool OwnEnd::other_is_here() const {
-  return All::get().has(nonce_, {.local = ends_.peer, .peer = ends_.local});
+  return all.has(nonce_, {.local = ends_.peer, .peer = ends_.local});
 }
 
 // Asked of the kernel, for /proc may be another namespace's, or not there. What it cannot say

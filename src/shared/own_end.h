@@ -36,6 +36,7 @@ class OwnEnd {
     friend bool operator==(const Ends&, const Ends&) = default;
   };
   class All;
+  static All& all;
 
   const wire::HostOffer::Nonce nonce_;
   const Ends ends_;

@@ -1,12 +1,12 @@
 #include "verbs/adapter.h"
 
-#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "base/fork_lock.h"
 #include "base/log.h"
 #include "base/undo.h"
 #include "config/options.h"
@@ -87,6 +87,7 @@ void close_channels(engine::Token& token, drive::DatagramDriver& driver) {
 void child_after_fork() {
   if (Adapter* parents = g_adapter.exchange(nullptr)) parents->abandon_in_child();
 }
+const HeldOverFork<g_lock, child_after_fork> g_over_fork;
 
 }  // namespace
 
@@ -106,12 +107,6 @@ Result<Adapter*, port::SystemError> Adapter::get(
     g_adapter.store(nullptr, std::memory_order_release);
     a->abandon_lost();
   }
-  static const int hooked = pthread_atfork([] { g_lock.lock(); }, [] { g_lock.unlock(); },
-                                           [] {
-                                             g_lock.unlock();
-                                             child_after_fork();
-                                           });
-  if (hooked != 0) WEFT_LOG(warn, "pthread_atfork failed: a forked child must not use this device");
   auto fresh = std::unique_ptr<Adapter>{new Adapter};
   if (const auto started = fresh->start(); !started.ok()) return fail(started.error());
   fresh->bring_up_ = make_bring_up();

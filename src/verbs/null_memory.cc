@@ -19,6 +19,7 @@ static_assert(NullMemory::kSize % kPart == 0);
 // The zeros, and behind them the sink.
 std::atomic<std::byte*> g_zeros{nullptr};
 std::mutex g_making;
+const HeldOverFork<g_making> g_making_over_fork;
 
 bool map_sink(std::byte* at) {
   if (port::largest_file() < kPart) return false;
@@ -36,7 +37,6 @@ bool map_sink(std::byte* at) {
 }  // namespace
 
 std::byte* NullMemory::make() {
-  hold_over_fork<g_making>();
   const std::lock_guard guard{g_making};
   if (std::byte* made = g_zeros.load(std::memory_order_relaxed)) return made;
   void* const p =
