@@ -71,6 +71,7 @@ class Runtime final : public engine::Runtime {
   void more_to_send(engine::Token& token, engine::EventHandler& handler) override;
   // Nobody polls here: all handlers are told of.
   void ask_memory(engine::Token&, engine::EventHandler&) override {}
+  void ask_memory_after(engine::Token&, engine::EventHandler&, const port::PeerWord&) override {}
   bool gather(engine::Token& token, engine::EventHandler& handler) override;
   void defer(engine::Token& token, engine::EventHandler& handler) override;
   void closes_at(engine::Token&, Time when) override { ends_at_ = std::max(ends_at_, when); }

@@ -48,8 +48,14 @@ void MemoryWay::use_descriptor(Token& token, bool on, bool waits_for_room) {
   }
 }
 
+void MemoryWay::end(Token& token) {
+  if (bytes_ != nullptr) token.runtime().ask_memory_after(token, driver_, {});
+  bytes_ = nullptr;
+}
+
 // What is there already is told as room in the socket, which there always is.
 void MemoryWay::listen(Token& token, bool waits_for_room) {
+  token.runtime().ask_memory_after(token, driver_, work_word(waits_for_room));
   token.runtime().want_read(token, driver_, !bytes_->ended());
   if (!listens_) return;
   bool there = stream_.wants_bytes() && !bytes_->await_input();

@@ -28,7 +28,7 @@ class MemoryWay {
   // The descriptor is readable.
   void hear(engine::Token& token);
   // The byte stream is about to be closed.
-  void end() { bytes_ = nullptr; }
+  void end(engine::Token& token);
 
   // EventHandler::use_descriptor(). `waits_for_room`: send() had not taken all.
   void use_descriptor(engine::Token& token, bool on, bool waits_for_room);
@@ -40,6 +40,11 @@ class MemoryWay {
   bool has_work(bool waits_for_room) const {
     return (stream_.wants_bytes() && bytes_->has_input()) ||
            (waits_for_room && bytes_->has_room()) || bytes_->copies_wanted();
+  }
+  // While this has not changed, there is not, unless the stream is visited meanwhile.
+  port::PeerWord work_word(bool waits_for_room) const {
+    if (waits_for_room || bytes_->refers_now() || !stream_.wants_bytes()) return {};
+    return bytes_->input_word();
   }
   // The program may have back what the peer was referred to. The stream is told where it is gone.
   void take_back(engine::Token& token);

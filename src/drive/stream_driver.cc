@@ -162,7 +162,7 @@ void StreamDriver::on_no_memory(Token& token) {
   if (gone_) return;
   if (!std::exchange(broken_, true)) {
     token.runtime().rewatch(token, *this, -1, false, false);
-    memory_.end();
+    memory_.end(token);
     bytes_->reset();
   }
   token.runtime().set_deadline(token, *this, token.now() + kNextTry);
@@ -434,7 +434,7 @@ void StreamDriver::grant_wish(Token& token) {
   StreamOwner* owner = std::exchange(owner_, nullptr);
   if (batch_) batches_->give(std::move(batch_));
   token.runtime().remove(token, *this);
-  memory_.end();
+  memory_.end(token);
   if (wish == Wish::reset) {
     bytes_->reset();
   } else {

@@ -164,6 +164,10 @@ void Engine::ask_memory(Token& token, EventHandler& handler) {
   sockets_.memory().add(token, handler);
 }
 
+void Engine::ask_memory_after(Token&, EventHandler& handler, const port::PeerWord& word) {
+  sockets_.memory().ask_after(handler, word);
+}
+
 void Engine::again(Token&, EventHandler& handler) {
   sockets_.again(handler);
 }

@@ -73,6 +73,7 @@ class Engine final : public Runtime {
   void forget(Token& token, EventHandler& handler) override;
   void rewatch(Token& token, EventHandler& handler, int fd, bool read, bool write) override;
   void ask_memory(Token& token, EventHandler& handler) override;
+  void ask_memory_after(Token& token, EventHandler& handler, const port::PeerWord& word) override;
   void again(Token& token, EventHandler& handler) override;
   void more_to_send(Token& token, EventHandler& handler) override;
   bool gather(Token& token, EventHandler& handler) override;

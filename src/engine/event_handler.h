@@ -78,10 +78,12 @@ class EventHandler : public ListHook<struct ReadyTag>,
  private:
   friend class Deadlines;
   friend class Doorbells;
+  friend class MemoryHandlers;
   friend class Runtime;
   friend class SocketSet;
   static constexpr size_t kNoSlot = SIZE_MAX;
   size_t deadline_slot_ = kNoSlot;
+  size_t memory_slot_ = kNoSlot;
   Time deadline_ = Time::never();
   std::atomic<bool> rung_{false};
   EventHandler* next_rung_ = nullptr;

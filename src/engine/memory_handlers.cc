@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "engine/engine.h"
 #include "engine/runtime.h"
@@ -15,36 +16,48 @@ constexpr Duration kPause = std::chrono::microseconds{50};
 
 }  // namespace
 
+void MemoryHandlers::put(size_t slot, const Asked& asked) {
+  asked_[slot] = asked;
+  asked.handler->memory_slot_ = slot;
+}
+
+size_t MemoryHandlers::most_silent() const {
+  const auto end = asked_.begin() + static_cast<ptrdiff_t>(count_);
+  const auto heard_before = [](const Asked& a, const Asked& b) { return a.heard_at < b.heard_at; };
+  return static_cast<size_t>(std::min_element(asked_.begin(), end, heard_before) - asked_.begin());
+}
+
 void MemoryHandlers::add(Token& token, EventHandler& handler) {
-  const auto end = handlers_.begin() + static_cast<ptrdiff_t>(count_);
-  auto at = std::find(handlers_.begin(), end, &handler);
-  if (at == end) {
-    if (count_ == kMost) {
-      if (!all_are_heard()) handlers_.back()->use_descriptor(token, true);
-      --at;
-    } else {
-      ++count_;
+  size_t slot = handler.memory_slot_;
+  if (slot == EventHandler::kNoSlot) {
+    slot = count_ == kMost ? most_silent() : count_++;
+    if (EventHandler* const before = asked_[slot].handler) {
+      before->memory_slot_ = EventHandler::kNoSlot;
+      if (!all_are_heard()) before->use_descriptor(token, true);
     }
-    *at = &handler;
+    put(slot, {.handler = &handler});
     if (!all_are_heard()) handler.use_descriptor(token, false);
   }
-  std::rotate(handlers_.begin(), at, at + 1);
+  asked_[slot].heard_at = ++times_heard_;
 }
 
 void MemoryHandlers::remove(EventHandler& handler) {
-  const auto end = handlers_.begin() + static_cast<ptrdiff_t>(count_);
-  const auto kept = std::remove(handlers_.begin(), end, &handler);
-  count_ = static_cast<size_t>(kept - handlers_.begin());
+  const size_t slot = std::exchange(handler.memory_slot_, EventHandler::kNoSlot);
+  if (slot == EventHandler::kNoSlot) return;
+  if (slot != --count_) put(slot, asked_[count_]);
+  asked_[count_] = {};
 }
 
-// From the end, for one that is asked may go. Where another one comes or goes meanwhile, one may be
-// asked twice, or only the next time. Whoever waits for the engine waits for the end of this: when
-// it has taken long the others have their turn the next time.
+// Where one goes meanwhile, another one may be asked only the next time. Whoever waits for the
+// engine waits for the end of this: when it has taken long the others have their turn the next
+// time.
 bool MemoryHandlers::ask(Token& token) {
   bool moved = false;
-  for (size_t asked = 0; asked < count_; ++asked) {
-    if (next_ == 0 || next_ > count_) next_ = count_;
-    EventHandler& handler = *handlers_[--next_];
+  for (size_t looked = 0; looked < count_; ++looked) {
+    if (next_ >= count_) next_ = 0;
+    const Asked& asked = asked_[next_++];
+    if (!asked.word.has_changed()) continue;
+    EventHandler& handler = *asked.handler;
     bool its = false;
     token.runtime().visit(token, handler, [&] { its = handler.try_receive(token); });
     moved |= its;
@@ -62,7 +75,7 @@ bool MemoryHandlers::sockets_can_wait(Time now) {
 }
 
 void MemoryHandlers::use_descriptors(Token& token, bool on) {
-  for (size_t i = 0; i < count_; ++i) handlers_[i]->use_descriptor(token, on);
+  for (size_t i = 0; i < count_; ++i) asked_[i].handler->use_descriptor(token, on);
 }
 
 void MemoryHandlers::hear_all(Token& token) {

@@ -6,9 +6,11 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/time.h"
 #include "engine/event_handler.h"
+#include "port/peer_word.h"
 
 namespace weft::engine {
 
@@ -19,6 +21,11 @@ class MemoryHandlers {
   // been silent for longest is not asked any more, and its descriptor tells of it.
   void add(Token& token, EventHandler& handler);
   void remove(EventHandler& handler);
+  // It is not asked before `word` has changed. The word is read until the next call for the
+  // handler. Nothing where the handler is not asked at all.
+  void ask_after(EventHandler& handler, const port::PeerWord& word) {
+    if (handler.memory_slot_ != EventHandler::kNoSlot) asked_[handler.memory_slot_].word = word;
+  }
   bool any() const { return count_ > 0; }
 
   // Asks them, or as many as a turn has time for; the next call goes on there. True when something
@@ -53,17 +60,26 @@ class MemoryHandlers {
   void polled() { polls_ = any() ? polls_ + 1 : 0; }
 
  private:
-  // Asking one costs a line of the cache that the peer may have just written.
-  static constexpr size_t kMost = 64;
+  // One that has nothing to say costs a look at its word, in a line of the cache that stays until
+  // the peer writes to it.
+  static constexpr size_t kMost = 256;
   // A thread that polls so often does not sleep each time.
   static constexpr unsigned kPollsBefore = 64;
   static constexpr unsigned kPolls = 64;  // of them, before the sockets are asked as well
 
+  struct Asked {
+    EventHandler* handler = nullptr;
+    port::PeerWord word;
+    uint64_t heard_at = 0;  // the greatest: it was heard of last
+  };
+  void put(size_t slot, const Asked& asked);
+  size_t most_silent() const;
   void use_descriptors(Token& token, bool on);
 
-  std::array<EventHandler*, kMost> handlers_{};  // the one heard of last first
+  std::array<Asked, kMost> asked_{};
   size_t count_ = 0;
-  size_t next_ = 0;  // those below it have to be asked yet; none: all
+  size_t next_ = 0;  // in asked_, whose turn it is
+  uint64_t times_heard_ = 0;
   std::atomic<bool> heard_{true};
   unsigned polls_ = 0;    // since all were heard
   unsigned waiting_ = 0;  // polls since epoll was asked

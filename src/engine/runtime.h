@@ -13,6 +13,7 @@
 #include "engine/helper_policy.h"
 #include "engine/local_data.h"
 #include "engine/memory_reserve.h"
+#include "port/peer_word.h"
 #include "stats/blocks.h"
 
 namespace weft::engine {
@@ -44,6 +45,10 @@ class Runtime {
   // The handler's input is in memory, and it was just heard of: a program that polls asks it by
   // try_receive(), and says by EventHandler::use_descriptor() when it does not.
   virtual void ask_memory(Token& token, EventHandler& handler) = 0;
+  // Until the handler is visited again, there is nothing to ask it for while `word` has not
+  // changed.
+  virtual void ask_memory_after(Token& token, EventHandler& handler,
+                                const port::PeerWord& word) = 0;
   // Time::never(): none. Throws std::bad_alloc.
   void set_deadline(Token& token, EventHandler& handler, Time when) {
     if (handler.deadline_ != when) update_deadline(token, handler, when);

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/io_vec.h"
 #include "port/address.h"
+#include "port/peer_word.h"
 
 namespace weft::port {
 
@@ -84,6 +85,9 @@ class SharedBytes {
   // Without asking the kernel: would receive() find something, the end among it? Is there room,
   // where send() had not taken all?
   virtual bool has_input() const = 0;
+  // While this has not changed, has_input() is false. Valid until the next call of another
+  // function.
+  virtual PeerWord input_word() const = 0;
   virtual bool has_room() = 0;
   // The descriptor is readable: takes what wakes up, and learns of the end.
   virtual void hear() = 0;

@@ -129,6 +129,11 @@ class RingReader {
   port::ByteStream::Transfer read(std::span<const IoVec> pieces);
   // Would read() find anything?
   bool has_input(std::memory_order order = std::memory_order_relaxed) const;
+  // While this has not changed, it would not.
+  port::PeerWord input_word() const {
+    if (broken_ || stalled_on_ != 0 || length_ > 0) return {};
+    return {&place_.control->written, read_};
+  }
   // What was read is done with. True: wake the writer.
   bool publish();
   // The writer is to wake this side. False: there is something already.

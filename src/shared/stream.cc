@@ -173,6 +173,11 @@ port::ByteStream::Transfer Stream::receive(std::span<const IoVec> pieces) const 
   return t;
 }
 
+port::PeerWord Stream::input_word() const {
+  if (end_ != End::none || rings_ == nullptr) return {};
+  return rings_->in.input_word();
+}
+
 bool Stream::has_input() const {
   return end_ != End::none || (rings_ != nullptr && rings_->in.has_input());
 }

@@ -36,6 +36,7 @@ class Stream final : public port::ByteStream, public port::SharedBytes {
   Way way() const override { return way_; }
   Transfer send(std::span<const IoVec> pieces, Bytes own) override;
   bool has_input() const override;
+  port::PeerWord input_word() const override;
   bool has_room() override { return rings_ != nullptr && rings_->out.has_room(); }
   void hear() override;
   bool ended() const override { return end_ != End::none; }

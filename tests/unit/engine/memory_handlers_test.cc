@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <deque>
 #include <vector>
 
@@ -48,7 +50,7 @@ class MemoryHandlersTest : public ::testing::Test {
   std::unique_ptr<Engine> engine;
   std::optional<Hold> hold;
   MemoryHandlers handlers;
-  std::deque<Handler> made = std::deque<Handler>(65);
+  std::deque<Handler> made = std::deque<Handler>(257);
 };
 
 TEST_F(MemoryHandlersTest, EachIsAskedAndOneMovesIt) {
@@ -91,6 +93,44 @@ TEST_F(MemoryHandlersTest, OneThatGoesIsAskedNoMore) {
   EXPECT_FALSE(handlers.any());
 }
 
+TEST_F(MemoryHandlersTest, AsLongAsItsWordIsTheSameNothingIsAskedFor) {
+  std::atomic<uint64_t> word{7};
+  handlers.add(token(), made[0]);
+  handlers.ask_after(made[0], {&word, 7});
+  handlers.ask_after(made[1], {&word, 7});  // is not asked at all
+  EXPECT_FALSE(handlers.ask(token()));
+  EXPECT_EQ(made[0].asked, 0);
+  word = 8;
+  (void)handlers.ask(token());
+  EXPECT_EQ(made[0].asked, 1);
+  handlers.ask_after(made[0], {&word, 8});
+  handlers.ask_after(made[0], {});
+  (void)handlers.ask(token());
+  EXPECT_EQ(made[0].asked, 2) << "without a word nobody knows";
+}
+
+// The last one takes the place of one that goes, with its word.
+TEST_F(MemoryHandlersTest, EachKeepsItsWordWhenOthersGo) {
+  std::array<std::atomic<uint64_t>, 3> words{};
+  for (size_t i = 0; i < words.size(); ++i) {
+    handlers.add(token(), made[i]);
+    handlers.ask_after(made[i], {&words[i], 0});
+  }
+  handlers.remove(made[0]);
+  words[0] = words[2] = 1;
+  (void)handlers.ask(token());
+  EXPECT_EQ(made[0].asked, 0);
+  EXPECT_EQ(made[1].asked, 0);
+  EXPECT_EQ(made[2].asked, 1);
+  handlers.ask_after(made[2], {&words[2], 1});
+  handlers.remove(made[1]);
+  (void)handlers.ask(token());
+  EXPECT_EQ(made[2].asked, 1);
+  words[2] = 2;
+  (void)handlers.ask(token());
+  EXPECT_EQ(made[2].asked, 2);
+}
+
 TEST_F(MemoryHandlersTest, TwiceIsOnce) {
   handlers.add(token(), made[0]);
   handlers.add(token(), made[0]);
@@ -124,16 +164,16 @@ TEST_F(MemoryHandlersTest, OneThatComesLaterIsAsTheOthers) {
 }
 
 TEST_F(MemoryHandlersTest, TheOneThatIsSilentForLongestMakesRoom) {
-  for (size_t i = 0; i < 64; ++i) handlers.add(token(), made[i]);
+  for (size_t i = 0; i < 256; ++i) handlers.add(token(), made[i]);
   poll(64);
   ASSERT_TRUE(only_ask());
   handlers.add(token(), made[0]);  // heard of again
-  handlers.add(token(), made[64]);
+  handlers.add(token(), made[256]);
   EXPECT_TRUE(made[1].descriptor) << "nobody asks it now";
   (void)handlers.ask(token());
   EXPECT_EQ(made[1].asked, 0);
   EXPECT_EQ(made[0].asked, 1);
-  EXPECT_EQ(made[64].asked, 1);
+  EXPECT_EQ(made[256].asked, 1);
 }
 
 TEST_F(MemoryHandlersTest, SocketsAreAskedEveryNowAndThen) {

@@ -66,6 +66,21 @@ TEST_F(RingTest, BytesComeOutAsTheyWentIn) {
   EXPECT_EQ(read(5000), Buffer{});
 }
 
+// Whoever asks again and again looks at the word alone.
+TEST_F(RingTest, TheWordForInputChangesWithIt) {
+  const Buffer a = pattern_bytes(1000, 1);
+  const port::PeerWord none = reader.input_word();
+  EXPECT_FALSE(none.has_changed());
+  EXPECT_EQ(write(a), a.size());
+  EXPECT_TRUE(none.has_changed());
+  EXPECT_TRUE(reader.input_word().has_changed());
+  EXPECT_EQ(read(400).size(), 400);
+  EXPECT_TRUE(reader.input_word().has_changed()) << "the rest of a record";
+  EXPECT_EQ(read(600).size(), 600);
+  EXPECT_FALSE(reader.input_word().has_changed());
+  EXPECT_TRUE(none.has_changed());
+}
+
 TEST_F(RingTest, PiecesOfAnySizeGoRoundTheRingManyTimes) {
   SeededRandom random{7};
   Buffer sent;
@@ -306,6 +321,7 @@ TEST_F(RingTest, MemoryThatCannotBeReachedIsAskedForAsACopy) {
   EXPECT_EQ(error, 0);
   EXPECT_TRUE(reader.publish()) << "the writer is to be woken up";
   EXPECT_FALSE(reader.has_input()) << "nothing new until it has answered";
+  EXPECT_TRUE(reader.input_word().has_changed()) << "another word tells of that";
   EXPECT_TRUE(writer.copies_wanted());
   page.protect(PROT_READ);
   EXPECT_EQ(writer.detach(), nullptr);
