@@ -3,6 +3,7 @@
 // side (docs/design/25).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -36,7 +37,9 @@ class MemoryHandlers {
   void ask_sockets_next() { waiting_ = kPolls; }
 
   // The program has polled so often that it will again.
-  bool polled_for_long() const { return polls_ >= kPollsBefore; }
+  bool polled_for_long() const {
+    return polls_ >= std::min(kFewestPollsBefore + count_ / kForOnePoll, kMostPollsBefore);
+  }
   // They are asked again and again: their descriptors need not tell of them. False where they have
   // to, which `may_ask` says once all_are_heard() does not any more: any thread that looks after
   // that knows.
@@ -63,8 +66,11 @@ class MemoryHandlers {
   // One that has nothing to say costs a look at its word, in a line of the cache that stays until
   // the peer writes to it.
   static constexpr size_t kMost = 256;
-  // A thread that polls so often does not sleep each time.
-  static constexpr unsigned kPollsBefore = 64;
+  // A thread that polls so often does not sleep each time. Until then each message of a peer costs
+  // a wake-up; and to change over costs a line of the cache that the peer has, for each of them.
+  static constexpr size_t kFewestPollsBefore = 4;
+  static constexpr size_t kForOnePoll = 4;
+  static constexpr size_t kMostPollsBefore = 64;
   static constexpr unsigned kPolls = 64;  // of them, before the sockets are asked as well
 
   struct Asked {

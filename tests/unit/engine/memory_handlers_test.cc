@@ -140,7 +140,7 @@ TEST_F(MemoryHandlersTest, TwiceIsOnce) {
 
 TEST_F(MemoryHandlersTest, AfterManyPollsTheDescriptorsNeedNotTell) {
   handlers.add(token(), made[0]);
-  poll(63);
+  poll(3);
   EXPECT_FALSE(handlers.polled_for_long());
   poll(1);
   EXPECT_TRUE(handlers.polled_for_long());
@@ -153,6 +153,19 @@ TEST_F(MemoryHandlersTest, AfterManyPollsTheDescriptorsNeedNotTell) {
   EXPECT_TRUE(made[0].descriptor);
   EXPECT_TRUE(handlers.all_are_heard());
   EXPECT_FALSE(handlers.polled_for_long()) << "the polls begin anew";
+}
+
+// To change over costs something for each of them.
+TEST_F(MemoryHandlersTest, TheMoreThereAreTheMorePollsItTakes) {
+  for (size_t i = 0; i < 40; ++i) handlers.add(token(), made[i]);
+  poll(13);
+  EXPECT_FALSE(handlers.polled_for_long());
+  poll(1);
+  EXPECT_TRUE(handlers.polled_for_long());
+  for (size_t i = 40; i < 256; ++i) handlers.add(token(), made[i]);
+  EXPECT_FALSE(handlers.polled_for_long());
+  poll(50);
+  EXPECT_TRUE(handlers.polled_for_long());
 }
 
 TEST_F(MemoryHandlersTest, OneThatComesLaterIsAsTheOthers) {
