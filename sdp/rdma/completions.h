@@ -94,7 +94,8 @@ class Completions {
   bool take(How how, const Member* self = nullptr);
 
   // Whether there is anything to take.
-  bool any_members() const { return count_.load(std::memory_order_relaxed) > 0; }
+  bool any_members() const { return count_members() > 0; }
+  size_t count_members() const { return count_.load(std::memory_order_relaxed); }
 
   // Somebody sleeps until a completion comes, or does not any more.
   void want(int change) { wanting_.fetch_add(change); }

@@ -2,8 +2,10 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <utility>
 
 #include "sdp/sockets/look.h"
 
@@ -14,12 +16,21 @@ using Clock = std::chrono::steady_clock;
 
 // How often a thread that looks asks for what else it waits for.
 constexpr std::chrono::microseconds kOthers{10};
+// A sleep costs a wake-up for each connection that has news next, and their peers work in batches.
+// So a thread of a process with many connections looks longer, where that pays.
+constexpr std::chrono::microseconds kForEach{20};
+constexpr std::chrono::microseconds kLongest{400};
 
 struct Looker {
   Completions* completions = nullptr;  // of the process; they never end
   LookTime look_time;
   uint64_t seen = 0;    // of what mirrors have shown
   bool looked = false;  // before it sleeps
+
+  std::chrono::microseconds longest() const {
+    const auto members = static_cast<int64_t>(completions->count_members());
+    return std::clamp(members * kForEach, LookTime::kMost, kLongest);
+  }
 };
 
 // The first thread that works on one notes them.
@@ -64,7 +75,7 @@ bool Recent::look(const std::function<bool()>& other_news) {
   if (other_news()) return true;
   const Completions::Looking looking{completions, nullptr};
   auto others = Clock::now() + kOthers;
-  return look_for(looker.look_time, how, LookTime::kMost, [&] {
+  return look_for(looker.look_time, how, looker.longest(), [&] {
     if (how == LookTime::How::yield) (void)::sched_yield();
     if (any_news()) return true;
     const auto now = Clock::now();
@@ -88,7 +99,9 @@ Recent::Sleep::Sleep() : completions_(g_of_process.load()), since_(Clock::now())
 // looks are in vain because all threads sleep, and wake each other, nothing else says so.
 Recent::Sleep::~Sleep() {
   completions_->want(-1);
-  if (mine().looked || Clock::now() - since_ >= LookTime::kMost) return;
+  const Looker& looker = mine();
+  if (looker.looked || looker.completions == nullptr) return;
+  if (Clock::now() - since_ >= looker.longest()) return;
   mine().look_time.result(LookTime::How::keep, true);
 }
 
