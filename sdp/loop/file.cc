@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "sdp/loop/own_descriptors.h"
+
 namespace weft::sdp {
 namespace {
 
@@ -23,16 +25,21 @@ int floor_of_numbers() {
 
 // Not close(2): the library stands in its place.
 void File::reset(int fd) {
-  if (fd_ >= 0) (void)::syscall(SYS_close, fd_);
+  if (fd_ >= 0) {
+    OwnDescriptors::drop(fd_);
+    (void)::syscall(SYS_close, fd_);
+  }
   fd_ = fd;
 }
 
 File out_of_the_way(File file) {
-  if (!file || file.get() >= floor_of_numbers()) return file;
-  const auto moved =
-      static_cast<int>(::syscall(SYS_fcntl, file.get(), F_DUPFD_CLOEXEC, floor_of_numbers()));
-  if (moved < 0) return file;
-  return File{moved};
+  if (file && file.get() < floor_of_numbers()) {
+    File moved{
+        static_cast<int>(::syscall(SYS_fcntl, file.get(), F_DUPFD_CLOEXEC, floor_of_numbers()))};
+    if (moved) file = std::move(moved);
+  }
+  if (file) OwnDescriptors::add(file.get());
+  return file;
 }
 
 }  // namespace weft::sdp

@@ -26,7 +26,8 @@ class File {
 };
 
 // Moves a descriptor that is the library's own out of the way of programs that count on low
-// numbers, or close those that they do not know. Close-on-exec.
+// numbers. Programs that close those that they do not know leave it open from now on
+// (own_descriptors.h). Close-on-exec.
 File out_of_the_way(File file);
 
 }  // namespace weft::sdp

@@ -13,6 +13,8 @@
 #include <future>
 #include <new>
 
+#include "sdp/loop/own_descriptors.h"
+
 namespace weft::sdp {
 namespace {
 
@@ -65,6 +67,8 @@ Loop* Loop::start(Task catch_up) {
 }
 
 bool Loop::watch(int fd, uint32_t events, Handler handler) {
+  // Those of an adapter come here, too.
+  OwnDescriptors::add(fd);
   epoll_event event{.events = events, .data = {.fd = fd}};
   handlers_[fd] = std::make_shared<const Handler>(std::move(handler));
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return true;

@@ -15,6 +15,7 @@
 #include "sdp/preload/caller.h"
 #include "sdp/preload/descriptors.h"
 #include "sdp/preload/exec.h"
+#include "sdp/preload/left_open.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/fork_handlers.h"
 #include "sdp/sockets/last_bytes.h"
@@ -115,9 +116,17 @@ long fork_by(Call call) {
 
 [[gnu::noinline]] long call_on_descriptors(long number, long a, long b, long c, long d, long e,
                                            long f) {
-  weft::sdp::before_call_on_descriptors(number, a, b, c);
+  if (const auto answer = weft::sdp::before_call_on_descriptors(number, a, b, c)) return *answer;
   const long result = next_system_call()(number, a, b, c, d, e, f);
   return weft::sdp::after_call_on_descriptors(number, a, result);
+}
+
+[[gnu::noinline]] long call_of_adapter(long number, long a, long b, long c, long d, long e,
+                                       long f) {
+  weft::sdp::before_call_of_adapter(number, a);
+  const long result = next_system_call()(number, a, b, c, d, e, f);
+  weft::sdp::after_call_of_adapter(number, b, result);
+  return result;
 }
 
 bool may_make_or_end_process(long number) {
@@ -165,6 +174,8 @@ long weft_sdp_syscall(long number, long a, long b, long c, long d, long e, long 
     return make_or_end_process(number, a, b, c, d, e, f);
   if (weft::sdp::concerns_descriptors(number) && WEFT_SDP_FOR_PROGRAM) [[unlikely]]
     return call_on_descriptors(number, a, b, c, d, e, f);
+  if (weft::sdp::makes_or_ends_descriptor(number) && !WEFT_SDP_FOR_PROGRAM) [[unlikely]]
+    return call_of_adapter(number, a, b, c, d, e, f);
   return g_next.load(std::memory_order_relaxed)(number, a, b, c, d, e, f);
 }
 

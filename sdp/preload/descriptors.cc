@@ -12,8 +12,10 @@
 
 #include "base/guarded.h"
 #include "sdp/loop/file.h"
+#include "sdp/loop/own_descriptors.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/descriptors.h"
+#include "sdp/preload/left_open.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/fallbacks.h"
@@ -44,9 +46,15 @@ void forget_range(unsigned first, unsigned last) {
 }
 
 // With CLOSE_RANGE_CLOEXEC nothing is closed yet, and with a flag that is unknown nothing at all.
-void forget_closed(unsigned first, unsigned last, int flags) {
+bool closes(int flags) {
   constexpr unsigned kCloses = CLOSE_RANGE_UNSHARE;
-  if ((static_cast<unsigned>(flags) & ~kCloses) == 0) forget_range(first, last);
+  return (static_cast<unsigned>(flags) & ~kCloses) == 0;
+}
+
+int close_range_of_program(unsigned first, unsigned last, int flags) {
+  if (!closes(flags)) return WEFT_SDP_NEXT(close_range)(first, last, flags);
+  forget_range(first, last);
+  return close_others(first, last, flags);
 }
 
 int copied(int from, int to) {
@@ -74,10 +82,12 @@ int tell(void* to, int number) {
   return -1;
 }
 
-int after_fcntl(int fd, int command, int result) {
+int after_fcntl(int fd, int command, int result, bool for_program) {
   const bool owner = command == F_SETOWN || command == F_SETOWN_EX || command == F_SETFL;
   if (owner && result == 0) take_owner(fd);
-  return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(fd, result) : result;
+  if (command != F_DUPFD && command != F_DUPFD_CLOEXEC) return result;
+  if (!for_program) OwnDescriptors::add(result);
+  return copied(fd, result);
 }
 
 bool copies(long number) {
@@ -116,14 +126,22 @@ bool weft::sdp::concerns_descriptors(long number) {
   return number == SYS_close || number == SYS_close_range || copies(number) || moves_bytes(number);
 }
 
-void weft::sdp::before_call_on_descriptors(long number, long first, long second, long third) {
-  if (number == SYS_close) forget(static_cast<int>(first));
+std::optional<long> weft::sdp::before_call_on_descriptors(long number, long first, long second,
+                                                          long third) {
+  if (number == SYS_close) {
+    if (is_left_open(static_cast<int>(first))) return kLeftOpen;
+    forget(static_cast<int>(first));
+  }
   if (number == SYS_close_range) {
-    forget_closed(static_cast<unsigned>(first), static_cast<unsigned>(second),
-                  static_cast<int>(third));
+    return close_range_of_program(static_cast<unsigned>(first), static_cast<unsigned>(second),
+                                  static_cast<int>(third));
+  }
+  if (copies(number) && number != SYS_dup && is_left_open(static_cast<int>(second))) {
+    return kLeftOpen;
   }
   if (moves_bytes(number)) Table::relay(static_cast<int>(first));
   if (number == SYS_splice) Table::relay(static_cast<int>(third));
+  return std::nullopt;
 }
 
 long weft::sdp::after_call_on_descriptors(long number, long first, long result) {
@@ -134,19 +152,23 @@ WEFT_SDP_EXPORT int close(int fd) {
   if (WEFT_SDP_FOR_PROGRAM) {
     // Before anything is done, as in libc's.
     ::pthread_testcancel();
+    if (is_left_open(fd)) return kLeftOpen;
     forget(fd);
+  } else {
+    OwnDescriptors::drop(fd);
   }
   return WEFT_SDP_NEXT(close)(fd);
 }
 
 WEFT_SDP_EXPORT int close_range(unsigned first, unsigned last, int flags) noexcept {
-  forget_closed(first, last, flags);
-  return WEFT_SDP_NEXT(close_range)(first, last, flags);
+  return close_range_of_program(first, last, flags);
 }
 
 WEFT_SDP_EXPORT void closefrom(int first) noexcept {
-  forget_range(static_cast<unsigned>(first < 0 ? 0 : first), ~0U);
-  WEFT_SDP_NEXT(closefrom)(first);
+  const auto from = static_cast<unsigned>(first < 0 ? 0 : first);
+  forget_range(from, ~0U);
+  // Where the kernel has no close_range(2), libc knows how.
+  if (close_others(from, ~0U, 0) != 0) WEFT_SDP_NEXT(closefrom)(first);
 }
 
 WEFT_SDP_EXPORT int shutdown(int fd, int how) noexcept {
@@ -165,10 +187,12 @@ WEFT_SDP_EXPORT int dup(int fd) noexcept {
 }
 
 WEFT_SDP_EXPORT int dup2(int from, int to) noexcept {
+  if (WEFT_SDP_FOR_PROGRAM && is_left_open(to)) return kLeftOpen;
   return copied(from, WEFT_SDP_NEXT(dup2)(from, to));
 }
 
 WEFT_SDP_EXPORT int dup3(int from, int to, int flags) noexcept {
+  if (WEFT_SDP_FOR_PROGRAM && is_left_open(to)) return kLeftOpen;
   return copied(from, WEFT_SDP_NEXT(dup3)(from, to, flags));
 }
 
@@ -178,7 +202,8 @@ WEFT_SDP_EXPORT int fcntl(int fd, int command, ...) {
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
-  return after_fcntl(fd, command, WEFT_SDP_NEXT(fcntl)(fd, command, argument));
+  const bool for_program = WEFT_SDP_FOR_PROGRAM;
+  return after_fcntl(fd, command, WEFT_SDP_NEXT(fcntl)(fd, command, argument), for_program);
 }
 
 WEFT_SDP_EXPORT int fcntl64(int fd, int command, ...) {
@@ -186,7 +211,8 @@ WEFT_SDP_EXPORT int fcntl64(int fd, int command, ...) {
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
-  return after_fcntl(fd, command, WEFT_SDP_NEXT(fcntl64)(fd, command, argument));
+  const bool for_program = WEFT_SDP_FOR_PROGRAM;
+  return after_fcntl(fd, command, WEFT_SDP_NEXT(fcntl64)(fd, command, argument), for_program);
 }
 
 WEFT_SDP_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {

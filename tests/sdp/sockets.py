@@ -112,6 +112,11 @@ case("sockets.cancelled", seconds=20, namespaces=None)(lambda w: w.run(0, [w.tes
 
 case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_passed_on"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": "0"}).splitlines())
 
+# With few descriptors those of the adapter have low numbers.
+for name, descriptors, how in (("swept", 4096, []), ("swept_low", 1024, ["low"])):
+    case(f"sockets.{name}", seconds=60, namespaces=None)(
+        lambda w, n=descriptors, how=how: w.run(0, ["prlimit", f"--nofile={n}", w.test_program("sdp_swept"), w.address, *how]).splitlines())
+
 case("sockets.closed", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_closed"), w.address]).splitlines())
 
 for mode in ("relayed", "direct"):
