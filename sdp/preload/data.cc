@@ -20,9 +20,9 @@
 #include "sdp/preload/error_queue.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
-#include "sdp/sockets/library.h"
 #include "sdp/sockets/mirror_calls.h"
 #include "sdp/sockets/pieces.h"
+#include "sdp/sockets/registrations.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 
@@ -31,10 +31,11 @@ using std::chrono::duration_cast;
 using std::chrono::seconds;
 using weft::copy_guarded;
 using weft::readable_guarded;
-using weft::sdp::Library;
+using weft::sdp::guard_memory;
 using weft::sdp::or_no_memory;
 using weft::sdp::Pieces;
 using weft::sdp::receive_report;
+using weft::sdp::Registrations;
 using weft::sdp::Table;
 using weft::sdp::to_timespec;
 
@@ -108,9 +109,10 @@ bool has_good_control(const msghdr* message) {
   return true;
 }
 
-// Whoever gets a descriptor by a message uses the kernel's calls.
+// Whoever gets a descriptor by a message uses the kernel's calls, and has a copy.
 void leave_passed_to_kernel(const msghdr* message) {
-  if (Library::existing() == nullptr || !has_good_control(message)) return;
+  guard_memory();
+  if (!has_good_control(message)) return;
   auto& m = const_cast<msghdr&>(*message);
   for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -119,6 +121,7 @@ void leave_passed_to_kernel(const msghdr* message) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
       Table::relay(fd);
+      Registrations::give_away(fd);
     }
   }
 }

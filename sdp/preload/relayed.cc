@@ -15,7 +15,7 @@ using weft::sdp::Table;
 
 WEFT_SDP_EXPORT FILE* fdopen(int fd, const char* mode) noexcept {
   Table::relay(fd);
-  weft::sdp::Registrations::give_to_stdio(fd);
+  weft::sdp::Registrations::give_away(fd);
   return WEFT_SDP_NEXT(fdopen)(fd, mode);
 }
 

@@ -13,12 +13,17 @@ namespace weft::sdp {
 namespace {
 
 Mutex g_lock;
+long this_thread() {
+  return ::syscall(SYS_gettid);
+}
+
 // Never destroyed: programs close descriptors while they end.
 struct Kept {
   Registrations::OfSocket registered;
-  // One that all descriptors of a socket share, and stdio.
+  // One that all descriptors of a socket share, and who else knows it.
   std::shared_ptr<char> socket = std::make_shared<char>();
-  std::shared_ptr<char> of_stdio;
+  std::shared_ptr<char> of_others;
+  long made_by = this_thread();
 };
 using Sockets = std::map<int, Kept>;
 Sockets& g_sockets = *new Sockets;
@@ -30,7 +35,14 @@ bool control(int epoll, int operation, int fd, epoll_event* event) {
 }  // namespace
 
 void Registrations::keep_over_forks() {
-  const auto lock = [] { g_lock.lock(); };
+  const auto lock = [] {
+    g_lock.lock();
+    // One that another thread has under way is not for the child.
+    const long self = this_thread();
+    for (auto& [fd, kept] : g_sockets) {
+      if (kept.made_by == self) kept.of_others = kept.socket;
+    }
+  };
   const auto unlock = [] { g_lock.unlock(); };
   (void)::pthread_atfork(lock, unlock, unlock);
 }
@@ -47,14 +59,15 @@ void Registrations::copy_kept(int from, int to) {
   const std::lock_guard lock{g_lock};
   const auto copied = g_sockets.find(from);
   if (copied == g_sockets.end()) return;
-  g_sockets[to] = {.registered = {}, .socket = copied->second.socket, .of_stdio = {}};
+  g_sockets[to] = {
+      .registered = {}, .socket = copied->second.socket, .of_others = copied->second.of_others};
   is_kept[static_cast<unsigned>(to)] = true;
 }
 
 void Registrations::share(int fd) {
   const std::lock_guard lock{g_lock};
   const auto found = g_sockets.find(fd);
-  if (found != g_sockets.end()) found->second.of_stdio = found->second.socket;
+  if (found != g_sockets.end()) found->second.of_others = found->second.socket;
 }
 
 bool Registrations::is_shared(int fd) {

@@ -15,7 +15,7 @@ namespace weft::sdp {
 class Registrations {
  public:
   // When the library is loaded: a fork waits for a thread that is at it, for the child needs all of
-  // it.
+  // it. Both sides have the sockets that its thread has made, from then on.
   static void keep_over_forks();
   // `fd` is a new TCP socket: what is done with it is kept until it connects or is closed.
   static void begin(int fd);
@@ -23,8 +23,8 @@ class Registrations {
   static void copy(int from, int to) {
     if (kept(from)) copy_kept(from, to);
   }
-  // stdio knows it, too.
-  static void give_to_stdio(int fd) {
+  // Somebody else knows it, too: stdio, or who gets it by SCM_RIGHTS.
+  static void give_away(int fd) {
     if (kept(fd)) share(fd);
   }
   // Whether `fd` is not all that the program has of the socket.

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/wait.h>
 
 #include <array>
 #include <cstring>
@@ -69,6 +70,84 @@ void connect_with_stdio(const char* address) {
   (void)close(listener.fd);
 }
 
+int passed_copy(int fd) {
+  std::array<int, 2> pair{};
+  must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) == 0, "socketpair");
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  *rights = {CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
+  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  must(sendmsg(pair[0], &message, 0) == 1 && recvmsg(pair[1], &message, 0) == 1, "sendmsg");
+  int copy = -1;
+  std::memcpy(&copy, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof copy);
+  for (const int end : pair) (void)close(end);
+  return copy;
+}
+
+// The sender of a copy connects.
+void connect_passed(const char* address) {
+  const Listener listener = listener_at(address);
+  const int first = socket(AF_INET, SOCK_STREAM, 0);
+  const int second = passed_copy(first);
+  const int server = connected_to(listener, first);
+  talk("SCM_RIGHTS", {first, second}, server);
+  for (const int fd : {first, second, server, listener.fd}) (void)close(fd);
+}
+
+// The parent has one copy, and a child another one, which says what it reads and answers.
+void connect_with_child(const char* address, bool connects_in_child) {
+  const Listener listener = listener_at(address);
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  std::array<int, 2> go{};
+  must(pipe(go.data()) == 0, "pipe");
+  const auto connect_here = [&] {
+    const auto* at = reinterpret_cast<const sockaddr*>(&listener.at);
+    must(connect(client, at, sizeof listener.at) == 0, "connect");
+  };
+  const auto answer = [&](const char* with) {
+    std::array<char, 6> bytes{};
+    if (recv(client, bytes.data(), 5, MSG_WAITALL) != 5) bytes = {"none"};
+    (void)send(client, with, 5, MSG_NOSIGNAL);
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    if (connects_in_child) {
+      connect_here();
+      must(write(go[1], "x", 1) == 1, "write");
+    } else {
+      must(read(go[0], &byte, 1) == 1, "read");
+      answer("child");
+    }
+    _exit(0);
+  }
+  int server = -1;
+  if (connects_in_child) {
+    char byte = 0;
+    must(read(go[0], &byte, 1) == 1, "read");
+    server = accept(listener.fd, nullptr, nullptr);
+    must(send(server, "asked", 5, 0) == 5, "send");
+    answer("paren");
+  } else {
+    connect_here();
+    server = accept(listener.fd, nullptr, nullptr);
+    must(send(server, "asked", 5, 0) == 5 && write(go[1], "x", 1) == 1, "send");
+  }
+  std::array<char, 6> bytes{};
+  const ssize_t n = recv(server, bytes.data(), 5, MSG_WAITALL);
+  std::printf("fork, %s connects: %zd %s\n", connects_in_child ? "child" : "parent", n,
+              bytes.data());
+  must(waitpid(child, nullptr, 0) == child, "waitpid");
+  for (const int fd : {client, server, listener.fd, go[0], go[1]}) (void)close(fd);
+}
+
 // One that was only moved to another number is as any other. An epoll knows it by that.
 void connect_moved(const char* address) {
   const Listener listener = listener_at(address);
@@ -110,5 +189,7 @@ int main(int arguments, char** argument) {
     return other;
   });
   connect_with_stdio(address);
+  connect_passed(address);
+  for (const bool in_child : {false, true}) connect_with_child(address, in_child);
   return 0;
 }
